@@ -1,0 +1,177 @@
+# SPDX-License-Identifier: MIT
+# `make help` lists the targets. Several configurations sit side by side:
+#   make BUILD=build/mine CC=clang SAN=address,undefined MODULES="base ptx"
+
+VERSION := 0.1.0
+
+ifeq ($(MAKELEVEL),0)
+MAKEFLAGS += -j$(shell nproc)
+endif
+
+ifeq ($(origin CC),default)
+CC      := gcc
+endif
+BUILD   ?= build
+PREFIX  ?= /usr/local
+SAN     ?=
+OPT     ?= -O2
+# Warnings stop the build in a checkout, so that `make` and `make check` share their objects; not in a release.
+WERROR  ?= $(if $(wildcard .git),1,0)
+V       ?= 0
+
+# A folder under src/ is a module. All but cli, which makes the command, go into one internal library.
+MODULES ?= $(filter-out cli,$(patsubst src/%/,%,$(sort $(wildcard src/*/))))
+
+# A shared library: its name in LIBS, its modules in NAME_MODULES, what else it links in NAME_LDLIBS, its SONAME
+# in NAME_SONAME if that is not NAME. The symbols it exports stand one per line in src/*/NAME.exports.
+LIBS :=
+
+PACKAGES := libzstd liblz4 libelf libdw libxxhash libcjson
+
+WARNINGS := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wpointer-arith -Wno-unused-parameter
+SANFLAGS := $(if $(SAN),-fsanitize=$(SAN) -fno-sanitize-recover=all -fno-omit-frame-pointer)
+ALL_CPPFLAGS := -D_GNU_SOURCE -Isrc -Iinclude $(shell pkg-config --cflags $(PACKAGES) 2>/dev/null) $(CPPFLAGS)
+ALL_CFLAGS := -std=gnu11 $(OPT) -g -fvisibility=hidden -fPIC $(WARNINGS) $(if $(filter 1,$(WERROR)),-Werror) \
+	$(SANFLAGS) $(CFLAGS)
+ALL_LDFLAGS := $(SANFLAGS) -pthread -Wl,--as-needed -Wl,-z,relro,-z,now -Wl,-rpath,'$$ORIGIN/../lib' $(LDFLAGS)
+LDLIBS := $(shell pkg-config --libs $(PACKAGES) 2>/dev/null) -ldl -lm
+
+sources = $(filter-out %_test.c,$(wildcard src/$(1)/*.c))
+objects = $(patsubst src/%.c,$(BUILD)/obj/%.o,$(foreach m,$(1),$(call sources,$(m))))
+
+ARCHIVE  := $(BUILD)/libmoat-all.a
+COMMAND  := $(BUILD)/bin/moat
+SHARED   := $(LIBS:%=$(BUILD)/lib/%)
+TESTSRC  := $(foreach m,$(MODULES) cli,$(wildcard src/$(m)/*_test.c))
+TESTS    := $(patsubst %.c,$(BUILD)/test/%,$(notdir $(TESTSRC)))
+TOOLSRC  := $(filter-out test/fuzz/%,$(wildcard test/*/*.c))
+TOOLS    := $(patsubst %.c,$(BUILD)/tool/%,$(notdir $(TOOLSRC)))
+FUZZERS  := $(patsubst test/fuzz/%.c,$(BUILD)/fuzz/%,$(wildcard test/fuzz/fuzz_*.c))
+BENCHES  := $(patsubst bench/%.c,$(BUILD)/bench/%,$(wildcard bench/*.c))
+
+VARIANT := $(MAKE) --no-print-directory
+PLAIN   := $(VARIANT) BUILD=$(BUILD) WERROR=1
+CLANG   := $(VARIANT) BUILD=$(BUILD)/clang CC=clang WERROR=1
+ASAN    := $(VARIANT) BUILD=$(BUILD)/asan CC=clang OPT=-O1 SAN=address,undefined,fuzzer-no-link WERROR=1
+TSAN    := $(VARIANT) BUILD=$(BUILD)/tsan CC=clang SAN=thread WERROR=1
+VARIANTS := $(BUILD) $(BUILD)/clang $(BUILD)/asan
+
+ifeq ($(V),0)
+run = @printf '  %-7s %s\n' '$(1)' '$@'; $(2)
+else
+run = $(2)
+endif
+
+.PHONY: all demo check check-all bench install format dist clean help packages tests fuzzers variants
+.DELETE_ON_ERROR:
+
+all: $(COMMAND) $(SHARED)  ## build/bin/moat and build/lib/*.so
+
+# What is built depends on the flags it was built with, and an archive or a command on the list of its parts.
+FLAGS := $(CC) $(ALL_CPPFLAGS) $(ALL_CFLAGS) $(ALL_LDFLAGS) $(VERSION)
+PARTS := $(call objects,$(MODULES) cli)
+$(BUILD)/flags: STAMP := $(FLAGS)
+$(BUILD)/parts: STAMP := $(PARTS)
+$(BUILD)/flags $(BUILD)/parts: FORCE
+	@mkdir -p $(@D)
+	@printf '%s\n' '$(subst ','\'',$(STAMP))' | cmp -s - $@ || printf '%s\n' '$(subst ','\'',$(STAMP))' > $@
+$(BUILD)/flags: | packages
+packages:
+	@script/install-deps --check build
+FORCE:
+
+$(BUILD)/obj/%.o: src/%.c $(BUILD)/flags
+	@mkdir -p $(@D)
+	$(call run,CC,$(CC) $(ALL_CPPFLAGS) $(ALL_CFLAGS) -MMD -MP -c -o $@ $<)
+
+$(BUILD)/obj/cli/%.o: ALL_CPPFLAGS += -DMOAT_VERSION='"$(VERSION)"'
+
+# Rebuilt from scratch: `ar` would keep the objects of files that are gone.
+$(ARCHIVE): $(call objects,$(MODULES)) $(BUILD)/parts
+	$(call run,AR,rm -f $@ && $(AR) rcs $@ $(filter %.o,$^))
+
+$(COMMAND): $(call objects,cli) $(ARCHIVE) $(BUILD)/parts
+	@mkdir -p $(@D)
+	$(call run,LD,$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -o $@ $(filter %.o %.a,$^) $(LDLIBS))
+
+define library
+$(BUILD)/lib/$(1): LIBFLAGS := -shared -Wl,-soname,$(or $($(1)_SONAME),$(1)) -Wl,--version-script=$(BUILD)/lib/$(1).map
+$(BUILD)/lib/$(1): $(call objects,$($(1)_MODULES)) $(wildcard src/*/$(1).exports) script/export-map $(BUILD)/parts
+	@mkdir -p $$(@D)
+	@script/export-map $$(filter %.exports,$$^) > $$@.map
+	$$(call run,LD,$$(CC) $$(ALL_CFLAGS) $$(ALL_LDFLAGS) $$(LIBFLAGS) $$(NO_UNDEFINED) -o $$@ $$(filter %.o,$$^) \
+		$$(LDLIBS) $($(1)_LDLIBS))
+endef
+# The sanitizers leave symbols to the program's copy of their runtime.
+NO_UNDEFINED := -Wl,--no-undefined
+ifneq ($(SAN),)
+NO_UNDEFINED :=
+endif
+$(foreach l,$(LIBS),$(eval $(call library,$(l))))
+
+define test_program
+$(BUILD)/test/$(basename $(notdir $(1))): $(patsubst src/%.c,$(BUILD)/obj/%.o,$(1)) $(ARCHIVE)
+	@mkdir -p $$(@D)
+	$$(call run,LD,$$(CC) $$(ALL_CFLAGS) $$(ALL_LDFLAGS) -o $$@ $$^ -lcmocka $$(LDLIBS))
+endef
+$(foreach t,$(TESTSRC),$(eval $(call test_program,$(t))))
+
+# Programs that the test scripts beside them use: test/NAME/*.c.
+define tool
+$(BUILD)/tool/$(basename $(notdir $(1))): $(1) $(ARCHIVE)
+	@mkdir -p $$(@D)
+	$$(call run,LD,$$(CC) $$(ALL_CPPFLAGS) $$(ALL_CFLAGS) $$(ALL_LDFLAGS) -o $$@ $$^ $$(LDLIBS))
+endef
+$(foreach t,$(TOOLSRC),$(eval $(call tool,$(t))))
+
+$(BUILD)/fuzz/%: test/fuzz/%.c $(ARCHIVE)
+	@mkdir -p $(@D)
+	$(call run,FUZZ,$(CC) $(ALL_CPPFLAGS) $(ALL_CFLAGS) -Wno-missing-prototypes -fsanitize=fuzzer $(ALL_LDFLAGS) \
+		-o $@ $^ $(LDLIBS))
+
+$(BUILD)/bench/%: bench/%.c $(ARCHIVE)
+	@mkdir -p $(@D)
+	$(call run,LD,$(CC) $(ALL_CPPFLAGS) $(ALL_CFLAGS) $(ALL_LDFLAGS) -o $@ $^ $(LDLIBS))
+
+# With some modules only, there are no tools: they need all.
+tests: $(TESTS) $(if $(filter file,$(origin MODULES)),$(TOOLS))
+fuzzers: $(FUZZERS)
+
+demo:  ## install what is missing, build, show moat at work
+	@script/install-deps build
+	+@$(VARIANT) all
+	@script/demo $(BUILD)
+
+variants:
+	@script/install-deps check
+	+@$(PLAIN) all tests
+	+@$(CLANG) all tests
+	+@$(ASAN) all tests fuzzers
+
+check: variants  ## install what is missing, build with gcc and clang, run the tests
+	@test/run $(VARIANTS)
+
+check-all: variants  ## also the long tests, a long fuzzing run, ThreadSanitizer
+	+@$(TSAN) all tests
+	@FUZZ_SECONDS=$${FUZZ_SECONDS:-600} test/run --all $(VARIANTS) $(BUILD)/tsan
+
+bench: all $(BENCHES)  ## measure speed and memory
+	@set -e; for b in bench/*.sh; do [ ! -x "$$b" ] || MOAT=$(COMMAND) BUILD=$(BUILD) "$$b"; done
+
+install: all  ## to $(DESTDIR)$(PREFIX)
+	@script/install $(BUILD) "$(DESTDIR)$(PREFIX)"
+
+dist: all  ## one folder, and its archive, that runs where nothing can be installed
+	@script/dist $(BUILD) $(VERSION)
+
+format:  ## clang-format over the sources
+	@script/format
+
+clean:  ## remove the build folder
+	rm -rf $(BUILD)
+
+help:  ## this text
+	@sed -n 's/^\([a-z-]*\):.*  ## \(.*\)/  \1\t\2/p' Makefile | expand -t 14
+	@echo 'Variables: BUILD CC SAN OPT WERROR MODULES CFLAGS LDFLAGS PREFIX DESTDIR V=1'
+
+-include $(wildcard $(BUILD)/obj/*/*.d)

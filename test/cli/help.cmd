@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: MIT
+
+$ moat help
+usage: moat [OPTIONS] COMMAND ...
+
+moat finds memory errors in GPU programs.
+
+Commands:
+  help [COMMAND]          print help on moat or on a command
+  info                    print what this machine offers: driver, GPUs, CPU
+  options                 print every option, its value and where that comes from
+  ptx list FILE           list the GPU modules inside an executable, library, object, archive, fatbin, cubin or PTX file
+  ptx print FILE          print the PTX inside FILE
+  ptx stats FILE          count kernels, functions, loads and stores of the PTX inside FILE
+  ptx verify FILE         check the PTX inside FILE: is it well formed, does it stay inside its variables
+
+Options:
+  --config=FILE           read options from FILE, lines of the form key = value
+  --help                  print help on moat or on the command given and exit
+  --version               print the version and exit
+
+`moat help COMMAND` says which other options a command has, moat(1) explains them.
+$ moat --help | diff - <(moat help)
+$ moat help ptx print
+usage: moat ptx print FILE
+
+  print the PTX inside FILE
+
+Options:
+  --dump-after=ANALYSIS   print each function with what ANALYSIS found out about it
+  --module=N              look only at the N-th module of the file, counted from 1
+  --raw                   print PTX as it is stored, decompressed but not parsed
+$ moat help info
+usage: moat info
+
+  print what this machine offers: driver, GPUs, CPU
+$ moat info --help | diff - <(moat help info)
+$ moat ptx --help | grep usage
+usage: moat ptx list FILE
+usage: moat ptx print FILE
+usage: moat ptx stats FILE
+usage: moat ptx verify FILE
+$ moat help bogus
+2> moat: error: unknown command "bogus"; `moat help` lists them all
+[status 2]
+$ moat help ptx bogus
+2> moat: error: unknown command "ptx bogus"; `moat help` lists them all
+[status 2]

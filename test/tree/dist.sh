@@ -1,0 +1,29 @@
+#!/bin/bash
+# SPDX-License-Identifier: MIT
+# builds: one
+# The packed folder runs from anywhere with nothing but libc from the machine.
+set -eu
+T=$(mktemp -d)
+trap 'rm -rf "$T"' EXIT
+script/dist "$BUILD" test "$T/packed" >"$T/log"
+mkdir "$T/elsewhere"
+tar -C "$T/elsewhere" -xzf "$T/packed/moat-test.tar.gz"
+rm -r "$T/packed"
+folder=$T/elsewhere/moat-test
+
+version=$(env -i LD_LIBRARY_PATH= "$folder/bin/moat" --version)
+[ "$version" = "$("$MOAT" --version)" ] || { echo "packed moat says $version"; exit 1; }
+env -i LD_LIBRARY_PATH= "$folder/bin/moat" info >"$T/log"
+
+foreign() {  # foreign FILE: libraries it would take from the machine, libc's own excepted
+    env -i LD_LIBRARY_PATH= ldd "$1" | sed -n 's/^[[:space:]]*\([^ ]*\) => \(.*\)/\1 \2/p' |
+        sed 's|/bin/\.\./lib/|/lib/|' |
+        grep -vE "^lib(c|m|pthread|dl|rt|resolv)\.so\.|^ld-linux" | grep -vF " $folder/lib/" || true
+}
+for f in "$folder"/bin/* "$folder"/lib/*; do
+    found=$(foreign "$f")
+    [ -z "$found" ] || { echo "$f takes from the machine: $found"; exit 1; }
+done
+# The check sees a foreign library where there is one.
+gcc -x c -o "$T/foreign" - -Wl,--no-as-needed -lzstd <<<'int main(void) { return 0; }'
+[ -n "$(foreign "$T/foreign")" ] || { echo 'not noticed: a foreign library'; exit 1; }
