@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: MIT
+// The command: one row of cmds.def and one cmd_*.c file for each subcommand.
+#ifndef MOAT_CLI_CLI_H
+#define MOAT_CLI_CLI_H
+
+#include "base/option.h"
+#include "base/out.h"
+
+// Exit statuses. CLI_BAD: bad usage or bad input; CLI_FOUND: memory errors were found.
+enum { CLI_OK = 0, CLI_BAD = 2, CLI_FOUND = 97 };
+
+// argv: the words behind the command's first one, without options. Returns the exit status.
+typedef int cli_function(const struct options *options, int argc, char **argv);
+
+#define COMMAND(name, function, ...) cli_function function;
+#include "cli/cmds.def"
+#undef COMMAND
+
+struct cli_command {
+    const char *name;
+    cli_function *run;
+    const char *synopsis, *help;
+};
+
+extern const struct cli_command cli_commands[];
+extern const int cli_command_count;
+
+// "moat: error: ..." on stderr. Returns CLI_BAD.
+int cli_error(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+
+// Closes the output of a command that would end with `status`; CLI_BAD with a message where that fails.
+int cli_close(struct out *o, int status);
+
+// Says that there is no such command, and which one may have been meant. Returns CLI_BAD.
+int cli_unknown(const char *name);
+
+#endif

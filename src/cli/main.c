@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: MIT
+#include <errno.h>
+#include <fcntl.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/near.h"
+#include "cli/cli.h"
+
+const struct cli_command cli_commands[] = {
+#define COMMAND(name, function, synopsis, help) {name, function, synopsis, help},
+#include "cli/cmds.def"
+};
+const int cli_command_count = sizeof cli_commands / sizeof *cli_commands;
+
+int cli_error(const char *fmt, ...)
+{
+    struct diag d = {.severity = DIAG_ERROR, .source.name = "moat"};
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(d.message, sizeof d.message, fmt, args);
+    va_end(args);
+    diag_print(stderr, &d);
+    return CLI_BAD;
+}
+
+int cli_close(struct out *o, int status)
+{
+    int err = out_close(o);
+    return err ? cli_error("cannot write the output: %s", strerror(-err)) : status;
+}
+
+int cli_unknown(const char *name)
+{
+    struct near near;
+    near_init(&near, str_from(name));
+    for (int i = 0; i < cli_command_count; i++)
+        near_offer(&near, cli_commands[i].name);
+    if (near.best)
+        return cli_error("unknown command \"%.60s\"; did you mean \"%s\"?", name, near.best);
+    return cli_error("unknown command \"%.60s\"; `moat help` lists them all", name);
+}
+
+static bool is_first_word(const char *name, const char *word)
+{
+    size_t len = strlen(word);
+    return strncmp(name, word, len) == 0 && (name[len] == ' ' || !name[len]);
+}
+
+static bool begins_command(const char *word)
+{
+    for (int i = 0; i < cli_command_count; i++)
+        if (is_first_word(cli_commands[i].name, word))
+            return true;
+    return false;
+}
+
+static const struct cli_command *find_command(int argc, char **argv)
+{
+    for (int i = 0; i < cli_command_count; i++) {
+        const char *name = cli_commands[i].name, *second = strchr(name, ' ');
+        if (is_first_word(name, argv[0]) && (!second || (argc > 1 && strcmp(argv[1], second + 1) == 0)))
+            return &cli_commands[i];
+    }
+    return NULL;
+}
+
+static int no_command(int argc, char **argv)
+{
+    if (!argc)
+        return cli_error("no command given; `moat help` lists them all");
+    if (!begins_command(argv[0]))
+        return cli_unknown(argv[0]);
+    if (argc == 1)
+        return cli_error("`moat %s` alone is no command; see `moat help %s`", argv[0], argv[0]);
+    char both[80];
+    snprintf(both, sizeof both, "%s %s", argv[0], argv[1]);
+    return cli_unknown(both);
+}
+
+// Options stand before the command and between its words. Behind a word that is no command nothing is ours.
+static int parse_command_line(struct option_set *set, int *argc, char **argv)
+{
+    int rest, err = option_parse_args(set, *argc, argv, false, argc);
+    if (*argc && begins_command(argv[0])) {
+        int second = option_parse_args(set, *argc - 1, argv + 1, true, &rest);
+        *argc = rest + 1;
+        err = err ? err : second;
+    }
+    return err;
+}
+
+static int load_options(struct option_set *set, const struct options *options)
+{
+    int err = options->config ? option_load_file(set, options->config) : 0;
+    const char *text = getenv("MOAT_OPTIONS");
+    int second = text && err != -ENOMEM ? option_parse_environment(set, "MOAT_OPTIONS", text) : 0;
+    return err ? err : second;
+}
+
+static int print_version(void)
+{
+    struct out o;
+    out_to_file(&o, stdout);
+    out_cstr(&o, "moat " MOAT_VERSION "\n");
+    return cli_close(&o, CLI_OK);
+}
+
+static int bad_options(int err)
+{
+    return err == -ENOMEM ? cli_error("out of memory") : CLI_BAD;
+}
+
+static int run_command(struct option_set *set, const struct options *options, int argc, char **argv)
+{
+    int err = parse_command_line(set, &argc, argv);
+    if (err)
+        return bad_options(err);
+    if (options->version)
+        return print_version();
+    if (options->help)
+        return cmd_help(options, argc, argv);
+    const struct cli_command *command = argc ? find_command(argc, argv) : NULL;
+    if (!command)
+        return no_command(argc, argv);
+    err = option_check_command(set, command->name);
+    err = err ? err : load_options(set, options);
+    return err ? bad_options(err) : command->run(options, argc - 1, argv + 1);
+}
+
+// A file opened later must not take the number of a standard stream that the caller has closed.
+static void keep_standard_streams(void)
+{
+    for (int fd = 0; fd <= 2; fd++)
+        if (fcntl(fd, F_GETFD) == -1 && errno == EBADF && open("/dev/null", fd ? O_RDONLY : O_WRONLY) != fd)
+            _exit(CLI_BAD);
+}
+
+int main(int argc, char **argv)
+{
+    keep_standard_streams();
+    struct diag_printer printer;
+    diag_printer_init(&printer, 20);
+    struct option_set set;
+    struct options options = {.set = &set};
+    int status = option_init(&set, &option_table, &options, &printer.sink);
+    status = status ? cli_error("out of memory")
+                    : run_command(&set, &options, argc - (argc > 0), argv + (argc > 0));
+    option_free(&set);
+    return status;
+}

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: MIT
+#include "cli/ptx_file.h"
+
+#include <stdio.h>
+
+int ptx_file_open(struct ptx_file *f, const struct options *options, int argc, char **argv)
+{
+    *f = (struct ptx_file){.options = options};
+    if (argc != 2)
+        return cli_error("`moat ptx %s` takes one file, but %d were given", argv[0], argc - 1);
+    f->path = argv[1];
+    diag_printer_init(&f->printer, 20);
+    if (image_open(f->path, &f->printer.sink, &f->image))
+        return CLI_BAD;
+    if (image_damage(f->image))
+        f->status = CLI_BAD;
+    unsigned count = image_count(f->image);
+    if (options->module > (int64_t)count) {
+        image_free(f->image);
+        return cli_error("%s has %u modules, there is no module %lld", f->path, count,
+                         (long long)options->module);
+    }
+    return CLI_OK;
+}
+
+int ptx_file_close(struct ptx_file *f)
+{
+    image_buffer_free(&f->buffer);
+    image_free(f->image);
+    return f->status;
+}
+
+bool ptx_file_wants(const struct ptx_file *f, unsigned i)
+{
+    return !f->options->module || f->options->module == (int64_t)i + 1;
+}
+
+int ptx_file_read(struct ptx_file *f, unsigned i, struct str *data)
+{
+    int err = image_read(f->image, i, &f->printer.sink, &f->buffer, data);
+    if (err)
+        f->status = CLI_BAD;
+    return err;
+}
+
+// A PTX file is called by its name, so that editors find the line; a module inside another file by its number.
+static void name_module(const struct ptx_file *f, unsigned i, char *name, size_t size)
+{
+    if (image_entry(f->image, i)->fatbin == IMAGE_NO_FATBIN && image_count(f->image) == 1)
+        snprintf(name, size, "%s", f->path);
+    else
+        snprintf(name, size, "%s: module %u", f->path, i + 1);
+}
+
+static int visit_module(struct ptx_file *f, unsigned i, ptx_file_visit *visit, void *ctx)
+{
+    struct str text;
+    char name[4200];
+    struct ptx_module *m;
+    if (ptx_file_read(f, i, &text))
+        return 0;
+    name_module(f, i, name, sizeof name);
+    if (ptx_parse(name, text, &f->printer.sink, NULL, &m)) {
+        f->status = CLI_BAD;
+        return 0;
+    }
+    int stop = visit(ctx, f, i, m);
+    ptx_free(m);
+    return stop;
+}
+
+void ptx_file_each(struct ptx_file *f, ptx_file_visit *visit, void *ctx)
+{
+    unsigned wanted = 0, met = 0;
+    for (unsigned i = 0; i < image_count(f->image); i++) {
+        if (!ptx_file_wants(f, i))
+            continue;
+        wanted++;
+        if (image_entry(f->image, i)->kind != IMAGE_PTX)
+            continue;
+        met++;
+        if (visit_module(f, i, visit, ctx))
+            break;
+    }
+    if (!met)
+        f->status = cli_error("%s: no PTX among %u module%s", f->path, wanted, wanted == 1 ? "" : "s");
+}
+
+const char *ptx_file_kind(const struct image_entry *e)
+{
+    return e->kind == IMAGE_PTX ? "ptx" : e->kind == IMAGE_CUBIN ? "cubin" : "other";
+}
+
+const char *ptx_file_compression(const struct image_entry *e)
+{
+    return e->compression == IMAGE_ZSTD ? "zstd" : e->compression == IMAGE_LZ4 ? "lz4" : "none";
+}
+
+void ptx_file_arch(const struct image_entry *e, char text[16])
+{
+    char suffix[2] = {e->suffix, 0};
+    if (e->arch)
+        snprintf(text, 16, "sm_%u%s", e->arch, suffix);
+    else
+        snprintf(text, 16, "-");
+}
