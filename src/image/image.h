@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: MIT
+// Finds every GPU module inside a file: host executables, libraries, objects and archives of them, fatbins,
+// cubins, PTX text. What a file is, is told by its content, never by its name.
+//
+// Inputs are not trusted. Damage is reported with its offset; what lies around it is still listed.
+//
+//   struct image *im;
+//   struct image_buffer buf = {0};
+//   struct str data;
+//   if (image_open(path, sink, &im)) ...
+//   for (unsigned i = 0; i < image_count(im); i++)
+//       if (!image_read(im, i, sink, &buf, &data))
+//           image_kernels(im, i, data, sink, visit, ctx);
+//   image_buffer_free(&buf);
+//   image_free(im);
+//
+// An open image does not change: threads may read it at once, each with a buffer and a sink of its own.
+#ifndef MOAT_IMAGE_H
+#define MOAT_IMAGE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/diag.h"
+#include "base/str.h"
+
+enum image_kind { IMAGE_PTX, IMAGE_CUBIN, IMAGE_OTHER };
+enum image_compression { IMAGE_PLAIN, IMAGE_LZ4, IMAGE_ZSTD };
+
+// One module. The strings live as long as the image; those that do not apply are empty.
+struct image_entry {
+    enum image_kind kind;
+    enum image_compression compression;
+    bool damaged;     // its sizes contradict each other: it is listed, image_read refuses it
+    char suffix;      // 'a' or 'f' as in sm_90a and sm_100f, or 0
+    uint16_t number;  // the kind as the fatbin writes it: 1 PTX, 2 cubin, 8 intermediate code for link time
+    uint32_t arch;    // 90 for sm_90; 0 when unknown
+    uint32_t version_major, version_minor;  // PTX: the ISA version; cubin: the fatbin's word for its format
+    uint32_t fatbin;     // counts the fatbins of the file; IMAGE_NO_FATBIN for a bare module
+    uint64_t flags;      // as in the fatbin
+    size_t offset;       // in the file: the entry's header, or the bare module itself
+    size_t full_size;    // after decompression; plain PTX may end in NULs that are not text
+    struct str payload;  // as stored, in the image's memory
+    struct str name;     // source file, as the fatbin has it
+    struct str options;  // the compiler's options, where the fatbin has them as text
+    struct str section;  // of the host ELF file, at most 255 bytes of its name
+    struct str member;   // of the archive, likewise
+};
+
+#define IMAGE_NO_FATBIN UINT32_MAX
+
+struct image;
+
+// 0, or a negative code after a report: the file cannot be read, or is of no kind we know. A host file
+// without GPU code is fine and has no entries. Damage inside a known container is reported and counted,
+// and 0 is returned: see image_damage.
+// image_open maps the file: it must not be truncated while the image is open (a reader would get SIGBUS).
+// image_open_memory does not copy: data must outlive the image.
+int image_open(const char *path, struct diag_sink *sink, struct image **out);
+int image_open_memory(const char *name, const void *data, size_t len, struct diag_sink *sink,
+                      struct image **out);
+void image_free(struct image *im);
+
+const char *image_name(const struct image *im);
+unsigned image_count(const struct image *im);
+const struct image_entry *image_entry(const struct image *im, unsigned i);  // i < image_count(im)
+
+// How many places were reported as damaged when the image was opened. 0: the list is complete.
+unsigned image_damage(const struct image *im);
+
+// What image_read decompresses into, kept from call to call. Starts as {0}.
+struct image_buffer {
+    char *bytes;
+    size_t cap;
+    void *zstd;
+};
+void image_buffer_free(struct image_buffer *buf);
+
+// The module itself. *data points into the image when the module is stored plain, else into buf, where it
+// stays until buf is used again. PTX ends before its first NUL, as it does for the driver. 0, or after a
+// report: -ENOMEM, -EINVAL for damaged data, -ENOTSUP for other kinds (their form is not documented).
+int image_read(const struct image *im, unsigned i, struct diag_sink *sink, struct image_buffer *buf,
+               struct str *data);
+
+// The kernels of a module, given what image_read returned for it. PTX is searched for `.entry` with a body,
+// not parsed. Device functions are not kernels; kinds other than PTX and cubin name none. Names lie inside
+// data and are unique in a valid module. visit returns 0 to go on; anything else ends the walk and is
+// returned. 0, that, or -EINVAL after a report: the cubin is damaged.
+typedef int image_visit(void *ctx, struct str kernel);
+int image_kernels(const struct image *im, unsigned i, struct str data, struct diag_sink *sink,
+                  image_visit *visit, void *ctx);
+
+#endif
