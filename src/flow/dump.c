@@ -1,0 +1,328 @@
+// SPDX-License-Identifier: MIT
+#include "flow/dump.h"
+
+#include <assert.h>
+#include <errno.h>
+
+#include "flow/cfg.h"
+#include "flow/dom.h"
+#include "flow/live.h"
+#include "flow/loops.h"
+#include "flow/reach.h"
+#include "flow/regs.h"
+
+enum { MOST_SOURCES = 16 };
+
+struct view {
+    const struct ptx_module *m;
+    const struct ptx_func *f;
+    struct out *to;
+    struct cfg *cfg;
+    struct dom *dom, *post;
+    struct loops *loops;
+    struct regs *regs;
+    struct reach *reach;
+    struct reach_set sources;
+    struct live *live;
+    int err;
+};
+
+static void put_reg(const struct view *v, uint32_t index)
+{
+    out_char(v->to, ' ');
+    ptx_print_reg(v->m, v->f, v->regs->reg[index], v->to);
+}
+
+static void put_number(const struct view *v, uint32_t number)
+{
+    out_char(v->to, ' ');
+    out_u64(v->to, number);
+}
+
+static void put_blocks(const struct view *v, const char *what, struct graph_nodes list)
+{
+    out_cstr(v->to, what);
+    for (uint32_t i = 0; i < list.n; i++)
+        put_number(v, list.at[i]);
+    if (!list.n)
+        out_lit(v->to, " none");
+}
+
+// --- one pair of functions per row of analyses.def: build, and say what is known at a block or statement ---
+
+static int build_cfg(struct view *v)
+{
+    return cfg_build(v->m, v->f, &v->cfg);
+}
+
+static void note_cfg(struct view *v, uint32_t block, uint32_t stmt)
+{
+    (void)v, (void)block, (void)stmt;
+}
+
+static int build_dominators(struct view *v)
+{
+    return dom_build(v->cfg->graph, &v->dom);
+}
+
+static void put_idom(struct view *v, const char *what, const struct dom *d, uint32_t block)
+{
+    uint32_t up = d->idom[block];
+    out_cstr(v->to, what);
+    if (up == GRAPH_NONE)
+        out_lit(v->to, " none");
+    else if (up == v->cfg->nblocks)
+        out_lit(v->to, " the exit");
+    else
+        put_number(v, up);
+}
+
+static void note_dominators(struct view *v, uint32_t block, uint32_t stmt)
+{
+    if (stmt == PTX_NONE)
+        put_idom(v, ", dominator", v->dom, block);
+}
+
+static int build_postdominators(struct view *v)
+{
+    return dom_build_post(v->cfg->graph, v->cfg->exits, &v->post);
+}
+
+static void note_postdominators(struct view *v, uint32_t block, uint32_t stmt)
+{
+    if (stmt == PTX_NONE)
+        put_idom(v, ", post-dominator", v->post, block);
+}
+
+static int build_loops(struct view *v)
+{
+    return loops_build(v->cfg->graph, v->dom, &v->loops);
+}
+
+static void note_loops(struct view *v, uint32_t block, uint32_t stmt)
+{
+    uint32_t inner = v->loops->inner[block];
+    if (stmt != PTX_NONE)
+        return;
+    if (inner != GRAPH_NONE) {
+        const struct loop *l = &v->loops->loops[inner];
+        out_fmt(v->to, ", loop %u at depth %u", inner, l->depth);
+        if (l->header == block)
+            put_blocks(v, ", its header, latches",
+                       (struct graph_nodes){v->loops->latches + l->first_latch, l->nlatches});
+    }
+    if (v->loops->region[block] != GRAPH_NONE)
+        out_fmt(v->to, ", irreducible region %u", v->loops->region[block]);
+}
+
+static int build_reaching(struct view *v)
+{
+    int err = regs_build(v->f, 0, &v->regs);
+    return err ? err : reach_build(v->cfg, v->dom, v->regs, 0, &v->reach);
+}
+
+static void put_sources(struct view *v, uint32_t value)
+{
+    int err = reach_sources(v->reach, value, &v->sources);
+    v->err = v->err ? v->err : err;
+    for (size_t i = 0; !err && i < v->sources.items.len; i++) {
+        uint32_t source = v->sources.items.items[i];
+        if (i == MOST_SOURCES) {
+            out_fmt(v->to, " and %zu more", v->sources.items.len - i);
+            return;
+        }
+        if (v->reach->value.items[source].kind == REACH_ENTRY)
+            out_lit(v->to, " entry");
+        else
+            out_fmt(v->to, " #%u", source);
+    }
+}
+
+static void note_reaching(struct view *v, uint32_t block, uint32_t stmt)
+{
+    (void)block;
+    if (stmt == PTX_NONE)
+        return;
+    uint32_t first = v->regs->access_at[stmt], last = v->regs->access_at[stmt + 1];
+    const char *before = "\t// reads";
+    for (uint32_t a = first; a < last; a++) {
+        if (!v->regs->access[a].reads)
+            continue;
+        out_cstr(v->to, before);
+        before = ",";
+        put_reg(v, v->regs->access[a].reg);
+        put_sources(v, v->reach->read[a]);
+    }
+    before = *before == ',' ? "; writes" : "\t// writes";
+    for (uint32_t a = first; a < last; a++) {
+        if (!v->regs->access[a].writes)
+            continue;
+        out_cstr(v->to, before);
+        before = ",";
+        put_reg(v, v->regs->access[a].reg);
+        out_fmt(v->to, " #%u%s", v->reach->written[a], v->regs->access[a].partial ? " in part" : "");
+    }
+    if (first != last)
+        out_char(v->to, '\n');
+}
+
+static int build_liveness(struct view *v)
+{
+    return live_build(v->cfg, v->regs, 0, &v->live);
+}
+
+static void put_live(struct view *v, const char *what, struct live_list list)
+{
+    out_cstr(v->to, what);
+    for (uint32_t i = 0; i < list.n; i++)
+        put_reg(v, list.at[i]);
+    if (!list.n)
+        out_lit(v->to, " none");
+}
+
+static void note_liveness(struct view *v, uint32_t block, uint32_t stmt)
+{
+    if (stmt != PTX_NONE)
+        return;
+    put_live(v, ", live in", live_in(v->live, block));
+    put_live(v, ", live out", live_out(v->live, block));
+}
+
+// --- the table ---------------------------------------------------------------------------------------------
+
+static const struct analysis {
+    const char *name;
+    int (*build)(struct view *);
+    void (*note)(struct view *, uint32_t block, uint32_t stmt);  // stmt PTX_NONE: what to say of the block
+} analyses[] = {
+#define ANALYSIS(name, text) {#name, build_##name, note_##name},
+#include "flow/analyses.def"
+};
+
+enum { COUNT = sizeof analyses / sizeof *analyses };
+
+#define ANALYSIS(name, text) ", " #name
+static const char names[] =
+#include "flow/analyses.def"
+    ;
+
+const char *const flow_analysis_names = names + 2;
+
+static const struct analysis *find(const char *name)
+{
+    for (unsigned i = 0; i < COUNT; i++)
+        if (!strcmp(analyses[i].name, name))
+            return &analyses[i];
+    return NULL;
+}
+
+bool flow_analysis_known(const char *name)
+{
+    return find(name) != NULL;
+}
+
+static void free_view(struct view *v)
+{
+    live_free(v->live);
+    reach_set_free(&v->sources);
+    reach_free(v->reach);
+    regs_free(v->regs);
+    loops_free(v->loops);
+    dom_free(v->post);
+    dom_free(v->dom);
+    cfg_free(v->cfg);
+}
+
+// The function up to and with its opening brace: it is printed without statements, and its "}\n" left out.
+static int put_head(const struct view *v)
+{
+    struct ptx_func empty = *v->f;
+    struct out head;
+    int err = out_to_memory(&head);
+    if (err)
+        return err;
+    empty.nstmts = 0;
+    ptx_print_func(v->m, &empty, &head);
+    err = head.error;
+    if (!err)
+        out_bytes(v->to, head.buf, head.len - 2);
+    out_close(&head);
+    return err;
+}
+
+static void put_block(struct view *v, const struct analysis *a, uint32_t block)
+{
+    out_fmt(v->to, "// block %u:", block);
+    put_blocks(v, " pred", graph_pred(v->cfg->graph, block));
+    put_blocks(v, ", succ", graph_succ(v->cfg->graph, block));
+    if (v->cfg->exits[block])
+        out_lit(v->to, ", exits");
+    if (!graph_reached(v->cfg->graph, block))
+        out_lit(v->to, ", never reached");
+    a->note(v, block, PTX_NONE);
+    out_char(v->to, '\n');
+    for (uint32_t s = v->cfg->blocks[block].first; s < v->cfg->blocks[block].last; s++) {
+        a->note(v, block, s);
+        ptx_print_stmt(v->m, v->f, &v->f->stmts[s], v->to);
+    }
+}
+
+int flow_dump(const char *analysis, const struct ptx_module *m, const struct ptx_func *f, struct out *to)
+{
+    const struct analysis *last = find(analysis);
+    struct view v = {.m = m, .f = f, .to = to};
+    assert(last);
+    if (!f->has_body) {
+        ptx_print_func(m, f, to);
+        return 0;
+    }
+    for (const struct analysis *a = analyses; !v.err && a <= last; a++)
+        v.err = a->build(&v);
+    v.err = v.err ? v.err : put_head(&v);
+    if (v.err) {
+        out_fmt(to, "// %s: %s\n", analysis, v.err == -E2BIG ? "the function is too large" : "out of memory");
+        ptx_print_func(m, f, to);
+    } else {
+        if (v.cfg->uncertain)
+            out_lit(to, "// uncertain: there are instructions that are not known\n");
+        for (uint32_t b = 0; b < v.cfg->nblocks; b++)
+            put_block(&v, last, b);
+        out_lit(to, "}\n");
+    }
+    free_view(&v);
+    return v.err;
+}
+
+// Some of a module's items behind its header. The first `skip` bytes of that are left out; *len (may be NULL)
+// is its length with them.
+static int put_items(const struct ptx_module *m, uint32_t first, uint32_t n, size_t skip, size_t *len,
+                     struct out *to)
+{
+    struct ptx_module part = *m;
+    struct out text;
+    int err = out_to_memory(&text);
+    if (err)
+        return err;
+    part.items = n ? m->items + first : NULL;
+    part.nitems = n;
+    ptx_print(&part, &text);
+    err = text.error;
+    if (!err && text.len > skip)
+        out_bytes(to, text.buf + skip, text.len - skip);
+    if (len)
+        *len = text.len;
+    out_close(&text);
+    return err;
+}
+
+int flow_dump_module(const char *analysis, const struct ptx_module *m, struct out *to)
+{
+    size_t header = 0;
+    int err = put_items(m, 0, 0, 0, &header, to);
+    for (uint32_t i = 0; i < m->nitems && err != -ENOMEM && !to->error; i++) {
+        int one = m->items[i].kind == PTX_ITEM_FUNC ? flow_dump(analysis, m, m->items[i].func, to)
+                                                    : put_items(m, i, 1, header, NULL, to);
+        err = one ? one : err;
+    }
+    return err;
+}
