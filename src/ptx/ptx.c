@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: MIT
+// Questions to a module: what a name, a register, an instruction is and does.
+#include "ptx/ptx.h"
+
+#include <assert.h>
+
+struct str ptx_func_name(const struct ptx_module *m, const struct ptx_func *f)
+{
+    return ptx_sym(m, f->sym)->name;
+}
+
+struct ptx_sym *ptx_find(const struct ptx_module *m, struct str name)
+{
+    uint32_t id = map_get(&m->globals, name);
+    return id == MAP_NONE ? NULL : ptx_sym(m, id);
+}
+
+const struct ptx_var *ptx_reg_var(const struct ptx_func *f, uint32_t reg)
+{
+    assert(reg < f->nregs);
+    // Halves without branches: nothing could predict them.
+    uint32_t low = 0;
+    for (uint32_t n = f->nreg_vars; n > 1; n -= n / 2)
+        low += f->reg_vars[low + n / 2]->first_reg <= reg ? n / 2 : 0;
+    return f->reg_vars[low];
+}
+
+uint64_t ptx_var_size(const struct ptx_var *var)
+{
+    uint64_t size = ptx_type_bits((enum ptx_type)var->type) / 8 * var->vec;
+    for (uint32_t i = 0; i < var->ndims; i++)
+        if (__builtin_mul_overflow(size, var->dims[i], &size))
+            return 0;
+    return size;
+}
+
+const struct ptx_operand *ptx_operand(const struct ptx_stmt *s, unsigned i)
+{
+    const struct ptx_operand *o = s->operands, *end = o + s->nslots;
+    for (; o < end; o = ptx_next(o))
+        if (i-- == 0)
+            return o;
+    return NULL;
+}
+
+// --- registers ----------------------------------------------------------------------------------------------
+
+static bool is_memory_role(enum ptx_role role)
+{
+    return role == PTX_ROLE_MEM_READ || role == PTX_ROLE_MEM_WRITE || role == PTX_ROLE_MEM_ATOMIC ||
+           role == PTX_ROLE_ADDRESS;
+}
+
+static bool is_brackets(const struct ptx_operand *o)
+{
+    return o->kind == PTX_ADDR || o->kind == PTX_TUPLE;
+}
+
+static void visit(const struct ptx_stmt *s, const struct ptx_operand *o, enum ptx_role role,
+                  ptx_access_fn *fn, void *ctx)
+{
+    if (o->kind == PTX_ADDR) {
+        if (o->sub == PTX_BASE_REG)
+            fn(ctx, (struct ptx_access){.reg = o->id, .reads = true});
+        return;
+    }
+    if (o->kind != PTX_REG)
+        return;
+    bool writes = role == PTX_ROLE_WRITE || role == PTX_ROLE_BOTH || role == PTX_ROLE_RETS;
+    bool partial = writes && (s->guard != PTX_NONE || o->sub != PTX_SEL_NONE);
+    fn(ctx,
+       (struct ptx_access){
+           .reg = o->id, .reads = !writes || role == PTX_ROLE_BOTH, .writes = writes, .partial = partial});
+}
+
+// An instruction that ops.def does not know may do anything to the registers that it names.
+static enum ptx_role role_of(const struct ptx_form *form, unsigned i)
+{
+    if (form->id == PTX_OP_UNKNOWN)
+        return PTX_ROLE_BOTH;
+    return i < form->nrules ? (enum ptx_role)form->rules[i].role : PTX_ROLE_READ;
+}
+
+void ptx_stmt_regs(const struct ptx_stmt *s, ptx_access_fn *fn, void *ctx)
+{
+    if (s->kind != PTX_INSN)
+        return;
+    if (s->guard != PTX_NONE)
+        fn(ctx, (struct ptx_access){.reg = s->guard, .reads = true});
+    const struct ptx_operand *o = s->operands, *end = o + s->nslots;
+    for (unsigned i = 0; o < end; i++) {
+        enum ptx_role role = role_of(s->form, i);
+        if (is_brackets(o) || is_memory_role(role))
+            role = PTX_ROLE_READ;
+        // Vectors, pairs and lists: their items are used as they are.
+        for (const struct ptx_operand *next = ptx_next(o); o < next; o++)
+            visit(s, o, role, fn, ctx);
+    }
+}
+
+// --- memory -------------------------------------------------------------------------------------------------
+
+static uint32_t fixed_operand(const struct ptx_stmt *s, unsigned i)
+{
+    const struct ptx_operand *o = ptx_operand(s, i);
+    bool known = o && o->kind == PTX_IMM && o->sub == PTX_IMM_INT && o->value > 0 && o->value <= UINT32_MAX;
+    return known ? (uint32_t)o->value : 0;
+}
+
+static uint32_t width_of(const struct ptx_stmt *s)
+{
+    const struct ptx_form *f = s->form;
+    switch ((enum ptx_width)f->op->width) {
+    case PTX_WIDTH_TYPE: return f->ntypes ? ptx_type_bits(f->types[f->ntypes - 1]) * f->vec / 8 : 0;
+    case PTX_WIDTH_OPERAND1: return fixed_operand(s, 1);
+    case PTX_WIDTH_OPERAND2: return fixed_operand(s, 2);
+    case PTX_WIDTH_FIXED4: return 4;
+    case PTX_WIDTH_FIXED8: return 8;
+    case PTX_WIDTH_FIXED16: return 16;
+    case PTX_WIDTH_FIXED128: return 128;
+    default: return 0;
+    }
+}
+
+// cp.async fills up with zeroes what it does not read, if an operand behind the size says so: a smaller size
+// or a predicate.
+static uint32_t read_width_of(const struct ptx_stmt *s)
+{
+    unsigned less = 3, behind = ptx_form_has(s->form, PTX_MOD_L2_CACHE_HINT) ? 1 : 0;
+    if (s->form->id == PTX_OP_CP_ASYNC && ptx_operand(s, less + behind))
+        return fixed_operand(s, less);
+    return width_of(s);
+}
+
+// Spaces are spelled in the order of the operands; a single one is meant for all.
+static uint8_t space_of(const struct ptx_form *form, unsigned nth)
+{
+    if (form->nspaces == 0)
+        return form->op->space;
+    return form->spaces[nth < form->nspaces ? nth : form->nspaces - 1u];
+}
+
+unsigned ptx_stmt_mem(const struct ptx_stmt *s, struct ptx_mem out[PTX_MAX_MEM])
+{
+    if (s->kind != PTX_INSN)
+        return 0;
+    unsigned n = 0, i = 0;
+    const struct ptx_operand *o = s->operands, *end = o + s->nslots;
+    for (; o < end && n < PTX_MAX_MEM; o = ptx_next(o), i++) {
+        enum ptx_role role = role_of(s->form, i);
+        if (!is_brackets(o) || !is_memory_role(role) || role == PTX_ROLE_ADDRESS)
+            continue;
+        // The barrier that a copy signals stands behind what is copied and lies where the copy goes to.
+        bool barrier = n > 0 && role == PTX_ROLE_MEM_ATOMIC;
+        uint32_t bytes = role == PTX_ROLE_MEM_READ ? read_width_of(s) : width_of(s);
+        out[n] = (struct ptx_mem){.space = space_of(s->form, barrier ? 0 : n),
+                                  .reads = role != PTX_ROLE_MEM_WRITE,
+                                  .writes = role != PTX_ROLE_MEM_READ,
+                                  .atomic = role == PTX_ROLE_MEM_ATOMIC,
+                                  .bytes = barrier ? 8 : bytes,
+                                  .addr = o};
+        n++;
+    }
+    return n;
+}

@@ -1,0 +1,339 @@
+// SPDX-License-Identifier: MIT
+// A PTX module as plain data.
+//
+//   module ── items, in source order: variables, functions, files, sections, ...
+//               function ── statements, in source order: instructions, labels, declarations, scopes, ...
+//                             instruction ── form ("ld.global.v4.f32", interned) + operands
+//
+// Everything a module consists of lives in its arena and refers to the source text, which the caller keeps
+// alive as long as the module. What the parser does not interpret (initialisers, debug sections, attributes)
+// is kept as slices of that text, so printing loses nothing.
+#ifndef MOAT_PTX_PTX_H
+#define MOAT_PTX_PTX_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/arena.h"
+#include "base/diag.h"
+#include "base/map.h"
+#include "base/out.h"
+#include "base/str.h"
+#include "ptx/op.h"
+
+#define PTX_NONE UINT32_MAX
+
+// --- operands -----------------------------------------------------------------------------------------------
+
+enum ptx_operand_kind {
+    PTX_REG,    // id: register of the function, see ptx_reg_var
+    PTX_SREG,   // id: enum ptx_sreg
+    PTX_SYM,    // id: symbol; value: byte offset behind it
+    PTX_IMM,    // value: the bits; see enum ptx_imm_kind
+    PTX_SINK,   // _
+    PTX_ADDR,   // [base + value]; base: see enum ptx_base_kind
+    PTX_VEC,    // { items }
+    PTX_LIST,   // ( items )
+    PTX_PAIR,   // a|b
+    PTX_TUPLE,  // [ items ]: textures, tensor maps
+};
+
+enum ptx_base_kind { PTX_BASE_NONE, PTX_BASE_REG, PTX_BASE_SYM };
+enum ptx_imm_kind { PTX_IMM_INT, PTX_IMM_F32, PTX_IMM_F64 };
+enum ptx_select {  // a part of a register
+    PTX_SEL_NONE,
+    PTX_SEL_X,
+    PTX_SEL_Y,
+    PTX_SEL_Z,
+    PTX_SEL_W,
+    PTX_SEL_R,
+    PTX_SEL_G,
+    PTX_SEL_B,
+    PTX_SEL_A,
+    PTX_SEL_B0,
+    PTX_SEL_B1,
+    PTX_SEL_B2,
+    PTX_SEL_B3,
+    PTX_SEL_H0,
+    PTX_SEL_H1,
+    // Several, for video instructions: .b7654 or .h10. value: the digits, as if hexadecimal; span: how many.
+    PTX_SEL_BYTES,
+    PTX_SEL_HALVES,
+};
+
+// Operands of a statement lie in one array, depth first. A group (VEC, LIST, PAIR, TUPLE) is followed by its
+// `span` slots: its items and theirs. So a loop over all slots meets every leaf, and the next operand on the
+// same level is 1 + span further (ptx_next).
+struct ptx_operand {
+    uint8_t kind : 5;     // enum ptx_operand_kind
+    uint8_t negated : 1;  // !p; -a of a video instruction
+    uint8_t unified : 1;  // ADDR: [x].unified
+    // IMM: print text[id .. id + span) of the module's source rather than the value. SYM, ADDR: print the offset
+    // even if it is 0: for debug targets ptxas makes other code from [x+0] than from [x].
+    uint8_t spelled : 1;
+    uint8_t sub;  // ptx_base_kind, ptx_imm_kind or ptx_select, by kind
+    uint16_t span;
+    uint32_t id;
+    int64_t value;  // groups: the number of items
+};
+_Static_assert(sizeof(struct ptx_operand) == 16, "millions of these are kept");
+
+static inline bool ptx_is_group(const struct ptx_operand *o)
+{
+    return o->kind >= PTX_VEC;
+}
+
+static inline const struct ptx_operand *ptx_next(const struct ptx_operand *o)
+{
+    return o + 1 + (ptx_is_group(o) ? o->span : 0);
+}
+
+// --- statements ---------------------------------------------------------------------------------------------
+
+enum ptx_stmt_kind {
+    PTX_INSN,
+    PTX_LABEL,      // sym
+    PTX_DECL,       // var
+    PTX_OPEN,       // {
+    PTX_CLOSE,      // }
+    PTX_LOC,        // loc
+    PTX_PRAGMA,     // text: what stands between .pragma and ;
+    PTX_TARGETS,    // targets: name: .branchtargets or .calltargets
+    PTX_PROTOTYPE,  // proto:   name: .callprototype
+    PTX_VERBATIM,   // text: a statement that we do not understand, without its ;
+};
+
+struct ptx_stmt {
+    uint8_t kind;
+    bool guard_negated;
+    uint16_t nslots;  // INSN: length of operands, groups' items included
+    uint32_t pos;     // offset in the source text; PTX_NONE for what a pass made
+    uint32_t guard;   // INSN: register, PTX_NONE without a guard
+    uint32_t sym;     // LABEL: the label
+    union {
+        const struct ptx_form *form;
+        struct ptx_var *var;
+        struct ptx_loc *loc;
+        struct ptx_targets *targets;
+        struct ptx_proto *proto;
+        struct str *text;
+    };
+    struct ptx_operand *operands;
+};
+_Static_assert(sizeof(struct ptx_stmt) == 32, "millions of these are kept");
+
+struct ptx_loc {
+    uint32_t file, line, column;
+    struct str inlined;  // ", function_name ..., inlined_at ...", verbatim; empty if none
+};
+
+struct ptx_targets {
+    uint32_t sym;
+    bool calls;  // .calltargets
+    uint32_t ntargets;
+    uint32_t *targets;  // symbols
+};
+
+struct ptx_proto {
+    uint32_t sym;
+    uint32_t nrets, nparams;
+    struct ptx_var *rets, *params;
+    struct str directives;  // verbatim
+};
+
+// --- declarations -------------------------------------------------------------------------------------------
+
+enum ptx_linkage { PTX_LINK_NONE, PTX_VISIBLE, PTX_EXTERN, PTX_WEAK, PTX_COMMON };
+
+// A variable, parameter or register, or a range of registers: .reg .b32 %r<10> declares %r0 to %r9.
+struct ptx_var {
+    uint32_t sym;  // PTX_NONE for '_' in a prototype
+    uint32_t pos;
+    uint8_t space, type;  // enum ptx_space, enum ptx_type
+    uint8_t linkage;
+    uint8_t vec;         // elements of a vector type, 1 if none
+    uint32_t align;      // 0: the type's own
+    uint32_t range;      // registers: N of name<N>, 0 if not a range
+    uint32_t first_reg;  // registers: number of the first
+    bool is_ptr;         // .ptr on an entry's parameter
+    uint8_t ptr_space;
+    uint32_t ptr_align;
+    uint32_t ndims;
+    uint64_t *dims;        // 0: not given, as in x[]
+    struct str attribute;  // ".attribute(.managed)", verbatim; empty if none
+    struct str init;       // what follows '=', verbatim; walk it with ptx_init_next
+};
+
+// A directive between a function's parameters and its body: .maxntid 256, 1, 1
+struct ptx_directive {
+    struct str name;  // with its dot
+    struct str args;  // verbatim
+};
+
+struct ptx_func {
+    uint32_t sym;
+    uint32_t pos;
+    uint8_t linkage;
+    bool is_entry;
+    bool has_body;
+    struct str attribute;
+    uint32_t nrets, nparams, ndirectives, nstmts;
+    struct ptx_var *rets, *params;
+    struct ptx_directive *directives;
+    struct ptx_stmt *stmts;
+    // Registers are numbered 0 .. nregs in order of declaration; the module's own come first:
+    //   reg_vars[i]->first_reg + max(reg_vars[i]->range, 1) == reg_vars[i + 1]->first_reg
+    uint32_t nregs, nreg_vars;
+    struct ptx_var **reg_vars;
+    uint32_t nunknown;  // instructions that ops.def does not know
+};
+
+enum ptx_sym_kind {
+    PTX_SYM_UNDEFINED,  // remains only where instructions that ops.def does not know use it
+    PTX_SYM_VAR,        // var: variable, parameter or register
+    PTX_SYM_FUNC,       // func: the definition, or a declaration if there is none
+    PTX_SYM_LABEL,      // stmt: index of the label in its function
+    PTX_SYM_TARGETS,
+    PTX_SYM_PROTO,
+    PTX_SYM_ALIAS,  // target: symbol that it stands for
+};
+
+struct ptx_sym {
+    struct str name;
+    uint8_t kind;
+    bool needed;  // UNDEFINED: an instruction that ops.def knows uses it
+    uint32_t pos;
+    union {
+        struct ptx_var *var;
+        struct ptx_func *func;
+        uint32_t stmt;
+        struct ptx_targets *targets;
+        struct ptx_proto *proto;
+        uint32_t target;
+    };
+};
+
+enum ptx_item_kind {
+    PTX_ITEM_VAR,
+    PTX_ITEM_FUNC,
+    PTX_ITEM_FILE,
+    PTX_ITEM_SECTION,
+    PTX_ITEM_PRAGMA,
+    PTX_ITEM_ALIAS,
+    PTX_ITEM_VERBATIM
+};
+
+struct ptx_item {
+    uint8_t kind;
+    uint32_t pos;
+    union {
+        struct ptx_var *var;
+        struct ptx_func *func;
+        struct str *text;  // all others, verbatim, from the directive to its end
+    };
+};
+
+struct ptx_module {
+    struct arena arena;
+    struct diag_source source;
+    unsigned version_major, version_minor;
+    struct str target;      // "sm_90a, debug", verbatim
+    unsigned address_size;  // 32 or 64; 0: not given
+    uint32_t nitems, nsyms, nforms;
+    struct ptx_item *items;
+    struct ptx_sym *syms;
+    const struct ptx_form **forms;  // each spelling once
+    struct map globals;             // names at module scope, to symbols
+};
+
+// --- reading ------------------------------------------------------------------------------------------------
+
+struct ptx_limits {
+    size_t memory;  // bytes that parsing may take; 0: 32 times the text, at least 64 MiB
+};
+
+// Returns 0, -EINVAL (reported to sink with its place) or -ENOMEM (reported too). text and name must outlive
+// the module. A text must be shorter than 2 GiB. PTX in a fatbin ends in NUL: a text may do so.
+int ptx_parse(const char *name, struct str text, struct diag_sink *sink, const struct ptx_limits *limits,
+              struct ptx_module **out);
+void ptx_free(struct ptx_module *m);
+
+static inline struct ptx_sym *ptx_sym(const struct ptx_module *m, uint32_t id)
+{
+    return &m->syms[id];
+}
+
+// The declaration that register reg belongs to. Its name: ptx_print_reg.
+const struct ptx_var *ptx_reg_var(const struct ptx_func *f, uint32_t reg);
+
+// Bytes of a variable; 0 if its size is not given.
+uint64_t ptx_var_size(const struct ptx_var *var);
+
+struct str ptx_func_name(const struct ptx_module *m, const struct ptx_func *f);
+struct ptx_sym *ptx_find(const struct ptx_module *m, struct str name);  // at module scope; NULL if absent
+
+// --- what a statement does ----------------------------------------------------------------------------------
+
+// The roles come from the signature in ops.def. A register inside an address is read, whatever the address is
+// used for. A register written under a guard, or through a selector, keeps its value otherwise: `partial`.
+struct ptx_access {
+    uint32_t reg;
+    bool reads, writes, partial;
+};
+
+// Calls out for each register that an instruction touches, guard first. A register met twice is called twice.
+typedef void ptx_access_fn(void *ctx, struct ptx_access access);
+void ptx_stmt_regs(const struct ptx_stmt *s, ptx_access_fn *fn, void *ctx);
+
+// The i-th top-level operand, NULL if there are fewer.
+const struct ptx_operand *ptx_operand(const struct ptx_stmt *s, unsigned i);
+
+// A memory access of an instruction: one row per address operand that is read or written.
+struct ptx_mem {
+    uint8_t space;  // enum ptx_space; PTX_SPACE_GENERIC if not spelled
+    bool reads, writes, atomic;
+    uint32_t bytes;  // per thread; 0: not known from the instruction alone (see the op's width)
+    const struct ptx_operand *addr;  // PTX_ADDR or PTX_TUPLE
+};
+enum { PTX_MAX_MEM = 5 };
+unsigned ptx_stmt_mem(const struct ptx_stmt *s, struct ptx_mem out[PTX_MAX_MEM]);
+
+// --- initialisers -------------------------------------------------------------------------------------------
+
+enum ptx_init_kind {
+    PTX_INIT_OPEN,
+    PTX_INIT_CLOSE,
+    PTX_INIT_INT,
+    PTX_INIT_F32,
+    PTX_INIT_F64,
+    PTX_INIT_SYM,
+    PTX_INIT_STRING,
+    PTX_INIT_OTHER
+};
+
+struct ptx_init {
+    uint8_t kind;
+    bool generic;     // SYM: generic(name)
+    uint64_t mask;    // SYM: 0xFF00(name), 0 if none
+    int64_t value;    // the bits, or SYM: byte offset
+    struct str text;  // SYM: name; STRING: between the quotes; OTHER (sampler fields): all of it
+};
+
+// Walks var->init. rest starts as var->init. Returns 1 for an element, 0 at the end, -EINVAL.
+int ptx_init_next(struct str *rest, struct ptx_init *out);
+
+// --- writing ------------------------------------------------------------------------------------------------
+
+void ptx_print(const struct ptx_module *m, struct out *to);
+void ptx_print_func(const struct ptx_module *m, const struct ptx_func *f, struct out *to);
+void ptx_print_stmt(const struct ptx_module *m, const struct ptx_func *f, const struct ptx_stmt *s,
+                    struct out *to);
+void ptx_print_reg(const struct ptx_module *m, const struct ptx_func *f, uint32_t reg, struct out *to);
+
+// --- checking -----------------------------------------------------------------------------------------------
+
+// Reports as errors what the parser lets through and ptxas would not, and as warnings accesses to variables that
+// are wrong whenever they run; *wrong_accesses (may be NULL) counts those. 0, or -EINVAL if there were errors.
+int ptx_verify(const struct ptx_module *m, struct diag_sink *sink, unsigned *wrong_accesses);
+
+#endif

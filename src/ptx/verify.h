@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: MIT
+// Private to the verifier's files.
+#ifndef MOAT_PTX_VERIFY_H
+#define MOAT_PTX_VERIFY_H
+
+#include "ptx/ptx.h"
+
+struct verifier {
+    const struct ptx_module *m;
+    const struct ptx_func *f;
+    struct diag_sink *sink;
+    unsigned errors, wrong_accesses;
+};
+
+// verify.c
+void verify_report(struct verifier *v, enum diag_severity severity, uint32_t pos, size_t len, const char *fmt,
+                   ...) __attribute__((format(printf, 5, 6)));
+uint32_t verify_place(const struct verifier *v, const char *at);  // offset in the source, PTX_NONE if outside
+
+// verify_var.c
+void verify_var(struct verifier *v, const struct ptx_var *var);
+void verify_var_signature(struct verifier *v, const struct ptx_func *f);
+
+#endif

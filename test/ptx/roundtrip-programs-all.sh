@@ -1,0 +1,5 @@
+#!/bin/bash
+# SPDX-License-Identifier: MIT
+# tier: all
+# builds: one
+JOBS=$(nproc) exec test/ptx/roundtrip-programs.sh --all
