@@ -298,6 +298,15 @@ struct ptx_mem {
 enum { PTX_MAX_MEM = 5 };
 unsigned ptx_stmt_mem(const struct ptx_stmt *s, struct ptx_mem out[PTX_MAX_MEM]);
 
+// The line of source code that a statement comes from, by the .loc before it; false if nothing tells. A function
+// inlined there has its own line; the one it was inlined into stands in the ptx_loc.
+struct ptx_source {
+    struct str file;  // as .file has it
+    uint32_t line, column;
+};
+bool ptx_stmt_source(const struct ptx_module *m, const struct ptx_func *f, const struct ptx_stmt *s,
+                     struct ptx_source *out);
+
 // --- initialisers -------------------------------------------------------------------------------------------
 
 enum ptx_init_kind {

@@ -30,8 +30,6 @@ uint32_t verify_place(const struct verifier *v, const char *at)
     return at >= text && at <= text + v->m->source.text.len ? (uint32_t)(at - text) : PTX_NONE;
 }
 
-#define error_at(v, s, ...) verify_report((v), DIAG_ERROR, (s)->pos, (s)->form->name.len, __VA_ARGS__)
-
 // --- do registers fit? --------------------------------------------------------------------------------------
 
 static bool classes_agree(enum ptx_type_class reg, enum ptx_type_class insn)
@@ -246,76 +244,6 @@ static void check_call(struct verifier *v, const struct ptx_stmt *s)
         error_at(v, s, "an indirect call wants a prototype or a list of targets");
 }
 
-// --- accesses to variables ----------------------------------------------------------------------------------
-
-static const char *overflow_name(enum ptx_space space)
-{
-    switch (space) {
-    case PTX_SPACE_SHARED: return "shared-buffer-overflow";
-    case PTX_SPACE_LOCAL: return "local-buffer-overflow";
-    case PTX_SPACE_PARAM: return "param-buffer-overflow";
-    default: return "global-buffer-overflow";
-    }
-}
-
-// Copies in bulk are larger than the alignment they want.
-static uint32_t wanted_alignment(const struct ptx_stmt *s, uint32_t bytes)
-{
-    uint8_t width = s->form->op->width;
-    uint32_t most = width == PTX_WIDTH_OPERAND1 ? 8 : width == PTX_WIDTH_OPERAND2 ? 16 : bytes;
-    return bytes < most ? bytes : most;
-}
-
-static void check_bounds(struct verifier *v, const struct ptx_stmt *s, const struct ptx_mem *mem,
-                         const struct ptx_var *var)
-{
-    uint64_t size = ptx_var_size(var);
-    int64_t at = mem->addr->value;
-    // Arrays of unknown size belong to the launch; an external variable may be larger elsewhere.
-    if (!size || !mem->bytes || var->linkage == PTX_EXTERN)
-        return;
-    struct str name = ptx_sym(v->m, mem->addr->id)->name;
-    if (at < 0 || (uint64_t)at > size || mem->bytes > size - (uint64_t)at) {
-        v->wrong_accesses++;
-        verify_report(v, DIAG_WARNING, s->pos, s->form->name.len,
-                      "%s: %s of size %u at byte %lld of '" STR_FMT "', which has %llu bytes",
-                      overflow_name((enum ptx_space)var->space), mem->writes ? "WRITE" : "READ", mem->bytes,
-                      (long long)at, STR_ARG(name), (unsigned long long)size);
-    } else if ((mem->bytes & (mem->bytes - 1)) == 0 && at % wanted_alignment(s, mem->bytes)) {
-        v->wrong_accesses++;
-        verify_report(v, DIAG_WARNING, s->pos, s->form->name.len,
-                      "misaligned-address: %s of size %u at byte %lld of '" STR_FMT "'",
-                      mem->writes ? "WRITE" : "READ", mem->bytes, (long long)at, STR_ARG(name));
-    }
-}
-
-static bool space_reaches(enum ptx_space insn, enum ptx_space var)
-{
-    var = ptx_space_is(var);
-    return insn == var || (insn == PTX_SPACE_SHARED_CLUSTER && var == PTX_SPACE_SHARED);
-}
-
-static void check_access(struct verifier *v, const struct ptx_stmt *s, const struct ptx_mem *mem)
-{
-    if (mem->addr->kind != PTX_ADDR || mem->addr->sub != PTX_BASE_SYM)
-        return;
-    const struct ptx_sym *sym = ptx_sym(v->m, mem->addr->id);
-    if (sym->kind != PTX_SYM_VAR) {
-        error_at(v, s, QUOTE_FMT " is not a variable", QUOTE_ARG(sym->name));
-        return;
-    }
-    if (mem->space == PTX_SPACE_GENERIC || ptx_type_class((enum ptx_type)sym->var->type) == PTX_CLASS_OPAQUE)
-        return;
-    if (mem->space == PTX_SPACE_TEX || mem->space == PTX_SPACE_SURFACE)
-        return;
-    if (!space_reaches((enum ptx_space)mem->space, (enum ptx_space)sym->var->space))
-        error_at(v, s, "'" STR_FMT "' is in ." STR_FMT ", not in ." STR_FMT, STR_ARG(sym->name),
-                 STR_ARG(ptx_space_name((enum ptx_space)sym->var->space)),
-                 STR_ARG(ptx_space_name((enum ptx_space)mem->space)));
-    else
-        check_bounds(v, s, mem, sym->var);
-}
-
 // --- instructions -------------------------------------------------------------------------------------------
 
 static void check_insn(struct verifier *v, const struct ptx_stmt *s)
@@ -339,7 +267,7 @@ static void check_insn(struct verifier *v, const struct ptx_stmt *s)
     struct ptx_mem mem[PTX_MAX_MEM];
     unsigned nmem = ptx_stmt_mem(s, mem);
     for (unsigned i = 0; i < nmem; i++)
-        check_access(v, s, &mem[i]);
+        verify_access(v, s, &mem[i]);
 }
 
 // --- the rest -----------------------------------------------------------------------------------------------
@@ -378,7 +306,7 @@ static void warn_unknown(struct verifier *v)
     for (uint32_t i = 0; i < v->m->nforms; i++) {
         const struct ptx_form *f = v->m->forms[i];
         if (f->id == PTX_OP_UNKNOWN || f->odd)
-            verify_report(v, DIAG_WARNING, verify_place(v, f->name.ptr), f->name.len,
+            verify_report(v, DIAG_WARNING, f->pos, f->name.len,
                           QUOTE_FMT " is not known: kept as it is, not checked", QUOTE_ARG(f->name));
     }
 }

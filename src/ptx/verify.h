@@ -17,6 +17,11 @@ void verify_report(struct verifier *v, enum diag_severity severity, uint32_t pos
                    ...) __attribute__((format(printf, 5, 6)));
 uint32_t verify_place(const struct verifier *v, const char *at);  // offset in the source, PTX_NONE if outside
 
+#define error_at(v, s, ...) verify_report((v), DIAG_ERROR, (s)->pos, (s)->form->name.len, __VA_ARGS__)
+
+// verify_mem.c
+void verify_access(struct verifier *v, const struct ptx_stmt *s, const struct ptx_mem *mem);
+
 // verify_var.c
 void verify_var(struct verifier *v, const struct ptx_var *var);
 void verify_var_signature(struct verifier *v, const struct ptx_func *f);

@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: MIT
+// clang-format off: cmocka wants these first
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+// clang-format on
+
+#include "ptx/ptx.h"
+
+#define HEAD ".version 9.0\n.target sm_90\n.address_size 64\n"
+#define FILES ".file 1 \"a.cu\"\n.file 12 \"dir/b.h\", 5, 6\n"
+
+static void ignore(struct diag_sink *sink, const struct diag *d)
+{
+    (void)sink, (void)d;
+}
+
+// The source of the last statement of the only function.
+static bool find(const char *text, struct ptx_source *out, struct ptx_module **m)
+{
+    struct diag_sink sink = {.emit = ignore};
+    assert_int_equal(ptx_parse("t", str_from(text), &sink, NULL, m), 0);
+    for (uint32_t i = 0; i < (*m)->nitems; i++) {
+        const struct ptx_func *f = (*m)->items[i].func;
+        if ((*m)->items[i].kind == PTX_ITEM_FUNC)
+            return ptx_stmt_source(*m, f, &f->stmts[f->nstmts - 1], out);
+    }
+    fail_msg("no function");
+    return false;
+}
+
+static void good_source(void **state)
+{
+    static const struct {
+        const char *body, *file;
+        uint32_t line, column;
+    } rows[] = {
+        {".loc 1 7 3\nret;", "a.cu", 7, 3},
+        {".loc 1 7 3\n.loc 12 9 0\nbar.sync 0;\nret;", "dir/b.h", 9, 0},
+        {".loc 12 4 2, function_name $L1, inlined_at 1 8 1\nret;", "dir/b.h", 4, 2},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        char text[400];
+        struct ptx_source s;
+        struct ptx_module *m;
+        // Files may stand behind the functions, as nvcc has them.
+        snprintf(text, sizeof text, HEAD ".entry k()\n{\n%s\n}\n" FILES, rows[i].body);
+        assert_true(find(text, &s, &m));
+        assert_true(str_eq(s.file, str_from(rows[i].file)));
+        assert_int_equal(s.line, rows[i].line);
+        assert_int_equal(s.column, rows[i].column);
+        ptx_free(m);
+    }
+}
+
+static void bad_source(void **state)
+{
+    static const char *const bodies[] = {"ret;", ".loc 1 0 0\nret;", ".loc 3 7 3\nret;"};
+    for (size_t i = 0; i < sizeof bodies / sizeof *bodies; i++) {
+        char text[400];
+        struct ptx_source s;
+        struct ptx_module *m;
+        snprintf(text, sizeof text, HEAD ".entry k()\n{\n%s\n}\n" FILES, bodies[i]);
+        assert_false(find(text, &s, &m));
+        ptx_free(m);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(good_source), cmocka_unit_test(bad_source)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: MIT
+// Accesses to variables by name: the right space, within bounds, aligned.
+#include <stdarg.h>
+
+#include "ptx/quote.h"
+#include "ptx/verify.h"
+
+// Where the compiler says that the statement comes from.
+static void note_source(struct verifier *v, const struct ptx_stmt *s)
+{
+    struct ptx_source from;
+    if (!ptx_stmt_source(v->m, v->f, s, &from))
+        return;
+    char name[300];
+    int len = from.file.len < 256 ? (int)from.file.len : 256;
+    snprintf(name, sizeof name, "%.*s:%u:%u", len, from.file.ptr, from.line, from.column);
+    struct diag_source source = {.name = name};
+    diag_report(v->sink, DIAG_NOTE, &source, 0, 0, "compiled from here, in " QUOTE_FMT,
+                QUOTE_ARG(ptx_func_name(v->m, v->f)));
+}
+
+__attribute__((format(printf, 3, 4))) static void wrong(struct verifier *v, const struct ptx_stmt *s,
+                                                        const char *fmt, ...)
+{
+    va_list args;
+    va_start(args, fmt);
+    diag_vreport(v->sink, DIAG_WARNING, &v->m->source, s->pos == PTX_NONE ? 0 : s->pos, s->form->name.len,
+                 fmt, args);
+    va_end(args);
+    v->wrong_accesses++;
+    note_source(v, s);
+}
+
+static const char *overflow_name(enum ptx_space space)
+{
+    switch (space) {
+    case PTX_SPACE_SHARED: return "shared-buffer-overflow";
+    case PTX_SPACE_LOCAL: return "local-buffer-overflow";
+    case PTX_SPACE_PARAM: return "param-buffer-overflow";
+    default: return "global-buffer-overflow";
+    }
+}
+
+// Copies in bulk are larger than the alignment they want.
+static uint32_t wanted_alignment(const struct ptx_stmt *s, uint32_t bytes)
+{
+    uint8_t width = s->form->op->width;
+    uint32_t most = width == PTX_WIDTH_OPERAND1 ? 8 : width == PTX_WIDTH_OPERAND2 ? 16 : bytes;
+    return bytes < most ? bytes : most;
+}
+
+static void check_bounds(struct verifier *v, const struct ptx_stmt *s, const struct ptx_mem *mem,
+                         const struct ptx_var *var)
+{
+    uint64_t size = ptx_var_size(var);
+    int64_t at = mem->addr->value;
+    // Arrays of unknown size belong to the launch; an external variable may be larger elsewhere.
+    if (!size || !mem->bytes || var->linkage == PTX_EXTERN)
+        return;
+    struct str name = ptx_sym(v->m, mem->addr->id)->name;
+    if (at < 0 || (uint64_t)at > size || mem->bytes > size - (uint64_t)at) {
+        wrong(v, s, "%s: %s of size %u at byte %lld of " QUOTE_FMT ", which has %llu bytes",
+              overflow_name((enum ptx_space)var->space), mem->writes ? "WRITE" : "READ", mem->bytes,
+              (long long)at, QUOTE_ARG(name), (unsigned long long)size);
+    } else if ((mem->bytes & (mem->bytes - 1)) == 0 && at % wanted_alignment(s, mem->bytes)) {
+        wrong(v, s, "misaligned-address: %s of size %u at byte %lld of " QUOTE_FMT,
+              mem->writes ? "WRITE" : "READ", mem->bytes, (long long)at, QUOTE_ARG(name));
+    }
+}
+
+static bool space_reaches(enum ptx_space insn, enum ptx_space var)
+{
+    var = ptx_space_is(var);
+    return insn == var || (insn == PTX_SPACE_SHARED_CLUSTER && var == PTX_SPACE_SHARED);
+}
+
+void verify_access(struct verifier *v, const struct ptx_stmt *s, const struct ptx_mem *mem)
+{
+    if (mem->addr->kind != PTX_ADDR || mem->addr->sub != PTX_BASE_SYM)
+        return;
+    const struct ptx_sym *sym = ptx_sym(v->m, mem->addr->id);
+    if (sym->kind != PTX_SYM_VAR) {
+        error_at(v, s, QUOTE_FMT " is not a variable", QUOTE_ARG(sym->name));
+        return;
+    }
+    if (mem->space == PTX_SPACE_GENERIC || ptx_type_class((enum ptx_type)sym->var->type) == PTX_CLASS_OPAQUE)
+        return;
+    if (mem->space == PTX_SPACE_TEX || mem->space == PTX_SPACE_SURFACE)
+        return;
+    if (!space_reaches((enum ptx_space)mem->space, (enum ptx_space)sym->var->space))
+        error_at(v, s, QUOTE_FMT " is in ." STR_FMT ", not in ." STR_FMT, QUOTE_ARG(sym->name),
+                 STR_ARG(ptx_space_name((enum ptx_space)sym->var->space)),
+                 STR_ARG(ptx_space_name((enum ptx_space)mem->space)));
+    else
+        check_bounds(v, s, mem, sym->var);
+}
