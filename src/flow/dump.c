@@ -233,23 +233,6 @@ static void free_view(struct view *v)
     cfg_free(v->cfg);
 }
 
-// The function up to and with its opening brace: it is printed without statements, and its "}\n" left out.
-static int put_head(const struct view *v)
-{
-    struct ptx_func empty = *v->f;
-    struct out head;
-    int err = out_to_memory(&head);
-    if (err)
-        return err;
-    empty.nstmts = 0;
-    ptx_print_func(v->m, &empty, &head);
-    err = head.error;
-    if (!err)
-        out_bytes(v->to, head.buf, head.len - 2);
-    out_close(&head);
-    return err;
-}
-
 static void put_block(struct view *v, const struct analysis *a, uint32_t block)
 {
     out_fmt(v->to, "// block %u:", block);
@@ -278,11 +261,11 @@ int flow_dump(const char *analysis, const struct ptx_module *m, const struct ptx
     }
     for (const struct analysis *a = analyses; !v.err && a <= last; a++)
         v.err = a->build(&v);
-    v.err = v.err ? v.err : put_head(&v);
     if (v.err) {
         out_fmt(to, "// %s: %s\n", analysis, v.err == -E2BIG ? "the function is too large" : "out of memory");
         ptx_print_func(m, f, to);
     } else {
+        ptx_print_func_head(m, f, to);
         if (v.cfg->uncertain)
             out_lit(to, "// uncertain: there are instructions that are not known\n");
         for (uint32_t b = 0; b < v.cfg->nblocks; b++)
@@ -293,36 +276,17 @@ int flow_dump(const char *analysis, const struct ptx_module *m, const struct ptx
     return v.err;
 }
 
-// Some of a module's items behind its header. The first `skip` bytes of that are left out; *len (may be NULL)
-// is its length with them.
-static int put_items(const struct ptx_module *m, uint32_t first, uint32_t n, size_t skip, size_t *len,
-                     struct out *to)
-{
-    struct ptx_module part = *m;
-    struct out text;
-    int err = out_to_memory(&text);
-    if (err)
-        return err;
-    part.items = n ? m->items + first : NULL;
-    part.nitems = n;
-    ptx_print(&part, &text);
-    err = text.error;
-    if (!err && text.len > skip)
-        out_bytes(to, text.buf + skip, text.len - skip);
-    if (len)
-        *len = text.len;
-    out_close(&text);
-    return err;
-}
-
 int flow_dump_module(const char *analysis, const struct ptx_module *m, struct out *to)
 {
-    size_t header = 0;
-    int err = put_items(m, 0, 0, 0, &header, to);
+    int err = 0;
+    ptx_print_header(m, to);
     for (uint32_t i = 0; i < m->nitems && err != -ENOMEM && !to->error; i++) {
-        int one = m->items[i].kind == PTX_ITEM_FUNC ? flow_dump(analysis, m, m->items[i].func, to)
-                                                    : put_items(m, i, 1, header, NULL, to);
-        err = one ? one : err;
+        if (m->items[i].kind == PTX_ITEM_FUNC) {
+            int one = flow_dump(analysis, m, m->items[i].func, to);
+            err = one ? one : err;
+        } else {
+            ptx_print_item(m, &m->items[i], to);
+        }
     }
     return err;
 }

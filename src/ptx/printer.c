@@ -333,7 +333,8 @@ static void print_directives(struct printer *p, const struct ptx_func *f)
     }
 }
 
-static void print_func(struct printer *p)
+// With the opening brace, or the semicolon of a function without a body.
+static void print_head(struct printer *p)
 {
     const struct ptx_func *f = p->f;
     print_linkage(p, f->linkage);
@@ -349,13 +350,16 @@ static void print_func(struct printer *p)
     print_name(p, f->sym);
     print_params(p, f->params, f->nparams);
     print_directives(p, f);
-    if (!f->has_body) {
-        out_lit(p->to, ";\n");
+    out_cstr(p->to, f->has_body ? "\n{\n" : ";\n");
+}
+
+static void print_func(struct printer *p)
+{
+    print_head(p);
+    if (!p->f->has_body)
         return;
-    }
-    out_lit(p->to, "\n{\n");
-    for (uint32_t i = 0; i < f->nstmts; i++)
-        print_stmt(p, &f->stmts[i]);
+    for (uint32_t i = 0; i < p->f->nstmts; i++)
+        print_stmt(p, &p->f->stmts[i]);
     out_lit(p->to, "}\n");
 }
 
@@ -374,16 +378,31 @@ static void print_item(struct printer *p, const struct ptx_item *item)
     }
 }
 
-void ptx_print(const struct ptx_module *m, struct out *to)
+void ptx_print_header(const struct ptx_module *m, struct out *to)
 {
-    struct printer p = {.m = m, .to = to};
     out_fmt(to, ".version %u.%u\n", m->version_major, m->version_minor);
     if (m->target.len)
         out_fmt(to, ".target " STR_FMT "\n", STR_ARG(m->target));
     if (m->address_size)
         out_fmt(to, ".address_size %u\n", m->address_size);
+}
+
+void ptx_print(const struct ptx_module *m, struct out *to)
+{
+    struct printer p = {.m = m, .to = to};
+    ptx_print_header(m, to);
     for (uint32_t i = 0; i < m->nitems; i++)
         print_item(&p, &m->items[i]);
+}
+
+void ptx_print_item(const struct ptx_module *m, const struct ptx_item *item, struct out *to)
+{
+    print_item(&(struct printer){.m = m, .to = to}, item);
+}
+
+void ptx_print_func_head(const struct ptx_module *m, const struct ptx_func *f, struct out *to)
+{
+    print_head(&(struct printer){.m = m, .f = f, .to = to});
 }
 
 void ptx_print_func(const struct ptx_module *m, const struct ptx_func *f, struct out *to)

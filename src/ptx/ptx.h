@@ -333,7 +333,11 @@ int ptx_init_next(struct str *rest, struct ptx_init *out);
 
 // --- writing ------------------------------------------------------------------------------------------------
 
+// A module is its header and its items; a function with a body its head, its statements and "}\n".
 void ptx_print(const struct ptx_module *m, struct out *to);
+void ptx_print_header(const struct ptx_module *m, struct out *to);
+void ptx_print_item(const struct ptx_module *m, const struct ptx_item *item, struct out *to);
+void ptx_print_func_head(const struct ptx_module *m, const struct ptx_func *f, struct out *to);
 void ptx_print_func(const struct ptx_module *m, const struct ptx_func *f, struct out *to);
 void ptx_print_stmt(const struct ptx_module *m, const struct ptx_func *f, const struct ptx_stmt *s,
                     struct out *to);
