@@ -58,28 +58,10 @@ static void note_returned(struct pass *p)
         note(p, (struct ptx_access){.reg = p->r->reg[i], .reads = true});
 }
 
-static void note_unknown(struct pass *p, const struct ptx_stmt *s)
-{
-    struct ptx_access a = {.reads = true, .writes = true, .partial = true};
-    if (s->guard != PTX_NONE)
-        note(p, (struct ptx_access){.reg = s->guard, .reads = true});
-    for (unsigned i = 0; i < s->nslots; i++) {
-        const struct ptx_operand *o = &s->operands[i];
-        if (o->kind != PTX_REG && !(o->kind == PTX_ADDR && o->sub == PTX_BASE_REG))
-            continue;
-        a.reg = o->id;
-        note(p, a);
-    }
-}
-
 static void note_stmt(struct pass *p, const struct ptx_stmt *s)
 {
     if (s->kind != PTX_INSN)
         return;
-    if (s->form->id == PTX_OP_UNKNOWN) {
-        note_unknown(p, s);
-        return;
-    }
     ptx_stmt_regs(s, note, p);
     if (s->form->op->control == PTX_RETURN)
         note_returned(p);

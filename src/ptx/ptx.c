@@ -59,18 +59,19 @@ static bool is_brackets(const struct ptx_operand *o)
 static void visit(const struct ptx_stmt *s, const struct ptx_operand *o, enum ptx_role role,
                   ptx_access_fn *fn, void *ctx)
 {
+    bool unknown = s->form->id == PTX_OP_UNKNOWN;
     if (o->kind == PTX_ADDR) {
         if (o->sub == PTX_BASE_REG)
-            fn(ctx, (struct ptx_access){.reg = o->id, .reads = true});
+            fn(ctx, (struct ptx_access){o->id, .reads = true, .writes = unknown, .partial = unknown});
         return;
     }
     if (o->kind != PTX_REG)
         return;
     bool writes = role == PTX_ROLE_WRITE || role == PTX_ROLE_BOTH || role == PTX_ROLE_RETS;
-    bool partial = writes && (s->guard != PTX_NONE || o->sub != PTX_SEL_NONE);
+    bool keeps = s->guard != PTX_NONE || o->sub != PTX_SEL_NONE || unknown;
     fn(ctx,
        (struct ptx_access){
-           .reg = o->id, .reads = !writes || role == PTX_ROLE_BOTH, .writes = writes, .partial = partial});
+           .reg = o->id, .reads = !writes || role == PTX_ROLE_BOTH, .writes = writes, .partial = writes && keeps});
 }
 
 // An instruction that ops.def does not know may do anything to the registers that it names.
@@ -90,7 +91,7 @@ void ptx_stmt_regs(const struct ptx_stmt *s, ptx_access_fn *fn, void *ctx)
     const struct ptx_operand *o = s->operands, *end = o + s->nslots;
     for (unsigned i = 0; o < end; i++) {
         enum ptx_role role = role_of(s->form, i);
-        if (is_brackets(o) || is_memory_role(role))
+        if (role != PTX_ROLE_BOTH && (is_brackets(o) || is_memory_role(role)))
             role = PTX_ROLE_READ;
         // Vectors, pairs and lists: their items are used as they are.
         for (const struct ptx_operand *next = ptx_next(o); o < next; o++)

@@ -275,7 +275,8 @@ struct ptx_sym *ptx_find(const struct ptx_module *m, struct str name);  // at mo
 // --- what a statement does ----------------------------------------------------------------------------------
 
 // The roles come from the signature in ops.def. A register inside an address is read, whatever the address is
-// used for. A register written under a guard, or through a selector, keeps its value otherwise: `partial`.
+// used for. A register written under a guard, or through a selector, keeps its value otherwise: `partial`. An
+// instruction that ops.def does not know may read and write, or not, every register that it names.
 struct ptx_access {
     uint32_t reg;
     bool reads, writes, partial;
