@@ -17,7 +17,7 @@ int ptx_file_open(struct ptx_file *f, const struct options *options, int argc, c
     unsigned count = image_count(f->image);
     if (options->module > (int64_t)count) {
         image_free(f->image);
-        return cli_error("%s has %u modules, there is no module %lld", f->path, count,
+        return cli_error("%s has %u module%s, there is no module %lld", f->path, count, count == 1 ? "" : "s",
                          (long long)options->module);
     }
     return CLI_OK;

@@ -276,7 +276,7 @@ static void add_mod(struct ptx_form *form, struct str name)
 
 void ptx_form_decode(struct str spelling, struct ptx_form *form)
 {
-    *form = (struct ptx_form){.name = spelling, .vec = 1};
+    *form = (struct ptx_form){.name = spelling, .pos = UINT32_MAX, .vec = 1};
     form->id = (uint16_t)find_op(spelling);
     form->op = &ptx_ops[form->id];
     read_signature(form);

@@ -35,10 +35,11 @@ static struct str join_form(struct parser *p, struct str form, char *joined)
     }
 }
 
-static const struct ptx_form *new_form(struct parser *p, struct str text)
+static const struct ptx_form *new_form(struct parser *p, struct str text, uint32_t pos)
 {
     struct ptx_form *form = ARENA_NEW(&p->m->arena, struct ptx_form);
     ptx_form_decode(text, form);
+    form->pos = pos;
     PUSH(p, &p->forms, form);
     if (map_put(&p->form_map, text, (uint32_t)p->forms.len - 1))
         parser_out_of_memory(p);
@@ -59,7 +60,7 @@ static const struct ptx_form *parse_form(struct parser *p)
     uint32_t id = quick_get(&p->form_quick, &p->form_map, text);
     if (id != MAP_NONE)
         return p->forms.items[id];
-    return new_form(p, join ? arena_str(&p->m->arena, text) : text);
+    return new_form(p, join ? arena_str(&p->m->arena, text) : text, pos);
 }
 
 static void insert_list(struct parser *p, size_t at)
@@ -89,6 +90,8 @@ static void parse_operands(struct parser *p, const struct ptx_form *form)
     uint32_t pos = parser_pos(p);
     p->operands.len = 0;
     p->in_call = form->id == PTX_OP_CALL;
+    if (p->lex.tok.punct == '}' || p->lex.tok.kind == TOK_END)
+        parser_fail(p, "';' is missing behind the instruction");
     if (p->lex.tok.punct != ';') {
         do
             operand_parse(p);
@@ -253,20 +256,27 @@ static void parse_prototype(struct parser *p, uint32_t sym)
                .kind = PTX_PROTOTYPE, .pos = p->syms.items[sym].pos, .guard = PTX_NONE, .proto = proto});
 }
 
+static bool at_list(const struct parser *p)
+{
+    return parser_at_word(p, ".branchtargets") || parser_at_word(p, ".calltargets") ||
+           parser_at_word(p, ".callprototype");
+}
+
 static void parse_label(struct parser *p, struct str name, uint32_t pos)
 {
-    if (parser_at_word(p, ".branchtargets") || parser_at_word(p, ".calltargets")) {
-        bool calls = parser_at_word(p, ".calltargets");
-        lexer_advance(&p->lex);
-        parse_targets(p, name_declare(p, name, PTX_SYM_TARGETS, pos), calls);
-    } else if (parser_at_word(p, ".callprototype")) {
-        lexer_advance(&p->lex);
-        parse_prototype(p, name_declare(p, name, PTX_SYM_PROTO, pos));
-    } else {
+    if (!at_list(p)) {
         uint32_t sym = name_declare(p, name, PTX_SYM_LABEL, pos);
         p->syms.items[sym].stmt = (uint32_t)p->stmts.len;
         add(p, (struct ptx_stmt){.kind = PTX_LABEL, .pos = pos, .guard = PTX_NONE, .sym = sym});
+        return;
     }
+    bool prototype = parser_at_word(p, ".callprototype"), calls = parser_at_word(p, ".calltargets");
+    uint32_t sym = name_declare(p, name, prototype ? PTX_SYM_PROTO : PTX_SYM_TARGETS, pos);
+    lexer_advance(&p->lex);
+    if (prototype)
+        parse_prototype(p, sym);
+    else
+        parse_targets(p, sym, calls);
 }
 
 // , function_name $L [+ 5], inlined_at 1 12 5: nothing marks its end.
@@ -326,6 +336,8 @@ static void parse_directive(struct parser *p, struct ptx_func *f)
     } else if (parser_at_word(p, ".extern") || parser_at_word(p, ".visible") || parser_at_word(p, ".weak")) {
         enum ptx_linkage linkage = decl_linkage(p);
         decl_variables(p, linkage, true);
+    } else if (at_list(p)) {
+        parser_fail(p, "a name and ':' are missing in front of this directive");
     } else {
         f->nunknown++;
         parse_verbatim(p, PTX_VERBATIM);

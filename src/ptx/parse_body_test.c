@@ -236,6 +236,8 @@ static void bad_calls(void **state)
     call_fails("call f, (1", "10:1: ')' is missing before '}'");
     call_fails("p: .callprototype 5;", "9:19: '_' is missing in this prototype");
     call_fails("p: .callprototype _ () }", "9:24: ';' is missing before '}'");
+    call_fails(".calltargets f;", "9:1: a name and ':' are missing in front of this directive");
+    call_fails("p:; .branchtargets f;", "9:5: a name and ':' are missing in front of this directive");
     call_fails("p: .calltargets f, 5;", "9:20: the name of a target is missing");
     call_fails("p: .calltargets %rd1;", "9:17: a register cannot be a target");
     call_fails("p: .calltargets f g;", "9:19: ';' is missing before 'g'");

@@ -246,6 +246,14 @@ static void check_call(struct verifier *v, const struct ptx_stmt *s)
 
 // --- instructions -------------------------------------------------------------------------------------------
 
+static void report_count(struct verifier *v, const struct ptx_stmt *s, unsigned n)
+{
+    unsigned least = s->form->nneeded, most = s->form->nrules;
+    char range[32];
+    snprintf(range, sizeof range, least == most ? "%u" : "%u to %u", least, most);
+    error_at(v, s, QUOTE_FMT " has %s operands, not %u", QUOTE_ARG(s->form->op->name), range, n);
+}
+
 static void check_insn(struct verifier *v, const struct ptx_stmt *s)
 {
     if (s->guard != PTX_NONE && ptx_reg_var(v->f, s->guard)->type != PTX_PRED)
@@ -258,8 +266,7 @@ static void check_insn(struct verifier *v, const struct ptx_stmt *s)
         if (n < s->form->nrules)
             check_operand(v, s, o, s->form->rules[n]);
     if (n < s->form->nneeded || n > s->form->nrules) {
-        error_at(v, s, "'" STR_FMT "' wants %u to %u operands, not %u", STR_ARG(s->form->op->name),
-                 s->form->nneeded, s->form->nrules, n);
+        report_count(v, s, n);
         return;
     }
     if (s->form->id == PTX_OP_CALL)

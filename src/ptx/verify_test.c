@@ -106,9 +106,10 @@ static void good_guards(void **state)
 
 static void bad_counts(void **state)
 {
-    body("add.s32 %r1, %r2;", "10:1: 'add' wants 3 to 3 operands, not 2");
-    body("ret %r1;", "10:1: 'ret' wants 0 to 0 operands, not 1");
-    body("mov.b32;", "10:1: 'mov' wants 2 to 2 operands, not 0");
+    body("add.s32 %r1, %r2;", "10:1: 'add' has 3 operands, not 2");
+    body("ret %r1;", "10:1: 'ret' has 0 operands, not 1");
+    body("min.s32 %r1;", "10:1: 'min' has 3 to 4 operands, not 1");
+    body("mov.b32;", "10:1: 'mov' has 2 operands, not 0");
 }
 
 // --- control ------------------------------------------------------------------------------------------------
