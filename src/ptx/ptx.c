@@ -69,9 +69,10 @@ static void visit(const struct ptx_stmt *s, const struct ptx_operand *o, enum pt
         return;
     bool writes = role == PTX_ROLE_WRITE || role == PTX_ROLE_BOTH || role == PTX_ROLE_RETS;
     bool keeps = s->guard != PTX_NONE || o->sub != PTX_SEL_NONE || unknown;
-    fn(ctx,
-       (struct ptx_access){
-           .reg = o->id, .reads = !writes || role == PTX_ROLE_BOTH, .writes = writes, .partial = writes && keeps});
+    fn(ctx, (struct ptx_access){.reg = o->id,
+                                .reads = !writes || role == PTX_ROLE_BOTH,
+                                .writes = writes,
+                                .partial = writes && keeps});
 }
 
 // An instruction that ops.def does not know may do anything to the registers that it names.
