@@ -5,11 +5,14 @@
 #include "ptx/quote.h"
 #include "ptx/verify.h"
 
-// Where the compiler says that the statement comes from.
+enum { MOST_NOTES = 100 };
+
+// Where the compiler says that the statement comes from. Finding that walks through the function: not for each
+// of a million statements.
 static void note_source(struct verifier *v, const struct ptx_stmt *s)
 {
     struct ptx_source from;
-    if (!ptx_stmt_source(v->m, v->f, s, &from))
+    if (v->wrong_accesses > MOST_NOTES || !ptx_stmt_source(v->m, v->f, s, &from))
         return;
     char name[300];
     int len = from.file.len < 256 ? (int)from.file.len : 256;
