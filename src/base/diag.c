@@ -86,10 +86,20 @@ void diag_print(FILE *to, const struct diag *d)
 
 static void emit_to_stderr(struct diag_sink *sink, const struct diag *d)
 {
-    const struct diag_printer *p = (const struct diag_printer *)sink;
-    unsigned seen = d->severity == DIAG_ERROR ? sink->errors : sink->warnings;
-    if (d->severity == DIAG_NOTE || seen <= p->most)
+    struct diag_printer *p = (struct diag_printer *)sink;
+    if (d->severity != DIAG_NOTE) {
+        p->dropping = (d->severity == DIAG_ERROR ? sink->errors : sink->warnings) > p->most;
+        p->dropped += p->dropping;
+    }
+    if (!p->dropping)
         diag_print(stderr, d);
+}
+
+void diag_printer_finish(struct diag_printer *p)
+{
+    if (p->dropped)
+        fprintf(stderr, "%u more messages are not shown\n", p->dropped);
+    p->dropped = 0;
 }
 
 void diag_printer_init(struct diag_printer *p, unsigned most)

@@ -44,11 +44,13 @@ void diag_vreport(struct diag_sink *sink, enum diag_severity severity, const str
 // "a.ptx:3:7: error: message", the line, and a caret below it.
 void diag_print(FILE *to, const struct diag *d);
 
-// A sink that prints to stderr, at most `most` messages of each severity, and counts all.
+// A sink that prints to stderr, at most `most` errors and as many warnings, each with its notes, and counts all.
 struct diag_printer {
     struct diag_sink sink;
-    unsigned most;
+    unsigned most, dropped;
+    bool dropping;  // the last error or warning was not printed: nor are its notes
 };
 void diag_printer_init(struct diag_printer *p, unsigned most);
+void diag_printer_finish(struct diag_printer *p);  // says how many were not printed, if any
 
 #endif

@@ -81,6 +81,12 @@ void out_cstr(struct out *o, const char *s)
     out_bytes(o, s, strlen(s));
 }
 
+void out_clean(struct out *o, struct str s)
+{
+    for (size_t i = 0; i < s.len; i++)
+        out_char(o, s.ptr[i] >= 32 && s.ptr[i] < 127 ? s.ptr[i] : '?');
+}
+
 void out_u64(struct out *o, uint64_t v)
 {
     char text[20];

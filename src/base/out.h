@@ -45,6 +45,7 @@ static inline void out_str(struct out *o, struct str s)
 #define out_lit(o, literal) out_bytes((o), (literal), sizeof(literal) - 1)
 
 void out_cstr(struct out *o, const char *s);
+void out_clean(struct out *o, struct str s);  // for terminals: what is not printable ASCII becomes '?'
 void out_u64(struct out *o, uint64_t v);
 void out_i64(struct out *o, int64_t v);
 void out_hex(struct out *o, uint64_t v, int digits);  // upper case, at least `digits` long

@@ -20,50 +20,40 @@ static int add_kernel(void *ctx, struct str kernel)
         cJSON_AddItemToArray(l->kernels, json_str(kernel));
     } else {
         out_lit(l->o, "\t");
-        out_str(l->o, kernel);
+        out_clean(l->o, kernel);
         out_lit(l->o, "\n");
     }
     return 0;
-}
-
-static void version_of(const struct image_entry *e, char text[16])
-{
-    if (e->kind == IMAGE_PTX)
-        snprintf(text, 16, "%u.%u", e->version_major, e->version_minor);
-    else
-        snprintf(text, 16, "-");
 }
 
 static void text_row(struct listing *l, unsigned i, const struct image_entry *e)
 {
     char arch[16], version[16];
     ptx_file_arch(e, arch);
-    version_of(e, version);
+    ptx_file_version(e, version);
     out_fmt(l->o, "%6u  %-5s  %-8s  %-5s  %-4s  %10zu  %10zu", i + 1, ptx_file_kind(e), arch, version,
             ptx_file_compression(e), e->payload.len, e->full_size);
-    if (e->name.len)
-        out_fmt(l->o, "  " STR_FMT, STR_ARG(e->name));
-    if (e->member.len)
-        out_fmt(l->o, "  (" STR_FMT ")", STR_ARG(e->member));
+    if (e->name.len) {
+        out_lit(l->o, "  ");
+        out_clean(l->o, e->name);
+    }
+    if (e->member.len) {
+        out_lit(l->o, "  (");
+        out_clean(l->o, e->member);
+        out_lit(l->o, ")");
+    }
     out_cstr(l->o, e->damaged ? "  damaged\n" : "\n");
 }
 
 static cJSON *json_row(unsigned i, const struct image_entry *e)
 {
-    char arch[16], version[16];
-    ptx_file_arch(e, arch);
-    version_of(e, version);
-    cJSON *row = cJSON_CreateObject();
-    cJSON_AddNumberToObject(row, "module", i + 1);
-    cJSON_AddStringToObject(row, "kind", ptx_file_kind(e));
-    cJSON_AddStringToObject(row, "arch", arch);
-    cJSON_AddStringToObject(row, "version", version);
+    cJSON *row = json_module(i, e);
     cJSON_AddStringToObject(row, "compression", ptx_file_compression(e));
     cJSON_AddNumberToObject(row, "stored_bytes", (double)e->payload.len);
     cJSON_AddNumberToObject(row, "bytes", (double)e->full_size);
     cJSON_AddNumberToObject(row, "offset", (double)e->offset);
-    cJSON_AddItemToObject(row, "source", json_str(e->name));
-    cJSON_AddItemToObject(row, "member", json_str(e->member));
+    cJSON_AddItemToObject(row, "source", e->name.len ? json_str(e->name) : cJSON_CreateNull());
+    cJSON_AddItemToObject(row, "member", e->member.len ? json_str(e->member) : cJSON_CreateNull());
     cJSON_AddBoolToObject(row, "damaged", e->damaged);
     return row;
 }

@@ -34,7 +34,7 @@ static void print_raw(struct ptx_file *f, struct out *o)
         printed++;
     }
     if (!printed && f->status == CLI_OK)
-        f->status = cli_error("%s: no PTX among %u modules", f->path, image_count(f->image));
+        f->status = ptx_file_no_ptx(f);
 }
 
 static int print_module(void *ctx, struct ptx_file *f, unsigned i, const struct ptx_module *m)
@@ -57,6 +57,8 @@ int cmd_ptx_print(const struct options *options, int argc, char **argv)
     if (options->dump_after && !flow_analysis_known(options->dump_after))
         return cli_error("--dump-after: there is no analysis \"%.60s\"; there are: %s", options->dump_after,
                          flow_analysis_names);
+    if (options->dump_after && options->raw)
+        return cli_error("--raw and --dump-after exclude each other");
     struct ptx_file f;
     if (ptx_file_open(&f, options, argc, argv))
         return CLI_BAD;

@@ -96,9 +96,8 @@ static void print_text(struct out *o, const struct counts *c)
     }
 }
 
-static cJSON *to_json(const struct counts *c)
+static void add_json(cJSON *j, const struct counts *c)
 {
-    cJSON *j = cJSON_CreateObject();
     cJSON_AddNumberToObject(j, "kernels", (double)c->kernels);
     cJSON_AddNumberToObject(j, "functions", (double)c->functions);
     cJSON_AddNumberToObject(j, "declarations", (double)c->declarations);
@@ -117,7 +116,6 @@ static cJSON *to_json(const struct counts *c)
         cJSON_AddNumberToObject(space, "stores", (double)t->stores);
         cJSON_AddNumberToObject(space, "atomics", (double)t->atomics);
     }
-    return j;
 }
 
 static int add_module(void *ctx, struct ptx_file *f, unsigned i, const struct ptx_module *m)
@@ -130,8 +128,8 @@ static int add_module(void *ctx, struct ptx_file *f, unsigned i, const struct pt
     add_counts(&s->total, &c);
     s->nmodules++;
     if (s->modules) {
-        cJSON *row = to_json(&c);
-        cJSON_AddNumberToObject(row, "module", i + 1);
+        cJSON *row = json_module(i, image_entry(f->image, i));
+        add_json(row, &c);
         cJSON_AddItemToArray(s->modules, row);
     } else {
         char arch[16];
@@ -151,7 +149,7 @@ static void print_total(struct stats *s, struct ptx_file *f, cJSON *root)
         }
         return;
     }
-    cJSON_AddItemToObject(root, "total", to_json(&s->total));
+    add_json(cJSON_AddObjectToObject(root, "total"), &s->total);
     if (json_print(root, s->o))
         f->status = CLI_BAD;
 }

@@ -41,8 +41,9 @@ int cmd_ptx_verify(const struct options *options, int argc, char **argv)
     out_to_file(&o, stdout);
     struct verdict v = {.o = &o};
     ptx_file_each(&f, verify_module, &v);
-    out_fmt(&o, "errors: %u, wrong accesses: %u, in modules: %u, functions: %u, instructions: %u\n",
-            f.printer.sink.errors, v.wrong_accesses, v.modules, v.functions, v.instructions);
+    if (v.modules)
+        out_fmt(&o, "errors: %u, wrong accesses: %u, in modules: %u, functions: %u, instructions: %u\n",
+                f.printer.sink.errors, v.wrong_accesses, v.modules, v.functions, v.instructions);
     int status = ptx_file_close(&f);
     return cli_close(&o, status == CLI_OK && v.wrong_accesses ? CLI_FOUND : status);
 }

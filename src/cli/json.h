@@ -7,9 +7,13 @@
 
 #include "base/out.h"
 #include "base/str.h"
+#include "image/image.h"
 
-// A string of bytes that may be anything: what is not ASCII becomes '?', for JSON must be UTF-8.
+// A string of bytes that may be anything: what is not UTF-8 becomes '?', for JSON must be.
 cJSON *json_str(struct str s);
+
+// What is said of a module everywhere: its number, kind, architecture and ISA version, null where not known.
+cJSON *json_module(unsigned i, const struct image_entry *e);
 
 // Prints root and a newline and deletes it. Returns the exit status.
 int json_print(cJSON *root, struct out *o);

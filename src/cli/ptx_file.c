@@ -2,6 +2,36 @@
 #include "cli/ptx_file.h"
 
 #include <stdio.h>
+#include <string.h>
+
+#include "base/vec.h"
+
+// Standard input cannot be mapped if it is a pipe.
+static int read_input(struct ptx_file *f, size_t *len)
+{
+    VEC(char) all = {0};
+    size_t got = 1;
+    while (got > 0 && !vec_reserve(&all, 1 << 16)) {
+        got = fread(all.items + all.len, 1, 1 << 16, stdin);
+        all.len += got;
+    }
+    f->input = all.items;
+    *len = all.len;
+    if (got > 0)
+        return cli_error("out of memory");
+    return ferror(stdin) ? cli_error("cannot read the standard input") : 0;
+}
+
+static int open_image(struct ptx_file *f)
+{
+    size_t len;
+    if (strcmp(f->path, "-") != 0)
+        return image_open(f->path, &f->printer.sink, &f->image);
+    f->path = "(standard input)";
+    if (read_input(f, &len))
+        return CLI_BAD;
+    return image_open_memory(f->path, f->input, len, &f->printer.sink, &f->image);
+}
 
 int ptx_file_open(struct ptx_file *f, const struct options *options, int argc, char **argv)
 {
@@ -10,13 +40,16 @@ int ptx_file_open(struct ptx_file *f, const struct options *options, int argc, c
         return cli_error("`moat ptx %s` takes one file, but %d were given", argv[0], argc - 1);
     f->path = argv[1];
     diag_printer_init(&f->printer, 20);
-    if (image_open(f->path, &f->printer.sink, &f->image))
+    if (open_image(f)) {
+        diag_printer_finish(&f->printer);
+        mem_free(f->input);
         return CLI_BAD;
+    }
     if (image_damage(f->image))
         f->status = CLI_BAD;
     unsigned count = image_count(f->image);
     if (options->module > (int64_t)count) {
-        image_free(f->image);
+        ptx_file_close(f);
         return cli_error("%s has %u module%s, there is no module %lld", f->path, count, count == 1 ? "" : "s",
                          (long long)options->module);
     }
@@ -25,8 +58,10 @@ int ptx_file_open(struct ptx_file *f, const struct options *options, int argc, c
 
 int ptx_file_close(struct ptx_file *f)
 {
+    diag_printer_finish(&f->printer);
     image_buffer_free(&f->buffer);
     image_free(f->image);
+    mem_free(f->input);
     return f->status;
 }
 
@@ -69,13 +104,21 @@ static int visit_module(struct ptx_file *f, unsigned i, ptx_file_visit *visit, v
     return stop;
 }
 
+int ptx_file_no_ptx(const struct ptx_file *f)
+{
+    unsigned count = image_count(f->image), only = (unsigned)f->options->module;
+    if (only)
+        return cli_error("%s: module %u is no PTX (kind: %s)", f->path, only,
+                         ptx_file_kind(image_entry(f->image, only - 1)));
+    return cli_error("%s: no PTX among %u module%s", f->path, count, count == 1 ? "" : "s");
+}
+
 void ptx_file_each(struct ptx_file *f, ptx_file_visit *visit, void *ctx)
 {
-    unsigned wanted = 0, met = 0;
+    unsigned met = 0;
     for (unsigned i = 0; i < image_count(f->image); i++) {
         if (!ptx_file_wants(f, i))
             continue;
-        wanted++;
         if (image_entry(f->image, i)->kind != IMAGE_PTX)
             continue;
         met++;
@@ -83,17 +126,28 @@ void ptx_file_each(struct ptx_file *f, ptx_file_visit *visit, void *ctx)
             break;
     }
     if (!met)
-        f->status = cli_error("%s: no PTX among %u module%s", f->path, wanted, wanted == 1 ? "" : "s");
+        f->status = ptx_file_no_ptx(f);
 }
 
 const char *ptx_file_kind(const struct image_entry *e)
 {
-    return e->kind == IMAGE_PTX ? "ptx" : e->kind == IMAGE_CUBIN ? "cubin" : "other";
+    enum { LINK_TIME_CODE = 8 };
+    if (e->kind == IMAGE_OTHER)
+        return e->number == LINK_TIME_CODE ? "ltoir" : "other";
+    return e->kind == IMAGE_PTX ? "ptx" : "cubin";
 }
 
 const char *ptx_file_compression(const struct image_entry *e)
 {
     return e->compression == IMAGE_ZSTD ? "zstd" : e->compression == IMAGE_LZ4 ? "lz4" : "none";
+}
+
+void ptx_file_version(const struct image_entry *e, char text[16])
+{
+    if (e->kind == IMAGE_PTX)
+        snprintf(text, 16, "%u.%u", e->version_major, e->version_minor);
+    else
+        snprintf(text, 16, "-");
 }
 
 void ptx_file_arch(const struct image_entry *e, char text[16])

@@ -12,12 +12,13 @@ struct ptx_file {
     const struct options *options;
     const char *path;
     struct image *image;
+    char *input;  // standard input, where that is the file
     struct image_buffer buffer;
     struct diag_printer printer;
     int status;  // CLI_BAD once anything was wrong
 };
 
-// argv: the command's second word, then the file. Returns CLI_OK, or CLI_BAD after saying why.
+// argv: the command's second word, then the file, "-" for standard input. Returns CLI_OK, or CLI_BAD after saying why.
 int ptx_file_open(struct ptx_file *f, const struct options *options, int argc, char **argv);
 int ptx_file_close(struct ptx_file *f);  // the exit status
 
@@ -29,8 +30,10 @@ int ptx_file_read(struct ptx_file *f, unsigned i, struct str *data);
 typedef int ptx_file_visit(void *ctx, struct ptx_file *f, unsigned i, const struct ptx_module *m);
 void ptx_file_each(struct ptx_file *f, ptx_file_visit *visit, void *ctx);
 
+int ptx_file_no_ptx(const struct ptx_file *f);  // says so; CLI_BAD
 const char *ptx_file_kind(const struct image_entry *e);
 const char *ptx_file_compression(const struct image_entry *e);
-void ptx_file_arch(const struct image_entry *e, char text[16]);  // "sm_90a", "-" if not known
+void ptx_file_version(const struct image_entry *e, char text[16]);  // of the PTX ISA, "-" if it has none
+void ptx_file_arch(const struct image_entry *e, char text[16]);     // "sm_90a", "-" if not known
 
 #endif

@@ -90,9 +90,7 @@ static bool call_returns(const struct input *in, const struct ptx_stmt *s)
     for (const struct ptx_operand *o = s->operands; o < end; o = ptx_next(o)) {
         if (o->kind != PTX_SYM)
             continue;
-        const struct ptx_sym *sym = ptx_sym(in->m, o->id);
-        for (unsigned i = 0; sym->kind == PTX_SYM_ALIAS && i < 16; i++)
-            sym = ptx_sym(in->m, sym->target);
+        const struct ptx_sym *sym = ptx_sym_behind_alias(in->m, o->id);
         if (sym->kind == PTX_SYM_FUNC && !func_returns(sym->func))
             return false;
         if (sym->kind == PTX_SYM_PROTO && !proto_returns(sym->proto))
@@ -108,7 +106,7 @@ static struct ending ending_of(const struct input *in, const struct ptx_stmt *s)
         return (struct ending){.unsure = s->kind == PTX_VERBATIM};
     struct targets t = targets_of(in, s);
     bool names_label = next_target(&t) != PTX_NONE;
-    if (s->form->id == PTX_OP_UNKNOWN)
+    if (s->form->id == PTX_OP_UNKNOWN || s->form->odd)
         return (struct ending){.jumps = names_label, .unsure = true};
     switch (s->form->op->control) {
     case PTX_BRANCH:

@@ -12,6 +12,7 @@
 
 #include "base/diag.h"
 #include "base/mem.h"
+#include "base/option.h"
 #include "flow/dump.h"
 
 static const char TEXT[] = ".version 8.0\n.target sm_90\n.address_size 64\n"
@@ -171,12 +172,23 @@ static void out_of_memory(void **state)
     ptx_free(m);
 }
 
+// The option's help is in base, which does not know the analyses.
+static void help_names_all(void **state)
+{
+    (void)state;
+    const struct option_row *row = option_table.rows;
+    while (strcmp(row->key, "dump-after") != 0)
+        row++;
+#define ANALYSIS(name, text) assert_non_null(strstr(row->help, #name));
+#include "flow/analyses.def"
+#undef ANALYSIS
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(dumps),
-        cmocka_unit_test(names),
-        cmocka_unit_test(oddities_are_marked),
+        cmocka_unit_test(dumps),          cmocka_unit_test(names),
+        cmocka_unit_test(help_names_all), cmocka_unit_test(oddities_are_marked),
         cmocka_unit_test(out_of_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

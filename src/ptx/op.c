@@ -265,13 +265,39 @@ static void add_mod(struct ptx_form *form, struct str name)
     if (form->nmods < PTX_MAX_MODS)
         form->mods[form->nmods++] = (uint16_t)mod;
     enum ptx_type type = mod_type(mod);
-    if (type && form->ntypes < PTX_MAX_TYPES)
-        form->types[form->ntypes++] = (uint8_t)type;
     enum ptx_space space = mod_space(mod);
-    if (space && form->nspaces < PTX_MAX_TYPES)
+    if ((type && form->ntypes == PTX_MAX_TYPES) || (space && form->nspaces == PTX_MAX_TYPES))
+        form->odd = true;
+    else if (type)
+        form->types[form->ntypes++] = (uint8_t)type;
+    else if (space)
         form->spaces[form->nspaces++] = (uint8_t)ptx_space_is(space);
     if (mod == PTX_MOD_V2 || mod == PTX_MOD_V4 || mod == PTX_MOD_V8)
         form->vec = mod == PTX_MOD_V2 ? 2 : mod == PTX_MOD_V4 ? 4 : 8;
+}
+
+bool ptx_form_has(const struct ptx_form *form, enum ptx_mod mod)
+{
+    for (unsigned i = 0; i < form->nmods; i++)
+        if (form->mods[i] == mod)
+            return true;
+    return false;
+}
+
+// What modifiers add to the flags of the row.
+static uint8_t flags_of(const struct ptx_form *form)
+{
+    static const struct {
+        uint16_t mod;
+        uint8_t flag;
+    } adds[] = {{PTX_MOD_CC, PTX_CC_WRITE},    {PTX_MOD_VOLATILE, PTX_EFFECT}, {PTX_MOD_MMIO, PTX_EFFECT},
+                {PTX_MOD_RELAXED, PTX_EFFECT}, {PTX_MOD_ACQUIRE, PTX_EFFECT},  {PTX_MOD_RELEASE, PTX_EFFECT},
+                {PTX_MOD_ACQ_REL, PTX_EFFECT}};
+    uint8_t flags = form->op->flags;
+    for (unsigned i = 0; i < sizeof adds / sizeof *adds; i++)
+        if (ptx_form_has(form, (enum ptx_mod)adds[i].mod))
+            flags |= adds[i].flag;
+    return flags;
 }
 
 void ptx_form_decode(struct str spelling, struct ptx_form *form)
@@ -287,12 +313,5 @@ void ptx_form_decode(struct str spelling, struct ptx_form *form)
         dot = memchr(name, '.', (size_t)(end - name));
         add_mod(form, (struct str){name, (size_t)((dot ? dot : end) - name)});
     }
-}
-
-bool ptx_form_has(const struct ptx_form *form, enum ptx_mod mod)
-{
-    for (unsigned i = 0; i < form->nmods; i++)
-        if (form->mods[i] == mod)
-            return true;
-    return false;
+    form->flags = flags_of(form);
 }

@@ -128,10 +128,11 @@ enum { PTX_MAX_MODS = 20, PTX_MAX_TYPES = 6, PTX_MAX_RULES = 16 };
 struct ptx_form {
     struct str name;  // "ld.global.v4.f32"
     const struct ptx_op *op;
-    uint32_t pos;  // of its first use in the source text; UINT32_MAX: in none
-    uint16_t id;   // enum ptx_op_id; PTX_OP_UNKNOWN if ops.def has no such row
-    bool odd;      // has a modifier that mods.def does not know
-    uint8_t vec;   // 1 without .v2, .v4, .v8
+    uint32_t pos;   // of its first use in the source text; UINT32_MAX: in none
+    uint16_t id;    // enum ptx_op_id; PTX_OP_UNKNOWN if ops.def has no such row
+    bool odd;       // has a modifier that mods.def does not know
+    uint8_t vec;    // 1 without .v2, .v4, .v8
+    uint8_t flags;  // enum ptx_op_flags: the row's, and what .cc, .volatile, .acquire and the like add
     uint8_t nmods, ntypes, nspaces;
     uint8_t nrules, nneeded;  // operands that may and must be there
     uint8_t types[PTX_MAX_TYPES], spaces[PTX_MAX_TYPES];

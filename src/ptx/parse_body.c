@@ -194,6 +194,7 @@ static void parse_instruction(struct parser *p, struct ptx_func *f)
         f->nunknown++;
         parse_unknown(p, &s, start);
     } else {
+        f->nunknown += s.form->odd;
         p->want_labels = s.form->op->control == PTX_BRANCH;
         parse_operands(p, s.form);
         p->want_labels = false;

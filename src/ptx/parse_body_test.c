@@ -64,6 +64,8 @@ static void good_instructions(void **state)
     same_body("\t.reg .v4 .f32 %v;\n\tmov.f32 %f1, %v.w;\n\tmov.f32 %v.r, %f1;\n");
     body(".reg .v2 .f32 %v; mov.f32 %f1, %v .x;", "\t.reg .v2 .f32 %v;\n\tmov.f32 %f1, %v.x;\n");
     same_body("\t.pragma \"nounroll\";\n");
+    same_body(
+        "\tvadd.u32.u32.u32 %r1, %r2.b0, %r3.h1;\n\tvadd4.u32.u32.u32 %r1, %r2.b7604, %r3.b0210, %r4;\n");
 }
 
 static void good_addresses(void **state)
@@ -97,6 +99,8 @@ static void bad_instructions(void **state)
     body_fails("mov.b32 %r1, {{{{{{{{{1}}}}}}}}};", "10:22: operands are nested more than 8 deep");
     body_fails("mov.b32 %r1, !!%p1;", "10:16: a number is expected here, not a name");
     body_fails("mov.b32 %r1, %r2.q;", "10:17: '.q' is no part of a register");
+    body_fails("mov.b32 %r1, %r2.b78;", "10:17: '.b78' is no part of a register");
+    body_fails("mov.b32 %r1, %r2.b76543;", "10:17: '.b76543' is no part of a register");
     body_fails(".shared .b32 s; mov.b32 %r1, s.x;", "10:30: 's' is not a register");
     body_fails("ld.global.u32 %r1, [];", "10:21: an operand is missing here");
     body_fails("ld.global.u32 %r1, [%rd1;", "10:25: ']' is missing before ';'");
@@ -287,7 +291,7 @@ static void good_unknown_instructions(void **state)
     same_body("\t.foo bar, 5;\n");
     struct ptx_module *m =
         testing_parse(STR(TESTING_BODY "foo %r1; baz %r1 %r2; .foo; add.foo %r1, %r2, %r3;}"));
-    assert_int_equal(testing_func(m)->nunknown, 3);
+    assert_int_equal(testing_func(m)->nunknown, 4);
     ptx_free(m);
 }
 

@@ -175,9 +175,11 @@ static void parse_file(struct parser *p)
 {
     uint32_t pos = parser_pos(p);
     lexer_advance(&p->lex);
-    parser_int(p, "a file number", UINT32_MAX);
+    uint32_t number = (uint32_t)parser_int(p, "a file number", UINT32_MAX);
     if (p->lex.tok.kind != TOK_STRING)
         parser_fail(p, "a file name is missing");
+    struct str name = {p->lex.tok.text.ptr + 1, p->lex.tok.text.len - 2};
+    PUSH(p, &p->files, (struct ptx_source_file){number, name});
     lexer_advance(&p->lex);
     while (parser_accept(p, ','))
         parser_int(p, "a number", UINT64_MAX);

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <stdarg.h>
+#include <stdlib.h>
 
 // --- errors and small helpers -------------------------------------------------------------------------------
 
@@ -112,6 +113,12 @@ static void *keep_array(struct parser *p, const void *items, size_t n, size_t si
     return kept;
 }
 
+static int by_number(const void *a, const void *b)
+{
+    const struct ptx_source_file *x = a, *y = b;
+    return (x->number > y->number) - (x->number < y->number);
+}
+
 static void keep(struct parser *p)
 {
     struct ptx_module *m = p->m;
@@ -121,6 +128,10 @@ static void keep(struct parser *p)
     m->items = keep_array(p, p->items.items, m->nitems, sizeof *m->items);
     m->syms = keep_array(p, p->syms.items, m->nsyms, sizeof *m->syms);
     m->forms = keep_array(p, p->forms.items, m->nforms, sizeof *m->forms);
+    m->nfiles = (uint32_t)p->files.len;
+    m->files = keep_array(p, p->files.items, m->nfiles, sizeof *m->files);
+    if (m->nfiles)
+        qsort(m->files, m->nfiles, sizeof *m->files, by_number);
     for (size_t i = 0; i < p->names.len; i++) {
         const struct name *n = &p->names.items[i];
         if (n->sym != PTX_NONE && map_put(&m->globals, n->text, n->sym))
@@ -141,6 +152,7 @@ static void parser_free(struct parser *p)
     vec_free(&p->forwards);
     vec_free(&p->forms);
     vec_free(&p->items);
+    vec_free(&p->files);
     vec_free(&p->reg_vars);
     vec_free(&p->stmts);
     vec_free(&p->operands);

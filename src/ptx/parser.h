@@ -66,6 +66,7 @@ struct parser {
     VEC(uint32_t) forwards;  // by symbol: the one it turned out to be, PTX_NONE; shorter than syms
     VEC(const struct ptx_form *) forms;
     VEC(struct ptx_item) items;
+    VEC(struct ptx_source_file) files;
     VEC(struct ptx_var *) reg_vars;
     VEC(struct ptx_stmt) stmts;
     VEC(struct ptx_operand) operands;

@@ -23,6 +23,7 @@ static void item_fails(const char *text, const char *message)
 static void good_modules(void **state)
 {
     testing_prints(".version 7.8", ".version 7.8\n");
+    testing_prints(".version 123.456", ".version 123.456\n");
     testing_prints("// x\n.version 12.10 .target sm_90a , debug\n.address_size 32;",
                    ".version 12.10\n.target sm_90a , debug\n.address_size 32\n");
     testing_prints("\r\n.version 9.0\r\n.target sm_90\r\n", ".version 9.0\n.target sm_90\n");
@@ -96,6 +97,17 @@ static void good_unknown_directives(void **state)
     same(HEAD ".foo 1, {a {b} c}\n.bar \"x\";\n.func f();\n");
     testing_prints(HEAD ".foo 1\n.visible .entry k() { ret; }",
                    HEAD ".foo 1\n.visible .entry k()\n{\n\tret;\n}\n");
+    static const char *const items[] = {".entry k();",      ".func k();",          ".extern .func k();",
+                                        ".weak .func k();", ".visible .func k();", ".common .global .b32 x;",
+                                        ".file 1 \"a\"",    ".section .a { }"};
+    for (unsigned i = 0; i < sizeof items / sizeof *items; i++) {
+        char *text = testing_join(HEAD ".foo 1\n", items[i], "\n");
+        same(text);
+        struct ptx_module *m = testing_parse(str_from(text));
+        assert_int_equal(m->nitems, 2);
+        ptx_free(m);
+        free(text);
+    }
 }
 
 // --- functions ----------------------------------------------------------------------------------------------
@@ -248,6 +260,22 @@ static void bad_hostile_growth(void **state)
     free(t);
 }
 
+static void count_only(struct diag_sink *sink, const struct diag *d)
+{
+    assert_string_equal(d->message, "the text is 2 GiB or longer");
+}
+
+// Nothing of it is read: offsets would not fit.
+static void bad_huge_text(void **state)
+{
+    struct diag_sink sink = {.emit = count_only};
+    struct ptx_module *m;
+    assert_int_equal(ptx_parse("test.ptx", (struct str){"", (size_t)INT32_MAX + 1}, &sink, NULL, &m),
+                     -EINVAL);
+    assert_null(m);
+    assert_int_equal(sink.errors, 1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -258,6 +286,7 @@ int main(void)
         cmocka_unit_test(good_variables),   cmocka_unit_test(bad_variables),
         cmocka_unit_test(bad_initialisers), cmocka_unit_test(bad_each_allocation),
         cmocka_unit_test(bad_each_limit),   cmocka_unit_test(bad_hostile_growth),
+        cmocka_unit_test(bad_huge_text),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

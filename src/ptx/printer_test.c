@@ -67,8 +67,8 @@ static void good_constants_without_spelling(void **state)
     prints(m, f, &c->stmt, "\t@!%p1 add.s32 %r1, %r2, -9223372036854775808;\n");
     c = change(f, 2);
     c->operands[1] =
-        (struct ptx_operand){.kind = PTX_IMM, .sub = PTX_IMM_F32, .value = (int64_t)0xFFFFFFFF3F800001};
-    prints(m, f, &c->stmt, "\tmov.f32 %f1, 0f3F800001;\n");
+        (struct ptx_operand){.kind = PTX_IMM, .sub = PTX_IMM_F32, .value = (int64_t)0xFFFFFFFF00800001};
+    prints(m, f, &c->stmt, "\tmov.f32 %f1, 0f00800001;\n");
     c->operands[1] = (struct ptx_operand){.kind = PTX_IMM, .sub = PTX_IMM_F64, .value = 0xF};
     prints(m, f, &c->stmt, "\tmov.f32 %f1, 0d000000000000000F;\n");
     ptx_free(m);

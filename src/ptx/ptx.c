@@ -9,6 +9,15 @@ struct str ptx_func_name(const struct ptx_module *m, const struct ptx_func *f)
     return ptx_sym(m, f->sym)->name;
 }
 
+const struct ptx_sym *ptx_sym_behind_alias(const struct ptx_module *m, uint32_t id)
+{
+    enum { MOST_HOPS = 16 };  // a circle of aliases must not hold us up
+    const struct ptx_sym *sym = ptx_sym(m, id);
+    for (unsigned hops = 0; sym->kind == PTX_SYM_ALIAS && hops < MOST_HOPS; hops++)
+        sym = ptx_sym(m, sym->target);
+    return sym;
+}
+
 struct ptx_sym *ptx_find(const struct ptx_module *m, struct str name)
 {
     uint32_t id = map_get(&m->globals, name);
@@ -112,6 +121,8 @@ static uint32_t fixed_operand(const struct ptx_stmt *s, unsigned i)
 static uint32_t width_of(const struct ptx_stmt *s)
 {
     const struct ptx_form *f = s->form;
+    if (f->odd)  // what we do not know may be what decides
+        return 0;
     switch ((enum ptx_width)f->op->width) {
     case PTX_WIDTH_TYPE: return f->ntypes ? ptx_type_bits(f->types[f->ntypes - 1]) * f->vec / 8 : 0;
     case PTX_WIDTH_OPERAND1: return fixed_operand(s, 1);

@@ -185,7 +185,7 @@ struct ptx_func {
     //   reg_vars[i]->first_reg + max(reg_vars[i]->range, 1) == reg_vars[i + 1]->first_reg
     uint32_t nregs, nreg_vars;
     struct ptx_var **reg_vars;
-    uint32_t nunknown;  // instructions that ops.def does not know
+    uint32_t nunknown;  // instructions that ops.def, or modifiers that mods.def does not know
 };
 
 enum ptx_sym_kind {
@@ -233,16 +233,22 @@ struct ptx_item {
     };
 };
 
+struct ptx_source_file {
+    uint32_t number;
+    struct str name;
+};
+
 struct ptx_module {
     struct arena arena;
     struct diag_source source;
     unsigned version_major, version_minor;
     struct str target;      // "sm_90a, debug", verbatim
     unsigned address_size;  // 32 or 64; 0: not given
-    uint32_t nitems, nsyms, nforms;
+    uint32_t nitems, nsyms, nforms, nfiles;
     struct ptx_item *items;
     struct ptx_sym *syms;
     const struct ptx_form **forms;  // each spelling once
+    struct ptx_source_file *files;  // what .file declares, by number
     struct map globals;             // names at module scope, to symbols
 };
 
@@ -270,6 +276,8 @@ const struct ptx_var *ptx_reg_var(const struct ptx_func *f, uint32_t reg);
 uint64_t ptx_var_size(const struct ptx_var *var);
 
 struct str ptx_func_name(const struct ptx_module *m, const struct ptx_func *f);
+// What a name stands for: itself, or the function that it is an alias of.
+const struct ptx_sym *ptx_sym_behind_alias(const struct ptx_module *m, uint32_t id);
 struct ptx_sym *ptx_find(const struct ptx_module *m, struct str name);  // at module scope; NULL if absent
 
 // --- what a statement does ----------------------------------------------------------------------------------
@@ -297,16 +305,17 @@ struct ptx_mem {
     const struct ptx_operand *addr;  // PTX_ADDR or PTX_TUPLE
 };
 enum { PTX_MAX_MEM = 5 };
+// An instruction that ops.def does not know gives no row; its function's nunknown tells.
 unsigned ptx_stmt_mem(const struct ptx_stmt *s, struct ptx_mem out[PTX_MAX_MEM]);
 
-// The line of source code that a statement comes from, by the .loc before it; false if nothing tells. A function
-// inlined there has its own line; the one it was inlined into stands in the ptx_loc.
+// The line of source code that a .loc speaks of; false if it speaks of none. A statement belongs to the last .loc
+// before it in its function. Of inlined code this is the line of the callee; where it was inlined stands in the
+// ptx_loc.
 struct ptx_source {
     struct str file;  // as .file has it
     uint32_t line, column;
 };
-bool ptx_stmt_source(const struct ptx_module *m, const struct ptx_func *f, const struct ptx_stmt *s,
-                     struct ptx_source *out);
+bool ptx_loc_source(const struct ptx_module *m, const struct ptx_loc *loc, struct ptx_source *out);
 
 // --- initialisers -------------------------------------------------------------------------------------------
 
@@ -346,8 +355,9 @@ void ptx_print_reg(const struct ptx_module *m, const struct ptx_func *f, uint32_
 
 // --- checking -----------------------------------------------------------------------------------------------
 
-// Reports as errors what the parser lets through and ptxas would not, and as warnings accesses to variables that
-// are wrong whenever they run; *wrong_accesses (may be NULL) counts those. 0, or -EINVAL if there were errors.
+// Reports as errors much of what the parser lets through and ptxas would not, and as warnings accesses to
+// variables by name that are wrong whenever they run; *wrong_accesses (may be NULL) counts those. 0, or -EINVAL
+// if there were errors.
 int ptx_verify(const struct ptx_module *m, struct diag_sink *sink, unsigned *wrong_accesses);
 
 #endif

@@ -17,6 +17,16 @@ static void ignore(struct diag_sink *sink, const struct diag *d)
     (void)sink, (void)d;
 }
 
+static const struct ptx_loc *last_loc(const struct ptx_func *f)
+{
+    static const struct ptx_loc none;
+    const struct ptx_loc *loc = &none;
+    for (uint32_t i = 0; i < f->nstmts; i++)
+        if (f->stmts[i].kind == PTX_LOC)
+            loc = f->stmts[i].loc;
+    return loc;
+}
+
 // The source of the last statement of the only function.
 static bool find(const char *text, struct ptx_source *out, struct ptx_module **m)
 {
@@ -25,7 +35,7 @@ static bool find(const char *text, struct ptx_source *out, struct ptx_module **m
     for (uint32_t i = 0; i < (*m)->nitems; i++) {
         const struct ptx_func *f = (*m)->items[i].func;
         if ((*m)->items[i].kind == PTX_ITEM_FUNC)
-            return ptx_stmt_source(*m, f, &f->stmts[f->nstmts - 1], out);
+            return ptx_loc_source(*m, last_loc(f), out);
     }
     fail_msg("no function");
     return false;

@@ -29,10 +29,14 @@ struct testing_sink {
 static inline void testing_emit(struct diag_sink *sink, const struct diag *d)
 {
     struct testing_sink *t = (struct testing_sink *)sink;
-    struct diag_place place = diag_locate(d->source.text, d->offset);
     size_t at = strlen(t->text);
-    snprintf(t->text + at, sizeof t->text - at, "%s%u:%u: %s", at ? "\n" : "", place.line, place.column,
-             d->message);
+    char where[300];
+    snprintf(where, sizeof where, "%s", d->source.name);
+    if (d->source.text.ptr) {
+        struct diag_place place = diag_locate(d->source.text, d->offset);
+        snprintf(where, sizeof where, "%u:%u", place.line, place.column);
+    }
+    snprintf(t->text + at, sizeof t->text - at, "%s%s: %s", at ? "\n" : "", where, d->message);
 }
 
 static inline struct testing_sink *testing_sink_new(void)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What the parser lets through and ptxas refuses, and accesses to variables that cannot be right whatever
+// Much of what the parser lets through and ptxas refuses, and accesses to variables that cannot be right whatever
 // values a program runs with.
 //
 // Requires a parsed module; changes nothing. Errors: ptxas would refuse the module. Warnings: it would not, but
@@ -12,16 +12,24 @@
 
 #include "ptx/quote.h"
 
+void verify_vreport(struct verifier *v, enum diag_severity severity, uint32_t pos, size_t len,
+                    const char *fmt, va_list args)
+{
+    // A statement that a pass made has no place in the source.
+    struct diag_source nowhere = {.name = v->m->source.name};
+    bool placed = pos != PTX_NONE;
+    diag_vreport(v->sink, severity, placed ? &v->m->source : &nowhere, placed ? pos : 0, placed ? len : 0,
+                 fmt, args);
+    v->errors += severity == DIAG_ERROR;
+}
+
 void verify_report(struct verifier *v, enum diag_severity severity, uint32_t pos, size_t len, const char *fmt,
                    ...)
 {
     va_list args;
     va_start(args, fmt);
-    // A statement that a pass made has no place in the source.
-    size_t at = pos == PTX_NONE ? 0 : pos;
-    diag_vreport(v->sink, severity, &v->m->source, at, len, fmt, args);
+    verify_vreport(v, severity, pos, len, fmt, args);
     va_end(args);
-    v->errors += severity == DIAG_ERROR;
 }
 
 uint32_t verify_place(const struct verifier *v, const char *at)
@@ -204,14 +212,6 @@ static void check_operand(struct verifier *v, const struct ptx_stmt *s, const st
 
 // --- calls --------------------------------------------------------------------------------------------------
 
-static const struct ptx_sym *behind_alias(const struct verifier *v, uint32_t id)
-{
-    const struct ptx_sym *sym = ptx_sym(v->m, id);
-    for (unsigned hops = 0; sym->kind == PTX_SYM_ALIAS && hops < 8; hops++)
-        sym = ptx_sym(v->m, sym->target);
-    return sym;
-}
-
 static void check_counts(struct verifier *v, const struct ptx_stmt *s, uint32_t rets, uint32_t params)
 {
     const struct ptx_operand *got_rets = ptx_operand(s, 0), *got_args = ptx_operand(s, 2);
@@ -226,7 +226,7 @@ static void check_call(struct verifier *v, const struct ptx_stmt *s)
 {
     const struct ptx_operand *callee = ptx_operand(s, 1), *proto = ptx_operand(s, 3);
     if (callee->kind == PTX_SYM) {
-        const struct ptx_sym *sym = behind_alias(v, callee->id);
+        const struct ptx_sym *sym = ptx_sym_behind_alias(v->m, callee->id);
         if (sym->kind != PTX_SYM_FUNC || sym->func->is_entry)
             error_at(v, s, QUOTE_FMT " is not a function that can be called", QUOTE_ARG(sym->name));
         else
@@ -283,7 +283,8 @@ static void check_targets(struct verifier *v, const struct ptx_stmt *s)
 {
     const struct ptx_targets *t = s->targets;
     for (uint32_t i = 0; i < t->ntargets; i++) {
-        const struct ptx_sym *sym = t->calls ? behind_alias(v, t->targets[i]) : ptx_sym(v->m, t->targets[i]);
+        const struct ptx_sym *sym =
+            t->calls ? ptx_sym_behind_alias(v->m, t->targets[i]) : ptx_sym(v->m, t->targets[i]);
         if (sym->kind != (t->calls ? PTX_SYM_FUNC : PTX_SYM_LABEL))
             verify_report(v, DIAG_ERROR, s->pos, 1, QUOTE_FMT " in this list is not a %s",
                           QUOTE_ARG(sym->name), t->calls ? "function" : "label");
@@ -296,6 +297,7 @@ static void check_stmt(struct verifier *v, const struct ptx_stmt *s)
     case PTX_INSN: check_insn(v, s); break;
     case PTX_DECL: verify_var(v, s->var); break;
     case PTX_TARGETS: check_targets(v, s); break;
+    case PTX_LOC: v->loc = s->loc; break;
     default: break;
     }
 }
@@ -303,6 +305,7 @@ static void check_stmt(struct verifier *v, const struct ptx_stmt *s)
 static void check_func(struct verifier *v, const struct ptx_func *f)
 {
     v->f = f;
+    v->loc = NULL;
     verify_var_signature(v, f);
     for (uint32_t i = 0; i < f->nstmts; i++)
         check_stmt(v, &f->stmts[i]);
@@ -338,7 +341,7 @@ static void check_aliases(struct verifier *v)
         const struct ptx_sym *sym = ptx_sym(v->m, i), *target;
         if (sym->kind != PTX_SYM_ALIAS)
             continue;
-        target = behind_alias(v, i);
+        target = ptx_sym_behind_alias(v->m, i);
         if (target->kind != PTX_SYM_FUNC || !target->func)
             verify_report(v, DIAG_ERROR, sym->pos, sym->name.len,
                           "the alias " QUOTE_FMT " stands for no function", QUOTE_ARG(sym->name));

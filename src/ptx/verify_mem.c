@@ -5,21 +5,18 @@
 #include "ptx/quote.h"
 #include "ptx/verify.h"
 
-enum { MOST_NOTES = 100 };
-
-// Where the compiler says that the statement comes from. Finding that walks through the function: not for each
-// of a million statements.
-static void note_source(struct verifier *v, const struct ptx_stmt *s)
+// Which function it is in, and where the compiler says that the statement comes from.
+static void note_source(struct verifier *v)
 {
     struct ptx_source from;
-    if (v->wrong_accesses > MOST_NOTES || !ptx_stmt_source(v->m, v->f, s, &from))
-        return;
-    char name[300];
-    int len = from.file.len < 256 ? (int)from.file.len : 256;
-    snprintf(name, sizeof name, "%.*s:%u:%u", len, from.file.ptr, from.line, from.column);
-    struct diag_source source = {.name = name};
-    diag_report(v->sink, DIAG_NOTE, &source, 0, 0, "compiled from here, in " QUOTE_FMT,
-                QUOTE_ARG(ptx_func_name(v->m, v->f)));
+    char place[300];
+    struct diag_source source = {.name = v->m->source.name};
+    if (v->loc && ptx_loc_source(v->m, v->loc, &from)) {
+        int len = from.file.len < 256 ? (int)from.file.len : 256;
+        snprintf(place, sizeof place, "%.*s:%u:%u", len, from.file.ptr, from.line, from.column);
+        source.name = place;
+    }
+    diag_report(v->sink, DIAG_NOTE, &source, 0, 0, "in " QUOTE_FMT, QUOTE_ARG(ptx_func_name(v->m, v->f)));
 }
 
 __attribute__((format(printf, 3, 4))) static void wrong(struct verifier *v, const struct ptx_stmt *s,
@@ -27,11 +24,10 @@ __attribute__((format(printf, 3, 4))) static void wrong(struct verifier *v, cons
 {
     va_list args;
     va_start(args, fmt);
-    diag_vreport(v->sink, DIAG_WARNING, &v->m->source, s->pos == PTX_NONE ? 0 : s->pos, s->form->name.len,
-                 fmt, args);
+    verify_vreport(v, DIAG_WARNING, s->pos, s->form->name.len, fmt, args);
     va_end(args);
     v->wrong_accesses++;
-    note_source(v, s);
+    note_source(v);
 }
 
 static const char *overflow_name(enum ptx_space space)
@@ -57,8 +53,9 @@ static void check_bounds(struct verifier *v, const struct ptx_stmt *s, const str
 {
     uint64_t size = ptx_var_size(var);
     int64_t at = mem->addr->value;
-    // Arrays of unknown size belong to the launch; an external variable may be larger elsewhere.
-    if (!size || !mem->bytes || var->linkage == PTX_EXTERN)
+    // Arrays of unknown size belong to the launch; what a linker may replace may be larger elsewhere.
+    bool replaceable = var->linkage == PTX_EXTERN || var->linkage == PTX_WEAK || var->linkage == PTX_COMMON;
+    if (!size || !mem->bytes || replaceable)
         return;
     struct str name = ptx_sym(v->m, mem->addr->id)->name;
     if (at < 0 || (uint64_t)at > size || mem->bytes > size - (uint64_t)at) {
@@ -77,8 +74,21 @@ static bool space_reaches(enum ptx_space insn, enum ptx_space var)
     return insn == var || (insn == PTX_SPACE_SHARED_CLUSTER && var == PTX_SPACE_SHARED);
 }
 
+static void check_base(struct verifier *v, const struct ptx_stmt *s, uint32_t reg)
+{
+    const struct ptx_var *var = ptx_reg_var(v->f, reg);
+    enum ptx_type_class class = ptx_type_class((enum ptx_type)var->type);
+    if (class != PTX_CLASS_BITS && class != PTX_CLASS_UINT && class != PTX_CLASS_SINT)
+        error_at(v, s, "an address must be in an integer register, not in one of type ." STR_FMT,
+                 STR_ARG(ptx_type_name((enum ptx_type)var->type)));
+}
+
 void verify_access(struct verifier *v, const struct ptx_stmt *s, const struct ptx_mem *mem)
 {
+    if (mem->writes && mem->space == PTX_SPACE_CONST)
+        error_at(v, s, "constant memory cannot be written");
+    if (mem->addr->kind == PTX_ADDR && mem->addr->sub == PTX_BASE_REG)
+        check_base(v, s, mem->addr->id);
     if (mem->addr->kind != PTX_ADDR || mem->addr->sub != PTX_BASE_SYM)
         return;
     const struct ptx_sym *sym = ptx_sym(v->m, mem->addr->id);

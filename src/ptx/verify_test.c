@@ -109,6 +109,7 @@ static void bad_counts(void **state)
     body("add.s32 %r1, %r2;", "10:1: 'add' has 3 operands, not 2");
     body("ret %r1;", "10:1: 'ret' has 0 operands, not 1");
     body("min.s32 %r1;", "10:1: 'min' has 3 to 4 operands, not 1");
+    items(".entry e() { ret 5; }", "4:14: 'ret' has 0 operands, not 1");
     body("mov.b32;", "10:1: 'mov' has 2 operands, not 0");
 }
 
@@ -201,34 +202,67 @@ static void good_accesses(void **state)
 static void bad_accesses(void **state)
 {
     accesses("ld.shared.b32 %r1, [s+16];",
-             "11:1: shared-buffer-overflow: READ of size 4 at byte 16 of 's', which has 16 bytes", 1);
+             "11:1: shared-buffer-overflow: READ of size 4 at byte 16 of 's', which has 16 bytes\ntest.ptx: "
+             "in 'k'",
+             1);
     accesses("st.shared.v4.f32 [s+4], {%f1, %f2, %f3, %f4};",
-             "11:1: shared-buffer-overflow: WRITE of size 16 at byte 4 of 's', which has 16 bytes", 1);
-    accesses("st.shared.b32 [s+-4], 5;\nst.local.b8 [l+6], 5;",
-             "11:1: shared-buffer-overflow: WRITE of size 4 at byte -4 of 's', which has 16 bytes\n"
-             "12:1: local-buffer-overflow: WRITE of size 1 at byte 6 of 'l', which has 6 bytes",
-             2);
-    accesses("ld.param.b64 %rd1, [q+1];",
-             "11:1: param-buffer-overflow: READ of size 8 at byte 1 of 'q', which has 8 bytes", 1);
+             "11:1: shared-buffer-overflow: WRITE of size 16 at byte 4 of 's', which has 16 bytes\ntest.ptx: "
+             "in 'k'",
+             1);
     accesses(
-        "ld.shared.b32 %r1, [s+0x7fffffffffffffff];",
-        "11:1: shared-buffer-overflow: READ of size 4 at byte 9223372036854775807 of 's', which has 16 bytes",
+        "st.shared.b32 [s+-4], 5;\nst.local.b8 [l+6], 5;",
+        "11:1: shared-buffer-overflow: WRITE of size 4 at byte -4 of 's', which has 16 bytes\n"
+        "test.ptx: in 'k'\n"
+        "12:1: local-buffer-overflow: WRITE of size 1 at byte 6 of 'l', which has 6 bytes\ntest.ptx: in 'k'",
+        2);
+    accesses(
+        "ld.param.b64 %rd1, [q+1];",
+        "11:1: param-buffer-overflow: READ of size 8 at byte 1 of 'q', which has 8 bytes\ntest.ptx: in 'k'",
         1);
-    verify(TESTING_HEAD ".global .b32 g; .entry e() { .reg .b32 r; atom.global.add.u32 r, [g+4], 1; }",
-           "4:43: global-buffer-overflow: WRITE of size 4 at byte 4 of 'g', which has 4 bytes", 1);
+    accesses("ld.shared.b32 %r1, [s+0x7fffffffffffffff];",
+             "11:1: shared-buffer-overflow: READ of size 4 at byte 9223372036854775807 of 's', which has 16 "
+             "bytes\ntest.ptx: in 'k'",
+             1);
+    verify(
+        TESTING_HEAD ".global .b32 g; .entry e() { .reg .b32 r; atom.global.add.u32 r, [g+4], 1; }",
+        "4:43: global-buffer-overflow: WRITE of size 4 at byte 4 of 'g', which has 4 bytes\ntest.ptx: in 'e'",
+        1);
+    // A linker may put a larger one in its place.
+    verify(TESTING_HEAD ".weak .global .b32 g; .common .global .b32 h;\n"
+                        ".entry e() { .reg .b32 r; ld.global.b32 r, [g+4]; ld.global.b32 r, [h+4]; }",
+           "", 0);
+}
+
+// A statement that the compiler tells the origin of leads there.
+static void good_origins(void **state)
+{
+    accesses(".loc 1 7 9\nld.shared.b32 %r1, [s+16];",
+             "12:1: shared-buffer-overflow: READ of size 4 at byte 16 of 's', which has 16 bytes\ntest.ptx: "
+             "in 'k'",
+             1);
+    verify(
+        TESTING_HEAD
+        ".file 1 \"a.cu\"\n.global .b32 g;\n.entry e() { .reg .b32 r; .loc 1 7 9\nld.global.b32 r, [g+4];\n}",
+        "7:1: global-buffer-overflow: READ of size 4 at byte 4 of 'g', which has 4 bytes\n"
+        "a.cu:7:9: in 'e'",
+        1);
 }
 
 static void bad_alignments(void **state)
 {
-    accesses("ld.shared.b32 %r1, [s+2];", "11:1: misaligned-address: READ of size 4 at byte 2 of 's'", 1);
+    accesses("ld.shared.b32 %r1, [s+2];",
+             "11:1: misaligned-address: READ of size 4 at byte 2 of 's'\ntest.ptx: in 'k'", 1);
     accesses("st.shared.v2.b32 [s+4], {%r1, %r2};",
-             "11:1: misaligned-address: WRITE of size 8 at byte 4 of 's'", 1);
+             "11:1: misaligned-address: WRITE of size 8 at byte 4 of 's'\ntest.ptx: in 'k'", 1);
 }
 
 static void bad_spaces(void **state)
 {
     accesses("ld.global.b32 %r1, [s];", "11:1: 's' is in .shared, not in .global", 0);
     accesses("ld.shared.b32 %r1, [k];", "11:1: 'k' is not a variable", 0);
+    accesses("st.const.b32 [%rd1], %r1;", "11:1: constant memory cannot be written", 0);
+    accesses("ld.global.b32 %r1, [%f1];",
+             "11:1: an address must be in an integer register, not in one of type .f32", 0);
 }
 
 // --- variables ----------------------------------------------------------------------------------------------
@@ -264,6 +298,8 @@ static void bad_initialisers(void **state)
     items(".global .f32 a = 1;", "4:18: this value does not fit the variable's type");
     items(".global .s64 a = a;", "4:18: this value does not fit the variable's type");
     items(".global .b8 a[4] = \"abc\";", "4:20: a value stands where braces are expected");
+    items(".global .pred a = 1;", "4:19: this value does not fit the variable's type");
+    items(".global .b8 a = \"abc\";", "4:17: this value does not fit the variable's type");
     items(".global .u64 a = nobody;", "4:18: this name is not declared");
 }
 
@@ -307,11 +343,11 @@ int main(void)
         cmocka_unit_test(good_calls),        cmocka_unit_test(bad_calls),
         cmocka_unit_test(bad_aliases),       cmocka_unit_test(bad_declarations),
         cmocka_unit_test(good_declarations), cmocka_unit_test(good_accesses),
-        cmocka_unit_test(bad_accesses),      cmocka_unit_test(bad_alignments),
-        cmocka_unit_test(bad_spaces),        cmocka_unit_test(good_initialisers),
-        cmocka_unit_test(bad_initialisers),  cmocka_unit_test(bad_sizes),
-        cmocka_unit_test(good_sizes),        cmocka_unit_test(bad_modules),
-        cmocka_unit_test(bad_unknown),
+        cmocka_unit_test(bad_accesses),      cmocka_unit_test(good_origins),
+        cmocka_unit_test(bad_alignments),    cmocka_unit_test(bad_spaces),
+        cmocka_unit_test(good_initialisers), cmocka_unit_test(bad_initialisers),
+        cmocka_unit_test(bad_sizes),         cmocka_unit_test(good_sizes),
+        cmocka_unit_test(bad_modules),       cmocka_unit_test(bad_unknown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

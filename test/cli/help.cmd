@@ -27,7 +27,7 @@ usage: moat ptx print FILE
   print the PTX inside FILE
 
 Options:
-  --dump-after=ANALYSIS   print each function with what ANALYSIS found out about it
+  --dump-after=ANALYSIS   print each function with what ANALYSIS found: cfg, dominators, postdominators, loops, reaching or liveness
   --module=N              look only at the N-th module of the file, counted from 1
   --raw                   print PTX as it is stored, decompressed but not parsed
 $ moat help info

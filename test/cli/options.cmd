@@ -6,7 +6,7 @@ $ moat options
     default: not set
     now: not set (default)
 --dump-after=ANALYSIS
-    print each function with what ANALYSIS found out about it
+    print each function with what ANALYSIS found: cfg, dominators, postdominators, loops, reaching or liveness
     for: ptx print
     default: not set
     now: not set (default)

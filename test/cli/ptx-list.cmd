@@ -19,8 +19,8 @@ $ moat ptx list --format=json $T/a.ptx
 			"stored_bytes":	110,
 			"bytes":	110,
 			"offset":	0,
-			"source":	"",
-			"member":	"",
+			"source":	null,
+			"member":	null,
 			"damaged":	false,
 			"kernels":	["first", "second"]
 		}]
@@ -48,11 +48,11 @@ $ moat ptx list --format=json --module=1 test/fuzz/corpus/image/two-archs.fatbin
 			"module":	1,
 			"kind":	"cubin",
 			"arch":	"sm_90a",
-			"version":	"-",
+			"version":	null,
 			"compression":	"zstd",
 			"offset":	16,
-			"source":	"",
-			"member":	"",
+			"source":	null,
+			"member":	null,
 			"damaged":	false,
 			"kernels":	["_Z5scalePf"]
 		}]

@@ -69,7 +69,7 @@ $ moat ptx print --module=2 --raw test/fuzz/corpus/image/two-archs.fatbin | grep
 .version 9.0
 .target sm_90a
 $ moat ptx print --module=1 test/fuzz/corpus/image/two-archs.fatbin
-2> moat: error: test/fuzz/corpus/image/two-archs.fatbin: no PTX among 1 module
+2> moat: error: test/fuzz/corpus/image/two-archs.fatbin: module 1 is no PTX (kind: cubin)
 [status 2]
 
 # Errors show the line.

@@ -39,6 +39,10 @@ $ moat ptx stats --format=json $T/a.ptx
 {
 	"file":	"$T/a.ptx",
 	"modules":	[{
+			"module":	1,
+			"kind":	"ptx",
+			"arch":	"sm_90",
+			"version":	"8.5",
 			"kernels":	1,
 			"functions":	1,
 			"declarations":	1,
@@ -68,8 +72,7 @@ $ moat ptx stats --format=json $T/a.ptx
 					"stores":	1,
 					"atomics":	1
 				}
-			},
-			"module":	1
+			}
 		}],
 	"total":	{
 		"kernels":	1,
@@ -132,6 +135,10 @@ $ moat ptx stats --module=2 --format=json test/fuzz/corpus/image/two-archs.fatbi
 {
 	"file":	"test/fuzz/corpus/image/two-archs.fatbin",
 	"modules":	[{
+			"module":	2,
+			"kind":	"ptx",
+			"arch":	"sm_90a",
+			"version":	"9.0",
 			"kernels":	1,
 			"functions":	1,
 			"declarations":	0,
@@ -151,8 +158,7 @@ $ moat ptx stats --module=2 --format=json test/fuzz/corpus/image/two-archs.fatbi
 					"stores":	2,
 					"atomics":	0
 				}
-			},
-			"module":	2
+			}
 		}],
 	"total":	{
 		"kernels":	1,

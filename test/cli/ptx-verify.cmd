@@ -21,9 +21,11 @@ errors: 0, wrong accesses: 2, in modules: 1, functions: 1, instructions: 3
 2> $T/bad.ptx:8:3: warning: shared-buffer-overflow: READ of size 4 at byte 128 of 'buffer', which has 128 bytes
 2>     ld.shared.u32 %r1, [buffer+128];
 2>     ^~~~~~~~~~~~~
+2> $T/bad.ptx: note: in 'bad'
 2> $T/bad.ptx:9:3: warning: misaligned-address: WRITE of size 4 at byte 2 of 'buffer'
 2>     st.shared.u32 [buffer+2], %r1;
 2>     ^~~~~~~~~~~~~
+2> $T/bad.ptx: note: in 'bad'
 [status 97]
 
 # What ptxas would refuse.
@@ -77,9 +79,11 @@ errors: 1, wrong accesses: 2, in modules: 1, functions: 1, instructions: 3
 2> $T/both.ptx:8:3: warning: shared-buffer-overflow: READ of size 4 at byte 128 of 'buffer', which has 128 bytes
 2>     ld.shared.u32 %r1, [buffer+128];
 2>     ^~~~~~~~~~~~~
+2> $T/both.ptx: note: in 'bad'
 2> $T/both.ptx:9:3: warning: misaligned-address: WRITE of size 4 at byte 2 of 'buffer'
 2>     st.shared.u32 [buffer+2], %r1;
 2>     ^~~~~~~~~~~~~
+2> $T/both.ptx: note: in 'bad'
 2> $T/both.ptx:10:3: error: 'ret' has 0 operands, not 1
 2>     ret %r1;
 2>     ^~~
@@ -91,7 +95,6 @@ errors: 0, wrong accesses: 30, in modules: 1, functions: 1, instructions: 32
 
 # Errors of the text, of the file.
 $ head -c 170 $T/good.ptx > $T/cut.ptx; moat ptx verify $T/cut.ptx
-errors: 1, wrong accesses: 0, in modules: 0, functions: 0, instructions: 0
 2> $T/cut.ptx:5:1: error: this function has no end: '}' is missing
 2>   .visible .entry good(.param .u64 a)
 2>   ^
