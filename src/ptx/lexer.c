@@ -4,7 +4,7 @@
 #include <locale.h>
 #include <stdlib.h>
 
-enum { SPACE = 1, NAME = 2, NAME_START = 4, DIGIT = 8, HEX = 16 };
+enum { SPACE = 1, NAME = 2, NAME_START = 4, DIGIT = 8, HEX = 16, PUNCT = 32 };
 
 static const uint8_t classes[256] = {
     [' '] = SPACE,
@@ -21,6 +21,14 @@ static const uint8_t classes[256] = {
     ['_'] = NAME | NAME_START,
     ['$'] = NAME | NAME_START,
     ['%'] = NAME_START,
+    [','] = PUNCT,
+    [';'] = PUNCT,
+    ['['] = PUNCT,
+    [']'] = PUNCT,
+    ['{'] = PUNCT,
+    ['}'] = PUNCT,
+    ['@'] = PUNCT,
+    ['+'] = PUNCT,
 };
 
 static bool is(char c, int what)
@@ -264,28 +272,12 @@ static void lex_nul(struct lexer *l, const char *p)
         bad(l, p, p + 1, "NUL inside the text");
 }
 
-void lexer_advance(struct lexer *l)
+// What is neither a name nor one of the frequent characters.
+static void lex_other(struct lexer *l, const char *p)
 {
-    const char *end = l->end, *p = skip_space(l->next, end);
-    l->prev_end = l->next;
-    if (p < end && *p == '/') {
-        l->next = p;
-        if (!skip_comments(l))
-            return;
-        p = l->next;
-    }
-    if (p == end) {
-        set(l, TOK_END, p, p);
-        return;
-    }
     char c = *p;
-    if (is(c, NAME_START)) {
-        set(l, TOK_IDENT, p, skip_name(p + 1, end));
-        if (str_eq(l->tok.text, STR("WARP_SZ"))) {
-            l->tok.kind = TOK_INT;
-            l->tok.value = 32;
-        }
-    } else if (c == '.' && is_fraction(p, end)) {
+    const char *end = l->end;
+    if (c == '.' && is_fraction(p, end)) {
         lex_decimal_float(l, p, skip_decimal_float(p, end));
     } else if (c == '.' && end - p > 1 && is(p[1], NAME)) {
         set(l, TOK_WORD, p, skip_word(p, end));
@@ -300,6 +292,30 @@ void lexer_advance(struct lexer *l)
         lex_nul(l, p);
     } else {
         bad(l, p, p + 1, "unexpected byte");
+    }
+}
+
+void lexer_advance(struct lexer *l)
+{
+    const char *end = l->end, *p = skip_space(l->next, end);
+    l->prev_end = l->next;
+    if (p < end && *p == '/') {
+        l->next = p;
+        if (!skip_comments(l))
+            return;
+        p = l->next;
+    }
+    if (p == end) {
+        set(l, TOK_END, p, p);
+        return;
+    }
+    if (is(*p, NAME_START)) {
+        set(l, TOK_IDENT, p, skip_name(p + 1, end));
+    } else if (is(*p, PUNCT)) {
+        set(l, TOK_PUNCT, p, p + 1);
+        l->tok.punct = *p;
+    } else {
+        lex_other(l, p);
     }
 }
 
