@@ -4,7 +4,7 @@
 #include <locale.h>
 #include <stdlib.h>
 
-enum { SPACE = 1, NAME = 2, NAME_START = 4, DIGIT = 8, HEX = 16, PUNCT = 32 };
+enum { SPACE = 1, NAME = 2, NAME_START = 4, DIGIT = 8, HEX = 16 };
 
 static const uint8_t classes[256] = {
     [' '] = SPACE,
@@ -21,14 +21,6 @@ static const uint8_t classes[256] = {
     ['_'] = NAME | NAME_START,
     ['$'] = NAME | NAME_START,
     ['%'] = NAME_START,
-    [','] = PUNCT,
-    [';'] = PUNCT,
-    ['['] = PUNCT,
-    [']'] = PUNCT,
-    ['{'] = PUNCT,
-    ['}'] = PUNCT,
-    ['@'] = PUNCT,
-    ['+'] = PUNCT,
 };
 
 static bool is(char c, int what)
@@ -272,29 +264,6 @@ static void lex_nul(struct lexer *l, const char *p)
         bad(l, p, p + 1, "NUL inside the text");
 }
 
-// What is neither a name nor one of the frequent characters.
-static void lex_other(struct lexer *l, const char *p)
-{
-    char c = *p;
-    const char *end = l->end;
-    if (c == '.' && is_fraction(p, end)) {
-        lex_decimal_float(l, p, skip_decimal_float(p, end));
-    } else if (c == '.' && end - p > 1 && is(p[1], NAME)) {
-        set(l, TOK_WORD, p, skip_word(p, end));
-    } else if (is(c, DIGIT)) {
-        lex_number(l, p);
-    } else if (c == '"') {
-        lex_string(l, p);
-    } else if (c > 32 && c < 127) {
-        set(l, TOK_PUNCT, p, p + 1);
-        l->tok.punct = c;
-    } else if (c == 0) {
-        lex_nul(l, p);
-    } else {
-        bad(l, p, p + 1, "unexpected byte");
-    }
-}
-
 void lexer_advance(struct lexer *l)
 {
     const char *end = l->end, *p = skip_space(l->next, end);
@@ -309,13 +278,28 @@ void lexer_advance(struct lexer *l)
         set(l, TOK_END, p, p);
         return;
     }
-    if (is(*p, NAME_START)) {
+    char c = *p;
+    if (is(c, NAME_START)) {
         set(l, TOK_IDENT, p, skip_name(p + 1, end));
-    } else if (is(*p, PUNCT)) {
+        if (str_eq(l->tok.text, STR("WARP_SZ"))) {
+            l->tok.kind = TOK_INT;
+            l->tok.value = 32;
+        }
+    } else if (c == '.' && is_fraction(p, end)) {
+        lex_decimal_float(l, p, skip_decimal_float(p, end));
+    } else if (c == '.' && end - p > 1 && is(p[1], NAME)) {
+        set(l, TOK_WORD, p, skip_word(p, end));
+    } else if (is(c, DIGIT)) {
+        lex_number(l, p);
+    } else if (c == '"') {
+        lex_string(l, p);
+    } else if (c > 32 && c < 127) {
         set(l, TOK_PUNCT, p, p + 1);
-        l->tok.punct = *p;
+        l->tok.punct = c;
+    } else if (c == 0) {
+        lex_nul(l, p);
     } else {
-        lex_other(l, p);
+        bad(l, p, p + 1, "unexpected byte");
     }
 }
 

@@ -225,6 +225,8 @@ static unsigned find_op(struct str spelling)
 static uint8_t role_of(char c)
 {
     static const char codes[] = " dsbRWXALTFraq";
+    _Static_assert(sizeof codes - 1 == PTX_ROLE_PROTO + 1,
+                   "one letter per role, in the order of enum ptx_role");
     const char *at = strchr(codes + 1, c);
     assert(at && "a signature in ops.def has an unknown role");
     return (uint8_t)(at - codes);
@@ -233,6 +235,7 @@ static uint8_t role_of(char c)
 static uint8_t fit_of(char c)
 {
     static const char codes[] = "0123pulwzy-";
+    _Static_assert(sizeof codes - 1 == PTX_FIT_ANY + 1, "one letter per fit, in the order of enum ptx_fit");
     const char *at = strchr(codes, c);
     assert(at && "a signature in ops.def has an unknown type code");
     return (uint8_t)(at - codes);

@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: MIT
 // Declarations of variables, registers and parameters.
 #include "ptx/parser.h"
+#include "ptx/words.h"
 
 enum { MOST_REGISTERS = 1 << 24, MOST_DIMENSIONS = 16 };
 static const uint64_t most_bytes = (uint64_t)1 << 48;  // of a variable: more than any address space has
 
 enum ptx_linkage decl_linkage(struct parser *p)
 {
-    static const char *const words[] = {
-        [PTX_VISIBLE] = ".visible", [PTX_EXTERN] = ".extern", [PTX_WEAK] = ".weak", [PTX_COMMON] = ".common"};
-    for (unsigned i = 1; i < sizeof words / sizeof *words; i++) {
-        if (parser_at_word(p, words[i])) {
+    for (unsigned i = 1; i < WORDS_LINKAGE; i++) {
+        if (parser_at_word(p, words_linkage[i])) {
             lexer_advance(&p->lex);
             return (enum ptx_linkage)i;
         }

@@ -10,6 +10,7 @@
 
 #include "ptx/constant.h"
 #include "ptx/parser.h"
+#include "ptx/words.h"
 
 enum { MOST_NESTING = 8 };
 
@@ -48,10 +49,8 @@ static bool select_lanes(struct parser *p, struct ptx_operand *o)
 
 static void select_part(struct parser *p, struct ptx_operand *o)
 {
-    static const char *const parts[] = {NULL, ".x",  ".y",  ".z",  ".w",  ".r",  ".g", ".b",
-                                        ".a", ".b0", ".b1", ".b2", ".b3", ".h0", ".h1"};
-    for (unsigned i = 1; i < sizeof parts / sizeof *parts; i++) {
-        if (parser_at_word(p, parts[i])) {
+    for (unsigned i = 1; i < WORDS_SELECT; i++) {
+        if (parser_at_word(p, words_select[i])) {
             lexer_advance(&p->lex);
             o->sub = (uint8_t)i;
             return;

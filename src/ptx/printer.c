@@ -2,6 +2,7 @@
 // From a module back to PTX. Each declaration and instruction stands on a line of its own; what was kept
 // verbatim is printed as it was.
 #include "ptx/ptx.h"
+#include "ptx/words.h"
 
 struct printer {
     const struct ptx_module *m;
@@ -61,13 +62,11 @@ static void print_imm(struct printer *p, const struct ptx_operand *o)
 
 static void print_select(struct printer *p, const struct ptx_operand *o)
 {
-    static const char names[][4] = {"",   ".x",  ".y",  ".z",  ".w",  ".r",  ".g", ".b",
-                                    ".a", ".b0", ".b1", ".b2", ".b3", ".h0", ".h1"};
     if (o->sub == PTX_SEL_BYTES || o->sub == PTX_SEL_HALVES) {
         out_cstr(p->to, o->sub == PTX_SEL_BYTES ? ".b" : ".h");
         out_hex(p->to, (uint64_t)o->value, o->span);
     } else if (o->sub) {
-        out_cstr(p->to, names[o->sub]);
+        out_cstr(p->to, words_select[o->sub]);
     }
 }
 
@@ -173,8 +172,9 @@ static void print_insn(struct printer *p, const struct ptx_stmt *s)
 
 static void print_linkage(struct printer *p, uint8_t linkage)
 {
-    static const char *const words[] = {"", ".visible ", ".extern ", ".weak ", ".common "};
-    out_cstr(p->to, words[linkage]);
+    out_cstr(p->to, words_linkage[linkage]);
+    if (linkage != PTX_LINK_NONE)
+        out_char(p->to, ' ');
 }
 
 static void print_word(struct printer *p, struct str word)
