@@ -46,63 +46,17 @@ static uint32_t next_random(uint32_t *seed, uint32_t below)
     return below ? (uint32_t)((uint64_t)(*seed >> 8) * below >> 24) : 0;
 }
 
+// clang-format off
+static const char *const words[] = {
+    "mov.u32", "ld.global.u32", "call", "bra", "ret", ".reg", ".param", ".shared", ".b32", ".pred", ".v2",
+    "%r<5>", "%r1", "%p1", "L:", "L", "{", "}", "[", "]", "(", ")", ";", ",", "|", "!", "@%p1", "-", "+",
+    "_", "0", "0x10", "1.5", "%tid.x", ".x", ".func", "f", "entry", "=", "<", ">", ":", "foo", "foo.bar",
+    ".foo", "/**/", "//\n", ".loc", ".align", "0f00000000", ".branchtargets", ".callprototype", "generic",
+};
+// clang-format on
+
 static struct str any_token(struct str text, uint32_t *seed)
 {
-    static const char *const words[] = {
-        "mov.u32",
-        "ld.global.u32",
-        "call",
-        "bra",
-        "ret",
-        ".reg",
-        ".param",
-        ".shared",
-        ".b32",
-        ".pred",
-        ".v2",
-        "%r<5>",
-        "%r1",
-        "%p1",
-        "L:",
-        "L",
-        "{",
-        "}",
-        "[",
-        "]",
-        "(",
-        ")",
-        ";",
-        ",",
-        "|",
-        "!",
-        "@%p1",
-        "-",
-        "+",
-        "_",
-        "0",
-        "0x10",
-        "1.5",
-        "%tid.x",
-        ".x",
-        ".func",
-        "f",
-        "entry",
-        "=",
-        "<",
-        ">",
-        ":",
-        "foo",
-        "foo.bar",
-        ".foo",
-        "/**/",
-        "//\n",
-        ".loc",
-        ".align",
-        "0f00000000",
-        ".branchtargets",
-        ".callprototype",
-        "generic",
-    };
     if (next_random(seed, 2))
         return str_from(words[next_random(seed, sizeof words / sizeof *words)]);
     struct lexer l;
