@@ -25,17 +25,12 @@ static struct map_slot *find_slot(const struct map *m, struct str key, uint32_t 
     }
 }
 
-uint32_t map_get_hashed(const struct map *m, struct str key, uint32_t hash)
+uint32_t map_get(const struct map *m, struct str key)
 {
     if (!m->slots)
         return MAP_NONE;
-    const struct map_slot *s = find_slot(m, key, hash);
+    const struct map_slot *s = find_slot(m, key, map_hash(key));
     return s->key ? s->value : MAP_NONE;
-}
-
-uint32_t map_get(const struct map *m, struct str key)
-{
-    return map_get_hashed(m, key, map_hash(key));
 }
 
 static int grow(struct map *m)

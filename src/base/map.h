@@ -23,8 +23,7 @@ struct map {
 };
 
 uint32_t map_hash(struct str key);
-uint32_t map_get(const struct map *m, struct str key);  // MAP_NONE if absent
-uint32_t map_get_hashed(const struct map *m, struct str key, uint32_t hash);
+uint32_t map_get(const struct map *m, struct str key);       // MAP_NONE if absent
 int map_put(struct map *m, struct str key, uint32_t value);  // replaces; 0 or -ENOMEM
 void map_free(struct map *m);
 

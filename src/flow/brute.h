@@ -22,8 +22,9 @@ static inline uint32_t brute_below(struct brute_random *r, uint32_t n)
     return (uint32_t)(((r->state * 0x2545F4914F6CDD1DULL) >> 33) % n);
 }
 
-// seen[v] = v can be reached from `from` without touching `without` (GRAPH_NONE: nothing is forbidden).
-static inline void brute_forward(const struct graph *g, uint32_t from, uint32_t without, bool *seen)
+// Walks from `from` along the edges or against them, never onto `without` (GRAPH_NONE: nothing is forbidden).
+static inline void brute_walk(const struct graph *g, bool backward, uint32_t from, uint32_t without,
+                              bool *seen)
 {
     uint32_t *stack = malloc((size_t)g->n * sizeof *stack);
     uint32_t depth = 0;
@@ -33,7 +34,8 @@ static inline void brute_forward(const struct graph *g, uint32_t from, uint32_t 
         stack[depth++] = from;
     }
     while (depth) {
-        struct graph_nodes to = graph_succ(g, stack[--depth]);
+        uint32_t at = stack[--depth];
+        struct graph_nodes to = backward ? graph_pred(g, at) : graph_succ(g, at);
         for (uint32_t i = 0; i < to.n; i++) {
             if (to.at[i] == without || seen[to.at[i]])
                 continue;
@@ -44,26 +46,16 @@ static inline void brute_forward(const struct graph *g, uint32_t from, uint32_t 
     free(stack);
 }
 
-// The same against the edges.
+// seen[v] = v can be reached from `from` without touching `without`.
+static inline void brute_forward(const struct graph *g, uint32_t from, uint32_t without, bool *seen)
+{
+    brute_walk(g, false, from, without, seen);
+}
+
+// seen[v] = v leads to `from` without touching `without`.
 static inline void brute_backward(const struct graph *g, uint32_t from, uint32_t without, bool *seen)
 {
-    uint32_t *stack = malloc((size_t)g->n * sizeof *stack);
-    uint32_t depth = 0;
-    memset(seen, 0, g->n);
-    if (from != without) {
-        seen[from] = true;
-        stack[depth++] = from;
-    }
-    while (depth) {
-        struct graph_nodes to = graph_pred(g, stack[--depth]);
-        for (uint32_t i = 0; i < to.n; i++) {
-            if (to.at[i] == without || seen[to.at[i]])
-                continue;
-            seen[to.at[i]] = true;
-            stack[depth++] = to.at[i];
-        }
-    }
-    free(stack);
+    brute_walk(g, true, from, without, seen);
 }
 
 // seen[v] = v leads to a marked node.

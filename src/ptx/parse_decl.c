@@ -22,17 +22,7 @@ struct str decl_attribute(struct parser *p)
 {
     const char *from = p->lex.tok.text.ptr;
     lexer_advance(&p->lex);
-    uint32_t pos = parser_pos(p);
-    parser_expect(p, '(');
-    for (unsigned open = 1; open;) {
-        if (p->lex.tok.kind == TOK_BAD)
-            parser_fail(p, "cannot be read");
-        if (p->lex.tok.kind == TOK_END)
-            parser_fail_at(p, pos, 1, "this '(' is never closed");
-        open += p->lex.tok.punct == '(';
-        open -= p->lex.tok.punct == ')';
-        lexer_advance(&p->lex);
-    }
+    parser_skip_group(p, '(', ')');
     return (struct str){from, (size_t)(p->lex.prev_end - from)};
 }
 

@@ -94,28 +94,12 @@ static void parse_directives(struct parser *p, struct ptx_func *f)
         memcpy(f->directives, p->directives.items, f->ndirectives * sizeof *f->directives);
 }
 
-// Behind the parenthesis that closes the one at the lexer.
-static void skip_parentheses(struct parser *p)
-{
-    uint32_t pos = parser_pos(p);
-    unsigned open = 0;
-    do {
-        if (p->lex.tok.kind == TOK_BAD)
-            parser_fail(p, "cannot be read");
-        if (p->lex.tok.kind == TOK_END)
-            parser_fail_at(p, pos, 1, "this '(' is never closed");
-        open += p->lex.tok.punct == '(';
-        open -= p->lex.tok.punct == ')';
-        lexer_advance(&p->lex);
-    } while (open);
-}
-
 // The name stands behind the returned parameters, but must be declared outside their scope.
 static uint32_t declare_function(struct parser *p, uint32_t *name_pos)
 {
     struct lexer here = p->lex;
     if (p->lex.tok.punct == '(')
-        skip_parentheses(p);
+        parser_skip_group(p, '(', ')');
     if (p->lex.tok.kind != TOK_IDENT)
         parser_fail(p, "a function's name is missing");
     *name_pos = parser_pos(p);
@@ -186,21 +170,6 @@ static void parse_file(struct parser *p)
     add_text_item(p, PTX_ITEM_FILE, pos);
 }
 
-// From the opening brace to behind the one that closes it.
-static void skip_braces(struct parser *p)
-{
-    uint32_t pos = parser_pos(p);
-    parser_expect(p, '{');
-    for (unsigned open = 1; open; lexer_advance(&p->lex)) {
-        if (p->lex.tok.kind == TOK_BAD)
-            parser_fail(p, "cannot be read");
-        if (p->lex.tok.kind == TOK_END)
-            parser_fail_at(p, pos, 1, "this '{' is never closed");
-        open += p->lex.tok.punct == '{';
-        open -= p->lex.tok.punct == '}';
-    }
-}
-
 static void parse_section(struct parser *p)
 {
     uint32_t pos = parser_pos(p);
@@ -208,7 +177,7 @@ static void parse_section(struct parser *p)
     if (p->lex.tok.kind != TOK_WORD && p->lex.tok.kind != TOK_IDENT)
         parser_fail(p, "a section's name is missing");
     lexer_advance(&p->lex);
-    skip_braces(p);
+    parser_skip_group(p, '{', '}');
     add_text_item(p, PTX_ITEM_SECTION, pos);
 }
 
@@ -263,7 +232,7 @@ static void parse_unknown_item(struct parser *p, enum ptx_item_kind kind)
         lexer_advance(&p->lex);
     } while (p->lex.tok.kind != TOK_END && p->lex.tok.punct != ';' && p->lex.tok.punct != '{' && !at_item(p));
     if (p->lex.tok.punct == '{')
-        skip_braces(p);
+        parser_skip_group(p, '{', '}');
     else if (!parser_accept(p, ';') && !at_item(p))
         parser_fail(p, "the text ends where ';' is expected");
     add_text_item(p, kind, pos);

@@ -78,6 +78,20 @@ void parser_expect(struct parser *p, char punct)
     parser_fail(p, "'%c' is missing before " QUOTE_FMT, punct, QUOTE_ARG(p->lex.tok.text));
 }
 
+void parser_skip_group(struct parser *p, char open, char close)
+{
+    uint32_t pos = parser_pos(p);
+    parser_expect(p, open);
+    for (unsigned depth = 1; depth; lexer_advance(&p->lex)) {
+        if (p->lex.tok.kind == TOK_BAD)
+            parser_fail(p, "cannot be read");
+        if (p->lex.tok.kind == TOK_END)
+            parser_fail_at(p, pos, 1, "this '%c' is never closed", open);
+        depth += p->lex.tok.punct == open;
+        depth -= p->lex.tok.punct == close;
+    }
+}
+
 bool parser_at_word(const struct parser *p, const char *word)
 {
     return p->lex.tok.kind == TOK_WORD && str_eq(p->lex.tok.text, str_from(word));

@@ -88,6 +88,7 @@ _Noreturn void parser_fail(struct parser *p, const char *fmt, ...) __attribute__
 _Noreturn void parser_out_of_memory(struct parser *p);
 void parser_expect(struct parser *p, char punct);
 bool parser_accept(struct parser *p, char punct);
+void parser_skip_group(struct parser *p, char open, char close);  // from one to behind its partner, nested
 bool parser_at_word(const struct parser *p, const char *word);
 uint64_t parser_int(struct parser *p, const char *what, uint64_t most);
 void parser_constant(struct parser *p, struct constant *out);
