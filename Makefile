@@ -23,9 +23,22 @@ V       ?= 0
 MODULES ?= $(filter-out cli,$(patsubst src/%/,%,$(sort $(wildcard src/*/))))
 
 # A shared library: its name in LIBS, its modules in NAME_MODULES, what else it links in NAME_LDLIBS, its SONAME
-# in NAME_SONAME if that is not NAME. The symbols it exports stand one per line in src/*/NAME.exports.
-LIBS :=
+# in NAME_SONAME if that is not NAME, the version of its symbols, if they have one, in NAME_NODE. The symbols it
+# exports stand one per line in src/*/NAME.exports.
+LIBS := libmoat-cpu.so libcudart.so.13
+libmoat-cpu.so_MODULES := base ptx flow image driver exec cpu
+libmoat-cpu.so_SONAME := libcuda.so.1
+libcudart.so.13_MODULES := base driver runtime
+libcudart.so.13_NODE := libcudart.so.13
 
+# src/exec/lanes_*.c are compiled once for each of these instruction sets; the processor's best is chosen at run time.
+LANES     ?= plain avx2 avx512
+LANES_OPT ?= -O3
+LANES_plain  :=
+LANES_avx2   := -mavx2 -mfma -mf16c -mbmi -mbmi2 -mpopcnt -mlzcnt
+LANES_avx512 := $(LANES_avx2) -mavx512f -mavx512bw -mavx512vl -mavx512dq -mprefer-vector-width=512
+
+OBJCOPY  ?= objcopy
 PACKAGES := libzstd liblz4 libelf libdw libxxhash libcjson
 
 WARNINGS := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wpointer-arith -Wno-unused-parameter
@@ -37,11 +50,13 @@ ALL_LDFLAGS := $(SANFLAGS) -pthread -Wl,--as-needed -Wl,-z,relro,-z,now -Wl,-rpa
 LDLIBS := $(shell pkg-config --libs $(PACKAGES) 2>/dev/null) -ldl -lm
 
 sources = $(filter-out %_test.c,$(wildcard src/$(1)/*.c))
-objects = $(patsubst src/%.c,$(BUILD)/obj/%.o,$(foreach m,$(1),$(call sources,$(m))))
+objects = $(foreach m,$(1),$(foreach s,$(call sources,$(m)),$(if $(filter lanes_%,$(notdir $(s))), \
+	$(LANES:%=$(s:src/%.c=$(BUILD)/obj/%).%.o),$(s:src/%.c=$(BUILD)/obj/%.o))))
 
 ARCHIVE  := $(BUILD)/libmoat-all.a
 COMMAND  := $(BUILD)/bin/moat
 SHARED   := $(LIBS:%=$(BUILD)/lib/%)
+STATIC   := $(BUILD)/lib/libcudart_static.a
 TESTSRC  := $(foreach m,$(MODULES) cli,$(wildcard src/$(m)/*_test.c))
 TESTS    := $(patsubst %.c,$(BUILD)/test/%,$(notdir $(TESTSRC)))
 TOOLSRC  := $(filter-out test/fuzz/%,$(wildcard test/*/*.c))
@@ -52,8 +67,8 @@ BENCHES  := $(patsubst bench/%.c,$(BUILD)/bench/%,$(wildcard bench/*.c))
 VARIANT := $(MAKE) --no-print-directory
 PLAIN   := $(VARIANT) BUILD=$(BUILD) WERROR=1
 CLANG   := $(VARIANT) BUILD=$(BUILD)/clang CC=clang WERROR=1
-ASAN    := $(VARIANT) BUILD=$(BUILD)/asan CC=clang OPT=-O1 SAN=address,undefined,fuzzer-no-link WERROR=1
-TSAN    := $(VARIANT) BUILD=$(BUILD)/tsan CC=clang SAN=thread WERROR=1
+ASAN    := $(VARIANT) BUILD=$(BUILD)/asan CC=clang OPT=-O1 LANES=plain LANES_OPT=-O1 SAN=address,undefined,fuzzer-no-link WERROR=1
+TSAN    := $(VARIANT) BUILD=$(BUILD)/tsan CC=clang LANES=plain LANES_OPT=-O1 SAN=thread WERROR=1
 VARIANTS := $(BUILD) $(BUILD)/clang $(BUILD)/asan
 
 ifeq ($(V),0)
@@ -65,10 +80,10 @@ endif
 .PHONY: all demo check check-all bench install format dist clean help packages tests fuzzers variants
 .DELETE_ON_ERROR:
 
-all: $(COMMAND) $(SHARED)  ## build/bin/moat and build/lib/*.so
+all: $(COMMAND) $(SHARED) $(STATIC) $(BUILD)/lib/moat/libcuda.so  ## build/bin/moat and build/lib/*.so
 
 # What is built depends on the flags it was built with, and an archive or a command on the list of its parts.
-FLAGS := $(CC) $(ALL_CPPFLAGS) $(ALL_CFLAGS) $(ALL_LDFLAGS) $(VERSION)
+FLAGS := $(CC) $(ALL_CPPFLAGS) $(ALL_CFLAGS) $(ALL_LDFLAGS) $(VERSION) $(LANES) $(LANES_OPT)
 PARTS := $(call objects,$(MODULES) cli)
 $(BUILD)/flags: STAMP := $(FLAGS)
 $(BUILD)/parts: STAMP := $(PARTS)
@@ -84,6 +99,16 @@ $(BUILD)/obj/%.o: src/%.c $(BUILD)/flags
 	@mkdir -p $(@D)
 	$(call run,CC,$(CC) $(ALL_CPPFLAGS) $(ALL_CFLAGS) -MMD -MP -c -o $@ $<)
 
+# Exact arithmetic: no contraction into fma, but nobody looks at errno or the exception flags.
+define lanes
+$(BUILD)/obj/%.$(1).o: src/%.c $(BUILD)/flags
+	@mkdir -p $$(@D)
+	$$(call run,CC,$$(CC) $$(ALL_CPPFLAGS) -DLANES_ISA=$(1) $$(ALL_CFLAGS) $$(LANES_OPT) $$(LANES_$(1)) \
+		-ffp-contract=off -fno-math-errno -fno-trapping-math -MMD -MP -c -o $$@ $$<)
+endef
+$(foreach l,$(LANES),$(eval $(call lanes,$(l))))
+$(BUILD)/obj/exec/lane.o $(BUILD)/obj/exec/mem.o: ALL_CPPFLAGS += $(LANES:%=-DLANES_HAVE_%)
+
 $(BUILD)/obj/cli/%.o: ALL_CPPFLAGS += -DMOAT_VERSION='"$(VERSION)"'
 
 # Rebuilt from scratch: `ar` would keep the objects of files that are gone.
@@ -98,7 +123,7 @@ define library
 $(BUILD)/lib/$(1): LIBFLAGS := -shared -Wl,-soname,$(or $($(1)_SONAME),$(1)) -Wl,--version-script=$(BUILD)/lib/$(1).map
 $(BUILD)/lib/$(1): $(call objects,$($(1)_MODULES)) $(wildcard src/*/$(1).exports) script/export-map $(BUILD)/parts
 	@mkdir -p $$(@D)
-	@script/export-map $$(filter %.exports,$$^) > $$@.map
+	@script/export-map $$(filter %.exports,$$^) $($(1)_NODE) > $$@.map
 	$$(call run,LD,$$(CC) $$(ALL_CFLAGS) $$(ALL_LDFLAGS) $$(LIBFLAGS) $$(NO_UNDEFINED) -o $$@ $$(filter %.o,$$^) \
 		$$(LDLIBS) $($(1)_LDLIBS))
 endef
@@ -109,6 +134,17 @@ NO_UNDEFINED :=
 endif
 $(foreach l,$(LIBS),$(eval $(call library,$(l))))
 
+# One object in which all but the API is local: a program may have functions of any name.
+$(STATIC): $(call objects,driver runtime) $(BUILD)/obj/base/mem.o $(BUILD)/parts
+	@mkdir -p $(@D)
+	$(call run,AR,$(LD) -r -o $@.o $(filter %.o,$^) && $(OBJCOPY) --localize-hidden $@.o && rm -f $@ && \
+		$(AR) rcs $@ $@.o && rm $@.o)
+
+# What programs ask for by name is found in lib/moat. Not in lib: there `moat` would take our libcuda for the machine's.
+$(BUILD)/lib/moat/libcuda.so: script/name-libraries
+	@script/name-libraries $(@D) ..
+	@touch -h $@
+
 define test_program
 $(BUILD)/test/$(basename $(notdir $(1))): $(patsubst src/%.c,$(BUILD)/obj/%.o,$(1)) $(ARCHIVE)
 	@mkdir -p $$(@D)
@@ -118,9 +154,9 @@ $(foreach t,$(TESTSRC),$(eval $(call test_program,$(t))))
 
 # Programs that the test scripts beside them use: test/NAME/*.c.
 define tool
-$(BUILD)/tool/$(basename $(notdir $(1))): $(1) $(ARCHIVE)
+$(BUILD)/tool/$(basename $(notdir $(1))): $(1) $(wildcard $(dir $(1))*.h $(dir $(1))*.def) $(ARCHIVE)
 	@mkdir -p $$(@D)
-	$$(call run,LD,$$(CC) $$(ALL_CPPFLAGS) $$(ALL_CFLAGS) $$(ALL_LDFLAGS) -o $$@ $$^ $$(LDLIBS))
+	$$(call run,LD,$$(CC) $$(ALL_CPPFLAGS) $$(ALL_CFLAGS) $$(ALL_LDFLAGS) -o $$@ $$(filter %.c %.a,$$^) $$(LDLIBS))
 endef
 $(foreach t,$(TOOLSRC),$(eval $(call tool,$(t))))
 

@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: MIT
+// Atomic operations, lane after lane. Values are handled as bits; floating-point sums and the like are retried
+// until nobody came in between. All orders are the strongest: on this machine that costs nothing more.
+#include "exec/atomic.h"
+
+#include <string.h>
+
+#include "exec/mem.h"
+#include "exec/scalar_float.h"
+#include "exec/scalar_half.h"
+
+// --- what becomes of a value ----------------------------------------------------------------------------------
+
+static uint64_t mask_of(unsigned bits)
+{
+    return bits >= 64 ? UINT64_MAX : ((uint64_t)1 << bits) - 1;
+}
+
+static bool is_less(uint64_t x, uint64_t y, unsigned bits, bool is_signed)
+{
+    if (!is_signed)
+        return x < y;
+    unsigned shift = 64 - bits;
+    return (int64_t)(x << shift) < (int64_t)(y << shift);
+}
+
+static uint64_t integer(enum atomic_op op, uint64_t old, uint64_t b, unsigned bits, bool is_signed)
+{
+    switch (op) {
+    case ATOMIC_ADD:
+        return (old + b) & mask_of(bits);
+    case ATOMIC_INC:
+        return old >= b ? 0 : old + 1;
+    case ATOMIC_DEC:
+        return old == 0 || old > b ? b : old - 1;
+    case ATOMIC_MIN:
+        return is_less(b, old, bits, is_signed) ? b : old;
+    case ATOMIC_MAX:
+        return is_less(old, b, bits, is_signed) ? b : old;
+    case ATOMIC_AND:
+        return old & b;
+    case ATOMIC_OR:
+        return old | b;
+    case ATOMIC_XOR:
+        return old ^ b;
+    default:
+        return b;
+    }
+}
+
+static uint16_t half(enum atomic_op op, bool brain, uint16_t x, uint16_t y)
+{
+    float a = brain ? bf16_to_f32(x) : half_to_f32(x), b = brain ? bf16_to_f32(y) : half_to_f32(y), r;
+    if (op == ATOMIC_ADD)
+        r = a + b;
+    else if (a != a || b != b)
+        r = a != a ? b : a;
+    else if (a == b)
+        return op == ATOMIC_MIN ? x | y : x & y;  // of zeros, the sign counts
+    else
+        r = (a < b) == (op == ATOMIC_MIN) ? a : b;
+    if (r != r)
+        return F16_NAN_BITS;
+    return brain ? bf16_from_f32(r) : half_from_f32(r);
+}
+
+static uint32_t add_f32(uint32_t x, uint32_t y, bool flush)
+{
+    float a = f32_of(x), b = f32_of(y);
+    if (flush) {
+        a = f32_flush(a);
+        b = f32_flush(b);
+    }
+    float r = f32_canonical(a + b);
+    return f32_bits(flush ? f32_flush(r) : r);
+}
+
+static uint64_t add_f64(uint64_t x, uint64_t y)
+{
+    return f64_bits(f64_canonical2(f64_of(x) + f64_of(y), f64_of(x), f64_of(y)));
+}
+
+static uint64_t combine(uint32_t what, uint64_t old, uint64_t b)
+{
+    enum atomic_op op = (enum atomic_op)(what & 0xff);
+    enum ptx_type type = (enum ptx_type)(what >> ATOMIC_TYPE_SHIFT & 0xff);
+    unsigned bits = ptx_type_bits(type);
+    if (op == ATOMIC_EXCH)
+        return b;
+    switch (type) {
+    case PTX_F32:
+        return add_f32((uint32_t)old, (uint32_t)b, what & ATOMIC_FLUSH);
+    case PTX_F64:
+        return add_f64(old, b);
+    case PTX_F16:
+    case PTX_BF16:
+        return half(op, type == PTX_BF16, (uint16_t)old, (uint16_t)b);
+    case PTX_F16X2:
+    case PTX_BF16X2:
+        return half(op, type == PTX_BF16X2, (uint16_t)old, (uint16_t)b) |
+               (uint32_t)half(op, type == PTX_BF16X2, (uint16_t)(old >> 16), (uint16_t)(b >> 16)) << 16;
+    default:
+        return integer(op, old, b, bits, ptx_type_class(type) == PTX_CLASS_SINT);
+    }
+}
+
+bool atomic_knows(enum atomic_op op, enum ptx_type type)
+{
+    unsigned bits = ptx_type_bits(type);
+    switch (ptx_type_class(type)) {
+    case PTX_CLASS_FLOAT:
+        return type != PTX_TF32 &&
+               (op == ATOMIC_ADD || (bits == 16 && (op == ATOMIC_MIN || op == ATOMIC_MAX)));
+    case PTX_CLASS_PACKED:
+        return (type == PTX_F16X2 || type == PTX_BF16X2) && (op == ATOMIC_ADD || op == ATOMIC_MIN || op == ATOMIC_MAX);
+    case PTX_CLASS_BITS:
+        if (bits == 128)
+            return op == ATOMIC_CAS || op == ATOMIC_EXCH;
+        return bits == 16 ? op == ATOMIC_CAS : bits >= 32 && bits <= 64;
+    default:
+        return bits == 32 || bits == 64;
+    }
+}
+
+// --- on memory ------------------------------------------------------------------------------------------------
+
+#define RETRY(T)                                                                                                  \
+    do {                                                                                                          \
+        T seen = __atomic_load_n((T *)at, __ATOMIC_RELAXED);                                                      \
+        for (;;) {                                                                                                \
+            T to = op == ATOMIC_CAS ? (T)(seen == (T)b ? (T)c : seen) : (T)combine(what, seen, b);                \
+            if (__atomic_compare_exchange_n((T *)at, &seen, to, true, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED))        \
+                return seen;                                                                                      \
+        }                                                                                                         \
+    } while (0)
+
+static uint64_t apply(char *at, uint32_t what, unsigned log, uint64_t b, uint64_t c)
+{
+    enum atomic_op op = (enum atomic_op)(what & 0xff);
+    if (log == 1)
+        RETRY(uint16_t);
+    if (log == 2)
+        RETRY(uint32_t);
+    RETRY(uint64_t);
+}
+
+// Local memory belongs to one lane: nobody can come in between.
+static bool apply_private(struct exec_warp *w, const struct exec_insn *i, unsigned lane, uint64_t address, uint64_t b,
+                          uint64_t c, uint64_t *old)
+{
+    unsigned size = 1u << mem_log(i);
+    *old = 0;
+    if (!mem_read(w, i, lane, address, old, size))
+        return false;
+    bool cas = (i->e & 0xff) == ATOMIC_CAS;
+    uint64_t to = cas ? (*old == b ? c : *old) : combine(i->e, *old, b);
+    return mem_write(w, i, lane, address, &to, size);
+}
+
+static uint64_t get(const char *regs, uint32_t slot, unsigned log, unsigned lane)
+{
+    const char *at = regs + slot;
+    return log == 1   ? ((const uint16_t *)at)[lane]
+           : log == 2 ? ((const uint32_t *)at)[lane]
+                      : ((const uint64_t *)at)[lane];
+}
+
+static void set(char *regs, uint32_t slot, unsigned log, unsigned lane, uint64_t value)
+{
+    char *at = regs + slot;
+    if (log == 1)
+        ((uint16_t *)at)[lane] = (uint16_t)value;
+    else if (log == 2)
+        ((uint32_t *)at)[lane] = (uint32_t)value;
+    else
+        ((uint64_t *)at)[lane] = value;
+}
+
+// --- 16 bytes -------------------------------------------------------------------------------------------------
+
+// True if *at was `seen` and is `to` now; else *seen is what it is.
+static bool swap16(char *at, uint64_t seen[2], const uint64_t to[2])
+{
+    bool done;
+    __asm__ __volatile__("lock cmpxchg16b %1"
+                         : "=@ccz"(done), "+m"(*(__int128 *)at), "+a"(seen[0]), "+d"(seen[1])
+                         : "b"(to[0]), "c"(to[1])
+                         : "memory");
+    return done;
+}
+
+static bool wide(struct exec_warp *w, const struct exec_insn *i, unsigned lane)
+{
+    const uint64_t *b = (const uint64_t *)(w->regs + i->b), *c = (const uint64_t *)(w->regs + i->c);
+    char *at = mem_host(w, i, lane, mem_address(w, i, lane), 16, true);
+    if (!at)
+        return w->state != WARP_FAULT && fault_raise(w, i, EXEC_INVALID_ADDRESS_SPACE);
+    bool cas = (i->e & 0xff) == ATOMIC_CAS;
+    uint64_t old[2] = {0, 0};
+    if (cas) {
+        uint64_t to[2] = {c[lane], c[lane + EXEC_LANES]};
+        old[0] = b[lane];
+        old[1] = b[lane + EXEC_LANES];
+        swap16(at, old, to);
+    } else {
+        uint64_t to[2] = {b[lane], b[lane + EXEC_LANES]};
+        while (!swap16(at, old, to))
+            continue;
+    }
+    if (!(i->e & ATOMIC_NO_RESULT)) {
+        uint64_t *d = (uint64_t *)(w->regs + i->d);
+        d[lane] = old[0];
+        d[lane + EXEC_LANES] = old[1];
+    }
+    return true;
+}
+
+static bool one(struct exec_warp *w, const struct exec_insn *i, unsigned lane)
+{
+    unsigned log = mem_log(i);
+    if (log == 4)
+        return wide(w, i, lane);
+    uint64_t address = mem_address(w, i, lane), old;
+    uint64_t b = get(w->regs, i->b, log, lane), c = i->c ? get(w->regs, i->c, log, lane) : 0;
+    char *at = mem_host(w, i, lane, address, 1u << log, true);
+    if (at)
+        old = apply(at, i->e, log, b, c);
+    else if (w->state == WARP_FAULT || !apply_private(w, i, lane, address, b, c, &old))
+        return false;
+    if (!(i->e & ATOMIC_NO_RESULT))
+        set(w->regs, i->d, log, lane, old);
+    return true;
+}
+
+const struct exec_insn *atomic_run(struct exec_warp *w, const struct exec_insn *i)
+{
+    for (uint32_t left = w->mask; left; left &= left - 1)
+        if (!one(w, i, (unsigned)__builtin_ctz(left)))
+            return NULL;
+    return i + 1;
+}
+
+const struct exec_insn *atomic_fence(struct exec_warp *w, const struct exec_insn *i)
+{
+    __atomic_thread_fence(__ATOMIC_SEQ_CST);
+    return i + 1;
+}

@@ -1,0 +1,34 @@
+// SPDX-License-Identifier: MIT
+// atom and red. Internal to src/exec.
+#ifndef MOAT_EXEC_ATOMIC_H
+#define MOAT_EXEC_ATOMIC_H
+
+#include "exec/warp.h"
+#include "ptx/op.h"
+
+// d: old value, a: address, b and c: operands; flags as of an access (mem.h); e: the operation and its type.
+enum atomic_op {
+    ATOMIC_ADD,
+    ATOMIC_INC,
+    ATOMIC_DEC,
+    ATOMIC_MIN,
+    ATOMIC_MAX,
+    ATOMIC_AND,
+    ATOMIC_OR,
+    ATOMIC_XOR,
+    ATOMIC_EXCH,
+    ATOMIC_CAS,
+};
+enum {
+    ATOMIC_TYPE_SHIFT = 8,       // enum ptx_type
+    ATOMIC_NO_RESULT = 1 << 16,  // red
+    ATOMIC_FLUSH = 1 << 17,      // f32 in global memory: subnormal numbers count as 0
+};
+
+exec_fn atomic_run;
+exec_fn atomic_fence;
+
+// Whether there is such a combination.
+bool atomic_knows(enum atomic_op op, enum ptx_type type);
+
+#endif

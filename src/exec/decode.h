@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: MIT
+// From the statements of a function to instructions. Internal to src/exec: decode.c has the frame, decode_*.c the
+// kinds of instruction.
+#ifndef MOAT_EXEC_DECODE_H
+#define MOAT_EXEC_DECODE_H
+
+#include <setjmp.h>
+
+#include "base/vec.h"
+#include "exec/load.h"
+#include "exec/slots.h"
+#include "flow/cfg.h"
+#include "flow/loops.h"
+
+struct decode_fixup {
+    uint32_t insn;
+    uint32_t block;
+};
+
+struct decode {
+    struct load *load;
+    struct exec_func *func;
+    struct exec_module *module;
+    const struct ptx_func *f;
+    jmp_buf fail;
+    struct cfg *cfg;
+    struct dom *dom;
+    struct loops *loops;
+    struct regs *regs;
+    struct live *live;
+    uint32_t *order, norder;
+    uint32_t *slot;      // by index of regs
+    uint32_t *block_at;  // by block: its first instruction
+    uint32_t *rank;      // by block: place in order
+    bool *join;          // by block: starts with a control_join
+    uint8_t *spin;       // by block, of a loop's header: fuel for each round; see loop_cost
+    VEC(struct exec_insn) code;
+    VEC(uint32_t) pos;
+    VEC(uint32_t) loc;
+    VEC(struct decode_fixup) fixups;
+    VEC(struct exec_const) consts;
+    VEC(struct exec_func *) callees;
+    uint32_t *const_table, const_mask;  // open addressing: index of consts + 1
+    uint32_t regs_size;
+    uint32_t temps[SLOTS_CLASSES][4];
+    unsigned ntemps[SLOTS_CLASSES];  // in use by the current statement
+    uint32_t stmt_pos, stmt_loc;
+    uint32_t block;        // being decoded
+    uint32_t return_fixup;
+    const struct ptx_stmt *stmt;
+};
+
+// Reports at the current statement and leaves decode_func with err.
+_Noreturn void decode_fail(struct decode *d, int err, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+_Noreturn void decode_unsupported(struct decode *d);  // names the instruction
+
+struct exec_insn *decode_emit(struct decode *d, exec_fn *fn);  // valid until the next one
+void decode_jump(struct decode *d, uint32_t block);  // the last instruction's target
+#define DECODE_RETURN UINT32_MAX                     // as block: the end of the function
+
+uint32_t decode_const(struct decode *d, unsigned bits, uint64_t value);  // a slot
+uint32_t decode_temp(struct decode *d, unsigned bits);                   // free again after the statement
+
+// --- operands (decode_operand.c) ------------------------------------------------------------------------------
+
+unsigned decode_reg_bits(struct decode *d, uint32_t reg);  // of its slot: 1, 16, 32, 64, 128
+uint32_t decode_reg(struct decode *d, uint32_t reg);       // its slot
+unsigned decode_slot_bits(unsigned type_bits);             // of a value's slot
+
+// A source as a slot of that type. Registers that are wider are cut to it.
+uint32_t decode_source(struct decode *d, const struct ptx_operand *o, enum ptx_type type);
+uint32_t decode_source_bits(struct decode *d, const struct ptx_operand *o, unsigned bits);  // any type of that size
+uint32_t decode_pred(struct decode *d, const struct ptx_operand *o);
+
+// A destination of that type: emit what fills the slot, then decode_finish, which extends it to a wider register.
+struct decode_dest {
+    uint32_t slot;     // to write to
+    uint32_t to;       // the register's
+    uint16_t from_bits, to_bits;
+    bool is_signed, extend;
+};
+struct decode_dest decode_dest(struct decode *d, const struct ptx_operand *o, enum ptx_type type);
+struct decode_dest decode_dest_bits(struct decode *d, const struct ptx_operand *o, unsigned bits);
+void decode_finish(struct decode *d, const struct decode_dest *dest);
+
+const struct ptx_operand *decode_operand(struct decode *d, unsigned i);  // must be there
+
+// --- kinds of instruction -------------------------------------------------------------------------------------
+
+void decode_mov(struct decode *d);
+void decode_memory(struct decode *d);   // ld, st, atom, red, cp.async
+void decode_control(struct decode *d);  // bra, brx, call, ret, exit, trap
+void decode_meet(struct decode *d);     // what lanes do together, and barriers
+void decode_special(struct decode *d);  // cvta, isspacep, alloca, ...
+void decode_lane(struct decode *d);
+
+// Around an instruction that must not run with a mask cut by a guard: a branch over it.
+uint32_t decode_skip_begin(struct decode *d);
+void decode_skip_end(struct decode *d, uint32_t at);
+
+#endif

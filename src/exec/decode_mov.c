@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: MIT
+// mov, with its vectors: values are put together from parts and taken apart.
+#include <errno.h>
+
+#include "exec/decode.h"
+#include "exec/lane.h"
+#include "exec/pack.h"
+
+static unsigned type_bits(struct decode *d)
+{
+    const struct ptx_form *form = d->stmt->form;
+    return form->ntypes ? ptx_type_bits((enum ptx_type)form->types[0]) : 32;
+}
+
+// d = {a, b, ...}: the first is lowest.
+static void pack(struct decode *d, const struct ptx_operand *to, const struct ptx_operand *from)
+{
+    unsigned n = (unsigned)from->value, bits = type_bits(d);
+    if ((n != 2 && n != 4) || bits < 16 || bits / n < 8)
+        decode_unsupported(d);
+    uint32_t part[4] = {0};
+    const struct ptx_operand *o = from + 1;
+    for (unsigned k = 0; k < n; k++, o = ptx_next(o))
+        part[k] = decode_source_bits(d, o, bits / n);
+    struct decode_dest dest = decode_dest_bits(d, to, bits);
+    struct exec_insn *i = decode_emit(d, pack_fn(bits, n));
+    i->d = dest.slot;
+    i->a = part[0];
+    i->b = part[1];
+    i->c = part[2];
+    i->e = part[3];
+    decode_finish(d, &dest);
+}
+
+static void unpack(struct decode *d, const struct ptx_operand *to, const struct ptx_operand *from)
+{
+    unsigned n = (unsigned)to->value, bits = type_bits(d);
+    if ((n != 2 && n != 4) || bits < 16 || bits / n < 8)
+        decode_unsupported(d);
+    uint32_t source = decode_source_bits(d, from, bits);
+    struct decode_dest part[4];
+    const struct ptx_operand *o = to + 1;
+    for (unsigned k = 0; k < n; k++, o = ptx_next(o))
+        part[k] = decode_dest_bits(d, o, bits / n);
+    struct exec_insn *i = decode_emit(d, unpack_fn(bits, n));
+    i->a = source;
+    i->d = part[0].slot;
+    i->b = part[1].slot;
+    i->c = n > 2 ? part[2].slot : 0;
+    i->e = n > 2 ? part[3].slot : 0;
+    for (unsigned k = 0; k < n; k++)
+        decode_finish(d, &part[k]);
+}
+
+void decode_mov(struct decode *d)
+{
+    const struct ptx_operand *to = decode_operand(d, 0), *from = decode_operand(d, 1);
+    if (from->kind == PTX_VEC) {
+        pack(d, to, from);
+        return;
+    }
+    if (to->kind == PTX_VEC) {
+        unpack(d, to, from);
+        return;
+    }
+    enum ptx_type type = d->stmt->form->ntypes ? (enum ptx_type)d->stmt->form->types[0] : PTX_B32;
+    uint32_t slot = decode_source(d, from, type);
+    struct decode_dest dest = decode_dest(d, to, type);
+    struct exec_insn *last = d->code.len ? &d->code.items[d->code.len - 1] : NULL;
+    // A value that was just made for us can be made in its place.
+    if (from->kind != PTX_REG && from->kind != PTX_IMM && last && last->d == slot && !dest.extend &&
+        d->ntemps[slots_class(decode_slot_bits(ptx_type_bits(type)))] && d->pos.items[d->pos.len - 1] == d->stmt_pos &&
+        d->code.len > d->block_at[d->block]) {
+        last->d = dest.slot;
+        return;
+    }
+    struct exec_insn *i = decode_emit(d, lane_fn(lane_mov(decode_slot_bits(ptx_type_bits(type)))));
+    i->d = dest.slot;
+    i->a = slot;
+    decode_finish(d, &dest);
+}

@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: MIT
+#include <errno.h>
+#include <string.h>
+
+#include "exec/decode.h"
+#include "exec/lane.h"
+#include "exec/special.h"
+
+unsigned decode_slot_bits(unsigned type_bits)
+{
+    return type_bits == 1 ? 1 : type_bits <= 16 ? 16 : type_bits <= 32 ? 32 : type_bits <= 64 ? 64 : 128;
+}
+
+unsigned decode_reg_bits(struct decode *d, uint32_t reg)
+{
+    const struct ptx_var *v = ptx_reg_var(d->f, reg);
+    if (v->vec > 1)
+        decode_fail(d, -ENOTSUP, "vector registers are not executed");
+    return decode_slot_bits(ptx_type_bits((enum ptx_type)v->type));
+}
+
+uint32_t decode_reg(struct decode *d, uint32_t reg)
+{
+    return d->slot[regs_index(d->regs, reg)];
+}
+
+const struct ptx_operand *decode_operand(struct decode *d, unsigned i)
+{
+    const struct ptx_operand *o = ptx_operand(d->stmt, i);
+    if (!o)
+        decode_fail(d, -EINVAL, "too few operands for " STR_FMT, STR_ARG(d->stmt->form->name));
+    return o;
+}
+
+// --- constants ----------------------------------------------------------------------------------------------
+
+static uint64_t to_float(const struct ptx_operand *o, enum ptx_type type)
+{
+    uint64_t bits = (uint64_t)o->value;
+    if (type == PTX_F32 && o->sub == PTX_IMM_F64) {
+        double wide;
+        memcpy(&wide, &bits, sizeof wide);
+        float narrow = (float)wide;
+        uint32_t out;
+        memcpy(&out, &narrow, sizeof out);
+        return out;
+    }
+    if (type == PTX_F64 && o->sub == PTX_IMM_F32) {
+        float narrow;
+        memcpy(&narrow, &bits, sizeof narrow);
+        double wide = (double)narrow;
+        memcpy(&bits, &wide, sizeof bits);
+    }
+    return bits;
+}
+
+static uint64_t cut(uint64_t value, unsigned bits)
+{
+    return bits >= 64 ? value : value & (((uint64_t)1 << bits) - 1);
+}
+
+static uint64_t constant(const struct ptx_operand *o, enum ptx_type type)
+{
+    unsigned bits = ptx_type_bits(type);
+    if (bits == 1)
+        return o->value != 0;
+    if (ptx_type_class(type) == PTX_CLASS_FLOAT)
+        return cut(to_float(o, type), bits);
+    if (bits == 8 && ptx_type_class(type) == PTX_CLASS_SINT)
+        return cut((uint64_t)(int8_t)o->value, 16);
+    return cut((uint64_t)o->value, bits);
+}
+
+// --- symbols ------------------------------------------------------------------------------------------------
+
+static uint32_t symbol(struct decode *d, const struct ptx_operand *o, unsigned bits)
+{
+    const struct exec_symbol *s = &d->module->symbols[o->id];
+    uint64_t offset = (uint64_t)o->value;
+    exec_fn *fn;
+    switch (s->kind) {
+    case EXEC_SYM_ADDRESS:
+    case EXEC_SYM_SHARED:
+        return decode_const(d, bits, s->value + offset);
+    case EXEC_SYM_FUNC:
+        return decode_const(d, bits, s->func->code_address + offset);
+    case EXEC_SYM_LOCAL:
+        fn = special_local;
+        break;
+    case EXEC_SYM_PARAM:
+        fn = special_param;
+        break;
+    case EXEC_SYM_DYNAMIC:
+        fn = special_dynamic;
+        break;
+    default:
+        decode_fail(d, -ENOENT, "nothing defines " STR_FMT, STR_ARG(ptx_sym(d->module->ptx, o->id)->name));
+    }
+    uint32_t slot = decode_temp(d, bits);
+    struct exec_insn *i = decode_emit(d, fn);
+    i->d = slot;
+    i->imm = s->value * (s->kind != EXEC_SYM_DYNAMIC) + offset;
+    i->flags = bits == 64 ? SPECIAL_WIDE : bits == 16 ? SPECIAL_NARROW : 0;
+    return slot;
+}
+
+static uint32_t special(struct decode *d, const struct ptx_operand *o, unsigned bits)
+{
+    uint32_t slot = decode_temp(d, bits);
+    if (bits == 1)
+        return decode_const(d, 1, 0);
+    struct exec_insn *i = decode_emit(d, special_read);
+    i->d = slot;
+    i->lo = o->id;
+    i->hi = o->sub >= PTX_SEL_X && o->sub <= PTX_SEL_W ? o->sub - PTX_SEL_X : 0;
+    i->flags = bits == 64 ? SPECIAL_WIDE : bits == 16 ? SPECIAL_NARROW : 0;
+    return slot;
+}
+
+// --- sources ------------------------------------------------------------------------------------------------
+
+static uint32_t lane(struct decode *d, uint16_t row, unsigned bits, uint32_t from)
+{
+    uint32_t slot = decode_temp(d, bits);
+    struct exec_insn *i = decode_emit(d, lane_fn(row));
+    i->d = slot;
+    i->a = from;
+    return slot;
+}
+
+static uint32_t reg_source(struct decode *d, const struct ptx_operand *o, enum ptx_type type)
+{
+    if (o->sub != PTX_SEL_NONE)
+        decode_fail(d, -ENOTSUP, "parts of registers are not executed");
+    unsigned have = decode_reg_bits(d, o->id), bits = ptx_type_bits(type), want = decode_slot_bits(bits);
+    uint32_t slot = decode_reg(d, o->id);
+    if (have == 1 && want == 1)
+        return o->negated ? lane(d, lane_pred_not(), 1, slot) : slot;
+    if (have < want || want == 1 || have == 1)
+        decode_fail(d, -EINVAL, "a register of %u bits where " STR_FMT " needs %u", have,
+                    STR_ARG(d->stmt->form->name), want);
+    if (have > want)
+        slot = lane(d, lane_resize(have, want, false), want, slot);
+    if (bits == 8)
+        slot = lane(d, lane_extend(8, 16, ptx_type_class(type) == PTX_CLASS_SINT), 16, slot);
+    return slot;
+}
+
+uint32_t decode_source(struct decode *d, const struct ptx_operand *o, enum ptx_type type)
+{
+    unsigned want = decode_slot_bits(ptx_type_bits(type));
+    switch (o->kind) {
+    case PTX_REG:
+        return reg_source(d, o, type);
+    case PTX_IMM:
+        return decode_const(d, want, constant(o, type));
+    case PTX_SYM:
+        return symbol(d, o, want);
+    case PTX_SREG:
+        return special(d, o, want);
+    default:
+        decode_unsupported(d);
+    }
+}
+
+uint32_t decode_source_bits(struct decode *d, const struct ptx_operand *o, unsigned bits)
+{
+    static const enum ptx_type types[] = {PTX_B16, PTX_B32, PTX_B64, PTX_B128};
+    return decode_source(d, o, bits == 1 ? PTX_PRED : types[slots_class(bits) - SLOTS_16]);
+}
+
+uint32_t decode_pred(struct decode *d, const struct ptx_operand *o)
+{
+    return decode_source(d, o, PTX_PRED);
+}
+
+// --- destinations -------------------------------------------------------------------------------------------
+
+struct decode_dest decode_dest(struct decode *d, const struct ptx_operand *o, enum ptx_type type)
+{
+    unsigned want = decode_slot_bits(ptx_type_bits(type));
+    struct decode_dest dest = {.from_bits = (uint16_t)want, .is_signed = ptx_type_class(type) == PTX_CLASS_SINT};
+    if (o->kind == PTX_SINK) {
+        dest.slot = decode_temp(d, want);
+        return dest;
+    }
+    if (o->kind != PTX_REG || o->sub != PTX_SEL_NONE)
+        decode_unsupported(d);
+    unsigned have = decode_reg_bits(d, o->id);
+    dest.to = decode_reg(d, o->id);
+    dest.to_bits = (uint16_t)have;
+    dest.extend = have != want;
+    if (have < want || (have == 1) != (want == 1))
+        decode_fail(d, -EINVAL, "a register of %u bits for a result of %u of " STR_FMT, have, want,
+                    STR_ARG(d->stmt->form->name));
+    dest.slot = dest.extend ? decode_temp(d, want) : dest.to;
+    return dest;
+}
+
+struct decode_dest decode_dest_bits(struct decode *d, const struct ptx_operand *o, unsigned bits)
+{
+    static const enum ptx_type types[] = {PTX_B16, PTX_B32, PTX_B64, PTX_B128};
+    return decode_dest(d, o, bits == 1 ? PTX_PRED : types[slots_class(bits) - SLOTS_16]);
+}
+
+void decode_finish(struct decode *d, const struct decode_dest *dest)
+{
+    if (!dest->extend)
+        return;
+    struct exec_insn *i = decode_emit(d, lane_fn(lane_resize(dest->from_bits, dest->to_bits, dest->is_signed)));
+    i->d = dest->to;
+    i->a = dest->slot;
+}

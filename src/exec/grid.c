@@ -1,0 +1,335 @@
+// SPDX-License-Identifier: MIT
+// Grids and their blocks. A block is run warp by warp, each for one turn; then it goes to the end of the grid's
+// queue, unless it has ended. So blocks that wait for one another all get on, whatever thread has them.
+#include <assert.h>
+#include <errno.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "exec/sched.h"
+#include "exec/space.h"
+#include "exec/stats.h"
+
+enum { LOCAL_ALIGN = 64, NEW_BLOCK_EVERY = 8 };
+
+static void grid_lock(struct exec_grid *g)
+{
+    // Held for a few instructions only. Pairs with the release in grid_unlock.
+    while (atomic_exchange_explicit(&g->lock, 1, memory_order_acquire))
+        __builtin_ia32_pause();
+}
+
+static void grid_unlock(struct exec_grid *g)
+{
+    atomic_store_explicit(&g->lock, 0, memory_order_release);
+}
+
+static bool is_stopped(struct exec_grid *g)
+{
+    return atomic_load_explicit(&g->stop, memory_order_acquire) != GRID_RUNS;
+}
+
+// --- blocks -------------------------------------------------------------------------------------------------
+
+static void block_free(struct exec_block *b)
+{
+    if (!b)
+        return;
+    frame_free_all(b);
+    for (uint32_t k = 0; b->warps && k < b->nwarps; k++)
+        mem_free(b->warps[k].local);
+    mem_free(b->free_frames);
+    mem_free(b->shared);
+    mem_free(b->warps);
+    mem_free(b);
+}
+
+static void set_tids(struct exec_warp *w, const uint32_t size[3])
+{
+    for (uint32_t l = 0; l < EXEC_LANES; l++) {
+        uint32_t t = w->index * EXEC_LANES + l;
+        w->tid[0][l] = t % size[0];
+        w->tid[1][l] = t / size[0] % size[1];
+        w->tid[2][l] = t / size[0] / size[1];
+    }
+}
+
+static struct exec_block *block_make(struct exec_grid *g)
+{
+    struct exec_block *b = mem_zalloc(1, sizeof *b);
+    if (!b)
+        return NULL;
+    b->grid = g;
+    b->nwarps = g->nwarps;
+    b->nthreads = g->nthreads;
+    b->shared_size = g->shared_size;
+    b->warps = mem_zalloc(g->nwarps, sizeof *b->warps);
+    b->free_frames = mem_zalloc(g->func->program->nfuncs, sizeof(struct exec_frame *));
+    b->shared = mem_zalloc(1, g->shared_size + 64);
+    bool complete = b->warps && b->free_frames && b->shared;
+    for (uint32_t k = 0; complete && k < g->nwarps; k++) {
+        struct exec_warp *w = &b->warps[k];
+        w->block = b;
+        w->index = k;
+        set_tids(w, g->launch.block);
+        // Fresh memory is zero and costs nothing until it is used.
+        w->local = mem_zalloc(EXEC_LANES, g->local_size + LOCAL_ALIGN);
+        complete = w->local != NULL;
+    }
+    if (complete)
+        return b;
+    block_free(b);
+    return NULL;
+}
+
+static bool warp_start(struct exec_warp *w, const struct exec_func *f)
+{
+    uint32_t left = w->block->nthreads - w->index * EXEC_LANES;
+    w->frame = frame_new(w->block, f);
+    if (!w->frame)
+        return false;
+    w->frame->caller = NULL;
+    w->frame->depth = 0;
+    w->frame->local_base = 0;
+    w->frame->local_top = f->local_size;
+    w->regs = w->frame->regs;
+    w->alive = w->mask = left >= EXEC_LANES ? EXEC_ALL : ((uint32_t)1 << left) - 1;
+    w->carry = 0;
+    w->nsplits = 0;
+    w->pc = f->code;
+    w->state = WARP_READY;
+    w->fuel = SCHED_FUEL;
+    w->spins = w->alternate = w->released = false;
+    return true;
+}
+
+static bool block_start(struct exec_block *b, uint64_t number)
+{
+    const uint32_t *size = b->grid->launch.grid;
+    b->ctaid[0] = (uint32_t)(number % size[0]);
+    b->ctaid[1] = (uint32_t)(number / size[0] % size[1]);
+    b->ctaid[2] = (uint32_t)(number / size[0] / size[1]);
+    b->ended = 0;
+    b->ready = b->nwarps == 32 ? UINT32_MAX : ((uint32_t)1 << b->nwarps) - 1;
+    for (uint32_t k = 0; k < EXEC_BARRIERS; k++)
+        b->barriers[k] = (struct exec_barrier){.all = 1};
+    for (uint32_t k = 0; k < b->nwarps; k++)
+        if (!warp_start(&b->warps[k], b->grid->func))
+            return false;
+    return true;
+}
+
+static void warp_run(struct exec_warp *w)
+{
+    w->spins = false;
+    w->fuel = SCHED_FUEL;
+    const struct exec_insn *i = w->mask ? w->pc : sched_next(w);
+    if (w->block->grid->stats) {
+        stats_run(w, i);
+        return;
+    }
+    while (i)
+        i = i->fn(w, i);
+}
+
+enum block_state { BLOCK_RAN, BLOCK_SPUN, BLOCK_DONE };
+
+// Gives each warp that can run one turn.
+static enum block_state block_run(struct exec_block *b)
+{
+    struct exec_grid *g = b->grid;
+    bool spun = true, ran = false;
+    for (uint32_t k = 0; k < b->nwarps; k++) {
+        if (!(b->ready >> k & 1))
+            continue;
+        if (is_stopped(g))
+            return BLOCK_DONE;
+        struct exec_warp *w = &b->warps[k];
+        warp_run(w);
+        ran = true;
+        spun &= w->spins;
+        if (w->state == WARP_FAULT)
+            return BLOCK_DONE;
+        // A barrier may have opened while the warp ran: it said so itself.
+        if (w->state != WARP_READY && !(w->state == WARP_WAITS && sched_can_run(w)))
+            b->ready &= ~((uint32_t)1 << k);
+    }
+    if (b->ended == b->nthreads)
+        return BLOCK_DONE;
+    if (!ran || !b->ready) {
+        struct exec_warp *w = b->warps;
+        while (w->state == WARP_DONE)
+            w++;
+        const struct exec_insn *i = w->nsplits ? w->splits[0].pc : w->pc;
+        if (w->nsplits)
+            frame_enter(w, w->splits[0].frame);
+        fault_raise(w, i, EXEC_LAUNCH_FAILED);
+        return BLOCK_DONE;
+    }
+    return spun ? BLOCK_SPUN : BLOCK_RAN;
+}
+
+// --- grids --------------------------------------------------------------------------------------------------
+
+static uint32_t local_need(const struct exec_grid *g)
+{
+    const struct exec_func *f = g->func;
+    uint64_t need = f->local_size;
+    if (f->stack_size != UINT32_MAX && !f->kernel->recursive)
+        need = f->stack_size;
+    else
+        need += (uint64_t)g->launch.stack_size + f->program->most_stack;
+    need = (need + 15) & ~(uint64_t)15;
+    return need > SPACE_WINDOW / 4 ? (uint32_t)(SPACE_WINDOW / 4) : (uint32_t)need;
+}
+
+struct exec_grid *exec_grid_new(const struct exec_launch *launch, struct exec_stats *stats)
+{
+    struct exec_grid *g = mem_zalloc(1, sizeof *g + 64);
+    if (!g)
+        return NULL;
+    g->launch = *launch;
+    g->stats = stats;
+    g->func = program_entry(launch->kernel);
+    g->params = space_host(launch->params);
+    g->nthreads = launch->block[0] * launch->block[1] * launch->block[2];
+    g->nwarps = (g->nthreads + EXEC_LANES - 1) / EXEC_LANES;
+    g->dynamic_base = EXEC_RESERVED_SHARED + launch->kernel->shared_size;
+    g->shared_size = g->dynamic_base + launch->dynamic_shared;
+    g->nblocks = (uint64_t)launch->grid[0] * launch->grid[1] * launch->grid[2];
+    g->local_size = local_need(g);
+    g->suspended_end = &g->suspended;
+    return g;
+}
+
+void exec_grid_free(struct exec_grid *g)
+{
+    if (!g)
+        return;
+    *g->suspended_end = g->free;
+    for (struct exec_block *b = g->suspended, *next; b; b = next) {
+        next = b->next;
+        block_free(b);
+    }
+    mem_free(g);
+}
+
+// Which block to run next, with the lock held: NULL if there is none. *number: to start it first.
+static struct exec_block *pick(struct exec_grid *g, uint64_t *number)
+{
+    uint64_t most = g->launch.cooperative ? UINT64_MAX : g->launch.most_resident;
+    bool fresh = g->started < g->nblocks && g->resident < most;
+    bool turn = g->launch.cooperative || g->picks++ % NEW_BLOCK_EVERY == 0;
+    struct exec_block *b = g->suspended;
+    if (b && !(fresh && turn)) {
+        g->suspended = b->next;
+        if (!g->suspended)
+            g->suspended_end = &g->suspended;
+        *number = UINT64_MAX;
+    } else if (fresh) {
+        b = g->free;
+        if (b)
+            g->free = b->next;
+        else
+            b = block_make(g);
+        if (!b)
+            return NULL;
+        *number = g->started++;
+        g->resident++;
+    } else {
+        return NULL;
+    }
+    g->running++;
+    return b;
+}
+
+// With the lock held.
+static bool is_over(struct exec_grid *g)
+{
+    return g->running == 0 && (g->ended == g->nblocks || is_stopped(g));
+}
+
+static void put_back(struct exec_grid *g, struct exec_block *b, enum block_state state)
+{
+    g->running--;
+    if (state == BLOCK_DONE) {
+        g->ended++;
+        g->resident--;
+        b->next = g->free;
+        g->free = b;
+        return;
+    }
+    b->next = NULL;
+    *g->suspended_end = b;
+    g->suspended_end = &b->next;
+}
+
+enum exec_step exec_grid_step(struct exec_grid *g, struct exec_runner *r)
+{
+    uint64_t number = 0;
+    grid_lock(g);
+    if (is_stopped(g) || g->ended == g->nblocks) {
+        bool over = is_over(g);
+        grid_unlock(g);
+        return over ? EXEC_DONE : EXEC_EMPTY;
+    }
+    struct exec_block *b = pick(g, &number);
+    bool starved = !b && !g->running && g->started < g->nblocks;
+    grid_unlock(g);
+    if (!b) {
+        if (starved)
+            exec_grid_cancel(g, EXEC_OUT_OF_MEMORY);
+        return EXEC_EMPTY;
+    }
+    b->runner = r;
+    enum block_state state = BLOCK_DONE;
+    if (number == UINT64_MAX || block_start(b, number))
+        state = block_run(b);
+    else
+        exec_grid_cancel(g, EXEC_OUT_OF_MEMORY);
+    grid_lock(g);
+    put_back(g, b, state);
+    bool over = is_over(g);
+    grid_unlock(g);
+    return over ? EXEC_DONE : state == BLOCK_SPUN ? EXEC_SPUN : EXEC_RAN;
+}
+
+unsigned exec_grid_parallelism(struct exec_grid *g)
+{
+    grid_lock(g);
+    uint64_t n = g->nblocks - g->started;
+    for (struct exec_block *b = g->suspended; b && n < 1024; b = b->next)
+        n++;
+    grid_unlock(g);
+    return n > 1024 ? 1024 : (unsigned)n;
+}
+
+const struct exec_fault *exec_grid_fault(const struct exec_grid *g)
+{
+    return &g->fault;
+}
+
+void exec_grid_cancel(struct exec_grid *g, enum exec_fault_kind kind)
+{
+    int expected = GRID_RUNS;
+    // Pairs with the acquire in is_stopped.
+    if (atomic_compare_exchange_strong_explicit(&g->stop, &expected, GRID_FAULTING, memory_order_acq_rel,
+                                                memory_order_acquire)) {
+        g->fault = (struct exec_fault){.kind = kind, .kernel = g->launch.kernel};
+        atomic_store_explicit(&g->stop, GRID_STOPPED, memory_order_release);
+    }
+}
+
+struct exec_runner *exec_runner_new(void)
+{
+    static _Atomic uint32_t count;
+    struct exec_runner *r = mem_zalloc(1, sizeof *r);
+    if (r)
+        r->number = atomic_fetch_add_explicit(&count, 1, memory_order_relaxed);
+    return r;
+}
+
+void exec_runner_free(struct exec_runner *r)
+{
+    mem_free(r);
+}

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: MIT
+// Values of 16 bits are widened to f32, computed with and narrowed again.
+//
+// Rounding twice is as good as once: f32 has 24 bits, and sums and products of f16 need 2 * 11 + 2 of them to be
+// safe, those of bf16 fewer; results below f16's normal range are exact in f32, and bf16's sums there are too.
+// A product of bf16 there has 16 bits, so that rounding to f32 can reach a tie only where the tie goes to 0, which
+// is right. Only fma needs care: half_fma.
+#include "exec/lanes_row.h"
+#include "exec/scalar_float.h"
+#include "exec/scalar_half.h"
+
+static inline void f16_widen(float *to, const uint16_t *from, int n)
+{
+#if defined __AVX512F__
+    for (int k = 0; k < n; k += 16)
+        _mm512_store_ps(to + k, _mm512_cvtph_ps(_mm256_load_si256((const __m256i *)(from + k))));
+#elif defined __F16C__
+    for (int k = 0; k < n; k += 8)
+        _mm256_store_ps(to + k, _mm256_cvtph_ps(_mm_load_si128((const __m128i *)(from + k))));
+#else
+    LANES_EACH(n) to[l] = half_to_f32(from[l]);
+#endif
+}
+
+static inline void f16_narrow(uint16_t *to, const float *from, int n)
+{
+#if defined __AVX512F__
+    for (int k = 0; k < n; k += 16) {
+        __m512 x = _mm512_load_ps(from + k);
+        __mmask16 nan = _mm512_cmp_ps_mask(x, x, _CMP_UNORD_Q);
+        x = _mm512_mask_blend_ps(nan, x, _mm512_castsi512_ps(_mm512_set1_epi32((int)F32_NAN_BITS)));
+        _mm256_store_si256((__m256i *)(to + k), _mm512_cvtps_ph(x, _MM_FROUND_TO_NEAREST_INT));
+    }
+#elif defined __F16C__
+    for (int k = 0; k < n; k += 8) {
+        __m256 x = _mm256_load_ps(from + k);
+        __m256 nan = _mm256_castsi256_ps(_mm256_set1_epi32((int)F32_NAN_BITS));
+        x = _mm256_blendv_ps(x, nan, _mm256_cmp_ps(x, x, _CMP_UNORD_Q));
+        _mm_store_si128((__m128i *)(to + k), _mm256_cvtps_ph(x, _MM_FROUND_TO_NEAREST_INT));
+    }
+#else
+    LANES_EACH(n) to[l] = half_from_f32(from[l]);
+#endif
+}
+
+static inline void bf16_widen(float *to, const uint16_t *from, int n)
+{
+    LANES_EACH(n) to[l] = bf16_to_f32(from[l]);
+}
+
+static inline void bf16_narrow(uint16_t *to, const float *from, int n)
+{
+    LANES_EACH(n) to[l] = bf16_from_f32(from[l]);
+}
+
+// --- without modifiers --------------------------------------------------------------------------------------
+
+#define HALF_LOOP2(format, n, ...)                                                                          \
+    _Alignas(64) float as[32 * n], bs[32 * n];                                                              \
+    LANES_OUT(uint16_t, n);                                                                                 \
+    format##_widen(as, LANES_SLOT(const uint16_t, w, i->a), 32 * n);                                        \
+    format##_widen(bs, LANES_SLOT(const uint16_t, w, i->b), 32 * n);                                        \
+    LANES_EACH(32 * n)                                                                                      \
+    {                                                                                                       \
+        float a = as[l], b = bs[l];                                                                         \
+        as[l] = (__VA_ARGS__);                                                                              \
+    }                                                                                                       \
+    format##_narrow(o, as, 32 * n);                                                                         \
+    LANES_STORE(uint16_t, n)
+#define HALF_LOOP3(format, n, ...)                                                                          \
+    _Alignas(64) float as[32 * n], bs[32 * n], cs[32 * n];                                                  \
+    LANES_OUT(uint16_t, n);                                                                                 \
+    format##_widen(as, LANES_SLOT(const uint16_t, w, i->a), 32 * n);                                        \
+    format##_widen(bs, LANES_SLOT(const uint16_t, w, i->b), 32 * n);                                        \
+    format##_widen(cs, LANES_SLOT(const uint16_t, w, i->c), 32 * n);                                        \
+    LANES_EACH(32 * n)                                                                                      \
+    {                                                                                                       \
+        float a = as[l], b = bs[l], c = cs[l];                                                              \
+        as[l] = (__VA_ARGS__);                                                                              \
+    }                                                                                                       \
+    format##_narrow(o, as, 32 * n);                                                                         \
+    LANES_STORE(uint16_t, n)
+#define F16_LOOP2(n, ...) HALF_LOOP2(f16, n, __VA_ARGS__)
+#define F16_LOOP3(n, ...) HALF_LOOP3(f16, n, __VA_ARGS__)
+#define BF16_LOOP2(n, ...) HALF_LOOP2(bf16, n, __VA_ARGS__)
+#define BF16_LOOP3(n, ...) HALF_LOOP3(bf16, n, __VA_ARGS__)
+
+// --- with modifiers -----------------------------------------------------------------------------------------
+
+// The NaN that stands for what a tensor copy found outside its tensor: .oob makes a result of it 0.
+#define OOB_NAN UINT16_C(0xffff)
+
+static void mod_widen(float *to, const uint16_t *from, int n, uint32_t flags, bool bf16)
+{
+    if (bf16) {
+        bf16_widen(to, from, n);
+    } else if (flags & LANES_FTZ) {
+        LANES_EACH(n) to[l] = half_to_f32(half_flush(from[l]));
+    } else {
+        f16_widen(to, from, n);
+    }
+}
+
+static void mod_narrow(struct exec_warp *w, const struct exec_insn *i, float *r, int n, bool bf16)
+{
+    _Alignas(64) uint16_t h[64];
+    if (i->flags & LANES_SAT)
+        LANES_EACH(n) r[l] = f32_sat(r[l]);
+    if (i->flags & LANES_RELU)
+        LANES_EACH(n) r[l] = f32_relu(r[l]);
+    if (bf16)
+        bf16_narrow(h, r, n);
+    else
+        f16_narrow(h, r, n);
+    if (i->flags & LANES_FTZ)
+        LANES_EACH(n) h[l] = half_flush(h[l]);
+    if (i->flags & LANES_OOB) {
+        const uint16_t *a = LANES_SLOT(const uint16_t, w, i->a), *b = LANES_SLOT(const uint16_t, w, i->b);
+        LANES_EACH(n) h[l] = a[l] == OOB_NAN || b[l] == OOB_NAN ? 0 : h[l];
+    }
+    void *d = LANES_SLOT(uint16_t, w, i->d);
+    lanes_select((size_t)n / 16, d, h, d, w->mask);
+}
+
+#define MOD_LOOP2(bf16, n, ...)                                                                             \
+    _Alignas(64) float as[32 * n], bs[32 * n];                                                              \
+    mod_widen(as, LANES_SLOT(const uint16_t, w, i->a), 32 * n, i->flags, bf16);                             \
+    mod_widen(bs, LANES_SLOT(const uint16_t, w, i->b), 32 * n, i->flags, bf16);                             \
+    LANES_EACH(32 * n)                                                                                      \
+    {                                                                                                       \
+        float a = as[l], b = bs[l];                                                                         \
+        as[l] = (__VA_ARGS__);                                                                              \
+    }                                                                                                       \
+    mod_narrow(w, i, as, 32 * n, bf16)
+#define MOD_LOOP3(bf16, n, ...)                                                                             \
+    _Alignas(64) float as[32 * n], bs[32 * n], cs[32 * n];                                                  \
+    mod_widen(as, LANES_SLOT(const uint16_t, w, i->a), 32 * n, i->flags, bf16);                             \
+    mod_widen(bs, LANES_SLOT(const uint16_t, w, i->b), 32 * n, i->flags, bf16);                             \
+    mod_widen(cs, LANES_SLOT(const uint16_t, w, i->c), 32 * n, i->flags, bf16);                             \
+    LANES_EACH(32 * n)                                                                                      \
+    {                                                                                                       \
+        float a = as[l], b = bs[l], c = cs[l];                                                              \
+        as[l] = (__VA_ARGS__);                                                                              \
+    }                                                                                                       \
+    mod_narrow(w, i, as, 32 * n, bf16)
+#define F16_MOD_LOOP2(n, ...) MOD_LOOP2(false, n, __VA_ARGS__)
+#define F16_MOD_LOOP3(n, ...) MOD_LOOP3(false, n, __VA_ARGS__)
+#define BF16_MOD_LOOP2(n, ...) MOD_LOOP2(true, n, __VA_ARGS__)
+#define BF16_MOD_LOOP3(n, ...) MOD_LOOP3(true, n, __VA_ARGS__)
+
+#define ROW(name, op, variant, types0, types1, may, must, ...) LANES_ROW(name, __VA_ARGS__)
+#include "exec/lanes_half.def"

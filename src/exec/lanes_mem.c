@@ -1,0 +1,375 @@
+// SPDX-License-Identifier: MIT
+// Loads and stores of whole warps. Addresses that are one behind the other, or all the same, are one access; all
+// else goes lane by lane, and so does whatever may fault.
+#include <string.h>
+
+#include "exec/lanes_mem.h"
+#include "exec/mem.h"
+
+#define INLINE static inline __attribute__((always_inline))
+#if defined __clang__
+#define LANES_LOOP _Pragma("clang loop vectorize(assume_safety)") for (unsigned l = 0; l < EXEC_LANES; l++)
+#else
+#define LANES_LOOP _Pragma("GCC ivdep") for (unsigned l = 0; l < EXEC_LANES; l++)
+#endif
+
+enum { WORD = 4, ROW = EXEC_LANES * WORD };
+
+INLINE void addresses(const struct exec_warp *w, const struct exec_insn *i, uint64_t *at)
+{
+    uint64_t offset = i->imm;
+    if (i->flags & MEM_NO_BASE) {
+        LANES_LOOP at[l] = offset;
+    } else if (i->flags & MEM_A32) {
+        const uint32_t *a = (const uint32_t *)(w->regs + i->a);
+        LANES_LOOP at[l] = (uint32_t)(a[l] + (uint32_t)offset);
+    } else {
+        const uint64_t *a = (const uint64_t *)(w->regs + i->a);
+        LANES_LOOP at[l] = a[l] + offset;
+    }
+}
+
+enum pattern { SCATTERED, CONSECUTIVE, SAME };
+
+INLINE enum pattern pattern(const uint64_t *at, unsigned step)
+{
+    uint64_t first = at[0], row = 0, same = 0;
+    for (unsigned l = 0; l < EXEC_LANES; l++) {
+        row |= at[l] ^ (first + (uint64_t)l * step);
+        same |= at[l] ^ first;
+    }
+    return !row ? CONSECUTIVE : !same ? SAME : SCATTERED;
+}
+
+// The host's place of [at, at + size); NULL if that is not allowed or not so simple.
+INLINE char *resolve(const struct exec_warp *w, enum mem_space where, uint64_t at, unsigned size, unsigned right)
+{
+    if (where == MEM_SHARED)
+        return at + size <= w->block->shared_size && at < UINT32_MAX ? w->block->shared + at : NULL;
+    return space_access(at, size, right) ? space_host(at) : NULL;
+}
+
+INLINE uint32_t slot_of(const struct exec_insn *i, unsigned k)
+{
+    return k == 0 ? i->d : k == 1 ? i->b : k == 2 ? i->c : i->e;
+}
+
+#define FILL(D, S)                                       \
+    do {                                                 \
+        S value;                                         \
+        memcpy(&value, from, sizeof value);              \
+        D *d = (D *)to;                                  \
+        D wide = (D)value;                               \
+        LANES_LOOP d[l] = wide;                          \
+    } while (0)
+#define SPREAD(D, S)                                     \
+    do {                                                 \
+        D *d = (D *)to;                                  \
+        LANES_LOOP d[l] = (D) * (const S *)(from + (size_t)l * step); \
+    } while (0)
+
+// The ways an element becomes a register: its log2 size, sign and the register's size.
+#define WAYS(log, DO)                                    \
+    switch ((log) << 4 | is_signed << 3 | reg) {         \
+    case 0x00: DO(uint16_t, uint8_t); break;             \
+    case 0x08: DO(uint16_t, int8_t); break;              \
+    case 0x01: DO(uint32_t, uint8_t); break;             \
+    case 0x09: DO(uint32_t, int8_t); break;              \
+    case 0x02: DO(uint64_t, uint8_t); break;             \
+    case 0x0a: DO(uint64_t, int8_t); break;              \
+    case 0x10: case 0x18: DO(uint16_t, uint16_t); break; \
+    case 0x11: DO(uint32_t, uint16_t); break;            \
+    case 0x19: DO(uint32_t, int16_t); break;             \
+    case 0x12: DO(uint64_t, uint16_t); break;            \
+    case 0x1a: DO(uint64_t, int16_t); break;             \
+    case 0x21: case 0x29: DO(uint32_t, uint32_t); break; \
+    case 0x22: DO(uint64_t, uint32_t); break;            \
+    case 0x2a: DO(uint64_t, int32_t); break;             \
+    default: DO(uint64_t, uint64_t); break;              \
+    }
+
+INLINE void fill(char *to, const char *from, unsigned log, unsigned is_signed, unsigned reg)
+{
+    WAYS(log, FILL)
+}
+
+INLINE void spread(char *to, const char *from, unsigned log, unsigned is_signed, unsigned reg, unsigned step)
+{
+    WAYS(log, SPREAD)
+}
+
+static void set_lane(char *to, unsigned lane, uint64_t raw, unsigned log, unsigned is_signed, unsigned reg)
+{
+    if (is_signed)
+        raw = (uint64_t)((int64_t)(raw << (64 - (8u << log))) >> (64 - (8u << log)));
+    if (reg == 0)
+        ((uint16_t *)to)[lane] = (uint16_t)raw;
+    else if (reg == 1)
+        ((uint32_t *)to)[lane] = (uint32_t)raw;
+    else
+        ((uint64_t *)to)[lane] = raw;
+}
+
+static uint64_t get_lane(const char *from, unsigned lane, unsigned reg)
+{
+    return reg == 0   ? ((const uint16_t *)from)[lane]
+           : reg == 1 ? ((const uint32_t *)from)[lane]
+                      : ((const uint64_t *)from)[lane];
+}
+
+static const struct exec_insn *load_each(struct exec_warp *w, const struct exec_insn *i, enum mem_space where,
+                                         const uint64_t *at)
+{
+    unsigned log = mem_log(i), n = mem_count(i), size = n << log;
+    unsigned is_signed = i->flags & MEM_SIGNED ? 1 : 0, reg = i->flags >> MEM_REG_SHIFT & 3;
+    for (uint32_t left = w->mask; left; left &= left - 1) {
+        unsigned lane = (unsigned)__builtin_ctz(left);
+        _Alignas(16) char bytes[32];
+        const char *from = at[lane] & (size - 1) ? NULL : resolve(w, where, at[lane], size, SPACE_READ);
+        if (!from) {
+            if (!mem_read(w, i, lane, at[lane], bytes, size))
+                return NULL;
+            from = bytes;
+        }
+        for (unsigned k = 0; k < n; k++) {
+            uint64_t raw = 0;
+            memcpy(&raw, from + (k << log), (size_t)1 << log);
+            set_lane(w->regs + slot_of(i, k), lane, raw, log, is_signed, reg);
+        }
+    }
+    return i + 1;
+}
+
+static const struct exec_insn *store_each(struct exec_warp *w, const struct exec_insn *i, enum mem_space where,
+                                          const uint64_t *at)
+{
+    unsigned log = mem_log(i), n = mem_count(i), size = n << log, reg = i->flags >> MEM_REG_SHIFT & 3;
+    for (uint32_t left = w->mask; left; left &= left - 1) {
+        unsigned lane = (unsigned)__builtin_ctz(left);
+        _Alignas(16) char bytes[32];
+        char *to = at[lane] & (size - 1) ? NULL : resolve(w, where, at[lane], size, SPACE_WRITE);
+        char *first = to ? to : bytes;
+        for (unsigned k = 0; k < n; k++) {
+            uint64_t raw = get_lane(w->regs + slot_of(i, k), lane, reg);
+            memcpy(first + (k << log), &raw, (size_t)1 << log);
+        }
+        if (!to && !mem_write(w, i, lane, at[lane], bytes, size))
+            return NULL;
+    }
+    return i + 1;
+}
+
+INLINE const struct exec_insn *load(struct exec_warp *w, const struct exec_insn *i, enum mem_space where, unsigned log)
+{
+    _Alignas(64) uint64_t at[EXEC_LANES];
+    unsigned n = mem_count(i), size = n << log;
+    addresses(w, i, at);
+    if (w->mask == EXEC_ALL && !(at[0] & (size - 1))) {
+        enum pattern p = pattern(at, size);
+        char *from = p == SCATTERED ? NULL : resolve(w, where, at[0], p == SAME ? size : size * EXEC_LANES, SPACE_READ);
+        if (from) {
+            unsigned is_signed = i->flags & MEM_SIGNED ? 1 : 0, reg = i->flags >> MEM_REG_SHIFT & 3;
+            for (unsigned k = 0; k < n; k++) {
+                char *to = w->regs + slot_of(i, k);
+                if (p == SAME)
+                    fill(to, from + (k << log), log, is_signed, reg);
+                else if (n == 1)
+                    spread(to, from, log, is_signed, reg, 1u << log);
+                else if (n == 2)
+                    spread(to, from + (k << log), log, is_signed, reg, 2u << log);
+                else
+                    spread(to, from + (k << log), log, is_signed, reg, 4u << log);
+            }
+            return i + 1;
+        }
+    }
+    return load_each(w, i, where, at);
+}
+
+#define GATHER(D, S)                                                        \
+    do {                                                                    \
+        const D *s = (const D *)from;                                       \
+        LANES_LOOP *(S *)(to + (size_t)l * step) = (S)s[l];                 \
+    } while (0)
+
+INLINE void unspread(char *to, const char *from, unsigned log, unsigned reg, unsigned step)
+{
+    const unsigned is_signed = 0;
+    WAYS(log, GATHER)
+}
+
+INLINE const struct exec_insn *store(struct exec_warp *w, const struct exec_insn *i, enum mem_space where, unsigned log)
+{
+    _Alignas(64) uint64_t at[EXEC_LANES];
+    unsigned n = mem_count(i), size = n << log;
+    addresses(w, i, at);
+    if (w->mask == EXEC_ALL && !(at[0] & (size - 1)) && pattern(at, size) == CONSECUTIVE) {
+        char *to = resolve(w, where, at[0], size * EXEC_LANES, SPACE_WRITE);
+        if (to) {
+            unsigned reg = i->flags >> MEM_REG_SHIFT & 3;
+            for (unsigned k = 0; k < n; k++) {
+                const char *from = w->regs + slot_of(i, k);
+                if (n == 1)
+                    unspread(to, from, log, reg, 1u << log);
+                else if (n == 2)
+                    unspread(to + (k << log), from, log, reg, 2u << log);
+                else
+                    unspread(to + (k << log), from, log, reg, 4u << log);
+            }
+            return i + 1;
+        }
+    }
+    return store_each(w, i, where, at);
+}
+
+// --- local memory: rows of words ----------------------------------------------------------------------------
+
+static bool is_uniform(const uint64_t *at, uint32_t mask)
+{
+    uint64_t first = at[__builtin_ctz(mask)], other = 0;
+    for (unsigned l = 0; l < EXEC_LANES; l++)
+        other |= mask >> l & 1 ? at[l] ^ first : 0;
+    return !other;
+}
+
+static bool local_addresses(struct exec_warp *w, const struct exec_insn *i, uint64_t *at, uint64_t *first)
+{
+    if (i->flags & MEM_NO_BASE) {
+        *first = i->imm + w->frame->local_base;
+        LANES_LOOP at[l] = *first;
+        return true;
+    }
+    addresses(w, i, at);
+    *first = at[__builtin_ctz(w->mask)];
+    return is_uniform(at, w->mask);
+}
+
+// Whole rows can be used: the same aligned words in every lane.
+static bool is_rows(const struct exec_warp *w, const struct exec_insn *i, uint64_t at)
+{
+    unsigned size = mem_count(i) << mem_log(i);
+    uint32_t have = w->block->grid->local_size;
+    return mem_log(i) >= 2 && !(at & (size - 1)) && at <= have && size <= have - at;
+}
+
+static const struct exec_insn *load_local(struct exec_warp *w, const struct exec_insn *i)
+{
+    _Alignas(64) uint64_t at[EXEC_LANES];
+    uint64_t first;
+    unsigned reg = i->flags >> MEM_REG_SHIFT & 3, log = mem_log(i);
+    bool uniform = local_addresses(w, i, at, &first);
+    if (!uniform || !is_rows(w, i, first) || (log == 2 && reg != 1))
+        return load_each(w, i, MEM_LOCAL, at);
+    uint32_t mask = w->mask;
+    for (unsigned k = 0; k < mem_count(i); k++) {
+        const uint32_t *row = (const uint32_t *)(w->local + ((first >> 2) + (k << (log - 2))) * ROW);
+        char *to = w->regs + slot_of(i, k);
+        if (log == 2) {
+            uint32_t *d = (uint32_t *)to;
+            LANES_LOOP d[l] = mask >> l & 1 ? row[l] : d[l];
+        } else {
+            uint64_t *d = (uint64_t *)to;
+            LANES_LOOP d[l] = mask >> l & 1 ? row[l] | (uint64_t)row[l + EXEC_LANES] << 32 : d[l];
+        }
+    }
+    return i + 1;
+}
+
+static const struct exec_insn *store_local(struct exec_warp *w, const struct exec_insn *i)
+{
+    _Alignas(64) uint64_t at[EXEC_LANES];
+    uint64_t first;
+    unsigned reg = i->flags >> MEM_REG_SHIFT & 3, log = mem_log(i);
+    bool uniform = local_addresses(w, i, at, &first);
+    if (!uniform || !is_rows(w, i, first) || (log == 2 && reg != 1))
+        return store_each(w, i, MEM_LOCAL, at);
+    uint32_t mask = w->mask;
+    for (unsigned k = 0; k < mem_count(i); k++) {
+        uint32_t *row = (uint32_t *)(w->local + ((first >> 2) + (k << (log - 2))) * ROW);
+        const char *from = w->regs + slot_of(i, k);
+        if (log == 2) {
+            const uint32_t *s = (const uint32_t *)from;
+            LANES_LOOP row[l] = mask >> l & 1 ? s[l] : row[l];
+        } else {
+            const uint64_t *s = (const uint64_t *)from;
+            LANES_LOOP row[l] = mask >> l & 1 ? (uint32_t)s[l] : row[l];
+            LANES_LOOP row[l + EXEC_LANES] = mask >> l & 1 ? (uint32_t)(s[l] >> 32) : row[l + EXEC_LANES];
+        }
+    }
+    return i + 1;
+}
+
+// --- 16 bytes in one register: two halves -------------------------------------------------------------------
+
+static const struct exec_insn *load_wide(struct exec_warp *w, const struct exec_insn *i)
+{
+    for (uint32_t left = w->mask; left; left &= left - 1) {
+        unsigned lane = (unsigned)__builtin_ctz(left);
+        uint64_t half[2];
+        if (!mem_read(w, i, lane, mem_address(w, i, lane), half, 16))
+            return NULL;
+        uint64_t *d = (uint64_t *)(w->regs + i->d);
+        d[lane] = half[0];
+        d[lane + EXEC_LANES] = half[1];
+    }
+    return i + 1;
+}
+
+static const struct exec_insn *store_wide(struct exec_warp *w, const struct exec_insn *i)
+{
+    for (uint32_t left = w->mask; left; left &= left - 1) {
+        unsigned lane = (unsigned)__builtin_ctz(left);
+        const uint64_t *s = (const uint64_t *)(w->regs + i->d);
+        uint64_t half[2] = {s[lane], s[lane + EXEC_LANES]};
+        if (!mem_write(w, i, lane, mem_address(w, i, lane), half, 16))
+            return NULL;
+    }
+    return i + 1;
+}
+
+// A kernel's parameter: the same for all.
+static const struct exec_insn *load_param(struct exec_warp *w, const struct exec_insn *i)
+{
+    unsigned log = mem_log(i), n = mem_count(i);
+    unsigned is_signed = i->flags & MEM_SIGNED ? 1 : 0, reg = i->flags >> MEM_REG_SHIFT & 3;
+    const char *from = w->block->grid->params + i->imm;
+    for (unsigned k = 0; k < n; k++) {
+        char *to = w->regs + slot_of(i, k);
+        if (w->mask == EXEC_ALL) {
+            fill(to, from + (k << log), log, is_signed, reg);
+            continue;
+        }
+        uint64_t raw = 0;
+        memcpy(&raw, from + (k << log), (size_t)1 << log);
+        for (uint32_t left = w->mask; left; left &= left - 1)
+            set_lane(to, (unsigned)__builtin_ctz(left), raw, log, is_signed, reg);
+    }
+    return i + 1;
+}
+
+#define ONE(kind, name, where, log)                                                                          \
+    static const struct exec_insn *kind##_##name##_##log(struct exec_warp *w, const struct exec_insn *i) \
+    {                                                                                                        \
+        return kind(w, i, where, log);                                                                       \
+    }
+#define FOUR(kind, name, where) \
+    ONE(kind, name, where, 0) ONE(kind, name, where, 1) ONE(kind, name, where, 2) ONE(kind, name, where, 3)
+FOUR(load, generic, MEM_GENERIC)
+FOUR(load, shared, MEM_SHARED)
+FOUR(store, generic, MEM_GENERIC)
+FOUR(store, shared, MEM_SHARED)
+
+#define ROWS(kind, name) {kind##_##name##_0, kind##_##name##_1, kind##_##name##_2, kind##_##name##_3, kind##_wide}
+#define LOCAL(kind) {kind##_local, kind##_local, kind##_local, kind##_local, kind##_wide}
+
+const struct lanes_mem LANES_MEM_NAME(LANES_ISA) = {
+    .load = {[MEM_GENERIC] = ROWS(load, generic),
+             [MEM_GLOBAL] = ROWS(load, generic),
+             [MEM_SHARED] = ROWS(load, shared),
+             [MEM_LOCAL] = LOCAL(load),
+             [MEM_PARAM] = {load_param, load_param, load_param, load_param, NULL}},
+    .store = {[MEM_GENERIC] = ROWS(store, generic),
+              [MEM_GLOBAL] = ROWS(store, generic),
+              [MEM_SHARED] = ROWS(store, shared),
+              [MEM_LOCAL] = LOCAL(store)},
+};

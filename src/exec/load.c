@@ -1,0 +1,457 @@
+// SPDX-License-Identifier: MIT
+// From PTX texts to a program: parse, link by name, give every variable its place, decode.
+#include <errno.h>
+#include <setjmp.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "exec/load.h"
+#include "exec/space.h"
+
+// --- texts --------------------------------------------------------------------------------------------------
+
+// Warnings of the verifier are for people who look at PTX, not for those who run it.
+struct errors_only {
+    struct diag_sink sink;
+    struct diag_sink *to;
+};
+
+static void emit_errors(struct diag_sink *sink, const struct diag *d)
+{
+    struct errors_only *e = (void *)sink;
+    if (d->severity == DIAG_ERROR)
+        diag_report(e->to, DIAG_ERROR, &d->source, d->offset, d->len, "%s", d->message);
+}
+
+static int parse(struct load *l, struct exec_module *m, const struct exec_text *text)
+{
+    size_t name = strlen(text->name) + 1;
+    m->text = mem_alloc(name + text->ptx.len + 1);
+    if (!m->text)
+        return -ENOMEM;
+    memcpy(m->text, text->name, name);
+    memcpy(m->text + name, text->ptx.ptr, text->ptx.len);
+    m->text[name + text->ptx.len] = 0;
+    m->name = m->text;
+    struct str ptx = {m->text + name, text->ptx.len};
+    int err = ptx_parse(m->name, ptx, l->sink, NULL, &m->ptx);
+    if (err)
+        return err;
+    struct errors_only errors = {{emit_errors, 0, 0}, l->sink};
+    err = ptx_verify(m->ptx, &errors.sink, NULL);
+    if (err)
+        return err;
+    m->symbols = ARENA_ARRAY(&l->program->arena, struct exec_symbol, m->ptx->nsyms);
+    return 0;
+}
+
+// --- names --------------------------------------------------------------------------------------------------
+
+int load_error(struct load *l, const struct exec_module *m, uint32_t pos, int err, const char *what, struct str name)
+{
+    if (pos == PTX_NONE)
+        pos = 0;
+    diag_report(l->sink, DIAG_ERROR, &m->ptx->source, pos, 1, "%s " STR_FMT, what, STR_ARG(name));
+    return err;
+}
+
+static bool is_global(uint8_t linkage)
+{
+    return linkage == PTX_VISIBLE || linkage == PTX_WEAK || linkage == PTX_COMMON;
+}
+
+// A definition that other texts can see. A weak one gives way.
+static int define(struct load *l, struct exec_module *m, uint32_t sym, uint8_t linkage)
+{
+    struct str name = ptx_sym(m->ptx, sym)->name;
+    uint32_t known = map_get(&l->names, name);
+    if (known != MAP_NONE) {
+        struct definition *d = &l->definitions.items[known];
+        if (linkage == PTX_WEAK || linkage == PTX_COMMON)
+            return 0;
+        if (d->linkage == PTX_VISIBLE)
+            return load_error(l, m, ptx_sym(m->ptx, sym)->pos, -EEXIST, "another module defines", name);
+        *d = (struct definition){m, sym, linkage};
+        return 0;
+    }
+    if (vec_push(&l->definitions, (struct definition){m, sym, linkage}))
+        return -ENOMEM;
+    return map_put(&l->names, name, (uint32_t)l->definitions.len - 1);
+}
+
+static struct exec_func *add_func(struct load *l, struct exec_module *m, const struct ptx_func *f)
+{
+    struct exec_func *func = ARENA_NEW(&l->program->arena, struct exec_func);
+    func->program = l->program;
+    func->module = m;
+    func->ptx = f;
+    func->name = ptx_func_name(m->ptx, f);
+    func->id = l->program->nfuncs;
+    func->stack_size = UINT32_MAX;
+    if (vec_push(&l->funcs, func))
+        longjmp(*l->program->arena.on_fail, -ENOMEM);
+    l->program->nfuncs++;
+    return func;
+}
+
+static int define_module(struct load *l, struct exec_module *m)
+{
+    for (uint32_t k = 0; k < m->ptx->nitems; k++) {
+        const struct ptx_item *item = &m->ptx->items[k];
+        int err = 0;
+        if (item->kind == PTX_ITEM_VAR && item->var->linkage != PTX_EXTERN && is_global(item->var->linkage))
+            err = define(l, m, item->var->sym, item->var->linkage);
+        if (item->kind == PTX_ITEM_FUNC && item->func->has_body) {
+            struct exec_symbol *s = &m->symbols[item->func->sym];
+            s->kind = EXEC_SYM_FUNC;
+            s->func = add_func(l, m, item->func);
+            if (is_global(item->func->linkage))
+                err = define(l, m, item->func->sym, item->func->linkage);
+        }
+        if (err)
+            return err;
+    }
+    return 0;
+}
+
+// --- variables ----------------------------------------------------------------------------------------------
+
+uint32_t load_align(const struct ptx_var *v)
+{
+    uint32_t own = ptx_type_bits((enum ptx_type)v->type) / 8 * v->vec;
+    own = own ? own & -own : 1;
+    return v->align > own ? v->align : own;
+}
+
+static bool has(struct str s, const char *word)
+{
+    return memmem(s.ptr, s.len, word, strlen(word)) != NULL;
+}
+
+static int place(struct load *l, struct exec_module *m, const struct ptx_var *v)
+{
+    struct exec_symbol *s = &m->symbols[v->sym];
+    uint64_t size = ptx_var_size(v);
+    enum exec_variable_kind kind = v->space == PTX_SPACE_CONST ? EXEC_CONST
+                                   : has(v->attribute, "managed") ? EXEC_MANAGED
+                                                                  : EXEC_GLOBAL;
+    uint64_t at = l->program->host.place(l->program->host.ctx, kind, size ? size : 1, load_align(v));
+    if (!at)
+        return -ENOMEM;
+    *s = (struct exec_symbol){.kind = EXEC_SYM_ADDRESS, .placed = true, .value = at};
+    struct exec_variable var = {.name = ptx_sym(m->ptx, v->sym)->name, .address = at, .size = size,
+                                .kind = (uint8_t)kind};
+    return vec_push(&l->variables, var) || vec_push(&l->placed, (struct placed){m, v, at}) ? -ENOMEM : 0;
+}
+
+static int place_var(struct load *l, struct exec_module *m, const struct ptx_var *v)
+{
+    enum ptx_space where = ptx_space_is((enum ptx_space)v->space);
+    struct exec_symbol *s = &m->symbols[v->sym];
+    if (where == PTX_SPACE_SHARED) {
+        s->kind = v->linkage == PTX_EXTERN || ptx_var_size(v) == 0 ? EXEC_SYM_DYNAMIC : EXEC_SYM_SHARED;
+        return 0;
+    }
+    if (where != PTX_SPACE_GLOBAL && where != PTX_SPACE_CONST)
+        return 0;
+    if (v->linkage == PTX_EXTERN)
+        return 0;
+    if (is_global(v->linkage)) {
+        uint32_t at = map_get(&l->names, ptx_sym(m->ptx, v->sym)->name);
+        const struct definition *d = &l->definitions.items[at];
+        if (d->module != m || d->sym != v->sym)
+            return 0;  // another one counts
+    }
+    return place(l, m, v);
+}
+
+static int place_module(struct load *l, struct exec_module *m)
+{
+    for (uint32_t k = 0; k < m->ptx->nitems; k++) {
+        const struct ptx_item *item = &m->ptx->items[k];
+        int err = 0;
+        if (item->kind == PTX_ITEM_VAR)
+            err = place_var(l, m, item->var);
+        else if (item->kind == PTX_ITEM_FUNC && item->func->has_body)
+            for (uint32_t n = 0; n < item->func->nstmts && !err; n++)
+                if (item->func->stmts[n].kind == PTX_DECL)
+                    err = place_var(l, m, item->func->stmts[n].var);
+        if (err)
+            return err;
+    }
+    return 0;
+}
+
+// A name that this module only declares.
+static int resolve(struct load *l, struct exec_module *m, uint32_t sym, bool is_func)
+{
+    struct exec_symbol *s = &m->symbols[sym];
+    if (s->kind != EXEC_SYM_NONE)
+        return 0;
+    struct str name = ptx_sym(m->ptx, sym)->name;
+    uint32_t at = map_get(&l->names, name);
+    if (at != MAP_NONE) {
+        const struct definition *d = &l->definitions.items[at];
+        *s = d->module->symbols[d->sym];
+        return 0;
+    }
+    exec_fn *intrinsic = is_func ? intrinsic_find(name) : NULL;
+    if (intrinsic) {
+        s->kind = EXEC_SYM_FUNC;
+        s->func = add_func(l, m, ptx_sym(m->ptx, sym)->func);
+        s->func->intrinsic = intrinsic;
+    }
+    // What nothing defines is an error only where it is used.
+    return 0;
+}
+
+static int resolve_module(struct load *l, struct exec_module *m)
+{
+    for (uint32_t k = 0; k < m->ptx->nitems; k++) {
+        const struct ptx_item *item = &m->ptx->items[k];
+        int err = 0;
+        if (item->kind == PTX_ITEM_FUNC)
+            err = resolve(l, m, item->func->sym, true);
+        else if (item->kind == PTX_ITEM_VAR)
+            err = resolve(l, m, item->var->sym, false);
+        if (err)
+            return err;
+    }
+    for (uint32_t k = 0; k < m->ptx->nsyms; k++)
+        if (m->ptx->syms[k].kind == PTX_SYM_ALIAS) {
+            const struct ptx_sym *target = ptx_sym_behind_alias(m->ptx, k);
+            if (target->kind == PTX_SYM_FUNC)
+                m->symbols[k] = m->symbols[target->func->sym];
+        }
+    return 0;
+}
+
+// --- kernels ------------------------------------------------------------------------------------------------
+
+static uint32_t align_up(uint32_t n, uint32_t align)
+{
+    return align > 1 ? (n + align - 1) / align * align : n;
+}
+
+static void kernel_params(struct load *l, struct exec_kernel *k, const struct exec_func *f)
+{
+    struct exec_param *params = ARENA_ARRAY(&l->program->arena, struct exec_param, f->ptx->nparams);
+    uint32_t at = 0;
+    for (uint32_t n = 0; n < f->ptx->nparams; n++) {
+        const struct ptx_var *v = &f->ptx->params[n];
+        uint32_t align = load_align(v), size = (uint32_t)ptx_var_size(v);
+        at = align_up(at, align);
+        params[n] = (struct exec_param){at, size, align};
+        f->module->symbols[v->sym] = (struct exec_symbol){.kind = EXEC_SYM_PARAM, .placed = true, .value = at};
+        at += size;
+    }
+    k->params = params;
+    k->nparams = f->ptx->nparams;
+    k->param_size = at;
+}
+
+static unsigned numbers(struct str s, uint32_t out[3])
+{
+    unsigned n = 0;
+    for (size_t at = 0; at < s.len && n < 3;) {
+        char *end;
+        out[n] = (uint32_t)strtoul(s.ptr + at, &end, 10);
+        if (end == s.ptr + at)
+            break;
+        n++;
+        at = (size_t)(end - s.ptr);
+        while (at < s.len && (s.ptr[at] == ',' || s.ptr[at] == ' ' || s.ptr[at] == '\t'))
+            at++;
+    }
+    return n;
+}
+
+static void kernel_limits(struct exec_kernel *k, const struct exec_func *f)
+{
+    k->max_threads = 1024;
+    for (uint32_t n = 0; n < f->ptx->ndirectives; n++) {
+        const struct ptx_directive *d = &f->ptx->directives[n];
+        bool required = str_eq(d->name, STR(".reqntid"));
+        if (!required && !str_eq(d->name, STR(".maxntid")))
+            continue;
+        uint32_t size[3] = {1, 1, 1};
+        numbers(d->args, size);
+        uint64_t most = (uint64_t)size[0] * size[1] * size[2];
+        if (most && most < k->max_threads)
+            k->max_threads = (uint32_t)most;
+        if (required)
+            memcpy(k->required_block, size, sizeof size);
+    }
+    struct str target = f->module->ptx->target;
+    const char *sm = memmem(target.ptr, target.len, "sm_", 3);
+    if (sm)
+        k->ptx_version = atoi(sm + 3);
+}
+
+static int add_kernels(struct load *l)
+{
+    struct exec_program *p = l->program;
+    for (uint32_t k = 0; k < p->nfuncs; k++)
+        p->nkernels += l->funcs.items[k]->ptx->is_entry;
+    p->kernels = ARENA_ARRAY(&p->arena, struct exec_kernel, p->nkernels);
+    p->entries = ARENA_ARRAY(&p->arena, struct exec_func *, p->nkernels);
+    uint32_t at = 0;
+    for (uint32_t k = 0; k < p->nfuncs; k++) {
+        struct exec_func *f = l->funcs.items[k];
+        if (!f->ptx->is_entry)
+            continue;
+        struct exec_kernel *kernel = &p->kernels[at];
+        p->entries[at] = f;
+        f->kernel = kernel;
+        kernel->name = f->name;
+        kernel->program = p;
+        kernel_params(l, kernel, f);
+        kernel_limits(kernel, f);
+        if (map_put(&p->kernel_names, f->name, at++))
+            return -ENOMEM;
+    }
+    return 0;
+}
+
+// --- all --------------------------------------------------------------------------------------------------
+
+static int finish(struct load *l)
+{
+    struct exec_program *p = l->program;
+    p->funcs = ARENA_ARRAY(&p->arena, struct exec_func *, p->nfuncs);
+    memcpy(p->funcs, l->funcs.items, p->nfuncs * sizeof *p->funcs);
+    p->nvariables = (uint32_t)l->variables.len;
+    p->variables = ARENA_ARRAY(&p->arena, struct exec_variable, p->nvariables);
+    if (p->nvariables)
+        memcpy(p->variables, l->variables.items, p->nvariables * sizeof *p->variables);
+    for (uint32_t k = 0; k < p->nvariables; k++)
+        if (map_put(&p->variable_names, p->variables[k].name, k))
+            return -ENOMEM;
+    p->nlocs = (uint32_t)l->locs.len;
+    p->locs = ARENA_ARRAY(&p->arena, const struct ptx_loc *, p->nlocs);
+    if (p->nlocs)
+        memcpy(p->locs, l->locs.items, p->nlocs * sizeof *p->locs);
+    return 0;
+}
+
+static int load_all(struct load *l, const struct exec_text *texts)
+{
+    struct exec_program *p = l->program;
+    int err = 0;
+    for (unsigned k = 0; k < p->nmodules && !err; k++)
+        err = parse(l, &p->modules[k], &texts[k]);
+    for (unsigned k = 0; k < p->nmodules && !err; k++)
+        err = define_module(l, &p->modules[k]);
+    for (unsigned k = 0; k < p->nmodules && !err; k++)
+        err = place_module(l, &p->modules[k]);
+    for (unsigned k = 0; k < p->nmodules && !err; k++)
+        err = resolve_module(l, &p->modules[k]);
+    if (!err)
+        err = add_kernels(l);
+    for (uint32_t k = 0; k < p->nfuncs && !err; k++) {
+        l->funcs.items[k]->code_address = code_add(l->funcs.items[k]);
+        if (!l->funcs.items[k]->code_address)
+            err = -ENOMEM;
+    }
+    if (!err)
+        err = load_layout(l);
+    for (size_t k = 0; k < l->placed.len && !err; k++)
+        err = load_initialise(l, &l->placed.items[k]);
+    for (uint32_t k = 0; k < p->nfuncs && !err; k++)
+        if (!l->funcs.items[k]->intrinsic)
+            err = decode_func(l, l->funcs.items[k]);
+    if (!err)
+        err = load_stacks(l);
+    return err ? err : finish(l);
+}
+
+int exec_load(const struct exec_text *texts, unsigned ntexts, const struct exec_host *host, struct diag_sink *sink,
+              struct exec_program **out)
+{
+    *out = NULL;
+    int err = space_init();
+    if (err)
+        return err;
+    struct exec_program *p = mem_zalloc(1, sizeof *p);
+    if (!p)
+        return -ENOMEM;
+    arena_init(&p->arena, 0);
+    p->host = *host;
+    struct load l = {.program = p, .sink = sink};
+    jmp_buf fail;
+    err = setjmp(fail);
+    if (!err) {
+        p->arena.on_fail = &fail;
+        p->modules = ARENA_ARRAY(&p->arena, struct exec_module, ntexts);
+        p->nmodules = ntexts;
+        err = load_all(&l, texts);
+    }
+    p->arena.on_fail = NULL;
+    if (err && p->nfuncs && !p->funcs) {
+        for (uint32_t k = 0; k < l.funcs.len; k++)
+            code_remove(l.funcs.items[k]->code_address);
+        p->nfuncs = 0;
+    }
+    map_free(&l.names);
+    vec_free(&l.definitions);
+    vec_free(&l.funcs);
+    vec_free(&l.variables);
+    vec_free(&l.placed);
+    vec_free(&l.locs);
+    if (err)
+        exec_program_free(p);
+    else
+        *out = p;
+    return err;
+}
+
+void exec_program_free(struct exec_program *p)
+{
+    if (!p)
+        return;
+    for (uint32_t k = 0; k < p->nfuncs; k++)
+        code_remove(p->funcs[k]->code_address);
+    for (unsigned k = 0; k < p->nmodules; k++) {
+        ptx_free(p->modules[k].ptx);
+        mem_free(p->modules[k].text);
+    }
+    map_free(&p->kernel_names);
+    map_free(&p->variable_names);
+    arena_free(&p->arena);
+    mem_free(p);
+}
+
+// --- questions ----------------------------------------------------------------------------------------------
+
+unsigned exec_kernel_count(const struct exec_program *p)
+{
+    return p->nkernels;
+}
+
+const struct exec_kernel *exec_kernel(const struct exec_program *p, unsigned i)
+{
+    return &p->kernels[i];
+}
+
+const struct exec_kernel *exec_find_kernel(const struct exec_program *p, struct str name)
+{
+    uint32_t at = map_get(&p->kernel_names, name);
+    return at == MAP_NONE ? NULL : &p->kernels[at];
+}
+
+unsigned exec_variable_count(const struct exec_program *p)
+{
+    return p->nvariables;
+}
+
+const struct exec_variable *exec_variable(const struct exec_program *p, unsigned i)
+{
+    return &p->variables[i];
+}
+
+const struct exec_variable *exec_find_variable(const struct exec_program *p, struct str name)
+{
+    uint32_t at = map_get(&p->variable_names, name);
+    return at == MAP_NONE ? NULL : &p->variables[at];
+}

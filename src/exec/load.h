@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: MIT
+// The steps of loading a program. Internal to src/exec. Functions return 0 or a negative code of exec_load's, after
+// a report; running out of memory in the program's arena jumps to exec_load.
+#ifndef MOAT_EXEC_LOAD_H
+#define MOAT_EXEC_LOAD_H
+
+#include "base/vec.h"
+#include "exec/program.h"
+
+struct definition {
+    struct exec_module *module;
+    uint32_t sym;
+    uint8_t linkage;
+};
+
+struct placed {
+    struct exec_module *module;
+    const struct ptx_var *var;
+    uint64_t address;
+};
+
+struct load {
+    struct exec_program *program;
+    struct diag_sink *sink;
+    struct map names;  // what texts show one another, to definitions
+    VEC(struct definition) definitions;
+    VEC(struct exec_func *) funcs;
+    VEC(struct exec_variable) variables;
+    VEC(struct placed) placed;
+    VEC(const struct ptx_loc *) locs;
+};
+
+uint32_t load_align(const struct ptx_var *v);
+int load_error(struct load *l, const struct exec_module *m, uint32_t pos, int err, const char *what, struct str name);
+
+// load_init.c: the initial value of a variable
+int load_initialise(struct load *l, const struct placed *p);
+
+// layout.c: offsets in shared and local memory; and how much stack a kernel needs, once all is decoded
+int load_layout(struct load *l);
+int load_stacks(struct load *l);
+
+// decode.c
+int decode_func(struct load *l, struct exec_func *f);
+
+#endif

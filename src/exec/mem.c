@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: MIT
+// Accesses to memory lane by lane: slow, exact, for every space. lanes_mem.c has the fast ways.
+#include "exec/mem.h"
+
+#include <string.h>
+
+#include "exec/lanes_mem.h"
+
+enum { WORD = 4, ROW = EXEC_LANES * WORD };
+
+static const char *const names[MEM_SPACES] = {"generic", "global", "shared", "local", "param"};
+
+uint64_t mem_address(const struct exec_warp *w, const struct exec_insn *i, unsigned lane)
+{
+    if (i->flags & MEM_NO_BASE)
+        return i->imm + (mem_space(i) == MEM_LOCAL ? w->frame->local_base : 0);
+    if (i->flags & MEM_A32)
+        return (uint32_t)(((const uint32_t *)(w->regs + i->a))[lane] + (uint32_t)i->imm);
+    return ((const uint64_t *)(w->regs + i->a))[lane] + i->imm;
+}
+
+// The space that an address is really in; *address becomes an offset there.
+static enum mem_space settle(enum mem_space where, uint64_t *address)
+{
+    if (where != MEM_GENERIC)
+        return where;
+    if (*address - space.shared_window < SPACE_WINDOW) {
+        *address -= space.shared_window;
+        return MEM_SHARED;
+    }
+    if (*address - space.local_window < SPACE_WINDOW) {
+        *address -= space.local_window;
+        return MEM_LOCAL;
+    }
+    return MEM_GLOBAL;
+}
+
+static void refuse(struct exec_warp *w, const struct exec_insn *i, enum exec_fault_kind kind, unsigned lane,
+                   uint64_t address, unsigned size, bool write)
+{
+    enum mem_space where = mem_space(i);
+    if (where == MEM_SHARED)
+        address += space.shared_window;
+    else if (where == MEM_LOCAL)
+        address += space.local_window;
+    fault_memory(w, i, kind, lane, address, size, write, names[where]);
+}
+
+static bool is_allowed(const struct exec_warp *w, enum mem_space where, uint64_t at, unsigned size, bool write)
+{
+    switch (where) {
+    case MEM_SHARED:
+        return at <= w->block->shared_size && size <= w->block->shared_size - at;
+    case MEM_LOCAL:
+        return at <= w->block->grid->local_size && size <= w->block->grid->local_size - at;
+    default:
+        return space_access(at, size, write ? SPACE_WRITE : SPACE_READ);
+    }
+}
+
+// Checks an access. MEM_SPACES: w has faulted.
+static enum mem_space check(struct exec_warp *w, const struct exec_insn *i, unsigned lane, uint64_t *address,
+                            unsigned size, bool write)
+{
+    uint64_t original = *address;
+    if (original & (size - 1)) {
+        refuse(w, i, EXEC_MISALIGNED_ADDRESS, lane, original, size, write);
+        return MEM_SPACES;
+    }
+    enum mem_space where = settle(mem_space(i), address);
+    if (is_allowed(w, where, *address, size, write))
+        return where;
+    refuse(w, i, EXEC_ILLEGAL_ADDRESS, lane, original, size, write);
+    return MEM_SPACES;
+}
+
+static char *word(const struct exec_warp *w, unsigned lane, uint32_t at)
+{
+    return w->local + (size_t)(at / WORD) * ROW + lane * WORD + at % WORD;
+}
+
+void mem_local_read(const struct exec_warp *w, unsigned lane, uint32_t at, void *to, unsigned size)
+{
+    for (unsigned k = 0, n; k < size; k += n) {
+        n = WORD - (at + k) % WORD;
+        n = n < size - k ? n : size - k;
+        memcpy((char *)to + k, word(w, lane, at + k), n);
+    }
+}
+
+void mem_local_write(struct exec_warp *w, unsigned lane, uint32_t at, const void *from, unsigned size)
+{
+    for (unsigned k = 0, n; k < size; k += n) {
+        n = WORD - (at + k) % WORD;
+        n = n < size - k ? n : size - k;
+        memcpy(word(w, lane, at + k), (const char *)from + k, n);
+    }
+}
+
+void mem_local_copy(struct exec_warp *w, uint32_t to, uint32_t from, uint32_t size, uint32_t mask)
+{
+    for (uint32_t k = 0; k < size; k += WORD) {
+        uint32_t *d = (uint32_t *)word(w, 0, to + k);
+        const uint32_t *s = (const uint32_t *)word(w, 0, from + k);
+        for (unsigned l = 0; l < EXEC_LANES; l++)
+            d[l] = mask >> l & 1 ? s[l] : d[l];
+    }
+}
+
+bool mem_read(struct exec_warp *w, const struct exec_insn *i, unsigned lane, uint64_t address, void *to, unsigned size)
+{
+    switch (check(w, i, lane, &address, size, false)) {
+    case MEM_SPACES:
+        return false;
+    case MEM_SHARED:
+        memcpy(to, w->block->shared + address, size);
+        return true;
+    case MEM_LOCAL:
+        mem_local_read(w, lane, (uint32_t)address, to, size);
+        return true;
+    default:
+        memcpy(to, space_host(address), size);
+        return true;
+    }
+}
+
+bool mem_write(struct exec_warp *w, const struct exec_insn *i, unsigned lane, uint64_t address, const void *from,
+               unsigned size)
+{
+    switch (check(w, i, lane, &address, size, true)) {
+    case MEM_SPACES:
+        return false;
+    case MEM_SHARED:
+        memcpy(w->block->shared + address, from, size);
+        return true;
+    case MEM_LOCAL:
+        mem_local_write(w, lane, (uint32_t)address, from, size);
+        return true;
+    default:
+        memcpy(space_host(address), from, size);
+        return true;
+    }
+}
+
+char *mem_host(struct exec_warp *w, const struct exec_insn *i, unsigned lane, uint64_t address, unsigned size,
+               bool write)
+{
+    switch (check(w, i, lane, &address, size, write)) {
+    case MEM_SPACES:
+        return NULL;
+    case MEM_SHARED:
+        return w->block->shared + address;
+    case MEM_LOCAL:
+        return size <= WORD ? word(w, lane, (uint32_t)address) : NULL;
+    default:
+        return space_host(address);
+    }
+}
+
+bool mem_string(struct exec_warp *w, const struct exec_insn *i, unsigned lane, uint64_t address, char *to,
+                unsigned size)
+{
+    for (unsigned k = 0; k + 1 < size; k++) {
+        if (!mem_read(w, i, lane, address + k, &to[k], 1))
+            return false;
+        if (!to[k])
+            return true;
+    }
+    to[size - 1] = 0;
+    return true;
+}
+
+static const struct lanes_mem *chosen(void)
+{
+    static const struct {
+        const char *name;
+        const struct lanes_mem *rows;
+    } sets[] = {
+#ifdef LANES_HAVE_avx512
+        {"avx512", &lanes_mem_avx512},
+#endif
+#ifdef LANES_HAVE_avx2
+        {"avx2", &lanes_mem_avx2},
+#endif
+    };
+    for (size_t k = 0; k < sizeof sets / sizeof *sets; k++)
+        if (!strcmp(sets[k].name, exec_lanes_name()))
+            return sets[k].rows;
+    return &lanes_mem_plain;
+}
+
+exec_fn *mem_fn(uint32_t flags)
+{
+    const struct lanes_mem *rows = chosen();
+    unsigned where = flags >> MEM_SPACE_SHIFT & 7, log = flags & MEM_LOG;
+    if (where >= MEM_SPACES || log > 4)
+        return NULL;
+    return flags & MEM_STORES ? rows->store[where][log] : rows->load[where][log];
+}

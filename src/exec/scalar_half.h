@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: MIT
+// f16 and bf16 of one lane, by integer arithmetic on f32, so that it works without the processor's help.
+#ifndef MOAT_EXEC_SCALAR_HALF_H
+#define MOAT_EXEC_SCALAR_HALF_H
+
+#include "exec/scalar_float.h"
+
+static inline float bf16_to_f32(uint16_t h)
+{
+    return f32_of((uint32_t)h << 16);
+}
+
+// To nearest, ties to even.
+static inline uint16_t bf16_from_f32(float x)
+{
+    uint32_t bits = f32_bits(x);
+    uint32_t r = (bits + 0x7fff + (bits >> 16 & 1)) >> 16;
+    return (uint16_t)(x != x ? F16_NAN_BITS : r);
+}
+
+static inline float half_to_f32(uint16_t h)
+{
+    uint32_t sign = (uint32_t)(h & 0x8000) << 16, rest = (uint32_t)(h & 0x7fff) << 13;
+    float normal = f32_of(rest + 0x38000000u);         // the exponent's bias goes from 15 to 127
+    float tiny = f32_of(rest + 0x38800000u) - 0x1p-14f;  // subnormal: as a multiple of 2^-24
+    float r = rest < 0x00800000u ? tiny : rest < 0x0f800000u ? normal : f32_of(rest + 0x70000000u);
+    return f32_of(f32_bits(r) | sign);
+}
+
+// To nearest, ties to even.
+static inline uint16_t half_from_f32(float x)
+{
+    uint32_t bits = f32_bits(x), sign = bits >> 16 & 0x8000, size = bits & 0x7fffffffu;
+    uint32_t normal = (size - 0x38000000u + 0xfff + (size >> 13 & 1)) >> 13;
+    uint32_t tiny = f32_bits(f32_of(size) + 0.5f) - 0x3f000000u;  // the addition rounds to multiples of 2^-24
+    uint32_t r = size < 0x38800000u ? tiny : size < 0x477ff000u ? normal : 0x7c00;
+    return (uint16_t)(size > 0x7f800000u ? F16_NAN_BITS : sign | r);
+}
+
+static inline float half_flushed(uint16_t h, bool flush)
+{
+    return half_to_f32(flush && !(h & 0x7c00) ? h & 0x8000 : h);
+}
+
+static inline uint16_t half_flush(uint16_t h)
+{
+    return h & 0x7c00 ? h : h & 0x8000;
+}
+
+// To the nearest f32 whose last bit is odd unless x is one itself: rounding that once more, to fewer bits, is the
+// same as rounding x.
+static inline float half_odd_f32(double x)
+{
+    float r = (float)x;
+    double back = r;
+    uint32_t bits = f32_bits(r);
+    uint32_t odd = __builtin_fabs(x) > __builtin_fabs(back) ? bits + 1 : bits - 1;
+    return f32_of((back < x || back > x) && !(bits & 1) ? odd : bits);
+}
+
+// a * b + c for factors of at most 24 bits together, rounded to odd.
+static inline float half_fma(float a, float b, float c)
+{
+    double p = (double)a * b, s = p + c;
+    double back = s - p, error = (p - (s - back)) + (c - back);
+    uint64_t bits = f64_bits(s);
+    uint64_t away = (error > 0) == (s > 0) ? 1 : UINT64_MAX;
+    bool inexact = (error > 0 || error < 0) && !(bits & 1);
+    return half_odd_f32(f64_of(inexact ? bits + away : bits));
+}
+
+#endif

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: MIT
+// Which registers share a slot. Internal to src/exec.
+//
+// Each lane runs as if it were alone: instructions write only active lanes. So two registers may share a slot if
+// no thread ever needs both, as in any register allocator; that other lanes of the warp are elsewhere changes
+// nothing. A register holds its slot from its first to its last mention in the order of the blocks, live ranges
+// included (a linear scan).
+#ifndef MOAT_EXEC_SLOTS_H
+#define MOAT_EXEC_SLOTS_H
+
+#include "flow/cfg.h"
+#include "flow/live.h"
+#include "flow/regs.h"
+
+enum { SLOTS_PRED, SLOTS_16, SLOTS_32, SLOTS_64, SLOTS_128, SLOTS_CLASSES };
+
+static inline unsigned slots_class(unsigned bits)
+{
+    return bits == 1 ? SLOTS_PRED : bits <= 16 ? SLOTS_16 : bits <= 32 ? SLOTS_32 : bits <= 64 ? SLOTS_64 : SLOTS_128;
+}
+
+extern const uint32_t slots_size[SLOTS_CLASSES];  // bytes
+
+// Fills slot[] (by index of regs) with byte offsets from 0, *size with the bytes they take, a multiple of 64, and
+// *words with the most 32-bit registers in use at once. 0 or -ENOMEM.
+int slots_assign(const struct cfg *c, const struct regs *r, const struct live *l, const uint32_t *order,
+                 uint32_t norder, uint32_t *slot, uint32_t *size, uint32_t *words);
+
+#endif

@@ -1,0 +1,207 @@
+// SPDX-License-Identifier: MIT
+#include "exec/special.h"
+
+#include <time.h>
+
+#include "exec/sched.h"
+#include "exec/space.h"
+#include "ptx/op.h"
+
+static uint64_t nanoseconds(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
+}
+
+static uint64_t component(const uint32_t v[3], unsigned which)
+{
+    return which < 3 ? v[which] : 0;
+}
+
+// What is the same in all lanes of a warp.
+static uint64_t uniform(const struct exec_warp *w, uint32_t id, unsigned which)
+{
+    const struct exec_block *b = w->block;
+    const struct exec_grid *g = b->grid;
+    static const uint32_t one[3] = {1, 1, 1}, zero[3] = {0, 0, 0};
+    switch (id) {
+    case PTX_SREG_NTID:
+        return component(g->launch.block, which);
+    case PTX_SREG_CTAID:
+    case PTX_SREG_CLUSTERID:
+        return component(b->ctaid, which);
+    case PTX_SREG_NCTAID:
+    case PTX_SREG_NCLUSTERID:
+        return component(g->launch.grid, which);
+    case PTX_SREG_CLUSTER_CTAID:
+        return component(zero, which);
+    case PTX_SREG_CLUSTER_NCTAID:
+        return component(one, which);
+    case PTX_SREG_CLUSTER_NCTARANK:
+        return 1;
+    case PTX_SREG_WARPID:
+        return w->index;
+    case PTX_SREG_NWARPID:
+        return 64;
+    case PTX_SREG_SMID:
+        return b->runner->number % (g->launch.sm_count ? g->launch.sm_count : 1);
+    case PTX_SREG_NSMID:
+        return g->launch.sm_count;
+    case PTX_SREG_GRIDID:
+        return g->launch.grid_id;
+    case PTX_SREG_CLOCK:
+    case PTX_SREG_CLOCK64:
+        return __builtin_ia32_rdtsc();
+    case PTX_SREG_CLOCK_HI:
+        return __builtin_ia32_rdtsc() >> 32;
+    case PTX_SREG_GLOBALTIMER:
+    case PTX_SREG_GLOBALTIMER_LO:
+        return nanoseconds();
+    case PTX_SREG_GLOBALTIMER_HI:
+        return nanoseconds() >> 32;
+    case PTX_SREG_RESERVED_SMEM_OFFSET_END:
+    case PTX_SREG_RESERVED_SMEM_OFFSET_CAP:
+        return EXEC_RESERVED_SHARED;
+    case PTX_SREG_TOTAL_SMEM_SIZE:
+    case PTX_SREG_AGGR_SMEM_SIZE:
+        return b->shared_size;
+    case PTX_SREG_DYNAMIC_SMEM_SIZE:
+        return g->launch.dynamic_shared;
+    case PTX_SREG_ENVREG1:
+        return g->launch.workspace >> 32;
+    case PTX_SREG_ENVREG2:
+        return (uint32_t)g->launch.workspace;
+    default:
+        return 0;
+    }
+}
+
+static uint64_t of_lane(uint32_t id, uint32_t lane)
+{
+    uint32_t bit = (uint32_t)1 << lane;
+    switch (id) {
+    case PTX_SREG_LANEID:
+        return lane;
+    case PTX_SREG_LANEMASK_EQ:
+        return bit;
+    case PTX_SREG_LANEMASK_LE:
+        return bit | (bit - 1);
+    case PTX_SREG_LANEMASK_LT:
+        return bit - 1;
+    case PTX_SREG_LANEMASK_GE:
+        return ~(bit - 1);
+    default:
+        return ~(bit | (bit - 1));
+    }
+}
+
+static void set(const struct exec_warp *w, const struct exec_insn *i, uint32_t lane, uint64_t value)
+{
+    if (i->flags & SPECIAL_WIDE)
+        ((uint64_t *)(w->regs + i->d))[lane] = value;
+    else if (i->flags & SPECIAL_NARROW)
+        ((uint16_t *)(w->regs + i->d))[lane] = (uint16_t)value;
+    else
+        ((uint32_t *)(w->regs + i->d))[lane] = (uint32_t)value;
+}
+
+static void set_all(const struct exec_warp *w, const struct exec_insn *i, uint64_t value)
+{
+    for (uint32_t l = 0; l < EXEC_LANES; l++)
+        if (w->mask >> l & 1)
+            set(w, i, l, value);
+}
+
+const struct exec_insn *special_read(struct exec_warp *w, const struct exec_insn *i)
+{
+    uint32_t id = i->lo, which = i->hi;
+    if (id == PTX_SREG_TID || (id >= PTX_SREG_LANEID && id != PTX_SREG_WARPID && id < PTX_SREG_CLOCK &&
+                               (id == PTX_SREG_LANEID || id >= PTX_SREG_LANEMASK_EQ))) {
+        for (uint32_t l = 0; l < EXEC_LANES; l++)
+            if (w->mask >> l & 1)
+                set(w, i, l, id == PTX_SREG_TID ? (which < 3 ? w->tid[which][l] : 0) : of_lane(id, l));
+        return i + 1;
+    }
+    set_all(w, i, uniform(w, id, which));
+    return i + 1;
+}
+
+const struct exec_insn *special_local(struct exec_warp *w, const struct exec_insn *i)
+{
+    set_all(w, i, w->frame->local_base + i->imm);
+    return i + 1;
+}
+
+const struct exec_insn *special_param(struct exec_warp *w, const struct exec_insn *i)
+{
+    set_all(w, i, w->block->grid->launch.params + i->imm);
+    return i + 1;
+}
+
+const struct exec_insn *special_dynamic(struct exec_warp *w, const struct exec_insn *i)
+{
+    set_all(w, i, w->block->grid->dynamic_base + i->imm);
+    return i + 1;
+}
+
+const struct exec_insn *special_isspacep(struct exec_warp *w, const struct exec_insn *i)
+{
+    uint32_t is = 0;
+    for (uint32_t l = 0; l < EXEC_LANES; l++) {
+        uint64_t a = i->flags & SPECIAL_WIDE ? ((const uint64_t *)(w->regs + i->a))[l]
+                                             : ((const uint32_t *)(w->regs + i->a))[l];
+        bool shared = a - space.shared_window < SPACE_WINDOW, local = a - space.local_window < SPACE_WINDOW;
+        const struct exec_grid *g = w->block->grid;
+        bool param = a - g->launch.params < g->launch.kernel->param_size;
+        bool yes = i->lo == PTX_SPACE_SHARED || i->lo == PTX_SPACE_SHARED_CLUSTER ? shared
+                   : i->lo == PTX_SPACE_LOCAL                                     ? local
+                   : i->lo == PTX_SPACE_PARAM                                     ? param
+                   : i->lo == PTX_SPACE_GLOBAL                                    ? !shared && !local && !param
+                                                                                  : false;
+        is |= (uint32_t)yes << l;
+    }
+    uint32_t *p = (uint32_t *)(w->regs + i->d);
+    *p = (*p & ~w->mask) | (is & w->mask);
+    return i + 1;
+}
+
+// --- the stack ----------------------------------------------------------------------------------------------
+
+const struct exec_insn *special_alloca(struct exec_warp *w, const struct exec_insn *i)
+{
+    uint64_t most = 0;
+    for (uint32_t l = 0; l < EXEC_LANES; l++) {
+        uint64_t size = i->flags & SPECIAL_WIDE ? ((const uint64_t *)(w->regs + i->a))[l]
+                                                : ((const uint32_t *)(w->regs + i->a))[l];
+        if (w->mask >> l & 1 && size > most)
+            most = size;
+    }
+    uint64_t align = i->imm < 16 ? 16 : i->imm;
+    uint64_t at = (w->frame->local_top + align - 1) & ~(align - 1);
+    if (most > w->block->grid->local_size || at + most > w->block->grid->local_size)
+        return fault_memory(w, i, EXEC_ILLEGAL_ADDRESS, (unsigned)__builtin_ctz(w->mask), space.local_window + at,
+                            (uint32_t)most, true, "stack");
+    w->frame->local_top = (uint32_t)(at + most);
+    set_all(w, i, at);
+    return i + 1;
+}
+
+const struct exec_insn *special_stacksave(struct exec_warp *w, const struct exec_insn *i)
+{
+    set_all(w, i, w->frame->local_top);
+    return i + 1;
+}
+
+const struct exec_insn *special_stackrestore(struct exec_warp *w, const struct exec_insn *i)
+{
+    // Other lanes of the frame may still use theirs: give back only when all are here.
+    if (w->frame->references > 1)
+        return i + 1;
+    uint32_t lane = (uint32_t)__builtin_ctz(w->mask);
+    uint64_t top = i->flags & SPECIAL_WIDE ? ((const uint64_t *)(w->regs + i->a))[lane]
+                                           : ((const uint32_t *)(w->regs + i->a))[lane];
+    if (top >= w->frame->local_base + w->frame->func->local_size && top <= w->frame->local_top)
+        w->frame->local_top = (uint32_t)top;
+    return i + 1;
+}

@@ -1,0 +1,10 @@
+// SPDX-License-Identifier: MIT
+// Runs a warp and counts what it does: the same as the plain loop of grid.c, slower.
+#ifndef MOAT_EXEC_STATS_H
+#define MOAT_EXEC_STATS_H
+
+#include "exec/warp.h"
+
+void stats_run(struct exec_warp *w, const struct exec_insn *i);
+
+#endif
