@@ -104,7 +104,7 @@ define lanes
 $(BUILD)/obj/%.$(1).o: src/%.c $(BUILD)/flags
 	@mkdir -p $$(@D)
 	$$(call run,CC,$$(CC) $$(ALL_CPPFLAGS) -DLANES_ISA=$(1) $$(ALL_CFLAGS) $$(LANES_OPT) $$(LANES_$(1)) \
-		-ffp-contract=off -fno-math-errno -fno-trapping-math -MMD -MP -c -o $$@ $$<)
+		-ffp-contract=off -fno-math-errno -fno-trapping-math -fno-strict-aliasing -MMD -MP -c -o $$@ $$<)
 endef
 $(foreach l,$(LANES),$(eval $(call lanes,$(l))))
 $(BUILD)/obj/exec/lane.o $(BUILD)/obj/exec/mem.o: ALL_CPPFLAGS += $(LANES:%=-DLANES_HAVE_%)

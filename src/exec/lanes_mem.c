@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Loads and stores of whole warps. Addresses that are one behind the other, or all the same, are one access; all
-// else goes lane by lane, and so does whatever may fault.
+// Loads and stores of whole warps. Addresses that are one behind the other, or all the same, are one access. Others
+// are checked together and then used one by one. Whatever is not allowed, or not so simple, goes lane by lane
+// through mem.c, which knows exactly what is wrong.
 #include <string.h>
 
 #include "exec/lanes_mem.h"
@@ -159,6 +160,85 @@ static const struct exec_insn *store_each(struct exec_warp *w, const struct exec
     return i + 1;
 }
 
+
+// --- scattered accesses -------------------------------------------------------------------------------------
+
+// Gives inactive lanes the address of an active one, so that loops need not ask.
+INLINE void settle_inactive(uint64_t *at, uint32_t mask)
+{
+    uint64_t some = at[__builtin_ctz(mask)];
+    LANES_LOOP at[l] = mask >> l & 1 ? at[l] : some;
+}
+
+// What must be added to every lane's address to find it in the host's memory. False: not all are allowed and
+// aligned, or they are not in one place.
+INLINE bool common_base(const struct exec_warp *w, enum mem_space where, const uint64_t *at, unsigned size,
+                        unsigned right, char **base)
+{
+    uint64_t least = UINT64_MAX, most = 0, bits = 0;
+    for (unsigned l = 0; l < EXEC_LANES; l++) {
+        least = at[l] < least ? at[l] : least;
+        most = at[l] > most ? at[l] : most;
+        bits |= at[l];
+    }
+    if (bits & (size - 1))
+        return false;
+    if (where == MEM_SHARED) {
+        *base = w->block->shared;
+        return most + size <= w->block->shared_size && most < UINT32_MAX;
+    }
+    *base = space_host(least) - least;
+    if (least >> SPACE_COARSE_BITS == most >> SPACE_COARSE_BITS && !(most >> SPACE_BITS)) {
+        unsigned r = space.coarse[least >> SPACE_COARSE_BITS];
+        if (!(r & SPACE_FINE))
+            return (r & right) == right;
+    }
+    if (space_is_device(least) != space_is_device(most) || most >> SPACE_BITS)
+        return false;
+    unsigned all = right;
+    for (unsigned l = 0; l < EXEC_LANES; l++)
+        all &= space_rights(at[l]);
+    return all == right;
+}
+
+#define PICK(D, S)                                                              \
+    do {                                                                        \
+        D *d = (D *)to;                                                         \
+        if (mask == EXEC_ALL) {                                                 \
+            LANES_LOOP d[l] = (D) * (const S *)(from + at[l]);                  \
+        } else {                                                                \
+            _Alignas(64) D value[EXEC_LANES];                                   \
+            LANES_LOOP value[l] = (D) * (const S *)(from + at[l]);              \
+            LANES_LOOP d[l] = mask >> l & 1 ? value[l] : d[l];                  \
+        }                                                                       \
+    } while (0)
+
+INLINE void pick(char *to, const char *from, const uint64_t *at, uint32_t mask, unsigned log, unsigned is_signed,
+                 unsigned reg)
+{
+    WAYS(log, PICK)
+}
+
+#define STREW(D, S)                                                             \
+    do {                                                                        \
+        const D *s = (const D *)from;                                           \
+        if (mask == EXEC_ALL) {                                                 \
+            for (unsigned l = 0; l < EXEC_LANES; l++)                           \
+                *(S *)(to + at[l]) = (S)s[l];                                   \
+        } else {                                                                \
+            for (uint32_t left = mask; left; left &= left - 1) {                \
+                unsigned l = (unsigned)__builtin_ctz(left);                     \
+                *(S *)(to + at[l]) = (S)s[l];                                   \
+            }                                                                   \
+        }                                                                       \
+    } while (0)
+
+INLINE void strew(char *to, const char *from, const uint64_t *at, uint32_t mask, unsigned log, unsigned reg)
+{
+    const unsigned is_signed = 0;
+    WAYS(log, STREW)
+}
+
 INLINE const struct exec_insn *load(struct exec_warp *w, const struct exec_insn *i, enum mem_space where, unsigned log)
 {
     _Alignas(64) uint64_t at[EXEC_LANES];
@@ -182,8 +262,16 @@ INLINE const struct exec_insn *load(struct exec_warp *w, const struct exec_insn 
             }
             return i + 1;
         }
+    } else if (w->mask != EXEC_ALL) {
+        settle_inactive(at, w->mask);
     }
-    return load_each(w, i, where, at);
+    char *base;
+    if (!common_base(w, where, at, size, SPACE_READ, &base))
+        return load_each(w, i, where, at);
+    for (unsigned k = 0; k < n; k++)
+        pick(w->regs + slot_of(i, k), base + (k << log), at, w->mask, log, i->flags & MEM_SIGNED ? 1 : 0,
+             i->flags >> MEM_REG_SHIFT & 3);
+    return i + 1;
 }
 
 #define GATHER(D, S)                                                        \
@@ -218,8 +306,15 @@ INLINE const struct exec_insn *store(struct exec_warp *w, const struct exec_insn
             }
             return i + 1;
         }
+    } else if (w->mask != EXEC_ALL) {
+        settle_inactive(at, w->mask);
     }
-    return store_each(w, i, where, at);
+    char *base;
+    if (!common_base(w, where, at, size, SPACE_WRITE, &base))
+        return store_each(w, i, where, at);
+    for (unsigned k = 0; k < n; k++)
+        strew(base + (k << log), w->regs + slot_of(i, k), at, w->mask, log, i->flags >> MEM_REG_SHIFT & 3);
+    return i + 1;
 }
 
 // --- local memory: rows of words ----------------------------------------------------------------------------

@@ -14,6 +14,21 @@ static uint32_t align_up(uint32_t n, uint32_t align)
 
 typedef void visit_fn(void *ctx, struct exec_module *m, uint32_t sym);
 
+struct shared_user {
+    struct exec_func *func;
+};
+
+// A variable that several functions use, or one that is no kernel, needs a place that suits all.
+static void note_user(void *ctx, struct exec_module *m, uint32_t sym)
+{
+    struct exec_func *f = ((struct shared_user *)ctx)->func;
+    struct exec_symbol *s = &m->symbols[sym];
+    if (s->kind != EXEC_SYM_SHARED)
+        return;
+    s->common |= !f->kernel || (s->func && s->func != f);
+    s->func = f;
+}
+
 static void visit_symbols(const struct exec_func *f, visit_fn *fn, void *ctx)
 {
     for (uint32_t k = 0; k < f->ptx->nstmts; k++) {
@@ -28,11 +43,17 @@ static void visit_symbols(const struct exec_func *f, visit_fn *fn, void *ctx)
     }
 }
 
+struct shared_end {
+    uint32_t at;
+    bool common;
+};
+
 static void place_shared(void *ctx, struct exec_module *m, uint32_t sym)
 {
-    uint32_t *at = ctx;
+    struct shared_end *end = ctx;
+    uint32_t *at = &end->at;
     struct exec_symbol *s = &m->symbols[sym];
-    if (s->kind != EXEC_SYM_SHARED || s->placed)
+    if (s->kind != EXEC_SYM_SHARED || s->placed || s->common != end->common)
         return;
     const struct ptx_var *v = ptx_sym(m->ptx, sym)->var;
     *at = align_up(*at, load_align(v));
@@ -41,18 +62,23 @@ static void place_shared(void *ctx, struct exec_module *m, uint32_t sym)
     *at += (uint32_t)ptx_var_size(v);
 }
 
-// Variables that functions use have one place for all kernels; behind them each kernel has its own.
+// Common variables have one place in all kernels; behind them each kernel has its own.
 static int layout_shared(struct load *l)
 {
     struct exec_program *p = l->program;
-    uint32_t common = EXEC_RESERVED_SHARED;
+    for (uint32_t k = 0; k < p->nfuncs; k++) {
+        struct shared_user user = {l->funcs.items[k]};
+        if (!user.func->intrinsic)
+            visit_symbols(user.func, note_user, &user);
+    }
+    struct shared_end common = {EXEC_RESERVED_SHARED, true};
     for (uint32_t k = 0; k < p->nfuncs; k++)
-        if (!l->funcs.items[k]->kernel && !l->funcs.items[k]->intrinsic)
+        if (!l->funcs.items[k]->intrinsic)
             visit_symbols(l->funcs.items[k], place_shared, &common);
     for (uint32_t k = 0; k < p->nkernels; k++) {
-        uint32_t at = common;
-        visit_symbols(p->entries[k], place_shared, &at);
-        p->kernels[k].shared_size = align_up(at, 16) - EXEC_RESERVED_SHARED;
+        struct shared_end own = {common.at, false};
+        visit_symbols(p->entries[k], place_shared, &own);
+        p->kernels[k].shared_size = align_up(own.at, 16) - EXEC_RESERVED_SHARED;
     }
     return 0;
 }

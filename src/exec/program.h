@@ -25,8 +25,9 @@ enum exec_symbol_kind {
 struct exec_symbol {
     uint8_t kind;
     bool placed;
+    bool common;  // SHARED: used by several functions
     uint64_t value;
-    struct exec_func *func;
+    struct exec_func *func;  // FUNC: it; SHARED: one that uses it
 };
 
 struct exec_module {

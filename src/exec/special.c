@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "exec/special.h"
 
+#include <string.h>
 #include <time.h>
 
 #include "exec/sched.h"
@@ -108,6 +109,15 @@ static void set(const struct exec_warp *w, const struct exec_insn *i, uint32_t l
 
 static void set_all(const struct exec_warp *w, const struct exec_insn *i, uint64_t value)
 {
+    if (w->mask == EXEC_ALL && !(i->flags & SPECIAL_NARROW)) {
+        if (i->flags & SPECIAL_WIDE)
+            for (uint32_t l = 0; l < EXEC_LANES; l++)
+                ((uint64_t *)(w->regs + i->d))[l] = value;
+        else
+            for (uint32_t l = 0; l < EXEC_LANES; l++)
+                ((uint32_t *)(w->regs + i->d))[l] = (uint32_t)value;
+        return;
+    }
     for (uint32_t l = 0; l < EXEC_LANES; l++)
         if (w->mask >> l & 1)
             set(w, i, l, value);
@@ -116,6 +126,10 @@ static void set_all(const struct exec_warp *w, const struct exec_insn *i, uint64
 const struct exec_insn *special_read(struct exec_warp *w, const struct exec_insn *i)
 {
     uint32_t id = i->lo, which = i->hi;
+    if (id == PTX_SREG_TID && w->mask == EXEC_ALL && !i->flags && which < 3) {
+        memcpy(w->regs + i->d, w->tid[which], sizeof w->tid[which]);
+        return i + 1;
+    }
     if (id == PTX_SREG_TID || (id >= PTX_SREG_LANEID && id != PTX_SREG_WARPID && id < PTX_SREG_CLOCK &&
                                (id == PTX_SREG_LANEID || id >= PTX_SREG_LANEMASK_EQ))) {
         for (uint32_t l = 0; l < EXEC_LANES; l++)
