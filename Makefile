@@ -28,6 +28,8 @@ MODULES ?= $(filter-out cli,$(patsubst src/%/,%,$(sort $(wildcard src/*/))))
 LIBS := libmoat-cpu.so libcudart.so.13
 libmoat-cpu.so_MODULES := base ptx flow image driver exec cpu
 libmoat-cpu.so_SONAME := libcuda.so.1
+# Its threads never end: the code must stay.
+libmoat-cpu.so_LDLIBS := -Wl,-z,nodelete
 libcudart.so.13_MODULES := base driver runtime
 libcudart.so.13_NODE := libcudart.so.13
 
@@ -104,7 +106,7 @@ define lanes
 $(BUILD)/obj/%.$(1).o: src/%.c $(BUILD)/flags
 	@mkdir -p $$(@D)
 	$$(call run,CC,$$(CC) $$(ALL_CPPFLAGS) -DLANES_ISA=$(1) $$(ALL_CFLAGS) $$(LANES_OPT) $$(LANES_$(1)) \
-		-ffp-contract=off -fno-math-errno -fno-trapping-math -fno-strict-aliasing -MMD -MP -c -o $$@ $$<)
+		-ffp-contract=off -fno-math-errno -fno-trapping-math -fno-strict-aliasing -Wno-pass-failed -MMD -MP -c -o $$@ $$<)
 endef
 $(foreach l,$(LANES),$(eval $(call lanes,$(l))))
 $(BUILD)/obj/exec/lane.o $(BUILD)/obj/exec/mem.o: ALL_CPPFLAGS += $(LANES:%=-DLANES_HAVE_%)
@@ -125,7 +127,7 @@ $(BUILD)/lib/$(1): $(call objects,$($(1)_MODULES)) $(wildcard src/*/$(1).exports
 	@mkdir -p $$(@D)
 	@script/export-map $$(filter %.exports,$$^) $($(1)_NODE) > $$@.map
 	$$(call run,LD,$$(CC) $$(ALL_CFLAGS) $$(ALL_LDFLAGS) $$(LIBFLAGS) $$(NO_UNDEFINED) -o $$@ $$(filter %.o,$$^) \
-		$$(LDLIBS) $($(1)_LDLIBS))
+		$$(LDLIBS) $$($(1)_LDLIBS))
 endef
 # The sanitizers leave symbols to the program's copy of their runtime.
 NO_UNDEFINED := -Wl,--no-undefined

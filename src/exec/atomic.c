@@ -75,9 +75,14 @@ static uint32_t add_f32(uint32_t x, uint32_t y, bool flush)
     return f32_bits(flush ? f32_flush(r) : r);
 }
 
-static uint64_t add_f64(uint64_t x, uint64_t y)
+// In global memory a NaN operand, else a NaN in memory, is the result as it is. In shared memory, where a compiler
+// would have made a loop of it, the sum is that of add.f64.
+static uint64_t add_f64(uint64_t old, uint64_t b, bool global)
 {
-    return f64_bits(f64_canonical2(f64_of(x) + f64_of(y), f64_of(x), f64_of(y)));
+    double x = f64_of(old), y = f64_of(b), r = x + y;
+    if (!global)
+        return f64_bits(f64_canonical2(r, y, x));
+    return y != y ? b : x != x ? old : r != r ? F64_NAN_BITS : f64_bits(r);
 }
 
 static uint64_t combine(uint32_t what, uint64_t old, uint64_t b)
@@ -89,9 +94,9 @@ static uint64_t combine(uint32_t what, uint64_t old, uint64_t b)
         return b;
     switch (type) {
     case PTX_F32:
-        return add_f32((uint32_t)old, (uint32_t)b, what & ATOMIC_FLUSH);
+        return add_f32((uint32_t)old, (uint32_t)b, what & ATOMIC_GLOBAL);
     case PTX_F64:
-        return add_f64(old, b);
+        return add_f64(old, b, what & ATOMIC_GLOBAL);
     case PTX_F16:
     case PTX_BF16:
         return half(op, type == PTX_BF16, (uint16_t)old, (uint16_t)b);

@@ -22,7 +22,7 @@ enum atomic_op {
 enum {
     ATOMIC_TYPE_SHIFT = 8,       // enum ptx_type
     ATOMIC_NO_RESULT = 1 << 16,  // red
-    ATOMIC_FLUSH = 1 << 17,      // f32 in global memory: subnormal numbers count as 0
+    ATOMIC_GLOBAL = 1 << 17,     // where sums of f32 flush subnormal numbers, and those of f64 keep NaNs
 };
 
 exec_fn atomic_run;

@@ -446,8 +446,6 @@ static void prepare(struct decode *d)
         err = slots_assign(d->cfg, d->regs, d->live, d->order, d->norder, d->slot, &d->regs_size, &words);
     if (err)
         longjmp(d->fail, err);
-    if (!d->regs_size)
-        d->regs_size = 64;  // slot 0 means none
     if (d->func->kernel)
         d->func->kernel->nregs = words + 8 < 16 ? 16 : words + 8 > 255 ? 255 : words + 8;
     find_joins(d);

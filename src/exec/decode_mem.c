@@ -271,7 +271,7 @@ static void decode_atomic(struct decode *d)
         i->b = b;
         i->c = c;
         i->e = op | (uint32_t)type << ATOMIC_TYPE_SHIFT | (red || r->kind == PTX_SINK ? ATOMIC_NO_RESULT : 0) |
-               (where != MEM_SHARED ? ATOMIC_FLUSH : 0);
+               (where != MEM_SHARED ? ATOMIC_GLOBAL : 0);
         if (r)
             decode_finish(d, &dest);
     }

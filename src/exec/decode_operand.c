@@ -45,12 +45,7 @@ static uint64_t to_float(const struct ptx_operand *o, enum ptx_type type)
         memcpy(&out, &narrow, sizeof out);
         return out;
     }
-    if (type == PTX_F64 && o->sub == PTX_IMM_F32) {
-        float narrow;
-        memcpy(&narrow, &bits, sizeof narrow);
-        double wide = (double)narrow;
-        memcpy(&bits, &wide, sizeof bits);
-    }
+    // ptxas takes the 32 bits of 0f... for an f64 operand as they are.
     return bits;
 }
 

@@ -279,7 +279,7 @@ enum exec_step exec_grid_step(struct exec_grid *g, struct exec_runner *r)
     if (!b) {
         if (starved)
             exec_grid_cancel(g, EXEC_OUT_OF_MEMORY);
-        return EXEC_EMPTY;
+        return starved ? EXEC_RAN : EXEC_EMPTY;
     }
     b->runner = r;
     enum block_state state = BLOCK_DONE;

@@ -1,6 +1,4 @@
 // SPDX-License-Identifier: MIT
-#include <math.h>
-
 #include "exec/lanes_row.h"
 #include "exec/scalar_approx.h"
 #include "exec/scalar_half.h"
@@ -14,24 +12,6 @@ static inline float flush_if(float x, uint32_t flags)
 #define APPROX(f)                                                                                           \
     uint32_t flags = i->flags;                                                                              \
     LOOP1(float, float, flush_if(f32_canonical(f(flush_if(a, flags))), flags))
-
-// Angles too large to reduce in double are left to the C library, lane by lane.
-static inline uint32_t far_lanes(const float *x)
-{
-    _Alignas(64) uint32_t mask[32];
-    LANES_EACH(32) mask[l] = __builtin_fabsf(x[l]) > APPROX_TURN && __builtin_fabsf(x[l]) <= FLT_MAX ? UINT32_MAX : 0;
-    return lanes_pack4(mask);
-}
-
-#define TURN(f, library)                                                                                    \
-    _Alignas(64) float x[32];                                                                               \
-    memcpy(x, LANES_SLOT(const float, w, i->a), sizeof x);                                                  \
-    APPROX(f);                                                                                              \
-    float *d = LANES_SLOT(float, w, i->d);                                                                  \
-    for (uint32_t left = far_lanes(x) & w->mask; left; left &= left - 1) {                                  \
-        int l = __builtin_ctz(left);                                                                        \
-        d[l] = (float)library(x[l]);                                                                        \
-    }
 
 // .ftz is on for bf16 whether spelled or not, and its subnormals are those of f32.
 #define APPROX_HALF(format, n, f)                                                                           \

@@ -24,21 +24,12 @@
     }                                                                                                       \
     LANES_STORE(float, 1)
 
-// Operands and results with all modifiers, in passes over buffers.
-static const float *operand(const struct exec_warp *w, uint32_t slot, uint32_t flags, float *buffer)
-{
-    const float *x = LANES_SLOT(const float, w, slot);
-    if (!(flags & LANES_FTZ))
-        return x;
-    LANES_EACH(32) buffer[l] = f32_flush(x[l]);
-    return buffer;
-}
+// --- all modifiers ------------------------------------------------------------------------------------------
 
+// The processor rounds and flushes as asked; what is left comes here.
 static void finish(const struct exec_warp *w, const struct exec_insn *i, float *r)
 {
     LANES_EACH(32) r[l] = f32_canonical(r[l]);
-    if (i->flags & LANES_FTZ)
-        LANES_EACH(32) r[l] = f32_flush(r[l]);
     if (i->flags & LANES_SAT)
         LANES_EACH(32) r[l] = f32_sat(r[l]);
     float *d = LANES_SLOT(float, w, i->d);
@@ -46,8 +37,8 @@ static void finish(const struct exec_warp *w, const struct exec_insn *i, float *
 }
 
 #define MODIFIED1(...)                                                                                      \
-    _Alignas(64) float a_buffer[32], r[32];                                                                 \
-    const float *as = operand(w, i->a, i->flags, a_buffer);                                                 \
+    _Alignas(64) float r[32];                                                                 \
+    const float *as = LANES_SLOT(const float, w, i->a);                                                     \
     uint32_t before = lanes_round_begin(i->flags);                                                          \
     LANES_EACH(32)                                                                                          \
     {                                                                                                       \
@@ -57,9 +48,9 @@ static void finish(const struct exec_warp *w, const struct exec_insn *i, float *
     lanes_round_end(before, r);                                                                             \
     finish(w, i, r)
 #define MODIFIED2(...)                                                                                      \
-    _Alignas(64) float a_buffer[32], b_buffer[32], r[32];                                                   \
-    const float *as = operand(w, i->a, i->flags, a_buffer);                                                 \
-    const float *bs = operand(w, i->b, i->flags, b_buffer);                                                 \
+    _Alignas(64) float r[32];                                                   \
+    const float *as = LANES_SLOT(const float, w, i->a);                                                     \
+    const float *bs = LANES_SLOT(const float, w, i->b);                                                     \
     uint32_t before = lanes_round_begin(i->flags);                                                          \
     LANES_EACH(32)                                                                                          \
     {                                                                                                       \
@@ -69,10 +60,10 @@ static void finish(const struct exec_warp *w, const struct exec_insn *i, float *
     lanes_round_end(before, r);                                                                             \
     finish(w, i, r)
 #define MODIFIED3(...)                                                                                      \
-    _Alignas(64) float a_buffer[32], b_buffer[32], c_buffer[32], r[32];                                     \
-    const float *as = operand(w, i->a, i->flags, a_buffer);                                                 \
-    const float *bs = operand(w, i->b, i->flags, b_buffer);                                                 \
-    const float *cs = operand(w, i->c, i->flags, c_buffer);                                                 \
+    _Alignas(64) float r[32];                                     \
+    const float *as = LANES_SLOT(const float, w, i->a);                                                     \
+    const float *bs = LANES_SLOT(const float, w, i->b);                                                     \
+    const float *cs = LANES_SLOT(const float, w, i->c);                                                     \
     uint32_t before = lanes_round_begin(i->flags);                                                          \
     LANES_EACH(32)                                                                                          \
     {                                                                                                       \
@@ -82,12 +73,22 @@ static void finish(const struct exec_warp *w, const struct exec_insn *i, float *
     lanes_round_end(before, r);                                                                             \
     finish(w, i, r)
 
+// Minimum and maximum compute nothing, so that their operands are flushed here.
+static const float *operand(const struct exec_warp *w, uint32_t slot, uint32_t flags, float *buffer)
+{
+    const float *x = LANES_SLOT(const float, w, slot);
+    if (!(flags & LANES_FTZ))
+        return x;
+    LANES_EACH(32) buffer[l] = f32_flush(x[l]);
+    return buffer;
+}
+
 // A divisor beyond 2^126 makes the reciprocal subnormal, that is 0: infinity over it is NaN, all else 0.
 static inline float f32_div_approx(float a, float b)
 {
     float size = f32_of(f32_bits(b) & 0x7fffffffu), q = a / b;
     bool huge = size > 0x1p126f && size <= FLT_MAX;
-    float none = f32_of((f32_bits(a) ^ f32_bits(b)) & 0x80000000u) * a;
+    float none = f32_of((f32_bits(a) ^ f32_bits(b)) & 0x80000000u) * f32_of(f32_bits(a) & 0x7fffffffu);
     return huge ? none : q;
 }
 

@@ -9,14 +9,19 @@ static inline double f64_flush_upper(double x)
     return f64_of((bits & UINT64_C(0x7ff0000000000000)) == 0 ? bits & UINT64_C(1) << 63 : bits);
 }
 
+static inline double f64_upper_nan(double r)
+{
+    return r != r ? f64_of((uint64_t)F32_NAN_BITS << 32) : r;
+}
+
 static inline double f64_rcp_approx(double x)
 {
-    return f64_canonical1(f64_flush_upper(1 / f64_flush_upper(x)), x);
+    return f64_upper_nan(f64_flush_upper(1 / f64_flush_upper(x)));
 }
 
 static inline double f64_rsqrt_approx(double x)
 {
-    return f64_canonical1(f64_flush_upper(1 / __builtin_sqrt(f64_flush_upper(x))), x);
+    return f64_upper_nan(f64_flush_upper(1 / __builtin_sqrt(f64_flush_upper(x))));
 }
 
 #define ROUNDED1(...)                                                                                       \
@@ -31,7 +36,9 @@ static inline double f64_rsqrt_approx(double x)
     lanes_round_end(before, r);                                                                             \
     LANES_EACH(32) r[l] = f64_canonical1(r[l], as[l]);                                                      \
     FINISH()
-#define ROUNDED2(...)                                                                                       \
+#define ROUNDED2(...) ROUNDED2_NAN(a, b, __VA_ARGS__)
+#define ROUNDED_DIV() ROUNDED2_NAN(b, a, a / b)
+#define ROUNDED2_NAN(x, y, ...)                                                                             \
     _Alignas(64) double r[32];                                                                              \
     const double *as = LANES_SLOT(const double, w, i->a);                                                   \
     const double *bs = LANES_SLOT(const double, w, i->b);                                                   \
@@ -42,7 +49,7 @@ static inline double f64_rsqrt_approx(double x)
         r[l] = (__VA_ARGS__);                                                                               \
     }                                                                                                       \
     lanes_round_end(before, r);                                                                             \
-    LANES_EACH(32) r[l] = f64_canonical2(r[l], as[l], bs[l]);                                               \
+    LANES_EACH(32) r[l] = f64_canonical2(r[l], x##s[l], y##s[l]);                                           \
     FINISH()
 #define ROUNDED3(...)                                                                                       \
     _Alignas(64) double r[32];                                                                              \

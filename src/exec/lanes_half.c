@@ -5,53 +5,10 @@
 // safe, those of bf16 fewer; results below f16's normal range are exact in f32, and bf16's sums there are too.
 // A product of bf16 there has 16 bits, so that rounding to f32 can reach a tie only where the tie goes to 0, which
 // is right. Only fma needs care: half_fma.
+#include "exec/lanes_half.h"
 #include "exec/lanes_row.h"
 #include "exec/scalar_float.h"
 #include "exec/scalar_half.h"
-
-static inline void f16_widen(float *to, const uint16_t *from, int n)
-{
-#if defined __AVX512F__
-    for (int k = 0; k < n; k += 16)
-        _mm512_store_ps(to + k, _mm512_cvtph_ps(_mm256_load_si256((const __m256i *)(from + k))));
-#elif defined __F16C__
-    for (int k = 0; k < n; k += 8)
-        _mm256_store_ps(to + k, _mm256_cvtph_ps(_mm_load_si128((const __m128i *)(from + k))));
-#else
-    LANES_EACH(n) to[l] = half_to_f32(from[l]);
-#endif
-}
-
-static inline void f16_narrow(uint16_t *to, const float *from, int n)
-{
-#if defined __AVX512F__
-    for (int k = 0; k < n; k += 16) {
-        __m512 x = _mm512_load_ps(from + k);
-        __mmask16 nan = _mm512_cmp_ps_mask(x, x, _CMP_UNORD_Q);
-        x = _mm512_mask_blend_ps(nan, x, _mm512_castsi512_ps(_mm512_set1_epi32((int)F32_NAN_BITS)));
-        _mm256_store_si256((__m256i *)(to + k), _mm512_cvtps_ph(x, _MM_FROUND_TO_NEAREST_INT));
-    }
-#elif defined __F16C__
-    for (int k = 0; k < n; k += 8) {
-        __m256 x = _mm256_load_ps(from + k);
-        __m256 nan = _mm256_castsi256_ps(_mm256_set1_epi32((int)F32_NAN_BITS));
-        x = _mm256_blendv_ps(x, nan, _mm256_cmp_ps(x, x, _CMP_UNORD_Q));
-        _mm_store_si128((__m128i *)(to + k), _mm256_cvtps_ph(x, _MM_FROUND_TO_NEAREST_INT));
-    }
-#else
-    LANES_EACH(n) to[l] = half_from_f32(from[l]);
-#endif
-}
-
-static inline void bf16_widen(float *to, const uint16_t *from, int n)
-{
-    LANES_EACH(n) to[l] = bf16_to_f32(from[l]);
-}
-
-static inline void bf16_narrow(uint16_t *to, const float *from, int n)
-{
-    LANES_EACH(n) to[l] = bf16_from_f32(from[l]);
-}
 
 // --- without modifiers --------------------------------------------------------------------------------------
 
@@ -87,8 +44,8 @@ static inline void bf16_narrow(uint16_t *to, const float *from, int n)
 
 // --- with modifiers -----------------------------------------------------------------------------------------
 
-// The NaN that stands for what a tensor copy found outside its tensor: .oob makes a result of it 0.
-#define OOB_NAN UINT16_C(0xffff)
+// The NaN that stands for what a tensor copy found outside its tensor, with either sign: .oob makes a result of it 0.
+#define OOB_NAN 0x7ff7
 
 static void mod_widen(float *to, const uint16_t *from, int n, uint32_t flags, bool bf16)
 {
@@ -113,10 +70,10 @@ static void mod_narrow(struct exec_warp *w, const struct exec_insn *i, float *r,
     else
         f16_narrow(h, r, n);
     if (i->flags & LANES_FTZ)
-        LANES_EACH(n) h[l] = half_flush(h[l]);
+        LANES_EACH(n) h[l] = half_is_tiny(r[l]) ? h[l] & 0x8000 : h[l];
     if (i->flags & LANES_OOB) {
         const uint16_t *a = LANES_SLOT(const uint16_t, w, i->a), *b = LANES_SLOT(const uint16_t, w, i->b);
-        LANES_EACH(n) h[l] = a[l] == OOB_NAN || b[l] == OOB_NAN ? 0 : h[l];
+        LANES_EACH(n) h[l] = (a[l] & 0x7fff) == OOB_NAN || (b[l] & 0x7fff) == OOB_NAN ? 0 : h[l];
     }
     void *d = LANES_SLOT(uint16_t, w, i->d);
     lanes_select((size_t)n / 16, d, h, d, w->mask);

@@ -33,7 +33,7 @@ static inline uint64_t int_mul24_s(uint32_t a, uint32_t b)
 }
 
 // 32-bit quotients are exact in double: the distance of a/b from an integer is at least 1/b, that is 2^-32 of it.
-// Division by 0 gives all ones, of the most negative number by -1 that number.
+// Division by 0 and its remainder give all ones, division of the most negative number by -1 that number.
 static inline int32_t int_div_s32(int32_t a, int32_t b)
 {
     int32_t by = b == 0 || (b == -1 && a == INT32_MIN) ? 1 : b;
@@ -50,7 +50,12 @@ static inline uint32_t int_div_u32(uint32_t a, uint32_t b)
 
 static inline uint32_t int_rem_s32(int32_t a, int32_t b)
 {
-    return (uint32_t)a - (uint32_t)int_div_s32(a, b) * (uint32_t)b;
+    return b == 0 ? UINT32_MAX : (uint32_t)a - (uint32_t)int_div_s32(a, b) * (uint32_t)b;
+}
+
+static inline uint32_t int_rem_u32(uint32_t a, uint32_t b)
+{
+    return b == 0 ? UINT32_MAX : a - int_div_u32(a, b) * b;
 }
 
 static inline uint64_t int_div_u64(uint64_t a, uint64_t b)
@@ -65,12 +70,12 @@ static inline int64_t int_div_s64(int64_t a, int64_t b)
 
 static inline uint64_t int_rem_u64(uint64_t a, uint64_t b)
 {
-    return b ? a % b : a;
+    return b ? a % b : UINT64_MAX;
 }
 
 static inline int64_t int_rem_s64(int64_t a, int64_t b)
 {
-    return b == 0 ? a : b == -1 ? 0 : a % b;
+    return b == 0 ? -1 : b == -1 ? 0 : a % b;
 }
 
 #define DOT4(TA, TB)                                                                                        \

@@ -189,7 +189,7 @@ INLINE bool common_base(const struct exec_warp *w, enum mem_space where, const u
     }
     *base = space_host(least) - least;
     if (least >> SPACE_COARSE_BITS == most >> SPACE_COARSE_BITS && !(most >> SPACE_BITS)) {
-        unsigned r = space.coarse[least >> SPACE_COARSE_BITS];
+        unsigned r = __atomic_load_n(&space.coarse[least >> SPACE_COARSE_BITS], __ATOMIC_RELAXED);
         if (!(r & SPACE_FINE))
             return (r & right) == right;
     }

@@ -130,8 +130,10 @@ static inline unsigned lanes_compare(uint32_t flags)
 
 #define LANES_SLOT(type, w, offset) ((type *)__builtin_assume_aligned((w)->regs + (offset), 64))
 
+// clang would unroll first and then find nothing to vectorise.
 #ifdef __clang__
-#define LANES_EACH(n) _Pragma("clang loop vectorize(assume_safety)") for (int l = 0; l < (n); l++)
+#define LANES_EACH(n)                                                                                       \
+    _Pragma("clang loop vectorize(assume_safety) interleave_count(2) unroll(disable)") for (int l = 0; l < (n); l++)
 #else
 #define LANES_EACH(n) _Pragma("GCC ivdep") for (int l = 0; l < (n); l++)
 #endif
@@ -203,14 +205,25 @@ static inline lanes_vector lanes_blend8(uint32_t mask, lanes_vector yes, lanes_v
 }
 #endif
 
+// clang would make it a masked load, which must wait for a store before it to reach the cache.
+#if defined __clang__ && defined __AVX512BW__
+#define LANES_KEEP(x) __asm__("" : "+v"(x))
+#else
+#define LANES_KEEP(x) (void)0
+#endif
+
 // d[l] = mask has l ? a[l] : b[l], for lanes of 2, 4 and 8 bytes. All are aligned like slots.
 #define LANES_SELECT(bytes)                                                                                 \
     static inline void lanes_select##bytes(void *d, const void *a, const void *b, uint32_t mask)            \
     {                                                                                                       \
         lanes_vector *to = (lanes_vector *)d;                                                               \
         const lanes_vector *yes = (const lanes_vector *)a, *no = (const lanes_vector *)b;                   \
-        for (unsigned k = 0; k < 32 * (bytes) / sizeof *to; k++)                                            \
-            to[k] = lanes_blend##bytes(mask >> k * (sizeof *to / (bytes)), yes[k], no[k]);                  \
+        for (unsigned k = 0; k < 32 * (bytes) / sizeof *to; k++) {                                          \
+            lanes_vector y = yes[k], n = no[k];                                                             \
+            LANES_KEEP(y);                                                                                  \
+            LANES_KEEP(n);                                                                                  \
+            to[k] = lanes_blend##bytes(mask >> k * (sizeof *to / (bytes)), y, n);                           \
+        }                                                                                                   \
     }
 LANES_SELECT(2)
 LANES_SELECT(4)
@@ -399,14 +412,14 @@ LANES_SPREAD(8, uint64_t)
 
 // --- rounding modes -----------------------------------------------------------------------------------------
 
-// Rounding other than to nearest, between the two. What is computed there must come from memory and go to memory
+// Rounding other than to nearest and f32's .ftz, between the two. What is computed there must come from memory and go to memory
 // that escapes: the compiler knows nothing of rounding modes.
 static inline uint32_t lanes_round_begin(uint32_t flags)
 {
     static const uint16_t control[] = {[LANES_RN] = 0, [LANES_RZ] = 0x6000, [LANES_RM] = 0x2000, [LANES_RP] = 0x4000};
     uint32_t before;
     __asm__ volatile("stmxcsr %0" : "=m"(before));
-    uint32_t now = (before & ~0x6000u) | control[flags & 3];
+    uint32_t now = (before & ~0x6000u) | control[flags & 3] | (flags & LANES_FTZ ? 0x8040u : 0);
     __asm__ volatile("ldmxcsr %0" : : "m"(now) : "memory");
     return before;
 }

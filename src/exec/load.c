@@ -126,7 +126,7 @@ uint32_t load_align(const struct ptx_var *v)
 
 static bool has(struct str s, const char *word)
 {
-    return memmem(s.ptr, s.len, word, strlen(word)) != NULL;
+    return s.len && memmem(s.ptr, s.len, word, strlen(word));
 }
 
 static int place(struct load *l, struct exec_module *m, const struct ptx_var *v)
@@ -284,7 +284,7 @@ static void kernel_limits(struct exec_kernel *k, const struct exec_func *f)
             memcpy(k->required_block, size, sizeof size);
     }
     struct str target = f->module->ptx->target;
-    const char *sm = memmem(target.ptr, target.len, "sm_", 3);
+    const char *sm = target.len ? memmem(target.ptr, target.len, "sm_", 3) : NULL;
     if (sm)
         k->ptx_version = atoi(sm + 3);
 }

@@ -56,14 +56,16 @@ static inline float approx_lg2(float x)
     return x < 0 || x != x ? f32_of(F32_NAN_BITS) : r;
 }
 
-// sin(x + quarters * pi / 2) for |x| up to APPROX_TURN; beyond, see lanes_approx.c.
-#define APPROX_TURN 0x1p20f
-static inline float approx_sine(float x, uint64_t quarters)
+// The hardware multiplies by 1 / (2 pi), rounding toward 0 to f32 and flushing, and takes the sine of the fraction of a
+// turn. Done likewise, large angles come out as they do there: once no fraction is left, as multiples of a turn.
+// quarters: of a turn that are added.
+static inline float approx_turn(float x, uint64_t quarters)
 {
-    double in = __builtin_fabsf(x) <= APPROX_TURN ? x : 0;
-    double t = in * 0x1.45f306dc9c883p-1 + APPROX_MAGIC, q = t - APPROX_MAGIC;  // 2 / pi
+    double product = (double)x * 0x1.45f306p-3;
+    double turns = f64_of(f64_bits(product) & ~UINT64_C(0x1fffffff));
+    double size = __builtin_fabs(turns), in = size < 0x1p24 && size >= 0x1p-126 ? turns * 4 : 0;
+    double t = in + APPROX_MAGIC, r = (in - (t - APPROX_MAGIC)) * 0x1.921fb54442d18p0;  // pi / 2
     uint64_t n = f64_bits(t) + quarters;
-    double r = (in - q * 0x1.921fb544p0) - q * 0x1.0b4611a626331p-34;  // pi / 2, q times the first part is exact
     double z = r * r;
     double s = 1.0 / 6227020800;
     s = s * z - 1.0 / 39916800;
@@ -81,18 +83,19 @@ static inline float approx_sine(float x, uint64_t quarters)
     c = c * z - 1.0 / 2;
     c = c * z + 1;
     double y = n & 1 ? c : s;
-    return (float)f64_of(f64_bits(y) ^ (n & 2) << 62);
+    float turned = (float)f64_of(f64_bits(y) ^ (n & 2) << 62);
+    return __builtin_fabsf(x) <= FLT_MAX ? turned : f32_of(F32_NAN_BITS);
 }
 
 static inline float approx_sin(float x)
 {
-    float r = x == 0 ? x : approx_sine(x, 0);
-    return __builtin_fabsf(x) <= FLT_MAX ? r : f32_of(F32_NAN_BITS);
+    float r = approx_turn(x, 0);
+    return r == 0 ? __builtin_copysignf(0, x) : r;
 }
 
 static inline float approx_cos(float x)
 {
-    return __builtin_fabsf(x) <= FLT_MAX ? approx_sine(x, 1) : f32_of(F32_NAN_BITS);
+    return approx_turn(x, 1);
 }
 
 static inline float approx_tanh(float x)

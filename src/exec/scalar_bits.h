@@ -50,15 +50,18 @@ static inline uint64_t bits_brev64(uint64_t x)
     return (uint64_t)bits_brev32((uint32_t)x) << 32 | bits_brev32((uint32_t)(x >> 32));
 }
 
-// The position of the n-th set bit at or above base; n < 0: the |n|-th at or below it; 0: base itself if set.
+// The position of the n-th set bit at or above base; n < 0: the |n|-th at or below it; 0: base itself if set. The
+// most negative n, whatever the rest, gives 0 on hardware.
 static inline uint32_t bits_fns(uint32_t mask, uint32_t base, int32_t n)
 {
+    if (n == INT32_MIN)
+        return 0;
     if (base > 31)
         return UINT32_MAX;
     if (n == 0)
         return mask >> base & 1 ? base : UINT32_MAX;
     int step = n > 0 ? 1 : -1;
-    int64_t left = n > 0 ? n : -(int64_t)n;
+    int32_t left = n > 0 ? n : -n;
     for (int at = (int)base; at >= 0 && at < 32; at += step)
         if ((mask >> at & 1) && --left == 0)
             return (uint32_t)at;
@@ -128,6 +131,7 @@ static inline uint64_t bits_low64(uint32_t n)
     return n > 63 ? UINT64_MAX : (UINT64_C(1) << (n & 63)) - 1;
 }
 
+// Position and length of a field: their low 8 bits count in 32-bit instructions, all in 64-bit ones.
 static inline uint32_t bits_bfe_u32(uint32_t x, uint32_t pos, uint32_t len)
 {
     return bits_shr_u32(x, pos & 255) & bits_low32(len & 255);
@@ -135,7 +139,7 @@ static inline uint32_t bits_bfe_u32(uint32_t x, uint32_t pos, uint32_t len)
 
 static inline uint64_t bits_bfe_u64(uint64_t x, uint32_t pos, uint32_t len)
 {
-    return bits_shr_u64(x, pos & 255) & bits_low64(len & 255);
+    return bits_shr_u64(x, pos) & bits_low64(len);
 }
 
 // Bits beyond the top are copies of the top bit; those beyond the field, copies of the field's.
@@ -150,8 +154,8 @@ static inline uint32_t bits_bfe_s32(int32_t x, uint32_t pos, uint32_t len)
 
 static inline uint64_t bits_bfe_s64(int64_t x, uint32_t pos, uint32_t len)
 {
-    uint64_t wide = len & 255;
-    int64_t field = bits_shr_s64(x, pos & 255);
+    uint64_t wide = len;
+    int64_t field = bits_shr_s64(x, pos);
     uint64_t unused = wide > 63 ? 0 : 64 - wide;
     int64_t r = (int64_t)((uint64_t)field << (unused & 63)) >> (unused & 63);
     return wide ? (uint64_t)r : 0;
@@ -165,8 +169,8 @@ static inline uint32_t bits_bfi32(uint32_t x, uint32_t into, uint32_t pos, uint3
 
 static inline uint64_t bits_bfi64(uint64_t x, uint64_t into, uint32_t pos, uint32_t len)
 {
-    uint64_t mask = bits_shl64(bits_low64(len & 255), pos & 255);
-    return (into & ~mask) | (bits_shl64(x, pos & 255) & mask);
+    uint64_t mask = bits_shl64(bits_low64(len), pos);
+    return (into & ~mask) | (bits_shl64(x, pos) & mask);
 }
 
 // A width of szext: .clamp goes to 32, .wrap counts modulo 32.

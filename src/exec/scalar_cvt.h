@@ -128,7 +128,7 @@ static inline uint64_t cvt_pack_float(const struct cvt_number *x, const struct c
 {
     uint64_t r = 0;
     if (x->class == CVT_NAN)
-        return f->nan << f->below | (f->below ? (UINT64_C(1) << f->below) - 1 : 0);
+        return f->nan << f->below;
     if (x->class == CVT_INFINITE)
         r = cvt_overflow(x, f, round, finite);
     if (x->class == CVT_FINITE) {
@@ -147,7 +147,8 @@ static inline uint64_t cvt_pack_float(const struct cvt_number *x, const struct c
 static inline uint64_t cvt_int_of_nan(unsigned to, unsigned from)
 {
     unsigned bits = cvt_int_bits(to);
-    return from == LANES_F64 || bits == 64 ? UINT64_C(1) << (bits - 1) : 0;
+    uint64_t top = UINT64_C(1) << (bits - 1);
+    return from != LANES_F64 && bits < 64 ? 0 : cvt_is_signed(to) ? 0 - top : top;
 }
 
 // Saturates. The result is extended to 64 bits by the type's signedness.
@@ -189,6 +190,35 @@ static inline struct cvt_number cvt_modify(struct cvt_number x, uint32_t flags)
     return x;
 }
 
+// Between f64 and the others, NaN keeps its sign and what fits of its payload; elsewhere all NaNs are one.
+static inline uint64_t cvt_nan(uint64_t bits, unsigned to, unsigned from, uint32_t flags)
+{
+    const struct cvt_format *t = cvt_format(to), *f = cvt_format(from);
+    if (flags & LANES_FTZ && from == LANES_F32)
+        bits = F32_NAN_BITS;
+    if ((to == LANES_F64) == (from == LANES_F64))
+        return t->nan << t->below;
+    uint64_t sign = bits >> f->bits & 1, payload = bits & ((UINT64_C(1) << f->fraction) - 1);
+    int up = t->fraction - f->fraction;
+    payload = up > 0 ? payload << up : payload >> -up;
+    return sign << t->bits | t->infinity | payload | UINT64_C(1) << (t->fraction - 1);
+}
+
+// .rna to tf32 works on the bits alone.
+static inline uint32_t cvt_rna_tf32(uint32_t bits, uint32_t flags)
+{
+    bool finite = (bits & 0x7f800000u) != 0x7f800000u;
+    uint32_t r = (finite ? bits + 0x1000 : bits) & ~UINT32_C(0x1fff);
+    return flags & LANES_SATFINITE && (r & 0x7f800000u) == 0x7f800000u ? r - 0x2000 : r;
+}
+
+// Below f32's normal range even if rounded as though exponents had no end.
+static inline bool cvt_is_tiny(const struct cvt_number *x, unsigned round)
+{
+    uint64_t m = cvt_shift(x->m, 40, x->negative, round);
+    return x->class == CVT_FINITE && x->exponent + (int)(m >> 24) < -126;
+}
+
 static inline bool cvt_is_tiny32(uint64_t bits)
 {
     return !(bits & 0x7f800000u);
@@ -198,7 +228,9 @@ static inline bool cvt_is_tiny32(uint64_t bits)
 static inline uint64_t cvt_value(uint64_t bits, unsigned to, unsigned from, uint32_t flags)
 {
     unsigned round = flags & LANES_ROUND_MASK;
-    if (flags & LANES_FTZ && from == LANES_F32 && cvt_is_tiny32(bits))
+    if (to == LANES_TF32 && round == LANES_RNA)
+        return cvt_rna_tf32((uint32_t)bits, flags);
+    if (flags & LANES_FTZ && from == LANES_F32 && to != LANES_F16 && cvt_is_tiny32(bits))
         bits &= 0x80000000u;
     if (cvt_is_int(from)) {
         struct cvt_number x = cvt_unpack_int(bits, from);
@@ -219,8 +251,11 @@ static inline uint64_t cvt_value(uint64_t bits, unsigned to, unsigned from, uint
     if (round >= LANES_RNI && round <= LANES_RPI)
         x = cvt_integral(x, round);
     x = cvt_modify(x, flags);
-    uint64_t r = cvt_pack_float(&x, cvt_format(to), round, flags & LANES_SATFINITE);
-    return flags & LANES_FTZ && to == LANES_F32 && cvt_is_tiny32(r) ? r & 0x80000000u : r;
+    if (x.class == CVT_NAN)
+        return cvt_nan(bits, to, from, flags);
+    if (flags & LANES_FTZ && to == LANES_F32 && cvt_is_tiny(&x, round))
+        x.class = CVT_ZERO;
+    return cvt_pack_float(&x, cvt_format(to), round, flags & LANES_SATFINITE);
 }
 
 #endif

@@ -115,6 +115,25 @@ static inline float f32_fma(float a, float b, float c)
 #endif
 }
 
+// With .ftz: operands are flushed before. A result is flushed if, rounded as though exponents had no end, it is below
+// the normal range; one that only rounds up to the smallest normal number because subnormal ones are coarse is not
+// that number. Scaling by 2^32 shows which. Sums are exact down there.
+static inline float f32_tiny_to_0(float r, float scaled)
+{
+    bool tiny = scaled < 0x1p-94f && scaled > -0x1p-94f;
+    return f32_of(tiny ? f32_bits(r) & 0x80000000u : f32_bits(r));
+}
+
+static inline float f32_mul_ftz(float a, float b)
+{
+    return f32_tiny_to_0(a * b, a * 0x1p32f * b);
+}
+
+static inline float f32_fma_ftz(float a, float b, float c)
+{
+    return f32_tiny_to_0(f32_fma(a, b, c), f32_fma(a * 0x1p32f, b, c * 0x1p32f));
+}
+
 // --- f64 ----------------------------------------------------------------------------------------------------
 
 static inline bool f64_is_nan(double x)
@@ -127,11 +146,18 @@ static inline double f64_quiet(double x)
     return f64_of(f64_bits(x) | UINT64_C(0x0008000000000000));
 }
 
-// The result of an operation on a, b and c: if it is NaN, which one. The only place that knows.
+// The result of an operation on a, b and c: if it is NaN, which one. The only place that knows: the second operand
+// comes first, then the third, then the first. (Division asks with a and b swapped.)
 static inline double f64_canonical3(double r, double a, double b, double c)
 {
-    double nan = a != a ? f64_quiet(a) : b != b ? f64_quiet(b) : c != c ? f64_quiet(c) : f64_of(F64_NAN_BITS);
+    double nan = b != b ? f64_quiet(b) : c != c ? f64_quiet(c) : a != a ? f64_quiet(a) : f64_of(F64_NAN_BITS);
     return r != r ? nan : r;
+}
+
+// abs and neg: NaN keeps its sign.
+static inline double f64_sign(double x, uint64_t bits)
+{
+    return x != x ? f64_quiet(x) : f64_of(bits);
 }
 
 static inline double f64_canonical2(double r, double a, double b)

@@ -42,6 +42,23 @@ static inline float half_flushed(uint16_t h, bool flush)
     return half_to_f32(flush && !(h & 0x7c00) ? h & 0x8000 : h);
 }
 
+static inline uint16_t half_canonical(uint32_t h)
+{
+    return (uint16_t)((h & 0x7fff) > 0x7c00 ? F16_NAN_BITS : h);
+}
+
+static inline uint16_t bf16_canonical(uint32_t h)
+{
+    return (uint16_t)((h & 0x7fff) > 0x7f80 ? F16_NAN_BITS : h);
+}
+
+// Is x, rounded to 11 bits as though exponents had no end, below the normal range of f16?
+static inline bool half_is_tiny(float x)
+{
+    uint32_t size = f32_bits(x) & 0x7fffffffu;
+    return size + 0xfff + (size >> 13 & 1) < 0x38800000u;
+}
+
 static inline uint16_t half_flush(uint16_t h)
 {
     return h & 0x7c00 ? h : h & 0x8000;
@@ -58,8 +75,15 @@ static inline float half_odd_f32(double x)
     return f32_of((back < x || back > x) && !(bits & 1) ? odd : bits);
 }
 
-// a * b + c for factors of at most 24 bits together, rounded to odd.
+// a * b + c of f16, rounded to odd. In double the sum is exact wherever it does not overflow f16: its bits lie
+// between 2^-48 and 2^17, and where they do not, not all of them matter.
 static inline float half_fma(float a, float b, float c)
+{
+    return half_odd_f32((double)a * b + c);
+}
+
+// The same of bf16, whose exponents lie further apart: the sum in double is rounded to odd too.
+static inline float bf16_fma(float a, float b, float c)
 {
     double p = (double)a * b, s = p + c;
     double back = s - p, error = (p - (s - back)) + (c - back);

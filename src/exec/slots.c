@@ -115,7 +115,7 @@ static int assign(struct range *ranges, uint32_t n, uint32_t *slot, uint32_t *si
     int err = 0;
     for (uint32_t k = 0; k < n && !err; k++)
         err = take(&pools[ranges[k].class], &ranges[k], &slot[ranges[k].reg]);
-    uint32_t base[SLOTS_CLASSES], at = 0;
+    uint32_t base[SLOTS_CLASSES], at = 64;  // slot 0 means none
     *words = 0;
     for (unsigned k = SLOTS_CLASSES; k-- > 0;) {
         base[k] = at;

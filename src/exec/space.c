@@ -4,7 +4,6 @@
 #include <assert.h>
 #include <errno.h>
 #include <pthread.h>
-#include <string.h>
 #include <sys/mman.h>
 
 struct space space;
@@ -58,15 +57,20 @@ int space_init(void)
     return status;
 }
 
+static void fill_fine(uint64_t first, uint64_t n, uint8_t rights)
+{
+    for (uint64_t k = 0; k < n; k++)
+        __atomic_store_n(&space.fine[first + k], rights, __ATOMIC_RELAXED);
+}
+
 static void set_fine(uint64_t addr, uint64_t size, unsigned rights)
 {
     uint64_t chunk = addr >> SPACE_COARSE_BITS;
     if (!(space.coarse[chunk] & SPACE_FINE)) {
-        memset(space.fine + (chunk << (SPACE_COARSE_BITS - SPACE_FINE_BITS)), space.coarse[chunk],
-               coarse_size / fine_size);
+        fill_fine(chunk << (SPACE_COARSE_BITS - SPACE_FINE_BITS), coarse_size / fine_size, space.coarse[chunk]);
         __atomic_store_n(&space.coarse[chunk], SPACE_FINE, __ATOMIC_RELEASE);
     }
-    memset(space.fine + (addr >> SPACE_FINE_BITS), (int)rights, size >> SPACE_FINE_BITS);
+    fill_fine(addr >> SPACE_FINE_BITS, size >> SPACE_FINE_BITS, (uint8_t)rights);
 }
 
 void space_set(uint64_t addr, uint64_t size, unsigned rights)
@@ -95,7 +99,7 @@ bool space_allows(uint64_t addr, uint64_t size, unsigned rights)
     while (addr < end) {
         if ((space_rights(addr) & rights) != rights)
             return false;
-        bool fine = space.coarse[addr >> SPACE_COARSE_BITS] & SPACE_FINE;
+        bool fine = __atomic_load_n(&space.coarse[addr >> SPACE_COARSE_BITS], __ATOMIC_RELAXED) & SPACE_FINE;
         uint64_t step = fine ? fine_size : coarse_size;
         addr = (addr & ~(step - 1)) + step;
     }

@@ -66,8 +66,9 @@ static inline unsigned space_rights(uint64_t addr)
 {
     if (addr >> SPACE_BITS)
         return 0;
-    unsigned r = space.coarse[addr >> SPACE_COARSE_BITS];
-    return r & SPACE_FINE ? space.fine[addr >> SPACE_FINE_BITS] : r;
+    // Pairs with the releases in space_set.
+    unsigned r = __atomic_load_n(&space.coarse[addr >> SPACE_COARSE_BITS], __ATOMIC_ACQUIRE);
+    return r & SPACE_FINE ? __atomic_load_n(&space.fine[addr >> SPACE_FINE_BITS], __ATOMIC_RELAXED) : r;
 }
 
 // As space_allows for one access of at most 4 KiB.
