@@ -48,8 +48,7 @@ _Static_assert(HAVE_COUNT <= 32 && (int)PTX_TYPE_COUNT <= 64, "sets of modifiers
 #define ANY32 (I32 | T(B32) | T(F32) | T(F16X2) | T(BF16X2))
 #define ANY64 (I64 | T(B64) | T(F64))
 #define HALVES (T(F16) | T(BF16) | T(F16X2) | T(BF16X2))
-#define SET_TYPES (I16 | I32 | T(F32) | HALVES)
-#define COMPARED (ANY16 | ANY32 | ANY64)
+#define SCALARS (ANY16 | I32 | T(B32) | T(F32) | ANY64)
 #define CVT_TYPES (T(U8) | T(S8) | I16 | I32 | I64 | T(F16) | T(BF16) | T(F32) | T(F64))
 #define PAIRS (T(F16X2) | T(BF16X2) | T(E4M3X2) | T(E5M2X2))
 #define PACKED (I16 | T(U8) | T(S8) | T(U4) | T(S4) | T(U2) | T(S2))
@@ -64,7 +63,7 @@ static const struct row {
     uint32_t may, must;
     uint64_t types[2];
 } rows[ROW_COUNT] = {
-#define ROW(name_, op_, variant_, types0_, types1_, may_, must_, ...)                                       \
+#define ROW(name_, op_, variant_, types0_, types1_, may_, must_, ...) \
     [ROW_##name_] = {#name_, PTX_OP_##op_, PTX_MOD_##variant_, may_, must_, {types0_, types1_}},
 #include LANES_TABLES
 #undef ROW
@@ -172,7 +171,7 @@ int exec_lanes_force(const char *name)
             return 0;
         }
     return strcmp(name, "avx512") == 0 || strcmp(name, "avx2") == 0 || strcmp(name, "plain") == 0 ? -ENOTSUP
-                                                                                                 : -EINVAL;
+                                                                                                  : -EINVAL;
 }
 
 exec_fn *lane_fn(uint16_t row)
@@ -215,20 +214,22 @@ struct mods {
 static bool add_mod(struct mods *m, enum ptx_mod mod)
 {
     switch (mod) {
-#define ROUND(mod)                                                                                          \
-    case PTX_MOD_##mod:                                                                                     \
-        if (m->have & ROUND9)                                                                               \
-            return false;                                                                                   \
-        m->have |= H(mod);                                                                                  \
-        m->flags |= LANES_##mod;                                                                            \
+#define ROUND(mod)               \
+    case PTX_MOD_##mod:          \
+        if (m->have & ROUND9)    \
+            return false;        \
+        m->have |= H(mod);       \
+        m->flags |= LANES_##mod; \
         return true;
-#define FLAG(mod)                                                                                           \
-    case PTX_MOD_##mod:                                                                                     \
-        m->have |= H(mod);                                                                                  \
-        m->flags |= LANES_##mod;                                                                            \
+#define FLAG(mod)                \
+    case PTX_MOD_##mod:          \
+        m->have |= H(mod);       \
+        m->flags |= LANES_##mod; \
         return true;
-#define QUIET(mod)                                                                                          \
-    case PTX_MOD_##mod: m->have |= H(mod); return true;
+#define QUIET(mod)         \
+    case PTX_MOD_##mod:    \
+        m->have |= H(mod); \
+        return true;
 #include "exec/lanes_flags.def"
     default: break;
     }
@@ -261,9 +262,12 @@ static int compare_of(enum ptx_mod mod)
     }
 }
 
-// Comparisons of unsigned numbers have names of their own.
-static enum ptx_mod plain_compare(enum ptx_mod mod)
+// Comparisons of unsigned numbers have names of their own, too.
+static enum ptx_mod plain_compare(enum ptx_mod mod, const struct ptx_form *form)
 {
+    enum ptx_type_class class = ptx_type_class((enum ptx_type)form->types[form->ntypes - 1]);
+    if (class != PTX_CLASS_UINT || (form->id != PTX_OP_SET && form->id != PTX_OP_SETP))
+        return mod;
     switch (mod) {
     case PTX_MOD_LO: return PTX_MOD_LT;
     case PTX_MOD_LS: return PTX_MOD_LE;
@@ -301,9 +305,21 @@ static bool has_extra(const struct ptx_form *form, unsigned nsources)
     }
 }
 
+// Bits are equal or not; integers have an order; NaN is for the others.
+static bool compares(enum ptx_mod variant, const struct ptx_form *form)
+{
+    int compare = compare_of(variant);
+    switch (ptx_type_class((enum ptx_type)form->types[form->ntypes - 1])) {
+    case PTX_CLASS_BITS: return compare == LANES_EQ || compare == LANES_NE;
+    case PTX_CLASS_UINT:
+    case PTX_CLASS_SINT: return compare >= LANES_EQ && compare <= LANES_GE;
+    default: return compare >= 0;
+    }
+}
+
 static bool fits(const struct row *row, const struct ptx_form *form, const struct mods *m)
 {
-    if (row->variant == PTX_MOD_COMPARISON ? compare_of(m->variant) < 0 : row->variant != m->variant)
+    if (row->variant == PTX_MOD_COMPARISON ? !compares(m->variant, form) : row->variant != m->variant)
         return false;
     if (m->have & ~row->may || row->must & ~m->have)
         return false;
@@ -321,8 +337,7 @@ int lane_pick(const struct ptx_form *form, unsigned nsources, struct lane_op *ou
     for (unsigned k = 0; k < form->nmods; k++)
         if (!add_mod(&m, (enum ptx_mod)form->mods[k]))
             return -ENOTSUP;
-    if (form->id == PTX_OP_SET || form->id == PTX_OP_SETP)
-        m.variant = plain_compare(m.variant);
+    m.variant = plain_compare(m.variant, form);
     if (has_extra(form, nsources)) {
         m.have |= H(SOURCE);
         m.flags |= LANES_SOURCE;

@@ -6,10 +6,10 @@
 #include "exec/scalar_half.h"
 
 // A bit per lane for a condition on lanes a and b of type T.
-#define COMPARE(T, bytes, ...)                                                                              \
-    ({                                                                                                      \
-        const T *as = LANES_SLOT(const T, w, i->a), *bs = LANES_SLOT(const T, w, i->b);                     \
-        COMPARE_LOOP(T, bytes, __VA_ARGS__);                                                                \
+#define COMPARE(T, bytes, ...)                                                          \
+    ({                                                                                  \
+        const T *as = LANES_SLOT(const T, w, i->a), *bs = LANES_SLOT(const T, w, i->b); \
+        COMPARE_LOOP(T, bytes, __VA_ARGS__);                                            \
     })
 // The same for f32, where .ftz may be spelled.
 #define COMPARE_F32(...)                                                                                    \
@@ -22,13 +22,13 @@
 #define MASK2 uint16_t
 #define MASK4 uint32_t
 #define MASK8 uint64_t
-#define COMPARE_LOOP(T, bytes, ...)                                                                         \
-    _Alignas(64) MASK##bytes mask[32];                                                                      \
-    LANES_EACH(32)                                                                                          \
-    {                                                                                                       \
-        T a = as[l], b = bs[l];                                                                             \
-        mask[l] = (__VA_ARGS__) ? (MASK##bytes)-1 : 0;                                                      \
-    }                                                                                                       \
+#define COMPARE_LOOP(T, bytes, ...)                      \
+    _Alignas(64) MASK##bytes mask[32];                   \
+    LANES_EACH(32)                                       \
+    {                                                    \
+        T a = as[l], b = bs[l];                          \
+        mask[l] = (__VA_ARGS__) ? (MASK##bytes) - 1 : 0; \
+    }                                                    \
     lanes_pack##bytes(mask)
 
 static inline const float *flushed(const struct exec_warp *w, uint32_t slot, uint32_t flags, float *buffer)
@@ -112,7 +112,7 @@ static uint32_t compare_float(const double *as, const double *bs, unsigned compa
 {
     switch (compare) {
     case LANES_EQ: return ({ COMPARE_LOOP(double, 8, a == b); });
-    case LANES_NE: return ({ COMPARE_LOOP(double, 8, a < b || a > b); });
+    case LANES_NE: return ({ COMPARE_LOOP(double, 8, a<b || a> b); });
     case LANES_LT: return ({ COMPARE_LOOP(double, 8, a < b); });
     case LANES_LE: return ({ COMPARE_LOOP(double, 8, a <= b); });
     case LANES_GT: return ({ COMPARE_LOOP(double, 8, a > b); });
@@ -202,15 +202,15 @@ static void set_any(struct exec_warp *w, const struct exec_insn *i)
 
 // --- testp --------------------------------------------------------------------------------------------------
 
-#define TEST(T, bytes, TM, exponent, significand, ...)                                                      \
-    const T *as = LANES_SLOT(const T, w, i->a);                                                             \
-    _Alignas(64) T mask[32];                                                                                \
-    LANES_EACH(32)                                                                                          \
-    {                                                                                                       \
-        T e = as[l] & (exponent), t = as[l] & (significand), m = exponent;                                  \
-        (void)t, (void)m;                                                                                   \
-        mask[l] = (__VA_ARGS__) ? (T)-1 : 0;                                                                \
-    }                                                                                                       \
+#define TEST(T, bytes, TM, exponent, significand, ...)                     \
+    const T *as = LANES_SLOT(const T, w, i->a);                            \
+    _Alignas(64) T mask[32];                                               \
+    LANES_EACH(32)                                                         \
+    {                                                                      \
+        T e = as[l] & (exponent), t = as[l] & (significand), m = exponent; \
+        (void)t, (void)m;                                                  \
+        mask[l] = (__VA_ARGS__) ? (T)-1 : 0;                               \
+    }                                                                      \
     lanes_put_pred(w, i->d, lanes_pack##bytes(mask))
 #define TEST32(...) TEST(uint32_t, 4, , 0x7f800000u, 0x7fffffu, __VA_ARGS__)
 #define TEST64(...) TEST(uint64_t, 8, , UINT64_C(0x7ff) << 52, (UINT64_C(1) << 52) - 1, __VA_ARGS__)

@@ -65,34 +65,34 @@ static inline double f64_rzi(double x)
 #endif
 
 // Saturates. What is converted is always in range: C leaves all else undefined.
-#define F32_TO(T, x, least, beyond, most, nan)                                                              \
-    ({                                                                                                      \
-        float v = (x), in = v >= (least) && v < (beyond) ? v : 0;                                           \
-        T r = (T)in;                                                                                        \
-        v >= (beyond) ? (T)(most) : v < (least) ? (T)(least) : v != v ? (T)(nan) : r;                       \
+#define F32_TO(T, x, least, beyond, most, nan)                                        \
+    ({                                                                                \
+        float v = (x), in = v >= (least) && v < (beyond) ? v : 0;                     \
+        T r = (T)in;                                                                  \
+        v >= (beyond) ? (T)(most) : v < (least) ? (T)(least) : v != v ? (T)(nan) : r; \
     })
-#define F64_TO(T, x, least, beyond, most, nan)                                                              \
-    ({                                                                                                      \
-        double v = (x), in = v >= (least) && v < (beyond) ? v : 0;                                          \
-        T r = (T)in;                                                                                        \
-        v >= (beyond) ? (T)(most) : v < (least) ? (T)(least) : v != v ? (T)(nan) : r;                       \
+#define F64_TO(T, x, least, beyond, most, nan)                                        \
+    ({                                                                                \
+        double v = (x), in = v >= (least) && v < (beyond) ? v : 0;                    \
+        T r = (T)in;                                                                  \
+        v >= (beyond) ? (T)(most) : v < (least) ? (T)(least) : v != v ? (T)(nan) : r; \
     })
 
-#define F32_OF_F16()                                                                                        \
-    LANES_OUT(float, 1);                                                                                    \
-    f16_widen(o, LANES_SLOT(const uint16_t, w, i->a), 32);                                                  \
-    LANES_EACH(32) o[l] = f32_canonical(o[l]);                                                              \
+#define F32_OF_F16()                                       \
+    LANES_OUT(float, 1);                                   \
+    f16_widen(o, LANES_SLOT(const uint16_t, w, i->a), 32); \
+    LANES_EACH(32) o[l] = f32_canonical(o[l]);             \
     LANES_STORE(float, 1)
-#define F16_OF_F32()                                                                                        \
-    LANES_OUT(uint16_t, 1);                                                                                 \
-    f16_narrow(o, LANES_SLOT(const float, w, i->a), 32);                                                    \
+#define F16_OF_F32()                                     \
+    LANES_OUT(uint16_t, 1);                              \
+    f16_narrow(o, LANES_SLOT(const float, w, i->a), 32); \
     LANES_STORE(uint16_t, 1)
-#define F16X2_OF_F32()                                                                                      \
-    _Alignas(64) uint16_t high[32], low[32];                                                                \
-    LANES_OUT(uint32_t, 1);                                                                                 \
-    f16_narrow(high, LANES_SLOT(const float, w, i->a), 32);                                                 \
-    f16_narrow(low, LANES_SLOT(const float, w, i->b), 32);                                                  \
-    LANES_EACH(32) o[l] = (uint32_t)high[l] << 16 | low[l];                                                 \
+#define F16X2_OF_F32()                                      \
+    _Alignas(64) uint16_t high[32], low[32];                \
+    LANES_OUT(uint32_t, 1);                                 \
+    f16_narrow(high, LANES_SLOT(const float, w, i->a), 32); \
+    f16_narrow(low, LANES_SLOT(const float, w, i->b), 32);  \
+    LANES_EACH(32) o[l] = (uint32_t)high[l] << 16 | low[l]; \
     LANES_STORE(uint32_t, 1)
 
 static inline uint64_t load(const char *slot, int l, unsigned type)

@@ -12,30 +12,30 @@
 
 // --- without modifiers --------------------------------------------------------------------------------------
 
-#define HALF_LOOP2(format, n, ...)                                                                          \
-    _Alignas(64) float as[32 * n], bs[32 * n];                                                              \
-    LANES_OUT(uint16_t, n);                                                                                 \
-    format##_widen(as, LANES_SLOT(const uint16_t, w, i->a), 32 * n);                                        \
-    format##_widen(bs, LANES_SLOT(const uint16_t, w, i->b), 32 * n);                                        \
-    LANES_EACH(32 * n)                                                                                      \
-    {                                                                                                       \
-        float a = as[l], b = bs[l];                                                                         \
-        as[l] = (__VA_ARGS__);                                                                              \
-    }                                                                                                       \
-    format##_narrow(o, as, 32 * n);                                                                         \
+#define HALF_LOOP2(format, n, ...)                                   \
+    _Alignas(64) float as[32 * n], bs[32 * n];                       \
+    LANES_OUT(uint16_t, n);                                          \
+    format##_widen(as, LANES_SLOT(const uint16_t, w, i->a), 32 * n); \
+    format##_widen(bs, LANES_SLOT(const uint16_t, w, i->b), 32 * n); \
+    LANES_EACH(32 * n)                                               \
+    {                                                                \
+        float a = as[l], b = bs[l];                                  \
+        as[l] = (__VA_ARGS__);                                       \
+    }                                                                \
+    format##_narrow(o, as, 32 * n);                                  \
     LANES_STORE(uint16_t, n)
-#define HALF_LOOP3(format, n, ...)                                                                          \
-    _Alignas(64) float as[32 * n], bs[32 * n], cs[32 * n];                                                  \
-    LANES_OUT(uint16_t, n);                                                                                 \
-    format##_widen(as, LANES_SLOT(const uint16_t, w, i->a), 32 * n);                                        \
-    format##_widen(bs, LANES_SLOT(const uint16_t, w, i->b), 32 * n);                                        \
-    format##_widen(cs, LANES_SLOT(const uint16_t, w, i->c), 32 * n);                                        \
-    LANES_EACH(32 * n)                                                                                      \
-    {                                                                                                       \
-        float a = as[l], b = bs[l], c = cs[l];                                                              \
-        as[l] = (__VA_ARGS__);                                                                              \
-    }                                                                                                       \
-    format##_narrow(o, as, 32 * n);                                                                         \
+#define HALF_LOOP3(format, n, ...)                                   \
+    _Alignas(64) float as[32 * n], bs[32 * n], cs[32 * n];           \
+    LANES_OUT(uint16_t, n);                                          \
+    format##_widen(as, LANES_SLOT(const uint16_t, w, i->a), 32 * n); \
+    format##_widen(bs, LANES_SLOT(const uint16_t, w, i->b), 32 * n); \
+    format##_widen(cs, LANES_SLOT(const uint16_t, w, i->c), 32 * n); \
+    LANES_EACH(32 * n)                                               \
+    {                                                                \
+        float a = as[l], b = bs[l], c = cs[l];                       \
+        as[l] = (__VA_ARGS__);                                       \
+    }                                                                \
+    format##_narrow(o, as, 32 * n);                                  \
     LANES_STORE(uint16_t, n)
 #define F16_LOOP2(n, ...) HALF_LOOP2(f16, n, __VA_ARGS__)
 #define F16_LOOP3(n, ...) HALF_LOOP3(f16, n, __VA_ARGS__)
@@ -79,26 +79,26 @@ static void mod_narrow(struct exec_warp *w, const struct exec_insn *i, float *r,
     lanes_select((size_t)n / 16, d, h, d, w->mask);
 }
 
-#define MOD_LOOP2(bf16, n, ...)                                                                             \
-    _Alignas(64) float as[32 * n], bs[32 * n];                                                              \
-    mod_widen(as, LANES_SLOT(const uint16_t, w, i->a), 32 * n, i->flags, bf16);                             \
-    mod_widen(bs, LANES_SLOT(const uint16_t, w, i->b), 32 * n, i->flags, bf16);                             \
-    LANES_EACH(32 * n)                                                                                      \
-    {                                                                                                       \
-        float a = as[l], b = bs[l];                                                                         \
-        as[l] = (__VA_ARGS__);                                                                              \
-    }                                                                                                       \
+#define MOD_LOOP2(bf16, n, ...)                                                 \
+    _Alignas(64) float as[32 * n], bs[32 * n];                                  \
+    mod_widen(as, LANES_SLOT(const uint16_t, w, i->a), 32 * n, i->flags, bf16); \
+    mod_widen(bs, LANES_SLOT(const uint16_t, w, i->b), 32 * n, i->flags, bf16); \
+    LANES_EACH(32 * n)                                                          \
+    {                                                                           \
+        float a = as[l], b = bs[l];                                             \
+        as[l] = (__VA_ARGS__);                                                  \
+    }                                                                           \
     mod_narrow(w, i, as, 32 * n, bf16)
-#define MOD_LOOP3(bf16, n, ...)                                                                             \
-    _Alignas(64) float as[32 * n], bs[32 * n], cs[32 * n];                                                  \
-    mod_widen(as, LANES_SLOT(const uint16_t, w, i->a), 32 * n, i->flags, bf16);                             \
-    mod_widen(bs, LANES_SLOT(const uint16_t, w, i->b), 32 * n, i->flags, bf16);                             \
-    mod_widen(cs, LANES_SLOT(const uint16_t, w, i->c), 32 * n, i->flags, bf16);                             \
-    LANES_EACH(32 * n)                                                                                      \
-    {                                                                                                       \
-        float a = as[l], b = bs[l], c = cs[l];                                                              \
-        as[l] = (__VA_ARGS__);                                                                              \
-    }                                                                                                       \
+#define MOD_LOOP3(bf16, n, ...)                                                 \
+    _Alignas(64) float as[32 * n], bs[32 * n], cs[32 * n];                      \
+    mod_widen(as, LANES_SLOT(const uint16_t, w, i->a), 32 * n, i->flags, bf16); \
+    mod_widen(bs, LANES_SLOT(const uint16_t, w, i->b), 32 * n, i->flags, bf16); \
+    mod_widen(cs, LANES_SLOT(const uint16_t, w, i->c), 32 * n, i->flags, bf16); \
+    LANES_EACH(32 * n)                                                          \
+    {                                                                           \
+        float a = as[l], b = bs[l], c = cs[l];                                  \
+        as[l] = (__VA_ARGS__);                                                  \
+    }                                                                           \
     mod_narrow(w, i, as, 32 * n, bf16)
 #define F16_MOD_LOOP2(n, ...) MOD_LOOP2(false, n, __VA_ARGS__)
 #define F16_MOD_LOOP3(n, ...) MOD_LOOP3(false, n, __VA_ARGS__)

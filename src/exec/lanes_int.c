@@ -78,10 +78,10 @@ static inline int64_t int_rem_s64(int64_t a, int64_t b)
     return b == 0 ? -1 : b == -1 ? 0 : a % b;
 }
 
-#define DOT4(TA, TB)                                                                                        \
-    c + (uint32_t)((TA)a * (TB)b) + (uint32_t)((TA)(a >> 8) * (TB)(b >> 8)) +                               \
+#define DOT4(TA, TB)                                                          \
+    c + (uint32_t)((TA)a * (TB)b) + (uint32_t)((TA)(a >> 8) * (TB)(b >> 8)) + \
         (uint32_t)((TA)(a >> 16) * (TB)(b >> 16)) + (uint32_t)((TA)(a >> 24) * (TB)(b >> 24))
-#define DOT2(TA, TB, from)                                                                                  \
+#define DOT2(TA, TB, from) \
     c + (uint32_t)((TA)a * (TB)(b >> (from))) + (uint32_t)((TA)(a >> 16) * (TB)(b >> ((from) + 8)))
 
 // Addition and subtraction with a carry (borrow) in, a bit per lane, and one out where .cc asks for it. Inside, a
@@ -90,26 +90,26 @@ static inline int64_t int_rem_s64(int64_t a, int64_t b)
 #define ADD_OVER(u, v, r, carry) ((r) < (u) || ((carry) && (r) == (u)))
 #define SUB_R(u, v, carry) ((u) - (v) + (carry))
 #define SUB_OVER(u, v, r, carry) ((u) < (v) || ((carry) && (u) == (v)))
-#define CARRY(T, bytes, TX, how, x, y, in)                                                                  \
-    LANES_OUT(T, 1);                                                                                        \
-    const TX *as = LANES_SLOT(const TX, w, i->a);                                                           \
-    const TX *bs = LANES_SLOT(const TX, w, i->b);                                                           \
-    _Alignas(64) T ins[32], outs[32];                                                                       \
-    lanes_spread##bytes(ins, in);                                                                           \
-    LANES_EACH(32)                                                                                          \
-    {                                                                                                       \
-        TX a = as[l], b = bs[l];                                                                            \
-        T carry = ins[l], u = x, v = y, r = how##_R(u, v, carry);                                           \
-        outs[l] = how##_OVER(u, v, r, carry) ? (T)-1 : 0;                                                   \
-        o[l] = r;                                                                                           \
-    }                                                                                                       \
-    if (i->flags & LANES_CC)                                                                                \
-        w->carry = (w->carry & ~w->mask) | (lanes_pack##bytes(outs) & w->mask);                             \
+#define CARRY(T, bytes, TX, how, x, y, in)                                      \
+    LANES_OUT(T, 1);                                                            \
+    const TX *as = LANES_SLOT(const TX, w, i->a);                               \
+    const TX *bs = LANES_SLOT(const TX, w, i->b);                               \
+    _Alignas(64) T ins[32], outs[32];                                           \
+    lanes_spread##bytes(ins, in);                                               \
+    LANES_EACH(32)                                                              \
+    {                                                                           \
+        TX a = as[l], b = bs[l];                                                \
+        T carry = ins[l], u = x, v = y, r = how##_R(u, v, carry);               \
+        outs[l] = how##_OVER(u, v, r, carry) ? (T)-1 : 0;                       \
+        o[l] = r;                                                               \
+    }                                                                           \
+    if (i->flags & LANES_CC)                                                    \
+        w->carry = (w->carry & ~w->mask) | (lanes_pack##bytes(outs) & w->mask); \
     LANES_STORE(T, 1)
 #define CARRY32(how, in) CARRY(uint32_t, 4, uint32_t, how, a, b, in)
 #define CARRY64(how, in) CARRY(uint64_t, 8, uint64_t, how, a, b, in)
-#define MAD_CARRY(T, bytes, TX, product, in)                                                                \
-    const T *cs = LANES_SLOT(const T, w, i->c);                                                             \
+#define MAD_CARRY(T, bytes, TX, product, in)    \
+    const T *cs = LANES_SLOT(const T, w, i->c); \
     CARRY(T, bytes, TX, ADD, product, cs[l], in)
 #define MAD_CARRY32(TX, product, in) MAD_CARRY(uint32_t, 4, TX, product, in)
 #define MAD_CARRY64(TX, product, in) MAD_CARRY(uint64_t, 8, TX, product, in)

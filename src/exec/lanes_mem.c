@@ -43,7 +43,8 @@ INLINE enum pattern pattern(const uint64_t *at, unsigned step)
 }
 
 // The host's place of [at, at + size); NULL if that is not allowed or not so simple.
-INLINE char *resolve(const struct exec_warp *w, enum mem_space where, uint64_t at, unsigned size, unsigned right)
+INLINE char *resolve(const struct exec_warp *w, enum mem_space where, uint64_t at, unsigned size,
+                     unsigned right)
 {
     if (where == MEM_SHARED)
         return at + size <= w->block->shared_size && at < UINT32_MAX ? w->block->shared + at : NULL;
@@ -55,44 +56,43 @@ INLINE uint32_t slot_of(const struct exec_insn *i, unsigned k)
     return k == 0 ? i->d : k == 1 ? i->b : k == 2 ? i->c : i->e;
 }
 
-#define FILL(D, S)                                       \
-    do {                                                 \
-        S value;                                         \
-        memcpy(&value, from, sizeof value);              \
-        D *d = (D *)to;                                  \
-        D wide = (D)value;                               \
-        LANES_LOOP d[l] = wide;                          \
+#define FILL(D, S)                          \
+    do {                                    \
+        S value;                            \
+        memcpy(&value, from, sizeof value); \
+        D *d = (D *)to;                     \
+        D wide = (D)value;                  \
+        LANES_LOOP d[l] = wide;             \
     } while (0)
-#define SPREAD(D, S)                                     \
-    do {                                                 \
-        D *d = (D *)to;                                  \
+#define SPREAD(D, S)                                                  \
+    do {                                                              \
+        D *d = (D *)to;                                               \
         LANES_LOOP d[l] = (D) * (const S *)(from + (size_t)l * step); \
     } while (0)
 
 // The ways an element becomes a register: its log2 size, sign and the register's size.
-#define WAYS(log, DO)                                    \
-    switch ((log) << 4 | is_signed << 3 | reg) {         \
-    case 0x00: DO(uint16_t, uint8_t); break;             \
-    case 0x08: DO(uint16_t, int8_t); break;              \
-    case 0x01: DO(uint32_t, uint8_t); break;             \
-    case 0x09: DO(uint32_t, int8_t); break;              \
-    case 0x02: DO(uint64_t, uint8_t); break;             \
-    case 0x0a: DO(uint64_t, int8_t); break;              \
-    case 0x10: case 0x18: DO(uint16_t, uint16_t); break; \
-    case 0x11: DO(uint32_t, uint16_t); break;            \
-    case 0x19: DO(uint32_t, int16_t); break;             \
-    case 0x12: DO(uint64_t, uint16_t); break;            \
-    case 0x1a: DO(uint64_t, int16_t); break;             \
-    case 0x21: case 0x29: DO(uint32_t, uint32_t); break; \
-    case 0x22: DO(uint64_t, uint32_t); break;            \
-    case 0x2a: DO(uint64_t, int32_t); break;             \
-    default: DO(uint64_t, uint64_t); break;              \
+#define WAYS(log, DO)                            \
+    switch ((log) << 4 | is_signed << 3 | reg) { \
+    case 0x00: DO(uint16_t, uint8_t); break;     \
+    case 0x08: DO(uint16_t, int8_t); break;      \
+    case 0x01: DO(uint32_t, uint8_t); break;     \
+    case 0x09: DO(uint32_t, int8_t); break;      \
+    case 0x02: DO(uint64_t, uint8_t); break;     \
+    case 0x0a: DO(uint64_t, int8_t); break;      \
+    case 0x10:                                   \
+    case 0x18: DO(uint16_t, uint16_t); break;    \
+    case 0x11: DO(uint32_t, uint16_t); break;    \
+    case 0x19: DO(uint32_t, int16_t); break;     \
+    case 0x12: DO(uint64_t, uint16_t); break;    \
+    case 0x1a: DO(uint64_t, int16_t); break;     \
+    case 0x21:                                   \
+    case 0x29: DO(uint32_t, uint32_t); break;    \
+    case 0x22: DO(uint64_t, uint32_t); break;    \
+    case 0x2a: DO(uint64_t, int32_t); break;     \
+    default: DO(uint64_t, uint64_t); break;      \
     }
 
-INLINE void fill(char *to, const char *from, unsigned log, unsigned is_signed, unsigned reg)
-{
-    WAYS(log, FILL)
-}
+INLINE void fill(char *to, const char *from, unsigned log, unsigned is_signed, unsigned reg){WAYS(log, FILL)}
 
 INLINE void spread(char *to, const char *from, unsigned log, unsigned is_signed, unsigned reg, unsigned step)
 {
@@ -141,8 +141,8 @@ static const struct exec_insn *load_each(struct exec_warp *w, const struct exec_
     return i + 1;
 }
 
-static const struct exec_insn *store_each(struct exec_warp *w, const struct exec_insn *i, enum mem_space where,
-                                          const uint64_t *at)
+static const struct exec_insn *store_each(struct exec_warp *w, const struct exec_insn *i,
+                                          enum mem_space where, const uint64_t *at)
 {
     unsigned log = mem_log(i), n = mem_count(i), size = n << log, reg = i->flags >> MEM_REG_SHIFT & 3;
     for (uint32_t left = w->mask; left; left &= left - 1) {
@@ -160,7 +160,6 @@ static const struct exec_insn *store_each(struct exec_warp *w, const struct exec
     return i + 1;
 }
 
-
 // --- scattered accesses -------------------------------------------------------------------------------------
 
 // Gives inactive lanes the address of an active one, so that loops need not ask.
@@ -173,7 +172,7 @@ INLINE void settle_inactive(uint64_t *at, uint32_t mask)
 // What must be added to every lane's address to find it in the host's memory. False: not all are allowed and
 // aligned, or they are not in one place.
 INLINE bool common_base(const struct exec_warp *w, enum mem_space where, const uint64_t *at, unsigned size,
-                        unsigned right, char **base)
+                        unsigned right, uintptr_t *base)
 {
     uint64_t least = UINT64_MAX, most = 0, bits = 0;
     for (unsigned l = 0; l < EXEC_LANES; l++) {
@@ -184,10 +183,10 @@ INLINE bool common_base(const struct exec_warp *w, enum mem_space where, const u
     if (bits & (size - 1))
         return false;
     if (where == MEM_SHARED) {
-        *base = w->block->shared;
+        *base = (uintptr_t)w->block->shared;
         return most + size <= w->block->shared_size && most < UINT32_MAX;
     }
-    *base = space_host(least) - least;
+    *base = (uintptr_t)space_host(least) - least;
     if (least >> SPACE_COARSE_BITS == most >> SPACE_COARSE_BITS && !(most >> SPACE_BITS)) {
         unsigned r = __atomic_load_n(&space.coarse[least >> SPACE_COARSE_BITS], __ATOMIC_RELAXED);
         if (!(r & SPACE_FINE))
@@ -201,52 +200,53 @@ INLINE bool common_base(const struct exec_warp *w, enum mem_space where, const u
     return all == right;
 }
 
-#define PICK(D, S)                                                              \
-    do {                                                                        \
-        D *d = (D *)to;                                                         \
-        if (mask == EXEC_ALL) {                                                 \
-            LANES_LOOP d[l] = (D) * (const S *)(from + at[l]);                  \
-        } else {                                                                \
-            _Alignas(64) D value[EXEC_LANES];                                   \
-            LANES_LOOP value[l] = (D) * (const S *)(from + at[l]);              \
-            LANES_LOOP d[l] = mask >> l & 1 ? value[l] : d[l];                  \
-        }                                                                       \
+#define PICK(D, S)                                                 \
+    do {                                                           \
+        D *d = (D *)to;                                            \
+        if (mask == EXEC_ALL) {                                    \
+            LANES_LOOP d[l] = (D) * (const S *)(from + at[l]);     \
+        } else {                                                   \
+            _Alignas(64) D value[EXEC_LANES];                      \
+            LANES_LOOP value[l] = (D) * (const S *)(from + at[l]); \
+            LANES_LOOP d[l] = mask >> l & 1 ? value[l] : d[l];     \
+        }                                                          \
     } while (0)
 
-INLINE void pick(char *to, const char *from, const uint64_t *at, uint32_t mask, unsigned log, unsigned is_signed,
-                 unsigned reg)
-{
-    WAYS(log, PICK)
-}
+INLINE void pick(char *to, uintptr_t from, const uint64_t *at, uint32_t mask, unsigned log,
+                 unsigned is_signed, unsigned reg){WAYS(log, PICK)}
 
-#define STREW(D, S)                                                             \
-    do {                                                                        \
-        const D *s = (const D *)from;                                           \
-        if (mask == EXEC_ALL) {                                                 \
-            for (unsigned l = 0; l < EXEC_LANES; l++)                           \
-                *(S *)(to + at[l]) = (S)s[l];                                   \
-        } else {                                                                \
-            for (uint32_t left = mask; left; left &= left - 1) {                \
-                unsigned l = (unsigned)__builtin_ctz(left);                     \
-                *(S *)(to + at[l]) = (S)s[l];                                   \
-            }                                                                   \
-        }                                                                       \
+#define STREW(D, S)                                              \
+    do {                                                         \
+        const D *s = (const D *)from;                            \
+        if (mask == EXEC_ALL) {                                  \
+            for (unsigned l = 0; l < EXEC_LANES; l++)            \
+                *(S *)(to + at[l]) = (S)s[l];                    \
+        } else {                                                 \
+            for (uint32_t left = mask; left; left &= left - 1) { \
+                unsigned l = (unsigned)__builtin_ctz(left);      \
+                *(S *)(to + at[l]) = (S)s[l];                    \
+            }                                                    \
+        }                                                        \
     } while (0)
 
-INLINE void strew(char *to, const char *from, const uint64_t *at, uint32_t mask, unsigned log, unsigned reg)
+INLINE
+    void strew(uintptr_t to, const char *from, const uint64_t *at, uint32_t mask, unsigned log, unsigned reg)
 {
     const unsigned is_signed = 0;
     WAYS(log, STREW)
 }
 
-INLINE const struct exec_insn *load(struct exec_warp *w, const struct exec_insn *i, enum mem_space where, unsigned log)
+INLINE const struct exec_insn *load(struct exec_warp *w, const struct exec_insn *i, enum mem_space where,
+                                    unsigned log)
 {
     _Alignas(64) uint64_t at[EXEC_LANES];
     unsigned n = mem_count(i), size = n << log;
     addresses(w, i, at);
     if (w->mask == EXEC_ALL && !(at[0] & (size - 1))) {
         enum pattern p = pattern(at, size);
-        char *from = p == SCATTERED ? NULL : resolve(w, where, at[0], p == SAME ? size : size * EXEC_LANES, SPACE_READ);
+        char *from = p == SCATTERED
+                         ? NULL
+                         : resolve(w, where, at[0], p == SAME ? size : size * EXEC_LANES, SPACE_READ);
         if (from) {
             unsigned is_signed = i->flags & MEM_SIGNED ? 1 : 0, reg = i->flags >> MEM_REG_SHIFT & 3;
             for (unsigned k = 0; k < n; k++) {
@@ -265,7 +265,7 @@ INLINE const struct exec_insn *load(struct exec_warp *w, const struct exec_insn 
     } else if (w->mask != EXEC_ALL) {
         settle_inactive(at, w->mask);
     }
-    char *base;
+    uintptr_t base;
     if (!common_base(w, where, at, size, SPACE_READ, &base))
         return load_each(w, i, where, at);
     for (unsigned k = 0; k < n; k++)
@@ -274,10 +274,10 @@ INLINE const struct exec_insn *load(struct exec_warp *w, const struct exec_insn 
     return i + 1;
 }
 
-#define GATHER(D, S)                                                        \
-    do {                                                                    \
-        const D *s = (const D *)from;                                       \
-        LANES_LOOP *(S *)(to + (size_t)l * step) = (S)s[l];                 \
+#define GATHER(D, S)                                        \
+    do {                                                    \
+        const D *s = (const D *)from;                       \
+        LANES_LOOP *(S *)(to + (size_t)l * step) = (S)s[l]; \
     } while (0)
 
 INLINE void unspread(char *to, const char *from, unsigned log, unsigned reg, unsigned step)
@@ -286,7 +286,8 @@ INLINE void unspread(char *to, const char *from, unsigned log, unsigned reg, uns
     WAYS(log, GATHER)
 }
 
-INLINE const struct exec_insn *store(struct exec_warp *w, const struct exec_insn *i, enum mem_space where, unsigned log)
+INLINE const struct exec_insn *store(struct exec_warp *w, const struct exec_insn *i, enum mem_space where,
+                                     unsigned log)
 {
     _Alignas(64) uint64_t at[EXEC_LANES];
     unsigned n = mem_count(i), size = n << log;
@@ -309,7 +310,7 @@ INLINE const struct exec_insn *store(struct exec_warp *w, const struct exec_insn
     } else if (w->mask != EXEC_ALL) {
         settle_inactive(at, w->mask);
     }
-    char *base;
+    uintptr_t base;
     if (!common_base(w, where, at, size, SPACE_WRITE, &base))
         return store_each(w, i, where, at);
     for (unsigned k = 0; k < n; k++)
@@ -442,10 +443,10 @@ static const struct exec_insn *load_param(struct exec_warp *w, const struct exec
     return i + 1;
 }
 
-#define ONE(kind, name, where, log)                                                                          \
+#define ONE(kind, name, where, log)                                                                      \
     static const struct exec_insn *kind##_##name##_##log(struct exec_warp *w, const struct exec_insn *i) \
-    {                                                                                                        \
-        return kind(w, i, where, log);                                                                       \
+    {                                                                                                    \
+        return kind(w, i, where, log);                                                                   \
     }
 #define FOUR(kind, name, where) \
     ONE(kind, name, where, 0) ONE(kind, name, where, 1) ONE(kind, name, where, 2) ONE(kind, name, where, 3)
@@ -454,8 +455,14 @@ FOUR(load, shared, MEM_SHARED)
 FOUR(store, generic, MEM_GENERIC)
 FOUR(store, shared, MEM_SHARED)
 
-#define ROWS(kind, name) {kind##_##name##_0, kind##_##name##_1, kind##_##name##_2, kind##_##name##_3, kind##_wide}
-#define LOCAL(kind) {kind##_local, kind##_local, kind##_local, kind##_local, kind##_wide}
+#define ROWS(kind, name)                                                                        \
+    {                                                                                           \
+        kind##_##name##_0, kind##_##name##_1, kind##_##name##_2, kind##_##name##_3, kind##_wide \
+    }
+#define LOCAL(kind)                                                         \
+    {                                                                       \
+        kind##_local, kind##_local, kind##_local, kind##_local, kind##_wide \
+    }
 
 const struct lanes_mem LANES_MEM_NAME(LANES_ISA) = {
     .load = {[MEM_GENERIC] = ROWS(load, generic),

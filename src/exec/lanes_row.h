@@ -120,20 +120,21 @@ static inline unsigned lanes_compare(uint32_t flags)
 #define LANES_NAME(name) LANES_NAME2(name, LANES_ISA)
 
 // The function of a row. Its body sees w and i.
-#define LANES_ROW(name, ...)                                                                                \
-    exec_fn LANES_NAME(name);                                                                               \
-    const struct exec_insn *LANES_NAME(name)(struct exec_warp * w, const struct exec_insn *i)                \
-    {                                                                                                       \
-        __VA_ARGS__;                                                                                        \
-        return i + 1;                                                                                       \
+#define LANES_ROW(name, ...)                                                                  \
+    exec_fn LANES_NAME(name);                                                                 \
+    const struct exec_insn *LANES_NAME(name)(struct exec_warp * w, const struct exec_insn *i) \
+    {                                                                                         \
+        __VA_ARGS__;                                                                          \
+        return i + 1;                                                                         \
     }
 
 #define LANES_SLOT(type, w, offset) ((type *)__builtin_assume_aligned((w)->regs + (offset), 64))
 
 // clang would unroll first and then find nothing to vectorise.
 #ifdef __clang__
-#define LANES_EACH(n)                                                                                       \
-    _Pragma("clang loop vectorize(assume_safety) interleave_count(2) unroll(disable)") for (int l = 0; l < (n); l++)
+#define LANES_EACH(n)                                                                                  \
+    _Pragma("clang loop vectorize(assume_safety) interleave_count(2) unroll(disable)") for (int l = 0; \
+                                                                                            l < (n); l++)
 #else
 #define LANES_EACH(n) _Pragma("GCC ivdep") for (int l = 0; l < (n); l++)
 #endif
@@ -161,7 +162,8 @@ static inline lanes_vector lanes_blend8(uint32_t mask, lanes_vector yes, lanes_v
 typedef __m256i lanes_vector;
 static inline lanes_vector lanes_blend2(uint32_t mask, lanes_vector yes, lanes_vector no)
 {
-    __m256i bits = _mm256_setr_epi16(1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384, -32768);
+    __m256i bits =
+        _mm256_setr_epi16(1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384, -32768);
     __m256i chosen = _mm256_and_si256(_mm256_set1_epi16((short)mask), bits);
     return _mm256_blendv_epi8(no, yes, _mm256_cmpeq_epi16(chosen, bits));
 }
@@ -213,17 +215,17 @@ static inline lanes_vector lanes_blend8(uint32_t mask, lanes_vector yes, lanes_v
 #endif
 
 // d[l] = mask has l ? a[l] : b[l], for lanes of 2, 4 and 8 bytes. All are aligned like slots.
-#define LANES_SELECT(bytes)                                                                                 \
-    static inline void lanes_select##bytes(void *d, const void *a, const void *b, uint32_t mask)            \
-    {                                                                                                       \
-        lanes_vector *to = (lanes_vector *)d;                                                               \
-        const lanes_vector *yes = (const lanes_vector *)a, *no = (const lanes_vector *)b;                   \
-        for (unsigned k = 0; k < 32 * (bytes) / sizeof *to; k++) {                                          \
-            lanes_vector y = yes[k], n = no[k];                                                             \
-            LANES_KEEP(y);                                                                                  \
-            LANES_KEEP(n);                                                                                  \
-            to[k] = lanes_blend##bytes(mask >> k * (sizeof *to / (bytes)), y, n);                           \
-        }                                                                                                   \
+#define LANES_SELECT(bytes)                                                                      \
+    static inline void lanes_select##bytes(void *d, const void *a, const void *b, uint32_t mask) \
+    {                                                                                            \
+        lanes_vector *to = (lanes_vector *)d;                                                    \
+        const lanes_vector *yes = (const lanes_vector *)a, *no = (const lanes_vector *)b;        \
+        for (unsigned k = 0; k < 32 * (bytes) / sizeof *to; k++) {                               \
+            lanes_vector y = yes[k], n = no[k];                                                  \
+            LANES_KEEP(y);                                                                       \
+            LANES_KEEP(n);                                                                       \
+            to[k] = lanes_blend##bytes(mask >> k * (sizeof *to / (bytes)), y, n);                \
+        }                                                                                        \
     }
 LANES_SELECT(2)
 LANES_SELECT(4)
@@ -243,91 +245,91 @@ static inline __attribute__((always_inline)) void lanes_select(size_t size, void
 // --- rows that compute a value per lane ---------------------------------------------------------------------
 
 // Between them, o is where to put results of type T, count of them per lane.
-#define LANES_OUT(T, count)                                                                                 \
-    T *const lanes_d = LANES_SLOT(T, w, i->d);                                                              \
-    _Alignas(64) T lanes_buffer[32 * (count)];                                                              \
+#define LANES_OUT(T, count)                    \
+    T *const lanes_d = LANES_SLOT(T, w, i->d); \
+    _Alignas(64) T lanes_buffer[32 * (count)]; \
     T *const o = __builtin_assume_aligned(w->mask == EXEC_ALL ? lanes_d : lanes_buffer, 64)
-#define LANES_STORE(T, count)                                                                               \
-    if (__builtin_expect(w->mask != EXEC_ALL, 0))                                                           \
+#define LANES_STORE(T, count)                     \
+    if (__builtin_expect(w->mask != EXEC_ALL, 0)) \
     lanes_select(sizeof(T) * (count), lanes_d, lanes_buffer, lanes_d, w->mask)
 
 // One, two, three, four sources; the expression's names are a, b, c, e.
-#define LOOP1(TD, TA, ...)                                                                                  \
-    LANES_OUT(TD, 1);                                                                                       \
-    const TA *as = LANES_SLOT(const TA, w, i->a);                                                           \
-    LANES_EACH(32)                                                                                          \
-    {                                                                                                       \
-        TA a = as[l];                                                                                       \
-        o[l] = (TD)(__VA_ARGS__);                                                                           \
-    }                                                                                                       \
+#define LOOP1(TD, TA, ...)                        \
+    LANES_OUT(TD, 1);                             \
+    const TA *as = LANES_SLOT(const TA, w, i->a); \
+    LANES_EACH(32)                                \
+    {                                             \
+        TA a = as[l];                             \
+        o[l] = (TD)(__VA_ARGS__);                 \
+    }                                             \
     LANES_STORE(TD, 1)
-#define LOOP2(TD, TA, TB, ...)                                                                              \
-    LANES_OUT(TD, 1);                                                                                       \
-    const TA *as = LANES_SLOT(const TA, w, i->a);                                                           \
-    const TB *bs = LANES_SLOT(const TB, w, i->b);                                                           \
-    LANES_EACH(32)                                                                                          \
-    {                                                                                                       \
-        TA a = as[l];                                                                                       \
-        TB b = bs[l];                                                                                       \
-        o[l] = (TD)(__VA_ARGS__);                                                                           \
-    }                                                                                                       \
+#define LOOP2(TD, TA, TB, ...)                    \
+    LANES_OUT(TD, 1);                             \
+    const TA *as = LANES_SLOT(const TA, w, i->a); \
+    const TB *bs = LANES_SLOT(const TB, w, i->b); \
+    LANES_EACH(32)                                \
+    {                                             \
+        TA a = as[l];                             \
+        TB b = bs[l];                             \
+        o[l] = (TD)(__VA_ARGS__);                 \
+    }                                             \
     LANES_STORE(TD, 1)
-#define LOOP3(TD, TA, TB, TC, ...)                                                                          \
-    LANES_OUT(TD, 1);                                                                                       \
-    const TA *as = LANES_SLOT(const TA, w, i->a);                                                           \
-    const TB *bs = LANES_SLOT(const TB, w, i->b);                                                           \
-    const TC *cs = LANES_SLOT(const TC, w, i->c);                                                           \
-    LANES_EACH(32)                                                                                          \
-    {                                                                                                       \
-        TA a = as[l];                                                                                       \
-        TB b = bs[l];                                                                                       \
-        TC c = cs[l];                                                                                       \
-        o[l] = (TD)(__VA_ARGS__);                                                                           \
-    }                                                                                                       \
+#define LOOP3(TD, TA, TB, TC, ...)                \
+    LANES_OUT(TD, 1);                             \
+    const TA *as = LANES_SLOT(const TA, w, i->a); \
+    const TB *bs = LANES_SLOT(const TB, w, i->b); \
+    const TC *cs = LANES_SLOT(const TC, w, i->c); \
+    LANES_EACH(32)                                \
+    {                                             \
+        TA a = as[l];                             \
+        TB b = bs[l];                             \
+        TC c = cs[l];                             \
+        o[l] = (TD)(__VA_ARGS__);                 \
+    }                                             \
     LANES_STORE(TD, 1)
-#define LOOP4(TD, TA, TB, TC, TE, ...)                                                                      \
-    LANES_OUT(TD, 1);                                                                                       \
-    const TA *as = LANES_SLOT(const TA, w, i->a);                                                           \
-    const TB *bs = LANES_SLOT(const TB, w, i->b);                                                           \
-    const TC *cs = LANES_SLOT(const TC, w, i->c);                                                           \
-    const TE *es = LANES_SLOT(const TE, w, i->e);                                                           \
-    LANES_EACH(32)                                                                                          \
-    {                                                                                                       \
-        TA a = as[l];                                                                                       \
-        TB b = bs[l];                                                                                       \
-        TC c = cs[l];                                                                                       \
-        TE e = es[l];                                                                                       \
-        o[l] = (TD)(__VA_ARGS__);                                                                           \
-    }                                                                                                       \
+#define LOOP4(TD, TA, TB, TC, TE, ...)            \
+    LANES_OUT(TD, 1);                             \
+    const TA *as = LANES_SLOT(const TA, w, i->a); \
+    const TB *bs = LANES_SLOT(const TB, w, i->b); \
+    const TC *cs = LANES_SLOT(const TC, w, i->c); \
+    const TE *es = LANES_SLOT(const TE, w, i->e); \
+    LANES_EACH(32)                                \
+    {                                             \
+        TA a = as[l];                             \
+        TB b = bs[l];                             \
+        TC c = cs[l];                             \
+        TE e = es[l];                             \
+        o[l] = (TD)(__VA_ARGS__);                 \
+    }                                             \
     LANES_STORE(TD, 1)
 
 // Both halves of 32-bit lanes, as elements of 16 bits.
-#define PAIR1(T, ...)                                                                                       \
-    LANES_OUT(T, 2);                                                                                        \
-    const T *as = LANES_SLOT(const T, w, i->a);                                                             \
-    LANES_EACH(64)                                                                                          \
-    {                                                                                                       \
-        T a = as[l];                                                                                        \
-        o[l] = (T)(__VA_ARGS__);                                                                            \
-    }                                                                                                       \
+#define PAIR1(T, ...)                           \
+    LANES_OUT(T, 2);                            \
+    const T *as = LANES_SLOT(const T, w, i->a); \
+    LANES_EACH(64)                              \
+    {                                           \
+        T a = as[l];                            \
+        o[l] = (T)(__VA_ARGS__);                \
+    }                                           \
     LANES_STORE(T, 2)
-#define PAIR2(T, ...)                                                                                       \
-    LANES_OUT(T, 2);                                                                                        \
-    const T *as = LANES_SLOT(const T, w, i->a);                                                             \
-    const T *bs = LANES_SLOT(const T, w, i->b);                                                             \
-    LANES_EACH(64)                                                                                          \
-    {                                                                                                       \
-        T a = as[l], b = bs[l];                                                                             \
-        o[l] = (T)(__VA_ARGS__);                                                                            \
-    }                                                                                                       \
+#define PAIR2(T, ...)                           \
+    LANES_OUT(T, 2);                            \
+    const T *as = LANES_SLOT(const T, w, i->a); \
+    const T *bs = LANES_SLOT(const T, w, i->b); \
+    LANES_EACH(64)                              \
+    {                                           \
+        T a = as[l], b = bs[l];                 \
+        o[l] = (T)(__VA_ARGS__);                \
+    }                                           \
     LANES_STORE(T, 2)
 
 // For what cannot be vectorised: active lanes only, one after the other.
-#define SLOW(TD, ...)                                                                                       \
-    TD *d = LANES_SLOT(TD, w, i->d);                                                                        \
-    for (uint32_t lanes_left = w->mask; lanes_left; lanes_left &= lanes_left - 1) {                         \
-        int l = __builtin_ctz(lanes_left);                                                                  \
-        d[l] = (TD)(__VA_ARGS__);                                                                           \
+#define SLOW(TD, ...)                                                               \
+    TD *d = LANES_SLOT(TD, w, i->d);                                                \
+    for (uint32_t lanes_left = w->mask; lanes_left; lanes_left &= lanes_left - 1) { \
+        int l = __builtin_ctz(lanes_left);                                          \
+        d[l] = (TD)(__VA_ARGS__);                                                   \
     }
 // A source's lane, inside SLOW.
 #define LANE(T, name) (LANES_SLOT(const T, w, i->name)[l])
@@ -400,12 +402,12 @@ static inline uint32_t lanes_pack2(const uint16_t *x)
 }
 
 // o[l] = all ones if the mask has l, else 0.
-#define LANES_SPREAD(bytes, T)                                                                              \
-    static inline void lanes_spread##bytes(T *o, uint32_t mask)                                             \
-    {                                                                                                       \
-        lanes_vector *to = (lanes_vector *)o, none = {0}, all = ~none;                                      \
-        for (unsigned k = 0; k < 32 * (bytes) / sizeof *to; k++)                                            \
-            to[k] = lanes_blend##bytes(mask >> k * (sizeof *to / (bytes)), all, none);                      \
+#define LANES_SPREAD(bytes, T)                                                         \
+    static inline void lanes_spread##bytes(T *o, uint32_t mask)                        \
+    {                                                                                  \
+        lanes_vector *to = (lanes_vector *)o, none = {0}, all = ~none;                 \
+        for (unsigned k = 0; k < 32 * (bytes) / sizeof *to; k++)                       \
+            to[k] = lanes_blend##bytes(mask >> k * (sizeof *to / (bytes)), all, none); \
     }
 LANES_SPREAD(4, uint32_t)
 LANES_SPREAD(8, uint64_t)
@@ -416,7 +418,8 @@ LANES_SPREAD(8, uint64_t)
 // that escapes: the compiler knows nothing of rounding modes.
 static inline uint32_t lanes_round_begin(uint32_t flags)
 {
-    static const uint16_t control[] = {[LANES_RN] = 0, [LANES_RZ] = 0x6000, [LANES_RM] = 0x2000, [LANES_RP] = 0x4000};
+    static const uint16_t control[] = {
+        [LANES_RN] = 0, [LANES_RZ] = 0x6000, [LANES_RM] = 0x2000, [LANES_RP] = 0x4000};
     uint32_t before;
     __asm__ volatile("stmxcsr %0" : "=m"(before));
     uint32_t now = (before & ~0x6000u) | control[flags & 3] | (flags & LANES_FTZ ? 0x8040u : 0);

@@ -28,14 +28,35 @@ struct cvt_format {
 static inline const struct cvt_format *cvt_format(unsigned type)
 {
     static const struct cvt_format formats[LANES_TYPE_COUNT] = {
-        [LANES_F16] = {.bits = 15, .fraction = 10, .bias = 15, .largest = 0x7bff, .infinity = 0x7c00, .nan = 0x7fff},
-        [LANES_F16X2] = {.bits = 15, .fraction = 10, .bias = 15, .largest = 0x7bff, .infinity = 0x7c00, .nan = 0x7fff},
-        [LANES_BF16] = {.bits = 15, .fraction = 7, .bias = 127, .largest = 0x7f7f, .infinity = 0x7f80, .nan = 0x7fff},
-        [LANES_BF16X2] = {.bits = 15, .fraction = 7, .bias = 127, .largest = 0x7f7f, .infinity = 0x7f80, .nan = 0x7fff},
-        [LANES_TF32] = {.bits = 18, .fraction = 10, .below = 13, .bias = 127, .largest = 0x3fbff, .infinity = 0x3fc00, .nan = 0x3ffff},
-        [LANES_F32] = {.bits = 31, .fraction = 23, .bias = 127, .largest = 0x7f7fffff, .infinity = 0x7f800000, .nan = F32_NAN_BITS},
-        [LANES_F64] = {.bits = 63, .fraction = 52, .bias = 1023, .largest = 0x7fefffffffffffff, .infinity = 0x7ff0000000000000, .nan = F64_NAN_BITS},
-        [LANES_E5M2X2] = {.bits = 7, .fraction = 2, .bias = 15, .largest = 0x7b, .infinity = 0x7c, .nan = 0x7f},
+        [LANES_F16] =
+            {.bits = 15, .fraction = 10, .bias = 15, .largest = 0x7bff, .infinity = 0x7c00, .nan = 0x7fff},
+        [LANES_F16X2] =
+            {.bits = 15, .fraction = 10, .bias = 15, .largest = 0x7bff, .infinity = 0x7c00, .nan = 0x7fff},
+        [LANES_BF16] =
+            {.bits = 15, .fraction = 7, .bias = 127, .largest = 0x7f7f, .infinity = 0x7f80, .nan = 0x7fff},
+        [LANES_BF16X2] =
+            {.bits = 15, .fraction = 7, .bias = 127, .largest = 0x7f7f, .infinity = 0x7f80, .nan = 0x7fff},
+        [LANES_TF32] = {.bits = 18,
+                        .fraction = 10,
+                        .below = 13,
+                        .bias = 127,
+                        .largest = 0x3fbff,
+                        .infinity = 0x3fc00,
+                        .nan = 0x3ffff},
+        [LANES_F32] = {.bits = 31,
+                       .fraction = 23,
+                       .bias = 127,
+                       .largest = 0x7f7fffff,
+                       .infinity = 0x7f800000,
+                       .nan = F32_NAN_BITS},
+        [LANES_F64] = {.bits = 63,
+                       .fraction = 52,
+                       .bias = 1023,
+                       .largest = 0x7fefffffffffffff,
+                       .infinity = 0x7ff0000000000000,
+                       .nan = F64_NAN_BITS},
+        [LANES_E5M2X2] =
+            {.bits = 7, .fraction = 2, .bias = 15, .largest = 0x7b, .infinity = 0x7c, .nan = 0x7f},
         [LANES_E4M3X2] = {.bits = 7, .fraction = 3, .bias = 7, .largest = 0x7e, .nan = 0x7f},
     };
     return &formats[type];
@@ -54,8 +75,9 @@ static inline bool cvt_is_signed(unsigned type)
 static inline unsigned cvt_int_bits(unsigned type)
 {
     static const uint8_t bits[LANES_TYPE_COUNT] = {
-        [LANES_U2] = 2,   [LANES_S2] = 2,   [LANES_U4] = 4,   [LANES_S4] = 4,   [LANES_U8] = 8,   [LANES_S8] = 8,
-        [LANES_U16] = 16, [LANES_S16] = 16, [LANES_U32] = 32, [LANES_S32] = 32, [LANES_U64] = 64, [LANES_S64] = 64};
+        [LANES_U2] = 2,   [LANES_S2] = 2,   [LANES_U4] = 4,   [LANES_S4] = 4,
+        [LANES_U8] = 8,   [LANES_S8] = 8,   [LANES_U16] = 16, [LANES_S16] = 16,
+        [LANES_U32] = 32, [LANES_S32] = 32, [LANES_U64] = 64, [LANES_S64] = 64};
     return bits[type];
 }
 
@@ -113,7 +135,8 @@ static inline uint64_t cvt_shift(uint64_t m, int shift, bool negative, unsigned 
     }
 }
 
-static inline uint64_t cvt_overflow(const struct cvt_number *x, const struct cvt_format *f, unsigned round, bool finite)
+static inline uint64_t cvt_overflow(const struct cvt_number *x, const struct cvt_format *f, unsigned round,
+                                    bool finite)
 {
     bool inward = round == LANES_RZ || round == (x->negative ? LANES_RP : LANES_RM);
     if (x->class == CVT_INFINITE)

@@ -21,7 +21,7 @@ static inline uint16_t bf16_from_f32(float x)
 static inline float half_to_f32(uint16_t h)
 {
     uint32_t sign = (uint32_t)(h & 0x8000) << 16, rest = (uint32_t)(h & 0x7fff) << 13;
-    float normal = f32_of(rest + 0x38000000u);         // the exponent's bias goes from 15 to 127
+    float normal = f32_of(rest + 0x38000000u);           // the exponent's bias goes from 15 to 127
     float tiny = f32_of(rest + 0x38800000u) - 0x1p-14f;  // subnormal: as a multiple of 2^-24
     float r = rest < 0x00800000u ? tiny : rest < 0x0f800000u ? normal : f32_of(rest + 0x70000000u);
     return f32_of(f32_bits(r) | sign);

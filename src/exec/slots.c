@@ -24,7 +24,8 @@ static void extend(struct range *r, uint32_t at)
 }
 
 // A result may take the place of an operand that is read for the last time, lane by lane. Instructions that read
-// other lanes, or write several results, do so only after they have read everything; see their files.
+// other lanes write only after they have read everything; what is decoded into several (atom.v2), or has many
+// operands, gets places of its own.
 static void find_ranges(const struct cfg *c, const struct regs *r, const struct live *l, const uint32_t *order,
                         uint32_t norder, struct range *ranges)
 {
@@ -36,7 +37,8 @@ static void find_ranges(const struct cfg *c, const struct regs *r, const struct 
             extend(&ranges[in.at[n]], at);
         for (uint32_t s = b->first; s < b->last; s++, at += 2) {
             struct regs_list list = regs_at(r, s);
-            bool alone = list.n <= 4;
+            const struct ptx_stmt *stmt = &c->func->stmts[s];
+            bool alone = list.n <= 4 && (stmt->kind != PTX_INSN || stmt->form->vec == 1);
             for (uint32_t n = 0; n < list.n; n++) {
                 const struct regs_access *a = &list.at[n];
                 if (a->reads)

@@ -1,0 +1,393 @@
+// SPDX-License-Identifier: MIT
+// Any bytes as a program of driver calls: which call, and for each parameter which of the things that fit its type:
+// nothing, something wild, something that was destroyed, or something that earlier calls gave out. Parameters and
+// their types come from calls.def, so every call is tried, those too that are written tomorrow.
+//
+// Addresses that a call reads or writes are NULL or in one area of memory: a program that passes others dies of its
+// own fault. Calls that would wait for something that nobody does are left out.
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "cpu/whole.h"
+
+enum { PARAMS = 16, KEPT = 8, CALLS = 40, AREA = 4 << 20, TEXT = 8 << 10, OUT = 64 << 10 };
+
+static const char text[] = ".version 8.0\n.target sm_75\n.address_size 64\n"
+                           ".visible .global .align 4 .b8 gv[40];\n.visible .const .u32 cv = 9;\n"
+                           ".visible .global .attribute(.managed) .u32 mv;\n"
+                           ".visible .entry store(.param .u64 p, .param .u32 v)\n"
+                           "{ .reg .b64 %a; .reg .b32 %b; ld.param.u64 %a, [p]; ld.param.u32 %b, [v];\n"
+                           "st.global.u32 [%a], %b; ret; }\n"
+                           ".visible .entry empty() { ret; }\n.visible .entry die() { trap; }\n";
+
+// What a parameter is, as far as it matters here.
+enum kind {
+    NUMBER,
+    POINTER,  // to anything; also where handles come out
+    NAME,
+    FUNCTION,  // a callback
+    DEVICE_ADDRESS,
+    HANDLE,
+};
+
+static const char *const handle_types[] = {
+    "CUcontext", "CUmodule",     "CUfunction", "CUkernel",    "CUlibrary",   "CUstream",
+    "CUevent",   "CUmemoryPool", "CUarray",    "CUlinkState", "CUdeviceptr", "CUmemGenericAllocationHandle",
+};
+enum { TYPES = sizeof handle_types / sizeof *handle_types };
+
+struct parameter {
+    enum kind kind;
+    int type;  // of HANDLE and DEVICE_ADDRESS, and of what a POINTER points to; -1: none of ours
+};
+
+struct call {
+    const char *symbol, *text;
+    driver_function function;
+    unsigned count;
+    struct parameter parameters[PARAMS];
+};
+
+static struct call calls[] = {
+#define CALL(symbol, base, since, flags, result, parameters) \
+    {#symbol, #parameters, (driver_function)symbol, 0, {{0}}},
+#include "driver/calls.def"
+};
+enum { ALL_CALLS = sizeof calls / sizeof *calls };
+
+enum { LIBRARY = 4 };  // of handle_types
+
+static char *area;
+static uint64_t kept[TYPES][KEPT];
+static unsigned nkept[TYPES];
+
+// All contexts and libraries of a program, to be ended with it.
+static struct made {
+    bool library;
+    uint64_t handle;
+} made[CALLS + 2];
+static unsigned nmade;
+
+static const uint8_t *input;
+static size_t left;
+
+static unsigned take(void)
+{
+    if (!left)
+        return 0;
+    left--;
+    return *input++;
+}
+
+// --- what calls.def says ------------------------------------------------------------------------------------------
+
+static int find_type(const char *p, size_t n)
+{
+    for (int i = 0; i < TYPES; i++)
+        if (strlen(handle_types[i]) == n && memcmp(handle_types[i], p, n) == 0)
+            return i;
+    return -1;
+}
+
+static bool starts(const char *p, size_t n, const char *with)
+{
+    return n >= strlen(with) && memcmp(p, with, strlen(with)) == 0;
+}
+
+static struct parameter classify(const char *p, size_t n)
+{
+    const char *star = memchr(p, '*', n);
+    if (memchr(p, '(', n) || starts(p, n, "CUhostFn") || starts(p, n, "CUstreamCallback") ||
+        starts(p, n, "CUoccupancyB2DSize") || starts(p, n, "CUasyncCallback") ||
+        starts(p, n, "CUlogsCallback"))
+        return (struct parameter){FUNCTION, -1};
+    if (starts(p, n, "const char *") && n == strlen("const char *"))
+        return (struct parameter){NAME, -1};
+    if (star && star != p + n - 1)
+        return (struct parameter){POINTERS, -1};
+    if (star) {
+        size_t base = (size_t)(star - p);
+        while (base && p[base - 1] == ' ')
+            base--;
+        return (struct parameter){POINTER, find_type(p, base)};
+    }
+    int type = find_type(p, n);
+    if (type < 0)
+        return (struct parameter){NUMBER, -1};
+    return (struct parameter){strcmp(handle_types[type], "CUdeviceptr") ? HANDLE : DEVICE_ADDRESS, type};
+}
+
+// "(CUcontext *, unsigned int)" to parameters.
+static void parse(struct call *c)
+{
+    const char *p = c->text + 1, *start = p;
+    int depth = 0;
+    for (;; p++) {
+        if ((*p == ',' && !depth) || (*p == ')' && !depth)) {
+            while (*start == ' ')
+                start++;
+            if (c->count < PARAMS && p > start && !(starts(start, 4, "void") && p - start == 4))
+                c->parameters[c->count++] = classify(start, (size_t)(p - start));
+            start = p + 1;
+            if (*p == ')')
+                return;
+        }
+        depth += (*p == '(') - (*p == ')');
+    }
+}
+
+// --- arguments ----------------------------------------------------------------------------------------------------
+
+static void nothing(void)
+{
+}
+
+static uint64_t number(void)
+{
+    static const uint64_t some[] = {0,
+                                    1,
+                                    2,
+                                    3,
+                                    4,
+                                    8,
+                                    16,
+                                    32,
+                                    64,
+                                    100,
+                                    1024,
+                                    4096,
+                                    65536,
+                                    1 << 20,
+                                    2 << 20,
+                                    UINT32_MAX,
+                                    (uint64_t)1 << 60,
+                                    UINT64_MAX,
+                                    UINT64_MAX - 4095};
+    unsigned n = take();
+    return n < 128 ? n % 24 : some[n % (sizeof some / sizeof *some)];
+}
+
+static uint64_t handle(int type)
+{
+    unsigned n = take();
+    if (n < 8)
+        return 0;
+    if (n < 12)
+        return n;  // streams 1 and 2 among them
+    if (n < 16)
+        return (uintptr_t)area + n;
+    if (n < 32 || type < 0 || !nkept[type]) {
+        // Something of another type.
+        int other = (int)(n % TYPES);
+        return nkept[other] ? kept[other][n / 16 % nkept[other]] : UINT64_C(0x7f0012345670);
+    }
+    return kept[type][n % nkept[type]];
+}
+
+static uint64_t device_address(int type)
+{
+    unsigned n = take();
+    uint64_t p = n < 240 ? handle(type) : (uintptr_t)area;
+    return n % 4 ? p : p + n / 4;
+}
+
+static uint64_t name(void)
+{
+    static const char *const names[] = {"store", "empty", "die",    "gv",           "cv",
+                                        "mv",    "",      "cuInit", "/nonexistent", text};
+    unsigned n = take();
+    return n < 8 ? 0 : (uintptr_t)names[n % (sizeof names / sizeof *names)];
+}
+
+// Where the parameter at index may read or write. Two kilobytes of zeros are its own.
+static uint64_t pointer(unsigned index, bool text_too)
+{
+    unsigned n = take();
+    if (n < 16)
+        return 0;
+    return (uintptr_t)area + (text_too && n < 96 ? 0 : OUT + index * 2048);
+}
+
+static bool begins(const char *symbol, const char *with)
+{
+    return strncmp(symbol, with, strlen(with)) == 0;
+}
+
+// Numbers that say how long an array is must be true, as far as we can tell.
+static uint64_t bounded(const struct call *c, unsigned index, uint64_t n)
+{
+    static const struct {
+        const char *symbol;
+        unsigned index, most;
+    } counts[] = {
+        {"cuModuleLoadDataEx", 2, 100},
+        {"cuModuleEnumerateFunctions", 1, 100},
+        {"cuLibraryLoad", 4, 100},
+        {"cuLibraryLoad", 7, 100},
+        {"cuLibraryEnumerateKernels", 1, 100},
+        {"cuLinkCreate", 0, 100},
+        {"cuLinkAddData", 3, 2 << 20},
+        {"cuLinkAddData", 5, 100},
+        {"cuLinkAddFile", 3, 100},
+        {"cuCtxCreate_v3", 2, 100},
+        {"cuDeviceGetHostAtomicCapabilities", 2, 100},
+        {"cuDeviceGetP2PAtomicCapabilities", 2, 100},
+        {"cuMemSetAccess", 3, 50},
+        {"cuMemPoolSetAccess", 2, 50},
+        {"cuMemRangeGetAttribute", 1, 1000},
+        {"cuMemRangeGetAttributes", 3, 50},
+        {"cuPointerGetAttributes", 0, 100},
+        {"cuMemPrefetchBatchAsync", 2, 50},
+        {"cuMemPrefetchBatchAsync", 5, 50},
+        {"cuMemDiscard", 2, 50},
+        {"cuMemDiscardAndPrefetchBatchAsync", 5, 50},
+    };
+    // A grid that ends in time; what is far too large is left, and refused.
+    if (begins(c->symbol, "cuLaunch") && n < (uint64_t)1 << 32)
+        return n % 12;
+    for (size_t i = 0; i < sizeof counts / sizeof *counts; i++)
+        if (counts[i].index == index && begins(c->symbol, counts[i].symbol))
+            return n % counts[i].most;
+    return n;
+}
+
+static bool allowed(const char *symbol)
+{
+    static const char *const waits[] = {"cuStreamWaitValue", "cuStreamBatchMemOp"};
+    // What these read from memory are addresses again, and those of the host cannot be checked by anybody.
+    static const char *const follow[] = {"cuMemcpy2D", "cuMemcpy3D", "cuMemcpyBatch", "cuMemcpyAtoH",
+                                         "cuMemcpyHtoA"};
+    for (size_t i = 0; i < sizeof waits / sizeof *waits; i++)
+        if (begins(symbol, waits[i]))
+            return false;
+    for (size_t i = 0; i < sizeof follow / sizeof *follow; i++)
+        if (begins(symbol, follow[i]))
+            return false;
+    return true;
+}
+
+// What came out can go in again.
+static void keep(const struct call *c, const uint64_t *arguments)
+{
+    for (unsigned i = 0; i < c->count; i++) {
+        int type = c->parameters[i].type;
+        if (c->parameters[i].kind != POINTER || type < 0 || arguments[i] < (uintptr_t)area + OUT)
+            continue;
+        uint64_t value;
+        memcpy(&value, (const void *)(uintptr_t)arguments[i], sizeof value);
+        if (!value)
+            continue;
+        if (type == 0 || type == LIBRARY)
+            made[nmade++] = (struct made){type == LIBRARY, value};
+        kept[type][nkept[type] < KEPT ? nkept[type]++ : take() % KEPT] = value;
+    }
+}
+
+static void make_call(const struct call *c)
+{
+    uint64_t a[PARAMS + 8] = {0};
+    for (unsigned i = 0; i < c->count; i++) {
+        const struct parameter *p = &c->parameters[i];
+        a[i] = p->kind == POINTER          ? pointer(i, !begins(c->symbol, "cuLaunch"))
+               : p->kind == POINTERS       ? pointer(i, false)
+               : p->kind == NAME           ? name()
+               : p->kind == FUNCTION       ? take() % 2 * (uintptr_t)nothing
+               : p->kind == DEVICE_ADDRESS ? device_address(p->type)
+               : p->kind == HANDLE         ? handle(p->type)
+                                           : bounded(c, i, number());
+    }
+    if (!allowed(c->symbol))
+        return;
+    memset(area + OUT, 0, PARAMS * 2048);
+    // All parameters are words here: the ABI passes the first six in registers and the others in memory, and nobody
+    // minds some more of them.
+    typedef CUresult any(uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t,
+                         uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t);
+    any *f = (any *)c->function;
+    CUresult r = f(a[0], a[1], a[2], a[3], a[4], a[5], a[6], a[7], a[8], a[9], a[10], a[11], a[12], a[13],
+                   a[14], a[15]);
+    if (!driver_result_name(r))
+        abort();
+    if (!r)
+        keep(c, a);
+}
+
+// --- programs -------------------------------------------------------------------------------------------------------
+
+// A launch with parameters that fit.
+static void launch(void)
+{
+    static CUdeviceptr p;
+    static uint32_t v;
+    void *params[] = {&p, &v};
+    p = device_address(find_type("CUdeviceptr", 11));
+    CUfunction f = (CUfunction)(uintptr_t)handle(find_type("CUfunction", 10));
+    cuLaunchKernel(f, (unsigned)number(), 1, 1, (unsigned)number(), 1, 1, (unsigned)number(), NULL, params,
+                   NULL);
+}
+
+static void begin(void)
+{
+    CUcontext ctx;
+    CUmodule m;
+    CUfunction f;
+    CUlibrary l;
+    CUkernel k;
+    memset(nkept, 0, sizeof nkept);
+    nmade = 0;
+    memset(area, 0, OUT);
+    memcpy(area, text, sizeof text);
+    if (cuCtxCreate_v2(&ctx, 0, 0) || cuModuleLoadData(&m, text) || cuModuleGetFunction(&f, m, "store") ||
+        cuLibraryLoadData(&l, text, NULL, NULL, 0, NULL, NULL, 0) || cuLibraryGetKernel(&k, l, "die"))
+        abort();
+    const uint64_t first[] = {(uintptr_t)ctx, (uintptr_t)m, (uintptr_t)f, (uintptr_t)k, (uintptr_t)l};
+    for (int i = 0; i < 5; i++)
+        kept[i][nkept[i]++] = first[i];
+    made[nmade++] = (struct made){false, (uintptr_t)ctx};
+    made[nmade++] = (struct made){true, (uintptr_t)l};
+}
+
+// Nothing of one program may be left for the next.
+static void end(void)
+{
+    CUcontext ctx;
+    while (cuCtxPopCurrent_v2(&ctx) == CUDA_SUCCESS)
+        continue;
+    for (unsigned i = 0; i < nmade; i++)
+        if (made[i].library)
+            cuLibraryUnload((CUlibrary)(uintptr_t)made[i].handle);
+        else
+            cuCtxDestroy_v2((CUcontext)(uintptr_t)made[i].handle);
+    cuDevicePrimaryCtxReset_v2(0);
+    while (cuDevicePrimaryCtxRelease_v2(0) == CUDA_SUCCESS)
+        continue;
+}
+
+int LLVMFuzzerInitialize(int *argc, char ***argv)
+{
+    for (unsigned i = 0; i < ALL_CALLS; i++)
+        parse(&calls[i]);
+    area = mmap(NULL, AREA, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    return area == MAP_FAILED || cuInit(0) ? 1 : 0;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
+{
+    input = bytes;
+    left = len;
+    begin();
+    for (unsigned n = 0; n < CALLS && left; n++) {
+        unsigned which = take() | take() << 8;
+        if (which % 8 == 0)
+            launch();
+        else
+            make_call(&calls[which / 8 % ALL_CALLS]);
+    }
+    end();
+    return 0;
+}
