@@ -220,29 +220,120 @@ static bool wide(struct exec_warp *w, const struct exec_insn *i, unsigned lane)
     return true;
 }
 
+// --- quick ways -----------------------------------------------------------------------------------------------
+
+// Where the lane's value lies if that is plain to see; NULL: mem_host must look.
+static char *quick(const struct exec_warp *w, const struct exec_insn *i, unsigned lane, unsigned size)
+{
+    uint64_t address = mem_address(w, i, lane);
+    if (address & (size - 1))
+        return NULL;
+    if (mem_space(i) == MEM_SHARED)
+        return address + size <= w->block->shared_size && address < UINT32_MAX ? w->block->shared + address : NULL;
+    return space_access(address, size, SPACE_READ | SPACE_WRITE) ? space_host(address) : NULL;
+}
+
+// A block is in the hands of one thread, so nobody else touches its shared memory meanwhile.
+#define PLAIN(T)                                                                             \
+    do {                                                                                     \
+        T seen = *(T *)at;                                                                   \
+        bool cas = (what & 0xff) == ATOMIC_CAS;                                              \
+        *(T *)at = cas ? (T)(seen == (T)b ? (T)c : seen) : (T)combine(what, seen, b);        \
+        return seen;                                                                         \
+    } while (0)
+
+static uint64_t apply_alone(char *at, uint32_t what, unsigned log, uint64_t b, uint64_t c)
+{
+    if (log == 1)
+        PLAIN(uint16_t);
+    if (log == 2)
+        PLAIN(uint32_t);
+    PLAIN(uint64_t);
+}
+
 static bool one(struct exec_warp *w, const struct exec_insn *i, unsigned lane)
 {
     unsigned log = mem_log(i);
     if (log == 4)
         return wide(w, i, lane);
-    uint64_t address = mem_address(w, i, lane), old;
-    uint64_t b = get(w->regs, i->b, log, lane), c = i->c ? get(w->regs, i->c, log, lane) : 0;
-    char *at = mem_host(w, i, lane, address, 1u << log, true);
-    if (at)
-        old = apply(at, i->e, log, b, c);
-    else if (w->state == WARP_FAULT || !apply_private(w, i, lane, address, b, c, &old))
-        return false;
+    uint64_t old, b = get(w->regs, i->b, log, lane), c = i->c ? get(w->regs, i->c, log, lane) : 0;
+    char *at = quick(w, i, lane, 1u << log);
+    if (at) {
+        old = (mem_space(i) == MEM_SHARED ? apply_alone : apply)(at, i->e, log, b, c);
+    } else {
+        uint64_t address = mem_address(w, i, lane);
+        at = mem_host(w, i, lane, address, 1u << log, true);
+        if (at)
+            old = apply(at, i->e, log, b, c);
+        else if (w->state == WARP_FAULT || !apply_private(w, i, lane, address, b, c, &old))
+            return false;
+    }
     if (!(i->e & ATOMIC_NO_RESULT))
         set(w->regs, i->d, log, lane, old);
     return true;
 }
 
-const struct exec_insn *atomic_run(struct exec_warp *w, const struct exec_insn *i)
+static const struct exec_insn *run(struct exec_warp *w, const struct exec_insn *i)
 {
     for (uint32_t left = w->mask; left; left &= left - 1)
         if (!one(w, i, (unsigned)__builtin_ctz(left)))
             return NULL;
     return i + 1;
+}
+
+// Sums of integers, the most frequent by far. Lanes that follow one another on the same address share one access.
+#define SUM(T)                                                                                        \
+    do {                                                                                              \
+        T *d = (T *)(w->regs + i->d);                                                                 \
+        const T *b = (const T *)(w->regs + i->b);                                                     \
+        for (uint32_t left = w->mask; left;) {                                                        \
+            unsigned lane = (unsigned)__builtin_ctz(left);                                            \
+            uint64_t address = mem_address(w, i, lane);                                               \
+            T *at = (T *)quick(w, i, lane, sizeof(T)), sum = 0, before[EXEC_LANES];                   \
+            uint32_t run = 0;                                                                         \
+            if (!at) {                                                                                \
+                if (!one(w, i, lane))                                                                 \
+                    return NULL;                                                                      \
+                left &= left - 1;                                                                     \
+                continue;                                                                             \
+            }                                                                                         \
+            while (left && mem_address(w, i, lane = (unsigned)__builtin_ctz(left)) == address) {      \
+                before[lane] = sum;                                                                   \
+                sum += b[lane];                                                                       \
+                run |= left & -left;                                                                  \
+                left &= left - 1;                                                                     \
+            }                                                                                         \
+            T old = *at;                                                                              \
+            if (shared)                                                                               \
+                *at = old + sum;                                                                      \
+            else                                                                                      \
+                old = __atomic_fetch_add(at, sum, __ATOMIC_SEQ_CST);                                  \
+            for (; result && run; run &= run - 1) {                                                   \
+                lane = (unsigned)__builtin_ctz(run);                                                  \
+                d[lane] = old + before[lane];                                                         \
+            }                                                                                         \
+        }                                                                                             \
+        return i + 1;                                                                                 \
+    } while (0)
+
+static const struct exec_insn *sum_32(struct exec_warp *w, const struct exec_insn *i)
+{
+    bool shared = mem_space(i) == MEM_SHARED, result = !(i->e & ATOMIC_NO_RESULT);
+    SUM(uint32_t);
+}
+
+static const struct exec_insn *sum_64(struct exec_warp *w, const struct exec_insn *i)
+{
+    bool shared = mem_space(i) == MEM_SHARED, result = !(i->e & ATOMIC_NO_RESULT);
+    SUM(uint64_t);
+}
+
+exec_fn *atomic_fn(enum atomic_op op, enum ptx_type type)
+{
+    enum ptx_type_class class = ptx_type_class(type);
+    if (op != ATOMIC_ADD || (class != PTX_CLASS_UINT && class != PTX_CLASS_SINT))
+        return run;
+    return ptx_type_bits(type) == 64 ? sum_64 : sum_32;
 }
 
 const struct exec_insn *atomic_fence(struct exec_warp *w, const struct exec_insn *i)

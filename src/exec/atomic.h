@@ -25,7 +25,7 @@ enum {
     ATOMIC_GLOBAL = 1 << 17,     // where sums of f32 flush subnormal numbers, and those of f64 keep NaNs
 };
 
-exec_fn atomic_run;
+exec_fn *atomic_fn(enum atomic_op op, enum ptx_type type);  // what executes such a combination
 exec_fn atomic_fence;
 
 // Whether there is such a combination.

@@ -264,7 +264,7 @@ static void decode_atomic(struct decode *d)
         struct decode_dest dest = {0};
         if (r)
             dest = decode_dest(d, r, type);
-        struct exec_insn *i = decode_emit(d, atomic_run);
+        struct exec_insn *i = decode_emit(d, atomic_fn(op, type));
         put_address(i, &a, log2_of(bytes) | MEM_ATOMIC | MEM_STORES);
         i->imm += (uint64_t)k * bytes;
         i->d = dest.slot;
