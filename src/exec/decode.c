@@ -51,6 +51,8 @@ void decode_jump(struct decode *d, uint32_t block)
 static uint32_t take_slot(struct decode *d, unsigned class)
 {
     uint32_t at = d->regs_size;
+    if (at >= SLOTS_MOST)
+        decode_fail(d, -ENOTSUP, "more registers and constants than we have room for");
     // Predicates leave the rest of their line unused: there are few.
     d->regs_size += slots_size[class] < 64 ? 64 : slots_size[class];
     return at;
@@ -130,21 +132,36 @@ static enum ptx_type fit_type(const struct ptx_form *form, unsigned fit)
     return n < form->ntypes ? (enum ptx_type)form->types[n] : PTX_B32;
 }
 
-// Operands that may be of any type: the register tells.
-static enum ptx_type any_type(struct decode *d, const struct ptx_operand *o)
-{
-    static const enum ptx_type types[] = {PTX_PRED, PTX_B16, PTX_B32, PTX_B64, PTX_B128};
-    if (o->kind == PTX_REG)
-        return types[slots_class(decode_reg_bits(d, o->id))];
-    const struct ptx_form *form = d->stmt->form;
-    return form->ntypes ? (enum ptx_type)form->types[form->ntypes - 1] : PTX_B32;
-}
-
-static enum ptx_type operand_type(struct decode *d, unsigned i, const struct ptx_operand *o)
+// Where the table says that any type goes, the rows know better: the second value of a cvt is like the first, what
+// cvt.pack has are words.
+static enum ptx_type operand_type(struct decode *d, unsigned i)
 {
     const struct ptx_form *form = d->stmt->form;
     unsigned fit = i < form->nrules ? form->rules[i].fit : PTX_FIT_ANY;
-    return fit == PTX_FIT_ANY ? any_type(d, o) : fit_type(form, fit);
+    if (fit != PTX_FIT_ANY)
+        return fit_type(form, fit);
+    return form->id == PTX_OP_CVT ? fit_type(form, PTX_FIT_TYPE1) : PTX_B32;
+}
+
+// What a row takes for granted about the number of operands and their kinds.
+static bool suits_row(struct decode *d, unsigned count, bool pair)
+{
+    const struct ptx_form *form = d->stmt->form;
+    switch (form->id) {
+    case PTX_OP_SETP:
+        return true;
+    case PTX_OP_LOP3: {
+        bool boolean = ptx_form_has(form, PTX_MOD_AND) || ptx_form_has(form, PTX_MOD_OR);
+        return decode_operand(d, 4)->kind == PTX_IMM && pair == boolean && (count == 6) == boolean;
+    }
+    case PTX_OP_CVT: {
+        bool two = ptx_type_class((enum ptx_type)form->types[0]) == PTX_CLASS_PACKED && form->ntypes > 1 &&
+                   ptx_type_class((enum ptx_type)form->types[1]) == PTX_CLASS_FLOAT;
+        return !pair && count == (two ? 3u : 2u);
+    }
+    default:
+        return !pair;
+    }
 }
 
 void decode_lane(struct decode *d)
@@ -157,9 +174,11 @@ void decode_lane(struct decode *d)
     if (!count || lane_pick(form, count - 1, &op))
         decode_unsupported(d);
     const struct ptx_operand *first = decode_operand(d, 0), *second = NULL;
+    if (!suits_row(d, count, first->kind == PTX_PAIR))
+        decode_unsupported(d);
     if (first->kind == PTX_PAIR) {
-        second = first + 2;
         first = first + 1;
+        second = ptx_next(first);
     }
     uint32_t source[5] = {0}, table = 0, q = 0;
     unsigned n = 0;
@@ -169,13 +188,13 @@ void decode_lane(struct decode *d)
             table = (uint32_t)o->value & 0xff;
             continue;
         }
-        uint32_t slot = decode_source(d, o, operand_type(d, i, o));
+        uint32_t slot = decode_source(d, o, operand_type(d, i));
         if (form->id == PTX_OP_LOP3 && i == 5)
             q = slot;
         else if (n < 5)
             source[n++] = slot;
     }
-    struct decode_dest dest = decode_dest(d, first, operand_type(d, 0, first)), other = {0};
+    struct decode_dest dest = decode_dest(d, first, operand_type(d, 0)), other = {0};
     bool two = second || form->id == PTX_OP_SETP || (form->id == PTX_OP_LOP3 && count > 5);
     if (second)
         other = decode_dest(d, second, PTX_PRED);
@@ -220,7 +239,7 @@ static bool guards_itself(const struct ptx_form *form)
 {
     switch (form->op->control) {
     case PTX_FALLS:
-        return form->flags & PTX_WARP && form->id != PTX_OP_ACTIVEMASK;
+        return (form->flags & PTX_WARP && form->id != PTX_OP_ACTIVEMASK) || form->id == PTX_OP_NANOSLEEP;
     default:
         return true;
     }
@@ -334,6 +353,18 @@ static bool ends_in_jump(const struct decode *d, uint32_t block)
     return false;
 }
 
+// Control may reach what follows in the text.
+static bool falls_on(const struct decode *d, uint32_t block)
+{
+    if (block + 1 == d->cfg->nblocks)
+        return d->cfg->falls_off;
+    struct graph_nodes succ = graph_succ(d->cfg->graph, block);
+    for (uint32_t k = 0; k < succ.n; k++)
+        if (succ.at[k] == block + 1)
+            return true;
+    return false;
+}
+
 static void decode_block(struct decode *d, uint32_t block, uint32_t next)
 {
     d->block = block;
@@ -354,7 +385,10 @@ static void decode_block(struct decode *d, uint32_t block, uint32_t next)
     if (ends_in_jump(d, block))
         return;
     uint32_t falls = block + 1 < d->cfg->nblocks ? block + 1 : DECODE_RETURN;
-    if (falls != next) {
+    if (d->cfg->exits[block] && !falls_on(d, block)) {
+        // A call that does not come back has come back.
+        decode_emit(d, control_illegal);
+    } else if (falls != next) {
         decode_emit(d, control_bra);
         decode_jump(d, falls);
     }
@@ -434,6 +468,8 @@ static void prepare(struct decode *d)
         err = live_build(d->cfg, d->regs, 0, &d->live);
     if (err)
         longjmp(d->fail, err == -E2BIG ? -ENOMEM : err);
+    if (d->regs->n > SLOTS_MOST / 4)
+        decode_fail(d, -ENOTSUP, "more registers and constants than we have room for");
     d->order = ARENA_ARRAY(a, uint32_t, d->cfg->nblocks);
     d->rank = ARENA_ARRAY(a, uint32_t, d->cfg->nblocks);
     d->block_at = ARENA_ARRAY(a, uint32_t, d->cfg->nblocks);
@@ -444,6 +480,8 @@ static void prepare(struct decode *d)
     err = order_blocks(d->cfg, d->loops, d->order, &d->norder);
     if (!err)
         err = slots_assign(d->cfg, d->regs, d->live, d->order, d->norder, d->slot, &d->regs_size, &words);
+    if (err == -E2BIG)
+        decode_fail(d, -ENOTSUP, "more registers and constants than we have room for");
     if (err)
         longjmp(d->fail, err);
     if (d->func->kernel)
@@ -464,7 +502,10 @@ static void resolve(struct decode *d, struct exec_insn *code, uint32_t end)
             i->flags |= CONTROL_JOIN;
         if (i->target <= i) {
             unsigned cost = d->spin[f->block] ? d->spin[f->block] : SCHED_STEP;
-            i->flags |= cost << CONTROL_COST_SHIFT | (cost == SCHED_SPIN ? CONTROL_SPINS : 0);
+            i->flags |= cost == SCHED_SPIN ? CONTROL_SPINS : 0;
+            // The longer the way back, the fewer rounds make a turn: so a turn ends soon, whatever it runs.
+            cost += (unsigned)(i - i->target) / SCHED_STRETCH;
+            i->flags |= (cost < SCHED_FUEL ? cost : SCHED_FUEL) << CONTROL_COST_SHIFT;
         }
     }
     for (uint32_t k = 0; k < d->code.len; k++)

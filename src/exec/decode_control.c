@@ -8,8 +8,9 @@
 static uint32_t block_of_label(struct decode *d, uint32_t sym)
 {
     const struct ptx_sym *s = ptx_sym(d->module->ptx, sym);
-    if (s->kind != PTX_SYM_LABEL)
-        decode_fail(d, -EINVAL, STR_FMT " is no label", STR_ARG(s->name));
+    if (s->kind != PTX_SYM_LABEL || s->stmt >= d->f->nstmts || d->f->stmts[s->stmt].kind != PTX_LABEL ||
+        d->f->stmts[s->stmt].sym != sym)
+        decode_fail(d, -EINVAL, STR_FMT " is no label of this function", STR_ARG(s->name));
     return d->cfg->block_of[s->stmt];
 }
 

@@ -39,8 +39,11 @@ static void results(struct decode *d, enum ptx_type type, struct decode_dest *fi
 
 static uint32_t members(struct decode *d, unsigned operand, uint32_t *flags)
 {
-    if (!has(d, PTX_MOD_SYNC))
+    unsigned id = d->stmt->form->id;
+    if (!has(d, PTX_MOD_SYNC) && (id == PTX_OP_SHFL || id == PTX_OP_VOTE))
         return 0;
+    if (!has(d, PTX_MOD_SYNC))
+        decode_unsupported(d);
     *flags |= MEET_SYNC;
     return decode_source(d, decode_operand(d, operand), PTX_B32);
 }
@@ -74,7 +77,10 @@ static void vote(struct decode *d)
 
 static void match(struct decode *d)
 {
-    uint32_t flags = ptx_type_bits(type0(d)) == 64 ? MEET_WIDE : 0;
+    unsigned bits = ptx_type_bits(type0(d));
+    if (bits != 32 && bits != 64)
+        decode_unsupported(d);
+    uint32_t flags = bits == 64 ? MEET_WIDE : 0;
     uint32_t a = decode_source(d, decode_operand(d, 1), type0(d)), e = members(d, 2, &flags);
     struct decode_dest first, p;
     results(d, PTX_B32, &first, &p);
@@ -84,7 +90,7 @@ static void match(struct decode *d)
 
 static void redux(struct decode *d)
 {
-    if (ptx_type_class(type0(d)) == PTX_CLASS_FLOAT)
+    if (ptx_type_class(type0(d)) == PTX_CLASS_FLOAT || ptx_type_bits(type0(d)) != 32)
         decode_unsupported(d);
     uint32_t flags = has(d, PTX_MOD_ADD)   ? MEET_ADD
                      : has(d, PTX_MOD_MIN) ? MEET_MIN
@@ -118,6 +124,8 @@ static void barrier(struct decode *d, bool reduces)
     uint32_t flags = has(d, PTX_MOD_ARRIVE) ? BARRIER_NO_WAIT : 0;
     uint32_t a = n > first ? decode_source(d, decode_operand(d, first), PTX_B32) : decode_const(d, 32, 0), b = 0, c = 0;
     struct decode_dest dest = {0};
+    if (reduces && !has(d, PTX_MOD_POPC) && !has(d, PTX_MOD_AND) && !has(d, PTX_MOD_OR))
+        decode_unsupported(d);
     if (reduces) {
         flags |= has(d, PTX_MOD_POPC) ? BARRIER_POPC : has(d, PTX_MOD_AND) ? BARRIER_AND : BARRIER_OR;
         c = decode_pred(d, decode_operand(d, n - 1));
@@ -179,6 +187,8 @@ static void convert_address(struct decode *d)
     if (has(d, PTX_MOD_TO))
         window = -window;
     unsigned bits = ptx_type_bits(type0(d));
+    if (bits != 32 && bits != 64)
+        decode_unsupported(d);
     uint32_t a = decode_source(d, decode_operand(d, 1), type0(d));
     struct decode_dest dest = decode_dest(d, decode_operand(d, 0), type0(d));
     if (!window || bits != 64) {
@@ -210,6 +220,8 @@ static void is_space(struct decode *d)
     const struct ptx_form *form = d->stmt->form;
     const struct ptx_operand *o = decode_operand(d, 1);
     unsigned bits = operand_bits(d, o);
+    if (bits != 32 && bits != 64)
+        decode_fail(d, -EINVAL, "an address of %u bits", bits);
     uint32_t a = decode_source_bits(d, o, bits);
     struct decode_dest dest = decode_dest(d, decode_operand(d, 0), PTX_PRED);
     struct exec_insn *i = decode_emit(d, special_isspacep);
@@ -219,9 +231,22 @@ static void is_space(struct decode *d)
     i->flags = bits == 64 ? SPECIAL_WIDE : 0;
 }
 
+static uint64_t alignment(struct decode *d)
+{
+    const struct ptx_operand *o = ptx_operand(d->stmt, 2);
+    if (!o)
+        return 16;
+    if (o->kind != PTX_IMM || o->value <= 0 || o->value & (o->value - 1))
+        decode_fail(d, -EINVAL, "an alignment must be a power of two");
+    return (uint64_t)o->value;
+}
+
 static void stack(struct decode *d)
 {
-    uint32_t wide = ptx_type_bits(type0(d)) == 64 ? SPECIAL_WIDE : 0;
+    unsigned bits = ptx_type_bits(type0(d));
+    if (bits != 32 && bits != 64)
+        decode_unsupported(d);
+    uint32_t wide = bits == 64 ? SPECIAL_WIDE : 0;
     d->func->has_alloca = true;
     if (d->stmt->form->id == PTX_OP_STACKRESTORE) {
         uint32_t a = decode_source(d, decode_operand(d, 0), type0(d));
@@ -231,13 +256,13 @@ static void stack(struct decode *d)
         return;
     }
     bool save = d->stmt->form->id == PTX_OP_STACKSAVE;
-    const struct ptx_operand *align = ptx_operand(d->stmt, 2);
+    uint64_t align = alignment(d);
     uint32_t a = save ? 0 : decode_source(d, decode_operand(d, 1), type0(d));
     struct decode_dest dest = decode_dest(d, decode_operand(d, 0), type0(d));
     struct exec_insn *i = decode_emit(d, save ? special_stacksave : special_alloca);
     i->d = dest.slot;
     i->a = a;
-    i->imm = align && align->kind == PTX_IMM && align->value > 0 ? (uint64_t)align->value : 16;
+    i->imm = align;
     i->flags = wide;
 }
 
@@ -262,9 +287,12 @@ void decode_special(struct decode *d)
         i->a = a;
         return;
     }
-    case PTX_OP_NANOSLEEP:
+    case PTX_OP_NANOSLEEP: {
+        uint32_t skip = decode_skip_begin(d);
         decode_emit(d, control_nanosleep);
+        decode_skip_end(d, skip);
         return;
+    }
     default:
         stack(d);
     }

@@ -43,7 +43,8 @@ static uint32_t space_flag(enum mem_space where)
     return (uint32_t)where << MEM_SPACE_SHIFT;
 }
 
-static struct address symbol_address(struct decode *d, const struct ptx_operand *o, enum mem_space where)
+static struct address symbol_address(struct decode *d, const struct ptx_operand *o, enum mem_space where,
+                                     unsigned bytes)
 {
     const struct exec_symbol *s = &d->module->symbols[o->id];
     struct address a = {.flags = MEM_NO_BASE | space_flag(where), .imm = s->value + (uint64_t)o->value};
@@ -65,6 +66,13 @@ static struct address symbol_address(struct decode *d, const struct ptx_operand 
     case EXEC_SYM_PARAM:
         if (where != MEM_PARAM)
             break;
+        // A kernel's parameters are read without a check: what is not within them is read as memory.
+        if (a.imm > d->func->kernel->param_size || d->func->kernel->param_size - a.imm < bytes) {
+            struct ptx_operand sym = {.kind = PTX_SYM, .id = o->id};
+            a.slot = decode_source(d, &sym, PTX_B64);
+            a.flags = space_flag(MEM_GLOBAL);
+            a.imm = (uint64_t)o->value;
+        }
         return a;
     case EXEC_SYM_DYNAMIC: {
         struct ptx_operand sym = {.kind = PTX_SYM, .id = o->id};
@@ -81,12 +89,12 @@ static struct address symbol_address(struct decode *d, const struct ptx_operand 
     decode_fail(d, -EINVAL, STR_FMT " is in another space", STR_ARG(ptx_sym(d->module->ptx, o->id)->name));
 }
 
-static struct address address(struct decode *d, const struct ptx_operand *o, enum mem_space where)
+static struct address address(struct decode *d, const struct ptx_operand *o, enum mem_space where, unsigned bytes)
 {
     if (o->kind != PTX_ADDR)
         decode_unsupported(d);
     if (o->sub == PTX_BASE_SYM)
-        return symbol_address(d, o, where);
+        return symbol_address(d, o, where, bytes);
     // Through a register: a kernel's parameters are global memory, a function's are local.
     if (where == MEM_PARAM)
         where = d->func->kernel ? MEM_GLOBAL : MEM_LOCAL;
@@ -133,7 +141,7 @@ static unsigned vector_bits(struct decode *d, const struct ptx_operand *first, u
     for (unsigned k = 0; k < n; k++, o = ptx_next(o))
         if (o->kind == PTX_REG) {
             unsigned own = decode_reg_bits(d, o->id);
-            if ((bits && own != bits) || own == 1)
+            if ((bits && own != bits) || own == 1 || o->sub != PTX_SEL_NONE)
                 decode_unsupported(d);
             bits = own;
         }
@@ -157,7 +165,7 @@ static struct access access_of(struct decode *d, const struct ptx_operand *value
         a.n = (unsigned)value->value;
         a.first = value + 1;
     }
-    if (!a.bytes || (a.n != 1 && a.n != 2 && a.n != 4) || a.n != form->vec || (a.bytes == 16 && a.n > 1) ||
+    if (!a.bytes || a.bytes & (a.bytes - 1) || (a.n != 1 && a.n != 2 && a.n != 4) || a.n != form->vec || (a.bytes == 16 && a.n > 1) ||
         a.bytes * a.n > 16)
         decode_unsupported(d);
     a.bits = vector_bits(d, a.first, a.n, ptx_type_bits(a.type));
@@ -178,7 +186,7 @@ static void set_slot(struct exec_insn *i, unsigned k, uint32_t slot)
 static void decode_load(struct decode *d)
 {
     struct access v = access_of(d, decode_operand(d, 0));
-    struct address a = address(d, decode_operand(d, 1), space_of(d, 0));
+    struct address a = address(d, decode_operand(d, 1), space_of(d, 0), v.n * v.bytes);
     uint32_t slots[4];
     const struct ptx_operand *o = v.first;
     for (unsigned k = 0; k < v.n; k++, o = ptx_next(o)) {
@@ -198,11 +206,13 @@ static void decode_load(struct decode *d)
 static void decode_store(struct decode *d)
 {
     struct access v = access_of(d, decode_operand(d, 1));
-    struct address a = address(d, decode_operand(d, 0), space_of(d, 0));
+    struct address a = address(d, decode_operand(d, 0), space_of(d, 0), v.n * v.bytes);
     uint32_t slots[4];
     const struct ptx_operand *o = v.first;
     for (unsigned k = 0; k < v.n; k++, o = ptx_next(o))
-        slots[k] = o->kind == PTX_REG ? decode_reg(d, o->id) : decode_source(d, o, v.type);
+        slots[k] = o->kind == PTX_REG ? decode_reg(d, o->id)
+                   : v.bits == decode_slot_bits(ptx_type_bits(v.type)) ? decode_source(d, o, v.type)
+                                                                       : decode_source_bits(d, o, v.bits);
     exec_fn *fn = mem_fn(a.flags | v.flags | MEM_STORES);
     if (!fn)
         decode_unsupported(d);
@@ -232,8 +242,12 @@ static enum atomic_op operation(struct decode *d)
     decode_unsupported(d);
 }
 
-static const struct ptx_operand *item(const struct ptx_operand *o, unsigned k)
+// The k-th element of an operand of an instruction with so many.
+static const struct ptx_operand *item(struct decode *d, const struct ptx_operand *o, unsigned k)
 {
+    unsigned n = d->stmt->form->vec;
+    if (o && (o->kind == PTX_VEC ? o->value != n : n != 1))
+        decode_unsupported(d);
     if (!o || o->kind != PTX_VEC)
         return o;
     for (o = o + 1; k; k--)
@@ -252,15 +266,17 @@ static void decode_atomic(struct decode *d)
     if (!atomic_knows(op, type))
         decode_unsupported(d);
     enum mem_space where = space_of(d, 0);
-    struct address a = address(d, decode_operand(d, red ? 0 : 1), where);
+    struct address a = address(d, decode_operand(d, red ? 0 : 1), where, 0);
     const struct ptx_operand *value = decode_operand(d, red ? 1 : 2);
     const struct ptx_operand *other = op == ATOMIC_CAS ? decode_operand(d, red ? 2 : 3) : NULL;
     const struct ptx_operand *result = red ? NULL : decode_operand(d, 0);
     unsigned bytes = ptx_type_bits(type) / 8;
+    if ((a.flags & MEM_SPACE) == space_flag(MEM_PARAM))
+        decode_unsupported(d);
     for (unsigned k = 0; k < form->vec; k++) {
-        uint32_t b = decode_source(d, item(value, k), type);
-        uint32_t c = other ? decode_source(d, item(other, k), type) : 0;
-        const struct ptx_operand *r = item(result, k);
+        uint32_t b = decode_source(d, item(d, value, k), type);
+        uint32_t c = other ? decode_source(d, item(d, other, k), type) : 0;
+        const struct ptx_operand *r = item(d, result, k);
         struct decode_dest dest = {0};
         if (r)
             dest = decode_dest(d, r, type);
@@ -284,8 +300,8 @@ static void decode_copy(struct decode *d)
     const struct ptx_operand *bytes = decode_operand(d, 2), *source_size = ptx_operand(d->stmt, 3);
     if (bytes->kind != PTX_IMM || (bytes->value != 4 && bytes->value != 8 && bytes->value != 16))
         decode_unsupported(d);
-    struct address to = address(d, decode_operand(d, 0), MEM_SHARED);
-    struct address from = address(d, decode_operand(d, 1), MEM_GLOBAL);
+    struct address to = address(d, decode_operand(d, 0), MEM_SHARED, 0);
+    struct address from = address(d, decode_operand(d, 1), MEM_GLOBAL, 0);
     uint32_t size = 0, ignore = 0;
     // With a cache policy the last operand is 64 bits wide and means nothing here.
     if (source_size && source_size->kind == PTX_REG && decode_reg_bits(d, source_size->id) == 64)

@@ -5,6 +5,7 @@
 #include "exec/decode.h"
 #include "exec/lane.h"
 #include "exec/pack.h"
+#include "exec/special.h"
 
 static unsigned type_bits(struct decode *d)
 {
@@ -23,7 +24,10 @@ static void pack(struct decode *d, const struct ptx_operand *to, const struct pt
     for (unsigned k = 0; k < n; k++, o = ptx_next(o))
         part[k] = decode_source_bits(d, o, bits / n);
     struct decode_dest dest = decode_dest_bits(d, to, bits);
-    struct exec_insn *i = decode_emit(d, pack_fn(bits, n));
+    exec_fn *fn = pack_fn(bits, n);
+    if (!fn)
+        decode_unsupported(d);
+    struct exec_insn *i = decode_emit(d, fn);
     i->d = dest.slot;
     i->a = part[0];
     i->b = part[1];
@@ -42,7 +46,10 @@ static void unpack(struct decode *d, const struct ptx_operand *to, const struct 
     const struct ptx_operand *o = to + 1;
     for (unsigned k = 0; k < n; k++, o = ptx_next(o))
         part[k] = decode_dest_bits(d, o, bits / n);
-    struct exec_insn *i = decode_emit(d, unpack_fn(bits, n));
+    exec_fn *fn = unpack_fn(bits, n);
+    if (!fn)
+        decode_unsupported(d);
+    struct exec_insn *i = decode_emit(d, fn);
     i->a = source;
     i->d = part[0].slot;
     i->b = part[1].slot;
@@ -52,9 +59,27 @@ static void unpack(struct decode *d, const struct ptx_operand *to, const struct 
         decode_finish(d, &part[k]);
 }
 
+// {a, b, c, d} = %tid: each component by itself.
+static void read_vector(struct decode *d, const struct ptx_operand *to, const struct ptx_operand *from)
+{
+    const struct ptx_operand *o = to + 1;
+    for (unsigned k = 0; k < (unsigned)to->value && k < 4; k++, o = ptx_next(o)) {
+        struct decode_dest dest = decode_dest(d, o, PTX_B32);
+        struct exec_insn *i = decode_emit(d, special_read);
+        i->d = dest.slot;
+        i->lo = from->id;
+        i->hi = k;
+        decode_finish(d, &dest);
+    }
+}
+
 void decode_mov(struct decode *d)
 {
     const struct ptx_operand *to = decode_operand(d, 0), *from = decode_operand(d, 1);
+    if (to->kind == PTX_VEC && from->kind == PTX_SREG) {
+        read_vector(d, to, from);
+        return;
+    }
     if (from->kind == PTX_VEC) {
         pack(d, to, from);
         return;

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: MIT
+#include <assert.h>
 #include <errno.h>
 #include <string.h>
 
@@ -21,7 +22,9 @@ unsigned decode_reg_bits(struct decode *d, uint32_t reg)
 
 uint32_t decode_reg(struct decode *d, uint32_t reg)
 {
-    return d->slot[regs_index(d->regs, reg)];
+    uint32_t index = regs_index(d->regs, reg);
+    assert(index != REGS_NONE);
+    return d->slot[index];
 }
 
 const struct ptx_operand *decode_operand(struct decode *d, unsigned i)
@@ -73,6 +76,8 @@ static uint32_t symbol(struct decode *d, const struct ptx_operand *o, unsigned b
     const struct exec_symbol *s = &d->module->symbols[o->id];
     uint64_t offset = (uint64_t)o->value;
     exec_fn *fn;
+    if (bits == 1 || bits == 128)
+        decode_unsupported(d);
     switch (s->kind) {
     case EXEC_SYM_ADDRESS:
     case EXEC_SYM_SHARED:
@@ -101,9 +106,9 @@ static uint32_t symbol(struct decode *d, const struct ptx_operand *o, unsigned b
 
 static uint32_t special(struct decode *d, const struct ptx_operand *o, unsigned bits)
 {
+    if (bits == 1 || bits == 128)
+        decode_unsupported(d);
     uint32_t slot = decode_temp(d, bits);
-    if (bits == 1)
-        return decode_const(d, 1, 0);
     struct exec_insn *i = decode_emit(d, special_read);
     i->d = slot;
     i->lo = o->id;
@@ -131,7 +136,7 @@ static uint32_t reg_source(struct decode *d, const struct ptx_operand *o, enum p
     uint32_t slot = decode_reg(d, o->id);
     if (have == 1 && want == 1)
         return o->negated ? lane(d, lane_pred_not(), 1, slot) : slot;
-    if (have < want || want == 1 || have == 1)
+    if (have < want || want == 1 || have == 1 || (have == 128 && want != 128))
         decode_fail(d, -EINVAL, "a register of %u bits where " STR_FMT " needs %u", have,
                     STR_ARG(d->stmt->form->name), want);
     if (have > want)
@@ -185,7 +190,7 @@ struct decode_dest decode_dest(struct decode *d, const struct ptx_operand *o, en
     dest.to = decode_reg(d, o->id);
     dest.to_bits = (uint16_t)have;
     dest.extend = have != want;
-    if (have < want || (have == 1) != (want == 1))
+    if (have < want || (have == 1) != (want == 1) || (have == 128) != (want == 128))
         decode_fail(d, -EINVAL, "a register of %u bits for a result of %u of " STR_FMT, have, want,
                     STR_ARG(d->stmt->form->name));
     dest.slot = dest.extend ? decode_temp(d, want) : dest.to;

@@ -71,6 +71,7 @@ static const struct row {
 
 // --- instruction sets ---------------------------------------------------------------------------------------
 
+// A set that is not built has no functions.
 #ifdef LANES_HAVE_plain
 #define ROW(name, ...) exec_fn lanes_##name##_plain;
 #include LANES_TABLES
@@ -80,7 +81,10 @@ static exec_fn *const fns_plain[ROW_COUNT] = {
 #include LANES_TABLES
 #undef ROW
 };
+#else
+#define fns_plain NULL
 #endif
+
 #ifdef LANES_HAVE_avx2
 #define ROW(name, ...) exec_fn lanes_##name##_avx2;
 #include LANES_TABLES
@@ -90,14 +94,10 @@ static exec_fn *const fns_avx2[ROW_COUNT] = {
 #include LANES_TABLES
 #undef ROW
 };
-
-// f16c and lzcnt came with it.
-static bool has_avx2(void)
-{
-    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi") &&
-           __builtin_cpu_supports("bmi2") && __builtin_cpu_supports("popcnt");
-}
+#else
+#define fns_avx2 NULL
 #endif
+
 #ifdef LANES_HAVE_avx512
 #define ROW(name, ...) exec_fn lanes_##name##_avx512;
 #include LANES_TABLES
@@ -107,17 +107,26 @@ static exec_fn *const fns_avx512[ROW_COUNT] = {
 #include LANES_TABLES
 #undef ROW
 };
-
-static bool has_avx512(void)
-{
-    return has_avx2() && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-           __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq");
-}
+#else
+#define fns_avx512 NULL
 #endif
 
 static bool has_plain(void)
 {
     return true;
+}
+
+// f16c and lzcnt came with it.
+static bool has_avx2(void)
+{
+    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi") &&
+           __builtin_cpu_supports("bmi2") && __builtin_cpu_supports("popcnt");
+}
+
+static bool has_avx512(void)
+{
+    return has_avx2() && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+           __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq");
 }
 
 // Best first.
@@ -126,16 +135,7 @@ static const struct isa {
     exec_fn *const *fns;
     bool (*here)(void);
 } isas[] = {
-#ifdef LANES_HAVE_avx512
-    {"avx512", fns_avx512, has_avx512},
-#endif
-#ifdef LANES_HAVE_avx2
-    {"avx2", fns_avx2, has_avx2},
-#endif
-#ifdef LANES_HAVE_plain
-    {"plain", fns_plain, has_plain},
-#endif
-};
+    {"avx512", fns_avx512, has_avx512}, {"avx2", fns_avx2, has_avx2}, {"plain", fns_plain, has_plain}};
 enum { ISA_COUNT = sizeof isas / sizeof *isas };
 
 // NULL: the best. Whoever finds it so stores the same pointer, hence no order is needed.
@@ -146,7 +146,7 @@ static const struct isa *isa_get(void)
     const struct isa *isa = atomic_load_explicit(&chosen, memory_order_relaxed);
     if (isa)
         return isa;
-    for (isa = isas; !isa->here(); isa++)
+    for (isa = isas; !isa->fns || !isa->here(); isa++)
         assert(isa + 1 < isas + ISA_COUNT);
     atomic_store_explicit(&chosen, isa, memory_order_relaxed);
     return isa;
@@ -163,15 +163,14 @@ int exec_lanes_force(const char *name)
         atomic_store_explicit(&chosen, NULL, memory_order_relaxed);
         return 0;
     }
-    for (const struct isa *isa = isas; isa < isas + ISA_COUNT; isa++)
-        if (strcmp(isa->name, name) == 0) {
-            if (!isa->here())
-                return -ENOTSUP;
-            atomic_store_explicit(&chosen, isa, memory_order_relaxed);
-            return 0;
-        }
-    return strcmp(name, "avx512") == 0 || strcmp(name, "avx2") == 0 || strcmp(name, "plain") == 0 ? -ENOTSUP
-                                                                                                  : -EINVAL;
+    const struct isa *isa = isas;
+    while (strcmp(isa->name, name) != 0)
+        if (++isa == isas + ISA_COUNT)
+            return -EINVAL;
+    if (!isa->fns || !isa->here())
+        return -ENOTSUP;
+    atomic_store_explicit(&chosen, isa, memory_order_relaxed);
+    return 0;
 }
 
 exec_fn *lane_fn(uint16_t row)

@@ -32,11 +32,11 @@ struct lane_op {
 // combination that does not exist.
 int lane_pick(const struct ptx_form *form, unsigned nsources, struct lane_op *out);
 
-// Rows for what the decoder makes up itself.
-uint16_t lane_mov(unsigned bits);                                  // 1 (pred), 16, 32, 64, 128
-uint16_t lane_resize(unsigned from, unsigned to, bool is_signed);  // among 16, 32, 64: truncates or extends
-uint16_t lane_extend(unsigned bits, unsigned slot,
-                     bool is_signed);  // the low 8, 16 or 32 bits of a slot, in place size
+// Rows for what the decoder makes up itself, with one source. Among slots of 16, 32 and 64 bits, resize truncates
+// or extends; extend does so to the low 8, 16 or 32 bits of a slot without changing its width.
+uint16_t lane_mov(unsigned bits);  // 1 (pred), 16, 32, 64, 128
+uint16_t lane_resize(unsigned from, unsigned to, bool is_signed);
+uint16_t lane_extend(unsigned bits, unsigned slot, bool is_signed);
 uint16_t lane_pred_not(void);
 
 exec_fn *lane_fn(uint16_t row);

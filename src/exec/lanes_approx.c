@@ -13,7 +13,7 @@ static inline float flush_if(float x, uint32_t flags)
     uint32_t flags = i->flags; \
     LOOP1(float, float, flush_if(f32_canonical(f(flush_if(a, flags))), flags))
 
-// .ftz is on for bf16 whether spelled or not, and its subnormals are those of f32.
+// bf16's subnormals are those of f32, so that they are flushed there.
 #define APPROX_HALF(format, n, f)                                                          \
     LANES_OUT(uint16_t, n);                                                                \
     const uint16_t *as = LANES_SLOT(const uint16_t, w, i->a);                              \

@@ -78,6 +78,8 @@ static inline double f64_rzi(double x)
         v >= (beyond) ? (T)(most) : v < (least) ? (T)(least) : v != v ? (T)(nan) : r; \
     })
 
+#define CLAMP(x, least, most) ((x) < (least) ? (least) : (x) > (most) ? (most) : (x))
+
 #define F32_OF_F16()                                       \
     LANES_OUT(float, 1);                                   \
     f16_widen(o, LANES_SLOT(const uint16_t, w, i->a), 32); \

@@ -44,7 +44,7 @@
 
 // --- with modifiers -----------------------------------------------------------------------------------------
 
-// The NaN that stands for what a tensor copy found outside its tensor, with either sign: .oob makes a result of it 0.
+// The NaN, of either sign, that a tensor copy leaves for what lies outside the tensor: .oob makes a result of it 0.
 #define OOB_NAN 0x7ff7
 
 static void mod_widen(float *to, const uint16_t *from, int n, uint32_t flags, bool bf16)

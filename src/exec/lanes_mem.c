@@ -9,10 +9,11 @@
 
 #define INLINE static inline __attribute__((always_inline))
 #if defined __clang__
-#define LANES_LOOP _Pragma("clang loop vectorize(assume_safety)") for (unsigned l = 0; l < EXEC_LANES; l++)
+#define LOOP(n) _Pragma("clang loop vectorize(assume_safety)") for (unsigned l = 0; l < (n); l++)
 #else
-#define LANES_LOOP _Pragma("GCC ivdep") for (unsigned l = 0; l < EXEC_LANES; l++)
+#define LOOP(n) _Pragma("GCC ivdep") for (unsigned l = 0; l < (n); l++)
 #endif
+#define LANES_LOOP LOOP(EXEC_LANES)
 
 enum { WORD = 4, ROW = EXEC_LANES * WORD };
 
@@ -30,16 +31,40 @@ INLINE void addresses(const struct exec_warp *w, const struct exec_insn *i, uint
     }
 }
 
-enum pattern { SCATTERED, CONSECUTIVE, SAME };
+// Half a warp is a row of a 16 x 16 block, the most common shape of all that are not rows of 32.
+enum pattern { SCATTERED, CONSECUTIVE, SAME, HALVES };
+enum { HALF = EXEC_LANES / 2 };
 
-INLINE enum pattern pattern(const uint64_t *at, unsigned step)
+struct shape {
+    enum pattern all, half[2];
+};
+
+INLINE enum pattern half_pattern(const uint64_t *at, unsigned step)
 {
     uint64_t first = at[0], row = 0, same = 0;
-    for (unsigned l = 0; l < EXEC_LANES; l++) {
+    for (unsigned l = 0; l < HALF; l++) {
         row |= at[l] ^ (first + (uint64_t)l * step);
         same |= at[l] ^ first;
     }
     return !row ? CONSECUTIVE : !same ? SAME : SCATTERED;
+}
+
+INLINE struct shape shape(const uint64_t *at, unsigned step)
+{
+    struct shape s = {SCATTERED, {half_pattern(at, step), SCATTERED}};
+    if (s.half[0] == SCATTERED)
+        return s;
+    s.half[1] = half_pattern(at + HALF, step);
+    if (s.half[1] == SCATTERED)
+        return s;
+    uint64_t apart = at[HALF] - at[0];
+    if (s.half[0] != s.half[1])
+        s.all = HALVES;
+    else if (s.half[0] == CONSECUTIVE)
+        s.all = apart == (uint64_t)HALF * step ? CONSECUTIVE : HALVES;
+    else
+        s.all = apart == 0 ? SAME : HALVES;
+    return s;
 }
 
 // The host's place of [at, at + size); NULL if that is not allowed or not so simple.
@@ -56,18 +81,19 @@ INLINE uint32_t slot_of(const struct exec_insn *i, unsigned k)
     return k == 0 ? i->d : k == 1 ? i->b : k == 2 ? i->c : i->e;
 }
 
+// `count` lanes of a register, from lane `first` on.
 #define FILL(D, S)                          \
     do {                                    \
         S value;                            \
         memcpy(&value, from, sizeof value); \
-        D *d = (D *)to;                     \
+        D *d = (D *)to + first;             \
         D wide = (D)value;                  \
-        LANES_LOOP d[l] = wide;             \
+        LOOP(count) d[l] = wide;            \
     } while (0)
-#define SPREAD(D, S)                                                  \
-    do {                                                              \
-        D *d = (D *)to;                                               \
-        LANES_LOOP d[l] = (D) * (const S *)(from + (size_t)l * step); \
+#define SPREAD(D, S)                                                    \
+    do {                                                                \
+        D *d = (D *)to + first;                                         \
+        LOOP(count) d[l] = (D) * (const S *)(from + (size_t)l * step);  \
     } while (0)
 
 // The ways an element becomes a register: its log2 size, sign and the register's size.
@@ -92,9 +118,14 @@ INLINE uint32_t slot_of(const struct exec_insn *i, unsigned k)
     default: DO(uint64_t, uint64_t); break;      \
     }
 
-INLINE void fill(char *to, const char *from, unsigned log, unsigned is_signed, unsigned reg){WAYS(log, FILL)}
+INLINE void fill(char *to, unsigned first, unsigned count, const char *from, unsigned log, unsigned is_signed,
+                 unsigned reg)
+{
+    WAYS(log, FILL)
+}
 
-INLINE void spread(char *to, const char *from, unsigned log, unsigned is_signed, unsigned reg, unsigned step)
+INLINE void spread(char *to, unsigned first, unsigned count, const char *from, unsigned log, unsigned is_signed,
+                   unsigned reg, unsigned step)
 {
     WAYS(log, SPREAD)
 }
@@ -236,35 +267,56 @@ INLINE
     WAYS(log, STREW)
 }
 
-INLINE const struct exec_insn *load(struct exec_warp *w, const struct exec_insn *i, enum mem_space where,
-                                    unsigned log)
+// `count` lanes whose addresses follow a pattern, n elements each.
+INLINE void load_part(struct exec_warp *w, const struct exec_insn *i, enum pattern p, unsigned first, unsigned count,
+                      const char *from, unsigned log)
+{
+    unsigned n = mem_count(i), is_signed = i->flags & MEM_SIGNED ? 1 : 0, reg = i->flags >> MEM_REG_SHIFT & 3;
+    for (unsigned k = 0; k < n; k++) {
+        char *to = w->regs + slot_of(i, k);
+        const char *at = from + (k << log);
+        if (p == SAME)
+            fill(to, first, count, at, log, is_signed, reg);
+        else if (n == 1)
+            spread(to, first, count, at, log, is_signed, reg, 1u << log);
+        else if (n == 2)
+            spread(to, first, count, at, log, is_signed, reg, 2u << log);
+        else
+            spread(to, first, count, at, log, is_signed, reg, 4u << log);
+    }
+}
+
+INLINE bool load_pattern(struct exec_warp *w, const struct exec_insn *i, enum mem_space where, unsigned log,
+                         const uint64_t *at)
+{
+    unsigned size = mem_count(i) << log;
+    struct shape s = shape(at, size);
+    if (s.all == SCATTERED || (at[0] | at[HALF]) & (size - 1))
+        return false;
+    if (s.all != HALVES) {
+        const char *from = resolve(w, where, at[0], s.all == SAME ? size : size * EXEC_LANES, SPACE_READ);
+        if (from)
+            load_part(w, i, s.all, 0, EXEC_LANES, from, log);
+        return from;
+    }
+    const char *low = resolve(w, where, at[0], s.half[0] == SAME ? size : size * HALF, SPACE_READ);
+    const char *high = resolve(w, where, at[HALF], s.half[1] == SAME ? size : size * HALF, SPACE_READ);
+    if (!low || !high)
+        return false;
+    load_part(w, i, s.half[0], 0, HALF, low, log);
+    load_part(w, i, s.half[1], HALF, HALF, high, log);
+    return true;
+}
+
+INLINE const struct exec_insn *load(struct exec_warp *w, const struct exec_insn *i, enum mem_space where, unsigned log)
 {
     _Alignas(64) uint64_t at[EXEC_LANES];
     unsigned n = mem_count(i), size = n << log;
     addresses(w, i, at);
-    if (w->mask == EXEC_ALL && !(at[0] & (size - 1))) {
-        enum pattern p = pattern(at, size);
-        char *from = p == SCATTERED
-                         ? NULL
-                         : resolve(w, where, at[0], p == SAME ? size : size * EXEC_LANES, SPACE_READ);
-        if (from) {
-            unsigned is_signed = i->flags & MEM_SIGNED ? 1 : 0, reg = i->flags >> MEM_REG_SHIFT & 3;
-            for (unsigned k = 0; k < n; k++) {
-                char *to = w->regs + slot_of(i, k);
-                if (p == SAME)
-                    fill(to, from + (k << log), log, is_signed, reg);
-                else if (n == 1)
-                    spread(to, from, log, is_signed, reg, 1u << log);
-                else if (n == 2)
-                    spread(to, from + (k << log), log, is_signed, reg, 2u << log);
-                else
-                    spread(to, from + (k << log), log, is_signed, reg, 4u << log);
-            }
-            return i + 1;
-        }
-    } else if (w->mask != EXEC_ALL) {
+    if (w->mask != EXEC_ALL)
         settle_inactive(at, w->mask);
-    }
+    else if (load_pattern(w, i, where, log, at))
+        return i + 1;
     uintptr_t base;
     if (!common_base(w, where, at, size, SPACE_READ, &base))
         return load_each(w, i, where, at);
@@ -274,42 +326,66 @@ INLINE const struct exec_insn *load(struct exec_warp *w, const struct exec_insn 
     return i + 1;
 }
 
-#define GATHER(D, S)                                        \
-    do {                                                    \
-        const D *s = (const D *)from;                       \
-        LANES_LOOP *(S *)(to + (size_t)l * step) = (S)s[l]; \
+#define GATHER(D, S)                                              \
+    do {                                                          \
+        const D *s = (const D *)from + first;                     \
+        LOOP(count) *(S *)(to + (size_t)l * step) = (S)s[l];      \
     } while (0)
 
-INLINE void unspread(char *to, const char *from, unsigned log, unsigned reg, unsigned step)
+INLINE void unspread(char *to, const char *from, unsigned first, unsigned count, unsigned log, unsigned reg,
+                     unsigned step)
 {
     const unsigned is_signed = 0;
     WAYS(log, GATHER)
 }
 
-INLINE const struct exec_insn *store(struct exec_warp *w, const struct exec_insn *i, enum mem_space where,
-                                     unsigned log)
+INLINE void store_part(struct exec_warp *w, const struct exec_insn *i, unsigned first, unsigned count, char *to,
+                       unsigned log)
+{
+    unsigned n = mem_count(i), reg = i->flags >> MEM_REG_SHIFT & 3;
+    for (unsigned k = 0; k < n; k++) {
+        const char *from = w->regs + slot_of(i, k);
+        char *at = to + (k << log);
+        if (n == 1)
+            unspread(at, from, first, count, log, reg, 1u << log);
+        else if (n == 2)
+            unspread(at, from, first, count, log, reg, 2u << log);
+        else
+            unspread(at, from, first, count, log, reg, 4u << log);
+    }
+}
+
+INLINE bool store_pattern(struct exec_warp *w, const struct exec_insn *i, enum mem_space where, unsigned log,
+                          const uint64_t *at)
+{
+    unsigned size = mem_count(i) << log;
+    struct shape s = shape(at, size);
+    if (s.half[0] != CONSECUTIVE || s.half[1] != CONSECUTIVE || (at[0] | at[HALF]) & (size - 1))
+        return false;
+    if (s.all == CONSECUTIVE) {
+        char *to = resolve(w, where, at[0], size * EXEC_LANES, SPACE_WRITE);
+        if (to)
+            store_part(w, i, 0, EXEC_LANES, to, log);
+        return to;
+    }
+    char *low = resolve(w, where, at[0], size * HALF, SPACE_WRITE);
+    char *high = resolve(w, where, at[HALF], size * HALF, SPACE_WRITE);
+    if (!low || !high)
+        return false;
+    store_part(w, i, 0, HALF, low, log);
+    store_part(w, i, HALF, HALF, high, log);
+    return true;
+}
+
+INLINE const struct exec_insn *store(struct exec_warp *w, const struct exec_insn *i, enum mem_space where, unsigned log)
 {
     _Alignas(64) uint64_t at[EXEC_LANES];
     unsigned n = mem_count(i), size = n << log;
     addresses(w, i, at);
-    if (w->mask == EXEC_ALL && !(at[0] & (size - 1)) && pattern(at, size) == CONSECUTIVE) {
-        char *to = resolve(w, where, at[0], size * EXEC_LANES, SPACE_WRITE);
-        if (to) {
-            unsigned reg = i->flags >> MEM_REG_SHIFT & 3;
-            for (unsigned k = 0; k < n; k++) {
-                const char *from = w->regs + slot_of(i, k);
-                if (n == 1)
-                    unspread(to, from, log, reg, 1u << log);
-                else if (n == 2)
-                    unspread(to + (k << log), from, log, reg, 2u << log);
-                else
-                    unspread(to + (k << log), from, log, reg, 4u << log);
-            }
-            return i + 1;
-        }
-    } else if (w->mask != EXEC_ALL) {
+    if (w->mask != EXEC_ALL)
         settle_inactive(at, w->mask);
-    }
+    else if (store_pattern(w, i, where, log, at))
+        return i + 1;
     uintptr_t base;
     if (!common_base(w, where, at, size, SPACE_WRITE, &base))
         return store_each(w, i, where, at);
@@ -432,7 +508,7 @@ static const struct exec_insn *load_param(struct exec_warp *w, const struct exec
     for (unsigned k = 0; k < n; k++) {
         char *to = w->regs + slot_of(i, k);
         if (w->mask == EXEC_ALL) {
-            fill(to, from + (k << log), log, is_signed, reg);
+            fill(to, 0, EXEC_LANES, from + (k << log), log, is_signed, reg);
             continue;
         }
         uint64_t raw = 0;

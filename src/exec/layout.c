@@ -5,9 +5,9 @@
 
 #include "exec/load.h"
 
-static uint32_t align_up(uint32_t n, uint32_t align)
+static uint64_t align_up(uint64_t n, uint64_t align)
 {
-    return align > 1 ? (n + align - 1) / align * align : n;
+    return (n + align - 1) / align * align;
 }
 
 // --- shared -------------------------------------------------------------------------------------------------
@@ -44,22 +44,27 @@ static void visit_symbols(const struct exec_func *f, visit_fn *fn, void *ctx)
 }
 
 struct shared_end {
-    uint32_t at;
+    struct load *load;
+    uint64_t at;
     bool common;
+    int err;
 };
 
 static void place_shared(void *ctx, struct exec_module *m, uint32_t sym)
 {
     struct shared_end *end = ctx;
-    uint32_t *at = &end->at;
     struct exec_symbol *s = &m->symbols[sym];
-    if (s->kind != EXEC_SYM_SHARED || s->placed || s->common != end->common)
+    if (end->err || s->kind != EXEC_SYM_SHARED || s->placed || s->common != end->common)
         return;
     const struct ptx_var *v = ptx_sym(m->ptx, sym)->var;
-    *at = align_up(*at, load_align(v));
-    s->value = *at;
+    uint64_t size;
+    end->err = load_size(end->load, m, v, &size);
+    s->value = align_up(end->at, load_align(v));
     s->placed = true;
-    *at += (uint32_t)ptx_var_size(v);
+    end->at = s->value + size;
+    if (!end->err && end->at > EXEC_MOST_SHARED)
+        end->err = load_error(end->load, m, v->pos, -EINVAL, "more shared memory than a block may have, with",
+                              ptx_sym(m->ptx, sym)->name);
 }
 
 // Common variables have one place in all kernels; behind them each kernel has its own.
@@ -71,53 +76,68 @@ static int layout_shared(struct load *l)
         if (!user.func->intrinsic)
             visit_symbols(user.func, note_user, &user);
     }
-    struct shared_end common = {EXEC_RESERVED_SHARED, true};
+    struct shared_end common = {l, EXEC_RESERVED_SHARED, true, 0};
     for (uint32_t k = 0; k < p->nfuncs; k++)
         if (!l->funcs.items[k]->intrinsic)
             visit_symbols(l->funcs.items[k], place_shared, &common);
-    for (uint32_t k = 0; k < p->nkernels; k++) {
-        struct shared_end own = {common.at, false};
+    for (uint32_t k = 0; k < p->nkernels && !common.err; k++) {
+        struct shared_end own = {l, common.at, false, 0};
         visit_symbols(p->entries[k], place_shared, &own);
-        p->kernels[k].shared_size = align_up(own.at, 16) - EXEC_RESERVED_SHARED;
+        if (own.err)
+            return own.err;
+        p->kernels[k].shared_size = (uint32_t)align_up(own.at, 16) - EXEC_RESERVED_SHARED;
     }
-    return 0;
+    return common.err;
 }
 
 // --- local --------------------------------------------------------------------------------------------------
 
-static void place_local(struct exec_func *f, const struct ptx_var *v, struct exec_place *out)
+static int place_local(struct load *l, struct exec_func *f, const struct ptx_var *v, struct exec_place *out)
 {
-    uint32_t size = (uint32_t)ptx_var_size(v);
-    uint32_t align = load_align(v);
-    f->local_size = align_up(f->local_size, align < 4 ? 4 : align);
+    uint64_t size, align = load_align(v), at = align_up(f->local_size, align < 4 ? 4 : align);
+    int err = load_size(l, f->module, v, &size);
+    if (err)
+        return err;
+    if (size > EXEC_MOST_LOCAL || at + size > EXEC_MOST_LOCAL)
+        return load_error(l, f->module, v->pos, -EINVAL, "more local memory than a thread may have in", f->name);
     if (v->sym != PTX_NONE)
-        f->module->symbols[v->sym] =
-            (struct exec_symbol){.kind = EXEC_SYM_LOCAL, .placed = true, .value = f->local_size};
+        f->module->symbols[v->sym] = (struct exec_symbol){.kind = EXEC_SYM_LOCAL, .placed = true, .value = at};
     if (out)
-        *out = (struct exec_place){f->local_size, size};
-    f->local_size += align_up(size, 4);
+        *out = (struct exec_place){(uint32_t)at, (uint32_t)size};
+    f->local_size = (uint32_t)align_up(at + size, 4);
+    return 0;
 }
 
-static void place_signature(struct load *l, struct exec_func *f)
+static int place_list(struct load *l, struct exec_func *f, const struct ptx_var *vars, uint32_t n,
+                      struct exec_place **out)
+{
+    *out = ARENA_ARRAY(&l->program->arena, struct exec_place, n);
+    for (uint32_t k = 0; k < n; k++) {
+        if (vars[k].space != PTX_SPACE_PARAM)
+            return load_error(l, f->module, vars[k].pos, -ENOTSUP, "parameters in registers are not executed, as in",
+                              f->name);
+        int err = place_local(l, f, &vars[k], &(*out)[k]);
+        if (err)
+            return err;
+    }
+    return 0;
+}
+
+static int place_signature(struct load *l, struct exec_func *f)
 {
     f->nparams = f->ptx->nparams;
     f->nrets = f->ptx->nrets;
-    f->params = ARENA_ARRAY(&l->program->arena, struct exec_place, f->nparams);
-    f->rets = ARENA_ARRAY(&l->program->arena, struct exec_place, f->nrets);
     // Even a function without variables takes a bit of stack, so that endless recursion ends.
     f->local_size = 16;
-    for (uint32_t k = 0; k < f->nparams; k++)
-        place_local(f, &f->ptx->params[k], &f->params[k]);
-    for (uint32_t k = 0; k < f->nrets; k++)
-        place_local(f, &f->ptx->rets[k], &f->rets[k]);
+    int err = place_list(l, f, f->ptx->params, f->nparams, &f->params);
+    return err ? err : place_list(l, f, f->ptx->rets, f->nrets, &f->rets);
 }
 
 static int layout_local(struct load *l, struct exec_func *f)
 {
-    if (!f->kernel)
-        place_signature(l, f);
-    if (f->intrinsic)
-        return 0;
+    int err = f->kernel ? 0 : place_signature(l, f);
+    if (err || f->intrinsic)
+        return err;
     for (uint32_t k = 0; k < f->ptx->nstmts; k++) {
         const struct ptx_stmt *s = &f->ptx->stmts[k];
         if (s->kind != PTX_DECL)
@@ -125,11 +145,11 @@ static int layout_local(struct load *l, struct exec_func *f)
         enum ptx_space space = ptx_space_is((enum ptx_space)s->var->space);
         if (space != PTX_SPACE_LOCAL && space != PTX_SPACE_PARAM)
             continue;
-        if (f->local_size + ptx_var_size(s->var) > 512 * 1024)
-            return load_error(l, f->module, s->pos, -EINVAL, "more local memory than a thread may have in", f->name);
-        place_local(f, s->var, NULL);
+        err = place_local(l, f, s->var, NULL);
+        if (err)
+            return err;
     }
-    f->local_size = align_up(f->local_size, 16);
+    f->local_size = (uint32_t)align_up(f->local_size, 16);
     return 0;
 }
 
@@ -145,22 +165,50 @@ int load_layout(struct load *l)
 
 // --- stacks -------------------------------------------------------------------------------------------------
 
-// Bytes for f and what it calls; UINT32_MAX: nobody knows, because of recursion or a call through a pointer.
-static uint32_t stack_of(struct exec_func *f)
+enum { NEW, OPEN, DONE };  // exec_func.visiting
+
+struct visit {
+    struct exec_func *func;
+    uint32_t next;  // callee
+    uint32_t most;  // of the callees so far
+};
+struct walk {
+    VEC(struct visit) open;
+};
+
+static int open_func(struct walk *w, struct exec_func *f)
 {
-    if (f->visiting || f->calls_unknown || f->has_alloca)
-        return UINT32_MAX;
-    if (f->stack_size != UINT32_MAX)
-        return f->stack_size;
-    uint64_t most = 0;
-    f->visiting = 1;
-    for (uint32_t k = 0; k < f->ncallees; k++) {
-        uint32_t size = stack_of(f->callees[k]);
-        most = size > most ? size : most;
+    f->visiting = OPEN;
+    return vec_push(&w->open, (struct visit){f, 0, 0});
+}
+
+// Bytes for f and what it calls; UINT32_MAX: nobody knows, because of recursion or a call through a pointer.
+static int find_stack(struct exec_func *f)
+{
+    struct walk w = {0};
+    int err = f->visiting == NEW ? open_func(&w, f) : 0;
+    while (w.open.len && !err) {
+        struct visit *top = &w.open.items[w.open.len - 1];
+        if (top->next == top->func->ncallees) {
+            struct exec_func *done = top->func;
+            bool known = top->most < UINT32_MAX - done->local_size && !done->calls_unknown && !done->has_alloca;
+            done->stack_size = known ? top->most + done->local_size : UINT32_MAX;
+            done->visiting = DONE;
+            w.open.len--;
+            continue;
+        }
+        struct exec_func *callee = top->func->callees[top->next];
+        if (callee->visiting == NEW) {
+            err = open_func(&w, callee);
+            continue;
+        }
+        // One that is open calls itself by way of us.
+        uint32_t size = callee->visiting == OPEN ? UINT32_MAX : callee->stack_size;
+        top->most = size > top->most ? size : top->most;
+        top->next++;
     }
-    f->visiting = 0;
-    f->stack_size = most >= UINT32_MAX - f->local_size ? UINT32_MAX : (uint32_t)most + f->local_size;
-    return f->stack_size;
+    vec_free(&w.open);
+    return err;
 }
 
 int load_stacks(struct load *l)
@@ -171,9 +219,16 @@ int load_stacks(struct load *l)
         sum += l->funcs.items[k]->local_size;
     p->most_stack = sum > 1 << 20 ? 1 << 20 : (uint32_t)sum;
     for (uint32_t k = 0; k < p->nkernels; k++) {
-        uint32_t size = stack_of(p->entries[k]);
-        p->kernels[k].recursive = size == UINT32_MAX;
-        p->kernels[k].local_size = size == UINT32_MAX ? p->entries[k]->local_size : size;
+        struct exec_func *f = p->entries[k];
+        int err = find_stack(f);
+        if (err)
+            return err;
+        bool recursive = f->stack_size == UINT32_MAX;
+        if (!recursive && f->stack_size > EXEC_MOST_LOCAL)
+            return load_error(l, f->module, f->ptx->pos, -EINVAL, "more local memory than a thread may have in",
+                              f->name);
+        p->kernels[k].recursive = recursive;
+        p->kernels[k].local_size = recursive ? f->local_size : f->stack_size;
     }
     return 0;
 }

@@ -31,7 +31,8 @@ static int parse(struct load *l, struct exec_module *m, const struct exec_text *
     if (!m->text)
         return -ENOMEM;
     memcpy(m->text, text->name, name);
-    memcpy(m->text + name, text->ptx.ptr, text->ptx.len);
+    if (text->ptx.len)
+        memcpy(m->text + name, text->ptx.ptr, text->ptx.len);
     m->text[name + text->ptx.len] = 0;
     m->name = m->text;
     struct str ptx = {m->text + name, text->ptx.len};
@@ -42,6 +43,10 @@ static int parse(struct load *l, struct exec_module *m, const struct exec_text *
     err = ptx_verify(m->ptx, &errors.sink, NULL);
     if (err)
         return err;
+    if (m->ptx->address_size == 32) {
+        diag_report(l->sink, DIAG_ERROR, &m->ptx->source, 0, 1, "addresses of 32 bits are not executed");
+        return -ENOTSUP;
+    }
     m->symbols = ARENA_ARRAY(&l->program->arena, struct exec_symbol, m->ptx->nsyms);
     return 0;
 }
@@ -61,23 +66,39 @@ static bool is_global(uint8_t linkage)
     return linkage == PTX_VISIBLE || linkage == PTX_WEAK || linkage == PTX_COMMON;
 }
 
-// A definition that other texts can see. A weak one gives way.
+static uint64_t size_of(const struct exec_module *m, uint32_t sym)
+{
+    const struct ptx_sym *s = ptx_sym(m->ptx, sym);
+    return s->kind == PTX_SYM_VAR ? ptx_var_size(s->var) : 0;
+}
+
+// A definition that other texts can see. A weak one gives way; of common ones the largest counts.
 static int define(struct load *l, struct exec_module *m, uint32_t sym, uint8_t linkage)
 {
     struct str name = ptx_sym(m->ptx, sym)->name;
     uint32_t known = map_get(&l->names, name);
-    if (known != MAP_NONE) {
-        struct definition *d = &l->definitions.items[known];
-        if (linkage == PTX_WEAK || linkage == PTX_COMMON)
-            return 0;
-        if (d->linkage == PTX_VISIBLE)
-            return load_error(l, m, ptx_sym(m->ptx, sym)->pos, -EEXIST, "another module defines", name);
-        *d = (struct definition){m, sym, linkage};
-        return 0;
+    if (known == MAP_NONE) {
+        if (vec_push(&l->definitions, (struct definition){m, sym, linkage}))
+            return -ENOMEM;
+        return map_put(&l->names, name, (uint32_t)l->definitions.len - 1);
     }
-    if (vec_push(&l->definitions, (struct definition){m, sym, linkage}))
-        return -ENOMEM;
-    return map_put(&l->names, name, (uint32_t)l->definitions.len - 1);
+    struct definition *d = &l->definitions.items[known];
+    bool larger = linkage == PTX_COMMON && d->linkage == PTX_COMMON && size_of(m, sym) > size_of(d->module, d->sym);
+    if (linkage != PTX_VISIBLE && !larger)
+        return 0;
+    if (d->linkage == PTX_VISIBLE)
+        return load_error(l, m, ptx_sym(m->ptx, sym)->pos, -EEXIST, "another module defines", name);
+    *d = (struct definition){m, sym, linkage};
+    return 0;
+}
+
+// Whether this definition is the one that its name stands for.
+static bool counts(const struct load *l, const struct exec_module *m, uint32_t sym, uint8_t linkage)
+{
+    if (!is_global(linkage))
+        return true;
+    uint32_t at = map_get(&l->names, ptx_sym(m->ptx, sym)->name);
+    return at != MAP_NONE && l->definitions.items[at].module == m && l->definitions.items[at].sym == sym;
 }
 
 static struct exec_func *add_func(struct load *l, struct exec_module *m, const struct ptx_func *f)
@@ -100,19 +121,27 @@ static int define_module(struct load *l, struct exec_module *m)
     for (uint32_t k = 0; k < m->ptx->nitems; k++) {
         const struct ptx_item *item = &m->ptx->items[k];
         int err = 0;
-        if (item->kind == PTX_ITEM_VAR && item->var->linkage != PTX_EXTERN && is_global(item->var->linkage))
+        if (item->kind == PTX_ITEM_VAR && is_global(item->var->linkage) && item->var->sym != PTX_NONE)
             err = define(l, m, item->var->sym, item->var->linkage);
-        if (item->kind == PTX_ITEM_FUNC && item->func->has_body) {
-            struct exec_symbol *s = &m->symbols[item->func->sym];
-            s->kind = EXEC_SYM_FUNC;
-            s->func = add_func(l, m, item->func);
-            if (is_global(item->func->linkage))
-                err = define(l, m, item->func->sym, item->func->linkage);
-        }
+        if (item->kind == PTX_ITEM_FUNC && item->func->has_body && is_global(item->func->linkage))
+            err = define(l, m, item->func->sym, item->func->linkage);
         if (err)
             return err;
     }
     return 0;
+}
+
+// A function that gave way to another text's is not part of the program.
+static void add_functions(struct load *l, struct exec_module *m)
+{
+    for (uint32_t k = 0; k < m->ptx->nitems; k++) {
+        const struct ptx_item *item = &m->ptx->items[k];
+        if (item->kind != PTX_ITEM_FUNC || !item->func->has_body ||
+            !counts(l, m, item->func->sym, item->func->linkage))
+            continue;
+        struct exec_func *f = add_func(l, m, item->func);
+        m->symbols[item->func->sym] = (struct exec_symbol){.kind = EXEC_SYM_FUNC, .func = f};
+    }
 }
 
 // --- variables ----------------------------------------------------------------------------------------------
@@ -132,7 +161,10 @@ static bool has(struct str s, const char *word)
 static int place(struct load *l, struct exec_module *m, const struct ptx_var *v)
 {
     struct exec_symbol *s = &m->symbols[v->sym];
-    uint64_t size = ptx_var_size(v);
+    uint64_t size;
+    int err = load_size(l, m, v, &size);
+    if (err)
+        return err;
     enum exec_variable_kind kind = v->space == PTX_SPACE_CONST ? EXEC_CONST
                                    : has(v->attribute, "managed") ? EXEC_MANAGED
                                                                   : EXEC_GLOBAL;
@@ -145,25 +177,32 @@ static int place(struct load *l, struct exec_module *m, const struct ptx_var *v)
     return vec_push(&l->variables, var) || vec_push(&l->placed, (struct placed){m, v, at}) ? -ENOMEM : 0;
 }
 
-static int place_var(struct load *l, struct exec_module *m, const struct ptx_var *v)
+static int place_var(struct load *l, struct exec_module *m, const struct ptx_var *v, bool in_function)
 {
     enum ptx_space where = ptx_space_is((enum ptx_space)v->space);
+    // One without a name is nobody's; one that is declared again elsewhere in the text is placed once.
+    if (v->sym == PTX_NONE || ptx_sym(m->ptx, v->sym)->var != v)
+        return 0;
     struct exec_symbol *s = &m->symbols[v->sym];
     if (where == PTX_SPACE_SHARED) {
-        s->kind = v->linkage == PTX_EXTERN || ptx_var_size(v) == 0 ? EXEC_SYM_DYNAMIC : EXEC_SYM_SHARED;
-        return 0;
+        uint64_t size;
+        int err = load_size(l, m, v, &size);
+        s->kind = v->linkage == PTX_EXTERN || size == 0 ? EXEC_SYM_DYNAMIC : EXEC_SYM_SHARED;
+        return err;
     }
-    if (where != PTX_SPACE_GLOBAL && where != PTX_SPACE_CONST)
+    if ((where != PTX_SPACE_GLOBAL && where != PTX_SPACE_CONST) || v->linkage == PTX_EXTERN)
         return 0;
-    if (v->linkage == PTX_EXTERN)
-        return 0;
-    if (is_global(v->linkage)) {
-        uint32_t at = map_get(&l->names, ptx_sym(m->ptx, v->sym)->name);
-        const struct definition *d = &l->definitions.items[at];
-        if (d->module != m || d->sym != v->sym)
-            return 0;  // another one counts
+    return in_function || counts(l, m, v->sym, v->linkage) ? place(l, m, v) : 0;
+}
+
+static int place_locals(struct load *l, struct exec_module *m, const struct ptx_func *f)
+{
+    for (uint32_t n = 0; n < f->nstmts; n++) {
+        int err = f->stmts[n].kind == PTX_DECL ? place_var(l, m, f->stmts[n].var, true) : 0;
+        if (err)
+            return err;
     }
-    return place(l, m, v);
+    return 0;
 }
 
 static int place_module(struct load *l, struct exec_module *m)
@@ -172,11 +211,9 @@ static int place_module(struct load *l, struct exec_module *m)
         const struct ptx_item *item = &m->ptx->items[k];
         int err = 0;
         if (item->kind == PTX_ITEM_VAR)
-            err = place_var(l, m, item->var);
-        else if (item->kind == PTX_ITEM_FUNC && item->func->has_body)
-            for (uint32_t n = 0; n < item->func->nstmts && !err; n++)
-                if (item->func->stmts[n].kind == PTX_DECL)
-                    err = place_var(l, m, item->func->stmts[n].var);
+            err = place_var(l, m, item->var, false);
+        else if (item->kind == PTX_ITEM_FUNC && m->symbols[item->func->sym].kind == EXEC_SYM_FUNC)
+            err = place_locals(l, m, item->func);
         if (err)
             return err;
     }
@@ -213,7 +250,7 @@ static int resolve_module(struct load *l, struct exec_module *m)
         int err = 0;
         if (item->kind == PTX_ITEM_FUNC)
             err = resolve(l, m, item->func->sym, true);
-        else if (item->kind == PTX_ITEM_VAR)
+        else if (item->kind == PTX_ITEM_VAR && item->var->sym != PTX_NONE)
             err = resolve(l, m, item->var->sym, false);
         if (err)
             return err;
@@ -229,26 +266,30 @@ static int resolve_module(struct load *l, struct exec_module *m)
 
 // --- kernels ------------------------------------------------------------------------------------------------
 
-static uint32_t align_up(uint32_t n, uint32_t align)
-{
-    return align > 1 ? (n + align - 1) / align * align : n;
-}
-
-static void kernel_params(struct load *l, struct exec_kernel *k, const struct exec_func *f)
+static int kernel_params(struct load *l, struct exec_kernel *k, const struct exec_func *f)
 {
     struct exec_param *params = ARENA_ARRAY(&l->program->arena, struct exec_param, f->ptx->nparams);
-    uint32_t at = 0;
+    uint64_t at = 0;
     for (uint32_t n = 0; n < f->ptx->nparams; n++) {
         const struct ptx_var *v = &f->ptx->params[n];
-        uint32_t align = load_align(v), size = (uint32_t)ptx_var_size(v);
-        at = align_up(at, align);
-        params[n] = (struct exec_param){at, size, align};
-        f->module->symbols[v->sym] = (struct exec_symbol){.kind = EXEC_SYM_PARAM, .placed = true, .value = at};
+        uint64_t align = load_align(v), size;
+        int err = load_size(l, f->module, v, &size);
+        if (err)
+            return err;
+        at = (at + align - 1) / align * align;
+        if (v->space != PTX_SPACE_PARAM)
+            return load_error(l, f->module, v->pos, -ENOTSUP, "parameters in registers are not executed, as in", f->name);
+        if (size > EXEC_MOST_PARAMS || at + size > EXEC_MOST_PARAMS)
+            return load_error(l, f->module, v->pos, -EINVAL, "more parameters than a kernel may have in", f->name);
+        params[n] = (struct exec_param){(uint32_t)at, (uint32_t)size, (uint32_t)align};
+        if (v->sym != PTX_NONE)
+            f->module->symbols[v->sym] = (struct exec_symbol){.kind = EXEC_SYM_PARAM, .placed = true, .value = at};
         at += size;
     }
     k->params = params;
     k->nparams = f->ptx->nparams;
-    k->param_size = at;
+    k->param_size = (uint32_t)at;
+    return 0;
 }
 
 static unsigned numbers(struct str s, uint32_t out[3])
@@ -306,7 +347,9 @@ static int add_kernels(struct load *l)
         f->kernel = kernel;
         kernel->name = f->name;
         kernel->program = p;
-        kernel_params(l, kernel, f);
+        int err = kernel_params(l, kernel, f);
+        if (err)
+            return err;
         kernel_limits(kernel, f);
         if (map_put(&p->kernel_names, f->name, at++))
             return -ENOMEM;
@@ -320,7 +363,8 @@ static int finish(struct load *l)
 {
     struct exec_program *p = l->program;
     p->funcs = ARENA_ARRAY(&p->arena, struct exec_func *, p->nfuncs);
-    memcpy(p->funcs, l->funcs.items, p->nfuncs * sizeof *p->funcs);
+    if (p->nfuncs)
+        memcpy(p->funcs, l->funcs.items, p->nfuncs * sizeof *p->funcs);
     p->nvariables = (uint32_t)l->variables.len;
     p->variables = ARENA_ARRAY(&p->arena, struct exec_variable, p->nvariables);
     if (p->nvariables)
@@ -343,6 +387,8 @@ static int load_all(struct load *l, const struct exec_text *texts)
         err = parse(l, &p->modules[k], &texts[k]);
     for (unsigned k = 0; k < p->nmodules && !err; k++)
         err = define_module(l, &p->modules[k]);
+    for (unsigned k = 0; k < p->nmodules && !err; k++)
+        add_functions(l, &p->modules[k]);
     for (unsigned k = 0; k < p->nmodules && !err; k++)
         err = place_module(l, &p->modules[k]);
     for (unsigned k = 0; k < p->nmodules && !err; k++)

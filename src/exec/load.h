@@ -30,10 +30,12 @@ struct load {
     VEC(const struct ptx_loc *) locs;
 };
 
-uint32_t load_align(const struct ptx_var *v);
+uint32_t load_align(const struct ptx_var *v);  // a power of two
 int load_error(struct load *l, const struct exec_module *m, uint32_t pos, int err, const char *what, struct str name);
 
-// load_init.c: the initial value of a variable
+// load_init.c: the bytes of a variable, which its initialiser may have to tell (0: nobody knows), and its initial
+// value
+int load_size(struct load *l, const struct exec_module *m, const struct ptx_var *v, uint64_t *size);
 int load_initialise(struct load *l, const struct placed *p);
 
 // layout.c: offsets in shared and local memory; and how much stack a kernel needs, once all is decoded

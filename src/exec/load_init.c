@@ -29,7 +29,8 @@ static int put(struct filling *f, uint64_t value, unsigned size)
 {
     if (f->at > f->size || size > f->size - f->at)
         return bad(f, "too many values for");
-    memcpy(f->bytes + f->at, &value, size);
+    // The rest of a larger element is zero, as all memory was.
+    memcpy(f->bytes + f->at, &value, size < sizeof value ? size : sizeof value);
     f->at += size;
     return 0;
 }
@@ -104,24 +105,59 @@ static int put_one(struct filling *f, const struct ptx_init *init)
     }
 }
 
+// How many elements the outermost braces hold; UINT64_MAX if they are malformed.
+static uint64_t count_elements(struct str init)
+{
+    struct ptx_init element;
+    uint64_t n = 0;
+    unsigned depth = 0;
+    int got;
+    while ((got = ptx_init_next(&init, &element)) == 1) {
+        if (element.kind == PTX_INIT_CLOSE) {
+            depth -= depth > 0;
+            continue;
+        }
+        n += depth == 1 ? element.kind == PTX_INIT_STRING ? element.text.len : 1 : 0;
+        depth += element.kind == PTX_INIT_OPEN;
+    }
+    return got < 0 ? UINT64_MAX : n;
+}
+
+int load_size(struct load *l, const struct exec_module *m, const struct ptx_var *v, uint64_t *size)
+{
+    *size = ptx_type_bits((enum ptx_type)v->type) / 8 * v->vec;
+    bool overflows = false;
+    for (uint32_t k = 0; k < v->ndims; k++) {
+        uint64_t n = k == 0 && !v->dims[0] && v->init.len ? count_elements(v->init) : v->dims[k];
+        overflows |= __builtin_mul_overflow(*size, n, size);
+    }
+    if (overflows || *size >> SPACE_BITS)
+        return load_error(l, m, v->pos, -EINVAL, "no memory is large enough for",
+                          v->sym == PTX_NONE ? STR("this") : ptx_sym(m->ptx, v->sym)->name);
+    return 0;
+}
+
 int load_initialise(struct load *l, const struct placed *p)
 {
     const struct ptx_var *v = p->var;
     if (!v->init.len)
         return 0;
-    struct filling f = {.load = l, .placed = p, .bytes = space_host(p->address), .size = ptx_var_size(v)};
+    struct filling f = {.load = l, .placed = p, .bytes = space_host(p->address)};
+    int err = load_size(l, p->module, v, &f.size);
+    if (err)
+        return err;
     f.element = ptx_type_bits((enum ptx_type)v->type) / 8;
     uint64_t part = f.size;
     for (unsigned k = 0; k <= MOST_DIMS; k++) {
         f.part[k] = part;
-        if (k < v->ndims && v->dims[k])
-            part /= v->dims[k];
+        if (k < v->ndims)
+            part /= v->dims[k] ? v->dims[k] : k == 0 && f.size ? count_elements(v->init) : 1;
         else
             part = (uint64_t)f.element * (k < v->ndims + (v->vec > 1) ? v->vec : 1);
     }
     struct str rest = v->init;
     struct ptx_init init;
-    int got, err = 0;
+    int got;
     while ((got = ptx_init_next(&rest, &init)) == 1 && !err) {
         if (init.kind == PTX_INIT_CLOSE && !f.depth)
             return bad(&f, "unmatched braces in");

@@ -102,8 +102,11 @@ void mem_local_copy(struct exec_warp *w, uint32_t to, uint32_t from, uint32_t si
     for (uint32_t k = 0; k < size; k += WORD) {
         uint32_t *d = (uint32_t *)word(w, 0, to + k);
         const uint32_t *s = (const uint32_t *)word(w, 0, from + k);
-        for (unsigned l = 0; l < EXEC_LANES; l++)
-            d[l] = mask >> l & 1 ? s[l] : d[l];
+        if (mask == EXEC_ALL)
+            memcpy(d, s, ROW);
+        else
+            for (uint32_t left = mask; left; left &= left - 1)
+                d[__builtin_ctz(left)] = s[__builtin_ctz(left)];
     }
 }
 

@@ -9,7 +9,13 @@
 #include "exec/warp.h"
 #include "ptx/ptx.h"
 
-enum { EXEC_RESERVED_SHARED = 1024 };  // the system's, at offset 0
+enum {
+    EXEC_RESERVED_SHARED = 1024,  // the system's, at offset 0
+    // What a GPU gives at most: to a block, with what is reserved; to a thread; to a kernel.
+    EXEC_MOST_SHARED = 228 << 10,
+    EXEC_MOST_LOCAL = 512 << 10,
+    EXEC_MOST_PARAMS = 32764,
+};
 
 // What a symbol of a module stands for, once everything has its place.
 enum exec_symbol_kind {

@@ -56,8 +56,9 @@ static inline float approx_lg2(float x)
     return x < 0 || x != x ? f32_of(F32_NAN_BITS) : r;
 }
 
-// The hardware multiplies by 1 / (2 pi), rounding toward 0 to f32 and flushing, and takes the sine of the fraction of a
-// turn. Done likewise, large angles come out as they do there: once no fraction is left, as multiples of a turn.
+// The hardware multiplies by 1 / (2 pi), rounding toward 0 to f32 and flushing, and takes the sine of the
+// fraction of a turn. Done likewise, large angles come out as they do there: once no fraction is left, as whole
+// turns.
 // quarters: of a turn that are added.
 static inline float approx_turn(float x, uint64_t quarters)
 {

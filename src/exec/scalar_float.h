@@ -115,9 +115,9 @@ static inline float f32_fma(float a, float b, float c)
 #endif
 }
 
-// With .ftz: operands are flushed before. A result is flushed if, rounded as though exponents had no end, it is below
-// the normal range; one that only rounds up to the smallest normal number because subnormal ones are coarse is not
-// that number. Scaling by 2^32 shows which. Sums are exact down there.
+// With .ftz: operands are flushed before. A result is flushed if, rounded as though exponents had no end, it is
+// below the normal range, even if it would be rounded up to the smallest normal number because subnormal ones are
+// coarser. Scaling by 2^32 shows. Sums are exact down there.
 static inline float f32_tiny_to_0(float r, float scaled)
 {
     bool tiny = scaled < 0x1p-94f && scaled > -0x1p-94f;

@@ -20,6 +20,7 @@ enum {
     SCHED_STEP = 1,       // a jump back
     SCHED_SPIN = 128,     // a jump back in a loop that only waits for others
     SCHED_LOCK = 16,      // in a loop with a compare-and-swap or an exchange
+    SCHED_STRETCH = 64,   // instructions that a jump back may go over before it takes more
 };
 
 // The current split parts: `mask` of it goes on at pc later.

@@ -117,16 +117,18 @@ static int assign(struct range *ranges, uint32_t n, uint32_t *slot, uint32_t *si
     int err = 0;
     for (uint32_t k = 0; k < n && !err; k++)
         err = take(&pools[ranges[k].class], &ranges[k], &slot[ranges[k].reg]);
-    uint32_t base[SLOTS_CLASSES], at = 64;  // slot 0 means none
+    uint64_t base[SLOTS_CLASSES], at = 64;  // slot 0 means none
     *words = 0;
     for (unsigned k = SLOTS_CLASSES; k-- > 0;) {
         base[k] = at;
-        at += pools[k].count * slots_size[k];
+        at += (uint64_t)pools[k].count * slots_size[k];
         *words += pools[k].count * (k == SLOTS_PRED ? 0 : k <= SLOTS_32 ? 1 : 1u << (k - SLOTS_32));
     }
+    if (!err && at > SLOTS_MOST)
+        err = -E2BIG;
     for (uint32_t k = 0; k < n && !err; k++)
-        slot[ranges[k].reg] = base[ranges[k].class] + slot[ranges[k].reg] * slots_size[ranges[k].class];
-    *size = (at + 63) & ~63u;
+        slot[ranges[k].reg] = (uint32_t)base[ranges[k].class] + slot[ranges[k].reg] * slots_size[ranges[k].class];
+    *size = (uint32_t)(at + 63) & ~63u;
     for (unsigned k = 0; k < SLOTS_CLASSES; k++) {
         vec_free(&pools[k].held);
         vec_free(&pools[k].unused);

@@ -21,8 +21,10 @@ static inline unsigned slots_class(unsigned bits)
 
 extern const uint32_t slots_size[SLOTS_CLASSES];  // bytes
 
+enum { SLOTS_MOST = 64 << 20 };  // bytes of a frame's registers
+
 // Fills slot[] (by index of regs) with byte offsets from 64, *size with where they end, a multiple of 64, and
-// *words with the most 32-bit registers in use at once. 0 or -ENOMEM.
+// *words with the most 32-bit registers in use at once. 0, -ENOMEM, or -E2BIG if they take more than SLOTS_MOST.
 int slots_assign(const struct cfg *c, const struct regs *r, const struct live *l, const uint32_t *order,
                  uint32_t norder, uint32_t *slot, uint32_t *size, uint32_t *words);
 
