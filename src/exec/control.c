@@ -85,7 +85,7 @@ const struct exec_insn *control_brx(struct exec_warp *w, const struct exec_insn 
         }
     }
     w->mask = first_mask;
-    if (first <= i && (w->fuel -= SCHED_STEP) < 0)
+    if (first <= i && (w->fuel -= SCHED_STEP + (int32_t)((i - first) / SCHED_STRETCH)) < 0)
         return sched_yield_turn(w, first);
     return first;
 }
@@ -128,9 +128,13 @@ static const struct exec_func *callee(struct exec_warp *w, const struct exec_ins
 const struct exec_insn *control_call(struct exec_warp *w, const struct exec_insn *i)
 {
     const struct control_call *call = i->ptr;
+    // Without a loop, calls of calls of calls can still take for ever.
+    if (w->fuel < 0)
+        return sched_yield_turn(w, i);
     const struct exec_func *f = callee(w, i, call);
     if (!f)
         return NULL;
+    w->fuel -= SCHED_STEP + (int32_t)(f->ncode / SCHED_STRETCH);
     struct exec_frame *caller = w->frame;
     uint32_t base = (caller->local_top + 15) & ~15u;
     if (base + (uint64_t)f->local_size > w->block->grid->local_size)

@@ -44,8 +44,9 @@ static uint32_t members(struct decode *d, unsigned operand, uint32_t *flags)
         return 0;
     if (!has(d, PTX_MOD_SYNC))
         decode_unsupported(d);
-    *flags |= MEET_SYNC;
-    return decode_source(d, decode_operand(d, operand), PTX_B32);
+    const struct ptx_operand *o = decode_operand(d, operand);
+    *flags |= MEET_SYNC | (o->kind == PTX_IMM ? MEET_CONSTANT : 0);
+    return decode_source(d, o, PTX_B32);
 }
 
 static void shuffle(struct decode *d)

@@ -246,7 +246,7 @@ static enum atomic_op operation(struct decode *d)
 static const struct ptx_operand *item(struct decode *d, const struct ptx_operand *o, unsigned k)
 {
     unsigned n = d->stmt->form->vec;
-    if (o && (o->kind == PTX_VEC ? o->value != n : n != 1))
+    if (o && (o->kind == PTX_VEC ? o->value != n : n != 1 && o->kind != PTX_SINK))
         decode_unsupported(d);
     if (!o || o->kind != PTX_VEC)
         return o;

@@ -82,7 +82,8 @@ static void launch_shape(struct exec_program *p, const char *kernel, unsigned bl
     const struct exec_kernel *k = exec_find_kernel(p, str_from(kernel));
     assert_non_null(k);
     uint64_t at = take(k->param_size + 1, 16);
-    memcpy(space_host(at), params, k->param_size);
+    if (k->param_size)
+        memcpy(space_host(at), params, k->param_size);
     struct exec_launch l = {.kernel = k, .grid = {blocks, 1, 1}, .block = {threads, 1, 1}, .dynamic_shared = dynamic,
                             .stack_size = 4096, .cooperative = cooperative, .params = at, .sm_count = 2,
                             .most_resident = 8};

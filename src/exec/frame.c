@@ -5,7 +5,10 @@
 #include "base/mem.h"
 #include "exec/sched.h"
 
-enum { ALIGN = 64 };
+enum {
+    ALIGN = 64,
+    MOST_MEMORY = 512 << 20,  // of a block's frames: recursion that never ends must not take all there is
+};
 
 static void fill(char *regs, const struct exec_const *c)
 {
@@ -30,12 +33,16 @@ static void fill(char *regs, const struct exec_const *c)
     }
 }
 
-static struct exec_frame *make(const struct exec_func *f)
+static struct exec_frame *make(struct exec_block *b, const struct exec_func *f)
 {
     size_t head = (sizeof(struct exec_frame) + ALIGN - 1) & ~(size_t)(ALIGN - 1);
-    char *memory = mem_alloc(head + ALIGN + f->regs_size);
+    size_t size = head + ALIGN + f->regs_size;
+    if (size > MOST_MEMORY - b->frame_memory)
+        return NULL;
+    char *memory = mem_alloc(size);
     if (!memory)
         return NULL;
+    b->frame_memory += (uint32_t)size;
     struct exec_frame *frame = (void *)memory;
     uintptr_t regs = ((uintptr_t)memory + head + ALIGN - 1) & ~(uintptr_t)(ALIGN - 1);
     *frame = (struct exec_frame){.func = f, .regs = (char *)regs};
@@ -52,7 +59,7 @@ struct exec_frame *frame_new(struct exec_block *b, const struct exec_func *f)
     if (frame) {
         *free = frame->next_free;
     } else {
-        frame = make(f);
+        frame = make(b, f);
         if (!frame)
             return NULL;
         frame->next_in_block = b->frames;
@@ -69,6 +76,7 @@ void frame_free_all(struct exec_block *b)
         mem_free(f);
     }
     b->frames = NULL;
+    b->frame_memory = 0;
 }
 
 void frame_release(struct exec_block *b, struct exec_frame *frame)

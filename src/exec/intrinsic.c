@@ -59,38 +59,55 @@ static void append(struct text *t, const char *fmt, ...)
         t->len = t->len + (size_t)n < sizeof t->bytes ? t->len + (size_t)n : sizeof t->bytes - 1;
 }
 
+// A conversion, as for the C library: flags, width, precision, letter.
 struct conversion {
-    char spec[32];  // as for the C library, without the argument's length
+    char flags[8];
+    bool star[2], precise;
+    int width, precision;
+    unsigned bytes;  // of an integer
     char letter;
-    bool wide;  // 64 bits
 };
 
-// Reads a conversion behind '%'. Returns what is behind it, NULL if there is none.
-static const char *read_conversion(const char *p, struct conversion *c, bool star[2])
+// Widths and precisions beyond the text's size change nothing that is seen, but cost memory and time.
+static int at_most(int64_t n)
 {
+    return (int)(n > MOST_TEXT ? MOST_TEXT : n < -MOST_TEXT ? -MOST_TEXT : n);
+}
+
+static const char *read_number(const char *p, bool *star, int *number)
+{
+    *star = *p == '*';
+    *number = 0;
+    if (*star)
+        return p + 1;
+    for (; *p >= '0' && *p <= '9'; p++)
+        *number = at_most(*number * 10 + (*p - '0'));
+    return p;
+}
+
+static const char *read_length(const char *p, struct conversion *c)
+{
+    c->bytes = 4;
+    for (; *p && strchr("hljztL", *p); p++)
+        c->bytes = *p != 'h' ? 8 : c->bytes == 2 ? 1 : 2;
+    return p;
+}
+
+// Reads a conversion behind '%'. Returns what is behind it, NULL if there is none.
+static const char *read_conversion(const char *p, struct conversion *c)
+{
+    *c = (struct conversion){.precision = 0};
     size_t n = 0;
-    star[0] = star[1] = false;
-    c->wide = false;
-    c->spec[n++] = '%';
-    bool precision = false;
-    for (; *p && n < sizeof c->spec - 4; p++) {
-        if (strchr("-+ #0123456789", *p)) {
-            c->spec[n++] = *p;
-        } else if (*p == '.') {
-            precision = true;
-            c->spec[n++] = *p;
-        } else if (*p == '*') {
-            star[precision] = true;
-            c->spec[n++] = *p;
-        } else if (strchr("hljztL", *p)) {
-            c->wide |= *p != 'h' && *p != 'L';
-        } else {
-            c->letter = *p;
-            c->spec[n] = 0;
-            return p + 1;
-        }
-    }
-    return NULL;
+    for (; *p && strchr("-+ #0", *p); p++)
+        if (n + 1 < sizeof c->flags && !strchr(c->flags, *p))
+            c->flags[n++] = *p;
+    p = read_number(p, &c->star[0], &c->width);
+    c->precise = *p == '.';
+    if (c->precise)
+        p = read_number(p + 1, &c->star[1], &c->precision);
+    p = read_length(p, c);
+    c->letter = *p;
+    return *p ? p + 1 : NULL;
 }
 
 // Arguments lie in a buffer as a struct of promoted values: 4 or 8 bytes, aligned to their size.
@@ -112,85 +129,81 @@ static bool next(struct arguments *a, unsigned size, uint64_t *value)
     return ok;
 }
 
-static void finish(struct conversion *c, const char *length, char letter)
+// Numbers that the arguments give. A negative width is a flag and a width, a negative precision none.
+static bool read_stars(struct arguments *a, struct conversion *c)
 {
-    size_t n = strlen(c->spec);
-    snprintf(c->spec + n, sizeof c->spec - n, "%s%c", length, letter);
+    uint64_t number;
+    if (c->star[0]) {
+        if (!next(a, 4, &number))
+            return false;
+        c->width = at_most((int32_t)number);
+    }
+    if (c->star[1]) {
+        if (!next(a, 4, &number))
+            return false;
+        c->precision = at_most((int32_t)number);
+    }
+    c->precise = c->precise && c->precision >= 0;
+    return true;
 }
 
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wformat-nonliteral"
-#define EMIT(value)                                                                                       \
-    (star[0] && star[1] ? append(t, c->spec, width, precision, value)                                     \
-     : star[0] || star[1] ? append(t, c->spec, star[0] ? width : precision, value)                        \
-                          : append(t, c->spec, value))
+// The format that the C library gets: %, flags, *.*, length and letter.
+#define EMIT(length, letter, value)                                                                            \
+    do {                                                                                                       \
+        char spec[24];                                                                                         \
+        snprintf(spec, sizeof spec, "%%%s*%s%s%c", c->flags, c->precise ? ".*" : "", length, letter);          \
+        c->precise ? append(t, spec, c->width, c->precision, value) : append(t, spec, c->width, value);        \
+    } while (0)
 
-static bool print_one(struct text *t, struct arguments *a, struct conversion *c, const bool star[2])
+static long long as_signed(uint64_t v, unsigned bytes)
 {
-    uint64_t v = 0, number = 0;
-    int width = 0, precision = 0;
-    if (star[0] && !next(a, 4, &number))
+    unsigned shift = 64 - 8 * bytes;
+    return (int64_t)(v << shift) >> shift;
+}
+
+static bool print_integer(struct text *t, struct arguments *a, const struct conversion *c)
+{
+    uint64_t v;
+    if (!next(a, c->bytes == 8 ? 8 : 4, &v))
         return false;
-    width = (int)number;
-    if (star[1] && !next(a, 4, &number))
-        return false;
-    precision = (int)number;
+    if (c->letter == 'd' || c->letter == 'i')
+        EMIT("ll", 'd', as_signed(v, c->bytes));
+    else
+        EMIT("ll", c->letter, (unsigned long long)(v << (64 - 8 * c->bytes) >> (64 - 8 * c->bytes)));
+    return true;
+}
+
+static bool print_one(struct text *t, struct arguments *a, const struct conversion *c)
+{
+    uint64_t v;
     switch (c->letter) {
-    case 'd':
-    case 'i':
-        if (!next(a, c->wide ? 8 : 4, &v))
-            return false;
-        finish(c, "ll", 'd');
-        EMIT(c->wide ? (long long)v : (long long)(int32_t)v);
-        return true;
-    case 'u':
-    case 'x':
-    case 'X':
-    case 'o':
-        if (!next(a, c->wide ? 8 : 4, &v))
-            return false;
-        finish(c, "ll", c->letter);
-        EMIT((unsigned long long)v);
-        return true;
     case 'c':
         if (!next(a, 4, &v))
             return false;
-        finish(c, "", 'c');
-        EMIT((int)v);
+        EMIT("", 'c', (int)v);
         return true;
     case 'p':
         if (!next(a, 8, &v))
             return false;
-        finish(c, "", 'p');
-        EMIT((void *)(uintptr_t)v);
+        EMIT("", 'p', (void *)(uintptr_t)v);
         return true;
     case 's': {
         char string[1024];
         if (!next(a, 8, &v) || !mem_string(a->w, &generic, a->lane, v, string, sizeof string))
             return false;
-        finish(c, "", 's');
-        EMIT(string);
+        EMIT("", 's', string);
         return true;
     }
-    case 'f':
-    case 'F':
-    case 'e':
-    case 'E':
-    case 'g':
-    case 'G':
-    case 'a':
-    case 'A': {
+    default: {
         double real;
         if (!next(a, 8, &v))
             return false;
         memcpy(&real, &v, sizeof real);
-        finish(c, "", c->letter);
-        EMIT(real);
+        EMIT("", c->letter, real);
         return true;
     }
-    default:
-        append(t, "%s%c", c->spec, c->letter);
-        return true;
     }
 }
 #pragma GCC diagnostic pop
@@ -207,13 +220,15 @@ static bool format(struct text *t, struct arguments *a, const char *p)
             p += 2;
         } else {
             struct conversion c;
-            bool star[2];
-            const char *end = read_conversion(p + 1, &c, star);
+            const char *end = read_conversion(p + 1, &c);
             if (!end) {
                 append(t, "%s", p);
                 return true;
             }
-            if (!print_one(t, a, &c, star))
+            bool integer = strchr("diuxXo", c.letter);
+            if (!integer && !strchr("cpsfFeEgGaA", c.letter))
+                append(t, "%.*s", (int)(end - p), p);
+            else if (!read_stars(a, &c) || !(integer ? print_integer(t, a, &c) : print_one(t, a, &c)))
                 return false;
             p = end;
         }

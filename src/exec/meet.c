@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "exec/meet.h"
 
+#include <string.h>
+
 #include "exec/sched.h"
 
 #define FOR_LANES(mask) \
@@ -22,36 +24,64 @@ static void set_predicate(const struct exec_warp *w, uint32_t slot, uint32_t val
     *p = (*p & ~w->mask) | (value & w->mask);
 }
 
+// Lanes that name other members than the first one: they execute the instruction by themselves, later.
+static void part(struct exec_warp *w, const struct exec_insn *i, uint32_t members)
+{
+    const uint32_t *named = lanes32(w, i->e);
+    uint32_t others = 0;
+    for (uint32_t l = 0; l < EXEC_LANES; l++)
+        others |= (uint32_t)(named[l] != members) << l;
+    others &= w->mask;
+    if (others) {
+        sched_push(w, i, others);
+        w->mask &= ~others;
+    }
+}
+
 // True when all members are here. A lane may only name a set that it is in; we do not insist.
 static bool meet(struct exec_warp *w, const struct exec_insn *i, const struct exec_insn **next)
 {
     if (!(i->flags & MEET_SYNC))
         return true;
     uint32_t members = first32(w, i->e);
+    if (!(i->flags & MEET_CONSTANT))
+        part(w, i, members);
     if (!w->released && !(members & w->alive & ~w->mask))
         return true;
     return sched_meet(w, i, members, next);
 }
 
-// The lane that `lane` reads from; -1: none in range, it keeps its own value.
-static int source(enum meet_shuffle kind, int lane, uint32_t b, uint32_t c)
+// The lanes that lanes read from, and a bit for each that is in range; the others keep their own value.
+// Written without branches inside the loops, over all lanes, so that they vectorise.
+#define SOURCES(expression, in_range)                                           \
+    for (uint32_t l = 0; l < EXEC_LANES; l++) {                                 \
+        uint32_t arg = b[l] & 31, clamp = c[l] & 31, segment = c[l] >> 8 & 31;  \
+        uint32_t least = l & segment, most = least | (clamp & ~segment);        \
+        int32_t j = (int32_t)(expression), bound = (int32_t)most;               \
+        uint32_t in = in_range;                                                 \
+        from[l] = in ? (uint32_t)j & 31 : l;                                    \
+        valid |= in << l;                                                       \
+        (void)least;                                                            \
+        (void)arg;                                                              \
+    }
+
+static uint32_t sources(enum meet_shuffle kind, const uint32_t *b, const uint32_t *c, uint32_t *from)
 {
-    int arg = (int)(b & 31), clamp = (int)(c & 31), segment = (int)(c >> 8 & 31);
-    int most = (lane & segment) | (clamp & ~segment), least = lane & segment, j;
+    uint32_t valid = 0;
     switch (kind) {
     case MEET_UP:
-        j = lane - arg;
-        return j >= most ? j : -1;
+        SOURCES(l - arg, j >= bound)
+        break;
     case MEET_DOWN:
-        j = lane + arg;
+        SOURCES(l + arg, j <= bound)
         break;
     case MEET_BFLY:
-        j = lane ^ arg;
+        SOURCES(l ^ arg, j <= bound)
         break;
     default:
-        j = least | (arg & ~segment);
+        SOURCES(least | (arg & ~segment), j <= bound)
     }
-    return j <= most ? j : -1;
+    return valid;
 }
 
 const struct exec_insn *meet_shfl(struct exec_warp *w, const struct exec_insn *i)
@@ -59,14 +89,16 @@ const struct exec_insn *meet_shfl(struct exec_warp *w, const struct exec_insn *i
     const struct exec_insn *next;
     if (!meet(w, i, &next))
         return next;
-    uint32_t *d = lanes32(w, i->d), result[EXEC_LANES], valid = 0;
-    const uint32_t *a = lanes32(w, i->a), *b = lanes32(w, i->b), *c = lanes32(w, i->c);
-    FOR_LANES(w->mask) {
-        int from = source((enum meet_shuffle)(i->flags & MEET_KIND), (int)l, b[l], c[l]);
-        valid |= (uint32_t)(from >= 0) << l;
-        result[l] = a[from >= 0 ? (uint32_t)from : l];
-    }
-    FOR_LANES(w->mask) d[l] = result[l];
+    uint32_t *d = lanes32(w, i->d), from[EXEC_LANES], result[EXEC_LANES], mask = w->mask;
+    const uint32_t *a = lanes32(w, i->a);
+    uint32_t valid =
+        sources((enum meet_shuffle)(i->flags & MEET_KIND), lanes32(w, i->b), lanes32(w, i->c), from);
+    for (uint32_t l = 0; l < EXEC_LANES; l++)
+        result[l] = a[from[l]];
+    if (mask == EXEC_ALL)
+        memcpy(d, result, sizeof result);
+    else
+        FOR_LANES(mask) d[l] = result[l];
     set_predicate(w, i->lo, valid);
     return i + 1;
 }
@@ -112,7 +144,13 @@ const struct exec_insn *meet_match_any(struct exec_warp *w, const struct exec_in
     if (!meet(w, i, &next))
         return next;
     uint32_t members = first32(w, i->e) & w->mask, result[EXEC_LANES];
-    FOR_LANES(w->mask) result[l] = equal(w, i, value(w, i, l), members);
+    // One round for each value that there is.
+    for (uint32_t left = w->mask; left;) {
+        uint64_t to = value(w, i, (uint32_t)__builtin_ctz(left));
+        uint32_t same = equal(w, i, to, w->mask);
+        FOR_LANES(same) result[l] = same & members;
+        left &= ~same;
+    }
     FOR_LANES(w->mask) lanes32(w, i->d)[l] = result[l];
     return i + 1;
 }

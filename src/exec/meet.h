@@ -10,6 +10,7 @@ enum {
     MEET_KIND = 15,
     MEET_SYNC = 16,    // e: the members; without it, whoever is here
     MEET_SIGNED = 32,
+    MEET_CONSTANT = 128,  // all lanes name the same members
 };
 
 enum meet_shuffle { MEET_IDX, MEET_UP, MEET_DOWN, MEET_BFLY };

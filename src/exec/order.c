@@ -14,6 +14,8 @@ static uint32_t common_depth(const struct loops *l, uint32_t from, uint32_t to)
     return loop == GRAPH_NONE ? 0 : l->loops[loop].depth;
 }
 
+enum { MOST_SORTED = 64 };
+
 struct visit {
     uint32_t block, next;
 };
@@ -31,17 +33,17 @@ static void sort_successors(struct walk *w, uint32_t v)
 {
     struct graph_nodes succ = graph_succ(w->graph, v);
     uint32_t *out = w->sorted + w->graph->succ_at[v];
+    uint64_t keys[MOST_SORTED];
     for (uint32_t k = 0; k < succ.n; k++) {
         // Of equals, the next block in the source is visited last, to follow at once.
         uint64_t key = (uint64_t)common_depth(w->loops, v, succ.at[k]) << 1 | (succ.at[k] == v + 1);
         uint32_t at = k;
-        for (; at > 0; at--) {
-            uint64_t other = (uint64_t)common_depth(w->loops, v, out[at - 1]) << 1 | (out[at - 1] == v + 1);
-            if (other <= key)
-                break;
+        for (; at > 0 && keys[at - 1] > key; at--) {
             out[at] = out[at - 1];
+            keys[at] = keys[at - 1];
         }
         out[at] = succ.at[k];
+        keys[at] = key;
     }
 }
 
@@ -50,7 +52,7 @@ static void enter(struct walk *w, uint32_t v)
     w->seen[v] = true;
     // A switch with many targets has them in any order: sorting would take too long.
     struct graph_nodes succ = graph_succ(w->graph, v);
-    if (succ.n <= 64)
+    if (succ.n <= MOST_SORTED)
         sort_successors(w, v);
     else
         for (uint32_t k = 0; k < succ.n; k++)

@@ -40,12 +40,12 @@ void sched_push(struct exec_warp *w, const struct exec_insn *pc, uint32_t mask)
     w->frame->references++;
 }
 
-// Splits that wait at i in the same frame become part of the current one.
-static void absorb(struct exec_warp *w, const struct exec_insn *i, enum split_state state)
+// Splits that wait at i in the same frame, and for the same, become part of the current one.
+static void absorb(struct exec_warp *w, const struct exec_insn *i, enum split_state state, uint32_t wait)
 {
     for (uint32_t k = 0; k < w->nsplits;) {
         struct exec_split *s = &w->splits[k];
-        if (s->pc == i && s->frame == w->frame && s->state == state) {
+        if (s->pc == i && s->frame == w->frame && s->state == state && s->wait == wait) {
             w->mask |= s->mask;
             w->frame->references--;
             drop(w, k);
@@ -78,7 +78,7 @@ static uint32_t choose(const struct exec_warp *w)
 
 const struct exec_insn *sched_join(struct exec_warp *w, const struct exec_insn *i)
 {
-    absorb(w, i, SPLIT_READY);
+    absorb(w, i, SPLIT_READY, 0);
     if (w->alternate)
         return i + 1;
     uint32_t best = choose(w);
@@ -176,7 +176,7 @@ bool sched_meet(struct exec_warp *w, const struct exec_insn *i, uint32_t members
         w->released = false;
         return true;
     }
-    absorb(w, i, SPLIT_MEETS);
+    absorb(w, i, SPLIT_MEETS, members);
     if (!(members & w->alive & ~w->mask))
         return true;
     *next = sched_wait(w, i, SPLIT_MEETS, members);

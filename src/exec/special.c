@@ -159,24 +159,44 @@ const struct exec_insn *special_dynamic(struct exec_warp *w, const struct exec_i
     return i + 1;
 }
 
+static bool is_constant(const struct exec_program *p, uint64_t address)
+{
+    for (uint32_t k = 0; k < p->nvariables; k++)
+        if (p->variables[k].kind == EXEC_CONST && address - p->variables[k].address < p->variables[k].size)
+            return true;
+    return false;
+}
+
+static bool is_in(const struct exec_warp *w, uint32_t where, uint64_t a)
+{
+    const struct exec_launch *l = &w->block->grid->launch;
+    bool shared = a - space.shared_window < SPACE_WINDOW, local = a - space.local_window < SPACE_WINDOW;
+    switch (where) {
+    case PTX_SPACE_SHARED:
+    case PTX_SPACE_SHARED_CLUSTER:
+        return shared;
+    case PTX_SPACE_LOCAL:
+        return local;
+    case PTX_SPACE_PARAM:
+        return a - l->params < l->kernel->param_size;
+    case PTX_SPACE_CONST:
+        return is_constant(l->kernel->program, a);
+    default:
+        return !shared && !local && !is_constant(l->kernel->program, a);
+    }
+}
+
 const struct exec_insn *special_isspacep(struct exec_warp *w, const struct exec_insn *i)
 {
     uint32_t is = 0;
-    for (uint32_t l = 0; l < EXEC_LANES; l++) {
+    for (uint32_t left = w->mask; left; left &= left - 1) {
+        unsigned l = (unsigned)__builtin_ctz(left);
         uint64_t a = i->flags & SPECIAL_WIDE ? ((const uint64_t *)(w->regs + i->a))[l]
                                              : ((const uint32_t *)(w->regs + i->a))[l];
-        bool shared = a - space.shared_window < SPACE_WINDOW, local = a - space.local_window < SPACE_WINDOW;
-        const struct exec_grid *g = w->block->grid;
-        bool param = a - g->launch.params < g->launch.kernel->param_size;
-        bool yes = i->lo == PTX_SPACE_SHARED || i->lo == PTX_SPACE_SHARED_CLUSTER ? shared
-                   : i->lo == PTX_SPACE_LOCAL                                     ? local
-                   : i->lo == PTX_SPACE_PARAM                                     ? param
-                   : i->lo == PTX_SPACE_GLOBAL                                    ? !shared && !local && !param
-                                                                                  : false;
-        is |= (uint32_t)yes << l;
+        is |= (uint32_t)is_in(w, i->lo, a) << l;
     }
     uint32_t *p = (uint32_t *)(w->regs + i->d);
-    *p = (*p & ~w->mask) | (is & w->mask);
+    *p = (*p & ~w->mask) | is;
     return i + 1;
 }
 

@@ -124,6 +124,7 @@ struct exec_block {
     struct exec_barrier barriers[EXEC_BARRIERS];
     struct exec_frame **free_frames;  // by function, constants already in place
     struct exec_frame *frames;        // all that were made for it
+    uint32_t frame_memory;            // their bytes
     struct exec_block *next;
     struct exec_warp *warps;
 };
