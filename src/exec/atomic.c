@@ -24,27 +24,18 @@ static bool is_less(uint64_t x, uint64_t y, unsigned bits, bool is_signed)
     return (int64_t)(x << shift) < (int64_t)(y << shift);
 }
 
-static uint64_t integer(enum atomic_op op, uint64_t old, uint64_t b, unsigned bits, bool is_signed)
+static inline uint64_t integer(enum atomic_op op, uint64_t old, uint64_t b, unsigned bits, bool is_signed)
 {
     switch (op) {
-    case ATOMIC_ADD:
-        return (old + b) & mask_of(bits);
-    case ATOMIC_INC:
-        return old >= b ? 0 : old + 1;
-    case ATOMIC_DEC:
-        return old == 0 || old > b ? b : old - 1;
-    case ATOMIC_MIN:
-        return is_less(b, old, bits, is_signed) ? b : old;
-    case ATOMIC_MAX:
-        return is_less(old, b, bits, is_signed) ? b : old;
-    case ATOMIC_AND:
-        return old & b;
-    case ATOMIC_OR:
-        return old | b;
-    case ATOMIC_XOR:
-        return old ^ b;
-    default:
-        return b;
+    case ATOMIC_ADD: return (old + b) & mask_of(bits);
+    case ATOMIC_INC: return old >= b ? 0 : old + 1;
+    case ATOMIC_DEC: return old == 0 || old > b ? b : old - 1;
+    case ATOMIC_MIN: return is_less(b, old, bits, is_signed) ? b : old;
+    case ATOMIC_MAX: return is_less(old, b, bits, is_signed) ? b : old;
+    case ATOMIC_AND: return old & b;
+    case ATOMIC_OR: return old | b;
+    case ATOMIC_XOR: return old ^ b;
+    default: return b;
     }
 }
 
@@ -93,19 +84,15 @@ static uint64_t combine(uint32_t what, uint64_t old, uint64_t b)
     if (op == ATOMIC_EXCH)
         return b;
     switch (type) {
-    case PTX_F32:
-        return add_f32((uint32_t)old, (uint32_t)b, what & ATOMIC_GLOBAL);
-    case PTX_F64:
-        return add_f64(old, b, what & ATOMIC_GLOBAL);
+    case PTX_F32: return add_f32((uint32_t)old, (uint32_t)b, what & ATOMIC_GLOBAL);
+    case PTX_F64: return add_f64(old, b, what & ATOMIC_GLOBAL);
     case PTX_F16:
-    case PTX_BF16:
-        return half(op, type == PTX_BF16, (uint16_t)old, (uint16_t)b);
+    case PTX_BF16: return half(op, type == PTX_BF16, (uint16_t)old, (uint16_t)b);
     case PTX_F16X2:
     case PTX_BF16X2:
         return half(op, type == PTX_BF16X2, (uint16_t)old, (uint16_t)b) |
                (uint32_t)half(op, type == PTX_BF16X2, (uint16_t)(old >> 16), (uint16_t)(b >> 16)) << 16;
-    default:
-        return integer(op, old, b, bits, ptx_type_class(type) == PTX_CLASS_SINT);
+    default: return integer(op, old, b, bits, ptx_type_class(type) == PTX_CLASS_SINT);
     }
 }
 
@@ -117,26 +104,26 @@ bool atomic_knows(enum atomic_op op, enum ptx_type type)
         return type != PTX_TF32 &&
                (op == ATOMIC_ADD || (bits == 16 && (op == ATOMIC_MIN || op == ATOMIC_MAX)));
     case PTX_CLASS_PACKED:
-        return (type == PTX_F16X2 || type == PTX_BF16X2) && (op == ATOMIC_ADD || op == ATOMIC_MIN || op == ATOMIC_MAX);
+        return (type == PTX_F16X2 || type == PTX_BF16X2) &&
+               (op == ATOMIC_ADD || op == ATOMIC_MIN || op == ATOMIC_MAX);
     case PTX_CLASS_BITS:
         if (bits == 128)
             return op == ATOMIC_CAS || op == ATOMIC_EXCH;
         return bits == 16 ? op == ATOMIC_CAS : bits >= 32 && bits <= 64;
-    default:
-        return bits == 32 || bits == 64;
+    default: return bits == 32 || bits == 64;
     }
 }
 
 // --- on memory ------------------------------------------------------------------------------------------------
 
-#define RETRY(T)                                                                                                  \
-    do {                                                                                                          \
-        T seen = __atomic_load_n((T *)at, __ATOMIC_RELAXED);                                                      \
-        for (;;) {                                                                                                \
-            T to = op == ATOMIC_CAS ? (T)(seen == (T)b ? (T)c : seen) : (T)combine(what, seen, b);                \
-            if (__atomic_compare_exchange_n((T *)at, &seen, to, true, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED))        \
-                return seen;                                                                                      \
-        }                                                                                                         \
+#define RETRY(T)                                                                                           \
+    do {                                                                                                   \
+        T seen = __atomic_load_n((T *)at, __ATOMIC_RELAXED);                                               \
+        for (;;) {                                                                                         \
+            T to = op == ATOMIC_CAS ? (T)(seen == (T)b ? (T)c : seen) : (T)combine(what, seen, b);         \
+            if (__atomic_compare_exchange_n((T *)at, &seen, to, true, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED)) \
+                return seen;                                                                               \
+        }                                                                                                  \
     } while (0)
 
 static uint64_t apply(char *at, uint32_t what, unsigned log, uint64_t b, uint64_t c)
@@ -150,8 +137,8 @@ static uint64_t apply(char *at, uint32_t what, unsigned log, uint64_t b, uint64_
 }
 
 // Local memory belongs to one lane: nobody can come in between.
-static bool apply_private(struct exec_warp *w, const struct exec_insn *i, unsigned lane, uint64_t address, uint64_t b,
-                          uint64_t c, uint64_t *old)
+static bool apply_private(struct exec_warp *w, const struct exec_insn *i, unsigned lane, uint64_t address,
+                          uint64_t b, uint64_t c, uint64_t *old)
 {
     unsigned size = 1u << mem_log(i);
     *old = 0;
@@ -229,17 +216,18 @@ static char *quick(const struct exec_warp *w, const struct exec_insn *i, unsigne
     if (address & (size - 1))
         return NULL;
     if (mem_space(i) == MEM_SHARED)
-        return address + size <= w->block->shared_size && address < UINT32_MAX ? w->block->shared + address : NULL;
+        return address + size <= w->block->shared_size && address < UINT32_MAX ? w->block->shared + address
+                                                                               : NULL;
     return space_access(address, size, SPACE_READ | SPACE_WRITE) ? space_host(address) : NULL;
 }
 
 // A block is in the hands of one thread, so nobody else touches its shared memory meanwhile.
-#define PLAIN(T)                                                                             \
-    do {                                                                                     \
-        T seen = *(T *)at;                                                                   \
-        bool cas = (what & 0xff) == ATOMIC_CAS;                                              \
-        *(T *)at = cas ? (T)(seen == (T)b ? (T)c : seen) : (T)combine(what, seen, b);        \
-        return seen;                                                                         \
+#define PLAIN(T)                                                                      \
+    do {                                                                              \
+        T seen = *(T *)at;                                                            \
+        bool cas = (what & 0xff) == ATOMIC_CAS;                                       \
+        *(T *)at = cas ? (T)(seen == (T)b ? (T)c : seen) : (T)combine(what, seen, b); \
+        return seen;                                                                  \
     } while (0)
 
 static uint64_t apply_alone(char *at, uint32_t what, unsigned log, uint64_t b, uint64_t c)
@@ -281,59 +269,139 @@ static const struct exec_insn *run(struct exec_warp *w, const struct exec_insn *
     return i + 1;
 }
 
+// The places of all active lanes at once. False: one of them needs a closer look.
+static bool quick_all(const struct exec_warp *w, const struct exec_insn *i, unsigned size, char **at)
+{
+    for (uint32_t left = w->mask; left; left &= left - 1) {
+        unsigned lane = (unsigned)__builtin_ctz(left);
+        at[lane] = quick(w, i, lane, size);
+        if (!at[lane])
+            return false;
+    }
+    return true;
+}
+
+#define INLINE static inline __attribute__((always_inline))
+
 // Sums of integers, the most frequent by far. Lanes that follow one another on the same address share one access.
-#define SUM(T)                                                                                        \
-    do {                                                                                              \
-        T *d = (T *)(w->regs + i->d);                                                                 \
-        const T *b = (const T *)(w->regs + i->b);                                                     \
-        for (uint32_t left = w->mask; left;) {                                                        \
-            unsigned lane = (unsigned)__builtin_ctz(left);                                            \
-            uint64_t address = mem_address(w, i, lane);                                               \
-            T *at = (T *)quick(w, i, lane, sizeof(T)), sum = 0, before[EXEC_LANES];                   \
-            uint32_t run = 0;                                                                         \
-            if (!at) {                                                                                \
-                if (!one(w, i, lane))                                                                 \
-                    return NULL;                                                                      \
-                left &= left - 1;                                                                     \
-                continue;                                                                             \
-            }                                                                                         \
-            while (left && mem_address(w, i, lane = (unsigned)__builtin_ctz(left)) == address) {      \
-                before[lane] = sum;                                                                   \
-                sum += b[lane];                                                                       \
-                run |= left & -left;                                                                  \
-                left &= left - 1;                                                                     \
-            }                                                                                         \
-            T old = *at;                                                                              \
-            if (shared)                                                                               \
-                *at = old + sum;                                                                      \
-            else                                                                                      \
-                old = __atomic_fetch_add(at, sum, __ATOMIC_SEQ_CST);                                  \
-            for (; result && run; run &= run - 1) {                                                   \
-                lane = (unsigned)__builtin_ctz(run);                                                  \
-                d[lane] = old + before[lane];                                                         \
-            }                                                                                         \
-        }                                                                                             \
-        return i + 1;                                                                                 \
-    } while (0)
+#define SUM(T, bits)                                                                                   \
+    static const struct exec_insn *sum_##bits(struct exec_warp *w, const struct exec_insn *i)          \
+    {                                                                                                  \
+        bool shared = mem_space(i) == MEM_SHARED, result = !(i->e & ATOMIC_NO_RESULT);                 \
+        char *at[EXEC_LANES];                                                                          \
+        if (!quick_all(w, i, sizeof(T), at))                                                           \
+            return run(w, i);                                                                          \
+        T *d = (T *)(w->regs + i->d), before[EXEC_LANES];                                              \
+        const T *b = (const T *)(w->regs + i->b);                                                      \
+        for (uint32_t left = w->mask; left;) {                                                         \
+            unsigned lane = (unsigned)__builtin_ctz(left);                                             \
+            T *to = (T *)at[lane], sum = 0, old;                                                       \
+            uint32_t same = 0;                                                                         \
+            for (; left && at[lane = (unsigned)__builtin_ctz(left)] == (char *)to; left &= left - 1) { \
+                before[lane] = sum;                                                                    \
+                sum += b[lane];                                                                        \
+                same |= left & -left;                                                                  \
+            }                                                                                          \
+            if (shared) {                                                                              \
+                old = *to;                                                                             \
+                *to = old + sum;                                                                       \
+            } else {                                                                                   \
+                old = __atomic_fetch_add(to, sum, __ATOMIC_SEQ_CST);                                   \
+            }                                                                                          \
+            for (; result && same; same &= same - 1) {                                                 \
+                lane = (unsigned)__builtin_ctz(same);                                                  \
+                d[lane] = old + before[lane];                                                          \
+            }                                                                                          \
+        }                                                                                              \
+        return i + 1;                                                                                  \
+    }
+SUM(uint32_t, 32)
+SUM(uint64_t, 64)
 
-static const struct exec_insn *sum_32(struct exec_warp *w, const struct exec_insn *i)
-{
-    bool shared = mem_space(i) == MEM_SHARED, result = !(i->e & ATOMIC_NO_RESULT);
-    SUM(uint32_t);
-}
+// Any other operation on integers, with the operation known when this is compiled.
+#define STEP(T, bits)                                                                                       \
+    INLINE T step_##bits(T *at, enum atomic_op op, bool is_signed, T b, T c, bool shared)                   \
+    {                                                                                                       \
+        if (!shared && op == ATOMIC_EXCH)                                                                   \
+            return __atomic_exchange_n(at, b, __ATOMIC_SEQ_CST);                                            \
+        if (!shared && op == ATOMIC_CAS) {                                                                  \
+            __atomic_compare_exchange_n(at, &b, c, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);              \
+            return b;                                                                                       \
+        }                                                                                                   \
+        T seen = __atomic_load_n(at, __ATOMIC_RELAXED);                                                     \
+        for (;;) {                                                                                          \
+            T to = op == ATOMIC_CAS ? (seen == b ? c : seen) : (T)integer(op, seen, b, bits, is_signed);    \
+            if (shared) {                                                                                   \
+                *at = to;                                                                                   \
+                return seen;                                                                                \
+            }                                                                                               \
+            if (__atomic_compare_exchange_n(at, &seen, to, true, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED))       \
+                return seen;                                                                                \
+        }                                                                                                   \
+    }                                                                                                       \
+    INLINE const struct exec_insn *steps_##bits(struct exec_warp *w, const struct exec_insn *i,             \
+                                                enum atomic_op op, bool is_signed)                          \
+    {                                                                                                       \
+        bool shared = mem_space(i) == MEM_SHARED, result = !(i->e & ATOMIC_NO_RESULT);                      \
+        char *at[EXEC_LANES];                                                                               \
+        if (!quick_all(w, i, sizeof(T), at))                                                                \
+            return run(w, i);                                                                               \
+        T *d = (T *)(w->regs + i->d);                                                                       \
+        const T *b = (const T *)(w->regs + i->b), *c = (const T *)(w->regs + i->c);                         \
+        for (uint32_t left = w->mask; left; left &= left - 1) {                                             \
+            unsigned lane = (unsigned)__builtin_ctz(left);                                                  \
+            T old =                                                                                         \
+                step_##bits((T *)at[lane], op, is_signed, b[lane], op == ATOMIC_CAS ? c[lane] : 0, shared); \
+            if (result)                                                                                     \
+                d[lane] = old;                                                                              \
+        }                                                                                                   \
+        return i + 1;                                                                                       \
+    }
+STEP(uint32_t, 32)
+STEP(uint64_t, 64)
 
-static const struct exec_insn *sum_64(struct exec_warp *w, const struct exec_insn *i)
-{
-    bool shared = mem_space(i) == MEM_SHARED, result = !(i->e & ATOMIC_NO_RESULT);
-    SUM(uint64_t);
-}
+#define ROW(name, op, is_signed)                                                             \
+    static const struct exec_insn *name##_32(struct exec_warp *w, const struct exec_insn *i) \
+    {                                                                                        \
+        return steps_32(w, i, op, is_signed);                                                \
+    }                                                                                        \
+    static const struct exec_insn *name##_64(struct exec_warp *w, const struct exec_insn *i) \
+    {                                                                                        \
+        return steps_64(w, i, op, is_signed);                                                \
+    }
+ROW(inc, ATOMIC_INC, false)
+ROW(dec, ATOMIC_DEC, false)
+ROW(min_u, ATOMIC_MIN, false)
+ROW(min_s, ATOMIC_MIN, true)
+ROW(max_u, ATOMIC_MAX, false)
+ROW(max_s, ATOMIC_MAX, true)
+ROW(and, ATOMIC_AND, false)
+ROW(or, ATOMIC_OR, false)
+ROW(xor, ATOMIC_XOR, false)
+ROW(exch, ATOMIC_EXCH, false)
+ROW(cas, ATOMIC_CAS, false)
 
 exec_fn *atomic_fn(enum atomic_op op, enum ptx_type type)
 {
+    // By operation, then 32 or 64 bits, then unsigned or signed.
+    static exec_fn *const rows[][2][2] = {
+        [ATOMIC_ADD] = {{sum_32, sum_32}, {sum_64, sum_64}},
+        [ATOMIC_INC] = {{inc_32, inc_32}, {inc_64, inc_64}},
+        [ATOMIC_DEC] = {{dec_32, dec_32}, {dec_64, dec_64}},
+        [ATOMIC_MIN] = {{min_u_32, min_s_32}, {min_u_64, min_s_64}},
+        [ATOMIC_MAX] = {{max_u_32, max_s_32}, {max_u_64, max_s_64}},
+        [ATOMIC_AND] = {{and_32, and_32}, {and_64, and_64}},
+        [ATOMIC_OR] = {{or_32, or_32}, {or_64, or_64}},
+        [ATOMIC_XOR] = {{xor_32, xor_32}, {xor_64, xor_64}},
+        [ATOMIC_EXCH] = {{exch_32, exch_32}, {exch_64, exch_64}},
+        [ATOMIC_CAS] = {{cas_32, cas_32}, {cas_64, cas_64}},
+    };
+    unsigned bits = ptx_type_bits(type);
     enum ptx_type_class class = ptx_type_class(type);
-    if (op != ATOMIC_ADD || (class != PTX_CLASS_UINT && class != PTX_CLASS_SINT))
+    bool is_integer = class == PTX_CLASS_UINT || class == PTX_CLASS_SINT || class == PTX_CLASS_BITS;
+    if (!is_integer || (bits != 32 && bits != 64))
         return run;
-    return ptx_type_bits(type) == 64 ? sum_64 : sum_32;
+    return rows[op][bits == 64][class == PTX_CLASS_SINT];
 }
 
 const struct exec_insn *atomic_fence(struct exec_warp *w, const struct exec_insn *i)

@@ -306,7 +306,10 @@ static void dispatch(struct decode *d)
     case PTX_OP_CP_ASYNC_WAIT_ALL:
         return;  // hints, and waits for what is done at once here
     default:
-        decode_lane(d);
+        if (d->stmt->form->id >= PTX_OP_VADD && d->stmt->form->id <= PTX_OP_VSET4)
+            decode_video(d);
+        else
+            decode_lane(d);
     }
 }
 

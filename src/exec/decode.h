@@ -92,6 +92,7 @@ void decode_memory(struct decode *d);   // ld, st, atom, red, cp.async
 void decode_control(struct decode *d);  // bra, brx, call, ret, exit, trap
 void decode_meet(struct decode *d);     // what lanes do together, and barriers
 void decode_special(struct decode *d);  // cvta, isspacep, alloca, ...
+void decode_video(struct decode *d);    // vadd to vset4
 void decode_lane(struct decode *d);
 
 // Around an instruction that must not run with a mask cut by a guard: a branch over it.

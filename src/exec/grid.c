@@ -10,7 +10,7 @@
 #include "exec/space.h"
 #include "exec/stats.h"
 
-enum { LOCAL_ALIGN = 64, NEW_BLOCK_EVERY = 8 };
+enum { LOCAL_ALIGN = 64, MOST_TURNS = 256 };
 
 static void grid_lock(struct exec_grid *g)
 {
@@ -219,7 +219,8 @@ static struct exec_block *pick(struct exec_grid *g, uint64_t *number)
 {
     uint64_t most = g->launch.cooperative ? UINT64_MAX : g->launch.most_resident;
     bool fresh = g->started < g->nblocks && g->resident < most;
-    bool turn = g->launch.cooperative || g->picks++ % NEW_BLOCK_EVERY == 0;
+    // A block that only waits may be waiting for one that has not started.
+    bool turn = g->launch.cooperative || g->spun || g->turns >= MOST_TURNS;
     struct exec_block *b = g->suspended;
     if (b && !(fresh && turn)) {
         g->suspended = b->next;
@@ -236,6 +237,8 @@ static struct exec_block *pick(struct exec_grid *g, uint64_t *number)
             return NULL;
         *number = g->started++;
         g->resident++;
+        g->spun = false;
+        g->turns = 0;
     } else {
         return NULL;
     }
@@ -254,11 +257,14 @@ static void put_back(struct exec_grid *g, struct exec_block *b, enum block_state
     g->running--;
     if (state == BLOCK_DONE) {
         g->ended++;
+        g->turns = 0;
         g->resident--;
         b->next = g->free;
         g->free = b;
         return;
     }
+    g->spun |= state == BLOCK_SPUN;
+    g->turns++;
     b->next = NULL;
     *g->suspended_end = b;
     g->suspended_end = &b->next;

@@ -88,7 +88,8 @@ struct exec_grid {
     _Alignas(64) _Atomic int lock;
     uint64_t started, ended;
     uint32_t resident, running;
-    uint32_t picks;
+    bool spun;       // a block gave up its turn since one was started
+    uint32_t turns;  // that blocks were given since one was started or ended
     struct exec_block *suspended, **suspended_end;  // first in, first out
     struct exec_block *free;
 };

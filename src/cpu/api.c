@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: MIT
+// What a program asks of the driver about the driver itself: entry points, versions, names of errors.
+#include <string.h>
+
+#include "cpu/cpu.h"
+#include "cpu/say.h"
+#include "cpu/whole.h"
+
+#define CALL(symbol, ...)
+#define BARE(symbol, base) CUresult symbol(void);
+#include "driver/calls.def"
+
+const driver_function api_functions[DRIVER_CALLS] = {
+#define CALL(symbol, ...) (driver_function) symbol,
+#define BARE(symbol, base) (driver_function) symbol,
+#include "driver/calls.def"
+};
+
+CUresult cuDriverGetVersion(int *version)
+{
+    if (!version)
+        return CUDA_ERROR_INVALID_VALUE;
+    *version = CUDA_VERSION;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuGetErrorName(CUresult error, const char **name)
+{
+    if (!name)
+        return CUDA_ERROR_INVALID_VALUE;
+    *name = driver_result_name(error);
+    return *name ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+CUresult cuGetErrorString(CUresult error, const char **text)
+{
+    if (!text)
+        return CUDA_ERROR_INVALID_VALUE;
+    *text = driver_result_text(error);
+    return *text ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+// A name that exists in some version, but not in the one asked for.
+static bool known(const char *base)
+{
+    return driver_call_for_version(base, CUDA_VERSION, false) ||
+           driver_call_for_version(base, CUDA_VERSION, true);
+}
+
+CUresult cuGetProcAddress_v2(const char *name, void **function, int version, cuuint64_t flags,
+                             CUdriverProcAddressQueryResult *status)
+{
+    if (!name || !function || flags > CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM)
+        return CUDA_ERROR_INVALID_VALUE;
+    const struct driver_call *call = NULL;
+    if (version <= CUDA_VERSION)
+        call = driver_call_for_version(name, version, flags == CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM);
+    *function = NULL;
+    if (call)
+        memcpy(function, &api_functions[call - driver_calls], sizeof *function);
+    CUdriverProcAddressQueryResult found = call          ? CU_GET_PROC_ADDRESS_SUCCESS
+                                           : known(name) ? CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT
+                                                         : CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
+    if (status)
+        *status = found;
+    // Who passes a status looks there.
+    return call || status ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;
+}
+
+CUresult cuGetProcAddress(const char *name, void **function, int version, cuuint64_t flags)
+{
+    return cuGetProcAddress_v2(name, function, version, flags, NULL);
+}
+
+CUresult cuGetExportTable(const void **table, const CUuuid *id)
+{
+    static atomic_flag said = ATOMIC_FLAG_INIT;
+
+    if (!table || !id)
+        return CUDA_ERROR_INVALID_VALUE;
+    *table = NULL;
+    if (!atomic_flag_test_and_set(&said))
+        say("this program carries NVIDIA's own CUDA runtime, which works only with NVIDIA's driver: link it "
+            "again "
+            "with the flags that `moat link-flags` prints, or build it with -cudart shared");
+    return CUDA_ERROR_NOT_FOUND;
+}

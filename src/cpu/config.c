@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: MIT
+#include "cpu/config.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "base/option.h"
+
+#define VARIABLE "MOAT_OPTIONS"
+#define LARGE_PAGE ((uint64_t)2 << 20)
+#define LEAST_MEMORY ((uint64_t)64 << 20)
+
+// A sink that makes one line of each error: in somebody else's process there is no room for the text and a caret.
+struct line_sink {
+    struct diag_sink sink;
+    void (*complain)(void *ctx, const char *line);
+    void *ctx;
+};
+
+// The key=value that offset lies in.
+static struct str entry_at(struct str text, size_t offset)
+{
+    size_t start = offset, end = offset;
+    while (start && text.ptr[start - 1] != ':')
+        start--;
+    while (end < text.len && text.ptr[end] != ':')
+        end++;
+    return (struct str){text.ptr + start, end - start < 60 ? end - start : 60};
+}
+
+static void emit_line(struct diag_sink *sink, const struct diag *d)
+{
+    struct line_sink *l = (struct line_sink *)sink;
+    char line[400];
+    snprintf(line, sizeof line, "moat: " VARIABLE ": " STR_FMT ": %s; the default is used",
+             STR_ARG(entry_at(d->source.text, d->offset)), d->message);
+    for (char *c = line; *c; c++)
+        if ((*c >= 0 && *c < 32) || *c == 127)
+            *c = '?';
+    l->complain(l->ctx, line);
+}
+
+// The cores that this process may use.
+static unsigned core_count(void)
+{
+    cpu_set_t set;
+    CPU_ZERO(&set);
+    if (sched_getaffinity(0, sizeof set, &set) || !CPU_COUNT(&set))
+        return 1;
+    return (unsigned)CPU_COUNT(&set);
+}
+
+// Half of what the machine has: a program that fills its GPU must not make the machine swap.
+static uint64_t usual_memory(void)
+{
+    long pages = sysconf(_SC_PHYS_PAGES), size = sysconf(_SC_PAGESIZE);
+    uint64_t half = pages > 0 && size > 0 ? (uint64_t)pages * (uint64_t)size / 2 : LEAST_MEMORY;
+    return half < LEAST_MEMORY ? LEAST_MEMORY : half;
+}
+
+static void take(struct config *c, const struct options *o)
+{
+    static const char *const lanes[] = {
+        [OPTION_LANES_AUTO] = NULL,
+        [OPTION_LANES_PLAIN] = "plain",
+        [OPTION_LANES_AVX2] = "avx2",
+        [OPTION_LANES_AVX512] = "avx512",
+    };
+    *c = (struct config){
+        .capability = (int)o->cpu_capability,
+        .threads = o->cpu_threads ? (unsigned)o->cpu_threads : core_count(),
+        .memory = (o->cpu_memory ? o->cpu_memory : usual_memory()) / LARGE_PAGE * LARGE_PAGE,
+        .lanes = lanes[o->cpu_lanes],
+        .stats = o->stats,
+        .times = o->times,
+    };
+}
+
+void config_parse(struct config *c, const char *text, void (*complain)(void *ctx, const char *line),
+                  void *ctx)
+{
+    struct line_sink sink = {{.emit = emit_line}, complain, ctx};
+    struct option_set set;
+    struct options options = {.set = &set};
+    if (option_init(&set, &option_table, &options, &sink.sink)) {
+        *c = (struct config){90, core_count(), usual_memory() / LARGE_PAGE * LARGE_PAGE, NULL, false, false};
+        return;
+    }
+    if (text)
+        option_parse_environment(&set, VARIABLE, text);
+    take(c, &options);
+    option_free(&set);
+}
+
+static void to_standard_error(void *ctx, const char *line)
+{
+    dprintf(STDERR_FILENO, "%s\n", line);
+}
+
+static struct config the_config;
+
+static void read_environment(void)
+{
+    config_parse(&the_config, getenv(VARIABLE), to_standard_error, NULL);
+}
+
+const struct config *config_get(void)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, read_environment);
+    return &the_config;
+}

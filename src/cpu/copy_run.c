@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: MIT
+// Checks copies against the allocations and does them.
+//
+// Pageable memory is the caller's again when the call returns, so such a source is copied aside, or waited for when it
+// is large; such a destination is waited for. Nothing waits for a copy between memory that the device can reach.
+#include <string.h>
+
+#include "base/mem.h"
+#include "cpu/copy.h"
+#include "cpu/stream.h"
+#include "exec/space.h"
+
+enum { STAGED_MOST = 64 << 10, DIRECT_MOST = 64 << 10 };
+
+// --- checks ------------------------------------------------------------------------------------------------------
+
+static bool span(const struct copy_job *j, const struct copy_side *s, uint64_t *out)
+{
+    uint64_t slices, rows;
+    return !__builtin_mul_overflow(j->depth - 1, s->slice, &slices) &&
+           !__builtin_mul_overflow(j->height - 1, s->pitch, &rows) &&
+           !__builtin_add_overflow(slices, rows, out) && !__builtin_add_overflow(*out, j->width, out);
+}
+
+// Rows that lie far apart are looked at one by one, so that what is between them is left alone.
+static bool accessible(const struct copy_job *j, const struct copy_side *s, uint64_t size, bool write)
+{
+    if (s->pitch - j->width < 2 * MEMORY_PAGE || (j->height == 1 && j->depth == 1))
+        return memory_host_accessible((void *)(uintptr_t)s->at, size, write, false);
+    for (size_t z = 0; z < j->depth; z++) {
+        for (size_t y = 0; y < j->height; y++) {
+            uint64_t row = s->at + z * s->slice + y * s->pitch;
+            if (!memory_host_accessible((void *)(uintptr_t)row, j->width, write, false))
+                return false;
+        }
+    }
+    return true;
+}
+
+static CUresult check(const struct copy_job *j, struct copy_side *s, bool write)
+{
+    uint64_t size;
+    if (!span(j, s, &size))
+        return CUDA_ERROR_INVALID_VALUE;
+    s->where = memory_block_check(s->at, size, write ? SPACE_WRITE : SPACE_READ);
+    if (s->where == MEMORY_BAD || (s->where == MEMORY_UNKNOWN && s->known))
+        return CUDA_ERROR_INVALID_VALUE;
+    if (s->where == MEMORY_UNKNOWN && !accessible(j, s, size, write))
+        return CUDA_ERROR_INVALID_VALUE;
+    return CUDA_SUCCESS;
+}
+
+static bool nothing(const struct copy_job *j)
+{
+    return !j->width || !j->height || !j->depth;
+}
+
+CUresult copy_run_check(struct copy_job *j)
+{
+    if (nothing(j))
+        return CUDA_SUCCESS;
+    CUresult r = check(j, &j->dst, true);
+    return r || j->element ? r : check(j, &j->src, false);
+}
+
+// --- the work ----------------------------------------------------------------------------------------------------
+
+static void fill(char *at, size_t size, unsigned element, uint32_t value)
+{
+    if (element == 1) {
+        memset(at, (int)value, size);
+    } else if (element == 2) {
+        uint16_t *p = (uint16_t *)(void *)at;
+        for (size_t i = 0; i < size / 2; i++)
+            p[i] = (uint16_t)value;
+    } else {
+        uint32_t *p = (uint32_t *)(void *)at;
+        for (size_t i = 0; i < size / 4; i++)
+            p[i] = value;
+    }
+}
+
+// Rows without gaps on both sides become one.
+static void join_rows(struct copy_job *j)
+{
+    bool fills = j->element;
+    if (j->dst.pitch == j->width && (fills || j->src.pitch == j->width)) {
+        j->width *= j->height;
+        j->height = 1;
+        if (j->dst.slice == j->width && (fills || j->src.slice == j->width)) {
+            j->width *= j->depth;
+            j->depth = 1;
+        }
+    }
+}
+
+static void copy_rows(char *dst, const char *src, const struct copy_job *j)
+{
+    for (size_t z = 0; z < j->depth; z++) {
+        for (size_t y = 0; y < j->height; y++) {
+            char *to = dst + z * j->dst.slice + y * j->dst.pitch;
+            if (j->element)
+                fill(to, j->width, j->element, j->value);
+            else
+                memmove(to, src + z * j->src.slice + y * j->src.pitch, j->width);
+        }
+    }
+}
+
+static void execute(struct copy_job *j)
+{
+    join_rows(j);
+    copy_rows(space_host(j->dst.at), j->staged ? j->staged : space_host(j->src.at), j);
+}
+
+static void run(void *arg, bool go)
+{
+    struct copy_job *j = arg;
+    if (go)
+        execute(j);
+    mem_free(j->staged);
+    mem_free(j);
+}
+
+// --- how it gets done ----------------------------------------------------------------------------------------------
+
+static bool idle(struct CUstream_st *s)
+{
+    return s->blocking && !s->legacy ? context_idle(s->ctx) : stream_idle(s);
+}
+
+static bool on_host(const struct copy_side *s)
+{
+    return s->where == MEMORY_UNKNOWN || s->where == MEMORY_PINNED;
+}
+
+static bool must_wait(const struct copy_job *j, size_t bytes)
+{
+    if (j->element)
+        return false;
+    if (j->dst.where == MEMORY_UNKNOWN || (on_host(&j->dst) && on_host(&j->src)))
+        return true;
+    bool pageable = j->src.where == MEMORY_UNKNOWN;
+    return bytes > STAGED_MOST && ((pageable && j->source == COPY_AT_ONCE) || j->source == COPY_IN_CALL);
+}
+
+static bool must_stage(const struct copy_job *j)
+{
+    return !j->element &&
+           ((j->src.where == MEMORY_UNKNOWN && j->source == COPY_AT_ONCE) || j->source == COPY_IN_CALL);
+}
+
+static int stage(struct copy_job *j, size_t bytes)
+{
+    j->staged = mem_alloc(bytes);
+    if (!j->staged)
+        return -1;
+    struct copy_job aside = *j;
+    aside.dst.pitch = j->width;
+    aside.dst.slice = j->width * j->height;
+    copy_rows(j->staged, space_host(j->src.at), &aside);
+    j->src.pitch = aside.dst.pitch;
+    j->src.slice = aside.dst.slice;
+    return 0;
+}
+
+CUresult copy_run_submit(const struct copy_job *job, struct CUstream_st *s, bool async)
+{
+    if (nothing(job))
+        return CUDA_SUCCESS;
+    size_t bytes = job->width * job->height * job->depth;
+    bool wait = !async || must_wait(job, bytes);
+    if ((wait || bytes <= DIRECT_MOST) && idle(s)) {
+        struct copy_job now = *job;
+        execute(&now);
+        if (!async)
+            output_flush();
+        return CUDA_SUCCESS;
+    }
+    struct copy_job *j = mem_alloc(sizeof *j);
+    if (!j)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    *j = *job;
+    CUresult r = CUDA_SUCCESS;
+    if (!wait && must_stage(j) && stage(j, bytes))
+        r = CUDA_ERROR_OUT_OF_MEMORY;
+    if (!r)
+        r = stream_push(s, run, j);
+    if (r) {
+        mem_free(j->staged);
+        mem_free(j);
+        return r;
+    }
+    return wait ? stream_wait(s) : CUDA_SUCCESS;
+}
+
+CUresult copy_run(struct copy_job *j, CUstream stream, bool per_thread, bool async)
+{
+    struct CUstream_st *s;
+    CUresult r = stream_get(stream, per_thread, &s);
+    if (!r)
+        r = copy_run_check(j);
+    return r ? r : copy_run_submit(j, s, async);
+}

@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: MIT
+// Copies of rows and slices.
+#include "cpu/copy.h"
+
+// One side as the structures of two and three dimensions describe it.
+struct corner {
+    CUmemorytype type;
+    const void *host;
+    CUdeviceptr device;
+    CUarray array;
+    size_t x, y, z, pitch, height;  // pitch, height: 0 for no gaps
+};
+
+// Fills in what is 0. The rows must hold what is copied from them.
+static CUresult place(const struct corner *c, const struct copy_job *j, const char *call,
+                      struct copy_side *out)
+{
+    size_t width, rows, pitch = c->pitch, height = c->height;
+    if (c->type == CU_MEMORYTYPE_ARRAY)
+        return c->array ? not_supported(call) : CUDA_ERROR_INVALID_VALUE;
+    if (c->type != CU_MEMORYTYPE_HOST && c->type != CU_MEMORYTYPE_DEVICE && c->type != CU_MEMORYTYPE_UNIFIED)
+        return CUDA_ERROR_INVALID_VALUE;
+    if (__builtin_add_overflow(c->x, j->width, &width) || __builtin_add_overflow(c->y, j->height, &rows))
+        return CUDA_ERROR_INVALID_VALUE;
+    pitch = pitch ? pitch : width;
+    height = height ? height : rows;
+    size_t slice, down, back;
+    if (pitch < width || height < rows || __builtin_mul_overflow(pitch, height, &slice) ||
+        __builtin_mul_overflow(pitch, c->y, &down) || __builtin_mul_overflow(slice, c->z, &back))
+        return CUDA_ERROR_INVALID_VALUE;
+    uint64_t at = c->type == CU_MEMORYTYPE_HOST ? (uintptr_t)c->host : c->device;
+    if (!at || __builtin_add_overflow(at, c->x, &at) || __builtin_add_overflow(at, down, &at) ||
+        __builtin_add_overflow(at, back, &at))
+        return CUDA_ERROR_INVALID_VALUE;
+    *out = (struct copy_side){
+        .at = at, .pitch = pitch, .slice = slice, .known = c->type == CU_MEMORYTYPE_DEVICE};
+    return CUDA_SUCCESS;
+}
+
+static CUresult shape(const struct corner *dst, const struct corner *src, struct copy_job *j,
+                      const char *call, CUstream stream, bool per_thread, bool async)
+{
+    CUresult r = CUDA_SUCCESS;
+    if (j->width && j->height && j->depth) {
+        r = place(dst, j, call, &j->dst);
+        if (!r)
+            r = place(src, j, call, &j->src);
+    }
+    return r ? r : copy_run(j, stream, per_thread, async);
+}
+
+static CUresult copy_2d(const CUDA_MEMCPY2D *c, const char *call, CUstream stream, bool per_thread,
+                        bool async)
+{
+    if (!c)
+        return CUDA_ERROR_INVALID_VALUE;
+    struct corner src = {.type = c->srcMemoryType,
+                         .host = c->srcHost,
+                         .device = c->srcDevice,
+                         .array = c->srcArray,
+                         .x = c->srcXInBytes,
+                         .y = c->srcY,
+                         .pitch = c->srcPitch};
+    struct corner dst = {.type = c->dstMemoryType,
+                         .host = c->dstHost,
+                         .device = c->dstDevice,
+                         .array = c->dstArray,
+                         .x = c->dstXInBytes,
+                         .y = c->dstY,
+                         .pitch = c->dstPitch};
+    struct copy_job j = {.width = c->WidthInBytes, .height = c->Height, .depth = 1};
+    return shape(&dst, &src, &j, call, stream, per_thread, async);
+}
+
+// The structures for one device and for two differ in what they say of contexts only.
+#define CORNER(c, side)                                                                    \
+    {                                                                                      \
+        .type = c->side##MemoryType, .host = c->side##Host, .device = c->side##Device,     \
+        .array = c->side##Array, .x = c->side##XInBytes, .y = c->side##Y, .z = c->side##Z, \
+        .pitch = c->side##Pitch, .height = c->side##Height,                                \
+    }
+
+static CUresult copy_3d(const CUDA_MEMCPY3D *c, const char *call, CUstream stream, bool per_thread,
+                        bool async)
+{
+    if (!c)
+        return CUDA_ERROR_INVALID_VALUE;
+    struct corner dst = CORNER(c, dst), src = CORNER(c, src);
+    struct copy_job j = {.width = c->WidthInBytes, .height = c->Height, .depth = c->Depth};
+    return shape(&dst, &src, &j, call, stream, per_thread, async);
+}
+
+static CUresult copy_peer(const CUDA_MEMCPY3D_PEER *c, const char *call, CUstream stream, bool per_thread,
+                          bool async)
+{
+    if (!c)
+        return CUDA_ERROR_INVALID_VALUE;
+    if ((c->srcContext && !handle_is(c->srcContext, HANDLE_CONTEXT)) ||
+        (c->dstContext && !handle_is(c->dstContext, HANDLE_CONTEXT)))
+        return CUDA_ERROR_INVALID_CONTEXT;
+    struct corner dst = CORNER(c, dst), src = CORNER(c, src);
+    struct copy_job j = {.width = c->WidthInBytes, .height = c->Height, .depth = c->Depth};
+    return shape(&dst, &src, &j, call, stream, per_thread, async);
+}
+
+COPY_CALL(cuMemcpy2D_v2, _ptds, (const CUDA_MEMCPY2D *c), copy_2d(c, "cuMemcpy2D", NULL, per_thread, false))
+COPY_CALL(cuMemcpy2DUnaligned_v2, _ptds, (const CUDA_MEMCPY2D *c),
+          copy_2d(c, "cuMemcpy2DUnaligned", NULL, per_thread, false))
+COPY_CALL(cuMemcpy2DAsync_v2, _ptsz, (const CUDA_MEMCPY2D *c, CUstream stream),
+          copy_2d(c, "cuMemcpy2DAsync", stream, per_thread, true))
+COPY_CALL(cuMemcpy3D_v2, _ptds, (const CUDA_MEMCPY3D *c), copy_3d(c, "cuMemcpy3D", NULL, per_thread, false))
+COPY_CALL(cuMemcpy3DAsync_v2, _ptsz, (const CUDA_MEMCPY3D *c, CUstream stream),
+          copy_3d(c, "cuMemcpy3DAsync", stream, per_thread, true))
+COPY_CALL(cuMemcpy3DPeer, _ptds, (const CUDA_MEMCPY3D_PEER *c),
+          copy_peer(c, "cuMemcpy3DPeer", NULL, per_thread, false))
+COPY_CALL(cuMemcpy3DPeerAsync, _ptsz, (const CUDA_MEMCPY3D_PEER *c, CUstream stream),
+          copy_peer(c, "cuMemcpy3DPeerAsync", stream, per_thread, true))

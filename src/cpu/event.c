@@ -1,0 +1,286 @@
+// SPDX-License-Identifier: MIT
+// Events: the mark that was recorded last, kept. Who waits for an event waits for that mark, so that
+// recording the event again does not concern him.
+#include "base/mem.h"
+#include "cpu/stream.h"
+
+struct CUevent_st {
+    struct CUctx_st *ctx;
+    unsigned flags;
+    // Under the pool's lock.
+    struct pool_op *mark;  // NULL: never recorded
+    struct CUevent_st *next, *prev;
+};
+
+static struct CUevent_st *events;  // all; under the pool's lock
+
+static CUresult find(CUevent handle, struct CUevent_st **out)
+{
+    *out = NULL;
+    if (pool_in_callback())
+        return CUDA_ERROR_NOT_PERMITTED;
+    CUresult rc = device_ready();
+    if (rc)
+        return rc;
+    if (!handle_is(handle, HANDLE_EVENT))
+        return CUDA_ERROR_INVALID_HANDLE;
+    *out = handle;
+    return CUDA_SUCCESS;
+}
+
+// As find; the context's sticky error counts.
+static CUresult get(CUevent handle, struct CUevent_st **out)
+{
+    CUresult rc = find(handle, out);
+    return rc ? rc : stream_error((*out)->ctx);
+}
+
+// What was recorded last, kept for the caller; NULL if nothing was.
+static struct pool_op *keep_mark(struct CUevent_st *e)
+{
+    pool_lock();
+    struct pool_op *mark = e->mark;
+    if (mark)
+        pool_keep(mark);
+    pool_unlock();
+    return mark;
+}
+
+static void release_mark(struct pool_op *mark)
+{
+    pool_lock();
+    pool_release(mark);
+    pool_unlock();
+}
+
+// Takes the caller's reference.
+static void set_mark(struct CUevent_st *e, struct pool_op *mark)
+{
+    pool_lock();
+    pool_release(e->mark);
+    e->mark = mark;
+    pool_unlock();
+}
+
+// --- making and freeing ------------------------------------------------------------------------------------
+
+CUresult cuEventCreate(CUevent *out, unsigned int flags)
+{
+    struct CUctx_st *ctx;
+    if (pool_in_callback())
+        return CUDA_ERROR_NOT_PERMITTED;
+    CUresult rc = context_current(&ctx);
+    if (rc)
+        return rc;
+    unsigned known = CU_EVENT_BLOCKING_SYNC | CU_EVENT_DISABLE_TIMING | CU_EVENT_INTERPROCESS;
+    if (!out || flags & ~known || (flags & CU_EVENT_INTERPROCESS && !(flags & CU_EVENT_DISABLE_TIMING)))
+        return CUDA_ERROR_INVALID_VALUE;
+    struct CUevent_st *e = mem_zalloc(1, sizeof *e);
+    if (!e)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    e->ctx = ctx;
+    e->flags = flags;
+    if (handle_add(e, HANDLE_EVENT)) {
+        mem_free(e);
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    pool_lock();
+    e->next = events;
+    if (events)
+        events->prev = e;
+    events = e;
+    pool_unlock();
+    *out = e;
+    return CUDA_SUCCESS;
+}
+
+// With the lock held. The mark lives on for those who wait for it.
+static void unlink_event(struct CUevent_st *e)
+{
+    *(e->prev ? &e->prev->next : &events) = e->next;
+    if (e->next)
+        e->next->prev = e->prev;
+    pool_release(e->mark);
+    e->mark = NULL;
+}
+
+CUresult cuEventDestroy_v2(CUevent handle)
+{
+    struct CUevent_st *e;
+    CUresult rc = find(handle, &e);
+    if (rc)
+        return rc;
+    rc = stream_error(e->ctx);
+    handle_remove(e);
+    pool_lock();
+    unlink_event(e);
+    pool_unlock();
+    mem_free(e);
+    return rc;
+}
+
+CUresult cuEventDestroy(CUevent handle)
+{
+    return cuEventDestroy_v2(handle);
+}
+
+void event_context_free(struct CUctx_st *ctx)
+{
+    pool_lock();
+    for (struct CUevent_st *e = events, *next; e; e = next) {
+        next = e->next;
+        if (e->ctx != ctx)
+            continue;
+        unlink_event(e);
+        handle_remove(e);
+        mem_free(e);
+    }
+    pool_unlock();
+}
+
+// --- recording ---------------------------------------------------------------------------------------------
+// The flags _EXTERNAL are for streams that capture: none does.
+
+static CUresult record(bool per_thread, CUevent handle, CUstream stream, unsigned flags)
+{
+    struct CUstream_st *s;
+    struct CUevent_st *e;
+    CUresult rc = stream_get(stream, per_thread, &s);
+    if (!rc)
+        rc = get(handle, &e);
+    if (rc)
+        return rc;
+    if (flags)
+        return flags == CU_EVENT_RECORD_EXTERNAL ? CUDA_ERROR_ILLEGAL_STATE : CUDA_ERROR_INVALID_VALUE;
+    if (e->ctx != s->ctx)
+        return CUDA_ERROR_INVALID_HANDLE;
+    struct pool_op *mark = pool_op_new(POOL_MARK, s->ctx);
+    if (!mark)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    mark->timed = !(e->flags & CU_EVENT_DISABLE_TIMING);
+    rc = stream_add(s, mark, NULL, true);
+    if (!rc)
+        set_mark(e, mark);
+    return rc;
+}
+STREAM_CALL(cuEventRecord, record, (CUevent handle, CUstream stream), handle, stream, 0)
+STREAM_CALL(cuEventRecordWithFlags, record, (CUevent handle, CUstream stream, unsigned int flags), handle,
+            stream, flags)
+
+static CUresult check_context(CUcontext ctx)
+{
+    if (pool_in_callback())
+        return CUDA_ERROR_NOT_PERMITTED;
+    CUresult rc = device_ready();
+    if (rc)
+        return rc;
+    if (!handle_is(ctx, HANDLE_CONTEXT))
+        return CUDA_ERROR_INVALID_CONTEXT;
+    return stream_error(ctx);
+}
+
+CUresult cuCtxRecordEvent(CUcontext ctx, CUevent handle)
+{
+    struct CUevent_st *e;
+    CUresult rc = check_context(ctx);
+    if (!rc)
+        rc = get(handle, &e);
+    if (rc)
+        return rc;
+    if (e->ctx != ctx)
+        return CUDA_ERROR_INVALID_HANDLE;
+    struct pool_op *mark;
+    rc = stream_join(ctx, false, true, &mark);
+    if (!rc)
+        set_mark(e, mark);
+    return rc;
+}
+
+// --- waiting -----------------------------------------------------------------------------------------------
+
+static CUresult wait_event(bool per_thread, CUstream stream, CUevent handle, unsigned flags)
+{
+    struct CUstream_st *s;
+    struct CUevent_st *e;
+    CUresult rc = stream_get(stream, per_thread, &s);
+    if (!rc)
+        rc = get(handle, &e);
+    if (rc)
+        return rc;
+    if (flags)
+        return flags == CU_EVENT_WAIT_EXTERNAL ? CUDA_ERROR_ILLEGAL_STATE : CUDA_ERROR_INVALID_VALUE;
+    struct pool_op *mark = keep_mark(e);
+    // In the legacy stream even a wait for nothing has an effect: it keeps blocking streams in step.
+    if (s->legacy || (mark && !pool_done(mark)))
+        rc = stream_add(s, pool_op_new(POOL_MARK, s->ctx), mark, false);
+    release_mark(mark);
+    return rc;
+}
+STREAM_CALL(cuStreamWaitEvent, wait_event, (CUstream stream, CUevent handle, unsigned int flags), stream,
+            handle, flags)
+
+CUresult cuCtxWaitEvent(CUcontext ctx, CUevent handle)
+{
+    struct CUevent_st *e;
+    CUresult rc = check_context(ctx);
+    if (!rc)
+        rc = get(handle, &e);
+    if (rc)
+        return rc;
+    struct pool_op *mark = keep_mark(e);
+    if (mark && !pool_done(mark))
+        rc = stream_hold_context(ctx, mark);
+    release_mark(mark);
+    return rc;
+}
+
+CUresult cuEventQuery(CUevent handle)
+{
+    struct CUevent_st *e;
+    CUresult rc = get(handle, &e);
+    if (rc)
+        return rc;
+    struct pool_op *mark = keep_mark(e);
+    bool pending = mark && !pool_done(mark);
+    release_mark(mark);
+    return pending ? CUDA_ERROR_NOT_READY : stream_error(e->ctx);
+}
+
+CUresult cuEventSynchronize(CUevent handle)
+{
+    struct CUevent_st *e;
+    CUresult rc = get(handle, &e);
+    return rc ? rc : stream_wait_op(e->ctx, keep_mark(e));
+}
+
+static CUresult elapsed(const struct pool_op *from, const struct pool_op *to, float *ms)
+{
+    if (!from || !to)
+        return CUDA_ERROR_INVALID_HANDLE;
+    if (!pool_done(from) || !pool_done(to))
+        return CUDA_ERROR_NOT_READY;
+    *ms = (float)((double)(int64_t)(to->time - from->time) / 1e6);
+    return CUDA_SUCCESS;
+}
+
+CUresult cuEventElapsedTime_v2(float *ms, CUevent start, CUevent end)
+{
+    struct CUevent_st *from, *to;
+    CUresult rc = get(start, &from);
+    if (!rc)
+        rc = get(end, &to);
+    if (rc)
+        return rc;
+    // An H200's driver says so for a null pointer too.
+    if (!ms || from->ctx != to->ctx || (from->flags | to->flags) & CU_EVENT_DISABLE_TIMING)
+        return CUDA_ERROR_INVALID_HANDLE;
+    pool_lock();
+    rc = elapsed(from->mark, to->mark, ms);
+    pool_unlock();
+    return rc;
+}
+
+CUresult cuEventElapsedTime(float *ms, CUevent start, CUevent end)
+{
+    return cuEventElapsedTime_v2(ms, start, end);
+}

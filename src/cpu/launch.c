@@ -1,0 +1,357 @@
+// SPDX-License-Identifier: MIT
+// Launches: checks, parameters, and the way into a stream.
+//
+// A kernel reads its parameters from device memory. They lie in slots, which are recycled: a launch makes no system
+// call and takes one short lock for its slot, besides what the stream needs.
+#include <string.h>
+
+#include "base/mem.h"
+#include "cpu/kernel_stats.h"
+#include "cpu/module.h"
+#include "cpu/stream.h"
+#include "exec/space.h"
+
+enum { CLASSES = 3, WORKSPACE = 64, SLAB = 64 << 10 };
+
+// Bytes of parameters in a slot of each class; PTX allows 32,764. The workspace of a cooperative launch follows.
+static const uint32_t class_size[CLASSES] = {192, 4096, 32768};
+
+struct slot {
+    struct slot *next;
+    uint64_t params;
+    struct CUmod_st *module;
+    struct kernel_stats_launch *measured;
+    unsigned class;
+};
+
+// Slots are never given back: there are as many as there ever were launches at once. A leaf lock.
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct slot *free_slots[CLASSES];
+static struct slab {
+    struct slab *next;
+    struct slot slots[];
+} * slabs;
+
+// With the lock held.
+static bool add_slab(unsigned class)
+{
+    uint32_t size = class_size[class] + WORKSPACE;
+    unsigned n = SLAB / size ? SLAB / size : 1;
+    struct slab *s = mem_alloc(sizeof *s + n * sizeof s->slots[0]);
+    uint64_t address = s ? memory_internal_alloc((uint64_t)n * size, 256) : 0;
+    if (!address) {
+        mem_free(s);
+        return false;
+    }
+    s->next = slabs;
+    slabs = s;
+    for (unsigned i = 0; i < n; i++) {
+        s->slots[i] = (struct slot){free_slots[class], address + (uint64_t)i * size, NULL, NULL, class};
+        free_slots[class] = &s->slots[i];
+    }
+    return true;
+}
+
+static struct slot *take_slot(uint32_t size)
+{
+    unsigned class = 0;
+    while (class < CLASSES && class_size[class] < size)
+        class ++;
+    if (class == CLASSES)
+        return NULL;
+    pthread_mutex_lock(&lock);
+    struct slot *s = NULL;
+    if (free_slots[class] || add_slab(class)) {
+        s = free_slots[class];
+        free_slots[class] = s->next;
+    }
+    pthread_mutex_unlock(&lock);
+    return s;
+}
+
+static void return_slot(struct slot *s)
+{
+    pthread_mutex_lock(&lock);
+    s->next = free_slots[s->class];
+    free_slots[s->class] = s;
+    pthread_mutex_unlock(&lock);
+}
+
+static void grid_done(void *arg, struct exec_grid *g)
+{
+    struct slot *s = arg;
+    struct CUmod_st *m = s->module;
+    kernel_stats_end(s->measured);
+    exec_grid_free(g);
+    return_slot(s);
+    atomic_fetch_sub_explicit(&m->grids, 1, memory_order_release);  // partner: module_free
+}
+
+struct request {
+    struct CUfunc_st *f;
+    struct CUctx_st *ctx;
+    uint32_t grid[3], block[3], shared;
+    bool cooperative;
+    void **params, **extra;
+};
+
+static bool dimensions_fit(const uint32_t *n, CUdevice_attribute first)
+{
+    for (int i = 0; i < 3; i++)
+        if (!n[i] || n[i] > (uint32_t)device_attribute((CUdevice_attribute)(first + i)))
+            return false;
+    return true;
+}
+
+static CUresult check_shape(const struct request *q)
+{
+    const struct exec_kernel *k = q->f->kernel;
+    if (!dimensions_fit(q->grid, CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X) ||
+        !dimensions_fit(q->block, CU_DEVICE_ATTRIBUTE_MAX_BLOCK_DIM_X))
+        return CUDA_ERROR_INVALID_VALUE;
+    uint32_t threads = q->block[0] * q->block[1] * q->block[2];
+    if (threads > (uint32_t)device_attribute(CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK) ||
+        threads > k->max_threads)
+        return CUDA_ERROR_INVALID_VALUE;
+    if (k->required_block[0] && memcmp(q->block, k->required_block, sizeof q->block) != 0)
+        return CUDA_ERROR_INVALID_VALUE;
+    return q->shared >
+                   (uint32_t)atomic_load_explicit(&q->f->settings->max_dynamic_shared, memory_order_relaxed)
+               ? CUDA_ERROR_INVALID_VALUE
+               : CUDA_SUCCESS;
+}
+
+// What the list `extra` says. False: it is malformed.
+static bool read_extra(void **extra, const void **buffer, const size_t **size)
+{
+    *buffer = NULL;
+    *size = NULL;
+    for (; extra && *extra != CU_LAUNCH_PARAM_END; extra += 2) {
+        if (*extra == CU_LAUNCH_PARAM_BUFFER_POINTER)
+            *buffer = extra[1];
+        else if (*extra == CU_LAUNCH_PARAM_BUFFER_SIZE)
+            *size = extra[1];
+        else
+            return false;
+    }
+    return !*buffer == !*size;
+}
+
+// A buffer must have the kernel's parameters, to the last word, and no more.
+static CUresult copy_buffer(const struct exec_kernel *k, const void *buffer, size_t size, char *to)
+{
+    if (size > k->param_size)
+        return CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES;
+    if (!size || k->param_size - size > 3)
+        return k->param_size ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+    memcpy(to, buffer, size);
+    return CUDA_SUCCESS;
+}
+
+static CUresult copy_params(const struct request *q, char *to)
+{
+    const struct exec_kernel *k = q->f->kernel;
+    const void *buffer;
+    const size_t *size;
+    if (!read_extra(q->extra, &buffer, &size) || (buffer && q->params))
+        return CUDA_ERROR_INVALID_VALUE;
+    if (buffer)
+        return copy_buffer(k, buffer, *size, to);
+    if (k->nparams && !q->params)
+        return CUDA_ERROR_INVALID_VALUE;
+    for (uint32_t i = 0; i < k->nparams; i++) {
+        if (!q->params[i])
+            return CUDA_ERROR_INVALID_VALUE;
+        memcpy(to + k->params[i].offset, q->params[i], k->params[i].size);
+    }
+    return CUDA_SUCCESS;
+}
+
+// Blocks that may be in progress at once.
+static uint64_t most_resident(const struct request *q)
+{
+    uint32_t threads = q->block[0] * q->block[1] * q->block[2];
+    return (uint64_t)occupancy_blocks(q->f->kernel, q->f->settings, threads, q->shared) * device_sm_count();
+}
+
+static CUresult push(const struct request *q, struct CUstream_st *stream, struct slot *s)
+{
+    uint64_t blocks = (uint64_t)q->grid[0] * q->grid[1] * q->grid[2], resident = most_resident(q);
+    struct exec_launch launch = {
+        .kernel = q->f->kernel,
+        .grid = {q->grid[0], q->grid[1], q->grid[2]},
+        .block = {q->block[0], q->block[1], q->block[2]},
+        .dynamic_shared = q->shared,
+        .stack_size = (uint32_t)q->ctx->limits[CU_LIMIT_STACK_SIZE],
+        .cooperative = q->cooperative,
+        .grid_id = atomic_fetch_add_explicit(&q->ctx->grid_ids, 1, memory_order_relaxed) + 1,
+        .params = s->params,
+        .sm_count = device_sm_count(),
+        .most_resident = resident ? (uint32_t)resident : 1,
+    };
+    if (q->cooperative) {
+        // A grid of several dimensions may have more blocks than 64 bits count; then it does not fit either.
+        if (blocks > resident || q->grid[0] > resident || q->grid[1] > resident || q->grid[2] > resident)
+            return CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE;
+        launch.workspace = s->params + class_size[s->class];
+        memset(space_host(launch.workspace), 0, WORKSPACE);
+    }
+    s->measured = kernel_stats_begin(launch.kernel->name);
+    struct exec_grid *g = exec_grid_new(&launch, kernel_stats_counters(s->measured));
+    if (!g) {
+        kernel_stats_end(s->measured);
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    s->module = q->f->module;
+    atomic_fetch_add_explicit(&s->module->grids, 1, memory_order_relaxed);
+    CUresult r = stream_push_grid(stream, g, grid_done, s, kernel_stats_clock(s->measured));
+    if (r) {
+        kernel_stats_end(s->measured);
+        atomic_fetch_sub_explicit(&s->module->grids, 1, memory_order_relaxed);
+        exec_grid_free(g);
+    }
+    return r;
+}
+
+static CUresult launch(struct request *q, CUfunction handle, CUstream stream, bool per_thread)
+{
+    struct CUstream_st *to;
+    CUresult r = context_current(&q->ctx);
+    if (!r)
+        r = function_get(handle, q->ctx, true, &q->f);
+    if (!r)
+        r = check_shape(q);
+    if (!r)
+        r = stream_get(stream, per_thread, &to);
+    if (!r && to->ctx != q->ctx)
+        r = CUDA_ERROR_INVALID_HANDLE;
+    if (r)
+        return r;
+    struct slot *s = take_slot(q->f->kernel->param_size);
+    if (!s)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    r = copy_params(q, space_host(s->params));
+    if (!r)
+        r = push(q, to, s);
+    if (r)
+        return_slot(s);
+    return r;
+}
+
+#define SHAPE                                                                                             \
+    unsigned int gx, unsigned int gy, unsigned int gz, unsigned int bx, unsigned int by, unsigned int bz, \
+        unsigned int shared, CUstream stream
+
+static CUresult launch_plain(bool per_thread, bool cooperative, CUfunction f, SHAPE, void **params,
+                             void **extra)
+{
+    struct request q = {
+        .grid = {gx, gy, gz},
+        .block = {bx, by, bz},
+        .shared = shared,
+        .cooperative = cooperative,
+        .params = params,
+        .extra = extra,
+    };
+    return launch(&q, f, stream, per_thread);
+}
+
+CUresult cuLaunchKernel(CUfunction f, SHAPE, void **params, void **extra)
+{
+    return launch_plain(false, false, f, gx, gy, gz, bx, by, bz, shared, stream, params, extra);
+}
+
+CUresult cuLaunchKernel_ptsz(CUfunction f, SHAPE, void **params, void **extra)
+{
+    return launch_plain(true, false, f, gx, gy, gz, bx, by, bz, shared, stream, params, extra);
+}
+
+CUresult cuLaunchCooperativeKernel(CUfunction f, SHAPE, void **params)
+{
+    return launch_plain(false, true, f, gx, gy, gz, bx, by, bz, shared, stream, params, NULL);
+}
+
+CUresult cuLaunchCooperativeKernel_ptsz(CUfunction f, SHAPE, void **params)
+{
+    return launch_plain(true, true, f, gx, gy, gz, bx, by, bz, shared, stream, params, NULL);
+}
+
+// Clusters of one block are blocks.
+static CUresult check_cluster(const struct request *q, unsigned x, unsigned y, unsigned z)
+{
+    unsigned size[3] = {x, y, z}, all = 1;
+    for (int i = 0; i < 3; i++) {
+        if (!size[i])
+            size[i] = 1;
+        if (size[i] > 16 || q->grid[i] % size[i])
+            return CUDA_ERROR_INVALID_CLUSTER_SIZE;
+        all *= size[i];
+    }
+    return all == 1  ? CUDA_SUCCESS
+           : all > 8 ? CUDA_ERROR_INVALID_CLUSTER_SIZE
+                     : not_supported("a launch with clusters");
+}
+
+// What an attribute changes. event: to be recorded behind the launch.
+static CUresult take_attribute(struct request *q, const CUlaunchAttribute *a, CUevent *event)
+{
+    switch ((int)a->id) {
+    case CU_LAUNCH_ATTRIBUTE_COOPERATIVE: q->cooperative = a->value.cooperative != 0; return CUDA_SUCCESS;
+    case CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION:
+        return check_cluster(q, a->value.clusterDim.x, a->value.clusterDim.y, a->value.clusterDim.z);
+    // Blocks that may start early may as well start in order; an event for the beginning may as well come at the end.
+    case CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT:
+        *event = a->value.programmaticEvent.event;
+        return handle_is(*event, HANDLE_EVENT) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
+    case CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT:
+        *event = a->value.launchCompletionEvent.event;
+        return handle_is(*event, HANDLE_EVENT) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
+    // Hints.
+    case CU_LAUNCH_ATTRIBUTE_IGNORE:
+    case CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW:
+    case CU_LAUNCH_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE:
+    case CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION:
+    case CU_LAUNCH_ATTRIBUTE_PRIORITY:
+    case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP:
+    case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN:
+    case CU_LAUNCH_ATTRIBUTE_PREFERRED_CLUSTER_DIMENSION:
+    case CU_LAUNCH_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT:
+    case CU_LAUNCH_ATTRIBUTE_NVLINK_UTIL_CENTRIC_SCHEDULING: return CUDA_SUCCESS;
+    case CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE:
+        return not_supported("a launch that kernels may update");
+    default: return CUDA_ERROR_INVALID_VALUE;
+    }
+}
+
+static CUresult launch_ex(bool per_thread, const CUlaunchConfig *c, CUfunction f, void **params, void **extra)
+{
+    struct CUctx_st *ctx;
+    CUevent event = NULL;
+    CUresult r = context_current(&ctx);
+    if (r || !c || (c->numAttrs && !c->attrs))
+        return r ? r : CUDA_ERROR_INVALID_VALUE;
+    struct request q = {
+        .grid = {c->gridDimX, c->gridDimY, c->gridDimZ},
+        .block = {c->blockDimX, c->blockDimY, c->blockDimZ},
+        .shared = c->sharedMemBytes,
+        .params = params,
+        .extra = extra,
+    };
+    for (unsigned i = 0; !r && i < c->numAttrs; i++)
+        r = take_attribute(&q, &c->attrs[i], &event);
+    if (!r)
+        r = launch(&q, f, c->hStream, per_thread);
+    if (!r && event)
+        r = per_thread ? cuEventRecord_ptsz(event, c->hStream) : cuEventRecord(event, c->hStream);
+    return r;
+}
+
+CUresult cuLaunchKernelEx(const CUlaunchConfig *config, CUfunction f, void **params, void **extra)
+{
+    return launch_ex(false, config, f, params, extra);
+}
+
+CUresult cuLaunchKernelEx_ptsz(const CUlaunchConfig *config, CUfunction f, void **params, void **extra)
+{
+    return launch_ex(true, config, f, params, extra);
+}

@@ -1,0 +1,187 @@
+// SPDX-License-Identifier: MIT
+// Linking: texts are kept, tried together, and handed out as a container that module loading knows.
+#include "base/mem.h"
+#include "cpu/module.h"
+
+struct CUlinkState_st {
+    struct source source;
+    void *image;  // of cuLinkComplete
+    // The options of cuLinkCreate hold until the end: their buffers and values are the application's.
+    unsigned count;
+    CUjit_option *options;
+    void **values;
+    size_t error_room, info_room;  // sizes of the logs, where results of earlier calls stand now
+};
+
+// For one call; jit_end finishes it.
+static CUresult begin(struct CUlinkState_st *l, struct jit *jit)
+{
+    CUresult r = jit_begin(jit, l->count, l->options, l->values);
+    jit->error.size = l->error_room;
+    jit->info.size = l->info_room;
+    return r;
+}
+
+static void free_link(struct CUlinkState_st *l)
+{
+    source_free(&l->source);
+    mem_free(l->image);
+    mem_free(l->options);
+    mem_free(l);
+}
+
+static CUresult create(unsigned count, CUjit_option *options, void **values, CUlinkState *out)
+{
+    struct CUctx_st *ctx;
+    struct jit jit;
+    CUresult r = context_current(&ctx);
+    if (r || !out)
+        return r ? r : CUDA_ERROR_INVALID_VALUE;
+    r = jit_begin(&jit, count, options, values);
+    if (r)
+        return r;
+    jit_end(&jit, CUDA_SUCCESS);
+    struct CUlinkState_st *l = mem_zalloc(1, sizeof *l);
+    if (!l || !(l->options = mem_alloc((count + !count) * sizeof *options)) || handle_add(l, HANDLE_LINK)) {
+        if (l)
+            free_link(l);
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    if (count)
+        memcpy(l->options, options, count * sizeof *options);
+    l->values = values;
+    l->error_room = jit.error.size;
+    l->info_room = jit.info.size;
+    l->count = count;
+    *out = l;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuLinkCreate(unsigned int count, CUjit_option *options, void **values, CUlinkState *out)
+{
+    return create(count, options, values, out);
+}
+
+CUresult cuLinkCreate_v2(unsigned int count, CUjit_option *options, void **values, CUlinkState *out)
+{
+    return create(count, options, values, out);
+}
+
+static CUresult check(CUlinkState l)
+{
+    struct CUctx_st *ctx;
+    CUresult r = context_current(&ctx);
+    return r ? r : handle_is(l, HANDLE_LINK) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
+}
+
+// Objects and libraries of host code carry fatbins, so they are as good as those. What a link alone understands
+// (intermediate code) is not.
+static CUresult check_type(CUjitInputType type)
+{
+    if ((unsigned)type >= CU_JIT_NUM_INPUT_TYPES)
+        return CUDA_ERROR_INVALID_VALUE;
+    return type == CU_JIT_INPUT_NVVM ? CUDA_ERROR_NOT_SUPPORTED : CUDA_SUCCESS;
+}
+
+// bytes, or the file at name.
+static CUresult add(CUlinkState l, CUjitInputType type, const void *bytes, size_t size, const char *name)
+{
+    struct jit jit;
+    struct source source;
+    CUresult r = check_type(type);
+    if (!r)
+        r = begin(l, &jit);
+    if (r)
+        return r;
+    if (!bytes)
+        r = source_from_file(&source, name, &jit);
+    else {
+        if (type == CU_JIT_INPUT_PTX)
+            size = strnlen(bytes, size);
+        r = source_from_bytes(&source, name ? name : "input", bytes, size, &jit);
+    }
+    if (!r) {
+        r = source_append(&l->source, &source);
+        source_free(&source);
+    }
+    return jit_end(&jit, r);
+}
+
+static CUresult add_data(CUlinkState l, CUjitInputType type, void *bytes, size_t size, const char *name,
+                         unsigned count, CUjit_option *options, void **values)
+{
+    CUresult r = check(l);
+    if (r || !bytes || !size || (count && (!options || !values)))
+        return r ? r : CUDA_ERROR_INVALID_VALUE;
+    return add(l, type, bytes, size, name);
+}
+
+CUresult cuLinkAddData(CUlinkState l, CUjitInputType type, void *bytes, size_t size, const char *name,
+                       unsigned int count, CUjit_option *options, void **values)
+{
+    return add_data(l, type, bytes, size, name, count, options, values);
+}
+
+CUresult cuLinkAddData_v2(CUlinkState l, CUjitInputType type, void *bytes, size_t size, const char *name,
+                          unsigned int count, CUjit_option *options, void **values)
+{
+    return add_data(l, type, bytes, size, name, count, options, values);
+}
+
+static CUresult add_file(CUlinkState l, CUjitInputType type, const char *path, unsigned count,
+                         CUjit_option *options, void **values)
+{
+    CUresult r = check(l);
+    if (r || !path || (count && (!options || !values)))
+        return r ? r : CUDA_ERROR_INVALID_VALUE;
+    return add(l, type, NULL, 0, path);
+}
+
+CUresult cuLinkAddFile(CUlinkState l, CUjitInputType type, const char *path, unsigned int count,
+                       CUjit_option *options, void **values)
+{
+    return add_file(l, type, path, count, options, values);
+}
+
+CUresult cuLinkAddFile_v2(CUlinkState l, CUjitInputType type, const char *path, unsigned int count,
+                          CUjit_option *options, void **values)
+{
+    return add_file(l, type, path, count, options, values);
+}
+
+CUresult cuLinkComplete(CUlinkState l, void **image, size_t *size)
+{
+    struct jit jit;
+    struct CUmod_st *m;
+    size_t n;
+    CUresult r = check(l);
+    if (r || !image)
+        return r ? r : CUDA_ERROR_INVALID_VALUE;
+    r = begin(l, &jit);
+    if (r)
+        return r;
+    // Loaded once for its errors: this is where a program expects them.
+    r = module_new(NULL, &l->source, &jit, &m);
+    if (!r)
+        module_free(m);
+    void *packed = r ? NULL : source_pack(&l->source, &n);
+    if (!r && !packed)
+        r = CUDA_ERROR_OUT_OF_MEMORY;
+    if (!r) {
+        mem_free(l->image);
+        *image = l->image = packed;
+        if (size)
+            *size = n;
+    }
+    return jit_end(&jit, r);
+}
+
+CUresult cuLinkDestroy(CUlinkState l)
+{
+    CUresult r = check(l);
+    if (r)
+        return r;
+    handle_remove(l);
+    free_link(l);
+    return CUDA_SUCCESS;
+}

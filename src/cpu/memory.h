@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: MIT
+// What the files that keep the device's memory share.
+//
+//   addresses   ── 2 MiB units of the device's range: taken by chunks and by reservations
+//   chunk       ── a run of units with bytes behind it and rights as a whole
+//   slabs       ── chunks that are cut into pieces for allocations: one set for the application, one for our own
+//                  use, one for each pool
+//   block       ── what the application sees as one allocation, mapping or registration, with its exact bounds
+//
+// The alias of a unit, once mapped, stays mapped and readable and writable: taking memory away replaces the mapping
+// by an empty one, in one step. So a kernel that checked its rights a moment before they went never faults for
+// real; it sees zeros, or writes bytes that nobody reads.
+//
+// Everything here is guarded by memory_lock, unless a function says that it takes the lock itself.
+#ifndef MOAT_CPU_MEMORY_H
+#define MOAT_CPU_MEMORY_H
+
+#include "cpu/cpu.h"
+
+enum { MEMORY_PAGE = 4096, MEMORY_UNIT = 2 << 20, MEMORY_GRANULE = 512 };
+
+extern pthread_mutex_t memory_lock;  // rank: inside a context's lock, outside of the space's
+
+// --- ranges (memory_range.c): trees by address of ranges that do not overlap --------------------------------
+
+struct memory_range {
+    uint64_t base, size;  // size > 0
+    uint64_t most;        // largest size in the subtree
+    struct memory_range *left, *right;
+    uint32_t priority;  // not less than the children's
+};
+
+struct memory_tree {
+    struct memory_range *root;
+    uint32_t seed;
+};
+
+static inline uint64_t memory_range_end(const struct memory_range *r)
+{
+    return r->base + r->size;
+}
+
+void memory_range_insert(struct memory_tree *t, struct memory_range *r);
+void memory_range_remove(struct memory_tree *t, struct memory_range *r);
+struct memory_range *memory_range_at(const struct memory_tree *t, uint64_t addr);  // that holds addr, or NULL
+struct memory_range *memory_range_after(const struct memory_tree *t, uint64_t addr);  // first with end > addr
+// Lowest range with room for size bytes at a multiple of align; *at is where.
+struct memory_range *memory_range_fit(const struct memory_tree *t, uint64_t size, uint64_t align,
+                                      uint64_t *at);
+bool memory_range_valid(const struct memory_tree *t);
+
+// Free ranges: take cuts [at, at + size) out of r, which holds it, and gives the cut to the caller as a range of
+// its own (NULL when out of memory); give returns one and joins it with neighbours inside [low, high).
+struct memory_range *memory_range_take(struct memory_tree *t, struct memory_range *r, uint64_t at,
+                                       uint64_t size);
+struct memory_range *memory_range_give(struct memory_tree *t, struct memory_range *r, uint64_t low,
+                                       uint64_t high);
+
+// --- chunks and slabs (memory_slab.c) --------------------------------------------------------------------------
+
+struct memory_slabs {
+    struct memory_tree chunks, free;
+    uint64_t granule;         // pieces start at multiples of it
+    uint64_t chunk;           // least size of a chunk
+    uint64_t keep;            // bytes of empty chunks that stay when pieces are given back
+    uint64_t reserved, high;  // bytes of all chunks; the most there were
+    uint64_t empty;           // bytes of chunks of which no piece is taken
+    uint64_t limit;           // of reserved; 0: none
+    bool host;                // chunks are host memory
+};
+
+// A piece of at least size bytes; NULL when out of memory.
+struct memory_range *memory_slab_take(struct memory_slabs *s, uint64_t size, uint64_t align);
+void memory_slab_give(struct memory_slabs *s, struct memory_range *r);
+// Frees empty chunks until no more than keep bytes are reserved.
+void memory_slab_trim(struct memory_slabs *s, uint64_t keep);
+const struct memory_range *memory_slab_chunk(const struct memory_slabs *s, uint64_t addr);
+bool memory_slab_valid(const struct memory_slabs *s);
+
+// Addresses of the device, in units. at: a wish, 0 for none. NULL when there are none left.
+struct memory_range *memory_slab_addresses(uint64_t size, uint64_t align, uint64_t at);
+void memory_slab_addresses_free(struct memory_range *r);
+// Puts an empty mapping where the bytes of [addr, addr + size) are. 0 or -ENOMEM.
+int memory_slab_clear(uint64_t addr, uint64_t size);
+// Bytes of the device that are taken, against what it has. false: there is no room for that many more.
+bool memory_slab_charge(uint64_t size);
+void memory_slab_uncharge(uint64_t size);
+uint64_t memory_slab_used(void);
+
+extern struct memory_slabs memory_plain;  // cuMemAlloc
+
+// --- blocks (memory_block.c) -----------------------------------------------------------------------------------
+
+enum memory_kind {
+    MEMORY_PLAIN,
+    MEMORY_POOL,
+    MEMORY_MAPPED,
+    MEMORY_VARIABLE,
+    MEMORY_MANAGED,  // managed variables too: without pages of their own
+    MEMORY_HOST,
+    MEMORY_REGISTERED,
+};
+
+struct memory_block {
+    struct memory_range node;  // first; the exact bounds
+    enum memory_kind kind;
+    uint8_t rights;       // what copies may do; kernels too, but for constants
+    uint8_t host_rights;  // MEMORY_MAPPED: what the host may do at the same address
+    unsigned flags;       // as the application gave them
+    struct CUctx_st *ctx;
+    uint64_t id;                 // never used twice
+    struct memory_range *piece;  // MEMORY_PLAIN, MEMORY_POOL: of slabs
+    void *pages;                 // MEMORY_HOST, MEMORY_MANAGED: what was mapped for it, whole pages
+    struct CUmemPoolHandle_st *pool;
+    struct memory_physical *physical;  // MEMORY_MAPPED
+    int sync_memops;
+    // MEMORY_MANAGED, as last advised
+    bool read_mostly, accessed_by_device, accessed_by_host;
+    CUmemLocation preferred, prefetched;
+};
+
+// NULL when out of memory. Not in the tree yet.
+struct memory_block *memory_block_new(enum memory_kind kind, struct CUctx_st *ctx);
+void memory_block_add(struct memory_block *b, uint64_t base, uint64_t size);
+void memory_block_remove(struct memory_block *b);
+struct memory_block *memory_block_at(uint64_t addr);
+struct memory_block *memory_block_after(uint64_t addr);
+bool memory_block_touches(uint64_t base, uint64_t size);
+bool memory_block_is_host(const struct memory_block *b);                    // the host may follow its address
+struct memory_block *memory_block_of(struct CUctx_st *ctx, uint64_t from);  // next at or after from
+
+// What a copy may do with [addr, addr + size).
+enum memory_where {
+    MEMORY_BAD,      // a range that no allocation holds, or without the rights
+    MEMORY_UNKNOWN,  // not ours: pageable memory, if anything
+    MEMORY_ON_DEVICE,
+    MEMORY_PINNED,  // host memory that stays
+    MEMORY_EITHER,  // managed
+};
+enum memory_where memory_block_check(uint64_t addr, uint64_t size, unsigned rights);  // takes the lock
+
+// --- the rest ----------------------------------------------------------------------------------------------------
+
+// For calls that need no context: an error of the current one counts all the same.
+CUresult memory_map_ready(void);
+uint64_t memory_map_reservation(uint64_t addr, uint64_t *size);  // that holds addr; 0 if none
+bool memory_map_properties(const struct memory_block *b, CUmemAllocationProp *out);
+// Of a block of a pool: the chunk that it lies in.
+const struct memory_range *memory_pool_chunk(const struct memory_block *b);
+// Frees what the application allocated; the block is out of the tree, nothing uses it any more.
+void memory_plain_release(struct memory_block *b);
+void memory_host_release(struct memory_block *b);  // MEMORY_HOST, MEMORY_MANAGED, MEMORY_REGISTERED
+void memory_pool_release(struct memory_block *b);
+void memory_pool_settle(bool all);  // lets go of what pools keep beyond their thresholds; all: of everything
+void memory_heap_context_free(struct CUctx_st *ctx);   // takes its own lock
+void *memory_host_map(uint64_t size, uint64_t align);  // zeroed pages for both sides; NULL when out of memory
+// A place that there is: the device, or the host. CUDA_ERROR_INVALID_DEVICE, CUDA_ERROR_INVALID_VALUE.
+CUresult memory_managed_location(CUmemLocationType type, int id, bool *host);
+// Whether [p, p + size) can be read, or written, by this process. all: every page is tried, and made present; else
+// holes are found and the pages at both ends are tried.
+bool memory_host_accessible(const void *p, size_t size, bool write, bool all);
+
+#endif

@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: MIT
+// A device, a context and streams for tests of memory: work that is put into a stream waits until a test runs it.
+#ifndef MOAT_CPU_MEMORY_FAKE_H
+#define MOAT_CPU_MEMORY_FAKE_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "base/mem.h"
+#include "cpu/memory.h"
+#include "cpu/stream.h"
+#include "exec/space.h"
+
+#define OK(call) assert_int_equal(call, CUDA_SUCCESS)
+#define INVALID(call) assert_int_equal(call, CUDA_ERROR_INVALID_VALUE)
+
+enum { FAKE_STREAMS = 4, FAKE_HANDLES = 64, FAKE_WORK = 4096 };
+
+struct fake_work {
+    struct CUstream_st *stream;
+    stream_fn *fn;
+    void *arg;
+};
+
+static struct CUctx_st fake_ctx;
+static struct CUstream_st fake_legacy = {.ctx = &fake_ctx, .legacy = true, .blocking = true};
+static struct CUstream_st fake_streams[FAKE_STREAMS];
+static struct fake_work fake_queue[FAKE_WORK];
+static unsigned fake_queued;
+static uint64_t fake_total = (uint64_t)256 << 20;
+static CUresult fake_state = CUDA_SUCCESS;  // what the context says
+static const char *fake_unsupported;
+
+CUresult device_ready(void)
+{
+    return CUDA_SUCCESS;
+}
+
+uint64_t device_memory(void)
+{
+    return fake_total;
+}
+
+CUresult not_supported(const char *call)
+{
+    fake_unsupported = call;
+    return CUDA_ERROR_NOT_SUPPORTED;
+}
+
+void output_flush(void)
+{
+}
+
+CUresult context_current(struct CUctx_st **out)
+{
+    *out = &fake_ctx;
+    return fake_state;
+}
+
+// Runs the work of one stream, or of all (NULL), in order.
+static void fake_run(const struct CUstream_st *s)
+{
+    struct fake_work now[FAKE_WORK];
+    unsigned n = 0, left = 0;
+    if (!fake_queued)  // several threads may wait for nothing
+        return;
+    for (unsigned i = 0; i < fake_queued; i++) {
+        if (!s || fake_queue[i].stream == s)
+            now[n++] = fake_queue[i];
+        else
+            fake_queue[left++] = fake_queue[i];
+    }
+    fake_queued = left;
+    for (unsigned i = 0; i < n; i++)
+        now[i].fn(now[i].arg, !fake_state);
+}
+
+bool context_idle(struct CUctx_st *ctx)
+{
+    return !fake_queued;
+}
+
+bool stream_idle(struct CUstream_st *s)
+{
+    for (unsigned i = 0; i < fake_queued; i++) {
+        if (s->legacy || fake_queue[i].stream == s)
+            return false;
+    }
+    return true;
+}
+
+CUresult context_wait(struct CUctx_st *ctx)
+{
+    fake_run(NULL);
+    return fake_state;
+}
+
+CUresult stream_wait(struct CUstream_st *s)
+{
+    fake_run(s->legacy ? NULL : s);
+    return fake_state;
+}
+
+CUresult stream_push(struct CUstream_st *s, stream_fn *fn, void *arg)
+{
+    assert_true(fake_queued < FAKE_WORK);
+    fake_queue[fake_queued++] = (struct fake_work){s, fn, arg};
+    return CUDA_SUCCESS;
+}
+
+CUresult stream_get(CUstream handle, bool per_thread, struct CUstream_st **out)
+{
+    *out = &fake_legacy;
+    if ((uintptr_t)handle > 2) {
+        if (handle < fake_streams || handle >= fake_streams + FAKE_STREAMS)
+            return CUDA_ERROR_INVALID_HANDLE;
+        *out = handle;
+        handle->ctx = &fake_ctx;
+    }
+    return fake_state;
+}
+
+static const void *fake_handles[FAKE_HANDLES];
+
+int handle_add(const void *p, enum handle_kind kind)
+{
+    for (unsigned i = 0; i < FAKE_HANDLES; i++) {
+        if (!fake_handles[i]) {
+            fake_handles[i] = p;
+            return 0;
+        }
+    }
+    return -1;
+}
+
+bool handle_is(const void *p, enum handle_kind kind)
+{
+    for (unsigned i = 0; i < FAKE_HANDLES; i++) {
+        if (fake_handles[i] == p)
+            return true;
+    }
+    return false;
+}
+
+void handle_remove(const void *p)
+{
+    for (unsigned i = 0; i < FAKE_HANDLES; i++) {
+        if (fake_handles[i] == p)
+            fake_handles[i] = NULL;
+    }
+}
+
+static inline CUdeviceptr fake_alloc(size_t size)
+{
+    CUdeviceptr p = 0;
+    OK(cuMemAlloc_v2(&p, size));
+    return p;
+}
+
+static inline uint32_t fake_random(void)
+{
+    static uint64_t x = 88172645463325252u;
+    x ^= x << 13;
+    x ^= x >> 7;
+    x ^= x << 17;
+    return (uint32_t)(x >> 16);
+}
+
+// Bytes that the device has free, empty chunks that are kept included.
+static inline size_t fake_free_bytes(void)
+{
+    size_t n = 0;
+    OK(cuMemGetInfo_v2(&n, NULL));
+    return n;
+}
+
+#endif

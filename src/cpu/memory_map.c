@@ -1,0 +1,566 @@
+// SPDX-License-Identifier: MIT
+// Virtual memory management: addresses are reserved, physical memory is made, and one is mapped to the other.
+//
+// Physical memory is a piece of one file in memory that has no name; what may be exported has a file of its own.
+// Mapping takes no rights from the device's own tables: those are given by cuMemSetAccess.
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/mem.h"
+#include "cpu/memory.h"
+#include "exec/space.h"
+
+struct reservation {
+    struct memory_range node;    // first
+    struct memory_range *place;  // of the device's addresses
+};
+
+struct memory_physical {
+    struct memory_range node;  // first; base is the handle, size 1
+    uint64_t size, offset;
+    CUmemAllocationProp prop;
+    int fd;
+    struct memory_range *place;  // in the common file; NULL: fd is its own
+    unsigned handles, maps;      // it lives while there is one of either
+    bool host, charged;
+};
+
+static const uint64_t common_size = (uint64_t)1 << 42;
+static struct memory_tree reservations, physicals, file_free;
+static int file = -1;
+static uint64_t next_handle = 0x1000;
+
+CUresult memory_map_ready(void)
+{
+    struct CUctx_st *ctx;
+    CUresult r = context_current(&ctx);
+    return r == CUDA_ERROR_INVALID_CONTEXT ? device_ready() : r;
+}
+
+static bool in_units(uint64_t n)
+{
+    return n % MEMORY_UNIT == 0;
+}
+
+// --- addresses ---------------------------------------------------------------------------------------------------
+
+static CUresult reserve(CUdeviceptr *out, uint64_t size, uint64_t align, uint64_t at)
+{
+    struct reservation *r = mem_zalloc(1, sizeof *r);
+    if (!r)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    pthread_mutex_lock(&memory_lock);
+    r->place = memory_slab_addresses(size, align, at);
+    if (r->place) {
+        r->node.base = r->place->base;
+        r->node.size = size;
+        memory_range_insert(&reservations, &r->node);
+        *out = r->node.base;
+    }
+    pthread_mutex_unlock(&memory_lock);
+    if (r->place)
+        return CUDA_SUCCESS;
+    mem_free(r);
+    return CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+CUresult cuMemAddressReserve(CUdeviceptr *out, size_t size, size_t align, CUdeviceptr at,
+                             unsigned long long flags)
+{
+    CUresult r = memory_map_ready();
+    if (r)
+        return r;
+    if (!out || !size || !in_units(size) || !in_units(at) || flags || (align & (align - 1)))
+        return CUDA_ERROR_INVALID_VALUE;
+    return reserve(out, size, align ? align : MEMORY_UNIT, at);
+}
+
+CUresult cuMemAddressFree(CUdeviceptr p, size_t size)
+{
+    CUresult ready = memory_map_ready();
+    if (ready)
+        return ready;
+    pthread_mutex_lock(&memory_lock);
+    struct reservation *r = (struct reservation *)memory_range_at(&reservations, p);
+    bool good = r && r->node.base == p && r->node.size == size && !memory_block_touches(p, size);
+    if (good) {
+        memory_range_remove(&reservations, &r->node);
+        memory_slab_addresses_free(r->place);
+        mem_free(r);
+    }
+    pthread_mutex_unlock(&memory_lock);
+    return good ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+static bool reserved(uint64_t addr, uint64_t size)
+{
+    while (size) {
+        const struct memory_range *r = memory_range_at(&reservations, addr);
+        if (!r)
+            return false;
+        uint64_t left = memory_range_end(r) - addr;
+        if (left > size)
+            left = size;
+        addr += left;
+        size -= left;
+    }
+    return true;
+}
+
+// --- physical memory ---------------------------------------------------------------------------------------------
+
+// A limit on the size of files would end the process with a signal.
+static int set_size(int fd, uint64_t size)
+{
+    struct rlimit most;
+    if (getrlimit(RLIMIT_FSIZE, &most) || most.rlim_cur < size)
+        return -ENOMEM;
+    return ftruncate(fd, (off_t)size) ? -ENOMEM : 0;
+}
+
+static int make_file(void)
+{
+    if (file >= 0)
+        return 0;
+    struct memory_range *all = mem_zalloc(1, sizeof *all);
+    int fd = all ? memfd_create("moat-device", MFD_CLOEXEC) : -1;
+    if (fd < 0 || set_size(fd, common_size)) {
+        if (fd >= 0)
+            close(fd);
+        mem_free(all);
+        return -ENOMEM;
+    }
+    all->size = common_size;
+    memory_range_insert(&file_free, all);
+    file = fd;
+    return 0;
+}
+
+static int take_common(struct memory_physical *m)
+{
+    uint64_t at;
+    if (make_file())
+        return -ENOMEM;
+    struct memory_range *r = memory_range_fit(&file_free, m->size, MEMORY_UNIT, &at);
+    m->place = r ? memory_range_take(&file_free, r, at, m->size) : NULL;
+    if (!m->place)
+        return -ENOMEM;
+    m->fd = file;
+    m->offset = m->place->base;
+    return 0;
+}
+
+// Sealed, so that nobody who imports it can make it shorter than what others have mapped.
+static int take_own(struct memory_physical *m)
+{
+    m->fd = memfd_create("moat-device", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+    if (m->fd < 0)
+        return -ENOMEM;
+    if (set_size(m->fd, m->size) || fcntl(m->fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW)) {
+        close(m->fd);
+        return -ENOMEM;
+    }
+    return 0;
+}
+
+static struct memory_physical *add(struct memory_physical *m)
+{
+    m->node.base = next_handle;
+    m->node.size = 1;
+    next_handle += 16;
+    m->handles = 1;
+    memory_range_insert(&physicals, &m->node);
+    return m;
+}
+
+static struct memory_physical *find(CUmemGenericAllocationHandle handle)
+{
+    return (struct memory_physical *)memory_range_at(&physicals, handle);
+}
+
+static void drop(struct memory_physical *m)
+{
+    if (m->handles || m->maps)
+        return;
+    memory_range_remove(&physicals, &m->node);
+    if (m->place) {
+        fallocate(file, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)m->offset, (off_t)m->size);
+        memory_range_give(&file_free, m->place, 0, UINT64_MAX);
+    } else {
+        close(m->fd);
+    }
+    if (m->charged)
+        memory_slab_uncharge(m->size);
+    mem_free(m);
+}
+
+static CUresult check_prop(const CUmemAllocationProp *p, bool *host)
+{
+    if (!p || p->type != CU_MEM_ALLOCATION_TYPE_PINNED)
+        return CUDA_ERROR_INVALID_VALUE;
+    if (p->requestedHandleTypes == CU_MEM_HANDLE_TYPE_FABRIC)
+        return CUDA_ERROR_NOT_PERMITTED;
+    if (p->requestedHandleTypes & ~CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
+        return CUDA_ERROR_INVALID_VALUE;
+    return memory_managed_location(p->location.type, p->location.id, host);
+}
+
+static bool charge(uint64_t size)
+{
+    if (memory_slab_charge(size))
+        return true;
+    memory_slab_trim(&memory_plain, 0);
+    memory_pool_settle(true);
+    return memory_slab_charge(size);
+}
+
+static CUresult create(struct memory_physical *m)
+{
+    m->charged = !m->host && charge(m->size);
+    if (!m->host && !m->charged)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    bool own = m->prop.requestedHandleTypes & CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
+    if (own ? take_own(m) : take_common(m)) {
+        if (m->charged)
+            memory_slab_uncharge(m->size);
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    add(m);
+    return CUDA_SUCCESS;
+}
+
+CUresult cuMemCreate(CUmemGenericAllocationHandle *out, size_t size, const CUmemAllocationProp *prop,
+                     unsigned long long flags)
+{
+    CUresult r = memory_map_ready();
+    if (r)
+        return r;
+    bool host;
+    if (!out || !size || !in_units(size) || flags)
+        return CUDA_ERROR_INVALID_VALUE;
+    r = check_prop(prop, &host);
+    if (r)
+        return r;
+    struct memory_physical *m = mem_zalloc(1, sizeof *m);
+    if (!m)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    m->size = size;
+    m->prop = *prop;
+    m->host = host;
+    pthread_mutex_lock(&memory_lock);
+    r = create(m);
+    if (!r)
+        *out = m->node.base;
+    pthread_mutex_unlock(&memory_lock);
+    if (r)
+        mem_free(m);
+    return r;
+}
+
+CUresult cuMemRelease(CUmemGenericAllocationHandle handle)
+{
+    CUresult r = memory_map_ready();
+    if (r)
+        return r;
+    pthread_mutex_lock(&memory_lock);
+    struct memory_physical *m = find(handle);
+    bool good = m && m->handles;
+    if (good) {
+        m->handles--;
+        drop(m);
+    }
+    pthread_mutex_unlock(&memory_lock);
+    return good ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle *out, void *addr)
+{
+    CUresult r = memory_map_ready();
+    if (r)
+        return r;
+    if (!out)
+        return CUDA_ERROR_INVALID_VALUE;
+    pthread_mutex_lock(&memory_lock);
+    struct memory_block *b = memory_block_at((uintptr_t)addr);
+    bool good = b && b->kind == MEMORY_MAPPED;
+    if (good) {
+        b->physical->handles++;
+        *out = b->physical->node.base;
+    }
+    pthread_mutex_unlock(&memory_lock);
+    return good ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+CUresult cuMemGetAllocationPropertiesFromHandle(CUmemAllocationProp *out, CUmemGenericAllocationHandle handle)
+{
+    CUresult r = memory_map_ready();
+    if (r)
+        return r;
+    if (!out)
+        return CUDA_ERROR_INVALID_VALUE;
+    pthread_mutex_lock(&memory_lock);
+    const struct memory_physical *m = find(handle);
+    if (m)
+        *out = m->prop;
+    pthread_mutex_unlock(&memory_lock);
+    return m ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+CUresult cuMemGetAllocationGranularity(size_t *out, const CUmemAllocationProp *prop,
+                                       CUmemAllocationGranularity_flags option)
+{
+    CUresult r = memory_map_ready();
+    if (r)
+        return r;
+    bool host;
+    if (!out ||
+        (option != CU_MEM_ALLOC_GRANULARITY_MINIMUM && option != CU_MEM_ALLOC_GRANULARITY_RECOMMENDED))
+        return CUDA_ERROR_INVALID_VALUE;
+    r = check_prop(prop, &host);
+    if (!r)
+        *out = MEMORY_UNIT;
+    return r;
+}
+
+CUresult cuMemExportToShareableHandle(void *out, CUmemGenericAllocationHandle handle,
+                                      CUmemAllocationHandleType type, unsigned long long flags)
+{
+    CUresult r = memory_map_ready();
+    if (r)
+        return r;
+    if (!out || flags || type != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
+        return CUDA_ERROR_INVALID_VALUE;
+    pthread_mutex_lock(&memory_lock);
+    const struct memory_physical *m = find(handle);
+    int fd = m && !m->place ? fcntl(m->fd, F_DUPFD_CLOEXEC, 0) : -1;
+    pthread_mutex_unlock(&memory_lock);
+    if (fd < 0)
+        return CUDA_ERROR_INVALID_VALUE;
+    memcpy(out, &fd, sizeof fd);
+    return CUDA_SUCCESS;
+}
+
+// The descriptor stays the caller's. Only files that cannot shrink are taken: a mapping of another could kill us.
+CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *out, void *handle,
+                                        CUmemAllocationHandleType type)
+{
+    CUresult r = memory_map_ready();
+    if (r)
+        return r;
+    int fd = (int)(intptr_t)handle;
+    struct stat st;
+    if (!out || type != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR || fd < 0 ||
+        !(fcntl(fd, F_GET_SEALS) & F_SEAL_SHRINK) || fcntl(fd, F_GET_SEALS) < 0 || fstat(fd, &st) ||
+        st.st_size <= 0 || !in_units((uint64_t)st.st_size))
+        return CUDA_ERROR_INVALID_VALUE;
+    struct memory_physical *m = mem_zalloc(1, sizeof *m);
+    int mine = m ? fcntl(fd, F_DUPFD_CLOEXEC, 0) : -1;
+    if (mine < 0) {
+        mem_free(m);
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    m->fd = mine;
+    m->size = (uint64_t)st.st_size;
+    m->prop.type = CU_MEM_ALLOCATION_TYPE_PINNED;
+    m->prop.requestedHandleTypes = type;
+    m->prop.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+    pthread_mutex_lock(&memory_lock);
+    // Whoever made it may live in another process: here it counts once more, or not at all if there is no room.
+    m->charged = memory_slab_charge(m->size);
+    *out = add(m)->node.base;
+    pthread_mutex_unlock(&memory_lock);
+    return CUDA_SUCCESS;
+}
+
+// --- mappings ----------------------------------------------------------------------------------------------------
+
+static CUresult map(uint64_t p, uint64_t size, struct memory_physical *m, struct memory_block *b)
+{
+    if (!reserved(p, size) || memory_block_touches(p, size))
+        return CUDA_ERROR_INVALID_VALUE;
+    void *want = space_host(p);
+    void *got = mmap(want, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED | MAP_NORESERVE, m->fd,
+                     (off_t)m->offset);
+    if (got != want)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    b->rights = 0;
+    b->physical = m;
+    m->maps++;
+    memory_block_add(b, p, size);
+    return CUDA_SUCCESS;
+}
+
+CUresult cuMemMap(CUdeviceptr p, size_t size, size_t offset, CUmemGenericAllocationHandle handle,
+                  unsigned long long flags)
+{
+    CUresult r = memory_map_ready();
+    if (r)
+        return r;
+    if (!size || !in_units(p) || !in_units(size) || flags)
+        return CUDA_ERROR_INVALID_VALUE;
+    struct memory_block *b = memory_block_new(MEMORY_MAPPED, NULL);
+    if (!b)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    pthread_mutex_lock(&memory_lock);
+    struct memory_physical *m = find(handle);
+    if (!m)
+        r = CUDA_ERROR_INVALID_VALUE;
+    else if (offset || size != m->size)
+        r = CUDA_ERROR_NOT_SUPPORTED;
+    else
+        r = map(p, size, m, b);
+    pthread_mutex_unlock(&memory_lock);
+    if (r)
+        mem_free(b);
+    return r;
+}
+
+// Whether every mapping that [p, p + size) touches lies inside it; full: and there is no gap.
+static bool whole_mappings(uint64_t p, uint64_t size, bool full)
+{
+    uint64_t end = p + size, at = p;
+    struct memory_block *b = memory_block_after(p);
+    for (; b && b->node.base < end; b = memory_block_after(at)) {
+        if (b->kind != MEMORY_MAPPED || b->node.base < p || memory_range_end(&b->node) > end)
+            return false;
+        if (full && b->node.base != at)
+            return false;
+        at = memory_range_end(&b->node);
+    }
+    return !full || at == end;
+}
+
+// What the host sees at the device's address: the same bytes, or nothing.
+static int show_to_host(struct memory_block *b, unsigned rights)
+{
+    int protection = (rights & SPACE_READ ? PROT_READ : 0) | (rights & SPACE_WRITE ? PROT_WRITE : 0);
+    void *want = (void *)(uintptr_t)b->node.base;
+    const struct memory_physical *m = b->physical;
+    void *got = rights ? mmap(want, b->node.size, protection, MAP_SHARED | MAP_FIXED | MAP_NORESERVE, m->fd,
+                              (off_t)m->offset)
+                       : mmap(want, b->node.size, PROT_NONE,
+                              MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0);
+    if (got != want)
+        return -ENOMEM;
+    b->host_rights = (uint8_t)rights;
+    return 0;
+}
+
+static void unmap(struct memory_block *b)
+{
+    space_set(b->node.base, b->node.size, 0);
+    if (b->host_rights)
+        show_to_host(b, 0);
+    memory_slab_clear(b->node.base, b->node.size);
+    memory_block_remove(b);
+    b->physical->maps--;
+    drop(b->physical);
+    mem_free(b);
+}
+
+CUresult cuMemUnmap(CUdeviceptr p, size_t size)
+{
+    CUresult r = memory_map_ready();
+    if (r)
+        return r;
+    if (!size || !in_units(p) || !in_units(size) || p + size < p)
+        return CUDA_ERROR_INVALID_VALUE;
+    pthread_mutex_lock(&memory_lock);
+    bool good = reserved(p, size) && whole_mappings(p, size, false);
+    while (good && memory_block_touches(p, size))
+        unmap(memory_block_after(p));
+    pthread_mutex_unlock(&memory_lock);
+    return good ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+static CUresult check_access(const CUmemAccessDesc *d, bool *host)
+{
+    bool flags = d->flags == CU_MEM_ACCESS_FLAGS_PROT_NONE || d->flags == CU_MEM_ACCESS_FLAGS_PROT_READ ||
+                 d->flags == CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+    return !flags || memory_managed_location(d->location.type, d->location.id, host)
+               ? CUDA_ERROR_INVALID_VALUE
+               : CUDA_SUCCESS;
+}
+
+// The flags are the bits of space_right.
+static CUresult set_access(uint64_t p, uint64_t size, const CUmemAccessDesc *d)
+{
+    bool host;
+    CUresult r = check_access(d, &host);
+    if (r)
+        return r;
+    struct memory_block *b;
+    for (uint64_t at = p; host && at < p + size; at = memory_range_end(&b->node)) {
+        b = memory_block_at(at);
+        if (!b->physical->host)
+            return CUDA_ERROR_NOT_SUPPORTED;
+    }
+    for (uint64_t at = p; at < p + size; at = memory_range_end(&b->node)) {
+        b = memory_block_at(at);
+        if (!host)
+            b->rights = (uint8_t)d->flags;
+        else if (show_to_host(b, d->flags))
+            return CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    if (!host)
+        space_set(p, size, d->flags);
+    return CUDA_SUCCESS;
+}
+
+CUresult cuMemSetAccess(CUdeviceptr p, size_t size, const CUmemAccessDesc *desc, size_t count)
+{
+    CUresult r = memory_map_ready();
+    if (r)
+        return r;
+    if (!desc || !count || !size || !in_units(p) || !in_units(size) || p + size < p)
+        return CUDA_ERROR_INVALID_VALUE;
+    pthread_mutex_lock(&memory_lock);
+    if (!whole_mappings(p, size, true))
+        r = CUDA_ERROR_INVALID_VALUE;
+    for (size_t i = 0; i < count && !r; i++)
+        r = set_access(p, size, &desc[i]);
+    pthread_mutex_unlock(&memory_lock);
+    return r;
+}
+
+CUresult cuMemGetAccess(unsigned long long *flags, const CUmemLocation *location, CUdeviceptr p)
+{
+    CUresult r = memory_map_ready();
+    bool host;
+    if (r)
+        return r;
+    if (!flags || !location)
+        return CUDA_ERROR_INVALID_VALUE;
+    r = memory_managed_location(location->type, location->id, &host);
+    if (r)
+        return r;
+    pthread_mutex_lock(&memory_lock);
+    const struct memory_block *b = memory_block_at(p);
+    if (b && !host)
+        *flags = b->rights;
+    else if (b)
+        *flags = b->kind == MEMORY_MAPPED ? b->host_rights
+                                          : memory_block_is_host(b) * CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+    pthread_mutex_unlock(&memory_lock);
+    return b ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+uint64_t memory_map_reservation(uint64_t addr, uint64_t *size)
+{
+    const struct memory_range *r = memory_range_at(&reservations, addr);
+    if (r)
+        *size = r->size;
+    return r ? r->base : 0;
+}
+
+bool memory_map_properties(const struct memory_block *b, CUmemAllocationProp *out)
+{
+    if (b->physical)
+        *out = b->physical->prop;
+    return b->physical;
+}

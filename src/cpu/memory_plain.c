@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: MIT
+// cuMemAlloc and what goes with it.
+#include "base/mem.h"
+#include "cpu/memory.h"
+
+struct memory_slabs memory_plain = {.granule = MEMORY_GRANULE, .chunk = MEMORY_UNIT, .keep = MEMORY_UNIT};
+
+static CUresult alloc(struct CUctx_st *ctx, uint64_t size, CUdeviceptr *out)
+{
+    struct memory_block *b = memory_block_new(MEMORY_PLAIN, ctx);
+    if (!b)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    pthread_mutex_lock(&memory_lock);
+    b->piece = memory_slab_take(&memory_plain, size, MEMORY_GRANULE);
+    if (!b->piece) {
+        memory_slab_trim(&memory_plain, 0);
+        memory_pool_settle(true);
+        b->piece = memory_slab_take(&memory_plain, size, MEMORY_GRANULE);
+    }
+    if (b->piece) {
+        memory_block_add(b, b->piece->base, size);
+        *out = b->node.base;
+    }
+    pthread_mutex_unlock(&memory_lock);
+    if (b->piece)
+        return CUDA_SUCCESS;
+    mem_free(b);
+    return CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+void memory_plain_release(struct memory_block *b)
+{
+    memory_slab_give(&memory_plain, b->piece);
+    mem_free(b);
+}
+
+CUresult cuMemAlloc_v2(CUdeviceptr *out, size_t size)
+{
+    struct CUctx_st *ctx;
+    CUresult r = context_current(&ctx);
+    if (r)
+        return r;
+    return out && size ? alloc(ctx, size, out) : CUDA_ERROR_INVALID_VALUE;
+}
+
+CUresult cuMemAllocPitch_v2(CUdeviceptr *out, size_t *pitch, size_t width, size_t height,
+                            unsigned int element)
+{
+    struct CUctx_st *ctx;
+    CUresult r = context_current(&ctx);
+    if (r)
+        return r;
+    if (!out || !pitch || !width || !height || (element != 4 && element != 8 && element != 16))
+        return CUDA_ERROR_INVALID_VALUE;
+    uint64_t row = (width + MEMORY_GRANULE - 1) & ~(uint64_t)(MEMORY_GRANULE - 1), size;
+    if (row < width || __builtin_mul_overflow(row, height, &size))
+        return CUDA_ERROR_INVALID_VALUE;
+    r = alloc(ctx, size, out);
+    if (!r)
+        *pitch = row;
+    return r;
+}
+
+// What cuMemFree frees at p, or NULL.
+static struct memory_block *freeable(CUdeviceptr p)
+{
+    struct memory_block *b = memory_block_at(p);
+    bool ours =
+        b && b->node.base == p &&
+        (b->kind == MEMORY_PLAIN || b->kind == MEMORY_POOL || (b->kind == MEMORY_MANAGED && b->pages));
+    return ours ? b : NULL;
+}
+
+static void release(struct memory_block *b)
+{
+    memory_block_remove(b);
+    switch (b->kind) {
+    case MEMORY_PLAIN: memory_plain_release(b); break;
+    case MEMORY_POOL: memory_pool_release(b); break;
+    case MEMORY_HOST:
+    case MEMORY_MANAGED:
+    case MEMORY_REGISTERED: memory_host_release(b); break;
+    default: mem_free(b);
+    }
+}
+
+CUresult cuMemFree_v2(CUdeviceptr p)
+{
+    struct CUctx_st *ctx, *owner = NULL;
+    CUresult r = context_current(&ctx);
+    if (r || !p)
+        return r;
+    pthread_mutex_lock(&memory_lock);
+    struct memory_block *b = freeable(p);
+    if (b)
+        owner = b->ctx;
+    pthread_mutex_unlock(&memory_lock);
+    if (!b)
+        return CUDA_ERROR_INVALID_VALUE;
+    // Kernels that use it run to their end with it; nobody holds the lock meanwhile, so look again.
+    r = context_wait(ctx);
+    if (!r && owner && owner != ctx)
+        r = context_wait(owner);
+    if (r)
+        return r;
+    pthread_mutex_lock(&memory_lock);
+    b = freeable(p);
+    if (b)
+        release(b);
+    pthread_mutex_unlock(&memory_lock);
+    return b ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+CUresult cuMemGetInfo_v2(size_t *available, size_t *total)
+{
+    struct CUctx_st *ctx;
+    CUresult r = context_current(&ctx);
+    if (r)
+        return r;
+    pthread_mutex_lock(&memory_lock);
+    memory_pool_settle(false);
+    uint64_t all = device_memory(), used = memory_slab_used() - memory_plain.empty;
+    pthread_mutex_unlock(&memory_lock);
+    if (available)
+        *available = all - used;
+    if (total)
+        *total = all;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuMemGetAddressRange_v2(CUdeviceptr *base, size_t *size, CUdeviceptr p)
+{
+    struct CUctx_st *ctx;
+    CUresult r = context_current(&ctx);
+    if (r || (!base && !size))
+        return r;
+    pthread_mutex_lock(&memory_lock);
+    const struct memory_block *b = memory_block_at(p);
+    if (b && base)
+        *base = b->node.base;
+    if (b && size)
+        *size = b->node.size;
+    pthread_mutex_unlock(&memory_lock);
+    return b ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;
+}
+
+void memory_context_free(struct CUctx_st *ctx)
+{
+    pthread_mutex_lock(&memory_lock);
+    uint64_t from = 0;
+    for (struct memory_block *b; (b = memory_block_of(ctx, from));) {
+        from = memory_range_end(&b->node);
+        release(b);
+    }
+    pthread_mutex_unlock(&memory_lock);
+    memory_heap_context_free(ctx);
+}

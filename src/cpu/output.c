@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: MIT
+// What kernels print. It is kept until the host waits for the device, as with a GPU; where a GPU would lose
+// text because its buffer is full, we print it early. So CU_LIMIT_PRINTF_FIFO_SIZE changes nothing that can
+// be seen.
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "cpu/cpu.h"
+
+enum { CAPACITY = 1 << 20 };  // of a GPU's buffer
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static char text[CAPACITY];
+// Under the lock; read without it as a hint, so relaxed: what was printed before a wait is seen because of
+// the wait itself.
+static atomic_size_t used;
+
+static size_t fill(void)
+{
+    return atomic_load_explicit(&used, memory_order_relaxed);
+}
+
+static void drain(void)
+{
+    size_t n = fill();
+    atomic_store_explicit(&used, 0, memory_order_relaxed);
+    if (!n)
+        return;
+    fwrite(text, 1, n, stdout);
+    fflush(stdout);
+}
+
+void output_append(const char *bytes, size_t len)
+{
+    pthread_mutex_lock(&lock);
+    while (len) {
+        size_t at = fill(), n = CAPACITY - at;
+        if (n > len)
+            n = len;
+        memcpy(text + at, bytes, n);
+        atomic_store_explicit(&used, at + n, memory_order_relaxed);
+        bytes += n;
+        len -= n;
+        if (at + n == CAPACITY)
+            drain();
+    }
+    pthread_mutex_unlock(&lock);
+}
+
+void output_flush(void)
+{
+    if (!fill())
+        return;
+    pthread_mutex_lock(&lock);
+    drain();
+    pthread_mutex_unlock(&lock);
+}

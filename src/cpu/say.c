@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: MIT
+#include "cpu/say.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdbool.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/mem.h"
+#include "base/vec.h"
+#include "cpu/unsupported.h"
+
+void say(const char *fmt, ...)
+{
+    char line[512] = "moat: ";
+    size_t start = strlen(line), room = sizeof line - start - 1;
+    int saved = errno;
+    va_list args;
+
+    va_start(args, fmt);
+    int n = vsnprintf(line + start, room, fmt, args);
+    va_end(args);
+    size_t len = start + (n < 0 ? 0 : (size_t)n < room ? (size_t)n : room - 1);
+    for (size_t i = 0; i < len; i++)
+        if ((unsigned char)line[i] < ' ' || line[i] == 127)
+            line[i] = '?';
+    line[len++] = '\n';
+    // Whether anybody reads it is not ours to care about.
+    ssize_t ignored = write(STDERR_FILENO, line, len);
+    (void)ignored;
+    errno = saved;
+}
+
+CUresult not_supported(const char *call)
+{
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    static VEC(const char *) said;
+    bool first = true;
+
+    pthread_mutex_lock(&lock);
+    for (size_t i = 0; i < said.len && first; i++)
+        first = strcmp(said.items[i], call) != 0;
+    if (first && vec_push(&said, call))
+        first = false;  // rather too quiet than without end
+    pthread_mutex_unlock(&lock);
+    if (first)
+        say("%s is not supported by the CPU device", call);
+    return CUDA_ERROR_NOT_SUPPORTED;
+}

@@ -1,0 +1,339 @@
+// SPDX-License-Identifier: MIT
+// Images come from the application, often without a length: everything is measured before it is followed, and
+// whether an address can be read at all is asked of the kernel. Loading is rare enough for that.
+#include "cpu/source.h"
+
+#include <errno.h>
+#include <sys/uio.h>
+#include <unistd.h>
+
+#include "base/mem.h"
+#include "image/image.h"
+
+// The wrapper that nvcc's host code registers.
+struct wrapper {
+    uint32_t magic, version;
+    const void *data;
+    const void *const *list;  // version 2: one fatbin for each linked object, then NULL
+};
+
+static const unsigned char wrapper_magic[4] = {0xb1, 0x43, 0x62, 0x46};
+
+enum { NEWEST_MAJOR = 9, NEWEST_MINOR = 0, MOST_FATBINS = 1 << 16 };
+
+// Our own container: magic, count, then for each text the lengths of its name and itself and both.
+static const char pack_magic[8] = {'\177', 'M', 'O', 'A', 'T', 'L', 'N', 'K'};
+
+struct pack_head {
+    char magic[8];
+    uint64_t size;  // of everything
+    uint32_t count, reserved;
+};
+
+struct pack_text {
+    uint64_t name, text;
+};
+
+// Whether the process may read it, without a fault if not: a byte of each page, many at a time.
+static bool readable(const void *p, size_t n)
+{
+    enum { PAGE = 4096, BATCH = 64 };
+    uintptr_t at = (uintptr_t)p, end;
+    if (!p || __builtin_add_overflow(at, n, &end))
+        return false;
+    while (at < end) {
+        char bytes[BATCH];
+        struct iovec remote[BATCH], local = {bytes, 0};
+        for (; local.iov_len < BATCH && at < end; at = (at / PAGE + 1) * PAGE)
+            remote[local.iov_len++] = (struct iovec){(void *)at, 1};
+        ssize_t got = process_vm_readv(getpid(), &local, 1, remote, local.iov_len, 0);
+        if (got != (ssize_t)local.iov_len)
+            return got < 0 && errno != EFAULT;  // a sandbox without that call: trust the caller
+    }
+    return true;
+}
+
+// Byte by byte: a text may be shorter than what it is compared with.
+static bool begins(const void *p, const void *with, size_t n)
+{
+    const unsigned char *a = p, *b = with;
+    for (size_t i = 0; i < n; i++)
+        if (!readable(a + i, 1) || a[i] != b[i])
+            return false;
+    return true;
+}
+
+CUresult source_add(struct source *s, const char *name, struct str text)
+{
+    struct exec_text *grown = mem_realloc(s->texts, s->count + 1, sizeof *grown);
+    if (!grown)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    s->texts = grown;
+    size_t len = strlen(name) + 1;
+    char *copy = mem_alloc(len + text.len + 1);
+    if (!copy)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    memcpy(copy, name, len);
+    if (text.len)
+        memcpy(copy + len, text.ptr, text.len);
+    copy[len + text.len] = '\0';
+    s->texts[s->count++] = (struct exec_text){copy, {copy + len, text.len}};
+    return CUDA_SUCCESS;
+}
+
+CUresult source_append(struct source *s, struct source *from)
+{
+    struct exec_text *grown = mem_realloc(s->texts, s->count + from->count + !from->count, sizeof *grown);
+    if (!grown)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    s->texts = grown;
+    for (unsigned i = 0; i < from->count; i++)
+        s->texts[s->count++] = from->texts[i];
+    from->count = 0;
+    source_free(from);
+    return CUDA_SUCCESS;
+}
+
+void source_free(struct source *s)
+{
+    for (unsigned i = 0; i < s->count; i++)
+        mem_free((void *)s->texts[i].name);
+    mem_free(s->texts);
+    *s = (struct source){0};
+}
+
+// Whether code for e may run on the device. sm_90a is for 9.0 only, sm_100f for its major number.
+static bool fits(const struct image_entry *e)
+{
+    unsigned capability = (unsigned)device_capability();
+    if (e->suffix == 'a')
+        return e->arch == capability;
+    if (e->suffix == 'f' && e->arch / 10 != capability / 10)
+        return false;
+    return e->arch <= capability;
+}
+
+// The newest PTX that fits; the later one of two.
+static int best_entry(const struct image *im)
+{
+    int best = -1;
+    for (unsigned i = 0; i < image_count(im); i++) {
+        const struct image_entry *e = image_entry(im, i);
+        if (e->kind == IMAGE_PTX && !e->damaged && fits(e) &&
+            (best < 0 || e->arch >= image_entry(im, (unsigned)best)->arch))
+            best = (int)i;
+    }
+    return best;
+}
+
+static CUresult none_fits(const struct image *im, struct jit *jit)
+{
+    unsigned ptx = 0, least = UINT32_MAX;
+    for (unsigned i = 0; i < image_count(im); i++) {
+        const struct image_entry *e = image_entry(im, i);
+        if (e->kind == IMAGE_PTX) {
+            ptx++;
+            least = e->arch < least ? e->arch : least;
+        }
+    }
+    if (!image_count(im)) {
+        jit_error(jit, image_name(im), "no GPU code is in it");
+        return CUDA_ERROR_INVALID_IMAGE;
+    }
+    if (!ptx)
+        jit_error(jit, image_name(im),
+                  "only machine code is in it: build it with PTX, for example -gencode "
+                  "arch=compute_80,code=compute_80");
+    else
+        jit_error(jit, image_name(im), "its PTX is for sm_%u and later, this device is sm_%d", least,
+                  device_capability());
+    // Text that stands alone was meant for us and does not compile for us.
+    return image_entry(im, 0)->fatbin == IMAGE_NO_FATBIN && ptx ? CUDA_ERROR_INVALID_PTX
+                                                                : CUDA_ERROR_NO_BINARY_FOR_GPU;
+}
+
+// The best PTX of an image, as one text.
+static CUresult take_best(struct source *s, const struct image *im, struct jit *jit)
+{
+    struct image_buffer buffer = {0};
+    struct str text;
+    int best = best_entry(im);
+    if (best < 0)
+        return none_fits(im, jit);
+    const struct image_entry *e = image_entry(im, (unsigned)best);
+    if (e->version_major > NEWEST_MAJOR ||
+        (e->version_major == NEWEST_MAJOR && e->version_minor > NEWEST_MINOR)) {
+        jit_error(jit, image_name(im), "PTX %u.%u is newer than %d.%d, the newest that is known",
+                  e->version_major, e->version_minor, NEWEST_MAJOR, NEWEST_MINOR);
+        return CUDA_ERROR_UNSUPPORTED_PTX_VERSION;
+    }
+    int err = image_read(im, (unsigned)best, &jit->sink, &buffer, &text);
+    CUresult r = err == -ENOMEM ? CUDA_ERROR_OUT_OF_MEMORY : err ? CUDA_ERROR_INVALID_IMAGE : CUDA_SUCCESS;
+    if (!r) {
+        char name[200];
+        if (e->name.len)
+            snprintf(name, sizeof name, STR_FMT, STR_ARG(e->name));
+        r = source_add(s, e->name.len ? name : image_name(im), text);
+    }
+    image_buffer_free(&buffer);
+    return r;
+}
+
+static bool is_pack(const void *bytes, size_t len)
+{
+    return len >= sizeof(struct pack_head) && memcmp(bytes, pack_magic, sizeof pack_magic) == 0;
+}
+
+static CUresult unpack(struct source *s, const char *bytes, size_t len)
+{
+    struct pack_head head;
+    memcpy(&head, bytes, sizeof head);
+    if (head.size > len || head.size < sizeof head)
+        return CUDA_ERROR_INVALID_IMAGE;
+    uint64_t at = sizeof head;
+    for (uint32_t i = 0; i < head.count; i++) {
+        struct pack_text t;
+        if (head.size - at < sizeof t)
+            return CUDA_ERROR_INVALID_IMAGE;
+        memcpy(&t, bytes + at, sizeof t);
+        at += sizeof t;
+        uint64_t room = head.size - at;
+        if (t.name == 0 || t.name > room || t.text > room - t.name || bytes[at + t.name - 1])
+            return CUDA_ERROR_INVALID_IMAGE;
+        CUresult r = source_add(s, bytes + at, (struct str){bytes + at + t.name, (size_t)t.text});
+        if (r)
+            return r;
+        at += t.name + t.text;
+    }
+    return CUDA_SUCCESS;
+}
+
+void *source_pack(const struct source *s, size_t *size)
+{
+    struct pack_head head = {.size = sizeof head, .count = s->count};
+    memcpy(head.magic, pack_magic, sizeof head.magic);
+    for (unsigned i = 0; i < s->count; i++)
+        head.size += sizeof(struct pack_text) + strlen(s->texts[i].name) + 1 + s->texts[i].ptx.len;
+    char *bytes = mem_alloc(head.size), *to = bytes;
+    if (!bytes)
+        return NULL;
+    to = (char *)memcpy(to, &head, sizeof head) + sizeof head;
+    for (unsigned i = 0; i < s->count; i++) {
+        const struct exec_text *from = &s->texts[i];
+        struct pack_text t = {strlen(from->name) + 1, from->ptx.len};
+        to = (char *)memcpy(to, &t, sizeof t) + sizeof t;
+        to = (char *)memcpy(to, from->name, t.name) + t.name;
+        to = (char *)memcpy(to, from->ptx.ptr, t.text) + t.text;
+    }
+    *size = head.size;
+    return bytes;
+}
+
+static CUresult from_bytes(struct source *s, const char *name, const void *bytes, size_t len, struct jit *jit)
+{
+    struct image *im;
+    if (is_pack(bytes, len))
+        return unpack(s, bytes, len);
+    int err = image_open_memory(name, bytes, len, &jit->sink, &im);
+    if (err)
+        return err == -ENOMEM ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_ERROR_INVALID_IMAGE;
+    CUresult r = take_best(s, im, jit);
+    image_free(im);
+    return r;
+}
+
+CUresult source_from_bytes(struct source *s, const char *name, const void *bytes, size_t len, struct jit *jit)
+{
+    *s = (struct source){0};
+    CUresult r = from_bytes(s, name, bytes, len, jit);
+    if (r)
+        source_free(s);
+    return r;
+}
+
+static CUresult add_unmeasured(struct source *s, const char *name, const void *image, struct jit *jit)
+{
+    struct pack_head head;
+    size_t len;
+    if (begins(image, pack_magic, sizeof pack_magic) && readable(image, sizeof head)) {
+        memcpy(&head, image, sizeof head);
+        return readable(image, head.size) ? unpack(s, image, head.size) : CUDA_ERROR_INVALID_IMAGE;
+    }
+    if (image_measure(image, readable, &len)) {
+        jit_error(jit, name, "neither PTX nor a fatbin, or it cannot be read");
+        return CUDA_ERROR_INVALID_IMAGE;
+    }
+    return from_bytes(s, name, image, len, jit);
+}
+
+// -rdc: the PTX of the objects is in the list; data has only what was linked of their machine code.
+static CUresult add_list(struct source *s, const struct wrapper *w, struct jit *jit)
+{
+    for (unsigned i = 0; i < MOST_FATBINS; i++) {
+        char name[40];
+        if (!readable(w->list + i, sizeof *w->list))
+            return CUDA_ERROR_INVALID_IMAGE;
+        if (!w->list[i])
+            return i ? CUDA_SUCCESS : CUDA_ERROR_NO_BINARY_FOR_GPU;
+        snprintf(name, sizeof name, "object %u", i + 1);
+        CUresult r = add_unmeasured(s, name, w->list[i], jit);
+        if (r)
+            return r;
+    }
+    return CUDA_ERROR_INVALID_IMAGE;
+}
+
+CUresult source_from_memory(struct source *s, const void *image, struct jit *jit)
+{
+    struct wrapper w = {0};
+    CUresult r;
+
+    *s = (struct source){0};
+    bool wrapped = begins(image, wrapper_magic, sizeof wrapper_magic) && readable(image, sizeof w);
+    if (wrapped)
+        memcpy(&w, image, sizeof w);
+    if (!wrapped)
+        r = add_unmeasured(s, "module", image, jit);
+    else if (w.version == 2 && w.list)
+        r = add_list(s, &w, jit);
+    else
+        r = add_unmeasured(s, "module", w.data, jit);
+    if (r)
+        source_free(s);
+    return r;
+}
+
+// Images that we open as files: what is not of image's kinds may be a container of ours.
+CUresult source_from_file(struct source *s, const char *path, struct jit *jit)
+{
+    struct image *im;
+    *s = (struct source){0};
+    FILE *file = fopen(path, "rbe");
+    if (!file)
+        return CUDA_ERROR_FILE_NOT_FOUND;
+    struct pack_head head;
+    bool pack = fread(&head, 1, sizeof head, file) == sizeof head && is_pack(&head, sizeof head);
+    CUresult r = CUDA_SUCCESS;
+    if (pack) {
+        char *bytes = head.size && head.size < (uint64_t)1 << 32 ? mem_alloc(head.size) : NULL;
+        rewind(file);
+        if (!bytes)
+            r = CUDA_ERROR_OUT_OF_MEMORY;
+        else
+            r = fread(bytes, 1, head.size, file) == head.size ? unpack(s, bytes, head.size)
+                                                              : CUDA_ERROR_INVALID_IMAGE;
+        mem_free(bytes);
+    }
+    fclose(file);
+    if (!pack) {
+        int err = image_open(path, &jit->sink, &im);
+        r = !err             ? take_best(s, im, jit)
+            : err == -ENOMEM ? CUDA_ERROR_OUT_OF_MEMORY
+                             : CUDA_ERROR_INVALID_IMAGE;
+        if (!err)
+            image_free(im);
+    }
+    if (r)
+        source_free(s);
+    return r;
+}

@@ -1,0 +1,450 @@
+// SPDX-License-Identifier: MIT
+// Streams: what waits for what.
+//
+// An operation waits for the one before it in its stream. One in the legacy stream also waits for the ends of
+// all blocking streams of its context, and one in a blocking stream for the end of the legacy stream. A
+// thread's own stream is a blocking stream that the thread makes when it first names it, and that goes when
+// the thread ends.
+#include "cpu/stream.h"
+
+#include <unistd.h>
+
+#include "base/mem.h"
+
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+static pthread_key_t own_key;  // the thread's own streams, one for each context, by next_of_thread
+static bool own_key_valid;
+static pid_t owner;
+
+// Relaxed: ids only have to differ. 1 and 2 are those of the special handles.
+static atomic_ullong ids = 3;
+
+// --- their life, with the lock held ------------------------------------------------------------------------
+
+static void list_add(struct CUstream_st *s)
+{
+    s->next_in_context = s->ctx->streams;
+    if (s->next_in_context)
+        s->next_in_context->prev_in_context = s;
+    s->ctx->streams = s;
+}
+
+static void list_remove(struct CUstream_st *s)
+{
+    if (!s->ctx)
+        return;
+    *(s->prev_in_context ? &s->prev_in_context->next_in_context : &s->ctx->streams) = s->next_in_context;
+    if (s->next_in_context)
+        s->next_in_context->prev_in_context = s->prev_in_context;
+    s->next_in_context = s->prev_in_context = NULL;
+    s->ctx = NULL;
+}
+
+static void reap(struct CUstream_st *s)
+{
+    if (!s->gone || s->held || s->tail)
+        return;
+    list_remove(s);
+    pool_release(s->gate);
+    mem_free(s);
+}
+
+static void op_ended(struct pool_op *op)
+{
+    struct CUstream_st *s = op->stream;
+    if (s->tail != op)
+        return;
+    s->tail = NULL;
+    pool_release(op);
+    reap(s);
+}
+
+// --- adding ------------------------------------------------------------------------------------------------
+
+// The legacy stream and those in step with it.
+static bool in_step(const struct CUstream_st *s)
+{
+    return s->legacy || s->blocking;
+}
+
+static unsigned count_busy(struct CUctx_st *ctx, bool some)
+{
+    unsigned n = 0;
+    for (struct CUstream_st *s = ctx->streams; s; s = s->next_in_context)
+        n += s->tail && (!some || in_step(s));
+    return n;
+}
+
+static void depend_on_streams(struct pool_op *op, struct CUctx_st *ctx, bool some)
+{
+    for (struct CUstream_st *s = ctx->streams; s; s = s->next_in_context) {
+        if (!some || in_step(s))
+            pool_depend(op, s->tail);
+    }
+}
+
+// With the lock held.
+static CUresult add(struct CUstream_st *s, struct pool_op *op, struct pool_op *after)
+{
+    if (pool_op_room(op, s->legacy ? count_busy(s->ctx, true) + 1 : 3)) {
+        pool_op_discard(op);
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    op->stream = s;
+    op->ended = op_ended;
+    pool_depend(op, after);
+    if (s->legacy) {
+        depend_on_streams(op, s->ctx, true);
+    } else {
+        pool_depend(op, s->tail);
+        if (s->blocking)
+            pool_depend(op, s->ctx->legacy->tail);
+    }
+    pool_release(s->tail);
+    s->tail = op;
+    pool_keep(op);
+    pool_submit(op);
+    return CUDA_SUCCESS;
+}
+
+CUresult stream_add(struct CUstream_st *s, struct pool_op *op, struct pool_op *after, bool keep)
+{
+    if (!op)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    pool_lock();
+    if (keep)
+        pool_keep(op);
+    CUresult rc = add(s, op, after);
+    pool_unlock();
+    return rc;
+}
+
+CUresult stream_push(struct CUstream_st *s, stream_fn *fn, void *arg)
+{
+    struct pool_op *op = pool_op_new(POOL_WORK, s->ctx);
+    if (!op)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    op->fn = fn;
+    op->arg = arg;
+    return stream_add(s, op, NULL, false);
+}
+
+CUresult stream_push_callback(struct CUstream_st *s, stream_fn *fn, void *arg)
+{
+    if (pool_start_callbacks())
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    struct pool_op *op = pool_op_new(POOL_CALLBACK, s->ctx);
+    if (!op)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    op->fn = fn;
+    op->arg = arg;
+    return stream_add(s, op, NULL, false);
+}
+
+CUresult stream_push_grid(struct CUstream_st *s, struct exec_grid *g, grid_done_fn *done, void *arg,
+                          struct grid_clock *began)
+{
+    struct pool_op *op = pool_op_new(POOL_GRID, s->ctx);
+    if (!op)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    op->grid = g;
+    op->grid_done = done;
+    op->arg = arg;
+    op->began = began;
+    return stream_add(s, op, NULL, false);
+}
+
+// The new gate is behind the old one as well. With the lock held.
+static CUresult set_gate(struct CUstream_st *legacy, struct pool_op *after)
+{
+    struct pool_op *gate = pool_op_new(POOL_MARK, legacy->ctx);
+    if (!gate)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    pool_keep(gate);
+    pool_depend(gate, legacy->gate);
+    pool_depend(gate, after);
+    pool_release(legacy->gate);
+    legacy->gate = gate;
+    pool_submit(gate);
+    return CUDA_SUCCESS;
+}
+
+CUresult stream_hold_context(struct CUctx_st *ctx, struct pool_op *after)
+{
+    pool_lock();
+    CUresult rc = set_gate(ctx->legacy, after);
+    for (struct CUstream_st *s = ctx->streams; s && !rc; s = s->next_in_context) {
+        // Streams in step with the legacy stream wait because that does.
+        if (s->gone || s->blocking)
+            continue;
+        struct pool_op *mark = pool_op_new(POOL_MARK, ctx);
+        rc = mark ? add(s, mark, ctx->legacy->gate) : CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    pool_unlock();
+    return rc;
+}
+
+CUresult stream_join(struct CUctx_st *ctx, bool some, bool timed, struct pool_op **out)
+{
+    *out = NULL;
+    pool_lock();
+    unsigned busy = count_busy(ctx, some);
+    if (!busy && !timed) {
+        pool_unlock();
+        return CUDA_SUCCESS;
+    }
+    struct pool_op *op = pool_op_new(POOL_MARK, ctx);
+    if (!op || pool_op_room(op, busy)) {
+        pool_unlock();
+        pool_op_discard(op);
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    op->timed = timed;
+    pool_keep(op);
+    depend_on_streams(op, ctx, some);
+    pool_submit(op);
+    pool_unlock();
+    *out = op;
+    return CUDA_SUCCESS;
+}
+
+// --- waiting -----------------------------------------------------------------------------------------------
+
+bool stream_idle(struct CUstream_st *s)
+{
+    pool_lock();
+    bool idle = s->legacy ? !count_busy(s->ctx, true) : !s->tail;
+    pool_unlock();
+    return idle;
+}
+
+bool context_idle(struct CUctx_st *ctx)
+{
+    pool_lock();
+    bool idle = !count_busy(ctx, false);
+    pool_unlock();
+    return idle;
+}
+
+CUresult stream_wait_op(struct CUctx_st *ctx, struct pool_op *op)
+{
+    if (op) {
+        pool_wait(op);
+        pool_lock();
+        pool_release(op);
+        pool_unlock();
+    }
+    output_flush();
+    return stream_error(ctx);
+}
+
+CUresult stream_wait(struct CUstream_st *s)
+{
+    struct CUctx_st *ctx = s->ctx;
+    struct pool_op *op;
+    if (s->legacy) {
+        CUresult rc = stream_join(ctx, true, false, &op);
+        return rc ? rc : stream_wait_op(ctx, op);
+    }
+    pool_lock();
+    op = s->tail;
+    if (op)
+        pool_keep(op);
+    pool_unlock();
+    return stream_wait_op(ctx, op);
+}
+
+CUresult context_wait(struct CUctx_st *ctx)
+{
+    struct pool_op *op;
+    CUresult rc = stream_join(ctx, false, false, &op);
+    return rc ? rc : stream_wait_op(ctx, op);
+}
+
+// --- making and freeing ------------------------------------------------------------------------------------
+
+struct CUstream_st *stream_new(struct CUctx_st *ctx, unsigned flags, int priority)
+{
+    struct CUstream_st *s = mem_zalloc(1, sizeof *s);
+    if (!s)
+        return NULL;
+    s->ctx = ctx;
+    s->flags = flags;
+    s->priority = priority;
+    s->blocking = !(flags & CU_STREAM_NON_BLOCKING);
+    s->sync_policy = CU_SYNC_POLICY_AUTO;
+    s->domain_map.remote = 1;
+    s->id = atomic_fetch_add_explicit(&ids, 1, memory_order_relaxed);
+    return s;
+}
+
+CUresult stream_enter(struct CUstream_st *s)
+{
+    CUresult rc = CUDA_SUCCESS;
+    pool_lock();
+    struct pool_op *gate = s->ctx->legacy ? s->ctx->legacy->gate : NULL;
+    list_add(s);
+    if (gate && !pool_done(gate)) {
+        struct pool_op *mark = pool_op_new(POOL_MARK, s->ctx);
+        rc = mark ? add(s, mark, gate) : CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    if (rc)
+        list_remove(s);
+    pool_unlock();
+    return rc;
+}
+
+void stream_leave(struct CUstream_st *s)
+{
+    pool_lock();
+    s->gone = true;
+    reap(s);
+    pool_unlock();
+}
+
+CUresult stream_context_init(struct CUctx_st *ctx)
+{
+    struct CUstream_st *s = stream_new(ctx, 0, 0);
+    if (!s)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    s->legacy = true;
+    s->blocking = false;
+    stream_enter(s);
+    ctx->legacy = s;
+    return CUDA_SUCCESS;
+}
+
+static struct pool_op *some_pending(struct CUctx_st *ctx)
+{
+    pool_lock();
+    struct pool_op *op = NULL;
+    for (struct CUstream_st *s = ctx->streams; s && !op; s = s->next_in_context)
+        op = s->tail;
+    if (op)
+        pool_keep(op);
+    pool_unlock();
+    return op;
+}
+
+void stream_context_free(struct CUctx_st *ctx)
+{
+    struct pool_op *op;
+    while ((op = some_pending(ctx)))
+        stream_wait_op(ctx, op);
+    output_flush();
+    event_context_free(ctx);
+    pool_lock();
+    struct CUstream_st *s;
+    while ((s = ctx->streams)) {
+        list_remove(s);
+        bool own = s->held;
+        s->gone = true;
+        pool_unlock();
+        if (!own)
+            handle_remove(s);
+        pool_lock();
+        if (!own)
+            reap(s);
+    }
+    ctx->legacy = NULL;
+    pool_unlock();
+}
+
+// --- a thread's own ----------------------------------------------------------------------------------------
+
+static void own_release(void *list)
+{
+    // A forked child has no pool, and its lock may be held for ever.
+    if (getpid() != owner)
+        return;
+    pool_lock();
+    for (struct CUstream_st *s = list, *next; s; s = next) {
+        next = s->next_of_thread;
+        s->held = false;
+        s->gone = true;
+        reap(s);
+    }
+    pool_unlock();
+}
+
+static void own_init(void)
+{
+    owner = getpid();
+    own_key_valid = !pthread_key_create(&own_key, own_release);
+}
+
+// Finds the thread's stream of that context in its list; frees those whose context is gone.
+static struct CUstream_st *own_find(struct CUctx_st *ctx)
+{
+    struct CUstream_st *first = pthread_getspecific(own_key), *found = NULL, *s;
+    pool_lock();
+    for (struct CUstream_st **at = &first; (s = *at);) {
+        if (s->ctx) {
+            found = s->ctx == ctx ? s : found;
+            at = &s->next_of_thread;
+            continue;
+        }
+        *at = s->next_of_thread;
+        s->held = false;
+        reap(s);
+    }
+    pool_unlock();
+    pthread_setspecific(own_key, first);
+    return found;
+}
+
+static CUresult own_get(struct CUctx_st *ctx, struct CUstream_st **out)
+{
+    pthread_once(&once, own_init);
+    if (!own_key_valid)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    *out = own_find(ctx);
+    if (*out)
+        return CUDA_SUCCESS;
+    struct CUstream_st *s = stream_new(ctx, 0, 0);
+    if (!s)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    s->held = true;
+    s->next_of_thread = pthread_getspecific(own_key);
+    if (stream_enter(s) || pthread_setspecific(own_key, s)) {
+        s->held = false;
+        stream_leave(s);
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    *out = s;
+    return CUDA_SUCCESS;
+}
+
+// --- handles -----------------------------------------------------------------------------------------------
+
+CUresult stream_find(CUstream handle, bool per_thread, struct CUstream_st **out)
+{
+    *out = NULL;
+    CUresult rc = device_ready();
+    if (rc)
+        return rc;
+    if (handle && handle != CU_STREAM_LEGACY && handle != CU_STREAM_PER_THREAD) {
+        if (!handle_is(handle, HANDLE_STREAM))
+            return CUDA_ERROR_INVALID_HANDLE;
+        *out = handle;
+        return CUDA_SUCCESS;
+    }
+    struct CUctx_st *ctx;
+    rc = context_current_any(&ctx);
+    if (rc)
+        return rc;
+    if (handle == CU_STREAM_PER_THREAD || (!handle && per_thread))
+        return own_get(ctx, out);
+    *out = ctx->legacy;
+    return CUDA_SUCCESS;
+}
+
+CUresult stream_get(CUstream handle, bool per_thread, struct CUstream_st **out)
+{
+    CUresult rc = pool_in_callback() ? CUDA_ERROR_NOT_PERMITTED : stream_find(handle, per_thread, out);
+    if (!rc)
+        rc = stream_error((*out)->ctx);
+    if (rc)
+        *out = NULL;
+    return rc;
+}

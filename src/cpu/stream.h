@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: MIT
+// Streams, for the files that implement the calls on them.
+//
+// tail is the last operation that has not ended, NULL when the stream is idle; it keeps a reference. A stream
+// is freed when it is gone (destroyed, or its context is), idle, and held by no thread.
+//
+// Everything that changes is under the pool's lock, the context's list of streams included.
+#ifndef MOAT_CPU_STREAM_H
+#define MOAT_CPU_STREAM_H
+
+#include "cpu/cpu.h"
+#include "cpu/pool.h"
+
+struct CUstream_st {
+    struct CUctx_st *ctx;  // NULL when the context is gone, for a thread's own stream
+    unsigned flags;
+    int priority;
+    unsigned long long id;
+    bool legacy, blocking;  // blocking: in step with the legacy stream
+    bool gone, held;
+    struct pool_op *tail;
+    struct pool_op
+        *gate;  // the legacy stream: what the context was last made to wait for; holds for new streams
+    struct CUstream_st *next_in_context, *prev_in_context;
+    struct CUstream_st *next_of_thread;
+    CUaccessPolicyWindow window;  // this and the rest are only ever stored
+    CUsynchronizationPolicy sync_policy;
+    CUlaunchMemSyncDomainMap domain_map;
+    CUlaunchMemSyncDomain domain;
+};
+
+enum {
+    STREAM_PRIORITY_LEAST = 0,
+    STREAM_PRIORITY_GREATEST = -5,
+};
+
+// The error that sticks to the context. Pairs with the store in context_fail.
+static inline CUresult stream_error(const struct CUctx_st *ctx)
+{
+    return (CUresult)atomic_load_explicit(&ctx->error, memory_order_acquire);
+}
+
+// As stream_get, for calls that must work when the context is in error, or in a callback.
+CUresult stream_find(CUstream handle, bool per_thread, struct CUstream_st **out);
+
+// Submits op, which it owns from then on, behind everything in the stream and behind `after` if that is not
+// NULL. keep: with one more reference, the caller's. CUDA_ERROR_OUT_OF_MEMORY: it is discarded.
+CUresult stream_add(struct CUstream_st *s, struct pool_op *op, struct pool_op *after, bool keep);
+
+// A mark behind everything that was put into the context's streams: *out, to be released; NULL if all is
+// idle. some: only into the legacy stream and those in step with it.
+CUresult stream_join(struct CUctx_st *ctx, bool some, bool timed, struct pool_op **out);
+
+// Everything that is put into the context's streams from now on waits for `after`.
+CUresult stream_hold_context(struct CUctx_st *ctx, struct pool_op *after);
+
+// Memory for a stream; then it enters its context's list, and leaves it when its work is done.
+struct CUstream_st *stream_new(struct CUctx_st *ctx, unsigned flags, int priority);
+CUresult stream_enter(struct CUstream_st *s);
+void stream_leave(struct CUstream_st *s);
+
+bool stream_idle(struct CUstream_st *s);  // the legacy stream: and those in step with it
+
+// Waits for an operation that the caller keeps and releases it; NULL is fine. Then as stream_wait.
+CUresult stream_wait_op(struct CUctx_st *ctx, struct pool_op *op);
+
+void event_context_free(struct CUctx_st *ctx);
+
+// A call and its twin for per-thread streams: impl(per_thread, arguments).
+#define STREAM_CALL(name, impl, parameters, ...) \
+    CUresult name parameters                     \
+    {                                            \
+        return impl(false, __VA_ARGS__);         \
+    }                                            \
+    CUresult name##_ptsz parameters              \
+    {                                            \
+        return impl(true, __VA_ARGS__);          \
+    }
+
+#endif

@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: MIT
+// For calls that the CPU device does not have. Apart from cpu.h, because the stubs' file must not see the
+// declarations of what it defines under other types.
+#ifndef MOAT_CPU_UNSUPPORTED_H
+#define MOAT_CPU_UNSUPPORTED_H
+
+#include "driver/cuda_enums.h"
+
+// Says the name on standard error, once for each, and returns CUDA_ERROR_NOT_SUPPORTED. call lives for ever.
+CUresult not_supported(const char *call);
+
+#endif

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: MIT
+// What a libcuda of ours tells about the fault that a context died of, beyond the driver API. The symbol is
+// DRIVER_FAULT_SYMBOL; other libcudas have none.
+#ifndef MOAT_DRIVER_DRIVER_FAULT_H
+#define MOAT_DRIVER_DRIVER_FAULT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "driver/cuda_types.h"
+
+#define DRIVER_FAULT_SYMBOL "moat_driver_fault"
+
+// Texts are cut to fit and end in NUL; what is not known is 0 or empty.
+struct driver_fault {
+    int result;        // the CUresult that sticks to the context
+    uint64_t address;  // generic
+    uint32_t bytes;
+    bool write;
+    uint32_t block[3], thread[3];
+    uint32_t line, column;  // in the module's PTX
+    uint32_t source_line;
+    char space[16];  // "global", "shared", "local", "param", "generic", "stack", "heap"
+    char kernel[512], module[256], instruction[256], source_file[512];
+};
+
+// Of the context, or of the calling thread's current one for NULL. CUDA_ERROR_INVALID_CONTEXT if it is none,
+// CUDA_ERROR_NOT_FOUND if it has not faulted.
+typedef int driver_fault_fn(CUcontext context, struct driver_fault *out);
+
+#endif

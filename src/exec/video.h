@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: MIT
+// Video instructions: arithmetic on parts of registers. Internal to src/exec.
+#ifndef MOAT_EXEC_VIDEO_H
+#define MOAT_EXEC_VIDEO_H
+
+#include "exec/warp.h"
+
+enum video_op {
+    VIDEO_ADD,
+    VIDEO_SUB,
+    VIDEO_ABSDIFF,
+    VIDEO_MIN,
+    VIDEO_MAX,
+    VIDEO_SHL,
+    VIDEO_SHR,
+    VIDEO_AVRG,
+    VIDEO_SET,
+    VIDEO_MAD,
+};
+
+enum video_compare { VIDEO_EQ, VIDEO_NE, VIDEO_LT, VIDEO_LE, VIDEO_GT, VIDEO_GE };
+
+// What becomes of a result and of c, which lends the parts of d that no result has.
+enum video_then { VIDEO_PUT, VIDEO_THEN_ADD, VIDEO_THEN_MIN, VIDEO_THEN_MAX };
+
+struct video_type {
+    uint8_t bits;  // of a part: 8, 16 or 32
+    bool is_signed;
+};
+
+// One result. from: first bit of each source, in the 64 bits that a (low) and b make; to: first bit in d.
+struct video_part {
+    uint8_t from[2], to;
+};
+
+struct video {
+    uint8_t op, compare, then;
+    bool saturates;
+    bool wraps;  // shifts: by what b has modulo 32, else by at most 32
+    struct video_type source[2], result;
+    uint8_t nparts;
+    struct video_part parts[4];
+};
+
+struct video_mad {
+    struct video_type source[2];
+    uint8_t from[2];
+    bool negates_product, negates_c, plus_one;  // one of them at most
+    bool is_signed;
+    bool saturates;
+    uint8_t shift;
+};
+
+exec_fn video_parts;  // d, a, b, c: 32 bits each; ptr: struct video
+exec_fn video_mad;    // the same; ptr: struct video_mad
+
+#endif
