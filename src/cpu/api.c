@@ -63,13 +63,14 @@ CUresult cuGetProcAddress_v2(const char *name, void **function, int version, cuu
                                                          : CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
     if (status)
         *status = found;
-    // Who passes a status looks there.
-    return call || status ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;
+    return CUDA_SUCCESS;
 }
 
 CUresult cuGetProcAddress(const char *name, void **function, int version, cuuint64_t flags)
 {
-    return cuGetProcAddress_v2(name, function, version, flags, NULL);
+    CUresult r = cuGetProcAddress_v2(name, function, version, flags, NULL);
+    // Of the time before there was a status.
+    return r || *function ? r : CUDA_ERROR_NOT_FOUND;
 }
 
 CUresult cuGetExportTable(const void **table, const CUuuid *id)
@@ -83,5 +84,5 @@ CUresult cuGetExportTable(const void **table, const CUuuid *id)
         say("this program carries NVIDIA's own CUDA runtime, which works only with NVIDIA's driver: link it "
             "again "
             "with the flags that `moat link-flags` prints, or build it with -cudart shared");
-    return CUDA_ERROR_NOT_FOUND;
+    return CUDA_ERROR_INVALID_VALUE;  // as for every table that a driver does not have
 }

@@ -31,7 +31,7 @@ static void test_versions(void **state)
 static void test_bad_questions(void **state)
 {
     void *p = &p;
-    IS(CUDA_ERROR_NOT_FOUND, cuGetProcAddress_v2("cuNope", &p, 13000, 0, NULL));
+    OK(cuGetProcAddress_v2("cuNope", &p, 13000, 0, NULL));
     assert_null(p);
     IS(CUDA_ERROR_NOT_FOUND, cuGetProcAddress("cuNope", &p, 13000, 0));
     IS(CUDA_ERROR_INVALID_VALUE, cuGetProcAddress(NULL, &p, 13000, 0));
@@ -94,8 +94,8 @@ static void test_no_export_table(void **state)
     CUuuid id = {{1}};
     const void *table = &table;
     capture_begin(&c);
-    IS(CUDA_ERROR_NOT_FOUND, cuGetExportTable(&table, &id));
-    IS(CUDA_ERROR_NOT_FOUND, cuGetExportTable(&table, &id));
+    IS(CUDA_ERROR_INVALID_VALUE, cuGetExportTable(&table, &id));
+    IS(CUDA_ERROR_INVALID_VALUE, cuGetExportTable(&table, &id));
     IS(CUDA_ERROR_INVALID_VALUE, cuGetExportTable(&table, NULL));
     IS(CUDA_ERROR_INVALID_VALUE, cuGetExportTable(NULL, &id));
     capture_end(&c);

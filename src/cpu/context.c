@@ -442,9 +442,13 @@ CUresult cuCtxGetExecAffinity(CUexecAffinityParam *param, CUexecAffinityType typ
 {
     struct CUctx_st *ctx;
     CUresult r = context_current(&ctx);
-    if (r || !param || (unsigned)type >= CU_EXEC_AFFINITY_TYPE_MAX)
+    if (r || !param)
         return r ? r : CUDA_ERROR_INVALID_VALUE;
-    return CUDA_ERROR_UNSUPPORTED_EXEC_AFFINITY;
+    if (type != CU_EXEC_AFFINITY_TYPE_SM_COUNT)
+        return CUDA_ERROR_UNSUPPORTED_EXEC_AFFINITY;
+    param->type = type;
+    param->param.smCount.val = device_sm_count();
+    return CUDA_SUCCESS;
 }
 
 // What others write into our memory is there when they have written it.
@@ -452,7 +456,14 @@ CUresult cuFlushGPUDirectRDMAWrites(CUflushGPUDirectRDMAWritesTarget target,
                                     CUflushGPUDirectRDMAWritesScope scope)
 {
     struct CUctx_st *ctx;
-    return context_current(&ctx);
+    CUresult r = context_current(&ctx);
+    if (r)
+        return r;
+    return target == CU_FLUSH_GPU_DIRECT_RDMA_WRITES_TARGET_CURRENT_CTX &&
+                   (scope == CU_FLUSH_GPU_DIRECT_RDMA_WRITES_TO_OWNER ||
+                    scope == CU_FLUSH_GPU_DIRECT_RDMA_WRITES_TO_ALL_DEVICES)
+               ? CUDA_SUCCESS
+               : CUDA_ERROR_INVALID_VALUE;
 }
 
 CUresult cuProfilerStart(void)

@@ -304,9 +304,19 @@ static void test_settings(void **state)
     assert_int_equal(shape, CU_SHARED_MEM_CONFIG_FOUR_BYTE_BANK_SIZE);
     IS(CUDA_ERROR_INVALID_VALUE, cuCtxSetSharedMemConfig((CUsharedconfig)9));
     OK(cuCtxResetPersistingL2Cache());
+    CUexecAffinityParam affinity;
+    OK(cuCtxGetExecAffinity(&affinity, CU_EXEC_AFFINITY_TYPE_SM_COUNT));
+    assert_int_equal(affinity.param.smCount.val, device_sm_count());
+    IS(CUDA_ERROR_UNSUPPORTED_EXEC_AFFINITY, cuCtxGetExecAffinity(&affinity, CU_EXEC_AFFINITY_TYPE_MAX));
+    OK(cuFlushGPUDirectRDMAWrites(CU_FLUSH_GPU_DIRECT_RDMA_WRITES_TARGET_CURRENT_CTX,
+                                  CU_FLUSH_GPU_DIRECT_RDMA_WRITES_TO_OWNER));
+    IS(CUDA_ERROR_INVALID_VALUE,
+       cuFlushGPUDirectRDMAWrites(CU_FLUSH_GPU_DIRECT_RDMA_WRITES_TARGET_CURRENT_CTX,
+                                  (CUflushGPUDirectRDMAWritesScope)7));
     OK(cuProfilerStart());
     OK(cuProfilerStop());
-    IS(CUDA_ERROR_INVALID_CONTEXT, cuCtxEnablePeerAccess(a, 0));
+    IS(CUDA_ERROR_PEER_ACCESS_UNSUPPORTED, cuCtxEnablePeerAccess(a, 0));
+    IS(CUDA_ERROR_PEER_ACCESS_NOT_ENABLED, cuCtxDisablePeerAccess(a));
     IS(CUDA_ERROR_INVALID_CONTEXT, cuCtxDisablePeerAccess(NULL));
     OK(cuCtxDestroy_v2(a));
 }

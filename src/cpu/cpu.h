@@ -36,8 +36,8 @@ enum handle_kind {
     HANDLE_KERNEL,    // CUkernel
     HANDLE_STREAM,
     HANDLE_EVENT,
-    HANDLE_POOL,      // CUmemoryPool
-    HANDLE_LINK,      // CUlinkState
+    HANDLE_POOL,  // CUmemoryPool
+    HANDLE_LINK,  // CUlinkState
 };
 int handle_add(const void *p, enum handle_kind kind);  // 0 or -ENOMEM
 bool handle_is(const void *p, enum handle_kind kind);  // lock-free
@@ -45,11 +45,11 @@ void handle_remove(const void *p);
 
 // --- device (device.c) ----------------------------------------------------------------------------------------
 
-CUresult device_init(void);      // what cuInit does; thread-safe
-CUresult device_ready(void);     // CUDA_ERROR_NOT_INITIALIZED before cuInit, and in a forked child
+CUresult device_init(void);   // what cuInit does; thread-safe
+CUresult device_ready(void);  // CUDA_ERROR_NOT_INITIALIZED before cuInit, and in a forked child
 unsigned device_sm_count(void);
-int device_capability(void);     // 90
-uint64_t device_memory(void);    // bytes that it pretends to have
+int device_capability(void);                 // 90
+uint64_t device_memory(void);                // bytes that it pretends to have
 int device_attribute(CUdevice_attribute a);  // -1: no such attribute
 CUresult device_check(CUdevice device);      // device_ready, or CUDA_ERROR_INVALID_DEVICE
 
@@ -61,19 +61,20 @@ struct CUctx_st {
     bool primary;
     unsigned flags;
     unsigned long long id;
-    atomic_bool alive;       // false: destroyed, or the primary context while nobody retains it
-    atomic_uint generation;  // counts its lives; a thread's stack remembers which one it means
-    atomic_uint references;  // of cuCtxAttach
-    atomic_int error;        // CUresult that sticks: every later call returns it
-    struct exec_fault fault;  // what caused it; valid once error is set
+    atomic_bool alive;         // false: destroyed, or the primary context while nobody retains it
+    atomic_uint generation;    // counts its lives; a thread's stack remembers which one it means
+    atomic_uint references;    // of cuCtxAttach
+    atomic_int error;          // CUresult that sticks: every later call returns it
+    struct exec_fault fault;   // what caused it; valid once error is set
     struct driver_fault told;  // the same, with texts of its own: the program may be gone
-    pthread_mutex_t lock;  // the lists below
+    pthread_mutex_t lock;      // the lists below
     struct CUstream_st *legacy;
     struct CUstream_st *streams;  // all, the legacy one included, by next_in_context; under the pool's lock
     struct CUmod_st *modules;
-    size_t limits[16];     // by CUlimit
+    size_t limits[16];  // by CUlimit
     CUfunc_cache cache_config;
     atomic_ullong grid_ids;
+    _Atomic(struct memory_heap *) heap;  // of kernels' malloc; NULL before the first
     struct CUctx_st *next_free;
 };
 

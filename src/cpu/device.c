@@ -202,7 +202,9 @@ static const char pci_bus_id[] = "0000:00:00.0";
 CUresult cuDeviceGetPCIBusId(char *id, int size, CUdevice device)
 {
     CUresult r = device_check(device);
-    return r ? r : copy_text(id, size, pci_bus_id);
+    if (!r)
+        r = copy_text(id, size, pci_bus_id);
+    return r ? r : (size_t)size < sizeof pci_bus_id ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
 }
 
 // A domain, a bus, a device and a function, of which the first and the last may be left out.
@@ -291,8 +293,7 @@ CUresult cuCtxEnablePeerAccess(CUcontext peer, unsigned int flags)
         return r;
     if (flags)
         return CUDA_ERROR_INVALID_VALUE;
-    return handle_is(peer, HANDLE_CONTEXT) && peer != ctx ? CUDA_ERROR_PEER_ACCESS_UNSUPPORTED
-                                                          : CUDA_ERROR_INVALID_CONTEXT;
+    return handle_is(peer, HANDLE_CONTEXT) ? CUDA_ERROR_PEER_ACCESS_UNSUPPORTED : CUDA_ERROR_INVALID_CONTEXT;
 }
 
 CUresult cuCtxDisablePeerAccess(CUcontext peer)
@@ -301,26 +302,41 @@ CUresult cuCtxDisablePeerAccess(CUcontext peer)
     CUresult r = context_current(&ctx);
     if (r)
         return r;
-    return handle_is(peer, HANDLE_CONTEXT) && peer != ctx ? CUDA_ERROR_PEER_ACCESS_NOT_ENABLED
-                                                          : CUDA_ERROR_INVALID_CONTEXT;
+    return handle_is(peer, HANDLE_CONTEXT) ? CUDA_ERROR_PEER_ACCESS_NOT_ENABLED : CUDA_ERROR_INVALID_CONTEXT;
 }
 
 CUresult cuDeviceGetExecAffinitySupport(int *supported, CUexecAffinityType type, CUdevice device)
 {
     CUresult r = device_check(device);
-    if (r || !supported || (unsigned)type >= CU_EXEC_AFFINITY_TYPE_MAX)
+    if (r || !supported)
         return r ? r : CUDA_ERROR_INVALID_VALUE;
     *supported = 0;
     return CUDA_SUCCESS;
+}
+
+static size_t texel_bytes(CUarray_format format)
+{
+    switch ((int)format) {
+    case CU_AD_FORMAT_UNSIGNED_INT8:
+    case CU_AD_FORMAT_SIGNED_INT8: return 1;
+    case CU_AD_FORMAT_UNSIGNED_INT16:
+    case CU_AD_FORMAT_SIGNED_INT16:
+    case CU_AD_FORMAT_HALF: return 2;
+    case CU_AD_FORMAT_UNSIGNED_INT32:
+    case CU_AD_FORMAT_SIGNED_INT32:
+    case CU_AD_FORMAT_FLOAT: return 4;
+    default: return 0;
+    }
 }
 
 CUresult cuDeviceGetTexture1DLinearMaxWidth(size_t *width, CUarray_format format, unsigned int channels,
                                             CUdevice device)
 {
     CUresult r = device_check(device);
-    if (r || !width || (channels != 1 && channels != 2 && channels != 4))
+    size_t bytes = texel_bytes(format);
+    if (r || !width || !bytes || (channels != 1 && channels != 2 && channels != 4))
         return r ? r : CUDA_ERROR_INVALID_VALUE;
-    *width = (size_t)device_attribute(CU_DEVICE_ATTRIBUTE_MAXIMUM_TEXTURE1D_LINEAR_WIDTH);
+    *width = ((size_t)1 << 32) / (bytes * channels);
     return CUDA_SUCCESS;
 }
 

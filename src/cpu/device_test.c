@@ -70,6 +70,10 @@ static void test_names(void **state)
     char name[100], id[13];
     CUuuid a, b;
     CUdevice d;
+    size_t width;
+    OK(cuDeviceGetTexture1DLinearMaxWidth(&width, CU_AD_FORMAT_FLOAT, 4, 0));
+    assert_int_equal(width, 268435456);
+    IS(CUDA_ERROR_INVALID_VALUE, cuDeviceGetTexture1DLinearMaxWidth(&width, CU_AD_FORMAT_FLOAT, 3, 0));
     OK(cuDeviceGetName(name, sizeof name, 0));
     assert_int_equal(strncmp(name, "moat CPU device (", 17), 0);
     OK(cuDeviceGetName(name, 5, 0));
@@ -78,6 +82,8 @@ static void test_names(void **state)
     IS(CUDA_ERROR_INVALID_VALUE, cuDeviceGetName(NULL, 5, 0));
     IS(CUDA_ERROR_INVALID_DEVICE, cuDeviceGetName(name, 5, 2));
     OK(cuDeviceGetPCIBusId(id, sizeof id, 0));
+    IS(CUDA_ERROR_INVALID_VALUE, cuDeviceGetPCIBusId(name, 12, 0));
+    assert_string_equal(name, "0000:00:00.");
     OK(cuDeviceGetByPCIBusId(&d, id));
     assert_int_equal(d, 0);
     OK(cuDeviceGetByPCIBusId(&d, "00:00.0"));

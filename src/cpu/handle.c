@@ -30,7 +30,7 @@ static size_t place(const struct table *t, uintptr_t p)
     return (size_t)((p >> 4) * UINT64_C(0x9e3779b97f4a7c15) >> (64 - t->bits));
 }
 
-// The handle's slot; NULL if absent.
+// The handle's slot; NULL if absent. p is not 0, so GONE does not match.
 static atomic_uintptr_t *find(struct table *t, uintptr_t p)
 {
     size_t mask = ((size_t)1 << t->bits) - 1;
@@ -38,7 +38,7 @@ static atomic_uintptr_t *find(struct table *t, uintptr_t p)
     for (size_t i = place(t, p), n = 0; n <= mask; i = (i + 1) & mask, n++) {
         // Acquire: the handle's object was filled before handle_add stored this.
         uintptr_t v = atomic_load_explicit(&t->slots[i], memory_order_acquire);
-        if ((v & ~(uintptr_t)KIND_BITS) == p && v != GONE)
+        if ((v & ~(uintptr_t)KIND_BITS) == p)
             return &t->slots[i];
         if (!v)
             break;

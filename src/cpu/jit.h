@@ -22,6 +22,7 @@ struct jit {
     void **wall_time;
     struct timespec began;
     bool ours;        // the input is right, but more than we can do
+    bool unlinked;    // a symbol is missing, or there are two
     char first[300];  // the first error, for people
 };
 

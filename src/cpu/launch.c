@@ -190,8 +190,7 @@ static CUresult push(const struct request *q, struct CUstream_st *stream, struct
         .most_resident = resident ? (uint32_t)resident : 1,
     };
     if (q->cooperative) {
-        // A grid of several dimensions may have more blocks than 64 bits count; then it does not fit either.
-        if (blocks > resident || q->grid[0] > resident || q->grid[1] > resident || q->grid[2] > resident)
+        if (blocks > resident)
             return CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE;
         launch.workspace = s->params + class_size[s->class];
         memset(space_host(launch.workspace), 0, WORKSPACE);
@@ -315,8 +314,12 @@ static CUresult take_attribute(struct request *q, const CUlaunchAttribute *a, CU
     case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP:
     case CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN:
     case CU_LAUNCH_ATTRIBUTE_PREFERRED_CLUSTER_DIMENSION:
-    case CU_LAUNCH_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT:
     case CU_LAUNCH_ATTRIBUTE_NVLINK_UTIL_CENTRIC_SCHEDULING: return CUDA_SUCCESS;
+    case CU_LAUNCH_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT:
+        return a->value.sharedMemCarveout <= 100 ||
+                       a->value.sharedMemCarveout == (unsigned)CU_SHAREDMEM_CARVEOUT_DEFAULT
+                   ? CUDA_SUCCESS
+                   : CUDA_ERROR_INVALID_VALUE;
     case CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE:
         return not_supported("a launch that kernels may update");
     default: return CUDA_ERROR_INVALID_VALUE;

@@ -162,7 +162,6 @@ static void test_cooperative(void **state)
     OK(cuLaunchCooperativeKernel(f, (unsigned)blocks, 1, 1, 1024, 1, 1, 0, NULL, NULL));
     IS(CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE,
        cuLaunchCooperativeKernel(f, (unsigned)blocks + 1, 1, 1, 1024, 1, 1, 0, NULL, NULL));
-    // More blocks than 64 bits count.
     IS(CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE,
        cuLaunchCooperativeKernel(f, 0x7fffffff, 65535, 65535, 1, 1, 1, 0, NULL, NULL));
     IS(CUDA_ERROR_INVALID_VALUE, cuLaunchCooperativeKernel(f, 1, 1, 1, 2048, 1, 1, 0, NULL, NULL));
@@ -191,6 +190,11 @@ static void test_attributes(void **state)
     OK(with_attribute(1, (CUlaunchAttribute){.id = CU_LAUNCH_ATTRIBUTE_PRIORITY, .value.priority = -99}));
     OK(with_attribute(1, (CUlaunchAttribute){.id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION}));
     IS(CUDA_ERROR_INVALID_VALUE, with_attribute(1, (CUlaunchAttribute){.id = (CUlaunchAttributeID)99}));
+    CUlaunchAttribute carveout = {.id = CU_LAUNCH_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT};
+    carveout.value.sharedMemCarveout = 100;
+    OK(with_attribute(1, carveout));
+    carveout.value.sharedMemCarveout = 200;
+    IS(CUDA_ERROR_INVALID_VALUE, with_attribute(1, carveout));
     OK(with_attribute(1, cluster(0)));
     OK(with_attribute(1, cluster(1)));
     IS(CUDA_ERROR_INVALID_CLUSTER_SIZE, with_attribute(3, cluster(2)));

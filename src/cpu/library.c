@@ -121,12 +121,12 @@ CUresult library_function(struct CUkern_st *k, struct CUctx_st *ctx, struct CUfu
     return r;
 }
 
-static CUresult new_library(CUlibrary *out, struct source *source)
+static CUresult new_library(CUlibrary *out, struct sources *source)
 {
     struct CUlib_st *l = mem_zalloc(1, sizeof *l);
     if (!l || pthread_mutex_init(&l->lock, NULL) || handle_add(l, HANDLE_LIBRARY)) {
         mem_free(l);
-        source_free(source);
+        sources_free(source);
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
     l->source = *source;
@@ -149,7 +149,7 @@ static void free_library(struct CUlib_st *l)
         mem_free(l->kernels[i].name);
     }
     mem_free(l->kernels);
-    source_free(&l->source);
+    sources_free(&l->source);
     pthread_mutex_destroy(&l->lock);
     mem_free(l);
 }
@@ -173,14 +173,14 @@ static bool eager(void)
 static CUresult load_library(CUlibrary *out, const void *image, const char *path, CUjit_option *jit_options,
                              void **jit_values, unsigned njit)
 {
-    struct source source;
+    struct sources source;
     struct jit jit;
     struct CUlib_st *l = NULL;
     struct CUmod_st *m;
     CUresult r = jit_begin(&jit, njit, jit_options, jit_values);
     if (r)
         return r;
-    r = path ? source_from_file(&source, path, &jit) : source_from_memory(&source, image, &jit);
+    r = path ? sources_from_file(&source, path, &jit) : sources_from_memory(&source, image, &jit);
     r = jit_end(&jit, r);
     if (!r)
         r = new_library(&l, &source);

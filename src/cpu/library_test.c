@@ -132,6 +132,18 @@ static void test_two_contexts(void **state)
     IS(CUDA_ERROR_INVALID_HANDLE, whole_launch(f, (void *[]){&in_b, &in_b}));
     OK(cuLibraryGetGlobal(&in_a, NULL, l, "seven"));
     run_store((CUfunction)k, 2);
+    CUmodule m, of;
+    OK(cuKernelGetFunction(&f, k));
+    OK(cuFuncGetModule(&of, f));
+    OK(cuLibraryGetModule(&m, l));
+    assert_ptr_equal(of, m);
+    OK(cuCtxPushCurrent_v2(b));
+    OK(cuLibraryGetModule(&m, l));
+    assert_true(of != m);
+    OK(cuKernelGetFunction(&f, k));
+    OK(cuFuncGetModule(&of, f));
+    assert_ptr_equal(of, m);
+    OK(cuCtxPopCurrent_v2(NULL));
     assert_true(in_a != in_b);
     assert_int_equal(whole_read(in_a), 7);
     IS(CUDA_ERROR_NOT_FOUND, cuLibraryGetGlobal(&p, NULL, l, "nope"));

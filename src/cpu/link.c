@@ -4,7 +4,7 @@
 #include "cpu/module.h"
 
 struct CUlinkState_st {
-    struct source source;
+    struct sources source;
     void *image;  // of cuLinkComplete
     // The options of cuLinkCreate hold until the end: their buffers and values are the application's.
     unsigned count;
@@ -24,7 +24,7 @@ static CUresult begin(struct CUlinkState_st *l, struct jit *jit)
 
 static void free_link(struct CUlinkState_st *l)
 {
-    source_free(&l->source);
+    sources_free(&l->source);
     mem_free(l->image);
     mem_free(l->options);
     mem_free(l);
@@ -87,22 +87,22 @@ static CUresult check_type(CUjitInputType type)
 static CUresult add(CUlinkState l, CUjitInputType type, const void *bytes, size_t size, const char *name)
 {
     struct jit jit;
-    struct source source;
+    struct sources source;
     CUresult r = check_type(type);
     if (!r)
         r = begin(l, &jit);
     if (r)
         return r;
     if (!bytes)
-        r = source_from_file(&source, name, &jit);
+        r = sources_from_file(&source, name, &jit);
     else {
         if (type == CU_JIT_INPUT_PTX)
             size = strnlen(bytes, size);
-        r = source_from_bytes(&source, name ? name : "input", bytes, size, &jit);
+        r = sources_from_bytes(&source, name ? name : "input", bytes, size, &jit);
     }
     if (!r) {
-        r = source_append(&l->source, &source);
-        source_free(&source);
+        r = sources_append(&l->source, &source);
+        sources_free(&source);
     }
     return jit_end(&jit, r);
 }
@@ -164,7 +164,9 @@ CUresult cuLinkComplete(CUlinkState l, void **image, size_t *size)
     r = module_new(NULL, &l->source, &jit, &m);
     if (!r)
         module_free(m);
-    void *packed = r ? NULL : source_pack(&l->source, &n);
+    if (r == CUDA_ERROR_INVALID_PTX && jit.unlinked)
+        r = CUDA_ERROR_INVALID_SOURCE;
+    void *packed = r ? NULL : sources_pack(&l->source, &n);
     if (!r && !packed)
         r = CUDA_ERROR_OUT_OF_MEMORY;
     if (!r) {

@@ -104,7 +104,7 @@ static void test_unresolved(void **state)
     CUlinkState l = create();
     void *image = NULL;
     OK(add(l, caller, "caller.ptx"));
-    IS(CUDA_ERROR_INVALID_PTX, cuLinkComplete(l, &image, NULL));
+    IS(CUDA_ERROR_INVALID_SOURCE, cuLinkComplete(l, &image, NULL));
     assert_null(image);
     assert_non_null(strstr(log_text, "caller.ptx"));
     assert_non_null(strstr(log_text, "twice"));

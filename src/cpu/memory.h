@@ -152,7 +152,8 @@ void memory_plain_release(struct memory_block *b);
 void memory_host_release(struct memory_block *b);  // MEMORY_HOST, MEMORY_MANAGED, MEMORY_REGISTERED
 void memory_pool_release(struct memory_block *b);
 void memory_pool_settle(bool all);  // lets go of what pools keep beyond their thresholds; all: of everything
-void memory_heap_context_free(struct CUctx_st *ctx);   // takes its own lock
+void memory_heap_context_free(struct CUctx_st *ctx);   // takes the lock; no kernel runs
+bool memory_heap_valid(struct CUctx_st *ctx);          // no kernel runs
 void *memory_host_map(uint64_t size, uint64_t align);  // zeroed pages for both sides; NULL when out of memory
 // A place that there is: the device, or the host. CUDA_ERROR_INVALID_DEVICE, CUDA_ERROR_INVALID_VALUE.
 CUresult memory_managed_location(CUmemLocationType type, int id, bool *host);

@@ -1,112 +1,369 @@
 // SPDX-License-Identifier: MIT
 // malloc and free of kernels: a heap for each context, of the size that its limit says at the first use. Kernels may
-// touch all of it, as on a GPU. Many threads of the pool allocate at once: nothing here takes long.
+// touch all of it, as on a GPU; so nothing is kept there.
+//
+//   pages   ── of the heap, taken in runs (heap_pages.c): a span, or one block of more than SMALL bytes
+//   span    ── pages that are cut into blocks of one class; one bit for each tells whether it is in use
+//   shard   ── spans under one lock. A thread allocates from its own and frees into whichever the block is of
+//
+// The tag of a page says what a free of an address in it means: nothing, the start of a large block, or a span with its
+// shard and its class. So a free is found to be right or wrong without a look at what a kernel could have written.
 #include <assert.h>
 
 #include "base/mem.h"
+#include "cpu/heap_pages.h"
 #include "cpu/memory.h"
 
-enum { GRANULE = 16 };
+enum {
+    GRANULE = 16,
+    SMALL = 8192,  // of the largest class
+    SHORT_SPAN = 4,
+    LONG_SPAN = 16,  // pages, for classes above SHORT_SPAN_MOST
+    SHORT_SPAN_MOST = 1024,
+    WORDS = HEAP_PAGE / GRANULE / 64,  // of bits for each page
+    MOST_SHARDS = 32,
+    PAGES_PER_SHARD = 128,
+};
 
-struct heap {
-    struct CUctx_st *ctx;
+// Powers of two, and one between each and the next.
+static const uint16_t class_sizes[] = {16,  32,  48,   64,   96,   128,  192,  256,  384,
+                                       512, 768, 1024, 1536, 2048, 3072, 4096, 6144, 8192};
+enum { CLASSES = sizeof class_sizes / sizeof *class_sizes };
+
+// Bits of a tag: kind, then of a span its class, its shard, and how many pages before this one it starts.
+enum { TAG_LARGE = 1, TAG_SPAN = 2, TAG_CLASS = 2, TAG_SHARD = 8, TAG_BACK = 16 };
+
+struct shard {
+    pthread_mutex_t lock;            // rank: inside nothing, outside of the pages' lock
+    struct heap_list room[CLASSES];  // spans with a free block
+    char apart[64];                  // from the next one's cache line
+};
+
+//   used of a span == number of its bits that are set
+//   a span is in its shard's list if and only if used < blocks of its class
+//   words of bits before the span's hint are full
+struct memory_heap {
+    uint64_t base, size;
+    struct heap_pages pages;
+    uint64_t *bits;  // WORDS for each page
     struct memory_range *piece;
-    struct memory_tree free, taken;
-    struct heap *next;
+    struct shard *shards;
+    uint32_t shard_mask;
 };
 
 static struct memory_slabs slabs = {.granule = MEMORY_UNIT, .chunk = MEMORY_UNIT};
-static struct heap *heaps;
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;  // rank: outside of memory_lock
+static pthread_mutex_t make_lock = PTHREAD_MUTEX_INITIALIZER;  // rank: outside of memory_lock
 
-static struct heap *find(const struct CUctx_st *ctx)
+// --- classes -------------------------------------------------------------------------------------------------
+
+static unsigned class_of(uint64_t size)
 {
-    struct heap *h = heaps;
-    while (h && h->ctx != ctx)
-        h = h->next;
+    unsigned n = (unsigned)(size + GRANULE - 1) / GRANULE;
+    if (n == 1)
+        return 0;
+    unsigned b = 31 - (unsigned)__builtin_clz(n - 1);  // n is in (2^b, 2^(b+1)]
+    return 2 * b + (2 * n > 3u << b);
+}
+
+static uint32_t span_pages(unsigned class)
+{
+    return class_sizes[class] <= SHORT_SPAN_MOST ? SHORT_SPAN : LONG_SPAN;
+}
+
+static uint32_t span_blocks(unsigned class)
+{
+    return span_pages(class) * HEAP_PAGE / class_sizes[class];
+}
+
+// --- spans: all under the lock of their shard ------------------------------------------------------------------
+
+static uint32_t span_tag(const struct memory_heap *h, const struct shard *s, unsigned class)
+{
+    return TAG_SPAN | class << TAG_CLASS | (uint32_t)(s - h->shards) << TAG_SHARD;
+}
+
+static void set_tag(struct memory_heap *h, uint32_t page, uint32_t tag)
+{
+    // Pairs with the load in memory_heap_free.
+    atomic_store_explicit(&h->pages.page[page].tag, tag, memory_order_release);
+}
+
+static bool add_span(struct memory_heap *h, struct shard *s, unsigned class)
+{
+    uint32_t n = span_pages(class), blocks = span_blocks(class), first = heap_pages_take(&h->pages, n);
+    if (first == HEAP_NO_PAGE)
+        return false;
+    uint64_t *bits = h->bits + (uint64_t)first * WORDS;
+    for (uint32_t i = 0; i < (blocks + 63) / 64; i++)
+        bits[i] = 0;
+    h->pages.page[first].used = h->pages.page[first].hint = 0;
+    for (uint32_t i = 0; i < n; i++)
+        set_tag(h, first + i, span_tag(h, s, class) | i << TAG_BACK);
+    heap_list_push(&h->pages, &s->room[class], first);
+    return true;
+}
+
+static void remove_span(struct memory_heap *h, struct shard *s, unsigned class, uint32_t first)
+{
+    assert(!h->pages.page[first].used);
+    heap_list_remove(&h->pages, &s->room[class], first);
+    for (uint32_t i = 0; i < span_pages(class); i++)
+        set_tag(h, first + i, 0);
+    heap_pages_give(&h->pages, first);
+}
+
+static uint64_t take_block(struct memory_heap *h, struct shard *s, unsigned class)
+{
+    uint32_t first = s->room[class].first - 1, word;
+    struct heap_page *span = &h->pages.page[first];
+    uint64_t *bits = h->bits + (uint64_t)first * WORDS;
+    for (word = span->hint; !~bits[word];)
+        word++;
+    uint32_t bit = (uint32_t)__builtin_ctzll(~bits[word]);
+    bits[word] |= (uint64_t)1 << bit;
+    span->hint = (uint16_t)word;
+    if (++span->used == span_blocks(class))
+        heap_list_remove(&h->pages, &s->room[class], first);
+    return h->base + (uint64_t)first * HEAP_PAGE + (word * 64 + bit) * class_sizes[class];
+}
+
+// offset: from the start of the span. A span that nothing is left in goes, unless it is the shard's last one with room:
+// a program that allocates and frees one block at a time would make and remove it each time.
+static bool give_block(struct memory_heap *h, struct shard *s, unsigned class, uint32_t first,
+                       uint32_t offset)
+{
+    struct heap_page *span = &h->pages.page[first];
+    uint32_t i = offset / class_sizes[class], blocks = span_blocks(class), word = i / 64;
+    uint64_t *bits = h->bits + (uint64_t)first * WORDS, mask = (uint64_t)1 << i % 64;
+    if (i * class_sizes[class] != offset || i >= blocks || !(bits[word] & mask))
+        return false;
+    bits[word] &= ~mask;
+    if (word < span->hint)
+        span->hint = (uint16_t)word;
+    if (span->used-- == blocks)
+        heap_list_push(&h->pages, &s->room[class], first);
+    else if (!span->used && (span->next || span->prev))
+        remove_span(h, s, class, first);
+    return true;
+}
+
+// --- allocation ------------------------------------------------------------------------------------------------
+
+static struct shard *own_shard(struct memory_heap *h)
+{
+    static _Atomic uint32_t threads;
+    static _Thread_local uint32_t mine;  // from 1
+    if (!mine)
+        mine = 1 + atomic_fetch_add_explicit(&threads, 1, memory_order_relaxed);
+    return &h->shards[mine & h->shard_mask];
+}
+
+// more: take pages for it if need be.
+static uint64_t small(struct memory_heap *h, struct shard *s, unsigned class, bool more)
+{
+    uint64_t at = 0;
+    pthread_mutex_lock(&s->lock);
+    if (s->room[class].first || (more && add_span(h, s, class)))
+        at = take_block(h, s, class);
+    pthread_mutex_unlock(&s->lock);
+    return at;
+}
+
+static uint64_t large(struct memory_heap *h, uint64_t size)
+{
+    if (size > h->size)
+        return 0;
+    uint32_t first = heap_pages_take(&h->pages, (uint32_t)((size + HEAP_PAGE - 1) >> HEAP_PAGE_BITS));
+    if (first == HEAP_NO_PAGE)
+        return 0;
+    set_tag(h, first, TAG_LARGE);
+    return h->base + (uint64_t)first * HEAP_PAGE;
+}
+
+// At most one for each class is empty: see give_block.
+static void remove_empty_spans(struct memory_heap *h, struct shard *s)
+{
+    pthread_mutex_lock(&s->lock);
+    for (unsigned class = 0; class < CLASSES; class ++) {
+        for (uint32_t i = s->room[class].first, next; i; i = next) {
+            next = h->pages.page[i - 1].next;
+            if (!h->pages.page[i - 1].used)
+                remove_span(h, s, class, i - 1);
+        }
+    }
+    pthread_mutex_unlock(&s->lock);
+}
+
+// There are no pages left for it: lets go of what is kept for later, then looks for a block of other shards, of a larger
+// class, and at last for a page or two.
+static uint64_t scarce(struct memory_heap *h, struct shard *s, uint64_t size)
+{
+    uint64_t at = 0;
+    for (uint32_t i = 0; i <= h->shard_mask; i++)
+        remove_empty_spans(h, &h->shards[i]);
+    if (size <= SMALL) {
+        at = small(h, s, class_of(size), true);
+        for (unsigned class = class_of(size); !at && class < CLASSES; class ++) {
+            for (uint32_t i = 0; !at && i <= h->shard_mask; i++)
+                at = small(h, &h->shards[i], class, false);
+        }
+    }
+    return at ? at : large(h, size);
+}
+
+// --- the heap of a context ---------------------------------------------------------------------------------------
+
+static void unmake(struct memory_heap *h)
+{
+    if (h->piece) {
+        pthread_mutex_lock(&memory_lock);
+        memory_slab_give(&slabs, h->piece);
+        pthread_mutex_unlock(&memory_lock);
+    }
+    for (uint32_t i = 0; h->shards && i <= h->shard_mask; i++)
+        pthread_mutex_destroy(&h->shards[i].lock);
+    heap_pages_free(&h->pages);
+    mem_free(h->shards);
+    mem_free(h->bits);
+    mem_free(h);
+}
+
+static struct memory_heap *make(uint64_t size)
+{
+    struct memory_heap *h = mem_zalloc(1, sizeof *h);
+    if (!h)
+        return NULL;
+    pthread_mutex_lock(&memory_lock);
+    h->piece = memory_slab_take(&slabs, size, MEMORY_UNIT);
+    pthread_mutex_unlock(&memory_lock);
+    if (!h->piece || h->piece->size / HEAP_PAGE >= HEAP_NO_PAGE) {
+        unmake(h);
+        return NULL;
+    }
+    h->base = h->piece->base;
+    h->size = h->piece->size;
+    uint32_t count = (uint32_t)(h->size / HEAP_PAGE), shards = MOST_SHARDS;
+    while (shards > 1 && count / shards < PAGES_PER_SHARD)
+        shards /= 2;
+    h->bits = mem_zalloc(count, WORDS * sizeof *h->bits);
+    h->shards = mem_zalloc(shards, sizeof *h->shards);
+    h->shard_mask = shards - 1;
+    for (uint32_t i = 0; h->shards && i < shards; i++)
+        pthread_mutex_init(&h->shards[i].lock, NULL);
+    if (heap_pages_init(&h->pages, count) || !h->bits || !h->shards) {
+        unmake(h);
+        return NULL;
+    }
     return h;
 }
 
-static struct heap *make(struct CUctx_st *ctx)
+static struct memory_heap *make_once(struct CUctx_st *ctx)
 {
     uint64_t size = ctx->limits[CU_LIMIT_MALLOC_HEAP_SIZE];
-    struct heap *h = mem_zalloc(1, sizeof *h);
-    struct memory_range *all = mem_zalloc(1, sizeof *all);
-    if (h && all && size) {
-        pthread_mutex_lock(&memory_lock);
-        h->piece = memory_slab_take(&slabs, size, MEMORY_UNIT);
-        pthread_mutex_unlock(&memory_lock);
+    pthread_mutex_lock(&make_lock);
+    struct memory_heap *h = atomic_load_explicit(&ctx->heap, memory_order_relaxed);
+    if (!h && size) {
+        h = make(size);
+        atomic_store_explicit(&ctx->heap, h, memory_order_release);  // pairs with heap_of
     }
-    if (!h || !h->piece) {
-        mem_free(h);
-        mem_free(all);
-        return NULL;
-    }
-    h->ctx = ctx;
-    all->base = h->piece->base;
-    all->size = h->piece->size;
-    memory_range_insert(&h->free, all);
-    h->next = heaps;
-    return heaps = h;
+    pthread_mutex_unlock(&make_lock);
+    return h;
+}
+
+static struct memory_heap *heap_of(struct CUctx_st *ctx)
+{
+    return atomic_load_explicit(&ctx->heap, memory_order_acquire);  // pairs with make_once
 }
 
 uint64_t memory_heap_alloc(struct CUctx_st *ctx, uint64_t size)
 {
-    uint64_t at = 0;
-    if (!size || size >> 60)
+    struct memory_heap *h = heap_of(ctx);
+    if (!size || (!h && !(h = make_once(ctx))))
         return 0;
-    size = (size + GRANULE - 1) & ~(uint64_t)(GRANULE - 1);
-    pthread_mutex_lock(&lock);
-    struct heap *h = find(ctx);
-    if (!h)
-        h = make(ctx);
-    struct memory_range *r = h ? memory_range_fit(&h->free, size, GRANULE, &at) : NULL;
-    if (r)
-        r = memory_range_take(&h->free, r, at, size);
-    if (r)
-        memory_range_insert(&h->taken, r);
-    pthread_mutex_unlock(&lock);
-    return r ? at : 0;
+    struct shard *s = own_shard(h);
+    uint64_t at = size <= SMALL ? small(h, s, class_of(size), true) : large(h, size);
+    return at ? at : scarce(h, s, size);
 }
 
 bool memory_heap_free(struct CUctx_st *ctx, uint64_t addr)
 {
-    pthread_mutex_lock(&lock);
-    struct heap *h = find(ctx);
-    struct memory_range *r = h ? memory_range_at(&h->taken, addr) : NULL;
-    bool ours = r && r->base == addr;
-    if (ours) {
-        memory_range_remove(&h->taken, r);
-        memory_range_give(&h->free, r, 0, UINT64_MAX);
-    }
-    pthread_mutex_unlock(&lock);
-    return ours;
-}
-
-static void free_all(struct memory_tree *t)
-{
-    while (t->root) {
-        struct memory_range *r = t->root;
-        memory_range_remove(t, r);
-        mem_free(r);
+    struct memory_heap *h = heap_of(ctx);
+    if (!h || addr - h->base >= h->size)
+        return false;
+    uint32_t page = (uint32_t)((addr - h->base) / HEAP_PAGE);
+    _Atomic uint32_t *where = &h->pages.page[page].tag;
+    for (;;) {
+        uint32_t tag = atomic_load_explicit(where, memory_order_acquire);  // pairs with set_tag
+        if (tag == TAG_LARGE && addr % HEAP_PAGE == 0) {
+            // Of two that free it at once, one finds it.
+            if (!atomic_compare_exchange_strong(where, &tag, 0))
+                continue;
+            heap_pages_give(&h->pages, page);
+            return true;
+        }
+        if (!(tag & TAG_SPAN))
+            return false;
+        struct shard *s = &h->shards[tag >> TAG_SHARD & 0xff];
+        pthread_mutex_lock(&s->lock);
+        bool same = tag == atomic_load_explicit(where, memory_order_relaxed), done = false;
+        if (same) {
+            uint32_t first = page - (tag >> TAG_BACK);
+            uint64_t offset = addr - h->base - (uint64_t)first * HEAP_PAGE;
+            done = give_block(h, s, tag >> TAG_CLASS & 0x3f, first, (uint32_t)offset);
+        }
+        pthread_mutex_unlock(&s->lock);
+        if (same)
+            return done;
     }
 }
 
 void memory_heap_context_free(struct CUctx_st *ctx)
 {
-    pthread_mutex_lock(&lock);
-    for (struct heap **at = &heaps; *at; at = &(*at)->next) {
-        struct heap *h = *at;
-        if (h->ctx != ctx)
-            continue;
-        *at = h->next;
-        free_all(&h->free);
-        free_all(&h->taken);
-        pthread_mutex_lock(&memory_lock);
-        memory_slab_give(&slabs, h->piece);
-        pthread_mutex_unlock(&memory_lock);
-        mem_free(h);
-        break;
+    struct memory_heap *h = atomic_exchange(&ctx->heap, NULL);
+    if (h)
+        unmake(h);
+}
+
+// --- for tests -----------------------------------------------------------------------------------------------------
+
+static bool span_valid(const struct memory_heap *h, uint32_t first)
+{
+    const struct heap_page *span = &h->pages.page[first];
+    uint32_t tag = span->tag, used = 0;
+    unsigned class = tag >> TAG_CLASS & 0x3f;
+    if (class >= CLASSES || span->taken != span_pages(class) || span->used > span_blocks(class))
+        return false;
+    for (uint32_t i = 0; i < span->taken; i++) {
+        if (span[i].tag != (tag | i << TAG_BACK))
+            return false;
     }
-    pthread_mutex_unlock(&lock);
+    const uint64_t *bits = h->bits + (uint64_t)first * WORDS;
+    for (uint32_t i = 0; i < span_blocks(class); i++) {
+        bool set = bits[i / 64] >> i % 64 & 1;
+        if (!set && i / 64 < span->hint)
+            return false;
+        used += set;
+    }
+    bool in_list = false;
+    const struct shard *s = &h->shards[tag >> TAG_SHARD & 0xff];
+    for (uint32_t i = s->room[class].first; i; i = h->pages.page[i - 1].next)
+        in_list |= i - 1 == first;
+    return used == span->used && in_list == (used < span_blocks(class));
+}
+
+bool memory_heap_valid(struct CUctx_st *ctx)
+{
+    struct memory_heap *h = heap_of(ctx);
+    if (!h)
+        return true;
+    bool valid = heap_pages_valid(&h->pages);
+    for (uint32_t i = 0; valid && i < h->pages.count;) {
+        const struct heap_page *at = &h->pages.page[i];
+        if (at->free)
+            valid = !at->tag;
+        else
+            valid = at->tag == TAG_LARGE || (at->tag & TAG_SPAN && span_valid(h, i));
+        i += at->free ? at->free : at->taken;
+    }
+    return valid;
 }

@@ -127,7 +127,7 @@ static CUresult check_props(const CUmemPoolProps *p)
 {
     if (p->allocType != CU_MEM_ALLOCATION_TYPE_PINNED && p->allocType != CU_MEM_ALLOCATION_TYPE_MANAGED)
         return CUDA_ERROR_INVALID_VALUE;
-    bool host;
+    bool host = false;
     return memory_managed_location(p->location.type, p->location.id, &host) ? CUDA_ERROR_INVALID_VALUE
                                                                             : CUDA_SUCCESS;
 }
@@ -242,7 +242,7 @@ static CUresult of_location(const CUmemLocation *l, CUmemAllocationType type, un
     CUresult r = device_ready();
     if (r)
         return r;
-    bool host;
+    bool host = false;
     if (!l || (type != CU_MEM_ALLOCATION_TYPE_PINNED && type != CU_MEM_ALLOCATION_TYPE_MANAGED))
         return CUDA_ERROR_INVALID_VALUE;
     r = memory_managed_location(l->type, l->id, &host);
@@ -347,7 +347,7 @@ CUresult cuMemPoolSetAttribute(CUmemoryPool p, CUmemPool_attribute a, void *valu
 CUresult cuMemPoolGetAccess(CUmemAccess_flags *flags, CUmemoryPool p, CUmemLocation *l)
 {
     CUresult r = memory_map_ready();
-    bool host;
+    bool host = false;
     if (r)
         return r;
     if (!flags || !l || !known(p) || memory_managed_location(l->type, l->id, &host))
@@ -365,7 +365,7 @@ CUresult cuMemPoolSetAccess(CUmemoryPool p, const CUmemAccessDesc *desc, size_t 
         return CUDA_ERROR_INVALID_VALUE;
     // The one device always has the access it was made with.
     for (size_t i = 0; i < count; i++) {
-        bool host;
+        bool host = false;
         r = memory_managed_location(desc[i].location.type, desc[i].location.id, &host);
         if (r)
             return r;

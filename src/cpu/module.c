@@ -95,11 +95,12 @@ static CUresult load_result(int err)
     }
 }
 
-static CUresult load(struct CUmod_st *m, const struct source *s, struct jit *jit)
+static CUresult load(struct CUmod_st *m, const struct sources *s, struct jit *jit)
 {
     struct exec_host host = {m, place, heap_alloc, heap_free, print};
     int err = exec_load(s->texts, s->count, &host, &jit->sink, &m->program);
     jit->ours |= err == -ENOTSUP;
+    jit->unlinked |= err == -ENOENT || err == -EEXIST;
     if (err)
         return load_result(err);
     unsigned n = exec_kernel_count(m->program);
@@ -116,7 +117,7 @@ static CUresult load(struct CUmod_st *m, const struct source *s, struct jit *jit
     return CUDA_SUCCESS;
 }
 
-CUresult module_new(struct CUctx_st *ctx, const struct source *s, struct jit *jit, struct CUmod_st **out)
+CUresult module_new(struct CUctx_st *ctx, const struct sources *s, struct jit *jit, struct CUmod_st **out)
 {
     struct CUmod_st *m = mem_zalloc(1, sizeof *m);
     if (!m)
@@ -238,7 +239,7 @@ static CUresult load_current(CUmodule *out, const void *image, const char *path,
                              CUjit_option *options, void **values)
 {
     struct CUctx_st *ctx;
-    struct source source;
+    struct sources source;
     struct jit jit;
     struct CUmod_st *m = NULL;
     CUresult r = context_current(&ctx);
@@ -248,10 +249,10 @@ static CUresult load_current(CUmodule *out, const void *image, const char *path,
     r = jit_begin(&jit, count, options, values);
     if (r)
         return r;
-    r = path ? source_from_file(&source, path, &jit) : source_from_memory(&source, image, &jit);
+    r = path ? sources_from_file(&source, path, &jit) : sources_from_memory(&source, image, &jit);
     if (!r) {
         r = module_new(ctx, &source, &jit, &m);
-        source_free(&source);
+        sources_free(&source);
     }
     if (!r && handle_add(m, HANDLE_MODULE)) {
         module_list_remove(m);

@@ -11,7 +11,7 @@
 #define MOAT_CPU_MODULE_H
 
 #include "base/vec.h"
-#include "cpu/source.h"
+#include "cpu/sources.h"
 
 // What can be set for a function; of a library's kernel, for all its functions. Any thread may change them.
 struct function_settings {
@@ -58,7 +58,7 @@ struct CUmod_st {
 };
 
 struct CUlib_st {
-    struct source source;
+    struct sources source;
     pthread_mutex_t lock;  // of what follows
     struct CUmod_st *modules;
     struct CUkern_st *kernels;
@@ -67,7 +67,7 @@ struct CUlib_st {
 };
 
 // Loads, for a context or for the first that will take it. The jit's logs are filled, not finished.
-CUresult module_new(struct CUctx_st *ctx, const struct source *s, struct jit *jit, struct CUmod_st **out);
+CUresult module_new(struct CUctx_st *ctx, const struct sources *s, struct jit *jit, struct CUmod_st **out);
 CUresult module_adopt(struct CUmod_st *m, struct CUctx_st *ctx);  // of a module without one
 void module_free(struct CUmod_st *m);         // waits for its grids; it must be in no context's list any more
 void module_list_remove(struct CUmod_st *m);  // from its context's list

@@ -27,7 +27,8 @@ static void test_blocks(void **state)
 {
     static const int threads[][2] = {{32, 32}, {33, 32}, {64, 32},  {128, 16}, {256, 8},
                                      {512, 4}, {768, 2}, {1024, 2}, {1025, 0}};
-    static const int shared[][2] = {{1, 16}, {1000, 16}, {10000, 16}, {40000, 5}, {49152, 4}, {49153, 0}};
+    static const int shared[][2] = {{1, 16},    {1000, 16}, {10000, 16}, {28160, 8},
+                                    {28161, 7}, {40000, 5}, {49152, 4},  {49153, 0}};
     int n;
     for (size_t i = 0; i < sizeof threads / sizeof *threads; i++)
         assert_int_equal(blocks(threads[i][0], 0), threads[i][1]);

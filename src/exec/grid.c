@@ -194,7 +194,7 @@ struct exec_grid *exec_grid_new(const struct exec_launch *launch, struct exec_st
     g->params = space_host(launch->params);
     g->nthreads = launch->block[0] * launch->block[1] * launch->block[2];
     g->nwarps = (g->nthreads + EXEC_LANES - 1) / EXEC_LANES;
-    g->dynamic_base = EXEC_RESERVED_SHARED + launch->kernel->shared_size;
+    g->dynamic_base = EXEC_RESERVED_SHARED + ((launch->kernel->shared_size + 15) & ~15u);
     g->shared_size = g->dynamic_base + launch->dynamic_shared;
     g->nblocks = (uint64_t)launch->grid[0] * launch->grid[1] * launch->grid[2];
     g->local_size = local_need(g);

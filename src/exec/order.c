@@ -5,96 +5,144 @@
 
 #include "base/mem.h"
 
-// How many loops hold both: a successor that leaves more loops is visited earlier, and so laid out later.
-static uint32_t common_depth(const struct loops *l, uint32_t from, uint32_t to)
-{
-    uint32_t loop = l->inner[from];
-    while (loop != GRAPH_NONE && !loops_contains(l, loop, to))
-        loop = l->loops[loop].parent;
-    return loop == GRAPH_NONE ? 0 : l->loops[loop].depth;
-}
-
-enum { MOST_SORTED = 64 };
+// --- reverse postorder --------------------------------------------------------------------------------------
 
 struct visit {
-    uint32_t block, next;
+    uint32_t block, next;  // next: the successors before it have been looked at
 };
 
 struct walk {
     const struct graph *graph;
-    const struct loops *loops;
-    uint32_t *sorted;  // successors, those to visit first in front
     bool *seen;
     struct visit *stack;
     uint32_t depth;
 };
 
-static void sort_successors(struct walk *w, uint32_t v)
-{
-    struct graph_nodes succ = graph_succ(w->graph, v);
-    uint32_t *out = w->sorted + w->graph->succ_at[v];
-    uint64_t keys[MOST_SORTED];
-    for (uint32_t k = 0; k < succ.n; k++) {
-        // Of equals, the next block in the source is visited last, to follow at once.
-        uint64_t key = (uint64_t)common_depth(w->loops, v, succ.at[k]) << 1 | (succ.at[k] == v + 1);
-        uint32_t at = k;
-        for (; at > 0 && keys[at - 1] > key; at--) {
-            out[at] = out[at - 1];
-            keys[at] = keys[at - 1];
-        }
-        out[at] = succ.at[k];
-        keys[at] = key;
-    }
-}
-
 static void enter(struct walk *w, uint32_t v)
 {
     w->seen[v] = true;
-    // A switch with many targets has them in any order: sorting would take too long.
-    struct graph_nodes succ = graph_succ(w->graph, v);
-    if (succ.n <= MOST_SORTED)
-        sort_successors(w, v);
-    else
-        for (uint32_t k = 0; k < succ.n; k++)
-            w->sorted[w->graph->succ_at[v] + k] = succ.at[k];
     w->stack[w->depth++] = (struct visit){v, 0};
 }
 
-static void postorder(struct walk *w, uint32_t *order, uint32_t *n)
+// The next successor to visit, GRAPH_NONE behind the last. The next block in the source comes last, to follow at once.
+static uint32_t next_successor(const struct walk *w, struct visit *at)
 {
+    struct graph_nodes succ = graph_succ(w->graph, at->block);
+    while (at->next < succ.n) {
+        uint32_t to = succ.at[at->next++];
+        if (to != at->block + 1)
+            return to;
+    }
+    for (uint32_t k = 0; at->next == succ.n && k < succ.n; k++)
+        if (succ.at[k] == at->block + 1) {
+            at->next++;
+            return at->block + 1;
+        }
+    return GRAPH_NONE;
+}
+
+static uint32_t reverse_postorder(struct walk *w, uint32_t *order)
+{
+    uint32_t n = 0;
     enter(w, w->graph->entry);
     while (w->depth) {
         struct visit *top = &w->stack[w->depth - 1];
-        uint32_t first = w->graph->succ_at[top->block], count = w->graph->succ_at[top->block + 1] - first;
-        if (top->next == count) {
-            order[(*n)++] = top->block;
+        uint32_t to = next_successor(w, top);
+        if (to == GRAPH_NONE) {
+            order[n++] = top->block;
             w->depth--;
-            continue;
-        }
-        uint32_t to = w->sorted[first + top->next++];
-        if (!w->seen[to])
+        } else if (!w->seen[to]) {
             enter(w, to);
+        }
+    }
+    for (uint32_t k = 0; k < n / 2; k++) {
+        uint32_t other = order[k];
+        order[k] = order[n - 1 - k];
+        order[n - 1 - k] = other;
+    }
+    return n;
+}
+
+// --- loops in one piece -------------------------------------------------------------------------------------
+
+// Each loop is a list of blocks and of the loops in it, as they first appear in the order; and so is what is in no
+// loop. A loop is entered at its header only, which is its first block in any such order: so an edge that led
+// forward still does when the lists are put one into the other.
+struct lists {
+    uint32_t nblocks, root;
+    uint32_t *first, *last;  // by loop, and of the root: items, which are blocks, or nblocks + a loop
+    uint32_t *next;          // by item
+};
+
+static void append(struct lists *l, uint32_t list, uint32_t item)
+{
+    if (l->last[list] == GRAPH_NONE)
+        l->first[list] = item;
+    else
+        l->next[l->last[list]] = item;
+    l->last[list] = item;
+}
+
+static uint32_t list_of(const struct lists *l, uint32_t loop)
+{
+    return loop == GRAPH_NONE ? l->root : loop;
+}
+
+static void fill(struct lists *l, const struct loops *loops, const uint32_t *order, uint32_t n)
+{
+    for (uint32_t k = 0; k <= l->root; k++)
+        l->first[k] = l->last[k] = GRAPH_NONE;
+    for (uint32_t k = 0; k < l->nblocks + l->root; k++)
+        l->next[k] = GRAPH_NONE;
+    for (uint32_t k = 0; k < n; k++) {
+        uint32_t loop = loops->inner[order[k]];
+        if (loop != GRAPH_NONE && loops->loops[loop].header == order[k])
+            append(l, list_of(l, loops->loops[loop].parent), l->nblocks + loop);
+        append(l, list_of(l, loop), order[k]);
+    }
+}
+
+static void flatten(const struct lists *l, const struct loops *loops, uint32_t *order)
+{
+    uint32_t list = l->root, item = l->first[list], n = 0;
+    for (;;) {
+        if (item == GRAPH_NONE) {
+            if (list == l->root)
+                return;
+            item = l->next[l->nblocks + list];
+            list = list_of(l, loops->loops[list].parent);
+        } else if (item >= l->nblocks) {
+            list = item - l->nblocks;
+            item = l->first[list];
+        } else {
+            order[n++] = item;
+            item = l->next[item];
+        }
     }
 }
 
 int order_blocks(const struct cfg *c, const struct loops *l, uint32_t *order, uint32_t *n)
 {
-    struct walk w = {.graph = c->graph, .loops = l};
-    w.sorted = mem_zalloc(c->graph->nedges + 1, sizeof *w.sorted);
+    struct walk w = {.graph = c->graph};
+    struct lists lists = {.nblocks = c->nblocks, .root = l->nloops};
     w.seen = mem_zalloc(c->nblocks, sizeof *w.seen);
     w.stack = mem_zalloc(c->nblocks, sizeof *w.stack);
-    int err = w.sorted && w.seen && w.stack ? 0 : -ENOMEM;
-    *n = 0;
-    if (!err) {
-        postorder(&w, order, n);
-        for (uint32_t k = 0; k < *n / 2; k++) {
-            uint32_t other = order[k];
-            order[k] = order[*n - 1 - k];
-            order[*n - 1 - k] = other;
+    lists.first = mem_zalloc(l->nloops + 1, sizeof *lists.first);
+    lists.last = mem_zalloc(l->nloops + 1, sizeof *lists.last);
+    lists.next = mem_zalloc((size_t)c->nblocks + l->nloops, sizeof *lists.next);
+    bool complete = w.seen && w.stack && lists.first && lists.last && lists.next;
+    if (complete) {
+        *n = reverse_postorder(&w, order);
+        // Cycles with several entries are no loops, and may be torn.
+        if (!l->nregions) {
+            fill(&lists, l, order, *n);
+            flatten(&lists, l, order);
         }
     }
-    mem_free(w.sorted);
     mem_free(w.seen);
     mem_free(w.stack);
-    return err;
+    mem_free(lists.first);
+    mem_free(lists.last);
+    mem_free(lists.next);
+    return complete ? 0 : -ENOMEM;
 }

@@ -43,6 +43,18 @@ bool fatbin_is_header(struct str bytes)
     return bytes.len >= MAGIC_SIZE && get32(bytes.ptr) == magic;
 }
 
+int fatbin_measure(const void *data, image_readable *readable, size_t *len)
+{
+    if (!readable(data, HEADER_SIZE))
+        return -EFAULT;
+    unsigned header_size = get16((const char *)data + 6);
+    uint64_t size = get64((const char *)data + 8);
+    if (header_size < HEADER_SIZE || size > SIZE_MAX / 2)
+        return -ENOEXEC;
+    *len = header_size + (size_t)size;
+    return readable(data, *len) ? 0 : -EFAULT;
+}
+
 // A part of an entry's header. False: it is not inside.
 static bool header_slice(struct str header, uint64_t at, uint64_t len, struct str *out)
 {

@@ -62,6 +62,12 @@ int image_open_memory(const char *name, const void *data, size_t len, struct dia
                       struct image **out);
 void image_free(struct image *im);
 
+// The length of an image of which only the address is known, as its headers have it: of a fatbin, of an ELF file,
+// of PTX up to its NUL. readable says whether bytes can be read at all; NULL addresses cannot. 0, -ENOEXEC: it is
+// nothing that we know, or contradicts itself, -EFAULT: it cannot be read to its end. Nothing is reported.
+typedef bool image_readable(const void *p, size_t n);
+int image_measure(const void *data, image_readable *readable, size_t *len);
+
 const char *image_name(const struct image *im);
 unsigned image_count(const struct image *im);
 const struct image_entry *image_entry(const struct image *im, unsigned i);  // i < image_count(im)

@@ -38,6 +38,7 @@ int image_detect(struct image *im, const struct image_place *p);  // -ENOEXEC: u
 // fatbin.c
 enum { FATBIN_STEP = 8 };  // fatbins begin at multiples of it, counted from place.at
 bool fatbin_is_header(struct str bytes);
+int fatbin_measure(const void *data, image_readable *readable, size_t *len);  // as image_measure
 int fatbin_walk(struct image *im, const struct image_place *p);    // nothing but fatbins may be there
 int fatbin_search(struct image *im, const struct image_place *p);  // anything may be there, fatbins too
 

@@ -5,6 +5,8 @@
 //
 // Addresses that a call reads or writes are NULL or in one area of memory: a program that passes others dies of its
 // own fault. Calls that would wait for something that nobody does are left out.
+//
+// The seeds in corpus/cuda_api are random bytes, of a length that makes programs of some 30 calls.
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -14,6 +16,7 @@
 #include <unistd.h>
 
 #include "cpu/whole.h"
+#include "exec/space.h"
 
 enum { PARAMS = 16, KEPT = 8, CALLS = 40, AREA = 4 << 20, TEXT = 8 << 10, OUT = 64 << 10 };
 
@@ -28,7 +31,8 @@ static const char text[] = ".version 8.0\n.target sm_75\n.address_size 64\n"
 // What a parameter is, as far as it matters here.
 enum kind {
     NUMBER,
-    POINTER,  // to anything; also where handles come out
+    POINTER,   // to anything; also where handles come out
+    POINTERS,  // to more of them
     NAME,
     FUNCTION,  // a callback
     DEVICE_ADDRESS,
@@ -189,11 +193,21 @@ static uint64_t handle(int type)
     return kept[type][n % nkept[type]];
 }
 
+// The host's addresses are as good as the device's in many calls: so what is not given out lies where only the
+// device may have memory, nowhere, or in our area.
 static uint64_t device_address(int type)
 {
-    unsigned n = take();
-    uint64_t p = n < 240 ? handle(type) : (uintptr_t)area;
-    return n % 4 ? p : p + n / 4;
+    unsigned n = take(), more = take();
+    if (n < 8)
+        return 0;
+    if (n < 16)
+        return (uint64_t)more << 55;
+    if (n < 40 || !nkept[type])
+        return space.device_base + ((uint64_t)more << (n % 40));
+    if (n < 56)
+        return (uintptr_t)area + OUT + more;
+    uint64_t p = kept[type][n % nkept[type]];
+    return n % 4 ? p : p + more;
 }
 
 static uint64_t name(void)

@@ -14,8 +14,8 @@
 #include "flow/live.h"
 #include "flow/loops.h"
 #include "flow/reach.h"
-#include "ptx/lexer.h"
 #include "ptx/ptx.h"
+#include "ptx_mutate.h"
 
 enum { MOST_STMTS = 300, MOST_MEMORY = 32 << 20, MOST_FLOW = 4 << 20 };
 
@@ -33,75 +33,6 @@ static void emit_nothing(struct diag_sink *sink, const struct diag *d)
     if (d->source.text.ptr)
         consumed += diag_locate(d->source.text, d->offset).column;
     consumed += strlen(d->source.name) + strlen(d->message);
-}
-
-// --- mutations ----------------------------------------------------------------------------------------------
-// Random bytes rarely parse. Half of the mutations change whole tokens instead.
-
-size_t LLVMFuzzerMutate(uint8_t *data, size_t size, size_t most);
-
-static uint32_t next_random(uint32_t *seed, uint32_t below)
-{
-    *seed = *seed * 1664525 + 1013904223;
-    return below ? (uint32_t)((uint64_t)(*seed >> 8) * below >> 24) : 0;
-}
-
-// clang-format off
-static const char *const words[] = {
-    "mov.u32", "ld.global.u32", "call", "bra", "ret", ".reg", ".param", ".shared", ".b32", ".pred", ".v2",
-    "%r<5>", "%r1", "%p1", "L:", "L", "{", "}", "[", "]", "(", ")", ";", ",", "|", "!", "@%p1", "-", "+",
-    "_", "0", "0x10", "1.5", "%tid.x", ".x", ".func", "f", "entry", "=", "<", ">", ":", "foo", "foo.bar",
-    ".foo", "/**/", "//\n", ".loc", ".align", "0f00000000", ".branchtargets", ".callprototype", "generic",
-};
-// clang-format on
-
-static struct str any_token(struct str text, uint32_t *seed)
-{
-    if (next_random(seed, 2))
-        return str_from(words[next_random(seed, sizeof words / sizeof *words)]);
-    struct lexer l;
-    lexer_init(&l, str_skip(text, next_random(seed, (uint32_t)text.len)));
-    lexer_advance(&l);
-    return l.tok.text;
-}
-
-// Replaces a token of text by none, one or two others.
-static size_t mutate_token(struct str text, uint32_t *seed, uint8_t *out, size_t most)
-{
-    struct lexer l;
-    uint32_t at = next_random(seed, (uint32_t)text.len);
-    lexer_init(&l, str_skip(text, at));
-    lexer_advance(&l);
-    size_t head = (size_t)(l.tok.text.ptr - text.ptr), tail = head + l.tok.text.len, len = head;
-    uint32_t pieces = next_random(seed, 3);
-    if (head > most)
-        return 0;
-    memcpy(out, text.ptr, head);
-    for (uint32_t i = 0; i < pieces; i++) {
-        struct str piece = any_token(text, seed);
-        if (piece.len + 1 > most - len)
-            return 0;
-        memcpy(out + len, piece.ptr, piece.len);
-        len += piece.len;
-        out[len++] = ' ';
-    }
-    if (text.len - tail > most - len)
-        return 0;
-    memcpy(out + len, text.ptr + tail, text.len - tail);
-    return len + text.len - tail;
-}
-
-size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t most, unsigned seed)
-{
-    uint32_t random = seed;
-    uint8_t *out = most && size ? malloc(most) : NULL;
-    size_t len = 0;
-    if (out && next_random(&random, 2))
-        len = mutate_token((struct str){(const char *)data, size}, &random, out, most);
-    if (len)
-        memcpy(data, out, len);
-    free(out);
-    return len ? len : LLVMFuzzerMutate(data, size, most);
 }
 
 // --- questions ----------------------------------------------------------------------------------------------

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Images come from the application, often without a length: everything is measured before it is followed, and
 // whether an address can be read at all is asked of the kernel. Loading is rare enough for that.
-#include "cpu/source.h"
+#include "cpu/sources.h"
 
 #include <errno.h>
 #include <sys/uio.h>
@@ -63,7 +63,7 @@ static bool begins(const void *p, const void *with, size_t n)
     return true;
 }
 
-CUresult source_add(struct source *s, const char *name, struct str text)
+CUresult sources_add(struct sources *s, const char *name, struct str text)
 {
     struct exec_text *grown = mem_realloc(s->texts, s->count + 1, sizeof *grown);
     if (!grown)
@@ -81,7 +81,7 @@ CUresult source_add(struct source *s, const char *name, struct str text)
     return CUDA_SUCCESS;
 }
 
-CUresult source_append(struct source *s, struct source *from)
+CUresult sources_append(struct sources *s, struct sources *from)
 {
     struct exec_text *grown = mem_realloc(s->texts, s->count + from->count + !from->count, sizeof *grown);
     if (!grown)
@@ -90,16 +90,16 @@ CUresult source_append(struct source *s, struct source *from)
     for (unsigned i = 0; i < from->count; i++)
         s->texts[s->count++] = from->texts[i];
     from->count = 0;
-    source_free(from);
+    sources_free(from);
     return CUDA_SUCCESS;
 }
 
-void source_free(struct source *s)
+void sources_free(struct sources *s)
 {
     for (unsigned i = 0; i < s->count; i++)
         mem_free((void *)s->texts[i].name);
     mem_free(s->texts);
-    *s = (struct source){0};
+    *s = (struct sources){0};
 }
 
 // Whether code for e may run on the device. sm_90a is for 9.0 only, sm_100f for its major number.
@@ -153,7 +153,7 @@ static CUresult none_fits(const struct image *im, struct jit *jit)
 }
 
 // The best PTX of an image, as one text.
-static CUresult take_best(struct source *s, const struct image *im, struct jit *jit)
+static CUresult take_best(struct sources *s, const struct image *im, struct jit *jit)
 {
     struct image_buffer buffer = {0};
     struct str text;
@@ -173,7 +173,7 @@ static CUresult take_best(struct source *s, const struct image *im, struct jit *
         char name[200];
         if (e->name.len)
             snprintf(name, sizeof name, STR_FMT, STR_ARG(e->name));
-        r = source_add(s, e->name.len ? name : image_name(im), text);
+        r = sources_add(s, e->name.len ? name : image_name(im), text);
     }
     image_buffer_free(&buffer);
     return r;
@@ -184,7 +184,7 @@ static bool is_pack(const void *bytes, size_t len)
     return len >= sizeof(struct pack_head) && memcmp(bytes, pack_magic, sizeof pack_magic) == 0;
 }
 
-static CUresult unpack(struct source *s, const char *bytes, size_t len)
+static CUresult unpack(struct sources *s, const char *bytes, size_t len)
 {
     struct pack_head head;
     memcpy(&head, bytes, sizeof head);
@@ -200,7 +200,7 @@ static CUresult unpack(struct source *s, const char *bytes, size_t len)
         uint64_t room = head.size - at;
         if (t.name == 0 || t.name > room || t.text > room - t.name || bytes[at + t.name - 1])
             return CUDA_ERROR_INVALID_IMAGE;
-        CUresult r = source_add(s, bytes + at, (struct str){bytes + at + t.name, (size_t)t.text});
+        CUresult r = sources_add(s, bytes + at, (struct str){bytes + at + t.name, (size_t)t.text});
         if (r)
             return r;
         at += t.name + t.text;
@@ -208,7 +208,7 @@ static CUresult unpack(struct source *s, const char *bytes, size_t len)
     return CUDA_SUCCESS;
 }
 
-void *source_pack(const struct source *s, size_t *size)
+void *sources_pack(const struct sources *s, size_t *size)
 {
     struct pack_head head = {.size = sizeof head, .count = s->count};
     memcpy(head.magic, pack_magic, sizeof head.magic);
@@ -229,7 +229,8 @@ void *source_pack(const struct source *s, size_t *size)
     return bytes;
 }
 
-static CUresult from_bytes(struct source *s, const char *name, const void *bytes, size_t len, struct jit *jit)
+static CUresult from_bytes(struct sources *s, const char *name, const void *bytes, size_t len,
+                           struct jit *jit)
 {
     struct image *im;
     if (is_pack(bytes, len))
@@ -242,16 +243,17 @@ static CUresult from_bytes(struct source *s, const char *name, const void *bytes
     return r;
 }
 
-CUresult source_from_bytes(struct source *s, const char *name, const void *bytes, size_t len, struct jit *jit)
+CUresult sources_from_bytes(struct sources *s, const char *name, const void *bytes, size_t len,
+                            struct jit *jit)
 {
-    *s = (struct source){0};
+    *s = (struct sources){0};
     CUresult r = from_bytes(s, name, bytes, len, jit);
     if (r)
-        source_free(s);
+        sources_free(s);
     return r;
 }
 
-static CUresult add_unmeasured(struct source *s, const char *name, const void *image, struct jit *jit)
+static CUresult add_unmeasured(struct sources *s, const char *name, const void *image, struct jit *jit)
 {
     struct pack_head head;
     size_t len;
@@ -267,7 +269,7 @@ static CUresult add_unmeasured(struct source *s, const char *name, const void *i
 }
 
 // -rdc: the PTX of the objects is in the list; data has only what was linked of their machine code.
-static CUresult add_list(struct source *s, const struct wrapper *w, struct jit *jit)
+static CUresult add_list(struct sources *s, const struct wrapper *w, struct jit *jit)
 {
     for (unsigned i = 0; i < MOST_FATBINS; i++) {
         char name[40];
@@ -283,12 +285,12 @@ static CUresult add_list(struct source *s, const struct wrapper *w, struct jit *
     return CUDA_ERROR_INVALID_IMAGE;
 }
 
-CUresult source_from_memory(struct source *s, const void *image, struct jit *jit)
+CUresult sources_from_memory(struct sources *s, const void *image, struct jit *jit)
 {
     struct wrapper w = {0};
     CUresult r;
 
-    *s = (struct source){0};
+    *s = (struct sources){0};
     bool wrapped = begins(image, wrapper_magic, sizeof wrapper_magic) && readable(image, sizeof w);
     if (wrapped)
         memcpy(&w, image, sizeof w);
@@ -299,15 +301,15 @@ CUresult source_from_memory(struct source *s, const void *image, struct jit *jit
     else
         r = add_unmeasured(s, "module", w.data, jit);
     if (r)
-        source_free(s);
+        sources_free(s);
     return r;
 }
 
 // Images that we open as files: what is not of image's kinds may be a container of ours.
-CUresult source_from_file(struct source *s, const char *path, struct jit *jit)
+CUresult sources_from_file(struct sources *s, const char *path, struct jit *jit)
 {
     struct image *im;
-    *s = (struct source){0};
+    *s = (struct sources){0};
     FILE *file = fopen(path, "rbe");
     if (!file)
         return CUDA_ERROR_FILE_NOT_FOUND;
@@ -334,6 +336,6 @@ CUresult source_from_file(struct source *s, const char *path, struct jit *jit)
             image_free(im);
     }
     if (r)
-        source_free(s);
+        sources_free(s);
     return r;
 }
