@@ -109,6 +109,8 @@ int option_check_command(const struct option_set *set, const char *command);
 
 void option_print_value(const struct option_set *set, const struct option_row *row, struct out *o);
 void option_print_source(const struct option_set *set, const struct option_row *row, struct out *o);
+// What was set to other than its default, as option_parse_environment reads it.
+void option_print_environment(const struct option_set *set, struct out *o);
 void option_print_usage(const struct option_row *row, struct out *o);  // --format=text|json
 
 #endif

@@ -45,6 +45,31 @@ void option_print_source(const struct option_set *set, const struct option_row *
     }
 }
 
+static void print_escaped(struct str s, struct out *o)
+{
+    for (size_t i = 0; i < s.len; i++) {
+        if (s.ptr[i] == ':' || s.ptr[i] == '\\')
+            out_char(o, '\\');
+        out_char(o, s.ptr[i]);
+    }
+}
+
+void option_print_environment(const struct option_set *set, struct out *o)
+{
+    const char *colon = "";
+    for (size_t i = 0; i < set->table->count; i++) {
+        const struct option_row *row = &set->table->rows[i];
+        if (set->sources[i].origin == OPTION_BY_DEFAULT || !*row->commands)
+            continue;
+        out_fmt(o, "%s%s=", colon, row->key);
+        colon = ":";
+        if (row->type == OPTION_STRING)
+            print_escaped(str_from(*(OPTION_C_STRING const *)(set->values + row->offset)), o);
+        else
+            option_print_value(set, row, o);
+    }
+}
+
 void option_print_usage(const struct option_row *row, struct out *o)
 {
     out_fmt(o, "--%s", row->key);

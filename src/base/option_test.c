@@ -383,6 +383,28 @@ static void good_printing(void **state)
     option_free(&f.set);
 }
 
+static void good_environment_is_printed_as_it_is_read(void **state)
+{
+    struct fixture f, g;
+    struct out o;
+    int left;
+    start(&f);
+    assert_int_equal(ARGS(&f, true, &left, "--name=a:b\\c", "--modes=blue,red", "--self=x", "--loud"), 0);
+    assert_int_equal(option_parse_environment(&f.set, "X", "memory=1M"), 0);
+    out_to_memory(&o);
+    option_print_environment(&f.set, &o);
+    out_char(&o, 0);
+    assert_string_equal(o.buf, "loud=yes:memory=1048576:modes=red,blue:name=a\\:b\\\\c");
+    start(&g);
+    assert_int_equal(option_parse_environment(&g.set, "X", o.buf), 0);
+    assert_string_equal(g.values.name, "a:b\\c");
+    assert_int_equal(g.values.modes, 5);
+    assert_true(g.values.loud);
+    out_close(&o);
+    option_free(&f.set);
+    option_free(&g.set);
+}
+
 static int use_everything(struct fixture *f, const char *file)
 {
     int left, err = option_init(&f->set, &table, &f->values, &f->sink);
@@ -433,6 +455,7 @@ int main(void)
         cmocka_unit_test(good_rows_apply_to_their_commands),
         cmocka_unit_test(bad_option_of_another_command),
         cmocka_unit_test(good_printing),
+        cmocka_unit_test(good_environment_is_printed_as_it_is_read),
         cmocka_unit_test(bad_memory_at_each_allocation),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -39,7 +39,7 @@ struct shard {
     char apart[64];                  // from the next one's cache line
 };
 
-//   used of a span == number of its bits that are set
+//   a bit is set if and only if it is that of a block in use; used of a span == number of those
 //   a span is in its shard's list if and only if used < blocks of its class
 //   words of bits before the span's hint are full
 struct memory_heap {
@@ -90,12 +90,9 @@ static void set_tag(struct memory_heap *h, uint32_t page, uint32_t tag)
 
 static bool add_span(struct memory_heap *h, struct shard *s, unsigned class)
 {
-    uint32_t n = span_pages(class), blocks = span_blocks(class), first = heap_pages_take(&h->pages, n);
+    uint32_t n = span_pages(class), first = heap_pages_take(&h->pages, n);
     if (first == HEAP_NO_PAGE)
         return false;
-    uint64_t *bits = h->bits + (uint64_t)first * WORDS;
-    for (uint32_t i = 0; i < (blocks + 63) / 64; i++)
-        bits[i] = 0;
     h->pages.page[first].used = h->pages.page[first].hint = 0;
     for (uint32_t i = 0; i < n; i++)
         set_tag(h, first + i, span_tag(h, s, class) | i << TAG_BACK);
@@ -135,7 +132,7 @@ static bool give_block(struct memory_heap *h, struct shard *s, unsigned class, u
     struct heap_page *span = &h->pages.page[first];
     uint32_t i = offset / class_sizes[class], blocks = span_blocks(class), word = i / 64;
     uint64_t *bits = h->bits + (uint64_t)first * WORDS, mask = (uint64_t)1 << i % 64;
-    if (i * class_sizes[class] != offset || i >= blocks || !(bits[word] & mask))
+    if (i * class_sizes[class] != offset || !(bits[word] & mask))
         return false;
     bits[word] &= ~mask;
     if (word < span->hint)
@@ -356,14 +353,16 @@ bool memory_heap_valid(struct CUctx_st *ctx)
     struct memory_heap *h = heap_of(ctx);
     if (!h)
         return true;
+    uint64_t set = 0, used = 0;
     bool valid = heap_pages_valid(&h->pages);
+    for (uint64_t i = 0; i < (uint64_t)h->pages.count * WORDS; i++)
+        set += (uint64_t)__builtin_popcountll(h->bits[i]);
     for (uint32_t i = 0; valid && i < h->pages.count;) {
         const struct heap_page *at = &h->pages.page[i];
-        if (at->free)
-            valid = !at->tag;
-        else
-            valid = at->tag == TAG_LARGE || (at->tag & TAG_SPAN && span_valid(h, i));
+        bool span = at->tag & TAG_SPAN;
+        valid = span ? span_valid(h, i) : at->tag == (at->free ? 0 : TAG_LARGE);
+        used += span ? at->used : 0;
         i += at->free ? at->free : at->taken;
     }
-    return valid;
+    return valid && used == set;
 }

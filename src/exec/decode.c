@@ -457,6 +457,18 @@ static void find_joins(struct decode *d)
         d->spin[d->loops->loops[k].header] = loop_cost(d, &d->loops->loops[k]);
 }
 
+// Registers that a text declares outside functions come first; their values would outlive a call.
+static bool uses_shared_registers(const struct decode *d)
+{
+    if (!d->regs->n)
+        return false;
+    const struct ptx_var *first = ptx_reg_var(d->f, d->regs->reg[0]);
+    for (uint32_t k = 0; k < d->module->ptx->nitems; k++)
+        if (d->module->ptx->items[k].kind == PTX_ITEM_VAR && d->module->ptx->items[k].var == first)
+            return true;
+    return false;
+}
+
 static void prepare(struct decode *d)
 {
     struct arena *a = &d->load->program->arena;
@@ -471,8 +483,8 @@ static void prepare(struct decode *d)
         err = live_build(d->cfg, d->regs, 0, &d->live);
     if (err)
         longjmp(d->fail, err == -E2BIG ? -ENOMEM : err);
-    if (d->regs->n > SLOTS_MOST / 4)
-        decode_fail(d, -ENOTSUP, "more registers and constants than we have room for");
+    if (uses_shared_registers(d))
+        decode_fail(d, -ENOTSUP, "registers outside functions are not executed");
     d->order = ARENA_ARRAY(a, uint32_t, d->cfg->nblocks);
     d->rank = ARENA_ARRAY(a, uint32_t, d->cfg->nblocks);
     d->block_at = ARENA_ARRAY(a, uint32_t, d->cfg->nblocks);

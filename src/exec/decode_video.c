@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Video instructions. What ptxas would refuse is refused here too, or has parts that lie in the registers.
+// Video instructions: vadd to vset4.
 #include "exec/decode.h"
 #include "exec/video.h"
 
@@ -58,7 +58,7 @@ static unsigned selector(const struct ptx_operand *o)
     return o->kind == PTX_REG ? o->sub : PTX_SEL_NONE;
 }
 
-// .b0 to .b3, .h0, .h1, or all: its bits and its first.
+// Of .b0 to .b3, .h0, .h1 or a whole register: the number of bits, and the first of them.
 static unsigned one_part(struct decode *d, const struct ptx_operand *o, uint8_t *first)
 {
     unsigned sub = selector(o);
@@ -76,7 +76,7 @@ static unsigned one_part(struct decode *d, const struct ptx_operand *o, uint8_t 
     return 32;
 }
 
-// The numbers of an operand's parts from the right: of those of a and b together. How many.
+// The digits of .b7654 or .h32 from the right, and how many there are. They count the parts of a, then those of b.
 static unsigned digits(struct decode *d, const struct ptx_operand *o, unsigned ways, uint8_t *out)
 {
     unsigned sub = selector(o);
@@ -129,15 +129,21 @@ static unsigned result_mask(struct decode *d, const struct ptx_operand *o, unsig
 static void result_parts(struct decode *d, struct video *v, unsigned ways)
 {
     const struct ptx_operand *o = decode_operand(d, 0);
-    v->result.bits = (uint8_t)(32 / ways);
     if (ways == 1) {
-        v->result.bits = (uint8_t)one_part(d, o, &v->parts[0].to);
+        struct video_part *p = &v->parts[0];
         v->nparts = 1;
+        v->result.bits = (uint8_t)one_part(d, o, &p->shift);
+        p->mask = UINT32_MAX >> (32 - v->result.bits) << p->shift;
+        // The high half comes from the result's own: see video.c.
+        if (v->result.bits == 16)
+            p->shift = 0;
         return;
     }
-    unsigned mask = result_mask(d, o, ways);
+    unsigned mask = result_mask(d, o, ways), bits = 32 / ways;
+    v->result.bits = (uint8_t)bits;
     for (unsigned k = 0; k < ways; k++) {
-        v->parts[k].to = (uint8_t)(k * v->result.bits);
+        v->parts[k].shift = (uint8_t)(k * bits);
+        v->parts[k].mask = UINT32_MAX >> (32 - bits) << k * bits;
         if (mask >> k & 1)
             v->parts[v->nparts++] = v->parts[k];
     }
@@ -163,7 +169,8 @@ static uint32_t source(struct decode *d, unsigned n)
 
 static void emit(struct decode *d, exec_fn *fn, const void *how)
 {
-    uint32_t a = source(d, 1), b = source(d, 2), c = ptx_operand(d->stmt, 3) ? source(d, 3) : decode_const(d, 32, 0);
+    uint32_t a = source(d, 1), b = source(d, 2),
+             c = ptx_operand(d->stmt, 3) ? source(d, 3) : decode_const(d, 32, 0);
     struct ptx_operand o = whole(decode_operand(d, 0));
     struct decode_dest dest = decode_dest(d, &o, PTX_B32);
     *decode_emit(d, fn) = (struct exec_insn){.fn = fn, .d = dest.slot, .a = a, .b = b, .c = c, .ptr = how};
@@ -172,13 +179,33 @@ static void emit(struct decode *d, exec_fn *fn, const void *how)
 
 static enum video_compare comparison(struct decode *d)
 {
-    return has(d, PTX_MOD_EQ)   ? VIDEO_EQ
-           : has(d, PTX_MOD_NE) ? VIDEO_NE
-           : has(d, PTX_MOD_LT) ? VIDEO_LT
-           : has(d, PTX_MOD_LE) ? VIDEO_LE
-           : has(d, PTX_MOD_GT) ? VIDEO_GT
-           : has(d, PTX_MOD_GE) ? VIDEO_GE
-                                : (decode_unsupported(d), VIDEO_EQ);
+    static const enum ptx_mod mods[] = {
+        [VIDEO_EQ] = PTX_MOD_EQ, [VIDEO_NE] = PTX_MOD_NE, [VIDEO_LT] = PTX_MOD_LT,
+        [VIDEO_LE] = PTX_MOD_LE, [VIDEO_GT] = PTX_MOD_GT, [VIDEO_GE] = PTX_MOD_GE};
+    for (unsigned k = 0; k < sizeof mods / sizeof *mods; k++)
+        if (has(d, mods[k]))
+            return (enum video_compare)k;
+    decode_unsupported(d);
+}
+
+static enum video_limit limit(const struct video *v, unsigned ways)
+{
+    if (v->op == VIDEO_SHL || v->op == VIDEO_SHR)
+        return VIDEO_SHIFTED;
+    if (ways == 1 && v->result.bits < 32)
+        return VIDEO_AT_MOST;
+    return ways > 1 || v->result.is_signed ? VIDEO_CLAMP : VIDEO_NOT_NEGATIVE;
+}
+
+// A scalar has c if and only if something is done with it. Only vmad negates.
+static void check_operands(struct decode *d, const struct video *v, unsigned ways)
+{
+    bool uses_c = ways > 1 || v->then != VIDEO_PUT || v->result.bits < 32;
+    if (uses_c != !!ptx_operand(d->stmt, 3) || (v->then != VIDEO_PUT && ways == 1 && v->result.bits < 32))
+        decode_unsupported(d);
+    for (unsigned k = 0; ptx_operand(d->stmt, k); k++)
+        if (ptx_operand(d->stmt, k)->negated)
+            decode_unsupported(d);
 }
 
 static void parts(struct decode *d, enum video_op op, unsigned ways)
@@ -192,21 +219,15 @@ static void parts(struct decode *d, enum video_op op, unsigned ways)
               : has(d, PTX_MOD_MIN) ? VIDEO_THEN_MIN
               : has(d, PTX_MOD_MAX) ? VIDEO_THEN_MAX
                                     : VIDEO_PUT;
-    v->saturates = has(d, PTX_MOD_SAT);
     v->wraps = has(d, PTX_MOD_WRAP);
-    v->result.is_signed = !sets && is_signed(d, 0);
     for (unsigned k = 0; k < 2; k++) {
         v->source[k].is_signed = is_signed(d, k + !sets);
         source_parts(d, v, k, ways);
     }
+    v->result.is_signed = is_signed(d, 0);
     result_parts(d, v, ways);
-    // A scalar has c if and only if something is done with it.
-    bool uses_c = ways > 1 || v->then != VIDEO_PUT || v->result.bits < 32;
-    if (uses_c != !!ptx_operand(d->stmt, 3))
-        decode_unsupported(d);
-    for (unsigned k = 0; k < 4 && ptx_operand(d->stmt, k); k++)
-        if (decode_operand(d, k)->negated)
-            decode_unsupported(d);
+    v->limit = (uint8_t)(has(d, PTX_MOD_SAT) ? limit(v, ways) : VIDEO_NO_LIMIT);
+    check_operands(d, v, ways);
     emit(d, video_parts, v);
 }
 
@@ -219,17 +240,20 @@ static void multiply_add(struct decode *d)
         negated[k] = decode_operand(d, 1 + k)->negated;
     for (unsigned k = 0; k < 2; k++) {
         v->source[k].bits = (uint8_t)one_part(d, decode_operand(d, 1 + k), &v->from[k]);
-        v->source[k].is_signed = is_signed(d, 1 + k);
+        v->source[k].is_signed = is_signed(d, 1 + k) || v->source[k].bits == 32;
     }
     v->from[1] += 32;
     v->negates_product = negated[0] != negated[1];
     v->negates_c = negated[2];
     v->plus_one = has(d, PTX_MOD_PO);
-    if (v->negates_product + v->negates_c + v->plus_one > 1)
+    if (v->negates_product + v->negates_c + v->plus_one > 1 ||
+        selector(decode_operand(d, 0)) != PTX_SEL_NONE || selector(decode_operand(d, 3)) != PTX_SEL_NONE)
         decode_unsupported(d);
-    v->is_signed = is_signed(d, 1) || is_signed(d, 2) || v->negates_product || v->negates_c;
-    v->saturates = has(d, PTX_MOD_SAT);
     v->shift = has(d, PTX_MOD_SHR7) ? 7 : has(d, PTX_MOD_SHR15) ? 15 : 0;
+    v->result.bits = 32;
+    v->result.is_signed = is_signed(d, 1) || is_signed(d, 2) || v->negates_product || v->negates_c;
+    if (has(d, PTX_MOD_SAT))
+        v->limit = v->shift && !v->result.is_signed ? VIDEO_AT_MOST : VIDEO_CLAMP;
     emit(d, video_mad, v);
 }
 

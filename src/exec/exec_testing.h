@@ -120,8 +120,8 @@ static inline struct exec_fault exec_testing_run(const struct exec_launch *launc
     return fault;
 }
 
-static inline struct exec_launch exec_testing_launch(struct exec_program *p, const char *name, uint32_t blocks,
-                                                     uint32_t threads, const void *params)
+static inline struct exec_launch exec_testing_launch(struct exec_program *p, const char *name,
+                                                     uint32_t blocks, uint32_t threads, const void *params)
 {
     const struct exec_kernel *k = exec_find_kernel(p, str_from(name));
     assert_non_null(k);

@@ -429,7 +429,7 @@ int exec_load(const struct exec_text *texts, unsigned ntexts, const struct exec_
     err = setjmp(fail);
     if (!err) {
         p->arena.on_fail = &fail;
-        p->modules = ARENA_ARRAY(&p->arena, struct exec_module, ntexts);
+        p->modules = ARENA_ARRAY(&p->arena, struct exec_module, ntexts ? ntexts : 1);
         p->nmodules = ntexts;
         err = load_all(&l, texts);
     }

@@ -18,37 +18,65 @@ static uint32_t first32(const struct exec_warp *w, uint32_t slot)
     return lanes32(w, slot)[__builtin_ctz(w->mask)];
 }
 
-static void set_predicate(const struct exec_warp *w, uint32_t slot, uint32_t value)
+static void set_predicate(const struct exec_warp *w, uint32_t slot, uint32_t lanes, uint32_t value)
 {
     uint32_t *p = (uint32_t *)(w->regs + slot);
-    *p = (*p & ~w->mask) | (value & w->mask);
+    *p = (*p & ~lanes) | (value & lanes);
 }
 
-// Lanes that name other members than the first one: they execute the instruction by themselves, later.
-static void part(struct exec_warp *w, const struct exec_insn *i, uint32_t members)
+static uint32_t same_members(const struct exec_warp *w, const struct exec_insn *i, uint32_t members)
 {
     const uint32_t *named = lanes32(w, i->e);
-    uint32_t others = 0;
+    uint32_t same = 0;
     for (uint32_t l = 0; l < EXEC_LANES; l++)
-        others |= (uint32_t)(named[l] != members) << l;
-    others &= w->mask;
-    if (others) {
-        sched_push(w, i, others);
-        w->mask &= ~others;
-    }
+        same |= (uint32_t)(named[l] == members) << l;
+    return same & w->mask;
 }
 
-// True when all members are here. A lane may only name a set that it is in; we do not insist.
+static uint32_t all_members(const struct exec_warp *w, const struct exec_insn *i)
+{
+    uint32_t all = 0;
+    FOR_LANES(w->mask) all |= lanes32(w, i->e)[l];
+    return all;
+}
+
+// True when all members are here. A lane may only name a set that it is in; we do not insist. Lanes may name several
+// sets: if not all of all are here, those that name another set than the first execute by themselves, later.
 static bool meet(struct exec_warp *w, const struct exec_insn *i, const struct exec_insn **next)
 {
     if (!(i->flags & MEET_SYNC))
         return true;
     uint32_t members = first32(w, i->e);
-    if (!(i->flags & MEET_CONSTANT))
-        part(w, i, members);
-    if (!w->released && !(members & w->alive & ~w->mask))
+    if (!w->released && !(members & w->alive & ~w->mask) &&
+        (i->flags & MEET_CONSTANT || !(all_members(w, i) & w->alive & ~w->mask)))
         return true;
+    uint32_t others = w->mask & ~same_members(w, i, members);
+    if (others) {
+        sched_push(w, i, others);
+        w->mask &= ~others;
+    }
     return sched_meet(w, i, members, next);
+}
+
+// Does it for each set of members that lanes name: `lanes` name `members`, of which those in w->mask are here.
+typedef void together_fn(struct exec_warp *w, const struct exec_insn *i, uint32_t members, uint32_t lanes);
+
+static inline const struct exec_insn *for_sets(struct exec_warp *w, const struct exec_insn *i, together_fn *fn)
+{
+    const struct exec_insn *next;
+    if (!meet(w, i, &next))
+        return next;
+    if (!(i->flags & MEET_SYNC)) {
+        fn(w, i, w->mask, w->mask);
+        return i + 1;
+    }
+    for (uint32_t left = w->mask; left;) {
+        uint32_t members = lanes32(w, i->e)[__builtin_ctz(left)];
+        uint32_t lanes = i->flags & MEET_CONSTANT ? w->mask : same_members(w, i, members);
+        fn(w, i, members & w->mask, lanes);
+        left &= ~lanes;
+    }
+    return i + 1;
 }
 
 // The lanes that lanes read from, and a bit for each that is in range; the others keep their own value.
@@ -99,31 +127,31 @@ const struct exec_insn *meet_shfl(struct exec_warp *w, const struct exec_insn *i
         memcpy(d, result, sizeof result);
     else
         FOR_LANES(mask) d[l] = result[l];
-    set_predicate(w, i->lo, valid);
+    set_predicate(w, i->lo, mask, valid);
     return i + 1;
+}
+
+static void vote(struct exec_warp *w, const struct exec_insn *i, uint32_t members, uint32_t lanes)
+{
+    uint32_t p = *(const uint32_t *)(w->regs + i->a) & members;
+    switch (i->flags & MEET_KIND) {
+    case MEET_BALLOT:
+        FOR_LANES(lanes) lanes32(w, i->d)[l] = p;
+        break;
+    case MEET_ALL:
+        set_predicate(w, i->d, lanes, p == members ? EXEC_ALL : 0);
+        break;
+    case MEET_ANY:
+        set_predicate(w, i->d, lanes, p ? EXEC_ALL : 0);
+        break;
+    default:
+        set_predicate(w, i->d, lanes, p == members || !p ? EXEC_ALL : 0);
+    }
 }
 
 const struct exec_insn *meet_vote(struct exec_warp *w, const struct exec_insn *i)
 {
-    const struct exec_insn *next;
-    if (!meet(w, i, &next))
-        return next;
-    uint32_t members = i->flags & MEET_SYNC ? first32(w, i->e) & w->mask : w->mask;
-    uint32_t p = *(const uint32_t *)(w->regs + i->a) & members;
-    switch (i->flags & MEET_KIND) {
-    case MEET_BALLOT:
-        FOR_LANES(w->mask) lanes32(w, i->d)[l] = p;
-        break;
-    case MEET_ALL:
-        set_predicate(w, i->d, p == members ? EXEC_ALL : 0);
-        break;
-    case MEET_ANY:
-        set_predicate(w, i->d, p ? EXEC_ALL : 0);
-        break;
-    default:
-        set_predicate(w, i->d, p == members || !p ? EXEC_ALL : 0);
-    }
-    return i + 1;
+    return for_sets(w, i, vote);
 }
 
 static uint64_t value(const struct exec_warp *w, const struct exec_insn *i, uint32_t lane)
@@ -138,33 +166,34 @@ static uint32_t equal(const struct exec_warp *w, const struct exec_insn *i, uint
     return same;
 }
 
-const struct exec_insn *meet_match_any(struct exec_warp *w, const struct exec_insn *i)
+static void match_any(struct exec_warp *w, const struct exec_insn *i, uint32_t members, uint32_t lanes)
 {
-    const struct exec_insn *next;
-    if (!meet(w, i, &next))
-        return next;
-    uint32_t members = first32(w, i->e) & w->mask, result[EXEC_LANES];
+    uint32_t result[EXEC_LANES];
     // One round for each value that there is.
-    for (uint32_t left = w->mask; left;) {
+    for (uint32_t left = lanes; left;) {
         uint64_t to = value(w, i, (uint32_t)__builtin_ctz(left));
-        uint32_t same = equal(w, i, to, w->mask);
-        FOR_LANES(same) result[l] = same & members;
+        uint32_t same = equal(w, i, to, lanes | members);
+        FOR_LANES(same & left) result[l] = same & members;
         left &= ~same;
     }
-    FOR_LANES(w->mask) lanes32(w, i->d)[l] = result[l];
-    return i + 1;
+    FOR_LANES(lanes) lanes32(w, i->d)[l] = result[l];
+}
+
+const struct exec_insn *meet_match_any(struct exec_warp *w, const struct exec_insn *i)
+{
+    return for_sets(w, i, match_any);
+}
+
+static void match_all(struct exec_warp *w, const struct exec_insn *i, uint32_t members, uint32_t lanes)
+{
+    bool all = members && equal(w, i, value(w, i, (uint32_t)__builtin_ctz(members)), members) == members;
+    FOR_LANES(lanes) lanes32(w, i->d)[l] = all ? members : 0;
+    set_predicate(w, i->lo, lanes, all ? EXEC_ALL : 0);
 }
 
 const struct exec_insn *meet_match_all(struct exec_warp *w, const struct exec_insn *i)
 {
-    const struct exec_insn *next;
-    if (!meet(w, i, &next))
-        return next;
-    uint32_t members = first32(w, i->e) & w->mask;
-    bool all = members && equal(w, i, value(w, i, (uint32_t)__builtin_ctz(members)), members) == members;
-    FOR_LANES(w->mask) lanes32(w, i->d)[l] = all ? members : 0;
-    set_predicate(w, i->lo, all ? EXEC_ALL : 0);
-    return i + 1;
+    return for_sets(w, i, match_all);
 }
 
 static uint32_t reduce(enum meet_reduction kind, bool is_signed, uint32_t x, uint32_t y)
@@ -186,31 +215,33 @@ static uint32_t reduce(enum meet_reduction kind, bool is_signed, uint32_t x, uin
     }
 }
 
-const struct exec_insn *meet_redux(struct exec_warp *w, const struct exec_insn *i)
+static void redux(struct exec_warp *w, const struct exec_insn *i, uint32_t members, uint32_t lanes)
 {
-    const struct exec_insn *next;
-    if (!meet(w, i, &next))
-        return next;
-    uint32_t members = first32(w, i->e) & w->mask, sum = 0;
+    uint32_t sum = 0;
     bool first = true;
     FOR_LANES(members) {
         uint32_t x = lanes32(w, i->a)[l];
         sum = first ? x : reduce((enum meet_reduction)(i->flags & MEET_KIND), i->flags & MEET_SIGNED, sum, x);
         first = false;
     }
-    FOR_LANES(w->mask) lanes32(w, i->d)[l] = sum;
-    return i + 1;
+    FOR_LANES(lanes) lanes32(w, i->d)[l] = sum;
+}
+
+const struct exec_insn *meet_redux(struct exec_warp *w, const struct exec_insn *i)
+{
+    return for_sets(w, i, redux);
+}
+
+static void elect(struct exec_warp *w, const struct exec_insn *i, uint32_t members, uint32_t lanes)
+{
+    uint32_t chosen = members ? (uint32_t)__builtin_ctz(members) : 0;
+    FOR_LANES(lanes) lanes32(w, i->d)[l] = chosen;
+    set_predicate(w, i->lo, lanes, (uint32_t)1 << chosen);
 }
 
 const struct exec_insn *meet_elect(struct exec_warp *w, const struct exec_insn *i)
 {
-    const struct exec_insn *next;
-    if (!meet(w, i, &next))
-        return next;
-    uint32_t members = first32(w, i->e) & w->mask, chosen = members ? (uint32_t)__builtin_ctz(members) : 0;
-    FOR_LANES(w->mask) lanes32(w, i->d)[l] = chosen;
-    set_predicate(w, i->lo, (uint32_t)1 << chosen);
-    return i + 1;
+    return for_sets(w, i, elect);
 }
 
 const struct exec_insn *meet_activemask(struct exec_warp *w, const struct exec_insn *i)

@@ -80,7 +80,8 @@ static bool check_order(struct brute_func *b, const struct layout *l)
             most = r > most ? r : most;
         }
         if (!l->a.loops->nregions)
-            good = most - least + 1 == loop->count || BRUTE_FAIL(b, "the loop of block %u is torn", loop->header);
+            good = most - least + 1 == loop->count ||
+                   BRUTE_FAIL(b, "the loop of block %u is torn", loop->header);
     }
     free(rank);
     free(seen);
@@ -129,8 +130,10 @@ static bool check_write(struct check *c, uint32_t stmt, uint32_t index)
         const struct regs_access *other = &list.at[k];
         bool together = other->writes || (s->kind == PTX_INSN && s->form->vec > 1);
         if (other->reg != index && together && overlap(c, other->reg, index))
-            return BRUTE_FAIL(c->b, "statement %u has registers %u and %u in one slot", stmt, index, other->reg);
-        if (other->reg != index && overlap(c, other->reg, index) && c->l->slot[other->reg] != c->l->slot[index])
+            return BRUTE_FAIL(c->b, "statement %u has registers %u and %u in one slot", stmt, index,
+                              other->reg);
+        if (other->reg != index && overlap(c, other->reg, index) &&
+            c->l->slot[other->reg] != c->l->slot[index])
             return BRUTE_FAIL(c->b, "statement %u has slots that are half the same", stmt);
     }
     return true;
@@ -142,8 +145,9 @@ static bool check_slots(struct brute_func *b, const struct layout *l)
     bool good = true;
     for (uint32_t r = 0; r < l->a.regs->n && good; r++) {
         uint32_t reg = l->a.regs->reg[r], size = size_of(&c, r);
-        good = (l->slot[r] >= 64 && l->slot[r] + size <= l->size && l->slot[r] % (size < 64 ? size : 64) == 0) ||
-               BRUTE_FAIL(b, "register %u has the slot %u", reg, l->slot[r]);
+        good =
+            (l->slot[r] >= 64 && l->slot[r] + size <= l->size && l->slot[r] % (size < 64 ? size : 64) == 0) ||
+            BRUTE_FAIL(b, "register %u has the slot %u", reg, l->slot[r]);
         brute_set_does(b, reg, true);
         brute_live(b, reg);
         brute_set_does(b, reg, false);
@@ -196,7 +200,9 @@ static void put_plain(FILE *to, struct brute_random *r)
     switch (brute_below(r, 10)) {
     case 0: fprintf(to, "mov.b32 %%r%u, 7;\n", a); break;
     case 1: fprintf(to, "add.s32 %%r%u, %%r%u, %%r%u;\n", a, b, c); break;
-    case 2: fprintf(to, "setp.eq.and.s32 %%p%u|%%p%u, %%r%u, %%r%u, %%p%u;\n", p, (p + 1) % 3, b, c, a % 3); break;
+    case 2:
+        fprintf(to, "setp.eq.and.s32 %%p%u|%%p%u, %%r%u, %%r%u, %%p%u;\n", p, (p + 1) % 3, b, c, a % 3);
+        break;
     case 3: fprintf(to, "mov.b64 %%d%u, {%%r%u, %%r%u};\n", a % 4, b, c); break;
     case 4: fprintf(to, "mov.b64 {%%r%u, %%r%u}, %%d%u;\n", a, (a + 1) % 7, b % 4); break;
     case 5: fprintf(to, "ld.global.v2.b32 {%%r%u, %%r%u}, [%%d%u];\n", a, (a + 1) % 7, b % 4); break;
@@ -223,9 +229,11 @@ static void put_control(FILE *to, struct brute_random *r, unsigned nlabels)
 static void put_function(FILE *to, struct brute_random *r)
 {
     // The entry may have predecessors.
-    unsigned nlabels = 1 + brute_below(r, LABELS), lines = brute_below(r, 40), placed = brute_below(r, 4) == 0;
-    fprintf(to, "%s.entry f()\n{\n%s.reg .b16 %%h<3>;\n.reg .b32 %%r<7>;\n.reg .b64 %%d<4>;\n.reg .b128 %%q<2>;\n"
-                ".reg .pred %%p<3>;\nT: .branchtargets L0",
+    unsigned nlabels = 1 + brute_below(r, LABELS), lines = brute_below(r, 40),
+             placed = brute_below(r, 4) == 0;
+    fprintf(to,
+            "%s.entry f()\n{\n%s.reg .b16 %%h<3>;\n.reg .b32 %%r<7>;\n.reg .b64 %%d<4>;\n.reg .b128 %%q<2>;\n"
+            ".reg .pred %%p<3>;\nT: .branchtargets L0",
             HEAD, placed ? "L0:\n" : "");
     for (unsigned i = brute_below(r, 4); i; i--)
         fprintf(to, ", L%u", brute_below(r, nlabels));

@@ -1,90 +1,85 @@
 // SPDX-License-Identifier: MIT
+// GPUs of today have hardly any of these instructions: ptxas makes them from others, and for scalar ones what it
+// makes is not always what the manual says. We do as an H200 does:
+//   .sat       unsigned words have no upper bound; bytes and halves get their greatest value from a negative result;
+//              a shift is clamped as a word, by the low 34 bits of its result, whatever part of d it goes to
+//   .min .max  what vadd, vsub and shifts with .sat give is cut to a signed word first, even if c is unsigned
+//   d.h1       gets the high half of the result
+//   vmad       words are signed, whatever their type; without any sign, .sat behind .shr gives the greatest value for
+//              a negative sum
 #include "exec/video.h"
 
-typedef __int128 wide;  // nothing that is computed here overflows it
-
-static wide least(wide x, wide y)
+static int64_t least(int64_t x, int64_t y)
 {
     return x < y ? x : y;
 }
 
-static wide most(wide x, wide y)
+static int64_t most(int64_t x, int64_t y)
 {
     return x > y ? x : y;
 }
 
-static wide extend(uint64_t value, struct video_type type)
+static int64_t extend(uint64_t value, unsigned bits, bool is_signed)
 {
-    uint64_t sign = (uint64_t)1 << (type.bits - 1);
-    wide low = value & (sign * 2 - 1);
-    return type.is_signed && value & sign ? low - (wide)sign * 2 : low;
+    uint64_t up = value << (64 - bits);
+    return is_signed ? (int64_t)up >> (64 - bits) : (int64_t)(up >> (64 - bits));
 }
 
-static wide clamp(wide value, struct video_type type)
+static int64_t source(uint64_t both, unsigned from, struct video_type type)
 {
-    wide above = (wide)1 << (type.bits - type.is_signed);  // the greatest value and one
-    return most(least(value, above - 1), type.is_signed ? -above : 0);
+    return extend(both >> from, type.bits, type.is_signed);
 }
 
-static bool compare(enum video_compare how, wide x, wide y)
+static int64_t clamp(int64_t value, unsigned bits, bool is_signed)
+{
+    int64_t above = (int64_t)1 << (bits - is_signed);
+    return most(least(value, above - 1), is_signed ? -above : 0);
+}
+
+static bool compare(enum video_compare how, int64_t x, int64_t y)
 {
     switch (how) {
-    case VIDEO_EQ:
-        return x == y;
-    case VIDEO_NE:
-        return x != y;
-    case VIDEO_LT:
-        return x < y;
-    case VIDEO_LE:
-        return x <= y;
-    case VIDEO_GT:
-        return x > y;
-    default:
-        return x >= y;
+    case VIDEO_EQ: return x == y;
+    case VIDEO_NE: return x != y;
+    case VIDEO_LT: return x < y;
+    case VIDEO_LE: return x <= y;
+    case VIDEO_GT: return x > y;
+    default: return x >= y;
     }
 }
 
-static wide compute(const struct video *v, wide x, wide y)
+static int64_t compute(const struct video *v, int64_t x, int64_t y)
 {
-    wide distance = v->wraps ? y & 31 : least(y, 32);
+    int64_t distance = v->wraps ? y & 31 : least(y, 32);
     switch ((enum video_op)v->op) {
-    case VIDEO_ADD:
-        return x + y;
-    case VIDEO_SUB:
-        return x - y;
-    case VIDEO_ABSDIFF:
-        return x < y ? y - x : x - y;
-    case VIDEO_MIN:
-        return least(x, y);
-    case VIDEO_MAX:
-        return most(x, y);
-    case VIDEO_SHL:
-        return x * ((wide)1 << distance);
-    case VIDEO_SHR:
-        return x >> distance;
-    case VIDEO_AVRG:
-        return (x + y + (x + y >= 0)) >> 1;
-    default:
-        return compare((enum video_compare)v->compare, x, y);
+    case VIDEO_ADD: return x + y;
+    case VIDEO_SUB: return x - y;
+    case VIDEO_ABSDIFF: return x < y ? y - x : x - y;
+    case VIDEO_MIN: return least(x, y);
+    case VIDEO_MAX: return most(x, y);
+    case VIDEO_SHL: return (int64_t)((uint64_t)x << distance);
+    case VIDEO_SHR: return x >> distance;
+    case VIDEO_AVRG: return (x + y + (x + y >= 0)) >> 1;
+    default: return compare((enum video_compare)v->compare, x, y);
     }
 }
 
-// d so far, and one more result.
-static uint32_t then(const struct video *v, uint32_t d, wide result, unsigned to)
+static int64_t limit(enum video_limit how, struct video_type type, int64_t result)
 {
-    struct video_type word = {32, v->result.is_signed};
-    wide x = extend((uint64_t)result, word), y = extend(d, word);
-    uint32_t part = (uint32_t)(((uint64_t)1 << v->result.bits) - 1);
-    switch ((enum video_then)v->then) {
-    case VIDEO_PUT:
-        return (d & ~(part << to)) | ((uint32_t)result & part) << to;
-    case VIDEO_THEN_ADD:
-        return d + (uint32_t)result;
-    case VIDEO_THEN_MIN:
-        return (uint32_t)least(x, y);
-    default:
-        return (uint32_t)most(x, y);
+    switch (how) {
+    case VIDEO_NO_LIMIT: return result;
+    case VIDEO_CLAMP: return clamp(result, type.bits, type.is_signed);
+    case VIDEO_NOT_NEGATIVE: return most(result, 0);
+    case VIDEO_AT_MOST: return clamp(result < 0 ? INT64_MAX : result, type.bits, type.is_signed);
+    default: return clamp(extend((uint64_t)result, 34, true), 32, type.is_signed);
     }
+}
+
+static bool is_less(const struct video *v, int64_t result, uint32_t c)
+{
+    if (v->op == VIDEO_ADD || v->op == VIDEO_SUB || v->limit == VIDEO_SHIFTED)
+        result = (int32_t)result;
+    return v->result.is_signed ? result < (int32_t)c : (uint64_t)result < c;
 }
 
 static uint32_t all_parts(const struct video *v, uint32_t a, uint32_t b, uint32_t c)
@@ -93,33 +88,35 @@ static uint32_t all_parts(const struct video *v, uint32_t a, uint32_t b, uint32_
     uint32_t d = c;
     for (unsigned k = 0; k < v->nparts; k++) {
         const struct video_part *p = &v->parts[k];
-        wide result = compute(v, extend(both >> p->from[0], v->source[0]), extend(both >> p->from[1], v->source[1]));
-        if (v->saturates)
-            result = clamp(result, v->result);
-        d = then(v, d, result, p->to);
+        int64_t x = source(both, p->from[0], v->source[0]), y = source(both, p->from[1], v->source[1]);
+        int64_t result = limit((enum video_limit)v->limit, v->result, compute(v, x, y));
+        if (v->then == VIDEO_PUT)
+            d = (d & ~p->mask) | ((uint32_t)result << p->shift & p->mask);
+        else if (v->then == VIDEO_THEN_ADD)
+            d += (uint32_t)result;
+        else
+            d = is_less(v, result, c) == (v->then == VIDEO_THEN_MIN) ? (uint32_t)result : c;
     }
     return d;
 }
 
-static uint32_t mad(const struct video_mad *v, uint32_t a, uint32_t b, uint32_t c)
+static uint32_t multiply_add(const struct video_mad *v, uint32_t a, uint32_t b, uint32_t c)
 {
     uint64_t both = a | (uint64_t)b << 32;
-    struct video_type word = {32, v->is_signed};
-    wide product = extend(both >> v->from[0], v->source[0]) * extend(both >> v->from[1], v->source[1]);
-    wide sum = (v->negates_product ? -product : product) + v->plus_one;
-    sum += v->negates_c ? -extend(c, word) : extend(c, word);
-    sum >>= v->shift;
-    return (uint32_t)(v->saturates ? clamp(sum, word) : sum);
+    int64_t x = source(both, v->from[0], v->source[0]), y = source(both, v->from[1], v->source[1]);
+    int64_t product = v->negates_product ? -(x * y) : x * y;
+    int64_t sum = product + (v->negates_c ? -(int64_t)(int32_t)c : (int32_t)c) + v->plus_one;
+    return (uint32_t)limit((enum video_limit)v->limit, v->result, sum >> v->shift);
 }
 
-#define LANES(type, function)                                                                         \
-    const uint32_t *a = (const uint32_t *)(w->regs + i->a), *b = (const uint32_t *)(w->regs + i->b);  \
-    const uint32_t *c = (const uint32_t *)(w->regs + i->c);                                           \
-    uint32_t *d = (uint32_t *)(w->regs + i->d);                                                       \
-    const type *v = i->ptr;                                                                           \
-    for (unsigned l = 0; l < EXEC_LANES; l++)                                                         \
-        if (w->mask >> l & 1)                                                                         \
-            d[l] = function(v, a[l], b[l], c[l]);                                                     \
+#define LANES(type, function)                                                                        \
+    const uint32_t *a = (const uint32_t *)(w->regs + i->a), *b = (const uint32_t *)(w->regs + i->b); \
+    const uint32_t *c = (const uint32_t *)(w->regs + i->c);                                          \
+    uint32_t *d = (uint32_t *)(w->regs + i->d);                                                      \
+    const type *v = i->ptr;                                                                          \
+    for (unsigned l = 0; l < EXEC_LANES; l++)                                                        \
+        if (w->mask >> l & 1)                                                                        \
+            d[l] = function(v, a[l], b[l], c[l]);                                                    \
     return i + 1;
 
 const struct exec_insn *video_parts(struct exec_warp *w, const struct exec_insn *i)
@@ -129,5 +126,5 @@ const struct exec_insn *video_parts(struct exec_warp *w, const struct exec_insn 
 
 const struct exec_insn *video_mad(struct exec_warp *w, const struct exec_insn *i)
 {
-    LANES(struct video_mad, mad)
+    LANES(struct video_mad, multiply_add)
 }

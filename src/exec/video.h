@@ -15,27 +15,36 @@ enum video_op {
     VIDEO_SHR,
     VIDEO_AVRG,
     VIDEO_SET,
-    VIDEO_MAD,
+    VIDEO_MAD,  // video_mad
 };
 
 enum video_compare { VIDEO_EQ, VIDEO_NE, VIDEO_LT, VIDEO_LE, VIDEO_GT, VIDEO_GE };
 
-// What becomes of a result and of c, which lends the parts of d that no result has.
+// What .sat does to a result.
+enum video_limit {
+    VIDEO_NO_LIMIT,
+    VIDEO_CLAMP,         // to what the type has
+    VIDEO_NOT_NEGATIVE,  // at least 0
+    VIDEO_AT_MOST,       // at most the type's greatest value, and that instead of a negative one
+    VIDEO_SHIFTED,       // cut to 34 bits, then to what a word of that sign has
+};
+
+// What becomes of a result and of c, which lends the bits of d that no result has.
 enum video_then { VIDEO_PUT, VIDEO_THEN_ADD, VIDEO_THEN_MIN, VIDEO_THEN_MAX };
 
 struct video_type {
-    uint8_t bits;  // of a part: 8, 16 or 32
+    uint8_t bits;  // 8, 16 or 32
     bool is_signed;
 };
 
-// One result. from: first bit of each source, in the 64 bits that a (low) and b make; to: first bit in d.
 struct video_part {
-    uint8_t from[2], to;
+    uint8_t from[2];  // the first bit of each source, in the 64 bits that a (low) and b make
+    uint8_t shift;    // VIDEO_PUT: to the left,
+    uint32_t mask;    // and these bits of d
 };
 
 struct video {
-    uint8_t op, compare, then;
-    bool saturates;
+    uint8_t op, compare, limit, then;
     bool wraps;  // shifts: by what b has modulo 32, else by at most 32
     struct video_type source[2], result;
     uint8_t nparts;
@@ -43,15 +52,14 @@ struct video {
 };
 
 struct video_mad {
-    struct video_type source[2];
+    struct video_type source[2], result;
     uint8_t from[2];
+    uint8_t limit;
     bool negates_product, negates_c, plus_one;  // one of them at most
-    bool is_signed;
-    bool saturates;
-    uint8_t shift;
+    uint8_t shift;                              // to the right
 };
 
-exec_fn video_parts;  // d, a, b, c: 32 bits each; ptr: struct video
+exec_fn video_parts;  // d, a, b, c: 32 bits; ptr: struct video
 exec_fn video_mad;    // the same; ptr: struct video_mad
 
 #endif
