@@ -162,10 +162,10 @@ $(BUILD)/tool/$(basename $(notdir $(1))): $(1) $(wildcard $(dir $(1))*.h $(dir $
 endef
 $(foreach t,$(TOOLSRC),$(eval $(call tool,$(t))))
 
-$(BUILD)/fuzz/%: test/fuzz/%.c $(ARCHIVE)
+$(BUILD)/fuzz/%: test/fuzz/%.c $(wildcard test/fuzz/*.h) $(ARCHIVE)
 	@mkdir -p $(@D)
 	$(call run,FUZZ,$(CC) $(ALL_CPPFLAGS) $(ALL_CFLAGS) -Wno-missing-prototypes -fsanitize=fuzzer $(ALL_LDFLAGS) \
-		-o $@ $^ $(LDLIBS))
+		-o $@ $(filter %.c %.a,$^) $(LDLIBS))
 
 $(BUILD)/bench/%: bench/%.c $(ARCHIVE)
 	@mkdir -p $(@D)

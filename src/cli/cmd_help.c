@@ -38,8 +38,8 @@ static void print_command(struct out *o, const struct cli_command *command)
 
 static void print_overview(struct out *o)
 {
-    out_cstr(o,
-             "usage: moat [OPTIONS] COMMAND ...\n\nmoat finds memory errors in GPU programs.\n\nCommands:\n");
+    out_cstr(o, "usage: moat [OPTIONS] PROGRAM [ARG...]\n       moat [OPTIONS] COMMAND ...\n\n"
+                "moat finds memory errors in GPU programs.\n\nCommands:\n");
     for (int i = 0; i < cli_command_count; i++)
         print_command(o, &cli_commands[i]);
     out_cstr(o, "\nOptions:\n");

@@ -1,10 +1,14 @@
 // SPDX-License-Identifier: MIT
 #include "cli/cli.h"
 
+#include <limits.h>
 #include <sched.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "cli/libdir.h"
 #include "driver/driver.h"
+#include "exec/exec.h"
 
 static const char *failure(CUresult result)
 {
@@ -12,7 +16,7 @@ static const char *failure(CUresult result)
     return text ? text : "an unknown error";
 }
 
-static CUresult print_gpu(const struct driver *d, int index, struct out *o)
+static CUresult print_device(const struct driver *d, int index, const char *label, struct out *o)
 {
     CUdevice device;
     char name[256] = "";
@@ -26,8 +30,8 @@ static CUresult print_gpu(const struct driver *d, int index, struct out *o)
     r = r ? r : d->cuDeviceGetAttribute(&sms, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, device);
     if (r)
         return r;
-    out_fmt(o, "GPU %d:   %s, compute capability %d.%d, %d multiprocessors, %.1f GiB\n", index, name, major,
-            minor, sms, (double)bytes / (1 << 30));
+    out_fmt(o, "%-10s %s, compute capability %d.%d, %d multiprocessor%s, %.1f GiB\n", label, name, major,
+            minor, sms, sms == 1 ? "" : "s", (double)bytes / (1 << 30));
     return 0;
 }
 
@@ -41,15 +45,18 @@ static void print_gpus(const struct driver *d, struct out *o)
 {
     int version = 0, count = 0;
     CUresult r = d->cuDriverGetVersion(&version);
-    out_fmt(o, "driver:  CUDA %d.%d\n", version / 1000, version % 1000 / 10);
+    out_fmt(o, "driver:    CUDA %d.%d\n", version / 1000, version % 1000 / 10);
     r = r ? r : d->cuInit(0);
     r = r ? r : d->cuDeviceGetCount(&count);
-    for (int i = 0; !r && i < count; i++)
-        r = print_gpu(d, i, o);
+    for (int i = 0; !r && i < count; i++) {
+        char label[32];
+        snprintf(label, sizeof label, "GPU %d:", i);
+        r = print_device(d, i, label, o);
+    }
     if (r)
-        out_fmt(o, "GPUs:    cannot be used: %s\n", failure(r));
+        out_fmt(o, "GPUs:      cannot be used: %s\n", failure(r));
     else if (!count)
-        out_cstr(o, "GPUs:    none\n");
+        out_cstr(o, "GPUs:      none\n");
 }
 
 static void print_driver(struct out *o)
@@ -57,29 +64,51 @@ static void print_driver(struct out *o)
     struct driver d;
     char why[256];
     if (driver_open(&d, NULL, why, sizeof why))
-        out_fmt(o, "driver:  none (%s)\n", why);
+        out_fmt(o, "driver:    none (%s)\n", why);
     else if (!complete(&d))
-        out_cstr(o, "driver:  one that lacks the calls to list its GPUs\n");
+        out_cstr(o, "driver:    one that lacks the calls to list its GPUs\n");
     else
         print_gpus(&d, o);
     driver_close(&d);
 }
 
-static void print_cpu(struct out *o)
+// The CPU device is asked as a program would ask it.
+static void print_cpu_device(const struct options *options, struct out *o)
 {
+    static const char *const names[] = {LIBDIR_DRIVER, NULL};
+    char folder[PATH_MAX], path[PATH_MAX + 64], why[400];
+    struct driver d = {0};
+    if (libdir_find(folder, sizeof folder, names, why, sizeof why)) {
+        out_fmt(o, "CPU:       no CPU device (%s)\n", why);
+        return;
+    }
+    snprintf(path, sizeof path, "%s/" LIBDIR_DRIVER, folder);
+    if (cli_export_options(options) || driver_open(&d, path, why, sizeof why) || !complete(&d)) {
+        out_fmt(o, "CPU:       no CPU device (%s)\n", d.handle ? "it lacks calls" : why);
+    } else {
+        CUresult r = d.cuInit(0);
+        r = r ? r : print_device(&d, 0, "CPU:", o);
+        if (r)
+            out_fmt(o, "CPU:       cannot be used: %s\n", failure(r));
+    }
+    out_fmt(o, "libraries: %s\n", folder);
+    driver_close(&d);
+}
+
+static void print_cores(const struct options *options, struct out *o)
+{
+    static const char *const lanes[] = {
+        [OPTION_LANES_PLAIN] = "plain",
+        [OPTION_LANES_AVX2] = "avx2",
+        [OPTION_LANES_AVX512] = "avx512",
+    };
     cpu_set_t set;
     CPU_ZERO(&set);
     int cores = sched_getaffinity(0, sizeof set, &set) ? 1 : CPU_COUNT(&set);
-    const char *vectors = "none that moat knows";
-#if defined(__x86_64__)
-    __builtin_cpu_init();
-    vectors = __builtin_cpu_supports("avx512f") ? "AVX-512"
-              : __builtin_cpu_supports("avx2")  ? "AVX2"
-                                                : "SSE2";
-#elif defined(__aarch64__)
-    vectors = "NEON";
-#endif
-    out_fmt(o, "CPU:     %d core%s, vector extension %s\n", cores, cores == 1 ? "" : "s", vectors);
+    if (options->cpu_lanes != OPTION_LANES_AUTO && exec_lanes_force(lanes[options->cpu_lanes]))
+        out_fmt(o, "cores:     %d, without %s\n", cores, lanes[options->cpu_lanes]);
+    else
+        out_fmt(o, "cores:     %d, lanes on %s\n", cores, exec_lanes_name());
 }
 
 int cmd_info(const struct options *options, int argc, char **argv)
@@ -88,8 +117,9 @@ int cmd_info(const struct options *options, int argc, char **argv)
         return cli_error("`moat info` takes no operand, but \"%.60s\" was given", argv[0]);
     struct out o;
     out_to_file(&o, stdout);
-    out_cstr(&o, "moat:    " MOAT_VERSION "\n");
+    out_cstr(&o, "moat:      " MOAT_VERSION "\n");
     print_driver(&o);
-    print_cpu(&o);
+    print_cpu_device(options, &o);
+    print_cores(options, &o);
     return cli_close(&o, CLI_OK);
 }

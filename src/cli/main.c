@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/mem.h"
 #include "base/near.h"
 #include "cli/cli.h"
 
@@ -31,6 +32,17 @@ int cli_close(struct out *o, int status)
 {
     int err = out_close(o);
     return err ? cli_error("cannot write the output: %s", strerror(-err)) : status;
+}
+
+int cli_export_options(const struct options *options)
+{
+    struct out o;
+    out_to_memory(&o);
+    option_print_environment(options->set, &o);
+    out_char(&o, 0);
+    int err = o.error ? o.error : setenv("MOAT_OPTIONS", o.buf, 1) ? -errno : 0;
+    out_close(&o);
+    return err;
 }
 
 int cli_unknown(const char *name)
@@ -71,9 +83,7 @@ static const struct cli_command *find_command(int argc, char **argv)
 static int no_command(int argc, char **argv)
 {
     if (!argc)
-        return cli_error("no command given; `moat help` lists them all");
-    if (!begins_command(argv[0]))
-        return cli_unknown(argv[0]);
+        return cli_error("no command and no program given; `moat help` lists them all");
     if (argc == 1)
         return cli_error("`moat %s` alone is no command; see `moat help %s`", argv[0], argv[0]);
     char both[80];
@@ -81,12 +91,27 @@ static int no_command(int argc, char **argv)
     return cli_unknown(both);
 }
 
-// Options stand before the command and between its words. Behind a word that is no command nothing is ours.
-static int parse_command_line(struct option_set *set, int *argc, char **argv)
+// Whether "--" was the last word that the options took: then what follows is a program, whatever its name.
+static bool ended_by_dashes(int argc, char **argv, int left)
 {
-    int rest, err = option_parse_args(set, *argc, argv, false, argc);
-    if (*argc && begins_command(argv[0])) {
-        int second = option_parse_args(set, *argc - 1, argv + 1, true, &rest);
+    return left < argc && strcmp(argv[argc - left - 1], "--") == 0;
+}
+
+// Options stand before the command and between its words; for `run`, and where a program stands in place of a
+// command, only before the program. Sets *program in the latter case.
+static int parse_command_line(struct option_set *set, int *argc, char **argv, bool *program)
+{
+    int given = *argc, rest;
+    char **words = mem_zalloc((size_t)given + 1, sizeof *words);  // what option_parse_args moves
+    if (!words)
+        return -ENOMEM;
+    memcpy(words, argv, (size_t)given * sizeof *words);
+    int err = option_parse_args(set, given, argv, false, argc);
+    *program = ended_by_dashes(given, words, *argc) || (*argc && !begins_command(argv[0]));
+    mem_free(words);
+    if (*argc && !*program) {
+        bool mixed = strcmp(argv[0], "run") != 0;
+        int second = option_parse_args(set, *argc - 1, argv + 1, mixed, &rest);
         *argc = rest + 1;
         err = err ? err : second;
     }
@@ -116,26 +141,32 @@ static int bad_options(int err)
 
 static int run_command(struct option_set *set, const struct options *options, int argc, char **argv)
 {
-    int err = parse_command_line(set, &argc, argv);
+    bool program;
+    int err = parse_command_line(set, &argc, argv, &program);
     if (err)
         return bad_options(err);
     if (options->version)
         return print_version();
     if (options->help)
         return cmd_help(options, argc, argv);
-    const struct cli_command *command = argc ? find_command(argc, argv) : NULL;
+    static char *run[] = {"run"};
+    const struct cli_command *command = program ? find_command(1, run)
+                                        : argc  ? find_command(argc, argv)
+                                                : NULL;
     if (!command)
         return no_command(argc, argv);
     err = option_check_command(set, command->name);
     err = err ? err : load_options(set, options);
-    return err ? bad_options(err) : command->run(options, argc - 1, argv + 1);
+    return err ? bad_options(err) : command->run(options, argc - !program, argv + !program);
 }
 
-// A file opened later must not take the number of a standard stream that the caller has closed.
+// A file opened later must not take the number of a standard stream that the caller has closed. A program that is run
+// finds it closed.
 static void keep_standard_streams(void)
 {
     for (int fd = 0; fd <= 2; fd++)
-        if (fcntl(fd, F_GETFD) == -1 && errno == EBADF && open("/dev/null", fd ? O_RDONLY : O_WRONLY) != fd)
+        if (fcntl(fd, F_GETFD) == -1 && errno == EBADF &&
+            open("/dev/null", (fd ? O_RDONLY : O_WRONLY) | O_CLOEXEC) != fd)
             _exit(CLI_BAD);
 }
 

@@ -1,18 +1,21 @@
 # SPDX-License-Identifier: MIT
 
 $ moat help
-usage: moat [OPTIONS] COMMAND ...
+usage: moat [OPTIONS] PROGRAM [ARG...]
+       moat [OPTIONS] COMMAND ...
 
 moat finds memory errors in GPU programs.
 
 Commands:
   help [COMMAND]          print help on moat or on a command
-  info                    print what this machine offers: driver, GPUs, CPU
+  info                    print what this machine offers: driver, GPUs, CPU device
+  link-flags              print shell commands after which nvcc and CMake link moat's CUDA runtime
   options                 print every option, its value and where that comes from
   ptx list FILE           list the GPU modules inside an executable, library, object, archive, fatbin, cubin or PTX file
   ptx print FILE          print the PTX inside FILE
   ptx stats FILE          count kernels, functions, loads and stores of the PTX inside FILE
   ptx verify FILE         check the PTX inside FILE: is it well formed, does it stay inside its variables
+  [run] PROGRAM [ARG...]  run a program; `run` may be left out
 
 Options:
   --config=FILE           read options from FILE, lines of the form key = value
@@ -33,7 +36,14 @@ Options:
 $ moat help info
 usage: moat info
 
-  print what this machine offers: driver, GPUs, CPU
+  print what this machine offers: driver, GPUs, CPU device
+
+Options:
+  --cpu-capability=N      compute capability of the CPU device, 75 for 7.5
+  --cpu-lanes=auto|plain|avx2|avx512
+                          vector instructions that the CPU device runs a warp's lanes on; auto: the best there are
+  --cpu-memory=SIZE       memory of the CPU device; not set: half of what the machine has
+  --cpu-threads=N         threads that the CPU device runs blocks on; not set: one for each core
 $ moat info --help | diff - <(moat help info)
 $ moat ptx --help | grep usage
 usage: moat ptx list FILE

@@ -5,6 +5,31 @@ $ moat options
     read options from FILE, lines of the form key = value
     default: not set
     now: not set (default)
+--cpu-capability=N
+    compute capability of the CPU device, 75 for 7.5
+    for: info,run
+    default: 90
+    now: 90 (default)
+--cpu-lanes=auto|plain|avx2|avx512
+    vector instructions that the CPU device runs a warp's lanes on; auto: the best there are
+    for: info,run
+    default: auto
+    now: auto (default)
+--cpu-memory=SIZE
+    memory of the CPU device; not set: half of what the machine has
+    for: info,run
+    default: not set
+    now: not set (default)
+--cpu-threads=N
+    threads that the CPU device runs blocks on; not set: one for each core
+    for: info,run
+    default: not set
+    now: not set (default)
+--device=auto|gpu|cpu
+    what kernels run on; auto: a GPU if there is one, else the CPU device
+    for: run
+    default: auto
+    now: auto (default)
 --dump-after=ANALYSIS
     print each function with what ANALYSIS found: cfg, dominators, postdominators, loops, reaching or liveness
     for: ptx print
@@ -19,6 +44,11 @@ $ moat options
     print help on moat or on the command given and exit
     default: no
     now: no (default)
+--mode=off
+    how to look for errors; off: run the program as it is
+    for: run
+    default: off
+    now: off (default)
 --module=N
     look only at the N-th module of the file, counted from 1
     for: ptx list,ptx print,ptx stats,ptx verify
@@ -29,6 +59,21 @@ $ moat options
     for: ptx print
     default: no
     now: no (default)
+--shared
+    link the shared runtime instead of the static one
+    for: link-flags
+    default: no
+    now: no (default)
+--stats
+    count what kernels execute on the CPU device and print it at exit
+    for: run
+    default: no
+    now: no (default)
+--times
+    measure how long kernels take on the CPU device and print it at exit
+    for: run
+    default: no
+    now: no (default)
 --version
     print the version and exit
     default: no
@@ -36,30 +81,21 @@ $ moat options
 
 # Each source, the stronger over the weaker; a value that loses must still be good.
 $ printf '# mine\nformat = json\n module=3\nraw = yes\n' > $T/moat.conf
-$ moat options --config=$T/moat.conf | grep now:
+$ moat options --config=$T/moat.conf | grep now: | grep -v '(default)'
     now: $T/moat.conf (command line)
-    now: not set (default)
     now: json ($T/moat.conf:2)
-    now: no (default)
     now: 3 ($T/moat.conf:3)
     now: yes ($T/moat.conf:4)
-    now: no (default)
-$ MOAT_OPTIONS='module=4:no-raw' moat options --config $T/moat.conf | grep now:
+$ MOAT_OPTIONS='module=4:no-raw' moat options --config $T/moat.conf | grep now: | grep -v '(default)'
     now: $T/moat.conf (command line)
-    now: not set (default)
     now: json ($T/moat.conf:2)
-    now: no (default)
     now: 4 (MOAT_OPTIONS)
     now: no (MOAT_OPTIONS)
-    now: no (default)
-$ MOAT_OPTIONS='module=4:no-raw' moat options --module 5 --config=$T/moat.conf | grep now:
+$ MOAT_OPTIONS='module=4:no-raw' moat options --module 5 --config=$T/moat.conf | grep now: | grep -v '(default)'
     now: $T/moat.conf (command line)
-    now: not set (default)
     now: json ($T/moat.conf:2)
-    now: no (default)
     now: 5 (command line)
     now: no (MOAT_OPTIONS)
-    now: no (default)
 $ MOAT_OPTIONS='dump-after=a\:b\\c' moat options | grep MOAT_OPTIONS
     now: a:b\c (MOAT_OPTIONS)
 $ MOAT_OPTIONS='module=x' moat options --module 5

@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: MIT
-# Bad usage: status 2, nothing on stdout, and what may have been meant.
+# Bad usage: status 2 (98 where the word may have been a program), nothing on stdout, and what may have been meant.
 
 $ moat
-2> moat: error: no command given; `moat help` lists them all
+2> moat: error: no command and no program given; `moat help` lists them all
 [status 2]
 $ moat optoins
-2> moat: error: unknown command "optoins"; did you mean "options"?
-[status 2]
+2> moat: error: cannot run "optoins": No such file or directory; did you mean the command "options"?
+[status 98]
 $ moat ./program --its-option
-2> moat: error: unknown command "./program"; `moat help` lists them all
-[status 2]
+2> moat: error: cannot run "./program": No such file or directory
+[status 98]
 $ moat ptx
 2> moat: error: `moat ptx` alone is no command; see `moat help ptx`
 [status 2]
@@ -48,5 +48,5 @@ $ moat options --raw=maybe --format=yaml
 2> --format: error: unknown word "yaml"; known are text, json
 [status 2]
 $ moat $'\e[31mred'
-2> moat: error: unknown command "?[31mred"; `moat help` lists them all
-[status 2]
+2> moat: error: cannot run "?[31mred": No such file or directory
+[status 98]

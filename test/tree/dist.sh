@@ -14,13 +14,16 @@ folder=$T/elsewhere/moat-test
 version=$(env -i LD_LIBRARY_PATH= "$folder/bin/moat" --version)
 [ "$version" = "$("$MOAT" --version)" ] || { echo "packed moat says $version"; exit 1; }
 env -i LD_LIBRARY_PATH= "$folder/bin/moat" info >"$T/log"
+grep -q '^CPU:  .*compute capability' "$T/log" || { cat "$T/log"; exit 1; }
+cc -Isrc -D_GNU_SOURCE -o "$T/launch" test/cpu/driver_launch.c -L"$folder/lib/moat" -lcuda
+env -i "$folder/bin/moat" --device=cpu "$T/launch"
 
 foreign() {  # foreign FILE: libraries it would take from the machine, libc's own excepted
     env -i LD_LIBRARY_PATH= ldd "$1" | sed -n 's/^[[:space:]]*\([^ ]*\) => \(.*\)/\1 \2/p' |
-        sed 's|/bin/\.\./lib/|/lib/|' |
+        sed -e 's|/bin/\.\./lib/|/lib/|' -e 's|/moat/\.\./|/|' |
         grep -vE "^lib(c|m|pthread|dl|rt|resolv)\.so\.|^ld-linux" | grep -vF " $folder/lib/" || true
 }
-for f in "$folder"/bin/* "$folder"/lib/*; do
+for f in "$folder"/bin/* "$folder"/lib/*.so* "$folder"/lib/moat/*.so*; do
     found=$(foreign "$f")
     [ -z "$found" ] || { echo "$f takes from the machine: $found"; exit 1; }
 done

@@ -1,10 +1,29 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
 # builds: one
-# `make install` puts the command and its manual below DESTDIR and nowhere else.
+# `make install` puts the command, its libraries and its manual below DESTDIR and nowhere else, and what is installed
+# works; what programs would take for the driver stays out of the folders that are searched.
 set -eu
 T=$(mktemp -d)
 trap 'rm -rf "$T"' EXIT
 script/install "$BUILD" "$T/usr/local"
-[ "$("$T/usr/local/bin/moat" --version)" = "$("$MOAT" --version)" ]
+moat=$T/usr/local/bin/moat
+[ "$("$moat" --version)" = "$("$MOAT" --version)" ]
 [ -s "$T/usr/local/share/man/man1/moat.1" ]
+
+lib=$T/usr/local/lib
+[ "$(ls "$lib")" = moat ] || { echo "in lib: $(ls "$lib")"; exit 1; }
+for f in libmoat-cpu.so libcuda.so.1 libcuda.so libcudart.so.13 libcudart.so libcudart_static.a; do
+    [ -s "$lib/moat/$f" ] || { echo "not installed: $f"; exit 1; }
+done
+[ -z "$(find "$T" -xtype l)" ] || { echo 'a link leads nowhere'; exit 1; }
+"$moat" info | grep -q '^CPU:  .*compute capability' || { "$moat" info; exit 1; }
+preload=$("$moat" --device=cpu sh -c 'echo $LD_PRELOAD')
+[ "$preload" = "$lib/moat/libmoat-cpu.so:$lib/moat/libcudart.so.13" ] || { echo "LD_PRELOAD=$preload"; exit 1; }
+
+# A program linked with what is installed, in a folder with a blank in its name.
+cp -r "$T/usr" "$T/with blank"
+cc -Isrc -D_GNU_SOURCE -o "$T/launch" test/cpu/driver_launch.c -L"$lib/moat" -lcuda
+"$moat" --device=cpu "$T/launch"
+"$T/with blank/local/bin/moat" --device=cpu "$T/launch"
+[ -z "$(find "$T/usr" -name '*.map')" ] || { echo 'what only the build needs is installed'; exit 1; }

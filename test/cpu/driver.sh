@@ -1,0 +1,56 @@
+#!/bin/bash
+# SPDX-License-Identifier: MIT
+# Programs against the driver API, in plain C, on the CPU device: with the library's code in the program itself, where
+# a sanitizer sees it, and linked with libcuda and run by `moat`.
+set -u
+T=$(mktemp -d) || exit 1
+trap 'rm -rf "$T"' EXIT
+passed=0 failed=0
+
+try() {  # try WHAT COMMAND...
+    local what=$1 start=${EPOCHREALTIME/./} status
+    shift
+    timeout 120 "$@" >"$T/log" 2>&1 </dev/null
+    status=$?
+    if [ $status = 0 ]; then
+        passed=$((passed + 1))
+        echo "ok   $what ($(((${EPOCHREALTIME/./} - start) / 1000)) ms)"
+    else
+        failed=$((failed + 1))
+        echo "FAIL $what: status $status"
+        tail -n 20 "$T/log" | sed 's/^/    | /'
+    fi
+}
+
+sanitized=0
+! grep -q fsanitize "$BUILD/flags" 2>/dev/null || sanitized=1
+for source in test/cpu/driver_*.c; do
+    name=$(basename "$source" .c)
+    try "$name, the library in it" "$BUILD/tool/$name"
+    [ $sanitized = 0 ] || continue
+    if cc -std=gnu11 -D_GNU_SOURCE -Isrc -o "$T/$name" "$source" -L"$BUILD/lib/moat" -lcuda -pthread; then
+        try "$name, by moat" "$MOAT" --device=cpu --mode=off "$T/$name"
+    else
+        failed=$((failed + 1))
+    fi
+done
+
+try 'fault_record, the library in it' "$BUILD/tool/fault_record"
+if [ $sanitized = 0 ]; then
+    # A program that opens the driver by name.
+    cat >"$T/open.c" <<'END'
+#include <dlfcn.h>
+int main(int argc, char **argv)
+{
+    void *cuda = dlopen(argv[1], RTLD_NOW);
+    int (*init)(unsigned) = cuda ? (int (*)(unsigned))dlsym(cuda, "cuInit") : 0;
+    return init ? init(0) : 1;
+}
+END
+    cc -o "$T/open" "$T/open.c" -ldl || exit 1
+    try 'dlopen("libcuda.so.1")' "$MOAT" --device=cpu "$T/open" libcuda.so.1
+    try 'dlopen("libcuda.so")' "$MOAT" --device=cpu "$T/open" libcuda.so
+    try 'settings' "$MOAT" --device=cpu --cpu-threads=1 --cpu-lanes=plain --cpu-capability=75 "$T/driver_launch"
+fi
+echo "$passed passed, $failed failed"
+[ $failed = 0 ] && [ $passed -gt 0 ]

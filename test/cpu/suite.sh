@@ -1,0 +1,97 @@
+#!/bin/bash
+# SPDX-License-Identifier: MIT
+# builds: one
+# slow
+# The suite on the CPU device: each program compiled to PTX, linked with our shared and with our static runtime, must
+# find its own results right. What needs what the CPU device does not have yet must say so and end in order.
+# suite.sh [NAME...]: all of them, or these.
+set -u
+command -v nvcc >/dev/null || { echo 'no nvcc on this machine'; exit 77; }
+SECONDS_EACH=100
+
+# Feature of programs.tsv, and what the message must name.
+missing='graph cuGraph|cuStream(Begin|End)Capture
+texture tex\.|cuTexObjectCreate|cuArray
+surface suld|sust|cuSurfObjectCreate|cuArray
+mma mma\.|ldmatrix
+mbarrier mbarrier|cp\.async\.bulk
+bulk_copy cp\.async\.bulk|mbarrier
+cluster cluster|mapa'
+
+object() {  # object NAME SM: the program's object file, compiled unless it was before
+    local source=test/programs/$1.cu key file
+    key=$({ nvcc --version; cat "$source" test/programs/*.h; echo "$2"; } | sha256sum | cut -c 1-16)
+    file=$BUILD/cache/programs/$1-$key.o
+    if [ ! -s "$file" ]; then
+        mkdir -p "${file%/*}"
+        nvcc -O2 -gencode "arch=compute_$2,code=compute_$2" -c "$source" -o "$file.$$" >&2 || return 1
+        mv "$file.$$" "$file"
+    fi
+    echo "$file"
+}
+
+link() {  # link ROUTE OBJECT TO
+    case $1 in
+    shared) nvcc -cudart shared -L"$BUILD/lib/moat" "$2" -o "$3" ;;
+    static) (eval "$("$MOAT" link-flags)" && nvcc "$2" -o "$3") ;;
+    esac
+}
+
+run() {  # run ROUTE PROGRAM ARGS EXPECTED-PATTERN: prints how it went; status 1 if it went wrong
+    local start=${EPOCHREALTIME/./} status log=$2.log ms
+    # shellcheck disable=SC2086
+    timeout "$SECONDS_EACH" "$MOAT" --device=cpu --mode=off "$2" $3 >"$log" 2>&1 </dev/null
+    status=$?
+    ms=$(((${EPOCHREALTIME/./} - start) / 1000))
+    if [ -n "$4" ]; then
+        if [ $status = 2 ] && grep -qE "$4" "$log"; then
+            echo -n " $1 refused ($(grep -oE "$4" "$log" | head -n 1));"
+            return 0
+        fi
+    elif [ $status = 0 ] || [ $status = 77 ]; then
+        [ $status = 0 ] && echo -n " $1 $ms ms;" || echo -n " $1 skipped;"
+        return 0
+    fi
+    echo -n " $1 STATUS $status;"
+    return 1
+}
+
+one() {  # one NAME: a line on it
+    local name sm args features feature pattern='' file line='' status=0 reason='' row
+    IFS=$'\t' read -r name sm args _ features < <(grep "^$1	" test/programs/programs.tsv)
+    while read -r feature row; do
+        [[ ,$features, != *,$feature,* ]] || { pattern=$row; reason=" (not here yet: $feature)"; break; }
+    done <<<"$missing"
+    file=$(object "$name" "$sm") || { echo "FAIL $name: nvcc"; return 1; }
+    for route in shared static; do
+        if ! link $route "$file" "$T/$name-$route" >"$T/$name-$route.log" 2>&1; then
+            line+=" $route DOES NOT LINK;" status=1
+        else
+            line+=$(run $route "$T/$name-$route" "$args" "$pattern"; exit $?) || status=1
+        fi
+    done
+    if [ $status = 0 ]; then
+        [ -n "$pattern" ] && : >"$T/$name.refused" || : >"$T/$name.passed"
+        echo "ok   $name:${line%;}$reason"
+    else
+        : >"$T/$name.failed"
+        { echo "FAIL $name:${line%;}$reason"; tail -n 6 "$T/$name"-*.log | sed 's/^/    | /'; }
+    fi
+}
+
+if [ "${1:-}" = --one ]; then
+    one "$2"
+    exit 0
+fi
+T=$(mktemp -d) || exit 1
+export T
+trap 'rm -rf "$T"' EXIT
+start=$SECONDS
+names=("$@")
+[ $# -gt 0 ] || mapfile -t names < <(tail -n +2 test/programs/programs.tsv | cut -f 1)
+printf '%s\n' "${names[@]}" | xargs -P "${TEST_JOBS:-2}" -I{} "$0" --one {}
+count() { find "$T" -name "*.$1" | wc -l; }
+refused=$(count refused) failed=$((${#names[@]} - $(count refused) - $(count passed)))
+echo "$((SECONDS - start)) seconds; $refused programs need what the CPU device does not have yet, and are told so"
+echo "$(($(count passed) + refused)) passed, $failed failed"
+[ "$failed" = 0 ]
