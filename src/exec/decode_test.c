@@ -457,6 +457,61 @@ static void parameters_have_ends(void **state)
     exec_program_free(p);
 }
 
+static uint64_t map_near(uint64_t hint)
+{
+    void *p = mmap((void *)(uintptr_t)hint, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    assert_ptr_not_equal(p, MAP_FAILED);
+    space_set((uintptr_t)p, 4096, SPACE_READ | SPACE_WRITE);
+    return (uintptr_t)p;
+}
+
+static void unmap(uint64_t at)
+{
+    space_set(at, 4096, 0);
+    munmap((void *)(uintptr_t)at, 4096);
+}
+
+// Lanes of one access may be in the host's memory on both sides of the device's.
+static void scattered_over_all_memory(void **state)
+{
+    struct exec_program *p = load_text(
+        ".entry k(.param .u64 a, .param .u64 b, .param .u64 c)\n{ .reg .pred %p<3>; .reg .b32 %r<3>; .reg "
+        ".b64 %d<5>;\n"
+        "ld.param.u64 %d1, [a]; ld.param.u64 %d2, [b]; ld.param.u64 %d3, [c]; mov.u32 %r1, %tid.x;\n"
+        "setp.eq.u32 %p1, %r1, 1; setp.gt.u32 %p2, %r1, 1; mov.u64 %d4, %d1; @%p1 mov.u64 %d4, %d2; @%p2 "
+        "mov.u64 %d4, %d3;\n"
+        "ld.global.u32 %r2, [%d4]; add.u32 %r2, %r2, 1; st.global.u32 [%d4+4], %r2; ret; }\n");
+    uint64_t params[3] = {map_near((uint64_t)1 << 33), exec_testing_take(8, 8),
+                          map_near(((uint64_t)1 << SPACE_BITS) - 128 * SPACE_WINDOW)};
+    if (params[0] > params[1] || params[1] > params[2])
+        skip();
+    for (unsigned k = 0; k < 3; k++)
+        memcpy(space_host(params[k]), &k, 4);
+    assert_int_equal(run(p, "k", params, 100).kind, EXEC_NO_FAULT);
+    for (unsigned k = 0; k < 3; k++)
+        assert_int_equal(word(params[k] + 4), k + 1);
+    unmap(params[0]);
+    unmap(params[2]);
+    exec_program_free(p);
+}
+
+// A pointer to global memory is none to local memory, wherever each lane's leads.
+static void local_memory_is_local(void **state)
+{
+    struct exec_program *p =
+        load_text(".entry k(.param .u64 out)\n{ .reg .b32 %r<3>; .reg .b64 %d<3>; ld.param.u64 %d1, [out]; "
+                  "mov.u32 %r1, %tid.x;\n"
+                  "mad.wide.u32 %d2, %r1, 4, %d1; ld.local.u32 %r2, [%d2]; st.global.u32 [%d1], 1; ret; }\n"
+                  ".entry l(.param .u64 out)\n{ .reg .b32 %r<3>; .reg .b64 %d<3>; ld.param.u64 %d1, [out]; "
+                  "mov.u32 %r1, %tid.x;\n"
+                  "mad.wide.u32 %d2, %r1, 4, %d1; st.local.u8 [%d2], %r1; ret; }\n");
+    uint64_t out = exec_testing_take(256, 8);
+    assert_int_equal(run(p, "k", &out, 100).kind, EXEC_ILLEGAL_ADDRESS);
+    assert_int_equal(run(p, "l", &out, 100).kind, EXEC_ILLEGAL_ADDRESS);
+    assert_int_equal(word(out), 0);
+    exec_program_free(p);
+}
+
 static void calls_that_come_back(void **state)
 {
     struct exec_program *p = load_text(".func f() .noreturn { ret; }\n.entry k() { call f; trap; }\n");
@@ -581,6 +636,8 @@ int main(void)
         cmocka_unit_test(recursion_with_many_registers),
         cmocka_unit_test(guards_keep_all_lanes),
         cmocka_unit_test(parameters_have_ends),
+        cmocka_unit_test(scattered_over_all_memory),
+        cmocka_unit_test(local_memory_is_local),
         cmocka_unit_test(calls_that_come_back),
         cmocka_unit_test(formats),
         cmocka_unit_test(wide_formats),

@@ -211,15 +211,17 @@ static void check_operands(struct decode *d, const struct video *v, unsigned way
 static void parts(struct decode *d, enum video_op op, unsigned ways)
 {
     struct video *v = ARENA_NEW(&d->load->program->arena, struct video);
-    bool sets = op == VIDEO_SET;
+    bool sets = op == VIDEO_SET, shifts = op == VIDEO_SHL || op == VIDEO_SHR;
     check_types(d, sets ? 2 : 3);
+    v->wraps = has(d, PTX_MOD_WRAP);
+    if (shifts && (is_signed(d, 2) || v->wraps == has(d, PTX_MOD_CLAMP)))
+        decode_unsupported(d);
     v->op = (uint8_t)op;
     v->compare = (uint8_t)(sets ? comparison(d) : 0);
     v->then = has(d, PTX_MOD_ADD)   ? VIDEO_THEN_ADD
               : has(d, PTX_MOD_MIN) ? VIDEO_THEN_MIN
               : has(d, PTX_MOD_MAX) ? VIDEO_THEN_MAX
                                     : VIDEO_PUT;
-    v->wraps = has(d, PTX_MOD_WRAP);
     for (unsigned k = 0; k < 2; k++) {
         v->source[k].is_signed = is_signed(d, k + !sets);
         source_parts(d, v, k, ways);

@@ -197,7 +197,7 @@ static void put_plain(FILE *to, struct brute_random *r)
     unsigned a = brute_below(r, 7), b = brute_below(r, 7), c = brute_below(r, 7), p = brute_below(r, 3);
     if (brute_below(r, 3) == 0)
         fprintf(to, "@%s%%p%u ", brute_below(r, 2) ? "!" : "", brute_below(r, 3));
-    switch (brute_below(r, 10)) {
+    switch (brute_below(r, 11)) {
     case 0: fprintf(to, "mov.b32 %%r%u, 7;\n", a); break;
     case 1: fprintf(to, "add.s32 %%r%u, %%r%u, %%r%u;\n", a, b, c); break;
     case 2:
@@ -210,6 +210,7 @@ static void put_plain(FILE *to, struct brute_random *r)
     case 7: fprintf(to, "atom.global.add.u32 %%r%u, [%%d%u], %%r%u;\n", a, b % 4, c); break;
     case 8: fprintf(to, "cvt.u16.u32 %%h%u, %%r%u;\n", a % 3, b); break;
     case 9: fprintf(to, "mov.b128 %%q%u, {%%d%u, %%d%u};\n", a % 2, b % 4, c % 4); break;
+    case 10: fprintf(to, "ld.global.v2.b64 {%%d%u, %%d%u}, [%%d%u];\n", a % 4, (a + 1) % 4, b % 4); break;
     }
 }
 
