@@ -109,7 +109,7 @@ $(BUILD)/obj/%.$(1).o: src/%.c $(BUILD)/flags
 		-ffp-contract=off -fno-math-errno -fno-trapping-math -fno-strict-aliasing -Wno-pass-failed -MMD -MP -c -o $$@ $$<)
 endef
 $(foreach l,$(LANES),$(eval $(call lanes,$(l))))
-$(BUILD)/obj/exec/lane.o $(BUILD)/obj/exec/mem.o: ALL_CPPFLAGS += $(LANES:%=-DLANES_HAVE_%)
+$(BUILD)/obj/exec/lane.o $(BUILD)/obj/exec/access.o: ALL_CPPFLAGS += $(LANES:%=-DLANES_HAVE_%)
 
 $(BUILD)/obj/cli/%.o: ALL_CPPFLAGS += -DMOAT_VERSION='"$(VERSION)"'
 

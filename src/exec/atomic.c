@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-#include "exec/mem.h"
+#include "exec/access.h"
 #include "exec/scalar_float.h"
 #include "exec/scalar_half.h"
 
@@ -140,13 +140,13 @@ static uint64_t apply(char *at, uint32_t what, unsigned log, uint64_t b, uint64_
 static bool apply_private(struct exec_warp *w, const struct exec_insn *i, unsigned lane, uint64_t address,
                           uint64_t b, uint64_t c, uint64_t *old)
 {
-    unsigned size = 1u << mem_log(i);
+    unsigned size = 1u << access_log(i);
     *old = 0;
-    if (!mem_read(w, i, lane, address, old, size))
+    if (!access_read(w, i, lane, address, old, size))
         return false;
     bool cas = (i->e & 0xff) == ATOMIC_CAS;
     uint64_t to = cas ? (*old == b ? c : *old) : combine(i->e, *old, b);
-    return mem_write(w, i, lane, address, &to, size);
+    return access_write(w, i, lane, address, &to, size);
 }
 
 static uint64_t get(const char *regs, uint32_t slot, unsigned log, unsigned lane)
@@ -184,7 +184,7 @@ static bool swap16(char *at, uint64_t seen[2], const uint64_t to[2])
 static bool wide(struct exec_warp *w, const struct exec_insn *i, unsigned lane)
 {
     const uint64_t *b = (const uint64_t *)(w->regs + i->b), *c = (const uint64_t *)(w->regs + i->c);
-    char *at = mem_host(w, i, lane, mem_address(w, i, lane), 16, true);
+    char *at = access_host(w, i, lane, access_address(w, i, lane), 16, true);
     if (!at)
         return w->state != WARP_FAULT && fault_raise(w, i, EXEC_INVALID_ADDRESS_SPACE);
     bool cas = (i->e & 0xff) == ATOMIC_CAS;
@@ -209,13 +209,13 @@ static bool wide(struct exec_warp *w, const struct exec_insn *i, unsigned lane)
 
 // --- quick ways -----------------------------------------------------------------------------------------------
 
-// Where the lane's value lies if that is plain to see; NULL: mem_host must look.
+// Where the lane's value lies if that is plain to see; NULL: access_host must look.
 static char *quick(const struct exec_warp *w, const struct exec_insn *i, unsigned lane, unsigned size)
 {
-    uint64_t address = mem_address(w, i, lane);
+    uint64_t address = access_address(w, i, lane);
     if (address & (size - 1))
         return NULL;
-    if (mem_space(i) == MEM_SHARED)
+    if (access_space(i) == ACCESS_SHARED)
         return address + size <= w->block->shared_size && address < UINT32_MAX ? w->block->shared + address
                                                                                : NULL;
     return space_access(address, size, SPACE_READ | SPACE_WRITE) ? space_host(address) : NULL;
@@ -241,16 +241,16 @@ static uint64_t apply_alone(char *at, uint32_t what, unsigned log, uint64_t b, u
 
 static bool one(struct exec_warp *w, const struct exec_insn *i, unsigned lane)
 {
-    unsigned log = mem_log(i);
+    unsigned log = access_log(i);
     if (log == 4)
         return wide(w, i, lane);
     uint64_t old, b = get(w->regs, i->b, log, lane), c = i->c ? get(w->regs, i->c, log, lane) : 0;
     char *at = quick(w, i, lane, 1u << log);
     if (at) {
-        old = (mem_space(i) == MEM_SHARED ? apply_alone : apply)(at, i->e, log, b, c);
+        old = (access_space(i) == ACCESS_SHARED ? apply_alone : apply)(at, i->e, log, b, c);
     } else {
-        uint64_t address = mem_address(w, i, lane);
-        at = mem_host(w, i, lane, address, 1u << log, true);
+        uint64_t address = access_address(w, i, lane);
+        at = access_host(w, i, lane, address, 1u << log, true);
         if (at)
             old = apply(at, i->e, log, b, c);
         else if (w->state == WARP_FAULT || !apply_private(w, i, lane, address, b, c, &old))
@@ -287,7 +287,7 @@ static bool quick_all(const struct exec_warp *w, const struct exec_insn *i, unsi
 #define SUM(T, bits)                                                                                   \
     static const struct exec_insn *sum_##bits(struct exec_warp *w, const struct exec_insn *i)          \
     {                                                                                                  \
-        bool shared = mem_space(i) == MEM_SHARED, result = !(i->e & ATOMIC_NO_RESULT);                 \
+        bool shared = access_space(i) == ACCESS_SHARED, result = !(i->e & ATOMIC_NO_RESULT);           \
         char *at[EXEC_LANES];                                                                          \
         if (!quick_all(w, i, sizeof(T), at))                                                           \
             return run(w, i);                                                                          \
@@ -342,7 +342,7 @@ SUM(uint64_t, 64)
     INLINE const struct exec_insn *steps_##bits(struct exec_warp *w, const struct exec_insn *i,             \
                                                 enum atomic_op op, bool is_signed)                          \
     {                                                                                                       \
-        bool shared = mem_space(i) == MEM_SHARED, result = !(i->e & ATOMIC_NO_RESULT);                      \
+        bool shared = access_space(i) == ACCESS_SHARED, result = !(i->e & ATOMIC_NO_RESULT);                \
         char *at[EXEC_LANES];                                                                               \
         if (!quick_all(w, i, sizeof(T), at))                                                                \
             return run(w, i);                                                                               \

@@ -6,7 +6,7 @@
 #include "exec/warp.h"
 #include "ptx/op.h"
 
-// d: old value, a: address, b and c: operands; flags as of an access (mem.h); e: the operation and its type.
+// d: old value, a: address, b and c: operands; flags as of an access (access.h); e: the operation and its type.
 enum atomic_op {
     ATOMIC_ADD,
     ATOMIC_INC,

@@ -20,14 +20,9 @@ static void deliver(struct exec_warp *w, const struct exec_split *s, const struc
             if (s->mask >> l & 1)
                 ((uint32_t *)to)[l] = bar->sum;
         break;
-    case BARRIER_AND:
-        *(uint32_t *)to = (*(uint32_t *)to & ~s->mask) | (bar->all ? s->mask : 0);
-        break;
-    case BARRIER_OR:
-        *(uint32_t *)to = (*(uint32_t *)to & ~s->mask) | (bar->any ? s->mask : 0);
-        break;
-    default:
-        break;
+    case BARRIER_AND: *(uint32_t *)to = (*(uint32_t *)to & ~s->mask) | (bar->all ? s->mask : 0); break;
+    case BARRIER_OR: *(uint32_t *)to = (*(uint32_t *)to & ~s->mask) | (bar->any ? s->mask : 0); break;
+    default: break;
     }
 }
 

@@ -3,7 +3,7 @@
 #include <pthread.h>
 
 #include "base/vec.h"
-#include "exec/program.h"
+#include "exec/exec_program.h"
 #include "exec/space.h"
 
 enum { STEP = 16 };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "exec/control.h"
 
-#include "exec/mem.h"
+#include "exec/access.h"
 
 static uint32_t predicate(const struct exec_warp *w, const struct exec_insn *i)
 {
@@ -97,12 +97,13 @@ static void pass(struct exec_warp *w, uint32_t to_base, const struct exec_place 
 {
     for (uint32_t k = 0; k < n; k++) {
         uint32_t size = to[k].size < from[k].size ? to[k].size : from[k].size;
-        mem_local_copy(w, to_base + to[k].offset, from_base + from[k].offset, (size + 3) & ~3u, w->mask);
+        access_local_copy(w, to_base + to[k].offset, from_base + from[k].offset, (size + 3) & ~3u, w->mask);
     }
 }
 
 // The function that the lanes call; lanes that call another one wait. NULL: w has faulted.
-static const struct exec_func *callee(struct exec_warp *w, const struct exec_insn *i, const struct control_call *call)
+static const struct exec_func *callee(struct exec_warp *w, const struct exec_insn *i,
+                                      const struct control_call *call)
 {
     if (call->func)
         return call->func;
@@ -138,8 +139,8 @@ const struct exec_insn *control_call(struct exec_warp *w, const struct exec_insn
     struct exec_frame *caller = w->frame;
     uint32_t base = (caller->local_top + 15) & ~15u;
     if (base + (uint64_t)f->local_size > w->block->grid->local_size)
-        return fault_memory(w, i, EXEC_ILLEGAL_ADDRESS, (unsigned)__builtin_ctz(w->mask), space.local_window + base,
-                            f->local_size, true, "stack");
+        return fault_memory(w, i, EXEC_ILLEGAL_ADDRESS, (unsigned)__builtin_ctz(w->mask),
+                            space.local_window + base, f->local_size, true, "stack");
     struct exec_frame *frame = frame_new(w->block, f);
     if (!frame)
         return fault_raise(w, i, EXEC_OUT_OF_MEMORY);

@@ -7,9 +7,9 @@
 
 // flags of branches
 enum {
-    CONTROL_NEGATED = 1,  // taken where the predicate in a is false
-    CONTROL_JOIN = 2,     // the target is a control_join
-    CONTROL_SPINS = 4,    // back to the head of a loop that only waits
+    CONTROL_NEGATED = 1,     // taken where the predicate in a is false
+    CONTROL_JOIN = 2,        // the target is a control_join
+    CONTROL_SPINS = 4,       // back to the head of a loop that only waits
     CONTROL_COST_SHIFT = 8,  // fuel that it takes; 0: it leads forward
 };
 
@@ -28,10 +28,10 @@ exec_fn control_join;
 exec_fn control_guard;  // the next instruction runs for lanes where the predicate in a holds
 exec_fn control_bra;    // target
 exec_fn control_bra_if;
-exec_fn control_brx;    // a: index, ptr: control_table
-exec_fn control_call;   // ptr: control_call
+exec_fn control_brx;   // a: index, ptr: control_table
+exec_fn control_call;  // ptr: control_call
 exec_fn control_ret;
-exec_fn control_exit;     // of lanes where the predicate in a holds, if flags has CONTROL_IF
+exec_fn control_exit;  // of lanes where the predicate in a holds, if flags has CONTROL_IF
 exec_fn control_trap;
 exec_fn control_illegal;
 exec_fn control_nanosleep;

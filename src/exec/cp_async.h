@@ -9,6 +9,7 @@ struct cp_async_places {
     struct exec_insn from, to;  // their addresses, as for a load and a store
 };
 
-exec_fn cp_async;  // ptr: cp_async_places; b: slot of the bytes that exist, c: predicate to ignore them; 0 if absent
+exec_fn
+    cp_async;  // ptr: cp_async_places; b: slot of the bytes that exist, c: predicate to ignore them; 0 if absent
 
 #endif

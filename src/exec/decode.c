@@ -16,8 +16,8 @@ void decode_fail(struct decode *d, int err, const char *fmt, ...)
 {
     va_list args;
     va_start(args, fmt);
-    diag_vreport(d->load->sink, DIAG_ERROR, &d->module->ptx->source, d->stmt_pos == PTX_NONE ? 0 : d->stmt_pos, 1, fmt,
-                 args);
+    diag_vreport(d->load->sink, DIAG_ERROR, &d->module->ptx->source,
+                 d->stmt_pos == PTX_NONE ? 0 : d->stmt_pos, 1, fmt, args);
     va_end(args);
     longjmp(d->fail, err);
 }
@@ -116,18 +116,14 @@ static enum ptx_type fit_type(const struct ptx_form *form, unsigned fit)
 {
     unsigned n = fit <= PTX_FIT_TYPE3 ? fit : fit == PTX_FIT_LOOSE1 ? 1 : 0;
     switch (fit) {
-    case PTX_FIT_PRED:
-        return PTX_PRED;
-    case PTX_FIT_32:
-        return PTX_B32;
-    case PTX_FIT_64:
-        return PTX_B64;
+    case PTX_FIT_PRED: return PTX_PRED;
+    case PTX_FIT_32: return PTX_B32;
+    case PTX_FIT_64: return PTX_B64;
     case PTX_FIT_WIDE:
         if (ptx_form_has(form, PTX_MOD_WIDE))
             return ptx_type_bits((enum ptx_type)form->types[0]) == 16 ? PTX_B32 : PTX_B64;
         break;
-    default:
-        break;
+    default: break;
     }
     return n < form->ntypes ? (enum ptx_type)form->types[n] : PTX_B32;
 }
@@ -148,8 +144,7 @@ static bool suits_row(struct decode *d, unsigned count, bool pair)
 {
     const struct ptx_form *form = d->stmt->form;
     switch (form->id) {
-    case PTX_OP_SETP:
-        return true;
+    case PTX_OP_SETP: return true;
     case PTX_OP_LOP3: {
         bool boolean = ptx_form_has(form, PTX_MOD_AND) || ptx_form_has(form, PTX_MOD_OR);
         return decode_operand(d, 4)->kind == PTX_IMM && pair == boolean && (count == 6) == boolean;
@@ -159,8 +154,7 @@ static bool suits_row(struct decode *d, unsigned count, bool pair)
                    ptx_type_class((enum ptx_type)form->types[1]) == PTX_CLASS_FLOAT;
         return !pair && count == (two ? 3u : 2u);
     }
-    default:
-        return !pair;
+    default: return !pair;
     }
 }
 
@@ -168,7 +162,8 @@ void decode_lane(struct decode *d)
 {
     const struct ptx_form *form = d->stmt->form;
     unsigned count = 0;
-    for (const struct ptx_operand *o = d->stmt->operands; o < d->stmt->operands + d->stmt->nslots; o = ptx_next(o))
+    for (const struct ptx_operand *o = d->stmt->operands; o < d->stmt->operands + d->stmt->nslots;
+         o = ptx_next(o))
         count++;
     struct lane_op op;
     if (!count || lane_pick(form, count - 1, &op))
@@ -240,34 +235,27 @@ static bool guards_itself(const struct ptx_form *form)
     switch (form->op->control) {
     case PTX_FALLS:
         return (form->flags & PTX_WARP && form->id != PTX_OP_ACTIVEMASK) || form->id == PTX_OP_NANOSLEEP;
-    default:
-        return true;
+    default: return true;
     }
 }
 
 static void dispatch(struct decode *d)
 {
     switch (d->stmt->form->id) {
-    case PTX_OP_MOV:
-        decode_mov(d);
-        return;
+    case PTX_OP_MOV: decode_mov(d); return;
     case PTX_OP_LD:
     case PTX_OP_LDU:
     case PTX_OP_ST:
     case PTX_OP_ATOM:
     case PTX_OP_RED:
-    case PTX_OP_CP_ASYNC:
-        decode_memory(d);
-        return;
+    case PTX_OP_CP_ASYNC: decode_memory(d); return;
     case PTX_OP_BRA:
     case PTX_OP_BRX_IDX:
     case PTX_OP_CALL:
     case PTX_OP_RET:
     case PTX_OP_EXIT:
     case PTX_OP_TRAP:
-    case PTX_OP_BRKPT:
-        decode_control(d);
-        return;
+    case PTX_OP_BRKPT: decode_control(d); return;
     case PTX_OP_BAR:
     case PTX_OP_BARRIER:
     case PTX_OP_BAR_RED:
@@ -280,9 +268,7 @@ static void dispatch(struct decode *d)
     case PTX_OP_MATCH:
     case PTX_OP_REDUX:
     case PTX_OP_ACTIVEMASK:
-    case PTX_OP_ELECT:
-        decode_meet(d);
-        return;
+    case PTX_OP_ELECT: decode_meet(d); return;
     case PTX_OP_MEMBAR:
     case PTX_OP_FENCE:
     case PTX_OP_CVTA:
@@ -291,9 +277,7 @@ static void dispatch(struct decode *d)
     case PTX_OP_STACKSAVE:
     case PTX_OP_STACKRESTORE:
     case PTX_OP_CREATEPOLICY:
-    case PTX_OP_NANOSLEEP:
-        decode_special(d);
-        return;
+    case PTX_OP_NANOSLEEP: decode_special(d); return;
     case PTX_OP_PREFETCH:
     case PTX_OP_PREFETCHU:
     case PTX_OP_APPLYPRIORITY:
@@ -303,8 +287,7 @@ static void dispatch(struct decode *d)
     case PTX_OP_GRIDDEPCONTROL:
     case PTX_OP_CP_ASYNC_COMMIT:
     case PTX_OP_CP_ASYNC_WAIT:
-    case PTX_OP_CP_ASYNC_WAIT_ALL:
-        return;  // hints, and waits for what is done at once here
+    case PTX_OP_CP_ASYNC_WAIT_ALL: return;  // hints, and waits for what is done at once here
     default:
         if (d->stmt->form->id >= PTX_OP_VADD && d->stmt->form->id <= PTX_OP_VSET4)
             decode_video(d);
@@ -350,8 +333,9 @@ static bool ends_in_jump(const struct decode *d, uint32_t block)
         if (stmt->kind != PTX_INSN)
             continue;
         unsigned control = stmt->form->op->control;
-        return stmt->guard == PTX_NONE && (control == PTX_BRANCH || control == PTX_SWITCH || control == PTX_RETURN ||
-                                           control == PTX_EXIT || control == PTX_TRAP);
+        return stmt->guard == PTX_NONE &&
+               (control == PTX_BRANCH || control == PTX_SWITCH || control == PTX_RETURN ||
+                control == PTX_EXIT || control == PTX_TRAP);
     }
     return false;
 }
@@ -412,18 +396,13 @@ static uint8_t stmt_waits(const struct ptx_stmt *s, bool *stores)
         return 0;
     case PTX_OP_CALL:
     case PTX_OP_BAR:
-    case PTX_OP_BARRIER:
-        *stores = true;
-        return 0;
+    case PTX_OP_BARRIER: *stores = true; return 0;
     case PTX_OP_LD:
         return ptx_form_has(form, PTX_MOD_VOLATILE) || ptx_form_has(form, PTX_MOD_ACQUIRE) ||
                ptx_form_has(form, PTX_MOD_RELAXED) || ptx_form_has(form, PTX_MOD_CV);
-    case PTX_OP_ATOM:
-        return 1;
-    case PTX_OP_NANOSLEEP:
-        return 1;
-    default:
-        return 0;
+    case PTX_OP_ATOM: return 1;
+    case PTX_OP_NANOSLEEP: return 1;
+    default: return 0;
     }
 }
 

@@ -45,18 +45,19 @@ struct decode {
     uint32_t temps[SLOTS_CLASSES][4];
     unsigned ntemps[SLOTS_CLASSES];  // in use by the current statement
     uint32_t stmt_pos, stmt_loc;
-    uint32_t block;        // being decoded
+    uint32_t block;  // being decoded
     uint32_t return_fixup;
     const struct ptx_stmt *stmt;
 };
 
 // Reports at the current statement and leaves decode_func with err.
-_Noreturn void decode_fail(struct decode *d, int err, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
+_Noreturn void decode_fail(struct decode *d, int err, const char *fmt, ...)
+    __attribute__((format(printf, 3, 4)));
 _Noreturn void decode_unsupported(struct decode *d);  // names the instruction
 
 struct exec_insn *decode_emit(struct decode *d, exec_fn *fn);  // valid until the next one
-void decode_jump(struct decode *d, uint32_t block);  // the last instruction's target
-#define DECODE_RETURN UINT32_MAX                     // as block: the end of the function
+void decode_jump(struct decode *d, uint32_t block);            // the last instruction's target
+#define DECODE_RETURN UINT32_MAX                               // as block: the end of the function
 
 uint32_t decode_const(struct decode *d, unsigned bits, uint64_t value);  // a slot
 uint32_t decode_temp(struct decode *d, unsigned bits);                   // free again after the statement
@@ -69,13 +70,14 @@ unsigned decode_slot_bits(unsigned type_bits);             // of a value's slot
 
 // A source as a slot of that type. Registers that are wider are cut to it.
 uint32_t decode_source(struct decode *d, const struct ptx_operand *o, enum ptx_type type);
-uint32_t decode_source_bits(struct decode *d, const struct ptx_operand *o, unsigned bits);  // any type of that size
+uint32_t decode_source_bits(struct decode *d, const struct ptx_operand *o,
+                            unsigned bits);  // any type of that size
 uint32_t decode_pred(struct decode *d, const struct ptx_operand *o);
 
 // A destination of that type: emit what fills the slot, then decode_finish, which extends it to a wider register.
 struct decode_dest {
-    uint32_t slot;     // to write to
-    uint32_t to;       // the register's
+    uint32_t slot;  // to write to
+    uint32_t to;    // the register's
     uint16_t from_bits, to_bits;
     bool is_signed, extend;
 };

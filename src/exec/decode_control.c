@@ -72,7 +72,8 @@ static void note_callee(struct decode *d, const struct exec_func *f)
 static void call(struct decode *d)
 {
     const struct ptx_operand *rets = NULL, *target = NULL, *args = NULL;
-    for (const struct ptx_operand *o = d->stmt->operands; o < d->stmt->operands + d->stmt->nslots; o = ptx_next(o)) {
+    for (const struct ptx_operand *o = d->stmt->operands; o < d->stmt->operands + d->stmt->nslots;
+         o = ptx_next(o)) {
         if (o->kind == PTX_LIST && !target)
             rets = o;
         else if (o->kind == PTX_LIST && !args)
@@ -89,9 +90,11 @@ static void call(struct decode *d)
     if (target->kind == PTX_SYM) {
         const struct exec_symbol *s = &d->module->symbols[target->id];
         if (s->kind != EXEC_SYM_FUNC)
-            decode_fail(d, -ENOENT, "nothing defines " STR_FMT, STR_ARG(ptx_sym(d->module->ptx, target->id)->name));
+            decode_fail(d, -ENOENT, "nothing defines " STR_FMT,
+                        STR_ARG(ptx_sym(d->module->ptx, target->id)->name));
         if (s->func->ptx->nparams != c->nargs || s->func->ptx->nrets != c->nrets || s->func->ptx->is_entry)
-            decode_fail(d, -EINVAL, "a call of " STR_FMT " with other arguments than it has", STR_ARG(s->func->name));
+            decode_fail(d, -EINVAL, "a call of " STR_FMT " with other arguments than it has",
+                        STR_ARG(s->func->name));
         c->func = s->func;
         note_callee(d, s->func);
     } else {
@@ -141,25 +144,12 @@ static void trap(struct decode *d, exec_fn *fn)
 void decode_control(struct decode *d)
 {
     switch (d->stmt->form->id) {
-    case PTX_OP_BRA:
-        branch(d);
-        return;
-    case PTX_OP_BRX_IDX:
-        branch_table(d);
-        return;
-    case PTX_OP_CALL:
-        call(d);
-        return;
-    case PTX_OP_RET:
-        ret(d);
-        return;
-    case PTX_OP_EXIT:
-        end(d, control_exit);
-        return;
-    case PTX_OP_TRAP:
-        trap(d, control_trap);
-        return;
-    default:
-        trap(d, control_illegal);
+    case PTX_OP_BRA: branch(d); return;
+    case PTX_OP_BRX_IDX: branch_table(d); return;
+    case PTX_OP_CALL: call(d); return;
+    case PTX_OP_RET: ret(d); return;
+    case PTX_OP_EXIT: end(d, control_exit); return;
+    case PTX_OP_TRAP: trap(d, control_trap); return;
+    default: trap(d, control_illegal);
     }
 }

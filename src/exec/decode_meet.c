@@ -55,7 +55,8 @@ static void shuffle(struct decode *d)
                      : has(d, PTX_MOD_DOWN) ? MEET_DOWN
                      : has(d, PTX_MOD_BFLY) ? MEET_BFLY
                                             : MEET_IDX;
-    uint32_t a = decode_source(d, decode_operand(d, 1), PTX_B32), b = decode_source(d, decode_operand(d, 2), PTX_B32),
+    uint32_t a = decode_source(d, decode_operand(d, 1), PTX_B32),
+             b = decode_source(d, decode_operand(d, 2), PTX_B32),
              c = decode_source(d, decode_operand(d, 3), PTX_B32), e = members(d, 4, &flags);
     struct decode_dest first, p;
     results(d, PTX_B32, &first, &p);
@@ -86,7 +87,8 @@ static void match(struct decode *d)
     struct decode_dest first, p;
     results(d, PTX_B32, &first, &p);
     exec_fn *fn = has(d, PTX_MOD_ALL) ? meet_match_all : meet_match_any;
-    *decode_emit(d, fn) = (struct exec_insn){.fn = fn, .d = first.slot, .a = a, .e = e, .flags = flags, .lo = p.slot};
+    *decode_emit(d, fn) =
+        (struct exec_insn){.fn = fn, .d = first.slot, .a = a, .e = e, .flags = flags, .lo = p.slot};
 }
 
 static void redux(struct decode *d)
@@ -123,7 +125,8 @@ static void barrier(struct decode *d, bool reduces)
     while (ptx_operand(d->stmt, n))
         n++;
     uint32_t flags = has(d, PTX_MOD_ARRIVE) ? BARRIER_NO_WAIT : 0;
-    uint32_t a = n > first ? decode_source(d, decode_operand(d, first), PTX_B32) : decode_const(d, 32, 0), b = 0, c = 0;
+    uint32_t a = n > first ? decode_source(d, decode_operand(d, first), PTX_B32) : decode_const(d, 32, 0),
+             b = 0, c = 0;
     struct decode_dest dest = {0};
     if (reduces && !has(d, PTX_MOD_POPC) && !has(d, PTX_MOD_AND) && !has(d, PTX_MOD_OR))
         decode_unsupported(d);
@@ -149,28 +152,17 @@ void decode_meet(struct decode *d)
     }
     uint32_t skip = decode_skip_begin(d);
     switch (d->stmt->form->id) {
-    case PTX_OP_SHFL:
-        shuffle(d);
-        break;
-    case PTX_OP_VOTE:
-        vote(d);
-        break;
-    case PTX_OP_MATCH:
-        match(d);
-        break;
-    case PTX_OP_REDUX:
-        redux(d);
-        break;
-    case PTX_OP_ELECT:
-        elect(d);
-        break;
+    case PTX_OP_SHFL: shuffle(d); break;
+    case PTX_OP_VOTE: vote(d); break;
+    case PTX_OP_MATCH: match(d); break;
+    case PTX_OP_REDUX: redux(d); break;
+    case PTX_OP_ELECT: elect(d); break;
     case PTX_OP_BAR_WARP: {
         uint32_t e = decode_source(d, decode_operand(d, 0), PTX_B32);
         *decode_emit(d, meet_barrier) = (struct exec_insn){.fn = meet_barrier, .e = e, .flags = MEET_SYNC};
         break;
     }
-    default:
-        barrier(d, d->stmt->form->id != PTX_OP_BAR && d->stmt->form->id != PTX_OP_BARRIER);
+    default: barrier(d, d->stmt->form->id != PTX_OP_BAR && d->stmt->form->id != PTX_OP_BARRIER);
     }
     decode_skip_end(d, skip);
 }
@@ -271,15 +263,9 @@ void decode_special(struct decode *d)
 {
     switch (d->stmt->form->id) {
     case PTX_OP_MEMBAR:
-    case PTX_OP_FENCE:
-        decode_emit(d, atomic_fence);
-        return;
-    case PTX_OP_CVTA:
-        convert_address(d);
-        return;
-    case PTX_OP_ISSPACEP:
-        is_space(d);
-        return;
+    case PTX_OP_FENCE: decode_emit(d, atomic_fence); return;
+    case PTX_OP_CVTA: convert_address(d); return;
+    case PTX_OP_ISSPACEP: is_space(d); return;
     case PTX_OP_CREATEPOLICY: {
         struct decode_dest dest = decode_dest(d, decode_operand(d, 0), PTX_B64);
         uint32_t a = decode_const(d, 64, 0);
@@ -294,7 +280,6 @@ void decode_special(struct decode *d)
         decode_skip_end(d, skip);
         return;
     }
-    default:
-        stack(d);
+    default: stack(d);
     }
 }

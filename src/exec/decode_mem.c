@@ -6,7 +6,7 @@
 #include "exec/cp_async.h"
 #include "exec/decode.h"
 #include "exec/lane.h"
-#include "exec/mem.h"
+#include "exec/access.h"
 
 // --- addresses ----------------------------------------------------------------------------------------------
 
@@ -15,89 +15,83 @@ struct address {
     uint64_t imm;
 };
 
-static enum mem_space space_of(struct decode *d, unsigned n)
+static enum access_space space_of(struct decode *d, unsigned n)
 {
     const struct ptx_form *form = d->stmt->form;
     if (n >= form->nspaces)
-        return MEM_GENERIC;
+        return ACCESS_GENERIC;
     switch (ptx_space_is((enum ptx_space)form->spaces[n])) {
-    case PTX_SPACE_GENERIC:
-        return MEM_GENERIC;
+    case PTX_SPACE_GENERIC: return ACCESS_GENERIC;
     case PTX_SPACE_GLOBAL:
-    case PTX_SPACE_CONST:
-        return MEM_GLOBAL;
+    case PTX_SPACE_CONST: return ACCESS_GLOBAL;
     case PTX_SPACE_SHARED:
-    case PTX_SPACE_SHARED_CLUSTER:
-        return MEM_SHARED;
-    case PTX_SPACE_LOCAL:
-        return MEM_LOCAL;
-    case PTX_SPACE_PARAM:
-        return MEM_PARAM;
-    default:
-        decode_unsupported(d);
+    case PTX_SPACE_SHARED_CLUSTER: return ACCESS_SHARED;
+    case PTX_SPACE_LOCAL: return ACCESS_LOCAL;
+    case PTX_SPACE_PARAM: return ACCESS_PARAM;
+    default: decode_unsupported(d);
     }
 }
 
-static uint32_t space_flag(enum mem_space where)
+static uint32_t space_flag(enum access_space where)
 {
-    return (uint32_t)where << MEM_SPACE_SHIFT;
+    return (uint32_t)where << ACCESS_SPACE_SHIFT;
 }
 
-static struct address symbol_address(struct decode *d, const struct ptx_operand *o, enum mem_space where,
+static struct address symbol_address(struct decode *d, const struct ptx_operand *o, enum access_space where,
                                      unsigned bytes)
 {
     const struct exec_symbol *s = &d->module->symbols[o->id];
-    struct address a = {.flags = MEM_NO_BASE | space_flag(where), .imm = s->value + (uint64_t)o->value};
+    struct address a = {.flags = ACCESS_NO_BASE | space_flag(where), .imm = s->value + (uint64_t)o->value};
     switch (s->kind) {
     case EXEC_SYM_ADDRESS:
-        if (where != MEM_GENERIC && where != MEM_GLOBAL)
+        if (where != ACCESS_GENERIC && where != ACCESS_GLOBAL)
             break;
         return a;
     case EXEC_SYM_SHARED:
-        if (where != MEM_SHARED && where != MEM_GENERIC)
+        if (where != ACCESS_SHARED && where != ACCESS_GENERIC)
             break;
-        a.flags = MEM_NO_BASE | space_flag(MEM_SHARED);
+        a.flags = ACCESS_NO_BASE | space_flag(ACCESS_SHARED);
         return a;
     case EXEC_SYM_LOCAL:
-        if (where != MEM_LOCAL && where != MEM_PARAM)
+        if (where != ACCESS_LOCAL && where != ACCESS_PARAM)
             break;
-        a.flags = MEM_NO_BASE | space_flag(MEM_LOCAL);
+        a.flags = ACCESS_NO_BASE | space_flag(ACCESS_LOCAL);
         return a;
     case EXEC_SYM_PARAM:
-        if (where != MEM_PARAM)
+        if (where != ACCESS_PARAM)
             break;
         // A kernel's parameters are read without a check: what is not within them is read as memory.
         if (a.imm > d->func->kernel->param_size || d->func->kernel->param_size - a.imm < bytes) {
             struct ptx_operand sym = {.kind = PTX_SYM, .id = o->id};
             a.slot = decode_source(d, &sym, PTX_B64);
-            a.flags = space_flag(MEM_GLOBAL);
+            a.flags = space_flag(ACCESS_GLOBAL);
             a.imm = (uint64_t)o->value;
         }
         return a;
     case EXEC_SYM_DYNAMIC: {
         struct ptx_operand sym = {.kind = PTX_SYM, .id = o->id};
         a.slot = decode_source(d, &sym, PTX_B32);
-        a.flags = MEM_A32 | space_flag(MEM_SHARED);
+        a.flags = ACCESS_A32 | space_flag(ACCESS_SHARED);
         a.imm = (uint64_t)o->value;
         return a;
     }
     case EXEC_SYM_NONE:
         decode_fail(d, -ENOENT, "nothing defines " STR_FMT, STR_ARG(ptx_sym(d->module->ptx, o->id)->name));
-    default:
-        break;
+    default: break;
     }
     decode_fail(d, -EINVAL, STR_FMT " is in another space", STR_ARG(ptx_sym(d->module->ptx, o->id)->name));
 }
 
-static struct address address(struct decode *d, const struct ptx_operand *o, enum mem_space where, unsigned bytes)
+static struct address address(struct decode *d, const struct ptx_operand *o, enum access_space where,
+                              unsigned bytes)
 {
     if (o->kind != PTX_ADDR)
         decode_unsupported(d);
     if (o->sub == PTX_BASE_SYM)
         return symbol_address(d, o, where, bytes);
     // Through a register: a kernel's parameters are global memory, a function's are local.
-    if (where == MEM_PARAM)
-        where = d->func->kernel ? MEM_GLOBAL : MEM_LOCAL;
+    if (where == ACCESS_PARAM)
+        where = d->func->kernel ? ACCESS_GLOBAL : ACCESS_LOCAL;
     struct address a = {.flags = space_flag(where), .imm = (uint64_t)o->value};
     if (o->sub == PTX_BASE_NONE) {
         // An absolute address. Local memory counts from the thread's own start, not from the frame.
@@ -110,7 +104,7 @@ static struct address address(struct decode *d, const struct ptx_operand *o, enu
     if (bits != 32 && bits != 64)
         decode_fail(d, -EINVAL, "an address of %u bits", bits);
     if (bits == 32)
-        a.flags |= MEM_A32;
+        a.flags |= ACCESS_A32;
     return a;
 }
 
@@ -130,7 +124,7 @@ static void put_address(struct exec_insn *i, const struct address *a, uint32_t f
 
 static uint32_t reg_flag(unsigned bits)
 {
-    return (bits == 16 ? 0u : bits == 32 ? 1u : bits == 64 ? 2u : 3u) << MEM_REG_SHIFT;
+    return (bits == 16 ? 0u : bits == 32 ? 1u : bits == 64 ? 2u : 3u) << ACCESS_REG_SHIFT;
 }
 
 // The registers of a vector must be of one size.
@@ -165,16 +159,16 @@ static struct access access_of(struct decode *d, const struct ptx_operand *value
         a.n = (unsigned)value->value;
         a.first = value + 1;
     }
-    if (!a.bytes || a.bytes & (a.bytes - 1) || (a.n != 1 && a.n != 2 && a.n != 4) || a.n != form->vec || (a.bytes == 16 && a.n > 1) ||
-        a.bytes * a.n > 16)
+    if (!a.bytes || a.bytes & (a.bytes - 1) || (a.n != 1 && a.n != 2 && a.n != 4) || a.n != form->vec ||
+        (a.bytes == 16 && a.n > 1) || a.bytes * a.n > 16)
         decode_unsupported(d);
     a.bits = vector_bits(d, a.first, a.n, ptx_type_bits(a.type));
     if (a.bits < ptx_type_bits(a.type))
         decode_fail(d, -EINVAL, "a register of %u bits for " STR_FMT, a.bits, STR_ARG(form->name));
     if ((a.bits == 128) != (a.bytes == 16))
         decode_unsupported(d);
-    a.flags = log2_of(a.bytes) | log2_of(a.n) << MEM_VEC_SHIFT | reg_flag(a.bits) |
-              (ptx_type_class(a.type) == PTX_CLASS_SINT ? MEM_SIGNED : 0u);
+    a.flags = log2_of(a.bytes) | log2_of(a.n) << ACCESS_VEC_SHIFT | reg_flag(a.bits) |
+              (ptx_type_class(a.type) == PTX_CLASS_SINT ? ACCESS_SIGNED : 0u);
     return a;
 }
 
@@ -194,7 +188,7 @@ static void decode_load(struct decode *d)
             decode_unsupported(d);
         slots[k] = o->kind == PTX_REG ? decode_reg(d, o->id) : decode_temp(d, v.bits);
     }
-    exec_fn *fn = mem_fn(a.flags | v.flags);
+    exec_fn *fn = access_fn(a.flags | v.flags);
     if (!fn)
         decode_unsupported(d);
     struct exec_insn *i = decode_emit(d, fn);
@@ -210,14 +204,14 @@ static void decode_store(struct decode *d)
     uint32_t slots[4];
     const struct ptx_operand *o = v.first;
     for (unsigned k = 0; k < v.n; k++, o = ptx_next(o))
-        slots[k] = o->kind == PTX_REG ? decode_reg(d, o->id)
+        slots[k] = o->kind == PTX_REG                                  ? decode_reg(d, o->id)
                    : v.bits == decode_slot_bits(ptx_type_bits(v.type)) ? decode_source(d, o, v.type)
                                                                        : decode_source_bits(d, o, v.bits);
-    exec_fn *fn = mem_fn(a.flags | v.flags | MEM_STORES);
+    exec_fn *fn = access_fn(a.flags | v.flags | ACCESS_STORES);
     if (!fn)
         decode_unsupported(d);
     struct exec_insn *i = decode_emit(d, fn);
-    put_address(i, &a, v.flags | MEM_STORES);
+    put_address(i, &a, v.flags | ACCESS_STORES);
     for (unsigned k = 0; k < v.n; k++)
         set_slot(i, k, slots[k]);
     if (ptx_form_has(d->stmt->form, PTX_MOD_RELEASE) || ptx_form_has(d->stmt->form, PTX_MOD_VOLATILE))
@@ -232,9 +226,10 @@ static enum atomic_op operation(struct decode *d)
         enum ptx_mod mod;
         enum atomic_op op;
     } rows[] = {
-        {PTX_MOD_ADD, ATOMIC_ADD}, {PTX_MOD_INC, ATOMIC_INC},   {PTX_MOD_DEC, ATOMIC_DEC}, {PTX_MOD_MIN, ATOMIC_MIN},
-        {PTX_MOD_MAX, ATOMIC_MAX}, {PTX_MOD_AND, ATOMIC_AND},   {PTX_MOD_OR, ATOMIC_OR},   {PTX_MOD_XOR, ATOMIC_XOR},
-        {PTX_MOD_EXCH, ATOMIC_EXCH}, {PTX_MOD_CAS, ATOMIC_CAS},
+        {PTX_MOD_ADD, ATOMIC_ADD}, {PTX_MOD_INC, ATOMIC_INC}, {PTX_MOD_DEC, ATOMIC_DEC},
+        {PTX_MOD_MIN, ATOMIC_MIN}, {PTX_MOD_MAX, ATOMIC_MAX}, {PTX_MOD_AND, ATOMIC_AND},
+        {PTX_MOD_OR, ATOMIC_OR},   {PTX_MOD_XOR, ATOMIC_XOR}, {PTX_MOD_EXCH, ATOMIC_EXCH},
+        {PTX_MOD_CAS, ATOMIC_CAS},
     };
     for (size_t k = 0; k < sizeof rows / sizeof *rows; k++)
         if (ptx_form_has(d->stmt->form, rows[k].mod))
@@ -265,13 +260,13 @@ static void decode_atomic(struct decode *d)
     enum ptx_type type = (enum ptx_type)form->types[form->ntypes - 1];
     if (!atomic_knows(op, type))
         decode_unsupported(d);
-    enum mem_space where = space_of(d, 0);
+    enum access_space where = space_of(d, 0);
     struct address a = address(d, decode_operand(d, red ? 0 : 1), where, 0);
     const struct ptx_operand *value = decode_operand(d, red ? 1 : 2);
     const struct ptx_operand *other = op == ATOMIC_CAS ? decode_operand(d, red ? 2 : 3) : NULL;
     const struct ptx_operand *result = red ? NULL : decode_operand(d, 0);
     unsigned bytes = ptx_type_bits(type) / 8;
-    if ((a.flags & MEM_SPACE) == space_flag(MEM_PARAM))
+    if ((a.flags & ACCESS_SPACE) == space_flag(ACCESS_PARAM))
         decode_unsupported(d);
     for (unsigned k = 0; k < form->vec; k++) {
         uint32_t b = decode_source(d, item(d, value, k), type);
@@ -281,13 +276,14 @@ static void decode_atomic(struct decode *d)
         if (r)
             dest = decode_dest(d, r, type);
         struct exec_insn *i = decode_emit(d, atomic_fn(op, type));
-        put_address(i, &a, log2_of(bytes) | MEM_ATOMIC | MEM_STORES);
+        put_address(i, &a, log2_of(bytes) | ACCESS_ATOMIC | ACCESS_STORES);
         i->imm += (uint64_t)k * bytes;
         i->d = dest.slot;
         i->b = b;
         i->c = c;
-        i->e = op | (uint32_t)type << ATOMIC_TYPE_SHIFT | (red || r->kind == PTX_SINK ? ATOMIC_NO_RESULT : 0) |
-               (where != MEM_SHARED ? ATOMIC_GLOBAL : 0);
+        i->e = op | (uint32_t)type << ATOMIC_TYPE_SHIFT |
+               (red || r->kind == PTX_SINK ? ATOMIC_NO_RESULT : 0) |
+               (where != ACCESS_SHARED ? ATOMIC_GLOBAL : 0);
         if (r)
             decode_finish(d, &dest);
     }
@@ -300,8 +296,8 @@ static void decode_copy(struct decode *d)
     const struct ptx_operand *bytes = decode_operand(d, 2), *source_size = ptx_operand(d->stmt, 3);
     if (bytes->kind != PTX_IMM || (bytes->value != 4 && bytes->value != 8 && bytes->value != 16))
         decode_unsupported(d);
-    struct address to = address(d, decode_operand(d, 0), MEM_SHARED, 0);
-    struct address from = address(d, decode_operand(d, 1), MEM_GLOBAL, 0);
+    struct address to = address(d, decode_operand(d, 0), ACCESS_SHARED, 0);
+    struct address from = address(d, decode_operand(d, 1), ACCESS_GLOBAL, 0);
     uint32_t size = 0, ignore = 0;
     // With a cache policy the last operand is 64 bits wide and means nothing here.
     if (source_size && source_size->kind == PTX_REG && decode_reg_bits(d, source_size->id) == 64)
@@ -316,7 +312,7 @@ static void decode_copy(struct decode *d)
     c->from.flags = from.flags | log2_of((unsigned)bytes->value);
     c->to.a = to.slot;
     c->to.imm = to.imm;
-    c->to.flags = to.flags | log2_of((unsigned)bytes->value) | MEM_STORES;
+    c->to.flags = to.flags | log2_of((unsigned)bytes->value) | ACCESS_STORES;
     struct exec_insn *i = decode_emit(d, cp_async);
     i->ptr = c;
     i->b = size;
@@ -327,17 +323,10 @@ static void decode_copy(struct decode *d)
 void decode_memory(struct decode *d)
 {
     switch (d->stmt->form->id) {
-    case PTX_OP_ST:
-        decode_store(d);
-        return;
+    case PTX_OP_ST: decode_store(d); return;
     case PTX_OP_ATOM:
-    case PTX_OP_RED:
-        decode_atomic(d);
-        return;
-    case PTX_OP_CP_ASYNC:
-        decode_copy(d);
-        return;
-    default:
-        decode_load(d);
+    case PTX_OP_RED: decode_atomic(d); return;
+    case PTX_OP_CP_ASYNC: decode_copy(d); return;
+    default: decode_load(d);
     }
 }

@@ -94,8 +94,8 @@ void decode_mov(struct decode *d)
     struct exec_insn *last = d->code.len ? &d->code.items[d->code.len - 1] : NULL;
     // A value that was just made for us can be made in its place.
     if (from->kind != PTX_REG && from->kind != PTX_IMM && last && last->d == slot && !dest.extend &&
-        d->ntemps[slots_class(decode_slot_bits(ptx_type_bits(type)))] && d->pos.items[d->pos.len - 1] == d->stmt_pos &&
-        d->code.len > d->block_at[d->block]) {
+        d->ntemps[slots_class(decode_slot_bits(ptx_type_bits(type)))] &&
+        d->pos.items[d->pos.len - 1] == d->stmt_pos && d->code.len > d->block_at[d->block]) {
         last->d = dest.slot;
         return;
     }

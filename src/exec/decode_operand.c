@@ -80,19 +80,11 @@ static uint32_t symbol(struct decode *d, const struct ptx_operand *o, unsigned b
         decode_unsupported(d);
     switch (s->kind) {
     case EXEC_SYM_ADDRESS:
-    case EXEC_SYM_SHARED:
-        return decode_const(d, bits, s->value + offset);
-    case EXEC_SYM_FUNC:
-        return decode_const(d, bits, s->func->code_address + offset);
-    case EXEC_SYM_LOCAL:
-        fn = special_local;
-        break;
-    case EXEC_SYM_PARAM:
-        fn = special_param;
-        break;
-    case EXEC_SYM_DYNAMIC:
-        fn = special_dynamic;
-        break;
+    case EXEC_SYM_SHARED: return decode_const(d, bits, s->value + offset);
+    case EXEC_SYM_FUNC: return decode_const(d, bits, s->func->code_address + offset);
+    case EXEC_SYM_LOCAL: fn = special_local; break;
+    case EXEC_SYM_PARAM: fn = special_param; break;
+    case EXEC_SYM_DYNAMIC: fn = special_dynamic; break;
     default:
         decode_fail(d, -ENOENT, "nothing defines " STR_FMT, STR_ARG(ptx_sym(d->module->ptx, o->id)->name));
     }
@@ -153,16 +145,11 @@ uint32_t decode_source(struct decode *d, const struct ptx_operand *o, enum ptx_t
 {
     unsigned want = decode_slot_bits(ptx_type_bits(type));
     switch (o->kind) {
-    case PTX_REG:
-        return reg_source(d, o, type);
-    case PTX_IMM:
-        return decode_const(d, want, constant(o, type));
-    case PTX_SYM:
-        return symbol(d, o, want);
-    case PTX_SREG:
-        return special(d, o, want);
-    default:
-        decode_unsupported(d);
+    case PTX_REG: return reg_source(d, o, type);
+    case PTX_IMM: return decode_const(d, want, constant(o, type));
+    case PTX_SYM: return symbol(d, o, want);
+    case PTX_SREG: return special(d, o, want);
+    default: decode_unsupported(d);
     }
 }
 
@@ -182,7 +169,8 @@ uint32_t decode_pred(struct decode *d, const struct ptx_operand *o)
 struct decode_dest decode_dest(struct decode *d, const struct ptx_operand *o, enum ptx_type type)
 {
     unsigned want = decode_slot_bits(ptx_type_bits(type));
-    struct decode_dest dest = {.from_bits = (uint16_t)want, .is_signed = ptx_type_class(type) == PTX_CLASS_SINT};
+    struct decode_dest dest = {.from_bits = (uint16_t)want,
+                               .is_signed = ptx_type_class(type) == PTX_CLASS_SINT};
     if (o->kind == PTX_SINK) {
         dest.slot = decode_temp(d, want);
         return dest;
@@ -210,7 +198,8 @@ void decode_finish(struct decode *d, const struct decode_dest *dest)
 {
     if (!dest->extend)
         return;
-    struct exec_insn *i = decode_emit(d, lane_fn(lane_resize(dest->from_bits, dest->to_bits, dest->is_signed)));
+    struct exec_insn *i =
+        decode_emit(d, lane_fn(lane_resize(dest->from_bits, dest->to_bits, dest->is_signed)));
     i->d = dest->to;
     i->a = dest->slot;
 }

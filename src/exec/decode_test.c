@@ -481,7 +481,7 @@ static void scattered_over_all_memory(void **state)
         "setp.eq.u32 %p1, %r1, 1; setp.gt.u32 %p2, %r1, 1; mov.u64 %d4, %d1; @%p1 mov.u64 %d4, %d2; @%p2 "
         "mov.u64 %d4, %d3;\n"
         "ld.global.u32 %r2, [%d4]; add.u32 %r2, %r2, 1; st.global.u32 [%d4+4], %r2; ret; }\n");
-    uint64_t params[3] = {map_near((uint64_t)1 << 33), exec_testing_take(8, 8),
+    uint64_t params[3] = {map_near(space.device_base - SPACE_WINDOW), exec_testing_take(8, 8),
                           map_near(((uint64_t)1 << SPACE_BITS) - 128 * SPACE_WINDOW)};
     if (params[0] > params[1] || params[1] > params[2])
         skip();

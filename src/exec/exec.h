@@ -47,10 +47,10 @@ struct exec_kernel {
     struct exec_program *program;
     uint32_t nparams, param_size;  // param_size: bytes of all, padding included
     const struct exec_param *params;
-    uint32_t shared_size;  // static, with alignment; starts behind what the system reserves
-    uint32_t local_size;   // bytes per thread of the kernel and what it calls, without recursion
-    uint32_t nregs;        // as a GPU's compiler might have used; 16 to 255
-    uint32_t max_threads;  // from .maxntid or .reqntid, else 1024
+    uint32_t shared_size;        // static, with alignment; starts behind what the system reserves
+    uint32_t local_size;         // bytes per thread of the kernel and what it calls, without recursion
+    uint32_t nregs;              // as a GPU's compiler might have used; 16 to 255
+    uint32_t max_threads;        // from .maxntid or .reqntid, else 1024
     uint32_t required_block[3];  // from .reqntid; 0: any
     uint32_t const_size;
     int ptx_version;  // 90 for sm_90: of .target
@@ -91,16 +91,16 @@ struct exec_launch {
     bool cooperative;
     uint64_t grid_id;
     uint64_t params;  // device address of kernel->param_size bytes; the caller keeps them until the grid ends
-    uint64_t workspace;  // cooperative: device address of 64 zeroed bytes for grid barriers, else 0
-    uint32_t sm_count;   // %nsmid
+    uint64_t workspace;      // cooperative: device address of 64 zeroed bytes for grid barriers, else 0
+    uint32_t sm_count;       // %nsmid
     uint32_t most_resident;  // blocks that may be in progress at once; cooperative: at least all
 };
 
 enum exec_fault_kind {
     EXEC_NO_FAULT,
-    EXEC_ILLEGAL_ADDRESS,     // 700
-    EXEC_ASSERT,              // 710
-    EXEC_MISALIGNED_ADDRESS,  // 716
+    EXEC_ILLEGAL_ADDRESS,        // 700
+    EXEC_ASSERT,                 // 710
+    EXEC_MISALIGNED_ADDRESS,     // 716
     EXEC_INVALID_ADDRESS_SPACE,  // 717
     EXEC_INVALID_PC,             // 718: an indirect call to what is no function
     EXEC_ILLEGAL_INSTRUCTION,    // 715
@@ -113,20 +113,20 @@ struct exec_fault {
     uint64_t address;  // of the access, generic
     uint32_t size;
     bool write;
-    const char *space;            // "global", "shared", ...
+    const char *space;  // "global", "shared", ...
     const struct exec_kernel *kernel;
     uint32_t block[3], thread[3];
-    const char *module;           // name of the text
-    uint32_t line, column;        // in the PTX
-    struct str instruction;       // as in the PTX; lives as long as the program
-    struct str source_file;       // from .loc; empty if unknown
+    const char *module;      // name of the text
+    uint32_t line, column;   // in the PTX
+    struct str instruction;  // as in the PTX; lives as long as the program
+    struct str source_file;  // from .loc; empty if unknown
     uint32_t source_line;
 };
 
 // Counters of a grid, if they were asked for.
 struct exec_stats {
     uint64_t warp_insns, thread_insns;  // issued, and times active lanes
-    uint64_t loads[8], stores[8];  // warp accesses: generic, global, shared, local, param
+    uint64_t loads[8], stores[8];       // warp accesses: generic, global, shared, local, param
     uint64_t transactions;              // 32-byte sectors touched by warps in global memory
     uint64_t branches, divergent;       // executed, and split
 };

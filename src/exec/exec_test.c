@@ -84,8 +84,14 @@ static void launch_shape(struct exec_program *p, const char *kernel, unsigned bl
     uint64_t at = take(k->param_size + 1, 16);
     if (k->param_size)
         memcpy(space_host(at), params, k->param_size);
-    struct exec_launch l = {.kernel = k, .grid = {blocks, 1, 1}, .block = {threads, 1, 1}, .dynamic_shared = dynamic,
-                            .stack_size = 4096, .cooperative = cooperative, .params = at, .sm_count = 2,
+    struct exec_launch l = {.kernel = k,
+                            .grid = {blocks, 1, 1},
+                            .block = {threads, 1, 1},
+                            .dynamic_shared = dynamic,
+                            .stack_size = 4096,
+                            .cooperative = cooperative,
+                            .params = at,
+                            .sm_count = 2,
                             .most_resident = 8};
     struct exec_grid *g = exec_grid_new(&l, NULL);
     struct exec_runner *r = exec_runner_new();
@@ -98,7 +104,8 @@ static void launch_shape(struct exec_program *p, const char *kernel, unsigned bl
     exec_runner_free(r);
 }
 
-static void launch(struct exec_program *p, const char *kernel, unsigned blocks, unsigned threads, const void *params)
+static void launch(struct exec_program *p, const char *kernel, unsigned blocks, unsigned threads,
+                   const void *params)
 {
     launch_shape(p, kernel, blocks, threads, 0, false, params);
 }
@@ -107,15 +114,16 @@ static void launch(struct exec_program *p, const char *kernel, unsigned blocks, 
 
 static void adds_vectors(void **state)
 {
-    struct exec_program *p = program(
-        ".visible .entry add(.param .u64 a, .param .u64 b, .param .u32 n)\n{\n"
-        ".reg .pred %p<2>; .reg .b32 %r<8>; .reg .b64 %rd<8>; .reg .f32 %f<4>;\n"
-        "ld.param.u64 %rd1, [a]; ld.param.u64 %rd2, [b]; ld.param.u32 %r1, [n];\n"
-        "mov.u32 %r2, %ctaid.x; mov.u32 %r3, %ntid.x; mov.u32 %r4, %tid.x;\n"
-        "mad.lo.s32 %r5, %r2, %r3, %r4; setp.ge.s32 %p1, %r5, %r1; @%p1 bra DONE;\n"
-        "mul.wide.s32 %rd3, %r5, 4; add.s64 %rd4, %rd1, %rd3; add.s64 %rd5, %rd2, %rd3;\n"
-        "ld.global.f32 %f1, [%rd4]; ld.global.f32 %f2, [%rd5]; add.f32 %f3, %f1, %f2; st.global.f32 [%rd4], %f3;\n"
-        "DONE: ret;\n}\n");
+    struct exec_program *p =
+        program(".visible .entry add(.param .u64 a, .param .u64 b, .param .u32 n)\n{\n"
+                ".reg .pred %p<2>; .reg .b32 %r<8>; .reg .b64 %rd<8>; .reg .f32 %f<4>;\n"
+                "ld.param.u64 %rd1, [a]; ld.param.u64 %rd2, [b]; ld.param.u32 %r1, [n];\n"
+                "mov.u32 %r2, %ctaid.x; mov.u32 %r3, %ntid.x; mov.u32 %r4, %tid.x;\n"
+                "mad.lo.s32 %r5, %r2, %r3, %r4; setp.ge.s32 %p1, %r5, %r1; @%p1 bra DONE;\n"
+                "mul.wide.s32 %rd3, %r5, 4; add.s64 %rd4, %rd1, %rd3; add.s64 %rd5, %rd2, %rd3;\n"
+                "ld.global.f32 %f1, [%rd4]; ld.global.f32 %f2, [%rd5]; add.f32 %f3, %f1, %f2; st.global.f32 "
+                "[%rd4], %f3;\n"
+                "DONE: ret;\n}\n");
     enum { N = 1000 };
     uint64_t a = take(N * 4, 256), b = take(N * 4, 256);
     float *ha = (float *)space_host(a), *hb = (float *)space_host(b);
@@ -141,7 +149,8 @@ static void diverges_and_meets(void **state)
         ".visible .entry k(.param .u64 out)\n{\n"
         ".reg .pred %p<4>; .reg .b32 %r<9>; .reg .b64 %rd<4>;\n"
         "ld.param.u64 %rd1, [out]; mov.u32 %r1, %tid.x; mov.u32 %r2, 0; mov.u32 %r3, 0;\n"
-        "LOOP: setp.ge.u32 %p1, %r3, %r1; @%p1 bra END; add.u32 %r2, %r2, %r3; add.u32 %r3, %r3, 1; bra LOOP;\n"
+        "LOOP: setp.ge.u32 %p1, %r3, %r1; @%p1 bra END; add.u32 %r2, %r2, %r3; add.u32 %r3, %r3, 1; bra "
+        "LOOP;\n"
         "END: and.b32 %r4, %r1, 1; setp.eq.u32 %p2, %r4, 0; @%p2 bra EVEN; add.u32 %r2, %r2, 100; bra JOIN;\n"
         "EVEN: add.u32 %r2, %r2, 1000;\n"
         "JOIN: activemask.b32 %r5; mul.wide.u32 %rd2, %r1, 8; add.s64 %rd3, %rd1, %rd2;\n"
@@ -158,13 +167,15 @@ static void diverges_and_meets(void **state)
 
 static void waits_at_barriers(void **state)
 {
-    struct exec_program *p = program(
-        ".visible .entry rev(.param .u64 out)\n{\n"
-        ".reg .b32 %r<9>; .reg .b64 %rd<4>; .shared .align 4 .b8 buf[1024];\n"
-        "ld.param.u64 %rd1, [out]; mov.u32 %r1, %tid.x; mov.u32 %r2, buf; shl.b32 %r3, %r1, 2; add.u32 %r4, %r2, %r3;\n"
-        "st.shared.u32 [%r4], %r1; bar.sync 0; mov.u32 %r5, 255; sub.u32 %r6, %r5, %r1; shl.b32 %r6, %r6, 2;\n"
-        "add.u32 %r7, %r2, %r6; ld.shared.u32 %r8, [%r7]; mul.wide.u32 %rd2, %r1, 4; add.s64 %rd3, %rd1, %rd2;\n"
-        "st.global.u32 [%rd3], %r8; ret;\n}\n");
+    struct exec_program *p = program(".visible .entry rev(.param .u64 out)\n{\n"
+                                     ".reg .b32 %r<9>; .reg .b64 %rd<4>; .shared .align 4 .b8 buf[1024];\n"
+                                     "ld.param.u64 %rd1, [out]; mov.u32 %r1, %tid.x; mov.u32 %r2, buf; "
+                                     "shl.b32 %r3, %r1, 2; add.u32 %r4, %r2, %r3;\n"
+                                     "st.shared.u32 [%r4], %r1; bar.sync 0; mov.u32 %r5, 255; sub.u32 %r6, "
+                                     "%r5, %r1; shl.b32 %r6, %r6, 2;\n"
+                                     "add.u32 %r7, %r2, %r6; ld.shared.u32 %r8, [%r7]; mul.wide.u32 %rd2, "
+                                     "%r1, 4; add.s64 %rd3, %rd1, %rd2;\n"
+                                     "st.global.u32 [%rd3], %r8; ret;\n}\n");
     uint64_t out = take(256 * 4, 256);
     launch(p, "rev", 3, 256, &out);
     assert_int_equal(fault.kind, EXEC_NO_FAULT);
@@ -175,19 +186,23 @@ static void waits_at_barriers(void **state)
 
 static void recurses(void **state)
 {
-    struct exec_program *p = program(
-        ".func (.param .b32 r) fib(.param .b32 n)\n{\n"
-        ".reg .pred %p<2>; .reg .b32 %r<9>;\n"
-        "ld.param.u32 %r1, [n]; setp.lt.u32 %p1, %r1, 2; @%p1 bra BASE; sub.u32 %r2, %r1, 1; sub.u32 %r3, %r1, 2;\n"
-        "{ .param .b32 a; .param .b32 v; st.param.b32 [a], %r2; call (v), fib, (a); ld.param.b32 %r4, [v]; }\n"
-        "{ .param .b32 a; .param .b32 v; st.param.b32 [a], %r3; call (v), fib, (a); ld.param.b32 %r5, [v]; }\n"
-        "add.u32 %r1, %r4, %r5;\n"
-        "BASE: st.param.b32 [r], %r1; ret;\n}\n"
-        ".visible .entry k(.param .u64 out)\n{\n"
-        ".reg .b32 %r<9>; .reg .b64 %rd<4>;\n"
-        "ld.param.u64 %rd1, [out]; mov.u32 %r1, %tid.x;\n"
-        "{ .param .b32 a; .param .b32 v; st.param.b32 [a], %r1; call (v), fib, (a); ld.param.b32 %r2, [v]; }\n"
-        "mul.wide.u32 %rd2, %r1, 4; add.s64 %rd3, %rd1, %rd2; st.global.u32 [%rd3], %r2; ret;\n}\n");
+    struct exec_program *p =
+        program(".func (.param .b32 r) fib(.param .b32 n)\n{\n"
+                ".reg .pred %p<2>; .reg .b32 %r<9>;\n"
+                "ld.param.u32 %r1, [n]; setp.lt.u32 %p1, %r1, 2; @%p1 bra BASE; sub.u32 %r2, %r1, 1; sub.u32 "
+                "%r3, %r1, 2;\n"
+                "{ .param .b32 a; .param .b32 v; st.param.b32 [a], %r2; call (v), fib, (a); ld.param.b32 "
+                "%r4, [v]; }\n"
+                "{ .param .b32 a; .param .b32 v; st.param.b32 [a], %r3; call (v), fib, (a); ld.param.b32 "
+                "%r5, [v]; }\n"
+                "add.u32 %r1, %r4, %r5;\n"
+                "BASE: st.param.b32 [r], %r1; ret;\n}\n"
+                ".visible .entry k(.param .u64 out)\n{\n"
+                ".reg .b32 %r<9>; .reg .b64 %rd<4>;\n"
+                "ld.param.u64 %rd1, [out]; mov.u32 %r1, %tid.x;\n"
+                "{ .param .b32 a; .param .b32 v; st.param.b32 [a], %r1; call (v), fib, (a); ld.param.b32 "
+                "%r2, [v]; }\n"
+                "mul.wide.u32 %rd2, %r1, 4; add.s64 %rd3, %rd1, %rd2; st.global.u32 [%rd3], %r2; ret;\n}\n");
     uint64_t out = take(16 * 4, 256);
     launch(p, "k", 1, 16, &out);
     assert_int_equal(fault.kind, EXEC_NO_FAULT);
@@ -220,7 +235,8 @@ static void blocks_wait_for_one_another(void **state)
         ".global .u32 arrived;\n"
         ".visible .entry k()\n{\n"
         ".reg .pred %p<3>; .reg .b32 %r<9>;\n"
-        "mov.u32 %r1, %tid.x; setp.ne.u32 %p1, %r1, 0; @%p1 bra WAIT; atom.global.add.u32 %r2, [arrived], 1;\n"
+        "mov.u32 %r1, %tid.x; setp.ne.u32 %p1, %r1, 0; @%p1 bra WAIT; atom.global.add.u32 %r2, [arrived], "
+        "1;\n"
         "WAIT: ld.volatile.global.u32 %r3, [arrived]; setp.lt.u32 %p2, %r3, 20; @%p2 bra WAIT; ret;\n}\n");
     launch_shape(p, "k", 20, 64, 0, true, NULL);
     assert_int_equal(fault.kind, EXEC_NO_FAULT);
@@ -229,14 +245,14 @@ static void blocks_wait_for_one_another(void **state)
 
 static void shuffles_after_parting(void **state)
 {
-    struct exec_program *p = program(
-        ".visible .entry k(.param .u64 out)\n{\n"
-        ".reg .pred %p<3>; .reg .b32 %r<9>; .reg .b64 %rd<4>;\n"
-        "ld.param.u64 %rd1, [out]; mov.u32 %r1, %tid.x; setp.lt.u32 %p1, %r1, 10; mov.u32 %r2, 7;\n"
-        "@%p1 bra A; mul.lo.u32 %r2, %r1, 3; bra B;\n"
-        "A: mul.lo.u32 %r2, %r1, 5;\n"
-        "B: shfl.sync.bfly.b32 %r3|%p2, %r2, 1, 31, 0xffffffff;\n"
-        "mul.wide.u32 %rd2, %r1, 4; add.s64 %rd3, %rd1, %rd2; st.global.u32 [%rd3], %r3; ret;\n}\n");
+    struct exec_program *p =
+        program(".visible .entry k(.param .u64 out)\n{\n"
+                ".reg .pred %p<3>; .reg .b32 %r<9>; .reg .b64 %rd<4>;\n"
+                "ld.param.u64 %rd1, [out]; mov.u32 %r1, %tid.x; setp.lt.u32 %p1, %r1, 10; mov.u32 %r2, 7;\n"
+                "@%p1 bra A; mul.lo.u32 %r2, %r1, 3; bra B;\n"
+                "A: mul.lo.u32 %r2, %r1, 5;\n"
+                "B: shfl.sync.bfly.b32 %r3|%p2, %r2, 1, 31, 0xffffffff;\n"
+                "mul.wide.u32 %rd2, %r1, 4; add.s64 %rd3, %rd1, %rd2; st.global.u32 [%rd3], %r3; ret;\n}\n");
     uint64_t out = take(32 * 4, 256);
     launch(p, "k", 1, 32, &out);
     assert_int_equal(fault.kind, EXEC_NO_FAULT);
@@ -277,7 +293,8 @@ static void prints(void **state)
         ".visible .entry k()\n{\n"
         ".local .align 8 .b8 depot[16]; .reg .b32 %r<9>; .reg .b64 %rd<9>;\n"
         "mov.u64 %rd1, depot; cvta.local.u64 %rd2, %rd1; mov.u32 %r1, %tid.x; st.local.u32 [%rd1], %r1;\n"
-        "mov.b64 %rd3, 0d3FF8000000000000; st.u64 [%rd2+8], %rd3; mov.u64 %rd4, fmt; cvta.global.u64 %rd5, %rd4;\n"
+        "mov.b64 %rd3, 0d3FF8000000000000; st.u64 [%rd2+8], %rd3; mov.u64 %rd4, fmt; cvta.global.u64 %rd5, "
+        "%rd4;\n"
         "{ .param .b64 a; .param .b64 b; .param .b32 v; st.param.b64 [a], %rd5; st.param.b64 [b], %rd2;\n"
         "call (v), vprintf, (a, b); }\nret;\n}\n");
     printed[0] = 0;

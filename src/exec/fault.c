@@ -57,10 +57,12 @@ const struct exec_insn *fault_raise(struct exec_warp *w, const struct exec_insn 
     return NULL;
 }
 
-const struct exec_insn *fault_memory(struct exec_warp *w, const struct exec_insn *i, enum exec_fault_kind kind,
-                                     unsigned lane, uint64_t address, uint32_t size, bool write, const char *space)
+const struct exec_insn *fault_memory(struct exec_warp *w, const struct exec_insn *i,
+                                     enum exec_fault_kind kind, unsigned lane, uint64_t address,
+                                     uint32_t size, bool write, const char *space)
 {
-    struct exec_fault fault = {.kind = kind, .address = address, .size = size, .write = write, .space = space};
+    struct exec_fault fault = {
+        .kind = kind, .address = address, .size = size, .write = write, .space = space};
     record(w, i, &fault, lane);
     return NULL;
 }

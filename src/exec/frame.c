@@ -14,9 +14,7 @@ static void fill(char *regs, const struct exec_const *c)
 {
     char *at = regs + c->slot;
     switch (c->bits) {
-    case 1:
-        *(uint32_t *)at = c->value ? EXEC_ALL : 0;
-        return;
+    case 1: *(uint32_t *)at = c->value ? EXEC_ALL : 0; return;
     case 16:
         for (unsigned l = 0; l < EXEC_LANES; l++)
             ((uint16_t *)at)[l] = (uint16_t)c->value;

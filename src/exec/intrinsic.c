@@ -7,12 +7,13 @@
 #include <string.h>
 
 #include "exec/control.h"
-#include "exec/mem.h"
+#include "exec/access.h"
 
 enum { MOST_TEXT = 4096 };
 
-#define FOR_LANES(mask) \
-    for (uint32_t left_ = (mask), l = 0; left_ && (l = (uint32_t)__builtin_ctz(left_), true); left_ &= left_ - 1)
+#define FOR_LANES(mask)                                                                       \
+    for (uint32_t left_ = (mask), l = 0; left_ && (l = (uint32_t)__builtin_ctz(left_), true); \
+         left_ &= left_ - 1)
 
 static const struct exec_host *host(const struct exec_warp *w)
 {
@@ -23,14 +24,14 @@ static uint64_t argument(const struct exec_warp *w, unsigned n, unsigned lane)
 {
     const struct exec_place *p = &w->frame->func->params[n];
     uint64_t value = 0;
-    mem_local_read(w, lane, w->frame->local_base + p->offset, &value, p->size < 8 ? p->size : 8);
+    access_local_read(w, lane, w->frame->local_base + p->offset, &value, p->size < 8 ? p->size : 8);
     return value;
 }
 
 static void give(struct exec_warp *w, unsigned lane, uint64_t value)
 {
     const struct exec_place *p = &w->frame->func->rets[0];
-    mem_local_write(w, lane, w->frame->local_base + p->offset, &value, p->size < 8 ? p->size : 8);
+    access_local_write(w, lane, w->frame->local_base + p->offset, &value, p->size < 8 ? p->size : 8);
 }
 
 static bool has_signature(const struct exec_warp *w, unsigned nparams, unsigned nrets)
@@ -39,7 +40,7 @@ static bool has_signature(const struct exec_warp *w, unsigned nparams, unsigned 
 }
 
 // The accesses of these functions are generic.
-static const struct exec_insn generic = {.flags = MEM_GENERIC << MEM_SPACE_SHIFT};
+static const struct exec_insn generic = {.flags = ACCESS_GENERIC << ACCESS_SPACE_SHIFT};
 
 // --- printf -------------------------------------------------------------------------------------------------
 
@@ -124,7 +125,7 @@ static bool next(struct arguments *a, unsigned size, uint64_t *value)
     a->at = (a->at + size - 1) & ~(uint64_t)(size - 1);
     *value = 0;
     a->count++;
-    bool ok = mem_read(a->w, &generic, a->lane, a->at, value, size);
+    bool ok = access_read(a->w, &generic, a->lane, a->at, value, size);
     a->at += size;
     return ok;
 }
@@ -150,11 +151,11 @@ static bool read_stars(struct arguments *a, struct conversion *c)
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wformat-nonliteral"
 // The format that the C library gets: %, flags, *.*, length and letter.
-#define EMIT(length, letter, value)                                                                            \
-    do {                                                                                                       \
-        char spec[24];                                                                                         \
-        snprintf(spec, sizeof spec, "%%%s*%s%s%c", c->flags, c->precise ? ".*" : "", length, letter);          \
-        c->precise ? append(t, spec, c->width, c->precision, value) : append(t, spec, c->width, value);        \
+#define EMIT(length, letter, value)                                                                     \
+    do {                                                                                                \
+        char spec[24];                                                                                  \
+        snprintf(spec, sizeof spec, "%%%s*%s%s%c", c->flags, c->precise ? ".*" : "", length, letter);   \
+        c->precise ? append(t, spec, c->width, c->precision, value) : append(t, spec, c->width, value); \
     } while (0)
 
 static long long as_signed(uint64_t v, unsigned bytes)
@@ -191,7 +192,7 @@ static bool print_one(struct text *t, struct arguments *a, const struct conversi
         return true;
     case 's': {
         char string[1024];
-        if (!next(a, 8, &v) || !mem_string(a->w, &generic, a->lane, v, string, sizeof string))
+        if (!next(a, 8, &v) || !access_string(a->w, &generic, a->lane, v, string, sizeof string))
             return false;
         EMIT("", 's', string);
         return true;
@@ -240,11 +241,12 @@ static const struct exec_insn *print(struct exec_warp *w, const struct exec_insn
 {
     if (!has_signature(w, 2, 1))
         return fault_raise(w, i, EXEC_INVALID_PC);
-    FOR_LANES(w->mask) {
+    FOR_LANES(w->mask)
+    {
         char fmt[2048];
         struct text t = {.len = 0};
         struct arguments a = {w, i, l, argument(w, 1, l), 0};
-        if (!mem_string(w, &generic, l, argument(w, 0, l), fmt, sizeof fmt) || !format(&t, &a, fmt))
+        if (!access_string(w, &generic, l, argument(w, 0, l), fmt, sizeof fmt) || !format(&t, &a, fmt))
             return NULL;
         host(w)->print(host(w)->ctx, t.bytes, t.len);
         give(w, l, (uint64_t)(int64_t)a.count);
@@ -259,17 +261,18 @@ static const struct exec_insn *assert_fail(struct exec_warp *w, const struct exe
 {
     if (!has_signature(w, 5, 0))
         return fault_raise(w, i, EXEC_INVALID_PC);
-    FOR_LANES(w->mask) {
+    FOR_LANES(w->mask)
+    {
         char expression[512], file[512], function[512];
-        if (!mem_string(w, &generic, l, argument(w, 0, l), expression, sizeof expression) ||
-            !mem_string(w, &generic, l, argument(w, 1, l), file, sizeof file) ||
-            !mem_string(w, &generic, l, argument(w, 3, l), function, sizeof function))
+        if (!access_string(w, &generic, l, argument(w, 0, l), expression, sizeof expression) ||
+            !access_string(w, &generic, l, argument(w, 1, l), file, sizeof file) ||
+            !access_string(w, &generic, l, argument(w, 3, l), function, sizeof function))
             return NULL;
         struct text t = {.len = 0};
         const uint32_t *block = w->block->ctaid;
         append(&t, "%s:%u: %s: block: [%u,%u,%u], thread: [%u,%u,%u] Assertion `%s` failed.\n", file,
-               (unsigned)argument(w, 2, l), function, block[0], block[1], block[2], w->tid[0][l], w->tid[1][l],
-               w->tid[2][l], expression);
+               (unsigned)argument(w, 2, l), function, block[0], block[1], block[2], w->tid[0][l],
+               w->tid[1][l], w->tid[2][l], expression);
         host(w)->print(host(w)->ctx, t.bytes, t.len);
     }
     // The caller's frame knows the line.
@@ -283,7 +286,8 @@ static const struct exec_insn *allocate(struct exec_warp *w, const struct exec_i
 {
     if (!has_signature(w, 1, 1))
         return fault_raise(w, i, EXEC_INVALID_PC);
-    FOR_LANES(w->mask) {
+    FOR_LANES(w->mask)
+    {
         uint64_t size = argument(w, 0, l);
         give(w, l, host(w)->heap_alloc(host(w)->ctx, size));
     }
@@ -294,7 +298,8 @@ static const struct exec_insn *release(struct exec_warp *w, const struct exec_in
 {
     if (!has_signature(w, 1, 0))
         return fault_raise(w, i, EXEC_INVALID_PC);
-    FOR_LANES(w->mask) {
+    FOR_LANES(w->mask)
+    {
         uint64_t address = argument(w, 0, l);
         if (address && !host(w)->heap_free(host(w)->ctx, address)) {
             frame_enter(w, w->frame->caller);

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
 // Loads and stores of whole warps. Addresses that are one behind the other, or all the same, are one access. Others
 // are checked together and then used one by one. Whatever is not allowed, or not so simple, goes lane by lane
-// through mem.c, which knows exactly what is wrong.
+// through access.c, which knows exactly what is wrong.
 #include <string.h>
 
 #include "exec/lanes_mem.h"
-#include "exec/mem.h"
+#include "exec/access.h"
 
 #define INLINE static inline __attribute__((always_inline))
 #if defined __clang__
@@ -20,9 +20,9 @@ enum { WORD = 4, ROW = EXEC_LANES * WORD };
 INLINE void addresses(const struct exec_warp *w, const struct exec_insn *i, uint64_t *at)
 {
     uint64_t offset = i->imm;
-    if (i->flags & MEM_NO_BASE) {
+    if (i->flags & ACCESS_NO_BASE) {
         LANES_LOOP at[l] = offset;
-    } else if (i->flags & MEM_A32) {
+    } else if (i->flags & ACCESS_A32) {
         const uint32_t *a = (const uint32_t *)(w->regs + i->a);
         LANES_LOOP at[l] = (uint32_t)(a[l] + (uint32_t)offset);
     } else {
@@ -68,11 +68,13 @@ INLINE struct shape shape(const uint64_t *at, unsigned step)
 }
 
 // The host's place of [at, at + size); NULL if that is not allowed or not so simple.
-INLINE char *resolve(const struct exec_warp *w, enum mem_space where, uint64_t at, unsigned size,
+INLINE char *resolve(const struct exec_warp *w, enum access_space where, uint64_t at, unsigned size,
                      unsigned right)
 {
-    if (where == MEM_SHARED)
+    if (where == ACCESS_SHARED)
         return at + size <= w->block->shared_size && at < UINT32_MAX ? w->block->shared + at : NULL;
+    if (where == ACCESS_LOCAL)
+        return NULL;
     return space_access(at, size, right) ? space_host(at) : NULL;
 }
 
@@ -90,10 +92,10 @@ INLINE uint32_t slot_of(const struct exec_insn *i, unsigned k)
         D wide = (D)value;                  \
         LOOP(count) d[l] = wide;            \
     } while (0)
-#define SPREAD(D, S)                                                    \
-    do {                                                                \
-        D *d = (D *)to + first;                                         \
-        LOOP(count) d[l] = (D) * (const S *)(from + (size_t)l * step);  \
+#define SPREAD(D, S)                                                   \
+    do {                                                               \
+        D *d = (D *)to + first;                                        \
+        LOOP(count) d[l] = (D) * (const S *)(from + (size_t)l * step); \
     } while (0)
 
 // The ways an element becomes a register: its log2 size, sign and the register's size.
@@ -119,13 +121,10 @@ INLINE uint32_t slot_of(const struct exec_insn *i, unsigned k)
     }
 
 INLINE void fill(char *to, unsigned first, unsigned count, const char *from, unsigned log, unsigned is_signed,
-                 unsigned reg)
-{
-    WAYS(log, FILL)
-}
+                 unsigned reg){WAYS(log, FILL)}
 
-INLINE void spread(char *to, unsigned first, unsigned count, const char *from, unsigned log, unsigned is_signed,
-                   unsigned reg, unsigned step)
+INLINE void spread(char *to, unsigned first, unsigned count, const char *from, unsigned log,
+                   unsigned is_signed, unsigned reg, unsigned step)
 {
     WAYS(log, SPREAD)
 }
@@ -149,17 +148,17 @@ static uint64_t get_lane(const char *from, unsigned lane, unsigned reg)
                       : ((const uint64_t *)from)[lane];
 }
 
-static const struct exec_insn *load_each(struct exec_warp *w, const struct exec_insn *i, enum mem_space where,
-                                         const uint64_t *at)
+static const struct exec_insn *load_each(struct exec_warp *w, const struct exec_insn *i,
+                                         enum access_space where, const uint64_t *at)
 {
-    unsigned log = mem_log(i), n = mem_count(i), size = n << log;
-    unsigned is_signed = i->flags & MEM_SIGNED ? 1 : 0, reg = i->flags >> MEM_REG_SHIFT & 3;
+    unsigned log = access_log(i), n = access_count(i), size = n << log;
+    unsigned is_signed = i->flags & ACCESS_SIGNED ? 1 : 0, reg = i->flags >> ACCESS_REG_SHIFT & 3;
     for (uint32_t left = w->mask; left; left &= left - 1) {
         unsigned lane = (unsigned)__builtin_ctz(left);
         _Alignas(16) char bytes[32];
         const char *from = at[lane] & (size - 1) ? NULL : resolve(w, where, at[lane], size, SPACE_READ);
         if (!from) {
-            if (!mem_read(w, i, lane, at[lane], bytes, size))
+            if (!access_read(w, i, lane, at[lane], bytes, size))
                 return NULL;
             from = bytes;
         }
@@ -173,9 +172,10 @@ static const struct exec_insn *load_each(struct exec_warp *w, const struct exec_
 }
 
 static const struct exec_insn *store_each(struct exec_warp *w, const struct exec_insn *i,
-                                          enum mem_space where, const uint64_t *at)
+                                          enum access_space where, const uint64_t *at)
 {
-    unsigned log = mem_log(i), n = mem_count(i), size = n << log, reg = i->flags >> MEM_REG_SHIFT & 3;
+    unsigned log = access_log(i), n = access_count(i), size = n << log,
+             reg = i->flags >> ACCESS_REG_SHIFT & 3;
     for (uint32_t left = w->mask; left; left &= left - 1) {
         unsigned lane = (unsigned)__builtin_ctz(left);
         _Alignas(16) char bytes[32];
@@ -185,7 +185,7 @@ static const struct exec_insn *store_each(struct exec_warp *w, const struct exec
             uint64_t raw = get_lane(w->regs + slot_of(i, k), lane, reg);
             memcpy(first + (k << log), &raw, (size_t)1 << log);
         }
-        if (!to && !mem_write(w, i, lane, at[lane], bytes, size))
+        if (!to && !access_write(w, i, lane, at[lane], bytes, size))
             return NULL;
     }
     return i + 1;
@@ -202,7 +202,7 @@ INLINE void settle_inactive(uint64_t *at, uint32_t mask)
 
 // What must be added to every lane's address to find it in the host's memory. False: not all are allowed and
 // aligned, or they are not in one place.
-INLINE bool common_base(const struct exec_warp *w, enum mem_space where, const uint64_t *at, unsigned size,
+INLINE bool common_base(const struct exec_warp *w, enum access_space where, const uint64_t *at, unsigned size,
                         unsigned right, uintptr_t *base)
 {
     uint64_t least = UINT64_MAX, most = 0, bits = 0;
@@ -213,7 +213,7 @@ INLINE bool common_base(const struct exec_warp *w, enum mem_space where, const u
     }
     if (bits & (size - 1))
         return false;
-    if (where == MEM_SHARED) {
+    if (where == ACCESS_SHARED) {
         *base = (uintptr_t)w->block->shared;
         return most + size <= w->block->shared_size && most < UINT32_MAX;
     }
@@ -223,7 +223,9 @@ INLINE bool common_base(const struct exec_warp *w, enum mem_space where, const u
         if (!(r & SPACE_FINE))
             return (r & right) == right;
     }
-    if (space_is_device(least) != space_is_device(most) || most >> SPACE_BITS)
+    // Between two addresses of the host's, on both sides of it, there may be one of the device's.
+    if (space_is_device(least) != space_is_device(most) || most >> SPACE_BITS ||
+        (least < space.device_base) != (most < space.device_base))
         return false;
     unsigned all = right;
     for (unsigned l = 0; l < EXEC_LANES; l++)
@@ -268,10 +270,11 @@ INLINE
 }
 
 // `count` lanes whose addresses follow a pattern, n elements each.
-INLINE void load_part(struct exec_warp *w, const struct exec_insn *i, enum pattern p, unsigned first, unsigned count,
-                      const char *from, unsigned log)
+INLINE void load_part(struct exec_warp *w, const struct exec_insn *i, enum pattern p, unsigned first,
+                      unsigned count, const char *from, unsigned log)
 {
-    unsigned n = mem_count(i), is_signed = i->flags & MEM_SIGNED ? 1 : 0, reg = i->flags >> MEM_REG_SHIFT & 3;
+    unsigned n = access_count(i), is_signed = i->flags & ACCESS_SIGNED ? 1 : 0,
+             reg = i->flags >> ACCESS_REG_SHIFT & 3;
     for (unsigned k = 0; k < n; k++) {
         char *to = w->regs + slot_of(i, k);
         const char *at = from + (k << log);
@@ -286,10 +289,10 @@ INLINE void load_part(struct exec_warp *w, const struct exec_insn *i, enum patte
     }
 }
 
-INLINE bool load_pattern(struct exec_warp *w, const struct exec_insn *i, enum mem_space where, unsigned log,
-                         const uint64_t *at)
+INLINE bool load_pattern(struct exec_warp *w, const struct exec_insn *i, enum access_space where,
+                         unsigned log, const uint64_t *at)
 {
-    unsigned size = mem_count(i) << log;
+    unsigned size = access_count(i) << log;
     struct shape s = shape(at, size);
     if (s.all == SCATTERED || (at[0] | at[HALF]) & (size - 1))
         return false;
@@ -308,10 +311,11 @@ INLINE bool load_pattern(struct exec_warp *w, const struct exec_insn *i, enum me
     return true;
 }
 
-INLINE const struct exec_insn *load(struct exec_warp *w, const struct exec_insn *i, enum mem_space where, unsigned log)
+INLINE const struct exec_insn *load(struct exec_warp *w, const struct exec_insn *i, enum access_space where,
+                                    unsigned log)
 {
     _Alignas(64) uint64_t at[EXEC_LANES];
-    unsigned n = mem_count(i), size = n << log;
+    unsigned n = access_count(i), size = n << log;
     addresses(w, i, at);
     if (w->mask != EXEC_ALL)
         settle_inactive(at, w->mask);
@@ -321,15 +325,15 @@ INLINE const struct exec_insn *load(struct exec_warp *w, const struct exec_insn 
     if (!common_base(w, where, at, size, SPACE_READ, &base))
         return load_each(w, i, where, at);
     for (unsigned k = 0; k < n; k++)
-        pick(w->regs + slot_of(i, k), base + (k << log), at, w->mask, log, i->flags & MEM_SIGNED ? 1 : 0,
-             i->flags >> MEM_REG_SHIFT & 3);
+        pick(w->regs + slot_of(i, k), base + (k << log), at, w->mask, log, i->flags & ACCESS_SIGNED ? 1 : 0,
+             i->flags >> ACCESS_REG_SHIFT & 3);
     return i + 1;
 }
 
-#define GATHER(D, S)                                              \
-    do {                                                          \
-        const D *s = (const D *)from + first;                     \
-        LOOP(count) *(S *)(to + (size_t)l * step) = (S)s[l];      \
+#define GATHER(D, S)                                          \
+    do {                                                      \
+        const D *s = (const D *)from + first;                 \
+        LOOP(count) * (S *)(to + (size_t)l * step) = (S)s[l]; \
     } while (0)
 
 INLINE void unspread(char *to, const char *from, unsigned first, unsigned count, unsigned log, unsigned reg,
@@ -339,10 +343,10 @@ INLINE void unspread(char *to, const char *from, unsigned first, unsigned count,
     WAYS(log, GATHER)
 }
 
-INLINE void store_part(struct exec_warp *w, const struct exec_insn *i, unsigned first, unsigned count, char *to,
-                       unsigned log)
+INLINE void store_part(struct exec_warp *w, const struct exec_insn *i, unsigned first, unsigned count,
+                       char *to, unsigned log)
 {
-    unsigned n = mem_count(i), reg = i->flags >> MEM_REG_SHIFT & 3;
+    unsigned n = access_count(i), reg = i->flags >> ACCESS_REG_SHIFT & 3;
     for (unsigned k = 0; k < n; k++) {
         const char *from = w->regs + slot_of(i, k);
         char *at = to + (k << log);
@@ -355,10 +359,10 @@ INLINE void store_part(struct exec_warp *w, const struct exec_insn *i, unsigned 
     }
 }
 
-INLINE bool store_pattern(struct exec_warp *w, const struct exec_insn *i, enum mem_space where, unsigned log,
-                          const uint64_t *at)
+INLINE bool store_pattern(struct exec_warp *w, const struct exec_insn *i, enum access_space where,
+                          unsigned log, const uint64_t *at)
 {
-    unsigned size = mem_count(i) << log;
+    unsigned size = access_count(i) << log;
     struct shape s = shape(at, size);
     if (s.half[0] != CONSECUTIVE || s.half[1] != CONSECUTIVE || (at[0] | at[HALF]) & (size - 1))
         return false;
@@ -377,10 +381,11 @@ INLINE bool store_pattern(struct exec_warp *w, const struct exec_insn *i, enum m
     return true;
 }
 
-INLINE const struct exec_insn *store(struct exec_warp *w, const struct exec_insn *i, enum mem_space where, unsigned log)
+INLINE const struct exec_insn *store(struct exec_warp *w, const struct exec_insn *i, enum access_space where,
+                                     unsigned log)
 {
     _Alignas(64) uint64_t at[EXEC_LANES];
-    unsigned n = mem_count(i), size = n << log;
+    unsigned n = access_count(i), size = n << log;
     addresses(w, i, at);
     if (w->mask != EXEC_ALL)
         settle_inactive(at, w->mask);
@@ -390,7 +395,7 @@ INLINE const struct exec_insn *store(struct exec_warp *w, const struct exec_insn
     if (!common_base(w, where, at, size, SPACE_WRITE, &base))
         return store_each(w, i, where, at);
     for (unsigned k = 0; k < n; k++)
-        strew(base + (k << log), w->regs + slot_of(i, k), at, w->mask, log, i->flags >> MEM_REG_SHIFT & 3);
+        strew(base + (k << log), w->regs + slot_of(i, k), at, w->mask, log, i->flags >> ACCESS_REG_SHIFT & 3);
     return i + 1;
 }
 
@@ -406,7 +411,7 @@ static bool is_uniform(const uint64_t *at, uint32_t mask)
 
 static bool local_addresses(struct exec_warp *w, const struct exec_insn *i, uint64_t *at, uint64_t *first)
 {
-    if (i->flags & MEM_NO_BASE) {
+    if (i->flags & ACCESS_NO_BASE) {
         *first = i->imm + w->frame->local_base;
         LANES_LOOP at[l] = *first;
         return true;
@@ -419,21 +424,21 @@ static bool local_addresses(struct exec_warp *w, const struct exec_insn *i, uint
 // Whole rows can be used: the same aligned words in every lane.
 static bool is_rows(const struct exec_warp *w, const struct exec_insn *i, uint64_t at)
 {
-    unsigned size = mem_count(i) << mem_log(i);
+    unsigned size = access_count(i) << access_log(i);
     uint32_t have = w->block->grid->local_size;
-    return mem_log(i) >= 2 && !(at & (size - 1)) && at <= have && size <= have - at;
+    return access_log(i) >= 2 && !(at & (size - 1)) && at <= have && size <= have - at;
 }
 
 static const struct exec_insn *load_local(struct exec_warp *w, const struct exec_insn *i)
 {
     _Alignas(64) uint64_t at[EXEC_LANES];
     uint64_t first;
-    unsigned reg = i->flags >> MEM_REG_SHIFT & 3, log = mem_log(i);
+    unsigned reg = i->flags >> ACCESS_REG_SHIFT & 3, log = access_log(i);
     bool uniform = local_addresses(w, i, at, &first);
     if (!uniform || !is_rows(w, i, first) || (log == 2 && reg != 1))
-        return load_each(w, i, MEM_LOCAL, at);
+        return load_each(w, i, ACCESS_LOCAL, at);
     uint32_t mask = w->mask;
-    for (unsigned k = 0; k < mem_count(i); k++) {
+    for (unsigned k = 0; k < access_count(i); k++) {
         const uint32_t *row = (const uint32_t *)(w->local + ((first >> 2) + (k << (log - 2))) * ROW);
         char *to = w->regs + slot_of(i, k);
         if (log == 2) {
@@ -451,12 +456,12 @@ static const struct exec_insn *store_local(struct exec_warp *w, const struct exe
 {
     _Alignas(64) uint64_t at[EXEC_LANES];
     uint64_t first;
-    unsigned reg = i->flags >> MEM_REG_SHIFT & 3, log = mem_log(i);
+    unsigned reg = i->flags >> ACCESS_REG_SHIFT & 3, log = access_log(i);
     bool uniform = local_addresses(w, i, at, &first);
     if (!uniform || !is_rows(w, i, first) || (log == 2 && reg != 1))
-        return store_each(w, i, MEM_LOCAL, at);
+        return store_each(w, i, ACCESS_LOCAL, at);
     uint32_t mask = w->mask;
-    for (unsigned k = 0; k < mem_count(i); k++) {
+    for (unsigned k = 0; k < access_count(i); k++) {
         uint32_t *row = (uint32_t *)(w->local + ((first >> 2) + (k << (log - 2))) * ROW);
         const char *from = w->regs + slot_of(i, k);
         if (log == 2) {
@@ -478,7 +483,7 @@ static const struct exec_insn *load_wide(struct exec_warp *w, const struct exec_
     for (uint32_t left = w->mask; left; left &= left - 1) {
         unsigned lane = (unsigned)__builtin_ctz(left);
         uint64_t half[2];
-        if (!mem_read(w, i, lane, mem_address(w, i, lane), half, 16))
+        if (!access_read(w, i, lane, access_address(w, i, lane), half, 16))
             return NULL;
         uint64_t *d = (uint64_t *)(w->regs + i->d);
         d[lane] = half[0];
@@ -493,7 +498,7 @@ static const struct exec_insn *store_wide(struct exec_warp *w, const struct exec
         unsigned lane = (unsigned)__builtin_ctz(left);
         const uint64_t *s = (const uint64_t *)(w->regs + i->d);
         uint64_t half[2] = {s[lane], s[lane + EXEC_LANES]};
-        if (!mem_write(w, i, lane, mem_address(w, i, lane), half, 16))
+        if (!access_write(w, i, lane, access_address(w, i, lane), half, 16))
             return NULL;
     }
     return i + 1;
@@ -502,8 +507,8 @@ static const struct exec_insn *store_wide(struct exec_warp *w, const struct exec
 // A kernel's parameter: the same for all.
 static const struct exec_insn *load_param(struct exec_warp *w, const struct exec_insn *i)
 {
-    unsigned log = mem_log(i), n = mem_count(i);
-    unsigned is_signed = i->flags & MEM_SIGNED ? 1 : 0, reg = i->flags >> MEM_REG_SHIFT & 3;
+    unsigned log = access_log(i), n = access_count(i);
+    unsigned is_signed = i->flags & ACCESS_SIGNED ? 1 : 0, reg = i->flags >> ACCESS_REG_SHIFT & 3;
     const char *from = w->block->grid->params + i->imm;
     for (unsigned k = 0; k < n; k++) {
         char *to = w->regs + slot_of(i, k);
@@ -526,10 +531,10 @@ static const struct exec_insn *load_param(struct exec_warp *w, const struct exec
     }
 #define FOUR(kind, name, where) \
     ONE(kind, name, where, 0) ONE(kind, name, where, 1) ONE(kind, name, where, 2) ONE(kind, name, where, 3)
-FOUR(load, generic, MEM_GENERIC)
-FOUR(load, shared, MEM_SHARED)
-FOUR(store, generic, MEM_GENERIC)
-FOUR(store, shared, MEM_SHARED)
+FOUR(load, generic, ACCESS_GENERIC)
+FOUR(load, shared, ACCESS_SHARED)
+FOUR(store, generic, ACCESS_GENERIC)
+FOUR(store, shared, ACCESS_SHARED)
 
 #define ROWS(kind, name)                                                                        \
     {                                                                                           \
@@ -541,13 +546,13 @@ FOUR(store, shared, MEM_SHARED)
     }
 
 const struct lanes_mem LANES_MEM_NAME(LANES_ISA) = {
-    .load = {[MEM_GENERIC] = ROWS(load, generic),
-             [MEM_GLOBAL] = ROWS(load, generic),
-             [MEM_SHARED] = ROWS(load, shared),
-             [MEM_LOCAL] = LOCAL(load),
-             [MEM_PARAM] = {load_param, load_param, load_param, load_param, NULL}},
-    .store = {[MEM_GENERIC] = ROWS(store, generic),
-              [MEM_GLOBAL] = ROWS(store, generic),
-              [MEM_SHARED] = ROWS(store, shared),
-              [MEM_LOCAL] = LOCAL(store)},
+    .load = {[ACCESS_GENERIC] = ROWS(load, generic),
+             [ACCESS_GLOBAL] = ROWS(load, generic),
+             [ACCESS_SHARED] = ROWS(load, shared),
+             [ACCESS_LOCAL] = LOCAL(load),
+             [ACCESS_PARAM] = {load_param, load_param, load_param, load_param, NULL}},
+    .store = {[ACCESS_GENERIC] = ROWS(store, generic),
+              [ACCESS_GLOBAL] = ROWS(store, generic),
+              [ACCESS_SHARED] = ROWS(store, shared),
+              [ACCESS_LOCAL] = LOCAL(store)},
 };

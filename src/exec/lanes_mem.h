@@ -2,12 +2,12 @@
 #ifndef MOAT_EXEC_LANES_MEM_H
 #define MOAT_EXEC_LANES_MEM_H
 
-#include "exec/mem.h"
+#include "exec/access.h"
 
 // By space and log2 of the element's size.
 struct lanes_mem {
-    exec_fn *load[MEM_SPACES][5];
-    exec_fn *store[MEM_SPACES][5];
+    exec_fn *load[ACCESS_SPACES][5];
+    exec_fn *store[ACCESS_SPACES][5];
 };
 
 #define LANES_MEM_NAME(isa) LANES_MEM_NAME_(isa)

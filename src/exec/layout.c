@@ -99,9 +99,11 @@ static int place_local(struct load *l, struct exec_func *f, const struct ptx_var
     if (err)
         return err;
     if (size > EXEC_MOST_LOCAL || at + size > EXEC_MOST_LOCAL)
-        return load_error(l, f->module, v->pos, -EINVAL, "more local memory than a thread may have in", f->name);
+        return load_error(l, f->module, v->pos, -EINVAL, "more local memory than a thread may have in",
+                          f->name);
     if (v->sym != PTX_NONE)
-        f->module->symbols[v->sym] = (struct exec_symbol){.kind = EXEC_SYM_LOCAL, .placed = true, .value = at};
+        f->module->symbols[v->sym] =
+            (struct exec_symbol){.kind = EXEC_SYM_LOCAL, .placed = true, .value = at};
     if (out)
         *out = (struct exec_place){(uint32_t)at, (uint32_t)size};
     f->local_size = (uint32_t)align_up(at + size, 4);
@@ -114,8 +116,8 @@ static int place_list(struct load *l, struct exec_func *f, const struct ptx_var 
     *out = ARENA_ARRAY(&l->program->arena, struct exec_place, n);
     for (uint32_t k = 0; k < n; k++) {
         if (vars[k].space != PTX_SPACE_PARAM)
-            return load_error(l, f->module, vars[k].pos, -ENOTSUP, "parameters in registers are not executed, as in",
-                              f->name);
+            return load_error(l, f->module, vars[k].pos, -ENOTSUP,
+                              "parameters in registers are not executed, as in", f->name);
         int err = place_local(l, f, &vars[k], &(*out)[k]);
         if (err)
             return err;
@@ -191,7 +193,8 @@ static int find_stack(struct exec_func *f)
         struct visit *top = &w.open.items[w.open.len - 1];
         if (top->next == top->func->ncallees) {
             struct exec_func *done = top->func;
-            bool known = top->most < UINT32_MAX - done->local_size && !done->calls_unknown && !done->has_alloca;
+            bool known =
+                top->most < UINT32_MAX - done->local_size && !done->calls_unknown && !done->has_alloca;
             done->stack_size = known ? top->most + done->local_size : UINT32_MAX;
             done->visiting = DONE;
             w.open.len--;
@@ -225,8 +228,8 @@ int load_stacks(struct load *l)
             return err;
         bool recursive = f->stack_size == UINT32_MAX;
         if (!recursive && f->stack_size > EXEC_MOST_LOCAL)
-            return load_error(l, f->module, f->ptx->pos, -EINVAL, "more local memory than a thread may have in",
-                              f->name);
+            return load_error(l, f->module, f->ptx->pos, -EINVAL,
+                              "more local memory than a thread may have in", f->name);
         p->kernels[k].recursive = recursive;
         p->kernels[k].local_size = recursive ? f->local_size : f->stack_size;
     }

@@ -53,7 +53,8 @@ static int parse(struct load *l, struct exec_module *m, const struct exec_text *
 
 // --- names --------------------------------------------------------------------------------------------------
 
-int load_error(struct load *l, const struct exec_module *m, uint32_t pos, int err, const char *what, struct str name)
+int load_error(struct load *l, const struct exec_module *m, uint32_t pos, int err, const char *what,
+               struct str name)
 {
     if (pos == PTX_NONE)
         pos = 0;
@@ -83,7 +84,8 @@ static int define(struct load *l, struct exec_module *m, uint32_t sym, uint8_t l
         return map_put(&l->names, name, (uint32_t)l->definitions.len - 1);
     }
     struct definition *d = &l->definitions.items[known];
-    bool larger = linkage == PTX_COMMON && d->linkage == PTX_COMMON && size_of(m, sym) > size_of(d->module, d->sym);
+    bool larger =
+        linkage == PTX_COMMON && d->linkage == PTX_COMMON && size_of(m, sym) > size_of(d->module, d->sym);
     if (linkage != PTX_VISIBLE && !larger)
         return 0;
     if (d->linkage == PTX_VISIBLE)
@@ -165,15 +167,15 @@ static int place(struct load *l, struct exec_module *m, const struct ptx_var *v)
     int err = load_size(l, m, v, &size);
     if (err)
         return err;
-    enum exec_variable_kind kind = v->space == PTX_SPACE_CONST ? EXEC_CONST
+    enum exec_variable_kind kind = v->space == PTX_SPACE_CONST    ? EXEC_CONST
                                    : has(v->attribute, "managed") ? EXEC_MANAGED
                                                                   : EXEC_GLOBAL;
     uint64_t at = l->program->host.place(l->program->host.ctx, kind, size ? size : 1, load_align(v));
     if (!at)
         return -ENOMEM;
     *s = (struct exec_symbol){.kind = EXEC_SYM_ADDRESS, .placed = true, .value = at};
-    struct exec_variable var = {.name = ptx_sym(m->ptx, v->sym)->name, .address = at, .size = size,
-                                .kind = (uint8_t)kind};
+    struct exec_variable var = {
+        .name = ptx_sym(m->ptx, v->sym)->name, .address = at, .size = size, .kind = (uint8_t)kind};
     return vec_push(&l->variables, var) || vec_push(&l->placed, (struct placed){m, v, at}) ? -ENOMEM : 0;
 }
 
@@ -278,12 +280,15 @@ static int kernel_params(struct load *l, struct exec_kernel *k, const struct exe
             return err;
         at = (at + align - 1) / align * align;
         if (v->space != PTX_SPACE_PARAM)
-            return load_error(l, f->module, v->pos, -ENOTSUP, "parameters in registers are not executed, as in", f->name);
+            return load_error(l, f->module, v->pos, -ENOTSUP,
+                              "parameters in registers are not executed, as in", f->name);
         if (size > EXEC_MOST_PARAMS || at + size > EXEC_MOST_PARAMS)
-            return load_error(l, f->module, v->pos, -EINVAL, "more parameters than a kernel may have in", f->name);
+            return load_error(l, f->module, v->pos, -EINVAL, "more parameters than a kernel may have in",
+                              f->name);
         params[n] = (struct exec_param){(uint32_t)at, (uint32_t)size, (uint32_t)align};
         if (v->sym != PTX_NONE)
-            f->module->symbols[v->sym] = (struct exec_symbol){.kind = EXEC_SYM_PARAM, .placed = true, .value = at};
+            f->module->symbols[v->sym] =
+                (struct exec_symbol){.kind = EXEC_SYM_PARAM, .placed = true, .value = at};
         at += size;
     }
     k->params = params;
@@ -412,8 +417,8 @@ static int load_all(struct load *l, const struct exec_text *texts)
     return err ? err : finish(l);
 }
 
-int exec_load(const struct exec_text *texts, unsigned ntexts, const struct exec_host *host, struct diag_sink *sink,
-              struct exec_program **out)
+int exec_load(const struct exec_text *texts, unsigned ntexts, const struct exec_host *host,
+              struct diag_sink *sink, struct exec_program **out)
 {
     *out = NULL;
     int err = space_init();

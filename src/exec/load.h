@@ -5,7 +5,7 @@
 #define MOAT_EXEC_LOAD_H
 
 #include "base/vec.h"
-#include "exec/program.h"
+#include "exec/exec_program.h"
 
 struct definition {
     struct exec_module *module;
@@ -31,7 +31,8 @@ struct load {
 };
 
 uint32_t load_align(const struct ptx_var *v);  // a power of two
-int load_error(struct load *l, const struct exec_module *m, uint32_t pos, int err, const char *what, struct str name);
+int load_error(struct load *l, const struct exec_module *m, uint32_t pos, int err, const char *what,
+               struct str name);
 
 // load_init.c: the bytes of a variable, which its initialiser may have to tell (0: nobody knows), and its initial
 // value

@@ -13,7 +13,7 @@ struct filling {
     const struct placed *placed;
     char *bytes;
     uint64_t size, at;
-    uint64_t part[MOST_DIMS + 1];   // bytes of an element at each depth of braces
+    uint64_t part[MOST_DIMS + 1];  // bytes of an element at each depth of braces
     uint64_t start[MOST_DIMS + 1];
     unsigned depth, element;
 };
@@ -91,17 +91,12 @@ static int put_one(struct filling *f, const struct ptx_init *init)
         f->at = f->start[f->depth] + (f->depth <= MOST_DIMS ? f->part[f->depth - 1] : 0);
         f->depth--;
         return 0;
-    case PTX_INIT_INT:
-        return put(f, (uint64_t)init->value, f->element);
+    case PTX_INIT_INT: return put(f, (uint64_t)init->value, f->element);
     case PTX_INIT_F32:
-    case PTX_INIT_F64:
-        return put_float(f, init);
-    case PTX_INIT_SYM:
-        return put_symbol(f, init);
-    case PTX_INIT_STRING:
-        return put_string(f, init->text);
-    default:
-        return bad(f, "a value that we do not know in");
+    case PTX_INIT_F64: return put_float(f, init);
+    case PTX_INIT_SYM: return put_symbol(f, init);
+    case PTX_INIT_STRING: return put_string(f, init->text);
+    default: return bad(f, "a value that we do not know in");
     }
 }
 

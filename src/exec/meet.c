@@ -5,8 +5,9 @@
 
 #include "exec/sched.h"
 
-#define FOR_LANES(mask) \
-    for (uint32_t left_ = (mask), l = 0; left_ && (l = (uint32_t)__builtin_ctz(left_), true); left_ &= left_ - 1)
+#define FOR_LANES(mask)                                                                       \
+    for (uint32_t left_ = (mask), l = 0; left_ && (l = (uint32_t)__builtin_ctz(left_), true); \
+         left_ &= left_ - 1)
 
 static uint32_t *lanes32(const struct exec_warp *w, uint32_t slot)
 {
@@ -61,7 +62,8 @@ static bool meet(struct exec_warp *w, const struct exec_insn *i, const struct ex
 // Does it for each set of members that lanes name: `lanes` name `members`, of which those in w->mask are here.
 typedef void together_fn(struct exec_warp *w, const struct exec_insn *i, uint32_t members, uint32_t lanes);
 
-static inline const struct exec_insn *for_sets(struct exec_warp *w, const struct exec_insn *i, together_fn *fn)
+static inline const struct exec_insn *for_sets(struct exec_warp *w, const struct exec_insn *i,
+                                               together_fn *fn)
 {
     const struct exec_insn *next;
     if (!meet(w, i, &next))
@@ -81,33 +83,26 @@ static inline const struct exec_insn *for_sets(struct exec_warp *w, const struct
 
 // The lanes that lanes read from, and a bit for each that is in range; the others keep their own value.
 // Written without branches inside the loops, over all lanes, so that they vectorise.
-#define SOURCES(expression, in_range)                                           \
-    for (uint32_t l = 0; l < EXEC_LANES; l++) {                                 \
-        uint32_t arg = b[l] & 31, clamp = c[l] & 31, segment = c[l] >> 8 & 31;  \
-        uint32_t least = l & segment, most = least | (clamp & ~segment);        \
-        int32_t j = (int32_t)(expression), bound = (int32_t)most;               \
-        uint32_t in = in_range;                                                 \
-        from[l] = in ? (uint32_t)j & 31 : l;                                    \
-        valid |= in << l;                                                       \
-        (void)least;                                                            \
-        (void)arg;                                                              \
+#define SOURCES(expression, in_range)                                          \
+    for (uint32_t l = 0; l < EXEC_LANES; l++) {                                \
+        uint32_t arg = b[l] & 31, clamp = c[l] & 31, segment = c[l] >> 8 & 31; \
+        uint32_t least = l & segment, most = least | (clamp & ~segment);       \
+        int32_t j = (int32_t)(expression), bound = (int32_t)most;              \
+        uint32_t in = in_range;                                                \
+        from[l] = in ? (uint32_t)j & 31 : l;                                   \
+        valid |= in << l;                                                      \
+        (void)least;                                                           \
+        (void)arg;                                                             \
     }
 
 static uint32_t sources(enum meet_shuffle kind, const uint32_t *b, const uint32_t *c, uint32_t *from)
 {
     uint32_t valid = 0;
     switch (kind) {
-    case MEET_UP:
-        SOURCES(l - arg, j >= bound)
-        break;
-    case MEET_DOWN:
-        SOURCES(l + arg, j <= bound)
-        break;
-    case MEET_BFLY:
-        SOURCES(l ^ arg, j <= bound)
-        break;
-    default:
-        SOURCES(least | (arg & ~segment), j <= bound)
+    case MEET_UP: SOURCES(l - arg, j >= bound) break;
+    case MEET_DOWN: SOURCES(l + arg, j <= bound) break;
+    case MEET_BFLY: SOURCES(l ^ arg, j <= bound) break;
+    default: SOURCES(least | (arg & ~segment), j <= bound)
     }
     return valid;
 }
@@ -135,17 +130,10 @@ static void vote(struct exec_warp *w, const struct exec_insn *i, uint32_t member
 {
     uint32_t p = *(const uint32_t *)(w->regs + i->a) & members;
     switch (i->flags & MEET_KIND) {
-    case MEET_BALLOT:
-        FOR_LANES(lanes) lanes32(w, i->d)[l] = p;
-        break;
-    case MEET_ALL:
-        set_predicate(w, i->d, lanes, p == members ? EXEC_ALL : 0);
-        break;
-    case MEET_ANY:
-        set_predicate(w, i->d, lanes, p ? EXEC_ALL : 0);
-        break;
-    default:
-        set_predicate(w, i->d, lanes, p == members || !p ? EXEC_ALL : 0);
+    case MEET_BALLOT: FOR_LANES(lanes) lanes32(w, i->d)[l] = p; break;
+    case MEET_ALL: set_predicate(w, i->d, lanes, p == members ? EXEC_ALL : 0); break;
+    case MEET_ANY: set_predicate(w, i->d, lanes, p ? EXEC_ALL : 0); break;
+    default: set_predicate(w, i->d, lanes, p == members || !p ? EXEC_ALL : 0);
     }
 }
 
@@ -200,18 +188,12 @@ static uint32_t reduce(enum meet_reduction kind, bool is_signed, uint32_t x, uin
 {
     bool less = is_signed ? (int32_t)x < (int32_t)y : x < y;
     switch (kind) {
-    case MEET_ADD:
-        return x + y;
-    case MEET_MIN:
-        return less ? x : y;
-    case MEET_MAX:
-        return less ? y : x;
-    case MEET_AND:
-        return x & y;
-    case MEET_OR:
-        return x | y;
-    default:
-        return x ^ y;
+    case MEET_ADD: return x + y;
+    case MEET_MIN: return less ? x : y;
+    case MEET_MAX: return less ? y : x;
+    case MEET_AND: return x & y;
+    case MEET_OR: return x | y;
+    default: return x ^ y;
     }
 }
 
@@ -219,7 +201,8 @@ static void redux(struct exec_warp *w, const struct exec_insn *i, uint32_t membe
 {
     uint32_t sum = 0;
     bool first = true;
-    FOR_LANES(members) {
+    FOR_LANES(members)
+    {
         uint32_t x = lanes32(w, i->a)[l];
         sum = first ? x : reduce((enum meet_reduction)(i->flags & MEET_KIND), i->flags & MEET_SIGNED, sum, x);
         first = false;

@@ -8,7 +8,7 @@
 // flags
 enum {
     MEET_KIND = 15,
-    MEET_SYNC = 16,    // e: the members; without it, whoever is here
+    MEET_SYNC = 16,  // e: the members; without it, whoever is here
     MEET_SIGNED = 32,
     MEET_CONSTANT = 128,  // all lanes name the same members
 };

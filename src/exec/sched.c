@@ -20,8 +20,12 @@ static void load(struct exec_warp *w, uint32_t at)
 static void store(struct exec_warp *w, const struct exec_insn *pc, enum split_state state, uint32_t wait)
 {
     assert(w->nsplits < EXEC_LANES);
-    w->splits[w->nsplits++] = (struct exec_split){
-        .pc = pc, .frame = w->frame, .mask = w->mask, .wait = wait, .since = w->turn, .state = (uint8_t)state};
+    w->splits[w->nsplits++] = (struct exec_split){.pc = pc,
+                                                  .frame = w->frame,
+                                                  .mask = w->mask,
+                                                  .wait = wait,
+                                                  .since = w->turn,
+                                                  .state = (uint8_t)state};
 }
 
 void sched_push(struct exec_warp *w, const struct exec_insn *pc, uint32_t mask)
@@ -170,7 +174,8 @@ const struct exec_insn *sched_end(struct exec_warp *w, const struct exec_insn *i
     return next;
 }
 
-bool sched_meet(struct exec_warp *w, const struct exec_insn *i, uint32_t members, const struct exec_insn **next)
+bool sched_meet(struct exec_warp *w, const struct exec_insn *i, uint32_t members,
+                const struct exec_insn **next)
 {
     if (w->released) {
         w->released = false;

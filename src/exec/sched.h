@@ -12,15 +12,15 @@
 #include <stdatomic.h>
 
 #include "exec/exec.h"
-#include "exec/program.h"
+#include "exec/exec_program.h"
 #include "exec/warp.h"
 
 enum {
-    SCHED_FUEL = 2048,    // of a turn; each jump back takes some
-    SCHED_STEP = 1,       // a jump back
-    SCHED_SPIN = 128,     // a jump back in a loop that only waits for others
-    SCHED_LOCK = 16,      // in a loop with a compare-and-swap or an exchange
-    SCHED_STRETCH = 64,   // instructions that a jump back may go over before it takes more
+    SCHED_FUEL = 2048,   // of a turn; each jump back takes some
+    SCHED_STEP = 1,      // a jump back
+    SCHED_SPIN = 128,    // a jump back in a loop that only waits for others
+    SCHED_LOCK = 16,     // in a loop with a compare-and-swap or an exchange
+    SCHED_STRETCH = 64,  // instructions that a jump back may go over before it takes more
 };
 
 // The current split parts: `mask` of it goes on at pc later.
@@ -46,12 +46,13 @@ bool sched_can_run(const struct exec_warp *w);  // a split of it is ready
 
 // All lanes of `members` that are alive have come to i, in this split or in ones that were waiting there and join
 // it now. If not: false, and *next is what to execute instead.
-bool sched_meet(struct exec_warp *w, const struct exec_insn *i, uint32_t members, const struct exec_insn **next);
+bool sched_meet(struct exec_warp *w, const struct exec_insn *i, uint32_t members,
+                const struct exec_insn **next);
 
 // --- frames (frame.c) -----------------------------------------------------------------------------------------
 
 struct exec_frame *frame_new(struct exec_block *b, const struct exec_func *f);  // NULL when out of memory
-void frame_release(struct exec_block *b, struct exec_frame *frame);  // one reference less
+void frame_release(struct exec_block *b, struct exec_frame *frame);             // one reference less
 void frame_free_all(struct exec_block *b);
 static inline void frame_enter(struct exec_warp *w, struct exec_frame *frame)
 {
@@ -66,9 +67,11 @@ void barrier_threads_ended(struct exec_block *b);  // fewer threads to wait for
 // --- faults (fault.c) -----------------------------------------------------------------------------------------
 
 // Ends the grid. Returns NULL for an instruction to return.
-const struct exec_insn *fault_raise(struct exec_warp *w, const struct exec_insn *i, enum exec_fault_kind kind);
-const struct exec_insn *fault_memory(struct exec_warp *w, const struct exec_insn *i, enum exec_fault_kind kind,
-                                     unsigned lane, uint64_t address, uint32_t size, bool write, const char *space);
+const struct exec_insn *fault_raise(struct exec_warp *w, const struct exec_insn *i,
+                                    enum exec_fault_kind kind);
+const struct exec_insn *fault_memory(struct exec_warp *w, const struct exec_insn *i,
+                                     enum exec_fault_kind kind, unsigned lane, uint64_t address,
+                                     uint32_t size, bool write, const char *space);
 
 // --- grids (grid.c) ---------------------------------------------------------------------------------------------
 
@@ -82,14 +85,14 @@ struct exec_grid {
     uint32_t nthreads, nwarps, local_size;
     uint32_t shared_size, dynamic_base;  // all of it, and where what the launch asks for starts
     uint64_t nblocks;
-    _Atomic int stop;    // enum grid_stop: set by the first fault
+    _Atomic int stop;  // enum grid_stop: set by the first fault
     struct exec_fault fault;
     // under lock
     _Alignas(64) _Atomic int lock;
     uint64_t started, ended;
     uint32_t resident, running;
-    bool spun;       // a block gave up its turn since one was started
-    uint32_t turns;  // that blocks were given since one was started or ended
+    bool spun;                                      // a block gave up its turn since one was started
+    uint32_t turns;                                 // that blocks were given since one was started or ended
     struct exec_block *suspended, **suspended_end;  // first in, first out
     struct exec_block *free;
 };

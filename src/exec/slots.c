@@ -26,8 +26,8 @@ static void extend(struct range *r, uint32_t at)
 // A result may take the place of an operand that is read for the last time, lane by lane. Instructions that read
 // other lanes write only after they have read everything; what is decoded into several (atom.v2), or has many
 // operands, gets places of its own.
-static void find_ranges(const struct cfg *c, const struct regs *r, const struct live *l, const uint32_t *order,
-                        uint32_t norder, struct range *ranges)
+static void find_ranges(const struct cfg *c, const struct regs *r, const struct live *l,
+                        const uint32_t *order, uint32_t norder, struct range *ranges)
 {
     uint32_t at = 0;
     for (uint32_t k = 0; k < norder; k++) {
@@ -127,7 +127,8 @@ static int assign(struct range *ranges, uint32_t n, uint32_t *slot, uint32_t *si
     if (!err && at > SLOTS_MOST)
         err = -E2BIG;
     for (uint32_t k = 0; k < n && !err; k++)
-        slot[ranges[k].reg] = (uint32_t)base[ranges[k].class] + slot[ranges[k].reg] * slots_size[ranges[k].class];
+        slot[ranges[k].reg] =
+            (uint32_t)base[ranges[k].class] + slot[ranges[k].reg] * slots_size[ranges[k].class];
     *size = (uint32_t)(at + 63) & ~63u;
     for (unsigned k = 0; k < SLOTS_CLASSES; k++) {
         vec_free(&pools[k].held);

@@ -16,7 +16,11 @@ enum { SLOTS_PRED, SLOTS_16, SLOTS_32, SLOTS_64, SLOTS_128, SLOTS_CLASSES };
 
 static inline unsigned slots_class(unsigned bits)
 {
-    return bits == 1 ? SLOTS_PRED : bits <= 16 ? SLOTS_16 : bits <= 32 ? SLOTS_32 : bits <= 64 ? SLOTS_64 : SLOTS_128;
+    return bits == 1    ? SLOTS_PRED
+           : bits <= 16 ? SLOTS_16
+           : bits <= 32 ? SLOTS_32
+           : bits <= 64 ? SLOTS_64
+                        : SLOTS_128;
 }
 
 extern const uint32_t slots_size[SLOTS_CLASSES];  // bytes

@@ -67,7 +67,8 @@ static void set_fine(uint64_t addr, uint64_t size, unsigned rights)
 {
     uint64_t chunk = addr >> SPACE_COARSE_BITS;
     if (!(space.coarse[chunk] & SPACE_FINE)) {
-        fill_fine(chunk << (SPACE_COARSE_BITS - SPACE_FINE_BITS), coarse_size / fine_size, space.coarse[chunk]);
+        fill_fine(chunk << (SPACE_COARSE_BITS - SPACE_FINE_BITS), coarse_size / fine_size,
+                  space.coarse[chunk]);
         __atomic_store_n(&space.coarse[chunk], SPACE_FINE, __ATOMIC_RELEASE);
     }
     fill_fine(addr >> SPACE_FINE_BITS, size >> SPACE_FINE_BITS, (uint8_t)rights);

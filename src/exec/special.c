@@ -27,54 +27,33 @@ static uint64_t uniform(const struct exec_warp *w, uint32_t id, unsigned which)
     const struct exec_grid *g = b->grid;
     static const uint32_t one[3] = {1, 1, 1}, zero[3] = {0, 0, 0};
     switch (id) {
-    case PTX_SREG_NTID:
-        return component(g->launch.block, which);
+    case PTX_SREG_NTID: return component(g->launch.block, which);
     case PTX_SREG_CTAID:
-    case PTX_SREG_CLUSTERID:
-        return component(b->ctaid, which);
+    case PTX_SREG_CLUSTERID: return component(b->ctaid, which);
     case PTX_SREG_NCTAID:
-    case PTX_SREG_NCLUSTERID:
-        return component(g->launch.grid, which);
-    case PTX_SREG_CLUSTER_CTAID:
-        return component(zero, which);
-    case PTX_SREG_CLUSTER_NCTAID:
-        return component(one, which);
-    case PTX_SREG_CLUSTER_NCTARANK:
-        return 1;
-    case PTX_SREG_WARPID:
-        return w->index;
-    case PTX_SREG_NWARPID:
-        return 64;
-    case PTX_SREG_SMID:
-        return b->runner->number % (g->launch.sm_count ? g->launch.sm_count : 1);
-    case PTX_SREG_NSMID:
-        return g->launch.sm_count;
-    case PTX_SREG_GRIDID:
-        return g->launch.grid_id;
+    case PTX_SREG_NCLUSTERID: return component(g->launch.grid, which);
+    case PTX_SREG_CLUSTER_CTAID: return component(zero, which);
+    case PTX_SREG_CLUSTER_NCTAID: return component(one, which);
+    case PTX_SREG_CLUSTER_NCTARANK: return 1;
+    case PTX_SREG_WARPID: return w->index;
+    case PTX_SREG_NWARPID: return 64;
+    case PTX_SREG_SMID: return b->runner->number % (g->launch.sm_count ? g->launch.sm_count : 1);
+    case PTX_SREG_NSMID: return g->launch.sm_count;
+    case PTX_SREG_GRIDID: return g->launch.grid_id;
     case PTX_SREG_CLOCK:
-    case PTX_SREG_CLOCK64:
-        return __builtin_ia32_rdtsc();
-    case PTX_SREG_CLOCK_HI:
-        return __builtin_ia32_rdtsc() >> 32;
+    case PTX_SREG_CLOCK64: return __builtin_ia32_rdtsc();
+    case PTX_SREG_CLOCK_HI: return __builtin_ia32_rdtsc() >> 32;
     case PTX_SREG_GLOBALTIMER:
-    case PTX_SREG_GLOBALTIMER_LO:
-        return nanoseconds();
-    case PTX_SREG_GLOBALTIMER_HI:
-        return nanoseconds() >> 32;
+    case PTX_SREG_GLOBALTIMER_LO: return nanoseconds();
+    case PTX_SREG_GLOBALTIMER_HI: return nanoseconds() >> 32;
     case PTX_SREG_RESERVED_SMEM_OFFSET_END:
-    case PTX_SREG_RESERVED_SMEM_OFFSET_CAP:
-        return EXEC_RESERVED_SHARED;
+    case PTX_SREG_RESERVED_SMEM_OFFSET_CAP: return EXEC_RESERVED_SHARED;
     case PTX_SREG_TOTAL_SMEM_SIZE:
-    case PTX_SREG_AGGR_SMEM_SIZE:
-        return b->shared_size;
-    case PTX_SREG_DYNAMIC_SMEM_SIZE:
-        return g->launch.dynamic_shared;
-    case PTX_SREG_ENVREG1:
-        return g->launch.workspace >> 32;
-    case PTX_SREG_ENVREG2:
-        return (uint32_t)g->launch.workspace;
-    default:
-        return 0;
+    case PTX_SREG_AGGR_SMEM_SIZE: return b->shared_size;
+    case PTX_SREG_DYNAMIC_SMEM_SIZE: return g->launch.dynamic_shared;
+    case PTX_SREG_ENVREG1: return g->launch.workspace >> 32;
+    case PTX_SREG_ENVREG2: return (uint32_t)g->launch.workspace;
+    default: return 0;
     }
 }
 
@@ -82,18 +61,12 @@ static uint64_t of_lane(uint32_t id, uint32_t lane)
 {
     uint32_t bit = (uint32_t)1 << lane;
     switch (id) {
-    case PTX_SREG_LANEID:
-        return lane;
-    case PTX_SREG_LANEMASK_EQ:
-        return bit;
-    case PTX_SREG_LANEMASK_LE:
-        return bit | (bit - 1);
-    case PTX_SREG_LANEMASK_LT:
-        return bit - 1;
-    case PTX_SREG_LANEMASK_GE:
-        return ~(bit - 1);
-    default:
-        return ~(bit | (bit - 1));
+    case PTX_SREG_LANEID: return lane;
+    case PTX_SREG_LANEMASK_EQ: return bit;
+    case PTX_SREG_LANEMASK_LE: return bit | (bit - 1);
+    case PTX_SREG_LANEMASK_LT: return bit - 1;
+    case PTX_SREG_LANEMASK_GE: return ~(bit - 1);
+    default: return ~(bit | (bit - 1));
     }
 }
 
@@ -173,16 +146,11 @@ static bool is_in(const struct exec_warp *w, uint32_t where, uint64_t a)
     bool shared = a - space.shared_window < SPACE_WINDOW, local = a - space.local_window < SPACE_WINDOW;
     switch (where) {
     case PTX_SPACE_SHARED:
-    case PTX_SPACE_SHARED_CLUSTER:
-        return shared;
-    case PTX_SPACE_LOCAL:
-        return local;
-    case PTX_SPACE_PARAM:
-        return a - l->params < l->kernel->param_size;
-    case PTX_SPACE_CONST:
-        return is_constant(l->kernel->program, a);
-    default:
-        return !shared && !local && !is_constant(l->kernel->program, a);
+    case PTX_SPACE_SHARED_CLUSTER: return shared;
+    case PTX_SPACE_LOCAL: return local;
+    case PTX_SPACE_PARAM: return a - l->params < l->kernel->param_size;
+    case PTX_SPACE_CONST: return is_constant(l->kernel->program, a);
+    default: return !shared && !local && !is_constant(l->kernel->program, a);
     }
 }
 
@@ -214,8 +182,8 @@ const struct exec_insn *special_alloca(struct exec_warp *w, const struct exec_in
     uint64_t align = i->imm < 16 ? 16 : i->imm;
     uint64_t at = (w->frame->local_top + align - 1) & ~(align - 1);
     if (most > w->block->grid->local_size || at + most > w->block->grid->local_size)
-        return fault_memory(w, i, EXEC_ILLEGAL_ADDRESS, (unsigned)__builtin_ctz(w->mask), space.local_window + at,
-                            (uint32_t)most, true, "stack");
+        return fault_memory(w, i, EXEC_ILLEGAL_ADDRESS, (unsigned)__builtin_ctz(w->mask),
+                            space.local_window + at, (uint32_t)most, true, "stack");
     w->frame->local_top = (uint32_t)(at + most);
     set_all(w, i, at);
     return i + 1;

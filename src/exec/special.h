@@ -5,7 +5,10 @@
 
 #include "exec/warp.h"
 
-enum { SPECIAL_WIDE = 1, SPECIAL_NARROW = 2 };  // the register (isspacep, alloca: the operand) has 64 or 16 bits
+enum {
+    SPECIAL_WIDE = 1,
+    SPECIAL_NARROW = 2
+};  // the register (isspacep, alloca: the operand) has 64 or 16 bits
 
 exec_fn special_read;      // lo: enum ptx_sreg, hi: component
 exec_fn special_local;     // imm: offset in the frame's local memory

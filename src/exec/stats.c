@@ -2,7 +2,7 @@
 #include "exec/stats.h"
 
 #include "exec/control.h"
-#include "exec/mem.h"
+#include "exec/access.h"
 
 enum { SECTOR = 32 };
 
@@ -11,9 +11,9 @@ enum { SECTOR = 32 };
 static uint64_t sectors(const struct exec_warp *w, const struct exec_insn *i)
 {
     uint64_t n = 0, last = UINT64_MAX;
-    unsigned size = mem_count(i) << mem_log(i);
+    unsigned size = access_count(i) << access_log(i);
     for (uint32_t left = w->mask; left; left &= left - 1) {
-        uint64_t at = mem_address(w, i, (unsigned)__builtin_ctz(left));
+        uint64_t at = access_address(w, i, (unsigned)__builtin_ctz(left));
         for (uint64_t s = at / SECTOR; s <= (at + size - 1) / SECTOR; s++)
             if (s != last) {
                 n++;
@@ -25,7 +25,7 @@ static uint64_t sectors(const struct exec_warp *w, const struct exec_insn *i)
 
 static bool is_access(const struct exec_insn *i)
 {
-    return i->flags & MEM_ATOMIC || i->fn == mem_fn(i->flags);
+    return i->flags & ACCESS_ATOMIC || i->fn == access_fn(i->flags);
 }
 
 static void count(struct exec_stats *s, const struct exec_warp *w, const struct exec_insn *i)
@@ -40,9 +40,10 @@ static void count(struct exec_stats *s, const struct exec_warp *w, const struct 
         __atomic_fetch_add(&s->branches, 1, __ATOMIC_RELAXED);
         __atomic_fetch_add(&s->divergent, p && p != w->mask, __ATOMIC_RELAXED);
     } else if (is_access(i)) {
-        enum mem_space where = mem_space(i);
-        __atomic_fetch_add(i->flags & MEM_STORES ? &s->stores[where] : &s->loads[where], 1, __ATOMIC_RELAXED);
-        if (where == MEM_GLOBAL || where == MEM_GENERIC)
+        enum access_space where = access_space(i);
+        __atomic_fetch_add(i->flags & ACCESS_STORES ? &s->stores[where] : &s->loads[where], 1,
+                           __ATOMIC_RELAXED);
+        if (where == ACCESS_GLOBAL || where == ACCESS_GENERIC)
             __atomic_fetch_add(&s->transactions, sectors(w, i), __ATOMIC_RELAXED);
     }
 }

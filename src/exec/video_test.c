@@ -12,7 +12,7 @@
 #include <cmocka.h>
 
 #include "base/mem.h"
-#include "exec/program.h"
+#include "exec/exec_program.h"
 #include "exec/space.h"
 #include "exec/video.h"
 

@@ -91,9 +91,9 @@ struct exec_warp {
     char *regs;      // of the current frame
     struct exec_frame *frame;
     struct exec_block *block;
-    char *local;     // local memory: word n of lane l at local + n * 128 + l * 4
+    char *local;  // local memory: word n of lane l at local + n * 128 + l * 4
     uint32_t nsplits;
-    int32_t fuel;  // what is left of its turn
+    int32_t fuel;                // what is left of its turn
     const struct exec_insn *pc;  // while it does not run
     uint32_t alive;              // lanes that have not ended
     uint32_t index;              // in its block
@@ -107,8 +107,8 @@ struct exec_warp {
 };
 
 struct exec_barrier {
-    uint32_t arrived;   // threads
-    uint32_t expected;  // 0: all of the block
+    uint32_t arrived;        // threads
+    uint32_t expected;       // 0: all of the block
     uint32_t sum, any, all;  // of the predicates of bar.red
 };
 

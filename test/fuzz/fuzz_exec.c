@@ -168,7 +168,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct exec_program *p;
     mem_fail_after(first_failure(data, size));
     int err = exec_load(texts, n, &host, &sink, &p);
-    require(err == 0 || err == -ENOMEM || err == -EINVAL || err == -ENOTSUP || err == -ENOENT || err == -EEXIST);
+    require(err == 0 || err == -ENOMEM || err == -EINVAL || err == -ENOTSUP || err == -ENOENT ||
+            err == -EEXIST);
     require((err != 0) == (p == NULL) && (err == 0 || err == -ENOMEM || sink.errors));
     if (p)
         run_all(p, runner);

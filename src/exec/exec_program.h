@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // A program as the engine keeps it. Internal to src/exec.
-#ifndef MOAT_EXEC_PROGRAM_H
-#define MOAT_EXEC_PROGRAM_H
+#ifndef MOAT_EXEC_EXEC_PROGRAM_H
+#define MOAT_EXEC_EXEC_PROGRAM_H
 
 #include "base/arena.h"
 #include "base/map.h"
@@ -59,7 +59,7 @@ struct exec_func {
     struct exec_program *program;
     struct exec_module *module;
     const struct ptx_func *ptx;
-    uint32_t id;    // in its program
+    uint32_t id;  // in its program
     uint64_t code_address;
     exec_fn *intrinsic;  // implemented here rather than in PTX
     struct exec_insn *code;

@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: MIT
+// Accesses to memory lane by lane: slow, exact, for every space. lanes_mem.c has the fast ways.
+#include "exec/access.h"
+
+#include <string.h>
+
+#include "exec/lanes_mem.h"
+
+enum { WORD = 4, ROW = EXEC_LANES * WORD };
+
+static const char *const names[ACCESS_SPACES] = {"generic", "global", "shared", "local", "param"};
+
+uint64_t access_address(const struct exec_warp *w, const struct exec_insn *i, unsigned lane)
+{
+    if (i->flags & ACCESS_NO_BASE)
+        return i->imm + (access_space(i) == ACCESS_LOCAL ? w->frame->local_base : 0);
+    if (i->flags & ACCESS_A32)
+        return (uint32_t)(((const uint32_t *)(w->regs + i->a))[lane] + (uint32_t)i->imm);
+    return ((const uint64_t *)(w->regs + i->a))[lane] + i->imm;
+}
+
+// The space that an address is really in; *address becomes an offset there.
+static enum access_space settle(enum access_space where, uint64_t *address)
+{
+    if (where != ACCESS_GENERIC)
+        return where;
+    if (*address - space.shared_window < SPACE_WINDOW) {
+        *address -= space.shared_window;
+        return ACCESS_SHARED;
+    }
+    if (*address - space.local_window < SPACE_WINDOW) {
+        *address -= space.local_window;
+        return ACCESS_LOCAL;
+    }
+    return ACCESS_GLOBAL;
+}
+
+static void refuse(struct exec_warp *w, const struct exec_insn *i, enum exec_fault_kind kind, unsigned lane,
+                   uint64_t address, unsigned size, bool write)
+{
+    enum access_space where = access_space(i);
+    if (where == ACCESS_SHARED)
+        address += space.shared_window;
+    else if (where == ACCESS_LOCAL)
+        address += space.local_window;
+    fault_memory(w, i, kind, lane, address, size, write, names[where]);
+}
+
+static bool is_allowed(const struct exec_warp *w, enum access_space where, uint64_t at, unsigned size,
+                       bool write)
+{
+    switch (where) {
+    case ACCESS_SHARED: return at <= w->block->shared_size && size <= w->block->shared_size - at;
+    case ACCESS_LOCAL: return at <= w->block->grid->local_size && size <= w->block->grid->local_size - at;
+    default: return space_access(at, size, write ? SPACE_WRITE : SPACE_READ);
+    }
+}
+
+// Checks an access. ACCESS_SPACES: w has faulted.
+static enum access_space check(struct exec_warp *w, const struct exec_insn *i, unsigned lane,
+                               uint64_t *address, unsigned size, bool write)
+{
+    uint64_t original = *address;
+    if (original & (size - 1)) {
+        refuse(w, i, EXEC_MISALIGNED_ADDRESS, lane, original, size, write);
+        return ACCESS_SPACES;
+    }
+    enum access_space where = settle(access_space(i), address);
+    if (is_allowed(w, where, *address, size, write))
+        return where;
+    refuse(w, i, EXEC_ILLEGAL_ADDRESS, lane, original, size, write);
+    return ACCESS_SPACES;
+}
+
+static char *word(const struct exec_warp *w, unsigned lane, uint32_t at)
+{
+    return w->local + (size_t)(at / WORD) * ROW + lane * WORD + at % WORD;
+}
+
+void access_local_read(const struct exec_warp *w, unsigned lane, uint32_t at, void *to, unsigned size)
+{
+    for (unsigned k = 0, n; k < size; k += n) {
+        n = WORD - (at + k) % WORD;
+        n = n < size - k ? n : size - k;
+        memcpy((char *)to + k, word(w, lane, at + k), n);
+    }
+}
+
+void access_local_write(struct exec_warp *w, unsigned lane, uint32_t at, const void *from, unsigned size)
+{
+    for (unsigned k = 0, n; k < size; k += n) {
+        n = WORD - (at + k) % WORD;
+        n = n < size - k ? n : size - k;
+        memcpy(word(w, lane, at + k), (const char *)from + k, n);
+    }
+}
+
+void access_local_copy(struct exec_warp *w, uint32_t to, uint32_t from, uint32_t size, uint32_t mask)
+{
+    for (uint32_t k = 0; k < size; k += WORD) {
+        uint32_t *d = (uint32_t *)word(w, 0, to + k);
+        const uint32_t *s = (const uint32_t *)word(w, 0, from + k);
+        if (mask == EXEC_ALL)
+            memcpy(d, s, ROW);
+        else
+            for (uint32_t left = mask; left; left &= left - 1)
+                d[__builtin_ctz(left)] = s[__builtin_ctz(left)];
+    }
+}
+
+bool access_read(struct exec_warp *w, const struct exec_insn *i, unsigned lane, uint64_t address, void *to,
+                 unsigned size)
+{
+    switch (check(w, i, lane, &address, size, false)) {
+    case ACCESS_SPACES: return false;
+    case ACCESS_SHARED: memcpy(to, w->block->shared + address, size); return true;
+    case ACCESS_LOCAL: access_local_read(w, lane, (uint32_t)address, to, size); return true;
+    default: memcpy(to, space_host(address), size); return true;
+    }
+}
+
+bool access_write(struct exec_warp *w, const struct exec_insn *i, unsigned lane, uint64_t address,
+                  const void *from, unsigned size)
+{
+    switch (check(w, i, lane, &address, size, true)) {
+    case ACCESS_SPACES: return false;
+    case ACCESS_SHARED: memcpy(w->block->shared + address, from, size); return true;
+    case ACCESS_LOCAL: access_local_write(w, lane, (uint32_t)address, from, size); return true;
+    default: memcpy(space_host(address), from, size); return true;
+    }
+}
+
+char *access_host(struct exec_warp *w, const struct exec_insn *i, unsigned lane, uint64_t address,
+                  unsigned size, bool write)
+{
+    switch (check(w, i, lane, &address, size, write)) {
+    case ACCESS_SPACES: return NULL;
+    case ACCESS_SHARED: return w->block->shared + address;
+    case ACCESS_LOCAL: return size <= WORD ? word(w, lane, (uint32_t)address) : NULL;
+    default: return space_host(address);
+    }
+}
+
+bool access_string(struct exec_warp *w, const struct exec_insn *i, unsigned lane, uint64_t address, char *to,
+                   unsigned size)
+{
+    for (unsigned k = 0; k + 1 < size; k++) {
+        if (!access_read(w, i, lane, address + k, &to[k], 1))
+            return false;
+        if (!to[k])
+            return true;
+    }
+    to[size - 1] = 0;
+    return true;
+}
+
+static const struct lanes_mem *chosen(void)
+{
+    static const struct {
+        const char *name;
+        const struct lanes_mem *rows;
+    } sets[] = {
+#ifdef LANES_HAVE_avx512
+        {"avx512", &lanes_mem_avx512},
+#endif
+#ifdef LANES_HAVE_avx2
+        {"avx2", &lanes_mem_avx2},
+#endif
+    };
+    for (size_t k = 0; k < sizeof sets / sizeof *sets; k++)
+        if (!strcmp(sets[k].name, exec_lanes_name()))
+            return sets[k].rows;
+    return &lanes_mem_plain;
+}
+
+exec_fn *access_fn(uint32_t flags)
+{
+    const struct lanes_mem *rows = chosen();
+    unsigned where = flags >> ACCESS_SPACE_SHIFT & 7, log = flags & ACCESS_LOG;
+    if (where >= ACCESS_SPACES || log > 4)
+        return NULL;
+    return flags & ACCESS_STORES ? rows->store[where][log] : rows->load[where][log];
+}

@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: MIT
+// Loads, stores and other accesses to memory. Internal to src/exec.
+#ifndef MOAT_EXEC_ACCESS_H
+#define MOAT_EXEC_ACCESS_H
+
+#include "exec/sched.h"
+#include "exec/space.h"
+
+enum access_space { ACCESS_GENERIC, ACCESS_GLOBAL, ACCESS_SHARED, ACCESS_LOCAL, ACCESS_PARAM, ACCESS_SPACES };
+
+// insn.flags of an access. Slots: a the address; values in d, b, c, e.
+enum {
+    ACCESS_LOG = 7,        // log2 of the bytes of one element, 0 to 4
+    ACCESS_SIGNED = 8,     // loads extend it by its sign
+    ACCESS_VEC_SHIFT = 4,  // 1, 2 or 4 elements, as 0, 1, 2
+    ACCESS_VEC = 3 << ACCESS_VEC_SHIFT,
+    ACCESS_REG_SHIFT = 6,  // registers: 16, 32, 64, 128 bits, as 0 to 3
+    ACCESS_REG = 3 << ACCESS_REG_SHIFT,
+    ACCESS_A32 = 1 << 8,      // the address register has 32 bits
+    ACCESS_NO_BASE = 1 << 9,  // there is none: imm is the address, in local memory relative to the frame
+    ACCESS_SPACE_SHIFT = 10,
+    ACCESS_SPACE = 7 << ACCESS_SPACE_SHIFT,
+    ACCESS_STORES = 1 << 13,
+    ACCESS_ATOMIC = 1 << 14,
+};
+
+static inline unsigned access_log(const struct exec_insn *i)
+{
+    return i->flags & ACCESS_LOG;
+}
+static inline unsigned access_count(const struct exec_insn *i)
+{
+    return 1u << (i->flags >> ACCESS_VEC_SHIFT & 3);
+}
+static inline enum access_space access_space(const struct exec_insn *i)
+{
+    return (enum access_space)(i->flags >> ACCESS_SPACE_SHIFT & 7);
+}
+
+// The function for an access with these flags, in the chosen instruction set. NULL: there is none.
+exec_fn *access_fn(uint32_t flags);
+
+// The address of one lane's access: generic, or within the instruction's space.
+uint64_t access_address(const struct exec_warp *w, const struct exec_insn *i, unsigned lane);
+
+// One lane's bytes, at most 16. False: w has faulted.
+bool access_read(struct exec_warp *w, const struct exec_insn *i, unsigned lane, uint64_t address, void *to,
+                 unsigned size);
+bool access_write(struct exec_warp *w, const struct exec_insn *i, unsigned lane, uint64_t address,
+                  const void *from, unsigned size);
+
+// Where the host finds them, all in one place: for atomic accesses. NULL: w has faulted. Local memory is no such
+// place beyond 4 bytes: then NULL without a fault.
+char *access_host(struct exec_warp *w, const struct exec_insn *i, unsigned lane, uint64_t address,
+                  unsigned size, bool write);
+
+// Bytes of local memory, which the caller has checked.
+void access_local_read(const struct exec_warp *w, unsigned lane, uint32_t at, void *to, unsigned size);
+void access_local_write(struct exec_warp *w, unsigned lane, uint32_t at, const void *from, unsigned size);
+
+// Copies words of local memory between frames, for the lanes of mask.
+void access_local_copy(struct exec_warp *w, uint32_t to, uint32_t from, uint32_t size, uint32_t mask);
+
+// Up to size bytes of a string at a generic address, with its end. For printf and assert. False: fault.
+bool access_string(struct exec_warp *w, const struct exec_insn *i, unsigned lane, uint64_t address, char *to,
+                   unsigned size);
+
+#endif
