@@ -52,7 +52,10 @@ CUresult function_attribute(const struct exec_kernel *k, const struct function_s
                             CUfunction_attribute a, int *value)
 {
     switch ((int)a) {
-    case CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK: *value = (int)k->max_threads; break;
+    case CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK:  // .reqntid does not count, as on a GPU
+        *value = k->required_block[0] ? device_attribute(CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK)
+                                      : (int)k->max_threads;
+        break;
     case CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES: *value = (int)k->shared_size; break;
     case CU_FUNC_ATTRIBUTE_CONST_SIZE_BYTES: *value = (int)k->const_size; break;
     case CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES: *value = (int)k->local_size; break;

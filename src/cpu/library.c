@@ -330,6 +330,8 @@ static CUresult get_variable(CUdeviceptr *address, size_t *size, CUlibrary l, co
     if (r)
         return r;
     const struct exec_variable *v = exec_find_variable(m->program, str_from(name));
+    if (!v && !managed && exec_find_kernel(m->program, str_from(name)))
+        return CUDA_ERROR_INVALID_VALUE;
     if (!v || (managed && v->kind != EXEC_MANAGED))
         return CUDA_ERROR_NOT_FOUND;
     if (address)

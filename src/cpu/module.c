@@ -89,8 +89,8 @@ static CUresult load_result(int err)
     switch (err) {
     case 0: return CUDA_SUCCESS;
     case -ENOMEM: return CUDA_ERROR_OUT_OF_MEMORY;
-    case -ENOTSUP:  // right, but beyond what we execute: as to a driver that is too old
-        return CUDA_ERROR_UNSUPPORTED_PTX_VERSION;
+    case -ENOTSUP:  // an instruction that we do not execute: as a driver answers to one that it does not know
+        return CUDA_ERROR_INVALID_PTX;
     default: return CUDA_ERROR_INVALID_PTX;
     }
 }
@@ -341,7 +341,7 @@ CUresult cuModuleGetGlobal_v2(CUdeviceptr *address, size_t *size, CUmodule m, co
         return r ? r : CUDA_ERROR_INVALID_VALUE;
     const struct exec_variable *v = exec_find_variable(m->program, str_from(name));
     if (!v)
-        return CUDA_ERROR_NOT_FOUND;
+        return exec_find_kernel(m->program, str_from(name)) ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_NOT_FOUND;
     if (address)
         *address = v->address;
     if (size)

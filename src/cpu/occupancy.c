@@ -33,7 +33,7 @@ unsigned occupancy_blocks(const struct exec_kernel *k, const struct function_set
                           uint64_t dynamic_shared)
 {
     if (!threads || threads > attribute(CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK) ||
-        threads > k->max_threads || dynamic_shared > (uint64_t)atomic_load(&s->max_dynamic_shared))
+        dynamic_shared > (uint64_t)atomic_load(&s->max_dynamic_shared))
         return 0;
     uint64_t warps = round_up(threads, 32) / 32;
     uint64_t shared = k->shared_size + dynamic_shared;

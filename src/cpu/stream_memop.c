@@ -100,8 +100,8 @@ static void release_batch(void *arg, bool run)
 
 static CUresult check_address(uint64_t address, unsigned width, unsigned right)
 {
-    return address % width == 0 && space_allows(address, width, right) ? CUDA_SUCCESS
-                                                                       : CUDA_ERROR_INVALID_VALUE;
+    enum memory_where where = address % width ? MEMORY_BAD : memory_block_check(address, width, right);
+    return where == MEMORY_BAD || where == MEMORY_UNKNOWN ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
 }
 
 static CUresult check_flush(void)

@@ -460,8 +460,11 @@ static void prepare(struct decode *d)
         err = regs_build(d->f, 0, &d->regs);
     if (!err)
         err = live_build(d->cfg, d->regs, 0, &d->live);
+    if (err == -E2BIG)
+        decode_fail(d, -ENOTSUP, "the control flow of " STR_FMT " is more than we can follow",
+                    STR_ARG(d->func->name));
     if (err)
-        longjmp(d->fail, err == -E2BIG ? -ENOMEM : err);
+        longjmp(d->fail, err);
     if (uses_shared_registers(d))
         decode_fail(d, -ENOTSUP, "registers outside functions are not executed");
     d->order = ARENA_ARRAY(a, uint32_t, d->cfg->nblocks);
@@ -502,12 +505,11 @@ static void resolve(struct decode *d, struct exec_insn *code, uint32_t end)
             i->flags |= (cost < SCHED_FUEL ? cost : SCHED_FUEL) << CONTROL_COST_SHIFT;
         }
     }
-    for (uint32_t k = 0; k < d->code.len; k++)
-        if (code[k].fn == control_brx) {
-            struct control_table *t = (struct control_table *)code[k].ptr;
-            for (uint32_t n = 0; n < t->n; n++)
-                t->targets[n] = code + d->block_at[(uintptr_t)t->targets[n]];
-        }
+    for (size_t k = 0; k < d->tables.len; k++) {
+        struct control_table *t = d->tables.items[k];
+        for (uint32_t n = 0; n < t->n; n++)
+            t->targets[n] = code + d->block_at[(uintptr_t)t->targets[n]];
+    }
 }
 
 static void keep(struct decode *d, uint32_t end)
@@ -559,6 +561,7 @@ static void decode_free(struct decode *d)
     vec_free(&d->fixups);
     vec_free(&d->consts);
     vec_free(&d->callees);
+    vec_free(&d->tables);
     mem_free(d->const_table);
 }
 

@@ -40,6 +40,7 @@ struct decode {
     VEC(struct decode_fixup) fixups;
     VEC(struct exec_const) consts;
     VEC(struct exec_func *) callees;
+    VEC(struct control_table *) tables;
     uint32_t *const_table, const_mask;  // open addressing: index of consts + 1
     uint32_t regs_size;
     uint32_t temps[SLOTS_CLASSES][4];

@@ -26,13 +26,15 @@ static void branch(struct decode *d)
     decode_jump(d, block);
 }
 
-static void branch_table(struct decode *d)
+// One for all that jump by a list: there may be many, and lists may be long.
+static const struct control_table *table_of(struct decode *d, uint32_t id)
 {
-    uint32_t skip = decode_skip_begin(d);
-    uint32_t index = decode_source(d, decode_operand(d, 0), PTX_B32);
-    const struct ptx_sym *sym = ptx_sym(d->module->ptx, decode_operand(d, 1)->id);
+    const struct ptx_sym *sym = ptx_sym(d->module->ptx, id);
+    struct exec_symbol *s = &d->module->symbols[id];
     if (sym->kind != PTX_SYM_TARGETS)
         decode_fail(d, -EINVAL, STR_FMT " is no list of targets", STR_ARG(sym->name));
+    if (s->kind == EXEC_SYM_TABLE)
+        return s->table;
     const struct ptx_targets *t = sym->targets;
     struct control_table *table =
         arena_alloc(&d->load->program->arena, sizeof *table + t->ntargets * sizeof table->targets[0]);
@@ -40,6 +42,17 @@ static void branch_table(struct decode *d)
     // Blocks for now; decode.c makes them instructions when all have their place.
     for (uint32_t k = 0; k < t->ntargets; k++)
         table->targets[k] = (const struct exec_insn *)(uintptr_t)block_of_label(d, t->targets[k]);
+    if (vec_push(&d->tables, table))
+        longjmp(d->fail, -ENOMEM);
+    *s = (struct exec_symbol){.kind = EXEC_SYM_TABLE, .table = table};
+    return table;
+}
+
+static void branch_table(struct decode *d)
+{
+    uint32_t skip = decode_skip_begin(d);
+    uint32_t index = decode_source(d, decode_operand(d, 0), PTX_B32);
+    const struct control_table *table = table_of(d, decode_operand(d, 1)->id);
     struct exec_insn *i = decode_emit(d, control_brx);
     i->a = index;
     i->ptr = table;

@@ -403,6 +403,33 @@ static void call_graphs_are_walked_once(void **state)
     free(text);
 }
 
+// Many switches by one long list: they share it. Too many are refused.
+static void long_switches(void **state)
+{
+    for (unsigned n = 1000; n <= 5000; n += 4000) {
+        char *text;
+        size_t size;
+        FILE *to = open_memstream(&text, &size);
+        fprintf(to, "%s.entry k() { .reg .b32 r; mov.u32 r, 0;\nT: .branchtargets L0", HEAD);
+        for (unsigned k = 1; k < n; k++)
+            fprintf(to, ", L%u", k);
+        fputs(";\n", to);
+        for (unsigned k = 0; k < n; k++)
+            fprintf(to, "L%u: mov.u32 r, %u; brx.idx r, T;\n", k, k + 1);
+        fputs("}\n", to);
+        fclose(to);
+        if (n == 1000) {
+            struct exec_program *p = load((const char *const[]){text, NULL});
+            assert_int_equal(run(p, "k", NULL, 100).kind, EXEC_INVALID_PC);
+            exec_program_free(p);
+        } else {
+            refuse((const char *const[]){text, NULL}, -ENOTSUP,
+                   "a:4:1: the control flow of k is more than we can follow");
+        }
+        free(text);
+    }
+}
+
 // Frames of many registers, called without end: memory has an end, too.
 static void recursion_with_many_registers(void **state)
 {
@@ -420,6 +447,44 @@ static void recursion_with_many_registers(void **state)
     fclose(to);
     struct exec_program *p = load((const char *const[]){text, NULL});
     assert_int_equal(run(p, "k", NULL, 10000).kind, EXEC_OUT_OF_MEMORY);
+    exec_program_free(p);
+    free(text);
+}
+
+// However lanes leave a function, its frame can be used again: some 2,000 of these would be too many.
+static void frames_are_given_back(void **state)
+{
+    enum { N = 1000 };
+    char *text;
+    size_t size;
+    FILE *to = open_memstream(&text, &size);
+    fprintf(to,
+            "%s.func (.param .b32 r) f(.param .b32 a) { .reg .pred p, q; .reg .b32 x, y; .reg .b64 d<%u>;\n",
+            HEAD, (unsigned)N);
+    fputs("ld.param.b32 x, [a]; mov.u32 y, %tid.x; and.b32 y, y, x; setp.ne.u32 p, y, 0; setp.eq.u32 q, y, "
+          "1000;\n"
+          "@p ret; setp.gt.u32 p, x, 2990; and.b32 y, y, 8; @p bra LAST; @!q bra DONE;\n",
+          to);
+    for (unsigned k = 0; k < N; k++)
+        fprintf(to, "mov.b64 d%u, %%clock64;\n", k);
+    for (unsigned k = 0; k < N; k++)
+        fprintf(to, "st.local.b64 [0], d%u;\n", k);
+    fputs("LAST: setp.lt.u32 p, y, 8; @p exit;\nDONE: st.param.b32 [r], x; ret; }\n"
+          ".func (.param .b32 r) g(.param .b32 a) { .reg .pred p; .reg .b32 x; ld.param.b32 x, [a]; and.b32 "
+          "x, x, 3;\n"
+          "setp.eq.u32 p, x, 0; { .param .b32 s; .param .b32 b; st.param.b32 [b], x; @p call (s), f, (b); } "
+          "ret; }\n"
+          ".global .u64 both[2] = {f, g};\n"
+          ".entry k() { .reg .pred p; .reg .b32 i, t, u; .reg .b64 d; mov.u32 i, 0; mov.u32 t, %tid.x;\n"
+          "shape: .callprototype (.param .b32 _) _ (.param .b32 _);\n"
+          "L: add.u32 u, i, t; and.b32 u, u, 1; mov.u64 d, both; mad.wide.u32 d, u, 8, d; ld.global.u64 d, "
+          "[d];\n"
+          "{ .param .b32 r; .param .b32 a; st.param.b32 [a], i; call (r), d, (a), shape; }\n"
+          "add.u32 i, i, 1; setp.lt.u32 p, i, 3000; @p bra L; ret; }\n",
+          to);
+    fclose(to);
+    struct exec_program *p = load((const char *const[]){text, NULL});
+    assert_int_equal(run(p, "k", NULL, 100000).kind, EXEC_NO_FAULT);
     exec_program_free(p);
     free(text);
 }
@@ -633,7 +698,9 @@ int main(void)
         cmocka_unit_test(endless_programs_stop),
         cmocka_unit_test(recursion_ends),
         cmocka_unit_test(call_graphs_are_walked_once),
+        cmocka_unit_test(long_switches),
         cmocka_unit_test(recursion_with_many_registers),
+        cmocka_unit_test(frames_are_given_back),
         cmocka_unit_test(guards_keep_all_lanes),
         cmocka_unit_test(parameters_have_ends),
         cmocka_unit_test(scattered_over_all_memory),

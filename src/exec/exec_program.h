@@ -26,6 +26,7 @@ enum exec_symbol_kind {
     EXEC_SYM_LOCAL,    // value: offset in the frame: .local, and .param of functions
     EXEC_SYM_PARAM,    // value: offset in a kernel's parameters
     EXEC_SYM_FUNC,
+    EXEC_SYM_TABLE,  // table: of a .branchtargets list, once something jumps by it
 };
 
 struct exec_symbol {
@@ -33,7 +34,10 @@ struct exec_symbol {
     bool placed;
     bool common;  // SHARED: used by several functions
     uint64_t value;
-    struct exec_func *func;  // FUNC: it; SHARED: one that uses it
+    union {
+        struct exec_func *func;  // FUNC: it; SHARED: one that uses it
+        struct control_table *table;
+    };
 };
 
 struct exec_module {

@@ -126,9 +126,8 @@ static inline struct exec_launch exec_testing_launch(struct exec_program *p, con
     const struct exec_kernel *k = exec_find_kernel(p, str_from(name));
     assert_non_null(k);
     uint64_t at = exec_testing_take(k->param_size + 1, 16);
-    if (k->param_size)
-        if (params)
-            memcpy(space_host(at), params, k->param_size);
+    if (params)
+        memcpy(space_host(at), params, k->param_size);
     return (struct exec_launch){.kernel = k,
                                 .grid = {blocks, 1, 1},
                                 .block = {threads, 1, 1},

@@ -53,11 +53,15 @@ static const struct {
     GROUP(contexts),
     GROUP(limits),
     GROUP(streams),
+    GROUP(stream_values),
     GROUP(events),
     GROUP(modules),
+    GROUP(libraries),
+    GROUP(links),
     GROUP(functions),
     GROUP(launches),
     GROUP(after_a_fault),
+    GROUP(a_fault_elsewhere),
 };
 
 static const char *library;

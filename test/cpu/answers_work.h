@@ -21,7 +21,6 @@ static void group_devices(void)
     ASK(cuDeviceGet(NULL, 0));
     ASK(cuDeviceGetCount(NULL));
     ASK(cuDeviceGetName(name, 1, 0));
-    ASK(cuDeviceGetName(name, 0, 0));
     ASK(cuDeviceGetName(NULL, 8, 0));
     ASK(cuDeviceGetName(name, 8, 99));
     ASK(cuDeviceTotalMem_v2(NULL, 0));
@@ -37,7 +36,6 @@ static void group_devices(void)
     ASK(cuDeviceGetByPCIBusId(&device, "nonsense"));
     ASK(cuDeviceGetByPCIBusId(&device, NULL));
     ASK(cuGetErrorName((CUresult)12345, &text));
-    ASK(cuGetErrorName(CUDA_SUCCESS, NULL));
     ASK(cuGetErrorString((CUresult)12345, &text));
 }
 
@@ -206,6 +204,28 @@ static void group_streams(void)
     ASK(cuStreamDestroy_v2(stream));
 }
 
+static void group_stream_values(void)
+{
+    unsigned got = 0;
+    answers_start();
+    CUstream stream = answers_stream();
+    ASK(cuStreamWriteValue32_v2(stream, small, 7, 0));
+    ASK(cuStreamWriteValue32_v2(stream, small + 2, 7, 0));
+    ASK(cuStreamWriteValue32_v2(stream, small + 100, 7, 0));
+    ASK(cuStreamWriteValue32_v2(stream, 0, 7, 0));
+    ASK(cuStreamWriteValue32_v2(stream, AS_ADDRESS(pageable), 7, 0));
+    ASK(cuStreamWriteValue32_v2(stream, small, 7, 0x10));
+    ASK(cuStreamWriteValue64_v2(stream, small + 8, 7, 0));
+    ASK(cuStreamWriteValue64_v2(stream, small + 4, 7, 0));
+    ASK(cuStreamWaitValue32_v2(stream, small, 7, CU_STREAM_WAIT_VALUE_EQ));
+    ASK(cuStreamWaitValue32_v2(stream, small, 7, 0x10));
+    ASK(cuStreamWaitValue64_v2(stream, small + 8, 3, CU_STREAM_WAIT_VALUE_GEQ));
+    ASK(cuStreamBatchMemOp_v2(stream, 0, NULL, 0));
+    ASK(cuStreamSynchronize(stream));
+    NEED(cuMemcpyDtoH_v2(&got, small, 4));
+    SHOW(got);
+}
+
 static void group_events(void)
 {
     CUevent event, other, timeless;
@@ -301,19 +321,100 @@ static void group_modules(void)
     ASK(cuModuleUnload(module));
 }
 
+static void group_libraries(void)
+{
+    CUlibrary library = NULL, bad;
+    CUkernel kernel;
+    CUmodule module;
+    CUfunction f;
+    CUdeviceptr p;
+    size_t size = 0;
+    unsigned count = 0;
+    int value = -1;
+    const char *name = NULL;
+    answers_start();
+    ASK(cuLibraryLoadData(NULL, answers_ptx, NULL, NULL, 0, NULL, NULL, 0));
+    ASK(cuLibraryLoadData(&bad, NULL, NULL, NULL, 0, NULL, NULL, 0));
+    ASK(cuLibraryLoadData(&bad, "nonsense", NULL, NULL, 0, NULL, NULL, 0));
+    ASK(cuLibraryLoadFromFile(&bad, "/nowhere/at.all", NULL, NULL, 0, NULL, NULL, 0));
+    ASK(cuLibraryLoadData(&library, answers_ptx, NULL, NULL, 0, NULL, NULL, 0));
+    ASK(cuLibraryGetKernel(&kernel, library, "absent"));
+    ASK(cuLibraryGetKernel(&kernel, library, NULL));
+    ASK(cuLibraryGetKernel(NULL, library, "two"));
+    ASK(cuLibraryGetKernel(&kernel, library, "two"));
+    ASK(cuLibraryGetKernelCount(&count, library));
+    SHOW(count);
+    ASK(cuLibraryGetKernelCount(NULL, library));
+    ASK(cuLibraryGetModule(&module, library));
+    ASK(cuLibraryGetModule(NULL, library));
+    ASK(cuLibraryGetGlobal(&p, &size, library, "number"));
+    SHOW(size);
+    ASK(cuLibraryGetGlobal(NULL, NULL, library, "number"));
+    ASK(cuLibraryGetGlobal(&p, &size, library, "absent"));
+    ASK(cuLibraryGetGlobal(&p, &size, library, "two"));
+    ASK(cuLibraryGetManaged(&p, &size, library, "number"));
+    ASK(cuLibraryGetManaged(&p, &size, library, "absent"));
+    ASK(cuKernelGetFunction(&f, kernel));
+    ASK(cuKernelGetFunction(NULL, kernel));
+    ASK(cuKernelGetName(&name, kernel));
+    SHOW(name && !strcmp(name, "two"));
+    ASK(cuKernelGetAttribute(&value, CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, kernel, 0));
+    SHOW(value);
+    ASK(cuKernelGetAttribute(&value, CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, kernel, 99));
+    ASK(cuKernelGetAttribute(NULL, CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, kernel, 0));
+    ASK(cuKernelGetParamInfo(kernel, 2, &size, &size));
+    ASK(cuLibraryUnload(library));
+}
+
+static void group_links(void)
+{
+    CUlinkState link = NULL, other = NULL;
+    CUmodule module;
+    void *image = NULL, *text = (void *)answers_ptx;
+    size_t size = 0;
+    answers_start();
+    ASK(cuLinkCreate_v2(0, NULL, NULL, NULL));
+    ASK(cuLinkCreate_v2(0, NULL, NULL, &link));
+    ASK(cuLinkAddData_v2(link, CU_JIT_INPUT_PTX, NULL, 10, "null", 0, NULL, NULL));
+    ASK(cuLinkAddData_v2(link, CU_JIT_INPUT_PTX, text, 0, "empty", 0, NULL, NULL));
+    ASK(cuLinkAddData_v2(link, (CUjitInputType)99, text, sizeof answers_ptx, "unknown", 0, NULL, NULL));
+    ASK(cuLinkAddFile_v2(link, CU_JIT_INPUT_PTX, "/nowhere/at.all", 0, NULL, NULL));
+    ASK(cuLinkAddData_v2(link, CU_JIT_INPUT_PTX, text, sizeof answers_ptx, NULL, 0, NULL, NULL));
+    ASK(cuLinkComplete(link, &image, &size));
+    SHOW(image && size);
+    ASK(cuModuleLoadData(&module, image));
+    ASK(cuLinkDestroy(link));
+    NEED(cuLinkCreate_v2(0, NULL, NULL, &other));
+    ASK_AS("cuLinkAddData_v2 of nonsense",
+           cuLinkAddData_v2(other, CU_JIT_INPUT_PTX, "nonsense", 9, "nonsense", 0, NULL, NULL));
+    ASK_AS("cuLinkDestroy after that", cuLinkDestroy(other));
+}
+
 static void group_functions(void)
 {
     CUmodule module = answers_module();
-    CUfunction two, wide;
+    CUfunction two, wide, most;
     const char *name = NULL;
     size_t offset = 0, size = 0;
     int value = -1;
     NEED(cuModuleGetFunction(&two, module, "two"));
     NEED(cuModuleGetFunction(&wide, module, "wide"));
+    NEED(cuModuleGetFunction(&most, module, "most"));
     ASK(cuFuncGetAttribute(&value, CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, two));
     SHOW(value);
     ASK(cuFuncGetAttribute(&value, CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, wide));
     SHOW(value);
+    ASK(cuFuncGetAttribute(&value, CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, most));
+    SHOW(value);
+    ASK(cuOccupancyMaxActiveBlocksPerMultiprocessor(&value, wide, 64, 0));
+    SHOW(value);
+    ASK(cuOccupancyMaxActiveBlocksPerMultiprocessor(&value, wide, 256, 0));
+    SHOW(value);
+    ASK(cuOccupancyMaxActiveBlocksPerMultiprocessor(&value, most, 256, 0));
+    SHOW(value);
+    ASK(cuOccupancyMaxActiveBlocksPerMultiprocessor(&value, two, 0, 0));
+    ASK(cuOccupancyMaxActiveBlocksPerMultiprocessor(NULL, two, 32, 0));
+    ASK(cuOccupancyMaxActiveBlocksPerMultiprocessor(&value, two, 32, 300000));
     ASK(cuFuncGetAttribute(&value, CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES, two));
     SHOW(value);
     ASK(cuFuncGetAttribute(&value, CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES, two));
@@ -392,9 +493,21 @@ static void group_launches(void)
     ASK_LAUNCH(wide, 1, 1, 1, 32, 2, 1, 0, NULL, NULL);
     ASK_LAUNCH(most, 1, 1, 1, 128, 1, 1, 0, NULL, NULL);
     ASK_LAUNCH(most, 1, 1, 1, 129, 1, 1, 0, NULL, NULL);
+    ASK_LAUNCH(most, 1, 1, 1, 1, 64, 2, 0, NULL, NULL);
     ASK(cuLaunchCooperativeKernel(none, 1, 1, 1, 1, 1, 1, 0, NULL, NULL));
     ASK(cuLaunchCooperativeKernel(none, 1000000, 1, 1, 1, 1, 1, 0, NULL, NULL));
     ASK(cuLaunchKernelEx(NULL, none, NULL, NULL));
+    ASK(cuCtxSynchronize());
+}
+
+static void answers_fault(CUmodule module)
+{
+    CUfunction two;
+    CUdeviceptr nowhere = 64;
+    unsigned value = 1;
+    void *parameters[] = {&nowhere, &value};
+    NEED(cuModuleGetFunction(&two, module, "two"));
+    NEED(cuLaunchKernel(two, 1, 1, 1, 1, 1, 1, 0, NULL, parameters, NULL));
     ASK(cuCtxSynchronize());
 }
 
@@ -402,29 +515,63 @@ static void group_launches(void)
 static void group_after_a_fault(void)
 {
     CUmodule module = answers_module();
-    CUfunction two;
-    CUdeviceptr p, nowhere = 64;
+    CUdeviceptr p;
     CUcontext c;
     CUstream stream = answers_stream();
-    unsigned value = 1, flags;
-    int version;
-    void *parameters[] = {&nowhere, &value};
-    NEED(cuModuleGetFunction(&two, module, "two"));
-    ASK_LAUNCH(two, 1, 1, 1, 1, 1, 1, 0, parameters, NULL);
-    ASK(cuCtxSynchronize());
+    CUevent event;
+    unsigned flags;
+    int value, active;
+    size_t size;
+    NEED(cuEventCreate(&event, 0));
+    answers_fault(module);
     ASK(cuCtxSynchronize());
     ASK(cuStreamQuery(stream));
+    ASK(cuStreamSynchronize(stream));
+    ASK(cuEventRecord(event, stream));
+    ASK(cuEventQuery(event));
     ASK(cuMemAlloc_v2(&p, 4));
     ASK(cuMemFree_v2(small));
+    ASK(cuMemGetInfo_v2(&size, &size));
     ASK(cuMemcpyHtoD_v2(small, pageable, 4));
+    ASK(cuPointerGetAttribute(&value, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, small));
     ASK(cuModuleUnload(module));
+    ASK(cuEventDestroy_v2(event));
     ASK(cuStreamDestroy_v2(stream));
     ASK(cuCtxGetCurrent(&c));
     ASK(cuCtxGetFlags(&flags));
-    ASK(cuDriverGetVersion(&version));
+    ASK(cuCtxGetDevice(&value));
+    ASK(cuDeviceGetAttribute(&value, CU_DEVICE_ATTRIBUTE_WARP_SIZE, 0));
+    ASK(cuDriverGetVersion(&value));
     ASK(cuCtxCreate_v2(&c, 0, 0));
+    ASK(cuDevicePrimaryCtxRetain(&c, 0));
+    ASK(cuDevicePrimaryCtxGetState(0, &flags, &active));
     ASK(cuDevicePrimaryCtxReset_v2(0));
-    ASK_AS("cuMemAlloc_v2 after the reset", cuMemAlloc_v2(&p, 4));
+    ASK_AS("after the reset, cuMemAlloc_v2", cuMemAlloc_v2(&p, 4));
+    ASK_AS("after the reset, cuDevicePrimaryCtxRetain", cuDevicePrimaryCtxRetain(&c, 0));
+    ASK_AS("after the reset, cuCtxSetCurrent", cuCtxSetCurrent(c));
+    ASK_AS("retained again, cuMemAlloc_v2", cuMemAlloc_v2(&p, 4));
+}
+
+// What it leaves in other contexts of the process.
+static void group_a_fault_elsewhere(void)
+{
+    CUcontext second, third;
+    CUmodule module;
+    CUdeviceptr p;
+    answers_start();
+    NEED(cuCtxCreate_v2(&second, 0, 0));
+    NEED(cuModuleLoadData(&module, answers_ptx));
+    answers_fault(module);
+    NEED(cuCtxSetCurrent(context));
+    ASK_AS("in the first context, cuCtxSynchronize", cuCtxSynchronize());
+    ASK_AS("in the first context, cuMemAlloc_v2", cuMemAlloc_v2(&p, 4));
+    ASK_AS("in the first context, cuMemcpyHtoD_v2", cuMemcpyHtoD_v2(small, pageable, 4));
+    ASK_AS("in the first context, cuCtxCreate_v2", cuCtxCreate_v2(&third, 0, 0));
+    NEED(cuCtxSetCurrent(NULL));
+    ASK_AS("with no current context, cuCtxCreate_v2", cuCtxCreate_v2(&third, 0, 0));
+    NEED(cuCtxSetCurrent(second));
+    ASK_AS("in the second context, cuCtxSynchronize", cuCtxSynchronize());
+    ASK(cuCtxDestroy_v2(second));
 }
 
 #endif
