@@ -89,9 +89,8 @@ static CUresult load_result(int err)
     switch (err) {
     case 0: return CUDA_SUCCESS;
     case -ENOMEM: return CUDA_ERROR_OUT_OF_MEMORY;
-    case -ENOTSUP:  // an instruction that we do not execute: as a driver answers to one that it does not know
-        return CUDA_ERROR_INVALID_PTX;
-    default: return CUDA_ERROR_INVALID_PTX;
+    default:
+        return CUDA_ERROR_INVALID_PTX;  // -ENOTSUP too: as a driver answers to an instruction it does not know
     }
 }
 

@@ -439,13 +439,7 @@ static void find_joins(struct decode *d)
 // Registers that a text declares outside functions come first; their values would outlive a call.
 static bool uses_shared_registers(const struct decode *d)
 {
-    if (!d->regs->n)
-        return false;
-    const struct ptx_var *first = ptx_reg_var(d->f, d->regs->reg[0]);
-    for (uint32_t k = 0; k < d->module->ptx->nitems; k++)
-        if (d->module->ptx->items[k].kind == PTX_ITEM_VAR && d->module->ptx->items[k].var == first)
-            return true;
-    return false;
+    return d->regs->n && ptx_reg_var(d->f, d->regs->reg[0])->pos < d->f->pos;
 }
 
 static void prepare(struct decode *d)

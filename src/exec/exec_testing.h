@@ -8,6 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 
@@ -98,6 +99,46 @@ static inline int exec_testing_load(const char *const *texts, struct exec_progra
     memset(space_host(space.device_base), 0, EXEC_TESTING_MEMORY);
     struct diag_sink sink = {exec_testing_emit, 0, 0};
     return exec_load(list, n, &exec_testing_host, &sink, out);
+}
+
+// Texts that must load.
+static inline struct exec_program *exec_testing_texts(const char *const *texts)
+{
+    struct exec_program *p;
+    int err = exec_testing_load(texts, &p);
+    if (err)
+        print_error("%s\n", exec_testing.reported);
+    assert_int_equal(err, 0);
+    return p;
+}
+
+// One, without its head.
+static inline struct exec_program *exec_testing_text(const char *text)
+{
+    char *all;
+    assert_true(asprintf(&all, "%s%s", EXEC_TESTING_HEAD, text) > 0);
+    struct exec_program *p = exec_testing_texts((const char *const[]){all, NULL});
+    free(all);
+    return p;
+}
+
+// Texts that must not, and what is reported.
+static inline void exec_testing_refuse(const char *const *texts, int err, const char *report)
+{
+    struct exec_program *p;
+    int got = exec_testing_load(texts, &p);
+    if (got != err)
+        print_error("%s\n%s\n", texts[0], exec_testing.reported);
+    assert_int_equal(got, err);
+    assert_null(p);
+    assert_string_equal(exec_testing.reported, report);
+}
+
+static inline uint32_t exec_testing_word(uint64_t address)
+{
+    uint32_t value;
+    memcpy(&value, space_host(address), sizeof value);
+    return value;
 }
 
 // Runs a grid to its end, or cancels it after so many steps. What ended it.

@@ -46,14 +46,24 @@ static void visit_symbols(const struct exec_func *f, visit_fn *fn, void *ctx)
 struct shared_end {
     struct load *load;
     uint64_t at;
+    uint32_t align;  // of what the launch adds behind
     bool common;
     int err;
 };
+
+static void align_dynamic(struct shared_end *end, const struct ptx_var *v)
+{
+    uint32_t align = load_align(v);
+    if (align > end->align && align <= EXEC_RESERVED_SHARED)
+        end->align = align;
+}
 
 static void place_shared(void *ctx, struct exec_module *m, uint32_t sym)
 {
     struct shared_end *end = ctx;
     struct exec_symbol *s = &m->symbols[sym];
+    if (s->kind == EXEC_SYM_DYNAMIC)
+        align_dynamic(end, ptx_sym(m->ptx, sym)->var);
     if (end->err || s->kind != EXEC_SYM_SHARED || s->placed || s->common != end->common)
         return;
     const struct ptx_var *v = ptx_sym(m->ptx, sym)->var;
@@ -76,16 +86,16 @@ static int layout_shared(struct load *l)
         if (!user.func->intrinsic)
             visit_symbols(user.func, note_user, &user);
     }
-    struct shared_end common = {l, EXEC_RESERVED_SHARED, true, 0};
+    struct shared_end common = {l, EXEC_RESERVED_SHARED, 16, true, 0};
     for (uint32_t k = 0; k < p->nfuncs; k++)
         if (!l->funcs.items[k]->intrinsic)
             visit_symbols(l->funcs.items[k], place_shared, &common);
     for (uint32_t k = 0; k < p->nkernels && !common.err; k++) {
-        struct shared_end own = {l, common.at, false, 0};
+        struct shared_end own = {l, common.at, 16, false, 0};
         visit_symbols(p->entries[k], place_shared, &own);
         if (own.err)
             return own.err;
-        p->kernels[k].shared_size = (uint32_t)align_up(own.at, 16) - EXEC_RESERVED_SHARED;
+        p->kernels[k].shared_size = (uint32_t)align_up(own.at, own.align) - EXEC_RESERVED_SHARED;
     }
     return common.err;
 }

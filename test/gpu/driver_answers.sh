@@ -6,6 +6,9 @@
 set -u
 cd "$(dirname "$0")/../.." || exit 1
 nvidia-smi -L >/dev/null 2>&1 || { echo 'no GPU on this machine'; exit 77; }
+for f in "$BUILD/tool/answers" test/cpu/answers.expected; do
+    [ -e "$f" ] || { echo "packed without $f"; exit 77; }
+done
 T=$(mktemp -d) || exit 1
 trap 'rm -rf "$T"' EXIT
 "$BUILD/tool/answers" --libcuda=libcuda.so.1 >"$T/got" || exit 1
