@@ -20,18 +20,26 @@ static const struct exec_host *host(const struct exec_warp *w)
     return &w->frame->func->program->host;
 }
 
+// Parameters and results start at whole words, which lie in rows, lane beside lane.
+static uint32_t *words(const struct exec_warp *w, const struct exec_place *p, unsigned lane)
+{
+    return (uint32_t *)w->local + (size_t)(w->frame->local_base + p->offset) / 4 * EXEC_LANES + lane;
+}
+
 static uint64_t argument(const struct exec_warp *w, unsigned n, unsigned lane)
 {
     const struct exec_place *p = &w->frame->func->params[n];
-    uint64_t value = 0;
-    access_local_read(w, lane, w->frame->local_base + p->offset, &value, p->size < 8 ? p->size : 8);
-    return value;
+    const uint32_t *word = words(w, p, lane);
+    return p->size > 4 ? word[0] | (uint64_t)word[EXEC_LANES] << 32 : word[0];
 }
 
 static void give(struct exec_warp *w, unsigned lane, uint64_t value)
 {
     const struct exec_place *p = &w->frame->func->rets[0];
-    access_local_write(w, lane, w->frame->local_base + p->offset, &value, p->size < 8 ? p->size : 8);
+    uint32_t *word = words(w, p, lane);
+    word[0] = (uint32_t)value;
+    if (p->size > 4)
+        word[EXEC_LANES] = (uint32_t)(value >> 32);
 }
 
 static bool has_signature(const struct exec_warp *w, unsigned nparams, unsigned nrets)
