@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Mutations of PTX for fuzzers. Random bytes rarely parse: half of the mutations change whole tokens instead.
+// Mutations of PTX for fuzzers. Random bytes rarely parse: most mutations change whole tokens or statements instead.
 // Included by one file of a fuzzer, which gets LLVMFuzzerCustomMutator from here.
 #ifndef MOAT_FUZZ_PTX_MUTATE_H
 #define MOAT_FUZZ_PTX_MUTATE_H
@@ -27,19 +27,57 @@ static const char *const mutate_words[] = {
 };
 // clang-format on
 
-static struct lexer mutate_lexer(struct str text, uint32_t *seed)
+// What stands at the edges of something.
+static const char *const mutate_numbers[] = {
+    "0", "1", "2", "3", "4", "7", "8", "15", "16", "31", "32", "33", "63", "64", "65", "127", "128", "255", "256",
+    "1023", "1024", "4095", "4096", "65535", "65536", "524288", "1048576", "2147483647", "2147483648", "4294967295",
+    "4294967296", "0x7fffffffffffffff", "0x8000000000000000", "0xffffffffffffffff", "0xfffffffffffffff8",
+    "0f7F800000", "0fFFC00000", "0f00000001", "0d7FF0000000000000", "0d8000000000000000",
+};
+static const char *const mutate_modifiers[] = {
+    ".u8", ".s8", ".b8", ".u16", ".s16", ".b16", ".f16", ".bf16", ".f16x2", ".u32", ".s32", ".b32", ".f32", ".u64",
+    ".s64", ".b64", ".f64", ".b128", ".pred", ".v2", ".v4", ".global", ".shared", ".local", ".param", ".const",
+    ".sync", ".wide", ".lo", ".hi", ".cc", ".rn", ".rzi", ".sat", ".ftz", ".add", ".cas", ".and", ".all", ".extern",
+    ".weak", ".visible", ".common", ".noreturn", ".uni", ".x", ".volatile", ".acquire", ".to",
+};
+#define MUTATE_ONE_OF(list, seed) str_from((list)[mutate_random((seed), sizeof(list) / sizeof *(list))])
+
+static bool mutate_is_name(char c)
 {
+    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c && strchr("_$%", c));
+}
+
+// A whole token somewhere in text.
+static struct token mutate_pick(struct str text, uint32_t *seed)
+{
+    size_t at = mutate_random(seed, (uint32_t)text.len);
+    while (at && mutate_is_name(text.ptr[at - 1]))
+        at--;
     struct lexer l;
-    lexer_init(&l, str_skip(text, mutate_random(seed, (uint32_t)text.len)));
+    lexer_init(&l, str_skip(text, at));
     lexer_advance(&l);
-    return l;
+    return l.tok;
 }
 
 static struct str mutate_any_token(struct str text, uint32_t *seed)
 {
-    if (mutate_random(seed, 2))
-        return str_from(mutate_words[mutate_random(seed, sizeof mutate_words / sizeof *mutate_words)]);
-    return mutate_lexer(text, seed).tok.text;
+    return mutate_random(seed, 2) ? MUTATE_ONE_OF(mutate_words, seed) : mutate_pick(text, seed).text;
+}
+
+// Something that may stand in the place of the token: a register for a register, a number for a number.
+static struct str mutate_alike(struct str text, struct token t, uint32_t *seed)
+{
+    if (t.kind == TOK_INT || t.kind == TOK_F32 || t.kind == TOK_F64)
+        return MUTATE_ONE_OF(mutate_numbers, seed);
+    if (t.kind == TOK_WORD && mutate_random(seed, 2))
+        return MUTATE_ONE_OF(mutate_modifiers, seed);
+    for (unsigned tries = 0; tries < 16; tries++) {
+        struct token other = mutate_pick(text, seed);
+        bool regs = t.text.len && t.text.ptr[0] == '%', other_regs = other.text.len && other.text.ptr[0] == '%';
+        if (other.kind == t.kind && regs == other_regs && !str_eq(other.text, t.text))
+            return other.text;
+    }
+    return t.text;
 }
 
 struct mutate_buffer {
@@ -58,18 +96,22 @@ static void mutate_put(struct mutate_buffer *b, struct str s)
     b->len += s.len;
 }
 
-// Replaces a token of text by none, one or two others.
+// Replaces a token of text by one like it, or by none, one or two others.
 static void mutate_token(struct str text, uint32_t *seed, struct mutate_buffer *out)
 {
-    struct str token = mutate_lexer(text, seed).tok.text;
-    size_t head = (size_t)(token.ptr - text.ptr);
+    struct token token = mutate_pick(text, seed);
+    size_t head = (size_t)(token.text.ptr - text.ptr);
     uint32_t pieces = mutate_random(seed, 3);
     mutate_put(out, (struct str){text.ptr, head});
-    for (uint32_t i = 0; i < pieces; i++) {
-        mutate_put(out, mutate_any_token(text, seed));
-        mutate_put(out, STR(" "));
+    if (mutate_random(seed, 4)) {
+        mutate_put(out, mutate_alike(text, token, seed));
+    } else {
+        for (uint32_t i = 0; i < pieces; i++) {
+            mutate_put(out, mutate_any_token(text, seed));
+            mutate_put(out, STR(" "));
+        }
     }
-    mutate_put(out, str_skip(text, head + token.len));
+    mutate_put(out, str_skip(text, head + token.text.len));
 }
 
 // The statement around a random place: from behind a ';' or a brace to the next ';'.
@@ -100,10 +142,10 @@ size_t LLVMFuzzerCustomMutator(uint8_t *data, size_t size, size_t most, unsigned
     uint32_t random = seed;
     struct str text = {(const char *)data, size};
     struct mutate_buffer out = {.at = most && size ? malloc(most) : NULL, .most = most};
-    uint32_t kind = mutate_random(&random, 4);
-    if (out.at && kind == 0)
+    uint32_t kind = mutate_random(&random, 8);
+    if (out.at && kind < 3)
         mutate_token(text, &random, &out);
-    else if (out.at && kind == 1)
+    else if (out.at && kind < 5)
         mutate_statement(text, &random, &out);
     bool use = out.len && !out.full;
     if (use)
