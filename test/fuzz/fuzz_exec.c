@@ -14,7 +14,7 @@
 #include "exec/space.h"
 #include "ptx_mutate.h"
 
-enum { MEMORY = 1 << 18, MOST_STEPS = 64, MOST_TEXTS = 4, MOST_KERNELS = 4 };
+enum { MEMORY = 1 << 17, MOST_STEPS = 8, MOST_TEXTS = 4, MOST_KERNELS = 4 };
 
 static uint64_t used;
 static volatile size_t consumed;

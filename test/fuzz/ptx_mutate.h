@@ -29,22 +29,61 @@ static const char *const mutate_words[] = {
 
 // What stands at the edges of something.
 static const char *const mutate_numbers[] = {
-    "0", "1", "2", "3", "4", "7", "8", "15", "16", "31", "32", "33", "63", "64", "65", "127", "128", "255", "256",
-    "1023", "1024", "4095", "4096", "65535", "65536", "524288", "1048576", "2147483647", "2147483648", "4294967295",
-    "4294967296", "0x7fffffffffffffff", "0x8000000000000000", "0xffffffffffffffff", "0xfffffffffffffff8",
-    "0f7F800000", "0fFFC00000", "0f00000001", "0d7FF0000000000000", "0d8000000000000000",
+    "0",
+    "1",
+    "2",
+    "3",
+    "4",
+    "7",
+    "8",
+    "15",
+    "16",
+    "31",
+    "32",
+    "33",
+    "63",
+    "64",
+    "65",
+    "127",
+    "128",
+    "255",
+    "256",
+    "1023",
+    "1024",
+    "4095",
+    "4096",
+    "65535",
+    "65536",
+    "524288",
+    "1048576",
+    "2147483647",
+    "2147483648",
+    "4294967295",
+    "4294967296",
+    "0x7fffffffffffffff",
+    "0x8000000000000000",
+    "0xffffffffffffffff",
+    "0xfffffffffffffff8",
+    "0f7F800000",
+    "0fFFC00000",
+    "0f00000001",
+    "0d7FF0000000000000",
+    "0d8000000000000000",
 };
 static const char *const mutate_modifiers[] = {
-    ".u8", ".s8", ".b8", ".u16", ".s16", ".b16", ".f16", ".bf16", ".f16x2", ".u32", ".s32", ".b32", ".f32", ".u64",
-    ".s64", ".b64", ".f64", ".b128", ".pred", ".v2", ".v4", ".global", ".shared", ".local", ".param", ".const",
-    ".sync", ".wide", ".lo", ".hi", ".cc", ".rn", ".rzi", ".sat", ".ftz", ".add", ".cas", ".and", ".all", ".extern",
-    ".weak", ".visible", ".common", ".noreturn", ".uni", ".x", ".volatile", ".acquire", ".to",
+    ".u8",   ".s8",       ".b8",      ".u16",    ".s16",    ".b16",     ".f16",    ".bf16",     ".f16x2",
+    ".u32",  ".s32",      ".b32",     ".f32",    ".u64",    ".s64",     ".b64",    ".f64",      ".b128",
+    ".pred", ".v2",       ".v4",      ".global", ".shared", ".local",   ".param",  ".const",    ".sync",
+    ".wide", ".lo",       ".hi",      ".cc",     ".rn",     ".rzi",     ".sat",    ".ftz",      ".add",
+    ".cas",  ".and",      ".all",     ".extern", ".weak",   ".visible", ".common", ".noreturn", ".uni",
+    ".x",    ".volatile", ".acquire", ".to",
 };
 #define MUTATE_ONE_OF(list, seed) str_from((list)[mutate_random((seed), sizeof(list) / sizeof *(list))])
 
 static bool mutate_is_name(char c)
 {
-    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c && strchr("_$%", c));
+    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
+           (c && strchr("_$%", c));
 }
 
 // A whole token somewhere in text.
@@ -73,7 +112,8 @@ static struct str mutate_alike(struct str text, struct token t, uint32_t *seed)
         return MUTATE_ONE_OF(mutate_modifiers, seed);
     for (unsigned tries = 0; tries < 16; tries++) {
         struct token other = mutate_pick(text, seed);
-        bool regs = t.text.len && t.text.ptr[0] == '%', other_regs = other.text.len && other.text.ptr[0] == '%';
+        bool regs = t.text.len && t.text.ptr[0] == '%',
+             other_regs = other.text.len && other.text.ptr[0] == '%';
         if (other.kind == t.kind && regs == other_regs && !str_eq(other.text, t.text))
             return other.text;
     }
