@@ -3,53 +3,26 @@
 
 #include <errno.h>
 #include <sched.h>
-#include <sys/mman.h>
 
 #include "base/mem.h"
 #include "exec/space.h"
 
 enum { PAGE = 4096 };
 
-static uint64_t round_up(uint64_t size, uint64_t step)
-{
-    return (size + step - 1) / step * step;
-}
-
-// Managed memory has the same address for kernels and for the host.
-static uint64_t place_managed(uint64_t size)
-{
-    void *p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (p == MAP_FAILED)
-        return 0;
-    space_set((uintptr_t)p, size, SPACE_READ | SPACE_WRITE);
-    return (uintptr_t)p;
-}
-
+// Rights are those of pages, so constants have pages of their own.
 static uint64_t place_const(uint64_t size)
 {
+    size = (size + PAGE - 1) / PAGE * PAGE;
     uint64_t address = memory_internal_alloc(size, PAGE);
     if (address)
         memory_internal_protect(address, size, false);
     return address;
 }
 
-static uint64_t place_size(enum exec_variable_kind kind, uint64_t size)
-{
-    return kind == EXEC_GLOBAL ? size + !size : round_up(size + !size, PAGE);
-}
-
 static void unplace(const struct module_place *p)
 {
-    uint64_t size = place_size(p->kind, p->size);
     if (p->tracked)
         memory_untrack_variable(p->address);
-    if (p->kind == EXEC_MANAGED) {
-        space_set(p->address, size, 0);
-        munmap((void *)(uintptr_t)p->address, size);
-        return;
-    }
-    if (p->kind == EXEC_CONST)
-        memory_internal_protect(p->address, size, true);
     memory_internal_free(p->address);
 }
 
@@ -58,8 +31,8 @@ static uint64_t place(void *ctx, enum exec_variable_kind kind, uint64_t size, ui
     struct CUmod_st *m = ctx;
     if (size > device_memory() || align > PAGE || vec_reserve(&m->places, 1))
         return 0;
-    uint64_t real = place_size(kind, size);
-    uint64_t address = kind == EXEC_MANAGED ? place_managed(real)
+    uint64_t real = size + !size;
+    uint64_t address = kind == EXEC_MANAGED ? memory_internal_managed(real, align ? align : 1)
                        : kind == EXEC_CONST ? place_const(real)
                                             : memory_internal_alloc(real, align ? align : 1);
     if (address)

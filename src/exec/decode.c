@@ -428,7 +428,6 @@ static void find_joins(struct decode *d)
 {
     for (uint32_t k = 0; k < d->norder; k++) {
         uint32_t b = d->order[k];
-        d->rank[b] = k;
         struct graph_nodes pred = graph_pred(d->cfg->graph, b);
         d->join[b] = pred.n > 1;
     }
@@ -462,7 +461,6 @@ static void prepare(struct decode *d)
     if (uses_shared_registers(d))
         decode_fail(d, -ENOTSUP, "registers outside functions are not executed");
     d->order = ARENA_ARRAY(a, uint32_t, d->cfg->nblocks);
-    d->rank = ARENA_ARRAY(a, uint32_t, d->cfg->nblocks);
     d->block_at = ARENA_ARRAY(a, uint32_t, d->cfg->nblocks);
     d->join = ARENA_ARRAY(a, bool, d->cfg->nblocks);
     d->spin = ARENA_ARRAY(a, uint8_t, d->cfg->nblocks);

@@ -31,7 +31,6 @@ struct decode {
     uint32_t *order, norder;
     uint32_t *slot;      // by index of regs
     uint32_t *block_at;  // by block: its first instruction
-    uint32_t *rank;      // by block: place in order
     bool *join;          // by block: starts with a control_join
     uint8_t *spin;       // by block, of a loop's header: fuel for each round; see loop_cost
     VEC(struct exec_insn) code;
@@ -47,7 +46,6 @@ struct decode {
     unsigned ntemps[SLOTS_CLASSES];  // in use by the current statement
     uint32_t stmt_pos, stmt_loc;
     uint32_t block;  // being decoded
-    uint32_t return_fixup;
     const struct ptx_stmt *stmt;
 };
 

@@ -190,14 +190,8 @@ static void convert_address(struct decode *d)
         i->a = a;
         return;
     }
-    struct ptx_form add;
-    struct lane_op op = {0};
-    ptx_form_decode(STR("add.s64"), &add);
-    if (lane_pick(&add, 2, &op))
-        decode_unsupported(d);
     uint32_t b = decode_const(d, 64, window);
-    struct exec_insn *i = decode_emit(d, lane_fn(op.row));
-    i->flags = op.flags;
+    struct exec_insn *i = decode_emit(d, lane_fn(lane_add()));
     i->d = dest.slot;
     i->a = a;
     i->b = b;

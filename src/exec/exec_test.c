@@ -1,131 +1,40 @@
 // SPDX-License-Identifier: MIT
 // The engine on small kernels, without a driver around it.
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <string.h>
-#include <sys/mman.h>
-
-#include <cmocka.h>
-
-#include "exec/exec.h"
-#include "exec/space.h"
-
-// --- a host -------------------------------------------------------------------------------------------------
-
-enum { MEMORY = 1 << 21 };
-static uint64_t used;
-static char printed[4096];
-
-static uint64_t take(uint64_t size, uint64_t align)
-{
-    used = (used + align - 1) / align * align;
-    uint64_t at = space.device_base + used;
-    used += size;
-    assert_true(used <= MEMORY);
-    return at;
-}
-
-static uint64_t place(void *ctx, enum exec_variable_kind kind, uint64_t size, uint64_t align)
-{
-    return take(size, align);
-}
-static uint64_t heap_alloc(void *ctx, uint64_t size)
-{
-    return take(size, 16);
-}
-static bool heap_free(void *ctx, uint64_t addr)
-{
-    return space_is_device(addr);
-}
-static void print(void *ctx, const char *text, size_t len)
-{
-    strncat(printed, text, len);
-}
-static const struct exec_host host = {NULL, place, heap_alloc, heap_free, print};
-
-static int setup(void **state)
-{
-    assert_int_equal(space_init(), 0);
-    void *p = mmap(space_host(space.device_base), MEMORY, PROT_READ | PROT_WRITE,
-                   MAP_FIXED | MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    assert_ptr_not_equal(p, MAP_FAILED);
-    space_set(space.device_base, MEMORY, SPACE_READ | SPACE_WRITE);
-    return 0;
-}
-
-static void keep(struct diag_sink *sink, const struct diag *d)
-{
-    struct diag_place p = diag_locate(d->source.text, d->offset);
-    fprintf(stderr, "%u:%u: %s\n", p.line, p.column, d->message);
-}
-
-static struct exec_program *program(const char *body)
-{
-    static char text[1 << 16];
-    snprintf(text, sizeof text, ".version 8.0\n.target sm_90\n.address_size 64\n%s", body);
-    struct diag_sink sink = {keep, 0, 0};
-    struct exec_text t = {"test", str_from(text)};
-    struct exec_program *p;
-    int err = exec_load(&t, 1, &host, &sink, &p);
-    assert_int_equal(err, 0);
-    return p;
-}
+#include "exec/exec_testing.h"
 
 static struct exec_fault fault;
 
 static void launch_shape(struct exec_program *p, const char *kernel, unsigned blocks, unsigned threads,
-                         unsigned dynamic, bool cooperative, const void *params)
+                         bool cooperative, const void *params)
 {
-    const struct exec_kernel *k = exec_find_kernel(p, str_from(kernel));
-    assert_non_null(k);
-    uint64_t at = take(k->param_size + 1, 16);
-    if (k->param_size)
-        memcpy(space_host(at), params, k->param_size);
-    struct exec_launch l = {.kernel = k,
-                            .grid = {blocks, 1, 1},
-                            .block = {threads, 1, 1},
-                            .dynamic_shared = dynamic,
-                            .stack_size = 4096,
-                            .cooperative = cooperative,
-                            .params = at,
-                            .sm_count = 2,
-                            .most_resident = 8};
-    struct exec_grid *g = exec_grid_new(&l, NULL);
-    struct exec_runner *r = exec_runner_new();
-    assert_non_null(g);
-    unsigned steps = 0;
-    while (exec_grid_step(g, r) != EXEC_DONE)
-        assert_true(++steps < 10000000);
-    fault = *exec_grid_fault(g);
-    exec_grid_free(g);
-    exec_runner_free(r);
+    struct exec_launch l = exec_testing_launch(p, kernel, blocks, threads, params);
+    l.stack_size = 4096;
+    l.cooperative = cooperative;
+    fault = exec_testing_run(&l, 10000000);
 }
 
 static void launch(struct exec_program *p, const char *kernel, unsigned blocks, unsigned threads,
                    const void *params)
 {
-    launch_shape(p, kernel, blocks, threads, 0, false, params);
+    launch_shape(p, kernel, blocks, threads, false, params);
 }
 
 // --- kernels ------------------------------------------------------------------------------------------------
 
 static void adds_vectors(void **state)
 {
-    struct exec_program *p =
-        program(".visible .entry add(.param .u64 a, .param .u64 b, .param .u32 n)\n{\n"
-                ".reg .pred %p<2>; .reg .b32 %r<8>; .reg .b64 %rd<8>; .reg .f32 %f<4>;\n"
-                "ld.param.u64 %rd1, [a]; ld.param.u64 %rd2, [b]; ld.param.u32 %r1, [n];\n"
-                "mov.u32 %r2, %ctaid.x; mov.u32 %r3, %ntid.x; mov.u32 %r4, %tid.x;\n"
-                "mad.lo.s32 %r5, %r2, %r3, %r4; setp.ge.s32 %p1, %r5, %r1; @%p1 bra DONE;\n"
-                "mul.wide.s32 %rd3, %r5, 4; add.s64 %rd4, %rd1, %rd3; add.s64 %rd5, %rd2, %rd3;\n"
-                "ld.global.f32 %f1, [%rd4]; ld.global.f32 %f2, [%rd5]; add.f32 %f3, %f1, %f2; st.global.f32 "
-                "[%rd4], %f3;\n"
-                "DONE: ret;\n}\n");
+    struct exec_program *p = exec_testing_text(
+        ".visible .entry add(.param .u64 a, .param .u64 b, .param .u32 n)\n{\n"
+        ".reg .pred %p<2>; .reg .b32 %r<8>; .reg .b64 %rd<8>; .reg .f32 %f<4>;\n"
+        "ld.param.u64 %rd1, [a]; ld.param.u64 %rd2, [b]; ld.param.u32 %r1, [n];\n"
+        "mov.u32 %r2, %ctaid.x; mov.u32 %r3, %ntid.x; mov.u32 %r4, %tid.x;\n"
+        "mad.lo.s32 %r5, %r2, %r3, %r4; setp.ge.s32 %p1, %r5, %r1; @%p1 bra DONE;\n"
+        "mul.wide.s32 %rd3, %r5, 4; add.s64 %rd4, %rd1, %rd3; add.s64 %rd5, %rd2, %rd3;\n"
+        "ld.global.f32 %f1, [%rd4]; ld.global.f32 %f2, [%rd5]; add.f32 %f3, %f1, %f2; st.global.f32 "
+        "[%rd4], %f3;\n"
+        "DONE: ret;\n}\n");
     enum { N = 1000 };
-    uint64_t a = take(N * 4, 256), b = take(N * 4, 256);
+    uint64_t a = exec_testing_take(N * 4, 256), b = exec_testing_take(N * 4, 256);
     float *ha = (float *)space_host(a), *hb = (float *)space_host(b);
     for (int k = 0; k < N; k++) {
         ha[k] = (float)k;
@@ -145,7 +54,7 @@ static void adds_vectors(void **state)
 static void diverges_and_meets(void **state)
 {
     // Each thread loops tid times, then odd ones add 100; at the end all must be together again.
-    struct exec_program *p = program(
+    struct exec_program *p = exec_testing_text(
         ".visible .entry k(.param .u64 out)\n{\n"
         ".reg .pred %p<4>; .reg .b32 %r<9>; .reg .b64 %rd<4>;\n"
         "ld.param.u64 %rd1, [out]; mov.u32 %r1, %tid.x; mov.u32 %r2, 0; mov.u32 %r3, 0;\n"
@@ -155,7 +64,7 @@ static void diverges_and_meets(void **state)
         "EVEN: add.u32 %r2, %r2, 1000;\n"
         "JOIN: activemask.b32 %r5; mul.wide.u32 %rd2, %r1, 8; add.s64 %rd3, %rd1, %rd2;\n"
         "st.global.v2.u32 [%rd3], {%r2, %r5}; ret;\n}\n");
-    uint64_t out = take(64 * 8, 256);
+    uint64_t out = exec_testing_take(64 * 8, 256);
     launch(p, "k", 1, 64, &out);
     const uint32_t *h = (const uint32_t *)space_host(out);
     for (uint32_t t = 0; t < 64; t++) {
@@ -167,16 +76,17 @@ static void diverges_and_meets(void **state)
 
 static void waits_at_barriers(void **state)
 {
-    struct exec_program *p = program(".visible .entry rev(.param .u64 out)\n{\n"
-                                     ".reg .b32 %r<9>; .reg .b64 %rd<4>; .shared .align 4 .b8 buf[1024];\n"
-                                     "ld.param.u64 %rd1, [out]; mov.u32 %r1, %tid.x; mov.u32 %r2, buf; "
-                                     "shl.b32 %r3, %r1, 2; add.u32 %r4, %r2, %r3;\n"
-                                     "st.shared.u32 [%r4], %r1; bar.sync 0; mov.u32 %r5, 255; sub.u32 %r6, "
-                                     "%r5, %r1; shl.b32 %r6, %r6, 2;\n"
-                                     "add.u32 %r7, %r2, %r6; ld.shared.u32 %r8, [%r7]; mul.wide.u32 %rd2, "
-                                     "%r1, 4; add.s64 %rd3, %rd1, %rd2;\n"
-                                     "st.global.u32 [%rd3], %r8; ret;\n}\n");
-    uint64_t out = take(256 * 4, 256);
+    struct exec_program *p =
+        exec_testing_text(".visible .entry rev(.param .u64 out)\n{\n"
+                          ".reg .b32 %r<9>; .reg .b64 %rd<4>; .shared .align 4 .b8 buf[1024];\n"
+                          "ld.param.u64 %rd1, [out]; mov.u32 %r1, %tid.x; mov.u32 %r2, buf; "
+                          "shl.b32 %r3, %r1, 2; add.u32 %r4, %r2, %r3;\n"
+                          "st.shared.u32 [%r4], %r1; bar.sync 0; mov.u32 %r5, 255; sub.u32 %r6, "
+                          "%r5, %r1; shl.b32 %r6, %r6, 2;\n"
+                          "add.u32 %r7, %r2, %r6; ld.shared.u32 %r8, [%r7]; mul.wide.u32 %rd2, "
+                          "%r1, 4; add.s64 %rd3, %rd1, %rd2;\n"
+                          "st.global.u32 [%rd3], %r8; ret;\n}\n");
+    uint64_t out = exec_testing_take(256 * 4, 256);
     launch(p, "rev", 3, 256, &out);
     assert_int_equal(fault.kind, EXEC_NO_FAULT);
     for (uint32_t t = 0; t < 256; t++)
@@ -186,24 +96,24 @@ static void waits_at_barriers(void **state)
 
 static void recurses(void **state)
 {
-    struct exec_program *p =
-        program(".func (.param .b32 r) fib(.param .b32 n)\n{\n"
-                ".reg .pred %p<2>; .reg .b32 %r<9>;\n"
-                "ld.param.u32 %r1, [n]; setp.lt.u32 %p1, %r1, 2; @%p1 bra BASE; sub.u32 %r2, %r1, 1; sub.u32 "
-                "%r3, %r1, 2;\n"
-                "{ .param .b32 a; .param .b32 v; st.param.b32 [a], %r2; call (v), fib, (a); ld.param.b32 "
-                "%r4, [v]; }\n"
-                "{ .param .b32 a; .param .b32 v; st.param.b32 [a], %r3; call (v), fib, (a); ld.param.b32 "
-                "%r5, [v]; }\n"
-                "add.u32 %r1, %r4, %r5;\n"
-                "BASE: st.param.b32 [r], %r1; ret;\n}\n"
-                ".visible .entry k(.param .u64 out)\n{\n"
-                ".reg .b32 %r<9>; .reg .b64 %rd<4>;\n"
-                "ld.param.u64 %rd1, [out]; mov.u32 %r1, %tid.x;\n"
-                "{ .param .b32 a; .param .b32 v; st.param.b32 [a], %r1; call (v), fib, (a); ld.param.b32 "
-                "%r2, [v]; }\n"
-                "mul.wide.u32 %rd2, %r1, 4; add.s64 %rd3, %rd1, %rd2; st.global.u32 [%rd3], %r2; ret;\n}\n");
-    uint64_t out = take(16 * 4, 256);
+    struct exec_program *p = exec_testing_text(
+        ".func (.param .b32 r) fib(.param .b32 n)\n{\n"
+        ".reg .pred %p<2>; .reg .b32 %r<9>;\n"
+        "ld.param.u32 %r1, [n]; setp.lt.u32 %p1, %r1, 2; @%p1 bra BASE; sub.u32 %r2, %r1, 1; sub.u32 "
+        "%r3, %r1, 2;\n"
+        "{ .param .b32 a; .param .b32 v; st.param.b32 [a], %r2; call (v), fib, (a); ld.param.b32 "
+        "%r4, [v]; }\n"
+        "{ .param .b32 a; .param .b32 v; st.param.b32 [a], %r3; call (v), fib, (a); ld.param.b32 "
+        "%r5, [v]; }\n"
+        "add.u32 %r1, %r4, %r5;\n"
+        "BASE: st.param.b32 [r], %r1; ret;\n}\n"
+        ".visible .entry k(.param .u64 out)\n{\n"
+        ".reg .b32 %r<9>; .reg .b64 %rd<4>;\n"
+        "ld.param.u64 %rd1, [out]; mov.u32 %r1, %tid.x;\n"
+        "{ .param .b32 a; .param .b32 v; st.param.b32 [a], %r1; call (v), fib, (a); ld.param.b32 "
+        "%r2, [v]; }\n"
+        "mul.wide.u32 %rd2, %r1, 4; add.s64 %rd3, %rd1, %rd2; st.global.u32 [%rd3], %r2; ret;\n}\n");
+    uint64_t out = exec_testing_take(16 * 4, 256);
     launch(p, "k", 1, 16, &out);
     assert_int_equal(fault.kind, EXEC_NO_FAULT);
     static const uint32_t fib[16] = {0, 1, 1, 2, 3, 5, 8, 13, 21, 34, 55, 89, 144, 233, 377, 610};
@@ -214,7 +124,7 @@ static void recurses(void **state)
 static void takes_locks(void **state)
 {
     // Every thread takes one lock: lanes, warps and blocks must all get on.
-    struct exec_program *p = program(
+    struct exec_program *p = exec_testing_text(
         ".global .u32 lock; .global .u32 count;\n"
         ".visible .entry k()\n{\n"
         ".reg .pred %p<2>; .reg .b32 %r<9>;\n"
@@ -231,29 +141,29 @@ static void takes_locks(void **state)
 static void blocks_wait_for_one_another(void **state)
 {
     // A grid barrier: every block must be in progress before any may end.
-    struct exec_program *p = program(
+    struct exec_program *p = exec_testing_text(
         ".global .u32 arrived;\n"
         ".visible .entry k()\n{\n"
         ".reg .pred %p<3>; .reg .b32 %r<9>;\n"
         "mov.u32 %r1, %tid.x; setp.ne.u32 %p1, %r1, 0; @%p1 bra WAIT; atom.global.add.u32 %r2, [arrived], "
         "1;\n"
         "WAIT: ld.volatile.global.u32 %r3, [arrived]; setp.lt.u32 %p2, %r3, 20; @%p2 bra WAIT; ret;\n}\n");
-    launch_shape(p, "k", 20, 64, 0, true, NULL);
+    launch_shape(p, "k", 20, 64, true, NULL);
     assert_int_equal(fault.kind, EXEC_NO_FAULT);
     exec_program_free(p);
 }
 
 static void shuffles_after_parting(void **state)
 {
-    struct exec_program *p =
-        program(".visible .entry k(.param .u64 out)\n{\n"
-                ".reg .pred %p<3>; .reg .b32 %r<9>; .reg .b64 %rd<4>;\n"
-                "ld.param.u64 %rd1, [out]; mov.u32 %r1, %tid.x; setp.lt.u32 %p1, %r1, 10; mov.u32 %r2, 7;\n"
-                "@%p1 bra A; mul.lo.u32 %r2, %r1, 3; bra B;\n"
-                "A: mul.lo.u32 %r2, %r1, 5;\n"
-                "B: shfl.sync.bfly.b32 %r3|%p2, %r2, 1, 31, 0xffffffff;\n"
-                "mul.wide.u32 %rd2, %r1, 4; add.s64 %rd3, %rd1, %rd2; st.global.u32 [%rd3], %r3; ret;\n}\n");
-    uint64_t out = take(32 * 4, 256);
+    struct exec_program *p = exec_testing_text(
+        ".visible .entry k(.param .u64 out)\n{\n"
+        ".reg .pred %p<3>; .reg .b32 %r<9>; .reg .b64 %rd<4>;\n"
+        "ld.param.u64 %rd1, [out]; mov.u32 %r1, %tid.x; setp.lt.u32 %p1, %r1, 10; mov.u32 %r2, 7;\n"
+        "@%p1 bra A; mul.lo.u32 %r2, %r1, 3; bra B;\n"
+        "A: mul.lo.u32 %r2, %r1, 5;\n"
+        "B: shfl.sync.bfly.b32 %r3|%p2, %r2, 1, 31, 0xffffffff;\n"
+        "mul.wide.u32 %rd2, %r1, 4; add.s64 %rd3, %rd1, %rd2; st.global.u32 [%rd3], %r3; ret;\n}\n");
+    uint64_t out = exec_testing_take(32 * 4, 256);
     launch(p, "k", 1, 32, &out);
     assert_int_equal(fault.kind, EXEC_NO_FAULT);
     for (uint32_t t = 0; t < 32; t++)
@@ -263,15 +173,15 @@ static void shuffles_after_parting(void **state)
 
 static void faults_are_exact(void **state)
 {
-    struct exec_program *p = program(
+    struct exec_program *p = exec_testing_text(
         ".visible .entry k(.param .u64 at)\n{\n"
         ".reg .b32 %r<9>; .reg .b64 %rd<4>;\n"
         "ld.param.u64 %rd1, [at]; mov.u32 %r1, %tid.x; mul.wide.u32 %rd2, %r1, 4; add.s64 %rd3, %rd1, %rd2;\n"
         "st.global.u32 [%rd3], %r1;\nret;\n}\n");
-    uint64_t at = space.device_base + MEMORY - 40;
+    uint64_t at = space.device_base + EXEC_TESTING_MEMORY - 40;
     launch(p, "k", 1, 32, &at);
     assert_int_equal(fault.kind, EXEC_ILLEGAL_ADDRESS);
-    assert_int_equal(fault.address, space.device_base + MEMORY);
+    assert_int_equal(fault.address, space.device_base + EXEC_TESTING_MEMORY);
     assert_int_equal(fault.thread[0], 10);
     assert_true(fault.write);
     assert_int_equal(fault.size, 4);
@@ -287,7 +197,7 @@ static void faults_are_exact(void **state)
 
 static void prints(void **state)
 {
-    struct exec_program *p = program(
+    struct exec_program *p = exec_testing_text(
         ".extern .func (.param .b32 r) vprintf(.param .b64 f, .param .b64 a);\n"
         ".global .align 1 .b8 fmt[10] = {37, 100, 58, 37, 46, 49, 102, 10};\n"
         ".visible .entry k()\n{\n"
@@ -297,10 +207,9 @@ static void prints(void **state)
         "%rd4;\n"
         "{ .param .b64 a; .param .b64 b; .param .b32 v; st.param.b64 [a], %rd5; st.param.b64 [b], %rd2;\n"
         "call (v), vprintf, (a, b); }\nret;\n}\n");
-    printed[0] = 0;
     launch(p, "k", 1, 3, NULL);
     assert_int_equal(fault.kind, EXEC_NO_FAULT);
-    assert_string_equal(printed, "0:1.5\n1:1.5\n2:1.5\n");
+    assert_string_equal(exec_testing.printed, "0:1.5\n1:1.5\n2:1.5\n");
     exec_program_free(p);
 }
 
@@ -317,5 +226,5 @@ int main(void)
         cmocka_unit_test(faults_are_exact),
         cmocka_unit_test(prints),
     };
-    return cmocka_run_group_tests(tests, setup, NULL);
+    return cmocka_run_group_tests(tests, exec_testing_setup, NULL);
 }

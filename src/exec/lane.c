@@ -398,6 +398,11 @@ uint16_t lane_extend(unsigned bits, unsigned slot, bool is_signed)
     return is_signed ? ROW_extend_8_64_s : ROW_extend_8_64_u;
 }
 
+uint16_t lane_add(void)
+{
+    return ROW_add_64;
+}
+
 uint16_t lane_pred_not(void)
 {
     return ROW_not_pred;

@@ -37,6 +37,7 @@ int lane_pick(const struct ptx_form *form, unsigned nsources, struct lane_op *ou
 uint16_t lane_mov(unsigned bits);  // 1 (pred), 16, 32, 64, 128
 uint16_t lane_resize(unsigned from, unsigned to, bool is_signed);
 uint16_t lane_extend(unsigned bits, unsigned slot, bool is_signed);
+uint16_t lane_add(void);  // 64 bits, of addresses
 uint16_t lane_pred_not(void);
 
 exec_fn *lane_fn(uint16_t row);

@@ -14,14 +14,10 @@ static uint64_t align_up(uint64_t n, uint64_t align)
 
 typedef void visit_fn(void *ctx, struct exec_module *m, uint32_t sym);
 
-struct shared_user {
-    struct exec_func *func;
-};
-
 // A variable that several functions use, or one that is no kernel, needs a place that suits all.
 static void note_user(void *ctx, struct exec_module *m, uint32_t sym)
 {
-    struct exec_func *f = ((struct shared_user *)ctx)->func;
+    struct exec_func *f = ctx;
     struct exec_symbol *s = &m->symbols[sym];
     if (s->kind != EXEC_SYM_SHARED)
         return;
@@ -82,9 +78,9 @@ static int layout_shared(struct load *l)
 {
     struct exec_program *p = l->program;
     for (uint32_t k = 0; k < p->nfuncs; k++) {
-        struct shared_user user = {l->funcs.items[k]};
-        if (!user.func->intrinsic)
-            visit_symbols(user.func, note_user, &user);
+        struct exec_func *f = l->funcs.items[k];
+        if (!f->intrinsic)
+            visit_symbols(f, note_user, f);
     }
     struct shared_end common = {l, EXEC_RESERVED_SHARED, 16, true, 0};
     for (uint32_t k = 0; k < p->nfuncs; k++)

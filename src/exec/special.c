@@ -57,16 +57,19 @@ static uint64_t uniform(const struct exec_warp *w, uint32_t id, unsigned which)
     }
 }
 
-static uint64_t of_lane(uint32_t id, uint32_t lane)
+// What differs from lane to lane. False: it is no such register.
+static bool of_lane(const struct exec_warp *w, const struct exec_insn *i, uint32_t lane, uint64_t *value)
 {
     uint32_t bit = (uint32_t)1 << lane;
-    switch (id) {
-    case PTX_SREG_LANEID: return lane;
-    case PTX_SREG_LANEMASK_EQ: return bit;
-    case PTX_SREG_LANEMASK_LE: return bit | (bit - 1);
-    case PTX_SREG_LANEMASK_LT: return bit - 1;
-    case PTX_SREG_LANEMASK_GE: return ~(bit - 1);
-    default: return ~(bit | (bit - 1));
+    switch (i->lo) {
+    case PTX_SREG_TID: *value = i->hi < 3 ? w->tid[i->hi][lane] : 0; return true;
+    case PTX_SREG_LANEID: *value = lane; return true;
+    case PTX_SREG_LANEMASK_EQ: *value = bit; return true;
+    case PTX_SREG_LANEMASK_LE: *value = bit | (bit - 1); return true;
+    case PTX_SREG_LANEMASK_LT: *value = bit - 1; return true;
+    case PTX_SREG_LANEMASK_GE: *value = (uint32_t) ~(bit - 1); return true;
+    case PTX_SREG_LANEMASK_GT: *value = (uint32_t) ~(bit | (bit - 1)); return true;
+    default: return false;
     }
 }
 
@@ -103,14 +106,15 @@ const struct exec_insn *special_read(struct exec_warp *w, const struct exec_insn
         memcpy(w->regs + i->d, w->tid[which], sizeof w->tid[which]);
         return i + 1;
     }
-    if (id == PTX_SREG_TID || (id >= PTX_SREG_LANEID && id != PTX_SREG_WARPID && id < PTX_SREG_CLOCK &&
-                               (id == PTX_SREG_LANEID || id >= PTX_SREG_LANEMASK_EQ))) {
-        for (uint32_t l = 0; l < EXEC_LANES; l++)
-            if (w->mask >> l & 1)
-                set(w, i, l, id == PTX_SREG_TID ? (which < 3 ? w->tid[which][l] : 0) : of_lane(id, l));
-        return i + 1;
+    for (uint32_t left = w->mask; left; left &= left - 1) {
+        uint32_t lane = (uint32_t)__builtin_ctz(left);
+        uint64_t value;
+        if (!of_lane(w, i, lane, &value)) {
+            set_all(w, i, uniform(w, id, which));
+            break;
+        }
+        set(w, i, lane, value);
     }
-    set_all(w, i, uniform(w, id, which));
     return i + 1;
 }
 
