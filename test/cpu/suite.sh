@@ -2,8 +2,9 @@
 # SPDX-License-Identifier: MIT
 # builds: one
 # slow
-# The suite on the CPU device: each program compiled to PTX, linked with our shared and with our static runtime, must
-# find its own results right. What needs what the CPU device does not have yet must say so and end in order.
+# The suite on the CPU device by three routes: each program compiled to PTX, linked with our shared runtime, with our
+# static one, and with none, on the driver API alone (driver_route.h), must find its own results right. What needs what
+# the CPU device does not have yet must say so and end in order.
 # suite.sh [NAME...]: all of them, or these.
 set -u
 command -v nvcc >/dev/null || { echo 'no nvcc on this machine'; exit 77; }
@@ -34,6 +35,7 @@ link() {  # link ROUTE OBJECT TO
     case $1 in
     shared) nvcc -cudart shared -L"$BUILD/lib/moat" "$2" -o "$3" ;;
     static) (eval "$("$MOAT" link-flags)" && nvcc "$2" -o "$3") ;;
+    driver) nvcc -cudart none "$2" "$T"/driver_route*.o -L"$BUILD/lib/moat" -lcuda -o "$3" ;;
     esac
 }
 
@@ -59,11 +61,14 @@ run() {  # run ROUTE PROGRAM ARGS EXPECTED-PATTERN: prints how it went; status 1
 one() {  # one NAME: a line on it
     local name sm args features feature pattern='' file line='' status=0 reason='' row
     IFS=$'\t' read -r name sm args _ features < <(grep "^$1	" test/programs/programs.tsv)
+    # Each program takes another way through the driver, always the same.
+    DRIVER_ROUTE=$(grep -n "^$1	" test/programs/programs.tsv | cut -d : -f 1)
+    export DRIVER_ROUTE
     while read -r feature row; do
         [[ ,$features, != *,$feature,* ]] || { pattern=$row; reason=" (not here yet: $feature)"; break; }
     done <<<"$missing"
     file=$(object "$name" "$sm") || { echo "FAIL $name: nvcc"; return 1; }
-    for route in shared static; do
+    for route in shared static driver; do
         if ! link $route "$file" "$T/$name-$route" >"$T/$name-$route.log" 2>&1; then
             line+=" $route DOES NOT LINK;" status=1
         else
@@ -71,11 +76,11 @@ one() {  # one NAME: a line on it
         fi
     done
     if [ $status = 0 ]; then
-        [ -n "$pattern" ] && : >"$T/$name.refused" || : >"$T/$name.passed"
+        if [ -n "$pattern" ]; then : >"$T/$name.refused"; else : >"$T/$name.passed"; fi
         echo "ok   $name:${line%;}$reason"
     else
         : >"$T/$name.failed"
-        { echo "FAIL $name:${line%;}$reason"; tail -n 6 "$T/$name"-*.log | sed 's/^/    | /'; }
+        { echo "FAIL $name:${line%;}$reason, DRIVER_ROUTE=$DRIVER_ROUTE"; tail -n 6 "$T/$name"-*.log | sed 's/^/    | /'; }
     fi
 }
 
@@ -87,6 +92,8 @@ T=$(mktemp -d) || exit 1
 export T
 trap 'rm -rf "$T"' EXIT
 start=$SECONDS
+nvcc -std=c++17 -Xcompiler -Wall,-Wextra,-Werror,-Wno-deprecated-declarations -odir "$T" -c test/cpu/driver_route*.cpp ||
+    exit 1
 names=("$@")
 [ $# -gt 0 ] || mapfile -t names < <(tail -n +2 test/programs/programs.tsv | cut -f 1)
 printf '%s\n' "${names[@]}" | xargs -P "${TEST_JOBS:-2}" -I{} "$0" --one {}

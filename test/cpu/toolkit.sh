@@ -1,9 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
 # builds: one
-# What nvcc and CMake make, on the CPU device, by routes that test/cpu/suite.sh does not take: kernels of the suite
-# through the driver API, code in several objects that are linked on the device (-rdc), CMake projects, the demo's
-# kernel as a CUDA program, and a program that NVIDIA's static runtime is part of, which must be told.
+# What nvcc and CMake make, on the CPU device, by routes that test/cpu/suite.sh does not take: code in several objects
+# that are linked on the device (-rdc), CMake projects, the demo's kernel as a CUDA program, and a program that NVIDIA's
+# static runtime is part of, which must be told.
 set -u
 command -v nvcc >/dev/null || { echo 'no nvcc on this machine'; exit 77; }
 T=$(mktemp -d) || exit 1
@@ -26,18 +26,6 @@ check() {  # check WHAT STATUS PATTERN COMMAND...: its exit status and a line of
 }
 run=("$MOAT" --device=cpu --mode=off)
 ptx='-gencode arch=compute_75,code=compute_75'
-
-# Kernels of the suite through the driver API, as PTX and as fatbins.
-mkdir "$T/suite"
-for name in triad transpose histogram reduce; do
-    for form in ptx fatbin; do
-        # shellcheck disable=SC2086
-        nvcc -$form $ptx -o "$T/suite/$name.$form" test/programs/$name.cu || exit 1
-    done
-done
-cc -std=gnu11 -D_GNU_SOURCE -Isrc -o "$T/suite_driver" test/cpu/suite_driver.c -L"$BUILD/lib/moat" -lcuda || exit 1
-check 'suite kernels by the driver API, PTX' 0 '^suite_driver: ok$' "${run[@]}" "$T/suite_driver" "$T/suite" ptx
-check 'suite kernels by the driver API, fatbins' 0 '^suite_driver: ok$' "${run[@]}" "$T/suite_driver" "$T/suite" fatbin
 
 # Two objects whose device code is linked.
 cat >"$T/main.cu" <<'END'
