@@ -65,6 +65,20 @@ static void count(struct exec_barrier *bar, const struct exec_warp *w, const str
     bar->all &= p == w->mask;
 }
 
+// Lanes that name another barrier than the first come to it later.
+static void part(struct exec_warp *w, const struct exec_insn *i, uint32_t number)
+{
+    const uint32_t *named = (const uint32_t *)(w->regs + i->a);
+    uint32_t others = 0;
+    for (unsigned l = 0; l < EXEC_LANES; l++)
+        others |= (uint32_t)(named[l] != number) << l;
+    others &= w->mask;
+    if (!others)
+        return;
+    sched_push(w, i, others);
+    w->mask &= ~others;
+}
+
 const struct exec_insn *barrier_arrive(struct exec_warp *w, const struct exec_insn *i)
 {
     struct exec_block *b = w->block;
@@ -72,6 +86,8 @@ const struct exec_insn *barrier_arrive(struct exec_warp *w, const struct exec_in
     uint32_t number = ((const uint32_t *)(w->regs + i->a))[lane];
     if (number >= EXEC_BARRIERS)
         return fault_raise(w, i, EXEC_ILLEGAL_INSTRUCTION);
+    if (i->flags & BARRIER_VARIES)
+        part(w, i, number);
     struct exec_barrier *bar = &b->barriers[number];
     if (i->flags & BARRIER_COUNTED)
         bar->expected = ((const uint32_t *)(w->regs + i->b))[lane];

@@ -11,6 +11,7 @@ enum barrier_flags {
     BARRIER_KIND = 3,
     BARRIER_COUNTED = 4,  // b: how many threads
     BARRIER_NO_WAIT = 8,  // arrive
+    BARRIER_VARIES = 16,  // lanes may name several
 };
 
 // a: number, b: threads, c: predicate, d: result

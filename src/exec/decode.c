@@ -216,7 +216,7 @@ uint32_t decode_skip_begin(struct decode *d)
     if (d->stmt->guard == PTX_NONE)
         return PTX_NONE;
     struct exec_insn *i = decode_emit(d, control_bra_if);
-    i->a = decode_reg(d, d->stmt->guard);
+    i->a = decode_guard(d);
     i->flags = (d->stmt->guard_negated ? 0 : CONTROL_NEGATED) | CONTROL_JOIN;
     return (uint32_t)d->code.len - 1;
 }
@@ -307,7 +307,7 @@ static void decode_insn(struct decode *d)
         return;
     }
     struct exec_insn *guard = decode_emit(d, control_guard);
-    guard->a = decode_reg(d, d->stmt->guard);
+    guard->a = decode_guard(d);
     guard->flags = d->stmt->guard_negated ? CONTROL_NEGATED : 0;
     dispatch(d);
     uint32_t made = (uint32_t)d->code.len - before - 1;
@@ -441,6 +441,19 @@ static bool uses_shared_registers(const struct decode *d)
     return d->regs->n && ptx_reg_var(d->f, d->regs->reg[0])->pos < d->f->pos;
 }
 
+// The parts of a vector register lie in one slot, one behind the other.
+static void check_registers(struct decode *d)
+{
+    for (uint32_t k = 0; k < d->f->nreg_vars; k++) {
+        const struct ptx_var *v = d->f->reg_vars[k];
+        unsigned bits = ptx_type_bits((enum ptx_type)v->type);
+        if (v->vec > 1 && (bits < 8 || bits * v->vec > 128 || (v->vec != 2 && v->vec != 4))) {
+            d->stmt_pos = v->pos;
+            decode_fail(d, -EINVAL, "no vector register is like that");
+        }
+    }
+}
+
 static void prepare(struct decode *d)
 {
     struct arena *a = &d->load->program->arena;
@@ -460,6 +473,7 @@ static void prepare(struct decode *d)
         longjmp(d->fail, err);
     if (uses_shared_registers(d))
         decode_fail(d, -ENOTSUP, "registers outside functions are not executed");
+    check_registers(d);
     d->order = ARENA_ARRAY(a, uint32_t, d->cfg->nblocks);
     d->block_at = ARENA_ARRAY(a, uint32_t, d->cfg->nblocks);
     d->join = ARENA_ARRAY(a, bool, d->cfg->nblocks);
@@ -532,10 +546,12 @@ static void decode_all(struct decode *d)
     d->stmt_loc = PTX_NONE;
     d->stmt_pos = d->f->pos;
     prepare(d);
+    decode_enter(d);
     for (uint32_t k = 0; k < d->norder; k++)
         decode_block(d, d->order[k], k + 1 < d->norder ? d->order[k + 1] : DECODE_RETURN);
     uint32_t end = (uint32_t)d->code.len;
     decode_emit(d, control_join);
+    decode_leave(d);
     decode_emit(d, control_ret);
     keep(d, end);
 }

@@ -42,6 +42,7 @@ struct decode {
     VEC(struct control_table *) tables;
     uint32_t *const_table, const_mask;  // open addressing: index of consts + 1
     uint32_t regs_size;
+    uint32_t args_at;  // where arguments in registers lie in the frame, of all calls; see decode_control.c
     uint32_t temps[SLOTS_CLASSES][4];
     unsigned ntemps[SLOTS_CLASSES];  // in use by the current statement
     uint32_t stmt_pos, stmt_loc;
@@ -63,9 +64,17 @@ uint32_t decode_temp(struct decode *d, unsigned bits);                   // free
 
 // --- operands (decode_operand.c) ------------------------------------------------------------------------------
 
-unsigned decode_reg_bits(struct decode *d, uint32_t reg);  // of its slot: 1, 16, 32, 64, 128
-uint32_t decode_reg(struct decode *d, uint32_t reg);       // its slot
-unsigned decode_slot_bits(unsigned type_bits);             // of a value's slot
+// A register, or the part of a vector register that the operand selects: its slot, and the slot's bits, which are 1,
+// 16, 32, 64 or 128.
+uint32_t decode_reg(struct decode *d, const struct ptx_operand *o);
+unsigned decode_reg_bits(struct decode *d, const struct ptx_operand *o);
+uint32_t decode_guard(struct decode *d);        // the slot of the statement's
+unsigned decode_slot_bits(unsigned type_bits);  // of a value's slot
+
+// The values of an operand: what stands in braces, the parts of a vector register, or it alone. How many.
+enum { DECODE_ITEMS = 8 };
+bool decode_is_vector(struct decode *d, const struct ptx_operand *o);
+unsigned decode_items(struct decode *d, const struct ptx_operand *o, struct ptx_operand out[DECODE_ITEMS]);
 
 // A source as a slot of that type. Registers that are wider are cut to it.
 uint32_t decode_source(struct decode *d, const struct ptx_operand *o, enum ptx_type type);
@@ -89,8 +98,15 @@ const struct ptx_operand *decode_operand(struct decode *d, unsigned i);  // must
 // --- kinds of instruction -------------------------------------------------------------------------------------
 
 void decode_mov(struct decode *d);
-void decode_memory(struct decode *d);   // ld, st, atom, red, cp.async
+void decode_memory(struct decode *d);  // ld, st, atom, red, cp.async
+// A value of that variable's type, from an operand to the frame's local memory, and from there to an operand.
+void decode_put_local(struct decode *d, const struct ptx_operand *from, const struct ptx_var *type,
+                      uint32_t offset);
+void decode_get_local(struct decode *d, const struct ptx_operand *to, const struct ptx_var *type,
+                      uint32_t offset);
 void decode_control(struct decode *d);  // bra, brx, call, ret, exit, trap
+void decode_enter(struct decode *d);    // parameters that are registers, at a function's start
+void decode_leave(struct decode *d);    // results that are registers, at its end
 void decode_meet(struct decode *d);     // what lanes do together, and barriers
 void decode_special(struct decode *d);  // cvta, isspacep, alloca, ...
 void decode_video(struct decode *d);    // vadd to vset4

@@ -125,6 +125,8 @@ static void barrier(struct decode *d, bool reduces)
     while (ptx_operand(d->stmt, n))
         n++;
     uint32_t flags = has(d, PTX_MOD_ARRIVE) ? BARRIER_NO_WAIT : 0;
+    if (n > first && decode_operand(d, first)->kind != PTX_IMM)
+        flags |= BARRIER_VARIES;
     uint32_t a = n > first ? decode_source(d, decode_operand(d, first), PTX_B32) : decode_const(d, 32, 0),
              b = 0, c = 0;
     struct decode_dest dest = {0};
@@ -199,7 +201,7 @@ static void convert_address(struct decode *d)
 
 static unsigned operand_bits(struct decode *d, const struct ptx_operand *o)
 {
-    return o->kind == PTX_REG ? decode_reg_bits(d, o->id) : 64;
+    return o->kind == PTX_REG ? decode_reg_bits(d, o) : 64;
 }
 
 static void is_space(struct decode *d)

@@ -99,8 +99,9 @@ static struct address address(struct decode *d, const struct ptx_operand *o, enu
         a.imm = 0;
         return a;
     }
-    a.slot = decode_reg(d, o->id);
-    unsigned bits = decode_reg_bits(d, o->id);
+    struct ptx_operand base = {.kind = PTX_REG, .id = o->id};
+    a.slot = decode_reg(d, &base);
+    unsigned bits = decode_reg_bits(d, &base);
     if (bits != 32 && bits != 64)
         decode_fail(d, -EINVAL, "an address of %u bits", bits);
     if (bits == 32)
@@ -128,14 +129,13 @@ static uint32_t reg_flag(unsigned bits)
 }
 
 // The registers of a vector must be of one size.
-static unsigned vector_bits(struct decode *d, const struct ptx_operand *first, unsigned n, unsigned least)
+static unsigned vector_bits(struct decode *d, const struct ptx_operand *items, unsigned n, unsigned least)
 {
     unsigned bits = 0;
-    const struct ptx_operand *o = first;
-    for (unsigned k = 0; k < n; k++, o = ptx_next(o))
+    for (const struct ptx_operand *o = items; o < items + n; o++)
         if (o->kind == PTX_REG) {
-            unsigned own = decode_reg_bits(d, o->id);
-            if ((bits && own != bits) || own == 1 || o->sub != PTX_SEL_NONE)
+            unsigned own = decode_reg_bits(d, o);
+            if ((bits && own != bits) || own == 1)
                 decode_unsupported(d);
             bits = own;
         }
@@ -145,31 +145,32 @@ static unsigned vector_bits(struct decode *d, const struct ptx_operand *first, u
 struct access {
     enum ptx_type type;
     unsigned n, bytes, bits;
-    const struct ptx_operand *first;
+    struct ptx_operand items[DECODE_ITEMS];
     uint32_t flags;
 };
 
-static struct access access_of(struct decode *d, const struct ptx_operand *value)
+// An access to n values of that type, which the operand holds.
+static void access_of(struct decode *d, const struct ptx_operand *value, enum ptx_type type, unsigned n,
+                      struct access *out)
 {
-    const struct ptx_form *form = d->stmt->form;
-    struct access a = {.n = 1, .first = value};
-    a.type = form->ntypes ? (enum ptx_type)form->types[form->ntypes - 1] : PTX_B32;
-    a.bytes = ptx_type_bits(a.type) / 8;
-    if (value->kind == PTX_VEC) {
-        a.n = (unsigned)value->value;
-        a.first = value + 1;
-    }
-    if (!a.bytes || a.bytes & (a.bytes - 1) || (a.n != 1 && a.n != 2 && a.n != 4) || a.n != form->vec ||
+    struct access a = {.type = type, .bytes = ptx_type_bits(type) / 8};
+    a.n = decode_items(d, value, a.items);
+    if (!a.bytes || a.bytes & (a.bytes - 1) || (a.n != 1 && a.n != 2 && a.n != 4) || a.n != n ||
         (a.bytes == 16 && a.n > 1) || a.bytes * a.n > 16)
         decode_unsupported(d);
-    a.bits = vector_bits(d, a.first, a.n, ptx_type_bits(a.type));
+    a.bits = vector_bits(d, a.items, a.n, ptx_type_bits(a.type));
     if (a.bits < ptx_type_bits(a.type))
-        decode_fail(d, -EINVAL, "a register of %u bits for " STR_FMT, a.bits, STR_ARG(form->name));
+        decode_fail(d, -EINVAL, "a register of %u bits for " STR_FMT, a.bits, STR_ARG(d->stmt->form->name));
     if ((a.bits == 128) != (a.bytes == 16))
         decode_unsupported(d);
     a.flags = log2_of(a.bytes) | log2_of(a.n) << ACCESS_VEC_SHIFT | reg_flag(a.bits) |
               (ptx_type_class(a.type) == PTX_CLASS_SINT ? ACCESS_SIGNED : 0u);
-    return a;
+    *out = a;
+}
+
+static enum ptx_type last_type(const struct ptx_form *form)
+{
+    return form->ntypes ? (enum ptx_type)form->types[form->ntypes - 1] : PTX_B32;
 }
 
 static void set_slot(struct exec_insn *i, unsigned k, uint32_t slot)
@@ -177,45 +178,83 @@ static void set_slot(struct exec_insn *i, unsigned k, uint32_t slot)
     *(k == 0 ? &i->d : k == 1 ? &i->b : k == 2 ? &i->c : &i->e) = slot;
 }
 
-static void decode_load(struct decode *d)
+static void emit_load(struct decode *d, const struct access *v, const struct address *a)
 {
-    struct access v = access_of(d, decode_operand(d, 0));
-    struct address a = address(d, decode_operand(d, 1), space_of(d, 0), v.n * v.bytes);
     uint32_t slots[4];
-    const struct ptx_operand *o = v.first;
-    for (unsigned k = 0; k < v.n; k++, o = ptx_next(o)) {
+    for (unsigned k = 0; k < v->n; k++) {
+        const struct ptx_operand *o = &v->items[k];
         if (o->kind != PTX_REG && o->kind != PTX_SINK)
             decode_unsupported(d);
-        slots[k] = o->kind == PTX_REG ? decode_reg(d, o->id) : decode_temp(d, v.bits);
+        slots[k] = o->kind == PTX_REG ? decode_reg(d, o) : decode_temp(d, v->bits);
     }
-    exec_fn *fn = access_fn(a.flags | v.flags);
+    exec_fn *fn = access_fn(a->flags | v->flags);
     if (!fn)
         decode_unsupported(d);
     struct exec_insn *i = decode_emit(d, fn);
-    put_address(i, &a, v.flags);
-    for (unsigned k = 0; k < v.n; k++)
+    put_address(i, a, v->flags);
+    for (unsigned k = 0; k < v->n; k++)
+        set_slot(i, k, slots[k]);
+}
+
+static void decode_load(struct decode *d)
+{
+    struct access v;
+    access_of(d, decode_operand(d, 0), last_type(d->stmt->form), d->stmt->form->vec, &v);
+    struct address a = address(d, decode_operand(d, 1), space_of(d, 0), v.n * v.bytes);
+    emit_load(d, &v, &a);
+}
+
+static void emit_store(struct decode *d, const struct access *v, const struct address *a)
+{
+    uint32_t slots[4];
+    for (unsigned k = 0; k < v->n; k++) {
+        const struct ptx_operand *o = &v->items[k];
+        slots[k] = o->kind == PTX_REG                                    ? decode_reg(d, o)
+                   : v->bits == decode_slot_bits(ptx_type_bits(v->type)) ? decode_source(d, o, v->type)
+                                                                         : decode_source_bits(d, o, v->bits);
+    }
+    exec_fn *fn = access_fn(a->flags | v->flags | ACCESS_STORES);
+    if (!fn)
+        decode_unsupported(d);
+    struct exec_insn *i = decode_emit(d, fn);
+    put_address(i, a, v->flags | ACCESS_STORES);
+    for (unsigned k = 0; k < v->n; k++)
         set_slot(i, k, slots[k]);
 }
 
 static void decode_store(struct decode *d)
 {
-    struct access v = access_of(d, decode_operand(d, 1));
+    struct access v;
+    access_of(d, decode_operand(d, 1), last_type(d->stmt->form), d->stmt->form->vec, &v);
     struct address a = address(d, decode_operand(d, 0), space_of(d, 0), v.n * v.bytes);
-    uint32_t slots[4];
-    const struct ptx_operand *o = v.first;
-    for (unsigned k = 0; k < v.n; k++, o = ptx_next(o))
-        slots[k] = o->kind == PTX_REG                                  ? decode_reg(d, o->id)
-                   : v.bits == decode_slot_bits(ptx_type_bits(v.type)) ? decode_source(d, o, v.type)
-                                                                       : decode_source_bits(d, o, v.bits);
-    exec_fn *fn = access_fn(a.flags | v.flags | ACCESS_STORES);
-    if (!fn)
-        decode_unsupported(d);
-    struct exec_insn *i = decode_emit(d, fn);
-    put_address(i, &a, v.flags | ACCESS_STORES);
-    for (unsigned k = 0; k < v.n; k++)
-        set_slot(i, k, slots[k]);
+    emit_store(d, &v, &a);
     if (ptx_form_has(d->stmt->form, PTX_MOD_RELEASE) || ptx_form_has(d->stmt->form, PTX_MOD_VOLATILE))
         decode_emit(d, atomic_fence);
+}
+
+// --- parameters in registers --------------------------------------------------------------------------------
+
+static struct address in_frame(uint32_t offset)
+{
+    return (struct address){.flags = ACCESS_NO_BASE | space_flag(ACCESS_LOCAL), .imm = offset};
+}
+
+void decode_put_local(struct decode *d, const struct ptx_operand *from, const struct ptx_var *type,
+                      uint32_t offset)
+{
+    struct access v;
+    struct address a = in_frame(offset);
+    access_of(d, from, (enum ptx_type)type->type, type->vec, &v);
+    emit_store(d, &v, &a);
+}
+
+void decode_get_local(struct decode *d, const struct ptx_operand *to, const struct ptx_var *type,
+                      uint32_t offset)
+{
+    struct access v;
+    struct address a = in_frame(offset);
+    access_of(d, to, (enum ptx_type)type->type, type->vec, &v);
+    emit_load(d, &v, &a);
 }
 
 // --- atom, red ----------------------------------------------------------------------------------------------
@@ -237,17 +276,53 @@ static enum atomic_op operation(struct decode *d)
     decode_unsupported(d);
 }
 
-// The k-th element of an operand of an instruction with so many.
-static const struct ptx_operand *item(struct decode *d, const struct ptx_operand *o, unsigned k)
+// The values of an operand of an instruction with so many; a sink stands for all.
+static void items(struct decode *d, const struct ptx_operand *o, struct ptx_operand out[DECODE_ITEMS])
 {
     unsigned n = d->stmt->form->vec;
-    if (o && (o->kind == PTX_VEC ? o->value != n : n != 1 && o->kind != PTX_SINK))
+    if (n > DECODE_ITEMS)
         decode_unsupported(d);
-    if (!o || o->kind != PTX_VEC)
-        return o;
-    for (o = o + 1; k; k--)
-        o = ptx_next(o);
-    return o;
+    if (o->kind != PTX_SINK) {
+        if (decode_items(d, o, out) != n)
+            decode_unsupported(d);
+        return;
+    }
+    for (unsigned k = 0; k < n; k++)
+        out[k] = *o;
+}
+
+// What is done for each element, one after another.
+struct element {
+    uint32_t b, c;
+    struct decode_dest dest;
+    bool sink;
+};
+
+// A result that would overwrite what a later element still reads is kept until the end.
+static bool must_wait(const struct element *e, unsigned k, unsigned n)
+{
+    for (unsigned later = k + 1; later < n; later++)
+        if (e[later].b == e[k].dest.slot || e[later].c == e[k].dest.slot)
+            return true;
+    return false;
+}
+
+static void find_elements(struct decode *d, const struct ptx_operand *result, const struct ptx_operand *value,
+                          const struct ptx_operand *other, enum ptx_type type, struct element *out)
+{
+    struct ptx_operand results[DECODE_ITEMS], values[DECODE_ITEMS], others[DECODE_ITEMS];
+    items(d, value, values);
+    if (other)
+        items(d, other, others);
+    if (result)
+        items(d, result, results);
+    for (unsigned k = 0; k < d->stmt->form->vec; k++) {
+        out[k] = (struct element){.sink = !result || results[k].kind == PTX_SINK};
+        out[k].b = decode_source(d, &values[k], type);
+        out[k].c = other ? decode_source(d, &others[k], type) : 0;
+        if (result)
+            out[k].dest = decode_dest(d, &results[k], type);
+    }
 }
 
 static void decode_atomic(struct decode *d)
@@ -257,7 +332,7 @@ static void decode_atomic(struct decode *d)
     enum atomic_op op = operation(d);
     if (!form->ntypes)
         decode_unsupported(d);
-    enum ptx_type type = (enum ptx_type)form->types[form->ntypes - 1];
+    enum ptx_type type = last_type(form);
     if (!atomic_knows(op, type))
         decode_unsupported(d);
     enum access_space where = space_of(d, 0);
@@ -268,24 +343,28 @@ static void decode_atomic(struct decode *d)
     unsigned bytes = ptx_type_bits(type) / 8;
     if ((a.flags & ACCESS_SPACE) == space_flag(ACCESS_PARAM))
         decode_unsupported(d);
+    struct element e[DECODE_ITEMS];
+    find_elements(d, result, value, other, type, e);
+    uint32_t kept[DECODE_ITEMS] = {0};
     for (unsigned k = 0; k < form->vec; k++) {
-        uint32_t b = decode_source(d, item(d, value, k), type);
-        uint32_t c = other ? decode_source(d, item(d, other, k), type) : 0;
-        const struct ptx_operand *r = item(d, result, k);
-        struct decode_dest dest = {0};
-        if (r)
-            dest = decode_dest(d, r, type);
+        if (!e[k].sink && must_wait(e, k, form->vec))
+            kept[k] = decode_temp(d, ptx_type_bits(type));
         struct exec_insn *i = decode_emit(d, atomic_fn(op, type));
         put_address(i, &a, log2_of(bytes) | ACCESS_ATOMIC | ACCESS_STORES);
         i->imm += (uint64_t)k * bytes;
-        i->d = dest.slot;
-        i->b = b;
-        i->c = c;
-        i->e = op | (uint32_t)type << ATOMIC_TYPE_SHIFT |
-               (red || r->kind == PTX_SINK ? ATOMIC_NO_RESULT : 0) |
+        i->d = kept[k] ? kept[k] : e[k].dest.slot;
+        i->b = e[k].b;
+        i->c = e[k].c;
+        i->e = op | (uint32_t)type << ATOMIC_TYPE_SHIFT | (e[k].sink ? ATOMIC_NO_RESULT : 0) |
                (where != ACCESS_SHARED ? ATOMIC_GLOBAL : 0);
-        if (r)
-            decode_finish(d, &dest);
+    }
+    for (unsigned k = 0; k < form->vec; k++) {
+        if (kept[k]) {
+            struct exec_insn *i = decode_emit(d, lane_fn(lane_mov(decode_slot_bits(ptx_type_bits(type)))));
+            i->d = e[k].dest.slot;
+            i->a = kept[k];
+        }
+        decode_finish(d, &e[k].dest);
     }
 }
 
@@ -300,9 +379,9 @@ static void decode_copy(struct decode *d)
     struct address from = address(d, decode_operand(d, 1), ACCESS_GLOBAL, 0);
     uint32_t size = 0, ignore = 0;
     // With a cache policy the last operand is 64 bits wide and means nothing here.
-    if (source_size && source_size->kind == PTX_REG && decode_reg_bits(d, source_size->id) == 64)
+    if (source_size && source_size->kind == PTX_REG && decode_reg_bits(d, source_size) == 64)
         source_size = NULL;
-    if (source_size && source_size->kind == PTX_REG && decode_reg_bits(d, source_size->id) == 1)
+    if (source_size && source_size->kind == PTX_REG && decode_reg_bits(d, source_size) == 1)
         ignore = decode_pred(d, source_size);
     else if (source_size)
         size = decode_source(d, source_size, PTX_B32);

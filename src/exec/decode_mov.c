@@ -16,13 +16,13 @@ static unsigned type_bits(struct decode *d)
 // d = {a, b, ...}: the first is lowest.
 static void pack(struct decode *d, const struct ptx_operand *to, const struct ptx_operand *from)
 {
-    unsigned n = (unsigned)from->value, bits = type_bits(d);
+    struct ptx_operand items[DECODE_ITEMS];
+    unsigned n = decode_items(d, from, items), bits = type_bits(d);
     if ((n != 2 && n != 4) || bits < 16 || bits / n < 8)
         decode_unsupported(d);
     uint32_t part[4] = {0};
-    const struct ptx_operand *o = from + 1;
-    for (unsigned k = 0; k < n; k++, o = ptx_next(o))
-        part[k] = decode_source_bits(d, o, bits / n);
+    for (unsigned k = 0; k < n; k++)
+        part[k] = decode_source_bits(d, &items[k], bits / n);
     struct decode_dest dest = decode_dest_bits(d, to, bits);
     exec_fn *fn = pack_fn(bits, n);
     if (!fn)
@@ -38,14 +38,14 @@ static void pack(struct decode *d, const struct ptx_operand *to, const struct pt
 
 static void unpack(struct decode *d, const struct ptx_operand *to, const struct ptx_operand *from)
 {
-    unsigned n = (unsigned)to->value, bits = type_bits(d);
+    struct ptx_operand items[DECODE_ITEMS];
+    unsigned n = decode_items(d, to, items), bits = type_bits(d);
     if ((n != 2 && n != 4) || bits < 16 || bits / n < 8)
         decode_unsupported(d);
     uint32_t source = decode_source_bits(d, from, bits);
     struct decode_dest part[4];
-    const struct ptx_operand *o = to + 1;
-    for (unsigned k = 0; k < n; k++, o = ptx_next(o))
-        part[k] = decode_dest_bits(d, o, bits / n);
+    for (unsigned k = 0; k < n; k++)
+        part[k] = decode_dest_bits(d, &items[k], bits / n);
     exec_fn *fn = unpack_fn(bits, n);
     if (!fn)
         decode_unsupported(d);
@@ -62,9 +62,10 @@ static void unpack(struct decode *d, const struct ptx_operand *to, const struct 
 // {a, b, c, d} = %tid: each component by itself.
 static void read_vector(struct decode *d, const struct ptx_operand *to, const struct ptx_operand *from)
 {
-    const struct ptx_operand *o = to + 1;
-    for (unsigned k = 0; k < (unsigned)to->value && k < 4; k++, o = ptx_next(o)) {
-        struct decode_dest dest = decode_dest(d, o, PTX_B32);
+    struct ptx_operand items[DECODE_ITEMS];
+    unsigned n = decode_items(d, to, items);
+    for (unsigned k = 0; k < n && k < 4; k++) {
+        struct decode_dest dest = decode_dest(d, &items[k], PTX_B32);
         struct exec_insn *i = decode_emit(d, special_read);
         i->d = dest.slot;
         i->lo = from->id;
@@ -73,22 +74,60 @@ static void read_vector(struct decode *d, const struct ptx_operand *to, const st
     }
 }
 
+static void move(struct decode *d, unsigned bits, uint32_t to, uint32_t from)
+{
+    struct exec_insn *i = decode_emit(d, lane_fn(lane_mov(bits)));
+    i->d = to;
+    i->a = from;
+}
+
+// mov.v2 and mov.v4: all is read before anything is written.
+static void move_vector(struct decode *d, const struct ptx_operand *to, const struct ptx_operand *from,
+                        enum ptx_type type)
+{
+    struct ptx_operand in[DECODE_ITEMS], out[DECODE_ITEMS];
+    unsigned n = d->stmt->form->vec, bits = decode_slot_bits(ptx_type_bits(type));
+    if (decode_items(d, from, in) != n || decode_items(d, to, out) != n)
+        decode_unsupported(d);
+    uint32_t source[DECODE_ITEMS];
+    struct decode_dest dest[DECODE_ITEMS];
+    for (unsigned k = 0; k < n; k++) {
+        source[k] = decode_source(d, &in[k], type);
+        dest[k] = decode_dest(d, &out[k], type);
+    }
+    for (unsigned k = 0; k < n; k++)
+        for (unsigned earlier = 0; earlier < k; earlier++)
+            if (dest[earlier].slot == source[k]) {
+                uint32_t kept = decode_temp(d, bits);
+                move(d, bits, kept, source[k]);
+                source[k] = kept;
+            }
+    for (unsigned k = 0; k < n; k++)
+        move(d, bits, dest[k].slot, source[k]);
+    for (unsigned k = 0; k < n; k++)
+        decode_finish(d, &dest[k]);
+}
+
 void decode_mov(struct decode *d)
 {
     const struct ptx_operand *to = decode_operand(d, 0), *from = decode_operand(d, 1);
-    if (to->kind == PTX_VEC && from->kind == PTX_SREG) {
+    enum ptx_type type = d->stmt->form->ntypes ? (enum ptx_type)d->stmt->form->types[0] : PTX_B32;
+    if (from->kind == PTX_SREG && decode_is_vector(d, to)) {
         read_vector(d, to, from);
         return;
     }
-    if (from->kind == PTX_VEC) {
+    if (d->stmt->form->vec > 1) {
+        move_vector(d, to, from, type);
+        return;
+    }
+    if (decode_is_vector(d, from)) {
         pack(d, to, from);
         return;
     }
-    if (to->kind == PTX_VEC) {
+    if (decode_is_vector(d, to)) {
         unpack(d, to, from);
         return;
     }
-    enum ptx_type type = d->stmt->form->ntypes ? (enum ptx_type)d->stmt->form->types[0] : PTX_B32;
     uint32_t slot = decode_source(d, from, type);
     struct decode_dest dest = decode_dest(d, to, type);
     struct exec_insn *last = d->code.len ? &d->code.items[d->code.len - 1] : NULL;
@@ -99,8 +138,6 @@ void decode_mov(struct decode *d)
         last->d = dest.slot;
         return;
     }
-    struct exec_insn *i = decode_emit(d, lane_fn(lane_mov(decode_slot_bits(ptx_type_bits(type)))));
-    i->d = dest.slot;
-    i->a = slot;
+    move(d, decode_slot_bits(ptx_type_bits(type)), dest.slot, slot);
     decode_finish(d, &dest);
 }

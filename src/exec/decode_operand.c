@@ -12,19 +12,90 @@ unsigned decode_slot_bits(unsigned type_bits)
     return type_bits == 1 ? 1 : type_bits <= 16 ? 16 : type_bits <= 32 ? 32 : type_bits <= 64 ? 64 : 128;
 }
 
-unsigned decode_reg_bits(struct decode *d, uint32_t reg)
-{
-    const struct ptx_var *v = ptx_reg_var(d->f, reg);
-    if (v->vec > 1)
-        decode_fail(d, -ENOTSUP, "vector registers are not executed");
-    return decode_slot_bits(ptx_type_bits((enum ptx_type)v->type));
-}
+// --- registers ----------------------------------------------------------------------------------------------
 
-uint32_t decode_reg(struct decode *d, uint32_t reg)
+static uint32_t slot_of(struct decode *d, uint32_t reg)
 {
     uint32_t index = regs_index(d->regs, reg);
     assert(index != REGS_NONE);
     return d->slot[index];
+}
+
+static unsigned element_bits(const struct ptx_var *v)
+{
+    return decode_slot_bits(ptx_type_bits((enum ptx_type)v->type));
+}
+
+// Which part of a vector register the operand is; 0 of any other.
+static unsigned part_of(struct decode *d, const struct ptx_operand *o, const struct ptx_var *v)
+{
+    if (v->vec == 1 && o->sub == PTX_SEL_NONE)
+        return 0;
+    if (o->sub == PTX_SEL_NONE)
+        decode_fail(d, -EINVAL, "a vector register where " STR_FMT " takes one value",
+                    STR_ARG(d->stmt->form->name));
+    unsigned part = o->sub >= PTX_SEL_X && o->sub <= PTX_SEL_W   ? o->sub - PTX_SEL_X
+                    : o->sub >= PTX_SEL_R && o->sub <= PTX_SEL_A ? o->sub - PTX_SEL_R
+                                                                 : v->vec;
+    if (v->vec == 1 || part >= v->vec)
+        decode_fail(d, -EINVAL, "a part that the register does not have, in " STR_FMT,
+                    STR_ARG(d->stmt->form->name));
+    return part;
+}
+
+unsigned decode_reg_bits(struct decode *d, const struct ptx_operand *o)
+{
+    const struct ptx_var *v = ptx_reg_var(d->f, o->id);
+    part_of(d, o, v);
+    return element_bits(v);
+}
+
+uint32_t decode_reg(struct decode *d, const struct ptx_operand *o)
+{
+    uint32_t slot = slot_of(d, o->id);
+    if (o->sub == PTX_SEL_NONE)
+        return slot;
+    const struct ptx_var *v = ptx_reg_var(d->f, o->id);
+    return slot + part_of(d, o, v) * slots_size[slots_class(element_bits(v))];
+}
+
+uint32_t decode_guard(struct decode *d)
+{
+    return slot_of(d, d->stmt->guard);
+}
+
+// --- vectors ------------------------------------------------------------------------------------------------
+
+static bool is_vector_reg(struct decode *d, const struct ptx_operand *o)
+{
+    return o->kind == PTX_REG && o->sub == PTX_SEL_NONE && ptx_reg_var(d->f, o->id)->vec > 1;
+}
+
+bool decode_is_vector(struct decode *d, const struct ptx_operand *o)
+{
+    return o->kind == PTX_VEC || is_vector_reg(d, o);
+}
+
+unsigned decode_items(struct decode *d, const struct ptx_operand *o, struct ptx_operand out[DECODE_ITEMS])
+{
+    if (o->kind == PTX_VEC) {
+        if (o->value > DECODE_ITEMS)
+            decode_unsupported(d);
+        unsigned n = (unsigned)o->value;
+        o = o + 1;
+        for (unsigned k = 0; k < n; k++, o = ptx_next(o))
+            out[k] = *o;
+        return n;
+    }
+    out[0] = *o;
+    if (!is_vector_reg(d, o))
+        return 1;
+    unsigned n = ptx_reg_var(d->f, o->id)->vec;
+    for (unsigned k = 0; k < n; k++) {
+        out[k] = *o;
+        out[k].sub = (uint8_t)(PTX_SEL_X + k);
+    }
+    return n;
 }
 
 const struct ptx_operand *decode_operand(struct decode *d, unsigned i)
@@ -125,10 +196,8 @@ static uint32_t lane(struct decode *d, uint16_t row, unsigned bits, uint32_t fro
 
 static uint32_t reg_source(struct decode *d, const struct ptx_operand *o, enum ptx_type type)
 {
-    if (o->sub != PTX_SEL_NONE)
-        decode_fail(d, -ENOTSUP, "parts of registers are not executed");
-    unsigned have = decode_reg_bits(d, o->id), bits = ptx_type_bits(type), want = decode_slot_bits(bits);
-    uint32_t slot = decode_reg(d, o->id);
+    unsigned have = decode_reg_bits(d, o), bits = ptx_type_bits(type), want = decode_slot_bits(bits);
+    uint32_t slot = decode_reg(d, o);
     if (have == 1 && want == 1)
         return o->negated ? lane(d, lane_pred_not(), 1, slot) : slot;
     if (have < want || want == 1 || have == 1 || (have == 128 && want != 128))
@@ -175,10 +244,10 @@ struct decode_dest decode_dest(struct decode *d, const struct ptx_operand *o, en
         dest.slot = decode_temp(d, want);
         return dest;
     }
-    if (o->kind != PTX_REG || o->sub != PTX_SEL_NONE)
+    if (o->kind != PTX_REG)
         decode_unsupported(d);
-    unsigned have = decode_reg_bits(d, o->id);
-    dest.to = decode_reg(d, o->id);
+    unsigned have = decode_reg_bits(d, o);
+    dest.to = decode_reg(d, o);
     dest.to_bits = (uint16_t)have;
     dest.extend = have != want;
     if (have < want || (have == 1) != (want == 1) || (have == 128) != (want == 128))

@@ -129,12 +129,25 @@ static void odd_declarations(void **state)
 {
     exec_testing_refuse((const char *const[]){".version 8.0\n.target sm_90\n.address_size 32\n", NULL},
                         -ENOTSUP, "a:1:1: addresses of 32 bits are not executed");
-    refuse_text(".func (.reg .b32 r) f(.reg .b32 a) { ret; }\n", -ENOTSUP,
-                "a:4:33: parameters in registers are not executed, as in f");
+    refuse_text(".entry k(.reg .b32 a) { ret; }\n", -ENOTSUP,
+                "a:4:20: parameters in registers are not executed, as in k");
+    refuse_text(".func f(.reg .pred a) { ret; }\n", -ENOTSUP,
+                "a:4:20: a parameter that cannot be passed, in f");
     refuse_text(".reg .b32 all;\n.entry k() { mov.b32 all, 1; }\n", -ENOTSUP,
                 "a:5:1: registers outside functions are not executed");
-    refuse_text(".entry k() { .reg .v2 .b32 v; mov.b32 v.x, 1; }\n", -ENOTSUP,
-                "a:4:31: the CPU device does not execute mov.b32");
+    refuse_text(".entry k() { .reg .v2 .b32 v; mov.b32 v.z, 1; }\n", -EINVAL,
+                "a:4:31: a part that the register does not have, in mov.b32");
+    refuse_text(".entry k() { .reg .v2 .b32 v; add.u32 v, v, 1; }\n", -EINVAL,
+                "a:4:31: a vector register where add.u32 takes one value");
+    refuse_text(".entry k() { .reg .b32 v; add.u32 v, v.x, 1; }\n", -EINVAL,
+                "a:4:27: a part that the register does not have, in add.u32");
+    refuse_text(".entry k() { .reg .v4 .b64 v; ret; }\n", -EINVAL, "a:4:28: no vector register is like that");
+    refuse_text(".entry k() { .reg .v2 .pred v; @v ret; }\n", -EINVAL,
+                "a:4:29: no vector register is like that");
+    refuse_text(".entry k() { .reg .v4 .b32 v; .reg .b64 d; ld.global.v2.b32 v, [d]; }\n", -ENOTSUP,
+                "a:4:44: the CPU device does not execute ld.global.v2.b32");
+    refuse_text(".entry k() { .reg .v2 .b64 v; .reg .b32 r; ld.global.b32 r, [v]; }\n", -EINVAL,
+                "a:4:44: a vector register where ld.global.b32 takes one value");
     struct exec_program *p =
         exec_testing_text(".global .b32 _;\n.shared .b32 _;\n.func f(.param .b32 _) { ret; }\n"
                           ".entry k(.param .b64 _) { .local .b32 _; ret; }\n.func g();\n");
@@ -146,6 +159,20 @@ static void odd_declarations(void **state)
     exec_program_free(p);
     p = exec_testing_texts((const char *const[]){NULL});
     exec_program_free(p);
+}
+
+// A kernel that looks into a texture is refused, not a text that declares one.
+static void textures(void **state)
+{
+    struct exec_program *p = exec_testing_text(
+        ".global .texref t = {normalized_coords = 1};\n.global .samplerref s = {filter_mode = nearest};\n"
+        ".global .surfref q;\n.entry k() { .reg .b64 d; mov.b64 d, t; ret; }\n");
+    assert_int_equal(exec_kernel_count(p), 1);
+    assert_int_equal(exec_variable_count(p), 0);
+    exec_program_free(p);
+    refuse_text(".global .texref t;\n.entry k() { .reg .f32 f<6>;\ntex.1d.v4.f32.f32 {f0, f1, f2, f3}, [t, "
+                "{f4}]; }\n",
+                -ENOTSUP, "a:6:1: the CPU device does not execute tex.1d.v4.f32.f32");
 }
 
 static void initialisers(void **state)
@@ -292,6 +319,25 @@ static void calls_that_do_not_fit(void **state)
     const char *calls_var = HEAD ".extern .func v();\n.entry k() { call v; }\n",
                *var = HEAD ".visible .global .u32 v;\n";
     exec_testing_refuse((const char *const[]){calls_var, var, NULL}, -ENOENT, "a:5:14: nothing defines v");
+    refuse_text(".func f(.param .b8 a[16]) { ret; }\n.entry k() { .reg .b32 r; call f, (r); }\n", -EINVAL,
+                "a:5:27: an argument that no register holds");
+    refuse_text(".func f(.reg .b64 a) { ret; }\n.entry k() { .reg .b32 r; call f, (r); }\n", -EINVAL,
+                "a:5:27: a register of 32 bits for call");
+}
+
+static void dynamic_parallelism(void **state)
+{
+    static const char *const names[] = {"__cudaCDP2LaunchDeviceV2", "__cudaCDP2GetParameterBufferV2",
+                                        "cudaLaunchDevice", "cudaGetParameterBufferV2"};
+    for (size_t k = 0; k < sizeof names / sizeof *names; k++) {
+        char text[200], report[200];
+        snprintf(text, sizeof text, ".extern .func %s();\n.entry k() {\ncall %s; }\n", names[k], names[k]);
+        snprintf(
+            report, sizeof report,
+            "a:6:1: the CPU device does not execute dynamic parallelism (kernels that launch kernels): %s",
+            names[k]);
+        refuse_text(text, -ENOTSUP, report);
+    }
 }
 
 int main(void)
@@ -301,12 +347,14 @@ int main(void)
         cmocka_unit_test(malformed_operands),
         cmocka_unit_test(too_much_memory),
         cmocka_unit_test(odd_declarations),
+        cmocka_unit_test(textures),
         cmocka_unit_test(initialisers),
         cmocka_unit_test(extern_names),
         cmocka_unit_test(definitions_meet),
         cmocka_unit_test(weak_gives_way),
         cmocka_unit_test(common_shares),
         cmocka_unit_test(calls_that_do_not_fit),
+        cmocka_unit_test(dynamic_parallelism),
     };
     return cmocka_run_group_tests(tests, exec_testing_setup, NULL);
 }

@@ -32,10 +32,10 @@ enum exec_symbol_kind {
 struct exec_symbol {
     uint8_t kind;
     bool placed;
-    bool common;  // SHARED: used by several functions
     uint64_t value;
     union {
-        struct exec_func *func;  // FUNC: it; SHARED: one that uses it
+        struct exec_func *func;  // FUNC
+        uint32_t number;         // SHARED: among those in use, from 1; see layout_shared.c
         struct control_table *table;
     };
 };

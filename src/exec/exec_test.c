@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The engine on small kernels, without a driver around it.
+#include "base/mem.h"
 #include "exec/exec_testing.h"
 
 static struct exec_fault fault;
@@ -91,6 +92,59 @@ static void waits_at_barriers(void **state)
     assert_int_equal(fault.kind, EXEC_NO_FAULT);
     for (uint32_t t = 0; t < 256; t++)
         assert_int_equal(((const uint32_t *)space_host(out))[t], 255 - t);
+    exec_program_free(p);
+}
+
+static void names_several_barriers(void **state)
+{
+    // Odd threads meet at barrier 2, even ones at barrier 1; then all pass by others without waiting.
+    struct exec_program *p = exec_testing_text(
+        ".visible .entry k(.param .u64 out)\n{\n"
+        ".reg .pred %p<2>; .reg .b32 %r<9>; .reg .b64 %rd<4>;\n"
+        "ld.param.u64 %rd1, [out]; mov.u32 %r1, %tid.x; and.b32 %r2, %r1, 1; add.u32 %r3, %r2, 1;\n"
+        "setp.ne.u32 %p1, %r2, 0; barrier.cta.red.popc.u32 %r4, %r3, 32, %p1;\n"
+        "add.u32 %r3, %r3, 4; shr.u32 %r6, %r1, 5; setp.ne.u32 %p1, %r6, 0; @%p1 bra LAST;\n"
+        "barrier.cta.arrive %r3, 32; bra DONE;\n"
+        "LAST: barrier.cta.sync %r3, 32;\n"
+        "DONE: mul.wide.u32 %rd2, %r1, 4; add.s64 %rd3, %rd1, %rd2; st.global.u32 [%rd3], %r4; ret;\n}\n");
+    uint64_t out = exec_testing_take(64 * 4, 256);
+    launch(p, "k", 1, 64, &out);
+    assert_int_equal(fault.kind, EXEC_NO_FAULT);
+    for (uint32_t t = 0; t < 64; t++)
+        assert_int_equal(exec_testing_word(out + t * 4), t & 1 ? 32 : 0);
+    exec_program_free(p);
+}
+
+// Blocks that cannot be started for want of memory wait for others to end.
+static void blocks_wait_for_memory(void **state)
+{
+    enum { BLOCKS = 12 };
+    struct exec_program *p =
+        exec_testing_text(".global .u32 count;\n.visible .entry k()\n{ .reg .b32 %r; nanosleep.u32 1; "
+                          "nanosleep.u32 1; nanosleep.u32 1; atom.global.add.u32 %r, [count], 1; ret; }\n");
+    uint64_t at = exec_find_variable(p, STR("count"))->address;
+    for (int n = 0; n < 40; n++)
+        for (int cooperative = 0; cooperative < 2; cooperative++) {
+            struct exec_launch l = exec_testing_launch(p, "k", BLOCKS, 64, NULL);
+            l.cooperative = cooperative;
+            struct exec_runner *r = exec_runner_new();
+            struct exec_grid *g = exec_grid_new(&l, NULL);
+            memset(space_host(at), 0, 4);
+            assert_int_equal(exec_grid_step(g, r), EXEC_SPUN);
+            mem_fail_after(n);
+            unsigned steps = 0;
+            while (exec_grid_step(g, r) != EXEC_DONE && ++steps < 1000)
+                ;
+            mem_fail_after(-1);
+            assert_true(steps < 1000);
+            enum exec_fault_kind kind = exec_grid_fault(g)->kind;
+            // Those of a cooperative grid would wait for ever.
+            assert_true(kind == EXEC_NO_FAULT || (cooperative && kind == EXEC_OUT_OF_MEMORY));
+            assert_true(kind != EXEC_NO_FAULT || exec_testing_word(at) == BLOCKS * 64);
+            assert_true(!cooperative || n || kind == EXEC_OUT_OF_MEMORY);
+            exec_grid_free(g);
+            exec_runner_free(r);
+        }
     exec_program_free(p);
 }
 
@@ -219,6 +273,8 @@ int main(void)
         cmocka_unit_test(adds_vectors),
         cmocka_unit_test(diverges_and_meets),
         cmocka_unit_test(waits_at_barriers),
+        cmocka_unit_test(names_several_barriers),
+        cmocka_unit_test(blocks_wait_for_memory),
         cmocka_unit_test(recurses),
         cmocka_unit_test(takes_locks),
         cmocka_unit_test(blocks_wait_for_one_another),

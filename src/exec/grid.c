@@ -106,6 +106,7 @@ static bool warp_start(struct exec_warp *w, const struct exec_func *f)
 static bool block_start(struct exec_block *b, uint64_t number)
 {
     const uint32_t *size = b->grid->launch.grid;
+    b->number = number;
     b->ctaid[0] = (uint32_t)(number % size[0]);
     b->ctaid[1] = (uint32_t)(number / size[0] % size[1]);
     b->ctaid[2] = (uint32_t)(number / size[0] / size[1]);
@@ -132,7 +133,7 @@ static void warp_run(struct exec_warp *w)
         i = i->fn(w, i);
 }
 
-enum block_state { BLOCK_RAN, BLOCK_SPUN, BLOCK_DONE };
+enum block_state { BLOCK_RAN, BLOCK_SPUN, BLOCK_DONE, BLOCK_STARVED };
 
 // Gives each warp that can run one turn.
 static enum block_state block_run(struct exec_block *b)
@@ -202,47 +203,74 @@ struct exec_grid *exec_grid_new(const struct exec_launch *launch, struct exec_st
     return g;
 }
 
+static void free_list(struct exec_block *b)
+{
+    for (struct exec_block *next; b; b = next) {
+        next = b->next;
+        block_free(b);
+    }
+}
+
 void exec_grid_free(struct exec_grid *g)
 {
     if (!g)
         return;
-    *g->suspended_end = g->free;
-    for (struct exec_block *b = g->suspended, *next; b; b = next) {
-        next = b->next;
-        block_free(b);
-    }
+    free_list(g->suspended);
+    free_list(g->free);
+    free_list(g->starved);
     mem_free(g);
+}
+
+// A block to start, and its number. NULL when out of memory: then one that ends will do.
+static struct exec_block *take_fresh(struct exec_grid *g, uint64_t *number)
+{
+    struct exec_block *b = g->free, *starved = g->starved;
+    if (b)
+        g->free = b->next;
+    else if (!starved)
+        b = block_make(g);
+    if (!b)
+        return NULL;
+    if (starved) {
+        *number = starved->number;
+        g->starved = starved->next;
+        block_free(starved);
+    } else {
+        *number = g->started++;
+    }
+    g->resident++;
+    g->spun = false;
+    g->turns = 0;
+    return b;
+}
+
+static struct exec_block *take_suspended(struct exec_grid *g)
+{
+    struct exec_block *b = g->suspended;
+    if (!b)
+        return NULL;
+    g->suspended = b->next;
+    if (!g->suspended)
+        g->suspended_end = &g->suspended;
+    return b;
 }
 
 // Which block to run next, with the lock held: NULL if there is none. *number: to start it first.
 static struct exec_block *pick(struct exec_grid *g, uint64_t *number)
 {
     uint64_t most = g->launch.cooperative ? UINT64_MAX : g->launch.most_resident;
-    bool fresh = g->started < g->nblocks && g->resident < most;
+    bool fresh = (g->started < g->nblocks || g->starved) && g->resident < most;
     // A block that only waits may be waiting for one that has not started.
     bool turn = g->launch.cooperative || g->spun || g->turns >= MOST_TURNS;
-    struct exec_block *b = g->suspended;
-    if (b && !(fresh && turn)) {
-        g->suspended = b->next;
-        if (!g->suspended)
-            g->suspended_end = &g->suspended;
+    struct exec_block *b = NULL;
+    if (fresh && (turn || !g->suspended))
+        b = take_fresh(g, number);
+    // Those of a cooperative grid wait for all others: without memory for all there is no point in going on.
+    if (!b && !(fresh && g->launch.cooperative)) {
+        b = take_suspended(g);
         *number = UINT64_MAX;
-    } else if (fresh) {
-        b = g->free;
-        if (b)
-            g->free = b->next;
-        else
-            b = block_make(g);
-        if (!b)
-            return NULL;
-        *number = g->started++;
-        g->resident++;
-        g->spun = false;
-        g->turns = 0;
-    } else {
-        return NULL;
     }
-    g->running++;
+    g->running += b != NULL;
     return b;
 }
 
@@ -255,6 +283,12 @@ static bool is_over(struct exec_grid *g)
 static void put_back(struct exec_grid *g, struct exec_block *b, enum block_state state)
 {
     g->running--;
+    if (state == BLOCK_STARVED) {
+        g->resident--;
+        b->next = g->starved;
+        g->starved = b;
+        return;
+    }
     if (state == BLOCK_DONE) {
         g->ended++;
         g->turns = 0;
@@ -280,7 +314,7 @@ enum exec_step exec_grid_step(struct exec_grid *g, struct exec_runner *r)
         return over ? EXEC_DONE : EXEC_EMPTY;
     }
     struct exec_block *b = pick(g, &number);
-    bool starved = !b && !g->running && g->started < g->nblocks;
+    bool starved = !b && !g->running && g->ended < g->nblocks;
     grid_unlock(g);
     if (!b) {
         if (starved)
@@ -288,11 +322,11 @@ enum exec_step exec_grid_step(struct exec_grid *g, struct exec_runner *r)
         return starved ? EXEC_RAN : EXEC_EMPTY;
     }
     b->runner = r;
-    enum block_state state = BLOCK_DONE;
+    enum block_state state = BLOCK_STARVED;
     if (number == UINT64_MAX || block_start(b, number))
         state = block_run(b);
     else
-        exec_grid_cancel(g, EXEC_OUT_OF_MEMORY);
+        frame_free_all(b);
     grid_lock(g);
     put_back(g, b, state);
     bool over = is_over(g);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Where variables lie in shared and local memory, and how much stack a kernel needs.
+// Where variables lie in local memory, and how much stack a kernel needs.
 #include <errno.h>
 #include <string.h>
 
@@ -8,92 +8,6 @@
 static uint64_t align_up(uint64_t n, uint64_t align)
 {
     return (n + align - 1) / align * align;
-}
-
-// --- shared -------------------------------------------------------------------------------------------------
-
-typedef void visit_fn(void *ctx, struct exec_module *m, uint32_t sym);
-
-// A variable that several functions use, or one that is no kernel, needs a place that suits all.
-static void note_user(void *ctx, struct exec_module *m, uint32_t sym)
-{
-    struct exec_func *f = ctx;
-    struct exec_symbol *s = &m->symbols[sym];
-    if (s->kind != EXEC_SYM_SHARED)
-        return;
-    s->common |= !f->kernel || (s->func && s->func != f);
-    s->func = f;
-}
-
-static void visit_symbols(const struct exec_func *f, visit_fn *fn, void *ctx)
-{
-    for (uint32_t k = 0; k < f->ptx->nstmts; k++) {
-        const struct ptx_stmt *s = &f->ptx->stmts[k];
-        if (s->kind != PTX_INSN)
-            continue;
-        for (unsigned n = 0; n < s->nslots; n++) {
-            const struct ptx_operand *o = &s->operands[n];
-            if (o->kind == PTX_SYM || (o->kind == PTX_ADDR && o->sub == PTX_BASE_SYM))
-                fn(ctx, f->module, o->id);
-        }
-    }
-}
-
-struct shared_end {
-    struct load *load;
-    uint64_t at;
-    uint32_t align;  // of what the launch adds behind
-    bool common;
-    int err;
-};
-
-static void align_dynamic(struct shared_end *end, const struct ptx_var *v)
-{
-    uint32_t align = load_align(v);
-    if (align > end->align && align <= EXEC_RESERVED_SHARED)
-        end->align = align;
-}
-
-static void place_shared(void *ctx, struct exec_module *m, uint32_t sym)
-{
-    struct shared_end *end = ctx;
-    struct exec_symbol *s = &m->symbols[sym];
-    if (s->kind == EXEC_SYM_DYNAMIC)
-        align_dynamic(end, ptx_sym(m->ptx, sym)->var);
-    if (end->err || s->kind != EXEC_SYM_SHARED || s->placed || s->common != end->common)
-        return;
-    const struct ptx_var *v = ptx_sym(m->ptx, sym)->var;
-    uint64_t size;
-    end->err = load_size(end->load, m, v, &size);
-    s->value = align_up(end->at, load_align(v));
-    s->placed = true;
-    end->at = s->value + size;
-    if (!end->err && end->at > EXEC_MOST_SHARED)
-        end->err = load_error(end->load, m, v->pos, -EINVAL, "more shared memory than a block may have, with",
-                              ptx_sym(m->ptx, sym)->name);
-}
-
-// Common variables have one place in all kernels; behind them each kernel has its own.
-static int layout_shared(struct load *l)
-{
-    struct exec_program *p = l->program;
-    for (uint32_t k = 0; k < p->nfuncs; k++) {
-        struct exec_func *f = l->funcs.items[k];
-        if (!f->intrinsic)
-            visit_symbols(f, note_user, f);
-    }
-    struct shared_end common = {l, EXEC_RESERVED_SHARED, 16, true, 0};
-    for (uint32_t k = 0; k < p->nfuncs; k++)
-        if (!l->funcs.items[k]->intrinsic)
-            visit_symbols(l->funcs.items[k], place_shared, &common);
-    for (uint32_t k = 0; k < p->nkernels && !common.err; k++) {
-        struct shared_end own = {l, common.at, 16, false, 0};
-        visit_symbols(p->entries[k], place_shared, &own);
-        if (own.err)
-            return own.err;
-        p->kernels[k].shared_size = (uint32_t)align_up(own.at, own.align) - EXEC_RESERVED_SHARED;
-    }
-    return common.err;
 }
 
 // --- local --------------------------------------------------------------------------------------------------
@@ -121,9 +35,13 @@ static int place_list(struct load *l, struct exec_func *f, const struct ptx_var 
 {
     *out = ARENA_ARRAY(&l->program->arena, struct exec_place, n);
     for (uint32_t k = 0; k < n; k++) {
-        if (vars[k].space != PTX_SPACE_PARAM)
-            return load_error(l, f->module, vars[k].pos, -ENOTSUP,
-                              "parameters in registers are not executed, as in", f->name);
+        const struct ptx_var *v = &vars[k];
+        uint64_t size = ptx_var_size(v);
+        bool fits =
+            v->space == PTX_SPACE_REG && !v->ndims && !v->range && size && size <= 16 && !(size & (size - 1));
+        if (v->space != PTX_SPACE_PARAM && !fits)
+            return load_error(l, f->module, v->pos, -ENOTSUP, "a parameter that cannot be passed, in",
+                              f->name);
         int err = place_local(l, f, &vars[k], &(*out)[k]);
         if (err)
             return err;
@@ -168,7 +86,7 @@ int load_layout(struct load *l)
         if (err)
             return err;
     }
-    return layout_shared(l);
+    return load_shared(l);
 }
 
 // --- stacks -------------------------------------------------------------------------------------------------

@@ -174,6 +174,10 @@ static int place(struct load *l, struct exec_module *m, const struct ptx_var *v)
     if (!at)
         return -ENOMEM;
     *s = (struct exec_symbol){.kind = EXEC_SYM_ADDRESS, .placed = true, .value = at};
+    // Textures, samplers and surfaces: instructions that look into them are refused, and for the host they are no
+    // variables.
+    if (ptx_type_class((enum ptx_type)v->type) == PTX_CLASS_OPAQUE)
+        return 0;
     struct exec_variable var = {
         .name = ptx_sym(m->ptx, v->sym)->name, .address = at, .size = size, .kind = (uint8_t)kind};
     return vec_push(&l->variables, var) || vec_push(&l->placed, (struct placed){m, v, at}) ? -ENOMEM : 0;

@@ -39,7 +39,10 @@ int load_error(struct load *l, const struct exec_module *m, uint32_t pos, int er
 int load_size(struct load *l, const struct exec_module *m, const struct ptx_var *v, uint64_t *size);
 int load_initialise(struct load *l, const struct placed *p);
 
-// layout.c: offsets in shared and local memory; and how much stack a kernel needs, once all is decoded
+// layout_shared.c: offsets in shared memory
+int load_shared(struct load *l);
+
+// layout.c: offsets in local memory, and in shared memory with it; and how much stack a kernel needs, once all is decoded
 int load_layout(struct load *l);
 int load_stacks(struct load *l);
 

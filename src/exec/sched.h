@@ -95,6 +95,8 @@ struct exec_grid {
     uint32_t turns;                                 // that blocks were given since one was started or ended
     struct exec_block *suspended, **suspended_end;  // first in, first out
     struct exec_block *free;
+    struct exec_block
+        *starved;  // their start failed for want of memory: another that ends takes their number
 };
 
 struct exec_runner {

@@ -13,6 +13,7 @@ struct range {
     uint32_t first, last;  // twice the position in the order, +1 behind the statement
     uint32_t reg;
     uint8_t class;
+    bool is_vector;
 };
 
 static void extend(struct range *r, uint32_t at)
@@ -24,8 +25,9 @@ static void extend(struct range *r, uint32_t at)
 }
 
 // A result may take the place of an operand that is read for the last time, lane by lane. Instructions that read
-// other lanes write only after they have read everything; what is decoded into several (atom.v2), or has many
-// operands, gets places of its own.
+// other lanes write only after they have read everything; what is decoded into several (atom.v2), has many
+// operands, or touches parts of a vector, whose lanes lie elsewhere than those of a whole slot, gets places of its
+// own.
 static void find_ranges(const struct cfg *c, const struct regs *r, const struct live *l,
                         const uint32_t *order, uint32_t norder, struct range *ranges)
 {
@@ -39,6 +41,8 @@ static void find_ranges(const struct cfg *c, const struct regs *r, const struct 
             struct regs_list list = regs_at(r, s);
             const struct ptx_stmt *stmt = &c->func->stmts[s];
             bool alone = list.n <= 4 && (stmt->kind != PTX_INSN || stmt->form->vec == 1);
+            for (uint32_t n = 0; n < list.n && alone; n++)
+                alone = !ranges[list.at[n].reg].is_vector;
             for (uint32_t n = 0; n < list.n; n++) {
                 const struct regs_access *a = &list.at[n];
                 if (a->reads)
@@ -105,10 +109,14 @@ static int take(struct pool *p, const struct range *r, uint32_t *number)
     return 0;
 }
 
-static unsigned class_of(const struct cfg *c, const struct regs *r, uint32_t index)
+static struct range range_of(const struct cfg *c, const struct regs *r, uint32_t index)
 {
     const struct ptx_var *v = ptx_reg_var(c->func, r->reg[index]);
-    return slots_class(ptx_type_bits((enum ptx_type)v->type) * v->vec);
+    unsigned bits = ptx_type_bits((enum ptx_type)v->type);
+    // Bytes take 16 bits each in a vector too.
+    if (v->vec > 1 && bits < 16)
+        bits = 16;
+    return (struct range){UINT32_MAX, 0, index, (uint8_t)slots_class(bits * v->vec), v->vec > 1};
 }
 
 static int assign(struct range *ranges, uint32_t n, uint32_t *slot, uint32_t *size, uint32_t *words)
@@ -144,7 +152,7 @@ int slots_assign(const struct cfg *c, const struct regs *r, const struct live *l
     if (!ranges)
         return -ENOMEM;
     for (uint32_t k = 0; k < r->n; k++)
-        ranges[k] = (struct range){UINT32_MAX, 0, k, (uint8_t)class_of(c, r, k)};
+        ranges[k] = range_of(c, r, k);
     find_ranges(c, r, l, order, norder, ranges);
     qsort(ranges, r->n, sizeof *ranges, by_first);
     int err = assign(ranges, r->n, slot, size, words);

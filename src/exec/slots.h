@@ -23,6 +23,7 @@ static inline unsigned slots_class(unsigned bits)
                         : SLOTS_128;
 }
 
+// The parts of a vector register lie in its slot one behind the other, each as large as a register of its own.
 extern const uint32_t slots_size[SLOTS_CLASSES];  // bytes
 
 enum { SLOTS_MOST = 64 << 20 };  // bytes of a frame's registers

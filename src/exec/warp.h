@@ -117,6 +117,7 @@ struct exec_block {
     struct exec_runner *runner;  // while it runs
     char *shared;
     uint32_t shared_size;
+    uint64_t number;  // in its grid
     uint32_t ctaid[3];
     uint32_t nwarps, nthreads;
     uint32_t ready;  // warps that can run, a bit each
