@@ -7,41 +7,10 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "base/option.h"
+#include "base/option_variable.h"
 
-#define VARIABLE "MOAT_OPTIONS"
 #define LARGE_PAGE ((uint64_t)2 << 20)
 #define LEAST_MEMORY ((uint64_t)64 << 20)
-
-// A sink that makes one line of each error: in somebody else's process there is no room for the text and a caret.
-struct line_sink {
-    struct diag_sink sink;
-    void (*complain)(void *ctx, const char *line);
-    void *ctx;
-};
-
-// The key=value that offset lies in.
-static struct str entry_at(struct str text, size_t offset)
-{
-    size_t start = offset, end = offset;
-    while (start && text.ptr[start - 1] != ':')
-        start--;
-    while (end < text.len && text.ptr[end] != ':')
-        end++;
-    return (struct str){text.ptr + start, end - start < 60 ? end - start : 60};
-}
-
-static void emit_line(struct diag_sink *sink, const struct diag *d)
-{
-    struct line_sink *l = (struct line_sink *)sink;
-    char line[400];
-    snprintf(line, sizeof line, "moat: " VARIABLE ": " STR_FMT ": %s; the default is used",
-             STR_ARG(entry_at(d->source.text, d->offset)), d->message);
-    for (char *c = line; *c; c++)
-        if ((*c >= 0 && *c < 32) || *c == 127)
-            *c = '?';
-    l->complain(l->ctx, line);
-}
 
 // The cores that this process may use.
 static unsigned core_count(void)
@@ -82,15 +51,12 @@ static void take(struct config *c, const struct options *o)
 void config_parse(struct config *c, const char *text, void (*complain)(void *ctx, const char *line),
                   void *ctx)
 {
-    struct line_sink sink = {{.emit = emit_line}, complain, ctx};
     struct option_set set;
-    struct options options = {.set = &set};
-    if (option_init(&set, &option_table, &options, &sink.sink)) {
+    struct options options;
+    if (option_read_variable(&set, &options, text, complain, ctx)) {
         *c = (struct config){90, core_count(), usual_memory() / LARGE_PAGE * LARGE_PAGE, NULL, false, false};
         return;
     }
-    if (text)
-        option_parse_environment(&set, VARIABLE, text);
     take(c, &options);
     option_free(&set);
 }
@@ -104,7 +70,7 @@ static struct config the_config;
 
 static void read_environment(void)
 {
-    config_parse(&the_config, getenv(VARIABLE), to_standard_error, NULL);
+    config_parse(&the_config, getenv(OPTION_VARIABLE), to_standard_error, NULL);
 }
 
 const struct config *config_get(void)
