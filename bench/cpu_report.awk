@@ -118,7 +118,7 @@ function print_summary() {
     compare("cpu", "plain", 0)
     line("times as long as plain C at -O2", "%.2f", 10, 0)
     compare("wall1", "wall2", 0)
-    line("times as fast on two threads as on one", "%.2f", 1.8, 1)
+    line("times as fast on two threads as on one, a program's kernels", "%.2f", 1.8, 1)
     compare("lanes-avx2", "cpu", 0)
     line("times as long with `--cpu-lanes=avx2`", "%.2f", 0, 0)
     compare("lanes-plain", "cpu", 0)
@@ -169,5 +169,7 @@ END {
         print_comparison("The kernels of a program on one core, and the same work in plain C (`bench/cpu_kernels`) at -O2:",
             "cpu", "CPU device", "plain", "plain C", "times")
     else
-        print_comparison("The kernels of a program on one thread and on two, by the clock:", "wall1", "one", "wall2", "two", "times faster")
+        print_comparison("The kernels of a program on one thread and on two, by the clock: from the start of each to its end, added up. " \
+            "What the host does between them is left out; kernels of several streams that run at once count each:",
+            "wall1", "one", "wall2", "two", "times faster")
 }

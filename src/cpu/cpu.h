@@ -141,8 +141,9 @@ void memory_internal_protect(uint64_t addr, uint64_t size, bool writable);  // w
 int memory_track_variable(struct CUctx_st *ctx, uint64_t addr, uint64_t size, bool managed);
 void memory_untrack_variable(uint64_t addr);
 // In-kernel malloc and free, on a heap of the context's CU_LIMIT_MALLOC_HEAP_SIZE, made at first use.
-uint64_t memory_heap_alloc(struct CUctx_st *ctx, uint64_t size);
-bool memory_heap_free(struct CUctx_st *ctx, uint64_t addr);
+// As exec_host's.
+void memory_heap_alloc(struct CUctx_st *ctx, uint32_t lanes, const uint64_t *sizes, uint64_t *at);
+uint32_t memory_heap_free(struct CUctx_st *ctx, uint32_t lanes, const uint64_t *at);
 void memory_context_free(struct CUctx_st *ctx);  // what a destroyed context still holds
 
 // --- output (output.c): printf and assert of kernels -------------------------------------------------------------

@@ -168,6 +168,19 @@ static inline CUdeviceptr fake_alloc(size_t size)
     return p;
 }
 
+// malloc and free of a single lane. Whether a block was freed.
+static inline uint64_t fake_heap_alloc(struct CUctx_st *ctx, uint64_t size)
+{
+    uint64_t at;
+    memory_heap_alloc(ctx, 1, &size, &at);
+    return at;
+}
+
+static inline bool fake_heap_free(struct CUctx_st *ctx, uint64_t addr)
+{
+    return addr && !memory_heap_free(ctx, 1, &addr);
+}
+
 static inline uint32_t fake_random(void)
 {
     static uint64_t x = 88172645463325252u;

@@ -4,11 +4,15 @@
 //
 //   pages   ── of the heap, taken in runs (heap_pages.c): a span, or one block of more than SMALL bytes
 //   span    ── pages that are cut into blocks of one class; one bit for each tells whether it is in use
-//   shard   ── spans under one lock. A thread allocates from its own and frees into whichever the block is of
+//   shard   ── spans under one lock. A thread allocates from one until that needs pages, then from another, so that
+//              threads which free what others have allocated seldom meet; it frees into whichever the block is of
+//
+// A warp's mallocs are served together, under one lock, and so are its frees of the blocks of one shard.
 //
 // The tag of a page says what a free of an address in it means: nothing, the start of a large block, or a span with its
 // shard and its class. So a free is found to be right or wrong without a look at what a kernel could have written.
 #include <assert.h>
+#include <sched.h>
 
 #include "base/mem.h"
 #include "cpu/heap_pages.h"
@@ -23,19 +27,38 @@ enum {
     WORDS = HEAP_PAGE / GRANULE / 64,  // of bits for each page
     MOST_SHARDS = 32,
     PAGES_PER_SHARD = 128,
+    MOST_LOOKS = 200,
+    NEXT_SHARD = 7,  // from one of a thread to its next: odd, so that it comes to all
 };
 
+#define SPAN_PAGES(size) ((size) <= SHORT_SPAN_MOST ? SHORT_SPAN : LONG_SPAN)
+#define CLASS(size)                                                                            \
+    {                                                                                          \
+        size, SPAN_PAGES(size), SPAN_PAGES(size) * HEAP_PAGE / (size), UINT32_MAX / (size) + 1 \
+    }
 // Powers of two, and one between each and the next.
-static const uint16_t class_sizes[] = {16,  32,  48,   64,   96,   128,  192,  256,  384,
-                                       512, 768, 1024, 1536, 2048, 3072, 4096, 6144, 8192};
-enum { CLASSES = sizeof class_sizes / sizeof *class_sizes };
+static const struct class
+{
+    uint16_t size, pages, blocks;  // of a block; of a span
+    uint32_t inverse;  // of size, times 2^32, rounded up: for offsets in a span it divides exactly
+} classes[] = {
+    CLASS(16),   CLASS(32),   CLASS(48),   CLASS(64),   CLASS(96),   CLASS(128),
+    CLASS(192),  CLASS(256),  CLASS(384),  CLASS(512),  CLASS(768),  CLASS(1024),
+    CLASS(1536), CLASS(2048), CLASS(3072), CLASS(4096), CLASS(6144), CLASS(8192),
+};
+enum { CLASSES = sizeof classes / sizeof *classes };
 
 // Bits of a tag: kind, then of a span its class, its shard, and how many pages before this one it starts.
 enum { TAG_LARGE = 1, TAG_SPAN = 2, TAG_CLASS = 2, TAG_SHARD = 8, TAG_BACK = 16 };
 
+#define FOR_LANES(lanes)                                                                       \
+    for (uint32_t left_ = (lanes), l = 0; left_ && (l = (uint32_t)__builtin_ctz(left_), true); \
+         left_ &= left_ - 1)
+
 struct shard {
-    pthread_mutex_t lock;            // rank: inside nothing, outside of the pages' lock
+    atomic_bool lock;                // rank: inside nothing, outside of the pages' lock
     struct heap_list room[CLASSES];  // spans with a free block
+    uint32_t spans;                  // that were ever added
     char apart[64];                  // from the next one's cache line
 };
 
@@ -65,14 +88,21 @@ static unsigned class_of(uint64_t size)
     return 2 * b + (2 * n > 3u << b);
 }
 
-static uint32_t span_pages(unsigned class)
+// Held for less than a sleep takes: who finds it taken looks again, and lets others run now and then.
+static void shard_lock(struct shard *s)
 {
-    return class_sizes[class] <= SHORT_SPAN_MOST ? SHORT_SPAN : LONG_SPAN;
+    // Pairs with shard_unlock.
+    for (unsigned n = 1; atomic_exchange_explicit(&s->lock, true, memory_order_acquire); n++) {
+        if (n % MOST_LOOKS)
+            __builtin_ia32_pause();
+        else
+            sched_yield();
+    }
 }
 
-static uint32_t span_blocks(unsigned class)
+static void shard_unlock(struct shard *s)
 {
-    return span_pages(class) * HEAP_PAGE / class_sizes[class];
+    atomic_store_explicit(&s->lock, false, memory_order_release);
 }
 
 // --- spans: all under the lock of their shard ------------------------------------------------------------------
@@ -90,13 +120,14 @@ static void set_tag(struct memory_heap *h, uint32_t page, uint32_t tag)
 
 static bool add_span(struct memory_heap *h, struct shard *s, unsigned class)
 {
-    uint32_t n = span_pages(class), first = heap_pages_take(&h->pages, n);
+    uint32_t n = classes[class].pages, first = heap_pages_take(&h->pages, n);
     if (first == HEAP_NO_PAGE)
         return false;
     h->pages.page[first].used = h->pages.page[first].hint = 0;
     for (uint32_t i = 0; i < n; i++)
         set_tag(h, first + i, span_tag(h, s, class) | i << TAG_BACK);
     heap_list_push(&h->pages, &s->room[class], first);
+    s->spans++;
     return true;
 }
 
@@ -104,7 +135,7 @@ static void remove_span(struct memory_heap *h, struct shard *s, unsigned class, 
 {
     assert(!h->pages.page[first].used);
     heap_list_remove(&h->pages, &s->room[class], first);
-    for (uint32_t i = 0; i < span_pages(class); i++)
+    for (uint32_t i = 0; i < classes[class].pages; i++)
         set_tag(h, first + i, 0);
     heap_pages_give(&h->pages, first);
 }
@@ -119,9 +150,9 @@ static uint64_t take_block(struct memory_heap *h, struct shard *s, unsigned clas
     uint32_t bit = (uint32_t)__builtin_ctzll(~bits[word]);
     bits[word] |= (uint64_t)1 << bit;
     span->hint = (uint16_t)word;
-    if (++span->used == span_blocks(class))
+    if (++span->used == classes[class].blocks)
         heap_list_remove(&h->pages, &s->room[class], first);
-    return h->base + (uint64_t)first * HEAP_PAGE + (word * 64 + bit) * class_sizes[class];
+    return h->base + (uint64_t)first * HEAP_PAGE + (word * 64 + bit) * classes[class].size;
 }
 
 // offset: from the start of the span. A span that nothing is left in goes, unless it is the shard's last one with room:
@@ -130,14 +161,14 @@ static bool give_block(struct memory_heap *h, struct shard *s, unsigned class, u
                        uint32_t offset)
 {
     struct heap_page *span = &h->pages.page[first];
-    uint32_t i = offset / class_sizes[class], blocks = span_blocks(class), word = i / 64;
+    uint32_t i = (uint32_t)((uint64_t)offset * classes[class].inverse >> 32), word = i / 64;
     uint64_t *bits = h->bits + (uint64_t)first * WORDS, mask = (uint64_t)1 << i % 64;
-    if (i * class_sizes[class] != offset || !(bits[word] & mask))
+    if (i * classes[class].size != offset || !(bits[word] & mask))
         return false;
     bits[word] &= ~mask;
     if (word < span->hint)
         span->hint = (uint16_t)word;
-    if (span->used-- == blocks)
+    if (span->used-- == classes[class].blocks)
         heap_list_push(&h->pages, &s->room[class], first);
     else if (!span->used && (span->next || span->prev))
         remove_span(h, s, class, first);
@@ -146,24 +177,20 @@ static bool give_block(struct memory_heap *h, struct shard *s, unsigned class, u
 
 // --- allocation ------------------------------------------------------------------------------------------------
 
+static _Thread_local uint32_t mine;  // the shard to allocate from, modulo their number; from 1
+
 static struct shard *own_shard(struct memory_heap *h)
 {
     static _Atomic uint32_t threads;
-    static _Thread_local uint32_t mine;  // from 1
     if (!mine)
         mine = 1 + atomic_fetch_add_explicit(&threads, 1, memory_order_relaxed);
     return &h->shards[mine & h->shard_mask];
 }
 
-// more: take pages for it if need be.
+// With the lock held. more: take pages for it if need be.
 static uint64_t small(struct memory_heap *h, struct shard *s, unsigned class, bool more)
 {
-    uint64_t at = 0;
-    pthread_mutex_lock(&s->lock);
-    if (s->room[class].first || (more && add_span(h, s, class)))
-        at = take_block(h, s, class);
-    pthread_mutex_unlock(&s->lock);
-    return at;
+    return s->room[class].first || (more && add_span(h, s, class)) ? take_block(h, s, class) : 0;
 }
 
 static uint64_t large(struct memory_heap *h, uint64_t size)
@@ -177,10 +204,18 @@ static uint64_t large(struct memory_heap *h, uint64_t size)
     return h->base + (uint64_t)first * HEAP_PAGE;
 }
 
+static uint64_t small_of(struct memory_heap *h, struct shard *s, unsigned class, bool more)
+{
+    shard_lock(s);
+    uint64_t at = small(h, s, class, more);
+    shard_unlock(s);
+    return at;
+}
+
 // At most one for each class is empty: see give_block.
 static void remove_empty_spans(struct memory_heap *h, struct shard *s)
 {
-    pthread_mutex_lock(&s->lock);
+    shard_lock(s);
     for (unsigned class = 0; class < CLASSES; class ++) {
         for (uint32_t i = s->room[class].first, next; i; i = next) {
             next = h->pages.page[i - 1].next;
@@ -188,7 +223,7 @@ static void remove_empty_spans(struct memory_heap *h, struct shard *s)
                 remove_span(h, s, class, i - 1);
         }
     }
-    pthread_mutex_unlock(&s->lock);
+    shard_unlock(s);
 }
 
 // There are no pages left for it: lets go of what is kept for later, then looks for a block of other shards, of a larger
@@ -199,10 +234,10 @@ static uint64_t scarce(struct memory_heap *h, struct shard *s, uint64_t size)
     for (uint32_t i = 0; i <= h->shard_mask; i++)
         remove_empty_spans(h, &h->shards[i]);
     if (size <= SMALL) {
-        at = small(h, s, class_of(size), true);
+        at = small_of(h, s, class_of(size), true);
         for (unsigned class = class_of(size); !at && class < CLASSES; class ++) {
             for (uint32_t i = 0; !at && i <= h->shard_mask; i++)
-                at = small(h, &h->shards[i], class, false);
+                at = small_of(h, &h->shards[i], class, false);
         }
     }
     return at ? at : large(h, size);
@@ -217,8 +252,6 @@ static void unmake(struct memory_heap *h)
         memory_slab_give(&slabs, h->piece);
         pthread_mutex_unlock(&memory_lock);
     }
-    for (uint32_t i = 0; h->shards && i <= h->shard_mask; i++)
-        pthread_mutex_destroy(&h->shards[i].lock);
     heap_pages_free(&h->pages);
     mem_free(h->shards);
     mem_free(h->bits);
@@ -245,8 +278,6 @@ static struct memory_heap *make(uint64_t size)
     h->bits = mem_zalloc(count, WORDS * sizeof *h->bits);
     h->shards = mem_zalloc(shards, sizeof *h->shards);
     h->shard_mask = shards - 1;
-    for (uint32_t i = 0; h->shards && i < shards; i++)
-        pthread_mutex_init(&h->shards[i].lock, NULL);
     if (heap_pages_init(&h->pages, count) || !h->bits || !h->shards) {
         unmake(h);
         return NULL;
@@ -272,21 +303,40 @@ static struct memory_heap *heap_of(struct CUctx_st *ctx)
     return atomic_load_explicit(&ctx->heap, memory_order_acquire);  // pairs with make_once
 }
 
-uint64_t memory_heap_alloc(struct CUctx_st *ctx, uint64_t size)
+void memory_heap_alloc(struct CUctx_st *ctx, uint32_t lanes, const uint64_t *sizes, uint64_t *at)
 {
+    uint32_t left = 0;
+    FOR_LANES(lanes)
+    {
+        at[l] = 0;
+        left |= (uint32_t)(sizes[l] != 0) << l;
+    }
     struct memory_heap *h = heap_of(ctx);
-    if (!size || (!h && !(h = make_once(ctx))))
-        return 0;
+    if (!left || (!h && !(h = make_once(ctx))))
+        return;
     struct shard *s = own_shard(h);
-    uint64_t at = size <= SMALL ? small(h, s, class_of(size), true) : large(h, size);
-    return at ? at : scarce(h, s, size);
+    shard_lock(s);
+    uint32_t spans = s->spans;
+    FOR_LANES(left)
+    {
+        at[l] = sizes[l] <= SMALL ? small(h, s, class_of(sizes[l]), true) : large(h, sizes[l]);
+    }
+    mine += s->spans != spans ? NEXT_SHARD : 0;
+    shard_unlock(s);
+    FOR_LANES(left)
+    {
+        if (!at[l])
+            at[l] = scarce(h, s, sizes[l]);
+    }
 }
 
-bool memory_heap_free(struct CUctx_st *ctx, uint64_t addr)
+enum freed { FREED, NO_BLOCK, ANOTHER_SHARD };
+
+// *held: the shard whose lock is held, NULL if none: then it is that of the block afterwards, if that is a small one.
+static enum freed free_block(struct memory_heap *h, uint64_t addr, struct shard **held)
 {
-    struct memory_heap *h = heap_of(ctx);
-    if (!h || addr - h->base >= h->size)
-        return false;
+    if (addr - h->base >= h->size)
+        return NO_BLOCK;
     uint32_t page = (uint32_t)((addr - h->base) / HEAP_PAGE);
     _Atomic uint32_t *where = &h->pages.page[page].tag;
     for (;;) {
@@ -296,22 +346,41 @@ bool memory_heap_free(struct CUctx_st *ctx, uint64_t addr)
             if (!atomic_compare_exchange_strong(where, &tag, 0))
                 continue;
             heap_pages_give(&h->pages, page);
-            return true;
+            return FREED;
         }
         if (!(tag & TAG_SPAN))
-            return false;
+            return NO_BLOCK;
         struct shard *s = &h->shards[tag >> TAG_SHARD & 0xff];
-        pthread_mutex_lock(&s->lock);
-        bool same = tag == atomic_load_explicit(where, memory_order_relaxed), done = false;
-        if (same) {
-            uint32_t first = page - (tag >> TAG_BACK);
-            uint64_t offset = addr - h->base - (uint64_t)first * HEAP_PAGE;
-            done = give_block(h, s, tag >> TAG_CLASS & 0x3f, first, (uint32_t)offset);
+        if (!*held) {
+            shard_lock(s);
+            *held = s;
+            continue;
         }
-        pthread_mutex_unlock(&s->lock);
-        if (same)
-            return done;
+        if (*held != s)
+            return ANOTHER_SHARD;
+        uint32_t first = page - (tag >> TAG_BACK);
+        uint64_t offset = addr - h->base - (uint64_t)first * HEAP_PAGE;
+        return give_block(h, s, tag >> TAG_CLASS & 0x3f, first, (uint32_t)offset) ? FREED : NO_BLOCK;
     }
+}
+
+uint32_t memory_heap_free(struct CUctx_st *ctx, uint32_t lanes, const uint64_t *at)
+{
+    struct memory_heap *h = heap_of(ctx);
+    uint32_t bad = 0, later;
+    for (uint32_t left = lanes; left; left = later) {
+        struct shard *held = NULL;
+        later = 0;
+        FOR_LANES(left)
+        {
+            enum freed f = !at[l] ? FREED : h ? free_block(h, at[l], &held) : NO_BLOCK;
+            bad |= (uint32_t)(f == NO_BLOCK) << l;
+            later |= (uint32_t)(f == ANOTHER_SHARD) << l;
+        }
+        if (held)
+            shard_unlock(held);
+    }
+    return bad;
 }
 
 void memory_heap_context_free(struct CUctx_st *ctx)
@@ -328,14 +397,14 @@ static bool span_valid(const struct memory_heap *h, uint32_t first)
     const struct heap_page *span = &h->pages.page[first];
     uint32_t tag = span->tag, used = 0;
     unsigned class = tag >> TAG_CLASS & 0x3f;
-    if (class >= CLASSES || span->taken != span_pages(class) || span->used > span_blocks(class))
+    if (class >= CLASSES || span->taken != classes[class].pages || span->used > classes[class].blocks)
         return false;
     for (uint32_t i = 0; i < span->taken; i++) {
         if (span[i].tag != (tag | i << TAG_BACK))
             return false;
     }
     const uint64_t *bits = h->bits + (uint64_t)first * WORDS;
-    for (uint32_t i = 0; i < span_blocks(class); i++) {
+    for (uint32_t i = 0; i < classes[class].blocks; i++) {
         bool set = bits[i / 64] >> i % 64 & 1;
         if (!set && i / 64 < span->hint)
             return false;
@@ -345,7 +414,7 @@ static bool span_valid(const struct memory_heap *h, uint32_t first)
     const struct shard *s = &h->shards[tag >> TAG_SHARD & 0xff];
     for (uint32_t i = s->room[class].first; i; i = h->pages.page[i - 1].next)
         in_list |= i - 1 == first;
-    return used == span->used && in_list == (used < span_blocks(class));
+    return used == span->used && in_list == (used < classes[class].blocks);
 }
 
 bool memory_heap_valid(struct CUctx_st *ctx)

@@ -2,8 +2,8 @@
 #include "cpu/memory_fake.h"
 
 #define MIB ((uint64_t)1 << 20)
-#define ALLOC(size) memory_heap_alloc(&fake_ctx, size)
-#define FREE(addr) memory_heap_free(&fake_ctx, addr)
+#define ALLOC(size) fake_heap_alloc(&fake_ctx, size)
+#define FREE(addr) fake_heap_free(&fake_ctx, addr)
 
 enum { GRANULE = 16, SLOTS = 3000 };
 
@@ -129,10 +129,10 @@ static void bad_frees(void **state)
 static void bad_other_context(void **state)
 {
     struct CUctx_st other = {.limits = {[CU_LIMIT_MALLOC_HEAP_SIZE] = 2 * MIB}};
-    uint64_t a = ALLOC(100), b = memory_heap_alloc(&other, 100);
+    uint64_t a = ALLOC(100), b = fake_heap_alloc(&other, 100);
     assert_true(a && b);
-    assert_false(FREE(b) || memory_heap_free(&other, a));
-    assert_true(FREE(a) && memory_heap_free(&other, b));
+    assert_false(FREE(b) || fake_heap_free(&other, a));
+    assert_true(FREE(a) && fake_heap_free(&other, b));
     memory_context_free(&other);
 }
 
@@ -251,6 +251,80 @@ static void bad_no_memory(void **state)
     assert_true(n > 4 && FREE(at));
 }
 
+// --- warps ---------------------------------------------------------------------------------------------------------
+
+// Lanes that are asked for are served, whatever they ask for; the others are left alone.
+static void good_warp(void **state)
+{
+    uint64_t sizes[32], at[32];
+    for (unsigned l = 0; l < 32; l++) {
+        sizes[l] = l == 3 ? 0 : l == 4 ? UINT64_MAX : l == 5 ? 100000 : 1 + l * 40;
+        at[l] = 1000 + l;
+    }
+    memory_heap_alloc(&fake_ctx, 0xfffffffc, sizes, at);
+    for (unsigned l = 0; l < 32; l++) {
+        if (l < 2)
+            assert_int_equal(at[l], 1000 + l);
+        else
+            assert_int_equal(at[l] == 0, l == 3 || l == 4);
+        for (unsigned k = 2; at[l] && k < l; k++)
+            assert_true(!at[k] || at[k] + sizes[k] <= at[l] || at[l] + sizes[l] <= at[k]);
+    }
+    assert_int_equal(memory_heap_free(&fake_ctx, 0xfffffffc, at), 0);
+    assert_int_equal(memory_heap_free(&fake_ctx, 0xfffffffc, at), 0xffffffe4);
+    assert_int_equal(memory_heap_free(&fake_ctx, 0, at), 0);
+    whole(4 * MIB);
+}
+
+// One that there is no room for does not keep others from getting theirs.
+static void good_warp_scarce(void **state)
+{
+    uint64_t most = ALLOC(3 * MIB), at[4], sizes[4] = {100, 2 * MIB, 5000, MIB};
+    memory_heap_alloc(&fake_ctx, 15, sizes, at);
+    assert_true(most && at[0] && !at[1] && at[2] && !at[3]);
+    assert_int_equal(memory_heap_free(&fake_ctx, 15, at), 0);
+    assert_true(FREE(most));
+    whole(4 * MIB);
+}
+
+static void bad_warp(void **state)
+{
+    uint64_t a = ALLOC(100), b = ALLOC(100), c = ALLOC(50000);
+    const uint64_t at[] = {a, b + 16, a, 0, c, b, c, c + 4096, 12345, b};
+    assert_int_equal(memory_heap_free(&fake_ctx, 0x3ff, at), 0x3c6);
+    const uint64_t none[] = {0, 16};
+    assert_int_equal(memory_heap_free(&fake_ctx, 3, none), 2);
+    memory_context_free(&fake_ctx);
+    assert_int_equal(memory_heap_free(&fake_ctx, 0x3ff, at), 0x3f7);
+}
+
+static void *allocate_warp(void *arg)
+{
+    uint64_t *at = arg, sizes[32];
+    for (unsigned l = 0; l < 32; l++)
+        sizes[l] = 64;
+    memory_heap_alloc(&fake_ctx, UINT32_MAX, sizes, at);
+    return NULL;
+}
+
+// A warp that frees what several threads have allocated, so of several shards, twice each.
+static void bad_warp_of_many_threads(void **state)
+{
+    uint64_t from[8][32], mixed[32];
+    for (unsigned t = 0; t < 8; t++) {
+        pthread_t id;
+        assert_int_equal(pthread_create(&id, NULL, allocate_warp, from[t]), 0);
+        pthread_join(id, NULL);
+    }
+    for (unsigned k = 0; k < 16; k++) {
+        for (unsigned l = 0; l < 32; l++)
+            mixed[l] = from[l % 8][l % 16 / 8 + 2 * k];
+        assert_int_equal(memory_heap_free(&fake_ctx, UINT32_MAX, mixed), 0xffff0000);
+        assert_true(memory_heap_valid(&fake_ctx));
+    }
+    whole(4 * MIB);
+}
+
 // --- threads -------------------------------------------------------------------------------------------------------
 
 enum { THREADS = 4, SHARED = 64 };
@@ -350,6 +424,10 @@ int main(void)
         cmocka_unit_test_setup_teardown(good_turns, setup, teardown),
         cmocka_unit_test_setup_teardown(good_scarce, setup, teardown),
         cmocka_unit_test_setup_teardown(bad_no_memory, setup, teardown),
+        cmocka_unit_test_setup_teardown(good_warp, setup, teardown),
+        cmocka_unit_test_setup_teardown(good_warp_scarce, setup, teardown),
+        cmocka_unit_test_setup_teardown(bad_warp, setup, teardown),
+        cmocka_unit_test_setup_teardown(bad_warp_of_many_threads, setup, teardown),
         cmocka_unit_test_setup_teardown(good_threads, setup, teardown),
         cmocka_unit_test_setup_teardown(bad_frees_at_once, setup, teardown),
     };

@@ -315,14 +315,14 @@ static void good_heap(void **state)
     for (int step = 0; step < 20000; step++) {
         unsigned i = fake_random() % N;
         if (at[i]) {
-            assert_false(memory_heap_free(&fake_ctx, at[i] + 1));
-            assert_true(memory_heap_free(&fake_ctx, at[i]));
-            assert_false(memory_heap_free(&fake_ctx, at[i]));
+            assert_false(fake_heap_free(&fake_ctx, at[i] + 1));
+            assert_true(fake_heap_free(&fake_ctx, at[i]));
+            assert_false(fake_heap_free(&fake_ctx, at[i]));
             at[i] = 0;
             continue;
         }
         sizes[i] = 1 + fake_random() % 20000;
-        at[i] = memory_heap_alloc(&fake_ctx, sizes[i]);
+        at[i] = fake_heap_alloc(&fake_ctx, sizes[i]);
         if (at[i])
             memset(space_host(at[i]), (int)i, sizes[i]);
         assert_int_equal(at[i] % 16, 0);
@@ -331,11 +331,11 @@ static void good_heap(void **state)
         for (uint64_t k = 0; at[i] && k < sizes[i]; k += 512)
             assert_int_equal((unsigned char)space_host(at[i])[k], i % 256);
     }
-    assert_int_equal(memory_heap_alloc(&fake_ctx, 5 * MIB), 0);
-    assert_int_equal(memory_heap_alloc(&fake_ctx, UINT64_MAX), 0);
-    INVALID(cuMemFree_v2(memory_heap_alloc(&fake_ctx, 1)));
+    assert_int_equal(fake_heap_alloc(&fake_ctx, 5 * MIB), 0);
+    assert_int_equal(fake_heap_alloc(&fake_ctx, UINT64_MAX), 0);
+    INVALID(cuMemFree_v2(fake_heap_alloc(&fake_ctx, 1)));
     memory_context_free(&fake_ctx);
-    assert_false(memory_heap_free(&fake_ctx, at[0]));
+    assert_false(fake_heap_free(&fake_ctx, at[0]));
 }
 
 static void good_context_end(void **state)
@@ -370,8 +370,8 @@ static void *busy(void *arg)
         wrong += cuMemAlloc_v2(&p, size) || cuMemAllocAsync(&a, size, NULL) || cuMemHostAlloc(&h, 100, 0);
         wrong += cuMemsetD32_v2(p, mine, 16) || cuMemcpyDtoD_v2(a, p, 64) || cuMemcpyDtoH_v2(back, a, 64);
         wrong += back[0] != mine || back[15] != mine;
-        uint64_t v = memory_heap_alloc(&fake_ctx, 100), w = memory_internal_alloc(100, 16);
-        wrong += !v || !w || !memory_heap_free(&fake_ctx, v);
+        uint64_t v = fake_heap_alloc(&fake_ctx, 100), w = memory_internal_alloc(100, 16);
+        wrong += !v || !w || !fake_heap_free(&fake_ctx, v);
         memory_internal_free(w);
         wrong += cuMemFree_v2(p) || cuMemFree_v2(a) || cuMemFreeHost(h);
     }

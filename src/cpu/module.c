@@ -40,16 +40,16 @@ static uint64_t place(void *ctx, enum exec_variable_kind kind, uint64_t size, ui
     return address;
 }
 
-static uint64_t heap_alloc(void *ctx, uint64_t size)
+static void heap_alloc(void *ctx, uint32_t lanes, const uint64_t *sizes, uint64_t *at)
 {
     struct CUmod_st *m = ctx;
-    return memory_heap_alloc(m->ctx, size);
+    memory_heap_alloc(m->ctx, lanes, sizes, at);
 }
 
-static bool heap_free(void *ctx, uint64_t address)
+static uint32_t heap_free(void *ctx, uint32_t lanes, const uint64_t *at)
 {
     struct CUmod_st *m = ctx;
-    return memory_heap_free(m->ctx, address);
+    return memory_heap_free(m->ctx, lanes, at);
 }
 
 static void print(void *ctx, const char *text, size_t len)

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Threads: workers take ready operations and blocks of running grids; a host thread that waits does the same
 // as long as fewer threads than `limit` are at it; one more thread runs the application's callbacks. Workers
-// start when there is work for them, look around for SPIN_NS after the last of it, then sleep. None ever
-// ends: at exit they are stopped wherever they are, so everything they touch is static or never freed.
+// start when there is work for them, look around for SPIN_NS after the last of it (longer while others run), then
+// sleep. None ever ends: at exit they are stopped wherever they are, so everything they touch is static or never freed.
 //
 // A worker goes round all running grids. It rests after a whole round in which every grid was empty, and
 // until `epoch` changes. Who leaves a grid that has work in it moves epoch, so no block is left lying while
@@ -20,9 +20,10 @@
 
 enum {
     SPIN_NS = 20000,
-    SLICE = 4,       // steps in one grid while others run
-    YIELDS = 64,     // rounds in which all blocks only waited, before a thread sleeps between rounds
-    NAP_NS = 50000,  // that sleep: memory that the host writes wakes nobody
+    BUSY_SPIN_NS = 150000,  // while others run
+    SLICE = 4,              // steps in one grid while others run
+    YIELDS = 64,            // rounds in which all blocks only waited, before a thread sleeps between rounds
+    NAP_NS = 50000,         // that sleep: memory that the host writes wakes nobody
     SPARE_RUNNERS = 32,
 };
 
@@ -309,8 +310,9 @@ static unsigned least(unsigned a, unsigned b)
 
 void pool_unlock(void)
 {
-    unsigned want = pool.need > pool.spinning ? pool.need - pool.spinning : 0;
-    want = least(want, pool.limit > pool.running ? pool.limit - pool.running : 0);
+    // Those that look for work take it first: to wake one more than there are slots only moves it between cores.
+    unsigned want = least(pool.need, pool.limit > pool.running ? pool.limit - pool.running : 0);
+    want -= least(want, pool.spinning);
     unsigned wake = least(want, pool.sleeping);
     unsigned start = least(want - wake, pool.limit > pool.started ? pool.limit - pool.started : 0);
     bool wake_done = pool.wake_done, wake_callback = pool.wake_callback;
@@ -400,6 +402,15 @@ static struct pool_op *take_grid(struct runner *me)
     return found;
 }
 
+// There is work that nobody is at.
+static bool left_lying(void)
+{
+    const struct pool_op *op = pool.grids.first;
+    while (op && op->users)
+        op = op->next;
+    return op || pool.ready.first;
+}
+
 static struct pool_op *take(struct runner *me)
 {
     if (!me->slot && pool.running >= pool.limit)
@@ -417,8 +428,11 @@ static struct pool_op *take(struct runner *me)
     if (!me->slot)
         pool.running++;
     me->slot = true;
+    // One that looks for work may have been counted for two pieces of it, which became ready one after the other.
     if (pool.need)
         pool.need--;
+    if (!pool.need && left_lying())
+        pool.need = 1;
     return op;
 }
 
@@ -553,9 +567,9 @@ static void relax(void)
 }
 
 // Until something changes or the time is over. Without the lock.
-static void spin(const struct runner *me)
+static void spin(const struct runner *me, uint64_t ns)
 {
-    uint64_t end = now() + SPIN_NS;
+    uint64_t end = now() + ns;
     do {
         for (int i = 0; i < 16; i++) {
             if (peek(&pool.epoch) != me->epoch || (me->target && pool_done(me->target)))
@@ -609,10 +623,12 @@ static void rest(struct runner *me)
         return;
     }
     me->epoch = peek(&pool.epoch);
+    // Where a block runs, the next grid may be near, and to be woken takes long. Not on a core that another one needs.
+    bool busy = pool.running && pool.running + pool.spinning < pool.cores;
     pool.spinning++;
     pool_unlock();
     if (pool.cores > 1)
-        spin(me);
+        spin(me, busy ? BUSY_SPIN_NS : SPIN_NS);
     pool_lock();
     pool.spinning--;
     if (peek(&pool.epoch) == me->epoch) {
@@ -682,7 +698,7 @@ static void await(struct runner *me, struct pool_op *op)
     }
     pool_unlock();
     if (pool.cores > 1 && !me->spun)
-        spin(me);
+        spin(me, SPIN_NS);
     pool_lock();
     if (pool_done(op) || (!me->spun && peek(&pool.epoch) != me->epoch)) {
         begin_round(me);

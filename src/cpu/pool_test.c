@@ -247,6 +247,68 @@ static void good_limit(void **state)
     pool_limit(0);
 }
 
+// --- pieces of work ----------------------------------------------------------------------------------------
+
+static struct pool_op *submit_work(struct CUctx_st *ctx, stream_fn *fn, void *arg)
+{
+    struct pool_op *op = pool_op_new(POOL_WORK, ctx);
+    op->fn = fn;
+    op->arg = arg;
+    pool_lock();
+    pool_keep(op);
+    pool_submit(op);
+    pool_unlock();
+    return op;
+}
+
+static double seconds(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
+
+static void last(void *arg, bool run)
+{
+    for (double end = seconds() + *(double *)arg; seconds() < end;)
+        ;
+}
+
+static void meet(void *arg, bool run)
+{
+    atomic_uint *here = arg;
+    atomic_fetch_add(here, 1);
+    for (double end = seconds() + 5; atomic_load(here) < 2 && seconds() < end;)
+        sched_yield();
+    FAKE_CHECK(atomic_load(here) == 2);
+}
+
+// Not by waiting for them: that would help.
+static void look_on(struct pool_op *a, struct pool_op *b)
+{
+    while (!pool_done(a) || !pool_done(b))
+        sched_yield();
+    end_op(a);
+    end_op(b);
+}
+
+// Two pieces become ready one after the other while one thread sleeps and another still looks for work: that one
+// cannot do both.
+static void good_pieces_at_once(void **state)
+{
+    struct CUctx_st ctx = {0};
+    pool_limit(2);
+    for (unsigned i = 0; i < 400; i++) {
+        double little = 0, much = (i % 8 + 1) * 30e-6;
+        atomic_uint here = 0;
+        struct pool_op *a = submit_work(&ctx, last, &little);
+        look_on(a, submit_work(&ctx, last, &much));
+        a = submit_work(&ctx, meet, &here);
+        look_on(a, submit_work(&ctx, meet, &here));
+    }
+    pool_limit(0);
+}
+
 static void good_no_exec_after_end(void **state)
 {
     struct CUctx_st ctx = {0};
@@ -339,6 +401,7 @@ int main(void)
         cmocka_unit_test(good_host_polls),
         cmocka_unit_test(good_waiting_blocks_are_quick),
         cmocka_unit_test(good_limit),
+        cmocka_unit_test(good_pieces_at_once),
         cmocka_unit_test(good_no_exec_after_end),
 #if defined(__x86_64__)
         cmocka_unit_test(good_floating_point_state),

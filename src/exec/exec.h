@@ -26,9 +26,10 @@ struct exec_host {
     // Memory for a module variable: its device address, readable and writable by kernels (EXEC_CONST: readable),
     // zeroed; 0 when out of memory. It stays until the loader frees it after exec_program_free.
     uint64_t (*place)(void *ctx, enum exec_variable_kind kind, uint64_t size, uint64_t align);
-    // In-kernel malloc and free. 0: out of memory; free returns false for a pointer that malloc did not give.
-    uint64_t (*heap_alloc)(void *ctx, uint64_t size);
-    bool (*heap_free)(void *ctx, uint64_t addr);
+    // malloc and free of a warp: bit i of lanes tells whether element i is asked for. at[i] becomes 0 when out of memory.
+    void (*heap_alloc)(void *ctx, uint32_t lanes, const uint64_t *sizes, uint64_t *at);
+    // As if lane by lane, from the lowest. Frees of 0 do nothing. Returns the lanes whose pointer malloc did not give.
+    uint32_t (*heap_free)(void *ctx, uint32_t lanes, const uint64_t *at);
     // Text of printf and of a failed assert.
     void (*print)(void *ctx, const char *text, size_t len);
 };

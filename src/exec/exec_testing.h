@@ -44,16 +44,24 @@ static uint64_t exec_testing_place(void *ctx, enum exec_variable_kind kind, uint
     return exec_testing_take(size, align);
 }
 
-static uint64_t exec_testing_heap_alloc(void *ctx, uint64_t size)
+static void exec_testing_heap_alloc(void *ctx, uint32_t lanes, const uint64_t *sizes, uint64_t *at)
 {
     (void)ctx;
-    return exec_testing_take(size ? size : 1, 16);
+    for (unsigned l = 0; l < 32; l++) {
+        if (lanes >> l & 1)
+            at[l] = exec_testing_take(sizes[l] ? sizes[l] : 1, 16);
+    }
 }
 
-static bool exec_testing_heap_free(void *ctx, uint64_t addr)
+static uint32_t exec_testing_heap_free(void *ctx, uint32_t lanes, const uint64_t *at)
 {
     (void)ctx;
-    return space_is_device(addr);
+    uint32_t bad = 0;
+    for (unsigned l = 0; l < 32; l++) {
+        if (lanes >> l & 1)
+            bad |= (uint32_t)(at[l] && !space_is_device(at[l])) << l;
+    }
+    return bad;
 }
 
 static void exec_testing_print(void *ctx, const char *text, size_t len)

@@ -33,6 +33,17 @@ static uint64_t argument(const struct exec_warp *w, unsigned n, unsigned lane)
     return p->size > 4 ? word[0] | (uint64_t)word[EXEC_LANES] << 32 : word[0];
 }
 
+// Of all lanes; of those that are not active, whatever is there.
+static void arguments(const struct exec_warp *w, unsigned n, uint64_t values[EXEC_LANES])
+{
+    const struct exec_place *p = &w->frame->func->params[n];
+    const uint32_t *word = words(w, p, 0);
+    for (unsigned l = 0; l < EXEC_LANES; l++)
+        values[l] = word[l];
+    for (unsigned l = 0; p->size > 4 && l < EXEC_LANES; l++)
+        values[l] |= (uint64_t)word[EXEC_LANES + l] << 32;
+}
+
 static void give(struct exec_warp *w, unsigned lane, uint64_t value)
 {
     const struct exec_place *p = &w->frame->func->rets[0];
@@ -294,11 +305,10 @@ static const struct exec_insn *allocate(struct exec_warp *w, const struct exec_i
 {
     if (!has_signature(w, 1, 1))
         return fault_raise(w, i, EXEC_INVALID_PC);
-    FOR_LANES(w->mask)
-    {
-        uint64_t size = argument(w, 0, l);
-        give(w, l, host(w)->heap_alloc(host(w)->ctx, size));
-    }
+    uint64_t sizes[EXEC_LANES], at[EXEC_LANES];
+    arguments(w, 0, sizes);
+    host(w)->heap_alloc(host(w)->ctx, w->mask, sizes, at);
+    FOR_LANES(w->mask) give(w, l, at[l]);
     return control_ret(w, i);
 }
 
@@ -306,13 +316,13 @@ static const struct exec_insn *release(struct exec_warp *w, const struct exec_in
 {
     if (!has_signature(w, 1, 0))
         return fault_raise(w, i, EXEC_INVALID_PC);
-    FOR_LANES(w->mask)
-    {
-        uint64_t address = argument(w, 0, l);
-        if (address && !host(w)->heap_free(host(w)->ctx, address)) {
-            frame_enter(w, w->frame->caller);
-            return fault_memory(w, i, EXEC_LAUNCH_FAILED, l, address, 0, true, "heap");
-        }
+    uint64_t at[EXEC_LANES];
+    arguments(w, 0, at);
+    uint32_t bad = host(w)->heap_free(host(w)->ctx, w->mask, at);
+    if (bad) {
+        unsigned l = (unsigned)__builtin_ctz(bad);
+        frame_enter(w, w->frame->caller);
+        return fault_memory(w, i, EXEC_LAUNCH_FAILED, l, at[l], 0, true, "heap");
     }
     return control_ret(w, i);
 }

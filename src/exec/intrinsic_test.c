@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What kernels print.
+// What kernels print; their malloc and free.
 #include "exec/exec_testing.h"
 
 static void check_format(const char *format, const char *expected)
@@ -63,11 +63,56 @@ static void wide_formats(void **state)
     free(expected);
 }
 
+// Lanes get blocks of their own, and those that take no part keep what they have; a free of what is none names the
+// first lane that does it.
+static struct exec_fault run_heap(const char *free_what, uint64_t *out)
+{
+    char text[2048];
+    snprintf(text, sizeof text,
+             EXEC_TESTING_HEAD
+             ".extern .func (.param .b64 r) malloc(.param .b64 n);\n.extern .func free(.param .b64 p);\n"
+             ".entry k(.param .b64 out) { .reg .b64 %%d<6>; .reg .b32 %%r<4>; .reg .pred %%p<3>;\n"
+             "mov.u32 %%r1, %%tid.x; ld.param.u64 %%d1, [out]; mul.wide.u32 %%d2, %%r1, 8; add.u64 %%d1, "
+             "%%d1, %%d2;\n"
+             "and.b32 %%r2, %%r1, 1; setp.eq.u32 %%p1, %%r2, 0; mov.u64 %%d3, 7; cvt.u64.u32 %%d4, %%r1;\n"
+             "@!%%p1 bra skip;\n"
+             "{ .param .b64 n; .param .b64 r; st.param.b64 [n], %%d4; call (r), malloc, (n); ld.param.b64 "
+             "%%d3, [r]; }\n"
+             "skip: st.global.u64 [%%d1], %%d3;\n"
+             "setp.gt.u32 %%p2, %%r1, 9;\n%s\n"
+             "{ .param .b64 p; st.param.b64 [p], %%d3; call free, (p); }\nret; }\n",
+             free_what);
+    struct exec_program *p = exec_testing_texts((const char *const[]){text, NULL});
+    uint64_t at = exec_testing_take(32 * 8, 16);
+    struct exec_launch l = exec_testing_launch(p, "k", 1, 32, &at);
+    struct exec_fault fault = exec_testing_run(&l, 100);
+    memcpy(out, space_host(at), 32 * 8);
+    exec_program_free(p);
+    return fault;
+}
+
+static void heap(void **state)
+{
+    uint64_t got[32];
+    struct exec_fault f = run_heap("@!%p1 mov.u64 %d3, 0;", got);
+    assert_int_equal(f.kind, EXEC_NO_FAULT);
+    for (unsigned l = 0; l < 32; l++) {
+        assert_true(l % 2 ? got[l] == 7 : space_is_device(got[l]));
+        assert_true(l < 4 || l % 2 || got[l] >= got[l - 2] + (l - 2));
+    }
+    f = run_heap("@!%p1 mov.u64 %d3, 0; @%p2 mov.u64 %d3, 4096; @%p2 add.u64 %d3, %d3, %d4;", got);
+    assert_int_equal(f.kind, EXEC_LAUNCH_FAILED);
+    assert_int_equal(f.thread[0], 10);
+    assert_int_equal(f.address, 4096 + 10);
+    assert_string_equal(f.space, "heap");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(formats),
         cmocka_unit_test(wide_formats),
+        cmocka_unit_test(heap),
     };
     return cmocka_run_group_tests(tests, exec_testing_setup, NULL);
 }

@@ -39,15 +39,23 @@ static uint64_t place(void *ctx, enum exec_variable_kind kind, uint64_t size, ui
     return space.device_base + at;
 }
 
-static uint64_t heap_alloc(void *ctx, uint64_t size)
+static void heap_alloc(void *ctx, uint32_t lanes, const uint64_t *sizes, uint64_t *at)
 {
-    return place(ctx, EXEC_GLOBAL, size ? size : 1, 16);
+    for (unsigned l = 0; l < 32; l++) {
+        if (lanes >> l & 1)
+            at[l] = place(ctx, EXEC_GLOBAL, sizes[l] ? sizes[l] : 1, 16);
+    }
 }
 
-static bool heap_free(void *ctx, uint64_t addr)
+static uint32_t heap_free(void *ctx, uint32_t lanes, const uint64_t *at)
 {
     (void)ctx;
-    return space_is_device(addr);
+    uint32_t bad = 0;
+    for (unsigned l = 0; l < 32; l++) {
+        if (lanes >> l & 1)
+            bad |= (uint32_t)(at[l] && !space_is_device(at[l])) << l;
+    }
+    return bad;
 }
 
 static void print(void *ctx, const char *text, size_t len)
