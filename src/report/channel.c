@@ -1,0 +1,254 @@
+// SPDX-License-Identifier: MIT
+// A program may do anything to our descriptor: close it with all others, put a file of its own in its place, share it
+// with a child by fork. So it is used only by the process that opened it, and only while the number still names the
+// socket that was opened.
+//
+// Answers come in the order of the lines. `unanswered` counts the lines whose answer was not waited for to the end;
+// while there are any, the listener is late and is not waited for again: one delay for a program, not one per report.
+#include "report/channel.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "report/json_out.h"
+#include "report/log_name.h"
+#include "report/text.h"
+
+enum { LINE_SIZE = 1 << 20, PATIENCE_S = 10 };
+
+void channel_init(struct channel *c, const char *log_file)
+{
+    *c = (struct channel){.fd = -1};
+    const char *path = getenv(CHANNEL_VARIABLE);
+    if (path && strlen(path) < sizeof c->path)
+        memcpy(c->path, path, strlen(path) + 1);
+    if (log_file && strlen(log_file) < sizeof c->log_file)
+        memcpy(c->log_file, log_file, strlen(log_file) + 1);
+}
+
+// Whether the number still names our socket, here or in the process that this one was forked from.
+static bool is_open(const struct channel *c)
+{
+    struct stat s;
+    return c->fd >= 0 && !fstat(c->fd, &s) && s.st_dev == c->device && s.st_ino == c->inode;
+}
+
+static void hang_up(struct channel *c)
+{
+    if (is_open(c))
+        close(c->fd);
+    c->fd = -1;
+    c->unanswered = 0;
+}
+
+// Numbers that programs count on start at 3; shells use 10 and 255; services often have a limit of 1024.
+static int move_up(int fd)
+{
+    static const int numbers[] = {900, 200};
+    for (int i = 0; i < 2; i++) {
+        int high = fcntl(fd, F_DUPFD_CLOEXEC, numbers[i]);
+        if (high >= 0) {
+            close(fd);
+            return high;
+        }
+    }
+    return fd;
+}
+
+// 0 or a negative code. Sets `failed` where it is certain that nobody will ever listen again.
+static int call_up(struct channel *c)
+{
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    memcpy(address.sun_path, c->path, sizeof address.sun_path);
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (fd < 0)
+        return -errno;
+    fd = move_up(fd);
+    struct timeval patience = {.tv_sec = PATIENCE_S};
+    setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
+    setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
+    int err = 0;
+    while (connect(fd, (struct sockaddr *)&address, sizeof address)) {
+        err = -errno;
+        if (err == -EISCONN)
+            err = 0;
+        if (err != -EINTR)
+            break;
+        err = 0;
+    }
+    struct stat s;
+    if (!err && fstat(fd, &s))
+        err = -errno;
+    if (err) {
+        c->failed = err == -ECONNREFUSED || err == -ENOENT;
+        close(fd);
+        return err;
+    }
+    c->fd = fd;
+    c->owner = getpid();
+    c->device = s.st_dev;
+    c->inode = s.st_ino;
+    c->unanswered = 0;
+    return 0;
+}
+
+static int64_t now_ms(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return t.tv_sec * INT64_C(1000) + t.tv_nsec / 1000000;
+}
+
+// Signals interrupt even calls that would be restarted: the socket has a time limit.
+static bool again(int64_t deadline)
+{
+    return errno == EINTR && now_ms() < deadline;
+}
+
+static int send_all(struct channel *c, const char *text, size_t len, int64_t deadline)
+{
+    int flags = MSG_NOSIGNAL | (c->unanswered ? MSG_DONTWAIT : 0);
+    for (size_t sent = 0; sent < len;) {
+        ssize_t n = send(c->fd, text + sent, len - sent, flags);
+        if (n < 0 && !again(deadline))
+            return -errno;
+        sent += n > 0 ? (size_t)n : 0;
+    }
+    return 0;
+}
+
+// The answer to the last line, or a negative code. A line that is not answered in time will be rendered when the
+// listener gets to it: that is no failure.
+static int receive(struct channel *c, int64_t deadline)
+{
+    char answer = CHANNEL_GO_ON;
+    int flags = c->unanswered ? MSG_DONTWAIT : 0;
+    for (c->unanswered++; c->unanswered;) {
+        ssize_t n = recv(c->fd, &answer, 1, flags);
+        if (n == 0)
+            return -EPIPE;
+        if (n < 0 && (errno == EAGAIN || (errno == EINTR && !again(deadline))))
+            return CHANNEL_GO_ON;
+        if (n < 0 && errno != EINTR)
+            return -errno;
+        c->unanswered -= n > 0;
+    }
+    return answer == CHANNEL_SUPPRESSED ? CHANNEL_SUPPRESSED : CHANNEL_GO_ON;
+}
+
+// Takes the answers that have come since.
+static void catch_up(struct channel *c)
+{
+    char answer;
+    while (c->unanswered && recv(c->fd, &answer, 1, MSG_DONTWAIT) == 1)
+        c->unanswered--;
+}
+
+static int talk(struct channel *c, const char *text, size_t len)
+{
+    catch_up(c);
+    int64_t deadline = now_ms() + PATIENCE_S * 1000;
+    int err = send_all(c, text, len, deadline);
+    err = err ? err : receive(c, deadline);
+    if (err < 0)
+        hang_up(c);
+    return err;
+}
+
+// A child calls before it lets go of its parent's connection: the listener shall not think that all have gone.
+static int call_as_child(struct channel *c)
+{
+    int inherited = is_open(c) ? c->fd : -1;
+    c->fd = -1;
+    int err = call_up(c);
+    if (inherited >= 0)
+        close(inherited);
+    return err;
+}
+
+// A connection that breaks is tried anew once: another part of the program may have shut it down.
+static int deliver(struct channel *c, const char *text, size_t len)
+{
+    if (!c->path[0] || c->failed)
+        return -ENOTCONN;
+    bool fresh = true;
+    int err = 0;
+    if (c->owner != getpid())
+        err = call_as_child(c);
+    else if (!is_open(c))
+        err = call_up(c);
+    else
+        fresh = false;
+    err = err ? err : talk(c, text, len);
+    if (err < 0 && !fresh) {
+        err = call_up(c);
+        err = err ? err : talk(c, text, len);
+    }
+    return err;
+}
+
+static int open_log(const struct channel *c)
+{
+    char name[sizeof c->log_file + 300];
+    if (!c->log_file[0] || log_name_expand(c->log_file, getpid(), name, sizeof name))
+        return -1;
+    return open(name, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOCTTY, 0666);
+}
+
+// As many lines as there are in one call, so that processes which share a file do not cut into each other's.
+static void write_text(const struct channel *c, const char *text, size_t len)
+{
+    int log = open_log(c), fd = log < 0 ? 2 : log;
+    for (size_t done = 0; done < len;) {
+        ssize_t n = write(fd, text + done, len - done);
+        // Standard error may be non-blocking: whoever shares it can make it so.
+        struct pollfd full = {fd, POLLOUT, 0};
+        if (n < 0 && errno != EINTR && !(errno == EAGAIN && poll(&full, 1, PATIENCE_S * 1000) > 0))
+            break;
+        done += n > 0 ? (size_t)n : 0;
+    }
+    if (log >= 0)
+        close(log);
+}
+
+static enum channel_answer send_line(struct channel *c, const struct report_line *line)
+{
+    if (!c->buffer) {
+        void *p =
+            mmap(NULL, LINE_SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        if (p == MAP_FAILED)
+            return CHANNEL_NOBODY;
+        c->buffer = p;
+    }
+    struct text_buffer b;
+    text_buffer_init(&b, c->buffer, LINE_SIZE);
+    json_out_line(&b, line);
+    int answer = b.len ? deliver(c, b.text, b.len) : -EMSGSIZE;
+    if (answer >= 0)
+        return (enum channel_answer)answer;
+    text_buffer_init(&b, c->buffer, LINE_SIZE);
+    text_render(&b, line, NULL);
+    write_text(c, b.text, b.len);
+    return CHANNEL_NOBODY;
+}
+
+enum channel_answer channel_send(struct channel *c, const struct report_line *line)
+{
+    int saved = errno, state;
+    // Calls below are points at which a thread can be cancelled, and callers hold a lock.
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
+    enum channel_answer answer = send_line(c, line);
+    pthread_setcancelstate(state, NULL);
+    errno = saved;
+    return answer;
+}

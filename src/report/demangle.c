@@ -1,0 +1,88 @@
+// SPDX-License-Identifier: MIT
+#include "report/demangle.h"
+
+#include <dlfcn.h>
+#include <stdbool.h>
+#include <stdlib.h>
+
+#include "base/map.h"
+#include "base/mem.h"
+#include "base/vec.h"
+
+enum { LONGEST = 4096 };  // of mangled names that are worth the work
+
+typedef char *demangle_function(const char *name, char *buffer, size_t *size, int *status);
+
+struct demangler {
+    struct arena arena;
+    struct map known;  // mangled name → its place in names
+    VEC(const char *) names;
+    void *library;
+    demangle_function *function;
+    bool tried;
+};
+
+struct demangler *demangle_new(void)
+{
+    struct demangler *d = mem_zalloc(1, sizeof *d);
+    if (d)
+        arena_init(&d->arena, 0);
+    return d;
+}
+
+void demangle_free(struct demangler *d)
+{
+    if (!d)
+        return;
+    map_free(&d->known);
+    vec_free(&d->names);
+    arena_free(&d->arena);
+    if (d->library)
+        dlclose(d->library);
+    mem_free(d);
+}
+
+static demangle_function *load(struct demangler *d)
+{
+    if (!d->tried) {
+        d->tried = true;
+        d->library = dlopen("libstdc++.so.6", RTLD_NOW | RTLD_LOCAL);
+        if (d->library)
+            *(void **)&d->function = dlsym(d->library, "__cxa_demangle");
+    }
+    return d->function;
+}
+
+// In the arena; NULL if it is no such name, or without memory.
+static const char *compute(struct demangler *d, const char *name)
+{
+    int status = 0;
+    char *text = load(d) ? d->function(name, NULL, NULL, &status) : NULL;
+    struct str copy = text ? arena_str(&d->arena, (struct str){text, strlen(text) + 1}) : (struct str){0};
+    free(text);
+    return copy.ptr;
+}
+
+static const char *find(void *context, const char *name)
+{
+    struct demangler *d = context;
+    struct str key = str_from(name);
+    if (!str_starts(key, STR("_Z")) || key.len > LONGEST)
+        return name;
+    uint32_t at = map_get(&d->known, key);
+    if (at != MAP_NONE)
+        return d->names.items[at];
+    const char *copy = arena_str(&d->arena, (struct str){name, key.len + 1}).ptr;
+    if (!copy)
+        return name;
+    const char *found = compute(d, name);
+    found = found ? found : copy;
+    if (!vec_push(&d->names, found))
+        map_put(&d->known, (struct str){copy, key.len}, (uint32_t)(d->names.len - 1));
+    return found;
+}
+
+struct demangle demangle_with(struct demangler *d)
+{
+    return d ? (struct demangle){find, d} : (struct demangle){0};
+}

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: MIT
+#include "report/demangle.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+#include <string.h>
+
+#include "base/mem.h"
+
+static void good_names(void **state)
+{
+    struct demangler *d = demangle_new();
+    struct demangle with = demangle_with(d);
+    const char *scale = demangle_name(&with, "_Z5scalePfi");
+    if (strcmp(scale, "_Z5scalePfi") == 0) {
+        demangle_free(d);
+        skip();
+    }
+    assert_string_equal(scale, "scale(float*, int)");
+    assert_ptr_equal(demangle_name(&with, "_Z5scalePfi"), scale);
+    assert_string_equal(demangle_name(&with, "_ZN2ns4copyIfEEvPT_"), "void ns::copy<float>(float*)");
+    demangle_free(d);
+}
+
+static void bad_names_stay(void **state)
+{
+    static char name[8000] = "_Z";
+    memset(name + 2, '1', sizeof name - 3);
+    struct demangler *d = demangle_new();
+    struct demangle with = demangle_with(d);
+    assert_string_equal(demangle_name(&with, "_Zqq"), "_Zqq");
+    assert_string_equal(demangle_name(&with, "_Zqq"), "_Zqq");
+    assert_string_equal(demangle_name(&with, "main"), "main");
+    assert_string_equal(demangle_name(&with, ""), "");
+    assert_string_equal(demangle_name(&with, name), name);
+    assert_null(demangle_name(&with, NULL));
+    with = demangle_with(NULL);
+    assert_string_equal(demangle_name(&with, "_Z1fv"), "_Z1fv");
+    assert_string_equal(demangle_name(NULL, "_Z1fv"), "_Z1fv");
+    demangle_free(d);
+}
+
+static void bad_memory_runs_out(void **state)
+{
+    for (long n = 0; n < 6; n++) {
+        mem_fail_after(n);
+        struct demangler *d = demangle_new();
+        struct demangle with = demangle_with(d);
+        const char *name = demangle_name(&with, "_Z1fv");
+        mem_fail_after(-1);
+        assert_true(strcmp(name, "_Z1fv") == 0 || strcmp(name, "f()") == 0);
+        demangle_free(d);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(good_names),
+        cmocka_unit_test(bad_names_stay),
+        cmocka_unit_test(bad_memory_runs_out),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: MIT
+#include "report/fold.h"
+
+#include <assert.h>
+#include <string.h>
+
+// FNV-1a over what matters, stirred at the end: the table looks at the low bits.
+static uint64_t mix(uint64_t h, const void *data, size_t n)
+{
+    for (const unsigned char *p = data; n--; p++)
+        h = (h ^ *p) * 0x100000001b3u;
+    return h;
+}
+
+static uint64_t mix_u64(uint64_t h, uint64_t v)
+{
+    return mix(h, &v, sizeof v);
+}
+
+static uint64_t mix_text(uint64_t h, const char *text)
+{
+    return text ? mix(h, text, strlen(text) + 1) : mix_u64(h, 0);
+}
+
+static uint64_t mix_stack(uint64_t h, const struct report_stack *s)
+{
+    h = mix_u64(h, s->count);
+    for (uint32_t i = 0; i < s->count; i++) {
+        const struct report_frame *f = &s->frames[i];
+        h = mix_text(h, f->object);
+        h = mix_u64(h, f->object ? f->offset : f->pc);
+    }
+    return h;
+}
+
+// Never 0.
+static uint64_t stir(uint64_t h)
+{
+    h = (h ^ h >> 32) * 0x9e3779b97f4a7c15u;
+    h ^= h >> 29;
+    return h ? h : 1;
+}
+
+uint64_t fold_key(const struct report *r)
+{
+    const struct report_place *at = &r->place;
+    uint64_t h = 0xcbf29ce484222325u;
+    h = mix_u64(h, (uint64_t)r->type << 8 | (uint64_t)r->access);
+    h = mix_text(h, r->call);
+    h = mix_text(h, at->kernel);
+    h = mix_text(h, at->function);
+    h = mix_text(h, at->file);
+    h = mix_u64(h, (uint64_t)at->line << 32 | at->ptx_line);
+    h = mix_stack(h, &r->stack);
+    if (r->nbuffers) {
+        h = mix_stack(h, &r->buffers[0].made_at);
+        h = mix_stack(h, &r->buffers[0].freed_at);
+    }
+    return stir(h);
+}
+
+static const char *last_part(const char *path)
+{
+    const char *slash = path ? strrchr(path, '/') : NULL;
+    return slash ? slash + 1 : path;
+}
+
+// Where a file lies differs between machines: its folder does not count.
+uint64_t fold_name_key(const struct report *r, bool lines)
+{
+    const struct report_place *at = &r->place;
+    uint64_t h = 0xcbf29ce484222325u;
+    h = mix_u64(h, (uint64_t)r->type << 8 | (uint64_t)r->access);
+    h = mix_text(h, r->call);
+    h = mix_text(h, at->kernel);
+    h = mix_text(h, at->function);
+    h = mix_text(h, last_part(at->file));
+    h = mix_u64(h, lines ? at->line : 0);
+    const struct report_stack *s = r->type == REPORT_LEAK && r->nbuffers ? &r->buffers[0].made_at : &r->stack;
+    for (uint32_t i = 0; i < s->count; i++)
+        h = mix_text(h, s->frames[i].function ? s->frames[i].function : last_part(s->frames[i].object));
+    return stir(h);
+}
+
+void fold_init(struct fold *f, struct fold_slot *slots, uint32_t count)
+{
+    assert(count && !(count & (count - 1)));
+    *f = (struct fold){slots, count - 1, 0};
+}
+
+struct fold_seen fold_add(struct fold *f, const struct report *r)
+{
+    uint64_t key = fold_key(r);
+    uint32_t at = (uint32_t)key & f->mask;
+    for (uint32_t i = 0; i <= f->mask; i++, at = (at + 1) & f->mask) {
+        struct fold_slot *s = &f->slots[at];
+        if (s->key == key)
+            return (struct fold_seen){false, s->id, ++s->count};
+        if (!s->key) {
+            *s = (struct fold_slot){key, r->id, 1};
+            f->used++;
+            break;
+        }
+    }
+    return (struct fold_seen){true, r->id, 1};
+}

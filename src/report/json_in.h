@@ -1,0 +1,17 @@
+// SPDX-License-Identifier: MIT
+// Reads what json_out.h writes. Lines come from processes that may have gone wrong and from files that may be anything.
+// Keys that are not known are passed over, so that older commands read newer reports.
+#ifndef MOAT_REPORT_JSON_IN_H
+#define MOAT_REPORT_JSON_IN_H
+
+#include <stddef.h>
+
+#include "base/arena.h"
+#include "base/str.h"
+#include "report/report.h"
+
+// *out lives in the arena and does not refer to `line`, which may end with a line end. 0; -EINVAL with the reason in
+// `why` ("column 12: ..."); -ENOMEM, also at the arena's limit: a->on_fail is not used.
+int json_in_line(struct arena *a, struct str line, struct report_line *out, char *why, size_t size);
+
+#endif

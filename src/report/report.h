@@ -1,0 +1,167 @@
+// SPDX-License-Identifier: MIT
+// An error as it was found, and the other events of a watched process: what the libraries that find errors fill in,
+// and all that renderers need. Nothing in it refers to the process it came from.
+//
+//   process: struct report ──▶ a line of JSON ──▶ channel ──▶ command: struct report ──▶ text, JSON, SARIF, XML
+//
+// Pointers belong to whoever filled the struct; NULL: not known or not applicable. Texts are UTF-8 or plain bytes;
+// renderers clean them. Names of kernels and functions are as compilers mangle them; renderers demangle.
+#ifndef MOAT_REPORT_REPORT_H
+#define MOAT_REPORT_REPORT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum report_type {
+#define ERROR(id, name, family, cwe, text) REPORT_##id,
+#include "report/errors.def"
+#undef ERROR
+    REPORT_TYPES
+};
+
+struct report_row {
+    const char *name, *family, *text;
+    int cwe;
+};
+extern const struct report_row report_rows[REPORT_TYPES];
+int report_type_find(const char *name);  // -1: no such type
+
+// A place in host code. The process knows pc, object and offset; the command finds the rest (symbol.h).
+struct report_frame {
+    uint64_t pc;         // of the call's return address, or of the fault itself in the first frame of a fault
+    const char *object;  // path of the file it lies in
+    uint64_t offset;     // in the addresses of that file
+    const char *function, *file;
+    uint32_t line;
+    bool inlined;  // into the frame that follows
+};
+
+struct report_stack {
+    uint32_t count;
+    const struct report_frame *frames;  // innermost first
+};
+
+// A place in device code.
+struct report_place {
+    const char *kernel;
+    const char *function;  // a device function that the kernel called
+    const char *file;
+    uint32_t line;
+    bool thread_known;
+    uint32_t block[3], thread[3];
+    const char *module, *instruction;  // the PTX, where it is known
+    uint32_t ptx_line;
+};
+
+// A buffer that an error is about.
+struct report_buffer {
+    uint64_t base, size;
+    const char *name;      // of a module's variable or of an announced block
+    const char *made_by;   // the call that made it, e.g. "cuMemAlloc_v2"
+    const char *freed_by;  // NULL: it lives
+    const char *thread;    // of the host, that made it
+    struct report_stack made_at, freed_at;
+};
+
+// Bytes that should not have changed, from `base` on; touched has a bit for each, from bit 0 of its first byte.
+struct report_bytes {
+    uint64_t base;
+    uint32_t count;
+    const uint8_t *bytes, *touched;
+};
+
+enum report_access { REPORT_NO_ACCESS, REPORT_READ, REPORT_WRITE };
+
+struct report {
+    enum report_type type;
+    int pid;
+    int device;  // -1: the host's own memory
+    bool has_address;
+    uint64_t address;  // the first byte that is wrong
+    enum report_access access;
+    uint64_t bytes;             // of the whole access or transfer
+    const char *call;           // the API call in which it was found, e.g. "cuMemcpyHtoD_v2"
+    struct report_place place;  // .kernel NULL: not in device code
+    struct report_stack stack;  // of the host thread that called or launched
+    uint32_t nbuffers;
+    const struct report_buffer *buffers;  // the first is the likeliest; others are candidates
+    struct report_bytes corrupted;
+    uint32_t nnotes;
+    const char *const *notes;  // further sentences
+    uint64_t id;               // of this report in its process, from 1
+    uint64_t count;            // how often it happened so far
+};
+
+struct report_value {
+    const char *key;    // for programs: "kernels_launched"
+    const char *label;  // for people: "kernels launched"
+    uint64_t value;
+};
+
+// A process is watched from now on.
+struct report_start {
+    int pid, parent;
+    const char *program;  // path
+    const char *mode, *device;
+    const char *version;  // moat's
+    uint32_t nnotes;
+    const char *const *notes;  // what is not protected, and why
+};
+
+// Its end: what was seen, and what was not.
+struct report_end {
+    int pid;
+    uint64_t errors, suppressed;
+    uint32_t nvalues;
+    const struct report_value *values;  // what was watched
+    uint32_t nuncovered;
+    const struct report_value *uncovered;  // what was left alone: label says why
+};
+
+// What --mode=count saw of one space of addresses.
+struct report_space {
+    const char *name;
+    uint64_t loads, stores, read, written;  // the last two in bytes
+};
+
+// What it saw of a kernel, or of a function that kernels call: that is not in its callers' numbers.
+struct report_kernel {
+    const char *name;
+    bool function;     // not a kernel: its threads are calls
+    bool uncounted;    // it was not rewritten: only its launches are known
+    bool approximate;  // some may be missing
+    uint64_t launches, threads;
+    uint64_t loads, stores, read, written;  // of all spaces
+    uint32_t nspaces;
+    const struct report_space *spaces;  // those that it uses
+};
+
+// The table comes in parts if it is long, those who move most bytes first.
+struct report_counts {
+    int pid;
+    uint32_t nkernels;
+    const struct report_kernel *kernels;
+};
+
+enum report_event { REPORT_START, REPORT_ERROR, REPORT_REPEAT, REPORT_NOTE, REPORT_END, REPORT_COUNTS };
+
+// One line of a saved report.
+struct report_line {
+    enum report_event event;
+    union {
+        struct report_start start;
+        struct report error;
+        struct {
+            int pid;
+            uint64_t id, count;  // the report with this id happened so often in all
+        } repeat;
+        struct {
+            int pid;
+            const char *text;
+        } note;
+        struct report_end end;
+        struct report_counts counts;
+    };
+};
+
+#endif

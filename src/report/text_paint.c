@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: MIT
+#include "report/text_paint.h"
+
+#include <string.h>
+
+#include "base/str.h"
+#include "report/utf8.h"
+
+void text_paint_colour(struct text_painter *p, enum text_colour colour)
+{
+    static const char *const codes[] = {
+        [TEXT_PLAIN] = "\033[0m",    [TEXT_BOLD] = "\033[1m",       [TEXT_DIM] = "\033[2m",
+        [TEXT_BAD] = "\033[1;31m",   [TEXT_WARNING] = "\033[1;33m", [TEXT_GOOD] = "\033[32m",
+        [TEXT_HEADING] = "\033[36m",
+    };
+    if (p->style.colour)
+        text_buffer_cstr(p->b, codes[colour]);
+}
+
+void text_paint_clean(struct text_painter *p, const char *text)
+{
+    struct str s = str_from(text);
+    while (s.len && !p->b->cut) {
+        size_t n = utf8_length(s);
+        bool bad = !n || utf8_is_control(s, n);
+        text_buffer_bytes(p->b, *s.ptr == '\t' ? " " : bad ? "?" : s.ptr, bad ? 1 : n);
+        s = str_skip(s, n ? n : 1);
+    }
+}
+
+void text_paint_name(struct text_painter *p, const char *name)
+{
+    text_paint_clean(p, demangle_name(&p->style.demangle, name));
+}
+
+// What follows the root, if the path lies below it.
+static const char *below(const char *root, const char *path)
+{
+    size_t n = root ? strlen(root) : 0;
+    while (n && root[n - 1] == '/')
+        n--;
+    return n && strncmp(path, root, n) == 0 && path[n] == '/' && path[n + 1] ? path + n + 1 : path;
+}
+
+void text_paint_path(struct text_painter *p, const char *path, uint32_t line)
+{
+    text_paint_clean(p, below(p->style.root, path));
+    if (line)
+        text_buffer_fmt(p->b, ":%u", line);
+}
+
+void text_paint_count(struct text_painter *p, uint64_t n, const char *one, const char *many)
+{
+    text_paint_u64(p, n, 0);
+    text_buffer_fmt(p->b, " %s", n == 1 ? one : many);
+}
+
+size_t text_paint_width(uint64_t v)
+{
+    size_t digits = 1;
+    while (v /= 10)
+        digits++;
+    return digits + (digits - 1) / 3;
+}
+
+void text_paint_u64(struct text_painter *p, uint64_t v, size_t width)
+{
+    char text[26];
+    char *at = text + sizeof text;
+    for (int i = 0; i == 0 || v; i++, v /= 10) {
+        if (i && i % 3 == 0)
+            *--at = ',';
+        *--at = (char)('0' + v % 10);
+    }
+    size_t n = (size_t)(text + sizeof text - at);
+    text_paint_pad(p, width > n ? width - n : 0);
+    text_buffer_bytes(p->b, at, n);
+}
+
+void text_paint_pad(struct text_painter *p, size_t n)
+{
+    while (n-- && !p->b->cut)
+        text_buffer_char(p->b, ' ');
+}
+
+static void paint_object(struct text_painter *p, const struct report_frame *f)
+{
+    if (f->object) {
+        text_paint_path(p, f->object, 0);
+        text_buffer_fmt(p->b, "+0x%lx", (unsigned long)f->offset);
+    } else {
+        text_buffer_hex(p->b, f->pc);
+    }
+}
+
+static void paint_frame(struct text_painter *p, unsigned number, const struct report_frame *f)
+{
+    text_paint_colour(p, TEXT_DIM);
+    text_buffer_fmt(p->b, "    #%u ", number);
+    text_paint_colour(p, TEXT_PLAIN);
+    if (f->function) {
+        text_paint_name(p, f->function);
+        text_buffer_char(p->b, ' ');
+    }
+    if (f->file) {
+        text_paint_path(p, f->file, f->line);
+    } else {
+        text_paint_colour(p, TEXT_DIM);
+        text_buffer_cstr(p->b, f->function ? "(" : "");
+        paint_object(p, f);
+        text_buffer_cstr(p->b, f->function ? ")" : "");
+        text_paint_colour(p, TEXT_PLAIN);
+    }
+    text_buffer_char(p->b, '\n');
+}
+
+// What called main is the same in every program.
+void text_paint_stack(struct text_painter *p, const struct report_stack *stack)
+{
+    for (uint32_t i = 0; i < stack->count && !p->b->cut; i++) {
+        const char *function = stack->frames[i].function;
+        paint_frame(p, i, &stack->frames[i]);
+        if (function && strcmp(function, "main") == 0)
+            break;
+    }
+}
+
+void text_paint_notes(struct text_painter *p, const char *const *notes, uint32_t count, const char *before)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        text_buffer_cstr(p->b, before);
+        text_paint_clean(p, notes[i]);
+        text_buffer_char(p->b, '\n');
+    }
+}
