@@ -79,7 +79,7 @@ int ptx_file_read(struct ptx_file *f, unsigned i, struct str *data)
 }
 
 // A PTX file is called by its name, so that editors find the line; a module inside another file by its number.
-static void name_module(const struct ptx_file *f, unsigned i, char *name, size_t size)
+void ptx_file_module_name(const struct ptx_file *f, unsigned i, char *name, size_t size)
 {
     if (image_entry(f->image, i)->fatbin == IMAGE_NO_FATBIN && image_count(f->image) == 1)
         snprintf(name, size, "%s", f->path);
@@ -94,7 +94,7 @@ static int visit_module(struct ptx_file *f, unsigned i, ptx_file_visit *visit, v
     struct ptx_module *m;
     if (ptx_file_read(f, i, &text))
         return 0;
-    name_module(f, i, name, sizeof name);
+    ptx_file_module_name(f, i, name, sizeof name);
     if (ptx_parse(name, text, &f->printer.sink, NULL, &m)) {
         f->status = CLI_BAD;
         return 0;

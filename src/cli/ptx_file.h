@@ -25,6 +25,9 @@ int ptx_file_close(struct ptx_file *f);  // the exit status
 bool ptx_file_wants(const struct ptx_file *f, unsigned i);  // by --module
 int ptx_file_read(struct ptx_file *f, unsigned i, struct str *data);
 
+// What messages call the module.
+void ptx_file_module_name(const struct ptx_file *f, unsigned i, char *name, size_t size);
+
 // Parses each PTX module that is wanted and hands it to visit, which returns 0 to go on. Modules that cannot be
 // read or parsed are reported and left out. Says so where there is no PTX at all.
 typedef int ptx_file_visit(void *ctx, struct ptx_file *f, unsigned i, const struct ptx_module *m);

@@ -243,9 +243,11 @@ int ptx_parse(const char *name, struct str text, struct diag_sink *sink, const s
 
 void ptx_free(struct ptx_module *m)
 {
-    if (!m)
-        return;
-    map_free(&m->globals);
-    arena_free(&m->arena);
-    mem_free(m);
+    while (m) {
+        struct ptx_module *added = m->added;
+        map_free(&m->globals);
+        arena_free(&m->arena);
+        mem_free(m);
+        m = added;
+    }
 }

@@ -250,6 +250,7 @@ struct ptx_module {
     const struct ptx_form **forms;  // each spelling once
     struct ptx_source_file *files;  // what .file declares, by number
     struct map globals;             // names at module scope, to symbols
+    struct ptx_module *added;       // texts that edit_add parsed: this module refers to what they hold
 };
 
 // --- reading ------------------------------------------------------------------------------------------------

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: MIT
+// moat ptx instrument: PTX as a rewriting pass leaves it.
+#include <errno.h>
+
+#include "cli/ptx_file.h"
+#include "pass/pass.h"
+
+static const char *reason(int err)
+{
+    switch (err) {
+    case -ENOTSUP: return "passes take neither 32-bit addresses nor registers outside of functions";
+    case -EEXIST: return "it has names of ours: it was rewritten before";
+    case -ENOMEM: return "there is not enough memory";
+    default: return "see above";
+    }
+}
+
+static void print_result(struct ptx_file *f, unsigned i, const struct pass_result *r, struct out *o)
+{
+    if (image_count(f->image) > 1 && !f->options->module)
+        out_fmt(o, "// module %u\n", i + 1);
+    for (uint32_t k = 0; k < r->nfuncs; k++)
+        if (r->funcs[k].why != PASS_REWRITTEN)
+            out_fmt(o, "// not rewritten: " STR_FMT ": %s\n", STR_ARG(r->funcs[k].name),
+                    pass_why_names[r->funcs[k].why]);
+    out_str(o, r->text);
+}
+
+static void instrument(struct ptx_file *f, unsigned i, struct out *o)
+{
+    struct pass_request request = {.passes = f->options->pass, .verify = true};
+    struct pass_result *r;
+    struct str text;
+    char name[4200];
+    if (ptx_file_read(f, i, &text))
+        return;
+    ptx_file_module_name(f, i, name, sizeof name);
+    int err = pass_rewrite(name, text, &request, &f->printer.sink, &r);
+    if (err) {
+        f->status = cli_error("%s cannot be rewritten: %s", name, reason(err));
+        return;
+    }
+    print_result(f, i, r, o);
+    pass_result_free(r);
+}
+
+int cmd_ptx_instrument(const struct options *options, int argc, char **argv)
+{
+    if (!pass_known(options->pass))
+        return cli_error("--pass: there is no pass \"%.60s\"; there are: %s", options->pass, pass_names);
+    struct ptx_file f;
+    if (ptx_file_open(&f, options, argc, argv))
+        return CLI_BAD;
+    struct out o;
+    out_to_file(&o, stdout);
+    unsigned met = 0;
+    for (unsigned i = 0; i < image_count(f.image); i++)
+        if (ptx_file_wants(&f, i) && image_entry(f.image, i)->kind == IMAGE_PTX) {
+            instrument(&f, i, &o);
+            met++;
+        }
+    if (!met)
+        f.status = ptx_file_no_ptx(&f);
+    return cli_close(&o, ptx_file_close(&f));
+}

@@ -1,0 +1,415 @@
+// SPDX-License-Identifier: MIT
+// The folder of a cache: opened anew for every call, and looked at before it is trusted.
+#include "image/cache.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/uio.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/mem.h"
+#include "base/vec.h"
+
+enum {
+    LOOK_AFTER = 64,      // others write too: after so many entries of ours the folder is measured again
+    STALE_SECONDS = 3600  // an unfinished file of a process that is gone
+};
+static const char unfinished[] = ".new-";
+
+struct cache {
+    uint64_t size;
+    // Numbers that threads add to; each stands alone, so the order is relaxed everywhere.
+    _Atomic uint64_t taken;     // bytes in the folder as far as we know; UINT64_MAX: it was never measured
+    _Atomic uint64_t unlooked;  // entries that we wrote since
+    _Atomic uint64_t names;     // of unfinished files, so far
+    _Atomic uint64_t hits, misses, broken, stored, evicted;
+    char folder[PATH_MAX];
+};
+
+static void count(_Atomic uint64_t *n, uint64_t more)
+{
+    atomic_fetch_add_explicit(n, more, memory_order_relaxed);
+}
+
+static uint64_t value(const _Atomic uint64_t *n)
+{
+    return atomic_load_explicit(n, memory_order_relaxed);
+}
+
+// --- the folder ---------------------------------------------------------------------------------------------
+
+// A program with more rights than its user must not follow that user's environment.
+static int default_folder(char *path, size_t size)
+{
+    const char *xdg = secure_getenv("XDG_CACHE_HOME"), *home = secure_getenv("HOME");
+    int len;
+    if (xdg && xdg[0] == '/')
+        len = snprintf(path, size, "%s/moat", xdg);
+    else if (home && home[0] == '/')
+        len = snprintf(path, size, "%s/.cache/moat", home);
+    else
+        return -ENOENT;
+    return (size_t)len < size ? 0 : -ENAMETOOLONG;
+}
+
+static int make_folder(char *path)
+{
+    if (!mkdir(path, 0700) || errno == EEXIST)
+        return 0;
+    char *slash = strrchr(path, '/');
+    if (errno != ENOENT || slash == path)
+        return -errno;
+    *slash = 0;
+    int err = mkdir(path, 0700) && errno != EEXIST ? -errno : 0;
+    *slash = '/';
+    if (err)
+        return err;
+    return mkdir(path, 0700) && errno != EEXIST ? -errno : 0;
+}
+
+// A descriptor, or a negative code: the folder must be one, and ours alone.
+static int open_folder(const struct cache *c)
+{
+    struct stat st;
+    int fd = open(c->folder, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0)
+        return errno == ELOOP || errno == ENOTDIR ? -EPERM : -errno;
+    int err = 0;
+    if (fstat(fd, &st))
+        err = -errno;
+    else if (st.st_uid != geteuid() || st.st_mode & 077)
+        err = -EPERM;
+    if (!err)
+        return fd;
+    close(fd);
+    return err;
+}
+
+int cache_open(const char *folder, uint64_t size, struct cache **out)
+{
+    struct cache *c = *out = mem_zalloc(1, sizeof *c);
+    if (!c)
+        return -ENOMEM;
+    c->size = size ? size : CACHE_SIZE;
+    atomic_init(&c->taken, UINT64_MAX);
+    int err = 0;
+    if (!folder)
+        err = default_folder(c->folder, sizeof c->folder);
+    else if (folder[0] != '/' || strlen(folder) >= sizeof c->folder)
+        err = -EINVAL;
+    else
+        strcpy(c->folder, folder);
+    if (!err)
+        err = make_folder(c->folder);
+    int fd = err ? err : open_folder(c);
+    if (fd >= 0) {
+        close(fd);
+        return 0;
+    }
+    mem_free(c);
+    *out = NULL;
+    return fd;
+}
+
+void cache_close(struct cache *c)
+{
+    mem_free(c);
+}
+
+const char *cache_folder(const struct cache *c)
+{
+    return c->folder;
+}
+
+struct cache_counts cache_counts(const struct cache *c)
+{
+    return (struct cache_counts){.hits = value(&c->hits),
+                                 .misses = value(&c->misses),
+                                 .broken = value(&c->broken),
+                                 .stored = value(&c->stored),
+                                 .evicted = value(&c->evicted)};
+}
+
+// --- reading ------------------------------------------------------------------------------------------------
+
+static int read_all(int fd, char *to, size_t len)
+{
+    while (len) {
+        ssize_t n = read(fd, to, len);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n <= 0)
+            return n ? -errno : -EBADMSG;
+        to += n;
+        len -= (size_t)n;
+    }
+    return 0;
+}
+
+// Read, not mapped: a file that somebody cuts off would be a SIGBUS.
+static int read_file(int fd, uint64_t most, struct cache_entry *e)
+{
+    struct stat st;
+    if (fstat(fd, &st))
+        return -errno;
+    if (!S_ISREG(st.st_mode) || st.st_uid != geteuid() || st.st_size <= 0 || (uint64_t)st.st_size > most)
+        return -EBADMSG;
+    size_t len = (size_t)st.st_size;
+    void *map = mmap(NULL, len, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (map == MAP_FAILED)
+        return -ENOMEM;
+    *e = (struct cache_entry){.map = map, .map_len = len};
+    return read_all(fd, map, len);
+}
+
+static int read_entry(int fd, uint64_t most, const struct cache_header *wanted, struct cache_entry *e)
+{
+    int err = read_file(fd, most, e);
+    if (!err && !cache_format_read((struct str){e->map, e->map_len}, wanted, &e->image, &e->about))
+        err = -EBADMSG;
+    if (err)
+        cache_entry_free(e);
+    return err;
+}
+
+static int get(struct cache *c, int folder, const struct cache_header *wanted, struct cache_entry *out)
+{
+    char name[CACHE_NAME + 1];
+    cache_format_name(wanted, name);
+    int fd = openat(folder, name, O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
+    int err = fd < 0 ? -errno : read_entry(fd, c->size + sizeof *wanted, wanted, out);
+    if (err == -EBADMSG || err == -ELOOP) {
+        unlinkat(folder, name, 0);
+        count(&c->broken, 1);
+        err = -ENOENT;
+    }
+    if (!err)
+        futimens(fd, NULL);  // used now: see evict
+    if (fd >= 0)
+        close(fd);
+    count(err ? &c->misses : &c->hits, 1);
+    return err;
+}
+
+int cache_get(struct cache *c, const struct cache_key *key, struct cache_entry *out)
+{
+    struct cache_header wanted;
+    *out = (struct cache_entry){0};
+    int err = cache_format_header(key, STR(""), STR(""), &wanted);
+    if (err)
+        return err;
+    int folder = open_folder(c);
+    if (folder < 0)
+        return folder;
+    err = get(c, folder, &wanted, out);
+    close(folder);
+    return err;
+}
+
+void cache_entry_free(struct cache_entry *e)
+{
+    if (e->map)
+        munmap(e->map, e->map_len);
+    *e = (struct cache_entry){0};
+}
+
+// --- room ---------------------------------------------------------------------------------------------------
+
+struct found {
+    struct timespec used;
+    uint64_t size;
+    char name[CACHE_NAME + 1];
+};
+
+struct listing {
+    VEC(struct found) files;
+    uint64_t taken;
+};
+
+static bool is_entry_name(const char *name)
+{
+    return strlen(name) == CACHE_NAME && !strcmp(name + 32, ".mod") && strspn(name, "0123456789abcdef") == 32;
+}
+
+static void drop_stale(int folder, const char *name, const struct stat *st)
+{
+    struct timespec now;
+    if (!clock_gettime(CLOCK_REALTIME, &now) && now.tv_sec - st->st_mtim.tv_sec > STALE_SECONDS)
+        unlinkat(folder, name, 0);
+}
+
+// What is not ours by its name stays and does not count.
+static int list_file(int folder, const char *name, struct listing *l)
+{
+    struct stat st;
+    bool entry = is_entry_name(name), new = !strncmp(name, unfinished, sizeof unfinished - 1);
+    if ((!entry && !new) || fstatat(folder, name, &st, AT_SYMLINK_NOFOLLOW))
+        return 0;
+    if (new) {
+        drop_stale(folder, name, &st);
+        return 0;
+    }
+    struct found f = {.used = st.st_mtim, .size = (uint64_t)st.st_size};
+    strcpy(f.name, name);
+    l->taken += f.size;
+    return vec_push(&l->files, f);
+}
+
+// As the kernel gives it: opendir would take memory from the program's malloc.
+struct kernel_dirent {
+    uint64_t inode;
+    int64_t offset;
+    uint16_t len;
+    uint8_t type;
+    char name[];
+};
+
+static int list_folder(int folder, struct listing *l)
+{
+    char buffer[8192] __attribute__((aligned(8)));
+    if (lseek(folder, 0, SEEK_SET))
+        return -errno;
+    for (;;) {
+        long n = syscall(SYS_getdents64, folder, buffer, sizeof buffer);
+        if (n <= 0)
+            return n ? -errno : 0;
+        for (long at = 0; at < n;) {
+            const struct kernel_dirent *d = (const struct kernel_dirent *)(buffer + at);
+            int err = list_file(folder, d->name, l);
+            if (err)
+                return err;
+            at += d->len;
+        }
+    }
+}
+
+static int by_use(const void *a, const void *b)
+{
+    const struct timespec *x = &((const struct found *)a)->used, *y = &((const struct found *)b)->used;
+    if (x->tv_sec != y->tv_sec)
+        return x->tv_sec < y->tv_sec ? -1 : 1;
+    return (x->tv_nsec > y->tv_nsec) - (x->tv_nsec < y->tv_nsec);
+}
+
+// Leaves a tenth free, so that not every new entry has to look. Whoever reads what goes still reads it to its end.
+static void evict(struct cache *c, int folder)
+{
+    struct listing l = {.taken = 0};
+    int err = list_folder(folder, &l);
+    if (!err && l.taken > c->size) {
+        uint64_t keep = c->size - c->size / 10;
+        qsort(l.files.items, l.files.len, sizeof *l.files.items, by_use);
+        for (size_t i = 0; i + 1 < l.files.len && l.taken > keep; i++) {
+            if (unlinkat(folder, l.files.items[i].name, 0) && errno != ENOENT)
+                continue;
+            l.taken -= l.files.items[i].size;
+            count(&c->evicted, 1);
+        }
+    }
+    if (!err) {
+        atomic_store_explicit(&c->taken, l.taken, memory_order_relaxed);
+        atomic_store_explicit(&c->unlooked, 0, memory_order_relaxed);
+    }
+    vec_free(&l.files);
+}
+
+static void make_room(struct cache *c, int folder, uint64_t added)
+{
+    uint64_t taken = value(&c->taken);
+    if (taken != UINT64_MAX)
+        count(&c->taken, added);
+    count(&c->unlooked, 1);
+    if (taken == UINT64_MAX || taken + added > c->size || value(&c->unlooked) >= LOOK_AFTER)
+        evict(c, folder);
+}
+
+// --- writing ------------------------------------------------------------------------------------------------
+
+static int write_all(int fd, struct iovec *parts, int n)
+{
+    while (n) {
+        ssize_t written = writev(fd, parts, n);
+        if (written < 0 && errno == EINTR)
+            continue;
+        if (written <= 0)
+            return written ? -errno : -EIO;
+        for (; n && (size_t)written >= parts->iov_len; parts++, n--)
+            written -= (ssize_t)parts->iov_len;
+        if (n) {
+            parts->iov_base = (char *)parts->iov_base + written;
+            parts->iov_len -= (size_t)written;
+        }
+    }
+    return 0;
+}
+
+// Beyond its limit a process does not only get an error: it gets a signal that ends it.
+static bool may_write(uint64_t size)
+{
+    struct rlimit limit;
+    return getrlimit(RLIMIT_FSIZE, &limit) || limit.rlim_cur == RLIM_INFINITY || size <= limit.rlim_cur;
+}
+
+// Not synced to the disk: what a power failure leaves half-written has wrong sums.
+static int write_entry(int folder, const char *as, const struct cache_header *h, struct str image,
+                       struct str about)
+{
+    int fd = openat(folder, as, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
+    if (fd < 0)
+        return -errno;
+    struct iovec parts[] = {
+        {(void *)h, sizeof *h}, {(void *)image.ptr, image.len}, {(void *)about.ptr, about.len}};
+    int err = write_all(fd, parts, 3);
+    if (close(fd) && !err)
+        err = -errno;
+    return err;
+}
+
+static int put(struct cache *c, int folder, const struct cache_header *h, struct str image, struct str about)
+{
+    char name[CACHE_NAME + 1], new[64];
+    struct timespec now = {0};
+    cache_format_name(h, name);
+    clock_gettime(CLOCK_REALTIME, &now);
+    snprintf(new, sizeof new, "%s%lx-%lx-%llx", unfinished, (unsigned long)getpid(),
+             (unsigned long)now.tv_sec * 1000000000ul + (unsigned long)now.tv_nsec,
+             (unsigned long long)atomic_fetch_add_explicit(&c->names, 1, memory_order_relaxed));
+    int err = write_entry(folder, new, h, image, about);
+    if (!err && renameat(folder, new, folder, name))
+        err = -errno;
+    if (err) {
+        if (err != -EEXIST)
+            unlinkat(folder, new, 0);
+        return err;
+    }
+    count(&c->stored, 1);
+    return 0;
+}
+
+int cache_put(struct cache *c, const struct cache_key *key, struct str image, struct str about)
+{
+    struct cache_header h;
+    int err = cache_format_header(key, image, about, &h);
+    uint64_t size = sizeof h + image.len + about.len;
+    if (err)
+        return err;
+    if (size > c->size || !may_write(size))
+        return -EFBIG;
+    int folder = open_folder(c);
+    if (folder < 0)
+        return folder;
+    err = put(c, folder, &h, image, about);
+    if (!err)
+        make_room(c, folder, size);
+    close(folder);
+    return err;
+}

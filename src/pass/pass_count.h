@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: MIT
+// What --mode=count counts, and how the host reads it.
+//
+// A rewritten module has one table, the first symbol of the result: for each function of result->funcs SLOTS lines of
+// LINE counters, so that multiprocessors do not all add to one address:
+//
+//   table[function][slot][counter]      slot: the multiprocessor modulo SLOTS; sums over slots are what happened
+//
+// Each thread counts in registers, block of code by block of code, what it executes: guarded accesses only where their
+// guard holds. When it leaves a function, the lanes that leave together add up what they have, and one of them adds it
+// to the table. A function that is called has a line of its own, as in a profile: what it does is not in its
+// callers' lines, and its `threads` are calls.
+//
+// An access counts once per thread. Atomics are a load and a store, copies from memory to memory too. Parameters,
+// constants, textures and surfaces are not counted. A thread that ends by a trap, or by an exit inside a function
+// that it called, takes the callers' counts with it: `approximate` tells where that is possible.
+#ifndef MOAT_PASS_PASS_COUNT_H
+#define MOAT_PASS_PASS_COUNT_H
+
+#include <stdint.h>
+
+enum pass_count_space {
+    PASS_COUNT_GENERIC,
+    PASS_COUNT_GLOBAL,
+    PASS_COUNT_SHARED,
+    PASS_COUNT_LOCAL,
+    PASS_COUNT_SPACES
+};
+extern const char *const pass_count_spaces[PASS_COUNT_SPACES];
+
+enum {
+    PASS_COUNT_SLOTS = 8,
+    PASS_COUNT_LINE = 20,                                 // counters; 1 + 4 * SPACES, and whole sectors
+    PASS_COUNT_ROW = PASS_COUNT_SLOTS * PASS_COUNT_LINE,  // counters of a function
+};
+
+struct pass_count_sums {
+    uint64_t threads;
+    struct {
+        uint64_t loads, stores, loaded, stored;  // the last two in bytes
+    } space[PASS_COUNT_SPACES];
+};
+
+// Adds what the table has for a function, by its index in result->funcs, to *sums.
+void pass_count_add(const uint64_t *table, uint32_t func, struct pass_count_sums *sums);
+
+#endif

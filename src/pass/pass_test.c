@@ -1,0 +1,304 @@
+// SPDX-License-Identifier: MIT
+// Requests, results and what every pass promises. What the counting pass counts, test/pass/count.sh runs.
+#include "pass/pass.h"
+
+#include "base/mem.h"
+#include "pass/pass_count.h"
+#include "ptx/testing.h"
+
+#define HEAD TESTING_HEAD
+static const struct pass_request counting = {.passes = "count", .verify = true};
+
+static int rewrite(const char *text, const struct pass_request *request, struct pass_result **r,
+                   char *messages)
+{
+    struct testing_sink *t = testing_sink_new();
+    int err = pass_rewrite("test.ptx", str_from(text), request, &t->sink, r);
+    if (messages)
+        strcpy(messages, t->text);
+    free(t);
+    return err;
+}
+
+static struct pass_result *rewritten(const char *text, const struct pass_request *request)
+{
+    struct pass_result *r;
+    char messages[4096];
+    int err = rewrite(text, request, &r, messages);
+    if (err)
+        print_error("%s\n", messages);
+    assert_int_equal(err, 0);
+    assert_string_equal(messages, "");
+    assert_int_equal(r->text.ptr[r->text.len], 0);
+    return r;
+}
+
+static void fails(const char *text, const struct pass_request *request, int error)
+{
+    struct pass_result *r;
+    assert_int_equal(rewrite(text, request, &r, NULL), error);
+    assert_null(r);
+}
+
+static bool has(const struct pass_result *r, const char *text)
+{
+    return memmem(r->text.ptr, r->text.len, text, strlen(text));
+}
+
+// --- the table ----------------------------------------------------------------------------------------------
+
+static void good_rows(void **state)
+{
+    unsigned facts = PASS_ALL_FACTS;
+    for (unsigned i = 0; i < pass_row_count; i++) {
+        const struct pass_row *row = &pass_rows[i];
+        assert_int_equal(row->keeps | row->breaks, PASS_ALL_FACTS);
+        assert_int_equal(row->keeps & row->breaks, 0);
+        assert_int_equal(row->requires & ~facts, 0);
+        assert_true(row->version > 0);
+        assert_true(pass_known(row->name));
+        assert_non_null(strstr(pass_names, row->name));
+        facts &= ~row->breaks;
+    }
+    char key[64], small[4];
+    assert_false(pass_known("") || pass_known("cnt") || pass_known("count,") || pass_known("count,x"));
+    assert_true(pass_known("count,count"));
+    pass_key("count", key, sizeof key);
+    assert_string_equal(key, "count.1");
+    pass_key("count", small, sizeof small);
+    assert_string_equal(small, "cou");
+}
+
+// --- what a pass keeps --------------------------------------------------------------------------------------
+
+// Guards, labels, scopes, lists, lines, an instruction that nobody knows, control that runs into the end.
+static const char everything[] =
+    HEAD ".func (.param .b32 r) f(.param .b64 a, .reg .b32 b)\n{\n.reg .b32 %r<3>;\n.reg .b64 %rd;\n.reg "
+         ".pred p;\n"
+         "ld.param.b64 %rd, [a];\nld.global.b32 %r1, [%rd];\n@p ret;\nst.param.b32 [r], %r1;\nexit;\n}\n"
+         ".visible .entry k(.param .u64 a, .param .align 8 .b8 s[16])\n.maxntid 32, 1, 1\n{\n"
+         ".reg .b32 %r<4>;\n.reg .b64 %rd<4>;\n.reg .pred %p<3>;\n.loc 1 2 3\nld.param.u64 %rd1, [a];\n"
+         "L1:\n@%p1 ld.global.v2.b32 {%r1, %r2}, [%rd1+4];\n@!%p1 atom.shared.add.u32 %r3, [%rd1], 1;\n"
+         "@%p2 bra L1;\n@%p2 exit;\nbrx.idx %r1, list;\nlist: .branchtargets L1, L2;\n"
+         "L2:\n{\n.reg .b32 %r1;\nst.local.b32 [%rd1], %r1;\nfrobnicate %r1;\n}\n}\n";
+
+// Each instruction of the one, in order, in the other.
+static void keeps_insns(const struct ptx_module *was, const struct ptx_func *f, const struct ptx_module *is,
+                        const struct ptx_func *g)
+{
+    uint32_t k = 0;
+    for (uint32_t i = 0; i < f->nstmts; i++) {
+        if (f->stmts[i].kind != PTX_INSN && f->stmts[i].kind != PTX_LABEL && f->stmts[i].kind != PTX_LOC)
+            continue;
+        struct out a, b;
+        bool same = false;
+        out_to_memory(&a);
+        ptx_print_stmt(was, f, &f->stmts[i], &a);
+        for (; !same && k < g->nstmts; k++) {
+            out_to_memory(&b);
+            ptx_print_stmt(is, g, &g->stmts[k], &b);
+            same = str_eq((struct str){a.buf, a.len}, (struct str){b.buf, b.len});
+            out_close(&b);
+        }
+        if (!same)
+            fail_msg("lost: " STR_FMT, STR_ARG(((struct str){a.buf, a.len})));
+        out_close(&a);
+    }
+}
+
+static void keeps_params(const struct ptx_func *f, const struct ptx_func *g)
+{
+    assert_int_equal(f->nparams, g->nparams);
+    for (uint32_t i = 0; i < f->nparams; i++)
+        assert_int_equal(ptx_var_size(&f->params[i]), ptx_var_size(&g->params[i]));
+}
+
+static void good_promises(void **state)
+{
+    struct ptx_module *was = testing_parse(STR(everything));
+    for (unsigned i = 0; i < pass_row_count; i++) {
+        struct pass_result *r =
+            rewritten(everything, &(struct pass_request){.passes = pass_rows[i].name, .verify = true});
+        struct ptx_module *is = testing_parse(r->text);
+        for (uint32_t k = 0; k < r->nfuncs; k++) {
+            const struct ptx_func *f = ptx_find(was, r->funcs[k].name)->func,
+                                  *g = ptx_find(is, r->funcs[k].name)->func;
+            if (pass_rows[i].keeps & PASS_PARAMS)
+                keeps_params(f, g);
+            if (pass_rows[i].keeps & PASS_INSNS)
+                keeps_insns(was, f, is, g);
+        }
+        ptx_free(is);
+        pass_result_free(r);
+    }
+    ptx_free(was);
+}
+
+// --- requests -----------------------------------------------------------------------------------------------
+
+static void bad_requests(void **state)
+{
+    fails("nonsense", &counting, -EINVAL);
+    fails(HEAD, &(struct pass_request){.passes = "cnt"}, -ENOENT);
+    fails(".version 9.0\n.target sm_20\n.address_size 32\n", &counting, -ENOTSUP);
+    fails(HEAD ".reg .b32 r;\n.entry k()\n{\nret;\n}\n", &counting, -ENOTSUP);
+    fails(HEAD ".entry k()\n{\n.reg .b32 r;\nadd.f64 r, r, r;\n}\n", &counting, -EINVAL);
+    fails(".version 9.0\n.target compute\n.address_size 64\n",
+          &(struct pass_request){.passes = "count", .arch = 90}, -EINVAL);
+    struct pass_result *r = rewritten(HEAD ".entry k()\n{\nret;\n}\n", &counting);
+    fails(r->text.ptr, &counting, -EEXIST);
+    pass_result_free(r);
+}
+
+static void good_targets(void **state)
+{
+    struct pass_request request = {.passes = "count", .arch = 90, .verify = true};
+    static const char body[] = "\n.address_size 64\n.entry k()\n{\nret;\n}\n";
+    char *newer = testing_join(".version 9.0\n.target sm_120a, debug", body, "");
+    char *older = testing_join(".version 9.0\n.target sm_75", body, "");
+    struct pass_result *r = rewritten(newer, &request);
+    assert_true(r->lowered && has(r, ".target sm_90, debug\n") && has(r, "activemask"));
+    pass_result_free(r);
+    r = rewritten(older, &request);
+    assert_false(r->lowered || !has(r, ".target sm_75\n") || has(r, "activemask"));
+    pass_result_free(r);
+    free(newer);
+    free(older);
+}
+
+// --- results ------------------------------------------------------------------------------------------------
+
+static const struct pass_func *func(const struct pass_result *r, const char *name)
+{
+    for (uint32_t i = 0; i < r->nfuncs; i++)
+        if (str_eq(r->funcs[i].name, str_from(name)))
+            return &r->funcs[i];
+    fail_msg("%s is not there", name);
+    return NULL;
+}
+
+#define LAUNCHER                                                                                     \
+    HEAD ".extern .func (.param .b32 r) cudaLaunchDeviceV2(.param .b64 a, .param .b64 b);\n"         \
+         ".func f()\n{\n.reg .pred p;\n@p exit;\nret;\n}\n"                                          \
+         ".func g()\n{\nret;\n}\n"                                                                   \
+         ".entry parent()\n{\n.param .b32 r;\n.param .b64 a, b;\ncall (r), cudaLaunchDeviceV2, (a, " \
+         "b);\nret;\n}\n"                                                                            \
+         ".entry caller()\n{\ncall f;\nret;\n}\n"                                                    \
+         ".entry copies()\n{\n.reg .b32 %r<9>;\n.reg .b64 %rd<3>;\n"                                 \
+         "cp.async.bulk.tensor.2d.global.shared::cta.tile.bulk_group [%rd1, {%r1, %r2}], [%r3];\n"   \
+         "cp.async.bulk.global.shared::cta.bulk_group [%rd1], [%r1], %r2;\n"                         \
+         "ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%r3, %r4, %r5, %r6}, [%r1];\nret;\n}\n"
+
+static void good_results(void **state)
+{
+    struct pass_result *r = rewritten(LAUNCHER, &counting);
+    assert_int_equal(r->nfuncs, 5);
+    assert_int_equal(func(r, "parent")->why, PASS_LAUNCHES);
+    assert_int_equal(func(r, "caller")->why, PASS_REWRITTEN);
+    assert_true(func(r, "caller")->approximate && func(r, "caller")->is_entry);
+    assert_false(func(r, "g")->approximate || func(r, "g")->is_entry);
+    assert_int_equal(func(r, "copies")->unsized, 2);  // of the tensor, a load and a store
+    assert_int_equal(r->nsymbols, 1);
+    assert_int_equal(r->symbols[0].bytes, 5 * PASS_COUNT_ROW * 8);
+    assert_true(has(r, ".weak .global .align 128 .u64 __moat_count_"));
+    assert_true(has(r, ".entry parent()\n{\n\t.param .b32 r;\n"));
+
+    struct out o;
+    struct pass_result *again;
+    assert_int_equal(out_to_memory(&o), 0);
+    pass_describe(r, &o);
+    assert_int_equal(pass_description((struct str){o.buf, o.len}, &again), 0);
+    assert_int_equal(again->nsymbols, 1);
+    assert_int_equal(again->nfuncs, 5);
+    assert_true(str_eq(again->symbols[0].name, r->symbols[0].name));
+    assert_int_equal(again->symbols[0].bytes, r->symbols[0].bytes);
+    for (uint32_t i = 0; i < 5; i++) {
+        const struct pass_func *f = &r->funcs[i], *g = &again->funcs[i];
+        assert_true(str_eq(f->name, g->name) && f->is_entry == g->is_entry && f->why == g->why &&
+                    f->approximate == g->approximate && f->unsized == g->unsized);
+    }
+    pass_result_free(again);
+    out_close(&o);
+    pass_result_free(r);
+    r = rewritten(HEAD, &counting);
+    assert_int_equal(r->nfuncs + r->nsymbols, 0);
+    pass_result_free(r);
+}
+
+static void bad_descriptions(void **state)
+{
+    static const char *const bad[] = {"",
+                                      "moat-pass 1",
+                                      "moat-pass 2\n",
+                                      "moat-pass 1\nlowered x\n",
+                                      "moat-pass 1\n\n",
+                                      "moat-pass 1\nsymbol s\n",
+                                      "moat-pass 1\nsymbol  1\n",
+                                      "moat-pass 1\nsymbol s -1\n",
+                                      "moat-pass 1\nsymbol s 18446744073709551616\n",
+                                      "moat-pass 1\nsymbol s\"x 1\n",
+                                      "moat-pass 1\nkernel k 0 0\n",
+                                      "moat-pass 1\nkernel k 0 2 0\n",
+                                      "moat-pass 1\nkernel k 9 0 0\n",
+                                      "moat-pass 1\nkernel k 0 0 4294967296\n",
+                                      "moat-pass 1\nkernel k 0 0 0 0\n",
+                                      "moat-pass 1\nkernel k 0 0 0"};
+    struct pass_result *r;
+    for (unsigned i = 0; i < sizeof bad / sizeof *bad; i++) {
+        if (pass_description(str_from(bad[i]), &r) != -EINVAL)
+            fail_msg("accepted: %s", bad[i]);
+        assert_null(r);
+    }
+    assert_int_equal(pass_description(STR("moat-pass 1\nlowered\nsymbol s 18446744073709551615\n"), &r), 0);
+    assert_true(r->lowered && r->symbols[0].bytes == UINT64_MAX);
+    pass_result_free(r);
+}
+
+static void good_sums(void **state)
+{
+    static uint64_t table[2 * PASS_COUNT_ROW];
+    for (unsigned i = 0; i < 2 * PASS_COUNT_ROW; i++)
+        table[i] = i >= PASS_COUNT_ROW ? 1ull << i % PASS_COUNT_LINE : 1000;
+    struct pass_count_sums s = {0};
+    pass_count_add(table, 1, &s);
+    assert_int_equal(s.threads, PASS_COUNT_SLOTS);
+    assert_int_equal(s.space[PASS_COUNT_GENERIC].loads, 2 * PASS_COUNT_SLOTS);
+    assert_int_equal(s.space[PASS_COUNT_GENERIC].stores, 4 * PASS_COUNT_SLOTS);
+    assert_int_equal(s.space[PASS_COUNT_GENERIC].loaded, 8 * PASS_COUNT_SLOTS);
+    assert_int_equal(s.space[PASS_COUNT_LOCAL].stored, (1ull << 16) * PASS_COUNT_SLOTS);
+}
+
+static void good_without_memory(void **state)
+{
+    int err = -ENOMEM;
+    long n = 0;
+    for (; err == -ENOMEM; n++) {
+        struct pass_result *r = NULL, *again = NULL;
+        struct out o = {0};
+        mem_fail_after(n);
+        err = rewrite(LAUNCHER, &counting, &r, NULL);
+        if (!err)
+            err = out_to_memory(&o);
+        if (!err) {
+            pass_describe(r, &o);
+            err = o.error ? o.error : pass_description((struct str){o.buf, o.len}, &again);
+        }
+        mem_fail_after(-1);
+        out_close(&o);
+        pass_result_free(again);
+        pass_result_free(r);
+    }
+    assert_int_equal(err, 0);
+    assert_true(n > 30);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(good_rows),    cmocka_unit_test(good_promises),
+        cmocka_unit_test(bad_requests), cmocka_unit_test(good_targets),
+        cmocka_unit_test(good_results), cmocka_unit_test(bad_descriptions),
+        cmocka_unit_test(good_sums),    cmocka_unit_test(good_without_memory),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

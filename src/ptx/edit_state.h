@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: MIT
+// Private to the edit's files.
+#ifndef MOAT_PTX_EDIT_STATE_H
+#define MOAT_PTX_EDIT_STATE_H
+
+#include "base/vec.h"
+#include "ptx/edit.h"
+
+// A text to insert, parsed. In its statements register n is the n-th argument, and the symbol n its n-th label.
+struct edit_text {
+    struct ptx_module *m;
+    const struct ptx_stmt *stmts;
+    uint32_t nstmts, nlabels;
+    unsigned nargs;  // that it speaks of
+};
+
+// Where something changes: made[first .. first + count) goes in, or a statement goes out.
+//   key: 4 * statement + EDIT_KEY_*
+enum { EDIT_KEY_ENTRY, EDIT_KEY_BEFORE, EDIT_KEY_DELETE, EDIT_KEY_AFTER };
+struct edit_change {
+    uint64_t key;
+    uint32_t first, count;
+};
+
+struct edit {
+    struct ptx_module *m;
+    struct diag_sink *sink;
+    int error;             // the first; sticks
+    uint64_t named;        // numbers below it may be in names of ours
+    uint32_t syms_cap;     // of m->syms
+    uint32_t forms_cap;    // of m->forms
+    struct arena scratch;  // until edit_close
+    struct map texts;      // to indices of `parsed`
+    VEC(struct edit_text) parsed;
+    VEC(struct ptx_item) items;  // to stand in front of the module's
+
+    // The function that is edited, NULL if none is. Changes come in the order of statements; those that do not are
+    // `late`. Both are sorted by key where they are merged, and of equal keys the late one was made later.
+    struct ptx_func *f;
+    uint32_t nregs;
+    VEC(struct ptx_var *) vars;  // new registers
+    VEC(struct ptx_stmt) made;
+    VEC(struct edit_change) changes, late;
+};
+
+// edit.c
+void edit_fail(struct edit *e, int error);
+void *edit_alloc(struct edit *e, size_t count, size_t size);  // in the module; NULL after a failure
+uint32_t edit_new_sym(struct edit *e, struct ptx_sym sym, bool global);  // 0 after a failure
+void edit_change_at(struct edit *e, uint64_t key, uint32_t first, uint32_t count);
+
+// edit_text.c
+const struct edit_text *edit_text_find(struct edit *e, const char *text);       // NULL after a failure
+const struct ptx_form *edit_form(struct edit *e, const struct ptx_form *form);  // the module's own like it
+void edit_unspell(struct ptx_operand *o);  // so that it does not refer to the text that it stood in
+
+// edit_item.c
+void edit_place_items(struct edit *e);
+
+#endif

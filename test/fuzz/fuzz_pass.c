@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: MIT
+// Any bytes as PTX that is to be rewritten: whatever parses and verifies still does so when every pass has been over it,
+// for an older and for a newer GPU, and has its functions.
+#include <errno.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "pass/pass.h"
+#include "ptx_mutate.h"
+
+enum { MOST_MEMORY = 32 << 20 };
+
+static void require(bool holds)
+{
+    if (!holds)
+        abort();
+}
+
+static void emit_nothing(struct diag_sink *sink, const struct diag *d)
+{
+    (void)sink;
+    (void)d;
+}
+
+// Does it parse, and has the verifier no errors?
+static struct ptx_module *sound(struct str text)
+{
+    struct diag_sink sink = {.emit = emit_nothing};
+    struct ptx_module *m;
+    if (ptx_parse("input", text, &sink, &(struct ptx_limits){MOST_MEMORY}, &m))
+        return NULL;
+    if (!ptx_verify(m, &sink, NULL))
+        return m;
+    ptx_free(m);
+    return NULL;
+}
+
+static void rewrite(struct str text, unsigned arch)
+{
+    struct diag_sink sink = {.emit = emit_nothing};
+    struct pass_request request = {.passes = "count", .arch = arch, .verify = true};
+    struct pass_result *r;
+    int err = pass_rewrite("input", text, &request, &sink, &r);
+    if (err) {
+        bool target = err == -EINVAL && !sink.errors;
+        require(!r && (err == -ENOTSUP || err == -EEXIST || err == -ENOMEM || target));
+        return;
+    }
+    struct ptx_module *m = sound(r->text);
+    require(m);
+    for (uint32_t i = 0; i < r->nfuncs; i++)
+        require(ptx_find(m, r->funcs[i].name) != NULL);
+    ptx_free(m);
+    pass_result_free(r);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
+{
+    struct str text = {(const char *)bytes, len};
+    struct ptx_module *m = sound(text);
+    if (!m)
+        return 0;
+    ptx_free(m);
+    rewrite(text, 75);
+    rewrite(text, 100);
+    return 0;
+}

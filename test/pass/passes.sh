@@ -1,0 +1,76 @@
+#!/bin/bash
+# SPDX-License-Identifier: MIT
+# builds: one
+# slow
+# Every pass over many modules: the verifier and, where it is, ptxas accept what comes out. The suite as nvcc compiles
+# it, plain, with lines and for debugging in turn; what clang makes; and the texts that have every form.
+set -u
+T=$(mktemp -d) || exit 1
+trap 'rm -rf "$T"' EXIT
+export T
+passes=count
+ptxas=$(command -v ptxas)
+export passes ptxas
+
+fail() {  # fail NAME WHAT LOG
+    echo "FAIL $1: $2"
+    head -n 10 "$3" | sed 's/^/    | /'
+}
+
+assemble() {  # assemble TEXT LOG: for the .target that it names; code for a later link leaves symbols open
+    local arch
+    arch=$(sed -n 's/^\.target[[:space:]]*\(sm_[0-9]*[af]\{0,1\}\).*/\1/p' "$1" | head -n 1)
+    [[ $arch == sm_[0-9][0-9] && ${arch#sm_} -lt 75 ]] && arch=sm_75
+    "$ptxas" -arch="$arch" -o /dev/null "$1" >"$2" 2>&1 || "$ptxas" -c -arch="$arch" -o /dev/null "$1" >"$2" 2>&1
+}
+
+one() {  # one NAME FILE
+    local to=$T/$1.out log=$T/$1.log
+    if ! "$MOAT" ptx instrument --pass="$passes" "$2" >"$to" 2>"$log"; then
+        grep -q '32-bit addresses' "$log" && { echo "skip $1: 32-bit addresses"; return; }
+        fail "$1" instrument "$log"
+    elif ! "$MOAT" ptx verify "$to" >"$log" 2>&1; then
+        fail "$1" verify "$log"
+    elif [ -n "$ptxas" ] && ! assemble "$to" "$log"; then
+        # What ptxas refuses as it is, is not ours to answer for.
+        assemble "$2" "$log.plain" && fail "$1" ptxas "$log" || echo "skip $1: ptxas refuses the original"
+    else
+        echo "ok $1"
+    fi
+    rm -f "$to" "$log"
+}
+
+program() {  # program NAME ARCH WAY
+    local file=$T/$1.ptx
+    # shellcheck disable=SC2086
+    nvcc -ptx -arch="$2" $3 -o "$file" "test/programs/$1.cu" >"$file.log" 2>&1 || { fail "$1" nvcc "$file.log"; return; }
+    one "$1$3" "$file"
+}
+export -f one fail assemble program
+
+n=0
+ways=('' -lineinfo -G) archs=(sm_75 sm_90)
+if command -v nvcc >/dev/null; then
+    while IFS=$'\t' read -r name least _; do
+        [ "$name" = name ] && continue
+        arch=${archs[n % 2]}
+        [ "${arch#sm_}" -ge "$least" ] 2>/dev/null || arch=sm_90
+        printf 'program %s %s %s\0' "$name" "$arch" "${ways[n / 2 % 3]}"
+        n=$((n + 1))
+    done <test/programs/programs.tsv >"$T/list"
+fi
+for arch in sm_75 sm_90; do
+    if command -v clang >/dev/null && test/clang/ptx test/clang/kernels.cu $arch -O1 >"$T/clang-$arch.ptx" 2>/dev/null; then
+        printf 'one clang-%s %s\0' $arch "$T/clang-$arch.ptx" >>"$T/list"
+    fi
+done
+for file in test/ptx/forms/*.ptx; do
+    printf 'one %s %s\0' "$(basename "$file" .ptx)" "$file" >>"$T/list"
+done
+# shellcheck disable=SC2016
+xargs -0 -a "$T/list" -n 1 -P "${JOBS:-1}" bash -c 'eval "$1"' one >"$T/out"
+grep -v '^ok' "$T/out"
+passed=$(grep -c '^ok' "$T/out") failed=$(grep -c '^FAIL' "$T/out")
+[ -n "$ptxas" ] || echo 'covered: without ptxas'
+echo "$passed passed, $failed failed"
+[ "$failed" = 0 ] && [ "$passed" -gt 0 ]
