@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: MIT
+// Heads, tails, and the small parts that have no file of their own to be tested in: bags, waiting blocks, safe copies.
+#include "heap/block.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "heap/gather.h"
+#include "heap/heap_wait.h"
+#include "heap/word_bag.h"
+
+enum { SIZE = 100 };
+
+static _Alignas(16) char memory[BLOCK_HEAD + SIZE + BLOCK_TAIL + 16];
+static char *const block = memory + BLOCK_HEAD;
+
+static void dress(void)
+{
+    block_dress(block, (struct block_info){SIZE, 5, BLOCK_CALLOC}, 77, block_ticket(5, 1234));
+}
+
+static void good_head_says_what_was_put_in(void **state)
+{
+    dress();
+    struct block_head *h = block_head_of(block);
+    assert_true(block_is_live(block, h));
+    assert_false(block_is_freed(block, h));
+    assert_int_equal(block_info_of(block, h).size, SIZE);
+    assert_int_equal(block_info_of(block, h).lead_log2, 5);
+    assert_int_equal(block_info_of(block, h).kind, BLOCK_CALLOC);
+    assert_int_equal(block_made_at(h->ticket), 1234);
+    assert_true(block_tail_intact(block, SIZE, h->canary));
+    assert_ptr_equal(block_of_word(block_word(block, h->ticket)), block);
+    assert_int_not_equal(block_word(block, h->ticket), block_word(block, block_ticket(6, 1234)));
+    assert_int_not_equal(block[SIZE], 0);
+    block_mark_freed(block, 4321);
+    assert_true(block_is_freed(block, h));
+    assert_false(block_is_live(block, h));
+    assert_int_equal(block_freed_at(block, h), 4321);
+}
+
+// Any bit of the head or the tail that changes is seen.
+static void bad_any_bit(void **state)
+{
+    for (int at = -BLOCK_HEAD; at < SIZE + BLOCK_TAIL; at++) {
+        if (at == 0)
+            at = SIZE;
+        for (int bit = 0; bit < 8; bit++) {
+            dress();
+            block[at] ^= (char)(1 << bit);
+            struct block_head *h = block_head_of(block);
+            if (at < 0)
+                assert_false(block_is_live(block, h) || block_is_freed(block, h));
+            else
+                assert_false(block_tail_intact(block, SIZE, h->canary));
+        }
+    }
+}
+
+static void good_bag(void **state)
+{
+    enum { NUMBERS = 500 };
+    struct word_bag b = {0};
+    int counts[NUMBERS + 1] = {0};
+    uint32_t seed = 3;
+    size_t total = 0;
+    for (int i = 0; i < 200000; i++) {
+        seed = seed * 1664525 + 1013904223;
+        uint64_t word = 1 + (seed >> 12) % NUMBERS;
+        if (seed >> 31) {
+            assert_int_equal(word_bag_add(&b, word << 33), 0);
+            counts[word]++;
+            total++;
+        } else {
+            assert_int_equal(word_bag_take(&b, word << 33), counts[word] > 0);
+            total -= counts[word] > 0;
+            counts[word] -= counts[word] > 0;
+        }
+        assert_int_equal(word_bag_has(&b, word << 33), counts[word] > 0);
+        assert_int_equal(b.count, total);
+    }
+    word_bag_free(&b);
+}
+
+static void bad_write_to_waiting_block(void **state)
+{
+    for (uint64_t size = 1; size < 3000; size += size < 20 ? 1 : 97) {
+        unsigned char *p = malloc(size);
+        heap_wait_fill(p, size);
+        assert_int_equal(heap_wait_changed(p, size), -1);
+        for (uint64_t at = 0; at < size; at += size < 20 ? 1 : 13) {
+            bool filled =
+                at < HEAP_WAIT_FILLED || at >= size - HEAP_WAIT_FILLED || size <= 2 * HEAP_WAIT_FILLED;
+            if (!filled)
+                continue;
+            p[at] ^= 1;
+            assert_int_equal(heap_wait_changed(p, size), at);
+            p[at] ^= 1;
+        }
+        free(p);
+    }
+}
+
+static void good_copy_around_holes(void **state)
+{
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    char *p = mmap(NULL, 3 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    munmap(p + page, page);
+    const char *from[] = {p, p + page - 4, p + 8, p + page, p + 2 * page, NULL, p + 16};
+    bool expected[] = {true, false, true, false, true, false, true}, read[7];
+    char to[7][8];
+    for (int i = 0; i < 3; i++)
+        memset(p + 8 * i, 'a' + i, 8);
+    memset(p + 2 * page, 'z', 8);
+    assert_true(gather_works());
+    gather_pieces(from, 7, 8, to[0], read);
+    for (int i = 0; i < 7; i++)
+        assert_int_equal(read[i], expected[i]);
+    assert_int_equal(to[0][7], 'a');
+    assert_int_equal(to[2][0], 'b');
+    assert_int_equal(to[4][0], 'z');
+    assert_int_equal(to[6][7], 'c');
+    assert_false(gather_one(p + page, 1, to));
+    munmap(p, page);
+    munmap(p + 2 * page, page);
+}
+
+int main(void)
+{
+    heap_key_init();
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(good_head_says_what_was_put_in),
+        cmocka_unit_test(bad_any_bit),
+        cmocka_unit_test(good_bag),
+        cmocka_unit_test(bad_write_to_waiting_block),
+        cmocka_unit_test(good_copy_around_holes),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

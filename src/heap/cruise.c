@@ -1,0 +1,367 @@
+// SPDX-License-Identifier: MIT
+#include "heap/cruise.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <string.h>
+#include <time.h>
+
+#include "heap/deliver.h"
+#include "heap/gather.h"
+#include "heap/guarded.h"
+#include "heap/heap_report.h"
+#include "heap/word_bag.h"
+#include "heap/writer.h"
+
+enum { SUSPECTS = 128, PATIENCE_MS = 2000 };
+
+struct suspect {
+    uint64_t word;   // 0: none
+    uint64_t round;  // the exact round that will tell
+    uint64_t seen;   // the cruise that saw it last
+    struct block_head head;
+    uint64_t tail;  // if the head is sound
+};
+
+struct monitor {
+    pthread_mutex_t lock;
+    struct warehouse *list;
+    struct word_bag dead;  // notices whose words were not met yet
+    struct suspect suspects[SUSPECTS];
+    unsigned nsuspects;
+    uint64_t suspect_bits;  // bit_of each of them: most words are no suspect's
+    uint64_t round;         // exact rounds that were complete when this cruise began
+    struct cruise_stats stats;
+    uint64_t live;             // of this cruise
+    _Atomic uint64_t matched;  // notices that found their word; relaxed: for estimates
+    // One batch: words that live as far as we know, and what was read of them.
+    size_t count;
+    uint64_t words[GATHER_MOST];
+    const char *at[GATHER_MOST];
+    uint16_t index[GATHER_MOST];
+    bool read[GATHER_MOST];
+    struct block_head heads[GATHER_MOST];
+    uint64_t tails[GATHER_MOST];
+    cruise_visitor *visit;
+    void *ctx;
+};
+
+static struct monitor *monitors[DELIVER_MOST_LISTS];
+static atomic_bool hurry;
+
+int cruise_init(unsigned lists)
+{
+    for (unsigned i = 0; i < lists; i++) {
+        monitors[i] = guarded_map(sizeof **monitors);
+        if (!monitors[i])
+            return -ENOMEM;
+        pthread_mutex_init(&monitors[i]->lock, NULL);
+        monitors[i]->list = deliver_list(i);
+    }
+    return 0;
+}
+
+void cruise_lock(unsigned list)
+{
+    pthread_mutex_lock(&monitors[list]->lock);
+}
+
+bool cruise_trylock(unsigned list)
+{
+    return pthread_mutex_trylock(&monitors[list]->lock) == 0;
+}
+
+void cruise_unlock(unsigned list)
+{
+    pthread_mutex_unlock(&monitors[list]->lock);
+}
+
+void cruise_hurry(bool now)
+{
+    atomic_store_explicit(&hurry, now, memory_order_relaxed);  // late is fine
+}
+
+// --- suspects ---
+
+static uint64_t bit_of(uint64_t word)
+{
+    return 1ull << (word * 0x9e3779b97f4a7c15u >> 58);
+}
+
+static struct suspect *find_suspect(struct monitor *m, uint64_t word)
+{
+    if (!(m->suspect_bits & bit_of(word)))
+        return NULL;
+    for (unsigned i = 0; i < m->nsuspects; i++)
+        if (m->suspects[i].word == word)
+            return &m->suspects[i];
+    return NULL;
+}
+
+static bool same(const struct suspect *a, const struct suspect *b)
+{
+    return memcmp(&a->head, &b->head, sizeof a->head) == 0 && a->tail == b->tail;
+}
+
+static void report(const struct suspect *s)
+{
+    const char *block = block_of_word(s->word);
+    if (!heap_report_make_known(s->word))
+        return;
+    if (block_is_live(block, &s->head))
+        heap_report_tail(block, &s->head, s->tail, NULL);
+    else
+        heap_report_head(block, &s->head);
+}
+
+static void suspect(struct monitor *m, uint64_t word, const struct block_head *head, uint64_t tail)
+{
+    struct suspect now = {word, 0, m->stats.cruises, *head, tail}, *s = find_suspect(m, word);
+    if (s && same(s, &now)) {
+        s->seen = now.seen;
+        if (m->round >= s->round) {
+            report(s);
+            s->word = 0;
+        }
+        return;
+    }
+    if (heap_report_is_known(word) || (!s && m->nsuspects == SUSPECTS))
+        return;
+    now.round = deliver_ask_exact();
+    m->suspect_bits |= bit_of(word);
+    *(s ? s : &m->suspects[m->nsuspects++]) = now;
+}
+
+// A later block may have the same word: what was held against this one is not its fault.
+static void acquit(struct monitor *m, uint64_t word)
+{
+    struct suspect *s = find_suspect(m, word);
+    if (s)
+        s->word = 0;
+}
+
+// Those that were right again, gone, or reported.
+static void forget_suspects(struct monitor *m)
+{
+    unsigned kept = 0;
+    m->suspect_bits = 0;
+    for (unsigned i = 0; i < m->nsuspects; i++)
+        if (m->suspects[i].word && m->suspects[i].seen == m->stats.cruises) {
+            m->suspect_bits |= bit_of(m->suspects[i].word);
+            m->suspects[kept++] = m->suspects[i];
+        }
+    m->nsuspects = kept;
+}
+
+// --- batches ---
+
+static void check_tails(struct monitor *m, size_t n)
+{
+    gather_pieces(m->at, n, sizeof *m->tails, (char *)m->tails, m->read);
+    for (size_t i = 0; i < n; i++) {
+        size_t k = m->index[i];
+        if (m->read[i] && m->tails[i] != block_tail_canary(m->heads[k].canary))
+            suspect(m, m->words[k], &m->heads[k], m->tails[i]);
+    }
+}
+
+static void check_batch(struct monitor *m)
+{
+    for (size_t i = 0; i < m->count; i++)
+        m->at[i] = block_of_word(m->words[i]) - BLOCK_HEAD;
+    gather_pieces(m->at, m->count, sizeof *m->heads, (char *)m->heads, m->read);
+    size_t n = 0;
+    for (size_t i = 0; i < m->count; i++) {
+        char *block = block_of_word(m->words[i]);
+        const struct block_head *h = &m->heads[i];
+        if (!m->read[i])
+            continue;  // unmapped: its notice is on the way
+        if (m->visit) {
+            m->visit(m->ctx, m->words[i], h);
+        } else if (block_is_live(block, h)) {
+            m->index[n] = (uint16_t)i;
+            m->at[n++] = block + block_info_of(block, h).size;
+        } else if (!block_is_freed(block, h)) {
+            suspect(m, m->words[i], h, 0);
+        }
+    }
+    if (n)
+        check_tails(m, n);
+    m->live += m->count;
+    m->stats.checks += m->count;
+}
+
+static uint64_t get(_Atomic uint64_t *word)
+{
+    // Relaxed: warehouse_cruise has seen the count that came with it.
+    return atomic_load_explicit(word, memory_order_relaxed);
+}
+
+static void clear(_Atomic uint64_t *word)
+{
+    atomic_store_explicit(word, 0, memory_order_relaxed);  // only the monitor writes below the count
+}
+
+// Takes the notices out of a node, and the words that any notice is for; the other words are the next batch.
+static void absorb(struct monitor *m, _Atomic uint64_t *words, size_t count)
+{
+    uint64_t matched = 0;
+    for (size_t i = 0; i < count; i++) {
+        uint64_t word = get(&words[i]);
+        if (word & BLOCK_NOTICE && word_bag_add(&m->dead, word & ~BLOCK_NOTICE) == 0)
+            clear(&words[i]);
+    }
+    m->count = 0;
+    for (size_t i = 0; i < count; i++) {
+        uint64_t word = get(&words[i]);
+        if (!word || word & BLOCK_NOTICE)
+            continue;
+        if (word_bag_take(&m->dead, word)) {
+            clear(&words[i]);
+            acquit(m, word);
+            matched++;
+        } else {
+            m->words[m->count++] = word;
+        }
+    }
+    matched += atomic_load_explicit(&m->matched, memory_order_relaxed);
+    atomic_store_explicit(&m->matched, matched, memory_order_relaxed);
+}
+
+static bool may_go_on(void)
+{
+    return !atomic_load_explicit(&hurry, memory_order_relaxed) && !writer_closed();
+}
+
+static bool visit_node(void *ctx, _Atomic uint64_t *words, size_t count)
+{
+    absorb(ctx, words, count);
+    check_batch(ctx);
+    return may_go_on();
+}
+
+static bool sweep_node(void *ctx, _Atomic uint64_t *words, size_t count)
+{
+    absorb(ctx, words, count);
+    return may_go_on();
+}
+
+void cruise_sweep(unsigned list)
+{
+    warehouse_cruise(monitors[list]->list, sweep_node, monitors[list]);
+}
+
+uint64_t cruise_backlog(unsigned list)
+{
+    return deliver_notices(list) - atomic_load_explicit(&monitors[list]->matched, memory_order_relaxed);
+}
+
+bool cruise_once(unsigned list)
+{
+    struct monitor *m = monitors[list];
+    m->round = deliver_exact_done();
+    m->live = 0;
+    m->stats.cruises++;
+    bool whole = warehouse_cruise(m->list, visit_node, m);
+    if (whole) {
+        m->stats.live = m->live;
+        forget_suspects(m);
+    } else {
+        m->nsuspects = 0, m->suspect_bits = 0;  // a notice may lie where this cruise did not get to
+    }
+    return whole;
+}
+
+bool cruise_has_suspects(unsigned list)
+{
+    return monitors[list]->nsuspects > 0;
+}
+
+struct cruise_stats cruise_stats(unsigned list)
+{
+    return monitors[list]->stats;
+}
+
+// Nobody is in so much of a hurry that it must be stopped.
+static bool show_node(void *ctx, _Atomic uint64_t *words, size_t count)
+{
+    absorb(ctx, words, count);
+    check_batch(ctx);
+    return true;
+}
+
+void cruise_visit(unsigned list, cruise_visitor *visit, void *ctx)
+{
+    struct monitor *m = monitors[list];
+    m->visit = visit;
+    m->ctx = ctx;
+    warehouse_cruise(m->list, show_node, m);
+    m->visit = NULL;
+}
+
+// --- all at once ---
+
+static bool patient_lock(bool (*trylock)(unsigned), unsigned list)
+{
+    struct timespec t = {.tv_nsec = 1000000};
+    for (int i = 0; i < PATIENCE_MS; i++) {
+        if (trylock(list))
+            return true;
+        nanosleep(&t, NULL);
+    }
+    return false;
+}
+
+bool cruise_await_lock(unsigned list)
+{
+    cruise_hurry(true);
+    bool got = patient_lock(cruise_trylock, list);
+    cruise_hurry(false);
+    return got;
+}
+
+static bool trylock_deliverer(unsigned unused)
+{
+    return deliver_trylock();
+}
+
+static bool round_now(void)
+{
+    if (!patient_lock(trylock_deliverer, 0))
+        return false;
+    deliver_ask_exact();
+    deliver_round(true);
+    deliver_unlock();
+    return true;
+}
+
+static bool cruise_list_now(unsigned list)
+{
+    bool done = round_now();
+    if (!done || !patient_lock(cruise_trylock, list))
+        return false;
+    // Twice where something is suspect: a notice can lie behind the word that it is for, and a suspect must be confirmed.
+    for (int i = 0; i < 3 && done; i++) {
+        cruise_hurry(false);
+        cruise_once(list);
+        if (!monitors[list]->nsuspects && !monitors[list]->dead.count)
+            break;
+        // Not while holding the lock: its rank is higher.
+        cruise_unlock(list);
+        done = round_now() && patient_lock(cruise_trylock, list);
+    }
+    cruise_hurry(false);
+    if (done)
+        cruise_unlock(list);
+    return done;
+}
+
+bool cruise_all_now(void)
+{
+    bool all = true;
+    for (unsigned i = 0; i < deliver_lists(); i++) {
+        cruise_hurry(true);
+        all &= cruise_list_now(i);
+    }
+    return all;
+}

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: MIT
+// The monitor: looks at the canaries of all blocks, over and over. One cruise visits each word of a list once.
+//
+// It reads memory that the program may be freeing, using anew or unmapping at this moment, so what it sees may be no head at
+// all. It does not guess: a block whose bytes are wrong is a suspect. A notice is put before a block is given back; so if an
+// exact round of deliveries that began after the look brings no notice, the block lived when it was looked at, and what was
+// seen is an error. It is judged by the next cruise, which meets all notices that came since before it meets the word; those
+// that came before the word, from a thread that was quicker, were met by the cruise that suspected it. The block must also look
+// the same a second time: a copy is not one indivisible read.
+#ifndef MOAT_HEAP_CRUISE_H
+#define MOAT_HEAP_CRUISE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "heap/block.h"
+
+int cruise_init(unsigned lists);
+
+void cruise_lock(unsigned list);  // rank 2
+bool cruise_trylock(unsigned list);
+bool cruise_await_lock(unsigned list);  // false after some seconds: somebody does not give it up
+void cruise_unlock(unsigned list);
+void cruise_hurry(bool hurry);  // whoever cruises gives up its lock soon, until false
+
+struct cruise_stats {
+    uint64_t cruises, checks;  // since the start
+    uint64_t live;             // blocks seen by the last whole cruise
+};
+
+// One cruise. False if it was stopped. The lock must be held.
+bool cruise_once(unsigned list);
+// Removes the words of blocks that were freed, and looks at none: much quicker. The lock must be held.
+void cruise_sweep(unsigned list);
+uint64_t cruise_backlog(unsigned list);  // notices that came and whose words are still there, about
+bool cruise_has_suspects(unsigned list);
+struct cruise_stats cruise_stats(unsigned list);
+
+// The end of the process, or the need to know: delivers, cruises and confirms until nothing is suspect, in the calling thread.
+// False if the locks could not be had.
+bool cruise_all_now(void);
+
+// Shows all blocks that live; the lock must be held, and cruise_all_now have been called. `head` may be damaged.
+typedef void cruise_visitor(void *ctx, uint64_t word, const struct block_head *head);
+void cruise_visit(unsigned list, cruise_visitor *visit, void *ctx);
+
+#endif

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: MIT
+// The second half of a word's way: from windows and rings into the warehouse. A round visits every thread; it is complete when
+// each window that had words when the round began is empty. Whoever delivers holds the deliverer's lock: usually that is its
+// thread, at the end and where a free makes no sense it is whoever needs to know.
+#ifndef MOAT_HEAP_DELIVER_H
+#define MOAT_HEAP_DELIVER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "heap/warehouse.h"
+
+enum { DELIVER_MOST_LISTS = 16 };
+
+int deliver_init(unsigned lists);  // warehouses, one for each monitor
+unsigned deliver_lists(void);
+struct warehouse *deliver_list(unsigned i);
+
+void deliver_lock(void);
+bool deliver_trylock(void);
+void deliver_unlock(void);
+
+// One round. exact: every thread is asked, so that each word put before the round began, by whichever thread, is delivered
+// when it is complete. How many words there were. The lock must be held.
+uint64_t deliver_round(bool exact);
+
+// Only what lies in rings; waits for nobody. The lock must be held.
+void deliver_rings(void);
+
+// Notices that were delivered to a list so far.
+uint64_t deliver_notices(unsigned list);
+
+// Rounds are counted. A round that is asked for now will have this number ...
+uint64_t deliver_ask_exact(void);
+bool deliver_exact_wanted(void);
+// ... and all exact ones up to this are complete.
+uint64_t deliver_exact_done(void);
+
+struct writer;
+void deliver_after_fork(const struct writer *mine);  // in the child: the other threads are gone
+
+uint64_t deliver_words(void);  // delivered so far
+
+#endif

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: MIT
+#include "heap/foreign.h"
+
+#include <errno.h>
+#include <unistd.h>
+
+#include "heap/cruise.h"
+#include "heap/deliver.h"
+#include "heap/gather.h"
+#include "heap/heap_report.h"
+#include "heap/under.h"
+
+_Atomic uint64_t foreign_map[1 << (47 - FOREIGN_GRAIN - 6)];
+
+// --- glibc's own blocks: two words before each, sizes and flags ---
+
+enum { IN_USE_BEFORE = 1, MAPPED = 2, FLAGS = 7 };
+#define LARGEST_CHUNK (1ull << 46)
+
+static bool is_chunk_size(uint64_t size)
+{
+    return (size & ~(uint64_t)FLAGS) >= 32 && (size & 8) == 0 && size < LARGEST_CHUNK;
+}
+
+static bool is_mapped_chunk(uint64_t at, uint64_t before, uint64_t size)
+{
+    uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
+    return before < page && (at - before) % page == 0 && (before + (size & ~(uint64_t)FLAGS)) % page == 0;
+}
+
+static bool is_glibc_block(const char *p)
+{
+    uint64_t words[2], next;
+    if ((uintptr_t)p % BLOCK_ALIGN || !gather_one(p - 16, sizeof words, words) || !is_chunk_size(words[1]))
+        return false;
+    if (words[1] & MAPPED)
+        return is_mapped_chunk((uint64_t)(uintptr_t)p - 16, words[0], words[1]);
+    // The chunk that follows says that this one is in use.
+    return gather_one(p - 8 + (words[1] & ~(uint64_t)FLAGS), sizeof next, &next) && next & IN_USE_BEFORE &&
+           next < LARGEST_CHUNK;
+}
+
+// --- errors ---
+
+struct finder {
+    const char *p;
+    char *owner;
+    uint64_t word;  // the owner's
+    struct block_head head;
+    bool damaged;  // p is a block of ours whose head was overwritten
+};
+
+static void look(void *ctx, uint64_t word, const struct block_head *h)
+{
+    struct finder *f = ctx;
+    char *block = block_of_word(word);
+    bool valid = block_is_live(block, h) || block_is_freed(block, h);
+    if (!valid && block == f->p) {
+        f->damaged = true;
+    } else if (valid) {
+        uint64_t size = block_info_of(block, h).size;
+        const char *start = block - BLOCK_HEAD;
+        if (f->p < start || f->p > block + size || (f->owner && f->p != block))
+            return;
+    } else {
+        return;
+    }
+    f->owner = block;
+    f->word = word;
+    f->head = *h;
+}
+
+static void find_owner(struct finder *f)
+{
+    cruise_all_now();
+    for (unsigned i = 0; i < deliver_lists(); i++)
+        if (cruise_await_lock(i)) {
+            cruise_visit(i, look, f);
+            cruise_unlock(i);
+        }
+}
+
+static void report(struct finder *f, const char *call, uint32_t site)
+{
+    find_owner(f);
+    if (f->damaged) {
+        if (heap_report_make_known(f->word))
+            heap_report_head(f->owner, &f->head);
+    } else if (f->owner && f->owner == f->p) {
+        heap_report_double_free(f->owner, &f->head, call, site);
+    } else {
+        heap_report_bad_free(f->p, call, site, f->owner, &f->head);
+    }
+}
+
+bool foreign_judge(void *p, const char *call, uint32_t site)
+{
+    int saved = errno;
+    struct block_head own, behind;
+    struct finder f = {.p = p};
+    bool readable = (uintptr_t)p % BLOCK_ALIGN == 0 && gather_one((char *)p - BLOCK_HEAD, sizeof own, &own);
+    bool pass = false;
+    if (readable && block_is_freed(p, &own)) {
+        heap_report_double_free(p, &own, call, site);
+    } else {
+        // A pointer to the start of what we got from below is as wrong as any other into our block.
+        bool ours = gather_one(p, sizeof behind, &behind) && block_is_live((char *)p + BLOCK_HEAD, &behind);
+        pass = !ours && under.is_glibc && is_glibc_block(p);
+        if (!pass)
+            report(&f, call, site);
+    }
+    errno = saved;
+    return pass;
+}

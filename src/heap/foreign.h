@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: MIT
+// Pointers that are freed and have no valid head: blocks of somebody else's, or errors.
+#ifndef MOAT_HEAP_FOREIGN_H
+#define MOAT_HEAP_FOREIGN_H
+
+#include <stdatomic.h>
+
+#include "heap/heap.h"
+
+// Whether it is the allocator's own, which a library that does not see us got there: then it must be passed on. If not,
+// it was an error and has been reported; nothing must be done with it.
+bool foreign_judge(void *p, const char *call, uint32_t site);
+
+// Where heads are, a bit for 4 MiB, so that none is looked for where nothing may be mapped.
+enum { FOREIGN_GRAIN = 22 };
+extern __attribute__((visibility("hidden"))) _Atomic uint64_t foreign_map[1 << (47 - FOREIGN_GRAIN - 6)];
+
+static inline void foreign_mark(const void *block)
+{
+    uint64_t grain = ((uint64_t)(uintptr_t)block - BLOCK_HEAD) >> FOREIGN_GRAIN, bit = 1ull << grain % 64;
+    _Atomic uint64_t *word = &foreign_map[grain / 64];
+    // Relaxed, both: whoever frees a block got its address from the one who marked it.
+    if (__builtin_expect(!(atomic_load_explicit(word, memory_order_relaxed) & bit), 0))
+        atomic_fetch_or_explicit(word, bit, memory_order_relaxed);
+}
+
+// Whether p may be a block of ours, so that its head can be read.
+static inline bool foreign_may_be_ours(const void *p)
+{
+    uint64_t head = (uint64_t)(uintptr_t)p - BLOCK_HEAD, grain = head >> FOREIGN_GRAIN;
+    return head % BLOCK_ALIGN == 0 && head < BLOCK_HIGHEST &&
+           atomic_load_explicit(&foreign_map[grain / 64], memory_order_relaxed) >> grain % 64 & 1;
+}
+
+#endif

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: MIT
+#include "heap/heap_key.h"
+
+#include <sys/mman.h>
+#include <sys/random.h>
+#include <time.h>
+
+_Alignas(HEAP_KEY_PAGE) struct heap_key heap_key;
+
+// Where getrandom is forbidden: what differs between two runs, mixed. The program is watched all the same.
+static void fill_without_help(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    uint64_t seed = (uint64_t)t.tv_nsec ^ (uint64_t)(uintptr_t)&t ^ (uint64_t)(uintptr_t)&heap_key;
+    for (int i = 0; i < HEAP_KEY_WORDS; i++) {
+        seed = heap_key_mix(seed + 0x9e3779b97f4a7c15u, 0xd1342543de82ef95u);
+        heap_key.word[i] = seed;
+    }
+}
+
+void heap_key_init(void)
+{
+    if (getrandom(heap_key.word, sizeof heap_key.word, 0) != (long)sizeof heap_key.word)
+        fill_without_help();
+    // Not PROT_NONE around it: collectors of garbage read all that a library has.
+    mprotect(&heap_key, sizeof heap_key, PROT_READ);
+}

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: MIT
+// The secret that canaries depend on: random words on pages of their own, read-only once they are filled, as are the pages
+// around them. They lie in the library itself, so that a canary needs no pointer to them.
+#ifndef MOAT_HEAP_KEY_H
+#define MOAT_HEAP_KEY_H
+
+#include <stdint.h>
+
+enum { HEAP_KEY_WORDS = 8, HEAP_KEY_PAGE = 65536 };  // as large as pages get on machines we know
+
+struct heap_key {
+    char before[HEAP_KEY_PAGE];
+    union {
+        uint64_t word[HEAP_KEY_WORDS];
+        char page[HEAP_KEY_PAGE];
+    };
+    char behind[HEAP_KEY_PAGE];
+};
+extern __attribute__((visibility("hidden"))) struct heap_key heap_key;
+
+void heap_key_init(void);  // once, before anything else
+
+// 64 bits of a and b that nobody can foretell without knowing what was mixed into them. Not cryptography: it resists
+// programs that overwrite what they do not mean to, and exploits that cannot read our keys.
+static inline uint64_t heap_key_mix(uint64_t a, uint64_t b)
+{
+    unsigned __int128 m = (unsigned __int128)a * b;
+    return (uint64_t)m ^ (uint64_t)(m >> 64);
+}
+
+#endif

@@ -1,0 +1,299 @@
+// SPDX-License-Identifier: MIT
+#include "heap/heap_life.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "heap/block.h"
+#include "heap/cruise.h"
+#include "heap/deliver.h"
+#include "heap/gather.h"
+#include "heap/heap.h"
+#include "heap/heap_config.h"
+#include "heap/heap_leaks.h"
+#include "heap/heap_report.h"
+#include "heap/site.h"
+#include "heap/under.h"
+#include "heap/writer.h"
+
+enum {
+    NICER = 10,
+    SHORTEST_NS = 50000,
+    LONGEST_NS = 1000000000,
+    ROUND_NS = 2000000,
+    LEAST_SHARE = 2,
+    LEAST_BACKLOG = 1 << 17
+};
+
+// --- the first step ---
+
+enum early { UNTOUCHED, UNDER_WAY, READY, FAILED };
+static _Atomic int early;
+static __thread bool in_first_step __attribute__((tls_model("initial-exec")));
+
+static __attribute__((noinline)) bool first_step(void)
+{
+    int untouched = UNTOUCHED;
+    if (in_first_step)
+        return false;
+    if (atomic_compare_exchange_strong(&early, &untouched, UNDER_WAY)) {
+        in_first_step = true;
+        heap_key_init();
+        int err = under_init();
+        err = err ? err : site_init();
+        writer_set_barrier(true);
+        in_first_step = false;
+        // Release: with the acquire in heap_life_ready.
+        atomic_store_explicit(&early, err ? FAILED : READY, memory_order_release);
+    }
+    while (atomic_load_explicit(&early, memory_order_acquire) == UNDER_WAY)
+        sched_yield();
+    return atomic_load_explicit(&early, memory_order_acquire) == READY;
+}
+
+bool heap_life_ready(void)
+{
+    // Acquire: with first_step's release.
+    return __builtin_expect(atomic_load_explicit(&early, memory_order_acquire) == READY, 1) || first_step();
+}
+
+// --- threads of the program ---
+
+static pthread_key_t key;
+static atomic_bool has_key;
+
+static void thread_ends(void *writer)
+{
+    heap_thread_ends(writer);
+}
+
+void heap_life_thread_starts(struct writer *w)
+{
+    if (atomic_load_explicit(&has_key, memory_order_acquire))  // with heap_life_start's release
+        pthread_setspecific(key, w);
+}
+
+// --- threads of ours ---
+
+static struct heap_config config;
+static _Atomic pid_t running_in;  // the process in which our threads run; 0: nowhere
+static atomic_bool ended;
+
+static int64_t now_ns(clockid_t clock)
+{
+    struct timespec t;
+    clock_gettime(clock, &t);
+    return t.tv_sec * INT64_C(1000000000) + t.tv_nsec;
+}
+
+static void sleep_ns(int64_t ns)
+{
+    struct timespec t = {ns / 1000000000, ns % 1000000000};
+    nanosleep(&t, NULL);
+}
+
+static void become(const char *name, int nicer)
+{
+    prctl(PR_SET_NAME, name);
+    // Relative to the program: whoever waits for a core gets it before us.
+    pid_t tid = gettid();
+    errno = 0;
+    int nice = getpriority(PRIO_PROCESS, (id_t)tid);
+    if (!errno)
+        setpriority(PRIO_PROCESS, (id_t)tid, nice + nicer);
+}
+
+static bool must_end(void)
+{
+    return atomic_load_explicit(&ended, memory_order_relaxed) || writer_closed();
+}
+
+static bool is_behind(unsigned list)
+{
+    uint64_t backlog = cruise_backlog(list);
+    return backlog > LEAST_BACKLOG && backlog > cruise_stats(list).live / 2;
+}
+
+static void *deliver_loop(void *unused)
+{
+    become("moat-deliver", 0);
+    int64_t pause = ROUND_NS;
+    while (!must_end()) {
+        deliver_lock();
+        uint64_t words = deliver_round(deliver_exact_wanted());
+        deliver_unlock();
+        pause = words || deliver_exact_wanted() ? ROUND_NS : pause < 8 * ROUND_NS ? pause * 2 : pause;
+        sleep_ns(pause);
+    }
+    return NULL;
+}
+
+// A core that others want shows in that we wait for it: then the share halves; it doubles while nobody is in the way.
+static unsigned adapt(unsigned share, int64_t wall, int64_t cpu)
+{
+    if (wall > SHORTEST_NS && (wall - cpu) * 4 > wall)
+        return share / 2 > LEAST_SHARE ? share / 2 : LEAST_SHARE;
+    return share * 2 < config.share ? share * 2 : config.share;
+}
+
+static void *monitor_loop(void *arg)
+{
+    unsigned list = (unsigned)(uintptr_t)arg, share = config.share;
+    become("moat-monitor", NICER);
+    while (!must_end()) {
+        int64_t wall = now_ns(CLOCK_MONOTONIC), cpu = now_ns(CLOCK_THREAD_CPUTIME_ID);
+        cruise_lock(list);
+        bool whole = cruise_once(list);
+        cruise_unlock(list);
+        wall = now_ns(CLOCK_MONOTONIC) - wall;
+        cpu = now_ns(CLOCK_THREAD_CPUTIME_ID) - cpu;
+        if (share)
+            share = adapt(share, wall, cpu);
+        int64_t pause = cpu * 100 / (share ? share : 1) - cpu;
+        pause = pause < SHORTEST_NS ? SHORTEST_NS : pause > LONGEST_NS ? LONGEST_NS : pause;
+        sleep_ns(!whole ? 10 * ROUND_NS : is_behind(list) ? SHORTEST_NS : pause);
+    }
+    return NULL;
+}
+
+static int start_thread(void *(*run)(void *), unsigned arg)
+{
+    pthread_t thread;
+    pthread_attr_t attr;
+    sigset_t all, old;
+    int err = pthread_attr_init(&attr);
+    if (err)
+        return -err;
+    pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
+    // Signals are for the program's own threads.
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &old);
+    err = pthread_create(&thread, &attr, run, (void *)(uintptr_t)arg);
+    pthread_sigmask(SIG_SETMASK, &old, NULL);
+    pthread_attr_destroy(&attr);
+    return -err;
+}
+
+static void start_threads(void)
+{
+    int err = start_thread(deliver_loop, 0);
+    for (unsigned i = 0; !err && i < deliver_lists(); i++)
+        err = start_thread(monitor_loop, i);
+    if (err)
+        heap_report_note(
+            "the heap's monitor cannot be started: blocks are looked at when they are freed and at the end");
+}
+
+// --- when we fall behind ---
+
+// A thread that has filled its window. Where all cores are busy, our threads get too little time for what the program does;
+// then its threads do some of our work themselves, so that memory stays bounded. They wait for no lock.
+static void lend_a_hand(struct writer *w)
+{
+    if (must_end())
+        return;
+    pid_t nowhere = 0;
+    // Relaxed: whoever wins starts them.
+    if (atomic_compare_exchange_strong_explicit(&running_in, &nowhere, getpid(), memory_order_relaxed,
+                                                memory_order_relaxed))
+        start_threads();
+    if (ring_waiting(&w->ring) > LEAST_BACKLOG / 2 && deliver_trylock()) {
+        deliver_rings();
+        deliver_unlock();
+    }
+    for (unsigned i = 0; i < deliver_lists(); i++)
+        if (is_behind(i) && cruise_trylock(i)) {
+            cruise_sweep(i);
+            cruise_unlock(i);
+        }
+}
+
+// --- fork ---
+
+static void before_fork(void)
+{
+    cruise_hurry(true);
+    deliver_lock();
+    for (unsigned i = 0; i < deliver_lists(); i++)
+        cruise_lock(i);
+    heap_report_before_fork();
+}
+
+static void unlock_all(bool child)
+{
+    heap_report_after_fork(child);
+    for (unsigned i = deliver_lists(); i-- > 0;)
+        cruise_unlock(i);
+    deliver_unlock();
+    cruise_hurry(false);
+}
+
+static void after_fork_in_parent(void)
+{
+    unlock_all(false);
+}
+
+// Most children become another program at once. Threads are started when one turns out to stay: when its window is full.
+static void after_fork_in_child(void)
+{
+    atomic_store_explicit(&running_in, 0, memory_order_relaxed);
+    deliver_after_fork(heap_self());
+    unlock_all(true);
+}
+
+// --- the second step ---
+
+static void leave_unwatched(const char *why)
+{
+    heap_report_note(why);
+    writer_close();
+}
+
+void heap_life_start(void)
+{
+    static atomic_bool once;
+    if (!heap_life_ready() || atomic_exchange(&once, true))
+        return;
+    heap_config_read(&config);
+    heap_report_init(config.log_file, config.halt ? config.exitcode : -1);
+    heap_settings.lazy = config.lazy;
+    heap_settings.wait_bytes = config.wait_bytes;
+    site_set_depth(config.depth);
+    if (!gather_works()) {
+        leave_unwatched("the heap is not watched: this system does not let a process copy its own memory");
+        return;
+    }
+    if (deliver_init(config.monitors) || cruise_init(config.monitors)) {
+        leave_unwatched("the heap is not watched: there is no memory for it");
+        return;
+    }
+    if (pthread_key_create(&key, thread_ends) == 0)
+        atomic_store_explicit(&has_key, true, memory_order_release);  // with heap_life_thread_starts
+    pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
+    atomic_store_explicit(&running_in, getpid(), memory_order_relaxed);
+    start_threads();
+    writer_when_full(lend_a_hand);
+}
+
+void heap_life_end(void)
+{
+    if (!deliver_lists() || atomic_exchange(&ended, true) || writer_closed())
+        return;
+    if (!cruise_all_now())
+        heap_report_note("the heap was not looked at at the end: its monitor did not answer");
+    else if (config.leaks)
+        heap_leaks_report();
+    if (heap_settings.lazy)
+        heap_check_waiting();
+    heap_report_end();
+    writer_close();
+}

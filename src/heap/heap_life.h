@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: MIT
+// The watch's life in a process: it starts in two steps, ends with the process, and starts anew in the child of a fork.
+#ifndef MOAT_HEAP_LIFE_H
+#define MOAT_HEAP_LIFE_H
+
+#include <stdbool.h>
+
+struct writer;
+
+// The first step, at the first allocation, wherever that is: the allocator below us, keys, tables. False while it is under way
+// in this thread, or if it failed: then there is no heap but under_early's.
+bool heap_life_ready(void);
+
+// The second, before main: options, reports, the deliverer and the monitors.
+void heap_life_start(void);
+
+// The process ends: everything is looked at once more, what was found and seen is reported.
+void heap_life_end(void);
+
+void heap_life_thread_starts(struct writer *w);
+
+#endif

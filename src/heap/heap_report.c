@@ -1,0 +1,381 @@
+// SPDX-License-Identifier: MIT
+#include "heap/heap_report.h"
+
+#include <dlfcn.h>
+#include <link.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "heap/cruise.h"
+#include "heap/deliver.h"
+#include "heap/gather.h"
+#include "heap/site.h"
+#include "heap/writer.h"
+#include "report/channel.h"
+#include "report/text_buffer.h"
+
+enum { KNOWN = 256, MOST_REPORTS = 1000 };
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;  // rank 3: the last
+static struct channel channel;
+static char program[512];
+static uint64_t reports, suppressed;
+static bool started;
+static int halt_status = -1;
+
+static _Atomic uint64_t known[KNOWN];
+static _Atomic unsigned nknown;
+
+void heap_report_init(const char *log_file, int status)
+{
+    halt_status = status;
+    channel_init(&channel, log_file);
+    ssize_t n = readlink("/proc/self/exe", program, sizeof program - 1);
+    program[n > 0 ? n : 0] = 0;
+}
+
+bool heap_report_is_known(uint64_t word)
+{
+    // Relaxed, all: whoever needs to be sure asks heap_report_make_known.
+    unsigned n = atomic_load_explicit(&nknown, memory_order_relaxed);
+    for (unsigned i = 0; i < n && i < KNOWN; i++)
+        if (atomic_load_explicit(&known[i], memory_order_relaxed) == word)
+            return true;
+    return false;
+}
+
+// The monitor and a free may find the same thing at the same time.
+bool heap_report_make_known(uint64_t word)
+{
+    pthread_mutex_lock(&lock);
+    bool fresh = !heap_report_is_known(word);
+    if (fresh) {
+        unsigned i = atomic_fetch_add_explicit(&nknown, 1, memory_order_relaxed);
+        atomic_store_explicit(&known[i % KNOWN], word, memory_order_relaxed);
+    }
+    pthread_mutex_unlock(&lock);
+    return fresh;
+}
+
+// --- stacks ---
+
+struct stack_room {
+    uint64_t pcs[SITE_FRAMES];
+    struct report_frame frames[SITE_FRAMES];
+};
+
+static struct report_frame frame_of(uint64_t pc)
+{
+    struct report_frame f = {.pc = pc};
+    Dl_info info;
+    struct link_map *map = NULL;
+    if (dladdr1((void *)(uintptr_t)(pc - 1), &info, (void **)&map, RTLD_DL_LINKMAP) && map) {
+        f.object = map->l_name && *map->l_name ? map->l_name : program;
+        f.offset = pc - map->l_addr;
+        f.function = NULL;
+    }
+    return f;
+}
+
+static struct report_stack stack_of(uint32_t site, struct stack_room *room)
+{
+    uint32_t count = (uint32_t)site_frames(site, room->pcs);
+    for (uint32_t i = 0; i < count; i++)
+        room->frames[i] = frame_of(room->pcs[i]);
+    return (struct report_stack){count, room->frames};
+}
+
+// --- reports ---
+
+struct buffer_room {
+    struct stack_room made, freed;
+    char thread[32];
+};
+
+// The place names the thread by its number; the number of a thread that ended may be a younger one's by now.
+static void name_thread(uint64_t place, char *name, size_t size)
+{
+    struct text_buffer b;
+    text_buffer_init(&b, name, size - 1);
+    for (struct writer *w = writer_all(); w; w = atomic_load_explicit(&w->older, memory_order_relaxed))
+        if (place != WRITER_UNWATCHED && place >> 48 == w->id >> 48)
+            text_buffer_fmt(&b, "%d", (int)w->tid);
+    name[b.len] = 0;
+}
+
+// Whether the head's first three words are as they were: the tail is where they say, and what they say.
+static bool head_is_sound(const char *block, const struct block_head *h)
+{
+    uint64_t tail, size = block_info_of(block, h).size;
+    return size < BLOCK_HIGHEST && gather_one(block + size, sizeof tail, &tail) &&
+           tail == block_tail_canary(block_live_canary((uint64_t)(uintptr_t)block, h));
+}
+
+static struct report_buffer buffer_of(const char *block, const struct block_head *h, struct buffer_room *room)
+{
+    struct block_info info = block_info_of(block, h);
+    struct report_buffer b = {
+        .base = (uint64_t)(uintptr_t)block,
+        .size = info.size,
+        .made_by = block_kind_name(info.kind),
+        .made_at = stack_of(block_made_at(h->ticket), &room->made),
+    };
+    name_thread(h->place, room->thread, sizeof room->thread);
+    if (room->thread[0])
+        b.thread = room->thread;
+    if (block_is_freed(block, h)) {
+        b.freed_by = "free";
+        b.freed_at = stack_of(block_freed_at(block, h), &room->freed);
+        if (!head_is_sound(block, h)) {  // the allocator has it, and keeps a list where the size was
+            b.size = 0;
+            b.made_by = b.thread = NULL;
+        }
+    }
+    return b;
+}
+
+static void start(void)
+{
+    if (started || !channel.path[0])
+        return;
+    started = true;
+    struct report_line line = {
+        .event = REPORT_START,
+        .start = {.pid = getpid(), .parent = getppid(), .program = program, .mode = "heap"}};
+    channel_send(&channel, &line);
+}
+
+static void send(struct report *r)
+{
+    pthread_mutex_lock(&lock);
+    if (reports < MOST_REPORTS) {
+        start();
+        r->pid = getpid();
+        r->device = -1;
+        r->id = ++reports;
+        r->count = 1;
+        struct report_line line = {.event = REPORT_ERROR, .error = *r};
+        bool counts = channel_send(&channel, &line) != CHANNEL_SUPPRESSED;
+        suppressed += !counts;
+        if (counts && halt_status >= 0)
+            syscall(SYS_exit_group, halt_status);
+    }
+    pthread_mutex_unlock(&lock);
+}
+
+// Bits of the bytes in which two words differ; the first of them in *first.
+static uint8_t differing(uint64_t is, uint64_t should_be, unsigned *first, unsigned *count)
+{
+    uint8_t bits = 0;
+    for (unsigned i = 0; i < 8; i++)
+        bits |= (uint8_t)(((is ^ should_be) >> 8 * i & 255 ? 1u : 0u) << i);
+    *first = bits ? (unsigned)__builtin_ctz(bits) : 0;
+    *count = (unsigned)__builtin_popcount(bits);
+    return bits;
+}
+
+void heap_report_tail(const char *block, const struct block_head *head, uint64_t tail, const char *found_by)
+{
+    struct buffer_room room;
+    struct report_buffer b = buffer_of(block, head, &room);
+    unsigned first, count;
+    uint8_t touched = differing(tail, block_tail_canary(block_live_canary(b.base, head)), &first, &count);
+    char text[80];
+    struct text_buffer t;
+    text_buffer_init(&t, text, sizeof text - 1);
+    text_buffer_fmt(&t, "found when the block was given to %s", found_by ? found_by : "");
+    text[t.len] = 0;
+    const char *note = text;
+    struct report r = {
+        .type = REPORT_HEAP_OVERFLOW,
+        .has_address = true,
+        .address = b.base + b.size + first,
+        .access = REPORT_WRITE,
+        .bytes = count,
+        .nbuffers = 1,
+        .buffers = &b,
+        .corrupted = {b.base + b.size, 8, (const uint8_t *)&tail, &touched},
+        .nnotes = found_by ? 1 : 0,
+        .notes = &note,
+    };
+    send(&r);
+}
+
+void heap_report_head(const char *block, const struct block_head *head)
+{
+    uint64_t address = (uint64_t)(uintptr_t)block;
+    unsigned first, count;
+    uint8_t touched[4] = {0, 0, 0, differing(head->canary, block_live_canary(address, head), &first, &count)};
+    // If more than the canary was overwritten, neither size nor stack is known.
+    bool canary_only = head_is_sound(block, head);
+    static const char *const notes[] = {"the bytes before the block were overwritten: by a write before its "
+                                        "start, or behind the end of another block"};
+    struct report_buffer b = {.base = address, .made_by = "an allocation"};
+    struct buffer_room room;
+    if (canary_only)
+        b = buffer_of(block, head, &room);
+    struct report r = {
+        .type = REPORT_HEAP_UNDERFLOW,
+        .has_address = true,
+        .address = address - 8 + first,
+        .access = REPORT_WRITE,
+        .nbuffers = 1,
+        .buffers = &b,
+        .corrupted = {address - BLOCK_HEAD, BLOCK_HEAD, (const uint8_t *)head, touched},
+        .nnotes = 1,
+        .notes = notes,
+    };
+    send(&r);
+}
+
+void heap_report_freed_write(const char *block, const struct block_head *head, int64_t at)
+{
+    struct buffer_room room;
+    struct report_buffer b = buffer_of(block, head, &room);
+    struct report r = {
+        .type = REPORT_USE_AFTER_FREE,
+        .has_address = true,
+        .address = b.base + (uint64_t)at,
+        .access = REPORT_WRITE,
+        .nbuffers = 1,
+        .buffers = &b,
+    };
+    uint8_t touched[2] = {1, 0};
+    r.corrupted = (struct report_bytes){r.address, 1, (const uint8_t *)block + at, touched};
+    send(&r);
+}
+
+void heap_report_double_free(const char *block, const struct block_head *head, const char *call,
+                             uint32_t site)
+{
+    struct buffer_room room;
+    struct stack_room here;
+    struct report_buffer b = buffer_of(block, head, &room);
+    struct report r = {
+        .type = REPORT_DOUBLE_FREE,
+        .has_address = true,
+        .address = b.base,
+        .call = call,
+        .stack = stack_of(site, &here),
+        .nbuffers = 1,
+        .buffers = &b,
+    };
+    send(&r);
+}
+
+void heap_report_bad_free(const void *p, const char *call, uint32_t site, const char *owner,
+                          const struct block_head *owner_head)
+{
+    const char *why =
+        owner ? "the pointer is into a block, not to its start" : "no block that lives lies around it";
+    struct buffer_room room;
+    struct stack_room here;
+    struct report_buffer b = {0};
+    if (owner)
+        b = buffer_of(owner, owner_head, &room);
+    struct report r = {
+        .type = REPORT_BAD_FREE,
+        .has_address = true,
+        .address = (uint64_t)(uintptr_t)p,
+        .call = call,
+        .stack = stack_of(site, &here),
+        .nbuffers = owner ? 1 : 0,
+        .buffers = owner ? &b : NULL,
+        .nnotes = 1,
+        .notes = &why,
+    };
+    send(&r);
+}
+
+void heap_report_leak(const char *block, const struct block_head *head, uint64_t blocks, uint64_t bytes)
+{
+    struct buffer_room room;
+    struct report_buffer b = buffer_of(block, head, &room);
+    char text[120];
+    struct text_buffer t;
+    text_buffer_init(&t, text, sizeof text - 1);
+    text_buffer_fmt(
+        &t, "%lu blocks of %lu bytes in all, allocated here, were never freed and nothing points to them",
+        (unsigned long)blocks, (unsigned long)bytes);
+    text[t.len] = 0;
+    const char *note = text;
+    struct report r = {
+        .type = REPORT_LEAK,
+        .has_address = true,
+        .address = b.base,
+        .bytes = bytes,
+        .nbuffers = 1,
+        .buffers = &b,
+        .nnotes = blocks > 1 ? 1 : 0,
+        .notes = &note,
+    };
+    send(&r);
+}
+
+uint64_t heap_report_count(void)
+{
+    pthread_mutex_lock(&lock);
+    uint64_t count = reports;
+    pthread_mutex_unlock(&lock);
+    return count;
+}
+
+void heap_report_note(const char *text)
+{
+    pthread_mutex_lock(&lock);
+    struct report_line line = {.event = REPORT_NOTE, .note = {getpid(), text}};
+    channel_send(&channel, &line);
+    pthread_mutex_unlock(&lock);
+}
+
+void heap_report_end(void)
+{
+    uint64_t unwatched = 0, live = 0, cruises = 0, made = 0;
+    for (struct writer *w = writer_all(); w; w = atomic_load_explicit(&w->older, memory_order_relaxed)) {
+        unwatched += atomic_load_explicit(&w->unwatched, memory_order_relaxed);
+        made += writer_made(w);
+    }
+    for (unsigned i = 0; i < deliver_lists(); i++) {
+        live += cruise_stats(i).live;
+        cruises += cruise_stats(i).cruises;
+    }
+    const struct report_value values[] = {
+        {"heap_blocks", "heap blocks allocated", made},
+        {"heap_blocks_at_end", "heap blocks left at the end", live},
+        {"heap_cruises", "times that all blocks were looked at", cruises},
+    };
+    const struct report_value left_out = {"heap_unwatched", "heap blocks allocated inside a signal handler",
+                                          unwatched};
+    struct report_line line = {.event = REPORT_END,
+                               .end = {.pid = getpid(),
+                                       .errors = reports - suppressed,
+                                       .suppressed = suppressed,
+                                       .nvalues = sizeof values / sizeof *values,
+                                       .values = values,
+                                       .nuncovered = unwatched ? 1 : 0,
+                                       .uncovered = &left_out}};
+    pthread_mutex_lock(&lock);
+    // Where nobody listens, a program without errors ends as it would without us.
+    if (channel.path[0] || reports) {
+        start();
+        channel_send(&channel, &line);
+    }
+    pthread_mutex_unlock(&lock);
+}
+
+void heap_report_before_fork(void)
+{
+    pthread_mutex_lock(&lock);
+}
+
+void heap_report_after_fork(bool child)
+{
+    if (child) {
+        reports = suppressed = 0;
+        started = false;
+    }
+    pthread_mutex_unlock(&lock);
+}

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: MIT
+// The names by which programs call the heap. Not in the archive that tests and the command are linked with: there these
+// functions would take the place of libc's.
+#include <errno.h>
+#include <malloc.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "heap/heap.h"
+#include "heap/heap_life.h"
+
+#define EXPORT __attribute__((visibility("default")))
+
+static __attribute__((constructor(101))) void start(void)
+{
+    heap_life_start();
+}
+
+static __attribute__((destructor(101))) void end(void)
+{
+    heap_life_end();
+}
+
+EXPORT void *malloc(size_t size)
+{
+    return heap_alloc(HEAP_CALL, size, 0, BLOCK_MALLOC);
+}
+
+EXPORT void *calloc(size_t count, size_t size)
+{
+    return heap_calloc(HEAP_CALL, count, size);
+}
+
+EXPORT void *realloc(void *p, size_t size)
+{
+    return heap_realloc(HEAP_CALL, p, size);
+}
+
+EXPORT void *reallocarray(void *p, size_t count, size_t size)
+{
+    size_t bytes;
+    if (__builtin_mul_overflow(count, size, &bytes)) {
+        errno = ENOMEM;
+        return NULL;
+    }
+    return heap_realloc(HEAP_CALL, p, bytes);
+}
+
+EXPORT void free(void *p)
+{
+    heap_free(HEAP_CALL, p, "free");
+}
+
+EXPORT void cfree(void *p);
+EXPORT void cfree(void *p)
+{
+    heap_free(HEAP_CALL, p, "cfree");
+}
+
+static int is_power_of_two(size_t n)
+{
+    return n && !(n & (n - 1));
+}
+
+EXPORT int posix_memalign(void **to, size_t align, size_t size)
+{
+    if (!is_power_of_two(align) || align % sizeof(void *))
+        return EINVAL;
+    int saved = errno;
+    void *p = heap_alloc(HEAP_CALL, size, align, BLOCK_ALIGNED);
+    errno = saved;
+    if (!p)
+        return ENOMEM;
+    *to = p;
+    return 0;
+}
+
+// glibc rounds an alignment up that is no power of two.
+static size_t whole_power(size_t align)
+{
+    return align <= 16 ? 16 : (size_t)1 << (64 - __builtin_clzll(align - 1));
+}
+
+static void *aligned(const void *from, const void *frame, size_t align, size_t size)
+{
+    if (align > (size_t)1 << 46) {
+        errno = EINVAL;
+        return NULL;
+    }
+    return heap_alloc(from, frame, size, whole_power(align), BLOCK_ALIGNED);
+}
+
+EXPORT void *aligned_alloc(size_t align, size_t size)
+{
+    return aligned(HEAP_CALL, align, size);
+}
+
+EXPORT void *memalign(size_t align, size_t size)
+{
+    return aligned(HEAP_CALL, align, size);
+}
+
+EXPORT void *valloc(size_t size)
+{
+    return aligned(HEAP_CALL, (size_t)sysconf(_SC_PAGESIZE), size);
+}
+
+EXPORT void *pvalloc(size_t size)
+{
+    size_t page = (size_t)sysconf(_SC_PAGESIZE), whole;
+    if (__builtin_add_overflow(size, page - 1, &whole)) {
+        errno = ENOMEM;
+        return NULL;
+    }
+    return aligned(HEAP_CALL, page, whole / page * page);
+}
+
+EXPORT size_t malloc_usable_size(void *p)
+{
+    return heap_usable(p);
+}

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: MIT
+// A queue of words from one thread to one other. The producer never waits and never drops: when its ring is full it
+// makes one twice as large and goes on there; the consumer empties the old one, frees it and follows.
+//
+// What holds between two operations, for each ring:
+//   taken <= put <= taken + mask + 1
+//   slots [taken, put) modulo mask + 1 hold words that were put and not taken, oldest first
+//   next != NULL: the producer never touches this ring again
+// `in` is the last of the list that starts at `out`.
+#ifndef MOAT_HEAP_RING_H
+#define MOAT_HEAP_RING_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct ring {
+    uint64_t mask;
+    struct ring *_Atomic next;
+    _Alignas(64) _Atomic uint64_t put;    // written by the producer
+    uint64_t taken_seen;                  // what the producer last read of `taken`
+    _Alignas(64) _Atomic uint64_t taken;  // written by the consumer
+    _Alignas(64) _Atomic uint64_t slots[];
+};
+
+struct ring_list {
+    struct ring *in;   // the producer's
+    struct ring *out;  // the consumer's
+};
+
+// `slots`: of the first ring, a power of two. 0 or -ENOMEM.
+int ring_init(struct ring_list *l, size_t slots);
+void ring_free(struct ring_list *l);  // when neither side is at work
+
+// Producer. 0, or -ENOMEM when the ring is full and there is no memory for another: the word was not put.
+int ring_push(struct ring_list *l, uint64_t word);
+
+// Consumer. Takes up to `most` words; how many. 0: there are none.
+size_t ring_pop(struct ring_list *l, uint64_t *words, size_t most);
+
+// Consumer. Words that wait; the producer may be adding to them.
+bool ring_empty(const struct ring_list *l);
+
+// The producer stopped in the middle of a push, and will not come back.
+void ring_bereave(struct ring_list *l);
+
+// Words that the producer has in its present ring; about.
+uint64_t ring_waiting(const struct ring_list *l);
+
+bool ring_valid(const struct ring_list *l);  // when neither side is at work
+
+#endif

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: MIT
+// The allocator below us: whichever the program would have had without us. And, for the calls that come while it is being
+// looked for, a few pages of our own.
+#ifndef MOAT_HEAP_UNDER_H
+#define MOAT_HEAP_UNDER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct under {
+    void *(*malloc)(size_t);
+    void *(*calloc)(size_t, size_t);
+    void *(*realloc)(void *, size_t);
+    void (*free)(void *);
+    int (*posix_memalign)(void **, size_t, size_t);
+    size_t (*malloc_usable_size)(void *);
+    bool is_glibc;
+};
+extern __attribute__((visibility("hidden"))) struct under under;
+
+int under_init(void);  // once; -ENOSYS: there is none
+
+// Zeroed and aligned to 16; NULL when spent. Such a block is never freed.
+void *under_early(size_t size);
+bool under_is_early(const void *p);
+size_t under_early_size(const void *p);
+
+#endif

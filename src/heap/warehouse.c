@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: MIT
+#include "heap/warehouse.h"
+
+#include <errno.h>
+
+void warehouse_init(struct warehouse *w)
+{
+    w->pool.size = sizeof(struct warehouse_node);
+}
+
+static struct warehouse_node *next_of(struct warehouse_node *n)
+{
+    // Acquire: with the release in add_node; a node is seen with its contents.
+    return atomic_load_explicit(&n->next, memory_order_acquire);
+}
+
+// --- the deliverer ---
+
+static struct warehouse_node *take_spare(struct warehouse *w)
+{
+    if (!w->own_spare)
+        // All at once, so no node can come back in between. Acquire: with the release in give_back.
+        w->own_spare = atomic_exchange_explicit(&w->spare, NULL, memory_order_acquire);
+    struct warehouse_node *n = w->own_spare;
+    if (n)
+        w->own_spare = atomic_load_explicit(&n->next, memory_order_relaxed);
+    return n;
+}
+
+static struct warehouse_node *add_node(struct warehouse *w, struct warehouse_node *first)
+{
+    struct warehouse_node *n = take_spare(w);
+    if (!n) {
+        n = guarded_take(&w->pool);
+        if (!n)
+            return NULL;
+        w->nodes++;
+    }
+    atomic_store_explicit(&n->count, 0, memory_order_relaxed);
+    atomic_store_explicit(&n->next, first, memory_order_relaxed);
+    // Release: with the acquire in next_of.
+    atomic_store_explicit(&w->head.next, n, memory_order_release);
+    return n;
+}
+
+int warehouse_add(struct warehouse *w, uint64_t word)
+{
+    // Relaxed: only this thread writes head.next, and only it appends to the first node.
+    struct warehouse_node *first = atomic_load_explicit(&w->head.next, memory_order_relaxed);
+    uint64_t count = first ? atomic_load_explicit(&first->count, memory_order_relaxed) : WAREHOUSE_ROOM;
+    if (count == WAREHOUSE_ROOM) {
+        first = add_node(w, first);
+        if (!first)
+            return -ENOMEM;
+        count = 0;
+    }
+    atomic_store_explicit(&first->words[count], word, memory_order_relaxed);
+    // Release: with the acquire in count_of; whoever sees the count sees the word.
+    atomic_store_explicit(&first->count, count + 1, memory_order_release);
+    return 0;
+}
+
+// --- the monitor ---
+
+static size_t count_of(struct warehouse_node *n)
+{
+    return (size_t)atomic_load_explicit(&n->count, memory_order_acquire);  // with warehouse_add's release
+}
+
+static void give_back(struct warehouse *w, struct warehouse_node *n)
+{
+    struct warehouse_node *old = atomic_load_explicit(&w->spare, memory_order_relaxed);
+    do
+        atomic_store_explicit(&n->next, old, memory_order_relaxed);
+    // Release: with the acquire in take_spare.
+    while (!atomic_compare_exchange_weak_explicit(&w->spare, &old, n, memory_order_release,
+                                                  memory_order_relaxed));
+}
+
+// Moves the words of a node that are left to its front. Only for nodes that are the monitor's; relaxed therefore.
+static size_t close_gaps(struct warehouse_node *n)
+{
+    size_t count = count_of(n), kept = 0;
+    for (size_t i = 0; i < count; i++) {
+        uint64_t word = atomic_load_explicit(&n->words[i], memory_order_relaxed);
+        if (word)
+            atomic_store_explicit(&n->words[kept++], word, memory_order_relaxed);
+    }
+    atomic_store_explicit(&n->count, kept, memory_order_relaxed);
+    return kept;
+}
+
+static void unlink_next(struct warehouse *w, struct warehouse_node *before, struct warehouse_node *n)
+{
+    // Relaxed: the deliverer never reads the `next` of a node that is linked.
+    atomic_store_explicit(&before->next, next_of(n), memory_order_relaxed);
+    give_back(w, n);
+}
+
+// Appends the words of n to those of `before`, which has room, and removes n.
+static void merge(struct warehouse *w, struct warehouse_node *before, struct warehouse_node *n, size_t count)
+{
+    size_t at = count_of(before);
+    for (size_t i = 0; i < count; i++)
+        atomic_store_explicit(&before->words[at + i],
+                              atomic_load_explicit(&n->words[i], memory_order_relaxed), memory_order_relaxed);
+    atomic_store_explicit(&before->count, at + count, memory_order_relaxed);
+    unlink_next(w, before, n);
+}
+
+bool warehouse_cruise(struct warehouse *w, warehouse_visitor *visit, void *ctx)
+{
+    struct warehouse_node *first = next_of(&w->head), *before = first;
+    if (!first)
+        return true;
+    if (!visit(ctx, first->words, count_of(first)))
+        return false;
+    for (struct warehouse_node *n; (n = next_of(before));) {
+        if (!visit(ctx, n->words, count_of(n)))
+            return false;
+        size_t kept = close_gaps(n);
+        if (kept == 0)
+            unlink_next(w, before, n);
+        else if (before != first && count_of(before) + kept <= WAREHOUSE_ROOM)
+            merge(w, before, n, kept);
+        else
+            before = n;
+    }
+    return true;
+}

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: MIT
+#include "heap/writer.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "base/mem.h"
+#include "heap/block.h"
+#include "heap/deliver.h"
+#include "heap/word_bag.h"
+
+enum { THREADS = 3, SLOTS = 700 };
+
+static uint32_t next(uint32_t *seed)
+{
+    *seed ^= *seed << 13;
+    *seed ^= *seed >> 17;
+    return *seed ^= *seed << 5;
+}
+
+// What the monitor would make of the warehouse: words without a notice, notices without a word.
+static struct word_bag words, notices;
+
+static bool collect(void *ctx, _Atomic uint64_t *all, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        uint64_t word = atomic_exchange(&all[i], 0);
+        if (!word)
+            continue;
+        bool notice = word & BLOCK_NOTICE;
+        word &= ~BLOCK_NOTICE;
+        if (!word_bag_take(notice ? &words : &notices, word))
+            word_bag_add(notice ? &notices : &words, word);
+    }
+    return true;
+}
+
+static void collect_all(void)
+{
+    for (unsigned i = 0; i < deliver_lists(); i++)
+        warehouse_cruise(deliver_list(i), collect, NULL);
+}
+
+struct slot {
+    uint64_t place, word;
+};
+
+// Blocks that any thread may free.
+static pthread_mutex_t shared_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct slot shared[SLOTS];
+static uint64_t live_words;
+static atomic_bool stop;
+
+static void replace(struct writer *w, struct slot *s, uint64_t number)
+{
+    if (s->word) {
+        assert_true(writer_strike(w, s->place, s->word));
+        s->word = 0;
+    }
+    if (number) {
+        s->place = writer_reserve(w);
+        assert_true(s->place != WRITER_UNWATCHED);
+        s->word = number;
+        writer_commit(w, s->place, number);
+    }
+}
+
+static void *mutate(void *arg)
+{
+    uint32_t seed = 17 + (uint32_t)(uintptr_t)arg;
+    uint64_t number = ((uint64_t)(uintptr_t)arg + 1) << 40;
+    static __thread struct slot own[SLOTS];
+    struct writer *w = writer_new();
+    for (int i = 0; !atomic_load(&stop); i++) {
+        uint32_t r = next(&seed);
+        uint64_t fresh = r % 8 ? ++number : 0;
+        if (r % 16 == 1) {
+            pthread_mutex_lock(&shared_lock);
+            replace(w, &shared[r / 16 % SLOTS], fresh);
+            pthread_mutex_unlock(&shared_lock);
+        } else {
+            // Mostly few slots, so that words are struck out soon; sometimes bursts that fill windows.
+            replace(w, &own[r / 16 % (i / 4096 % 2 ? SLOTS : 5)], fresh);
+        }
+    }
+    for (int i = 0; i < SLOTS; i++)
+        replace(w, &own[i], 0);
+    writer_retire(w);
+    return NULL;
+}
+
+static void *deliver(void *unused)
+{
+    for (int i = 0; !atomic_load(&stop); i++) {
+        deliver_lock();
+        deliver_round(i % 2);
+        deliver_unlock();
+        collect_all();
+        if (i % 16 == 0)
+            usleep(500);
+    }
+    return NULL;
+}
+
+// Threads come, work, free each other's blocks and go, while a deliverer empties windows and rings. In the end there is
+// one word for each block that lives, and none else.
+static void good_nothing_lost_nothing_twice(void **state)
+{
+    pthread_t deliverer, threads[THREADS];
+    deliver_init(2);
+    for (int turn = 0; turn < 20; turn++) {
+        atomic_store(&stop, false);
+        pthread_create(&deliverer, NULL, deliver, NULL);
+        for (uintptr_t i = 0; i < THREADS; i++)
+            pthread_create(&threads[i], NULL, mutate, (void *)(i + THREADS * (uintptr_t)turn));
+        usleep(100000);
+        atomic_store(&stop, true);
+        for (int i = 0; i < THREADS; i++)
+            pthread_join(threads[i], NULL);
+        pthread_join(deliverer, NULL);
+        for (int i = 0; i < 3; i++)
+            deliver_round(true);
+        collect_all();
+        live_words = 0;
+        for (int i = 0; i < SLOTS; i++)
+            if (shared[i].word) {
+                live_words++;
+                assert_true(word_bag_has(&words, shared[i].word));
+            }
+        assert_int_equal(words.count, live_words);
+        assert_int_equal(notices.count, 0);
+        for (struct writer *w = writer_all(); w; w = atomic_load(&w->older))
+            assert_true(writer_valid(w));
+    }
+}
+
+int main(void)
+{
+    writer_set_barrier(true);
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(good_nothing_lost_nothing_twice),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,391 @@
+// SPDX-License-Identifier: MIT
+// heap_life_check NAME: one of the ways in which a process lives and ends. Each is correct: under libmoat-heap.so it must end
+// with status 0 and say nothing. With "+bug" behind the name, a block is overrun in the part that is easiest to lose.
+#include <dlfcn.h>
+#include <errno.h>
+#include <malloc.h>
+#include <pthread.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdatomic.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/time.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+extern char **environ;
+static size_t bug;  // bytes too many
+static char *early;
+
+static __attribute__((constructor)) void before_main(void)
+{
+    early = malloc(100);
+}
+
+static __attribute__((noinline)) char *fill(size_t size)
+{
+    char *p = malloc(size);
+    memset(p, 1, size);
+    return p;
+}
+
+// Allocates and frees until the window of the thread was full several times, and leaves nothing.
+static void churn(int rounds)
+{
+    char *blocks[100] = {0};
+    unsigned seed = 1;
+    for (int i = 0; i < rounds; i++) {
+        seed = seed * 1664525 + 1013904223;
+        unsigned k = seed >> 16;
+        free(blocks[k % 100]);
+        blocks[k % 100] = fill(1 + k % 300);
+    }
+    for (int i = 0; i < 100; i++)
+        free(blocks[i]);
+}
+
+static __attribute__((noinline)) void overrun(char *p, size_t size)
+{
+    volatile char *v = p;
+    if (bug)
+        v[size] ^= 1;
+}
+
+static void ends(pid_t pid)
+{
+    int status;
+    if (waitpid(pid, &status, 0) != pid || status)
+        abort();
+}
+
+static void do_fork(void)
+{
+    churn(20000);
+    for (int i = 0; i < 5; i++) {
+        pid_t pid = fork();
+        if (pid == 0) {
+            churn(20000);
+            char *p = fill(50);
+            if (i == 4)
+                overrun(p, 50);
+            usleep(20000);
+            exit(0);
+        }
+        churn(5000);
+        ends(pid);
+    }
+}
+
+static atomic_int running;
+
+static void *churn_thread(void *arg)
+{
+    do
+        churn(500);
+    while (running);
+    return fill(33);  // whoever joins frees it
+}
+
+// Forks while other threads allocate; the child has one thread, and their blocks.
+static void do_fork_threads(void)
+{
+    pthread_t threads[4];
+    running = 1;
+    for (int i = 0; i < 4; i++)
+        pthread_create(&threads[i], NULL, churn_thread, NULL);
+    for (int i = 0; i < 20; i++) {
+        pid_t pid = fork();
+        if (pid == 0) {
+            churn(3000);
+            char *p = fill(50);
+            overrun(p, i == 19 ? 50 : 49);
+            exit(0);
+        }
+        ends(pid);
+    }
+    running = 0;
+    for (int i = 0; i < 4; i++) {
+        void *p;
+        pthread_join(threads[i], &p);
+        free(p);
+    }
+}
+
+static void *leave_pending(void *arg)
+{
+    char **slot = arg;
+    churn(3000);
+    *slot = fill(77);
+    overrun(*slot, 77);
+    return NULL;
+}
+
+// Threads that end with their windows full, more than there are at once.
+static void do_threads(void)
+{
+    char *left[200];
+    size_t wanted = bug;
+    for (int i = 0; i < 200; i += 10) {
+        pthread_t threads[10];
+        bug = i < 190 ? 0 : wanted;
+        for (int k = 0; k < 10; k++)
+            pthread_create(&threads[k], NULL, leave_pending, &left[i + k]);
+        for (int k = 0; k < 10; k++)
+            pthread_join(threads[k], NULL);
+    }
+    for (int i = 0; i < 200; i++)
+        free(left[i]);
+}
+
+static atomic_int signals;
+
+static void on_signal(int number)
+{
+    int saved = errno;
+    signals++;
+    free(fill(20));  // not allowed, but programs do it
+    errno = saved;
+}
+
+// A timer interrupts allocations; handlers allocate where that is allowed: between calls, not inside.
+static void do_signals(void)
+{
+    sigset_t set;
+    struct itimerval every = {{0, 500}, {0, 500}};
+    signal(SIGALRM, on_signal);
+    sigemptyset(&set);
+    sigaddset(&set, SIGALRM);
+    setitimer(ITIMER_REAL, &every, NULL);
+    while (signals < 200) {
+        sigprocmask(SIG_BLOCK, &set, NULL);
+        churn(300);
+        sigprocmask(SIG_UNBLOCK, &set, NULL);
+    }
+    memset(&every, 0, sizeof every);
+    setitimer(ITIMER_REAL, &every, NULL);
+    char *p = fill(10);
+    overrun(p, 10);
+    free(p);
+}
+
+static sigjmp_buf back;
+
+static void on_fault(int number)
+{
+    siglongjmp(back, 1);
+}
+
+// The program's own handler of faults stays its own, while the monitor reads memory that comes and goes.
+static void do_faults(void)
+{
+    signal(SIGSEGV, on_fault);
+    for (volatile int i = 0; i < 300; i++) {
+        char *volatile large = fill(300000);  // mapped; unmapped when it is freed
+        if (!sigsetjmp(back, 1))
+            *(volatile char *)(uintptr_t)(i * 16) = 1;
+        free(large);
+    }
+    char *p = fill(10);
+    overrun(p, 10);
+    free(p);
+}
+
+static jmp_buf out;
+
+static int compare(const void *a, const void *b)
+{
+    static int calls;
+    if (++calls == 500)
+        longjmp(out, 1);
+    return *(const int *)a - *(const int *)b;
+}
+
+// qsort may allocate; it never gets to free.
+static void do_longjmp(void)
+{
+    static int numbers[100000];
+    char *p = fill(64);
+    for (int i = 0; i < 100000; i++)
+        numbers[i] = (i * 7919) % 100003;
+    if (!setjmp(out))
+        qsort(numbers, 100000, sizeof *numbers, compare);
+    overrun(p, 64);
+    free(p);
+}
+
+static char *late;
+
+static void at_exit(void)
+{
+    churn(2000);
+    overrun(late, 40);
+    free(late);
+}
+
+static void do_exit_order(void)
+{
+    late = fill(40);
+    atexit(at_exit);
+}
+
+static void do_exec(void)
+{
+    char *argv[] = {"/bin/sh", "-c", "exec echo", NULL};
+    churn(5000);
+    pid_t pid;
+    posix_spawn(&pid, argv[0], NULL, NULL, argv, environ);
+    ends(pid);
+    pid = vfork();
+    if (pid == 0)
+        execv("/bin/true", (char *[]){"true", NULL});
+    ends(pid);
+    char *p = fill(9);
+    overrun(p, 9);
+    free(p);
+}
+
+static void *main_is_gone(void *arg)
+{
+    usleep(100000);
+    churn(5000);
+    char *p = fill(9);
+    overrun(p, 9);
+    free(p);
+    exit(0);
+}
+
+static void do_main_ends(void)
+{
+    pthread_t thread;
+    pthread_create(&thread, NULL, main_is_gone, NULL);
+    pthread_exit(NULL);
+}
+
+// Daemons close everything.
+static void do_close_all(void)
+{
+    churn(2000);
+    for (int fd = 3; fd < 1024; fd++)
+        close(fd);
+    churn(2000);
+    char *p = fill(9);
+    overrun(p, 9);
+    free(p);
+}
+
+// Blocks of a library that does not see us; it was linked to find libc first.
+static void do_deepbind(void)
+{
+    void *library = dlopen(getenv("DEEP_LIBRARY"), RTLD_NOW | RTLD_DEEPBIND);
+    if (!library)
+        abort();
+    char *(*give)(size_t) = (char *(*)(size_t))dlsym(library, "deep_give");
+    void (*take)(char *) = (void (*)(char *))dlsym(library, "deep_take");
+    for (int i = 1; i < 200; i++) {
+        char *p = give((size_t)(i * i));
+        memset(p, 1, (size_t)(i * i));
+        if (i % 3 == 0)
+            p = realloc(p, (size_t)(i * i + 100));
+        if (i % 3 == 1)
+            take(p);
+        else
+            free(p);
+    }
+    dlclose(library);
+    char *p = fill(9);
+    overrun(p, 9);
+    free(p);
+}
+
+static void do_api(void)
+{
+    void *p;
+    volatile size_t most = SIZE_MAX;  // compilers know that these fail
+    if (malloc_usable_size(early) != 100 || posix_memalign(&p, 24, 8) != EINVAL || calloc(most / 2, 3) ||
+        malloc(most / 2 + 1) || malloc(most) || reallocarray(NULL, most / 2, 3))
+        abort();
+    for (size_t align = 8; align <= 1 << 20; align *= 2)
+        for (size_t size = 1; size < 10000; size = size * 5 + 1) {
+            if (posix_memalign(&p, align, size) || (uintptr_t)p % align || malloc_usable_size(p) != size)
+                abort();
+            memset(p, 1, size);
+            free(p);
+        }
+    p = NULL;
+    for (size_t size = 1; size < 3000000; size += size / 2 + 1) {
+        p = realloc(p, size);
+        ((char *)p)[size - 1] = (char)size;
+        if (size > 4 && ((char *)p)[0] != 1)
+            abort();
+    }
+    p = realloc(p, 5);
+    if (((char *)p)[0] != 1 || malloc_usable_size(p) != 5)
+        abort();
+    errno = 5;
+    free(p);
+    free(NULL);
+    if (errno != 5)
+        abort();
+    free(early);
+    p = fill(9);
+    overrun(p, 9);
+    free(p);
+}
+
+// What is freed comes back: memory does not grow.
+static void do_steady(void)
+{
+    struct rusage a, b;
+    churn(200000);
+    getrusage(RUSAGE_SELF, &a);
+    churn(3000000);
+    for (int i = 0; i < 300; i++)
+        free(fill(1 << 20));
+    getrusage(RUSAGE_SELF, &b);
+    if (b.ru_maxrss > a.ru_maxrss + (60 << 10)) {
+        fprintf(stderr, "grew from %ld to %ld KiB\n", a.ru_maxrss, b.ru_maxrss);
+        exit(1);
+    }
+    char *p = fill(9);
+    overrun(p, 9);
+    free(p);
+}
+
+int main(int argc, char **argv)
+{
+    static const struct {
+        const char *name;
+        void (*run)(void);
+    } ways[] = {{"fork", do_fork},
+                {"fork_threads", do_fork_threads},
+                {"threads", do_threads},
+                {"signals", do_signals},
+                {"faults", do_faults},
+                {"longjmp", do_longjmp},
+                {"exit_order", do_exit_order},
+                {"exec", do_exec},
+                {"main_ends", do_main_ends},
+                {"close_all", do_close_all},
+                {"deepbind", do_deepbind},
+                {"api", do_api},
+                {"steady", do_steady}};
+    char name[64] = "";
+    if (argc == 2)
+        strncpy(name, argv[1], sizeof name - 1);
+    if (strstr(name, "+bug")) {
+        bug = 1;
+        *strchr(name, '+') = 0;
+    }
+    for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
+        if (argc == 1)
+            puts(ways[i].name);
+        else if (strcmp(name, ways[i].name) == 0)
+            ways[i].run();
+    }
+    return 0;
+}

@@ -1,0 +1,56 @@
+#!/bin/bash
+# SPDX-License-Identifier: MIT
+# builds: one
+# The ways in which processes live and end (heap_life_check.c): silent where they are correct, one report where they are not;
+# over libc's allocator, and over others that are preloaded behind us where they are installed.
+set -u
+T=$(mktemp -d)
+trap 'rm -rf "$T"' EXIT
+library=$(realpath "$BUILD/lib/libmoat-heap.so")
+tool=$BUILD/tool/heap_life_check
+passed=0 failed=0
+cat >"$T/deep.c" <<'END'
+#include <stdlib.h>
+char *deep_give(size_t n) { return malloc(n); }
+void deep_take(char *p) { free(p); }
+END
+gcc -shared -fPIC -o "$T/deep.so" "$T/deep.c" || exit 1
+export DEEP_LIBRARY=$T/deep.so
+run() {  # run MODE PRELOAD NAME
+    MOAT_OPTIONS=heap-free=$1 LD_PRELOAD=$2 timeout 100 "$tool" "$3" >"$T/out" 2>"$T/log" </dev/null
+}
+fail() {
+    failed=$((failed + 1))
+    echo "$1"
+    head -n 30 "$T/log" | sed 's/^/    | /'
+}
+over() {  # over PRELOAD LABEL NAME...
+    local preload=$1 label=$2 mode way errors
+    shift 2
+    for mode in eager lazy; do
+        for way; do
+            if ! run $mode "$preload" "$way" || [ -s "$T/log" ]; then
+                fail "$way ($mode, $label): status or output"
+                continue
+            fi
+            run $mode "$preload" "$way+bug"
+            errors=$(grep -c '^==[0-9]*==ERROR: moat: heap-buffer-overflow' "$T/log")
+            if [ "$errors" = 0 ] || [ "$errors" != "$(grep -c '^==[0-9]*==ERROR' "$T/log")" ]; then
+                fail "$way+bug ($mode, $label): the error is not found, or another is"
+                continue
+            fi
+            passed=$((passed + 1))
+        done
+    done
+}
+mapfile -t ways < <("$tool")
+[ ${#ways[@]} -gt 5 ] || { echo "no ways to live"; exit 1; }
+over "$library" libc "${ways[@]}"
+for name in mimalloc jemalloc; do
+    other=$(ldconfig -p | sed -n "s/.*lib$name\\.so.* => //p" | head -n 1)
+    [ -n "$other" ] || continue
+    # Blocks of libc's own heap are not theirs.
+    over "$library:$other" $name fork fork_threads threads api exec
+done
+echo "$passed passed, $failed failed"
+[ $failed = 0 ]

@@ -1,0 +1,44 @@
+#!/bin/bash
+# SPDX-License-Identifier: MIT
+# builds: one
+# The lock-free structures of src/heap in all interleavings, by spin; and each model would notice what it looks for.
+set -u
+command -v spin >/dev/null || { echo 'no spin here'; exit 77; }
+here=$(realpath "$(dirname "$0")")
+T=$(mktemp -d)
+trap 'rm -rf "$T"' EXIT
+cd "$T" || exit 1
+passed=0 states=()
+check() {  # check MODEL: status 0 if spin finds no error; its number of states in $found
+    rm -f pan* ./*.trail
+    spin -a "$1" >log 2>&1 && gcc -O2 -w -DSAFETY -DCOLLAPSE -DVECTORSZ=4096 -o pan pan.c >>log 2>&1 || { cat log; exit 1; }
+    ./pan -m200000 -w22 >log 2>&1
+    found=$(sed -n 's/^ *\([0-9.e+]*\) states, stored.*/\1/p' log)
+    grep -q 'errors: 0' log && ! grep -q 'max search depth too small' log
+}
+good() {
+    check "$here/$1.pml" || { grep -E 'pan:|error|depth' log; echo "$1: an interleaving goes wrong"; exit 1; }
+    states+=("$1 $found")
+    passed=$((passed + 1))
+}
+bad() {  # bad MODEL WHAT SED-SCRIPT: must be noticed
+    sed "$3" "$here/$1.pml" >broken.pml
+    ! cmp -s "$here/$1.pml" broken.pml || { echo "$1: nothing to change for: $2"; exit 1; }
+    if check broken.pml; then
+        echo "$1: not noticed: $2"
+        exit 1
+    fi
+    passed=$((passed + 1))
+}
+good ring
+bad ring 'the ring is left before its last word' 's/at == count && successor ->/successor ->/'
+bad ring 'the successor is read after the count' '/^        successor = next\[out\];/d; s/^        at = taken\[out\];/        at = taken[out]; successor = next[out];/'
+bad ring 'one slot too many' 's/put\[in\] - seen >= size\[in\] ->$/put[in] - seen > size[in] ->/'
+good window
+bad window 'no membarrier' 's/atomic { flush() };  \/\* membarrier \*\//skip;/'
+bad window 'ring before window' 's/steal == ASKED \&\& busy == WINDOW -> skip/false -> skip/; s/steal == ASKED \&\& busy != WINDOW/steal == ASKED/'
+bad window 'the thread does not look' 's/:: steal == NOT_ASKED -> where = WINDOW$/:: true -> where = WINDOW/'
+good warehouse
+bad warehouse 'the first node is removed' 's/before = first;/before = 0;/'
+echo "covered: states ${states[*]}"
+echo "$passed passed, 0 failed"

@@ -1,0 +1,88 @@
+/* SPDX-License-Identifier: MIT */
+/* src/heap/warehouse.c: a deliverer that adds and a monitor that removes, with nodes of one word each. In all interleavings no
+ * word is lost, none comes twice in one cruise, and no node is used by both sides.
+ * Node 0 is the head. A node that is removed goes back to the deliverer, who uses it anew. */
+#define NODES 5
+#define WORDS 5
+#define CRUISES 3
+
+byte next[NODES], word[NODES];  /* next: 0 ends the list */
+byte made = 0;
+bool spare[NODES];
+bool added[WORDS + 1], removed[WORDS + 1];
+
+active proctype deliverer()
+{
+    byte w = 1, n, i;
+    do
+    :: w <= WORDS ->
+        n = 0;
+        atomic {  /* the exchange of the whole list, and then its first node: others stay ours */
+            i = 1;
+            do
+            :: i < NODES && !n && spare[i] -> n = i; spare[i] = false; i++
+            :: i < NODES && !(!n && spare[i]) -> i++
+            :: else -> break
+            od
+        };
+        if
+        :: !n && made + 1 < NODES -> made++; n = made
+        :: else
+        fi;
+        if
+        :: n ->
+            next[n] = next[0];
+            word[n] = w;
+            added[w] = true;
+            next[0] = n;
+            w++
+        :: else -> break  /* all nodes are in use: enough for this model */
+        fi
+    :: else -> break
+    od
+}
+
+active proctype monitor()
+{
+    byte cruises = 0, first, before, n;
+    byte seen[WORDS + 1], b;
+    bool known[WORDS + 1];
+    do
+    :: cruises < CRUISES ->
+        b = 0;
+        do :: b <= WORDS -> seen[b] = 0; b++ :: else -> break od;
+        atomic {  /* words whose adding was complete when the cruise began */
+            b = 1;
+            do :: b <= WORDS -> known[b] = false; b++ :: else -> break od;
+            n = next[0];
+            do :: n -> known[word[n]] = true; n = next[n] :: else -> break od
+        };
+        first = next[0];
+        before = first;
+        if
+        :: first ->
+            seen[word[first]]++;
+            do
+            :: next[before] ->
+                n = next[before];
+                assert(!spare[n]);
+                seen[word[n]]++;
+                assert(seen[word[n]] == 1);
+                assert(!removed[word[n]]);
+                if
+                :: true -> removed[word[n]] = true; next[before] = next[n]; spare[n] = true
+                :: true -> before = n
+                fi
+            :: else -> break
+            od
+        :: else
+        fi;
+        b = 1;
+        do
+        :: b <= WORDS -> assert(!known[b] || seen[b] == 1); b++
+        :: else -> break
+        od;
+        cruises++
+    :: else -> break
+    od
+}
