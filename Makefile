@@ -25,13 +25,21 @@ MODULES ?= $(filter-out cli,$(patsubst src/%/,%,$(sort $(wildcard src/*/))))
 # A shared library: its name in LIBS, its modules in NAME_MODULES, what else it links in NAME_LDLIBS, its SONAME
 # in NAME_SONAME if that is not NAME, the version of its symbols, if they have one, in NAME_NODE. The symbols it
 # exports stand one per line in src/*/NAME.exports.
-LIBS := libmoat-cpu.so libcudart.so.13
+LIBS := libmoat.so libmoat-cpu.so libcudart.so.13 libmoat-heap.so
+# Preloaded into every process: of the other modules only what they need.
+libmoat.so_MODULES := guard
+libmoat.so_SONAME := libcuda.so.1
+# A program may have other versions of these libraries: what is needed of them is part of libmoat.so.
+libmoat.so_LDLIBS = $(ARCHIVE) -Wl,-Bstatic -lzstd -llz4 -lxxhash -Wl,-Bdynamic
 libmoat-cpu.so_MODULES := base ptx flow image driver exec cpu
 libmoat-cpu.so_SONAME := libcuda.so.1
 # Its threads never end: the code must stay.
 libmoat-cpu.so_LDLIBS := -Wl,-z,nodelete
 libcudart.so.13_MODULES := base driver runtime
 libcudart.so.13_NODE := libcudart.so.13
+# With a copy of the unwinder, which must not be loaded late.
+libmoat-heap.so_MODULES := heap
+libmoat-heap.so_LDLIBS = $(ARCHIVE) -static-libgcc -Wl,-z,nodelete
 
 # src/exec/lanes_*.c are compiled once for each of these instruction sets; the processor's best is chosen at run time.
 LANES     ?= plain avx2 avx512
@@ -111,10 +119,14 @@ endef
 $(foreach l,$(LANES),$(eval $(call lanes,$(l))))
 $(BUILD)/obj/exec/lane.o $(BUILD)/obj/exec/access.o: ALL_CPPFLAGS += $(LANES:%=-DLANES_HAVE_%)
 
-$(BUILD)/obj/cli/%.o: ALL_CPPFLAGS += -DMOAT_VERSION='"$(VERSION)"'
+$(BUILD)/obj/cli/%.o $(BUILD)/obj/guard/%.o: ALL_CPPFLAGS += -DMOAT_VERSION='"$(VERSION)"'
+
+# They have the names of libc's and libcuda's functions, whose place they would take in whatever is linked with the archive.
+PRELOADED := $(patsubst src/%.c,$(BUILD)/obj/%.o,$(wildcard src/heap/preload*.c) src/guard/forward.c src/guard/dl_hook.c \
+	src/guard/elf_image_light.c)
 
 # Rebuilt from scratch: `ar` would keep the objects of files that are gone.
-$(ARCHIVE): $(call objects,$(MODULES)) $(BUILD)/parts
+$(ARCHIVE): $(filter-out $(PRELOADED),$(call objects,$(MODULES))) $(BUILD)/parts
 	$(call run,AR,rm -f $@ && $(AR) rcs $@ $(filter %.o,$^))
 
 $(COMMAND): $(call objects,cli) $(ARCHIVE) $(BUILD)/parts
@@ -127,7 +139,7 @@ $(BUILD)/lib/$(1): $(call objects,$($(1)_MODULES)) $(wildcard src/*/$(1).exports
 	@mkdir -p $$(@D)
 	@script/export-map $$(filter %.exports,$$^) $($(1)_NODE) > $$@.map
 	$$(call run,LD,$$(CC) $$(ALL_CFLAGS) $$(ALL_LDFLAGS) $$(LIBFLAGS) $$(NO_UNDEFINED) -o $$@ $$(filter %.o,$$^) \
-		$$(LDLIBS) $$($(1)_LDLIBS))
+		$$($(1)_LDLIBS) $$(LDLIBS))
 endef
 # The sanitizers leave symbols to the program's copy of their runtime.
 NO_UNDEFINED := -Wl,--no-undefined
@@ -135,6 +147,7 @@ ifneq ($(SAN),)
 NO_UNDEFINED :=
 endif
 $(foreach l,$(LIBS),$(eval $(call library,$(l))))
+$(BUILD)/lib/libmoat.so $(BUILD)/lib/libmoat-heap.so: $(ARCHIVE)
 
 # One object in which all but the API is local: a program may have functions of any name.
 $(STATIC): $(call objects,driver runtime) $(BUILD)/obj/base/mem.o $(BUILD)/parts
@@ -143,7 +156,7 @@ $(STATIC): $(call objects,driver runtime) $(BUILD)/obj/base/mem.o $(BUILD)/parts
 		$(AR) rcs $@ $@.o && rm $@.o)
 
 # What programs ask for by name is found in lib/moat. Not in lib: there `moat` would take our libcuda for the machine's.
-$(BUILD)/lib/moat/libcuda.so: script/name-libraries
+$(BUILD)/lib/moat/libcuda.so: script/name-libraries src/guard/sitecustomize.py
 	@script/name-libraries $(@D) ..
 	@touch -h $@
 

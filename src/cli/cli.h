@@ -29,6 +29,9 @@ extern const int cli_command_count;
 // "moat: error: ..." on stderr. Returns CLI_BAD.
 int cli_error(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
+// "moat: warning: ..." on stderr.
+void cli_warning(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+
 // Closes the output of a command that would end with `status`; CLI_BAD with a message where that fails.
 int cli_close(struct out *o, int status);
 

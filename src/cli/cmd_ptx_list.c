@@ -78,7 +78,7 @@ static void list_module(struct ptx_file *f, struct listing *l, unsigned i)
 int cmd_ptx_list(const struct options *options, int argc, char **argv)
 {
     struct ptx_file f;
-    if (ptx_file_open(&f, options, argc, argv))
+    if (json_check_format(options) || ptx_file_open(&f, options, argc, argv))
         return CLI_BAD;
     struct out o;
     out_to_file(&o, stdout);

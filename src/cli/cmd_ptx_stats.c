@@ -157,7 +157,7 @@ static void print_total(struct stats *s, struct ptx_file *f, cJSON *root)
 int cmd_ptx_stats(const struct options *options, int argc, char **argv)
 {
     struct ptx_file f;
-    if (ptx_file_open(&f, options, argc, argv))
+    if (json_check_format(options) || ptx_file_open(&f, options, argc, argv))
         return CLI_BAD;
     struct out o;
     out_to_file(&o, stdout);

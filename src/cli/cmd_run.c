@@ -1,115 +1,84 @@
 // SPDX-License-Identifier: MIT
-// moat run: puts moat's libraries before a program and becomes it. So its process number, signals, standard streams
-// and exit status are the program's own.
+// moat run: finds the device, puts moat's libraries before a program and runs it. Where nothing is to be watched
+// (--mode=off) moat becomes the program; else it waits for it and collects what its processes report (run_watched.h).
 #include <errno.h>
 #include <limits.h>
-#include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/near.h"
 #include "cli/cli.h"
+#include "cli/gpu_probe.h"
 #include "cli/libdir.h"
+#include "cli/run_watched.h"
 #include "cli/target.h"
-#include "driver/driver.h"
 
-static int no_gpu(char *why, size_t size, const char *reason)
-{
-    snprintf(why, size, "no GPU can be used: %.200s", reason);
-    return -ENODEV;
-}
+struct plan {
+    const struct options *options;
+    struct target target;
+    struct program_env env;
+    char folder[PATH_MAX], driver[PATH_MAX + 64];
+};
 
-// Whether there is a driver with a GPU.
-static int find_gpu(char *why, size_t size)
-{
-    struct driver d;
-    char reason[256];
-    if (driver_open(&d, NULL, reason, sizeof reason))
-        return no_gpu(why, size, reason);
-    int count = 0;
-    CUresult r = d.cuInit && d.cuDeviceGetCount ? d.cuInit(0) : CUDA_ERROR_NOT_SUPPORTED;
-    r = r ? r : d.cuDeviceGetCount(&count);
-    const char *text = driver_result_text(r);
-    int err = r        ? no_gpu(why, size, text ? text : "the driver fails")
-              : !count ? no_gpu(why, size, "the driver sees none")
-                       : 0;
-    driver_close(&d);
-    return err;
-}
-
-// first:second:old, of which old, what the variable holds already, may be nothing.
-static int put_before(const char *variable, const char *first, const char *second)
-{
-    const char *old = getenv(variable);
-    struct out o;
-    out_to_memory(&o);
-    out_cstr(&o, first);
-    if (second)
-        out_fmt(&o, ":%s", second);
-    if (old && *old)
-        out_fmt(&o, ":%s", old);
-    out_char(&o, 0);
-    int err = o.error ? o.error : setenv(variable, o.buf, 1) ? -errno : 0;
-    out_close(&o);
-    return err;
-}
-
-// LD_PRELOAD names files; where a blank in their path would end a name, the loader must find them by LD_LIBRARY_PATH.
-static int set_libraries(const char *folder)
-{
-    char driver[PATH_MAX + 64], runtime[PATH_MAX + 64];
-    bool blank = strpbrk(folder, " \t\n");
-    snprintf(driver, sizeof driver, "%s%s" LIBDIR_DRIVER, blank ? "" : folder, blank ? "" : "/");
-    snprintf(runtime, sizeof runtime, "%s%s" LIBDIR_RUNTIME, blank ? "" : folder, blank ? "" : "/");
-    int err = put_before("LD_PRELOAD", driver, runtime);
-    return err ? err : put_before("LD_LIBRARY_PATH", folder, NULL);
-}
-
-static int unwatched(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
-
-static int unwatched(const char *fmt, ...)
-{
-    char text[400];
-    va_list args;
-    va_start(args, fmt);
-    vsnprintf(text, sizeof text, fmt, args);
-    va_end(args);
-    cli_error("%s", text);
-    return CLI_UNWATCHED;
-}
-
-static int use_cpu_device(const struct options *options, struct target *t)
+static int use_cpu_device(struct plan *p)
 {
     static const char *const names[] = {LIBDIR_DRIVER, LIBDIR_RUNTIME, NULL};
-    char folder[PATH_MAX], why[400];
-    if (libdir_find(folder, sizeof folder, names, why, sizeof why))
-        return unwatched("the CPU device is not there: %s", why);
-    if (strpbrk(folder, ":;"))
-        return unwatched("the CPU device cannot be loaded from \"%.200s\": a path with a colon or semicolon",
-                         folder);
-    if (target_check(t, why, sizeof why))
-        return unwatched("%s", why);
-    if (t->foreign_runtime)
+    char why[400];
+    if (libdir_find(p->folder, sizeof p->folder, names, why, sizeof why))
+        return run_refuse("the CPU device is not there: %s", why);
+    if (strpbrk(p->folder, ":;"))
+        return run_refuse("the CPU device cannot be loaded from \"%.200s\": a path with a colon or semicolon",
+                          p->folder);
+    if (target_check(&p->target, why, sizeof why))
+        return run_refuse("%s", why);
+    if (p->target.foreign_runtime)
         fprintf(
             stderr,
             "moat: warning: \"%.200s\" has NVIDIA's static CUDA runtime in it, which needs NVIDIA's driver;\n"
             "moat: link it with `-cudart shared`, or again after `eval \"$(moat link-flags)\"`\n",
-            t->path);
-    int err = set_libraries(folder);
-    err = err ? err : cli_export_options(options);
-    return err ? unwatched("cannot set the environment: %s", strerror(-err)) : CLI_OK;
+            p->target.path);
+    p->env.cpu = true;
+    snprintf(p->driver, sizeof p->driver, "%s/" LIBDIR_DRIVER, p->folder);
+    return CLI_OK;
 }
 
-static int choose_device(const struct options *options, struct target *t)
+static int choose_device(struct plan *p)
 {
     char why[300];
-    if (options->device == OPTION_DEVICE_CPU)
-        return use_cpu_device(options, t);
-    if (!find_gpu(why, sizeof why))
+    int device = p->options->device;
+    if (device == OPTION_DEVICE_CPU)
+        return use_cpu_device(p);
+    if (p->options->driver || !gpu_probe(p->driver, sizeof p->driver, why, sizeof why))
         return CLI_OK;
-    return options->device == OPTION_DEVICE_AUTO ? use_cpu_device(options, t) : unwatched("%s", why);
+    return device == OPTION_DEVICE_AUTO ? use_cpu_device(p) : run_refuse("%s", why);
+}
+
+// Without it the program runs as it is, and the status says so.
+static int find_library(struct plan *p, const char *name, const char *what, bool *found)
+{
+    const char *const names[] = {name, NULL};
+    char why[400];
+    if (libdir_find(p->folder, sizeof p->folder, names, why, sizeof why))
+        return run_trouble(p->options, "%s is not there: %s", what, why);
+    if (strpbrk(p->folder, ":;"))
+        return run_trouble(p->options,
+                           "%s cannot be loaded from \"%.200s\": a path with a colon or semicolon", what,
+                           p->folder);
+    *found = true;
+    return CLI_OK;
+}
+
+static int choose_watchers(struct plan *p, bool guard)
+{
+    char why[400];
+    int status = guard ? find_library(p, LIBDIR_GUARD, "the guard", &p->env.guard) : CLI_OK;
+    if (!status && p->options->heap)
+        status = find_library(p, LIBDIR_HEAP, "the heap's monitor", &p->env.heap);
+    // A program that cannot be watched itself may start others that can.
+    if (!status && !p->env.cpu && target_check(&p->target, why, sizeof why))
+        status = run_trouble(p->options, "%s", why);
+    return status;
 }
 
 // A misspelled command is taken for a program.
@@ -119,22 +88,38 @@ static int not_found(const char *name, const char *why)
     near_init(&near, str_from(name));
     for (int i = 0; i < cli_command_count; i++)
         near_offer(&near, cli_commands[i].name);
-    return near.best ? unwatched("%s; did you mean the command \"%s\"?", why, near.best)
-                     : unwatched("%s", why);
+    return near.best ? run_refuse("%s; did you mean the command \"%s\"?", why, near.best)
+                     : run_refuse("%s", why);
+}
+
+static int run_as_it_is(const struct plan *p, char **argv)
+{
+    int err = p->env.cpu ? program_env_set(&p->env, p->options) : 0;
+    if (err)
+        return run_refuse("cannot set the environment: %s", strerror(-err));
+    execv(p->target.path, argv);
+    return run_refuse("cannot run \"%.200s\": %s", argv[0], strerror(errno));
 }
 
 int cmd_run(const struct options *options, int argc, char **argv)
 {
     if (!argc)
         return cli_error("no program given; `moat help run` says more");
-    struct target t;
+    bool off = options->mode >> OPTION_MODE_OFF & 1;
+    if (off && options->mode != 1ull << OPTION_MODE_OFF)
+        return cli_error("--mode=off cannot be combined with other modes");
+    struct plan p = {.options = options};
+    p.env.folder = p.folder;
     char why[400];
-    if (target_find(&t, argv[0], why, sizeof why))
+    if (target_find(&p.target, argv[0], why, sizeof why))
         return not_found(argv[0], why);
-    int status = choose_device(options, &t);
+    int status = choose_device(&p);
+    bool watch = !off || options->heap;
+    if (!status && watch)
+        status = choose_watchers(&p, !off);
     if (status)
         return status;
+    p.env.driver = p.driver[0] && !options->driver ? p.driver : NULL;
     argv[argc] = NULL;  // operands were moved to the front
-    execv(t.path, argv);
-    return unwatched("cannot run \"%.200s\": %s", argv[0], strerror(errno));
+    return watch ? run_watched(options, &p.env, p.target.path, argc, argv) : run_as_it_is(&p, argv);
 }

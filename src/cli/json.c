@@ -4,6 +4,13 @@
 #include "base/mem.h"
 #include "cli/ptx_file.h"
 
+int json_check_format(const struct options *options)
+{
+    if (options->format == OPTION_FORMAT_TEXT || options->format == OPTION_FORMAT_JSON)
+        return CLI_OK;
+    return cli_error("this command prints text or json; the format chosen is one of reports");
+}
+
 // Bytes of the UTF-8 character that s begins with, 0 if it begins with none.
 static size_t utf8_length(struct str s)
 {

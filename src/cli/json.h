@@ -5,9 +5,13 @@
 
 #include <cjson/cJSON.h>
 
+#include "base/option.h"
 #include "base/out.h"
 #include "base/str.h"
 #include "image/image.h"
+
+// CLI_OK, or CLI_BAD where the format is one that only reports have.
+int json_check_format(const struct options *options);
 
 // A string of bytes that may be anything: what is not UTF-8 becomes '?', for JSON must be.
 cJSON *json_str(struct str s);

@@ -6,6 +6,8 @@
 
 #include <stddef.h>
 
+#define LIBDIR_GUARD "libmoat.so"
+#define LIBDIR_HEAP "libmoat-heap.so"
 #define LIBDIR_DRIVER "libmoat-cpu.so"
 #define LIBDIR_RUNTIME "libcudart.so.13"
 #define LIBDIR_STATIC_RUNTIME "libcudart_static.a"

@@ -17,15 +17,28 @@ const struct cli_command cli_commands[] = {
 };
 const int cli_command_count = sizeof cli_commands / sizeof *cli_commands;
 
+static void print_message(enum diag_severity severity, const char *fmt, va_list args)
+{
+    struct diag d = {.severity = severity, .source.name = "moat"};
+    vsnprintf(d.message, sizeof d.message, fmt, args);
+    diag_print(stderr, &d);
+}
+
 int cli_error(const char *fmt, ...)
 {
-    struct diag d = {.severity = DIAG_ERROR, .source.name = "moat"};
     va_list args;
     va_start(args, fmt);
-    vsnprintf(d.message, sizeof d.message, fmt, args);
+    print_message(DIAG_ERROR, fmt, args);
     va_end(args);
-    diag_print(stderr, &d);
     return CLI_BAD;
+}
+
+void cli_warning(const char *fmt, ...)
+{
+    va_list args;
+    va_start(args, fmt);
+    print_message(DIAG_WARNING, fmt, args);
+    va_end(args);
 }
 
 int cli_close(struct out *o, int status)

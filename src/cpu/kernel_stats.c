@@ -3,8 +3,10 @@
 
 #include <inttypes.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/mem.h"
@@ -127,10 +129,21 @@ void kernel_stats_print(void)
 
 // --- launches ---------------------------------------------------------------------------------------------------
 
+static _Atomic(unsigned) open_launches;  // begun and not ended
+
+// A program learns that its kernel failed a moment before the kernel is counted, and may end at once.
+static void print_at_exit(void)
+{
+    struct timespec moment = {.tv_nsec = 1000000};
+    for (int i = 0; i < 200 && atomic_load_explicit(&open_launches, memory_order_acquire); i++)
+        nanosleep(&moment, NULL);
+    kernel_stats_print();
+}
+
 static void start(void)
 {
     owner = getpid();
-    atexit(kernel_stats_print);
+    atexit(print_at_exit);
 }
 
 // The kernel's row, a new one if it has none; SIZE_MAX when out of memory. With the lock held.
@@ -163,8 +176,10 @@ struct kernel_stats_launch *kernel_stats_begin(struct str kernel)
     l->kernel = find_row(kernel);
     pthread_mutex_unlock(&lock);
     l->counts = config->stats;
-    if (l->kernel != SIZE_MAX)
+    if (l->kernel != SIZE_MAX) {
+        atomic_fetch_add_explicit(&open_launches, 1, memory_order_relaxed);
         return l;
+    }
     mem_free(l);
     return NULL;
 }
@@ -197,4 +212,5 @@ void kernel_stats_end(struct kernel_stats_launch *l)
     }
     pthread_mutex_unlock(&lock);
     mem_free(l);
+    atomic_fetch_sub_explicit(&open_launches, 1, memory_order_release);  // partner: print_at_exit
 }

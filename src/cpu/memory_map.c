@@ -61,6 +61,9 @@ static CUresult reserve(CUdeviceptr *out, uint64_t size, uint64_t align, uint64_
         r->node.size = size;
         memory_range_insert(&reservations, &r->node);
         *out = r->node.base;
+        // One mapping for all of it: what is unmapped later becomes part of it again, instead of one of the few mappings
+        // that a process may have. If this fails, it is as before.
+        memory_slab_clear(r->node.base, size);
     }
     pthread_mutex_unlock(&memory_lock);
     if (r->place)

@@ -11,10 +11,12 @@ Commands:
   info                    print what this machine offers: driver, GPUs, CPU device
   link-flags              print shell commands after which nvcc and CMake link moat's CUDA runtime
   options                 print every option, its value and where that comes from
+  ptx instrument FILE     print the PTX inside FILE as a rewriting pass leaves it
   ptx list FILE           list the GPU modules inside an executable, library, object, archive, fatbin, cubin or PTX file
   ptx print FILE          print the PTX inside FILE
   ptx stats FILE          count kernels, functions, loads and stores of the PTX inside FILE
   ptx verify FILE         check the PTX inside FILE: is it well formed, does it stay inside its variables
+  report FILE...          render saved reports, JSON Lines, as text, json, sarif or xml
   [run] PROGRAM [ARG...]  run a program; `run` may be left out
 
 Options:
@@ -46,6 +48,7 @@ Options:
   --cpu-threads=N         threads that the CPU device runs blocks on; not set: one for each core
 $ moat info --help | diff - <(moat help info)
 $ moat ptx --help | grep usage
+usage: moat ptx instrument FILE
 usage: moat ptx list FILE
 usage: moat ptx print FILE
 usage: moat ptx stats FILE

@@ -1,6 +1,26 @@
 # SPDX-License-Identifier: MIT
 
 $ moat options
+--cache
+    keep rewritten modules on disk, so that they are compiled once
+    for: run
+    default: yes
+    now: yes (default)
+--cache-dir=DIR
+    where; a full path, the user's alone; not set: moat in $XDG_CACHE_HOME or in ~/.cache
+    for: run
+    default: not set
+    now: not set (default)
+--cache-size=SIZE
+    bytes that they may take; those not used for longest go first
+    for: run
+    default: 1G
+    now: 1073741824 (default)
+--color=auto|always|never
+    colours in text reports; auto: on a terminal, unless NO_COLOR is set
+    for: report,run
+    default: auto
+    now: auto (default)
 --config=FILE
     read options from FILE, lines of the form key = value
     default: not set
@@ -30,30 +50,110 @@ $ moat options
     for: run
     default: auto
     now: auto (default)
+--driver=FILE
+    the libcuda that moat stands before; not set: the machine's, or the CPU device
+    for: run
+    default: not set
+    now: not set (default)
 --dump-after=ANALYSIS
     print each function with what ANALYSIS found: cfg, dominators, postdominators, loops, reaching or liveness
     for: ptx print
     default: not set
     now: not set (default)
---format=text|json
-    print for people or for programs
-    for: ptx list,ptx stats
+--error-exitcode=N
+    exit status when errors were found in any process; 0: the program's own
+    for: run
+    default: 97
+    now: 97 (default)
+--follow-children
+    watch the programs that the program starts too
+    for: run
+    default: yes
+    now: yes (default)
+--format=text|json|sarif|xml
+    print for people or for programs; sarif and xml: reports only
+    for: ptx list,ptx stats,report,run
     default: text
     now: text (default)
+--halt-on-error
+    end a process at its first error
+    for: run
+    default: no
+    now: no (default)
+--heap
+    watch the heap of the program's processes too
+    for: run
+    default: no
+    now: no (default)
+--heap-free=eager|lazy
+    when a block of the heap is given back; eager: at once; lazy: after a while, in which writes to it are found
+    for: run
+    default: eager
+    now: eager (default)
+--heap-monitor-share=PERCENT
+    how much of a core each monitor of the heap may take; less where other threads want it
+    for: run
+    default: 50
+    now: 50 (default)
+--heap-monitors=N
+    threads that look at the blocks of the heap
+    for: run
+    default: 1
+    now: 1 (default)
+--heap-stacks=auto|caller|full
+    how much of the call stack is kept for the heap's blocks; auto: all of it, for calling paths that were seen often or first
+    for: run
+    default: auto
+    now: auto (default)
+--heap-wait=SIZE
+    how much of the heap each thread keeps back with --heap-free=lazy
+    for: run
+    default: 256k
+    now: 262144 (default)
 --help
     print help on moat or on the command given and exit
     default: no
     now: no (default)
---mode=off
-    how to look for errors; off: run the program as it is
+--leak-check
+    report buffers that are never freed
     for: run
-    default: off
-    now: off (default)
---module=N
-    look only at the N-th module of the file, counted from 1
-    for: ptx list,ptx print,ptx stats,ptx verify
+    default: no
+    now: no (default)
+--log-file=FILE
+    write reports to FILE; %p: number of the process, %h: name of the host, %%: a percent sign; not set: standard error
+    for: run
     default: not set
     now: not set (default)
+--mode=off|api|count|pages
+    how to look for errors; api: check frees, transfers and leaks; count: also count what kernels read and write; pages: also give each buffer pages of its own; off: run the program as it is
+    for: run
+    default: api
+    now: api (default)
+--module=N
+    look only at the N-th module of the file, counted from 1
+    for: ptx instrument,ptx list,ptx print,ptx stats,ptx verify
+    default: not set
+    now: not set (default)
+--pages-budget=SIZE
+    memory that --mode=pages may take beyond what the program asks for, by rounding; what does not fit gets plain memory; not set: an eighth of the device's
+    for: run
+    default: not set
+    now: not set (default)
+--pages-own=SIZE
+    with --mode=pages, buffers from SIZE on get pages of their own, so that overflows are found; smaller ones share pages
+    for: run
+    default: 1M
+    now: 1048576 (default)
+--pass=PASS
+    how to rewrite: count adds counters of loads, stores and bytes
+    for: ptx instrument
+    default: count
+    now: count (default)
+--print-limit=N
+    print at most N errors and count the others; 0: print all
+    for: report,run
+    default: 100
+    now: 100 (default)
 --raw
     print PTX as it is stored, decompressed but not parsed
     for: ptx print
@@ -64,13 +164,38 @@ $ moat options
     for: link-flags
     default: no
     now: no (default)
+--stack-depth=N
+    frames of the host's call stack that are kept for each allocation and free
+    for: run
+    default: 16
+    now: 16 (default)
 --stats
     count what kernels execute on the CPU device and print it at exit
     for: run
     default: no
     now: no (default)
+--strict
+    do not run the program, status 98, where something that moat needs is missing
+    for: run
+    default: no
+    now: no (default)
+--suppressions=FILE
+    leave out the errors that FILE names: lines of the form type:pattern, or a saved report
+    for: report,run
+    default: not set
+    now: not set (default)
 --times
     measure how long kernels take on the CPU device and print it at exit
+    for: run
+    default: no
+    now: no (default)
+--torch-alloc
+    take the place of PyTorch's allocator, so that each tensor is a buffer of its own
+    for: run
+    default: no
+    now: no (default)
+--unpool
+    turn off the memory pools of PyTorch, JAX and CuPy, so that each array is a buffer of its own
     for: run
     default: no
     now: no (default)

@@ -81,7 +81,7 @@ $ moat ptx list --module=2 $T/a.ptx
 2> moat: error: $T/a.ptx has 1 module, there is no module 2
 [status 2]
 $ moat ptx list --format=yaml $T/a.ptx
-2> --format: error: unknown word "yaml"; known are text, json
+2> --format: error: unknown word "yaml"; did you mean xml?
 [status 2]
 $ moat ptx list
 2> moat: error: `moat ptx list` takes one file, but 0 were given

@@ -1,44 +1,44 @@
 # SPDX-License-Identifier: MIT
 # builds: one
-# moat becomes the program: its arguments, streams and exit status are its own.
-$ moat --device=cpu sh -c 'echo "$0 $*"; echo err >&2; exit 7' a --device=gpu -- --help
+# With --mode=off moat becomes the program: its arguments, streams and exit status are its own.
+$ moat --mode=off --device=cpu sh -c 'echo "$0 $*"; echo err >&2; exit 7' a --device=gpu -- --help
 a --device=gpu -- --help
 2> err
 [status 7]
-$ moat run --device=cpu sh -c 'cat; echo "$*"' sh --mode=x <<< input
+$ moat run --mode=off --device=cpu sh -c 'cat; echo "$*"' sh --mode=x <<< input
 input
 --mode=x
-$ moat --device=cpu sh -c 'kill -TERM $$'; echo $?
+$ moat --mode=off --device=cpu sh -c 'kill -TERM $$'; echo $?
 143
 2> Terminated
-$ (moat --device=cpu sleep 20 & sleep 0.3; kill $!; wait $!; echo $?)
+$ (moat --mode=off --device=cpu sleep 20 & sleep 0.3; kill $!; wait $!; echo $?)
 143
-$ printf '#!/bin/sh\necho "script $1"\n' > $T/script; chmod +x $T/script; cd $T; moat --device=cpu ./script x
+$ printf '#!/bin/sh\necho "script $1"\n' > $T/script; chmod +x $T/script; cd $T; moat --mode=off --device=cpu ./script x
 script x
 
-$ moat --device=cpu readlink /proc/self/fd/0 <&-; echo $?
+$ moat --mode=off --device=cpu readlink /proc/self/fd/0 <&-; echo $?
 1
 
 # What follows -- is a program, even if a command has the same name.
 $ mkdir $T/bin; printf '#!/bin/sh\necho "my ptx $*"\n' > $T/bin/ptx; chmod +x $T/bin/ptx
-$ PATH=$T/bin:$PATH moat --device=cpu -- ptx list
+$ PATH=$T/bin:$PATH moat --mode=off --device=cpu -- ptx list
 my ptx list
-$ PATH=$T/bin:$PATH moat run --device=cpu ptx list
+$ PATH=$T/bin:$PATH moat run --mode=off --device=cpu ptx list
 my ptx list
-$ PATH=$T/bin:$PATH moat run -- ptx --version
+$ PATH=$T/bin:$PATH moat run --mode=off -- ptx --version
 my ptx --version
 
 # Libraries stand in front of what is there already, and options reach them.
-$ LD_LIBRARY_PATH=/a moat --device=cpu sh -c 'echo $LD_PRELOAD $LD_LIBRARY_PATH' | sed 's|[^ :]*/lib/moat|LIB|g'
+$ LD_LIBRARY_PATH=/a moat --mode=off --device=cpu sh -c 'echo $LD_PRELOAD $LD_LIBRARY_PATH' | sed 's|[^ :]*/lib/moat|LIB|g'
 LIB/libmoat-cpu.so:LIB/libcudart.so.13 LIB:/a
 $ gcc -shared -fPIC -x c -o $T/mine.so - <<< 'int mine;'
-$ LD_PRELOAD=$T/mine.so moat --device=cpu sh -c 'echo $LD_PRELOAD' | sed 's|[^ :]*/lib/moat|LIB|g'
+$ LD_PRELOAD=$T/mine.so moat --mode=off --device=cpu sh -c 'echo $LD_PRELOAD' | sed 's|[^ :]*/lib/moat|LIB|g'
 LIB/libmoat-cpu.so:LIB/libcudart.so.13:$T/mine.so
-$ MOAT_OPTIONS=cpu-memory=1G:raw moat --cpu-threads=2 --device=cpu sh -c 'echo $MOAT_OPTIONS'
-cpu-memory=1073741824:cpu-threads=2:device=cpu:raw=yes
-$ moat --device=cpu sh -c 'moat --device=cpu --stats sh -c "echo \$MOAT_OPTIONS"'
-device=cpu:stats=yes
-$ moat --device=cpu sh -c 'grep -o "lib/[^/]*$" /proc/self/maps' | sort -u | grep -E 'moat|cudart'
+$ MOAT_OPTIONS=cpu-memory=1G:raw moat --mode=off --cpu-threads=2 --device=cpu sh -c 'echo $MOAT_OPTIONS'
+cpu-memory=1073741824:cpu-threads=2:device=cpu:mode=off:raw=yes
+$ moat --mode=off --device=cpu sh -c 'moat --mode=off --device=cpu --stats sh -c "echo \$MOAT_OPTIONS"'
+device=cpu:mode=off:stats=yes
+$ moat --mode=off --device=cpu sh -c 'grep -o "lib/[^/]*$" /proc/self/maps' | sort -u | grep -E 'moat|cudart'
 lib/libcudart.so.13
 lib/libmoat-cpu.so
 
@@ -84,8 +84,8 @@ $ moat run
 $ moat --device=tpu true
 2> --device: error: unknown word "tpu"; did you mean gpu?
 [status 2]
-$ moat --mode=check true
-2> --mode: error: unknown word "check"; known are off
+$ moat --mode=chekc true
+2> --mode: error: unknown word "chekc"; known are off, api, count, pages
 [status 2]
 $ moat --device=cpu --cpu-lanes=sse true
 2> --cpu-lanes: error: unknown word "sse"; known are auto, plain, avx2, avx512
@@ -94,5 +94,5 @@ $ moat --device=cpu --cpu-memory=1 true
 2> --cpu-memory: error: 1 is not within 67108864 to 17592186044416
 [status 2]
 $ moat --module=1 true
-2> --module: error: not an option of `moat run`, but of: ptx list,ptx print,ptx stats,ptx verify
+2> --module: error: not an option of `moat run`, but of: ptx instrument,ptx list,ptx print,ptx stats,ptx verify
 [status 2]

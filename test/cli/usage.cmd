@@ -32,7 +32,7 @@ $ moat options --fromat=json
 2> --fromat: error: unknown option; did you mean --format?
 [status 2]
 $ moat info --format=json
-2> --format: error: not an option of `moat info`, but of: ptx list,ptx stats
+2> --format: error: not an option of `moat info`, but of: ptx list,ptx stats,report,run
 [status 2]
 $ moat -v
 2> -v: error: unknown option; they all start with --
@@ -45,7 +45,7 @@ $ moat options --module=0
 [status 2]
 $ moat options --raw=maybe --format=yaml
 2> --raw: error: "maybe" is neither yes nor no
-2> --format: error: unknown word "yaml"; known are text, json
+2> --format: error: unknown word "yaml"; did you mean xml?
 [status 2]
 $ moat $'\e[31mred'
 2> moat: error: cannot run "?[31mred": No such file or directory

@@ -1,0 +1,113 @@
+// SPDX-License-Identifier: MIT
+#include "cli/program_env.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/out.h"
+#include "cli/cli.h"
+#include "cli/libdir.h"
+#include "cli/pools.h"
+#include "report/channel.h"
+
+static int set_and_close(const char *variable, struct out *o)
+{
+    out_char(o, 0);
+    int err = o->error ? o->error : setenv(variable, o->buf, 1) ? -errno : 0;
+    out_close(o);
+    return err;
+}
+
+static void add_old(const char *variable, struct out *o)
+{
+    const char *old = getenv(variable);
+    if (old && *old)
+        out_fmt(o, "%s%s", o->len ? ":" : "", old);
+}
+
+// LD_PRELOAD names files; where a blank in their path would end a name, the loader must find them by LD_LIBRARY_PATH.
+static void add_library(const struct program_env *p, const char *name, struct out *o)
+{
+    if (o->len)
+        out_char(o, ':');
+    if (!strpbrk(p->folder, " \t\n"))
+        out_fmt(o, "%s/", p->folder);
+    out_cstr(o, name);
+}
+
+static int set_preload(const struct program_env *p)
+{
+    struct out o;
+    out_to_memory(&o);
+    if (p->heap)
+        add_library(p, LIBDIR_HEAP, &o);
+    if (p->guard)
+        add_library(p, LIBDIR_GUARD, &o);
+    if (p->cpu && !p->guard)  // else the guard opens it
+        add_library(p, LIBDIR_DRIVER, &o);
+    if (p->cpu)
+        add_library(p, LIBDIR_RUNTIME, &o);
+    add_old("LD_PRELOAD", &o);
+    return set_and_close("LD_PRELOAD", &o);
+}
+
+static int set_library_path(const struct program_env *p)
+{
+    if (!p->cpu && !strpbrk(p->folder, " \t\n"))
+        return 0;
+    struct out o;
+    out_to_memory(&o);
+    out_cstr(&o, p->folder);
+    add_old("LD_LIBRARY_PATH", &o);
+    return set_and_close("LD_LIBRARY_PATH", &o);
+}
+
+// Behind what is set already, so that it wins.
+static void add_option(struct out *o, const char *key, const char *value)
+{
+    out_fmt(o, "%s%s=", o->len ? ":" : "", key);
+    for (; *value; value++) {
+        if (*value == ':' || *value == '\\')
+            out_char(o, '\\');
+        out_char(o, *value);
+    }
+}
+
+static int set_options(const struct program_env *p, const struct options *options)
+{
+    int err = cli_export_options(options);
+    if (err || !(p->guard || p->heap))
+        return err;
+    const char *log = options->log_file;
+    char folder[PATH_MAX], path[2 * PATH_MAX];
+    struct out o;
+    out_to_memory(&o);
+    add_old("MOAT_OPTIONS", &o);
+    if (p->cpu)
+        add_option(&o, "device", "cpu");
+    if (p->driver)
+        add_option(&o, "driver", p->driver);
+    if (log && log[0] != '/' && getcwd(folder, sizeof folder)) {  // the program may go elsewhere
+        snprintf(path, sizeof path, "%s/%s", folder, log);
+        add_option(&o, "log-file", path);
+    }
+    return set_and_close("MOAT_OPTIONS", &o);
+}
+
+int program_env_set(const struct program_env *p, const struct options *options)
+{
+    int err = set_preload(p);
+    err = err ? err : set_library_path(p);
+    err = err ? err : set_options(p, options);
+    if (!err && p->guard)
+        err = pools_set(p->folder, options);
+    if (err || !(p->guard || p->heap))
+        return err;
+    if (p->channel)
+        return setenv(CHANNEL_VARIABLE, p->channel, 1) ? -errno : 0;
+    unsetenv(CHANNEL_VARIABLE);
+    return 0;
+}

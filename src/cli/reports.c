@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: MIT
+#include "cli/reports.h"
+
+#include <errno.h>
+#include <signal.h>
+
+#include "report/json_in.h"
+
+enum { LARGEST_EVENT = 256 << 20 };  // bytes of memory
+
+int reports_init(struct reports *r, const struct options *options, struct render_setup *setup)
+{
+    *r = (struct reports){.print_limit = (uint64_t)options->print_limit};
+    r->demangler = demangle_new();
+    setup->demangle = demangle_with(r->demangler);
+    r->symbols = symbol_new();
+    r->suppress = suppress_new();
+    r->render = render_new(setup);
+    return r->symbols && r->suppress && r->render ? 0 : -ENOMEM;
+}
+
+void reports_free(struct reports *r)
+{
+    for (size_t i = 0; i < r->processes.len; i++)
+        vec_free(&r->processes.items[i].shown);
+    vec_free(&r->processes);
+    render_free(r->render);
+    suppress_free(r->suppress);
+    symbol_free(r->symbols);
+    demangle_free(r->demangler);
+}
+
+int reports_load_suppressions(struct reports *r, const char *path, struct diag_sink *sink)
+{
+    int err = suppress_load(r->suppress, path, sink);
+    if (err && err != -EINVAL) {
+        struct diag_source source = {.name = path};
+        diag_report(sink, DIAG_ERROR, &source, 0, 0, "%s", strerror(-err));
+    }
+    return err ? -EINVAL : 0;
+}
+
+static struct reports_process *find_process(struct reports *r, int pid)
+{
+    for (size_t i = 0; i < r->processes.len; i++)
+        if (r->processes.items[i].pid == pid)
+            return &r->processes.items[i];
+    if (vec_push(&r->processes, (struct reports_process){.pid = pid}))
+        return NULL;
+    return &r->processes.items[r->processes.len - 1];
+}
+
+static bool was_shown(const struct reports_process *p, uint64_t id)
+{
+    for (size_t i = 0; i < p->shown.len; i++)
+        if (p->shown.items[i] == id)
+            return true;
+    return false;
+}
+
+// Whether to render it; counts it.
+static bool accept_error(struct reports *r, struct reports_process *p, const struct report *e)
+{
+    struct demangle demangle = demangle_with(r->demangler);
+    if (suppress_match(r->suppress, e, &demangle)) {
+        r->suppressed++;
+        return false;
+    }
+    r->errors++;
+    if (r->print_limit && r->errors > r->print_limit) {
+        r->unprinted++;
+        return false;
+    }
+    return !vec_push(&p->shown, e->id);
+}
+
+static bool accept(struct reports *r, const struct report_line *line, bool fresh)
+{
+    r->last_pid = render_pid(line);
+    r->last_event = line->event;
+    struct reports_process *p = find_process(r, r->last_pid);
+    if (!p)
+        return true;
+    switch (line->event) {
+    case REPORT_START:
+        p->running = fresh ? 1 : p->running + 1;
+        p->shown.len = fresh ? 0 : p->shown.len;
+        r->started++;
+        return true;
+    case REPORT_ERROR: return accept_error(r, p, &line->error);
+    case REPORT_REPEAT: return was_shown(p, line->repeat.id);
+    case REPORT_NOTE:
+    case REPORT_COUNTS: return true;
+    case REPORT_END: p->running -= p->running > 0; return true;
+    }
+    return true;
+}
+
+int reports_take(struct reports *r, struct str line, bool fresh, char *why, size_t size)
+{
+    struct arena a;
+    struct report_line event;
+    arena_init(&a, LARGEST_EVENT);
+    int err = json_in_line(&a, line, &event, why, size);
+    a.on_fail = NULL;
+    if (err) {
+        arena_free(&a);
+        return err;
+    }
+    symbol_line(r->symbols, &a, &event);
+    uint64_t suppressed = r->suppressed;
+    if (accept(r, &event, fresh))
+        render_line(r->render, &a, &event);
+    else
+        arena_free(&a);
+    return r->suppressed > suppressed ? REPORTS_SUPPRESSED : REPORTS_SHOWN;
+}
+
+void reports_note(struct reports *r, int pid, const char *text)
+{
+    struct arena a;
+    arena_init(&a, 0);
+    struct report_line line = {.event = REPORT_NOTE, .note = {pid, arena_str(&a, str_from(text)).ptr}};
+    if (line.note.text)
+        render_line(r->render, &a, &line);
+}
+
+void reports_note_unended(struct reports *r)
+{
+    for (size_t i = 0; i < r->processes.len; i++) {
+        const struct reports_process *p = &r->processes.items[i];
+        if (!p->running)
+            continue;
+        bool lives = !kill(p->pid, 0) || errno == EPERM;
+        reports_note(r, p->pid,
+                     lives ? "this process outlives the program; what it finds from now on, it writes itself"
+                           : "this process ended without a summary: a signal or _exit ended it, or it became "
+                             "another program");
+    }
+}
+
+int reports_finish(struct reports *r, int exit_code)
+{
+    if (r->unprinted) {
+        char text[120];
+        snprintf(text, sizeof text, "%llu further %s not printed (--print-limit=%llu)",
+                 (unsigned long long)r->unprinted, r->unprinted == 1 ? "error was" : "errors were",
+                 (unsigned long long)r->print_limit);
+        reports_note(r, r->last_pid, text);
+    }
+    return render_finish(r->render, exit_code);
+}

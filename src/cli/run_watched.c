@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: MIT
+#include "cli/run_watched.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "cli/cli.h"
+#include "cli/collect.h"
+#include "cli/supervise.h"
+
+enum { MESSAGE = 400 };
+
+int run_refuse(const char *fmt, ...)
+{
+    char text[MESSAGE];
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(text, sizeof text, fmt, args);
+    va_end(args);
+    cli_error("%s", text);
+    return CLI_UNWATCHED;
+}
+
+int run_trouble(const struct options *options, const char *fmt, ...)
+{
+    char text[MESSAGE];
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(text, sizeof text, fmt, args);
+    va_end(args);
+    if (options->strict)
+        return run_refuse("%s", text);
+    cli_warning("%s", text);
+    return CLI_OK;
+}
+
+// What the reports need; where some of it is not there, the program runs all the same.
+static int prepare_reports(struct reports *r, const struct options *options)
+{
+    char why[MESSAGE];
+    int status = CLI_OK;
+    if (render_open_log(r->render, why, sizeof why))
+        status = run_trouble(options, "%s%s", why, options->strict ? "" : "; reports go to standard error");
+    if (status || !options->suppressions)
+        return status;
+    struct diag_printer printer;
+    diag_printer_init(&printer, 20);
+    int err = reports_load_suppressions(r, options->suppressions, &printer.sink);
+    diag_printer_finish(&printer);
+    return err ? run_trouble(options, "not all suppressions can be used") : CLI_OK;
+}
+
+// The worst of all processes: errors that were found, then the program's own end, then that nothing was looked at.
+static int exit_status(const struct options *options, const struct reports *r, int status)
+{
+    if (r->errors && options->error_exitcode)
+        return (int)options->error_exitcode;
+    if (WIFSIGNALED(status)) {
+        supervise_die_by(WTERMSIG(status));
+        return 128 + WTERMSIG(status);
+    }
+    if (!r->started)
+        return run_refuse("nothing was watched: no process of the program %s",
+                          options->heap ? "could be reached" : "has used CUDA where moat could see it");
+    return WEXITSTATUS(status);
+}
+
+static int start_and_wait(struct reports *r, struct collect *c, const char *path, char **argv, int *status)
+{
+    int err = supervise(path, argv, c, status);
+    collect_close(c);
+    if (err)
+        return run_refuse("cannot run \"%.200s\": %s", argv[0], strerror(-err));
+    reports_note_unended(r);
+    err = reports_finish(r, WIFEXITED(*status) ? WEXITSTATUS(*status) : 128 + WTERMSIG(*status));
+    if (err)
+        cli_error("not all reports could be written: %s", strerror(-err));
+    return CLI_OK;
+}
+
+static int listen_and_run(const struct options *options, struct reports *r, struct program_env *env,
+                          const char *path, char **argv)
+{
+    struct collect c;
+    char why[MESSAGE];
+    int end, status = CLI_OK;
+    if (collect_open(&c, r, why, sizeof why))
+        status = run_trouble(options, "%s%s", why, options->strict ? "" : "; each writes for itself");
+    env->channel = c.listener < 0 ? NULL : c.path;
+    int err = status ? 0 : program_env_set(env, options);
+    if (err)
+        status = run_refuse("cannot set the environment: %s", strerror(-err));
+    if (status) {
+        collect_close(&c);
+        return status;
+    }
+    status = start_and_wait(r, &c, path, argv, &end);
+    return status ? status : exit_status(options, r, end);
+}
+
+int run_watched(const struct options *options, struct program_env *env, const char *path, int argc,
+                char **argv)
+{
+    struct render_setup setup = {.format = (enum option_format)options->format,
+                                 .color = (enum option_color)options->color,
+                                 .log_file = options->log_file,
+                                 .fd = STDERR_FILENO,
+                                 .argc = argc,
+                                 .argv = argv};
+    struct reports r;
+    int status;
+    if (reports_init(&r, options, &setup))
+        status = run_refuse("out of memory");
+    else
+        status = prepare_reports(&r, options);
+    status = status ? status : listen_and_run(options, &r, env, path, argv);
+    reports_free(&r);
+    return status;
+}

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: MIT
+// Blocks that pool allocators announce (moat.h).
+#include "guard/guard.h"
+#include "guard/guard_report.h"
+#include "guard/names.h"
+#include "guard/track.h"
+#include "moat.h"
+
+static void block_made(const void *base, size_t size, const char *name)
+{
+    guard_start();
+    if (!guard.watching || !base)
+        return;
+    track_made_for(TRACK_ANNOUNCED, TRACK_MADE_BY_ANNOUNCEMENT, (uintptr_t)base, size, NULL,
+                   names_keep(name));
+    guard_count(GUARD_ANNOUNCED);
+}
+
+static void block_gone(const void *base)
+{
+    if (guard.watching)
+        track_withdraw((uintptr_t)base);
+}
+
+static unsigned long long errors(void)
+{
+    return guard_report_errors();
+}
+
+extern const struct moat_calls moat_calls;
+__attribute__((visibility("default"))) const struct moat_calls moat_calls = {
+    .size = sizeof moat_calls,
+    .block_made = block_made,
+    .block_gone = block_gone,
+    .errors = errors,
+};

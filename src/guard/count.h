@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: MIT
+// What --mode=count knows of each kernel: rows by name, and for each handle of a kernel its row, so that a launch costs
+// one look into a table. What the device counts comes in from count_read.h.
+//
+// Rows of equal names are one row, whichever module a kernel is in. Rows and handles stay for the life of the process.
+#ifndef MOAT_GUARD_COUNT_H
+#define MOAT_GUARD_COUNT_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "pass/pass_count.h"
+
+enum { COUNT_SLOTS = 1 << 16 };  // a power of two
+
+struct count_row {
+    struct count_row *next;     // in its bucket
+    const char *name;           // names_keep's
+    _Atomic uint64_t launches;  // relaxed: a number of its own, read at the end
+    // Under count.c's lock.
+    bool counted, function, approximate;
+    struct pass_count_sums sums;
+};
+
+// A handle, and then its row: both are set under the lock, the handle last. A slot once taken keeps its handle.
+struct count_slot {
+    _Atomic(const void *) handle;
+    _Atomic(struct count_row *) row;
+};
+
+struct count_state {
+    bool on;
+    struct count_slot *slots;  // NULL unless on
+};
+extern struct count_state count_state;
+
+int count_start(void);  // 0 or -ENOMEM: count_state.on stays false
+void count_after_fork(void);
+
+// The row of that name, made if there is none. NULL: out of memory.
+struct count_row *count_row(const char *name);
+
+// A kernel or function of a module that was rewritten.
+void count_is_rewritten(struct count_row *row, bool function, bool approximate);
+// Adds what has come since the last time: now - before, field by field.
+void count_add(struct count_row *row, const struct pass_count_sums *now,
+               const struct pass_count_sums *before);
+
+// A CUfunction or CUkernel has this name. A handle that comes again gets its new name's row.
+void count_handle(const void *handle, const char *name);
+
+void count_launch_unknown(const void *handle);  // the first launch by a handle
+
+static inline uint32_t count_hash(const void *handle)
+{
+    return (uint32_t)((uintptr_t)handle * 0x9e3779b97f4a7c15u >> 48) & (COUNT_SLOTS - 1);
+}
+
+static inline void count_launch(const void *handle)
+{
+    if (!count_state.on)
+        return;
+    for (uint32_t i = count_hash(handle);; i = (i + 1) & (COUNT_SLOTS - 1)) {
+        struct count_slot *s = &count_state.slots[i];
+        // Acquire: its partner is the release in count.c, after the row was set.
+        const void *found = atomic_load_explicit(&s->handle, memory_order_acquire);
+        if (!found) {
+            count_launch_unknown(handle);
+            return;
+        }
+        if (found == handle) {
+            struct count_row *row = atomic_load_explicit(&s->row, memory_order_acquire);
+            atomic_fetch_add_explicit(&row->launches, 1, memory_order_relaxed);
+            return;
+        }
+    }
+}
+
+// Sends all rows, those who move most bytes first.
+void count_report(void);
+
+#endif

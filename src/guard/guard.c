@@ -1,0 +1,149 @@
+// SPDX-License-Identifier: MIT
+#include "guard/guard.h"
+
+#include <dlfcn.h>
+#include <errno.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/option_variable.h"
+#include "guard/count.h"
+#include "guard/count_read.h"
+#include "guard/dl_hook.h"
+#include "guard/guard_report.h"
+#include "guard/hook.h"
+#include "guard/hook_link.h"
+#include "guard/launch_ring.h"
+#include "guard/leak.h"
+#include "guard/names.h"
+#include "guard/pages.h"
+#include "guard/rewrite.h"
+#include "guard/rewrite_about.h"
+#include "guard/stack.h"
+#include "guard/torch_alloc.h"
+#include "guard/track.h"
+
+static void complain(void *ctx, const char *line)
+{
+    guard_report_note("%s", line);
+}
+
+static void read_options(void)
+{
+    const char *text = getenv(OPTION_VARIABLE);
+    guard.options_read = !option_read_variable(&guard.option_set, &guard.options, text, complain, NULL);
+}
+
+// Whether the library that was opened is this one: a link of ours may stand where the driver is expected.
+static bool is_ourselves(const struct driver *d)
+{
+    return d->cuInit == cuInit;
+}
+
+static bool try_driver(const char *path, char *why, size_t size)
+{
+    dl_hook_pause(true);
+    int err = driver_open(&guard.real, path, why, size);
+    dl_hook_pause(false);
+    if (!err && is_ourselves(&guard.real)) {
+        driver_close(&guard.real);
+        err = -ENOENT;
+    }
+    if (!err)
+        snprintf(guard.real_path, sizeof guard.real_path, "%s", path);
+    return !err;
+}
+
+// Without the command nobody says where the driver is: where its packages put it.
+static bool search_driver(char *why, size_t size)
+{
+    static const char *const folders[] = {
+        "/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu", "/usr/lib64",
+        "/usr/lib/wsl/lib",          "/usr/local/nvidia/lib64",    "/usr/lib",
+        "/usr/local/cuda/compat",    "/run/opengl-driver/lib",
+    };
+    snprintf(why, size, "no libcuda.so.1 in the usual folders");
+    for (size_t i = 0; i < sizeof folders / sizeof *folders; i++) {
+        char path[128];
+        snprintf(path, sizeof path, "%s/libcuda.so.1", folders[i]);
+        if (!access(path, R_OK) && try_driver(path, why, size))
+            return true;
+    }
+    return false;
+}
+
+static void open_driver(void)
+{
+    char why[300];
+    const char *path = guard.options.driver;
+    if (path && try_driver(path, why, sizeof why))
+        return;
+    if (search_driver(why, sizeof why))
+        return;
+    guard_report_note("no CUDA driver: %s", why);
+}
+
+// A fork finds no lock of ours held by a thread that the child does not have: all of them are made new there.
+static void after_fork(void)
+{
+    track_after_fork();
+    names_after_fork();
+    pages_after_fork();
+    count_after_fork();
+    count_read_after_fork();
+    rewrite_about_after_fork();
+    hook_link_after_fork();
+    guard_report_after_fork();
+    atomic_store_explicit(&launch_ring.count, 0, memory_order_relaxed);
+    for (int i = 0; i < GUARD_COUNTS; i++)
+        atomic_store_explicit(&guard.counts[i], 0, memory_order_relaxed);
+}
+
+static void start_once(void)
+{
+    read_options();
+    guard_report_init();
+    open_driver();
+    if (stack_init(0))
+        guard_report_note("no memory for call stacks");
+    guard.watching = guard.real.handle && guard.options_read && !(guard.options.mode >> OPTION_MODE_OFF & 1);
+    if (guard.real.handle) {
+        void *fault = dlsym(guard.real.handle, DRIVER_FAULT_SYMBOL);
+        memcpy(&guard.real_fault, &fault, sizeof fault);
+    }
+    pages_start();
+    rewrite_start();
+    pthread_atfork(NULL, NULL, after_fork);
+    hook_install(&guard.real);
+    if (guard.watching) {
+        guard_report_start();
+        torch_alloc_note();
+    }
+}
+
+void guard_start(void)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, start_once);
+}
+
+// Needs nothing of the driver, which is gone.
+static void end(void *unused)
+{
+    leak_report(NULL);
+    count_report();
+    guard_report_end();
+}
+
+int __cxa_atexit(void (*f)(void *), void *argument, void *library);
+
+// Destructors of libraries run in an order that is not ours to choose, and some free CUDA memory. A handler that is
+// added meanwhile, and for no library in particular, runs when all of them are done.
+__attribute__((destructor)) static void at_unload(void)
+{
+    if (guard.watching && __cxa_atexit(end, NULL, NULL))
+        end(NULL);
+}

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: MIT
+// What stands in for calls of the driver API: hook_SYMBOL for each row of hooks.def, with the call's own type.
+#ifndef MOAT_GUARD_HOOK_H
+#define MOAT_GUARD_HOOK_H
+
+#include "driver/driver.h"
+
+#define HOOK(symbol) __typeof__(symbol) hook_##symbol;
+#include "guard/hooks.def"
+#undef HOOK
+
+// Points the forwarder's slots at the driver's functions, and at the hooks where there are some.
+void hook_install(const struct driver *real);
+
+// The hook that stands in for a function of the driver; the function itself if there is none.
+driver_function hook_instead_of(driver_function f);
+
+#endif

@@ -1,0 +1,256 @@
+// SPDX-License-Identifier: MIT
+// Allocation and free of every family that has addresses. Frees take the block out of the books first and put it back if
+// the driver refuses: in between another thread may be given the same address.
+#include "guard/bounds.h"
+#include "guard/kernel_fault.h"
+#include "guard/guard.h"
+#include "guard/hook.h"
+#include "guard/pages.h"
+#include "guard/track.h"
+
+// Whether the refusal is about the pointer, and not about a context that is gone or in error.
+static bool is_about_pointer(CUresult r)
+{
+    return r == CUDA_ERROR_INVALID_VALUE || r == CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED ||
+           r == CUDA_ERROR_INVALID_HANDLE;
+}
+
+static CUresult freed(CUresult r, bool known, uint64_t pointer, enum track_way way, enum driver_id call)
+{
+    if (r && known)
+        track_not_freed(pointer);
+    if (r && pointer && guard.watching && is_about_pointer(r))
+        bounds_bad_free(call, pointer, way);
+    return kernel_fault_seen(r);
+}
+
+static CUresult made(CUresult r, enum track_family family, enum driver_id call, uint64_t base, uint64_t size)
+{
+    if (!r && base && guard.watching)
+        track_made(family, call, base, size);
+    return r;
+}
+
+CUresult hook_cuMemAlloc_v2(CUdeviceptr *pointer, size_t size)
+{
+    CUresult r;
+    if (pages_alloc(pointer, size, &r))
+        return made(r, TRACK_PLAIN, DRIVER_cuMemAlloc_v2, *pointer, size);
+    r = guard.real.cuMemAlloc_v2(pointer, size);
+    if (r == CUDA_ERROR_OUT_OF_MEMORY && pages_reclaim())
+        r = guard.real.cuMemAlloc_v2(pointer, size);
+    return made(r, TRACK_PLAIN, DRIVER_cuMemAlloc_v2, r ? 0 : *pointer, size);
+}
+
+CUresult hook_cuMemAllocPitch_v2(CUdeviceptr *pointer, size_t *pitch, size_t width, size_t height,
+                                 unsigned element)
+{
+    CUresult r;
+    if (!pages_alloc_pitch(pointer, pitch, width, height, element, &r))
+        r = guard.real.cuMemAllocPitch_v2(pointer, pitch, width, height, element);
+    if (r == CUDA_ERROR_OUT_OF_MEMORY && pages_reclaim())
+        r = guard.real.cuMemAllocPitch_v2(pointer, pitch, width, height, element);
+    return made(r, TRACK_PITCH, DRIVER_cuMemAllocPitch_v2, r ? 0 : *pointer, r ? 0 : *pitch * height);
+}
+
+CUresult hook_cuMemAllocManaged(CUdeviceptr *pointer, size_t size, unsigned flags)
+{
+    CUresult r = guard.real.cuMemAllocManaged(pointer, size, flags);
+    return made(r, TRACK_MANAGED, DRIVER_cuMemAllocManaged, r ? 0 : *pointer, size);
+}
+
+CUresult hook_cuMemAllocHost_v2(void **pointer, size_t size)
+{
+    CUresult r = guard.real.cuMemAllocHost_v2(pointer, size);
+    return made(r, TRACK_PINNED, DRIVER_cuMemAllocHost_v2, r ? 0 : (uintptr_t)*pointer, size);
+}
+
+CUresult hook_cuMemHostAlloc(void **pointer, size_t size, unsigned flags)
+{
+    CUresult r = guard.real.cuMemHostAlloc(pointer, size, flags);
+    return made(r, TRACK_PINNED, DRIVER_cuMemHostAlloc, r ? 0 : (uintptr_t)*pointer, size);
+}
+
+CUresult hook_cuMemHostRegister(void *pointer, size_t size, unsigned flags)
+{
+    CUresult r = guard.real.cuMemHostRegister(pointer, size, flags);
+    return made(r, TRACK_REGISTERED, DRIVER_cuMemHostRegister, (uintptr_t)pointer, size);
+}
+
+CUresult hook_cuMemHostRegister_v2(void *pointer, size_t size, unsigned flags)
+{
+    CUresult r = guard.real.cuMemHostRegister_v2(pointer, size, flags);
+    return made(r, TRACK_REGISTERED, DRIVER_cuMemHostRegister_v2, (uintptr_t)pointer, size);
+}
+
+// While a stream is captured no memory is given out: the address is a graph's, for whenever that runs.
+static bool is_capturing(CUstream stream, bool per_thread)
+{
+    CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+    __typeof__(cuStreamIsCapturing) *ask =
+        per_thread ? guard.real.cuStreamIsCapturing_ptsz : guard.real.cuStreamIsCapturing;
+    return ask && !ask(stream, &status) && status != CU_STREAM_CAPTURE_STATUS_NONE;
+}
+
+static CUresult made_in_order(CUresult r, enum driver_id call, const CUdeviceptr *pointer, size_t size,
+                              CUstream stream, bool per_thread)
+{
+    if (r || !guard.watching)
+        return r;
+    if (is_capturing(stream, per_thread)) {
+        track_made_in_graph(call, *pointer, size);
+        return r;
+    }
+    return made(r, TRACK_POOL, call, *pointer, size);
+}
+
+static bool in_pages(enum driver_id call, CUdeviceptr *pointer, size_t size, CUmemoryPool pool,
+                     CUstream stream, bool per_thread)
+{
+    CUresult r;
+    if (!pages_on || is_capturing(stream, per_thread) ||
+        !pages_alloc_async(pointer, size, pool, stream, per_thread, &r))
+        return false;
+    made(r, TRACK_POOL, call, *pointer, size);
+    return true;
+}
+
+// possible: what the driver would not refuse anyway.
+#define POOL(symbol, per_thread, possible, the_pool, parameters, arguments)                  \
+    CUresult hook_##symbol parameters                                                        \
+    {                                                                                        \
+        if ((possible) && in_pages(DRIVER_##symbol, pointer, size, the_pool, q, per_thread)) \
+            return CUDA_SUCCESS;                                                             \
+        CUresult r = guard.real.symbol arguments;                                            \
+        if (r == CUDA_ERROR_OUT_OF_MEMORY && pages_reclaim())                                \
+            r = guard.real.symbol arguments;                                                 \
+        return made_in_order(r, DRIVER_##symbol, pointer, size, q, per_thread);              \
+    }
+
+POOL(cuMemAllocAsync, false, true, NULL, (CUdeviceptr * pointer, size_t size, CUstream q), (pointer, size, q))
+POOL(cuMemAllocAsync_ptsz, true, true, NULL, (CUdeviceptr * pointer, size_t size, CUstream q),
+     (pointer, size, q))
+POOL(cuMemAllocFromPoolAsync, false, pool, pool,
+     (CUdeviceptr * pointer, size_t size, CUmemoryPool pool, CUstream q), (pointer, size, pool, q))
+POOL(cuMemAllocFromPoolAsync_ptsz, true, pool, pool,
+     (CUdeviceptr * pointer, size_t size, CUmemoryPool pool, CUstream q), (pointer, size, pool, q))
+
+CUresult hook_cuMemFree_v2(CUdeviceptr pointer)
+{
+    CUresult r;
+    bool known = guard.watching && track_freeing(pointer, TRACK_BY_DEVICE, DRIVER_cuMemFree_v2);
+    if (!pages_free(pointer, DRIVER_cuMemFree_v2, &r))
+        r = guard.real.cuMemFree_v2(pointer);
+    return freed(r, known, pointer, TRACK_BY_DEVICE, DRIVER_cuMemFree_v2);
+}
+
+static CUresult free_in_order(enum driver_id call, __typeof__(cuMemFreeAsync) *real, CUdeviceptr pointer,
+                              CUstream stream, bool per_thread)
+{
+    CUresult r;
+    bool captured = guard.watching && is_capturing(stream, per_thread);
+    bool known = guard.watching && !captured && track_freeing(pointer, TRACK_BY_DEVICE, call);
+    if (!pages_free_async(pointer, stream, per_thread, captured, call, &r))
+        r = real(pointer, stream);
+    return captured ? r : freed(r, known, pointer, TRACK_BY_DEVICE, call);
+}
+
+CUresult hook_cuMemFreeAsync(CUdeviceptr pointer, CUstream stream)
+{
+    return free_in_order(DRIVER_cuMemFreeAsync, guard.real.cuMemFreeAsync, pointer, stream, false);
+}
+
+CUresult hook_cuMemFreeAsync_ptsz(CUdeviceptr pointer, CUstream stream)
+{
+    return free_in_order(DRIVER_cuMemFreeAsync_ptsz, guard.real.cuMemFreeAsync_ptsz, pointer, stream, true);
+}
+
+CUresult hook_cuMemFreeHost(void *pointer)
+{
+    bool known = guard.watching && track_freeing((uintptr_t)pointer, TRACK_BY_HOST, DRIVER_cuMemFreeHost);
+    return freed(guard.real.cuMemFreeHost(pointer), known, (uintptr_t)pointer, TRACK_BY_HOST,
+                 DRIVER_cuMemFreeHost);
+}
+
+CUresult hook_cuMemHostUnregister(void *pointer)
+{
+    enum driver_id call = DRIVER_cuMemHostUnregister;
+    bool known = guard.watching && track_freeing((uintptr_t)pointer, TRACK_BY_REGISTER, call);
+    return freed(guard.real.cuMemHostUnregister(pointer), known, (uintptr_t)pointer, TRACK_BY_REGISTER, call);
+}
+
+// Memory of other processes and APIs: the driver knows how large it is.
+static CUresult imported(CUresult r, enum track_family family, enum driver_id call,
+                         const CUdeviceptr *pointer)
+{
+    CUdeviceptr base = 0;
+    size_t size = 0;
+    if (r || !guard.watching || !guard.real.cuMemGetAddressRange_v2 ||
+        guard.real.cuMemGetAddressRange_v2(&base, &size, *pointer))
+        return r;
+    return made(r, family, call, *pointer, base + size - *pointer);
+}
+
+CUresult hook_cuIpcOpenMemHandle_v2(CUdeviceptr *pointer, CUipcMemHandle handle, unsigned flags)
+{
+    CUresult r = guard.real.cuIpcOpenMemHandle_v2(pointer, handle, flags);
+    return imported(r, TRACK_IPC, DRIVER_cuIpcOpenMemHandle_v2, pointer);
+}
+
+CUresult hook_cuIpcOpenMemHandle(CUdeviceptr *pointer, CUipcMemHandle handle, unsigned flags)
+{
+    CUresult r = guard.real.cuIpcOpenMemHandle(pointer, handle, flags);
+    return imported(r, TRACK_IPC, DRIVER_cuIpcOpenMemHandle, pointer);
+}
+
+// Opened twice, the same memory stays until it is closed twice.
+CUresult hook_cuIpcCloseMemHandle(CUdeviceptr pointer)
+{
+    CUdeviceptr base;
+    size_t size;
+    bool known = guard.watching && track_freeing(pointer, TRACK_BY_IPC, DRIVER_cuIpcCloseMemHandle);
+    CUresult r = guard.real.cuIpcCloseMemHandle(pointer);
+    if (!r && known && guard.real.cuMemGetAddressRange_v2 &&
+        !guard.real.cuMemGetAddressRange_v2(&base, &size, pointer))
+        track_not_freed(pointer);
+    return freed(r, known, pointer, TRACK_BY_IPC, DRIVER_cuIpcCloseMemHandle);
+}
+
+CUresult hook_cuMemPoolImportPointer(CUdeviceptr *pointer, CUmemoryPool pool, CUmemPoolPtrExportData *data)
+{
+    CUresult r = guard.real.cuMemPoolImportPointer(pointer, pool, data);
+    return imported(r, TRACK_IMPORTED, DRIVER_cuMemPoolImportPointer, pointer);
+}
+
+CUresult hook_cuExternalMemoryGetMappedBuffer(CUdeviceptr *pointer, CUexternalMemory memory,
+                                              const CUDA_EXTERNAL_MEMORY_BUFFER_DESC *desc)
+{
+    CUresult r = guard.real.cuExternalMemoryGetMappedBuffer(pointer, memory, desc);
+    return made(r, TRACK_IMPORTED, DRIVER_cuExternalMemoryGetMappedBuffer, r ? 0 : *pointer,
+                r ? 0 : desc->size);
+}
+
+// Virtual memory: what counts is what is mapped. One call may take away several mappings.
+
+CUresult hook_cuMemMap(CUdeviceptr pointer, size_t size, size_t offset, CUmemGenericAllocationHandle handle,
+                       unsigned long long flags)
+{
+    CUresult r = guard.real.cuMemMap(pointer, size, offset, handle, flags);
+    return made(r, TRACK_MAPPED, DRIVER_cuMemMap, pointer, size);
+}
+
+CUresult hook_cuMemUnmap(CUdeviceptr pointer, size_t size)
+{
+    CUresult r = guard.real.cuMemUnmap(pointer, size);
+    uint64_t at = pointer;
+    while (!r && guard.watching && at - pointer < size) {
+        unsigned section = epoch_enter();
+        struct track_block *b = track_live(at);
+        uint64_t end = b ? track_end(b) : 0;
+        epoch_leave(section);
+        if (!b || !track_freeing(at, TRACK_BY_MAP, DRIVER_cuMemUnmap))
+            break;
+        at = end;
+    }
+    return r;
+}

@@ -1,0 +1,285 @@
+// SPDX-License-Identifier: MIT
+// Modules and libraries: rewritten on their way in where the mode asks for it; the names of kernels, and the variables
+// that the program asks for.
+#include <string.h>
+
+#include "guard/count.h"
+#include "guard/count_read.h"
+#include "guard/guard.h"
+#include "guard/hook.h"
+#include "guard/names.h"
+#include "guard/rewrite.h"
+#include "guard/track.h"
+
+static CUresult loaded(CUresult r)
+{
+    if (!r)
+        guard_count(GUARD_MODULES);
+    return r;
+}
+
+// The driver writes into the values of its options (sizes of logs, times): a second call must find the first one's.
+enum { VALUES = 64 };
+
+static bool save_values(const struct rewrite_options *o, void **saved)
+{
+    if (o->count > VALUES || (o->count && !o->values))
+        return false;
+    if (o->count)
+        memcpy(saved, o->values, o->count * sizeof *saved);
+    return true;
+}
+
+static void restore_values(const struct rewrite_options *o, void *const *saved)
+{
+    if (o->count)
+        memcpy(o->values, saved, o->count * sizeof *saved);
+}
+
+static const struct rewrite_options no_options;
+
+#define LOAD_MODULE(rewriting, ours, own)                            \
+    struct rewrite r;                                                \
+    CUresult result;                                                 \
+    if (rewriting) {                                                 \
+        result = ours;                                               \
+        if (rewrite_end(&r, result, result ? NULL : *module, false)) \
+            return loaded(result);                                   \
+    }                                                                \
+    result = own;                                                    \
+    rewrite_left(&r, result);                                        \
+    return loaded(result)
+
+CUresult hook_cuModuleLoad(CUmodule *module, const char *file)
+{
+    LOAD_MODULE(rewrite_file(&r, file, false, &no_options), guard.real.cuModuleLoadData(module, r.image),
+                guard.real.cuModuleLoad(module, file));
+}
+
+CUresult hook_cuModuleLoadData(CUmodule *module, const void *image)
+{
+    LOAD_MODULE(rewrite_memory(&r, image, false, &no_options), guard.real.cuModuleLoadData(module, r.image),
+                guard.real.cuModuleLoadData(module, image));
+}
+
+CUresult hook_cuModuleLoadFatBinary(CUmodule *module, const void *image)
+{
+    LOAD_MODULE(rewrite_memory(&r, image, false, &no_options), guard.real.cuModuleLoadData(module, r.image),
+                guard.real.cuModuleLoadFatBinary(module, image));
+}
+
+CUresult hook_cuModuleLoadDataEx(CUmodule *module, const void *image, unsigned count, CUjit_option *options,
+                                 void **values)
+{
+    struct rewrite_options o = {count, options, values};
+    struct rewrite r;
+    void *saved[VALUES];
+    CUresult result;
+    if (rewrite_memory(&r, image, false, &o)) {
+        bool saveable = save_values(&o, saved);
+        result = saveable ? guard.real.cuModuleLoadDataEx(module, r.image, count, options, values)
+                          : CUDA_ERROR_INVALID_VALUE;
+        if (rewrite_end(&r, result, result ? NULL : *module, false))
+            return loaded(result);
+        if (saveable)
+            restore_values(&o, saved);
+    }
+    result = guard.real.cuModuleLoadDataEx(module, image, count, options, values);
+    rewrite_left(&r, result);
+    return loaded(result);
+}
+
+// A library's own options. What it says of the program's image does not hold for ours.
+struct library_options {
+    unsigned count;
+    CUlibraryOption options[CU_LIBRARY_NUM_OPTIONS];
+    void *values[CU_LIBRARY_NUM_OPTIONS];
+};
+
+static bool keep_options(struct library_options *o, const CUlibraryOption *options, void *const *values,
+                         unsigned count)
+{
+    o->count = 0;
+    for (unsigned i = 0; i < count && options; i++) {
+        if (options[i] == CU_LIBRARY_BINARY_IS_PRESERVED)
+            continue;
+        if (o->count == CU_LIBRARY_NUM_OPTIONS)
+            return false;
+        o->options[o->count] = options[i];
+        o->values[o->count++] = values ? values[i] : NULL;
+    }
+    return true;
+}
+
+// True: the library is ours, and *result the program's answer.
+static bool load_library(struct rewrite *r, CUlibrary *library, const struct rewrite_options *o,
+                         struct library_options *l, CUresult *result)
+{
+    void *saved[VALUES];
+    if (!save_values(o, saved)) {
+        rewrite_end(r, CUDA_ERROR_INVALID_VALUE, NULL, true);
+        return false;
+    }
+    *result =
+        guard.real.cuLibraryLoadData(library, r->image, o->options, o->values, o->count,
+                                     l->count ? l->options : NULL, l->count ? l->values : NULL, l->count);
+    if (rewrite_end(r, *result, *result ? NULL : *library, true))
+        return true;
+    restore_values(o, saved);
+    return false;
+}
+
+CUresult hook_cuLibraryLoadData(CUlibrary *library, const void *code, CUjit_option *options, void **values,
+                                unsigned count, CUlibraryOption *library_options, void **library_values,
+                                unsigned library_count)
+{
+    struct rewrite_options o = {count, options, values};
+    struct library_options l;
+    struct rewrite r;
+    CUresult result;
+    if (!keep_options(&l, library_options, library_values, library_count))
+        r.why = REWRITE_OFF;
+    else if (rewrite_memory(&r, code, true, &o) && load_library(&r, library, &o, &l, &result))
+        return loaded(result);
+    result = guard.real.cuLibraryLoadData(library, code, options, values, count, library_options,
+                                          library_values, library_count);
+    rewrite_left(&r, result);
+    return loaded(result);
+}
+
+CUresult hook_cuLibraryLoadFromFile(CUlibrary *library, const char *file, CUjit_option *options,
+                                    void **values, unsigned count, CUlibraryOption *library_options,
+                                    void **library_values, unsigned library_count)
+{
+    struct rewrite_options o = {count, options, values};
+    struct library_options l;
+    struct rewrite r;
+    CUresult result;
+    if (!keep_options(&l, library_options, library_values, library_count))
+        r.why = REWRITE_OFF;
+    else if (rewrite_file(&r, file, true, &o) && load_library(&r, library, &o, &l, &result))
+        return loaded(result);
+    result = guard.real.cuLibraryLoadFromFile(library, file, options, values, count, library_options,
+                                              library_values, library_count);
+    rewrite_left(&r, result);
+    return loaded(result);
+}
+
+CUresult hook_cuModuleUnload(CUmodule module)
+{
+    count_read_ending(module);
+    CUresult r = guard.real.cuModuleUnload(module);
+    if (!r && guard.watching) {
+        count_read_ended(module);
+        track_owner_gone(module, DRIVER_cuModuleUnload);
+    }
+    return r;
+}
+
+CUresult hook_cuLibraryUnload(CUlibrary library)
+{
+    count_read_ending(library);
+    CUresult r = guard.real.cuLibraryUnload(library);
+    if (!r && guard.watching) {
+        count_read_ended(library);
+        track_owner_gone(library, DRIVER_cuLibraryUnload);
+    }
+    return r;
+}
+
+// Functions and kernels.
+
+static void know_function(const void *handle, const char *name)
+{
+    names_function(handle, name);
+    count_handle(handle, name);
+}
+
+CUresult hook_cuModuleGetFunction(CUfunction *function, CUmodule module, const char *name)
+{
+    CUresult r = guard.real.cuModuleGetFunction(function, module, name);
+    if (!r && guard.watching)
+        know_function(*function, name);
+    return r;
+}
+
+CUresult hook_cuLibraryGetKernel(CUkernel *kernel, CUlibrary library, const char *name)
+{
+    CUresult r = guard.real.cuLibraryGetKernel(kernel, library, name);
+    if (!r && guard.watching) {
+        know_function(*kernel, name);
+        count_read_used(library);
+    }
+    return r;
+}
+
+CUresult hook_cuKernelGetFunction(CUfunction *function, CUkernel kernel)
+{
+    CUresult r = guard.real.cuKernelGetFunction(function, kernel);
+    if (!r && guard.watching)
+        know_function(*function, names_of_function(kernel));
+    return r;
+}
+
+// Who walks through all of them gets no names.
+
+CUresult hook_cuModuleEnumerateFunctions(CUfunction *functions, unsigned room, CUmodule module)
+{
+    CUresult r = guard.real.cuModuleEnumerateFunctions(functions, room, module);
+    unsigned n = 0;
+    if (r || !guard.watching || guard.real.cuModuleGetFunctionCount(&n, module))
+        return r;
+    for (unsigned i = 0; i < n && i < room; i++) {
+        const char *name;
+        if (!guard.real.cuFuncGetName(&name, functions[i]))
+            know_function(functions[i], name);
+    }
+    return r;
+}
+
+CUresult hook_cuLibraryEnumerateKernels(CUkernel *kernels, unsigned room, CUlibrary library)
+{
+    CUresult r = guard.real.cuLibraryEnumerateKernels(kernels, room, library);
+    unsigned n = 0;
+    if (r || !guard.watching || guard.real.cuLibraryGetKernelCount(&n, library))
+        return r;
+    for (unsigned i = 0; i < n && i < room; i++) {
+        const char *name;
+        if (!guard.real.cuKernelGetName(&name, kernels[i]))
+            know_function(kernels[i], name);
+    }
+    count_read_used(library);
+    return r;
+}
+
+// Variables. A program asks for one again and again; it is new only the first time.
+
+static void found_variable(enum driver_id call, uint64_t base, size_t size, const void *owner,
+                           const char *name)
+{
+    unsigned section = epoch_enter();
+    struct track_block *b = track_live(base);
+    bool known = b && b->range.base == base && b->range.size == size && b->facts.family == TRACK_VARIABLE;
+    epoch_leave(section);
+    if (known || !base)
+        return;
+    track_made_for(TRACK_VARIABLE, call, base, size, owner, names_keep(name));
+    guard_count(GUARD_VARIABLES);
+}
+
+#define VARIABLE(symbol, owner_type)                                                                        \
+    CUresult hook_##symbol(CUdeviceptr *pointer, size_t *bytes, owner_type owner, const char *name)         \
+    {                                                                                                       \
+        CUdeviceptr base = 0;                                                                               \
+        size_t size = 0;                                                                                    \
+        if (!pointer && !bytes)                                                                             \
+            return guard.real.symbol(NULL, NULL, owner, name);                                              \
+        CUresult r = guard.real.symbol(pointer ? pointer : &base, bytes ? bytes : &size, owner, name);      \
+        if (!r && guard.watching)                                                                           \
+            found_variable(DRIVER_##symbol, pointer ? *pointer : base, bytes ? *bytes : size, owner, name); \
+        return r;                                                                                           \
+    }
+
+VARIABLE(cuModuleGetGlobal_v2, CUmodule)
+VARIABLE(cuLibraryGetGlobal, CUlibrary)
+VARIABLE(cuLibraryGetManaged, CUlibrary)

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: MIT
+// What a program can ask about its memory, answered for buffers in pages of their own as for plain ones; and the calls
+// that such memory cannot serve. Without --mode=pages all of it passes.
+#include <string.h>
+
+#include "guard/kernel_fault.h"
+#include "guard/guard.h"
+#include "guard/hook.h"
+#include "guard/pages.h"
+#include "guard/pages_pool.h"
+
+CUresult hook_cuMemGetAddressRange_v2(CUdeviceptr *base, size_t *size, CUdeviceptr pointer)
+{
+    struct pages_answer a;
+    enum pages_what what = pages_ask(pointer, &a);
+    // The driver knows nothing at address 0: the same answer as for a place between two buffers.
+    CUresult r = guard.real.cuMemGetAddressRange_v2(base, size, what == PAGES_SLACK ? 0 : pointer);
+    if (r || what != PAGES_BUFFER)
+        return r;
+    if (base)
+        *base = a.base;
+    if (size)
+        *size = a.size;
+    return r;
+}
+
+// Mapped memory is of no context and of no pool, and its range is all that was reserved.
+static void correct(CUpointer_attribute attribute, void *value, const struct pages_answer *a)
+{
+    int no = 0;
+    switch (attribute) {
+    case CU_POINTER_ATTRIBUTE_CONTEXT:
+        memcpy(value, &(CUcontext){a->pool ? NULL : a->context}, sizeof(CUcontext));
+        break;
+    case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR: memcpy(value, &a->base, sizeof a->base); break;
+    case CU_POINTER_ATTRIBUTE_RANGE_SIZE: memcpy(value, &a->size, sizeof a->size); break;
+    case CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE: memcpy(value, &a->pool, sizeof a->pool); break;
+    case CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE:
+        if (a->pool)
+            memcpy(value, &no, sizeof no);
+        break;
+    default: break;  // of IS_LEGACY_CUDA_IPC_CAPABLE too: it is not, and the program had better know
+    }
+}
+
+CUresult hook_cuPointerGetAttribute(void *value, CUpointer_attribute attribute, CUdeviceptr pointer)
+{
+    struct pages_answer a;
+    enum pages_what what = pages_ask(pointer, &a);
+    CUresult r = guard.real.cuPointerGetAttribute(value, attribute, what == PAGES_SLACK ? 0 : pointer);
+    if (!r && what == PAGES_BUFFER)
+        correct(attribute, value, &a);
+    return r;
+}
+
+CUresult hook_cuPointerGetAttributes(unsigned count, CUpointer_attribute *attributes, void **values,
+                                     CUdeviceptr pointer)
+{
+    struct pages_answer a;
+    enum pages_what what = pages_ask(pointer, &a);
+    CUresult r =
+        guard.real.cuPointerGetAttributes(count, attributes, values, what == PAGES_SLACK ? 0 : pointer);
+    for (unsigned i = 0; !r && what == PAGES_BUFFER && i < count; i++)
+        correct(attributes[i], values[i], &a);
+    return r;
+}
+
+// On an H200 it is on for all memory, and setting it is an error for mapped memory only.
+CUresult hook_cuPointerSetAttribute(const void *value, CUpointer_attribute attribute, CUdeviceptr pointer)
+{
+    struct pages_answer a;
+    enum pages_what what = pages_ask(pointer, &a);
+    CUresult r = guard.real.cuPointerSetAttribute(value, attribute, what == PAGES_SLACK ? 0 : pointer);
+    bool all_have_it = value && attribute == CU_POINTER_ATTRIBUTE_SYNC_MEMOPS && what == PAGES_BUFFER;
+    return r == CUDA_ERROR_NOT_SUPPORTED && all_have_it ? CUDA_SUCCESS : r;
+}
+
+// The program did not map it.
+CUresult hook_cuMemRetainAllocationHandle(CUmemGenericAllocationHandle *handle, void *address)
+{
+    struct pages_answer a;
+    bool ours = pages_ask((uintptr_t)address, &a) != PAGES_NOT_OURS;
+    return guard.real.cuMemRetainAllocationHandle(handle, ours ? NULL : address);
+}
+
+// The first buffer that a program wants to share with another process this way it cannot; all that follow it can.
+CUresult hook_cuIpcGetMemHandle(CUipcMemHandle *handle, CUdeviceptr pointer)
+{
+    struct pages_answer a;
+    bool ours = pages_ask(pointer, &a) == PAGES_BUFFER;
+    pages_stop("the program shares memory by cuIpcGetMemHandle, which cannot be mapped");
+    if (ours)
+        guard_count(GUARD_PAGES_REFUSED);
+    return guard.real.cuIpcGetMemHandle(handle, pointer);
+}
+
+// The current context's device may use the memory of another context.
+CUresult hook_cuCtxEnablePeerAccess(CUcontext peer, unsigned flags)
+{
+    CUresult r = guard.real.cuCtxEnablePeerAccess(peer, flags);
+    CUdevice device;
+    bool pushed;
+    if (!pages_on || r || guard.real.cuCtxGetDevice(&device) || device < 0 || device >= PAGES_HOME_DEVICES)
+        return r;
+    struct pages_home *home = pages_home_enter(peer, &pushed);
+    if (!home)
+        return r;
+    // Relaxed: see pages_block_make.
+    atomic_fetch_or_explicit(&home->peers, (uint64_t)1 << device, memory_order_relaxed);
+    CUmemAccessDesc desc = {{CU_MEM_LOCATION_TYPE_DEVICE, device}, CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+    pages_block_let(peer, NULL, &desc, 1);
+    pages_home_leave(pushed);
+    return r;
+}
+
+CUresult hook_cuCtxDisablePeerAccess(CUcontext peer)
+{
+    CUresult r = guard.real.cuCtxDisablePeerAccess(peer);
+    CUdevice device;
+    struct pages_home *home = pages_on && !r ? pages_home_find(peer) : NULL;
+    if (home && !guard.real.cuCtxGetDevice(&device) && device >= 0 && device < PAGES_HOME_DEVICES)
+        atomic_fetch_and_explicit(&home->peers, ~((uint64_t)1 << device), memory_order_relaxed);
+    return r;
+}
+
+CUresult hook_cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *props)
+{
+    CUresult r = guard.real.cuMemPoolCreate(pool, props);
+    if (!r && pages_on)
+        pages_pool_made(*pool, props);
+    return r;
+}
+
+CUresult hook_cuMemPoolDestroy(CUmemoryPool pool)
+{
+    CUresult r = guard.real.cuMemPoolDestroy(pool);
+    if (!r && pages_on)
+        pages_pool_gone(pool);
+    return r;
+}
+
+CUresult hook_cuMemPoolSetAccess(CUmemoryPool pool, const CUmemAccessDesc *desc, size_t count)
+{
+    CUresult r = guard.real.cuMemPoolSetAccess(pool, desc, count);
+    if (!r && pages_on && pool) {
+        pages_pool_opened(pool);
+        pages_block_let(NULL, pool, desc, count);
+    }
+    return r;
+}

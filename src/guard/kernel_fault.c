@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: MIT
+#include "guard/kernel_fault.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "guard/guard.h"
+#include "guard/guard_report.h"
+#include "guard/launch_ring.h"
+#include "guard/pages.h"
+#include "guard/track.h"
+
+// How far from a buffer an address is still taken for an error with that buffer.
+enum { NEAR = 16 << 20, NULL_PAGE = 1 << 16, KERNELS = 8 };
+
+static bool is_fault(CUresult r)
+{
+    switch (r) {
+    case CUDA_ERROR_ILLEGAL_ADDRESS:
+    case CUDA_ERROR_MISALIGNED_ADDRESS:
+    case CUDA_ERROR_INVALID_ADDRESS_SPACE:
+    case CUDA_ERROR_INVALID_PC:
+    case CUDA_ERROR_HARDWARE_STACK_ERROR: return true;
+    default: return false;
+    }
+}
+
+// The buffer that an address was meant to be in, or once was. Inside an epoch section.
+static void blame(struct guard_finding *f)
+{
+    struct track_block *b = track_live(f->address), *after = track_after(f->address);
+    if (b || (b = track_freed(f->address))) {
+        bool freed = b != track_live(f->address);
+        f->type = freed ? REPORT_USE_AFTER_FREE : REPORT_WILD_ACCESS;
+        f->buffers[f->nbuffers++] = track_copy(b, freed);
+        return;
+    }
+    b = track_before(f->address);
+    uint64_t behind = b ? f->address - track_end(b) : UINT64_MAX;
+    uint64_t before = after ? after->range.base - f->address : UINT64_MAX;
+    if (behind >= NEAR && before >= NEAR)
+        return;
+    f->type = behind <= before ? REPORT_HEAP_OVERFLOW : REPORT_HEAP_UNDERFLOW;
+    f->buffers[f->nbuffers++] = track_copy(behind <= before ? b : after, false);
+}
+
+// The device itself tells what happened.
+static void report_exact(const struct driver_fault *fault)
+{
+    struct guard_finding f = {
+        .type = REPORT_WILD_ACCESS,
+        .in_kernel = true,
+        .address = fault->address,
+        .bytes = fault->bytes,
+        .access = fault->write ? REPORT_WRITE : REPORT_READ,
+        .fault = fault,
+    };
+    if (fault->result == CUDA_ERROR_MISALIGNED_ADDRESS) {
+        f.type = REPORT_MISALIGNED;
+    } else if (strcmp(fault->space, "shared") == 0) {
+        f.type = REPORT_SHARED_OVERFLOW;
+    } else if (strcmp(fault->space, "local") == 0 || strcmp(fault->space, "stack") == 0) {
+        f.type = REPORT_LOCAL_OVERFLOW;
+    } else if (fault->address < NULL_PAGE) {
+        f.type = REPORT_NULL_DEREFERENCE;
+    } else {
+        unsigned section = epoch_enter();
+        blame(&f);
+        epoch_leave(section);
+    }
+    guard_report_finding(&f);
+}
+
+// In pages mode what is behind a buffer, and what was freed, ends in a fault. Which buffer it was nobody tells.
+static void add_candidates(struct guard_finding *f, char *note, size_t size)
+{
+    unsigned freed = track_last_freed(f->buffers, GUARD_REPORT_BUFFERS / 2);
+    unsigned made = track_last_made(f->buffers + freed, GUARD_REPORT_BUFFERS - freed);
+    size_t used = strlen(note);
+    f->nbuffers = freed + made;
+    if (f->nbuffers && used < size)
+        snprintf(
+            note + used, size - used,
+            "; the buffers listed are the %u freed last and the %u allocated last: it may be none of them",
+            freed, made);
+}
+
+// A GPU tells only that it happened: the kernels that may have done it are those launched last.
+static void report_vague(CUresult r)
+{
+    const char *names[KERNELS];
+    unsigned n = launch_ring_recent(names, KERNELS);
+    char note[400];
+    int used =
+        snprintf(note, sizeof note, "%s, which tells no address; launched last:", driver_result_name(r));
+    for (unsigned i = 0; i < n && used < (int)sizeof note; i++)
+        used += snprintf(note + used, sizeof note - (size_t)used, "%s %s", i ? "," : "", names[i]);
+    struct driver_fault fault = {.result = (int)r};
+    if (n == 1)
+        snprintf(fault.kernel, sizeof fault.kernel, "%s", names[0]);
+    struct guard_finding f = {
+        .type = r == CUDA_ERROR_MISALIGNED_ADDRESS ? REPORT_MISALIGNED : REPORT_WILD_ACCESS,
+        .in_kernel = true,
+        .fault = n == 1 ? &fault : NULL,
+        .note = note,
+    };
+    if (pages_on && f.type == REPORT_WILD_ACCESS)
+        add_candidates(&f, note, sizeof note);
+    guard_report_finding(&f);
+}
+
+void kernel_fault_report(CUresult r)
+{
+    static _Atomic(int) told;  // in which process: a fault ends every context of it, so one report
+    int self = getpid();
+    if (!guard.watching || !is_fault(r) ||
+        atomic_exchange_explicit(&told, self, memory_order_relaxed) == self)
+        return;
+    struct driver_fault fault;
+    if (guard.real_fault && !guard.real_fault(NULL, &fault))
+        report_exact(&fault);
+    else
+        report_vague(r);
+}

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: MIT
+#include "guard/launch_ring.h"
+
+#include <stdbool.h>
+
+#include "guard/names.h"
+
+struct launch_ring launch_ring;
+
+unsigned launch_ring_recent(const char **names, unsigned most)
+{
+    uint64_t count = atomic_load_explicit(&launch_ring.count, memory_order_relaxed);
+    unsigned found = 0;
+    for (uint64_t i = 0; i < count && i < LAUNCH_RING_KEPT && found < most; i++) {
+        const void *f = atomic_load_explicit(&launch_ring.function[(count - 1 - i) % LAUNCH_RING_KEPT],
+                                             memory_order_relaxed);
+        const char *name = names_of_function(f);
+        bool known = !name;
+        for (unsigned j = 0; j < found; j++)
+            known |= names[j] == name;
+        if (!known)
+            names[found++] = name;
+    }
+    return found;
+}

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: MIT
+// Which kernels were launched last: an error that a GPU tells of later is one of theirs.
+#ifndef MOAT_GUARD_LAUNCH_RING_H
+#define MOAT_GUARD_LAUNCH_RING_H
+
+#include <stdatomic.h>
+#include <stdint.h>
+
+enum { LAUNCH_RING_KEPT = 64 };
+
+struct launch_ring {
+    _Atomic uint64_t count;
+    _Atomic(const void *) function[LAUNCH_RING_KEPT];
+};
+extern struct launch_ring launch_ring;
+
+// Relaxed: what a report names is a hint, and launches of different threads have no order anyway.
+static inline void launch_ring_note(const void *function)
+{
+    uint64_t n = atomic_fetch_add_explicit(&launch_ring.count, 1, memory_order_relaxed);
+    atomic_store_explicit(&launch_ring.function[n % LAUNCH_RING_KEPT], function, memory_order_relaxed);
+}
+
+// Names of the last kernels, the newest first, none twice; returns how many of at most `most`.
+unsigned launch_ring_recent(const char **names, unsigned most);
+
+#endif

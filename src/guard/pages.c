@@ -1,0 +1,291 @@
+// SPDX-License-Identifier: MIT
+#include "guard/pages.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "guard/guard.h"
+#include "guard/guard_report.h"
+#include "guard/pages_pool.h"
+
+enum {
+    SHARE = 8,  // of a device's memory, a part that may go for rounding unless --pages-budget says otherwise
+    TOKEN = 256,  // bytes of the allocation that is freed to wait
+};
+
+bool pages_on;
+static _Atomic(bool) stopped;
+static _Atomic(bool) used;
+static int owner;  // the process that uses it
+
+void pages_start(void)
+{
+    pages_on = guard.watching && guard.options.mode >> OPTION_MODE_PAGES & 1;
+    owner = getpid();
+}
+
+// A driver does not work in the child of a process that used it. If ours did not, the child may.
+void pages_after_fork(void)
+{
+    pages_on &= !atomic_load_explicit(&used, memory_order_relaxed);
+    owner = getpid();
+    pages_home_after_fork();
+    pages_memory_after_fork();
+    pages_block_after_fork();
+    pages_order_after_fork();
+    pages_pool_after_fork();
+}
+
+struct ending {
+    CUcontext context;    // NULL: all
+    enum driver_id call;  // that ends it
+};
+
+static int check_one(struct index_item *item, void *context)
+{
+    const struct ending *ending = context;
+    struct pages_block *b = (struct pages_block *)item;
+    bool pushed, meant = !ending->context || ending->context == b->context;
+    struct pages_home *home = meant ? pages_home_enter(b->context, &pushed) : NULL;
+    if (home) {
+        pages_block_check(home, b, ending->call,
+                          "found at the end, for the buffer was not freed; written some time before");
+        pages_home_leave(pushed);
+    }
+    return 0;
+}
+
+// Registered after the driver's own, so it runs before the driver goes.
+static void at_exit(void)
+{
+    if (!pages_on || owner != getpid())
+        return;
+    pages_order_settle(UINT32_MAX, false);
+    pages_block_each(check_one, &(struct ending){NULL, DRIVER_CALLS});
+}
+
+static pthread_once_t first_use = PTHREAD_ONCE_INIT;
+
+static void begin(void)
+{
+    struct pages_home *home = pages_home_current();
+    uint64_t memory = home ? pages_home_device(home->device)->memory : 0;
+    uint64_t budget = (uint64_t)guard.options.pages_budget;
+    pages_memory_init(budget ? budget : memory / SHARE, (uint64_t)guard.options.pages_own);
+    atomic_store_explicit(&used, true, memory_order_relaxed);
+    if (atexit(at_exit))
+        guard_report_note("what was written behind buffers that are never freed is not looked at");
+}
+
+// The home of an allocation; NULL: it gets plain memory.
+static struct pages_home *ready(size_t size)
+{
+    if (!size || atomic_load_explicit(&stopped, memory_order_relaxed))
+        return NULL;
+    struct pages_home *home = pages_home_current();
+    if (!home)
+        return NULL;
+    pthread_once(&first_use, begin);
+    return home;
+}
+
+static void note_extra(void)
+{
+    // The most there was. Relaxed: a figure for the summary.
+    uint64_t extra = pages_memory_extra(),
+             most = atomic_load_explicit(&guard.counts[GUARD_PAGES_EXTRA], memory_order_relaxed);
+    while (extra > most &&
+           !atomic_compare_exchange_weak_explicit(&guard.counts[GUARD_PAGES_EXTRA], &most, extra,
+                                                  memory_order_relaxed, memory_order_relaxed))
+        ;
+}
+
+static bool publish(struct pages_block *b, CUdeviceptr *pointer)
+{
+    uint64_t base = b->base;
+    bool shares = b->memory.slab;
+    if (!pages_block_publish(b)) {
+        pages_block_dispose(b);
+        return false;
+    }
+    *pointer = base;
+    guard_count(shares ? GUARD_PAGES_SHARED : GUARD_PAGES_OWN);
+    note_extra();
+    return true;
+}
+
+static bool plain(void)
+{
+    guard_count(GUARD_UNPAGED);
+    return false;
+}
+
+bool pages_alloc(CUdeviceptr *pointer, size_t size, CUresult *r)
+{
+    if (!pages_on || !pointer)
+        return false;
+    pages_poll();
+    struct pages_home *home = ready(size);
+    struct pages_block *b = home ? pages_block_make(home, size, NULL) : NULL;
+    if (!b || !publish(b, pointer))
+        return size ? plain() : false;
+    *r = CUDA_SUCCESS;
+    return true;
+}
+
+bool pages_alloc_pitch(CUdeviceptr *pointer, size_t *pitch, size_t width, size_t height, unsigned element,
+                       CUresult *r)
+{
+    bool right = pointer && pitch && width && height && (element == 4 || element == 8 || element == 16);
+    struct pages_home *home = pages_on && right ? ready(width) : NULL;
+    size_t granule = home ? pages_home_pitch(home->device) : 0, row, size;
+    if (!granule || __builtin_add_overflow(width, granule - 1, &row))
+        return pages_on && right ? plain() : false;
+    row &= ~(granule - 1);
+    if (__builtin_mul_overflow(row, height, &size) || !pages_alloc(pointer, size, r))
+        return false;
+    *pitch = row;
+    return true;
+}
+
+bool pages_alloc_async(CUdeviceptr *pointer, size_t size, CUmemoryPool pool, CUstream stream, bool per_thread,
+                       CUresult *r)
+{
+    struct pages_block same, *b = NULL;
+    if (!pages_on || !pointer || !size)
+        return false;
+    pages_poll();
+    struct pages_home *home = ready(size);
+    if (!home || !pages_pool_usable(home->device, &pool))
+        return plain();
+    if (pages_order_reuse(&same, size, home, pool, stream, per_thread)) {
+        b = pages_block_make(home, size, &same);
+        if (!b)
+            pages_memory_give(&same.memory);
+    }
+    if (!b)
+        b = pages_block_make(home, size, NULL);
+    if (!b)
+        return plain();
+    b->pool = pool;
+    if (!publish(b, pointer))
+        return plain();
+    *r = CUDA_SUCCESS;
+    return true;
+}
+
+// The driver takes 2 MiB for the first small allocation of a context and gives them back with the last. One that stays
+// saves it that work at every free: of a small buffer 64 of 83 us on an H200.
+static void drop_anchor(struct pages_home *home)
+{
+    CUdeviceptr p;
+    // Relaxed: it is only ever looked at for whether there is one.
+    if (atomic_load_explicit(&home->anchor, memory_order_relaxed) || guard.real.cuMemAlloc_v2(&p, TOKEN))
+        return;
+    if (atomic_exchange_explicit(&home->anchor, p, memory_order_relaxed))
+        guard.real.cuMemFree_v2(p);
+}
+
+// Waits for all work of the block's context, which is current, as cuMemFree does.
+static CUresult wait_as_free(struct pages_home *home)
+{
+    CUdeviceptr token;
+    drop_anchor(home);
+    CUresult r = guard.real.cuMemAlloc_v2(&token, TOKEN);
+    if (r == CUDA_ERROR_OUT_OF_MEMORY)
+        return guard.real.cuCtxSynchronize();
+    return r ? r : guard.real.cuMemFree_v2(token);
+}
+
+bool pages_free(CUdeviceptr pointer, enum driver_id call, CUresult *r)
+{
+    struct pages_block *b = pages_on && pointer ? pages_block_withdraw(pointer) : NULL;
+    bool pushed;
+    if (!b)
+        return false;
+    pages_poll();
+    struct pages_home *home = pages_home_enter(b->context, &pushed);
+    *r = home ? wait_as_free(home) : CUDA_ERROR_INVALID_CONTEXT;
+    if (!*r)
+        pages_block_check(home, b, call, "found when the buffer was freed, written some time before");
+    if (home)
+        pages_home_leave(pushed);
+    if (!*r)
+        pages_block_dispose(b);
+    else if (!pages_block_publish(b))
+        guard_count(GUARD_UNTRACKED);
+    return true;
+}
+
+bool pages_free_async(CUdeviceptr pointer, CUstream stream, bool per_thread, bool captured,
+                      enum driver_id call, CUresult *r)
+{
+    struct pages_answer answer;
+    if (!pages_on || !pointer)
+        return false;
+    if (captured) {
+        bool ours = pages_ask(pointer, &answer) == PAGES_BUFFER && answer.base == pointer;
+        if (ours)
+            guard_count(GUARD_PAGES_KEPT);
+        *r = CUDA_SUCCESS;
+        return ours;
+    }
+    struct pages_block *b = pages_block_withdraw(pointer);
+    if (!b)
+        return false;
+    *r = pages_order_free(b, stream, per_thread, call);
+    if (*r && !pages_block_publish(b))
+        guard_count(GUARD_UNTRACKED);
+    pages_poll();
+    return true;
+}
+
+bool pages_reclaim(void)
+{
+    uint64_t before = atomic_load_explicit(&pages_order_waiting, memory_order_relaxed);
+    if (!pages_on || !atomic_load_explicit(&used, memory_order_relaxed))
+        return false;
+    pages_order_settle(UINT32_MAX, true);
+    pages_memory_trim();
+    return before || pages_memory_extra();
+}
+
+void pages_stop(const char *why)
+{
+    if (pages_on && !atomic_exchange_explicit(&stopped, true, memory_order_relaxed))
+        guard_report_note("pages: %s: memory allocated from now on is plain", why);
+}
+
+enum pages_what pages_ask(uint64_t address, struct pages_answer *answer)
+{
+    if (!pages_on)
+        return PAGES_NOT_OURS;
+    unsigned section = epoch_enter();
+    const struct pages_block *b = pages_block_find(address);
+    enum pages_what what = !b ? PAGES_NOT_OURS : address - b->base < b->size ? PAGES_BUFFER : PAGES_SLACK;
+    if (b)
+        *answer = (struct pages_answer){b->base, b->size, b->context, b->pool};
+    epoch_leave(section);
+    return what;
+}
+
+void pages_context_ends(CUcontext context, enum driver_id call)
+{
+    struct ending ending = {context, call};
+    if (pages_on && context && pages_block_count() && pages_home_find(context))
+        pages_block_each(check_one, &ending);
+}
+
+// Mapped memory is the process's, plain memory its context's: it would have gone with it.
+void pages_context_gone(CUcontext context)
+{
+    struct pages_block *b;
+    if (!pages_on || !context)
+        return;
+    pages_order_context_gone(context);
+    while ((b = pages_block_withdraw_any(context)))
+        pages_block_dispose(b);
+    pages_block_orphan(context);
+    pages_home_forget(context);
+}

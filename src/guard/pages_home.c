@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: MIT
+#include "guard/pages_home.h"
+
+#include <pthread.h>
+
+#include "guard/guard.h"
+#include "guard/pages_address.h"
+
+enum { LEAST_ALIGNMENT = 256, MOST_ALIGNMENT = 4096 };
+
+static struct pages_device devices[PAGES_HOME_DEVICES];
+static _Atomic(bool) asked[PAGES_HOME_DEVICES];
+static struct pages_home homes[PAGES_HOME_CONTEXTS];
+// Of additions to the table and of questions about devices; a leaf.
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+void pages_home_after_fork(void)
+{
+    pthread_mutex_init(&lock, NULL);
+}
+
+static int attribute(CUdevice device, CUdevice_attribute a)
+{
+    int value = 0;
+    return guard.real.cuDeviceGetAttribute && !guard.real.cuDeviceGetAttribute(&value, a, device) ? value : 0;
+}
+
+static bool has_calls(void)
+{
+    const struct driver *d = &guard.real;
+    return d->cuMemAddressReserve && d->cuMemCreate && d->cuMemRelease && d->cuMemMap && d->cuMemUnmap &&
+           d->cuMemSetAccess && d->cuMemGetAllocationGranularity && d->cuCtxGetCurrent && d->cuCtxGetDevice &&
+           d->cuCtxPushCurrent_v2 && d->cuCtxPopCurrent_v2 && d->cuDeviceTotalMem_v2 && d->cuStreamCreate &&
+           d->cuStreamSynchronize && d->cuMemcpyHtoDAsync_v2 && d->cuMemcpyDtoHAsync_v2 && d->cuMemAlloc_v2 &&
+           d->cuMemFree_v2 && d->cuEventCreate && d->cuEventRecord && d->cuEventQuery && d->cuEventDestroy_v2;
+}
+
+static void ask(struct pages_device *d, CUdevice device)
+{
+    CUmemAllocationProp prop = {
+        .type = CU_MEM_ALLOCATION_TYPE_PINNED,
+        .location = {CU_MEM_LOCATION_TYPE_DEVICE, device},
+    };
+    size_t granularity = 0;
+    int alignment = attribute(device, CU_DEVICE_ATTRIBUTE_TEXTURE_ALIGNMENT);
+    d->alignment = LEAST_ALIGNMENT;
+    while (d->alignment < (size_t)alignment && d->alignment < MOST_ALIGNMENT)
+        d->alignment *= 2;
+    d->rdma = attribute(device, CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WITH_CUDA_VMM_SUPPORTED);
+    d->usable = has_calls() && attribute(device, CU_DEVICE_ATTRIBUTE_VIRTUAL_MEMORY_MANAGEMENT_SUPPORTED) &&
+                !guard.real.cuMemGetAllocationGranularity(&granularity, &prop,
+                                                          CU_MEM_ALLOC_GRANULARITY_RECOMMENDED) &&
+                granularity && PAGES_ADDRESS_UNIT % granularity == 0 &&
+                !guard.real.cuDeviceTotalMem_v2(&d->memory, device);
+}
+
+const struct pages_device *pages_home_device(CUdevice device)
+{
+    if (device < 0 || device >= PAGES_HOME_DEVICES)
+        return NULL;
+    struct pages_device *d = &devices[device];
+    // Acquire pairs with the release below: who sees it asked sees the answers.
+    if (!atomic_load_explicit(&asked[device], memory_order_acquire)) {
+        struct pages_device answers = {.usable = false};
+        ask(&answers, device);
+        pthread_mutex_lock(&lock);
+        if (!atomic_load_explicit(&asked[device], memory_order_relaxed)) {
+            d->usable = answers.usable;
+            d->rdma = answers.rdma;
+            d->alignment = answers.alignment;
+            d->memory = answers.memory;
+            atomic_store_explicit(&asked[device], true, memory_order_release);
+        }
+        pthread_mutex_unlock(&lock);
+    }
+    return d->usable ? d : NULL;
+}
+
+// A row of one byte tells. It is freed again, which waits for the device: once.
+size_t pages_home_pitch(CUdevice device)
+{
+    struct pages_device *d = &devices[device];
+    // Relaxed: it is one number, and every thread would find the same.
+    size_t pitch = atomic_load_explicit(&d->pitch, memory_order_relaxed);
+    CUdeviceptr p = 0;
+    if (!pitch && guard.real.cuMemAllocPitch_v2 && !guard.real.cuMemAllocPitch_v2(&p, &pitch, 1, 1, 4)) {
+        guard.real.cuMemFree_v2(p);
+        pitch = pitch & (pitch - 1) ? 0 : pitch;
+        atomic_store_explicit(&d->pitch, pitch, memory_order_relaxed);
+    }
+    return pitch;
+}
+
+struct pages_home *pages_home_find(CUcontext context)
+{
+    // Acquire pairs with the release in add: who finds the context sees its device.
+    for (unsigned i = 0; i < PAGES_HOME_CONTEXTS; i++)
+        if (atomic_load_explicit(&homes[i].context, memory_order_acquire) == context)
+            return &homes[i];
+    return NULL;
+}
+
+static struct pages_home *add(CUcontext context, CUdevice device)
+{
+    pthread_mutex_lock(&lock);
+    struct pages_home *h = pages_home_find(context);
+    if (!h && (h = pages_home_find(NULL))) {
+        h->device = device;
+        atomic_store_explicit(&h->stream, NULL, memory_order_relaxed);
+        atomic_store_explicit(&h->anchor, 0, memory_order_relaxed);
+        atomic_store_explicit(&h->peers, 0, memory_order_relaxed);
+        atomic_store_explicit(&h->context, context, memory_order_release);
+    }
+    pthread_mutex_unlock(&lock);
+    return h;
+}
+
+struct pages_home *pages_home_current(void)
+{
+    CUcontext context = NULL;
+    CUdevice device;
+    if (!guard.real.cuCtxGetCurrent || guard.real.cuCtxGetCurrent(&context) || !context)
+        return NULL;
+    struct pages_home *h = pages_home_find(context);
+    if (h)
+        return h;
+    if (guard.real.cuCtxGetDevice(&device) || !pages_home_device(device))
+        return NULL;
+    return add(context, device);
+}
+
+struct pages_home *pages_home_enter(CUcontext context, bool *pushed)
+{
+    CUcontext current = NULL;
+    *pushed = false;
+    if (!guard.real.cuCtxGetCurrent || guard.real.cuCtxGetCurrent(&current))
+        return NULL;
+    if (context && current != context) {
+        if (guard.real.cuCtxPushCurrent_v2(context))
+            return NULL;
+        *pushed = true;
+    }
+    struct pages_home *h = pages_home_current();
+    if (!h)
+        pages_home_leave(*pushed);
+    *pushed &= h != NULL;
+    return h;
+}
+
+void pages_home_leave(bool pushed)
+{
+    CUcontext context;
+    if (pushed)
+        guard.real.cuCtxPopCurrent_v2(&context);
+}
+
+void pages_home_forget(CUcontext context)
+{
+    struct pages_home *h = context ? pages_home_find(context) : NULL;
+    if (h)
+        atomic_store_explicit(&h->context, NULL, memory_order_release);
+}
+
+CUstreamCaptureMode pages_home_calm(void)
+{
+    CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+    if (guard.real.cuThreadExchangeStreamCaptureMode)
+        guard.real.cuThreadExchangeStreamCaptureMode(&mode);
+    return mode;
+}
+
+void pages_home_stir(CUstreamCaptureMode mode)
+{
+    if (guard.real.cuThreadExchangeStreamCaptureMode)
+        guard.real.cuThreadExchangeStreamCaptureMode(&mode);
+}
+
+static CUstream stream_of(struct pages_home *h)
+{
+    // Acquire and release pair with each other: a thread uses only a stream that is made.
+    CUstream stream = atomic_load_explicit(&h->stream, memory_order_acquire), none = NULL;
+    if (stream || guard.real.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING))
+        return stream;
+    if (atomic_compare_exchange_strong_explicit(&h->stream, &none, stream, memory_order_release,
+                                                memory_order_acquire))
+        return stream;
+    if (guard.real.cuStreamDestroy_v2)
+        guard.real.cuStreamDestroy_v2(stream);
+    return none;
+}
+
+static CUresult copy(struct pages_home *h, const struct pages_copy *copies, unsigned n, bool to_device)
+{
+    CUstreamCaptureMode mode = pages_home_calm();
+    CUstream stream = stream_of(h);
+    CUresult r = stream ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
+    for (unsigned i = 0; i < n && !r; i++) {
+        const struct pages_copy *c = &copies[i];
+        if (!c->count)
+            continue;
+        r = to_device ? guard.real.cuMemcpyHtoDAsync_v2(c->address, c->bytes, c->count, stream)
+                      : guard.real.cuMemcpyDtoHAsync_v2(c->bytes, c->address, c->count, stream);
+    }
+    if (!r)
+        r = guard.real.cuStreamSynchronize(stream);
+    pages_home_stir(mode);
+    return r;
+}
+
+CUresult pages_home_write(struct pages_home *home, const struct pages_copy *copies, unsigned n)
+{
+    return copy(home, copies, n, true);
+}
+
+CUresult pages_home_read(struct pages_home *home, const struct pages_copy *copies, unsigned n)
+{
+    return copy(home, copies, n, false);
+}

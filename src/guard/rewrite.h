@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: MIT
+// Images on their way to the driver, in modes that rewrite kernels:
+//
+//   image ──▶ the PTX for this device ──▶ passes ──▶ the driver's compiler ──▶ machine code ──▶ the driver
+//                     └──────────────── cache: content, passes, architecture, driver ──────────────┘
+//
+// It happens when a module is loaded, not when one of its kernels is first asked for: handles of modules and libraries
+// are the driver's own, so there must be something behind them. For programs on the CUDA runtime that is late enough: it
+// loads a library when one of its kernels is first needed.
+//
+// If anything fails the program's own image is loaded, and counted with the reason (stats.def).
+#ifndef MOAT_GUARD_REWRITE_H
+#define MOAT_GUARD_REWRITE_H
+
+#include "driver/driver.h"
+#include "image/cache.h"
+#include "pass/pass.h"
+
+extern bool rewrite_on;  // set once, by rewrite_start
+
+void rewrite_start(void);
+
+// Why the program's own image is loaded.
+enum rewrite_why {
+    REWRITE_OFF,           // no mode rewrites, or the driver will refuse the call anyway
+    REWRITE_MACHINE_CODE,  // there is no PTX in it
+    REWRITE_LAUNCHES,      // it needs the device's own launches
+    REWRITE_FAILED,        // we could not
+    REWRITE_REFUSED,       // the driver would not take what we made
+    REWRITE_WHYS
+};
+
+// The program's options for the driver's compiler.
+struct rewrite_options {
+    unsigned count;
+    CUjit_option *options;
+    void **values;
+};
+
+struct rewrite {
+    const void *image;  // to load instead; NULL: why tells
+    enum rewrite_why why;
+    char detail[160];
+    struct pass_result **parts;  // what there is to know of it
+    unsigned nparts;
+    // Where the image is.
+    struct pass_result *text;
+    CUlinkState link;
+    struct cache_entry entry;
+    bool cached;
+};
+
+// An image in memory, of which only the address is known, or in a file. `library`: it must do for every device. True:
+// there is one to load instead, and rewrite_end must follow with the driver's answer and the handle that it gave; if that
+// is false, or this was, the program's own image is to be loaded, and rewrite_left must follow.
+bool rewrite_memory(struct rewrite *r, const void *image, bool library,
+                    const struct rewrite_options *options);
+bool rewrite_file(struct rewrite *r, const char *path, bool library, const struct rewrite_options *options);
+bool rewrite_end(struct rewrite *r, CUresult result, const void *handle, bool library);
+void rewrite_left(const struct rewrite *r, CUresult result);
+
+// An input of a link, bytes or a file: the texts that stand for it, each with what there is to know of it, or
+// r->why. rewrite_texts_free in any case.
+struct rewrite_texts {
+    unsigned count;
+    struct pass_result **parts;
+};
+bool rewrite_input(struct rewrite *r, struct rewrite_texts *t, const void *bytes, size_t size,
+                   const char *path);
+void rewrite_texts_free(struct rewrite_texts *t);
+
+#endif

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: MIT
+// A fork copies the memory of all threads as it is at some point of each one's stores, in their order. So that a child
+// can go on with what it finds, stores here are made in an order in which an object is lost at worst: it leaves the
+// pool's lists before anybody can have linked it elsewhere.
+#include "guard/slab_pool.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdbool.h>
+#include <sys/mman.h>
+
+#ifndef __has_feature
+#define __has_feature(x) 0
+#endif
+#if defined(__SANITIZE_ADDRESS__) || __has_feature(address_sanitizer)
+#include <sanitizer/asan_interface.h>
+#define HIDE(object, size) \
+    ASAN_POISON_MEMORY_REGION((char *)(object) + sizeof(void *), (size) - sizeof(void *))
+#define SHOW(object, size) ASAN_UNPOISON_MEMORY_REGION(object, size)
+#else
+#define HIDE(object, size) ((void)0)
+#define SHOW(object, size) ((void)0)
+#endif
+
+enum { CHUNK = 256 * 1024 };
+
+// Relaxed: a test sets it while nobody else uses a pool, or does not care which object is refused.
+static _Atomic long remaining = -1;
+
+static bool may_give(void)
+{
+    long left = atomic_load_explicit(&remaining, memory_order_relaxed);
+    if (left < 0)
+        return true;
+    if (left == 0)
+        return false;
+    atomic_store_explicit(&remaining, left - 1, memory_order_relaxed);
+    return true;
+}
+
+void slab_pool_fail_after(long n)
+{
+    atomic_store_explicit(&remaining, n, memory_order_relaxed);
+}
+
+static void *next_of(void *object)
+{
+    return *(void **)object;
+}
+
+// Requires that no fresh memory is left.
+static bool map_chunk(struct slab_pool *pool)
+{
+    size_t bytes = CHUNK;
+    if (bytes < pool->size * 4)
+        bytes = (pool->size * 4 + 4095) & ~(size_t)4095;
+    int saved = errno;
+    char *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (memory == MAP_FAILED) {
+        errno = saved;
+        return false;
+    }
+    // Under the lock; the orders are for the memory that a fork copies.
+    atomic_store_explicit(&pool->fresh, memory, memory_order_release);
+    atomic_store_explicit(&pool->left, bytes / pool->size, memory_order_release);
+    size_t mapped = atomic_load_explicit(&pool->mapped, memory_order_relaxed);
+    atomic_store_explicit(&pool->mapped, mapped + bytes, memory_order_relaxed);
+    return true;
+}
+
+static void *take(struct slab_pool *pool)
+{
+    if (!may_give())
+        return NULL;
+    void *object = atomic_load_explicit(&pool->free, memory_order_relaxed);
+    // Acquire: pairs with slab_pool_put, whose object we take over with what was done to it. The whole list is
+    // taken at once, so that no object can come back between a look at it and its removal.
+    if (!object)
+        object = atomic_exchange_explicit(&pool->returned, NULL, memory_order_acquire);
+    if (object) {
+        atomic_store_explicit(&pool->free, next_of(object), memory_order_release);
+        SHOW(object, pool->size);
+        return object;
+    }
+    size_t left = atomic_load_explicit(&pool->left, memory_order_relaxed);
+    if (!left) {
+        if (!map_chunk(pool))
+            return NULL;
+        left = atomic_load_explicit(&pool->left, memory_order_relaxed);
+    }
+    atomic_store_explicit(&pool->left, left - 1, memory_order_release);
+    char *fresh = atomic_load_explicit(&pool->fresh, memory_order_relaxed);
+    atomic_store_explicit(&pool->fresh, fresh + pool->size, memory_order_release);
+    return fresh;
+}
+
+int slab_pool_get_many(struct slab_pool *pool, void **objects, unsigned n)
+{
+    assert(pool->size >= sizeof(void *) && pool->size % pool->align == 0 && pool->align <= 4096);
+    unsigned got = 0;
+    pthread_mutex_lock(&pool->lock);
+    while (got < n && (objects[got] = take(pool)))
+        got++;
+    pthread_mutex_unlock(&pool->lock);
+    if (got == n)
+        return 0;
+    while (got)
+        slab_pool_put(pool, objects[--got]);
+    return -ENOMEM;
+}
+
+void *slab_pool_get(struct slab_pool *pool)
+{
+    void *object;
+    return slab_pool_get_many(pool, &object, 1) ? NULL : object;
+}
+
+void slab_pool_put(struct slab_pool *pool, void *object)
+{
+    if (!object)
+        return;
+    HIDE(object, pool->size);
+    void *head = atomic_load_explicit(&pool->returned, memory_order_relaxed);
+    // Release: pairs with the exchange in take.
+    do
+        *(void **)object = head;
+    while (!atomic_compare_exchange_weak_explicit(&pool->returned, &head, object, memory_order_release,
+                                                  memory_order_relaxed));
+}
+
+size_t slab_pool_mapped(const struct slab_pool *pool)
+{
+    return atomic_load_explicit(&pool->mapped, memory_order_relaxed);
+}
+
+void slab_pool_after_fork(struct slab_pool *pool)
+{
+    pthread_mutex_init(&pool->lock, NULL);
+}

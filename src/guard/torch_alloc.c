@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: MIT
+#include "guard/torch_alloc.h"
+
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "guard/epoch.h"
+#include "guard/guard.h"
+#include "guard/guard_report.h"
+#include "guard/hook.h"
+#include "guard/track.h"
+
+enum { DEVICES = 64 };
+
+// Known by its address: memory that a graph may use whenever it runs.
+static const char graph_memory[] = "memory of a CUDA graph";
+
+void torch_alloc_note(void)
+{
+    static const struct {
+        const char *framework, *variable, *value;
+    } rows[] = {
+#define POOL(framework, variable, value) {framework, variable, value},
+#include "base/pools.def"
+#undef POOL
+    };
+    char off[160] = "";
+    size_t used = 0;
+    if (guard.options.torch_alloc)
+        guard_report_note(
+            "--torch-alloc: moat takes the place of PyTorch's allocator when torch is imported");
+    for (size_t i = 0; guard.options.unpool && i < sizeof rows / sizeof *rows; i++) {
+        const char *value = getenv(rows[i].variable);
+        if (value && strcmp(value, rows[i].value) == 0 && used < sizeof off)
+            used += (size_t)snprintf(off + used, sizeof off - used, " %s=%s", rows[i].variable, value);
+        else
+            guard_report_note("--unpool: %s's pool stays as the environment has it: %s=%.60s",
+                              rows[i].framework, rows[i].variable, value ? value : "(not set)");
+    }
+    if (used)
+        guard_report_note("--unpool: pools are turned off:%s", off);
+}
+
+__attribute__((visibility("default"))) void moat_tell_note(const char *text)
+{
+    guard_start();
+    if (guard.watching && text)
+        guard_report_note("%s", text);
+}
+
+// PyTorch calls with the device of its choice, on threads that may have no context yet. Held for good: so does the
+// runtime.
+static CUcontext primary(int device)
+{
+    static _Atomic(CUcontext) contexts[DEVICES];
+    CUdevice d;
+    if (device < 0 || device >= DEVICES)
+        return NULL;
+    // Relaxed: a handle of the driver's, with nothing of ours behind it.
+    CUcontext context = atomic_load_explicit(&contexts[device], memory_order_relaxed);
+    if (context || guard.real.cuInit(0) || guard.real.cuDeviceGet(&d, device) ||
+        guard.real.cuDevicePrimaryCtxRetain(&context, d))
+        return context;
+    atomic_store_explicit(&contexts[device], context, memory_order_relaxed);
+    return context;
+}
+
+// What a thread had before a call of ours, to be put back after it.
+struct place {
+    bool pushed;
+    CUstreamCaptureMode mode;
+};
+
+// The device's context, and a mode in which allocations do not break a capture: they are not part of it.
+static struct place enter(int device)
+{
+    struct place place = {.mode = CU_STREAM_CAPTURE_MODE_RELAXED};
+    CUdevice d;
+    if (guard.real.cuCtxGetDevice(&d) || d != device) {
+        CUcontext context = primary(device);
+        place.pushed = context && !guard.real.cuCtxPushCurrent_v2(context);
+    }
+    guard.real.cuThreadExchangeStreamCaptureMode(&place.mode);
+    return place;
+}
+
+static void leave(struct place place)
+{
+    CUcontext context;
+    guard.real.cuThreadExchangeStreamCaptureMode(&place.mode);
+    if (place.pushed)
+        guard.real.cuCtxPopCurrent_v2(&context);
+}
+
+static bool is_capturing(CUstream stream)
+{
+    CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
+    return !guard.real.cuStreamIsCapturing(stream, &status) && status != CU_STREAM_CAPTURE_STATUS_NONE;
+}
+
+static CUresult allocate(CUdeviceptr *p, size_t size, CUstream stream)
+{
+    CUcontext context = NULL;
+    if (!is_capturing(stream))
+        return hook_cuMemAlloc_v2(p, size);
+    CUresult r = guard.real.cuMemAlloc_v2(p, size);
+    guard.real.cuCtxGetCurrent(&context);
+    if (!r && guard.watching)
+        track_made_for(TRACK_PLAIN, DRIVER_cuMemAlloc_v2, *p, size, context, graph_memory);
+    return r;
+}
+
+// PyTorch takes whatever it is given for memory. It must hear of a failure in C++'s way: as the exception that the
+// C++ library throws for it, which becomes one of Python's. Nothing of ours lies between here and PyTorch's code.
+static void refuse(size_t size, CUresult r)
+{
+    static atomic_flag told = ATOMIC_FLAG_INIT;
+    void (*throw_bad_alloc)(void) = NULL;
+    if (!atomic_flag_test_and_set_explicit(&told, memory_order_relaxed))
+        guard_report_note("PyTorch asked for %zu bytes, and the driver refused with %d", size, r);
+    void *library = dlopen("libstdc++.so.6", RTLD_LAZY | RTLD_NOLOAD);
+    void *symbol = library ? dlsym(library, "_ZSt17__throw_bad_allocv") : NULL;
+    memcpy(&throw_bad_alloc, &symbol, sizeof symbol);
+    if (throw_bad_alloc)
+        throw_bad_alloc();
+}
+
+static bool have_driver(void)
+{
+    guard_start();
+    return guard.real.handle && guard.real.cuDevicePrimaryCtxRetain && guard.real.cuStreamIsCapturing &&
+           guard.real.cuThreadExchangeStreamCaptureMode;
+}
+
+__attribute__((visibility("default"))) void *moat_torch_alloc(ssize_t size, int device, CUstream stream)
+{
+    static atomic_flag told = ATOMIC_FLAG_INIT;
+    CUdeviceptr p = 0;
+    if (size <= 0 || !have_driver())
+        return NULL;
+    // Only now is it sure, and the process uses CUDA.
+    if (guard.watching && !atomic_flag_test_and_set_explicit(&told, memory_order_relaxed))
+        guard_report_note("PyTorch allocates through moat: each tensor is a buffer of its own");
+    struct place place = enter(device);
+    CUresult r = allocate(&p, (size_t)size, stream);
+    leave(place);
+    if (r) {
+        refuse((size_t)size, r);
+        return NULL;
+    }
+    return (void *)(uintptr_t)p;
+}
+
+static bool is_graphs(uint64_t pointer)
+{
+    unsigned section = epoch_enter();
+    const struct track_block *b = track_live(pointer);
+    bool yes = b && b->facts.name == graph_memory;
+    epoch_leave(section);
+    return yes;
+}
+
+// PyTorch's own allocator keeps a graph's memory as long as the graph; here nobody tells when that ends.
+__attribute__((visibility("default"))) void moat_torch_free(void *pointer, ssize_t size, int device,
+                                                            CUstream stream)
+{
+    if (!pointer || !have_driver() || is_graphs((uintptr_t)pointer))
+        return;
+    struct place place = enter(device);
+    hook_cuMemFree_v2((uintptr_t)pointer);
+    leave(place);
+}

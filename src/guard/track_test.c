@@ -1,0 +1,263 @@
+// SPDX-License-Identifier: MIT
+#include "guard/track.h"
+
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "guard/guard.h"
+#include "guard/slab_pool.h"
+
+enum { BASE = 0x10000, STEP = 0x1000 };
+
+static bool is_live(uint64_t address)
+{
+    unsigned section = epoch_enter();
+    bool found = track_live(address);
+    epoch_leave(section);
+    return found;
+}
+
+static bool is_freed(uint64_t address)
+{
+    unsigned section = epoch_enter();
+    bool found = track_freed(address);
+    epoch_leave(section);
+    return found;
+}
+
+static uint64_t count_of(enum guard_count which)
+{
+    return atomic_load(&guard.counts[which]);
+}
+
+static void good_life_of_a_block(void **state)
+{
+    track_made(TRACK_PLAIN, DRIVER_cuMemAlloc_v2, BASE, 100);
+    assert_true(is_live(BASE));
+    assert_true(is_live(BASE + 99));
+    assert_false(is_live(BASE + 100));
+    assert_false(is_live(BASE - 1));
+    assert_true(track_freeing(BASE, TRACK_BY_DEVICE, DRIVER_cuMemFree_v2));
+    assert_false(is_live(BASE));
+    assert_true(is_freed(BASE + 50));
+}
+
+static void bad_ways_to_free(void **state)
+{
+    track_made(TRACK_PINNED, DRIVER_cuMemHostAlloc, BASE, 100);
+    assert_false(track_freeing(BASE, TRACK_BY_DEVICE, DRIVER_cuMemFree_v2));
+    assert_false(track_freeing(BASE + 1, TRACK_BY_HOST, DRIVER_cuMemFreeHost));
+    assert_true(is_live(BASE));
+    assert_true(track_freeing(BASE, TRACK_BY_HOST, DRIVER_cuMemFreeHost));
+    assert_false(track_freeing(BASE, TRACK_BY_HOST, DRIVER_cuMemFreeHost));
+}
+
+static void good_free_that_the_driver_refused(void **state)
+{
+    track_made(TRACK_PLAIN, DRIVER_cuMemAlloc_v2, BASE, 100);
+    assert_true(track_freeing(BASE, TRACK_BY_DEVICE, DRIVER_cuMemFree_v2));
+    track_not_freed(BASE);
+    assert_true(is_live(BASE + 99));
+    assert_false(is_freed(BASE));
+    assert_true(track_freeing(BASE, TRACK_BY_DEVICE, DRIVER_cuMemFree_v2));
+}
+
+static void good_address_given_out_again(void **state)
+{
+    track_made(TRACK_PLAIN, DRIVER_cuMemAlloc_v2, BASE, 100);
+    track_made(TRACK_PLAIN, DRIVER_cuMemAlloc_v2, BASE + 100, 100);
+    assert_true(track_freeing(BASE, TRACK_BY_DEVICE, DRIVER_cuMemFree_v2));
+    assert_true(track_freeing(BASE + 100, TRACK_BY_DEVICE, DRIVER_cuMemFree_v2));
+    // It lies over the ends of both.
+    track_made(TRACK_PLAIN, DRIVER_cuMemAlloc_v2, BASE + 50, 100);
+    assert_true(is_live(BASE + 50));
+    assert_false(is_freed(BASE));
+    assert_false(is_freed(BASE + 199));
+    assert_true(track_freeing(BASE + 50, TRACK_BY_DEVICE, DRIVER_cuMemFree_v2));
+}
+
+// A block whose end nobody told us of gives way to what is there now.
+static void good_block_lost(void **state)
+{
+    track_made(TRACK_PLAIN, DRIVER_cuMemAlloc_v2, BASE, 1000);
+    track_made(TRACK_MANAGED, DRIVER_cuMemAllocManaged, BASE + 500, 1000);
+    assert_false(is_live(BASE));
+    assert_true(is_live(BASE + 1499));
+    assert_true(track_freeing(BASE + 500, TRACK_BY_DEVICE, DRIVER_cuMemFree_v2));
+}
+
+static void good_announced_inside(void **state)
+{
+    track_made(TRACK_PLAIN, DRIVER_cuMemAlloc_v2, BASE, 1000);
+    track_made_for(TRACK_ANNOUNCED, TRACK_MADE_BY_ANNOUNCEMENT, BASE + 100, 100, NULL, "piece");
+    unsigned section = epoch_enter();
+    assert_string_equal(track_announced(BASE + 150)->facts.name, "piece");
+    assert_null(track_announced(BASE + 200));
+    assert_true(track_live(BASE + 150)->range.base == BASE);
+    epoch_leave(section);
+    track_withdraw(BASE + 100);
+    section = epoch_enter();
+    assert_null(track_announced(BASE + 150));
+    epoch_leave(section);
+    assert_true(track_freeing(BASE, TRACK_BY_DEVICE, DRIVER_cuMemFree_v2));
+}
+
+static void good_arrays_are_handles(void **state)
+{
+    track_made(TRACK_ARRAY, DRIVER_cuArrayCreate_v2, BASE + 8, 4096);
+    assert_false(is_live(BASE + 8));
+    unsigned section = epoch_enter();
+    assert_int_equal(track_handle(BASE + 8)->facts.bytes, 4096);
+    assert_null(track_handle(BASE + 9));
+    epoch_leave(section);
+    assert_true(track_freeing(BASE + 8, TRACK_BY_ARRAY, DRIVER_cuArrayDestroy));
+    section = epoch_enter();
+    assert_null(track_handle(BASE + 8));
+    assert_non_null(track_freed_handle(BASE + 8));
+    epoch_leave(section);
+    track_array_not_freed(BASE + 8);
+    section = epoch_enter();
+    assert_non_null(track_handle(BASE + 8));
+    assert_null(track_freed_handle(BASE + 8));
+    epoch_leave(section);
+    assert_true(track_freeing(BASE + 8, TRACK_BY_ARRAY, DRIVER_cuArrayDestroy));
+    track_array_foreign(BASE + 8);
+    section = epoch_enter();
+    assert_null(track_freed_handle(BASE + 8));
+    epoch_leave(section);
+}
+
+static void good_owner_gone(void **state)
+{
+    int module = 0, other = 0;
+    track_made_for(TRACK_VARIABLE, DRIVER_cuModuleGetGlobal_v2, BASE, 10, &module, "a");
+    track_made_for(TRACK_VARIABLE, DRIVER_cuModuleGetGlobal_v2, BASE + STEP, 10, &other, "b");
+    track_owner_gone(&module, DRIVER_cuModuleUnload);
+    assert_true(is_freed(BASE));
+    assert_true(is_live(BASE + STEP));
+    track_owner_gone(&other, DRIVER_cuModuleUnload);
+    assert_int_equal(track_count(), 0);
+}
+
+static void good_freed_are_bounded(void **state)
+{
+    for (uint64_t i = 0; i < TRACK_FREED + 10; i++) {
+        uint64_t base = 0x100000000 + i * STEP;
+        track_made(TRACK_PLAIN, DRIVER_cuMemAlloc_v2, base, 16);
+        assert_true(track_freeing(base, TRACK_BY_DEVICE, DRIVER_cuMemFree_v2));
+    }
+    assert_false(is_freed(0x100000000 + 9 * STEP));
+    assert_true(is_freed(0x100000000 + 10 * STEP));
+}
+
+static void make_and_free_at(uint64_t base)
+{
+    track_made(TRACK_PLAIN, DRIVER_cuMemAlloc_v2, base, 16);
+    assert_true(track_freeing(base, TRACK_BY_DEVICE, DRIVER_cuMemFree_v2));
+}
+
+// What is known of old blocks must not go early because their addresses came again and again.
+static void good_freed_at_the_same_addresses(void **state)
+{
+    for (unsigned i = 0; i < TRACK_FREED + 1; i++)
+        make_and_free_at(BASE + i % 2 * STEP);
+    make_and_free_at(BASE + 2 * STEP);
+    for (unsigned i = 0; i < 4; i++) {
+        make_and_free_at(BASE + i % 2 * STEP);
+        assert_true(is_freed(BASE + i % 2 * STEP));
+        assert_true(is_freed(BASE + (i + 1) % 2 * STEP));
+        assert_true(is_freed(BASE + 2 * STEP));
+    }
+}
+
+static CUresult some_context(CUcontext *context)
+{
+    static int it;
+    *context = (CUcontext)&it;
+    return CUDA_SUCCESS;
+}
+
+// Pools are the device's, and mappings the process's: neither goes with the context that was current.
+static void good_context_gone(void **state)
+{
+    CUcontext context;
+    some_context(&context);
+    guard.real.cuCtxGetCurrent = some_context;
+    track_made(TRACK_PLAIN, DRIVER_cuMemAlloc_v2, BASE, 16);
+    track_made(TRACK_POOL, DRIVER_cuMemAllocAsync, BASE + STEP, 16);
+    track_made(TRACK_MAPPED, DRIVER_cuMemMap, BASE + 2 * STEP, 16);
+    track_owner_gone(context, DRIVER_cuCtxDestroy_v2);
+    assert_true(is_freed(BASE));
+    assert_true(is_live(BASE + STEP));
+    assert_true(is_live(BASE + 2 * STEP));
+    assert_true(track_freeing(BASE + STEP, TRACK_BY_DEVICE, DRIVER_cuMemFreeAsync));
+    assert_true(track_freeing(BASE + 2 * STEP, TRACK_BY_MAP, DRIVER_cuMemUnmap));
+    guard.real.cuCtxGetCurrent = NULL;
+}
+
+static void bad_memory_runs_out(void **state)
+{
+    uint64_t before = count_of(GUARD_UNTRACKED);
+    for (long n = 0; n < 4; n++) {
+        slab_pool_fail_after(n);
+        track_made(TRACK_PLAIN, DRIVER_cuMemAlloc_v2, BASE, 100);
+        slab_pool_fail_after(-1);
+        assert_int_equal(count_of(GUARD_UNTRACKED) - before, is_live(BASE) ? 0 : 1);
+        before = count_of(GUARD_UNTRACKED);
+        bool known = is_live(BASE);
+        assert_int_equal(track_freeing(BASE, TRACK_BY_DEVICE, DRIVER_cuMemFree_v2), known);
+    }
+}
+
+static void *make_and_free(void *number)
+{
+    uint64_t base = 0x200000000 + (uint64_t)(uintptr_t)number * 0x1000000;
+    for (int i = 0; i < 2000; i++) {
+        track_made(TRACK_PLAIN, DRIVER_cuMemAlloc_v2, base, 256);
+        if (!is_live(base + 255) || !track_freeing(base, TRACK_BY_DEVICE, DRIVER_cuMemFree_v2) ||
+            is_live(base))
+            return "lost";
+        if (i % 3 == 0) {
+            track_not_freed(base);
+            if (!is_live(base) || !track_freeing(base, TRACK_BY_DEVICE, DRIVER_cuMemFree_v2))
+                return "not undone";
+        }
+    }
+    return NULL;
+}
+
+static void good_threads(void **state)
+{
+    pthread_t threads[4];
+    for (uintptr_t i = 0; i < 4; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, make_and_free, (void *)i), 0);
+    for (int i = 0; i < 4; i++) {
+        void *wrong;
+        assert_int_equal(pthread_join(threads[i], &wrong), 0);
+        assert_null(wrong);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(good_life_of_a_block),
+        cmocka_unit_test(bad_ways_to_free),
+        cmocka_unit_test(good_free_that_the_driver_refused),
+        cmocka_unit_test(good_address_given_out_again),
+        cmocka_unit_test(good_block_lost),
+        cmocka_unit_test(good_announced_inside),
+        cmocka_unit_test(good_arrays_are_handles),
+        cmocka_unit_test(good_owner_gone),
+        cmocka_unit_test(good_freed_are_bounded),
+        cmocka_unit_test(good_freed_at_the_same_addresses),
+        cmocka_unit_test(good_context_gone),
+        cmocka_unit_test(bad_memory_runs_out),
+        cmocka_unit_test(good_threads),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

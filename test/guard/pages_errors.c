@@ -1,0 +1,329 @@
+// SPDX-License-Identifier: MIT
+// Programs with one error each that --mode=pages finds, and their twins without it: `pages_errors bad NAME`,
+// `pages_errors good NAME`, `pages_errors list`. Most are errors of kernels, which nothing else sees without rewriting
+// them. What makes a case wrong is the only thing that depends on `bad`.
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "driver/driver.h"
+
+enum { SMALL = 1000, LARGE = 3 << 20, WHOLE = 4 << 20, ODD = LARGE - 100 };
+
+static struct driver d;
+static CUcontext context;
+static char host[8 << 20];
+
+#define NEED(call) need((call), #call, __LINE__)
+
+static void need(CUresult r, const char *call, int line)
+{
+    if (!r)
+        return;
+    printf("pages_errors.c:%d: %s gives %d\n", line, call, r);
+    exit(r == CUDA_ERROR_NOT_SUPPORTED ? 77 : 2);
+}
+
+// After the error anything may fail.
+#define TRY(call) (bad ? (void)(call) : NEED(call))
+
+static CUdeviceptr plain(size_t size)
+{
+    CUdeviceptr p;
+    NEED(d.cuMemAlloc_v2(&p, size));
+    NEED(d.cuMemsetD8_v2(p, 1, size));
+    return p;
+}
+
+// p[offset / 4] = 7 by one thread, and p[0] is read.
+static const char text[] = ".version 6.0\n"
+                           ".target sm_50\n"
+                           ".address_size 64\n"
+                           ".visible .entry touch(.param .u64 p, .param .u64 offset)\n"
+                           "{\n"
+                           "    .reg .u64 %a, %b;\n"
+                           "    .reg .u32 %v;\n"
+                           "    ld.param.u64 %a, [p];\n"
+                           "    ld.param.u64 %b, [offset];\n"
+                           "    add.u64 %b, %a, %b;\n"
+                           "    ld.global.u32 %v, [%a];\n"
+                           "    st.global.u32 [%b], 7;\n"
+                           "    ret;\n"
+                           "}\n";
+
+static void touch(CUdeviceptr p, int64_t offset, CUstream stream)
+{
+    static CUfunction f;
+    CUmodule module;
+    void *arguments[] = {&p, &offset};
+    if (!f) {
+        NEED(d.cuModuleLoadData(&module, text));
+        NEED(d.cuModuleGetFunction(&f, module, "touch"));
+    }
+    // The launch itself may tell of the fault.
+    d.cuLaunchKernel(f, 1, 1, 1, 1, 1, 1, 0, stream, arguments, NULL);
+}
+
+static void touch_and_wait(CUdeviceptr p, int64_t offset, int bad)
+{
+    touch(p, offset, NULL);
+    TRY(d.cuCtxSynchronize());
+}
+
+// Behind and before a large buffer.
+
+static void one_behind(int bad)
+{
+    CUdeviceptr p = plain(LARGE);
+    touch_and_wait(p, LARGE - 4 + 4 * bad, bad);
+    TRY(d.cuMemFree_v2(p));
+}
+
+static void far_behind(int bad)
+{
+    CUdeviceptr p = plain(LARGE), q = plain(LARGE);
+    touch_and_wait(p, LARGE - 4 + bad * (2 << 20), bad);
+    TRY(d.cuMemFree_v2(p));
+    TRY(d.cuMemFree_v2(q));
+}
+
+static void one_before(int bad)
+{
+    CUdeviceptr p = plain(WHOLE);
+    touch_and_wait(p, -4 * bad, bad);
+    TRY(d.cuMemFree_v2(p));
+}
+
+static void behind_pitched(int bad)
+{
+    CUdeviceptr p;
+    size_t pitch;
+    NEED(d.cuMemAllocPitch_v2(&p, &pitch, 3000, 1024, 4));
+    touch_and_wait(p, (int64_t)pitch * 1024 - 4 + 4 * bad, bad);
+    TRY(d.cuMemFree_v2(p));
+}
+
+static void behind_in_order(int bad)
+{
+    CUdeviceptr p;
+    NEED(d.cuMemAllocAsync(&p, LARGE, NULL));
+    touch_and_wait(p, LARGE - 4 + 4 * bad, bad);
+    TRY(d.cuMemFreeAsync(p, NULL));
+    TRY(d.cuCtxSynchronize());
+}
+
+// In the slack, where nothing faults: canaries tell, when the buffer goes.
+
+static void slack_behind(int bad)
+{
+    CUdeviceptr p = plain(ODD);
+    touch_and_wait(p, ODD - 4 + 4 * bad, 0);
+    NEED(d.cuMemFree_v2(p));
+}
+
+static void slack_before(int bad)
+{
+    CUdeviceptr p = plain(LARGE);
+    touch_and_wait(p, -4 * bad, 0);
+    NEED(d.cuMemFree_v2(p));
+}
+
+static void slack_at_exit(int bad)
+{
+    CUdeviceptr p = plain(ODD);
+    touch_and_wait(p, ODD - 4 + 40 * bad, 0);
+}
+
+static void slack_of_context(int bad)
+{
+    CUcontext other;
+    NEED(d.cuCtxCreate_v2(&other, 0, 0));
+    CUdeviceptr p = plain(ODD);
+    NEED(d.cuMemsetD8_v2(p, 0, ODD));
+    CUmodule module;
+    CUfunction f;
+    int64_t offset = ODD - 4 + 8 * bad;
+    void *arguments[] = {&p, &offset};
+    NEED(d.cuModuleLoadData(&module, text));
+    NEED(d.cuModuleGetFunction(&f, module, "touch"));
+    NEED(d.cuLaunchKernel(f, 1, 1, 1, 1, 1, 1, 0, NULL, arguments, NULL));
+    NEED(d.cuCtxSynchronize());
+    NEED(d.cuCtxDestroy_v2(other));
+}
+
+static void slack_in_order(int bad)
+{
+    CUdeviceptr p, q;
+    NEED(d.cuMemAllocAsync(&p, ODD, NULL));
+    touch(p, ODD - 4 + 4 * bad, NULL);
+    NEED(d.cuMemFreeAsync(p, NULL));
+    NEED(d.cuStreamSynchronize(NULL));
+    NEED(d.cuMemAllocAsync(&q, ODD, NULL));
+    NEED(d.cuMemFreeAsync(q, NULL));
+    NEED(d.cuStreamSynchronize(NULL));
+}
+
+// Freed buffers: others have come in the meantime, as large and in plain memory at the same place.
+
+static void freed_large(int bad)
+{
+    CUdeviceptr p = plain(WHOLE), q;
+    if (bad)
+        NEED(d.cuMemFree_v2(p));
+    q = plain(WHOLE);
+    touch_and_wait(p, 100, bad);
+    if (!bad)
+        NEED(d.cuMemFree_v2(p));
+    TRY(d.cuMemFree_v2(q));
+}
+
+static void freed_small(int bad)
+{
+    CUdeviceptr keep = plain(SMALL), p = plain(SMALL), q;
+    if (bad)
+        NEED(d.cuMemFree_v2(p));
+    q = plain(SMALL);
+    touch_and_wait(p, 100, bad);
+    if (!bad)
+        NEED(d.cuMemFree_v2(p));
+    TRY(d.cuMemFree_v2(q));
+    TRY(d.cuMemFree_v2(keep));
+}
+
+static void freed_in_order(int bad)
+{
+    CUdeviceptr p, q;
+    CUstream stream;
+    NEED(d.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    NEED(d.cuMemAllocAsync(&p, SMALL, stream));
+    touch(p, 0, stream);
+    if (bad)
+        NEED(d.cuMemFreeAsync(p, stream));
+    NEED(d.cuMemAllocAsync(&q, SMALL, stream));
+    NEED(d.cuStreamSynchronize(stream));
+    touch(p, 4, stream);
+    TRY(d.cuStreamSynchronize(stream));
+    if (!bad)
+        NEED(d.cuMemFreeAsync(p, stream));
+    TRY(d.cuMemFreeAsync(q, stream));
+    TRY(d.cuStreamSynchronize(stream));
+}
+
+// Calls, which every mode checks, must be told from what is mapped around a buffer.
+
+static void copy_in_slack(int bad)
+{
+    CUdeviceptr p = plain(ODD);
+    TRY(d.cuMemcpyDtoH_v2(host, p + ODD - 4 + 4 * (unsigned)bad, 4));
+    NEED(d.cuMemFree_v2(p));
+}
+
+static void copy_before(int bad)
+{
+    CUdeviceptr p = plain(LARGE);
+    TRY(d.cuMemcpyDtoH_v2(host, p - 16 * (unsigned)bad, 64));
+    NEED(d.cuMemFree_v2(p));
+}
+
+static void twice(int bad)
+{
+    CUdeviceptr p = plain(LARGE);
+    NEED(d.cuMemFree_v2(p));
+    if (bad)
+        d.cuMemFree_v2(p);
+}
+
+static void twice_small_in_order(int bad)
+{
+    CUdeviceptr p;
+    NEED(d.cuMemAllocAsync(&p, SMALL, NULL));
+    NEED(d.cuMemFreeAsync(p, NULL));
+    if (bad)
+        d.cuMemFreeAsync(p, NULL);
+}
+
+static void free_inside(int bad)
+{
+    CUdeviceptr p = plain(LARGE);
+    if (bad)
+        d.cuMemFree_v2(p + 512);
+    NEED(d.cuMemFree_v2(p));
+}
+
+static void free_mapping(int bad)
+{
+    CUdeviceptr p = plain(LARGE);
+    if (bad)
+        d.cuMemFree_v2(p & ~(CUdeviceptr)((2 << 20) - 1));
+    NEED(d.cuMemFree_v2(p));
+}
+
+static void leak(int bad)
+{
+    CUdeviceptr p = plain(LARGE);
+    if (!bad)
+        NEED(d.cuMemFree_v2(p));
+}
+
+static const struct {
+    const char *name;
+    void (*run)(int bad);
+    const char *type;
+    const char *traits;  // leak: needs --leak-check; vague: a fault, on a GPU without address
+} cases[] = {
+#define CASE(function, type, traits)      \
+    {                                     \
+#function, function, type, traits \
+    }
+    CASE(one_behind, "heap-buffer-overflow", "vague"),
+    CASE(far_behind, "heap-buffer-overflow", "vague"),
+    CASE(one_before, "heap-buffer-underflow", "vague"),
+    CASE(behind_pitched, "heap-buffer-overflow", "vague"),
+    CASE(behind_in_order, "heap-buffer-overflow", "vague"),
+    CASE(slack_behind, "heap-buffer-overflow", ""),
+    CASE(slack_before, "heap-buffer-underflow", ""),
+    CASE(slack_at_exit, "heap-buffer-overflow", ""),
+    CASE(slack_of_context, "heap-buffer-overflow", ""),
+    CASE(slack_in_order, "heap-buffer-overflow", ""),
+    CASE(freed_large, "heap-use-after-free", "vague"),
+    CASE(freed_small, "heap-use-after-free", "vague"),
+    CASE(freed_in_order, "heap-use-after-free", "vague"),
+    CASE(copy_in_slack, "heap-buffer-overflow", ""),
+    CASE(copy_before, "heap-buffer-underflow", ""),
+    CASE(twice, "double-free", ""),
+    CASE(twice_small_in_order, "double-free", ""),
+    CASE(free_inside, "bad-free", ""),
+    CASE(free_mapping, "bad-free", ""),
+    CASE(leak, "memory-leak", "leak"),
+};
+
+static int list(void)
+{
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        printf("%s %s %s\n", cases[i].name, cases[i].type, cases[i].traits);
+    return 0;
+}
+
+int main(int argc, char **argv)
+{
+    char why[300];
+    if (argc == 2 && strcmp(argv[1], "list") == 0)
+        return list();
+    if (argc != 3)
+        return 2;
+    if (driver_open(&d, NULL, why, sizeof why)) {
+        printf("no driver: %s\n", why);
+        return 77;
+    }
+    NEED(d.cuInit(0));
+    NEED(d.cuDevicePrimaryCtxRetain(&context, 0));
+    NEED(d.cuCtxSetCurrent(context));
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        if (strcmp(argv[2], cases[i].name) == 0) {
+            cases[i].run(strcmp(argv[1], "bad") == 0);
+            return 0;
+        }
+    printf("no case %s\n", argv[2]);
+    return 2;
+}
