@@ -3,6 +3,7 @@
 
 #include "base/mem.h"
 #include "cli/ptx_file.h"
+#include "report/utf8.h"
 
 int json_check_format(const struct options *options)
 {
@@ -11,28 +12,14 @@ int json_check_format(const struct options *options)
     return cli_error("this command prints text or json; the format chosen is one of reports");
 }
 
-// Bytes of the UTF-8 character that s begins with, 0 if it begins with none.
-static size_t utf8_length(struct str s)
-{
-    const unsigned char *p = (const unsigned char *)s.ptr;
-    size_t n = p[0] < 0x80 ? 1 : p[0] < 0xC2 ? 0 : p[0] < 0xE0 ? 2 : p[0] < 0xF0 ? 3 : p[0] < 0xF5 ? 4 : 0;
-    if (n > s.len || p[0] == 0)
-        return 0;
-    for (size_t i = 1; i < n; i++)
-        if ((p[i] & 0xC0) != 0x80)
-            return 0;
-    bool overlong = (p[0] == 0xE0 && p[1] < 0xA0) || (p[0] == 0xF0 && p[1] < 0x90);
-    bool surrogate = (p[0] == 0xED && p[1] > 0x9F) || (p[0] == 0xF4 && p[1] > 0x8F);
-    return overlong || surrogate ? 0 : n;
-}
-
 cJSON *json_str(struct str s)
 {
     char *text = mem_alloc(s.len + 1);
     if (!text)
         return NULL;
     for (size_t i = 0; i < s.len;) {
-        size_t n = utf8_length(str_skip(s, i));
+        // A NUL would end the string.
+        size_t n = s.ptr[i] ? utf8_length(str_skip(s, i)) : 0;
         memcpy(text + i, n ? s.ptr + i : "?", n ? n : 1);
         i += n ? n : 1;
     }

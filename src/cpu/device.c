@@ -8,6 +8,7 @@
 #include "cpu/cpu.h"
 #include "cpu/pool.h"
 #include "cpu/say.h"
+#include "driver/driver.h"
 #include "exec/space.h"
 
 enum state { NOT_READY, READY, FORKED };
@@ -314,26 +315,11 @@ CUresult cuDeviceGetExecAffinitySupport(int *supported, CUexecAffinityType type,
     return CUDA_SUCCESS;
 }
 
-static size_t texel_bytes(CUarray_format format)
-{
-    switch ((int)format) {
-    case CU_AD_FORMAT_UNSIGNED_INT8:
-    case CU_AD_FORMAT_SIGNED_INT8: return 1;
-    case CU_AD_FORMAT_UNSIGNED_INT16:
-    case CU_AD_FORMAT_SIGNED_INT16:
-    case CU_AD_FORMAT_HALF: return 2;
-    case CU_AD_FORMAT_UNSIGNED_INT32:
-    case CU_AD_FORMAT_SIGNED_INT32:
-    case CU_AD_FORMAT_FLOAT: return 4;
-    default: return 0;
-    }
-}
-
 CUresult cuDeviceGetTexture1DLinearMaxWidth(size_t *width, CUarray_format format, unsigned int channels,
                                             CUdevice device)
 {
     CUresult r = device_check(device);
-    size_t bytes = texel_bytes(format);
+    size_t bytes = driver_format_bytes(format);
     if (r || !width || !bytes || (channels != 1 && channels != 2 && channels != 4))
         return r ? r : CUDA_ERROR_INVALID_VALUE;
     *width = ((size_t)1 << 32) / (bytes * channels);

@@ -4,10 +4,10 @@
 #include "cpu/sources.h"
 
 #include <errno.h>
-#include <sys/uio.h>
 #include <unistd.h>
 
 #include "base/mem.h"
+#include "base/readable.h"
 #include "image/image.h"
 
 // The wrapper that nvcc's host code registers.
@@ -34,31 +34,12 @@ struct pack_text {
     uint64_t name, text;
 };
 
-// Whether the process may read it, without a fault if not: a byte of each page, many at a time.
-static bool readable(const void *p, size_t n)
-{
-    enum { PAGE = 4096, BATCH = 64 };
-    uintptr_t at = (uintptr_t)p, end;
-    if (!p || __builtin_add_overflow(at, n, &end))
-        return false;
-    while (at < end) {
-        char bytes[BATCH];
-        struct iovec remote[BATCH], local = {bytes, 0};
-        for (; local.iov_len < BATCH && at < end; at = (at / PAGE + 1) * PAGE)
-            remote[local.iov_len++] = (struct iovec){(void *)at, 1};
-        ssize_t got = process_vm_readv(getpid(), &local, 1, remote, local.iov_len, 0);
-        if (got != (ssize_t)local.iov_len)
-            return got < 0 && errno != EFAULT;  // a sandbox without that call: trust the caller
-    }
-    return true;
-}
-
 // Byte by byte: a text may be shorter than what it is compared with.
 static bool begins(const void *p, const void *with, size_t n)
 {
     const unsigned char *a = p, *b = with;
     for (size_t i = 0; i < n; i++)
-        if (!readable(a + i, 1) || a[i] != b[i])
+        if (!readable_bytes(a + i, 1) || a[i] != b[i])
             return false;
     return true;
 }
@@ -257,11 +238,11 @@ static CUresult add_unmeasured(struct sources *s, const char *name, const void *
 {
     struct pack_head head;
     size_t len;
-    if (begins(image, pack_magic, sizeof pack_magic) && readable(image, sizeof head)) {
+    if (begins(image, pack_magic, sizeof pack_magic) && readable_bytes(image, sizeof head)) {
         memcpy(&head, image, sizeof head);
-        return readable(image, head.size) ? unpack(s, image, head.size) : CUDA_ERROR_INVALID_IMAGE;
+        return readable_bytes(image, head.size) ? unpack(s, image, head.size) : CUDA_ERROR_INVALID_IMAGE;
     }
-    if (image_measure(image, readable, &len)) {
+    if (image_measure(image, readable_bytes, &len)) {
         jit_error(jit, name, "neither PTX nor a fatbin, or it cannot be read");
         return CUDA_ERROR_INVALID_IMAGE;
     }
@@ -273,7 +254,7 @@ static CUresult add_list(struct sources *s, const struct wrapper *w, struct jit 
 {
     for (unsigned i = 0; i < MOST_FATBINS; i++) {
         char name[40];
-        if (!readable(w->list + i, sizeof *w->list))
+        if (!readable_bytes(w->list + i, sizeof *w->list))
             return CUDA_ERROR_INVALID_IMAGE;
         if (!w->list[i])
             return i ? CUDA_SUCCESS : CUDA_ERROR_NO_BINARY_FOR_GPU;
@@ -291,7 +272,7 @@ CUresult sources_from_memory(struct sources *s, const void *image, struct jit *j
     CUresult r;
 
     *s = (struct sources){0};
-    bool wrapped = begins(image, wrapper_magic, sizeof wrapper_magic) && readable(image, sizeof w);
+    bool wrapped = begins(image, wrapper_magic, sizeof wrapper_magic) && readable_bytes(image, sizeof w);
     if (wrapped)
         memcpy(&w, image, sizeof w);
     if (!wrapped)

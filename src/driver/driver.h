@@ -64,6 +64,9 @@ const struct driver_call *driver_call_find(const char *symbol);
 // that is left to the caller.
 const struct driver_call *driver_call_for_version(const char *base, int version, bool per_thread);
 
+// Bytes of a channel of an array's element; 0 for formats whose rows are not made of whole elements.
+unsigned driver_format_bytes(CUarray_format format);
+
 // NULL where the value is no CUresult of CUDA 13.0.
 const char *driver_result_name(CUresult result);
 const char *driver_result_text(CUresult result);

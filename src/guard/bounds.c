@@ -1,11 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "guard/bounds.h"
 
-#include <errno.h>
-#include <fcntl.h>
-#include <pthread.h>
-#include <unistd.h>
-
+#include "base/readable.h"
 #include "guard/guard.h"
 #include "guard/guard_report.h"
 #include "guard/kernel_fault.h"
@@ -108,22 +104,6 @@ static enum verdict check_nowhere(const struct bounds_range *r, uint64_t end, st
     return SUSPECT;
 }
 
-// Whether this process can read there. A write of the byte to a pipe asks without a risk.
-static bool is_readable(uint64_t address)
-{
-    int fd[2], saved = errno, cancel;
-    bool readable = false;
-    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
-    if (!pipe2(fd, O_CLOEXEC | O_NONBLOCK)) {
-        readable = write(fd[1], (const void *)(uintptr_t)address, 1) == 1;
-        close(fd[0]);
-        close(fd[1]);
-    }
-    pthread_setcancelstate(cancel, NULL);
-    errno = saved;
-    return readable;
-}
-
 // Addresses of managed memory, and all those of a context, are the system's again when they are gone: what the call
 // takes for the host's may be that now.
 static bool is_hosts_again(const struct track_block *b, uint64_t address)
@@ -135,8 +115,8 @@ static bool is_hosts_again(const struct track_block *b, uint64_t address)
     case DRIVER_cuDevicePrimaryCtxRelease_v2:
     case DRIVER_cuDevicePrimaryCtxReset:
     case DRIVER_cuDevicePrimaryCtxReset_v2:
-    case DRIVER_cuMemUnmap: return is_readable(address);
-    default: return b->facts.family == TRACK_MANAGED && is_readable(address);
+    case DRIVER_cuMemUnmap: return readable_bytes((const void *)(uintptr_t)address, 1);
+    default: return b->facts.family == TRACK_MANAGED && readable_bytes((const void *)(uintptr_t)address, 1);
     }
 }
 

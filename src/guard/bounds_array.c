@@ -7,22 +7,6 @@
 #include "guard/guard_report.h"
 #include "guard/track.h"
 
-// Bytes of a channel; 0 for formats whose rows are not made of whole elements.
-static unsigned channel_bytes(CUarray_format format)
-{
-    switch (format) {
-    case CU_AD_FORMAT_UNSIGNED_INT8:
-    case CU_AD_FORMAT_SIGNED_INT8: return 1;
-    case CU_AD_FORMAT_UNSIGNED_INT16:
-    case CU_AD_FORMAT_SIGNED_INT16:
-    case CU_AD_FORMAT_HALF: return 2;
-    case CU_AD_FORMAT_UNSIGNED_INT32:
-    case CU_AD_FORMAT_SIGNED_INT32:
-    case CU_AD_FORMAT_FLOAT: return 4;
-    default: return 0;
-    }
-}
-
 static bool beyond(uint64_t from, uint64_t count, uint64_t size)
 {
     return from > size || (count ? count : 1) > size - from;
@@ -69,7 +53,7 @@ CUresult bounds_array(enum driver_id call, CUarray array, const struct bounds_bo
     CUDA_ARRAY3D_DESCRIPTOR d;
     if (!b || !guard.real.cuArray3DGetDescriptor_v2 || guard.real.cuArray3DGetDescriptor_v2(&d, array))
         return CUDA_SUCCESS;
-    uint64_t row = (uint64_t)d.Width * channel_bytes(d.Format) * d.NumChannels;
+    uint64_t row = (uint64_t)d.Width * driver_format_bytes(d.Format) * d.NumChannels;
     if (box->line)
         row *= at_least_one(d.Height);
     if (!row || !(beyond(box->x, box->width, row) || beyond(box->y, box->height, at_least_one(d.Height)) ||

@@ -17,13 +17,8 @@ static uint64_t bytes_of(CUarray array)
     CUDA_ARRAY3D_DESCRIPTOR d;
     if (!guard.real.cuArray3DGetDescriptor_v2 || guard.real.cuArray3DGetDescriptor_v2(&d, array))
         return 0;
-    // A float is the largest channel but for block formats, for which this is only close.
-    unsigned channel = d.Format == CU_AD_FORMAT_FLOAT || d.Format == CU_AD_FORMAT_UNSIGNED_INT32 ||
-                               d.Format == CU_AD_FORMAT_SIGNED_INT32
-                           ? 4
-                       : d.Format == CU_AD_FORMAT_UNSIGNED_INT8 || d.Format == CU_AD_FORMAT_SIGNED_INT8 ? 1
-                                                                                                        : 2;
-    return (uint64_t)d.Width * (d.Height ? d.Height : 1) * (d.Depth ? d.Depth : 1) * d.NumChannels * channel;
+    return (uint64_t)d.Width * (d.Height ? d.Height : 1) * (d.Depth ? d.Depth : 1) * d.NumChannels *
+           driver_format_bytes(d.Format);
 }
 
 CUresult hook_cuArrayCreate_v2(CUarray *array, const CUDA_ARRAY_DESCRIPTOR *desc)

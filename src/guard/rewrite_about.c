@@ -7,6 +7,7 @@
 #include <xxhash.h>
 
 #include "base/mem.h"
+#include "base/readable.h"
 #include "base/vec.h"
 #include "guard/rewrite_source.h"
 
@@ -142,13 +143,13 @@ bool rewrite_about_recall(const void *image, struct rewrite *r)
 {
     bool found = false;
     uint64_t start;
-    if (!rewrite_source_readable(image, sizeof start))
+    if (!readable_bytes(image, sizeof start))
         return false;
     memcpy(&start, image, sizeof start);
     pthread_mutex_lock(&lock);
     for (size_t i = 0; i < known.len && !found; i++) {
         const struct known *k = &known.items[i];
-        found = k->start == start && rewrite_source_readable(image, k->size) &&
+        found = k->start == start && readable_bytes(image, k->size) &&
                 XXH128_isEqual(XXH3_128bits(image, k->size), k->sum) && !rewrite_about_read(k->about, r);
     }
     pthread_mutex_unlock(&lock);

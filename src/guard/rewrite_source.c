@@ -3,9 +3,10 @@
 
 #include <errno.h>
 #include <stdio.h>
-#include <sys/uio.h>
 #include <unistd.h>
 #include <xxhash.h>
+
+#include "base/readable.h"
 
 // The wrapper that nvcc's host code registers.
 struct wrapper {
@@ -15,25 +16,6 @@ struct wrapper {
 };
 
 static const unsigned char wrapper_magic[4] = {0xb1, 0x43, 0x62, 0x46};
-
-// A byte of each page, many at a time.
-bool rewrite_source_readable(const void *p, size_t n)
-{
-    enum { PAGE = 4096, BATCH = 64 };
-    uintptr_t at = (uintptr_t)p, end;
-    if (!p || __builtin_add_overflow(at, n, &end))
-        return false;
-    while (at < end) {
-        char bytes[BATCH];
-        struct iovec remote[BATCH], local = {bytes, 0};
-        for (; local.iov_len < BATCH && at < end; at = (at / PAGE + 1) * PAGE)
-            remote[local.iov_len++] = (struct iovec){(void *)at, 1};
-        ssize_t got = process_vm_readv(getpid(), &local, 1, remote, local.iov_len, 0);
-        if (got != (ssize_t)local.iov_len)
-            return got < 0 && errno != EFAULT;  // a sandbox without that call: trust the caller
-    }
-    return true;
-}
 
 // --- choosing -----------------------------------------------------------------------------------------------
 
@@ -112,7 +94,7 @@ static bool begins(const void *p, const void *with, size_t n)
 {
     const unsigned char *a = p, *b = with;
     for (size_t i = 0; a && i < n; i++)
-        if (!rewrite_source_readable(a + i, 1) || a[i] != b[i])
+        if (!readable_bytes(a + i, 1) || a[i] != b[i])
             return false;
     return a;
 }
@@ -120,7 +102,7 @@ static bool begins(const void *p, const void *with, size_t n)
 static int add_unmeasured(struct rewrite_source *s, const void *image, unsigned arch, struct diag_sink *sink)
 {
     size_t size;
-    int err = image_measure(image, rewrite_source_readable, &size);
+    int err = image_measure(image, readable_bytes, &size);
     return err ? err : add_bytes(s, image, size, arch, false, sink);
 }
 
@@ -128,7 +110,7 @@ static int add_unmeasured(struct rewrite_source *s, const void *image, unsigned 
 static int add_list(struct rewrite_source *s, const void *const *list, unsigned arch, struct diag_sink *sink)
 {
     for (unsigned i = 0;; i++) {
-        if (!rewrite_source_readable(list + i, sizeof *list))
+        if (!readable_bytes(list + i, sizeof *list))
             return -EFAULT;
         if (!list[i])
             return i ? 0 : -ENODATA;
@@ -142,7 +124,7 @@ int rewrite_source_memory(struct rewrite_source *s, const void *image, unsigned 
 {
     struct wrapper w = {0};
     s->nimages = s->count = 0;
-    if (!begins(image, wrapper_magic, sizeof wrapper_magic) || !rewrite_source_readable(image, sizeof w))
+    if (!begins(image, wrapper_magic, sizeof wrapper_magic) || !readable_bytes(image, sizeof w))
         return add_unmeasured(s, image, arch, sink);
     memcpy(&w, image, sizeof w);
     return w.version == 2 && w.list ? add_list(s, w.list, arch, sink) : add_unmeasured(s, w.data, arch, sink);
@@ -152,7 +134,7 @@ int rewrite_source_bytes(struct rewrite_source *s, const void *bytes, size_t siz
                          struct diag_sink *sink)
 {
     s->nimages = s->count = 0;
-    return rewrite_source_readable(bytes, size) ? add_bytes(s, bytes, size, arch, many, sink) : -EFAULT;
+    return readable_bytes(bytes, size) ? add_bytes(s, bytes, size, arch, many, sink) : -EFAULT;
 }
 
 int rewrite_source_file(struct rewrite_source *s, const char *path, unsigned arch, bool many,

@@ -38,7 +38,4 @@ int rewrite_source_read(const struct rewrite_source *s, unsigned i, struct diag_
                         struct image_buffer *buffer, struct str *text);
 const char *rewrite_source_name(const struct rewrite_source *s, unsigned i, char *name, size_t size);
 
-// Whether the process may read it, without a fault if not.
-bool rewrite_source_readable(const void *p, size_t n);
-
 #endif

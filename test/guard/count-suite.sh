@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
+# tier: all
 # builds: one
 # slow
 # The suite under --mode=count on the CPU device: results stay right, every kernel is counted, and the counts agree with

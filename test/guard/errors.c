@@ -1,36 +1,15 @@
 // SPDX-License-Identifier: MIT
 // Programs with one memory error each, and their twins without it: `errors bad NAME`, `errors good NAME`, `errors list`.
-// A case is one function; what makes it wrong is the only thing that depends on `bad`. They find a libcuda as programs do,
-// and expect no more of it than that the correct calls succeed.
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
+// A case is one function; what makes it wrong is the only thing that depends on `bad`.
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "driver/driver.h"
+#include "cases.h"
 
 enum { SIZE = 1000, PITCHED = 64, ROWS = 5 };
 
-static struct driver d;
-static CUcontext context;
 static char host[1 << 16];
-
-// Correct calls must work, with moat as without.
-#define NEED(call) need((call), #call, __LINE__)
-
-static void need(CUresult r, const char *call, int line)
-{
-    if (!r)
-        return;
-    printf("errors.c:%d: %s gives %d\n", line, call, r);
-    exit(r == CUDA_ERROR_NOT_SUPPORTED ? 77 : 2);
-}
-
-// The call that may be wrong: only its twin must work.
-#define TRY(call) (bad ? (void)(call) : NEED(call))
 
 static CUdeviceptr plain(size_t size)
 {
@@ -642,16 +621,8 @@ static void kernel_wild(int bad)
     run_store(bad ? 0x12345678000 : p, bad);
 }
 
-static const struct {
-    const char *name;
-    void (*run)(int bad);
-    const char *type;
-    const char *traits;  // leak: needs --leak-check; vague: on a GPU the type may be wild-access
-} cases[] = {
-#define CASE(function, type, traits)      \
-    {                                     \
-#function, function, type, traits \
-    }
+// Traits: leak: needs --leak-check; vague: on a GPU the type may be wild-access.
+static const struct cases_row cases[] = {
     CASE(htod, "heap-buffer-overflow", ""),
     CASE(htod_thread_stream, "heap-buffer-overflow", ""),
     CASE(htod_async, "heap-buffer-overflow", ""),
@@ -710,32 +681,7 @@ static const struct {
     CASE(kernel_wild, "wild-access", "vague"),
 };
 
-static int list(void)
-{
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
-        printf("%s %s%s%s\n", cases[i].name, cases[i].type, *cases[i].traits ? " " : "", cases[i].traits);
-    return 0;
-}
-
 int main(int argc, char **argv)
 {
-    char why[300];
-    if (argc == 2 && strcmp(argv[1], "list") == 0)
-        return list();
-    if (argc != 3)
-        return 2;
-    if (driver_open(&d, NULL, why, sizeof why)) {
-        printf("no driver: %s\n", why);
-        return 77;
-    }
-    NEED(d.cuInit(0));
-    NEED(d.cuDevicePrimaryCtxRetain(&context, 0));
-    NEED(d.cuCtxSetCurrent(context));
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
-        if (strcmp(argv[2], cases[i].name) == 0) {
-            cases[i].run(strcmp(argv[1], "bad") == 0);
-            return 0;
-        }
-    printf("no case %s\n", argv[2]);
-    return 2;
+    return cases_main(argc, argv, cases, sizeof cases / sizeof *cases);
 }

@@ -2,31 +2,11 @@
 // Programs with one error each that --mode=pages finds, and their twins without it: `pages_errors bad NAME`,
 // `pages_errors good NAME`, `pages_errors list`. Most are errors of kernels, which nothing else sees without rewriting
 // them. What makes a case wrong is the only thing that depends on `bad`.
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "driver/driver.h"
+#include "cases.h"
 
 enum { SMALL = 1000, LARGE = 3 << 20, WHOLE = 4 << 20, ODD = LARGE - 100 };
 
-static struct driver d;
-static CUcontext context;
 static char host[8 << 20];
-
-#define NEED(call) need((call), #call, __LINE__)
-
-static void need(CUresult r, const char *call, int line)
-{
-    if (!r)
-        return;
-    printf("pages_errors.c:%d: %s gives %d\n", line, call, r);
-    exit(r == CUDA_ERROR_NOT_SUPPORTED ? 77 : 2);
-}
-
-// After the error anything may fail.
-#define TRY(call) (bad ? (void)(call) : NEED(call))
 
 static CUdeviceptr plain(size_t size)
 {
@@ -266,16 +246,8 @@ static void leak(int bad)
         NEED(d.cuMemFree_v2(p));
 }
 
-static const struct {
-    const char *name;
-    void (*run)(int bad);
-    const char *type;
-    const char *traits;  // leak: needs --leak-check; vague: a fault, on a GPU without address
-} cases[] = {
-#define CASE(function, type, traits)      \
-    {                                     \
-#function, function, type, traits \
-    }
+// Traits: leak: needs --leak-check; vague: a fault, on a GPU without address.
+static const struct cases_row cases[] = {
     CASE(one_behind, "heap-buffer-overflow", "vague"),
     CASE(far_behind, "heap-buffer-overflow", "vague"),
     CASE(one_before, "heap-buffer-underflow", "vague"),
@@ -298,32 +270,7 @@ static const struct {
     CASE(leak, "memory-leak", "leak"),
 };
 
-static int list(void)
-{
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
-        printf("%s %s %s\n", cases[i].name, cases[i].type, cases[i].traits);
-    return 0;
-}
-
 int main(int argc, char **argv)
 {
-    char why[300];
-    if (argc == 2 && strcmp(argv[1], "list") == 0)
-        return list();
-    if (argc != 3)
-        return 2;
-    if (driver_open(&d, NULL, why, sizeof why)) {
-        printf("no driver: %s\n", why);
-        return 77;
-    }
-    NEED(d.cuInit(0));
-    NEED(d.cuDevicePrimaryCtxRetain(&context, 0));
-    NEED(d.cuCtxSetCurrent(context));
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
-        if (strcmp(argv[2], cases[i].name) == 0) {
-            cases[i].run(strcmp(argv[1], "bad") == 0);
-            return 0;
-        }
-    printf("no case %s\n", argv[2]);
-    return 2;
+    return cases_main(argc, argv, cases, sizeof cases / sizeof *cases);
 }
