@@ -29,7 +29,7 @@
     ".visible .global .attribute(.managed) .align 4 .u32 mv = 11;\n"                                 \
     ".visible .entry store(.param .u64 p, .param .u32 v)\n"                                          \
     "{ .reg .b64 %a; .reg .b32 %b; ld.param.u64 %a, [p]; ld.param.u32 %b, [v];\n"                    \
-    "  st.global.u32 [%a], %b; ret; }\n"                                                             \
+    "  atom.global.exch.b32 %b, [%a], %b; ret; }\n"                                                  \
     ".visible .entry empty()\n{ ret; }\n"                                                            \
     ".visible .entry die()\n{ trap; }\n"                                                             \
     ".visible .entry read()\n"                                                                       \

@@ -80,7 +80,7 @@ static char *write_before(char *p, int n)
 
 static char *write_keep(char *p, int n)
 {
-    hide(p)[n] = 1;
+    hide(p)[n] ^= 1;
     return NULL;
 }
 

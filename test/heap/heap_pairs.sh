@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: MIT
 # builds: one
 # Every row of heap_pairs.def, and of pairs.cc: with libmoat-heap.so the bad program's error is reported, with its type; the
-# good one runs in silence. HEAP_RUNS: how often the good ones run.
+# good one runs in silence. HEAP_RUNS: how often the good ones run. A write of one byte is seen unless it writes what the
+# canary has there already: bad programs change the byte, or write an even one, for the first of a tail canary is odd.
 set -u
 here=$(dirname "$0")
 T=$(mktemp -d)
