@@ -37,6 +37,8 @@ libmoat-cpu.so_SONAME := libcuda.so.1
 libmoat-cpu.so_LDLIBS := -Wl,-z,nodelete
 libcudart.so.13_MODULES := base driver runtime
 libcudart.so.13_NODE := libcudart.so.13
+# Stacks in reports are about the program: no source lines for its runtime.
+libcudart.so.13_LDLIBS := -Wl,--strip-debug
 # With a copy of the unwinder, which must not be loaded late.
 libmoat-heap.so_MODULES := heap
 libmoat-heap.so_LDLIBS = $(ARCHIVE) -static-libgcc -Wl,-z,nodelete
@@ -152,7 +154,7 @@ $(BUILD)/lib/libmoat.so $(BUILD)/lib/libmoat-heap.so: $(ARCHIVE)
 # One object in which all but the API is local: a program may have functions of any name.
 $(STATIC): $(call objects,driver runtime) $(BUILD)/obj/base/mem.o $(BUILD)/parts
 	@mkdir -p $(@D)
-	$(call run,AR,$(LD) -r -o $@.o $(filter %.o,$^) && $(OBJCOPY) --localize-hidden $@.o && rm -f $@ && \
+	$(call run,AR,$(LD) -r -o $@.o $(filter %.o,$^) && $(OBJCOPY) --localize-hidden --strip-debug $@.o && rm -f $@ && \
 		$(AR) rcs $@ $@.o && rm $@.o)
 
 # What programs ask for by name is found in lib/moat. Not in lib: there `moat` would take our libcuda for the machine's.

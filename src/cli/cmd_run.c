@@ -32,15 +32,18 @@ static int use_cpu_device(struct plan *p)
                           p->folder);
     if (target_check(&p->target, why, sizeof why))
         return run_refuse("%s", why);
-    if (p->target.foreign_runtime)
-        fprintf(
-            stderr,
-            "moat: warning: \"%.200s\" has NVIDIA's static CUDA runtime in it, which needs NVIDIA's driver;\n"
-            "moat: link it with `-cudart shared`, or again after `eval \"$(moat link-flags)\"`\n",
-            p->target.path);
+    p->env.foreign_runtime = p->target.foreign_runtime;
+    int status =
+        p->target.foreign_runtime
+            ? run_trouble(
+                  p->options,
+                  "\"%.200s\" has NVIDIA's static CUDA runtime in it, which needs NVIDIA's driver; link "
+                  "it with `-cudart shared`, or again after `eval \"$(moat link-flags)\"`",
+                  p->target.path)
+            : CLI_OK;
     p->env.cpu = true;
     snprintf(p->driver, sizeof p->driver, "%s/" LIBDIR_DRIVER, p->folder);
-    return CLI_OK;
+    return status;
 }
 
 static int choose_device(struct plan *p)

@@ -8,12 +8,13 @@
 #include "base/option.h"
 
 struct program_env {
-    const char *folder;   // of our libraries
-    bool guard;           // libmoat.so
-    bool heap;            // libmoat-heap.so
-    bool cpu;             // the CPU device and our runtime
-    const char *driver;   // the libcuda below the guard; NULL: as the options say
-    const char *channel;  // socket that reports go to; NULL: none
+    const char *folder;    // of our libraries
+    bool guard;            // libmoat.so
+    bool heap;             // libmoat-heap.so
+    bool cpu;              // the CPU device and our runtime
+    bool foreign_runtime;  // the program has a CUDA runtime that cannot work with the CPU device
+    const char *driver;    // the libcuda below the guard; NULL: as the options say
+    const char *channel;   // socket that reports go to; NULL: none
 };
 
 // Sets LD_PRELOAD, LD_LIBRARY_PATH, MOAT_OPTIONS and the channel. 0 or a negative code.

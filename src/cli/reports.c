@@ -64,6 +64,7 @@ static bool accept_error(struct reports *r, struct reports_process *p, const str
     struct demangle demangle = demangle_with(r->demangler);
     if (suppress_match(r->suppress, e, &demangle)) {
         r->suppressed++;
+        p->suppressed++;
         return false;
     }
     r->errors++;
@@ -74,7 +75,22 @@ static bool accept_error(struct reports *r, struct reports_process *p, const str
     return !vec_push(&p->shown, e->id);
 }
 
-static bool accept(struct reports *r, const struct report_line *line, bool fresh)
+// A saved report does not know what is suppressed now.
+static bool accept_end(struct reports *r, struct reports_process *p, struct report_end *end)
+{
+    uint64_t more = p->suppressed > end->suppressed ? p->suppressed - end->suppressed : 0;
+    more = more < end->errors ? more : end->errors;
+    end->errors -= more;
+    end->suppressed += more;
+    bool any = false;
+    for (uint32_t i = 0; i < end->nvalues; i++)
+        any |= end->values[i].value != 0;
+    r->watched += any;
+    p->running -= p->running > 0;
+    return true;
+}
+
+static bool accept(struct reports *r, struct report_line *line, bool fresh)
 {
     r->last_pid = render_pid(line);
     r->last_event = line->event;
@@ -85,13 +101,14 @@ static bool accept(struct reports *r, const struct report_line *line, bool fresh
     case REPORT_START:
         p->running = fresh ? 1 : p->running + 1;
         p->shown.len = fresh ? 0 : p->shown.len;
+        p->suppressed = fresh ? 0 : p->suppressed;
         r->started++;
         return true;
     case REPORT_ERROR: return accept_error(r, p, &line->error);
     case REPORT_REPEAT: return was_shown(p, line->repeat.id);
     case REPORT_NOTE:
     case REPORT_COUNTS: return true;
-    case REPORT_END: p->running -= p->running > 0; return true;
+    case REPORT_END: return accept_end(r, p, &line->end);
     }
     return true;
 }

@@ -16,6 +16,7 @@
 struct reports_process {
     int pid;
     unsigned running;  // libraries that have not said that the end has come
+    uint64_t suppressed;
     VEC(uint64_t)
     shown;  // ids of errors that were rendered: only these are worth a word when they happen again
 };
@@ -27,7 +28,7 @@ struct reports {
     struct demangler *demangler;
     uint64_t print_limit;  // 0: none
     VEC(struct reports_process) processes;
-    uint64_t started, errors, suppressed, unprinted;
+    uint64_t started, watched, errors, suppressed, unprinted;  // watched: whose summary has something in it
     int last_pid;
     enum report_event last_event;
 };

@@ -55,7 +55,8 @@ static int prepare_reports(struct reports *r, const struct options *options)
 }
 
 // The worst of all processes: errors that were found, then the program's own end, then that nothing was looked at.
-static int exit_status(const struct options *options, const struct reports *r, int status)
+static int exit_status(const struct options *options, const struct reports *r, bool foreign_runtime,
+                       int status)
 {
     if (r->errors && options->error_exitcode)
         return (int)options->error_exitcode;
@@ -63,7 +64,7 @@ static int exit_status(const struct options *options, const struct reports *r, i
         supervise_die_by(WTERMSIG(status));
         return 128 + WTERMSIG(status);
     }
-    if (!r->started)
+    if (!r->started || (foreign_runtime && !r->watched))
         return run_refuse("nothing was watched: no process of the program %s",
                           options->heap ? "could be reached" : "has used CUDA where moat could see it");
     return WEXITSTATUS(status);
@@ -99,7 +100,7 @@ static int listen_and_run(const struct options *options, struct reports *r, stru
         return status;
     }
     status = start_and_wait(r, &c, path, argv, &end);
-    return status ? status : exit_status(options, r, end);
+    return status ? status : exit_status(options, r, env->foreign_runtime, end);
 }
 
 int run_watched(const struct options *options, struct program_env *env, const char *path, int argc,

@@ -47,7 +47,8 @@ static struct channel channel;
 static struct desk *desk;
 static struct equal equals[EQUALS];
 static uint64_t next_id = 1, errors, suppressed;
-static int started;  // the process whose banner is out; 0: none
+static bool halting;  // --halt-on-error, and there was one
+static int started;   // the process whose banner is out; 0: none
 static char notes[NOTES][NOTE_SIZE];
 static unsigned nnotes;
 
@@ -309,8 +310,14 @@ static void tell(const struct guard_finding *f, uint32_t stack, int device, stru
         suppressed++;
     else
         errors++;
-    if (answer != CHANNEL_SUPPRESSED && guard.options.halt_on_error)
-        _exit((int)guard.options.error_exitcode);
+    halting |= answer != CHANNEL_SUPPRESSED && guard.options.halt_on_error;
+}
+
+// The summary first. A process that was stopped midway did not succeed, whatever the status for errors is.
+static void halt(void)
+{
+    guard_report_end();
+    _exit(guard.options.error_exitcode ? (int)guard.options.error_exitcode : 97);
 }
 
 static bool have_desk(void)
@@ -337,6 +344,8 @@ void guard_report_finding(const struct guard_finding *f)
     else if (have_desk())
         tell(f, stack, device, e);
     unlock_reports(&before);
+    if (halting)
+        halt();
 }
 
 static void tell_repeats(void)

@@ -12,7 +12,7 @@
 #include "guard/track.h"
 
 // How far from a buffer an address is still taken for an error with that buffer.
-enum { NEAR = 16 << 20, NULL_PAGE = 1 << 16, KERNELS = 8 };
+enum { NEAR = 16 << 20, SURE = 4096, NULL_PAGE = 1 << 16, KERNELS = 8 };
 
 static bool is_fault(CUresult r)
 {
@@ -42,6 +42,8 @@ static void blame(struct guard_finding *f)
     if (behind >= NEAR && before >= NEAR)
         return;
     f->type = behind <= before ? REPORT_HEAP_OVERFLOW : REPORT_HEAP_UNDERFLOW;
+    if ((behind <= before ? behind : before) >= SURE)
+        f->note = "this is the nearest buffer; another may be meant";
     f->buffers[f->nbuffers++] = track_copy(behind <= before ? b : after, false);
 }
 

@@ -12,14 +12,6 @@ uint64_t document_count(const struct document *d, const struct report_line *line
     return count;
 }
 
-const struct report_frame *document_frame(const struct report_stack *s)
-{
-    for (uint32_t i = 0; i < s->count; i++)
-        if (s->frames[i].file)
-            return &s->frames[i];
-    return s->count ? &s->frames[0] : NULL;
-}
-
 void document_say(const struct document *d, const struct report *r, struct out *o)
 {
     const struct report_buffer *b = r->nbuffers ? &r->buffers[0] : NULL;

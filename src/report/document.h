@@ -25,9 +25,6 @@ struct document {
 // How often the error of this line happened in all: its own count, or that of the last repeat of its process and id.
 uint64_t document_count(const struct document *d, const struct report_line *line);
 
-// The frame that a reader wants to see first: the innermost with source, else the innermost; NULL: none.
-const struct report_frame *document_frame(const struct report_stack *s);
-
 // The error in one sentence, as plain bytes.
 void document_say(const struct document *d, const struct report *r, struct out *o);
 

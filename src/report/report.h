@@ -41,6 +41,10 @@ struct report_stack {
     const struct report_frame *frames;  // innermost first
 };
 
+// The frame that people mean when they ask where it was: the innermost with a source line that is not in a CUDA runtime,
+// its headers, libc or moat; else the innermost with a line, or with a name, or any. NULL: the stack is empty.
+const struct report_frame *report_frame_of_program(const struct report_stack *stack);
+
 // A place in device code.
 struct report_place {
     const char *kernel;

@@ -323,7 +323,7 @@ static struct place place_of(const struct report *r)
     const struct report_stack *stack = &r->stack;
     if (r->type == REPORT_LEAK && r->nbuffers)
         stack = &r->buffers[0].made_at;
-    struct place place = place_of_frame(document_frame(stack));
+    struct place place = place_of_frame(report_frame_of_program(stack));
     if (at->kernel)
         place.function = at->kernel;
     return place;
@@ -357,7 +357,7 @@ static void write_flow(struct sarif *s, const struct report *r, const struct ste
     json_doc_open(j, NULL, '{');
     json_doc_open(j, "locations", '[');
     for (size_t i = 0; i <= n; i++) {
-        struct place at = i < n ? place_of_frame(document_frame(steps[i].stack)) : place_of(r);
+        struct place at = i < n ? place_of_frame(report_frame_of_program(steps[i].stack)) : place_of(r);
         json_doc_open(j, NULL, '{');
         write_location(s, "location", at, i < n ? steps[i].message : report_rows[r->type].text, 0);
         json_doc_close(j, '}');
@@ -376,7 +376,7 @@ static void write_steps(struct sarif *s, const struct report *r)
     if (n) {
         json_doc_open(&s->json, "relatedLocations", '[');
         for (size_t i = 0; i < n; i++)
-            write_location(s, NULL, place_of_frame(document_frame(steps[i].stack)), steps[i].message,
+            write_location(s, NULL, place_of_frame(report_frame_of_program(steps[i].stack)), steps[i].message,
                            (int)i + 1);
         json_doc_close(&s->json, ']');
         write_flow(s, r, steps, n);

@@ -177,13 +177,16 @@ static void paint_leaks(struct text_painter *p, const struct report *r)
     uint64_t bytes = 0;
     for (uint32_t i = 0; i < r->nbuffers; i++)
         bytes += r->buffers[i].size;
-    text_paint_colour(p, TEXT_BOLD);
-    text_paint_count(p, bytes, "byte", "bytes");
-    text_buffer_cstr(p->b, " in ");
-    text_paint_count(p, r->nbuffers, "buffer", "buffers");
-    text_buffer_cstr(p->b, bytes == 1 ? " was never freed" : " were never freed");
-    text_paint_colour(p, TEXT_PLAIN);
-    text_buffer_char(p->b, '\n');
+    // Where only one buffer of many is shown, a note has the sum.
+    if (!r->nnotes) {
+        text_paint_colour(p, TEXT_BOLD);
+        text_paint_count(p, bytes, "byte", "bytes");
+        text_buffer_cstr(p->b, " in ");
+        text_paint_count(p, r->nbuffers, "buffer", "buffers");
+        text_buffer_cstr(p->b, bytes == 1 ? " was never freed" : " were never freed");
+        text_paint_colour(p, TEXT_PLAIN);
+        text_buffer_char(p->b, '\n');
+    }
     for (uint32_t i = 0; i < r->nbuffers; i++)
         paint_buffer(p, r, &r->buffers[i]);
 }
@@ -280,22 +283,11 @@ static void paint_corrupted(struct text_painter *p, const struct report_bytes *c
 
 // Summary
 
-static const struct report_frame *best_frame(const struct report_stack *s)
-{
-    for (uint32_t i = 0; i < s->count; i++)
-        if (s->frames[i].file)
-            return &s->frames[i];
-    for (uint32_t i = 0; i < s->count; i++)
-        if (s->frames[i].function)
-            return &s->frames[i];
-    return NULL;
-}
-
 static void paint_summary(struct text_painter *p, const struct report *r)
 {
     const struct report_place *at = &r->place;
     const struct report_stack *stack = is_leak(r) && r->nbuffers ? &r->buffers[0].made_at : &r->stack;
-    const struct report_frame *f = at->kernel ? NULL : best_frame(stack);
+    const struct report_frame *f = at->kernel ? NULL : report_frame_of_program(stack);
     const char *file = f ? f->file : at->file, *name = at->kernel ? at->kernel : f ? f->function : r->call;
     text_paint_colour(p, TEXT_BOLD);
     text_buffer_fmt(p->b, "SUMMARY: moat: %s", report_rows[r->type].name);
@@ -335,7 +327,7 @@ static void paint_error(struct text_painter *p, const struct report *r)
     paint_instruction(p, &r->place);
     if (r->place.kernel)
         paint_deed(p, r->call ? "launched" : "noticed", r->call, NULL, &r->stack);
-    else
+    else if (!is_leak(r))
         text_paint_stack(p, &r->stack);
     if (is_leak(r))
         paint_leaks(p, r);

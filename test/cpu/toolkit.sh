@@ -78,6 +78,8 @@ check 'the demo as a CUDA program' 0 '^cudaErrorIllegalAddress' "${run[@]}" "$T/
 nvcc $ptx -o "$T/foreign" test/programs/triad.cu || exit 1
 check "a program with NVIDIA's static runtime is told" 2 "warning: .*/foreign\" has NVIDIA's static CUDA runtime" \
     "${run[@]}" "$T/foreign" 100 1
+check 'nothing of it is watched' 98 'nothing was watched' "$MOAT" --device=cpu "$T/foreign" 100 1
+check 'and --strict does not start it' 98 "error: .*/foreign\" has NVIDIA's static" "$MOAT" --device=cpu --strict "$T/foreign" 100 1
 
 # CMake: unchanged with our static runtime; with the shared one by its own setting.
 if command -v cmake >/dev/null; then

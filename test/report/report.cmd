@@ -41,8 +41,9 @@ SUMMARY: moat: heap-buffer-overflow scale.cu:7 in scale(float*, int)
 ==11==moat: 1 further error was not printed (--print-limit=1)
 $ moat report --color=always $T/saved | grep -c $'\e'
 11
-$ echo 'double-free:*' > $T/supp; moat report --suppressions=$T/supp $T/saved | grep -E 'SUMMARY|further'
+$ echo 'double-free:*' > $T/supp; moat report --suppressions=$T/supp $T/saved | grep -E 'SUMMARY|further|errors?,'
 SUMMARY: moat: heap-buffer-overflow scale.cu:7 in scale(float*, int)
+==11==moat: 1 error, 1 suppressed
 $ : | moat report -; : | moat report --format=xml -
 <?xml version="1.0" encoding="utf-8"?>
 <ComputeSanitizerOutput>
