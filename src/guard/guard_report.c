@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stddef.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -14,6 +15,7 @@
 #include "guard/launch_ring.h"
 #include "guard/stack.h"
 #include "report/channel.h"
+#include "report/fold.h"
 
 enum {
     NOTES = 16,
@@ -35,17 +37,12 @@ struct desk {
     char note[NOTE_SIZE];
 };
 
-// An error that was told, and how often it happened.
-struct equal {
-    uint64_t hash;  // 0: none
-    uint64_t id, count, told;
-};
-
 // The last in the order of locks: taken with none of ours held, held over the channel only.
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct channel channel;
 static struct desk *desk;
-static struct equal equals[EQUALS];
+static struct fold_slot equals[EQUALS];
+static struct fold told = {.slots = equals, .mask = EQUALS - 1};
 static uint64_t next_id = 1, errors, suppressed;
 static bool halting;  // --halt-on-error, and there was one
 static int started;   // the process whose banner is out; 0: none
@@ -63,6 +60,7 @@ void guard_report_after_fork(void)
 {
     pthread_mutex_init(&lock, NULL);
     memset(equals, 0, sizeof equals);
+    fold_init(&told, equals, EQUALS);
     errors = suppressed = 0;
     next_id = 1;
 }
@@ -118,12 +116,14 @@ void guard_report_note(const char *fmt, ...)
 // "pages,count", as --mode has it.
 static const char *mode_text(char *text, size_t size)
 {
-    static const char *const words[] = {"off", "api", "count", "pages"};
+    const struct option_row *row = option_table.rows;
+    while (row->offset != offsetof(struct options, mode))
+        row++;
     size_t used = 0;
     text[0] = 0;
-    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
-        if (guard.options.mode >> i & 1)
-            used += (size_t)snprintf(text + used, size - used, "%s%s", used ? "," : "", words[i]);
+    for (size_t i = 0; row->limits.words[i]; i++)
+        if (guard.options.mode >> i & 1 && used < size)
+            used += (size_t)snprintf(text + used, size - used, "%s%s", used ? "," : "", row->limits.words[i]);
     return text;
 }
 
@@ -253,19 +253,6 @@ static uint64_t hash_of(const struct guard_finding *f, uint32_t stack)
     return hash ? hash : 1;
 }
 
-// Under the lock. NULL: the table is full, and nothing is folded any more.
-static struct equal *find_equal(uint64_t hash)
-{
-    for (unsigned i = 0; i < EQUALS; i++) {
-        struct equal *e = &equals[(hash + i) % EQUALS];
-        if (e->hash == hash || !e->hash) {
-            e->hash = hash;
-            return e;
-        }
-    }
-    return NULL;
-}
-
 static int device_of(const struct guard_finding *f)
 {
     CUdevice device = 0;
@@ -275,7 +262,7 @@ static int device_of(const struct guard_finding *f)
 }
 
 // Under the lock.
-static void tell(const struct guard_finding *f, uint32_t stack, int device, struct equal *e)
+static void tell(const struct guard_finding *f, uint32_t stack, int device, struct fold_slot *e)
 {
     struct report r = {
         .type = f->type,
@@ -304,7 +291,7 @@ static void tell(const struct guard_finding *f, uint32_t stack, int device, stru
         desk->notes[r.nnotes++] = f->note;
     r.notes = desk->notes;
     if (e)
-        *e = (struct equal){e->hash, r.id, 1, 1};
+        *e = (struct fold_slot){e->key, r.id, 1};
     enum channel_answer answer = send(&(struct report_line){.event = REPORT_ERROR, .error = r});
     if (answer == CHANNEL_SUPPRESSED)
         suppressed++;
@@ -338,7 +325,7 @@ void guard_report_finding(const struct guard_finding *f)
     lock_reports(&before);
     if (started != getpid())
         start_locked();
-    struct equal *e = find_equal(hash);
+    struct fold_slot *e = fold_find(&told, hash);
     if (e && e->count)
         e->count++;
     else if (have_desk())
@@ -351,7 +338,7 @@ void guard_report_finding(const struct guard_finding *f)
 static void tell_repeats(void)
 {
     for (unsigned i = 0; i < EQUALS; i++)
-        if (equals[i].hash && equals[i].count > equals[i].told)
+        if (equals[i].count > 1)
             send(&(struct report_line){
                 .event = REPORT_REPEAT,
                 .repeat = {.pid = getpid(), .id = equals[i].id, .count = equals[i].count},

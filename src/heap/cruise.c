@@ -272,11 +272,6 @@ bool cruise_once(unsigned list)
     return whole;
 }
 
-bool cruise_has_suspects(unsigned list)
-{
-    return monitors[list]->nsuspects > 0;
-}
-
 struct cruise_stats cruise_stats(unsigned list)
 {
     return monitors[list]->stats;

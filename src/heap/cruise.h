@@ -33,7 +33,6 @@ bool cruise_once(unsigned list);
 // Removes the words of blocks that were freed, and looks at none: much quicker. The lock must be held.
 void cruise_sweep(unsigned list);
 uint64_t cruise_backlog(unsigned list);  // notices that came and whose words are still there, about
-bool cruise_has_suspects(unsigned list);
 struct cruise_stats cruise_stats(unsigned list);
 
 // The end of the process, or the need to know: delivers, cruises and confirms until nothing is suspect, in the calling thread.

@@ -17,7 +17,6 @@ static unsigned lists;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;  // rank 1: before cruise.c's
 static _Atomic uint64_t exact_wanted, exact_done;
 static uint64_t buffer[BATCH];  // not on stacks, which may be small; who holds the lock has it
-static uint64_t words_delivered;
 static _Atomic uint64_t
     notices[DELIVER_MOST_LISTS];  // relaxed: for estimates; only who holds the lock writes
 
@@ -69,7 +68,6 @@ static void store(const uint64_t *words, size_t n)
                                   atomic_load_explicit(&notices[list], memory_order_relaxed) + 1,
                                   memory_order_relaxed);
     }
-    words_delivered += n;
 }
 
 static uint64_t drain_ring(struct writer *w)
@@ -150,11 +148,6 @@ bool deliver_exact_wanted(void)
 uint64_t deliver_exact_done(void)
 {
     return atomic_load_explicit(&exact_done, memory_order_acquire);  // with deliver_round's release
-}
-
-uint64_t deliver_words(void)
-{
-    return words_delivered;
 }
 
 void deliver_after_fork(const struct writer *mine)

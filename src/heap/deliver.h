@@ -39,6 +39,4 @@ uint64_t deliver_exact_done(void);
 struct writer;
 void deliver_after_fork(const struct writer *mine);  // in the child: the other threads are gone
 
-uint64_t deliver_words(void);  // delivered so far
-
 #endif

@@ -88,19 +88,29 @@ void fold_init(struct fold *f, struct fold_slot *slots, uint32_t count)
     *f = (struct fold){slots, count - 1, 0};
 }
 
-struct fold_seen fold_add(struct fold *f, const struct report *r)
+struct fold_slot *fold_find(struct fold *f, uint64_t key)
 {
-    uint64_t key = fold_key(r);
     uint32_t at = (uint32_t)key & f->mask;
     for (uint32_t i = 0; i <= f->mask; i++, at = (at + 1) & f->mask) {
         struct fold_slot *s = &f->slots[at];
         if (s->key == key)
-            return (struct fold_seen){false, s->id, ++s->count};
+            return s;
         if (!s->key) {
-            *s = (struct fold_slot){key, r->id, 1};
+            s->key = key;
             f->used++;
-            break;
+            return s;
         }
     }
-    return (struct fold_seen){true, r->id, 1};
+    return NULL;
+}
+
+struct fold_seen fold_add(struct fold *f, const struct report *r)
+{
+    struct fold_slot *s = fold_find(f, fold_key(r));
+    if (!s)
+        return (struct fold_seen){true, r->id, 1};
+    if (!s->count)
+        s->id = r->id;
+    s->count++;
+    return (struct fold_seen){s->count == 1, s->id, s->count};
 }

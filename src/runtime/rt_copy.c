@@ -132,33 +132,11 @@ cudaError_t rt_copy_symbol(const void *symbol, size_t offset, size_t size, void 
     return cudaSuccess;
 }
 
-// The calls. For each three functions, of which the last two are twins of the first.
+// The calls, each with its twins.
 
-#define COPY_CALLS(name, parameters, stream_parameters, call)          \
-    cudaError_t name parameters                                        \
-    {                                                                  \
-        struct rt_copy_how how = RT_COPY_SYNC;                         \
-        RT_ENTER();                                                    \
-        return rt_return(call);                                        \
-    }                                                                  \
-    cudaError_t name##_ptds parameters                                 \
-    {                                                                  \
-        struct rt_copy_how how = RT_COPY_SYNC_OWN;                     \
-        RT_ENTER();                                                    \
-        return rt_return(call);                                        \
-    }                                                                  \
-    cudaError_t name##Async stream_parameters                          \
-    {                                                                  \
-        struct rt_copy_how how = RT_COPY_ASYNC(stream);                \
-        RT_ENTER();                                                    \
-        return rt_return(call);                                        \
-    }                                                                  \
-    cudaError_t name##Async_ptsz stream_parameters                     \
-    {                                                                  \
-        struct rt_copy_how how = RT_COPY_ASYNC(rt_own_stream(stream)); \
-        RT_ENTER();                                                    \
-        return rt_return(call);                                        \
-    }
+#define COPY_CALLS(name, parameters, stream_parameters, call) \
+    RT_COPY_SYNC_CALLS(name, parameters, call)                \
+    RT_COPY_ASYNC_CALLS(name##Async, stream_parameters, call)
 
 COPY_CALLS(cudaMemcpy, (void *dst, const void *src, size_t size, cudaMemcpyKind kind),
            (void *dst, const void *src, size_t size, cudaMemcpyKind kind, cudaStream_t stream),

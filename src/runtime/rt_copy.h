@@ -35,4 +35,34 @@ cudaError_t rt_copy_line(CUDA_MEMCPY3D *to, void *dst, const void *src, size_t s
 // The address of part of a variable, if it has that many bytes and the kind suits it.
 cudaError_t rt_copy_symbol(const void *symbol, size_t offset, size_t size, void **address);
 
+// A synchronous copy and its twin for the thread's own stream; `call` uses how.
+#define RT_COPY_SYNC_CALLS(name, parameters, call) \
+    cudaError_t name parameters                    \
+    {                                              \
+        struct rt_copy_how how = RT_COPY_SYNC;     \
+        RT_ENTER();                                \
+        return rt_return(call);                    \
+    }                                              \
+    cudaError_t name##_ptds parameters             \
+    {                                              \
+        struct rt_copy_how how = RT_COPY_SYNC_OWN; \
+        RT_ENTER();                                \
+        return rt_return(call);                    \
+    }
+
+// An asynchronous one and its twin; the parameters have a stream.
+#define RT_COPY_ASYNC_CALLS(name, parameters, call)                    \
+    cudaError_t name parameters                                        \
+    {                                                                  \
+        struct rt_copy_how how = RT_COPY_ASYNC(stream);                \
+        RT_ENTER();                                                    \
+        return rt_return(call);                                        \
+    }                                                                  \
+    cudaError_t name##_ptsz parameters                                 \
+    {                                                                  \
+        struct rt_copy_how how = RT_COPY_ASYNC(rt_own_stream(stream)); \
+        RT_ENTER();                                                    \
+        return rt_return(call);                                        \
+    }
+
 #endif

@@ -234,77 +234,50 @@ static cudaError_t run(struct side dst, struct side src, size_t size, cudaMemcpy
 #define ARRAY(array, x, y) ((struct side){array, x, y, NULL, 0})
 #define LINEAR(pointer, pitch) ((struct side){NULL, 0, 0, pointer, pitch})
 
-#define HOW_SYNC(name, parameters, call)           \
-    cudaError_t name parameters                    \
-    {                                              \
-        struct rt_copy_how how = RT_COPY_SYNC;     \
-        RT_ENTER();                                \
-        return rt_return(call);                    \
-    }                                              \
-    cudaError_t name##_ptds parameters             \
-    {                                              \
-        struct rt_copy_how how = RT_COPY_SYNC_OWN; \
-        RT_ENTER();                                \
-        return rt_return(call);                    \
-    }
+RT_COPY_SYNC_CALLS(cudaMemcpy3D, (const cudaMemcpy3DParms *parms), volume(parms, how))
+RT_COPY_ASYNC_CALLS(cudaMemcpy3DAsync, (const cudaMemcpy3DParms *parms, cudaStream_t stream),
+                    volume(parms, how))
+RT_COPY_SYNC_CALLS(cudaMemcpy3DPeer, (const cudaMemcpy3DPeerParms *parms), peer_volume(parms, how))
+RT_COPY_ASYNC_CALLS(cudaMemcpy3DPeerAsync, (const cudaMemcpy3DPeerParms *parms, cudaStream_t stream),
+                    peer_volume(parms, how))
 
-#define HOW_ASYNC(name, parameters, call)                              \
-    cudaError_t name parameters                                        \
-    {                                                                  \
-        struct rt_copy_how how = RT_COPY_ASYNC(stream);                \
-        RT_ENTER();                                                    \
-        return rt_return(call);                                        \
-    }                                                                  \
-    cudaError_t name##_ptsz parameters                                 \
-    {                                                                  \
-        struct rt_copy_how how = RT_COPY_ASYNC(rt_own_stream(stream)); \
-        RT_ENTER();                                                    \
-        return rt_return(call);                                        \
-    }
+RT_COPY_SYNC_CALLS(cudaMemcpy2DToArray,
+                   (cudaArray_t dst, size_t x, size_t y, const void *src, size_t pitch, size_t width,
+                    size_t height, cudaMemcpyKind kind),
+                   plane(ARRAY(dst, x, y), LINEAR(src, pitch), width, height, kind, how))
+RT_COPY_ASYNC_CALLS(cudaMemcpy2DToArrayAsync,
+                    (cudaArray_t dst, size_t x, size_t y, const void *src, size_t pitch, size_t width,
+                     size_t height, cudaMemcpyKind kind, cudaStream_t stream),
+                    plane(ARRAY(dst, x, y), LINEAR(src, pitch), width, height, kind, how))
+RT_COPY_SYNC_CALLS(cudaMemcpy2DFromArray,
+                   (void *dst, size_t pitch, cudaArray_const_t src, size_t x, size_t y, size_t width,
+                    size_t height, cudaMemcpyKind kind),
+                   plane(LINEAR(dst, pitch), ARRAY(src, x, y), width, height, kind, how))
+RT_COPY_ASYNC_CALLS(cudaMemcpy2DFromArrayAsync,
+                    (void *dst, size_t pitch, cudaArray_const_t src, size_t x, size_t y, size_t width,
+                     size_t height, cudaMemcpyKind kind, cudaStream_t stream),
+                    plane(LINEAR(dst, pitch), ARRAY(src, x, y), width, height, kind, how))
+RT_COPY_SYNC_CALLS(cudaMemcpy2DArrayToArray,
+                   (cudaArray_t dst, size_t dst_x, size_t dst_y, cudaArray_const_t src, size_t src_x,
+                    size_t src_y, size_t width, size_t height, cudaMemcpyKind kind),
+                   plane(ARRAY(dst, dst_x, dst_y), ARRAY(src, src_x, src_y), width, height, kind, how))
 
-HOW_SYNC(cudaMemcpy3D, (const cudaMemcpy3DParms *parms), volume(parms, how))
-HOW_ASYNC(cudaMemcpy3DAsync, (const cudaMemcpy3DParms *parms, cudaStream_t stream), volume(parms, how))
-HOW_SYNC(cudaMemcpy3DPeer, (const cudaMemcpy3DPeerParms *parms), peer_volume(parms, how))
-HOW_ASYNC(cudaMemcpy3DPeerAsync, (const cudaMemcpy3DPeerParms *parms, cudaStream_t stream),
-          peer_volume(parms, how))
-
-HOW_SYNC(cudaMemcpy2DToArray,
-         (cudaArray_t dst, size_t x, size_t y, const void *src, size_t pitch, size_t width, size_t height,
-          cudaMemcpyKind kind),
-         plane(ARRAY(dst, x, y), LINEAR(src, pitch), width, height, kind, how))
-HOW_ASYNC(cudaMemcpy2DToArrayAsync,
-          (cudaArray_t dst, size_t x, size_t y, const void *src, size_t pitch, size_t width, size_t height,
-           cudaMemcpyKind kind, cudaStream_t stream),
-          plane(ARRAY(dst, x, y), LINEAR(src, pitch), width, height, kind, how))
-HOW_SYNC(cudaMemcpy2DFromArray,
-         (void *dst, size_t pitch, cudaArray_const_t src, size_t x, size_t y, size_t width, size_t height,
-          cudaMemcpyKind kind),
-         plane(LINEAR(dst, pitch), ARRAY(src, x, y), width, height, kind, how))
-HOW_ASYNC(cudaMemcpy2DFromArrayAsync,
-          (void *dst, size_t pitch, cudaArray_const_t src, size_t x, size_t y, size_t width, size_t height,
-           cudaMemcpyKind kind, cudaStream_t stream),
-          plane(LINEAR(dst, pitch), ARRAY(src, x, y), width, height, kind, how))
-HOW_SYNC(cudaMemcpy2DArrayToArray,
-         (cudaArray_t dst, size_t dst_x, size_t dst_y, cudaArray_const_t src, size_t src_x, size_t src_y,
-          size_t width, size_t height, cudaMemcpyKind kind),
-         plane(ARRAY(dst, dst_x, dst_y), ARRAY(src, src_x, src_y), width, height, kind, how))
-
-HOW_SYNC(cudaMemcpyToArray,
-         (cudaArray_t dst, size_t x, size_t y, const void *src, size_t size, cudaMemcpyKind kind),
-         run(ARRAY(dst, x, y), LINEAR(src, 0), size, kind, how))
-HOW_ASYNC(cudaMemcpyToArrayAsync,
-          (cudaArray_t dst, size_t x, size_t y, const void *src, size_t size, cudaMemcpyKind kind,
-           cudaStream_t stream),
-          run(ARRAY(dst, x, y), LINEAR(src, 0), size, kind, how))
-HOW_SYNC(cudaMemcpyFromArray,
-         (void *dst, cudaArray_const_t src, size_t x, size_t y, size_t size, cudaMemcpyKind kind),
-         run(LINEAR(dst, 0), ARRAY(src, x, y), size, kind, how))
-HOW_ASYNC(cudaMemcpyFromArrayAsync,
-          (void *dst, cudaArray_const_t src, size_t x, size_t y, size_t size, cudaMemcpyKind kind,
-           cudaStream_t stream),
-          run(LINEAR(dst, 0), ARRAY(src, x, y), size, kind, how))
+RT_COPY_SYNC_CALLS(cudaMemcpyToArray,
+                   (cudaArray_t dst, size_t x, size_t y, const void *src, size_t size, cudaMemcpyKind kind),
+                   run(ARRAY(dst, x, y), LINEAR(src, 0), size, kind, how))
+RT_COPY_ASYNC_CALLS(cudaMemcpyToArrayAsync,
+                    (cudaArray_t dst, size_t x, size_t y, const void *src, size_t size, cudaMemcpyKind kind,
+                     cudaStream_t stream),
+                    run(ARRAY(dst, x, y), LINEAR(src, 0), size, kind, how))
+RT_COPY_SYNC_CALLS(cudaMemcpyFromArray,
+                   (void *dst, cudaArray_const_t src, size_t x, size_t y, size_t size, cudaMemcpyKind kind),
+                   run(LINEAR(dst, 0), ARRAY(src, x, y), size, kind, how))
+RT_COPY_ASYNC_CALLS(cudaMemcpyFromArrayAsync,
+                    (void *dst, cudaArray_const_t src, size_t x, size_t y, size_t size, cudaMemcpyKind kind,
+                     cudaStream_t stream),
+                    run(LINEAR(dst, 0), ARRAY(src, x, y), size, kind, how))
 // Of two arrays only whole parts of one row are taken.
-HOW_SYNC(cudaMemcpyArrayToArray,
-         (cudaArray_t dst, size_t dst_x, size_t dst_y, cudaArray_const_t src, size_t src_x, size_t src_y,
-          size_t size, cudaMemcpyKind kind),
-         plane(ARRAY(dst, dst_x, dst_y), ARRAY(src, src_x, src_y), size, 1, kind, how))
+RT_COPY_SYNC_CALLS(cudaMemcpyArrayToArray,
+                   (cudaArray_t dst, size_t dst_x, size_t dst_y, cudaArray_const_t src, size_t src_x,
+                    size_t src_y, size_t size, cudaMemcpyKind kind),
+                   plane(ARRAY(dst, dst_x, dst_y), ARRAY(src, src_x, src_y), size, 1, kind, how))
