@@ -207,6 +207,28 @@ static void blocks_wait_for_one_another(void **state)
     exec_program_free(p);
 }
 
+// Blocks are given to a thread in runs: one that waits for the next of its own run must not keep it from starting.
+static void blocks_wait_for_the_next(void **state)
+{
+    enum { BLOCKS = 1200 };
+    struct exec_program *p = exec_testing_text(
+        ".global .u32 done[1201]; .global .u32 count;\n"
+        ".visible .entry k()\n{\n"
+        ".reg .pred %p<4>; .reg .b32 %r<9>; .reg .b64 %d<4>;\n"
+        "mov.u32 %r1, %ctaid.x; mul.wide.u32 %d1, %r1, 4; mov.u64 %d2, done; add.u64 %d2, %d2, %d1;\n"
+        "st.volatile.global.u32 [%d2], 1; atom.global.add.u32 %r2, [count], 1;\n"
+        "rem.u32 %r3, %r1, 300; setp.ne.u32 %p1, %r3, 3; @%p1 bra END;\n"
+        "WAIT: ld.volatile.global.u32 %r4, [%d2+4]; setp.eq.u32 %p2, %r4, 0; @%p2 bra WAIT;\n"
+        "END: ret;\n}\n");
+    launch(p, "k", BLOCKS, 1, NULL);
+    assert_int_equal(fault.kind, EXEC_NO_FAULT);
+    uint64_t done = exec_find_variable(p, STR("done"))->address;
+    for (unsigned n = 0; n < BLOCKS; n++)
+        assert_int_equal(exec_testing_word(done + 4 * n), 1);
+    assert_int_equal(exec_testing_word(exec_find_variable(p, STR("count"))->address), BLOCKS);
+    exec_program_free(p);
+}
+
 static void shuffles_after_parting(void **state)
 {
     struct exec_program *p = exec_testing_text(
@@ -278,6 +300,7 @@ int main(void)
         cmocka_unit_test(recurses),
         cmocka_unit_test(takes_locks),
         cmocka_unit_test(blocks_wait_for_one_another),
+        cmocka_unit_test(blocks_wait_for_the_next),
         cmocka_unit_test(shuffles_after_parting),
         cmocka_unit_test(faults_are_exact),
         cmocka_unit_test(prints),

@@ -10,7 +10,13 @@
 #include "exec/space.h"
 #include "exec/stats.h"
 
-enum { LOCAL_ALIGN = 64, MOST_TURNS = 256 };
+enum {
+    LOCAL_ALIGN = 64,
+    MOST_TURNS = 256,
+    STEP_TURNS = 8,  // of one block, before it lets another have the thread
+    RUN_MOST = 8,    // blocks in a run
+    RUN_SHARE = 64,  // and at most this part of those that have not started
+};
 
 static void grid_lock(struct exec_grid *g)
 {
@@ -221,22 +227,52 @@ void exec_grid_free(struct exec_grid *g)
     mem_free(g);
 }
 
-// A block to start, and its number. NULL when out of memory: then one that ends will do.
-static struct exec_block *take_fresh(struct exec_grid *g, uint64_t *number)
+// One that ran on this thread last, whose registers are in its cache; else any. NULL: there is none.
+static struct exec_block *take_free(struct exec_grid *g, const struct exec_runner *r)
 {
-    struct exec_block *b = g->free, *starved = g->starved;
+    struct exec_block **at = &g->free;
+    for (unsigned k = 0; k < 4 && *at && (*at)->runner != r; k++)
+        at = &(*at)->next;
+    if (!*at)
+        at = &g->free;
+    struct exec_block *b = *at;
     if (b)
-        g->free = b->next;
-    else if (!starved)
+        *at = b->next;
+    return b;
+}
+
+// The next blocks to start: one, or several for the same thread.
+static struct grid_run take_run(struct exec_grid *g)
+{
+    if (g->nleft) {
+        struct grid_run *left = &g->left[g->nleft - 1];
+        struct grid_run one = {left->next, left->next + 1};
+        g->nleft -= ++left->next == left->end;
+        return one;
+    }
+    uint64_t n = (g->nblocks - g->started) / RUN_SHARE;
+    n = n > RUN_MOST ? RUN_MOST : n;
+    if (n < 2 || g->suspends || g->launch.cooperative || g->nruns == GRID_RUNS_MOST)
+        n = 1;
+    g->nruns += n > 1;
+    g->started += n;
+    return (struct grid_run){g->started - n, g->started};
+}
+
+// A block to start, and its number and those after it. NULL when out of memory: then one that ends will do.
+static struct exec_block *take_fresh(struct exec_grid *g, const struct exec_runner *r, struct grid_run *run)
+{
+    struct exec_block *b = take_free(g, r), *starved = g->starved;
+    if (!b && !starved)
         b = block_make(g);
     if (!b)
         return NULL;
     if (starved) {
-        *number = starved->number;
+        *run = (struct grid_run){starved->number, starved->number + 1};
         g->starved = starved->next;
         block_free(starved);
     } else {
-        *number = g->started++;
+        *run = take_run(g);
     }
     g->resident++;
     g->spun = false;
@@ -255,21 +291,20 @@ static struct exec_block *take_suspended(struct exec_grid *g)
     return b;
 }
 
-// Which block to run next, with the lock held: NULL if there is none. *number: to start it first.
-static struct exec_block *pick(struct exec_grid *g, uint64_t *number)
+// Which block to run next, with the lock held: NULL if there is none. *run: which to start in it, none if it goes on.
+static struct exec_block *pick(struct exec_grid *g, const struct exec_runner *r, struct grid_run *run)
 {
     uint64_t most = g->launch.cooperative ? UINT64_MAX : g->launch.most_resident;
-    bool fresh = (g->started < g->nblocks || g->starved) && g->resident < most;
+    bool fresh = (g->started < g->nblocks || g->starved || g->nleft) && g->resident < most;
     // A block that only waits may be waiting for one that has not started.
     bool turn = g->launch.cooperative || g->spun || g->turns >= MOST_TURNS;
     struct exec_block *b = NULL;
+    *run = (struct grid_run){0, 0};
     if (fresh && (turn || !g->suspended))
-        b = take_fresh(g, number);
+        b = take_fresh(g, r, run);
     // Those of a cooperative grid wait for all others: without memory for all there is no point in going on.
-    if (!b && !(fresh && g->launch.cooperative)) {
+    if (!b && !(fresh && g->launch.cooperative))
         b = take_suspended(g);
-        *number = UINT64_MAX;
-    }
     g->running += b != NULL;
     return b;
 }
@@ -280,40 +315,74 @@ static bool is_over(struct exec_grid *g)
     return g->running == 0 && (g->ended == g->nblocks || is_stopped(g));
 }
 
-static void put_back(struct exec_grid *g, struct exec_block *b, enum block_state state)
+struct turn_done {
+    enum block_state state;
+    uint64_t ended;  // blocks
+    uint32_t turns;  // of the last one
+    bool had_run;    // more than one block was to be started
+    struct grid_run left;
+};
+
+static void put_back(struct exec_grid *g, struct exec_block *b, const struct turn_done *done)
 {
     g->running--;
-    if (state == BLOCK_STARVED) {
+    g->ended += done->ended;
+    g->nruns -= done->had_run;
+    if (done->left.next < done->left.end) {
+        g->left[g->nleft++] = done->left;
+        g->suspends = true;
+    }
+    if (done->ended)
+        g->turns = 0;
+    if (done->state == BLOCK_STARVED) {
         g->resident--;
         b->next = g->starved;
         g->starved = b;
         return;
     }
-    if (state == BLOCK_DONE) {
-        g->ended++;
-        g->turns = 0;
+    if (done->state == BLOCK_DONE) {
         g->resident--;
         b->next = g->free;
         g->free = b;
         return;
     }
-    g->spun |= state == BLOCK_SPUN;
-    g->turns++;
+    g->suspends = true;
+    g->spun |= done->state == BLOCK_SPUN;
+    g->turns += done->turns;
     b->next = NULL;
     *g->suspended_end = b;
     g->suspended_end = &b->next;
 }
 
+// Starts the blocks of the run one after the other in b as long as each ends at once; without a run b goes on.
+static struct turn_done run_in(struct exec_block *b, struct grid_run run)
+{
+    struct turn_done done = {.state = BLOCK_RAN, .had_run = run.end - run.next > 1, .left = run};
+    do {
+        if (run.end && !block_start(b, done.left.next++)) {
+            frame_free_all(b);
+            done.state = BLOCK_STARVED;
+            break;
+        }
+        done.turns = 0;
+        do {
+            done.state = block_run(b);
+        } while (done.state == BLOCK_RAN && ++done.turns < STEP_TURNS);
+        done.ended += done.state == BLOCK_DONE;
+    } while (done.state == BLOCK_DONE && done.left.next < done.left.end && !is_stopped(b->grid));
+    return done;
+}
+
 enum exec_step exec_grid_step(struct exec_grid *g, struct exec_runner *r)
 {
-    uint64_t number = 0;
+    struct grid_run run;
     grid_lock(g);
     if (is_stopped(g) || g->ended == g->nblocks) {
         bool over = is_over(g);
         grid_unlock(g);
         return over ? EXEC_DONE : EXEC_EMPTY;
     }
-    struct exec_block *b = pick(g, &number);
+    struct exec_block *b = pick(g, r, &run);
     bool starved = !b && !g->running && g->ended < g->nblocks;
     grid_unlock(g);
     if (!b) {
@@ -322,16 +391,12 @@ enum exec_step exec_grid_step(struct exec_grid *g, struct exec_runner *r)
         return starved ? EXEC_RAN : EXEC_EMPTY;
     }
     b->runner = r;
-    enum block_state state = BLOCK_STARVED;
-    if (number == UINT64_MAX || block_start(b, number))
-        state = block_run(b);
-    else
-        frame_free_all(b);
+    struct turn_done done = run_in(b, run);
     grid_lock(g);
-    put_back(g, b, state);
+    put_back(g, b, &done);
     bool over = is_over(g);
     grid_unlock(g);
-    return over ? EXEC_DONE : state == BLOCK_SPUN ? EXEC_SPUN : EXEC_RAN;
+    return over ? EXEC_DONE : done.state == BLOCK_SPUN ? EXEC_SPUN : EXEC_RAN;
 }
 
 unsigned exec_grid_parallelism(struct exec_grid *g)

@@ -77,6 +77,12 @@ const struct exec_insn *fault_memory(struct exec_warp *w, const struct exec_insn
 
 enum grid_stop { GRID_RUNS, GRID_FAULTING, GRID_STOPPED };
 
+// Blocks [next, end), which one thread starts one after the other: neighbours touch the same cache lines.
+struct grid_run {
+    uint64_t next, end;
+};
+enum { GRID_RUNS_MOST = 16 };
+
 struct exec_grid {
     struct exec_launch launch;
     struct exec_stats *stats;
@@ -89,10 +95,13 @@ struct exec_grid {
     struct exec_fault fault;
     // under lock
     _Alignas(64) _Atomic int lock;
-    uint64_t started, ended;
+    uint64_t started, ended;  // started: given to a thread, maybe in a run that it has not come to the end of
     uint32_t resident, running;
-    bool spun;                                      // a block gave up its turn since one was started
-    uint32_t turns;                                 // that blocks were given since one was started or ended
+    bool spun;              // a block gave up its turn since one was started
+    uint32_t turns;         // that blocks were given since one was started or ended
+    bool suspends;          // some could not end at once: no more runs are given out
+    uint32_t nruns, nleft;  // runs in threads' hands, and what was left of some
+    struct grid_run left[GRID_RUNS_MOST];
     struct exec_block *suspended, **suspended_end;  // first in, first out
     struct exec_block *free;
     struct exec_block

@@ -114,7 +114,7 @@ struct exec_barrier {
 
 struct exec_block {
     struct exec_grid *grid;
-    struct exec_runner *runner;  // while it runs
+    struct exec_runner *runner;  // that ran it last
     char *shared;
     uint32_t shared_size;
     uint64_t number;  // in its grid
