@@ -100,16 +100,16 @@ CUresult hook_cuCtxEnablePeerAccess(CUcontext peer, unsigned flags)
     CUresult r = guard.real.cuCtxEnablePeerAccess(peer, flags);
     CUdevice device;
     bool pushed;
-    if (!pages_on || r || guard.real.cuCtxGetDevice(&device) || device < 0 || device >= PAGES_HOME_DEVICES)
+    if (!pages_on || r || guard.real.cuCtxGetDevice(&device) || device < 0 || device >= HOME_DEVICES)
         return r;
-    struct pages_home *home = pages_home_enter(peer, &pushed);
+    struct home *home = home_enter(peer, &pushed);
     if (!home)
         return r;
     // Relaxed: see pages_block_make.
     atomic_fetch_or_explicit(&home->peers, (uint64_t)1 << device, memory_order_relaxed);
     CUmemAccessDesc desc = {{CU_MEM_LOCATION_TYPE_DEVICE, device}, CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
     pages_block_let(peer, NULL, &desc, 1);
-    pages_home_leave(pushed);
+    home_leave(pushed);
     return r;
 }
 
@@ -117,8 +117,8 @@ CUresult hook_cuCtxDisablePeerAccess(CUcontext peer)
 {
     CUresult r = guard.real.cuCtxDisablePeerAccess(peer);
     CUdevice device;
-    struct pages_home *home = pages_on && !r ? pages_home_find(peer) : NULL;
-    if (home && !guard.real.cuCtxGetDevice(&device) && device >= 0 && device < PAGES_HOME_DEVICES)
+    struct home *home = pages_on && !r ? home_find(peer) : NULL;
+    if (home && !guard.real.cuCtxGetDevice(&device) && device >= 0 && device < HOME_DEVICES)
         atomic_fetch_and_explicit(&home->peers, ~((uint64_t)1 << device), memory_order_relaxed);
     return r;
 }

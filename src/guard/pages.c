@@ -11,7 +11,6 @@
 
 enum {
     SHARE = 8,  // of a device's memory, a part that may go for rounding unless --pages-budget says otherwise
-    TOKEN = 256,  // bytes of the allocation that is freed to wait
 };
 
 bool pages_on;
@@ -30,7 +29,7 @@ void pages_after_fork(void)
 {
     pages_on &= !atomic_load_explicit(&used, memory_order_relaxed);
     owner = getpid();
-    pages_home_after_fork();
+    home_after_fork();
     pages_memory_after_fork();
     pages_block_after_fork();
     pages_order_after_fork();
@@ -47,11 +46,11 @@ static int check_one(struct index_item *item, void *context)
     const struct ending *ending = context;
     struct pages_block *b = (struct pages_block *)item;
     bool pushed, meant = !ending->context || ending->context == b->context;
-    struct pages_home *home = meant ? pages_home_enter(b->context, &pushed) : NULL;
+    struct home *home = meant ? home_enter(b->context, &pushed) : NULL;
     if (home) {
         pages_block_check(home, b, ending->call,
                           "found at the end, for the buffer was not freed; written some time before");
-        pages_home_leave(pushed);
+        home_leave(pushed);
     }
     return 0;
 }
@@ -69,8 +68,8 @@ static pthread_once_t first_use = PTHREAD_ONCE_INIT;
 
 static void begin(void)
 {
-    struct pages_home *home = pages_home_current();
-    uint64_t memory = home ? pages_home_device(home->device)->memory : 0;
+    struct home *home = home_current();
+    uint64_t memory = home ? home_device(home->device)->memory : 0;
     uint64_t budget = (uint64_t)guard.options.pages_budget;
     pages_memory_init(budget ? budget : memory / SHARE, (uint64_t)guard.options.pages_own);
     atomic_store_explicit(&used, true, memory_order_relaxed);
@@ -79,12 +78,12 @@ static void begin(void)
 }
 
 // The home of an allocation; NULL: it gets plain memory.
-static struct pages_home *ready(size_t size)
+static struct home *ready(size_t size)
 {
     if (!size || atomic_load_explicit(&stopped, memory_order_relaxed))
         return NULL;
-    struct pages_home *home = pages_home_current();
-    if (!home)
+    struct home *home = home_current();
+    if (!home || !home_device(home->device)->mappable)
         return NULL;
     pthread_once(&first_use, begin);
     return home;
@@ -126,7 +125,7 @@ bool pages_alloc(CUdeviceptr *pointer, size_t size, CUresult *r)
     if (!pages_on || !pointer)
         return false;
     pages_poll();
-    struct pages_home *home = ready(size);
+    struct home *home = ready(size);
     struct pages_block *b = home ? pages_block_make(home, size, NULL) : NULL;
     if (!b || !publish(b, pointer))
         return size ? plain() : false;
@@ -138,8 +137,8 @@ bool pages_alloc_pitch(CUdeviceptr *pointer, size_t *pitch, size_t width, size_t
                        CUresult *r)
 {
     bool right = pointer && pitch && width && height && (element == 4 || element == 8 || element == 16);
-    struct pages_home *home = pages_on && right ? ready(width) : NULL;
-    size_t granule = home ? pages_home_pitch(home->device) : 0, row, size;
+    struct home *home = pages_on && right ? ready(width) : NULL;
+    size_t granule = home ? home_pitch(home->device) : 0, row, size;
     if (!granule || __builtin_add_overflow(width, granule - 1, &row))
         return pages_on && right ? plain() : false;
     row &= ~(granule - 1);
@@ -156,7 +155,7 @@ bool pages_alloc_async(CUdeviceptr *pointer, size_t size, CUmemoryPool pool, CUs
     if (!pages_on || !pointer || !size)
         return false;
     pages_poll();
-    struct pages_home *home = ready(size);
+    struct home *home = ready(size);
     if (!home || !pages_pool_usable(home->device, &pool))
         return plain();
     if (pages_order_reuse(&same, size, home, pool, stream, per_thread)) {
@@ -175,29 +174,6 @@ bool pages_alloc_async(CUdeviceptr *pointer, size_t size, CUmemoryPool pool, CUs
     return true;
 }
 
-// The driver takes 2 MiB for the first small allocation of a context and gives them back with the last. One that stays
-// saves it that work at every free: of a small buffer 64 of 83 us on an H200.
-static void drop_anchor(struct pages_home *home)
-{
-    CUdeviceptr p;
-    // Relaxed: it is only ever looked at for whether there is one.
-    if (atomic_load_explicit(&home->anchor, memory_order_relaxed) || guard.real.cuMemAlloc_v2(&p, TOKEN))
-        return;
-    if (atomic_exchange_explicit(&home->anchor, p, memory_order_relaxed))
-        guard.real.cuMemFree_v2(p);
-}
-
-// Waits for all work of the block's context, which is current, as cuMemFree does.
-static CUresult wait_as_free(struct pages_home *home)
-{
-    CUdeviceptr token;
-    drop_anchor(home);
-    CUresult r = guard.real.cuMemAlloc_v2(&token, TOKEN);
-    if (r == CUDA_ERROR_OUT_OF_MEMORY)
-        return guard.real.cuCtxSynchronize();
-    return r ? r : guard.real.cuMemFree_v2(token);
-}
-
 bool pages_free(CUdeviceptr pointer, enum driver_id call, CUresult *r)
 {
     struct pages_block *b = pages_on && pointer ? pages_block_withdraw(pointer) : NULL;
@@ -205,12 +181,12 @@ bool pages_free(CUdeviceptr pointer, enum driver_id call, CUresult *r)
     if (!b)
         return false;
     pages_poll();
-    struct pages_home *home = pages_home_enter(b->context, &pushed);
-    *r = home ? wait_as_free(home) : CUDA_ERROR_INVALID_CONTEXT;
+    struct home *home = home_enter(b->context, &pushed);
+    *r = home ? home_wait_as_free(home) : CUDA_ERROR_INVALID_CONTEXT;
     if (!*r)
         pages_block_check(home, b, call, "found when the buffer was freed, written some time before");
     if (home)
-        pages_home_leave(pushed);
+        home_leave(pushed);
     if (!*r)
         pages_block_dispose(b);
     else if (!pages_block_publish(b))
@@ -273,7 +249,7 @@ enum pages_what pages_ask(uint64_t address, struct pages_answer *answer)
 void pages_context_ends(CUcontext context, enum driver_id call)
 {
     struct ending ending = {context, call};
-    if (pages_on && context && pages_block_count() && pages_home_find(context))
+    if (pages_on && context && pages_block_count() && home_find(context))
         pages_block_each(check_one, &ending);
 }
 
@@ -287,5 +263,5 @@ void pages_context_gone(CUcontext context)
     while ((b = pages_block_withdraw_any(context)))
         pages_block_dispose(b);
     pages_block_orphan(context);
-    pages_home_forget(context);
+    home_forget(context);
 }

@@ -61,12 +61,12 @@ static uint32_t units_of(const struct pages_memory *m)
 // Addresses, mapping and rights for memory that there is. 0, or -1 with nothing changed.
 static int map(struct pages_block *b, uint64_t peers)
 {
-    CUmemAccessDesc access[1 + PAGES_HOME_DEVICES];
+    CUmemAccessDesc access[1 + HOME_DEVICES];
     size_t count = 0;
     bool again;
     access[count++] =
         (CUmemAccessDesc){{CU_MEM_LOCATION_TYPE_DEVICE, b->device}, CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
-    for (int d = 0; d < PAGES_HOME_DEVICES; d++)
+    for (int d = 0; d < HOME_DEVICES; d++)
         if (peers >> d & 1 && d != b->device)
             access[count++] =
                 (CUmemAccessDesc){{CU_MEM_LOCATION_TYPE_DEVICE, d}, CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
@@ -87,14 +87,14 @@ give_back:
     return -1;
 }
 
-static void write_canaries(struct pages_home *home, struct pages_block *b)
+static void write_canaries(struct home *home, struct pages_block *b)
 {
     uint8_t head[PAGES_CANARY_MOST], tail[PAGES_CANARY_MOST];
     pages_canary_make(b->seed, 0, head, b->head);
     pages_canary_make(b->seed, 1, tail, b->tail);
-    const struct pages_copy copies[] = {{b->base - b->head, head, b->head},
-                                        {b->base + b->size, tail, b->tail}};
-    if ((b->head || b->tail) && pages_home_write(home, copies, 2)) {
+    const struct home_copy copies[] = {{b->base - b->head, head, b->head},
+                                       {b->base + b->size, tail, b->tail}};
+    if ((b->head || b->tail) && home_write(home, copies, 2)) {
         b->head = b->tail = 0;
         guard_count(GUARD_PAGES_BARE);
     }
@@ -116,7 +116,7 @@ static bool too_many(void)
     return guard.real_fault && index_count(&mapped) >= FEW_MAPS;
 }
 
-struct pages_block *pages_block_make(struct pages_home *home, uint64_t size, const struct pages_block *same)
+struct pages_block *pages_block_make(struct home *home, uint64_t size, const struct pages_block *same)
 {
     struct pages_block *b = too_many() ? NULL : slab_pool_get(&blocks);
     if (!b)
@@ -253,16 +253,16 @@ static void report(const struct pages_block *b, unsigned side, const uint8_t *by
     guard_report_finding(&f);
 }
 
-void pages_block_check(struct pages_home *home, struct pages_block *b, enum driver_id call, const char *note)
+void pages_block_check(struct home *home, struct pages_block *b, enum driver_id call, const char *note)
 {
     uint8_t head[PAGES_CANARY_MOST], tail[PAGES_CANARY_MOST], now[2][PAGES_CANARY_MOST];
-    const struct pages_copy copies[] = {{b->base - b->head, now[0], b->head},
-                                        {b->base + b->size, now[1], b->tail}};
+    const struct home_copy copies[] = {{b->base - b->head, now[0], b->head},
+                                       {b->base + b->size, now[1], b->tail}};
     if ((!b->head && !b->tail) || atomic_load_explicit(&b->told, memory_order_relaxed))
         return;
     pages_canary_make(b->seed, 0, head, b->head);
     pages_canary_make(b->seed, 1, tail, b->tail);
-    if (pages_home_read(home, copies, 2) ||
+    if (home_read(home, copies, 2) ||
         (memcmp(now[0], head, b->head) == 0 && memcmp(now[1], tail, b->tail) == 0))
         return;
     // Relaxed: two threads that look at once tell it twice, and the reports are folded.

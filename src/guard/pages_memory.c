@@ -26,7 +26,7 @@ struct pages_slab {
 };
 
 static struct slab_pool pool = SLAB_POOL(struct pages_slab);
-static struct pages_slab *open_slabs[PAGES_HOME_DEVICES][CLASSES];
+static struct pages_slab *open_slabs[HOME_DEVICES][CLASSES];
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;  // of the slabs; a leaf
 static uint64_t budget, least_own;
 static _Atomic int64_t
@@ -57,7 +57,7 @@ static void add_extra(int64_t bytes)
 
 static int create(CUdevice device, uint64_t bytes, uint64_t asked, CUmemGenericAllocationHandle *handle)
 {
-    const struct pages_device *d = pages_home_device(device);
+    const struct home_device *d = home_device(device);
     CUmemAllocationProp prop = {
         .type = CU_MEM_ALLOCATION_TYPE_PINNED,
         .location = {CU_MEM_LOCATION_TYPE_DEVICE, device},
@@ -156,7 +156,7 @@ static int take_shared(CUdevice device, uint64_t size, uint64_t alignment, struc
 
 int pages_memory_take(CUdevice device, uint64_t size, struct pages_memory *m)
 {
-    uint64_t alignment = pages_home_device(device)->alignment;
+    uint64_t alignment = home_device(device)->alignment;
     uint64_t room = (size + alignment - 1) & ~(alignment - 1);
     *m = (struct pages_memory){.asked = size};
     int err;
@@ -205,7 +205,7 @@ void pages_memory_give(const struct pages_memory *m)
 
 static struct pages_slab *take_empty(void)
 {
-    for (unsigned d = 0; d < PAGES_HOME_DEVICES; d++)
+    for (unsigned d = 0; d < HOME_DEVICES; d++)
         for (unsigned c = 0; c < CLASSES; c++)
             for (struct pages_slab *s = open_slabs[d][c]; s; s = s->next)
                 if (s->free == s->slots) {

@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "guard/pages_home.h"
+#include "guard/home.h"
 
 struct pages_slab;
 

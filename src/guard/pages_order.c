@@ -59,7 +59,7 @@ static bool lend_context(const struct pages_block *b, CUstream stream)
     bool pushed = false;
     if (stream && stream != CU_STREAM_LEGACY && stream != CU_STREAM_PER_THREAD &&
         !guard.real.cuCtxGetCurrent(&current) && !current)
-        pages_home_enter(b->context, &pushed);
+        home_enter(b->context, &pushed);
     return pushed;
 }
 
@@ -67,7 +67,7 @@ CUresult pages_order_free(struct pages_block *b, CUstream stream, bool per_threa
 {
     bool pushed = lend_context(b, stream);
     __typeof__(cuEventRecord) *record = per_thread ? guard.real.cuEventRecord_ptsz : guard.real.cuEventRecord;
-    CUstreamCaptureMode mode = pages_home_calm();
+    CUstreamCaptureMode mode = home_calm();
     CUresult r =
         record ? guard.real.cuEventCreate(&b->event, CU_EVENT_DISABLE_TIMING) : CUDA_ERROR_NOT_SUPPORTED;
     if (!r && (r = record(b->event, stream)))
@@ -76,8 +76,8 @@ CUresult pages_order_free(struct pages_block *b, CUstream stream, bool per_threa
         b->stream = stream_id(stream, per_thread);
         b->freed_by = call;
     }
-    pages_home_stir(mode);
-    pages_home_leave(pushed);
+    home_stir(mode);
+    home_leave(pushed);
     if (r)
         return r;
     pthread_mutex_lock(&lock);
@@ -89,13 +89,13 @@ CUresult pages_order_free(struct pages_block *b, CUstream stream, bool per_threa
 static void finish(struct pages_block *b)
 {
     bool pushed;
-    struct pages_home *home = pages_home_enter(b->context, &pushed);
+    struct home *home = home_enter(b->context, &pushed);
     if (home) {
         pages_block_check(
             home, b, b->freed_by,
             "found after the buffer was freed in the order of its stream, written some time before");
         guard.real.cuEventDestroy_v2(b->event);
-        pages_home_leave(pushed);
+        home_leave(pushed);
     }
     pages_block_dispose(b);
 }
@@ -103,7 +103,7 @@ static void finish(struct pages_block *b)
 void pages_order_settle(unsigned most, bool wait)
 {
     uint64_t waiting = atomic_load_explicit(&pages_order_waiting, memory_order_relaxed);
-    CUstreamCaptureMode mode = pages_home_calm();
+    CUstreamCaptureMode mode = home_calm();
     for (uint64_t i = 0; i < waiting && i < most; i++) {
         pthread_mutex_lock(&lock);
         struct pages_block *b = pop(NULL);
@@ -125,11 +125,11 @@ void pages_order_settle(unsigned most, bool wait)
             break;
         }
     }
-    pages_home_stir(mode);
+    home_stir(mode);
 }
 
-bool pages_order_reuse(struct pages_block *same, uint64_t size, const struct pages_home *home,
-                       CUmemoryPool pool, CUstream stream, bool per_thread)
+bool pages_order_reuse(struct pages_block *same, uint64_t size, const struct home *home, CUmemoryPool pool,
+                       CUstream stream, bool per_thread)
 {
     CUcontext context = atomic_load_explicit(&home->context, memory_order_relaxed);
     uint64_t id =

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: MIT
+// What the modes that place buffers themselves know of devices and of the contexts that buffers belong to.
+#ifndef MOAT_GUARD_HOME_H
+#define MOAT_GUARD_HOME_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "driver/driver.h"
+
+enum { HOME_DEVICES = 64, HOME_CONTEXTS = 64 };
+
+// Asked of the driver once.
+struct home_device {
+    bool mappable;         // memory can be made and mapped, in units of 2 MiB
+    bool rdma;             // and be reached by other devices of the bus, as plain memory can
+    size_t alignment;      // that textures ask of linear memory, at least 256: plain memory has it
+    size_t memory;         // bytes in all
+    _Atomic size_t pitch;  // rows of cuMemAllocPitch start at multiples of it; 0: not asked yet
+};
+
+// A context. Found as long as it lives; a place in the table is used again.
+struct home {
+    _Atomic(CUcontext) context;  // NULL: no context's place
+    CUdevice device;
+    _Atomic(CUstream) stream;  // of our own; NULL: not made yet
+    _Atomic uint64_t anchor;   // plain memory that stays, see home.c; 0: none yet
+    _Atomic uint64_t peers;    // devices that the program let reach this context's memory
+};
+
+// NULL: none is current, or calls that all modes need are missing.
+struct home *home_current(void);
+// The same for any context, the current one for NULL; *pushed says that it was made current, and home_leave must follow.
+struct home *home_enter(CUcontext context, bool *pushed);
+void home_leave(bool pushed);
+// Of one that was found before; NULL: it is gone.
+struct home *home_find(CUcontext context);
+// A context is no more.
+void home_forget(CUcontext context);
+void home_after_fork(void);
+
+const struct home_device *home_device(CUdevice device);  // NULL: there is no such device
+// The granule of pitches; 0 if the driver does not tell. A context of the device is current.
+size_t home_pitch(CUdevice device);
+
+// Calls of ours in between are allowed whatever the application is capturing, and do not disturb it.
+CUstreamCaptureMode home_calm(void);
+void home_stir(CUstreamCaptureMode mode);
+
+// Between the host and the device, at once and apart from the streams of the application. The home's context is current.
+struct home_copy {
+    CUdeviceptr address;
+    void *bytes;
+    uint32_t count;
+};
+CUresult home_write(struct home *home, const struct home_copy *copies, unsigned n);
+CUresult home_read(struct home *home, const struct home_copy *copies, unsigned n);
+
+// Waits for all work of the home's context, which is current, as cuMemFree does.
+CUresult home_wait_as_free(struct home *home);
+
+#endif
