@@ -13,6 +13,7 @@
 #include "guard/count.h"
 #include "guard/count_read.h"
 #include "guard/dl_hook.h"
+#include "guard/canary.h"
 #include "guard/guard_report.h"
 #include "guard/hook.h"
 #include "guard/hook_link.h"
@@ -92,6 +93,7 @@ static void after_fork(void)
     track_after_fork();
     names_after_fork();
     pages_after_fork();
+    canary_after_fork();
     count_after_fork();
     count_read_after_fork();
     rewrite_about_after_fork();
@@ -115,6 +117,7 @@ static void start_once(void)
         memcpy(&guard.real_fault, &fault, sizeof fault);
     }
     pages_start();
+    canary_start();
     rewrite_start();
     pthread_atfork(NULL, NULL, after_fork);
     hook_install(&guard.real);

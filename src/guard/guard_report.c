@@ -318,7 +318,7 @@ static bool have_desk(void)
 
 void guard_report_finding(const struct guard_finding *f)
 {
-    uint32_t stack = stack_capture(NULL, STACK_DEPTH_MAX);
+    uint32_t stack = f->stackless ? 0 : stack_capture(NULL, STACK_DEPTH_MAX);
     int device = device_of(f);
     uint64_t hash = hash_of(f, stack);
     struct held before;

@@ -17,6 +17,7 @@ struct guard_finding {
     const char *call_name;  // instead of call's symbol, where it is not NULL
     bool in_kernel;         // no call did it: a kernel, and a call only brought the news
     bool nowhere;           // it has no address: an array's memory has none
+    bool stackless;         // found by a thread of our own: where that stands says nothing
     uint64_t address, bytes;
     enum report_access access;
     unsigned nbuffers;

@@ -112,6 +112,16 @@ struct home *home_find(CUcontext context)
     return NULL;
 }
 
+unsigned home_number(const struct home *home)
+{
+    return (unsigned)(home - homes);
+}
+
+struct home *home_of_number(unsigned number)
+{
+    return atomic_load_explicit(&homes[number].context, memory_order_acquire) ? &homes[number] : NULL;
+}
+
 static struct home *add(CUcontext context, CUdevice device)
 {
     pthread_mutex_lock(&lock);

@@ -37,6 +37,8 @@ struct home *home_enter(CUcontext context, bool *pushed);
 void home_leave(bool pushed);
 // Of one that was found before; NULL: it is gone.
 struct home *home_find(CUcontext context);
+unsigned home_number(const struct home *home);  // below HOME_CONTEXTS
+struct home *home_of_number(unsigned number);   // NULL: no context's place
 // A context is no more.
 void home_forget(CUcontext context);
 void home_after_fork(void);

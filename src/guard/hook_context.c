@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 // The ends of contexts: what they held is gone, and what the program still held has leaked.
+#include "guard/canary.h"
 #include "guard/count_read.h"
 #include "guard/guard.h"
 #include "guard/hook.h"
@@ -21,7 +22,23 @@ static void gone(CUcontext context, enum driver_id call)
     leak_report(context);
     track_owner_gone(context, call);
     count_read_context_ended(context);
+    canary_context_gone(context);
     pages_context_gone(context);
+}
+
+// Before the driver's call, and after it.
+static void ends(CUcontext context, enum driver_id call)
+{
+    pages_context_ends(context, call);
+    canary_context_ends(context, call);
+}
+
+static void over(CUcontext context, enum driver_id call, bool is_gone)
+{
+    if (is_gone)
+        gone(context, call);
+    else
+        canary_context_stays(context);
 }
 
 static CUcontext primary_of(CUdevice device)
@@ -43,10 +60,9 @@ CUresult hook_cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device)
 static CUresult reset(enum driver_id call, __typeof__(cuDevicePrimaryCtxReset) *real, CUdevice device)
 {
     count_read_context_ending(primary_of(device));
-    pages_context_ends(primary_of(device), call);
+    ends(primary_of(device), call);
     CUresult r = real(device);
-    if (!r)
-        gone(primary_of(device), call);
+    over(primary_of(device), call, !r);
     return r;
 }
 
@@ -57,21 +73,20 @@ static CUresult release(enum driver_id call, __typeof__(cuDevicePrimaryCtxReleas
     if (device >= 0 && device < DEVICES &&
         atomic_fetch_sub_explicit(&retained[device], 1, memory_order_relaxed) <= 1)
         count_read_context_ending(primary_of(device));
-    pages_context_ends(primary_of(device), call);
+    ends(primary_of(device), call);
     CUresult r = real(device);
-    if (!r && guard.real.cuDevicePrimaryCtxGetState &&
-        !guard.real.cuDevicePrimaryCtxGetState(device, &flags, &active) && !active)
-        gone(primary_of(device), call);
+    bool is_gone = !r && guard.real.cuDevicePrimaryCtxGetState &&
+                   !guard.real.cuDevicePrimaryCtxGetState(device, &flags, &active) && !active;
+    over(primary_of(device), call, is_gone);
     return r;
 }
 
 static CUresult destroy(enum driver_id call, __typeof__(cuCtxDestroy) *real, CUcontext context)
 {
     count_read_context_ending(context);
-    pages_context_ends(context, call);
+    ends(context, call);
     CUresult r = real(context);
-    if (!r)
-        gone(context, call);
+    over(context, call, !r);
     return r;
 }
 

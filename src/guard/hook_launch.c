@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Launches, and calls that wait for them or ask for them and so learn of their faults.
+#include "guard/canary.h"
 #include "guard/count.h"
 #include "guard/guard.h"
 #include "guard/hook.h"
@@ -30,21 +31,31 @@ LAUNCHES(cuLaunchCooperativeKernel,
 LAUNCHES(cuLaunchKernelEx, (const CUlaunchConfig *c, CUfunction f, void **arguments, void **extra),
          (c, f, arguments, extra))
 
-#define WAIT(symbol, parameters, arguments)       \
+#define ASK(symbol, parameters, arguments)        \
     CUresult hook_##symbol parameters             \
     {                                             \
         CUresult r = guard.real.symbol arguments; \
         pages_poll();                             \
         return kernel_fault_seen(r);              \
     }
+// all: it waits for every kernel that was launched before.
+#define WAIT(symbol, all, parameters, arguments)                                            \
+    CUresult hook_##symbol parameters                                                       \
+    {                                                                                       \
+        uint64_t launches = atomic_load_explicit(&launch_ring.count, memory_order_relaxed); \
+        CUresult r = guard.real.symbol arguments;                                           \
+        pages_poll();                                                                       \
+        canary_synced(DRIVER_##symbol, (all) && !r ? launches : 0);                         \
+        return kernel_fault_seen(r);                                                        \
+    }
 
-WAIT(cuCtxSynchronize, (void), ())
-WAIT(cuCtxSynchronize_v2, (CUcontext c), (c))
-WAIT(cuStreamSynchronize, (CUstream q), (q))
-WAIT(cuStreamSynchronize_ptsz, (CUstream q), (q))
-WAIT(cuEventSynchronize, (CUevent e), (e))
-WAIT(cuStreamQuery, (CUstream q), (q))
-WAIT(cuStreamQuery_ptsz, (CUstream q), (q))
-WAIT(cuEventQuery, (CUevent e), (e))
-WAIT(cuGraphLaunch, (CUgraphExec g, CUstream q), (g, q))
-WAIT(cuGraphLaunch_ptsz, (CUgraphExec g, CUstream q), (g, q))
+WAIT(cuCtxSynchronize, true, (void), ())
+WAIT(cuCtxSynchronize_v2, false, (CUcontext c), (c))
+WAIT(cuStreamSynchronize, false, (CUstream q), (q))
+WAIT(cuStreamSynchronize_ptsz, false, (CUstream q), (q))
+WAIT(cuEventSynchronize, false, (CUevent e), (e))
+ASK(cuStreamQuery, (CUstream q), (q))
+ASK(cuStreamQuery_ptsz, (CUstream q), (q))
+ASK(cuEventQuery, (CUevent e), (e))
+ASK(cuGraphLaunch, (CUgraphExec g, CUstream q), (g, q))
+ASK(cuGraphLaunch_ptsz, (CUgraphExec g, CUstream q), (g, q))

@@ -2,6 +2,7 @@
 // Allocation and free of every family that has addresses. Frees take the block out of the books first and put it back if
 // the driver refuses: in between another thread may be given the same address.
 #include "guard/bounds.h"
+#include "guard/canary.h"
 #include "guard/kernel_fault.h"
 #include "guard/guard.h"
 #include "guard/hook.h"
@@ -31,13 +32,28 @@ static CUresult made(CUresult r, enum track_family family, enum driver_id call, 
     return r;
 }
 
+// Not ours to put canaries around.
+static CUresult made_elsewhere(CUresult r, enum track_family family, enum driver_id call, uint64_t base,
+                               uint64_t size)
+{
+    if (!r && canary_on)
+        guard_count(GUARD_UNGUARDED);
+    return made(r, family, call, base, size);
+}
+
+// Modes that hold memory of their own may give some back.
+static bool reclaim(CUresult r)
+{
+    return r == CUDA_ERROR_OUT_OF_MEMORY && (pages_reclaim() | canary_reclaim());
+}
+
 CUresult hook_cuMemAlloc_v2(CUdeviceptr *pointer, size_t size)
 {
     CUresult r;
-    if (pages_alloc(pointer, size, &r))
+    if (pages_alloc(pointer, size, &r) || canary_alloc(pointer, size, &r))
         return made(r, TRACK_PLAIN, DRIVER_cuMemAlloc_v2, *pointer, size);
     r = guard.real.cuMemAlloc_v2(pointer, size);
-    if (r == CUDA_ERROR_OUT_OF_MEMORY && pages_reclaim())
+    if (reclaim(r))
         r = guard.real.cuMemAlloc_v2(pointer, size);
     return made(r, TRACK_PLAIN, DRIVER_cuMemAlloc_v2, r ? 0 : *pointer, size);
 }
@@ -46,41 +62,48 @@ CUresult hook_cuMemAllocPitch_v2(CUdeviceptr *pointer, size_t *pitch, size_t wid
                                  unsigned element)
 {
     CUresult r;
-    if (!pages_alloc_pitch(pointer, pitch, width, height, element, &r))
+    if (!pages_alloc_pitch(pointer, pitch, width, height, element, &r) &&
+        !canary_alloc_pitch(pointer, pitch, width, height, element, &r))
         r = guard.real.cuMemAllocPitch_v2(pointer, pitch, width, height, element);
-    if (r == CUDA_ERROR_OUT_OF_MEMORY && pages_reclaim())
+    if (reclaim(r))
         r = guard.real.cuMemAllocPitch_v2(pointer, pitch, width, height, element);
     return made(r, TRACK_PITCH, DRIVER_cuMemAllocPitch_v2, r ? 0 : *pointer, r ? 0 : *pitch * height);
 }
 
 CUresult hook_cuMemAllocManaged(CUdeviceptr *pointer, size_t size, unsigned flags)
 {
-    CUresult r = guard.real.cuMemAllocManaged(pointer, size, flags);
+    CUresult r;
+    if (!canary_alloc_managed(pointer, size, flags, &r))
+        r = guard.real.cuMemAllocManaged(pointer, size, flags);
     return made(r, TRACK_MANAGED, DRIVER_cuMemAllocManaged, r ? 0 : *pointer, size);
 }
 
 CUresult hook_cuMemAllocHost_v2(void **pointer, size_t size)
 {
-    CUresult r = guard.real.cuMemAllocHost_v2(pointer, size);
+    CUresult r;
+    if (!canary_alloc_host(pointer, size, NULL, &r))
+        r = guard.real.cuMemAllocHost_v2(pointer, size);
     return made(r, TRACK_PINNED, DRIVER_cuMemAllocHost_v2, r ? 0 : (uintptr_t)*pointer, size);
 }
 
 CUresult hook_cuMemHostAlloc(void **pointer, size_t size, unsigned flags)
 {
-    CUresult r = guard.real.cuMemHostAlloc(pointer, size, flags);
+    CUresult r;
+    if (!canary_alloc_host(pointer, size, &flags, &r))
+        r = guard.real.cuMemHostAlloc(pointer, size, flags);
     return made(r, TRACK_PINNED, DRIVER_cuMemHostAlloc, r ? 0 : (uintptr_t)*pointer, size);
 }
 
 CUresult hook_cuMemHostRegister(void *pointer, size_t size, unsigned flags)
 {
     CUresult r = guard.real.cuMemHostRegister(pointer, size, flags);
-    return made(r, TRACK_REGISTERED, DRIVER_cuMemHostRegister, (uintptr_t)pointer, size);
+    return made_elsewhere(r, TRACK_REGISTERED, DRIVER_cuMemHostRegister, (uintptr_t)pointer, size);
 }
 
 CUresult hook_cuMemHostRegister_v2(void *pointer, size_t size, unsigned flags)
 {
     CUresult r = guard.real.cuMemHostRegister_v2(pointer, size, flags);
-    return made(r, TRACK_REGISTERED, DRIVER_cuMemHostRegister_v2, (uintptr_t)pointer, size);
+    return made_elsewhere(r, TRACK_REGISTERED, DRIVER_cuMemHostRegister_v2, (uintptr_t)pointer, size);
 }
 
 // While a stream is captured no memory is given out: the address is a graph's, for whenever that runs.
@@ -104,27 +127,30 @@ static CUresult made_in_order(CUresult r, enum driver_id call, const CUdeviceptr
     return made(r, TRACK_POOL, call, *pointer, size);
 }
 
-static bool in_pages(enum driver_id call, CUdeviceptr *pointer, size_t size, CUmemoryPool pool,
-                     CUstream stream, bool per_thread)
+// By a mode that gives out memory of its own, or the driver's with something around it.
+static bool by_mode(enum driver_id call, CUdeviceptr *pointer, size_t size, CUmemoryPool pool,
+                    CUstream stream, bool per_thread, CUresult *r)
 {
-    CUresult r;
-    if (!pages_on || is_capturing(stream, per_thread) ||
-        !pages_alloc_async(pointer, size, pool, stream, per_thread, &r))
+    if ((!pages_on && !canary_on) || is_capturing(stream, per_thread))
         return false;
-    made(r, TRACK_POOL, call, *pointer, size);
+    if (!pages_alloc_async(pointer, size, pool, stream, per_thread, r) &&
+        !canary_alloc_async(pointer, size, pool, stream, per_thread, r))
+        return false;
+    made(*r, TRACK_POOL, call, *r ? 0 : *pointer, size);
     return true;
 }
 
 // possible: what the driver would not refuse anyway.
-#define POOL(symbol, per_thread, possible, the_pool, parameters, arguments)                  \
-    CUresult hook_##symbol parameters                                                        \
-    {                                                                                        \
-        if ((possible) && in_pages(DRIVER_##symbol, pointer, size, the_pool, q, per_thread)) \
-            return CUDA_SUCCESS;                                                             \
-        CUresult r = guard.real.symbol arguments;                                            \
-        if (r == CUDA_ERROR_OUT_OF_MEMORY && pages_reclaim())                                \
-            r = guard.real.symbol arguments;                                                 \
-        return made_in_order(r, DRIVER_##symbol, pointer, size, q, per_thread);              \
+#define POOL(symbol, per_thread, possible, the_pool, parameters, arguments)                     \
+    CUresult hook_##symbol parameters                                                           \
+    {                                                                                           \
+        CUresult r;                                                                             \
+        if ((possible) && by_mode(DRIVER_##symbol, pointer, size, the_pool, q, per_thread, &r)) \
+            return r;                                                                           \
+        r = guard.real.symbol arguments;                                                        \
+        if (reclaim(r))                                                                         \
+            r = guard.real.symbol arguments;                                                    \
+        return made_in_order(r, DRIVER_##symbol, pointer, size, q, per_thread);                 \
     }
 
 POOL(cuMemAllocAsync, false, true, NULL, (CUdeviceptr * pointer, size_t size, CUstream q), (pointer, size, q))
@@ -139,7 +165,7 @@ CUresult hook_cuMemFree_v2(CUdeviceptr pointer)
 {
     CUresult r;
     bool known = guard.watching && track_freeing(pointer, TRACK_BY_DEVICE, DRIVER_cuMemFree_v2);
-    if (!pages_free(pointer, DRIVER_cuMemFree_v2, &r))
+    if (!pages_free(pointer, DRIVER_cuMemFree_v2, &r) && !canary_free(pointer, DRIVER_cuMemFree_v2, &r))
         r = guard.real.cuMemFree_v2(pointer);
     return freed(r, known, pointer, TRACK_BY_DEVICE, DRIVER_cuMemFree_v2);
 }
@@ -150,7 +176,8 @@ static CUresult free_in_order(enum driver_id call, __typeof__(cuMemFreeAsync) *r
     CUresult r;
     bool captured = guard.watching && is_capturing(stream, per_thread);
     bool known = guard.watching && !captured && track_freeing(pointer, TRACK_BY_DEVICE, call);
-    if (!pages_free_async(pointer, stream, per_thread, captured, call, &r))
+    if (!pages_free_async(pointer, stream, per_thread, captured, call, &r) &&
+        !canary_free_async(pointer, stream, per_thread, captured, call, &r))
         r = real(pointer, stream);
     return captured ? r : freed(r, known, pointer, TRACK_BY_DEVICE, call);
 }
@@ -167,9 +194,11 @@ CUresult hook_cuMemFreeAsync_ptsz(CUdeviceptr pointer, CUstream stream)
 
 CUresult hook_cuMemFreeHost(void *pointer)
 {
+    CUresult r;
     bool known = guard.watching && track_freeing((uintptr_t)pointer, TRACK_BY_HOST, DRIVER_cuMemFreeHost);
-    return freed(guard.real.cuMemFreeHost(pointer), known, (uintptr_t)pointer, TRACK_BY_HOST,
-                 DRIVER_cuMemFreeHost);
+    if (!canary_free_host(pointer, DRIVER_cuMemFreeHost, &r))
+        r = guard.real.cuMemFreeHost(pointer);
+    return freed(r, known, (uintptr_t)pointer, TRACK_BY_HOST, DRIVER_cuMemFreeHost);
 }
 
 CUresult hook_cuMemHostUnregister(void *pointer)
@@ -188,7 +217,7 @@ static CUresult imported(CUresult r, enum track_family family, enum driver_id ca
     if (r || !guard.watching || !guard.real.cuMemGetAddressRange_v2 ||
         guard.real.cuMemGetAddressRange_v2(&base, &size, *pointer))
         return r;
-    return made(r, family, call, *pointer, base + size - *pointer);
+    return made_elsewhere(r, family, call, *pointer, base + size - *pointer);
 }
 
 CUresult hook_cuIpcOpenMemHandle_v2(CUdeviceptr *pointer, CUipcMemHandle handle, unsigned flags)
@@ -226,8 +255,8 @@ CUresult hook_cuExternalMemoryGetMappedBuffer(CUdeviceptr *pointer, CUexternalMe
                                               const CUDA_EXTERNAL_MEMORY_BUFFER_DESC *desc)
 {
     CUresult r = guard.real.cuExternalMemoryGetMappedBuffer(pointer, memory, desc);
-    return made(r, TRACK_IMPORTED, DRIVER_cuExternalMemoryGetMappedBuffer, r ? 0 : *pointer,
-                r ? 0 : desc->size);
+    return made_elsewhere(r, TRACK_IMPORTED, DRIVER_cuExternalMemoryGetMappedBuffer, r ? 0 : *pointer,
+                          r ? 0 : desc->size);
 }
 
 // Virtual memory: what counts is what is mapped. One call may take away several mappings.
@@ -236,7 +265,7 @@ CUresult hook_cuMemMap(CUdeviceptr pointer, size_t size, size_t offset, CUmemGen
                        unsigned long long flags)
 {
     CUresult r = guard.real.cuMemMap(pointer, size, offset, handle, flags);
-    return made(r, TRACK_MAPPED, DRIVER_cuMemMap, pointer, size);
+    return made_elsewhere(r, TRACK_MAPPED, DRIVER_cuMemMap, pointer, size);
 }
 
 CUresult hook_cuMemUnmap(CUdeviceptr pointer, size_t size)

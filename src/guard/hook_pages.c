@@ -1,33 +1,64 @@
 // SPDX-License-Identifier: MIT
-// What a program can ask about its memory, answered for buffers in pages of their own as for plain ones; and the calls
-// that such memory cannot serve. Without --mode=pages all of it passes.
+// What a program can ask about its memory, answered for buffers in pages of their own, and for those between canaries, as
+// for plain ones; and the calls that such memory cannot serve. Without --mode=pages or canary all of it passes.
 #include <string.h>
 
+#include "guard/canary.h"
 #include "guard/kernel_fault.h"
 #include "guard/guard.h"
 #include "guard/hook.h"
 #include "guard/pages.h"
 #include "guard/pages_pool.h"
 
+// What a pointer is in either mode. mapped: it is in pages, about which the driver answers otherwise in more than its range.
+struct whose {
+    enum pages_what what;
+    bool mapped;
+    struct pages_answer answer;
+};
+
+static struct whose ask(CUdeviceptr pointer)
+{
+    struct whose w = {.what = PAGES_NOT_OURS};
+    w.what = pages_ask(pointer, &w.answer);
+    w.mapped = w.what != PAGES_NOT_OURS;
+    if (w.mapped)
+        return w;
+    switch (canary_ask(pointer, &w.answer.base, &w.answer.size)) {
+    case CANARY_BUFFER: w.what = PAGES_BUFFER; break;
+    case CANARY_AROUND: w.what = PAGES_SLACK; break;
+    case CANARY_NOT_OURS: break;
+    }
+    return w;
+}
+
+// The driver knows nothing at address 0: the same answer as for a place between two buffers.
+static CUdeviceptr known_as(const struct whose *w, CUdeviceptr pointer)
+{
+    return w->what == PAGES_SLACK ? 0 : pointer;
+}
+
 CUresult hook_cuMemGetAddressRange_v2(CUdeviceptr *base, size_t *size, CUdeviceptr pointer)
 {
-    struct pages_answer a;
-    enum pages_what what = pages_ask(pointer, &a);
-    // The driver knows nothing at address 0: the same answer as for a place between two buffers.
-    CUresult r = guard.real.cuMemGetAddressRange_v2(base, size, what == PAGES_SLACK ? 0 : pointer);
-    if (r || what != PAGES_BUFFER)
+    struct whose w = ask(pointer);
+    CUresult r = guard.real.cuMemGetAddressRange_v2(base, size, known_as(&w, pointer));
+    if (r || w.what != PAGES_BUFFER)
         return r;
     if (base)
-        *base = a.base;
+        *base = w.answer.base;
     if (size)
-        *size = a.size;
+        *size = w.answer.size;
     return r;
 }
 
 // Mapped memory is of no context and of no pool, and its range is all that was reserved.
-static void correct(CUpointer_attribute attribute, void *value, const struct pages_answer *a)
+static void correct(CUpointer_attribute attribute, void *value, const struct whose *w)
 {
+    const struct pages_answer *a = &w->answer;
     int no = 0;
+    if (!w->mapped && attribute != CU_POINTER_ATTRIBUTE_RANGE_START_ADDR &&
+        attribute != CU_POINTER_ATTRIBUTE_RANGE_SIZE)
+        return;
     switch (attribute) {
     case CU_POINTER_ATTRIBUTE_CONTEXT:
         memcpy(value, &(CUcontext){a->pool ? NULL : a->context}, sizeof(CUcontext));
@@ -45,33 +76,29 @@ static void correct(CUpointer_attribute attribute, void *value, const struct pag
 
 CUresult hook_cuPointerGetAttribute(void *value, CUpointer_attribute attribute, CUdeviceptr pointer)
 {
-    struct pages_answer a;
-    enum pages_what what = pages_ask(pointer, &a);
-    CUresult r = guard.real.cuPointerGetAttribute(value, attribute, what == PAGES_SLACK ? 0 : pointer);
-    if (!r && what == PAGES_BUFFER)
-        correct(attribute, value, &a);
+    struct whose w = ask(pointer);
+    CUresult r = guard.real.cuPointerGetAttribute(value, attribute, known_as(&w, pointer));
+    if (!r && w.what == PAGES_BUFFER)
+        correct(attribute, value, &w);
     return r;
 }
 
 CUresult hook_cuPointerGetAttributes(unsigned count, CUpointer_attribute *attributes, void **values,
                                      CUdeviceptr pointer)
 {
-    struct pages_answer a;
-    enum pages_what what = pages_ask(pointer, &a);
-    CUresult r =
-        guard.real.cuPointerGetAttributes(count, attributes, values, what == PAGES_SLACK ? 0 : pointer);
-    for (unsigned i = 0; !r && what == PAGES_BUFFER && i < count; i++)
-        correct(attributes[i], values[i], &a);
+    struct whose w = ask(pointer);
+    CUresult r = guard.real.cuPointerGetAttributes(count, attributes, values, known_as(&w, pointer));
+    for (unsigned i = 0; !r && w.what == PAGES_BUFFER && i < count; i++)
+        correct(attributes[i], values[i], &w);
     return r;
 }
 
 // On an H200 it is on for all memory, and setting it is an error for mapped memory only.
 CUresult hook_cuPointerSetAttribute(const void *value, CUpointer_attribute attribute, CUdeviceptr pointer)
 {
-    struct pages_answer a;
-    enum pages_what what = pages_ask(pointer, &a);
-    CUresult r = guard.real.cuPointerSetAttribute(value, attribute, what == PAGES_SLACK ? 0 : pointer);
-    bool all_have_it = value && attribute == CU_POINTER_ATTRIBUTE_SYNC_MEMOPS && what == PAGES_BUFFER;
+    struct whose w = ask(pointer);
+    CUresult r = guard.real.cuPointerSetAttribute(value, attribute, known_as(&w, pointer));
+    bool all_have_it = value && attribute == CU_POINTER_ATTRIBUTE_SYNC_MEMOPS && w.what == PAGES_BUFFER;
     return r == CUDA_ERROR_NOT_SUPPORTED && all_have_it ? CUDA_SUCCESS : r;
 }
 
@@ -86,12 +113,14 @@ CUresult hook_cuMemRetainAllocationHandle(CUmemGenericAllocationHandle *handle, 
 // The first buffer that a program wants to share with another process this way it cannot; all that follow it can.
 CUresult hook_cuIpcGetMemHandle(CUipcMemHandle *handle, CUdeviceptr pointer)
 {
-    struct pages_answer a;
-    bool ours = pages_ask(pointer, &a) == PAGES_BUFFER;
+    struct whose w = ask(pointer);
     pages_stop("the program shares memory by cuIpcGetMemHandle, which cannot be mapped");
-    if (ours)
-        guard_count(GUARD_PAGES_REFUSED);
-    return guard.real.cuIpcGetMemHandle(handle, pointer);
+    canary_stop(
+        "the program shares memory by cuIpcGetMemHandle, and a handle is for all that cuMemAlloc gave");
+    if (w.what == PAGES_BUFFER)
+        guard_count(w.mapped ? GUARD_PAGES_REFUSED : GUARD_CANARY_REFUSED);
+    return w.what == PAGES_BUFFER && !w.mapped ? CUDA_ERROR_NOT_SUPPORTED
+                                               : guard.real.cuIpcGetMemHandle(handle, pointer);
 }
 
 // The current context's device may use the memory of another context.

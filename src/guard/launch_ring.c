@@ -7,11 +7,11 @@
 
 struct launch_ring launch_ring;
 
-unsigned launch_ring_recent(const char **names, unsigned most)
+unsigned launch_ring_since(uint64_t from, const char **names, unsigned most)
 {
     uint64_t count = atomic_load_explicit(&launch_ring.count, memory_order_relaxed);
     unsigned found = 0;
-    for (uint64_t i = 0; i < count && i < LAUNCH_RING_KEPT && found < most; i++) {
+    for (uint64_t i = 0; i + from < count && i < LAUNCH_RING_KEPT && found < most; i++) {
         const void *f = atomic_load_explicit(&launch_ring.function[(count - 1 - i) % LAUNCH_RING_KEPT],
                                              memory_order_relaxed);
         const char *name = names_of_function(f);
@@ -22,4 +22,9 @@ unsigned launch_ring_recent(const char **names, unsigned most)
             names[found++] = name;
     }
     return found;
+}
+
+unsigned launch_ring_recent(const char **names, unsigned most)
+{
+    return launch_ring_since(0, names, most);
 }

@@ -23,5 +23,7 @@ static inline void launch_ring_note(const void *function)
 
 // Names of the last kernels, the newest first, none twice; returns how many of at most `most`.
 unsigned launch_ring_recent(const char **names, unsigned most);
+// The same of those after the first `count`.
+unsigned launch_ring_since(uint64_t count, const char **names, unsigned most);
 
 #endif

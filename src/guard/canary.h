@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: MIT
+// --mode=canary: buffers between bytes that nobody may write, which a monitor reads while the program runs.
+//
+//   canary_bytes   the bytes                       canary_space    device memory that we divide up
+//   canary_store   which buffers there are         canary_scan     reads their canaries and reports
+//   canary_order   frees in the order of a stream  canary_monitor  when to scan: the thread, waits, ends
+//
+// What canaries cannot see: reads, and writes that jump over them. --mode=pages sees those that leave a page.
+#ifndef MOAT_GUARD_CANARY_H
+#define MOAT_GUARD_CANARY_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "driver/driver.h"
+#include "guard/canary_monitor.h"
+
+extern bool canary_on;  // set once, at the start; off in the child of a fork whose parent used it
+
+void canary_start(void);  // once, when the options are read
+void canary_after_fork(void);
+
+// All of these: false: it is not for this mode to do, and the driver's own call must.
+bool canary_alloc(CUdeviceptr *pointer, size_t size, CUresult *r);
+bool canary_alloc_pitch(CUdeviceptr *pointer, size_t *pitch, size_t width, size_t height, unsigned element,
+                        CUresult *r);
+bool canary_alloc_managed(CUdeviceptr *pointer, size_t size, unsigned flags, CUresult *r);
+// flags NULL: cuMemAllocHost.
+bool canary_alloc_host(void **pointer, size_t size, const unsigned *flags, CUresult *r);
+// pool NULL: the device's current one. The stream is not captured.
+bool canary_alloc_async(CUdeviceptr *pointer, size_t size, CUmemoryPool pool, CUstream stream,
+                        bool per_thread, CUresult *r);
+bool canary_free(CUdeviceptr pointer, enum driver_id call, CUresult *r);
+bool canary_free_host(void *pointer, enum driver_id call, CUresult *r);
+bool canary_free_async(CUdeviceptr pointer, CUstream stream, bool per_thread, bool captured,
+                       enum driver_id call, CUresult *r);
+
+// The driver has no memory: gives back what it can. True: it is worth to try again.
+bool canary_reclaim(void);
+
+// From now on buffers are plain: the program needs what those of this mode cannot do.
+void canary_stop(const char *why);
+
+// What a program's pointer is: in a buffer, whose range *base and *size get; in what surrounds one; or not ours.
+enum canary_what { CANARY_NOT_OURS, CANARY_BUFFER, CANARY_AROUND };
+enum canary_what canary_ask(uint64_t address, uint64_t *base, uint64_t *size);
+
+// A context: before it goes, while it still answers; when it did not; and when it has gone.
+void canary_context_ends(CUcontext context, enum driver_id call);
+void canary_context_stays(CUcontext context);
+void canary_context_gone(CUcontext context);
+
+// The program has waited; for all kernels that were launched before, their number, or for some: 0.
+static inline void canary_synced(enum driver_id call, uint64_t ended)
+{
+    if (__builtin_expect(canary_on, 0))
+        canary_monitor_synced(call, ended);
+}
+
+#endif

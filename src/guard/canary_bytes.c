@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: MIT
+#include "guard/canary_bytes.h"
+
+#include <errno.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/random.h>
+#include <time.h>
+#include <unistd.h>
+
+#define ODD 0x0101010101010101u
+
+// A page of its own, read-only once it is drawn.
+struct key {
+    uint64_t word[4];
+};
+static const struct key *key;
+
+// Without the system's random numbers: hard to guess from outside, which is the best there is then.
+static void draw_badly(struct key *k)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    for (unsigned i = 0; i < 4; i++)
+        k->word[i] = ((uint64_t)now.tv_nsec * 0x9e3779b97f4a7c15u + (uintptr_t)&now + (uint64_t)getpid()) ^
+                     (0xd1342543de82ef95u * (i + 1));
+}
+
+int canary_bytes_init(void)
+{
+    long page = sysconf(_SC_PAGESIZE);
+    size_t size = page > 0 ? (size_t)page : 4096;
+    void *p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (p == MAP_FAILED)
+        return -errno;
+    struct key *k = p;
+    if (getrandom(k, sizeof *k, GRND_NONBLOCK) != sizeof *k)
+        draw_badly(k);
+    if (mprotect(p, size, PROT_READ)) {
+        int err = -errno;
+        munmap(p, size);
+        return err;
+    }
+    key = k;
+    return 0;
+}
+
+static uint64_t rotate(uint64_t x, unsigned n)
+{
+    return x << n | x >> (64 - n);
+}
+
+static void mix(uint64_t v[4])
+{
+    v[0] += v[1];
+    v[2] += v[3];
+    v[1] = rotate(v[1], 13) ^ v[0];
+    v[3] = rotate(v[3], 16) ^ v[2];
+    v[0] = rotate(v[0], 32);
+    v[2] += v[1];
+    v[0] += v[3];
+    v[1] = rotate(v[1], 17) ^ v[2];
+    v[3] = rotate(v[3], 21) ^ v[0];
+    v[2] = rotate(v[2], 32);
+}
+
+// SipHash's rounds, one for each word and three at the end, over two words; three numbers are drawn from its end.
+struct canary_seed canary_bytes_seed(uint64_t address, uint64_t size)
+{
+    const uint64_t words[2] = {address, size};
+    uint64_t v[4] = {key->word[0] ^ 0x736f6d6570736575u, key->word[1] ^ 0x646f72616e646f6du,
+                     key->word[0] ^ 0x6c7967656e657261u, key->word[1] ^ 0x7465646279746573u};
+    for (unsigned i = 0; i < 2; i++) {
+        v[3] ^= words[i];
+        mix(v);
+        v[0] ^= words[i];
+    }
+    struct canary_seed seed;
+    uint64_t *drawn[3] = {&seed.start, &seed.step, &seed.cover};
+    for (unsigned i = 0; i < 3; i++) {
+        v[2] ^= 0xff + i + key->word[2 + i % 2];
+        mix(v);
+        mix(v);
+        mix(v);
+        *drawn[i] = v[0] ^ v[1] ^ v[2] ^ v[3];
+    }
+    seed.step |= 1;
+    return seed;
+}
+
+static uint64_t word(const struct canary_seed *seed, uint32_t n)
+{
+    return (seed->start + n * seed->step) | ODD;
+}
+
+void canary_bytes_head(const struct canary_seed *seed, uint64_t size, uint8_t bytes[CANARY_HEAD])
+{
+    // Words from 2^31 on are the head's, so that no byte before the buffer tells one behind it.
+    const uint64_t words[CANARY_HEAD / 8] = {word(seed, 1u << 31), word(seed, (1u << 31) + 1),
+                                             size ^ seed->cover, word(seed, (1u << 31) + 2)};
+    memcpy(bytes, words, sizeof words);
+}
+
+void canary_bytes_tail(const struct canary_seed *seed, uint8_t *bytes, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i += 8) {
+        uint64_t w = word(seed, i / 8);
+        memcpy(bytes + i, &w, count - i < 8 ? count - i : 8);
+    }
+}
+
+uint32_t canary_bytes_tail_same(const struct canary_seed *seed, const uint8_t *bytes, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i += 8) {
+        uint32_t n = count - i < 8 ? count - i : 8;
+        uint64_t w = word(seed, i / 8), now = w;
+        memcpy(&now, bytes + i, n);
+        if (now != w)
+            return i + (uint32_t)__builtin_ctzll(now ^ w) / 8;
+    }
+    return count;
+}
+
+uint32_t canary_bytes_compare(const uint8_t *now, const uint8_t *made, uint32_t count, uint8_t *touched,
+                              uint32_t *first, uint32_t *last)
+{
+    uint32_t changed = 0;
+    memset(touched, 0, (count + 7) / 8);
+    for (uint32_t i = 0; i < count; i++) {
+        if (now[i] == made[i])
+            continue;
+        touched[i / 8] |= (uint8_t)(1 << i % 8);
+        *last = i;
+        if (!changed++)
+            *first = i;
+    }
+    return changed;
+}

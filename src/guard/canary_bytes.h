@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: MIT
+// The bytes around a buffer that nobody may write, and how they are told from others.
+//
+//     ... | canary 16 | size 8 | canary 8 | buffer, its own size | canary, from the byte behind it on ...
+//          CANARY_HEAD bytes
+//
+// All of it depends on a key that the process drew at random, on the buffer's address and on its size, through a keyed
+// hash: whoever reads the canary of one buffer can put that one back, but knows nothing of any other's. The size is
+// encrypted by the same means. No canary byte is 0, for programs clear memory more often than anything else.
+#ifndef MOAT_GUARD_CANARY_BYTES_H
+#define MOAT_GUARD_CANARY_BYTES_H
+
+#include <stdint.h>
+
+enum {
+    CANARY_HEAD = 32,        // bytes before a buffer
+    CANARY_TAIL_LEAST = 16,  // and behind it, at least
+    CANARY_TAIL_MOST = 544,  // at most
+};
+
+// What all canary bytes of one buffer follow from.
+struct canary_seed {
+    uint64_t start, step, cover;
+};
+
+// Draws the key, which cannot be written from then on. 0, or -errno. Once in a process.
+int canary_bytes_init(void);
+
+struct canary_seed canary_bytes_seed(uint64_t address, uint64_t size);
+
+void canary_bytes_head(const struct canary_seed *seed, uint64_t size, uint8_t bytes[CANARY_HEAD]);
+void canary_bytes_tail(const struct canary_seed *seed, uint8_t *bytes, uint32_t count);
+
+// The first byte that is not as it was made; count if all are.
+uint32_t canary_bytes_tail_same(const struct canary_seed *seed, const uint8_t *bytes, uint32_t count);
+
+// Which of count bytes differ: touched gets a bit for each, *first and *last their places. How many do.
+uint32_t canary_bytes_compare(const uint8_t *now, const uint8_t *made, uint32_t count, uint8_t *touched,
+                              uint32_t *first, uint32_t *last);
+
+#endif

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: MIT
+// Canaries: what they depend on, and that every change of a byte is seen.
+#include "guard/canary_bytes.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static int start(void **state)
+{
+    return canary_bytes_init();
+}
+
+static void differ_by_address_and_size(void **state)
+{
+    struct canary_seed a = canary_bytes_seed(0x7f0000000200, 1000),
+                       b = canary_bytes_seed(0x7f0000000400, 1000),
+                       c = canary_bytes_seed(0x7f0000000200, 1001),
+                       again = canary_bytes_seed(0x7f0000000200, 1000);
+    assert_memory_equal(&a, &again, sizeof a);
+    assert_true(a.start != b.start && a.start != c.start && a.step != b.step && a.cover != c.cover);
+}
+
+static void head_holds_the_size_encrypted(void **state)
+{
+    uint8_t head[CANARY_HEAD];
+    uint64_t hidden;
+    struct canary_seed seed = canary_bytes_seed(0x200, 4242);
+    canary_bytes_head(&seed, 4242, head);
+    memcpy(&hidden, head + 16, 8);
+    assert_true(hidden != 4242);
+    assert_int_equal(hidden ^ seed.cover, 4242);
+    // The byte before the buffer is canary, and none is 0.
+    for (int i = 0; i < CANARY_HEAD; i++)
+        if (i < 16 || i >= 24)
+            assert_int_not_equal(head[i], 0);
+}
+
+static void each_byte_counts(void **state)
+{
+    uint8_t tail[CANARY_TAIL_MOST], made[CANARY_TAIL_MOST], touched[(CANARY_TAIL_MOST + 7) / 8];
+    const uint32_t counts[] = {1, 7, 8, 9, 16, 27, 255, CANARY_TAIL_MOST};
+    for (size_t k = 0; k < sizeof counts / sizeof *counts; k++) {
+        uint32_t n = counts[k], first, last;
+        struct canary_seed seed = canary_bytes_seed(0x1000 + k, n);
+        canary_bytes_tail(&seed, made, n);
+        memcpy(tail, made, n);
+        assert_int_equal(canary_bytes_tail_same(&seed, tail, n), n);
+        assert_int_equal(canary_bytes_compare(tail, made, n, touched, &first, &last), 0);
+        for (uint32_t i = 0; i < n; i++) {
+            assert_int_not_equal(tail[i], 0);
+            tail[i] ^= 0x10;
+            assert_int_equal(canary_bytes_tail_same(&seed, tail, n), i);
+            assert_int_equal(canary_bytes_compare(tail, made, n, touched, &first, &last), 1);
+            assert_true(first == i && last == i && touched[i / 8] == 1 << i % 8);
+            tail[i] ^= 0x10;
+        }
+    }
+}
+
+static void lists_what_changed(void **state)
+{
+    uint8_t made[32], now[32], touched[4];
+    uint32_t first = 0, last = 0;
+    struct canary_seed seed = canary_bytes_seed(0x1200, 5);
+    canary_bytes_tail(&seed, made, 32);
+    memcpy(now, made, 32);
+    now[3] ^= 2;
+    now[29] ^= 2;
+    assert_int_equal(canary_bytes_compare(now, made, 32, touched, &first, &last), 2);
+    assert_true(first == 3 && last == 29 && touched[0] == 8 && touched[1] == 0 && touched[3] == 32);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(differ_by_address_and_size),
+        cmocka_unit_test(head_holds_the_size_encrypted),
+        cmocka_unit_test(each_byte_counts),
+        cmocka_unit_test(lists_what_changed),
+    };
+    return cmocka_run_group_tests(tests, start, NULL);
+}

@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: MIT
+#include "guard/canary_monitor.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "guard/canary_order.h"
+#include "guard/guard.h"
+#include "guard/guard_report.h"
+#include "guard/launch_ring.h"
+
+enum {
+    SHARE = 10,          // a scan may take one part in so many of the monitor's time
+    SYNC_SHARE = 300,    // and of the program's, where it waits for the scan itself
+    MANAGED_EVERY = 64,  // scans
+    IDLE_MOST = 8,       // times the pause, when nothing was launched
+    DRAIN_SECONDS = 2,   // at exit
+};
+
+static pthread_mutex_t scan_lock = PTHREAD_MUTEX_INITIALIZER;  // before all others of ours
+static bool closing[HOME_CONTEXTS], failed[HOME_CONTEXTS];     // under scan_lock
+static _Atomic uint64_t seen;  // launches before the last whole scan. Relaxed: whether one is worth while
+
+// What the monitor is told; under wake_lock.
+static pthread_mutex_t wake_lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t wake;
+static bool running, ending, drained;
+
+static uint64_t now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+void canary_monitor_hold(void)
+{
+    pthread_mutex_lock(&scan_lock);
+}
+
+void canary_monitor_go_on(void)
+{
+    pthread_mutex_unlock(&scan_lock);
+}
+
+// --- scans --------------------------------------------------------------------------------------------------
+
+// Under scan_lock.
+static void scan_home(struct home *home, bool managed, const struct canary_occasion *occasion)
+{
+    unsigned n = home_number(home);
+    bool pushed;
+    if (closing[n] || failed[n])
+        return;
+    CUcontext context = atomic_load_explicit(&home->context, memory_order_relaxed);
+    struct home *entered = context ? home_enter(context, &pushed) : NULL;
+    if (!entered)
+        return;
+    CUresult r = canary_scan_home(home, managed, occasion);
+    if (r == CUDA_SUCCESS)
+        canary_order_settle(home);
+    // A context in error stays so; kernel_fault tells of it when the program hears.
+    failed[n] = r != CUDA_SUCCESS && r != CUDA_ERROR_OUT_OF_MEMORY && r != CUDA_ERROR_NOT_READY;
+    home_leave(pushed);
+    guard_count(GUARD_CANARY_SCANS);
+}
+
+static void scan_all(bool managed, const struct canary_occasion *occasion)
+{
+    uint64_t launches = atomic_load_explicit(&launch_ring.count, memory_order_relaxed);
+    for (unsigned i = 0; i < HOME_CONTEXTS; i++) {
+        struct home *home = home_of_number(i);
+        if (home)
+            scan_home(home, managed, occasion);
+    }
+    atomic_store_explicit(&seen, launches, memory_order_relaxed);
+}
+
+void canary_monitor_synced(enum driver_id call, uint64_t ended)
+{
+    if (ended)
+        atomic_store_explicit(&canary_scan_ended, ended, memory_order_relaxed);
+    static _Atomic uint64_t next;  // when one may be made again. Relaxed: a bound on the cost, not on order
+    uint64_t launches = atomic_load_explicit(&launch_ring.count, memory_order_relaxed), from;
+    if (launches == atomic_load_explicit(&seen, memory_order_relaxed) || !canary_store_slabs() ||
+        (from = now()) < atomic_load_explicit(&next, memory_order_relaxed) ||
+        pthread_mutex_trylock(&scan_lock))
+        return;
+    scan_all(true,
+             &(struct canary_occasion){call, NULL, "found when the program waited for its kernels", false});
+    pthread_mutex_unlock(&scan_lock);
+    uint64_t end = now();
+    atomic_store_explicit(&next, end + SYNC_SHARE * (end - from), memory_order_relaxed);
+}
+
+// --- the thread ---------------------------------------------------------------------------------------------
+
+// Until it is time, or the end. Under wake_lock.
+static void rest(uint64_t ns)
+{
+    uint64_t at = now() + ns;
+    struct timespec t = {(time_t)(at / 1000000000u), (long)(at % 1000000000u)};
+    while (!ending && pthread_cond_timedwait(&wake, &wake_lock, &t) != ETIMEDOUT)
+        ;
+}
+
+// All that the program launched, with nothing of ours held: this may take for ever.
+static void drain(void)
+{
+    CUstreamCaptureMode mode = home_calm();
+    for (unsigned i = 0; i < HOME_CONTEXTS; i++) {
+        struct home *home = home_of_number(i);
+        bool pushed;
+        if (home && !closing[i] && !failed[i] &&
+            home_enter(atomic_load_explicit(&home->context, memory_order_relaxed), &pushed)) {
+            guard.real.cuCtxSynchronize();
+            home_leave(pushed);
+        }
+    }
+    home_stir(mode);
+}
+
+static void *monitor(void *unused)
+{
+    static const struct canary_occasion occasion = {DRIVER_CALLS, NULL,
+                                                    "found by a scan while the program ran", true};
+    const uint64_t pause = (uint64_t)guard.options.canary_interval * 1000000;
+    uint64_t idle = 1, cost = 0;
+    pthread_mutex_lock(&wake_lock);
+    for (unsigned n = 1; !ending; n++) {
+        uint64_t least = cost * SHARE > pause ? cost * SHARE : pause;
+        rest(least * idle);
+        if (ending)
+            break;
+        pthread_mutex_unlock(&wake_lock);
+        uint64_t launches = atomic_load_explicit(&launch_ring.count, memory_order_relaxed);
+        bool quiet = launches == atomic_load_explicit(&seen, memory_order_relaxed);
+        idle = !quiet ? 1 : idle < IDLE_MOST ? idle * 2 : IDLE_MOST;
+        if (canary_store_slabs()) {
+            pthread_mutex_lock(&scan_lock);
+            uint64_t from = now();
+            scan_all(n % MANAGED_EVERY == 0, &occasion);
+            uint64_t took = now() - from;
+            cost = cost ? (cost * 7 + took) / 8 : took;
+            pthread_mutex_unlock(&scan_lock);
+        }
+        pthread_mutex_lock(&wake_lock);
+    }
+    pthread_mutex_unlock(&wake_lock);
+    drain();
+    pthread_mutex_lock(&wake_lock);
+    drained = true;
+    pthread_cond_broadcast(&wake);
+    pthread_mutex_unlock(&wake_lock);
+    return NULL;
+}
+
+void canary_monitor_start(void)
+{
+    pthread_t thread;
+    pthread_attr_t attr;
+    pthread_condattr_t cond;
+    sigset_t all, before;
+    pthread_condattr_init(&cond);
+    pthread_condattr_setclock(&cond, CLOCK_MONOTONIC);
+    pthread_cond_init(&wake, &cond);
+    pthread_condattr_destroy(&cond);
+    pthread_attr_init(&attr);
+    pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
+    pthread_attr_setstacksize(&attr, 256 << 10);
+    // The program's signals are for its own threads.
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    running = !pthread_create(&thread, &attr, monitor, NULL);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    pthread_attr_destroy(&attr);
+    if (!running)
+        guard_report_note(
+            "canary: no thread for the monitor: canaries are looked at when the program waits, frees "
+            "or ends");
+}
+
+void canary_monitor_after_fork(void)
+{
+    pthread_mutex_init(&scan_lock, NULL);
+    pthread_mutex_init(&wake_lock, NULL);
+    running = false;
+}
+
+// --- ends ---------------------------------------------------------------------------------------------------
+
+void canary_monitor_context_ends(CUcontext context, enum driver_id call)
+{
+    struct home *home = context ? home_find(context) : NULL;
+    if (!home)
+        return;
+    const struct canary_occasion occasion = {call, NULL, "found when the context ended", false};
+    pthread_mutex_lock(&scan_lock);
+    scan_home(home, true, &occasion);
+    scan_home(home, true, &occasion);
+    closing[home_number(home)] = true;
+    pthread_mutex_unlock(&scan_lock);
+}
+
+void canary_monitor_context_stays(CUcontext context)
+{
+    struct home *home = context ? home_find(context) : NULL;
+    if (!home)
+        return;
+    pthread_mutex_lock(&scan_lock);
+    closing[home_number(home)] = false;
+    pthread_mutex_unlock(&scan_lock);
+}
+
+void canary_monitor_context_gone(struct home *home)
+{
+    closing[home_number(home)] = failed[home_number(home)] = false;
+}
+
+static void await_drain(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    t.tv_sec += DRAIN_SECONDS;
+    pthread_mutex_lock(&wake_lock);
+    ending = true;
+    pthread_cond_broadcast(&wake);
+    while (running && !drained && pthread_cond_timedwait(&wake, &wake_lock, &t) != ETIMEDOUT)
+        ;
+    pthread_mutex_unlock(&wake_lock);
+}
+
+void canary_monitor_end(void)
+{
+    const struct canary_occasion occasion = {DRIVER_CALLS, "the end of the program",
+                                             "found when the program ended", true};
+    await_drain();
+    pthread_mutex_lock(&scan_lock);
+    scan_all(true, &occasion);
+    scan_all(true, &occasion);
+    pthread_mutex_unlock(&scan_lock);
+}

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: MIT
+// The thread that scans while the program runs, and the scans that the program's own calls bring about: at
+// synchronisation, at the end of a context and of the process.
+#ifndef MOAT_GUARD_CANARY_MONITOR_H
+#define MOAT_GUARD_CANARY_MONITOR_H
+
+#include "guard/canary_scan.h"
+
+// At the first buffer.
+void canary_monitor_start(void);
+void canary_monitor_after_fork(void);
+
+// No scan is under way in between: for what takes memory away that a scan may be reading.
+void canary_monitor_hold(void);
+void canary_monitor_go_on(void);
+
+// The program has waited for its kernels: looks at what they left, unless the monitor did or it would cost too much.
+// ended: see canary_scan_ended; 0: not all.
+void canary_monitor_synced(enum driver_id call, uint64_t ended);
+
+// Two scans of a context that is about to end; the monitor leaves it alone from then on, until it stays after all.
+void canary_monitor_context_ends(CUcontext context, enum driver_id call);
+void canary_monitor_context_stays(CUcontext context);
+void canary_monitor_context_gone(struct home *home);
+
+// At exit: waits a while for what still runs, scans twice, and ends the thread.
+void canary_monitor_end(void);
+
+#endif

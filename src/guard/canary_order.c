@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: MIT
+#include "guard/canary_order.h"
+
+#include <pthread.h>
+
+#include "guard/guard.h"
+
+enum { LANDINGS = 256 };
+
+// What the device writes; pinned.
+struct landing_bytes {
+    uint8_t head[CANARY_HEAD];
+    uint8_t tail[CANARY_TAIL_MOST];
+};
+
+struct landing {
+    bool used;
+    CUevent event;
+    enum driver_id call;
+    struct canary_relic relic;
+};
+
+// Of a home. A landing is taken and given back under the lock; in between it is its taker's or the settler's.
+struct field {
+    struct landing_bytes *bytes;
+    CUevent events[LANDINGS];  // made once each
+    struct landing landing[LANDINGS];
+    unsigned next;
+    _Atomic unsigned waiting;  // relaxed: whether it is worth to look
+};
+
+static struct field fields[HOME_CONTEXTS];
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+void canary_order_after_fork(void)
+{
+    pthread_mutex_init(&lock, NULL);
+}
+
+void canary_order_context_gone(struct home *home)
+{
+    pthread_mutex_lock(&lock);
+    struct field *f = &fields[home_number(home)];
+    f->bytes = NULL;
+    f->next = 0;
+    atomic_store_explicit(&f->waiting, 0, memory_order_relaxed);
+    for (unsigned i = 0; i < LANDINGS; i++) {
+        f->events[i] = NULL;
+        f->landing[i].used = false;
+    }
+    pthread_mutex_unlock(&lock);
+}
+
+static int take(struct field *f)
+{
+    int found = -1;
+    pthread_mutex_lock(&lock);
+    for (unsigned i = 0; i < LANDINGS && found < 0; i++) {
+        unsigned k = (f->next + i) % LANDINGS;
+        if (f->landing[k].used)
+            continue;
+        found = (int)k;
+        f->landing[k].used = true;
+        f->landing[k].event = NULL;  // not to be looked at yet
+        f->next = k + 1;
+    }
+    pthread_mutex_unlock(&lock);
+    return found;
+}
+
+static void give(struct field *f, int k)
+{
+    pthread_mutex_lock(&lock);
+    f->landing[k].used = false;
+    pthread_mutex_unlock(&lock);
+}
+
+static CUresult prepare(struct field *f, int k)
+{
+    void *p = NULL;
+    CUresult r = CUDA_SUCCESS;
+    pthread_mutex_lock(&lock);
+    bool missing = !f->bytes;
+    pthread_mutex_unlock(&lock);
+    if (missing && !(r = guard.real.cuMemHostAlloc(&p, LANDINGS * sizeof *f->bytes, 0))) {
+        pthread_mutex_lock(&lock);
+        if (!f->bytes) {
+            f->bytes = p;
+            p = NULL;
+        }
+        pthread_mutex_unlock(&lock);
+        if (p)
+            guard.real.cuMemFreeHost(p);
+    }
+    if (!r && !f->events[k])
+        r = guard.real.cuEventCreate(&f->events[k], CU_EVENT_DISABLE_TIMING);
+    return r;
+}
+
+CUresult canary_order_read(const struct canary_place *place, CUstream stream, bool per_thread,
+                           enum driver_id call)
+{
+    struct field *f = &fields[home_number(place->slab->home)];
+    const struct driver *d = &guard.real;
+    __typeof__(cuMemcpyDtoHAsync_v2) *copy =
+        per_thread ? d->cuMemcpyDtoHAsync_v2_ptsz : d->cuMemcpyDtoHAsync_v2;
+    __typeof__(cuEventRecord) *record = per_thread ? d->cuEventRecord_ptsz : d->cuEventRecord;
+    int k = take(f);
+    if (k < 0)
+        return CUDA_ERROR_NOT_READY;
+    CUstreamCaptureMode mode = home_calm();
+    CUresult r = prepare(f, k);
+    struct canary_relic relic = canary_scan_relic(place);
+    if (!r)
+        r = copy(f->bytes[k].head, place->base - CANARY_HEAD, CANARY_HEAD, stream);
+    if (!r)
+        r = copy(f->bytes[k].tail, place->base + place->size, relic.tail, stream);
+    if (!r)
+        r = record(f->events[k], stream);
+    home_stir(mode);
+    if (r) {
+        give(f, k);
+        return r;
+    }
+    pthread_mutex_lock(&lock);
+    f->landing[k].relic = relic;
+    f->landing[k].call = call;
+    f->landing[k].event = f->events[k];
+    pthread_mutex_unlock(&lock);
+    atomic_fetch_add_explicit(&f->waiting, 1, memory_order_relaxed);
+    return CUDA_SUCCESS;
+}
+
+void canary_order_settle(struct home *home)
+{
+    struct field *f = &fields[home_number(home)];
+    if (!atomic_load_explicit(&f->waiting, memory_order_relaxed))
+        return;
+    for (int k = 0; k < LANDINGS; k++) {
+        pthread_mutex_lock(&lock);
+        CUevent event = f->landing[k].used ? f->landing[k].event : NULL;
+        pthread_mutex_unlock(&lock);
+        if (!event || guard.real.cuEventQuery(event))
+            continue;
+        const struct canary_occasion occasion = {
+            f->landing[k].call, NULL, "found in the order of the stream, just before the buffer was freed",
+            true};
+        canary_scan_relic_bytes(&f->landing[k].relic, f->bytes[k].head, f->bytes[k].tail, &occasion);
+        atomic_fetch_sub_explicit(&f->waiting, 1, memory_order_relaxed);
+        give(f, k);
+    }
+}

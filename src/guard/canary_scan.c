@@ -1,0 +1,389 @@
+// SPDX-License-Identifier: MIT
+#include "guard/canary_scan.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "guard/guard.h"
+#include "guard/guard_report.h"
+#include "guard/launch_ring.h"
+
+enum {
+    STAGING = 4 << 20,  // bytes read before they are looked at
+    JOBS = 512,         // copies, likewise
+    KERNELS = 6,        // that a report names
+    NOTE = 600,
+    HEAD_SIDE = 1,
+    TAIL_SIDE = 2,
+};
+static const uint64_t most_pitch = 0x7fffffff;
+
+// Rows [row, row + rows) of a slab: row k holds the tail of slot k - 1 and the head of slot k. A buffer alone in its
+// slab has two rows: what ends where it starts, and what starts where it ends.
+struct job {
+    struct canary_slab *slab;
+    uint64_t size;   // of a lone buffer
+    uint64_t least;  // where a slab's rows start, in the slot before
+    uint32_t width, row, rows, offset;
+};
+
+// For one home. Used by one scan at a time.
+struct bench {
+    CUstream stream;
+    uint8_t *staging;         // pinned
+    uint64_t clean_launches;  // kernels up to that one had ended when the last scan began that found nothing
+};
+
+struct scan {
+    struct home *home;
+    struct bench *bench;
+    const struct canary_occasion *occasion;
+    uint64_t number;
+    bool managed;
+    unsigned njobs, found;
+    uint32_t used;  // of the staging
+    CUresult result;
+};
+
+static struct bench benches[HOME_CONTEXTS];
+static struct job jobs[JOBS];
+static _Atomic uint64_t scans;
+_Atomic uint64_t canary_scan_ended;
+
+uint64_t canary_scan_number(void)
+{
+    // Pairs with the increment in canary_scan_home: both are seq_cst, so a scan that the caller does not see yet sees
+    // what the caller wrote before.
+    return atomic_load(&scans);
+}
+
+void canary_scan_context_gone(struct home *home)
+{
+    benches[home_number(home)] = (struct bench){0};
+}
+
+static struct bench *bench_of(struct home *home)
+{
+    struct bench *b = &benches[home_number(home)];
+    void *p = NULL;
+    if (!b->stream && guard.real.cuStreamCreate(&b->stream, CU_STREAM_NON_BLOCKING))
+        return NULL;
+    if (!b->staging && guard.real.cuMemHostAlloc && !guard.real.cuMemHostAlloc(&p, STAGING, 0))
+        b->staging = p;
+    return b->staging ? b : NULL;
+}
+
+// --- reports ------------------------------------------------------------------------------------------------
+
+static void add_kernels(char text[NOTE], const char *note, uint64_t since)
+{
+    const char *names[KERNELS];
+    unsigned n = launch_ring_since(since, names, KERNELS);
+    int used =
+        snprintf(text, NOTE, "%s%s", note, n ? "; kernels that may have done it, the latest first:" : "");
+    for (unsigned i = 0; i < n && used < NOTE; i++)
+        used += snprintf(text + used, (size_t)(NOTE - used), "%s %s", i ? "," : "", names[i]);
+}
+
+// A side of a buffer that is not as it was made.
+struct damage {
+    const struct home *home;
+    uint64_t buffer, base;  // base: of the canary
+    const uint8_t *now, *made;
+    uint32_t count;
+    const struct track_copy *block;  // NULL: what the books know now
+};
+
+static void report(const struct damage *d, const struct canary_occasion *o)
+{
+    uint8_t touched[(CANARY_TAIL_MOST + 7) / 8];
+    uint32_t first = 0, last = 0;
+    bool tail = d->base > d->buffer;
+    if (!canary_bytes_compare(d->now, d->made, d->count, touched, &first, &last))
+        return;
+    char text[NOTE];
+    add_kernels(text, o->note, benches[home_number(d->home)].clean_launches);
+    struct guard_finding f = {
+        .type = tail ? REPORT_HEAP_OVERFLOW : REPORT_HEAP_UNDERFLOW,
+        .call = o->call < DRIVER_CALLS ? o->call : 0,
+        .call_name = o->call_name,
+        .in_kernel = o->call == DRIVER_CALLS && !o->call_name,
+        .stackless = o->ours,
+
+        .address = d->base + (tail ? first : last),  // the byte nearest to the buffer
+
+        .note = text,
+        .corrupted = {.base = d->base, .count = d->count, .bytes = d->now, .touched = touched},
+    };
+    unsigned section = epoch_enter();
+    struct track_block *t = d->block ? NULL : track_live(d->buffer);
+    bool freed = !t;
+    if (d->block)
+        f.buffers[f.nbuffers++] = *d->block;
+    else if (t || (t = track_freed(d->buffer)))
+        f.buffers[f.nbuffers++] = track_copy(t, freed);
+    epoch_leave(section);
+    guard_report_finding(&f);
+}
+
+static bool look_at_head(struct canary_slab *s, uint32_t number, const struct canary_buffer *b,
+                         const uint8_t *now, const struct canary_occasion *o)
+{
+    uint8_t made[CANARY_HEAD];
+    uint64_t base = canary_store_base(s, number);
+    canary_bytes_head(&b->seed, b->size, made);
+    if (memcmp(now, made, CANARY_HEAD) == 0)
+        return false;
+    if (canary_store_tell(s, number, HEAD_SIDE))
+        report(&(struct damage){s->home, base, base - CANARY_HEAD, now, made, CANARY_HEAD, NULL}, o);
+    return true;
+}
+
+static bool look_at_tail(struct canary_slab *s, uint32_t number, const struct canary_buffer *b,
+                         const uint8_t *now, const struct canary_occasion *o)
+{
+    uint8_t made[CANARY_TAIL_MOST];
+    uint32_t count = canary_store_tail(s, b->size);
+    uint64_t base = canary_store_base(s, number);
+    if (canary_bytes_tail_same(&b->seed, now, count) == count)
+        return false;
+    canary_bytes_tail(&b->seed, made, count);
+    if (canary_store_tell(s, number, TAIL_SIDE))
+        report(&(struct damage){s->home, base, base + b->size, now, made, count, NULL}, o);
+    return true;
+}
+
+// --- copies -------------------------------------------------------------------------------------------------
+
+static void look_at_job(struct scan *scan, const struct job *j)
+{
+    struct canary_slab *s = j->slab;
+    const uint8_t *rows = scan->bench->staging + j->offset;
+    struct canary_buffer b;
+    if (s->slots == 1) {
+        if (!canary_store_read(s, 0, scan->number, &b) || b.size != j->size)
+            return;
+        scan->found += look_at_head(s, 0, &b, rows + j->width - CANARY_HEAD, scan->occasion);
+        scan->found += look_at_tail(s, 0, &b, rows + j->width, scan->occasion);
+        return;
+    }
+    for (uint32_t i = 0; i < j->rows; i++, rows += j->width) {
+        uint32_t number = j->row + i;
+        if (number && canary_store_read(s, number - 1, scan->number, &b) && b.size >= j->least)
+            scan->found += look_at_tail(s, number - 1, &b, rows + (b.size - j->least), scan->occasion);
+        if (number < s->slots && canary_store_read(s, number, scan->number, &b))
+            scan->found += look_at_head(s, number, &b, rows + j->width - CANARY_HEAD, scan->occasion);
+    }
+}
+
+static void flush(struct scan *scan)
+{
+    if (!scan->result && scan->njobs)
+        scan->result = guard.real.cuStreamSynchronize(scan->bench->stream);
+    for (unsigned i = 0; i < scan->njobs && !scan->result; i++)
+        look_at_job(scan, &jobs[i]);
+    scan->njobs = scan->used = 0;
+}
+
+static void read_rows(struct scan *scan, uint64_t from, uint64_t pitch, const struct job *j)
+{
+    uint8_t *to = scan->bench->staging + j->offset;
+    CUstream stream = scan->bench->stream;
+    if (pitch <= most_pitch) {
+        CUDA_MEMCPY2D c = {
+            .srcMemoryType = CU_MEMORYTYPE_DEVICE,
+            .srcDevice = from,
+            .srcPitch = pitch,
+            .dstMemoryType = CU_MEMORYTYPE_HOST,
+            .dstHost = to,
+            .dstPitch = j->width,
+            .WidthInBytes = j->width,
+            .Height = j->rows,
+        };
+        scan->result = guard.real.cuMemcpy2DAsync_v2(&c, stream);
+        return;
+    }
+    for (uint32_t i = 0; i < j->rows && !scan->result; i++)
+        scan->result = guard.real.cuMemcpyDtoHAsync_v2(to + i * j->width, from + i * pitch, j->width, stream);
+}
+
+// A job that fits; its rows are cut to what is left of the staging.
+static struct job *new_job(struct scan *scan, struct canary_slab *s, uint32_t width, uint32_t rows)
+{
+    if (scan->njobs == JOBS || scan->used + (uint64_t)width * (s->slots == 1 ? 2 : 1) > STAGING)
+        flush(scan);
+    struct job *j = &jobs[scan->njobs++];
+    uint32_t room = (STAGING - scan->used) / width;
+    *j = (struct job){.slab = s, .width = width, .rows = rows < room ? rows : room, .offset = scan->used};
+    scan->used += j->rows * width;
+    return j;
+}
+
+static void read_lone(struct scan *scan, struct canary_slab *s)
+{
+    struct canary_buffer b;
+    if (!canary_store_read(s, 0, scan->number, &b) || b.told == (HEAD_SIDE | TAIL_SIDE))
+        return;
+    uint32_t tail = canary_store_tail(s, b.size), width = tail < CANARY_HEAD ? CANARY_HEAD : tail;
+    if (s->kind == CANARY_HOST) {
+        const uint8_t *at = (const uint8_t *)(uintptr_t)s->base;
+        scan->found += look_at_head(s, 0, &b, at - CANARY_HEAD, scan->occasion);
+        scan->found += look_at_tail(s, 0, &b, at + b.size, scan->occasion);
+        return;
+    }
+    struct job *j = new_job(scan, s, width, 2);
+    j->size = b.size;
+    read_rows(scan, s->base - width, b.size + width, j);
+}
+
+static void read_slab(struct scan *scan, struct canary_slab *s)
+{
+    uint32_t rows = atomic_load_explicit(&s->high, memory_order_relaxed) + 1;
+    uint64_t least = atomic_load_explicit(&s->least, memory_order_relaxed);
+    if (rows == 1)
+        return;
+    for (uint32_t row = 0; row < rows && !scan->result;) {
+        struct job *j = new_job(scan, s, (uint32_t)(s->stride - least), rows - row);
+        j->least = least;
+        j->row = row;
+        read_rows(scan, s->base + row * s->stride - j->width, s->stride, j);
+        row += j->rows;
+    }
+}
+
+// A pool's memory is there when its stream has come to the allocation.
+static bool is_there(struct canary_slab *s)
+{
+    if (atomic_load_explicit(&s->is_ready, memory_order_relaxed))
+        return true;
+    if (guard.real.cuEventQuery(s->ready))
+        return false;
+    atomic_store_explicit(&s->is_ready, true, memory_order_relaxed);
+    return true;
+}
+
+static int read_one(struct index_item *item, void *context)
+{
+    struct scan *scan = context;
+    struct canary_slab *s = (struct canary_slab *)item;
+    if (s->home != scan->home || (s->kind == CANARY_MANAGED && !scan->managed) || !is_there(s))
+        return 0;
+    if (s->slots == 1)
+        read_lone(scan, s);
+    else
+        read_slab(scan, s);
+    return scan->result != CUDA_SUCCESS;
+}
+
+CUresult canary_scan_home(struct home *home, bool managed, const struct canary_occasion *occasion)
+{
+    uint64_t ended = atomic_load_explicit(&canary_scan_ended, memory_order_relaxed);
+    CUstreamCaptureMode mode = home_calm();
+    struct scan scan = {
+        .home = home,
+        .bench = bench_of(home),
+        .occasion = occasion,
+        .number = atomic_fetch_add(&scans, 1) + 1,
+        .managed = managed,
+    };
+    if (!scan.bench) {
+        home_stir(mode);
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    unsigned section = epoch_enter();
+    canary_store_each(read_one, &scan);
+    flush(&scan);
+    epoch_leave(section);
+    home_stir(mode);
+    if (!scan.result && !scan.found)
+        scan.bench->clean_launches = ended;
+    return scan.result;
+}
+
+// --- single buffers -----------------------------------------------------------------------------------------
+
+struct canary_relic canary_scan_relic(const struct canary_place *place)
+{
+    struct canary_relic relic = {
+        .home = place->slab->home,
+        .base = place->base,
+        .size = place->size,
+        .tail = canary_store_tail(place->slab, place->size),
+        .seed = canary_bytes_seed(place->base, place->size),
+        .told = canary_store_told(place->slab, place->number),
+    };
+    unsigned section = epoch_enter();
+    struct track_block *t = track_freed(place->base);
+    relic.known = t;
+    if (t)
+        relic.block = track_copy(t, true);
+    epoch_leave(section);
+    return relic;
+}
+
+void canary_scan_relic_bytes(const struct canary_relic *relic, const uint8_t *head, const uint8_t *tail,
+                             const struct canary_occasion *occasion)
+{
+    uint8_t made[CANARY_TAIL_MOST];
+    const struct track_copy *block = relic->known ? &relic->block : NULL;
+    uint64_t base = relic->base;
+    canary_bytes_head(&relic->seed, relic->size, made);
+    if (!(relic->told & HEAD_SIDE))
+        report(&(struct damage){relic->home, base, base - CANARY_HEAD, head, made, CANARY_HEAD, block},
+               occasion);
+    canary_bytes_tail(&relic->seed, made, relic->tail);
+    if (!(relic->told & TAIL_SIDE))
+        report(&(struct damage){relic->home, base, base + relic->size, tail, made, relic->tail, block},
+               occasion);
+}
+
+static void look_at_place(const struct canary_place *place, const uint8_t *head, const uint8_t *tail,
+                          const struct canary_occasion *occasion)
+{
+    struct canary_buffer b = {.size = place->size, .seed = canary_bytes_seed(place->base, place->size)};
+    look_at_head(place->slab, place->number, &b, head, occasion);
+    look_at_tail(place->slab, place->number, &b, tail, occasion);
+}
+
+CUresult canary_scan_place(struct home *home, const struct canary_place *place,
+                           const struct canary_occasion *occasion)
+{
+    uint8_t head[CANARY_HEAD], tail[CANARY_TAIL_MOST];
+    uint32_t count = canary_store_tail(place->slab, place->size);
+    uint64_t behind = place->base + place->size;
+    if (place->slab->kind == CANARY_HOST) {
+        look_at_place(place, (const uint8_t *)(uintptr_t)place->base - CANARY_HEAD,
+                      (const uint8_t *)(uintptr_t)behind, occasion);
+        return CUDA_SUCCESS;
+    }
+    const struct home_copy copies[] = {{place->base - CANARY_HEAD, head, CANARY_HEAD}, {behind, tail, count}};
+    CUresult r = home_read(home, copies, 2);
+    if (!r)
+        look_at_place(place, head, tail, occasion);
+    return r;
+}
+
+void canary_scan_make(const struct canary_place *place, uint8_t head[CANARY_HEAD],
+                      uint8_t tail[CANARY_TAIL_MOST], uint32_t *count)
+{
+    struct canary_seed seed = canary_bytes_seed(place->base, place->size);
+    *count = canary_store_tail(place->slab, place->size);
+    canary_bytes_head(&seed, place->size, head);
+    canary_bytes_tail(&seed, tail, *count);
+}
+
+CUresult canary_scan_write(struct home *home, const struct canary_place *place)
+{
+    uint8_t head[CANARY_HEAD], tail[CANARY_TAIL_MOST];
+    uint32_t count;
+    uint64_t behind = place->base + place->size;
+    canary_scan_make(place, head, tail, &count);
+    if (place->slab->kind == CANARY_HOST) {
+        memcpy((uint8_t *)(uintptr_t)place->base - CANARY_HEAD, head, CANARY_HEAD);
+        memcpy((uint8_t *)(uintptr_t)behind, tail, count);
+        return CUDA_SUCCESS;
+    }
+    const struct home_copy copies[] = {{place->base - CANARY_HEAD, head, CANARY_HEAD}, {behind, tail, count}};
+    return home_write(home, copies, 2);
+}

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: MIT
+// Reads the canaries of a context's buffers, by copies on a stream of our own, and reports those that have changed. The
+// copy engine does it: a GPU whose multiprocessors are full is watched too, and nothing of ours runs on them.
+#ifndef MOAT_GUARD_CANARY_SCAN_H
+#define MOAT_GUARD_CANARY_SCAN_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "guard/canary_store.h"
+#include "guard/track.h"
+
+// When it was found, for the report.
+struct canary_occasion {
+    enum driver_id call;    // that the program made; DRIVER_CALLS: none
+    const char *call_name;  // instead, may be NULL
+    const char *note;
+    bool ours;  // a thread of our own found it: where that stands says nothing
+};
+
+// The number of the last scan that has begun. A buffer whose canaries are in place before it is read is seen by the next.
+uint64_t canary_scan_number(void);
+
+// So many kernels, of the first that were launched, are known to have ended. Relaxed: for what reports name.
+extern _Atomic uint64_t canary_scan_ended;
+
+// All buffers of the home, whose context is current. managed: those too, which may move them to the host. One scan at a
+// time in a process. An error is the driver's, and the context may be in error for good.
+CUresult canary_scan_home(struct home *home, bool managed, const struct canary_occasion *occasion);
+
+// One buffer that no scan sees any more; its context is current.
+CUresult canary_scan_place(struct home *home, const struct canary_place *place,
+                           const struct canary_occasion *occasion);
+
+// A buffer that is gone, with bytes that were read before it went.
+struct canary_relic {
+    struct home *home;
+    uint64_t base, size;
+    uint32_t tail;  // bytes
+    struct canary_seed seed;
+    struct track_copy block;  // as the books knew it
+    bool known;               // whether they did
+    uint32_t told;            // sides of which a report went out
+};
+struct canary_relic canary_scan_relic(const struct canary_place *place);
+void canary_scan_relic_bytes(const struct canary_relic *relic, const uint8_t *head, const uint8_t *tail,
+                             const struct canary_occasion *occasion);
+
+// What to write around a buffer.
+void canary_scan_make(const struct canary_place *place, uint8_t head[CANARY_HEAD],
+                      uint8_t tail[CANARY_TAIL_MOST], uint32_t *count);
+// Writes it, at once. The home's context is current.
+CUresult canary_scan_write(struct home *home, const struct canary_place *place);
+
+void canary_scan_context_gone(struct home *home);  // our stream and memory went with it
+
+#endif

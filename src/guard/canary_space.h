@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: MIT
+// Device memory that canary mode divides up itself. It comes in regions, from cuMemAlloc; ranges are taken out of them
+// and given back. The driver rounds an allocation up to 2 MiB, which would double a buffer of just that size: here
+// neighbours share what it rounds.
+#ifndef MOAT_GUARD_CANARY_SPACE_H
+#define MOAT_GUARD_CANARY_SPACE_H
+
+#include <stdint.h>
+
+enum { CANARY_SPACE_UNIT = 512 };  // ranges start at multiples of it: what textures and pitches ask for
+
+struct space_range;
+struct space_region;
+
+// Starts as zeroes. Not locked: the caller does.
+struct canary_space {
+    struct space_region *regions;
+    uint64_t bytes, used;  // in regions, and of them in ranges
+};
+
+// A region becomes ranges to take. base is a multiple of the unit. 0, or -ENOMEM.
+int canary_space_add(struct canary_space *space, uint64_t base, uint64_t bytes);
+
+// A range, of a multiple of the unit; 0: there is none that large.
+uint64_t canary_space_take(struct canary_space *space, uint64_t bytes);
+
+// Takes back what canary_space_take gave. Without memory for our own books the range stays unused.
+void canary_space_give(struct canary_space *space, uint64_t base, uint64_t bytes);
+
+// A region of which nothing is taken, taken out of the space: its base, or 0 if there is none; *bytes: its size.
+uint64_t canary_space_remove_empty(struct canary_space *space, uint64_t *bytes);
+uint64_t canary_space_empty(const struct canary_space *space);  // bytes in such regions
+
+// All regions are gone.
+void canary_space_clear(struct canary_space *space);
+
+void canary_space_after_fork(void);
+
+#endif

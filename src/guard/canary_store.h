@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: MIT
+// Where the buffers of canary mode lie, and which there are: what the scans go by.
+//
+// Buffers of up to 64 KiB lie in slabs, at a fixed stride, so that one strided copy reads the canaries of thousands; each
+// larger one is a slab of its own. A slot spans a multiple of 512 bytes: buffer, canary behind it, and in its last 32
+// bytes the head of the next. Managed, host and pool memory stays the driver's, with room for canaries; such a buffer
+// is a slab of one slot too.
+//
+// Scans read slots without a lock, while buffers come and go: a slot's numbers are read under its turn (as with a
+// seqlock), and a buffer counts only if it was complete before the scan began. Slabs are found through an index
+// (index.h) and stay as they are until all readers have left.
+#ifndef MOAT_GUARD_CANARY_STORE_H
+#define MOAT_GUARD_CANARY_STORE_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "guard/canary_bytes.h"
+#include "guard/home.h"
+#include "guard/index.h"
+
+enum canary_kind {
+    CANARY_OURS,  // in memory that we divide up
+    CANARY_MANAGED,
+    CANARY_HOST,
+    CANARY_POOL,
+};
+
+// One writer at a time, who has taken the slot or withdrawn its buffer; see canary_store_read.
+struct canary_slot {
+    _Atomic uint32_t turn;   // odd while the numbers below change
+    _Atomic uint32_t told;   // sides of which a report went out, a bit each
+    _Atomic uint64_t size;   // of the buffer; 0: there is none
+    _Atomic uint64_t since;  // the last scan that began before its canaries were in place
+    _Atomic uint64_t seed[3];
+    uint32_t next;  // free slot, plus one
+};
+
+struct canary_slab {
+    struct index_item range;  // everything of it
+    enum canary_kind kind;
+    struct home *home;
+    CUcontext context;
+    uint64_t base;  // of the first slot's buffer
+    uint64_t stride;
+    uint32_t slots;
+    CUevent ready;           // a pool's buffer: recorded when it was there; else NULL
+    _Atomic bool is_ready;   // it has been reached, or there is none
+    _Atomic uint64_t least;  // no buffer in it is smaller
+    _Atomic uint32_t high;   // no slot from there on was ever used
+    // under the store's lock
+    uint32_t free, used;  // free: first free slot, plus one
+    bool open;
+    struct canary_slab *next;  // open one of the same stride
+    struct canary_slot *slot, one;
+};
+
+// A buffer's place.
+struct canary_place {
+    struct canary_slab *slab;
+    uint32_t number;
+    uint64_t base, size;
+};
+
+// The numbers of a slot as they were at one moment.
+struct canary_buffer {
+    uint64_t size;
+    struct canary_seed seed;
+    uint32_t told;
+};
+
+static inline uint64_t canary_store_base(const struct canary_slab *s, uint32_t number)
+{
+    return s->base + number * s->stride;
+}
+
+// Bytes behind a buffer of this size that are canary.
+uint32_t canary_store_tail(const struct canary_slab *s, uint64_t size);
+
+// A place for a buffer of the current context: memory comes from cuMemAlloc when there is none left. 0, or -ENOMEM.
+int canary_store_take(struct home *home, uint64_t size, struct canary_place *place);
+// How much to ask the driver for, and how far into it the buffer starts, for a buffer of a kind that is not ours.
+uint64_t canary_store_padded(enum canary_kind kind, uint64_t size);
+uint64_t canary_store_offset(enum canary_kind kind);
+int canary_store_adopt(struct home *home, enum canary_kind kind, uint64_t real, uint64_t size, CUevent ready,
+                       struct canary_place *place);
+
+// The canaries are in place: from now on the buffer is scanned. scan: the number of the last scan that has begun.
+void canary_store_publish(const struct canary_place *place, uint64_t scan);
+// The buffer that starts there is no longer scanned; of several threads one gets it. False: there is none.
+bool canary_store_withdraw(uint64_t pointer, struct canary_place *place);
+// A withdrawn place, or one that was never published, is free; what the driver gave is the caller's to give back.
+void canary_store_give(const struct canary_place *place);
+
+// False: there is no buffer in the slot, or it came after the scan began, or it is changing.
+bool canary_store_read(const struct canary_slab *s, uint32_t number, uint64_t scan, struct canary_buffer *b);
+uint32_t canary_store_told(const struct canary_slab *s, uint32_t number);
+// Marks sides as told; true if one of them was not yet.
+bool canary_store_tell(struct canary_slab *s, uint32_t number, uint32_t sides);
+
+// The slab at an address. Inside an epoch section.
+struct canary_slab *canary_store_find(uint64_t address);
+bool canary_store_owns(uint64_t address);  // memory that we divide up, whether there is a slab or not
+int canary_store_each(int (*f)(struct index_item *, void *), void *context);  // inside an epoch section
+size_t canary_store_slabs(void);
+
+// Gives empty regions of the current context back to the driver beyond `keep` bytes; how many bytes. No scan may be
+// under way.
+uint64_t canary_store_trim(struct home *home, uint64_t keep);
+// Bytes held for the home and in no slab.
+uint64_t canary_store_spare(struct home *home);
+// Bytes in all that canaries and rounding take, now.
+uint64_t canary_store_extra(void);
+
+// A context and its memory are gone. No scan may be under way.
+void canary_store_context_gone(struct home *home, CUcontext context);
+void canary_store_after_fork(void);
+
+#endif

@@ -1,0 +1,342 @@
+// SPDX-License-Identifier: MIT
+// Canary mode over the CPU device, which is linked in: what happens when the driver says no, in any call, and from several
+// threads. What programs see is tested by test/guard/canary.sh.
+#include "guard/canary.h"
+
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include "guard/canary_order.h"
+#include "guard/guard.h"
+#include "guard/guard_report.h"
+#include "guard/launch_ring.h"
+
+enum { SMALL = 1000, LARGE = (3 << 20) - 100, LOCK_STEP = 60000 };
+
+struct guard guard;
+static CUcontext context;
+static _Atomic unsigned findings;
+static _Atomic int calls_left;  // until one fails; < 0: none will
+
+void guard_report_finding(const struct guard_finding *f)
+{
+    atomic_fetch_add(&findings, 1);
+}
+
+void guard_report_note(const char *fmt, ...)
+{
+}
+
+struct launch_ring launch_ring;
+
+unsigned launch_ring_since(uint64_t count, const char **names, unsigned most)
+{
+    return 0;
+}
+
+static bool fails(void)
+{
+    return atomic_fetch_sub(&calls_left, 1) == 0;
+}
+
+#define WRAP(symbol, parameters, arguments)                           \
+    static CUresult try_##symbol parameters                           \
+    {                                                                 \
+        return fails() ? CUDA_ERROR_OUT_OF_MEMORY : symbol arguments; \
+    }
+
+WRAP(cuMemAlloc_v2, (CUdeviceptr * p, size_t n), (p, n))
+WRAP(cuMemAllocManaged, (CUdeviceptr * p, size_t n, unsigned f), (p, n, f))
+WRAP(cuMemAllocHost_v2, (void **p, size_t n), (p, n))
+WRAP(cuMemHostAlloc, (void **p, size_t n, unsigned f), (p, n, f))
+WRAP(cuMemAllocAsync, (CUdeviceptr * p, size_t n, CUstream q), (p, n, q))
+WRAP(cuMemAllocPitch_v2, (CUdeviceptr * p, size_t *pitch, size_t w, size_t h, unsigned e),
+     (p, pitch, w, h, e))
+WRAP(cuMemcpyHtoDAsync_v2, (CUdeviceptr d, const void *s, size_t n, CUstream q), (d, s, n, q))
+WRAP(cuMemcpyDtoHAsync_v2, (void *d, CUdeviceptr s, size_t n, CUstream q), (d, s, n, q))
+WRAP(cuStreamCreate, (CUstream * q, unsigned f), (q, f))
+WRAP(cuEventCreate, (CUevent * e, unsigned f), (e, f))
+WRAP(cuEventRecord, (CUevent e, CUstream q), (e, q))
+
+// The monitor rests for a minute: scans are those of the test.
+static int setup(void **state)
+{
+#define REAL(symbol) guard.real.symbol = symbol
+#define TRIED(symbol) guard.real.symbol = try_##symbol
+    REAL(cuDeviceGetAttribute), REAL(cuCtxGetCurrent), REAL(cuCtxGetDevice), REAL(cuCtxPushCurrent_v2);
+    REAL(cuCtxPopCurrent_v2), REAL(cuDeviceTotalMem_v2), REAL(cuStreamSynchronize), REAL(cuMemFree_v2);
+    REAL(cuEventQuery), REAL(cuEventDestroy_v2), REAL(cuCtxSynchronize), REAL(cuStreamDestroy_v2);
+    REAL(cuMemFreeHost), REAL(cuMemFreeAsync), REAL(cuMemcpy2DAsync_v2),
+        REAL(cuThreadExchangeStreamCaptureMode);
+    TRIED(cuMemAlloc_v2), TRIED(cuMemAllocManaged), TRIED(cuMemAllocHost_v2), TRIED(cuMemHostAlloc);
+    TRIED(cuMemAllocAsync), TRIED(cuMemAllocPitch_v2), TRIED(cuMemcpyHtoDAsync_v2);
+    TRIED(cuMemcpyDtoHAsync_v2), TRIED(cuStreamCreate), TRIED(cuEventCreate), TRIED(cuEventRecord);
+    atomic_store(&calls_left, -1);
+    guard.watching = true;
+    guard.options.mode = 1 << OPTION_MODE_CANARY;
+    guard.options.canary_interval = LOCK_STEP;
+    canary_start();
+    return !canary_on || cuInit(0) || cuDevicePrimaryCtxRetain(&context, 0) || cuCtxSetCurrent(context);
+}
+
+static void free_now(CUdeviceptr p)
+{
+    CUresult r = CUDA_ERROR_UNKNOWN;
+    assert_true(canary_free(p, DRIVER_cuMemFree_v2, &r));
+    assert_int_equal(r, 0);
+}
+
+static void scan(void)
+{
+    static const struct canary_occasion occasion = {DRIVER_CALLS, NULL, "in a test", true};
+    canary_monitor_hold();
+    assert_int_equal(canary_scan_home(home_current(), true, &occasion), 0);
+    canary_order_settle(home_current());
+    canary_monitor_go_on();
+}
+
+static void change(CUdeviceptr p)
+{
+    uint8_t byte;
+    assert_int_equal(cuMemcpyDtoH_v2(&byte, p, 1), 0);
+    byte ^= 0x20;
+    assert_int_equal(cuMemcpyHtoD_v2(p, &byte, 1), 0);
+}
+
+static size_t available(void)
+{
+    size_t n, all;
+    assert_int_equal(cuMemGetInfo_v2(&n, &all), 0);
+    return n;
+}
+
+// One buffer of each size in a slab and alone, one byte changed on either side, found by a scan and once.
+static void each_side_of_each_size(void **state)
+{
+    static const size_t sizes[] = {1, 3, 464, 465, 512, 1000, 4096, 65000, 65488, 65489, 1 << 20, LARGE};
+    enum { SIZES = sizeof sizes / sizeof *sizes };
+    CUdeviceptr p[SIZES][3];
+    CUresult r;
+    for (unsigned i = 0; i < SIZES; i++)
+        for (unsigned k = 0; k < 3; k++) {
+            assert_true(canary_alloc(&p[i][k], sizes[i], &r) && !r);
+            assert_int_equal(p[i][k] % 512, 0);
+        }
+    scan();
+    assert_int_equal(atomic_load(&findings), 0);
+    unsigned expected = 0;
+    for (unsigned i = 0; i < SIZES; i++) {
+        change(p[i][1] + sizes[i]);
+        scan();
+        assert_int_equal(atomic_load(&findings), ++expected);
+        change(p[i][1] - 1);
+        scan();
+        assert_int_equal(atomic_load(&findings), ++expected);
+        scan();
+        assert_int_equal(atomic_load(&findings), expected);
+    }
+    for (unsigned i = 0; i < SIZES; i++)
+        for (unsigned k = 0; k < 3; k++)
+            free_now(p[i][k]);
+    assert_int_equal(atomic_load(&findings), expected);
+    atomic_store(&findings, 0);
+}
+
+// The last byte before the next buffer's head too.
+static void the_whole_slack_counts(void **state)
+{
+    CUdeviceptr p[2];
+    CUresult r;
+    assert_true(canary_alloc(&p[0], 200, &r) && canary_alloc(&p[1], 200, &r));
+    change(p[0] + 479);
+    free_now(p[0]);
+    assert_int_equal(atomic_load(&findings), 1);
+    free_now(p[1]);
+    assert_int_equal(atomic_load(&findings), 1);
+    atomic_store(&findings, 0);
+}
+
+static void answers(void **state)
+{
+    CUdeviceptr p;
+    CUresult r;
+    uint64_t base, size;
+    assert_true(canary_alloc(&p, 700, &r));
+    assert_int_equal(canary_ask(p + 699, &base, &size), CANARY_BUFFER);
+    assert_true(base == p && size == 700);
+    assert_int_equal(canary_ask(p + 700, &base, &size), CANARY_AROUND);
+    assert_int_equal(canary_ask(p - 1, &base, &size), CANARY_AROUND);
+    assert_int_equal(canary_ask(0x1000, &base, &size), CANARY_NOT_OURS);
+    free_now(p);
+    assert_int_equal(canary_ask(p, &base, &size), CANARY_AROUND);
+    assert_false(canary_free(p, DRIVER_cuMemFree_v2, &r));
+    assert_false(canary_free(p + 512, DRIVER_cuMemFree_v2, &r));
+}
+
+static bool make(unsigned kind, CUdeviceptr *p, CUresult *r)
+{
+    size_t pitch;
+    void *host = NULL;
+    unsigned flags = 0;
+    bool made = false;
+    switch (kind) {
+    case 0: return canary_alloc(p, LARGE, r);
+    case 1: return canary_alloc(p, SMALL, r);
+    case 2: return canary_alloc_pitch(p, &pitch, 3000, 1000, 4, r);
+    case 3: return canary_alloc_managed(p, SMALL, CU_MEM_ATTACH_GLOBAL, r);
+    case 4: made = canary_alloc_host(&host, SMALL, NULL, r); break;
+    case 5: made = canary_alloc_host(&host, LARGE, &flags, r); break;
+    default: return canary_alloc_async(p, SMALL, NULL, NULL, false, r);
+    }
+    *p = (uintptr_t)host;
+    return made;
+}
+
+static bool unmake(unsigned kind, CUdeviceptr p, CUresult *r)
+{
+    if (kind == 4 || kind == 5)
+        return canary_free_host((void *)(uintptr_t)p, DRIVER_cuMemFreeHost, r);
+    return kind == 6 ? canary_free_async(p, NULL, false, false, DRIVER_cuMemFreeAsync, r)
+                     : canary_free(p, DRIVER_cuMemFree_v2, r);
+}
+
+// Every call of the driver fails once: the buffer is there or is left to the driver, and nothing is lost.
+static void any_call_may_fail(void **state)
+{
+    bool done = false;
+    canary_reclaim();
+    size_t before = available();
+    for (int n = 0; !done && n < 200; n++) {
+        CUdeviceptr p[7] = {0};
+        CUresult r = CUDA_SUCCESS;
+        atomic_store(&calls_left, n);
+        bool have[7];
+        for (unsigned i = 0; i < 7; i++)
+            have[i] = make(i, &p[i], &r) && !r;
+        for (unsigned i = 0; i < 7; i++) {
+            if (!have[i])
+                continue;
+            assert_true(unmake(i, p[i], &r));
+            // Refused, it is as it was.
+            if (r)
+                assert_true(unmake(i, p[i], &r) && !r);
+        }
+        done = atomic_load(&calls_left) > 0;
+        atomic_store(&calls_left, -1);
+        assert_int_equal(cuCtxSynchronize(), 0);
+        scan();
+        canary_reclaim();
+        assert_int_equal(canary_store_slabs(), 0);
+        assert_int_equal(canary_store_extra(), 0);
+    }
+    assert_true(done);
+    assert_true(available() + (4 << 20) >= before);  // the token's memory stays
+    assert_int_equal(atomic_load(&findings), 0);
+}
+
+static void *work(void *argument)
+{
+    unsigned seed = (unsigned)(uintptr_t)argument;
+    CUdeviceptr p[16] = {0};
+    CUresult r;
+    cuCtxSetCurrent(context);
+    for (unsigned i = 0; i < 400; i++) {
+        unsigned k = (unsigned)rand_r(&seed) % 16;
+        if (p[k] && (!unmake(k % 7, p[k], &r) || r))
+            return "lost";
+        if (!make(k % 7, &p[k], &r) || r)
+            p[k] = 0;
+    }
+    for (unsigned k = 0; k < 16; k++)
+        if (p[k] && (!unmake(k % 7, p[k], &r) || r))
+            return "lost";
+    return NULL;
+}
+
+static void threads_at_once(void **state)
+{
+    pthread_t t[4];
+    void *wrong;
+    for (uintptr_t i = 0; i < 4; i++)
+        assert_int_equal(pthread_create(&t[i], NULL, work, (void *)i), 0);
+    for (unsigned i = 0; i < 200; i++)
+        scan();
+    for (unsigned i = 0; i < 4; i++) {
+        pthread_join(t[i], &wrong);
+        assert_null(wrong);
+    }
+    assert_int_equal(cuCtxSynchronize(), 0);
+    scan();
+    canary_reclaim();
+    assert_int_equal(canary_store_slabs(), 0);
+    assert_int_equal(canary_store_extra(), 0);
+    assert_int_equal(atomic_load(&findings), 0);
+}
+
+// Many small buffers lie in few slabs.
+static void thousands_in_few_slabs(void **state)
+{
+    enum { COUNT = 5000 };
+    static CUdeviceptr p[COUNT];
+    CUresult r;
+    for (unsigned i = 0; i < COUNT; i++)
+        assert_true(canary_alloc(&p[i], 100 + i % 300, &r));
+    assert_true(canary_store_slabs() < 20);
+    change(p[3333] + 100 + 3333 % 300);
+    scan();
+    assert_int_equal(atomic_load(&findings), 1);
+    for (unsigned i = 0; i < COUNT; i++)
+        free_now(p[i]);
+    canary_reclaim();
+    assert_int_equal(canary_store_slabs(), 0);
+    atomic_store(&findings, 0);
+}
+
+static void goes_with_its_context(void **state)
+{
+    CUcontext other;
+    CUdeviceptr p[4];
+    CUresult r;
+    assert_int_equal(cuCtxCreate_v2(&other, 0, 0), 0);
+    assert_true(canary_alloc(&p[0], LARGE, &r) && canary_alloc(&p[1], SMALL, &r) &&
+                canary_alloc_managed(&p[2], SMALL, CU_MEM_ATTACH_GLOBAL, &r));
+    change(p[1] + SMALL);
+    canary_context_ends(other, DRIVER_cuCtxDestroy_v2);
+    assert_int_equal(atomic_load(&findings), 1);
+    assert_int_equal(cuCtxDestroy_v2(other), 0);
+    canary_context_gone(other);
+    assert_int_equal(canary_store_slabs(), 0);
+    assert_int_equal(canary_ask(p[0], &(uint64_t){0}, &(uint64_t){0}), CANARY_NOT_OURS);
+    assert_int_equal(cuCtxSetCurrent(context), 0);
+    atomic_store(&findings, 0);
+}
+
+static void stops(void **state)
+{
+    CUdeviceptr p;
+    CUresult r;
+    canary_stop("for this test");
+    assert_false(canary_alloc(&p, LARGE, &r));
+    assert_int_equal(atomic_load(&findings), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(each_side_of_each_size),
+        cmocka_unit_test(the_whole_slack_counts),
+        cmocka_unit_test(answers),
+        cmocka_unit_test(any_call_may_fail),
+        cmocka_unit_test(threads_at_once),
+        cmocka_unit_test(thousands_in_few_slabs),
+        cmocka_unit_test(goes_with_its_context),
+        cmocka_unit_test(stops),
+    };
+    return cmocka_run_group_tests(tests, setup, NULL);
+}

@@ -1,0 +1,370 @@
+// SPDX-License-Identifier: MIT
+// Correct programs for --mode=canary:
+//   canary_good answers       prints what a program is told about its memory, without addresses
+//   canary_good whole         buffers of many sizes and kinds: every byte is the program's, and kept
+//   canary_good info          what the device says is free moves by what was asked for
+//   canary_good pressure      far more than the device has, one buffer after the other, and then nearly all of it at once
+//   canary_good registered    memory that moat did not allocate
+//   canary_good graph         memory of a graph
+//   canary_good ipc [bare]    another process, watched or not, gets at a buffer
+//   canary_good memory N SIZE prints how much less is free with N more buffers
+#include <sys/wait.h>
+
+#include "canary_kernels.h"
+
+static struct kernels kernels;
+static CUmemoryPool pool;
+static const char *self;
+
+static void wrong(const char *what, size_t size)
+{
+    printf("%s, size %zu\n", what, size);
+    exit(2);
+}
+
+// A row per kind of memory: how it comes and how it goes.
+
+static CUresult make_plain(CUdeviceptr *p, size_t size)
+{
+    return d.cuMemAlloc_v2(p, size);
+}
+
+static CUresult make_host(CUdeviceptr *p, size_t size)
+{
+    return d.cuMemHostAlloc((void **)p, size, CU_MEMHOSTALLOC_DEVICEMAP);
+}
+
+static CUresult make_write_combined(CUdeviceptr *p, size_t size)
+{
+    return d.cuMemHostAlloc((void **)p, size, CU_MEMHOSTALLOC_WRITECOMBINED | CU_MEMHOSTALLOC_PORTABLE);
+}
+
+static CUresult make_managed(CUdeviceptr *p, size_t size)
+{
+    return d.cuMemAllocManaged(p, size, CU_MEM_ATTACH_GLOBAL);
+}
+
+static CUresult make_in_order(CUdeviceptr *p, size_t size)
+{
+    return d.cuMemAllocAsync(p, size, NULL);
+}
+
+static CUresult make_of_pool(CUdeviceptr *p, size_t size)
+{
+    return d.cuMemAllocFromPoolAsync(p, size, pool, NULL);
+}
+
+static CUresult free_host(CUdeviceptr p)
+{
+    return d.cuMemFreeHost((void *)(uintptr_t)p);
+}
+
+static CUresult free_plain(CUdeviceptr p)
+{
+    return d.cuMemFree_v2(p);
+}
+
+static CUresult free_in_order(CUdeviceptr p)
+{
+    return d.cuMemFreeAsync(p, NULL);
+}
+
+static const struct kind {
+    const char *name;
+    CUresult (*make)(CUdeviceptr *p, size_t size);
+    CUresult (*give)(CUdeviceptr p);
+} kinds[] = {
+    {"plain", make_plain, free_plain},
+    {"host", make_host, free_host},
+    {"write-combined", make_write_combined, free_host},
+    {"managed", make_managed, free_plain},
+    {"in order", make_in_order, free_in_order},
+    {"of a pool", make_of_pool, free_in_order},
+};
+enum { KINDS = sizeof kinds / sizeof *kinds };
+
+static const size_t sizes[] = {1,    4,     100,     255,     256,     257,     512,           1000,   4096,
+                               5000, 65536, 1000000, 1 << 20, 1048577, 2 << 20, (2 << 20) + 1, 3000000};
+enum { SIZES = sizeof sizes / sizeof *sizes };
+
+// Ids, and handles of what differs from run to run, are only told to be there.
+static void attributes(const char *kind, size_t size, const char *where, CUdeviceptr p)
+{
+    for (int a = CU_POINTER_ATTRIBUTE_CONTEXT; a <= CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE; a++) {
+        uint64_t value[2] = {0};
+        if (a == CU_POINTER_ATTRIBUTE_BUFFER_ID)
+            continue;
+        CUresult r = d.cuPointerGetAttribute(value, (CUpointer_attribute)a, p);
+        bool address = a == CU_POINTER_ATTRIBUTE_DEVICE_POINTER || a == CU_POINTER_ATTRIBUTE_HOST_POINTER ||
+                       a == CU_POINTER_ATTRIBUTE_RANGE_START_ADDR;
+        bool handle = a == CU_POINTER_ATTRIBUTE_CONTEXT || a == CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE;
+        long long said = address ? (long long)(value[0] - p) : (long long)value[0];
+        printf("%s of %zu, %s, attribute %d: %d, %lld\n", kind, size, where, a, r,
+               r        ? 0
+               : handle ? value[0] != 0
+                        : said);
+    }
+    CUdeviceptr base = 0;
+    size_t range = 0;
+    CUresult r = d.cuMemGetAddressRange_v2(&base, &range, p);
+    printf("%s of %zu, %s, range: %d, %lld, %zu\n", kind, size, where, r, r ? 0 : (long long)(base - p),
+           r ? 0 : range);
+}
+
+static void host_answers(size_t size, CUdeviceptr p)
+{
+    CUdeviceptr there = 0;
+    unsigned flags = 0;
+    CUresult r = d.cuMemHostGetDevicePointer_v2(&there, (void *)(uintptr_t)p, 0);
+    printf("host of %zu: %d, the same there: %d\n", size, r, there == p);
+    r = d.cuMemHostGetFlags(&flags, (void *)(uintptr_t)p);
+    printf("host of %zu, flags: %d, %u\n", size, r, flags);
+}
+
+static void answers(void)
+{
+    for (unsigned k = 0; k < KINDS; k++)
+        for (unsigned i = 0; i < SIZES; i++) {
+            CUdeviceptr p = 0;
+            CUresult r = kinds[k].make(&p, sizes[i]);
+            printf("%s of %zu: %d, aligned: %d\n", kinds[k].name, sizes[i], r, p % 256 == 0);
+            if (r)
+                continue;
+            attributes(kinds[k].name, sizes[i], "start", p);
+            attributes(kinds[k].name, sizes[i], "middle", p + sizes[i] / 2);
+            attributes(kinds[k].name, sizes[i], "end", p + sizes[i] - 1);
+            if (kinds[k].give == free_host)
+                host_answers(sizes[i], p);
+            NEED(kinds[k].give(p));
+        }
+    for (size_t width = 1; width < 3000; width = width * 3 + 1)
+        for (unsigned element = 4; element <= 16; element *= 2) {
+            CUdeviceptr p = 0;
+            size_t pitch = 0;
+            CUresult r = d.cuMemAllocPitch_v2(&p, &pitch, width, 5, element);
+            printf("pitch of %zu by 5, %u: %d, %zu, aligned: %d\n", width, element, r, pitch, p % 256 == 0);
+            attributes("pitched", width, "start", p);
+            NEED(d.cuMemFree_v2(p));
+        }
+    CUdeviceptr p;
+    for (unsigned k = 0; k < KINDS; k++)
+        printf("%s of 0: %d\n", kinds[k].name, kinds[k].make(&p, 0));
+    printf("too much: %d, %d\n", d.cuMemAlloc_v2(&p, (size_t)1 << 50), d.cuMemAlloc_v2(&p, (size_t)-1));
+}
+
+// fill sets byte i to i.
+static void check_bytes(CUdeviceptr p, size_t size)
+{
+    static unsigned char bytes[4 << 20];
+    NEED(d.cuMemcpyDtoH_v2(bytes, p, size));
+    for (size_t i = 0; i < size; i++)
+        if (bytes[i] != (unsigned char)i)
+            wrong("a buffer has lost its bytes", size);
+}
+
+static void whole(void)
+{
+    CUdeviceptr p[KINDS][SIZES];
+    for (unsigned k = 0; k < KINDS; k++)
+        for (unsigned i = 0; i < SIZES; i++) {
+            NEED(kinds[k].make(&p[k][i], sizes[i]));
+            kernels_fill(&kernels, p[k][i], sizes[i], NULL);
+        }
+    NEED(d.cuCtxSynchronize());
+    for (unsigned k = 0; k < KINDS; k++)
+        for (unsigned i = 0; i < SIZES; i++) {
+            check_bytes(p[k][i], sizes[i]);
+            NEED(kinds[k].give(p[k][i]));
+        }
+    NEED(d.cuCtxSynchronize());
+}
+
+static size_t available(void)
+{
+    size_t now, all;
+    NEED(d.cuMemGetInfo_v2(&now, &all));
+    if (now > all)
+        wrong("more is free than there is", now);
+    return now;
+}
+
+static void info(void)
+{
+    size_t size = 256 << 20, slack = 8 << 20, start = available();
+    CUdeviceptr p;
+    NEED(d.cuMemAlloc_v2(&p, size));
+    size_t taken = start - available();
+    if (taken < size || taken > size + slack)
+        wrong("an allocation takes something else", taken);
+    NEED(d.cuMemFree_v2(p));
+    NEED(d.cuCtxSynchronize());
+    // What is held back counts as free, or is given back soon.
+    for (unsigned i = 0; i < 100 && available() + slack < start; i++)
+        usleep(20000);
+    if (available() + slack < start)
+        wrong("a free gives nothing back", start - available());
+}
+
+static void pressure(void)
+{
+    size_t start = available();
+    CUdeviceptr p;
+    for (unsigned i = 0; i < 12; i++) {
+        NEED(d.cuMemAlloc_v2(&p, start / 3));
+        NEED(d.cuMemsetD8_v2(p, 1, 1 << 20));
+        NEED(d.cuMemFree_v2(p));
+    }
+    for (unsigned i = 0; i < 12; i++) {
+        NEED(d.cuMemAllocAsync(&p, start / 3, NULL));
+        NEED(d.cuMemFreeAsync(p, NULL));
+    }
+    NEED(d.cuCtxSynchronize());
+    CUmemoryPool own;
+    NEED(d.cuDeviceGetDefaultMemPool(&own, 0));
+    NEED(d.cuMemPoolTrimTo(own, 0));
+    NEED(d.cuMemAlloc_v2(&p, start / 10 * 9));
+    NEED(d.cuMemFree_v2(p));
+}
+
+static void registered(void)
+{
+    static unsigned char own[65536];
+    NEED(d.cuMemHostRegister_v2(own, sizeof own, 0));
+    kernels_fill(&kernels, (uintptr_t)own, sizeof own, NULL);
+    NEED(d.cuCtxSynchronize());
+    if (own[sizeof own - 1] != (unsigned char)(sizeof own - 1))
+        wrong("registered memory was not written", sizeof own);
+    NEED(d.cuMemHostUnregister(own));
+}
+
+static void graph(void)
+{
+    CUstream stream;
+    CUgraph captured;
+    CUgraphExec run;
+    CUdeviceptr p;
+    NEED(d.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    NEED(d.cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
+    NEED(d.cuMemAllocAsync(&p, 5000, stream));
+    kernels_fill(&kernels, p, 5000, stream);
+    NEED(d.cuMemFreeAsync(p, stream));
+    NEED(d.cuStreamEndCapture(stream, &captured));
+    NEED(d.cuGraphInstantiateWithFlags(&run, captured, 0));
+    for (unsigned i = 0; i < 20; i++)
+        NEED(d.cuGraphLaunch(run, stream));
+    NEED(d.cuStreamSynchronize(stream));
+    NEED(d.cuGraphExecDestroy(run));
+    NEED(d.cuGraphDestroy(captured));
+    NEED(d.cuStreamDestroy_v2(stream));
+}
+
+// A handle as text, for the child's command line.
+enum { HANDLE = sizeof(CUipcMemHandle) };
+
+static void ipc_one(size_t size, bool bare)
+{
+    CUipcMemHandle handle;
+    CUdeviceptr p, keep;
+    char text[2 * HANDLE + 1], number[24];
+    int status;
+    NEED(d.cuMemAlloc_v2(&keep, size));
+    NEED(d.cuMemAlloc_v2(&p, size));
+    kernels_fill(&kernels, p, size, NULL);
+    NEED(d.cuCtxSynchronize());
+    NEED(d.cuIpcGetMemHandle(&handle, p));
+    for (unsigned i = 0; i < HANDLE; i++)
+        snprintf(text + 2 * i, 3, "%02x", ((unsigned char *)&handle)[i]);
+    snprintf(number, sizeof number, "%zu", size);
+    fflush(stdout);
+    pid_t child = fork();
+    if (!child) {
+        if (bare)
+            unsetenv("LD_PRELOAD");
+        execl(self, self, "import", text, number, (char *)NULL);
+        _exit(3);
+    }
+    if (waitpid(child, &status, 0) != child || status)
+        wrong("the importer is not content", size);
+    unsigned char first;
+    NEED(d.cuMemcpyDtoH_v2(&first, p, 1));
+    if (first != 77)
+        wrong("what the importer wrote is not there", size);
+    NEED(d.cuMemFree_v2(p));
+    NEED(d.cuMemFree_v2(keep));
+}
+
+static void import(const char *text, size_t size)
+{
+    CUipcMemHandle handle;
+    CUdeviceptr p;
+    for (unsigned i = 0; i < HANDLE; i++) {
+        unsigned byte = 0;
+        sscanf(text + 2 * i, "%2x", &byte);
+        ((unsigned char *)&handle)[i] = (unsigned char)byte;
+    }
+    NEED(d.cuIpcOpenMemHandle_v2(&p, handle, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS));
+    check_bytes(p, size);
+    NEED(d.cuMemsetD8_v2(p, 77, 1));
+    NEED(d.cuIpcCloseMemHandle(p));
+}
+
+static void ipc(bool bare)
+{
+    ipc_one(1000, bare);
+    ipc_one(1001, bare);
+    ipc_one(3000000, bare);
+    ipc_one(2 << 20, bare);
+}
+
+static void memory(unsigned count, size_t size)
+{
+    CUdeviceptr p;
+    NEED(d.cuMemAlloc_v2(&p, size));
+    size_t start = available();
+    for (unsigned i = 0; i < count; i++)
+        NEED(d.cuMemAlloc_v2(&p, size));
+    printf("taken %zu asked %zu\n", start - available(), count * size);
+}
+
+static void begin(void)
+{
+    CUmemPoolProps properties = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
+                                 .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = 0}};
+    char why[300];
+    if (driver_open(&d, NULL, why, sizeof why)) {
+        printf("no driver: %s\n", why);
+        exit(77);
+    }
+    NEED(d.cuInit(0));
+    NEED(d.cuDevicePrimaryCtxRetain(&context, 0));
+    NEED(d.cuCtxSetCurrent(context));
+    NEED(d.cuMemPoolCreate(&pool, &properties));
+    kernels_load(&kernels);
+}
+
+int main(int argc, char **argv)
+{
+    static const struct {
+        const char *name;
+        void (*run)(void);
+    } rows[] = {{"answers", answers},   {"whole", whole},           {"info", info},
+                {"pressure", pressure}, {"registered", registered}, {"graph", graph}};
+    if (argc < 2)
+        return 2;
+    self = argv[0];
+    begin();
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        if (strcmp(argv[1], rows[i].name) == 0) {
+            rows[i].run();
+            return 0;
+        }
+    if (strcmp(argv[1], "ipc") == 0)
+        ipc(argc == 3);
+    else if (strcmp(argv[1], "import") == 0 && argc == 4)
+        import(argv[2], strtoul(argv[3], NULL, 0));
+    else if (strcmp(argv[1], "memory") == 0 && argc == 4)
+        memory((unsigned)atoi(argv[2]), strtoul(argv[3], NULL, 0));
+    else
+        return 2;
+    return 0;
+}

@@ -1,0 +1,326 @@
+// SPDX-License-Identifier: MIT
+// When and where --mode=canary finds what kernels wrote: while they run, at frees, at exit, during captures, in children;
+// with twins that are right. See canary_cases.h. What makes a case wrong is the only thing that depends on `bad`.
+#include "canary_cases.h"
+
+enum { MANY = 100000 };
+
+// When it is found.
+
+// Nothing but the monitor can see it.
+static void restored(int bad)
+{
+    CUdeviceptr p = plain(SMALL);
+    kernels_restore(&kernels, p + SMALL - 1 + (unsigned)bad, 50000000, flag, NULL);
+    wait_for_write(bad);
+    usleep(100000);
+    NEED(d.cuCtxSynchronize());
+    NEED(d.cuMemFree_v2(p));
+}
+
+static void restored_before(int bad)
+{
+    CUdeviceptr p = plain(LARGE);
+    kernels_restore(&kernels, p - (unsigned)bad, 50000000, flag, NULL);
+    wait_for_write(bad);
+    usleep(100000);
+    NEED(d.cuCtxSynchronize());
+    NEED(d.cuMemFree_v2(p));
+}
+
+// The host makes no call of CUDA's in which somebody could look.
+static void host_idle(int bad)
+{
+    CUdeviceptr p = plain(SMALL);
+    flip_and_see(p + SMALL - 1 + (unsigned)bad, 1, NULL, bad);
+    usleep(1500000);
+    printf("went on\n");
+    NEED(d.cuMemFree_v2(p));
+}
+
+static void ends_at_once(int bad)
+{
+    CUdeviceptr p = plain(SMALL);
+    kernels_flip(&kernels, p + SMALL - 1 + (unsigned)bad, 1, flag, NULL);
+    exit(0);
+}
+
+static void ends_after_write(int bad)
+{
+    CUdeviceptr p = plain(SMALL);
+    flip_and_see(p + SMALL - 1 + (unsigned)bad, 1, NULL, bad);
+    exit(0);
+}
+
+static void context_ends(int bad)
+{
+    CUcontext other;
+    struct kernels there;
+    NEED(d.cuCtxCreate_v2(&other, 0, 0));
+    kernels_load(&there);
+    CUdeviceptr p = plain(SMALL);
+    kernels_flip(&there, p + SMALL - 1 + (unsigned)bad, 1, flag, NULL);
+    wait_for_write(bad);
+    NEED(d.cuCtxDestroy_v2(other));
+    NEED(d.cuCtxSetCurrent(context));
+}
+
+static void device_reset(int bad)
+{
+    CUdeviceptr p = plain(SMALL);
+    flip_and_see(p + SMALL - 1 + (unsigned)bad, 1, NULL, bad);
+    NEED(d.cuDevicePrimaryCtxReset_v2(0));
+}
+
+static void freed_at_once(int bad)
+{
+    CUdeviceptr p = plain(SMALL);
+    kernels_flip(&kernels, p + SMALL - 1 + (unsigned)bad, 1, flag, NULL);
+    NEED(d.cuMemFree_v2(p));
+    wait_for_write(bad);
+}
+
+static void freed_at_once_large(int bad)
+{
+    CUdeviceptr p = plain(LARGE);
+    kernels_flip(&kernels, p + LARGE - 1 + (unsigned)bad, 1, flag, NULL);
+    NEED(d.cuMemFree_v2(p));
+    wait_for_write(bad);
+}
+
+static void freed_in_order(int bad)
+{
+    CUdeviceptr p, q;
+    CUstream stream;
+    NEED(d.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    NEED(d.cuMemAllocAsync(&p, SMALL, stream));
+    kernels_flip(&kernels, p + SMALL - 1 + (unsigned)bad, 1, flag, stream);
+    NEED(d.cuMemFreeAsync(p, stream));
+    NEED(d.cuMemAllocAsync(&q, SMALL, stream));
+    kernels_fill(&kernels, q, SMALL, stream);
+    NEED(d.cuMemFreeAsync(q, stream));
+    wait_for_write(bad);
+    NEED(d.cuStreamSynchronize(stream));
+    NEED(d.cuStreamDestroy_v2(stream));
+}
+
+static void plain_freed_in_order(int bad)
+{
+    CUdeviceptr p = plain(SMALL);
+    kernels_flip(&kernels, p + SMALL - 1 + (unsigned)bad, 1, flag, NULL);
+    NEED(d.cuMemFreeAsync(p, NULL));
+    wait_for_write(bad);
+    NEED(d.cuStreamSynchronize(NULL));
+}
+
+// The free waits in its stream while another stream's kernel writes.
+static void freed_later(int bad)
+{
+    static kernels_word *go;
+    CUstream held, other;
+    CUdeviceptr p;
+    if (!go)
+        go = kernels_new_word();
+    // Relaxed: launches and waits order.
+    atomic_store_explicit(go, 0, memory_order_relaxed);
+    NEED(d.cuStreamCreate(&held, CU_STREAM_NON_BLOCKING));
+    NEED(d.cuStreamCreate(&other, CU_STREAM_NON_BLOCKING));
+    NEED(d.cuMemAllocAsync(&p, SMALL, held));
+    NEED(d.cuStreamSynchronize(held));
+    kernels_hold(&kernels, go, held);
+    NEED(d.cuMemFreeAsync(p, held));
+    flip_and_see(p + SMALL - 1 + (unsigned)bad, 1, other, bad);
+    atomic_store_explicit(go, 1, memory_order_relaxed);
+    NEED(d.cuStreamSynchronize(held));
+    NEED(d.cuStreamDestroy_v2(held));
+    NEED(d.cuStreamDestroy_v2(other));
+}
+
+// One wrong among very many.
+static void many(int bad)
+{
+    CUdeviceptr *p = calloc(MANY, sizeof *p);
+    for (unsigned i = 0; i < MANY; i++)
+        p[i] = plain(100 + i % 50);
+    flip_and_see(p[77777] + 100 + 77777 % 50 - 1 + (unsigned)bad, 1, NULL, bad);
+    NEED(d.cuCtxSynchronize());
+    for (unsigned i = 0; i < MANY; i++)
+        NEED(d.cuMemFree_v2(p[i]));
+    free(p);
+}
+
+// While a stream is captured in the strictest way: nobody may make a call that a capture forbids.
+
+struct capture {
+    CUstream stream;
+    CUgraph graph;
+    CUdeviceptr q;
+    pthread_barrier_t begun, written;
+};
+
+static void capture_begin(struct capture *c)
+{
+    NEED(d.cuStreamBeginCapture_v2(c->stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
+    kernels_fill(&kernels, c->q, SMALL, c->stream);
+}
+
+static void capture_end(struct capture *c)
+{
+    NEED(d.cuStreamEndCapture(c->stream, &c->graph));
+}
+
+static void capture_replay(struct capture *c)
+{
+    CUgraphExec run;
+    NEED(d.cuGraphInstantiateWithFlags(&run, c->graph, 0));
+    NEED(d.cuGraphLaunch(run, c->stream));
+    NEED(d.cuStreamSynchronize(c->stream));
+    NEED(d.cuGraphExecDestroy(run));
+    NEED(d.cuGraphDestroy(c->graph));
+    NEED(d.cuStreamDestroy_v2(c->stream));
+    NEED(d.cuMemFree_v2(c->q));
+}
+
+static void *capture_thread(void *argument)
+{
+    struct capture *c = argument;
+    NEED(d.cuCtxSetCurrent(context));
+    capture_begin(c);
+    pthread_barrier_wait(&c->begun);
+    pthread_barrier_wait(&c->written);
+    capture_end(c);
+    return NULL;
+}
+
+// Is there capture at all? NEED skips the case in the main thread, where exit is safe.
+static void capture_new(struct capture *c)
+{
+    NEED(d.cuStreamCreate(&c->stream, CU_STREAM_NON_BLOCKING));
+    NEED(d.cuStreamBeginCapture_v2(c->stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
+    NEED(d.cuStreamEndCapture(c->stream, &c->graph));
+    if (c->graph)
+        NEED(d.cuGraphDestroy(c->graph));
+    c->q = plain(SMALL);
+}
+
+static void captured_elsewhere(int bad)
+{
+    struct capture c = {0};
+    CUstream other;
+    pthread_t t;
+    capture_new(&c);
+    CUdeviceptr p = plain(SMALL);
+    NEED(d.cuStreamCreate(&other, CU_STREAM_NON_BLOCKING));
+    pthread_barrier_init(&c.begun, NULL, 2);
+    pthread_barrier_init(&c.written, NULL, 2);
+    pthread_create(&t, NULL, capture_thread, &c);
+    pthread_barrier_wait(&c.begun);
+    flip_and_see(p + SMALL - 1 + (unsigned)bad, 1, other, bad);
+    usleep(bad ? 100000 : 2000);
+    pthread_barrier_wait(&c.written);
+    pthread_join(t, NULL);
+    capture_replay(&c);
+    NEED(d.cuStreamSynchronize(other));
+    NEED(d.cuStreamDestroy_v2(other));
+    NEED(d.cuMemFree_v2(p));
+}
+
+static void captured_here(int bad)
+{
+    struct capture c = {0};
+    CUstream other;
+    capture_new(&c);
+    CUdeviceptr p = plain(SMALL);
+    NEED(d.cuStreamCreate(&other, CU_STREAM_NON_BLOCKING));
+    capture_begin(&c);
+    flip_and_see(p + SMALL - 1 + (unsigned)bad, 1, other, bad);
+    usleep(bad ? 100000 : 2000);
+    capture_end(&c);
+    capture_replay(&c);
+    NEED(d.cuStreamSynchronize(other));
+    NEED(d.cuStreamDestroy_v2(other));
+    NEED(d.cuMemFree_v2(p));
+}
+
+// The captured kernel itself is wrong, each time it is replayed.
+static void captured_kernel(int bad)
+{
+    struct capture c = {0};
+    capture_new(&c);
+    NEED(d.cuStreamBeginCapture_v2(c.stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
+    kernels_flip(&kernels, c.q + SMALL - 1 + (unsigned)bad, 1, flag, c.stream);
+    capture_end(&c);
+    CUdeviceptr p = c.q;
+    c.q = plain(SMALL);
+    capture_replay(&c);
+    wait_for_write(bad);
+    NEED(d.cuMemFree_v2(p));
+}
+
+// Processes.
+
+// main forks before anything of CUDA is used: see forks.
+static void forked_before(int bad)
+{
+    single(bad);
+}
+
+// The child uses nothing of CUDA's and ends as programs do.
+static void forked_after(int bad)
+{
+    CUdeviceptr p = plain(SMALL);
+    fflush(stdout);
+    pid_t child = fork();
+    if (!child)
+        exit(0);
+    if (status_of(child)) {
+        printf("the child has a status\n");
+        exit(2);
+    }
+    behind(p, SMALL, bad);
+    NEED(d.cuMemFree_v2(p));
+}
+
+static void forked_exec(int bad)
+{
+    CUdeviceptr p = plain(SMALL);
+    behind(p, SMALL, 0);
+    fflush(stdout);
+    pid_t child = fork();
+    if (!child) {
+        execl(self, self, bad ? "bad" : "good", "freed_at_once", (char *)NULL);
+        _exit(3);
+    }
+    if (status_of(child)) {
+        printf("the child has a status\n");
+        exit(2);
+    }
+    NEED(d.cuMemFree_v2(p));
+}
+
+static const struct cases_row cases[] = {
+    CASE(restored, OVER, "once"),
+    CASE(restored_before, UNDER, "once"),
+    CASE(host_idle, OVER, "once"),
+    CASE(ends_at_once, OVER, "once"),
+    CASE(ends_after_write, OVER, "once"),
+    CASE(context_ends, OVER, "once"),
+    CASE(device_reset, OVER, "once"),
+    CASE(freed_at_once, OVER, ""),
+    CASE(freed_at_once_large, OVER, ""),
+    CASE(freed_in_order, OVER, ""),
+    CASE(plain_freed_in_order, OVER, ""),
+    CASE(freed_later, OVER, ""),
+    CASE(many, OVER, "once"),
+    CASE(captured_elsewhere, OVER, ""),
+    CASE(captured_here, OVER, ""),
+    CASE(captured_kernel, OVER, ""),
+    CASE(forked_before, OVER, ""),
+    CASE(forked_after, OVER, "once"),
+    CASE(forked_exec, OVER, "once"),
+};
+
+int main(int argc, char **argv)
+{
+    return canary_main(argc, argv, cases, sizeof cases / sizeof *cases);
+}

@@ -1,0 +1,268 @@
+// SPDX-License-Identifier: MIT
+// canary_stress SECONDS [THREADS [SEED [clean]]]: threads that allocate, launch, copy, capture and free at random, in memory of every
+// kind, and now and then write a byte behind or before a buffer, once for each buffer and by a kernel. At the end they say
+// how often: "planted behind N before M". So many must be reported, and nothing else. With
+// `clean` they plant none and free all, and what the device had free must come back.
+//
+// Each buffer belongs to one thread and one of its streams: that is the only order there is.
+#include "canary_kernels.h"
+
+enum { SLOTS = 48, STREAMS = 3, MOST_THREADS = 64 };
+
+enum kind { PLAIN, PITCHED, PINNED, MANAGED, ORDERED, POOLED, KINDS };
+
+struct slot {
+    CUdeviceptr p;  // 0: empty
+    size_t size;
+    enum kind kind;
+    unsigned stream;
+    bool planted;
+};
+
+struct stress {
+    pthread_t thread;
+    uint64_t random;
+    CUstream streams[STREAMS];
+    CUmemoryPool pool;
+    kernels_word *flag;
+    struct slot slots[SLOTS];
+    uint64_t behind, before, operations;
+    bool tidy;  // frees all at the end
+};
+
+static struct kernels kernels;
+static double end;
+static bool captures, clean;
+static struct stress threads[MOST_THREADS];
+
+static unsigned pick(struct stress *s, unsigned below)
+{
+    s->random = s->random * 6364136223846793005u + 1442695040888963407u;
+    return (unsigned)((s->random >> 33) % below);
+}
+
+static size_t pick_size(struct stress *s)
+{
+    unsigned class = pick(s, 100);
+    return 1 + pick(s, class < 70 ? 2000 : class < 95 ? 300000 : 4 << 20);
+}
+
+static CUresult make(struct stress *s, struct slot *b)
+{
+    CUstream stream = s->streams[b->stream];
+    size_t pitch;
+    CUresult r;
+    switch (b->kind) {
+    case PLAIN: return d.cuMemAlloc_v2(&b->p, b->size);
+    case PITCHED:
+        r = d.cuMemAllocPitch_v2(&b->p, &pitch, b->size / 7 + 1, 7, 4);
+        b->size = pitch * 7;
+        return r;
+    case PINNED: return d.cuMemHostAlloc((void **)&b->p, b->size, CU_MEMHOSTALLOC_DEVICEMAP);
+    case MANAGED: return d.cuMemAllocManaged(&b->p, b->size, CU_MEM_ATTACH_GLOBAL);
+    case ORDERED: return d.cuMemAllocAsync(&b->p, b->size, stream);
+    default: return d.cuMemAllocFromPoolAsync(&b->p, b->size, s->pool, stream);
+    }
+}
+
+static void take(struct stress *s, struct slot *b)
+{
+    *b = (struct slot){.size = pick_size(s), .kind = (enum kind)pick(s, KINDS), .stream = pick(s, STREAMS)};
+    NEED(make(s, b));
+}
+
+// cuMemFree waits for what runs; cuMemFreeHost may not, and an order is the stream's own.
+static void give(struct stress *s, struct slot *b)
+{
+    CUstream stream = s->streams[b->stream];
+    bool in_order = b->kind == ORDERED || b->kind == POOLED;
+    if (b->kind == PINNED || b->kind == MANAGED)
+        NEED(d.cuStreamSynchronize(stream));
+    if (b->kind == PINNED)
+        NEED(d.cuMemFreeHost((void *)(uintptr_t)b->p));
+    else if (in_order && pick(s, 4))
+        NEED(d.cuMemFreeAsync(b->p, stream));
+    else {
+        if (in_order)
+            NEED(d.cuStreamSynchronize(stream));
+        NEED(d.cuMemFree_v2(b->p));
+    }
+    b->p = 0;
+}
+
+static void plant(struct stress *s, struct slot *b)
+{
+    if (b->planted || clean)
+        return;
+    bool behind = pick(s, 2);
+    b->planted = true;
+    s->behind += behind;
+    s->before += !behind;
+    kernels_flip(&kernels, behind ? b->p + b->size : b->p - 1, 1, s->flag, s->streams[b->stream]);
+}
+
+static void capture(struct stress *s, struct slot *b)
+{
+    CUstream stream = s->streams[b->stream];
+    CUgraph graph;
+    CUgraphExec run;
+    NEED(d.cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL));
+    kernels_fill(&kernels, b->p, b->size, stream);
+    if (!pick(s, 10))
+        plant(s, b);
+    NEED(d.cuStreamEndCapture(stream, &graph));
+    NEED(d.cuGraphInstantiateWithFlags(&run, graph, 0));
+    NEED(d.cuGraphLaunch(run, stream));
+    NEED(d.cuStreamSynchronize(stream));
+    NEED(d.cuGraphExecDestroy(run));
+    NEED(d.cuGraphDestroy(graph));
+}
+
+static void use(struct stress *s, struct slot *b)
+{
+    static _Thread_local unsigned char bytes[4096];
+    CUstream stream = s->streams[b->stream];
+    size_t some = b->size < sizeof bytes ? b->size : sizeof bytes;
+    switch (pick(s, captures ? 12 : 11)) {
+    case 0: NEED(d.cuMemsetD8Async(b->p, 0, b->size, stream)); break;
+    case 1: NEED(d.cuMemcpyHtoDAsync_v2(b->p + b->size - some, bytes, some, stream)); break;
+    case 2:
+        NEED(d.cuMemcpyDtoHAsync_v2(bytes, b->p, some, stream));
+        NEED(d.cuStreamSynchronize(stream));
+        break;
+    case 3: NEED(d.cuStreamSynchronize(stream)); break;
+    case 4:
+        if (!pick(s, 4))
+            plant(s, b);
+        break;
+    case 5:
+        if (!pick(s, 20))
+            NEED(d.cuCtxSynchronize());
+        break;
+    case 11: capture(s, b); break;
+    default: kernels_fill(&kernels, b->p, b->size, stream);
+    }
+}
+
+static void renew_stream(struct stress *s)
+{
+    CUstream *stream = &s->streams[pick(s, STREAMS)];
+    NEED(d.cuStreamSynchronize(*stream));
+    NEED(d.cuStreamDestroy_v2(*stream));
+    NEED(d.cuStreamCreate(stream, CU_STREAM_NON_BLOCKING));
+}
+
+static void *stress(void *argument)
+{
+    struct stress *s = argument;
+    NEED(d.cuCtxSetCurrent(context));
+    while (kernels_now() < end) {
+        struct slot *b = &s->slots[pick(s, SLOTS)];
+        s->operations++;
+        if (!b->p)
+            take(s, b);
+        else if (!pick(s, 6))
+            give(s, b);
+        else
+            use(s, b);
+        if (!pick(s, 2000))
+            renew_stream(s);
+    }
+    for (unsigned i = 0; i < SLOTS && s->tidy; i++)
+        if (s->slots[i].p)
+            give(s, &s->slots[i]);
+    for (unsigned i = 0; i < STREAMS; i++)
+        NEED(d.cuStreamSynchronize(s->streams[i]));
+    if (s->tidy)
+        NEED(d.cuMemPoolDestroy(s->pool));
+    return NULL;
+}
+
+static void prepare(struct stress *s, unsigned i, unsigned seed)
+{
+    CUmemPoolProps properties = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
+                                 .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = 0}};
+    s->random = seed * 1000003u + i;
+    s->tidy = clean || i % 2;
+    s->flag = kernels_new_word();
+    NEED(d.cuMemPoolCreate(&s->pool, &properties));
+    for (unsigned k = 0; k < STREAMS; k++)
+        NEED(d.cuStreamCreate(&s->streams[k], CU_STREAM_NON_BLOCKING));
+}
+
+static bool can_capture(CUstream stream)
+{
+    CUgraph graph = NULL;
+    if (d.cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL))
+        return false;
+    NEED(d.cuStreamEndCapture(stream, &graph));
+    if (graph)
+        NEED(d.cuGraphDestroy(graph));
+    return true;
+}
+
+static size_t available(void)
+{
+    size_t now, all;
+    NEED(d.cuMemGetInfo_v2(&now, &all));
+    return now;
+}
+
+// Nothing may be lost but what is held back for a while and what slabs and pools keep.
+static void check_memory(size_t start)
+{
+    enum { KEPT = 256 << 20 };
+    CUmemoryPool own;
+    NEED(d.cuCtxSynchronize());
+    NEED(d.cuDeviceGetDefaultMemPool(&own, 0));
+    NEED(d.cuMemPoolTrimTo(own, 0));
+    size_t now = available();
+    if (now + KEPT < start) {
+        printf("%zu bytes of the device did not come back\n", start - now);
+        exit(2);
+    }
+}
+
+static void begin(void)
+{
+    char why[300];
+    // A sanitized program cannot have the guard preloaded in all builds: it may name it instead.
+    if (driver_open(&d, getenv("CANARY_STRESS_DRIVER"), why, sizeof why)) {
+        printf("no driver: %s\n", why);
+        exit(77);
+    }
+    NEED(d.cuInit(0));
+    NEED(d.cuDevicePrimaryCtxRetain(&context, 0));
+    NEED(d.cuCtxSetCurrent(context));
+    kernels_load(&kernels);
+}
+
+int main(int argc, char **argv)
+{
+    if (argc < 2)
+        return 2;
+    unsigned count = argc > 2 ? (unsigned)atoi(argv[2]) : 4, seed = argc > 3 ? (unsigned)atoi(argv[3]) : 1;
+    uint64_t behind = 0, before = 0, operations = 0;
+    clean = argc > 4;
+    if (!count || count > MOST_THREADS)
+        return 2;
+    begin();
+    for (unsigned i = 0; i < count; i++)
+        prepare(&threads[i], i, seed);
+    captures = can_capture(threads[0].streams[0]);
+    end = kernels_now() + atof(argv[1]);
+    size_t start = available();
+    for (unsigned i = 0; i < count; i++)
+        pthread_create(&threads[i].thread, NULL, stress, &threads[i]);
+    for (unsigned i = 0; i < count; i++) {
+        pthread_join(threads[i].thread, NULL);
+        behind += threads[i].behind;
+        before += threads[i].before;
+        operations += threads[i].operations;
+    }
+    if (clean)
+        check_memory(start);
+    printf("operations %llu, with captures: %s\n", (unsigned long long)operations, captures ? "yes" : "no");
+    printf("planted behind %llu before %llu\n", (unsigned long long)behind, (unsigned long long)before);
+    return 0;
+}
