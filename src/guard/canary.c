@@ -59,8 +59,15 @@ static struct home *ready(size_t size)
     if (!size || atomic_load_explicit(&stopped, memory_order_relaxed))
         return NULL;
     struct home *home = home_current();
-    if (home)
-        pthread_once(&first_use, begin);
+    if (!home)
+        return NULL;
+    pthread_once(&first_use, begin);
+    if (!canary_scan_prepared(home)) {
+        canary_monitor_hold();
+        if (!canary_scan_prepared(home))
+            canary_scan_prepare(home);
+        canary_monitor_go_on();
+    }
     return home;
 }
 
@@ -233,11 +240,19 @@ bool canary_alloc_async(CUdeviceptr *pointer, size_t size, CUmemoryPool pool, CU
 
 // --- frees --------------------------------------------------------------------------------------------------
 
+// Gives memory of the driver's back to it; the place stays if the driver refuses.
 static CUresult free_real(const struct canary_place *place)
 {
     uint64_t real = place->slab->range.base;
-    return place->slab->kind == CANARY_HOST ? guard.real.cuMemFreeHost((void *)(uintptr_t)real)
-                                            : guard.real.cuMemFree_v2(real);
+    if (place->slab->kind == CANARY_OURS)
+        return CUDA_SUCCESS;
+    if (!canary_store_hide(place))
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    CUresult r = place->slab->kind == CANARY_HOST ? guard.real.cuMemFreeHost((void *)(uintptr_t)real)
+                                                  : guard.real.cuMemFree_v2(real);
+    if (r)
+        canary_store_show(place);
+    return r;
 }
 
 static void put_back(const struct canary_place *place)
@@ -286,7 +301,7 @@ bool canary_free(CUdeviceptr pointer, enum driver_id call, CUresult *r)
     *r = home ? home_wait_as_free(home) : CUDA_ERROR_INVALID_CONTEXT;
     if (!*r)
         canary_scan_place(home, &place, &occasion);
-    if (!*r && place.slab->kind != CANARY_OURS)
+    if (!*r)
         *r = free_real(&place);
     if (*r)
         put_back(&place);

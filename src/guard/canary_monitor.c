@@ -13,11 +13,13 @@
 #include "guard/launch_ring.h"
 
 enum {
-    SHARE = 10,          // a scan may take one part in so many of the monitor's time
-    SYNC_SHARE = 300,    // and of the program's, where it waits for the scan itself
-    MANAGED_EVERY = 64,  // scans
-    IDLE_MOST = 8,       // times the pause, when nothing was launched
-    DRAIN_SECONDS = 2,   // at exit
+    SHARE = 10,        // a scan may take one part in so many of the monitor's time
+    SYNC_SHARE = 300,  // and of the program's, where it waits for the scan itself
+    THOROUGH = 64,     // one scan in so many is, and looks at managed memory too
+    QUIET = 1000,      // scans in a row with nothing launched, after which pauses are IDLE times as long
+    IDLE = 4,
+    FIRST_COST = 100000,  // nanoseconds that a scan is taken to cost before there was one
+    DRAIN_SECONDS = 2,    // at exit
 };
 
 static pthread_mutex_t scan_lock = PTHREAD_MUTEX_INITIALIZER;  // before all others of ours
@@ -49,7 +51,7 @@ void canary_monitor_go_on(void)
 // --- scans --------------------------------------------------------------------------------------------------
 
 // Under scan_lock.
-static void scan_home(struct home *home, bool managed, const struct canary_occasion *occasion)
+static void scan_home(struct home *home, bool thorough, const struct canary_occasion *occasion)
 {
     unsigned n = home_number(home);
     bool pushed;
@@ -59,7 +61,7 @@ static void scan_home(struct home *home, bool managed, const struct canary_occas
     struct home *entered = context ? home_enter(context, &pushed) : NULL;
     if (!entered)
         return;
-    CUresult r = canary_scan_home(home, managed, occasion);
+    CUresult r = canary_scan_home(home, thorough, thorough, occasion);
     if (r == CUDA_SUCCESS)
         canary_order_settle(home);
     // A context in error stays so; kernel_fault tells of it when the program hears.
@@ -68,13 +70,13 @@ static void scan_home(struct home *home, bool managed, const struct canary_occas
     guard_count(GUARD_CANARY_SCANS);
 }
 
-static void scan_all(bool managed, const struct canary_occasion *occasion)
+static void scan_all(bool thorough, const struct canary_occasion *occasion)
 {
     uint64_t launches = atomic_load_explicit(&launch_ring.count, memory_order_relaxed);
     for (unsigned i = 0; i < HOME_CONTEXTS; i++) {
         struct home *home = home_of_number(i);
         if (home)
-            scan_home(home, managed, occasion);
+            scan_home(home, thorough, occasion);
     }
     atomic_store_explicit(&seen, launches, memory_order_relaxed);
 }
@@ -123,30 +125,43 @@ static void drain(void)
     home_stir(mode);
 }
 
-static void *monitor(void *unused)
+// What a scan costs, out of what the last ones took. One that took long is an exception until others do too.
+static uint64_t learn(uint64_t cost, uint64_t took)
+{
+    took = took > 2 * cost ? 2 * cost : took;
+    return (cost * 3 + took) / 4 + 1;
+}
+
+static uint64_t scan_once(bool thorough)
 {
     static const struct canary_occasion occasion = {DRIVER_CALLS, NULL,
                                                     "found by a scan while the program ran", true};
+    pthread_mutex_lock(&scan_lock);
+    uint64_t told = atomic_load_explicit(&canary_scan_told, memory_order_relaxed), from = now();
+    scan_all(thorough, &occasion);
+    uint64_t took = now() - from;
+    told = atomic_load_explicit(&canary_scan_told, memory_order_relaxed) - told;
+    pthread_mutex_unlock(&scan_lock);
+    return told < took ? took - told : 0;
+}
+
+static void *monitor(void *unused)
+{
     const uint64_t pause = (uint64_t)guard.options.canary_interval * 1000000;
-    uint64_t idle = 1, cost = 0;
+    uint64_t cost = FIRST_COST, before = 0;
+    unsigned quiet = 0;
     pthread_mutex_lock(&wake_lock);
     for (unsigned n = 1; !ending; n++) {
         uint64_t least = cost * SHARE > pause ? cost * SHARE : pause;
-        rest(least * idle);
+        rest(quiet < QUIET ? least : least * IDLE);
         if (ending)
             break;
         pthread_mutex_unlock(&wake_lock);
         uint64_t launches = atomic_load_explicit(&launch_ring.count, memory_order_relaxed);
-        bool quiet = launches == atomic_load_explicit(&seen, memory_order_relaxed);
-        idle = !quiet ? 1 : idle < IDLE_MOST ? idle * 2 : IDLE_MOST;
-        if (canary_store_slabs()) {
-            pthread_mutex_lock(&scan_lock);
-            uint64_t from = now();
-            scan_all(n % MANAGED_EVERY == 0, &occasion);
-            uint64_t took = now() - from;
-            cost = cost ? (cost * 7 + took) / 8 : took;
-            pthread_mutex_unlock(&scan_lock);
-        }
+        quiet = launches != before ? 0 : quiet < QUIET ? quiet + 1 : QUIET;
+        before = launches;
+        if (canary_store_slabs())
+            cost = learn(cost, scan_once(n % THOROUGH == 0));
         pthread_mutex_lock(&wake_lock);
     }
     pthread_mutex_unlock(&wake_lock);

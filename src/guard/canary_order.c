@@ -5,13 +5,7 @@
 
 #include "guard/guard.h"
 
-enum { LANDINGS = 256 };
-
-// What the device writes; pinned.
-struct landing_bytes {
-    uint8_t head[CANARY_HEAD];
-    uint8_t tail[CANARY_TAIL_MOST];
-};
+enum { LANDINGS = CANARY_LANDINGS };
 
 struct landing {
     bool used;
@@ -22,7 +16,6 @@ struct landing {
 
 // Of a home. A landing is taken and given back under the lock; in between it is its taker's or the settler's.
 struct field {
-    struct landing_bytes *bytes;
     CUevent events[LANDINGS];  // made once each
     struct landing landing[LANDINGS];
     unsigned next;
@@ -41,7 +34,6 @@ void canary_order_context_gone(struct home *home)
 {
     pthread_mutex_lock(&lock);
     struct field *f = &fields[home_number(home)];
-    f->bytes = NULL;
     f->next = 0;
     atomic_store_explicit(&f->waiting, 0, memory_order_relaxed);
     for (unsigned i = 0; i < LANDINGS; i++) {
@@ -75,28 +67,6 @@ static void give(struct field *f, int k)
     pthread_mutex_unlock(&lock);
 }
 
-static CUresult prepare(struct field *f, int k)
-{
-    void *p = NULL;
-    CUresult r = CUDA_SUCCESS;
-    pthread_mutex_lock(&lock);
-    bool missing = !f->bytes;
-    pthread_mutex_unlock(&lock);
-    if (missing && !(r = guard.real.cuMemHostAlloc(&p, LANDINGS * sizeof *f->bytes, 0))) {
-        pthread_mutex_lock(&lock);
-        if (!f->bytes) {
-            f->bytes = p;
-            p = NULL;
-        }
-        pthread_mutex_unlock(&lock);
-        if (p)
-            guard.real.cuMemFreeHost(p);
-    }
-    if (!r && !f->events[k])
-        r = guard.real.cuEventCreate(&f->events[k], CU_EVENT_DISABLE_TIMING);
-    return r;
-}
-
 CUresult canary_order_read(const struct canary_place *place, CUstream stream, bool per_thread,
                            enum driver_id call)
 {
@@ -105,16 +75,18 @@ CUresult canary_order_read(const struct canary_place *place, CUstream stream, bo
     __typeof__(cuMemcpyDtoHAsync_v2) *copy =
         per_thread ? d->cuMemcpyDtoHAsync_v2_ptsz : d->cuMemcpyDtoHAsync_v2;
     __typeof__(cuEventRecord) *record = per_thread ? d->cuEventRecord_ptsz : d->cuEventRecord;
-    int k = take(f);
+    struct canary_landing *bytes = canary_scan_landings(place->slab->home);
+    int k = bytes ? take(f) : -1;
     if (k < 0)
         return CUDA_ERROR_NOT_READY;
     CUstreamCaptureMode mode = home_calm();
-    CUresult r = prepare(f, k);
+    CUresult r =
+        f->events[k] ? CUDA_SUCCESS : guard.real.cuEventCreate(&f->events[k], CU_EVENT_DISABLE_TIMING);
     struct canary_relic relic = canary_scan_relic(place);
     if (!r)
-        r = copy(f->bytes[k].head, place->base - CANARY_HEAD, CANARY_HEAD, stream);
+        r = copy(bytes[k].head, place->base - CANARY_HEAD, CANARY_HEAD, stream);
     if (!r)
-        r = copy(f->bytes[k].tail, place->base + place->size, relic.tail, stream);
+        r = copy(bytes[k].tail, place->base + place->size, relic.tail, stream);
     if (!r)
         r = record(f->events[k], stream);
     home_stir(mode);
@@ -134,7 +106,8 @@ CUresult canary_order_read(const struct canary_place *place, CUstream stream, bo
 void canary_order_settle(struct home *home)
 {
     struct field *f = &fields[home_number(home)];
-    if (!atomic_load_explicit(&f->waiting, memory_order_relaxed))
+    const struct canary_landing *bytes = canary_scan_landings(home);
+    if (!bytes || !atomic_load_explicit(&f->waiting, memory_order_relaxed))
         return;
     for (int k = 0; k < LANDINGS; k++) {
         pthread_mutex_lock(&lock);
@@ -145,7 +118,7 @@ void canary_order_settle(struct home *home)
         const struct canary_occasion occasion = {
             f->landing[k].call, NULL, "found in the order of the stream, just before the buffer was freed",
             true};
-        canary_scan_relic_bytes(&f->landing[k].relic, f->bytes[k].head, f->bytes[k].tail, &occasion);
+        canary_scan_relic_bytes(&f->landing[k].relic, bytes[k].head, bytes[k].tail, &occasion);
         atomic_fetch_sub_explicit(&f->waiting, 1, memory_order_relaxed);
         give(f, k);
     }

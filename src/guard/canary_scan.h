@@ -24,9 +24,13 @@ uint64_t canary_scan_number(void);
 // So many kernels, of the first that were launched, are known to have ended. Relaxed: for what reports name.
 extern _Atomic uint64_t canary_scan_ended;
 
-// All buffers of the home, whose context is current. managed: those too, which may move them to the host. One scan at a
-// time in a process. An error is the driver's, and the context may be in error for good.
-CUresult canary_scan_home(struct home *home, bool managed, const struct canary_occasion *occasion);
+// Nanoseconds that scans have spent on reports, so far. Relaxed: for the monitor's pace.
+extern _Atomic uint64_t canary_scan_told;
+
+// All buffers of the home, whose context is current. managed: those too, which may move them to the host; whole: every
+// byte of every canary, not only those next to the buffer where there are many. One scan at a time in a process. An error is the driver's, and the context may be in error for good.
+CUresult canary_scan_home(struct home *home, bool managed, bool whole,
+                          const struct canary_occasion *occasion);
 
 // One buffer that no scan sees any more; its context is current.
 CUresult canary_scan_place(struct home *home, const struct canary_place *place,
@@ -34,13 +38,13 @@ CUresult canary_scan_place(struct home *home, const struct canary_place *place,
 
 // A buffer that is gone, with bytes that were read before it went.
 struct canary_relic {
-    struct home *home;
     uint64_t base, size;
     uint32_t tail;  // bytes
     struct canary_seed seed;
     struct track_copy block;  // as the books knew it
     bool known;               // whether they did
     uint32_t told;            // sides of which a report went out
+    uint64_t clean;           // kernels up to that one cannot have done it
 };
 struct canary_relic canary_scan_relic(const struct canary_place *place);
 void canary_scan_relic_bytes(const struct canary_relic *relic, const uint8_t *head, const uint8_t *tail,
@@ -51,6 +55,19 @@ void canary_scan_make(const struct canary_place *place, uint8_t head[CANARY_HEAD
                       uint8_t tail[CANARY_TAIL_MOST], uint32_t *count);
 // Writes it, at once. The home's context is current.
 CUresult canary_scan_write(struct home *home, const struct canary_place *place);
+
+// Before the home's first buffer: takes what scans need. Later it could wait for kernels. The home's context is current; one
+// thread at a time.
+void canary_scan_prepare(struct home *home);
+bool canary_scan_prepared(const struct home *home);
+
+// Pinned memory that frees in the order of a stream read into.
+enum { CANARY_LANDINGS = 256 };
+struct canary_landing {
+    uint8_t head[CANARY_HEAD];
+    uint8_t tail[CANARY_TAIL_MOST];
+};
+struct canary_landing *canary_scan_landings(const struct home *home);  // NULL: none
 
 void canary_scan_context_gone(struct home *home);  // our stream and memory went with it
 

@@ -171,9 +171,7 @@ give_back:
 static bool slab_close(struct canary_slab *s)
 {
     struct shop *shop = shop_of(s->home);
-    struct index_item *removed = index_remove(&places, s->range.base);
-    assert(!removed || removed == &s->range);
-    if (!removed)
+    if (!s->hidden && !index_remove(&places, s->range.base))
         return false;
     if (s->open) {
         struct canary_slab **at = &shop->open[s->stride / UNIT];
@@ -206,6 +204,8 @@ static struct canary_place slot_take(struct canary_slab *s, uint64_t size)
         atomic_store_explicit(&s->high, number + 1, memory_order_relaxed);
     if (size < atomic_load_explicit(&s->least, memory_order_relaxed))
         atomic_store_explicit(&s->least, size, memory_order_relaxed);
+    if (size > atomic_load_explicit(&s->most, memory_order_relaxed))
+        atomic_store_explicit(&s->most, size, memory_order_relaxed);
     atomic_fetch_add_explicit(&extra, s->stride - size + (is_lone(s) ? s->range.size - s->stride : 0),
                               memory_order_relaxed);
     return (struct canary_place){s, number, canary_store_base(s, number), size};
@@ -407,6 +407,17 @@ bool canary_store_withdraw(uint64_t pointer, struct canary_place *place)
     // Until it is given back the slot is ours, and so the slab stays.
     *place = (struct canary_place){s, number, pointer, size};
     return size;
+}
+
+bool canary_store_hide(const struct canary_place *place)
+{
+    place->slab->hidden = index_remove(&places, place->slab->range.base);
+    return place->slab->hidden;
+}
+
+void canary_store_show(const struct canary_place *place)
+{
+    place->slab->hidden = index_insert(&places, &place->slab->range);
 }
 
 void canary_store_give(const struct canary_place *place)

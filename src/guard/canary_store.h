@@ -45,13 +45,14 @@ struct canary_slab {
     uint64_t base;  // of the first slot's buffer
     uint64_t stride;
     uint32_t slots;
-    CUevent ready;           // a pool's buffer: recorded when it was there; else NULL
-    _Atomic bool is_ready;   // it has been reached, or there is none
-    _Atomic uint64_t least;  // no buffer in it is smaller
-    _Atomic uint32_t high;   // no slot from there on was ever used
+    CUevent ready;                 // a pool's buffer: recorded when it was there; else NULL
+    _Atomic bool is_ready;         // it has been reached, or there is none
+    _Atomic uint64_t least, most;  // no buffer in it is smaller, none larger
+    _Atomic uint32_t high;         // no slot from there on was ever used
     // under the store's lock
     uint32_t free, used;  // free: first free slot, plus one
     bool open;
+    bool hidden;               // not in the index
     struct canary_slab *next;  // open one of the same stride
     struct canary_slot *slot, one;
 };
@@ -90,6 +91,10 @@ int canary_store_adopt(struct home *home, enum canary_kind kind, uint64_t real, 
 void canary_store_publish(const struct canary_place *place, uint64_t scan);
 // The buffer that starts there is no longer scanned; of several threads one gets it. False: there is none.
 bool canary_store_withdraw(uint64_t pointer, struct canary_place *place);
+// A withdrawn place in the driver's memory, just before that is given back: from then on its addresses may be another
+// buffer's. False: no memory to do so. canary_store_show undoes it.
+bool canary_store_hide(const struct canary_place *place);
+void canary_store_show(const struct canary_place *place);
 // A withdrawn place, or one that was never published, is free; what the driver gave is the caller's to give back.
 void canary_store_give(const struct canary_place *place);
 

@@ -92,11 +92,13 @@ static void free_now(CUdeviceptr p)
     assert_int_equal(r, 0);
 }
 
+static bool whole;  // the kind of scan
+
 static void scan(void)
 {
     static const struct canary_occasion occasion = {DRIVER_CALLS, NULL, "in a test", true};
     canary_monitor_hold();
-    assert_int_equal(canary_scan_home(home_current(), true, &occasion), 0);
+    assert_int_equal(canary_scan_home(home_current(), true, whole, &occasion), 0);
     canary_order_settle(home_current());
     canary_monitor_go_on();
 }
@@ -291,11 +293,46 @@ static void thousands_in_few_slabs(void **state)
     change(p[3333] + 100 + 3333 % 300);
     scan();
     assert_int_equal(atomic_load(&findings), 1);
+    change(p[4999] - 32);
+    scan();
+    assert_int_equal(atomic_load(&findings), 2);
     for (unsigned i = 0; i < COUNT; i++)
         free_now(p[i]);
     canary_reclaim();
     assert_int_equal(canary_store_slabs(), 0);
     atomic_store(&findings, 0);
+}
+
+// Of many that are alike a scan reads the first bytes behind each; one that is whole, and the free, read all.
+static void alike_are_read_narrowly(void **state)
+{
+    enum { COUNT = 3000 };
+    static CUdeviceptr p[COUNT];
+    CUresult r;
+    for (unsigned i = 0; i < COUNT; i++)
+        assert_true(canary_alloc(&p[i], 1100 + i % 7, &r));
+    for (unsigned k = 0; k < 3; k++) {
+        unsigned n = k * 1499;
+        change(p[n] + 1100 + n % 7);
+        scan();
+        assert_int_equal(atomic_load(&findings), 1 + 2 * k);
+        change(p[n] - 1);
+        scan();
+        assert_int_equal(atomic_load(&findings), 2 + 2 * k);
+    }
+    change(p[2500] + 1100 + 2500 % 7 + 200);
+    scan();
+    assert_int_equal(atomic_load(&findings), 6);
+    whole = true;
+    scan();
+    whole = false;
+    assert_int_equal(atomic_load(&findings), 7);
+    change(p[2501] + 1100 + 2501 % 7 + 200);
+    for (unsigned i = 0; i < COUNT; i++)
+        free_now(p[i]);
+    assert_int_equal(atomic_load(&findings), 8);
+    atomic_store(&findings, 0);
+    canary_reclaim();
 }
 
 static void goes_with_its_context(void **state)
@@ -335,6 +372,7 @@ int main(void)
         cmocka_unit_test(any_call_may_fail),
         cmocka_unit_test(threads_at_once),
         cmocka_unit_test(thousands_in_few_slabs),
+        cmocka_unit_test(alike_are_read_narrowly),
         cmocka_unit_test(goes_with_its_context),
         cmocka_unit_test(stops),
     };

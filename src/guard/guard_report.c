@@ -44,8 +44,8 @@ static struct desk *desk;
 static struct fold_slot equals[EQUALS];
 static struct fold told = {.slots = equals, .mask = EQUALS - 1};
 static uint64_t next_id = 1, errors, suppressed;
-static bool halting;  // --halt-on-error, and there was one
-static int started;   // the process whose banner is out; 0: none
+static _Atomic(bool) halting;  // --halt-on-error, and there was one. Relaxed: who set it reads it
+static int started;            // the process whose banner is out; 0: none
 static char notes[NOTES][NOTE_SIZE];
 static unsigned nnotes;
 
@@ -213,6 +213,16 @@ static void make_buffer(unsigned i, const struct track_copy *b)
     };
 }
 
+// Canaries are looked at while a buffer is freed. The books have it as freed by then, by the call that the report is about:
+// that is no news. A free in the order of a stream was another call, even of the same function.
+static bool is_freed_here(const struct guard_finding *f, const struct track_copy *b, uint32_t stack)
+{
+    uint64_t here, there;
+    if (!b->freed || !f->corrupted.count || f->call_name || b->freed_by != f->call)
+        return false;
+    return !stack_frames(stack, &here, 1) || !stack_frames(b->freed_stack, &there, 1) || here == there;
+}
+
 static struct report_place make_place(const struct driver_fault *fault)
 {
     struct report_place p = {
@@ -282,8 +292,11 @@ static void tell(const struct guard_finding *f, uint32_t stack, int device, stru
     };
     desk->paths_used = desk->stacks_used = 0;
     r.stack = make_stack(stack);
-    for (unsigned i = 0; i < f->nbuffers; i++)
-        make_buffer(i, &f->buffers[i]);
+    for (unsigned i = 0; i < f->nbuffers; i++) {
+        struct track_copy b = f->buffers[i];
+        b.freed &= !is_freed_here(f, &b, stack);
+        make_buffer(i, &b);
+    }
     r.buffers = desk->buffers;
     if (f->fault)
         r.place = make_place(f->fault);
@@ -297,7 +310,8 @@ static void tell(const struct guard_finding *f, uint32_t stack, int device, stru
         suppressed++;
     else
         errors++;
-    halting |= answer != CHANNEL_SUPPRESSED && guard.options.halt_on_error;
+    if (answer != CHANNEL_SUPPRESSED && guard.options.halt_on_error)
+        atomic_store_explicit(&halting, true, memory_order_relaxed);
 }
 
 // The summary first. A process that was stopped midway did not succeed, whatever the status for errors is.
@@ -331,7 +345,7 @@ void guard_report_finding(const struct guard_finding *f)
     else if (have_desk())
         tell(f, stack, device, e);
     unlock_reports(&before);
-    if (halting)
+    if (atomic_load_explicit(&halting, memory_order_relaxed))
         halt();
 }
 

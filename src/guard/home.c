@@ -239,6 +239,27 @@ CUresult home_read(struct home *home, const struct home_copy *copies, unsigned n
     return copy(home, copies, n, false);
 }
 
+CUresult home_read_rows(struct home *home, CUdeviceptr from, size_t pitch, uint32_t width, void *pinned)
+{
+    CUDA_MEMCPY2D c = {
+        .srcMemoryType = CU_MEMORYTYPE_DEVICE,
+        .srcDevice = from,
+        .srcPitch = pitch,
+        .dstMemoryType = CU_MEMORYTYPE_HOST,
+        .dstHost = pinned,
+        .dstPitch = width,
+        .WidthInBytes = width,
+        .Height = 2,
+    };
+    CUstreamCaptureMode mode = home_calm();
+    CUstream stream = stream_of(home);
+    CUresult r = stream ? guard.real.cuMemcpy2DAsync_v2(&c, stream) : CUDA_ERROR_NOT_READY;
+    if (!r)
+        r = guard.real.cuStreamSynchronize(stream);
+    home_stir(mode);
+    return r;
+}
+
 // The driver takes 2 MiB for the first small allocation of a context and gives them back with the last. One that stays
 // saves it that work at every free: of a small buffer 64 of 83 us on an H200.
 static void drop_anchor(struct home *home)

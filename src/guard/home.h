@@ -60,6 +60,9 @@ struct home_copy {
 CUresult home_write(struct home *home, const struct home_copy *copies, unsigned n);
 CUresult home_read(struct home *home, const struct home_copy *copies, unsigned n);
 
+// Two rows into pinned memory, where width * 2 bytes are, quicker than home_read.
+CUresult home_read_rows(struct home *home, CUdeviceptr from, size_t pitch, uint32_t width, void *pinned);
+
 // Waits for all work of the home's context, which is current, as cuMemFree does.
 CUresult home_wait_as_free(struct home *home);
 

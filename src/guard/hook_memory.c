@@ -44,7 +44,10 @@ static CUresult made_elsewhere(CUresult r, enum track_family family, enum driver
 // Modes that hold memory of their own may give some back.
 static bool reclaim(CUresult r)
 {
-    return r == CUDA_ERROR_OUT_OF_MEMORY && (pages_reclaim() | canary_reclaim());
+    if (r != CUDA_ERROR_OUT_OF_MEMORY)
+        return false;
+    bool pages = pages_reclaim(), canary = canary_reclaim();
+    return pages || canary;
 }
 
 CUresult hook_cuMemAlloc_v2(CUdeviceptr *pointer, size_t size)

@@ -1,0 +1,58 @@
+#!/bin/bash
+# SPDX-License-Identifier: MIT
+# Programs of the suite that run together on one GPU, each pair of eight: 28 pairs, alone and each program under --mode=canary, in
+# turns. Programs that were built before are taken from $BUILD/cache/gpu-suite. SECTION=FILE: the table goes there instead of
+# into doc/results.md. CANARY_PAIRS_RUNS; CANARY_PAIRS_PROGRAMS: which.
+set -eu
+here=$(dirname "$0")
+"$MOAT" --mode=canary --version >/dev/null 2>&1 || { echo 'canary-pairs.sh: this moat has no --mode=canary' >&2; exit 0; }
+nvidia-smi -L >/dev/null 2>&1 || { echo 'canary-pairs.sh: no GPU on this machine' >&2; exit 0; }
+RUNS=${CANARY_PAIRS_RUNS:-3}
+# As in the paper: graphs, transforms, images in pitched memory, host memory, arithmetic; plain and stream-ordered memory.
+read -ra programs <<<"${CANARY_PAIRS_PROGRAMS:-bfs fft spmv pitched zero_copy nbody stencil2d async_alloc}"
+T=$(mktemp -d)
+trap 'rm -rf "$T"' EXIT
+# shellcheck source=bench/canary_programs
+. "$here/canary_programs"
+canary_programs_build
+
+together() {  # together LABEL A B COMMAND...: a row with the sum of what the two measure as their work
+    local label=$1 a=$2 b=$3 one two
+    shift 3
+    rm -f "$T/a" "$T/b"
+    # shellcheck disable=SC2046
+    python3 "$here/canary_run.py" "$T/a" x x "$@" "$canary_programs_at/$a" $(canary_programs_arguments "$a") &
+    # shellcheck disable=SC2046
+    python3 "$here/canary_run.py" "$T/b" x x "$@" "$canary_programs_at/$b" $(canary_programs_arguments "$b")
+    wait $!
+    one=$(awk -F '\t' '$3 == "work" { print $4 }' "$T/a")
+    two=$(awk -F '\t' '$3 == "work" { print $4 }' "$T/b")
+    if [ -n "$one" ] && [ -n "$two" ]; then
+        printf '%s\t%s\twork\t%s\n' "$label" "$a, $b" "$(awk -v a="$one" -v b="$two" 'BEGIN { print a + b }')"
+    else
+        printf '%s\t%s\tfailed\t1\n' "$label" "$a, $b"
+    fi >>"$T/rows"
+}
+
+for ((i = 0; i < RUNS; i++)); do
+    for ((a = 0; a < ${#programs[@]}; a++)); do
+        for ((b = a + 1; b < ${#programs[@]}; b++)); do
+            together alone "${programs[a]}" "${programs[b]}"
+            together canary "${programs[a]}" "${programs[b]}" "$MOAT" --device=gpu --mode=canary
+        done
+    done
+done
+{
+    echo '## Pairs of programs with canaries'
+    echo
+    "$here/machine"
+    echo "Two programs of the suite start at the same time, $RUNS runs without and with canaries in turns; the sum of what both measure as their work."
+    echo
+    python3 "$here/canary_table.py" "$T/rows" work ms alone canary
+} >"$T/section"
+cat "$T/section"
+if [ -n "${SECTION:-}" ]; then
+    cp "$T/section" "$SECTION"
+else
+    "$here/section" canary-pairs-gpu <"$T/section"
+fi
