@@ -88,18 +88,24 @@ static __attribute__((noinline)) uint64_t deep(unsigned levels)
     return r;
 }
 
-static void stacks(void)
+// From a place on the stack that is always the same, or from one of so many that none is remembered.
+static __attribute__((noinline)) uint64_t somewhere(unsigned place)
+{
+    volatile char room[16 * (place + 1)];
+    room[0] = 0;
+    return deep(FRAMES) + (uint64_t)room[0];
+}
+
+static void stacks(const char *what, unsigned places)
 {
     static double seconds[GROUPS];
-    stack_init(0);
-    stack_own(0, 0);
-    for (int i = 0; i < GROUPS; i++) {
+    for (unsigned i = 0, place = 0; i < GROUPS; i++) {
         double start = now();
-        for (int j = 0; j < GROUP; j++)
-            sink += deep(FRAMES);
+        for (int j = 0; j < GROUP; j++, place++)
+            sink += somewhere(place % places);
         seconds[i] = now() - start;
     }
-    report("capture a stack of 16 frames", seconds, 5000);
+    report(what, seconds, 5000);
 }
 
 int main(int argc, char **argv)
@@ -140,6 +146,9 @@ int main(int argc, char **argv)
     report("find a buffer by address", lookups, 60);
     report("remove a buffer", removals, 300);
     report("insert a buffer", insertions, 300);
-    stacks();
+    stack_init(0);
+    stack_own(0, 0);
+    stacks("capture a stack of 16 frames, known from before", 1);
+    stacks("capture a stack of 16 frames, unwound", 4096);
     return 0;
 }

@@ -83,8 +83,8 @@ static bool is_foreign(const struct bounds_range *r)
 
 static enum verdict check_nowhere(const struct bounds_range *r, uint64_t end, struct guard_finding *f)
 {
-    struct track_block *before, *after = track_after(r->start);
-    if (after && after->range.base < end && is_device(after)) {
+    struct track_block *before, *after = track_after(r->start, end);
+    if (after && is_device(after)) {
         found(f, REPORT_HEAP_UNDERFLOW, r->start, after, false);
         return WRONG;
     }
@@ -96,8 +96,8 @@ static enum verdict check_nowhere(const struct bounds_range *r, uint64_t end, st
         guard_count(GUARD_FOREIGN_POINTERS);
         return FINE;
     }
-    before = track_before(r->start);
-    if (before && is_device(before) && r->start - track_end(before) < NEAR) {
+    before = track_before(r->start, NEAR);
+    if (before && is_device(before)) {
         found(f, REPORT_HEAP_OVERFLOW, r->start, before, false);
         return WRONG;
     }

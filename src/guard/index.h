@@ -27,6 +27,7 @@ struct index {
     pthread_mutex_t
         lock;  // of writers; while it is held, the lock of the nodes' pool may be taken and no other
     _Atomic(struct index_node *) root;
+    _Atomic size_t items;
     _Atomic unsigned spares;  // nodes taken from the pool beforehand
     struct index_node *spare[INDEX_SPARES];
 };
@@ -44,6 +45,16 @@ int index_insert(struct index *index, struct index_item *item);
 // sections stay open, is the answer NULL for an item that then remains.
 struct index_item *index_remove(struct index *index, uint64_t base);
 
+// The same for a caller whose own lock keeps changes apart: of an index that is changed by these, the lock is not taken.
+// With that lock held the functions below need no epoch section.
+
+// As index_insert, but an item of exactly the same base gives its place to this one by a single store, and is *former,
+// which is NULL otherwise.
+int index_put(struct index *index, struct index_item *item, struct index_item **former);
+
+// Takes out that very item. False: it is not there, or there was no memory, as for index_remove.
+bool index_take(struct index *index, struct index_item *item);
+
 // Inside an epoch section, which keeps the result from being released. Wait-free.
 struct index_item *index_find(const struct index *index, uint64_t address);  // containing the address
 struct index_item *index_at_or_below(const struct index *index,
@@ -53,14 +64,15 @@ struct index_item *index_above(const struct index *index, uint64_t address);  //
 // Inside a section or not.
 size_t index_count(const struct index *index);
 
-// Calls f for the items of one moment, ascending, until it returns nonzero, and returns that. Inside an epoch section.
+// Calls f for the items, ascending, until it returns nonzero, and returns that: for those that are there all the while,
+// and maybe for some that come or go meanwhile. Inside an epoch section.
 int index_each(const struct index *index, int (*f)(struct index_item *, void *), void *context);
 
 // Removes all, and calls f (if not NULL), which may retire it, for each item.
 void index_clear(struct index *index, void (*f)(struct index_item *, void *), void *context);
 
-// In the child of a fork, while it has one thread, after epoch_after_fork. A tree once published never changes, so the
-// child finds the one that was current at the fork, whole; only the locks must be made new. Call it for each index.
+// In the child of a fork, while it has one thread, after epoch_after_fork. Each change is published by a single store, so
+// the child finds a tree that is whole; only the locks must be made new. Call it for each index.
 void index_after_fork(struct index *index);
 
 // Whether the tree keeps the promises listed in index.c. Inside an epoch section.

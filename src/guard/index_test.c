@@ -15,7 +15,16 @@
 #include "guard/index.h"
 #include "guard/slab_pool.h"
 
-enum { SPACE = 1 << 16, LARGEST = 9, ORDERED = 20000, READERS = 2, WRITERS = 2, KEPT = 3000, STEPS = KEPT };
+enum {
+    SPACE = 1 << 16,
+    LARGEST = 9,
+    ORDERED = 20000,
+    READERS = 2,
+    WRITERS = 2,
+    KEPT = 3000,
+    STEPS = KEPT,
+    TURNS = 100 * 64 + 16
+};
 
 struct buffer {
     struct index_item item;
@@ -137,9 +146,48 @@ static void insert(struct index *index, uint64_t base, uint64_t size)
         model_set(&b->item, &b->item);
 }
 
+// An item of the same base gives way, if the new one does not reach into the next.
+static void put(struct index *index, uint64_t base, uint64_t size)
+{
+    struct buffer *b = buffer_new(base, size);
+    struct index_item *owner = model.owner[base], *former;
+    owner = owner && owner->base == base ? owner : NULL;
+    if (owner)
+        model_set(owner, NULL);
+    bool free = model_free(base, size);
+    if (owner)
+        model_set(owner, owner);
+    assert_int_equal(index_put(index, &b->item, &former), free ? 0 : -EEXIST);
+    assert_ptr_equal(former, free ? owner : NULL);
+    if (!free) {
+        slab_pool_put(&buffers, b);
+        return;
+    }
+    if (owner) {
+        model_set(owner, NULL);
+        retire(owner, NULL);
+    }
+    model_set(&b->item, &b->item);
+}
+
+static void take_item(struct index *index, struct index_item *owner)
+{
+    struct index_item other = *owner;
+    assert_false(index_take(index, &other));
+    assert_true(index_take(index, owner));
+    assert_false(index_take(index, owner));
+    model_set(owner, NULL);
+    retire(owner, NULL);
+}
+
 static void take_out(struct index *index, uint64_t base)
 {
-    struct index_item *owner = model.owner[base], *item = index_remove(index, base);
+    struct index_item *owner = model.owner[base];
+    if (owner && owner->base == base && base % 2) {
+        take_item(index, owner);
+        return;
+    }
+    struct index_item *item = index_remove(index, base);
     if (!owner || owner->base != base) {
         assert_null(item);
         return;
@@ -168,7 +216,8 @@ static void random_operations(void **state)
             uint64_t address = random_below(range);
             struct index_item *owner = model.owner[address];
             if (random_below(100) < insertions)
-                insert(&index, address, random_below(LARGEST));
+                (i % 2 ? put : insert)(&index, owner && i % 4 == 1 ? owner->base : address,
+                                       random_below(LARGEST));
             else
                 take_out(&index, owner && random_below(4) ? owner->base : address);
             look(&index, random_below(range));
@@ -387,6 +436,58 @@ static void *come_and_go_for_ever(void *number)
     return NULL;
 }
 
+// Two that take each other's place.
+static void *take_turns(void *unused)
+{
+    for (unsigned i = 0; i < STEPS; i++) {
+        struct buffer *b = buffer_new(TURNS + i % 2 * 64, 4 + i % 4);
+        struct index_item *former;
+        if (index_put(&shared, &b->item, &former) || (former == NULL) != (i < 2))
+            return "not put";
+        if (former)
+            retire(former, NULL);
+    }
+    return NULL;
+}
+
+static void *look_for_turns(void *unused)
+{
+    unsigned seen = 0;
+    while (!atomic_load_explicit(&stop, memory_order_relaxed)) {
+        unsigned section = epoch_enter();
+        struct buffer *b = (struct buffer *)index_find(&shared, TURNS + 3);
+        bool good = b ? b->twin == TURNS && b->item.base == TURNS : !seen;
+        seen |= b != NULL;
+        epoch_leave(section);
+        if (!good)
+            return "a reader missed one that was always there";
+    }
+    return NULL;
+}
+
+static void places_are_taken_over(void **state)
+{
+    pthread_t readers[READERS], writer;
+    void *complaint;
+    for (uint64_t i = 0; i < 200; i++)
+        assert_int_equal(index_insert(&shared, &buffer_new(i * 64, 8)->item), 0);
+    atomic_store(&stop, false);
+    for (unsigned i = 0; i < READERS; i++)
+        assert_int_equal(pthread_create(&readers[i], NULL, look_for_turns, NULL), 0);
+    assert_int_equal(pthread_create(&writer, NULL, take_turns, NULL), 0);
+    pthread_join(writer, &complaint);
+    assert_null(complaint);
+    atomic_store(&stop, true);
+    for (unsigned i = 0; i < READERS; i++) {
+        pthread_join(readers[i], &complaint);
+        assert_null(complaint);
+    }
+    assert_true(index_valid(&shared));
+    assert_int_equal(index_count(&shared), 202);
+    index_clear(&shared, retire, NULL);
+    assert_int_equal(epoch_reclaim(), 0);
+}
+
 static void keep(void)
 {
     for (unsigned i = 0; i < KEPT; i++) {
@@ -486,6 +587,7 @@ int main(void)
         cmocka_unit_test(memory_stays_bounded),
         cmocka_unit_test(memory_runs_out),
         cmocka_unit_test(a_spent_reserve_changes_nothing),
+        cmocka_unit_test(places_are_taken_over),
         cmocka_unit_test(readers_and_writers),
         cmocka_unit_test(forks_in_the_middle),
     };

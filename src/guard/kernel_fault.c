@@ -29,17 +29,17 @@ static bool is_fault(CUresult r)
 // The buffer that an address was meant to be in, or once was. Inside an epoch section.
 static void blame(struct guard_finding *f)
 {
-    struct track_block *b = track_live(f->address), *after = track_after(f->address);
+    struct track_block *b = track_live(f->address), *after = track_after(f->address, f->address + NEAR);
     if (b || (b = track_freed(f->address))) {
         bool freed = b != track_live(f->address);
         f->type = freed ? REPORT_USE_AFTER_FREE : REPORT_WILD_ACCESS;
         f->buffers[f->nbuffers++] = track_copy(b, freed);
         return;
     }
-    b = track_before(f->address);
+    b = track_before(f->address, NEAR);
     uint64_t behind = b ? f->address - track_end(b) : UINT64_MAX;
     uint64_t before = after ? after->range.base - f->address : UINT64_MAX;
-    if (behind >= NEAR && before >= NEAR)
+    if (!b && !after)
         return;
     f->type = behind <= before ? REPORT_HEAP_OVERFLOW : REPORT_HEAP_UNDERFLOW;
     if ((behind <= before ? behind : before) >= SURE)

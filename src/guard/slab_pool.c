@@ -7,6 +7,7 @@
 #include <assert.h>
 #include <errno.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <sys/mman.h>
 
 #ifndef __has_feature
@@ -22,7 +23,9 @@
 #define SHOW(object, size) ((void)0)
 #endif
 
-enum { CHUNK = 256 * 1024 };
+// A large pool takes huge pages: its objects are looked at in no order, and each look would miss the processor's table of
+// pages.
+enum { CHUNK = 256 * 1024, HUGE = 2 << 20, LARGE = HUGE };
 
 // Relaxed: a test sets it while nobody else uses a pool, or does not care which object is refused.
 static _Atomic long remaining = -1;
@@ -48,18 +51,41 @@ static void *next_of(void *object)
     return *(void **)object;
 }
 
+static char *map(size_t bytes)
+{
+    char *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    return memory == MAP_FAILED ? NULL : memory;
+}
+
+// Where the system has no huge pages to give, it is memory like any other.
+static char *map_huge(void)
+{
+    char *memory = map(2 * HUGE);
+    if (!memory)
+        return NULL;
+    size_t before = -(uintptr_t)memory % HUGE;
+    if (before)
+        munmap(memory, before);
+    munmap(memory + before + HUGE, HUGE - before);
+    madvise(memory + before, HUGE, MADV_HUGEPAGE);
+    return memory + before;
+}
+
 // Requires that no fresh memory is left.
 static bool map_chunk(struct slab_pool *pool)
 {
     size_t bytes = CHUNK;
+    int saved = errno;
+    char *memory = NULL;
     if (bytes < pool->size * 4)
         bytes = (pool->size * 4 + 4095) & ~(size_t)4095;
-    int saved = errno;
-    char *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (memory == MAP_FAILED) {
-        errno = saved;
+    if (bytes == CHUNK && slab_pool_mapped(pool) >= LARGE && (memory = map_huge()))
+        bytes = HUGE;
+    else
+        memory = map(bytes);
+    errno = saved;
+    if (!memory)
         return false;
-    }
     // Under the lock; the orders are for the memory that a fork copies.
     atomic_store_explicit(&pool->fresh, memory, memory_order_release);
     atomic_store_explicit(&pool->left, bytes / pool->size, memory_order_release);
@@ -68,15 +94,26 @@ static bool map_chunk(struct slab_pool *pool)
     return true;
 }
 
+// Puts what came back before what is free already: it was used last and is near in the caches.
+static void take_returned(struct slab_pool *pool)
+{
+    if (!atomic_load_explicit(&pool->returned, memory_order_relaxed))
+        return;
+    // Acquire: pairs with slab_pool_put, whose object we take over with what was done to it. The whole list is
+    // taken at once, so that no object can come back between a look at it and its removal.
+    void *first = atomic_exchange_explicit(&pool->returned, NULL, memory_order_acquire);
+    void *last = first;
+    while (next_of(last))
+        last = next_of(last);
+    *(void **)last = atomic_load_explicit(&pool->free, memory_order_relaxed);
+    atomic_store_explicit(&pool->free, first, memory_order_release);
+}
+
 static void *take(struct slab_pool *pool)
 {
     if (!may_give())
         return NULL;
     void *object = atomic_load_explicit(&pool->free, memory_order_relaxed);
-    // Acquire: pairs with slab_pool_put, whose object we take over with what was done to it. The whole list is
-    // taken at once, so that no object can come back between a look at it and its removal.
-    if (!object)
-        object = atomic_exchange_explicit(&pool->returned, NULL, memory_order_acquire);
     if (object) {
         atomic_store_explicit(&pool->free, next_of(object), memory_order_release);
         SHOW(object, pool->size);
@@ -99,6 +136,7 @@ int slab_pool_get_many(struct slab_pool *pool, void **objects, unsigned n)
     assert(pool->size >= sizeof(void *) && pool->size % pool->align == 0 && pool->align <= 4096);
     unsigned got = 0;
     pthread_mutex_lock(&pool->lock);
+    take_returned(pool);
     while (got < n && (objects[got] = take(pool)))
         got++;
     pthread_mutex_unlock(&pool->lock);
@@ -121,7 +159,7 @@ void slab_pool_put(struct slab_pool *pool, void *object)
         return;
     HIDE(object, pool->size);
     void *head = atomic_load_explicit(&pool->returned, memory_order_relaxed);
-    // Release: pairs with the exchange in take.
+    // Release: pairs with the exchange in take_returned.
     do
         *(void **)object = head;
     while (!atomic_compare_exchange_weak_explicit(&pool->returned, &head, object, memory_order_release,

@@ -86,6 +86,23 @@ static void many_or_none(void **state)
     assert_in_range(slab_pool_mapped(&pool), 1, 256 * 1024);
 }
 
+static void what_came_back_last_goes_first(void **state)
+{
+    struct slab_pool pool = SLAB_POOL(struct thing);
+    void *things[6], *again[4];
+    assert_int_equal(slab_pool_get_many(&pool, things, 6), 0);
+    for (unsigned i = 0; i < 4; i++)
+        slab_pool_put(&pool, things[i]);
+    assert_ptr_equal(slab_pool_get(&pool), things[3]);
+    slab_pool_put(&pool, things[4]);
+    slab_pool_put(&pool, things[5]);
+    assert_int_equal(slab_pool_get_many(&pool, again, 4), 0);
+    assert_ptr_equal(again[0], things[5]);
+    assert_ptr_equal(again[1], things[4]);
+    assert_ptr_equal(again[2], things[2]);
+    assert_ptr_equal(again[3], things[1]);
+}
+
 static void no_memory_is_null(void **state)
 {
     struct slab_pool pool = SLAB_POOL(struct thing);
@@ -181,6 +198,7 @@ int main(void)
         cmocka_unit_test(objects_are_apart_and_aligned),
         cmocka_unit_test(memory_is_used_again),
         cmocka_unit_test(many_or_none),
+        cmocka_unit_test(what_came_back_last_goes_first),
         cmocka_unit_test(no_memory_is_null),
         cmocka_unit_test(threads_share_a_pool),
         cmocka_unit_test(a_child_goes_on),

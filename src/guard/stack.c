@@ -14,6 +14,8 @@
 #include <unistd.h>
 #include <unwind.h>
 
+#include "guard/stack_cache.h"
+
 enum {
     CHAINS = 1 << 16,
     TABLE_WORDS = CHAINS / 2,
@@ -129,6 +131,8 @@ struct walk {
     bool found;
     unsigned depth, n, seen;
     uint64_t pcs[STACK_DEPTH_MAX];
+    bool inside;  // past the first frame, that of stack_capture itself
+    struct stack_cache_walk kept;
 };
 
 static _Unwind_Reason_Code step(struct _Unwind_Context *context, void *opaque)
@@ -137,6 +141,9 @@ static _Unwind_Reason_Code step(struct _Unwind_Context *context, void *opaque)
     uint64_t pc = _Unwind_GetIP(context);
     if (!pc)
         return _URC_END_OF_STACK;
+    if (walk->inside)
+        stack_cache_add(&walk->kept, pc, _Unwind_GetCFA(context));
+    walk->inside = true;
     if (pc >= own_from && pc < own_to)
         return _URC_NO_REASON;
     if (!walk->found && pc == walk->skip_until) {
@@ -152,15 +159,23 @@ static _Unwind_Reason_Code step(struct _Unwind_Context *context, void *opaque)
 
 uint32_t stack_capture(const void *skip_until, unsigned depth)
 {
-    struct walk walk;
-    walk.skip_until = (uintptr_t)skip_until;
-    walk.found = false;
-    walk.depth = depth < STACK_DEPTH_MAX ? depth : STACK_DEPTH_MAX;
-    walk.n = walk.seen = 0;
     if (!depot || !depth)
         return 0;
+    const void *frame = __builtin_frame_address(0);
+    uint32_t id = skip_until ? 0 : stack_cache_find(frame, depth);
+    if (id)
+        return id;
+    struct walk walk;
+    walk.skip_until = (uintptr_t)skip_until;
+    walk.found = walk.inside = false;
+    walk.depth = depth < STACK_DEPTH_MAX ? depth : STACK_DEPTH_MAX;
+    walk.n = walk.seen = 0;
+    stack_cache_start(&walk.kept, frame, depth);
     _Unwind_Backtrace(step, &walk);
-    return stack_keep(walk.pcs, walk.n);
+    id = stack_keep(walk.pcs, walk.n);
+    if (!skip_until)
+        stack_cache_keep(&walk.kept, id);
+    return id;
 }
 
 unsigned stack_frames(uint32_t id, uint64_t *pcs, unsigned most)
@@ -240,6 +255,7 @@ void stack_own(uint64_t from, uint64_t to)
 {
     own_from = from;
     own_to = to;
+    stack_cache_clear();
 }
 
 int stack_init(size_t bytes)

@@ -136,6 +136,35 @@ static void frames_before_the_call_are_skipped(void **state)
     assert_true(place(id, inner_return) >= 0);
 }
 
+// Two functions with frames of one size, told apart by what they call from.
+#define CALLER(name, text)                               \
+    static __attribute__((noinline)) uint32_t name(void) \
+    {                                                    \
+        uint32_t id = outer(NULL, 64);                   \
+        __asm__ volatile(text ::: "memory");             \
+        return id;                                       \
+    }
+CALLER(first_caller, "nop")
+CALLER(second_caller, "nop; nop")
+
+// What was walked before is not walked again; it must be told from a stack that differs in an outer frame only.
+static void stacks_from_one_frame(void **state)
+{
+    uint32_t (*volatile callers[])(void) = {first_caller, second_caller};
+    uint32_t ids[2][2];
+    for (volatile unsigned i = 0; i < 8; i++) {
+        uint32_t id = callers[i / 2 % 2]();
+        if (i >= 4)
+            assert_int_equal(id, ids[i / 2 % 2][i % 2]);
+        ids[i / 2 % 2][i % 2] = id;
+        if (i % 2)
+            stack_own(0, 0);  // forgets what was walked
+    }
+    assert_int_equal(ids[0][0], ids[0][1]);
+    assert_int_equal(ids[1][0], ids[1][1]);
+    assert_int_not_equal(ids[0][0], ids[1][0]);
+}
+
 static void our_own_frames_are_left_out(void **state)
 {
     outer(NULL, 64);
@@ -289,15 +318,11 @@ static void threads_share_the_depot(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(callers_are_in_order),
-        cmocka_unit_test(depth_is_kept),
-        cmocka_unit_test(equal_stacks_are_one),
-        cmocka_unit_test(frames_before_the_call_are_skipped),
-        cmocka_unit_test(our_own_frames_are_left_out),
-        cmocka_unit_test(numbers_that_are_no_stacks),
-        cmocka_unit_test(no_heap_is_used),
-        cmocka_unit_test(objects_are_located),
-        cmocka_unit_test(room_is_bounded),
+        cmocka_unit_test(callers_are_in_order),       cmocka_unit_test(depth_is_kept),
+        cmocka_unit_test(equal_stacks_are_one),       cmocka_unit_test(frames_before_the_call_are_skipped),
+        cmocka_unit_test(stacks_from_one_frame),      cmocka_unit_test(our_own_frames_are_left_out),
+        cmocka_unit_test(numbers_that_are_no_stacks), cmocka_unit_test(no_heap_is_used),
+        cmocka_unit_test(objects_are_located),        cmocka_unit_test(room_is_bounded),
         cmocka_unit_test(threads_share_the_depot),
     };
     return cmocka_run_group_tests(tests, start, end);

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT
 // Every piece of memory that the program may give to the driver: what lives, and what was freed lately.
 //
-//   live       intervals that do not overlap, of all families but announced blocks
+//   memory     intervals that do not overlap, of all families but the next two
 //   announced  blocks inside others, told by pool allocators through moat.h or NVTX
 //   handles    arrays, which have no addresses: by their handle
-//   freed      at most TRACK_FREED of those that went last, memory and arrays apart; none overlaps a live one
 //
-// Lookups never wait (index.h). A block is found in `live` from the return of the call that made it until just before
-// the driver is asked to free it; from then on it is in `freed`, so that there is no moment at which an address that
-// another thread is given could be taken for the old buffer's.
+// In memory and handles are live blocks and those of the last TRACK_FREED that were freed whose place no other has
+// taken. Lookups never wait (index.h). A block is live from the return of the call that made it until just before the
+// driver is asked to free it; from then on it is a freed one, so that there is no moment at which an address that another
+// thread is given could be taken for the old buffer's.
 #ifndef MOAT_GUARD_TRACK_H
 #define MOAT_GUARD_TRACK_H
 
@@ -59,12 +59,15 @@ struct track_facts {
     uint64_t bytes;     // of memory: the size, but for arrays, whose size in their index is 0
 };
 
+// What a free looks at lies in one line of memory.
 struct track_block {
-    struct index_item range;
-    struct track_facts facts;
-    // Set before the block enters `freed`, and again if the driver refused once. Relaxed: they are read for reports.
-    _Atomic uint16_t freed_by;
+    _Alignas(64) struct index_item range;
+    uint64_t freed_at;  // how many were freed before it; under the lock of track.c
+    // Set before `freed`, and again if the driver refused once. Relaxed: they are read for reports.
     _Atomic uint32_t freed_stack;
+    _Atomic uint16_t freed_by;
+    _Atomic bool freed;
+    struct track_facts facts;
 };
 
 // A block as it was at one moment.
@@ -87,13 +90,13 @@ void track_made_for(enum track_family family, unsigned call, uint64_t base, uint
 // A graph will allocate there whenever it runs. What is valid when is not known: transfers with it pass.
 void track_made_in_graph(enum driver_id call, uint64_t base, uint64_t size);
 
-// The driver is about to be asked to free what starts at base: moves it from live to freed. False: there is none, or
+// The driver is about to be asked to free what starts at base: it is a freed block from now on. False: there is none, or
 // it cannot be freed that way, and the driver will say so. track_not_freed undoes it if the driver refuses.
 bool track_freeing(uint64_t base, enum track_way way, enum driver_id call);
 void track_not_freed(uint64_t base);
 void track_array_not_freed(uint64_t handle);
 
-// A block in freed is of no interest any more: its addresses are something else's, of which moat does not hear.
+// A freed block is of no interest any more: its addresses are something else's, of which moat does not hear.
 void track_forget_freed(uint64_t base);
 
 // The driver gave out a handle of an array that is not tracked, maybe one that another array had.
@@ -115,9 +118,11 @@ struct track_block *track_freed(uint64_t address);  // freed lately
 struct track_block *track_handle(uint64_t handle);  // an array
 struct track_block *track_freed_handle(uint64_t handle);
 struct track_block *track_announced(uint64_t address);  // the announced block there
-struct track_block *track_before(uint64_t address);     // the last live one that starts at or before it
-struct track_block *track_after(uint64_t address);      // the first live one that starts after it
-size_t track_count(void);
+// The last live one that starts at or before the address, if it ends less than `near` bytes before it.
+struct track_block *track_before(uint64_t address, uint64_t near);
+struct track_block *track_after(uint64_t address, uint64_t end);  // the first live one that starts between
+
+size_t track_count(void);  // live blocks. No epoch section
 
 // Blocks up to this serial are those of the process that this one is the fork of.
 uint64_t track_inherited(void);

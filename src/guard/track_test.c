@@ -2,9 +2,12 @@
 #include "guard/track.h"
 
 #include <pthread.h>
+#include <sched.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -174,6 +177,87 @@ static void good_freed_at_the_same_addresses(void **state)
     }
 }
 
+static uint64_t before(uint64_t address, uint64_t near)
+{
+    unsigned section = epoch_enter();
+    struct track_block *b = track_before(address, near);
+    uint64_t base = b ? b->range.base : 0;
+    epoch_leave(section);
+    return base;
+}
+
+static uint64_t after(uint64_t address, uint64_t end)
+{
+    unsigned section = epoch_enter();
+    struct track_block *b = track_after(address, end);
+    uint64_t base = b ? b->range.base : 0;
+    epoch_leave(section);
+    return base;
+}
+
+static void good_neighbours(void **state)
+{
+    for (unsigned i = 0; i < 10; i++)
+        track_made(TRACK_PLAIN, DRIVER_cuMemAlloc_v2, BASE + i * STEP, 16);
+    for (unsigned i = 1; i < 9; i++)
+        assert_true(track_freeing(BASE + i * STEP, TRACK_BY_DEVICE, DRIVER_cuMemFree_v2));
+    // Freed ones are passed over.
+    assert_int_equal(before(BASE + 5 * STEP, 5 * STEP), BASE);
+    assert_int_equal(after(BASE + 5 * STEP, UINT64_MAX), BASE + 9 * STEP);
+    // No further than asked for.
+    assert_int_equal(before(BASE + 5 * STEP, 5 * STEP - 16), 0);
+    assert_int_equal(before(BASE + 5 * STEP, 5 * STEP - 15), BASE);
+    assert_int_equal(after(BASE + 5 * STEP, BASE + 9 * STEP), 0);
+    assert_int_equal(after(BASE + 5 * STEP, BASE + 9 * STEP + 1), BASE + 9 * STEP);
+    assert_int_equal(before(BASE, 1), BASE);
+    assert_int_equal(before(BASE - 1, UINT64_MAX), 0);
+    assert_int_equal(after(BASE, UINT64_MAX), BASE + 9 * STEP);
+    assert_int_equal(after(BASE + 9 * STEP, UINT64_MAX), 0);
+    assert_true(track_freeing(BASE, TRACK_BY_DEVICE, DRIVER_cuMemFree_v2));
+    assert_true(track_freeing(BASE + 9 * STEP, TRACK_BY_DEVICE, DRIVER_cuMemFree_v2));
+}
+
+static void good_last_freed(void **state)
+{
+    struct track_copy copies[4];
+    for (unsigned i = 0; i < 6; i++)
+        track_made(TRACK_PLAIN, DRIVER_cuMemAlloc_v2, BASE + i * STEP, 16);
+    for (unsigned i = 0; i < 6; i++)
+        assert_true(track_freeing(BASE + i * STEP, TRACK_BY_DEVICE, DRIVER_cuMemFree_v2));
+    // Neither what is live again, nor what has no place any more.
+    track_not_freed(BASE + 5 * STEP);
+    track_forget_freed(BASE + 4 * STEP);
+    track_made(TRACK_PLAIN, DRIVER_cuMemAlloc_v2, BASE + 3 * STEP - 8, 16);
+    assert_int_equal(track_last_freed(copies, 2), 2);
+    assert_int_equal(copies[0].base, BASE + 2 * STEP);
+    assert_int_equal(copies[1].base, BASE + STEP);
+    assert_true(copies[0].freed && copies[0].freed_by == DRIVER_cuMemFree_v2);
+    assert_int_equal(track_last_made(copies, 4), 2);
+    assert_int_equal(copies[0].base, BASE + 3 * STEP - 8);
+    assert_int_equal(copies[1].base, BASE + 5 * STEP);
+    assert_int_equal(track_count(), 2);
+    assert_true(track_freeing(BASE + 5 * STEP, TRACK_BY_DEVICE, DRIVER_cuMemFree_v2));
+    assert_true(track_freeing(BASE + 3 * STEP - 8, TRACK_BY_DEVICE, DRIVER_cuMemFree_v2));
+}
+
+static int device_of_context;
+
+static CUresult some_device(CUdevice *device)
+{
+    *device = device_of_context;
+    return CUDA_SUCCESS;
+}
+
+static int made_on(uint64_t base)
+{
+    track_made(TRACK_PLAIN, DRIVER_cuMemAlloc_v2, base, 16);
+    unsigned section = epoch_enter();
+    int device = track_live(base)->facts.device;
+    epoch_leave(section);
+    assert_true(track_freeing(base, TRACK_BY_DEVICE, DRIVER_cuMemFree_v2));
+    return device;
+}
+
 static CUresult some_context(CUcontext *context)
 {
     static int it;
@@ -199,6 +283,56 @@ static void good_context_gone(void **state)
     guard.real.cuCtxGetCurrent = NULL;
 }
 
+static CUcontext current;
+
+static CUresult current_one(CUcontext *context)
+{
+    *context = current;
+    return CUDA_SUCCESS;
+}
+
+// The driver is asked for a context's device once, and again when a context is gone: its handle may come again.
+static void good_device_of_a_context(void **state)
+{
+    int one, other;
+    guard.real.cuCtxGetCurrent = current_one;
+    guard.real.cuCtxGetDevice = some_device;
+    current = (CUcontext)&one;
+    device_of_context = 3;
+    assert_int_equal(made_on(BASE), 3);
+    device_of_context = 4;
+    assert_int_equal(made_on(BASE), 3);
+    current = (CUcontext)&other;
+    assert_int_equal(made_on(BASE), 4);
+    device_of_context = 5;
+    track_owner_gone(&other, DRIVER_cuCtxDestroy_v2);
+    assert_int_equal(made_on(BASE), 5);
+    current = NULL;
+    device_of_context = 6;
+    assert_int_equal(made_on(BASE), 6);
+    guard.real.cuCtxGetCurrent = NULL;
+    guard.real.cuCtxGetDevice = NULL;
+}
+
+// What was set aside lasts for a while; then blocks are counted and not known.
+static void bad_memory_stays_out(void **state)
+{
+    enum { MANY = 300 };
+    uint64_t before_it = count_of(GUARD_UNTRACKED);
+    unsigned known = 0;
+    slab_pool_fail_after(0);
+    for (unsigned i = 0; i < MANY; i++)
+        track_made(TRACK_PLAIN, DRIVER_cuMemAlloc_v2, BASE + i * STEP, 16);
+    slab_pool_fail_after(-1);
+    for (unsigned i = 0; i < MANY; i++) {
+        bool live = is_live(BASE + i * STEP);
+        known += live;
+        assert_int_equal(track_freeing(BASE + i * STEP, TRACK_BY_DEVICE, DRIVER_cuMemFree_v2), live);
+    }
+    assert_in_range(known, 0, MANY - 1);
+    assert_int_equal(count_of(GUARD_UNTRACKED) - before_it, MANY - known);
+}
+
 static void bad_memory_runs_out(void **state)
 {
     uint64_t before = count_of(GUARD_UNTRACKED);
@@ -211,6 +345,52 @@ static void bad_memory_runs_out(void **state)
         bool known = is_live(BASE);
         assert_int_equal(track_freeing(BASE, TRACK_BY_DEVICE, DRIVER_cuMemFree_v2), known);
     }
+}
+
+static _Atomic bool stop;
+
+// At one address, and where nothing was yet: every kind of change.
+static void *change_always(void *unused)
+{
+    for (uint64_t i = 0; !atomic_load_explicit(&stop, memory_order_relaxed); i++) {
+        make_and_free_at(0x300000000);
+        make_and_free_at(0x300000000 + (1 + i % 1000) * STEP);
+    }
+    return NULL;
+}
+
+// Where the parent's other thread was in the middle of something.
+static bool works_in_child(void)
+{
+    bool good = true;
+    track_after_fork();
+    for (unsigned i = 0; i < 2000 && good; i++) {
+        uint64_t base = 0x300000000 + i % 100 * STEP;
+        track_made(TRACK_PLAIN, DRIVER_cuMemAlloc_v2, base, 32);
+        good = is_live(base + 31) && track_freeing(base, TRACK_BY_DEVICE, DRIVER_cuMemFree_v2) &&
+               is_freed(base + 31);
+    }
+    struct track_copy copies[8];
+    good = good && track_last_freed(copies, 8) == 8 && copies[7].size == 32;
+    return good && track_count() <= 1;
+}
+
+static void good_forks(void **state)
+{
+    pthread_t thread;
+    atomic_store(&stop, false);
+    assert_int_equal(pthread_create(&thread, NULL, change_always, NULL), 0);
+    for (unsigned i = 0; i < 30; i++) {
+        int status = -1;
+        pid_t pid = fork();
+        if (!pid)
+            _exit(works_in_child() ? 0 : 1);
+        assert_int_equal(waitpid(pid, &status, 0), pid);
+        assert_int_equal(status, 0);
+        sched_yield();
+    }
+    atomic_store(&stop, true);
+    pthread_join(thread, NULL);
 }
 
 static void *make_and_free(void *number)
@@ -228,6 +408,41 @@ static void *make_and_free(void *number)
         }
     }
     return NULL;
+}
+
+// A block that comes and goes at one address is always known as the one or the other.
+static void *look_always(void *unused)
+{
+    while (!atomic_load_explicit(&stop, memory_order_relaxed)) {
+        unsigned section = epoch_enter();
+        struct track_block *b = NULL;
+        // It may change twice between two looks, but not for ever.
+        for (unsigned i = 0; i < 1000 && !b; i++)
+            b = i % 2 ? track_freed(BASE + 5) : track_live(BASE + 5);
+        struct track_copy copy = b ? track_copy(b, false) : (struct track_copy){0};
+        epoch_leave(section);
+        if (!b || copy.base != BASE || copy.facts.bytes != copy.size || copy.facts.bytes < 16)
+            return "not found";
+    }
+    return NULL;
+}
+
+static void good_readers(void **state)
+{
+    pthread_t reader;
+    void *wrong;
+    make_and_free_at(BASE);
+    atomic_store(&stop, false);
+    assert_int_equal(pthread_create(&reader, NULL, look_always, NULL), 0);
+    for (unsigned i = 0; i < 20000; i++) {
+        track_made(TRACK_PLAIN, DRIVER_cuMemAlloc_v2, BASE, 16 + i % 64);
+        assert_true(track_freeing(BASE, TRACK_BY_DEVICE, DRIVER_cuMemFree_v2));
+        if (i % 16 == 0)
+            make_and_free_at(BASE + STEP + i * 16);
+    }
+    atomic_store(&stop, true);
+    assert_int_equal(pthread_join(reader, &wrong), 0);
+    assert_null(wrong);
 }
 
 static void good_threads(void **state)
@@ -256,7 +471,13 @@ int main(void)
         cmocka_unit_test(good_freed_are_bounded),
         cmocka_unit_test(good_freed_at_the_same_addresses),
         cmocka_unit_test(good_context_gone),
+        cmocka_unit_test(good_neighbours),
+        cmocka_unit_test(good_last_freed),
+        cmocka_unit_test(good_device_of_a_context),
         cmocka_unit_test(bad_memory_runs_out),
+        cmocka_unit_test(bad_memory_stays_out),
+        cmocka_unit_test(good_forks),
+        cmocka_unit_test(good_readers),
         cmocka_unit_test(good_threads),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
