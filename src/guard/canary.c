@@ -98,10 +98,51 @@ static uint64_t publish(const struct canary_place *place)
     return place->base;
 }
 
+// What the driver gave becomes a buffer. False: it is still the caller's.
+static bool adopt(struct home *home, enum canary_kind kind, uint64_t real, size_t size, uint64_t *base)
+{
+    struct canary_place place;
+    if (canary_store_adopt(home, kind, real, size, NULL, &place))
+        return false;
+    if (canary_scan_write(home, &place)) {
+        canary_store_give(&place);
+        return false;
+    }
+    *base = publish(&place);
+    return true;
+}
+
+// Buffers as GMODx has them: the pages of the canaries are read on both sides, the buffer itself is taken to the device.
+static bool alloc_shared(struct home *home, CUdeviceptr *pointer, size_t size, CUresult *r)
+{
+    const struct driver *d = &guard.real;
+    CUdeviceptr real;
+    uint64_t base;
+    if (!d->cuMemAllocManaged ||
+        d->cuMemAllocManaged(&real, canary_store_padded(CANARY_SHARED, size), CU_MEM_ATTACH_GLOBAL))
+        return plain(size);
+    if (!adopt(home, CANARY_SHARED, real, size, &base)) {
+        d->cuMemFree_v2(real);
+        return plain(size);
+    }
+    uint64_t behind = base + canary_store_far(size) / 4096 * 4096;
+    if (d->cuMemAdvise) {
+        d->cuMemAdvise(real, base - real, CU_MEM_ADVISE_SET_READ_MOSTLY, home->device);
+        d->cuMemAdvise(behind, 4096, CU_MEM_ADVISE_SET_READ_MOSTLY, home->device);
+    }
+    if (d->cuMemPrefetchAsync && d->cuStreamSynchronize)
+        d->cuMemPrefetchAsync(base, size, home->device, NULL);
+    *pointer = base;
+    *r = CUDA_SUCCESS;
+    return true;
+}
+
 bool canary_alloc(CUdeviceptr *pointer, size_t size, CUresult *r)
 {
     struct canary_place place;
     struct home *home = canary_on && pointer ? ready(size) : NULL;
+    if (home && size <= SIZE_MAX / 2 && guard.options.canary_scan == OPTION_CANARY_SCAN_MANAGED)
+        return alloc_shared(home, pointer, size, r);
     if (!home || size > SIZE_MAX / 2 || canary_store_take(home, size, &place))
         return canary_on && plain(size);
     if (canary_scan_write(home, &place)) {
@@ -129,20 +170,6 @@ bool canary_alloc_pitch(CUdeviceptr *pointer, size_t *pitch, size_t width, size_
 }
 
 // --- memory of the driver's with room for canaries -----------------------------------------------------------
-
-// What the driver gave becomes a buffer. False: it is still the caller's.
-static bool adopt(struct home *home, enum canary_kind kind, uint64_t real, size_t size, uint64_t *base)
-{
-    struct canary_place place;
-    if (canary_store_adopt(home, kind, real, size, NULL, &place))
-        return false;
-    if (canary_scan_write(home, &place)) {
-        canary_store_give(&place);
-        return false;
-    }
-    *base = publish(&place);
-    return true;
-}
 
 bool canary_alloc_managed(CUdeviceptr *pointer, size_t size, unsigned flags, CUresult *r)
 {
@@ -292,7 +319,7 @@ static void trim(struct home *home)
 
 bool canary_free(CUdeviceptr pointer, enum driver_id call, CUresult *r)
 {
-    const struct canary_occasion occasion = {call, NULL, "found when the buffer was freed", false};
+    const struct canary_occasion occasion = {call, NULL, "found when the buffer was freed", false, true};
     struct canary_place place;
     bool pushed;
     if (!take(pointer, &place))
@@ -316,7 +343,7 @@ bool canary_free(CUdeviceptr pointer, enum driver_id call, CUresult *r)
 
 bool canary_free_host(void *pointer, enum driver_id call, CUresult *r)
 {
-    const struct canary_occasion occasion = {call, NULL, "found when the buffer was freed", false};
+    const struct canary_occasion occasion = {call, NULL, "found when the buffer was freed", false, true};
     struct canary_place place;
     if (!canary_on || !take((uintptr_t)pointer, &place))
         return false;
@@ -346,7 +373,7 @@ static CUresult read_in_order(const struct canary_place *place, CUstream stream,
                               enum driver_id call)
 {
     const struct driver *d = &guard.real;
-    const struct canary_occasion occasion = {call, NULL, "found when the buffer was freed", false};
+    const struct canary_occasion occasion = {call, NULL, "found when the buffer was freed", false, true};
     CUcontext current = NULL;
     bool pushed = false;
     if (stream && stream != CU_STREAM_LEGACY && stream != CU_STREAM_PER_THREAD &&

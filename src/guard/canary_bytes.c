@@ -101,6 +101,14 @@ void canary_bytes_head(const struct canary_seed *seed, uint64_t size, uint8_t by
     memcpy(bytes, words, sizeof words);
 }
 
+void canary_bytes_far(const struct canary_seed *seed, uint8_t bytes[CANARY_HEAD])
+{
+    for (uint32_t i = 0; i < CANARY_HEAD; i += 8) {
+        uint64_t w = word(seed, (3u << 30) + i / 8);
+        memcpy(bytes + i, &w, 8);
+    }
+}
+
 void canary_bytes_tail(const struct canary_seed *seed, uint8_t *bytes, uint32_t count)
 {
     for (uint32_t i = 0; i < count; i += 8) {

@@ -30,6 +30,8 @@ struct canary_seed canary_bytes_seed(uint64_t address, uint64_t size);
 
 void canary_bytes_head(const struct canary_seed *seed, uint64_t size, uint8_t bytes[CANARY_HEAD]);
 void canary_bytes_tail(const struct canary_seed *seed, uint8_t *bytes, uint32_t count);
+// Others again, CANARY_HEAD of them, for a page of their own.
+void canary_bytes_far(const struct canary_seed *seed, uint8_t bytes[CANARY_HEAD]);
 
 // The first byte that is not as it was made; count if all are.
 uint32_t canary_bytes_tail_same(const struct canary_seed *seed, const uint8_t *bytes, uint32_t count);

@@ -91,8 +91,8 @@ void canary_monitor_synced(enum driver_id call, uint64_t ended)
         (from = now()) < atomic_load_explicit(&next, memory_order_relaxed) ||
         pthread_mutex_trylock(&scan_lock))
         return;
-    scan_all(true,
-             &(struct canary_occasion){call, NULL, "found when the program waited for its kernels", false});
+    scan_all(true, &(struct canary_occasion){call, NULL, "found when the program waited for its kernels",
+                                             false, false});
     pthread_mutex_unlock(&scan_lock);
     uint64_t end = now();
     atomic_store_explicit(&next, end + SYNC_SHARE * (end - from), memory_order_relaxed);
@@ -134,8 +134,8 @@ static uint64_t learn(uint64_t cost, uint64_t took)
 
 static uint64_t scan_once(bool thorough)
 {
-    static const struct canary_occasion occasion = {DRIVER_CALLS, NULL,
-                                                    "found by a scan while the program ran", true};
+    const struct canary_occasion occasion = {DRIVER_CALLS, NULL, "found by a scan while the program ran",
+                                             true, thorough};
     pthread_mutex_lock(&scan_lock);
     uint64_t told = atomic_load_explicit(&canary_scan_told, memory_order_relaxed), from = now();
     scan_all(thorough, &occasion);
@@ -212,7 +212,7 @@ void canary_monitor_context_ends(CUcontext context, enum driver_id call)
     struct home *home = context ? home_find(context) : NULL;
     if (!home)
         return;
-    const struct canary_occasion occasion = {call, NULL, "found when the context ended", false};
+    const struct canary_occasion occasion = {call, NULL, "found when the context ended", false, true};
     pthread_mutex_lock(&scan_lock);
     scan_home(home, true, &occasion);
     scan_home(home, true, &occasion);
@@ -251,7 +251,7 @@ static void await_drain(void)
 void canary_monitor_end(void)
 {
     const struct canary_occasion occasion = {DRIVER_CALLS, "the end of the program",
-                                             "found when the program ended", true};
+                                             "found when the program ended", true, true};
     await_drain();
     pthread_mutex_lock(&scan_lock);
     scan_all(true, &occasion);

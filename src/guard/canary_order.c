@@ -117,7 +117,7 @@ void canary_order_settle(struct home *home)
             continue;
         const struct canary_occasion occasion = {
             f->landing[k].call, NULL, "found in the order of the stream, just before the buffer was freed",
-            true};
+            true, true};
         canary_scan_relic_bytes(&f->landing[k].relic, bytes[k].head, bytes[k].tail, &occasion);
         atomic_fetch_sub_explicit(&f->waiting, 1, memory_order_relaxed);
         give(f, k);

@@ -52,8 +52,8 @@ struct bench {
     _Atomic uint32_t trays;  // taken, a bit each
     struct pinned *pinned;
     CUstream stream;
-    _Atomic uint64_t
-        clean_launches;  // kernels up to that one had ended when the last scan began that found nothing
+    // Kernels up to that one had ended when the last scan began that found nothing, of any kind and of those that look at all.
+    _Atomic uint64_t clean, all_clean;
 };
 
 struct scan {
@@ -138,9 +138,11 @@ struct damage {
     uint64_t clean;                  // kernels up to that one cannot have done it
 };
 
-static uint64_t clean_of(const struct home *home)
+// A buffer or a byte that not every scan looks at was clean when one last looked at all.
+static uint64_t clean_of(const struct home *home, bool all)
 {
-    return atomic_load_explicit(&benches[home_number(home)].clean_launches, memory_order_relaxed);
+    const struct bench *b = &benches[home_number(home)];
+    return atomic_load_explicit(all ? &b->all_clean : &b->clean, memory_order_relaxed);
 }
 
 static void report(const struct damage *d, const struct canary_occasion *o)
@@ -190,7 +192,8 @@ static bool look_at_head(struct canary_slab *s, uint32_t number, const struct ca
     if (memcmp(now, made, CANARY_HEAD) == 0)
         return false;
     if (canary_store_tell(s, number, HEAD_SIDE))
-        report(&(struct damage){base, base - CANARY_HEAD, now, made, CANARY_HEAD, NULL, clean_of(s->home)},
+        report(&(struct damage){base, base - CANARY_HEAD, now, made, CANARY_HEAD, NULL,
+                                clean_of(s->home, o->all)},
                o);
     return true;
 }
@@ -207,7 +210,21 @@ static bool look_at_tail(struct canary_slab *s, uint32_t number, const struct ca
         return false;
     canary_bytes_tail(&b->seed, made, count);
     if (canary_store_tell(s, number, TAIL_SIDE))
-        report(&(struct damage){base, base + b->size, now, made, count, NULL, clean_of(s->home)}, o);
+        report(&(struct damage){base, base + b->size, now, made, count, NULL, clean_of(s->home, o->all)}, o);
+    return true;
+}
+
+// The page behind a buffer of CANARY_SHARED.
+static bool look_far(struct canary_slab *s, const struct canary_buffer *b, const struct canary_occasion *o)
+{
+    uint8_t made[CANARY_HEAD];
+    uint64_t at = s->base + canary_store_far(b->size);
+    const uint8_t *now = (const uint8_t *)(uintptr_t)at;
+    canary_bytes_far(&b->seed, made);
+    if (memcmp(now, made, CANARY_HEAD) == 0)
+        return false;
+    if (canary_store_tell(s, 0, TAIL_SIDE))
+        report(&(struct damage){s->base, at, now, made, CANARY_HEAD, NULL, clean_of(s->home, o->all)}, o);
     return true;
 }
 
@@ -287,16 +304,26 @@ static struct job *new_job(struct scan *scan, struct canary_slab *s, uint32_t wi
     return j;
 }
 
+// The host reads its canaries where they are.
+static bool is_direct(const struct canary_slab *s)
+{
+    return s->kind == CANARY_HOST || s->kind == CANARY_SHARED;
+}
+
 static void read_lone(struct scan *scan, struct canary_slab *s)
 {
     struct canary_buffer b;
     if (!canary_store_read(s, 0, scan->number, &b) || b.told == (HEAD_SIDE | TAIL_SIDE))
         return;
     uint32_t tail = canary_store_tail(s, b.size), width = tail < CANARY_HEAD ? CANARY_HEAD : tail;
-    if (s->kind == CANARY_HOST) {
+    if (is_direct(s)) {
         const uint8_t *at = (const uint8_t *)(uintptr_t)s->base;
         scan->found += look_at_head(s, 0, &b, at - CANARY_HEAD, scan->occasion);
-        scan->found += look_at_tail(s, 0, &b, at + b.size, tail, scan->occasion);
+        if (s->kind == CANARY_SHARED)
+            scan->found += look_far(s, &b, scan->occasion);
+        // Behind a buffer in managed memory starts the page that its end is in.
+        if (s->kind == CANARY_HOST || scan->whole)
+            scan->found += look_at_tail(s, 0, &b, at + b.size, tail, scan->occasion);
         return;
     }
     struct job *j = new_job(scan, s, width, 2);
@@ -383,8 +410,11 @@ CUresult canary_scan_home(struct home *home, bool managed, bool whole, const str
     flush(&scan);
     epoch_leave(section);
     home_stir(mode);
-    if (!scan.result && !scan.found)
-        atomic_store_explicit(&scan.bench->clean_launches, ended, memory_order_relaxed);
+    if (!scan.result && !scan.found) {
+        atomic_store_explicit(&scan.bench->clean, ended, memory_order_relaxed);
+        if (managed && whole)
+            atomic_store_explicit(&scan.bench->all_clean, ended, memory_order_relaxed);
+    }
     return scan.result;
 }
 
@@ -398,7 +428,7 @@ struct canary_relic canary_scan_relic(const struct canary_place *place)
         .tail = canary_store_tail(place->slab, place->size),
         .seed = canary_bytes_seed(place->base, place->size),
         .told = canary_store_told(place->slab, place->number),
-        .clean = clean_of(place->slab->home),
+        .clean = clean_of(place->slab->home, true),
     };
     unsigned section = epoch_enter();
     struct track_block *t = track_freed(place->base);
@@ -460,7 +490,11 @@ CUresult canary_scan_place(struct home *home, const struct canary_place *place,
     uint64_t behind = place->base + place->size;
     struct bench *b = bench_of(home);
     CUresult r;
-    if (place->slab->kind == CANARY_HOST) {
+    if (is_direct(place->slab)) {
+        struct canary_buffer buffer = {.size = place->size,
+                                       .seed = canary_bytes_seed(place->base, place->size)};
+        if (place->slab->kind == CANARY_SHARED)
+            look_far(place->slab, &buffer, occasion);
         look_at_place(place, (const uint8_t *)(uintptr_t)place->base - CANARY_HEAD,
                       (const uint8_t *)(uintptr_t)behind, occasion);
         return CUDA_SUCCESS;
@@ -498,7 +532,11 @@ CUresult canary_scan_write(struct home *home, const struct canary_place *place)
     uint32_t count;
     uint64_t behind = place->base + place->size;
     canary_scan_make(place, head, tail, &count);
-    if (place->slab->kind == CANARY_HOST) {
+    if (is_direct(place->slab)) {
+        if (place->slab->kind == CANARY_SHARED) {
+            struct canary_seed seed = canary_bytes_seed(place->base, place->size);
+            canary_bytes_far(&seed, (uint8_t *)(uintptr_t)(place->base + canary_store_far(place->size)));
+        }
         memcpy((uint8_t *)(uintptr_t)place->base - CANARY_HEAD, head, CANARY_HEAD);
         memcpy((uint8_t *)(uintptr_t)behind, tail, count);
         return CUDA_SUCCESS;

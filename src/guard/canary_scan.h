@@ -16,6 +16,7 @@ struct canary_occasion {
     const char *call_name;  // instead, may be NULL
     const char *note;
     bool ours;  // a thread of our own found it: where that stands says nothing
+    bool all;   // it is looked at more rarely than other things, or was not before
 };
 
 // The number of the last scan that has begun. A buffer whose canaries are in place before it is read is seen by the next.

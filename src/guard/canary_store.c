@@ -17,7 +17,8 @@ enum {
     LEAST_SLOTS = 8,      // of a slab of small slots
     SMALL_STRIDE = 4096,  // up to which they are small
     MOST_SLAB = 4 << 20,  // bytes
-    HOST_OFFSET = 4096,   // pinned memory starts at a page, and so does the buffer in it
+    PAGE = 4096,          // pinned memory starts at one, and so does the buffer in it
+    FAR = 1024,           // in a page behind a buffer, beyond the canary that may start there
     LONE_TAIL = 256,      // bytes of canary behind a buffer that has a slab of its own
     ROW =
         UNIT + CANARY_HEAD + CANARY_TAIL_LEAST,  // more than a slab's row, which is a slot's tail and a head
@@ -297,14 +298,20 @@ int canary_store_take(struct home *home, uint64_t size, struct canary_place *pla
     return -ENOMEM;
 }
 
+uint64_t canary_store_far(uint64_t size)
+{
+    return round_up(size, PAGE) + FAR;
+}
+
 uint64_t canary_store_offset(enum canary_kind kind)
 {
-    return kind == CANARY_HOST ? HOST_OFFSET : UNIT;
+    return kind == CANARY_HOST || kind == CANARY_SHARED ? PAGE : UNIT;
 }
 
 uint64_t canary_store_padded(enum canary_kind kind, uint64_t size)
 {
-    return canary_store_offset(kind) + stride_of(size);
+    uint64_t behind = kind == CANARY_SHARED ? round_up(size, PAGE) + PAGE : stride_of(size);
+    return canary_store_offset(kind) + behind;
 }
 
 int canary_store_adopt(struct home *home, enum canary_kind kind, uint64_t real, uint64_t size, CUevent ready,

@@ -25,6 +25,7 @@ enum canary_kind {
     CANARY_MANAGED,
     CANARY_HOST,
     CANARY_POOL,
+    CANARY_SHARED,  // managed memory in place of plain, with canaries in pages of their own: --canary-scan=managed
 };
 
 // One writer at a time, who has taken the slot or withdrawn its buffer; see canary_store_read.
@@ -75,6 +76,9 @@ static inline uint64_t canary_store_base(const struct canary_slab *s, uint32_t n
 {
     return s->base + number * s->stride;
 }
+
+// CANARY_SHARED: where in a page of its own more canary lies, behind a buffer of this size: from the buffer's start.
+uint64_t canary_store_far(uint64_t size);
 
 // Bytes behind a buffer of this size that are canary.
 uint32_t canary_store_tail(const struct canary_slab *s, uint64_t size);

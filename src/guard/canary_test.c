@@ -96,7 +96,7 @@ static bool whole;  // the kind of scan
 
 static void scan(void)
 {
-    static const struct canary_occasion occasion = {DRIVER_CALLS, NULL, "in a test", true};
+    static const struct canary_occasion occasion = {DRIVER_CALLS, NULL, "in a test", true, true};
     canary_monitor_hold();
     assert_int_equal(canary_scan_home(home_current(), true, whole, &occasion), 0);
     canary_order_settle(home_current());

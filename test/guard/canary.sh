@@ -83,6 +83,12 @@ export T
 for program in canary_errors canary_moments; do
     "$BUILD/tool/$program" list | sed "s/^/$program /"
 done >"$T/cases"
+# GMODx's way, to compare with: plain memory is managed, and says so; the bytes next to a buffer are read now and then.
+plain=yes
+if [[ $CANARY_OPTIONS == *=managed* ]]; then
+    plain=no
+    sed -i '/ restored /d' "$T/cases"
+fi
 xargs -P "$(nproc)" -L 1 "$0" --one <"$T/cases"
 
 passed=0 failed=0 skipped=0 rows=
@@ -116,7 +122,8 @@ try() {  # try COMMAND...: it must end well and nothing may be reported
     verdict "${*##*/}"
 }
 
-for what in whole info pressure registered graph ipc 'ipc bare'; do
+[ $plain = no ] || try "$BUILD/tool/canary_good" info
+for what in whole pressure registered graph ipc 'ipc bare'; do
     # shellcheck disable=SC2086
     try "$BUILD/tool/canary_good" $what
 done
@@ -127,6 +134,7 @@ try "$BUILD/tool/pages_good" order
 
 # What a program is told, without and with canaries.
 for program in canary_good pages_good; do
+    [ $plain = yes ] || break
     "$MOAT" --device="$GUARD_DEVICE" --mode=off "$BUILD/tool/$program" answers >"$T/plain" 2>"$T/log" </dev/null || echo 'FAIL answers without moat'
     watch "$T/log" "$BUILD/tool/$program" answers
     diff "$T/plain" "$T/log.out" >"$T/differences" || status=1

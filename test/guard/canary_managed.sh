@@ -1,0 +1,6 @@
+#!/bin/bash
+# SPDX-License-Identifier: MIT
+# tier: all
+# --mode=canary --canary-scan=managed, what GMODx does and we compare with: finds the same errors, later.
+export CANARY_OPTIONS=--canary-scan=managed CANARY_ROUNDS=100
+exec "$(dirname "$0")/canary.sh"
