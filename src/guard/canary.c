@@ -223,19 +223,33 @@ static CUresult pool_alloc(CUdeviceptr *real, size_t size, CUmemoryPool pool, CU
     return (per_thread ? d->cuMemAllocAsync_ptsz : d->cuMemAllocAsync)(real, size, stream);
 }
 
-// Canaries in the order of the stream, and an event when they are there.
-static CUresult write_in_order(const struct canary_place *place, CUstream stream, bool per_thread)
+// Both sides by one memset.
+static CUresult set_in_order(const struct canary_place *place, CUstream stream, bool per_thread)
+{
+    const struct driver *d = &guard.real;
+    __typeof__(cuMemsetD2D32Async) *set = per_thread ? d->cuMemsetD2D32Async_ptsz : d->cuMemsetD2D32Async;
+    return set(place->base - CANARY_HEAD, place->size + CANARY_HEAD, (unsigned)canary_store_seed(place).start,
+               CANARY_HEAD / 4, 2, stream);
+}
+
+static CUresult copy_in_order(const struct canary_place *place, CUstream stream, bool per_thread)
 {
     const struct driver *d = &guard.real;
     __typeof__(cuMemcpyHtoDAsync_v2) *copy =
         per_thread ? d->cuMemcpyHtoDAsync_v2_ptsz : d->cuMemcpyHtoDAsync_v2;
-    __typeof__(cuEventRecord) *record = per_thread ? d->cuEventRecord_ptsz : d->cuEventRecord;
     uint8_t head[CANARY_HEAD], tail[CANARY_TAIL_MOST];
     uint32_t count;
     canary_scan_make(place, head, tail, &count);
     CUresult r = copy(place->base - CANARY_HEAD, head, CANARY_HEAD, stream);
-    if (!r)
-        r = copy(place->base + place->size, tail, count, stream);
+    return r ? r : copy(place->base + place->size, tail, count, stream);
+}
+
+// Canaries in the order of the stream, and an event when they are there.
+static CUresult write_in_order(const struct canary_place *place, CUstream stream, bool per_thread)
+{
+    __typeof__(cuEventRecord) *record = per_thread ? guard.real.cuEventRecord_ptsz : guard.real.cuEventRecord;
+    bool one = canary_store_is_flat(place->slab, place->size) && place->size < INT32_MAX - CANARY_HEAD;
+    CUresult r = one ? set_in_order(place, stream, per_thread) : copy_in_order(place, stream, per_thread);
     return r ? r : record(place->slab->ready, stream);
 }
 

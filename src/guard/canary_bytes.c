@@ -88,6 +88,16 @@ struct canary_seed canary_bytes_seed(uint64_t address, uint64_t size)
     return seed;
 }
 
+struct canary_seed canary_bytes_flat_seed(uint64_t address, uint64_t size)
+{
+    struct canary_seed seed = canary_bytes_seed(address, size);
+    uint32_t four = (uint32_t)(seed.start | ODD);
+    seed.start = (uint64_t)four << 32 | four;
+    seed.step = 0;
+    seed.cover = seed.start ^ size;
+    return seed;
+}
+
 static uint64_t word(const struct canary_seed *seed, uint32_t n)
 {
     return (seed->start + n * seed->step) | ODD;

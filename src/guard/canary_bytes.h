@@ -27,6 +27,8 @@ struct canary_seed {
 int canary_bytes_init(void);
 
 struct canary_seed canary_bytes_seed(uint64_t address, uint64_t size);
+// The same four bytes all over, in place of the size too, so that one memset writes them.
+struct canary_seed canary_bytes_flat_seed(uint64_t address, uint64_t size);
 
 void canary_bytes_head(const struct canary_seed *seed, uint64_t size, uint8_t bytes[CANARY_HEAD]);
 void canary_bytes_tail(const struct canary_seed *seed, uint8_t *bytes, uint32_t count);

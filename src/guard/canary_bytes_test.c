@@ -40,6 +40,18 @@ static void head_holds_the_size_encrypted(void **state)
             assert_int_not_equal(head[i], 0);
 }
 
+static void flat_ones_are_four_bytes(void **state)
+{
+    uint8_t bytes[2 * CANARY_HEAD];
+    struct canary_seed seed = canary_bytes_flat_seed(0x4200, 400),
+                       other = canary_bytes_flat_seed(0x4400, 400);
+    canary_bytes_head(&seed, 400, bytes);
+    canary_bytes_tail(&seed, bytes + CANARY_HEAD, CANARY_HEAD);
+    for (unsigned i = 0; i < sizeof bytes; i++)
+        assert_true(bytes[i] == bytes[i % 4] && bytes[i]);
+    assert_true(seed.start != other.start && canary_bytes_tail_same(&seed, bytes, 64) == 64);
+}
+
 static void each_byte_counts(void **state)
 {
     uint8_t tail[CANARY_TAIL_MOST], made[CANARY_TAIL_MOST], touched[(CANARY_TAIL_MOST + 7) / 8];
@@ -78,9 +90,8 @@ static void lists_what_changed(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(differ_by_address_and_size),
-        cmocka_unit_test(head_holds_the_size_encrypted),
-        cmocka_unit_test(each_byte_counts),
+        cmocka_unit_test(differ_by_address_and_size), cmocka_unit_test(head_holds_the_size_encrypted),
+        cmocka_unit_test(flat_ones_are_four_bytes),   cmocka_unit_test(each_byte_counts),
         cmocka_unit_test(lists_what_changed),
     };
     return cmocka_run_group_tests(tests, start, NULL);

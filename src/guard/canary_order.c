@@ -67,26 +67,43 @@ static void give(struct field *f, int k)
     pthread_mutex_unlock(&lock);
 }
 
+// Both rows by one copy, where their distance allows.
+static CUresult read_rows(const struct canary_place *place, uint8_t *to, CUstream stream, bool per_thread)
+{
+    const struct driver *d = &guard.real;
+    uint32_t width = canary_scan_width(place);
+    CUDA_MEMCPY2D c = {
+        .srcMemoryType = CU_MEMORYTYPE_DEVICE,
+        .srcDevice = place->base - width,
+        .srcPitch = place->size + width,
+        .dstMemoryType = CU_MEMORYTYPE_HOST,
+        .dstHost = to,
+        .dstPitch = width,
+        .WidthInBytes = width,
+        .Height = 2,
+    };
+    if (c.srcPitch <= INT32_MAX)
+        return (per_thread ? d->cuMemcpy2DAsync_v2_ptsz : d->cuMemcpy2DAsync_v2)(&c, stream);
+    __typeof__(cuMemcpyDtoHAsync_v2) *copy =
+        per_thread ? d->cuMemcpyDtoHAsync_v2_ptsz : d->cuMemcpyDtoHAsync_v2;
+    CUresult r = copy(to, place->base - width, width, stream);
+    return r ? r : copy(to + width, place->base + place->size, width, stream);
+}
+
 CUresult canary_order_read(const struct canary_place *place, CUstream stream, bool per_thread,
                            enum driver_id call)
 {
     struct field *f = &fields[home_number(place->slab->home)];
-    const struct driver *d = &guard.real;
-    __typeof__(cuMemcpyDtoHAsync_v2) *copy =
-        per_thread ? d->cuMemcpyDtoHAsync_v2_ptsz : d->cuMemcpyDtoHAsync_v2;
-    __typeof__(cuEventRecord) *record = per_thread ? d->cuEventRecord_ptsz : d->cuEventRecord;
-    struct canary_landing *bytes = canary_scan_landings(place->slab->home);
-    int k = bytes ? take(f) : -1;
+    __typeof__(cuEventRecord) *record = per_thread ? guard.real.cuEventRecord_ptsz : guard.real.cuEventRecord;
+    struct canary_landing *landing = canary_scan_landings(place->slab->home);
+    int k = landing ? take(f) : -1;
     if (k < 0)
         return CUDA_ERROR_NOT_READY;
     CUstreamCaptureMode mode = home_calm();
     CUresult r =
         f->events[k] ? CUDA_SUCCESS : guard.real.cuEventCreate(&f->events[k], CU_EVENT_DISABLE_TIMING);
-    struct canary_relic relic = canary_scan_relic(place);
     if (!r)
-        r = copy(bytes[k].head, place->base - CANARY_HEAD, CANARY_HEAD, stream);
-    if (!r)
-        r = copy(bytes[k].tail, place->base + place->size, relic.tail, stream);
+        r = read_rows(place, landing[k].rows, stream, per_thread);
     if (!r)
         r = record(f->events[k], stream);
     home_stir(mode);
@@ -94,6 +111,7 @@ CUresult canary_order_read(const struct canary_place *place, CUstream stream, bo
         give(f, k);
         return r;
     }
+    struct canary_relic relic = canary_scan_relic(place);
     pthread_mutex_lock(&lock);
     f->landing[k].relic = relic;
     f->landing[k].call = call;
@@ -106,8 +124,8 @@ CUresult canary_order_read(const struct canary_place *place, CUstream stream, bo
 void canary_order_settle(struct home *home)
 {
     struct field *f = &fields[home_number(home)];
-    const struct canary_landing *bytes = canary_scan_landings(home);
-    if (!bytes || !atomic_load_explicit(&f->waiting, memory_order_relaxed))
+    const struct canary_landing *landing = canary_scan_landings(home);
+    if (!landing || !atomic_load_explicit(&f->waiting, memory_order_relaxed))
         return;
     for (int k = 0; k < LANDINGS; k++) {
         pthread_mutex_lock(&lock);
@@ -118,7 +136,7 @@ void canary_order_settle(struct home *home)
         const struct canary_occasion occasion = {
             f->landing[k].call, NULL, "found in the order of the stream, just before the buffer was freed",
             true, true};
-        canary_scan_relic_bytes(&f->landing[k].relic, bytes[k].head, bytes[k].tail, &occasion);
+        canary_scan_relic_rows(&f->landing[k].relic, landing[k].rows, &occasion);
         atomic_fetch_sub_explicit(&f->waiting, 1, memory_order_relaxed);
         give(f, k);
     }

@@ -420,13 +420,24 @@ CUresult canary_scan_home(struct home *home, bool managed, bool whole, const str
 
 // --- single buffers -----------------------------------------------------------------------------------------
 
+// Of a row that holds a head or a tail.
+static uint32_t width_of(uint32_t tail)
+{
+    return tail < CANARY_HEAD ? CANARY_HEAD : tail;
+}
+
+uint32_t canary_scan_width(const struct canary_place *place)
+{
+    return width_of(canary_store_tail(place->slab, place->size));
+}
+
 struct canary_relic canary_scan_relic(const struct canary_place *place)
 {
     struct canary_relic relic = {
         .base = place->base,
         .size = place->size,
         .tail = canary_store_tail(place->slab, place->size),
-        .seed = canary_bytes_seed(place->base, place->size),
+        .seed = canary_store_seed(place),
         .told = canary_store_told(place->slab, place->number),
         .clean = clean_of(place->slab->home, true),
     };
@@ -439,9 +450,10 @@ struct canary_relic canary_scan_relic(const struct canary_place *place)
     return relic;
 }
 
-void canary_scan_relic_bytes(const struct canary_relic *relic, const uint8_t *head, const uint8_t *tail,
-                             const struct canary_occasion *occasion)
+void canary_scan_relic_rows(const struct canary_relic *relic, const uint8_t *rows,
+                            const struct canary_occasion *occasion)
 {
+    const uint8_t *head = rows + width_of(relic->tail) - CANARY_HEAD, *tail = rows + width_of(relic->tail);
     uint8_t made[CANARY_TAIL_MOST];
     const struct track_copy *block = relic->known ? &relic->block : NULL;
     uint64_t base = relic->base;
@@ -458,7 +470,7 @@ void canary_scan_relic_bytes(const struct canary_relic *relic, const uint8_t *he
 static void look_at_place(const struct canary_place *place, const uint8_t *head, const uint8_t *tail,
                           const struct canary_occasion *occasion)
 {
-    struct canary_buffer b = {.size = place->size, .seed = canary_bytes_seed(place->base, place->size)};
+    struct canary_buffer b = {.size = place->size, .seed = canary_store_seed(place)};
     look_at_head(place->slab, place->number, &b, head, occasion);
     look_at_tail(place->slab, place->number, &b, tail, CANARY_TAIL_MOST, occasion);
 }
@@ -491,8 +503,7 @@ CUresult canary_scan_place(struct home *home, const struct canary_place *place,
     struct bench *b = bench_of(home);
     CUresult r;
     if (is_direct(place->slab)) {
-        struct canary_buffer buffer = {.size = place->size,
-                                       .seed = canary_bytes_seed(place->base, place->size)};
+        struct canary_buffer buffer = {.size = place->size, .seed = canary_store_seed(place)};
         if (place->slab->kind == CANARY_SHARED)
             look_far(place->slab, &buffer, occasion);
         look_at_place(place, (const uint8_t *)(uintptr_t)place->base - CANARY_HEAD,
@@ -520,7 +531,7 @@ CUresult canary_scan_place(struct home *home, const struct canary_place *place,
 void canary_scan_make(const struct canary_place *place, uint8_t head[CANARY_HEAD],
                       uint8_t tail[CANARY_TAIL_MOST], uint32_t *count)
 {
-    struct canary_seed seed = canary_bytes_seed(place->base, place->size);
+    struct canary_seed seed = canary_store_seed(place);
     *count = canary_store_tail(place->slab, place->size);
     canary_bytes_head(&seed, place->size, head);
     canary_bytes_tail(&seed, tail, *count);
@@ -534,7 +545,7 @@ CUresult canary_scan_write(struct home *home, const struct canary_place *place)
     canary_scan_make(place, head, tail, &count);
     if (is_direct(place->slab)) {
         if (place->slab->kind == CANARY_SHARED) {
-            struct canary_seed seed = canary_bytes_seed(place->base, place->size);
+            struct canary_seed seed = canary_store_seed(place);
             canary_bytes_far(&seed, (uint8_t *)(uintptr_t)(place->base + canary_store_far(place->size)));
         }
         memcpy((uint8_t *)(uintptr_t)place->base - CANARY_HEAD, head, CANARY_HEAD);

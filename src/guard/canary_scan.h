@@ -48,8 +48,9 @@ struct canary_relic {
     uint64_t clean;           // kernels up to that one cannot have done it
 };
 struct canary_relic canary_scan_relic(const struct canary_place *place);
-void canary_scan_relic_bytes(const struct canary_relic *relic, const uint8_t *head, const uint8_t *tail,
-                             const struct canary_occasion *occasion);
+uint32_t canary_scan_width(const struct canary_place *place);  // of a row
+void canary_scan_relic_rows(const struct canary_relic *relic, const uint8_t *rows,
+                            const struct canary_occasion *occasion);
 
 // What to write around a buffer.
 void canary_scan_make(const struct canary_place *place, uint8_t head[CANARY_HEAD],
@@ -65,8 +66,8 @@ bool canary_scan_prepared(const struct home *home);
 // Pinned memory that frees in the order of a stream read into.
 enum { CANARY_LANDINGS = 256 };
 struct canary_landing {
-    uint8_t head[CANARY_HEAD];
-    uint8_t tail[CANARY_TAIL_MOST];
+    uint8_t
+        rows[2 * CANARY_TAIL_MOST];  // what ends where the buffer starts, and as much from where it ends on
 };
 struct canary_landing *canary_scan_landings(const struct home *home);  // NULL: none
 

@@ -79,8 +79,22 @@ static bool is_lone(const struct canary_slab *s)
     return s->slots == 1;
 }
 
+bool canary_store_is_flat(const struct canary_slab *s, uint64_t size)
+{
+    return s->kind == CANARY_POOL && size % 4 == 0;
+}
+
+struct canary_seed canary_store_seed(const struct canary_place *place)
+{
+    return canary_store_is_flat(place->slab, place->size) ? canary_bytes_flat_seed(place->base, place->size)
+                                                          : canary_bytes_seed(place->base, place->size);
+}
+
 uint32_t canary_store_tail(const struct canary_slab *s, uint64_t size)
 {
+    if (canary_store_is_flat(s, size))
+        return CANARY_HEAD;  // alone in its slab, so that no head follows
+
     uint64_t room = s->stride - CANARY_HEAD - size;
     return (uint32_t)(is_lone(s) && room > LONE_TAIL ? LONE_TAIL : room);
 }
@@ -339,7 +353,7 @@ int canary_store_adopt(struct home *home, enum canary_kind kind, uint64_t real, 
 void canary_store_publish(const struct canary_place *place, uint64_t scan)
 {
     struct canary_slot *t = &place->slab->slot[place->number];
-    struct canary_seed seed = canary_bytes_seed(place->base, place->size);
+    struct canary_seed seed = canary_store_seed(place);
     uint32_t turn = atomic_load_explicit(&t->turn, memory_order_relaxed);
     atomic_store_explicit(&t->turn, turn + 1, memory_order_relaxed);
     // Pairs with the acquire fence in canary_store_read: who sees a number below sees the odd turn.

@@ -58,6 +58,9 @@ struct canary_slab {
     struct canary_slot *slot, one;
 };
 
+// A pool's buffer whose canaries one memset writes, in the order of the stream.
+bool canary_store_is_flat(const struct canary_slab *s, uint64_t size);
+
 // A buffer's place.
 struct canary_place {
     struct canary_slab *slab;
@@ -82,6 +85,8 @@ uint64_t canary_store_far(uint64_t size);
 
 // Bytes behind a buffer of this size that are canary.
 uint32_t canary_store_tail(const struct canary_slab *s, uint64_t size);
+
+struct canary_seed canary_store_seed(const struct canary_place *place);
 
 // A place for a buffer of the current context: memory comes from cuMemAlloc when there is none left. 0, or -ENOMEM.
 int canary_store_take(struct home *home, uint64_t size, struct canary_place *place);

@@ -60,6 +60,8 @@ WRAP(cuMemAllocPitch_v2, (CUdeviceptr * p, size_t *pitch, size_t w, size_t h, un
      (p, pitch, w, h, e))
 WRAP(cuMemcpyHtoDAsync_v2, (CUdeviceptr d, const void *s, size_t n, CUstream q), (d, s, n, q))
 WRAP(cuMemcpyDtoHAsync_v2, (void *d, CUdeviceptr s, size_t n, CUstream q), (d, s, n, q))
+WRAP(cuMemsetD2D32Async, (CUdeviceptr p, size_t pitch, unsigned v, size_t w, size_t h, CUstream q),
+     (p, pitch, v, w, h, q))
 WRAP(cuStreamCreate, (CUstream * q, unsigned f), (q, f))
 WRAP(cuEventCreate, (CUevent * e, unsigned f), (e, f))
 WRAP(cuEventRecord, (CUevent e, CUstream q), (e, q))
@@ -72,6 +74,7 @@ static int setup(void **state)
     REAL(cuDeviceGetAttribute), REAL(cuCtxGetCurrent), REAL(cuCtxGetDevice), REAL(cuCtxPushCurrent_v2);
     REAL(cuCtxPopCurrent_v2), REAL(cuDeviceTotalMem_v2), REAL(cuStreamSynchronize), REAL(cuMemFree_v2);
     REAL(cuEventQuery), REAL(cuEventDestroy_v2), REAL(cuCtxSynchronize), REAL(cuStreamDestroy_v2);
+    TRIED(cuMemsetD2D32Async);
     REAL(cuMemFreeHost), REAL(cuMemFreeAsync), REAL(cuMemcpy2DAsync_v2),
         REAL(cuThreadExchangeStreamCaptureMode);
     TRIED(cuMemAlloc_v2), TRIED(cuMemAllocManaged), TRIED(cuMemAllocHost_v2), TRIED(cuMemHostAlloc);

@@ -101,12 +101,14 @@ static void plant(struct stress *s, struct slot *b)
     kernels_flip(&kernels, behind ? b->p + b->size : b->p - 1, 1, s->flag, s->streams[b->stream]);
 }
 
-// A driver refuses to wait for a context while another thread captures one of its streams.
+// To wait for a context ends every capture in it: held by those who capture, and alone by who waits.
+static pthread_rwlock_t capturing = PTHREAD_RWLOCK_INITIALIZER;
+
 static void wait_for_all(void)
 {
-    CUresult r = d.cuCtxSynchronize();
-    if (r != CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED)
-        NEED(r);
+    pthread_rwlock_wrlock(&capturing);
+    NEED(d.cuCtxSynchronize());
+    pthread_rwlock_unlock(&capturing);
 }
 
 static void capture(struct stress *s, struct slot *b)
@@ -114,11 +116,13 @@ static void capture(struct stress *s, struct slot *b)
     CUstream stream = s->streams[b->stream];
     CUgraph graph;
     CUgraphExec run;
+    pthread_rwlock_rdlock(&capturing);
     NEED(d.cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL));
     kernels_fill(&kernels, b->p, b->size, stream);
     if (!pick(s, 10))
         plant(s, b);
     NEED(d.cuStreamEndCapture(stream, &graph));
+    pthread_rwlock_unlock(&capturing);
     NEED(d.cuGraphInstantiateWithFlags(&run, graph, 0));
     NEED(d.cuGraphLaunch(run, stream));
     NEED(d.cuStreamSynchronize(stream));
