@@ -4,7 +4,7 @@
 //   pages_address   which addresses               home          devices and contexts
 //   pages_memory    which physical memory         pages_canary  the bytes in the slack
 //   pages_block     one buffer: all of these      pages_order   frees in the order of a stream
-//   pages_pool      which pools may be replaced   hook_pages    what else must answer as for plain memory
+//   pages_pool      which pools may be replaced   hook_query    what else must answer as for plain memory
 //
 // Measured on an H200: a mapping can be taken away while kernels run, so a free waits as cuMemFree does: by a cuMemFree,
 // of a few bytes of the same context. cuCtxSynchronize would break a capture; cuMemFree does not.
