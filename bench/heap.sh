@@ -1,13 +1,17 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
 # What libmoat-heap.so costs, eager and lazy, against the same program without it: work that only allocates (heap_load.c), and
-# programs of Debian as far as they are installed; and how soon it sees a write. Runs are interleaved.
-# HEAP_BENCH_RUNS: of each; HEAP_BENCH_SCALE: allocations of a load; HEAP_BENCH_LIVE: numbers of live blocks.
+# programs of Debian as far as they are installed; what a block takes; how soon a write is seen. Runs are interleaved. Other
+# tools stand beside it: Scudo (clang's), Electric Fence, AddressSanitizer where the program can be rebuilt.
+# HEAP_BENCH_SECONDS: for all of it, about; each part runs at least once. HEAP_BENCH_SCALE: allocations of a load;
+# HEAP_BENCH_LIVE: numbers of live blocks; HEAP_BENCH_PARTS: of loads, programs, servers, memory, latency; HEAP_BENCH_DRY: nothing is
+# written to doc/.
 set -eu
 here=$(dirname "$0")
-RUNS=${HEAP_BENCH_RUNS:-7}
-SCALE=${HEAP_BENCH_SCALE:-3000000}
-LIVE=${HEAP_BENCH_LIVE:-1000 100000 10000000}
+SECONDS_IN_ALL=${HEAP_BENCH_SECONDS:-600}
+SCALE=${HEAP_BENCH_SCALE:-1000000}
+LIVE=${HEAP_BENCH_LIVE:-1000 10000 100000 1000000 10000000}
+PARTS=${HEAP_BENCH_PARTS:-loads programs servers memory latency}
 T=$(mktemp -d)
 server=
 finish() {
@@ -15,67 +19,89 @@ finish() {
     rm -rf "$T"
 }
 trap finish EXIT
+die() {
+    echo "heap.sh: $*" >&2
+    exit 1
+}
 library=$(realpath "$BUILD/lib/libmoat-heap.so")
 load=$BUILD/bench/heap_load
 scudo=$(clang -print-file-name=libclang_rt.scudo_standalone-x86_64.so 2>/dev/null || true)
 fence=$(ldconfig -p | sed -n 's/.*libefence\.so.* => //p' | head -n 1)
+${CC:-gcc} -O2 -g -std=gnu11 -D_GNU_SOURCE -fsanitize=address -o "$T/asan_load" "$here/heap_load.c" -pthread 2>/dev/null || true
 
 variants=(plain eager lazy)
 [ ! -f "$scudo" ] || variants+=(scudo)
-under() {  # under VARIANT COMMAND...
-    local variant=$1
-    shift
-    case $variant in
-    plain) "$@" ;;
-    eager | lazy) MOAT_OPTIONS=heap-free=$variant LD_PRELOAD=$library "$@" ;;
-    scudo) LD_PRELOAD=$scudo "$@" ;;
-    efence) LD_PRELOAD=$fence "$@" ;;
+wrap=()  # what to put before a command, for a variant
+choose() {
+    case $1 in
+    plain | asan) wrap=() ;;
+    eager | lazy) wrap=(env "MOAT_OPTIONS=heap-free=$1" "LD_PRELOAD=$library") ;;
+    scudo) wrap=(env "LD_PRELOAD=$scudo") ;;
+    efence) wrap=(env EF_ALLOW_MALLOC_0=1 EF_DISABLE_BANNER=1 "LD_PRELOAD=$fence") ;;
     esac
 }
-become() {  # become VARIANT COMMAND...: in a background shell, which this turns into the command
-    local variant=$1
-    shift
-    case $variant in
-    plain) exec "$@" ;;
-    *) exec env MOAT_OPTIONS="heap-free=$variant" LD_PRELOAD="$library" "$@" ;;
-    esac
+silent() {  # silent WHAT: no report in $T/err
+    ! grep -q 'ERROR: moat' "$T/err" || die "a report in $1: $(grep -m 1 'ERROR: moat' "$T/err")"
 }
-seconds() {  # seconds VARIANT COMMAND...: what it takes
-    local start=${EPOCHREALTIME/./}
-    under "$@" >"$T/out" 2>"$T/err" </dev/null || { echo "heap.sh: $* failed: $(tail -n 1 "$T/err")" >&2; exit 1; }
-    ! grep -q 'ERROR: moat' "$T/err" || { echo "heap.sh: a report in $*" >&2; exit 1; }
-    echo "$((${EPOCHREALTIME/./} - start))e-6"
+run() {  # run VARIANT COMMAND...: its output in $T/out
+    choose "$1"
+    shift
+    "${wrap[@]}" "$@" >"$T/out" 2>"$T/err" </dev/null || die "$* failed: $(tail -n 1 "$T/err")"
+    silent "$*"
+}
+row() {  # row KIND NAME VARIANT VALUE
+    printf '%s\t%s\t%s\t%s\n' "$@" >>"$T/rows"
+}
+until_spent() {  # until_spent PERCENT COMMAND...: once, and again while its part of the time lasts
+    local end=$((SECONDS + SECONDS_IN_ALL * $1 / 100)) i
+    shift
+    for ((i = 0; i < 30 && (i == 0 || SECONDS < end); i++)); do
+        "$@"
+    done
 }
 
-# Rows of $T/rows: KIND NAME VARIANT value
+# --- work that only allocates: nanoseconds ---
+
 loads() {
-    local i name v
-    for ((i = 0; i < RUNS; i++)); do
-        for name in pairs sizes batch larson handover resize; do
-            for v in "${variants[@]}"; do
-                echo "load $name $v $(under "$v" "$load" "$name" "$SCALE")"
-            done
+    local name v scale program
+    for name in pairs sizes batch larson handover resize; do
+        for v in "${variants[@]}" efence asan; do
+            scale=$SCALE program=$load
+            # Two system calls or more for each block: fewer of them tell as much.
+            [ $v != efence ] || scale=$((SCALE / 50 > 10000 ? SCALE / 50 : 10000))
+            [ $v != asan ] || program=$T/asan_load
+            [ $v != efence ] || [ -n "$fence" ] || continue
+            [ -x "$program" ] || continue
+            run $v "$program" $name $scale
+            row load $name $v "$(cat "$T/out")"
         done
-    done >>"$T/rows"
+    done
 }
 
+# --- programs: seconds ---
+
+tool() {  # the distribution's own, not a wrapper that comes before it
+    [ -x "/usr/bin/$1" ] && echo "/usr/bin/$1" || command -v "$1"
+}
 declare -A program
-program[sqlite3]="sqlite3 :memory: 'create table t(a,b); with recursive c(x) as (select 1 union all select x+1 from c where x<300000) insert into t select x, hex(randomblob(8)) from c; create index i on t(b); select count(*), max(b) from t where b like \"A%\";'"
-program[gcc]="env CCACHE_DISABLE=1 gcc -std=gnu11 -O2 -D_GNU_SOURCE -I$here/../src -c -o $T/o.o $here/../src/ptx/parser.c"
-program[perl]="perl -e 'my %h; for my \$r (1..3) { \$h{\$_} = \"x\" x (\$_ % 100) for 1..150000; my @k = sort keys %h; %h = (); }'"
-program[python3]="python3 -c 'import json; d = [{\"a\": i, \"b\": [str(j) for j in range(20)]} for i in range(15000)]; [json.loads(json.dumps(d)) for _ in range(3)]'"
+program[sqlite3]="$(tool sqlite3) :memory: 'create table t(a,b); with recursive c(x) as (select 1 union all select x+1 from c where x<300000) insert into t select x, hex(randomblob(8)) from c; create index i on t(b); select count(*), max(b) from t where b like \"A%\";'"
+program[gcc]="$(tool gcc) -std=gnu11 -O2 -D_GNU_SOURCE -I$here/../src -c -o $T/o.o $here/../src/ptx/parser.c"
+program[perl]="$(tool perl) -e 'my %h; for my \$r (1..3) { \$h{\$_} = \"x\" x (\$_ % 100) for 1..150000; my @k = sort keys %h; %h = (); }'"
+program[python3]="$(tool python3) -c 'import json; d = [{\"a\": i, \"b\": [str(j) for j in range(20)]} for i in range(15000)]; [json.loads(json.dumps(d)) for _ in range(3)]'"
 
 programs() {
-    local i name v
-    for ((i = 0; i < RUNS; i++)); do
-        for name in "${!program[@]}"; do
-            command -v "$name" >/dev/null || continue
-            for v in plain eager lazy; do
-                echo "program $name $v $(seconds "$v" sh -c "exec ${program[$name]}")"
-            done
+    local name v start
+    for name in sqlite3 gcc perl python3; do
+        [ -n "$(tool $name)" ] || continue
+        for v in "${variants[@]}"; do
+            start=${EPOCHREALTIME/./}
+            run $v sh -c "exec ${program[$name]}"
+            row program $name $v "$((${EPOCHREALTIME/./} - start))e-6"
         done
-    done >>"$T/rows"
+    done
 }
+
+# --- servers: seconds for what a client asks of them ---
 
 await() {  # await PORT
     local i
@@ -83,130 +109,120 @@ await() {  # await PORT
         (exec 3<>"/dev/tcp/127.0.0.1/$1") 2>/dev/null && return
         sleep 0.1
     done
-    echo "heap.sh: nothing answers on port $1" >&2
-    exit 1
+    die "nothing answers on port $1: $(tail -n 1 "$T/err")"
 }
-redis() {  # redis VARIANT: seconds for a fixed number of requests
-    local start
-    become "$1" redis-server --port 16379 --save '' --appendonly no >"$T/out" 2>"$T/err" &
+serve() {  # serve VARIANT PORT COMMAND...
+    choose "$1"
+    local port=$2
+    shift 2
+    "${wrap[@]}" "$@" >"$T/out" 2>"$T/err" </dev/null &
     server=$!
-    await 16379
-    start=${EPOCHREALTIME/./}
-    redis-benchmark -p 16379 -q -n 100000 -t set,get,lpush,lrange_100 >/dev/null
-    echo "program redis-server $1 $((${EPOCHREALTIME/./} - start))e-6" >>"$T/rows"
-    kill "$server" || { echo "heap.sh: the server ended: $(tail -n 3 "$T/err" "$T/out")" >&2; exit 1; }
+    await "$port"
+}
+stop() {
+    kill "$server" || die "the server ended: $(tail -n 3 "$T/err" "$T/out")"
     wait "$server" 2>/dev/null || true
     server=
+    silent 'a server'
+}
+redis() {  # redis VARIANT: seconds for a fixed number of requests
+    serve "$1" 16379 redis-server --port 16379 --save '' --appendonly no
+    local start=${EPOCHREALTIME/./}
+    redis-benchmark -p 16379 -q -n 50000 -t set,get,lpush,lrange_100 >/dev/null
+    row program redis-server "$1" "$((${EPOCHREALTIME/./} - start))e-6"
+    stop
 }
 web() {  # web VARIANT CONNECTIONS: seconds for a request on average
     mkdir -p "$T/www"
+    chmod 755 "$T" "$T/www"
     head -c 4000 /dev/zero >"$T/www/index.html"
     printf 'daemon off; pid %s/pid; error_log stderr; events {} http { access_log off; server { listen 16380; root %s/www; } }\n' "$T" "$T" >"$T/conf"
-    become "$1" nginx -c "$T/conf" -p "$T" >"$T/out" 2>"$T/err" &
-    server=$!
-    await 16380
-    wrk -t 1 -c "$2" -d 2 http://127.0.0.1:16380/index.html |
-        awk -v v="$1" -v c="$2" '/^Requests\/sec/ { print "program nginx-" c, v, 1 / $2 }' >>"$T/rows"
-    kill "$server" || { echo "heap.sh: the server ended: $(tail -n 3 "$T/err" "$T/out")" >&2; exit 1; }
-    wait "$server" 2>/dev/null || true
-    server=
+    serve "$1" 16380 nginx -c "$T/conf" -p "$T"
+    wrk -t 1 -c "$2" -d 1 http://127.0.0.1:16380/index.html >"$T/wrk" || die "wrk: $(tail -n 1 "$T/wrk")"
+    ! grep -q 'Non-2xx' "$T/wrk" || die "nginx does not serve the page"
+    row program "nginx, $2" "$1" "$(awk '/^Requests\/sec/ { print 1 / $2 }' "$T/wrk")"
+    stop
 }
 servers() {
-    local i v c
-    for ((i = 0; i < RUNS; i++)); do
-        for v in plain eager lazy; do
-            ! command -v redis-benchmark >/dev/null || redis "$v"
-            command -v wrk >/dev/null && command -v nginx >/dev/null || continue
-            for c in 1 8 64; do
-                web "$v" "$c"
-            done
+    local v c
+    for v in "${variants[@]}"; do
+        ! command -v redis-benchmark redis-server >/dev/null || redis $v
+    done
+    command -v wrk >/dev/null && command -v nginx >/dev/null || return 0
+    for c in 1 8 64; do
+        for v in "${variants[@]}"; do
+            web $v $c
         done
     done
 }
 
-table() {  # table KIND UNIT SCALE: medians, and how many times the plain one
-    awk -v kind="$1" -v unit="$2" -v scale="$3" '
-        function median(key,   n, i, k, v, a) {
-            n = split(values[key], a, " ")
-            for (i = 2; i <= n; i++)
-                for (k = i; k > 1 && a[k] + 0 < a[k - 1] + 0; k--) { v = a[k]; a[k] = a[k - 1]; a[k - 1] = v }
-            return a[int((n + 1) / 2)]
-        }
-        $1 == kind {
-            values[$2, $3] = values[$2, $3] " " $4
-            if (!($2 in seen)) { seen[$2] = 1; names[++n] = $2 }
-            if (!($3 in column)) { column[$3] = 1; columns[++m] = $3 }
-        }
-        END {
-            head = "| | plain " unit " |"; rule = "| --- | --- |"
-            for (c = 2; c <= m; c++) { head = head " " columns[c] " |"; rule = rule " --- |" }
-            print head; print rule
-            for (i = 1; i <= n; i++) {
-                base = median(names[i] SUBSEP "plain")
-                row = sprintf("| %s | %.3g |", names[i], base * scale)
-                for (c = 2; c <= m; c++) {
-                    r = median(names[i] SUBSEP columns[c]) / base
-                    row = row sprintf(" %.2f |", r)
-                    sum[c] += r
-                    if (r > worst[c]) worst[c] = r
-                    values["all", c] = values["all", c] " " r
-                }
-                print row
-            }
-            average = "| average | |"; middle = "| median | |"; most = "| worst | |"
-            for (c = 2; c <= m; c++) {
-                average = average sprintf(" %.2f |", sum[c] / n)
-                middle = middle sprintf(" %.2f |", median("all" SUBSEP c))
-                most = most sprintf(" %.2f |", worst[c])
-            }
-            print average; print middle; print most
-        }' "$T/rows"
+# --- bytes of memory for a block ---
+
+memory() {
+    local size v
+    for size in 16 64 256 1024 4096; do
+        for v in plain eager lazy; do
+            run $v "$load" memory 200000 $size
+            row memory $size $v "$(cat "$T/out")"
+        done
+    done
 }
 
-# From a write behind a block to its report: heap_load says when it wrote, our clock when a line came.
-latency() {  # latency BLOCKS
+# --- from a write behind a block to its report, and from one look at all blocks to the next ---
+
+latency() {  # latency BLOCKS SECONDS INTERVAL: heap_load says when it wrote, our clock when a line came
+    local reader line
     mkfifo "$T/reports"
     while IFS= read -r line; do
-        [[ $line != *'heap-buffer-overflow'* ]] || echo "seen ${line##*address } $(date +%s.%N)"
+        case $line in
+        *'ERROR: moat: heap-buffer-overflow'*) echo "seen ${line##*address } $EPOCHREALTIME" ;;
+        *'microseconds from one time'*) line=${line##* } && echo "cycle ${line//,/}" ;;
+        esac
     done <"$T/reports" >"$T/seen" &
-    local reader=$! offset
-    offset=$(awk -v now="$(date +%s.%N)" '{ printf "%.6f", now - $1 }' /proc/uptime)
-    under eager "$load" live "$1" 12 >"$T/written" 2>"$T/reports" || true
+    reader=$!
+    choose eager
+    "${wrap[@]}" "$load" live "$1" "$2" "$3" >"$T/written" 2>"$T/reports" </dev/null || true
     wait $reader
     rm -f "$T/reports"
-    awk -v blocks="$1" -v offset="$offset" '
-        NR == FNR { at[$1] = $2; next }
-        $2 in at { d[++n] = ($3 - offset - at[$2]) * 1e3 }
-        END {
-            for (i = 2; i <= n; i++) for (k = i; k > 1 && d[k] < d[k - 1]; k--) { v = d[k]; d[k] = d[k - 1]; d[k - 1] = v }
-            if (n) printf "| %d | %d | %.1f | %.1f |\n", blocks, n, d[int((n + 1) / 2)], d[int((n * 99 + 99) / 100)]
-        }' "$T/written" "$T/seen"
+    awk -v blocks="$1" '
+        NR == FNR { at[$1] = at[$1] " " $2; writes++; next }
+        $1 == "cycle" { print "cycle\t" blocks "\t" (n++ ? "p99" : "p50") "\t" $2 / 1000; next }
+        {
+            # The last write there before it was seen: a block may be chosen twice.
+            k = split(at[$2], times, " ")
+            while (k && times[k] > $3) k--
+            if (k) print "latency\t" blocks "\tseen\t" ($3 - times[k]) * 1e3
+        }
+        END { print "latency\t" blocks "\twrites\t" writes }' "$T/written" "$T/seen" >>"$T/rows"
+}
+latencies() {
+    local blocks all=$((SECONDS_IN_ALL * 25 / 100)) count each
+    count=$(wc -w <<<"$LIVE")
+    each=$((all / count > 1 ? all / count : 1))
+    for blocks in $LIVE; do
+        # A cycle takes some hundred nanoseconds for each block, where nobody is in the way.
+        latency "$blocks" $each "$(awk -v n="$blocks" 'BEGIN { print n < 20000 ? 0.05 : n < 200000 ? 0.2 : n < 2000000 ? 1 : 4 }')"
+    done
 }
 
-loads
-programs
-servers
+for part in $PARTS; do
+    case $part in
+    loads) until_spent 25 loads ;;
+    programs) until_spent 20 programs ;;
+    servers) until_spent 25 servers ;;
+    memory) memory ;;
+    latency) latencies ;;
+    *) die "no part $part" ;;
+    esac
+done
+
+drawings=$T
+[ -n "${HEAP_BENCH_DRY:-}" ] || drawings=$here/../doc
 {
     echo '## The heap'
     echo
     "$here/machine"
-    echo "Runs of each: $RUNS, interleaved; medians. Columns are times the plain program's."
-    echo
-    echo "Work that only allocates, $SCALE allocations, nanoseconds for one and its free:"
-    echo
-    table load ns 1
-    echo
-    echo 'Programs, wall time; of nginx, time per request at that many connections:'
-    echo
-    table program ms 1000
-    echo
-    echo 'From a write one byte behind a block to its report, eager, in milliseconds:'
-    echo
-    echo '| live blocks | writes | p50 | p99 |'
-    echo '| --- | --- | --- | --- |'
-    for blocks in $LIVE; do
-        latency "$blocks"
-    done
+    python3 "$here/heap_tables.py" "$drawings" "$SCALE" <"$T/rows"
 } >"$T/section"
 cat "$T/section"
 [ -n "${HEAP_BENCH_DRY:-}" ] || "$here/section" heap <"$T/section"

@@ -7,7 +7,8 @@
 //   larson    two threads, each replaces random ones of a thousand blocks, and hands them on now and then
 //   handover  one thread allocates, another frees
 //   resize    one thread, blocks that grow step by step
-// heap_load live BLOCKS SECONDS: keeps so many blocks, writes behind one of them at random times and says when.
+// heap_load live BLOCKS SECONDS INTERVAL: keeps so many blocks, writes behind one of them every INTERVAL seconds and says when.
+// heap_load memory BLOCKS SIZE: keeps so many blocks and prints the bytes of memory that each one takes.
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdint.h>
@@ -17,10 +18,10 @@
 #include <time.h>
 #include <unistd.h>
 
-static double now(void)
+static double now(clockid_t clock)
 {
     struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
+    clock_gettime(clock, &t);
     return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
@@ -146,22 +147,61 @@ static long resize(long scale)
     return count;
 }
 
-static void live(long blocks, double seconds)
+static char **keep(long blocks)
 {
     char **all = calloc((size_t)blocks, sizeof *all);
+    if (!all)
+        abort();
+    memset(all, 1, (size_t)blocks * sizeof *all);  // its pages are there before anybody counts
+    return all;
+}
+
+static void fill(char **all, long blocks, size_t size)
+{
     for (long i = 0; i < blocks; i++)
-        all[i] = touch(malloc(32), 32);
+        all[i] = touch(malloc(size), size);
+}
+
+// The byte is put back before the next write: what was reported once is not to be found again.
+static void live(long blocks, double seconds, double interval)
+{
+    enum { SIZE = 32 };
+    char **all = keep(blocks);
+    fill(all, blocks, SIZE);
     usleep(100000);
     uint32_t seed = (uint32_t)getpid() | 1;
-    for (double end = now() + seconds; now() < end;) {
-        usleep(1000 + next(&seed) % 100000);
-        char *p = all[next(&seed) % (uint32_t)blocks];
-        printf("%p %.9f\n", (void *)(p + 32), now());
-        p[32] ^= 0x55;
+    for (double end = now(CLOCK_MONOTONIC) + seconds; now(CLOCK_MONOTONIC) < end;) {
+        usleep(next(&seed) % (useconds_t)(interval * 1e5 + 1));
+        volatile char *p = all[next(&seed) % (uint32_t)blocks];
+        double at = now(CLOCK_REALTIME);
+        p[SIZE] ^= 0x55;
+        printf("%p %.6f\n", (void *)(uintptr_t)(p + SIZE), at);
         fflush(stdout);
-        usleep(400000);
+        usleep((useconds_t)(interval * 1e6));
+        p[SIZE] ^= 0x55;
     }
-    _exit(0);
+    exit(0);
+}
+
+static long resident(void)
+{
+    long pages = 0;
+    FILE *f = fopen("/proc/self/statm", "r");
+    if (!f || fscanf(f, "%*d %ld", &pages) != 1)
+        abort();
+    fclose(f);
+    return pages * sysconf(_SC_PAGESIZE);
+}
+
+// Some seconds later, so that all that is known of the blocks is where it stays.
+static void memory(long blocks, size_t size)
+{
+    char **all = keep(blocks);
+    long before = resident();
+    fill(all, blocks, size);
+    sleep(1);
+    printf("%.1f\n", (double)(resident() - before) / (double)blocks);
+    exit(0);
 }
 
 int main(int argc, char **argv)
@@ -171,15 +211,17 @@ int main(int argc, char **argv)
         long (*run)(long scale);
     } works[] = {{"pairs", pairs},   {"sizes", sizes},       {"batch", batch},
                  {"larson", larson}, {"handover", handover}, {"resize", resize}};
-    if (argc == 4 && strcmp(argv[1], "live") == 0)
-        live(atol(argv[2]), atof(argv[3]));
+    if (argc == 5 && strcmp(argv[1], "live") == 0)
+        live(atol(argv[2]), atof(argv[3]), atof(argv[4]));
+    if (argc == 4 && strcmp(argv[1], "memory") == 0)
+        memory(atol(argv[2]), (size_t)atol(argv[3]));
     for (size_t i = 0; argc == 3 && i < sizeof works / sizeof *works; i++)
         if (strcmp(works[i].name, argv[1]) == 0) {
-            double start = now();
+            double start = now(CLOCK_MONOTONIC);
             long count = works[i].run(atol(argv[2]));
-            printf("%.2f\n", (now() - start) * 1e9 / (double)count);
+            printf("%.2f\n", (now(CLOCK_MONOTONIC) - start) * 1e9 / (double)count);
             return 0;
         }
-    fprintf(stderr, "usage: heap_load NAME SCALE | live BLOCKS SECONDS\n");
+    fprintf(stderr, "usage: heap_load NAME SCALE | live BLOCKS SECONDS INTERVAL | memory BLOCKS SIZE\n");
     return 2;
 }

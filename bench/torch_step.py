@@ -1,15 +1,22 @@
 # SPDX-License-Identifier: MIT
-# torch_step.py STEPS: seconds of a training step, one line for each model and type: a small ResNet and a small transformer,
-# fp32 and bf16; and of the import with the first step.
+# Training steps of a small ResNet and a small transformer, fp32 and bf16. They are bound by their launches, not by the GPU:
+# the worst case for whoever stands between PyTorch and the driver.
+#
+# torch_step.py first       seconds of the import with the first step
+# torch_step.py serve       orders from standard input, each done by a process of its own, forked before CUDA is used:
+#                             time STEPS          a line MODEL MINIMUM MEDIAN for each model, in seconds per step
+#                             count MODEL STEPS   so many steps
+#                           and, when it has ended, "done PID"
+import os
 import sys
 import time
 
-start = time.time()
+start = time.perf_counter()
 import torch
 from torch import nn
 
-steps = int(sys.argv[1])
 device = 'cuda'
+WARM = 10
 
 
 class Block(nn.Module):
@@ -26,16 +33,21 @@ class Block(nn.Module):
 def resnet():
     model = nn.Sequential(nn.Conv2d(3, 64, 3, padding=1), *[Block(64) for _ in range(6)], nn.AdaptiveAvgPool2d(1),
                           nn.Flatten(), nn.Linear(64, 10))
-    return model, torch.randn(64, 3, 32, 32, device=device)
+    return model, torch.randn(16, 3, 32, 32, device=device)
 
 
 def transformer():
     layer = nn.TransformerEncoderLayer(256, 8, 1024, batch_first=True, dropout=0.0)
     model = nn.Sequential(nn.TransformerEncoder(layer, 4, enable_nested_tensor=False), nn.Flatten(), nn.Linear(64 * 256, 10))
-    return model, torch.randn(32, 64, 256, device=device)
+    return model, torch.randn(8, 64, 256, device=device)
 
 
-def measure(name, make, dtype):
+MODELS = {name + '-' + dtype: (make, dtype) for name, make in (('resnet', resnet), ('transformer', transformer))
+          for dtype in ('fp32', 'bf16')}
+
+
+def make_step(name):
+    make, dtype = MODELS[name]
     torch.manual_seed(1)
     model, x = make()
     model.to(device)
@@ -48,23 +60,48 @@ def measure(name, make, dtype):
         optimiser.zero_grad()
         loss.backward()
         optimiser.step()
+        torch.cuda.synchronize()
 
-    step()
-    torch.cuda.synchronize()
-    if not measure.first:
-        measure.first = True
-        print('import-and-first-step', time.time() - start)
-    for _ in range(10):
-        step()
-    torch.cuda.synchronize()
-    begin = time.time()
-    for _ in range(steps):
-        step()
-    torch.cuda.synchronize()
-    print(name + '-' + dtype, (time.time() - begin) / steps)
+    return step
 
 
-measure.first = False
-for dtype in 'fp32', 'bf16':
-    measure('resnet', resnet, dtype)
-    measure('transformer', transformer, dtype)
+def time_steps(steps):
+    for name in MODELS:
+        step = make_step(name)
+        for _ in range(WARM):
+            step()
+        times = []
+        for _ in range(steps):
+            begin = time.perf_counter()
+            step()
+            times.append(time.perf_counter() - begin)
+        times.sort()
+        print(name, times[0], times[len(times) // 2])
+
+
+def obey(order):
+    if order[0] == 'time':
+        time_steps(int(order[1]))
+    else:
+        step = make_step(order[1])
+        for _ in range(int(order[2])):
+            step()
+
+
+def serve():
+    for line in sys.stdin:
+        sys.stdout.flush()
+        child = os.fork()
+        if not child:
+            obey(line.split())
+            return  # as a program ends: who watches it must see its end
+        status = os.waitpid(child, 0)[1]
+        print('done' if not status else 'failed', child, flush=True)
+
+
+if sys.argv[1] == 'first':
+    make_step('resnet-fp32')()
+    print(time.perf_counter() - start)
+else:
+    print('ready', flush=True)
+    serve()

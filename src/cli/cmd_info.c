@@ -9,6 +9,7 @@
 #include "cli/libdir.h"
 #include "driver/driver.h"
 #include "exec/exec.h"
+#include "image/cache.h"
 
 static const char *failure(CUresult result)
 {
@@ -111,6 +112,22 @@ static void print_cores(const struct options *options, struct out *o)
         out_fmt(o, "cores:     %d, lanes on %s\n", cores, exec_lanes_name());
 }
 
+static void print_cache(const struct options *options, struct out *o)
+{
+    struct cache_size size;
+    if (!options->cache) {
+        out_cstr(o, "cache:     none (--no-cache)\n");
+        return;
+    }
+    int err = cache_measure(options->cache_dir, &size);
+    if (err)
+        out_fmt(o, "cache:     none (%s%s%s)\n", size.folder, size.folder[0] ? ": " : "", cache_why(err));
+    else
+        out_fmt(o, "cache:     %s, %llu module%s, %.1f of %.1f MiB%s\n", size.folder,
+                (unsigned long long)size.entries, size.entries == 1 ? "" : "s", (double)size.bytes / 1048576,
+                (double)options->cache_size / 1048576, size.there ? "" : ", not made yet");
+}
+
 int cmd_info(const struct options *options, int argc, char **argv)
 {
     if (argc)
@@ -121,5 +138,6 @@ int cmd_info(const struct options *options, int argc, char **argv)
     print_driver(&o);
     print_cpu_device(options, &o);
     print_cores(options, &o);
+    print_cache(options, &o);
     return cli_close(&o, CLI_OK);
 }

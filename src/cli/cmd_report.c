@@ -60,8 +60,23 @@ static bool is_blank(struct str line)
     return true;
 }
 
+// Whether the first line that has anything in it can be an event: else the rest need not be looked at.
+static bool looks_saved(const struct input *in)
+{
+    size_t at = 0;
+    while (at < in->text.len && in->text.items[at] && strchr(" \t\r\n", in->text.items[at]))
+        at++;
+    return at == in->text.len || in->text.items[at] == '{';
+}
+
 static int take_all(struct reports *r, const struct input *in, struct diag_sink *sink)
 {
+    if (!looks_saved(in)) {
+        struct diag_source source = {.name = in->name};
+        diag_report(sink, DIAG_ERROR, &source, 0, 0,
+                    "not a saved report: `moat --format=json --log-file=FILE PROGRAM` saves one");
+        return 0;
+    }
     for (size_t start = 0; start < in->text.len;) {
         const char *line = in->text.items + start;
         const char *nl = memchr(line, '\n', in->text.len - start);
@@ -122,6 +137,8 @@ int cmd_report(const struct options *options, int argc, char **argv)
         int err = reports_finish(&r, -1);
         if (err)
             status = cli_error("cannot write the output: %s", strerror(-err));
+        if (!status && r.errors)
+            status = (int)options->error_exitcode;
     }
     reports_free(&r);
     return status;

@@ -13,6 +13,7 @@
 #include "cli/libdir.h"
 #include "cli/run_watched.h"
 #include "cli/target.h"
+#include "image/cache.h"
 
 struct plan {
     const struct options *options;
@@ -84,6 +85,23 @@ static int choose_watchers(struct plan *p, bool guard)
     return status;
 }
 
+// Without a cache every start compiles anew, which the guard says in its banner: reason enough not to start only with
+// --strict.
+static int check_cache(const struct options *options)
+{
+    struct cache *cache;
+    if (!options->strict || !options->cache || !(options->mode >> OPTION_MODE_COUNT & 1))
+        return CLI_OK;
+    int err = cache_open(options->cache_dir, (uint64_t)options->cache_size, &cache);
+    if (!err)
+        err = cache_writable(cache);
+    cache_close(cache);
+    return err ? run_refuse("the cache of rewritten modules cannot be used: %s%s%s",
+                            options->cache_dir ? options->cache_dir : "", options->cache_dir ? ": " : "",
+                            cache_why(err))
+               : CLI_OK;
+}
+
 // A misspelled command is taken for a program.
 static int not_found(const char *name, const char *why)
 {
@@ -120,6 +138,8 @@ int cmd_run(const struct options *options, int argc, char **argv)
     bool watch = !off || options->heap;
     if (!status && watch)
         status = choose_watchers(&p, !off);
+    if (!status)
+        status = check_cache(options);
     if (status)
         return status;
     p.env.driver = p.driver[0] && !options->driver ? p.driver : NULL;

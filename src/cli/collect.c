@@ -125,14 +125,13 @@ static void answer(const struct collect_peer *p, int taken)
         ;
 }
 
-// Whether no other library of its process is connected.
+// Whether no other library of its process is connected: one that has ended still is, until the process ends or becomes
+// another program.
 static bool is_alone(const struct collect *c, const struct collect_peer *p)
 {
-    for (size_t i = 0; i < c->peers.len; i++) {
-        const struct collect_peer *other = &c->peers.items[i];
-        if (other != p && other->process == p->process && !other->ended)
+    for (size_t i = 0; i < c->peers.len; i++)
+        if (&c->peers.items[i] != p && c->peers.items[i].process == p->process)
             return false;
-    }
     return true;
 }
 

@@ -21,8 +21,10 @@ int reports_init(struct reports *r, const struct options *options, struct render
 
 void reports_free(struct reports *r)
 {
-    for (size_t i = 0; i < r->processes.len; i++)
+    for (size_t i = 0; i < r->processes.len; i++) {
         vec_free(&r->processes.items[i].shown);
+        vec_free(&r->processes.items[i].given);
+    }
     vec_free(&r->processes);
     render_free(r->render);
     suppress_free(r->suppress);
@@ -37,7 +39,7 @@ int reports_load_suppressions(struct reports *r, const char *path, struct diag_s
         struct diag_source source = {.name = path};
         diag_report(sink, DIAG_ERROR, &source, 0, 0, "%s", strerror(-err));
     }
-    return err ? -EINVAL : 0;
+    return err;
 }
 
 static struct reports_process *find_process(struct reports *r, int pid)
@@ -56,6 +58,19 @@ static bool was_shown(const struct reports_process *p, uint64_t id)
         if (p->shown.items[i] == id)
             return true;
     return false;
+}
+
+// The number that people see. A saved report has those already.
+static uint64_t number_of(const struct reports *r, struct reports_process *p, const char *library,
+                          uint64_t id)
+{
+    struct reports_number n = {library && strcmp(library, "heap") == 0, id};
+    if (!r->live || !id)
+        return id;
+    for (size_t i = 0; i < p->given.len; i++)
+        if (p->given.items[i].heap == n.heap && p->given.items[i].id == id)
+            return i + 1;
+    return vec_push(&p->given, n) ? id : p->given.len;
 }
 
 // Whether to render it; counts it.
@@ -90,7 +105,32 @@ static bool accept_end(struct reports *r, struct reports_process *p, struct repo
     return true;
 }
 
-static bool accept(struct reports *r, struct report_line *line, bool fresh)
+// A process has one banner, which says all that it is watched for.
+static void accept_start(struct reports *r, struct reports_process *p, struct report_start *s,
+                         struct arena *a, bool fresh)
+{
+    bool by_heap = s->mode && strcmp(s->mode, "heap") == 0;
+    s->also = !fresh && p->introduced && p->by_heap != by_heap;
+    p->running = fresh ? 1 : p->running + 1;
+    r->started++;
+    if (s->also)
+        return;
+    p->introduced = true;
+    p->by_heap = by_heap;
+    p->shown.len = fresh ? 0 : p->shown.len;
+    p->given.len = fresh ? 0 : p->given.len;
+    p->suppressed = fresh ? 0 : p->suppressed;
+    char mode[100];
+    if (r->live && !s->version)
+        s->version = MOAT_VERSION;
+    if (r->live && r->heap && s->mode && !by_heap) {
+        snprintf(mode, sizeof mode, "%.80s,heap", s->mode);
+        struct str both = arena_str(a, (struct str){mode, strlen(mode) + 1});
+        s->mode = both.ptr ? both.ptr : s->mode;
+    }
+}
+
+static bool accept(struct reports *r, struct report_line *line, struct arena *a, bool fresh)
 {
     r->last_pid = render_pid(line);
     r->last_event = line->event;
@@ -98,14 +138,13 @@ static bool accept(struct reports *r, struct report_line *line, bool fresh)
     if (!p)
         return true;
     switch (line->event) {
-    case REPORT_START:
-        p->running = fresh ? 1 : p->running + 1;
-        p->shown.len = fresh ? 0 : p->shown.len;
-        p->suppressed = fresh ? 0 : p->suppressed;
-        r->started++;
-        return true;
-    case REPORT_ERROR: return accept_error(r, p, &line->error);
-    case REPORT_REPEAT: return was_shown(p, line->repeat.id);
+    case REPORT_START: accept_start(r, p, &line->start, a, fresh); return true;
+    case REPORT_ERROR:
+        line->error.id = number_of(r, p, line->error.library, line->error.id);
+        return accept_error(r, p, &line->error);
+    case REPORT_REPEAT:
+        line->repeat.id = number_of(r, p, line->repeat.library, line->repeat.id);
+        return was_shown(p, line->repeat.id);
     case REPORT_NOTE:
     case REPORT_COUNTS: return true;
     case REPORT_END: return accept_end(r, p, &line->end);
@@ -126,7 +165,7 @@ int reports_take(struct reports *r, struct str line, bool fresh, char *why, size
     }
     symbol_line(r->symbols, &a, &event);
     uint64_t suppressed = r->suppressed;
-    if (accept(r, &event, fresh))
+    if (accept(r, &event, &a, fresh))
         render_line(r->render, &a, &event);
     else
         arena_free(&a);

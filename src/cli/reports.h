@@ -13,9 +13,19 @@
 
 // A process that reports. After an exec it is another, with the same number. Several libraries may report for it, each
 // from its start to its end.
+//
+//   A library numbers what it finds from 1 on; `given` has them in the order in which they came, and the place there,
+//   from 1 on, is the number that people see: one that no other error of the process has.
+struct reports_number {
+    bool heap;  // which library
+    uint64_t id;
+};
+
 struct reports_process {
     int pid;
-    unsigned running;  // libraries that have not said that the end has come
+    unsigned running;          // libraries that have not said that the end has come
+    bool introduced, by_heap;  // whether its banner is out, and whose that was
+    VEC(struct reports_number) given;
     uint64_t suppressed;
     VEC(uint64_t)
     shown;  // ids of errors that were rendered: only these are worth a word when they happen again
@@ -27,6 +37,8 @@ struct reports {
     struct suppress *suppress;
     struct demangler *demangler;
     uint64_t print_limit;  // 0: none
+    bool live;             // reports come from libraries just now, not from a file
+    bool heap;             // the heap is watched in every process
     VEC(struct reports_process) processes;
     uint64_t started, watched, errors, suppressed, unprinted;  // watched: whose summary has something in it
     int last_pid;
@@ -37,7 +49,8 @@ struct reports {
 int reports_init(struct reports *r, const struct options *options, struct render_setup *setup);
 void reports_free(struct reports *r);
 
-// 0; -EINVAL after reporting to the sink what is wrong with the file: what is right in it holds.
+// 0; -EINVAL after reporting to the sink what is wrong with the file: what is right in it holds; or what the system says,
+// reported too.
 int reports_load_suppressions(struct reports *r, const char *path, struct diag_sink *sink);
 
 enum { REPORTS_SHOWN = 0, REPORTS_SUPPRESSED = 1 };

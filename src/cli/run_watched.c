@@ -51,7 +51,10 @@ static int prepare_reports(struct reports *r, const struct options *options)
     diag_printer_init(&printer, 20);
     int err = reports_load_suppressions(r, options->suppressions, &printer.sink);
     diag_printer_finish(&printer);
-    return err ? run_trouble(options, "not all suppressions can be used") : CLI_OK;
+    if (!err)
+        return CLI_OK;
+    // A file that cannot be read is a slip of the pen; a line that cannot be understood leaves the others.
+    return err == -EINVAL ? run_trouble(options, "not all suppressions can be used") : CLI_BAD;
 }
 
 // The worst of all processes: errors that were found, then the program's own end, then that nothing was looked at.
@@ -118,6 +121,8 @@ int run_watched(const struct options *options, struct program_env *env, const ch
         status = run_refuse("out of memory");
     else
         status = prepare_reports(&r, options);
+    r.live = true;
+    r.heap = env->heap;
     status = status ? status : listen_and_run(options, &r, env, path, argv);
     reports_free(&r);
     return status;

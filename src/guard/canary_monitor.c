@@ -116,8 +116,10 @@ static void drain(void)
     for (unsigned i = 0; i < HOME_CONTEXTS; i++) {
         struct home *home = home_of_number(i);
         bool pushed;
-        if (home && !closing[i] && !failed[i] &&
-            home_enter(atomic_load_explicit(&home->context, memory_order_relaxed), &pushed)) {
+        pthread_mutex_lock(&scan_lock);
+        bool usable = home && !closing[i] && !failed[i];
+        pthread_mutex_unlock(&scan_lock);
+        if (usable && home_enter(atomic_load_explicit(&home->context, memory_order_relaxed), &pushed)) {
             guard.real.cuCtxSynchronize();
             home_leave(pushed);
         }

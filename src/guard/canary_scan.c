@@ -292,6 +292,19 @@ static void read_rows(struct scan *scan, uint64_t from, uint64_t pitch, const st
         scan->result = guard.real.cuMemcpyDtoHAsync_v2(to + i * j->width, from + i * pitch, j->width, stream);
 }
 
+// Takes back a copy that the driver would not make. One slab is given up for it, not the context.
+static bool refused(struct scan *scan, struct canary_slab *s)
+{
+    if (scan->result != CUDA_ERROR_INVALID_VALUE)
+        return false;
+    const struct job *j = &jobs[--scan->njobs];
+    scan->used = j->offset;
+    scan->result = CUDA_SUCCESS;
+    if (!atomic_exchange_explicit(&s->unreadable, true, memory_order_relaxed))
+        guard_count(GUARD_UNGUARDED);
+    return true;
+}
+
 // A job that fits; its rows are cut to what is left of the staging.
 static struct job *new_job(struct scan *scan, struct canary_slab *s, uint32_t width, uint32_t rows)
 {
@@ -329,6 +342,7 @@ static void read_lone(struct scan *scan, struct canary_slab *s)
     struct job *j = new_job(scan, s, width, 2);
     j->size = b.size;
     read_rows(scan, s->base - width, b.size + width, j);
+    refused(scan, s);
 }
 
 static void read_part(struct scan *scan, struct canary_slab *s, enum what what, uint64_t from, uint32_t width,
@@ -339,8 +353,11 @@ static void read_part(struct scan *scan, struct canary_slab *s, enum what what, 
         j->what = what;
         j->size = size;
         j->row = row;
+        uint32_t rows_read = j->rows;
         read_rows(scan, from + row * s->stride, s->stride, j);
-        row += j->rows;
+        if (refused(scan, s))
+            return;
+        row += rows_read;
     }
 }
 
@@ -377,7 +394,8 @@ static int read_one(struct index_item *item, void *context)
     struct scan *scan = context;
     struct canary_slab *s = (struct canary_slab *)item;
     struct canary_buffer b;
-    if (s->home != scan->home || (s->kind == CANARY_MANAGED && !scan->managed))
+    if (s->home != scan->home || (s->kind == CANARY_MANAGED && !scan->managed) ||
+        atomic_load_explicit(&s->unreadable, memory_order_relaxed))
         return 0;
     // Only a buffer's event may be asked: before, it is not recorded, and afterwards destroyed.
     if (s->kind == CANARY_POOL && !(canary_store_read(s, 0, scan->number, &b) && is_there(s)))

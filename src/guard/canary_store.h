@@ -47,6 +47,7 @@ struct canary_slab {
     uint64_t stride;
     uint32_t slots;
     CUevent ready;                 // a pool's buffer: recorded when it was there; else NULL
+    _Atomic bool unreadable;       // the driver refuses to copy from it: another device's, perhaps
     _Atomic bool is_ready;         // it has been reached, or there is none
     _Atomic uint64_t least, most;  // no buffer in it is smaller, none larger
     _Atomic uint32_t high;         // no slot from there on was ever used

@@ -229,7 +229,7 @@ static struct report_place make_place(const struct driver_fault *fault)
         .kernel = fault->kernel[0] ? fault->kernel : NULL,
         .file = fault->source_file[0] ? fault->source_file : NULL,
         .line = fault->source_line,
-        .thread_known = true,
+        .thread_known = guard.real_fault != NULL,  // a GPU tells nothing of it
         .module = fault->module[0] ? fault->module : NULL,
         .instruction = fault->instruction[0] ? fault->instruction : NULL,
         .ptx_line = fault->line,

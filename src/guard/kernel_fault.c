@@ -12,17 +12,21 @@
 #include "guard/track.h"
 
 // How far from a buffer an address is still taken for an error with that buffer.
-enum { NEAR = 16 << 20, SURE = 4096, NULL_PAGE = 1 << 16, KERNELS = 8 };
+enum { NEAR = 16 << 20, SURE = 4096, NULL_PAGE = 1 << 16, KERNELS = 8, NOTE = 2000 };
 
-static bool is_fault(CUresult r)
+// What a result that sticks to a context says of the kernel that died; REPORT_TYPES: it is none of these. A failed assert
+// is not: the program has looked for it, and prints it. Nor is what the hardware or the watchdog did.
+static enum report_type fault_type(CUresult r)
 {
     switch (r) {
     case CUDA_ERROR_ILLEGAL_ADDRESS:
-    case CUDA_ERROR_MISALIGNED_ADDRESS:
-    case CUDA_ERROR_INVALID_ADDRESS_SPACE:
+    case CUDA_ERROR_INVALID_ADDRESS_SPACE: return REPORT_WILD_ACCESS;
+    case CUDA_ERROR_MISALIGNED_ADDRESS: return REPORT_MISALIGNED;
+    case CUDA_ERROR_LAUNCH_FAILED:
+    case CUDA_ERROR_ILLEGAL_INSTRUCTION:
     case CUDA_ERROR_INVALID_PC:
-    case CUDA_ERROR_HARDWARE_STACK_ERROR: return true;
-    default: return false;
+    case CUDA_ERROR_HARDWARE_STACK_ERROR: return REPORT_KERNEL_FAULT;
+    default: return REPORT_TYPES;
     }
 }
 
@@ -58,8 +62,13 @@ static void report_exact(const struct driver_fault *fault)
         .access = fault->write ? REPORT_WRITE : REPORT_READ,
         .fault = fault,
     };
-    if (fault->result == CUDA_ERROR_MISALIGNED_ADDRESS) {
-        f.type = REPORT_MISALIGNED;
+    enum report_type type = fault_type((CUresult)fault->result);
+    if (type == REPORT_MISALIGNED) {
+        f.type = type;
+    } else if (type == REPORT_KERNEL_FAULT) {
+        f.type = type;
+        f.access = fault->bytes ? f.access : REPORT_NO_ACCESS;
+        f.note = driver_result_text((CUresult)fault->result);
     } else if (strcmp(fault->space, "shared") == 0) {
         f.type = REPORT_SHARED_OVERFLOW;
     } else if (strcmp(fault->space, "local") == 0 || strcmp(fault->space, "stack") == 0) {
@@ -93,16 +102,17 @@ static void report_vague(CUresult r)
 {
     const char *names[KERNELS];
     unsigned n = launch_ring_recent(names, KERNELS);
-    char note[400];
-    int used =
-        snprintf(note, sizeof note, "%s, which tells no address; launched last:", driver_result_name(r));
-    for (unsigned i = 0; i < n && used < (int)sizeof note; i++)
+    char note[NOTE];
+    int used = snprintf(note, sizeof note, "%s, which tells no address%s", driver_result_name(r),
+                        n ? "; launched last:" : "");
+    // Whole names only: a part of one cannot be made readable.
+    for (unsigned i = 0; i < n && used + strlen(names[i]) + 3 < sizeof note; i++)
         used += snprintf(note + used, sizeof note - (size_t)used, "%s %s", i ? "," : "", names[i]);
     struct driver_fault fault = {.result = (int)r};
     if (n == 1)
         snprintf(fault.kernel, sizeof fault.kernel, "%s", names[0]);
     struct guard_finding f = {
-        .type = r == CUDA_ERROR_MISALIGNED_ADDRESS ? REPORT_MISALIGNED : REPORT_WILD_ACCESS,
+        .type = fault_type(r),
         .in_kernel = true,
         .fault = n == 1 ? &fault : NULL,
         .note = note,
@@ -116,7 +126,7 @@ void kernel_fault_report(CUresult r)
 {
     static _Atomic(int) told;  // in which process: a fault ends every context of it, so one report
     int self = getpid();
-    if (!guard.watching || !is_fault(r) ||
+    if (!guard.watching || fault_type(r) == REPORT_TYPES ||
         atomic_exchange_explicit(&told, self, memory_order_relaxed) == self)
         return;
     struct driver_fault fault;

@@ -16,7 +16,7 @@
 enum {
     HEAD = 256,     // bytes of the canary before a buffer
     MOST_GAP = 16,  // units behind a large one
-    NOTE = 400,
+    NOTE = 2000,
     KERNELS = 4,      // that a note names
     FEW_MAPS = 8192,  // at once on the CPU device, where each takes several of the mappings that Linux allows
 };
@@ -223,8 +223,17 @@ static void add_kernels(char text[NOTE], const char *note)
     const char *names[KERNELS];
     unsigned n = launch_ring_recent(names, KERNELS);
     int used = snprintf(text, NOTE, "%s%s", note, n ? "; launched last:" : "");
-    for (unsigned i = 0; i < n && used < NOTE; i++)
+    // Whole names only: a part of one cannot be made readable.
+    for (unsigned i = 0; i < n && used + strlen(names[i]) + 3 < NOTE; i++)
         used += snprintf(text + used, (size_t)(NOTE - used), "%s %s", i ? "," : "", names[i]);
+}
+
+// Of the bytes changed before a buffer, the first of those that end at `last`, without a gap.
+static uint32_t run_start(const uint8_t *touched, uint32_t last)
+{
+    while (last && touched[(last - 1) / 8] >> (last - 1) % 8 & 1)
+        last--;
+    return last;
 }
 
 static void report(const struct pages_block *b, unsigned side, const uint8_t *bytes, enum driver_id call,
@@ -242,8 +251,8 @@ static void report(const struct pages_block *b, unsigned side, const uint8_t *by
         .type = side ? REPORT_HEAP_OVERFLOW : REPORT_HEAP_UNDERFLOW,
         .call = call < DRIVER_CALLS ? call : 0,
         .call_name = call < DRIVER_CALLS ? NULL : "the end of the program",
-        // The byte nearest to the buffer.
-        .address = base + (side ? first : last),
+        // The write that is nearest to the buffer.
+        .address = base + (side ? first : run_start(touched, last)),
         .note = text,
         .corrupted = {.base = base, .count = count, .bytes = bytes, .touched = touched},
     };

@@ -45,10 +45,7 @@ static void open_cache(void)
     if (err)
         guard_report_note("no cache of rewritten modules, each is compiled at every start: %s%s%s",
                           guard.options.cache_dir ? guard.options.cache_dir : "",
-                          guard.options.cache_dir ? ": " : "",
-                          err == -EPERM    ? "the folder is not the user's alone"
-                          : err == -EINVAL ? "its name must be a full path"
-                                           : strerror(-err));
+                          guard.options.cache_dir ? ": " : "", cache_why(err));
 }
 
 void rewrite_start(void)
@@ -217,6 +214,21 @@ static int rewrite_text(struct work *w, unsigned i)
     return err;
 }
 
+// The same will be said at the next start.
+static bool launched_alike(struct work *w, const struct cache_key *key)
+{
+    char kernel[200];
+    for (unsigned i = 0; i < w->source.count; i++) {
+        if (rewrite_source_alike(&w->source, i, &w->sink, kernel, sizeof kernel))
+            continue;
+        leave(w->r, REWRITE_FAILED, "its PTX is for another GPU, with blocks of another size: %s", kernel);
+        if (w->compile)
+            store_left(key, w->r);
+        return false;
+    }
+    return true;
+}
+
 static bool rewrite_all(struct work *w)
 {
     for (unsigned i = 0; i < w->source.count; i++) {
@@ -312,7 +324,7 @@ static bool make(struct work *w)
         if (cache && recall(w, &key))
             return w->r->image;
     }
-    if (!rewrite_all(w))
+    if (!launched_alike(w, &key) || !rewrite_all(w))
         return false;
     if (!w->compile && w->ntexts > 1)
         return leave(w->r, REWRITE_FAILED, "several texts cannot be linked without a context");

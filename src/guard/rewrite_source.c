@@ -7,6 +7,7 @@
 #include <xxhash.h>
 
 #include "base/readable.h"
+#include "image/cubin_bounds.h"
 
 // The wrapper that nvcc's host code registers.
 struct wrapper {
@@ -37,6 +38,19 @@ static bool better(const struct image_entry *e, const struct image_entry *than, 
     return fits(e, arch) ? e->arch >= than->arch : e->arch <= than->arch;
 }
 
+// Machine code runs on GPUs of its major number that are not older.
+static unsigned find_cubin(const struct image *im, unsigned first, unsigned end, unsigned arch)
+{
+    unsigned found = REWRITE_SOURCE_NONE;
+    for (unsigned i = first; i < end; i++) {
+        const struct image_entry *e = image_entry(im, i);
+        if (e->kind == IMAGE_CUBIN && !e->damaged && e->arch / 10 == arch / 10 && fits(e, arch) &&
+            (found == REWRITE_SOURCE_NONE || e->arch >= image_entry(im, found)->arch))
+            found = i;
+    }
+    return found;
+}
+
 static int add_best(struct rewrite_source *s, const struct image *im, unsigned first, unsigned end,
                     unsigned arch)
 {
@@ -55,6 +69,7 @@ static int add_best(struct rewrite_source *s, const struct image *im, unsigned f
         return -E2BIG;
     s->texts[s->count].image = im;
     s->texts[s->count].newer = !fits(best, arch);
+    s->texts[s->count].cubin = find_cubin(im, first, end, arch);
     s->texts[s->count++].entry = at;
     return 0;
 }
@@ -170,6 +185,26 @@ int rewrite_source_read(const struct rewrite_source *s, unsigned i, struct diag_
                         struct image_buffer *buffer, struct str *text)
 {
     return image_read(s->texts[i].image, s->texts[i].entry, sink, buffer, text);
+}
+
+bool rewrite_source_alike(const struct rewrite_source *s, unsigned i, struct diag_sink *sink, char *kernel,
+                          size_t size)
+{
+    struct image_buffer buffers[2] = {0};
+    struct str text, code, differs = {"", 0};
+    const struct image *im = s->texts[i].image;
+    unsigned cubin = s->texts[i].cubin;
+    if (cubin == REWRITE_SOURCE_NONE ||
+        image_entry(im, cubin)->arch == image_entry(im, s->texts[i].entry)->arch)
+        return true;
+    if (!image_read(im, s->texts[i].entry, sink, &buffers[0], &text) &&
+        !image_read(im, cubin, sink, &buffers[1], &code))
+        differs = cubin_bounds_differ(code, text);
+    snprintf(kernel, size, STR_FMT, STR_ARG(differs));
+    bool alike = !differs.len;
+    image_buffer_free(&buffers[0]);
+    image_buffer_free(&buffers[1]);
+    return alike;
 }
 
 const char *rewrite_source_name(const struct rewrite_source *s, unsigned i, char *name, size_t size)

@@ -8,6 +8,7 @@
 #include "image/image.h"
 
 enum { REWRITE_SOURCE_MOST = 256 };  // texts; more are too many to link anew at every start
+#define REWRITE_SOURCE_NONE ((unsigned)-1)
 
 struct rewrite_source {
     struct image *images[REWRITE_SOURCE_MOST];
@@ -15,6 +16,8 @@ struct rewrite_source {
         const struct image *image;
         unsigned entry;
         bool newer;  // than the device: its target must be lowered
+        unsigned
+            cubin;  // entry with the machine code that the device would run instead; REWRITE_SOURCE_NONE: none
     } texts[REWRITE_SOURCE_MOST];
     unsigned nimages, count;
 };
@@ -36,6 +39,13 @@ struct rewrite_source_sum {
 void rewrite_source_sums(const struct rewrite_source *s, struct rewrite_source_sum *sums);
 int rewrite_source_read(const struct rewrite_source *s, unsigned i, struct diag_sink *sink,
                         struct image_buffer *buffer, struct str *text);
+
+// Whether a text was made for a GPU on which its kernels are launched as on the device: libraries choose the size of
+// blocks by the GPU. False: the kernel in `kernel`, a name cut to its size, is one that is not. What cannot be read counts
+// as alike.
+bool rewrite_source_alike(const struct rewrite_source *s, unsigned i, struct diag_sink *sink, char *kernel,
+                          size_t size);
+
 const char *rewrite_source_name(const struct rewrite_source *s, unsigned i, char *name, size_t size);
 
 #endif

@@ -53,6 +53,41 @@ static void good_the_best_text_is_taken(void **state)
     make_free(&m);
 }
 
+// PTX for one GPU beside machine code for another that has, or has not, the same blocks.
+static bool is_alike(unsigned ptx_arch, const char *ptx, unsigned cubin_arch, unsigned arch)
+{
+    static const char info[] = "\x04\x05\x0c\x00\x80\x00\x00\x00\x01\x00\x00\x00\x01\x00\x00\x00";
+    struct make m = {0}, cubin = {0};
+    struct make_sink sink = make_sink();
+    char kernel[8] = "";
+    const struct make_section section = {".nv.info.kernel", SHT_PROGBITS, 0, 0, {info, sizeof info - 1}};
+    make_elf(&cubin, (Elf64_Ehdr){.e_machine = 190}, &section, 1);
+    size_t at = make_fatbin(&m);
+    add(&m, 1, ptx_arch, ptx, IMAGE_ZSTD);
+    make_entry(&m, (struct make_entry){.kind = 2, .arch = cubin_arch, .data = {cubin.bytes, cubin.len}});
+    make_fatbin_end(&m, at);
+    assert_int_equal(rewrite_source_memory(&s, m.bytes, arch, &sink.sink), 0);
+    bool alike = rewrite_source_alike(&s, 0, &sink.sink, kernel, sizeof kernel);
+    assert_string_equal(kernel, alike ? "" : "kernel");
+    rewrite_source_free(&s);
+    make_free(&cubin);
+    make_free(&m);
+    return alike;
+}
+
+static void bad_blocks_of_another_gpu(void **state)
+{
+    static const char same[] = ".version 8.0\n.entry kernel()\n.maxntid 128, 1, 1\n{ }",
+                      other[] = ".version 8.0\n.entry kernel()\n.maxntid 512, 1, 1\n{ }";
+    assert_true(is_alike(120, same, 90, 90));
+    assert_false(is_alike(120, other, 90, 90));
+    assert_false(is_alike(75, other, 90, 90));
+    assert_false(is_alike(120, other, 86, 89));
+    assert_true(is_alike(120, other, 80, 90));  // which the device cannot run
+    assert_true(is_alike(120, other, 100, 90));
+    assert_true(is_alike(90, other, 90, 90));  // of one source
+}
+
 static void bad_machine_code_only(void **state)
 {
     struct make m = {0};
@@ -154,9 +189,9 @@ static void good_options_that_steer_are_kept(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(good_the_best_text_is_taken),      cmocka_unit_test(bad_machine_code_only),
-        cmocka_unit_test(good_wrappers_are_followed),       cmocka_unit_test(bad_addresses_and_bytes),
-        cmocka_unit_test(good_options_that_steer_are_kept),
+        cmocka_unit_test(bad_blocks_of_another_gpu), cmocka_unit_test(good_the_best_text_is_taken),
+        cmocka_unit_test(bad_machine_code_only),     cmocka_unit_test(good_wrappers_are_followed),
+        cmocka_unit_test(bad_addresses_and_bytes),   cmocka_unit_test(good_options_that_steer_are_kept),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

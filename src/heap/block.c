@@ -7,5 +7,6 @@ const char *block_kind_name(unsigned kind)
         [BLOCK_MALLOC] = "malloc",         [BLOCK_CALLOC] = "calloc", [BLOCK_REALLOC] = "realloc",
         [BLOCK_ALIGNED] = "aligned_alloc", [BLOCK_NEW] = "new",       [BLOCK_NEW_ARRAY] = "new[]",
     };
-    return kind < sizeof names / sizeof *names ? names[kind] : "an allocation";
+    kind &= ~(unsigned)BLOCK_UNWATCHED;
+    return kind < sizeof names / sizeof *names && names[kind] ? names[kind] : "an allocation";
 }

@@ -10,27 +10,38 @@
 //
 // A head is in one of two states, told apart by its canary: the block lives, or it was freed. One store leads from one to
 // the other, so that a head is valid at any moment at which its thread may be interrupted. The canary of a freed one depends
-// on its third word only, because allocators keep lists in the first two words of what they free; its lower bits say who
-// freed it.
+// on the block's address and generation only, because allocators keep lists in the first two words of what they free, and
+// because a block that is used anew gets the other words while it is still marked as freed; its lower bits say who freed it.
 #ifndef MOAT_HEAP_BLOCK_H
 #define MOAT_HEAP_BLOCK_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
 
 #include "heap/heap_key.h"
 
-enum { BLOCK_HEAD = 32, BLOCK_TAIL = 8, BLOCK_ALIGN = 16 };
+enum { BLOCK_HEAD = 32, BLOCK_LEAD_LOG2 = 5, BLOCK_TAIL = 8, BLOCK_ALIGN = 16 };
 
 struct block_head {
     uint64_t size;    // size, log2 of lead, kind; encrypted
     uint64_t place;   // where its word was put (writer.h)
-    uint64_t ticket;  // generation, who allocated it (site.h)
+    uint64_t ticket;  // generation, who allocated it (site.h), turn
     uint64_t canary;
 };
 
-enum block_kind { BLOCK_MALLOC, BLOCK_CALLOC, BLOCK_REALLOC, BLOCK_ALIGNED, BLOCK_NEW, BLOCK_NEW_ARRAY };
+// Kinds whose upper bits are the same are of one family: what one of them allocated any call of the family may free.
+enum block_kind {
+    BLOCK_MALLOC,
+    BLOCK_CALLOC,
+    BLOCK_REALLOC,
+    BLOCK_ALIGNED,
+    BLOCK_NEW = 4,
+    BLOCK_NEW_ARRAY = 8,
+    BLOCK_FAMILY = 12,    // those bits
+    BLOCK_UNWATCHED = 16  // flag: nobody has its word
+};
 const char *block_kind_name(unsigned kind);
 
 // What a head says, decrypted.
@@ -39,19 +50,38 @@ struct block_info {
     unsigned lead_log2, kind;
 };
 
-// --- tickets ---
+// Packed: 48 bits of size, 6 of lead_log2, 5 of kind.
+enum { BLOCK_LEAD_SHIFT = 48, BLOCK_KIND_SHIFT = 54 };
+#define BLOCK_SIZE_MASK ((1ull << BLOCK_LEAD_SHIFT) - 1)
 
-enum { BLOCK_SITE_BITS = 22, BLOCK_GENERATION_BITS = 20 };
-#define BLOCK_SITE_MASK ((1u << BLOCK_SITE_BITS) - 1)
-
-static inline uint64_t block_ticket(uint64_t generation, uint32_t made_at)
+static inline uint64_t block_pack(struct block_info info)
 {
-    return generation << (64 - BLOCK_GENERATION_BITS) | (uint64_t)made_at << BLOCK_SITE_BITS;
+    return info.size | (uint64_t)info.lead_log2 << BLOCK_LEAD_SHIFT | (uint64_t)info.kind << BLOCK_KIND_SHIFT;
+}
+
+static inline struct block_info block_unpack(uint64_t packed)
+{
+    return (struct block_info){packed & BLOCK_SIZE_MASK, packed >> BLOCK_LEAD_SHIFT & 63,
+                               packed >> BLOCK_KIND_SHIFT & 31};
+}
+
+// --- tickets ---
+//   bits 44 to 63: generation, the same as long as the block is ours; 22 to 43: who allocated it; 0 to 21: turn, which counts
+//   the thread's allocations, so that a block that is used anew has another ticket
+
+enum { BLOCK_SITE_BITS = 22, BLOCK_GENERATION_BITS = 20, BLOCK_TURN_BITS = 22 };
+#define BLOCK_SITE_MASK ((1u << BLOCK_SITE_BITS) - 1)
+#define BLOCK_TURN_MASK ((1u << BLOCK_TURN_BITS) - 1)
+
+static inline uint64_t block_ticket(uint64_t generation, uint32_t made_at, uint64_t turn)
+{
+    return generation << (64 - BLOCK_GENERATION_BITS) | (uint64_t)made_at << BLOCK_TURN_BITS |
+           (turn & BLOCK_TURN_MASK);
 }
 
 static inline uint32_t block_made_at(uint64_t ticket)
 {
-    return ticket >> BLOCK_SITE_BITS & BLOCK_SITE_MASK;
+    return ticket >> BLOCK_TURN_BITS & BLOCK_SITE_MASK;
 }
 
 // --- words: what the rings and the warehouse know of a block ---
@@ -69,7 +99,18 @@ static inline uint64_t block_word(const void *block, uint64_t ticket)
 
 static inline char *block_of_word(uint64_t word)
 {
-    return (char *)(uintptr_t)((word & ((1ull << 43) - 1)) << 4);
+    return (char *)(uintptr_t)(word << 21 >> 17);
+}
+
+static inline uint64_t block_generation_of_word(uint64_t word)
+{
+    return word >> 43;
+}
+
+// What no two blocks share, while reports are remembered: one that is used anew has the word of the one before.
+static inline uint64_t block_name(const void *block, uint64_t ticket)
+{
+    return ticket ^ (uint64_t)(uintptr_t)block << 17;
 }
 
 // --- canaries ---
@@ -79,21 +120,17 @@ static inline uint64_t block_size_mask(uint64_t address)
     return heap_key.word[0] ^ address;
 }
 
-// The part that outlives what allocators do to freed memory.
-static inline uint64_t block_ticket_mac(uint64_t address, uint64_t ticket)
-{
-    return heap_key_mix(ticket ^ heap_key.word[3], address ^ heap_key.word[4]);
-}
-
 static inline uint64_t block_live_canary(uint64_t address, const struct block_head *h)
 {
-    const uint64_t *k = heap_key.word;
-    return heap_key_mix(h->size ^ k[1], h->place ^ k[2]) ^ block_ticket_mac(address, h->ticket);
+    // Rotated, so that words which are overwritten with the same bytes do not cancel each other.
+    uint64_t place = h->place << 21 | h->place >> 43;
+    return heap_key_mix(h->size ^ heap_key.word[1], place ^ h->ticket ^ address ^ heap_key.word[2]);
 }
 
 static inline uint64_t block_freed_canary(uint64_t address, uint64_t ticket)
 {
-    return block_ticket_mac(address, ticket) ^ heap_key.word[5];
+    return heap_key_mix(address ^ heap_key.word[3],
+                        ticket >> (64 - BLOCK_GENERATION_BITS) ^ heap_key.word[4]);
 }
 
 // `live`: the head's canary while it lives, which depends on address and size.
@@ -107,24 +144,35 @@ static inline struct block_head *block_head_of(void *block)
     return (struct block_head *)block - 1;
 }
 
-static inline struct block_info block_info_of(const void *block, const struct block_head *h)
+static inline void block_set_canary(struct block_head *h, uint64_t canary)
 {
-    uint64_t plain = h->size ^ block_size_mask((uint64_t)(uintptr_t)block);
-    return (struct block_info){plain & ((1ull << 48) - 1), plain >> 48 & 63, plain >> 54 & 15};
+    // Release: with the kernel's copy in gather.c. Whoever sees the canary sees the head and the tail that it is for.
+    atomic_store_explicit((_Atomic uint64_t *)&h->canary, canary, memory_order_release);
 }
 
-// A valid head for the block, and its tail.
-static inline void block_dress(void *block, struct block_info info, uint64_t place, uint64_t ticket)
+static inline uint64_t block_packed(const void *block, const struct block_head *h)
 {
-    uint64_t address = (uint64_t)(uintptr_t)block, tail;
-    struct block_head *h = block_head_of(block);
-    h->size =
-        (info.size | (uint64_t)info.lead_log2 << 48 | (uint64_t)info.kind << 54) ^ block_size_mask(address);
+    return h->size ^ block_size_mask((uint64_t)(uintptr_t)block);
+}
+
+static inline struct block_info block_info_of(const void *block, const struct block_head *h)
+{
+    return block_unpack(block_packed(block, h));
+}
+
+// A valid head for the block, and its tail. The canary last: until then the head is whatever it was before, or freed.
+static inline __attribute__((always_inline)) void block_dress(void *block, struct block_info info,
+                                                              uint64_t place, uint64_t ticket)
+{
+    uint64_t address = (uint64_t)(uintptr_t)block;
+    struct block_head *h = block_head_of(block),
+                      head = {block_pack(info) ^ block_size_mask(address), place, ticket, 0};
+    uint64_t canary = block_live_canary(address, &head), tail = block_tail_canary(canary);
+    h->size = head.size;
     h->place = place;
     h->ticket = ticket;
-    h->canary = block_live_canary(address, h);
-    tail = block_tail_canary(h->canary);
     memcpy((char *)block + info.size, &tail, sizeof tail);
+    block_set_canary(h, canary);
 }
 
 static inline bool block_is_live(const void *block, const struct block_head *h)
@@ -158,8 +206,9 @@ static inline bool block_tail_intact(const void *block, uint64_t size, uint64_t 
 static inline void block_mark_freed(void *block, uint32_t freed_at)
 {
     struct block_head *h = block_head_of(block);
-    // Volatile: one store, and before the notice that the block was freed.
-    *(volatile uint64_t *)&h->canary = block_freed_canary((uint64_t)(uintptr_t)block, h->ticket) ^ freed_at;
+    block_set_canary(h, block_freed_canary((uint64_t)(uintptr_t)block, h->ticket) ^ freed_at);
+    // Whatever is stored into the block from now on is seen after this.
+    atomic_thread_fence(memory_order_release);  // with the kernel's copy in gather.c
 }
 
 #endif

@@ -11,6 +11,7 @@
 
 #include <cmocka.h>
 
+#include "heap/cycle.h"
 #include "heap/gather.h"
 #include "heap/heap_wait.h"
 #include "heap/word_bag.h"
@@ -22,7 +23,7 @@ static char *const block = memory + BLOCK_HEAD;
 
 static void dress(void)
 {
-    block_dress(block, (struct block_info){SIZE, 5, BLOCK_CALLOC}, 77, block_ticket(5, 1234));
+    block_dress(block, (struct block_info){SIZE, 5, BLOCK_CALLOC}, 77, block_ticket(5, 1234, 42));
 }
 
 static void good_head_says_what_was_put_in(void **state)
@@ -37,12 +38,58 @@ static void good_head_says_what_was_put_in(void **state)
     assert_int_equal(block_made_at(h->ticket), 1234);
     assert_true(block_tail_intact(block, SIZE, h->canary));
     assert_ptr_equal(block_of_word(block_word(block, h->ticket)), block);
-    assert_int_not_equal(block_word(block, h->ticket), block_word(block, block_ticket(6, 1234)));
+    assert_int_not_equal(block_word(block, h->ticket), block_word(block, block_ticket(6, 1234, 42)));
+    assert_int_equal(block_word(block, h->ticket), block_word(block, block_ticket(5, 99, 43)));
+    assert_int_equal(block_generation_of_word(block_word(block, h->ticket)), 5);
     assert_int_not_equal(block[SIZE], 0);
     block_mark_freed(block, 4321);
     assert_true(block_is_freed(block, h));
     assert_false(block_is_live(block, h));
     assert_int_equal(block_freed_at(block, h), 4321);
+}
+
+// A freed block is dressed anew: with whatever part of it done, its head is valid and says that it is freed.
+static void good_freed_until_dressed(void **state)
+{
+    dress();
+    struct block_head *h = block_head_of(block), old = *h;
+    block_mark_freed(block, 7);
+    uint64_t freed = h->canary;
+    block_dress(block, (struct block_info){50, 5, BLOCK_MALLOC}, 78, block_ticket(5, 999, 43));
+    struct block_head now = *h;
+    assert_true(block_is_live(block, &now));
+    for (int parts = 0; parts < 8; parts++) {
+        struct block_head between = {parts & 1 ? now.size : old.size, parts & 2 ? now.place : old.place,
+                                     parts & 4 ? now.ticket : old.ticket, freed};
+        assert_true(block_is_freed(block, &between));
+        assert_false(block_is_live(block, &between));
+    }
+}
+
+static void good_queue_of_waiting_blocks(void **state)
+{
+    static struct heap_wait w;
+    struct heap_wait_entry e;
+    uint64_t next = 0;
+    for (uint64_t i = 0; i < 5000; i++) {
+        struct heap_wait_entry put = {(char *)(uintptr_t)(i + 1), i % 700};
+        while (heap_wait_oldest(&w, 100000, heap_wait_cost(put.packed), &e)) {
+            assert_int_equal((uintptr_t)e.block, next + 1);
+            assert_int_equal(e.packed, next % 700);
+            next++;
+        }
+        assert_int_equal(heap_wait_add(&w, put), 0);
+        assert_true(w.bytes <= 100000 && w.put - w.taken <= HEAP_WAIT_BLOCKS);
+    }
+    assert_true(next > 4000);
+    assert_true(heap_wait_entry_at(&w, next, &e) && heap_wait_still(&w, next));
+    assert_int_equal((uintptr_t)e.block, next + 1);
+    assert_false(heap_wait_entry_at(&w, 5000, &e));
+    while (heap_wait_oldest(&w, 0, 1, &e))
+        next++;
+    assert_int_equal(next, 5000);
+    assert_int_equal(w.bytes, 0);
+    assert_false(heap_wait_still(&w, 4999));
 }
 
 // Any bit of the head or the tail that changes is seen.
@@ -101,6 +148,9 @@ static void bad_write_to_waiting_block(void **state)
                 continue;
             p[at] ^= 1;
             assert_int_equal(heap_wait_changed(p, size), at);
+            unsigned char copy[HEAP_WAIT_COPY];
+            assert_true(heap_wait_copy(p, size, copy));
+            assert_int_equal(heap_wait_copied_changed(copy, size), at);
             p[at] ^= 1;
         }
         free(p);
@@ -131,15 +181,38 @@ static void good_copy_around_holes(void **state)
     munmap(p + 2 * page, page);
 }
 
+static void good_quantiles(void **state)
+{
+    assert_int_equal(cycle_quantile(50), 0);
+    for (uint64_t us = 0; us < 2000000; us += 1 + us / 3) {
+        cycle_note(us * 1000);
+        assert_true(cycle_quantile(100) >= us && cycle_quantile(100) <= us + us / 4);
+        cycle_forget();
+    }
+    // Six tenths of the time in short cycles, many of them.
+    for (int i = 0; i < 600; i++)
+        cycle_note(1000000);
+    for (int i = 0; i < 39; i++)
+        cycle_note(10000000);
+    cycle_note(12800000);
+    assert_true(cycle_quantile(50) >= 1000 && cycle_quantile(50) < 1250);
+    assert_true(cycle_quantile(70) >= 10000 && cycle_quantile(70) < 12500);
+    assert_true(cycle_quantile(100) >= 12800);
+    cycle_note(~UINT64_C(0));
+}
+
 int main(void)
 {
     heap_key_init();
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(good_head_says_what_was_put_in),
+        cmocka_unit_test(good_freed_until_dressed),
         cmocka_unit_test(bad_any_bit),
         cmocka_unit_test(good_bag),
+        cmocka_unit_test(good_queue_of_waiting_blocks),
         cmocka_unit_test(bad_write_to_waiting_block),
         cmocka_unit_test(good_copy_around_holes),
+        cmocka_unit_test(good_quantiles),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -14,13 +14,13 @@
 #include "heap/writer.h"
 
 enum { SUSPECTS = 128, PATIENCE_MS = 2000 };
+enum { PIECE = 192 };  // read of a block at once: its head, and of most blocks the tail too
 
 struct suspect {
     uint64_t word;   // 0: none
     uint64_t round;  // the exact round that will tell
     uint64_t seen;   // the cruise that saw it last
     struct block_head head;
-    uint64_t tail;  // if the head is sound
 };
 
 struct monitor {
@@ -31,8 +31,10 @@ struct monitor {
     unsigned nsuspects;
     uint64_t suspect_bits;  // bit_of each of them: most words are no suspect's
     uint64_t round;         // exact rounds that were complete when this cruise began
-    struct cruise_stats stats;
-    uint64_t live;             // of this cruise
+    uint64_t cruises;       // that have begun
+    // For anybody, so relaxed: numbers of the last whole cruise, and how many there were.
+    _Atomic uint64_t seen_known, seen_live, seen_cruises;
+    uint64_t known, live;      // of this cruise
     _Atomic uint64_t matched;  // notices that found their word; relaxed: for estimates
     // One batch: words that live as far as we know, and what was read of them.
     size_t count;
@@ -40,7 +42,7 @@ struct monitor {
     const char *at[GATHER_MOST];
     uint16_t index[GATHER_MOST];
     bool read[GATHER_MOST];
-    struct block_head heads[GATHER_MOST];
+    _Alignas(16) char pieces[GATHER_MOST][PIECE];
     uint64_t tails[GATHER_MOST];
     cruise_visitor *visit;
     void *ctx;
@@ -100,23 +102,32 @@ static struct suspect *find_suspect(struct monitor *m, uint64_t word)
 
 static bool same(const struct suspect *a, const struct suspect *b)
 {
-    return memcmp(&a->head, &b->head, sizeof a->head) == 0 && a->tail == b->tail;
+    return memcmp(&a->head, &b->head, sizeof a->head) == 0;
 }
 
 static void report(const struct suspect *s)
 {
-    const char *block = block_of_word(s->word);
-    if (!heap_report_make_known(s->word))
-        return;
-    if (block_is_live(block, &s->head))
-        heap_report_tail(block, &s->head, s->tail, NULL);
-    else
-        heap_report_head(block, &s->head);
+    if (heap_report_make_known(s->word))
+        heap_report_head(block_of_word(s->word), &s->head);
 }
 
-static void suspect(struct monitor *m, uint64_t word, const struct block_head *head, uint64_t tail)
+// A tail seems wrong. What came in one piece may have been copied in any order, so it is read anew, after the head, and then
+// the head once more. If that is the same one, with the ticket that no two blocks share, then the block lived in between, and
+// nobody had any business with its tail.
+static void judge_tail(uint64_t word, const struct block_head *head)
 {
-    struct suspect now = {word, 0, m->stats.cruises, *head, tail}, *s = find_suspect(m, word);
+    const char *block = block_of_word(word);
+    struct block_head now;
+    uint64_t tail, size = block_info_of(block, head).size;
+    if (gather_one(block + size, sizeof tail, &tail) && tail != block_tail_canary(head->canary) &&
+        gather_one(block - BLOCK_HEAD, sizeof now, &now) && memcmp(&now, head, sizeof now) == 0 &&
+        heap_report_make_known(block_name(block, head->ticket)))
+        heap_report_tail(block, head, tail, NULL);
+}
+
+static void suspect(struct monitor *m, uint64_t word, const struct block_head *head)
+{
+    struct suspect now = {word, 0, m->cruises, *head}, *s = find_suspect(m, word);
     if (s && same(s, &now)) {
         s->seen = now.seen;
         if (m->round >= s->round) {
@@ -146,7 +157,7 @@ static void forget_suspects(struct monitor *m)
     unsigned kept = 0;
     m->suspect_bits = 0;
     for (unsigned i = 0; i < m->nsuspects; i++)
-        if (m->suspects[i].word && m->suspects[i].seen == m->stats.cruises) {
+        if (m->suspects[i].word && m->suspects[i].seen == m->cruises) {
             m->suspect_bits |= bit_of(m->suspects[i].word);
             m->suspects[kept++] = m->suspects[i];
         }
@@ -155,40 +166,70 @@ static void forget_suspects(struct monitor *m)
 
 // --- batches ---
 
-static void check_tails(struct monitor *m, size_t n)
+static const struct block_head *head_in(const struct monitor *m, size_t i)
+{
+    return (const struct block_head *)(const void *)m->pieces[i];
+}
+
+static void check_tail(struct monitor *m, size_t i, uint64_t tail)
+{
+    const struct block_head *h = head_in(m, i);
+    if (__builtin_expect(tail != block_tail_canary(h->canary), 0) &&
+        !heap_report_is_known(block_name(block_of_word(m->words[i]), h->ticket)))
+        judge_tail(m->words[i], h);
+}
+
+static void check_far_tails(struct monitor *m, size_t n)
 {
     gather_pieces(m->at, n, sizeof *m->tails, (char *)m->tails, m->read);
-    for (size_t i = 0; i < n; i++) {
-        size_t k = m->index[i];
-        if (m->read[i] && m->tails[i] != block_tail_canary(m->heads[k].canary))
-            suspect(m, m->words[k], &m->heads[k], m->tails[i]);
-    }
+    for (size_t i = 0; i < n; i++)
+        if (m->read[i])
+            check_tail(m, m->index[i], m->tails[i]);
+}
+
+// Where the block's tail lies in its piece; 0: it does not.
+static size_t tail_in_piece(uint64_t size, size_t bytes)
+{
+    return size < PIECE && BLOCK_HEAD + size + BLOCK_TAIL <= bytes ? BLOCK_HEAD + (size_t)size : 0;
+}
+
+static void read_batch(struct monitor *m)
+{
+    for (size_t i = 0; i < m->count; i++)
+        m->at[i] = block_of_word(m->words[i]) - BLOCK_HEAD;
+    gather_pieces(m->at, m->count, PIECE, m->pieces[0], m->read);
 }
 
 static void check_batch(struct monitor *m)
 {
-    for (size_t i = 0; i < m->count; i++)
-        m->at[i] = block_of_word(m->words[i]) - BLOCK_HEAD;
-    gather_pieces(m->at, m->count, sizeof *m->heads, (char *)m->heads, m->read);
-    size_t n = 0;
+    size_t far = 0;
+    read_batch(m);
     for (size_t i = 0; i < m->count; i++) {
         char *block = block_of_word(m->words[i]);
-        const struct block_head *h = &m->heads[i];
-        if (!m->read[i])
-            continue;  // unmapped: its notice is on the way
+        const struct block_head *h = head_in(m, i);
+        size_t bytes = m->read[i] ? PIECE : BLOCK_HEAD;
+        // A piece may reach into what is not mapped, a head does not; else its notice is on the way.
+        if (!m->read[i] && !gather_one(block - BLOCK_HEAD, BLOCK_HEAD, m->pieces[i]))
+            continue;
         if (m->visit) {
             m->visit(m->ctx, m->words[i], h);
         } else if (block_is_live(block, h)) {
-            m->index[n] = (uint16_t)i;
-            m->at[n++] = block + block_info_of(block, h).size;
+            uint64_t size = block_info_of(block, h).size, tail;
+            size_t at = tail_in_piece(size, bytes);
+            m->live++;
+            if (at) {
+                memcpy(&tail, m->pieces[i] + at, sizeof tail);
+                check_tail(m, i, tail);
+            } else {
+                m->index[far] = (uint16_t)i;
+                m->at[far++] = block + size;
+            }
         } else if (!block_is_freed(block, h)) {
-            suspect(m, m->words[i], h, 0);
+            suspect(m, m->words[i], h);
         }
     }
-    if (n)
-        check_tails(m, n);
-    m->live += m->count;
-    m->stats.checks += m->count;
+    check_far_tails(m, far);
+    m->known += m->count;
 }
 
 static uint64_t get(_Atomic uint64_t *word)
@@ -260,11 +301,13 @@ bool cruise_once(unsigned list)
 {
     struct monitor *m = monitors[list];
     m->round = deliver_exact_done();
-    m->live = 0;
-    m->stats.cruises++;
+    m->known = m->live = 0;
+    m->cruises++;
     bool whole = warehouse_cruise(m->list, visit_node, m);
     if (whole) {
-        m->stats.live = m->live;
+        atomic_store_explicit(&m->seen_known, m->known, memory_order_relaxed);
+        atomic_store_explicit(&m->seen_live, m->live, memory_order_relaxed);
+        atomic_store_explicit(&m->seen_cruises, m->cruises, memory_order_relaxed);
         forget_suspects(m);
     } else {
         m->nsuspects = 0, m->suspect_bits = 0;  // a notice may lie where this cruise did not get to
@@ -274,7 +317,10 @@ bool cruise_once(unsigned list)
 
 struct cruise_stats cruise_stats(unsigned list)
 {
-    return monitors[list]->stats;
+    struct monitor *m = monitors[list];
+    return (struct cruise_stats){atomic_load_explicit(&m->seen_cruises, memory_order_relaxed),
+                                 atomic_load_explicit(&m->seen_known, memory_order_relaxed),
+                                 atomic_load_explicit(&m->seen_live, memory_order_relaxed)};
 }
 
 // Nobody is in so much of a hurry that it must be stopped.
@@ -298,8 +344,8 @@ void cruise_visit(unsigned list, cruise_visitor *visit, void *ctx)
 
 static bool patient_lock(bool (*trylock)(unsigned), unsigned list)
 {
-    struct timespec t = {.tv_nsec = 1000000};
-    for (int i = 0; i < PATIENCE_MS; i++) {
+    struct timespec t = {.tv_nsec = 50000};
+    for (int i = 0; i < PATIENCE_MS * 20; i++) {
         if (trylock(list))
             return true;
         nanosleep(&t, NULL);

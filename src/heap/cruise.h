@@ -2,10 +2,15 @@
 // The monitor: looks at the canaries of all blocks, over and over. One cruise visits each word of a list once.
 //
 // It reads memory that the program may be freeing, using anew or unmapping at this moment, so what it sees may be no head at
-// all. It does not guess: a block whose bytes are wrong is a suspect. A notice is put before a block is given back; so if an
-// exact round of deliveries that began after the look brings no notice, the block lived when it was looked at, and what was
-// seen is an error. It is judged by the next cruise, which meets all notices that came since before it meets the word; those
-// that came before the word, from a thread that was quicker, were met by the cruise that suspected it. The block must also look
+// all. It does not guess.
+//
+// A head that is valid and lives, but whose tail is wrong: the tail is read again, then the head. Tickets are not used twice, so
+// if it is the same head the block lived all the time, and what was seen is an error.
+//
+// A head that is not valid is a suspect. A notice is put before a block is given back; so if an exact round of deliveries that
+// began after the look brings no notice, the block was ours when it was looked at, and as heads are valid at any moment, what
+// was seen is an error. It is judged by the next cruise, which meets all notices that came since before it meets the word; those
+// that came before the word, from a thread that was quicker, were met by the cruise that suspected it. The head must also look
 // the same a second time: a copy is not one indivisible read.
 #ifndef MOAT_HEAP_CRUISE_H
 #define MOAT_HEAP_CRUISE_H
@@ -24,8 +29,9 @@ void cruise_unlock(unsigned list);
 void cruise_hurry(bool hurry);  // whoever cruises gives up its lock soon, until false
 
 struct cruise_stats {
-    uint64_t cruises, checks;  // since the start
-    uint64_t live;             // blocks seen by the last whole cruise
+    uint64_t cruises;  // since the start
+    uint64_t known;    // words met by the last whole cruise: blocks that live, and some that were freed
+    uint64_t live;     // those that live
 };
 
 // One cruise. False if it was stopped. The lock must be held.

@@ -24,12 +24,14 @@ static inline void foreign_mark(const void *block)
         atomic_fetch_or_explicit(word, bit, memory_order_relaxed);
 }
 
-// Whether p may be a block of ours, so that its head can be read.
+// Whether p may be a block of ours, so that its head can be read. NULL is none.
 static inline bool foreign_may_be_ours(const void *p)
 {
-    uint64_t head = (uint64_t)(uintptr_t)p - BLOCK_HEAD, grain = head >> FOREIGN_GRAIN;
-    return head % BLOCK_ALIGN == 0 && head < BLOCK_HIGHEST &&
-           atomic_load_explicit(&foreign_map[grain / 64], memory_order_relaxed) >> grain % 64 & 1;
+    uint64_t head = (uint64_t)(uintptr_t)p - BLOCK_HEAD, turned = head >> 4 | head << 60;
+    return turned < BLOCK_HIGHEST >> 4 &&  // aligned, too: else it has upper bits
+           atomic_load_explicit(&foreign_map[turned >> (FOREIGN_GRAIN - 4 + 6)], memory_order_relaxed) >>
+                   (turned >> (FOREIGN_GRAIN - 4)) % 64 &
+               1;
 }
 
 #endif

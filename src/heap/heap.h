@@ -9,22 +9,25 @@
 
 #include "heap/block.h"
 
-// `from` and `frame`: the return address of the program's call, and where its stack frame is. Not a struct: that would pass
+// `from` and `frame`: the return address of the program's call, and where the stack was then. Not a struct: that would pass
 // through memory.
-#define HEAP_CALL __builtin_return_address(0), __builtin_frame_address(0)
+#define HEAP_CALL __builtin_return_address(0), __builtin_dwarf_cfa()
 
 struct heap_settings {
     bool lazy;            // freed blocks wait before they are given back
+    uint64_t direct;      // blocks of fewer bytes go to the shelf at once; 0 when lazy
     uint64_t wait_bytes;  // as many of them for each thread
 };
 extern __attribute__((visibility("hidden"))) struct heap_settings heap_settings;
 
-// NULL and errno = ENOMEM as malloc's. align: 0 or a power of two.
+void heap_set_lazy(bool lazy);
+
+// NULL and errno = ENOMEM as malloc's. align: 0 or a power of two. heap_fast.h has the short ways in.
 void *heap_alloc(const void *from, const void *frame, size_t size, size_t align, enum block_kind kind);
-void *heap_calloc(const void *from, const void *frame, size_t count, size_t size);
+void *heap_calloc(const void *from, const void *frame, size_t bytes);
 void *heap_realloc(const void *from, const void *frame, void *p, size_t size);
-void heap_free(const void *from, const void *frame, void *p,
-               const char *name);  // name: of the function that was called
+// family, name: of the function that was called.
+void heap_free(const void *from, const void *frame, void *p, enum block_kind family, const char *name);
 size_t heap_usable(void *p);
 
 // The calling thread's record; NULL: it has none yet.
@@ -32,7 +35,22 @@ struct writer;
 struct writer *heap_self(void);
 void heap_thread_ends(struct writer *w);  // what it freed and kept is given back
 
-// Blocks of the calling thread that wait: looked at once more. Other threads may be at work on theirs.
+// Blocks that wait, of all threads: looked at once more.
 void heap_check_waiting(void);
+
+// --- for heap_resize.c ---
+
+#define HEAP_LARGEST ((size_t)PTRDIFF_MAX - (1 << 20))
+
+struct writer *
+heap_join(void);  // the calling thread's record, a new one if need be; NULL: there cannot be one
+void *heap_no_memory(void);
+// A block in what came from below. Without a record for the thread it gets canaries all the same.
+void *heap_dress(struct writer *w, const void *from, const void *frame, char *base, struct block_info info);
+// A block that lives is given to a call: reports what is wrong with it.
+void heap_check_block(struct writer *w, const void *from, const void *frame, void *p, enum block_kind family,
+                      const char *name);
+void heap_free_ours(struct writer *w, const void *from, const void *frame, void *p, struct block_info info);
+void heap_free_without_record(void *p);
 
 #endif

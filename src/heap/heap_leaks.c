@@ -159,7 +159,7 @@ void heap_leaks_report(void)
 {
     struct search s = {0};
     for (unsigned i = 0; i < deliver_lists(); i++)
-        s.room += cruise_stats(i).live + 1024;
+        s.room += cruise_stats(i).known + 1024;
     s.blocks = guarded_map(s.room * sizeof *s.blocks);
     s.todo = guarded_map(s.room * sizeof *s.todo);
     s.piece = guarded_map(PIECE);

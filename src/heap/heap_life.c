@@ -15,12 +15,14 @@
 
 #include "heap/block.h"
 #include "heap/cruise.h"
+#include "heap/cycle.h"
 #include "heap/deliver.h"
 #include "heap/gather.h"
 #include "heap/heap.h"
 #include "heap/heap_config.h"
 #include "heap/heap_leaks.h"
 #include "heap/heap_report.h"
+#include "heap/shelf.h"
 #include "heap/site.h"
 #include "heap/under.h"
 #include "heap/writer.h"
@@ -31,7 +33,9 @@ enum {
     LONGEST_NS = 1000000000,
     ROUND_NS = 2000000,
     LEAST_SHARE = 2,
-    LEAST_BACKLOG = 1 << 17
+    LEAST_BACKLOG = 1 << 17,
+    LAST_LOOK_MS = 2000,
+    CHILD_BLOCKS = 200000
 };
 
 // --- the first step ---
@@ -50,6 +54,7 @@ static __attribute__((noinline)) bool first_step(void)
         heap_key_init();
         int err = under_init();
         err = err ? err : site_init();
+        shelf_start();
         writer_set_barrier(true);
         in_first_step = false;
         // Release: with the acquire in heap_life_ready.
@@ -86,7 +91,9 @@ void heap_life_thread_starts(struct writer *w)
 
 static struct heap_config config;
 static _Atomic pid_t running_in;  // the process in which our threads run; 0: nowhere
+static _Atomic pid_t home;        // whose memory this is: no vfork child's; relaxed: fork alone changes it
 static atomic_bool ended;
+static __thread bool lending __attribute__((tls_model("initial-exec")));  // this thread does work of ours
 
 static int64_t now_ns(clockid_t clock)
 {
@@ -120,7 +127,7 @@ static bool must_end(void)
 static bool is_behind(unsigned list)
 {
     uint64_t backlog = cruise_backlog(list);
-    return backlog > LEAST_BACKLOG && backlog > cruise_stats(list).live / 2;
+    return backlog > LEAST_BACKLOG && backlog > cruise_stats(list).known / 2;
 }
 
 static void *deliver_loop(void *unused)
@@ -148,12 +155,17 @@ static unsigned adapt(unsigned share, int64_t wall, int64_t cpu)
 static void *monitor_loop(void *arg)
 {
     unsigned list = (unsigned)(uintptr_t)arg, share = config.share;
+    int64_t before = 0;  // when the last cruise began, if it was whole
     become("moat-monitor", NICER);
     while (!must_end()) {
         int64_t wall = now_ns(CLOCK_MONOTONIC), cpu = now_ns(CLOCK_THREAD_CPUTIME_ID);
+        if (before)
+            cycle_note((uint64_t)(wall - before));
+        before = wall;
         cruise_lock(list);
         bool whole = cruise_once(list);
         cruise_unlock(list);
+        before = whole ? before : 0;
         wall = now_ns(CLOCK_MONOTONIC) - wall;
         cpu = now_ns(CLOCK_THREAD_CPUTIME_ID) - cpu;
         if (share)
@@ -199,8 +211,9 @@ static void start_threads(void)
 // then its threads do some of our work themselves, so that memory stays bounded. They wait for no lock.
 static void lend_a_hand(struct writer *w)
 {
-    if (must_end())
+    if (must_end() || lending)
         return;
+    lending = true;
     pid_t nowhere = 0;
     // Relaxed: whoever wins starts them.
     if (atomic_compare_exchange_strong_explicit(&running_in, &nowhere, getpid(), memory_order_relaxed,
@@ -215,6 +228,7 @@ static void lend_a_hand(struct writer *w)
             cruise_sweep(i);
             cruise_unlock(i);
         }
+    lending = false;
 }
 
 // --- fork ---
@@ -246,7 +260,10 @@ static void after_fork_in_parent(void)
 static void after_fork_in_child(void)
 {
     atomic_store_explicit(&running_in, 0, memory_order_relaxed);
+    atomic_store_explicit(&home, getpid(), memory_order_relaxed);
     deliver_after_fork(heap_self());
+    shelf_after_fork();
+    cycle_forget();
     unlock_all(true);
 }
 
@@ -265,7 +282,7 @@ void heap_life_start(void)
         return;
     heap_config_read(&config);
     heap_report_init(config.log_file, config.halt ? config.exitcode : -1);
-    heap_settings.lazy = config.lazy;
+    heap_set_lazy(config.lazy);
     heap_settings.wait_bytes = config.wait_bytes;
     site_set_depth(config.depth);
     if (!gather_works()) {
@@ -280,6 +297,7 @@ void heap_life_start(void)
         atomic_store_explicit(&has_key, true, memory_order_release);  // with heap_life_thread_starts
     pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
     atomic_store_explicit(&running_in, getpid(), memory_order_relaxed);
+    atomic_store_explicit(&home, getpid(), memory_order_relaxed);
     start_threads();
     writer_when_full(lend_a_hand);
 }
@@ -288,6 +306,7 @@ void heap_life_end(void)
 {
     if (!deliver_lists() || atomic_exchange(&ended, true) || writer_closed())
         return;
+    lending = true;
     if (!cruise_all_now())
         heap_report_note("the heap was not looked at at the end: its monitor did not answer");
     else if (config.leaks)
@@ -296,4 +315,37 @@ void heap_life_end(void)
         heap_check_waiting();
     heap_report_end();
     writer_close();
+    lending = false;
+}
+
+// Another thread ends the process at the same time, and is looking at the heap: not too long.
+static void await_end(void)
+{
+    for (int i = 0; i < LAST_LOOK_MS && !writer_closed(); i++)
+        sleep_ns(1000000);
+}
+
+// A child that was forked from a large process and ends at once would look at all that it inherited.
+static bool is_worth_it(void)
+{
+    uint64_t live = 0;
+    for (unsigned i = 0; i < deliver_lists(); i++)
+        live += cruise_stats(i).known;
+    return atomic_load_explicit(&running_in, memory_order_relaxed) == getpid() || live < CHILD_BLOCKS;
+}
+
+void heap_life_end_here(void)
+{
+    struct writer *w = heap_self();
+    int saved = errno;
+    // This thread may have been interrupted while it had a lock of ours, or its window: nothing can be done then.
+    bool inside = lending || heap_report_is_busy() ||
+                  (w && atomic_load_explicit(&w->busy, memory_order_relaxed) != WRITER_IDLE);
+    if (atomic_load_explicit(&home, memory_order_relaxed) != getpid() || inside)
+        return;
+    if (atomic_load_explicit(&ended, memory_order_relaxed))
+        await_end();
+    else if (is_worth_it())
+        heap_life_end();
+    errno = saved;
 }

@@ -17,6 +17,10 @@ void heap_life_start(void);
 // The process ends: everything is looked at once more, what was found and seen is reported.
 void heap_life_end(void);
 
+// The same where the process ends at once, which may be anywhere: in a signal handler, in the child of a vfork. Does what can
+// be done there.
+void heap_life_end_here(void);
+
 void heap_life_thread_starts(struct writer *w);
 
 #endif

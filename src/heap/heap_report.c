@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "heap/cruise.h"
+#include "heap/cycle.h"
 #include "heap/deliver.h"
 #include "heap/gather.h"
 #include "heap/site.h"
@@ -17,7 +18,7 @@
 #include "report/channel.h"
 #include "report/text_buffer.h"
 
-enum { KNOWN = 256, MOST_REPORTS = 1000 };
+enum { MOST_REPORTS = 1000, KNOWN = MOST_REPORTS };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;  // rank 3: the last
 static struct channel channel;
@@ -29,6 +30,25 @@ static int halt_status = -1;
 static _Atomic uint64_t known[KNOWN];
 static _Atomic unsigned nknown;
 
+static __thread bool busy __attribute__((tls_model("initial-exec")));
+
+static void lock_reports(void)
+{
+    pthread_mutex_lock(&lock);
+    busy = true;
+}
+
+static void unlock_reports(void)
+{
+    busy = false;
+    pthread_mutex_unlock(&lock);
+}
+
+bool heap_report_is_busy(void)
+{
+    return busy;
+}
+
 void heap_report_init(const char *log_file, int status)
 {
     halt_status = status;
@@ -37,26 +57,26 @@ void heap_report_init(const char *log_file, int status)
     program[n > 0 ? n : 0] = 0;
 }
 
-bool heap_report_is_known(uint64_t word)
+bool heap_report_is_known(uint64_t name)
 {
     // Relaxed, all: whoever needs to be sure asks heap_report_make_known.
     unsigned n = atomic_load_explicit(&nknown, memory_order_relaxed);
     for (unsigned i = 0; i < n && i < KNOWN; i++)
-        if (atomic_load_explicit(&known[i], memory_order_relaxed) == word)
+        if (atomic_load_explicit(&known[i], memory_order_relaxed) == name)
             return true;
     return false;
 }
 
 // The monitor and a free may find the same thing at the same time.
-bool heap_report_make_known(uint64_t word)
+bool heap_report_make_known(uint64_t name)
 {
-    pthread_mutex_lock(&lock);
-    bool fresh = !heap_report_is_known(word);
+    lock_reports();
+    bool fresh = !heap_report_is_known(name);
     if (fresh) {
         unsigned i = atomic_fetch_add_explicit(&nknown, 1, memory_order_relaxed);
-        atomic_store_explicit(&known[i % KNOWN], word, memory_order_relaxed);
+        atomic_store_explicit(&known[i % KNOWN], name, memory_order_relaxed);
     }
-    pthread_mutex_unlock(&lock);
+    unlock_reports();
     return fresh;
 }
 
@@ -150,11 +170,12 @@ static void start(void)
 
 static void send(struct report *r)
 {
-    pthread_mutex_lock(&lock);
+    lock_reports();
     if (reports < MOST_REPORTS) {
         start();
         r->pid = getpid();
         r->device = -1;
+        r->library = "heap";
         r->id = ++reports;
         r->count = 1;
         struct report_line line = {.event = REPORT_ERROR, .error = *r};
@@ -163,7 +184,7 @@ static void send(struct report *r)
         if (counts && halt_status >= 0)
             syscall(SYS_exit_group, halt_status);
     }
-    pthread_mutex_unlock(&lock);
+    unlock_reports();
 }
 
 // Bits of the bytes in which two words differ; the first of them in *first.
@@ -248,14 +269,14 @@ void heap_report_freed_write(const char *block, const struct block_head *head, i
     send(&r);
 }
 
-void heap_report_double_free(const char *block, const struct block_head *head, const char *call,
-                             uint32_t site)
+static void report_free(enum report_type type, const char *block, const struct block_head *head,
+                        const char *call, uint32_t site)
 {
     struct buffer_room room;
     struct stack_room here;
     struct report_buffer b = buffer_of(block, head, &room);
     struct report r = {
-        .type = REPORT_DOUBLE_FREE,
+        .type = type,
         .has_address = true,
         .address = b.base,
         .call = call,
@@ -264,6 +285,17 @@ void heap_report_double_free(const char *block, const struct block_head *head, c
         .buffers = &b,
     };
     send(&r);
+}
+
+void heap_report_double_free(const char *block, const struct block_head *head, const char *call,
+                             uint32_t site)
+{
+    report_free(REPORT_DOUBLE_FREE, block, head, call, site);
+}
+
+void heap_report_mismatch(const char *block, const struct block_head *head, const char *call, uint32_t site)
+{
+    report_free(REPORT_MISMATCH, block, head, call, site);
 }
 
 void heap_report_bad_free(const void *p, const char *call, uint32_t site, const char *owner,
@@ -317,18 +349,18 @@ void heap_report_leak(const char *block, const struct block_head *head, uint64_t
 
 uint64_t heap_report_count(void)
 {
-    pthread_mutex_lock(&lock);
+    lock_reports();
     uint64_t count = reports;
-    pthread_mutex_unlock(&lock);
+    unlock_reports();
     return count;
 }
 
 void heap_report_note(const char *text)
 {
-    pthread_mutex_lock(&lock);
+    lock_reports();
     struct report_line line = {.event = REPORT_NOTE, .note = {getpid(), text}};
     channel_send(&channel, &line);
-    pthread_mutex_unlock(&lock);
+    unlock_reports();
 }
 
 void heap_report_end(void)
@@ -346,6 +378,8 @@ void heap_report_end(void)
         {"heap_blocks", "heap blocks allocated", made},
         {"heap_blocks_at_end", "heap blocks left at the end", live},
         {"heap_cruises", "times that all blocks were looked at", cruises},
+        {"heap_cycle_us_p50", "microseconds from one time to the next, half of the time", cycle_quantile(50)},
+        {"heap_cycle_us_p99", "microseconds from one time to the next, 99% of the time", cycle_quantile(99)},
     };
     const struct report_value left_out = {"heap_unwatched", "heap blocks allocated inside a signal handler",
                                           unwatched};
@@ -357,18 +391,18 @@ void heap_report_end(void)
                                        .values = values,
                                        .nuncovered = unwatched ? 1 : 0,
                                        .uncovered = &left_out}};
-    pthread_mutex_lock(&lock);
+    lock_reports();
     // Where nobody listens, a program without errors ends as it would without us.
     if (channel.path[0] || reports) {
         start();
         channel_send(&channel, &line);
     }
-    pthread_mutex_unlock(&lock);
+    unlock_reports();
 }
 
 void heap_report_before_fork(void)
 {
-    pthread_mutex_lock(&lock);
+    lock_reports();
 }
 
 void heap_report_after_fork(bool child)
@@ -377,5 +411,5 @@ void heap_report_after_fork(bool child)
         reports = suppressed = 0;
         started = false;
     }
-    pthread_mutex_unlock(&lock);
+    unlock_reports();
 }

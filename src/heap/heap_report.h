@@ -11,9 +11,9 @@
 // halt_status: the process ends with it at the first error; -1: it goes on.
 void heap_report_init(const char *log_file, int halt_status);
 
-// Words of blocks about which all was said.
-bool heap_report_is_known(uint64_t word);
-bool heap_report_make_known(uint64_t word);  // false: it was already
+// Blocks about which all was said: by their name (block.h), or by their word if the head was overwritten.
+bool heap_report_is_known(uint64_t name);
+bool heap_report_make_known(uint64_t name);  // false: it was already
 
 // found_by: the call that saw it; NULL: the monitor did.
 void heap_report_tail(const char *block, const struct block_head *head, uint64_t tail, const char *found_by);
@@ -22,12 +22,15 @@ void heap_report_freed_write(const char *block, const struct block_head *head, i
 // site: of the call.
 void heap_report_double_free(const char *block, const struct block_head *head, const char *call,
                              uint32_t site);
+// A block was freed by a call of another family than allocated it.
+void heap_report_mismatch(const char *block, const struct block_head *head, const char *call, uint32_t site);
 // `owner`: the block it points into, or NULL.
 void heap_report_bad_free(const void *p, const char *call, uint32_t site, const char *owner,
                           const struct block_head *owner_head);
 void heap_report_leak(const char *block, const struct block_head *head, uint64_t blocks, uint64_t bytes);
 
 uint64_t heap_report_count(void);  // errors so far
+bool heap_report_is_busy(void);    // whether this thread is in the middle of one
 
 // The process was watched: what there was, and what was left out.
 void heap_report_end(void);

@@ -4,9 +4,11 @@
 #include <errno.h>
 #include <malloc.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include "heap/heap.h"
+#include "heap/heap_fast.h"
 #include "heap/heap_life.h"
 
 #define EXPORT __attribute__((visibility("default")))
@@ -14,6 +16,7 @@
 static __attribute__((constructor(101))) void start(void)
 {
     heap_life_start();
+    at_quick_exit(heap_life_end);  // the first: the last that runs
 }
 
 static __attribute__((destructor(101))) void end(void)
@@ -23,12 +26,18 @@ static __attribute__((destructor(101))) void end(void)
 
 EXPORT void *malloc(size_t size)
 {
-    return heap_alloc(HEAP_CALL, size, 0, BLOCK_MALLOC);
+    return heap_fast_alloc(HEAP_CALL, size, BLOCK_MALLOC);
 }
 
 EXPORT void *calloc(size_t count, size_t size)
 {
-    return heap_calloc(HEAP_CALL, count, size);
+    size_t bytes;
+    if (__builtin_expect(__builtin_mul_overflow(count, size, &bytes), 0))
+        return heap_no_memory();
+    if (bytes > SHELF_LARGEST)
+        return heap_calloc(HEAP_CALL, bytes);
+    void *p = heap_fast_alloc(HEAP_CALL, bytes, BLOCK_CALLOC);
+    return p ? memset(p, 0, bytes) : NULL;
 }
 
 EXPORT void *realloc(void *p, size_t size)
@@ -39,22 +48,20 @@ EXPORT void *realloc(void *p, size_t size)
 EXPORT void *reallocarray(void *p, size_t count, size_t size)
 {
     size_t bytes;
-    if (__builtin_mul_overflow(count, size, &bytes)) {
-        errno = ENOMEM;
-        return NULL;
-    }
+    if (__builtin_mul_overflow(count, size, &bytes))
+        return heap_no_memory();
     return heap_realloc(HEAP_CALL, p, bytes);
 }
 
 EXPORT void free(void *p)
 {
-    heap_free(HEAP_CALL, p, "free");
+    heap_fast_free(HEAP_CALL, p, BLOCK_MALLOC, "free");
 }
 
 EXPORT void cfree(void *p);
 EXPORT void cfree(void *p)
 {
-    heap_free(HEAP_CALL, p, "cfree");
+    heap_fast_free(HEAP_CALL, p, BLOCK_MALLOC, "cfree");
 }
 
 static int is_power_of_two(size_t n)

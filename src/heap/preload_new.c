@@ -4,7 +4,7 @@
 #include <dlfcn.h>
 #include <stddef.h>
 
-#include "heap/heap.h"
+#include "heap/heap_fast.h"
 
 #define EXPORT __attribute__((visibility("default")))
 
@@ -25,11 +25,18 @@ static void out_of_memory(void)
     __builtin_trap();
 }
 
-static inline void *new_or_throw(const void *from, const void *frame, size_t size, size_t align,
-                                 enum block_kind kind)
+static inline __attribute__((always_inline)) void *take(const void *from, const void *frame, size_t size,
+                                                        size_t align, enum block_kind kind)
+{
+    return align > BLOCK_ALIGN ? heap_alloc(from, frame, size, align, kind)
+                               : heap_fast_alloc(from, frame, size, kind);
+}
+
+static inline __attribute__((always_inline)) void *
+new_or_throw(const void *from, const void *frame, size_t size, size_t align, enum block_kind kind)
 {
     void *p;
-    while (__builtin_expect(!(p = heap_alloc(from, frame, size, align, kind)), 0))
+    while (__builtin_expect(!(p = take(from, frame, size, align, kind)), 0))
         out_of_memory();
     return p;
 }
@@ -44,7 +51,7 @@ static inline void *new_or_throw(const void *from, const void *frame, size_t siz
     EXPORT void *nothrow(size_t size, const void *);                            \
     EXPORT void *nothrow(size_t size, const void *unused)                       \
     {                                                                           \
-        return heap_alloc(HEAP_CALL, size, 0, kind);                            \
+        return take(HEAP_CALL, size, 0, kind);                                  \
     }                                                                           \
     EXPORT void *aligned(size_t size, size_t align);                            \
     EXPORT void *aligned(size_t size, size_t align)                             \
@@ -54,29 +61,29 @@ static inline void *new_or_throw(const void *from, const void *frame, size_t siz
     EXPORT void *aligned_nothrow(size_t size, size_t align, const void *);      \
     EXPORT void *aligned_nothrow(size_t size, size_t align, const void *unused) \
     {                                                                           \
-        return heap_alloc(HEAP_CALL, size, align, kind);                        \
+        return take(HEAP_CALL, size, align, kind);                              \
     }
 
 NEW(_Znwm, _ZnwmRKSt9nothrow_t, _ZnwmSt11align_val_t, _ZnwmSt11align_val_tRKSt9nothrow_t, BLOCK_NEW)
 NEW(_Znam, _ZnamRKSt9nothrow_t, _ZnamSt11align_val_t, _ZnamSt11align_val_tRKSt9nothrow_t, BLOCK_NEW_ARRAY)
 
-#define DELETE(name, spelled, ...)            \
-    EXPORT void name(void *p, ##__VA_ARGS__); \
-    EXPORT void name(void *p, ##__VA_ARGS__)  \
-    {                                         \
-        heap_free(HEAP_CALL, p, spelled);     \
+#define DELETE(name, kind, spelled, ...)             \
+    EXPORT void name(void *p, ##__VA_ARGS__);        \
+    EXPORT void name(void *p, ##__VA_ARGS__)         \
+    {                                                \
+        heap_fast_free(HEAP_CALL, p, kind, spelled); \
     }
 
 // The size and alignment that a program names are not needed: a block knows its own.
-DELETE(_ZdlPv, "delete")
-DELETE(_ZdlPvm, "delete", size_t size)
-DELETE(_ZdlPvRKSt9nothrow_t, "delete", const void *unused)
-DELETE(_ZdlPvSt11align_val_t, "delete", size_t align)
-DELETE(_ZdlPvmSt11align_val_t, "delete", size_t size, size_t align)
-DELETE(_ZdlPvSt11align_val_tRKSt9nothrow_t, "delete", size_t align, const void *unused)
-DELETE(_ZdaPv, "delete[]")
-DELETE(_ZdaPvm, "delete[]", size_t size)
-DELETE(_ZdaPvRKSt9nothrow_t, "delete[]", const void *unused)
-DELETE(_ZdaPvSt11align_val_t, "delete[]", size_t align)
-DELETE(_ZdaPvmSt11align_val_t, "delete[]", size_t size, size_t align)
-DELETE(_ZdaPvSt11align_val_tRKSt9nothrow_t, "delete[]", size_t align, const void *unused)
+DELETE(_ZdlPv, BLOCK_NEW, "delete")
+DELETE(_ZdlPvm, BLOCK_NEW, "delete", size_t size)
+DELETE(_ZdlPvRKSt9nothrow_t, BLOCK_NEW, "delete", const void *unused)
+DELETE(_ZdlPvSt11align_val_t, BLOCK_NEW, "delete", size_t align)
+DELETE(_ZdlPvmSt11align_val_t, BLOCK_NEW, "delete", size_t size, size_t align)
+DELETE(_ZdlPvSt11align_val_tRKSt9nothrow_t, BLOCK_NEW, "delete", size_t align, const void *unused)
+DELETE(_ZdaPv, BLOCK_NEW_ARRAY, "delete[]")
+DELETE(_ZdaPvm, BLOCK_NEW_ARRAY, "delete[]", size_t size)
+DELETE(_ZdaPvRKSt9nothrow_t, BLOCK_NEW_ARRAY, "delete[]", const void *unused)
+DELETE(_ZdaPvSt11align_val_t, BLOCK_NEW_ARRAY, "delete[]", size_t align)
+DELETE(_ZdaPvmSt11align_val_t, BLOCK_NEW_ARRAY, "delete[]", size_t size, size_t align)
+DELETE(_ZdaPvSt11align_val_tRKSt9nothrow_t, BLOCK_NEW_ARRAY, "delete[]", size_t align, const void *unused)

@@ -8,15 +8,19 @@
 
 #include "heap/guarded.h"
 
-enum { SLOTS = 1 << 17, PROBES = 8, POOL = 1 << 20 };
+enum { NEAR = 1 << 14, FAR = 1 << 17, PROBES = 8, SLOTS = 1 << 17, POOL = 1 << 20 };
 
+// Filled one after the other, so that a program with few contexts touches few pages.
 struct slot {
-    _Atomic uint64_t key;  // 0: empty
-    const void *_Atomic from;
+    uint64_t key;  // 0: empty
+    const void *from;
     _Atomic uint32_t stack;  // place in `pool` of a count and frames; 0: none
 };
 
 static struct slot *slots;
+static _Atomic uint32_t slots_used = 1;  // slot 0 is nobody's
+// Where a key's slot is, by its hash: first the small table, which most programs do not fill, then the large one.
+static _Atomic uint32_t *near_index, *far_index;
 static uint64_t *pool;
 static _Atomic uint32_t pool_used = 1;
 static enum site_depth mode;
@@ -24,8 +28,10 @@ static enum site_depth mode;
 int site_init(void)
 {
     slots = guarded_map(SLOTS * sizeof *slots);
+    near_index = guarded_map(NEAR * sizeof *near_index);
+    far_index = guarded_map(FAR * sizeof *far_index);
     pool = guarded_map(POOL * sizeof *pool);
-    return slots && pool ? 0 : -ENOMEM;
+    return slots && near_index && far_index && pool ? 0 : -ENOMEM;
 }
 
 void site_set_depth(enum site_depth depth)
@@ -82,36 +88,60 @@ static void deepen(struct slot *s, const void *from, uint32_t *unwound, uint64_t
     unwind(s, from);
 }
 
-uint32_t site_of(const void *from, size_t depth, uint32_t *unwound, uint64_t operations)
+static uint32_t take_slot(uint64_t key, const void *from)
 {
-    uint64_t key = ((uint64_t)(uintptr_t)from ^ (uint64_t)depth << 44) * 0x9e3779b97f4a7c15u | 1;
-    size_t at = key >> 47;
-    for (size_t i = 0; i < PROBES; i++, at = (at + 1) % SLOTS) {
-        struct slot *s = &slots[at];
-        // Relaxed: what a key stands for is read by site_frames only, long after.
-        uint64_t found = atomic_load_explicit(&s->key, memory_order_relaxed);
-        if (!found && atomic_compare_exchange_strong_explicit(&s->key, &found, key, memory_order_relaxed,
-                                                              memory_order_relaxed)) {
-            atomic_store_explicit(&s->from, from, memory_order_relaxed);
-            found = key;
+    // Relaxed: takes a slot for this thread alone; who finds it in an index acquires it.
+    uint32_t n = atomic_fetch_add_explicit(&slots_used, 1, memory_order_relaxed);
+    if (n >= SLOTS) {
+        atomic_store_explicit(&slots_used, SLOTS, memory_order_relaxed);
+        return 0;
+    }
+    slots[n].key = key;
+    slots[n].from = from;
+    return n;
+}
+
+// The key's slot in one index, or a fresh one put there; 0: neither.
+static uint32_t find_in(_Atomic uint32_t *index, size_t size, uint64_t key, const void *from)
+{
+    size_t at = (key >> 40) & (size - 1);
+    for (size_t i = 0; i < PROBES; i++, at = (at + 1) & (size - 1)) {
+        // Acquire: with the release below; the slot is filled.
+        uint32_t n = atomic_load_explicit(&index[at], memory_order_acquire);
+        if (!n) {
+            uint32_t fresh = take_slot(key, from);
+            if (!fresh)
+                return 0;
+            // Release: with the acquire above. Another thread may have been quicker; then our slot is lost.
+            if (atomic_compare_exchange_strong_explicit(&index[at], &n, fresh, memory_order_acq_rel,
+                                                        memory_order_acquire))
+                return fresh;
         }
-        if (found != key)
-            continue;
-        if (!atomic_load_explicit(&s->stack, memory_order_relaxed) && mode != SITE_CALLER_ONLY)
-            deepen(s, from, unwound, operations);
-        return (uint32_t)at + 1;
+        if (slots[n].key == key)
+            return n;
     }
     return 0;
 }
 
+uint32_t site_of(const void *from, size_t depth, uint32_t *unwound, uint64_t operations)
+{
+    uint64_t key = ((uint64_t)(uintptr_t)from ^ (uint64_t)depth << 44) * 0x9e3779b97f4a7c15u | 1;
+    uint32_t n = find_in(near_index, NEAR, key, from);
+    if (!n)
+        n = find_in(far_index, FAR, key, from);
+    if (n && mode != SITE_CALLER_ONLY && !atomic_load_explicit(&slots[n].stack, memory_order_relaxed))
+        deepen(&slots[n], from, unwound, operations);
+    return n;
+}
+
 size_t site_frames(uint32_t site, uint64_t *frames)
 {
-    if (!site || site > SLOTS)
+    if (!site || site >= SLOTS)
         return 0;
-    struct slot *s = &slots[site - 1];
+    struct slot *s = &slots[site];
     uint32_t at = atomic_load_explicit(&s->stack, memory_order_acquire);  // with unwind's release
     if (!at) {
-        frames[0] = (uint64_t)(uintptr_t)atomic_load_explicit(&s->from, memory_order_relaxed);
+        frames[0] = (uint64_t)(uintptr_t)s->from;
         return frames[0] ? 1 : 0;
     }
     size_t count = pool[at] <= SITE_FRAMES ? pool[at] : 0;

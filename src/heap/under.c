@@ -28,6 +28,8 @@ int under_init(void)
         .free = (void (*)(void *))find("free"),
         .posix_memalign = (int (*)(void **, size_t, size_t))find("posix_memalign"),
         .malloc_usable_size = (size_t(*)(void *))find("malloc_usable_size"),
+        .exit_now = (void (*)(int))find("_exit"),
+        .abort = (void (*)(void))find("abort"),
     };
     if (!u.malloc || !u.calloc || !u.realloc || !u.free || !u.posix_memalign || !u.malloc_usable_size)
         return -ENOSYS;

@@ -15,6 +15,8 @@ struct under {
     int (*posix_memalign)(void **, size_t, size_t);
     size_t (*malloc_usable_size)(void *);
     bool is_glibc;
+    void (*exit_now)(int);  // _exit; it and abort may be missing
+    void (*abort)(void);
 };
 extern __attribute__((visibility("hidden"))) struct under under;
 

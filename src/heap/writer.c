@@ -92,6 +92,7 @@ struct writer *writer_new(void)
             guarded_unmap(w, sizeof *w);
             return NULL;
         }
+        shelf_init(&w->shelf);
         w->id = (uint64_t)number << 48;
         w->base = 1;
         atomic_store_explicit(&w->generation, first_generation(w->id), memory_order_relaxed);
@@ -115,7 +116,8 @@ void writer_bereave(struct writer *w)
     atomic_store_explicit(&w->steal, WRITER_NOT_ASKED, memory_order_relaxed);
     atomic_store_explicit(&w->busy, WRITER_IDLE, memory_order_relaxed);
     ring_bereave(&w->ring);
-    w->wait.count = 0;  // blocks that it had freed stay as they are
+    heap_wait_forget(&w->wait);  // blocks that it had freed stay as they are
+    shelf_forget(&w->shelf);
     if (atomic_load_explicit(&w->state, memory_order_relaxed) == WRITER_ALIVE)
         writer_retire(w);
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-// A thread of the program, as its allocations see it. What it allocates goes into a window of its own, a plain array; a
-// block that is freed while its word is still there is struck out, and nobody else ever hears of it: most blocks are
-// gone that soon. A full window moves, without what was struck out, into the thread's ring, to the deliverer. A block whose
-// word has left the window is freed by a second word, a notice.
+// A thread of the program, as its allocations see it. The word of a block that it gets from the allocator below goes into a
+// window of its own, a plain array; a block that goes back there while its word is still in the window is struck out, and nobody
+// else ever hears of it. A full window moves, without what was struck out, into the thread's ring, to the deliverer. A block
+// whose word has left the window ends by a second word, a notice. Blocks that are used anew (shelf.h) pass by all that.
 //
 // A thread that allocates little must not keep its window for itself: the deliverer empties windows too, of threads that know
 // nothing of it. The two sides need no locked instruction for that, only the kernel's help on the deliverer's side:
@@ -29,25 +29,27 @@
 #include "heap/block.h"
 #include "heap/heap_wait.h"
 #include "heap/ring.h"
+#include "heap/shelf.h"
 
 #ifndef WRITER_WINDOW
 #define WRITER_WINDOW 16384
 #endif
 enum { WRITER_RING = 1024, WRITER_MOST = 1 << 14 };
 
-// Places: where a block's word is. 16 bits name the thread, 48 its position.
-#define WRITER_ELSEWHERE 0ull     // in a ring or further on
+// Places: where a block's word is. 16 bits name the thread, 48 its position; position 0: in a ring or further on.
+#define WRITER_ELSEWHERE 0ull
 #define WRITER_UNWATCHED (~0ull)  // nowhere
 
 enum writer_steal { WRITER_NOT_ASKED, WRITER_ASKED, WRITER_TAKEN, WRITER_SERVED };
 enum writer_busy { WRITER_IDLE, WRITER_IN_WINDOW, WRITER_IN_RING };
 enum writer_state { WRITER_UNUSED, WRITER_ALIVE, WRITER_DEAD };
 
-// The last call of the program, and what site.h says about it.
+// Calls of the program, by return address and frame, and what site.h says about them: programs allocate at few places.
 struct writer_caller {
-    const void *from, *frame;
+    uint64_t key;
     uint32_t site;
 };
+enum { WRITER_CALLERS_LOG2 = 9 };
 
 struct writer {
     _Atomic int busy;        // enum writer_busy, by the thread
@@ -55,14 +57,15 @@ struct writer {
     _Atomic uint32_t count;  // of words in the window; relaxed: its owner is settled by busy and steal
     uint64_t base;
     _Atomic uint64_t generation;  // of the next block; threads start far apart. Relaxed: others only count
-    struct writer_caller last_made, last_freed;
+    uint64_t id;                  // place's upper 16 bits, in place
+    struct shelf shelf;
+    struct writer_caller callers[1 << WRITER_CALLERS_LOG2];
     uint32_t unwound;            // stacks, see site.h
     _Atomic uint32_t unwatched;  // blocks that could not be noted; relaxed
     uintptr_t stack_top;         // an address in the thread's outermost frames
     uint64_t window[WRITER_WINDOW];
     struct ring_list ring;
     struct heap_wait wait;  // blocks that were freed and not yet given back
-    uint64_t id;            // place's upper 16 bits, in place
     pid_t tid;
     _Atomic int state;             // enum writer_state
     struct writer *_Atomic older;  // list of all; never shrinks

@@ -25,6 +25,8 @@ enum {
 };
 static const char unfinished[] = ".new-";
 
+_Static_assert(sizeof((struct cache_size){0}.folder) == PATH_MAX, "a path fits");
+
 struct cache {
     uint64_t size;
     // Numbers that threads add to; each stands alone, so the order is relaxed everywhere.
@@ -94,6 +96,16 @@ static int open_folder(const struct cache *c)
     return err;
 }
 
+static int name_folder(struct cache *c, const char *folder)
+{
+    if (!folder)
+        return default_folder(c->folder, sizeof c->folder);
+    if (folder[0] != '/' || strlen(folder) >= sizeof c->folder)
+        return -EINVAL;
+    strcpy(c->folder, folder);
+    return 0;
+}
+
 int cache_open(const char *folder, uint64_t size, struct cache **out)
 {
     struct cache *c = *out = mem_zalloc(1, sizeof *c);
@@ -101,13 +113,7 @@ int cache_open(const char *folder, uint64_t size, struct cache **out)
         return -ENOMEM;
     c->size = size ? size : CACHE_SIZE;
     atomic_init(&c->taken, UINT64_MAX);
-    int err = 0;
-    if (!folder)
-        err = default_folder(c->folder, sizeof c->folder);
-    else if (folder[0] != '/' || strlen(folder) >= sizeof c->folder)
-        err = -EINVAL;
-    else
-        strcpy(c->folder, folder);
+    int err = name_folder(c, folder);
     if (!err)
         err = make_folder(c->folder);
     int fd = err ? err : open_folder(c);
@@ -128,6 +134,21 @@ void cache_close(struct cache *c)
 const char *cache_folder(const struct cache *c)
 {
     return c->folder;
+}
+
+int cache_writable(const struct cache *c)
+{
+    return access(c->folder, W_OK | X_OK) ? -errno : 0;
+}
+
+const char *cache_why(int err)
+{
+    switch (err) {
+    case -EPERM: return "the folder is not the user's alone";
+    case -EINVAL: return "its name must be a full path";
+    case -ENOENT: return "neither XDG_CACHE_HOME nor HOME says where, or the folder above it is not there";
+    default: return strerror(-err);
+    }
 }
 
 struct cache_counts cache_counts(const struct cache *c)
@@ -290,6 +311,30 @@ static int list_folder(int folder, struct listing *l)
             at += d->len;
         }
     }
+}
+
+int cache_measure(const char *folder, struct cache_size *out)
+{
+    *out = (struct cache_size){.there = false};
+    struct cache *c = mem_zalloc(1, sizeof *c);
+    if (!c)
+        return -ENOMEM;
+    struct listing l = {.taken = 0};
+    int err = name_folder(c, folder), fd = err ? err : open_folder(c);
+    if (!err)
+        memcpy(out->folder, c->folder, sizeof out->folder);
+    if (fd >= 0) {
+        out->there = true;
+        err = list_folder(fd, &l);
+        close(fd);
+    } else {
+        err = fd == -ENOENT && !err ? 0 : fd;
+    }
+    out->entries = l.files.len;
+    out->bytes = l.taken;
+    vec_free(&l.files);
+    mem_free(c);
+    return err;
 }
 
 static int by_use(const void *a, const void *b)

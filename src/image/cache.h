@@ -52,6 +52,20 @@ int cache_open(const char *folder, uint64_t size, struct cache **out);
 void cache_close(struct cache *c);
 const char *cache_folder(const struct cache *c);
 
+// Whether entries can be written: 0, or as cache_open.
+int cache_writable(const struct cache *c);
+
+// What an error of these says of the folder, in words.
+const char *cache_why(int err);
+
+// For people: what there is. Makes and changes nothing; a folder that is not there yet has no entries.
+struct cache_size {
+    char folder[4096];  // empty: none is known
+    uint64_t entries, bytes;
+    bool there;
+};
+int cache_measure(const char *folder, struct cache_size *out);  // as cache_open
+
 // 0, -ENOENT if there is none, or what the system says. cache_entry_free must follow a 0.
 int cache_get(struct cache *c, const struct cache_key *key, struct cache_entry *out);
 void cache_entry_free(struct cache_entry *e);

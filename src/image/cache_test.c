@@ -513,16 +513,51 @@ static void good_threads(void **state)
     cache_close(c);
 }
 
+static void good_measured(void **state)
+{
+    struct cache_size size;
+    assert_int_equal(cache_measure(folder, &size), 0);
+    assert_false(size.there);
+    assert_string_equal(size.folder, folder);
+    assert_int_equal(access(folder, F_OK), -1);  // it is only looked at
+    struct cache *c = open_cache(0);
+    assert_int_equal(cache_writable(c), 0);
+    assert_int_equal(cache_put(c, &key, STR("image"), STR("about")), 0);
+    assert_int_equal(cache_measure(folder, &size), 0);
+    assert_true(size.there);
+    assert_int_equal(size.entries, 1);
+    assert_int_equal(size.bytes, sizeof(struct cache_header) + 10);
+    cache_close(c);
+}
+
+static void bad_measured(void **state)
+{
+    struct cache_size size;
+    assert_int_equal(cache_measure("relative", &size), -EINVAL);
+    assert_int_equal(size.folder[0], 0);
+    assert_int_equal(mkdir(folder, 0755), 0);
+    assert_int_equal(cache_measure(folder, &size), -EPERM);
+    for (long n = 0; n < 2; n++) {
+        mem_fail_after(n);
+        int err = cache_measure(folder, &size);
+        mem_fail_after(-1);
+        assert_true(err == -ENOMEM || err == -EPERM);
+    }
+    static const int errors[] = {-EPERM, -EINVAL, -ENOENT, -ENOSPC};
+    for (size_t i = 0; i < sizeof errors / sizeof *errors; i++)
+        assert_true(strlen(cache_why(errors[i])) > 5);
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, make_folder, remove_folder)
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(good_entries),        TEST(good_places),  TEST(good_eviction),
-        TEST(bad_bytes),           TEST(bad_name),     TEST(bad_key),
-        TEST(bad_links),           TEST(bad_folders),  TEST(bad_limit),
-        TEST(bad_full_disk),       TEST(good_threads), TEST(good_processes),
-        TEST(good_without_memory),
+        TEST(good_measured), TEST(bad_measured),   TEST(good_entries),
+        TEST(good_places),   TEST(good_eviction),  TEST(bad_bytes),
+        TEST(bad_name),      TEST(bad_key),        TEST(bad_links),
+        TEST(bad_folders),   TEST(bad_limit),      TEST(bad_full_disk),
+        TEST(good_threads),  TEST(good_processes), TEST(good_without_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

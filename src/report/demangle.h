@@ -16,6 +16,9 @@ static inline const char *demangle_name(const struct demangle *d, const char *na
     return d && d->find && name ? d->find(d->context, name) : name;
 }
 
+// A sentence with the mangled names in it replaced, in `buffer`, cut where that ends; the text itself if there are none.
+const char *demangle_text(const struct demangle *d, const char *text, char *buffer, size_t size);
+
 // The C++ library's own demangler, loaded when the first mangled name comes; where there is none, names stay mangled.
 // For the command only. Never fails: without memory too, names stay as they are.
 struct demangler;

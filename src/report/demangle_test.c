@@ -43,6 +43,34 @@ static void bad_names_stay(void **state)
     demangle_free(d);
 }
 
+static const char *shout(void *context, const char *name)
+{
+    return strcmp(name, "_Z1f") == 0 ? "EFF" : name;
+}
+
+static void good_sentences(void **state)
+{
+    struct demangle with = {shout, NULL};
+    char buffer[64];
+    static const char plain[] = "nothing to do";
+    assert_ptr_equal(demangle_text(&with, plain, buffer, sizeof buffer), plain);
+    assert_string_equal(demangle_text(&with, "_Z1f, _Z1f. x_Z1f _Z2g", buffer, sizeof buffer),
+                        "EFF, EFF. x_Z1f _Z2g");
+    assert_string_equal(demangle_text(&with, "_Z1f", buffer, sizeof buffer), "EFF");
+    assert_string_equal(demangle_text(&with, "a _Z1f", buffer, 5), "a EF");
+    assert_string_equal(demangle_text(NULL, "_Z1f", buffer, sizeof buffer), "_Z1f");
+    assert_null(demangle_text(&with, NULL, buffer, sizeof buffer));
+}
+
+static void good_long_words_stay(void **state)
+{
+    static char text[5000], buffer[6000];
+    struct demangle with = {shout, NULL};
+    memset(text, 'x', sizeof text - 1);
+    memcpy(text, "_Z", 2);
+    assert_string_equal(demangle_text(&with, text, buffer, sizeof buffer), text);
+}
+
 static void bad_memory_runs_out(void **state)
 {
     for (long n = 0; n < 6; n++) {
@@ -59,8 +87,8 @@ static void bad_memory_runs_out(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(good_names),
-        cmocka_unit_test(bad_names_stay),
+        cmocka_unit_test(good_names),          cmocka_unit_test(bad_names_stay),
+        cmocka_unit_test(good_sentences),      cmocka_unit_test(good_long_words_stay),
         cmocka_unit_test(bad_memory_runs_out),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

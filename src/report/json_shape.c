@@ -77,6 +77,7 @@ static const struct json_field error_fields[] = {
     ALWAYS("type", TYPE, AT(type)),
     ALWAYS("pid", INT, AT(pid)),
     ALWAYS("id", U64, AT(id)),
+    FIELD("library", TEXT, AT(library)),
     ALWAYS("count", U64, AT(count)),
     ALWAYS("device", INT, AT(device)),
     IF(AT(has_address), "address", ADDRESS, AT(address)),
@@ -155,6 +156,7 @@ static const struct json_field counts_fields[] = {
 static const struct json_field repeat_fields[] = {
     ALWAYS("pid", INT, AT(repeat.pid)),
     ALWAYS("id", U64, AT(repeat.id)),
+    FIELD("library", TEXT, AT(repeat.library)),
     ALWAYS("count", U64, AT(repeat.count)),
 };
 static const struct json_field note_fields[] = {

@@ -92,8 +92,9 @@ struct report {
     struct report_bytes corrupted;
     uint32_t nnotes;
     const char *const *notes;  // further sentences
-    uint64_t id;               // of this report in its process, from 1
-    uint64_t count;            // how often it happened so far
+    const char *library;       // that found it, where it is not the guard: "heap"
+    uint64_t id;     // of this report in its process and, until the command has it, its library; from 1
+    uint64_t count;  // how often it happened so far
 };
 
 struct report_value {
@@ -108,6 +109,7 @@ struct report_start {
     const char *program;  // path
     const char *mode, *device;
     const char *version;  // moat's
+    bool also;            // the process was introduced already: another library of it; not in the JSON
     uint32_t nnotes;
     const char *const *notes;  // what is not protected, and why
 };
@@ -157,6 +159,7 @@ struct report_line {
         struct report error;
         struct {
             int pid;
+            const char *library;
             uint64_t id, count;  // the report with this id happened so often in all
         } repeat;
         struct {

@@ -124,7 +124,8 @@ static void write_notification(struct sarif *s, const char *level, const char *t
 {
     json_doc_open(&s->json, NULL, '{');
     json_doc_text(&s->json, "level", level);
-    say_cstr(s, "message", text);
+    char demangled[4096];
+    say_cstr(s, "message", demangle_text(&s->d->demangle, text, demangled, sizeof demangled));
     json_doc_close(&s->json, '}');
 }
 
@@ -415,8 +416,10 @@ static void write_properties(struct sarif *s, const struct report *r)
         json_doc_text(j, "kernel", r->place.kernel);
     if (r->nnotes) {
         json_doc_open(j, "notes", '[');
-        for (uint32_t i = 0; i < r->nnotes; i++)
-            json_doc_text(j, NULL, r->notes[i]);
+        for (uint32_t i = 0; i < r->nnotes; i++) {
+            char text[4096];
+            json_doc_text(j, NULL, demangle_text(&s->d->demangle, r->notes[i], text, sizeof text));
+        }
         json_doc_close(j, ']');
     }
     json_doc_close(j, '}');

@@ -39,9 +39,12 @@ static void paint_first_line(struct text_painter *p, const struct report *r)
         text_buffer_fmt(p->b, "device %d", r->device);
     else
         text_buffer_cstr(p->b, "the host");
-    text_buffer_cstr(p->b, r->has_address ? " address " : " at an unknown address");
-    if (r->has_address)
+    if (r->has_address) {
+        text_buffer_cstr(p->b, " address ");
         text_buffer_hex(p->b, r->address);
+    } else if (r->type != REPORT_KERNEL_FAULT) {
+        text_buffer_cstr(p->b, " at an unknown address");
+    }
     paint_where(p, r);
     text_paint_colour(p, TEXT_PLAIN);
     text_buffer_char(p->b, '\n');
@@ -58,9 +61,10 @@ static void paint_access(struct text_painter *p, const struct report *r)
     if (r->access == REPORT_NO_ACCESS && !at->thread_known)
         return;
     text_paint_colour(p, TEXT_BOLD);
-    text_buffer_cstr(p->b, r->access == REPORT_READ    ? "READ"
-                           : r->access == REPORT_WRITE ? "WRITE"
-                                                       : "Access");
+    text_buffer_cstr(p->b, r->access == REPORT_READ         ? "READ"
+                           : r->access == REPORT_WRITE      ? "WRITE"
+                           : r->type == REPORT_KERNEL_FAULT ? "Ended"
+                                                            : "Access");
     if (r->bytes) {
         text_buffer_cstr(p->b, " of size ");
         text_buffer_u64(p->b, r->bytes);
@@ -286,7 +290,10 @@ static void paint_corrupted(struct text_painter *p, const struct report_bytes *c
 static void paint_summary(struct text_painter *p, const struct report *r)
 {
     const struct report_place *at = &r->place;
-    const struct report_stack *stack = is_leak(r) && r->nbuffers ? &r->buffers[0].made_at : &r->stack;
+    // Where nobody knows who did it, the best place to start from is where the buffer comes from.
+    bool nowhere = !at->kernel && !at->file && !r->call && !r->stack.count && r->nbuffers;
+    const struct report_stack *stack =
+        (is_leak(r) && r->nbuffers) || nowhere ? &r->buffers[0].made_at : &r->stack;
     const struct report_frame *f = at->kernel ? NULL : report_frame_of_program(stack);
     const char *file = f ? f->file : at->file, *name = at->kernel ? at->kernel : f ? f->function : r->call;
     text_paint_colour(p, TEXT_BOLD);
@@ -299,6 +306,8 @@ static void paint_summary(struct text_painter *p, const struct report *r)
         text_buffer_cstr(p->b, " in ");
         text_paint_name(p, name);
     }
+    if (nowhere && (file || name) && !is_leak(r))
+        text_buffer_cstr(p->b, ", which allocated the buffer");
     text_paint_colour(p, TEXT_PLAIN);
     text_buffer_char(p->b, '\n');
 }
@@ -351,7 +360,7 @@ static void paint_repeat(struct text_painter *p, int pid, uint64_t id, uint64_t 
 static void paint_note(struct text_painter *p, int pid, const char *text)
 {
     text_buffer_fmt(p->b, "==%d==moat: ", pid);
-    text_paint_clean(p, text ? text : "");
+    text_paint_sentence(p, text ? text : "");
     text_buffer_char(p->b, '\n');
 }
 

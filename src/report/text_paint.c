@@ -33,6 +33,12 @@ void text_paint_name(struct text_painter *p, const char *name)
     text_paint_clean(p, demangle_name(&p->style.demangle, name));
 }
 
+void text_paint_sentence(struct text_painter *p, const char *text)
+{
+    char buffer[4096];
+    text_paint_clean(p, demangle_text(&p->style.demangle, text, buffer, sizeof buffer));
+}
+
 // What follows the root, if the path lies below it.
 static const char *below(const char *root, const char *path)
 {
@@ -129,7 +135,7 @@ void text_paint_notes(struct text_painter *p, const char *const *notes, uint32_t
 {
     for (uint32_t i = 0; i < count; i++) {
         text_buffer_cstr(p->b, before);
-        text_paint_clean(p, notes[i]);
+        text_paint_sentence(p, notes[i]);
         text_buffer_char(p->b, '\n');
     }
 }

@@ -13,8 +13,9 @@ struct text_painter {
 };
 
 void text_paint_colour(struct text_painter *p, enum text_colour colour);  // TEXT_PLAIN ends the last one
-void text_paint_clean(struct text_painter *p, const char *text);  // what controls a terminal becomes '?'
-void text_paint_name(struct text_painter *p, const char *name);   // demangled
+void text_paint_clean(struct text_painter *p, const char *text);     // what controls a terminal becomes '?'
+void text_paint_name(struct text_painter *p, const char *name);      // demangled
+void text_paint_sentence(struct text_painter *p, const char *text);  // clean, with the names in it demangled
 void text_paint_path(struct text_painter *p, const char *path, uint32_t line);                 // line 0: none
 void text_paint_count(struct text_painter *p, uint64_t n, const char *one, const char *many);  // "2 errors"
 void text_paint_u64(struct text_painter *p, uint64_t v, size_t width);  // 1,234,567, right-aligned

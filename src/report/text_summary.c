@@ -5,18 +5,23 @@
 
 #include "report/text_paint.h"
 
-void text_summary_start(struct text_painter *p, const struct report_start *s)
+// Of a process that was introduced already, only what is new.
+static void paint_introduction(struct text_painter *p, const struct report_start *s)
 {
     text_paint_colour(p, TEXT_BOLD);
     text_buffer_fmt(p->b, "==%d==moat", s->pid);
     text_paint_colour(p, TEXT_PLAIN);
-    if (s->version) {
+    if (s->version && !s->also) {
         text_buffer_char(p->b, ' ');
         text_paint_clean(p, s->version);
     }
-    text_buffer_cstr(p->b, ": watching ");
-    text_paint_clean(p, s->program ? s->program : "a program");
-    text_buffer_fmt(p->b, " (pid %d)", s->pid);
+    if (s->also) {
+        text_buffer_cstr(p->b, ": CUDA is used from here on");
+    } else {
+        text_buffer_cstr(p->b, ": watching ");
+        text_paint_clean(p, s->program ? s->program : "a program");
+        text_buffer_fmt(p->b, " (pid %d)", s->pid);
+    }
     if (s->mode) {
         text_buffer_cstr(p->b, ", mode ");
         text_paint_clean(p, s->mode);
@@ -26,10 +31,16 @@ void text_summary_start(struct text_painter *p, const struct report_start *s)
         text_paint_clean(p, s->device);
     }
     text_buffer_char(p->b, '\n');
+}
+
+void text_summary_start(struct text_painter *p, const struct report_start *s)
+{
+    if (!s->also || s->device)
+        paint_introduction(p, s);
     for (uint32_t i = 0; i < s->nnotes; i++) {
         text_paint_colour(p, TEXT_WARNING);
         text_buffer_fmt(p->b, "==%d==WARNING: moat: ", s->pid);
-        text_paint_clean(p, s->notes[i]);
+        text_paint_sentence(p, s->notes[i]);
         text_paint_colour(p, TEXT_PLAIN);
         text_buffer_char(p->b, '\n');
     }

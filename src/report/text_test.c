@@ -169,6 +169,44 @@ static void good_start_and_end(void **state)
     assert_string_equal(render(testing_note(), NULL), "==4711==moat: a tab and \"quotes\"\n");
 }
 
+static void good_second_library_has_no_banner(void **state)
+{
+    struct report_line line = testing_start();
+    line.start.also = true;
+    assert_string_equal(render(line, NULL),
+                        "==4711==moat: CUDA is used from here on, mode pages, device CPU device\n"
+                        "==4711==WARNING: moat: the cache cannot be written: no space left on device\n");
+    line.start.device = NULL;
+    line.start.nnotes = 0;
+    assert_string_equal(render(line, NULL), "");
+}
+
+// Where nothing tells who did it, the summary has the place where the buffer comes from.
+static void good_summary_of_an_unknown_place(void **state)
+{
+    struct report_line line = testing_overflow();
+    line.error.place = (struct report_place){0};
+    line.error.call = NULL;
+    line.error.stack.count = 0;
+    const char *text = strstr(render(line, NULL), "SUMMARY");
+    assert_non_null(text);
+    assert_non_null(strstr(text, ", which allocated the buffer\n"));
+    line.error.call = "cuMemFree_v2";
+    assert_null(strstr(strstr(render(line, NULL), "SUMMARY"), "which allocated"));
+}
+
+static void good_kernel_fault(void **state)
+{
+    struct report_line line = testing_overflow();
+    line.error.type = REPORT_KERNEL_FAULT;
+    line.error.has_address = false;
+    line.error.access = REPORT_NO_ACCESS;
+    line.error.bytes = 0;
+    const char *text = render(line, NULL);
+    assert_non_null(strstr(text, "kernel-fault on device 0 in kernel "));
+    assert_non_null(strstr(text, "\nEnded by thread "));
+}
+
 static void bad_nothing_was_watched(void **state)
 {
     struct report_line line = testing_end();
@@ -265,6 +303,9 @@ int main(void)
         cmocka_unit_test(good_distances),
         cmocka_unit_test(good_only_files_below_the_root_are_shortened),
         cmocka_unit_test(good_start_and_end),
+        cmocka_unit_test(good_second_library_has_no_banner),
+        cmocka_unit_test(good_summary_of_an_unknown_place),
+        cmocka_unit_test(good_kernel_fault),
         cmocka_unit_test(bad_nothing_was_watched),
         cmocka_unit_test(good_colours_change_nothing_else),
         cmocka_unit_test(bad_bytes_do_not_reach_the_terminal),

@@ -186,8 +186,10 @@ static void put_record(struct out *o, const struct document *d, const struct rep
     put_stack(o, d, r->place.kernel ? "kernel launch time" : "error", &r->stack);
     for (uint32_t i = 0; i < r->nbuffers; i++)
         put_buffer(o, d, &r->buffers[i]);
-    for (uint32_t i = 0; i < r->nnotes; i++)
-        put_element(o, 2, "note", r->notes[i]);
+    for (uint32_t i = 0; i < r->nnotes; i++) {
+        char text[4096];
+        put_element(o, 2, "note", demangle_text(&d->demangle, r->notes[i], text, sizeof text));
+    }
     put_pid(o, r->pid);
     uint64_t count = document_count(d, line);
     put_u64(o, 2, "count", count ? count : 1);

@@ -8,7 +8,7 @@ moat finds memory errors in GPU programs.
 
 Commands:
   help [COMMAND]          print help on moat or on a command
-  info                    print what this machine offers: driver, GPUs, CPU device
+  info                    print what this machine offers: driver, GPUs, CPU device, cache
   link-flags              print shell commands after which nvcc and CMake link moat's CUDA runtime
   options                 print every option, its value and where that comes from
   ptx instrument FILE     print the PTX inside FILE as a rewriting pass leaves it
@@ -38,9 +38,12 @@ Options:
 $ moat help info
 usage: moat info
 
-  print what this machine offers: driver, GPUs, CPU device
+  print what this machine offers: driver, GPUs, CPU device, cache
 
 Options:
+  --cache                 keep rewritten modules on disk, so that they are compiled once
+  --cache-dir=DIR         where; a full path, the user's alone; not set: moat in $XDG_CACHE_HOME or in ~/.cache
+  --cache-size=SIZE       bytes that they may take; those not used for longest go first
   --cpu-capability=N      compute capability of the CPU device, 75 for 7.5
   --cpu-lanes=auto|plain|avx2|avx512
                           vector instructions that the CPU device runs a warp's lanes on; auto: the best there are

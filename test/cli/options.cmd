@@ -3,19 +3,29 @@
 $ moat options
 --cache
     keep rewritten modules on disk, so that they are compiled once
-    for: run
+    for: info,run
     default: yes
     now: yes (default)
 --cache-dir=DIR
     where; a full path, the user's alone; not set: moat in $XDG_CACHE_HOME or in ~/.cache
-    for: run
+    for: info,run
     default: not set
     now: not set (default)
 --cache-size=SIZE
     bytes that they may take; those not used for longest go first
-    for: run
+    for: info,run
     default: 1G
     now: 1073741824 (default)
+--canary-interval=MS
+    milliseconds between two scans of --mode=canary, at least; a scan takes at most a tenth of the monitor's time
+    for: run
+    default: 1
+    now: 1 (default)
+--canary-scan=copy|managed
+    how --mode=canary reads canaries; copy: by copies; managed: buffers are managed memory, of which the monitor reads pages, as GMODx does, to compare with
+    for: run
+    default: copy
+    now: copy (default)
 --color=auto|always|never
     colours in text reports; auto: on a terminal, unless NO_COLOR is set
     for: report,run
@@ -61,8 +71,8 @@ $ moat options
     default: not set
     now: not set (default)
 --error-exitcode=N
-    exit status when errors were found in any process; 0: the program's own
-    for: run
+    exit status when errors were found in any process, or are in a saved report; 0: the program's own
+    for: report,run
     default: 97
     now: 97 (default)
 --follow-children
@@ -124,8 +134,8 @@ $ moat options
     for: run
     default: not set
     now: not set (default)
---mode=off|api|count|pages
-    how to look for errors; api: check frees, transfers and leaks; count: also count what kernels read and write; pages: also give each buffer pages of its own; off: run the program as it is
+--mode=off|api|count|pages|canary
+    how to look for errors; api: check frees, transfers and leaks; canary: also watch the bytes around each buffer while kernels run; count: also count what kernels read and write; pages: also give each buffer pages of its own; off: run the program as it is
     for: run
     default: api
     now: api (default)

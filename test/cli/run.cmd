@@ -85,7 +85,7 @@ $ moat --device=tpu true
 2> --device: error: unknown word "tpu"; did you mean gpu?
 [status 2]
 $ moat --mode=chekc true
-2> --mode: error: unknown word "chekc"; known are off, api, count, pages
+2> --mode: error: unknown word "chekc"; known are off, api, count, pages, canary
 [status 2]
 $ moat --device=cpu --cpu-lanes=sse true
 2> --cpu-lanes: error: unknown word "sse"; known are auto, plain, avx2, avx512

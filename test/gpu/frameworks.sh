@@ -26,6 +26,9 @@ torch torch_train 0 ^trained ERROR -
 torch torch_train 0 ^trained ERROR --unpool
 torch torch_train 0 PyTorch.allocates.through.moat ERROR --torch-alloc
 torch torch_train 0 ^trained ERROR --mode=pages --torch-alloc
+torch torch_train 0 ^trained ERROR --mode=canary
+torch torch_train 0 ^trained ERROR --mode=canary --unpool
+torch torch_graph 0 ^replayed ERROR --mode=canary --torch-alloc
 torch torch_overflow 0 ^result.0 ERROR -
 torch torch_overflow 97 heap-buffer-overflow ^result.0 --unpool
 torch torch_overflow 97 heap-buffer-overflow ^result.0 --torch-alloc
@@ -46,6 +49,8 @@ jax jax_run 0 ^computed ERROR --unpool
 jax jax_overflow 0 ^result.0 ERROR -
 jax jax_overflow 97 heap-buffer-overflow ^result.0 --unpool
 jax jax_run 0 ^computed ERROR --mode=pages --unpool
+jax jax_run 0 ^computed ERROR --mode=canary --unpool
+cupy cupy_run 0 ^computed ERROR --mode=canary --unpool
 triton triton_run 0 ^computed ERROR -
 triton triton_run 0 ^computed ERROR --torch-alloc
 '

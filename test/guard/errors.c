@@ -621,6 +621,25 @@ static void kernel_wild(int bad)
     run_store(bad ? 0x12345678000 : p, bad);
 }
 
+static const char trapping[] = ".version 7.0\n.target sm_75\n.address_size 64\n"
+                               ".visible .entry check(.param .u32 wrong)\n{\n"
+                               "\t.reg .b32 %r<2>;\n\t.reg .pred %p<2>;\n"
+                               "\tld.param.u32 %r1, [wrong];\n"
+                               "\tsetp.ne.u32 %p1, %r1, 0;\n"
+                               "\t@%p1 trap;\n"
+                               "\tret;\n}\n";
+
+static void kernel_trap(int bad)
+{
+    CUmodule module;
+    CUfunction f;
+    void *arguments[] = {&bad};
+    NEED(d.cuModuleLoadData(&module, trapping));
+    NEED(d.cuModuleGetFunction(&f, module, "check"));
+    NEED(d.cuLaunchKernel(f, 1, 1, 1, 1, 1, 1, 0, NULL, arguments, NULL));
+    TRY(d.cuCtxSynchronize());
+}
+
 // Traits: leak: needs --leak-check; vague: on a GPU the type may be wild-access.
 static const struct cases_row cases[] = {
     CASE(htod, "heap-buffer-overflow", ""),
@@ -679,6 +698,7 @@ static const struct cases_row cases[] = {
     CASE(kernel_null, "null-dereference", "vague"),
     CASE(kernel_misaligned, "misaligned-address", "vague"),
     CASE(kernel_wild, "wild-access", "vague"),
+    CASE(kernel_trap, "kernel-fault", "vague"),
 };
 
 int main(int argc, char **argv)

@@ -44,6 +44,10 @@ check_bad() {  # check_bad NAME TYPE TRAITS OPTION...
         wrong "bad $name" "status $status, reported: ${found:-nothing}, expected $type"
     elif [[ $name == slack_* ]] && ! grep -q 'that nobody may write' "$T/log"; then
         wrong "bad $name" 'the report does not show the bytes'
+    elif [ "$name" = slack_behind ] && grep -q '^freed by' "$T/log"; then
+        wrong "bad $name" 'the free in which it was found is told as an earlier one'
+    elif [ "$name" = slack_before ] && ! grep -q 'is located [34] bytes before' "$T/log"; then  # 3: the first byte may be what the canary's was
+        wrong "bad $name" 'the address is not that of the write'
     else
         passed=$((passed + 1))
         said=$found

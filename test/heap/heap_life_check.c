@@ -249,6 +249,66 @@ static void do_exec(void)
     free(p);
 }
 
+// Ends without destructors; in the child of a vfork that is nobody's end but its own.
+static void do_exit_now(void)
+{
+    churn(5000);
+    pid_t pid = vfork();
+    if (pid == 0)
+        _exit(0);
+    ends(pid);
+    char *p = fill(9);
+    overrun(p, 9);
+    _exit(0);
+}
+
+static void do_quick_exit(void)
+{
+    char *p = fill(9);
+    overrun(p, 9);
+    quick_exit(0);
+}
+
+static void do_abort(void)
+{
+    int status;
+    pid_t pid = fork();
+    if (pid == 0) {
+        struct rlimit none = {0, 0};
+        setrlimit(RLIMIT_CORE, &none);
+        char *p = fill(9);
+        overrun(p, 9);
+        abort();
+    }
+    if (waitpid(pid, &status, 0) != pid || !WIFSIGNALED(status) || WTERMSIG(status) != SIGABRT)
+        exit(1);
+}
+
+static void end_in_handler(int number)
+{
+    _exit(0);
+}
+
+// The signal comes wherever the process happens to be, in the allocator too: it ends, and soon.
+static void do_exit_in_handler(void)
+{
+    for (int i = 0; i < 30; i++) {
+        pid_t pid = fork();
+        if (pid == 0) {
+            struct itimerval once = {{0, 0}, {0, 3000 + 100 * i}};
+            signal(SIGALRM, end_in_handler);
+            setitimer(ITIMER_REAL, &once, NULL);
+            for (;;)
+                churn(100);
+        }
+        ends(pid);
+    }
+    char *p = fill(9);
+    overrun(p, 9);
+    signal(SIGTERM, end_in_handler);
+    raise(SIGTERM);
+}
+
 static void *main_is_gone(void *arg)
 {
     usleep(100000);
@@ -337,6 +397,37 @@ static void do_api(void)
     free(p);
 }
 
+enum { ANEW = 256 };
+
+static void *anew_thread(void *arg)
+{
+    char *blocks[ANEW] = {0};
+    unsigned seed = 7 + (unsigned)(uintptr_t)arg;
+    for (int i = 0; i < 1000000; i++) {
+        seed = seed * 1664525 + 1013904223;
+        unsigned k = seed >> 16;
+        free(blocks[k % ANEW]);
+        blocks[k % ANEW] = fill(49 + k / ANEW % 16);
+    }
+    for (int i = 0; i < ANEW; i++)
+        free(blocks[i]);
+    return NULL;
+}
+
+// A few blocks that change their size all the time, so that the tail of one is a byte of the next: the monitor is often in the
+// middle of one.
+static void do_anew(void)
+{
+    pthread_t threads[2];
+    for (uintptr_t i = 0; i < 2; i++)
+        pthread_create(&threads[i], NULL, anew_thread, (void *)i);
+    for (int i = 0; i < 2; i++)
+        pthread_join(threads[i], NULL);
+    char *p = fill(9);
+    overrun(p, 9);
+    free(p);
+}
+
 // What is freed comes back: memory does not grow.
 static void do_steady(void)
 {
@@ -369,10 +460,15 @@ int main(int argc, char **argv)
                 {"longjmp", do_longjmp},
                 {"exit_order", do_exit_order},
                 {"exec", do_exec},
+                {"exit_now", do_exit_now},
+                {"quick_exit", do_quick_exit},
+                {"abort", do_abort},
+                {"exit_in_handler", do_exit_in_handler},
                 {"main_ends", do_main_ends},
                 {"close_all", do_close_all},
                 {"deepbind", do_deepbind},
                 {"api", do_api},
+                {"anew", do_anew},
                 {"steady", do_steady}};
     char name[64] = "";
     if (argc == 2)

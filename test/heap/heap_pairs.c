@@ -4,6 +4,7 @@
 #include <malloc.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -93,6 +94,28 @@ static char *release(char *p, int n)
 {
     free(p);
     return NULL;
+}
+
+static struct work staying;
+static atomic_int has_run;
+
+static void *run_and_stay(void *unused)
+{
+    staying.run(staying.p, staying.n);
+    has_run = 1;
+    for (;;)
+        pause();
+    return NULL;
+}
+
+// The thread still lives when the process ends.
+static void in_thread_that_stays(char *(*run)(char *, int), char *p)
+{
+    pthread_t thread;
+    staying = (struct work){run, p, 5};
+    pthread_create(&thread, NULL, run_and_stay, NULL);
+    while (!has_run)
+        usleep(1000);
 }
 
 static int in_child(void)

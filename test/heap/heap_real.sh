@@ -1,11 +1,16 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
 # builds: one
-# Programs of the system under libmoat-heap.so: they do what they do without it, and no error is reported. HEAP_SECONDS: for how
-# long, 0 for once each.
+# Programs of the system under libmoat-heap.so: they do what they do without it, no error is reported, and servers do not grow.
+# HEAP_SECONDS: for how long, 0 for once each.
 set -u
 T=$(mktemp -d)
-trap 'rm -rf "$T"' EXIT
+server=
+finish() {
+    [ -z "$server" ] || kill "$server" 2>/dev/null
+    rm -rf "$T"
+}
+trap finish EXIT
 library=$(realpath "$BUILD/lib/libmoat-heap.so")
 passed=0 failed=0
 try() {  # try NAME COMMAND...
@@ -45,8 +50,55 @@ print(len(s), subprocess.run(["echo", "hi"], capture_output=True).stdout)'
     try git git log --oneline -20
     try ls ls /usr/bin
 }
+resident() {  # of a process and its children, in KiB
+    cat /proc/"$1"/status $(pgrep -P "$1" | sed 's|.*|/proc/&/status|') 2>/dev/null | awk '/^VmRSS/ { sum += $2 } END { print sum + 0 }'
+}
+# serve NAME PROGRAM CLIENT: the client's command runs some times, or as long as there is time, after which the server must not have grown.
+serve() {
+    local name=$1 program=$2 client=$3 mode before after i ends
+    command -v "${program%% *}" >/dev/null && command -v "${client%% *}" >/dev/null || return 0
+    for mode in eager lazy; do
+        rm -f "$T/socket"
+        MOAT_OPTIONS=heap-free=$mode LD_PRELOAD=$library $program >"$T/out" 2>"$T/log" </dev/null &
+        server=$!
+        for ((i = 0; i < 200; i++)); do
+            $client >"$T/client" 2>&1 && break
+            sleep 0.1
+        done
+        ends=$((SECONDS + ${HEAP_SECONDS:-0} / 4))
+        for ((i = 0; i < 2; i++)); do $client >"$T/client" 2>&1; done
+        before=$(resident $server)
+        for ((i = 0; i < 2 || SECONDS < ends; i++)); do
+            $client >"$T/client" 2>&1 || break
+        done
+        after=$(resident $server)
+        kill $server 2>/dev/null
+        wait $server 2>/dev/null
+        server=
+        if ! $client_ok "$T/client" || grep -q 'moat: ' "$T/log" "$T/out" || [ "$after" -gt $((before * 3 / 2 + 8192)) ]; then
+            failed=$((failed + 1))
+            echo "$name ($mode): fails, says something or grows from $before to $after KiB"
+            cat "$T/log" "$T/client" | tail -n 20 | sed 's/^/    | /'
+        else
+            passed=$((passed + 1))
+        fi
+    done
+}
+servers() {
+    client_ok='grep -q requests.per.second'
+    serve redis-server "redis-server --port 0 --unixsocket $T/socket --save  --appendonly no" \
+        "redis-benchmark -s $T/socket -n 2000 -t set,get,lpush,lrange_100"
+    local port=$((20000 + $$ % 10000))
+    mkdir -p "$T/www"
+    chmod 755 "$T" "$T/www"
+    echo page >"$T/www/index.html"
+    echo "daemon off; pid $T/pid; error_log stderr; events {} http { access_log off; server { listen 127.0.0.1:$port; root $T/www; } }" >"$T/conf"
+    client_ok='grep -q Requests/sec'
+    serve nginx "nginx -c $T/conf -p $T" "wrk -t 1 -c 8 -d 1 http://127.0.0.1:$port/index.html"
+}
 end=$((SECONDS + ${HEAP_SECONDS:-0}))
 all
+servers
 while [ $SECONDS -lt $end ] && [ $failed = 0 ]; do
     all
 done

@@ -40,5 +40,11 @@ bad window 'ring before window' 's/steal == ASKED \&\& busy == WINDOW -> skip/fa
 bad window 'the thread does not look' 's/:: steal == NOT_ASKED -> where = WINDOW$/:: true -> where = WINDOW/'
 good warehouse
 bad warehouse 'the first node is removed' 's/before = first;/before = 0;/'
+good anew
+bad anew 'the tail is read before the head' 's/        s = size; t = ticket; c = canary;/        seen = tail[0]; s = size; t = ticket; c = canary;/; s/            seen = tail\[s\];/            if :: s == 1 -> seen = tail[1] :: else fi;/'
+bad anew 'the head is not read again' 's/s2 == s && t2 == t && c2 == c ->/true ->/'
+bad anew 'a block that is used anew keeps its ticket' 's/    ticket = turn;/    ticket = 1;/; s/LIVE(s, turn)/LIVE(s, ticket)/g'
+bad anew 'the canary before the tail' 's/    tail\[s\] = LIVE(s, turn);//; s/alive = true }/alive = true }; tail[s] = LIVE(s, turn)/'
+bad anew 'a head that is not marked as freed' 's/canary = FREED } }/skip } }/'
 echo "covered: states ${states[*]}"
 echo "$passed passed, 0 failed"

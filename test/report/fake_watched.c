@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // A program that reports as a watched one does, without a guard: what the command makes of it can be tested alone.
 // Does what its arguments say, one after the other:
-//   start, end            a process is watched; its summary
+//   start[=MODE], end     a process is watched, in mode api, or heap: then it is that library; its summary
 //   error[=TYPE]          an error, in a kernel that is named after its type
 //   repeat=ID,COUNT       the error happened so often in all
 //   note=TEXT, raw=TEXT   a note; bytes that are no event
@@ -25,7 +25,8 @@
 #include "report/channel.h"
 
 static struct channel channel, other_channel;
-static uint64_t errors, suppressed;
+static uint64_t errors, suppressed, id, other_id;
+static const char *library, *other_library;
 
 static void tell(const struct report_line *line)
 {
@@ -38,18 +39,18 @@ static void tell(const struct report_line *line)
 
 static void tell_start(const char *value)
 {
+    library = value && strcmp(value, "heap") == 0 ? "heap" : NULL;
     tell(&(struct report_line){.event = REPORT_START,
                                .start = {.pid = getpid(),
                                          .parent = getppid(),
                                          .program = "/usr/bin/fake",
-                                         .mode = "api",
-                                         .device = "cpu",
+                                         .mode = value ? value : "api",
+                                         .device = library ? NULL : "cpu",
                                          .version = "0"}});
 }
 
 static void tell_error(const char *value)
 {
-    static uint64_t id;
     int type = report_type_find(value ? value : "heap-buffer-overflow");
     if (type < 0)
         exit(125);
@@ -63,6 +64,7 @@ static void tell_error(const char *value)
                        .place = {.kernel = "_Z5scalePfi", .file = "scale.cu", .line = 7},
                        .nbuffers = 1,
                        .buffers = &buffer,
+                       .library = library,
                        .id = ++id,
                        .count = 1};
     tell(&(struct report_line){.event = REPORT_ERROR, .error = e});
@@ -70,11 +72,11 @@ static void tell_error(const char *value)
 
 static void tell_repeat(const char *value)
 {
-    struct report_line line = {.event = REPORT_REPEAT, .repeat.pid = getpid()};
-    unsigned long long id, count;
-    if (!value || sscanf(value, "%llu,%llu", &id, &count) != 2)
+    struct report_line line = {.event = REPORT_REPEAT, .repeat = {.pid = getpid(), .library = library}};
+    unsigned long long which, count;
+    if (!value || sscanf(value, "%llu,%llu", &which, &count) != 2)
         exit(125);
-    line.repeat.id = id;
+    line.repeat.id = which;
     line.repeat.count = count;
     tell(&line);
 }
@@ -170,8 +172,14 @@ static void quit(const char *value)
 static void change_sides(const char *value)
 {
     struct channel kept = channel;
+    uint64_t kept_id = id;
+    const char *kept_library = library;
     channel = other_channel;
+    id = other_id;
+    library = other_library;
     other_channel = kept;
+    other_id = kept_id;
+    other_library = kept_library;
 }
 
 static char **arguments;  // from the one that is done now

@@ -25,6 +25,16 @@ SUMMARY: moat: double-free in cuMemFree_v2
 ==11==moat: 2 errors
   watched
     kernels launched  3
+[status 97]
+$ moat report --error-exitcode=5 $T/saved > $T/log
+[status 5]
+$ moat report --error-exitcode=0 $T/saved > $T/log; echo 'double-free:*' > $T/supp; echo '*:*' > $T/all; moat report --suppressions=$T/all $T/saved | tail -n 3
+==11==moat: 0 errors, 2 suppressed
+  watched
+    kernels launched  3
+$ moat report --suppressions=$T/all $T/saved > $T/log
+$ moat report --print-limit=0 --suppressions=$T/supp $T/saved > $T/log
+[status 97]
 $ moat report - < $T/saved | diff - <(moat report $T/saved)
 $ moat report --format=json $T/saved | diff -B - $T/saved
 $ moat report --format=json $T/saved $T/saved | wc -l
@@ -60,13 +70,15 @@ $ head -c 150 $T/saved | moat report --format=json - > $T/log
 2>   {"event":"error","type":"heap-buffer-overflo
 2>                                               ^
 [status 2]
-$ printf '\0\1\2\n{"event":"explosion"}\n' > $T/bad; moat report $T/bad
-2> $T/bad:1:1: error: expected '{'
-2>   ???
-2>   ^
-2> $T/bad:2:11: error: no event is called "explosion"
+$ printf '{"event":"explosion"}\n' > $T/bad; moat report $T/bad
+2> $T/bad:1:11: error: no event is called "explosion"
 2>   {"event":"explosion"}
 2>             ^
+[status 2]
+# What is no report at all needs no more than a line.
+$ printf '\n==1==ERROR: moat: double-free\nREAD of size 4\n' > $T/text; printf '\0\1\2\n{"event":"note"}\n' > $T/bad; moat report $T/text $T/bad
+2> $T/text: error: not a saved report: `moat --format=json --log-file=FILE PROGRAM` saves one
+2> $T/bad: error: not a saved report: `moat --format=json --log-file=FILE PROGRAM` saves one
 [status 2]
 $ moat report $T/absent
 2> moat: error: cannot read "$T/absent": No such file or directory

@@ -157,6 +157,27 @@ SUMMARY: moat: heap-buffer-overflow scale.cu:7 in scale(float*, int)
 ==P==moat: later
 $ $T/w $T/fake start other start end | grep -c without
 1
+# The guard and the heap's monitor: one banner, and each error has a number of its own, also after a lost connection.
+$ touch $T/tree/lib/moat/libmoat-heap.so; cp $T/tree/lib/moat/libmoat.so $T/tree/lib/moat/libmoat-heap.so
+$ $T/w --heap $T/fake start error other start=heap error=double-free other error repeat=2,4 other close error end other end | grep -E 'watching|Report|seen|CUDA'
+==P==moat 0: watching /usr/bin/fake (pid P), mode api,heap, device cpu
+Report 1 of process P
+Report 2 of process P
+Report 3 of process P
+==P==moat: report 3 was seen 4 times in all
+Report 4 of process P
+$ $T/w --heap $T/fake start=heap error other start error end other end | grep -E 'watching|Report|CUDA'
+==P==moat 0: watching /usr/bin/fake (pid P), mode heap
+Report 1 of process P
+==P==moat: CUDA is used from here on, mode api, device cpu
+Report 2 of process P
+$ $T/w --heap $T/fake start end other start=heap end | grep -c watching
+1
+$ $T/tree/bin/moat --device=cpu --heap --format=json $T/fake start error other start=heap error end other end 2> $T/both.json; moat report $T/both.json | grep -E 'watching|Report' | sed -E 's/==[0-9]+==/==P==/; s/(pid|process) [0-9]+/\1 P/'
+==P==moat 0: watching /usr/bin/fake (pid P), mode api,heap, device cpu
+Report 1 of process P
+Report 2 of process P
+$ rm $T/tree/lib/moat/libmoat-heap.so
 
 # The command ends with the program that it started, but hears what others have to say shortly after.
 $ $T/w $T/fake start leave sleep=300 start error end | grep SUMMARY
@@ -264,11 +285,29 @@ $T/bad:1:1: error: no error is called this; did you mean double-free?
   double-fre:*
   ^~~~~~~~~~
 moat: warning: not all suppressions can be used
-$ $T/w --suppressions=$T/none $T/fake start end | head -n 2
+$ $T/w --suppressions=$T/none $T/fake start end
 $T/none: error: No such file or directory
-moat: warning: not all suppressions can be used
+[status 2]
 $ $T/w --strict --suppressions=$T/bad $T/fake start error=double-free end | tail -n 1
 moat: error: not all suppressions can be used
+
+# A cache that cannot be used: with --strict, no start.
+$ $T/w --strict --mode=count --cache-dir=relative $T/fake start end
+moat: error: the cache of rewritten modules cannot be used: relative: its name must be a full path
+[status 98]
+$ mkdir -m 755 $T/open; $T/w --strict --mode=count --cache-dir=$T/open $T/fake start end
+moat: error: the cache of rewritten modules cannot be used: $T/open: the folder is not the user's alone
+[status 98]
+$ $T/w --strict --mode=count --cache-dir=$T/own $T/fake start end | head -n 1; $T/w --strict --mode=count --no-cache --cache-dir=$T/open $T/fake start end | head -n 1
+==P==moat 0: watching /usr/bin/fake (pid P), mode api, device cpu
+==P==moat 0: watching /usr/bin/fake (pid P), mode api, device cpu
+$ $T/w --strict --cache-dir=$T/open $T/fake start end | head -n 1; $T/w --mode=count --cache-dir=$T/open $T/fake start end | head -n 1
+==P==moat 0: watching /usr/bin/fake (pid P), mode api, device cpu
+==P==moat 0: watching /usr/bin/fake (pid P), mode api, device cpu
+
+# Names in sentences are as people write them.
+$ $T/w $T/fake start 'note=launched last: _Z5scalePfi, _Zqq, _Z1fv.' end | grep 'launched last'
+==P==moat: launched last: scale(float*, int), _Zqq, f().
 
 # Limits.
 $ $T/w --print-limit=1 $T/fake start error error repeat=2,7 error end | grep -E 'SUMMARY|further|happened'

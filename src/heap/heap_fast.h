@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: MIT
+// What nearly every allocation and free is, inline in the functions that programs call: a block of the thread's own shelf
+// (shelf.h) gets its head and tail anew, or is checked and put there. All else is heap.c's.
+#ifndef MOAT_HEAP_FAST_H
+#define MOAT_HEAP_FAST_H
+
+#include "heap/block.h"
+#include "heap/foreign.h"
+#include "heap/heap.h"
+#include "heap/shelf.h"
+#include "heap/writer.h"
+
+// Initial-exec: the dynamic model's accesses allocate.
+extern __attribute__((visibility("hidden"), tls_model("initial-exec"))) __thread struct writer *heap_writer;
+
+uint32_t heap_find_site(struct writer *w, const void *from, const void *frame, struct writer_caller *caller,
+                        uint64_t key);
+
+// Who called. Before a shelf is touched: what finds a site may allocate.
+static inline __attribute__((always_inline)) uint32_t heap_fast_site(struct writer *w, const void *from,
+                                                                     const void *frame)
+{
+    uint64_t key = (uint64_t)(uintptr_t)from ^ (uint64_t)(uintptr_t)frame << 16;
+    struct writer_caller *caller = &w->callers[key * 0x9e3779b97f4a7c15u >> (64 - WRITER_CALLERS_LOG2)];
+    return __builtin_expect(caller->key == key, 1) ? caller->site
+                                                   : heap_find_site(w, from, frame, caller, key);
+}
+
+// The head that a block of the shelf has, but for its canary, says nothing any more; the word in the shelf does.
+static inline __attribute__((always_inline)) void *heap_fast_dress(struct writer *w, uint64_t word,
+                                                                   struct block_info info, uint32_t site)
+{
+    char *block = block_of_word(word);
+    uint64_t ticket = block_ticket(block_generation_of_word(word), site, writer_generation(w));
+    block_dress(block, info, w->id, ticket);
+    return block;
+}
+
+static inline __attribute__((always_inline)) void *heap_fast_alloc(const void *from, const void *frame,
+                                                                   size_t size, enum block_kind kind)
+{
+    struct writer *w = heap_writer;
+    if (__builtin_expect(w && size <= SHELF_LARGEST, 1)) {
+        uint32_t site = heap_fast_site(w, from, frame);
+        uint64_t word = shelf_take(&w->shelf, size);
+        if (__builtin_expect(word != 0, 1))
+            return heap_fast_dress(w, word, (struct block_info){size, BLOCK_LEAD_LOG2, kind}, site);
+    }
+    return heap_alloc(from, frame, size, 0, kind);
+}
+
+// A block that lives is given to a call: whether nothing is wrong with it. heap_check_block says what.
+static inline bool heap_fast_sound(const void *p, const struct block_head *h, struct block_info info,
+                                   enum block_kind family)
+{
+    return block_tail_intact(p, info.size, h->canary) && (info.kind & BLOCK_FAMILY) == (unsigned)family;
+}
+
+// `family`: of the call, as in enum block_kind.
+static inline __attribute__((always_inline)) void heap_fast_free(const void *from, const void *frame, void *p,
+                                                                 enum block_kind family, const char *name)
+{
+    struct writer *w = heap_writer;
+    if (__builtin_expect(w && foreign_may_be_ours(p), 1)) {
+        struct block_head *h = block_head_of(p);
+        uint64_t canary = h->canary,
+                 size = block_packed(p, h) ^ block_pack((struct block_info){0, BLOCK_LEAD_LOG2, family});
+        size &= ~((uint64_t)(15 - BLOCK_FAMILY) << BLOCK_KIND_SHIFT);
+        // A block of another family, alignment or size, or one that is not watched, has bits above those of a size.
+        if (__builtin_expect(size < heap_settings.direct && block_is_live(p, h) &&
+                                 block_tail_intact(p, size, canary),
+                             1)) {
+            uint32_t site = heap_fast_site(w, from, frame);
+            struct shelf_bin *b = &w->shelf.bins[shelf_number(size)];
+            if (__builtin_expect(!shelf_is_full(b), 1)) {
+                block_mark_freed(p, site);
+                shelf_put(b, block_word(p, h->ticket));
+                return;
+            }
+        }
+    }
+    heap_free(from, frame, p, family, name);
+}
+
+#endif

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: MIT
+// Blocks that a thread freed and keeps for its next allocations of their size: neither the allocator below nor the watchers
+// hear of it. The block's word stays in the warehouse, its head says that it was freed, and says that it lives when it is
+// used anew. A shelf holds words, not pointers in the blocks: whoever writes into a freed block does not reach it.
+//
+// Bins are stacks, one for each size that allocators tell apart. What holds for each, between two operations of its thread:
+//   low <= top <= end <= last; the words are [low, top); low[-1] is 0; (end - low) blocks are within what the thread may hold
+// Bins start small, inside of this struct; one that overflows moves to memory where it has room to grow, as long as neither
+// the thread nor the process holds too much. Where one thread allocates and another frees, the shelf of one is always empty
+// and that of the other always full: words pass between them through a depot, in batches, and nobody waits for its locks.
+#ifndef MOAT_HEAP_SHELF_H
+#define MOAT_HEAP_SHELF_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#ifndef SHELF_THREAD_BYTES
+#define SHELF_THREAD_BYTES (64u << 20)  // that bins of one thread may grow by
+#endif
+#ifndef SHELF_ALL_BYTES
+#define SHELF_ALL_BYTES (256u << 20)  // of all threads together
+#endif
+enum { SHELF_LARGEST = 1024, SHELF_BINS = SHELF_LARGEST / 16 + 1, SHELF_SMALL = 32 };
+
+struct shelf_bin {
+    uint64_t *top, *end, *low, *last;
+};
+
+struct shelf {
+    struct shelf_bin bins[SHELF_BINS];
+    uint64_t *grown;  // where bins grow
+    uint64_t held;    // bytes that were granted to bins that have grown
+    uint64_t small[SHELF_BINS][SHELF_SMALL];
+};
+
+void shelf_init(struct shelf *s);    // in zeroed memory
+void shelf_forget(struct shelf *s);  // all blocks; what was granted goes back. The memory stays
+
+// Sizes 16 n - 15 to 16 n share bin n: the allocator below has no smaller steps.
+static inline size_t shelf_number(size_t size)
+{
+    return (size + 15) / 16;
+}
+
+static inline size_t shelf_room(size_t size)  // what a block must have room for, to be put there
+{
+    return (size + 15) & ~(size_t)15;
+}
+
+// 0: there is none. size <= SHELF_LARGEST.
+static inline uint64_t shelf_take(struct shelf *s, size_t size)
+{
+    struct shelf_bin *b = &s->bins[shelf_number(size)];
+    uint64_t word = b->top[-1];
+    if (__builtin_expect(word != 0, 1))
+        b->top--;
+    return word;
+}
+
+static inline bool shelf_is_full(const struct shelf_bin *b)
+{
+    return b->top == b->end;
+}
+
+static inline void shelf_put(struct shelf_bin *b, uint64_t word)
+{
+    *b->top++ = word;
+}
+
+// Of a bin that is empty: gets words from the depot. Whether there were some.
+bool shelf_refill(struct shelf *s, struct shelf_bin *b);
+
+// Of a bin that is full: true if it has room now, because words went to the depot or because it may hold more. Else its
+// older half must go: shelf_older says how many words from low on, and shelf_drop_older removes them.
+bool shelf_make_room(struct shelf *s, struct shelf_bin *b);
+size_t shelf_older(const struct shelf_bin *b);
+void shelf_drop_older(struct shelf_bin *b);
+
+void shelf_start(void);       // the depot, once; where there is no memory for it, shelves do without
+void shelf_after_fork(void);  // in the child: what is in the depot stays there for good
+
+bool shelf_valid(const struct shelf *s);
+
+#endif

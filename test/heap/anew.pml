@@ -1,0 +1,70 @@
+/* SPDX-License-Identifier: MIT */
+/* src/heap/shelf.h and cruise.h: a block that its threads free and dress anew, over and over, with one of two sizes, so that the
+ * tail of one lies where the other has a byte of the program's; and the monitor, which copies it word by word. In all
+ * interleavings a tail is reported only if somebody wrote over it while that very block lived; one that was overwritten
+ * before a look began and lives until its end is reported; and the head is valid at any moment, so that a thread may stop there.
+ * Stores are seen in the order of block_dress. */
+#define TURNS 2
+#define LOOKS 2
+#define FREED 200  /* a canary that is valid whatever the head's other words are */
+#define OTHER 99   /* a byte of the program's */
+#define LIVE(s, t) (10 + (t) * 2 + (s))
+
+byte size, ticket, canary = FREED, tail[2];
+byte turn;
+bool alive, overran[TURNS + 1];
+
+inline dress(s)
+{
+    turn++;
+    size = s;
+    ticket = turn;
+    tail[s] = LIVE(s, turn);
+    atomic { canary = LIVE(s, turn); alive = true }
+}
+
+inline use()
+{
+    if :: size == 1 -> tail[0] = OTHER :: else fi;
+    if :: atomic { true -> tail[size] = OTHER; overran[turn] = true } :: true fi
+}
+
+inline release() { atomic { alive = false; canary = FREED } }
+
+active proctype program()
+{
+    do
+    :: turn < TURNS -> if :: dress(0) :: dress(1) fi; use(); release()
+    :: else -> break
+    od
+}
+
+byte looks, began, s, t, c, seen, s2, t2, c2;
+bool wrong_before, reported;
+active proctype monitor()
+{
+    do
+    :: looks < LOOKS ->
+        looks++;
+        atomic { began = turn; wrong_before = alive && overran[turn]; reported = false };
+        s = size; t = ticket; c = canary;
+        if
+        :: c == LIVE(s, t) ->
+            seen = tail[s];
+            if
+            :: seen != c ->
+                s2 = size; t2 = ticket; c2 = canary;
+                if
+                :: s2 == s && t2 == t && c2 == c -> assert(overran[t]); reported = true
+                :: else
+                fi
+            :: else
+            fi
+        :: else
+        fi;
+        atomic { assert(!(wrong_before && alive && turn == began) || reported) }
+    :: else -> break
+    od
+}
+
+active proctype at_any_moment() { assert(canary == FREED || canary == LIVE(size, ticket)) }
