@@ -230,8 +230,9 @@ moat: error: cannot write the log file "/dev/full": No space left on device; rep
 ==P==moat: 0 errors
   watched
     kernels launched  3
-$ MOAT_OPTIONS=log-file=c.log $T/tree/bin/moat --device=cpu sh -c 'echo $MOAT_OPTIONS' 2> $T/log | sed "s|$PWD|PWD|"
-device=cpu:log-file=c.log:device=cpu:driver=$T/tree/lib/moat/libmoat-cpu.so:log-file=PWD/c.log
+$ (cd $T && MOAT_OPTIONS=log-file=c.log tree/bin/moat --device=cpu sh -c 'echo $MOAT_OPTIONS' 2> log)
+device=cpu:log-file=c.log:device=cpu:driver=$T/tree/lib/moat/libmoat-cpu.so:log-file=$T/c.log
+[status 98]
 # A reader that is slow, of a stream that somebody has made non-blocking: nothing is lost.
 $ cat > $T/slow.py <<'END'
 > import os, subprocess, time
