@@ -28,13 +28,22 @@ struct copy_job {
     char *staged;  // the rows, packed; owned
 };
 
-// Looks at both sides: CUDA_SUCCESS, or CUDA_ERROR_INVALID_VALUE.
-CUresult copy_run_check(struct copy_job *j);
+// Looks at both sides: CUDA_SUCCESS, or CUDA_ERROR_INVALID_VALUE. planned: for a node of a graph.
+CUresult copy_run_check(struct copy_job *j, bool planned);
 // Puts a job that was checked into a stream, or does it at once where nobody can tell. async: the caller does not
 // wait, as far as the memory allows.
 CUresult copy_run_submit(const struct copy_job *j, struct CUstream_st *s, bool async);
+// Checks it again and does it, when nobody has looked for a while: a node of a graph. *bad: the side that is wrong.
+CUresult copy_run_now(const struct copy_job *j, const struct copy_side **bad);
 // stream_get, check and submit.
 CUresult copy_run(struct copy_job *j, CUstream stream, bool per_thread, bool async);
+
+// What the application's structures describe; call is named where the device does not have it.
+CUresult copy_shape_job(const CUDA_MEMCPY3D *c, const char *call, struct copy_job *j);
+void copy_shape_params(const struct copy_job *j,
+                       CUDA_MEMCPY3D *out);  // the other way round, of a checked one
+CUresult copy_set_job(const CUDA_MEMSET_NODE_PARAMS_v2 *p, struct copy_job *j);
+void copy_set_params(const struct copy_job *j, CUDA_MEMSET_NODE_PARAMS_v2 *out);
 
 // A call and its twin for per-thread default streams; `per_thread` says which in the expression.
 #define COPY_CALL(name, suffix, parameters, ...) \

@@ -7,6 +7,7 @@
 
 #include "base/mem.h"
 #include "cpu/copy.h"
+#include "cpu/graph_memory.h"
 #include "cpu/stream.h"
 #include "exec/space.h"
 
@@ -37,12 +38,15 @@ static bool accessible(const struct copy_job *j, const struct copy_side *s, uint
     return true;
 }
 
-static CUresult check(const struct copy_job *j, struct copy_side *s, bool write)
+// planned: memory that a graph will have allocated by then is good, too.
+static CUresult check(const struct copy_job *j, struct copy_side *s, bool write, bool planned)
 {
     uint64_t size;
     if (!span(j, s, &size))
         return CUDA_ERROR_INVALID_VALUE;
     s->where = memory_block_check(s->at, size, write ? SPACE_WRITE : SPACE_READ);
+    if (s->where == MEMORY_BAD && planned && graph_memory_covers(s->at, size))
+        s->where = MEMORY_ON_DEVICE;
     if (s->where == MEMORY_BAD || (s->where == MEMORY_UNKNOWN && s->known))
         return CUDA_ERROR_INVALID_VALUE;
     if (s->where == MEMORY_UNKNOWN && !accessible(j, s, size, write))
@@ -55,12 +59,12 @@ static bool nothing(const struct copy_job *j)
     return !j->width || !j->height || !j->depth;
 }
 
-CUresult copy_run_check(struct copy_job *j)
+CUresult copy_run_check(struct copy_job *j, bool planned)
 {
     if (nothing(j))
         return CUDA_SUCCESS;
-    CUresult r = check(j, &j->dst, true);
-    return r || j->element ? r : check(j, &j->src, false);
+    CUresult r = check(j, &j->dst, true, planned);
+    return r || j->element ? r : check(j, &j->src, false, planned);
 }
 
 // --- the work ----------------------------------------------------------------------------------------------------
@@ -111,6 +115,22 @@ static void execute(struct copy_job *j)
 {
     join_rows(j);
     copy_rows(space_host(j->dst.at), j->staged ? j->staged : space_host(j->src.at), j);
+}
+
+CUresult copy_run_now(const struct copy_job *j, const struct copy_side **bad)
+{
+    struct copy_job now = *j;
+    if (nothing(j))
+        return CUDA_SUCCESS;
+    CUresult r = check(&now, &now.dst, true, false);
+    *bad = &j->dst;
+    if (!r && !j->element) {
+        r = check(&now, &now.src, false, false);
+        *bad = &j->src;
+    }
+    if (!r)
+        execute(&now);
+    return r;
 }
 
 static void run(void *arg, bool go)
@@ -164,10 +184,32 @@ static int stage(struct copy_job *j, size_t bytes)
     return 0;
 }
 
+// The copy as a node of a graph.
+static bool captured(const struct copy_job *j, struct CUstream_st *s, bool async, CUresult *r)
+{
+    CUgraphNodeParams node = {.type = j->element ? CU_GRAPH_NODE_TYPE_MEMSET : CU_GRAPH_NODE_TYPE_MEMCPY};
+    if (!async || !stream_captures(s))
+        return false;
+    if (j->element) {
+        copy_set_params(j, &node.memset);
+        node.memset.ctx = s->ctx;
+    } else {
+        copy_shape_params(j, &node.memcpy.copyParams);
+        node.memcpy.copyCtx = s->ctx;
+    }
+    return capture_take(s, &node, NULL, 0, r);
+}
+
 CUresult copy_run_submit(const struct copy_job *job, struct CUstream_st *s, bool async)
 {
+    CUresult r;
     if (nothing(job))
         return CUDA_SUCCESS;
+    if (captured(job, s, async, &r))
+        return r;
+    r = capture_refuse(s);
+    if (r)
+        return r;
     size_t bytes = job->width * job->height * job->depth;
     bool wait = !async || must_wait(job, bytes);
     if ((wait || bytes <= DIRECT_MOST) && idle(s)) {
@@ -181,7 +223,6 @@ CUresult copy_run_submit(const struct copy_job *job, struct CUstream_st *s, bool
     if (!j)
         return CUDA_ERROR_OUT_OF_MEMORY;
     *j = *job;
-    CUresult r = CUDA_SUCCESS;
     if (!wait && must_stage(j) && stage(j, bytes))
         r = CUDA_ERROR_OUT_OF_MEMORY;
     if (!r)
@@ -199,6 +240,6 @@ CUresult copy_run(struct copy_job *j, CUstream stream, bool per_thread, bool asy
     struct CUstream_st *s;
     CUresult r = stream_get(stream, per_thread, &s);
     if (!r)
-        r = copy_run_check(j);
+        r = copy_run_check(j, stream_captures(s));
     return r ? r : copy_run_submit(j, s, async);
 }

@@ -2,19 +2,40 @@
 // Memsets.
 #include "cpu/copy.h"
 
-static CUresult set(CUdeviceptr dst, size_t pitch, uint32_t value, unsigned element, size_t width,
-                    size_t height, CUstream stream, bool per_thread, bool async)
+CUresult copy_set_job(const CUDA_MEMSET_NODE_PARAMS_v2 *p, struct copy_job *j)
 {
-    struct copy_job j = {.height = height, .depth = 1, .element = element, .value = value};
-    if (width && height) {
-        if (__builtin_mul_overflow(width, element, &j.width) || dst % element)
+    unsigned element = p->elementSize;
+    *j = (struct copy_job){.height = p->height, .depth = 1, .element = element, .value = p->value};
+    if (p->width && p->height) {
+        if (__builtin_mul_overflow(p->width, element, &j->width) || p->dst % element)
             return CUDA_ERROR_INVALID_VALUE;
-        if (height > 1 && (pitch < j.width || pitch % element))
+        if (p->height > 1 && (p->pitch < j->width || p->pitch % element))
             return CUDA_ERROR_INVALID_VALUE;
     }
     // Of one row the pitch says nothing.
-    j.dst = (struct copy_side){.at = dst, .pitch = height > 1 ? pitch : j.width, .known = true};
-    return copy_run(&j, stream, per_thread, async);
+    j->dst = (struct copy_side){.at = p->dst, .pitch = p->height > 1 ? p->pitch : j->width, .known = true};
+    return CUDA_SUCCESS;
+}
+
+void copy_set_params(const struct copy_job *j, CUDA_MEMSET_NODE_PARAMS_v2 *out)
+{
+    *out = (CUDA_MEMSET_NODE_PARAMS_v2){
+        .dst = j->dst.at,
+        .pitch = j->height > 1 ? j->dst.pitch : 0,
+        .value = j->value,
+        .elementSize = j->element,
+        .width = j->width / j->element,
+        .height = j->height,
+    };
+}
+
+static CUresult set(CUdeviceptr dst, size_t pitch, uint32_t value, unsigned element, size_t width,
+                    size_t height, CUstream stream, bool per_thread, bool async)
+{
+    struct copy_job j;
+    CUDA_MEMSET_NODE_PARAMS_v2 p = {dst, pitch, value, element, width, height, NULL};
+    CUresult r = copy_set_job(&p, &j);
+    return r ? r : copy_run(&j, stream, per_thread, async);
 }
 
 // Two calls and their twins for each size of the value, and as many for rows.

@@ -37,15 +37,19 @@ static CUresult place(const struct corner *c, const struct copy_job *j, const ch
     return CUDA_SUCCESS;
 }
 
+static CUresult describe(const struct corner *dst, const struct corner *src, struct copy_job *j,
+                         const char *call)
+{
+    if (!j->width || !j->height || !j->depth)
+        return CUDA_SUCCESS;
+    CUresult r = place(dst, j, call, &j->dst);
+    return r ? r : place(src, j, call, &j->src);
+}
+
 static CUresult shape(const struct corner *dst, const struct corner *src, struct copy_job *j,
                       const char *call, CUstream stream, bool per_thread, bool async)
 {
-    CUresult r = CUDA_SUCCESS;
-    if (j->width && j->height && j->depth) {
-        r = place(dst, j, call, &j->dst);
-        if (!r)
-            r = place(src, j, call, &j->src);
-    }
+    CUresult r = describe(dst, src, j, call);
     return r ? r : copy_run(j, stream, per_thread, async);
 }
 
@@ -79,6 +83,43 @@ static CUresult copy_2d(const CUDA_MEMCPY2D *c, const char *call, CUstream strea
         .array = c->side##Array, .x = c->side##XInBytes, .y = c->side##Y, .z = c->side##Z, \
         .pitch = c->side##Pitch, .height = c->side##Height,                                \
     }
+
+CUresult copy_shape_job(const CUDA_MEMCPY3D *c, const char *call, struct copy_job *j)
+{
+    struct corner dst = CORNER(c, dst), src = CORNER(c, src);
+    *j = (struct copy_job){.width = c->WidthInBytes, .height = c->Height, .depth = c->Depth};
+    return describe(&dst, &src, j, call);
+}
+
+static CUmemorytype type_of(const struct copy_side *s)
+{
+    return s->known                                                  ? CU_MEMORYTYPE_DEVICE
+           : s->where == MEMORY_UNKNOWN || s->where == MEMORY_PINNED ? CU_MEMORYTYPE_HOST
+                                                                     : CU_MEMORYTYPE_UNIFIED;
+}
+
+void copy_shape_params(const struct copy_job *j, CUDA_MEMCPY3D *out)
+{
+    *out = (CUDA_MEMCPY3D){
+        .srcMemoryType = type_of(&j->src),
+        .srcPitch = j->src.pitch,
+        .srcHeight = j->depth > 1 ? j->src.slice / j->src.pitch : j->height,
+        .dstMemoryType = type_of(&j->dst),
+        .dstPitch = j->dst.pitch,
+        .dstHeight = j->depth > 1 ? j->dst.slice / j->dst.pitch : j->height,
+        .WidthInBytes = j->width,
+        .Height = j->height,
+        .Depth = j->depth,
+    };
+    if (out->srcMemoryType == CU_MEMORYTYPE_HOST)
+        out->srcHost = (const void *)(uintptr_t)j->src.at;
+    else
+        out->srcDevice = j->src.at;
+    if (out->dstMemoryType == CU_MEMORYTYPE_HOST)
+        out->dstHost = (void *)(uintptr_t)j->dst.at;
+    else
+        out->dstDevice = j->dst.at;
+}
 
 static CUresult copy_3d(const CUDA_MEMCPY3D *c, const char *call, CUstream stream, bool per_thread,
                         bool async)

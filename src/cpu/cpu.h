@@ -5,8 +5,8 @@
 //                                                ── modules ── functions, variables
 //   libraries are loaded into each context that uses them
 //
-// Locks, outermost first: context_lock (lists of a context), memory_lock (allocations), pool's own. None is held
-// across a call into the application.
+// Locks, outermost first: capture_lock (captures and graphs), context_lock (lists of a context), memory_lock
+// (allocations), pool's own. None is held across a call into the application.
 #ifndef MOAT_CPU_CPU_H
 #define MOAT_CPU_CPU_H
 
@@ -38,6 +38,10 @@ enum handle_kind {
     HANDLE_EVENT,
     HANDLE_POOL,  // CUmemoryPool
     HANDLE_LINK,  // CUlinkState
+    HANDLE_GRAPH,
+    HANDLE_GRAPH_NODE,
+    HANDLE_GRAPH_EXEC,
+    HANDLE_USER_OBJECT,
 };
 int handle_add(const void *p, enum handle_kind kind);  // 0 or -ENOMEM
 bool handle_is(const void *p, enum handle_kind kind);  // lock-free
@@ -74,7 +78,8 @@ struct CUctx_st {
     size_t limits[16];  // by CUlimit
     CUfunc_cache cache_config;
     atomic_ullong grid_ids;
-    _Atomic(struct memory_heap *) heap;  // of kernels' malloc; NULL before the first
+    _Atomic(struct memory_heap *) heap;         // of kernels' malloc; NULL before the first
+    atomic_uint capturing, capturing_blocking;  // streams that do; capture.h
     struct CUctx_st *next_free;
 };
 

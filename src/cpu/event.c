@@ -8,7 +8,8 @@ struct CUevent_st {
     struct CUctx_st *ctx;
     unsigned flags;
     // Under the pool's lock.
-    struct pool_op *mark;  // NULL: never recorded
+    struct pool_op *mark;        // NULL: never recorded
+    struct capture_point point;  // where, if that was in a stream that captures: then the mark does not count
     struct CUevent_st *next, *prev;
 };
 
@@ -56,10 +57,29 @@ static void release_mark(struct pool_op *mark)
 // Takes the caller's reference.
 static void set_mark(struct CUevent_st *e, struct pool_op *mark)
 {
+    capture_forget(&e->point);
     pool_lock();
     pool_release(e->mark);
     e->mark = mark;
     pool_unlock();
+}
+
+struct pool_op *event_mark(CUevent e)
+{
+    return e->mark;
+}
+
+void event_set_mark(CUevent e, struct pool_op *mark)
+{
+    capture_forget(&e->point);
+    pool_keep(mark);
+    pool_release(e->mark);
+    e->mark = mark;
+}
+
+bool event_timed(CUevent e)
+{
+    return !(e->flags & CU_EVENT_DISABLE_TIMING);
 }
 
 // --- making and freeing ------------------------------------------------------------------------------------
@@ -97,6 +117,7 @@ CUresult cuEventCreate(CUevent *out, unsigned int flags)
 // With the lock held. The mark lives on for those who wait for it.
 static void unlink_event(struct CUevent_st *e)
 {
+    capture_forget(&e->point);
     *(e->prev ? &e->prev->next : &events) = e->next;
     if (e->next)
         e->next->prev = e->prev;
@@ -139,7 +160,19 @@ void event_context_free(struct CUctx_st *ctx)
 }
 
 // --- recording ---------------------------------------------------------------------------------------------
-// The flags _EXTERNAL are for streams that capture: none does.
+// The flags _EXTERNAL are for streams that capture: the event itself is recorded or waited for when the graph runs.
+
+static CUresult record_captured(struct CUstream_st *s, struct CUevent_st *e, unsigned flags)
+{
+    CUgraphNodeParams node = {.type = CU_GRAPH_NODE_TYPE_EVENT_RECORD, .eventRecord = {e}};
+    CUresult rc = CUDA_ERROR_ILLEGAL_STATE;
+    if (flags & ~(unsigned)CU_EVENT_RECORD_EXTERNAL)
+        return CUDA_ERROR_INVALID_VALUE;
+    if (!flags)
+        return capture_record(s, &e->point);
+    capture_take(s, &node, NULL, 0, &rc);
+    return rc;
+}
 
 static CUresult record(bool per_thread, CUevent handle, CUstream stream, unsigned flags)
 {
@@ -150,6 +183,8 @@ static CUresult record(bool per_thread, CUevent handle, CUstream stream, unsigne
         rc = get(handle, &e);
     if (rc)
         return rc;
+    if (stream_captures(s))
+        return record_captured(s, e, flags);
     if (flags)
         return flags == CU_EVENT_RECORD_EXTERNAL ? CUDA_ERROR_ILLEGAL_STATE : CUDA_ERROR_INVALID_VALUE;
     if (e->ctx != s->ctx)
@@ -185,6 +220,8 @@ CUresult cuCtxRecordEvent(CUcontext ctx, CUevent handle)
     CUresult rc = check_context(ctx);
     if (!rc)
         rc = get(handle, &e);
+    if (!rc)
+        rc = capture_refuse_context(ctx);
     if (rc)
         return rc;
     if (e->ctx != ctx)
@@ -198,6 +235,22 @@ CUresult cuCtxRecordEvent(CUcontext ctx, CUevent handle)
 
 // --- waiting -----------------------------------------------------------------------------------------------
 
+static CUresult wait_captured(struct CUstream_st *s, struct CUevent_st *e, unsigned flags)
+{
+    CUgraphNodeParams node = {.type = CU_GRAPH_NODE_TYPE_WAIT_EVENT, .eventWait = {e}};
+    CUresult rc = CUDA_ERROR_ILLEGAL_STATE;
+    if (flags & ~(unsigned)CU_EVENT_WAIT_EXTERNAL)
+        return CUDA_ERROR_INVALID_VALUE;
+    if (flags) {
+        capture_take(s, &node, NULL, 0, &rc);
+        return rc;
+    }
+    struct pool_op *mark = keep_mark(e);
+    rc = capture_wait(s, &e->point, mark);
+    release_mark(mark);
+    return rc;
+}
+
 static CUresult wait_event(bool per_thread, CUstream stream, CUevent handle, unsigned flags)
 {
     struct CUstream_st *s;
@@ -207,6 +260,8 @@ static CUresult wait_event(bool per_thread, CUstream stream, CUevent handle, uns
         rc = get(handle, &e);
     if (rc)
         return rc;
+    if (stream_captures(s) || capture_at(&e->point))
+        return wait_captured(s, e, flags);
     if (flags)
         return flags == CU_EVENT_WAIT_EXTERNAL ? CUDA_ERROR_ILLEGAL_STATE : CUDA_ERROR_INVALID_VALUE;
     struct pool_op *mark = keep_mark(e);
@@ -225,6 +280,10 @@ CUresult cuCtxWaitEvent(CUcontext ctx, CUevent handle)
     CUresult rc = check_context(ctx);
     if (!rc)
         rc = get(handle, &e);
+    if (!rc)
+        rc = capture_refuse_context(ctx);
+    if (!rc && capture_at(&e->point))
+        rc = CUDA_ERROR_CAPTURED_EVENT;
     if (rc)
         return rc;
     struct pool_op *mark = keep_mark(e);
@@ -234,10 +293,19 @@ CUresult cuCtxWaitEvent(CUcontext ctx, CUevent handle)
     return rc;
 }
 
+// Of an event whose mark counts, for the host.
+static CUresult get_recorded(CUevent handle, struct CUevent_st **e)
+{
+    CUresult rc = get(handle, e);
+    if (!rc && capture_at(&(*e)->point))
+        rc = CUDA_ERROR_CAPTURED_EVENT;
+    return rc ? rc : capture_unsafe();
+}
+
 CUresult cuEventQuery(CUevent handle)
 {
     struct CUevent_st *e;
-    CUresult rc = get(handle, &e);
+    CUresult rc = get_recorded(handle, &e);
     if (rc)
         return rc;
     struct pool_op *mark = keep_mark(e);
@@ -249,7 +317,7 @@ CUresult cuEventQuery(CUevent handle)
 CUresult cuEventSynchronize(CUevent handle)
 {
     struct CUevent_st *e;
-    CUresult rc = get(handle, &e);
+    CUresult rc = get_recorded(handle, &e);
     return rc ? rc : stream_wait_op(e->ctx, keep_mark(e));
 }
 
@@ -274,6 +342,8 @@ CUresult cuEventElapsedTime_v2(float *ms, CUevent start, CUevent end)
     // An H200's driver says so for a null pointer too.
     if (!ms || from->ctx != to->ctx || (from->flags | to->flags) & CU_EVENT_DISABLE_TIMING)
         return CUDA_ERROR_INVALID_HANDLE;
+    if (capture_at(&from->point) || capture_at(&to->point))
+        return CUDA_ERROR_CAPTURED_EVENT;
     pool_lock();
     rc = elapsed(from->mark, to->mark, ms);
     pool_unlock();

@@ -7,7 +7,7 @@
 
 #include "base/mem.h"
 #include "cpu/kernel_stats.h"
-#include "cpu/module.h"
+#include "cpu/launch.h"
 #include "cpu/stream.h"
 #include "exec/space.h"
 
@@ -87,14 +87,6 @@ static void grid_done(void *arg, struct exec_grid *g)
     atomic_fetch_sub_explicit(&m->grids, 1, memory_order_release);  // partner: module_free
 }
 
-struct request {
-    struct CUfunc_st *f;
-    struct CUctx_st *ctx;
-    uint32_t grid[3], block[3], shared;
-    bool cooperative;
-    void **params, **extra;
-};
-
 static bool dimensions_fit(const uint32_t *n, CUdevice_attribute first)
 {
     for (int i = 0; i < 3; i++)
@@ -103,7 +95,7 @@ static bool dimensions_fit(const uint32_t *n, CUdevice_attribute first)
     return true;
 }
 
-static CUresult check_shape(const struct request *q)
+CUresult launch_check(const struct launch_request *q)
 {
     const struct exec_kernel *k = q->f->kernel;
     if (!dimensions_fit(q->grid, CU_DEVICE_ATTRIBUTE_MAX_GRID_DIM_X) ||
@@ -148,7 +140,7 @@ static CUresult copy_buffer(const struct exec_kernel *k, const void *buffer, siz
     return CUDA_SUCCESS;
 }
 
-static CUresult copy_params(const struct request *q, char *to)
+CUresult launch_pack(const struct launch_request *q, char *to)
 {
     const struct exec_kernel *k = q->f->kernel;
     const void *buffer;
@@ -168,15 +160,14 @@ static CUresult copy_params(const struct request *q, char *to)
 }
 
 // Blocks that may be in progress at once.
-static uint64_t most_resident(const struct request *q)
+static uint64_t most_resident(const struct launch_request *q)
 {
     uint32_t threads = q->block[0] * q->block[1] * q->block[2];
     return (uint64_t)occupancy_blocks(q->f->kernel, q->f->settings, threads, q->shared) * device_sm_count();
 }
 
-static CUresult push(const struct request *q, struct CUstream_st *stream, struct slot *s)
+static struct exec_grid *new_grid(const struct launch_request *q, struct slot *s)
 {
-    uint64_t blocks = (uint64_t)q->grid[0] * q->grid[1] * q->grid[2], resident = most_resident(q);
     struct exec_launch launch = {
         .kernel = q->f->kernel,
         .grid = {q->grid[0], q->grid[1], q->grid[2]},
@@ -187,53 +178,103 @@ static CUresult push(const struct request *q, struct CUstream_st *stream, struct
         .grid_id = atomic_fetch_add_explicit(&q->ctx->grid_ids, 1, memory_order_relaxed) + 1,
         .params = s->params,
         .sm_count = device_sm_count(),
-        .most_resident = resident ? (uint32_t)resident : 1,
     };
+    uint64_t resident = most_resident(q);
+    launch.most_resident = resident ? (uint32_t)resident : 1;
     if (q->cooperative) {
-        if (blocks > resident)
-            return CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE;
         launch.workspace = s->params + class_size[s->class];
         memset(space_host(launch.workspace), 0, WORKSPACE);
     }
-    s->measured = kernel_stats_begin(launch.kernel->name);
-    struct exec_grid *g = exec_grid_new(&launch, kernel_stats_counters(s->measured));
-    if (!g) {
+    return exec_grid_new(&launch, kernel_stats_counters(s->measured));
+}
+
+static CUresult fill(const struct launch_request *q, struct slot *s)
+{
+    uint64_t blocks = (uint64_t)q->grid[0] * q->grid[1] * q->grid[2];
+    if (q->packed)
+        memcpy(space_host(s->params), q->packed, q->f->kernel->param_size);
+    CUresult r = q->packed ? CUDA_SUCCESS : launch_pack(q, space_host(s->params));
+    return r                                             ? r
+           : q->cooperative && blocks > most_resident(q) ? CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE
+                                                         : CUDA_SUCCESS;
+}
+
+CUresult launch_op(const struct launch_request *q, struct pool_op **out)
+{
+    struct slot *s = take_slot(q->f->kernel->param_size);
+    if (!s)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    CUresult r = fill(q, s);
+    if (r) {
+        return_slot(s);
+        return r;
+    }
+    s->measured = kernel_stats_begin(q->f->kernel->name);
+    struct exec_grid *g = new_grid(q, s);
+    struct pool_op *op = g ? pool_op_new(POOL_GRID, q->ctx) : NULL;
+    if (!op) {
         kernel_stats_end(s->measured);
+        exec_grid_free(g);
+        return_slot(s);
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
     s->module = q->f->module;
     atomic_fetch_add_explicit(&s->module->grids, 1, memory_order_relaxed);
-    CUresult r = stream_push_grid(stream, g, grid_done, s, kernel_stats_clock(s->measured));
-    if (r) {
-        kernel_stats_end(s->measured);
-        atomic_fetch_sub_explicit(&s->module->grids, 1, memory_order_relaxed);
-        exec_grid_free(g);
-    }
-    return r;
+    op->grid = g;
+    op->grid_done = grid_done;
+    op->arg = s;
+    op->began = kernel_stats_clock(s->measured);
+    *out = op;
+    return CUDA_SUCCESS;
 }
 
-static CUresult launch(struct request *q, CUfunction handle, CUstream stream, bool per_thread)
+// The launch as a node of a graph.
+static bool captured(const struct launch_request *q, CUfunction handle, struct CUstream_st *to,
+                     const CUlaunchConfig *config, CUresult *r)
+{
+    CUlaunchAttribute cooperative = {.id = CU_LAUNCH_ATTRIBUTE_COOPERATIVE, .value.cooperative = 1};
+    CUgraphNodeParams node = {
+        .type = CU_GRAPH_NODE_TYPE_KERNEL,
+        .kernel = {.func = handle,
+                   .gridDimX = q->grid[0],
+                   .gridDimY = q->grid[1],
+                   .gridDimZ = q->grid[2],
+                   .blockDimX = q->block[0],
+                   .blockDimY = q->block[1],
+                   .blockDimZ = q->block[2],
+                   .sharedMemBytes = q->shared,
+                   .kernelParams = q->params,
+                   .extra = q->extra,
+                   .ctx = q->ctx},
+    };
+    const CUlaunchAttribute *attributes = config ? config->attrs : q->cooperative ? &cooperative : NULL;
+    return capture_take(to, &node, attributes, config ? config->numAttrs : q->cooperative, r);
+}
+
+static CUresult launch(struct launch_request *q, CUfunction handle, CUstream stream, bool per_thread,
+                       const CUlaunchConfig *config)
 {
     struct CUstream_st *to;
+    struct pool_op *op;
     CUresult r = context_current(&q->ctx);
     if (!r)
         r = function_get(handle, q->ctx, true, &q->f);
     if (!r)
-        r = check_shape(q);
+        r = launch_check(q);
     if (!r)
         r = stream_get(stream, per_thread, &to);
     if (!r && to->ctx != q->ctx)
         r = CUDA_ERROR_INVALID_HANDLE;
+    if (r || (stream_captures(to) && captured(q, handle, to, config, &r)))
+        return r;
+    r = launch_op(q, &op);
     if (r)
         return r;
-    struct slot *s = take_slot(q->f->kernel->param_size);
-    if (!s)
-        return CUDA_ERROR_OUT_OF_MEMORY;
-    r = copy_params(q, space_host(s->params));
-    if (!r)
-        r = push(q, to, s);
+    struct exec_grid *g = op->grid;
+    void *slot = op->arg;
+    r = stream_add(to, op, NULL, false);
     if (r)
-        return_slot(s);
+        grid_done(slot, g);
     return r;
 }
 
@@ -244,7 +285,7 @@ static CUresult launch(struct request *q, CUfunction handle, CUstream stream, bo
 static CUresult launch_plain(bool per_thread, bool cooperative, CUfunction f, SHAPE, void **params,
                              void **extra)
 {
-    struct request q = {
+    struct launch_request q = {
         .grid = {gx, gy, gz},
         .block = {bx, by, bz},
         .shared = shared,
@@ -252,7 +293,7 @@ static CUresult launch_plain(bool per_thread, bool cooperative, CUfunction f, SH
         .params = params,
         .extra = extra,
     };
-    return launch(&q, f, stream, per_thread);
+    return launch(&q, f, stream, per_thread, NULL);
 }
 
 CUresult cuLaunchKernel(CUfunction f, SHAPE, void **params, void **extra)
@@ -276,7 +317,7 @@ CUresult cuLaunchCooperativeKernel_ptsz(CUfunction f, SHAPE, void **params)
 }
 
 // Clusters of one block are blocks.
-static CUresult check_cluster(const struct request *q, unsigned x, unsigned y, unsigned z)
+static CUresult check_cluster(const struct launch_request *q, unsigned x, unsigned y, unsigned z)
 {
     unsigned size[3] = {x, y, z}, all = 1;
     for (int i = 0; i < 3; i++) {
@@ -291,8 +332,7 @@ static CUresult check_cluster(const struct request *q, unsigned x, unsigned y, u
                      : not_supported("a launch with clusters");
 }
 
-// What an attribute changes. event: to be recorded behind the launch.
-static CUresult take_attribute(struct request *q, const CUlaunchAttribute *a, CUevent *event)
+CUresult launch_attribute(struct launch_request *q, const CUlaunchAttribute *a, CUevent *event)
 {
     switch ((int)a->id) {
     case CU_LAUNCH_ATTRIBUTE_COOPERATIVE: q->cooperative = a->value.cooperative != 0; return CUDA_SUCCESS;
@@ -333,7 +373,7 @@ static CUresult launch_ex(bool per_thread, const CUlaunchConfig *c, CUfunction f
     CUresult r = context_current(&ctx);
     if (r || !c || (c->numAttrs && !c->attrs))
         return r ? r : CUDA_ERROR_INVALID_VALUE;
-    struct request q = {
+    struct launch_request q = {
         .grid = {c->gridDimX, c->gridDimY, c->gridDimZ},
         .block = {c->blockDimX, c->blockDimY, c->blockDimZ},
         .shared = c->sharedMemBytes,
@@ -341,9 +381,9 @@ static CUresult launch_ex(bool per_thread, const CUlaunchConfig *c, CUfunction f
         .extra = extra,
     };
     for (unsigned i = 0; !r && i < c->numAttrs; i++)
-        r = take_attribute(&q, &c->attrs[i], &event);
+        r = launch_attribute(&q, &c->attrs[i], &event);
     if (!r)
-        r = launch(&q, f, c->hStream, per_thread);
+        r = launch(&q, f, c->hStream, per_thread, c);
     if (!r && event)
         r = per_thread ? cuEventRecord_ptsz(event, c->hStream) : cuEventRecord(event, c->hStream);
     return r;

@@ -99,6 +99,7 @@ enum memory_kind {
     MEMORY_MANAGED,  // managed variables too: without pages of their own
     MEMORY_HOST,
     MEMORY_REGISTERED,
+    MEMORY_GRAPH,  // what a graph allocates: the piece is the graph's
 };
 
 struct memory_block {
@@ -113,6 +114,7 @@ struct memory_block {
     void *pages;                 // MEMORY_HOST, MEMORY_MANAGED: what was mapped for it, whole pages
     struct CUmemPoolHandle_st *pool;
     struct memory_physical *physical;  // MEMORY_MAPPED
+    struct graph_memory *graph;        // MEMORY_GRAPH
     int sync_memops;
     // MEMORY_MANAGED, as last advised
     bool read_mostly, accessed_by_device, accessed_by_host;

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "base/mem.h"
+#include "cpu/capture.h"
 #include "cpu/memory.h"
 #include "exec/space.h"
 
@@ -105,6 +106,9 @@ CUresult cuMemHostAlloc(void **out, size_t size, unsigned int flags)
     if (!out || flags & ~known)
         return CUDA_ERROR_INVALID_VALUE;
     *out = NULL;
+    r = capture_unsafe();
+    if (r)
+        return r;
     return size ? alloc(MEMORY_HOST, ctx, size, flags | CU_MEMHOSTALLOC_DEVICEMAP, out) : CUDA_SUCCESS;
 }
 
@@ -122,7 +126,9 @@ CUresult cuMemAllocManaged(CUdeviceptr *out, size_t size, unsigned int flags)
     if (!out || !size || (flags != CU_MEM_ATTACH_GLOBAL && flags != CU_MEM_ATTACH_HOST))
         return CUDA_ERROR_INVALID_VALUE;
     void *p;
-    r = alloc(MEMORY_MANAGED, ctx, size, flags, &p);
+    r = capture_unsafe();
+    if (!r)
+        r = alloc(MEMORY_MANAGED, ctx, size, flags, &p);
     if (!r)
         *out = (uintptr_t)p;
     return r;
@@ -235,6 +241,8 @@ static CUresult give_up(enum memory_kind kind, void *p)
     r = missing(kind, addr);
     struct CUctx_st *owner = r ? NULL : memory_block_at(addr)->ctx;
     pthread_mutex_unlock(&memory_lock);
+    if (!r)
+        r = capture_unsafe();
     if (!r)
         r = context_wait(ctx);
     if (!r && owner != ctx)

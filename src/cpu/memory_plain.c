@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 // cuMemAlloc and what goes with it.
 #include "base/mem.h"
+#include "cpu/capture.h"
+#include "cpu/graph_memory.h"
 #include "cpu/memory.h"
 
 struct memory_slabs memory_plain = {.granule = MEMORY_GRANULE, .chunk = MEMORY_UNIT, .keep = MEMORY_UNIT};
@@ -40,7 +42,10 @@ CUresult cuMemAlloc_v2(CUdeviceptr *out, size_t size)
     CUresult r = context_current(&ctx);
     if (r)
         return r;
-    return out && size ? alloc(ctx, size, out) : CUDA_ERROR_INVALID_VALUE;
+    if (!out || !size)
+        return CUDA_ERROR_INVALID_VALUE;
+    r = capture_unsafe();
+    return r ? r : alloc(ctx, size, out);
 }
 
 CUresult cuMemAllocPitch_v2(CUdeviceptr *out, size_t *pitch, size_t width, size_t height,
@@ -55,7 +60,9 @@ CUresult cuMemAllocPitch_v2(CUdeviceptr *out, size_t *pitch, size_t width, size_
     uint64_t row = (width + MEMORY_GRANULE - 1) & ~(uint64_t)(MEMORY_GRANULE - 1), size;
     if (row < width || __builtin_mul_overflow(row, height, &size))
         return CUDA_ERROR_INVALID_VALUE;
-    r = alloc(ctx, size, out);
+    r = capture_unsafe();
+    if (!r)
+        r = alloc(ctx, size, out);
     if (!r)
         *pitch = row;
     return r;
@@ -65,14 +72,16 @@ CUresult cuMemAllocPitch_v2(CUdeviceptr *out, size_t *pitch, size_t width, size_
 static struct memory_block *freeable(CUdeviceptr p)
 {
     struct memory_block *b = memory_block_at(p);
-    bool ours =
-        b && b->node.base == p &&
-        (b->kind == MEMORY_PLAIN || b->kind == MEMORY_POOL || (b->kind == MEMORY_MANAGED && b->pages));
+    bool ours = b && b->node.base == p &&
+                (b->kind == MEMORY_PLAIN || b->kind == MEMORY_POOL || b->kind == MEMORY_GRAPH ||
+                 (b->kind == MEMORY_MANAGED && b->pages));
     return ours ? b : NULL;
 }
 
-static void release(struct memory_block *b)
+static bool release(struct memory_block *b)
 {
+    if (b->kind == MEMORY_GRAPH)
+        return graph_memory_release(b);
     memory_block_remove(b);
     switch (b->kind) {
     case MEMORY_PLAIN: memory_plain_release(b); break;
@@ -82,6 +91,7 @@ static void release(struct memory_block *b)
     case MEMORY_REGISTERED: memory_host_release(b); break;
     default: mem_free(b);
     }
+    return true;
 }
 
 CUresult cuMemFree_v2(CUdeviceptr p)
@@ -97,6 +107,9 @@ CUresult cuMemFree_v2(CUdeviceptr p)
     pthread_mutex_unlock(&memory_lock);
     if (!b)
         return CUDA_ERROR_INVALID_VALUE;
+    r = capture_unsafe();
+    if (r)
+        return r;
     // Kernels that use it run to their end with it; nobody holds the lock meanwhile, so look again.
     r = context_wait(ctx);
     if (!r && owner && owner != ctx)
@@ -105,10 +118,9 @@ CUresult cuMemFree_v2(CUdeviceptr p)
         return r;
     pthread_mutex_lock(&memory_lock);
     b = freeable(p);
-    if (b)
-        release(b);
+    bool done = b && release(b);
     pthread_mutex_unlock(&memory_lock);
-    return b ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+    return done ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
 CUresult cuMemGetInfo_v2(size_t *available, size_t *total)

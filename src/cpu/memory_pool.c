@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "cpu/graph_memory.h"
 #include "cpu/memory.h"
 #include "cpu/stream.h"
 #include "exec/space.h"
@@ -455,6 +456,18 @@ static CUresult alloc(struct CUmemPoolHandle_st *p, struct CUstream_st *s, uint6
     return r;
 }
 
+// As a node of a graph.
+static bool alloc_captured(const struct CUmemPoolHandle_st *p, struct CUstream_st *s, uint64_t size,
+                           CUdeviceptr *out, CUresult *r)
+{
+    CUgraphNodeParams node = {.type = CU_GRAPH_NODE_TYPE_MEM_ALLOC,
+                              .alloc = {.poolProps = p->props, .bytesize = size}};
+    bool taken = capture_take(s, &node, NULL, 0, r);
+    if (taken && !*r)
+        *out = node.alloc.dptr;
+    return taken;
+}
+
 static CUresult alloc_from(CUdeviceptr *out, size_t size, CUmemoryPool p, CUstream stream, bool per_thread)
 {
     struct CUstream_st *s;
@@ -464,7 +477,12 @@ static CUresult alloc_from(CUdeviceptr *out, size_t size, CUmemoryPool p, CUstre
     if (!out || !known(p))
         return CUDA_ERROR_INVALID_VALUE;
     *out = 0;
-    return size ? alloc(p, s, size, out) : CUDA_SUCCESS;
+    if (!size)
+        return CUDA_SUCCESS;
+    if (stream_captures(s) && alloc_captured(p, s, size, out, &r))
+        return r;
+    r = capture_refuse(s);
+    return r ? r : alloc(p, s, size, out);
 }
 
 static CUresult alloc_current(CUdeviceptr *out, size_t size, CUstream stream, bool per_thread)
@@ -520,6 +538,8 @@ static CUresult retire(CUdeviceptr p, struct pending *f)
     struct memory_block *b = memory_block_at(p);
     if (!b || b->node.base != p)
         return CUDA_ERROR_INVALID_VALUE;
+    if (b->kind == MEMORY_GRAPH)
+        return graph_memory_release(b) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
     if (b->kind != MEMORY_POOL && b->kind != MEMORY_PLAIN)
         return b->kind == MEMORY_MANAGED ? CUDA_ERROR_NOT_SUPPORTED : CUDA_ERROR_INVALID_VALUE;
     memory_block_remove(b);
@@ -543,6 +563,14 @@ static CUresult free_async(CUdeviceptr p, CUstream stream, bool per_thread)
     struct CUstream_st *s;
     CUresult r = stream_get(stream, per_thread, &s);
     if (r || !p)
+        return r;
+    if (stream_captures(s)) {
+        CUgraphNodeParams node = {.type = CU_GRAPH_NODE_TYPE_MEM_FREE, .free = {p}};
+        if (capture_take(s, &node, NULL, 0, &r))
+            return r;
+    }
+    r = capture_refuse(s);
+    if (r)
         return r;
     struct pending *f = mem_zalloc(1, sizeof *f);
     if (!f)

@@ -111,10 +111,35 @@ CUresult stream_add(struct CUstream_st *s, struct pool_op *op, struct pool_op *a
 {
     if (!op)
         return CUDA_ERROR_OUT_OF_MEMORY;
+    // What can be captured was, before it became an operation.
+    CUresult refused = capture_refuse(s);
+    if (refused) {
+        pool_op_discard(op);
+        return refused;
+    }
     pool_lock();
     if (keep)
         pool_keep(op);
     CUresult rc = add(s, op, after);
+    pool_unlock();
+    return rc;
+}
+
+CUresult stream_add_run(struct CUstream_st *s, struct pool_op *first, struct pool_op *after,
+                        void (*submit)(void *arg), void *arg, struct pool_op *ends, struct pool_op *last)
+{
+    pool_lock();
+    CUresult rc = add(s, first, after);
+    if (!rc) {
+        submit(arg);
+        last->stream = s;
+        last->ended = op_ended;
+        pool_depend(last, ends);
+        pool_release(s->tail);
+        s->tail = last;
+        pool_keep(last);
+        pool_submit(last);
+    }
     pool_unlock();
     return rc;
 }
@@ -296,6 +321,7 @@ CUresult stream_enter(struct CUstream_st *s)
 
 void stream_leave(struct CUstream_st *s)
 {
+    capture_leave(s);
     pool_lock();
     s->gone = true;
     reap(s);
@@ -340,14 +366,18 @@ void stream_context_free(struct CUctx_st *ctx)
         bool own = s->held;
         s->gone = true;
         pool_unlock();
-        if (!own)
+        if (!own) {
             handle_remove(s);
+            capture_leave(s);
+        }
         pool_lock();
         if (!own)
             reap(s);
     }
     ctx->legacy = NULL;
     pool_unlock();
+    atomic_store_explicit(&ctx->capturing, 0, memory_order_relaxed);
+    atomic_store_explicit(&ctx->capturing_blocking, 0, memory_order_relaxed);
 }
 
 // --- a thread's own ----------------------------------------------------------------------------------------
@@ -357,6 +387,8 @@ static void own_release(void *list)
     // A forked child has no pool, and its lock may be held for ever.
     if (getpid() != owner)
         return;
+    for (struct CUstream_st *s = list; s; s = s->next_of_thread)
+        capture_leave(s);
     pool_lock();
     for (struct CUstream_st *s = list, *next; s; s = next) {
         next = s->next_of_thread;
@@ -377,6 +409,10 @@ static void own_init(void)
 static struct CUstream_st *own_find(struct CUctx_st *ctx)
 {
     struct CUstream_st *first = pthread_getspecific(own_key), *found = NULL, *s;
+    for (s = first; s; s = s->next_of_thread) {
+        if (stream_captures(s) && !s->ctx)
+            capture_leave(s);
+    }
     pool_lock();
     for (struct CUstream_st **at = &first; (s = *at);) {
         if (s->ctx) {

@@ -8,6 +8,7 @@
 #ifndef MOAT_CPU_STREAM_H
 #define MOAT_CPU_STREAM_H
 
+#include "cpu/capture.h"
 #include "cpu/cpu.h"
 #include "cpu/pool.h"
 
@@ -23,6 +24,10 @@ struct CUstream_st {
         *gate;  // the legacy stream: what the context was last made to wait for; holds for new streams
     struct CUstream_st *next_in_context, *prev_in_context;
     struct CUstream_st *next_of_thread;
+    // Under the capture's lock.
+    _Atomic(struct capture *) capture;  // NULL: it does not
+    struct capture_nodes after;
+    struct CUstream_st *next_in_capture;
     CUaccessPolicyWindow window;  // this and the rest are only ever stored
     CUsynchronizationPolicy sync_policy;
     CUlaunchMemSyncDomainMap domain_map;
@@ -40,12 +45,24 @@ static inline CUresult stream_error(const struct CUctx_st *ctx)
     return (CUresult)atomic_load_explicit(&ctx->error, memory_order_acquire);
 }
 
+// Whether it does. Relaxed: see capture.h.
+static inline bool stream_captures(const struct CUstream_st *s)
+{
+    return atomic_load_explicit(&s->capture, memory_order_relaxed) != NULL;
+}
+
 // As stream_get, for calls that must work when the context is in error, or in a callback.
 CUresult stream_find(CUstream handle, bool per_thread, struct CUstream_st **out);
 
 // Submits op, which it owns from then on, behind everything in the stream and behind `after` if that is not
 // NULL. keep: with one more reference, the caller's. CUDA_ERROR_OUT_OF_MEMORY: it is discarded.
 CUresult stream_add(struct CUstream_st *s, struct pool_op *op, struct pool_op *after, bool keep);
+
+// A run of operations that is one to the stream: `first` waits for what is in it and for `after`; what submit(arg)
+// submits, with the lock held, waits for first; `last`, which waits for `ends`, is the stream's end then. All of them
+// are the stream's from now on, but those that submit knows when it is not called: CUDA_ERROR_OUT_OF_MEMORY.
+CUresult stream_add_run(struct CUstream_st *s, struct pool_op *first, struct pool_op *after,
+                        void (*submit)(void *arg), void *arg, struct pool_op *ends, struct pool_op *last);
 
 // A mark behind everything that was put into the context's streams: *out, to be released; NULL if all is
 // idle. some: only into the legacy stream and those in step with it.
@@ -65,6 +82,15 @@ bool stream_idle(struct CUstream_st *s);  // the legacy stream: and those in ste
 CUresult stream_wait_op(struct CUctx_st *ctx, struct pool_op *op);
 
 void event_context_free(struct CUctx_st *ctx);
+// Of a handle that was checked; the first two with the pool's lock held. What was recorded last, and what is now: with
+// a reference.
+struct pool_op *event_mark(CUevent e);
+void event_set_mark(CUevent e, struct pool_op *mark);
+bool event_timed(CUevent e);
+
+// Steps of cuStreamBatchMemOp: whether they are sound, and an operation that does them. NULL when out of memory.
+CUresult stream_memop_check(unsigned count, const CUstreamBatchMemOpParams *steps, unsigned flags);
+struct pool_op *stream_memop_op(struct CUctx_st *ctx, unsigned count, const CUstreamBatchMemOpParams *steps);
 
 // A call and its twin for per-thread streams: impl(per_thread, arguments).
 #define STREAM_CALL(name, impl, parameters, ...) \

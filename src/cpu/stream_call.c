@@ -156,42 +156,6 @@ CUresult cuCtxGetStreamPriorityRange(int *least, int *greatest)
     return CUDA_SUCCESS;
 }
 
-// --- capturing: never --------------------------------------------------------------------------------------
-
-static CUresult is_capturing(bool per_thread, CUstream handle, CUstreamCaptureStatus *out)
-{
-    struct CUstream_st *s;
-    CUresult rc = ask(per_thread, handle, out, &s);
-    if (!rc)
-        *out = CU_STREAM_CAPTURE_STATUS_NONE;
-    return rc;
-}
-STREAM_CALL(cuStreamIsCapturing, is_capturing, (CUstream handle, CUstreamCaptureStatus *out), handle, out)
-STREAM_CALL(cuStreamGetCaptureInfo, is_capturing,
-            (CUstream handle, CUstreamCaptureStatus *out, cuuint64_t *id), handle, out)
-STREAM_CALL(cuStreamGetCaptureInfo_v2, is_capturing,
-            (CUstream handle, CUstreamCaptureStatus *out, cuuint64_t *id, CUgraph *graph,
-             const CUgraphNode **nodes, size_t *n),
-            handle, out)
-STREAM_CALL(cuStreamGetCaptureInfo_v3, is_capturing,
-            (CUstream handle, CUstreamCaptureStatus *out, cuuint64_t *id, CUgraph *graph,
-             const CUgraphNode **nodes, const CUgraphEdgeData **edges, size_t *n),
-            handle, out)
-
-CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode *mode)
-{
-    static _Thread_local CUstreamCaptureMode current = CU_STREAM_CAPTURE_MODE_GLOBAL;
-    CUresult rc = device_ready();
-    if (rc)
-        return rc;
-    if (!mode || (unsigned)*mode > CU_STREAM_CAPTURE_MODE_RELAXED)
-        return CUDA_ERROR_INVALID_VALUE;
-    CUstreamCaptureMode old = current;
-    current = *mode;
-    *mode = old;
-    return CUDA_SUCCESS;
-}
-
 // --- waiting -----------------------------------------------------------------------------------------------
 
 // A callback may ask this, and nothing else.
@@ -201,6 +165,8 @@ static CUresult query(bool per_thread, CUstream handle)
     CUresult rc = stream_find(handle, per_thread, &s);
     if (!rc)
         rc = stream_error(s->ctx);
+    if (!rc)
+        rc = capture_refuse(s);
     if (rc)
         return rc;
     return stream_idle(s) ? stream_error(s->ctx) : CUDA_ERROR_NOT_READY;
@@ -211,6 +177,8 @@ static CUresult synchronize(bool per_thread, CUstream handle)
 {
     struct CUstream_st *s;
     CUresult rc = stream_get(handle, per_thread, &s);
+    if (!rc)
+        rc = capture_refuse(s);
     return rc ? rc : stream_wait(s);
 }
 STREAM_CALL(cuStreamSynchronize, synchronize, (CUstream handle), handle)
@@ -221,6 +189,8 @@ CUresult cuCtxSynchronize(void)
     if (pool_in_callback())
         return CUDA_ERROR_NOT_PERMITTED;
     CUresult rc = context_current(&ctx);
+    if (!rc)
+        rc = capture_refuse_context(ctx);
     return rc ? rc : context_wait(ctx);
 }
 
@@ -233,7 +203,10 @@ CUresult cuCtxSynchronize_v2(CUcontext ctx)
     CUresult rc = device_ready();
     if (rc)
         return rc;
-    return handle_is(ctx, HANDLE_CONTEXT) ? context_wait(ctx) : CUDA_ERROR_INVALID_CONTEXT;
+    if (!handle_is(ctx, HANDLE_CONTEXT))
+        return CUDA_ERROR_INVALID_CONTEXT;
+    rc = capture_refuse_context(ctx);
+    return rc ? rc : context_wait(ctx);
 }
 
 // --- callbacks ---------------------------------------------------------------------------------------------
@@ -282,6 +255,11 @@ static CUresult launch_host(bool per_thread, CUstream handle, CUhostFn fn, void 
         return rc;
     if (!fn)
         return CUDA_ERROR_INVALID_VALUE;
+    if (stream_captures(s)) {
+        CUgraphNodeParams node = {.type = CU_GRAPH_NODE_TYPE_HOST, .host = {fn, data}};
+        if (capture_take(s, &node, NULL, 0, &rc))
+            return rc;
+    }
     return push_call(s, call_host, (struct host_call){.fn = fn, .data = data, .ctx = s->ctx});
 }
 STREAM_CALL(cuLaunchHostFunc, launch_host, (CUstream handle, CUhostFn fn, void *data), handle, fn, data)

@@ -135,35 +135,53 @@ static CUresult check_step(const CUstreamBatchMemOpParams *step)
     return CUDA_ERROR_INVALID_VALUE;
 }
 
-static CUresult push_batch(bool per_thread, CUstream handle, unsigned count,
-                           const CUstreamBatchMemOpParams *steps, unsigned flags)
+CUresult stream_memop_check(unsigned count, const CUstreamBatchMemOpParams *steps, unsigned flags)
 {
-    struct CUstream_st *s;
-    CUresult rc = stream_get(handle, per_thread, &s);
-    if (rc)
-        return rc;
     if (flags || count > MOST_STEPS || (count && !steps))
         return CUDA_ERROR_INVALID_VALUE;
-    for (unsigned i = 0; i < count; i++) {
+    CUresult rc = CUDA_SUCCESS;
+    for (unsigned i = 0; i < count && !rc; i++)
         rc = check_step(&steps[i]);
-        if (rc)
-            return rc;
-    }
-    if (!count)
-        return CUDA_SUCCESS;
+    return rc;
+}
+
+struct pool_op *stream_memop_op(struct CUctx_st *ctx, unsigned count, const CUstreamBatchMemOpParams *steps)
+{
     struct batch *b = mem_alloc(sizeof *b + count * sizeof *steps);
-    struct pool_op *op = b ? pool_op_new(POOL_POLL, s->ctx) : NULL;
+    struct pool_op *op = b ? pool_op_new(POOL_POLL, ctx) : NULL;
     if (!op) {
         mem_free(b);
-        return CUDA_ERROR_OUT_OF_MEMORY;
+        return NULL;
     }
-    b->ctx = s->ctx;
+    b->ctx = ctx;
     b->count = count;
     b->at = 0;
     memcpy(b->step, steps, count * sizeof *steps);
     op->poll = poll_batch;
     op->release = release_batch;
     op->arg = b;
+    return op;
+}
+
+static CUresult push_batch(bool per_thread, CUstream handle, unsigned count, CUstreamBatchMemOpParams *steps,
+                           unsigned flags)
+{
+    struct CUstream_st *s;
+    CUresult rc = stream_get(handle, per_thread, &s);
+    if (!rc)
+        rc = stream_memop_check(count, steps, flags);
+    if (rc || !count)
+        return rc;
+    if (stream_captures(s)) {
+        CUgraphNodeParams node = {.type = CU_GRAPH_NODE_TYPE_BATCH_MEM_OP,
+                                  .memOp = {.ctx = s->ctx, .count = count, .paramArray = steps}};
+        if (capture_take(s, &node, NULL, 0, &rc))
+            return rc;
+    }
+    struct pool_op *op = stream_memop_op(s->ctx, count, steps);
+    if (!op)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    struct batch *b = op->arg;
     rc = stream_add(s, op, NULL, false);
     if (rc)
         mem_free(b);

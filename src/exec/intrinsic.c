@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Functions that the system provides to kernels: printf, assert, malloc, free. They run in a frame of their own,
-// where their parameters lie in local memory as those of any function.
+// Functions that the system provides to kernels: printf, assert, malloc, free, conditions of graphs. They run in a frame
+// of their own, where their parameters lie in local memory as those of any function.
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -327,6 +327,25 @@ static const struct exec_insn *release(struct exec_warp *w, const struct exec_in
     return control_ret(w, i);
 }
 
+// --- conditions of graphs -----------------------------------------------------------------------------------
+
+// A handle is the address of a word of device memory.
+static const struct exec_insn *set_condition(struct exec_warp *w, const struct exec_insn *i)
+{
+    if (!has_signature(w, 2, 0))
+        return fault_raise(w, i, EXEC_INVALID_PC);
+    FOR_LANES(w->mask)
+    {
+        uint64_t at = argument(w, 0, l);
+        if (at % 4 || !space_allows(at, 4, SPACE_WRITE)) {
+            frame_enter(w, w->frame->caller);
+            return fault_memory(w, i, EXEC_ILLEGAL_ADDRESS, l, at, 4, true, "global");
+        }
+        __atomic_store_n((uint32_t *)(void *)space_host(at), (uint32_t)argument(w, 1, l), __ATOMIC_RELAXED);
+    }
+    return control_ret(w, i);
+}
+
 exec_fn *intrinsic_find(struct str name)
 {
     static const struct {
@@ -337,6 +356,7 @@ exec_fn *intrinsic_find(struct str name)
         {{"__assertfail", 12}, assert_fail},
         {{"malloc", 6}, allocate},
         {{"free", 4}, release},
+        {{"cudaGraphSetConditional", 23}, set_condition},
     };
     for (size_t k = 0; k < sizeof rows / sizeof *rows; k++)
         if (str_eq(rows[k].name, name))

@@ -11,8 +11,7 @@ command -v nvcc >/dev/null || { echo 'no nvcc on this machine'; exit 77; }
 SECONDS_EACH=100
 
 # Feature of programs.tsv, and what the message must name.
-missing='graph cuGraph|cuStream(Begin|End)Capture
-texture tex\.|cuTexObjectCreate|cuArray
+missing='texture tex\.|cuTexObjectCreate|cuArray
 surface suld|sust|cuSurfObjectCreate|cuArray
 mma mma\.|ldmatrix
 mbarrier mbarrier|cp\.async\.bulk

@@ -40,8 +40,23 @@ enum kind {
 };
 
 static const char *const handle_types[] = {
-    "CUcontext", "CUmodule",     "CUfunction", "CUkernel",    "CUlibrary",   "CUstream",
-    "CUevent",   "CUmemoryPool", "CUarray",    "CUlinkState", "CUdeviceptr", "CUmemGenericAllocationHandle",
+    "CUcontext",
+    "CUmodule",
+    "CUfunction",
+    "CUkernel",
+    "CUlibrary",
+    "CUstream",
+    "CUevent",
+    "CUmemoryPool",
+    "CUarray",
+    "CUlinkState",
+    "CUdeviceptr",
+    "CUmemGenericAllocationHandle",
+    "CUgraph",
+    "CUgraphExec",
+    "CUgraphNode",
+    "CUuserObject",
+    "CUgraphConditionalHandle",
 };
 enum { TYPES = sizeof handle_types / sizeof *handle_types };
 
@@ -64,17 +79,28 @@ static struct call calls[] = {
 };
 enum { ALL_CALLS = sizeof calls / sizeof *calls };
 
-enum { LIBRARY = 4 };  // of handle_types
+enum {
+    FUNCTION_HANDLE = 2,
+    LIBRARY = 4,
+    STREAM,
+    EVENT,
+    ADDRESS = 10,
+    GRAPH = 12,
+    EXEC,
+    NODE,
+    OBJECT,
+    CONDITION
+};  // of handle_types
 
 static char *area;
 static uint64_t kept[TYPES][KEPT];
 static unsigned nkept[TYPES];
 
-// All contexts and libraries of a program, to be ended with it.
+// What must be ended with a program: contexts, libraries, graphs and what belongs to them.
 static struct made {
-    bool library;
+    int type;
     uint64_t handle;
-} made[CALLS + 2];
+} made[4 * CALLS + 3];
 static unsigned nmade;
 
 static const uint8_t *input;
@@ -274,8 +300,11 @@ static bool allowed(const char *symbol)
 {
     static const char *const waits[] = {"cuStreamWaitValue", "cuStreamBatchMemOp"};
     // What these read from memory are addresses again, and those of the host cannot be checked by anybody.
-    static const char *const follow[] = {"cuMemcpy2D", "cuMemcpy3D", "cuMemcpyBatch", "cuMemcpyAtoH",
-                                         "cuMemcpyHtoA"};
+    static const char *const follow[] = {
+        "cuMemcpy2D",     "cuMemcpy3D",         "cuMemcpyBatch",       "cuMemcpyAtoH",
+        "cuMemcpyHtoA",   "cuGraphAddMemcpy",   "cuGraphMemcpyNode",   "cuGraphExecMemcpy",
+        "cuGraphAddHost", "cuGraphHostNodeSet", "cuGraphExecHostNode", "cuGraphDebugDotPrint",
+    };
     for (size_t i = 0; i < sizeof waits / sizeof *waits; i++)
         if (begins(symbol, waits[i]))
             return false;
@@ -296,10 +325,17 @@ static void keep(const struct call *c, const uint64_t *arguments)
         memcpy(&value, (const void *)(uintptr_t)arguments[i], sizeof value);
         if (!value)
             continue;
-        if (type == 0 || type == LIBRARY)
-            made[nmade++] = (struct made){type == LIBRARY, value};
+        if ((type == 0 || type == LIBRARY || (type >= GRAPH && type <= OBJECT)) &&
+            nmade < sizeof made / sizeof *made)
+            made[nmade++] = (struct made){type, value};
         kept[type][nkept[type] < KEPT ? nkept[type]++ : take() % KEPT] = value;
     }
+}
+
+// What these read from memory says how much they write, or how they run.
+static bool sizes_in_memory(const char *symbol)
+{
+    return begins(symbol, "cuLaunch") || begins(symbol, "cuGraphGet") || begins(symbol, "cuGraphNodeGet");
 }
 
 static void make_call(const struct call *c)
@@ -307,7 +343,7 @@ static void make_call(const struct call *c)
     uint64_t a[PARAMS + 8] = {0};
     for (unsigned i = 0; i < c->count; i++) {
         const struct parameter *p = &c->parameters[i];
-        a[i] = p->kind == POINTER          ? pointer(i, !begins(c->symbol, "cuLaunch"))
+        a[i] = p->kind == POINTER          ? pointer(i, !sizes_in_memory(c->symbol))
                : p->kind == POINTERS       ? pointer(i, false)
                : p->kind == NAME           ? name()
                : p->kind == FUNCTION       ? take() % 2 * (uintptr_t)nothing
@@ -351,6 +387,119 @@ static void launch(void)
     cuLaunchKernel(f, blocks(), 1, 1, (unsigned)number(), 1, 1, (unsigned)number(), NULL, params, NULL);
 }
 
+// A node of any kind, with parameters that fit more often than not.
+static void add_node(void)
+{
+    CUgraph g = (CUgraph)(uintptr_t)handle(GRAPH);
+    CUgraphNode after[2] = {(CUgraphNode)(uintptr_t)handle(NODE), (CUgraphNode)(uintptr_t)handle(NODE)}, node;
+    unsigned kind = take(), n = take() % 3;
+    CUdeviceptr p = device_address(ADDRESS), q = device_address(ADDRESS);
+    uint32_t v = 7;
+    void *params[] = {&p, &v};
+    CUgraphNodeParams all = {.type = (CUgraphNodeType)(kind % 16)};
+    switch ((int)all.type) {
+    case CU_GRAPH_NODE_TYPE_KERNEL:
+        all.kernel = (CUDA_KERNEL_NODE_PARAMS_v3){(CUfunction)(uintptr_t)handle(FUNCTION_HANDLE),
+                                                  blocks(),
+                                                  1,
+                                                  1,
+                                                  1 + kind / 16,
+                                                  1,
+                                                  1,
+                                                  0,
+                                                  params,
+                                                  NULL,
+                                                  NULL,
+                                                  NULL};
+        break;
+    case CU_GRAPH_NODE_TYPE_MEMCPY:
+        all.memcpy.copyParams = (CUDA_MEMCPY3D){.srcMemoryType = CU_MEMORYTYPE_DEVICE,
+                                                .srcDevice = q,
+                                                .dstMemoryType = CU_MEMORYTYPE_DEVICE,
+                                                .dstDevice = p,
+                                                .WidthInBytes = number(),
+                                                .Height = 1 + kind / 64,
+                                                .Depth = 1};
+        break;
+    case CU_GRAPH_NODE_TYPE_MEMSET:
+        all.memset = (CUDA_MEMSET_NODE_PARAMS_v2){p, number(), 9, kind / 32, number(), 1 + kind / 128, NULL};
+        break;
+    case CU_GRAPH_NODE_TYPE_HOST: all.host.fn = (CUhostFn)nothing; break;
+    case CU_GRAPH_NODE_TYPE_GRAPH:
+        all.graph = (CUDA_CHILD_GRAPH_NODE_PARAMS){(CUgraph)(uintptr_t)handle(GRAPH),
+                                                   (CUgraphChildGraphNodeOwnership)(kind / 128)};
+        break;
+    case CU_GRAPH_NODE_TYPE_WAIT_EVENT:
+    case CU_GRAPH_NODE_TYPE_EVENT_RECORD: all.eventWait.event = (CUevent)(uintptr_t)handle(EVENT); break;
+    case CU_GRAPH_NODE_TYPE_MEM_ALLOC:
+        all.alloc.poolProps.allocType = CU_MEM_ALLOCATION_TYPE_PINNED;
+        all.alloc.poolProps.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+        all.alloc.bytesize = number();
+        break;
+    case CU_GRAPH_NODE_TYPE_MEM_FREE: all.free.dptr = p; break;
+    case CU_GRAPH_NODE_TYPE_CONDITIONAL:
+        // No loops: nothing would end them.
+        all.conditional = (CUDA_CONDITIONAL_NODE_PARAMS){.handle = handle(CONDITION),
+                                                         .type = kind & 16 ? CU_GRAPH_COND_TYPE_IF
+                                                                           : CU_GRAPH_COND_TYPE_SWITCH,
+                                                         .size = kind / 64};
+        break;
+    default: break;
+    }
+    if (cuGraphAddNode_v2(&node, g, after, NULL, n, &all))
+        return;
+    kept[NODE][nkept[NODE] < KEPT ? nkept[NODE]++ : take() % KEPT] = (uintptr_t)node;
+    if (all.type == CU_GRAPH_NODE_TYPE_MEM_ALLOC)
+        kept[ADDRESS][nkept[ADDRESS] < KEPT ? nkept[ADDRESS]++ : take() % KEPT] = all.alloc.dptr;
+    if (all.type == CU_GRAPH_NODE_TYPE_CONDITIONAL)
+        kept[GRAPH][nkept[GRAPH] < KEPT ? nkept[GRAPH]++ : take() % KEPT] =
+            (uintptr_t)all.conditional.phGraph_out[0];
+}
+
+// Work in a stream, captured if that captures.
+static void capture_something(void)
+{
+    CUstream s = (CUstream)(uintptr_t)handle(STREAM);
+    unsigned kind = take();
+    CUgraph g;
+    CUdeviceptr p = device_address(ADDRESS);
+    CUevent event = (CUevent)(uintptr_t)handle(EVENT);
+    switch (kind % 8) {
+    case 0: cuStreamBeginCapture_v2(s, (CUstreamCaptureMode)(kind / 64)); break;
+    case 1: cuMemsetD8Async(p, 1, number(), s); break;
+    case 2: cuEventRecordWithFlags(event, s, kind / 128); break;
+    case 3: cuStreamWaitEvent(s, event, kind / 128); break;
+    case 4: cuLaunchHostFunc(s, (CUhostFn)nothing, NULL); break;
+    case 5: cuMemAllocAsync(&p, number(), s); break;
+    case 6: cuMemFreeAsync(p, s); break;
+    default:
+        if (!cuStreamEndCapture(s, &g) && nmade < sizeof made / sizeof *made) {
+            made[nmade++] = (struct made){GRAPH, (uintptr_t)g};
+            kept[GRAPH][nkept[GRAPH] < KEPT ? nkept[GRAPH]++ : take() % KEPT] = (uintptr_t)g;
+        }
+    }
+}
+
+// A graph, or an executable that is there, launched.
+static void launch_graph(void)
+{
+    CUstream s = (CUstream)(uintptr_t)handle(STREAM);
+    CUgraphExec e = (CUgraphExec)(uintptr_t)handle(EXEC);
+    CUgraph g = (CUgraph)(uintptr_t)handle(GRAPH);
+    CUgraphConditionalHandle condition;
+    CUgraphExecUpdateResultInfo info;
+    unsigned kind = take();
+    if (kind % 8 == 0 && !cuGraphConditionalHandleCreate(&condition, g, NULL, kind / 64, kind / 128))
+        kept[CONDITION][nkept[CONDITION] < KEPT ? nkept[CONDITION]++ : take() % KEPT] = condition;
+    if (kind % 8 == 1)
+        cuGraphExecUpdate_v2(e, g, &info);
+    if (kind & 16 && !cuGraphInstantiateWithFlags(&e, g, kind / 64) && nmade < sizeof made / sizeof *made) {
+        made[nmade++] = (struct made){EXEC, (uintptr_t)e};
+        kept[EXEC][nkept[EXEC] < KEPT ? nkept[EXEC]++ : take() % KEPT] = (uintptr_t)e;
+    }
+    cuGraphLaunch(e, s);
+}
+
 static void begin(void)
 {
     CUcontext ctx;
@@ -368,8 +517,17 @@ static void begin(void)
     const uint64_t first[] = {(uintptr_t)ctx, (uintptr_t)m, (uintptr_t)f, (uintptr_t)k, (uintptr_t)l};
     for (int i = 0; i < 5; i++)
         kept[i][nkept[i]++] = first[i];
-    made[nmade++] = (struct made){false, (uintptr_t)ctx};
-    made[nmade++] = (struct made){true, (uintptr_t)l};
+    made[nmade++] = (struct made){0, (uintptr_t)ctx};
+    made[nmade++] = (struct made){LIBRARY, (uintptr_t)l};
+    CUgraph g;
+    CUstream s;
+    CUevent e;
+    if (cuGraphCreate(&g, 0) || cuStreamCreate(&s, CU_STREAM_NON_BLOCKING) || cuEventCreate(&e, 0))
+        abort();
+    kept[GRAPH][nkept[GRAPH]++] = (uintptr_t)g;
+    kept[STREAM][nkept[STREAM]++] = (uintptr_t)s;
+    kept[EVENT][nkept[EVENT]++] = (uintptr_t)e;
+    made[nmade++] = (struct made){GRAPH, (uintptr_t)g};
 }
 
 // Nothing of one program may be left for the next.
@@ -379,13 +537,25 @@ static void end(void)
     while (cuCtxPopCurrent_v2(&ctx) == CUDA_SUCCESS)
         continue;
     for (unsigned i = 0; i < nmade; i++)
-        if (made[i].library)
+        if (made[i].type == LIBRARY)
             cuLibraryUnload((CUlibrary)(uintptr_t)made[i].handle);
-        else
+        else if (made[i].type == 0)
             cuCtxDestroy_v2((CUcontext)(uintptr_t)made[i].handle);
     cuDevicePrimaryCtxReset_v2(0);
     while (cuDevicePrimaryCtxRelease_v2(0) == CUDA_SUCCESS)
         continue;
+    // No stream is left that captures into one of them.
+    for (unsigned i = 0; i < nmade; i++) {
+        if (made[i].type == GRAPH)
+            cuGraphDestroy((CUgraph)(uintptr_t)made[i].handle);
+        if (made[i].type == EXEC)
+            cuGraphExecDestroy((CUgraphExec)(uintptr_t)made[i].handle);
+    }
+    for (unsigned i = 0; i < nmade; i++) {
+        for (unsigned n = 1u << 30; made[i].type == OBJECT && n; n /= 2)
+            while (!cuUserObjectRelease((CUuserObject)(uintptr_t)made[i].handle, n))
+                continue;
+    }
 }
 
 int LLVMFuzzerInitialize(int *argc, char ***argv)
@@ -405,6 +575,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
         unsigned which = take() | take() << 8;
         if (which % 8 == 0)
             launch();
+        else if (which % 8 == 1)
+            add_node();
+        else if (which % 8 == 2)
+            capture_something();
+        else if (which % 8 == 3)
+            launch_graph();
         else
             make_call(&calls[which / 8 % ALL_CALLS]);
     }

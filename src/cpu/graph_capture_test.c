@@ -1,0 +1,573 @@
+// SPDX-License-Identifier: MIT
+#include "cpu/graph_testing.h"
+
+#include <pthread.h>
+
+static CUstream stream, side;
+static CUevent event, other_event;
+
+static int setup(void **state)
+{
+    graph_setup(state);
+    stream = new_stream();
+    side = new_stream();
+    OK(cuEventCreate(&event, 0));
+    OK(cuEventCreate(&other_event, CU_EVENT_DISABLE_TIMING));
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    return graph_teardown(state);
+}
+
+#define TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+
+static void begin(CUstreamCaptureMode mode)
+{
+    OK(cuStreamBeginCapture_v2(stream, mode));
+}
+
+static CUgraph end(void)
+{
+    CUgraph g = NULL;
+    OK(cuStreamEndCapture(stream, &g));
+    assert_non_null(g);
+    return g;
+}
+
+static void never(void *arg)
+{
+    abort();
+}
+
+// The capture was spoilt.
+static void end_spoilt(CUstream s)
+{
+    CUstreamCaptureStatus status;
+    CUgraph g = (CUgraph)1;
+    OK(cuStreamIsCapturing(s, &status));
+    assert_int_equal(status, CU_STREAM_CAPTURE_STATUS_INVALIDATED);
+    IS(CUDA_ERROR_STREAM_CAPTURE_INVALIDATED, cuLaunchHostFunc(s, never, NULL));
+    IS(CUDA_ERROR_STREAM_CAPTURE_INVALIDATED, cuStreamEndCapture(s, &g));
+    assert_null(g);
+    OK(cuStreamIsCapturing(s, &status));
+    assert_int_equal(status, CU_STREAM_CAPTURE_STATUS_NONE);
+}
+
+static size_t count_nodes(CUgraph g)
+{
+    size_t n = 0;
+    OK(cuGraphGetNodes(g, NULL, &n));
+    return n;
+}
+
+static void run_and_destroy(CUgraph g)
+{
+    run_graph(g);
+    OK(cuGraphDestroy(g));
+}
+
+// --- what is captured --------------------------------------------------------------------------------------------------------
+
+static void count_call(void *arg)
+{
+    atomic_fetch_add((atomic_int *)arg, 1);
+}
+
+// One of each kind, and nothing happens before the launch.
+static void good_all_kinds(void **state)
+{
+    atomic_int calls = 0;
+    uint32_t *pinned, v = 3;
+    CUgraphNode nodes[20];
+    size_t n = 20;
+    OK(cuMemHostAlloc((void **)&pinned, 4096, 0));
+    *pinned = 0;
+    begin(CU_STREAM_CAPTURE_MODE_RELAXED);
+    OK(cuMemsetD32Async(test_words, 1, 2, stream));
+    OK(cuMemcpyDtoDAsync_v2(test_words + 8, test_words, 8, stream));
+    launch_step(stream, test_words + 8, 2);
+    void *params[] = {&test_words, &v};
+    OK(cuLaunchCooperativeKernel(test_step, 1, 1, 1, 1, 1, 1, 0, stream, params));
+    CUlaunchConfig config = {1, 1, 1, 1, 1, 1, 0, stream, NULL, 0};
+    OK(cuLaunchKernelEx(&config, test_step, params, NULL));
+    OK(cuLaunchHostFunc(stream, count_call, &calls));
+    OK(cuStreamWriteValue32(stream, test_words + 16, 5, 0));
+    OK(cuEventRecordWithFlags(event, stream, CU_EVENT_RECORD_EXTERNAL));
+    OK(cuStreamWaitEvent(stream, event, CU_EVENT_WAIT_EXTERNAL));
+    OK(cuMemcpyDtoHAsync_v2(pinned, test_words, 20, stream));
+    OK(cuMemsetD2D8Async(test_words + 64, 16, 7, 4, 3, stream));
+    OK(cuMemsetD8Async(test_words, 0, 0, stream));
+    OK(cuMemcpyDtoHAsync_v2(NULL, 0, 0, stream));
+    CUgraph g = end();
+    assert_int_equal(whole_read(test_words), 0);
+    static const CUgraphNodeType want[] = {
+        CU_GRAPH_NODE_TYPE_MEMSET,       CU_GRAPH_NODE_TYPE_MEMCPY,       CU_GRAPH_NODE_TYPE_KERNEL,
+        CU_GRAPH_NODE_TYPE_KERNEL,       CU_GRAPH_NODE_TYPE_KERNEL,       CU_GRAPH_NODE_TYPE_HOST,
+        CU_GRAPH_NODE_TYPE_BATCH_MEM_OP, CU_GRAPH_NODE_TYPE_EVENT_RECORD, CU_GRAPH_NODE_TYPE_WAIT_EVENT,
+        CU_GRAPH_NODE_TYPE_MEMCPY,       CU_GRAPH_NODE_TYPE_MEMSET};
+    OK(cuGraphGetNodes(g, nodes, &n));
+    assert_int_equal(n, sizeof want / sizeof *want);
+    for (size_t i = 0; i < n; i++) {
+        CUgraphNodeType type;
+        CUgraphNode before;
+        size_t one = 1;
+        OK(cuGraphNodeGetType(nodes[i], &type));
+        assert_int_equal(type, want[i]);
+        OK(cuGraphNodeGetDependencies(nodes[i], &before, &one));
+        assert_int_equal(one, i > 0);
+        assert_true(!i || before == nodes[i - 1]);
+    }
+    CUkernelNodeAttrValue value;
+    OK(cuGraphKernelNodeGetAttribute(nodes[3], CU_LAUNCH_ATTRIBUTE_COOPERATIVE, &value));
+    assert_int_equal(value.cooperative, 1);
+    run_graph(g);
+    run_and_destroy(g);
+    static const uint32_t words[] = {133, 1, 12, 1, 5};
+    assert_memory_equal(pinned, words, sizeof words);
+    assert_int_equal(whole_read(test_words + 64 + 32), 0x07070707);
+    assert_int_equal(whole_read(test_words + 64 + 36), 0);
+    assert_int_equal(calls, 2);
+    OK(cuMemFreeHost(pinned));
+}
+
+static void good_fork_and_join(void **state)
+{
+    CUgraphNode nodes[8], before[8];
+    size_t n = 8;
+    begin(CU_STREAM_CAPTURE_MODE_GLOBAL);
+    OK(cuEventRecord(event, stream));
+    OK(cuStreamWaitEvent(side, event, 0));
+    launch_step(stream, test_words, 1);
+    launch_step(side, test_words + 4, 2);
+    launch_step(side, test_words + 4, 3);
+    OK(cuEventRecord(other_event, side));
+    OK(cuStreamWaitEvent(stream, other_event, 0));
+    launch_step(stream, test_words, 4);
+    CUstreamCaptureStatus status;
+    OK(cuStreamIsCapturing(side, &status));
+    assert_int_equal(status, CU_STREAM_CAPTURE_STATUS_ACTIVE);
+    CUgraph g = end();
+    OK(cuStreamIsCapturing(side, &status));
+    assert_int_equal(status, CU_STREAM_CAPTURE_STATUS_NONE);
+    OK(cuGraphGetRootNodes(g, NULL, &n));
+    assert_int_equal(n, 2);
+    n = 8;
+    OK(cuGraphGetNodes(g, nodes, &n));
+    assert_int_equal(n, 4);
+    assert_null(nodes[4]);
+    n = 8;
+    OK(cuGraphNodeGetDependencies(nodes[3], before, &n));
+    assert_int_equal(n, 2);
+    run_and_destroy(g);
+    assert_int_equal(whole_read(test_words), 14);
+    assert_int_equal(whole_read(test_words + 4), 23);
+    launch_step(side, test_words, 1);
+}
+
+// Memory that the capture allocates can be used in it, and behind its launch.
+static void good_memory(void **state)
+{
+    CUdeviceptr inside, outside;
+    begin(CU_STREAM_CAPTURE_MODE_GLOBAL);
+    OK(cuMemAllocAsync(&inside, 4096, stream));
+    OK(cuMemAllocAsync(&outside, 64, stream));
+    OK(cuMemsetD32Async(inside, 7, 1024, stream));
+    OK(cuMemcpyDtoDAsync_v2(outside, inside + 4096 - 64, 64, stream));
+    BAD(cuMemsetD32Async(inside, 7, 1025, stream));
+    OK(cuMemFreeAsync(inside, stream));
+    BAD(cuMemFreeAsync(inside, stream));
+    BAD(cuMemFreeAsync(test_words, stream));
+    CUgraph g = end();
+    CUgraphExec e = instantiate(g);
+    BAD(cuMemsetD8_v2(outside, 0, 1));
+    OK(cuGraphLaunch(e, stream));
+    launch_step(stream, outside, 1);
+    OK(cuStreamSynchronize(stream));
+    assert_int_equal(whole_read(outside), 71);
+    BAD(cuMemFreeAsync(inside, stream));
+    OK(cuMemFreeAsync(outside, stream));
+    OK(cuGraphExecDestroy(e));
+    OK(cuGraphDestroy(g));
+}
+
+static void good_launch_captured(void **state)
+{
+    CUgraph inner = new_graph(), child;
+    CUgraphNode n;
+    size_t one = 1;
+    add_step(inner, add_step(inner, NULL, test_words, 2), test_words, 3);
+    CUgraphExec e = instantiate(inner);
+    OK(cuGraphDestroy(inner));
+    begin(CU_STREAM_CAPTURE_MODE_GLOBAL);
+    launch_step(stream, test_words, 1);
+    OK(cuGraphLaunch(e, stream));
+    launch_step(stream, test_words, 4);
+    CUgraph g = end();
+    OK(cuGraphExecDestroy(e));
+    assert_int_equal(count_nodes(g), 3);
+    OK(cuGraphGetRootNodes(g, &n, &one));
+    OK(cuGraphNodeGetDependentNodes(n, &n, &one));
+    OK(cuGraphChildGraphNodeGetGraph(n, &child));
+    assert_int_equal(count_nodes(child), 2);
+    run_and_destroy(g);
+    assert_int_equal(whole_read(test_words), 1234);
+}
+
+static void good_into_graph(void **state)
+{
+    CUgraph g = new_graph(), out;
+    CUgraphNode first = add_step(g, NULL, test_words, 1), second;
+    CUgraphExec e;
+    OK(cuStreamBeginCaptureToGraph(stream, g, &first, NULL, 1, CU_STREAM_CAPTURE_MODE_GLOBAL));
+    launch_step(stream, test_words, 2);
+    BAD(cuGraphInstantiateWithFlags(&e, g, 0));
+    BAD(cuGraphDestroy(g));
+    CUstreamCaptureStatus status;
+    cuuint64_t id, other;
+    CUgraph info;
+    const CUgraphNode *nodes;
+    const CUgraphEdgeData *edges;
+    size_t n;
+    OK(cuStreamGetCaptureInfo_v3(stream, &status, &id, &info, &nodes, &edges, &n));
+    assert_true(status == CU_STREAM_CAPTURE_STATUS_ACTIVE && info == g && n == 1 && edges[0].type == 0);
+    // By hand, beside the capture, then in front of what it captures next.
+    second = add_step(g, nodes[0], test_words, 3);
+    OK(cuStreamUpdateCaptureDependencies(stream, &second, 1, CU_STREAM_SET_CAPTURE_DEPENDENCIES));
+    BAD(cuStreamUpdateCaptureDependencies(stream, &second, 1, 2));
+    OK(cuStreamGetCaptureInfo(stream, &status, &other));
+    assert_true(id == other);
+    launch_step(stream, test_words, 4);
+    OK(cuStreamUpdateCaptureDependencies_v2(stream, &first, NULL, 1, CU_STREAM_ADD_CAPTURE_DEPENDENCIES));
+    OK(cuStreamGetCaptureInfo_v2(stream, &status, NULL, NULL, NULL, &n));
+    assert_int_equal(n, 2);
+    OK(cuStreamEndCapture(stream, &out));
+    assert_ptr_equal(out, g);
+    run_and_destroy(g);
+    assert_int_equal(whole_read(test_words), 1234);
+    IS(CUDA_ERROR_ILLEGAL_STATE, cuStreamUpdateCaptureDependencies(stream, NULL, 0, 0));
+    BAD(cuStreamBeginCaptureToGraph(stream, g, NULL, NULL, 0, CU_STREAM_CAPTURE_MODE_GLOBAL));
+}
+
+// Nodes destroyed under a capture spoil it.
+static void bad_node_gone(void **state)
+{
+    CUgraph g = new_graph(), out;
+    CUgraphNode first = add_step(g, NULL, test_words, 1);
+    OK(cuStreamBeginCaptureToGraph(stream, g, &first, NULL, 1, CU_STREAM_CAPTURE_MODE_GLOBAL));
+    OK(cuGraphDestroyNode(first));
+    unsigned v = 1;
+    void *params[] = {&test_words, &v};
+    IS(CUDA_ERROR_STREAM_CAPTURE_INVALIDATED,
+       cuLaunchKernel(test_step, 1, 1, 1, 1, 1, 1, 0, stream, params, NULL));
+    IS(CUDA_ERROR_STREAM_CAPTURE_INVALIDATED, cuStreamEndCapture(stream, &out));
+    assert_null(out);
+    OK(cuGraphDestroy(g));
+}
+
+// --- what is forbidden -----------------------------------------------------------------------------------------------------------
+
+static void bad_begin_and_end(void **state)
+{
+    CUgraph g;
+    CUstreamCaptureStatus status;
+    BAD(cuStreamBeginCapture_v2(stream, (CUstreamCaptureMode)3));
+    IS(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, cuStreamBeginCapture_v2(NULL, 0));
+    IS(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, cuStreamBeginCapture_v2(CU_STREAM_LEGACY, 0));
+    IS(CUDA_ERROR_ILLEGAL_STATE, cuStreamEndCapture(stream, &g));
+    begin(CU_STREAM_CAPTURE_MODE_GLOBAL);
+    IS(CUDA_ERROR_ILLEGAL_STATE, cuStreamBeginCapture_v2(stream, 0));
+    BAD(cuStreamIsCapturing(stream, NULL));
+    BAD(cuStreamEndCapture(stream, NULL));
+    OK(cuEventRecord(event, stream));
+    OK(cuStreamWaitEvent(side, event, 0));
+    IS(CUDA_ERROR_STREAM_CAPTURE_UNMATCHED, cuStreamEndCapture(side, &g));
+    launch_step(side, test_words, 1);
+    IS(CUDA_ERROR_STREAM_CAPTURE_UNJOINED, cuStreamEndCapture(stream, &g));
+    assert_null(g);
+    OK(cuStreamIsCapturing(side, &status));
+    assert_int_equal(status, CU_STREAM_CAPTURE_STATUS_NONE);
+    // A thread's own stream can be captured.
+    OK(cuStreamBeginCapture_v2(CU_STREAM_PER_THREAD, CU_STREAM_CAPTURE_MODE_RELAXED));
+    OK(cuMemsetD8Async(test_words, 1, 1, CU_STREAM_PER_THREAD));
+    IS(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, cuMemsetD8_v2_ptds(test_words, 1, 1));
+    end_spoilt(CU_STREAM_PER_THREAD);
+}
+
+static void never_called(CUstream s, CUresult r, void *arg)
+{
+    abort();
+}
+
+static void bad_waiting(void **state)
+{
+    begin(CU_STREAM_CAPTURE_MODE_RELAXED);
+    IS(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, cuStreamSynchronize(stream));
+    end_spoilt(stream);
+    begin(CU_STREAM_CAPTURE_MODE_RELAXED);
+    IS(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, cuStreamQuery(stream));
+    end_spoilt(stream);
+    begin(CU_STREAM_CAPTURE_MODE_RELAXED);
+    OK(cuStreamSynchronize(side));
+    IS(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, cuCtxSynchronize());
+    end_spoilt(stream);
+    begin(CU_STREAM_CAPTURE_MODE_RELAXED);
+    IS(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, cuStreamAddCallback(stream, never_called, NULL, 0));
+    end_spoilt(stream);
+    OK(cuCtxSynchronize());
+}
+
+static void bad_events(void **state)
+{
+    float ms;
+    CUgraph g;
+    OK(cuEventRecord(other_event, side));
+    begin(CU_STREAM_CAPTURE_MODE_RELAXED);
+    IS(CUDA_ERROR_STREAM_CAPTURE_ISOLATION, cuStreamWaitEvent(stream, other_event, 0));
+    end_spoilt(stream);
+    begin(CU_STREAM_CAPTURE_MODE_RELAXED);
+    OK(cuEventRecord(event, stream));
+    IS(CUDA_ERROR_CAPTURED_EVENT, cuEventQuery(event));
+    IS(CUDA_ERROR_CAPTURED_EVENT, cuEventSynchronize(event));
+    IS(CUDA_ERROR_CAPTURED_EVENT, cuEventElapsedTime_v2(&ms, event, event));
+    // Two captures stay apart.
+    OK(cuStreamBeginCapture_v2(side, CU_STREAM_CAPTURE_MODE_RELAXED));
+    IS(CUDA_ERROR_STREAM_CAPTURE_MERGE, cuStreamWaitEvent(side, event, 0));
+    end_spoilt(side);
+    end_spoilt(stream);
+    IS(CUDA_ERROR_CAPTURED_EVENT, cuStreamWaitEvent(side, event, 0));
+    IS(CUDA_ERROR_CAPTURED_EVENT, cuEventQuery(event));
+    OK(cuEventRecord(event, side));
+    OK(cuEventSynchronize(event));
+    OK(cuStreamWaitEvent(side, event, 0));
+    // An event that was never recorded is nothing to wait for.
+    CUevent fresh;
+    OK(cuEventCreate(&fresh, 0));
+    begin(CU_STREAM_CAPTURE_MODE_RELAXED);
+    OK(cuStreamWaitEvent(stream, fresh, 0));
+    IS(CUDA_ERROR_ILLEGAL_STATE, cuEventRecordWithFlags(event, side, CU_EVENT_RECORD_EXTERNAL));
+    OK(cuStreamEndCapture(stream, &g));
+    OK(cuGraphDestroy(g));
+}
+
+static void bad_legacy(void **state)
+{
+    CUstream blocking;
+    CUstreamCaptureStatus status;
+    CUgraph g;
+    uint32_t word;
+    OK(cuStreamCreate(&blocking, 0));
+    OK(cuStreamBeginCapture_v2(blocking, CU_STREAM_CAPTURE_MODE_RELAXED));
+    IS(CUDA_ERROR_STREAM_CAPTURE_IMPLICIT, cuStreamIsCapturing(NULL, &status));
+    OK(cuStreamIsCapturing(blocking, &status));
+    assert_int_equal(status, CU_STREAM_CAPTURE_STATUS_ACTIVE);
+    IS(CUDA_ERROR_STREAM_CAPTURE_IMPLICIT, cuMemcpyDtoH_v2(&word, test_words, 4));
+    end_spoilt(blocking);
+    OK(cuStreamBeginCapture_v2(blocking, CU_STREAM_CAPTURE_MODE_RELAXED));
+    unsigned v = 1;
+    void *params[] = {&test_words, &v};
+    IS(CUDA_ERROR_STREAM_CAPTURE_IMPLICIT, whole_launch(test_step, params));
+    end_spoilt(blocking);
+    OK(cuStreamBeginCapture_v2(blocking, CU_STREAM_CAPTURE_MODE_RELAXED));
+    OK(cuEventRecord(event, blocking));
+    IS(CUDA_ERROR_STREAM_CAPTURE_IMPLICIT, cuStreamWaitEvent(NULL, event, 0));
+    end_spoilt(blocking);
+    // Not in step with it: nothing to do with each other.
+    begin(CU_STREAM_CAPTURE_MODE_RELAXED);
+    OK(whole_launch(test_step, params));
+    OK(cuMemcpyDtoH_v2(&word, test_words, 4));
+    OK(cuStreamEndCapture(stream, &g));
+    OK(cuGraphDestroy(g));
+    OK(cuStreamDestroy_v2(blocking));
+}
+
+// --- modes ---------------------------------------------------------------------------------------------------------------------------
+
+static CUstreamCaptureMode mode_of_thread;
+
+static void *try_unsafe(void *arg)
+{
+    CUdeviceptr p = 0;
+    CUstreamCaptureMode mode = mode_of_thread;
+    OK(cuCtxSetCurrent(test_ctx));
+    OK(cuThreadExchangeStreamCaptureMode(&mode));
+    CUresult r = cuMemAlloc_v2(&p, 16);
+    if (!r)
+        OK(cuMemFree_v2(p));
+    return (void *)(intptr_t)r;
+}
+
+static CUresult elsewhere(CUstreamCaptureMode mode)
+{
+    pthread_t t;
+    void *r;
+    mode_of_thread = mode;
+    assert_int_equal(pthread_create(&t, NULL, try_unsafe, NULL), 0);
+    pthread_join(t, &r);
+    return (CUresult)(intptr_t)r;
+}
+
+static void good_modes(void **state)
+{
+    enum {
+        GLOBAL = CU_STREAM_CAPTURE_MODE_GLOBAL,
+        LOCAL = CU_STREAM_CAPTURE_MODE_THREAD_LOCAL,
+        RELAXED = CU_STREAM_CAPTURE_MODE_RELAXED
+    };
+    // Whether the capture's mode forbids it to its own thread, and to others in each mode.
+    static const struct {
+        int capture, thread;
+        bool own, other;
+    } rows[] = {
+        {GLOBAL, GLOBAL, true, true},    {GLOBAL, LOCAL, true, false},   {GLOBAL, RELAXED, false, false},
+        {LOCAL, GLOBAL, true, false},    {LOCAL, LOCAL, true, false},    {LOCAL, RELAXED, false, false},
+        {RELAXED, GLOBAL, false, false}, {RELAXED, LOCAL, false, false}, {RELAXED, RELAXED, false, false},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        CUdeviceptr p;
+        CUresult no = CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
+        begin((CUstreamCaptureMode)rows[i].capture);
+        IS(rows[i].other ? no : CUDA_SUCCESS, elsewhere((CUstreamCaptureMode)rows[i].thread));
+        if (rows[i].other)
+            end_spoilt(stream);
+        else
+            OK(cuGraphDestroy(end()));
+        CUstreamCaptureMode mode = (CUstreamCaptureMode)rows[i].thread;
+        OK(cuThreadExchangeStreamCaptureMode(&mode));
+        assert_int_equal(mode, GLOBAL);
+        begin((CUstreamCaptureMode)rows[i].capture);
+        IS(rows[i].own ? no : CUDA_SUCCESS, cuMemAlloc_v2(&p, 16));
+        if (rows[i].own)
+            end_spoilt(stream);
+        else
+            OK(cuGraphDestroy(end()));
+        OK(cuThreadExchangeStreamCaptureMode(&mode));
+        assert_int_equal(mode, rows[i].thread);
+        if (!rows[i].own)
+            OK(cuMemFree_v2(p));
+    }
+}
+
+static void *end_elsewhere(void *arg)
+{
+    CUgraph g;
+    OK(cuCtxSetCurrent(test_ctx));
+    CUresult r = cuStreamEndCapture(stream, &g);
+    if (!r)
+        OK(cuGraphDestroy(g));
+    return (void *)(intptr_t)r;
+}
+
+static void bad_thread(void **state)
+{
+    for (int mode = 0; mode <= CU_STREAM_CAPTURE_MODE_RELAXED; mode++) {
+        pthread_t t;
+        void *r;
+        begin((CUstreamCaptureMode)mode);
+        assert_int_equal(pthread_create(&t, NULL, end_elsewhere, NULL), 0);
+        pthread_join(t, &r);
+        bool relaxed = mode == CU_STREAM_CAPTURE_MODE_RELAXED;
+        assert_int_equal((intptr_t)r, relaxed ? CUDA_SUCCESS : CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD);
+        if (!relaxed)
+            OK(cuGraphDestroy(end()));
+    }
+}
+
+// --- what goes meanwhile -----------------------------------------------------------------------------------------------------------------
+
+static void good_streams_go(void **state)
+{
+    begin(CU_STREAM_CAPTURE_MODE_RELAXED);
+    OK(cuEventRecord(event, stream));
+    OK(cuStreamWaitEvent(side, event, 0));
+    launch_step(side, test_words, 1);
+    OK(cuStreamDestroy_v2(side));
+    end_spoilt(stream);
+    begin(CU_STREAM_CAPTURE_MODE_RELAXED);
+    OK(cuEventRecord(event, stream));
+    launch_step(stream, test_words, 1);
+    OK(cuStreamDestroy_v2(stream));
+    IS(CUDA_ERROR_CAPTURED_EVENT, cuEventQuery(event));
+    OK(cuCtxSynchronize());
+    // And with a capture under way, the context.
+    stream = new_stream();
+    begin(CU_STREAM_CAPTURE_MODE_GLOBAL);
+    OK(cuEventRecord(event, stream));
+}
+
+// Threads that capture, update and launch; one executable is everybody's.
+static CUgraphExec shared_exec;
+
+static void *capture_and_run(void *arg)
+{
+    CUdeviceptr p = test_words + 4 * (uintptr_t)arg;
+    CUstream s, t;
+    CUevent fork, join;
+    OK(cuCtxSetCurrent(test_ctx));
+    s = new_stream();
+    t = new_stream();
+    OK(cuEventCreate(&fork, CU_EVENT_DISABLE_TIMING));
+    OK(cuEventCreate(&join, CU_EVENT_DISABLE_TIMING));
+    CUgraphExec e = NULL;
+    for (unsigned i = 1; i < 20; i++) {
+        CUgraph g;
+        CUgraphExecUpdateResultInfo info;
+        OK(cuStreamBeginCapture_v2(s, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL));
+        OK(cuMemsetD32Async(p, 0, 2, s));
+        OK(cuEventRecord(fork, s));
+        OK(cuStreamWaitEvent(t, fork, 0));
+        launch_step(s, p, i);
+        launch_step(t, p + 4, i + 1);
+        OK(cuEventRecord(join, t));
+        OK(cuStreamWaitEvent(s, join, 0));
+        launch_step(s, p + 4, 1);
+        OK(cuStreamEndCapture(s, &g));
+        if (!e)
+            e = instantiate(g);
+        else
+            OK(cuGraphExecUpdate_v2(e, g, &info));
+        OK(cuGraphDestroy(g));
+        OK(cuGraphLaunch(e, s));
+        OK(cuGraphLaunch(shared_exec, s));
+        OK(cuStreamSynchronize(s));
+        uint32_t got[2];
+        OK(cuMemcpyDtoHAsync_v2(got, p, 8, t));
+        assert_true(got[0] == i && got[1] == 10 * (i + 1) + 1);
+    }
+    OK(cuGraphExecDestroy(e));
+    OK(cuEventDestroy_v2(fork));
+    OK(cuEventDestroy_v2(join));
+    OK(cuStreamDestroy_v2(s));
+    OK(cuStreamDestroy_v2(t));
+    return NULL;
+}
+
+static void good_threads(void **state)
+{
+    pthread_t t[4];
+    CUgraph g = new_graph();
+    void *params[] = {&(CUdeviceptr){test_words + 4000}, &test_words};
+    CUDA_KERNEL_NODE_PARAMS k = kernel_of(test_stamp, params);
+    CUgraphNode n;
+    OK(cuGraphAddKernelNode_v2(&n, g, NULL, 0, &k));
+    shared_exec = instantiate(g);
+    OK(cuGraphDestroy(g));
+    for (uintptr_t i = 0; i < 4; i++)
+        assert_int_equal(pthread_create(&t[i], NULL, capture_and_run, (void *)(1 + i * 32)), 0);
+    for (int i = 0; i < 4; i++)
+        pthread_join(t[i], NULL);
+    OK(cuGraphExecDestroy(shared_exec));
+    assert_int_equal(whole_read(test_words), 4 * 19);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        TEST(good_all_kinds),  TEST(good_fork_and_join), TEST(good_memory),       TEST(good_launch_captured),
+        TEST(good_into_graph), TEST(bad_node_gone),      TEST(bad_begin_and_end), TEST(bad_waiting),
+        TEST(bad_events),      TEST(bad_legacy),         TEST(good_modes),        TEST(bad_thread),
+        TEST(good_streams_go), TEST(good_threads),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,427 @@
+// SPDX-License-Identifier: MIT
+// A launch makes an operation of each node, which waits for those of the nodes before it; the stream sees one that all
+// of them wait for, and one that waits for all.
+//
+//   stream ── first ──▶ nodes without dependencies ──▶ ... ──▶ nodes without dependents ──▶ ends ── last ── stream
+//
+// A child graph's nodes lie between two marks. A conditional node is an operation that looks at its word and puts the
+// body in, then itself again behind that (while), or submits the mark that the nodes behind it wait for.
+#include "cpu/graphs.h"
+
+struct flight {
+    struct CUgraphExec_st *exec;
+    struct CUstream_st *stream;
+    struct CUctx_st *ctx;
+    VEC(struct pool_op *) ops;  // all that were made, in the order in which they are linked
+};
+
+static void abandon_all(struct flight *f)
+{
+    for (size_t i = 0; i < f->ops.len; i++)
+        graph_op_abandon(f->ops.items[i]);
+    vec_free(&f->ops);
+}
+
+// --- making operations -------------------------------------------------------------------------------------------------
+
+static size_t count_ends(const struct CUgraph_st *g)
+{
+    size_t n = 0;
+    for (const struct CUgraphNode_st *at = g->first; at; at = at->next)
+        n += !at->out.len;
+    return n;
+}
+
+// The flight has it from now on; NULL is out of memory. room: for that many dependencies.
+static CUresult take(struct flight *f, struct pool_op *op, size_t room)
+{
+    if (!op)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    if (room > UINT32_MAX || pool_op_room(op, (unsigned)room) || vec_push(&f->ops, op)) {
+        graph_op_abandon(op);
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    op->stream = f->stream;
+    return CUDA_SUCCESS;
+}
+
+static CUresult prepare(struct flight *f, struct CUgraph_st *g);
+static struct pool_op *choice_op(struct flight *f, struct CUgraphNode_st *n);
+
+static CUresult prepare_node(struct flight *f, struct CUgraphNode_st *n)
+{
+    // One for the event that it waits for.
+    size_t before = n->in.len ? n->in.len + 1 : 2, behind = before;
+    bool child = n->work.type == CU_GRAPH_NODE_TYPE_GRAPH,
+         choice = n->work.type == CU_GRAPH_NODE_TYPE_CONDITIONAL;
+    struct pool_op *op;
+    n->gate = n->op = NULL;
+    CUresult r = graph_op_make(n, f->ctx, &op);
+    if (r)
+        return r;
+    if (child)
+        behind = count_ends(n->work.child) + 1;
+    r = take(f, op, behind);
+    if (r)
+        return r;
+    n->op = op;
+    if (!child && !choice)
+        return CUDA_SUCCESS;
+    n->gate = child ? graph_op_mark(f->ctx) : choice_op(f, n);
+    r = take(f, n->gate, before);
+    return !r && child ? prepare(f, n->work.child) : r;
+}
+
+static CUresult prepare(struct flight *f, struct CUgraph_st *g)
+{
+    CUresult r = CUDA_SUCCESS;
+    for (size_t i = 0; i < g->count && !r; i++)
+        r = prepare_node(f, g->order[i]);
+    return r;
+}
+
+// --- linking them, with the pool's lock held ---------------------------------------------------------------------------
+
+static void submit(struct pool_op *op)
+{
+    pool_keep(op);
+    pool_submit(op);
+}
+
+static void link_graph(struct CUgraph_st *g, struct pool_op *gate);
+
+static void depend_on_ends(struct pool_op *op, const struct CUgraph_st *g, struct pool_op *gate)
+{
+    if (!g->count)
+        pool_depend(op, gate);
+    for (const struct CUgraphNode_st *n = g->first; n; n = n->next) {
+        if (!n->out.len)
+            pool_depend(op, n->op);
+    }
+}
+
+static void link_node(struct CUgraphNode_st *n, struct pool_op *gate)
+{
+    struct pool_op *head = n->gate ? n->gate : n->op;
+    if (!n->in.len)
+        pool_depend(head, gate);
+    for (size_t i = 0; i < n->in.len; i++)
+        pool_depend(head, n->in.items[i].node->op);
+    if (n->work.type == CU_GRAPH_NODE_TYPE_WAIT_EVENT)
+        pool_depend(head, event_mark(n->work.event));
+    if (n->work.type == CU_GRAPH_NODE_TYPE_EVENT_RECORD)
+        event_set_mark(n->work.event, n->op);
+    if (n->work.type == CU_GRAPH_NODE_TYPE_GRAPH) {
+        submit(n->gate);
+        link_graph(n->work.child, n->gate);
+        depend_on_ends(n->op, n->work.child, n->gate);
+    }
+    if (n->work.type == CU_GRAPH_NODE_TYPE_CONDITIONAL)
+        pool_keep(n->op);  // submitted when the last body has run
+    submit(n->work.type == CU_GRAPH_NODE_TYPE_CONDITIONAL ? n->gate : n->op);
+}
+
+static void link_graph(struct CUgraph_st *g, struct pool_op *gate)
+{
+    for (size_t i = 0; i < g->count; i++)
+        link_node(g->order[i], gate);
+}
+
+static void release_all(struct flight *f)
+{
+    for (size_t i = 0; i < f->ops.len; i++)
+        pool_release(f->ops.items[i]);
+}
+
+// --- conditional nodes ---------------------------------------------------------------------------------------------------
+
+struct choice_task {
+    struct graph_op_task task;
+    struct flight flight;  // without its operations
+    struct CUgraphNode_st *node;
+    struct pool_op *end;
+};
+
+static void decide(void *arg, bool run);
+
+static struct pool_op *choice_op(struct flight *f, struct CUgraphNode_st *n)
+{
+    struct choice_task *t = mem_zalloc(1, sizeof *t);
+    if (t) {
+        t->flight = (struct flight){.exec = f->exec, .stream = f->stream, .ctx = f->ctx};
+        t->node = n;
+        t->end = n->op;
+    }
+    return graph_op_new(POOL_WORK, f->ctx, decide, t);
+}
+
+// The body, and behind it what comes next: the node once more, which has t then, or its end.
+static CUresult run_body(struct choice_task *t, struct CUgraph_st *body)
+{
+    bool loop = t->node->work.choice.type == CU_GRAPH_COND_TYPE_WHILE;
+    struct flight f = t->flight;
+    CUresult r = prepare(&f, body);
+    struct pool_op *behind = r ? NULL : loop ? pool_op_new(POOL_WORK, f.ctx) : graph_op_mark(f.ctx);
+    if (!behind || pool_op_room(behind, (unsigned)count_ends(body) + 1)) {
+        pool_op_discard(behind);
+        abandon_all(&f);
+        return r ? r : CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    behind->stream = f.stream;
+    behind->fn = decide;
+    behind->arg = t;
+    pool_lock();
+    link_graph(body, NULL);
+    depend_on_ends(behind, body, NULL);
+    submit(behind);
+    if (!loop) {
+        pool_depend(t->end, behind);
+        pool_submit(t->end);
+    }
+    pool_release(behind);
+    release_all(&f);
+    pool_unlock();
+    vec_free(&f.ops);
+    if (!loop)
+        mem_free(t);
+    return CUDA_SUCCESS;
+}
+
+static void decide(void *arg, bool run)
+{
+    struct choice_task *t = arg;
+    if (t->task.abandoned) {
+        mem_free(t);
+        return;
+    }
+    if (run) {
+        capture_lock();
+        const struct graph_choice *c = &t->node->work.choice;
+        int body = graph_choice_body(c);
+        struct CUctx_st *ctx = t->flight.ctx;
+        CUresult r = body < 0 ? CUDA_SUCCESS : run_body(t, c->bodies[body]);
+        capture_unlock();
+        if (body >= 0 && !r)
+            return;
+        if (r)
+            context_fail(ctx,
+                         &(struct exec_fault){.kind = r == CUDA_ERROR_OUT_OF_MEMORY ? EXEC_OUT_OF_MEMORY
+                                                                                    : EXEC_LAUNCH_FAILED});
+    }
+    pool_lock();
+    pool_submit(t->end);
+    pool_unlock();
+    mem_free(t);
+}
+
+// --- the launch ------------------------------------------------------------------------------------------------------------
+
+// Whether the allocations are as a launch needs them.
+static bool memory_ready(const struct CUgraph_st *g, bool auto_free)
+{
+    for (const struct CUgraphNode_st *n = g->first; n; n = n->next) {
+        const struct graph_work *w = &n->work;
+        if (w->type == CU_GRAPH_NODE_TYPE_GRAPH && !memory_ready(w->child, auto_free))
+            return false;
+        if (w->type == CU_GRAPH_NODE_TYPE_MEM_ALLOC && w->alloc.memory->live && !auto_free)
+            return false;
+        if (w->type == CU_GRAPH_NODE_TYPE_MEM_FREE && !w->freed->inside && !w->freed->live)
+            return false;
+    }
+    return true;
+}
+
+// The allocations after the launch, as calls that follow see them. back: the launch has failed after all.
+static void memory_take(const struct CUgraph_st *g, bool back)
+{
+    for (const struct CUgraphNode_st *n = g->first; g->memory && n; n = n->next) {
+        const struct graph_work *w = &n->work;
+        if (w->type == CU_GRAPH_NODE_TYPE_GRAPH)
+            memory_take(w->child, back);
+        if (w->type == CU_GRAPH_NODE_TYPE_MEM_ALLOC && !w->alloc.memory->inside) {
+            if (!back)
+                graph_memory_begin(w->alloc.memory);
+            else if (graph_memory_end(w->alloc.memory))
+                graph_memory_hide(w->alloc.memory);
+        }
+        if (w->type == CU_GRAPH_NODE_TYPE_MEM_FREE && !w->freed->inside) {
+            if (!back)
+                graph_memory_end(w->freed);
+            else if (graph_memory_begin(w->freed))
+                graph_memory_hide(w->freed);
+        }
+    }
+}
+
+struct exec_task {
+    struct graph_op_task task;
+    struct CUgraphExec_st *exec;
+};
+
+static void begin(void *arg, bool run)
+{
+    struct exec_task *t = arg;
+    if (run)
+        graph_choice_begin(t->exec->graph);
+    mem_free(t);
+}
+
+static void end(void *arg, bool run)
+{
+    struct exec_task *t = arg;
+    capture_lock();
+    graph_exec_drop(t->exec);
+    graph_leave();
+    mem_free(t);
+}
+
+// Around the nodes: marks, unless there is something to do.
+struct frame {
+    struct flight *flight;
+    struct pool_op *first, *ends, *last;
+};
+
+static struct pool_op *exec_op(struct flight *f, enum pool_kind kind, stream_fn *fn)
+{
+    struct exec_task *t = mem_zalloc(1, sizeof *t);
+    if (t)
+        t->exec = f->exec;
+    return graph_op_new(kind, f->ctx, fn, t);
+}
+
+static void discard(struct pool_op *op)
+{
+    if (op && op->kind != POOL_MARK)
+        mem_free(op->arg);
+    pool_op_discard(op);
+}
+
+// Objects are destroyed by the application's functions: on the thread for those.
+static CUresult make_frame(struct frame *frame)
+{
+    struct flight *f = frame->flight;
+    const struct CUgraph_st *g = f->exec->graph;
+    bool objects = graph_object_any(g), conditions = g->conditions.len;
+    if (objects && pool_start_callbacks())
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    frame->first = conditions ? exec_op(f, POOL_WORK, begin) : graph_op_mark(f->ctx);
+    frame->ends = graph_op_mark(f->ctx);
+    frame->last = objects      ? exec_op(f, POOL_CALLBACK, end)
+                  : conditions ? exec_op(f, POOL_WORK, end)
+                               : graph_op_mark(f->ctx);
+    if (frame->first && frame->ends && frame->last && !pool_op_room(frame->ends, (unsigned)count_ends(g) + 1))
+        return CUDA_SUCCESS;
+    discard(frame->first);
+    discard(frame->ends);
+    discard(frame->last);
+    return CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+static void link_all(void *arg)
+{
+    struct frame *frame = arg;
+    struct CUgraph_st *g = frame->flight->exec->graph;
+    link_graph(g, frame->first);
+    depend_on_ends(frame->ends, g, frame->first);
+    submit(frame->ends);
+    release_all(frame->flight);
+}
+
+static CUresult put_in(struct frame *frame)
+{
+    struct flight *f = frame->flight;
+    struct CUgraphExec_st *e = f->exec;
+    bool held = frame->last->kind != POOL_MARK;
+    // Our own references; nobody else knows these yet.
+    frame->first->refs++;
+    frame->last->refs++;
+    memory_take(e->graph, false);
+    e->refs += held;
+    CUresult r = stream_add_run(f->stream, frame->first, e->last, link_all, frame, frame->ends, frame->last);
+    if (r) {
+        // first is gone.
+        memory_take(e->graph, true);
+        e->refs -= held;
+        discard(frame->ends);
+        discard(frame->last);
+        return r;
+    }
+    pool_lock();
+    pool_release(e->last);
+    e->last = frame->last;
+    pool_release(frame->first);
+    pool_release(frame->ends);
+    pool_unlock();
+    return CUDA_SUCCESS;
+}
+
+static CUresult fly(struct flight *f)
+{
+    struct CUgraphExec_st *e = f->exec;
+    struct frame frame = {.flight = f};
+    if (e->graph->memory &&
+        !memory_ready(e->graph, e->flags & CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH))
+        return CUDA_ERROR_INVALID_VALUE;
+    CUresult r = prepare(f, e->graph);
+    if (!r)
+        r = make_frame(&frame);
+    if (!r)
+        r = put_in(&frame);
+    if (r)
+        abandon_all(f);
+    vec_free(&f->ops);
+    return r;
+}
+
+// The launch as a node: a child graph.
+static CUresult capture_launch(struct CUgraphExec_st *e, struct CUstream_st *s)
+{
+    CUgraphNodeParams node = {.type = CU_GRAPH_NODE_TYPE_GRAPH,
+                              .graph = {.ownership = CU_GRAPH_CHILD_GRAPH_OWNERSHIP_MOVE}};
+    capture_lock();
+    CUresult r =
+        e->graph->memory ? CUDA_ERROR_NOT_SUPPORTED : graph_make_copy(e->graph, false, &node.graph.graph);
+    capture_unlock();
+    if (r)
+        return r;
+    if (!capture_take(s, &node, NULL, 0, &r))
+        r = CUDA_ERROR_ILLEGAL_STATE;
+    if (r)
+        cuGraphDestroy(node.graph.graph);
+    return r;
+}
+
+static CUresult check(bool per_thread, CUgraphExec e, CUstream stream, struct CUstream_st **s)
+{
+    CUresult r = stream_get(stream, per_thread, s);
+    return r ? r : handle_is(e, HANDLE_GRAPH_EXEC) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+static CUresult launch(bool per_thread, CUgraphExec e, CUstream stream)
+{
+    struct CUstream_st *s;
+    CUresult r = check(per_thread, e, stream, &s);
+    if (r)
+        return r;
+    if (stream_captures(s))
+        return capture_launch(e, s);
+    r = capture_refuse(s);
+    if (!r)
+        r = graph_enter();
+    if (r)
+        return r;
+    struct flight f = {.exec = e, .stream = s, .ctx = s->ctx};
+    r = fly(&f);
+    graph_leave();
+    return r;
+}
+STREAM_CALL(cuGraphLaunch, launch, (CUgraphExec e, CUstream stream), e, stream)
+
+// There is nothing to be made ready.
+static CUresult upload(bool per_thread, CUgraphExec e, CUstream stream)
+{
+    struct CUstream_st *s;
+    CUresult r = check(per_thread, e, stream, &s);
+    return r ? r : capture_refuse(s);
+}
+STREAM_CALL(cuGraphUpload, upload, (CUgraphExec e, CUstream stream), e, stream)
