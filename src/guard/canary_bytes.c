@@ -10,6 +10,9 @@
 
 #define ODD 0x0101010101010101u
 
+// Which words of a buffer's sequence lie where, so that no byte on one side tells one on another.
+enum { TAIL_WORDS = 0, HEAD_WORDS = 1 << 29, FAR_WORDS = 1 << 30 };
+
 // A page of its own, read-only once it is drawn.
 struct key {
     uint64_t word[4];
@@ -28,6 +31,8 @@ static void draw_badly(struct key *k)
 
 int canary_bytes_init(void)
 {
+    if (key)
+        return 0;
     long page = sysconf(_SC_PAGESIZE);
     size_t size = page > 0 ? (size_t)page : 4096;
     void *p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -105,26 +110,32 @@ static uint64_t word(const struct canary_seed *seed, uint32_t n)
 
 void canary_bytes_head(const struct canary_seed *seed, uint64_t size, uint8_t bytes[CANARY_HEAD])
 {
-    // Words from 2^31 on are the head's, so that no byte before the buffer tells one behind it.
-    const uint64_t words[CANARY_HEAD / 8] = {word(seed, 1u << 31), word(seed, (1u << 31) + 1),
-                                             size ^ seed->cover, word(seed, (1u << 31) + 2)};
+    const uint64_t words[CANARY_HEAD / 8] = {word(seed, HEAD_WORDS), word(seed, HEAD_WORDS + 1),
+                                             size ^ seed->cover, word(seed, HEAD_WORDS + 2)};
     memcpy(bytes, words, sizeof words);
 }
 
-void canary_bytes_far(const struct canary_seed *seed, uint8_t bytes[CANARY_HEAD])
+static void fill(const struct canary_seed *seed, uint32_t from, uint8_t *bytes, uint32_t count)
 {
-    for (uint32_t i = 0; i < CANARY_HEAD; i += 8) {
-        uint64_t w = word(seed, (3u << 30) + i / 8);
-        memcpy(bytes + i, &w, 8);
+    for (uint32_t i = 0; i < count; i += 8) {
+        uint64_t w = word(seed, from + i / 8);
+        memcpy(bytes + i, &w, count - i < 8 ? count - i : 8);
     }
 }
 
 void canary_bytes_tail(const struct canary_seed *seed, uint8_t *bytes, uint32_t count)
 {
-    for (uint32_t i = 0; i < count; i += 8) {
-        uint64_t w = word(seed, i / 8);
-        memcpy(bytes + i, &w, count - i < 8 ? count - i : 8);
-    }
+    fill(seed, TAIL_WORDS, bytes, count);
+}
+
+void canary_bytes_before(const struct canary_seed *seed, uint8_t *bytes, uint32_t count)
+{
+    fill(seed, HEAD_WORDS, bytes, count);
+}
+
+void canary_bytes_far(const struct canary_seed *seed, uint8_t bytes[CANARY_HEAD])
+{
+    fill(seed, FAR_WORDS, bytes, CANARY_HEAD);
 }
 
 uint32_t canary_bytes_tail_same(const struct canary_seed *seed, const uint8_t *bytes, uint32_t count)
@@ -153,4 +164,11 @@ uint32_t canary_bytes_compare(const uint8_t *now, const uint8_t *made, uint32_t 
             *first = i;
     }
     return changed;
+}
+
+uint32_t canary_bytes_run(const uint8_t *touched, uint32_t last)
+{
+    while (last && touched[(last - 1) / 8] >> (last - 1) % 8 & 1)
+        last--;
+    return last;
 }

@@ -23,7 +23,7 @@ struct canary_seed {
     uint64_t start, step, cover;
 };
 
-// Draws the key, which cannot be written from then on. 0, or -errno. Once in a process.
+// Draws the key, which cannot be written from then on, if there is none. 0, or -errno. One thread at a time.
 int canary_bytes_init(void);
 
 struct canary_seed canary_bytes_seed(uint64_t address, uint64_t size);
@@ -32,6 +32,8 @@ struct canary_seed canary_bytes_flat_seed(uint64_t address, uint64_t size);
 
 void canary_bytes_head(const struct canary_seed *seed, uint64_t size, uint8_t bytes[CANARY_HEAD]);
 void canary_bytes_tail(const struct canary_seed *seed, uint8_t *bytes, uint32_t count);
+// As many as one likes before a buffer, without the size.
+void canary_bytes_before(const struct canary_seed *seed, uint8_t *bytes, uint32_t count);
 // Others again, CANARY_HEAD of them, for a page of their own.
 void canary_bytes_far(const struct canary_seed *seed, uint8_t bytes[CANARY_HEAD]);
 
@@ -41,5 +43,8 @@ uint32_t canary_bytes_tail_same(const struct canary_seed *seed, const uint8_t *b
 // Which of count bytes differ: touched gets a bit for each, *first and *last their places. How many do.
 uint32_t canary_bytes_compare(const uint8_t *now, const uint8_t *made, uint32_t count, uint8_t *touched,
                               uint32_t *first, uint32_t *last);
+
+// Of the bytes that changed before a buffer, the first of those that end at `last`, without a gap: where the write began.
+uint32_t canary_bytes_run(const uint8_t *touched, uint32_t last);
 
 #endif

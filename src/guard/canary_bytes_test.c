@@ -40,6 +40,19 @@ static void head_holds_the_size_encrypted(void **state)
             assert_int_not_equal(head[i], 0);
 }
 
+static void sides_differ(void **state)
+{
+    uint8_t a[64], b[64], c[CANARY_HEAD];
+    struct canary_seed seed = canary_bytes_seed(0x6000, 77);
+    canary_bytes_tail(&seed, a, sizeof a);
+    canary_bytes_before(&seed, b, sizeof b);
+    canary_bytes_far(&seed, c);
+    assert_memory_not_equal(a, b, sizeof a);
+    assert_memory_not_equal(a, c, sizeof c);
+    assert_memory_not_equal(b, c, sizeof c);
+    assert_null(memchr(b, 0, sizeof b));
+}
+
 static void flat_ones_are_four_bytes(void **state)
 {
     uint8_t bytes[2 * CANARY_HEAD];
@@ -85,13 +98,19 @@ static void lists_what_changed(void **state)
     now[29] ^= 2;
     assert_int_equal(canary_bytes_compare(now, made, 32, touched, &first, &last), 2);
     assert_true(first == 3 && last == 29 && touched[0] == 8 && touched[1] == 0 && touched[3] == 32);
+    assert_int_equal(canary_bytes_run(touched, 29), 29);
+    touched[3] |= 16 | 8;
+    assert_int_equal(canary_bytes_run(touched, 29), 27);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(differ_by_address_and_size), cmocka_unit_test(head_holds_the_size_encrypted),
-        cmocka_unit_test(flat_ones_are_four_bytes),   cmocka_unit_test(each_byte_counts),
+        cmocka_unit_test(differ_by_address_and_size),
+        cmocka_unit_test(head_holds_the_size_encrypted),
+        cmocka_unit_test(sides_differ),
+        cmocka_unit_test(flat_ones_are_four_bytes),
+        cmocka_unit_test(each_byte_counts),
         cmocka_unit_test(lists_what_changed),
     };
     return cmocka_run_group_tests(tests, start, NULL);

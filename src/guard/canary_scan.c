@@ -17,7 +17,7 @@ enum {
     TRAYS = 16,         // buffers that may be looked at at once
     JOBS = 512,         // copies, likewise
     KERNELS = 6,        // that a report names
-    NOTE = 600,
+    NOTE = 2000,
     HEAD_SIDE = 1,
     TAIL_SIDE = 2,
 };
@@ -123,10 +123,8 @@ static void add_kernels(char text[NOTE], const char *note, uint64_t since)
 {
     const char *names[KERNELS];
     unsigned n = launch_ring_since(since, names, KERNELS);
-    int used =
-        snprintf(text, NOTE, "%s%s", note, n ? "; kernels that may have done it, the latest first:" : "");
-    for (unsigned i = 0; i < n && used < NOTE; i++)
-        used += snprintf(text + used, (size_t)(NOTE - used), "%s %s", i ? "," : "", names[i]);
+    launch_ring_print(text, NOTE, (size_t)snprintf(text, NOTE, "%s", note),
+                      "; kernels that may have done it, the latest first:", names, n);
 }
 
 // A side of a buffer that is not as it was made.
@@ -161,7 +159,8 @@ static void report(const struct damage *d, const struct canary_occasion *o)
         .in_kernel = o->call == DRIVER_CALLS && !o->call_name,
         .stackless = o->ours,
 
-        .address = d->base + (tail ? first : last),  // the byte nearest to the buffer
+        .address =
+            d->base + (tail ? first : canary_bytes_run(touched, last)),  // the write nearest to the buffer
 
         .note = text,
         .corrupted = {.base = d->base, .count = d->count, .bytes = d->now, .touched = touched},

@@ -103,11 +103,8 @@ static void report_vague(CUresult r)
     const char *names[KERNELS];
     unsigned n = launch_ring_recent(names, KERNELS);
     char note[NOTE];
-    int used = snprintf(note, sizeof note, "%s, which tells no address%s", driver_result_name(r),
-                        n ? "; launched last:" : "");
-    // Whole names only: a part of one cannot be made readable.
-    for (unsigned i = 0; i < n && used + strlen(names[i]) + 3 < sizeof note; i++)
-        used += snprintf(note + used, sizeof note - (size_t)used, "%s %s", i ? "," : "", names[i]);
+    size_t used = (size_t)snprintf(note, sizeof note, "%s, which tells no address", driver_result_name(r));
+    launch_ring_print(note, sizeof note, used, "; launched last:", names, n);
     struct driver_fault fault = {.result = (int)r};
     if (n == 1)
         snprintf(fault.kernel, sizeof fault.kernel, "%s", names[0]);

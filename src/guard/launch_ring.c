@@ -2,6 +2,8 @@
 #include "guard/launch_ring.h"
 
 #include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
 
 #include "guard/names.h"
 
@@ -27,4 +29,15 @@ unsigned launch_ring_since(uint64_t from, const char **names, unsigned most)
 unsigned launch_ring_recent(const char **names, unsigned most)
 {
     return launch_ring_since(0, names, most);
+}
+
+size_t launch_ring_print(char *text, size_t size, size_t used, const char *introduction,
+                         const char *const *names, unsigned count)
+{
+    if (!count || used + strlen(introduction) + 1 >= size)
+        return used;
+    used += (size_t)snprintf(text + used, size - used, "%s", introduction);
+    for (unsigned i = 0; i < count && used + strlen(names[i]) + 3 < size; i++)
+        used += (size_t)snprintf(text + used, size - used, "%s %s", i ? "," : "", names[i]);
+    return used;
 }

@@ -4,6 +4,7 @@
 #define MOAT_GUARD_LAUNCH_RING_H
 
 #include <stdatomic.h>
+#include <stddef.h>
 #include <stdint.h>
 
 enum { LAUNCH_RING_KEPT = 64 };
@@ -25,5 +26,10 @@ static inline void launch_ring_note(const void *function)
 unsigned launch_ring_recent(const char **names, unsigned most);
 // The same of those after the first `count`.
 unsigned launch_ring_since(uint64_t count, const char **names, unsigned most);
+
+// Appends to a text of `used` characters the introduction and the names, if there are any; returns how long it is then. Whole
+// names only: a part of one cannot be made readable.
+size_t launch_ring_print(char *text, size_t size, size_t used, const char *introduction,
+                         const char *const *names, unsigned count);
 
 #endif

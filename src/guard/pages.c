@@ -21,6 +21,10 @@ static int owner;  // the process that uses it
 void pages_start(void)
 {
     pages_on = guard.watching && guard.options.mode >> OPTION_MODE_PAGES & 1;
+    if (pages_on && canary_bytes_init()) {
+        guard_report_note("pages: no memory for a key: buffers are plain");
+        pages_on = false;
+    }
     owner = getpid();
 }
 

@@ -5,17 +5,18 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "guard/canary_bytes.h"
 #include "guard/guard.h"
 #include "guard/guard_report.h"
 #include "guard/launch_ring.h"
 #include "guard/pages_address.h"
-#include "guard/pages_canary.h"
 #include "guard/slab_pool.h"
 #include "guard/track.h"
 
 enum {
-    HEAD = 256,     // bytes of the canary before a buffer
-    MOST_GAP = 16,  // units behind a large one
+    HEAD = 256,         // bytes of the canary before a buffer
+    CANARY_MOST = 512,  // and on either side at most
+    MOST_GAP = 16,      // units behind a large one
     NOTE = 2000,
     KERNELS = 4,      // that a note names
     FEW_MAPS = 8192,  // at once on the CPU device, where each takes several of the mappings that Linux allows
@@ -89,9 +90,9 @@ give_back:
 
 static void write_canaries(struct home *home, struct pages_block *b)
 {
-    uint8_t head[PAGES_CANARY_MOST], tail[PAGES_CANARY_MOST];
-    pages_canary_make(b->seed, 0, head, b->head);
-    pages_canary_make(b->seed, 1, tail, b->tail);
+    uint8_t head[CANARY_MOST], tail[CANARY_MOST];
+    canary_bytes_before(&b->seed, head, b->head);
+    canary_bytes_tail(&b->seed, tail, b->tail);
     const struct home_copy copies[] = {{b->base - b->head, head, b->head},
                                        {b->base + b->size, tail, b->tail}};
     if ((b->head || b->tail) && home_write(home, copies, 2)) {
@@ -105,10 +106,10 @@ static void set_canaries(struct pages_block *b)
     uint64_t behind = b->range.base + b->range.size - (b->base + b->size);
     if (b->memory.slab)
         return;
-    b->seed = pages_canary_seed();
+    b->seed = canary_bytes_seed(b->base, b->size);
     b->head = b->memory.offset < HEAD ? (uint32_t)b->memory.offset : HEAD;
     // Alignments above what one canary may be are no GPU's: the first bytes count.
-    b->tail = behind < PAGES_CANARY_MOST ? (uint32_t)behind : PAGES_CANARY_MOST;
+    b->tail = behind < CANARY_MOST ? (uint32_t)behind : CANARY_MOST;
 }
 
 static bool too_many(void)
@@ -222,26 +223,20 @@ static void add_kernels(char text[NOTE], const char *note)
 {
     const char *names[KERNELS];
     unsigned n = launch_ring_recent(names, KERNELS);
-    int used = snprintf(text, NOTE, "%s%s", note, n ? "; launched last:" : "");
-    // Whole names only: a part of one cannot be made readable.
-    for (unsigned i = 0; i < n && used + strlen(names[i]) + 3 < NOTE; i++)
-        used += snprintf(text + used, (size_t)(NOTE - used), "%s %s", i ? "," : "", names[i]);
-}
-
-// Of the bytes changed before a buffer, the first of those that end at `last`, without a gap.
-static uint32_t run_start(const uint8_t *touched, uint32_t last)
-{
-    while (last && touched[(last - 1) / 8] >> (last - 1) % 8 & 1)
-        last--;
-    return last;
+    launch_ring_print(text, NOTE, (size_t)snprintf(text, NOTE, "%s", note), "; launched last:", names, n);
 }
 
 static void report(const struct pages_block *b, unsigned side, const uint8_t *bytes, enum driver_id call,
                    const char *note)
 {
-    uint8_t touched[PAGES_CANARY_MOST / 8];
+    uint8_t touched[CANARY_MOST / 8];
     uint32_t first = 0, last = 0, count = side ? b->tail : b->head;
-    uint32_t changed = pages_canary_compare(b->seed, side, bytes, count, touched, &first, &last);
+    uint8_t made[CANARY_MOST];
+    if (side)
+        canary_bytes_tail(&b->seed, made, count);
+    else
+        canary_bytes_before(&b->seed, made, count);
+    uint32_t changed = canary_bytes_compare(bytes, made, count, touched, &first, &last);
     if (!changed)
         return;
     uint64_t base = side ? b->base + b->size : b->base - b->head;
@@ -252,7 +247,7 @@ static void report(const struct pages_block *b, unsigned side, const uint8_t *by
         .call = call < DRIVER_CALLS ? call : 0,
         .call_name = call < DRIVER_CALLS ? NULL : "the end of the program",
         // The write that is nearest to the buffer.
-        .address = base + (side ? first : run_start(touched, last)),
+        .address = base + (side ? first : canary_bytes_run(touched, last)),
         .note = text,
         .corrupted = {.base = base, .count = count, .bytes = bytes, .touched = touched},
     };
@@ -264,13 +259,13 @@ static void report(const struct pages_block *b, unsigned side, const uint8_t *by
 
 void pages_block_check(struct home *home, struct pages_block *b, enum driver_id call, const char *note)
 {
-    uint8_t head[PAGES_CANARY_MOST], tail[PAGES_CANARY_MOST], now[2][PAGES_CANARY_MOST];
+    uint8_t head[CANARY_MOST], tail[CANARY_MOST], now[2][CANARY_MOST];
     const struct home_copy copies[] = {{b->base - b->head, now[0], b->head},
                                        {b->base + b->size, now[1], b->tail}};
     if ((!b->head && !b->tail) || atomic_load_explicit(&b->told, memory_order_relaxed))
         return;
-    pages_canary_make(b->seed, 0, head, b->head);
-    pages_canary_make(b->seed, 1, tail, b->tail);
+    canary_bytes_before(&b->seed, head, b->head);
+    canary_bytes_tail(&b->seed, tail, b->tail);
     if (home_read(home, copies, 2) ||
         (memcmp(now[0], head, b->head) == 0 && memcmp(now[1], tail, b->tail) == 0))
         return;

@@ -10,6 +10,7 @@
 #ifndef MOAT_GUARD_PAGES_BLOCK_H
 #define MOAT_GUARD_PAGES_BLOCK_H
 
+#include "guard/canary_bytes.h"
 #include "guard/index.h"
 #include "guard/pages_memory.h"
 
@@ -22,9 +23,9 @@ struct pages_block {
         context;        // that was current; NULL: it is gone, and the buffer is a pool's. Relaxed: a word
     CUmemoryPool pool;  // NULL: not stream-ordered memory
     struct pages_memory memory;
-    uint64_t seed;        // of the canaries
-    uint32_t head, tail;  // their bytes before and behind; 0: none
-    _Atomic(bool) told;   // that they were changed
+    struct canary_seed seed;  // of the canaries
+    uint32_t head, tail;      // their bytes before and behind; 0: none
+    _Atomic(bool) told;       // that they were changed
     // While it waits for the stream in which it was freed; see pages_order.c.
     struct pages_block *next;
     CUevent event;
