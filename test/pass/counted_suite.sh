@@ -8,7 +8,7 @@
 set -u
 command -v nvcc >/dev/null || { echo 'no nvcc on this machine'; exit 77; }
 # What the CPU device does not have, by the feature in programs.tsv.
-missing='graph|texture|surface|mma|mbarrier|bulk_copy|cluster'
+missing='texture|surface|mma|mbarrier|bulk_copy|cluster'
 
 # The commands that nvcc would run, with ours between PTX and what is made from it.
 compile() {  # compile NAME SM FOLDER
@@ -17,7 +17,7 @@ compile() {  # compile NAME SM FOLDER
         nvcc --dryrun --keep -O2 -gencode "arch=compute_$2,code=compute_$2" -cudart shared -L"$LIB" "$ROOT/test/programs/$1.cu" \
             -o program 2>&1 | sed -n 's/^#\$ //p' |
             sed 's/^_SPACE_=.*//; s/^\([A-Za-z_]*\)=\(.*\)/\1="\2"/' |
-            awk '/fatbinary/ { print "for f in *.ptx; do \"$MOAT\" ptx instrument $f >counted && mv counted $f || exit 1; done" } { print }' >commands
+            awk '/fatbinary/ && !done++ { print "for f in *.ptx; do \"$MOAT\" ptx instrument $f >counted && mv counted $f || exit 1; done" } { print }' >commands
         grep -q instrument commands && sed -i "s,^rm ,rm -f ," commands && bash -e commands
     )
 }
