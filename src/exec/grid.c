@@ -357,6 +357,8 @@ static void put_back(struct exec_grid *g, struct exec_block *b, const struct tur
 // Starts the blocks of the run one after the other in b as long as each ends at once; without a run b goes on.
 static struct turn_done run_in(struct exec_block *b, struct grid_run run)
 {
+    // Those of a cooperative grid have work for others between two of their barriers, and little.
+    const uint32_t most = b->grid->launch.cooperative ? 1 : STEP_TURNS;
     struct turn_done done = {.state = BLOCK_RAN, .had_run = run.end - run.next > 1, .left = run};
     do {
         if (run.end && !block_start(b, done.left.next++)) {
@@ -367,7 +369,7 @@ static struct turn_done run_in(struct exec_block *b, struct grid_run run)
         done.turns = 0;
         do {
             done.state = block_run(b);
-        } while (done.state == BLOCK_RAN && ++done.turns < STEP_TURNS);
+        } while (done.state == BLOCK_RAN && ++done.turns < most);
         done.ended += done.state == BLOCK_DONE;
     } while (done.state == BLOCK_DONE && done.left.next < done.left.end && !is_stopped(b->grid));
     return done;
