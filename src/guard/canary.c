@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "guard/canary_order.h"
+#include "guard/canary_space.h"
 #include "guard/guard.h"
 #include "guard/guard_report.h"
 
@@ -71,17 +72,6 @@ static struct home *ready(size_t size)
     return home;
 }
 
-static void note_extra(void)
-{
-    // The most there was. Relaxed: a figure for the summary.
-    uint64_t extra = canary_store_extra(),
-             most = atomic_load_explicit(&guard.counts[GUARD_CANARY_EXTRA], memory_order_relaxed);
-    while (extra > most &&
-           !atomic_compare_exchange_weak_explicit(&guard.counts[GUARD_CANARY_EXTRA], &most, extra,
-                                                  memory_order_relaxed, memory_order_relaxed))
-        ;
-}
-
 static bool plain(size_t size)
 {
     if (size)
@@ -94,7 +84,7 @@ static uint64_t publish(const struct canary_place *place)
 {
     canary_store_publish(place, canary_scan_number());
     guard_count(GUARD_CANARY_BUFFERS);
-    note_extra();
+    guard_most(GUARD_CANARY_EXTRA, canary_store_extra());
     return place->base;
 }
 
@@ -125,12 +115,12 @@ static bool alloc_shared(struct home *home, CUdeviceptr *pointer, size_t size, C
         d->cuMemFree_v2(real);
         return plain(size);
     }
-    uint64_t behind = base + canary_store_far(size) / 4096 * 4096;
+    uint64_t page = base - real, behind = base + canary_store_far(size) / page * page;
     if (d->cuMemAdvise) {
-        d->cuMemAdvise(real, base - real, CU_MEM_ADVISE_SET_READ_MOSTLY, home->device);
-        d->cuMemAdvise(behind, 4096, CU_MEM_ADVISE_SET_READ_MOSTLY, home->device);
+        d->cuMemAdvise(real, page, CU_MEM_ADVISE_SET_READ_MOSTLY, home->device);
+        d->cuMemAdvise(behind, page, CU_MEM_ADVISE_SET_READ_MOSTLY, home->device);
     }
-    if (d->cuMemPrefetchAsync && d->cuStreamSynchronize)
+    if (d->cuMemPrefetchAsync)
         d->cuMemPrefetchAsync(base, size, home->device, NULL);
     *pointer = base;
     *r = CUDA_SUCCESS;
@@ -160,7 +150,7 @@ bool canary_alloc_pitch(CUdeviceptr *pointer, size_t *pitch, size_t width, size_
     bool right = pointer && pitch && width && height && (element == 4 || element == 8 || element == 16);
     struct home *home = canary_on && right ? ready(width) : NULL;
     size_t granule = home ? home_pitch(home->device) : 0, row, size;
-    if (!granule || granule > 512 || __builtin_add_overflow(width, granule - 1, &row))
+    if (!granule || granule > CANARY_SPACE_UNIT || __builtin_add_overflow(width, granule - 1, &row))
         return canary_on && right && plain(width);
     row &= ~(granule - 1);
     if (__builtin_mul_overflow(row, height, &size) || !canary_alloc(pointer, size, r))
@@ -263,7 +253,7 @@ bool canary_alloc_async(CUdeviceptr *pointer, size_t size, CUmemoryPool pool, CU
     if (!home || size > SIZE_MAX / 2 || guard.real.cuEventCreate(&event, CU_EVENT_DISABLE_TIMING))
         return canary_on && plain(size);
     *r = pool_alloc(&real, canary_store_padded(CANARY_POOL, size), pool, stream, per_thread);
-    if (*r == CUDA_ERROR_OUT_OF_MEMORY || *r) {
+    if (*r) {
         guard.real.cuEventDestroy_v2(event);
         return *r == CUDA_ERROR_OUT_OF_MEMORY ? plain(size) : true;
     }

@@ -67,29 +67,6 @@ static void give(struct field *f, int k)
     pthread_mutex_unlock(&lock);
 }
 
-// Both rows by one copy, where their distance allows.
-static CUresult read_rows(const struct canary_place *place, uint8_t *to, CUstream stream, bool per_thread)
-{
-    const struct driver *d = &guard.real;
-    uint32_t width = canary_scan_width(place);
-    CUDA_MEMCPY2D c = {
-        .srcMemoryType = CU_MEMORYTYPE_DEVICE,
-        .srcDevice = place->base - width,
-        .srcPitch = place->size + width,
-        .dstMemoryType = CU_MEMORYTYPE_HOST,
-        .dstHost = to,
-        .dstPitch = width,
-        .WidthInBytes = width,
-        .Height = 2,
-    };
-    if (c.srcPitch <= INT32_MAX)
-        return (per_thread ? d->cuMemcpy2DAsync_v2_ptsz : d->cuMemcpy2DAsync_v2)(&c, stream);
-    __typeof__(cuMemcpyDtoHAsync_v2) *copy =
-        per_thread ? d->cuMemcpyDtoHAsync_v2_ptsz : d->cuMemcpyDtoHAsync_v2;
-    CUresult r = copy(to, place->base - width, width, stream);
-    return r ? r : copy(to + width, place->base + place->size, width, stream);
-}
-
 CUresult canary_order_read(const struct canary_place *place, CUstream stream, bool per_thread,
                            enum driver_id call)
 {
@@ -99,11 +76,13 @@ CUresult canary_order_read(const struct canary_place *place, CUstream stream, bo
     int k = landing ? take(f) : -1;
     if (k < 0)
         return CUDA_ERROR_NOT_READY;
+    const uint32_t width = canary_scan_width(place);
     CUstreamCaptureMode mode = home_calm();
     CUresult r =
         f->events[k] ? CUDA_SUCCESS : guard.real.cuEventCreate(&f->events[k], CU_EVENT_DISABLE_TIMING);
     if (!r)
-        r = read_rows(place, landing[k].rows, stream, per_thread);
+        r = home_copy_rows(stream, per_thread, place->base - width, place->size + width, width, 2,
+                           landing[k].rows);
     if (!r)
         r = record(f->events[k], stream);
     home_stir(mode);

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "guard/canary_scan.h"
 
-#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
@@ -21,7 +20,6 @@ enum {
     HEAD_SIDE = 1,
     TAIL_SIDE = 2,
 };
-static const uint64_t most_pitch = 0x7fffffff;
 
 // What the rows of a copy hold.
 enum what {
@@ -95,7 +93,7 @@ void canary_scan_prepare(struct home *home)
     if (!b->pinned && guard.real.cuMemHostAlloc && !guard.real.cuMemHostAlloc(&p, sizeof *b->pinned, 0))
         b->pinned = p;
     home_stir(mode);
-    // Release pairs with the acquire in canary_scan_prepared and in those who use it: what it stands for is there.
+    // Release pairs with the acquire in bench_of: who finds it ready finds what it stands for.
     atomic_store_explicit(&b->ready, b->stream && b->pinned, memory_order_release);
     atomic_store_explicit(&b->asked, true, memory_order_relaxed);
 }
@@ -182,6 +180,7 @@ static void report(const struct damage *d, const struct canary_occasion *o)
     atomic_fetch_add_explicit(&canary_scan_told, took, memory_order_relaxed);
 }
 
+// These are true for damage that no report told of before.
 static bool look_at_head(struct canary_slab *s, uint32_t number, const struct canary_buffer *b,
                          const uint8_t *now, const struct canary_occasion *o)
 {
@@ -190,10 +189,11 @@ static bool look_at_head(struct canary_slab *s, uint32_t number, const struct ca
     canary_bytes_head(&b->seed, b->size, made);
     if (memcmp(now, made, CANARY_HEAD) == 0)
         return false;
-    if (canary_store_tell(s, number, HEAD_SIDE))
-        report(&(struct damage){base, base - CANARY_HEAD, now, made, CANARY_HEAD, NULL,
-                                clean_of(s->home, o->all)},
-               o);
+    if (!canary_store_tell(s, number, HEAD_SIDE))
+        return false;
+    report(
+        &(struct damage){base, base - CANARY_HEAD, now, made, CANARY_HEAD, NULL, clean_of(s->home, o->all)},
+        o);
     return true;
 }
 
@@ -207,9 +207,10 @@ static bool look_at_tail(struct canary_slab *s, uint32_t number, const struct ca
     count = seen < count ? seen : count;
     if (canary_bytes_tail_same(&b->seed, now, count) == count)
         return false;
+    if (!canary_store_tell(s, number, TAIL_SIDE))
+        return false;
     canary_bytes_tail(&b->seed, made, count);
-    if (canary_store_tell(s, number, TAIL_SIDE))
-        report(&(struct damage){base, base + b->size, now, made, count, NULL, clean_of(s->home, o->all)}, o);
+    report(&(struct damage){base, base + b->size, now, made, count, NULL, clean_of(s->home, o->all)}, o);
     return true;
 }
 
@@ -222,9 +223,16 @@ static bool look_far(struct canary_slab *s, const struct canary_buffer *b, const
     canary_bytes_far(&b->seed, made);
     if (memcmp(now, made, CANARY_HEAD) == 0)
         return false;
-    if (canary_store_tell(s, 0, TAIL_SIDE))
-        report(&(struct damage){s->base, at, now, made, CANARY_HEAD, NULL, clean_of(s->home, o->all)}, o);
+    if (!canary_store_tell(s, 0, TAIL_SIDE))
+        return false;
+    report(&(struct damage){s->base, at, now, made, CANARY_HEAD, NULL, clean_of(s->home, o->all)}, o);
     return true;
+}
+
+// Of a row that holds a head or a tail.
+static uint32_t width_of(uint32_t tail)
+{
+    return tail < CANARY_HEAD ? CANARY_HEAD : tail;
 }
 
 // --- copies -------------------------------------------------------------------------------------------------
@@ -271,24 +279,8 @@ static void flush(struct scan *scan)
 
 static void read_rows(struct scan *scan, uint64_t from, uint64_t pitch, const struct job *j)
 {
-    uint8_t *to = scan->bench->pinned->staging + j->offset;
-    CUstream stream = scan->bench->stream;
-    if (pitch <= most_pitch) {
-        CUDA_MEMCPY2D c = {
-            .srcMemoryType = CU_MEMORYTYPE_DEVICE,
-            .srcDevice = from,
-            .srcPitch = pitch,
-            .dstMemoryType = CU_MEMORYTYPE_HOST,
-            .dstHost = to,
-            .dstPitch = j->width,
-            .WidthInBytes = j->width,
-            .Height = j->rows,
-        };
-        scan->result = guard.real.cuMemcpy2DAsync_v2(&c, stream);
-        return;
-    }
-    for (uint32_t i = 0; i < j->rows && !scan->result; i++)
-        scan->result = guard.real.cuMemcpyDtoHAsync_v2(to + i * j->width, from + i * pitch, j->width, stream);
+    scan->result = home_copy_rows(scan->bench->stream, false, from, pitch, j->width, j->rows,
+                                  scan->bench->pinned->staging + j->offset);
 }
 
 // Takes back a copy that the driver would not make. One slab is given up for it, not the context.
@@ -327,7 +319,7 @@ static void read_lone(struct scan *scan, struct canary_slab *s)
     struct canary_buffer b;
     if (!canary_store_read(s, 0, scan->number, &b) || b.told == (HEAD_SIDE | TAIL_SIDE))
         return;
-    uint32_t tail = canary_store_tail(s, b.size), width = tail < CANARY_HEAD ? CANARY_HEAD : tail;
+    uint32_t tail = canary_store_tail(s, b.size), width = width_of(tail);
     if (is_direct(s)) {
         const uint8_t *at = (const uint8_t *)(uintptr_t)s->base;
         scan->found += look_at_head(s, 0, &b, at - CANARY_HEAD, scan->occasion);
@@ -437,12 +429,6 @@ CUresult canary_scan_home(struct home *home, bool managed, bool whole, const str
 
 // --- single buffers -----------------------------------------------------------------------------------------
 
-// Of a row that holds a head or a tail.
-static uint32_t width_of(uint32_t tail)
-{
-    return tail < CANARY_HEAD ? CANARY_HEAD : tail;
-}
-
 uint32_t canary_scan_width(const struct canary_place *place)
 {
     return width_of(canary_store_tail(place->slab, place->size));
@@ -514,8 +500,7 @@ CUresult canary_scan_place(struct home *home, const struct canary_place *place,
                            const struct canary_occasion *occasion)
 {
     uint8_t head[CANARY_HEAD], tail[CANARY_TAIL_MOST];
-    uint32_t count = canary_store_tail(place->slab, place->size),
-             width = count < CANARY_HEAD ? CANARY_HEAD : count;
+    uint32_t count = canary_store_tail(place->slab, place->size), width = width_of(count);
     uint64_t behind = place->base + place->size;
     struct bench *b = bench_of(home);
     CUresult r;
@@ -527,9 +512,7 @@ CUresult canary_scan_place(struct home *home, const struct canary_place *place,
                       (const uint8_t *)(uintptr_t)behind, occasion);
         return CUDA_SUCCESS;
     }
-    int tray = b && place->size + width <= most_pitch && width <= place->base - place->slab->range.base
-                   ? take_tray(b)
-                   : -1;
+    int tray = b && width <= place->base - place->slab->range.base ? take_tray(b) : -1;
     if (tray >= 0) {
         uint8_t *rows = b->pinned->tray[tray];
         r = home_read_rows(home, place->base - width, place->size + width, width, rows);

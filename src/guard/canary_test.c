@@ -4,90 +4,41 @@
 #include "guard/canary.h"
 
 #include <pthread.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
 #include "guard/canary_order.h"
-#include "guard/guard.h"
-#include "guard/guard_report.h"
-#include "guard/launch_ring.h"
+#include "guard/mode_testing.h"
 
 enum { SMALL = 1000, LARGE = (3 << 20) - 100, LOCK_STEP = 60000 };
 
-struct guard guard;
-static CUcontext context;
-static _Atomic unsigned findings;
-static _Atomic int calls_left;  // until one fails; < 0: none will
-
-void guard_report_finding(const struct guard_finding *f)
-{
-    atomic_fetch_add(&findings, 1);
-}
-
-void guard_report_note(const char *fmt, ...)
-{
-}
-
 struct launch_ring launch_ring;
-
-size_t launch_ring_print(char *text, size_t size, size_t used, const char *introduction,
-                         const char *const *names, unsigned count)
-{
-    return used;
-}
 
 unsigned launch_ring_since(uint64_t count, const char **names, unsigned most)
 {
     return 0;
 }
 
-static bool fails(void)
-{
-    return atomic_fetch_sub(&calls_left, 1) == 0;
-}
-
-#define WRAP(symbol, parameters, arguments)                           \
-    static CUresult try_##symbol parameters                           \
-    {                                                                 \
-        return fails() ? CUDA_ERROR_OUT_OF_MEMORY : symbol arguments; \
-    }
-
-WRAP(cuMemAlloc_v2, (CUdeviceptr * p, size_t n), (p, n))
 WRAP(cuMemAllocManaged, (CUdeviceptr * p, size_t n, unsigned f), (p, n, f))
 WRAP(cuMemAllocHost_v2, (void **p, size_t n), (p, n))
 WRAP(cuMemHostAlloc, (void **p, size_t n, unsigned f), (p, n, f))
 WRAP(cuMemAllocAsync, (CUdeviceptr * p, size_t n, CUstream q), (p, n, q))
-WRAP(cuMemAllocPitch_v2, (CUdeviceptr * p, size_t *pitch, size_t w, size_t h, unsigned e),
-     (p, pitch, w, h, e))
-WRAP(cuMemcpyHtoDAsync_v2, (CUdeviceptr d, const void *s, size_t n, CUstream q), (d, s, n, q))
-WRAP(cuMemcpyDtoHAsync_v2, (void *d, CUdeviceptr s, size_t n, CUstream q), (d, s, n, q))
 WRAP(cuMemsetD2D32Async, (CUdeviceptr p, size_t pitch, unsigned v, size_t w, size_t h, CUstream q),
      (p, pitch, v, w, h, q))
-WRAP(cuStreamCreate, (CUstream * q, unsigned f), (q, f))
-WRAP(cuEventCreate, (CUevent * e, unsigned f), (e, f))
-WRAP(cuEventRecord, (CUevent e, CUstream q), (e, q))
 
 // The monitor rests for a minute: scans are those of the test.
 static int setup(void **state)
 {
-#define REAL(symbol) guard.real.symbol = symbol
-#define TRIED(symbol) guard.real.symbol = try_##symbol
-    REAL(cuDeviceGetAttribute), REAL(cuCtxGetCurrent), REAL(cuCtxGetDevice), REAL(cuCtxPushCurrent_v2);
-    REAL(cuCtxPopCurrent_v2), REAL(cuDeviceTotalMem_v2), REAL(cuStreamSynchronize), REAL(cuMemFree_v2);
-    REAL(cuEventQuery), REAL(cuEventDestroy_v2), REAL(cuCtxSynchronize), REAL(cuStreamDestroy_v2);
+    use_cpu_device();
     TRIED(cuMemsetD2D32Async);
-    REAL(cuMemFreeHost), REAL(cuMemFreeAsync), REAL(cuMemcpy2DAsync_v2),
-        REAL(cuThreadExchangeStreamCaptureMode);
-    TRIED(cuMemAlloc_v2), TRIED(cuMemAllocManaged), TRIED(cuMemAllocHost_v2), TRIED(cuMemHostAlloc);
-    TRIED(cuMemAllocAsync), TRIED(cuMemAllocPitch_v2), TRIED(cuMemcpyHtoDAsync_v2);
-    TRIED(cuMemcpyDtoHAsync_v2), TRIED(cuStreamCreate), TRIED(cuEventCreate), TRIED(cuEventRecord);
-    atomic_store(&calls_left, -1);
-    guard.watching = true;
+    REAL(cuMemFreeHost);
+    REAL(cuMemFreeAsync);
+    REAL(cuMemcpy2DAsync_v2);
+    REAL(cuThreadExchangeStreamCaptureMode);
+    TRIED(cuMemAllocManaged);
+    TRIED(cuMemAllocHost_v2);
+    TRIED(cuMemHostAlloc);
+    TRIED(cuMemAllocAsync);
     guard.options.mode = 1 << OPTION_MODE_CANARY;
     guard.options.canary_interval = LOCK_STEP;
     canary_start();
@@ -118,13 +69,6 @@ static void change(CUdeviceptr p)
     assert_int_equal(cuMemcpyDtoH_v2(&byte, p, 1), 0);
     byte ^= 0x20;
     assert_int_equal(cuMemcpyHtoD_v2(p, &byte, 1), 0);
-}
-
-static size_t available(void)
-{
-    size_t n, all;
-    assert_int_equal(cuMemGetInfo_v2(&n, &all), 0);
-    return n;
 }
 
 // One buffer of each size in a slab and alone, one byte changed on either side, found by a scan and once.

@@ -52,4 +52,13 @@ static inline void guard_add(enum guard_count which, uint64_t n)
     atomic_fetch_add_explicit(&guard.counts[which], n, memory_order_relaxed);
 }
 
+// For what counts the most that there was of something.
+static inline void guard_most(enum guard_count which, uint64_t value)
+{
+    uint64_t most = atomic_load_explicit(&guard.counts[which], memory_order_relaxed);
+    while (value > most && !atomic_compare_exchange_weak_explicit(&guard.counts[which], &most, value,
+                                                                  memory_order_relaxed, memory_order_relaxed))
+        ;
+}
+
 #endif

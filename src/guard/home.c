@@ -239,21 +239,35 @@ CUresult home_read(struct home *home, const struct home_copy *copies, unsigned n
     return copy(home, copies, n, false);
 }
 
-CUresult home_read_rows(struct home *home, CUdeviceptr from, size_t pitch, uint32_t width, void *pinned)
+CUresult home_copy_rows(CUstream stream, bool per_thread, CUdeviceptr from, size_t pitch, uint32_t width,
+                        uint32_t rows, void *to)
 {
+    const struct driver *d = &guard.real;
     CUDA_MEMCPY2D c = {
         .srcMemoryType = CU_MEMORYTYPE_DEVICE,
         .srcDevice = from,
         .srcPitch = pitch,
         .dstMemoryType = CU_MEMORYTYPE_HOST,
-        .dstHost = pinned,
+        .dstHost = to,
         .dstPitch = width,
         .WidthInBytes = width,
-        .Height = 2,
+        .Height = rows,
     };
+    if (pitch <= INT32_MAX)
+        return (per_thread ? d->cuMemcpy2DAsync_v2_ptsz : d->cuMemcpy2DAsync_v2)(&c, stream);
+    __typeof__(cuMemcpyDtoHAsync_v2) *copy_row =
+        per_thread ? d->cuMemcpyDtoHAsync_v2_ptsz : d->cuMemcpyDtoHAsync_v2;
+    CUresult r = CUDA_SUCCESS;
+    for (uint32_t i = 0; i < rows && !r; i++)
+        r = copy_row((char *)to + (size_t)i * width, from + i * pitch, width, stream);
+    return r;
+}
+
+CUresult home_read_rows(struct home *home, CUdeviceptr from, size_t pitch, uint32_t width, void *pinned)
+{
     CUstreamCaptureMode mode = home_calm();
     CUstream stream = stream_of(home);
-    CUresult r = stream ? guard.real.cuMemcpy2DAsync_v2(&c, stream) : CUDA_ERROR_NOT_READY;
+    CUresult r = stream ? home_copy_rows(stream, false, from, pitch, width, 2, pinned) : CUDA_ERROR_NOT_READY;
     if (!r)
         r = guard.real.cuStreamSynchronize(stream);
     home_stir(mode);

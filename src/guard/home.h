@@ -60,7 +60,10 @@ struct home_copy {
 CUresult home_write(struct home *home, const struct home_copy *copies, unsigned n);
 CUresult home_read(struct home *home, const struct home_copy *copies, unsigned n);
 
-// Two rows into pinned memory, where width * 2 bytes are, quicker than home_read.
+// Rows of device memory to the host, in the order of a stream: by one copy, unless they are too far apart for that.
+CUresult home_copy_rows(CUstream stream, bool per_thread, CUdeviceptr from, size_t pitch, uint32_t width,
+                        uint32_t rows, void *to);
+// Two rows into pinned memory, at once, quicker than home_read.
 CUresult home_read_rows(struct home *home, CUdeviceptr from, size_t pitch, uint32_t width, void *pinned);
 
 // Waits for all work of the home's context, which is current, as cuMemFree does.

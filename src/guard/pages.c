@@ -93,17 +93,6 @@ static struct home *ready(size_t size)
     return home;
 }
 
-static void note_extra(void)
-{
-    // The most there was. Relaxed: a figure for the summary.
-    uint64_t extra = pages_memory_extra(),
-             most = atomic_load_explicit(&guard.counts[GUARD_PAGES_EXTRA], memory_order_relaxed);
-    while (extra > most &&
-           !atomic_compare_exchange_weak_explicit(&guard.counts[GUARD_PAGES_EXTRA], &most, extra,
-                                                  memory_order_relaxed, memory_order_relaxed))
-        ;
-}
-
 static bool publish(struct pages_block *b, CUdeviceptr *pointer)
 {
     uint64_t base = b->base;
@@ -114,7 +103,7 @@ static bool publish(struct pages_block *b, CUdeviceptr *pointer)
     }
     *pointer = base;
     guard_count(shares ? GUARD_PAGES_SHARED : GUARD_PAGES_OWN);
-    note_extra();
+    guard_most(GUARD_PAGES_EXTRA, pages_memory_extra());
     return true;
 }
 

@@ -5,60 +5,22 @@
 
 #include <pthread.h>
 #include <sched.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <cmocka.h>
-
-#include "guard/guard.h"
-#include "guard/guard_report.h"
 #include "guard/kernel_fault.h"
-#include "guard/launch_ring.h"
+#include "guard/mode_testing.h"
 
 enum { SMALL = 1000, LARGE = (3 << 20) - 100 };
 
-struct guard guard;
-static CUcontext context;
-static _Atomic unsigned findings;
-static _Atomic int calls_left;  // until one fails; < 0: none will
-
-void guard_report_finding(const struct guard_finding *f)
-{
-    atomic_fetch_add(&findings, 1);
-}
-
-void guard_report_note(const char *fmt, ...)
-{
-}
-
 void kernel_fault_report(CUresult r)
 {
-}
-
-size_t launch_ring_print(char *text, size_t size, size_t used, const char *introduction,
-                         const char *const *names, unsigned count)
-{
-    return used;
 }
 
 unsigned launch_ring_recent(const char **names, unsigned most)
 {
     return 0;
 }
-
-static bool fails(void)
-{
-    return atomic_fetch_sub(&calls_left, 1) == 0;
-}
-
-#define WRAP(symbol, parameters, arguments)                           \
-    static CUresult try_##symbol parameters                           \
-    {                                                                 \
-        return fails() ? CUDA_ERROR_OUT_OF_MEMORY : symbol arguments; \
-    }
 
 WRAP(cuMemAddressReserve, (CUdeviceptr * p, size_t n, size_t a, CUdeviceptr at, unsigned long long f),
      (p, n, a, at, f))
@@ -68,30 +30,22 @@ WRAP(cuMemCreate,
 WRAP(cuMemMap, (CUdeviceptr p, size_t n, size_t o, CUmemGenericAllocationHandle h, unsigned long long f),
      (p, n, o, h, f))
 WRAP(cuMemSetAccess, (CUdeviceptr p, size_t n, const CUmemAccessDesc *d, size_t count), (p, n, d, count))
-WRAP(cuMemAlloc_v2, (CUdeviceptr * p, size_t n), (p, n))
-WRAP(cuMemcpyHtoDAsync_v2, (CUdeviceptr d, const void *s, size_t n, CUstream q), (d, s, n, q))
-WRAP(cuMemcpyDtoHAsync_v2, (void *d, CUdeviceptr s, size_t n, CUstream q), (d, s, n, q))
-WRAP(cuStreamCreate, (CUstream * q, unsigned f), (q, f))
-WRAP(cuEventCreate, (CUevent * e, unsigned f), (e, f))
-WRAP(cuEventRecord, (CUevent e, CUstream q), (e, q))
-WRAP(cuMemAllocPitch_v2, (CUdeviceptr * p, size_t *pitch, size_t w, size_t h, unsigned e),
-     (p, pitch, w, h, e))
 
 static int setup(void **state)
 {
-#define REAL(symbol) guard.real.symbol = symbol
-#define TRIED(symbol) guard.real.symbol = try_##symbol
-    REAL(cuDeviceGetAttribute), REAL(cuMemRelease), REAL(cuMemUnmap), REAL(cuMemGetAllocationGranularity);
-    REAL(cuCtxGetCurrent), REAL(cuCtxGetDevice), REAL(cuCtxPushCurrent_v2), REAL(cuCtxPopCurrent_v2);
-    REAL(cuDeviceTotalMem_v2), REAL(cuStreamSynchronize), REAL(cuMemFree_v2), REAL(cuEventQuery);
-    REAL(cuEventDestroy_v2), REAL(cuEventSynchronize), REAL(cuCtxSynchronize), REAL(cuStreamDestroy_v2);
-    REAL(cuDeviceGetMemPool), REAL(cuDeviceGetDefaultMemPool), REAL(cuStreamGetId), REAL(cuMemAddressFree);
-    TRIED(cuMemAddressReserve), TRIED(cuMemCreate), TRIED(cuMemMap), TRIED(cuMemSetAccess),
-        TRIED(cuMemAlloc_v2);
-    TRIED(cuMemcpyHtoDAsync_v2), TRIED(cuMemcpyDtoHAsync_v2), TRIED(cuStreamCreate), TRIED(cuEventCreate);
-    TRIED(cuEventRecord), TRIED(cuMemAllocPitch_v2);
-    atomic_store(&calls_left, -1);
-    guard.watching = true;
+    use_cpu_device();
+    REAL(cuMemRelease);
+    REAL(cuMemUnmap);
+    REAL(cuMemGetAllocationGranularity);
+    REAL(cuEventSynchronize);
+    REAL(cuDeviceGetMemPool);
+    REAL(cuDeviceGetDefaultMemPool);
+    REAL(cuStreamGetId);
+    REAL(cuMemAddressFree);
+    TRIED(cuMemAddressReserve);
+    TRIED(cuMemCreate);
+    TRIED(cuMemMap);
+    TRIED(cuMemSetAccess);
     guard.options.mode = 1 << OPTION_MODE_PAGES;
     guard.options.pages_own = 1 << 20;
     guard.options.pages_budget = 64 << 20;
@@ -104,13 +58,6 @@ static int setup(void **state)
     bool good = pages_alloc(&p, SMALL, &r) && pages_free(p, DRIVER_cuMemFree_v2, &r) && !r;
     pages_reclaim();
     return !good;
-}
-
-static size_t available(void)
-{
-    size_t n, all;
-    assert_int_equal(cuMemGetInfo_v2(&n, &all), 0);
-    return n;
 }
 
 static void write_at(CUdeviceptr p)
