@@ -4,7 +4,8 @@
 # the first step. Each program runs at its smallest size, ROUNDS times each way, the ways in turns: without moat (on the
 # CPU device: --mode=off) and with a warm cache; once with an empty one.
 # count_start.sh [NAME...]: all programs and pytorch, and the tables go to doc/results.md; or these, and they are printed.
-# SECTION=FILE: they go there. Programs are taken from $BUILD/programs, or compiled. JOBS programs at a time, each on cores of its own. After a
+# A process that does nothing keeps the GPU open meanwhile: else the driver starts and stops it with every program.
+# SECTION=FILE: they go there, and PyTorch's to FILE.torch. Programs are taken from $BUILD/programs, or compiled. JOBS programs at a time, each on cores of its own. After a
 # SIGTERM the tables have what there is.
 set -u
 cd "$(dirname "$0")/.." || exit 1
@@ -12,8 +13,17 @@ BUILD=${BUILD:-build} MOAT=${MOAT:-$BUILD/bin/moat} ROUNDS=${ROUNDS:-7} JOBS=${J
 device=cpu
 ! nvidia-smi -L >/dev/null 2>&1 || device=gpu
 T=$(mktemp -d) || exit 1
-trap 'rm -rf "$T"' EXIT
-export XDG_CACHE_HOME=$T/cache
+trap 'exec {hold}>&-; wait; rm -rf "$T"' EXIT
+export BUILD XDG_CACHE_HOME=$T/cache
+
+# Ends when the pipe does.
+exec {hold}>/dev/null
+kept=
+if [ "$device" = gpu ] && [ -x "$BUILD/bench/guard_calls" ]; then
+    # shellcheck disable=SC2034
+    exec {hold}> >("$BUILD/bench/guard_calls" >/dev/null)
+    kept=', while an idle process keeps the GPU open'
+fi
 
 program() {  # program NAME SM: its path
     [ ! -x "$BUILD/programs/$1" ] || { echo "$BUILD/programs/$1"; return; }
@@ -71,8 +81,18 @@ statistics() {
         }'
 }
 
+title() {  # title WHAT ROUNDS
+    echo "## $1 under --mode=count, on $([ "$device" = cpu ] && echo 'the CPU device' || echo 'a GPU')"
+    echo
+    bench/machine
+    echo
+    echo "Milliseconds from start to end; plain, and with a warm cache, in turns, $2 times, $JOBS at a time$kept."
+    echo
+}
+
 suite_table() {
     grep -qv '^pytorch ' "$T/rows" || return 0
+    title 'Start of programs' "$ROUNDS"
     echo '| program | plain ms | empty cache | warm cache | added: median | average | 95% interval |'
     echo '| --- | ---: | ---: | ---: | ---: | ---: | ---: |'
     grep -v '^pytorch ' "$T/rows" | statistics | tee "$T/figures" |
@@ -89,26 +109,13 @@ suite_table() {
 
 torch_table() {
     grep -q '^pytorch ' "$T/rows" || return 0
-    echo
-    echo "PyTorch $(torch_version), import and first step of a small ResNet, $TORCH_ROUNDS rounds:"
+    title 'Start of PyTorch' "$TORCH_ROUNDS"
+    echo "PyTorch $(torch_version), import and first step of a small ResNet:"
     echo
     echo '| plain ms | empty cache | warm cache | added: median | average | 95% interval |'
     echo '| ---: | ---: | ---: | ---: | ---: | ---: |'
     grep '^pytorch ' "$T/rows" | statistics | awk '{ printf "| %.0f | %.0f (%+.1f%%) | %.0f | %+.1f%% | %+.1f%% | %+.1f%% to %+.1f%% |\n",
         $2, $3, ($3 / $2 - 1) * 100, $4, $5 / $2 * 100, $6 / $2 * 100, $7 / $2 * 100, $8 / $2 * 100 }'
-}
-
-table() {
-    local where='the CPU device'
-    [ "$device" = cpu ] || where='a GPU'
-    echo "## Start under --mode=count, on $where"
-    echo
-    bench/machine
-    echo
-    echo "Milliseconds from start to end; plain, and with a warm cache, $ROUNDS times in turns, $JOBS programs at a time."
-    echo
-    suite_table
-    torch_table
 }
 
 worker() {  # worker NUMBER: every JOBS-th program
@@ -141,9 +148,12 @@ if [ -z "$late" ] && [[ " ${names[*]} " == *' pytorch '* ]] && [ "$device" = gpu
 fi
 [ -s "$T/rows" ] || { echo 'nothing was measured'; exit 77; }
 if [ -n "${SECTION:-}" ]; then
-    table | tee "$SECTION"
+    suite_table | tee "$SECTION"
+    torch_table | tee "$SECTION.torch"
 elif [ $# -gt 0 ]; then
-    table
+    suite_table
+    torch_table
 else
-    table | bench/section "count-start-$device"
+    suite_table | bench/section "count-start-$device"
+    ! grep -q '^pytorch ' "$T/rows" || torch_table | bench/section "count-start-torch-$device"
 fi

@@ -23,7 +23,7 @@ trap 'rm -rf "$T"' EXIT
 export XDG_CACHE_HOME=$T/cache
 
 mask_units() {
-    sed -E -e '/time|elapsed|bandwidth|throughput|speed|latency|perf|clock|cycle|per second|\/s/I s/[0-9]+(\.[0-9]*)?/N/g' -e 's/[0-9.]+(e[-+]?[0-9]+)? ?(ns|us|ms|msec|sec|s|seconds|microseconds|milliseconds|[KMGT]?i?B(\/s|ytes\/s)?|[KMGT]?[Ff][Ll][Oo][Pp]s?(\/s)?|[KMGT]?[Hh]z|fps|FPS)\b/N \2/g'
+    sed -E -e '/time|elapsed|bandwidth|throughput|speed|latency|perf|clock|cycle|per second|took|\/s/I s/[0-9]+(\.[0-9]*)?/N/g' -e 's/[0-9.]+(e[-+]?[0-9]+)? ?(ns|us|ms|msec|sec|s|seconds|microseconds|milliseconds|[KMGT]?i?B(\/s|ytes\/s)?|[KMGT]?[Ff][Ll][Oo][Pp]s?(\/s)?|[KMGT]?[Hh]z|fps|FPS)\b/N \2/g'
 }
 mask_numbers() { sed -E 's/0x[0-9a-fA-F]+/N/g; s/-?[0-9]+(\.[0-9]*)?(e[-+]?[0-9]+)?/N/g; s/\b(nan|inf)\b/N/g'; }
 

@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: MIT
-// guard_calls [LIVE]: nanoseconds per call of the driver API, one line for each kind: name, median over batches. With LIVE,
-// so many further buffers are alive meanwhile. It finds the driver as programs do, so that moat can stand before it.
+// guard_calls [LIVE]: takes orders, the name of a call of the driver API on each line, makes CALLS such calls and answers with the
+// name and the nanoseconds of one. With LIVE, so many further buffers are alive meanwhile. It finds the driver as programs
+// do, so that moat can stand before it.
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
 #include "driver/driver.h"
 
-enum { BATCHES = 60, CALLS = 400, WARM = 10 };
+enum { CALLS = 400 };
 
 static struct driver d;
 static CUfunction kernel;
@@ -67,26 +70,34 @@ static void alloc_free_in_order(void)
     TRY(d.cuMemFreeAsync(p, stream));
 }
 
-static int compare(const void *a, const void *b)
+static const struct {
+    const char *name;
+    void (*call)(void);
+} calls[] = {
+    {"launch", launch},          {"copy_async", copy_async}, {"copy", copy},
+    {"memset_async", set_async}, {"alloc_free", alloc_free}, {"alloc_free_in_order", alloc_free_in_order},
+};
+
+static double nanoseconds(void (*call)(void))
 {
-    double x = *(const double *)a, y = *(const double *)b;
-    return x < y ? -1 : x > y;
+    double start = now();
+    for (int j = 0; j < CALLS; j++)
+        call();
+    double each = (now() - start) / CALLS;
+    TRY(d.cuStreamSynchronize(stream));
+    return each;
 }
 
-static void measure(const char *name, void (*call)(void))
+static bool obey(const char *order)
 {
-    double ns[BATCHES];
-    for (int i = -WARM; i < BATCHES; i++) {
-        double start = now();
-        for (int j = 0; j < CALLS; j++)
-            call();
-        double each = (now() - start) / CALLS;
-        TRY(d.cuStreamSynchronize(stream));
-        if (i >= 0)
-            ns[i] = each;
+    for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) {
+        if (!strcmp(calls[i].name, order)) {
+            printf("%s %.2f\n", order, nanoseconds(calls[i].call));
+            return !fflush(stdout);
+        }
     }
-    qsort(ns, BATCHES, sizeof *ns, compare);
-    printf("%s %.2f\n", name, ns[BATCHES / 2]);
+    fprintf(stderr, "guard_calls: there is no call '%s'\n", order);
+    return false;
 }
 
 int main(int argc, char **argv)
@@ -112,11 +123,11 @@ int main(int argc, char **argv)
         CUdeviceptr p;
         TRY(d.cuMemAlloc_v2(&p, 256));
     }
-    measure("launch", launch);
-    measure("copy_async", copy_async);
-    measure("copy", copy);
-    measure("memset_async", set_async);
-    measure("alloc_free", alloc_free);
-    measure("alloc_free_in_order", alloc_free_in_order);
+    char order[64];
+    while (fgets(order, sizeof order, stdin)) {
+        order[strcspn(order, "\n")] = '\0';
+        if (!obey(order))
+            return 1;
+    }
     return 0;
 }

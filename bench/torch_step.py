@@ -3,10 +3,9 @@
 # the worst case for whoever stands between PyTorch and the driver.
 #
 # torch_step.py first       seconds of the import with the first step
-# torch_step.py serve       orders from standard input, each done by a process of its own, forked before CUDA is used:
-#                             time STEPS          a line MODEL MINIMUM MEDIAN for each model, in seconds per step
-#                             count MODEL STEPS   so many steps
-#                           and, when it has ended, "done PID"
+# torch_step.py serve       orders from standard input. begin: a process is forked, before CUDA is used, that takes those that
+#                           follow, up to the order end; "begun" and "done PID" are the answers:
+#                             MODEL STEPS   so many steps; answered with the seconds of one, their median
 import os
 import sys
 import time
@@ -16,7 +15,6 @@ import torch
 from torch import nn
 
 device = 'cuda'
-WARM = 10
 
 
 class Block(nn.Module):
@@ -65,38 +63,37 @@ def make_step(name):
     return step
 
 
-def time_steps(steps):
-    for name in MODELS:
-        step = make_step(name)
-        for _ in range(WARM):
-            step()
-        times = []
-        for _ in range(steps):
-            begin = time.perf_counter()
-            step()
-            times.append(time.perf_counter() - begin)
-        times.sort()
-        print(name, times[0], times[len(times) // 2])
+def median_step(step, count):
+    times = []
+    for _ in range(count):
+        begin = time.perf_counter()
+        step()
+        times.append(time.perf_counter() - begin)
+    times.sort()
+    return times[len(times) // 2]
 
 
-def obey(order):
-    if order[0] == 'time':
-        time_steps(int(order[1]))
-    else:
-        step = make_step(order[1])
-        for _ in range(int(order[2])):
-            step()
+def obey():
+    print('begun', flush=True)
+    steps = {}
+    for line in iter(sys.stdin.readline, 'end\n'):
+        name, count = line.split()
+        if name not in steps:
+            steps[name] = make_step(name)
+        print(name, median_step(steps[name], int(count)), flush=True)
 
 
+# No order is read before the one before it was answered: parent and child never hold lines that are the other's.
 def serve():
-    for line in sys.stdin:
-        sys.stdout.flush()
+    for line in iter(sys.stdin.readline, ''):
         child = os.fork()
         if not child:
-            obey(line.split())
+            obey()
             return  # as a program ends: who watches it must see its end
         status = os.waitpid(child, 0)[1]
-        print('done' if not status else 'failed', child, flush=True)
+        if status:
+            sys.exit('torch_step.py: the process has ended with status %d' % status)
+        print('done', child, flush=True)
 
 
 if sys.argv[1] == 'first':

@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: MIT
+# Programs that differ only in who watches them, measured in turns: all of them run at once, each waits for orders, and one at a
+# time is asked for a short piece of work. What a busy machine does within a second it does to all of them.
+#
+#   players = [turns.Player(['app', 'serve']), turns.Player(['moat', 'app', 'serve'])]
+#   rounds = turns.play(players, 'launch', 60)     [[alone, watched], ...]
+#
+# Memory lies otherwise in every process: what is measured with several sets of processes says more than with one. A list of
+# sets, each a list of rounds, is what the statistics below take.
+import random
+import statistics
+import subprocess
+import sys
+import time
+
+SAMPLES = 1000
+
+
+class Player:
+    # It answers each order, a line, with a line, and ends when there are no more. In a
+    # game its last word is what is measured.
+    def __init__(self, command):
+        self.command = command
+        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1)
+
+    def ask(self, order):
+        try:
+            self.process.stdin.write(order + '\n')
+            self.process.stdin.flush()
+        except BrokenPipeError:
+            self.fail()
+        return self.listen()
+
+    def listen(self):
+        line = self.process.stdout.readline()
+        if not line:
+            self.fail()
+        return line.split()
+
+    def fail(self):
+        sys.exit('turns.py: %s has ended with status %s' % (' '.join(self.command), self.process.wait()))
+
+    def close(self):
+        self.process.stdin.close()
+        self.process.wait()
+
+
+def play(players, order, rounds, until=None):
+    done = []
+    for i in range(rounds):
+        if until and i and time.monotonic() > until:
+            break
+        row = [0.0] * len(players)
+        # Who comes behind another finds the device and the caches as that one left them: each does so as often.
+        for j in range(len(players)):
+            k = (i + j) % len(players)
+            row[k] = float(players[k].ask(order)[-1])
+        done.append(row)
+    return done
+
+
+# What way b adds to way a: the median of each set's differences, or of their shares of a.
+def added(sets, a, b, share=False):
+    return [statistics.median((row[b] - row[a]) / (row[a] if share else 1) for row in rounds) for rounds in sets]
+
+
+# Of the mean of these medians: 95%, by drawing sets and then rounds.
+def interval(sets, a, b, share=False):
+    rng = random.Random(1)
+    means = []
+    for _ in range(SAMPLES):
+        drawn = [rng.choices(rounds, k=len(rounds)) for rounds in rng.choices(sets, k=len(sets))]
+        means.append(statistics.fmean(added(drawn, a, b, share)))
+    means.sort()
+    return means[int(SAMPLES * 0.025)], means[int(SAMPLES * 0.975)]
+
+
+def plain(sets, a):
+    return statistics.median(row[a] for rounds in sets for row in rounds)
