@@ -23,6 +23,8 @@
 #include "guard/pages.h"
 #include "guard/rewrite.h"
 #include "guard/rewrite_about.h"
+#include "guard/share.h"
+#include "guard/share_open.h"
 #include "guard/stack.h"
 #include "guard/torch_alloc.h"
 #include "guard/track.h"
@@ -94,6 +96,8 @@ static void after_fork(void)
     names_after_fork();
     pages_after_fork();
     canary_after_fork();
+    share_after_fork();
+    share_open_after_fork();
     count_after_fork();
     count_read_after_fork();
     rewrite_about_after_fork();

@@ -57,6 +57,8 @@ static void ask(struct home_device *d, CUdevice device)
     while (d->alignment < (size_t)alignment && d->alignment < MOST_ALIGNMENT)
         d->alignment *= 2;
     d->rdma = attribute(device, CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WITH_CUDA_VMM_SUPPORTED);
+    d->exportable = guard.real.cuMemExportToShareableHandle &&
+                    attribute(device, CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED);
     if (guard.real.cuDeviceTotalMem_v2(&d->memory, device))
         d->memory = 0;
     d->mappable = can_map() && d->memory &&
@@ -79,6 +81,7 @@ const struct home_device *home_device(CUdevice device)
         if (!atomic_load_explicit(&asked[device], memory_order_relaxed)) {
             d->mappable = answers.mappable;
             d->rdma = answers.rdma;
+            d->exportable = answers.exportable;
             d->alignment = answers.alignment;
             d->memory = answers.memory;
             atomic_store_explicit(&asked[device], true, memory_order_release);

@@ -7,6 +7,8 @@
 #include "guard/guard.h"
 #include "guard/hook.h"
 #include "guard/pages.h"
+#include "guard/share.h"
+#include "guard/share_open.h"
 #include "guard/track.h"
 
 // Whether the refusal is about the pointer, and not about a context that is gone or in error.
@@ -168,6 +170,7 @@ CUresult hook_cuMemFree_v2(CUdeviceptr pointer)
 {
     CUresult r;
     bool known = guard.watching && track_freeing(pointer, TRACK_BY_DEVICE, DRIVER_cuMemFree_v2);
+    share_withdraw(pointer);  // now: afterwards another buffer may be there
     if (!pages_free(pointer, DRIVER_cuMemFree_v2, &r) && !canary_free(pointer, DRIVER_cuMemFree_v2, &r))
         r = guard.real.cuMemFree_v2(pointer);
     return freed(r, known, pointer, TRACK_BY_DEVICE, DRIVER_cuMemFree_v2);
@@ -223,16 +226,26 @@ static CUresult imported(CUresult r, enum track_family family, enum driver_id ca
     return made_elsewhere(r, family, call, *pointer, base + size - *pointer);
 }
 
+// A handle is the driver's, or from another process under moat.
+static CUresult open_handle(enum driver_id call, share_open_fn *real, CUdeviceptr *pointer,
+                            const CUipcMemHandle *handle, unsigned flags)
+{
+    size_t size = 0;
+    if (!share_is_ours(handle))
+        return imported(real(pointer, *handle, flags), TRACK_IPC, call, pointer);
+    CUresult r = share_open(pointer, &size, handle, flags, real);
+    return made_elsewhere(r, TRACK_IPC, call, r ? 0 : *pointer, size);
+}
+
 CUresult hook_cuIpcOpenMemHandle_v2(CUdeviceptr *pointer, CUipcMemHandle handle, unsigned flags)
 {
-    CUresult r = guard.real.cuIpcOpenMemHandle_v2(pointer, handle, flags);
-    return imported(r, TRACK_IPC, DRIVER_cuIpcOpenMemHandle_v2, pointer);
+    return open_handle(DRIVER_cuIpcOpenMemHandle_v2, guard.real.cuIpcOpenMemHandle_v2, pointer, &handle,
+                       flags);
 }
 
 CUresult hook_cuIpcOpenMemHandle(CUdeviceptr *pointer, CUipcMemHandle handle, unsigned flags)
 {
-    CUresult r = guard.real.cuIpcOpenMemHandle(pointer, handle, flags);
-    return imported(r, TRACK_IPC, DRIVER_cuIpcOpenMemHandle, pointer);
+    return open_handle(DRIVER_cuIpcOpenMemHandle, guard.real.cuIpcOpenMemHandle, pointer, &handle, flags);
 }
 
 // Opened twice, the same memory stays until it is closed twice.
@@ -240,10 +253,14 @@ CUresult hook_cuIpcCloseMemHandle(CUdeviceptr pointer)
 {
     CUdeviceptr base;
     size_t size;
-    bool known = guard.watching && track_freeing(pointer, TRACK_BY_IPC, DRIVER_cuIpcCloseMemHandle);
-    CUresult r = guard.real.cuIpcCloseMemHandle(pointer);
-    if (!r && known && guard.real.cuMemGetAddressRange_v2 &&
-        !guard.real.cuMemGetAddressRange_v2(&base, &size, pointer))
+    CUresult r;
+    bool known = guard.watching && track_freeing(pointer, TRACK_BY_IPC, DRIVER_cuIpcCloseMemHandle), last;
+    if (!share_close(pointer, &r, &last)) {
+        r = guard.real.cuIpcCloseMemHandle(pointer);
+        last = !guard.real.cuMemGetAddressRange_v2 ||
+               guard.real.cuMemGetAddressRange_v2(&base, &size, pointer) != CUDA_SUCCESS;
+    }
+    if (!r && known && !last)
         track_not_freed(pointer);
     return freed(r, known, pointer, TRACK_BY_IPC, DRIVER_cuIpcCloseMemHandle);
 }

@@ -9,6 +9,7 @@
 #include "guard/hook.h"
 #include "guard/pages.h"
 #include "guard/pages_pool.h"
+#include "guard/share.h"
 
 // What a pointer is in either mode. mapped: it is in pages, about which the driver answers otherwise in more than its range.
 struct whose {
@@ -70,7 +71,14 @@ static void correct(CUpointer_attribute attribute, void *value, const struct who
         if (a->pool)
             memcpy(value, &no, sizeof no);
         break;
-    default: break;  // of IS_LEGACY_CUDA_IPC_CAPABLE too: it is not, and the program had better know
+    case CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES:  // the program did not ask for any
+        memcpy(value, &no, sizeof no);
+        break;
+    case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE:
+        // The driver has written that mapped memory is not, as a byte or a word. It is shared as plain memory is.
+        *(char *)value = a->shareable;
+        break;
+    default: break;
     }
 }
 
@@ -110,10 +118,29 @@ CUresult hook_cuMemRetainAllocationHandle(CUmemGenericAllocationHandle *handle, 
     return guard.real.cuMemRetainAllocationHandle(handle, ours ? NULL : address);
 }
 
-// The first buffer that a program wants to share with another process this way it cannot; all that follow it can.
+// The driver's handle is for all that cuMemAlloc gave, canaries and neighbours too.
+static bool share_padded(const struct whose *w, CUipcMemHandle *handle)
+{
+    struct share_memory m = {.size = w->answer.size, .fd = -1};
+    CUdeviceptr base;
+    size_t bytes;
+    if (!handle || share_offered(w->answer.base, handle))
+        return handle;
+    if (guard.real.cuMemGetAddressRange_v2(&base, &bytes, w->answer.base) ||
+        guard.real.cuIpcGetMemHandle(&m.handle, w->answer.base))
+        return false;
+    m.offset = w->answer.base - base;
+    return !share_offer(w->answer.base, &m, handle);
+}
+
+// If a buffer cannot be shared, those that follow it can.
 CUresult hook_cuIpcGetMemHandle(CUipcMemHandle *handle, CUdeviceptr pointer)
 {
     struct whose w = ask(pointer);
+    if (w.what == PAGES_BUFFER && (w.mapped ? pages_share(pointer, handle) : share_padded(&w, handle))) {
+        guard_count(GUARD_IPC_SHARED);
+        return CUDA_SUCCESS;
+    }
     pages_stop("the program shares memory by cuIpcGetMemHandle, which cannot be mapped");
     canary_stop(
         "the program shares memory by cuIpcGetMemHandle, and a handle is for all that cuMemAlloc gave");

@@ -8,6 +8,7 @@
 #include "guard/guard.h"
 #include "guard/guard_report.h"
 #include "guard/pages_pool.h"
+#include "guard/share.h"
 
 enum {
     SHARE = 8,  // of a device's memory, a part that may go for rounding unless --pages-budget says otherwise
@@ -220,6 +221,32 @@ bool pages_reclaim(void)
     return before || pages_memory_extra();
 }
 
+// As with the driver, what comes from a pool is not.
+static bool is_shareable(const struct pages_block *b)
+{
+    return !b->pool && home_device(b->device)->exportable;
+}
+
+bool pages_share(CUdeviceptr pointer, CUipcMemHandle *handle)
+{
+    if (!pages_on || !handle)
+        return false;
+    unsigned section = epoch_enter();
+    const struct pages_block *b = pages_block_find(pointer);
+    bool may = b && pointer - b->base < b->size && is_shareable(b);
+    uint64_t base = may ? b->base : 0;
+    struct share_memory m = {.fd = -1};
+    CUmemGenericAllocationHandle memory = may ? b->memory.handle : 0;
+    if (may)
+        m = (struct share_memory){b->base - b->range.base, b->size, b->memory.bytes, -1, {{0}}};
+    epoch_leave(section);
+    if (!may || share_offered(base, handle))
+        return may;
+    return !guard.real.cuMemExportToShareableHandle(&m.fd, memory, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR,
+                                                    0) &&
+           !share_offer(base, &m, handle);
+}
+
 void pages_stop(const char *why)
 {
     if (pages_on && !atomic_exchange_explicit(&stopped, true, memory_order_relaxed))
@@ -234,7 +261,7 @@ enum pages_what pages_ask(uint64_t address, struct pages_answer *answer)
     const struct pages_block *b = pages_block_find(address);
     enum pages_what what = !b ? PAGES_NOT_OURS : address - b->base < b->size ? PAGES_BUFFER : PAGES_SLACK;
     if (b)
-        *answer = (struct pages_answer){b->base, b->size, b->context, b->pool};
+        *answer = (struct pages_answer){b->base, b->size, b->context, b->pool, is_shareable(b)};
     epoch_leave(section);
     return what;
 }

@@ -38,6 +38,9 @@ bool pages_free_async(CUdeviceptr pointer, CUstream stream, bool per_thread, boo
 // The driver has no memory for a plain allocation: gives back what it can. True: it is worth to try again.
 bool pages_reclaim(void);
 
+// A handle by which another process that moat watches can open the buffer. False: it is not of this mode, or cannot be shared.
+bool pages_share(CUdeviceptr pointer, CUipcMemHandle *handle);
+
 // From now on all memory is plain: the program needs what mapped memory cannot do.
 void pages_stop(const char *why);
 
@@ -47,6 +50,7 @@ struct pages_answer {
     uint64_t base, size;
     CUcontext context;
     CUmemoryPool pool;
+    bool shareable;  // by cuIpcGetMemHandle
 };
 enum pages_what pages_ask(uint64_t address, struct pages_answer *answer);
 

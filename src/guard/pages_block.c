@@ -10,6 +10,7 @@
 #include "guard/guard_report.h"
 #include "guard/launch_ring.h"
 #include "guard/pages_address.h"
+#include "guard/share.h"
 #include "guard/slab_pool.h"
 #include "guard/track.h"
 
@@ -279,6 +280,7 @@ void pages_block_check(struct home *home, struct pages_block *b, enum driver_id 
 
 void pages_block_dispose(struct pages_block *b)
 {
+    share_withdraw(b->base);
     // Addresses that cannot be unmapped are not used again, nor is their memory: the context is broken.
     if (!guard.real.cuMemUnmap(b->range.base, b->range.size)) {
         pages_memory_give(&b->memory);

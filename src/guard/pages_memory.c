@@ -61,6 +61,8 @@ static int create(CUdevice device, uint64_t bytes, uint64_t asked, CUmemGenericA
     CUmemAllocationProp prop = {
         .type = CU_MEM_ALLOCATION_TYPE_PINNED,
         .location = {CU_MEM_LOCATION_TYPE_DEVICE, device},
+        .requestedHandleTypes =
+            d->exportable ? CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR : CU_MEM_HANDLE_TYPE_NONE,
         .allocFlags = {.gpuDirectRDMACapable = d->rdma},
     };
     if (pages_memory_extra() + bytes - asked > budget)

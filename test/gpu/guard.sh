@@ -10,7 +10,7 @@ T=$(mktemp -d) || exit 1
 trap 'rm -rf "$T"' EXIT
 export GUARD_DEVICE=gpu
 status=0
-for script in errors attach pages count_mode announced; do
+for script in errors attach pages share count_mode announced; do
     SECTION=$T/$script.md "test/guard/$script.sh" >"$T/$script" 2>&1
     case $? in
     0 | 77) ;;
@@ -25,14 +25,14 @@ if [ -n "${SECTION:-}" ]; then
         bench/machine
         echo
         echo "Ways to the driver on which the guard was: $(tail -n 1 "$T/attach"). Count mode: $(tail -n 1 "$T/count_mode")." \
-            "Announced blocks: $(tail -n 1 "$T/announced")."
+            "Announced blocks: $(tail -n 1 "$T/announced"). Memory shared by processes: $(tail -n 1 "$T/share")."
         cat "$T/errors.md"
         printf '\nWith --mode=pages. A fault on a GPU carries no address: it is reported as wild-access, with candidates.\n'
         cat "$T/pages.md"
     } >"$SECTION"
 fi
 sum() {  # sum WORD: over all
-    sed -nE "s/.*(^|[ ,])([0-9]+) $1.*/\\2/p" <(tail -qn 1 "$T"/{errors,attach,pages,count_mode,announced}) |
+    sed -nE "s/.*(^|[ ,])([0-9]+) $1.*/\\2/p" <(tail -qn 1 "$T"/{errors,attach,pages,share,count_mode,announced}) |
         awk '{ n += $1 } END { print n + 0 }'
 }
 echo "$(sum passed) passed, $(sum failed) failed, $(sum skipped) skipped"

@@ -30,7 +30,7 @@ static void attributes(const char *what, CUdeviceptr p)
 {
     for (int a = CU_POINTER_ATTRIBUTE_CONTEXT; a <= CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE; a++) {
         uint64_t value[2] = {0};
-        // Ids differ by nature; memory that is mapped cannot be shared by a legacy handle, and says so.
+        // Ids differ by nature; memory in pages can be shared by a legacy handle even where plain memory cannot.
         if (a == CU_POINTER_ATTRIBUTE_BUFFER_ID || a == CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE)
             continue;
         CUresult r = d.cuPointerGetAttribute(value, (CUpointer_attribute)a, p);

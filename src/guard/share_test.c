@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: MIT
+// Offers of memory to other processes: found by their handle, with their descriptor, until they are withdrawn.
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "guard/share.h"
+
+static int file_with(char c)
+{
+    int fd = memfd_create("share_test", MFD_CLOEXEC);
+    assert_true(fd >= 0 && write(fd, &c, 1) == 1);
+    return fd;
+}
+
+static char first_of(int fd)
+{
+    char c = 0;
+    return pread(fd, &c, 1, 0) == 1 ? c : 0;
+}
+
+static void finds_what_was_offered(void **state)
+{
+    (void)state;
+    CUipcMemHandle a, b, again;
+    struct share_memory m;
+    assert_false(share_offered(1000, &a));
+    assert_int_equal(share_offer(1000, &(struct share_memory){16, 100, 4096, file_with('a'), {{0}}}, &a), 0);
+    assert_int_equal(share_offer(2000, &(struct share_memory){32, 200, 0, -1, {"the driver's"}}, &b), 0);
+    assert_true(share_is_ours(&a) && share_is_own(&a));
+    assert_true(share_offered(1000, &again));
+    assert_memory_equal(&a, &again, sizeof a);
+
+    assert_int_equal(share_ask(&a, &m), 0);
+    assert_int_equal(m.offset, 16);
+    assert_int_equal(m.size, 100);
+    assert_int_equal(m.bytes, 4096);
+    assert_int_equal(first_of(m.fd), 'a');
+    assert_int_equal(fcntl(m.fd, F_GETFD) & FD_CLOEXEC, FD_CLOEXEC);
+    close(m.fd);
+    assert_int_equal(share_ask(&b, &m), 0);
+    assert_int_equal(m.fd, -1);
+    assert_string_equal(m.handle.reserved, "the driver's");
+
+    share_withdraw(1000);
+    assert_int_equal(share_ask(&a, &m), -ENOENT);
+    assert_false(share_offered(1000, &again));
+    share_withdraw(2000);
+}
+
+// The same buffer twice is one offer, and the second descriptor is not kept.
+static void offers_once(void **state)
+{
+    (void)state;
+    CUipcMemHandle a, b;
+    int second = file_with('2');
+    assert_int_equal(share_offer(3000, &(struct share_memory){0, 1, 1, file_with('1'), {{0}}}, &a), 0);
+    assert_int_equal(share_offer(3000, &(struct share_memory){0, 1, 1, second, {{0}}}, &b), 0);
+    assert_memory_equal(&a, &b, sizeof a);
+    assert_int_equal(fcntl(second, F_GETFD), -1);
+    share_withdraw(3000);
+}
+
+static void refuses_strangers(void **state)
+{
+    (void)state;
+    CUipcMemHandle a, other;
+    struct share_memory m;
+    assert_int_equal(share_offer(4000, &(struct share_memory){0, 1, 1, file_with('x'), {{0}}}, &a), 0);
+    // The last byte of the key, which is not part of the socket's name.
+    other = a;
+    other.reserved[55] ^= 1;
+    assert_int_equal(share_ask(&other, &m), -ENOENT);
+    // Its first: nobody listens there.
+    other = a;
+    other.reserved[32] ^= 1;
+    assert_int_equal(share_ask(&other, &m), -ECONNREFUSED);
+    memset(&other, 7, sizeof other);
+    assert_false(share_is_ours(&other));
+    share_withdraw(4000);
+}
+
+// The child of a fork asks the parent, and has no offers itself.
+static void serves_another_process(void **state)
+{
+    (void)state;
+    CUipcMemHandle a;
+    assert_int_equal(share_offer(5000, &(struct share_memory){0, 1, 1, file_with('p'), {{0}}}, &a), 0);
+    pid_t child = fork();
+    if (!child) {
+        struct share_memory m;
+        CUipcMemHandle none;
+        share_after_fork();
+        bool good = !share_is_own(&a) && !share_offered(5000, &none) && !share_ask(&a, &m) &&
+                    first_of(m.fd) == 'p';
+        _exit(good ? 0 : 1);
+    }
+    int status;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+    share_withdraw(5000);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(finds_what_was_offered),
+        cmocka_unit_test(offers_once),
+        cmocka_unit_test(refuses_strangers),
+        cmocka_unit_test(serves_another_process),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
