@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: MIT
-# torch_compare.py MOAT CALLS SETS ROUNDS MODE SECONDS: what moat adds to a training step, estimated in two ways.
-#   Measured   two processes, one alone and one watched, take turns, a few steps each time; SETS such pairs
-#   Computed   driver calls per step, by moat's own counts, times what moat adds to a call. CALLS: a file from
+# torch_compare.py MOAT MODELS SETS ROUNDS SECONDS CALLS WAY...: what moat adds to a training step of each of the MODELS of
+# bench/torch_step.py, separated by commas; for each WAY, which is a word for the table, a colon, and options of moat's.
+#   Measured   processes, one alone and one for each way, take turns, a few steps each time; SETS such sets
+#   Computed   driver calls per step, by moat's own counts, times what moat adds to a call in the first way. CALLS: a file from
 #              bench/guard-calls.sh, or -: not computed
-# The processes are forked from two that have imported PyTorch and have not used CUDA, so that a pair is there in seconds.
+# The processes are forked from some that have imported PyTorch and have not used CUDA, so that a set is there in seconds.
 # Measuring ends after SECONDS, unless that is 0. Tables go to standard output.
 import json
 import os
@@ -14,37 +15,36 @@ import time
 
 import turns
 
-moat, calls_file, sets, rounds, mode, seconds = (convert(word) for convert, word in zip((str, str, int, int, str, int), sys.argv[1:]))
+moat, models, sets, rounds, seconds, calls_file = sys.argv[1:7]
+models, sets, rounds, seconds = models.split(','), int(sets), int(rounds), int(seconds)
+ways = [(word.partition(':')[0], word.partition(':')[2].split()) for word in sys.argv[7:]]
 script = os.path.join(os.path.dirname(os.path.abspath(__file__)), 'torch_step.py')
-log = tempfile.NamedTemporaryFile(suffix='.json')
-MODELS = ['resnet-fp32', 'resnet-bf16', 'transformer-fp32', 'transformer-bf16']
 STEPS, WARM = 3, 5
 FEW, MANY = 20, 60  # steps whose counts are compared
 
 
 def measure(players):
-    figures = {name: [] for name in MODELS}
+    figures = {name: [] for name in models}
     end = time.monotonic() + seconds
     for i in range(sets):
-        # The models share what time is left; the first set has all of them.
+        if seconds and i and time.monotonic() > end:
+            break
         for player in players:
             player.ask('begin')
-        for j, name in enumerate(MODELS):
+        for j, name in enumerate(models):
             turns.play(players, '%s %d' % (name, STEPS), WARM)
-            left = (end - time.monotonic()) / (sets - i) / (len(MODELS) - j)
+            left = (end - time.monotonic()) / (sets - i) / (len(models) - j)
             figures[name].append(turns.play(players, '%s %d' % (name, STEPS), rounds, seconds and time.monotonic() + left))
         for player in players:
             player.ask('end')
-        if seconds and time.monotonic() > end:
-            break
     return figures
 
 
-def counts_after(watched, name, steps):
+def counts_after(watched, log, name, steps):
     watched.ask('begin')
     watched.ask('%s %d' % (name, steps))
     pid = int(watched.ask('end')[-1])
-    with open(log.name) as f:
+    with open(log) as f:
         for line in f:
             event = json.loads(line)
             if event['event'] == 'end' and event['pid'] == pid:
@@ -52,8 +52,8 @@ def counts_after(watched, name, steps):
     sys.exit('torch_compare.py: moat has not counted process %d' % pid)
 
 
-def count(watched, name):
-    few, many = counts_after(watched, name, FEW), counts_after(watched, name, MANY)
+def count(watched, log, name):
+    few, many = counts_after(watched, log, name, FEW), counts_after(watched, log, name, MANY)
     return {key: (many[key] - few.get(key, 0)) / (MANY - FEW) for key in ('launches', 'transfers', 'allocations', 'frees')}
 
 
@@ -68,17 +68,23 @@ def added_per_call():
     return {'launches': added['launch'], 'transfers': worst_transfer, 'allocations': half, 'frees': half}
 
 
-def print_measured(figures):
-    print('| step | alone ms | average added | median | worst | 95% confidence |')
+def print_measured(figures, way, label):
+    print('\n| step, %s | alone ms | average added | median | worst | 95%% confidence |' % label)
     print('| --- | ---: | ---: | ---: | ---: | ---: |')
+    means = []
     for name, data in figures.items():
-        added = [a * 100 for a in turns.added(data, 0, 1, share=True)]
-        low, high = (x * 100 for x in turns.interval(data, 0, 1, share=True))
+        added = [a * 100 for a in turns.added(data, 0, way, share=True)]
+        means.append(statistics.fmean(added))
+        low, high = (x * 100 for x in turns.interval(data, 0, way, share=True))
         print('| %s | %.3f | %+.2f%% | %+.2f%% | %+.2f%% | %+.2f%% to %+.2f%% |' % (
-            name, turns.plain(data, 0) * 1e3, statistics.fmean(added), statistics.median(added), max(added), low, high))
+            name, turns.plain(data, 0) * 1e3, means[-1], statistics.median(added), max(added), low, high))
+    print('\nOver the models: %+.2f%% on average, %+.2f%% in the middle, %+.2f%% at worst.' % (
+        statistics.fmean(means), statistics.median(means), max(means)))
 
 
 def print_computed(figures, counts, added):
+    print('\nComputed: calls per step, by moat\'s counts, times what moat adds to a call on this machine (%s).\n' % ', '.join(
+        '%s %.0f ns, %.0f to %.0f' % ((key,) + tuple(added[key])) for key in added))
     print('| step | launches | transfers and memsets | allocations | frees | added us | of the step |')
     print('| --- | ---: | ---: | ---: | ---: | ---: | ---: |')
     for name, n in counts.items():
@@ -88,24 +94,28 @@ def print_computed(figures, counts, added):
             (name, n['launches'], n['transfers'], n['allocations'], n['frees']) + tuple(us) + tuple(u / step * 100 for u in us)))
 
 
-serve = [sys.executable, script, 'serve']
-watched = turns.Player([moat, '--device=gpu', '--mode=' + mode, '--format=json', '--log-file=' + log.name] + serve)
-alone = turns.Player(serve)
-for player in alone, watched:  # both import at once
-    player.listen()
-figures = measure([alone, watched])
-alone.close()
-counts = {name: count(watched, name) for name in MODELS} if calls_file != '-' else {}
-watched.close()
-turn_counts = [len(rounds) for data in figures.values() for rounds in data]
-print('`--mode=%s`, %d pairs of processes that take turns, %d to %d times, %d steps each time. Average, median and worst are of the pairs,'
-      ' each by the median of its differences.' % (mode, len(figures[MODELS[0]]), min(turn_counts), max(turn_counts), STEPS))
-print()
-print_measured(figures)
-if counts:
-    added = added_per_call()
-    print()
-    print('Computed: calls per step, by moat\'s counts, times what moat adds to a call on this machine (%s).' % ', '.join(
-        '%s %.0f ns, %.0f to %.0f' % ((key,) + tuple(added[key])) for key in added))
-    print()
-    print_computed(figures, counts, added)
+def main(folder):
+    serve = [sys.executable, script, 'serve']
+    logs = [os.path.join(folder, '%d.json' % i) for i in range(len(ways))]
+    players = [turns.Player(serve)] + [
+        turns.Player([moat, '--device=gpu', '--format=json', '--log-file=' + log] + options + serve) for log, (_, options) in zip(logs, ways)]
+    for player in players:  # all import at once
+        player.listen()
+    figures = measure(players)
+    # However many examples there are, the calls are the same.
+    kinds = {name.rpartition('-')[0]: name for name in models} if calls_file != '-' else {}
+    counts = {name: count(players[1], logs[0], name) for name in kinds.values()}
+    for player in players:
+        player.close()
+    turn_counts = [len(rounds) for data in figures.values() for rounds in data]
+    print('%d sets of processes that take turns, %d to %d times, %d steps each time. Average, median and worst are of the sets, each by'
+          ' the median of its differences. The number behind a model is that of examples in a batch.' % (
+              len(figures[models[0]]), min(turn_counts), max(turn_counts), STEPS))
+    for i, (label, _) in enumerate(ways):
+        print_measured(figures, i + 1, label)
+    if counts:
+        print_computed(figures, counts, added_per_call())
+
+
+with tempfile.TemporaryDirectory() as folder:
+    main(folder)

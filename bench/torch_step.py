@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-# Training steps of a small ResNet and a small transformer, fp32 and bf16. They are bound by their launches, not by the GPU:
-# the worst case for whoever stands between PyTorch and the driver.
+# Training steps of small models in PyTorch. A model is named like resnet-bf16-16: with 16 examples in a batch. With few of them a
+# step is bound by its launches, not by the GPU: the worst case for whoever stands between PyTorch and the driver.
 #
 # torch_step.py first       seconds of the import with the first step
 # torch_step.py serve       orders from standard input. begin: a process is forked, before CUDA is used, that takes those that
@@ -15,6 +15,7 @@ import torch
 from torch import nn
 
 device = 'cuda'
+CLASSES = 10
 
 
 class Block(nn.Module):
@@ -28,28 +29,49 @@ class Block(nn.Module):
         return torch.relu(x + self.layers(x))
 
 
-def resnet():
+class Last(nn.Module):
+    """An LSTM, of which the last output counts."""
+
+    def __init__(self, width):
+        super().__init__()
+        self.lstm = nn.LSTM(width, 2 * width, 2, batch_first=True)
+        self.out = nn.Linear(2 * width, CLASSES)
+
+    def forward(self, x):
+        return self.out(self.lstm(x)[0][:, -1])
+
+
+def resnet(batch):
     model = nn.Sequential(nn.Conv2d(3, 64, 3, padding=1), *[Block(64) for _ in range(6)], nn.AdaptiveAvgPool2d(1),
-                          nn.Flatten(), nn.Linear(64, 10))
-    return model, torch.randn(16, 3, 32, 32, device=device)
+                          nn.Flatten(), nn.Linear(64, CLASSES))
+    return model, torch.randn(batch, 3, 32, 32, device=device)
 
 
-def transformer():
+def transformer(batch):
     layer = nn.TransformerEncoderLayer(256, 8, 1024, batch_first=True, dropout=0.0)
-    model = nn.Sequential(nn.TransformerEncoder(layer, 4, enable_nested_tensor=False), nn.Flatten(), nn.Linear(64 * 256, 10))
-    return model, torch.randn(8, 64, 256, device=device)
+    model = nn.Sequential(nn.TransformerEncoder(layer, 4, enable_nested_tensor=False), nn.Flatten(), nn.Linear(64 * 256, CLASSES))
+    return model, torch.randn(batch, 64, 256, device=device)
 
 
-MODELS = {name + '-' + dtype: (make, dtype) for name, make in (('resnet', resnet), ('transformer', transformer))
-          for dtype in ('fp32', 'bf16')}
+def mlp(batch):
+    widths = [1024, 4096, 4096, 4096, 1024]
+    layers = [part for a, b in zip(widths, widths[1:]) for part in (nn.Linear(a, b), nn.ReLU())]
+    return nn.Sequential(*layers, nn.Linear(widths[-1], CLASSES)), torch.randn(batch, widths[0], device=device)
+
+
+def lstm(batch):
+    return Last(256), torch.randn(batch, 100, 256, device=device)
+
+
+MAKERS = {make.__name__: make for make in (resnet, transformer, mlp, lstm)}
 
 
 def make_step(name):
-    make, dtype = MODELS[name]
+    maker, dtype, batch = name.split('-')
     torch.manual_seed(1)
-    model, x = make()
+    model, x = MAKERS[maker](int(batch))
     model.to(device)
-    target = torch.randint(0, 10, (x.shape[0],), device=device)
+    target = torch.randint(0, CLASSES, (x.shape[0],), device=device)
     optimiser = torch.optim.SGD(model.parameters(), lr=0.01)
 
     def step():
@@ -97,7 +119,7 @@ def serve():
 
 
 if sys.argv[1] == 'first':
-    make_step('resnet-fp32')()
+    make_step('resnet-fp32-16')()
     print(time.perf_counter() - start)
 else:
     print('ready', flush=True)

@@ -1,27 +1,50 @@
 # SPDX-License-Identifier: MIT
-# Programs that differ only in who watches them, measured in turns: all of them run at once, each waits for orders, and one at a
-# time is asked for a short piece of work. What a busy machine does within a second it does to all of them.
+# Programs that differ only in who watches them, measured in turns: all of them live at once, each waits for orders, and one at a
+# time is asked for a short piece of work while the others are stopped. What a busy machine does within a second it does to all.
 #
 #   players = [turns.Player(['app', 'serve']), turns.Player(['moat', 'app', 'serve'])]
 #   rounds = turns.play(players, 'launch', 60)     [[alone, watched], ...]
 #
 # Memory lies otherwise in every process: what is measured with several sets of processes says more than with one. A list of
 # sets, each a list of rounds, is what the statistics below take.
+import atexit
+import os
 import random
+import signal
 import statistics
 import subprocess
 import sys
 import time
 
 SAMPLES = 1000
+players_alive = set()
+
+
+# Who is stopped would wait for ever.
+@atexit.register
+def end_all():
+    for player in players_alive:
+        player.signal(signal.SIGKILL)
+
+
+signal.signal(signal.SIGTERM, lambda *_: sys.exit('turns.py: ended by a signal'))
 
 
 class Player:
-    # It answers each order, a line, with a line, and ends when there are no more. In a
-    # game its last word is what is measured.
-    def __init__(self, command):
+    # It answers each order, a line, with a line, and ends when there are no more. In a game the last word of an answer is what
+    # is measured. environment: what is added to ours.
+    def __init__(self, command, environment=None):
         self.command = command
-        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1)
+        # A group of its own: signals reach all that it starts.
+        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1,
+                                        start_new_session=True, env=dict(os.environ, **(environment or {})))
+        players_alive.add(self)
+
+    def signal(self, number):
+        try:
+            os.killpg(self.process.pid, number)
+        except ProcessLookupError:
+            pass
 
     def ask(self, order):
         try:
@@ -43,19 +66,26 @@ class Player:
     def close(self):
         self.process.stdin.close()
         self.process.wait()
+        players_alive.discard(self)
 
 
 def play(players, order, rounds, until=None):
     done = []
+    for player in players:
+        player.signal(signal.SIGSTOP)
     for i in range(rounds):
         if until and i and time.monotonic() > until:
             break
         row = [0.0] * len(players)
         # Who comes behind another finds the device and the caches as that one left them: each does so as often.
         for j in range(len(players)):
-            k = (i + j) % len(players)
-            row[k] = float(players[k].ask(order)[-1])
+            player = players[(i + j) % len(players)]
+            player.signal(signal.SIGCONT)
+            row[(i + j) % len(players)] = float(player.ask(order)[-1])
+            player.signal(signal.SIGSTOP)
         done.append(row)
+    for player in players:
+        player.signal(signal.SIGCONT)
     return done
 
 
