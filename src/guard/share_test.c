@@ -100,8 +100,8 @@ static void serves_another_process(void **state)
         struct share_memory m;
         CUipcMemHandle none;
         share_after_fork();
-        bool good = !share_is_own(&a) && !share_offered(5000, &none) && !share_ask(&a, &m) &&
-                    first_of(m.fd) == 'p';
+        bool good =
+            !share_is_own(&a) && !share_offered(5000, &none) && !share_ask(&a, &m) && first_of(m.fd) == 'p';
         _exit(good ? 0 : 1);
     }
     int status;
