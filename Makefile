@@ -210,7 +210,7 @@ check-all: variants  ## also the long tests, a long fuzzing run, ThreadSanitizer
 	+@$(TSAN) all tests
 	@FUZZ_SECONDS=$${FUZZ_SECONDS:-600} test/run --all $(VARIANTS) $(BUILD)/tsan
 
-bench: all $(BENCHES)  ## measure speed and memory
+bench: all $(BENCHES) $(BUILD)/tool/kheap_load  ## measure speed and memory
 	@set -e; for b in bench/*.sh; do [ ! -x "$$b" ] || MOAT=$(COMMAND) BUILD=$(BUILD) "$$b"; done
 
 install: all  ## to $(DESTDIR)$(PREFIX)

@@ -149,6 +149,28 @@ static int parse_int(const struct option_set *set, const struct entry *e, const 
     return 0;
 }
 
+// Milliseconds, with up to three digits behind the point.
+static int parse_ms(const struct option_set *set, const struct entry *e, const struct option_row *row,
+                    union value *v)
+{
+    uint64_t whole, parts = 0;
+    struct str rest;
+    int err = parse_digits(e->value, &whole, &rest);
+    if (!err && rest.len > 1 && rest.ptr[0] == '.') {
+        unsigned unit = 1000;
+        for (rest = str_skip(rest, 1); rest.len && unit > 1 && isdigit((unsigned char)rest.ptr[0]);
+             rest = str_skip(rest, 1))
+            parts += (uint64_t)(rest.ptr[0] - '0') * (unit /= 10);
+    }
+    if (err == -EINVAL || (!err && rest.len))
+        return bad(set, e, true, "\"" STR_FMT "\" is not a number of milliseconds such as 2 or 0.5",
+                   STR_ARG(shown(e->value)));
+    if (err || whole > (uint64_t)row->limits.most || whole * 1000 + parts > (uint64_t)row->limits.most * 1000)
+        return out_of_range(set, e, &row->limits);
+    v->integer = (int64_t)(whole * 1000 + parts);
+    return 0;
+}
+
 static int parse_size(const struct option_set *set, const struct entry *e, const struct option_row *row,
                       union value *v)
 {
@@ -212,6 +234,7 @@ static int parse_value(struct option_set *set, const struct entry *e, const stru
     switch (row->type) {
     case OPTION_FLAG: return parse_flag(set, e, v);
     case OPTION_INT: return parse_int(set, e, row, v);
+    case OPTION_MS: return parse_ms(set, e, row, v);
     case OPTION_SIZE: return parse_size(set, e, row, v);
     case OPTION_WORD: v->word = find_word(set, e, row, e->value); return v->word < 0 ? v->word : 0;
     case OPTION_LIST: return parse_list(set, e, row, v);
@@ -227,9 +250,10 @@ static int parse_value(struct option_set *set, const struct entry *e, const stru
 static size_t value_size(enum option_type type)
 {
     static const size_t sizes[] = {
-        [OPTION_FLAG] = sizeof(OPTION_C_FLAG), [OPTION_INT] = sizeof(OPTION_C_INT),
-        [OPTION_SIZE] = sizeof(OPTION_C_SIZE), [OPTION_WORD] = sizeof(OPTION_C_WORD),
-        [OPTION_LIST] = sizeof(OPTION_C_LIST), [OPTION_STRING] = sizeof(OPTION_C_STRING),
+        [OPTION_FLAG] = sizeof(OPTION_C_FLAG),     [OPTION_INT] = sizeof(OPTION_C_INT),
+        [OPTION_MS] = sizeof(OPTION_C_MS),         [OPTION_SIZE] = sizeof(OPTION_C_SIZE),
+        [OPTION_WORD] = sizeof(OPTION_C_WORD),     [OPTION_LIST] = sizeof(OPTION_C_LIST),
+        [OPTION_STRING] = sizeof(OPTION_C_STRING),
     };
     return sizes[type];
 }

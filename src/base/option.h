@@ -19,12 +19,13 @@
 // What a field of each type is in C.
 #define OPTION_C_FLAG bool
 #define OPTION_C_INT int64_t
+#define OPTION_C_MS int64_t  // microseconds
 #define OPTION_C_SIZE uint64_t
 #define OPTION_C_WORD int       // the word's place in its row, from 0: its enumerator
 #define OPTION_C_LIST uint64_t  // bit n: word n
 #define OPTION_C_STRING const char *
 
-enum option_type { OPTION_FLAG, OPTION_INT, OPTION_SIZE, OPTION_WORD, OPTION_LIST, OPTION_STRING };
+enum option_type { OPTION_FLAG, OPTION_INT, OPTION_MS, OPTION_SIZE, OPTION_WORD, OPTION_LIST, OPTION_STRING };
 
 // The enumerators of words: OPTION_FORMAT_TEXT, ...
 #define ANY

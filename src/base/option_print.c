@@ -17,6 +17,16 @@ static void print_list(uint64_t list, const char *const *words, struct out *o)
         }
 }
 
+static void print_ms(int64_t microseconds, struct out *o)
+{
+    int part = (int)(microseconds % 1000), digits = 3;
+    out_i64(o, microseconds / 1000);
+    for (; part && part % 10 == 0; part /= 10)
+        digits--;
+    if (part)
+        out_fmt(o, ".%0*d", digits, part);
+}
+
 void option_print_value(const struct option_set *set, const struct option_row *row, struct out *o)
 {
     const void *v = set->values + row->offset;
@@ -27,6 +37,7 @@ void option_print_value(const struct option_set *set, const struct option_row *r
     switch (row->type) {
     case OPTION_FLAG: out_cstr(o, *(OPTION_C_FLAG const *)v ? "yes" : "no"); break;
     case OPTION_INT: out_i64(o, *(OPTION_C_INT const *)v); break;
+    case OPTION_MS: print_ms(*(OPTION_C_MS const *)v, o); break;
     case OPTION_SIZE: out_u64(o, *(OPTION_C_SIZE const *)v); break;
     case OPTION_WORD: out_cstr(o, row->limits.words[*(OPTION_C_WORD const *)v]); break;
     case OPTION_LIST: print_list(*(OPTION_C_LIST const *)v, row->limits.words, o); break;

@@ -15,6 +15,7 @@
 struct values {
     OPTION_C_FLAG loud;
     OPTION_C_INT level, any;
+    OPTION_C_MS pause;
     OPTION_C_SIZE memory;
     OPTION_C_WORD color;
     OPTION_C_LIST modes;
@@ -33,6 +34,7 @@ static const struct option_row rows[] = {
     {"modes", OPTION_LIST, "red,blue", {.words = colors}, NULL, "run", "which colors", FIELD(modes)},
     {"name", OPTION_STRING, NULL, {0}, "NAME", "run", "a name", FIELD(name)},
     {"self", OPTION_STRING, "me", {0}, "NAME", "", "of the command line", FIELD(self)},
+    {"pause", OPTION_MS, "0.5", {0, 60, NULL}, "MS", "run", "how long", FIELD(pause)},
 };
 static const struct option_table table = {rows, sizeof rows / sizeof *rows};
 
@@ -100,6 +102,7 @@ static void good_defaults(void **state)
     assert_false(f.values.loud);
     assert_int_equal(f.values.level, 3);
     assert_int_equal(f.values.any, 0);
+    assert_int_equal(f.values.pause, 500);
     assert_int_equal(f.values.memory, 2048);
     assert_int_equal(f.values.color, 1);
     assert_int_equal(f.values.modes, 5);
@@ -137,6 +140,12 @@ static void good_values(void **state)
     assert_true(f.values.any == INT64_MIN);
     expect_good(&f, "--any=9223372036854775807");
     assert_true(f.values.any == INT64_MAX);
+    expect_good(&f, "--pause=2");
+    assert_int_equal(f.values.pause, 2000);
+    expect_good(&f, "--pause=0.025");
+    assert_int_equal(f.values.pause, 25);
+    expect_good(&f, "--pause=60.0");
+    assert_int_equal(f.values.pause, 60000);
     expect_good(&f, "--memory=3M");
     assert_int_equal(f.values.memory, 3 << 20);
     expect_good(&f, "--memory=1t");
@@ -161,6 +170,15 @@ static void bad_values(void **state)
     expect_bad(
         "--any=9223372036854775808",
         "--any: error: 9223372036854775808 is not within -9223372036854775808 to 9223372036854775807\n");
+    expect_bad("--pause=60.001", "--pause: error: 60.001 is not within 0 to 60\n");
+    for (const char *const *bad = (const char *const[]){"", ".5", "1.", "1.0001", "0.0x1", "-1", "2s", NULL};
+         *bad; bad++) {
+        char arg[40], message[100];
+        snprintf(arg, sizeof arg, "--pause=%s", *bad);
+        snprintf(message, sizeof message,
+                 "--pause: error: \"%s\" is not a number of milliseconds such as 2 or 0.5\n", *bad);
+        expect_bad(arg, message);
+    }
     expect_bad("--memory=0", "--memory: error: 0 is not within 1 to 1099511627776\n");
     expect_bad("--memory=2x", "--memory: error: \"2x\" is not a size such as 4096, 64k, 2M or 1G\n");
     expect_bad("--memory=18446744073709551616", "--memory: error: 18446744073709551616 is too large\n");
@@ -378,7 +396,8 @@ static void good_printing(void **state)
                                "--color=red|green|blue green default\n"
                                "--modes=red|green|blue red,blue command line\n"
                                "--name=NAME n MOAT_OPTIONS\n"
-                               "--self=NAME me default\n");
+                               "--self=NAME me default\n"
+                               "--pause=MS 0.5 default\n");
     out_close(&o);
     option_free(&f.set);
 }

@@ -17,10 +17,10 @@ $ moat options
     default: 1G
     now: 1073741824 (default)
 --canary-interval=MS
-    milliseconds between two scans of --mode=canary, at least; a scan takes at most a tenth of the monitor's time
+    milliseconds between two scans of --mode=canary, at least; longer where scans would take more than a fifth of the monitor's time, but not beyond 1.5 ms for that, and 5 ms where the program makes many transfers
     for: run
-    default: 1
-    now: 1 (default)
+    default: 0.5
+    now: 0.5 (default)
 --canary-scan=copy|managed
     how --mode=canary reads canaries; copy: by copies; managed: buffers are managed memory, of which the monitor reads pages, as GMODx does, to compare with
     for: run
@@ -103,8 +103,8 @@ $ moat options
 --heap-monitor-share=PERCENT
     how much of a core each monitor of the heap may take; less where other threads want it
     for: run
-    default: 50
-    now: 50 (default)
+    default: 25
+    now: 25 (default)
 --heap-monitors=N
     threads that look at the blocks of the heap
     for: run
@@ -124,6 +124,16 @@ $ moat options
     print help on moat or on the command given and exit
     default: no
     now: no (default)
+--kheap
+    with --mode=canary, also watch what kernels take from malloc: their calls of malloc and free go to a heap of moat's
+    for: run
+    default: yes
+    now: yes (default)
+--kheap-arrays=N
+    in how many arrays that heap keeps its buffers' addresses; threads are spread over them
+    for: run
+    default: 32
+    now: 32 (default)
 --leak-check
     report buffers that are never freed
     for: run
@@ -155,7 +165,7 @@ $ moat options
     default: 1M
     now: 1048576 (default)
 --pass=PASS
-    how to rewrite: count adds counters of loads, stores and bytes
+    how to rewrite: count adds counters of loads, stores and bytes; kheap sends malloc and free to a heap of moat's
     for: ptx instrument
     default: count
     now: count (default)

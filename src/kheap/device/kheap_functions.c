@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: MIT
+// What takes the place of malloc and free in a module. Weak: modules that are linked share one.
+#include "kheap/kalloc.h"
+
+__attribute__((address_space(1), weak)) uint64_t moat_kheap_base;
+
+uint64_t moat_kheap_malloc(uint64_t size);
+void moat_kheap_free(uint64_t pointer);
+
+__attribute__((weak)) uint64_t moat_kheap_malloc(uint64_t size)
+{
+    return kalloc_malloc(moat_kheap_base, size);
+}
+
+__attribute__((weak)) void moat_kheap_free(uint64_t pointer)
+{
+    kalloc_free(moat_kheap_base, pointer);
+}

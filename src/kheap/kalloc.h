@@ -1,0 +1,264 @@
+// SPDX-License-Identifier: MIT
+// malloc and free inside kernels.
+//
+// Lanes that ask for the same class at the same time ask together: one of them takes blocks for all. What was freed is
+// not released by free but by a scan; when much waits, malloc looks at a group of entries, so that a program which
+// leaves no room for the guard's kernel gets its memory back, and its errors found.
+#ifndef MOAT_KHEAP_KALLOC_H
+#define MOAT_KHEAP_KALLOC_H
+
+#include "kheap/kscan.h"
+
+enum {
+    KALLOC_RUN = 0,  // in place of a class: a run of chunks
+    KALLOC_IMPOSSIBLE = 255,
+    KALLOC_HELP = 8,            // groups between two tries
+    KALLOC_ROUNDS = 4,          // through all groups, at most
+    KALLOC_IDLE = 8,            // rounds in which nothing happens, before NULL
+    KALLOC_PATIENCE = 1 << 14,  // times to wait at most
+};
+
+KPRIM uint32_t kalloc_class(uint64_t heap, uint64_t size)
+{
+    if (size > (uint64_t)KSLAB_FIELD32(heap, chunks) * KLAYOUT_CHUNK - (KLAYOUT_HEAD + KLAYOUT_TAIL))
+        return KALLOC_IMPOSSIBLE;
+    uint64_t bytes = size + KLAYOUT_HEAD + KLAYOUT_TAIL;
+    return bytes <= KLAYOUT_SLAB_MOST ? kslab_class((uint32_t)bytes) : KALLOC_RUN;
+}
+
+// Blocks for those of the team that have none. The leader finds them, rank by rank.
+KPRIM uint64_t kalloc_slab(uint64_t heap, uint32_t class, uint64_t block, struct kscan_team t)
+{
+    uint64_t pool = KSLAB_FIELD(heap, pool);
+    uint32_t size = kslab_size(class), missing;
+    while ((missing = kprim_ballot(t.mask, !block))) {
+        struct kslab_due due = {0};
+        if (!t.rank)
+            due = kslab_unpack(kslab_take(heap, class, (uint32_t)__builtin_popcount(missing)));
+        uint32_t n = kprim_share32(t.mask, due.n, t.leader),
+                 chunk = kprim_share32(t.mask, due.chunk, t.leader);
+        if (!n)
+            break;
+        uint32_t place = (uint32_t)__builtin_popcount(missing & kprim_below());
+        while (n) {
+            uint64_t bits = 0;
+            uint32_t word = 0;
+            if (!t.rank)
+                word = kslab_find(heap, class, &due, &bits);
+            word = kprim_share32(t.mask, word, t.leader);
+            bits = kprim_share64(t.mask, bits, t.leader);
+            uint32_t got = (uint32_t)__builtin_popcountll(bits);
+            if (!block && place < got)
+                block =
+                    pool + (uint64_t)chunk * KLAYOUT_CHUNK + (uint64_t)(word + kslab_nth(bits, place)) * size;
+            place -= got;
+            n -= got;
+        }
+    }
+    return block;
+}
+
+KPRIM uint64_t kalloc_run(uint64_t heap, uint64_t size)
+{
+    uint64_t bytes = size + KLAYOUT_HEAD + KLAYOUT_TAIL;
+    uint32_t run = krun_take(heap, (uint32_t)((bytes + KLAYOUT_CHUNK - 1) / KLAYOUT_CHUNK));
+    return run ? KSLAB_FIELD(heap, pool) + (uint64_t)(run - 1) * KLAYOUT_CHUNK : 0;
+}
+
+// How many bytes were freed and are not released; the whole team gets one answer.
+KPRIM uint64_t kalloc_waiting(uint64_t heap, enum kprim_order order, struct kscan_team t)
+{
+    uint64_t bytes = 0;
+    if (!t.rank)
+        bytes = kprim_ld64(KSCAN_PENDING(heap), order);
+    return kprim_share64(t.mask, bytes, t.leader);
+}
+
+// Much waits: look at some groups, the more the more it is.
+KPRIM void kalloc_lend_a_hand(uint64_t heap, uint64_t waiting, struct kscan_team t)
+{
+    uint64_t eighth = (uint64_t)KSLAB_FIELD32(heap, chunks) * (KLAYOUT_CHUNK / 8);
+    uint32_t n = waiting < eighth ? 0 : waiting < 2 * eighth ? 1 : waiting < 4 * eighth ? 2 : 4;
+    if (n)
+        kscan_some(heap, kscan_turn(heap, n, t), n, t.mask);
+}
+
+// Somebody needs memory and looks through all groups for some that was freed.
+struct kalloc_round {
+    uint64_t waiting;   // when the round began
+    uint32_t turn;      // the next group
+    uint32_t left;      // groups to come
+    uint32_t budget;    // and how many at most in all rounds
+    uint32_t patience;  // how often to wait yet; 0: no round has begun
+    uint32_t idle;      // rounds in which nothing happened
+};
+
+// What is waiting now is what the round is about. The acquire pairs with who released: what is not waiting any more can
+// be had.
+KPRIM void kalloc_begin(uint64_t heap, struct kalloc_round *r, struct kscan_team t)
+{
+    r->waiting = kalloc_waiting(heap, KPRIM_ACQUIRE, t);
+    r->left = r->waiting ? kprim_share32(t.mask, kscan_turns(heap), t.leader) : 0;
+}
+
+// After a try that failed: whether there is reason for another. Looks at some more groups; somebody who has one of them
+// lets go of it soon, is waited for, and the round begins anew. A round that is through, after which as much is waiting
+// as before, has shown that there is nothing; a few of them, for others may be about to free something.
+KPRIM_FAR bool kalloc_more(uint64_t heap, uint32_t mask, struct kalloc_round *r)
+{
+    struct kscan_team t = kscan_team(mask);
+    if (!r->patience) {
+        r->patience = KALLOC_PATIENCE;
+        r->turn = kscan_turn(heap, KALLOC_HELP, t);
+        kalloc_begin(heap, r, t);
+        r->budget = r->left * KALLOC_ROUNDS + KALLOC_PATIENCE;
+        return true;
+    }
+    if (r->left) {
+        uint32_t n = r->left < KALLOC_HELP ? r->left : KALLOC_HELP;
+        bool held = kscan_some(heap, r->turn, n, mask);
+        r->turn += n;
+        r->left -= n;
+        if (r->budget < n)
+            return false;
+        r->budget -= n;
+        if (!held)
+            return true;
+        r->left = kprim_share32(mask, kscan_turns(heap), t.leader);
+    } else {
+        uint64_t before = r->waiting;
+        kalloc_begin(heap, r, t);
+        r->idle = r->waiting == before ? r->idle + 1 : 0;
+        r->left = r->idle ? 0 : r->left;
+        if (r->idle > KALLOC_IDLE)
+            return false;
+    }
+    kprim_pause();
+    return --r->patience;
+}
+
+// Blocks for the whole team as far as there are any.
+KPRIM uint64_t kalloc_block(uint64_t heap, uint32_t class, uint64_t size, struct kscan_team t)
+{
+    uint64_t block = 0;
+    struct kalloc_round round = {0};
+    kalloc_lend_a_hand(heap, kalloc_waiting(heap, KPRIM_RELAXED, t), t);
+    for (;;) {
+        if (class != KALLOC_RUN)
+            block = kalloc_slab(heap, class, block, t);
+        else if (!block)
+            block = kalloc_run(heap, size);
+        if (!kprim_ballot(t.mask, !block) || !kalloc_more(heap, t.mask, &round))
+            return block;
+    }
+}
+
+KPRIM bool kalloc_register(uint64_t heap, uint64_t block)
+{
+    uint32_t arrays = KSLAB_FIELD32(heap, arrays), array = kprim_number() % arrays;
+    for (uint32_t i = 0; i < arrays; i++) {
+        if (kentry_insert(heap, array, block))
+            return true;
+        array = array + 1 < arrays ? array + 1 : 0;
+    }
+    return false;
+}
+
+// Writes the canaries and the entry; what the program gets, or 0 if there is no room for the entry.
+KPRIM uint64_t kalloc_finish(uint64_t heap, uint64_t block, uint64_t size)
+{
+    uint64_t user = block + KLAYOUT_HEAD;
+    struct kcanary c = kcanary_make(heap, user, size, kcanary_cover(heap, user));
+    kprim_st64(block, c.head, KPRIM_RELAXED);
+    kprim_put64(block + 8, c.cover);
+    kcanary_put_tail(user + size, c.tail);
+    if (kalloc_register(heap, block))
+        return user;
+    // Alone: the others may have what they want.
+    struct kalloc_round round = {0};
+    while (kprim_ld64(KSCAN_PENDING(heap), KPRIM_ACQUIRE) &&
+           kalloc_more(heap, (uint32_t)1 << kprim_lane(), &round))
+        if (kalloc_register(heap, block))
+            return user;
+    struct kscan_block b;
+    if (kscan_block(heap, block, &b))
+        kscan_release(heap, &b);
+    return 0;
+}
+
+KPRIM uint64_t kalloc_malloc(uint64_t heap, uint64_t size)
+{
+    if (!heap)
+        return 0;
+    uint32_t class = kalloc_class(heap, size);
+    struct kscan_team t = kscan_team(kprim_same(kprim_active(), class));
+    uint64_t user = 0;
+    if (class != KALLOC_IMPOSSIBLE) {
+        uint64_t block = kalloc_block(heap, class, size, t);
+        if (block)
+            user = kalloc_finish(heap, block, size);
+    }
+    uint32_t good = (uint32_t)__builtin_popcount(kprim_ballot(t.mask, user != 0));
+    if (!t.rank && good)
+        KSCAN_COUNT(heap, mallocs, good);
+    if (!t.rank && good < t.size)
+        KSCAN_COUNT(heap, failed, t.size - good);
+    return user;
+}
+
+// --- free ---------------------------------------------------------------------------------------------------
+
+// Whether the block is in the allocator's hands.
+KPRIM bool kalloc_unused(uint64_t heap, const struct kscan_block *b)
+{
+    if (b->what == KLAYOUT_RUN)
+        return false;
+    return kprim_ld64(kslab_bitmap(heap, b->chunk) + (uint64_t)(b->index / 64) * 8, KPRIM_RELAXED) >>
+               b->index % 64 &
+           1;
+}
+
+// Marks the block as freed and returns how large it is; 0 if that is wrong, which is told, now or by the next scan.
+KPRIM uint64_t kalloc_mark(uint64_t heap, uint64_t user)
+{
+    struct kscan_block b;
+    if (user % 16 || !kscan_block(heap, user - KLAYOUT_HEAD, &b)) {
+        kscan_complain(heap, user - KLAYOUT_HEAD, KHEAP_BAD_FREE, KHEAP_BY_THREAD, 0);
+        return 0;
+    }
+    uint64_t unfree = kcanary_free(heap), cover = kcanary_cover(heap, user);
+    uint64_t size = kprim_get64(b.address + 8) ^ cover, head = kprim_ld64(b.address, KPRIM_RELAXED), before;
+    struct kcanary made = kcanary_make(heap, user, size, cover);
+    bool fits = size <= b.bytes - KLAYOUT_HEAD - KLAYOUT_TAIL;
+    // Equation 3: what is wrong with the head stays wrong. Of two that free at the same time, one finds the other's mark.
+    // The release is for the block's next owner: what was done with it comes before.
+    for (;; head = before) {
+        if (fits && head == (made.head ^ unfree)) {
+            kscan_complain(heap, b.address, KHEAP_DOUBLE_FREE, KHEAP_BY_THREAD | KHEAP_FREED, 0);
+            return 0;
+        }
+        bool right = fits && head == made.head;
+        if (!right && kalloc_unused(heap, &b)) {
+            kscan_complain(heap, b.address, KHEAP_BAD_FREE, KHEAP_BY_THREAD, 0);
+            return 0;
+        }
+        before = kprim_mark64(b.address, head, head ^ unfree);
+        if (before == head)
+            return right ? b.bytes : 0;
+    }
+}
+
+KPRIM void kalloc_free(uint64_t heap, uint64_t user)
+{
+    if (!heap || !user)
+        return;
+    // Those that freed blocks of one size count together.
+    uint32_t size = (uint32_t)(kalloc_mark(heap, user) / 16);
+    struct kscan_team t = kscan_team(kprim_same(kprim_active(), size));
+    if (size && !t.rank) {
+        kprim_add64(KSCAN_PENDING(heap), (uint64_t)size * 16 * t.size, KPRIM_RELAXED);
+        KSCAN_COUNT(heap, frees, t.size);
+    }
+}
+
+#endif

@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: MIT
+// Canaries of blocks on the kernels' heap.
+//
+// As in guard/canary_bytes.h, everything follows from a keyed hash (SipHash's rounds, one for each word and three at
+// the end) of the buffer's address and size: whoever reads the canary of one buffer can put that one back, but knows
+// nothing of any other's. The size is covered by a hash of the address alone, because it must be read without being
+// known. No byte of a canary is 0. Unlike there, the keys lie in device memory: a kernel that goes looking for them
+// finds them.
+#ifndef MOAT_KHEAP_KCANARY_H
+#define MOAT_KHEAP_KCANARY_H
+
+#include "kheap/kheap.h"
+#include "kheap/kprim.h"
+
+#define KCANARY_ODD 0x0101010101010101u
+
+struct kcanary {
+    uint64_t head, cover, tail;
+};
+
+// Offsets in the heap's own structure, which the device reads by address.
+#define KCANARY_KEY(heap, i) kprim_get64((heap) + __builtin_offsetof(struct kheap, key) + 8 * (i))
+
+KPRIM uint64_t kcanary_rotate(uint64_t x, unsigned n)
+{
+    return x << n | x >> (64 - n);
+}
+
+KPRIM void kcanary_mix(uint64_t v[4])
+{
+    v[0] += v[1];
+    v[2] += v[3];
+    v[1] = kcanary_rotate(v[1], 13) ^ v[0];
+    v[3] = kcanary_rotate(v[3], 16) ^ v[2];
+    v[0] = kcanary_rotate(v[0], 32);
+    v[2] += v[1];
+    v[0] += v[3];
+    v[1] = kcanary_rotate(v[1], 17) ^ v[2];
+    v[3] = kcanary_rotate(v[3], 21) ^ v[0];
+    v[2] = kcanary_rotate(v[2], 32);
+}
+
+KPRIM void kcanary_start(uint64_t heap, uint64_t v[4])
+{
+    uint64_t a = KCANARY_KEY(heap, 0), b = KCANARY_KEY(heap, 1);
+    v[0] = a ^ 0x736f6d6570736575u;
+    v[1] = b ^ 0x646f72616e646f6du;
+    v[2] = a ^ 0x6c7967656e657261u;
+    v[3] = b ^ 0x7465646279746573u;
+}
+
+KPRIM void kcanary_absorb(uint64_t v[4], uint64_t word)
+{
+    v[3] ^= word;
+    kcanary_mix(v);
+    v[0] ^= word;
+}
+
+KPRIM uint64_t kcanary_draw(uint64_t v[4], uint64_t tweak)
+{
+    v[2] ^= tweak;
+    kcanary_mix(v);
+    kcanary_mix(v);
+    kcanary_mix(v);
+    return v[0] ^ v[1] ^ v[2] ^ v[3];
+}
+
+// What the size is covered with.
+KPRIM_FAR uint64_t kcanary_cover(uint64_t heap, uint64_t address)
+{
+    uint64_t v[4];
+    kcanary_start(heap, v);
+    kcanary_absorb(v, address);
+    return kcanary_draw(v, 0xee ^ KCANARY_KEY(heap, 2));
+}
+
+KPRIM_FAR struct kcanary kcanary_make(uint64_t heap, uint64_t address, uint64_t size, uint64_t cover)
+{
+    struct kcanary c;
+    uint64_t v[4];
+    kcanary_start(heap, v);
+    kcanary_absorb(v, address);
+    kcanary_absorb(v, size);
+    c.head = kcanary_draw(v, 0xff ^ KCANARY_KEY(heap, 2)) | KCANARY_ODD;
+    c.tail = kcanary_draw(v, 0x100) | KCANARY_ODD;
+    c.cover = size ^ cover;
+    return c;
+}
+
+// A freed buffer's head canary is its head canary xor this (equation 3 of GMODx): damage to it stays visible.
+KPRIM uint64_t kcanary_free(uint64_t heap)
+{
+    return KCANARY_KEY(heap, 3);
+}
+
+KPRIM void kcanary_put_tail(uint64_t at, uint64_t tail)
+{
+    if (at % 8 == 0) {
+        kprim_put64(at, tail);
+        return;
+    }
+    if (at % 4 == 0) {
+        kprim_put32(at, (uint32_t)tail);
+        kprim_put32(at + 4, (uint32_t)(tail >> 32));
+        return;
+    }
+    for (unsigned i = 0; i < 8; i++)
+        kprim_put8(at + i, (uint8_t)(tail >> 8 * i));
+}
+
+KPRIM uint64_t kcanary_get_tail(uint64_t at)
+{
+    if (at % 8 == 0)
+        return kprim_get64(at);
+    if (at % 4 == 0)
+        return (uint64_t)kprim_get32(at + 4) << 32 | kprim_get32(at);
+    uint64_t tail = 0;
+    for (unsigned i = 0; i < 8; i++)
+        tail |= (uint64_t)kprim_get8(at + i) << 8 * i;
+    return tail;
+}
+
+#endif

@@ -1,0 +1,472 @@
+// SPDX-License-Identifier: MIT
+// Every interleaving of two or three threads in the heap's code, at its atomic operations, with a bounded number of
+// preemptions.
+//
+// The code is the device's own. Threads of a test stop before each atomic operation; a schedule says who goes on. All
+// schedules are tried, depth first, in which at most BOUND times a thread is stopped that could have gone on: where a
+// thread ends, all choices are made. Between atomic operations nothing is shared without an order, which
+// ThreadSanitizer sees to in kalloc_test.c, so stopping there shows all that can be seen under sequential consistency.
+// After each schedule the heap's invariants must hold. KSCHED_BOUND raises the bound.
+#define KLAYOUT_GROUP_SIZE 4
+#define KLAYOUT_FIRST_ENTRIES 8
+
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <cmocka.h>
+#include <pthread.h>
+#include <semaphore.h>
+#include <stdio.h>
+
+#include "kheap/kheap_testing.h"
+
+enum { THREADS = 3, POINTS = 4096, CHUNKS = 4, PAIR = 32744 };  // of PAIR bytes, two fit a chunk
+
+_Thread_local uint32_t kprim_self;
+static _Thread_local int me = -1;
+
+static struct kheap_testing t;
+static uint64_t out[THREADS + 4];  // what the threads were given
+static bool wanted[THREADS];       // and whether they asked
+
+// --- schedules ----------------------------------------------------------------------------------------------
+
+struct point {
+    uint8_t choice, choices;
+};
+
+static struct {
+    struct point path[POINTS];
+    unsigned at, length, stops, bound;
+    unsigned threads, running;  // running: a bit each
+    void (*const *work)(void);
+    sem_t go[THREADS], done;
+} s;
+
+static _Noreturn void broken(const char *what)
+{
+    fprintf(stderr, "ksched_test: %s, in the schedule", what);
+    for (unsigned i = 0; i < s.at; i++)
+        if (s.path[i].choice)
+            fprintf(stderr, " %u:%u", i, s.path[i].choice);
+    fprintf(stderr, "\n");
+    abort();
+}
+
+// Who is next: the thread itself, if it can go on, comes first.
+static int choose(int self)
+{
+    int options[THREADS], n = 0;
+    bool goes_on = self >= 0 && s.running >> self & 1;
+    if (goes_on)
+        options[n++] = self;
+    for (int i = 0; i < (int)s.threads; i++)
+        if (i != self && s.running >> i & 1 && (!goes_on || s.stops < s.bound))
+            options[n++] = i;
+    if (s.at >= POINTS)
+        broken("no end");
+    struct point *p = &s.path[s.at];
+    if (s.at >= s.length)
+        *p = (struct point){0, (uint8_t)n};
+    s.length = s.at >= s.length ? s.at + 1 : s.length;
+    s.at++;
+    s.stops += goes_on && p->choice;
+    return options[p->choice];
+}
+
+void kprim_step(void)
+{
+    if (me < 0)
+        return;
+    int next = choose(me), self = me;
+    if (next == self)
+        return;
+    sem_post(&s.go[next]);
+    sem_wait(&s.go[self]);
+}
+
+// Somebody else goes on, if there is anybody: that counts as no stop.
+void kprim_pause(void)
+{
+    int self = me;
+    if (me < 0 || s.running == 1u << me)
+        return;
+    s.running &= ~(1u << self);
+    int next = choose(self);
+    s.running |= 1u << self;
+    sem_post(&s.go[next]);
+    sem_wait(&s.go[self]);
+}
+
+static void *thread(void *arg)
+{
+    me = (int)(intptr_t)arg;
+    kprim_self = (uint32_t)me;
+    for (;;) {
+        sem_wait(&s.go[me]);
+        if (!s.work)
+            return NULL;
+        s.work[me]();
+        s.running &= ~(1u << me);
+        if (s.running)
+            sem_post(&s.go[choose(me)]);
+        else
+            sem_post(&s.done);
+    }
+}
+
+// The next schedule; false if that was the last.
+static bool advance(void)
+{
+    while (s.length && s.path[s.length - 1].choice + 1 >= s.path[s.length - 1].choices)
+        s.length--;
+    if (!s.length)
+        return false;
+    s.path[s.length - 1].choice++;
+    return true;
+}
+
+static void every(unsigned bound, void (*before)(void), void (*const *work)(void), unsigned threads,
+                  void (*after)(void))
+{
+    const char *more = getenv("KSCHED_BOUND");
+    pthread_t all[THREADS];
+    unsigned long n = 0;
+    memset(&s, 0, sizeof s);
+    s.bound = more ? (unsigned)atoi(more) : bound;
+    s.threads = threads;
+    s.work = work;
+    sem_init(&s.done, 0, 0);
+    for (unsigned i = 0; i < threads; i++) {
+        sem_init(&s.go[i], 0, 0);
+        assert_int_equal(pthread_create(&all[i], NULL, thread, (void *)(intptr_t)i), 0);
+    }
+    do {
+        kheap_testing_reset(&t);
+        memset(out, 0, sizeof out);
+        memset(wanted, 0, sizeof wanted);
+        before();
+        s.at = s.stops = 0;
+        s.running = (1u << threads) - 1;
+        sem_post(&s.go[choose(-1)]);
+        sem_wait(&s.done);
+        after();
+        n++;
+    } while (advance());
+    s.work = NULL;
+    for (unsigned i = 0; i < threads; i++) {
+        sem_post(&s.go[i]);
+        pthread_join(all[i], NULL);
+    }
+    print_message("%lu schedules\n", n);
+}
+
+// --- what must hold when nobody is at work ------------------------------------------------------------------
+
+static uint64_t hint(uint64_t at, uint32_t chunk)
+{
+    return kprim_get64(at + chunk / 64 * 8) >> chunk % 64 & 1;
+}
+
+static void chunk_holds(uint32_t chunk)
+{
+    uint64_t state = kprim_get64(kslab_state(t.heap, chunk));
+    uint32_t what = kslab_what(state), bits = 0;
+    bool unhinted = hint(t.plan.free_hints, chunk);
+    if (kslab_whole(state) && unhinted)
+        broken("a whole chunk is not hinted");
+    if (what == KLAYOUT_CLAIMED)
+        broken("a chunk is claimed");
+    if (!kslab_is_class(what)) {
+        if (kslab_number(state))
+            broken("a chunk that is no slab has blocks");
+        return;
+    }
+    for (uint32_t w = 0; w < (kslab_blocks(what) + 63) / 64; w++)
+        bits += (uint32_t)__builtin_popcountll(kprim_get64(kslab_bitmap(t.heap, chunk) + w * 8));
+    if ((int32_t)bits != kslab_number(state))
+        broken("bits and number differ");
+    if (bits && !hint(kslab_class_hints(t.heap, what), chunk))
+        broken("a slab with blocks is not hinted");
+}
+
+static uint32_t entries_hold(uint32_t array)
+{
+    uint64_t at = kentry_array(t.heap, array);
+    uint32_t used = 0, count = kentry_count(kentry_level(at));
+    for (uint32_t i = 0; i < count; i++) {
+        struct kentry_place p = kentry_place(t.heap, array, at, i);
+        uint32_t header = kprim_get32(p.header) >> p.shift & 0xff;
+        if (header & KENTRY_BUSY || (header & KENTRY_TAKEN && !(header & KENTRY_LIVE)))
+            broken("an entry is held");
+        used += header & KENTRY_TAKEN;
+    }
+    if (used != (uint32_t)kprim_get64(KENTRY_AT(at, control)))
+        broken("entries in use and their number differ");
+    return used;
+}
+
+// live: blocks that should be there. Everything that was given to the threads is freed first, each once.
+static void holds(uint32_t records)
+{
+    uint32_t used = 0;
+    for (uint32_t i = 0; i < t.plan.chunks; i++)
+        chunk_holds(i);
+    for (uint32_t i = 0; i < t.plan.arrays; i++)
+        used += entries_hold(i);
+    for (unsigned i = 0; i < THREADS + 4; i++)
+        for (unsigned j = 0; j < i; j++)
+            if (out[i] && out[i] == out[j])
+                broken("a block was given out twice");
+    for (unsigned i = 0; i < THREADS + 4; i++)
+        if (out[i])
+            kalloc_free(t.heap, out[i]);
+    kheap_testing_scan(&t);
+    kheap_testing_scan(&t);
+    if (kheap_testing_records(&t) != records)
+        broken("wrong number of records");
+    if (kheap_testing_waits(&t))
+        broken("something waits for ever");
+    uint32_t grown = 0;
+    for (uint32_t i = 0; i < t.plan.arrays; i++) {
+        if (entries_hold(i))
+            broken("an entry is left");
+        grown += kentry_level(kentry_array(t.heap, i)) > 0;
+    }
+    if (kheap_testing_whole(&t) + grown < t.plan.chunks)
+        broken("a block is lost");
+    for (uint32_t i = 0; i < t.plan.chunks; i++)
+        chunk_holds(i);
+    (void)used;
+}
+
+static void good(void)
+{
+    holds(0);
+}
+
+static void nothing(void)
+{
+}
+
+static int make(void **state)
+{
+    (void)state;
+    kheap_testing_new(&t, CHUNKS);
+    t.plan.arrays = 1;
+    return 0;
+}
+
+static int drop(void **state)
+{
+    (void)state;
+    kheap_testing_free(&t);
+    return 0;
+}
+
+// --- what the threads do ------------------------------------------------------------------------------------
+
+static void ask(uint64_t size)
+{
+    wanted[me] = true;
+    out[me] = kalloc_malloc(t.heap, size);
+}
+
+static void take(void)
+{
+    ask(PAIR);
+}
+
+static void take_small(void)
+{
+    ask(20000);
+}
+
+static void take_run(void)
+{
+    ask(100000);
+}
+
+static void take_most(void)
+{
+    ask(4 * KLAYOUT_CHUNK - 24);
+}
+
+static void give_first(void)
+{
+    uint64_t p = out[THREADS];
+    out[THREADS] = 0;
+    kalloc_free(t.heap, p);
+}
+
+static void give_same(void)
+{
+    kalloc_free(t.heap, out[THREADS + 1]);
+}
+
+static void scan(void)
+{
+    kheap_testing_scan(&t);
+}
+
+static void take_and_give(void)
+{
+    kalloc_free(t.heap, kalloc_malloc(t.heap, PAIR));
+}
+
+static void first(void)
+{
+    out[THREADS] = kalloc_malloc(t.heap, PAIR);
+}
+
+static void two(void)
+{
+    out[THREADS + 2] = kalloc_malloc(t.heap, PAIR);
+    first();
+}
+
+static void first_freed(void)
+{
+    first();
+    kalloc_free(t.heap, out[THREADS]);
+    out[THREADS] = 0;
+}
+
+// Seven of eight blocks are in use.
+static void full_but_one(void)
+{
+    for (unsigned i = 0; i < 4; i++)
+        kalloc_malloc(t.heap, PAIR);
+    // Those are found by no scan any more, but stay in use.
+    memset((void *)(uintptr_t)t.plan.entries, 0, KLAYOUT_SEGMENT_BYTES);
+    kprim_put64(KENTRY_AT(kentry_array(t.heap, 0), control), 0);
+    two();
+    out[THREADS + 3] = kalloc_malloc(t.heap, PAIR);
+}
+
+static void shared(void)
+{
+    first();
+    out[THREADS + 1] = out[THREADS];
+    out[THREADS] = 0;
+}
+
+// The array has room for one more.
+static void array_full_but_one(void)
+{
+    for (unsigned i = 0; i < 6; i++)
+        kalloc_free(t.heap, kalloc_malloc(t.heap, 8));
+    first();
+}
+
+// Eight entries, all that there will be, of which two can be used again; what they said is still there.
+static void two_holes(void)
+{
+    uint64_t blocks[8];
+    kprim_put32(KENTRY_AT(kentry_array(t.heap, 0), growing), 1);
+    for (unsigned i = 0; i < 8; i++)
+        blocks[i] = kalloc_malloc(t.heap, 8);
+    kalloc_free(t.heap, blocks[2]);
+    kalloc_free(t.heap, blocks[3]);
+    kheap_testing_scan(&t);
+    for (unsigned i = 4; i < 8; i++)
+        out[THREADS + i - 4] = blocks[i];
+    kalloc_free(t.heap, blocks[0]);
+    kalloc_free(t.heap, blocks[1]);
+}
+
+static void whole_slab(void)
+{
+    first_freed();
+    kheap_testing_scan(&t);
+}
+
+static void take_give_and_scan(void)
+{
+    take_and_give();
+    kheap_testing_scan(&t);
+}
+
+// --- tests --------------------------------------------------------------------------------------------------
+
+#define TEST(name, bound, before, after, ...)                          \
+    static void name(void **state)                                     \
+    {                                                                  \
+        static void (*const work[])(void) = {__VA_ARGS__};             \
+        (void)state;                                                   \
+        every(bound, before, work, sizeof work / sizeof *work, after); \
+    }
+
+static void given(void)
+{
+    for (unsigned i = 0; i < s.threads; i++)
+        if (wanted[i] && !out[i])
+            broken("no block, though there is one");
+    holds(0);
+}
+
+static void shared_twice(void)
+{
+    out[THREADS + 1] = 0;
+    holds(1);
+}
+
+// One of the two got the last block; the others have theirs still.
+static void one_given(void)
+{
+    if (!out[0] == !out[1])
+        broken("the last block went to nobody, or to two");
+    for (unsigned i = 0; i < 4; i++)
+        kslab_release(t.heap, i / 2, i % 2);
+    holds(0);
+}
+
+TEST(two_take, 3, nothing, given, take, take)
+TEST(three_take, 1, nothing, given, take, take, take)
+TEST(take_while_given_back, 3, two, good, take, give_first)
+TEST(take_while_scanned, 2, first_freed, given, take, scan)
+TEST(take_give_scan, 1, two, good, take, give_first, scan)
+TEST(freed_while_scanned, 2, two, good, give_first, scan, scan)
+TEST(freed_twice, 4, shared, shared_twice, give_same, give_same)
+TEST(freed_twice_and_scanned, 2, shared, shared_twice, give_same, give_same, scan)
+TEST(last_block, 2, full_but_one, one_given, take, take)
+TEST(other_class, 2, first_freed, given, take_small, scan)
+TEST(other_classes, 2, first_freed, given, take_small, take)
+TEST(run_and_slab, 2, nothing, given, take_run, take)
+TEST(two_runs, 2, nothing, good, take_run, take_run)
+TEST(whole_pool, 2, first_freed, given, take_most, scan)
+TEST(array_grows, 2, array_full_but_one, given, take, take)
+TEST(array_grows_while_scanned, 2, array_full_but_one, given, take, scan)
+TEST(holes, 2, two_holes, given, take, take)
+TEST(hole_while_scanned, 2, two_holes, given, take, scan)
+TEST(stale_hint, 2, whole_slab, given, take_small, take_give_and_scan)
+TEST(pairs, 2, nothing, good, take_and_give, take_and_give)
+
+#define ROW(name) cmocka_unit_test_setup_teardown(name, make, drop)
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        ROW(two_take),
+        ROW(three_take),
+        ROW(take_while_given_back),
+        ROW(take_while_scanned),
+        ROW(take_give_scan),
+        ROW(freed_while_scanned),
+        ROW(freed_twice),
+        ROW(freed_twice_and_scanned),
+        ROW(last_block),
+        ROW(other_class),
+        ROW(other_classes),
+        ROW(run_and_slab),
+        ROW(two_runs),
+        ROW(whole_pool),
+        ROW(array_grows),
+        ROW(array_grows_while_scanned),
+        ROW(holes),
+        ROW(hole_while_scanned),
+        ROW(stale_hint),
+        ROW(pairs),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
