@@ -3,7 +3,8 @@
 # What canaries cost, by number of live buffers: bench/canary_load.c alone and under --mode=canary, with both ways to scan, in turns.
 # On a GPU where there is one, else on the CPU device.
 # SECTION=FILE: the table goes there instead of into doc/results.md; SVG=FILE: the drawing, doc/canary-overhead.svg or FILE.svg.
-# CANARY_BUFFERS_RUNS, CANARY_BUFFERS_SECONDS, CANARY_BUFFERS_LIVE, CANARY_BUFFERS_SCANS.
+# CANARY_BUFFERS_RUNS, CANARY_BUFFERS_SECONDS, CANARY_BUFFERS_LIVE, CANARY_BUFFERS_SCANS; CANARY_SECONDS: see
+# canary_programs.
 set -eu
 here=$(dirname "$0")
 "$MOAT" --mode=canary --version >/dev/null 2>&1 || { echo 'canary-buffers.sh: this moat has no --mode=canary' >&2; exit 0; }
@@ -21,25 +22,33 @@ read -ra lives <<<"${CANARY_BUFFERS_LIVE:-10 100 1000 10000 100000}"
 run() {  # run LABEL LIVE OPTION...
     local label=$1 live=$2
     shift 2
-    "$MOAT" --device=$device "$@" "$BUILD/bench/canary_load" "$live" "$SECONDS_EACH" $mib >"$T/out" 2>"$T/log" </dev/null ||
-        { echo "canary-buffers.sh: $label, $live buffers: $(tail -n 1 "$T/log")" >&2; return 0; }
+    if ! canary_programs_step "$MOAT" --device=$device "$@" "$BUILD/bench/canary_load" "$live" "$SECONDS_EACH" $mib >"$T/out" 2>"$T/log" </dev/null; then
+        [ -n "$canary_programs_over" ] || echo "canary-buffers.sh: $label, $live buffers: $(tail -n 1 "$T/log")" >&2
+        return 0
+    fi
     awk -v label="$label" -v live="$live" -v OFS='\t' '{ print label, $1 ", " live " buffers", "work", $2 }' "$T/out" >>"$T/rows"
 }
 
+touch "$T/rows"
 for ((i = 0; i < RUNS; i++)); do
     for live in "${lives[@]}"; do
+        canary_programs_left 80 || break 2
         run alone "$live" --mode=off
-        for scan in "${scans[@]}"; do
-            # shellcheck disable=SC2046
-            run "$scan" "$live" $(canary_programs_options "$scan")
-        done
+        run copy "$live" --mode=canary
+    done
+done
+for scan in "${scans[@]:1}"; do
+    for live in "${lives[@]}"; do
+        canary_programs_left 100 || break 2
+        # shellcheck disable=SC2046
+        run "$scan" "$live" $(canary_programs_options "$scan")
     done
 done
 {
     echo '## Canaries and the number of buffers'
     echo
     "$here/machine"
-    echo "On $([ $device = gpu ] && echo 'the GPU' || echo 'the CPU device'), $RUNS runs without and with in turns, what canaries add to the median of each:" \
+    echo "On $([ $device = gpu ] && echo 'the GPU' || echo 'the CPU device'), $(canary_programs_runs "$T/rows") without and with in turns, one with the other way to scan, what canaries add to the median of each:" \
         'a kernel that reads and writes memory, one that computes, an empty one that is waited for, and an allocation with its free.' \
         "The kernels are drawn in \`$(basename "$svg")\`."
     echo

@@ -4,7 +4,7 @@
 # of buffers, with both ways to scan. On a GPU where there is one, else on the CPU device.
 # SECTION=FILE: the table goes there instead of into doc/results.md; SVG=FILE: the drawing, doc/canary-latency.svg or FILE.svg.
 # CANARY_LATENCY_ROUNDS: writes for each number of buffers; CANARY_LATENCY_LIVE: numbers of buffers;
-# CANARY_LATENCY_SCANS: copy and managed.
+# CANARY_LATENCY_SCANS: copy and managed; CANARY_SECONDS: see canary_programs.
 set -eu
 here=$(dirname "$0")
 "$MOAT" --mode=canary --version >/dev/null 2>&1 || { echo 'canary-latency.sh: this moat has no --mode=canary' >&2; exit 0; }
@@ -17,16 +17,18 @@ trap 'rm -rf "$T"' EXIT
 device=cpu blocks=1
 ! nvidia-smi -L >/dev/null 2>&1 || device=gpu blocks=0
 
-for scan in ${CANARY_LATENCY_SCANS:-$(canary_programs_scans)}; do
-    for live in ${CANARY_LATENCY_LIVE:-600 1000 3000 10000 30000 100000}; do
+read -ra scans <<<"${CANARY_LATENCY_SCANS:-$(canary_programs_scans | paste -sd " ")}"
+# The numbers that matter most come first.
+read -ra lives <<<"${CANARY_LATENCY_LIVE:-1000 100000 10000 600 3000 30000}"
+for scan in "${scans[@]}"; do
+    for live in "${lives[@]}"; do
+        canary_programs_left 100 || break 2
         rm -f "$T/log"
         # shellcheck disable=SC2046
-        "$MOAT" --device=$device $(canary_programs_options "$scan") --print-limit=0 --error-exitcode=0 --log-file="$T/log" \
-            "$BUILD/bench/canary_latency" "$live" "$ROUNDS" "$T/log" $blocks >"$T/out" 2>"$T/errors" </dev/null || {
+        canary_programs_step "$MOAT" --device=$device $(canary_programs_options "$scan") --print-limit=0 --error-exitcode=0 --log-file="$T/log" \
+            "$BUILD/bench/canary_latency" "$live" "$ROUNDS" "$T/log" $blocks >"$T/out" 2>"$T/errors" </dev/null ||
             echo "canary-latency.sh: $scan, $live buffers: $(tail -n 1 "$T/errors")" >&2
-            continue
-        }
-        awk -v scan="$scan" -v live="$live" '$1 == "round" { print scan "\t" live "\t" $3 }' "$T/out" >>"$T/rows"
+        awk -v scan="$scan" -v live="$live" '$1 == "round" && NF == 3 { print scan "\t" live "\t" $3 }' "$T/out" >>"$T/rows"
     done
 done
 [ -s "$T/rows" ] || { echo 'canary-latency.sh: nothing measured' >&2; exit 1; }
@@ -52,7 +54,7 @@ sort -t $'\t' -k1,1 -k2,2n -k3,3g "$T/rows" | awk -F '\t' -v svg="$T/points" '
     echo
     "$here/machine"
     echo "On $([ $device = gpu ] && echo 'the GPU, which one kernel keeps full' || echo 'the CPU device'): a byte is written behind one of the" \
-        "buffers, $ROUNDS times, each time behind another; milliseconds from then until the report stands in the log file. " \
+        "buffers, up to $ROUNDS times, each time behind another; milliseconds from then until the report stands in the log file. " \
         "Drawn in \`$(basename "$svg")\`."
     echo
     echo '| scan | buffers | p50 ms | p99 ms | average | worst | 95% confidence of the average | reported |'

@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: MIT
 # Programs of the suite that run together on one GPU, each pair of eight: 28 pairs, alone and each program under --mode=canary, in
 # turns. Programs that were built before are taken from $BUILD/cache/gpu-suite. SECTION=FILE: the table goes there instead of
-# into doc/results.md. CANARY_PAIRS_RUNS; CANARY_PAIRS_PROGRAMS: which.
+# into doc/results.md. CANARY_PAIRS_RUNS; CANARY_PAIRS_PROGRAMS: which; CANARY_SECONDS: see
+# canary_programs.
 set -eu
 here=$(dirname "$0")
 "$MOAT" --mode=canary --version >/dev/null 2>&1 || { echo 'canary-pairs.sh: this moat has no --mode=canary' >&2; exit 0; }
@@ -14,7 +15,7 @@ T=$(mktemp -d)
 trap 'rm -rf "$T"' EXIT
 # shellcheck source=bench/canary_programs
 . "$here/canary_programs"
-canary_programs_build
+canary_programs_build "${programs[*]}"
 
 together() {  # together LABEL A B COMMAND...: a row with the sum of what the two measure as their work
     local label=$1 a=$2 b=$3 one two
@@ -22,9 +23,11 @@ together() {  # together LABEL A B COMMAND...: a row with the sum of what the tw
     rm -f "$T/a" "$T/b"
     # shellcheck disable=SC2046
     python3 "$here/canary_run.py" "$T/a" x x "$@" "$canary_programs_at/$a" $(canary_programs_arguments "$a") &
+    local first=$!
     # shellcheck disable=SC2046
-    python3 "$here/canary_run.py" "$T/b" x x "$@" "$canary_programs_at/$b" $(canary_programs_arguments "$b")
-    wait $!
+    canary_programs_step python3 "$here/canary_run.py" "$T/b" x x "$@" "$canary_programs_at/$b" $(canary_programs_arguments "$b") || true
+    wait $first || true
+    [ -z "$canary_programs_over" ] || return 0
     one=$(awk -F '\t' '$3 == "work" { print $4 }' "$T/a")
     two=$(awk -F '\t' '$3 == "work" { print $4 }' "$T/b")
     if [ -n "$one" ] && [ -n "$two" ]; then
@@ -34,9 +37,11 @@ together() {  # together LABEL A B COMMAND...: a row with the sum of what the tw
     fi >>"$T/rows"
 }
 
+touch "$T/rows"
 for ((i = 0; i < RUNS; i++)); do
     for ((a = 0; a < ${#programs[@]}; a++)); do
         for ((b = a + 1; b < ${#programs[@]}; b++)); do
+            canary_programs_left 100 || break 3
             together alone "${programs[a]}" "${programs[b]}"
             together canary "${programs[a]}" "${programs[b]}" "$MOAT" --device=gpu --mode=canary
         done
@@ -46,7 +51,7 @@ done
     echo '## Pairs of programs with canaries'
     echo
     "$here/machine"
-    echo "Two programs of the suite start at the same time, $RUNS runs without and with canaries in turns; the sum of what both measure as their work."
+    echo "Two programs of the suite start at the same time, $(canary_programs_runs "$T/rows") without and with canaries in turns; the sum of what both measure as their work."
     echo
     python3 "$here/canary_table.py" "$T/rows" work ms alone canary
 } >"$T/section"

@@ -1,19 +1,20 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
-# The suite's programs on a GPU at their large sizes: alone, under --mode=canary with both ways to scan, in turns; and under
-# compute-sanitizer, where it is installed, a few times.
+# The suite's programs on a GPU at their large sizes: alone and under --mode=canary, in turns; then, a few times, with
+# --canary-scan=managed and under compute-sanitizer, where it is installed.
 # Programs that were built before are taken from $BUILD/cache/gpu-suite. SECTION=FILE: the tables go there instead of into
-# doc/results.md. CANARY_SUITE_RUNS, CANARY_SUITE_SANITIZER_RUNS, CANARY_SUITE_PROGRAMS.
+# doc/results.md. CANARY_SUITE_RUNS, CANARY_SUITE_FEW, CANARY_SUITE_PROGRAMS; CANARY_SECONDS: see canary_programs.
 set -eu
 here=$(dirname "$0")
 "$MOAT" --mode=canary --version >/dev/null 2>&1 || { echo 'canary-suite.sh: this moat has no --mode=canary' >&2; exit 0; }
 nvidia-smi -L >/dev/null 2>&1 || { echo 'canary-suite.sh: no GPU on this machine' >&2; exit 0; }
-RUNS=${CANARY_SUITE_RUNS:-5} FEW=${CANARY_SUITE_SANITIZER_RUNS:-1}
+RUNS=${CANARY_SUITE_RUNS:-5} FEW=${CANARY_SUITE_FEW:-1}
 T=$(mktemp -d)
 trap 'rm -rf "$T"' EXIT
 # shellcheck source=bench/canary_programs
 . "$here/canary_programs"
-canary_programs_build
+names=${CANARY_SUITE_PROGRAMS:-$(canary_programs_names)}
+canary_programs_build "$names"
 mapfile -t scans < <(canary_programs_scans)
 sanitizer=$(command -v compute-sanitizer || true)
 [ -n "$sanitizer" ] || echo 'canary-suite.sh: no compute-sanitizer on this machine' >&2
@@ -23,26 +24,38 @@ measure() {  # measure LABEL NAME COMMAND...
     shift 2
     args=$(canary_programs_arguments "$name")
     # shellcheck disable=SC2086
-    python3 "$here/canary_run.py" "$T/rows" "$label" "$name" "$@" "$canary_programs_at/$name" $args
+    canary_programs_step python3 "$here/canary_run.py" "$T/rows" "$label" "$name" "$@" "$canary_programs_at/$name" $args || true
 }
 
+# All programs a few times rather than some of them often, and what we compare with last.
+touch "$T/rows"
 for ((i = 0; i < RUNS; i++)); do
-    for name in ${CANARY_SUITE_PROGRAMS:-$(canary_programs_names)}; do
+    for name in $names; do
+        canary_programs_left 80 || break 2
         measure alone "$name"
-        for scan in "${scans[@]}"; do
+        measure copy "$name" "$MOAT" --device=gpu --mode=canary
+    done
+done
+for scan in "${scans[@]:1}"; do
+    for ((i = 0; i < FEW; i++)); do
+        for name in $names; do
+            canary_programs_left 92 || break 3
             # shellcheck disable=SC2046
             measure "$scan" "$name" "$MOAT" --device=gpu $(canary_programs_options "$scan")
         done
-        if [ -n "$sanitizer" ] && [ "$i" -lt "$FEW" ]; then
-            measure compute-sanitizer "$name" "$sanitizer" --tool memcheck
-        fi
+    done
+done
+for ((i = 0; i < FEW; i++)); do
+    for name in $names; do
+        { [ -n "$sanitizer" ] && canary_programs_left 100; } || break 2
+        measure compute-sanitizer "$name" "$sanitizer" --tool memcheck
     done
 done
 {
     echo '## The suite with canaries'
     echo
     "$here/machine"
-    echo "Large sizes, $RUNS runs of each in turns ($FEW of compute-sanitizer). Columns say what is added to the program alone:" \
+    echo "Large sizes, $(canary_programs_runs "$T/rows") alone and with canaries in turns, $FEW of the others. Columns say what is added to the program alone:" \
         '`copy` is `--mode=canary` as it is, `managed` the same with `--canary-scan=managed`.'
     printf '\nThe work of the programs, as they measure it, without start-up and checks:\n\n'
     python3 "$here/canary_table.py" "$T/rows" work ms alone "${scans[@]}" ${sanitizer:+compute-sanitizer}

@@ -250,6 +250,7 @@ int main(int argc, char **argv)
     NEED(d.cuInit(0));
     NEED(d.cuDevicePrimaryCtxRetain(&context, 0));
     NEED(d.cuCtxSetCurrent(context));
+    setvbuf(stdout, NULL, _IOLBF, 0);  // who ends it in the middle has what it measured
     struct log log = {.file = open(argv[3], O_RDONLY | O_CREAT | O_CLOEXEC, 0644)};
     if (log.file < 0) {
         perror(argv[3]);

@@ -6,9 +6,11 @@
 #include <unistd.h>
 
 #include "guard/canary_order.h"
+#include "guard/canary_shelf.h"
 #include "guard/canary_space.h"
 #include "guard/guard.h"
 #include "guard/guard_report.h"
+#include "guard/kheap_host.h"
 
 static const uint64_t kept = 64 << 20;  // bytes of empty regions that a context holds on to
 
@@ -33,8 +35,11 @@ void canary_after_fork(void)
     canary_on &= !atomic_load_explicit(&used, memory_order_relaxed);
     owner = getpid();
     canary_store_after_fork();
+    canary_shelf_after_fork();
+    canary_scan_after_fork();
     canary_order_after_fork();
     canary_monitor_after_fork();
+    kheap_host_after_fork();
 }
 
 // Registered after the driver's own, so it runs before the driver goes.
@@ -54,6 +59,11 @@ static void begin(void)
     canary_monitor_start();
 }
 
+void canary_use(void)
+{
+    pthread_once(&first_use, begin);
+}
+
 // The home of an allocation; NULL: it gets plain memory.
 static struct home *ready(size_t size)
 {
@@ -62,7 +72,7 @@ static struct home *ready(size_t size)
     struct home *home = home_current();
     if (!home)
         return NULL;
-    pthread_once(&first_use, begin);
+    canary_use();
     if (!canary_scan_prepared(home)) {
         canary_monitor_hold();
         if (!canary_scan_prepared(home))
@@ -79,13 +89,25 @@ static bool plain(size_t size)
     return false;
 }
 
+static uint64_t count_buffer(const struct canary_place *place)
+{
+    guard_count(GUARD_CANARY_BUFFERS);
+    guard_most(GUARD_CANARY_EXTRA, canary_store_extra());
+    return place->base;
+}
+
 // The canaries are in place, or will be before the program's next operation in the same order.
 static uint64_t publish(const struct canary_place *place)
 {
     canary_store_publish(place, canary_scan_number());
-    guard_count(GUARD_CANARY_BUFFERS);
-    guard_most(GUARD_CANARY_EXTRA, canary_store_extra());
-    return place->base;
+    return count_buffer(place);
+}
+
+// The same, of a place that had a buffer just like it.
+static uint64_t publish_again(const struct canary_place *place)
+{
+    canary_store_publish_again(place, canary_scan_number());
+    return count_buffer(place);
 }
 
 // What the driver gave becomes a buffer. False: it is still the caller's.
@@ -95,11 +117,51 @@ static bool adopt(struct home *home, enum canary_kind kind, uint64_t real, size_
     if (canary_store_adopt(home, kind, real, size, NULL, &place))
         return false;
     if (canary_scan_write(home, &place)) {
-        canary_store_give(&place);
+        canary_store_give(&place, 0);
         return false;
     }
     *base = publish(&place);
     return true;
+}
+
+static const struct canary_occasion wanted_again = {
+    DRIVER_CALLS, NULL, "found when the place of the freed buffer was wanted again", true, true};
+
+// A place of plain memory that a buffer of this size had. False: there is none.
+static bool take_again(struct home *home, size_t size, struct canary_place *place)
+{
+    while (canary_shelf_take(home, CANARY_OURS, NULL, 0, size, place)) {
+        bool checked = canary_store_is_checked(place) || !canary_scan_place(home, place, &wanted_again);
+        if (checked && !canary_store_told(place->slab, place->number))
+            return true;
+        canary_store_give(place, 0);
+    }
+    return false;
+}
+
+// A place between canaries, which stand.
+static bool take_place(struct home *home, size_t size, struct canary_place *place)
+{
+    for (bool patient = true;;) {
+        // The slab that is to be checked may be closed meanwhile: it must not become another.
+        unsigned section = epoch_enter();
+        enum canary_took took = canary_store_take(home, size, patient, place);
+        if (took == CANARY_CHECK) {
+            canary_monitor_check(home, place->slab, &wanted_again);
+            patient = false;
+        }
+        epoch_leave(section);
+        if (took == CANARY_FILL && !canary_store_open(place->slab, !canary_scan_fill(home, place->slab)))
+            return false;
+        if (took == CANARY_TOOK_STALE && canary_scan_write(home, place)) {
+            canary_store_give(place, canary_scan_number());
+            return false;
+        }
+        if (took == CANARY_TOOK || took == CANARY_TOOK_STALE)
+            return true;
+        if (took == CANARY_NONE)
+            return false;
+    }
 }
 
 // Buffers as GMODx has them: the pages of the canaries are read on both sides, the buffer itself is taken to the device.
@@ -133,13 +195,14 @@ bool canary_alloc(CUdeviceptr *pointer, size_t size, CUresult *r)
     struct home *home = canary_on && pointer ? ready(size) : NULL;
     if (home && size <= SIZE_MAX / 2 && guard.options.canary_scan == OPTION_CANARY_SCAN_MANAGED)
         return alloc_shared(home, pointer, size, r);
-    if (!home || size > SIZE_MAX / 2 || canary_store_take(home, size, &place))
+    if (!home || size > SIZE_MAX / 2)
         return canary_on && plain(size);
-    if (canary_scan_write(home, &place)) {
-        canary_store_give(&place);
+    if (take_again(home, size, &place))
+        *pointer = publish_again(&place);
+    else if (take_place(home, size, &place))
+        *pointer = publish(&place);
+    else
         return plain(size);
-    }
-    *pointer = publish(&place);
     *r = CUDA_SUCCESS;
     return true;
 }
@@ -213,6 +276,18 @@ static CUresult pool_alloc(CUdeviceptr *real, size_t size, CUmemoryPool pool, CU
     return (per_thread ? d->cuMemAllocAsync_ptsz : d->cuMemAllocAsync)(real, size, stream);
 }
 
+// Streams that come and go may have the same handle. False: it has no number.
+static bool number_of(CUstream stream, bool per_thread, uint64_t *number)
+{
+    const struct driver *d = &guard.real;
+    __typeof__(cuStreamGetId) *ask = per_thread ? d->cuStreamGetId_ptsz : d->cuStreamGetId;
+    unsigned long long id = 0;
+    if (!ask || ask(stream, &id))
+        return false;
+    *number = id;
+    return true;
+}
+
 // Both sides by one memset.
 static CUresult set_in_order(const struct canary_place *place, CUstream stream, bool per_thread)
 {
@@ -243,30 +318,51 @@ static CUresult write_in_order(const struct canary_place *place, CUstream stream
     return r ? r : record(place->slab->ready, stream);
 }
 
-bool canary_alloc_async(CUdeviceptr *pointer, size_t size, CUmemoryPool pool, CUstream stream,
-                        bool per_thread, CUresult *r)
+// Memory of the driver's, with canaries in the order of the stream.
+static bool alloc_in_order(struct home *home, CUdeviceptr *pointer, size_t size, CUmemoryPool pool,
+                           CUstream stream, bool per_thread, CUresult *r)
 {
-    struct home *home = canary_on && pointer ? ready(size) : NULL;
     struct canary_place place;
     CUdeviceptr real;
     CUevent event = NULL;
-    if (!home || size > SIZE_MAX / 2 || guard.real.cuEventCreate(&event, CU_EVENT_DISABLE_TIMING))
-        return canary_on && plain(size);
-    *r = pool_alloc(&real, canary_store_padded(CANARY_POOL, size), pool, stream, per_thread);
+    size_t padded = canary_store_padded(CANARY_POOL, size);
+    if (guard.real.cuEventCreate(&event, CU_EVENT_DISABLE_TIMING))
+        return plain(size);
+    *r = pool_alloc(&real, padded, pool, stream, per_thread);
+    if (*r == CUDA_ERROR_OUT_OF_MEMORY && canary_reclaim())
+        *r = pool_alloc(&real, padded, pool, stream, per_thread);
     if (*r) {
         guard.real.cuEventDestroy_v2(event);
         return *r == CUDA_ERROR_OUT_OF_MEMORY ? plain(size) : true;
     }
     if (!canary_store_adopt(home, CANARY_POOL, real, size, event, &place)) {
+        place.slab->pool = pool;
         if (!write_in_order(&place, stream, per_thread)) {
             *pointer = publish(&place);
             return true;
         }
-        canary_store_give(&place);
+        canary_store_give(&place, 0);
     }
     guard.real.cuEventDestroy_v2(event);
     (per_thread ? guard.real.cuMemFreeAsync_ptsz : guard.real.cuMemFreeAsync)(real, stream);
     return plain(size);
+}
+
+bool canary_alloc_async(CUdeviceptr *pointer, size_t size, CUmemoryPool pool, CUstream stream,
+                        bool per_thread, CUresult *r)
+{
+    struct home *home = canary_on && pointer ? ready(size) : NULL;
+    struct canary_place place;
+    uint64_t number;
+    if (!home || size > SIZE_MAX / 2)
+        return canary_on && plain(size);
+    if (number_of(stream, per_thread, &number) &&
+        canary_shelf_take(home, CANARY_POOL, pool, number, size, &place)) {
+        *pointer = publish_again(&place);
+        *r = CUDA_SUCCESS;
+        return true;
+    }
+    return alloc_in_order(home, pointer, size, pool, stream, per_thread, r);
 }
 
 // --- frees --------------------------------------------------------------------------------------------------
@@ -293,23 +389,27 @@ static void put_back(const struct canary_place *place)
 
 static void give(const struct canary_place *place)
 {
-    if (place->slab->ready)
-        guard.real.cuEventDestroy_v2(place->slab->ready);
-    canary_store_give(place);
+    CUevent event = place->slab->ready;
+    canary_store_give(place, canary_scan_number());
+    if (event)
+        guard.real.cuEventDestroy_v2(event);
 }
 
-// Withdrawn, and no scan is reading it any more.
 static bool take(uint64_t pointer, struct canary_place *place)
 {
-    if (!canary_on || !pointer || !atomic_load_explicit(&used, memory_order_relaxed) ||
-        !canary_store_withdraw(pointer, place))
-        return false;
-    // Memory that we keep may be read at any time.
-    if (place->slab->kind != CANARY_OURS) {
-        canary_monitor_hold();
-        canary_monitor_go_on();
-    }
-    return true;
+    return canary_on && pointer && atomic_load_explicit(&used, memory_order_relaxed) &&
+           canary_store_withdraw(pointer, place);
+}
+
+// A withdrawn place in the driver's memory, before that goes: nobody reads it any more. Memory that we keep may be read
+// at any time.
+static void part_from(const struct canary_place *place)
+{
+    if (place->slab->kind == CANARY_OURS)
+        return;
+    canary_order_forget(place->slab);
+    canary_monitor_hold();
+    canary_monitor_go_on();
 }
 
 static void trim(struct home *home)
@@ -319,6 +419,33 @@ static void trim(struct home *home)
     canary_monitor_hold();
     canary_store_trim(home, kept);
     canary_monitor_go_on();
+}
+
+// After the wait: in memory that we divide up a scan looks at it, if its place waits for another buffer.
+static CUresult free_waited(struct home *home, const struct canary_place *place,
+                            const struct canary_occasion *occasion)
+{
+    struct canary_slab *s = place->slab;
+    if (s->kind == CANARY_OURS && s->slots > 1) {
+        give(place);
+        return CUDA_SUCCESS;
+    }
+    if (s->kind == CANARY_OURS && !canary_store_told(s, place->number)) {
+        canary_store_await(place, canary_scan_number());
+        if (canary_shelf_put(place, 0))
+            return CUDA_SUCCESS;
+    }
+    if (atomic_load_explicit(&s->unread, memory_order_relaxed)) {
+        canary_monitor_hold();
+        canary_order_settle(home);
+        canary_monitor_go_on();
+    }
+    part_from(place);
+    canary_scan_place(home, place, occasion);
+    CUresult r = free_real(place);
+    if (!r)
+        give(place);
+    return r;
 }
 
 bool canary_free(CUdeviceptr pointer, enum driver_id call, CUresult *r)
@@ -331,13 +458,9 @@ bool canary_free(CUdeviceptr pointer, enum driver_id call, CUresult *r)
     struct home *home = home_enter(place.slab->context, &pushed);
     *r = home ? home_wait_as_free(home) : CUDA_ERROR_INVALID_CONTEXT;
     if (!*r)
-        canary_scan_place(home, &place, &occasion);
-    if (!*r)
-        *r = free_real(&place);
+        *r = free_waited(home, &place, &occasion);
     if (*r)
         put_back(&place);
-    else
-        give(&place);
     if (home && !*r)
         trim(home);
     if (home)
@@ -355,6 +478,7 @@ bool canary_free_host(void *pointer, enum driver_id call, CUresult *r)
         put_back(&place);
         return false;
     }
+    part_from(&place);
     canary_scan_place(place.slab->home, &place, &occasion);
     *r = free_real(&place);
     if (*r)
@@ -371,37 +495,126 @@ static CUresult free_in_graph(const struct canary_place *place, CUstream stream,
                                                                                      stream);
 }
 
-// The canaries, before a free in the order of the stream. A stream of its own knows its context: the driver frees in its
-// order on a thread that has none.
-static CUresult read_in_order(const struct canary_place *place, CUstream stream, bool per_thread,
-                              enum driver_id call)
+// A stream of its own knows its context: the driver frees in its order on a thread that has none.
+static void enter_for(CUstream stream, const struct canary_place *place, bool *pushed)
+{
+    CUcontext current = NULL;
+    *pushed = false;
+    if (stream && stream != CU_STREAM_LEGACY && stream != CU_STREAM_PER_THREAD &&
+        !guard.real.cuCtxGetCurrent(&current) && !current)
+        home_enter(place->slab->context, pushed);
+}
+
+// The canaries, before a free in the order of the stream.
+static CUresult read_in_order(const struct canary_place *place, struct canary_stream in, enum driver_id call)
 {
     const struct driver *d = &guard.real;
     const struct canary_occasion occasion = {call, NULL, "found when the buffer was freed", false, true};
-    CUcontext current = NULL;
-    bool pushed = false;
-    if (stream && stream != CU_STREAM_LEGACY && stream != CU_STREAM_PER_THREAD &&
-        !d->cuCtxGetCurrent(&current) && !current)
-        home_enter(place->slab->context, &pushed);
-    CUresult r = canary_order_read(place, stream, per_thread, call);
-    if (r == CUDA_ERROR_NOT_READY) {
-        r = (per_thread ? d->cuStreamSynchronize_ptsz : d->cuStreamSynchronize)(stream);
-        if (!r)
-            canary_scan_place(place->slab->home, place, &occasion);
-    }
-    home_leave(pushed);
+    CUresult r = canary_order_read(place, in, call);
+    if (r != CUDA_ERROR_NOT_READY)
+        return r;
+    r = (in.per_thread ? d->cuStreamSynchronize_ptsz : d->cuStreamSynchronize)(in.stream);
+    if (!r)
+        canary_scan_place(place->slab->home, place, &occasion);
     return r;
+}
+
+// What was kept for a buffer like it goes; its canaries are read before, beside all streams. scanning: the caller keeps scans
+// from beginning.
+static void let_go(struct home *home, const struct canary_place *place, bool scanning)
+{
+    uint64_t real = place->slab->range.base;
+    if (place->slab->kind == CANARY_OURS) {
+        if (!canary_store_is_checked(place))
+            canary_scan_place(home, place, &wanted_again);
+        give(place);
+        return;
+    }
+    if (scanning)
+        canary_order_forget(place->slab);
+    else
+        part_from(place);
+    // From the driver's call on the address may be another buffer's.
+    give(place);
+    canary_order_free_aside(home, real);
+}
+
+static bool make_room(const struct canary_place *place)
+{
+    struct home *home = place->slab->home;
+    struct canary_place oldest;
+    if (!canary_shelf_wants(place))
+        return false;
+    if (canary_shelf_has_room(place))
+        return true;
+    if (!canary_shelf_drop(home, 0, &oldest))
+        return false;
+    let_go(home, &oldest, false);
+    return canary_shelf_has_room(place);
+}
+
+// The place is kept for a buffer like it, and its canaries are read beside the stream.
+static bool shelve(const struct canary_place *place, struct canary_stream in, enum driver_id call)
+{
+    uint64_t number;
+    if (!place->slab->ready || canary_store_told(place->slab, 0) ||
+        !number_of(in.stream, in.per_thread, &number) || !make_room(place))
+        return false;
+    return !canary_order_read_aside(place, in, call) && canary_shelf_put(place, number);
+}
+
+// The driver takes plain memory here too, and waits for it.
+static bool free_plain_in_order(const struct canary_place *place, struct canary_stream in,
+                                enum driver_id call, CUresult *r)
+{
+    const struct driver *d = &guard.real;
+    put_back(place);
+    *r = (in.per_thread ? d->cuStreamSynchronize_ptsz : d->cuStreamSynchronize)(in.stream);
+    return *r ? true : canary_free(place->base, call, r);
+}
+
+// What an earlier buffer in the place left is told under its own name, before anybody looks at this one's.
+static void settle_earlier(const struct canary_place *place, struct canary_stream in)
+{
+    const struct driver *d = &guard.real;
+    struct home *home = place->slab->home;
+    if (!atomic_load_explicit(&place->slab->unread, memory_order_relaxed))
+        return;
+    (in.per_thread ? d->cuStreamSynchronize_ptsz : d->cuStreamSynchronize)(in.stream);
+    canary_order_wait_aside(home);
+    canary_monitor_hold();
+    canary_order_settle(home);
+    canary_monitor_go_on();
+}
+
+// Memory of the driver's, given back in the order of the stream.
+static CUresult free_in_order(const struct canary_place *place, struct canary_stream in, enum driver_id call)
+{
+    const struct driver *d = &guard.real;
+    uint64_t real = place->slab->range.base;
+    settle_earlier(place, in);
+    part_from(place);
+    CUresult r = read_in_order(place, in, call);
+    if (r) {
+        put_back(place);
+        return r;
+    }
+    // From the driver's call on the address may be another buffer's.
+    give(place);
+    return (in.per_thread ? d->cuMemFreeAsync_ptsz : d->cuMemFreeAsync)(real, in.stream);
 }
 
 bool canary_free_async(CUdeviceptr pointer, CUstream stream, bool per_thread, bool captured,
                        enum driver_id call, CUresult *r)
 {
-    const struct driver *d = &guard.real;
+    const struct canary_stream in = {stream, per_thread};
     struct canary_place place;
+    bool pushed;
     if (!take(pointer, &place))
         return false;
     if (captured) {
         // The graph frees it whenever it runs: from now on nobody may look.
+        part_from(&place);
         *r = place.slab->kind == CANARY_OURS ? CUDA_ERROR_INVALID_VALUE
                                              : free_in_graph(&place, stream, per_thread);
         if (*r)
@@ -410,28 +623,37 @@ bool canary_free_async(CUdeviceptr pointer, CUstream stream, bool per_thread, bo
             give(&place);
         return true;
     }
-    if (place.slab->kind == CANARY_OURS) {
-        // The driver takes plain memory here too, and waits for it.
-        put_back(&place);
-        *r = (per_thread ? d->cuStreamSynchronize_ptsz : d->cuStreamSynchronize)(stream);
-        return *r ? true : canary_free(pointer, call, r);
-    }
-    *r = read_in_order(&place, stream, per_thread, call);
-    if (*r) {
-        put_back(&place);
-        return true;
-    }
-    // From the driver's call on the address may be another buffer's.
-    uint64_t real = place.slab->range.base;
-    CUevent event = place.slab->ready;
-    canary_store_give(&place);
-    *r = (per_thread ? d->cuMemFreeAsync_ptsz : d->cuMemFreeAsync)(real, stream);
-    if (event)
-        d->cuEventDestroy_v2(event);
+    if (place.slab->kind == CANARY_OURS)
+        return free_plain_in_order(&place, in, call, r);
+    enter_for(stream, &place, &pushed);
+    *r = shelve(&place, in, call) ? CUDA_SUCCESS : free_in_order(&place, in, call);
+    home_leave(pushed);
     return true;
 }
 
 // --- the rest -----------------------------------------------------------------------------------------------
+
+void canary_let_go(struct home *home, uint64_t age)
+{
+    struct canary_place place;
+    while (canary_shelf_drop(home, age, &place))
+        let_go(home, &place, true);
+}
+
+void canary_pool_ends(CUmemoryPool pool)
+{
+    struct canary_place place;
+    bool pushed;
+    for (unsigned i = 0; canary_on && pool && i < HOME_CONTEXTS; i++) {
+        struct home *home = home_of_number(i);
+        if (!home || !canary_shelf_any(home))
+            continue;
+        home = home_enter(atomic_load_explicit(&home->context, memory_order_relaxed), &pushed);
+        while (home && canary_shelf_drop_of(home, pool, &place))
+            let_go(home, &place, false);
+        home_leave(home && pushed);
+    }
+}
 
 bool canary_reclaim(void)
 {
@@ -440,9 +662,15 @@ bool canary_reclaim(void)
     if (!home)
         return false;
     canary_monitor_hold();
+    canary_order_settle(home);
+    bool any = canary_shelf_any(home);
+    canary_let_go(home, 0);
+    if (any)
+        canary_order_wait_aside(home);
+    canary_scan_home(home, false, true, &wanted_again);
     uint64_t given = canary_store_trim(home, 0);
     canary_monitor_go_on();
-    return given;
+    return given || any;
 }
 
 void canary_stop(const char *why)
@@ -464,7 +692,7 @@ enum canary_what canary_ask(uint64_t address, uint64_t *base, uint64_t *size)
     if (s) {
         uint64_t number = address >= s->base ? (address - s->base) / s->stride : UINT64_MAX;
         what = CANARY_AROUND;
-        if (number < s->slots && canary_store_read(s, (uint32_t)number, UINT64_MAX, &b) &&
+        if (number < s->slots && canary_store_read(s, (uint32_t)number, UINT64_MAX, &b) && !b.freed &&
             address - canary_store_base(s, (uint32_t)number) < b.size) {
             what = CANARY_BUFFER;
             *base = canary_store_base(s, (uint32_t)number);
@@ -493,10 +721,12 @@ void canary_context_gone(CUcontext context)
     if (!home)
         return;
     canary_monitor_hold();
+    canary_shelf_context_gone(home);
     canary_store_context_gone(home, context);
     canary_scan_context_gone(home);
     canary_order_context_gone(home);
     canary_monitor_context_gone(home);
+    kheap_host_context_gone(home, context);
     home_forget(context);
     canary_monitor_go_on();
 }

@@ -4,6 +4,7 @@
 //   canary_bytes   the bytes                       canary_space    device memory that we divide up
 //   canary_store   which buffers there are         canary_scan     reads their canaries and reports
 //   canary_order   frees in the order of a stream  canary_monitor  when to scan: the thread, waits, ends
+//   canary_shelf   freed buffers for the next ones like them
 //
 // What canaries cannot see: reads, and writes that jump over them. --mode=pages sees those that leave a page.
 #ifndef MOAT_GUARD_CANARY_H
@@ -19,6 +20,7 @@ extern bool canary_on;  // set once, at the start; off in the child of a fork wh
 
 void canary_start(void);  // once, when the options are read
 void canary_after_fork(void);
+void canary_use(void);  // something is to be watched from now on; later calls return at once
 
 // All of these: false: it is not for this mode to do, and the driver's own call must.
 bool canary_alloc(CUdeviceptr *pointer, size_t size, CUresult *r);
@@ -37,6 +39,12 @@ bool canary_free_async(CUdeviceptr pointer, CUstream stream, bool per_thread, bo
 
 // The driver has no memory: gives back what it can. True: it is worth to try again.
 bool canary_reclaim(void);
+
+// What is kept for buffers like those that were freed goes, if it is kept for so many nanoseconds. The home's context is
+// current, and no scan is under way.
+void canary_let_go(struct home *home, uint64_t age);
+// The program is about to destroy a pool of its own.
+void canary_pool_ends(CUmemoryPool pool);
 
 // From now on buffers are plain: the program needs what those of this mode cannot do.
 void canary_stop(const char *why);

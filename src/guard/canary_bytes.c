@@ -115,39 +115,73 @@ void canary_bytes_head(const struct canary_seed *seed, uint64_t size, uint8_t by
     memcpy(bytes, words, sizeof words);
 }
 
-static void fill(const struct canary_seed *seed, uint32_t from, uint8_t *bytes, uint32_t count)
+// Bytes of a word from byte `skip` on, at most `count`.
+static uint32_t part(uint32_t skip, uint32_t count)
 {
-    for (uint32_t i = 0; i < count; i += 8) {
-        uint64_t w = word(seed, from + i / 8);
-        memcpy(bytes + i, &w, count - i < 8 ? count - i : 8);
+    return count < 8 - skip ? count : 8 - skip;
+}
+
+// The bytes from byte `at` of word `from` on. Whole words in the middle: there are many.
+static void fill(const struct canary_seed *seed, uint32_t from, uint32_t at, uint8_t *bytes, uint32_t count)
+{
+    uint32_t i = part(at % 8, count), n = from + at / 8;
+    uint64_t w = word(seed, n++) >> 8 * (at % 8);
+    memcpy(bytes, &w, i);
+    for (; i + 8 <= count; i += 8) {
+        w = word(seed, n++);
+        memcpy(bytes + i, &w, 8);
     }
+    w = word(seed, n);
+    memcpy(bytes + i, &w, count - i);
 }
 
 void canary_bytes_tail(const struct canary_seed *seed, uint8_t *bytes, uint32_t count)
 {
-    fill(seed, TAIL_WORDS, bytes, count);
+    fill(seed, TAIL_WORDS, 0, bytes, count);
+}
+
+void canary_bytes_slot(const struct canary_seed *seed, uint32_t at, uint8_t *bytes, uint32_t count)
+{
+    fill(seed, TAIL_WORDS, at, bytes, count);
 }
 
 void canary_bytes_before(const struct canary_seed *seed, uint8_t *bytes, uint32_t count)
 {
-    fill(seed, HEAD_WORDS, bytes, count);
+    fill(seed, HEAD_WORDS, 0, bytes, count);
 }
 
 void canary_bytes_far(const struct canary_seed *seed, uint8_t bytes[CANARY_HEAD])
 {
-    fill(seed, FAR_WORDS, bytes, CANARY_HEAD);
+    fill(seed, FAR_WORDS, 0, bytes, CANARY_HEAD);
+}
+
+// Where a word is not as it was made, of which n bytes from its first on were read; n: nowhere.
+static uint32_t same(uint64_t made, const uint8_t *bytes, uint32_t n)
+{
+    uint64_t now = made;
+    memcpy(&now, bytes, n);
+    return now == made ? n : (uint32_t)__builtin_ctzll(now ^ made) / 8;
+}
+
+uint32_t canary_bytes_slot_same(const struct canary_seed *seed, uint32_t at, const uint8_t *bytes,
+                                uint32_t count)
+{
+    uint32_t first = part(at % 8, count), n = TAIL_WORDS + at / 8, i;
+    uint32_t there = same(word(seed, n++) >> 8 * (at % 8), bytes, first);
+    if (there < first)
+        return there;
+    for (i = first; i + 8 <= count; i += 8) {
+        uint64_t now, made = word(seed, n++);
+        memcpy(&now, bytes + i, 8);
+        if (now != made)
+            return i + (uint32_t)__builtin_ctzll(now ^ made) / 8;
+    }
+    return i + same(word(seed, n), bytes + i, count - i);
 }
 
 uint32_t canary_bytes_tail_same(const struct canary_seed *seed, const uint8_t *bytes, uint32_t count)
 {
-    for (uint32_t i = 0; i < count; i += 8) {
-        uint32_t n = count - i < 8 ? count - i : 8;
-        uint64_t w = word(seed, i / 8), now = w;
-        memcpy(&now, bytes + i, n);
-        if (now != w)
-            return i + (uint32_t)__builtin_ctzll(now ^ w) / 8;
-    }
-    return count;
+    return canary_bytes_slot_same(seed, 0, bytes, count);
 }
 
 uint32_t canary_bytes_compare(const uint8_t *now, const uint8_t *made, uint32_t count, uint8_t *touched,

@@ -32,6 +32,8 @@ struct canary_seed canary_bytes_flat_seed(uint64_t address, uint64_t size);
 
 void canary_bytes_head(const struct canary_seed *seed, uint64_t size, uint8_t bytes[CANARY_HEAD]);
 void canary_bytes_tail(const struct canary_seed *seed, uint8_t *bytes, uint32_t count);
+// The same sequence from byte `at` on: of a place whose canary does not depend on where in it the buffer ends.
+void canary_bytes_slot(const struct canary_seed *seed, uint32_t at, uint8_t *bytes, uint32_t count);
 // As many as one likes before a buffer, without the size.
 void canary_bytes_before(const struct canary_seed *seed, uint8_t *bytes, uint32_t count);
 // Others again, CANARY_HEAD of them, for a page of their own.
@@ -39,6 +41,8 @@ void canary_bytes_far(const struct canary_seed *seed, uint8_t bytes[CANARY_HEAD]
 
 // The first byte that is not as it was made; count if all are.
 uint32_t canary_bytes_tail_same(const struct canary_seed *seed, const uint8_t *bytes, uint32_t count);
+uint32_t canary_bytes_slot_same(const struct canary_seed *seed, uint32_t at, const uint8_t *bytes,
+                                uint32_t count);
 
 // Which of count bytes differ: touched gets a bit for each, *first and *last their places. How many do.
 uint32_t canary_bytes_compare(const uint8_t *now, const uint8_t *made, uint32_t count, uint8_t *touched,

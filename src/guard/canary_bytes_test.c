@@ -87,6 +87,27 @@ static void each_byte_counts(void **state)
     }
 }
 
+// Wherever a buffer ends in its slot, what is behind it is the same sequence.
+static void slots_are_one_sequence(void **state)
+{
+    uint8_t all[128], some[128];
+    struct canary_seed seed = canary_bytes_seed(0x9000, 512);
+    canary_bytes_slot(&seed, 0, all, sizeof all);
+    for (uint32_t at = 0; at < 40; at++)
+        for (uint32_t n = 0; n < 80; n++) {
+            memset(some, 0, sizeof some);
+            canary_bytes_slot(&seed, at, some, n);
+            assert_memory_equal(some, all + at, n);
+            assert_int_equal(some[n], 0);
+            assert_int_equal(canary_bytes_slot_same(&seed, at, some, n), n);
+            for (uint32_t i = 0; i < n; i++) {
+                some[i] ^= 0x40;
+                assert_int_equal(canary_bytes_slot_same(&seed, at, some, n), i);
+                some[i] ^= 0x40;
+            }
+        }
+}
+
 static void lists_what_changed(void **state)
 {
     uint8_t made[32], now[32], touched[4];
@@ -111,6 +132,7 @@ int main(void)
         cmocka_unit_test(sides_differ),
         cmocka_unit_test(flat_ones_are_four_bytes),
         cmocka_unit_test(each_byte_counts),
+        cmocka_unit_test(slots_are_one_sequence),
         cmocka_unit_test(lists_what_changed),
     };
     return cmocka_run_group_tests(tests, start, NULL);

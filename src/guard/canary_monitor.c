@@ -3,24 +3,34 @@
 
 #include <errno.h>
 #include <pthread.h>
-#include <signal.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "guard/canary.h"
 #include "guard/canary_order.h"
 #include "guard/guard.h"
 #include "guard/guard_report.h"
+#include "guard/kheap_host.h"
+#include "guard/kheap_watch.h"
 #include "guard/launch_ring.h"
+#include "guard/own_thread.h"
 
 enum {
-    SHARE = 10,        // a scan may take one part in so many of the monitor's time
-    SYNC_SHARE = 300,  // and of the program's, where it waits for the scan itself
-    THOROUGH = 64,     // one scan in so many is, and looks at managed memory too
-    QUIET = 1000,      // scans in a row with nothing launched, after which pauses are IDLE times as long
+    SHARE = 5,        // a scan may take one part in so many of the monitor's time ...
+    PATIENCE = 1500,  // ... but no pause need be longer for it than so many microseconds
+    CALL = 2500,      // nanoseconds of a copy's call, in which the program's own calls may wait ...
+    CALL_SHARE = 10,  // ... and which take one part in so many of the time
+    COPIES = 4,       // transfers of the program's in a millisecond, beyond which it is in a hurry itself ...
+    HURRY = 5000,     // ... and pauses have so many microseconds: a copy of ours holds up one of its own
+    SYNC_SHARE = 1000,  // of the program's time, where it waits for the scan itself
+    THOROUGH = 64,      // one scan in so many is, and looks at managed memory too
+    QUIET = 20000,      // scans in a row with nothing launched, after which pauses are IDLE times as long ...
+    ENDED = 20,         // ... and each counts for so many if all that was launched is known to have ended
     IDLE = 4,
     FIRST_COST = 100000,  // nanoseconds that a scan is taken to cost before there was one
     DRAIN_SECONDS = 2,    // at exit
 };
+static const uint64_t kept = 500000000;  // nanoseconds that places wait for buffers like those they had
 
 static pthread_mutex_t scan_lock = PTHREAD_MUTEX_INITIALIZER;  // before all others of ours
 static bool closing[HOME_CONTEXTS], failed[HOME_CONTEXTS];     // under scan_lock
@@ -55,15 +65,23 @@ static void scan_home(struct home *home, bool thorough, const struct canary_occa
 {
     unsigned n = home_number(home);
     bool pushed;
-    if (closing[n] || failed[n])
+    if (closing[n])
+        return;
+    kheap_watch_read(home, occasion);
+    if (failed[n])
         return;
     CUcontext context = atomic_load_explicit(&home->context, memory_order_relaxed);
     struct home *entered = context ? home_enter(context, &pushed) : NULL;
     if (!entered)
         return;
     CUresult r = canary_scan_home(home, thorough, thorough, occasion);
-    if (r == CUDA_SUCCESS)
+    if (r == CUDA_SUCCESS) {
         canary_order_settle(home);
+        canary_store_tidy(home);
+        canary_let_go(home, kept);
+    }
+    if (r == CUDA_SUCCESS || r == CUDA_ERROR_OUT_OF_MEMORY)
+        r = kheap_watch_home(home, occasion);
     // A context in error stays so; kernel_fault tells of it when the program hears.
     failed[n] = r != CUDA_SUCCESS && r != CUDA_ERROR_OUT_OF_MEMORY && r != CUDA_ERROR_NOT_READY;
     home_leave(pushed);
@@ -81,13 +99,26 @@ static void scan_all(bool thorough, const struct canary_occasion *occasion)
     atomic_store_explicit(&seen, launches, memory_order_relaxed);
 }
 
+void canary_monitor_check(struct home *home, struct canary_slab *slab, const struct canary_occasion *occasion)
+{
+    // One that is under way looks at it too.
+    if (pthread_mutex_trylock(&scan_lock))
+        return;
+    unsigned n = home_number(home);
+    if (!closing[n] && !failed[n] && canary_store_find(slab->base) == slab)
+        canary_scan_slab(home, slab, occasion);
+    pthread_mutex_unlock(&scan_lock);
+}
+
 void canary_monitor_synced(enum driver_id call, uint64_t ended)
 {
     if (ended)
         atomic_store_explicit(&canary_scan_ended, ended, memory_order_relaxed);
     static _Atomic uint64_t next;  // when one may be made again. Relaxed: a bound on the cost, not on order
     uint64_t launches = atomic_load_explicit(&launch_ring.count, memory_order_relaxed), from;
-    if (launches == atomic_load_explicit(&seen, memory_order_relaxed) || !canary_store_slabs() ||
+    bool kernels = kheap_host_any();  // their heaps' scans end later than they begin
+    if ((launches == atomic_load_explicit(&seen, memory_order_relaxed) && !kernels) ||
+        !(canary_store_slabs() || kernels) ||
         (from = now()) < atomic_load_explicit(&next, memory_order_relaxed) ||
         pthread_mutex_trylock(&scan_lock))
         return;
@@ -134,6 +165,26 @@ static uint64_t learn(uint64_t cost, uint64_t took)
     return (cost * 3 + took) / 4 + 1;
 }
 
+static uint64_t pause_after(uint64_t cost, uint64_t copies, uint64_t pause)
+{
+    uint64_t most = PATIENCE * 1000, wanted = cost * (SHARE - 1), calls = copies * CALL * (CALL_SHARE - 1);
+    wanted = wanted < most ? wanted : most;
+    wanted = wanted < calls ? calls : wanted;
+    return wanted > pause ? wanted : pause;
+}
+
+// Whether the program made many transfers since the last time: it may wait for each, and on an H200 one waits some 50 us for a
+// scan that the copy engine makes in between.
+static bool is_copying(void)
+{
+    static uint64_t transfers, at;
+    uint64_t sum = atomic_load_explicit(&guard.counts[GUARD_TRANSFERS], memory_order_relaxed), time = now();
+    bool many = (sum - transfers) * 1000000 > (time - at) * COPIES;
+    transfers = sum;
+    at = time;
+    return many;
+}
+
 static uint64_t scan_once(bool thorough)
 {
     const struct canary_occasion occasion = {DRIVER_CALLS, NULL, "found by a scan while the program ran",
@@ -149,21 +200,25 @@ static uint64_t scan_once(bool thorough)
 
 static void *monitor(void *unused)
 {
-    const uint64_t pause = (uint64_t)guard.options.canary_interval * 1000000;
-    uint64_t cost = FIRST_COST, before = 0;
+    const uint64_t pause = (uint64_t)guard.options.canary_interval * 1000;
+    uint64_t cost = FIRST_COST, copies = 0, before = 0;
     unsigned quiet = 0;
     pthread_mutex_lock(&wake_lock);
     for (unsigned n = 1; !ending; n++) {
-        uint64_t least = cost * SHARE > pause ? cost * SHARE : pause;
-        rest(quiet < QUIET ? least : least * IDLE);
+        uint64_t ns = pause_after(cost, copies, pause) * (quiet < QUIET ? 1 : IDLE);
+        rest(is_copying() && ns < HURRY * 1000 ? HURRY * 1000 : ns);
         if (ending)
             break;
         pthread_mutex_unlock(&wake_lock);
         uint64_t launches = atomic_load_explicit(&launch_ring.count, memory_order_relaxed);
-        quiet = launches != before ? 0 : quiet < QUIET ? quiet + 1 : QUIET;
+        uint64_t ended = atomic_load_explicit(&canary_scan_ended, memory_order_relaxed);
+        quiet = launches != before ? 0 : quiet + (launches == ended ? ENDED : 1);
+        quiet = quiet < QUIET ? quiet : QUIET;
         before = launches;
-        if (canary_store_slabs())
+        copies = atomic_load_explicit(&canary_scan_copies, memory_order_relaxed);
+        if (canary_store_slabs() || kheap_host_any())
             cost = learn(cost, scan_once(n % THOROUGH == 0));
+        copies = atomic_load_explicit(&canary_scan_copies, memory_order_relaxed) - copies;
         pthread_mutex_lock(&wake_lock);
     }
     pthread_mutex_unlock(&wake_lock);
@@ -177,23 +232,12 @@ static void *monitor(void *unused)
 
 void canary_monitor_start(void)
 {
-    pthread_t thread;
-    pthread_attr_t attr;
     pthread_condattr_t cond;
-    sigset_t all, before;
     pthread_condattr_init(&cond);
     pthread_condattr_setclock(&cond, CLOCK_MONOTONIC);
     pthread_cond_init(&wake, &cond);
     pthread_condattr_destroy(&cond);
-    pthread_attr_init(&attr);
-    pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
-    pthread_attr_setstacksize(&attr, 256 << 10);
-    // The program's signals are for its own threads.
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before);
-    running = !pthread_create(&thread, &attr, monitor, NULL);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
-    pthread_attr_destroy(&attr);
+    running = own_thread(monitor);
     if (!running)
         guard_report_note(
             "canary: no thread for the monitor: canaries are looked at when the program waits, frees "

@@ -14,6 +14,10 @@ void canary_monitor_after_fork(void);
 void canary_monitor_hold(void);
 void canary_monitor_go_on(void);
 
+// Looks at one slab, if no scan is under way. In an epoch section; the home's context is current.
+void canary_monitor_check(struct home *home, struct canary_slab *slab,
+                          const struct canary_occasion *occasion);
+
 // The program has waited for its kernels: looks at what they left, unless the monitor did or it would cost too much.
 // ended: see canary_scan_ended; 0: not all.
 void canary_monitor_synced(enum driver_id call, uint64_t ended);

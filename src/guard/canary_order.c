@@ -9,17 +9,19 @@ enum { LANDINGS = CANARY_LANDINGS };
 
 struct landing {
     bool used;
-    CUevent event;
+    CUevent event;  // NULL: not to be looked at yet
     enum driver_id call;
     struct canary_relic relic;
 };
 
-// Of a home. A landing is taken and given back under the lock; in between it is its taker's or the settler's.
+// Of a home. A landing is taken and given back under the lock; in between it is its taker's or the settler's, but for the
+// relic's slab, which is under the lock.
 struct field {
     CUevent events[LANDINGS];  // made once each
     struct landing landing[LANDINGS];
     unsigned next;
     _Atomic unsigned waiting;  // relaxed: whether it is worth to look
+    _Atomic(CUstream) aside;   // of our own; NULL: not made yet
 };
 
 static struct field fields[HOME_CONTEXTS];
@@ -36,11 +38,26 @@ void canary_order_context_gone(struct home *home)
     struct field *f = &fields[home_number(home)];
     f->next = 0;
     atomic_store_explicit(&f->waiting, 0, memory_order_relaxed);
+    atomic_store_explicit(&f->aside, NULL, memory_order_relaxed);
     for (unsigned i = 0; i < LANDINGS; i++) {
         f->events[i] = NULL;
         f->landing[i].used = false;
     }
     pthread_mutex_unlock(&lock);
+}
+
+static CUstream aside_of(struct field *f)
+{
+    // Acquire and release pair with each other: a thread uses only a stream that is made.
+    CUstream stream = atomic_load_explicit(&f->aside, memory_order_acquire), none = NULL;
+    if (stream || guard.real.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING))
+        return stream;
+    if (atomic_compare_exchange_strong_explicit(&f->aside, &none, stream, memory_order_release,
+                                                memory_order_acquire))
+        return stream;
+    if (guard.real.cuStreamDestroy_v2)
+        guard.real.cuStreamDestroy_v2(stream);
+    return none;
 }
 
 static int take(struct field *f)
@@ -53,7 +70,7 @@ static int take(struct field *f)
             continue;
         found = (int)k;
         f->landing[k].used = true;
-        f->landing[k].event = NULL;  // not to be looked at yet
+        f->landing[k].event = NULL;
         f->next = k + 1;
     }
     pthread_mutex_unlock(&lock);
@@ -67,56 +84,149 @@ static void give(struct field *f, int k)
     pthread_mutex_unlock(&lock);
 }
 
-CUresult canary_order_read(const struct canary_place *place, CUstream stream, bool per_thread,
-                           enum driver_id call)
+// The rows into a landing, in the order of a stream, and an event behind it.
+static CUresult enqueue(struct field *f, int k, const struct canary_place *place, struct canary_stream in)
 {
-    struct field *f = &fields[home_number(place->slab->home)];
-    __typeof__(cuEventRecord) *record = per_thread ? guard.real.cuEventRecord_ptsz : guard.real.cuEventRecord;
+    __typeof__(cuEventRecord) *record =
+        in.per_thread ? guard.real.cuEventRecord_ptsz : guard.real.cuEventRecord;
     struct canary_landing *landing = canary_scan_landings(place->slab->home);
-    int k = landing ? take(f) : -1;
-    if (k < 0)
-        return CUDA_ERROR_NOT_READY;
     const uint32_t width = canary_scan_width(place);
-    CUstreamCaptureMode mode = home_calm();
     CUresult r =
         f->events[k] ? CUDA_SUCCESS : guard.real.cuEventCreate(&f->events[k], CU_EVENT_DISABLE_TIMING);
     if (!r)
-        r = home_copy_rows(stream, per_thread, place->base - width, place->size + width, width, 2,
+        r = home_copy_rows(in.stream, in.per_thread, place->base - width, place->size + width, width, 2,
                            landing[k].rows);
-    if (!r)
-        r = record(f->events[k], stream);
-    home_stir(mode);
-    if (r) {
-        give(f, k);
-        return r;
-    }
+    return r ? r : record(f->events[k], in.stream);
+}
+
+// It is read, or will be: from now on it may be looked at.
+static void hand_over(struct field *f, int k, const struct canary_place *place, bool stays,
+                      enum driver_id call)
+{
     struct canary_relic relic = canary_scan_relic(place);
+    if (!stays)
+        relic.slab = NULL;
     pthread_mutex_lock(&lock);
     f->landing[k].relic = relic;
     f->landing[k].call = call;
     f->landing[k].event = f->events[k];
     pthread_mutex_unlock(&lock);
     atomic_fetch_add_explicit(&f->waiting, 1, memory_order_relaxed);
+}
+
+CUresult canary_order_read(const struct canary_place *place, struct canary_stream in, enum driver_id call)
+{
+    struct field *f = &fields[home_number(place->slab->home)];
+    int k =
+        canary_scan_landings(place->slab->home) && canary_scan_width(place) <= CANARY_LANDING ? take(f) : -1;
+    if (k < 0)
+        return CUDA_ERROR_NOT_READY;
+    CUstreamCaptureMode mode = home_calm();
+    CUresult r = enqueue(f, k, place, in);
+    home_stir(mode);
+    if (r)
+        give(f, k);
+    else
+        hand_over(f, k, place, false, call);
+    return r;
+}
+
+CUresult canary_order_read_aside(const struct canary_place *place, struct canary_stream in,
+                                 enum driver_id call)
+{
+    struct canary_slab *s = place->slab;
+    struct field *f = &fields[home_number(s->home)];
+    __typeof__(cuEventRecord) *record =
+        in.per_thread ? guard.real.cuEventRecord_ptsz : guard.real.cuEventRecord;
+    int k = canary_scan_landings(s->home) && canary_scan_width(place) <= CANARY_LANDING ? take(f) : -1;
+    if (k < 0)
+        return CUDA_ERROR_NOT_READY;
+    CUstreamCaptureMode mode = home_calm();
+    struct canary_stream aside = {aside_of(f), false};
+    CUresult r =
+        aside.stream && guard.real.cuStreamWaitEvent ? record(s->ready, in.stream) : CUDA_ERROR_NOT_READY;
+    if (!r)
+        r = guard.real.cuStreamWaitEvent(aside.stream, s->ready, 0);
+    if (!r)
+        r = enqueue(f, k, place, aside);
+    home_stir(mode);
+    if (r) {
+        give(f, k);
+        return r;
+    }
+    // Release pairs with the acquire of who finds that nothing is unread, in canary_order_settle's last step.
+    atomic_fetch_add_explicit(&s->unread, 1, memory_order_release);
+    hand_over(f, k, place, true, call);
     return CUDA_SUCCESS;
+}
+
+CUresult canary_order_free_aside(struct home *home, CUdeviceptr memory)
+{
+    CUstreamCaptureMode mode = home_calm();
+    CUstream stream = aside_of(&fields[home_number(home)]);
+    CUresult r = stream ? guard.real.cuMemFreeAsync(memory, stream) : CUDA_ERROR_NOT_READY;
+    home_stir(mode);
+    return r;
+}
+
+void canary_order_wait_aside(struct home *home)
+{
+    CUstreamCaptureMode mode = home_calm();
+    CUstream stream = atomic_load_explicit(&fields[home_number(home)].aside, memory_order_acquire);
+    if (stream)
+        guard.real.cuStreamSynchronize(stream);
+    home_stir(mode);
+}
+
+void canary_order_forget(const struct canary_slab *slab)
+{
+    struct field *f = &fields[home_number(slab->home)];
+    if (!atomic_load_explicit(&slab->unread, memory_order_acquire))
+        return;
+    pthread_mutex_lock(&lock);
+    for (unsigned k = 0; k < LANDINGS; k++)
+        if (f->landing[k].used && f->landing[k].event && f->landing[k].relic.slab == slab)
+            f->landing[k].relic.slab = NULL;
+    pthread_mutex_unlock(&lock);
+}
+
+// The landing is looked at no more; nor is its place, if that is kept, held up by it.
+static void settled(struct field *f, int k)
+{
+    pthread_mutex_lock(&lock);
+    struct canary_slab *s = f->landing[k].relic.slab;
+    // Release: who finds that nothing is unread sees what was told.
+    if (s)
+        atomic_fetch_sub_explicit(&s->unread, 1, memory_order_release);
+    f->landing[k].used = false;
+    pthread_mutex_unlock(&lock);
+    atomic_fetch_sub_explicit(&f->waiting, 1, memory_order_relaxed);
 }
 
 void canary_order_settle(struct home *home)
 {
     struct field *f = &fields[home_number(home)];
     const struct canary_landing *landing = canary_scan_landings(home);
-    if (!landing || !atomic_load_explicit(&f->waiting, memory_order_relaxed))
-        return;
-    for (int k = 0; k < LANDINGS; k++) {
+    unsigned waiting = landing ? atomic_load_explicit(&f->waiting, memory_order_relaxed) : 0;
+    pthread_mutex_lock(&lock);
+    unsigned from = f->next;
+    pthread_mutex_unlock(&lock);
+    // From the oldest on: a place that had several buffers tells of the first.
+    for (unsigned i = 0; i < LANDINGS && waiting; i++) {
+        int k = (int)((from + i) % LANDINGS);
         pthread_mutex_lock(&lock);
         CUevent event = f->landing[k].used ? f->landing[k].event : NULL;
         pthread_mutex_unlock(&lock);
+        waiting -= event != NULL;
         if (!event || guard.real.cuEventQuery(event))
             continue;
+        pthread_mutex_lock(&lock);
+        struct canary_relic relic = f->landing[k].relic;
+        pthread_mutex_unlock(&lock);
         const struct canary_occasion occasion = {
             f->landing[k].call, NULL, "found in the order of the stream, just before the buffer was freed",
             true, true};
-        canary_scan_relic_rows(&f->landing[k].relic, landing[k].rows, &occasion);
-        atomic_fetch_sub_explicit(&f->waiting, 1, memory_order_relaxed);
-        give(f, k);
+        canary_scan_relic_rows(&relic, landing[k].rows, &occasion);
+        settled(f, k);
     }
 }

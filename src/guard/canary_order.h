@@ -1,15 +1,31 @@
 // SPDX-License-Identifier: MIT
-// Buffers that are freed in the order of a stream: their canaries are read in that order just before, and looked at when
-// the stream has come so far.
+// Buffers that are freed in the order of a stream: their canaries are read as soon as it has come so far, and looked at
+// when they were.
 #ifndef MOAT_GUARD_CANARY_ORDER_H
 #define MOAT_GUARD_CANARY_ORDER_H
 
 #include "guard/canary_scan.h"
 
-// Enqueues the reading. The place is withdrawn and still the caller's. Otherwise the driver's error, and nothing was
-// enqueued that matters.
-CUresult canary_order_read(const struct canary_place *place, CUstream stream, bool per_thread,
-                           enum driver_id call);
+// How a program's stream is named to the driver.
+struct canary_stream {
+    CUstream stream;
+    bool per_thread;
+};
+
+// Enqueues the reading, in the order of the stream: the place goes. The place is withdrawn and still the caller's.
+// Otherwise the driver's error, CUDA_ERROR_NOT_READY if too many wait, and nothing was enqueued that matters.
+CUresult canary_order_read(const struct canary_place *place, struct canary_stream in, enum driver_id call);
+
+// The same beside the stream, which only tells when it has come so far: the place stays. The place's event is used for it.
+CUresult canary_order_read_aside(const struct canary_place *place, struct canary_stream in,
+                                 enum driver_id call);
+
+// Gives memory of a pool back to it, beside all streams, when what was read of it so is there. The home's context is current.
+CUresult canary_order_free_aside(struct home *home, CUdeviceptr memory);
+void canary_order_wait_aside(struct home *home);  // until all such memory is the pool's again
+
+// The place goes: what is still to be read of it is looked at without.
+void canary_order_forget(const struct canary_slab *slab);
 
 // Looks at what has been read. The home's context is current; one thread at a time.
 void canary_order_settle(struct home *home);

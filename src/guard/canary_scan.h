@@ -28,17 +28,25 @@ extern _Atomic uint64_t canary_scan_ended;
 // Nanoseconds that scans have spent on reports, so far. Relaxed: for the monitor's pace.
 extern _Atomic uint64_t canary_scan_told;
 
+// Copies that scans have made, so far. Relaxed: likewise.
+extern _Atomic uint64_t canary_scan_copies;
+
 // All buffers of the home, whose context is current. managed: those too, which may move them to the host; whole: every
 // byte of every canary, not only those next to the buffer where there are many. One scan at a time in a process. An error is the driver's, and the context may be in error for good.
 CUresult canary_scan_home(struct home *home, bool managed, bool whole,
                           const struct canary_occasion *occasion);
 
-// One buffer that no scan sees any more; its context is current.
+// One slab, as canary_scan_home does.
+CUresult canary_scan_slab(struct home *home, struct canary_slab *slab,
+                          const struct canary_occasion *occasion);
+
+// One buffer that is withdrawn; its context is current.
 CUresult canary_scan_place(struct home *home, const struct canary_place *place,
                            const struct canary_occasion *occasion);
 
 // A buffer that is gone, with bytes that were read before it went.
 struct canary_relic {
+    struct canary_slab *slab;  // its place is kept, and may have another buffer by now; NULL: it is gone
     uint64_t base, size;
     uint32_t tail;  // bytes
     struct canary_seed seed;
@@ -57,6 +65,8 @@ void canary_scan_make(const struct canary_place *place, uint8_t head[CANARY_HEAD
                       uint8_t tail[CANARY_TAIL_MOST], uint32_t *count);
 // Writes it, at once. The home's context is current.
 CUresult canary_scan_write(struct home *home, const struct canary_place *place);
+// All canaries of a slab that is not open yet, likewise.
+CUresult canary_scan_fill(struct home *home, const struct canary_slab *slab);
 
 // Before the home's first buffer: takes what scans need. Later it could wait for kernels. The home's context is current; one
 // thread at a time.
@@ -64,13 +74,13 @@ void canary_scan_prepare(struct home *home);
 bool canary_scan_prepared(const struct home *home);
 
 // Pinned memory that frees in the order of a stream read into.
-enum { CANARY_LANDINGS = 256 };
+enum { CANARY_LANDINGS = 512, CANARY_LANDING = 256 };
 struct canary_landing {
-    uint8_t
-        rows[2 * CANARY_TAIL_MOST];  // what ends where the buffer starts, and as much from where it ends on
+    uint8_t rows[2 * CANARY_LANDING];  // what ends where the buffer starts, and as much from where it ends on
 };
 struct canary_landing *canary_scan_landings(const struct home *home);  // NULL: none
 
+void canary_scan_after_fork(void);
 void canary_scan_context_gone(struct home *home);  // our stream and memory went with it
 
 #endif

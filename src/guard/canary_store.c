@@ -20,10 +20,14 @@ enum {
     PAGE = 4096,          // pinned memory starts at one, and so does the buffer in it
     FAR = 1024,           // in a page behind a buffer, beyond the canary that may start there
     LONE_TAIL = 256,      // bytes of canary behind a buffer that has a slab of its own
+    SEVERAL = 8,          // buffers with slabs of their own for which there is room in a region
+    BATCH = 32,           // places that are looked at together, where no scan did yet
+    TRIED = 8,            // slabs, and free slots of one, that are tried for a buffer
     ROW =
         UNIT + CANARY_HEAD + CANARY_TAIL_LEAST,  // more than a slab's row, which is a slot's tail and a head
 };
-static const uint64_t least_region = 2 << 20, most_region = 256 << 20;
+#define IDLE ((uint64_t)1 << 63)  // in a slot's held: all work of the time before has ended
+static const uint64_t least_region = 2 << 20, most_region = 128 << 20;
 
 _Static_assert((int)LONE_TAIL <= (int)CANARY_TAIL_MOST &&
                    (int)UNIT + CANARY_TAIL_LEAST <= (int)CANARY_TAIL_MOST,
@@ -33,7 +37,8 @@ _Static_assert((int)LONE_TAIL <= (int)CANARY_TAIL_MOST &&
 struct shop {
     struct canary_space space;
     struct canary_slab *open[CLASSES + 1];
-    uint32_t live[CLASSES + 1];
+    uint32_t live[CLASSES + 1], made[CLASSES + 1];  // buffers; slots
+    _Atomic uint32_t empty;                         // open slabs without buffers. Relaxed: worth to look
 };
 
 static struct shop shops[HOME_CONTEXTS];
@@ -86,8 +91,9 @@ bool canary_store_is_flat(const struct canary_slab *s, uint64_t size)
 
 struct canary_seed canary_store_seed(const struct canary_place *place)
 {
-    return canary_store_is_flat(place->slab, place->size) ? canary_bytes_flat_seed(place->base, place->size)
-                                                          : canary_bytes_seed(place->base, place->size);
+    return canary_store_is_flat(place->slab, place->size)
+               ? canary_bytes_flat_seed(place->base, place->size)
+               : canary_bytes_seed(place->base, canary_store_hidden(place->slab, place->size));
 }
 
 uint32_t canary_store_tail(const struct canary_slab *s, uint64_t size)
@@ -107,6 +113,8 @@ static void release(struct epoch_node *node)
         (struct canary_slab *)((char *)node - offsetof(struct canary_slab, range.retired));
     if (s->slot != &s->one)
         munmap(s->slot, s->slots * sizeof *s->slot);
+    if (s->prints)
+        munmap(s->prints, s->slots * sizeof *s->prints);
     slab_pool_put(&slabs, s);
 }
 
@@ -132,9 +140,6 @@ static struct canary_slab *slab_new(struct home *home, enum canary_kind kind, ui
         }
         s->slot = p;
     }
-    for (uint32_t i = 0; i < slots; i++)
-        s->slot[i].next = i + 1 < slots ? i + 2 : 0;
-    s->free = 1;
     return s;
 }
 
@@ -143,18 +148,62 @@ static uint64_t preamble(uint32_t slots)
     return slots == 1 ? UNIT : round_up(ROW, UNIT);
 }
 
+// Where the canary of an open slab's slot starts: no buffer in it is so small that it ends before.
+static uint32_t first_canary(uint64_t stride)
+{
+    return (uint32_t)(stride > ROW ? stride - ROW : 0);
+}
+
+uint64_t canary_store_row(const struct canary_slab *s, uint32_t *width)
+{
+    *width = (uint32_t)(s->stride - first_canary(s->stride));
+    return s->base - *width;
+}
+
+void canary_store_make_row(const struct canary_slab *s, uint32_t row, uint32_t width, uint8_t *bytes)
+{
+    uint32_t tail = width - CANARY_HEAD;
+    memset(bytes, 0, width);
+    if (row) {
+        struct canary_seed seed = canary_bytes_seed(canary_store_base(s, row - 1), s->stride);
+        canary_bytes_slot(&seed, first_canary(s->stride), bytes, tail);
+    }
+    if (row < s->slots) {
+        struct canary_seed seed = canary_bytes_seed(canary_store_base(s, row), s->stride);
+        canary_bytes_head(&seed, s->stride, bytes + tail);
+    }
+}
+
 // How many slots the next slab of a stride should have: as many as there are, so that few slabs hold many buffers.
 static uint32_t slots_for(const struct shop *shop, uint64_t stride)
 {
     if (stride / UNIT > CLASSES)
         return 1;
-    uint64_t n = shop->live[stride / UNIT], least = stride <= SMALL_STRIDE ? LEAST_SLOTS : 1;
+    uint64_t n = shop->live[stride / UNIT], made = shop->made[stride / UNIT];
+    uint64_t least = stride <= SMALL_STRIDE ? LEAST_SLOTS : 1;
+    n = n < made ? made : n;
     n = n < least ? least : n;
     return (uint32_t)(n * stride > MOST_SLAB ? MOST_SLAB / stride : n);
 }
 
-// Under the lock. NULL: no memory of the device's, or of ours.
-static struct canary_slab *slab_open(struct home *home, uint64_t stride, uint32_t slots)
+static void list_add(struct shop *shop, struct canary_slab *s)
+{
+    s->open = true;
+    s->next = shop->open[s->stride / UNIT];
+    shop->open[s->stride / UNIT] = s;
+}
+
+static void list_remove(struct shop *shop, struct canary_slab *s)
+{
+    struct canary_slab **at = &shop->open[s->stride / UNIT];
+    while (*at != s)
+        at = &(*at)->next;
+    *at = s->next;
+    s->open = false;
+}
+
+// Under the lock. NULL: no memory of the device's, or of ours. A slab of many is not in use yet: see canary_store_open.
+static struct canary_slab *slab_make(struct home *home, uint64_t stride, uint32_t slots)
 {
     struct shop *shop = shop_of(home);
     uint64_t bytes = preamble(slots) + slots * stride, at = canary_space_take(&shop->space, bytes);
@@ -167,19 +216,31 @@ static struct canary_slab *slab_open(struct home *home, uint64_t stride, uint32_
     s->range.size = bytes;
     s->base = at + preamble(slots);
     s->stride = stride;
+    s->hidden = true;
+    if (slots > 1)
+        return s;
     if (index_insert(&places, &s->range)) {
         release(&s->range.retired);
         goto give_back;
     }
-    if (slots > 1) {
-        s->open = true;
-        s->next = shop->open[stride / UNIT];
-        shop->open[stride / UNIT] = s;
-    }
+    s->hidden = false;
     return s;
 give_back:
     canary_space_give(&shop->space, at, bytes);
     return NULL;
+}
+
+// A freed buffer is looked at as this says. The place is the caller's.
+static void hold(struct canary_slot *t, uint64_t held)
+{
+    uint32_t turn = atomic_load_explicit(&t->turn, memory_order_relaxed);
+    if (atomic_load_explicit(&t->held, memory_order_relaxed) == held)
+        return;
+    atomic_store_explicit(&t->turn, turn + 1, memory_order_relaxed);
+    // Pairs with the acquire fence in canary_store_read.
+    atomic_thread_fence(memory_order_release);
+    atomic_store_explicit(&t->held, held, memory_order_relaxed);
+    atomic_store_explicit(&t->turn, turn + 2, memory_order_release);
 }
 
 // Under the lock: the slab is gone for all who come later. False: no memory even for that, so it stays, empty.
@@ -189,28 +250,57 @@ static bool slab_close(struct canary_slab *s)
     if (!s->hidden && !index_remove(&places, s->range.base))
         return false;
     if (s->open) {
-        struct canary_slab **at = &shop->open[s->stride / UNIT];
-        while (*at != s)
-            at = &(*at)->next;
-        *at = s->next;
+        list_remove(shop, s);
+        shop->made[s->stride / UNIT] -= s->slots;
+        if (!s->used)
+            atomic_fetch_sub_explicit(&shop->empty, 1, memory_order_relaxed);
     }
+    for (uint32_t i = 0; i < s->fresh; i++)
+        hold(&s->slot[i], 0);
     if (s->kind == CANARY_OURS)
         canary_space_give(&shop->space, s->range.base, s->range.size);
     epoch_retire(&s->range.retired, release);
     return true;
 }
 
-static struct canary_place slot_take(struct canary_slab *s, uint64_t size)
+static bool is_checked(const struct canary_slab *s, uint32_t number)
 {
-    uint32_t number = s->free - 1;
+    // Acquire pairs with the release in canary_scan: who sees that a scan looked sees what it told.
+    return atomic_load_explicit(&s->checked, memory_order_acquire) >
+           atomic_load_explicit(&s->slot[number].since, memory_order_relaxed);
+}
+
+// A free slot, plus one, that a scan has looked at, and whose canary stands behind a buffer of this size, if `ready`;
+// 0: none among the first. It is taken out of the list.
+static uint32_t free_slot(struct canary_slab *s, uint64_t size, bool ready)
+{
+    uint32_t before = 0, at = s->first;
+    for (unsigned i = 0; at && i < TRIED; i++) {
+        struct canary_slot *t = &s->slot[at - 1];
+        if (!is_checked(s, at - 1))
+            return 0;
+        uint32_t told = atomic_load_explicit(&t->told, memory_order_relaxed);
+        if (!ready || (t->from <= size && !told)) {
+            *(before ? &s->slot[before - 1].next : &s->first) = t->next;
+            if (s->last == at)
+                s->last = before;
+            atomic_fetch_sub_explicit(&s->idle, 1, memory_order_relaxed);
+            return at;
+        }
+        before = at;
+        at = t->next;
+    }
+    return 0;
+}
+
+static struct canary_place slot_use(struct canary_slab *s, uint32_t number, uint64_t size)
+{
     struct shop *shop = shop_of(s->home);
-    s->free = s->slot[number].next;
-    s->used++;
-    if (!s->free && s->open) {
-        // Full ones leave the list, which they can only head.
-        assert(shop->open[s->stride / UNIT] == s);
-        shop->open[s->stride / UNIT] = s->next;
-        s->open = false;
+    if (!s->used++ && s->open)
+        atomic_fetch_sub_explicit(&shop->empty, 1, memory_order_relaxed);
+    if (s->open && !s->first && s->fresh == s->slots) {
+        list_remove(shop, s);
+        shop->made[s->stride / UNIT] -= s->slots;
     }
     if (s->kind == CANARY_OURS && s->stride / UNIT <= CLASSES)
         shop->live[s->stride / UNIT]++;
@@ -224,6 +314,12 @@ static struct canary_place slot_take(struct canary_slab *s, uint64_t size)
     atomic_fetch_add_explicit(&extra, s->stride - size + (is_lone(s) ? s->range.size - s->stride : 0),
                               memory_order_relaxed);
     return (struct canary_place){s, number, canary_store_base(s, number), size};
+}
+
+static struct canary_place take_only(struct canary_slab *s, uint64_t size)
+{
+    s->fresh = 1;
+    return slot_use(s, 0, size);
 }
 
 // --- places -------------------------------------------------------------------------------------------------
@@ -254,14 +350,23 @@ static bool ground_remove(uint64_t base)
     return g;
 }
 
-// A region, twice what there is, so that there are few; less if the driver has less.
-static int get_region(struct home *home, uint64_t need)
+// How large the next region should be: with room for several such ranges, for the driver rounds each region up by half of
+// least_region on average, but not for many more than there are, for what is not used yet is lost to others.
+static uint64_t region_for(uint64_t need, unsigned several, uint64_t total)
+{
+    uint64_t few = several * need < total / 2 ? several * need : total / 2, part = total / 8;
+    uint64_t bytes = few < part ? part : few;
+    bytes = bytes > most_region ? most_region : bytes;
+    return round_up(bytes > need ? bytes / need * need : need, least_region);
+}
+
+// A region, for one such range if the driver has not more.
+static int get_region(struct home *home, uint64_t need, unsigned several)
 {
     struct shop *shop = shop_of(home);
     pthread_mutex_lock(&lock);
-    uint64_t bytes = shop->space.bytes;
+    uint64_t bytes = region_for(need, several, shop->space.bytes);
     pthread_mutex_unlock(&lock);
-    bytes = bytes < least_region ? least_region : bytes > most_region ? most_region : bytes;
     need = round_up(need, least_region);
     CUdeviceptr base = 0;
     CUresult r = CUDA_ERROR_OUT_OF_MEMORY;
@@ -287,29 +392,84 @@ static int get_region(struct home *home, uint64_t need)
     return err;
 }
 
-int canary_store_take(struct home *home, uint64_t size, struct canary_place *place)
+// Under the lock, in the open slabs of a stride. CANARY_NONE: a new slab is wanted.
+static enum canary_took take_open(struct shop *shop, uint64_t stride, uint64_t size, bool patient,
+                                  struct canary_place *place)
+{
+    struct canary_slab *fullest = NULL, *s = shop->open[stride / UNIT];
+    uint32_t waiting = 0, most = 0;
+    for (unsigned i = 0; s && i < TRIED; i++, s = s->next) {
+        uint32_t at = free_slot(s, size, true), unused = s->fresh - s->used;
+        if (!at && s->fresh < s->slots) {
+            s->slot[s->fresh].from = first_canary(stride);
+            at = ++s->fresh;
+        }
+        bool stale = !at && (at = free_slot(s, size, false));
+        if (at) {
+            hold(&s->slot[at - 1], 0);
+            if (stale)
+                s->slot[at - 1].from = (uint32_t)size;  // as soon as the caller has written it
+            *place = slot_use(s, at - 1, size);
+            return stale ? CANARY_TOOK_STALE : CANARY_TOOK;
+        }
+        waiting += unused;
+        if (unused > most) {
+            most = unused;
+            fullest = s;
+        }
+    }
+    if (!patient || waiting < BATCH)
+        return CANARY_NONE;
+    *place = (struct canary_place){.slab = fullest};
+    return CANARY_CHECK;
+}
+
+enum canary_took canary_store_take(struct home *home, uint64_t size, bool patient, struct canary_place *place)
 {
     struct shop *shop = shop_of(home);
     uint64_t stride = stride_of(size);
     bool alone = false;
     for (int attempt = 0; attempt < 4; attempt++) {
+        enum canary_took took = CANARY_NONE;
         pthread_mutex_lock(&lock);
-        struct canary_slab *s = stride / UNIT <= CLASSES ? shop->open[stride / UNIT] : NULL;
+        if (stride / UNIT <= CLASSES)
+            took = take_open(shop, stride, size, patient, place);
         uint32_t slots = alone ? 1 : slots_for(shop, stride);
-        if (!s)
-            s = slab_open(home, stride, slots);
-        if (s)
-            *place = slot_take(s, size);
+        struct canary_slab *s = took == CANARY_NONE ? slab_make(home, stride, slots) : NULL;
+        if (s && slots == 1) {
+            *place = take_only(s, size);
+            took = CANARY_TOOK_STALE;
+        } else if (s) {
+            *place = (struct canary_place){.slab = s};
+            took = CANARY_FILL;
+        }
         pthread_mutex_unlock(&lock);
-        if (s)
-            return 0;
-        if (!get_region(home, preamble(slots) + slots * stride))
+        if (took != CANARY_NONE)
+            return took;
+        if (!get_region(home, preamble(slots) + slots * stride, slots == 1 ? SEVERAL : 1))
             continue;
         if (slots == 1)
             break;
         alone = true;  // the device is nearly full
     }
-    return -ENOMEM;
+    return CANARY_NONE;
+}
+
+bool canary_store_open(struct canary_slab *s, bool filled)
+{
+    struct shop *shop = shop_of(s->home);
+    filled = filled && !index_insert(&places, &s->range);
+    pthread_mutex_lock(&lock);
+    s->hidden = !filled;
+    if (filled) {
+        list_add(shop, s);
+        shop->made[s->stride / UNIT] += s->slots;
+        atomic_fetch_add_explicit(&shop->empty, 1, memory_order_relaxed);
+    } else {
+        slab_close(s);
+    }
+    pthread_mutex_unlock(&lock);
+    return filled;
 }
 
 uint64_t canary_store_far(uint64_t size)
@@ -345,12 +505,12 @@ int canary_store_adopt(struct home *home, enum canary_kind kind, uint64_t real, 
         return -ENOMEM;
     }
     pthread_mutex_lock(&lock);
-    *place = slot_take(s, size);
+    *place = take_only(s, size);
     pthread_mutex_unlock(&lock);
     return 0;
 }
 
-void canary_store_publish(const struct canary_place *place, uint64_t scan)
+static void publish(const struct canary_place *place, uint64_t scan, bool again)
 {
     struct canary_slot *t = &place->slab->slot[place->number];
     struct canary_seed seed = canary_store_seed(place);
@@ -362,10 +522,22 @@ void canary_store_publish(const struct canary_place *place, uint64_t scan)
     atomic_store_explicit(&t->seed[1], seed.step, memory_order_relaxed);
     atomic_store_explicit(&t->seed[2], seed.cover, memory_order_relaxed);
     atomic_store_explicit(&t->since, scan, memory_order_relaxed);
-    atomic_store_explicit(&t->told, 0, memory_order_relaxed);
+    if (!again)
+        atomic_store_explicit(&t->told, 0, memory_order_relaxed);
+    atomic_store_explicit(&t->held, 0, memory_order_relaxed);
     atomic_store_explicit(&t->size, place->size, memory_order_relaxed);
     // Pairs with the acquire of turn in canary_store_read.
     atomic_store_explicit(&t->turn, turn + 2, memory_order_release);
+}
+
+void canary_store_publish(const struct canary_place *place, uint64_t scan)
+{
+    publish(place, scan, false);
+}
+
+void canary_store_publish_again(const struct canary_place *place, uint64_t scan)
+{
+    publish(place, scan, true);
 }
 
 bool canary_store_read(const struct canary_slab *s, uint32_t number, uint64_t scan, struct canary_buffer *b)
@@ -373,15 +545,32 @@ bool canary_store_read(const struct canary_slab *s, uint32_t number, uint64_t sc
     const struct canary_slot *t = &s->slot[number];
     uint32_t turn = atomic_load_explicit(&t->turn, memory_order_acquire);
     b->size = atomic_load_explicit(&t->size, memory_order_relaxed);
+    b->freed = !b->size;
+    b->idle = false;
+    b->turn = turn;
+    if (b->freed) {
+        uint64_t held = atomic_load_explicit(&t->held, memory_order_relaxed);
+        b->size = held & ~IDLE;
+        b->idle = held & IDLE;
+    }
     if (turn & 1 || !b->size || atomic_load_explicit(&t->since, memory_order_relaxed) >= scan)
         return false;
     b->seed.start = atomic_load_explicit(&t->seed[0], memory_order_relaxed);
     b->seed.step = atomic_load_explicit(&t->seed[1], memory_order_relaxed);
     b->seed.cover = atomic_load_explicit(&t->seed[2], memory_order_relaxed);
     b->told = atomic_load_explicit(&t->told, memory_order_relaxed);
-    // Pairs with the release fence in canary_store_publish.
+    // Pairs with the release fence in publish.
     atomic_thread_fence(memory_order_acquire);
     return atomic_load_explicit(&t->turn, memory_order_relaxed) == turn;
+}
+
+struct canary_print *canary_store_prints(struct canary_slab *s)
+{
+    if (s->prints)
+        return s->prints;
+    void *p =
+        mmap(NULL, s->slots * sizeof *s->prints, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    return s->prints = p == MAP_FAILED ? NULL : p;
 }
 
 bool canary_store_tell(struct canary_slab *s, uint32_t number, uint32_t sides)
@@ -425,6 +614,8 @@ bool canary_store_withdraw(uint64_t pointer, struct canary_place *place)
     // Acquire and release: who gets the buffer sees all that the thread did that made it.
     uint64_t size = found ? atomic_exchange_explicit(&s->slot[number].size, 0, memory_order_acq_rel) : 0;
     epoch_leave(section);
+    if (size && s->kind == CANARY_OURS)
+        hold(&s->slot[number], size);
     // Until it is given back the slot is ours, and so the slab stays.
     *place = (struct canary_place){s, number, pointer, size};
     return size;
@@ -441,25 +632,63 @@ void canary_store_show(const struct canary_place *place)
     place->slab->hidden = index_insert(&places, &place->slab->range);
 }
 
-void canary_store_give(const struct canary_place *place)
+// A slab of many, under the lock.
+static void slot_give(struct shop *shop, const struct canary_place *place)
+{
+    struct canary_slab *s = place->slab;
+    struct canary_slot *t = &s->slot[place->number];
+    bool whole = atomic_load_explicit(&t->held, memory_order_relaxed);
+    t->next = 0;
+    t->from = !whole                                           ? UINT32_MAX
+              : t->from < place->size && t->from != UINT32_MAX ? (uint32_t)place->size
+                                                               : t->from;
+    atomic_fetch_add_explicit(&s->idle, 1, memory_order_relaxed);
+    *(s->last ? &s->slot[s->last - 1].next : &s->first) = place->number + 1;
+    s->last = place->number + 1;
+    if (!s->open) {
+        list_add(shop, s);
+        shop->made[s->stride / UNIT] += s->slots;
+    }
+    if (!s->used)
+        atomic_fetch_add_explicit(&shop->empty, 1, memory_order_relaxed);
+}
+
+void canary_store_await(const struct canary_place *place, uint64_t scan)
+{
+    struct canary_slab *s = place->slab;
+    struct canary_slot *t = &s->slot[place->number];
+    uint64_t held = atomic_load_explicit(&t->held, memory_order_relaxed);
+    atomic_store_explicit(&t->since, scan, memory_order_relaxed);
+    // After that: a scan that began before reads what may have been written before.
+    if (held)
+        hold(t, held | IDLE);
+    // Relaxed: a scan beyond this one sees it, see canary_scan_number.
+    uint64_t freed = atomic_load_explicit(&s->freed, memory_order_relaxed);
+    while (freed < scan + 1 && !atomic_compare_exchange_weak_explicit(
+                                   &s->freed, &freed, scan + 1, memory_order_relaxed, memory_order_relaxed))
+        ;
+}
+
+bool canary_store_is_checked(const struct canary_place *place)
+{
+    return is_checked(place->slab, place->number);
+}
+
+void canary_store_give(const struct canary_place *place, uint64_t scan)
 {
     struct canary_slab *s = place->slab;
     struct shop *shop = shop_of(s->home);
     atomic_fetch_sub_explicit(&extra, s->stride - place->size + (is_lone(s) ? s->range.size - s->stride : 0),
                               memory_order_relaxed);
+    canary_store_await(place, scan);
     pthread_mutex_lock(&lock);
     if (s->kind == CANARY_OURS && s->stride / UNIT <= CLASSES)
         shop->live[s->stride / UNIT]--;
-    s->slot[place->number].next = s->free;
-    s->free = place->number + 1;
     s->used--;
-    if (!s->used && (is_lone(s) || shop->open[s->stride / UNIT])) {
+    if (is_lone(s))
         slab_close(s);
-    } else if (!s->open && !is_lone(s)) {
-        s->open = true;
-        s->next = shop->open[s->stride / UNIT];
-        shop->open[s->stride / UNIT] = s;
-    }
+    else
+        slot_give(shop, place);
     pthread_mutex_unlock(&lock);
 }
 
@@ -473,15 +702,29 @@ uint64_t canary_store_spare(struct home *home)
     return bytes;
 }
 
-// Under the lock: slabs without buffers.
-static void close_empty(struct shop *shop)
+// Under the lock: slabs without buffers that a scan has looked at; all of them, or those beside which others are open.
+static void close_empty(struct shop *shop, bool all)
 {
     for (unsigned c = 0; c <= CLASSES; c++)
         for (struct canary_slab *s = shop->open[c], *next; s; s = next) {
             next = s->next;
-            if (!s->used)
+            bool another = shop->open[c] != s || next;
+            // Acquire: see is_checked.
+            if (!s->used && (all || another) &&
+                atomic_load_explicit(&s->checked, memory_order_acquire) >=
+                    atomic_load_explicit(&s->freed, memory_order_relaxed))
                 slab_close(s);
         }
+}
+
+void canary_store_tidy(struct home *home)
+{
+    struct shop *shop = shop_of(home);
+    if (!atomic_load_explicit(&shop->empty, memory_order_relaxed))
+        return;
+    pthread_mutex_lock(&lock);
+    close_empty(shop, false);
+    pthread_mutex_unlock(&lock);
 }
 
 uint64_t canary_store_trim(struct home *home, uint64_t keep)
@@ -492,7 +735,7 @@ uint64_t canary_store_trim(struct home *home, uint64_t keep)
         uint64_t bytes = 0, base = 0;
         pthread_mutex_lock(&lock);
         if (!keep)
-            close_empty(shop);
+            close_empty(shop, true);
         if (canary_space_empty(&shop->space) > keep)
             base = canary_space_remove_empty(&shop->space, &bytes);
         pthread_mutex_unlock(&lock);

@@ -10,7 +10,7 @@
 #include "guard/canary_order.h"
 #include "guard/mode_testing.h"
 
-enum { SMALL = 1000, LARGE = (3 << 20) - 100, LOCK_STEP = 60000 };
+enum { SMALL = 1000, LARGE = (3 << 20) - 100, LOCK_STEP = 60000000 };
 
 struct launch_ring launch_ring;
 
@@ -23,6 +23,8 @@ WRAP(cuMemAllocManaged, (CUdeviceptr * p, size_t n, unsigned f), (p, n, f))
 WRAP(cuMemAllocHost_v2, (void **p, size_t n), (p, n))
 WRAP(cuMemHostAlloc, (void **p, size_t n, unsigned f), (p, n, f))
 WRAP(cuMemAllocAsync, (CUdeviceptr * p, size_t n, CUstream q), (p, n, q))
+WRAP(cuMemcpy2DAsync_v2, (const CUDA_MEMCPY2D *c, CUstream q), (c, q))
+WRAP(cuStreamWaitEvent, (CUstream q, CUevent e, unsigned f), (q, e, f))
 WRAP(cuMemsetD2D32Async, (CUdeviceptr p, size_t pitch, unsigned v, size_t w, size_t h, CUstream q),
      (p, pitch, v, w, h, q))
 
@@ -33,7 +35,10 @@ static int setup(void **state)
     TRIED(cuMemsetD2D32Async);
     REAL(cuMemFreeHost);
     REAL(cuMemFreeAsync);
-    REAL(cuMemcpy2DAsync_v2);
+    TRIED(cuMemcpy2DAsync_v2);
+    TRIED(cuStreamWaitEvent);
+    REAL(cuEventSynchronize);
+    REAL(cuStreamGetId);
     REAL(cuThreadExchangeStreamCaptureMode);
     TRIED(cuMemAllocManaged);
     TRIED(cuMemAllocHost_v2);
@@ -111,8 +116,10 @@ static void the_whole_slack_counts(void **state)
     assert_true(canary_alloc(&p[0], 200, &r) && canary_alloc(&p[1], 200, &r));
     change(p[0] + 479);
     free_now(p[0]);
+    scan();
     assert_int_equal(atomic_load(&findings), 1);
     free_now(p[1]);
+    scan();
     assert_int_equal(atomic_load(&findings), 1);
     atomic_store(&findings, 0);
 }
@@ -270,7 +277,8 @@ static void alike_are_read_narrowly(void **state)
         scan();
         assert_int_equal(atomic_load(&findings), 1 + 2 * k);
         change(p[n] - 1);
-        scan();
+        for (unsigned i = 0; i < 4; i++)
+            scan();
         assert_int_equal(atomic_load(&findings), 2 + 2 * k);
     }
     change(p[2500] + 1100 + 2500 % 7 + 200);
@@ -283,9 +291,194 @@ static void alike_are_read_narrowly(void **state)
     change(p[2501] + 1100 + 2501 % 7 + 200);
     for (unsigned i = 0; i < COUNT; i++)
         free_now(p[i]);
+    scan();
     assert_int_equal(atomic_load(&findings), 8);
     atomic_store(&findings, 0);
     canary_reclaim();
+}
+
+// Calls of the driver's that are wrapped here, in a number of rounds of what follows.
+static int calls_of(void (*part)(unsigned), unsigned rounds)
+{
+    enum { MANY = 1 << 30 };
+    atomic_store(&calls_left, MANY);
+    for (unsigned i = 0; i < rounds; i++)
+        part(i);
+    return MANY - atomic_exchange(&calls_left, -1);
+}
+
+static void alloc_small(unsigned round)
+{
+    static CUdeviceptr p[4000];
+    CUresult r;
+    assert_true(canary_alloc(&p[round], 300, &r));
+    if (round == 3999)
+        for (unsigned i = 0; i < 4000; i++)
+            free_now(p[i]);
+}
+
+static void alloc_and_free(unsigned round)
+{
+    CUdeviceptr p;
+    CUresult r;
+    assert_true(canary_alloc(&p, 900, &r));
+    free_now(p);
+}
+
+static void alloc_and_free_large(unsigned round)
+{
+    CUdeviceptr p;
+    CUresult r;
+    assert_true(canary_alloc(&p, 300000, &r));
+    free_now(p);
+    scan();
+}
+
+static void alloc_and_free_in_order(unsigned round)
+{
+    CUdeviceptr p;
+    CUresult r;
+    assert_true(canary_alloc_async(&p, 4000 + 400 * (round % 5), NULL, NULL, false, &r));
+    assert_true(canary_free_async(p, NULL, false, false, DRIVER_cuMemFreeAsync, &r) && !r);
+    scan();
+}
+
+// A free waits by means of an allocation; a scan is a copy or two with an event.
+static void few_calls(void **state)
+{
+    canary_reclaim();
+    alloc_and_free(0);
+    int small = calls_of(alloc_small, 4000), again = calls_of(alloc_and_free, 4000);
+    assert_true(small < 4000 + 200);
+    assert_true(again < 4000 + 1000);
+    canary_reclaim();
+    alloc_and_free_large(0);
+    int large = calls_of(alloc_and_free_large, 100);
+    assert_true(large <= 100 * 4);
+    canary_reclaim();
+    for (unsigned i = 0; i < 5; i++)
+        alloc_and_free_in_order(i);
+    // Reading beside the stream: an event, a wait, a copy, an event, which is made at first.
+    int ordered = calls_of(alloc_and_free_in_order, 100);
+    assert_true(ordered <= 100 * 5);
+    canary_reclaim();
+    assert_int_equal(canary_store_slabs(), 0);
+    assert_int_equal(atomic_load(&findings), 0);
+}
+
+// A freed place is not given out before somebody has looked at it, and not with a damaged canary.
+static void freed_places_are_looked_at(void **state)
+{
+    CUdeviceptr p, q[40];
+    CUresult r;
+    canary_reclaim();
+    assert_true(canary_alloc(&p, 300, &r));
+    change(p + 300);
+    free_now(p);
+    for (unsigned i = 0; i < 40; i++) {
+        assert_true(canary_alloc(&q[i], 300, &r));
+        assert_true(q[i] != p || atomic_load(&findings));
+    }
+    scan();
+    assert_int_equal(atomic_load(&findings), 1);
+    for (unsigned i = 0; i < 40; i++)
+        free_now(q[i]);
+    scan();
+    // In the same places: larger and smaller ones, and again as large.
+    for (unsigned size = 100; size < 460; size += 90)
+        for (unsigned i = 0; i < 40; i++) {
+            assert_true(canary_alloc(&q[i], size, &r));
+            scan();
+            change(q[i] + size);
+            scan();
+            assert_int_equal(atomic_load(&findings), 2);
+            change(q[i] + size);
+            free_now(q[i]);
+            scan();
+            atomic_store(&findings, 1);
+        }
+    // A write next to what is free is seen too.
+    change(p - 1);
+    scan();
+    assert_int_equal(atomic_load(&findings), 2);
+    atomic_store(&findings, 0);
+    canary_reclaim();
+    assert_int_equal(canary_store_slabs(), 0);
+}
+
+// What a freed buffer held stays, until its place is another's.
+static void freed_buffers_are_left_alone(void **state)
+{
+    static const size_t sizes[] = {5, 300, 2000, 300000};
+    CUdeviceptr p, q, kept;
+    CUresult r;
+    canary_reclaim();
+    for (unsigned i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        assert_true(canary_alloc(&kept, sizes[i], &r) && canary_alloc(&p, sizes[i], &r));
+        change(p);
+        free_now(p);
+        scan();
+        scan();
+        assert_int_equal(atomic_load(&findings), 0);
+        change(p + 3);
+        scan();
+        assert_int_equal(atomic_load(&findings), 1);
+        change(p + 2);
+        scan();
+        assert_int_equal(atomic_load(&findings), 1);
+        // Another's, and freed again.
+        for (unsigned k = 0; k < 20; k++) {
+            assert_true(canary_alloc(&q, sizes[i] - k % 3, &r));
+            change(q);
+            scan();
+            free_now(q);
+            scan();
+        }
+        assert_int_equal(atomic_load(&findings), 1);
+        atomic_store(&findings, 0);
+        free_now(kept);
+        scan();
+    }
+    canary_reclaim();
+    assert_int_equal(canary_store_slabs(), 0);
+}
+
+// Of two buffers that had one place, one after the other, each is told of what was written while it lived.
+static void places_of_a_pool_come_again(void **state)
+{
+    CUdeviceptr p, q;
+    CUresult r;
+    for (unsigned size = 4000; size < 4008; size += 3) {
+        assert_true(canary_alloc_async(&p, size, NULL, NULL, false, &r) && !r);
+        change(p + size);
+        assert_true(canary_free_async(p, NULL, false, false, DRIVER_cuMemFreeAsync, &r) && !r);
+        assert_true(canary_alloc_async(&q, size, NULL, NULL, false, &r) && !r);
+        assert_true(p == q);
+        assert_int_equal(cuCtxSynchronize(), 0);
+        scan();
+        scan();
+        assert_int_equal(atomic_load(&findings), 1);
+        change(q - 1);
+        scan();
+        assert_int_equal(atomic_load(&findings), 2);
+        assert_true(canary_free_async(q, NULL, false, false, DRIVER_cuMemFreeAsync, &r) && !r);
+        assert_int_equal(cuCtxSynchronize(), 0);
+        scan();
+        assert_int_equal(atomic_load(&findings), 2);
+        // Damaged, a place is for nobody.
+        assert_true(canary_alloc_async(&p, size, NULL, NULL, false, &r) && !r);
+        change(p + size);
+        assert_true(canary_free_async(p, NULL, false, false, DRIVER_cuMemFreeAsync, &r) && !r);
+        assert_int_equal(cuCtxSynchronize(), 0);
+        scan();
+        assert_int_equal(atomic_load(&findings), 3);
+        assert_true(canary_alloc_async(&q, size, NULL, NULL, false, &r) && !r);
+        assert_true(p != q);
+        assert_true(canary_free_async(q, NULL, false, false, DRIVER_cuMemFreeAsync, &r) && !r);
+        atomic_store(&findings, 0);
+    }
+    canary_reclaim();
+    assert_int_equal(canary_store_slabs(), 0);
 }
 
 static void goes_with_its_context(void **state)
@@ -326,6 +519,10 @@ int main(void)
         cmocka_unit_test(threads_at_once),
         cmocka_unit_test(thousands_in_few_slabs),
         cmocka_unit_test(alike_are_read_narrowly),
+        cmocka_unit_test(few_calls),
+        cmocka_unit_test(freed_places_are_looked_at),
+        cmocka_unit_test(freed_buffers_are_left_alone),
+        cmocka_unit_test(places_of_a_pool_come_again),
         cmocka_unit_test(goes_with_its_context),
         cmocka_unit_test(stops),
     };

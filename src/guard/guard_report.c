@@ -190,8 +190,10 @@ static struct report_stack make_stack(uint32_t id)
     return (struct report_stack){n, frames};
 }
 
-static const char *call_name(unsigned call)
+static const char *call_name(unsigned call, bool freed)
 {
+    if (call == TRACK_MADE_BY_KERNEL)
+        return freed ? "free in a kernel" : "malloc in a kernel";
     if (call >= DRIVER_CALLS)
         return call == TRACK_MADE_BY_NVTX ? "nvtxMemRegionsRegister" : "moat_block_made";
     return driver_calls[call].symbol;
@@ -205,9 +207,9 @@ static void make_buffer(unsigned i, const struct track_copy *b)
         .base = b->base,
         .size = b->facts.bytes,
         .name = b->facts.name,
-        .made_by = call_name(b->facts.made_by),
-        .freed_by = b->freed ? driver_calls[b->freed_by].symbol : NULL,
-        .thread = thread,
+        .made_by = call_name(b->facts.made_by, false),
+        .freed_by = b->freed ? call_name(b->freed_by, true) : NULL,
+        .thread = b->facts.made_by == TRACK_MADE_BY_KERNEL ? NULL : thread,
         .made_at = make_stack(b->facts.made_stack),
         .freed_at = b->freed ? make_stack(b->freed_stack) : (struct report_stack){0},
     };
@@ -223,13 +225,13 @@ static bool is_freed_here(const struct guard_finding *f, const struct track_copy
     return !stack_frames(stack, &here, 1) || !stack_frames(b->freed_stack, &there, 1) || here == there;
 }
 
-static struct report_place make_place(const struct driver_fault *fault)
+static struct report_place make_place(const struct driver_fault *fault, bool thread_known)
 {
     struct report_place p = {
         .kernel = fault->kernel[0] ? fault->kernel : NULL,
         .file = fault->source_file[0] ? fault->source_file : NULL,
         .line = fault->source_line,
-        .thread_known = guard.real_fault != NULL,  // a GPU tells nothing of it
+        .thread_known = thread_known,
         .module = fault->module[0] ? fault->module : NULL,
         .instruction = fault->instruction[0] ? fault->instruction : NULL,
         .ptx_line = fault->line,
@@ -258,6 +260,9 @@ static uint64_t hash_of(const struct guard_finding *f, uint32_t stack)
     uint64_t hash = mix(mix(f->type + 1, f->call), stack);
     if (f->nbuffers)
         hash = mix(hash, f->buffers[0].facts.made_stack);
+    // Kernels have no stacks: their buffers are told apart by size.
+    if (f->nbuffers && f->buffers[0].facts.made_by == TRACK_MADE_BY_KERNEL)
+        hash = mix(hash, f->buffers[0].facts.bytes);
     if (f->fault)
         hash = mix(hash_text(hash, f->fault->kernel), f->fault->line);
     return hash ? hash : 1;
@@ -266,6 +271,8 @@ static uint64_t hash_of(const struct guard_finding *f, uint32_t stack)
 static int device_of(const struct guard_finding *f)
 {
     CUdevice device = 0;
+    if (f->device_known)
+        return f->device;
     if (f->nbuffers)
         return f->buffers[0].facts.device;
     return guard.real.cuCtxGetDevice && !guard.real.cuCtxGetDevice(&device) ? device : -1;
@@ -299,7 +306,7 @@ static void tell(const struct guard_finding *f, uint32_t stack, int device, stru
     }
     r.buffers = desk->buffers;
     if (f->fault)
-        r.place = make_place(f->fault);
+        r.place = make_place(f->fault, f->thread_known);
     if (f->note)
         desk->notes[r.nnotes++] = f->note;
     r.notes = desk->notes;

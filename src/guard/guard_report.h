@@ -17,12 +17,15 @@ struct guard_finding {
     const char *call_name;  // instead of call's symbol, where it is not NULL
     bool in_kernel;         // no call did it: a kernel, and a call only brought the news
     bool nowhere;           // it has no address: an array's memory has none
-    bool stackless;         // found by a thread of our own: where that stands says nothing
+    bool device_known;      // `device` is it, whatever context is current
+    int device;
+    bool stackless;  // found by a thread of our own: where that stands says nothing
     uint64_t address, bytes;
     enum report_access access;
     unsigned nbuffers;
     struct track_copy buffers[GUARD_REPORT_BUFFERS];
     const struct driver_fault *fault;  // on the device; NULL: found in the call itself
+    bool thread_known;                 // the fault's block and thread are, whatever the device
     const char *note;                  // a further sentence; may be NULL
     struct report_bytes corrupted;     // count 0: nothing to show
 };

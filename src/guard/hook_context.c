@@ -4,6 +4,7 @@
 #include "guard/count_read.h"
 #include "guard/guard.h"
 #include "guard/hook.h"
+#include "guard/kheap_host.h"
 #include "guard/leak.h"
 #include "guard/pages.h"
 #include "guard/track.h"
@@ -104,3 +105,11 @@ static CUresult destroy(enum driver_id call, __typeof__(cuCtxDestroy) *real, CUc
 ENDS(cuDevicePrimaryCtxReset, reset, CUdevice)
 ENDS(cuDevicePrimaryCtxRelease, release, CUdevice)
 ENDS(cuCtxDestroy, destroy, CUcontext)
+
+CUresult hook_cuCtxSetLimit(CUlimit limit, size_t value)
+{
+    CUresult r = guard.real.cuCtxSetLimit(limit, value);
+    if (!r && limit == CU_LIMIT_MALLOC_HEAP_SIZE)
+        kheap_host_limit_set();
+    return r;
+}

@@ -5,6 +5,7 @@
 #include "guard/guard.h"
 #include "guard/hook.h"
 #include "guard/kernel_fault.h"
+#include "guard/kheap_host.h"
 #include "guard/launch_ring.h"
 #include "guard/pages.h"
 
@@ -14,6 +15,7 @@
         launch_ring_note(f);                                   \
         count_launch(f);                                       \
         pages_poll();                                          \
+        kheap_host_launch();                                   \
         return kernel_fault_seen(guard.real.symbol arguments); \
     }
 #define LAUNCHES(symbol, parameters, arguments) \
@@ -30,6 +32,11 @@ LAUNCHES(cuLaunchCooperativeKernel,
          (f, gx, gy, gz, bx, by, bz, shared, q, arguments))
 LAUNCHES(cuLaunchKernelEx, (const CUlaunchConfig *c, CUfunction f, void **arguments, void **extra),
          (c, f, arguments, extra))
+
+// The oldest way.
+LAUNCH(cuLaunch, (CUfunction f), (f))
+LAUNCH(cuLaunchGrid, (CUfunction f, int gx, int gy), (f, gx, gy))
+LAUNCH(cuLaunchGridAsync, (CUfunction f, int gx, int gy, CUstream q), (f, gx, gy, q))
 
 #define ASK(symbol, parameters, arguments)        \
     CUresult hook_##symbol parameters             \
@@ -57,5 +64,14 @@ WAIT(cuEventSynchronize, false, (CUevent e), (e))
 ASK(cuStreamQuery, (CUstream q), (q))
 ASK(cuStreamQuery_ptsz, (CUstream q), (q))
 ASK(cuEventQuery, (CUevent e), (e))
-ASK(cuGraphLaunch, (CUgraphExec g, CUstream q), (g, q))
-ASK(cuGraphLaunch_ptsz, (CUgraphExec g, CUstream q), (g, q))
+
+#define LAUNCH_GRAPH(symbol)                          \
+    CUresult hook_##symbol(CUgraphExec g, CUstream q) \
+    {                                                 \
+        kheap_host_launch_graph();                    \
+        CUresult r = guard.real.symbol(g, q);         \
+        pages_poll();                                 \
+        return kernel_fault_seen(r);                  \
+    }
+LAUNCH_GRAPH(cuGraphLaunch)
+LAUNCH_GRAPH(cuGraphLaunch_ptsz)

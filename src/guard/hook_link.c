@@ -15,6 +15,8 @@
 #include "guard/hook_link.h"
 #include "guard/rewrite.h"
 #include "guard/rewrite_about.h"
+#include "guard/rewrite_jit.h"
+#include "pass/pass_kheap.h"
 
 struct jit_options {
     unsigned count;
@@ -212,13 +214,42 @@ CUresult hook_cuLinkCreate_v2(unsigned count, CUjit_option *options, void **valu
 }
 
 // The device runtime is what launches kernels: it is not the program's.
-static bool is_rewritable(const struct input *i)
+static bool is_runtime(const struct input *i)
 {
     const char *slash = i->name ? strrchr(i->name, '/') : NULL, *file = slash ? slash + 1 : i->name;
-    if (file && strncmp(file, "libcudadevrt", 12) == 0)
+    return file && strncmp(file, "libcudadevrt", 12) == 0;
+}
+
+static bool is_rewritable(const struct input *i)
+{
+    if (is_runtime(i))
         return false;
     return i->type == CU_JIT_INPUT_PTX || i->type == CU_JIT_INPUT_FATBINARY ||
            i->type == CU_JIT_INPUT_OBJECT || i->type == CU_JIT_INPUT_LIBRARY;
+}
+
+enum { OPTIONS = 64 };
+
+// The driver writes into the values of options; a copy of them goes back.
+static CUresult add_text(struct link *l, const struct input *from, const struct pass_result *part)
+{
+    CUjit_option options[OPTIONS];
+    void *values[OPTIONS];
+    unsigned count = from->options.count;
+    if (count >= OPTIONS)
+        return CUDA_ERROR_INVALID_VALUE;
+    if (count) {
+        memcpy(options, from->options.options, count * sizeof *options);
+        memcpy(values, from->options.values, count * sizeof *values);
+    }
+    if (rewrite_has_heap(part))
+        rewrite_jit_limit(options, values, &count, OPTIONS, PASS_KHEAP_REGISTERS);
+    CUresult r = guard.real.cuLinkAddData_v2(l->handle, CU_JIT_INPUT_PTX, (void *)part->text.ptr,
+                                             part->text.len + 1, from->name, count, options, values);
+    for (unsigned i = 0; i < from->options.count; i++)
+        if (options[i] != CU_JIT_MAX_REGISTERS)
+            from->options.values[i] = values[i];
+    return r;
 }
 
 static CUresult add_texts(struct link *l, const struct input *from, struct rewrite_texts *t)
@@ -227,9 +258,7 @@ static CUresult add_texts(struct link *l, const struct input *from, struct rewri
     if (vec_reserve(&l->parts, t->count))
         return CUDA_ERROR_OUT_OF_MEMORY;
     for (unsigned i = 0; !r && i < t->count; i++)
-        r = guard.real.cuLinkAddData_v2(l->handle, CU_JIT_INPUT_PTX, (void *)t->parts[i]->text.ptr,
-                                        t->parts[i]->text.len + 1, from->name, from->options.count,
-                                        from->options.options, from->options.values);
+        r = add_text(l, from, t->parts[i]);
     if (r)
         return r;
     for (unsigned i = 0; i < t->count; i++)
@@ -270,6 +299,8 @@ static CUresult add(CUlinkState handle, struct input *from, bool *done)
         return r;
     if (l && !is_rewritable(from) && !l->lost)
         keep(l, from);
+    if (l && !is_runtime(from))
+        rewrite_input_left(from->bytes, from->size, from->bytes ? NULL : from->name);
     *done = false;
     return CUDA_SUCCESS;
 }

@@ -7,8 +7,10 @@
 #include "guard/count_read.h"
 #include "guard/guard.h"
 #include "guard/hook.h"
+#include "guard/kheap_host.h"
 #include "guard/names.h"
 #include "guard/rewrite.h"
+#include "guard/rewrite_jit.h"
 #include "guard/track.h"
 
 static CUresult loaded(CUresult r)
@@ -111,17 +113,43 @@ static bool keep_options(struct library_options *o, const CUlibraryOption *optio
     return true;
 }
 
+// The program's own, or a copy with an option more.
+struct load_options {
+    struct rewrite_options from;
+    CUjit_option options[VALUES + 1];
+    void *values[VALUES + 1];
+};
+
+// False: there is no room. What the driver writes into the copy's values the program does not see, and need not: without a
+// context it is only compiled later.
+static bool limit_registers(const struct rewrite *r, const struct rewrite_options *o, struct load_options *to)
+{
+    to->from = *o;
+    if (!r->registers)
+        return true;
+    if (o->count > VALUES)
+        return false;
+    if (o->count) {
+        memcpy(to->options, o->options, o->count * sizeof *to->options);
+        memcpy(to->values, o->values, o->count * sizeof *to->values);
+    }
+    to->from.options = to->options;
+    to->from.values = to->values;
+    return rewrite_jit_limit(to->options, to->values, &to->from.count, VALUES + 1, r->registers);
+}
+
 // True: the library is ours, and *result the program's answer.
 static bool load_library(struct rewrite *r, CUlibrary *library, const struct rewrite_options *o,
                          struct library_options *l, CUresult *result)
 {
     void *saved[VALUES];
-    if (!save_values(o, saved)) {
+    struct load_options own;
+    if (!save_values(o, saved) || !limit_registers(r, o, &own)) {
         rewrite_end(r, CUDA_ERROR_INVALID_VALUE, NULL, true);
         return false;
     }
     *result =
-        guard.real.cuLibraryLoadData(library, r->image, o->options, o->values, o->count,
+        guard.real.cuLibraryLoadData(library, r->image, own.from.options, own.from.values, own.from.count,
                                      l->count ? l->options : NULL, l->count ? l->values : NULL, l->count);
     if (rewrite_end(r, *result, *result ? NULL : *library, true))
         return true;
@@ -171,6 +199,7 @@ CUresult hook_cuModuleUnload(CUmodule module)
     CUresult r = guard.real.cuModuleUnload(module);
     if (!r && guard.watching) {
         count_read_ended(module);
+        kheap_host_module_gone(module);
         track_owner_gone(module, DRIVER_cuModuleUnload);
     }
     return r;
@@ -182,6 +211,7 @@ CUresult hook_cuLibraryUnload(CUlibrary library)
     CUresult r = guard.real.cuLibraryUnload(library);
     if (!r && guard.watching) {
         count_read_ended(library);
+        kheap_host_module_gone(library);
         track_owner_gone(library, DRIVER_cuLibraryUnload);
     }
     return r;

@@ -189,6 +189,7 @@ CUresult hook_cuMemPoolCreate(CUmemoryPool *pool, const CUmemPoolProps *props)
 
 CUresult hook_cuMemPoolDestroy(CUmemoryPool pool)
 {
+    canary_pool_ends(pool);
     CUresult r = guard.real.cuMemPoolDestroy(pool);
     if (!r && pages_on)
         pages_pool_gone(pool);

@@ -61,6 +61,7 @@ static void report_exact(const struct driver_fault *fault)
         .bytes = fault->bytes,
         .access = fault->write ? REPORT_WRITE : REPORT_READ,
         .fault = fault,
+        .thread_known = true,
     };
     enum report_type type = fault_type((CUresult)fault->result);
     if (type == REPORT_MISALIGNED) {

@@ -11,13 +11,15 @@
 #include "guard/count_read.h"
 #include "guard/guard.h"
 #include "guard/guard_report.h"
+#include "guard/kheap_host.h"
+#include "guard/kheap_import.h"
 #include "guard/rewrite_about.h"
 #include "guard/rewrite_jit.h"
 #include "guard/rewrite_source.h"
+#include "pass/pass_kheap.h"
 
 bool rewrite_on;
 
-static const char passes[] = "count";
 static struct cache *cache;  // NULL: none
 
 // What it takes to make one image from another.
@@ -29,6 +31,7 @@ struct work {
     struct rewrite_source_sum sums[REWRITE_SOURCE_MOST];
     struct pass_result *texts[REWRITE_SOURCE_MOST];
     unsigned ntexts;
+    const char *passes;
     unsigned arch;
     bool compile;     // else the driver gets PTX, and does it for each device
     char first[400];  // error
@@ -48,14 +51,22 @@ static void open_cache(void)
                           guard.options.cache_dir ? ": " : "", cache_why(err));
 }
 
+static bool counts(void)
+{
+    return guard.options.mode >> OPTION_MODE_COUNT & 1;
+}
+
 void rewrite_start(void)
 {
-    if (!guard.watching || !(guard.options.mode >> OPTION_MODE_COUNT & 1))
+    bool compiles = guard.real.cuLinkCreate_v2 && guard.real.cuLinkAddData_v2 && guard.real.cuLinkComplete;
+    if (!guard.watching || !(counts() || kheap_host_wanted()))
         return;
-    if (!guard.real.cuLinkCreate_v2 || !guard.real.cuLinkAddData_v2 || !guard.real.cuLinkComplete ||
-        count_start()) {
-        guard_report_note("--mode=count cannot count: %s",
-                          guard.real.cuLinkCreate_v2 ? "no memory" : "the driver has no compiler");
+    if (!compiles || (counts() && count_start())) {
+        const char *why = compiles ? "no memory" : "the driver has no compiler";
+        if (counts())
+            guard_report_note("--mode=count cannot count: %s", why);
+        if (kheap_host_wanted())
+            guard_report_note("canary: malloc inside kernels is the driver's: %s", why);
         return;
     }
     open_cache();
@@ -139,8 +150,11 @@ static struct cache_key key_of(struct work *w)
     int driver = 0;
     char made[64];
     guard.real.cuDriverGetVersion(&driver);
-    pass_key(passes, made, sizeof made);
+    pass_key(w->passes, made, sizeof made);
     int n = snprintf(w->key, sizeof w->key, "%s%s", made, guard.real_fault ? ";cpu " MOAT_VERSION : "");
+    if (w->r->allocates)
+        n += snprintf(w->key + n, sizeof w->key - (size_t)n, ";%u;%016llx", PASS_KHEAP_REGISTERS,
+                      (unsigned long long)pass_kheap_sum());
     if (w->jit.sum)
         snprintf(w->key + n, sizeof w->key - (size_t)n, ";%016llx", (unsigned long long)w->jit.sum);
     rewrite_source_sums(&w->source, w->sums);
@@ -202,7 +216,7 @@ static void store_left(const struct cache_key *key, const struct rewrite *r)
 static int rewrite_text(struct work *w, unsigned i)
 {
     struct image_buffer buffer = {0};
-    struct pass_request request = {.passes = passes, .arch = w->arch};
+    struct pass_request request = {.passes = w->passes, .arch = w->arch};
     struct str text;
     char name[128];
     rewrite_source_name(&w->source, i, name, sizeof name);
@@ -334,6 +348,7 @@ static bool make(struct work *w)
         w->r->text = w->texts[0];
         w->ntexts = 0;
         w->r->image = w->r->text->text.ptr;
+        w->r->registers = w->r->allocates ? PASS_KHEAP_REGISTERS : 0;
     }
     return true;
 }
@@ -357,19 +372,46 @@ static void release(struct rewrite *r)
     r->nparts = 0;
 }
 
-static struct work *begin(struct rewrite *r, bool library, const struct rewrite_options *options)
+// Where an image is: at an address, in so many bytes, or in a file.
+struct origin {
+    const void *image;
+    size_t size;  // 0: not known
+    const char *path;
+};
+
+static bool allocates(const struct origin *from, unsigned arch)
 {
-    *r = (struct rewrite){.why = REWRITE_OFF};
+    if (!kheap_host_wanted())
+        return false;
+    return from->path   ? kheap_import_file(from->path, arch)
+           : from->size ? kheap_import_bytes(from->image, from->size, arch)
+                        : kheap_import_memory(from->image, arch);
+}
+
+// False: there is nothing to do.
+static bool choose_passes(struct work *w, const struct origin *from)
+{
+    w->r->allocates = allocates(from, w->arch);
+    w->passes = !w->r->allocates ? "count" : counts() ? "count,kheap" : "kheap";
+    return counts() || w->r->allocates;
+}
+
+static struct work *begin(struct rewrite *r, bool library, const struct rewrite_options *options,
+                          const struct origin *from)
+{
+    *r = (struct rewrite){.why = REWRITE_OFF, .library = library};
     struct work *w = rewrite_on ? mem_zalloc(1, sizeof *w) : NULL;
     if (!w)
         return NULL;
     w->r = r;
     w->sink.emit = keep_first;
-    if (!find_device(w, library)) {
+    if (!find_device(w, library) || !choose_passes(w, from)) {
         mem_free(w);
         return NULL;
     }
-    if (rewrite_jit_take(&w->jit, options)) {
+    if (rewrite_jit_take(&w->jit, options) ||
+        (r->allocates && !rewrite_jit_limit(w->jit.options, w->jit.values, &w->jit.count, REWRITE_JIT_MOST,
+                                            PASS_KHEAP_REGISTERS))) {
         leave(r, REWRITE_FAILED, "it is compiled with options that cannot be kept");
         mem_free(w);
         return NULL;
@@ -398,16 +440,28 @@ static bool finish(struct work *w, int err)
     return ours;
 }
 
+// An image that a link of ours made.
+static bool recall_link(struct rewrite *r, const void *image)
+{
+    if (!rewrite_about_recall(image, r))
+        return false;
+    r->image = r->nparts ? image : NULL;
+    return true;
+}
+
 bool rewrite_memory(struct rewrite *r, const void *image, bool library, const struct rewrite_options *options)
 {
     int saved = errno;
-    struct work *w = begin(r, library, options);
-    if (!w)
-        return false;
+    struct work *w = begin(r, library, options, &(struct origin){.image = image});
+    if (!w) {
+        // Nothing in it says what it was made of.
+        bool known = rewrite_on && r->why == REWRITE_OFF && recall_link(r, image);
+        errno = saved;
+        return known && r->image;
+    }
     int err = rewrite_source_memory(&w->source, image, w->arch, &w->sink);
     bool ours;
-    if (err && rewrite_about_recall(image, r)) {
-        r->image = r->nparts ? image : NULL;
+    if (err && recall_link(r, image)) {
         rewrite_source_free(&w->source);
         mem_free(w);
         ours = r->image;
@@ -421,7 +475,7 @@ bool rewrite_memory(struct rewrite *r, const void *image, bool library, const st
 bool rewrite_file(struct rewrite *r, const char *path, bool library, const struct rewrite_options *options)
 {
     int saved = errno;
-    struct work *w = begin(r, library, options);
+    struct work *w = begin(r, library, options, &(struct origin){.path = path});
     bool ours = w && finish(w, rewrite_source_file(&w->source, path, w->arch, false, &w->sink));
     errno = saved;
     return ours;
@@ -443,6 +497,22 @@ static void count_functions(const struct rewrite *r)
         guard_count(GUARD_MODULES_LOWERED);
 }
 
+bool rewrite_has_heap(const struct pass_result *part)
+{
+    for (uint32_t i = 0; i < part->nsymbols; i++)
+        if (str_eq(part->symbols[i].name, STR(KHEAP_VARIABLE)))
+            return true;
+    return false;
+}
+
+static bool has_heap(const struct rewrite *r)
+{
+    for (unsigned i = 0; i < r->nparts; i++)
+        if (rewrite_has_heap(r->parts[i]))
+            return true;
+    return false;
+}
+
 bool rewrite_end(struct rewrite *r, CUresult result, const void *handle, bool library)
 {
     if (result) {
@@ -450,6 +520,8 @@ bool rewrite_end(struct rewrite *r, CUresult result, const void *handle, bool li
         return leave(r, REWRITE_REFUSED, "%s", name_of(result));
     }
     count_functions(r);
+    if (has_heap(r))
+        kheap_host_module(handle, library);
     count_read_add(handle, library, r->parts, r->nparts);
     r->parts = NULL;
     r->nparts = 0;
@@ -472,6 +544,10 @@ void rewrite_left(const struct rewrite *r, CUresult result)
     // What the driver does not take either is not ours to count.
     if (result || r->why == REWRITE_OFF)
         return;
+    if (r->allocates)
+        kheap_host_foreign(r->library, r->detail);
+    if (!counts())
+        return;
     guard_count(rows[r->why].count);
     if (!atomic_exchange_explicit(&told[r->why], true, memory_order_relaxed))
         guard_report_note("a module %s and runs as it is (%s); others like it are counted", rows[r->why].text,
@@ -485,7 +561,7 @@ bool rewrite_input(struct rewrite *r, struct rewrite_texts *t, const void *bytes
 {
     static const struct rewrite_options none;
     int saved = errno;
-    struct work *w = begin(r, false, &none);
+    struct work *w = begin(r, false, &none, &(struct origin){bytes, size, path});
     *t = (struct rewrite_texts){0};
     if (!w)
         return false;
@@ -511,6 +587,17 @@ bool rewrite_input(struct rewrite *r, struct rewrite_texts *t, const void *bytes
     mem_free(w);
     errno = saved;
     return ours;
+}
+
+// What is linked with it may be redirected, and be loaded as ours: now is the time to say so.
+void rewrite_input_left(const void *bytes, size_t size, const char *path)
+{
+    int saved = errno;
+    CUdevice device;
+    unsigned arch = guard.real.cuCtxGetDevice(&device) ? 0 : arch_of(device);
+    if (rewrite_on && arch && allocates(&(struct origin){bytes, size, path}, arch))
+        kheap_host_foreign(false, "an input of a link");
+    errno = saved;
 }
 
 void rewrite_texts_free(struct rewrite_texts *t)

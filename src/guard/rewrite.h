@@ -4,6 +4,8 @@
 //   image ──▶ the PTX for this device ──▶ passes ──▶ the driver's compiler ──▶ machine code ──▶ the driver
 //                     └──────────────── cache: content, passes, architecture, driver ──────────────┘
 //
+// --mode=count rewrites all of them; --mode=canary those that call malloc or free in kernels (kheap_import.h), and no others.
+//
 // It happens when a module is loaded, not when one of its kernels is first asked for: handles of modules and libraries
 // are the driver's own, so there must be something behind them. For programs on the CUDA runtime that is late enough: it
 // loads a library when one of its kernels is first needed.
@@ -41,6 +43,8 @@ struct rewrite {
     const void *image;  // to load instead; NULL: why tells
     enum rewrite_why why;
     char detail[160];
+    bool allocates, library;     // it calls malloc or free in kernels, and that matters; it is a library
+    unsigned registers;          // not 0: the image is PTX, and must be compiled with so many at most
     struct pass_result **parts;  // what there is to know of it
     unsigned nparts;
     // Where the image is.
@@ -68,5 +72,8 @@ struct rewrite_texts {
 bool rewrite_input(struct rewrite *r, struct rewrite_texts *t, const void *bytes, size_t size,
                    const char *path);
 void rewrite_texts_free(struct rewrite_texts *t);
+bool rewrite_has_heap(const struct pass_result *part);  // its calls of malloc or free are redirected
+// An input that is linked as it is.
+void rewrite_input_left(const void *bytes, size_t size, const char *path);
 
 #endif

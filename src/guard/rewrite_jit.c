@@ -73,3 +73,23 @@ int rewrite_jit_take(struct rewrite_jit *j, const struct rewrite_options *from)
     add(j, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES, (void *)(uintptr_t)sizeof j->log);
     return 0;
 }
+
+// Of the threads of a block, too, the number of registers follows: the driver takes only one of the two.
+bool rewrite_jit_limit(CUjit_option *options, void **values, unsigned *count, unsigned most,
+                       unsigned registers)
+{
+    for (unsigned i = 0; i < *count; i++) {
+        if (options[i] == CU_JIT_THREADS_PER_BLOCK)
+            return true;
+        if (options[i] != CU_JIT_MAX_REGISTERS)
+            continue;
+        if ((uintptr_t)values[i] > registers)
+            values[i] = (void *)(uintptr_t)registers;
+        return true;
+    }
+    if (*count == most)
+        return false;
+    options[*count] = CU_JIT_MAX_REGISTERS;
+    values[(*count)++] = (void *)(uintptr_t)registers;
+    return true;
+}

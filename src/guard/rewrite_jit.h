@@ -20,4 +20,8 @@ struct rewrite_jit {
 // 0, or -ENOTSUP: with such options the program's image must be loaded as it is. The last two are for our own log.
 int rewrite_jit_take(struct rewrite_jit *j, const struct rewrite_options *from);
 
+// The compiler may use so many registers at most, unless the options say something of that themselves. False: there is no room.
+bool rewrite_jit_limit(CUjit_option *options, void **values, unsigned *count, unsigned most,
+                       unsigned registers);
+
 #endif

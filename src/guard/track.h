@@ -19,6 +19,7 @@ enum {
     TRACK_FREED = 1 << 16,
     TRACK_MADE_BY_ANNOUNCEMENT = DRIVER_CALLS,  // where a call's number stands otherwise
     TRACK_MADE_BY_NVTX,
+    TRACK_MADE_BY_KERNEL,  // by its malloc, and freed by its free
 };
 
 enum track_way {

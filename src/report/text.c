@@ -61,10 +61,11 @@ static void paint_access(struct text_painter *p, const struct report *r)
     if (r->access == REPORT_NO_ACCESS && !at->thread_known)
         return;
     text_paint_colour(p, TEXT_BOLD);
-    text_buffer_cstr(p->b, r->access == REPORT_READ         ? "READ"
-                           : r->access == REPORT_WRITE      ? "WRITE"
-                           : r->type == REPORT_KERNEL_FAULT ? "Ended"
-                                                            : "Access");
+    text_buffer_cstr(p->b, r->access == REPORT_READ                                      ? "READ"
+                           : r->access == REPORT_WRITE                                   ? "WRITE"
+                           : r->type == REPORT_KERNEL_FAULT                              ? "Ended"
+                           : r->type == REPORT_DOUBLE_FREE || r->type == REPORT_BAD_FREE ? "Freed"
+                                                                                         : "Access");
     if (r->bytes) {
         text_buffer_cstr(p->b, " of size ");
         text_buffer_u64(p->b, r->bytes);

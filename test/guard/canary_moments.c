@@ -88,6 +88,18 @@ static void freed_at_once_large(int bad)
     wait_for_write(bad);
 }
 
+// Whatever is in a freed buffer stays there until the place is another's; a scan must have seen it.
+static void written_after_free(int bad)
+{
+    CUdeviceptr p = plain(SMALL), q = plain(SMALL);
+    kernels_fill(&kernels, p, SMALL, NULL);
+    NEED(d.cuMemFree_v2(p));
+    usleep(200000);
+    flip_and_see(bad ? p : q, 4, NULL, bad);
+    usleep(200000);
+    NEED(d.cuMemFree_v2(q));
+}
+
 static void freed_in_order(int bad)
 {
     CUdeviceptr p, q;
@@ -299,25 +311,16 @@ static void forked_exec(int bad)
 }
 
 static const struct cases_row cases[] = {
-    CASE(restored, OVER, "once"),
-    CASE(restored_before, UNDER, "once"),
-    CASE(host_idle, OVER, "once"),
-    CASE(ends_at_once, OVER, "once"),
-    CASE(ends_after_write, OVER, "once"),
-    CASE(context_ends, OVER, "once"),
-    CASE(device_reset, OVER, "once"),
-    CASE(freed_at_once, OVER, ""),
-    CASE(freed_at_once_large, OVER, ""),
-    CASE(freed_in_order, OVER, ""),
-    CASE(plain_freed_in_order, OVER, ""),
-    CASE(freed_later, OVER, ""),
-    CASE(many, OVER, "once"),
-    CASE(captured_elsewhere, OVER, ""),
-    CASE(captured_here, OVER, ""),
-    CASE(captured_kernel, OVER, ""),
-    CASE(forked_before, OVER, ""),
-    CASE(forked_after, OVER, "once"),
-    CASE(forked_exec, OVER, "once"),
+    CASE(restored, OVER, "once"),         CASE(restored_before, UNDER, "once"),
+    CASE(host_idle, OVER, "once"),        CASE(ends_at_once, OVER, "once"),
+    CASE(ends_after_write, OVER, "once"), CASE(context_ends, OVER, "once"),
+    CASE(device_reset, OVER, "once"),     CASE(freed_at_once, OVER, ""),
+    CASE(freed_at_once_large, OVER, ""),  CASE(written_after_free, "heap-use-after-free", "once"),
+    CASE(freed_in_order, OVER, ""),       CASE(plain_freed_in_order, OVER, ""),
+    CASE(freed_later, OVER, ""),          CASE(many, OVER, "once"),
+    CASE(captured_elsewhere, OVER, ""),   CASE(captured_here, OVER, ""),
+    CASE(captured_kernel, OVER, ""),      CASE(forked_before, OVER, ""),
+    CASE(forked_after, OVER, "once"),     CASE(forked_exec, OVER, "once"),
 };
 
 int main(int argc, char **argv)

@@ -16,6 +16,7 @@ struct slot {
     size_t size;
     enum kind kind;
     unsigned stream;
+    bool common;  // of a size that many have: its place is another's soon
     bool planted;
 };
 
@@ -67,7 +68,11 @@ static CUresult make(struct stress *s, struct slot *b)
 
 static void take(struct stress *s, struct slot *b)
 {
-    *b = (struct slot){.size = pick_size(s), .kind = (enum kind)pick(s, KINDS), .stream = pick(s, STREAMS)};
+    bool common = pick(s, 2);
+    *b = (struct slot){.size = common ? 500 * (1 + pick(s, 6)) : pick_size(s),
+                       .kind = (enum kind)pick(s, KINDS),
+                       .stream = pick(s, STREAMS),
+                       .common = common};
     NEED(make(s, b));
 }
 
@@ -90,9 +95,11 @@ static void give(struct stress *s, struct slot *b)
     b->p = 0;
 }
 
+// The next buffer in a pool's place could undo it before anybody looks.
 static void plant(struct stress *s, struct slot *b)
 {
-    if (b->planted || clean)
+    bool in_order = b->kind == ORDERED || b->kind == POOLED;
+    if (b->planted || clean || (in_order && b->common))
         return;
     bool behind = pick(s, 2);
     b->planted = true;
@@ -226,6 +233,7 @@ static void check_memory(size_t start)
     enum { KEPT = 256 << 20 };
     CUmemoryPool own;
     NEED(d.cuCtxSynchronize());
+    sleep(1);
     NEED(d.cuDeviceGetDefaultMemPool(&own, 0));
     NEED(d.cuMemPoolTrimTo(own, 0));
     size_t now = available();

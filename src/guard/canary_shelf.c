@@ -1,0 +1,177 @@
+// SPDX-License-Identifier: MIT
+#include "guard/canary_shelf.h"
+
+#include <pthread.h>
+#include <time.h>
+
+enum {
+    ENTRIES = 64,         // of a home
+    PLAIN_MOST = 1 << 20  // bytes of a plain buffer: larger ones cost the driver more than they do us
+};
+static const uint64_t plain_bytes = 16 << 20, pool_bytes = 512 << 20, pool_part = 64;
+
+struct entry {
+    bool used;
+    uint64_t stream, bytes, at;  // at: when it came
+    struct canary_place place;
+};
+
+struct shelf {
+    struct entry entry[ENTRIES];
+    uint64_t plain, pool;    // bytes
+    _Atomic unsigned count;  // relaxed: whether it is worth to look
+};
+
+static struct shelf shelves[HOME_CONTEXTS];
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;  // a leaf
+
+void canary_shelf_after_fork(void)
+{
+    pthread_mutex_init(&lock, NULL);
+}
+
+static struct shelf *shelf_of(const struct home *home)
+{
+    return &shelves[home_number(home)];
+}
+
+static uint64_t now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+static bool is_plain(const struct canary_slab *s)
+{
+    return s->kind == CANARY_OURS;
+}
+
+// Bytes that may lie here in all, of memory of that kind.
+static uint64_t budget(const struct canary_slab *s)
+{
+    const struct home_device *d = home_device(s->home->device);
+    uint64_t part = d ? d->memory / pool_part : 0;
+    return is_plain(s) ? plain_bytes : part < pool_bytes ? part : pool_bytes;
+}
+
+// Under the lock.
+static void remove_entry(struct shelf *shelf, struct entry *e)
+{
+    *(is_plain(e->place.slab) ? &shelf->plain : &shelf->pool) -= e->bytes;
+    e->used = false;
+    atomic_fetch_sub_explicit(&shelf->count, 1, memory_order_relaxed);
+}
+
+bool canary_shelf_wants(const struct canary_place *place)
+{
+    const struct canary_slab *s = place->slab;
+    return s->range.size <= budget(s) && (!is_plain(s) || place->size <= PLAIN_MOST);
+}
+
+bool canary_shelf_put(const struct canary_place *place, uint64_t stream)
+{
+    const struct canary_slab *s = place->slab;
+    struct shelf *shelf = shelf_of(s->home);
+    uint64_t *bytes = is_plain(s) ? &shelf->plain : &shelf->pool, limit = budget(s);
+    struct entry *free = NULL;
+    if (!canary_shelf_wants(place))
+        return false;
+    pthread_mutex_lock(&lock);
+    for (unsigned i = 0; i < ENTRIES && !free && *bytes + s->range.size <= limit; i++)
+        free = shelf->entry[i].used ? NULL : &shelf->entry[i];
+    if (free) {
+        *free = (struct entry){
+            .used = true, .stream = stream, .bytes = s->range.size, .at = now(), .place = *place};
+        *bytes += s->range.size;
+        atomic_fetch_add_explicit(&shelf->count, 1, memory_order_relaxed);
+    }
+    pthread_mutex_unlock(&lock);
+    return free;
+}
+
+// A place that is damaged is for nobody. Acquire: who finds that all was looked at sees what was told.
+static bool fits(const struct entry *e, enum canary_kind kind, CUmemoryPool pool, uint64_t stream,
+                 uint64_t size)
+{
+    const struct canary_slab *s = e->place.slab;
+    return e->used && e->place.size == size && s->kind == kind && s->pool == pool &&
+           (kind == CANARY_OURS || e->stream == stream ||
+            !atomic_load_explicit(&s->unread, memory_order_acquire)) &&
+           !canary_store_told(s, e->place.number);
+}
+
+bool canary_shelf_take(const struct home *home, enum canary_kind kind, CUmemoryPool pool, uint64_t stream,
+                       uint64_t size, struct canary_place *place)
+{
+    struct shelf *shelf = shelf_of(home);
+    struct entry *found = NULL;
+    if (!atomic_load_explicit(&shelf->count, memory_order_relaxed))
+        return false;
+    pthread_mutex_lock(&lock);
+    // The one that is here longest: it is the likeliest to have been looked at.
+    for (struct entry *e = shelf->entry; e < shelf->entry + ENTRIES; e++)
+        if (fits(e, kind, pool, stream, size) && (!found || e->at < found->at))
+            found = e;
+    if (found) {
+        *place = found->place;
+        remove_entry(shelf, found);
+    }
+    pthread_mutex_unlock(&lock);
+    return found;
+}
+
+bool canary_shelf_has_room(const struct canary_place *place)
+{
+    const struct shelf *shelf = shelf_of(place->slab->home);
+    pthread_mutex_lock(&lock);
+    bool room =
+        atomic_load_explicit(&shelf->count, memory_order_relaxed) < ENTRIES &&
+        (is_plain(place->slab) ? shelf->plain : shelf->pool) + place->slab->range.size <= budget(place->slab);
+    pthread_mutex_unlock(&lock);
+    return room;
+}
+
+bool canary_shelf_any(const struct home *home)
+{
+    return atomic_load_explicit(&shelf_of(home)->count, memory_order_relaxed);
+}
+
+// pool NULL: of any, and plain.
+static bool drop(const struct home *home, uint64_t then, CUmemoryPool pool, struct canary_place *place)
+{
+    struct shelf *shelf = shelf_of(home);
+    struct entry *found = NULL;
+    pthread_mutex_lock(&lock);
+    for (struct entry *e = shelf->entry; e < shelf->entry + ENTRIES; e++)
+        if (e->used && e->at <= then && (!found || e->at < found->at) &&
+            (!pool || e->place.slab->pool == pool))
+            found = e;
+    if (found) {
+        *place = found->place;
+        remove_entry(shelf, found);
+    }
+    pthread_mutex_unlock(&lock);
+    return found;
+}
+
+bool canary_shelf_drop(const struct home *home, uint64_t age, struct canary_place *place)
+{
+    return canary_shelf_any(home) && drop(home, now() - age, NULL, place);
+}
+
+bool canary_shelf_drop_of(const struct home *home, CUmemoryPool pool, struct canary_place *place)
+{
+    return canary_shelf_any(home) && drop(home, UINT64_MAX, pool, place);
+}
+
+void canary_shelf_context_gone(const struct home *home)
+{
+    struct shelf *shelf = shelf_of(home);
+    pthread_mutex_lock(&lock);
+    for (unsigned i = 0; i < ENTRIES; i++)
+        shelf->entry[i].used = false;
+    shelf->plain = shelf->pool = 0;
+    atomic_store_explicit(&shelf->count, 0, memory_order_relaxed);
+    pthread_mutex_unlock(&lock);
+}
