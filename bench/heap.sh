@@ -4,14 +4,14 @@
 # programs of Debian as far as they are installed; what a block takes; how soon a write is seen. Runs are interleaved. Other
 # tools stand beside it: Scudo (clang's), Electric Fence, AddressSanitizer where the program can be rebuilt.
 # HEAP_BENCH_SECONDS: for all of it, about; each part runs at least once. HEAP_BENCH_SCALE: allocations of a load;
-# HEAP_BENCH_LIVE: numbers of live blocks; HEAP_BENCH_PARTS: of loads, programs, servers, memory, latency; HEAP_BENCH_DRY: nothing is
-# written to doc/.
+# HEAP_BENCH_LIVE: numbers of live blocks; HEAP_BENCH_PARTS: of loads, programs, servers, memory, latency, exploits;
+# HEAP_BENCH_DRY: nothing is written to doc/.
 set -eu
 here=$(dirname "$0")
 SECONDS_IN_ALL=${HEAP_BENCH_SECONDS:-600}
 SCALE=${HEAP_BENCH_SCALE:-1000000}
 LIVE=${HEAP_BENCH_LIVE:-1000 10000 100000 1000000 10000000}
-PARTS=${HEAP_BENCH_PARTS:-loads programs servers memory latency}
+PARTS=${HEAP_BENCH_PARTS:-loads programs servers memory latency exploits}
 T=$(mktemp -d)
 server=
 finish() {
@@ -98,6 +98,23 @@ programs() {
             run $v sh -c "exec ${program[$name]}"
             row program $name $v "$((${EPOCHREALTIME/./} - start))e-6"
         done
+    done
+    with_fence
+}
+# Once: it takes minutes, or it takes more mappings than a process may have, and fails.
+with_fence() {
+    local name start
+    [ -n "$fence" ] && [ ! -f "$T/fenced" ] || return 0
+    touch "$T/fenced"
+    choose efence
+    for name in sqlite3 gcc perl python3; do
+        [ -n "$(tool $name)" ] || continue
+        start=${EPOCHREALTIME/./}
+        if timeout 60 "${wrap[@]}" sh -c "exec ${program[$name]}" >"$T/out" 2>"$T/err" </dev/null; then
+            row program $name efence "$((${EPOCHREALTIME/./} - start))e-6"
+        else
+            row program $name efence nan
+        fi
     done
 }
 
@@ -205,13 +222,33 @@ latencies() {
     done
 }
 
+# --- how often an exploit is stopped ---
+
+exploits() {  # T1 of what heap_exploit.c does, without us; and how often it gets there with us
+    local way blocks
+    for way in call request file spray; do
+        for blocks in 1000 100000; do
+            run plain "$BUILD/bench/heap_exploit" $way $blocks
+            row exploit "$way $blocks" plain "$(cat "$T/out")"
+            choose eager
+            if "${wrap[@]}" MOAT_OPTIONS=heap-free=eager:halt-on-error "$BUILD/bench/heap_exploit" $way $blocks >"$T/out" 2>"$T/err"; then
+                row exploit "$way $blocks" stopped 0
+            else
+                grep -q 'ERROR: moat' "$T/err" || die "heap_exploit $way fails: $(tail -n 1 "$T/err")"
+                row exploit "$way $blocks" stopped 1
+            fi
+        done
+    done
+}
+
 for part in $PARTS; do
     case $part in
-    loads) until_spent 25 loads ;;
+    loads) until_spent 22 loads ;;
     programs) until_spent 20 programs ;;
-    servers) until_spent 25 servers ;;
+    servers) until_spent 23 servers ;;
     memory) memory ;;
     latency) latencies ;;
+    exploits) until_spent 10 exploits ;;
     *) die "no part $part" ;;
     esac
 done

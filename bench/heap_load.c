@@ -162,23 +162,23 @@ static void fill(char **all, long blocks, size_t size)
         all[i] = touch(malloc(size), size);
 }
 
-// The byte is put back before the next write: what was reported once is not to be found again.
+// No block twice: what was reported once is not reported again.
 static void live(long blocks, double seconds, double interval)
 {
-    enum { SIZE = 32 };
+    enum { SIZE = 32, STRIDE = 7919 };
     char **all = keep(blocks);
     fill(all, blocks, SIZE);
     usleep(100000);
     uint32_t seed = (uint32_t)getpid() | 1;
-    for (double end = now(CLOCK_MONOTONIC) + seconds; now(CLOCK_MONOTONIC) < end;) {
+    double end = now(CLOCK_MONOTONIC) + seconds;
+    for (long i = 0; i < blocks && now(CLOCK_MONOTONIC) < end; i++) {
         usleep(next(&seed) % (useconds_t)(interval * 1e5 + 1));
-        volatile char *p = all[next(&seed) % (uint32_t)blocks];
+        volatile char *p = all[i * STRIDE % blocks];
         double at = now(CLOCK_REALTIME);
         p[SIZE] ^= 0x55;
         printf("%p %.6f\n", (void *)(uintptr_t)(p + SIZE), at);
         fflush(stdout);
         usleep((useconds_t)(interval * 1e6));
-        p[SIZE] ^= 0x55;
     }
     exit(0);
 }

@@ -45,24 +45,36 @@ enum block_kind {
 const char *block_kind_name(unsigned kind);
 
 // What a head says, decrypted.
-struct block_info {
+struct block_info {  // small: it is passed in registers
     uint64_t size;
-    unsigned lead_log2, kind;
+    uint16_t lead_log2, kind;
+    uint16_t
+        spare;  // of what may go to the shelf: how many times 16 bytes it has room for, above its size (shelf.h)
 };
 
-// Packed: 48 bits of size, 6 of lead_log2, 5 of kind.
-enum { BLOCK_LEAD_SHIFT = 48, BLOCK_KIND_SHIFT = 54 };
+// Packed: 48 bits of size, 6 of lead_log2, 5 of kind, 5 of spare.
+enum { BLOCK_LEAD_SHIFT = 48, BLOCK_KIND_SHIFT = 54, BLOCK_SPARE_SHIFT = 59, BLOCK_MOST_SPARE = 31 };
 #define BLOCK_SIZE_MASK ((1ull << BLOCK_LEAD_SHIFT) - 1)
+#define BLOCK_SMALL_KINDS \
+    ((uint64_t)(15 - BLOCK_FAMILY) << BLOCK_KIND_SHIFT)  // what kinds of one family differ in
 
 static inline uint64_t block_pack(struct block_info info)
 {
-    return info.size | (uint64_t)info.lead_log2 << BLOCK_LEAD_SHIFT | (uint64_t)info.kind << BLOCK_KIND_SHIFT;
+    return info.size | (uint64_t)info.lead_log2 << BLOCK_LEAD_SHIFT |
+           (uint64_t)info.kind << BLOCK_KIND_SHIFT | (uint64_t)info.spare << BLOCK_SPARE_SHIFT;
 }
 
 static inline struct block_info block_unpack(uint64_t packed)
 {
     return (struct block_info){packed & BLOCK_SIZE_MASK, packed >> BLOCK_LEAD_SHIFT & 63,
-                               packed >> BLOCK_KIND_SHIFT & 31};
+                               packed >> BLOCK_KIND_SHIFT & 31, (uint16_t)(packed >> BLOCK_SPARE_SHIFT)};
+}
+
+// Whether it has the usual place in what came from below, and somebody has its word.
+static inline bool block_is_plain(uint64_t packed)
+{
+    uint64_t other = block_pack((struct block_info){0, 63, BLOCK_UNWATCHED, 0});
+    return (packed & other) == (uint64_t)BLOCK_LEAD_LOG2 << BLOCK_LEAD_SHIFT;
 }
 
 // --- tickets ---
@@ -77,6 +89,11 @@ static inline uint64_t block_ticket(uint64_t generation, uint32_t made_at, uint6
 {
     return generation << (64 - BLOCK_GENERATION_BITS) | (uint64_t)made_at << BLOCK_TURN_BITS |
            (turn & BLOCK_TURN_MASK);
+}
+
+static inline uint64_t block_generation(uint64_t ticket)
+{
+    return ticket >> (64 - BLOCK_GENERATION_BITS);
 }
 
 static inline uint32_t block_made_at(uint64_t ticket)
@@ -94,7 +111,7 @@ static inline uint32_t block_made_at(uint64_t ticket)
 
 static inline uint64_t block_word(const void *block, uint64_t ticket)
 {
-    return (uint64_t)(uintptr_t)block >> 4 | (ticket >> (64 - BLOCK_GENERATION_BITS)) << 43;
+    return (uint64_t)(uintptr_t)block >> 4 | block_generation(ticket) << 43;
 }
 
 static inline char *block_of_word(uint64_t word)
@@ -129,8 +146,7 @@ static inline uint64_t block_live_canary(uint64_t address, const struct block_he
 
 static inline uint64_t block_freed_canary(uint64_t address, uint64_t ticket)
 {
-    return heap_key_mix(address ^ heap_key.word[3],
-                        ticket >> (64 - BLOCK_GENERATION_BITS) ^ heap_key.word[4]);
+    return heap_key_mix(address ^ heap_key.word[3], block_generation(ticket) ^ heap_key.word[4]);
 }
 
 // `live`: the head's canary while it lives, which depends on address and size.

@@ -23,7 +23,7 @@ static char *const block = memory + BLOCK_HEAD;
 
 static void dress(void)
 {
-    block_dress(block, (struct block_info){SIZE, 5, BLOCK_CALLOC}, 77, block_ticket(5, 1234, 42));
+    block_dress(block, (struct block_info){SIZE, 5, BLOCK_CALLOC, 0}, 77, block_ticket(5, 1234, 42));
 }
 
 static void good_head_says_what_was_put_in(void **state)
@@ -55,7 +55,7 @@ static void good_freed_until_dressed(void **state)
     struct block_head *h = block_head_of(block), old = *h;
     block_mark_freed(block, 7);
     uint64_t freed = h->canary;
-    block_dress(block, (struct block_info){50, 5, BLOCK_MALLOC}, 78, block_ticket(5, 999, 43));
+    block_dress(block, (struct block_info){50, 5, BLOCK_MALLOC, 0}, 78, block_ticket(5, 999, 43));
     struct block_head now = *h;
     assert_true(block_is_live(block, &now));
     for (int parts = 0; parts < 8; parts++) {
@@ -140,14 +140,16 @@ static void bad_write_to_waiting_block(void **state)
     for (uint64_t size = 1; size < 3000; size += size < 20 ? 1 : 97) {
         unsigned char *p = malloc(size);
         heap_wait_fill(p, size);
-        assert_int_equal(heap_wait_changed(p, size), -1);
+        assert_int_equal(heap_wait_first_change(p, size), -1);
+        assert_true(heap_wait_is_filled(p, size));
         for (uint64_t at = 0; at < size; at += size < 20 ? 1 : 13) {
             bool filled =
                 at < HEAP_WAIT_FILLED || at >= size - HEAP_WAIT_FILLED || size <= 2 * HEAP_WAIT_FILLED;
             if (!filled)
                 continue;
             p[at] ^= 1;
-            assert_int_equal(heap_wait_changed(p, size), at);
+            assert_int_equal(heap_wait_first_change(p, size), at);
+            assert_false(heap_wait_is_filled(p, size));
             unsigned char copy[HEAP_WAIT_COPY];
             assert_true(heap_wait_copy(p, size, copy));
             assert_int_equal(heap_wait_copied_changed(copy, size), at);
@@ -177,6 +179,36 @@ static void good_copy_around_holes(void **state)
     assert_int_equal(to[4][0], 'z');
     assert_int_equal(to[6][7], 'c');
     assert_false(gather_one(p + page, 1, to));
+    munmap(p, page);
+    munmap(p + 2 * page, page);
+}
+
+// Pieces near each other, one that lies before the one before it, and some around a hole; and none of it depends on how much room
+// there is for them.
+static void good_read_what_lies_near(void **state)
+{
+    enum { LEAST = 64, PIECES = 9 };
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    char *p = mmap(NULL, 3 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0),
+         to[PIECES * 1024];
+    for (size_t i = 0; i < 3 * page; i++)
+        p[i] = (char)(i * 7 + i / 256);
+    munmap(p + page, page);
+    size_t at[PIECES] = {0, 48, 300, 2000, 100, page - 100, page - 32, page + 200, 2 * page};
+    for (size_t room = LEAST; room <= sizeof to; room *= 2) {
+        struct gather_piece pieces[PIECES];
+        for (int i = 0; i < PIECES; i++)
+            pieces[i] = (struct gather_piece){p + at[i], NULL, 0};
+        for (size_t done = 0, n; done < PIECES; done += n) {
+            n = gather_near(pieces + done, PIECES - done, LEAST, to, room);
+            assert_in_range(n, 1, PIECES - done);
+            for (size_t i = done; i < done + n; i++) {
+                size_t there = at[i] < page ? page - at[i] : at[i] < 2 * page ? 0 : page;
+                assert_true(pieces[i].bytes >= (there < LEAST ? there : LEAST) && pieces[i].bytes <= there);
+                assert_memory_equal(pieces[i].bytes ? pieces[i].at : "", p + at[i], pieces[i].bytes);
+            }
+        }
+    }
     munmap(p, page);
     munmap(p + 2 * page, page);
 }
@@ -212,6 +244,7 @@ int main(void)
         cmocka_unit_test(good_queue_of_waiting_blocks),
         cmocka_unit_test(bad_write_to_waiting_block),
         cmocka_unit_test(good_copy_around_holes),
+        cmocka_unit_test(good_read_what_lies_near),
         cmocka_unit_test(good_quantiles),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

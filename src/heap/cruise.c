@@ -14,12 +14,17 @@
 #include "heap/writer.h"
 
 enum { SUSPECTS = 128, PATIENCE_MS = 2000 };
-enum { PIECE = 192 };  // read of a block at once: its head, and of most blocks the tail too
+enum { PIECE = 192 };  // read of a block at once, at least: its head, and of most blocks the tail too
 
 struct suspect {
     uint64_t word;   // 0: none
     uint64_t round;  // the exact round that will tell
     uint64_t seen;   // the cruise that saw it last
+    struct block_head head;
+};
+
+struct far {
+    uint64_t word;
     struct block_head head;
 };
 
@@ -39,11 +44,14 @@ struct monitor {
     // One batch: words that live as far as we know, and what was read of them.
     size_t count;
     uint64_t words[GATHER_MOST];
+    struct gather_piece pieces[GATHER_MOST];
+    _Alignas(16) char bytes[GATHER_MOST * PIECE];
+    // Those of its blocks whose tails were not read with their heads.
+    size_t nfar;
+    struct far far[GATHER_MOST];
     const char *at[GATHER_MOST];
-    uint16_t index[GATHER_MOST];
-    bool read[GATHER_MOST];
-    _Alignas(16) char pieces[GATHER_MOST][PIECE];
     uint64_t tails[GATHER_MOST];
+    bool read[GATHER_MOST];
     cruise_visitor *visit;
     void *ctx;
 };
@@ -166,69 +174,66 @@ static void forget_suspects(struct monitor *m)
 
 // --- batches ---
 
-static const struct block_head *head_in(const struct monitor *m, size_t i)
+static void check_tail(uint64_t word, const struct block_head *h, uint64_t tail)
 {
-    return (const struct block_head *)(const void *)m->pieces[i];
-}
-
-static void check_tail(struct monitor *m, size_t i, uint64_t tail)
-{
-    const struct block_head *h = head_in(m, i);
     if (__builtin_expect(tail != block_tail_canary(h->canary), 0) &&
-        !heap_report_is_known(block_name(block_of_word(m->words[i]), h->ticket)))
-        judge_tail(m->words[i], h);
+        !heap_report_is_known(block_name(block_of_word(word), h->ticket)))
+        judge_tail(word, h);
 }
 
-static void check_far_tails(struct monitor *m, size_t n)
+static void check_far_tails(struct monitor *m)
 {
-    gather_pieces(m->at, n, sizeof *m->tails, (char *)m->tails, m->read);
-    for (size_t i = 0; i < n; i++)
+    gather_pieces(m->at, m->nfar, sizeof *m->tails, (char *)m->tails, m->read);
+    for (size_t i = 0; i < m->nfar; i++)
         if (m->read[i])
-            check_tail(m, m->index[i], m->tails[i]);
+            check_tail(m->far[i].word, &m->far[i].head, m->tails[i]);
 }
 
-// Where the block's tail lies in its piece; 0: it does not.
-static size_t tail_in_piece(uint64_t size, size_t bytes)
+// `bytes`: how many were read, from the head on.
+static void check_live(struct monitor *m, uint64_t word, const struct block_head *h, size_t bytes)
 {
-    return size < PIECE && BLOCK_HEAD + size + BLOCK_TAIL <= bytes ? BLOCK_HEAD + (size_t)size : 0;
+    const char *block = block_of_word(word);
+    uint64_t size = block_info_of(block, h).size, tail;
+    m->live++;
+    if (size < bytes && BLOCK_HEAD + size + BLOCK_TAIL <= bytes) {
+        memcpy(&tail, (const char *)h + BLOCK_HEAD + size, sizeof tail);
+        check_tail(word, h, tail);
+    } else {
+        m->far[m->nfar] = (struct far){word, *h};
+        m->at[m->nfar++] = block + size;
+    }
 }
 
-static void read_batch(struct monitor *m)
+static void check_piece(struct monitor *m, uint64_t word, const struct gather_piece *p)
 {
-    for (size_t i = 0; i < m->count; i++)
-        m->at[i] = block_of_word(m->words[i]) - BLOCK_HEAD;
-    gather_pieces(m->at, m->count, PIECE, m->pieces[0], m->read);
+    struct block_head alone;
+    const struct block_head *h = (const struct block_head *)(const void *)p->at;
+    const char *block = block_of_word(word);
+    // A piece may reach into what is not mapped, or follow such a one; a head does not, or else its notice is on the way.
+    if (p->bytes < BLOCK_HEAD) {
+        if (!gather_one(block - BLOCK_HEAD, BLOCK_HEAD, &alone))
+            return;
+        h = &alone;
+    }
+    if (m->visit)
+        m->visit(m->ctx, word, h);
+    else if (block_is_live(block, h))
+        check_live(m, word, h, p->bytes < BLOCK_HEAD ? BLOCK_HEAD : p->bytes);
+    else if (!block_is_freed(block, h))
+        suspect(m, word, h);
 }
 
 static void check_batch(struct monitor *m)
 {
-    size_t far = 0;
-    read_batch(m);
-    for (size_t i = 0; i < m->count; i++) {
-        char *block = block_of_word(m->words[i]);
-        const struct block_head *h = head_in(m, i);
-        size_t bytes = m->read[i] ? PIECE : BLOCK_HEAD;
-        // A piece may reach into what is not mapped, a head does not; else its notice is on the way.
-        if (!m->read[i] && !gather_one(block - BLOCK_HEAD, BLOCK_HEAD, m->pieces[i]))
-            continue;
-        if (m->visit) {
-            m->visit(m->ctx, m->words[i], h);
-        } else if (block_is_live(block, h)) {
-            uint64_t size = block_info_of(block, h).size, tail;
-            size_t at = tail_in_piece(size, bytes);
-            m->live++;
-            if (at) {
-                memcpy(&tail, m->pieces[i] + at, sizeof tail);
-                check_tail(m, i, tail);
-            } else {
-                m->index[far] = (uint16_t)i;
-                m->at[far++] = block + size;
-            }
-        } else if (!block_is_freed(block, h)) {
-            suspect(m, m->words[i], h);
-        }
+    for (size_t i = 0; i < m->count; i++)
+        m->pieces[i].from = block_of_word(m->words[i]) - BLOCK_HEAD;
+    m->nfar = 0;
+    for (size_t i = 0, end; i < m->count;) {
+        end = i + gather_near(m->pieces + i, m->count - i, PIECE, m->bytes, sizeof m->bytes);
+        for (; i < end; i++)
+            check_piece(m, m->words[i], &m->pieces[i]);
     }
-    check_far_tails(m, far);
+    check_far_tails(m);
     m->known += m->count;
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "heap/gather.h"
 
+#include <stdint.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
 #include <unistd.h>
@@ -22,6 +23,64 @@ bool gather_works(void)
 {
     long from = 42, to = 0;
     return gather_one(&from, sizeof from, &to) && to == 42;
+}
+
+// --- pieces that lie near each other ---
+
+enum { NEAR = 512 };  // bytes between two of them that are sooner copied than jumped over
+
+// Grows the last run by the piece, or begins another; false: there is no room for it.
+static bool add_piece(struct iovec *runs, size_t *n, const char *from, size_t least, size_t *left)
+{
+    struct iovec *run = *n ? &runs[*n - 1] : NULL;
+    size_t reach = run ? (size_t)(from - (const char *)run->iov_base) : SIZE_MAX, more = least;
+    bool joins = run && reach <= run->iov_len + NEAR;  // one that lies before it is far
+    if (joins)
+        more = reach + least > run->iov_len ? reach + least - run->iov_len : 0;
+    if (more > *left)
+        return false;
+    *left -= more;
+    if (joins)
+        run->iov_len += more;
+    else
+        runs[(*n)++] = (struct iovec){(void *)from, least};
+    return true;
+}
+
+// The pieces of one run, of which so many bytes were read; those that reach behind them may get none. Returns the next piece.
+static struct gather_piece *place(struct gather_piece *p, const struct gather_piece *end,
+                                  const struct iovec *run, const char *at, size_t bytes)
+{
+    for (; p < end; p++) {
+        size_t reach = (size_t)(p->from - (const char *)run->iov_base);
+        if (reach >= run->iov_len)
+            break;
+        p->at = at + reach;
+        p->bytes = bytes > reach ? bytes - reach : 0;
+    }
+    return p;
+}
+
+size_t gather_near(struct gather_piece *pieces, size_t n, size_t least, char *to, size_t room)
+{
+    struct iovec runs[GATHER_MOST];
+    size_t count = 0, taken = 0, left = room;
+    while (taken < n && taken < GATHER_MOST && add_piece(runs, &count, pieces[taken].from, least, &left))
+        taken++;
+    struct gather_piece *p = pieces, *end = pieces + taken;
+    for (size_t i = 0; i < count;) {
+        long copied = copy(runs + i, count - i, to, (size_t)(room - left));
+        size_t bytes = copied > 0 ? (size_t)copied : 0;
+        // Whole runs, and the one at which the kernel stopped.
+        for (bool whole = true; i < count && whole; i++) {
+            whole = bytes >= runs[i].iov_len;
+            p = place(p, end, &runs[i], to, whole ? runs[i].iov_len : bytes);
+            bytes -= whole ? runs[i].iov_len : 0;
+            to += runs[i].iov_len;
+            left += runs[i].iov_len;
+        }
+    }
+    return taken;
 }
 
 void gather_pieces(const char *const *from, size_t n, size_t size, char *to, bool *read)

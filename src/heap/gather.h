@@ -12,6 +12,15 @@ enum { GATHER_MOST = 512 };  // pieces of one call
 
 bool gather_works(void);  // whether the kernel lets us
 
+// Something to be read, and what was: `bytes` at `at`, from `from` on. Fewer than were asked for: there is nothing behind them.
+struct gather_piece {
+    const char *from, *at;
+    size_t bytes;
+};
+// Reads at least `least` bytes of each piece, into `to`, which has room for one at least. Pieces that follow each other closely
+// are read as one, which is many times quicker where there are few bytes in between. How many pieces were dealt with.
+size_t gather_near(struct gather_piece *pieces, size_t n, size_t least, char *to, size_t room);
+
 // Copies `size` bytes from each of n addresses to to[0], to[size], ...; read[i]: whether piece i could be read.
 void gather_pieces(const char *const *from, size_t n, size_t size, char *to, bool *read);
 

@@ -13,7 +13,7 @@
 #include "heap/site.h"
 #include "heap/under.h"
 
-struct heap_settings heap_settings = {.direct = SHELF_LARGEST + 1, .wait_bytes = 256 << 10};
+struct heap_settings heap_settings = {.wait_bytes = 256 << 10};
 
 __thread struct writer *heap_writer;
 
@@ -25,7 +25,6 @@ struct writer *heap_self(void)
 void heap_set_lazy(bool lazy)
 {
     heap_settings.lazy = lazy;
-    heap_settings.direct = lazy ? 0 : SHELF_LARGEST + 1;
 }
 
 static __attribute__((noinline)) struct writer *join(void)
@@ -43,11 +42,10 @@ struct writer *heap_join(void)
     return heap_writer ? heap_writer : join();
 }
 
-uint32_t heap_find_site(struct writer *w, const void *from, const void *frame, struct writer_caller *caller,
-                        uint64_t key)
+uint32_t heap_find_site(struct writer *w, const void *from, const void *frame, uint64_t hash)
 {
     uint32_t site = site_of(from, w->stack_top - (uintptr_t)frame, &w->unwound, writer_made(w));
-    *caller = (struct writer_caller){key, site};
+    w->callers[hash >> (64 - WRITER_CALLERS_LOG2)] = (hash & ~(uint64_t)BLOCK_SITE_MASK) | site;
     return site;
 }
 
@@ -62,6 +60,8 @@ void *heap_no_memory(void)
 void *heap_dress(struct writer *w, const void *from, const void *frame, char *base, struct block_info info)
 {
     char *block = base + ((size_t)1 << info.lead_log2);
+    if (__builtin_expect(atomic_load_explicit(&heap_life_alone, memory_order_relaxed), 0))
+        heap_life_consider();
     foreign_mark(block);
     uint32_t site = w ? heap_fast_site(w, from, frame) : 0;
     uint64_t place = w ? writer_reserve(w) : WRITER_UNWATCHED;
@@ -83,7 +83,8 @@ static void *alloc_aligned(struct writer *w, const void *from, const void *frame
     if (__builtin_add_overflow(room, lead + BLOCK_TAIL, &total) || total > HEAP_LARGEST ||
         under.posix_memalign(&base, align, total))
         return heap_no_memory();
-    return heap_dress(w, from, frame, base, (struct block_info){size, (unsigned)__builtin_ctzll(lead), kind});
+    return heap_dress(w, from, frame, base,
+                      (struct block_info){size, (unsigned)__builtin_ctzll(lead), kind, 0});
 }
 
 static __attribute__((noinline)) void *alloc_early(size_t size, size_t align)
@@ -102,15 +103,17 @@ void *heap_alloc(const void *from, const void *frame, size_t size, size_t align,
     size_t room = size;
     if (size <= SHELF_LARGEST) {
         uint32_t site = w ? heap_fast_site(w, from, frame) : 0;
-        if (w && shelf_refill(&w->shelf, &w->shelf.bins[shelf_number(size)]))
+        // Not only when the shelf is empty do callers come here: those that ask for an alignment do not look there.
+        if (w &&
+            (!shelf_is_empty(&w->shelf, size) || shelf_refill(&w->shelf, &w->shelf.bins[shelf_number(size)])))
             return heap_fast_dress(w, shelf_take(&w->shelf, size),
-                                   (struct block_info){size, BLOCK_LEAD_LOG2, kind}, site);
+                                   (struct block_info){size, BLOCK_LEAD_LOG2, kind, 0}, site);
         room = shelf_room(size);
     }
     char *base = size <= HEAP_LARGEST ? under.malloc(room + BLOCK_HEAD + BLOCK_TAIL) : NULL;
     if (__builtin_expect(!base, 0))
         return heap_no_memory();
-    return heap_dress(w, from, frame, base, (struct block_info){size, BLOCK_LEAD_LOG2, kind});
+    return heap_dress(w, from, frame, base, (struct block_info){size, BLOCK_LEAD_LOG2, kind, 0});
 }
 
 void *heap_calloc(const void *from, const void *frame, size_t bytes)
@@ -122,7 +125,7 @@ void *heap_calloc(const void *from, const void *frame, size_t bytes)
     char *base = bytes <= HEAP_LARGEST ? under.calloc(1, room + BLOCK_HEAD + BLOCK_TAIL) : NULL;
     if (!base)
         return heap_no_memory();
-    return heap_dress(w, from, frame, base, (struct block_info){bytes, BLOCK_LEAD_LOG2, BLOCK_CALLOC});
+    return heap_dress(w, from, frame, base, (struct block_info){bytes, BLOCK_LEAD_LOG2, BLOCK_CALLOC, 0});
 }
 
 // --- freeing ---
@@ -163,7 +166,7 @@ static void put_away(struct writer *w, void *p, struct block_info info)
         give_back(w, p, info);
         return;
     }
-    struct shelf_bin *b = &w->shelf.bins[shelf_number(info.size)];
+    struct shelf_bin *b = &w->shelf.bins[shelf_number(info.size) + info.spare];
     if (shelf_is_full(b) && !shelf_make_room(&w->shelf, b)) {
         empty_bin(w, b, shelf_older(b));
         shelf_drop_older(b);
@@ -171,40 +174,59 @@ static void put_away(struct writer *w, void *p, struct block_info info)
     shelf_put(b, block_word(p, block_head_of(p)->ticket));
 }
 
-// Whether its head is still as it was when the block was freed.
+// Whether its head is still as it was when the block was freed. at: its first byte that has changed, or -1.
 static bool check_waiting(struct heap_wait_entry e, const struct block_head *h, uint64_t tail, int64_t at)
 {
     uint64_t size = block_unpack(e.packed).size, address = (uint64_t)(uintptr_t)e.block;
     bool sound = block_is_freed(e.block, h) && block_packed(e.block, h) == e.packed;
-    if (__builtin_expect(!sound, 0))
+    if (!sound)
         heap_report_head(e.block, h);
-    else if (__builtin_expect(at >= 0, 0))
+    else if (at >= 0)
         heap_report_freed_write(e.block, h, at);
-    else if (__builtin_expect(tail != block_tail_canary(block_live_canary(address, h)), 0))
+    else if (tail != block_tail_canary(block_live_canary(address, h)))
         heap_report_freed_write(e.block, h, (int64_t)size);
     return sound;
 }
 
+static __attribute__((noinline)) bool check_again(struct heap_wait_entry e)
+{
+    uint64_t size = block_unpack(e.packed).size, tail;
+    memcpy(&tail, e.block + size, sizeof tail);
+    return check_waiting(e, block_head_of(e.block), tail, heap_wait_first_change(e.block, size));
+}
+
+static inline bool waited_in_peace(struct heap_wait_entry e, const struct block_head *h)
+{
+    uint64_t size = block_unpack(e.packed).size;
+    return block_is_freed(e.block, h) && block_packed(e.block, h) == e.packed &&
+           heap_wait_is_filled(e.block, size) &&
+           block_tail_intact(e.block, size, block_live_canary((uint64_t)(uintptr_t)e.block, h));
+}
+
 // Blocks leave while there are too many for one more of `room` bytes. One whose head was overwritten stays where it is.
-static void make_room(struct writer *w, uint64_t limit, uint64_t room)
+static inline __attribute__((always_inline)) void make_room(struct writer *w, uint64_t limit, uint64_t room)
 {
     for (struct heap_wait_entry e; heap_wait_oldest(&w->wait, limit, room, &e);) {
         struct block_head *h = block_head_of(e.block);
-        struct block_info info = block_unpack(e.packed);
-        uint64_t tail;
-        memcpy(&tail, e.block + info.size, sizeof tail);
-        if (check_waiting(e, h, tail, heap_wait_changed(e.block, info.size)))
-            put_away(w, e.block, info);
+        if (__builtin_expect(!waited_in_peace(e, h), 0) && !check_again(e))
+            continue;
+        uint64_t size = e.packed ^ block_pack((struct block_info){0, BLOCK_LEAD_LOG2, 0, 0});
+        struct shelf_bin *b = &w->shelf.bins[shelf_number(size & BLOCK_SIZE_MASK) % SHELF_BINS];
+        // Of malloc's family, which has the lower kinds; others have bits above those of a size.
+        if (__builtin_expect((size & ~BLOCK_SMALL_KINDS) <= SHELF_LARGEST && !shelf_is_full(b), 1))
+            shelf_put(b, block_word(e.block, h->ticket));
+        else
+            put_away(w, e.block, block_unpack(e.packed));
     }
 }
 
-static void free_later(struct writer *w, void *p, struct block_info info)
+void heap_free_later(struct writer *w, void *p, uint64_t packed, uint32_t site)
 {
-    uint64_t packed = block_pack(info);
     make_room(w, heap_settings.wait_bytes, heap_wait_cost(packed));
-    heap_wait_fill(p, info.size);
+    block_mark_freed(p, site);
+    heap_wait_fill(p, packed & BLOCK_SIZE_MASK);
     if (heap_wait_add(&w->wait, (struct heap_wait_entry){p, packed}))
-        give_back(w, p, info);
+        give_back(w, p, block_unpack(packed));
 }
 
 // The tail is made whole: what happens to the block from now on is another matter.
@@ -239,11 +261,13 @@ void heap_check_block(struct writer *w, const void *from, const void *frame, voi
 
 void heap_free_ours(struct writer *w, const void *from, const void *frame, void *p, struct block_info info)
 {
-    block_mark_freed(p, heap_fast_site(w, from, frame));
-    if (heap_settings.lazy && heap_wait_takes(info.size, heap_settings.wait_bytes))
-        free_later(w, p, info);
-    else
-        put_away(w, p, info);
+    uint32_t site = heap_fast_site(w, from, frame);
+    if (heap_settings.lazy && heap_wait_takes(info.size, heap_settings.wait_bytes)) {
+        heap_free_later(w, p, block_pack(info), site);
+        return;
+    }
+    block_mark_freed(p, site);
+    put_away(w, p, info);
 }
 
 static __attribute__((noinline)) void free_strange(struct writer *w, const void *from, const void *frame,

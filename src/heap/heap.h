@@ -15,7 +15,6 @@
 
 struct heap_settings {
     bool lazy;            // freed blocks wait before they are given back
-    uint64_t direct;      // blocks of fewer bytes go to the shelf at once; 0 when lazy
     uint64_t wait_bytes;  // as many of them for each thread
 };
 extern __attribute__((visibility("hidden"))) struct heap_settings heap_settings;
@@ -52,5 +51,10 @@ void heap_check_block(struct writer *w, const void *from, const void *frame, voi
                       const char *name);
 void heap_free_ours(struct writer *w, const void *from, const void *frame, void *p, struct block_info info);
 void heap_free_without_record(void *p);
+
+// --- for heap_fast.h ---
+
+// Lazy: a block that lives and is sound joins those that wait.
+void heap_free_later(struct writer *w, void *p, uint64_t packed, uint32_t site);
 
 #endif

@@ -40,7 +40,7 @@ void heap_config_read(struct heap_config *c)
     struct option_set set;
     struct options options;
     if (option_read_variable(&set, &options, getenv(OPTION_VARIABLE), complain, NULL)) {
-        *c = (struct heap_config){.wait_bytes = 256 << 10, .share = 50, .monitors = 1};
+        *c = (struct heap_config){.wait_bytes = 256 << 10, .share = 25, .monitors = 1};
         return;
     }
     take(c, &options);

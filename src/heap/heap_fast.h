@@ -13,17 +13,16 @@
 // Initial-exec: the dynamic model's accesses allocate.
 extern __attribute__((visibility("hidden"), tls_model("initial-exec"))) __thread struct writer *heap_writer;
 
-uint32_t heap_find_site(struct writer *w, const void *from, const void *frame, struct writer_caller *caller,
-                        uint64_t key);
+uint32_t heap_find_site(struct writer *w, const void *from, const void *frame, uint64_t hash);
 
 // Who called. Before a shelf is touched: what finds a site may allocate.
 static inline __attribute__((always_inline)) uint32_t heap_fast_site(struct writer *w, const void *from,
                                                                      const void *frame)
 {
-    uint64_t key = (uint64_t)(uintptr_t)from ^ (uint64_t)(uintptr_t)frame << 16;
-    struct writer_caller *caller = &w->callers[key * 0x9e3779b97f4a7c15u >> (64 - WRITER_CALLERS_LOG2)];
-    return __builtin_expect(caller->key == key, 1) ? caller->site
-                                                   : heap_find_site(w, from, frame, caller, key);
+    uint64_t hash = ((uint64_t)(uintptr_t)from ^ (uint64_t)(uintptr_t)frame << 16) * 0x9e3779b97f4a7c15u;
+    uint64_t entry = w->callers[hash >> (64 - WRITER_CALLERS_LOG2)];
+    return __builtin_expect((entry ^ hash) >> BLOCK_SITE_BITS == 0, 1) ? entry & BLOCK_SITE_MASK
+                                                                       : heap_find_site(w, from, frame, hash);
 }
 
 // The head that a block of the shelf has, but for its canary, says nothing any more; the word in the shelf does.
@@ -44,7 +43,7 @@ static inline __attribute__((always_inline)) void *heap_fast_alloc(const void *f
         uint32_t site = heap_fast_site(w, from, frame);
         uint64_t word = shelf_take(&w->shelf, size);
         if (__builtin_expect(word != 0, 1))
-            return heap_fast_dress(w, word, (struct block_info){size, BLOCK_LEAD_LOG2, kind}, site);
+            return heap_fast_dress(w, word, (struct block_info){size, BLOCK_LEAD_LOG2, kind, 0}, site);
     }
     return heap_alloc(from, frame, size, 0, kind);
 }
@@ -63,15 +62,18 @@ static inline __attribute__((always_inline)) void heap_fast_free(const void *fro
     struct writer *w = heap_writer;
     if (__builtin_expect(w && foreign_may_be_ours(p), 1)) {
         struct block_head *h = block_head_of(p);
-        uint64_t canary = h->canary,
-                 size = block_packed(p, h) ^ block_pack((struct block_info){0, BLOCK_LEAD_LOG2, family});
-        size &= ~((uint64_t)(15 - BLOCK_FAMILY) << BLOCK_KIND_SHIFT);
+        uint64_t canary = h->canary, packed = block_packed(p, h);
         // A block of another family, alignment or size, or one that is not watched, has bits above those of a size.
-        if (__builtin_expect(size < heap_settings.direct && block_is_live(p, h) &&
-                                 block_tail_intact(p, size, canary),
-                             1)) {
+        uint64_t size =
+            (packed ^ block_pack((struct block_info){0, BLOCK_LEAD_LOG2, family, 0})) & ~BLOCK_SMALL_KINDS;
+        if (__builtin_expect(
+                size <= SHELF_LARGEST && block_is_live(p, h) && block_tail_intact(p, size, canary), 1)) {
             uint32_t site = heap_fast_site(w, from, frame);
             struct shelf_bin *b = &w->shelf.bins[shelf_number(size)];
+            if (__builtin_expect(heap_settings.lazy, 0)) {
+                heap_free_later(w, p, packed, site);
+                return;
+            }
             if (__builtin_expect(!shelf_is_full(b), 1)) {
                 block_mark_freed(p, site);
                 shelf_put(b, block_word(p, h->ticket));

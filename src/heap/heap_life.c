@@ -7,10 +7,6 @@
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
-#include <sys/prctl.h>
-#include <sys/resource.h>
-#include <sys/syscall.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "heap/block.h"
@@ -22,6 +18,7 @@
 #include "heap/heap_config.h"
 #include "heap/heap_leaks.h"
 #include "heap/heap_report.h"
+#include "heap/pace.h"
 #include "heap/shelf.h"
 #include "heap/site.h"
 #include "heap/under.h"
@@ -29,13 +26,15 @@
 
 enum {
     NICER = 10,
-    SHORTEST_NS = 50000,
+    SHORTEST_NS = 200000,
     LONGEST_NS = 1000000000,
-    ROUND_NS = 2000000,
-    LEAST_SHARE = 2,
+    STOPPED_NS = 20000000,
+    ROUND_NS = 4000000,
+    DELIVER_PERCENT = 50,
     LEAST_BACKLOG = 1 << 17,
     LAST_LOOK_MS = 2000,
-    CHILD_BLOCKS = 200000
+    CHILD_BLOCKS = 200000,
+    CHILD_NS = 20000000
 };
 
 // --- the first step ---
@@ -95,30 +94,6 @@ static _Atomic pid_t home;        // whose memory this is: no vfork child's; rel
 static atomic_bool ended;
 static __thread bool lending __attribute__((tls_model("initial-exec")));  // this thread does work of ours
 
-static int64_t now_ns(clockid_t clock)
-{
-    struct timespec t;
-    clock_gettime(clock, &t);
-    return t.tv_sec * INT64_C(1000000000) + t.tv_nsec;
-}
-
-static void sleep_ns(int64_t ns)
-{
-    struct timespec t = {ns / 1000000000, ns % 1000000000};
-    nanosleep(&t, NULL);
-}
-
-static void become(const char *name, int nicer)
-{
-    prctl(PR_SET_NAME, name);
-    // Relative to the program: whoever waits for a core gets it before us.
-    pid_t tid = gettid();
-    errno = 0;
-    int nice = getpriority(PRIO_PROCESS, (id_t)tid);
-    if (!errno)
-        setpriority(PRIO_PROCESS, (id_t)tid, nice + nicer);
-}
-
 static bool must_end(void)
 {
     return atomic_load_explicit(&ended, memory_order_relaxed) || writer_closed();
@@ -130,49 +105,44 @@ static bool is_behind(unsigned list)
     return backlog > LEAST_BACKLOG && backlog > cruise_stats(list).known / 2;
 }
 
+// Rounds cost the program's threads an interrupt each, so they are as seldom as is bearable.
 static void *deliver_loop(void *unused)
 {
-    become("moat-deliver", 0);
+    struct pace pace;
     int64_t pause = ROUND_NS;
+    pace_become(&pace, "moat-deliver", 0, DELIVER_PERCENT);
     while (!must_end()) {
+        pace_begin(&pace);
         deliver_lock();
-        uint64_t words = deliver_round(deliver_exact_wanted());
+        bool asked = deliver_exact_wanted();
+        uint64_t words = deliver_round(asked);
         deliver_unlock();
-        pause = words || deliver_exact_wanted() ? ROUND_NS : pause < 8 * ROUND_NS ? pause * 2 : pause;
-        sleep_ns(pause);
+        pause = words || asked || deliver_exact_wanted() ? ROUND_NS
+                : pause < 8 * ROUND_NS                   ? pause * 2
+                                                         : pause;
+        pace_rest(&pace, pause, 8 * ROUND_NS);
     }
     return NULL;
 }
 
-// A core that others want shows in that we wait for it: then the share halves; it doubles while nobody is in the way.
-static unsigned adapt(unsigned share, int64_t wall, int64_t cpu)
-{
-    if (wall > SHORTEST_NS && (wall - cpu) * 4 > wall)
-        return share / 2 > LEAST_SHARE ? share / 2 : LEAST_SHARE;
-    return share * 2 < config.share ? share * 2 : config.share;
-}
-
 static void *monitor_loop(void *arg)
 {
-    unsigned list = (unsigned)(uintptr_t)arg, share = config.share;
+    unsigned list = (unsigned)(uintptr_t)arg;
+    struct pace pace;
     int64_t before = 0;  // when the last cruise began, if it was whole
-    become("moat-monitor", NICER);
+    pace_become(&pace, "moat-monitor", NICER, config.share);
     while (!must_end()) {
-        int64_t wall = now_ns(CLOCK_MONOTONIC), cpu = now_ns(CLOCK_THREAD_CPUTIME_ID);
+        pace_begin(&pace);
         if (before)
-            cycle_note((uint64_t)(wall - before));
-        before = wall;
+            cycle_note((uint64_t)(pace.began - before));
         cruise_lock(list);
         bool whole = cruise_once(list);
         cruise_unlock(list);
-        before = whole ? before : 0;
-        wall = now_ns(CLOCK_MONOTONIC) - wall;
-        cpu = now_ns(CLOCK_THREAD_CPUTIME_ID) - cpu;
-        if (share)
-            share = adapt(share, wall, cpu);
-        int64_t pause = cpu * 100 / (share ? share : 1) - cpu;
-        pause = pause < SHORTEST_NS ? SHORTEST_NS : pause > LONGEST_NS ? LONGEST_NS : pause;
-        sleep_ns(!whole ? 10 * ROUND_NS : is_behind(list) ? SHORTEST_NS : pause);
+        before = whole ? pace.began : 0;
+        if (is_behind(list))
+            pace_rest(&pace, SHORTEST_NS, SHORTEST_NS);
+        else
+            pace_rest(&pace, whole ? SHORTEST_NS : STOPPED_NS, LONGEST_NS);
     }
     return NULL;
 }
@@ -214,11 +184,6 @@ static void lend_a_hand(struct writer *w)
     if (must_end() || lending)
         return;
     lending = true;
-    pid_t nowhere = 0;
-    // Relaxed: whoever wins starts them.
-    if (atomic_compare_exchange_strong_explicit(&running_in, &nowhere, getpid(), memory_order_relaxed,
-                                                memory_order_relaxed))
-        start_threads();
     if (ring_waiting(&w->ring) > LEAST_BACKLOG / 2 && deliver_trylock()) {
         deliver_rings();
         deliver_unlock();
@@ -256,9 +221,30 @@ static void after_fork_in_parent(void)
     unlock_all(false);
 }
 
-// Most children become another program at once. Threads are started when one turns out to stay: when its window is full.
+// Most children become another program at once. Threads are started when one turns out to stay: when it allocates after a while.
+static int64_t forked;  // when; only the child's first thread writes it
+atomic_bool heap_life_alone;
+
+void heap_life_consider(void)
+{
+    if (must_end() || lending || pace_now() - forked < CHILD_NS ||
+        atomic_load_explicit(&home, memory_order_relaxed) != getpid())
+        return;
+    pid_t nowhere = 0;
+    // Relaxed, both: whoever wins starts them.
+    if (!atomic_compare_exchange_strong_explicit(&running_in, &nowhere, getpid(), memory_order_relaxed,
+                                                 memory_order_relaxed))
+        return;
+    lending = true;
+    atomic_store_explicit(&heap_life_alone, false, memory_order_relaxed);
+    start_threads();
+    lending = false;
+}
+
 static void after_fork_in_child(void)
 {
+    forked = pace_now();
+    atomic_store_explicit(&heap_life_alone, true, memory_order_relaxed);
     atomic_store_explicit(&running_in, 0, memory_order_relaxed);
     atomic_store_explicit(&home, getpid(), memory_order_relaxed);
     deliver_after_fork(heap_self());
@@ -302,10 +288,22 @@ void heap_life_start(void)
     writer_when_full(lend_a_hand);
 }
 
+// Whether this thread was interrupted while it had a lock of ours, or its window: nothing can be done then.
+static bool is_inside(void)
+{
+    struct writer *w = heap_self();
+    return lending || heap_report_is_busy() ||
+           (w && atomic_load_explicit(&w->busy, memory_order_relaxed) != WRITER_IDLE);
+}
+
 void heap_life_end(void)
 {
     if (!deliver_lists() || atomic_exchange(&ended, true) || writer_closed())
         return;
+    if (is_inside()) {
+        writer_close();
+        return;
+    }
     lending = true;
     if (!cruise_all_now())
         heap_report_note("the heap was not looked at at the end: its monitor did not answer");
@@ -322,7 +320,7 @@ void heap_life_end(void)
 static void await_end(void)
 {
     for (int i = 0; i < LAST_LOOK_MS && !writer_closed(); i++)
-        sleep_ns(1000000);
+        pace_sleep(1000000);
 }
 
 // A child that was forked from a large process and ends at once would look at all that it inherited.
@@ -336,12 +334,8 @@ static bool is_worth_it(void)
 
 void heap_life_end_here(void)
 {
-    struct writer *w = heap_self();
     int saved = errno;
-    // This thread may have been interrupted while it had a lock of ours, or its window: nothing can be done then.
-    bool inside = lending || heap_report_is_busy() ||
-                  (w && atomic_load_explicit(&w->busy, memory_order_relaxed) != WRITER_IDLE);
-    if (atomic_load_explicit(&home, memory_order_relaxed) != getpid() || inside)
+    if (atomic_load_explicit(&home, memory_order_relaxed) != getpid() || is_inside())
         return;
     if (atomic_load_explicit(&ended, memory_order_relaxed))
         await_end();

@@ -3,6 +3,7 @@
 #ifndef MOAT_HEAP_LIFE_H
 #define MOAT_HEAP_LIFE_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 
 struct writer;
@@ -20,6 +21,11 @@ void heap_life_end(void);
 // The same where the process ends at once, which may be anywhere: in a signal handler, in the child of a vfork. Does what can
 // be done there.
 void heap_life_end_here(void);
+
+// In the child of a fork: whether it has no deliverer and monitor, and what to call now and then as long as that is so. Relaxed: a
+// hint.
+extern __attribute__((visibility("hidden"))) atomic_bool heap_life_alone;
+void heap_life_consider(void);
 
 void heap_life_thread_starts(struct writer *w);
 

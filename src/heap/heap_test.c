@@ -71,6 +71,48 @@ static void good_lazy(void **state)
     assert_int_equal(heap_report_count(), 0);
 }
 
+// Blocks keep what is in them, whichever way they grow and shrink; and all of them are sound.
+static void resize_all(void)
+{
+    enum { BLOCKS = 40 };
+    char *all[BLOCKS] = {0};
+    size_t sizes[BLOCKS] = {0};
+    uint32_t seed = 11;
+    for (int i = 0; i < TURNS; i++) {
+        seed = seed * 1664525 + 1013904223;
+        uint32_t r = seed >> 8, k = r % BLOCKS, way = r / BLOCKS % 8;
+        size_t old = sizes[k], size = way == 0   ? 1 + r / 512 % 5000
+                                      : way == 1 ? old / 2 + 1
+                                                 : old + 1 + old / 4;
+        size = size > 200000 ? 1 : size;
+        all[k] = heap_realloc(HEAP_CALL, all[k], size);
+        assert_int_equal(heap_usable(all[k]), size);
+        for (size_t at = 0; at < old && at < size; at += 1 + at / 8)
+            assert_int_equal(all[k][at], (char)(k + at));
+        for (size_t at = 0; at < size; at++)
+            all[k][at] = (char)(k + at);
+        sizes[k] = size;
+    }
+    for (int k = 0; k < BLOCKS; k++)
+        heap_fast_free(HEAP_CALL, all[k], BLOCK_MALLOC, "free");
+    assert_true(shelf_valid(&heap_self()->shelf));
+    for (size_t number = 0; number < SHELF_BINS; number++) {
+        struct shelf_bin *b = &heap_self()->shelf.bins[number];
+        for (uint64_t *word = b->low; word < b->top; word++)
+            assert_true(malloc_usable_size(block_of_word(*word) - BLOCK_HEAD) >=
+                        number * 16 + BLOCK_HEAD + BLOCK_TAIL);
+    }
+}
+
+static void good_resized(void **state)
+{
+    resize_all();
+    heap_set_lazy(true);
+    resize_all();
+    heap_set_lazy(false);
+    assert_int_equal(heap_report_count(), 0);
+}
+
 static atomic_int at_work;
 
 // A few blocks that change their size all the time, so that the tail of one is a byte of the next.
@@ -163,8 +205,9 @@ int main(void)
                        under.is_glibc, under.exit_now, under.abort};
     heap_life_start();
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(good_eager),       cmocka_unit_test(good_lazy), cmocka_unit_test(good_used_anew),
-        cmocka_unit_test(bad_write_behind), cmocka_unit_test(bad_frees), cmocka_unit_test(good_end),
+        cmocka_unit_test(good_eager),     cmocka_unit_test(good_lazy),        cmocka_unit_test(good_resized),
+        cmocka_unit_test(good_used_anew), cmocka_unit_test(bad_write_behind), cmocka_unit_test(bad_frees),
+        cmocka_unit_test(good_end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -15,8 +15,12 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
-enum { HEAP_WAIT_BLOCKS = 512, HEAP_WAIT_FILLED = 512 };
+#include "heap/block.h"
+#include "heap/heap_key.h"
+
+enum { HEAP_WAIT_BLOCKS = 512, HEAP_WAIT_FILLED = 128 };
 
 // What is known of a block that nobody may have written to: not from its head, which somebody may.
 struct heap_wait_entry {
@@ -41,17 +45,23 @@ static inline bool heap_wait_takes(uint64_t size, uint64_t limit)
     return size <= limit / 4;
 }
 
-uint64_t heap_wait_cost(uint64_t packed);  // bytes of the bound that a block takes
+static inline uint64_t heap_wait_cost(uint64_t packed)  // bytes of the bound that a block takes
+{
+    return (packed & BLOCK_SIZE_MASK) + BLOCK_HEAD;
+}
 
-int heap_wait_add(struct heap_wait *w, struct heap_wait_entry e);  // -ENOMEM: not added. There must be room.
+static inline int heap_wait_add(struct heap_wait *w,
+                                struct heap_wait_entry e);  // -ENOMEM: not added. There must be room.
 // Removes the oldest, if there are too many for `limit` and a further block of `room` bytes; false: there are not.
-bool heap_wait_oldest(struct heap_wait *w, uint64_t limit, uint64_t room, struct heap_wait_entry *e);
+static inline bool heap_wait_oldest(struct heap_wait *w, uint64_t limit, uint64_t room,
+                                    struct heap_wait_entry *e);
 void heap_wait_forget(struct heap_wait *w);
 
 // What a freed block is filled with: its first and last bytes, so that large ones cost no more than small ones.
-void heap_wait_fill(void *block, uint64_t size);
-// The first byte that is not as it was filled, or -1.
-int64_t heap_wait_changed(const void *block, uint64_t size);
+static inline void heap_wait_fill(void *block, uint64_t size);
+static inline bool heap_wait_is_filled(const void *block, uint64_t size);  // and has not changed
+int64_t heap_wait_first_change(const void *block,
+                               uint64_t size);  // the first byte that is not as it was filled, or -1
 
 // For any thread: the entry with a number, from taken on; false: there is none. Whatever is read of its block counts only if
 // it still waits afterwards. heap_wait_copy takes the block's filled bytes, which heap_wait_copied_changed judges.
@@ -60,5 +70,110 @@ bool heap_wait_entry_at(struct heap_wait *w, uint64_t i, struct heap_wait_entry 
 bool heap_wait_still(struct heap_wait *w, uint64_t i);
 bool heap_wait_copy(const void *block, uint64_t size, unsigned char *copy);
 int64_t heap_wait_copied_changed(const unsigned char *copy, uint64_t size);
+
+// --- inline: part of every free ---
+
+int heap_wait_start(struct heap_wait *w);  // maps the slots
+
+static inline struct heap_wait_slot *heap_wait_slot_at(struct heap_wait *w, uint64_t i)
+{
+    // Acquire: with the release in heap_wait_start, for other threads.
+    return &atomic_load_explicit(&w->slots, memory_order_acquire)[i % HEAP_WAIT_BLOCKS];
+}
+
+static inline int heap_wait_add(struct heap_wait *w, struct heap_wait_entry e)
+{
+    int err = atomic_load_explicit(&w->slots, memory_order_relaxed) ? 0 : heap_wait_start(w);
+    if (err)
+        return err;
+    uint64_t put = atomic_load_explicit(&w->put, memory_order_relaxed);
+    struct heap_wait_slot *s = heap_wait_slot_at(w, put);
+    atomic_store_explicit(&s->block, e.block, memory_order_relaxed);
+    atomic_store_explicit(&s->packed, e.packed, memory_order_relaxed);
+    // Release: with the acquire in heap_wait_entry_at.
+    atomic_store_explicit(&w->put, put + 1, memory_order_release);
+    w->bytes += heap_wait_cost(e.packed);
+    return 0;
+}
+
+static inline struct heap_wait_entry heap_wait_read(struct heap_wait *w, uint64_t i)
+{
+    struct heap_wait_slot *s = heap_wait_slot_at(w, i);
+    return (struct heap_wait_entry){atomic_load_explicit(&s->block, memory_order_relaxed),
+                                    atomic_load_explicit(&s->packed, memory_order_relaxed)};
+}
+
+static inline bool heap_wait_oldest(struct heap_wait *w, uint64_t limit, uint64_t room,
+                                    struct heap_wait_entry *e)
+{
+    uint64_t taken = atomic_load_explicit(&w->taken, memory_order_relaxed);
+    uint64_t count = atomic_load_explicit(&w->put, memory_order_relaxed) - taken;
+    if (!count || (w->bytes + room <= limit && count < HEAP_WAIT_BLOCKS))
+        return false;
+    *e = heap_wait_read(w, taken);
+    // The block after the next will be looked at soon, and was not for long.
+    struct heap_wait_entry soon = heap_wait_read(w, taken + 2);
+    __builtin_prefetch((const void *)((uintptr_t)soon.block - BLOCK_HEAD), 1);
+    __builtin_prefetch((const void *)((uintptr_t)soon.block + (soon.packed & BLOCK_SIZE_MASK)));
+    w->bytes -= heap_wait_cost(e->packed);
+    atomic_store_explicit(&w->taken, taken + 1, memory_order_relaxed);
+    atomic_thread_fence(memory_order_release);  // with the fence in heap_wait_still
+    return true;
+}
+
+// One byte, so that any place of a block can be compared with any other; eight times.
+static inline uint64_t heap_wait_filler(void)
+{
+    return ((heap_key.word[7] | 0x80) & 0xff) * 0x0101010101010101u;
+}
+
+// Two words at once, the last of which may overlap: blocks are small, and a call would cost more.
+typedef uint64_t heap_wait_pair __attribute__((vector_size(16), aligned(1), may_alias));
+
+static inline void heap_wait_fill_part(char *p, uint64_t size)
+{
+    uint64_t f = heap_wait_filler(), step = sizeof(heap_wait_pair);
+    heap_wait_pair pair = {f, f};
+    if (size >= step) {
+        for (uint64_t i = 0; i + step < size; i += step)
+            *(heap_wait_pair *)(p + i) = pair;
+        *(heap_wait_pair *)(p + size - step) = pair;
+    } else {
+        for (uint64_t i = 0; i < size; i++)
+            p[i] = (char)f;
+    }
+}
+
+static inline bool heap_wait_part_is_filled(const char *p, uint64_t size)
+{
+    uint64_t f = heap_wait_filler(), other = 0, step = sizeof(heap_wait_pair);
+    heap_wait_pair pair = {f, f}, others = {0, 0};
+    if (size >= step) {
+        for (uint64_t i = 0; i + step < size; i += step)
+            others |= *(const heap_wait_pair *)(p + i) ^ pair;
+        others |= *(const heap_wait_pair *)(p + size - step) ^ pair;
+        other = others[0] | others[1];
+    } else {
+        for (uint64_t i = 0; i < size; i++)
+            other |= (unsigned char)p[i] ^ (f & 0xff);
+    }
+    return !other;
+}
+
+static inline void heap_wait_fill(void *block, uint64_t size)
+{
+    bool small = size <= 2 * HEAP_WAIT_FILLED;
+    heap_wait_fill_part(block, small ? size : HEAP_WAIT_FILLED);
+    if (!small)
+        heap_wait_fill_part((char *)block + size - HEAP_WAIT_FILLED, HEAP_WAIT_FILLED);
+}
+
+static inline bool heap_wait_is_filled(const void *block, uint64_t size)
+{
+    bool small = size <= 2 * HEAP_WAIT_FILLED;
+    return heap_wait_part_is_filled(block, small ? size : HEAP_WAIT_FILLED) &&
+           (small ||
+            heap_wait_part_is_filled((const char *)block + size - HEAP_WAIT_FILLED, HEAP_WAIT_FILLED));
+}
 
 #endif

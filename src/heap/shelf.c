@@ -7,8 +7,8 @@
 #include "heap/guarded.h"
 
 enum {
-    DEEPEST = 1 << 16,
-    DEEP_BYTES = 8 << 20,
+    DEEPEST = 1 << 18,
+    DEEP_BYTES = 32 << 20,
     STEP = 128,
     OVERHEAD = 48,
     FIRST_BYTES = 4096,

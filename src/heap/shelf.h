@@ -58,6 +58,11 @@ static inline uint64_t shelf_take(struct shelf *s, size_t size)
     return word;
 }
 
+static inline bool shelf_is_empty(const struct shelf *s, size_t size)
+{
+    return s->bins[shelf_number(size)].top[-1] == 0;
+}
+
 static inline bool shelf_is_full(const struct shelf_bin *b)
 {
     return b->top == b->end;

@@ -12,15 +12,16 @@ enum { NEAR = 1 << 14, FAR = 1 << 17, PROBES = 8, SLOTS = 1 << 17, POOL = 1 << 2
 
 // Filled one after the other, so that a program with few contexts touches few pages.
 struct slot {
-    uint64_t key;  // 0: empty
     const void *from;
     _Atomic uint32_t stack;  // place in `pool` of a count and frames; 0: none
 };
 
 static struct slot *slots;
 static _Atomic uint32_t slots_used = 1;  // slot 0 is nobody's
-// Where a key's slot is, by its hash: first the small table, which most programs do not fill, then the large one.
-static _Atomic uint32_t *near_index, *far_index;
+// Where a key's slot is, by its hash: first the small table, which most programs do not fill, then the large one. An entry has the
+// slot's number in its lower bits and most of the key in its upper ones, so that nobody has to look at other keys' slots.
+static _Atomic uint64_t *near_index, *far_index;
+enum { ENTRY_SLOT = SLOTS - 1 };
 static uint64_t *pool;
 static _Atomic uint32_t pool_used = 1;
 static enum site_depth mode;
@@ -88,7 +89,7 @@ static void deepen(struct slot *s, const void *from, uint32_t *unwound, uint64_t
     unwind(s, from);
 }
 
-static uint32_t take_slot(uint64_t key, const void *from)
+static uint32_t take_slot(const void *from)
 {
     // Relaxed: takes a slot for this thread alone; who finds it in an index acquires it.
     uint32_t n = atomic_fetch_add_explicit(&slots_used, 1, memory_order_relaxed);
@@ -96,29 +97,29 @@ static uint32_t take_slot(uint64_t key, const void *from)
         atomic_store_explicit(&slots_used, SLOTS, memory_order_relaxed);
         return 0;
     }
-    slots[n].key = key;
     slots[n].from = from;
     return n;
 }
 
 // The key's slot in one index, or a fresh one put there; 0: neither.
-static uint32_t find_in(_Atomic uint32_t *index, size_t size, uint64_t key, const void *from)
+static uint32_t find_in(_Atomic uint64_t *index, size_t size, uint64_t key, const void *from)
 {
     size_t at = (key >> 40) & (size - 1);
+    uint64_t tag = key << 18 & ~(uint64_t)ENTRY_SLOT;
     for (size_t i = 0; i < PROBES; i++, at = (at + 1) & (size - 1)) {
         // Acquire: with the release below; the slot is filled.
-        uint32_t n = atomic_load_explicit(&index[at], memory_order_acquire);
-        if (!n) {
-            uint32_t fresh = take_slot(key, from);
+        uint64_t entry = atomic_load_explicit(&index[at], memory_order_acquire);
+        if (!entry) {
+            uint32_t fresh = take_slot(from);
             if (!fresh)
                 return 0;
             // Release: with the acquire above. Another thread may have been quicker; then our slot is lost.
-            if (atomic_compare_exchange_strong_explicit(&index[at], &n, fresh, memory_order_acq_rel,
+            if (atomic_compare_exchange_strong_explicit(&index[at], &entry, tag | fresh, memory_order_acq_rel,
                                                         memory_order_acquire))
                 return fresh;
         }
-        if (slots[n].key == key)
-            return n;
+        if ((entry & ~(uint64_t)ENTRY_SLOT) == tag)
+            return entry & ENTRY_SLOT;
     }
     return 0;
 }

@@ -13,7 +13,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { SITE_FRAMES = 24, SITE_FIRST = 64, SITE_EVERY = 2048 };
+enum { SITE_FRAMES = 24, SITE_FIRST = 32, SITE_EVERY = 4096 };
 
 enum site_depth { SITE_RATIONED, SITE_CALLER_ONLY, SITE_ALWAYS };
 

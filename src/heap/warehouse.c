@@ -77,15 +77,48 @@ static void give_back(struct warehouse *w, struct warehouse_node *n)
                                                   memory_order_relaxed));
 }
 
-// Moves the words of a node that are left to its front. Only for nodes that are the monitor's; relaxed therefore.
+// Only for nodes that are the monitor's, both; relaxed therefore.
+static uint64_t word_at(struct warehouse_node *n, size_t i)
+{
+    return atomic_load_explicit(&n->words[i], memory_order_relaxed);
+}
+
+static void set_word(struct warehouse_node *n, size_t i, uint64_t word)
+{
+    atomic_store_explicit(&n->words[i], word, memory_order_relaxed);
+}
+
+// By address, so that what is visited together lies together. In place: on stacks there may be little room.
+static void sort(struct warehouse_node *n, size_t count)
+{
+    static const size_t steps[] = {301, 132, 57, 23, 10, 4, 1};
+    for (size_t s = 0; s < sizeof steps / sizeof *steps; s++)
+        for (size_t step = steps[s], i = step; i < count; i++) {
+            uint64_t word = word_at(n, i);
+            size_t to = i;
+            for (; to >= step && word_at(n, to - step) << WAREHOUSE_KEY_SHIFT > word << WAREHOUSE_KEY_SHIFT;
+                 to -= step)
+                set_word(n, to, word_at(n, to - step));
+            set_word(n, to, word);
+        }
+}
+
+// Moves the words of a node that are left to its front, in the order of their keys.
 static size_t close_gaps(struct warehouse_node *n)
 {
     size_t count = count_of(n), kept = 0;
+    uint64_t before = 0;
+    bool sorted = true;
     for (size_t i = 0; i < count; i++) {
-        uint64_t word = atomic_load_explicit(&n->words[i], memory_order_relaxed);
-        if (word)
-            atomic_store_explicit(&n->words[kept++], word, memory_order_relaxed);
+        uint64_t word = word_at(n, i);
+        if (!word)
+            continue;
+        sorted &= before << WAREHOUSE_KEY_SHIFT <= word << WAREHOUSE_KEY_SHIFT;
+        before = word;
+        set_word(n, kept++, word);
     }
+    if (!sorted)
+        sort(n, kept);
     atomic_store_explicit(&n->count, kept, memory_order_relaxed);
     return kept;
 }
@@ -102,8 +135,7 @@ static void merge(struct warehouse *w, struct warehouse_node *before, struct war
 {
     size_t at = count_of(before);
     for (size_t i = 0; i < count; i++)
-        atomic_store_explicit(&before->words[at + i],
-                              atomic_load_explicit(&n->words[i], memory_order_relaxed), memory_order_relaxed);
+        set_word(before, at + i, word_at(n, i));
     atomic_store_explicit(&before->count, at + count, memory_order_relaxed);
     unlink_next(w, before, n);
 }

@@ -13,6 +13,7 @@
 //
 // What holds between two operations:
 //   words [0, count) of a node are words or 0; those behind are nobody's business
+//   words of a node that the monitor has passed are sorted by address, unless it was merged then
 //   count of every node but the first and its successor pairs sums to more than a node's room (neighbours are merged)
 #ifndef MOAT_HEAP_WAREHOUSE_H
 #define MOAT_HEAP_WAREHOUSE_H
@@ -23,6 +24,8 @@
 #include <stdint.h>
 
 #include "heap/guarded.h"
+
+enum { WAREHOUSE_KEY_SHIFT = 21 };  // words are sorted by the bits below the uppermost 21: their addresses
 
 #ifndef WAREHOUSE_ROOM
 #define WAREHOUSE_ROOM 510  // words of a node: a page with its two other fields

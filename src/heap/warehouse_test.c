@@ -132,6 +132,35 @@ static void good_order_and_stop(void **state)
     assert_int_equal(visits, 1);
 }
 
+static bool note_jumps(void *ctx, _Atomic uint64_t *words, size_t n)
+{
+    for (size_t i = 1; i < n; i++)
+        *(size_t *)ctx += words[i] << WAREHOUSE_KEY_SHIFT < words[i - 1] << WAREHOUSE_KEY_SHIFT;
+    return true;
+}
+
+// Words that came in any order are sorted by their lower bits once they were passed, but for those of the first node.
+static void good_sorted(void **state)
+{
+    struct warehouse *w = fresh();
+    uint64_t sum = 0;
+    for (int i = 0; i < WAREHOUSE_ROOM * 20; i++) {
+        uint64_t word = (uint64_t)next() << 32 | next() | 1;
+        warehouse_add(w, word);
+        sum += word;
+    }
+    size_t jumps = 0;
+    warehouse_cruise(w, note_jumps, &jumps);
+    assert_true(jumps > WAREHOUSE_ROOM);
+    jumps = 0;
+    warehouse_cruise(w, note_jumps, &jumps);
+    assert_true(jumps < WAREHOUSE_ROOM);
+    for (struct warehouse_node *node = w->head.next; node; node = node->next)
+        for (size_t i = 0; i < node->count; i++)
+            sum -= node->words[i];
+    assert_true(sum == 0);
+}
+
 static void *deliver(void *arg)
 {
     for (uint64_t word = 1; word <= WORDS; word++) {
@@ -168,6 +197,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(good_each_word_once_until_removed),
         cmocka_unit_test(good_order_and_stop),
+        cmocka_unit_test(good_sorted),
         cmocka_unit_test(good_two_threads),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -32,7 +32,7 @@
 #include "heap/shelf.h"
 
 #ifndef WRITER_WINDOW
-#define WRITER_WINDOW 16384
+#define WRITER_WINDOW 4096
 #endif
 enum { WRITER_RING = 1024, WRITER_MOST = 1 << 14 };
 
@@ -44,12 +44,9 @@ enum writer_steal { WRITER_NOT_ASKED, WRITER_ASKED, WRITER_TAKEN, WRITER_SERVED 
 enum writer_busy { WRITER_IDLE, WRITER_IN_WINDOW, WRITER_IN_RING };
 enum writer_state { WRITER_UNUSED, WRITER_ALIVE, WRITER_DEAD };
 
-// Calls of the program, by return address and frame, and what site.h says about them: programs allocate at few places.
-struct writer_caller {
-    uint64_t key;
-    uint32_t site;
-};
-enum { WRITER_CALLERS_LOG2 = 9 };
+// Calls of the program, by return address and frame, and what site.h says about them: programs allocate at few places. An entry is
+// the upper bits of a call's hash, and its site below them.
+enum { WRITER_CALLERS_LOG2 = 12 };
 
 struct writer {
     _Atomic int busy;        // enum writer_busy, by the thread
@@ -59,7 +56,7 @@ struct writer {
     _Atomic uint64_t generation;  // of the next block; threads start far apart. Relaxed: others only count
     uint64_t id;                  // place's upper 16 bits, in place
     struct shelf shelf;
-    struct writer_caller callers[1 << WRITER_CALLERS_LOG2];
+    uint64_t callers[1 << WRITER_CALLERS_LOG2];
     uint32_t unwound;            // stacks, see site.h
     _Atomic uint32_t unwatched;  // blocks that could not be noted; relaxed
     uintptr_t stack_top;         // an address in the thread's outermost frames
@@ -107,6 +104,11 @@ static inline void writer_commit(struct writer *w, uint64_t place, uint64_t word
 // The block whose word has this place is freed: strikes the word out or puts a notice. False if neither can be done now:
 // then the block must stay allocated below us, marked as freed, for good.
 static inline bool writer_strike(struct writer *w, uint64_t place, uint64_t word);
+
+// The block whose word has this place is about to move, or to change its size: the window stays the thread's own until
+// writer_let_go, and the caller may replace the word. NULL: the word has left the window; nothing was done.
+static inline uint64_t *writer_hold(struct writer *w, uint64_t place, uint64_t word);
+static inline void writer_let_go(struct writer *w);
 
 // Deliverer. Asks for the windows of all threads that have words in them, or of all threads; makes sure that they know.
 void writer_ask(bool all);
@@ -194,6 +196,25 @@ static inline __attribute__((always_inline)) bool writer_strike(struct writer *w
     atomic_store_explicit(&w->count, count, memory_order_relaxed);
     writer_leave(w);
     return true;
+}
+
+static inline __attribute__((always_inline)) uint64_t *writer_hold(struct writer *w, uint64_t place,
+                                                                   uint64_t word)
+{
+    int where = writer_enter(w);
+    if (__builtin_expect(where == WRITER_IN_WINDOW, 1)) {
+        uint64_t i = place - (w->id | w->base);
+        if (i < atomic_load_explicit(&w->count, memory_order_relaxed) && w->window[i] == word)
+            return &w->window[i];
+    }
+    if (where != WRITER_IDLE)
+        writer_leave(w);
+    return NULL;
+}
+
+static inline void writer_let_go(struct writer *w)
+{
+    writer_leave(w);
 }
 
 #endif

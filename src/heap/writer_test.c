@@ -57,6 +57,16 @@ static struct slot shared[SLOTS];
 static uint64_t live_words;
 static atomic_bool stop;
 
+// Its word becomes another one, as if the block had moved.
+static void rename_it(struct writer *w, struct slot *s, uint64_t number)
+{
+    uint64_t *word = s->word ? writer_hold(w, s->place, s->word) : NULL;
+    if (!word)
+        return;
+    *word = s->word = number;
+    writer_let_go(w);
+}
+
 static void replace(struct writer *w, struct slot *s, uint64_t number)
 {
     if (s->word) {
@@ -86,7 +96,11 @@ static void *mutate(void *arg)
             pthread_mutex_unlock(&shared_lock);
         } else {
             // Mostly few slots, so that words are struck out soon; sometimes bursts that fill windows.
-            replace(w, &own[r / 16 % (i / 4096 % 2 ? SLOTS : 5)], fresh);
+            struct slot *s = &own[r / 16 % (i / 4096 % 2 ? SLOTS : 5)];
+            if (fresh && r % 64 > 48)
+                rename_it(w, s, fresh);
+            else
+                replace(w, s, fresh);
         }
     }
     for (int i = 0; i < SLOTS; i++)

@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -79,6 +80,27 @@ static void do_fork(void)
         churn(5000);
         ends(pid);
     }
+}
+
+// A child that stays and allocates little is watched while it runs: at its end nobody looks.
+static void do_fork_stays(void)
+{
+    int status;
+    pid_t pid = fork();
+    if (pid == 0) {
+        struct stat log = {0};
+        usleep(50000);
+        free(fill(2000));
+        char *p = fill(50);
+        overrun(p, 50);
+        for (int i = 0; i < (bug ? 2000 : 5) && log.st_size == 0; i++) {
+            usleep(10000);
+            fstat(STDERR_FILENO, &log);
+        }
+        kill(getpid(), SIGKILL);
+    }
+    if (waitpid(pid, &status, 0) != pid || !WIFSIGNALED(status))
+        exit(1);
 }
 
 static atomic_int running;
@@ -429,9 +451,40 @@ static void do_anew(void)
 }
 
 // What is freed comes back: memory does not grow.
+static long most_resident(void)
+{
+    struct rusage now;
+    getrusage(RUSAGE_SELF, &now);
+    return now.ru_maxrss;
+}
+
+// Blocks that were freed are used again, by whichever call they were asked for.
+static void steady_ways(void)
+{
+    long before = 0;
+    for (int i = 0; i < 500000; i++) {
+        size_t size = 500 + (size_t)i % 7;
+        void *p = NULL;
+        if (i == 50000)
+            before = most_resident();
+        if (i % 5 == 0 && posix_memalign(&p, 16, size))
+            abort();
+        p = i % 5 == 1   ? aligned_alloc(64, 512)
+            : i % 5 == 2 ? calloc(1, size)
+            : i % 5 == 3 ? realloc(fill(8), size)
+                         : p;
+        free(p ? p : fill(size));
+    }
+    if (most_resident() > before + (16 << 10)) {
+        fprintf(stderr, "grew from %ld to %ld KiB\n", before, most_resident());
+        exit(1);
+    }
+}
+
 static void do_steady(void)
 {
     struct rusage a, b;
+    steady_ways();
     churn(200000);
     getrusage(RUSAGE_SELF, &a);
     churn(3000000);
@@ -453,6 +506,7 @@ int main(int argc, char **argv)
         const char *name;
         void (*run)(void);
     } ways[] = {{"fork", do_fork},
+                {"fork_stays", do_fork_stays},
                 {"fork_threads", do_fork_threads},
                 {"threads", do_threads},
                 {"signals", do_signals},

@@ -4,6 +4,7 @@
 # Every row of heap_pairs.def, and of pairs.cc: with libmoat-heap.so the bad program's error is reported, with its type; the
 # good one runs in silence. HEAP_RUNS: how often the good ones run. A write of one byte is seen unless it writes what the
 # canary has there already: bad programs change the byte, or write an even one, for the first of a tail canary is odd.
+# SECTION=FILE: what was found is written there.
 set -u
 here=$(dirname "$0")
 T=$(mktemp -d)
@@ -54,5 +55,12 @@ if command -v g++ >/dev/null; then
     cat "$T/rows_cxx" >>"$T/rows"
 fi
 echo "covered: $(wc -l <"$T/rows") pairs, $(grep -c NEVER "$T/rows") of them with an error that cannot be found (reads)"
+{
+    echo "Programs with one planted heap error and their correct twins, eager and lazy; each twin ran $runs times in each:"
+    echo
+    echo '| pairs | errors that cannot be found | passed | failed |'
+    echo '| --- | --- | --- | --- |'
+    echo "| $(wc -l <"$T/rows") | $(grep -c NEVER "$T/rows") | $passed | $failed |"
+} >"${SECTION:-/dev/null}"
 echo "$passed passed, $failed failed"
 [ $failed = 0 ]

@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: MIT
 # builds: one
 # Programs of the system under libmoat-heap.so: they do what they do without it, no error is reported, and servers do not grow.
-# HEAP_SECONDS: for how long, 0 for once each.
+# HEAP_SECONDS: for how long each of six runs, half of it eager and half lazy; 0: all of them a few times. HEAP_ONLY: which ones.
+# SECTION=FILE: a table of those is written there.
 set -u
 T=$(mktemp -d)
 server=
@@ -12,6 +13,7 @@ finish() {
 }
 trap finish EXIT
 library=$(realpath "$BUILD/lib/libmoat-heap.so")
+seconds=$((${HEAP_SECONDS:-0} / 2))
 passed=0 failed=0
 try() {  # try NAME COMMAND...
     local name=$1 mode
@@ -53,10 +55,24 @@ print(len(s), subprocess.run(["echo", "hi"], capture_output=True).stdout)'
 resident() {  # of a process and its children, in KiB
     cat /proc/"$1"/status $(pgrep -P "$1" | sed 's|.*|/proc/&/status|') 2>/dev/null | awk '/^VmRSS/ { sum += $2 } END { print sum + 0 }'
 }
+# judge NAME MODE ROUNDS BEFORE AFTER FINE: what is in $T/log and $T/out counts too
+judge() {
+    if [ "$6" != yes ] || grep -q 'moat: ' "$T/log" "$T/out" || [ "$5" -gt $(($4 * 5 / 4 + 8192)) ]; then
+        failed=$((failed + 1))
+        echo "$1 ($2): fails, says something or grows from $4 to $5 KiB"
+        cat "$T/log" "$T/out" "$T/client" 2>/dev/null | tail -n 20 | sed 's/^/    | /'
+    else
+        passed=$((passed + 1))
+    fi
+    [ $seconds = 0 ] || echo "| $1 | $2 | $seconds | $3 | $4 | $5 | $(grep -c 'ERROR: moat' "$T/log") |" >>"$T/rows"
+}
+chosen() {
+    [ -z "${HEAP_ONLY:-}" ] || [[ " $HEAP_ONLY " = *" $1 "* ]]
+}
 # serve NAME PROGRAM CLIENT: the client's command runs some times, or as long as there is time, after which the server must not have grown.
 serve() {
-    local name=$1 program=$2 client=$3 mode before after i ends
-    command -v "${program%% *}" >/dev/null && command -v "${client%% *}" >/dev/null || return 0
+    local name=$1 program=$2 client=$3 mode before after i begins fine
+    chosen "$name" && command -v "${program%% *}" >/dev/null && command -v "${client%% *}" >/dev/null || return 0
     for mode in eager lazy; do
         rm -f "$T/socket"
         MOAT_OPTIONS=heap-free=$mode LD_PRELOAD=$library $program >"$T/out" 2>"$T/log" </dev/null &
@@ -65,29 +81,25 @@ serve() {
             $client >"$T/client" 2>&1 && break
             sleep 0.1
         done
-        ends=$((SECONDS + ${HEAP_SECONDS:-0} / 4))
-        for ((i = 0; i < 2; i++)); do $client >"$T/client" 2>&1; done
-        before=$(resident $server)
-        for ((i = 0; i < 2 || SECONDS < ends; i++)); do
-            $client >"$T/client" 2>&1 || break
+        begins=$SECONDS before=0 fine=yes
+        for ((i = 0; i < 4 || SECONDS < begins + seconds; i++)); do
+            # A client that waits for ever means a server that does.
+            timeout 120 $client >"$T/client" 2>&1 || fine=no
+            [ $i -lt 2 ] || [ $SECONDS -lt $((begins + seconds / 5)) ] || [ $before != 0 ] || before=$(resident $server)
+            [ $fine = yes ] || break
         done
         after=$(resident $server)
+        $client_ok "$T/client" || fine=no
         kill $server 2>/dev/null
         wait $server 2>/dev/null
         server=
-        if ! $client_ok "$T/client" || grep -q 'moat: ' "$T/log" "$T/out" || [ "$after" -gt $((before * 3 / 2 + 8192)) ]; then
-            failed=$((failed + 1))
-            echo "$name ($mode): fails, says something or grows from $before to $after KiB"
-            cat "$T/log" "$T/client" | tail -n 20 | sed 's/^/    | /'
-        else
-            passed=$((passed + 1))
-        fi
+        judge "$name" $mode $i "$before" "$after" $fine
     done
 }
 servers() {
     client_ok='grep -q requests.per.second'
     serve redis-server "redis-server --port 0 --unixsocket $T/socket --save  --appendonly no" \
-        "redis-benchmark -s $T/socket -n 2000 -t set,get,lpush,lrange_100"
+        "redis-benchmark -s $T/socket -n 2000 -t set,get,lpush,lpop,rpop,lrange_100"
     local port=$((20000 + $$ % 10000))
     mkdir -p "$T/www"
     chmod 755 "$T" "$T/www"
@@ -96,11 +108,89 @@ servers() {
     client_ok='grep -q Requests/sec'
     serve nginx "nginx -c $T/conf -p $T" "wrk -t 1 -c 8 -d 1 http://127.0.0.1:$port/index.html"
 }
-end=$((SECONDS + ${HEAP_SECONDS:-0}))
-all
-servers
-while [ $SECONDS -lt $end ] && [ $failed = 0 ]; do
+# work NAME FEED COMMAND...: one process that works until $until, reads what FEED prints, and says how many rounds it made.
+work() {
+    local name=$1 feed=$2 mode before after i
+    shift 2
+    chosen "$name" && command -v "$1" >/dev/null || return 0
+    for mode in eager lazy; do
+        export until=$(($(date +%s) + seconds))
+        $feed | MOAT_OPTIONS=heap-free=$mode LD_PRELOAD=$library "$@" >"$T/out" 2>"$T/log" &
+        server=$!
+        sleep $((seconds / 5))
+        before=$(resident $server)
+        sleep $((seconds - seconds / 5 - seconds / 50 - 1))
+        after=$(resident $server)
+        for ((i = 0; i < 1200; i++)); do
+            kill -0 $server 2>/dev/null || break
+            sleep 0.1
+        done
+        if [ $i = 1200 ] || ! wait $server || ! grep -q '^rounds ' "$T/out"; then
+            kill -9 $server 2>/dev/null
+            judge "$name" $mode 0 "$before" "$after" no
+        else
+            judge "$name" $mode "$(sed -n 's/^rounds //p' "$T/out" | tail -n 1)" "$before" "$after" yes
+        fi
+        server=
+    done
+}
+nothing() { :; }
+statements() {  # each as long as a pipe is: no more than one waits in it
+    local i=0
+    echo 'create table t(a, b); create index i on t(b);'
+    while [ "$(date +%s)" -lt "$until" ]; do
+        printf '%s%65000s\n' "begin; with recursive c(x) as (select 1 union all select x+1 from c where x < 50000)
+            insert into t select x, hex(randomblob(8)) from c; select 'rounds', $((++i)) where (select count(*) from t where b > 'A') > 0;
+            delete from t; commit;" ''
+    done
+}
+compile() {  # the compiler does not live long, so it is started again and again
+    local mode rounds fine
+    chosen gcc && command -v gcc >/dev/null || return 0
+    CCACHE_DISABLE=1 gcc -O2 -D_GNU_SOURCE -Isrc -S -o "$T/expected" src/base/option.c || return 0
+    for mode in eager lazy; do
+        local ends=$((SECONDS + seconds))
+        : >"$T/log"
+        : >"$T/out"
+        for ((rounds = 0; SECONDS < ends; rounds++)); do
+            CCACHE_DISABLE=1 MOAT_OPTIONS=heap-free=$mode LD_PRELOAD=$library timeout 100 gcc -O2 -D_GNU_SOURCE -Isrc -S -o "$T/s" \
+                src/base/option.c 2>>"$T/log" && cmp -s "$T/s" "$T/expected" && fine=yes || fine=no
+            [ $fine = yes ] || break
+        done
+        judge gcc $mode $rounds 0 0 $fine
+    done
+}
+long() {
+    servers
+    work sqlite3 statements sqlite3 -separator ' ' :memory:
+    compile
+    work perl nothing perl -e 'my $n = 0; while (time < $ENV{until}) { my %h; $h{$_ + $n} = "x" x ($_ % 100) for 1..50000;
+        my @k = sort keys %h; my $p = fork; exit 0 if !$p; waitpid $p, 0; $n++ } print "rounds $n\n"'
+    work python3 nothing python3 -c '
+import json, os, threading, time
+n = 0
+while time.time() < int(os.environ["until"]):
+    d = [{"a": i, "b": [str(j) for j in range(20)]} for i in range(3000 + n % 7)]
+    assert json.loads(json.dumps(d)) == d
+    ts = [threading.Thread(target=lambda: json.loads(json.dumps(d[:300]))) for _ in range(4)]
+    [t.start() for t in ts]
+    [t.join() for t in ts]
+    n += 1
+print("rounds", n)'
+}
+if [ $seconds = 0 ]; then
     all
-done
+    servers
+else
+    long
+    {
+        echo 'Programs that work for minutes under the heap'\''s watch, KiB that they have resident after a fifth of the time and at the end;'
+        echo 'the compiler is started again and again:'
+        echo
+        echo '| | | seconds | rounds | resident, KiB | at the end | reports |'
+        echo '| --- | --- | --- | --- | --- | --- | --- |'
+        cat "$T/rows"
+    } >"${SECTION:-/dev/null}"
+fi
 echo "$passed passed, $failed failed"
-[ $failed = 0 ] && [ $passed -gt 4 ]
+[ $failed = 0 ] && { [ $passed -gt 4 ] || [ -n "${HEAP_ONLY:-}" ]; }
