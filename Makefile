@@ -67,7 +67,7 @@ objects = $(foreach m,$(1),$(foreach s,$(call sources,$(m)),$(if $(filter lanes_
 
 ARCHIVE  := $(BUILD)/libmoat-all.a
 COMMAND  := $(BUILD)/bin/moat
-SHARED   := $(LIBS:%=$(BUILD)/lib/%)
+SHARED   := $(LIBS:%=$(BUILD)/lib/%) $(BUILD)/lib/libcudart.so.12
 STATIC   := $(BUILD)/lib/libcudart_static.a
 TESTSRC  := $(foreach m,$(MODULES) cli,$(wildcard src/$(m)/*_test.c))
 TESTS    := $(patsubst %.c,$(BUILD)/test/%,$(notdir $(TESTSRC)))
@@ -121,7 +121,7 @@ endef
 $(foreach l,$(LANES),$(eval $(call lanes,$(l))))
 # What kernels do to memory they do as their program says, races and all: those are not ours to find.
 $(BUILD)/obj/exec/lanes_mem.%.o: ALL_CFLAGS += -fno-sanitize=thread
-$(BUILD)/obj/exec/lane.o $(BUILD)/obj/exec/access.o: ALL_CPPFLAGS += $(LANES:%=-DLANES_HAVE_%)
+$(BUILD)/obj/exec/lane.o $(BUILD)/obj/exec/access.o $(BUILD)/obj/exec/mma.o: ALL_CPPFLAGS += $(LANES:%=-DLANES_HAVE_%)
 
 $(BUILD)/obj/cli/%.o $(BUILD)/obj/guard/%.o: ALL_CPPFLAGS += -DMOAT_VERSION='"$(VERSION)"'
 
@@ -153,8 +153,17 @@ endif
 $(foreach l,$(LIBS),$(eval $(call library,$(l))))
 $(BUILD)/lib/libmoat.so $(BUILD)/lib/libmoat-heap.so: $(ARCHIVE)
 
+# The same runtime for CUDA 12 programs: what cudart12.c has takes the place of what 13 has under the same names.
+$(BUILD)/lib/libcudart.so.12: LIBFLAGS := -shared -Wl,-soname,libcudart.so.12 -Wl,--version-script=$(BUILD)/lib/libcudart.so.12.map
+$(BUILD)/lib/libcudart.so.12: $(call objects,base driver runtime) src/runtime/libcudart.so.13.exports script/runtime12 \
+		script/export-map $(BUILD)/parts
+	@mkdir -p $(@D)
+	$(call run,LD,$(LD) -r -o $@.o $(filter %.o,$^) && script/runtime12 $@.o $(filter %.exports,$^) > $@.exports && \
+		script/export-map $@.exports $(@F) > $@.map && \
+		$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) $(LIBFLAGS) $(NO_UNDEFINED) -o $@ $@.o $(libcudart.so.13_LDLIBS) $(LDLIBS) && rm $@.o $@.exports)
+
 # One object in which all but the API is local: a program may have functions of any name.
-$(STATIC): $(call objects,driver runtime) $(BUILD)/obj/base/mem.o $(BUILD)/parts
+$(STATIC): $(filter-out %/cudart12.o,$(call objects,driver runtime)) $(BUILD)/obj/base/mem.o $(BUILD)/parts
 	@mkdir -p $(@D)
 	$(call run,AR,$(LD) -r -o $@.o $(filter %.o,$^) && $(OBJCOPY) --localize-hidden --strip-debug $@.o && rm -f $@ && \
 		$(AR) rcs $@ $@.o && rm $@.o)

@@ -13,7 +13,7 @@ moat=$T/usr/local/bin/moat
 
 lib=$T/usr/local/lib
 [ "$(ls "$lib")" = moat ] || { echo "in lib: $(ls "$lib")"; exit 1; }
-for f in libmoat.so libmoat-cpu.so libmoat-heap.so libcuda.so.1 libcuda.so libcudart.so.13 libcudart.so libcudart_static.a; do
+for f in libmoat.so libmoat-cpu.so libmoat-heap.so libcuda.so.1 libcuda.so libcudart.so.13 libcudart.so.12 libcudart.so libcudart_static.a; do
     [ -s "$lib/moat/$f" ] || { echo "not installed: $f"; exit 1; }
 done
 [ -z "$(find "$T" -xtype l)" ] || { echo 'a link leads nowhere'; exit 1; }

@@ -1,0 +1,80 @@
+#!/bin/bash
+# SPDX-License-Identifier: MIT
+# builds: one
+# libcudart.so.12: its name, its symbols' version, and the functions that CUDA 12 has with other parameters, from a program
+# that is linked with it; with nvcc, a whole program too.
+set -eu
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+library=$BUILD/lib/libcudart.so.12
+[ -e "$library" ] || { echo 'there is no libcudart.so.12'; exit 77; }
+readelf -d "$library" | grep -q 'SONAME.*\[libcudart.so.12\]'
+nm -D --defined-only "$library" >"$work/symbols"
+if awk '$2 != "A" && $3 !~ /@@libcudart[.]so[.]12$/' "$work/symbols" | grep .; then
+    echo 'symbols of another version'
+    exit 1
+fi
+for name in cudaGetDeviceProperties_v2 cudaMemPrefetchAsync_v2 cudaThreadSynchronize cudaMalloc __cudaRegisterFatBinary; do
+    grep -q " $name@@" "$work/symbols" || { echo "$name is not there"; exit 1; }
+done
+if grep 'cudart1[23]_' "$work/symbols"; then
+    echo 'names of our own are exported'
+    exit 1
+fi
+
+cat >"$work/old.c" <<'END_OF_C'
+#include <stdio.h>
+#include <string.h>
+#include "runtime/cudart12.h"
+#define DECLARE(name) __typeof__(cudart12_##name) name
+DECLARE(cudaGetDeviceProperties_v2);
+DECLARE(cudaThreadSynchronize);
+cudaError_t old_prefetch(const void *, size_t, int, cudaStream_t) __asm__("cudaMemPrefetchAsync");
+cudaError_t old_advise(const void *, size_t, cudaMemoryAdvise, int) __asm__("cudaMemAdvise");
+cudaError_t old_edges(cudaGraph_t, cudaGraphNode_t *, cudaGraphNode_t *, size_t *) __asm__("cudaGraphGetEdges");
+cudaError_t old_depend(cudaGraph_t, const cudaGraphNode_t *, const cudaGraphNode_t *, size_t)
+    __asm__("cudaGraphAddDependencies");
+#define TRY(call)                                        \
+    if ((call) != cudaSuccess) {                         \
+        printf("%s: %d\n", #call, cudaGetLastError());   \
+        return 1;                                        \
+    }
+int main(void)
+{
+    struct cudart12_prop p;
+    cudaGraph_t graph;
+    cudaGraphNode_t nodes[2], from[2], to[2];
+    char *memory;
+    size_t count = 2;
+    int version, rate;
+    memset(&p, 0x5a, sizeof p);
+    TRY(cudaGetDeviceProperties_v2(&p, 0));
+    TRY(cudaDeviceGetAttribute(&rate, CU_DEVICE_ATTRIBUTE_CLOCK_RATE, 0));
+    TRY(cudaMallocManaged((void **)&memory, 1 << 20, 1));
+    TRY(old_advise(memory, 1 << 20, CU_MEM_ADVISE_SET_READ_MOSTLY, 0));
+    TRY(old_prefetch(memory, 1 << 20, 0, NULL));
+    TRY(old_prefetch(memory, 1 << 20, -1, NULL));
+    TRY(cudaGraphCreate(&graph, 0));
+    TRY(cudaGraphAddEmptyNode(&nodes[0], graph, NULL, 0));
+    TRY(cudaGraphAddEmptyNode(&nodes[1], graph, NULL, 0));
+    TRY(old_depend(graph, &nodes[0], &nodes[1], 1));
+    TRY(old_edges(graph, from, to, &count));
+    TRY(cudaThreadSynchronize());
+    TRY(cudaRuntimeGetVersion(&version));
+    int wrong = p.warpSize != 32 || p.clockRate != rate || p.major < 7 || p.reserved[62] || count != 1 ||
+                from[0] != nodes[0] || to[0] != nodes[1] || p.maxThreadsPerBlock != 1024 || version / 1000 != 12;
+    puts(wrong ? "wrong" : "ok");
+    return wrong;
+}
+END_OF_C
+cc -std=gnu11 -Isrc -Iinclude -o "$work/old" "$work/old.c" -L"$BUILD/lib" -l:libcudart.so.12
+"$MOAT" --device=cpu --mode=off "$work/old" | grep -qx ok
+passed=1
+if command -v nvcc >/dev/null; then
+    ln -s "$PWD/$library" "$work/libcudart.so" 2>/dev/null || ln -s "$library" "$work/libcudart.so"
+    nvcc -gencode arch=compute_75,code=compute_75 -cudart shared -L"$work" -o "$work/triad" test/programs/triad.cu
+    readelf -d "$work/triad" | grep -q 'NEEDED.*libcudart.so.12'
+    "$MOAT" --device=cpu --mode=off "$work/triad" | grep -q 'triad: ok'
+    passed=2
+fi
+echo "$passed passed, 0 failed"
