@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "cpu/array.h"
 #include "cpu/kernel_stats.h"
 
 enum { DEPTH = 128 };
@@ -58,6 +59,7 @@ void context_end(struct CUctx_st *ctx)
     atomic_store(&ctx->alive, false);
     stream_context_free(ctx);
     module_context_free(ctx);
+    array_context_free(ctx);
     memory_context_free(ctx);
     kernel_stats_print();
 }

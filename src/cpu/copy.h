@@ -11,6 +11,8 @@ struct copy_side {
     size_t pitch, slice;  // from row to row, from slice to slice
     bool known;           // must lie in an allocation
     enum memory_where where;
+    struct CUarray_st *array;  // NULL, or what it is part of, with
+    size_t x, y, z;            // the place in it, x in bytes
 };
 
 enum copy_source {
@@ -38,12 +40,16 @@ CUresult copy_run_now(const struct copy_job *j, const struct copy_side **bad);
 // stream_get, check and submit.
 CUresult copy_run(struct copy_job *j, CUstream stream, bool per_thread, bool async);
 
-// What the application's structures describe; call is named where the device does not have it.
-CUresult copy_shape_job(const CUDA_MEMCPY3D *c, const char *call, struct copy_job *j);
+// What the application's structures describe.
+CUresult copy_shape_job(const CUDA_MEMCPY3D *c, struct copy_job *j);
 void copy_shape_params(const struct copy_job *j,
                        CUDA_MEMCPY3D *out);  // the other way round, of a checked one
 CUresult copy_set_job(const CUDA_MEMSET_NODE_PARAMS_v2 *p, struct copy_job *j);
 void copy_set_params(const struct copy_job *j, CUDA_MEMSET_NODE_PARAMS_v2 *out);
+
+// The rows of a job in an array. CUDA_ERROR_INVALID_HANDLE: it is none; CUDA_ERROR_INVALID_VALUE: they are outside.
+CUresult copy_array_side(struct CUarray_st *a, size_t x, size_t y, size_t z, const struct copy_job *j,
+                         struct copy_side *out);
 
 // A call and its twin for per-thread default streams; `per_thread` says which in the expression.
 #define COPY_CALL(name, suffix, parameters, ...) \

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Many copies in one call: all are looked at before the first is put into the stream.
 #include "base/mem.h"
+#include "cpu/array.h"
 #include "cpu/copy.h"
 #include "cpu/stream.h"
 
@@ -99,13 +100,24 @@ COPY_CALL(cuMemcpyBatchAsync_v2, _ptsz,
 
 // --- slices ------------------------------------------------------------------------------------------------------
 
-static CUresult operand(const CUmemcpy3DOperand *o, const CUextent3D *e, struct copy_side *out)
+// Where an array takes part, widths and places along a row count its elements; else bytes.
+static size_t unit_of(const CUmemcpy3DOperand *o)
 {
-    if (o->type == CU_MEMCPY_OPERAND_TYPE_ARRAY)
-        return not_supported("cuMemcpy3DBatchAsync of arrays");
-    size_t pitch = o->op.ptr.rowLength ? o->op.ptr.rowLength : e->width;
-    size_t height = o->op.ptr.layerHeight ? o->op.ptr.layerHeight : e->height;
-    if (o->type != CU_MEMCPY_OPERAND_TYPE_POINTER || pitch < e->width || height < e->height ||
+    const struct CUarray_st *a =
+        o->type == CU_MEMCPY_OPERAND_TYPE_ARRAY ? array_get(o->op.array.array) : NULL;
+    return a ? a->element : 1;
+}
+
+static CUresult operand(const CUmemcpy3DOperand *o, const struct copy_job *j, size_t unit,
+                        struct copy_side *out)
+{
+    if (o->type == CU_MEMCPY_OPERAND_TYPE_ARRAY) {
+        const CUoffset3D *at = &o->op.array.offset;
+        return copy_array_side(o->op.array.array, at->x * unit_of(o), at->y, at->z, j, out);
+    }
+    size_t pitch = o->op.ptr.rowLength ? o->op.ptr.rowLength * unit : j->width;
+    size_t height = o->op.ptr.layerHeight ? o->op.ptr.layerHeight : j->height;
+    if (o->type != CU_MEMCPY_OPERAND_TYPE_POINTER || pitch < j->width || height < j->height ||
         __builtin_mul_overflow(pitch, height, &out->slice))
         return CUDA_ERROR_INVALID_VALUE;
     out->at = o->op.ptr.ptr;
@@ -116,13 +128,14 @@ static CUresult operand(const CUmemcpy3DOperand *o, const CUextent3D *e, struct 
 static CUresult describe(const CUDA_MEMCPY3D_BATCH_OP *op, struct copy_job *j)
 {
     const CUextent3D *e = &op->extent;
-    if (!e->width || !e->height || !e->depth || source_of(op->srcAccessOrder, &j->source))
+    size_t of_dst = unit_of(&op->dst), of_src = unit_of(&op->src), unit = of_dst > 1 ? of_dst : of_src;
+    if (!e->width || !e->height || !e->depth || source_of(op->srcAccessOrder, &j->source) ||
+        __builtin_mul_overflow(e->width, unit, &j->width))
         return CUDA_ERROR_INVALID_VALUE;
-    j->width = e->width;
     j->height = e->height;
     j->depth = e->depth;
-    CUresult r = operand(&op->dst, e, &j->dst);
-    return r ? r : operand(&op->src, e, &j->src);
+    CUresult r = operand(&op->dst, j, unit, &j->dst);
+    return r ? r : operand(&op->src, j, unit, &j->src);
 }
 
 static CUresult batch_3d(size_t count, const CUDA_MEMCPY3D_BATCH_OP *ops, size_t *fail,

@@ -42,6 +42,8 @@ static bool accessible(const struct copy_job *j, const struct copy_side *s, uint
 static CUresult check(const struct copy_job *j, struct copy_side *s, bool write, bool planned)
 {
     uint64_t size;
+    if (s->array)
+        return copy_array_side(s->array, s->x, s->y, s->z, j, s);
     if (!span(j, s, &size))
         return CUDA_ERROR_INVALID_VALUE;
     s->where = memory_block_check(s->at, size, write ? SPACE_WRITE : SPACE_READ);

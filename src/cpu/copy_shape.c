@@ -12,12 +12,11 @@ struct corner {
 };
 
 // Fills in what is 0. The rows must hold what is copied from them.
-static CUresult place(const struct corner *c, const struct copy_job *j, const char *call,
-                      struct copy_side *out)
+static CUresult place(const struct corner *c, const struct copy_job *j, struct copy_side *out)
 {
     size_t width, rows, pitch = c->pitch, height = c->height;
     if (c->type == CU_MEMORYTYPE_ARRAY)
-        return c->array ? not_supported(call) : CUDA_ERROR_INVALID_VALUE;
+        return copy_array_side(c->array, c->x, c->y, c->z, j, out);
     if (c->type != CU_MEMORYTYPE_HOST && c->type != CU_MEMORYTYPE_DEVICE && c->type != CU_MEMORYTYPE_UNIFIED)
         return CUDA_ERROR_INVALID_VALUE;
     if (__builtin_add_overflow(c->x, j->width, &width) || __builtin_add_overflow(c->y, j->height, &rows))
@@ -37,24 +36,22 @@ static CUresult place(const struct corner *c, const struct copy_job *j, const ch
     return CUDA_SUCCESS;
 }
 
-static CUresult describe(const struct corner *dst, const struct corner *src, struct copy_job *j,
-                         const char *call)
+static CUresult describe(const struct corner *dst, const struct corner *src, struct copy_job *j)
 {
     if (!j->width || !j->height || !j->depth)
         return CUDA_SUCCESS;
-    CUresult r = place(dst, j, call, &j->dst);
-    return r ? r : place(src, j, call, &j->src);
+    CUresult r = place(dst, j, &j->dst);
+    return r ? r : place(src, j, &j->src);
 }
 
-static CUresult shape(const struct corner *dst, const struct corner *src, struct copy_job *j,
-                      const char *call, CUstream stream, bool per_thread, bool async)
+static CUresult shape(const struct corner *dst, const struct corner *src, struct copy_job *j, CUstream stream,
+                      bool per_thread, bool async)
 {
-    CUresult r = describe(dst, src, j, call);
+    CUresult r = describe(dst, src, j);
     return r ? r : copy_run(j, stream, per_thread, async);
 }
 
-static CUresult copy_2d(const CUDA_MEMCPY2D *c, const char *call, CUstream stream, bool per_thread,
-                        bool async)
+static CUresult copy_2d(const CUDA_MEMCPY2D *c, CUstream stream, bool per_thread, bool async)
 {
     if (!c)
         return CUDA_ERROR_INVALID_VALUE;
@@ -73,7 +70,7 @@ static CUresult copy_2d(const CUDA_MEMCPY2D *c, const char *call, CUstream strea
                          .y = c->dstY,
                          .pitch = c->dstPitch};
     struct copy_job j = {.width = c->WidthInBytes, .height = c->Height, .depth = 1};
-    return shape(&dst, &src, &j, call, stream, per_thread, async);
+    return shape(&dst, &src, &j, stream, per_thread, async);
 }
 
 // The structures for one device and for two differ in what they say of contexts only.
@@ -84,16 +81,17 @@ static CUresult copy_2d(const CUDA_MEMCPY2D *c, const char *call, CUstream strea
         .pitch = c->side##Pitch, .height = c->side##Height,                                \
     }
 
-CUresult copy_shape_job(const CUDA_MEMCPY3D *c, const char *call, struct copy_job *j)
+CUresult copy_shape_job(const CUDA_MEMCPY3D *c, struct copy_job *j)
 {
     struct corner dst = CORNER(c, dst), src = CORNER(c, src);
     *j = (struct copy_job){.width = c->WidthInBytes, .height = c->Height, .depth = c->Depth};
-    return describe(&dst, &src, j, call);
+    return describe(&dst, &src, j);
 }
 
 static CUmemorytype type_of(const struct copy_side *s)
 {
-    return s->known                                                  ? CU_MEMORYTYPE_DEVICE
+    return s->array                                                  ? CU_MEMORYTYPE_ARRAY
+           : s->known                                                ? CU_MEMORYTYPE_DEVICE
            : s->where == MEMORY_UNKNOWN || s->where == MEMORY_PINNED ? CU_MEMORYTYPE_HOST
                                                                      : CU_MEMORYTYPE_UNIFIED;
 }
@@ -111,28 +109,38 @@ void copy_shape_params(const struct copy_job *j, CUDA_MEMCPY3D *out)
         .Height = j->height,
         .Depth = j->depth,
     };
-    if (out->srcMemoryType == CU_MEMORYTYPE_HOST)
+    if (j->src.array) {
+        out->srcArray = j->src.array;
+        out->srcXInBytes = j->src.x;
+        out->srcY = j->src.y;
+        out->srcZ = j->src.z;
+        out->srcPitch = out->srcHeight = 0;
+    } else if (out->srcMemoryType == CU_MEMORYTYPE_HOST)
         out->srcHost = (const void *)(uintptr_t)j->src.at;
     else
         out->srcDevice = j->src.at;
-    if (out->dstMemoryType == CU_MEMORYTYPE_HOST)
+    if (j->dst.array) {
+        out->dstArray = j->dst.array;
+        out->dstXInBytes = j->dst.x;
+        out->dstY = j->dst.y;
+        out->dstZ = j->dst.z;
+        out->dstPitch = out->dstHeight = 0;
+    } else if (out->dstMemoryType == CU_MEMORYTYPE_HOST)
         out->dstHost = (void *)(uintptr_t)j->dst.at;
     else
         out->dstDevice = j->dst.at;
 }
 
-static CUresult copy_3d(const CUDA_MEMCPY3D *c, const char *call, CUstream stream, bool per_thread,
-                        bool async)
+static CUresult copy_3d(const CUDA_MEMCPY3D *c, CUstream stream, bool per_thread, bool async)
 {
     if (!c)
         return CUDA_ERROR_INVALID_VALUE;
     struct corner dst = CORNER(c, dst), src = CORNER(c, src);
     struct copy_job j = {.width = c->WidthInBytes, .height = c->Height, .depth = c->Depth};
-    return shape(&dst, &src, &j, call, stream, per_thread, async);
+    return shape(&dst, &src, &j, stream, per_thread, async);
 }
 
-static CUresult copy_peer(const CUDA_MEMCPY3D_PEER *c, const char *call, CUstream stream, bool per_thread,
-                          bool async)
+static CUresult copy_peer(const CUDA_MEMCPY3D_PEER *c, CUstream stream, bool per_thread, bool async)
 {
     if (!c)
         return CUDA_ERROR_INVALID_VALUE;
@@ -141,18 +149,16 @@ static CUresult copy_peer(const CUDA_MEMCPY3D_PEER *c, const char *call, CUstrea
         return CUDA_ERROR_INVALID_CONTEXT;
     struct corner dst = CORNER(c, dst), src = CORNER(c, src);
     struct copy_job j = {.width = c->WidthInBytes, .height = c->Height, .depth = c->Depth};
-    return shape(&dst, &src, &j, call, stream, per_thread, async);
+    return shape(&dst, &src, &j, stream, per_thread, async);
 }
 
-COPY_CALL(cuMemcpy2D_v2, _ptds, (const CUDA_MEMCPY2D *c), copy_2d(c, "cuMemcpy2D", NULL, per_thread, false))
-COPY_CALL(cuMemcpy2DUnaligned_v2, _ptds, (const CUDA_MEMCPY2D *c),
-          copy_2d(c, "cuMemcpy2DUnaligned", NULL, per_thread, false))
+COPY_CALL(cuMemcpy2D_v2, _ptds, (const CUDA_MEMCPY2D *c), copy_2d(c, NULL, per_thread, false))
+COPY_CALL(cuMemcpy2DUnaligned_v2, _ptds, (const CUDA_MEMCPY2D *c), copy_2d(c, NULL, per_thread, false))
 COPY_CALL(cuMemcpy2DAsync_v2, _ptsz, (const CUDA_MEMCPY2D *c, CUstream stream),
-          copy_2d(c, "cuMemcpy2DAsync", stream, per_thread, true))
-COPY_CALL(cuMemcpy3D_v2, _ptds, (const CUDA_MEMCPY3D *c), copy_3d(c, "cuMemcpy3D", NULL, per_thread, false))
+          copy_2d(c, stream, per_thread, true))
+COPY_CALL(cuMemcpy3D_v2, _ptds, (const CUDA_MEMCPY3D *c), copy_3d(c, NULL, per_thread, false))
 COPY_CALL(cuMemcpy3DAsync_v2, _ptsz, (const CUDA_MEMCPY3D *c, CUstream stream),
-          copy_3d(c, "cuMemcpy3DAsync", stream, per_thread, true))
-COPY_CALL(cuMemcpy3DPeer, _ptds, (const CUDA_MEMCPY3D_PEER *c),
-          copy_peer(c, "cuMemcpy3DPeer", NULL, per_thread, false))
+          copy_3d(c, stream, per_thread, true))
+COPY_CALL(cuMemcpy3DPeer, _ptds, (const CUDA_MEMCPY3D_PEER *c), copy_peer(c, NULL, per_thread, false))
 COPY_CALL(cuMemcpy3DPeerAsync, _ptsz, (const CUDA_MEMCPY3D_PEER *c, CUstream stream),
-          copy_peer(c, "cuMemcpy3DPeerAsync", stream, per_thread, true))
+          copy_peer(c, stream, per_thread, true))

@@ -42,6 +42,7 @@ enum handle_kind {
     HANDLE_GRAPH_NODE,
     HANDLE_GRAPH_EXEC,
     HANDLE_USER_OBJECT,
+    HANDLE_IMAGE,  // arrays, and references to textures and surfaces: array.h
 };
 int handle_add(const void *p, enum handle_kind kind);  // 0 or -ENOMEM
 bool handle_is(const void *p, enum handle_kind kind);  // lock-free

@@ -62,14 +62,16 @@ CUresult function_attribute(const struct exec_kernel *k, const struct function_s
     case CU_FUNC_ATTRIBUTE_NUM_REGS: *value = (int)k->nregs; break;
     case CU_FUNC_ATTRIBUTE_PTX_VERSION: *value = k->ptx_version; break;
     case CU_FUNC_ATTRIBUTE_BINARY_VERSION: *value = device_capability(); break;
-    case CU_FUNC_ATTRIBUTE_CACHE_MODE_CA:
-    case CU_FUNC_ATTRIBUTE_CLUSTER_SIZE_MUST_BE_SET: *value = 0; break;
+    case CU_FUNC_ATTRIBUTE_CACHE_MODE_CA: *value = 0; break;
+    case CU_FUNC_ATTRIBUTE_CLUSTER_SIZE_MUST_BE_SET: *value = k->needs_cluster; break;
     case CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES: *value = atomic_load(&s->max_dynamic_shared); break;
     case CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT: *value = atomic_load(&s->carveout); break;
     case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH:
     case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_HEIGHT:
     case CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_DEPTH:
-        *value = atomic_load(&s->cluster[a - CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH]);
+        *value = k->required_cluster[0]
+                     ? (int)k->required_cluster[a - CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH]
+                     : atomic_load(&s->cluster[a - CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH]);
         break;
     case CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED:
         *value = atomic_load(&s->nonportable_cluster);

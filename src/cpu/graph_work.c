@@ -25,7 +25,7 @@ static CUresult make_copy(struct graph_work *w, const CUDA_MEMCPY_NODE_PARAMS *p
     w->copy.params = p->copyParams;
     CUresult r = graph_work_context(p->copyCtx, &w->copy.ctx);
     if (!r)
-        r = copy_shape_job(&p->copyParams, "a memcpy node", &w->copy.job);
+        r = copy_shape_job(&p->copyParams, &w->copy.job);
     if (!r)
         r = empty(&w->copy.job) || p->flags ? CUDA_ERROR_INVALID_VALUE : copy_run_check(&w->copy.job, true);
     return r;

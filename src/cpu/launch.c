@@ -11,7 +11,13 @@
 #include "cpu/stream.h"
 #include "exec/space.h"
 
-enum { CLASSES = 3, WORKSPACE = 64, SLAB = 64 << 10 };
+enum {
+    CLASSES = 3,
+    WORKSPACE = 64,
+    SLAB = 64 << 10,
+    CLUSTER_PORTABLE = 8,  // blocks: more must be allowed
+    CLUSTER_MOST = 16,
+};
 
 // Bytes of parameters in a slot of each class; PTX allows 32,764. The workspace of a cooperative launch follows.
 static const uint32_t class_size[CLASSES] = {192, 4096, 32768};
@@ -95,6 +101,37 @@ static bool dimensions_fit(const uint32_t *n, CUdevice_attribute first)
     return true;
 }
 
+// The launch's cluster: what it asks for, or the kernel was compiled or set for. 0: none.
+static void cluster_of(const struct launch_request *q, uint32_t out[3])
+{
+    const uint32_t *required = q->f->kernel->required_cluster;
+    for (int i = 0; i < 3; i++)
+        out[i] = q->cluster[0] ? q->cluster[i]
+                 : required[0]
+                     ? required[i]
+                     : (uint32_t)atomic_load_explicit(&q->f->settings->cluster[i], memory_order_relaxed);
+    for (int i = 0; i < 3 && (out[0] || out[1] || out[2]); i++)
+        out[i] += !out[i];
+}
+
+static CUresult check_cluster(const struct launch_request *q)
+{
+    const struct exec_kernel *k = q->f->kernel;
+    uint32_t size[3];
+    cluster_of(q, size);
+    if (!size[0])
+        return k->needs_cluster ? CUDA_ERROR_INVALID_CLUSTER_SIZE : CUDA_SUCCESS;
+    if (k->required_cluster[0] && memcmp(size, k->required_cluster, sizeof size) != 0)
+        return CUDA_ERROR_INVALID_CLUSTER_SIZE;
+    for (int i = 0; i < 3; i++)
+        if (size[i] > CLUSTER_MOST || q->grid[i] % size[i])
+            return CUDA_ERROR_INVALID_CLUSTER_SIZE;
+    bool more = atomic_load_explicit(&q->f->settings->nonportable_cluster, memory_order_relaxed);
+    return size[0] * size[1] * size[2] > (more ? CLUSTER_MOST : CLUSTER_PORTABLE)
+               ? CUDA_ERROR_INVALID_CLUSTER_SIZE
+               : CUDA_SUCCESS;
+}
+
 CUresult launch_check(const struct launch_request *q)
 {
     const struct exec_kernel *k = q->f->kernel;
@@ -107,6 +144,9 @@ CUresult launch_check(const struct launch_request *q)
         return CUDA_ERROR_INVALID_VALUE;
     if (k->required_block[0] && memcmp(q->block, k->required_block, sizeof q->block) != 0)
         return CUDA_ERROR_INVALID_VALUE;
+    CUresult r = check_cluster(q);
+    if (r)
+        return r;
     return q->shared >
                    (uint32_t)atomic_load_explicit(&q->f->settings->max_dynamic_shared, memory_order_relaxed)
                ? CUDA_ERROR_INVALID_VALUE
@@ -179,6 +219,7 @@ static struct exec_grid *new_grid(const struct launch_request *q, struct slot *s
         .params = s->params,
         .sm_count = device_sm_count(),
     };
+    cluster_of(q, launch.cluster);
     uint64_t resident = most_resident(q);
     launch.most_resident = resident ? (uint32_t)resident : 1;
     if (q->cooperative) {
@@ -316,20 +357,16 @@ CUresult cuLaunchCooperativeKernel_ptsz(CUfunction f, SHAPE, void **params)
     return launch_plain(true, true, f, gx, gy, gz, bx, by, bz, shared, stream, params, NULL);
 }
 
-// Clusters of one block are blocks.
-static CUresult check_cluster(const struct launch_request *q, unsigned x, unsigned y, unsigned z)
+static CUresult take_cluster(struct launch_request *q, unsigned x, unsigned y, unsigned z)
 {
     unsigned size[3] = {x, y, z}, all = 1;
     for (int i = 0; i < 3; i++) {
-        if (!size[i])
-            size[i] = 1;
-        if (size[i] > 16 || q->grid[i] % size[i])
+        q->cluster[i] = size[i] ? size[i] : 1;
+        if (q->cluster[i] > CLUSTER_MOST || q->grid[i] % q->cluster[i])
             return CUDA_ERROR_INVALID_CLUSTER_SIZE;
-        all *= size[i];
+        all *= q->cluster[i];
     }
-    return all == 1  ? CUDA_SUCCESS
-           : all > 8 ? CUDA_ERROR_INVALID_CLUSTER_SIZE
-                     : not_supported("a launch with clusters");
+    return all > CLUSTER_MOST ? CUDA_ERROR_INVALID_CLUSTER_SIZE : CUDA_SUCCESS;
 }
 
 CUresult launch_attribute(struct launch_request *q, const CUlaunchAttribute *a, CUevent *event)
@@ -337,7 +374,7 @@ CUresult launch_attribute(struct launch_request *q, const CUlaunchAttribute *a, 
     switch ((int)a->id) {
     case CU_LAUNCH_ATTRIBUTE_COOPERATIVE: q->cooperative = a->value.cooperative != 0; return CUDA_SUCCESS;
     case CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION:
-        return check_cluster(q, a->value.clusterDim.x, a->value.clusterDim.y, a->value.clusterDim.z);
+        return take_cluster(q, a->value.clusterDim.x, a->value.clusterDim.y, a->value.clusterDim.z);
     // Blocks that may start early may as well start in order; an event for the beginning may as well come at the end.
     case CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT:
         *event = a->value.programmaticEvent.event;

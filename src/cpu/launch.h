@@ -10,6 +10,7 @@ struct launch_request {
     struct CUfunc_st *f;
     struct CUctx_st *ctx;
     uint32_t grid[3], block[3], shared;
+    uint32_t cluster[3];  // 0: as the kernel says
     bool cooperative;
     void **params, **extra;  // as the application passes them
     const void *packed;      // or as the kernel reads them: param_size bytes

@@ -197,6 +197,7 @@ static void test_attributes(void **state)
     IS(CUDA_ERROR_INVALID_VALUE, with_attribute(1, carveout));
     OK(with_attribute(1, cluster(0)));
     OK(with_attribute(1, cluster(1)));
+    OK(with_attribute(8, cluster(8)));
     IS(CUDA_ERROR_INVALID_CLUSTER_SIZE, with_attribute(3, cluster(2)));
     IS(CUDA_ERROR_INVALID_CLUSTER_SIZE, with_attribute(16, cluster(16)));
     CUlaunchAttribute all = {.id = CU_LAUNCH_ATTRIBUTE_COOPERATIVE, .value.cooperative = 1};

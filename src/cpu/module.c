@@ -5,6 +5,7 @@
 #include <sched.h>
 
 #include "base/mem.h"
+#include "cpu/array.h"
 #include "exec/space.h"
 
 enum { PAGE = 4096 };
@@ -21,6 +22,7 @@ static uint64_t place_const(uint64_t size)
 
 static void unplace(const struct module_place *p)
 {
+    array_reference_free(p->address);
     if (p->tracked)
         memory_untrack_variable(p->address);
     memory_internal_free(p->address);

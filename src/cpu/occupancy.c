@@ -125,27 +125,47 @@ CUresult cuOccupancyAvailableDynamicSMemPerBlock(size_t *bytes, CUfunction handl
     return CUDA_SUCCESS;
 }
 
-// Clusters of one block are all we have.
+static uint64_t resident_blocks(const struct CUfunc_st *f, const CUlaunchConfig *config)
+{
+    uint64_t threads = (uint64_t)config->blockDimX * config->blockDimY;
+    // Three dimensions of 32 bits could overflow; two such already exceed every block.
+    threads = threads > UINT32_MAX ? UINT32_MAX : threads * config->blockDimZ;
+    return (uint64_t)occupancy_blocks(f->kernel, f->settings, threads, config->sharedMemBytes) *
+           device_sm_count();
+}
+
+// 8 blocks work on every GPU that has clusters; 16 on some, for functions that are allowed them.
 CUresult cuOccupancyMaxPotentialClusterSize(int *size, CUfunction handle, const CUlaunchConfig *config)
 {
     struct CUfunc_st *f;
     CUresult r = check(handle, &f);
     if (r || !size || !config)
         return r ? r : CUDA_ERROR_INVALID_VALUE;
-    *size = 1;
+    int most = atomic_load(&f->settings->nonportable_cluster) ? 16 : 8;
+    uint64_t blocks = resident_blocks(f, config);
+    *size = blocks < (uint64_t)most ? (int)blocks : most;
     return CUDA_SUCCESS;
+}
+
+static uint64_t cluster_blocks(const struct CUfunc_st *f, const CUlaunchConfig *config)
+{
+    uint64_t n = 1;
+    for (int i = 0; i < 3; i++)
+        n *= f->kernel->required_cluster[i] ? f->kernel->required_cluster[i] : 1;
+    for (unsigned i = 0; i < config->numAttrs; i++) {
+        const CUlaunchAttribute *a = &config->attrs[i];
+        if (a->id == CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION)
+            n = (uint64_t)a->value.clusterDim.x * a->value.clusterDim.y * a->value.clusterDim.z;
+    }
+    return n ? n : 1;
 }
 
 CUresult cuOccupancyMaxActiveClusters(int *clusters, CUfunction handle, const CUlaunchConfig *config)
 {
     struct CUfunc_st *f;
     CUresult r = check(handle, &f);
-    if (r || !clusters || !config)
+    if (r || !clusters || !config || (config->numAttrs && !config->attrs))
         return r ? r : CUDA_ERROR_INVALID_VALUE;
-    uint64_t threads = (uint64_t)config->blockDimX * config->blockDimY;
-    // Three dimensions of 32 bits could overflow; two such already exceed every block.
-    threads = threads > UINT32_MAX ? UINT32_MAX : threads * config->blockDimZ;
-    *clusters =
-        (int)(occupancy_blocks(f->kernel, f->settings, threads, config->sharedMemBytes) * device_sm_count());
+    *clusters = (int)(resident_blocks(f, config) / cluster_blocks(f, config));
     return CUDA_SUCCESS;
 }

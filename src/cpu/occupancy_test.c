@@ -91,9 +91,15 @@ static void test_clusters(void **state)
         .gridDimX = 1, .gridDimY = 1, .gridDimZ = 1, .blockDimX = 128, .blockDimY = 1, .blockDimZ = 1};
     int n;
     OK(cuOccupancyMaxPotentialClusterSize(&n, get("empty"), &c));
-    assert_int_equal(n, 1);
+    assert_int_equal(n, 8);
     OK(cuOccupancyMaxActiveClusters(&n, get("empty"), &c));
     assert_int_equal(n, 16 * (int)device_sm_count());
+    CUlaunchAttribute a = {.id = CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION, .value.clusterDim = {2, 2, 1}};
+    c.attrs = &a;
+    c.numAttrs = 1;
+    OK(cuOccupancyMaxActiveClusters(&n, get("empty"), &c));
+    assert_int_equal(n, 4 * (int)device_sm_count());
+    c.numAttrs = 0;
     c.blockDimX = c.blockDimY = c.blockDimZ = UINT32_MAX;
     OK(cuOccupancyMaxActiveClusters(&n, get("empty"), &c));
     assert_int_equal(n, 0);

@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "exec/cluster.h"
 #include "exec/lanes_mem.h"
 
 enum { WORD = 4, ROW = EXEC_LANES * WORD };
@@ -46,11 +47,27 @@ static void refuse(struct exec_warp *w, const struct exec_insn *i, enum exec_fau
     fault_memory(w, i, kind, lane, address, size, write, names[where]);
 }
 
+// In the shared memory of another block of the cluster, or of its own under the cluster's address.
+static __attribute__((noinline)) char *cluster_at(const struct exec_warp *w, uint64_t at, unsigned size)
+{
+    const struct exec_block *b = cluster_block(w, &at);
+    return b && at <= b->shared_size && size <= b->shared_size - at ? b->shared + at : NULL;
+}
+
+// Where an offset in the window of shared memory lies; NULL if nothing of that size does.
+static inline char *shared_at(const struct exec_warp *w, uint64_t at, unsigned size)
+{
+    const struct exec_block *b = w->block;
+    if (at <= b->shared_size && size <= b->shared_size - at)
+        return b->shared + at;
+    return at < CLUSTER_STEP ? NULL : cluster_at(w, at, size);
+}
+
 static bool is_allowed(const struct exec_warp *w, enum access_space where, uint64_t at, unsigned size,
                        bool write)
 {
     switch (where) {
-    case ACCESS_SHARED: return at <= w->block->shared_size && size <= w->block->shared_size - at;
+    case ACCESS_SHARED: return shared_at(w, at, size);
     case ACCESS_LOCAL: return at <= w->block->grid->local_size && size <= w->block->grid->local_size - at;
     default: return space_access(at, size, write ? SPACE_WRITE : SPACE_READ);
     }
@@ -113,7 +130,7 @@ bool access_read(struct exec_warp *w, const struct exec_insn *i, unsigned lane, 
 {
     switch (check(w, i, lane, &address, size, false)) {
     case ACCESS_SPACES: return false;
-    case ACCESS_SHARED: memcpy(to, w->block->shared + address, size); return true;
+    case ACCESS_SHARED: memcpy(to, shared_at(w, address, size), size); return true;
     case ACCESS_LOCAL: access_local_read(w, lane, (uint32_t)address, to, size); return true;
     default: memcpy(to, space_host(address), size); return true;
     }
@@ -124,7 +141,7 @@ bool access_write(struct exec_warp *w, const struct exec_insn *i, unsigned lane,
 {
     switch (check(w, i, lane, &address, size, true)) {
     case ACCESS_SPACES: return false;
-    case ACCESS_SHARED: memcpy(w->block->shared + address, from, size); return true;
+    case ACCESS_SHARED: memcpy(shared_at(w, address, size), from, size); return true;
     case ACCESS_LOCAL: access_local_write(w, lane, (uint32_t)address, from, size); return true;
     default: memcpy(space_host(address), from, size); return true;
     }
@@ -135,7 +152,7 @@ char *access_host(struct exec_warp *w, const struct exec_insn *i, unsigned lane,
 {
     switch (check(w, i, lane, &address, size, write)) {
     case ACCESS_SPACES: return NULL;
-    case ACCESS_SHARED: return w->block->shared + address;
+    case ACCESS_SHARED: return shared_at(w, address, size);
     case ACCESS_LOCAL: return size <= WORD ? word(w, lane, (uint32_t)address) : NULL;
     default: return space_host(address);
     }

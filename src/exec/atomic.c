@@ -381,6 +381,18 @@ ROW(xor, ATOMIC_XOR, false)
 ROW(exch, ATOMIC_EXCH, false)
 ROW(cas, ATOMIC_CAS, false)
 
+unsigned atomic_log(uint32_t what)
+{
+    return (unsigned)__builtin_ctz(ptx_type_bits((enum ptx_type)(what >> ATOMIC_TYPE_SHIFT & 0xff)) / 8);
+}
+
+void atomic_apply(char *at, uint32_t what, const void *operand)
+{
+    uint64_t b = 0;
+    memcpy(&b, operand, (size_t)1 << atomic_log(what));
+    apply(at, what, atomic_log(what), b, 0);
+}
+
 exec_fn *atomic_fn(enum atomic_op op, enum ptx_type type)
 {
     // By operation, then 32 or 64 bits, then unsigned or signed.

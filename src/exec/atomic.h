@@ -28,6 +28,14 @@ enum {
 exec_fn *atomic_fn(enum atomic_op op, enum ptx_type type);  // what executes such a combination
 exec_fn atomic_fence;
 
+// Outside instructions: `what` as in e. Of an element its log2 of bytes, and the operation on one in the host's memory.
+unsigned atomic_log(uint32_t what);
+void atomic_apply(char *at, uint32_t what, const void *operand);
+
+// What the statement's modifiers say (decode_mem.c).
+struct decode;
+enum atomic_op decode_atomic_op(struct decode *d);
+
 // Whether there is such a combination.
 bool atomic_knows(enum atomic_op op, enum ptx_type type);
 

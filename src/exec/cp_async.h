@@ -5,11 +5,8 @@
 
 #include "exec/warp.h"
 
-struct cp_async_places {
-    struct exec_insn from, to;  // their addresses, as for a load and a store
-};
-
-exec_fn
-    cp_async;  // ptr: cp_async_places; b: slot of the bytes that exist, c: predicate to ignore them; 0 if absent
+// b: slot of the bytes that exist, c: predicate to ignore them; 0 if absent. The two instructions behind it have the
+// addresses, from and to, as for a load and a store: so a fault knows its place.
+exec_fn cp_async;
 
 #endif

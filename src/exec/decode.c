@@ -234,7 +234,8 @@ static bool guards_itself(const struct ptx_form *form)
 {
     switch (form->op->control) {
     case PTX_FALLS:
-        return (form->flags & PTX_WARP && form->id != PTX_OP_ACTIVEMASK) || form->id == PTX_OP_NANOSLEEP;
+        return (form->flags & PTX_WARP && form->id != PTX_OP_ACTIVEMASK) || form->id == PTX_OP_NANOSLEEP ||
+               form->id == PTX_OP_MBARRIER_TRY_WAIT;
     default: return true;
     }
 }
@@ -268,7 +269,14 @@ static void dispatch(struct decode *d)
     case PTX_OP_MATCH:
     case PTX_OP_REDUX:
     case PTX_OP_ACTIVEMASK:
-    case PTX_OP_ELECT: decode_meet(d); return;
+    case PTX_OP_ELECT:
+    case PTX_OP_BARRIER_CLUSTER: decode_meet(d); return;
+    case PTX_OP_TEX:
+    case PTX_OP_TLD4:
+    case PTX_OP_TXQ:
+    case PTX_OP_SULD:
+    case PTX_OP_SUST:
+    case PTX_OP_SUQ: decode_texture(d); return;
     case PTX_OP_MEMBAR:
     case PTX_OP_FENCE:
     case PTX_OP_CVTA:
@@ -287,7 +295,33 @@ static void dispatch(struct decode *d)
     case PTX_OP_GRIDDEPCONTROL:
     case PTX_OP_CP_ASYNC_COMMIT:
     case PTX_OP_CP_ASYNC_WAIT:
-    case PTX_OP_CP_ASYNC_WAIT_ALL: return;  // hints, and waits for what is done at once here
+    case PTX_OP_CP_ASYNC_WAIT_ALL:
+    case PTX_OP_CP_ASYNC_BULK_PREFETCH:
+    case PTX_OP_CP_ASYNC_BULK_COMMIT:
+    case PTX_OP_CP_ASYNC_BULK_WAIT: return;  // hints, and waits for what is done at once here
+    case PTX_OP_MAPA:
+    case PTX_OP_GETCTARANK:
+    case PTX_OP_ST_ASYNC:
+    case PTX_OP_RED_ASYNC:
+    case PTX_OP_CP_ASYNC_MBARRIER:
+    case PTX_OP_CP_ASYNC_BULK:
+    case PTX_OP_CP_REDUCE_BULK:
+    case PTX_OP_MBARRIER_INIT:
+    case PTX_OP_MBARRIER_INVAL:
+    case PTX_OP_MBARRIER_EXPECT_TX:
+    case PTX_OP_MBARRIER_COMPLETE_TX:
+    case PTX_OP_MBARRIER_ARRIVE:
+    case PTX_OP_MBARRIER_ARRIVE_DROP:
+    case PTX_OP_MBARRIER_TEST_WAIT:
+    case PTX_OP_MBARRIER_TRY_WAIT:
+    case PTX_OP_MBARRIER_PENDING_COUNT: decode_cluster(d); return;
+    case PTX_OP_WMMA_LOAD:
+    case PTX_OP_WMMA_STORE:
+    case PTX_OP_WMMA_MMA:
+    case PTX_OP_MMA:
+    case PTX_OP_LDMATRIX:
+    case PTX_OP_STMATRIX:
+    case PTX_OP_MOVMATRIX: decode_matrix(d); return;
     default:
         if (d->stmt->form->id >= PTX_OP_VADD && d->stmt->form->id <= PTX_OP_VSET4)
             decode_video(d);
@@ -400,7 +434,9 @@ static uint8_t stmt_waits(const struct ptx_stmt *s, bool *stores)
     case PTX_OP_LD:
         return ptx_form_has(form, PTX_MOD_VOLATILE) || ptx_form_has(form, PTX_MOD_ACQUIRE) ||
                ptx_form_has(form, PTX_MOD_RELAXED) || ptx_form_has(form, PTX_MOD_CV);
-    case PTX_OP_ATOM: return 1;
+    case PTX_OP_ATOM:
+    case PTX_OP_MBARRIER_TEST_WAIT:
+    case PTX_OP_MBARRIER_TRY_WAIT:
     case PTX_OP_NANOSLEEP: return 1;
     default: return 0;
     }

@@ -95,10 +95,21 @@ void decode_finish(struct decode *d, const struct decode_dest *dest);
 
 const struct ptx_operand *decode_operand(struct decode *d, unsigned i);  // must be there
 
+// Where a memory operand lies: as the slots and flags of an access (access.h).
+struct decode_address {
+    uint32_t slot, flags;
+    uint64_t imm;
+};
+// In the n-th space that the instruction spells, generic if it spells fewer; or, with n of DECODE_SHARED or
+// DECODE_GLOBAL, there.
+enum { DECODE_SHARED = 1000, DECODE_GLOBAL };
+struct decode_address decode_address(struct decode *d, const struct ptx_operand *o, unsigned n);
+
 // --- kinds of instruction -------------------------------------------------------------------------------------
 
 void decode_mov(struct decode *d);
-void decode_memory(struct decode *d);  // ld, st, atom, red, cp.async
+void decode_memory(
+    struct decode *d);  // ld, st, atom, red, cp.async; the storing part of st.async and red.async
 // A value of that variable's type, from an operand to the frame's local memory, and from there to an operand.
 void decode_put_local(struct decode *d, const struct ptx_operand *from, const struct ptx_var *type,
                       uint32_t offset);
@@ -110,6 +121,9 @@ void decode_leave(struct decode *d);    // results that are registers, at its en
 void decode_meet(struct decode *d);     // what lanes do together, and barriers
 void decode_special(struct decode *d);  // cvta, isspacep, alloca, ...
 void decode_video(struct decode *d);    // vadd to vset4
+void decode_texture(struct decode *d);  // tex, tld4, txq, suld, sust, suq
+void decode_cluster(struct decode *d);  // mbarrier, bulk copies, addresses in clusters
+void decode_matrix(struct decode *d);   // mma, wmma, ldmatrix, ...
 void decode_lane(struct decode *d);
 
 // Around an instruction that must not run with a mask cut by a guard: a branch over it.

@@ -4,6 +4,7 @@
 
 #include "exec/atomic.h"
 #include "exec/barrier.h"
+#include "exec/cluster.h"
 #include "exec/control.h"
 #include "exec/decode.h"
 #include "exec/lane.h"
@@ -164,6 +165,9 @@ void decode_meet(struct decode *d)
         *decode_emit(d, meet_barrier) = (struct exec_insn){.fn = meet_barrier, .e = e, .flags = MEET_SYNC};
         break;
     }
+    case PTX_OP_BARRIER_CLUSTER:
+        decode_emit(d, has(d, PTX_MOD_ARRIVE) ? cluster_arrive : cluster_wait);
+        break;
     default: barrier(d, d->stmt->form->id != PTX_OP_BAR && d->stmt->form->id != PTX_OP_BARRIER);
     }
     decode_skip_end(d, skip);

@@ -3,17 +3,13 @@
 #include <errno.h>
 
 #include "exec/atomic.h"
+#include "exec/control.h"
 #include "exec/cp_async.h"
 #include "exec/decode.h"
 #include "exec/lane.h"
 #include "exec/access.h"
 
 // --- addresses ----------------------------------------------------------------------------------------------
-
-struct address {
-    uint32_t slot, flags;
-    uint64_t imm;
-};
 
 static enum access_space space_of(struct decode *d, unsigned n)
 {
@@ -37,11 +33,12 @@ static uint32_t space_flag(enum access_space where)
     return (uint32_t)where << ACCESS_SPACE_SHIFT;
 }
 
-static struct address symbol_address(struct decode *d, const struct ptx_operand *o, enum access_space where,
-                                     unsigned bytes)
+static struct decode_address symbol_address(struct decode *d, const struct ptx_operand *o,
+                                            enum access_space where, unsigned bytes)
 {
     const struct exec_symbol *s = &d->module->symbols[o->id];
-    struct address a = {.flags = ACCESS_NO_BASE | space_flag(where), .imm = s->value + (uint64_t)o->value};
+    struct decode_address a = {.flags = ACCESS_NO_BASE | space_flag(where),
+                               .imm = s->value + (uint64_t)o->value};
     switch (s->kind) {
     case EXEC_SYM_ADDRESS:
         if (where != ACCESS_GENERIC && where != ACCESS_GLOBAL)
@@ -82,8 +79,8 @@ static struct address symbol_address(struct decode *d, const struct ptx_operand 
     decode_fail(d, -EINVAL, STR_FMT " is in another space", STR_ARG(ptx_sym(d->module->ptx, o->id)->name));
 }
 
-static struct address address(struct decode *d, const struct ptx_operand *o, enum access_space where,
-                              unsigned bytes)
+static struct decode_address address(struct decode *d, const struct ptx_operand *o, enum access_space where,
+                                     unsigned bytes)
 {
     if (o->kind != PTX_ADDR)
         decode_unsupported(d);
@@ -92,7 +89,7 @@ static struct address address(struct decode *d, const struct ptx_operand *o, enu
     // Through a register: a kernel's parameters are global memory, a function's are local.
     if (where == ACCESS_PARAM)
         where = d->func->kernel ? ACCESS_GLOBAL : ACCESS_LOCAL;
-    struct address a = {.flags = space_flag(where), .imm = (uint64_t)o->value};
+    struct decode_address a = {.flags = space_flag(where), .imm = (uint64_t)o->value};
     if (o->sub == PTX_BASE_NONE) {
         // An absolute address. Local memory counts from the thread's own start, not from the frame.
         a.slot = decode_const(d, 64, a.imm);
@@ -109,12 +106,21 @@ static struct address address(struct decode *d, const struct ptx_operand *o, enu
     return a;
 }
 
+struct decode_address decode_address(struct decode *d, const struct ptx_operand *o, unsigned n)
+{
+    return address(d, o,
+                   n == DECODE_SHARED   ? ACCESS_SHARED
+                   : n == DECODE_GLOBAL ? ACCESS_GLOBAL
+                                        : space_of(d, n),
+                   0);
+}
+
 static unsigned log2_of(unsigned bytes)
 {
     return (unsigned)__builtin_ctz(bytes);
 }
 
-static void put_address(struct exec_insn *i, const struct address *a, uint32_t flags)
+static void put_address(struct exec_insn *i, const struct decode_address *a, uint32_t flags)
 {
     i->a = a->slot;
     i->imm = a->imm;
@@ -178,7 +184,7 @@ static void set_slot(struct exec_insn *i, unsigned k, uint32_t slot)
     *(k == 0 ? &i->d : k == 1 ? &i->b : k == 2 ? &i->c : &i->e) = slot;
 }
 
-static void emit_load(struct decode *d, const struct access *v, const struct address *a)
+static void emit_load(struct decode *d, const struct access *v, const struct decode_address *a)
 {
     uint32_t slots[4];
     for (unsigned k = 0; k < v->n; k++) {
@@ -200,11 +206,11 @@ static void decode_load(struct decode *d)
 {
     struct access v;
     access_of(d, decode_operand(d, 0), last_type(d->stmt->form), d->stmt->form->vec, &v);
-    struct address a = address(d, decode_operand(d, 1), space_of(d, 0), v.n * v.bytes);
+    struct decode_address a = address(d, decode_operand(d, 1), space_of(d, 0), v.n * v.bytes);
     emit_load(d, &v, &a);
 }
 
-static void emit_store(struct decode *d, const struct access *v, const struct address *a)
+static void emit_store(struct decode *d, const struct access *v, const struct decode_address *a)
 {
     uint32_t slots[4];
     for (unsigned k = 0; k < v->n; k++) {
@@ -226,7 +232,7 @@ static void decode_store(struct decode *d)
 {
     struct access v;
     access_of(d, decode_operand(d, 1), last_type(d->stmt->form), d->stmt->form->vec, &v);
-    struct address a = address(d, decode_operand(d, 0), space_of(d, 0), v.n * v.bytes);
+    struct decode_address a = address(d, decode_operand(d, 0), space_of(d, 0), v.n * v.bytes);
     emit_store(d, &v, &a);
     if (ptx_form_has(d->stmt->form, PTX_MOD_RELEASE) || ptx_form_has(d->stmt->form, PTX_MOD_VOLATILE))
         decode_emit(d, atomic_fence);
@@ -234,16 +240,16 @@ static void decode_store(struct decode *d)
 
 // --- parameters in registers --------------------------------------------------------------------------------
 
-static struct address in_frame(uint32_t offset)
+static struct decode_address in_frame(uint32_t offset)
 {
-    return (struct address){.flags = ACCESS_NO_BASE | space_flag(ACCESS_LOCAL), .imm = offset};
+    return (struct decode_address){.flags = ACCESS_NO_BASE | space_flag(ACCESS_LOCAL), .imm = offset};
 }
 
 void decode_put_local(struct decode *d, const struct ptx_operand *from, const struct ptx_var *type,
                       uint32_t offset)
 {
     struct access v;
-    struct address a = in_frame(offset);
+    struct decode_address a = in_frame(offset);
     access_of(d, from, (enum ptx_type)type->type, type->vec, &v);
     emit_store(d, &v, &a);
 }
@@ -252,14 +258,14 @@ void decode_get_local(struct decode *d, const struct ptx_operand *to, const stru
                       uint32_t offset)
 {
     struct access v;
-    struct address a = in_frame(offset);
+    struct decode_address a = in_frame(offset);
     access_of(d, to, (enum ptx_type)type->type, type->vec, &v);
     emit_load(d, &v, &a);
 }
 
 // --- atom, red ----------------------------------------------------------------------------------------------
 
-static enum atomic_op operation(struct decode *d)
+enum atomic_op decode_atomic_op(struct decode *d)
 {
     static const struct {
         enum ptx_mod mod;
@@ -328,15 +334,15 @@ static void find_elements(struct decode *d, const struct ptx_operand *result, co
 static void decode_atomic(struct decode *d)
 {
     const struct ptx_form *form = d->stmt->form;
-    bool red = form->id == PTX_OP_RED;
-    enum atomic_op op = operation(d);
+    bool red = form->id != PTX_OP_ATOM;
+    enum atomic_op op = decode_atomic_op(d);
     if (!form->ntypes)
         decode_unsupported(d);
     enum ptx_type type = last_type(form);
     if (!atomic_knows(op, type))
         decode_unsupported(d);
     enum access_space where = space_of(d, 0);
-    struct address a = address(d, decode_operand(d, red ? 0 : 1), where, 0);
+    struct decode_address a = address(d, decode_operand(d, red ? 0 : 1), where, 0);
     const struct ptx_operand *value = decode_operand(d, red ? 1 : 2);
     const struct ptx_operand *other = op == ATOMIC_CAS ? decode_operand(d, red ? 2 : 3) : NULL;
     const struct ptx_operand *result = red ? NULL : decode_operand(d, 0);
@@ -375,8 +381,8 @@ static void decode_copy(struct decode *d)
     const struct ptx_operand *bytes = decode_operand(d, 2), *source_size = ptx_operand(d->stmt, 3);
     if (bytes->kind != PTX_IMM || (bytes->value != 4 && bytes->value != 8 && bytes->value != 16))
         decode_unsupported(d);
-    struct address to = address(d, decode_operand(d, 0), ACCESS_SHARED, 0);
-    struct address from = address(d, decode_operand(d, 1), ACCESS_GLOBAL, 0);
+    struct decode_address to = address(d, decode_operand(d, 0), ACCESS_SHARED, 0);
+    struct decode_address from = address(d, decode_operand(d, 1), ACCESS_GLOBAL, 0);
     uint32_t size = 0, ignore = 0;
     // With a cache policy the last operand is 64 bits wide and means nothing here.
     if (source_size && source_size->kind == PTX_REG && decode_reg_bits(d, source_size) == 64)
@@ -385,26 +391,23 @@ static void decode_copy(struct decode *d)
         ignore = decode_pred(d, source_size);
     else if (source_size)
         size = decode_source(d, source_size, PTX_B32);
-    struct cp_async_places *c = ARENA_NEW(&d->load->program->arena, struct cp_async_places);
-    c->from.a = from.slot;
-    c->from.imm = from.imm;
-    c->from.flags = from.flags | log2_of((unsigned)bytes->value);
-    c->to.a = to.slot;
-    c->to.imm = to.imm;
-    c->to.flags = to.flags | log2_of((unsigned)bytes->value) | ACCESS_STORES;
+    uint32_t log = log2_of((unsigned)bytes->value);
     struct exec_insn *i = decode_emit(d, cp_async);
-    i->ptr = c;
     i->b = size;
     i->c = ignore;
-    i->flags = log2_of((unsigned)bytes->value);
+    i->flags = log;
+    put_address(decode_emit(d, control_illegal), &from, log);
+    put_address(decode_emit(d, control_illegal), &to, log | ACCESS_STORES);
 }
 
 void decode_memory(struct decode *d)
 {
     switch (d->stmt->form->id) {
-    case PTX_OP_ST: decode_store(d); return;
+    case PTX_OP_ST:
+    case PTX_OP_ST_ASYNC: decode_store(d); return;
     case PTX_OP_ATOM:
-    case PTX_OP_RED: decode_atomic(d); return;
+    case PTX_OP_RED:
+    case PTX_OP_RED_ASYNC: decode_atomic(d); return;
     case PTX_OP_CP_ASYNC: decode_copy(d); return;
     default: decode_load(d);
     }

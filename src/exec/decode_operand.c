@@ -169,9 +169,13 @@ static uint32_t symbol(struct decode *d, const struct ptx_operand *o, unsigned b
 
 static uint32_t special(struct decode *d, const struct ptx_operand *o, unsigned bits)
 {
-    // Of predicates there is %is_explicit_cluster, and no cluster is.
-    if (bits == 1 && o->id == PTX_SREG_IS_EXPLICIT_CLUSTER)
-        return decode_const(d, 1, 0);
+    if (bits == 1 && o->id == PTX_SREG_IS_EXPLICIT_CLUSTER) {
+        uint32_t to = decode_temp(d, 1);
+        struct exec_insn *p = decode_emit(d, special_predicate);
+        p->d = to;
+        p->lo = o->id;
+        return to;
+    }
     if (bits == 1 || bits == 128)
         decode_unsupported(d);
     uint32_t slot = decode_temp(d, bits);

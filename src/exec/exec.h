@@ -18,7 +18,7 @@
 
 // --- programs -----------------------------------------------------------------------------------------------
 
-enum exec_variable_kind { EXEC_GLOBAL, EXEC_CONST, EXEC_MANAGED };
+enum exec_variable_kind { EXEC_GLOBAL, EXEC_CONST, EXEC_MANAGED, EXEC_TEXREF, EXEC_SURFREF };
 
 // What a program asks of whoever loads it. All may be called from any thread.
 struct exec_host {
@@ -48,11 +48,13 @@ struct exec_kernel {
     struct exec_program *program;
     uint32_t nparams, param_size;  // param_size: bytes of all, padding included
     const struct exec_param *params;
-    uint32_t shared_size;        // static, with alignment; starts behind what the system reserves
-    uint32_t local_size;         // bytes per thread of the kernel and what it calls, without recursion
-    uint32_t nregs;              // as a GPU's compiler might have used; 16 to 255
-    uint32_t max_threads;        // from .maxntid or .reqntid, else 1024
-    uint32_t required_block[3];  // from .reqntid; 0: any
+    uint32_t shared_size;          // static, with alignment; starts behind what the system reserves
+    uint32_t local_size;           // bytes per thread of the kernel and what it calls, without recursion
+    uint32_t nregs;                // as a GPU's compiler might have used; 16 to 255
+    uint32_t max_threads;          // from .maxntid or .reqntid, else 1024
+    uint32_t required_block[3];    // from .reqntid; 0: any
+    uint32_t required_cluster[3];  // from .reqnctapercluster; 0: any
+    bool needs_cluster;            // .explicitcluster: it is launched with clusters only
     uint32_t const_size;
     int ptx_version;  // 90 for sm_90: of .target
     bool recursive;   // needs a stack of a size that nobody knows
@@ -81,12 +83,15 @@ const struct exec_kernel *exec_find_kernel(const struct exec_program *p, struct 
 unsigned exec_variable_count(const struct exec_program *p);
 const struct exec_variable *exec_variable(const struct exec_program *p, unsigned i);
 const struct exec_variable *exec_find_variable(const struct exec_program *p, struct str name);
+// A .texref or .surfref: no variable for the host, but memory that holds a handle of texture.h, 0 at first.
+const struct exec_variable *exec_find_reference(const struct exec_program *p, struct str name);
 
 // --- launches -----------------------------------------------------------------------------------------------
 
 struct exec_launch {
     const struct exec_kernel *kernel;
     uint32_t grid[3], block[3];  // checked by the caller: not 0, block within the device's limits
+    uint32_t cluster[3];         // 0: none. Each divides the grid's; at most 16 blocks
     uint32_t dynamic_shared;
     uint32_t stack_size;  // bytes of local memory per thread for recursion and alloca (the limit STACK_SIZE)
     bool cooperative;

@@ -90,11 +90,11 @@ struct exec_program {
     struct exec_host host;
     unsigned nmodules;
     struct exec_module *modules;
-    uint32_t nfuncs, nkernels, nvariables, nlocs;
+    uint32_t nfuncs, nkernels, nvariables, nreferences, nlocs;
     struct exec_func **funcs;
     struct exec_kernel *kernels;
     struct exec_func **entries;  // by kernel
-    struct exec_variable *variables;
+    struct exec_variable *variables, *references;
     struct map kernel_names, variable_names;
     const struct ptx_loc **locs;
     uint32_t most_stack;  // of the functions whose address may be taken

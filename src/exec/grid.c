@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: MIT
 // Grids and their blocks. A block is run warp by warp, each for one turn; then it goes to the end of the grid's
 // queue, unless it has ended. So blocks that wait for one another all get on, whatever thread has them.
+//
+// The blocks of a cluster go through all this as one: what is queued, counted and numbered is the first, and it has the
+// others with it.
 #include <assert.h>
 #include <errno.h>
 #include <string.h>
 
 #include "base/mem.h"
+#include "exec/cluster.h"
 #include "exec/sched.h"
 #include "exec/space.h"
 #include "exec/stats.h"
@@ -37,7 +41,7 @@ static bool is_stopped(struct exec_grid *g)
 
 // --- blocks -------------------------------------------------------------------------------------------------
 
-static void block_free(struct exec_block *b)
+static void one_free(struct exec_block *b)
 {
     if (!b)
         return;
@@ -50,6 +54,17 @@ static void block_free(struct exec_block *b)
     mem_free(b);
 }
 
+static void block_free(struct exec_block *b)
+{
+    if (!b)
+        return;
+    struct exec_cluster *c = b->cluster;
+    for (uint32_t r = c ? c->size : 0; r-- > 1;)
+        one_free(c->blocks[r]);
+    mem_free(c);
+    one_free(b);
+}
+
 static void set_tids(struct exec_warp *w, const uint32_t size[3])
 {
     for (uint32_t l = 0; l < EXEC_LANES; l++) {
@@ -60,7 +75,7 @@ static void set_tids(struct exec_warp *w, const uint32_t size[3])
     }
 }
 
-static struct exec_block *block_make(struct exec_grid *g)
+static struct exec_block *one_make(struct exec_grid *g)
 {
     struct exec_block *b = mem_zalloc(1, sizeof *b);
     if (!b)
@@ -84,8 +99,32 @@ static struct exec_block *block_make(struct exec_grid *g)
     }
     if (complete)
         return b;
-    block_free(b);
+    one_free(b);
     return NULL;
+}
+
+// A cluster's blocks, by the first; a block that is alone is a cluster, too.
+static struct exec_block *block_make(struct exec_grid *g)
+{
+    struct exec_block *first = one_make(g);
+    struct exec_cluster *c =
+        first ? mem_zalloc(1, sizeof *c + g->cluster_size * sizeof(struct exec_block *)) : NULL;
+    if (!c) {
+        one_free(first);
+        return NULL;
+    }
+    first->cluster = c;
+    for (; c->size < g->cluster_size; c->size++) {
+        struct exec_block *b = c->size ? one_make(g) : first;
+        if (!b) {
+            block_free(first);
+            return NULL;
+        }
+        b->cluster = c;
+        b->rank = c->size;
+        c->blocks[c->size] = b;
+    }
+    return first;
 }
 
 static bool warp_start(struct exec_warp *w, const struct exec_func *f)
@@ -101,6 +140,7 @@ static bool warp_start(struct exec_warp *w, const struct exec_func *f)
     w->regs = w->frame->regs;
     w->alive = w->mask = left >= EXEC_LANES ? EXEC_ALL : ((uint32_t)1 << left) - 1;
     w->carry = 0;
+    w->arrived = 0;
     w->nsplits = 0;
     w->pc = f->code;
     w->state = WARP_READY;
@@ -109,13 +149,23 @@ static bool warp_start(struct exec_warp *w, const struct exec_func *f)
     return true;
 }
 
-static bool block_start(struct exec_block *b, uint64_t number)
+// Where element n of a box of that size lies.
+static void place_in(const uint32_t size[3], uint64_t n, uint32_t at[3])
 {
-    const uint32_t *size = b->grid->launch.grid;
+    at[0] = (uint32_t)(n % size[0]);
+    at[1] = (uint32_t)(n / size[0] % size[1]);
+    at[2] = (uint32_t)(n / size[0] / size[1]);
+}
+
+static bool one_start(struct exec_block *b, uint64_t number)
+{
+    const struct exec_grid *g = b->grid;
+    uint32_t own[3];
     b->number = number;
-    b->ctaid[0] = (uint32_t)(number % size[0]);
-    b->ctaid[1] = (uint32_t)(number / size[0] % size[1]);
-    b->ctaid[2] = (uint32_t)(number / size[0] / size[1]);
+    place_in(g->nclusters, number, b->ctaid);
+    place_in(g->cluster, b->rank, own);
+    for (unsigned k = 0; k < 3; k++)
+        b->ctaid[k] = b->ctaid[k] * g->cluster[k] + own[k];
     b->ended = 0;
     b->ready = b->nwarps == 32 ? UINT32_MAX : ((uint32_t)1 << b->nwarps) - 1;
     for (uint32_t k = 0; k < EXEC_BARRIERS; k++)
@@ -124,6 +174,15 @@ static bool block_start(struct exec_block *b, uint64_t number)
         if (!warp_start(&b->warps[k], b->grid->func))
             return false;
     return true;
+}
+
+static bool block_start(struct exec_block *b, uint64_t number)
+{
+    bool started = true;
+    b->cluster->arrived = 0;
+    for (uint32_t r = 0; r < b->cluster->size; r++)
+        started &= one_start(b->cluster->blocks[r], number);
+    return started;
 }
 
 static void warp_run(struct exec_warp *w)
@@ -139,10 +198,10 @@ static void warp_run(struct exec_warp *w)
         i = i->fn(w, i);
 }
 
-enum block_state { BLOCK_RAN, BLOCK_SPUN, BLOCK_DONE, BLOCK_STARVED };
+enum block_state { BLOCK_RAN, BLOCK_SPUN, BLOCK_DONE, BLOCK_STARVED, BLOCK_STUCK };
 
 // Gives each warp that can run one turn.
-static enum block_state block_run(struct exec_block *b)
+static enum block_state one_run(struct exec_block *b)
 {
     struct exec_grid *g = b->grid;
     bool spun = true, ran = false;
@@ -163,17 +222,53 @@ static enum block_state block_run(struct exec_block *b)
     }
     if (b->ended == b->nthreads)
         return BLOCK_DONE;
-    if (!ran || !b->ready) {
-        struct exec_warp *w = b->warps;
-        while (w->state == WARP_DONE)
-            w++;
-        const struct exec_insn *i = w->nsplits ? w->splits[0].pc : w->pc;
-        if (w->nsplits)
-            frame_enter(w, w->splits[0].frame);
-        fault_raise(w, i, EXEC_LAUNCH_FAILED);
-        return BLOCK_DONE;
+    return !ran || !b->ready ? BLOCK_STUCK : spun ? BLOCK_SPUN : BLOCK_RAN;
+}
+
+// All of it waits for what cannot come.
+static void give_up(struct exec_block *b)
+{
+    struct exec_warp *w = b->warps;
+    while (w->state == WARP_DONE)
+        w++;
+    const struct exec_insn *i = w->nsplits ? w->splits[0].pc : w->pc;
+    if (w->nsplits)
+        frame_enter(w, w->splits[0].frame);
+    fault_raise(w, i, EXEC_LAUNCH_FAILED);
+}
+
+// Each block a turn. One that is stuck may go on after another has run.
+static enum block_state cluster_run(struct exec_cluster *c)
+{
+    bool spun = true;
+    struct exec_block *stuck = NULL;
+    for (uint32_t r = 0; r < c->size; r++) {
+        struct exec_block *b = c->blocks[r];
+        if (b->ended < b->nthreads && b->ready)
+            spun &= one_run(b) == BLOCK_SPUN;
+        if (is_stopped(b->grid))
+            return BLOCK_DONE;
     }
-    return spun ? BLOCK_SPUN : BLOCK_RAN;
+    for (uint32_t r = 0; r < c->size; r++) {
+        if (c->blocks[r]->ready)
+            return spun ? BLOCK_SPUN : BLOCK_RAN;
+        if (c->blocks[r]->ended < c->blocks[r]->nthreads)
+            stuck = c->blocks[r];
+    }
+    if (stuck)
+        give_up(stuck);
+    return BLOCK_DONE;
+}
+
+static enum block_state block_run(struct exec_block *b)
+{
+    if (b->cluster->size > 1)
+        return cluster_run(b->cluster);
+    enum block_state state = one_run(b);
+    if (state != BLOCK_STUCK)
+        return state;
+    give_up(b);
+    return BLOCK_DONE;
 }
 
 // --- grids --------------------------------------------------------------------------------------------------
@@ -203,7 +298,16 @@ struct exec_grid *exec_grid_new(const struct exec_launch *launch, struct exec_st
     g->nwarps = (g->nthreads + EXEC_LANES - 1) / EXEC_LANES;
     g->dynamic_base = EXEC_RESERVED_SHARED + ((launch->kernel->shared_size + 15) & ~15u);
     g->shared_size = g->dynamic_base + launch->dynamic_shared;
-    g->nblocks = (uint64_t)launch->grid[0] * launch->grid[1] * launch->grid[2];
+    g->cluster_size = 1;
+    g->nblocks = 1;
+    for (unsigned k = 0; k < 3; k++) {
+        g->cluster[k] = launch->cluster[k] ? launch->cluster[k] : 1;
+        g->nclusters[k] = launch->grid[k] / g->cluster[k];
+        g->cluster_size *= g->cluster[k];
+        g->nblocks *= g->nclusters[k];
+    }
+    uint32_t resident = launch->most_resident / g->cluster_size;
+    g->launch.most_resident = resident ? resident : 1;
     g->local_size = local_need(g);
     g->suspended_end = &g->suspended;
     return g;
@@ -362,7 +466,8 @@ static struct turn_done run_in(struct exec_block *b, struct grid_run run)
     struct turn_done done = {.state = BLOCK_RAN, .had_run = run.end - run.next > 1, .left = run};
     do {
         if (run.end && !block_start(b, done.left.next++)) {
-            frame_free_all(b);
+            for (uint32_t k = 0; k < b->cluster->size; k++)
+                frame_free_all(b->cluster->blocks[k]);
             done.state = BLOCK_STARVED;
             break;
         }
@@ -392,7 +497,8 @@ enum exec_step exec_grid_step(struct exec_grid *g, struct exec_runner *r)
             exec_grid_cancel(g, EXEC_OUT_OF_MEMORY);
         return starved ? EXEC_RAN : EXEC_EMPTY;
     }
-    b->runner = r;
+    for (uint32_t k = 0; k < b->cluster->size; k++)
+        b->cluster->blocks[k]->runner = r;
     struct turn_done done = run_in(b, run);
     grid_lock(g);
     put_back(g, b, &done);

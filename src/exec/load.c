@@ -174,12 +174,13 @@ static int place(struct load *l, struct exec_module *m, const struct ptx_var *v)
     if (!at)
         return -ENOMEM;
     *s = (struct exec_symbol){.kind = EXEC_SYM_ADDRESS, .placed = true, .value = at};
-    // Textures, samplers and surfaces: instructions that look into them are refused, and for the host they are no
-    // variables.
-    if (ptx_type_class((enum ptx_type)v->type) == PTX_CLASS_OPAQUE)
-        return 0;
     struct exec_variable var = {
         .name = ptx_sym(m->ptx, v->sym)->name, .address = at, .size = size, .kind = (uint8_t)kind};
+    // For the host, textures, samplers and surfaces are no variables.
+    if (ptx_type_class((enum ptx_type)v->type) == PTX_CLASS_OPAQUE) {
+        var.kind = v->type == PTX_SURFREF ? EXEC_SURFREF : EXEC_TEXREF;
+        return v->type != PTX_SAMPLERREF && vec_push(&l->references, var) ? -ENOMEM : 0;
+    }
     return vec_push(&l->variables, var) || vec_push(&l->placed, (struct placed){m, v, at}) ? -ENOMEM : 0;
 }
 
@@ -317,11 +318,23 @@ static unsigned numbers(struct str s, uint32_t out[3])
     return n;
 }
 
+static void cluster_limits(struct exec_kernel *k, const struct ptx_directive *d)
+{
+    if (str_eq(d->name, STR(".explicitcluster")))
+        k->needs_cluster = true;
+    if (!str_eq(d->name, STR(".reqnctapercluster")))
+        return;
+    uint32_t size[3] = {1, 1, 1};
+    numbers(d->args, size);
+    memcpy(k->required_cluster, size, sizeof size);
+}
+
 static void kernel_limits(struct exec_kernel *k, const struct exec_func *f)
 {
     k->max_threads = 1024;
     for (uint32_t n = 0; n < f->ptx->ndirectives; n++) {
         const struct ptx_directive *d = &f->ptx->directives[n];
+        cluster_limits(k, d);
         bool required = str_eq(d->name, STR(".reqntid"));
         if (!required && !str_eq(d->name, STR(".maxntid")))
             continue;
@@ -381,6 +394,10 @@ static int finish(struct load *l)
     for (uint32_t k = 0; k < p->nvariables; k++)
         if (map_put(&p->variable_names, p->variables[k].name, k))
             return -ENOMEM;
+    p->nreferences = (uint32_t)l->references.len;
+    p->references = ARENA_ARRAY(&p->arena, struct exec_variable, p->nreferences);
+    if (p->nreferences)
+        memcpy(p->references, l->references.items, p->nreferences * sizeof *p->references);
     p->nlocs = (uint32_t)l->locs.len;
     p->locs = ARENA_ARRAY(&p->arena, const struct ptx_loc *, p->nlocs);
     if (p->nlocs)
@@ -452,6 +469,7 @@ int exec_load(const struct exec_text *texts, unsigned ntexts, const struct exec_
     vec_free(&l.definitions);
     vec_free(&l.funcs);
     vec_free(&l.variables);
+    vec_free(&l.references);
     vec_free(&l.placed);
     vec_free(&l.locs);
     if (err)
@@ -509,4 +527,12 @@ const struct exec_variable *exec_find_variable(const struct exec_program *p, str
 {
     uint32_t at = map_get(&p->variable_names, name);
     return at == MAP_NONE ? NULL : &p->variables[at];
+}
+
+const struct exec_variable *exec_find_reference(const struct exec_program *p, struct str name)
+{
+    for (uint32_t k = 0; k < p->nreferences; k++)
+        if (str_eq(p->references[k].name, name))
+            return &p->references[k];
+    return NULL;
 }

@@ -25,9 +25,10 @@ struct load {
     struct map names;  // what texts show one another, to definitions
     VEC(struct definition) definitions;
     VEC(struct exec_func *) funcs;
-    VEC(struct exec_variable) variables;
+    VEC(struct exec_variable) variables, references;
     VEC(struct placed) placed;
     VEC(const struct ptx_loc *) locs;
+    struct matrix_map *matrix_maps;  // those in use, in the program's arena: decode_matrix.c
 };
 
 uint32_t load_align(const struct ptx_var *v);  // a power of two

@@ -3,6 +3,8 @@
 
 #include <assert.h>
 
+#include "exec/cluster.h"
+
 static void drop(struct exec_warp *w, uint32_t at)
 {
     w->splits[at] = w->splits[--w->nsplits];
@@ -171,6 +173,7 @@ const struct exec_insn *sched_end(struct exec_warp *w, const struct exec_insn *i
         next = sched_next(w);
     }
     barrier_threads_ended(w->block);
+    cluster_threads_ended(w, mask);
     return next;
 }
 

@@ -90,7 +90,9 @@ struct exec_grid {
     const char *params;  // as the host sees them
     uint32_t nthreads, nwarps, local_size;
     uint32_t shared_size, dynamic_base;  // all of it, and where what the launch asks for starts
-    uint64_t nblocks;
+    uint32_t cluster[3], cluster_size;   // in blocks; 1 without clusters
+    uint32_t nclusters[3];
+    uint64_t nblocks;  // those of a cluster count as one, here and below
     _Atomic int stop;  // enum grid_stop: set by the first fault
     struct exec_fault fault;
     // under lock

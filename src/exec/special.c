@@ -4,6 +4,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "exec/cluster.h"
 #include "exec/sched.h"
 #include "exec/space.h"
 #include "ptx/op.h"
@@ -25,16 +26,17 @@ static uint64_t uniform(const struct exec_warp *w, uint32_t id, unsigned which)
 {
     const struct exec_block *b = w->block;
     const struct exec_grid *g = b->grid;
-    static const uint32_t one[3] = {1, 1, 1}, zero[3] = {0, 0, 0};
     switch (id) {
     case PTX_SREG_NTID: return component(g->launch.block, which);
-    case PTX_SREG_CTAID:
-    case PTX_SREG_CLUSTERID: return component(b->ctaid, which);
-    case PTX_SREG_NCTAID:
-    case PTX_SREG_NCLUSTERID: return component(g->launch.grid, which);
-    case PTX_SREG_CLUSTER_CTAID: return component(zero, which);
-    case PTX_SREG_CLUSTER_NCTAID: return component(one, which);
-    case PTX_SREG_CLUSTER_NCTARANK: return 1;
+    case PTX_SREG_CTAID: return component(b->ctaid, which);
+    case PTX_SREG_NCTAID: return component(g->launch.grid, which);
+    case PTX_SREG_CLUSTERID: return which < 3 ? b->ctaid[which] / g->cluster[which] : 0;
+    case PTX_SREG_NCLUSTERID: return component(g->nclusters, which);
+    case PTX_SREG_CLUSTER_CTAID: return which < 3 ? b->ctaid[which] % g->cluster[which] : 0;
+    case PTX_SREG_CLUSTER_NCTAID: return component(g->cluster, which);
+    case PTX_SREG_CLUSTER_CTARANK: return b->rank;
+    case PTX_SREG_CLUSTER_NCTARANK: return g->cluster_size;
+    case PTX_SREG_IS_EXPLICIT_CLUSTER: return g->launch.cluster[0] != 0;
     case PTX_SREG_WARPID: return w->index;
     case PTX_SREG_NWARPID: return 64;
     case PTX_SREG_SMID: return b->runner->number % (g->launch.sm_count ? g->launch.sm_count : 1);
@@ -118,6 +120,13 @@ const struct exec_insn *special_read(struct exec_warp *w, const struct exec_insn
     return i + 1;
 }
 
+const struct exec_insn *special_predicate(struct exec_warp *w, const struct exec_insn *i)
+{
+    uint32_t *p = (uint32_t *)(w->regs + i->d);
+    *p = (*p & ~w->mask) | (uniform(w, i->lo, 0) ? w->mask : 0);
+    return i + 1;
+}
+
 const struct exec_insn *special_local(struct exec_warp *w, const struct exec_insn *i)
 {
     set_all(w, i, w->frame->local_base + i->imm);
@@ -149,7 +158,7 @@ static bool is_in(const struct exec_warp *w, uint32_t where, uint64_t a)
     const struct exec_launch *l = &w->block->grid->launch;
     bool shared = a - space.shared_window < SPACE_WINDOW, local = a - space.local_window < SPACE_WINDOW;
     switch (where) {
-    case PTX_SPACE_SHARED:
+    case PTX_SPACE_SHARED: return shared && cluster_rank(w, a - space.shared_window) == w->block->rank;
     case PTX_SPACE_SHARED_CLUSTER: return shared;
     case PTX_SPACE_LOCAL: return local;
     case PTX_SPACE_PARAM: return a - l->params < l->kernel->param_size;

@@ -10,12 +10,13 @@ enum {
     SPECIAL_NARROW = 2
 };  // the register (isspacep, alloca: the operand) has 64 or 16 bits
 
-exec_fn special_read;      // lo: enum ptx_sreg, hi: component
-exec_fn special_local;     // imm: offset in the frame's local memory
-exec_fn special_param;     // imm: offset in the kernel's parameters
-exec_fn special_dynamic;   // imm: offset in the shared memory that the launch asked for
-exec_fn special_isspacep;  // d, a, lo: enum ptx_space
-exec_fn special_alloca;    // d, a: bytes, imm: alignment
+exec_fn special_read;       // lo: enum ptx_sreg, hi: component
+exec_fn special_predicate;  // lo: enum ptx_sreg, of one bit
+exec_fn special_local;      // imm: offset in the frame's local memory
+exec_fn special_param;      // imm: offset in the kernel's parameters
+exec_fn special_dynamic;    // imm: offset in the shared memory that the launch asked for
+exec_fn special_isspacep;   // d, a, lo: enum ptx_space
+exec_fn special_alloca;     // d, a: bytes, imm: alignment
 exec_fn special_stacksave;
 exec_fn special_stackrestore;
 

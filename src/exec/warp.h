@@ -101,6 +101,7 @@ struct exec_warp {
     bool spins;                  // it gave up its turn in a loop that only waits
     bool alternate;              // the oldest split has the turn, wherever it is
     bool released;               // the current split need not meet others at its warp instruction
+    uint32_t arrived;            // lanes that have arrived at barrier.cluster, in its present phase
     uint64_t turn;
     struct exec_split splits[EXEC_LANES];
     uint32_t tid[3][EXEC_LANES];
@@ -115,6 +116,8 @@ struct exec_barrier {
 struct exec_block {
     struct exec_grid *grid;
     struct exec_runner *runner;  // that ran it last
+    struct exec_cluster *cluster;
+    uint32_t rank;  // in its cluster
     char *shared;
     uint32_t shared_size;
     uint64_t number;  // in its grid

@@ -408,7 +408,14 @@ extern "C" const char *cudaGetErrorString(cudaError_t error)
     return cuGetErrorString((CUresult)error, &text) ? "no text" : text;
 }
 
+extern "C" cudaError_t cudaPeekAtLastError()
+{
+    return last_error;
+}
+
 MAP(cudaGetDevice, (int *ordinal), cuCtxGetDevice(ordinal))
+MAP(cudaGetDeviceCount, (int *count), cuDeviceGetCount(count))
+MAP(cudaSetDevice, (int ordinal), ordinal ? CUDA_ERROR_INVALID_DEVICE : CUDA_SUCCESS)
 MAP(cudaDeviceGetAttribute, (int *value, cudaDeviceAttr attribute, int),
     cuDeviceGetAttribute(value, (CUdevice_attribute)attribute, device))
 MAP(cudaDeviceSetLimit, (cudaLimit limit, size_t value), cuCtxSetLimit((CUlimit)limit, value))

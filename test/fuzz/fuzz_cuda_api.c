@@ -20,13 +20,20 @@
 
 enum { PARAMS = 16, KEPT = 8, CALLS = 40, AREA = 4 << 20, TEXT = 8 << 10, OUT = 64 << 10 };
 
-static const char text[] = ".version 8.0\n.target sm_75\n.address_size 64\n"
-                           ".visible .global .align 4 .b8 gv[40];\n.visible .const .u32 cv = 9;\n"
-                           ".visible .global .attribute(.managed) .u32 mv;\n"
-                           ".visible .entry store(.param .u64 p, .param .u32 v)\n"
-                           "{ .reg .b64 %a; .reg .b32 %b; ld.param.u64 %a, [p]; ld.param.u32 %b, [v];\n"
-                           "st.global.u32 [%a], %b; ret; }\n"
-                           ".visible .entry empty() { ret; }\n.visible .entry die() { trap; }\n";
+static const char text[] =
+    ".version 8.0\n.target sm_75\n.address_size 64\n"
+    ".visible .global .align 4 .b8 gv[40];\n.visible .const .u32 cv = 9;\n"
+    ".visible .global .attribute(.managed) .u32 mv;\n"
+    ".visible .entry store(.param .u64 p, .param .u32 v)\n"
+    "{ .reg .b64 %a; .reg .b32 %b; ld.param.u64 %a, [p]; ld.param.u32 %b, [v];\n"
+    "st.global.u32 [%a], %b; ret; }\n"
+    ".visible .entry empty() { ret; }\n.visible .entry die() { trap; }\n"
+    ".global .texref image;\n.global .surfref canvas;\n"
+    ".visible .entry look(.param .u64 t, .param .u32 x)\n"
+    "{ .reg .b64 %t; .reg .b32 %x, %r<4>; ld.param.u64 %t, [t]; ld.param.u32 %x, [x];\n"
+    "tex.2d.v4.f32.f32 {%r0, %r1, %r2, %r3}, [%t, {%x, %x}];\n"
+    "tex.1d.v4.u32.s32 {%r0, %r1, %r2, %r3}, [image, {%x}];\n"
+    "sust.b.2d.b32.zero [canvas, {%x, %x}], %r0; ret; }\n";
 
 // What a parameter is, as far as it matters here.
 enum kind {
@@ -57,6 +64,11 @@ static const char *const handle_types[] = {
     "CUgraphNode",
     "CUuserObject",
     "CUgraphConditionalHandle",
+    "CUmipmappedArray",
+    "CUtexObject",
+    "CUsurfObject",
+    "CUtexref",
+    "CUsurfref",
 };
 enum { TYPES = sizeof handle_types / sizeof *handle_types };
 
@@ -84,12 +96,18 @@ enum {
     LIBRARY = 4,
     STREAM,
     EVENT,
+    ARRAY = 8,
     ADDRESS = 10,
     GRAPH = 12,
     EXEC,
     NODE,
     OBJECT,
-    CONDITION
+    CONDITION,
+    MIPMAP,
+    TEXTURE,
+    SURFACE,
+    TEXTURE_REF,
+    SURFACE_REF
 };  // of handle_types
 
 static char *area;
@@ -238,8 +256,8 @@ static uint64_t device_address(int type)
 
 static uint64_t name(void)
 {
-    static const char *const names[] = {"store", "empty", "die",    "gv",           "cv",
-                                        "mv",    "",      "cuInit", "/nonexistent", text};
+    static const char *const names[] = {"store",  "empty",        "die", "gv",   "cv",    "mv",    "",
+                                        "cuInit", "/nonexistent", text,  "look", "image", "canvas"};
     unsigned n = take();
     return n < 8 ? 0 : (uintptr_t)names[n % (sizeof names / sizeof *names)];
 }
@@ -301,9 +319,19 @@ static bool allowed(const char *symbol)
     static const char *const waits[] = {"cuStreamWaitValue", "cuStreamBatchMemOp"};
     // What these read from memory are addresses again, and those of the host cannot be checked by anybody.
     static const char *const follow[] = {
-        "cuMemcpy2D",     "cuMemcpy3D",         "cuMemcpyBatch",       "cuMemcpyAtoH",
-        "cuMemcpyHtoA",   "cuGraphAddMemcpy",   "cuGraphMemcpyNode",   "cuGraphExecMemcpy",
-        "cuGraphAddHost", "cuGraphHostNodeSet", "cuGraphExecHostNode", "cuGraphDebugDotPrint",
+        "cuMemcpy2D",
+        "cuMemcpy3D",
+        "cuMemcpyBatch",
+        "cuMemcpyAtoH",
+        "cuMemcpyHtoA",
+        "cuGraphAddMemcpy",
+        "cuGraphMemcpyNode",
+        "cuGraphExecMemcpy",
+        "cuGraphAddHost",
+        "cuGraphHostNodeSet",
+        "cuGraphExecHostNode",
+        "cuGraphDebugDotPrint",
+        "cuOccupancyMaxActiveClusters",
     };
     for (size_t i = 0; i < sizeof waits / sizeof *waits; i++)
         if (begins(symbol, waits[i]))
@@ -382,7 +410,7 @@ static void launch(void)
     static CUdeviceptr p;
     static uint32_t v;
     void *params[] = {&p, &v};
-    p = device_address(find_type("CUdeviceptr", 11));
+    p = take() & 1 ? device_address(ADDRESS) : handle(TEXTURE);
     CUfunction f = (CUfunction)(uintptr_t)handle(find_type("CUfunction", 10));
     cuLaunchKernel(f, blocks(), 1, 1, (unsigned)number(), 1, 1, (unsigned)number(), NULL, params, NULL);
 }
@@ -500,6 +528,37 @@ static void launch_graph(void)
     cuGraphLaunch(e, s);
 }
 
+// An array, levels, and what looks at them.
+static void begin_images(CUmodule m)
+{
+    CUDA_ARRAY3D_DESCRIPTOR d = {20, 10, 0, CU_AD_FORMAT_FLOAT, 1, CUDA_ARRAY3D_SURFACE_LDST};
+    CUDA_TEXTURE_DESC look = {.flags = CU_TRSF_NORMALIZED_COORDINATES,
+                              .filterMode = CU_TR_FILTER_MODE_LINEAR};
+    CUDA_RESOURCE_DESC array = {.resType = CU_RESOURCE_TYPE_ARRAY},
+                       levels = {.resType = CU_RESOURCE_TYPE_MIPMAPPED_ARRAY};
+    CUtexObject t[2];
+    CUsurfObject s;
+    CUtexref texture;
+    CUsurfref surface;
+    CUfunction f;
+    if (cuModuleGetFunction(&f, m, "look") || cuArray3DCreate_v2(&array.res.array.hArray, &d) ||
+        cuMipmappedArrayCreate(&levels.res.mipmap.hMipmappedArray, &d, 3) ||
+        cuTexObjectCreate(&t[0], &array, &look, NULL) || cuTexObjectCreate(&t[1], &levels, &look, NULL) ||
+        cuSurfObjectCreate(&s, &array) || cuModuleGetTexRef(&texture, m, "image") ||
+        cuModuleGetSurfRef(&surface, m, "canvas"))
+        abort();
+    const struct made things[] = {{FUNCTION_HANDLE, (uintptr_t)f},
+                                  {ARRAY, (uintptr_t)array.res.array.hArray},
+                                  {MIPMAP, (uintptr_t)levels.res.mipmap.hMipmappedArray},
+                                  {TEXTURE, t[0]},
+                                  {TEXTURE, t[1]},
+                                  {SURFACE, s},
+                                  {TEXTURE_REF, (uintptr_t)texture},
+                                  {SURFACE_REF, (uintptr_t)surface}};
+    for (size_t i = 0; i < sizeof things / sizeof *things; i++)
+        kept[things[i].type][nkept[things[i].type]++] = things[i].handle;
+}
+
 static void begin(void)
 {
     CUcontext ctx;
@@ -528,6 +587,7 @@ static void begin(void)
     kept[STREAM][nkept[STREAM]++] = (uintptr_t)s;
     kept[EVENT][nkept[EVENT]++] = (uintptr_t)e;
     made[nmade++] = (struct made){GRAPH, (uintptr_t)g};
+    begin_images(m);
 }
 
 // Nothing of one program may be left for the next.

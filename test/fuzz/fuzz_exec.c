@@ -97,6 +97,7 @@ static void run(const struct exec_kernel *k, struct exec_runner *runner, struct 
     struct exec_launch l = {.kernel = k,
                             .grid = {2, 1, 1},
                             .block = {threads, 1, 1},
+                            .cluster = {k->required_cluster[0] == 2 ? 2 : 0, 1, 1},
                             .dynamic_shared = 256,
                             .stack_size = 1024,
                             .params = params,

@@ -20,7 +20,7 @@ enum combo_group {
     COMBO_BLOCK,   // several instructions, from snippets.def
 };
 
-enum { COMBO_MOST = 12, COMBO_CELL = 16 };
+enum { COMBO_MOST = 24, COMBO_CELL = 16 };
 
 struct combo_slot {
     uint8_t bits;  // of the register: 1, 8, 16, 32, 64, 128
@@ -36,6 +36,7 @@ struct combo {
     bool masked;    // the last source says which lanes execute it
     uint8_t space;  // MEMORY: where the cell is
     bool hinted;    // MEMORY: the last source is a cache policy
+    bool clusters;  // launched in clusters of KERNEL_CLUSTER blocks
     struct combo_slot in[COMBO_MOST], out[COMBO_MOST];
 };
 
@@ -59,7 +60,9 @@ static enum combo_group combo_group(unsigned id)
     case PTX_OP_MATCH:
     case PTX_OP_ACTIVEMASK:
     case PTX_OP_REDUX:
-    case PTX_OP_ELECT: return COMBO_WARP;
+    case PTX_OP_ELECT:
+    case PTX_OP_MMA:
+    case PTX_OP_MOVMATRIX: return COMBO_WARP;
     case PTX_OP_LD:
     case PTX_OP_LDU:
     case PTX_OP_ST:
@@ -125,8 +128,28 @@ static enum ptx_type fit_type(const struct ptx_form *f, unsigned i)
     return fit == PTX_FIT_PRED ? PTX_PRED : PTX_TYPE_NONE;
 }
 
+// What a register of a matrix holds: as many elements as fit.
+static struct input input_of_matrix(enum ptx_type t, unsigned bits)
+{
+    struct input in = {.kind = INPUT_MATRIX, .bits = (uint8_t)bits, .parts = 1};
+    switch (t) {
+    case PTX_BF16: in.brain = true;  // fallthrough
+    case PTX_F16: in.bits = 16; break;
+    case PTX_E5M2: in.brain = true;  // fallthrough
+    case PTX_E4M3: in.bits = 8; break;
+    case PTX_TF32: in.brain = true; break;
+    case PTX_F32:
+    case PTX_F64: break;
+    default: in.kind = INPUT_WORD;
+    }
+    in.parts = (uint8_t)(bits / in.bits);
+    return in;
+}
+
 static struct input input_of_operand(const struct ptx_form *f, unsigned i, unsigned bits)
 {
+    if (f->id == PTX_OP_MMA && i < f->ntypes)
+        return input_of_matrix(f->types[i], bits);
     struct input in = input_of_type(fit_type(f, i), bits);
     switch (f->id) {
     case PTX_OP_SHL:
@@ -281,6 +304,8 @@ static int combos_add_stmt(struct combos *all, const struct ptx_module *m, const
                            const struct ptx_stmt *s)
 {
     struct combo c = {.group = (uint8_t)combo_group(s->form->id)};
+    if (ptx_form_has(s->form, PTX_MOD_SP) || ptx_form_has(s->form, PTX_MOD_SP_ORDERED_METADATA))
+        c.group = COMBO_NONE;
     struct combo_reader r = {m, f, s, &c, {0}};
     if (c.group == COMBO_NONE || s->form->odd || out_to_memory(&r.text) || read_stmt(&r)) {
         all->left_out[s->form->id]++;

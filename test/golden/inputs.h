@@ -29,13 +29,15 @@ enum input_kind {
     INPUT_MASK,     // lanes; the same in a warp
     INPUT_FEW,      // few different values in a warp
     INPUT_VOTE,     // 0 or 1; all equal in some warps
+    INPUT_MATRIX,   // a floating-point element of a matrix; the warp says of which order of magnitude
+    INPUT_WORD,     // random bits; in some warps near the ends of 32 bits
 };
 
 struct input {
     uint8_t kind;
     uint8_t bits;   // of an element
     uint8_t parts;  // elements that lie side by side, 1 to 8
-    bool brain;     // FLOAT of 16 bits: eight of them exponent
+    bool brain;     // FLOAT of 16 bits: eight of them exponent; MATRIX: also e5m2, and tf32 among 32 bits
 };
 
 static uint64_t input_next(uint64_t *state)
@@ -198,6 +200,58 @@ static uint64_t float_ordinary(struct format f, uint64_t *rng)
     return format_make(f, (unsigned)(r >> 40), exponent, m);
 }
 
+// --- matrices -----------------------------------------------------------------------------------------------
+
+// Eight sorts of matrices, warp by warp: whole numbers; numbers of one magnitude, of several, of very many; few bits,
+// which cancel; some special values; the smallest numbers; the largest.
+enum matrix_sort { WHOLE, ALIKE, SEVERAL, MANY, FEW_BITS, SPECIAL, SMALLEST, LARGEST, MATRIX_SORTS };
+
+static uint64_t matrix_byte(bool brain, unsigned sort, uint64_t r)
+{
+    uint64_t v = r >> 8 & 255, special = brain ? 0x7c : 0x7f;
+    if (sort == WHOLE || sort == ALIKE)
+        v = (v & 0x87) | 0x38;
+    if (sort == SMALLEST)
+        v &= 0x8f;
+    if ((v & special) == special && (sort != SPECIAL || r >> 62))
+        v &= ~(brain ? 0x40u : 0x08u);
+    return v;
+}
+
+static uint64_t matrix_value(const struct input *in, unsigned index, uint64_t *rng)
+{
+    uint64_t r = input_next(rng), m = input_next(rng);
+    unsigned sort = index / 32 % MATRIX_SORTS, sign = (unsigned)(r >> 20);
+    if (in->bits == 8)
+        return matrix_byte(in->brain, sort, r);
+    struct format f = format_of(in);
+    bool sum = in->bits > 16 && !in->brain;  // f32 and f64: sums of products have twice the range of factors
+    bool narrow = f.bias < 127;
+    int64_t spread = narrow ? 14 : sum ? 30 : 20;
+    switch (sort) {
+    case WHOLE: return format_scaled(f, sign, r % 9, 0);
+    case SEVERAL: return format_make(f, sign, f.bias + (int64_t)(r % 13) - 6, m);
+    case MANY: return format_make(f, sign, f.bias + (int64_t)(r % (uint64_t)(2 * spread + 1)) - spread, m);
+    case FEW_BITS:
+        return format_make(f, sign, f.bias + (int64_t)(r % 5) - 2, sum ? m : m << (f.mantissa - 2));
+    case SPECIAL:
+        if (r % 48 == 0)
+            return m % 2 ? float_principal(f, (unsigned)(m >> 8)) : float_edge(f, rng);
+        break;
+    case SMALLEST:
+        return format_make(f, sign,
+                           narrow ? (int64_t)(r % 4)
+                           : sum  ? (int64_t)(r % 20)
+                                  : f.bias - 75 + (int64_t)(r % 24),
+                           m);
+    case LARGEST:
+        return format_make(f, sign,
+                           narrow || sum ? 2 * f.bias - (int64_t)(r % 4) : f.bias + 58 + (int64_t)(r % 7), m);
+    default: break;
+    }
+    return format_make(f, sign, f.bias + (int64_t)(r % 3) - 1, m);
+}
+
 // --- kinds --------------------------------------------------------------------------------------------------
 
 static uint64_t input_principal(const struct input *in, unsigned n)
@@ -240,6 +294,8 @@ static bool input_by_index(const struct input *in, unsigned index, uint64_t seed
     case INPUT_MASK: *v = of_warp % 2 ? UINT32_MAX : of_warp >> 32 ? of_warp >> 32 : 1; return true;
     case INPUT_FEW: *v = of_warp % 3 == 0 ? of_warp : of_warp + r % (of_warp % 3 == 1 ? 2 : 7); return true;
     case INPUT_VOTE: *v = of_warp % 4 == 0 ? 0 : of_warp % 4 == 1 ? 1 : r & 1; return true;
+    case INPUT_MATRIX: *v = matrix_value(in, index, rng); return true;
+    case INPUT_WORD: *v = index / 32 % 4 == 2 ? (r >> 8) % 4000 + 0x7ffff830 : r; return true;
     default: return false;
     }
 }

@@ -8,7 +8,7 @@
 
 #include "combos.h"
 
-enum { KERNEL_BLOCK = 256, KERNEL_PARAM = 512, KERNEL_WORDS = 2 * (COMBO_MOST + 1) };
+enum { KERNEL_BLOCK = 256, KERNEL_CLUSTER = 4, KERNEL_PARAM = 512, KERNEL_WORDS = 2 * (COMBO_MOST + 1) };
 
 static bool kernel_has_cell(const struct combo *c)
 {
@@ -224,7 +224,10 @@ static void kernel_print(const struct combo *c, struct out *to)
     out_cstr(to, "(.param .u64 in, .param .u64 out, .param .u64 mem");
     if (kernel_has_cell(c) && ptx_space_is(c->space) == PTX_SPACE_PARAM)
         out_fmt(to, ", .param .align 16 .b8 bytes[%u]", KERNEL_PARAM);
-    out_cstr(to, ")\n{\n");
+    out_cstr(to, ")\n");
+    if (c->clusters)
+        out_fmt(to, ".explicitcluster\n.reqnctapercluster %u, 1, 1\n", KERNEL_CLUSTER);
+    out_cstr(to, "{\n");
     kernel_declare(c, to);
     kernel_places(c, kernel_inputs(c, in), kernel_outputs(c), to);
     kernel_load(c, to);

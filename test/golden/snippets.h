@@ -12,10 +12,23 @@ struct snippet {
 static const struct snippet snippets[] = {
 #define SNIPPET(spelling, note, results, operands, body) {spelling, note, results, operands, body},
 #include "snippets.def"
+#define SNIPPET(spelling, note, results, operands, body) {spelling, note, results, operands, body},
+#include "snippets_matrix.def"
+#define SNIPPET(spelling, note, results, operands, body) {spelling, note, results, operands, body},
+#include "snippets_cluster.def"
 };
 
 static struct combo_slot snippet_slot(char letter)
 {
+    static const struct {
+        char letter;
+        enum ptx_type type;
+    } matrices[] = {{'H', PTX_F16}, {'B', PTX_BF16}, {'T', PTX_TF32}, {'F', PTX_F32}, {'W', PTX_B32}};
+    for (size_t i = 0; i < sizeof matrices / sizeof *matrices; i++)
+        if (matrices[i].letter == letter)
+            return (struct combo_slot){32, input_of_matrix(matrices[i].type, 32)};
+    if (letter == 'D')
+        return (struct combo_slot){64, input_of_matrix(PTX_F64, 64)};
     unsigned bits = letter == 'p' ? 1 : letter == 'h' ? 16 : letter == 'u' ? 32 : 64;
     return (struct combo_slot){(uint8_t)bits, input_of_type(bits == 1 ? PTX_PRED : PTX_TYPE_NONE, bits)};
 }
@@ -37,7 +50,7 @@ static void snippet_body(const char *body, const char *spelling, struct out *to)
 // The combination of a spelling without choices. The form's name points into the label.
 static int snippet_add(struct combos *all, const struct snippet *s, const char *spelling)
 {
-    struct combo c = {.group = COMBO_BLOCK};
+    struct combo c = {.group = COMBO_BLOCK, .clusters = strstr(s->note, "cluster") != NULL};
     struct ptx_form *form = mem_zalloc(1, sizeof *form);
     struct out text;
     char *label;

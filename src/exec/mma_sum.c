@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: MIT
+// One element of a product of matrices, step by step: for what is not finite, or not of one piece.
+#include "exec/mma.h"
+#include "exec/scalar_half.h"
+
+static const struct format {
+    uint8_t type, fraction, exponent;  // bits
+} formats[] = {
+    {PTX_F16, 10, 5}, {PTX_BF16, 7, 8}, {PTX_TF32, 10, 8},
+    {PTX_F32, 23, 8}, {PTX_E4M3, 3, 4}, {PTX_E5M2, 2, 5},
+};
+
+static const struct format *format_of(enum ptx_type type)
+{
+    const struct format *f = formats;
+    while (f->type != type)
+        f++;
+    return f;
+}
+
+unsigned mma_fraction(enum ptx_type type)
+{
+    return format_of(type)->fraction;
+}
+
+struct mma_number mma_unpack(enum ptx_type type, uint32_t bits)
+{
+    const struct format *f = format_of(type);
+    if (type == PTX_TF32)
+        bits >>= 13;
+    uint32_t most = (1u << f->exponent) - 1, exponent = bits >> f->fraction & most;
+    uint32_t fraction = bits & ((1u << f->fraction) - 1);
+    int32_t sign = bits >> (f->fraction + f->exponent) & 1 ? -1 : 1, bias = (int32_t)(most >> 1);
+    // e4m3 has no infinities, and one NaN.
+    if (type == PTX_E4M3 ? (bits & 0x7f) == 0x7f : exponent == most)
+        return (struct mma_number){sign, 0, fraction ? MMA_NAN : MMA_INFINITE};
+    if (!exponent && !fraction)
+        return (struct mma_number){0, MMA_NO_EXPONENT, MMA_FINITE};
+    uint32_t whole = exponent ? fraction | 1u << f->fraction : fraction;
+    int32_t power = exponent ? (int32_t)exponent - bias : 1 - bias;
+    // As f16, which it becomes first, no e4m3 is subnormal.
+    for (; type == PTX_E4M3 && !(whole >> f->fraction); whole <<= 1)
+        power--;
+    return (struct mma_number){sign * (int32_t)whole, power, MMA_FINITE};
+}
+
+// --- results --------------------------------------------------------------------------------------------------
+
+static uint32_t not_finite(enum ptx_type to, bool nan, bool negative)
+{
+    if (to == PTX_F16)
+        return nan ? F16_NAN_BITS : negative ? 0xfc00 : 0x7c00;
+    return nan ? F32_NAN_BITS : negative ? 0xff800000u : 0x7f800000u;
+}
+
+uint32_t mma_result(enum ptx_type to, double x)
+{
+    if (to == PTX_F16) {
+        uint16_t half = half_from_f32(half_odd_f32(x));
+        return half == 0x8000 ? 0 : half;
+    }
+    double size = __builtin_fabs(x);
+    uint32_t sign = x < 0 ? 0x80000000u : 0;
+    if (size >= 0x1p-126)
+        return sign | f32_bits((float)f64_of(f64_bits(size) & ~(uint64_t)0x1fffffff));
+    uint32_t subnormal = (uint32_t)(size * 0x1p149);
+    return subnormal ? sign | subnormal : 0;
+}
+
+static int64_t shifted(int64_t significand, unsigned fraction, int32_t by)
+{
+    uint64_t size = (uint64_t)(significand < 0 ? -significand : significand) << (MMA_FRACTION - fraction);
+    size = by > 63 ? 0 : size >> by;
+    return significand < 0 ? -(int64_t)size : (int64_t)size;
+}
+
+static uint32_t finite_sum(enum ptx_type to, const struct mma_number *a, const struct mma_number *b,
+                           unsigned n, unsigned fraction, struct mma_number c, unsigned c_fraction)
+{
+    int32_t most = c.exponent;
+    for (unsigned k = 0; k < n; k++)
+        if (a[k].exponent + b[k].exponent > most)
+            most = a[k].exponent + b[k].exponent;
+    int64_t sum = shifted(c.significand, c_fraction, most - c.exponent);
+    for (unsigned k = 0; k < n; k++)
+        sum += shifted((int64_t)a[k].significand * b[k].significand, fraction,
+                       most - (a[k].exponent + b[k].exponent));
+    double x = sum ? __builtin_ldexp((double)sum, most - MMA_FRACTION) : 0;
+    return mma_result(to, x);
+}
+
+uint32_t mma_sum(enum ptx_type to, const struct mma_number *a, const struct mma_number *b, unsigned n,
+                 unsigned fraction, enum ptx_type of, uint32_t bits)
+{
+    struct mma_number c = mma_unpack(of, bits);
+    bool nan = c.class == MMA_NAN, plus = c.class == MMA_INFINITE && c.significand > 0,
+         minus = c.class == MMA_INFINITE && c.significand < 0;
+    for (unsigned k = 0; k < n; k++) {
+        if (a[k].class == MMA_FINITE && b[k].class == MMA_FINITE)
+            continue;
+        // Infinity times 0 is none.
+        nan |= a[k].class == MMA_NAN || b[k].class == MMA_NAN || !a[k].significand || !b[k].significand;
+        bool negative = (a[k].significand < 0) != (b[k].significand < 0);
+        plus |= !negative;
+        minus |= negative;
+    }
+    if (nan || plus || minus)
+        return not_finite(to, nan || (plus && minus), minus);
+    return finite_sum(to, a, b, n, fraction, c, mma_fraction(of));
+}

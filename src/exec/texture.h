@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: MIT
+// Textures and surfaces as kernels see them: what a 64-bit handle stands for.
+//
+// A .texref or .surfref of a module is a variable that holds a handle; an instruction that names one, or passes its
+// address, means what it holds.
+#ifndef MOAT_EXEC_TEXTURE_H
+#define MOAT_EXEC_TEXTURE_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+enum texture_type {
+    TEXTURE_U8,
+    TEXTURE_S8,
+    TEXTURE_U16,
+    TEXTURE_S16,
+    TEXTURE_U32,
+    TEXTURE_S32,
+    TEXTURE_F16,
+    TEXTURE_F32,
+};
+
+enum texture_mode {
+    TEXTURE_WRAP,
+    TEXTURE_CLAMP,
+    TEXTURE_MIRROR,
+    TEXTURE_BORDER
+};  // as the driver numbers them
+
+// Slices are the depth of a volume, else layers; of a cube, six for each layer.
+enum texture_shape {
+    TEXTURE_1D,
+    TEXTURE_2D,
+    TEXTURE_3D,
+    TEXTURE_A1D,
+    TEXTURE_A2D,
+    TEXTURE_CUBE,
+    TEXTURE_ACUBE,
+    TEXTURE_LINEAR,  // memory in one row, by index
+};
+
+enum { TEXTURE_LEVELS = 18 };
+
+// Texel (x, y, z) lies at at + z * slice + y * pitch + x * element.
+struct texture_level {
+    uint64_t at;
+    uint32_t width, height, slices;  // at least 1 each
+    uint64_t pitch, slice;
+};
+
+struct texture {
+    uint8_t shape, type, channels, element;  // element: bytes of a texel
+    uint8_t mode[3];
+    bool surface;
+    bool normalized;   // coordinates
+    bool as_integers;  // texels are
+    bool srgb, linear, linear_levels, seamless;
+    bool array;  // the memory is an array's: it stays while !gone
+    uint8_t anisotropy;
+    uint8_t nlevels;
+    float border[4], bias, least, most;  // least, most: levels
+    struct texture_level level[TEXTURE_LEVELS];
+};
+
+// A handle for it, of which a copy is kept; 0 when there is no room. Thread-safe, as all of this.
+uint64_t texture_add(const struct texture *t);
+// No kernel that uses it may run.
+void texture_remove(uint64_t handle);
+// What the handle stands for; NULL if nothing, or if its array is gone. It stays until texture_remove.
+const struct texture *texture_get(uint64_t handle);
+// Also what an address of a reference stands for.
+const struct texture *texture_find(uint64_t handle);
+// The memory of an array goes: what looks at it becomes useless.
+void texture_lose(uint64_t at, uint64_t size);
+
+#endif
