@@ -14,40 +14,25 @@
 
 enum { OLDEST = 70 };  // architecture
 
+#define RETURN_FROM(function)                                                        \
+    "{\n.param .b64 a;\n.param .b64 b;\nst.param.b64 [a], %%n;\ncall (b), " function \
+    ", (a);\nld.param.b64 %%p, [b];\n}\nst.param.b64 [r], %%p;\nret;\n"
+
 // %s: the type of the parameters as the module declares them; two declarations must agree in it. %u: where a field of
 // struct kheap lies.
-static const char take_text[] = ".extern .func (.param %s r) malloc (.param %s n);\n"
-                                ".func (.param .b64 r) " EDIT_PREFIX "kheap_take (.param .b64 n)\n"
-                                "{\n"
-                                ".reg .b64 %%n, %%heap, %%p;\n"
-                                ".reg .pred %%theirs;\n"
-                                "ld.param.b64 %%n, [n];\n"
-                                "ld.global.u64 %%heap, [" KHEAP_VARIABLE "];\n"
-                                "setp.eq.u64 %%theirs, %%heap, 0;\n"
-                                "@%%theirs bra driver;\n"
-                                "ld.volatile.global.u64 %%p, [%%heap+%u];\n"
-                                "setp.ne.u64 %%theirs, %%p, 0;\n"
-                                "@%%theirs bra driver;\n"
-                                "{\n"
-                                ".param .b64 a;\n"
-                                ".param .b64 b;\n"
-                                "st.param.b64 [a], %%n;\n"
-                                "call (b), " KHEAP_MALLOC ", (a);\n"
-                                "ld.param.b64 %%p, [b];\n"
-                                "}\n"
-                                "st.param.b64 [r], %%p;\n"
-                                "ret;\n"
-                                "driver:\n"
-                                "{\n"
-                                ".param .b64 a;\n"
-                                ".param .b64 b;\n"
-                                "st.param.b64 [a], %%n;\n"
-                                "call (b), malloc, (a);\n"
-                                "ld.param.b64 %%p, [b];\n"
-                                "}\n"
-                                "st.param.b64 [r], %%p;\n"
-                                "ret;\n"
-                                "}\n";
+static const char take_text[] =
+    ".extern .func (.param %s r) malloc (.param %s n);\n"
+    ".func (.param .b64 r) " EDIT_PREFIX "kheap_take (.param .b64 n)\n"
+    "{\n"
+    ".reg .b64 %%n, %%heap, %%p;\n"
+    ".reg .pred %%theirs;\n"
+    "ld.param.b64 %%n, [n];\n"
+    "ld.global.u64 %%heap, [" KHEAP_VARIABLE "];\n"
+    "setp.eq.u64 %%theirs, %%heap, 0;\n"
+    "@%%theirs bra driver;\n"
+    "ld.volatile.global.u64 %%p, [%%heap+%u];\n"
+    "setp.ne.u64 %%theirs, %%p, 0;\n"
+    "@%%theirs bra driver;\n" RETURN_FROM(KHEAP_MALLOC) "driver:\n" RETURN_FROM("malloc") "}\n";
 static const char give_text[] = ".extern .func free (.param %s p);\n"
                                 ".func " EDIT_PREFIX "kheap_give (.param .b64 p)\n"
                                 "{\n"
@@ -112,17 +97,7 @@ static const char aligned_text[] =
     "}\n"
     "st.param.b64 [r], %%p;\n"
     "ret;\n"
-    "here:\n"
-    "{\n"
-    ".param .b64 a;\n"
-    ".param .b64 b;\n"
-    "st.param.b64 [a], %%n;\n"
-    "call (b), " KHEAP_MALLOC ", (a);\n"
-    "ld.param.b64 %%p, [b];\n"
-    "}\n"
-    "st.param.b64 [r], %%p;\n"
-    "ret;\n"
-    "}\n";
+    "here:\n" RETURN_FROM(KHEAP_MALLOC) "}\n";
 
 static const struct row {
     const char *name;     // of the driver's function

@@ -14,7 +14,7 @@ export GUARD_DEVICE=gpu CANARY_STRESS_SECONDS=${CANARY_STRESS_SECONDS:-30}
 status=0
 
 part() {  # part NAME SCRIPT OPTION: its output in $T/NAME
-    CANARY_OPTIONS=$3 SECTION=$T/$1.md "test/guard/$2.sh" >"$T/$1" 2>&1
+    PAIRS_OPTIONS=$3 SECTION=$T/$1.md "test/guard/$2.sh" >"$T/$1" 2>&1
     case $? in
     0 | 77) ;;
     *) status=1 ;;

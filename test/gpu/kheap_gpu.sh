@@ -17,7 +17,7 @@ if command -v nvcc >/dev/null; then
         "$BUILD/tool/kheap_foreign" text >"$T/k.ptx" && ptxas -arch=sm_90 -o "$BUILD/programs/kheap.cubin" "$T/k.ptx" || exit 1
     }
 fi
-export GUARD_DEVICE=gpu KHEAP_MANY=${KHEAP_MANY:-1000000} KHEAP_ROUNDS=${KHEAP_ROUNDS:-100}
+export GUARD_DEVICE=gpu KHEAP_MANY=${KHEAP_MANY:-1000000}
 SECTION=${SECTION:+$T/table.md} test/guard/kheap_pairs.sh
 status=$?
 if [ -n "${SECTION:-}" ]; then

@@ -2,5 +2,5 @@
 # SPDX-License-Identifier: MIT
 # tier: all
 # --mode=canary --canary-scan=managed, what GMODx does and we compare with: finds the same errors, later.
-export CANARY_OPTIONS=--canary-scan=managed CANARY_ROUNDS=100
+export PAIRS_OPTIONS=--canary-scan=managed PAIRS_ROUNDS=100
 exec "$(dirname "$0")/canary.sh"

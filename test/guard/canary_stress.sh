@@ -4,7 +4,7 @@
 # planted must be reported, all of it and nothing else.
 # CANARY_STRESS_SECONDS: how long; 10 if not set, 600 with ThreadSanitizer, whose builds only `make check-all` tests;
 # CANARY_STRESS_THREADS, CANARY_STRESS_SEED.
-# GUARD_DEVICE=gpu: on a GPU instead of the CPU device. CANARY_OPTIONS: options to run with besides.
+# GUARD_DEVICE=gpu: on a GPU instead of the CPU device. PAIRS_OPTIONS: options to run with besides.
 set -u
 seconds=10
 case $(cat "$BUILD/flags" 2>/dev/null) in
@@ -19,7 +19,7 @@ passed=0 failed=0
 
 run() {  # run SECONDS CLEAN: a run, and what was reported of each type in the file $T/found
     # shellcheck disable=SC2086
-    timeout $((seconds * 10 + 120)) "$MOAT" --device="$device" --mode=canary ${CANARY_OPTIONS:-} --format=json \
+    timeout $((seconds * 10 + 120)) "$MOAT" --device="$device" --mode=canary ${PAIRS_OPTIONS:-} --format=json \
         --log-file="$T/log" --print-limit=0 "$BUILD/tool/canary_stress" "$1" "${CANARY_STRESS_THREADS:-4}" \
         "${CANARY_STRESS_SEED:-$RANDOM}" $2 >"$T/out" 2>&1 </dev/null
     status=$?
