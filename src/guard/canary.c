@@ -5,14 +5,16 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "guard/canary_bench.h"
+#include "guard/canary_free.h"
+#include "guard/canary_ground.h"
 #include "guard/canary_order.h"
 #include "guard/canary_shelf.h"
 #include "guard/canary_space.h"
+#include "guard/canary_write.h"
 #include "guard/guard.h"
 #include "guard/guard_report.h"
 #include "guard/kheap_host.h"
-
-static const uint64_t kept = 64 << 20;  // bytes of empty regions that a context holds on to
 
 bool canary_on;
 static _Atomic(bool) stopped;  // relaxed, and so is `used`: each is a fact of its own
@@ -32,11 +34,11 @@ void canary_start(void)
 // A driver does not work in the child of a process that used it. If ours did not, the child may.
 void canary_after_fork(void)
 {
-    canary_on &= !atomic_load_explicit(&used, memory_order_relaxed);
+    canary_on &= !canary_used();
     owner = getpid();
     canary_store_after_fork();
     canary_shelf_after_fork();
-    canary_scan_after_fork();
+    canary_write_after_fork();
     canary_order_after_fork();
     canary_monitor_after_fork();
     kheap_host_after_fork();
@@ -64,6 +66,11 @@ void canary_use(void)
     pthread_once(&first_use, begin);
 }
 
+bool canary_used(void)
+{
+    return atomic_load_explicit(&used, memory_order_relaxed);
+}
+
 // The home of an allocation; NULL: it gets plain memory.
 static struct home *ready(size_t size)
 {
@@ -73,10 +80,10 @@ static struct home *ready(size_t size)
     if (!home)
         return NULL;
     canary_use();
-    if (!canary_scan_prepared(home)) {
+    if (!canary_bench_prepared(home)) {
         canary_monitor_hold();
-        if (!canary_scan_prepared(home))
-            canary_scan_prepare(home);
+        if (!canary_bench_prepared(home))
+            canary_bench_prepare(home);
         canary_monitor_go_on();
     }
     return home;
@@ -99,14 +106,14 @@ static uint64_t count_buffer(const struct canary_place *place)
 // The canaries are in place, or will be before the program's next operation in the same order.
 static uint64_t publish(const struct canary_place *place)
 {
-    canary_store_publish(place, canary_scan_number());
+    canary_slot_publish(place, canary_scan_number());
     return count_buffer(place);
 }
 
 // The same, of a place that had a buffer just like it.
 static uint64_t publish_again(const struct canary_place *place)
 {
-    canary_store_publish_again(place, canary_scan_number());
+    canary_slot_publish_again(place, canary_scan_number());
     return count_buffer(place);
 }
 
@@ -116,7 +123,7 @@ static bool adopt(struct home *home, enum canary_kind kind, uint64_t real, size_
     struct canary_place place;
     if (canary_store_adopt(home, kind, real, size, NULL, &place))
         return false;
-    if (canary_scan_write(home, &place)) {
+    if (canary_write_place(home, &place)) {
         canary_store_give(&place, 0);
         return false;
     }
@@ -124,15 +131,13 @@ static bool adopt(struct home *home, enum canary_kind kind, uint64_t real, size_
     return true;
 }
 
-static const struct canary_occasion wanted_again = {
-    DRIVER_CALLS, NULL, "found when the place of the freed buffer was wanted again", true, true};
-
 // A place of plain memory that a buffer of this size had. False: there is none.
 static bool take_again(struct home *home, size_t size, struct canary_place *place)
 {
     while (canary_shelf_take(home, CANARY_OURS, NULL, 0, size, place)) {
-        bool checked = canary_store_is_checked(place) || !canary_scan_place(home, place, &wanted_again);
-        if (checked && !canary_store_told(place->slab, place->number))
+        bool checked = canary_slot_is_checked(place->slab, place->number) ||
+                       !canary_scan_place(home, place, &canary_free_wanted_again);
+        if (checked && !canary_slot_told(place->slab, place->number))
             return true;
         canary_store_give(place, 0);
     }
@@ -147,13 +152,13 @@ static bool take_place(struct home *home, size_t size, struct canary_place *plac
         unsigned section = epoch_enter();
         enum canary_took took = canary_store_take(home, size, patient, place);
         if (took == CANARY_CHECK) {
-            canary_monitor_check(home, place->slab, &wanted_again);
+            canary_monitor_check(home, place->slab, &canary_free_wanted_again);
             patient = false;
         }
         epoch_leave(section);
-        if (took == CANARY_FILL && !canary_store_open(place->slab, !canary_scan_fill(home, place->slab)))
+        if (took == CANARY_FILL && !canary_store_open(place->slab, !canary_write_slab(home, place->slab)))
             return false;
-        if (took == CANARY_TOOK_STALE && canary_scan_write(home, place)) {
+        if (took == CANARY_TOOK_STALE && canary_write_place(home, place)) {
             canary_store_give(place, canary_scan_number());
             return false;
         }
@@ -171,13 +176,13 @@ static bool alloc_shared(struct home *home, CUdeviceptr *pointer, size_t size, C
     CUdeviceptr real;
     uint64_t base;
     if (!d->cuMemAllocManaged ||
-        d->cuMemAllocManaged(&real, canary_store_padded(CANARY_SHARED, size), CU_MEM_ATTACH_GLOBAL))
+        d->cuMemAllocManaged(&real, canary_slab_padded(CANARY_SHARED, size), CU_MEM_ATTACH_GLOBAL))
         return plain(size);
     if (!adopt(home, CANARY_SHARED, real, size, &base)) {
         d->cuMemFree_v2(real);
         return plain(size);
     }
-    uint64_t page = base - real, behind = base + canary_store_far(size) / page * page;
+    uint64_t page = base - real, behind = base + canary_slab_far(size) / page * page;
     if (d->cuMemAdvise) {
         d->cuMemAdvise(real, page, CU_MEM_ADVISE_SET_READ_MOSTLY, home->device);
         d->cuMemAdvise(behind, page, CU_MEM_ADVISE_SET_READ_MOSTLY, home->device);
@@ -231,7 +236,7 @@ bool canary_alloc_managed(CUdeviceptr *pointer, size_t size, unsigned flags, CUr
     uint64_t base;
     if (!home || size > SIZE_MAX / 2)
         return canary_on && plain(size);
-    *r = guard.real.cuMemAllocManaged(&real, canary_store_padded(CANARY_MANAGED, size), flags);
+    *r = guard.real.cuMemAllocManaged(&real, canary_slab_padded(CANARY_MANAGED, size), flags);
     if (*r == CUDA_ERROR_OUT_OF_MEMORY)
         return plain(size);  // without canaries it may fit
     if (*r)
@@ -251,7 +256,7 @@ bool canary_alloc_host(void **pointer, size_t size, const unsigned *flags, CUres
     uint64_t base;
     if (!home || size > SIZE_MAX / 2)
         return canary_on && plain(size);
-    size_t padded = canary_store_padded(CANARY_HOST, size);
+    size_t padded = canary_slab_padded(CANARY_HOST, size);
     *r = flags ? guard.real.cuMemHostAlloc(&real, padded, *flags)
                : guard.real.cuMemAllocHost_v2(&real, padded);
     if (*r == CUDA_ERROR_OUT_OF_MEMORY)
@@ -276,24 +281,12 @@ static CUresult pool_alloc(CUdeviceptr *real, size_t size, CUmemoryPool pool, CU
     return (per_thread ? d->cuMemAllocAsync_ptsz : d->cuMemAllocAsync)(real, size, stream);
 }
 
-// Streams that come and go may have the same handle. False: it has no number.
-static bool number_of(CUstream stream, bool per_thread, uint64_t *number)
-{
-    const struct driver *d = &guard.real;
-    __typeof__(cuStreamGetId) *ask = per_thread ? d->cuStreamGetId_ptsz : d->cuStreamGetId;
-    unsigned long long id = 0;
-    if (!ask || ask(stream, &id))
-        return false;
-    *number = id;
-    return true;
-}
-
 // Both sides by one memset.
 static CUresult set_in_order(const struct canary_place *place, CUstream stream, bool per_thread)
 {
     const struct driver *d = &guard.real;
     __typeof__(cuMemsetD2D32Async) *set = per_thread ? d->cuMemsetD2D32Async_ptsz : d->cuMemsetD2D32Async;
-    return set(place->base - CANARY_HEAD, place->size + CANARY_HEAD, (unsigned)canary_store_seed(place).start,
+    return set(place->base - CANARY_HEAD, place->size + CANARY_HEAD, (unsigned)canary_slab_seed(place).start,
                CANARY_HEAD / 4, 2, stream);
 }
 
@@ -304,7 +297,7 @@ static CUresult copy_in_order(const struct canary_place *place, CUstream stream,
         per_thread ? d->cuMemcpyHtoDAsync_v2_ptsz : d->cuMemcpyHtoDAsync_v2;
     uint8_t head[CANARY_HEAD], tail[CANARY_TAIL_MOST];
     uint32_t count;
-    canary_scan_make(place, head, tail, &count);
+    canary_write_make(place, head, tail, &count);
     CUresult r = copy(place->base - CANARY_HEAD, head, CANARY_HEAD, stream);
     return r ? r : copy(place->base + place->size, tail, count, stream);
 }
@@ -313,7 +306,7 @@ static CUresult copy_in_order(const struct canary_place *place, CUstream stream,
 static CUresult write_in_order(const struct canary_place *place, CUstream stream, bool per_thread)
 {
     __typeof__(cuEventRecord) *record = per_thread ? guard.real.cuEventRecord_ptsz : guard.real.cuEventRecord;
-    bool one = canary_store_is_flat(place->slab, place->size) && place->size < INT32_MAX - CANARY_HEAD;
+    bool one = canary_slab_is_flat(place->slab, place->size) && place->size < INT32_MAX - CANARY_HEAD;
     CUresult r = one ? set_in_order(place, stream, per_thread) : copy_in_order(place, stream, per_thread);
     return r ? r : record(place->slab->ready, stream);
 }
@@ -325,7 +318,7 @@ static bool alloc_in_order(struct home *home, CUdeviceptr *pointer, size_t size,
     struct canary_place place;
     CUdeviceptr real;
     CUevent event = NULL;
-    size_t padded = canary_store_padded(CANARY_POOL, size);
+    size_t padded = canary_slab_padded(CANARY_POOL, size);
     if (guard.real.cuEventCreate(&event, CU_EVENT_DISABLE_TIMING))
         return plain(size);
     *r = pool_alloc(&real, padded, pool, stream, per_thread);
@@ -356,7 +349,7 @@ bool canary_alloc_async(CUdeviceptr *pointer, size_t size, CUmemoryPool pool, CU
     uint64_t number;
     if (!home || size > SIZE_MAX / 2)
         return canary_on && plain(size);
-    if (number_of(stream, per_thread, &number) &&
+    if (canary_order_number((struct canary_stream){stream, per_thread}, &number) &&
         canary_shelf_take(home, CANARY_POOL, pool, number, size, &place)) {
         *pointer = publish_again(&place);
         *r = CUDA_SUCCESS;
@@ -365,279 +358,13 @@ bool canary_alloc_async(CUdeviceptr *pointer, size_t size, CUmemoryPool pool, CU
     return alloc_in_order(home, pointer, size, pool, stream, per_thread, r);
 }
 
-// --- frees --------------------------------------------------------------------------------------------------
-
-// Gives memory of the driver's back to it; the place stays if the driver refuses.
-static CUresult free_real(const struct canary_place *place)
-{
-    uint64_t real = place->slab->range.base;
-    if (place->slab->kind == CANARY_OURS)
-        return CUDA_SUCCESS;
-    if (!canary_store_hide(place))
-        return CUDA_ERROR_OUT_OF_MEMORY;
-    CUresult r = place->slab->kind == CANARY_HOST ? guard.real.cuMemFreeHost((void *)(uintptr_t)real)
-                                                  : guard.real.cuMemFree_v2(real);
-    if (r)
-        canary_store_show(place);
-    return r;
-}
-
-static void put_back(const struct canary_place *place)
-{
-    canary_store_publish(place, canary_scan_number());
-}
-
-static void give(const struct canary_place *place)
-{
-    CUevent event = place->slab->ready;
-    canary_store_give(place, canary_scan_number());
-    if (event)
-        guard.real.cuEventDestroy_v2(event);
-}
-
-static bool take(uint64_t pointer, struct canary_place *place)
-{
-    return canary_on && pointer && atomic_load_explicit(&used, memory_order_relaxed) &&
-           canary_store_withdraw(pointer, place);
-}
-
-// A withdrawn place in the driver's memory, before that goes: nobody reads it any more. Memory that we keep may be read
-// at any time.
-static void part_from(const struct canary_place *place)
-{
-    if (place->slab->kind == CANARY_OURS)
-        return;
-    canary_order_forget(place->slab);
-    canary_monitor_hold();
-    canary_monitor_go_on();
-}
-
-static void trim(struct home *home)
-{
-    if (canary_store_spare(home) <= kept)
-        return;
-    canary_monitor_hold();
-    canary_store_trim(home, kept);
-    canary_monitor_go_on();
-}
-
-// After the wait: in memory that we divide up a scan looks at it, if its place waits for another buffer.
-static CUresult free_waited(struct home *home, const struct canary_place *place,
-                            const struct canary_occasion *occasion)
-{
-    struct canary_slab *s = place->slab;
-    if (s->kind == CANARY_OURS && s->slots > 1) {
-        give(place);
-        return CUDA_SUCCESS;
-    }
-    if (s->kind == CANARY_OURS && !canary_store_told(s, place->number)) {
-        canary_store_await(place, canary_scan_number());
-        if (canary_shelf_put(place, 0))
-            return CUDA_SUCCESS;
-    }
-    if (atomic_load_explicit(&s->unread, memory_order_relaxed)) {
-        canary_monitor_hold();
-        canary_order_settle(home);
-        canary_monitor_go_on();
-    }
-    part_from(place);
-    canary_scan_place(home, place, occasion);
-    CUresult r = free_real(place);
-    if (!r)
-        give(place);
-    return r;
-}
-
-bool canary_free(CUdeviceptr pointer, enum driver_id call, CUresult *r)
-{
-    const struct canary_occasion occasion = {call, NULL, "found when the buffer was freed", false, true};
-    struct canary_place place;
-    bool pushed;
-    if (!take(pointer, &place))
-        return false;
-    struct home *home = home_enter(place.slab->context, &pushed);
-    *r = home ? home_wait_as_free(home) : CUDA_ERROR_INVALID_CONTEXT;
-    if (!*r)
-        *r = free_waited(home, &place, &occasion);
-    if (*r)
-        put_back(&place);
-    if (home && !*r)
-        trim(home);
-    if (home)
-        home_leave(pushed);
-    return true;
-}
-
-bool canary_free_host(void *pointer, enum driver_id call, CUresult *r)
-{
-    const struct canary_occasion occasion = {call, NULL, "found when the buffer was freed", false, true};
-    struct canary_place place;
-    if (!canary_on || !take((uintptr_t)pointer, &place))
-        return false;
-    if (place.slab->kind != CANARY_HOST) {
-        put_back(&place);
-        return false;
-    }
-    part_from(&place);
-    canary_scan_place(place.slab->home, &place, &occasion);
-    *r = free_real(&place);
-    if (*r)
-        put_back(&place);
-    else
-        give(&place);
-    return true;
-}
-
-static CUresult free_in_graph(const struct canary_place *place, CUstream stream, bool per_thread)
-{
-    guard_count(GUARD_UNGUARDED);
-    return (per_thread ? guard.real.cuMemFreeAsync_ptsz : guard.real.cuMemFreeAsync)(place->slab->range.base,
-                                                                                     stream);
-}
-
-// A stream of its own knows its context: the driver frees in its order on a thread that has none.
-static void enter_for(CUstream stream, const struct canary_place *place, bool *pushed)
-{
-    CUcontext current = NULL;
-    *pushed = false;
-    if (stream && stream != CU_STREAM_LEGACY && stream != CU_STREAM_PER_THREAD &&
-        !guard.real.cuCtxGetCurrent(&current) && !current)
-        home_enter(place->slab->context, pushed);
-}
-
-// The canaries, before a free in the order of the stream.
-static CUresult read_in_order(const struct canary_place *place, struct canary_stream in, enum driver_id call)
-{
-    const struct driver *d = &guard.real;
-    const struct canary_occasion occasion = {call, NULL, "found when the buffer was freed", false, true};
-    CUresult r = canary_order_read(place, in, call);
-    if (r != CUDA_ERROR_NOT_READY)
-        return r;
-    r = (in.per_thread ? d->cuStreamSynchronize_ptsz : d->cuStreamSynchronize)(in.stream);
-    if (!r)
-        canary_scan_place(place->slab->home, place, &occasion);
-    return r;
-}
-
-// What was kept for a buffer like it goes; its canaries are read before, beside all streams. scanning: the caller keeps scans
-// from beginning.
-static void let_go(struct home *home, const struct canary_place *place, bool scanning)
-{
-    uint64_t real = place->slab->range.base;
-    if (place->slab->kind == CANARY_OURS) {
-        if (!canary_store_is_checked(place))
-            canary_scan_place(home, place, &wanted_again);
-        give(place);
-        return;
-    }
-    if (scanning)
-        canary_order_forget(place->slab);
-    else
-        part_from(place);
-    // From the driver's call on the address may be another buffer's.
-    give(place);
-    canary_order_free_aside(home, real);
-}
-
-static bool make_room(const struct canary_place *place)
-{
-    struct home *home = place->slab->home;
-    struct canary_place oldest;
-    if (!canary_shelf_wants(place))
-        return false;
-    if (canary_shelf_has_room(place))
-        return true;
-    if (!canary_shelf_drop(home, 0, &oldest))
-        return false;
-    let_go(home, &oldest, false);
-    return canary_shelf_has_room(place);
-}
-
-// The place is kept for a buffer like it, and its canaries are read beside the stream.
-static bool shelve(const struct canary_place *place, struct canary_stream in, enum driver_id call)
-{
-    uint64_t number;
-    if (!place->slab->ready || canary_store_told(place->slab, 0) ||
-        !number_of(in.stream, in.per_thread, &number) || !make_room(place))
-        return false;
-    return !canary_order_read_aside(place, in, call) && canary_shelf_put(place, number);
-}
-
-// The driver takes plain memory here too, and waits for it.
-static bool free_plain_in_order(const struct canary_place *place, struct canary_stream in,
-                                enum driver_id call, CUresult *r)
-{
-    const struct driver *d = &guard.real;
-    put_back(place);
-    *r = (in.per_thread ? d->cuStreamSynchronize_ptsz : d->cuStreamSynchronize)(in.stream);
-    return *r ? true : canary_free(place->base, call, r);
-}
-
-// What an earlier buffer in the place left is told under its own name, before anybody looks at this one's.
-static void settle_earlier(const struct canary_place *place, struct canary_stream in)
-{
-    const struct driver *d = &guard.real;
-    struct home *home = place->slab->home;
-    if (!atomic_load_explicit(&place->slab->unread, memory_order_relaxed))
-        return;
-    (in.per_thread ? d->cuStreamSynchronize_ptsz : d->cuStreamSynchronize)(in.stream);
-    canary_order_wait_aside(home);
-    canary_monitor_hold();
-    canary_order_settle(home);
-    canary_monitor_go_on();
-}
-
-// Memory of the driver's, given back in the order of the stream.
-static CUresult free_in_order(const struct canary_place *place, struct canary_stream in, enum driver_id call)
-{
-    const struct driver *d = &guard.real;
-    uint64_t real = place->slab->range.base;
-    settle_earlier(place, in);
-    part_from(place);
-    CUresult r = read_in_order(place, in, call);
-    if (r) {
-        put_back(place);
-        return r;
-    }
-    // From the driver's call on the address may be another buffer's.
-    give(place);
-    return (in.per_thread ? d->cuMemFreeAsync_ptsz : d->cuMemFreeAsync)(real, in.stream);
-}
-
-bool canary_free_async(CUdeviceptr pointer, CUstream stream, bool per_thread, bool captured,
-                       enum driver_id call, CUresult *r)
-{
-    const struct canary_stream in = {stream, per_thread};
-    struct canary_place place;
-    bool pushed;
-    if (!take(pointer, &place))
-        return false;
-    if (captured) {
-        // The graph frees it whenever it runs: from now on nobody may look.
-        part_from(&place);
-        *r = place.slab->kind == CANARY_OURS ? CUDA_ERROR_INVALID_VALUE
-                                             : free_in_graph(&place, stream, per_thread);
-        if (*r)
-            put_back(&place);
-        else
-            give(&place);
-        return true;
-    }
-    if (place.slab->kind == CANARY_OURS)
-        return free_plain_in_order(&place, in, call, r);
-    enter_for(stream, &place, &pushed);
-    *r = shelve(&place, in, call) ? CUDA_SUCCESS : free_in_order(&place, in, call);
-    home_leave(pushed);
-    return true;
-}
-
 // --- the rest -----------------------------------------------------------------------------------------------
 
 void canary_let_go(struct home *home, uint64_t age)
 {
     struct canary_place place;
     while (canary_shelf_drop(home, age, &place))
-        let_go(home, &place, true);
+        canary_free_kept(home, &place, true);
 }
 
 void canary_pool_ends(CUmemoryPool pool)
@@ -650,15 +377,14 @@ void canary_pool_ends(CUmemoryPool pool)
             continue;
         home = home_enter(atomic_load_explicit(&home->context, memory_order_relaxed), &pushed);
         while (home && canary_shelf_drop_of(home, pool, &place))
-            let_go(home, &place, false);
+            canary_free_kept(home, &place, false);
         home_leave(home && pushed);
     }
 }
 
 bool canary_reclaim(void)
 {
-    struct home *home =
-        canary_on && atomic_load_explicit(&used, memory_order_relaxed) ? home_current() : NULL;
+    struct home *home = canary_on && canary_used() ? home_current() : NULL;
     if (!home)
         return false;
     canary_monitor_hold();
@@ -667,7 +393,7 @@ bool canary_reclaim(void)
     canary_let_go(home, 0);
     if (any)
         canary_order_wait_aside(home);
-    canary_scan_home(home, false, true, &wanted_again);
+    canary_scan_home(home, false, true, &canary_free_wanted_again);
     uint64_t given = canary_store_trim(home, 0);
     canary_monitor_go_on();
     return given || any;
@@ -687,15 +413,15 @@ enum canary_what canary_ask(uint64_t address, uint64_t *base, uint64_t *size)
         return what;
     unsigned section = epoch_enter();
     struct canary_slab *s = canary_store_find(address);
-    if (!s && canary_store_owns(address))
+    if (!s && canary_ground_owns(address))
         what = CANARY_AROUND;
     if (s) {
         uint64_t number = address >= s->base ? (address - s->base) / s->stride : UINT64_MAX;
         what = CANARY_AROUND;
-        if (number < s->slots && canary_store_read(s, (uint32_t)number, UINT64_MAX, &b) && !b.freed &&
-            address - canary_store_base(s, (uint32_t)number) < b.size) {
+        if (number < s->slots && canary_slot_read(s, (uint32_t)number, UINT64_MAX, &b) && !b.freed &&
+            address - canary_slab_base(s, (uint32_t)number) < b.size) {
             what = CANARY_BUFFER;
-            *base = canary_store_base(s, (uint32_t)number);
+            *base = canary_slab_base(s, (uint32_t)number);
             *size = b.size;
         }
     }
@@ -723,7 +449,8 @@ void canary_context_gone(CUcontext context)
     canary_monitor_hold();
     canary_shelf_context_gone(home);
     canary_store_context_gone(home, context);
-    canary_scan_context_gone(home);
+    canary_bench_context_gone(home);
+    canary_look_context_gone(home);
     canary_order_context_gone(home);
     canary_monitor_context_gone(home);
     kheap_host_context_gone(home, context);

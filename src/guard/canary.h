@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: MIT
 // --mode=canary: buffers between bytes that nobody may write, which a monitor reads while the program runs.
 //
-//   canary_bytes   the bytes                       canary_space    device memory that we divide up
-//   canary_store   which buffers there are         canary_scan     reads their canaries and reports
-//   canary_order   frees in the order of a stream  canary_monitor  when to scan: the thread, waits, ends
-//   canary_shelf   freed buffers for the next ones like them
+//   canary_bytes   the bytes                            canary_scan     reads canaries, of all buffers or of one
+//   canary_slab    where in memory buffers lie          canary_look     tells which have changed, and reports
+//   canary_slot    what is known of each buffer         canary_bench    streams and pinned memory for both ways
+//   canary_store   which buffers there are              canary_write    writes canaries
+//   canary_ground  device memory in regions             canary_free     frees, at once and in the order of a stream
+//   canary_space   and what of it is taken              canary_order    reads what such a free leaves behind
+//   canary_shelf   freed buffers for the next like them canary_monitor  when to scan: the thread, waits, ends
 //
 // What canaries cannot see: reads, and writes that jump over them. --mode=pages sees those that leave a page.
 #ifndef MOAT_GUARD_CANARY_H
@@ -20,7 +23,8 @@ extern bool canary_on;  // set once, at the start; off in the child of a fork wh
 
 void canary_start(void);  // once, when the options are read
 void canary_after_fork(void);
-void canary_use(void);  // something is to be watched from now on; later calls return at once
+void canary_use(void);   // something is to be watched from now on; later calls return at once
+bool canary_used(void);  // whether it was called
 
 // All of these: false: it is not for this mode to do, and the driver's own call must.
 bool canary_alloc(CUdeviceptr *pointer, size_t size, CUresult *r);

@@ -190,10 +190,10 @@ static uint64_t scan_once(bool thorough)
     const struct canary_occasion occasion = {DRIVER_CALLS, NULL, "found by a scan while the program ran",
                                              true, thorough};
     pthread_mutex_lock(&scan_lock);
-    uint64_t told = atomic_load_explicit(&canary_scan_told, memory_order_relaxed), from = now();
+    uint64_t told = atomic_load_explicit(&canary_look_told, memory_order_relaxed), from = now();
     scan_all(thorough, &occasion);
     uint64_t took = now() - from;
-    told = atomic_load_explicit(&canary_scan_told, memory_order_relaxed) - told;
+    told = atomic_load_explicit(&canary_look_told, memory_order_relaxed) - told;
     pthread_mutex_unlock(&scan_lock);
     return told < took ? took - told : 0;
 }

@@ -3,6 +3,7 @@
 
 #include <pthread.h>
 
+#include "guard/canary_bench.h"
 #include "guard/guard.h"
 
 enum { LANDINGS = CANARY_LANDINGS };
@@ -44,6 +45,17 @@ void canary_order_context_gone(struct home *home)
         f->landing[i].used = false;
     }
     pthread_mutex_unlock(&lock);
+}
+
+bool canary_order_number(struct canary_stream in, uint64_t *number)
+{
+    const struct driver *d = &guard.real;
+    __typeof__(cuStreamGetId) *ask = in.per_thread ? d->cuStreamGetId_ptsz : d->cuStreamGetId;
+    unsigned long long id = 0;
+    if (!ask || ask(in.stream, &id))
+        return false;
+    *number = id;
+    return true;
 }
 
 static CUstream aside_of(struct field *f)
@@ -89,8 +101,8 @@ static CUresult enqueue(struct field *f, int k, const struct canary_place *place
 {
     __typeof__(cuEventRecord) *record =
         in.per_thread ? guard.real.cuEventRecord_ptsz : guard.real.cuEventRecord;
-    struct canary_landing *landing = canary_scan_landings(place->slab->home);
-    const uint32_t width = canary_scan_width(place);
+    struct canary_landing *landing = canary_bench_landings(place->slab->home);
+    const uint32_t width = canary_look_width(place->slab, place->size);
     CUresult r =
         f->events[k] ? CUDA_SUCCESS : guard.real.cuEventCreate(&f->events[k], CU_EVENT_DISABLE_TIMING);
     if (!r)
@@ -103,7 +115,7 @@ static CUresult enqueue(struct field *f, int k, const struct canary_place *place
 static void hand_over(struct field *f, int k, const struct canary_place *place, bool stays,
                       enum driver_id call)
 {
-    struct canary_relic relic = canary_scan_relic(place);
+    struct canary_relic relic = canary_look_relic(place);
     if (!stays)
         relic.slab = NULL;
     pthread_mutex_lock(&lock);
@@ -117,8 +129,10 @@ static void hand_over(struct field *f, int k, const struct canary_place *place, 
 CUresult canary_order_read(const struct canary_place *place, struct canary_stream in, enum driver_id call)
 {
     struct field *f = &fields[home_number(place->slab->home)];
-    int k =
-        canary_scan_landings(place->slab->home) && canary_scan_width(place) <= CANARY_LANDING ? take(f) : -1;
+    int k = canary_bench_landings(place->slab->home) &&
+                    canary_look_width(place->slab, place->size) <= CANARY_LANDING
+                ? take(f)
+                : -1;
     if (k < 0)
         return CUDA_ERROR_NOT_READY;
     CUstreamCaptureMode mode = home_calm();
@@ -138,7 +152,8 @@ CUresult canary_order_read_aside(const struct canary_place *place, struct canary
     struct field *f = &fields[home_number(s->home)];
     __typeof__(cuEventRecord) *record =
         in.per_thread ? guard.real.cuEventRecord_ptsz : guard.real.cuEventRecord;
-    int k = canary_scan_landings(s->home) && canary_scan_width(place) <= CANARY_LANDING ? take(f) : -1;
+    int k =
+        canary_bench_landings(s->home) && canary_look_width(s, place->size) <= CANARY_LANDING ? take(f) : -1;
     if (k < 0)
         return CUDA_ERROR_NOT_READY;
     CUstreamCaptureMode mode = home_calm();
@@ -206,7 +221,7 @@ static void settled(struct field *f, int k)
 void canary_order_settle(struct home *home)
 {
     struct field *f = &fields[home_number(home)];
-    const struct canary_landing *landing = canary_scan_landings(home);
+    const struct canary_landing *landing = canary_bench_landings(home);
     unsigned waiting = landing ? atomic_load_explicit(&f->waiting, memory_order_relaxed) : 0;
     pthread_mutex_lock(&lock);
     unsigned from = f->next;
@@ -226,7 +241,7 @@ void canary_order_settle(struct home *home)
         const struct canary_occasion occasion = {
             f->landing[k].call, NULL, "found in the order of the stream, just before the buffer was freed",
             true, true};
-        canary_scan_relic_rows(&relic, landing[k].rows, &occasion);
+        canary_look_relic_rows(&relic, landing[k].rows, &occasion);
         settled(f, k);
     }
 }

@@ -12,6 +12,9 @@ struct canary_stream {
     bool per_thread;
 };
 
+// Streams that come and go may have the same handle; their numbers differ. False: it has none.
+bool canary_order_number(struct canary_stream in, uint64_t *number);
+
 // Enqueues the reading, in the order of the stream: the place goes. The place is withdrawn and still the caller's.
 // Otherwise the driver's error, CUDA_ERROR_NOT_READY if too many wait, and nothing was enqueued that matters.
 CUresult canary_order_read(const struct canary_place *place, struct canary_stream in, enum driver_id call);

@@ -98,7 +98,7 @@ static bool fits(const struct entry *e, enum canary_kind kind, CUmemoryPool pool
     return e->used && e->place.size == size && s->kind == kind && s->pool == pool &&
            (kind == CANARY_OURS || e->stream == stream ||
             !atomic_load_explicit(&s->unread, memory_order_acquire)) &&
-           !canary_store_told(s, e->place.number);
+           !canary_slot_told(s, e->place.number);
 }
 
 bool canary_shelf_take(const struct home *home, enum canary_kind kind, CUmemoryPool pool, uint64_t stream,

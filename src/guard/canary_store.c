@@ -1,15 +1,12 @@
 // SPDX-License-Identifier: MIT
 #include "guard/canary_store.h"
 
-#include <assert.h>
 #include <errno.h>
 #include <pthread.h>
 #include <string.h>
-#include <sys/mman.h>
 
+#include "guard/canary_ground.h"
 #include "guard/canary_space.h"
-#include "guard/guard.h"
-#include "guard/slab_pool.h"
 
 enum {
     UNIT = CANARY_SPACE_UNIT,
@@ -17,21 +14,10 @@ enum {
     LEAST_SLOTS = 8,      // of a slab of small slots
     SMALL_STRIDE = 4096,  // up to which they are small
     MOST_SLAB = 4 << 20,  // bytes
-    PAGE = 4096,          // pinned memory starts at one, and so does the buffer in it
-    FAR = 1024,           // in a page behind a buffer, beyond the canary that may start there
-    LONE_TAIL = 256,      // bytes of canary behind a buffer that has a slab of its own
     SEVERAL = 8,          // buffers with slabs of their own for which there is room in a region
     BATCH = 32,           // places that are looked at together, where no scan did yet
     TRIED = 8,            // slabs, and free slots of one, that are tried for a buffer
-    ROW =
-        UNIT + CANARY_HEAD + CANARY_TAIL_LEAST,  // more than a slab's row, which is a slot's tail and a head
 };
-#define IDLE ((uint64_t)1 << 63)  // in a slot's held: all work of the time before has ended
-static const uint64_t least_region = 2 << 20, most_region = 128 << 20;
-
-_Static_assert((int)LONE_TAIL <= (int)CANARY_TAIL_MOST &&
-                   (int)UNIT + CANARY_TAIL_LEAST <= (int)CANARY_TAIL_MOST,
-               "tails fit");
 
 // What a home has for us.
 struct shop {
@@ -43,24 +29,15 @@ struct shop {
 
 static struct shop shops[HOME_CONTEXTS];
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;  // a leaf but for pools and the index
-static struct slab_pool slabs = SLAB_POOL(struct canary_slab);
 static struct index places = INDEX_INIT;
-// Regions, for whoever asks about an address.
-struct ground {
-    struct index_item range;
-    CUcontext context;
-};
-static struct slab_pool grounds = SLAB_POOL(struct ground);
-static struct index owned = INDEX_INIT;
 static _Atomic uint64_t extra;
 
 void canary_store_after_fork(void)
 {
     pthread_mutex_init(&lock, NULL);
-    slab_pool_after_fork(&slabs);
     index_after_fork(&places);
-    slab_pool_after_fork(&grounds);
-    index_after_fork(&owned);
+    canary_slab_after_fork();
+    canary_ground_after_fork();
     canary_space_after_fork();
 }
 
@@ -69,110 +46,7 @@ static struct shop *shop_of(const struct home *home)
     return &shops[home_number(home)];
 }
 
-static uint64_t round_up(uint64_t n, uint64_t unit)
-{
-    return (n + unit - 1) / unit * unit;
-}
-
-static uint64_t stride_of(uint64_t size)
-{
-    return round_up(size + CANARY_TAIL_LEAST + CANARY_HEAD, UNIT);
-}
-
-static bool is_lone(const struct canary_slab *s)
-{
-    return s->slots == 1;
-}
-
-bool canary_store_is_flat(const struct canary_slab *s, uint64_t size)
-{
-    return s->kind == CANARY_POOL && size % 4 == 0;
-}
-
-struct canary_seed canary_store_seed(const struct canary_place *place)
-{
-    return canary_store_is_flat(place->slab, place->size)
-               ? canary_bytes_flat_seed(place->base, place->size)
-               : canary_bytes_seed(place->base, canary_store_hidden(place->slab, place->size));
-}
-
-uint32_t canary_store_tail(const struct canary_slab *s, uint64_t size)
-{
-    if (canary_store_is_flat(s, size))
-        return CANARY_HEAD;  // alone in its slab, so that no head follows
-
-    uint64_t room = s->stride - CANARY_HEAD - size;
-    return (uint32_t)(is_lone(s) && room > LONE_TAIL ? LONE_TAIL : room);
-}
-
 // --- slabs --------------------------------------------------------------------------------------------------
-
-static void release(struct epoch_node *node)
-{
-    struct canary_slab *s =
-        (struct canary_slab *)((char *)node - offsetof(struct canary_slab, range.retired));
-    if (s->slot != &s->one)
-        munmap(s->slot, s->slots * sizeof *s->slot);
-    if (s->prints)
-        munmap(s->prints, s->slots * sizeof *s->prints);
-    slab_pool_put(&slabs, s);
-}
-
-static struct canary_slab *slab_new(struct home *home, enum canary_kind kind, uint32_t slots)
-{
-    struct canary_slab *s = slab_pool_get(&slabs);
-    if (!s)
-        return NULL;
-    memset(s, 0, sizeof *s);
-    s->kind = kind;
-    s->home = home;
-    s->context = atomic_load_explicit(&home->context, memory_order_relaxed);
-    s->slots = slots;
-    s->slot = &s->one;
-    s->least = UINT64_MAX;
-    s->is_ready = true;
-    if (slots > 1) {
-        void *p =
-            mmap(NULL, slots * sizeof *s->slot, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-        if (p == MAP_FAILED) {
-            slab_pool_put(&slabs, s);
-            return NULL;
-        }
-        s->slot = p;
-    }
-    return s;
-}
-
-static uint64_t preamble(uint32_t slots)
-{
-    return slots == 1 ? UNIT : round_up(ROW, UNIT);
-}
-
-// Where the canary of an open slab's slot starts: no buffer in it is so small that it ends before.
-static uint32_t first_canary(uint64_t stride)
-{
-    return (uint32_t)(stride > ROW ? stride - ROW : 0);
-}
-
-uint64_t canary_store_row(const struct canary_slab *s, uint32_t *width)
-{
-    *width = (uint32_t)(s->stride - first_canary(s->stride));
-    return s->base - *width;
-}
-
-void canary_store_make_row(const struct canary_slab *s, uint32_t row, uint32_t width, uint8_t *bytes)
-{
-    uint32_t tail = width - CANARY_HEAD;
-    memset(bytes, 0, width);
-    if (row) {
-        struct canary_seed seed = canary_bytes_seed(canary_store_base(s, row - 1), s->stride);
-        canary_bytes_slot(&seed, first_canary(s->stride), bytes, tail);
-    }
-    if (row < s->slots) {
-        struct canary_seed seed = canary_bytes_seed(canary_store_base(s, row), s->stride);
-        canary_bytes_head(&seed, s->stride, bytes + tail);
-    }
-}
 
 // How many slots the next slab of a stride should have: as many as there are, so that few slabs hold many buffers.
 static uint32_t slots_for(const struct shop *shop, uint64_t stride)
@@ -206,21 +80,22 @@ static void list_remove(struct shop *shop, struct canary_slab *s)
 static struct canary_slab *slab_make(struct home *home, uint64_t stride, uint32_t slots)
 {
     struct shop *shop = shop_of(home);
-    uint64_t bytes = preamble(slots) + slots * stride, at = canary_space_take(&shop->space, bytes);
+    uint64_t bytes = canary_slab_preamble(slots) + slots * stride,
+             at = canary_space_take(&shop->space, bytes);
     if (!at)
         return NULL;
-    struct canary_slab *s = slab_new(home, CANARY_OURS, slots);
+    struct canary_slab *s = canary_slab_new(home, CANARY_OURS, slots);
     if (!s)
         goto give_back;
     s->range.base = at;
     s->range.size = bytes;
-    s->base = at + preamble(slots);
+    s->base = at + canary_slab_preamble(slots);
     s->stride = stride;
     s->hidden = true;
     if (slots > 1)
         return s;
     if (index_insert(&places, &s->range)) {
-        release(&s->range.retired);
+        canary_slab_release(&s->range.retired);
         goto give_back;
     }
     s->hidden = false;
@@ -228,19 +103,6 @@ static struct canary_slab *slab_make(struct home *home, uint64_t stride, uint32_
 give_back:
     canary_space_give(&shop->space, at, bytes);
     return NULL;
-}
-
-// A freed buffer is looked at as this says. The place is the caller's.
-static void hold(struct canary_slot *t, uint64_t held)
-{
-    uint32_t turn = atomic_load_explicit(&t->turn, memory_order_relaxed);
-    if (atomic_load_explicit(&t->held, memory_order_relaxed) == held)
-        return;
-    atomic_store_explicit(&t->turn, turn + 1, memory_order_relaxed);
-    // Pairs with the acquire fence in canary_store_read.
-    atomic_thread_fence(memory_order_release);
-    atomic_store_explicit(&t->held, held, memory_order_relaxed);
-    atomic_store_explicit(&t->turn, turn + 2, memory_order_release);
 }
 
 // Under the lock: the slab is gone for all who come later. False: no memory even for that, so it stays, empty.
@@ -256,18 +118,11 @@ static bool slab_close(struct canary_slab *s)
             atomic_fetch_sub_explicit(&shop->empty, 1, memory_order_relaxed);
     }
     for (uint32_t i = 0; i < s->fresh; i++)
-        hold(&s->slot[i], 0);
+        canary_slot_hold(&s->slot[i], 0);
     if (s->kind == CANARY_OURS)
         canary_space_give(&shop->space, s->range.base, s->range.size);
-    epoch_retire(&s->range.retired, release);
+    epoch_retire(&s->range.retired, canary_slab_release);
     return true;
-}
-
-static bool is_checked(const struct canary_slab *s, uint32_t number)
-{
-    // Acquire pairs with the release in canary_scan: who sees that a scan looked sees what it told.
-    return atomic_load_explicit(&s->checked, memory_order_acquire) >
-           atomic_load_explicit(&s->slot[number].since, memory_order_relaxed);
 }
 
 // A free slot, plus one, that a scan has looked at, and whose canary stands behind a buffer of this size, if `ready`;
@@ -277,7 +132,7 @@ static uint32_t free_slot(struct canary_slab *s, uint64_t size, bool ready)
     uint32_t before = 0, at = s->first;
     for (unsigned i = 0; at && i < TRIED; i++) {
         struct canary_slot *t = &s->slot[at - 1];
-        if (!is_checked(s, at - 1))
+        if (!canary_slot_is_checked(s, at - 1))
             return 0;
         uint32_t told = atomic_load_explicit(&t->told, memory_order_relaxed);
         if (!ready || (t->from <= size && !told)) {
@@ -311,9 +166,10 @@ static struct canary_place slot_use(struct canary_slab *s, uint32_t number, uint
         atomic_store_explicit(&s->least, size, memory_order_relaxed);
     if (size > atomic_load_explicit(&s->most, memory_order_relaxed))
         atomic_store_explicit(&s->most, size, memory_order_relaxed);
-    atomic_fetch_add_explicit(&extra, s->stride - size + (is_lone(s) ? s->range.size - s->stride : 0),
+    atomic_fetch_add_explicit(&extra,
+                              s->stride - size + (canary_slab_is_lone(s) ? s->range.size - s->stride : 0),
                               memory_order_relaxed);
-    return (struct canary_place){s, number, canary_store_base(s, number), size};
+    return (struct canary_place){s, number, canary_slab_base(s, number), size};
 }
 
 static struct canary_place take_only(struct canary_slab *s, uint64_t size)
@@ -324,71 +180,21 @@ static struct canary_place take_only(struct canary_slab *s, uint64_t size)
 
 // --- places -------------------------------------------------------------------------------------------------
 
-static void ground_release(struct epoch_node *node)
-{
-    slab_pool_put(&grounds, (char *)node - offsetof(struct ground, range.retired));
-}
-
-static int ground_add(const struct home *home, uint64_t base, uint64_t bytes)
-{
-    struct ground *g = slab_pool_get(&grounds);
-    if (!g)
-        return -ENOMEM;
-    *g = (struct ground){.range = {.base = base, .size = bytes},
-                         .context = atomic_load_explicit(&home->context, memory_order_relaxed)};
-    int err = index_insert(&owned, &g->range);
-    if (err)
-        slab_pool_put(&grounds, g);
-    return err;
-}
-
-static bool ground_remove(uint64_t base)
-{
-    struct index_item *g = index_remove(&owned, base);
-    if (g)
-        epoch_retire(&g->retired, ground_release);
-    return g;
-}
-
-// How large the next region should be: with room for several such ranges, for the driver rounds each region up by half of
-// least_region on average, but not for many more than there are, for what is not used yet is lost to others.
-static uint64_t region_for(uint64_t need, unsigned several, uint64_t total)
-{
-    uint64_t few = several * need < total / 2 ? several * need : total / 2, part = total / 8;
-    uint64_t bytes = few < part ? part : few;
-    bytes = bytes > most_region ? most_region : bytes;
-    return round_up(bytes > need ? bytes / need * need : need, least_region);
-}
-
 // A region, for one such range if the driver has not more.
 static int get_region(struct home *home, uint64_t need, unsigned several)
 {
     struct shop *shop = shop_of(home);
+    uint64_t base, bytes;
     pthread_mutex_lock(&lock);
-    uint64_t bytes = region_for(need, several, shop->space.bytes);
+    uint64_t total = shop->space.bytes;
     pthread_mutex_unlock(&lock);
-    need = round_up(need, least_region);
-    CUdeviceptr base = 0;
-    CUresult r = CUDA_ERROR_OUT_OF_MEMORY;
-    if (bytes > need)
-        r = guard.real.cuMemAlloc_v2(&base, bytes);
-    if (r == CUDA_ERROR_OUT_OF_MEMORY) {
-        bytes = need;
-        r = guard.real.cuMemAlloc_v2(&base, bytes);
-    }
-    if (r)
+    if (canary_ground_get(home, need, several, total, &base, &bytes))
         return -ENOMEM;
-    if (base % UNIT || ground_add(home, base, bytes)) {
-        guard.real.cuMemFree_v2(base);
-        return -ENOMEM;
-    }
     pthread_mutex_lock(&lock);
     int err = canary_space_add(&shop->space, base, bytes);
     pthread_mutex_unlock(&lock);
-    if (err) {
-        ground_remove(base);
-        guard.real.cuMemFree_v2(base);
-    }
+    if (err)
+        canary_ground_give(base);
     return err;
 }
 
@@ -401,12 +207,12 @@ static enum canary_took take_open(struct shop *shop, uint64_t stride, uint64_t s
     for (unsigned i = 0; s && i < TRIED; i++, s = s->next) {
         uint32_t at = free_slot(s, size, true), unused = s->fresh - s->used;
         if (!at && s->fresh < s->slots) {
-            s->slot[s->fresh].from = first_canary(stride);
+            s->slot[s->fresh].from = canary_slab_first(stride);
             at = ++s->fresh;
         }
         bool stale = !at && (at = free_slot(s, size, false));
         if (at) {
-            hold(&s->slot[at - 1], 0);
+            canary_slot_hold(&s->slot[at - 1], 0);
             if (stale)
                 s->slot[at - 1].from = (uint32_t)size;  // as soon as the caller has written it
             *place = slot_use(s, at - 1, size);
@@ -427,7 +233,7 @@ static enum canary_took take_open(struct shop *shop, uint64_t stride, uint64_t s
 enum canary_took canary_store_take(struct home *home, uint64_t size, bool patient, struct canary_place *place)
 {
     struct shop *shop = shop_of(home);
-    uint64_t stride = stride_of(size);
+    uint64_t stride = canary_slab_stride(size);
     bool alone = false;
     for (int attempt = 0; attempt < 4; attempt++) {
         enum canary_took took = CANARY_NONE;
@@ -446,7 +252,7 @@ enum canary_took canary_store_take(struct home *home, uint64_t size, bool patien
         pthread_mutex_unlock(&lock);
         if (took != CANARY_NONE)
             return took;
-        if (!get_region(home, preamble(slots) + slots * stride, slots == 1 ? SEVERAL : 1))
+        if (!get_region(home, canary_slab_preamble(slots) + slots * stride, slots == 1 ? SEVERAL : 1))
             continue;
         if (slots == 1)
             break;
@@ -472,36 +278,20 @@ bool canary_store_open(struct canary_slab *s, bool filled)
     return filled;
 }
 
-uint64_t canary_store_far(uint64_t size)
-{
-    return round_up(size, PAGE) + FAR;
-}
-
-uint64_t canary_store_offset(enum canary_kind kind)
-{
-    return kind == CANARY_HOST || kind == CANARY_SHARED ? PAGE : UNIT;
-}
-
-uint64_t canary_store_padded(enum canary_kind kind, uint64_t size)
-{
-    uint64_t behind = kind == CANARY_SHARED ? round_up(size, PAGE) + PAGE : stride_of(size);
-    return canary_store_offset(kind) + behind;
-}
-
 int canary_store_adopt(struct home *home, enum canary_kind kind, uint64_t real, uint64_t size, CUevent ready,
                        struct canary_place *place)
 {
-    struct canary_slab *s = slab_new(home, kind, 1);
+    struct canary_slab *s = canary_slab_new(home, kind, 1);
     if (!s)
         return -ENOMEM;
     s->range.base = real;
-    s->range.size = canary_store_padded(kind, size);
-    s->base = real + canary_store_offset(kind);
-    s->stride = stride_of(size);
+    s->range.size = canary_slab_padded(kind, size);
+    s->base = real + canary_slab_offset(kind);
+    s->stride = canary_slab_stride(size);
     s->ready = ready;
     s->is_ready = !ready;
     if (index_insert(&places, &s->range)) {
-        release(&s->range.retired);
+        canary_slab_release(&s->range.retired);
         return -ENOMEM;
     }
     pthread_mutex_lock(&lock);
@@ -510,88 +300,9 @@ int canary_store_adopt(struct home *home, enum canary_kind kind, uint64_t real, 
     return 0;
 }
 
-static void publish(const struct canary_place *place, uint64_t scan, bool again)
-{
-    struct canary_slot *t = &place->slab->slot[place->number];
-    struct canary_seed seed = canary_store_seed(place);
-    uint32_t turn = atomic_load_explicit(&t->turn, memory_order_relaxed);
-    atomic_store_explicit(&t->turn, turn + 1, memory_order_relaxed);
-    // Pairs with the acquire fence in canary_store_read: who sees a number below sees the odd turn.
-    atomic_thread_fence(memory_order_release);
-    atomic_store_explicit(&t->seed[0], seed.start, memory_order_relaxed);
-    atomic_store_explicit(&t->seed[1], seed.step, memory_order_relaxed);
-    atomic_store_explicit(&t->seed[2], seed.cover, memory_order_relaxed);
-    atomic_store_explicit(&t->since, scan, memory_order_relaxed);
-    if (!again)
-        atomic_store_explicit(&t->told, 0, memory_order_relaxed);
-    atomic_store_explicit(&t->held, 0, memory_order_relaxed);
-    atomic_store_explicit(&t->size, place->size, memory_order_relaxed);
-    // Pairs with the acquire of turn in canary_store_read.
-    atomic_store_explicit(&t->turn, turn + 2, memory_order_release);
-}
-
-void canary_store_publish(const struct canary_place *place, uint64_t scan)
-{
-    publish(place, scan, false);
-}
-
-void canary_store_publish_again(const struct canary_place *place, uint64_t scan)
-{
-    publish(place, scan, true);
-}
-
-bool canary_store_read(const struct canary_slab *s, uint32_t number, uint64_t scan, struct canary_buffer *b)
-{
-    const struct canary_slot *t = &s->slot[number];
-    uint32_t turn = atomic_load_explicit(&t->turn, memory_order_acquire);
-    b->size = atomic_load_explicit(&t->size, memory_order_relaxed);
-    b->freed = !b->size;
-    b->idle = false;
-    b->turn = turn;
-    if (b->freed) {
-        uint64_t held = atomic_load_explicit(&t->held, memory_order_relaxed);
-        b->size = held & ~IDLE;
-        b->idle = held & IDLE;
-    }
-    if (turn & 1 || !b->size || atomic_load_explicit(&t->since, memory_order_relaxed) >= scan)
-        return false;
-    b->seed.start = atomic_load_explicit(&t->seed[0], memory_order_relaxed);
-    b->seed.step = atomic_load_explicit(&t->seed[1], memory_order_relaxed);
-    b->seed.cover = atomic_load_explicit(&t->seed[2], memory_order_relaxed);
-    b->told = atomic_load_explicit(&t->told, memory_order_relaxed);
-    // Pairs with the release fence in publish.
-    atomic_thread_fence(memory_order_acquire);
-    return atomic_load_explicit(&t->turn, memory_order_relaxed) == turn;
-}
-
-struct canary_print *canary_store_prints(struct canary_slab *s)
-{
-    if (s->prints)
-        return s->prints;
-    void *p =
-        mmap(NULL, s->slots * sizeof *s->prints, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    return s->prints = p == MAP_FAILED ? NULL : p;
-}
-
-bool canary_store_tell(struct canary_slab *s, uint32_t number, uint32_t sides)
-{
-    // Relaxed: of two that look at once, one is first.
-    return sides & ~atomic_fetch_or_explicit(&s->slot[number].told, sides, memory_order_relaxed);
-}
-
-uint32_t canary_store_told(const struct canary_slab *s, uint32_t number)
-{
-    return atomic_load_explicit(&s->slot[number].told, memory_order_relaxed);
-}
-
 struct canary_slab *canary_store_find(uint64_t address)
 {
     return (struct canary_slab *)index_find(&places, address);
-}
-
-bool canary_store_owns(uint64_t address)
-{
-    return index_find(&owned, address);
 }
 
 int canary_store_each(int (*f)(struct index_item *, void *), void *context)
@@ -615,7 +326,7 @@ bool canary_store_withdraw(uint64_t pointer, struct canary_place *place)
     uint64_t size = found ? atomic_exchange_explicit(&s->slot[number].size, 0, memory_order_acq_rel) : 0;
     epoch_leave(section);
     if (size && s->kind == CANARY_OURS)
-        hold(&s->slot[number], size);
+        canary_slot_hold(&s->slot[number], size);
     // Until it is given back the slot is ours, and so the slab stays.
     *place = (struct canary_place){s, number, pointer, size};
     return size;
@@ -653,39 +364,19 @@ static void slot_give(struct shop *shop, const struct canary_place *place)
         atomic_fetch_add_explicit(&shop->empty, 1, memory_order_relaxed);
 }
 
-void canary_store_await(const struct canary_place *place, uint64_t scan)
-{
-    struct canary_slab *s = place->slab;
-    struct canary_slot *t = &s->slot[place->number];
-    uint64_t held = atomic_load_explicit(&t->held, memory_order_relaxed);
-    atomic_store_explicit(&t->since, scan, memory_order_relaxed);
-    // After that: a scan that began before reads what may have been written before.
-    if (held)
-        hold(t, held | IDLE);
-    // Relaxed: a scan beyond this one sees it, see canary_scan_number.
-    uint64_t freed = atomic_load_explicit(&s->freed, memory_order_relaxed);
-    while (freed < scan + 1 && !atomic_compare_exchange_weak_explicit(
-                                   &s->freed, &freed, scan + 1, memory_order_relaxed, memory_order_relaxed))
-        ;
-}
-
-bool canary_store_is_checked(const struct canary_place *place)
-{
-    return is_checked(place->slab, place->number);
-}
-
 void canary_store_give(const struct canary_place *place, uint64_t scan)
 {
     struct canary_slab *s = place->slab;
     struct shop *shop = shop_of(s->home);
-    atomic_fetch_sub_explicit(&extra, s->stride - place->size + (is_lone(s) ? s->range.size - s->stride : 0),
-                              memory_order_relaxed);
-    canary_store_await(place, scan);
+    atomic_fetch_sub_explicit(
+        &extra, s->stride - place->size + (canary_slab_is_lone(s) ? s->range.size - s->stride : 0),
+        memory_order_relaxed);
+    canary_slot_await(place, scan);
     pthread_mutex_lock(&lock);
     if (s->kind == CANARY_OURS && s->stride / UNIT <= CLASSES)
         shop->live[s->stride / UNIT]--;
     s->used--;
-    if (is_lone(s))
+    if (canary_slab_is_lone(s))
         slab_close(s);
     else
         slot_give(shop, place);
@@ -709,7 +400,7 @@ static void close_empty(struct shop *shop, bool all)
         for (struct canary_slab *s = shop->open[c], *next; s; s = next) {
             next = s->next;
             bool another = shop->open[c] != s || next;
-            // Acquire: see is_checked.
+            // Acquire: see canary_slot_is_checked.
             if (!s->used && (all || another) &&
                 atomic_load_explicit(&s->checked, memory_order_acquire) >=
                     atomic_load_explicit(&s->freed, memory_order_relaxed))
@@ -741,8 +432,7 @@ uint64_t canary_store_trim(struct home *home, uint64_t keep)
         pthread_mutex_unlock(&lock);
         if (!base)
             return given;
-        ground_remove(base);
-        guard.real.cuMemFree_v2(base);
+        canary_ground_give(base);
         given += bytes;
     }
 }
@@ -755,27 +445,7 @@ uint64_t canary_store_extra(void)
 struct search {
     CUcontext context;
     struct canary_slab *found;
-    uint64_t base;
 };
-
-static int ground_of_context(struct index_item *item, void *context)
-{
-    struct search *search = context;
-    search->base = item->base;
-    return ((struct ground *)item)->context == search->context;
-}
-
-static void grounds_gone(CUcontext context)
-{
-    bool any = true;
-    while (any) {
-        struct search search = {.context = context};
-        unsigned section = epoch_enter();
-        any = index_each(&owned, ground_of_context, &search);
-        epoch_leave(section);
-        any = any && ground_remove(search.base);
-    }
-}
 
 static int of_context(struct index_item *item, void *context)
 {
@@ -801,7 +471,7 @@ void canary_store_context_gone(struct home *home, CUcontext context)
         if (!closed)
             break;
     }
-    grounds_gone(context);
+    canary_ground_context_gone(context);
     pthread_mutex_lock(&lock);
     canary_space_clear(&shop->space);
     memset(shop, 0, sizeof *shop);

@@ -1,0 +1,273 @@
+// SPDX-License-Identifier: MIT
+#include "guard/canary_free.h"
+
+#include "guard/canary.h"
+#include "guard/canary_order.h"
+#include "guard/canary_shelf.h"
+#include "guard/guard.h"
+
+static const uint64_t kept = 64 << 20;  // bytes of empty regions that a context holds on to
+
+const struct canary_occasion canary_free_wanted_again = {
+    DRIVER_CALLS, NULL, "found when the place of the freed buffer was wanted again", true, true};
+
+// Gives memory of the driver's back to it; the place stays if the driver refuses.
+static CUresult free_real(const struct canary_place *place)
+{
+    uint64_t real = place->slab->range.base;
+    if (place->slab->kind == CANARY_OURS)
+        return CUDA_SUCCESS;
+    if (!canary_store_hide(place))
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    CUresult r = place->slab->kind == CANARY_HOST ? guard.real.cuMemFreeHost((void *)(uintptr_t)real)
+                                                  : guard.real.cuMemFree_v2(real);
+    if (r)
+        canary_store_show(place);
+    return r;
+}
+
+static void put_back(const struct canary_place *place)
+{
+    canary_slot_publish(place, canary_scan_number());
+}
+
+static void give(const struct canary_place *place)
+{
+    CUevent event = place->slab->ready;
+    canary_store_give(place, canary_scan_number());
+    if (event)
+        guard.real.cuEventDestroy_v2(event);
+}
+
+static bool take(uint64_t pointer, struct canary_place *place)
+{
+    return canary_on && pointer && canary_used() && canary_store_withdraw(pointer, place);
+}
+
+// A withdrawn place in the driver's memory, before that goes: nobody reads it any more. Memory that we keep may be read
+// at any time.
+static void part_from(const struct canary_place *place)
+{
+    if (place->slab->kind == CANARY_OURS)
+        return;
+    canary_order_forget(place->slab);
+    canary_monitor_hold();
+    canary_monitor_go_on();
+}
+
+static void trim(struct home *home)
+{
+    if (canary_store_spare(home) <= kept)
+        return;
+    canary_monitor_hold();
+    canary_store_trim(home, kept);
+    canary_monitor_go_on();
+}
+
+// After the wait: in memory that we divide up a scan looks at it, if its place waits for another buffer.
+static CUresult free_waited(struct home *home, const struct canary_place *place,
+                            const struct canary_occasion *occasion)
+{
+    struct canary_slab *s = place->slab;
+    if (s->kind == CANARY_OURS && s->slots > 1) {
+        give(place);
+        return CUDA_SUCCESS;
+    }
+    if (s->kind == CANARY_OURS && !canary_slot_told(s, place->number)) {
+        canary_slot_await(place, canary_scan_number());
+        if (canary_shelf_put(place, 0))
+            return CUDA_SUCCESS;
+    }
+    if (atomic_load_explicit(&s->unread, memory_order_relaxed)) {
+        canary_monitor_hold();
+        canary_order_settle(home);
+        canary_monitor_go_on();
+    }
+    part_from(place);
+    canary_scan_place(home, place, occasion);
+    CUresult r = free_real(place);
+    if (!r)
+        give(place);
+    return r;
+}
+
+bool canary_free(CUdeviceptr pointer, enum driver_id call, CUresult *r)
+{
+    const struct canary_occasion occasion = {call, NULL, "found when the buffer was freed", false, true};
+    struct canary_place place;
+    bool pushed;
+    if (!take(pointer, &place))
+        return false;
+    struct home *home = home_enter(place.slab->context, &pushed);
+    *r = home ? home_wait_as_free(home) : CUDA_ERROR_INVALID_CONTEXT;
+    if (!*r)
+        *r = free_waited(home, &place, &occasion);
+    if (*r)
+        put_back(&place);
+    if (home && !*r)
+        trim(home);
+    if (home)
+        home_leave(pushed);
+    return true;
+}
+
+bool canary_free_host(void *pointer, enum driver_id call, CUresult *r)
+{
+    const struct canary_occasion occasion = {call, NULL, "found when the buffer was freed", false, true};
+    struct canary_place place;
+    if (!canary_on || !take((uintptr_t)pointer, &place))
+        return false;
+    if (place.slab->kind != CANARY_HOST) {
+        put_back(&place);
+        return false;
+    }
+    part_from(&place);
+    canary_scan_place(place.slab->home, &place, &occasion);
+    *r = free_real(&place);
+    if (*r)
+        put_back(&place);
+    else
+        give(&place);
+    return true;
+}
+
+static CUresult free_in_graph(const struct canary_place *place, CUstream stream, bool per_thread)
+{
+    guard_count(GUARD_UNGUARDED);
+    return (per_thread ? guard.real.cuMemFreeAsync_ptsz : guard.real.cuMemFreeAsync)(place->slab->range.base,
+                                                                                     stream);
+}
+
+// A stream of its own knows its context: the driver frees in its order on a thread that has none.
+static void enter_for(CUstream stream, const struct canary_place *place, bool *pushed)
+{
+    CUcontext current = NULL;
+    *pushed = false;
+    if (stream && stream != CU_STREAM_LEGACY && stream != CU_STREAM_PER_THREAD &&
+        !guard.real.cuCtxGetCurrent(&current) && !current)
+        home_enter(place->slab->context, pushed);
+}
+
+// The canaries, before a free in the order of the stream.
+static CUresult read_in_order(const struct canary_place *place, struct canary_stream in, enum driver_id call)
+{
+    const struct driver *d = &guard.real;
+    const struct canary_occasion occasion = {call, NULL, "found when the buffer was freed", false, true};
+    CUresult r = canary_order_read(place, in, call);
+    if (r != CUDA_ERROR_NOT_READY)
+        return r;
+    r = (in.per_thread ? d->cuStreamSynchronize_ptsz : d->cuStreamSynchronize)(in.stream);
+    if (!r)
+        canary_scan_place(place->slab->home, place, &occasion);
+    return r;
+}
+
+void canary_free_kept(struct home *home, const struct canary_place *place, bool scanning)
+{
+    uint64_t real = place->slab->range.base;
+    if (place->slab->kind == CANARY_OURS) {
+        if (!canary_slot_is_checked(place->slab, place->number))
+            canary_scan_place(home, place, &canary_free_wanted_again);
+        give(place);
+        return;
+    }
+    if (scanning)
+        canary_order_forget(place->slab);
+    else
+        part_from(place);
+    // From the driver's call on the address may be another buffer's.
+    give(place);
+    canary_order_free_aside(home, real);
+}
+
+static bool make_room(const struct canary_place *place)
+{
+    struct home *home = place->slab->home;
+    struct canary_place oldest;
+    if (!canary_shelf_wants(place))
+        return false;
+    if (canary_shelf_has_room(place))
+        return true;
+    if (!canary_shelf_drop(home, 0, &oldest))
+        return false;
+    canary_free_kept(home, &oldest, false);
+    return canary_shelf_has_room(place);
+}
+
+// The place is kept for a buffer like it, and its canaries are read beside the stream.
+static bool shelve(const struct canary_place *place, struct canary_stream in, enum driver_id call)
+{
+    uint64_t number;
+    if (!place->slab->ready || canary_slot_told(place->slab, 0) || !canary_order_number(in, &number) ||
+        !make_room(place))
+        return false;
+    return !canary_order_read_aside(place, in, call) && canary_shelf_put(place, number);
+}
+
+// The driver takes plain memory here too, and waits for it.
+static bool free_plain_in_order(const struct canary_place *place, struct canary_stream in,
+                                enum driver_id call, CUresult *r)
+{
+    const struct driver *d = &guard.real;
+    put_back(place);
+    *r = (in.per_thread ? d->cuStreamSynchronize_ptsz : d->cuStreamSynchronize)(in.stream);
+    return *r ? true : canary_free(place->base, call, r);
+}
+
+// What an earlier buffer in the place left is told under its own name, before anybody looks at this one's.
+static void settle_earlier(const struct canary_place *place, struct canary_stream in)
+{
+    const struct driver *d = &guard.real;
+    struct home *home = place->slab->home;
+    if (!atomic_load_explicit(&place->slab->unread, memory_order_relaxed))
+        return;
+    (in.per_thread ? d->cuStreamSynchronize_ptsz : d->cuStreamSynchronize)(in.stream);
+    canary_order_wait_aside(home);
+    canary_monitor_hold();
+    canary_order_settle(home);
+    canary_monitor_go_on();
+}
+
+// Memory of the driver's, given back in the order of the stream.
+static CUresult free_in_order(const struct canary_place *place, struct canary_stream in, enum driver_id call)
+{
+    const struct driver *d = &guard.real;
+    uint64_t real = place->slab->range.base;
+    settle_earlier(place, in);
+    part_from(place);
+    CUresult r = read_in_order(place, in, call);
+    if (r) {
+        put_back(place);
+        return r;
+    }
+    // From the driver's call on the address may be another buffer's.
+    give(place);
+    return (in.per_thread ? d->cuMemFreeAsync_ptsz : d->cuMemFreeAsync)(real, in.stream);
+}
+
+bool canary_free_async(CUdeviceptr pointer, CUstream stream, bool per_thread, bool captured,
+                       enum driver_id call, CUresult *r)
+{
+    const struct canary_stream in = {stream, per_thread};
+    struct canary_place place;
+    bool pushed;
+    if (!take(pointer, &place))
+        return false;
+    if (captured) {
+        // The graph frees it whenever it runs: from now on nobody may look.
+        part_from(&place);
+        *r = place.slab->kind == CANARY_OURS ? CUDA_ERROR_INVALID_VALUE
+                                             : free_in_graph(&place, stream, per_thread);
+        if (*r)
+            put_back(&place);
+        else
+            give(&place);
+        return true;
+    }
+    if (place.slab->kind == CANARY_OURS)
+        return free_plain_in_order(&place, in, call, r);
+    enter_for(stream, &place, &pushed);
+    *r = shelve(&place, in, call) ? CUDA_SUCCESS : free_in_order(&place, in, call);
+    home_leave(pushed);
+    return true;
+}

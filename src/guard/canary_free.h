@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: MIT
+// Frees of canary mode. The program's own are declared in canary.h; these are of places that were kept. Who frees a buffer
+// has withdrawn its place, and from the moment on when memory of the driver's goes nobody reads it.
+#ifndef MOAT_GUARD_CANARY_FREE_H
+#define MOAT_GUARD_CANARY_FREE_H
+
+#include "guard/canary_scan.h"
+
+// Of a look at a place that no scan of the monitor's has seen since it was freed.
+extern const struct canary_occasion canary_free_wanted_again;
+
+// What was kept for a buffer like it goes; its canaries are read before, beside all streams. scanning: the caller keeps scans
+// from beginning.
+void canary_free_kept(struct home *home, const struct canary_place *place, bool scanning);
+
+#endif

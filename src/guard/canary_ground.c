@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: MIT
+#include "guard/canary_ground.h"
+
+#include <errno.h>
+#include <stddef.h>
+
+#include "guard/canary_space.h"
+#include "guard/guard.h"
+#include "guard/index.h"
+#include "guard/slab_pool.h"
+
+static const uint64_t least_region = 2 << 20, most_region = 128 << 20;
+
+struct ground {
+    struct index_item range;
+    CUcontext context;
+};
+static struct slab_pool grounds = SLAB_POOL(struct ground);
+static struct index owned = INDEX_INIT;
+
+void canary_ground_after_fork(void)
+{
+    slab_pool_after_fork(&grounds);
+    index_after_fork(&owned);
+}
+
+static uint64_t round_up(uint64_t n, uint64_t unit)
+{
+    return (n + unit - 1) / unit * unit;
+}
+
+static void release(struct epoch_node *node)
+{
+    slab_pool_put(&grounds, (char *)node - offsetof(struct ground, range.retired));
+}
+
+static int add(const struct home *home, uint64_t base, uint64_t bytes)
+{
+    struct ground *g = slab_pool_get(&grounds);
+    if (!g)
+        return -ENOMEM;
+    *g = (struct ground){.range = {.base = base, .size = bytes},
+                         .context = atomic_load_explicit(&home->context, memory_order_relaxed)};
+    int err = index_insert(&owned, &g->range);
+    if (err)
+        slab_pool_put(&grounds, g);
+    return err;
+}
+
+static bool forget(uint64_t base)
+{
+    struct index_item *g = index_remove(&owned, base);
+    if (g)
+        epoch_retire(&g->retired, release);
+    return g;
+}
+
+// How large the next region should be: with room for several such ranges, for the driver rounds each region up by half of
+// least_region on average, but not for many more than there are, for what is not used yet is lost to others.
+static uint64_t region_for(uint64_t need, unsigned several, uint64_t total)
+{
+    uint64_t few = several * need < total / 2 ? several * need : total / 2, part = total / 8;
+    uint64_t bytes = few < part ? part : few;
+    bytes = bytes > most_region ? most_region : bytes;
+    return round_up(bytes > need ? bytes / need * need : need, least_region);
+}
+
+int canary_ground_get(const struct home *home, uint64_t need, unsigned several, uint64_t total,
+                      uint64_t *base, uint64_t *bytes)
+{
+    CUdeviceptr region = 0;
+    CUresult r = CUDA_ERROR_OUT_OF_MEMORY;
+    *bytes = region_for(need, several, total);
+    need = round_up(need, least_region);
+    if (*bytes > need)
+        r = guard.real.cuMemAlloc_v2(&region, *bytes);
+    if (r == CUDA_ERROR_OUT_OF_MEMORY) {
+        *bytes = need;
+        r = guard.real.cuMemAlloc_v2(&region, *bytes);
+    }
+    if (r)
+        return -ENOMEM;
+    if (region % CANARY_SPACE_UNIT || add(home, region, *bytes)) {
+        guard.real.cuMemFree_v2(region);
+        return -ENOMEM;
+    }
+    *base = region;
+    return 0;
+}
+
+void canary_ground_give(uint64_t base)
+{
+    forget(base);
+    guard.real.cuMemFree_v2(base);
+}
+
+bool canary_ground_owns(uint64_t address)
+{
+    return index_find(&owned, address);
+}
+
+struct search {
+    CUcontext context;
+    uint64_t base;
+};
+
+static int of_context(struct index_item *item, void *context)
+{
+    struct search *search = context;
+    search->base = item->base;
+    return ((struct ground *)item)->context == search->context;
+}
+
+void canary_ground_context_gone(CUcontext context)
+{
+    bool any = true;
+    while (any) {
+        struct search search = {.context = context};
+        unsigned section = epoch_enter();
+        any = index_each(&owned, of_context, &search);
+        epoch_leave(section);
+        any = any && forget(search.base);
+    }
+}
