@@ -51,11 +51,13 @@ export -f one fail assemble program
 n=0
 ways=('' -lineinfo -G) archs=(sm_75 sm_90)
 if command -v nvcc >/dev/null; then
-    while IFS=$'\t' read -r name least _; do
+    while IFS=$'\t' read -r name least _ _ features; do
         [ "$name" = name ] && continue
         arch=${archs[n % 2]}
         [ "${arch#sm_}" -ge "$least" ] 2>/dev/null || arch=sm_90
-        printf 'program %s %s %s\0' "$name" "$arch" "${ways[n / 2 % 3]}"
+        way=${ways[n / 2 % 3]}
+        [[ $features != *library* ]] || way=  # otherwise megabytes
+        printf 'program %s %s %s\0' "$name" "$arch" "$way"
         n=$((n + 1))
     done <test/programs/programs.tsv >"$T/list"
 fi

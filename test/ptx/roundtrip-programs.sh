@@ -4,7 +4,7 @@
 # slow
 # Every program of the suite, as nvcc compiles it, through parse and print. Twelve ways to compile: four
 # architectures, plain, with line information, for debugging. Two of them per program here, so that each way is
-# met by several; all with --all.
+# met by several; all with --all, and then those of libraries too, which are megabytes.
 set -u
 command -v nvcc >/dev/null && command -v ptxas >/dev/null || { echo 'no nvcc on this machine'; exit 77; }
 T=$(mktemp -d) || exit 1
@@ -23,8 +23,9 @@ export -f one
 
 archs=(sm_75 sm_90 sm_100 sm_120) ways=('' -lineinfo -G)
 n=0
-while IFS=$'\t' read -r name least _; do
+while IFS=$'\t' read -r name least _ _ features; do
     [ "$name" = name ] && continue
+    [ "${1:-}" = --all ] || [[ $features != *library* ]] || continue
     for i in {0..11}; do
         arch=${archs[i % 4]}
         [ "${arch#sm_}" -ge "${least#sm_}" ] || continue
