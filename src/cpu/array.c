@@ -204,6 +204,19 @@ CUresult cuArrayCreate(CUarray *out, const CUDA_ARRAY_DESCRIPTOR_v1 *d)
     return cuArray3DCreate_v2(out, &wide);
 }
 
+CUresult array_wait(const struct array_head *h)
+{
+    struct CUctx_st *ctx;
+    CUresult r = context_current(&ctx);
+    if (!r)
+        r = capture_unsafe();
+    if (!r)
+        r = context_wait(ctx);
+    if (!r && h->ctx != ctx)
+        r = context_wait(h->ctx);
+    return r;
+}
+
 CUresult cuArrayDestroy(CUarray array)
 {
     struct CUctx_st *ctx;
@@ -213,11 +226,7 @@ CUresult cuArrayDestroy(CUarray array)
     // The levels of another go with it.
     if (!array_is(array, ARRAY_PLAIN))
         return CUDA_ERROR_INVALID_HANDLE;
-    r = capture_unsafe();
-    if (!r)
-        r = context_wait(ctx);
-    if (!r && array->head.ctx != ctx)
-        r = context_wait(array->head.ctx);
+    r = array_wait(&array->head);
     if (!r && array_unregister(&array->head))
         release(&array->head);
     return r;

@@ -43,6 +43,8 @@ void array_unplace(struct CUarray_st *a);
 bool array_is(const void *handle, enum array_kind kind);
 struct CUarray_st *array_get(CUarray handle);  // plain or a level; NULL if it is none
 CUresult array_register(struct array_head *h, enum array_kind kind, struct CUctx_st *ctx);
+// Before it goes: all work that may use it ends. An error: it must stay, or something captures.
+CUresult array_wait(const struct array_head *h);
 // Takes it out of the books: true once. What it holds is the caller's.
 bool array_unregister(struct array_head *h);
 // The reference whose handle kernels find at that address; NULL if there is none yet.
@@ -69,6 +71,7 @@ struct texture_object {
 };
 CUresult texture_object_add(const struct texture_object *o, const struct texture *t, uint64_t *out);
 CUresult texture_object_find(uint64_t handle, bool surface, struct texture_object *out);
+CUresult texture_object_resource(uint64_t handle, bool surface, CUDA_RESOURCE_DESC *out);
 CUresult texture_object_remove(uint64_t handle, bool surface);
 void texture_object_context_free(struct CUctx_st *ctx);
 

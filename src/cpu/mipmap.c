@@ -75,11 +75,7 @@ CUresult cuMipmappedArrayDestroy(CUmipmappedArray m)
         return r;
     if (!array_is(m, ARRAY_MIPMAP))
         return CUDA_ERROR_INVALID_HANDLE;
-    r = capture_unsafe();
-    if (!r)
-        r = context_wait(ctx);
-    if (!r && m->head.ctx != ctx)
-        r = context_wait(m->head.ctx);
+    r = array_wait(&m->head);
     if (r || !array_unregister(&m->head))
         return r;
     for (unsigned k = 0; k < m->nlevels; k++)

@@ -44,9 +44,5 @@ CUresult cuSurfObjectDestroy(CUsurfObject object)
 
 CUresult cuSurfObjectGetResourceDesc(CUDA_RESOURCE_DESC *out, CUsurfObject object)
 {
-    struct texture_object o;
-    CUresult r = texture_object_find(object, true, &o);
-    if (!r && out)
-        *out = o.resource;
-    return r ? r : out ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+    return texture_object_resource(object, true, out);
 }

@@ -322,13 +322,18 @@ CUresult cuTexObjectDestroy(CUtexObject object)
     return texture_object_remove(object, false);
 }
 
-CUresult cuTexObjectGetResourceDesc(CUDA_RESOURCE_DESC *out, CUtexObject object)
+CUresult texture_object_resource(uint64_t handle, bool surface, CUDA_RESOURCE_DESC *out)
 {
     struct texture_object o;
-    CUresult r = texture_object_find(object, false, &o);
+    CUresult r = texture_object_find(handle, surface, &o);
     if (!r && out)
         *out = o.resource;
     return r ? r : out ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+CUresult cuTexObjectGetResourceDesc(CUDA_RESOURCE_DESC *out, CUtexObject object)
+{
+    return texture_object_resource(object, false, out);
 }
 
 CUresult cuTexObjectGetTextureDesc(CUDA_TEXTURE_DESC *out, CUtexObject object)

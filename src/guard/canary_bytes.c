@@ -19,14 +19,15 @@ struct key {
 };
 static const struct key *key;
 
-// Without the system's random numbers: hard to guess from outside, which is the best there is then.
-static void draw_badly(struct key *k)
+void canary_bytes_draw(uint64_t *words, unsigned count)
 {
     struct timespec now;
+    if (getrandom(words, count * sizeof *words, GRND_NONBLOCK) == (ssize_t)(count * sizeof *words))
+        return;
     clock_gettime(CLOCK_MONOTONIC, &now);
-    for (unsigned i = 0; i < 4; i++)
-        k->word[i] = ((uint64_t)now.tv_nsec * 0x9e3779b97f4a7c15u + (uintptr_t)&now + (uint64_t)getpid()) ^
-                     (0xd1342543de82ef95u * (i + 1));
+    for (unsigned i = 0; i < count; i++)
+        words[i] = ((uint64_t)now.tv_nsec * 0x9e3779b97f4a7c15u + (uintptr_t)&now + (uint64_t)getpid()) ^
+                   (0xd1342543de82ef95u * (i + 1));
 }
 
 int canary_bytes_init(void)
@@ -39,8 +40,7 @@ int canary_bytes_init(void)
     if (p == MAP_FAILED)
         return -errno;
     struct key *k = p;
-    if (getrandom(k, sizeof *k, GRND_NONBLOCK) != sizeof *k)
-        draw_badly(k);
+    canary_bytes_draw(k->word, sizeof k->word / sizeof *k->word);
     if (mprotect(p, size, PROT_READ)) {
         int err = -errno;
         munmap(p, size);

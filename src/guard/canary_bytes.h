@@ -23,6 +23,8 @@ struct canary_seed {
     uint64_t start, step, cover;
 };
 
+// Random words, for keys. Where the system has none yet: hard to guess from outside, which is the best there is then.
+void canary_bytes_draw(uint64_t *words, unsigned count);
 // Draws the key, which cannot be written from then on, if there is none. 0, or -errno. One thread at a time.
 int canary_bytes_init(void);
 

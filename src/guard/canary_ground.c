@@ -24,11 +24,6 @@ void canary_ground_after_fork(void)
     index_after_fork(&owned);
 }
 
-static uint64_t round_up(uint64_t n, uint64_t unit)
-{
-    return (n + unit - 1) / unit * unit;
-}
-
 static void release(struct epoch_node *node)
 {
     slab_pool_put(&grounds, (char *)node - offsetof(struct ground, range.retired));
@@ -62,7 +57,7 @@ static uint64_t region_for(uint64_t need, unsigned several, uint64_t total)
     uint64_t few = several * need < total / 2 ? several * need : total / 2, part = total / 8;
     uint64_t bytes = few < part ? part : few;
     bytes = bytes > most_region ? most_region : bytes;
-    return round_up(bytes > need ? bytes / need * need : need, least_region);
+    return canary_space_round(bytes > need ? bytes / need * need : need, least_region);
 }
 
 int canary_ground_get(const struct home *home, uint64_t need, unsigned several, uint64_t total,
@@ -71,7 +66,7 @@ int canary_ground_get(const struct home *home, uint64_t need, unsigned several, 
     CUdeviceptr region = 0;
     CUresult r = CUDA_ERROR_OUT_OF_MEMORY;
     *bytes = region_for(need, several, total);
-    need = round_up(need, least_region);
+    need = canary_space_round(need, least_region);
     if (*bytes > need)
         r = guard.real.cuMemAlloc_v2(&region, *bytes);
     if (r == CUDA_ERROR_OUT_OF_MEMORY) {

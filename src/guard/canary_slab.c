@@ -27,14 +27,9 @@ void canary_slab_after_fork(void)
     slab_pool_after_fork(&slabs);
 }
 
-static uint64_t round_up(uint64_t n, uint64_t unit)
-{
-    return (n + unit - 1) / unit * unit;
-}
-
 uint64_t canary_slab_stride(uint64_t size)
 {
-    return round_up(size + CANARY_TAIL_LEAST + CANARY_HEAD, UNIT);
+    return canary_space_round(size + CANARY_TAIL_LEAST + CANARY_HEAD, UNIT);
 }
 
 bool canary_slab_is_flat(const struct canary_slab *s, uint64_t size)
@@ -96,7 +91,7 @@ struct canary_slab *canary_slab_new(struct home *home, enum canary_kind kind, ui
 
 uint64_t canary_slab_preamble(uint32_t slots)
 {
-    return slots == 1 ? UNIT : round_up(ROW, UNIT);
+    return slots == 1 ? UNIT : canary_space_round(ROW, UNIT);
 }
 
 uint32_t canary_slab_first(uint64_t stride)
@@ -126,7 +121,7 @@ void canary_slab_make_row(const struct canary_slab *s, uint32_t row, uint32_t wi
 
 uint64_t canary_slab_far(uint64_t size)
 {
-    return round_up(size, PAGE) + FAR;
+    return canary_space_round(size, PAGE) + FAR;
 }
 
 uint64_t canary_slab_offset(enum canary_kind kind)
@@ -136,7 +131,8 @@ uint64_t canary_slab_offset(enum canary_kind kind)
 
 uint64_t canary_slab_padded(enum canary_kind kind, uint64_t size)
 {
-    uint64_t behind = kind == CANARY_SHARED ? round_up(size, PAGE) + PAGE : canary_slab_stride(size);
+    uint64_t behind =
+        kind == CANARY_SHARED ? canary_space_round(size, PAGE) + PAGE : canary_slab_stride(size);
     return canary_slab_offset(kind) + behind;
 }
 

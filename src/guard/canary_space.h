@@ -36,4 +36,9 @@ void canary_space_clear(struct canary_space *space);
 
 void canary_space_after_fork(void);
 
+static inline uint64_t canary_space_round(uint64_t n, uint64_t unit)
+{
+    return (n + unit - 1) / unit * unit;
+}
+
 #endif

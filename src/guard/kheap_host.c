@@ -5,11 +5,10 @@
 #include <pthread.h>
 #include <stddef.h>
 #include <string.h>
-#include <sys/random.h>
-#include <time.h>
 
 #include "base/mem.h"
 #include "guard/canary.h"
+#include "guard/canary_bytes.h"
 #include "guard/guard.h"
 #include "guard/guard_report.h"
 
@@ -65,18 +64,6 @@ struct kheap_host *kheap_host_of(const struct home *home)
 }
 
 // --- making -------------------------------------------------------------------------------------------------
-
-static void draw(uint64_t keys[KHEAP_KEYS])
-{
-    struct timespec now;
-    const size_t size = KHEAP_KEYS * sizeof *keys;
-    if (getrandom(keys, size, GRND_NONBLOCK) == (ssize_t)size)
-        return;
-    // Hard to guess from outside, which is the best there is then.
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    for (unsigned i = 0; i < KHEAP_KEYS; i++)
-        keys[i] = ((uint64_t)now.tv_nsec ^ (uintptr_t)&now) * 0x9e3779b97f4a7c15u * (2 * i + 1);
-}
 
 static bool has_calls(void)
 {
@@ -151,7 +138,7 @@ static void make(struct kheap_host *h)
 {
     size_t limit = 0;
     uint64_t keys[KHEAP_KEYS];
-    draw(keys);
+    canary_bytes_draw(keys, KHEAP_KEYS);
     CUresult r =
         has_calls() ? guard.real.cuCtxGetLimit(&limit, CU_LIMIT_MALLOC_HEAP_SIZE) : CUDA_ERROR_NOT_SUPPORTED;
     if (!r && kheap_plan(&h->about, limit, (uint32_t)guard.options.kheap_arrays, keys))

@@ -279,7 +279,12 @@ bool share_is_ours(const CUipcMemHandle *handle)
 
 bool share_is_own(const CUipcMemHandle *handle)
 {
-    return share_is_ours(handle) && ticket_of(handle).pid == (uint32_t)getpid();
+    // By the key: another process may have the same number, in another container.
+    struct ticket t = ticket_of(handle);
+    pthread_mutex_lock(&lock);
+    bool is = own.pid && same_key(&t, &own);
+    pthread_mutex_unlock(&lock);
+    return is && share_is_ours(handle);
 }
 
 int share_ask(const CUipcMemHandle *handle, struct share_memory *memory)
