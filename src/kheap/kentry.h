@@ -8,7 +8,7 @@
 //
 //     headers that are not 0  <=  entries in use
 //
-// holds always, and the search ends. An array that is four fifths full gets a second segment as large as all it has:
+// holds always, and the search ends. An array that is four fifths full gets a further segment as large as all it has:
 // nothing ever moves, so there is no old array in which somebody could still be writing. What is given up is used again
 // in its place.
 #ifndef MOAT_KHEAP_KENTRY_H
@@ -22,6 +22,7 @@ enum {
     KENTRY_REPORTED = 4,  // once is enough
     KENTRY_BUSY = 128,    // in the first header of a group: somebody scans it
     KENTRY_ALL = 7,
+    KENTRY_PATIENCE = 1 << 16,
 };
 
 struct kentry_place {
@@ -85,23 +86,43 @@ KPRIM uint64_t kentry_memory(uint64_t heap, uint64_t bytes)
     return pool + (uint64_t)due.chunk * KLAYOUT_CHUNK + offset;
 }
 
-// From `level` to the next, unless somebody else does it or did it.
-KPRIM_FAR void kentry_grow(uint64_t heap, uint64_t at, uint32_t level)
+// Who finds another at work waits for him, and shares his luck: he writes a segment and does nothing else. Patience is for a heap
+// that was written over. Returns 1: the array has grown; 0: it has not; -1: it is the caller's to do.
+KPRIM int kentry_wait(uint64_t at, uint32_t level)
 {
-    if (level + 1 >= KLAYOUT_LEVELS || kprim_ld32(KENTRY_AT(at, growing), KPRIM_RELAXED) ||
-        kprim_cas32(KENTRY_AT(at, growing), 0, 1))
-        return;
-    if (kprim_ld32(KENTRY_AT(at, level), KPRIM_RELAXED) == level) {
+    uint64_t growing = KENTRY_AT(at, growing), now = KENTRY_AT(at, level);
+    if (!kprim_ld32(growing, KPRIM_RELAXED) && !kprim_cas32(growing, 0, 1))
+        return -1;
+    for (uint32_t i = 0; i < KENTRY_PATIENCE && kprim_ld32(growing, KPRIM_RELAXED); i++)
+        if (kprim_ld32(now, KPRIM_RELAXED) != level)
+            return 1;
+        else
+            kprim_pause();
+    return kprim_ld32(now, KPRIM_RELAXED) != level;
+}
+
+// From `level` to the next. false: there is no memory for it.
+KPRIM_FAR bool kentry_grow(uint64_t heap, uint64_t at, uint32_t level)
+{
+    uint64_t growing = KENTRY_AT(at, growing), now = KENTRY_AT(at, level);
+    if (level + 1 >= KLAYOUT_LEVELS)
+        return false;
+    int others = kentry_wait(at, level);
+    if (others >= 0)
+        return others;
+    if (kprim_ld32(now, KPRIM_RELAXED) == level) {
         uint32_t n = kentry_count(level);
         uint64_t segment = kentry_memory(heap, (uint64_t)n * 9);
         if (segment) {
             for (uint32_t i = 0; i < n; i += 8)
                 kprim_put64(segment + (uint64_t)n * 8 + i, 0);
             kprim_put64(KENTRY_AT(at, segment) + (level + 1) * (uint64_t)8, segment);
-            kprim_st32(KENTRY_AT(at, level), level + 1, KPRIM_RELEASE);
+            kprim_st32(now, level + 1, KPRIM_RELEASE);
         }
     }
-    kprim_st32(KENTRY_AT(at, growing), 0, KPRIM_RELEASE);
+    bool grown = kprim_ld32(now, KPRIM_RELAXED) != level;
+    kprim_st32(growing, 0, KPRIM_RELEASE);
+    return grown;
 }
 
 // --- inserting ----------------------------------------------------------------------------------------------
@@ -135,10 +156,11 @@ KPRIM_FAR bool kentry_insert(uint64_t heap, uint32_t array, uint64_t block)
     uint64_t control = kprim_add64(KENTRY_AT(at, control), (uint64_t)1 << 32 | 1, KPRIM_RELAXED);
     uint32_t used = (uint32_t)control, ticket = (uint32_t)(control >> 32);
     uint32_t level = kentry_level(at), count = kentry_count(level);
-    if (used >= count - count / 5) {
+    // One sees to it in time; those who find no entry left must wait for it.
+    if (used == count - count / 5)
         kentry_grow(heap, at, level);
-        count = kentry_count(kentry_level(at));
-    }
+    while (used >= (count = kentry_count(level = kentry_level(at))) && kentry_grow(heap, at, level))
+        continue;
     struct kentry_place place;
     if (used >= count || !kentry_claim(heap, array, at, count, ticket % count, &place)) {
         kprim_add64(KENTRY_AT(at, control), (uint64_t)-1, KPRIM_RELEASE);

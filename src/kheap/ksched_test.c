@@ -26,7 +26,7 @@ _Thread_local uint32_t kprim_self;
 static _Thread_local int me = -1;
 
 static struct kheap_testing t;
-static uint64_t out[THREADS + 4];  // what the threads were given
+static uint64_t out[THREADS + 7];  // what the threads were given
 static bool wanted[THREADS];       // and whether they asked
 
 // --- schedules ----------------------------------------------------------------------------------------------
@@ -214,11 +214,11 @@ static void holds(uint32_t records)
         chunk_holds(i);
     for (uint32_t i = 0; i < t.plan.arrays; i++)
         used += entries_hold(i);
-    for (unsigned i = 0; i < THREADS + 4; i++)
+    for (unsigned i = 0; i < THREADS + 7; i++)
         for (unsigned j = 0; j < i; j++)
             if (out[i] && out[i] == out[j])
                 broken("a block was given out twice");
-    for (unsigned i = 0; i < THREADS + 4; i++)
+    for (unsigned i = 0; i < THREADS + 7; i++)
         if (out[i])
             kalloc_free(t.heap, out[i]);
     kheap_testing_scan(&t);
@@ -275,6 +275,11 @@ static void ask(uint64_t size)
 static void take(void)
 {
     ask(PAIR);
+}
+
+static void take_least(void)
+{
+    ask(8);
 }
 
 static void take_small(void)
@@ -359,12 +364,20 @@ static void array_full_but_one(void)
     first();
 }
 
-// Eight entries, all that there will be, of which two can be used again; what they said is still there.
+// One more begins to add entries; who comes meanwhile must have his.
+static void seven_live(void)
+{
+    for (unsigned i = 0; i < 7; i++)
+        out[THREADS + i] = kalloc_malloc(t.heap, 8);
+}
+
+// Eight entries, with no memory for more, of which two can be used again; what they said is still there.
 static void two_holes(void)
 {
     uint64_t blocks[8];
-    kprim_put32(KENTRY_AT(kentry_array(t.heap, 0), growing), 1);
-    for (unsigned i = 0; i < 8; i++)
+    blocks[0] = kalloc_malloc(t.heap, 8);
+    blocks[7] = kalloc_malloc(t.heap, (CHUNKS - 1) * KLAYOUT_CHUNK - KLAYOUT_HEAD - KLAYOUT_TAIL);
+    for (unsigned i = 1; i < 7; i++)
         blocks[i] = kalloc_malloc(t.heap, 8);
     kalloc_free(t.heap, blocks[2]);
     kalloc_free(t.heap, blocks[3]);
@@ -437,8 +450,9 @@ TEST(two_runs, 2, nothing, good, take_run, take_run)
 TEST(whole_pool, 2, first_freed, given, take_most, scan)
 TEST(array_grows, 2, array_full_but_one, given, take, take)
 TEST(array_grows_while_scanned, 2, array_full_but_one, given, take, scan)
-TEST(holes, 2, two_holes, given, take, take)
-TEST(hole_while_scanned, 2, two_holes, given, take, scan)
+TEST(array_grows_for_both, 2, seven_live, given, take_least, take_least)
+TEST(holes, 2, two_holes, given, take_least, take_least)
+TEST(hole_while_scanned, 2, two_holes, given, take_least, scan)
 TEST(stale_hint, 2, whole_slab, given, take_small, take_give_and_scan)
 TEST(pairs, 2, nothing, good, take_and_give, take_and_give)
 
@@ -463,6 +477,7 @@ int main(void)
         ROW(whole_pool),
         ROW(array_grows),
         ROW(array_grows_while_scanned),
+        ROW(array_grows_for_both),
         ROW(holes),
         ROW(hole_while_scanned),
         ROW(stale_hint),
