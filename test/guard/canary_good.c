@@ -6,7 +6,7 @@
 //   canary_good pressure      far more than the device has, one buffer after the other, and then nearly all of it at once
 //   canary_good registered    memory that moat did not allocate
 //   canary_good graph         memory of a graph
-//   canary_good ipc [bare]    another process, watched or not, gets at a buffer
+//   canary_good ipc           another process, watched too, gets at a buffer
 //   canary_good memory N SIZE prints how much less is free with N more buffers
 #include <sys/wait.h>
 
@@ -261,7 +261,7 @@ static void graph(void)
 // A handle as text, for the child's command line.
 enum { HANDLE = sizeof(CUipcMemHandle) };
 
-static void ipc_one(size_t size, bool bare)
+static void ipc_one(size_t size)
 {
     CUipcMemHandle handle;
     CUdeviceptr p, keep;
@@ -278,8 +278,6 @@ static void ipc_one(size_t size, bool bare)
     fflush(stdout);
     pid_t child = fork();
     if (!child) {
-        if (bare)
-            unsetenv("LD_PRELOAD");
         execl(self, self, "import", text, number, (char *)NULL);
         _exit(3);
     }
@@ -308,12 +306,12 @@ static void import(const char *text, size_t size)
     NEED(d.cuIpcCloseMemHandle(p));
 }
 
-static void ipc(bool bare)
+static void ipc(void)
 {
-    ipc_one(1000, bare);
-    ipc_one(1001, bare);
-    ipc_one(3000000, bare);
-    ipc_one(2 << 20, bare);
+    ipc_one(1000);
+    ipc_one(1001);
+    ipc_one(3000000);
+    ipc_one(2 << 20);
 }
 
 static void memory(unsigned count, size_t size)
@@ -359,7 +357,7 @@ int main(int argc, char **argv)
             return 0;
         }
     if (strcmp(argv[1], "ipc") == 0)
-        ipc(argc == 3);
+        ipc();
     else if (strcmp(argv[1], "import") == 0 && argc == 4)
         import(argv[2], strtoul(argv[3], NULL, 0));
     else if (strcmp(argv[1], "memory") == 0 && argc == 4)
