@@ -66,11 +66,11 @@ KPRIM uint64_t kalloc_run(uint64_t heap, uint64_t size)
 }
 
 // How many bytes were freed and are not released; the whole team gets one answer.
-KPRIM uint64_t kalloc_waiting(uint64_t heap, enum kprim_order order, struct kscan_team t)
+KPRIM uint64_t kalloc_waiting(uint64_t heap, struct kscan_team t)
 {
     uint64_t bytes = 0;
     if (!t.rank)
-        bytes = kprim_ld64(KSCAN_PENDING(heap), order);
+        bytes = kprim_ld64(KSCAN_PENDING(heap), KPRIM_ACQUIRE);
     return kprim_share64(t.mask, bytes, t.leader);
 }
 
@@ -97,7 +97,7 @@ struct kalloc_round {
 // be had.
 KPRIM void kalloc_begin(uint64_t heap, struct kalloc_round *r, struct kscan_team t)
 {
-    r->waiting = kalloc_waiting(heap, KPRIM_ACQUIRE, t);
+    r->waiting = kalloc_waiting(heap, t);
     r->left = r->waiting ? kprim_share32(t.mask, kscan_turns(heap), t.leader) : 0;
 }
 
@@ -140,14 +140,16 @@ KPRIM_FAR bool kalloc_more(uint64_t heap, uint32_t mask, struct kalloc_round *r)
 // Blocks for the whole team as far as there are any.
 KPRIM uint64_t kalloc_block(uint64_t heap, uint32_t class, uint64_t size, struct kscan_team t)
 {
-    uint64_t block = 0;
+    // The answer comes while a block is looked for.
+    uint64_t block = 0, waiting = t.rank ? 0 : kprim_ld64(KSCAN_PENDING(heap), KPRIM_RELAXED);
     struct kalloc_round round = {0};
-    kalloc_lend_a_hand(heap, kalloc_waiting(heap, KPRIM_RELAXED, t), t);
-    for (;;) {
+    for (bool first = true;; first = false) {
         if (class != KALLOC_RUN)
             block = kalloc_slab(heap, class, block, t);
         else if (!block)
             block = kalloc_run(heap, size);
+        if (first)
+            kalloc_lend_a_hand(heap, kprim_share64(t.mask, waiting, t.leader), t);
         if (!kprim_ballot(t.mask, !block) || !kalloc_more(heap, t.mask, &round))
             return block;
     }

@@ -53,7 +53,7 @@ int kheap_plan(struct kheap *k, uint64_t limit, uint32_t arrays, const uint64_t 
     k->runs = part(&at, chunks * 4);
     k->free_hints = part(&at, k->hint_words * (uint64_t)8);
     k->class_hints = part(&at, KLAYOUT_CLASSES * k->hint_words * (uint64_t)8);
-    k->actives = part(&at, KLAYOUT_CLASSES * (k->buckets + 1) * (uint64_t)4);
+    k->actives = part(&at, KLAYOUT_CLASSES * (k->buckets + 2) * (uint64_t)4);
     k->entries = part(&at, arrays * (uint64_t)KLAYOUT_SEGMENT_BYTES);
     k->clear = at;
     k->bitmaps = part(&at, chunks * KLAYOUT_BITMAP * 8);

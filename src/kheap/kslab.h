@@ -27,6 +27,8 @@
 #define KSLAB_FIELD32(heap, name) kprim_get32((heap) + __builtin_offsetof(struct kheap, name))
 
 // n blocks of a chunk whose bits are to be found, beginning the search at bit `from`.
+enum { KSLAB_PATIENCE = 1 << 12 };  // times to wait for slabs that others make
+
 struct kslab_due {
     uint32_t chunk, n, from;
 };
@@ -275,11 +277,12 @@ KPRIM uint64_t kslab_make(uint64_t heap, uint32_t chunk, uint32_t class, uint32_
         uint32_t left = blocks - w * 64;
         kprim_st64(map + w * 8, left < 64 ? ((uint64_t)1 << left) - 1 : ~(uint64_t)0, KPRIM_RELAXED);
     }
-    kprim_add32(kslab_slabs(heap, class), 1, KPRIM_RELAXED);
     if (blocks > n)
         kslab_give(heap, chunk, blocks - n);
     else
         kprim_add64(kslab_state(heap, chunk), 0, KPRIM_RELEASE);
+    // Pairs with kslab_fresh: who counts it can find it.
+    kprim_add32(kslab_slabs(heap, class), 1, KPRIM_RELEASE);
     return kslab_pack(chunk, n, 0);
 }
 
@@ -335,18 +338,78 @@ KPRIM uint64_t kslab_active(uint64_t heap, uint32_t class, uint32_t bucket)
     return KSLAB_FIELD(heap, actives) + (KLAYOUT_CLASSES + row + bucket) * 4;
 }
 
+KPRIM uint64_t kslab_makers(uint64_t heap, uint32_t class)
+{
+    return KSLAB_FIELD(heap, actives) +
+           (KLAYOUT_CLASSES * (1 + (uint64_t)KSLAB_FIELD32(heap, buckets)) + class - KLAYOUT_CLASS_FIRST) * 4;
+}
+
+// Whether the caller may make a slab now: no more than there are buckets do so at a time. Otherwise each warp of a grid that begins
+// would take a chunk for itself.
+KPRIM bool kslab_begin(uint64_t heap, uint32_t class)
+{
+    uint64_t makers = kslab_makers(heap, class);
+    // Acquire: pairs with kslab_end; what others have made before is seen.
+    if (kprim_add32(makers, 1, KPRIM_ACQUIRE) < KSLAB_FIELD32(heap, buckets))
+        return true;
+    kprim_add32(makers, (uint32_t)-1, KPRIM_RELAXED);
+    return false;
+}
+
+KPRIM void kslab_end(uint64_t heap, uint32_t class)
+{
+    kprim_add32(kslab_makers(heap, class), (uint32_t)-1, KPRIM_RELEASE);
+}
+
+// Blocks of the slab that was used last.
+KPRIM uint64_t kslab_last(uint64_t heap, uint32_t class, uint32_t want)
+{
+    uint32_t last = kprim_ld32(kslab_active(heap, class, kprim_smid() & (KSLAB_FIELD32(heap, buckets) - 1)),
+                               KPRIM_RELAXED);
+    uint32_t common = kprim_ld32(kslab_active(heap, class, 0), KPRIM_RELAXED);
+    uint64_t due = last ? kslab_reserve(heap, last - 1, class, want) : 0;
+    if (!due && common && common != last)
+        due = kslab_reserve(heap, common - 1, class, want);
+    return due;
+}
+
+KPRIM uint64_t kslab_new(uint64_t heap, uint32_t class, uint32_t want, uint32_t start)
+{
+    uint32_t chunk = kslab_search_free(heap, class, start);
+    return chunk ? kslab_make(heap, chunk - 1, class, want) : 0;
+}
+
+// A slab of which a quarter is there, or a new one. Who may not make one waits for those that do, and who may looks again if there
+// is one that he has not seen. With patience: they may be in a warp that does not run.
+KPRIM uint64_t kslab_fresh(uint64_t heap, uint32_t class, uint32_t want, uint32_t start)
+{
+    uint32_t least = kslab_blocks(class) / 4 + 1;
+    for (uint32_t i = 0;; i++) {
+        uint32_t slabs = kprim_ld32(kslab_slabs(heap, class), KPRIM_ACQUIRE);
+        uint64_t due = i ? kslab_last(heap, class, want) : 0;
+        if (due || (due = kslab_search_class(heap, class, want, least, 16, start)))
+            return due;
+        bool may = kslab_begin(heap, class);
+        bool make =
+            i >= KSLAB_PATIENCE || (may && kprim_ld32(kslab_slabs(heap, class), KPRIM_RELAXED) == slabs);
+        if (make)
+            due = kslab_new(heap, class, want, start);
+        if (may)
+            kslab_end(heap, class);
+        if (make)
+            return due;
+        if (!may)
+            kprim_pause();
+    }
+}
+
 // Slabs of which a quarter is there; then chunks that are free; then whatever has a block left. While the class has few
 // slabs, everybody uses the same.
 KPRIM_FAR uint64_t kslab_search(uint64_t heap, uint32_t class, uint32_t want)
 {
     uint32_t buckets = KSLAB_FIELD32(heap, buckets), mine = kprim_smid() & (buckets - 1);
     uint32_t start = (uint32_t)((uint64_t)mine * KSLAB_FIELD32(heap, hint_words) / buckets);
-    uint64_t due = kslab_search_class(heap, class, want, kslab_blocks(class) / 4 + 1, 16, start);
-    if (!due) {
-        uint32_t chunk = kslab_search_free(heap, class, start);
-        if (chunk)
-            due = kslab_make(heap, chunk - 1, class, want);
-    }
+    uint64_t due = kslab_fresh(heap, class, want, start);
     if (!due)
         return kslab_search_class(heap, class, want, 1, UINT32_MAX, start);
     bool few = kprim_ld32(kslab_slabs(heap, class), KPRIM_RELAXED) < buckets;
@@ -359,12 +422,7 @@ KPRIM_FAR uint64_t kslab_search(uint64_t heap, uint32_t class, uint32_t want)
 // At least one block of the class, up to `want`, packed; 0 if there is none.
 KPRIM uint64_t kslab_take(uint64_t heap, uint32_t class, uint32_t want)
 {
-    uint32_t last = kprim_ld32(kslab_active(heap, class, kprim_smid() & (KSLAB_FIELD32(heap, buckets) - 1)),
-                               KPRIM_RELAXED);
-    uint32_t common = kprim_ld32(kslab_active(heap, class, 0), KPRIM_RELAXED);
-    uint64_t due = last ? kslab_reserve(heap, last - 1, class, want) : 0;
-    if (!due && common && common != last)
-        due = kslab_reserve(heap, common - 1, class, want);
+    uint64_t due = kslab_last(heap, class, want);
     return due ? due : kslab_search(heap, class, want);
 }
 
