@@ -74,7 +74,8 @@ TESTS    := $(patsubst %.c,$(BUILD)/test/%,$(notdir $(TESTSRC)))
 TOOLSRC  := $(filter-out test/fuzz/%,$(wildcard test/*/*.c))
 TOOLS    := $(patsubst %.c,$(BUILD)/tool/%,$(notdir $(TOOLSRC)))
 FUZZERS  := $(patsubst test/fuzz/%.c,$(BUILD)/fuzz/%,$(wildcard test/fuzz/fuzz_*.c))
-BENCHES  := $(patsubst bench/%.c,$(BUILD)/bench/%,$(wildcard bench/*.c))
+# um_faults.c needs NVIDIA's CUPTI: canary_programs compiles it where that is.
+BENCHES  := $(patsubst bench/%.c,$(BUILD)/bench/%,$(filter-out bench/um_faults.c,$(wildcard bench/*.c)))
 
 VARIANT := $(MAKE) --no-print-directory
 PLAIN   := $(VARIANT) BUILD=$(BUILD) WERROR=1

@@ -2,20 +2,21 @@
 # SPDX-License-Identifier: MIT
 # What canaries cost, by number of live buffers: bench/canary_load.c alone and under --mode=canary, with both ways to scan, in turns.
 # On a GPU where there is one, else on the CPU device.
-# SECTION=FILE: the table goes there instead of into doc/results.md; SVG=FILE: the drawing, doc/canary-overhead.svg or FILE.svg.
+# SECTION=FILE: the table goes there instead of into doc/results.md, and the drawing beside it instead of into doc/:
+# canary-overhead.svg, of the CPU device canary-overhead-cpu.svg.
 # CANARY_BUFFERS_RUNS, CANARY_BUFFERS_SECONDS, CANARY_BUFFERS_LIVE, CANARY_BUFFERS_SCANS; CANARY_SECONDS: see
 # canary_programs.
 set -eu
 here=$(dirname "$0")
 "$MOAT" --mode=canary --version >/dev/null 2>&1 || { echo 'canary-buffers.sh: this moat has no --mode=canary' >&2; exit 0; }
 RUNS=${CANARY_BUFFERS_RUNS:-5} SECONDS_EACH=${CANARY_BUFFERS_SECONDS:-1}
-svg=${SVG:-${SECTION:-$here/../doc/canary-overhead}.svg}
 T=$(mktemp -d)
 trap 'rm -rf "$T"' EXIT
 # shellcheck source=bench/canary_programs
 . "$here/canary_programs"
 device=cpu mib=1
 ! nvidia-smi -L >/dev/null 2>&1 || device=gpu mib=256
+svg=$(dirname "${SECTION:-$here/../doc/.}")/canary-overhead$([ $device = gpu ] || echo -cpu).svg
 read -ra scans <<<"${CANARY_BUFFERS_SCANS:-$(canary_programs_scans | paste -sd " ")}"
 read -ra lives <<<"${CANARY_BUFFERS_LIVE:-10 100 1000 10000 100000}"
 

@@ -2,20 +2,21 @@
 # SPDX-License-Identifier: MIT
 # From the write behind a buffer to its report, on a device that is full: bench/canary_latency.c under --mode=canary, by number
 # of buffers, with both ways to scan. On a GPU where there is one, else on the CPU device.
-# SECTION=FILE: the table goes there instead of into doc/results.md; SVG=FILE: the drawing, doc/canary-latency.svg or FILE.svg.
+# SECTION=FILE: the table goes there instead of into doc/results.md, and the drawing beside it instead of into doc/:
+# canary-latency.svg, of the CPU device canary-latency-cpu.svg.
 # CANARY_LATENCY_ROUNDS: writes for each number of buffers; CANARY_LATENCY_LIVE: numbers of buffers;
 # CANARY_LATENCY_SCANS: copy and managed; CANARY_SECONDS: see canary_programs.
 set -eu
 here=$(dirname "$0")
 "$MOAT" --mode=canary --version >/dev/null 2>&1 || { echo 'canary-latency.sh: this moat has no --mode=canary' >&2; exit 0; }
 ROUNDS=${CANARY_LATENCY_ROUNDS:-500}
-svg=${SVG:-${SECTION:-$here/../doc/canary-latency}.svg}
 T=$(mktemp -d)
 trap 'rm -rf "$T"' EXIT
 # shellcheck source=bench/canary_programs
 . "$here/canary_programs"
 device=cpu blocks=1
 ! nvidia-smi -L >/dev/null 2>&1 || device=gpu blocks=0
+svg=$(dirname "${SECTION:-$here/../doc/.}")/canary-latency$([ $device = gpu ] || echo -cpu).svg
 
 read -ra scans <<<"${CANARY_LATENCY_SCANS:-$(canary_programs_scans | paste -sd " ")}"
 # The numbers that matter most come first.

@@ -20,24 +20,26 @@ taken() {  # taken COUNT SIZE OPTION...: bytes, and what moat says it took of th
     awk '/^taken/ { n = $2 } /for canaries and rounding/ { own = $NF; gsub(",", "", own) } END { print n, own + 0 }' "$T/out"
 }
 
-for size in 100 1000 4096 60000 1048576 2097152 16777216 104857600; do
-    count=$((total / size < 20000 ? total / size : 20000))
+for size in 100 460 500 1000 4096 60000 300000 1048576 2097152 16777216 104857600; do
+    count=$((total / size < 100000 ? total / size : 100000))
     canary_programs_left 100 || break
     read -r alone _ < <(taken $count $size --mode=off) || continue
     read -r with own < <(taken $count $size --mode=canary) || continue
     awk -v size=$size -v count=$count -v alone="$alone" -v with="$with" -v own="$own" 'BEGIN {
-        printf "| %d | %d | %.0f | %.0f | %+.0f | %+.2f%% | %.0f |\n", size, count, alone / count, with / count,
-            (with - alone) / count, (with / alone - 1) * 100, own / count }'
+        printf "| %d | %d | %.0f | %.0f | %+.0f | %+.2f%% | %.0f | %.0f |\n", size, count, alone / count, with / count,
+            (with - alone) / count, (with / alone - 1) * 100, own / (count + 1), own / (count + 1) - ((512 - size % 512) % 512) }'
 done >"$T/rows"
 {
     echo '## Memory that canaries take'
     echo
     "$here/machine"
     echo "On $([ $device = gpu ] && echo 'the GPU' || echo 'the CPU device'): by how much less is free, for each of so many buffers; with" \
-        'canaries this includes memory that is not given out yet. The last column is what moat counts as canaries and rounding.'
+        'canaries this includes memory that is not given out yet, and what 2 MiB, in which a device gives it, leave at the end. The last' \
+        'columns are what moat counts as canaries and rounding, and what of that is beyond the multiple of 512 bytes that a' \
+        'driver takes for a buffer anyway.'
     echo
-    echo '| size | buffers | alone | with canaries | added | | canaries and rounding |'
-    echo '| --- | --- | --- | --- | --- | --- | --- |'
+    echo '| size | buffers | alone | with canaries | added | | canaries and rounding | beyond the driver'"'"'s |'
+    echo '| --- | --- | --- | --- | --- | --- | --- | --- |'
     cat "$T/rows"
 } >"$T/section"
 cat "$T/section"

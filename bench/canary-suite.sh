@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
 # The suite's programs on a GPU at their large sizes: alone and under --mode=canary, in turns; then, a few times, with
-# --canary-scan=managed and under compute-sanitizer, where it is installed.
+# --canary-scan=managed and under compute-sanitizer, where it is installed. Page faults in managed memory are counted by CUPTI,
+# in runs of their own (um_faults.c).
 # Programs that were built before are taken from $BUILD/cache/gpu-suite. SECTION=FILE: the tables go there instead of into
 # doc/results.md. CANARY_SUITE_RUNS, CANARY_SUITE_FEW, CANARY_SUITE_PROGRAMS; CANARY_SECONDS: see canary_programs.
 set -eu
@@ -31,7 +32,7 @@ measure() {  # measure LABEL NAME COMMAND...
 touch "$T/rows"
 for ((i = 0; i < RUNS; i++)); do
     for name in $names; do
-        canary_programs_left 80 || break 2
+        canary_programs_left 60 || break 2
         measure alone "$name"
         measure copy "$name" "$MOAT" --device=gpu --mode=canary
     done
@@ -39,12 +40,29 @@ done
 for scan in "${scans[@]:1}"; do
     for ((i = 0; i < FEW; i++)); do
         for name in $names; do
-            canary_programs_left 92 || break 3
+            canary_programs_left 75 || break 3
             # shellcheck disable=SC2046
             measure "$scan" "$name" "$MOAT" --device=gpu $(canary_programs_options "$scan")
         done
     done
 done
+# Programs that have managed memory of their own are counted alone too.
+uncounted='' tries=0
+if counter=$(canary_programs_counter "$T" 2>"$T/why"); then
+    export UM_FAULTS_COUNTER=$counter
+    for name in $names; do
+        canary_programs_left 88 || break
+        # shellcheck disable=SC2046
+        [ ${#scans[@]} = 1 ] || measure "${scans[1]}" "$name" "$MOAT" --device=gpu $(canary_programs_options "${scans[1]}")
+        ! canary_programs_has "$name" managed || measure alone "$name"
+        # What two of them lack the others lack too.
+        grep -q $'\tmanaged_cpu\t' "$T/rows" || [ $((++tries)) -lt 2 ] || break
+    done
+    unset UM_FAULTS_COUNTER
+    uncounted=$(awk -F '\t' '$3 == "managed_cpu" { n++ } $3 == "managed_none" { why = $4 } END { if (!n) print why == "" ? "no time was left" : why }' "$T/rows")
+else
+    uncounted=$(tail -n 1 "$T/why")
+fi
 for ((i = 0; i < FEW; i++)); do
     for name in $names; do
         { [ -n "$sanitizer" ] && canary_programs_left 100; } || break 2
@@ -56,7 +74,9 @@ done
     echo
     "$here/machine"
     echo "Large sizes, $(canary_programs_runs "$T/rows") alone and with canaries in turns, $FEW of the others. Columns say what is added to the program alone:" \
-        '`copy` is `--mode=canary` as it is, `managed` the same with `--canary-scan=managed`.'
+        '`copy` is `--mode=canary` as it is, `managed` the same with `--canary-scan=managed`.' \
+        "$([ -n "$uncounted" ] && echo "Page faults in managed memory are not counted: $uncounted." ||
+            echo 'In brackets, with what a program alone has: page faults in managed memory, of the CPU and, in groups, of the GPU, as CUPTI counts them in one run more.')"
     printf '\nThe work of the programs, as they measure it, without start-up and checks:\n\n'
     python3 "$here/canary_table.py" "$T/rows" work ms alone "${scans[@]}" ${sanitizer:+compute-sanitizer}
     printf '\nWhole programs, with the start of CUDA and of moat:\n\n'

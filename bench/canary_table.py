@@ -3,6 +3,7 @@
 # each LABEL adds to BASE, in percent. The i-th run of a label is compared with the i-th run of the base beside it.
 # Per name: the median of the runs. Below: over all names, average, median and worst of those medians, and the 95%
 # confidence interval of the average, from the runs' own averages.
+# In brackets, where they were counted: page faults in managed memory, of the CPU and of the GPU.
 import statistics
 import sys
 
@@ -11,7 +12,7 @@ STUDENT = [12.71, 4.30, 3.18, 2.78, 2.57, 2.45, 2.36, 2.31, 2.26, 2.23, 2.20, 2.
 SCALE = {'ms': 1e3, 's': 1.0, 'us': 1e6}
 
 path, what, unit, base, *labels = sys.argv[1:]
-runs, words, names = {}, {}, []
+runs, words, names, faults = {}, {}, [], {}
 with open(path) as rows:
     for row in rows:
         label, name, measured, value = row.rstrip('\n').split('\t')
@@ -21,6 +22,8 @@ with open(path) as rows:
             runs.setdefault((label, name), []).append(float(value))
         elif measured in ('failed', 'skipped'):
             words[label, name] = measured
+        elif measured in ('managed_cpu', 'managed_gpu'):
+            faults.setdefault((label, name), {})[measured] = float(value)
 
 
 def added(label, name):
@@ -44,7 +47,14 @@ def cell(label, name):
     if (label, name) in words:
         return words[label, name]
     values = added(label, name)
-    return f'{statistics.median(values):+.2f}%' if values else '-'
+    return (f'{statistics.median(values):+.2f}%' if values else '-') + counted([faults.get((label, name))])
+
+
+def counted(counts):
+    counts = [c for c in counts if c]
+    if not counts:
+        return ''
+    return ' (%.0f, %.0f)' % tuple(statistics.fmean(c[what] for c in counts) for what in ('managed_cpu', 'managed_gpu'))
 
 
 print(f'| | {base} {unit} | ' + ' | '.join(labels) + ' |')
@@ -52,6 +62,7 @@ print('| --- ' * (len(labels) + 2) + '|')
 for name in names:
     alone = runs.get((base, name))
     first = number(statistics.median(alone) * SCALE[unit]) if alone else words.get((base, name), '-')
+    first += counted([faults.get((base, name))])
     print(f'| {name} | {first} | ' + ' | '.join(cell(label, name) for label in labels) + ' |')
 
 
@@ -60,7 +71,8 @@ def over_all(title, pick):
     for label in labels:
         lists = [added(label, name) for name in names if (label, name) not in words]
         lists = [values for values in lists if values]
-        cells.append(pick(lists) if lists else '-')
+        cells.append((pick(lists) if lists else '-') +
+                     (counted(faults.get((label, name)) for name in names) if title == 'average' else ''))
     print(f'| **{title}** | | ' + ' | '.join(cells) + ' |')
 
 

@@ -3,14 +3,14 @@
 # malloc and free inside kernels: the programs of bench/kheap_kernels.cu with CUDA's own heap, unprotected, and with ours and its
 # canaries, in turns; how much the number of byte arrays matters; how long a scan takes, and how long it takes to find an overflow.
 # On a GPU: the CPU device's own malloc costs next to nothing, so there is nothing to compare with. KHEAP_CPU=1: nevertheless.
-# SECTION=FILE: the table goes there instead of into doc/results.md; SVG=FILE: the drawing, doc/kheap.svg or FILE.svg.
+# SECTION=FILE: the table goes there instead of into doc/results.md, and the drawing, kheap.svg, beside it instead of into doc/.
 # KHEAP_RUNS, KHEAP_THREADS, KHEAP_ARRAYS, KHEAP_MIB; KHEAP_PTX=FILE: the kernels, compiled before. KHEAP_KEEP=FILE: what was
 # measured goes there too; KHEAP_ROWS=FILE: the tables are made from such a file, and KHEAP_MACHINE says where it is from.
 # KHEAP_ROUTE=direct: ours is put into the module by test/cpu/kheap_load.c itself, with a scan every millisecond; moat: by
 # `moat --mode=canary`, as it is for users.
 set -eu
 here=$(dirname "$0")
-svg=${SVG:-${SECTION:-$here/../doc/kheap}.svg}
+svg=$(dirname "${SECTION:-$here/../doc/.}")/kheap.svg
 T=$(mktemp -d)
 trap 'rm -rf "$T"' EXIT
 route=${KHEAP_ROUTE:-direct} runs=${KHEAP_RUNS:-3} ptx=${KHEAP_PTX:-$T/kernels.ptx}

@@ -10,6 +10,11 @@
 #include "guard/slab_pool.h"
 
 static const uint64_t least_region = 2 << 20, most_region = 128 << 20;
+enum {
+    SEVERAL = 8,        // ranges for which there is room in a region
+    PART = 8,           // of all there is so far, a region is a part like this
+    ELASTIC_PART = 32,  // where nothing is lost at its end
+};
 
 struct ground {
     struct index_item range;
@@ -52,21 +57,28 @@ static bool forget(uint64_t base)
 
 // How large the next region should be: with room for several such ranges, for the driver rounds each region up by half of
 // least_region on average, but not for many more than there are, for what is not used yet is lost to others.
-static uint64_t region_for(uint64_t need, unsigned several, uint64_t total)
+static uint64_t region_for(uint64_t need, uint64_t total)
 {
-    uint64_t few = several * need < total / 2 ? several * need : total / 2, part = total / 8;
+    uint64_t few = SEVERAL * need < total / 2 ? SEVERAL * need : total / 2, part = total / PART;
     uint64_t bytes = few < part ? part : few;
     bytes = bytes > most_region ? most_region : bytes;
     return canary_space_round(bytes > need ? bytes / need * need : need, least_region);
 }
 
-int canary_ground_get(const struct home *home, uint64_t need, unsigned several, uint64_t total,
-                      uint64_t *base, uint64_t *bytes)
+// The same where ranges are cut to what there is: nothing is rounded up.
+static uint64_t elastic_region_for(uint64_t need, uint64_t total)
+{
+    uint64_t part = total / ELASTIC_PART, bytes = (need < part ? part : need) / least_region * least_region;
+    return bytes < least_region ? least_region : bytes > most_region ? most_region : bytes;
+}
+
+int canary_ground_get(const struct home *home, uint64_t need, bool elastic, uint64_t total, uint64_t *base,
+                      uint64_t *bytes)
 {
     CUdeviceptr region = 0;
     CUresult r = CUDA_ERROR_OUT_OF_MEMORY;
-    *bytes = region_for(need, several, total);
-    need = canary_space_round(need, least_region);
+    *bytes = elastic ? elastic_region_for(need, total) : region_for(need, total);
+    need = elastic ? least_region : canary_space_round(need, least_region);
     if (*bytes > need)
         r = guard.real.cuMemAlloc_v2(&region, *bytes);
     if (r == CUDA_ERROR_OUT_OF_MEMORY) {

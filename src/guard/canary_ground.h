@@ -9,10 +9,11 @@
 
 #include "guard/home.h"
 
-// A region of the current context, which is the home's, for `several` ranges of so many bytes, or for one if the driver has
-// not more. total: bytes in the home's regions so far. 0, or -ENOMEM.
-int canary_ground_get(const struct home *home, uint64_t need, unsigned several, uint64_t total,
-                      uint64_t *base, uint64_t *bytes);
+// A region of the current context, which is the home's, for several ranges of so many bytes, or for one if the driver has
+// not more. elastic: a range may be smaller, and a region too, but of 2 MiB. total: bytes in the home's regions so far.
+// 0, or -ENOMEM.
+int canary_ground_get(const struct home *home, uint64_t need, bool elastic, uint64_t total, uint64_t *base,
+                      uint64_t *bytes);
 void canary_ground_give(uint64_t base);  // back to the driver; its context is current
 
 bool canary_ground_owns(uint64_t address);  // whether there is a slab or not. Inside an epoch section

@@ -208,7 +208,12 @@ static void read_firsts(struct scan *scan, struct canary_slab *s, uint32_t rows)
 static void read_lone(struct scan *scan, struct canary_slab *s)
 {
     struct canary_buffer b;
-    if (!canary_slot_read(s, 0, scan->number, &b) || b.told == (CANARY_HEAD_SIDE | CANARY_TAIL_SIDE))
+    if (!canary_slot_read(s, 0, scan->number, &b)) {
+        // Whoever frees it now will look at it, and must still hear of kernels that ran before.
+        scan->partly |= s->kind != CANARY_OURS && s->kind != CANARY_POOL;
+        return;
+    }
+    if (b.told == (CANARY_HEAD_SIDE | CANARY_TAIL_SIDE))
         return;
     uint32_t tail = canary_slab_tail(s, b.size), width = canary_look_width(s, b.size);
     if (canary_slab_is_direct(s)) {
@@ -396,7 +401,9 @@ CUresult canary_scan_place(struct home *home, const struct canary_place *place,
                       (const uint8_t *)(uintptr_t)behind, occasion);
         return CUDA_SUCCESS;
     }
-    int tray = b && width <= place->base - place->slab->range.base ? canary_bench_take(b) : -1;
+    bool room = (place->slab->kind == CANARY_OURS && canary_slab_is_lone(place->slab)) ||
+                width <= place->base - place->slab->range.base;
+    int tray = b && room ? canary_bench_take(b) : -1;
     if (tray >= 0) {
         uint8_t *rows = b->pinned->tray[tray];
         r = home_read_rows(home, place->base - width, place->size + width, width, rows);

@@ -4,7 +4,6 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "guard/canary_space.h"
 #include "guard/slab_pool.h"
 
 enum {
@@ -12,10 +11,14 @@ enum {
     PAGE = 4096,      // pinned memory starts at one, and so does the buffer in it
     FAR = 1024,       // in a page behind a buffer, beyond the canary that may start there
     LONE_TAIL = 256,  // bytes of canary behind a buffer that has a slab of its own
+    KEPT = 256,       // bytes at the end of a slab for what lies behind it
     ROW =
         UNIT + CANARY_HEAD + CANARY_TAIL_LEAST,  // more than a slab's row, which is a slot's tail and a head
 };
 
+_Static_assert(LONE_TAIL + KEPT <= UNIT && LONE_TAIL <= KEPT && (int)KEPT <= (int)CANARY_LEAD &&
+                   ROW <= UNIT + KEPT,
+               "what lies before a buffer has room for a row of it");
 _Static_assert((int)LONE_TAIL <= (int)CANARY_TAIL_MOST &&
                    (int)UNIT + CANARY_TAIL_LEAST <= (int)CANARY_TAIL_MOST,
                "tails fit");
@@ -49,7 +52,9 @@ uint32_t canary_slab_tail(const struct canary_slab *s, uint64_t size)
     if (canary_slab_is_flat(s, size))
         return CANARY_HEAD;  // alone in its slab, so that no head follows
 
-    uint64_t room = s->stride - CANARY_HEAD - size;
+    uint64_t room =
+        (s->kind == CANARY_OURS && canary_slab_is_lone(s) ? s->range.size - KEPT : s->stride - CANARY_HEAD) -
+        size;
     return (uint32_t)(canary_slab_is_lone(s) && room > LONE_TAIL ? LONE_TAIL : room);
 }
 
@@ -89,9 +94,21 @@ struct canary_slab *canary_slab_new(struct home *home, enum canary_kind kind, ui
     return s;
 }
 
-uint64_t canary_slab_preamble(uint32_t slots)
+uint64_t canary_slab_front(uint32_t slots)
 {
-    return slots == 1 ? UNIT : canary_space_round(ROW, UNIT);
+    return slots == 1 ? 0 : UNIT;
+}
+
+// A lone buffer takes a unit more than its size, whatever that is, for its tail and what is kept.
+uint64_t canary_slab_bytes(uint64_t size, uint32_t slots)
+{
+    return slots == 1 ? canary_space_round(size, UNIT) + UNIT
+                      : canary_slab_front(slots) + slots * canary_slab_stride(size) + UNIT;
+}
+
+uint64_t canary_slab_room(uint64_t stride, uint64_t bytes)
+{
+    return bytes < 2 * UNIT ? 0 : (bytes - 2 * UNIT) / stride;
 }
 
 uint32_t canary_slab_first(uint64_t stride)

@@ -3,7 +3,8 @@
 //
 // Buffers of up to 64 KiB lie in slabs, at a fixed stride, so that one strided copy reads the canaries of thousands; each
 // larger one is a slab of its own. A slot spans a multiple of 512 bytes: buffer, canary behind it, and in its last 32
-// bytes the head of the next. Managed, host and pool memory stays the driver's, with room for canaries; such a buffer
+// bytes the head of the next. A slab ends with bytes that are for what lies behind it: there a scan reads the head of a
+// lone buffer together with as many bytes before it as its tail has, by one copy of two rows. Managed, host and pool memory stays the driver's, with room for canaries; such a buffer
 // is a slab of one slot too.
 //
 // In a slab of many the canary of a slot is one sequence over the slot, which depends on its address alone: it is
@@ -18,6 +19,7 @@
 #include <stdint.h>
 
 #include "guard/canary_bytes.h"
+#include "guard/canary_space.h"
 #include "guard/home.h"
 #include "guard/index.h"
 
@@ -136,9 +138,14 @@ static inline bool canary_slab_is_direct(const struct canary_slab *s)
 struct canary_slab *canary_slab_new(struct home *home, enum canary_kind kind, uint32_t slots);
 void canary_slab_release(struct epoch_node *node);
 
-// Bytes of a slot for a buffer of this size, and bytes before the first slot's buffer in memory that we divide up.
+// Bytes of a slot for a buffer of this size.
 uint64_t canary_slab_stride(uint64_t size);
-uint64_t canary_slab_preamble(uint32_t slots);
+// In memory that we divide up: bytes that a slab takes, of one buffer of this size or of so many slots; how far into it the
+// first buffer starts; how many slots there is room for; and bytes that a region leaves before its first slab.
+uint64_t canary_slab_bytes(uint64_t size, uint32_t slots);
+uint64_t canary_slab_front(uint32_t slots);
+uint64_t canary_slab_room(uint64_t stride, uint64_t bytes);
+enum { CANARY_LEAD = CANARY_SPACE_UNIT };
 // Where the canary of an open slab's slot starts: no buffer in it is so small that it ends before.
 uint32_t canary_slab_first(uint64_t stride);
 

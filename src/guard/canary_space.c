@@ -84,6 +84,15 @@ uint64_t canary_space_take(struct canary_space *space, uint64_t bytes)
     return base;
 }
 
+uint64_t canary_space_largest(const struct canary_space *space)
+{
+    uint64_t most = 0;
+    for (const struct space_region *r = space->regions; r; r = r->next)
+        for (const struct space_range *f = r->left > most ? r->ranges : NULL; f; f = f->next)
+            most = f->bytes > most ? f->bytes : most;
+    return most;
+}
+
 // Whether a range of the region grows by it, or both its neighbours become one.
 static bool grow(struct space_range *before, struct space_range *after, uint64_t base, uint64_t bytes)
 {

@@ -24,6 +24,8 @@ int canary_space_add(struct canary_space *space, uint64_t base, uint64_t bytes);
 // A range, of a multiple of the unit; 0: there is none that large.
 uint64_t canary_space_take(struct canary_space *space, uint64_t bytes);
 
+uint64_t canary_space_largest(const struct canary_space *space);  // that there is
+
 // Takes back what canary_space_take gave. Without memory for our own books the range stays unused.
 void canary_space_give(struct canary_space *space, uint64_t base, uint64_t bytes);
 

@@ -28,8 +28,10 @@ static void gives_what_fits(void **state)
     assert_int_equal(canary_space_take(&s, 4096), region(0));
     assert_int_equal(canary_space_take(&s, 512), 0);
     canary_space_give(&s, region(0), 4096);
+    assert_int_equal(canary_space_largest(&s), 4096);
     assert_int_equal(canary_space_take(&s, 512), region(0));
     assert_int_equal(s.used, 512);
+    assert_int_equal(canary_space_largest(&s), 4096 - 512);
     canary_space_clear(&s);
     assert_int_equal(s.bytes, 0);
 }

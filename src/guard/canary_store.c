@@ -14,7 +14,7 @@ enum {
     LEAST_SLOTS = 8,      // of a slab of small slots
     SMALL_STRIDE = 4096,  // up to which they are small
     MOST_SLAB = 4 << 20,  // bytes
-    SEVERAL = 8,          // buffers with slabs of their own for which there is room in a region
+    FEWER = 4,            // a slab has so many times less slots rather than a region of its own
     BATCH = 32,           // places that are looked at together, where no scan did yet
     TRIED = 8,            // slabs, and free slots of one, that are tried for a buffer
 };
@@ -60,6 +60,13 @@ static uint32_t slots_for(const struct shop *shop, uint64_t stride)
     return (uint32_t)(n * stride > MOST_SLAB ? MOST_SLAB / stride : n);
 }
 
+// As many of these slots as there is room for in what is left of a region, if those are not far fewer: else all.
+static uint32_t slots_that_fit(const struct shop *shop, uint64_t stride, uint32_t slots)
+{
+    uint64_t fit = slots > 1 ? canary_slab_room(stride, canary_space_largest(&shop->space)) : slots;
+    return fit < slots && fit > 1 && fit >= slots / FEWER ? (uint32_t)fit : slots;
+}
+
 static void list_add(struct shop *shop, struct canary_slab *s)
 {
     s->open = true;
@@ -77,11 +84,10 @@ static void list_remove(struct shop *shop, struct canary_slab *s)
 }
 
 // Under the lock. NULL: no memory of the device's, or of ours. A slab of many is not in use yet: see canary_store_open.
-static struct canary_slab *slab_make(struct home *home, uint64_t stride, uint32_t slots)
+static struct canary_slab *slab_make(struct home *home, uint64_t size, uint32_t slots)
 {
     struct shop *shop = shop_of(home);
-    uint64_t bytes = canary_slab_preamble(slots) + slots * stride,
-             at = canary_space_take(&shop->space, bytes);
+    uint64_t bytes = canary_slab_bytes(size, slots), at = canary_space_take(&shop->space, bytes);
     if (!at)
         return NULL;
     struct canary_slab *s = canary_slab_new(home, CANARY_OURS, slots);
@@ -89,8 +95,8 @@ static struct canary_slab *slab_make(struct home *home, uint64_t stride, uint32_
         goto give_back;
     s->range.base = at;
     s->range.size = bytes;
-    s->base = at + canary_slab_preamble(slots);
-    s->stride = stride;
+    s->base = at + canary_slab_front(slots);
+    s->stride = canary_slab_stride(size);
     s->hidden = true;
     if (slots > 1)
         return s;
@@ -180,18 +186,18 @@ static struct canary_place take_only(struct canary_slab *s, uint64_t size)
 
 // --- places -------------------------------------------------------------------------------------------------
 
-// A region, for one such range if the driver has not more.
-static int get_region(struct home *home, uint64_t need, unsigned several)
+// A region for a slab, if the driver has not more than that. One of many slots may have a few less.
+static int get_region(struct home *home, uint64_t need, uint32_t slots)
 {
     struct shop *shop = shop_of(home);
     uint64_t base, bytes;
     pthread_mutex_lock(&lock);
     uint64_t total = shop->space.bytes;
     pthread_mutex_unlock(&lock);
-    if (canary_ground_get(home, need, several, total, &base, &bytes))
+    if (canary_ground_get(home, CANARY_LEAD + need, slots > 1, total, &base, &bytes))
         return -ENOMEM;
     pthread_mutex_lock(&lock);
-    int err = canary_space_add(&shop->space, base, bytes);
+    int err = canary_space_add(&shop->space, base + CANARY_LEAD, bytes - CANARY_LEAD);
     pthread_mutex_unlock(&lock);
     if (err)
         canary_ground_give(base);
@@ -240,8 +246,9 @@ enum canary_took canary_store_take(struct home *home, uint64_t size, bool patien
         pthread_mutex_lock(&lock);
         if (stride / UNIT <= CLASSES)
             took = take_open(shop, stride, size, patient, place);
-        uint32_t slots = alone ? 1 : slots_for(shop, stride);
-        struct canary_slab *s = took == CANARY_NONE ? slab_make(home, stride, slots) : NULL;
+        uint32_t slots =
+            alone || took != CANARY_NONE ? 1 : slots_that_fit(shop, stride, slots_for(shop, stride));
+        struct canary_slab *s = took == CANARY_NONE ? slab_make(home, size, slots) : NULL;
         if (s && slots == 1) {
             *place = take_only(s, size);
             took = CANARY_TOOK_STALE;
@@ -252,7 +259,7 @@ enum canary_took canary_store_take(struct home *home, uint64_t size, bool patien
         pthread_mutex_unlock(&lock);
         if (took != CANARY_NONE)
             return took;
-        if (!get_region(home, canary_slab_preamble(slots) + slots * stride, slots == 1 ? SEVERAL : 1))
+        if (!get_region(home, canary_slab_bytes(size, slots), slots))
             continue;
         if (slots == 1)
             break;
@@ -432,8 +439,8 @@ uint64_t canary_store_trim(struct home *home, uint64_t keep)
         pthread_mutex_unlock(&lock);
         if (!base)
             return given;
-        canary_ground_give(base);
-        given += bytes;
+        canary_ground_give(base - CANARY_LEAD);
+        given += bytes + CANARY_LEAD;
     }
 }
 

@@ -63,9 +63,10 @@ static void scan(void)
 {
     static const struct canary_occasion occasion = {DRIVER_CALLS, NULL, "in a test", true, true};
     canary_monitor_hold();
-    assert_int_equal(canary_scan_home(home_current(), true, whole, &occasion), 0);
+    CUresult r = canary_scan_home(home_current(), true, whole, &occasion);
     canary_order_settle(home_current());
     canary_monitor_go_on();
+    assert_int_equal(r, 0);
 }
 
 static void change(CUdeviceptr p)
@@ -122,6 +123,77 @@ static void the_whole_slack_counts(void **state)
     scan();
     assert_int_equal(atomic_load(&findings), 1);
     atomic_store(&findings, 0);
+}
+
+// Beside what the driver rounds itself, which gives multiples of 512 bytes: 512 at most, and of large ones a thousandth.
+static void takes_little_memory(void **state)
+{
+    static const size_t odd[] = {
+        1,     464,   465,   488,    511,           512,     513,     1000,           1023, 65488,
+        65489, 65535, 70000, 300000, (1 << 20) - 1, 1 << 20, 1 << 21, (1 << 21) + 47, LARGE};
+    CUresult r;
+    canary_reclaim();
+    for (unsigned i = 0; i < sizeof odd / sizeof *odd; i++) {
+        CUdeviceptr p[20];
+        uint64_t before = canary_store_extra();
+        for (unsigned k = 0; k < 20; k++)
+            assert_true(canary_alloc(&p[k], odd[i], &r));
+        uint64_t rounded = (odd[i] + 511) / 512 * 512, each = (canary_store_extra() - before) / 20;
+        assert_true(odd[i] + each <= rounded + 512);
+        assert_true(odd[i] <= 1 << 20 || each <= odd[i] / 1000);
+        for (unsigned k = 0; k < 20; k++)
+            free_now(p[k]);
+    }
+    scan();
+    canary_reclaim();
+    // And what is not given out yet.
+    enum { COUNT = 20000 };
+    static CUdeviceptr p[COUNT];
+    size_t start = available();
+    for (unsigned i = 0; i < COUNT; i++)
+        assert_true(canary_alloc(&p[i], SMALL, &r));
+    assert_true(start - available() <= (size_t)COUNT * 1536 / 32 * 33 + (4 << 20));
+    for (unsigned i = 0; i < COUNT; i++)
+        free_now(p[i]);
+    canary_reclaim();
+    assert_int_equal(canary_store_slabs(), 0);
+}
+
+// The head of a slab's first buffer lies behind its neighbour's last: none of them writes over the other's.
+static void slabs_lie_side_by_side(void **state)
+{
+    enum { MANY = 64 };
+    CUdeviceptr p[MANY] = {0};
+    unsigned seed = 5, expected = 0;
+    CUresult r;
+    canary_reclaim();
+    whole = true;
+    for (unsigned i = 0; i < 2000; i++) {
+        unsigned k = (unsigned)rand_r(&seed) % MANY;
+        if (p[k])
+            free_now(p[k]);
+        size_t size = 1 + (size_t)rand_r(&seed) % (k < MANY / 2 ? 3000 : 200000);
+        assert_true(canary_alloc(&p[k], size, &r));
+        assert_int_equal(cuMemsetD8_v2(p[k], 0, size), 0);
+        if (i % 50 == 0)
+            scan();
+    }
+    scan();
+    assert_int_equal(atomic_load(&findings), 0);
+    for (unsigned k = 0; k < MANY; k++) {
+        if (!p[k])
+            continue;
+        change(p[k] - 32);
+        scan();
+        assert_int_equal(atomic_load(&findings), ++expected);
+        free_now(p[k]);
+    }
+    scan();
+    assert_int_equal(atomic_load(&findings), expected);
+    whole = false;
+    atomic_store(&findings, 0);
+    canary_reclaim();
+    assert_int_equal(canary_store_slabs(), 0);
 }
 
 static void answers(void **state)
@@ -514,6 +586,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_side_of_each_size),
         cmocka_unit_test(the_whole_slack_counts),
+        cmocka_unit_test(takes_little_memory),
+        cmocka_unit_test(slabs_lie_side_by_side),
         cmocka_unit_test(answers),
         cmocka_unit_test(any_call_may_fail),
         cmocka_unit_test(threads_at_once),
