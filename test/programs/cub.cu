@@ -34,21 +34,11 @@ __global__ void sort_blocks(unsigned *sorted, unsigned *sums, const unsigned *in
     Store(memory.store).Store(sums + first, prefix);
 }
 
-static long check_blocks(const std::vector<unsigned> &in, const unsigned *device_in)
-{
-    unsigned *sorted = program_allocate<unsigned>(in.size()), *sums = program_allocate<unsigned>(in.size());
-    sort_blocks<<<in.size() / (THREADS * ITEMS), THREADS>>>(sorted, sums, device_in);
-    std::vector<unsigned> expected(in), expected_sums(in.size());
-    for (size_t i = 0; i < in.size(); i += THREADS * ITEMS) {
-        std::sort(&expected[i], &expected[i] + THREADS * ITEMS);
-        for (size_t k = 0; k < THREADS * ITEMS; k++)
-            expected_sums[i + k] = expected[i + k] + (k ? expected_sums[i + k - 1] : 0);
-    }
-    long errors = program_compare(program_download(sorted, in.size()), expected) +
-                  program_compare(program_download(sums, in.size()), expected_sums);
-    program_free(sorted, sums);
-    return errors;
-}
+// Everything that is computed on the device.
+struct Results {
+    unsigned *sorted_blocks, *block_sums, *sorted, *sums, *odd, *kept, *most;
+    int *bins;
+};
 
 // Calls a device-wide function twice: for the size of its scratch memory, then with it.
 template <typename F> static void with_scratch(F call)
@@ -64,35 +54,48 @@ struct Odd {
     __host__ __device__ bool operator()(unsigned x) const { return x & 1; }
 };
 
-static long check_device(const std::vector<unsigned> &in, const unsigned *device_in)
+static void compute(const Results &r, const unsigned *in, int count)
 {
-    int count = (int)in.size();
-    unsigned *out = program_allocate<unsigned>(count), *kept = program_allocate<unsigned>(1);
-    int *bins = program_allocate<int>(BINS);
-    std::vector<unsigned> expected(in);
-    with_scratch([&](void *s, size_t &n) { return cub::DeviceRadixSort::SortKeys(s, n, device_in, out, count); });
-    std::sort(expected.begin(), expected.end());
-    long errors = program_compare(program_download(out, count), expected);
-    with_scratch([&](void *s, size_t &n) { return cub::DeviceScan::ExclusiveSum(s, n, device_in, out, count); });
-    for (int i = 0, sum = 0; i < count; sum += in[i++])
-        expected[i] = sum;
-    errors += program_compare(program_download(out, count), expected);
+    sort_blocks<<<count / (THREADS * ITEMS), THREADS>>>(r.sorted_blocks, r.block_sums, in);
+    with_scratch([&](void *s, size_t &n) { return cub::DeviceRadixSort::SortKeys(s, n, in, r.sorted, count); });
+    with_scratch([&](void *s, size_t &n) { return cub::DeviceScan::ExclusiveSum(s, n, in, r.sums, count); });
     with_scratch([&](void *s, size_t &n) {
-        return cub::DeviceHistogram::HistogramEven(s, n, device_in, bins, BINS + 1, 0u, (unsigned)BINS, count);
+        return cub::DeviceHistogram::HistogramEven(s, n, in, r.bins, BINS + 1, 0u, (unsigned)BINS, count);
     });
-    std::vector<int> expected_bins(BINS);
-    for (unsigned x : in)
-        expected_bins[x]++;
-    errors += program_compare(program_download(bins, BINS), expected_bins);
-    with_scratch([&](void *s, size_t &n) { return cub::DeviceSelect::If(s, n, device_in, out, kept, count, Odd()); });
-    expected.clear();
-    std::copy_if(in.begin(), in.end(), std::back_inserter(expected), Odd());
-    errors += program_download(kept, 1)[0] != expected.size();
-    errors += program_compare(program_download(out, expected.size()), expected);
-    with_scratch([&](void *s, size_t &n) { return cub::DeviceReduce::Max(s, n, device_in, kept, count); });
-    errors += program_download(kept, 1)[0] != *std::max_element(in.begin(), in.end());
-    program_free(out, kept, bins);
-    return errors;
+    with_scratch([&](void *s, size_t &n) { return cub::DeviceSelect::If(s, n, in, r.odd, r.kept, count, Odd()); });
+    with_scratch([&](void *s, size_t &n) { return cub::DeviceReduce::Max(s, n, in, r.most, count); });
+}
+
+static long check_blocks(const Results &r, const std::vector<unsigned> &in)
+{
+    std::vector<unsigned> sorted(in), sums(in.size());
+    for (size_t i = 0; i < in.size(); i += THREADS * ITEMS) {
+        std::sort(&sorted[i], &sorted[i] + THREADS * ITEMS);
+        for (size_t k = 0; k < THREADS * ITEMS; k++)
+            sums[i + k] = sorted[i + k] + (k ? sums[i + k - 1] : 0);
+    }
+    return program_compare(program_download(r.sorted_blocks, in.size()), sorted) +
+           program_compare(program_download(r.block_sums, in.size()), sums);
+}
+
+static long check_device(const Results &r, const std::vector<unsigned> &in)
+{
+    std::vector<unsigned> sorted(in), sums, odd;
+    std::vector<int> bins(BINS);
+    unsigned sum = 0;
+    std::sort(sorted.begin(), sorted.end());
+    for (unsigned x : in) {
+        sums.push_back(sum);
+        sum += x;
+        bins[x]++;
+    }
+    std::copy_if(in.begin(), in.end(), std::back_inserter(odd), Odd());
+    long errors = program_compare(program_download(r.sorted, in.size()), sorted);
+    errors += program_compare(program_download(r.sums, in.size()), sums);
+    errors += program_compare(program_download(r.bins, BINS), bins);
+    errors += program_download(r.kept, 1)[0] != odd.size();
+    errors += program_compare(program_download(r.odd, odd.size()), odd);
+    return errors + (program_download(r.most, 1)[0] != sorted.back());
 }
 
 int main(int argc, char **argv)
@@ -100,12 +103,16 @@ int main(int argc, char **argv)
     long blocks = 3, repeats = 1;
     program_arguments(argc, argv, {{"blocks", &blocks, 1, 1 << 16}, {"repeats", &repeats, 1, 100000}});
     std::vector<unsigned> in = program_numbers<unsigned>(blocks * THREADS * ITEMS, 0, BINS - 1, 1);
+    size_t count = in.size();
     unsigned *device_in = program_upload(in);
-    long errors = 0;
+    Results r = {program_allocate<unsigned>(count), program_allocate<unsigned>(count), program_allocate<unsigned>(count),
+                 program_allocate<unsigned>(count), program_allocate<unsigned>(count), program_allocate<unsigned>(1),
+                 program_allocate<unsigned>(1),     program_allocate<int>(BINS)};
     double start = program_start();
     for (long repeat = 0; repeat < repeats; repeat++)
-        errors += check_blocks(in, device_in) + check_device(in, device_in);
+        compute(r, device_in, (int)count);
     program_stop(start);
-    program_free(device_in);
+    long errors = check_blocks(r, in) + check_device(r, in);
+    program_free(device_in, r.sorted_blocks, r.block_sums, r.sorted, r.sums, r.odd, r.kept, r.most, r.bins);
     return program_result("cub", errors);
 }

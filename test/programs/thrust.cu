@@ -15,83 +15,102 @@
 
 enum { KEYS = 37 };
 
-static std::vector<int> host(const thrust::device_vector<int> &from, size_t count)
+using Vector = thrust::device_vector<int>;
+
+static std::vector<int> host(const Vector &from, size_t count)
 {
     std::vector<int> to(count);
     thrust::copy(from.begin(), from.begin() + count, to.begin());
     return to;
 }
 
-static long check_sort(const std::vector<int> &in)
+// Everything that is computed on the device.
+struct Results {
+    Vector sorted, order, falling, scanned, scanned_from_5, keys, values;
+    Vector different, totals, ends, counts;
+    int sum;
+    size_t found, left;
+
+    explicit Results(size_t n) : sorted(n), order(n), falling(n), scanned(n), scanned_from_5(n), keys(n), values(n),
+                                 different(KEYS), totals(KEYS), ends(KEYS), counts(KEYS) {}
+};
+
+// small: of each number, which key it has. Sums and numbers of equal keys that stand together, after sorting.
+static void compute(Results &r, const Vector &in, const Vector &small)
 {
-    thrust::device_vector<int> keys(in.begin(), in.end()), places(in.size());
-    std::vector<int> expected(in), order(in.size());
-    thrust::sequence(places.begin(), places.end());
-    thrust::stable_sort_by_key(keys.begin(), keys.end(), places.begin());
+    r.sorted = in;
+    thrust::sequence(r.order.begin(), r.order.end());
+    thrust::stable_sort_by_key(r.sorted.begin(), r.sorted.end(), r.order.begin());
+    r.falling = in;
+    thrust::sort(r.falling.begin(), r.falling.end(), thrust::greater<int>());
+    thrust::inclusive_scan(in.begin(), in.end(), r.scanned.begin());
+    thrust::exclusive_scan(in.begin(), in.end(), r.scanned_from_5.begin(), 5);
+    r.sum = thrust::reduce(in.begin(), in.end());
+    r.keys = small;
+    r.values = in;
+    thrust::sort_by_key(r.keys.begin(), r.keys.end(), r.values.begin());
+    auto end = thrust::reduce_by_key(r.keys.begin(), r.keys.end(), r.values.begin(), r.different.begin(), r.totals.begin());
+    r.found = end.first - r.different.begin();
+    thrust::counting_iterator<int> numbers(0);
+    thrust::upper_bound(r.keys.begin(), r.keys.end(), numbers, numbers + KEYS, r.ends.begin());
+    thrust::adjacent_difference(r.ends.begin(), r.ends.end(), r.counts.begin());
+    r.left = thrust::unique(r.keys.begin(), r.keys.end()) - r.keys.begin();
+}
+
+static long check_sort(const Results &r, const std::vector<int> &in)
+{
+    std::vector<int> sorted(in), order(in.size());
     for (size_t i = 0; i < order.size(); i++)
         order[i] = (int)i;
     std::stable_sort(order.begin(), order.end(), [&](int a, int b) { return in[a] < in[b]; });
-    std::sort(expected.begin(), expected.end());
-    long errors = program_compare(host(keys, in.size()), expected) + program_compare(host(places, in.size()), order);
-    keys.assign(in.begin(), in.end());
-    thrust::sort(keys.begin(), keys.end(), thrust::greater<int>());
-    std::reverse(expected.begin(), expected.end());
-    return errors + program_compare(host(keys, in.size()), expected);
+    std::sort(sorted.begin(), sorted.end());
+    long errors = program_compare(host(r.sorted, in.size()), sorted) + program_compare(host(r.order, in.size()), order);
+    std::reverse(sorted.begin(), sorted.end());
+    return errors + program_compare(host(r.falling, in.size()), sorted);
 }
 
-static long check_scan(const std::vector<int> &in)
+static long check_scan(const Results &r, const std::vector<int> &in)
 {
-    thrust::device_vector<int> from(in.begin(), in.end()), to(in.size());
-    std::vector<int> expected(in.size());
-    thrust::inclusive_scan(from.begin(), from.end(), to.begin());
-    for (size_t i = 0, sum = 0; i < in.size(); i++)
-        expected[i] = (int)(sum += in[i]);
-    long errors = program_compare(host(to, in.size()), expected);
-    errors += thrust::reduce(from.begin(), from.end()) != expected.back();
-    thrust::exclusive_scan(from.begin(), from.end(), to.begin(), 5);
-    for (size_t i = in.size(); i-- > 0;)
-        expected[i] = i ? expected[i - 1] + 5 : 5;
-    return errors + program_compare(host(to, in.size()), expected);
+    std::vector<int> scanned(in.size()), from_5(in.size());
+    int sum = 0;
+    for (size_t i = 0; i < in.size(); i++) {
+        from_5[i] = sum + 5;
+        scanned[i] = sum += in[i];
+    }
+    return program_compare(host(r.scanned, in.size()), scanned) +
+           program_compare(host(r.scanned_from_5, in.size()), from_5) + (r.sum != sum);
 }
 
-// Sums and numbers of equal keys that stand together, after sorting.
-static long check_keys(const std::vector<int> &in)
+static long check_keys(const Results &r, const std::vector<int> &in, const std::vector<int> &small)
 {
-    std::vector<int> small(in);
     std::map<int, int> sums;
-    for (int &key : small)
-        key = (key % KEYS + KEYS) % KEYS;
-    for (size_t i = 0; i < in.size(); i++)
+    std::vector<int> keys, totals, counts(KEYS);
+    for (size_t i = 0; i < in.size(); i++) {
         sums[small[i]] += in[i];
-    thrust::device_vector<int> keys(small.begin(), small.end()), values(in.begin(), in.end());
-    thrust::device_vector<int> some(KEYS), totals(KEYS), ends(KEYS), counts(KEYS);
-    thrust::sort_by_key(keys.begin(), keys.end(), values.begin());
-    auto end = thrust::reduce_by_key(keys.begin(), keys.end(), values.begin(), some.begin(), totals.begin());
-    size_t different = end.first - some.begin();
-    std::vector<int> expected_keys, expected_sums, expected_counts(KEYS);
-    for (auto &sum : sums)
-        expected_keys.push_back(sum.first), expected_sums.push_back(sum.second);
-    for (int key : small)
-        expected_counts[key]++;
-    long errors = (different != sums.size()) + program_compare(host(some, different), expected_keys) +
-                  program_compare(host(totals, different), expected_sums);
-    thrust::counting_iterator<int> numbers(0);
-    thrust::upper_bound(keys.begin(), keys.end(), numbers, numbers + KEYS, ends.begin());
-    thrust::adjacent_difference(ends.begin(), ends.end(), counts.begin());
-    errors += program_compare(host(counts, KEYS), expected_counts);
-    size_t left = thrust::unique(keys.begin(), keys.end()) - keys.begin();
-    return errors + (left != different) + program_compare(host(keys, left), expected_keys);
+        counts[small[i]]++;
+    }
+    for (auto &sum : sums) {
+        keys.push_back(sum.first);
+        totals.push_back(sum.second);
+    }
+    if (r.found != sums.size() || r.left != sums.size())
+        return 1;
+    return program_compare(host(r.different, r.found), keys) + program_compare(host(r.totals, r.found), totals) +
+           program_compare(host(r.counts, KEYS), counts) + program_compare(host(r.keys, r.left), keys);
 }
 
 int main(int argc, char **argv)
 {
     long count = 3000, repeats = 1;
     program_arguments(argc, argv, {{"count", &count, 1, 1 << 26}, {"repeats", &repeats, 1, 100000}});
-    std::vector<int> in = program_numbers<int>(count, -1000, 1000, 1);
-    long errors = 0;
+    std::vector<int> in = program_numbers<int>(count, -1000, 1000, 1), small(in);
+    for (int &key : small)
+        key = (key % KEYS + KEYS) % KEYS;
+    Vector device_in(in.begin(), in.end()), device_small(small.begin(), small.end());
+    Results r(in.size());
     double start = program_start();
     for (long repeat = 0; repeat < repeats; repeat++)
-        errors += check_sort(in) + check_scan(in) + check_keys(in);
+        compute(r, device_in, device_small);
     program_stop(start);
-    return program_result("thrust", errors);
+    return program_result("thrust", check_sort(r, in) + check_scan(r, in) + check_keys(r, in, small));
 }
