@@ -48,8 +48,7 @@ const char *block_kind_name(unsigned kind);
 struct block_info {  // small: it is passed in registers
     uint64_t size;
     uint16_t lead_log2, kind;
-    uint16_t
-        spare;  // of what may go to the shelf: how many times 16 bytes it has room for, above its size (shelf.h)
+    uint16_t spare;  // what it has room for above its size, in units (heap_resize.c)
 };
 
 // Packed: 48 bits of size, 6 of lead_log2, 5 of kind, 5 of spare.

@@ -92,6 +92,36 @@ static void good_queue_of_waiting_blocks(void **state)
     assert_false(heap_wait_still(&w, 4999));
 }
 
+// Who comes drives the oldest out; each size has a lane of its own.
+static void good_lanes_of_waiting_blocks(void **state)
+{
+    static struct heap_wait w;
+    enum { LIMIT = 256 << 10 };
+    struct heap_wait_entry e;
+    struct heap_wait_lane *lanes = heap_wait_lanes(&w, LIMIT), *l = &lanes[4];
+    uint64_t held = 0, room = l->mask + 1;
+    assert_true(lanes && lanes == heap_wait_lanes(&w, LIMIT));
+    for (size_t i = 0; i < SHELF_BINS; i++) {
+        assert_true(lanes[i].mask < HEAP_WAIT_LANE && (lanes[i].mask & (lanes[i].mask + 1)) == 0);
+        held += (lanes[i].mask + 1) * heap_wait_cost(i * 16);
+    }
+    assert_true(held > LIMIT / 2 && held < 2 * LIMIT);
+    for (uint64_t i = 0; i < 1000; i++) {
+        e = heap_wait_drive(l, (struct heap_wait_entry){(char *)(uintptr_t)(i + 1), 64});
+        assert_int_equal((uintptr_t)e.block, i < room ? 0 : i - room + 1);
+        assert_int_equal(l->put - l->taken, room);
+        // The youngest, and the oldest that waits; the one before that has left.
+        assert_true(heap_wait_lane_entry_at(l, room + i, &e) && heap_wait_lane_still(l, room + i));
+        assert_int_equal((uintptr_t)e.block, i + 1);
+        assert_true(heap_wait_lane_still(l, i + 1));
+        assert_false(heap_wait_lane_still(l, i));
+        assert_false(heap_wait_lane_entry_at(l, room + i + 1, &e));
+    }
+    heap_wait_forget(&w);
+    for (uint64_t i = 0; i < room; i++)
+        assert_null(heap_wait_drive(l, (struct heap_wait_entry){0}).block);
+}
+
 // Any bit of the head or the tail that changes is seen.
 static void bad_any_bit(void **state)
 {
@@ -242,6 +272,7 @@ int main(void)
         cmocka_unit_test(bad_any_bit),
         cmocka_unit_test(good_bag),
         cmocka_unit_test(good_queue_of_waiting_blocks),
+        cmocka_unit_test(good_lanes_of_waiting_blocks),
         cmocka_unit_test(bad_write_to_waiting_block),
         cmocka_unit_test(good_copy_around_holes),
         cmocka_unit_test(good_read_what_lies_near),

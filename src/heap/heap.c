@@ -42,11 +42,17 @@ struct writer *heap_join(void)
     return heap_writer ? heap_writer : join();
 }
 
+// A call that is not where it should be may be in the place beside it, where another one with the same place drove it.
 uint32_t heap_find_site(struct writer *w, const void *from, const void *frame, uint64_t hash)
 {
-    uint32_t site = site_of(from, w->stack_top - (uintptr_t)frame, &w->unwound, writer_made(w));
-    w->callers[hash >> (64 - WRITER_CALLERS_LOG2)] = (hash & ~(uint64_t)BLOCK_SITE_MASK) | site;
-    return site;
+    size_t i = hash >> (64 - WRITER_CALLERS_LOG2);
+    uint64_t entry = w->callers[i ^ 1];
+    if ((entry ^ hash) >> BLOCK_SITE_BITS)
+        entry = (hash & ~(uint64_t)BLOCK_SITE_MASK) |
+                site_of(from, w->stack_top - (uintptr_t)frame, &w->unwound, writer_made(w));
+    w->callers[i ^ 1] = w->callers[i];
+    w->callers[i] = entry;
+    return entry & BLOCK_SITE_MASK;
 }
 
 void *heap_no_memory(void)
@@ -195,7 +201,8 @@ static __attribute__((noinline)) bool check_again(struct heap_wait_entry e)
     return check_waiting(e, block_head_of(e.block), tail, heap_wait_first_change(e.block, size));
 }
 
-static inline bool waited_in_peace(struct heap_wait_entry e, const struct block_head *h)
+static inline __attribute__((always_inline)) bool waited_in_peace(struct heap_wait_entry e,
+                                                                  const struct block_head *h)
 {
     uint64_t size = block_unpack(e.packed).size;
     return block_is_freed(e.block, h) && block_packed(e.block, h) == e.packed &&
@@ -203,30 +210,59 @@ static inline bool waited_in_peace(struct heap_wait_entry e, const struct block_
            block_tail_intact(e.block, size, block_live_canary((uint64_t)(uintptr_t)e.block, h));
 }
 
-// Blocks leave while there are too many for one more of `room` bytes. One whose head was overwritten stays where it is.
-static inline __attribute__((always_inline)) void make_room(struct writer *w, uint64_t limit, uint64_t room)
+// A block has waited long enough. One whose head was overwritten stays where it is.
+static inline __attribute__((always_inline)) void leave(struct writer *w, struct heap_wait_entry e)
 {
-    for (struct heap_wait_entry e; heap_wait_oldest(&w->wait, limit, room, &e);) {
-        struct block_head *h = block_head_of(e.block);
-        if (__builtin_expect(!waited_in_peace(e, h), 0) && !check_again(e))
-            continue;
-        uint64_t size = e.packed ^ block_pack((struct block_info){0, BLOCK_LEAD_LOG2, 0, 0});
-        struct shelf_bin *b = &w->shelf.bins[shelf_number(size & BLOCK_SIZE_MASK) % SHELF_BINS];
-        // Of malloc's family, which has the lower kinds; others have bits above those of a size.
-        if (__builtin_expect((size & ~BLOCK_SMALL_KINDS) <= SHELF_LARGEST && !shelf_is_full(b), 1))
-            shelf_put(b, block_word(e.block, h->ticket));
-        else
-            put_away(w, e.block, block_unpack(e.packed));
-    }
+    struct block_head *h = block_head_of(e.block);
+    if (__builtin_expect(!waited_in_peace(e, h), 0) && !check_again(e))
+        return;
+    // Of malloc's family, which has the lower kinds; others have bits above those of a size.
+    uint64_t size =
+        (e.packed ^ block_pack((struct block_info){0, BLOCK_LEAD_LOG2, 0, 0})) & ~BLOCK_SMALL_KINDS;
+    struct shelf_bin *b = &w->shelf.bins[size <= SHELF_LARGEST ? shelf_number(size) : 0];
+    if (__builtin_expect(size <= SHELF_LARGEST && !shelf_is_full(b), 1))
+        shelf_put(b, block_word(e.block, h->ticket));
+    else
+        put_away(w, e.block, block_unpack(e.packed));
+}
+
+// A block that is too large for a lane. Others leave while there are too many.
+static __attribute__((noinline)) void wait_in_queue(struct writer *w, struct heap_wait_entry e)
+{
+    uint64_t room = heap_wait_cost(e.packed);
+    for (struct heap_wait_entry old; heap_wait_oldest(&w->wait, heap_settings.wait_bytes, room, &old);)
+        leave(w, old);
+    if (heap_wait_add(&w->wait, e))
+        give_back(w, e.block, block_unpack(e.packed));
 }
 
 void heap_free_later(struct writer *w, void *p, uint64_t packed, uint32_t site)
 {
-    make_room(w, heap_settings.wait_bytes, heap_wait_cost(packed));
+    uint64_t size = packed & BLOCK_SIZE_MASK;
+    struct heap_wait_entry e = {p, packed};
     block_mark_freed(p, site);
-    heap_wait_fill(p, packed & BLOCK_SIZE_MASK);
-    if (heap_wait_add(&w->wait, (struct heap_wait_entry){p, packed}))
-        give_back(w, p, block_unpack(packed));
+    heap_wait_fill(p, size);
+    struct heap_wait_lane *lanes =
+        size <= SHELF_LARGEST ? heap_wait_lanes(&w->wait, heap_settings.wait_bytes) : NULL;
+    if (__builtin_expect(!lanes, 0)) {
+        wait_in_queue(w, e);
+        return;
+    }
+    struct heap_wait_entry old = heap_wait_drive(&lanes[shelf_number(size)], e);
+    if (__builtin_expect(old.block != NULL, 1))
+        leave(w, old);
+}
+
+static void end_waiting(struct writer *w)
+{
+    struct heap_wait_entry old;
+    while (heap_wait_oldest(&w->wait, 0, 1, &old))
+        leave(w, old);
+    struct heap_wait_lane *lanes = atomic_load_explicit(&w->wait.lanes, memory_order_relaxed);
+    for (size_t i = 0; lanes && i < SHELF_BINS; i++)
+        for (uint64_t k = 0; k <= lanes[i].mask; k++)
+            if ((old = heap_wait_drive(&lanes[i], (struct heap_wait_entry){0})).block)
+                leave(w, old);
 }
 
 // The tail is made whole: what happens to the block from now on is another matter.
@@ -312,7 +348,7 @@ void heap_free(const void *from, const void *frame, void *p, enum block_kind fam
 
 void heap_thread_ends(struct writer *w)
 {
-    make_room(w, 0, 1);
+    end_waiting(w);
     for (size_t i = 0; i < SHELF_BINS; i++)
         empty_bin(w, &w->shelf.bins[i], (size_t)(w->shelf.bins[i].top - w->shelf.bins[i].low));
     shelf_forget(&w->shelf);
@@ -322,21 +358,46 @@ void heap_thread_ends(struct writer *w)
 
 // --- the last look at blocks that wait ---
 
-// Threads may be at work on their queues: what is copied counts if the block still waits afterwards.
+// Threads may be at work on what waits: what is copied counts if the block still waits afterwards.
+struct last_look {
+    struct block_head head;
+    uint64_t tail;
+    unsigned char bytes[HEAP_WAIT_COPY];
+};
+
+static bool copy_waiting(struct heap_wait_entry e, struct last_look *l)
+{
+    uint64_t size = block_unpack(e.packed).size;
+    return e.block && gather_one(e.block - BLOCK_HEAD, sizeof l->head, &l->head) &&
+           gather_one(e.block + size, sizeof l->tail, &l->tail) && heap_wait_copy(e.block, size, l->bytes);
+}
+
+static void check_copy(struct heap_wait_entry e, const struct last_look *l)
+{
+    check_waiting(e, &l->head, l->tail, heap_wait_copied_changed(l->bytes, block_unpack(e.packed).size));
+}
+
+static void check_lane(struct heap_wait_lane *lane, struct last_look *l)
+{
+    struct heap_wait_entry e;
+    for (uint64_t i = atomic_load_explicit(&lane->taken, memory_order_relaxed);
+         heap_wait_lane_entry_at(lane, i, &e); i++)
+        if (copy_waiting(e, l) && heap_wait_lane_still(lane, i))
+            check_copy(e, l);
+}
+
 static void check_waiting_of(struct writer *w)
 {
-    static unsigned char copy[HEAP_WAIT_COPY];  // whoever ends the process has it
+    static struct last_look l;  // whoever ends the process has it
     struct heap_wait_entry e;
-    struct block_head h;
-    uint64_t tail;
     for (uint64_t i = atomic_load_explicit(&w->wait.taken, memory_order_relaxed);
-         heap_wait_entry_at(&w->wait, i, &e); i++) {
-        uint64_t size = block_unpack(e.packed).size;
-        bool copied = gather_one(e.block - BLOCK_HEAD, sizeof h, &h) &&
-                      gather_one(e.block + size, sizeof tail, &tail) && heap_wait_copy(e.block, size, copy);
-        if (copied && heap_wait_still(&w->wait, i))
-            check_waiting(e, &h, tail, heap_wait_copied_changed(copy, size));
-    }
+         heap_wait_entry_at(&w->wait, i, &e); i++)
+        if (copy_waiting(e, &l) && heap_wait_still(&w->wait, i))
+            check_copy(e, &l);
+    // Acquire: with the release in heap_wait_lanes_start.
+    struct heap_wait_lane *lanes = atomic_load_explicit(&w->wait.lanes, memory_order_acquire);
+    for (size_t i = 0; lanes && i < SHELF_BINS; i++)
+        check_lane(&lanes[i], &l);
 }
 
 void heap_check_waiting(void)

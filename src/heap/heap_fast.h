@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // What nearly every allocation and free is, inline in the functions that programs call: a block of the thread's own shelf
-// (shelf.h) gets its head and tail anew, or is checked and put there. All else is heap.c's.
+// (shelf.h) gets its head and tail anew, or is checked and put there. All else is heap.c's and heap_resize.c's.
 #ifndef MOAT_HEAP_FAST_H
 #define MOAT_HEAP_FAST_H
 

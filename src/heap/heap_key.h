@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 enum { HEAP_KEY_WORDS = 8, HEAP_KEY_PAGE = 65536 };  // as large as pages get on machines we know
+enum { HEAP_KEY_FILLER = 7 };  // this word is one byte, eight times: what freed blocks are filled with
 
 struct heap_key {
     char before[HEAP_KEY_PAGE];

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "heap/apart.h"
 #include "heap/block.h"
 #include "heap/cruise.h"
 #include "heap/cycle.h"
@@ -21,6 +22,7 @@
 #include "heap/pace.h"
 #include "heap/shelf.h"
 #include "heap/site.h"
+#include "heap/still.h"
 #include "heap/under.h"
 #include "heap/writer.h"
 
@@ -28,8 +30,9 @@ enum {
     NICER = 10,
     SHORTEST_NS = 200000,
     LONGEST_NS = 1000000000,
-    STOPPED_NS = 20000000,
+    STOPPED_NS = 5000000,
     ROUND_NS = 4000000,
+    BUSY_ROUND_NS = 16000000,  // where others want the core
     DELIVER_PERCENT = 50,
     LEAST_BACKLOG = 1 << 17,
     LAST_LOOK_MS = 2000,
@@ -110,6 +113,7 @@ static void *deliver_loop(void *unused)
 {
     struct pace pace;
     int64_t pause = ROUND_NS;
+    apart_leave();
     pace_become(&pace, "moat-deliver", 0, DELIVER_PERCENT);
     while (!must_end()) {
         pace_begin(&pace);
@@ -120,7 +124,7 @@ static void *deliver_loop(void *unused)
         pause = words || asked || deliver_exact_wanted() ? ROUND_NS
                 : pause < 8 * ROUND_NS                   ? pause * 2
                                                          : pause;
-        pace_rest(&pace, pause, 8 * ROUND_NS);
+        pace_rest(&pace, pause, pause > BUSY_ROUND_NS ? pause : BUSY_ROUND_NS);
     }
     return NULL;
 }
@@ -129,12 +133,21 @@ static void *monitor_loop(void *arg)
 {
     unsigned list = (unsigned)(uintptr_t)arg;
     struct pace pace;
-    int64_t before = 0;  // when the last cruise began, if it was whole
+    struct still still;
+    int64_t before = 0;  // when the last cruise began, if it was whole, or none was needed
+    apart_leave();
     pace_become(&pace, "moat-monitor", NICER, config.share);
+    pace_start_low(&pace);  // many processes are over soon
     while (!must_end()) {
         pace_begin(&pace);
         if (before)
             cycle_note((uint64_t)(pace.began - before));
+        if (before && still_is(&still)) {
+            before = pace.began;
+            pace_doze(&pace, SHORTEST_NS);
+            continue;
+        }
+        still_begin(&still);
         cruise_lock(list);
         bool whole = cruise_once(list);
         cruise_unlock(list);

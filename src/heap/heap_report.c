@@ -9,6 +9,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "heap/apart.h"
 #include "heap/cruise.h"
 #include "heap/cycle.h"
 #include "heap/deliver.h"
@@ -21,7 +22,7 @@
 enum { MOST_REPORTS = 1000, KNOWN = MOST_REPORTS };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;  // rank 3: the last
-static struct channel channel;
+static struct channel channels[2];  // of the program's threads, and of ours that have other descriptors
 static char program[512];
 static uint64_t reports, suppressed;
 static bool started;
@@ -31,6 +32,11 @@ static _Atomic uint64_t known[KNOWN];
 static _Atomic unsigned nknown;
 
 static __thread bool busy __attribute__((tls_model("initial-exec")));
+
+static struct channel *channel(void)
+{
+    return &channels[apart_is()];
+}
 
 static void lock_reports(void)
 {
@@ -52,7 +58,9 @@ bool heap_report_is_busy(void)
 void heap_report_init(const char *log_file, int status)
 {
     halt_status = status;
-    channel_init(&channel, log_file);
+    channel_init(&channels[0], log_file);
+    channel_init(&channels[1], log_file);
+    channels[1].standard_error = apart_standard_error;
     ssize_t n = readlink("/proc/self/exe", program, sizeof program - 1);
     program[n > 0 ? n : 0] = 0;
 }
@@ -122,7 +130,7 @@ static void name_thread(uint64_t place, char *name, size_t size)
     text_buffer_init(&b, name, size - 1);
     for (struct writer *w = writer_all(); w; w = atomic_load_explicit(&w->older, memory_order_relaxed))
         if (place != WRITER_UNWATCHED && place >> 48 == w->id >> 48)
-            text_buffer_fmt(&b, "%d", (int)w->tid);
+            text_buffer_fmt(&b, "%d", (int)atomic_load_explicit(&w->tid, memory_order_relaxed));
     name[b.len] = 0;
 }
 
@@ -159,13 +167,13 @@ static struct report_buffer buffer_of(const char *block, const struct block_head
 
 static void start(void)
 {
-    if (started || !channel.path[0])
+    if (started || !channels[0].path[0])
         return;
     started = true;
     struct report_line line = {
         .event = REPORT_START,
         .start = {.pid = getpid(), .parent = getppid(), .program = program, .mode = "heap"}};
-    channel_send(&channel, &line);
+    channel_send(channel(), &line);
 }
 
 static void send(struct report *r)
@@ -179,7 +187,7 @@ static void send(struct report *r)
         r->id = ++reports;
         r->count = 1;
         struct report_line line = {.event = REPORT_ERROR, .error = *r};
-        bool counts = channel_send(&channel, &line) != CHANNEL_SUPPRESSED;
+        bool counts = channel_send(channel(), &line) != CHANNEL_SUPPRESSED;
         suppressed += !counts;
         if (counts && halt_status >= 0)
             syscall(SYS_exit_group, halt_status);
@@ -359,7 +367,7 @@ void heap_report_note(const char *text)
 {
     lock_reports();
     struct report_line line = {.event = REPORT_NOTE, .note = {getpid(), text}};
-    channel_send(&channel, &line);
+    channel_send(channel(), &line);
     unlock_reports();
 }
 
@@ -385,6 +393,7 @@ void heap_report_end(void)
                                           unwatched};
     struct report_line line = {.event = REPORT_END,
                                .end = {.pid = getpid(),
+                                       .library = "heap",
                                        .errors = reports - suppressed,
                                        .suppressed = suppressed,
                                        .nvalues = sizeof values / sizeof *values,
@@ -393,9 +402,9 @@ void heap_report_end(void)
                                        .uncovered = &left_out}};
     lock_reports();
     // Where nobody listens, a program without errors ends as it would without us.
-    if (channel.path[0] || reports) {
+    if (channels[0].path[0] || reports) {
         start();
-        channel_send(&channel, &line);
+        channel_send(channel(), &line);
     }
     unlock_reports();
 }

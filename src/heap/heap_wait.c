@@ -23,6 +23,33 @@ void heap_wait_forget(struct heap_wait *w)
     atomic_store_explicit(&w->taken, atomic_load_explicit(&w->put, memory_order_relaxed),
                           memory_order_relaxed);
     w->bytes = 0;
+    struct heap_wait_lane *lanes = atomic_load_explicit(&w->lanes, memory_order_relaxed);
+    for (size_t i = 0; lanes && i < SHELF_BINS; i++)
+        for (uint64_t k = 0; k <= lanes[i].mask; k++)
+            atomic_store_explicit(&lanes[i].slots[k].block, NULL, memory_order_relaxed);
+}
+
+// --- lanes ---
+
+enum { LANES_FILLED = SHELF_BINS / 2 };  // programs do not use all sizes
+
+static uint64_t mask_of(size_t bin, uint64_t limit)
+{
+    uint64_t most = limit / LANES_FILLED / heap_wait_cost(bin * 16);
+    most = most < HEAP_WAIT_LANE ? most : HEAP_WAIT_LANE;
+    return most < 2 ? 0 : (1ull << (63 - __builtin_clzll(most))) - 1;
+}
+
+struct heap_wait_lane *heap_wait_lanes_start(struct heap_wait *w, uint64_t limit)
+{
+    struct heap_wait_lane *lanes = guarded_map(SHELF_BINS * sizeof *lanes);
+    for (size_t i = 0; lanes && i < SHELF_BINS; i++) {
+        lanes[i].mask = mask_of(i, limit);
+        // Relaxed: nobody else has it yet. From the start as full as it will be, of entries without blocks.
+        atomic_store_explicit(&lanes[i].put, lanes[i].mask + 1, memory_order_relaxed);
+    }
+    atomic_store_explicit(&w->lanes, lanes, memory_order_release);  // with the acquire in heap.c's last look
+    return lanes;
 }
 
 // --- what blocks are filled with ---
@@ -68,6 +95,21 @@ bool heap_wait_still(struct heap_wait *w, uint64_t i)
 {
     atomic_thread_fence(memory_order_acquire);  // with the fence in heap_wait_oldest
     return atomic_load_explicit(&w->taken, memory_order_relaxed) <= i;
+}
+
+bool heap_wait_lane_entry_at(struct heap_wait_lane *l, uint64_t i, struct heap_wait_entry *e)
+{
+    // Acquire: with the release in heap_wait_drive.
+    if (i >= atomic_load_explicit(&l->put, memory_order_acquire))
+        return false;
+    *e = heap_wait_read_slot(&l->slots[i & l->mask]);
+    return true;
+}
+
+bool heap_wait_lane_still(struct heap_wait_lane *l, uint64_t i)
+{
+    atomic_thread_fence(memory_order_acquire);  // with the fence in heap_wait_drive
+    return atomic_load_explicit(&l->taken, memory_order_relaxed) <= i;
 }
 
 bool heap_wait_copy(const void *block, uint64_t size, unsigned char *copy)

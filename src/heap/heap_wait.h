@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: MIT
 // Blocks that the program freed and that wait before they are given back: whoever writes into one of them is found, and so is a
-// second free, for certain. A queue for each thread, bounded in blocks and in bytes. Its thread puts and takes; others may
-// look at it when the process ends:
+// second free, for certain. Each thread has a queue, bounded in blocks and in bytes, for what is too large for a shelf, and lanes for
+// the rest, one for each size: a lane is always full, and who comes drives the oldest out. Its thread puts and takes; others may
+// look at them when the process ends:
 //
 //   thread:  entry = ...; put++ (release)        taken++; [release]; the block may be used anew
 //   other:   look at put, the entry, the block; [acquire]; look at taken: if it has not passed the entry, the block waited
 //
 // What holds between two operations of the thread:
-//   taken <= put <= taken + HEAP_WAIT_BLOCKS; bytes is the sum of heap_wait_cost over the entries [taken, put)
+//   of the queue: taken <= put <= taken + HEAP_WAIT_BLOCKS; bytes is the sum of heap_wait_cost over the entries [taken, put)
+//   of a lane: put - taken = mask + 1; entries are blocks, or have none; what was forgotten has none
 #ifndef MOAT_HEAP_WAIT_H
 #define MOAT_HEAP_WAIT_H
 
@@ -19,8 +21,9 @@
 
 #include "heap/block.h"
 #include "heap/heap_key.h"
+#include "heap/shelf.h"
 
-enum { HEAP_WAIT_BLOCKS = 512, HEAP_WAIT_FILLED = 128 };
+enum { HEAP_WAIT_BLOCKS = 512, HEAP_WAIT_FILLED = 128, HEAP_WAIT_LANE = 128 };
 
 // What is known of a block that nobody may have written to: not from its head, which somebody may.
 struct heap_wait_entry {
@@ -33,7 +36,14 @@ struct heap_wait_slot {
     _Atomic uint64_t packed;
 };
 
+struct heap_wait_lane {
+    uint64_t mask;  // entries less one
+    _Atomic uint64_t put, taken;
+    struct heap_wait_slot slots[HEAP_WAIT_LANE];
+};
+
 struct heap_wait {
+    struct heap_wait_lane *_Atomic lanes;  // SHELF_BINS; mapped at the first use
     struct heap_wait_slot *_Atomic slots;  // HEAP_WAIT_BLOCKS; mapped at the first use
     _Atomic uint64_t put, taken;
     uint64_t bytes;
@@ -57,6 +67,11 @@ static inline bool heap_wait_oldest(struct heap_wait *w, uint64_t limit, uint64_
                                     struct heap_wait_entry *e);
 void heap_wait_forget(struct heap_wait *w);
 
+// The lanes, which hold about `limit` bytes in all where all of them are used; NULL: there is no memory for them.
+static inline struct heap_wait_lane *heap_wait_lanes(struct heap_wait *w, uint64_t limit);
+// Puts an entry and returns the one that it drove out, whose block may be NULL.
+static inline struct heap_wait_entry heap_wait_drive(struct heap_wait_lane *l, struct heap_wait_entry e);
+
 // What a freed block is filled with: its first and last bytes, so that large ones cost no more than small ones.
 static inline void heap_wait_fill(void *block, uint64_t size);
 static inline bool heap_wait_is_filled(const void *block, uint64_t size);  // and has not changed
@@ -68,6 +83,8 @@ int64_t heap_wait_first_change(const void *block,
 enum { HEAP_WAIT_COPY = 2 * HEAP_WAIT_FILLED };
 bool heap_wait_entry_at(struct heap_wait *w, uint64_t i, struct heap_wait_entry *e);
 bool heap_wait_still(struct heap_wait *w, uint64_t i);
+bool heap_wait_lane_entry_at(struct heap_wait_lane *l, uint64_t i, struct heap_wait_entry *e);
+bool heap_wait_lane_still(struct heap_wait_lane *l, uint64_t i);
 bool heap_wait_copy(const void *block, uint64_t size, unsigned char *copy);
 int64_t heap_wait_copied_changed(const unsigned char *copy, uint64_t size);
 
@@ -96,11 +113,15 @@ static inline int heap_wait_add(struct heap_wait *w, struct heap_wait_entry e)
     return 0;
 }
 
-static inline struct heap_wait_entry heap_wait_read(struct heap_wait *w, uint64_t i)
+static inline struct heap_wait_entry heap_wait_read_slot(struct heap_wait_slot *s)
 {
-    struct heap_wait_slot *s = heap_wait_slot_at(w, i);
     return (struct heap_wait_entry){atomic_load_explicit(&s->block, memory_order_relaxed),
                                     atomic_load_explicit(&s->packed, memory_order_relaxed)};
+}
+
+static inline struct heap_wait_entry heap_wait_read(struct heap_wait *w, uint64_t i)
+{
+    return heap_wait_read_slot(heap_wait_slot_at(w, i));
 }
 
 static inline bool heap_wait_oldest(struct heap_wait *w, uint64_t limit, uint64_t room,
@@ -121,10 +142,32 @@ static inline bool heap_wait_oldest(struct heap_wait *w, uint64_t limit, uint64_
     return true;
 }
 
+struct heap_wait_lane *heap_wait_lanes_start(struct heap_wait *w, uint64_t limit);
+
+static inline struct heap_wait_lane *heap_wait_lanes(struct heap_wait *w, uint64_t limit)
+{
+    struct heap_wait_lane *lanes = atomic_load_explicit(&w->lanes, memory_order_relaxed);
+    return __builtin_expect(lanes != NULL, 1) ? lanes : heap_wait_lanes_start(w, limit);
+}
+
+static inline struct heap_wait_entry heap_wait_drive(struct heap_wait_lane *l, struct heap_wait_entry e)
+{
+    uint64_t put = atomic_load_explicit(&l->put, memory_order_relaxed);
+    struct heap_wait_slot *s = &l->slots[put & l->mask];
+    struct heap_wait_entry old = heap_wait_read_slot(s);
+    atomic_store_explicit(&l->taken, put - l->mask, memory_order_relaxed);
+    atomic_thread_fence(memory_order_release);  // with the fence in heap_wait_lane_still
+    atomic_store_explicit(&s->block, e.block, memory_order_relaxed);
+    atomic_store_explicit(&s->packed, e.packed, memory_order_relaxed);
+    // Release: with the acquire in heap_wait_lane_entry_at.
+    atomic_store_explicit(&l->put, put + 1, memory_order_release);
+    return old;
+}
+
 // One byte, so that any place of a block can be compared with any other; eight times.
 static inline uint64_t heap_wait_filler(void)
 {
-    return ((heap_key.word[7] | 0x80) & 0xff) * 0x0101010101010101u;
+    return heap_key.word[HEAP_KEY_FILLER];
 }
 
 // Two words at once, the last of which may overlap: blocks are small, and a call would cost more.
@@ -134,10 +177,13 @@ static inline void heap_wait_fill_part(char *p, uint64_t size)
 {
     uint64_t f = heap_wait_filler(), step = sizeof(heap_wait_pair);
     heap_wait_pair pair = {f, f};
-    if (size >= step) {
-        for (uint64_t i = 0; i + step < size; i += step)
+    if (size >= 2 * step) {
+        for (uint64_t i = 2 * step; i + 2 * step < size; i += step)
             *(heap_wait_pair *)(p + i) = pair;
-        *(heap_wait_pair *)(p + size - step) = pair;
+        *(heap_wait_pair *)p = *(heap_wait_pair *)(p + step) = pair;
+        *(heap_wait_pair *)(p + size - 2 * step) = *(heap_wait_pair *)(p + size - step) = pair;
+    } else if (size >= step) {
+        *(heap_wait_pair *)p = *(heap_wait_pair *)(p + size - step) = pair;
     } else {
         for (uint64_t i = 0; i < size; i++)
             p[i] = (char)f;
@@ -147,11 +193,14 @@ static inline void heap_wait_fill_part(char *p, uint64_t size)
 static inline bool heap_wait_part_is_filled(const char *p, uint64_t size)
 {
     uint64_t f = heap_wait_filler(), other = 0, step = sizeof(heap_wait_pair);
-    heap_wait_pair pair = {f, f}, others = {0, 0};
+    heap_wait_pair pair = {f, f}, others;
     if (size >= step) {
-        for (uint64_t i = 0; i + step < size; i += step)
+        uint64_t second = size >= 2 * step ? step : 0;
+        others = (*(const heap_wait_pair *)p ^ pair) | (*(const heap_wait_pair *)(p + second) ^ pair);
+        others |= (*(const heap_wait_pair *)(p + size - step) ^ pair) |
+                  (*(const heap_wait_pair *)(p + size - step - second) ^ pair);
+        for (uint64_t i = 2 * step; i + 2 * step < size; i += step)
             others |= *(const heap_wait_pair *)(p + i) ^ pair;
-        others |= *(const heap_wait_pair *)(p + size - step) ^ pair;
         other = others[0] | others[1];
     } else {
         for (uint64_t i = 0; i < size; i++)

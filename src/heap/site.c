@@ -81,9 +81,9 @@ static bool may_unwind(uint32_t unwound, uint64_t operations)
     return mode == SITE_ALWAYS || (mode == SITE_RATIONED && unwound < SITE_FIRST + operations / SITE_EVERY);
 }
 
-static void deepen(struct slot *s, const void *from, uint32_t *unwound, uint64_t operations)
+static void deepen(struct slot *s, const void *from, uint32_t *unwound)
 {
-    if (!may_unwind(*unwound, operations) || atomic_load_explicit(&pool_used, memory_order_relaxed) >= POOL)
+    if (atomic_load_explicit(&pool_used, memory_order_relaxed) >= POOL)
         return;
     ++*unwound;  // before: the unwinder may allocate
     unwind(s, from);
@@ -130,8 +130,9 @@ uint32_t site_of(const void *from, size_t depth, uint32_t *unwound, uint64_t ope
     uint32_t n = find_in(near_index, NEAR, key, from);
     if (!n)
         n = find_in(far_index, FAR, key, from);
-    if (n && mode != SITE_CALLER_ONLY && !atomic_load_explicit(&slots[n].stack, memory_order_relaxed))
-        deepen(&slots[n], from, unwound, operations);
+    // The slot last: it is seldom in a cache.
+    if (n && may_unwind(*unwound, operations) && !atomic_load_explicit(&slots[n].stack, memory_order_relaxed))
+        deepen(&slots[n], from, unwound);
     return n;
 }
 

@@ -99,7 +99,7 @@ struct writer *writer_new(void)
         atomic_store_explicit(&w->state, WRITER_ALIVE, memory_order_relaxed);
         join_list(w);
     }
-    w->tid = (pid_t)syscall(SYS_gettid);
+    atomic_store_explicit(&w->tid, (pid_t)syscall(SYS_gettid), memory_order_relaxed);
     w->unwound = 0;
     w->stack_top = (uintptr_t)__builtin_frame_address(0);
     return w;

@@ -46,7 +46,7 @@ enum writer_state { WRITER_UNUSED, WRITER_ALIVE, WRITER_DEAD };
 
 // Calls of the program, by return address and frame, and what site.h says about them: programs allocate at few places. An entry is
 // the upper bits of a call's hash, and its site below them.
-enum { WRITER_CALLERS_LOG2 = 12 };
+enum { WRITER_CALLERS_LOG2 = 13 };
 
 struct writer {
     _Atomic int busy;        // enum writer_busy, by the thread
@@ -62,8 +62,8 @@ struct writer {
     uintptr_t stack_top;         // an address in the thread's outermost frames
     uint64_t window[WRITER_WINDOW];
     struct ring_list ring;
-    struct heap_wait wait;  // blocks that were freed and not yet given back
-    pid_t tid;
+    struct heap_wait wait;         // blocks that were freed and not yet given back
+    _Atomic pid_t tid;             // relaxed: whoever asks for a thread may get one that has ended
     _Atomic int state;             // enum writer_state
     struct writer *_Atomic older;  // list of all; never shrinks
 };

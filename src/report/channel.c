@@ -208,7 +208,9 @@ static int open_log(const struct channel *c)
 // As many lines as there are in one call, so that processes which share a file do not cut into each other's.
 static void write_text(const struct channel *c, const char *text, size_t len)
 {
-    int log = open_log(c), fd = log < 0 ? 2 : log;
+    int log = open_log(c);
+    log = log < 0 && c->standard_error ? c->standard_error() : log;
+    int fd = log < 0 ? 2 : log;
     for (size_t done = 0; done < len;) {
         ssize_t n = write(fd, text + done, len - done);
         // Standard error may be non-blocking: whoever shares it can make it so.

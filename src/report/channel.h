@@ -31,6 +31,8 @@ struct channel {
     uint32_t unanswered;     // lines sent whose answer did not come in time
     char *buffer;            // for one line; mapped at the first use
     bool failed;             // the listener went away
+    // For threads that do not have the program's descriptors: gives standard error, to be closed again. NULL: it is 2.
+    int (*standard_error)(void);
 };
 
 // Reads CHANNEL_VARIABLE. log_file may be NULL. Nothing is opened yet.

@@ -3,6 +3,7 @@
 // with status 0 and say nothing. With "+bug" behind the name, a block is overrun in the part that is easiest to lose.
 #include <dlfcn.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <malloc.h>
 #include <pthread.h>
 #include <setjmp.h>
@@ -15,6 +16,7 @@
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/time.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -348,6 +350,65 @@ static void do_main_ends(void)
     pthread_exit(NULL);
 }
 
+// Ends without a last look: what was reported, the monitor has. Its report is awaited if there is to be one.
+static __attribute__((noreturn)) void leave_to_monitor(void)
+{
+    struct stat s;
+    char *p = fill(9);
+    overrun(p, 9);
+    for (int i = 0; i < 2000 && bug && fstat(STDERR_FILENO, &s) == 0 && !s.st_size; i++)
+        usleep(5000);
+    usleep(20000);
+    syscall(SYS_exit_group, 0);
+    abort();
+}
+
+// Standard error is another file than it was when the monitor began.
+static void do_monitor(void)
+{
+    int log = dup(STDERR_FILENO), other = open("/dev/null", O_WRONLY);
+    dup2(other, STDERR_FILENO);
+    usleep(20000);
+    dup2(log, STDERR_FILENO);
+    leave_to_monitor();
+}
+
+static void *main_was_first(void *arg)
+{
+    usleep(100000);
+    leave_to_monitor();
+}
+
+static void do_monitor_main_ends(void)
+{
+    pthread_t thread;
+    pthread_create(&thread, NULL, main_was_first, NULL);
+    pthread_exit(NULL);
+}
+
+// Our threads begin in a child while a pipe is open there, and must not keep its end.
+static void do_holds_nothing(void)
+{
+    int fds[2];
+    char c;
+    if (pipe(fds))
+        abort();
+    pid_t pid = fork();
+    if (pid == 0) {
+        for (int i = 0; i < 20; i++) {
+            usleep(5000);
+            churn(1000);
+        }
+        close(fds[1]);
+        char *p = fill(9);
+        overrun(p, 9);
+        free(p);
+        exit(read(fds[0], &c, 1) != 0);
+    }
+    close(fds[1]);
+    ends(pid);
+}
+
 // Daemons close everything.
 static void do_close_all(void)
 {
@@ -519,6 +580,9 @@ int main(int argc, char **argv)
                 {"abort", do_abort},
                 {"exit_in_handler", do_exit_in_handler},
                 {"main_ends", do_main_ends},
+                {"monitor", do_monitor},
+                {"monitor_main_ends", do_monitor_main_ends},
+                {"holds_nothing", do_holds_nothing},
                 {"close_all", do_close_all},
                 {"deepbind", do_deepbind},
                 {"api", do_api},
