@@ -2,11 +2,9 @@
 # SPDX-License-Identifier: MIT
 # guard-programs.sh DIR: programs of others, already built, on a GPU (or with GUARD_PROGRAMS_DEVICE=cpu on the CPU device): alone, in
 # the default mode, with --mode=pages and with --mode=count. They must end and print as they do alone.
-#   DIR/programs.tsv   a line for each, with tabs: name, folder (below DIR), command line; and, for a program whose output varies
-#                      by chance, a regular expression: only lines in which it is found are compared
-#   DIR/about          a line that says what they are, for the table; may be missing
-# JOBS at a time, each run at most GUARD_PROGRAMS_SECONDS. GUARD_PROGRAMS_MODES: instead of api, pages and count. SECTION=FILE: the
-# table goes there instead of into doc/results.md. After a SIGTERM it has what there is. Status 1 if any runs otherwise.
+# DIR is what others_programs describes. JOBS at a time, each run at most GUARD_PROGRAMS_SECONDS. GUARD_PROGRAMS_MODES: instead of
+# api, pages and count. SECTION=FILE: the table goes there instead of into doc/results.md. After a SIGTERM it has what there is.
+# Status 1 if any runs otherwise.
 #
 # What a program prints is compared by lines, in any order. Alone it runs twice: a line that is the same both times must be there
 # when it is watched; in the others, in what is followed by a unit of time or rate, and in lines that speak of such, numbers do not
@@ -15,6 +13,8 @@ set -eu
 here=$(realpath "$(dirname "$0")")
 dir=$(realpath "$1")
 MOAT=$(realpath "${MOAT:-$BUILD/bin/moat}")
+# shellcheck source=bench/others_programs
+. "$here/others_programs"
 JOBS=${JOBS:-1} device=${GUARD_PROGRAMS_DEVICE:-gpu} limit=${GUARD_PROGRAMS_SECONDS:-60}
 ways=${GUARD_PROGRAMS_MODES:-api pages count}
 [ "$device" = cpu ] || nvidia-smi -L >/dev/null 2>&1 || { echo 'guard-programs.sh: no GPU on this machine' >&2; exit 0; }
@@ -29,21 +29,21 @@ mask_numbers() { sed -E 's/0x[0-9a-fA-F]+/N/g; s/-?[0-9]+(\.[0-9]*)?(e[-+]?[0-9]
 
 # start WAY OUTPUT COMMAND...: its status, and milliseconds. What moat reports goes into OUTPUT.log. $only: lines that count.
 start() {
-    local way=$1 output=$2 begin=${EPOCHREALTIME/./} status=0
+    local way=$1 output=$2 ended
     shift 2
     case $way in
     alone) [ "$device" = gpu ] || set -- "$MOAT" --device=cpu --mode=off "$@" ;;
     *) set -- "$MOAT" --device="$device" --mode="$way" --error-exitcode=0 --log-file="$output.log" "$@" ;;
     esac
-    timeout -k 5 "$limit" "$@" >"$output.raw" 2>&1 </dev/null || status=$?
+    ended=$(others_run "$output" "$@")
     mask_units <"$output.raw" | grep -E -a -e "$only" | sort >"$output"
-    echo "$status $(((${EPOCHREALTIME/./} - begin) / 1000))"
+    echo "$ended"
 }
 
 # What is different from alone, in a word; nothing if all is the same.
 difference() {  # difference FILES STATUS OUTPUT STATUS
     local base=$1
-    if [ "$4" = 124 ] || [ "$4" = 137 ]; then
+    if others_late "$4"; then
         echo timeout
     elif [ "$2" != "$4" ]; then
         echo "status $4"
@@ -77,19 +77,7 @@ one() {
     echo "$row" >"$files.row"
 }
 
-number=1000 late=
-trap late=1 TERM
-while IFS=$'\t' read -r name folder command only; do
-    while [ -z "$late" ] && [ "$(jobs -rp | wc -l)" -ge "$JOBS" ]; do wait -n || true; done
-    [ -z "$late" ] || break
-    number=$((number + 1))
-    one $number "$name" "$folder" "$command" "$only" &
-done < <(grep -v -e '^#' -e '^$' "$dir/programs.tsv")
-wait || true
-# shellcheck disable=SC2046
-[ -z "$late" ] || kill $(jobs -rp) 2>/dev/null || true
-all=$(grep -c -v -e '^#' -e '^$' "$dir/programs.tsv")
-cat "$T"/*.row >"$T/rows"
+others_each one
 right=$(awk -F'|' -v ways="$(wc -w <<<"$ways")" '{ n = 0; for (i = 5; i <= NF; i++) n += $i ~ /^ same,/; right += n == ways } END { print right + 0 }' "$T/rows")
 {
     echo "## Programs of others under the guard, on $([ "$device" = gpu ] && echo a GPU || echo the CPU device)"
@@ -102,7 +90,7 @@ right=$(awk -F'|' -v ways="$(wc -w <<<"$ways")" '{ n = 0; for (i = 5; i <= NF; i
     echo "| --- | ---: | ---: |$(sed -E 's/(\w+)/---: |/g; s/^/ /' <<<"$ways")"
     cat "$T/rows"
     echo
-    echo "$right of $(wc -l <"$T/rows") run in every mode as they do alone.$([ "$all" = "$(wc -l <"$T/rows")" ] || echo " Of $all, the others were not run to their end: there was no time.")"
+    echo "$right of $(wc -l <"$T/rows") run in every mode as they do alone.$(others_missing)"
     if cat "$T"/*.found 2>/dev/null | grep -q .; then
         printf '\nErrors that were found in them:\n\n'
         cat "$T"/*.found | sort | uniq -c | sed -E 's/^ *([0-9]+) (.*)/- \2 (\1 times)/; s/ \(1 times\)//'
@@ -114,4 +102,4 @@ if [ -n "${SECTION:-}" ]; then
 else
     "$here/section" "guard-programs-$device" <"$T/section"
 fi
-[ "$right" = "$all" ]
+[ "$right" = "$(others_list | wc -l)" ]

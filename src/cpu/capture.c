@@ -96,32 +96,13 @@ void capture_end(struct capture *c)
 {
     while (c->streams)
         depart(c->streams);
+    vec_free(&c->left);
     *(c->prev ? &c->prev->next : &captures) = c->next;
     if (c->next)
         c->next->prev = c->prev;
     atomic_fetch_sub_explicit(&active, 1, memory_order_relaxed);
     c->ended = true;
     release(c);
-}
-
-// The stream is destroyed. What the others have captured is of no use without it.
-void capture_leave(struct CUstream_st *s)
-{
-    if (!stream_captures(s))
-        return;
-    capture_lock();
-    struct capture *c = capture_of(s);
-    if (c) {
-        c->invalid = true;
-        if (c->origin == s)
-            c->origin = NULL;
-        depart(s);
-        if (!c->streams) {
-            c->sink->drop(c);
-            capture_end(c);
-        }
-    }
-    capture_unlock();
 }
 
 int capture_after(struct capture_nodes *nodes, CUgraphNode node)
@@ -131,6 +112,35 @@ int capture_after(struct capture_nodes *nodes, CUgraphNode node)
             return 0;
     }
     return vec_push(nodes, node);
+}
+
+static int copy_nodes(struct capture_nodes *to, const struct capture_nodes *from)
+{
+    for (size_t i = 0; i < from->len; i++) {
+        if (capture_after(to, from->items[i]))
+            return -ENOMEM;
+    }
+    return 0;
+}
+
+// The stream is destroyed. Without the one where it began nobody can end a capture; what another one did remains.
+void capture_leave(struct CUstream_st *s)
+{
+    if (!stream_captures(s))
+        return;
+    capture_lock();
+    struct capture *c = capture_of(s);
+    if (c) {
+        if (c->origin == s)
+            c->origin = NULL;
+        c->invalid |= !c->origin || copy_nodes(&c->left, &s->after);
+        depart(s);
+        if (!c->streams) {
+            c->sink->drop(c);
+            capture_end(c);
+        }
+    }
+    capture_unlock();
 }
 
 // --- what it forbids -----------------------------------------------------------------------------------------------
@@ -242,15 +252,6 @@ void capture_forget(struct capture_point *p)
         return;
     release(atomic_exchange_explicit(&p->capture, NULL, memory_order_relaxed));
     vec_free(&p->nodes);
-}
-
-static int copy_nodes(struct capture_nodes *to, const struct capture_nodes *from)
-{
-    for (size_t i = 0; i < from->len; i++) {
-        if (capture_after(to, from->items[i]))
-            return -ENOMEM;
-    }
-    return 0;
 }
 
 static CUresult record(struct capture *c, struct CUstream_st *s, struct capture_point *p)

@@ -40,6 +40,7 @@ struct capture {
     bool invalid, ended;
     struct CUstream_st *origin;   // NULL: destroyed
     struct CUstream_st *streams;  // by next_in_capture
+    struct capture_nodes left;    // where streams stood that are gone; to be joined all the same
     struct capture *next, *prev;  // of those that have not ended
     atomic_uint refs;             // one until it has ended, one for each event
 };

@@ -22,12 +22,12 @@ static unsigned core_count(void)
     return (unsigned)CPU_COUNT(&set);
 }
 
-// Half of what the machine has: a program that fills its GPU must not make the machine swap.
-static uint64_t usual_memory(void)
+// Half of what the machine has, for all devices together: a program that fills its GPU must not make the machine swap.
+static uint64_t usual_memory(unsigned devices)
 {
     long pages = sysconf(_SC_PHYS_PAGES), size = sysconf(_SC_PAGESIZE);
     uint64_t half = pages > 0 && size > 0 ? (uint64_t)pages * (uint64_t)size / 2 : LEAST_MEMORY;
-    return half < LEAST_MEMORY ? LEAST_MEMORY : half;
+    return half / devices < LEAST_MEMORY ? LEAST_MEMORY : half / devices;
 }
 
 static void take(struct config *c, const struct options *o)
@@ -40,8 +40,10 @@ static void take(struct config *c, const struct options *o)
     };
     *c = (struct config){
         .capability = (int)o->cpu_capability,
+        .devices = (unsigned)o->cpu_devices,
         .threads = o->cpu_threads ? (unsigned)o->cpu_threads : core_count(),
-        .memory = (o->cpu_memory ? o->cpu_memory : usual_memory()) / LARGE_PAGE * LARGE_PAGE,
+        .memory = (o->cpu_memory ? o->cpu_memory : usual_memory((unsigned)o->cpu_devices)) / LARGE_PAGE *
+                  LARGE_PAGE,
         .lanes = lanes[o->cpu_lanes],
         .stats = o->stats,
         .times = o->times,
@@ -54,7 +56,10 @@ void config_parse(struct config *c, const char *text, void (*complain)(void *ctx
     struct option_set set;
     struct options options;
     if (option_read_variable(&set, &options, text, complain, ctx)) {
-        *c = (struct config){90, core_count(), usual_memory() / LARGE_PAGE * LARGE_PAGE, NULL, false, false};
+        *c = (struct config){.capability = 90,
+                             .devices = 1,
+                             .threads = core_count(),
+                             .memory = usual_memory(1) / LARGE_PAGE * LARGE_PAGE};
         return;
     }
     take(c, &options);

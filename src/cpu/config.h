@@ -6,10 +6,13 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+enum { CONFIG_DEVICES = 16 };  // as cpu-devices in options.def says
+
 struct config {
     int capability;     // 90 for sm_90
-    unsigned threads;   // that run blocks; at least 1
-    uint64_t memory;    // bytes that the device pretends to have; a multiple of 2 MiB
+    unsigned devices;   // from 1 to CONFIG_DEVICES
+    unsigned threads;   // that run blocks, of all devices; at least 1
+    uint64_t memory;    // bytes that each device pretends to have; a multiple of 2 MiB
     const char *lanes;  // for exec_lanes_force; NULL: the best that the processor has
     bool stats, times;
 };

@@ -34,6 +34,7 @@ static void good_defaults(void **state)
         struct config c = parse(empty[i]);
         assert_string_equal(said, "");
         assert_int_equal(c.capability, 90);
+        assert_int_equal(c.devices, 1);
         assert_true(c.threads >= 1);
         assert_true(c.memory >= 64 << 20 && c.memory % (2 << 20) == 0);
         assert_null(c.lanes);
@@ -51,6 +52,9 @@ static void good_values(void **state)
     assert_string_equal(c.lanes, "plain");
     assert_true(c.stats && !c.times);
     assert_true(parse("times").times);
+    assert_int_equal(parse("cpu-devices=3:cpu-memory=1G").devices, 3);
+    assert_int_equal(parse("cpu-devices=3:cpu-memory=1G").memory, 1 << 30);
+    assert_true(parse("cpu-devices=4").memory <= parse("").memory / 2);
     assert_int_equal(parse("cpu-memory=67108865").memory, 64 << 20);
     assert_string_equal(parse("cpu-lanes=avx2").lanes, "avx2");
     assert_string_equal(parse("cpu-lanes=avx512").lanes, "avx512");

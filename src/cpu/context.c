@@ -42,6 +42,7 @@ CUresult context_start(struct CUctx_st *ctx, CUdevice device, unsigned flags)
     ctx->id = ++last_id;
     pthread_mutex_unlock(&lock);
     ctx->modules = NULL;
+    memset(ctx->peers, 0, sizeof ctx->peers);
     ctx->cache_config = CU_FUNC_CACHE_PREFER_NONE;
     atomic_store(&ctx->references, 1);
     atomic_store(&ctx->error, CUDA_SUCCESS);
@@ -162,7 +163,7 @@ static CUresult create(CUcontext *out, unsigned flags, CUdevice device)
     CUresult r = device_ready();
     if (r || !out || !context_flags_valid(flags))
         return r ? r : CUDA_ERROR_INVALID_VALUE;
-    if (device != 0)
+    if (device_check(device))
         return CUDA_ERROR_INVALID_DEVICE;
     if (stack.depth == DEPTH)
         return CUDA_ERROR_OUT_OF_MEMORY;

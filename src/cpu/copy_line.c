@@ -22,7 +22,7 @@ static bool context_or_none(CUcontext c)
     return !c || handle_is(c, HANDLE_CONTEXT);
 }
 
-// One device: contexts only have to be there.
+// An address says which memory it is: contexts only have to be there.
 static CUresult peer(CUdeviceptr dst, CUcontext to, CUdeviceptr src, CUcontext from, size_t size,
                      CUstream stream, bool per_thread, bool async)
 {

@@ -119,6 +119,18 @@ static void execute(struct copy_job *j)
     copy_rows(space_host(j->dst.at), j->staged ? j->staged : space_host(j->src.at), j);
 }
 
+// On a thread that is not the pool's. Device memory may be about to move into a file.
+static void execute_here(const struct copy_job *job)
+{
+    struct copy_job now = *job;
+    bool device = job->dst.where == MEMORY_ON_DEVICE;
+    if (device)
+        pthread_rwlock_rdlock(&memory_share_lock);
+    execute(&now);
+    if (device)
+        pthread_rwlock_unlock(&memory_share_lock);
+}
+
 CUresult copy_run_now(const struct copy_job *j, const struct copy_side **bad)
 {
     struct copy_job now = *j;
@@ -215,8 +227,7 @@ CUresult copy_run_submit(const struct copy_job *job, struct CUstream_st *s, bool
     size_t bytes = job->width * job->height * job->depth;
     bool wait = !async || must_wait(job, bytes);
     if ((wait || bytes <= DIRECT_MOST) && idle(s)) {
-        struct copy_job now = *job;
-        execute(&now);
+        execute_here(job);
         if (!async)
             output_flush();
         return CUDA_SUCCESS;
@@ -237,11 +248,45 @@ CUresult copy_run_submit(const struct copy_job *job, struct CUstream_st *s, bool
     return wait ? stream_wait(s) : CUDA_SUCCESS;
 }
 
+// --- between devices -----------------------------------------------------------------------------------------------
+
+// The context of another device than the stream's that the memory belongs to, or NULL.
+static struct CUctx_st *elsewhere(const struct copy_side *side, const struct CUstream_st *s)
+{
+    struct CUctx_st *ctx = NULL;
+    if (side->where != MEMORY_ON_DEVICE || side->array)
+        return NULL;
+    pthread_mutex_lock(&memory_lock);
+    const struct memory_block *b = memory_block_at(side->at);
+    if (b && b->ctx && b->device != s->ctx->device)
+        ctx = b->ctx;
+    pthread_mutex_unlock(&memory_lock);
+    return ctx;
+}
+
+// In the legacy stream a copy between devices begins when everything in both has ended, and what follows in either begins
+// after it.
+static CUresult submit_between(const struct copy_job *j, struct CUstream_st *s, bool async)
+{
+    struct CUctx_st *others[] = {elsewhere(&j->dst, s), j->element ? NULL : elsewhere(&j->src, s)};
+    CUresult r = CUDA_SUCCESS;
+    for (int i = 0; i < 2 && !r; i++)
+        r = others[i] ? stream_after_context(s, others[i]) : CUDA_SUCCESS;
+    if (!r)
+        r = copy_run_submit(j, s, async);
+    for (int i = 0; i < 2 && !r; i++)
+        r = others[i] ? stream_before_context(s, others[i]) : CUDA_SUCCESS;
+    return r;
+}
+
 CUresult copy_run(struct copy_job *j, CUstream stream, bool per_thread, bool async)
 {
     struct CUstream_st *s;
     CUresult r = stream_get(stream, per_thread, &s);
     if (!r)
         r = copy_run_check(j, stream_captures(s));
-    return r ? r : copy_run_submit(j, s, async);
+    if (r)
+        return r;
+    bool between = device_count() > 1 && s->legacy && !nothing(j) && !stream_captures(s);
+    return between ? submit_between(j, s, async) : copy_run_submit(j, s, async);
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // What the files of the CPU device share: handles, contexts, streams and how work is put into them.
 //
-//   device ── contexts (the primary one, others) ── streams ── operations, in order
+//   devices ── contexts (a primary one, others) ── streams ── operations, in order
 //                                                ── modules ── functions, variables
 //   libraries are loaded into each context that uses them
 //
@@ -52,13 +52,16 @@ void handle_remove(const void *p);
 
 CUresult device_init(void);   // what cuInit does; thread-safe
 CUresult device_ready(void);  // CUDA_ERROR_NOT_INITIALIZED before cuInit, and in a forked child
+unsigned device_count(void);
 unsigned device_sm_count(void);
 int device_capability(void);                 // 90
-uint64_t device_memory(void);                // bytes that it pretends to have
-int device_attribute(CUdevice_attribute a);  // -1: no such attribute
+uint64_t device_memory(void);                // bytes that each pretends to have
+int device_attribute(CUdevice_attribute a);  // that all have alike; -1: no such attribute
 CUresult device_check(CUdevice device);      // device_ready, or CUDA_ERROR_INVALID_DEVICE
 
 // --- contexts (context.c) -------------------------------------------------------------------------------------
+
+enum { PEER_MOST = 8 };  // as many as NVIDIA's driver allows
 
 // One whose life has ended stays as memory, for threads that still have it on their stacks, and is used again.
 struct CUctx_st {
@@ -81,6 +84,7 @@ struct CUctx_st {
     atomic_ullong grid_ids;
     _Atomic(struct memory_heap *) heap;         // of kernels' malloc; NULL before the first
     atomic_uint capturing, capturing_blocking;  // streams that do; capture.h
+    unsigned long long peers[PEER_MOST];        // ids of contexts that it may access; peer.c, under its lock
     struct CUctx_st *next_free;
 };
 
@@ -137,7 +141,7 @@ void stream_context_free(struct CUctx_st *ctx);      // waits for all streams an
 // --- memory (memory_*.c) ---------------------------------------------------------------------------------------
 
 // Device memory for our own use (module variables, parameters): zeroed, readable and writable by kernels, of no
-// allocation that the application can see. 0 when out of memory. Safe to free when no kernel uses it.
+// allocation that the application can see; of the calling thread's device. 0 when out of memory. Safe to free when no kernel uses it.
 uint64_t memory_internal_alloc(uint64_t size, uint64_t align);
 // The same at an address that the host may follow, too: for managed variables.
 uint64_t memory_internal_managed(uint64_t size, uint64_t align);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The one device: whether it may be used, and what it says about itself.
+// The devices: whether they may be used, and what they say about themselves. They share the pool's threads and the
+// address space; each has contexts and an amount of memory of its own.
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
@@ -52,6 +53,11 @@ CUresult device_ready(void)
                                                                        : CUDA_ERROR_NOT_INITIALIZED;
 }
 
+unsigned device_count(void)
+{
+    return config_get()->devices;
+}
+
 unsigned device_sm_count(void)
 {
     return config_get()->threads;
@@ -67,7 +73,7 @@ uint64_t device_memory(void)
     return config_get()->memory;
 }
 
-static bool find_attribute(CUdevice_attribute a, int *value)
+static bool find_attribute(CUdevice_attribute a, CUdevice device, int *value)
 {
     switch ((int)a) {
 #define ATTRIBUTE(name, answer)      \
@@ -82,13 +88,13 @@ static bool find_attribute(CUdevice_attribute a, int *value)
 int device_attribute(CUdevice_attribute a)
 {
     int value;
-    return find_attribute(a, &value) ? value : -1;
+    return find_attribute(a, 0, &value) ? value : -1;
 }
 
 CUresult device_check(CUdevice device)
 {
     CUresult r = device_ready();
-    return r ? r : device == 0 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
+    return r ? r : (unsigned)device < device_count() ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
 }
 
 CUresult cuInit(unsigned int flags)
@@ -101,7 +107,7 @@ CUresult cuDeviceGetCount(int *count)
     CUresult r = device_ready();
     if (r || !count)
         return r ? r : CUDA_ERROR_INVALID_VALUE;
-    *count = 1;
+    *count = (int)device_count();
     return CUDA_SUCCESS;
 }
 
@@ -110,9 +116,9 @@ CUresult cuDeviceGet(CUdevice *device, int ordinal)
     CUresult r = device_ready();
     if (r || !device)
         return r ? r : CUDA_ERROR_INVALID_VALUE;
-    if (ordinal != 0)
+    if ((unsigned)ordinal >= device_count())
         return CUDA_ERROR_INVALID_DEVICE;
-    *device = 0;
+    *device = ordinal;
     return CUDA_SUCCESS;
 }
 
@@ -121,9 +127,9 @@ CUresult cuDeviceGetAttribute(int *value, CUdevice_attribute attribute, CUdevice
     CUresult r = device_ready();
     if (r || !value)
         return r ? r : CUDA_ERROR_INVALID_VALUE;
-    if (device != 0)
+    if (device_check(device))
         return CUDA_ERROR_INVALID_DEVICE;
-    return find_attribute(attribute, value) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+    return find_attribute(attribute, device, value) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
 // Copies what fits, and a NUL.
@@ -198,20 +204,21 @@ CUresult cuDeviceGetProperties(CUdevprop *p, CUdevice device)
     return CUDA_SUCCESS;
 }
 
-static const char pci_bus_id[] = "0000:00:00.0";
-
+// Each is alone on a bus.
 CUresult cuDeviceGetPCIBusId(char *id, int size, CUdevice device)
 {
+    char text[sizeof "0000:00:00.0"];
     CUresult r = device_check(device);
+    snprintf(text, sizeof text, "0000:%02x:00.0", (unsigned)device & 0xff);
     if (!r)
-        r = copy_text(id, size, pci_bus_id);
-    return r ? r : (size_t)size < sizeof pci_bus_id ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
+        r = copy_text(id, size, text);
+    return r ? r : (size_t)size < sizeof text ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
 }
 
 // A domain, a bus, a device and a function, of which the first and the last may be left out.
 CUresult cuDeviceGetByPCIBusId(CUdevice *device, const char *id)
 {
-    unsigned domain = 0, bus = 1, slot = 1, function = 0;
+    unsigned domain = 0, bus = CONFIG_DEVICES, slot = 1, function = 0;
     CUresult r = device_ready();
     if (r || !device || !id)
         return r ? r : CUDA_ERROR_INVALID_VALUE;
@@ -220,9 +227,9 @@ CUresult cuDeviceGetByPCIBusId(CUdevice *device, const char *id)
         if (sscanf(id, "%2x:%2x.%1x", &bus, &slot, &function) < 2)
             return CUDA_ERROR_INVALID_VALUE;
     }
-    if (domain || bus || slot || function)
+    if (domain || bus >= device_count() || slot || function)
         return CUDA_ERROR_INVALID_DEVICE;
-    *device = 0;
+    *device = (CUdevice)bus;
     return CUDA_SUCCESS;
 }
 
@@ -232,6 +239,7 @@ static CUresult get_uuid(CUuuid *uuid, CUdevice device)
     if (r || !uuid)
         return r ? r : CUDA_ERROR_INVALID_VALUE;
     memcpy(uuid->bytes, "moat-cpu-device", sizeof uuid->bytes);
+    uuid->bytes[sizeof uuid->bytes - 1] = (char)device;
     return CUDA_SUCCESS;
 }
 
@@ -250,60 +258,6 @@ CUresult cuDeviceGetLuid(char *luid, unsigned int *mask, CUdevice device)
 {
     CUresult r = device_check(device);
     return r ? r : CUDA_ERROR_NOT_SUPPORTED;
-}
-
-// Nothing is a peer of itself, and there is nothing else.
-CUresult cuDeviceCanAccessPeer(int *can, CUdevice device, CUdevice peer)
-{
-    CUresult r = device_check(device);
-    if (!r)
-        r = device_check(peer);
-    if (r || !can)
-        return r ? r : CUDA_ERROR_INVALID_VALUE;
-    *can = 0;
-    return CUDA_SUCCESS;
-}
-
-CUresult cuDeviceGetP2PAttribute(int *value, CUdevice_P2PAttribute attribute, CUdevice from, CUdevice to)
-{
-    CUresult r = device_check(from);
-    if (!r)
-        r = device_check(to);
-    if (r || !value)
-        return r ? r : CUDA_ERROR_INVALID_VALUE;
-    // From a device to itself.
-    return CUDA_ERROR_INVALID_DEVICE;
-}
-
-CUresult cuDeviceGetP2PAtomicCapabilities(unsigned int *capabilities, const CUatomicOperation *operations,
-                                          unsigned int count, CUdevice from, CUdevice to)
-{
-    CUresult r = device_check(from);
-    if (!r)
-        r = device_check(to);
-    if (r || !capabilities || !operations || !count)
-        return r ? r : CUDA_ERROR_INVALID_VALUE;
-    return CUDA_ERROR_INVALID_DEVICE;
-}
-
-CUresult cuCtxEnablePeerAccess(CUcontext peer, unsigned int flags)
-{
-    struct CUctx_st *ctx;
-    CUresult r = context_current(&ctx);
-    if (r)
-        return r;
-    if (flags)
-        return CUDA_ERROR_INVALID_VALUE;
-    return handle_is(peer, HANDLE_CONTEXT) ? CUDA_ERROR_PEER_ACCESS_UNSUPPORTED : CUDA_ERROR_INVALID_CONTEXT;
-}
-
-CUresult cuCtxDisablePeerAccess(CUcontext peer)
-{
-    struct CUctx_st *ctx;
-    CUresult r = context_current(&ctx);
-    if (r)
-        return r;
-    return handle_is(peer, HANDLE_CONTEXT) ? CUDA_ERROR_PEER_ACCESS_NOT_ENABLED : CUDA_ERROR_INVALID_CONTEXT;
 }
 
 CUresult cuDeviceGetExecAffinitySupport(int *supported, CUexecAffinityType type, CUdevice device)

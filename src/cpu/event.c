@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: MIT
 // Events: the mark that was recorded last, kept. Who waits for an event waits for that mark, so that
 // recording the event again does not concern him.
+//
+// An event that processes share has a state that all of them see. A record here is told to the others by an operation
+// behind its mark; a record of theirs becomes a mark here that ends when they say so, made when somebody asks.
 #include "base/mem.h"
+#include "cpu/event_share.h"
 #include "cpu/stream.h"
 
 struct CUevent_st {
@@ -9,6 +13,8 @@ struct CUevent_st {
     unsigned flags;
     // Under the pool's lock.
     struct pool_op *mark;        // NULL: never recorded
+    struct event_share *share;   // NULL: of this process alone
+    uint64_t number;             // of the shared record that the mark is for
     struct capture_point point;  // where, if that was in a stream that captures: then the mark does not count
     struct CUevent_st *next, *prev;
 };
@@ -36,10 +42,104 @@ static CUresult get(CUevent handle, struct CUevent_st **out)
     return rc ? rc : stream_error((*out)->ctx);
 }
 
+// --- shared between processes ------------------------------------------------------------------------------
+
+struct shared_record {
+    struct event_share *share;
+    uint64_t number;
+    atomic_bool given_up;  // relaxed: nobody waits for it any more
+};
+
+static void forget_record(struct shared_record *r)
+{
+    event_share_drop(r->share);
+    mem_free(r);
+}
+
+// Also when the context is in error: nobody else shall wait for ever.
+static void tell_end(void *arg, bool run)
+{
+    struct shared_record *r = arg;
+    event_share_end(r->share, r->number);
+    forget_record(r);
+}
+
+static bool poll_end(void *arg)
+{
+    const struct shared_record *r = arg;
+    return atomic_load_explicit(&r->given_up, memory_order_relaxed) || event_share_ended(r->share, r->number);
+}
+
+static void end_poll(void *arg, bool run)
+{
+    forget_record(arg);
+}
+
+// Of no context: it is in no stream, so that nobody waits for it before the context goes.
+static struct pool_op *record_op(const struct CUevent_st *e, enum pool_kind kind, uint64_t number)
+{
+    struct shared_record *r = mem_alloc(sizeof *r);
+    struct pool_op *op = r ? pool_op_new(kind, NULL) : NULL;
+    if (!op) {
+        mem_free(r);
+        return NULL;
+    }
+    event_share_keep(e->share);
+    *r = (struct shared_record){.share = e->share, .number = number};
+    op->arg = r;
+    return op;
+}
+
+// With the lock held. A record of this process, whose mark is new.
+static void share_record(struct CUevent_st *e, struct pool_op *mark)
+{
+    e->number = event_share_record(e->share);
+    struct pool_op *op = record_op(e, POOL_WORK, e->number);
+    if (!op) {
+        // Out of memory: too early is better than never.
+        event_share_end(e->share, e->number);
+        return;
+    }
+    op->fn = tell_end;
+    pool_depend(op, mark);
+    pool_submit(op);
+}
+
+// With the lock held. Whether another process has recorded it since: then the mark is for that.
+static void look_around(struct CUevent_st *e)
+{
+    uint64_t last = e->share ? event_share_last(e->share) : 0;
+    if (!e->share || last == e->number)
+        return;
+    struct pool_op *op = event_share_ended(e->share, last) ? NULL : record_op(e, POOL_POLL, last);
+    pool_release(e->mark);
+    e->mark = op;
+    e->number = last;
+    if (!op)
+        return;
+    op->poll = poll_end;
+    op->release = end_poll;
+    pool_keep(op);
+    pool_submit(op);
+}
+
+// With the lock held. The context goes, and with it whoever waited for another process's record.
+static void give_up(struct CUevent_st *e)
+{
+    struct pool_op *op = e->mark;
+    if (!op || op->poll != poll_end || op->over || pool_done(op))
+        return;
+    struct shared_record *r = op->arg;
+    atomic_store_explicit(&r->given_up, true, memory_order_relaxed);
+}
+
+// --- marks -------------------------------------------------------------------------------------------------
+
 // What was recorded last, kept for the caller; NULL if nothing was.
 static struct pool_op *keep_mark(struct CUevent_st *e)
 {
     pool_lock();
+    look_around(e);
     struct pool_op *mark = e->mark;
     if (mark)
         pool_keep(mark);
@@ -61,11 +161,14 @@ static void set_mark(struct CUevent_st *e, struct pool_op *mark)
     pool_lock();
     pool_release(e->mark);
     e->mark = mark;
+    if (e->share)
+        share_record(e, mark);
     pool_unlock();
 }
 
 struct pool_op *event_mark(CUevent e)
 {
+    look_around(e);
     return e->mark;
 }
 
@@ -75,6 +178,8 @@ void event_set_mark(CUevent e, struct pool_op *mark)
     pool_keep(mark);
     pool_release(e->mark);
     e->mark = mark;
+    if (e->share)
+        share_record(e, mark);
 }
 
 bool event_timed(CUevent e)
@@ -83,6 +188,28 @@ bool event_timed(CUevent e)
 }
 
 // --- making and freeing ------------------------------------------------------------------------------------
+
+// Takes over the caller's reference to what is shared.
+static CUresult make(struct CUctx_st *ctx, unsigned flags, struct event_share *share, CUevent *out)
+{
+    struct CUevent_st *e = mem_zalloc(1, sizeof *e);
+    if (!e || handle_add(e, HANDLE_EVENT)) {
+        event_share_drop(share);
+        mem_free(e);
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    e->ctx = ctx;
+    e->flags = flags;
+    e->share = share;
+    pool_lock();
+    e->next = events;
+    if (events)
+        events->prev = e;
+    events = e;
+    pool_unlock();
+    *out = e;
+    return CUDA_SUCCESS;
+}
 
 CUresult cuEventCreate(CUevent *out, unsigned int flags)
 {
@@ -95,23 +222,10 @@ CUresult cuEventCreate(CUevent *out, unsigned int flags)
     unsigned known = CU_EVENT_BLOCKING_SYNC | CU_EVENT_DISABLE_TIMING | CU_EVENT_INTERPROCESS;
     if (!out || flags & ~known || (flags & CU_EVENT_INTERPROCESS && !(flags & CU_EVENT_DISABLE_TIMING)))
         return CUDA_ERROR_INVALID_VALUE;
-    struct CUevent_st *e = mem_zalloc(1, sizeof *e);
-    if (!e)
+    struct event_share *share = flags & CU_EVENT_INTERPROCESS ? event_share_new() : NULL;
+    if (flags & CU_EVENT_INTERPROCESS && !share)
         return CUDA_ERROR_OUT_OF_MEMORY;
-    e->ctx = ctx;
-    e->flags = flags;
-    if (handle_add(e, HANDLE_EVENT)) {
-        mem_free(e);
-        return CUDA_ERROR_OUT_OF_MEMORY;
-    }
-    pool_lock();
-    e->next = events;
-    if (events)
-        events->prev = e;
-    events = e;
-    pool_unlock();
-    *out = e;
-    return CUDA_SUCCESS;
+    return make(ctx, flags, share, out);
 }
 
 // With the lock held. The mark lives on for those who wait for it.
@@ -123,6 +237,7 @@ static void unlink_event(struct CUevent_st *e)
         e->next->prev = e->prev;
     pool_release(e->mark);
     e->mark = NULL;
+    event_share_drop(e->share);
 }
 
 CUresult cuEventDestroy_v2(CUevent handle)
@@ -152,11 +267,37 @@ void event_context_free(struct CUctx_st *ctx)
         next = e->next;
         if (e->ctx != ctx)
             continue;
+        give_up(e);
         unlink_event(e);
         handle_remove(e);
         mem_free(e);
     }
     pool_unlock();
+}
+
+CUresult cuIpcGetEventHandle(CUipcEventHandle *out, CUevent handle)
+{
+    struct CUevent_st *e;
+    CUresult rc = get(handle, &e);
+    if (rc || !out)
+        return rc ? rc : CUDA_ERROR_INVALID_VALUE;
+    if (!e->share)
+        return CUDA_ERROR_INVALID_HANDLE;
+    event_share_handle(e->share, out);
+    return CUDA_SUCCESS;
+}
+
+CUresult cuIpcOpenEventHandle(CUevent *out, CUipcEventHandle handle)
+{
+    struct CUctx_st *ctx;
+    struct event_share *share;
+    if (pool_in_callback())
+        return CUDA_ERROR_NOT_PERMITTED;
+    CUresult rc = context_current(&ctx);
+    if (rc || !out)
+        return rc ? rc : CUDA_ERROR_INVALID_VALUE;
+    rc = event_share_open(&handle, &share);
+    return rc ? rc : make(ctx, CU_EVENT_INTERPROCESS | CU_EVENT_DISABLE_TIMING, share, out);
 }
 
 // --- recording ---------------------------------------------------------------------------------------------

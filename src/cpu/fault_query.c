@@ -4,6 +4,7 @@
 
 #include "cpu/cpu.h"
 #include "driver/driver_fault.h"
+#include "ptx/ptx.h"
 
 static void copy(char *to, size_t size, struct str from)
 {
@@ -11,6 +12,55 @@ static void copy(char *to, size_t size, struct str from)
     if (n)
         memcpy(to, from.ptr, n);
     to[n] = 0;
+}
+
+// An instruction may stand on several lines.
+static void copy_spaced(char *to, size_t size, struct str from)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < from.len && n + 1 < size; i++) {
+        bool blank = from.ptr[i] == ' ' || (from.ptr[i] >= '\t' && from.ptr[i] <= '\r');
+        if (!blank)
+            to[n++] = from.ptr[i];
+        else if (n && to[n - 1] != ' ')
+            to[n++] = ' ';
+    }
+    while (n && to[n - 1] == ' ')
+        n--;
+    to[n] = 0;
+}
+
+// Puts a text into `texts`, once, and returns where; 0 if it is empty or there is no room.
+static uint16_t keep_text(struct driver_fault *to, size_t *used, const char *s)
+{
+    size_t n = strlen(s) + 1;
+    for (size_t at = 1; at < *used; at += strlen(to->texts + at) + 1)
+        if (strcmp(to->texts + at, s) == 0)
+            return (uint16_t)at;
+    if (n == 1 || n > sizeof to->texts - *used)
+        return 0;
+    memcpy(to->texts + *used, s, n);
+    *used += n;
+    return (uint16_t)(*used - n);
+}
+
+static void keep_frames(struct driver_fault *to, const struct exec_fault *f)
+{
+    size_t used = 1;
+    char name[2048];
+    for (uint32_t i = 0; i < f->nframes; i++) {
+        const struct exec_fault_frame *from = &f->frames[i];
+        struct driver_fault_frame *frame = &to->frames[to->nframes++];
+        if (from->inlined)
+            ptx_debug_text(from->function, name, sizeof name);
+        else
+            copy(name, sizeof name, from->function);
+        frame->function = keep_text(to, &used, name);
+        copy(name, sizeof name, from->file);
+        frame->file = keep_text(to, &used, name);
+        frame->line = from->line;
+        frame->inlined = from->inlined;
+    }
 }
 
 static struct str text(const char *s)
@@ -32,8 +82,9 @@ void fault_query_keep(struct driver_fault *to, const struct exec_fault *f, CUres
     copy(to->space, sizeof to->space, text(f->space));
     copy(to->kernel, sizeof to->kernel, f->kernel ? f->kernel->name : (struct str){NULL, 0});
     copy(to->module, sizeof to->module, text(f->module));
-    copy(to->instruction, sizeof to->instruction, f->instruction);
+    copy_spaced(to->instruction, sizeof to->instruction, f->instruction);
     copy(to->source_file, sizeof to->source_file, f->source_file);
+    keep_frames(to, f);
 }
 
 __attribute__((visibility("default"))) int moat_driver_fault(CUcontext context, struct driver_fault *out);

@@ -219,7 +219,8 @@ CUresult cuKernelGetAttribute(int *value, CUfunction_attribute attribute, CUkern
     CUresult r = check_kernel(k, &kernel);
     if (r || !value)
         return r ? r : CUDA_ERROR_INVALID_VALUE;
-    return device ? CUDA_ERROR_INVALID_DEVICE : function_attribute(kernel, &k->settings, attribute, value);
+    return device_check(device) ? CUDA_ERROR_INVALID_DEVICE
+                                : function_attribute(kernel, &k->settings, attribute, value);
 }
 
 CUresult cuKernelSetAttribute(CUfunction_attribute attribute, int value, CUkernel k, CUdevice device)
@@ -228,7 +229,8 @@ CUresult cuKernelSetAttribute(CUfunction_attribute attribute, int value, CUkerne
     CUresult r = check_kernel(k, &kernel);
     if (r)
         return r;
-    return device ? CUDA_ERROR_INVALID_DEVICE : function_set(kernel, &k->settings, attribute, value);
+    return device_check(device) ? CUDA_ERROR_INVALID_DEVICE
+                                : function_set(kernel, &k->settings, attribute, value);
 }
 
 CUresult cuKernelSetCacheConfig(CUkernel k, CUfunc_cache config, CUdevice device)
@@ -237,7 +239,7 @@ CUresult cuKernelSetCacheConfig(CUkernel k, CUfunc_cache config, CUdevice device
     CUresult r = check_kernel(k, &kernel);
     if (r)
         return r;
-    return device                                          ? CUDA_ERROR_INVALID_DEVICE
+    return device_check(device)                            ? CUDA_ERROR_INVALID_DEVICE
            : (unsigned)config > CU_FUNC_CACHE_PREFER_EQUAL ? CUDA_ERROR_INVALID_VALUE
                                                            : CUDA_SUCCESS;
 }

@@ -278,7 +278,7 @@ CUresult cuDeviceGetGraphMemAttribute(CUdevice device, CUgraphMem_attribute a, v
     if (r)
         return r;
     struct graph_memory_use use;
-    graph_memory_use(&use);
+    graph_memory_use(device, &use);
     cuuint64_t *out = value;
     switch ((int)a) {
     case CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT: *out = use.used; break;
@@ -299,7 +299,7 @@ CUresult cuDeviceSetGraphMemAttribute(CUdevice device, CUgraphMem_attribute a, v
     bool used = a == CU_GRAPH_MEM_ATTR_USED_MEM_HIGH, reserved = a == CU_GRAPH_MEM_ATTR_RESERVED_MEM_HIGH;
     if ((!used && !reserved) || *(cuuint64_t *)value)
         return CUDA_ERROR_INVALID_VALUE;
-    graph_memory_reset_high(used, reserved);
+    graph_memory_reset_high(device, used, reserved);
     return CUDA_SUCCESS;
 }
 
@@ -307,6 +307,6 @@ CUresult cuDeviceGraphMemTrim(CUdevice device)
 {
     CUresult r = device_check(device);
     if (!r)
-        graph_memory_trim();
+        graph_memory_trim(device);
     return r;
 }

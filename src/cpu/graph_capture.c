@@ -129,6 +129,15 @@ STREAM_CALL(cuStreamBeginCaptureToGraph, begin_into, INTO_PARAMETERS, handle,
 
 // --- ending ------------------------------------------------------------------------------------------------------------------
 
+static bool all_marked(const struct capture_nodes *nodes, uint64_t stamp)
+{
+    for (size_t i = 0; i < nodes->len; i++) {
+        if (nodes->items[i]->mark != stamp)
+            return false;
+    }
+    return true;
+}
+
 // What other streams did must lie before where the first one stands.
 static CUresult check_joined(const struct capture *c)
 {
@@ -139,13 +148,10 @@ static CUresult check_joined(const struct capture *c)
         if (r)
             return r;
     }
-    for (const struct CUstream_st *s = c->streams; s; s = s->next_in_capture) {
-        for (size_t i = 0; i < s->after.len; i++) {
-            if (s->after.items[i]->mark != stamp)
-                return CUDA_ERROR_STREAM_CAPTURE_UNJOINED;
-        }
-    }
-    return CUDA_SUCCESS;
+    bool joined = all_marked(&c->left, stamp);
+    for (const struct CUstream_st *s = c->streams; s; s = s->next_in_capture)
+        joined &= all_marked(&s->after, stamp);
+    return joined ? CUDA_SUCCESS : CUDA_ERROR_STREAM_CAPTURE_UNJOINED;
 }
 
 static bool still_there(const struct capture *c)
@@ -154,14 +160,16 @@ static bool still_there(const struct capture *c)
         if (!all_there(c, &s->after))
             return false;
     }
-    return true;
+    return all_there(c, &c->left);
 }
 
+// Who captured into a graph of his own has it already: out may be NULL.
 static CUresult finish(struct capture *c, CUgraph *out)
 {
     CUresult r = c->invalid || !still_there(c) ? CUDA_ERROR_STREAM_CAPTURE_INVALIDATED : check_joined(c);
     count(c->graph, -1u);
-    *out = r ? NULL : c->graph;
+    if (out)
+        *out = r ? NULL : c->graph;
     if (r && !c->into_given)
         graph_make_free(c->graph);
     capture_end(c);
@@ -177,10 +185,10 @@ static CUresult end(bool per_thread, CUstream handle, CUgraph *out)
     if (r)
         return r;
     struct capture *c = capture_of(s);
-    if (!out)
+    if (!c)
+        r = out ? CUDA_ERROR_ILLEGAL_STATE : CUDA_ERROR_INVALID_VALUE;
+    else if (!out && !c->into_given)
         r = CUDA_ERROR_INVALID_VALUE;
-    else if (!c)
-        r = CUDA_ERROR_ILLEGAL_STATE;
     else if (c->origin != s)
         r = CUDA_ERROR_STREAM_CAPTURE_UNMATCHED;
     else if (c->mode != CU_STREAM_CAPTURE_MODE_RELAXED && c->thread != capture_thread())

@@ -248,6 +248,13 @@ static void good_into_graph(void **state)
     assert_int_equal(whole_read(test_words), 1234);
     IS(CUDA_ERROR_ILLEGAL_STATE, cuStreamUpdateCaptureDependencies(stream, NULL, 0, 0));
     BAD(cuStreamBeginCaptureToGraph(stream, g, NULL, NULL, 0, CU_STREAM_CAPTURE_MODE_GLOBAL));
+    // Whose graph it is need not be told.
+    g = new_graph();
+    OK(cuStreamBeginCaptureToGraph(stream, g, NULL, NULL, 0, CU_STREAM_CAPTURE_MODE_GLOBAL));
+    launch_step(stream, test_words, 5);
+    OK(cuStreamEndCapture(stream, NULL));
+    run_and_destroy(g);
+    assert_int_equal(whole_read(test_words), 12345);
 }
 
 // Nodes destroyed under a capture spoil it.
@@ -483,7 +490,20 @@ static void good_streams_go(void **state)
     OK(cuStreamWaitEvent(side, event, 0));
     launch_step(side, test_words, 1);
     OK(cuStreamDestroy_v2(side));
-    end_spoilt(stream);
+    CUgraph g;
+    IS(CUDA_ERROR_STREAM_CAPTURE_UNJOINED, cuStreamEndCapture(stream, &g));
+    // One that was joined may go: what it did stays.
+    side = new_stream();
+    begin(CU_STREAM_CAPTURE_MODE_RELAXED);
+    OK(cuEventRecord(event, stream));
+    OK(cuStreamWaitEvent(side, event, 0));
+    launch_step(side, test_words, 1);
+    OK(cuEventRecord(event, side));
+    OK(cuStreamWaitEvent(stream, event, 0));
+    OK(cuStreamDestroy_v2(side));
+    launch_step(stream, test_words, 2);
+    run_and_destroy(end());
+    assert_int_equal(whole_read(test_words), 12);
     begin(CU_STREAM_CAPTURE_MODE_RELAXED);
     OK(cuEventRecord(event, stream));
     launch_step(stream, test_words, 1);

@@ -96,6 +96,27 @@ static CUresult build(struct CUgraph_st *g, uint64_t flags, struct CUgraphNode_s
     return CUDA_SUCCESS;
 }
 
+// Kernels may launch what consists of kernels, copies and fills.
+static bool for_device(const struct CUgraph_st *g)
+{
+    bool any = false;
+    for (const struct CUgraphNode_st *n = g->first; n; n = n->next) {
+        switch ((int)n->work.type) {
+        case CU_GRAPH_NODE_TYPE_KERNEL: any = true; break;
+        case CU_GRAPH_NODE_TYPE_MEMCPY:
+        case CU_GRAPH_NODE_TYPE_MEMSET:
+        case CU_GRAPH_NODE_TYPE_EMPTY: break;
+        case CU_GRAPH_NODE_TYPE_GRAPH:
+            if (!for_device(n->work.child))
+                return false;
+            any = true;
+            break;
+        default: return false;
+        }
+    }
+    return any;
+}
+
 // What is wrong with the flags and the graph, before anything is made of it.
 static CUresult check(CUgraph g, uint64_t flags, CUgraphInstantiateResult *why)
 {
@@ -105,8 +126,8 @@ static CUresult check(CUgraph g, uint64_t flags, CUgraphInstantiateResult *why)
     *why = CUDA_GRAPH_INSTANTIATE_ERROR;
     if (!graph_is(g) || flags & ~known || g->owner || g->capturing)
         return CUDA_ERROR_INVALID_VALUE;
-    if (flags & CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH)
-        return not_supported("graphs that kernels launch");
+    if (flags & CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH && !for_device(g))
+        return CUDA_ERROR_INVALID_VALUE;
     if (has_unused(g)) {
         *why = CUDA_GRAPH_INSTANTIATE_CONDITIONAL_HANDLE_UNUSED;
         return CUDA_ERROR_INVALID_VALUE;

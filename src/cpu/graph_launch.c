@@ -65,6 +65,8 @@ static CUresult prepare_node(struct flight *f, struct CUgraphNode_st *n)
     if (r)
         return r;
     n->op = op;
+    if (op->kind == POOL_GRID)
+        launch_op_exec(op, f->exec);
     if (!child && !choice)
         return CUDA_SUCCESS;
     n->gate = child ? graph_op_mark(f->ctx) : choice_op(f, n);
@@ -371,6 +373,59 @@ static CUresult fly(struct flight *f)
         abandon_all(f);
     vec_free(&f->ops);
     return r;
+}
+
+// By a kernel of a launch that ends with `by`, which cannot be done before this is. What is put behind such an end goes
+// under the same parent, so that a graph that launches itself again and again makes no chain. With the pool's lock held.
+static void put_under(struct frame *frame, struct pool_op *by, bool last)
+{
+    struct CUgraphExec_st *e = frame->flight->exec;
+    bool again = last && by->parent, tail = last && !again;
+    frame->first->stream = frame->ends->stream = frame->last->stream = by->stream;
+    frame->first->refs++;
+    frame->last->refs++;
+    e->refs += frame->last->kind != POOL_MARK;
+    pool_adopt(again ? by->parent : by, frame->last, tail ? frame->first : NULL);
+    if (again)
+        pool_depend(frame->first, by);
+    // One flight of a graph at a time; `by` itself waits for us.
+    if (e->last != by)
+        pool_depend(frame->first, e->last);
+    link_all(frame);
+    pool_depend(frame->last, frame->ends);
+    pool_submit(frame->last);
+    if (!tail)
+        pool_submit(frame->first);
+    pool_release(e->last);
+    e->last = frame->last;
+    pool_release(frame->first);
+    pool_release(frame->ends);
+}
+
+int graph_launch_child(struct CUgraphExec_st *by, struct CUgraphExec_st *e, bool last)
+{
+    CUresult r = CUDA_SUCCESS;
+    capture_lock();
+    if (!handle_is(by, HANDLE_GRAPH_EXEC) || !by->last || !handle_is(e, HANDLE_GRAPH_EXEC) ||
+        !(e->flags & CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH))
+        r = CUDA_ERROR_INVALID_VALUE;
+    if (!r) {
+        struct flight f = {.exec = e, .stream = by->last->stream, .ctx = by->last->ctx};
+        struct frame frame = {.flight = &f};
+        r = prepare(&f, e->graph);
+        if (!r)
+            r = make_frame(&frame);
+        if (r) {
+            abandon_all(&f);
+        } else {
+            pool_lock();
+            put_under(&frame, by->last, last);
+            pool_unlock();
+            vec_free(&f.ops);
+        }
+    }
+    capture_unlock();
+    return (int)r;
 }
 
 // The launch as a node: a child graph.

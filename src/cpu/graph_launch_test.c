@@ -278,6 +278,38 @@ static void good_memory_inside(void **state)
     OK(cuGraphDestroy(g));
 }
 
+// A free in stream order comes after the launch, however early it is asked for; a launch behind it allocates again.
+static void good_memory_freed_later(void **state)
+{
+    uint32_t *got;
+    CUstream s;
+    OK(cuMemAllocHost_v2((void **)&got, 8));
+    OK(cuStreamCreate(&s, CU_STREAM_NON_BLOCKING));
+    CUgraph g = new_graph();
+    CUgraphNode n;
+    CUDA_MEM_ALLOC_NODE_PARAMS p = alloc_of(64);
+    OK(cuGraphAddMemAllocNode(&n, g, NULL, 0, &p));
+    CUDA_MEMSET_NODE_PARAMS fill = {p.dptr, 0, 9, 4, 16, 1};
+    OK(cuGraphAddMemsetNode(&n, g, &n, 1, &fill, test_ctx));
+    CUgraphExec e = instantiate(g);
+    OK(cuMemsetD32_v2(test_words, 0, 1));
+    OK(cuStreamWaitValue32_v2(s, test_words, 1, CU_STREAM_WAIT_VALUE_EQ));
+    for (int i = 0; i < 2; i++) {
+        OK(cuGraphLaunch(e, s));
+        OK(cuMemcpyDtoHAsync_v2(&got[i], p.dptr + 60, 4, s));
+        OK(cuMemFreeAsync(p.dptr, s));
+        BAD(cuMemFreeAsync(p.dptr, s));
+    }
+    OK(cuMemsetD32_v2(test_words, 1, 1));
+    OK(cuStreamSynchronize(s));
+    assert_true(got[0] == 9 && got[1] == 9);
+    assert_int_equal(graph_memory_now(), 0);
+    OK(cuMemFreeHost(got));
+    OK(cuGraphExecDestroy(e));
+    OK(cuGraphDestroy(g));
+    OK(cuStreamDestroy_v2(s));
+}
+
 // An allocation that outlives the launch: freed by a call, by another graph, or by the next launch.
 static void good_memory_outside(void **state)
 {
@@ -297,6 +329,7 @@ static void good_memory_outside(void **state)
     BAD(cuGraphLaunch(e, NULL));
     assert_int_equal(graph_memory_now(), 64);
     OK(cuMemFreeAsync(p.dptr, NULL));
+    OK(cuCtxSynchronize());
     BAD(cuMemsetD8_v2(p.dptr, 0, 1));
     for (int i = 0; i < 3; i++) {
         OK(cuGraphLaunch(e, NULL));
@@ -571,9 +604,10 @@ int main(void)
     const struct CMUnitTest tests[] = {
         GRAPH_TEST(good_chain),         GRAPH_TEST(good_branches),       GRAPH_TEST(good_in_stream),
         GRAPH_TEST(good_random),        GRAPH_TEST(good_events),         GRAPH_TEST(good_memory_words),
-        GRAPH_TEST(good_memory_inside), GRAPH_TEST(good_memory_outside), GRAPH_TEST(good_if_and_switch),
-        GRAPH_TEST(good_while),         GRAPH_TEST(bad_freed_memory),    GRAPH_TEST(bad_module_gone),
-        GRAPH_TEST(bad_context_gone),   GRAPH_TEST(bad_no_memory),       GRAPH_TEST(good_threads),
+        GRAPH_TEST(good_memory_inside), GRAPH_TEST(good_memory_outside), GRAPH_TEST(good_memory_freed_later),
+        GRAPH_TEST(good_if_and_switch), GRAPH_TEST(good_while),          GRAPH_TEST(bad_freed_memory),
+        GRAPH_TEST(bad_module_gone),    GRAPH_TEST(bad_context_gone),    GRAPH_TEST(bad_no_memory),
+        GRAPH_TEST(good_threads),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -5,9 +5,11 @@
 
 enum { CHUNK = 32 << 20 };
 
-static struct memory_slabs slabs = {.granule = MEMORY_GRANULE, .chunk = CHUNK, .keep = CHUNK};
+static struct memory_slabs slabs[CONFIG_DEVICES] = {
+    [0 ... CONFIG_DEVICES - 1] = {.granule = MEMORY_GRANULE, .chunk = CHUNK, .keep = CHUNK},
+};
 static struct memory_tree known;  // all, by address
-static uint64_t used, used_high;
+static uint64_t used[CONFIG_DEVICES], used_high[CONFIG_DEVICES];
 
 static void lock(void)
 {
@@ -19,7 +21,7 @@ static void unlock(void)
     pthread_mutex_unlock(&memory_lock);
 }
 
-CUresult graph_memory_new(uint64_t size, struct graph_memory **out)
+CUresult graph_memory_new(uint64_t size, int device, struct graph_memory **out)
 {
     struct graph_memory *m = mem_zalloc(1, sizeof *m);
     struct memory_block *b = memory_block_new(MEMORY_GRAPH, NULL);
@@ -28,8 +30,9 @@ CUresult graph_memory_new(uint64_t size, struct graph_memory **out)
         mem_free(b);
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
+    b->device = device;
     lock();
-    m->piece = memory_slab_take(&slabs, size, MEMORY_GRANULE);
+    m->piece = memory_slab_take(memory_slab_of(slabs, device), size, MEMORY_GRANULE);
     if (m->piece) {
         m->node.base = m->piece->base;
         m->node.size = size;
@@ -53,7 +56,7 @@ static void drop(struct graph_memory *m)
     if (--m->refs)
         return;
     memory_range_remove(&known, &m->node);
-    memory_slab_give(&slabs, m->piece);
+    memory_slab_give(memory_slab_of(slabs, m->block->device), m->piece);
     mem_free(m->block);
     mem_free(m);
 }
@@ -99,10 +102,11 @@ static void show(struct graph_memory *m)
 {
     if (m->shown++)
         return;
+    int device = m->block->device;
     memory_block_add(m->block, m->node.base, m->node.size);
-    used += m->node.size;
-    if (used > used_high)
-        used_high = used;
+    used[device] += m->node.size;
+    if (used[device] > used_high[device])
+        used_high[device] = used[device];
 }
 
 static void hide(struct graph_memory *m)
@@ -110,7 +114,7 @@ static void hide(struct graph_memory *m)
     if (--m->shown)
         return;
     memory_block_remove(m->block);
-    used -= m->node.size;
+    used[m->block->device] -= m->node.size;
 }
 
 void graph_memory_show(struct graph_memory *m)
@@ -151,37 +155,51 @@ bool graph_memory_end(struct graph_memory *m)
     return was;
 }
 
-bool graph_memory_release(struct memory_block *b)
+// The reference of what was live is the caller's now.
+struct graph_memory *graph_memory_retire(struct memory_block *b)
 {
     struct graph_memory *m = b->graph;
     if (!m->live)
-        return false;
+        return NULL;
     m->live = false;
-    hide(m);
-    drop(m);
-    return true;
+    return m;
 }
 
-void graph_memory_use(struct graph_memory_use *out)
+void graph_memory_retired(struct graph_memory *m)
+{
+    hide(m);
+    drop(m);
+}
+
+bool graph_memory_release(struct memory_block *b)
+{
+    struct graph_memory *m = graph_memory_retire(b);
+    if (m)
+        graph_memory_retired(m);
+    return m;
+}
+
+void graph_memory_use(int device, struct graph_memory_use *out)
 {
     lock();
-    *out = (struct graph_memory_use){used, used_high, slabs.reserved, slabs.high};
+    const struct memory_slabs *s = &slabs[device];
+    *out = (struct graph_memory_use){used[device], used_high[device], s->reserved, s->high};
     unlock();
 }
 
-void graph_memory_reset_high(bool of_used, bool of_reserved)
+void graph_memory_reset_high(int device, bool of_used, bool of_reserved)
 {
     lock();
     if (of_used)
-        used_high = used;
+        used_high[device] = used[device];
     if (of_reserved)
-        slabs.high = slabs.reserved;
+        slabs[device].high = slabs[device].reserved;
     unlock();
 }
 
-void graph_memory_trim(void)
+void graph_memory_trim(int device)
 {
     lock();
-    memory_slab_trim(&slabs, 0);
+    memory_slab_trim(memory_slab_of(slabs, device), 0);
     unlock();
 }

@@ -20,7 +20,7 @@ struct graph_memory {
 };
 
 // These take memory_lock themselves.
-CUresult graph_memory_new(uint64_t size, struct graph_memory **out);
+CUresult graph_memory_new(uint64_t size, int device, struct graph_memory **out);
 struct graph_memory *graph_memory_find(uint64_t address);   // that starts there, with a reference; NULL
 bool graph_memory_covers(uint64_t address, uint64_t size);  // whether it lies in some, live or not
 void graph_memory_keep(struct graph_memory *m);
@@ -31,14 +31,17 @@ void graph_memory_hide(struct graph_memory *m);
 bool graph_memory_begin(struct graph_memory *m);
 bool graph_memory_end(struct graph_memory *m);
 
-// cuMemFree and cuMemFreeAsync, with memory_lock held. False: it has been freed.
-bool graph_memory_release(struct memory_block *b);
+// cuMemFree and cuMemFreeAsync, with memory_lock held. To the calls that follow it is free at once, so a launch may make it
+// again; to what is on its way only when the stream comes to the free, and graph_memory_retired is called then.
+bool graph_memory_release(struct memory_block *b);                 // false: it has been freed
+struct graph_memory *graph_memory_retire(struct memory_block *b);  // NULL: as that
+void graph_memory_retired(struct graph_memory *m);
 
 struct graph_memory_use {
     uint64_t used, used_high, reserved, reserved_high;
 };
-void graph_memory_use(struct graph_memory_use *out);
-void graph_memory_reset_high(bool used, bool reserved);
-void graph_memory_trim(void);
+void graph_memory_use(int device, struct graph_memory_use *out);
+void graph_memory_reset_high(int device, bool used, bool reserved);
+void graph_memory_trim(int device);
 
 #endif

@@ -88,7 +88,7 @@ static CUresult make_alloc(struct graph_work *w, CUDA_MEM_ALLOC_NODE_PARAMS_v2 *
     if (p->accessDescCount)
         memcpy(w->alloc.access, p->accessDescs, p->accessDescCount * sizeof *w->alloc.access);
     w->alloc.params.accessDescs = p->accessDescCount ? w->alloc.access : NULL;
-    r = graph_memory_new(p->bytesize, &w->alloc.memory);
+    r = graph_memory_new(p->bytesize, p->poolProps.location.id, &w->alloc.memory);
     if (r)
         mem_free(w->alloc.access);
     else

@@ -25,7 +25,7 @@ static const uint32_t class_size[CLASSES] = {192, 4096, 32768};
 struct slot {
     struct slot *next;
     uint64_t params;
-    struct CUmod_st *module;
+    struct launch_owner owner;
     struct kernel_stats_launch *measured;
     unsigned class;
 };
@@ -52,7 +52,8 @@ static bool add_slab(unsigned class)
     s->next = slabs;
     slabs = s;
     for (unsigned i = 0; i < n; i++) {
-        s->slots[i] = (struct slot){free_slots[class], address + (uint64_t)i * size, NULL, NULL, class};
+        s->slots[i] =
+            (struct slot){.next = free_slots[class], .params = address + (uint64_t)i * size, .class = class};
         free_slots[class] = &s->slots[i];
     }
     return true;
@@ -86,7 +87,9 @@ static void return_slot(struct slot *s)
 static void grid_done(void *arg, struct exec_grid *g)
 {
     struct slot *s = arg;
-    struct CUmod_st *m = s->module;
+    struct CUmod_st *m = s->owner.module;
+    if (s->owner.family)
+        launch_child_end(&s->owner);
     kernel_stats_end(s->measured);
     exec_grid_free(g);
     return_slot(s);
@@ -209,6 +212,8 @@ static uint64_t most_resident(const struct launch_request *q)
 static struct exec_grid *new_grid(const struct launch_request *q, struct slot *s)
 {
     struct exec_launch launch = {
+        .children = &launch_children,
+        .owner = &s->owner,
         .kernel = q->f->kernel,
         .grid = {q->grid[0], q->grid[1], q->grid[2]},
         .block = {q->block[0], q->block[1], q->block[2]},
@@ -259,14 +264,20 @@ CUresult launch_op(const struct launch_request *q, struct pool_op **out)
         return_slot(s);
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
-    s->module = q->f->module;
-    atomic_fetch_add_explicit(&s->module->grids, 1, memory_order_relaxed);
+    s->owner = (struct launch_owner){.op = op, .module = q->f->module, .ctx = q->ctx};
+    atomic_fetch_add_explicit(&q->f->module->grids, 1, memory_order_relaxed);
     op->grid = g;
     op->grid_done = grid_done;
     op->arg = s;
     op->began = kernel_stats_clock(s->measured);
     *out = op;
     return CUDA_SUCCESS;
+}
+
+void launch_op_exec(struct pool_op *op, struct CUgraphExec_st *e)
+{
+    struct slot *s = op->arg;
+    s->owner.exec = e;
 }
 
 // The launch as a node of a graph.

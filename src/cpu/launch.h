@@ -24,4 +24,22 @@ CUresult launch_attribute(struct launch_request *q, const CUlaunchAttribute *a, 
 // An operation that runs it; it has taken what it needs of the request.
 CUresult launch_op(const struct launch_request *q, struct pool_op **out);
 
+// --- kernels that launch (launch_child.c) ----------------------------------------------------------------------
+
+// What a running grid is to the operations that it launches.
+struct launch_owner {
+    struct pool_op *op;
+    struct CUmod_st *module;
+    struct CUctx_st *ctx;
+    struct CUgraphExec_st *exec;
+    struct launch_family *family;  // NULL: it has launched nothing yet
+};
+extern const struct exec_children launch_children;
+void launch_op_exec(struct pool_op *op,
+                    struct CUgraphExec_st *e);  // an operation of launch_op is of a node of e
+void launch_child_end(struct launch_owner *o);  // its last block has ended
+
+// As cuGraphLaunch, by a kernel of `by` (graph_launch.c). last: when that launch of `by` has ended.
+int graph_launch_child(struct CUgraphExec_st *by, struct CUgraphExec_st *e, bool last);
+
 #endif

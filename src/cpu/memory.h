@@ -15,6 +15,7 @@
 #ifndef MOAT_CPU_MEMORY_H
 #define MOAT_CPU_MEMORY_H
 
+#include "cpu/config.h"
 #include "cpu/cpu.h"
 
 enum { MEMORY_PAGE = 4096, MEMORY_UNIT = 2 << 20, MEMORY_GRANULE = 512 };
@@ -60,14 +61,23 @@ struct memory_range *memory_range_give(struct memory_tree *t, struct memory_rang
 
 struct memory_slabs {
     struct memory_tree chunks, free;
-    uint64_t granule;         // pieces start at multiples of it
-    uint64_t chunk;           // least size of a chunk
-    uint64_t keep;            // bytes of empty chunks that stay when pieces are given back
-    uint64_t reserved, high;  // bytes of all chunks; the most there were
-    uint64_t empty;           // bytes of chunks of which no piece is taken
-    uint64_t limit;           // of reserved; 0: none
-    bool host;                // chunks are host memory
+    uint64_t granule;          // pieces start at multiples of it
+    uint64_t chunk;            // least size of a chunk
+    uint64_t keep;             // bytes of empty chunks that stay when pieces are given back
+    uint64_t reserved, high;   // bytes of all chunks; the most there were
+    uint64_t empty;            // bytes of chunks of which no piece is taken
+    uint64_t limit;            // of reserved; 0: none
+    bool host;                 // chunks are host memory
+    struct memory_file *file;  // what chunks are cut from; NULL: they are private pages
+    int device;                // whose memory they are charged to
 };
+
+// Of an array with one set for each device.
+static inline struct memory_slabs *memory_slab_of(struct memory_slabs *all, int device)
+{
+    all[device].device = device;
+    return &all[device];
+}
 
 // A piece of at least size bytes; NULL when out of memory.
 struct memory_range *memory_slab_take(struct memory_slabs *s, uint64_t size, uint64_t align);
@@ -77,17 +87,51 @@ void memory_slab_trim(struct memory_slabs *s, uint64_t keep);
 const struct memory_range *memory_slab_chunk(const struct memory_slabs *s, uint64_t addr);
 bool memory_slab_valid(const struct memory_slabs *s);
 
+// In the file that its chunks are cut from.
+uint64_t memory_slab_offset(const struct memory_slabs *s, uint64_t addr);
+// Where the chunk that holds addr keeps whether other processes may open it; NULL there: they may not.
+struct memory_share **memory_slab_share(const struct memory_slabs *s, uint64_t addr);
+
 // Addresses of the device, in units. at: a wish, 0 for none. NULL when there are none left.
 struct memory_range *memory_slab_addresses(uint64_t size, uint64_t align, uint64_t at);
 void memory_slab_addresses_free(struct memory_range *r);
 // Puts an empty mapping where the bytes of [addr, addr + size) are. 0 or -ENOMEM.
 int memory_slab_clear(uint64_t addr, uint64_t size);
-// Bytes of the device that are taken, against what it has. false: there is no room for that many more.
-bool memory_slab_charge(uint64_t size);
-void memory_slab_uncharge(uint64_t size);
-uint64_t memory_slab_used(void);
+// Bytes of a device that are taken, against what it has. false: there is no room for that many more.
+bool memory_slab_charge(int device, uint64_t size);
+void memory_slab_uncharge(int device, uint64_t size);
+uint64_t memory_slab_used(int device);
 
-extern struct memory_slabs memory_plain;  // cuMemAlloc
+extern struct memory_slabs memory_plain[CONFIG_DEVICES];  // cuMemAlloc, by memory_slab_of
+
+// --- files (memory_file.c) -------------------------------------------------------------------------------------
+
+// What a file has behind its bytes, for who imports it.
+struct memory_label {
+    char magic[16];  // of its kind
+    union {
+        CUmemAllocationProp physical;
+        CUmemPoolProps pool;
+    };
+};
+
+// One that pieces are cut from, in units.
+struct memory_file {
+    int fd;  // if it was made
+    bool made;
+    struct memory_tree room;
+};
+
+int memory_file_make(struct memory_file *f, const struct memory_label *label);  // unless it is; 0 or -ENOMEM
+void memory_file_end(struct memory_file *f);                                    // all pieces are back
+struct memory_range *memory_file_take(struct memory_file *f, uint64_t size);
+void memory_file_give(struct memory_file *f, struct memory_range *r);  // what was in it is gone
+// Puts part of a file where the bytes of [addr, addr + size) are. 0 or -ENOMEM.
+int memory_file_map(int fd, uint64_t offset, uint64_t addr, uint64_t size);
+
+int memory_file_new(uint64_t size, const struct memory_label *label);  // a descriptor or -ENOMEM
+// Whether fd is one of memory_file_new with that magic, and of what size.
+bool memory_file_read(int fd, const char *magic, uint64_t *size, struct memory_label *label);
 
 // --- blocks (memory_block.c) -----------------------------------------------------------------------------------
 
@@ -99,7 +143,8 @@ enum memory_kind {
     MEMORY_MANAGED,  // managed variables too: without pages of their own
     MEMORY_HOST,
     MEMORY_REGISTERED,
-    MEMORY_GRAPH,  // what a graph allocates: the piece is the graph's
+    MEMORY_GRAPH,   // what a graph allocates: the piece is the graph's
+    MEMORY_OPENED,  // of another process, by a handle
 };
 
 struct memory_block {
@@ -107,17 +152,22 @@ struct memory_block {
     enum memory_kind kind;
     uint8_t rights;       // what copies may do; kernels too, but for constants
     uint8_t host_rights;  // MEMORY_MAPPED: what the host may do at the same address
-    unsigned flags;       // as the application gave them
+    uint32_t access;  // MEMORY_MAPPED: two bits of rights for each device; rights are those of all together
+    unsigned flags;   // as the application gave them
     struct CUctx_st *ctx;
+    int device;                  // the context's, or where a pool or physical memory lies
     uint64_t id;                 // never used twice
     struct memory_range *piece;  // MEMORY_PLAIN, MEMORY_POOL: of slabs
     void *pages;                 // MEMORY_HOST, MEMORY_MANAGED: what was mapped for it, whole pages
     struct CUmemPoolHandle_st *pool;
     struct memory_physical *physical;  // MEMORY_MAPPED
     struct graph_memory *graph;        // MEMORY_GRAPH
+    struct ipc_opened *opened;         // MEMORY_OPENED
+    bool exported;                     // MEMORY_PLAIN: there is a handle of it
     int sync_memops;
     // MEMORY_MANAGED, as last advised
-    bool read_mostly, accessed_by_device, accessed_by_host;
+    bool read_mostly;
+    unsigned accessed_by;  // a bit for each device, and one behind for the host
     CUmemLocation preferred, prefetched;
 };
 
@@ -141,6 +191,29 @@ enum memory_where {
 };
 enum memory_where memory_block_check(uint64_t addr, uint64_t size, unsigned rights);  // takes the lock
 
+// --- memory that other processes may open (memory_share.c, ipc_memory.c) ------------------------------------------
+
+struct memory_share {
+    int fd;               // of the file that holds the bytes
+    uint64_t base, size;  // of the chunk
+    _Atomic uint64_t *ids;
+};
+
+// Moves the bytes of a chunk to a file, or gives that up. Between quiet and go_on: then nobody writes. NULL when out of
+// memory; then all is as before.
+struct memory_share *memory_share_new(uint64_t base, uint64_t size);
+void memory_share_free(struct memory_share *s);
+_Atomic uint64_t *memory_share_id(const struct memory_share *s, uint64_t addr);
+uint64_t memory_share_ids_size(uint64_t size);  // what the file of a chunk has behind its bytes
+
+// Held for reading by a thread that is not the pool's while it writes device memory. Rank: outside of memory_lock.
+extern pthread_rwlock_t memory_share_lock;
+void memory_share_quiet(void);  // takes it for writing, and stops the pool
+void memory_share_go_on(void);
+
+void ipc_memory_freed(struct memory_block *b);    // MEMORY_PLAIN that was exported
+void ipc_memory_release(struct memory_block *b);  // MEMORY_OPENED; the block is out of the tree
+
 // --- the rest ----------------------------------------------------------------------------------------------------
 
 // For calls that need no context: an error of the current one counts all the same.
@@ -157,7 +230,7 @@ void memory_pool_settle(bool all);  // lets go of what pools keep beyond their t
 void memory_heap_context_free(struct CUctx_st *ctx);   // takes the lock; no kernel runs
 bool memory_heap_valid(struct CUctx_st *ctx);          // no kernel runs
 void *memory_host_map(uint64_t size, uint64_t align);  // zeroed pages for both sides; NULL when out of memory
-// A place that there is: the device, or the host. CUDA_ERROR_INVALID_DEVICE, CUDA_ERROR_INVALID_VALUE.
+// A place that there is: a device, or the host. CUDA_ERROR_INVALID_DEVICE, CUDA_ERROR_INVALID_VALUE.
 CUresult memory_managed_location(CUmemLocationType type, int id, bool *host);
 // Whether [p, p + size) can be read, or written, by this process. all: every page is tried, and made present; else
 // holes are found and the pages at both ends are tried.

@@ -16,6 +16,7 @@ struct memory_block *memory_block_new(enum memory_kind kind, struct CUctx_st *ct
         return NULL;
     b->kind = kind;
     b->ctx = ctx;
+    b->device = ctx ? ctx->device : 0;
     b->rights = SPACE_READ | SPACE_WRITE;
     b->sync_memops = kind != MEMORY_HOST && kind != MEMORY_REGISTERED;
     return b;

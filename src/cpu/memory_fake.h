@@ -13,6 +13,7 @@
 
 #include "base/mem.h"
 #include "cpu/memory.h"
+#include "cpu/pool.h"
 #include "cpu/stream.h"
 #include "exec/space.h"
 
@@ -41,6 +42,11 @@ CUresult device_ready(void)
     return CUDA_SUCCESS;
 }
 
+unsigned device_count(void)
+{
+    return 1;
+}
+
 uint64_t device_memory(void)
 {
     return fake_total;
@@ -53,6 +59,14 @@ CUresult not_supported(const char *call)
 }
 
 void output_flush(void)
+{
+}
+
+void pool_pause(void)
+{
+}
+
+void pool_resume(void)
 {
 }
 
@@ -110,6 +124,16 @@ CUresult stream_wait(struct CUstream_st *s)
 {
     fake_run(s->legacy ? NULL : s);
     return fake_state;
+}
+
+CUresult stream_after_context(struct CUstream_st *s, struct CUctx_st *other)
+{
+    return CUDA_SUCCESS;
+}
+
+CUresult stream_before_context(struct CUstream_st *s, struct CUctx_st *other)
+{
+    return CUDA_SUCCESS;
 }
 
 CUresult stream_push(struct CUstream_st *s, stream_fn *fn, void *arg)

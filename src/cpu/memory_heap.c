@@ -70,11 +70,14 @@ struct memory_heap {
     struct heap_pages pages;
     uint64_t *bits;  // WORDS for each page
     struct memory_range *piece;
+    int device;
     struct shard *shards;
     uint32_t shard_mask;
 };
 
-static struct memory_slabs slabs = {.granule = MEMORY_UNIT, .chunk = MEMORY_UNIT};
+static struct memory_slabs slabs[CONFIG_DEVICES] = {
+    [0 ... CONFIG_DEVICES - 1] = {.granule = MEMORY_UNIT, .chunk = MEMORY_UNIT},
+};
 static pthread_mutex_t make_lock = PTHREAD_MUTEX_INITIALIZER;  // rank: outside of memory_lock
 
 // --- classes -------------------------------------------------------------------------------------------------
@@ -249,7 +252,7 @@ static void unmake(struct memory_heap *h)
 {
     if (h->piece) {
         pthread_mutex_lock(&memory_lock);
-        memory_slab_give(&slabs, h->piece);
+        memory_slab_give(memory_slab_of(slabs, h->device), h->piece);
         pthread_mutex_unlock(&memory_lock);
     }
     heap_pages_free(&h->pages);
@@ -258,13 +261,14 @@ static void unmake(struct memory_heap *h)
     mem_free(h);
 }
 
-static struct memory_heap *make(uint64_t size)
+static struct memory_heap *make(int device, uint64_t size)
 {
     struct memory_heap *h = mem_zalloc(1, sizeof *h);
     if (!h)
         return NULL;
+    h->device = device;
     pthread_mutex_lock(&memory_lock);
-    h->piece = memory_slab_take(&slabs, size, MEMORY_UNIT);
+    h->piece = memory_slab_take(memory_slab_of(slabs, device), size, MEMORY_UNIT);
     pthread_mutex_unlock(&memory_lock);
     if (!h->piece || h->piece->size / HEAP_PAGE >= HEAP_NO_PAGE) {
         unmake(h);
@@ -291,7 +295,7 @@ static struct memory_heap *make_once(struct CUctx_st *ctx)
     pthread_mutex_lock(&make_lock);
     struct memory_heap *h = atomic_load_explicit(&ctx->heap, memory_order_relaxed);
     if (!h && size) {
-        h = make(size);
+        h = make(ctx->device, size);
         atomic_store_explicit(&ctx->heap, h, memory_order_release);  // pairs with heap_of
     }
     pthread_mutex_unlock(&make_lock);

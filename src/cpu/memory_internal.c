@@ -9,12 +9,15 @@
 #include "exec/space.h"
 
 // Variables lie side by side, as a GPU's do.
-static struct memory_slabs slabs = {.granule = 16, .chunk = MEMORY_UNIT, .keep = MEMORY_UNIT};
+static struct memory_slabs slabs[CONFIG_DEVICES] = {
+    [0 ... CONFIG_DEVICES - 1] = {.granule = 16, .chunk = MEMORY_UNIT, .keep = MEMORY_UNIT},
+};
 
 struct internal {
     struct memory_range node;    // first
     struct memory_range *piece;  // of slabs; NULL: host pages
-    uint64_t shut, shut_size;    // pages without the right to write
+    int device;
+    uint64_t shut, shut_size;  // pages without the right to write
 };
 
 static struct memory_tree internals;
@@ -37,10 +40,13 @@ uint64_t memory_internal_alloc(uint64_t size, uint64_t align)
     struct internal *n = mem_zalloc(1, sizeof *n);
     if (!n)
         return 0;
+    struct CUctx_st *ctx;
+    n->device = context_current_any(&ctx) ? 0 : ctx->device;
     pthread_mutex_lock(&memory_lock);
-    n->piece = memory_slab_take(&slabs, size ? size : 1, align ? align : 1);
+    struct memory_slabs *from = memory_slab_of(slabs, n->device);
+    n->piece = memory_slab_take(from, size ? size : 1, align ? align : 1);
     if (n->piece && zero(n->piece)) {
-        memory_slab_give(&slabs, n->piece);
+        memory_slab_give(from, n->piece);
         n->piece = NULL;
     }
     uint64_t at = n->piece ? n->piece->base : 0;
@@ -95,7 +101,7 @@ void memory_internal_free(uint64_t addr)
         if (n->shut_size)
             space_set(n->shut, n->shut_size, SPACE_READ | SPACE_WRITE);
         if (n->piece) {
-            memory_slab_give(&slabs, n->piece);
+            memory_slab_give(memory_slab_of(slabs, n->device), n->piece);
         } else {
             space_set(addr, n->node.size, 0);
             munmap(space_host(addr), n->node.size);

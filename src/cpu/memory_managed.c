@@ -9,7 +9,9 @@
 CUresult memory_managed_location(CUmemLocationType type, int id, bool *host)
 {
     switch (type) {
-    case CU_MEM_LOCATION_TYPE_DEVICE: *host = false; return id ? CUDA_ERROR_INVALID_DEVICE : CUDA_SUCCESS;
+    case CU_MEM_LOCATION_TYPE_DEVICE:
+        *host = false;
+        return (unsigned)id < device_count() ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
     case CU_MEM_LOCATION_TYPE_HOST:
     case CU_MEM_LOCATION_TYPE_HOST_NUMA:
     case CU_MEM_LOCATION_TYPE_HOST_NUMA_CURRENT: *host = true; return CUDA_SUCCESS;
@@ -160,9 +162,13 @@ CUresult cuMemDiscardAndPrefetchBatchAsync_ptsz(CUdeviceptr *p, size_t *sizes, s
 
 // --- advice ------------------------------------------------------------------------------------------------------
 
+static unsigned accessor(CUmemLocation l, bool host)
+{
+    return 1u << (host ? CONFIG_DEVICES : l.id);
+}
+
 static void apply(struct memory_block *b, CUmem_advise advice, CUmemLocation l, bool host)
 {
-    bool *accessed_by = host ? &b->accessed_by_host : &b->accessed_by_device;
     switch (advice) {
     case CU_MEM_ADVISE_SET_READ_MOSTLY: b->read_mostly = true; break;
     case CU_MEM_ADVISE_UNSET_READ_MOSTLY: b->read_mostly = false; break;
@@ -170,8 +176,8 @@ static void apply(struct memory_block *b, CUmem_advise advice, CUmemLocation l, 
     case CU_MEM_ADVISE_UNSET_PREFERRED_LOCATION:
         b->preferred = (CUmemLocation){CU_MEM_LOCATION_TYPE_INVALID, CU_DEVICE_INVALID};
         break;
-    case CU_MEM_ADVISE_SET_ACCESSED_BY: *accessed_by = true; break;
-    case CU_MEM_ADVISE_UNSET_ACCESSED_BY: *accessed_by = false; break;
+    case CU_MEM_ADVISE_SET_ACCESSED_BY: b->accessed_by |= accessor(l, host); break;
+    case CU_MEM_ADVISE_UNSET_ACCESSED_BY: b->accessed_by &= ~accessor(l, host); break;
     }
 }
 
@@ -232,10 +238,10 @@ static int value_of(const struct memory_block *b, CUmem_range_attribute a)
 static void accessed_by(const struct memory_block *b, int *out, size_t n)
 {
     size_t used = 0;
-    if (b->accessed_by_device)
-        out[used++] = 0;
-    if (b->accessed_by_host && used < n)
-        out[used++] = CU_DEVICE_CPU;
+    for (int i = 0; i <= CONFIG_DEVICES && used < n; i++) {
+        if (b->accessed_by >> i & 1)
+            out[used++] = i < CONFIG_DEVICES ? i : CU_DEVICE_CPU;
+    }
     while (used < n)
         out[used++] = CU_DEVICE_INVALID;
 }

@@ -7,8 +7,6 @@
 #include <fcntl.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/mem.h"
@@ -30,16 +28,17 @@ struct memory_physical {
     bool host, charged;
 };
 
-static const uint64_t common_size = (uint64_t)1 << 42;
-static struct memory_tree reservations, physicals, file_free;
-static int file = -1;
+static struct memory_tree reservations, physicals;
+static struct memory_file common;
+static const char magic[16] = "moat's physical";
 static uint64_t next_handle = 0x1000;
 
 CUresult memory_map_ready(void)
 {
     struct CUctx_st *ctx;
     CUresult r = context_current(&ctx);
-    return r == CUDA_ERROR_INVALID_CONTEXT ? device_ready() : r;
+    bool none = r == CUDA_ERROR_INVALID_CONTEXT || r == CUDA_ERROR_CONTEXT_IS_DESTROYED;
+    return none ? device_ready() : r;
 }
 
 static bool in_units(uint64_t n)
@@ -117,58 +116,23 @@ static bool reserved(uint64_t addr, uint64_t size)
 
 // --- physical memory ---------------------------------------------------------------------------------------------
 
-// A limit on the size of files would end the process with a signal.
-static int set_size(int fd, uint64_t size)
-{
-    struct rlimit most;
-    if (getrlimit(RLIMIT_FSIZE, &most) || most.rlim_cur < size)
-        return -ENOMEM;
-    return ftruncate(fd, (off_t)size) ? -ENOMEM : 0;
-}
-
-static int make_file(void)
-{
-    if (file >= 0)
-        return 0;
-    struct memory_range *all = mem_zalloc(1, sizeof *all);
-    int fd = all ? memfd_create("moat-device", MFD_CLOEXEC) : -1;
-    if (fd < 0 || set_size(fd, common_size)) {
-        if (fd >= 0)
-            close(fd);
-        mem_free(all);
-        return -ENOMEM;
-    }
-    all->size = common_size;
-    memory_range_insert(&file_free, all);
-    file = fd;
-    return 0;
-}
-
 static int take_common(struct memory_physical *m)
 {
-    uint64_t at;
-    if (make_file())
-        return -ENOMEM;
-    struct memory_range *r = memory_range_fit(&file_free, m->size, MEMORY_UNIT, &at);
-    m->place = r ? memory_range_take(&file_free, r, at, m->size) : NULL;
+    static const struct memory_label nobodys;
+    m->place = memory_file_make(&common, &nobodys) ? NULL : memory_file_take(&common, m->size);
     if (!m->place)
         return -ENOMEM;
-    m->fd = file;
+    m->fd = common.fd;
     m->offset = m->place->base;
     return 0;
 }
 
-// Sealed, so that nobody who imports it can make it shorter than what others have mapped.
 static int take_own(struct memory_physical *m)
 {
-    m->fd = memfd_create("moat-device", MFD_CLOEXEC | MFD_ALLOW_SEALING);
-    if (m->fd < 0)
-        return -ENOMEM;
-    if (set_size(m->fd, m->size) || fcntl(m->fd, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW)) {
-        close(m->fd);
-        return -ENOMEM;
-    }
-    return 0;
+    struct memory_label l = {.physical = m->prop};
+    memcpy(l.magic, magic, sizeof l.magic);
+    m->fd = memory_file_new(m->size, &l);
+    return m->fd < 0 ? -ENOMEM : 0;
 }
 
 static struct memory_physical *add(struct memory_physical *m)
@@ -192,13 +156,12 @@ static void drop(struct memory_physical *m)
         return;
     memory_range_remove(&physicals, &m->node);
     if (m->place) {
-        fallocate(file, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, (off_t)m->offset, (off_t)m->size);
-        memory_range_give(&file_free, m->place, 0, UINT64_MAX);
+        memory_file_give(&common, m->place);
     } else {
         close(m->fd);
     }
     if (m->charged)
-        memory_slab_uncharge(m->size);
+        memory_slab_uncharge(m->prop.location.id, m->size);
     mem_free(m);
 }
 
@@ -213,24 +176,24 @@ static CUresult check_prop(const CUmemAllocationProp *p, bool *host)
     return memory_managed_location(p->location.type, p->location.id, host);
 }
 
-static bool charge(uint64_t size)
+static bool charge(int device, uint64_t size)
 {
-    if (memory_slab_charge(size))
+    if (memory_slab_charge(device, size))
         return true;
-    memory_slab_trim(&memory_plain, 0);
+    memory_slab_trim(memory_slab_of(memory_plain, device), 0);
     memory_pool_settle(true);
-    return memory_slab_charge(size);
+    return memory_slab_charge(device, size);
 }
 
 static CUresult create(struct memory_physical *m)
 {
-    m->charged = !m->host && charge(m->size);
+    m->charged = !m->host && charge(m->prop.location.id, m->size);
     if (!m->host && !m->charged)
         return CUDA_ERROR_OUT_OF_MEMORY;
     bool own = m->prop.requestedHandleTypes & CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
     if (own ? take_own(m) : take_common(m)) {
         if (m->charged)
-            memory_slab_uncharge(m->size);
+            memory_slab_uncharge(m->prop.location.id, m->size);
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
     add(m);
@@ -348,6 +311,18 @@ CUresult cuMemExportToShareableHandle(void *out, CUmemGenericAllocationHandle ha
     return CUDA_SUCCESS;
 }
 
+// Whether it is a file that take_own has made. A device that this process does not have becomes the first.
+static bool read_label(int fd, struct memory_label *l, uint64_t *size)
+{
+    bool host;
+    if (!memory_file_read(fd, magic, size, l))
+        return false;
+    if (l->physical.location.type == CU_MEM_LOCATION_TYPE_DEVICE &&
+        (unsigned)l->physical.location.id >= device_count())
+        l->physical.location.id = 0;
+    return !check_prop(&l->physical, &host);
+}
+
 // The descriptor stays the caller's. Only files that cannot shrink are taken: a mapping of another could kill us.
 CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *out, void *handle,
                                         CUmemAllocationHandleType type)
@@ -356,10 +331,9 @@ CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *out, void 
     if (r)
         return r;
     int fd = (int)(intptr_t)handle;
-    struct stat st;
-    if (!out || type != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR || fd < 0 ||
-        !(fcntl(fd, F_GET_SEALS) & F_SEAL_SHRINK) || fcntl(fd, F_GET_SEALS) < 0 || fstat(fd, &st) ||
-        st.st_size <= 0 || !in_units((uint64_t)st.st_size))
+    struct memory_label l;
+    uint64_t size;
+    if (!out || type != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR || fd < 0 || !read_label(fd, &l, &size))
         return CUDA_ERROR_INVALID_VALUE;
     struct memory_physical *m = mem_zalloc(1, sizeof *m);
     int mine = m ? fcntl(fd, F_DUPFD_CLOEXEC, 0) : -1;
@@ -368,13 +342,12 @@ CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *out, void 
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
     m->fd = mine;
-    m->size = (uint64_t)st.st_size;
-    m->prop.type = CU_MEM_ALLOCATION_TYPE_PINNED;
-    m->prop.requestedHandleTypes = type;
-    m->prop.location.type = CU_MEM_LOCATION_TYPE_DEVICE;
+    m->size = size;
+    m->prop = l.physical;
+    m->host = l.physical.location.type != CU_MEM_LOCATION_TYPE_DEVICE;
     pthread_mutex_lock(&memory_lock);
     // Whoever made it may live in another process: here it counts once more, or not at all if there is no room.
-    m->charged = memory_slab_charge(m->size);
+    m->charged = !m->host && memory_slab_charge(m->prop.location.id, m->size);
     *out = add(m)->node.base;
     pthread_mutex_unlock(&memory_lock);
     return CUDA_SUCCESS;
@@ -386,13 +359,11 @@ static CUresult map(uint64_t p, uint64_t size, struct memory_physical *m, struct
 {
     if (!reserved(p, size) || memory_block_touches(p, size))
         return CUDA_ERROR_INVALID_VALUE;
-    void *want = space_host(p);
-    void *got = mmap(want, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED | MAP_NORESERVE, m->fd,
-                     (off_t)m->offset);
-    if (got != want)
+    if (memory_file_map(m->fd, m->offset, p, size))
         return CUDA_ERROR_OUT_OF_MEMORY;
     b->rights = 0;
     b->physical = m;
+    b->device = m->host ? 0 : m->prop.location.id;
     m->maps++;
     memory_block_add(b, p, size);
     return CUDA_SUCCESS;
@@ -490,6 +461,20 @@ static CUresult check_access(const CUmemAccessDesc *d, bool *host)
                : CUDA_SUCCESS;
 }
 
+enum { ACCESS_BITS = 2 };  // of a device in a block's access
+_Static_assert(CONFIG_DEVICES *ACCESS_BITS <= 32, "each device has its bits");
+
+// What one device may do, all may: there is one table of rights.
+static void give_access(struct memory_block *b, int device, unsigned flags)
+{
+    unsigned at = (unsigned)device * ACCESS_BITS;
+    b->access = (b->access & ~(3u << at)) | flags << at;
+    b->rights = 0;
+    for (uint32_t left = b->access; left; left >>= ACCESS_BITS)
+        b->rights |= left & 3;
+    space_set(b->node.base, b->node.size, b->rights);
+}
+
 // The flags are the bits of space_right.
 static CUresult set_access(uint64_t p, uint64_t size, const CUmemAccessDesc *d)
 {
@@ -506,12 +491,10 @@ static CUresult set_access(uint64_t p, uint64_t size, const CUmemAccessDesc *d)
     for (uint64_t at = p; at < p + size; at = memory_range_end(&b->node)) {
         b = memory_block_at(at);
         if (!host)
-            b->rights = (uint8_t)d->flags;
+            give_access(b, d->location.id, d->flags);
         else if (show_to_host(b, d->flags))
             return CUDA_ERROR_OUT_OF_MEMORY;
     }
-    if (!host)
-        space_set(p, size, d->flags);
     return CUDA_SUCCESS;
 }
 
@@ -545,7 +528,7 @@ CUresult cuMemGetAccess(unsigned long long *flags, const CUmemLocation *location
     pthread_mutex_lock(&memory_lock);
     const struct memory_block *b = memory_block_at(p);
     if (b && !host)
-        *flags = b->rights;
+        *flags = b->kind == MEMORY_MAPPED ? b->access >> location->id * ACCESS_BITS & 3 : b->rights;
     else if (b)
         *flags = b->kind == MEMORY_MAPPED ? b->host_rights
                                           : memory_block_is_host(b) * CU_MEM_ACCESS_FLAGS_PROT_READWRITE;

@@ -5,7 +5,9 @@
 #include "cpu/graph_memory.h"
 #include "cpu/memory.h"
 
-struct memory_slabs memory_plain = {.granule = MEMORY_GRANULE, .chunk = MEMORY_UNIT, .keep = MEMORY_UNIT};
+struct memory_slabs memory_plain[CONFIG_DEVICES] = {
+    [0 ... CONFIG_DEVICES - 1] = {.granule = MEMORY_GRANULE, .chunk = MEMORY_UNIT, .keep = MEMORY_UNIT},
+};
 
 static CUresult alloc(struct CUctx_st *ctx, uint64_t size, CUdeviceptr *out)
 {
@@ -13,11 +15,12 @@ static CUresult alloc(struct CUctx_st *ctx, uint64_t size, CUdeviceptr *out)
     if (!b)
         return CUDA_ERROR_OUT_OF_MEMORY;
     pthread_mutex_lock(&memory_lock);
-    b->piece = memory_slab_take(&memory_plain, size, MEMORY_GRANULE);
+    struct memory_slabs *slabs = memory_slab_of(memory_plain, b->device);
+    b->piece = memory_slab_take(slabs, size, MEMORY_GRANULE);
     if (!b->piece) {
-        memory_slab_trim(&memory_plain, 0);
+        memory_slab_trim(slabs, 0);
         memory_pool_settle(true);
-        b->piece = memory_slab_take(&memory_plain, size, MEMORY_GRANULE);
+        b->piece = memory_slab_take(slabs, size, MEMORY_GRANULE);
     }
     if (b->piece) {
         memory_block_add(b, b->piece->base, size);
@@ -32,7 +35,9 @@ static CUresult alloc(struct CUctx_st *ctx, uint64_t size, CUdeviceptr *out)
 
 void memory_plain_release(struct memory_block *b)
 {
-    memory_slab_give(&memory_plain, b->piece);
+    if (b->exported)
+        ipc_memory_freed(b);
+    memory_slab_give(memory_slab_of(memory_plain, b->device), b->piece);
     mem_free(b);
 }
 
@@ -86,6 +91,7 @@ static bool release(struct memory_block *b)
     switch (b->kind) {
     case MEMORY_PLAIN: memory_plain_release(b); break;
     case MEMORY_POOL: memory_pool_release(b); break;
+    case MEMORY_OPENED: ipc_memory_release(b); break;
     case MEMORY_HOST:
     case MEMORY_MANAGED:
     case MEMORY_REGISTERED: memory_host_release(b); break;
@@ -131,7 +137,7 @@ CUresult cuMemGetInfo_v2(size_t *available, size_t *total)
         return r;
     pthread_mutex_lock(&memory_lock);
     memory_pool_settle(false);
-    uint64_t all = device_memory(), used = memory_slab_used() - memory_plain.empty;
+    uint64_t all = device_memory(), used = memory_slab_used(ctx->device) - memory_plain[ctx->device].empty;
     pthread_mutex_unlock(&memory_lock);
     if (available)
         *available = all - used;

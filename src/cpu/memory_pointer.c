@@ -51,7 +51,7 @@ static struct memory_range mapping(const struct memory_block *b)
     uint64_t high = (memory_range_end(&b->node) + MEMORY_PAGE - 1) & ~(uint64_t)(MEMORY_PAGE - 1);
     const struct memory_range *chunk = NULL;
     if (b->kind == MEMORY_PLAIN)
-        chunk = memory_slab_chunk(&memory_plain, b->node.base);
+        chunk = memory_slab_chunk(&memory_plain[b->device], b->node.base);
     if (b->kind == MEMORY_POOL)
         chunk = memory_pool_chunk(b);
     return chunk ? *chunk : (struct memory_range){.base = low, .size = high - low};
@@ -86,8 +86,8 @@ static struct answer answer(const struct memory_block *b, CUpointer_attribute a,
     case CU_POINTER_ATTRIBUTE_SYNC_MEMOPS: return number(b->sync_memops);
     case CU_POINTER_ATTRIBUTE_BUFFER_ID: return wide(b->id);
     case CU_POINTER_ATTRIBUTE_IS_MANAGED: return number(is_managed(b));
-    case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL: return number(0);
-    case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE:
+    case CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL: return number(b->device);
+    case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE: return number(b->kind == MEMORY_PLAIN);
     case CU_POINTER_ATTRIBUTE_IS_GPU_DIRECT_RDMA_CAPABLE:
     case CU_POINTER_ATTRIBUTE_IS_HW_DECOMPRESS_CAPABLE: return number(0);
     case CU_POINTER_ATTRIBUTE_RANGE_START_ADDR: return wide(whole(b).base);

@@ -2,10 +2,11 @@
 // Stream-ordered allocation. Memory is taken when the call is made; it goes back to the pool when the stream comes to
 // the free. Until then the same stream may have it again: whatever it does with it comes after the free.
 #include <string.h>
+#include <unistd.h>
 
 #include "base/mem.h"
 #include "cpu/graph_memory.h"
-#include "cpu/memory.h"
+#include "cpu/memory_pool.h"
 #include "cpu/stream.h"
 #include "exec/space.h"
 
@@ -14,29 +15,19 @@ enum {
     POOL_SLACK = 64 << 20,  // bytes of empty chunks beyond the threshold that need not go at once
 };
 
-struct CUmemPoolHandle_st {
-    struct memory_slabs slabs;
-    CUmemPoolProps props;
-    cuuint64_t threshold, used, used_high;
-    int reuse[3];         // from CU_MEMPOOL_ATTR_REUSE_FOLLOW_EVENT_DEPENDENCIES on
-    unsigned references;  // the application's, and one for each block and each free on its way
-    bool built_in, destroyed;
-    struct pending *pending;
-    struct CUmemPoolHandle_st *next;
-};
-
 // A free that its stream has not come to yet. In the pool's list while it has its piece: the stream may take that
 // again.
-struct pending {
+struct memory_pending {
     struct memory_range *piece;
-    struct CUmemPoolHandle_st *pool;  // NULL: plain memory
+    struct CUmemPoolHandle_st *pool;  // NULL: of no pool, but one of the next two
     struct memory_block *plain;
+    struct graph_memory *graph;
     struct CUstream_st *stream;
-    struct pending *next, *prev;
+    struct memory_pending *next, *prev;
 };
 
-// What there is a default pool for.
-enum { OF_DEVICE, OF_HOST, OF_MANAGED, NDEFAULTS };
+// What there is a default pool for: each device, the host, and managed memory.
+enum { OF_HOST = CONFIG_DEVICES, OF_MANAGED, NDEFAULTS };
 
 static struct CUmemPoolHandle_st defaults[NDEFAULTS];
 static struct CUmemPoolHandle_st *current[NDEFAULTS];
@@ -44,7 +35,7 @@ static struct CUmemPoolHandle_st *pools;
 
 // --- life ------------------------------------------------------------------------------------------------------
 
-static CUresult add(struct CUmemPoolHandle_st *p, const CUmemPoolProps *props)
+CUresult memory_pool_add(struct CUmemPoolHandle_st *p, const CUmemPoolProps *props)
 {
     if (handle_add(p, HANDLE_POOL))
         return CUDA_ERROR_OUT_OF_MEMORY;
@@ -52,6 +43,8 @@ static CUresult add(struct CUmemPoolHandle_st *p, const CUmemPoolProps *props)
     p->slabs.granule = MEMORY_GRANULE;
     p->slabs.chunk = POOL_CHUNK;
     p->slabs.keep = UINT64_MAX;
+    p->slabs.device = props->location.type == CU_MEM_LOCATION_TYPE_DEVICE ? props->location.id : 0;
+    p->access = 1u << p->slabs.device;
     p->slabs.host = props->location.type != CU_MEM_LOCATION_TYPE_DEVICE ||
                     props->allocType == CU_MEM_ALLOCATION_TYPE_MANAGED;
     if (props->maxSize)
@@ -67,11 +60,13 @@ static CUresult default_pool(unsigned which, struct CUmemPoolHandle_st **out)
 {
     CUmemPoolProps props = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED};
     props.location.type = which == OF_HOST ? CU_MEM_LOCATION_TYPE_HOST : CU_MEM_LOCATION_TYPE_DEVICE;
+    if (which < OF_HOST)
+        props.location.id = (int)which;
     if (which == OF_MANAGED)
         props.allocType = CU_MEM_ALLOCATION_TYPE_MANAGED;
     struct CUmemPoolHandle_st *p = &defaults[which];
     if (!p->built_in) {
-        CUresult r = add(p, &props);
+        CUresult r = memory_pool_add(p, &props);
         if (r)
             return r;
         p->built_in = true;
@@ -81,20 +76,32 @@ static CUresult default_pool(unsigned which, struct CUmemPoolHandle_st **out)
     return CUDA_SUCCESS;
 }
 
+static void unlink_pool(struct CUmemPoolHandle_st *p)
+{
+    struct CUmemPoolHandle_st **at = &pools;
+    while (*at != p)
+        at = &(*at)->next;
+    *at = p->next;
+}
+
 static void unreference(struct CUmemPoolHandle_st *p)
 {
     if (--p->references)
         return;
     memory_slab_trim(&p->slabs, 0);
-    struct CUmemPoolHandle_st **at = &pools;
-    while (*at != p)
-        at = &(*at)->next;
-    *at = p->next;
+    unlink_pool(p);
+    memory_file_end(&p->file);
+    if (p->imported)
+        close(p->file.fd);
     mem_free(p);
 }
 
 static void give(struct CUmemPoolHandle_st *p, struct memory_range *piece)
 {
+    if (p->imported) {
+        memory_pool_share_give(piece);
+        return;
+    }
     memory_slab_give(&p->slabs, piece);
     if (p->slabs.reserved > p->threshold && p->slabs.empty > POOL_SLACK)
         memory_slab_trim(&p->slabs, p->threshold);
@@ -119,7 +126,7 @@ const struct memory_range *memory_pool_chunk(const struct memory_block *b)
     return memory_slab_chunk(&b->pool->slabs, b->node.base);
 }
 
-static bool known(CUmemoryPool p)
+bool memory_pool_known(CUmemoryPool p)
 {
     return p && handle_is(p, HANDLE_POOL);
 }
@@ -144,7 +151,11 @@ CUresult cuMemPoolCreate(CUmemoryPool *out, const CUmemPoolProps *props)
     if (!p)
         return CUDA_ERROR_OUT_OF_MEMORY;
     pthread_mutex_lock(&memory_lock);
-    r = add(p, props);
+    r = memory_pool_add(p, props);
+    if (!r && (r = memory_pool_share_make(p))) {
+        handle_remove(p);
+        unlink_pool(p);
+    }
     pthread_mutex_unlock(&memory_lock);
     if (r)
         mem_free(p);
@@ -159,7 +170,7 @@ CUresult cuMemPoolDestroy(CUmemoryPool p)
     if (r)
         return r;
     pthread_mutex_lock(&memory_lock);
-    bool mine = known(p) && !p->built_in;
+    bool mine = memory_pool_known(p) && !p->built_in;
     if (mine) {
         handle_remove(p);
         for (unsigned i = 0; i < NDEFAULTS; i++) {
@@ -179,7 +190,7 @@ CUresult cuMemPoolTrimTo(CUmemoryPool p, size_t keep)
     if (r)
         return r;
     pthread_mutex_lock(&memory_lock);
-    bool good = known(p);
+    bool good = memory_pool_known(p);
     if (good)
         memory_slab_trim(&p->slabs, keep);
     pthread_mutex_unlock(&memory_lock);
@@ -206,7 +217,7 @@ static CUresult set_pool(CUmemoryPool p, unsigned which)
     pthread_mutex_lock(&memory_lock);
     struct CUmemPoolHandle_st *standard;
     CUresult r = default_pool(which, &standard);
-    if (!r && known(p))
+    if (!r && memory_pool_known(p) && (which >= OF_HOST || p->slabs.device == (int)which))
         current[which] = p;
     else if (!r)
         r = CUDA_ERROR_INVALID_VALUE;
@@ -217,25 +228,25 @@ static CUresult set_pool(CUmemoryPool p, unsigned which)
 static CUresult of_device(CUdevice device)
 {
     CUresult r = device_ready();
-    return r ? r : device ? CUDA_ERROR_INVALID_DEVICE : CUDA_SUCCESS;
+    return r ? r : (unsigned)device < device_count() ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE;
 }
 
 CUresult cuDeviceGetDefaultMemPool(CUmemoryPool *out, CUdevice device)
 {
     CUresult r = of_device(device);
-    return r ? r : get_pool(out, OF_DEVICE, false);
+    return r ? r : get_pool(out, (unsigned)device, false);
 }
 
 CUresult cuDeviceGetMemPool(CUmemoryPool *out, CUdevice device)
 {
     CUresult r = of_device(device);
-    return r ? r : get_pool(out, OF_DEVICE, true);
+    return r ? r : get_pool(out, (unsigned)device, true);
 }
 
 CUresult cuDeviceSetMemPool(CUdevice device, CUmemoryPool p)
 {
     CUresult r = of_device(device);
-    return r ? r : set_pool(p, OF_DEVICE);
+    return r ? r : set_pool(p, (unsigned)device);
 }
 
 static CUresult of_location(const CUmemLocation *l, CUmemAllocationType type, unsigned *which)
@@ -247,7 +258,7 @@ static CUresult of_location(const CUmemLocation *l, CUmemAllocationType type, un
     if (!l || (type != CU_MEM_ALLOCATION_TYPE_PINNED && type != CU_MEM_ALLOCATION_TYPE_MANAGED))
         return CUDA_ERROR_INVALID_VALUE;
     r = memory_managed_location(l->type, l->id, &host);
-    *which = type == CU_MEM_ALLOCATION_TYPE_MANAGED ? OF_MANAGED : host ? OF_HOST : OF_DEVICE;
+    *which = type == CU_MEM_ALLOCATION_TYPE_MANAGED ? OF_MANAGED : host ? OF_HOST : (unsigned)l->id;
     return r;
 }
 
@@ -329,7 +340,7 @@ CUresult cuMemPoolGetAttribute(CUmemoryPool p, CUmemPool_attribute a, void *valu
     if (r)
         return r;
     pthread_mutex_lock(&memory_lock);
-    r = known(p) && value ? get_attribute(p, a, value) : CUDA_ERROR_INVALID_VALUE;
+    r = memory_pool_known(p) && value ? get_attribute(p, a, value) : CUDA_ERROR_INVALID_VALUE;
     pthread_mutex_unlock(&memory_lock);
     return r;
 }
@@ -340,7 +351,7 @@ CUresult cuMemPoolSetAttribute(CUmemoryPool p, CUmemPool_attribute a, void *valu
     if (r)
         return r;
     pthread_mutex_lock(&memory_lock);
-    r = known(p) && value ? set_attribute(p, a, value) : CUDA_ERROR_INVALID_VALUE;
+    r = memory_pool_known(p) && value ? set_attribute(p, a, value) : CUDA_ERROR_INVALID_VALUE;
     pthread_mutex_unlock(&memory_lock);
     return r;
 }
@@ -351,9 +362,10 @@ CUresult cuMemPoolGetAccess(CUmemAccess_flags *flags, CUmemoryPool p, CUmemLocat
     bool host = false;
     if (r)
         return r;
-    if (!flags || !l || !known(p) || memory_managed_location(l->type, l->id, &host))
+    if (!flags || !l || !memory_pool_known(p) || memory_managed_location(l->type, l->id, &host))
         return CUDA_ERROR_INVALID_VALUE;
-    *flags = host && !p->slabs.host ? CU_MEM_ACCESS_FLAGS_PROT_NONE : CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
+    bool may = p->slabs.host || (!host && p->access >> l->id & 1);
+    *flags = may ? CU_MEM_ACCESS_FLAGS_PROT_READWRITE : CU_MEM_ACCESS_FLAGS_PROT_NONE;
     return CUDA_SUCCESS;
 }
 
@@ -362,25 +374,29 @@ CUresult cuMemPoolSetAccess(CUmemoryPool p, const CUmemAccessDesc *desc, size_t 
     CUresult r = memory_map_ready();
     if (r)
         return r;
-    if (!known(p) || (count && !desc))
+    if (!memory_pool_known(p) || (count && !desc))
         return CUDA_ERROR_INVALID_VALUE;
-    // The one device always has the access it was made with.
+    // Its own device always has the access it was made with; kernels of the others have it anyway.
     for (size_t i = 0; i < count; i++) {
         bool host = false;
         r = memory_managed_location(desc[i].location.type, desc[i].location.id, &host);
         if (r)
             return r;
-        if (desc[i].flags == CU_MEM_ACCESS_FLAGS_PROT_NONE)
+        bool none = desc[i].flags == CU_MEM_ACCESS_FLAGS_PROT_NONE,
+             own = desc[i].location.id == p->slabs.device;
+        if (none && (host || own))
             return CUDA_ERROR_INVALID_DEVICE;
-        if (desc[i].flags != CU_MEM_ACCESS_FLAGS_PROT_READWRITE || (host && !p->slabs.host))
+        if ((!none && desc[i].flags != CU_MEM_ACCESS_FLAGS_PROT_READWRITE) || (host && !p->slabs.host))
             return CUDA_ERROR_NOT_SUPPORTED;
+        unsigned bit = host ? 0 : 1u << desc[i].location.id;
+        p->access = none ? p->access & ~bit : p->access | bit;
     }
     return CUDA_SUCCESS;
 }
 
 // --- allocations -------------------------------------------------------------------------------------------------
 
-static void unlink_pending(struct pending *f)
+static void unlink_pending(struct memory_pending *f)
 {
     if (f->prev)
         f->prev->next = f->next;
@@ -394,7 +410,7 @@ static void unlink_pending(struct pending *f)
 static struct memory_range *again(struct CUmemPoolHandle_st *p, const struct CUstream_st *s, uint64_t size)
 {
     uint64_t most = 2 * size + MEMORY_GRANULE;
-    for (struct pending *f = p->pending; f; f = f->next) {
+    for (struct memory_pending *f = p->pending; f; f = f->next) {
         struct memory_range *piece = f->piece;
         if (f->stream == s && piece->size >= size && piece->size <= most) {
             unlink_pending(f);
@@ -405,13 +421,27 @@ static struct memory_range *again(struct CUmemPoolHandle_st *p, const struct CUs
     return NULL;
 }
 
+// The block is one of the pool from now on.
+void memory_pool_take(struct CUmemPoolHandle_st *p, struct memory_block *b, uint64_t base, uint64_t size)
+{
+    b->pool = p;
+    b->device = p->slabs.device;
+    if (p->props.allocType == CU_MEM_ALLOCATION_TYPE_MANAGED)
+        b->flags = CU_MEM_ATTACH_GLOBAL;
+    p->references++;
+    p->used += size;
+    if (p->used > p->used_high)
+        p->used_high = p->used;
+    memory_block_add(b, base, size);
+}
+
 // The pool may be gone by the time that the lock is taken.
 static CUresult take(struct CUmemPoolHandle_st *p, const struct CUstream_st *s, struct memory_block *b,
                      uint64_t size)
 {
     CUresult r = CUDA_ERROR_INVALID_VALUE;
     pthread_mutex_lock(&memory_lock);
-    if (!known(p))
+    if (!memory_pool_known(p) || p->imported)
         goto unlock;
     b->piece = again(p, s, size);
     if (!b->piece)
@@ -419,14 +449,7 @@ static CUresult take(struct CUmemPoolHandle_st *p, const struct CUstream_st *s, 
     r = CUDA_ERROR_OUT_OF_MEMORY;
     if (!b->piece)
         goto unlock;
-    b->pool = p;
-    if (p->props.allocType == CU_MEM_ALLOCATION_TYPE_MANAGED)
-        b->flags = CU_MEM_ATTACH_GLOBAL;
-    p->references++;
-    p->used += size;
-    if (p->used > p->used_high)
-        p->used_high = p->used;
-    memory_block_add(b, b->piece->base, size);
+    memory_pool_take(p, b, b->piece->base, size);
     r = CUDA_SUCCESS;
 unlock:
     pthread_mutex_unlock(&memory_lock);
@@ -443,7 +466,7 @@ static CUresult alloc(struct CUmemPoolHandle_st *p, struct CUstream_st *s, uint6
     if (r == CUDA_ERROR_OUT_OF_MEMORY && size <= device_memory()) {
         r = context_wait(s->ctx);
         pthread_mutex_lock(&memory_lock);
-        memory_slab_trim(&memory_plain, 0);
+        memory_slab_trim(memory_slab_of(memory_plain, p->slabs.device), 0);
         memory_pool_settle(true);
         pthread_mutex_unlock(&memory_lock);
         if (!r)
@@ -474,7 +497,7 @@ static CUresult alloc_from(CUdeviceptr *out, size_t size, CUmemoryPool p, CUstre
     CUresult r = stream_get(stream, per_thread, &s);
     if (r)
         return r;
-    if (!out || !known(p))
+    if (!out || !memory_pool_known(p))
         return CUDA_ERROR_INVALID_VALUE;
     *out = 0;
     if (!size)
@@ -488,9 +511,10 @@ static CUresult alloc_from(CUdeviceptr *out, size_t size, CUmemoryPool p, CUstre
 static CUresult alloc_current(CUdeviceptr *out, size_t size, CUstream stream, bool per_thread)
 {
     CUmemoryPool p = NULL;
-    CUresult r = device_ready();
+    struct CUstream_st *s;
+    CUresult r = stream_get(stream, per_thread, &s);
     if (!r)
-        r = get_pool(&p, OF_DEVICE, true);
+        r = get_pool(&p, (unsigned)s->ctx->device, true);
     return r ? r : alloc_from(out, size, p, stream, per_thread);
 }
 
@@ -517,10 +541,12 @@ CUresult cuMemAllocFromPoolAsync_ptsz(CUdeviceptr *out, size_t size, CUmemoryPoo
 // The stream has come to the free. Also when the context is in error: the memory is free all the same.
 static void freed(void *arg, bool run)
 {
-    struct pending *f = arg;
+    struct memory_pending *f = arg;
     pthread_mutex_lock(&memory_lock);
     if (f->plain)
         memory_plain_release(f->plain);
+    if (f->graph)
+        graph_memory_retired(f->graph);
     if (f->pool) {
         if (f->piece) {
             unlink_pending(f);
@@ -533,13 +559,13 @@ static void freed(void *arg, bool run)
 }
 
 // Out of the application's sight from now on. f becomes the free that is on its way.
-static CUresult retire(CUdeviceptr p, struct pending *f)
+static CUresult retire(CUdeviceptr p, struct memory_pending *f)
 {
     struct memory_block *b = memory_block_at(p);
     if (!b || b->node.base != p)
         return CUDA_ERROR_INVALID_VALUE;
     if (b->kind == MEMORY_GRAPH)
-        return graph_memory_release(b) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+        return (f->graph = graph_memory_retire(b)) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
     if (b->kind != MEMORY_POOL && b->kind != MEMORY_PLAIN)
         return b->kind == MEMORY_MANAGED ? CUDA_ERROR_NOT_SUPPORTED : CUDA_ERROR_INVALID_VALUE;
     memory_block_remove(b);
@@ -572,7 +598,7 @@ static CUresult free_async(CUdeviceptr p, CUstream stream, bool per_thread)
     r = capture_refuse(s);
     if (r)
         return r;
-    struct pending *f = mem_zalloc(1, sizeof *f);
+    struct memory_pending *f = mem_zalloc(1, sizeof *f);
     if (!f)
         return CUDA_ERROR_OUT_OF_MEMORY;
     f->stream = s;

@@ -17,11 +17,13 @@ pthread_mutex_t memory_lock = PTHREAD_MUTEX_INITIALIZER;
 
 static struct memory_tree addresses;  // of the device, free
 static bool addresses_made;
-static uint64_t used;
+static uint64_t used[CONFIG_DEVICES];
 
 struct chunk {
     struct memory_range node;    // first
     struct memory_range *place;  // addresses; NULL: host memory
+    struct memory_share *share;  // what it was moved to; NULL: nothing
+    struct memory_range *part;   // of the file that the set has; NULL: its pages are private
 };
 
 // --- addresses -----------------------------------------------------------------------------------------------
@@ -68,37 +70,51 @@ int memory_slab_clear(uint64_t addr, uint64_t size)
     return got == want ? 0 : -ENOMEM;
 }
 
-bool memory_slab_charge(uint64_t size)
+bool memory_slab_charge(int device, uint64_t size)
 {
     uint64_t total = device_memory();
-    if (size > total || used > total - size)
+    if (size > total || used[device] > total - size)
         return false;
-    used += size;
+    used[device] += size;
     return true;
 }
 
-void memory_slab_uncharge(uint64_t size)
+void memory_slab_uncharge(int device, uint64_t size)
 {
-    assert(used >= size);
-    used -= size;
+    assert(used[device] >= size);
+    used[device] -= size;
 }
 
-uint64_t memory_slab_used(void)
+uint64_t memory_slab_used(int device)
 {
-    return used;
+    return used[device];
 }
 
 // --- chunks --------------------------------------------------------------------------------------------------
 
-static int map_device(struct chunk *c, uint64_t size)
+// Bytes for a chunk that has its addresses.
+static int map_bytes(struct memory_slabs *s, struct chunk *c, uint64_t size)
 {
-    if (!memory_slab_charge(size))
+    if (!s->file)
+        return memory_slab_clear(c->node.base, size);
+    c->part = memory_file_take(s->file, size);
+    if (!c->part)
+        return -ENOMEM;
+    if (!memory_file_map(s->file->fd, c->part->base, c->node.base, size))
+        return 0;
+    memory_file_give(s->file, c->part);
+    return -ENOMEM;
+}
+
+static int map_device(struct memory_slabs *s, struct chunk *c, uint64_t size)
+{
+    if (!memory_slab_charge(s->device, size))
         return -ENOMEM;
     c->place = memory_slab_addresses(size, MEMORY_UNIT, 0);
     if (!c->place)
         goto uncharge;
     c->node.base = c->place->base;
-    if (memory_slab_clear(c->node.base, size))
+    if (map_bytes(s, c, size))
         goto give_back;
     // Worth it where all of the chunk will be touched; slabs of small pieces are cheaper in small pages.
     if (size > MEMORY_UNIT)
@@ -107,7 +123,7 @@ static int map_device(struct chunk *c, uint64_t size)
 give_back:
     memory_slab_addresses_free(c->place);
 uncharge:
-    memory_slab_uncharge(size);
+    memory_slab_uncharge(s->device, size);
     return -ENOMEM;
 }
 
@@ -124,7 +140,7 @@ static bool new_chunk(struct memory_slabs *s, uint64_t size)
         return false;
     struct chunk *c = mem_zalloc(1, sizeof *c);
     struct memory_range *room = mem_zalloc(1, sizeof *room);
-    if (!c || !room || (s->host ? map_host(c, size) : map_device(c, size))) {
+    if (!c || !room || (s->host ? map_host(c, size) : map_device(s, c, size))) {
         mem_free(c);
         mem_free(room);
         return false;
@@ -151,10 +167,16 @@ static void free_chunk(struct memory_slabs *s, struct chunk *c, struct memory_ra
     memory_range_remove(&s->chunks, &c->node);
     s->reserved -= size;
     s->empty -= size;
+    if (c->share)
+        memory_share_free(c->share);
+    if (c->part) {
+        memory_slab_clear(base, size);
+        memory_file_give(s->file, c->part);
+    }
     if (c->place) {
         madvise(space_host(base), size, MADV_DONTNEED);
         memory_slab_addresses_free(c->place);
-        memory_slab_uncharge(size);
+        memory_slab_uncharge(s->device, size);
     } else {
         munmap(space_host(base), size);
     }
@@ -165,6 +187,17 @@ static void free_chunk(struct memory_slabs *s, struct chunk *c, struct memory_ra
 const struct memory_range *memory_slab_chunk(const struct memory_slabs *s, uint64_t addr)
 {
     return memory_range_at(&s->chunks, addr);
+}
+
+uint64_t memory_slab_offset(const struct memory_slabs *s, uint64_t addr)
+{
+    const struct chunk *c = (const struct chunk *)memory_range_at(&s->chunks, addr);
+    return c->part->base + (addr - c->node.base);
+}
+
+struct memory_share **memory_slab_share(const struct memory_slabs *s, uint64_t addr)
+{
+    return &((struct chunk *)memory_range_at(&s->chunks, addr))->share;
 }
 
 // --- slabs ---------------------------------------------------------------------------------------------------
@@ -219,7 +252,8 @@ void memory_slab_give(struct memory_slabs *s, struct memory_range *r)
     if (r->size != c->size)
         return;
     s->empty += c->size;
-    if (s->empty > s->keep)
+    // What others can look into is not kept for the next one.
+    if (s->empty > s->keep || ((struct chunk *)c)->share)
         free_chunk(s, (struct chunk *)c, r);
 }
 

@@ -194,7 +194,7 @@ static void good_wild(void **state)
         if (fake_random() % 16 == 0)
             fake_run(&fake_streams[fake_random() % FAKE_STREAMS]);
         if (fake_random() % 100 == 0)
-            assert_true(memory_slab_valid(&memory_plain));
+            assert_true(memory_slab_valid(memory_plain));
         if (fake_random() % 1000 == 0)
             give_everything_back();
     }

@@ -49,6 +49,7 @@ static struct {
     // Written under the lock; read without it as hints, so relaxed: who acts on them takes the lock first.
     atomic_uint epoch, nready, ngrids;
     atomic_bool hungry;  // another thread would run work if there was some
+    atomic_bool paused;  // nobody may begin
 } pool = {
     .lock = PTHREAD_ADAPTIVE_MUTEX_INITIALIZER_NP,
     .work = PTHREAD_COND_INITIALIZER,
@@ -190,8 +191,8 @@ void pool_depend(struct pool_op *op, struct pool_op *on)
 
 static bool failed(const struct CUctx_st *ctx)
 {
-    // Pairs with the store in context_fail.
-    return atomic_load_explicit(&ctx->error, memory_order_acquire) != 0;
+    // Pairs with the store in context_fail. What is of no context goes on whatever happens.
+    return ctx && atomic_load_explicit(&ctx->error, memory_order_acquire) != 0;
 }
 
 static void bump(unsigned threads)
@@ -222,6 +223,33 @@ static void make_ready(struct pool_op *op)
     bump(threads ? threads : 1);
 }
 
+void pool_adopt(struct pool_op *parent, struct pool_op *op, struct pool_op *begin)
+{
+    assert(!pool_done(parent) && !op->parent);
+    op->parent = parent;
+    parent->children++;
+    op->begin = begin;
+    if (!begin)
+        return;
+    op->next = NULL;
+    *(parent->tail ? &parent->tail_last->next : &parent->tail) = op;
+    parent->tail_last = op;
+    parent->ntail++;
+}
+
+// Of one that lingers, when only those are left whose turn comes last.
+static void begin_tail(struct pool_op *op)
+{
+    if (op->children != op->ntail)
+        return;
+    op->ntail = 0;
+    while (op->tail) {
+        struct pool_op *next = op->tail;
+        op->tail = next->next;
+        pool_submit(next->begin);
+    }
+}
+
 // Not recursive: a chain of marks may be long.
 static void finish(struct pool_op *first)
 {
@@ -230,6 +258,12 @@ static void finish(struct pool_op *first)
     while (ended) {
         struct pool_op *op = ended;
         ended = op->next;
+        if (op->children) {
+            op->lingers = true;
+            begin_tail(op);
+            continue;
+        }
+        struct pool_op *parent = op->parent;
         if (op->timed)
             op->time = now();
         pool.wake_done |= op->slept_on;
@@ -251,6 +285,15 @@ static void finish(struct pool_op *first)
         if (op->ended)
             op->ended(op);
         pool_release(op);
+        if (!parent)
+            continue;
+        parent->children--;
+        if (parent->lingers && parent->children) {
+            begin_tail(parent);
+        } else if (parent->lingers) {
+            parent->next = ended;
+            ended = parent;
+        }
     }
 }
 
@@ -413,7 +456,7 @@ static bool left_lying(void)
 
 static struct pool_op *take(struct runner *me)
 {
-    if (!me->slot && pool.running >= pool.limit)
+    if (atomic_load_explicit(&pool.paused, memory_order_relaxed) || (!me->slot && pool.running >= pool.limit))
         return NULL;
     // Alternately, so that neither keeps the other waiting.
     bool grids = me->fruitless < peek(&pool.ngrids);
@@ -463,7 +506,8 @@ static enum exec_step step_grid(struct pool_op *op, struct runner *me)
 {
     for (unsigned n = 1;; n++) {
         enum exec_step s = step_once(op, me);
-        if (s != EXEC_RAN || (me->target && pool_done(me->target)))
+        if (s != EXEC_RAN || (me->target && pool_done(me->target)) ||
+            atomic_load_explicit(&pool.paused, memory_order_relaxed))
             return s;
         if (atomic_load_explicit(&pool.hungry, memory_order_relaxed) && exec_grid_parallelism(op->grid)) {
             pool_lock();
@@ -742,6 +786,26 @@ void pool_wait(struct pool_op *op)
     pool_unlock();
     fp_restore(fp);
     pthread_setcancelstate(cancel, NULL);
+}
+
+void pool_pause(void)
+{
+    pool_lock();
+    atomic_store_explicit(&pool.paused, true, memory_order_relaxed);
+    while (pool.running) {
+        pool_unlock();
+        sched_yield();
+        pool_lock();
+    }
+    pool_unlock();
+}
+
+void pool_resume(void)
+{
+    pool_lock();
+    atomic_store_explicit(&pool.paused, false, memory_order_relaxed);
+    bump(pool.limit);
+    pool_unlock();
 }
 
 // --- callbacks ---------------------------------------------------------------------------------------------

@@ -6,6 +6,8 @@
 //   waits     operations it depends on that have not ended, one more until it is submitted
 //   refs      one of the pool until it is done, others of who looks at it later (a stream's end, an event)
 //   users     threads inside a grid; a grid ends once, when the engine says so and users == 0
+//   children  operations that were launched by it and have not ended: it is not done before they are. Those of the list
+//             `tail`, ntail of them, are not begun yet: their turn comes when only they are left
 //
 // One lock for the graph and the queues: the work itself, the engine and the application run without it.
 #ifndef MOAT_CPU_POOL_H
@@ -51,6 +53,10 @@ struct pool_op {
     uint64_t time;                // ns, monotonic; valid once done
     struct pool_op *next, *prev;  // in a queue
     struct pool_edge *followers;
+    struct pool_op *parent, *begin;    // begin: of one in its parent's tail
+    struct pool_op *tail, *tail_last;  // linked by next
+    unsigned children, ntail;
+    bool lingers;  // done but for its children
     struct CUctx_st *ctx;
     struct CUstream_st *stream;  // NULL: of none
     // Called with the lock held when it ends; may be NULL.
@@ -81,6 +87,9 @@ void pool_unlock(void);  // and wakes whom the work that became ready needs
 // All of these with the lock held.
 void pool_depend(struct pool_op *op, struct pool_op *on);  // on may be NULL or done
 void pool_submit(struct pool_op *op);
+// op, which is not ready yet, is a child of `parent`, which is not done. begin: that operation is submitted, so that op can
+// be ready, when all other children of the parent have ended; or NULL.
+void pool_adopt(struct pool_op *parent, struct pool_op *op, struct pool_op *begin);
 static inline void pool_keep(struct pool_op *op)
 {
     op->refs++;
@@ -95,6 +104,11 @@ static inline bool pool_done(const struct pool_op *op)
 
 // Waits for an operation that the caller keeps, running others meanwhile. Without the lock.
 void pool_wait(struct pool_op *op);
+
+// Between the two no operation runs: kernels stand still between two of their steps. Callbacks may run. For one thread at
+// a time, none of the pool's; it may not wait for an operation meanwhile.
+void pool_pause(void);
+void pool_resume(void);
 
 // The callback thread, before the first POOL_CALLBACK is submitted. 0 or a negative errno.
 int pool_start_callbacks(void);

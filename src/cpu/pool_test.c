@@ -393,6 +393,50 @@ static void good_long_chain_of_marks(void **state)
     end_op(last);
 }
 
+// --- a pause -------------------------------------------------------------------------------------------------
+
+static atomic_uint beats;
+static atomic_bool beat_on;
+
+static enum exec_step beat(struct exec_grid *g, unsigned i)
+{
+    atomic_fetch_add(&beats, 1);
+    return atomic_load(&beat_on) ? EXEC_SPUN : EXEC_RAN;
+}
+
+static void wait_for_beats(void)
+{
+    unsigned now = atomic_load(&beats);
+    while (atomic_load(&beats) < now + 10)
+        sched_yield();
+}
+
+// Grids stand still, what becomes ready waits, and all of it goes on afterwards.
+static void good_pause(void **state)
+{
+    struct CUctx_st *ctx = fake_context();
+    atomic_store(&beat_on, true);
+    struct CUstream_st *s = ctx->legacy;
+    assert_int_equal(stream_push_grid(s, fake_grid(beat, 4, NULL), fake_grid_done, NULL, NULL), CUDA_SUCCESS);
+    for (int round = 0; round < 5; round++) {
+        wait_for_beats();
+        pool_pause();
+        unsigned still = atomic_load(&beats);
+        usleep(2000);
+        assert_int_equal(atomic_load(&beats), still);
+        pool_resume();
+    }
+    pool_pause();
+    atomic_store(&beat_on, false);
+    unsigned ended = atomic_load(&fake_ended);
+    usleep(2000);
+    assert_int_equal(atomic_load(&fake_ended), ended);
+    pool_resume();
+    assert_int_equal(context_wait(ctx), CUDA_SUCCESS);
+    assert_int_equal(atomic_load(&fake_ended), ended + 1);
+    fake_context_free(ctx);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -408,6 +452,7 @@ int main(void)
 #endif
         cmocka_unit_test(good_blocked_callback),
         cmocka_unit_test(good_long_chain_of_marks),
+        cmocka_unit_test(good_pause),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

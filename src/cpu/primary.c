@@ -1,21 +1,26 @@
 // SPDX-License-Identifier: MIT
-// The primary context: one for the process, alive while somebody retains it. Its handle never changes and stays
+// Primary contexts: one for each device, alive while somebody retains it. Its handle never changes and stays
 // valid; while it is not alive, calls on it return CUDA_ERROR_CONTEXT_IS_DESTROYED.
 #include "base/mem.h"
+#include "cpu/config.h"
 #include "cpu/cpu.h"
 
-// Held while it begins and ends, so that nobody finds it half made. Outermost, before context.c's.
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct CUctx_st *primary;
-static unsigned retained;
-static unsigned next_flags;  // of its next life
+struct primary {
+    struct CUctx_st *ctx;  // NULL: never retained
+    unsigned retained;
+    unsigned next_flags;  // of its next life
+};
 
-static bool alive(void)
+// Held while one begins and ends, so that nobody finds it half made. Outermost, before context.c's.
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct primary primaries[CONFIG_DEVICES];
+
+static bool alive(const struct primary *p)
 {
-    return primary && atomic_load(&primary->alive);
+    return p->ctx && atomic_load(&p->ctx->alive);
 }
 
-static CUresult make_primary(void)
+static CUresult make(struct primary *p)
 {
     struct CUctx_st *ctx = mem_zalloc(1, sizeof *ctx);
     if (!ctx)
@@ -25,7 +30,7 @@ static CUresult make_primary(void)
         mem_free(ctx);
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
-    primary = ctx;
+    p->ctx = ctx;
     return CUDA_SUCCESS;
 }
 
@@ -34,26 +39,28 @@ CUresult cuDevicePrimaryCtxRetain(CUcontext *out, CUdevice device)
     CUresult r = device_ready();
     if (r || !out)
         return r ? r : CUDA_ERROR_INVALID_VALUE;
-    if (device != 0)
-        return CUDA_ERROR_INVALID_DEVICE;
+    r = device_check(device);
+    if (r)
+        return r;
     pthread_mutex_lock(&lock);
-    if (!primary)
-        r = make_primary();
-    if (!r && !alive())
-        r = context_start(primary, device, next_flags);
+    struct primary *p = &primaries[device];
+    if (!p->ctx)
+        r = make(p);
+    if (!r && !alive(p))
+        r = context_start(p->ctx, device, p->next_flags);
     if (!r) {
-        retained++;
-        *out = primary;
+        p->retained++;
+        *out = p->ctx;
     }
     pthread_mutex_unlock(&lock);
     return r;
 }
 
-static void end(void)
+static void end(struct primary *p)
 {
-    if (alive())
-        context_end(primary);
-    next_flags = 0;
+    if (alive(p))
+        context_end(p->ctx);
+    p->next_flags = 0;
 }
 
 static CUresult release(CUdevice device)
@@ -62,10 +69,11 @@ static CUresult release(CUdevice device)
     if (r)
         return r;
     pthread_mutex_lock(&lock);
-    if (!retained)
+    struct primary *p = &primaries[device];
+    if (!p->retained)
         r = CUDA_ERROR_INVALID_CONTEXT;
-    else if (--retained == 0)
-        end();
+    else if (--p->retained == 0)
+        end(p);
     pthread_mutex_unlock(&lock);
     return r;
 }
@@ -87,7 +95,7 @@ static CUresult reset(CUdevice device)
     if (r)
         return r;
     pthread_mutex_lock(&lock);
-    end();
+    end(&primaries[device]);
     pthread_mutex_unlock(&lock);
     return CUDA_SUCCESS;
 }
@@ -108,9 +116,10 @@ static CUresult set_flags(CUdevice device, unsigned flags)
     if (r || !context_flags_valid(flags))
         return r ? r : CUDA_ERROR_INVALID_VALUE;
     pthread_mutex_lock(&lock);
-    next_flags = flags;
-    if (alive())
-        primary->flags = flags;
+    struct primary *p = &primaries[device];
+    p->next_flags = flags;
+    if (alive(p))
+        p->ctx->flags = flags;
     pthread_mutex_unlock(&lock);
     return CUDA_SUCCESS;
 }
@@ -130,11 +139,13 @@ CUresult cuDevicePrimaryCtxGetState(CUdevice device, unsigned int *flags, int *a
     CUresult r = device_ready();
     if (r || !flags || !active)
         return r ? r : CUDA_ERROR_INVALID_VALUE;
-    if (device != 0)
-        return CUDA_ERROR_INVALID_DEVICE;
+    r = device_check(device);
+    if (r)
+        return r;
     pthread_mutex_lock(&lock);
-    *active = alive();
-    *flags = *active ? primary->flags : next_flags;
+    const struct primary *p = &primaries[device];
+    *active = alive(p);
+    *flags = *active ? p->ctx->flags : p->next_flags;
     pthread_mutex_unlock(&lock);
     return CUDA_SUCCESS;
 }

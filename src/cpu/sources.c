@@ -249,7 +249,8 @@ static CUresult add_unmeasured(struct sources *s, const char *name, const void *
     return from_bytes(s, name, image, len, jit);
 }
 
-// -rdc: the PTX of the objects is in the list; data has only what was linked of their machine code.
+// -rdc: the PTX of the objects is in the list; data has only what was linked of their machine code. Behind the program's own
+// objects may come libraries without PTX for us, such as the device runtime: what is needed of them is found missing later.
 static CUresult add_list(struct sources *s, const struct wrapper *w, struct jit *jit)
 {
     for (unsigned i = 0; i < MOST_FATBINS; i++) {
@@ -260,7 +261,7 @@ static CUresult add_list(struct sources *s, const struct wrapper *w, struct jit 
             return i ? CUDA_SUCCESS : CUDA_ERROR_NO_BINARY_FOR_GPU;
         snprintf(name, sizeof name, "object %u", i + 1);
         CUresult r = add_unmeasured(s, name, w->list[i], jit);
-        if (r)
+        if (r && !(r == CUDA_ERROR_NO_BINARY_FOR_GPU && s->count))
             return r;
     }
     return CUDA_ERROR_INVALID_IMAGE;

@@ -233,6 +233,35 @@ CUresult stream_join(struct CUctx_st *ctx, bool some, bool timed, struct pool_op
     return CUDA_SUCCESS;
 }
 
+static void release(struct pool_op *op)
+{
+    pool_lock();
+    pool_release(op);
+    pool_unlock();
+}
+
+CUresult stream_after_context(struct CUstream_st *s, struct CUctx_st *other)
+{
+    struct pool_op *before;
+    CUresult rc = stream_join(other, false, false, &before);
+    if (rc || !before)
+        return rc;
+    rc = stream_add(s, pool_op_new(POOL_MARK, s->ctx), before, false);
+    release(before);
+    return rc;
+}
+
+CUresult stream_before_context(struct CUstream_st *s, struct CUctx_st *other)
+{
+    struct pool_op *last;
+    CUresult rc = stream_join(s->ctx, true, false, &last);
+    if (rc || !last)
+        return rc;
+    rc = stream_hold_context(other, last);
+    release(last);
+    return rc;
+}
+
 // --- waiting -----------------------------------------------------------------------------------------------
 
 bool stream_idle(struct CUstream_st *s)

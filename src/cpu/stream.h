@@ -71,6 +71,11 @@ CUresult stream_join(struct CUctx_st *ctx, bool some, bool timed, struct pool_op
 // Everything that is put into the context's streams from now on waits for `after`.
 CUresult stream_hold_context(struct CUctx_st *ctx, struct pool_op *after);
 
+// What is put into the legacy stream s from now on waits for what is in the other context's streams; and the other way
+// round: what is put into those from now on waits for what is in s.
+CUresult stream_after_context(struct CUstream_st *s, struct CUctx_st *other);
+CUresult stream_before_context(struct CUstream_st *s, struct CUctx_st *other);
+
 // Memory for a stream; then it enters its context's list, and leaves it when its work is done.
 struct CUstream_st *stream_new(struct CUctx_st *ctx, unsigned flags, int priority);
 CUresult stream_enter(struct CUstream_st *s);

@@ -11,6 +11,14 @@
 
 #define DRIVER_FAULT_SYMBOL "moat_driver_fault"
 
+// A function that the thread was in; offsets in `texts`, 0 if not known.
+struct driver_fault_frame {
+    uint16_t function, file;
+    uint32_t line;
+    bool inlined;  // into the frame that follows
+};
+enum { DRIVER_FAULT_FRAMES = 16 };
+
 // Texts are cut to fit and end in NUL; what is not known is 0 or empty.
 struct driver_fault {
     int result;        // the CUresult that sticks to the context
@@ -22,6 +30,9 @@ struct driver_fault {
     uint32_t source_line;
     char space[16];  // "global", "shared", "local", "param", "generic", "stack", "heap"
     char kernel[512], module[256], instruction[256], source_file[512];
+    uint32_t nframes;  // innermost first; the last is the kernel, unless there were more
+    struct driver_fault_frame frames[DRIVER_FAULT_FRAMES];
+    char texts[8192];
 };
 
 // Of the context, or of the calling thread's current one for NULL. CUDA_ERROR_INVALID_CONTEXT if it is none,

@@ -166,8 +166,11 @@ void decode_lane(struct decode *d)
          o = ptx_next(o))
         count++;
     struct lane_op op;
-    if (!count || lane_pick(form, count - 1, &op))
-        decode_unsupported(d);
+    if (!count || lane_pick(form, count - 1, &op)) {
+        if (!count || !decode_pair(d))
+            decode_unsupported(d);
+        return;
+    }
     const struct ptx_operand *first = decode_operand(d, 0), *second = NULL;
     if (!suits_row(d, count, first->kind == PTX_PAIR))
         decode_unsupported(d);
@@ -275,6 +278,7 @@ static void dispatch(struct decode *d)
     case PTX_OP_TLD4:
     case PTX_OP_TXQ:
     case PTX_OP_SULD:
+    case PTX_OP_SURED:
     case PTX_OP_SUST:
     case PTX_OP_SUQ: decode_texture(d); return;
     case PTX_OP_MEMBAR:
@@ -297,8 +301,13 @@ static void dispatch(struct decode *d)
     case PTX_OP_CP_ASYNC_WAIT:
     case PTX_OP_CP_ASYNC_WAIT_ALL:
     case PTX_OP_CP_ASYNC_BULK_PREFETCH:
+    case PTX_OP_CP_ASYNC_BULK_PREFETCH_TENSOR:
     case PTX_OP_CP_ASYNC_BULK_COMMIT:
     case PTX_OP_CP_ASYNC_BULK_WAIT: return;  // hints, and waits for what is done at once here
+    case PTX_OP_CP_ASYNC_BULK_TENSOR:
+    case PTX_OP_CP_REDUCE_BULK_TENSOR:
+    case PTX_OP_TENSORMAP_REPLACE:
+    case PTX_OP_TENSORMAP_CP_FENCEPROXY: decode_tensor(d); return;
     case PTX_OP_MAPA:
     case PTX_OP_GETCTARANK:
     case PTX_OP_ST_ASYNC:
@@ -315,6 +324,10 @@ static void dispatch(struct decode *d)
     case PTX_OP_MBARRIER_TEST_WAIT:
     case PTX_OP_MBARRIER_TRY_WAIT:
     case PTX_OP_MBARRIER_PENDING_COUNT: decode_cluster(d); return;
+    case PTX_OP_WGMMA_MMA:
+    case PTX_OP_WGMMA_FENCE:
+    case PTX_OP_WGMMA_COMMIT:
+    case PTX_OP_WGMMA_WAIT: decode_wgmma(d); return;
     case PTX_OP_WMMA_LOAD:
     case PTX_OP_WMMA_STORE:
     case PTX_OP_WMMA_MMA:
@@ -353,11 +366,20 @@ static void decode_insn(struct decode *d)
     decode_skip_end(d, before);
 }
 
-static void note_loc(struct decode *d, const struct ptx_loc *loc)
+// Keeps every .loc in the order of the text, whatever the order of blocks becomes: an instruction belongs to the last
+// one before it in the text.
+static void note_locs(struct decode *d)
 {
-    if (vec_push(&d->load->locs, loc))
-        out_of_memory(d);
-    d->stmt_loc = (uint32_t)d->load->locs.len - 1;
+    uint32_t block = 0;
+    d->func->first_loc = (uint32_t)d->load->locs.len;
+    for (uint32_t s = 0; s < d->f->nstmts; s++) {
+        while (block < d->cfg->nblocks && d->cfg->blocks[block].first <= s)
+            d->block_loc[block++] = (uint32_t)d->load->locs.len;
+        if (d->f->stmts[s].kind == PTX_LOC && vec_push(&d->load->locs, d->f->stmts[s].loc))
+            out_of_memory(d);
+    }
+    while (block < d->cfg->nblocks)
+        d->block_loc[block++] = (uint32_t)d->load->locs.len;
 }
 
 static bool ends_in_jump(const struct decode *d, uint32_t block)
@@ -390,6 +412,8 @@ static void decode_block(struct decode *d, uint32_t block, uint32_t next)
 {
     d->block = block;
     d->block_at[block] = (uint32_t)d->code.len;
+    uint32_t next_loc = d->block_loc[block];
+    d->stmt_loc = next_loc > d->func->first_loc ? next_loc - 1 : PTX_NONE;
     if (d->join[block])
         decode_emit(d, control_join);
     const struct cfg_block *b = &d->cfg->blocks[block];
@@ -397,7 +421,7 @@ static void decode_block(struct decode *d, uint32_t block, uint32_t next)
         d->stmt = &d->f->stmts[s];
         d->stmt_pos = d->stmt->pos;
         if (d->stmt->kind == PTX_LOC)
-            note_loc(d, d->stmt->loc);
+            d->stmt_loc = next_loc++;
         else if (d->stmt->kind == PTX_INSN)
             decode_insn(d);
         else if (d->stmt->kind == PTX_VERBATIM)
@@ -512,6 +536,7 @@ static void prepare(struct decode *d)
     check_registers(d);
     d->order = ARENA_ARRAY(a, uint32_t, d->cfg->nblocks);
     d->block_at = ARENA_ARRAY(a, uint32_t, d->cfg->nblocks);
+    d->block_loc = ARENA_ARRAY(a, uint32_t, d->cfg->nblocks);
     d->join = ARENA_ARRAY(a, bool, d->cfg->nblocks);
     d->spin = ARENA_ARRAY(a, uint8_t, d->cfg->nblocks);
     d->slot = ARENA_ARRAY(a, uint32_t, d->regs->n);
@@ -526,6 +551,7 @@ static void prepare(struct decode *d)
     if (d->func->kernel)
         d->func->kernel->nregs = words + 8 < 16 ? 16 : words + 8 > 255 ? 255 : words + 8;
     find_joins(d);
+    note_locs(d);
 }
 
 static void resolve(struct decode *d, struct exec_insn *code, uint32_t end)

@@ -29,10 +29,11 @@ struct decode {
     struct regs *regs;
     struct live *live;
     uint32_t *order, norder;
-    uint32_t *slot;      // by index of regs
-    uint32_t *block_at;  // by block: its first instruction
-    bool *join;          // by block: starts with a control_join
-    uint8_t *spin;       // by block, of a loop's header: fuel for each round; see loop_cost
+    uint32_t *slot;       // by index of regs
+    uint32_t *block_at;   // by block: its first instruction
+    uint32_t *block_loc;  // by block: the .loc that comes next in the text, as index of load->locs
+    bool *join;           // by block: starts with a control_join
+    uint8_t *spin;        // by block, of a loop's header: fuel for each round; see loop_cost
     VEC(struct exec_insn) code;
     VEC(uint32_t) pos;
     VEC(uint32_t) loc;
@@ -43,7 +44,7 @@ struct decode {
     uint32_t *const_table, const_mask;  // open addressing: index of consts + 1
     uint32_t regs_size;
     uint32_t args_at;  // where arguments in registers lie in the frame, of all calls; see decode_control.c
-    uint32_t temps[SLOTS_CLASSES][4];
+    uint32_t temps[SLOTS_CLASSES][8];
     unsigned ntemps[SLOTS_CLASSES];  // in use by the current statement
     uint32_t stmt_pos, stmt_loc;
     uint32_t block;  // being decoded
@@ -100,9 +101,9 @@ struct decode_address {
     uint32_t slot, flags;
     uint64_t imm;
 };
-// In the n-th space that the instruction spells, generic if it spells fewer; or, with n of DECODE_SHARED or
-// DECODE_GLOBAL, there.
-enum { DECODE_SHARED = 1000, DECODE_GLOBAL };
+// In the n-th space that the instruction spells, generic if it spells fewer; or, with n of DECODE_SHARED,
+// DECODE_GLOBAL or DECODE_GENERIC, there.
+enum { DECODE_SHARED = 1000, DECODE_GLOBAL, DECODE_GENERIC };
 struct decode_address decode_address(struct decode *d, const struct ptx_operand *o, unsigned n);
 
 // --- kinds of instruction -------------------------------------------------------------------------------------
@@ -123,8 +124,11 @@ void decode_special(struct decode *d);  // cvta, isspacep, alloca, ...
 void decode_video(struct decode *d);    // vadd to vset4
 void decode_texture(struct decode *d);  // tex, tld4, txq, suld, sust, suq
 void decode_cluster(struct decode *d);  // mbarrier, bulk copies, addresses in clusters
-void decode_matrix(struct decode *d);   // mma, wmma, ldmatrix, ...
+void decode_tensor(struct decode *d);
+void decode_matrix(struct decode *d);  // mma, wmma, ldmatrix, ...
+void decode_wgmma(struct decode *d);
 void decode_lane(struct decode *d);
+bool decode_pair(struct decode *d);  // f32x2, and f32 with halves; false: it is neither
 
 // Around an instruction that must not run with a mask cut by a guard: a branch over it.
 uint32_t decode_skip_begin(struct decode *d);

@@ -160,7 +160,8 @@ static void store_and_signal(struct decode *d)
         decode_unsupported(d);
     unsigned bytes = ptx_type_bits((enum ptx_type)form->types[form->ntypes - 1]) / 8 * form->vec;
     decode_memory(d);
-    struct decode_address barrier = decode_address(d, decode_operand(d, 2), DECODE_SHARED);
+    // In the space of the store; generic if that spells none.
+    struct decode_address barrier = decode_address(d, decode_operand(d, 2), 0);
     decode_emit(d, bulk_signal)->flags = bytes << BULK_SIZE_SHIFT;
     put_address(d, &barrier, true);
 }

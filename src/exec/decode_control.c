@@ -170,7 +170,7 @@ static void note_callee(struct decode *d, const struct exec_func *f)
         longjmp(d->fail, -ENOMEM);
 }
 
-// Calls by which kernels launch kernels end in these.
+// Calls of the device runtime that are not there, and those of its first version.
 static bool launches(struct str name)
 {
     return str_starts(name, STR("__cudaCDP2")) || str_starts(name, STR("cudaLaunchDevice")) ||
@@ -182,10 +182,10 @@ static const struct exec_func *find_callee(struct decode *d, const struct call *
     const struct exec_symbol *s = &d->module->symbols[c->target->id];
     struct str name = ptx_sym(d->module->ptx, c->target->id)->name;
     if (s->kind != EXEC_SYM_FUNC && launches(name))
-        decode_fail(
-            d, -ENOTSUP,
-            "the CPU device does not execute dynamic parallelism (kernels that launch kernels): " STR_FMT,
-            STR_ARG(name));
+        decode_fail(d, -ENOTSUP,
+                    "the CPU device does not have this part of dynamic parallelism (kernels that launch "
+                    "kernels): " STR_FMT,
+                    STR_ARG(name));
     if (s->kind != EXEC_SYM_FUNC)
         decode_fail(d, -ENOENT, "nothing defines " STR_FMT, STR_ARG(name));
     if (s->func->ptx->nparams != c->nargs || s->func->ptx->nrets != c->nrets || s->func->ptx->is_entry)

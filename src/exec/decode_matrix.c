@@ -27,7 +27,7 @@ static bool number(struct str *s, char letter, uint16_t *out)
 }
 
 // ".m16n8k16" of the spelling.
-static struct matrix_shape shape(struct decode *d)
+struct matrix_shape decode_shape(struct decode *d)
 {
     struct str s = d->stmt->form->name;
     for (; s.len; s = str_skip(s, 1)) {
@@ -42,7 +42,7 @@ static struct matrix_shape shape(struct decode *d)
     decode_unsupported(d);
 }
 
-static const struct matrix_map *find_map(struct decode *d, const struct matrix_kind *k)
+const struct matrix_map *decode_matrix_map(struct decode *d, const struct matrix_kind *k)
 {
     struct matrix_map **maps = &d->load->matrix_maps;
     for (const struct matrix_map *m = *maps; m; m = m->next)
@@ -142,7 +142,7 @@ static void product(struct decode *d)
     if (has(d, PTX_MOD_SP) || has(d, PTX_MOD_SP_ORDERED_METADATA) || has(d, PTX_MOD_BLOCK_SCALE) ||
         ptx_operand(d->stmt, 4))
         decode_unsupported(d);
-    p->shape = shape(d);
+    p->shape = decode_shape(d);
     set_types(d, p);
     layouts(d, by_column);
     bool eights = !warp_level && p->type[MATRIX_A] == PTX_F16 && p->shape.k == 4;
@@ -161,7 +161,7 @@ static void product(struct decode *d)
             kind.by_column = by_column[k - MATRIX_A];
         else
             kind.which = MATRIX_C;
-        p->map[k] = find_map(d, &kind);
+        p->map[k] = decode_matrix_map(d, &kind);
         fragment(d, decode_operand(d, k), p->map[k], (enum ptx_type)p->type[k], p->slot[k], k == MATRIX_D);
     }
     if ((unsigned)p->map[MATRIX_A]->columns != p->map[MATRIX_B]->rows)
@@ -186,7 +186,7 @@ static void tile(struct decode *d, bool store)
     const struct ptx_form *form = d->stmt->form;
     if (form->ntypes != 1)
         decode_unsupported(d);
-    struct matrix_kind kind = {.shape = shape(d),
+    struct matrix_kind kind = {.shape = decode_shape(d),
                                .type = form->types[0],
                                .warp_level = true,
                                .by_column = has(d, PTX_MOD_COL),
@@ -194,7 +194,7 @@ static void tile(struct decode *d, bool store)
                                         : has(d, PTX_MOD_B) ? MATRIX_B
                                                             : MATRIX_C};
     t->type = kind.type;
-    t->map = find_map(d, &kind);
+    t->map = decode_matrix_map(d, &kind);
     fragment(d, decode_operand(d, store ? 1 : 0), t->map, (enum ptx_type)t->type, t->slot, !store);
     if (ptx_operand(d->stmt, 2))
         t->stride = decode_source(d, ptx_operand(d->stmt, 2), PTX_B32);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // ld, st, atom, red, cp.async.
 #include <errno.h>
+#include <string.h>
 
 #include "exec/atomic.h"
 #include "exec/control.h"
@@ -109,9 +110,10 @@ static struct decode_address address(struct decode *d, const struct ptx_operand 
 struct decode_address decode_address(struct decode *d, const struct ptx_operand *o, unsigned n)
 {
     return address(d, o,
-                   n == DECODE_SHARED   ? ACCESS_SHARED
-                   : n == DECODE_GLOBAL ? ACCESS_GLOBAL
-                                        : space_of(d, n),
+                   n == DECODE_SHARED    ? ACCESS_SHARED
+                   : n == DECODE_GLOBAL  ? ACCESS_GLOBAL
+                   : n == DECODE_GENERIC ? ACCESS_GENERIC
+                                         : space_of(d, n),
                    0);
 }
 
@@ -155,13 +157,13 @@ struct access {
     uint32_t flags;
 };
 
-// An access to n values of that type, which the operand holds.
-static void access_of(struct decode *d, const struct ptx_operand *value, enum ptx_type type, unsigned n,
-                      struct access *out)
+// An access to n values of that type.
+static void access_items(struct decode *d, const struct ptx_operand *items, enum ptx_type type, unsigned n,
+                         struct access *out)
 {
-    struct access a = {.type = type, .bytes = ptx_type_bits(type) / 8};
-    a.n = decode_items(d, value, a.items);
-    if (!a.bytes || a.bytes & (a.bytes - 1) || (a.n != 1 && a.n != 2 && a.n != 4) || a.n != n ||
+    struct access a = {.type = type, .n = n, .bytes = ptx_type_bits(type) / 8};
+    memcpy(a.items, items, n * sizeof *items);
+    if (!a.bytes || a.bytes & (a.bytes - 1) || (a.n != 1 && a.n != 2 && a.n != 4) ||
         (a.bytes == 16 && a.n > 1) || a.bytes * a.n > 16)
         decode_unsupported(d);
     a.bits = vector_bits(d, a.items, a.n, ptx_type_bits(a.type));
@@ -172,6 +174,41 @@ static void access_of(struct decode *d, const struct ptx_operand *value, enum pt
     a.flags = log2_of(a.bytes) | log2_of(a.n) << ACCESS_VEC_SHIFT | reg_flag(a.bits) |
               (ptx_type_class(a.type) == PTX_CLASS_SINT ? ACCESS_SIGNED : 0u);
     *out = a;
+}
+
+// The same, which the operand holds.
+static void access_of(struct decode *d, const struct ptx_operand *value, enum ptx_type type, unsigned n,
+                      struct access *out)
+{
+    struct ptx_operand items[DECODE_ITEMS];
+    if (decode_items(d, value, items) != n)
+        decode_unsupported(d);
+    access_items(d, items, type, n, out);
+}
+
+// 32 bytes: two accesses of half as many. The address is kept, for the first may load into its register.
+static bool is_wide(const struct ptx_form *form, enum ptx_type type)
+{
+    return form->vec >= 4 && form->vec * ptx_type_bits(type) == 256;
+}
+
+static void split_wide(struct decode *d, const struct ptx_operand *value, enum ptx_type type,
+                       struct decode_address *a, struct access half[2])
+{
+    struct ptx_operand items[DECODE_ITEMS];
+    unsigned n = d->stmt->form->vec;
+    if (decode_items(d, value, items) != n)
+        decode_unsupported(d);
+    for (unsigned k = 0; k < 2; k++)
+        access_items(d, items + k * n / 2, type, n / 2, &half[k]);
+    if (a->flags & ACCESS_NO_BASE)
+        return;
+    unsigned bits = a->flags & ACCESS_A32 ? 32 : 64;
+    uint32_t kept = decode_temp(d, bits);
+    struct exec_insn *i = decode_emit(d, lane_fn(lane_mov(bits)));
+    i->d = kept;
+    i->a = a->slot;
+    a->slot = kept;
 }
 
 static enum ptx_type last_type(const struct ptx_form *form)
@@ -204,8 +241,17 @@ static void emit_load(struct decode *d, const struct access *v, const struct dec
 
 static void decode_load(struct decode *d)
 {
-    struct access v;
-    access_of(d, decode_operand(d, 0), last_type(d->stmt->form), d->stmt->form->vec, &v);
+    struct access v, half[2];
+    enum ptx_type type = last_type(d->stmt->form);
+    if (is_wide(d->stmt->form, type)) {
+        struct decode_address a = address(d, decode_operand(d, 1), space_of(d, 0), 32);
+        split_wide(d, decode_operand(d, 0), type, &a, half);
+        emit_load(d, &half[0], &a);
+        a.imm += 16;
+        emit_load(d, &half[1], &a);
+        return;
+    }
+    access_of(d, decode_operand(d, 0), type, d->stmt->form->vec, &v);
     struct decode_address a = address(d, decode_operand(d, 1), space_of(d, 0), v.n * v.bytes);
     emit_load(d, &v, &a);
 }
@@ -230,8 +276,17 @@ static void emit_store(struct decode *d, const struct access *v, const struct de
 
 static void decode_store(struct decode *d)
 {
-    struct access v;
-    access_of(d, decode_operand(d, 1), last_type(d->stmt->form), d->stmt->form->vec, &v);
+    struct access v, half[2];
+    enum ptx_type type = last_type(d->stmt->form);
+    if (is_wide(d->stmt->form, type)) {
+        struct decode_address a = address(d, decode_operand(d, 0), space_of(d, 0), 32);
+        split_wide(d, decode_operand(d, 1), type, &a, half);
+        emit_store(d, &half[0], &a);
+        a.imm += 16;
+        emit_store(d, &half[1], &a);
+        return;
+    }
+    access_of(d, decode_operand(d, 1), type, d->stmt->form->vec, &v);
     struct decode_address a = address(d, decode_operand(d, 0), space_of(d, 0), v.n * v.bytes);
     emit_store(d, &v, &a);
     if (ptx_form_has(d->stmt->form, PTX_MOD_RELEASE) || ptx_form_has(d->stmt->form, PTX_MOD_VOLATILE))

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
-// tex, tld4, txq, suld, sust, suq.
+// tex, tld4, txq, suld, sust, sured, suq.
 #include <errno.h>
 
+#include "exec/atomic.h"
 #include "exec/decode.h"
 #include "exec/sample.h"
 #include "exec/texture_lane.h"
@@ -15,11 +16,14 @@ static const struct {
     enum ptx_mod mod;
     uint8_t shape, nplace;
     bool layered;
+    bool
+        sampled;  // the number of a sample follows the layer; no array that can be made here has more than one
 } shapes[] = {
-    {PTX_MOD_D_1D, TEXTURE_1D, 1, false},    {PTX_MOD_D_2D, TEXTURE_2D, 2, false},
-    {PTX_MOD_D_3D, TEXTURE_3D, 3, false},    {PTX_MOD_A1D, TEXTURE_A1D, 1, true},
-    {PTX_MOD_A2D, TEXTURE_A2D, 2, true},     {PTX_MOD_CUBE, TEXTURE_CUBE, 3, false},
-    {PTX_MOD_ACUBE, TEXTURE_ACUBE, 3, true},
+    {PTX_MOD_D_1D, TEXTURE_1D, 1, false, false},    {PTX_MOD_D_2D, TEXTURE_2D, 2, false, false},
+    {PTX_MOD_D_3D, TEXTURE_3D, 3, false, false},    {PTX_MOD_A1D, TEXTURE_A1D, 1, true, false},
+    {PTX_MOD_A2D, TEXTURE_A2D, 2, true, false},     {PTX_MOD_CUBE, TEXTURE_CUBE, 3, false, false},
+    {PTX_MOD_ACUBE, TEXTURE_ACUBE, 3, true, false}, {PTX_MOD_D_2DMS, TEXTURE_2D, 2, false, true},
+    {PTX_MOD_A2DMS, TEXTURE_A2D, 2, true, true},
 };
 
 static unsigned shape_row(struct decode *d)
@@ -87,10 +91,10 @@ static void places(struct decode *d, const struct ptx_operand *o, unsigned row, 
                    uint32_t place[3], uint32_t *layer)
 {
     uint32_t all[4];
-    unsigned layered = shapes[row].layered;
-    words(d, o, shapes[row].nplace + layered, all, type);
+    unsigned before = shapes[row].layered + shapes[row].sampled;
+    words(d, o, shapes[row].nplace + before, all, type);
     for (unsigned k = 0; k < shapes[row].nplace; k++)
-        place[k] = all[k + layered];
+        place[k] = all[k + before];
     *layer = all[0];
 }
 
@@ -136,12 +140,22 @@ static void results(struct decode *d, struct texture_lane *l, struct decode_dest
             l->present = decode_dest(d, second, PTX_PRED).slot;
         o = o + 1;
     }
-    if (decode_items(d, o, items) != 4)
+    unsigned n = d->stmt->form->vec;
+    if (decode_items(d, o, items) != n)
         decode_unsupported(d);
-    for (unsigned k = 0; k < 4; k++) {
-        dest[k] = decode_dest(d, &items[k], PTX_B32);
+    for (unsigned k = 0; k < n; k++) {
+        dest[k] = decode_dest(d, &items[k], l->halves == 1 ? PTX_B16 : PTX_B32);
         l->to[k] = dest[k].slot;
     }
+}
+
+// f32, u32 and s32 come in fours, f16 too, f16x2 in twos.
+static bool good_results(const struct ptx_form *form)
+{
+    if (form->types[0] == PTX_F16X2)
+        return form->vec == 2;
+    return form->vec == 4 &&
+           (form->types[0] == PTX_F16 || ptx_type_bits((enum ptx_type)form->types[0]) == 32);
 }
 
 static void sample(struct decode *d)
@@ -149,8 +163,9 @@ static void sample(struct decode *d)
     const struct ptx_form *form = d->stmt->form;
     unsigned row = shape_row(d);
     bool gathers = form->id == PTX_OP_TLD4;
-    if (form->ntypes != 2 || form->vec != 4 || ptx_type_bits((enum ptx_type)form->types[0]) != 32 ||
+    if (form->ntypes != 2 || !good_results(form) ||
         (form->types[1] != PTX_F32 && form->types[1] != PTX_S32) ||
+        (shapes[row].sampled && form->types[1] != PTX_S32) ||
         (gathers && (shapes[row].nplace != 2 || form->types[1] != PTX_F32)))
         decode_unsupported(d);
     struct texture_lane *l = ARENA_NEW(&d->load->program->arena, struct texture_lane);
@@ -160,6 +175,7 @@ static void sample(struct decode *d)
     l->has_layer = shapes[row].layered;
     l->integers = form->types[1] == PTX_S32;
     l->gather = gathers ? gathered(d) : 0;
+    l->halves = form->types[0] == PTX_F16X2 ? 2 : form->types[0] == PTX_F16;
     l->how = (uint8_t)(has(d, PTX_MOD_BASE)    ? SAMPLE_BASE
                        : has(d, PTX_MOD_LEVEL) ? SAMPLE_LEVEL
                        : has(d, PTX_MOD_GRAD)  ? SAMPLE_GRADIENT
@@ -170,7 +186,7 @@ static void sample(struct decode *d)
     struct decode_dest dest[4];
     results(d, l, dest);
     decode_emit(d, texture_lane_sample)->ptr = l;
-    for (unsigned k = 0; k < 4; k++)
+    for (unsigned k = 0; k < form->vec; k++)
         decode_finish(d, &dest[k]);
 }
 
@@ -200,7 +216,7 @@ static void query(struct decode *d)
     decode_finish(d, &dest);
 }
 
-// --- suld, sust -----------------------------------------------------------------------------------------------
+// --- suld, sust, sured ----------------------------------------------------------------------------------------
 
 static void values(struct decode *d, struct surface_lane *l, const struct ptx_operand *o)
 {
@@ -226,12 +242,25 @@ static void values(struct decode *d, struct surface_lane *l, const struct ptx_op
     }
 }
 
+// A formatted one has the type of the texels, which only the surface knows.
+static uint32_t reduction(struct decode *d, const struct surface_lane *l)
+{
+    enum atomic_op op = decode_atomic_op(d);
+    enum ptx_type type = (enum ptx_type)d->stmt->form->types[0];
+    if (l->formatted)
+        type = op == ATOMIC_AND || op == ATOMIC_OR ? PTX_B32 : PTX_U32;
+    if (!atomic_knows(op, type) || l->bits != 8u * l->bytes)
+        decode_unsupported(d);
+    return op | (uint32_t)type << ATOMIC_TYPE_SHIFT | ATOMIC_NO_RESULT | ATOMIC_GLOBAL;
+}
+
 static void surface(struct decode *d)
 {
     const struct ptx_form *form = d->stmt->form;
     unsigned row = shape_row(d);
-    bool stores = form->id == PTX_OP_SUST;
-    if (form->ntypes != 1 || shapes[row].shape == TEXTURE_CUBE || shapes[row].shape == TEXTURE_ACUBE)
+    bool reduces = form->id == PTX_OP_SURED, stores = reduces || form->id == PTX_OP_SUST;
+    if (form->ntypes != 1 || shapes[row].shape == TEXTURE_CUBE || shapes[row].shape == TEXTURE_ACUBE ||
+        shapes[row].sampled)
         decode_unsupported(d);
     struct surface_lane *l = ARENA_NEW(&d->load->program->arena, struct surface_lane);
     struct parts p = take_apart(d, decode_operand(d, stores ? 0 : 1));
@@ -239,6 +268,7 @@ static void surface(struct decode *d)
     l->nplace = shapes[row].nplace;
     l->has_layer = shapes[row].layered;
     l->stores = stores;
+    l->reduces = reduces;
     l->formatted = has(d, PTX_MOD_P);
     l->outside = (uint8_t)(has(d, PTX_MOD_CLAMP)  ? SURFACE_CLAMP
                            : has(d, PTX_MOD_ZERO) ? SURFACE_ZERO
@@ -252,6 +282,8 @@ static void surface(struct decode *d)
     values(d, l, decode_operand(d, stores ? 1 : 0));
     if (l->formatted && l->bits != 32)
         decode_unsupported(d);
+    if (reduces)
+        l->what = reduction(d, l);
     decode_emit(d, surface_lane_access)->ptr = l;
 }
 
@@ -260,6 +292,7 @@ void decode_texture(struct decode *d)
     switch (d->stmt->form->id) {
     case PTX_OP_TXQ:
     case PTX_OP_SUQ: query(d); return;
+    case PTX_OP_SURED:
     case PTX_OP_SULD:
     case PTX_OP_SUST: surface(d); return;
     case PTX_OP_TEX:

@@ -88,7 +88,26 @@ const struct exec_variable *exec_find_reference(const struct exec_program *p, st
 
 // --- launches -----------------------------------------------------------------------------------------------
 
+// What a kernel may ask of whoever launched it. Called with the launch's owner, from any thread; errors are numbers of the
+// driver API.
+struct exec_children {
+    // Memory for the parameters of a kernel that is to be launched like that; 0: it cannot be.
+    uint64_t (*prepare)(void *owner, const struct exec_kernel *k, const uint32_t grid[3],
+                        const uint32_t block[3], uint32_t shared);
+    // Launches it. stream: as the device's API has it; block: the launching block's number in its grid.
+    int (*launch)(void *owner, uint64_t params, uint64_t stream, uint64_t block);
+    int (*launch_graph)(void *owner, uint64_t graph, uint64_t stream);
+    uint64_t (*current_graph)(void *owner);  // that the kernel is a node of; 0: none
+    // size bytes from `from`, or of the byte that `from` is, to `to`; into that stream.
+    int (*copy)(void *owner, uint64_t to, uint64_t from, bool fill, uint64_t size, uint64_t stream,
+                uint64_t block);
+    int (*attribute)(void *owner, int which, int *value);
+    uint64_t (*error_text)(void *owner, int error, bool name);  // the address of a string; 0: none
+};
+
 struct exec_launch {
+    const struct exec_children *children;  // NULL: it can launch nothing
+    void *owner;
     const struct exec_kernel *kernel;
     uint32_t grid[3], block[3];  // checked by the caller: not 0, block within the device's limits
     uint32_t cluster[3];         // 0: none. Each divides the grid's; at most 16 blocks
@@ -114,6 +133,15 @@ enum exec_fault_kind {
     EXEC_OUT_OF_MEMORY,          // 2: ours
 };
 
+// Where a thread was in one function, innermost first. What was inlined into the next frame has a name only if the
+// debug information has one, and that as PTX spells bytes: read it with ptx_debug_text.
+struct exec_fault_frame {
+    struct str function, file;
+    uint32_t line;
+    bool inlined;
+};
+enum { EXEC_FAULT_FRAMES = 16 };
+
 struct exec_fault {
     enum exec_fault_kind kind;
     uint64_t address;  // of the access, generic
@@ -127,6 +155,8 @@ struct exec_fault {
     struct str instruction;  // as in the PTX; lives as long as the program
     struct str source_file;  // from .loc; empty if unknown
     uint32_t source_line;
+    uint32_t nframes;  // of calls and inlined code; the outermost are left out where they are too many
+    struct exec_fault_frame frames[EXEC_FAULT_FRAMES];
 };
 
 // Counters of a grid, if they were asked for.

@@ -68,8 +68,9 @@ struct exec_func {
     exec_fn *intrinsic;  // implemented here rather than in PTX
     struct exec_insn *code;
     uint32_t ncode;
-    uint32_t *pos;  // by instruction: offset in the module's text
-    uint32_t *loc;  // by instruction: index of the .loc before it in locs, or PTX_NONE
+    uint32_t *pos;       // by instruction: offset in the module's text
+    uint32_t *loc;       // by instruction: index of the .loc before it in locs, or PTX_NONE
+    uint32_t first_loc;  // in locs: the function's own, in the order of the text
     uint32_t regs_size;
     uint32_t nconsts;
     struct exec_const *consts;

@@ -4,6 +4,64 @@
 
 #include "exec/sched.h"
 
+static struct exec_fault_frame *add_frame(struct exec_fault *f, struct str function, bool inlined)
+{
+    if (f->nframes == EXEC_FAULT_FRAMES)
+        return NULL;
+    struct exec_fault_frame *frame = &f->frames[f->nframes++];
+    *frame = (struct exec_fault_frame){.function = function, .inlined = inlined};
+    return frame;
+}
+
+static void set_source(struct exec_fault_frame *frame, const struct ptx_module *m, const struct ptx_loc *loc)
+{
+    struct ptx_source source;
+    if (frame && ptx_loc_source(m, loc, &source)) {
+        frame->file = source.file;
+        frame->line = source.line;
+    }
+}
+
+// The .loc of the place that code was inlined at, and its index; NULL if nothing is left of that place but its number.
+static const struct ptx_loc *find_caller(const struct exec_func *func, uint32_t before,
+                                         const struct ptx_inlined *at, uint32_t *index)
+{
+    for (uint32_t k = before; k-- > func->first_loc;) {
+        const struct ptx_loc *loc = func->program->locs[k];
+        if (loc->file == at->file && loc->line == at->line && loc->column == at->column) {
+            *index = k;
+            return loc;
+        }
+    }
+    return NULL;
+}
+
+// Frames of one activation: what was inlined, one into the other, and the function itself.
+static void add_frames(struct exec_fault *f, const struct exec_func *func, const struct exec_insn *i)
+{
+    if (!func->module || i < func->code || i >= func->code + func->ncode) {
+        add_frame(f, func->name, false);
+        return;
+    }
+    const struct ptx_module *m = func->module->ptx;
+    uint32_t index = func->loc[i - func->code];
+    const struct ptx_loc *loc = index == PTX_NONE ? NULL : func->program->locs[index];
+    struct ptx_loc place;
+    struct ptx_inlined at;
+    // Each step goes back in the list, so it ends.
+    while (loc && ptx_loc_inlined(m, loc, &at)) {
+        set_source(add_frame(f, at.function, true), m, loc);
+        loc = find_caller(func, index, &at, &index);
+        if (!loc) {
+            place = (struct ptx_loc){at.file, at.line, at.column, {NULL, 0}};
+            loc = &place;
+        }
+    }
+    struct exec_fault_frame *own = add_frame(f, func->name, false);
+    if (loc)
+        set_source(own, m, loc);
+}
+
 static void locate(struct exec_fault *f, const struct exec_func *func, const struct exec_insn *i)
 {
     if (!func->module || i < func->code || i >= func->code + func->ncode)
@@ -36,10 +94,13 @@ static void record(struct exec_warp *w, const struct exec_insn *i, struct exec_f
     }
     // What the system provides has no code of its own: the call is what the program knows.
     const struct exec_frame *frame = w->frame;
-    if (frame->func->intrinsic)
-        locate(fault, frame->caller->func, frame->call);
-    else
-        locate(fault, frame->func, i);
+    if (frame->func->intrinsic) {
+        i = frame->call;
+        frame = frame->caller;
+    }
+    locate(fault, frame->func, i);
+    for (; frame; i = frame->call, frame = frame->caller)
+        add_frames(fault, frame->func, i);
     // Pairs with the acquire in grid.c: whoever sees stop == 2 may read the fault.
     int expected = 0;
     if (atomic_compare_exchange_strong_explicit(&g->stop, &expected, GRID_FAULTING, memory_order_acq_rel,

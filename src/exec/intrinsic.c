@@ -1,65 +1,14 @@
 // SPDX-License-Identifier: MIT
-// Functions that the system provides to kernels: printf, assert, malloc, free, conditions of graphs. They run in a frame
-// of their own, where their parameters lie in local memory as those of any function.
+// printf, assert, malloc, free, conditions of graphs.
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "exec/control.h"
-#include "exec/access.h"
+#include "exec/intrinsic.h"
 
 enum { MOST_TEXT = 4096 };
-
-#define FOR_LANES(mask)                                                                       \
-    for (uint32_t left_ = (mask), l = 0; left_ && (l = (uint32_t)__builtin_ctz(left_), true); \
-         left_ &= left_ - 1)
-
-static const struct exec_host *host(const struct exec_warp *w)
-{
-    return &w->frame->func->program->host;
-}
-
-// Parameters and results start at whole words, which lie in rows, lane beside lane.
-static uint32_t *words(const struct exec_warp *w, const struct exec_place *p, unsigned lane)
-{
-    return (uint32_t *)w->local + (size_t)(w->frame->local_base + p->offset) / 4 * EXEC_LANES + lane;
-}
-
-static uint64_t argument(const struct exec_warp *w, unsigned n, unsigned lane)
-{
-    const struct exec_place *p = &w->frame->func->params[n];
-    const uint32_t *word = words(w, p, lane);
-    return p->size > 4 ? word[0] | (uint64_t)word[EXEC_LANES] << 32 : word[0];
-}
-
-// Of all lanes; of those that are not active, whatever is there.
-static void arguments(const struct exec_warp *w, unsigned n, uint64_t values[EXEC_LANES])
-{
-    const struct exec_place *p = &w->frame->func->params[n];
-    const uint32_t *word = words(w, p, 0);
-    for (unsigned l = 0; l < EXEC_LANES; l++)
-        values[l] = word[l];
-    for (unsigned l = 0; p->size > 4 && l < EXEC_LANES; l++)
-        values[l] |= (uint64_t)word[EXEC_LANES + l] << 32;
-}
-
-static void give(struct exec_warp *w, unsigned lane, uint64_t value)
-{
-    const struct exec_place *p = &w->frame->func->rets[0];
-    uint32_t *word = words(w, p, lane);
-    word[0] = (uint32_t)value;
-    if (p->size > 4)
-        word[EXEC_LANES] = (uint32_t)(value >> 32);
-}
-
-static bool has_signature(const struct exec_warp *w, unsigned nparams, unsigned nrets)
-{
-    return w->frame->func->nparams == nparams && w->frame->func->nrets == nrets;
-}
-
-// The accesses of these functions are generic.
-static const struct exec_insn generic = {.flags = ACCESS_GENERIC << ACCESS_SPACE_SHIFT};
 
 // --- printf -------------------------------------------------------------------------------------------------
 
@@ -144,7 +93,7 @@ static bool next(struct arguments *a, unsigned size, uint64_t *value)
     a->at = (a->at + size - 1) & ~(uint64_t)(size - 1);
     *value = 0;
     a->count++;
-    bool ok = access_read(a->w, &generic, a->lane, a->at, value, size);
+    bool ok = access_read(a->w, &intrinsic_generic, a->lane, a->at, value, size);
     a->at += size;
     return ok;
 }
@@ -211,7 +160,7 @@ static bool print_one(struct text *t, struct arguments *a, const struct conversi
         return true;
     case 's': {
         char string[1024];
-        if (!next(a, 8, &v) || !access_string(a->w, &generic, a->lane, v, string, sizeof string))
+        if (!next(a, 8, &v) || !access_string(a->w, &intrinsic_generic, a->lane, v, string, sizeof string))
             return false;
         EMIT("", 's', string);
         return true;
@@ -258,17 +207,18 @@ static bool format(struct text *t, struct arguments *a, const char *p)
 
 static const struct exec_insn *print(struct exec_warp *w, const struct exec_insn *i)
 {
-    if (!has_signature(w, 2, 1))
+    if (!intrinsic_has_signature(w, 2, 1))
         return fault_raise(w, i, EXEC_INVALID_PC);
     FOR_LANES(w->mask)
     {
         char fmt[2048];
         struct text t = {.len = 0};
-        struct arguments a = {w, i, l, argument(w, 1, l), 0};
-        if (!access_string(w, &generic, l, argument(w, 0, l), fmt, sizeof fmt) || !format(&t, &a, fmt))
+        struct arguments a = {w, i, l, intrinsic_argument(w, 1, l), 0};
+        if (!access_string(w, &intrinsic_generic, l, intrinsic_argument(w, 0, l), fmt, sizeof fmt) ||
+            !format(&t, &a, fmt))
             return NULL;
-        host(w)->print(host(w)->ctx, t.bytes, t.len);
-        give(w, l, (uint64_t)(int64_t)a.count);
+        intrinsic_host(w)->print(intrinsic_host(w)->ctx, t.bytes, t.len);
+        intrinsic_give(w, l, (uint64_t)(int64_t)a.count);
     }
     return control_ret(w, i);
 }
@@ -278,21 +228,22 @@ static const struct exec_insn *print(struct exec_warp *w, const struct exec_insn
 // __assertfail(expression, file, line, function, size of a character)
 static const struct exec_insn *assert_fail(struct exec_warp *w, const struct exec_insn *i)
 {
-    if (!has_signature(w, 5, 0))
+    if (!intrinsic_has_signature(w, 5, 0))
         return fault_raise(w, i, EXEC_INVALID_PC);
     FOR_LANES(w->mask)
     {
         char expression[512], file[512], function[512];
-        if (!access_string(w, &generic, l, argument(w, 0, l), expression, sizeof expression) ||
-            !access_string(w, &generic, l, argument(w, 1, l), file, sizeof file) ||
-            !access_string(w, &generic, l, argument(w, 3, l), function, sizeof function))
+        if (!access_string(w, &intrinsic_generic, l, intrinsic_argument(w, 0, l), expression,
+                           sizeof expression) ||
+            !access_string(w, &intrinsic_generic, l, intrinsic_argument(w, 1, l), file, sizeof file) ||
+            !access_string(w, &intrinsic_generic, l, intrinsic_argument(w, 3, l), function, sizeof function))
             return NULL;
         struct text t = {.len = 0};
         const uint32_t *block = w->block->ctaid;
         append(&t, "%s:%u: %s: block: [%u,%u,%u], thread: [%u,%u,%u] Assertion `%s` failed.\n", file,
-               (unsigned)argument(w, 2, l), function, block[0], block[1], block[2], w->tid[0][l],
+               (unsigned)intrinsic_argument(w, 2, l), function, block[0], block[1], block[2], w->tid[0][l],
                w->tid[1][l], w->tid[2][l], expression);
-        host(w)->print(host(w)->ctx, t.bytes, t.len);
+        intrinsic_host(w)->print(intrinsic_host(w)->ctx, t.bytes, t.len);
     }
     // The caller's frame knows the line.
     frame_enter(w, w->frame->caller);
@@ -303,22 +254,22 @@ static const struct exec_insn *assert_fail(struct exec_warp *w, const struct exe
 
 static const struct exec_insn *allocate(struct exec_warp *w, const struct exec_insn *i)
 {
-    if (!has_signature(w, 1, 1))
+    if (!intrinsic_has_signature(w, 1, 1))
         return fault_raise(w, i, EXEC_INVALID_PC);
     uint64_t sizes[EXEC_LANES], at[EXEC_LANES];
-    arguments(w, 0, sizes);
-    host(w)->heap_alloc(host(w)->ctx, w->mask, sizes, at);
-    FOR_LANES(w->mask) give(w, l, at[l]);
+    intrinsic_arguments(w, 0, sizes);
+    intrinsic_host(w)->heap_alloc(intrinsic_host(w)->ctx, w->mask, sizes, at);
+    FOR_LANES(w->mask) intrinsic_give(w, l, at[l]);
     return control_ret(w, i);
 }
 
 static const struct exec_insn *release(struct exec_warp *w, const struct exec_insn *i)
 {
-    if (!has_signature(w, 1, 0))
+    if (!intrinsic_has_signature(w, 1, 0))
         return fault_raise(w, i, EXEC_INVALID_PC);
     uint64_t at[EXEC_LANES];
-    arguments(w, 0, at);
-    uint32_t bad = host(w)->heap_free(host(w)->ctx, w->mask, at);
+    intrinsic_arguments(w, 0, at);
+    uint32_t bad = intrinsic_host(w)->heap_free(intrinsic_host(w)->ctx, w->mask, at);
     if (bad) {
         unsigned l = (unsigned)__builtin_ctz(bad);
         frame_enter(w, w->frame->caller);
@@ -332,16 +283,17 @@ static const struct exec_insn *release(struct exec_warp *w, const struct exec_in
 // A handle is the address of a word of device memory.
 static const struct exec_insn *set_condition(struct exec_warp *w, const struct exec_insn *i)
 {
-    if (!has_signature(w, 2, 0))
+    if (!intrinsic_has_signature(w, 2, 0))
         return fault_raise(w, i, EXEC_INVALID_PC);
     FOR_LANES(w->mask)
     {
-        uint64_t at = argument(w, 0, l);
+        uint64_t at = intrinsic_argument(w, 0, l);
         if (at % 4 || !space_allows(at, 4, SPACE_WRITE)) {
             frame_enter(w, w->frame->caller);
             return fault_memory(w, i, EXEC_ILLEGAL_ADDRESS, l, at, 4, true, "global");
         }
-        __atomic_store_n((uint32_t *)(void *)space_host(at), (uint32_t)argument(w, 1, l), __ATOMIC_RELAXED);
+        __atomic_store_n((uint32_t *)(void *)space_host(at), (uint32_t)intrinsic_argument(w, 1, l),
+                         __ATOMIC_RELAXED);
     }
     return control_ret(w, i);
 }
@@ -361,5 +313,5 @@ exec_fn *intrinsic_find(struct str name)
     for (size_t k = 0; k < sizeof rows / sizeof *rows; k++)
         if (str_eq(rows[k].name, name))
             return rows[k].fn;
-    return NULL;
+    return intrinsic_launch_find(name);
 }

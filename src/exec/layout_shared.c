@@ -67,7 +67,9 @@ static int note_symbol(struct sharing *s, struct exec_module *m, uint32_t sym)
 {
     const struct exec_symbol *symbol = &m->symbols[sym];
     switch (symbol->kind) {
-    case EXEC_SYM_FUNC: return vec_push(&s->callees, symbol->func->id);
+    // A kernel whose address is taken is launched, not called.
+    case EXEC_SYM_FUNC:
+        return symbol->func->ptx && symbol->func->ptx->is_entry ? 0 : vec_push(&s->callees, symbol->func->id);
     case EXEC_SYM_SHARED:
     case EXEC_SYM_DYNAMIC: return note_variable(s, m, sym);
     default: return 0;

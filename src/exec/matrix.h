@@ -79,4 +79,11 @@ void matrix_gather64(const struct exec_warp *w, const struct matrix_map *map, co
 void matrix_scatter64(struct exec_warp *w, const struct matrix_map *map, const uint32_t *slot,
                       const uint64_t *from);
 
+// --- decoding (decode_matrix.c) -------------------------------------------------------------------------------
+
+struct decode;
+struct matrix_shape decode_shape(struct decode *d);  // that the statement spells
+// The same for the same kind in all of a program; the statement is refused if there is none.
+const struct matrix_map *decode_matrix_map(struct decode *d, const struct matrix_kind *k);
+
 #endif

@@ -31,17 +31,13 @@ static const struct mma_lanes *chosen(void)
 
 // --- floating point -------------------------------------------------------------------------------------------
 
-struct operands {
-    uint32_t a[MATRIX_MOST], b[MATRIX_MOST], c[MATRIX_MOST], d[MATRIX_MOST];
-};
-
 // wmma of tf32 is two products of four, one after the other; all else is one piece.
 static unsigned piece(const struct matrix_product *p)
 {
     return p->type[MATRIX_A] == PTX_TF32 && p->map[MATRIX_A]->kind.warp_level ? 4 : p->shape.k;
 }
 
-static bool float_quick(const struct matrix_product *p, enum ptx_type of, struct operands *o)
+static bool float_quick(const struct matrix_product *p, enum ptx_type of, struct mma_operands *o)
 {
     const struct mma_lanes *lanes = chosen();
     enum ptx_type type = (enum ptx_type)p->type[MATRIX_A];
@@ -65,7 +61,7 @@ static bool float_quick(const struct matrix_product *p, enum ptx_type of, struct
     return true;
 }
 
-static void float_slow(const struct matrix_product *p, enum ptx_type of, struct operands *o)
+static void float_slow(const struct matrix_product *p, enum ptx_type of, struct mma_operands *o)
 {
     unsigned m = p->shape.m, n = p->shape.n, k = p->shape.k;
     enum ptx_type type = (enum ptx_type)p->type[MATRIX_A];
@@ -84,7 +80,7 @@ static void float_slow(const struct matrix_product *p, enum ptx_type of, struct 
 }
 
 // Where C and D are of two types, f32 is what is computed, and f16 what is converted.
-static void floats(const struct matrix_product *p, struct operands *o)
+static void floats(const struct matrix_product *p, struct mma_operands *o)
 {
     bool mixed = p->type[MATRIX_C] != p->type[MATRIX_D];
     unsigned n = p->shape.m * p->shape.n;
@@ -113,7 +109,7 @@ static uint32_t byte_sum(const struct matrix_product *p, const struct mma_number
     return f32_bits(f32_canonical(f32_of(sum) + f32_of(c)));
 }
 
-static void bytes(const struct matrix_product *p, struct operands *o)
+static void bytes(const struct matrix_product *p, struct mma_operands *o)
 {
     unsigned m = p->shape.m, n = p->shape.n, k = p->shape.k, words = k / 4;
     struct mma_number a[MMA_DEPTH], b[MMA_DEPTH];
@@ -142,7 +138,7 @@ static uint32_t eight_sum(const struct matrix_product *p, const float *a, const 
     return f32_bits(f32_canonical(sum + start));
 }
 
-static void eights(const struct matrix_product *p, struct operands *o)
+static void eights(const struct matrix_product *p, struct mma_operands *o)
 {
     for (unsigned e = 0; e < EIGHTS * 64; e++) {
         unsigned product = e / 64, i = e / 8 % 8, j = e % 8;
@@ -157,7 +153,7 @@ static void eights(const struct matrix_product *p, struct operands *o)
 
 // --- integers ---------------------------------------------------------------------------------------------------
 
-static void bits(const struct matrix_product *p, struct operands *o)
+static void bits(const struct matrix_product *p, struct mma_operands *o)
 {
     unsigned m = p->shape.m, n = p->shape.n, words = p->map[MATRIX_A]->columns;
     for (unsigned i = 0; i < m; i++)
@@ -183,7 +179,7 @@ static void widen(enum ptx_type type, const uint32_t *from, unsigned count, unsi
         }
 }
 
-static void integers(const struct matrix_product *p, struct operands *o)
+static void integers(const struct matrix_product *p, struct mma_operands *o)
 {
     enum { MOST = 16 * 64 };
     int16_t a[MOST], b[MOST];
@@ -197,7 +193,7 @@ static void integers(const struct matrix_product *p, struct operands *o)
 
 // ----------------------------------------------------------------------------------------------------------------
 
-static void multiply(const struct matrix_product *p, struct operands *o)
+void mma_multiply(const struct matrix_product *p, struct mma_operands *o)
 {
     switch (p->type[MATRIX_A]) {
     case PTX_B1: bits(p, o); return;
@@ -229,7 +225,7 @@ const struct exec_insn *mma_run(struct exec_warp *w, const struct exec_insn *i)
 {
     const struct matrix_product *p = i->ptr;
     const struct exec_insn *next;
-    struct operands o;
+    struct mma_operands o;
     if (!matrix_meet(w, i, &next))
         return next;
     if (p->type[MATRIX_D] == PTX_F64) {
@@ -239,7 +235,7 @@ const struct exec_insn *mma_run(struct exec_warp *w, const struct exec_insn *i)
     matrix_gather32(w, p->map[MATRIX_A], p->slot[MATRIX_A], o.a);
     matrix_gather32(w, p->map[MATRIX_B], p->slot[MATRIX_B], o.b);
     matrix_gather32(w, p->map[MATRIX_C], p->slot[MATRIX_C], o.c);
-    multiply(p, &o);
+    mma_multiply(p, &o);
     matrix_scatter32(w, p->map[MATRIX_D], p->slot[MATRIX_D], o.d);
     return i + 1;
 }

@@ -12,6 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "exec/matrix.h"
 #include "ptx/op.h"
 
 enum {
@@ -38,6 +39,14 @@ uint32_t mma_result(enum ptx_type to, double sum);
 // The sum of n products and c, as bits of type `to`, f16 or f32; c is of type `of`.
 uint32_t mma_sum(enum ptx_type to, const struct mma_number *a, const struct mma_number *b, unsigned n,
                  unsigned fraction, enum ptx_type of, uint32_t c);
+
+// --- products of matrices in words (mma.c) --------------------------------------------------------------------
+
+struct mma_operands {
+    uint32_t a[MATRIX_MOST], b[MATRIX_MOST], c[MATRIX_MOST], d[MATRIX_MOST];
+};
+// d = a * b + c, of all types but f64; of p the shape, the types and A's map are read.
+void mma_multiply(const struct matrix_product *p, struct mma_operands *o);
 
 // --- whole matrices, for each instruction set (lanes_mma.c) ---------------------------------------------------
 

@@ -154,10 +154,10 @@ static void test_refusals(void **state)
         "mma.sync.aligned.m16n8k16.row.row.f16.f16.f16.f16");
     refuse("mma.sync.aligned.m16n8k16.row.col.f16.f16.f16.f16 {r0, r1}, {r4, r5}, {r8, r9}, {r0, r1};",
            "mma.sync.aligned.m16n8k16.row.col.f16.f16.f16.f16");
-    refuse("wgmma.fence.sync.aligned;", "wgmma.fence.sync.aligned");
-    refuse(
-        "cp.async.bulk.tensor.1d.shared::cluster.global.mbarrier::complete_tx::bytes [r0], [d0, {r1}], [r2];",
-        "cp.async.bulk.tensor.1d.shared::cluster.global.mbarrier::complete_tx::bytes");
+    refuse("wgmma.mma_async.sync.aligned.m64n8k256.s32.b1.b1.and.popc {r0, r1, r2, r3}, d0, d1, p;",
+           "wgmma.mma_async.sync.aligned.m64n8k256.s32.b1.b1.and.popc");
+    refuse("cp.async.bulk.tensor.3d.global.shared::cta.im2col_no_offs.bulk_group [d0, {r1, r2, r3}], [r2];",
+           "cp.async.bulk.tensor.3d.global.shared::cta.im2col_no_offs.bulk_group");
 }
 
 // A warp that is not whole, and one whose lanes come in two parts.

@@ -95,6 +95,7 @@ struct exec_grid {
     uint64_t nblocks;  // those of a cluster count as one, here and below
     _Atomic int stop;  // enum grid_stop: set by the first fault
     struct exec_fault fault;
+    _Atomic int child_error;  // of the last launch that one of its threads tried; 0: none failed
     // under lock
     _Alignas(64) _Atomic int lock;
     uint64_t started, ended;  // started: given to a thread, maybe in a run that it has not come to the end of

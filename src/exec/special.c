@@ -53,6 +53,8 @@ static uint64_t uniform(const struct exec_warp *w, uint32_t id, unsigned which)
     case PTX_SREG_TOTAL_SMEM_SIZE:
     case PTX_SREG_AGGR_SMEM_SIZE: return b->shared_size;
     case PTX_SREG_DYNAMIC_SMEM_SIZE: return g->launch.dynamic_shared;
+    case PTX_SREG_CURRENT_GRAPH_EXEC:
+        return g->launch.children ? g->launch.children->current_graph(g->launch.owner) : 0;
     case PTX_SREG_ENVREG1: return g->launch.workspace >> 32;
     case PTX_SREG_ENVREG2: return (uint32_t)g->launch.workspace;
     default: return 0;

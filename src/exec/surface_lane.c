@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: MIT
-// suld and sust: texels of an array by their place, x in bytes, without conversion; sust.p with it.
+// suld, sust and sured: texels of an array by their place, x in bytes, without conversion; sust.p with it, and sured.p
+// by texels.
 #include <string.h>
 
+#include "exec/atomic.h"
 #include "exec/sched.h"
 #include "exec/sample_filter.h"
 #include "exec/scalar_float.h"
@@ -96,6 +98,18 @@ static void store_formatted(const struct exec_warp *w, const struct surface_lane
         put(t, to + k * size, word(w, l->value[k], lane));
 }
 
+// Texels that are no whole words have no reductions: they stay as they are.
+static void reduce(const struct exec_warp *w, const struct surface_lane *l, const struct texture *t,
+                   unsigned lane, char *to)
+{
+    uint32_t what = l->what;
+    if (l->formatted && (t->element != 4 || (t->type != TEXTURE_U32 && t->type != TEXTURE_S32)))
+        return;
+    if (l->formatted && t->type == TEXTURE_S32 && (what >> ATOMIC_TYPE_SHIFT & 0xff) == PTX_U32)
+        what += (uint32_t)(PTX_S32 - PTX_U32) << ATOMIC_TYPE_SHIFT;
+    atomic_apply(to, what, w->regs + l->value[0] + lane * (l->bits / 8u));
+}
+
 const struct exec_insn *surface_lane_access(struct exec_warp *w, const struct exec_insn *i)
 {
     const struct surface_lane *l = i->ptr;
@@ -114,7 +128,9 @@ const struct exec_insn *surface_lane_access(struct exec_warp *w, const struct ex
         at[lane] = find(w, l, t, lane, bytes);
         if (!at[lane] && l->outside == SURFACE_TRAP)
             return fault_memory(w, i, EXEC_LAUNCH_FAILED, lane, handle, bytes, l->stores, "surface");
-        if (at[lane] && l->stores && l->formatted)
+        if (at[lane] && l->reduces)
+            reduce(w, l, t, lane, space_host(at[lane]));
+        else if (at[lane] && l->stores && l->formatted)
             store_formatted(w, l, t, lane, space_host(at[lane]));
         else if (at[lane] && l->stores)
             store(w, l, lane, space_host(at[lane]));

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "exec/sample_fast.h"
+#include "exec/scalar_half.h"
 #include "exec/sched.h"
 
 static uint32_t word(const struct exec_warp *w, uint32_t slot, unsigned lane)
@@ -59,6 +60,19 @@ static void ask(const struct exec_warp *w, const struct texture_lane *l, unsigne
         s->level = l->integers ? (float)(int32_t)word(w, l->level, lane) : number(w, l->level, lane);
 }
 
+static void give_halves(struct exec_warp *w, const struct texture_lane *l, uint32_t out[EXEC_LANES][4])
+{
+    for (uint32_t left = w->mask; left; left &= left - 1) {
+        unsigned lane = (unsigned)__builtin_ctz(left);
+        for (unsigned k = 0; k < 4; k++) {
+            uint16_t half = half_from_f32(f32_of(out[lane][k]));
+            // In pairs the first lies in the lower half.
+            unsigned slot = l->to[k / l->halves], at = lane * l->halves + k % l->halves;
+            ((uint16_t *)(void *)(w->regs + slot))[at] = half;
+        }
+    }
+}
+
 const struct exec_insn *texture_lane_sample(struct exec_warp *w, const struct exec_insn *i)
 {
     const struct texture_lane *l = i->ptr;
@@ -82,7 +96,9 @@ const struct exec_insn *texture_lane_sample(struct exec_warp *w, const struct ex
             return refuse(w, i, lane, bad, t ? t->element : 0, false, "texture");
     }
     // All are read before the first is written: a result may lie where a coordinate is.
-    for (unsigned k = 0; k < 4; k++)
+    if (l->halves)
+        give_halves(w, l, out);
+    for (unsigned k = 0; k < 4 && !l->halves; k++)
         for (uint32_t left = w->mask; left; left &= left - 1) {
             unsigned lane = (unsigned)__builtin_ctz(left);
             ((uint32_t *)(w->regs + l->to[k]))[lane] = out[lane][k];

@@ -12,6 +12,7 @@ struct texture_lane {
     bool integers;
     uint8_t nplace;  // coordinates, without the layer
     bool has_layer, has_offset, has_present;
+    uint8_t halves;  // results are f16: 1 in a register each, 2 two in a register
     uint32_t place[3], layer, level, dx[3], dy[3], offset[3];
     uint32_t to[4];
     uint32_t present;  // a predicate: the texel is there; with what we have it always is
@@ -22,11 +23,13 @@ enum texture_question { TEXTURE_WIDTH, TEXTURE_HEIGHT, TEXTURE_DEPTH };
 
 enum surface_outside { SURFACE_TRAP, SURFACE_CLAMP, SURFACE_ZERO };
 
-// suld and sust. Places are those of texture_lane; x is in bytes unless the access is formatted.
+// suld, sust and sured. Places are those of texture_lane; x is in bytes unless the access is formatted.
 struct surface_lane {
     uint32_t handle;
     uint8_t shape, nplace, outside;
     bool has_layer, stores, formatted;
+    bool reduces;  // then `what` is the operation, as atomic.h has it, without a type if formatted
+    uint32_t what;
     uint32_t place[3], layer;
     uint8_t count, bytes;  // values, and bytes of each in memory
     uint8_t bits;          // of their registers

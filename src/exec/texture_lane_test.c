@@ -96,6 +96,64 @@ static void reads(void **state)
     assert_int_equal(word(3, 3), WIDTH);
 }
 
+// Results as halves: four registers, or two with two each; a filter's result is rounded.
+static void halves(void **state)
+{
+    static const float texels[WIDTH * HEIGHT] = {1, 2, 65504, 70000, -0.5f, 1e-8f, 1.0009765f, 3};
+    struct exec_program *p = exec_testing_text(
+        ENTRY "tex.2d.v4.f16.f32 {h0, h1, h2, h3}, [o, {f, g}]; cvt.u32.u16 a, h0; cvt.u32.u16 b, h3;\n"
+              "tex.2d.v2.f16x2.s32 {c, d}, [o, {x, y}];" END);
+    add(false);
+    struct texture t = {.shape = TEXTURE_2D, .type = TEXTURE_F32, .channels = 1, .element = 4, .nlevels = 1};
+    t.level[0] = (struct texture_level){memory, WIDTH, HEIGHT, 1, WIDTH * 4, WIDTH * HEIGHT * 4};
+    memset(t.mode, TEXTURE_CLAMP, sizeof t.mode);
+    memcpy(space_host(memory), texels, sizeof texels);
+    uint64_t params[2] = {texture_add(&t), out};
+    struct exec_launch launch = exec_testing_launch(p, "k", 1, 32, params);
+    assert_int_equal(exec_testing_run(&launch, 1000).kind, EXEC_NO_FAULT);
+    static const uint16_t want[8] = {0x3c00, 0x4000, 0x7bff, 0x7c00, 0xb800, 0, 0x3c01, 0x4200};
+    for (unsigned k = 0; k < 8; k++) {
+        assert_int_equal(word(k, 0), want[k]);
+        assert_int_equal(word(k, 2), want[k]);  // the second channel is not there: 0
+        assert_int_equal(word(k, 1), word(k, 3) >> 16);
+    }
+    texture_remove(params[0]);
+    exec_program_free(p);
+}
+
+// Nothing here has more than one sample for a texel.
+static void samples(void **state)
+{
+    good(ENTRY "tex.2dms.v4.u32.s32 {a, b, c, d}, [o, {i, x, y, y}];" END, false);
+    for (unsigned k = 0; k < 32; k++)
+        assert_int_equal(word(k, 0), k);
+}
+
+static void reductions(void **state)
+{
+    // Threads in pairs at one texel; each counts.
+    good(ENTRY
+         "and.b32 x, x, 6; shl.b32 x, x, 2; mov.u32 c, 100; sured.b.add.2d.u32.trap [o, {x, y}], c;" END,
+         true);
+    for (unsigned k = 0; k < 32; k++)
+        assert_int_equal(exec_testing_word(memory + 4 * k), k % 2 ? k : k + 200);
+    // By texels; what lies outside is left out.
+    good(ENTRY "add.u32 x, x, 4; mov.u32 c, 0xff00; sured.p.or.2d.b32.zero [o, {x, y}], c;" END, true);
+    for (unsigned k = 0; k < 32; k++)
+        assert_int_equal(exec_testing_word(memory + 4 * k), k % 8 >= 4 ? k | 0xff00 : k);
+    good(ENTRY "shl.b32 x, x, 2; mov.u32 c, -1; sured.b.min.2d.s32.trap [o, {x, y}], c;" END, true);
+    assert_int_equal(exec_testing_word(memory + 4 * 9), 0xffffffff);
+    good(ENTRY "shl.b32 x, x, 2; mov.u32 c, 9; sured.b.max.2d.u32.trap [o, {x, y}], c;" END, true);
+    assert_int_equal(exec_testing_word(memory + 4 * 3), 9);
+    assert_int_equal(exec_testing_word(memory + 4 * 13), 13);
+    // What is unsigned in the instruction is signed if the texels are; add does not care.
+    good(ENTRY "mov.u32 c, -5; sured.p.min.2d.b32.zero [o, {x, y}], c;" END, true);
+    assert_int_equal(exec_testing_word(memory + 4 * 9), 9);
+    struct exec_fault f = run(ENTRY "mov.u32 x, 32; sured.b.add.2d.u32.trap [o, {x, y}], a;" END, true, NULL);
+    assert_int_equal(f.kind, EXEC_LAUNCH_FAILED);
+    assert_true(f.write);
+}
+
 static void by_reference(void **state)
 {
     good(".global .texref image;\n" ENTRY "tex.2d.v4.u32.f32 {a, b, c, d}, [image, {f, g}];" END, false);
@@ -161,9 +219,9 @@ static void refused(void **state)
     static const char *const bodies[] = {
         "tex.2d.v4.u32.f32 {a, b, c, d}, [o, o, {f, g}];",
         "tex.2d.v2.f16.f32 {h0, h1}, [o, {f, g}];",
-        "tex.2dms.v4.u32.s32 {a, b, c, d}, [o, {x, x, y, y}];",
+        "tex.2dms.v4.u32.f32 {a, b, c, d}, [o, {x, f, g, g}];",
         "txq.num_samples.b32 a, [o];",
-        "sured.b.add.2d.u32.clamp [o, {x, y}], a;",
+        "sured.b.xor.2d.f32.clamp [o, {x, y}], a;",
     };
     for (size_t k = 0; k < sizeof bodies / sizeof *bodies; k++) {
         char text[2048];
@@ -177,8 +235,9 @@ static void refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(reads),  cmocka_unit_test(by_reference), cmocka_unit_test(surfaces),
-        cmocka_unit_test(faults), cmocka_unit_test(refused),
+        cmocka_unit_test(reads),   cmocka_unit_test(by_reference), cmocka_unit_test(surfaces),
+        cmocka_unit_test(faults),  cmocka_unit_test(refused),      cmocka_unit_test(halves),
+        cmocka_unit_test(samples), cmocka_unit_test(reductions),
     };
     return cmocka_run_group_tests(tests, exec_testing_setup, NULL);
 }

@@ -47,6 +47,54 @@ static void check(const char *text, unsigned n, expect_fn *expect)
 
 // --- vectors ------------------------------------------------------------------------------------------------
 
+static uint32_t bits_of(float x)
+{
+    uint32_t u;
+    memcpy(&u, &x, sizeof u);
+    return u;
+}
+
+static void expect_pairs(uint32_t t, uint32_t *w)
+{
+    float a = (float)(t * 16), b = a + 1;
+    w[0] = bits_of(a * b + a);
+    w[1] = bits_of(b * a + b);
+    w[2] = bits_of(a + b);
+    w[3] = bits_of(b + a);
+    w[4] = bits_of(a * a);
+    w[5] = bits_of(b * b);
+    w[6] = bits_of(1.5f * 2 + a);
+    w[7] = bits_of(2 - b);
+}
+
+// Two f32 in one register: d1 is {a, b}, d2 {b, a}. And f32 with halves.
+static void pairs(void **state)
+{
+    check(KERNEL
+          "ld.global.v2.b32 {r0, r1}, [i]; cvt.rn.f32.u32 f0, r0; cvt.rn.f32.u32 f1, r1; mov.b64 d1, {f0, "
+          "f1};\n"
+          "mov.b64 d2, {f1, f0}; fma.rn.f32x2 d3, d1, d2, d1; st.global.b64 [o], d3; add.f32x2 d3, d1, d2;\n"
+          "st.global.b64 [o+8], d3; mul.rn.f32x2 d1, d1, d1; st.global.b64 [o+16], d1;\n"
+          "mov.b16 h0, 0x3e00; mov.b16 h1, 0x4000; fma.rn.f32.f16 f2, h0, h1, f0; st.global.f32 [o+24], f2;\n"
+          "sub.f32.bf16 f3, h1, f1; st.global.f32 [o+28], f3;\nret;\n}\n",
+          8, expect_pairs);
+}
+
+static void expect_wide(uint32_t t, uint32_t *w)
+{
+    for (uint32_t k = 0; k < 16; k++)
+        w[k] = t * 16 + (k < 8 ? 7 - k : k);
+}
+
+// 32 bytes at once; the second load overwrites the register that it takes its address from.
+static void wide_vectors(void **state)
+{
+    check(KERNEL ".reg .b32 q<8>;\nld.global.v8.b32 {q0, q1, q2, q3, q4, q5, q6, q7}, [i];\n"
+                 "st.global.v8.b32 [o], {q7, q6, q5, q4, q3, q2, q1, q0};\n"
+                 "ld.v4.b64 {i, d1, d2, d3}, [i+32]; st.global.v4.u64 [o+32], {i, d1, d2, d3};\nret;\n}\n",
+          16, expect_wide);
+}
+
 static void expect_parts(uint32_t t, uint32_t *w)
 {
     for (uint32_t k = 0; k < 4; k++)
@@ -272,6 +320,8 @@ static void recursion_and_pointers(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(wide_vectors),
+        cmocka_unit_test(pairs),
         cmocka_unit_test(parts),
         cmocka_unit_test(moves),
         cmocka_unit_test(small_parts),

@@ -318,6 +318,17 @@ struct ptx_source {
 };
 bool ptx_loc_source(const struct ptx_module *m, const struct ptx_loc *loc, struct ptx_source *out);
 
+// The function whose inlined code a .loc speaks of, and the place that it was inlined at, which is that of an earlier
+// .loc in the same function; false if it was not inlined.
+struct ptx_inlined {
+    struct str function;  // for ptx_debug_text; empty if not known
+    uint32_t file, line, column;
+};
+bool ptx_loc_inlined(const struct ptx_module *m, const struct ptx_loc *loc, struct ptx_inlined *out);
+
+// A string of a debug section, as bytes: ".b8 95, 90, 0" is "_Z". At most size - 1 of them, and a NUL. Returns how many.
+size_t ptx_debug_text(struct str bytes, char *to, size_t size);
+
 // --- initialisers -------------------------------------------------------------------------------------------
 
 enum ptx_init_kind {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 // From .loc to lines of source code.
+#include "ptx/lexer.h"
 #include "ptx/ptx.h"
 
 static const struct ptx_source_file *find_file(const struct ptx_module *m, uint32_t number)
@@ -22,4 +23,83 @@ bool ptx_loc_source(const struct ptx_module *m, const struct ptx_loc *loc, struc
         return false;
     *out = (struct ptx_source){file->name, loc->line, loc->column};
     return true;
+}
+
+// What stands behind "label:" in the module's .debug_str, from its `offset`-th byte on.
+static struct str find_string(const struct ptx_module *m, struct str label, uint64_t offset)
+{
+    for (uint32_t i = 0; i < m->nitems; i++) {
+        struct lexer lex;
+        if (m->items[i].kind != PTX_ITEM_SECTION)
+            continue;
+        lexer_init(&lex, *m->items[i].text);
+        lexer_advance(&lex);
+        if (!str_eq(lex.tok.text, STR(".debug_str")))
+            continue;
+        for (; lex.tok.kind != TOK_END && lex.tok.kind != TOK_BAD; lexer_advance(&lex))
+            if (lex.tok.kind == TOK_IDENT && str_eq(lex.tok.text, label) && lexer_peek(&lex) == ':')
+                break;
+        if (lex.tok.kind != TOK_IDENT)
+            continue;
+        while (offset && lex.tok.kind != TOK_END && lex.tok.kind != TOK_BAD && lex.tok.punct != '}') {
+            lexer_advance(&lex);
+            offset -= lex.tok.kind == TOK_INT;
+        }
+        const char *end = m->items[i].text->ptr + m->items[i].text->len;
+        return (struct str){lex.next, (size_t)(end - lex.next)};
+    }
+    return (struct str){NULL, 0};
+}
+
+// The parser has seen to it that numbers stand where they are read here.
+static uint32_t take_number(struct lexer *lex)
+{
+    lexer_advance(lex);
+    return (uint32_t)lex->tok.value;
+}
+
+bool ptx_loc_inlined(const struct ptx_module *m, const struct ptx_loc *loc, struct ptx_inlined *out)
+{
+    bool found = false;
+    struct lexer lex;
+    *out = (struct ptx_inlined){0};
+    if (!loc->inlined.len)
+        return false;
+    lexer_init(&lex, loc->inlined);
+    for (; lex.tok.kind != TOK_END && lex.tok.kind != TOK_BAD; lexer_advance(&lex)) {
+        if (str_eq(lex.tok.text, STR("inlined_at"))) {
+            out->file = take_number(&lex);
+            out->line = take_number(&lex);
+            out->column = take_number(&lex);
+            found = true;
+        } else if (str_eq(lex.tok.text, STR("function_name"))) {
+            lexer_advance(&lex);
+            struct str label = lex.tok.text;
+            uint64_t offset = 0;
+            if (lexer_peek(&lex) == '+') {
+                lexer_advance(&lex);
+                offset = take_number(&lex);
+            }
+            out->function = find_string(m, label, offset);
+        }
+    }
+    return found;
+}
+
+size_t ptx_debug_text(struct str bytes, char *to, size_t size)
+{
+    struct lexer lex;
+    size_t n = 0;
+    lexer_init(&lex, bytes);
+    for (; n + 1 < size && lex.tok.kind != TOK_END && lex.tok.kind != TOK_BAD && lex.tok.punct != '}';
+         lexer_advance(&lex)) {
+        if (lex.tok.kind != TOK_INT)
+            continue;
+        if (!(unsigned char)lex.tok.value)
+            break;
+        to[n++] = (char)lex.tok.value;
+    }
+    if (size)
+        to[n] = 0;
+    return n;
 }

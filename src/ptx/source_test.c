@@ -78,8 +78,58 @@ static void bad_source(void **state)
     }
 }
 
+#define NAMES \
+    ".section .debug_str\n{\n$La:\n.b8 1\n$L:\n.b8 102, 105 , 0x72\n.b8 115 // s\n.b8 116,0,115\n.b8 0\n}\n"
+
+static void good_inlined(void **state)
+{
+    static const struct {
+        const char *loc, *function;
+        uint32_t file, line, column;
+    } rows[] = {
+        {", function_name $L, inlined_at 1 8 2", "first", 1, 8, 2},
+        {", inlined_at 12 9 3, function_name $L + 6", "s", 12, 9, 3},
+        {", inlined_at 1 8 2", "", 1, 8, 2},
+        {", function_name $Lb, inlined_at 1 8 2", "", 1, 8, 2},
+        {", function_name $L+900, inlined_at 1 8 2", "", 1, 8, 2},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        char text[400], name[10];
+        struct ptx_source s;
+        struct ptx_inlined at;
+        struct ptx_module *m;
+        snprintf(text, sizeof text, HEAD ".entry k()\n{\n.loc 1 7 3%s\nret;\n}\n" FILES NAMES, rows[i].loc);
+        assert_true(find(text, &s, &m));
+        assert_true(ptx_loc_inlined(m, last_loc(m->items[0].func), &at));
+        assert_int_equal(ptx_debug_text(at.function, name, sizeof name), strlen(rows[i].function));
+        assert_string_equal(name, rows[i].function);
+        assert_int_equal(at.file, rows[i].file);
+        assert_int_equal(at.line, rows[i].line);
+        assert_int_equal(at.column, rows[i].column);
+        assert_int_equal(ptx_debug_text(at.function, name, 3),
+                         strlen(rows[i].function) < 2 ? strlen(name) : 2);
+        ptx_free(m);
+    }
+}
+
+static void bad_inlined(void **state)
+{
+    static const char *const locs[] = {"", ", function_name $L"};
+    for (size_t i = 0; i < sizeof locs / sizeof *locs; i++) {
+        char text[400];
+        struct ptx_source s;
+        struct ptx_inlined at;
+        struct ptx_module *m;
+        snprintf(text, sizeof text, HEAD ".entry k()\n{\n.loc 1 7 3%s\nret;\n}\n" FILES NAMES, locs[i]);
+        assert_true(find(text, &s, &m));
+        assert_false(ptx_loc_inlined(m, last_loc(m->items[0].func), &at));
+        ptx_free(m);
+    }
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(good_source), cmocka_unit_test(bad_source)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(good_source), cmocka_unit_test(bad_source),
+                                       cmocka_unit_test(good_inlined), cmocka_unit_test(bad_inlined)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

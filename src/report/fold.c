@@ -41,16 +41,21 @@ static uint64_t stir(uint64_t h)
     return h ? h : 1;
 }
 
-uint64_t fold_key(const struct report *r)
+// What both kinds of keys have: the file and the line are theirs to name.
+static uint64_t begin(const struct report *r, const char *file, uint64_t line)
 {
-    const struct report_place *at = &r->place;
     uint64_t h = 0xcbf29ce484222325u;
     h = mix_u64(h, (uint64_t)r->type << 8 | (uint64_t)r->access);
     h = mix_text(h, r->call);
-    h = mix_text(h, at->kernel);
-    h = mix_text(h, at->function);
-    h = mix_text(h, at->file);
-    h = mix_u64(h, (uint64_t)at->line << 32 | at->ptx_line);
+    h = mix_text(h, r->place.kernel);
+    h = mix_text(h, r->place.function);
+    h = mix_text(h, file);
+    return mix_u64(h, line);
+}
+
+uint64_t fold_key(const struct report *r)
+{
+    uint64_t h = begin(r, r->place.file, (uint64_t)r->place.line << 32 | r->place.ptx_line);
     h = mix_stack(h, &r->stack);
     if (r->nbuffers) {
         h = mix_stack(h, &r->buffers[0].made_at);
@@ -68,14 +73,7 @@ static const char *last_part(const char *path)
 // Where a file lies differs between machines: its folder does not count.
 uint64_t fold_name_key(const struct report *r, bool lines)
 {
-    const struct report_place *at = &r->place;
-    uint64_t h = 0xcbf29ce484222325u;
-    h = mix_u64(h, (uint64_t)r->type << 8 | (uint64_t)r->access);
-    h = mix_text(h, r->call);
-    h = mix_text(h, at->kernel);
-    h = mix_text(h, at->function);
-    h = mix_text(h, last_part(at->file));
-    h = mix_u64(h, lines ? at->line : 0);
+    uint64_t h = begin(r, last_part(r->place.file), lines ? r->place.line : 0);
     const struct report_stack *s = r->type == REPORT_LEAK && r->nbuffers ? &r->buffers[0].made_at : &r->stack;
     for (uint32_t i = 0; i < s->count; i++)
         h = mix_text(h, s->frames[i].function ? s->frames[i].function : last_part(s->frames[i].object));

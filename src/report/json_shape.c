@@ -42,6 +42,7 @@ static const struct json_field place_fields[] = {
     FIELD("module", TEXT, AT(module)),
     FIELD("instruction", TEXT, AT(instruction)),
     FIELD("ptx_line", U32, AT(ptx_line)),
+    STACK("frames", frames),
 };
 static const struct json_shape place = SHAPE(struct report_place, place_fields);
 #undef AT
@@ -112,6 +113,7 @@ static const struct json_shape value = SHAPE(struct report_value, value_fields);
 #define AT(field) offsetof(struct report_end, field)
 static const struct json_field end_fields[] = {
     ALWAYS("pid", INT, AT(pid)),
+    FIELD("library", TEXT, AT(library)),
     ALWAYS("errors", U64, AT(errors)),
     ALWAYS("suppressed", U64, AT(suppressed)),
     ARRAY("watched", AT(values), AT(nvalues), value),

@@ -55,6 +55,7 @@ struct report_place {
     uint32_t block[3], thread[3];
     const char *module, *instruction;  // the PTX, where it is known
     uint32_t ptx_line;
+    struct report_stack frames;  // in device code, where there are more than the kernel itself
 };
 
 // A buffer that an error is about.
@@ -117,6 +118,7 @@ struct report_start {
 // Its end: what was seen, and what was not.
 struct report_end {
     int pid;
+    const char *library;  // whose summary it is, where it is not the guard's: "heap"
     uint64_t errors, suppressed;
     uint32_t nvalues;
     const struct report_value *values;  // what was watched

@@ -34,6 +34,11 @@ static const struct report_frame testing_launched[] = {
     {.pc = 0x10},
 };
 
+static const struct report_frame testing_inside[] = {
+    {.function = "_Z3putPfi", .file = "/src/put.h", .line = 7, .inlined = true},
+    {.function = "_Z5scalePfi", .file = "/src/scale.cu", .line = 12},
+};
+
 #define TESTING_STACK(frames)                     \
     {                                             \
         sizeof(frames) / sizeof *(frames), frames \
@@ -89,6 +94,7 @@ static inline struct report_line testing_full(void)
     r->place.module = "/opt/app/scale.ptx";
     r->place.instruction = "st.global.f32 [%rd4], %f1;";
     r->place.ptx_line = 33;
+    r->place.frames = (struct report_stack)TESTING_STACK(testing_inside);
     r->nbuffers = 2;
     r->corrupted = (struct report_bytes){0x7f2a00000400, 20, testing_bytes, testing_touched};
     r->notes = testing_notes;

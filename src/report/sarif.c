@@ -163,6 +163,8 @@ static void write_coverage(struct sarif *s)
             continue;
         json_doc_open(j, NULL, '{');
         json_doc_int(j, "pid", l->end.pid);
+        if (l->end.library)
+            json_doc_text(j, "library", l->end.library);
         json_doc_int(j, "errors", (int64_t)(l->end.errors & INT64_MAX));
         json_doc_int(j, "suppressed", (int64_t)(l->end.suppressed & INT64_MAX));
         write_values(s, "watched", l->end.values, l->end.nvalues);
@@ -382,11 +384,12 @@ static void write_steps(struct sarif *s, const struct report *r)
         json_doc_close(&s->json, ']');
         write_flow(s, r, steps, n);
     }
-    if (!n && !r->stack.count)
+    if (!n && !r->stack.count && !r->place.frames.count)
         return;
     json_doc_open(&s->json, "stacks", '[');
     if (!r->place.kernel)
         write_stack(s, "the error was found here", &r->stack);
+    write_stack(s, "the kernel was here", &r->place.frames);
     for (size_t i = 0; i < n; i++)
         write_stack(s, steps[i].message, steps[i].stack);
     json_doc_close(&s->json, ']');

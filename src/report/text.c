@@ -108,6 +108,18 @@ static void paint_instruction(struct text_painter *p, const struct report_place 
     text_buffer_char(p->b, '\n');
 }
 
+// The functions that the kernel's thread was in.
+static void paint_frames(struct text_painter *p, const struct report_place *at)
+{
+    if (!at->frames.count)
+        return;
+    text_paint_colour(p, TEXT_HEADING);
+    text_buffer_cstr(p->b, "in the kernel at:");
+    text_paint_colour(p, TEXT_PLAIN);
+    text_buffer_char(p->b, '\n');
+    text_paint_stack(p, &at->frames);
+}
+
 // "allocated by cuMemAlloc_v2 in thread T1 at:" and the stack.
 static void paint_deed(struct text_painter *p, const char *verb, const char *call, const char *thread,
                        const struct report_stack *stack)
@@ -335,6 +347,7 @@ static void paint_error(struct text_painter *p, const struct report *r)
     paint_first_line(p, r);
     paint_access(p, r);
     paint_instruction(p, &r->place);
+    paint_frames(p, &r->place);
     if (r->place.kernel)
         paint_deed(p, r->call ? "launched" : "noticed", r->call, NULL, &r->stack);
     else if (!is_leak(r))

@@ -46,7 +46,9 @@ void text_summary_start(struct text_painter *p, const struct report_start *s)
     }
 }
 
-// Columns: labels to the left, numbers to the right.
+// Columns: labels to the left, numbers to the right. Labels are a process's word: one may be too long for that.
+enum { MOST_LABEL = 80 };
+
 struct columns {
     size_t label, number;
 };
@@ -63,7 +65,7 @@ static void measure(struct columns *c, const struct report_value *values, uint32
         c->label = label > c->label ? label : c->label;
         c->number = number > c->number ? number : c->number;
     }
-    c->label = c->label > 56 ? 56 : c->label;
+    c->label = c->label > MOST_LABEL ? MOST_LABEL : c->label;
 }
 
 static void paint_values(struct text_painter *p, const struct columns *c, const struct report_value *values,
@@ -105,6 +107,10 @@ void text_summary_end(struct text_painter *p, const struct report_end *e)
     text_paint_colour(p, e->errors ? TEXT_BAD : watched ? TEXT_GOOD : TEXT_WARNING);
     text_buffer_fmt(p->b, "==%d==moat: ", e->pid);
     text_paint_count(p, e->errors, "error", "errors");
+    if (e->library) {
+        text_buffer_cstr(p->b, " in the CPU's ");
+        text_paint_clean(p, e->library);
+    }
     if (e->suppressed) {
         text_buffer_cstr(p->b, ", ");
         text_paint_u64(p, e->suppressed, 0);

@@ -132,11 +132,13 @@ static void put_where(struct out *o, const struct document *d, const struct repo
     put_close(o, 2, "where");
 }
 
+// when: NULL for the functions that a kernel's thread was in.
 static void put_stack(struct out *o, const struct document *d, const char *when, const struct report_stack *s)
 {
+    const char *tag = when ? "hostStack" : "deviceStack";
     if (!s->count)
         return;
-    put_open(o, 2, "hostStack");
+    put_open(o, 2, tag);
     put_element(o, 3, "saveLocation", when);
     for (uint32_t i = 0; i < s->count; i++) {
         const struct report_frame *f = &s->frames[i];
@@ -146,10 +148,11 @@ static void put_stack(struct out *o, const struct document *d, const char *when,
         if (f->line)
             put_u64(o, 4, "line", f->line);
         put_element(o, 4, "module", f->object);
-        put_address(o, 4, "pc", f->object ? f->offset : f->pc);
+        if (when)
+            put_address(o, 4, "pc", f->object ? f->offset : f->pc);
         put_close(o, 3, "frame");
     }
-    put_close(o, 2, "hostStack");
+    put_close(o, 2, tag);
 }
 
 static void put_buffer(struct out *o, const struct document *d, const struct report_buffer *b)
@@ -183,6 +186,7 @@ static void put_record(struct out *o, const struct document *d, const struct rep
     put_who(o, &r->place);
     put_what(o, d, r);
     put_where(o, d, &r->place);
+    put_stack(o, d, NULL, &r->place.frames);
     put_stack(o, d, r->place.kernel ? "kernel launch time" : "error", &r->stack);
     for (uint32_t i = 0; i < r->nbuffers; i++)
         put_buffer(o, d, &r->buffers[i]);
@@ -211,6 +215,7 @@ static void put_summary(struct out *o, const struct report_end *e)
 {
     put_open(o, 1, "summary");
     put_pid(o, e->pid);
+    put_element(o, 2, "library", e->library);
     put_u64(o, 2, "errors", e->errors);
     put_u64(o, 2, "suppressed", e->suppressed);
     put_values(o, "watched", e->values, e->nvalues);

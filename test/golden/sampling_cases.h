@@ -580,6 +580,48 @@ static void gradients(struct samplings *all)
     }
 }
 
+// Results that are f16, of texels of all kinds of floats.
+static void halves(struct samplings *all)
+{
+    static const unsigned formats[] = {0, 1, 2, 5};
+    static const char *const results[] = {
+        "tex.%s.v4.f16.f32 {%%h0, %%h1, %%h2, %%h3}, [%%rd1, %s]; cvt.u32.u16 %%x8, %%h0; cvt.u32.u16 %%x9, "
+        "%%h1;"
+        " cvt.u32.u16 %%x10, %%h2; cvt.u32.u16 %%x11, %%h3;",
+        "tex.%s.v2.f16x2.f32 {%%x8, %%x9}, [%%rd1, %s]; mov.b32 %%x10, 0; mov.b32 %%x11, 0;"};
+    for (unsigned k = 0; k < 4 * 2 * 2 * 3 * 2; k++) {
+        unsigned format = formats[k % 4], linear = k / 4 % 2, result = k / 8 % 2, shape = k / 16 % 3;
+        struct sampling *s = add_case(all, (enum shape)shape, format, k / 48 ? 4 : 1);
+        look(s, linear ? CU_TR_FILTER_MODE_LINEAR : CU_TR_FILTER_MODE_POINT, CU_TR_ADDRESS_MODE_CLAMP, 0);
+        s->fill = format ? FILL_RANDOM : FILL_WIDE;
+        s->waits = true;
+        snprintf(s->code, sizeof s->code, results[result], shapes[shape].geometry, shapes[shape].floats);
+        name_case(s, result ? "f16x2" : "f16");
+    }
+}
+
+// Several threads at one texel: what it ends up with does not depend on who was first.
+static void reductions(struct samplings *all)
+{
+    static const char *const kinds[] = {"b.add.2d.u32", "b.add.2d.s32", "b.min.2d.u32", "b.max.2d.s32",
+                                        "b.and.2d.b32", "b.or.2d.b32",  "p.add.2d.b32", "p.min.2d.b32",
+                                        "p.max.2d.b32", "p.and.2d.b32", "p.or.2d.b32"};
+    static const char *const clamps[] = {"clamp", "zero"};
+    for (unsigned k = 0; k < 2 * 2 * sizeof kinds / sizeof *kinds; k++) {
+        const char *kind = kinds[k / 4];
+        uint8_t words[SAMPLING_IN] = {*kind == 'b' ? WORD_BX : WORD_IX, WORD_IY, 0, 0, WORD_BITS};
+        char code[256], more[64];
+        snprintf(code, sizeof code, "sured.%s.%s [%%rd1, {%%x0, %%x1}], %%x4;", kind, clamps[k % 2]);
+        snprintf(more, sizeof more, "sured.%s %s", kind, clamps[k % 2]);
+        code_case(all, SHAPE_2D, k / 2 % 2 ? 7 : 6, 1, (CUfilter_mode)0, CU_TR_ADDRESS_MODE_CLAMP, 0, code,
+                  words, more);
+        struct sampling *s = &all->items[all->n - 1];
+        s->surface = s->shows = s->waits = true;
+        s->rows = 256;
+        s->array_flags |= CUDA_ARRAY3D_SURFACE_LDST;
+    }
+}
+
 // What goes wrong: how is it told?
 static void faults(struct samplings *all)
 {
@@ -613,6 +655,8 @@ static void sampling_collect(struct samplings *all)
     gradients(all);
     queries(all);
     surfaces(all);
+    halves(all);
+    reductions(all);
     faults(all);
 }
 

@@ -16,6 +16,8 @@ static const struct snippet snippets[] = {
 #include "snippets_matrix.def"
 #define SNIPPET(spelling, note, results, operands, body) {spelling, note, results, operands, body},
 #include "snippets_cluster.def"
+#define SNIPPET(spelling, note, results, operands, body) {spelling, note, results, operands, body},
+#include "snippets_async.def"
 };
 
 static struct combo_slot snippet_slot(char letter)

@@ -1,0 +1,297 @@
+// SPDX-License-Identifier: MIT
+#include "exec/tensor.h"
+
+#include <string.h>
+
+#include "exec/access.h"
+#include "exec/atomic.h"
+#include "exec/cluster.h"
+#include "exec/mbarrier.h"
+#include "exec/sched.h"
+
+enum { PIECE = 16, MAP_BYTES = 128, MOST_BOX = 256, MOST_STEP = 8, SWIZZLES = 4 };
+
+unsigned tensor_type_bytes(enum tensor_type type)
+{
+    static const uint8_t bytes[TENSOR_TYPES] = {1, 2, 4, 4, 8, 8, 2, 4, 8, 2, 4, 4, 4};
+    return (unsigned)type < TENSOR_TYPES ? bytes[type] : 0;
+}
+
+// --- maps -----------------------------------------------------------------------------------------------------
+
+static bool read_map(struct exec_warp *w, const struct exec_insn *i, unsigned lane, uint64_t at,
+                     struct tensor_map *m)
+{
+    char bytes[MAP_BYTES];
+    for (unsigned k = 0; k < MAP_BYTES; k += PIECE)
+        if (!access_read(w, i, lane, at + k, bytes + k, PIECE))
+            return false;
+    memcpy(m, bytes, sizeof *m);
+    return true;
+}
+
+// Kernels can write maps: nothing in them is taken for granted.
+static bool is_good(const struct tensor_map *m, unsigned rank)
+{
+    if (m->magic != TENSOR_MAGIC || m->rank != rank || m->type >= TENSOR_TYPES || m->swizzle >= SWIZZLES)
+        return false;
+    for (unsigned k = 0; k < rank; k++)
+        if (!m->box[k] || m->box[k] > MOST_BOX || !m->step[k] || m->step[k] > MOST_STEP)
+            return false;
+    return true;
+}
+
+// --- boxes ----------------------------------------------------------------------------------------------------
+
+struct box {
+    struct tensor_map map;
+    unsigned size;                // of an element
+    int64_t at[TENSOR_RANK];      // the first element
+    uint32_t count[TENSOR_RANK];  // elements that are taken
+    uint32_t bytes;               // of all of them
+    uint64_t shared, barrier;
+    uint32_t what;  // of a reduction
+};
+
+// Bits 4 to 6 of an address are changed by those three places further up, as many as the span has.
+static uint64_t swizzled(const struct box *b, uint64_t address)
+{
+    uint64_t mask = (1u << b->map.swizzle) - 1;
+    return address ^ (address >> 7 & mask) << 4;
+}
+
+// Where an element lies; false: outside of the tensor.
+static bool locate(const struct box *b, const uint32_t index[TENSOR_RANK], uint64_t *address)
+{
+    *address = b->map.address;
+    for (unsigned k = 0; k < b->map.rank; k++) {
+        int64_t at = b->at[k] + (int64_t)index[k] * b->map.step[k];
+        if (at < 0 || at > (int64_t)b->map.last[k])
+            return false;
+        *address += (uint64_t)at * b->map.stride[k];
+    }
+    return true;
+}
+
+static void fill(const struct box *b, char *to)
+{
+    static const uint16_t half = 0xfff7;
+    static const uint32_t word = 0x7fffffff;
+    memset(to, 0, b->size);
+    if (!b->map.nan_fill)
+        return;
+    if (b->map.type == TENSOR_F16 || b->map.type == TENSOR_BF16)
+        memcpy(to, &half, sizeof half);
+    else if (b->size == 4)
+        memcpy(to, &word, sizeof word);
+}
+
+static bool one(struct exec_warp *w, const struct exec_insn *i, unsigned lane, const struct box *b,
+                enum tensor_way way, uint64_t address, char *bytes)
+{
+    if (way == TENSOR_LOAD)
+        return access_read(w, i + 3, lane, address, bytes, b->size);
+    if (way == TENSOR_STORE)
+        return access_write(w, i + 3, lane, address, bytes, b->size);
+    char *to = access_host(w, i + 3, lane, address, b->size, true);
+    if (to)
+        atomic_apply(to, b->what, bytes);
+    return to;
+}
+
+// A piece of 16 bytes of a row, from the index on.
+static bool piece(struct exec_warp *w, const struct exec_insn *i, unsigned lane, const struct box *b,
+                  enum tensor_way way, uint32_t index[TENSOR_RANK], char bytes[PIECE])
+{
+    uint32_t first = index[0], n = PIECE / b->size;
+    uint64_t address, end;
+    index[0] = first + n - 1;
+    bool whole = b->map.step[0] == 1 && locate(b, index, &end);
+    index[0] = first;
+    // All inside, side by side, and in one piece there too.
+    if (whole && locate(b, index, &address) && address % PIECE == 0 && way != TENSOR_REDUCE)
+        return way == TENSOR_LOAD ? access_read(w, i + 3, lane, address, bytes, PIECE)
+                                  : access_write(w, i + 3, lane, address, bytes, PIECE);
+    for (uint32_t k = 0; k < n && first + k < b->count[0]; k++) {
+        char *at = bytes + k * b->size;
+        index[0] = first + k;
+        if (locate(b, index, &address)) {
+            if (!one(w, i, lane, b, way, address, at))
+                return false;
+        } else if (way == TENSOR_LOAD) {
+            fill(b, at);
+        }
+    }
+    index[0] = first;
+    return true;
+}
+
+static bool row(struct exec_warp *w, const struct exec_insn *i, unsigned lane, const struct box *b,
+                enum tensor_way way, uint32_t index[TENSOR_RANK], uint64_t shared)
+{
+    for (uint32_t k = 0; k < b->count[0]; k += PIECE / b->size) {
+        char bytes[PIECE] = {0};
+        uint64_t at = swizzled(b, shared + (uint64_t)k * b->size);
+        index[0] = k;
+        if (way != TENSOR_LOAD && !access_read(w, i + 1, lane, at, bytes, PIECE))
+            return false;
+        if (!piece(w, i, lane, b, way, index, bytes))
+            return false;
+        if (way == TENSOR_LOAD && !access_write(w, i + 1, lane, at, bytes, PIECE))
+            return false;
+    }
+    return true;
+}
+
+static bool all_rows(struct exec_warp *w, const struct exec_insn *i, unsigned lane, const struct box *b,
+                     enum tensor_way way)
+{
+    uint32_t index[TENSOR_RANK] = {0}, pitch = b->count[0] * b->size;
+    for (uint64_t at = b->shared; at < b->shared + b->bytes; at += pitch) {
+        if (!row(w, i, lane, b, way, index, at))
+            return false;
+        for (unsigned k = 1; k < b->map.rank && ++index[k] == b->count[k]; k++)
+            index[k] = 0;
+    }
+    return true;
+}
+
+static enum ptx_type type_of(const struct tensor_map *m, uint32_t op)
+{
+    static const uint8_t types[TENSOR_TYPES] = {PTX_U8,  PTX_U16, PTX_U32, PTX_S32, PTX_U64,
+                                                PTX_S64, PTX_F16, PTX_F32, PTX_F64, PTX_BF16,
+                                                PTX_F32, PTX_F32, PTX_F32};
+    bool bits = op == ATOMIC_AND || op == ATOMIC_OR || op == ATOMIC_XOR;
+    return !bits ? (enum ptx_type)types[m->type] : tensor_type_bytes(m->type) == 8 ? PTX_B64 : PTX_B32;
+}
+
+// False: the map is none, or not for this.
+static bool make_box(const struct exec_warp *w, const struct tensor_lane *l, unsigned lane, struct box *b)
+{
+    if (!is_good(&b->map, l->rank))
+        return false;
+    b->size = tensor_type_bytes((enum tensor_type)b->map.type);
+    b->bytes = b->size;
+    for (unsigned k = 0; k < l->rank; k++) {
+        b->at[k] = ((const int32_t *)(w->regs + l->at[k]))[lane];
+        b->count[k] = (b->map.box[k] + b->map.step[k] - 1u) / b->map.step[k];
+        b->bytes *= b->count[k];
+    }
+    if (b->count[0] * b->size % PIECE)
+        return false;
+    enum ptx_type type = type_of(&b->map, l->op);
+    b->what = l->op | (uint32_t)type << ATOMIC_TYPE_SHIFT | ATOMIC_NO_RESULT | ATOMIC_GLOBAL;
+    return l->way != TENSOR_REDUCE || atomic_knows((enum atomic_op)l->op, type);
+}
+
+static bool copy(struct exec_warp *w, const struct exec_insn *i, unsigned lane, const struct box *b)
+{
+    const struct tensor_lane *l = i->ptr;
+    return all_rows(w, i, lane, b, (enum tensor_way)l->way) &&
+           (!l->signals || mbarrier_bytes(w, i + 4, lane, b->barrier, b->bytes));
+}
+
+static bool copy_to_all(struct exec_warp *w, const struct exec_insn *i, unsigned lane, struct box *b)
+{
+    const struct tensor_lane *l = i->ptr;
+    uint64_t shared = b->shared, barrier = b->barrier;
+    for (uint32_t left = ((const uint16_t *)(w->regs + l->blocks))[lane]; left; left &= left - 1) {
+        uint32_t rank = (uint32_t)__builtin_ctz(left);
+        b->shared = cluster_address(shared, rank);
+        b->barrier = cluster_address(barrier, rank);
+        if (!copy(w, i, lane, b))
+            return false;
+    }
+    return true;
+}
+
+const struct exec_insn *tensor_copy(struct exec_warp *w, const struct exec_insn *i)
+{
+    const struct tensor_lane *l = i->ptr;
+    for (uint32_t left = w->mask; left; left &= left - 1) {
+        unsigned lane = (unsigned)__builtin_ctz(left);
+        struct box b = {.shared = access_address(w, i + 1, lane)};
+        if (!read_map(w, i + 2, lane, access_address(w, i + 2, lane), &b.map))
+            return NULL;
+        if (!make_box(w, l, lane, &b))
+            return fault_raise(w, i, EXEC_ILLEGAL_INSTRUCTION);
+        if (l->signals)
+            b.barrier = access_address(w, i + 4, lane);
+        if (!(l->multicast ? copy_to_all(w, i, lane, &b) : copy(w, i, lane, &b)))
+            return NULL;
+    }
+    return i + (l->signals ? 5 : 4);
+}
+
+// --- maps that kernels change ---------------------------------------------------------------------------------
+
+static bool set_type(struct tensor_map *m, uint64_t value)
+{
+    // As the instruction numbers them.
+    static const uint8_t types[] = {TENSOR_U8,   TENSOR_U16,  TENSOR_U32,     TENSOR_S32,     TENSOR_U64,
+                                    TENSOR_S64,  TENSOR_F16,  TENSOR_F32,     TENSOR_F32_FTZ, TENSOR_F64,
+                                    TENSOR_BF16, TENSOR_TF32, TENSOR_TF32_FTZ};
+    if (value >= sizeof types)
+        return false;
+    m->type = types[value];
+    m->stride[0] = tensor_type_bytes((enum tensor_type)m->type);
+    return true;
+}
+
+// False: it cannot be that.
+static bool set_field(struct tensor_map *m, enum tensor_field field, uint32_t k, uint64_t value)
+{
+    if (k >= TENSOR_RANK - (field == TENSOR_FIELD_STRIDE))
+        return false;
+    switch (field) {
+    case TENSOR_FIELD_ADDRESS: m->address = value; return true;
+    case TENSOR_FIELD_RANK: m->rank = (uint8_t)(value + 1); return value < TENSOR_RANK;
+    case TENSOR_FIELD_BOX: m->box[k] = (uint16_t)value; return value && value <= MOST_BOX;
+    case TENSOR_FIELD_DIM: m->last[k] = (uint32_t)value - 1; return true;
+    case TENSOR_FIELD_STRIDE: m->stride[k + 1] = value; return value % PIECE == 0;
+    case TENSOR_FIELD_STEP: m->step[k] = (uint8_t)value; return value && value <= MOST_STEP;
+    case TENSOR_FIELD_TYPE: return set_type(m, value);
+    case TENSOR_FIELD_INTERLEAVE: return value == 0;
+    case TENSOR_FIELD_SWIZZLE: m->swizzle = (uint8_t)value; return value < SWIZZLES;
+    default: m->nan_fill = value == 1; return value < 2;
+    }
+}
+
+static bool write_map(struct exec_warp *w, const struct exec_insn *i, unsigned lane, uint64_t at,
+                      const struct tensor_map *m)
+{
+    char bytes[MAP_BYTES] = {0};
+    memcpy(bytes, m, sizeof *m);
+    for (unsigned k = 0; k < MAP_BYTES; k += PIECE)
+        if (!access_write(w, i, lane, at + k, bytes + k, PIECE))
+            return false;
+    return true;
+}
+
+const struct exec_insn *tensor_replace(struct exec_warp *w, const struct exec_insn *i)
+{
+    for (uint32_t left = w->mask; left; left &= left - 1) {
+        unsigned lane = (unsigned)__builtin_ctz(left);
+        struct tensor_map m;
+        uint64_t at = access_address(w, i + 1, lane), value = ((const uint64_t *)(w->regs + i->b))[lane];
+        if (!read_map(w, i + 1, lane, at, &m))
+            return NULL;
+        if (!set_field(&m, (enum tensor_field)i->flags, i->lo, value))
+            return fault_raise(w, i, EXEC_ILLEGAL_INSTRUCTION);
+        if (!write_map(w, i + 1, lane, at, &m))
+            return NULL;
+    }
+    return i + 2;
+}
+
+const struct exec_insn *tensor_copy_map(struct exec_warp *w, const struct exec_insn *i)
+{
+    for (uint32_t left = w->mask; left; left &= left - 1) {
+        unsigned lane = (unsigned)__builtin_ctz(left);
+        struct tensor_map m;
+        if (!read_map(w, i + 2, lane, access_address(w, i + 2, lane), &m) ||
+            !write_map(w, i + 1, lane, access_address(w, i + 1, lane), &m))
+            return NULL;
+    }
+    return i + 3;
+}

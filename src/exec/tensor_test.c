@@ -1,0 +1,218 @@
+// SPDX-License-Identifier: MIT
+// Boxes of tensors, against the definition of a tensor map, element by element.
+#include "exec/exec_testing.h"
+#include "exec/tensor.h"
+
+enum { ROWS = 11, COLUMNS = 24, DEEP = 3, WORDS = DEEP * ROWS * COLUMNS };
+
+static uint64_t map_at, data, out;
+
+// A kernel of one thread: copies a box of the map into shared memory at `tile`, and all of that to `out`.
+#define HEAD                                                                                             \
+    ".visible .entry k(.param .align 64 .b8 map[128], .param .u64 out, .param .u32 px, .param .u32 py, " \
+    ".param .u32 pz)\n{\n.reg .b64 m, o, s, d; .reg .b32 x, y, z, i, v; .reg .pred p;\n"                 \
+    ".shared .align 1024 .b8 tile[4096]; .shared .align 8 .b64 bar;\n"                                   \
+    "ld.param.u64 o, [out]; ld.param.u32 x, [px]; ld.param.u32 y, [py]; ld.param.u32 z, [pz];\n"         \
+    "mov.b64 m, map; cvta.param.u64 m, m; mov.u64 s, tile; mbarrier.init.shared.b64 [bar], 1;\n"
+#define SHOW                                                                                           \
+    "mov.u32 i, 0;\nL: cvt.u64.u32 d, i; add.u64 s, d, tile; add.u64 d, d, o; ld.shared.b32 v, [s];\n" \
+    "st.global.b32 [d], v; add.u32 i, i, 4; setp.lt.u32 p, i, 4096; @p bra L;\nret;\n}\n"
+#define WAIT(bytes)                                                \
+    "mbarrier.arrive.expect_tx.shared.b64 d, [bar], " #bytes ";\n" \
+    "W: mbarrier.test_wait.parity.shared.b64 p, [bar], 0; @!p bra W;\n"
+#define LOAD(dims, at)                                                                                       \
+    "cp.async.bulk.tensor." dims ".shared::cluster.global.tile.mbarrier::complete_tx::bytes [tile], [m, " at \
+    "], [bar];\n"
+
+static struct tensor_map make(unsigned rank)
+{
+    struct tensor_map m = {.magic = TENSOR_MAGIC,
+                           .rank = (uint8_t)rank,
+                           .type = TENSOR_U32,
+                           .address = data,
+                           .stride = {4, COLUMNS * 4, ROWS * COLUMNS * 4},
+                           .last = {COLUMNS - 1, ROWS - 1, DEEP - 1},
+                           .box = {8, 4, 2},
+                           .step = {1, 1, 1, 1, 1}};
+    return m;
+}
+
+struct params {
+    char map[128];
+    uint64_t out;
+    uint32_t x, y, z;
+};
+
+static struct exec_program *program;
+
+static struct exec_fault run_at(const struct tensor_map *m, uint32_t x, uint32_t y, uint32_t z)
+{
+    struct params p = {.out = out, .x = x, .y = y, .z = z};
+    memcpy(p.map, m, sizeof *m);
+    struct exec_launch l = exec_testing_launch(program, "k", 1, 1, &p);
+    return exec_testing_run(&l, 10000);
+}
+
+static void load(const char *text)
+{
+    program = exec_testing_text(text);
+    data = exec_testing_take(WORDS * 4, 256);
+    out = exec_testing_take(4096, 256);
+    map_at = exec_testing_take(128, 128);
+    for (uint32_t k = 0; k < WORDS; k++)
+        ((uint32_t *)space_host(data))[k] = k + 1;
+}
+
+static uint32_t element(int64_t x, int64_t y, int64_t z)
+{
+    if (x < 0 || x >= COLUMNS || y < 0 || y >= ROWS || z < 0 || z >= DEEP)
+        return 0;
+    return (uint32_t)((z * ROWS + y) * COLUMNS + x + 1);
+}
+
+static void expect_box(const struct tensor_map *m, int32_t x, int32_t y, int32_t z, unsigned swizzle)
+{
+    unsigned n[3];
+    for (unsigned k = 0; k < 3; k++)
+        n[k] = k < m->rank ? (m->box[k] + m->step[k] - 1u) / m->step[k] : 1;
+    for (unsigned c = 0; c < n[2]; c++)
+        for (unsigned b = 0; b < n[1]; b++)
+            for (unsigned a = 0; a < n[0]; a++) {
+                unsigned at = ((c * n[1] + b) * n[0] + a) * 4;
+                // 16-byte pieces: their number within a span, changed by that of the 128 bytes.
+                at ^= (at / 128 % (1u << swizzle)) * 16;
+                assert_int_equal(
+                    exec_testing_word(out + at),
+                    element(x + (int)a * m->step[0], y + (int)b * m->step[1], z + (int)c * m->step[2]));
+            }
+}
+
+static void good_loads(void **state)
+{
+    static const int32_t at[][3] = {{0, 0, 0},    {8, 4, 1},   {3, 2, 0}, {20, 9, 2},
+                                    {-5, -2, -1}, {100, 0, 0}, {16, 7, 1}};
+    load(HEAD LOAD("3d", "{x, y, z}") WAIT(256) SHOW);
+    struct tensor_map m = make(3);
+    for (size_t k = 0; k < sizeof at / sizeof *at; k++) {
+        assert_int_equal(run_at(&m, (uint32_t)at[k][0], (uint32_t)at[k][1], (uint32_t)at[k][2]).kind,
+                         EXEC_NO_FAULT);
+        expect_box(&m, at[k][0], at[k][1], at[k][2], 0);
+    }
+    m.step[0] = 2;
+    m.step[1] = 3;
+    m.box[0] = 16;
+    m.box[1] = 10;
+    assert_int_equal(run_at(&m, 1, 1, 0).kind, EXEC_NO_FAULT);
+    expect_box(&m, 1, 1, 0, 0);
+    exec_program_free(program);
+}
+
+static void good_swizzles(void **state)
+{
+    load(HEAD LOAD("2d",
+                   "{x, y}") "mov.u32 v, 1024;\nmbarrier.arrive.expect_tx.shared.b64 d, [bar], v;\n" SHOW);
+    for (unsigned swizzle = 0; swizzle < 4; swizzle++) {
+        struct tensor_map m = make(2);
+        m.swizzle = (uint8_t)swizzle;
+        m.box[0] = (uint16_t)(swizzle ? 4u << swizzle : 8);
+        m.box[1] = 32;
+        assert_int_equal(run_at(&m, 2, 0, 0).kind, EXEC_NO_FAULT);
+        expect_box(&m, 2, 0, 0, swizzle);
+    }
+    exec_program_free(program);
+}
+
+#define SEND(op, way)                                                                                    \
+    "mov.u32 i, 0;\nF: cvt.u64.u32 d, i; add.u64 s, d, tile; add.u32 v, i, 1000; st.shared.b32 [s], v; " \
+    "add.u32 i, i, 4;\n"                                                                                 \
+    "setp.lt.u32 p, i, 128; @p bra F;\n" op ".2d.global.shared::cta" way                                 \
+    ".tile.bulk_group [m, {x, y}], [tile];\n"                                                            \
+    "cp.async.bulk.commit_group; cp.async.bulk.wait_group 0; ret;\n}\n"
+
+static void check_sent(int32_t x, int32_t y, bool added)
+{
+    for (int32_t b = 0; b < ROWS; b++)
+        for (int32_t a = 0; a < COLUMNS; a++) {
+            bool inside = a >= x && a < x + 8 && b >= y && b < y + 4;
+            uint32_t sent = 1000 + (uint32_t)((b - y) * 8 + a - x) * 4, old = element(a, b, 0);
+            uint32_t want = !inside ? old : added ? old + sent : sent;
+            assert_int_equal(exec_testing_word(data + (uint64_t)(b * COLUMNS + a) * 4), want);
+        }
+}
+
+static void good_stores(void **state)
+{
+    static const int32_t at[][2] = {{0, 0}, {5, 3}, {20, 9}, {-3, -1}};
+    for (size_t k = 0; k < 8; k++) {
+        load(k & 1 ? HEAD SEND("cp.reduce.async.bulk.tensor", ".add")
+                   : HEAD SEND("cp.async.bulk.tensor", ""));
+        struct tensor_map m = make(2);
+        assert_int_equal(run_at(&m, (uint32_t)at[k / 2][0], (uint32_t)at[k / 2][1], 0).kind, EXEC_NO_FAULT);
+        check_sent(at[k / 2][0], at[k / 2][1], k & 1);
+        exec_program_free(program);
+    }
+}
+
+// A map that the kernel makes of another: copied to shared memory, changed there, and copied to global memory.
+static void good_replaced(void **state)
+{
+    load(HEAD "mov.u64 s, tile; mov.u32 i, 0;\nC: cvt.u64.u32 d, i; add.u64 d, m, d; ld.b32 v, [d]; "
+              "cvt.u64.u32 d, i;\n"
+              "add.u64 d, s, d; st.shared.b32 [d], v; add.u32 i, i, 4; setp.lt.u32 p, i, 128; @p bra C;\n"
+              "ld.param.u64 d, [map+8]; add.u64 d, d, 96;\n"
+              "tensormap.replace.tile.global_address.shared::cta.b1024.b64 [s], d;\n"
+              "mov.u32 v, 5; tensormap.replace.tile.global_dim.shared::cta.b1024.b32 [s], 1, v;\n"
+              "mov.u64 d, 192; tensormap.replace.tile.global_stride.shared::cta.b1024.b64 [s], 0, d;\n"
+              "tensormap.replace.tile.box_dim.shared::cta.b1024.b32 [s], 0, 4;\n"
+              "tensormap.replace.tile.rank.shared::cta.b1024.b32 [s], 1;\n"
+              "tensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.release.gpu.sync.aligned [o], "
+              "[s], 128;\n"
+              "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [tile], [o, "
+              "{x, y}], [bar];\n" WAIT(64) SHOW);
+    struct tensor_map m = make(3);
+    assert_int_equal(run_at(&m, 1, 3, 0).kind, EXEC_NO_FAULT);
+    for (unsigned b = 0; b < 4; b++)
+        for (unsigned a = 0; a < 4; a++)
+            assert_int_equal(exec_testing_word(out + (b * 4 + a) * 4),
+                             b < 2 ? element(1 + a, 1 + 2 * (3 + b), 0) : 0);
+    exec_program_free(program);
+}
+
+static void bad_maps(void **state)
+{
+    load(HEAD LOAD("2d", "{x, y}") "ret;\n}\n");
+    struct tensor_map good = make(2);
+    assert_int_equal(run_at(&good, 0, 0, 0).kind, EXEC_NO_FAULT);
+    struct tensor_map m = good;
+    m.magic = 0;
+    assert_int_equal(run_at(&m, 0, 0, 0).kind, EXEC_ILLEGAL_INSTRUCTION);
+    m = good;
+    m.rank = 3;
+    assert_int_equal(run_at(&m, 0, 0, 0).kind, EXEC_ILLEGAL_INSTRUCTION);
+    m = good;
+    m.step[1] = 0;
+    assert_int_equal(run_at(&m, 0, 0, 0).kind, EXEC_ILLEGAL_INSTRUCTION);
+    m = good;
+    m.box[0] = 6;
+    assert_int_equal(run_at(&m, 0, 0, 0).kind, EXEC_ILLEGAL_INSTRUCTION);
+    m = good;
+    m.address = 0x123450000000;
+    struct exec_fault f = run_at(&m, 0, 0, 0);
+    assert_int_equal(f.kind, EXEC_ILLEGAL_ADDRESS);
+    assert_int_equal(f.address, m.address);
+    assert_true(str_starts(f.instruction, STR("cp.async.bulk.tensor")));
+    // Into shared memory that is not there.
+    m = good;
+    m.box[0] = m.box[1] = 256;
+    assert_int_equal(run_at(&m, 0, 0, 0).kind, EXEC_ILLEGAL_ADDRESS);
+    exec_program_free(program);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(good_loads),    cmocka_unit_test(good_swizzles), cmocka_unit_test(good_stores),
+        cmocka_unit_test(good_replaced), cmocka_unit_test(bad_maps),
+    };
+    return cmocka_run_group_tests(tests, exec_testing_setup, NULL);
+}

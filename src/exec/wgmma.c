@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: MIT
+#include "exec/wgmma.h"
+
+#include <string.h>
+
+#include "exec/access.h"
+#include "exec/mma.h"
+#include "exec/sched.h"
+
+enum { ROWS = 16, PIECE = 16, WARPS = 4 };  // PIECE: bytes that lie side by side whatever the layout
+
+struct source {
+    uint64_t start, leading, stride;
+    unsigned swizzle;  // 0 to 3: pieces in a span of 16 << swizzle bytes are exchanged
+    unsigned size;     // of an element
+    bool by_row;
+};
+
+static bool read_descriptor(uint64_t bits, unsigned size, bool by_row, struct source *s)
+{
+    static const uint8_t swizzles[4] = {0, 3, 2, 1};
+    *s = (struct source){.start = (bits & 0x3fff) << 4,
+                         .leading = (bits >> 16 & 0x3fff) << 4,
+                         .stride = (bits >> 32 & 0x3fff) << 4,
+                         .swizzle = swizzles[bits >> 62],
+                         .size = size,
+                         .by_row = by_row};
+    // A pattern that begins elsewhere than at a whole one is not known here.
+    return !(bits >> 49 & 7);
+}
+
+// Where element (row, k) lies. Eight lines of a span make an atom; by rows, lines are k, and rows go along the span.
+static uint64_t address_of(const struct source *s, unsigned row, unsigned k)
+{
+    unsigned along = (s->by_row ? row : k) * s->size, line = s->by_row ? k : row, span = PIECE << s->swizzle;
+    uint64_t at = s->start + (uint64_t)(line % 8) * span + along % PIECE;
+    if (!s->swizzle)
+        at += along / PIECE * (s->by_row ? s->stride : s->leading) +
+              line / 8 * (s->by_row ? s->leading : s->stride);
+    else if (s->by_row)
+        at += along % span / PIECE * PIECE + along / span * s->leading + line / 8 * s->stride;
+    else
+        at += along / PIECE * PIECE + line / 8 * s->stride;
+    return at ^ (at >> 7 & ((1u << s->swizzle) - 1)) << 4;
+}
+
+// An element, or four bytes along k. False: w has faulted.
+static bool element(struct exec_warp *w, const struct exec_insn *i, const struct source *s, unsigned row,
+                    unsigned k, uint32_t *out)
+{
+    unsigned lane = (unsigned)__builtin_ctz(w->mask), size = s->size == 1 ? 4 : s->size;
+    *out = 0;
+    return access_read(w, i + 1, lane, address_of(s, row, k), out, size);
+}
+
+// rows x k of A, or k x rows of B, in words as mma.c has them.
+static bool read_matrix(struct exec_warp *w, const struct exec_insn *i, const struct source *s,
+                        unsigned first, unsigned rows, unsigned k, bool is_b, uint32_t *out)
+{
+    unsigned step = s->size == 1 ? 4 : 1, words = k / step;
+    for (unsigned r = 0; r < rows; r++)
+        for (unsigned z = 0; z < words; z++)
+            if (!element(w, i, s, first + r, z * step, &out[is_b ? z * rows + r : r * words + z]))
+                return false;
+    return true;
+}
+
+static void negate(enum ptx_type type, uint32_t *v, unsigned n)
+{
+    uint32_t sign = ptx_type_bits(type) == 16 ? 0x8000 : 0x80000000;
+    for (unsigned k = 0; k < n; k++)
+        v[k] ^= sign;
+}
+
+static uint64_t uniform(const struct exec_warp *w, uint32_t slot)
+{
+    return ((const uint64_t *)(w->regs + slot))[__builtin_ctz(w->mask)];
+}
+
+static bool read_a(struct exec_warp *w, const struct exec_insn *i, const struct wgmma *g, uint32_t *out)
+{
+    const struct matrix_product *p = &g->product;
+    enum ptx_type type = (enum ptx_type)p->type[MATRIX_A];
+    struct source s;
+    if (g->a_in_registers) {
+        matrix_gather32(w, p->map[MATRIX_A], p->slot[MATRIX_A], out);
+    } else {
+        if (!read_descriptor(uniform(w, g->a), ptx_type_bits(type) / 8, g->a_by_row, &s))
+            return fault_raise(w, i, EXEC_ILLEGAL_INSTRUCTION);
+        if (!read_matrix(w, i, &s, w->index % WARPS * ROWS, ROWS, p->shape.k, false, out))
+            return false;
+    }
+    if (g->a_negated)
+        negate(type, out, ROWS * p->shape.k);
+    return true;
+}
+
+const struct exec_insn *wgmma_run(struct exec_warp *w, const struct exec_insn *i)
+{
+    const struct wgmma *g = i->ptr;
+    const struct matrix_product *p = &g->product;
+    const struct exec_insn *next;
+    enum ptx_type type = (enum ptx_type)p->type[MATRIX_B];
+    struct mma_operands o;
+    struct source s;
+    if (!matrix_meet(w, i, &next))
+        return next;
+    if (!read_descriptor(uniform(w, g->b), ptx_type_bits(type) / 8, g->b_by_row, &s))
+        return fault_raise(w, i, EXEC_ILLEGAL_INSTRUCTION);
+    if (!read_a(w, i, g, o.a))
+        return NULL;
+    bool adds = g->always == 2 ? *(const uint32_t *)(w->regs + g->adds) & w->mask : g->always;
+    for (unsigned n = 0; n < g->n; n += WGMMA_COLUMNS) {
+        const uint32_t *d = g->d + n / WGMMA_COLUMNS * p->map[MATRIX_D]->nregs;
+        if (!read_matrix(w, i, &s, n, WGMMA_COLUMNS, p->shape.k, true, o.b))
+            return NULL;
+        if (g->b_negated)
+            negate(type, o.b, WGMMA_COLUMNS * p->shape.k);
+        if (adds)
+            matrix_gather32(w, p->map[MATRIX_D], d, o.c);
+        else
+            memset(o.c, 0, sizeof o.c);
+        mma_multiply(p, &o);
+        matrix_scatter32(w, p->map[MATRIX_D], d, o.d);
+    }
+    return i + 2;
+}
