@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-enum { COLUMN = 26 };  // where help texts start
+enum { COLUMN = 26, WIDTH = 100 };  // where help texts start, and where they are broken
 
 // Of "ptx list", both "ptx" and "ptx list" are names.
 static bool named(const struct cli_command *command, struct str name)
@@ -12,13 +12,29 @@ static bool named(const struct cli_command *command, struct str name)
     return str_starts(full, name) && (full.len == name.len || full.ptr[name.len] == ' ');
 }
 
+// Between words; one that is too long stands as it is.
+static size_t line_length(const char *text)
+{
+    size_t n = WIDTH - COLUMN;
+    if (strlen(text) <= n)
+        return strlen(text);
+    while (n && text[n] != ' ')
+        n--;
+    return n ? n : strcspn(text, " ");
+}
+
 static void print_item(struct out *o, size_t start, const char *help)
 {
-    size_t used = o->len - start;
+    size_t used = o->len - start, n = line_length(help);
     if (used >= COLUMN - 1)
-        out_fmt(o, "\n%*s%s\n", COLUMN, "", help);
+        out_fmt(o, "\n%*s%.*s\n", COLUMN, "", (int)n, help);
     else
-        out_fmt(o, "%*s%s\n", (int)(COLUMN - used), "", help);
+        out_fmt(o, "%*s%.*s\n", (int)(COLUMN - used), "", (int)n, help);
+    while (*(help += n)) {
+        help += strspn(help, " ");
+        n = line_length(help);
+        out_fmt(o, "%*s%.*s\n", COLUMN, "", (int)n, help);
+    }
 }
 
 static void print_option(struct out *o, const struct option_row *row)
@@ -46,7 +62,10 @@ static void print_overview(struct out *o)
     for (size_t i = 0; i < option_table.count; i++)
         if (!*option_table.rows[i].commands)
             print_option(o, &option_table.rows[i]);
-    out_cstr(o, "\n`moat help COMMAND` says which other options a command has, moat(1) explains them.\n");
+    out_cstr(
+        o,
+        "\n`moat help run` lists the options for running a program, `moat help COMMAND` those of a command;\n"
+        "moat(1) explains them.\n");
 }
 
 static void print_topic(struct out *o, const struct cli_command *command)

@@ -87,8 +87,11 @@ static void print_cpu_device(const struct options *options, struct out *o)
     if (cli_export_options(options) || driver_open(&d, path, why, sizeof why) || !complete(&d)) {
         out_fmt(o, "CPU:       no CPU device (%s)\n", d.handle ? "it lacks calls" : why);
     } else {
+        int count = 0;
         CUresult r = d.cuInit(0);
-        r = r ? r : print_device(&d, 0, "CPU:", o);
+        r = r ? r : d.cuDeviceGetCount(&count);
+        for (int i = 0; i < count && !r; i++)
+            r = print_device(&d, i, "CPU:", o);
         if (r)
             out_fmt(o, "CPU:       cannot be used: %s\n", failure(r));
     }

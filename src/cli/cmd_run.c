@@ -47,10 +47,22 @@ static int use_cpu_device(struct plan *p)
     return status;
 }
 
+// A name without a folder is the loader's to find.
+static int check_driver(const struct options *options)
+{
+    const char *driver = options->driver;
+    if (!driver || !strchr(driver, '/') || !access(driver, R_OK))
+        return CLI_OK;
+    return run_trouble(options, "the driver \"%.200s\" cannot be used: %s", driver, strerror(errno));
+}
+
 static int choose_device(struct plan *p)
 {
     char why[300];
     int device = p->options->device;
+    int status = check_driver(p->options);
+    if (status)
+        return status;
     if (device == OPTION_DEVICE_CPU)
         return use_cpu_device(p);
     if (p->options->driver || !gpu_probe(p->driver, sizeof p->driver, why, sizeof why))

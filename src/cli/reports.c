@@ -60,11 +60,16 @@ static bool was_shown(const struct reports_process *p, uint64_t id)
     return false;
 }
 
+static bool is_heap(const char *library)
+{
+    return library && strcmp(library, "heap") == 0;
+}
+
 // The number that people see. A saved report has those already.
 static uint64_t number_of(const struct reports *r, struct reports_process *p, const char *library,
                           uint64_t id)
 {
-    struct reports_number n = {library && strcmp(library, "heap") == 0, id};
+    struct reports_number n = {is_heap(library), id};
     if (!r->live || !id)
         return id;
     for (size_t i = 0; i < p->given.len; i++)
@@ -79,7 +84,7 @@ static bool accept_error(struct reports *r, struct reports_process *p, const str
     struct demangle demangle = demangle_with(r->demangler);
     if (suppress_match(r->suppress, e, &demangle)) {
         r->suppressed++;
-        p->suppressed++;
+        p->suppressed[is_heap(e->library)]++;
         return false;
     }
     r->errors++;
@@ -93,7 +98,8 @@ static bool accept_error(struct reports *r, struct reports_process *p, const str
 // A saved report does not know what is suppressed now.
 static bool accept_end(struct reports *r, struct reports_process *p, struct report_end *end)
 {
-    uint64_t more = p->suppressed > end->suppressed ? p->suppressed - end->suppressed : 0;
+    uint64_t now = p->suppressed[is_heap(end->library)];
+    uint64_t more = now > end->suppressed ? now - end->suppressed : 0;
     more = more < end->errors ? more : end->errors;
     end->errors -= more;
     end->suppressed += more;
@@ -119,7 +125,8 @@ static void accept_start(struct reports *r, struct reports_process *p, struct re
     p->by_heap = by_heap;
     p->shown.len = fresh ? 0 : p->shown.len;
     p->given.len = fresh ? 0 : p->given.len;
-    p->suppressed = fresh ? 0 : p->suppressed;
+    if (fresh)
+        memset(p->suppressed, 0, sizeof p->suppressed);
     char mode[100];
     if (r->live && !s->version)
         s->version = MOAT_VERSION;

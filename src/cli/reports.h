@@ -26,7 +26,7 @@ struct reports_process {
     unsigned running;          // libraries that have not said that the end has come
     bool introduced, by_heap;  // whether its banner is out, and whose that was
     VEC(struct reports_number) given;
-    uint64_t suppressed;
+    uint64_t suppressed[2];  // the guard's, the heap's
     VEC(uint64_t)
     shown;  // ids of errors that were rendered: only these are worth a word when they happen again
 };

@@ -4,6 +4,7 @@
 #include "base/readable.h"
 #include "guard/guard.h"
 #include "guard/guard_report.h"
+#include "guard/home.h"
 #include "guard/kernel_fault.h"
 #include "guard/pages.h"
 #include "guard/track.h"
@@ -111,6 +112,8 @@ static bool is_hosts_again(const struct track_block *b, uint64_t address)
     switch (atomic_load_explicit(&b->freed_by, memory_order_relaxed)) {
     case DRIVER_cuCtxDestroy:
     case DRIVER_cuCtxDestroy_v2:
+    case DRIVER_cuCtxDetach:
+    case DRIVER_cuGreenCtxDestroy:
     case DRIVER_cuDevicePrimaryCtxRelease:
     case DRIVER_cuDevicePrimaryCtxRelease_v2:
     case DRIVER_cuDevicePrimaryCtxReset:
@@ -202,6 +205,22 @@ CUresult bounds_done(CUresult r)
         }
     }
     return kernel_fault_seen(r);
+}
+
+// To ask how much memory there is needs a context as a transfer does, and changes nothing. A stream of the program's own
+// knows its context, so what is current need not matter to the call.
+CUresult bounds_refused(CUresult r, CUstream stream)
+{
+    size_t available, all;
+    if (!guard.real.cuMemGetInfo_v2)
+        return r;
+    CUstreamCaptureMode mode = home_calm();
+    CUresult context = guard.real.cuMemGetInfo_v2(&available, &all);
+    home_stir(mode);
+    bool own_stream = stream && stream != CU_STREAM_LEGACY && stream != CU_STREAM_PER_THREAD;
+    if (own_stream && (context == CUDA_ERROR_INVALID_CONTEXT || context == CUDA_ERROR_CONTEXT_IS_DESTROYED))
+        return r;
+    return context ? kernel_fault_seen(context) : r;
 }
 
 // Inside an epoch section: what a pointer that cannot be freed is.

@@ -28,6 +28,13 @@ CUresult bounds_check_rows(enum driver_id call, const struct bounds_range *first
 // if the driver says so, and that is reported here.
 CUresult bounds_done(CUresult r);
 
+// What a call returns that was refused with r. The driver looks at the context before it looks at memory: that none is
+// current, that it is gone, or that a kernel has ended it is its answer then. stream: the call's; NULL: it has none.
+CUresult bounds_refused(CUresult r, CUstream stream);
+// For calls that come in two variants: the stream of those whose second is _ptsz, which have a parameter q, and of _ptds.
+#define BOUNDS_STREAM_ptsz q
+#define BOUNDS_STREAM_ptds NULL
+
 // A pointer that the driver refused to free: reports what is wrong with it.
 void bounds_bad_free(enum driver_id call, uint64_t pointer, enum track_way way);
 

@@ -277,6 +277,36 @@ static void bad_frees(void **state)
     expect_report(REPORT_DOUBLE_FREE, BASE + 0x400000, BASE + 0x400000);
 }
 
+static CUresult state_of_context;
+
+static CUresult memory_info(size_t *available, size_t *all)
+{
+    *available = *all = 0;
+    return state_of_context;
+}
+
+// What the driver says of the context comes first, unless the call has a context of its own by its stream.
+static void refused_as_the_driver_would(void **state)
+{
+    const CUresult invalid = CUDA_ERROR_INVALID_VALUE;
+    CUstream own = (CUstream)&reports;
+    assert_int_equal(bounds_refused(invalid, NULL), invalid);
+    guard.real.cuMemGetInfo_v2 = memory_info;
+    assert_int_equal(bounds_refused(invalid, NULL), invalid);
+    const CUresult of_context[] = {CUDA_ERROR_INVALID_CONTEXT, CUDA_ERROR_CONTEXT_IS_DESTROYED};
+    for (int i = 0; i < 2; i++) {
+        state_of_context = of_context[i];
+        assert_int_equal(bounds_refused(invalid, NULL), of_context[i]);
+        assert_int_equal(bounds_refused(invalid, CU_STREAM_LEGACY), of_context[i]);
+        assert_int_equal(bounds_refused(invalid, CU_STREAM_PER_THREAD), of_context[i]);
+        assert_int_equal(bounds_refused(invalid, own), invalid);
+    }
+    assert_int_equal(reports, 0);
+    state_of_context = CUDA_ERROR_ASSERT;
+    assert_int_equal(bounds_refused(invalid, own), CUDA_ERROR_ASSERT);
+    guard.real.cuMemGetInfo_v2 = NULL;
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -297,6 +327,7 @@ int main(void)
         TEST(good_graph_memory),
         TEST(good_host_memory_again),
         TEST(good_call_after_a_wrong_one),
+        TEST(refused_as_the_driver_would),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

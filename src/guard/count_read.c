@@ -10,6 +10,7 @@
 
 #include "base/mem.h"
 #include "guard/count.h"
+#include "guard/green.h"
 #include "guard/guard.h"
 #include "guard/guard_report.h"
 
@@ -217,7 +218,7 @@ void count_read_add(const void *handle, bool library, struct pass_result **parts
     }
     CUcontext context = NULL;
     if (!guard.real.cuCtxGetCurrent(&context) && context)
-        add_instance(m, context);
+        add_instance(m, green_owner(context));
     read_before_the_driver_ends();
     pthread_mutex_lock(&lock);
     put(m);
@@ -231,7 +232,7 @@ void count_read_used(const void *library)
         return;
     struct module *m = take(library);
     if (m)
-        add_instance(m, context);
+        add_instance(m, green_owner(context));
     give_back(m);
 }
 

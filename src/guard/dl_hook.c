@@ -2,6 +2,8 @@
 #include "guard/dl_hook.h"
 
 #include <dlfcn.h>
+#include <link.h>
+#include <stdatomic.h>
 #include <stddef.h>
 #include <string.h>
 
@@ -26,7 +28,7 @@ const char *dl_hook_name(const char *name)
     return SONAME;
 }
 
-// What the stub below needs: where to go on, and with which name.
+// What the stubs below need: where to go on, and with which name.
 struct dl_hook_target {
     const char *name;
     void *function;
@@ -42,6 +44,55 @@ __attribute__((used)) static struct dl_hook_target dl_hook_open(const char *name
     }
     return (struct dl_hook_target){dl_hook_name(name), function};
 }
+
+// Whether something was loaded into another namespace. Relaxed: only the end of the process looks at it.
+static _Atomic bool namespaces;
+
+// The driver is the one that the first namespace has: the stub takes that one where the name is another.
+__attribute__((used)) static struct dl_hook_target dl_hook_open_in(const char *name, Lmid_t in)
+{
+    static void *real;
+    void *function = __atomic_load_n(&real, __ATOMIC_RELAXED);
+    if (!function) {
+        function = dlsym(RTLD_NEXT, "dlmopen");
+        __atomic_store_n(&real, function, __ATOMIC_RELAXED);
+    }
+    if (in != LM_ID_BASE)
+        atomic_store_explicit(&namespaces, true, memory_order_relaxed);
+    return (struct dl_hook_target){dl_hook_name(name), function};
+}
+
+#if __GLIBC_PREREQ(2, 35)
+static bool is_driver(const struct link_map *map)
+{
+    const char *strings = NULL;
+    size_t name = 0;
+    for (const ElfW(Dyn) *d = map->l_ld; d && d->d_tag != DT_NULL; d++)
+        if (d->d_tag == DT_STRTAB)
+            strings = (const char *)d->d_un.d_ptr;
+        else if (d->d_tag == DT_SONAME)
+            name = d->d_un.d_val;
+    return strings && name && strcmp(strings + name, SONAME) == 0;
+}
+
+unsigned dl_hook_other_drivers(void)
+{
+    unsigned n = 0;
+    if (!atomic_load_explicit(&namespaces, memory_order_relaxed) || _r_debug.r_version < 2)
+        return 0;
+    // From that version on it is the first part of the longer one.
+    const struct r_debug_extended *r = (const struct r_debug_extended *)&_r_debug;
+    while ((r = r->r_next))
+        for (const struct link_map *map = r->base.r_map; map; map = map->l_next)
+            n += is_driver(map);
+    return n;
+}
+#else
+unsigned dl_hook_other_drivers(void)
+{
+    return 0;
+}
+#endif
 
 // A jump, not a call: the C library takes its return address for the caller's identity.
 #if defined(__x86_64__)
@@ -60,7 +111,35 @@ __asm__(".text\n"
         "mov %rax, %rdi\n"
         "jmp *%rdx\n"
         ".cfi_endproc\n"
-        ".size dlopen, . - dlopen\n");
+        ".size dlopen, . - dlopen\n"
+        ".globl dlmopen\n"
+        ".type dlmopen, @function\n"
+        ".p2align 4\n"
+        "dlmopen:\n"
+        ".cfi_startproc\n"
+        "endbr64\n"
+        "push %rdi\n"
+        ".cfi_def_cfa_offset 16\n"
+        "push %rsi\n"
+        ".cfi_def_cfa_offset 24\n"
+        "push %rdx\n"
+        ".cfi_def_cfa_offset 32\n"
+        "xchg %rsi, %rdi\n"
+        "call dl_hook_open_in\n"
+        "mov %rdx, %r11\n"
+        "pop %rdx\n"
+        ".cfi_def_cfa_offset 24\n"
+        "pop %rcx\n"
+        ".cfi_def_cfa_offset 16\n"
+        "pop %rdi\n"
+        ".cfi_def_cfa_offset 8\n"
+        "mov %rax, %rsi\n"
+        "cmp %rcx, %rsi\n"
+        "je 1f\n"
+        "xor %edi, %edi\n"
+        "1: jmp *%r11\n"
+        ".cfi_endproc\n"
+        ".size dlmopen, . - dlmopen\n");
 #elif defined(__aarch64__)
 __asm__(".text\n"
         ".globl dlopen\n"
@@ -79,5 +158,30 @@ __asm__(".text\n"
         ".cfi_restore x30\n"
         "br x17\n"
         ".cfi_endproc\n"
-        ".size dlopen, . - dlopen\n");
+        ".size dlopen, . - dlopen\n"
+        ".globl dlmopen\n"
+        ".type dlmopen, %function\n"
+        ".p2align 4\n"
+        "dlmopen:\n"
+        ".cfi_startproc\n"
+        "hint #34\n"
+        "stp x30, x0, [sp, #-32]!\n"
+        ".cfi_def_cfa_offset 32\n"
+        ".cfi_offset x30, -32\n"
+        "stp x1, x2, [sp, #16]\n"
+        "mov x2, x0\n"
+        "mov x0, x1\n"
+        "mov x1, x2\n"
+        "bl dl_hook_open_in\n"
+        "mov x17, x1\n"
+        "mov x1, x0\n"
+        "ldp x3, x2, [sp, #16]\n"
+        "ldp x30, x0, [sp], #32\n"
+        ".cfi_def_cfa_offset 0\n"
+        ".cfi_restore x30\n"
+        "cmp x1, x3\n"
+        "csel x0, x0, xzr, eq\n"
+        "br x17\n"
+        ".cfi_endproc\n"
+        ".size dlmopen, . - dlmopen\n");
 #endif

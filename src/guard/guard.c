@@ -14,8 +14,10 @@
 #include "guard/count_read.h"
 #include "guard/dl_hook.h"
 #include "guard/canary.h"
+#include "guard/green.h"
 #include "guard/guard_report.h"
 #include "guard/hook.h"
+#include "guard/hook_context.h"
 #include "guard/hook_link.h"
 #include "guard/launch_ring.h"
 #include "guard/leak.h"
@@ -102,6 +104,8 @@ static void after_fork(void)
     count_read_after_fork();
     rewrite_about_after_fork();
     hook_link_after_fork();
+    hook_context_after_fork();
+    green_after_fork();
     guard_report_after_fork();
     atomic_store_explicit(&launch_ring.count, 0, memory_order_relaxed);
     for (int i = 0; i < GUARD_COUNTS; i++)
@@ -141,6 +145,7 @@ void guard_start(void)
 static void end(void *unused)
 {
     leak_report(NULL);
+    guard_add(GUARD_OTHER_DRIVERS, dl_hook_other_drivers());
     count_report();
     guard_report_end();
 }

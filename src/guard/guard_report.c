@@ -21,7 +21,7 @@ enum {
     NOTES = 16,
     NOTE_SIZE = 240,
     EQUALS = 4096,  // different errors that are remembered; a power of two
-    STACKS = 1 + 2 * GUARD_REPORT_BUFFERS,
+    STACKS = 2 + 2 * GUARD_REPORT_BUFFERS,
     PATHS_SIZE = 64 << 10,
 };
 
@@ -225,6 +225,25 @@ static bool is_freed_here(const struct guard_finding *f, const struct track_copy
     return !stack_frames(stack, &here, 1) || !stack_frames(b->freed_stack, &there, 1) || here == there;
 }
 
+// Of the kernel alone the place tells enough.
+static struct report_stack make_frames(const struct driver_fault *fault)
+{
+    uint32_t n = fault->nframes < DRIVER_FAULT_FRAMES ? fault->nframes : DRIVER_FAULT_FRAMES;
+    if (n < 2 || desk->stacks_used == STACKS)
+        return (struct report_stack){0};
+    struct report_frame *frames = desk->frames[desk->stacks_used++];
+    for (uint32_t i = 0; i < n; i++) {
+        const struct driver_fault_frame *f = &fault->frames[i];
+        frames[i] = (struct report_frame){
+            .function = f->function && f->function < sizeof fault->texts ? fault->texts + f->function : NULL,
+            .file = f->file && f->file < sizeof fault->texts ? fault->texts + f->file : NULL,
+            .line = f->line,
+            .inlined = f->inlined,
+        };
+    }
+    return (struct report_stack){n, frames};
+}
+
 static struct report_place make_place(const struct driver_fault *fault, bool thread_known)
 {
     struct report_place p = {
@@ -235,6 +254,7 @@ static struct report_place make_place(const struct driver_fault *fault, bool thr
         .module = fault->module[0] ? fault->module : NULL,
         .instruction = fault->instruction[0] ? fault->instruction : NULL,
         .ptx_line = fault->line,
+        .frames = make_frames(fault),
     };
     memcpy(p.block, fault->block, sizeof p.block);
     memcpy(p.thread, fault->thread, sizeof p.thread);

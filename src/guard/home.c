@@ -3,6 +3,7 @@
 
 #include <pthread.h>
 
+#include "guard/green.h"
 #include "guard/guard.h"
 #include "guard/pages_address.h"
 
@@ -146,6 +147,9 @@ struct home *home_current(void)
     CUdevice device;
     if (!guard.real.cuCtxGetCurrent || guard.real.cuCtxGetCurrent(&context) || !context)
         return NULL;
+    // A stream that we made in a green one would go with it.
+    if (green_owner(context) != context)
+        return NULL;
     struct home *h = home_find(context);
     if (h)
         return h;
@@ -170,6 +174,15 @@ struct home *home_enter(CUcontext context, bool *pushed)
         home_leave(*pushed);
     *pushed &= h != NULL;
     return h;
+}
+
+struct home *home_enter_owner(bool *pushed)
+{
+    CUcontext current = NULL;
+    *pushed = false;
+    if (!guard.real.cuCtxGetCurrent || guard.real.cuCtxGetCurrent(&current) || !current)
+        return NULL;
+    return home_enter(green_owner(current), pushed);
 }
 
 void home_leave(bool pushed)

@@ -31,10 +31,12 @@ struct home {
     _Atomic uint64_t peers;    // devices that the program let reach this context's memory
 };
 
-// NULL: none is current, or calls that all modes need are missing.
+// NULL: none is current, or a green one (green.h), or calls that all modes need are missing.
 struct home *home_current(void);
 // The same for any context, the current one for NULL; *pushed says that it was made current, and home_leave must follow.
 struct home *home_enter(CUcontext context, bool *pushed);
+// The same for the context to which belongs what the program makes now: a green one's things are the primary one's.
+struct home *home_enter_owner(bool *pushed);
 void home_leave(bool pushed);
 // Of one that was found before; NULL: it is gone.
 struct home *home_find(CUcontext context);

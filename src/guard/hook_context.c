@@ -1,7 +1,12 @@
 // SPDX-License-Identifier: MIT
 // The ends of contexts: what they held is gone, and what the program still held has leaked.
+#include "guard/hook_context.h"
+
+#include <pthread.h>
+
 #include "guard/canary.h"
 #include "guard/count_read.h"
+#include "guard/green.h"
 #include "guard/guard.h"
 #include "guard/hook.h"
 #include "guard/kheap_host.h"
@@ -9,12 +14,57 @@
 #include "guard/pages.h"
 #include "guard/track.h"
 
-enum { DEVICES = 64 };
+enum { DEVICES = 64, ATTACHED = 64 };
 
 // The primary context of each device, once somebody has retained it. Relaxed: it never changes to another.
 static _Atomic(CUcontext) primary[DEVICES];
 static _Atomic(int)
     retained[DEVICES];  // how often; relaxed: it tells when it may be the last time, and no more
+
+// How often a context was attached to: its creation does not count. Once one did not fit, what is not here may be held: its
+// memory stays in the books rather than be taken for freed.
+static struct {
+    CUcontext context;
+    unsigned times;  // 0: the row is free
+} attached[ATTACHED];
+static bool full;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;  // of those two; a leaf
+
+void hook_context_after_fork(void)
+{
+    pthread_mutex_init(&lock, NULL);
+}
+
+static void attach(CUcontext context)
+{
+    int at = -1;
+    pthread_mutex_lock(&lock);
+    for (int i = 0; i < ATTACHED; i++)
+        if (attached[i].times && attached[i].context == context)
+            at = i;
+        else if (at < 0 && !attached[i].times)
+            at = i;
+    if (at >= 0) {
+        attached[at].times = attached[at].context == context ? attached[at].times + 1 : 1;
+        attached[at].context = context;
+    }
+    full |= at < 0;
+    pthread_mutex_unlock(&lock);
+}
+
+// True: somebody else holds it still, or may. all: whoever held it does so no more.
+static bool detach(CUcontext context, bool all)
+{
+    pthread_mutex_lock(&lock);
+    bool held = full;
+    for (int i = 0; i < ATTACHED; i++)
+        if (attached[i].times && attached[i].context == context) {
+            attached[i].times = all ? 0 : attached[i].times - 1;
+            held = true;
+        }
+    pthread_mutex_unlock(&lock);
+    return held;
+}
 
 static void gone(CUcontext context, enum driver_id call)
 {
@@ -48,13 +98,20 @@ static CUcontext primary_of(CUdevice device)
                                            : NULL;
 }
 
+static void retain(CUdevice device, CUcontext context)
+{
+    if (device < 0 || device >= DEVICES)
+        return;
+    if (context)
+        atomic_store_explicit(&primary[device], context, memory_order_relaxed);
+    atomic_fetch_add_explicit(&retained[device], 1, memory_order_relaxed);
+}
+
 CUresult hook_cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device)
 {
     CUresult r = guard.real.cuDevicePrimaryCtxRetain(context, device);
-    if (!r && device >= 0 && device < DEVICES) {
-        atomic_store_explicit(&primary[device], *context, memory_order_relaxed);
-        atomic_fetch_add_explicit(&retained[device], 1, memory_order_relaxed);
-    }
+    if (!r)
+        retain(device, *context);
     return r;
 }
 
@@ -67,19 +124,31 @@ static CUresult reset(enum driver_id call, __typeof__(cuDevicePrimaryCtxReset) *
     return r;
 }
 
-static CUresult release(enum driver_id call, __typeof__(cuDevicePrimaryCtxRelease) *real, CUdevice device)
+// Before a call that gives a primary context back, and after it.
+static void releases(enum driver_id call, CUdevice device)
 {
-    unsigned flags;
-    int active = 1;
     if (device >= 0 && device < DEVICES &&
         atomic_fetch_sub_explicit(&retained[device], 1, memory_order_relaxed) <= 1)
         count_read_context_ending(primary_of(device));
     ends(primary_of(device), call);
-    CUresult r = real(device);
+}
+
+static CUresult released(enum driver_id call, CUdevice device, CUresult r)
+{
+    unsigned flags;
+    int active = 1;
+    if (r)
+        retain(device, NULL);
     bool is_gone = !r && guard.real.cuDevicePrimaryCtxGetState &&
                    !guard.real.cuDevicePrimaryCtxGetState(device, &flags, &active) && !active;
     over(primary_of(device), call, is_gone);
     return r;
+}
+
+static CUresult release(enum driver_id call, __typeof__(cuDevicePrimaryCtxRelease) *real, CUdevice device)
+{
+    releases(call, device);
+    return released(call, device, real(device));
 }
 
 static CUresult destroy(enum driver_id call, __typeof__(cuCtxDestroy) *real, CUcontext context)
@@ -87,6 +156,8 @@ static CUresult destroy(enum driver_id call, __typeof__(cuCtxDestroy) *real, CUc
     count_read_context_ending(context);
     ends(context, call);
     CUresult r = real(context);
+    if (!r)
+        detach(context, true);
     over(context, call, !r);
     return r;
 }
@@ -105,6 +176,73 @@ static CUresult destroy(enum driver_id call, __typeof__(cuCtxDestroy) *real, CUc
 ENDS(cuDevicePrimaryCtxReset, reset, CUdevice)
 ENDS(cuDevicePrimaryCtxRelease, release, CUdevice)
 ENDS(cuCtxDestroy, destroy, CUcontext)
+
+// The oldest way to hold contexts: the last to let go destroys it.
+
+CUresult hook_cuCtxAttach(CUcontext *context, unsigned flags)
+{
+    CUresult r = guard.real.cuCtxAttach(context, flags);
+    if (!r)
+        attach(*context);
+    return r;
+}
+
+CUresult hook_cuCtxDetach(CUcontext context)
+{
+    if (!detach(context, false))
+        return destroy(DRIVER_cuCtxDetach, guard.real.cuCtxDetach, context);
+    CUresult r = guard.real.cuCtxDetach(context);
+    if (r)
+        attach(context);
+    return r;
+}
+
+// A green context holds the primary one of its device.
+
+static CUcontext find_primary(CUdevice device)
+{
+    const struct driver *d = &guard.real;
+    CUcontext context = primary_of(device);
+    if (!context && d->cuDevicePrimaryCtxRetain && d->cuDevicePrimaryCtxRelease_v2 &&
+        !d->cuDevicePrimaryCtxRetain(&context, device))
+        d->cuDevicePrimaryCtxRelease_v2(device);
+    return context;
+}
+
+CUresult hook_cuGreenCtxCreate(CUgreenCtx *green, CUdevResourceDesc desc, CUdevice device, unsigned flags)
+{
+    CUresult r = guard.real.cuGreenCtxCreate(green, desc, device, flags);
+    if (!r) {
+        retain(device, find_primary(device));
+        green_made(*green, device, primary_of(device));
+    }
+    return r;
+}
+
+CUresult hook_cuCtxFromGreenCtx(CUcontext *context, CUgreenCtx green)
+{
+    CUresult r = guard.real.cuCtxFromGreenCtx(context, green);
+    if (!r)
+        green_current_as(green, *context);
+    return r;
+}
+
+// Out of the books before the driver's call: then another may have its handles.
+CUresult hook_cuGreenCtxDestroy(CUgreenCtx green)
+{
+    enum driver_id call = DRIVER_cuGreenCtxDestroy;
+    CUdevice device = green_device(green);
+    releases(call, device);
+    CUcontext context = green_gone(green);
+    CUresult r = guard.real.cuGreenCtxDestroy(green);
+    if (r && device >= 0) {
+        green_made(green, device, primary_of(device));
+        green_current_as(green, context);
+    } else if (context && guard.watching) {
+        track_owner_gone(context, call);  // nothing is its own, but its handle may come again
+    }
+    return released(call, device, r);
+}
 
 CUresult hook_cuCtxSetLimit(CUlimit limit, size_t value)
 {

@@ -32,17 +32,17 @@ static CUresult check_copy(enum driver_id call, struct side to, struct side from
     return r ? r : check_side(call, to, bytes, REPORT_WRITE);
 }
 
-#define COPY(symbol, parameters, arguments, to, from)            \
-    CUresult hook_##symbol parameters                            \
-    {                                                            \
-        CUresult r = check_copy(DRIVER_##symbol, to, from, n);   \
-        return r ? r : bounds_done(guard.real.symbol arguments); \
+#define COPY(symbol, stream, parameters, arguments, to, from)                            \
+    CUresult hook_##symbol parameters                                                    \
+    {                                                                                    \
+        CUresult r = check_copy(DRIVER_##symbol, to, from, n);                           \
+        return r ? bounds_refused(r, stream) : bounds_done(guard.real.symbol arguments); \
     }
 
 // A call and its variant for the thread's own stream.
-#define COPIES(symbol, variant, parameters, arguments, to, from) \
-    COPY(symbol, parameters, arguments, to, from)                \
-    COPY(symbol##variant, parameters, arguments, to, from)
+#define COPIES(symbol, variant, parameters, arguments, to, from)          \
+    COPY(symbol, BOUNDS_STREAM##variant, parameters, arguments, to, from) \
+    COPY(symbol##variant, BOUNDS_STREAM##variant, parameters, arguments, to, from)
 
 COPIES(cuMemcpy, _ptds, (CUdeviceptr d, CUdeviceptr s, size_t n), (d, s, n), EITHER(d), EITHER(s))
 COPIES(cuMemcpyAsync, _ptsz, (CUdeviceptr d, CUdeviceptr s, size_t n, CUstream q), (d, s, n, q), EITHER(d),
@@ -90,7 +90,8 @@ static CUresult check_batch(enum driver_id call, const CUdeviceptr *to, const CU
                            size_t *ai, size_t na, extra_parameter CUstream q)                              \
     {                                                                                                      \
         CUresult r = check_batch(DRIVER_##symbol, d, s, n, count);                                         \
-        return r ? r : bounds_done(guard.real.symbol(d, s, n, count, a, ai, na, extra_argument q));        \
+        return r ? bounds_refused(r, q)                                                                    \
+                 : bounds_done(guard.real.symbol(d, s, n, count, a, ai, na, extra_argument q));            \
     }
 #define FAILED_PARAMETER size_t *failed,
 #define FAILED_ARGUMENT failed,

@@ -24,30 +24,31 @@ static CUresult check_rows(enum driver_id call, CUdeviceptr to, size_t pitch, si
                              1);
 }
 
-#define LINE(symbol, type, parameters, arguments)                      \
-    CUresult hook_##symbol parameters                                  \
-    {                                                                  \
-        CUresult r = check_line(DRIVER_##symbol, to, n, sizeof(type)); \
-        return r ? r : bounds_done(guard.real.symbol arguments);       \
+#define LINE(symbol, stream, type, parameters, arguments)                                \
+    CUresult hook_##symbol parameters                                                    \
+    {                                                                                    \
+        CUresult r = check_line(DRIVER_##symbol, to, n, sizeof(type));                   \
+        return r ? bounds_refused(r, stream) : bounds_done(guard.real.symbol arguments); \
     }
-#define ROWS(symbol, type, parameters, arguments)                                \
-    CUresult hook_##symbol parameters                                            \
-    {                                                                            \
-        CUresult r = check_rows(DRIVER_##symbol, to, pitch, w, h, sizeof(type)); \
-        return r ? r : bounds_done(guard.real.symbol arguments);                 \
+#define ROWS(symbol, stream, type, parameters, arguments)                                \
+    CUresult hook_##symbol parameters                                                    \
+    {                                                                                    \
+        CUresult r = check_rows(DRIVER_##symbol, to, pitch, w, h, sizeof(type));         \
+        return r ? bounds_refused(r, stream) : bounds_done(guard.real.symbol arguments); \
     }
-#define MEMSETS(bits, type)                                                                                \
-    LINE(cuMemsetD##bits##_v2, type, (CUdeviceptr to, type v, size_t n), (to, v, n))                       \
-    LINE(cuMemsetD##bits##_v2_ptds, type, (CUdeviceptr to, type v, size_t n), (to, v, n))                  \
-    LINE(cuMemsetD##bits##Async, type, (CUdeviceptr to, type v, size_t n, CUstream q), (to, v, n, q))      \
-    LINE(cuMemsetD##bits##Async_ptsz, type, (CUdeviceptr to, type v, size_t n, CUstream q), (to, v, n, q)) \
-    ROWS(cuMemsetD2D##bits##_v2, type, (CUdeviceptr to, size_t pitch, type v, size_t w, size_t h),         \
-         (to, pitch, v, w, h))                                                                             \
-    ROWS(cuMemsetD2D##bits##_v2_ptds, type, (CUdeviceptr to, size_t pitch, type v, size_t w, size_t h),    \
-         (to, pitch, v, w, h))                                                                             \
-    ROWS(cuMemsetD2D##bits##Async, type,                                                                   \
-         (CUdeviceptr to, size_t pitch, type v, size_t w, size_t h, CUstream q), (to, pitch, v, w, h, q))  \
-    ROWS(cuMemsetD2D##bits##Async_ptsz, type,                                                              \
+#define MEMSETS(bits, type)                                                                               \
+    LINE(cuMemsetD##bits##_v2, NULL, type, (CUdeviceptr to, type v, size_t n), (to, v, n))                \
+    LINE(cuMemsetD##bits##_v2_ptds, NULL, type, (CUdeviceptr to, type v, size_t n), (to, v, n))           \
+    LINE(cuMemsetD##bits##Async, q, type, (CUdeviceptr to, type v, size_t n, CUstream q), (to, v, n, q))  \
+    LINE(cuMemsetD##bits##Async_ptsz, q, type, (CUdeviceptr to, type v, size_t n, CUstream q),            \
+         (to, v, n, q))                                                                                   \
+    ROWS(cuMemsetD2D##bits##_v2, NULL, type, (CUdeviceptr to, size_t pitch, type v, size_t w, size_t h),  \
+         (to, pitch, v, w, h))                                                                            \
+    ROWS(cuMemsetD2D##bits##_v2_ptds, NULL, type,                                                         \
+         (CUdeviceptr to, size_t pitch, type v, size_t w, size_t h), (to, pitch, v, w, h))                \
+    ROWS(cuMemsetD2D##bits##Async, q, type,                                                               \
+         (CUdeviceptr to, size_t pitch, type v, size_t w, size_t h, CUstream q), (to, pitch, v, w, h, q)) \
+    ROWS(cuMemsetD2D##bits##Async_ptsz, q, type,                                                          \
          (CUdeviceptr to, size_t pitch, type v, size_t w, size_t h, CUstream q), (to, pitch, v, w, h, q))
 
 MEMSETS(8, unsigned char)

@@ -253,34 +253,25 @@ CUresult hook_cuKernelGetFunction(CUfunction *function, CUkernel kernel)
 
 // Who walks through all of them gets no names.
 
-CUresult hook_cuModuleEnumerateFunctions(CUfunction *functions, unsigned room, CUmodule module)
-{
-    CUresult r = guard.real.cuModuleEnumerateFunctions(functions, room, module);
-    unsigned n = 0;
-    if (r || !guard.watching || guard.real.cuModuleGetFunctionCount(&n, module))
-        return r;
-    for (unsigned i = 0; i < n && i < room; i++) {
-        const char *name;
-        if (!guard.real.cuFuncGetName(&name, functions[i]))
-            know_function(functions[i], name);
+#define ENUMERATE(symbol, handle_type, owner_type, count_of, name_of, used)       \
+    CUresult hook_##symbol(handle_type *handles, unsigned room, owner_type owner) \
+    {                                                                             \
+        CUresult r = guard.real.symbol(handles, room, owner);                     \
+        unsigned n = 0;                                                           \
+        if (r || !guard.watching || guard.real.count_of(&n, owner))               \
+            return r;                                                             \
+        for (unsigned i = 0; i < n && i < room; i++) {                            \
+            const char *name;                                                     \
+            if (!guard.real.name_of(&name, handles[i]))                           \
+                know_function(handles[i], name);                                  \
+        }                                                                         \
+        used;                                                                     \
+        return r;                                                                 \
     }
-    return r;
-}
 
-CUresult hook_cuLibraryEnumerateKernels(CUkernel *kernels, unsigned room, CUlibrary library)
-{
-    CUresult r = guard.real.cuLibraryEnumerateKernels(kernels, room, library);
-    unsigned n = 0;
-    if (r || !guard.watching || guard.real.cuLibraryGetKernelCount(&n, library))
-        return r;
-    for (unsigned i = 0; i < n && i < room; i++) {
-        const char *name;
-        if (!guard.real.cuKernelGetName(&name, kernels[i]))
-            know_function(kernels[i], name);
-    }
-    count_read_used(library);
-    return r;
-}
+ENUMERATE(cuModuleEnumerateFunctions, CUfunction, CUmodule, cuModuleGetFunctionCount, cuFuncGetName, (void)0)
+ENUMERATE(cuLibraryEnumerateKernels, CUkernel, CUlibrary, cuLibraryGetKernelCount, cuKernelGetName,
+          count_read_used(owner))
 
 // Variables. A program asks for one again and again; it is new only the first time.
 

@@ -85,15 +85,16 @@ static CUresult check_peer(enum driver_id call, const CUDA_MEMCPY3D_PEER *c)
                          &(struct extent){c->WidthInBytes, c->Height, c->Depth});
 }
 
-#define SHAPE(symbol, check, parameters, arguments)              \
-    CUresult hook_##symbol parameters                            \
-    {                                                            \
-        CUresult r = check(DRIVER_##symbol, c);                  \
-        return r ? r : bounds_done(guard.real.symbol arguments); \
+// refused: what it returns if the check's result is r.
+#define SHAPE(symbol, refused, check, parameters, arguments)             \
+    CUresult hook_##symbol parameters                                    \
+    {                                                                    \
+        CUresult r = check(DRIVER_##symbol, c);                          \
+        return r ? (refused) : bounds_done(guard.real.symbol arguments); \
     }
-#define SHAPES(symbol, variant, check, parameters, arguments) \
-    SHAPE(symbol, check, parameters, arguments)               \
-    SHAPE(symbol##variant, check, parameters, arguments)
+#define SHAPES(symbol, variant, check, parameters, arguments)                              \
+    SHAPE(symbol, bounds_refused(r, BOUNDS_STREAM##variant), check, parameters, arguments) \
+    SHAPE(symbol##variant, bounds_refused(r, BOUNDS_STREAM##variant), check, parameters, arguments)
 
 SHAPES(cuMemcpy2D_v2, _ptds, check_2d, (const CUDA_MEMCPY2D *c), (c))
 SHAPES(cuMemcpy2DUnaligned_v2, _ptds, check_2d, (const CUDA_MEMCPY2D *c), (c))
@@ -133,11 +134,11 @@ static CUresult check_batch(enum driver_id call, const CUDA_MEMCPY3D_BATCH_OP *o
     return r;
 }
 
-#define BATCH(symbol, parameters, arguments)                     \
-    CUresult hook_##symbol parameters                            \
-    {                                                            \
-        CUresult r = check_batch(DRIVER_##symbol, ops, n);       \
-        return r ? r : bounds_done(guard.real.symbol arguments); \
+#define BATCH(symbol, parameters, arguments)                                        \
+    CUresult hook_##symbol parameters                                               \
+    {                                                                               \
+        CUresult r = check_batch(DRIVER_##symbol, ops, n);                          \
+        return r ? bounds_refused(r, q) : bounds_done(guard.real.symbol arguments); \
     }
 
 BATCH(cuMemcpy3DBatchAsync,
@@ -191,20 +192,20 @@ CUresult hook_cuGraphAddMemAllocNode(CUgraphNode *node, CUgraph g, const CUgraph
     return r;
 }
 
-SHAPE(cuGraphAddMemcpyNode, check_3d,
+SHAPE(cuGraphAddMemcpyNode, r, check_3d,
       (CUgraphNode * node, CUgraph g, const CUgraphNode *after, size_t n, const CUDA_MEMCPY3D *c,
        CUcontext x),
       (node, g, after, n, c, x))
-SHAPE(cuGraphMemcpyNodeSetParams, check_3d, (CUgraphNode node, const CUDA_MEMCPY3D *c), (node, c))
-SHAPE(cuGraphExecMemcpyNodeSetParams, check_3d,
+SHAPE(cuGraphMemcpyNodeSetParams, r, check_3d, (CUgraphNode node, const CUDA_MEMCPY3D *c), (node, c))
+SHAPE(cuGraphExecMemcpyNodeSetParams, r, check_3d,
       (CUgraphExec g, CUgraphNode node, const CUDA_MEMCPY3D *c, CUcontext x), (g, node, c, x))
-SHAPE(cuGraphAddMemsetNode, check_memset,
+SHAPE(cuGraphAddMemsetNode, r, check_memset,
       (CUgraphNode * node, CUgraph g, const CUgraphNode *after, size_t n, const CUDA_MEMSET_NODE_PARAMS *c,
        CUcontext x),
       (node, g, after, n, c, x))
-SHAPE(cuGraphMemsetNodeSetParams, check_memset, (CUgraphNode node, const CUDA_MEMSET_NODE_PARAMS *c),
+SHAPE(cuGraphMemsetNodeSetParams, r, check_memset, (CUgraphNode node, const CUDA_MEMSET_NODE_PARAMS *c),
       (node, c))
-SHAPE(cuGraphExecMemsetNodeSetParams, check_memset,
+SHAPE(cuGraphExecMemsetNodeSetParams, r, check_memset,
       (CUgraphExec g, CUgraphNode node, const CUDA_MEMSET_NODE_PARAMS *c, CUcontext x), (g, node, c, x))
 
 #define NODE(symbol, parameters, arguments)                                                     \
@@ -221,6 +222,6 @@ NODE(cuGraphAddNode_v2,
      (CUgraphNode * node, CUgraph g, const CUgraphNode *after, const CUgraphEdgeData *edges, size_t n,
       CUgraphNodeParams *c),
      (node, g, after, edges, n, c))
-SHAPE(cuGraphNodeSetParams, check_node, (CUgraphNode node, CUgraphNodeParams *c), (node, c))
-SHAPE(cuGraphExecNodeSetParams, check_node, (CUgraphExec g, CUgraphNode node, CUgraphNodeParams *c),
+SHAPE(cuGraphNodeSetParams, r, check_node, (CUgraphNode node, CUgraphNodeParams *c), (node, c))
+SHAPE(cuGraphExecNodeSetParams, r, check_node, (CUgraphExec g, CUgraphNode node, CUgraphNodeParams *c),
       (g, node, c))

@@ -9,9 +9,8 @@
 #include <errno.h>
 #include <sched.h>
 #include <string.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
+#include "guard/fork_testing.h"
 #include "guard/index.h"
 #include "guard/slab_pool.h"
 
@@ -545,29 +544,19 @@ static bool works_in_child(void)
     return good && index_valid(&shared) && index_count(&shared) == before && epoch_reclaim() == 0;
 }
 
-static void fork_and_check(void)
-{
-    int status = -1;
-    pid_t pid = fork();
-    if (!pid)
-        _exit(works_in_child() ? 0 : 1);
-    assert_int_equal(waitpid(pid, &status, 0), pid);
-    assert_int_equal(status, 0);
-}
-
 static void forks_in_the_middle(void **state)
 {
     pthread_t reader, writer;
     keep();
     // The lock taken: what a fork inside another thread's call leaves to the child.
     pthread_mutex_lock(&shared.lock);
-    fork_and_check();
+    fork_testing_child(works_in_child);
     pthread_mutex_unlock(&shared.lock);
     atomic_store(&stop, false);
     assert_int_equal(pthread_create(&reader, NULL, read_always, NULL), 0);
     assert_int_equal(pthread_create(&writer, NULL, come_and_go_for_ever, NULL), 0);
     for (unsigned i = 0; i < 30; i++) {
-        fork_and_check();
+        fork_testing_child(works_in_child);
         sched_yield();
     }
     atomic_store(&stop, true);

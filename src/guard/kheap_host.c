@@ -9,6 +9,7 @@
 #include "base/mem.h"
 #include "guard/canary.h"
 #include "guard/canary_bytes.h"
+#include "guard/green.h"
 #include "guard/guard.h"
 #include "guard/guard_report.h"
 
@@ -203,11 +204,14 @@ static void tell_all(struct home *home, CUcontext context, uint64_t address, boo
 void kheap_host_prepare(void)
 {
     CUcontext context = NULL;
-    if (guard.real.cuCtxGetCurrent(&context) || !context ||
-        atomic_load_explicit(&ready_in, memory_order_acquire) == context)
+    bool pushed;
+    if (guard.real.cuCtxGetCurrent(&context) || !context)
+        return;
+    context = green_owner(context);
+    if (atomic_load_explicit(&ready_in, memory_order_acquire) == context)
         return;
     int saved = errno;
-    struct home *home = home_current();
+    struct home *home = home_enter(context, &pushed);
     if (!home)
         return;
     canary_use();
@@ -221,6 +225,7 @@ void kheap_host_prepare(void)
     atomic_store_explicit(&ready_in, context, memory_order_release);
     pthread_mutex_unlock(&lock);
     home_stir(mode);
+    home_leave(pushed);
     errno = saved;
 }
 
@@ -236,7 +241,7 @@ void kheap_host_module(const void *handle, bool library)
         guard_count(GUARD_KHEAP_NONE);
         return;
     }
-    *m = (struct module){.handle = handle, .library = library, .context = context};
+    *m = (struct module){.handle = handle, .library = library, .context = green_owner(context)};
     pthread_mutex_lock(&lock);
     m->next = modules;
     modules = m;
@@ -290,7 +295,8 @@ static void go_plain_everywhere(void)
 
 void kheap_host_foreign(bool library, const char *why)
 {
-    struct home *home = home_current();
+    bool pushed;
+    struct home *home = home_enter_owner(&pushed);
     guard_count(GUARD_KHEAP_PLAIN);
     pthread_mutex_lock(&lock);
     bool first = library ? !refused : home && !heaps[home_number(home)].plain;
@@ -303,6 +309,7 @@ void kheap_host_foreign(bool library, const char *why)
     else if (home)
         go_plain(&heaps[home_number(home)], home);
     pthread_mutex_unlock(&lock);
+    home_leave(pushed);
 }
 
 // --- the limit ----------------------------------------------------------------------------------------------

@@ -10,6 +10,8 @@
 #include <stdint.h>
 #include <sys/mman.h>
 
+#include "base/fail_after.h"
+
 #ifndef __has_feature
 #define __has_feature(x) 0
 #endif
@@ -27,23 +29,11 @@
 // pages.
 enum { CHUNK = 256 * 1024, HUGE = 2 << 20, LARGE = HUGE };
 
-// Relaxed: a test sets it while nobody else uses a pool, or does not care which object is refused.
-static _Atomic long remaining = -1;
-
-static bool may_give(void)
-{
-    long left = atomic_load_explicit(&remaining, memory_order_relaxed);
-    if (left < 0)
-        return true;
-    if (left == 0)
-        return false;
-    atomic_store_explicit(&remaining, left - 1, memory_order_relaxed);
-    return true;
-}
+static _Atomic long remaining = FAIL_AFTER_NEVER;
 
 void slab_pool_fail_after(long n)
 {
-    atomic_store_explicit(&remaining, n, memory_order_relaxed);
+    fail_after_set(&remaining, n);
 }
 
 static void *next_of(void *object)
@@ -111,7 +101,7 @@ static void take_returned(struct slab_pool *pool)
 
 static void *take(struct slab_pool *pool)
 {
-    if (!may_give())
+    if (!fail_after_next(&remaining))
         return NULL;
     void *object = atomic_load_explicit(&pool->free, memory_order_relaxed);
     if (object) {

@@ -9,9 +9,8 @@
 #include <sched.h>
 #include <stdbool.h>
 #include <string.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
+#include "guard/fork_testing.h"
 #include "guard/slab_pool.h"
 
 struct thing {
@@ -154,16 +153,6 @@ static bool usable_in_child(void)
     return a && b && a != b;
 }
 
-static void fork_and_use(void)
-{
-    int status = -1;
-    pid_t pid = fork();
-    if (!pid)
-        _exit(usable_in_child() ? 0 : 1);
-    assert_int_equal(waitpid(pid, &status, 0), pid);
-    assert_int_equal(status, 0);
-}
-
 static void *keep_taking(void *unused)
 {
     while (!atomic_load(&stop)) {
@@ -179,13 +168,13 @@ static void a_child_goes_on(void **state)
 {
     // The lock itself taken: what a fork in the middle of a call in another thread leaves to the child.
     pthread_mutex_lock(&shared.lock);
-    fork_and_use();
+    fork_testing_child(usable_in_child);
     pthread_mutex_unlock(&shared.lock);
     pthread_t thread;
     atomic_store(&stop, false);
     assert_int_equal(pthread_create(&thread, NULL, keep_taking, NULL), 0);
     for (unsigned i = 0; i < 20; i++) {
-        fork_and_use();
+        fork_testing_child(usable_in_child);
         sched_yield();
     }
     atomic_store(&stop, true);

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "guard/epoch.h"
+#include "guard/green.h"
 #include "guard/guard.h"
 #include "guard/guard_report.h"
 #include "guard/hook.h"
@@ -108,7 +109,7 @@ static CUresult allocate(CUdeviceptr *p, size_t size, CUstream stream)
     CUresult r = guard.real.cuMemAlloc_v2(p, size);
     guard.real.cuCtxGetCurrent(&context);
     if (!r && guard.watching)
-        track_made_for(TRACK_PLAIN, DRIVER_cuMemAlloc_v2, *p, size, context, graph_memory);
+        track_made_for(TRACK_PLAIN, DRIVER_cuMemAlloc_v2, *p, size, green_owner(context), graph_memory);
     return r;
 }
 

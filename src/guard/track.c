@@ -7,6 +7,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "guard/green.h"
 #include "guard/guard.h"
 #include "guard/slab_pool.h"
 #include "guard/stack.h"
@@ -323,7 +324,8 @@ void track_made(enum track_family family, enum driver_id call, uint64_t base, ui
     CUcontext current = current_context();
     guard_count(GUARD_ALLOCATIONS);
     guard_add(GUARD_ALLOCATED_BYTES, size);
-    made_in(current, family, call, base, size, track_families[family].of_context ? current : NULL, NULL);
+    made_in(current, family, call, base, size,
+            track_families[family].of_context ? green_owner(current) : NULL, NULL);
 }
 
 void track_made_in_graph(enum driver_id call, uint64_t base, uint64_t size)

@@ -6,11 +6,10 @@
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdlib.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <cmocka.h>
 
+#include "guard/fork_testing.h"
 #include "guard/guard.h"
 #include "guard/slab_pool.h"
 
@@ -381,12 +380,7 @@ static void good_forks(void **state)
     atomic_store(&stop, false);
     assert_int_equal(pthread_create(&thread, NULL, change_always, NULL), 0);
     for (unsigned i = 0; i < 30; i++) {
-        int status = -1;
-        pid_t pid = fork();
-        if (!pid)
-            _exit(works_in_child() ? 0 : 1);
-        assert_int_equal(waitpid(pid, &status, 0), pid);
-        assert_int_equal(status, 0);
+        fork_testing_child(works_in_child);
         sched_yield();
     }
     atomic_store(&stop, true);

@@ -59,7 +59,7 @@ static int default_folder(char *path, size_t size)
     else if (home && home[0] == '/')
         len = snprintf(path, size, "%s/.cache/moat", home);
     else
-        return -ENOENT;
+        return -EDESTADDRREQ;
     return (size_t)len < size ? 0 : -ENAMETOOLONG;
 }
 
@@ -146,7 +146,8 @@ const char *cache_why(int err)
     switch (err) {
     case -EPERM: return "the folder is not the user's alone";
     case -EINVAL: return "its name must be a full path";
-    case -ENOENT: return "neither XDG_CACHE_HOME nor HOME says where, or the folder above it is not there";
+    case -EDESTADDRREQ: return "neither XDG_CACHE_HOME nor HOME says where";
+    case -ENOENT: return "no folder can be made there";
     default: return strerror(-err);
     }
 }

@@ -47,7 +47,7 @@ struct cache_counts {
 
 // folder: absolute, without "moat" being added to it; NULL: $XDG_CACHE_HOME/moat or ~/.cache/moat. Makes it, and the
 // folder above it, where they are missing. size: bytes that all entries may take; 0: CACHE_SIZE.
-// 0; -ENOENT: no place is known; -EPERM: it is not ours alone; -ENOMEM; or what the system says.
+// 0; -EDESTADDRREQ: no place is known; -EPERM: it is not ours alone; -ENOMEM; or what the system says.
 int cache_open(const char *folder, uint64_t size, struct cache **out);
 void cache_close(struct cache *c);
 const char *cache_folder(const struct cache *c);

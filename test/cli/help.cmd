@@ -12,10 +12,12 @@ Commands:
   link-flags              print shell commands after which nvcc and CMake link moat's CUDA runtime
   options                 print every option, its value and where that comes from
   ptx instrument FILE     print the PTX inside FILE as a rewriting pass leaves it
-  ptx list FILE           list the GPU modules inside an executable, library, object, archive, fatbin, cubin or PTX file
+  ptx list FILE           list the GPU modules inside an executable, library, object, archive,
+                          fatbin, cubin or PTX file
   ptx print FILE          print the PTX inside FILE
   ptx stats FILE          count kernels, functions, loads and stores of the PTX inside FILE
-  ptx verify FILE         check the PTX inside FILE: is it well formed, does it stay inside its variables
+  ptx verify FILE         check the PTX inside FILE: is it well formed, does it stay inside its
+                          variables
   report FILE...          render saved reports, JSON Lines, as text, json, sarif or xml
   [run] PROGRAM [ARG...]  run a program; `run` may be left out
 
@@ -24,7 +26,8 @@ Options:
   --help                  print help on moat or on the command given and exit
   --version               print the version and exit
 
-`moat help COMMAND` says which other options a command has, moat(1) explains them.
+`moat help run` lists the options for running a program, `moat help COMMAND` those of a command;
+moat(1) explains them.
 $ moat --help | diff - <(moat help)
 $ moat help ptx print
 usage: moat ptx print FILE
@@ -32,7 +35,8 @@ usage: moat ptx print FILE
   print the PTX inside FILE
 
 Options:
-  --dump-after=ANALYSIS   print each function with what ANALYSIS found: cfg, dominators, postdominators, loops, reaching or liveness
+  --dump-after=ANALYSIS   print each function with what ANALYSIS found: cfg, dominators,
+                          postdominators, loops, reaching or liveness
   --module=N              look only at the N-th module of the file, counted from 1
   --raw                   print PTX as it is stored, decompressed but not parsed
 $ moat help info
@@ -42,12 +46,17 @@ usage: moat info
 
 Options:
   --cache                 keep rewritten modules on disk, so that they are compiled once
-  --cache-dir=DIR         where; a full path, the user's alone; not set: moat in $XDG_CACHE_HOME or in ~/.cache
+  --cache-dir=DIR         where; a full path, the user's alone; not set: moat in $XDG_CACHE_HOME or
+                          in ~/.cache
   --cache-size=SIZE       bytes that they may take; those not used for longest go first
   --cpu-capability=N      compute capability of the CPU device, 75 for 7.5
+  --cpu-devices=N         devices that the CPU device shows; they share its threads, each has memory
+                          of its own
   --cpu-lanes=auto|plain|avx2|avx512
-                          vector instructions that the CPU device runs a warp's lanes on; auto: the best there are
-  --cpu-memory=SIZE       memory of the CPU device; not set: half of what the machine has
+                          vector instructions that the CPU device runs a warp's lanes on; auto: the
+                          best there are
+  --cpu-memory=SIZE       memory of each CPU device; not set: half of what the machine has, divided
+                          among them
   --cpu-threads=N         threads that the CPU device runs blocks on; not set: one for each core
 $ moat info --help | diff - <(moat help info)
 $ moat ptx --help | grep usage

@@ -40,13 +40,18 @@ $ moat options
     for: info,run
     default: 90
     now: 90 (default)
+--cpu-devices=N
+    devices that the CPU device shows; they share its threads, each has memory of its own
+    for: info,run
+    default: 1
+    now: 1 (default)
 --cpu-lanes=auto|plain|avx2|avx512
     vector instructions that the CPU device runs a warp's lanes on; auto: the best there are
     for: info,run
     default: auto
     now: auto (default)
 --cpu-memory=SIZE
-    memory of the CPU device; not set: half of what the machine has
+    memory of each CPU device; not set: half of what the machine has, divided among them
     for: info,run
     default: not set
     now: not set (default)
@@ -145,7 +150,7 @@ $ moat options
     default: not set
     now: not set (default)
 --mode=off|api|count|pages|canary
-    how to look for errors; api: check frees, transfers and leaks; canary: also watch the bytes around each buffer while kernels run; count: also count what kernels read and write; pages: also give each buffer pages of its own; off: run the program as it is
+    how to look for errors, several ways with commas; api: check frees, transfers and leaks; canary: also watch the bytes around each buffer while kernels run; count: also count what kernels read and write; pages: also make kernels fault that leave large buffers or use freed ones; off: run the program as it is
     for: run
     default: api
     now: api (default)

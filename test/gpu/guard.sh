@@ -10,7 +10,7 @@ T=$(mktemp -d) || exit 1
 trap 'rm -rf "$T"' EXIT
 export GUARD_DEVICE=gpu
 status=0
-for script in errors attach pages share count_mode announced; do
+for script in errors attach refusals pages share count_mode announced; do
     SECTION=$T/$script.md "test/guard/$script.sh" >"$T/$script" 2>&1
     case $? in
     0 | 77) ;;
@@ -32,7 +32,7 @@ if [ -n "${SECTION:-}" ]; then
     } >"$SECTION"
 fi
 sum() {  # sum WORD: over all
-    sed -nE "s/.*(^|[ ,])([0-9]+) $1.*/\\2/p" <(tail -qn 1 "$T"/{errors,attach,pages,share,count_mode,announced}) |
+    sed -nE "s/.*(^|[ ,])([0-9]+) $1.*/\\2/p" <(tail -qn 1 "$T"/{errors,attach,refusals,pages,share,count_mode,announced}) |
         awk '{ n += $1 } END { print n + 0 }'
 }
 echo "$(sum passed) passed, $(sum failed) failed, $(sum skipped) skipped"

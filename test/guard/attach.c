@@ -86,6 +86,28 @@ static int deepbind(const char *libcuda)
     return by_handle(dlopen("libcuda.so.1", RTLD_NOW | RTLD_DEEPBIND));
 }
 
+// Neither name of it leads to a driver of that namespace.
+static int in_namespace(const char *libcuda)
+{
+    int r = by_handle(dlmopen(LM_ID_NEWLM, "libcuda.so.1", RTLD_NOW));
+    return r ? r : by_handle(dlmopen(LM_ID_NEWLM, libcuda, RTLD_NOW | RTLD_LOCAL));
+}
+
+// A library in a namespace of its own brings a driver along, under a name that says nothing.
+static int driver_beside(const char *libcuda)
+{
+    char *file = realpath(libcuda, NULL);
+    if (!file || !dlmopen(LM_ID_NEWLM, file, RTLD_NOW))
+        return closed(libcuda);
+    free(file);
+    return soname(libcuda);
+}
+
+static int in_first_namespace(const char *libcuda)
+{
+    return by_handle(dlmopen(LM_ID_BASE, libcuda, RTLD_LAZY));
+}
+
 static int closed_and_opened(const char *libcuda)
 {
     for (int i = 0; i < 3; i++) {
@@ -229,6 +251,9 @@ static const struct {
     WAY(unversioned),
     WAY(path),
     WAY(deepbind),
+    WAY(in_namespace),
+    WAY(driver_beside),
+    WAY(in_first_namespace),
     WAY(global_scope),
     WAY(closed_and_opened),
     WAY(proc_address),

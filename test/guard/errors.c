@@ -378,6 +378,21 @@ static void freed_with_context(int bad)
         release(p);
 }
 
+// The last to let go of a context takes its memory with it.
+static void freed_by_detach(int bad)
+{
+    CUcontext other, same;
+    CUdeviceptr p;
+    NEED(d.cuCtxCreate_v2(&other, 0, 0));
+    p = plain(SIZE);
+    NEED(d.cuCtxAttach(&same, 0));
+    NEED(d.cuCtxDetach(other));
+    if (bad)
+        NEED(d.cuCtxDetach(same));
+    NEED(d.cuCtxSetCurrent(context));
+    TRY(d.cuMemsetD8_v2(p, 1, SIZE));
+}
+
 // The addresses of managed memory are the system's again when it is freed, and may become ordinary memory.
 static void freed_managed(int bad)
 {
@@ -571,6 +586,16 @@ static void leak_with_context(int bad)
     NEED(d.cuCtxDestroy_v2(other));
 }
 
+static void leak_with_detach(int bad)
+{
+    CUcontext other;
+    NEED(d.cuCtxCreate_v2(&other, 0, 0));
+    CUdeviceptr p = plain(SIZE);
+    if (!bad)
+        release(p);
+    NEED(d.cuCtxDetach(other));
+}
+
 // What a process has when it forks is not the child's to free.
 static void leak_beside_a_child(int bad)
 {
@@ -674,6 +699,7 @@ static const struct cases_row cases[] = {
     CASE(freed_inside, "heap-use-after-free", ""),
     CASE(freed_in_order, "heap-use-after-free", ""),
     CASE(freed_with_context, "heap-use-after-free", ""),
+    CASE(freed_by_detach, "heap-use-after-free", ""),
     CASE(freed_managed, "heap-use-after-free", ""),
     CASE(unloaded, "heap-use-after-free", ""),
     CASE(destroyed_array, "heap-use-after-free", ""),
@@ -694,6 +720,7 @@ static const struct cases_row cases[] = {
     CASE(leak_managed, "memory-leak", "leak"),
     CASE(leak_array, "memory-leak", "leak"),
     CASE(leak_with_context, "memory-leak", "leak"),
+    CASE(leak_with_detach, "memory-leak", "leak"),
     CASE(leak_beside_a_child, "memory-leak", "leak"),
     CASE(kernel_null, "null-dereference", "vague"),
     CASE(kernel_misaligned, "misaligned-address", "vague"),

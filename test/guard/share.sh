@@ -1,7 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
-# Memory that two processes share by cuIpcGetMemHandle (test/guard/share_pair.c), in every mode that places buffers itself. The
-# CPU device has no such handles of its own: there only pages mode can.
+# Memory that two processes share by cuIpcGetMemHandle (test/guard/share_pair.c), plain and in every mode that places buffers itself.
 # GUARD_DEVICE=gpu: on a GPU instead of the CPU device.
 set -u
 ! grep -q fsanitize "$BUILD/flags" 2>/dev/null || { echo 'a sanitizer wants to be loaded first'; exit 77; }
@@ -23,9 +22,7 @@ run() {  # run TWIN MODE STATUS
     fi
 }
 
-modes=pages
-[ "$device" = cpu ] || modes='api pages canary'
-for mode in $modes; do
+for mode in api pages canary; do
     run good "$mode" 0
     run bad "$mode" 97
 done

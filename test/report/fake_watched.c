@@ -25,27 +25,29 @@
 #include "report/channel.h"
 
 static struct channel channel, other_channel;
-static uint64_t errors, suppressed, id, other_id;
-static const char *library, *other_library;
+static struct side {
+    uint64_t errors, suppressed, id;
+    const char *library;
+} here, other;
 
 static void tell(const struct report_line *line)
 {
     enum channel_answer answer = channel_send(&channel, line);
     if (line->event != REPORT_ERROR)
         return;
-    errors += answer != CHANNEL_SUPPRESSED;
-    suppressed += answer == CHANNEL_SUPPRESSED;
+    here.errors += answer != CHANNEL_SUPPRESSED;
+    here.suppressed += answer == CHANNEL_SUPPRESSED;
 }
 
 static void tell_start(const char *value)
 {
-    library = value && strcmp(value, "heap") == 0 ? "heap" : NULL;
+    here.library = value && strcmp(value, "heap") == 0 ? "heap" : NULL;
     tell(&(struct report_line){.event = REPORT_START,
                                .start = {.pid = getpid(),
                                          .parent = getppid(),
                                          .program = "/usr/bin/fake",
                                          .mode = value ? value : "api",
-                                         .device = library ? NULL : "cpu",
+                                         .device = here.library ? NULL : "cpu",
                                          .version = "0"}});
 }
 
@@ -64,15 +66,15 @@ static void tell_error(const char *value)
                        .place = {.kernel = "_Z5scalePfi", .file = "scale.cu", .line = 7},
                        .nbuffers = 1,
                        .buffers = &buffer,
-                       .library = library,
-                       .id = ++id,
+                       .library = here.library,
+                       .id = ++here.id,
                        .count = 1};
     tell(&(struct report_line){.event = REPORT_ERROR, .error = e});
 }
 
 static void tell_repeat(const char *value)
 {
-    struct report_line line = {.event = REPORT_REPEAT, .repeat = {.pid = getpid(), .library = library}};
+    struct report_line line = {.event = REPORT_REPEAT, .repeat = {.pid = getpid(), .library = here.library}};
     unsigned long long which, count;
     if (!value || sscanf(value, "%llu,%llu", &which, &count) != 2)
         exit(125);
@@ -89,10 +91,13 @@ static void tell_note(const char *value)
 static void tell_end(const char *value)
 {
     struct report_value launched = {"kernels_launched", "kernels launched", 3};
-    tell(&(struct report_line){
-        .event = REPORT_END,
-        .end = {
-            .pid = getpid(), .errors = errors, .suppressed = suppressed, .nvalues = 1, .values = &launched}});
+    tell(&(struct report_line){.event = REPORT_END,
+                               .end = {.pid = getpid(),
+                                       .library = here.library,
+                                       .errors = here.errors,
+                                       .suppressed = here.suppressed,
+                                       .nvalues = 1,
+                                       .values = &launched}});
 }
 
 // Down the connection that a note has opened.
@@ -172,14 +177,11 @@ static void quit(const char *value)
 static void change_sides(const char *value)
 {
     struct channel kept = channel;
-    uint64_t kept_id = id;
-    const char *kept_library = library;
+    struct side kept_side = here;
     channel = other_channel;
-    id = other_id;
-    library = other_library;
+    here = other;
     other_channel = kept;
-    other_id = kept_id;
-    other_library = kept_library;
+    other = kept_side;
 }
 
 static char **arguments;  // from the one that is done now

@@ -26,6 +26,9 @@ $ $T/tree/bin/moat --device=cpu --heap --mode=off sh -c 'echo $LD_PRELOAD' 2> /d
 LIB/libmoat-heap.so:LIB/libmoat-cpu.so:LIB/libcudart.so.13
 $ $T/tree/bin/moat --driver=/my/libcuda.so sh -c 'echo $LD_PRELOAD $LD_LIBRARY_PATH $MOAT_OPTIONS' 2> /dev/null | sed -E "s|$T/tree/lib/moat|LIB|g"
 LIB/libmoat.so driver=/my/libcuda.so
+$ $T/w --strict --driver=/my/libcuda.so $T/fake start end
+moat: error: the driver "/my/libcuda.so" cannot be used: No such file or directory
+[status 98]
 $ mkdir "$T/two words"; cp -r $T/tree/* "$T/two words"; "$T/two words/bin/moat" --driver=/my/libcuda.so sh -c 'echo $LD_PRELOAD $LD_LIBRARY_PATH' 2> /dev/null
 libmoat.so $T/two words/lib/moat
 [status 98]
@@ -276,6 +279,9 @@ $ $T/w --suppressions=$T/supp $T/fake start error=double-free repeat=1,9 end
 ==P==moat: 0 errors, 1 suppressed
   watched
     kernels launched  3
+$ $T/w --heap --suppressions=$T/supp $T/fake start error=double-free other start=heap error end other end | grep -E 'errors?\b'
+==P==moat: 1 error in the CPU's heap
+==P==moat: 0 errors, 1 suppressed
 $ $T/w --suppressions=$T/supp $T/fake start error=double-free error end | grep -E SUMMARY
 SUMMARY: moat: heap-buffer-overflow scale.cu:7 in scale(float*, int)
 $ $T/w --suppressions=$T/saved.json $T/fake start error end | grep -c ERROR
