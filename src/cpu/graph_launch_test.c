@@ -300,7 +300,7 @@ static void good_memory_freed_later(void **state)
         OK(cuMemFreeAsync(p.dptr, s));
         BAD(cuMemFreeAsync(p.dptr, s));
     }
-    OK(cuMemsetD32_v2(test_words, 1, 1));
+    OK(cuStreamWriteValue32_v2(NULL, test_words, 1, 0));
     OK(cuStreamSynchronize(s));
     assert_true(got[0] == 9 && got[1] == 9);
     assert_int_equal(graph_memory_now(), 0);
