@@ -123,11 +123,15 @@ static void look_around(struct CUevent_st *e)
     pool_submit(op);
 }
 
-// With the lock held. The context goes, and with it whoever waited for another process's record.
-static void give_up(struct CUevent_st *e)
+// With the lock held. The event goes: who looks at another process's record need not go on if nobody else waits for it.
+// all: the context goes, and with it whoever waits.
+static void give_up(struct CUevent_st *e, bool all)
 {
+    enum { EVENT_AND_POOL = 2 };
     struct pool_op *op = e->mark;
     if (!op || op->poll != poll_end || op->over || pool_done(op))
+        return;
+    if (!all && (op->followers || op->refs > EVENT_AND_POOL))
         return;
     struct shared_record *r = op->arg;
     atomic_store_explicit(&r->given_up, true, memory_order_relaxed);
@@ -235,6 +239,7 @@ static void unlink_event(struct CUevent_st *e)
     *(e->prev ? &e->prev->next : &events) = e->next;
     if (e->next)
         e->next->prev = e->prev;
+    give_up(e, false);
     pool_release(e->mark);
     e->mark = NULL;
     event_share_drop(e->share);
@@ -267,7 +272,7 @@ void event_context_free(struct CUctx_st *ctx)
         next = e->next;
         if (e->ctx != ctx)
             continue;
-        give_up(e);
+        give_up(e, true);
         unlink_event(e);
         handle_remove(e);
         mem_free(e);

@@ -83,6 +83,8 @@ struct event_share *event_share_new(void)
     }
     pthread_mutex_unlock(&lock);
     if (!s->state || share_file_ticket(&s->ticket, SHARE_EVENT, file)) {
+        if (s->state)
+            atomic_store_explicit(&s->state->id, 0, memory_order_release);
         mem_free(s);
         return NULL;
     }

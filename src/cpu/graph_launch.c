@@ -12,6 +12,8 @@ struct flight {
     struct CUgraphExec_st *exec;
     struct CUstream_st *stream;
     struct CUctx_st *ctx;
+    struct pool_op *end;        // the frame's last
+    uint64_t number;            // the host's launches are counted; what their kernels launch has their number
     VEC(struct pool_op *) ops;  // all that were made, in the order in which they are linked
 };
 
@@ -66,7 +68,7 @@ static CUresult prepare_node(struct flight *f, struct CUgraphNode_st *n)
         return r;
     n->op = op;
     if (op->kind == POOL_GRID)
-        launch_op_exec(op, f->exec);
+        launch_op_exec(op, f->exec, f->end, f->number);
     if (!child && !choice)
         return CUDA_SUCCESS;
     n->gate = child ? graph_op_mark(f->ctx) : choice_op(f, n);
@@ -150,7 +152,8 @@ static struct pool_op *choice_op(struct flight *f, struct CUgraphNode_st *n)
 {
     struct choice_task *t = mem_zalloc(1, sizeof *t);
     if (t) {
-        t->flight = (struct flight){.exec = f->exec, .stream = f->stream, .ctx = f->ctx};
+        t->flight = (struct flight){
+            .exec = f->exec, .stream = f->stream, .ctx = f->ctx, .end = f->end, .number = f->number};
         t->node = n;
         t->end = n->op;
     }
@@ -298,6 +301,13 @@ static void discard(struct pool_op *op)
     pool_op_discard(op);
 }
 
+static void discard_frame(struct frame *frame)
+{
+    discard(frame->first);
+    discard(frame->ends);
+    discard(frame->last);
+}
+
 // Objects are destroyed by the application's functions: on the thread for those.
 static CUresult make_frame(struct frame *frame)
 {
@@ -311,12 +321,26 @@ static CUresult make_frame(struct frame *frame)
     frame->last = objects      ? exec_op(f, POOL_CALLBACK, end)
                   : conditions ? exec_op(f, POOL_WORK, end)
                                : graph_op_mark(f->ctx);
+    f->end = frame->last;
     if (frame->first && frame->ends && frame->last && !pool_op_room(frame->ends, (unsigned)count_ends(g) + 1))
         return CUDA_SUCCESS;
-    discard(frame->first);
-    discard(frame->ends);
-    discard(frame->last);
+    discard_frame(frame);
     return CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+// The frame, and the nodes in it, which must know how the flight ends. On an error nothing is left.
+static CUresult make_flight(struct frame *frame)
+{
+    struct flight *f = frame->flight;
+    CUresult r = make_frame(frame);
+    if (r)
+        return r;
+    r = prepare(f, f->exec->graph);
+    if (r) {
+        abandon_all(f);
+        discard_frame(frame);
+    }
+    return r;
 }
 
 static void link_all(void *arg)
@@ -351,6 +375,7 @@ static CUresult put_in(struct frame *frame)
     pool_lock();
     pool_release(e->last);
     e->last = frame->last;
+    e->number = f->number;
     pool_release(frame->first);
     pool_release(frame->ends);
     pool_unlock();
@@ -364,15 +389,22 @@ static CUresult fly(struct flight *f)
     if (e->graph->memory &&
         !memory_ready(e->graph, e->flags & CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH))
         return CUDA_ERROR_INVALID_VALUE;
-    CUresult r = prepare(f, e->graph);
-    if (!r)
-        r = make_frame(&frame);
-    if (!r)
-        r = put_in(&frame);
+    CUresult r = make_flight(&frame);
+    if (r)
+        return r;
+    r = put_in(&frame);
     if (r)
         abandon_all(f);
     vec_free(&f->ops);
     return r;
+}
+
+// Whether one operation is not done before another is: it is that one, or has launched it.
+static bool outlasts(const struct pool_op *op, const struct pool_op *other)
+{
+    while (other && other != op)
+        other = other->parent;
+    return other;
 }
 
 // By a kernel of a launch that ends with `by`, which cannot be done before this is. What is put behind such an end goes
@@ -388,38 +420,46 @@ static void put_under(struct frame *frame, struct pool_op *by, bool last)
     pool_adopt(again ? by->parent : by, frame->last, tail ? frame->first : NULL);
     if (again)
         pool_depend(frame->first, by);
-    // One flight of a graph at a time; `by` itself waits for us.
-    if (e->last != by)
+    // One flight of a graph at a time, but for those that wait for us; so may all that the host has launched since.
+    bool later = e->number > frame->flight->number;
+    if (!later && !outlasts(e->last, by))
         pool_depend(frame->first, e->last);
     link_all(frame);
     pool_depend(frame->last, frame->ends);
     pool_submit(frame->last);
     if (!tail)
         pool_submit(frame->first);
-    pool_release(e->last);
-    e->last = frame->last;
+    pool_release(later ? frame->last : e->last);
+    if (!later) {
+        e->last = frame->last;
+        e->number = frame->flight->number;
+    }
     pool_release(frame->first);
     pool_release(frame->ends);
 }
 
-int graph_launch_child(struct CUgraphExec_st *by, struct CUgraphExec_st *e, bool last)
+// A graph that is under way cannot be launched beside itself.
+static bool may_launch(const struct pool_op *by, struct CUgraphExec_st *e, bool last)
 {
-    CUresult r = CUDA_SUCCESS;
+    if (!handle_is(e, HANDLE_GRAPH_EXEC) || !(e->flags & CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH))
+        return false;
+    pool_lock();
+    bool may = last || !e->last || !outlasts(e->last, by);
+    pool_unlock();
+    return may;
+}
+
+int graph_launch_child(struct pool_op *by, uint64_t number, struct CUgraphExec_st *e, bool last)
+{
     capture_lock();
-    if (!handle_is(by, HANDLE_GRAPH_EXEC) || !by->last || !handle_is(e, HANDLE_GRAPH_EXEC) ||
-        !(e->flags & CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH))
-        r = CUDA_ERROR_INVALID_VALUE;
+    CUresult r = may_launch(by, e, last) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
     if (!r) {
-        struct flight f = {.exec = e, .stream = by->last->stream, .ctx = by->last->ctx};
+        struct flight f = {.exec = e, .stream = by->stream, .ctx = by->ctx, .number = number};
         struct frame frame = {.flight = &f};
-        r = prepare(&f, e->graph);
-        if (!r)
-            r = make_frame(&frame);
-        if (r) {
-            abandon_all(&f);
-        } else {
+        r = make_flight(&frame);
+        if (!r) {
             pool_lock();
-            put_under(&frame, by->last, last);
+            put_under(&frame, by, last);
             pool_unlock();
             vec_free(&f.ops);
         }
@@ -465,7 +505,8 @@ static CUresult launch(bool per_thread, CUgraphExec e, CUstream stream)
         r = graph_enter();
     if (r)
         return r;
-    struct flight f = {.exec = e, .stream = s, .ctx = s->ctx};
+    static uint64_t launches;  // inside graph_enter
+    struct flight f = {.exec = e, .stream = s, .ctx = s->ctx, .number = ++launches};
     r = fly(&f);
     graph_leave();
     return r;

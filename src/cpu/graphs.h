@@ -222,6 +222,7 @@ struct CUgraphExec_st {
     uint64_t source_id, flags;
     unsigned refs;  // the application's, and one for each launch that needs it to its end
     struct pool_op *last;
+    uint64_t number;                     // of the launch by the host that last belongs to
     VEC(struct graph_exec_entry) index;  // of all nodes, by origin
 };
 

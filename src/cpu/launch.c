@@ -274,10 +274,12 @@ CUresult launch_op(const struct launch_request *q, struct pool_op **out)
     return CUDA_SUCCESS;
 }
 
-void launch_op_exec(struct pool_op *op, struct CUgraphExec_st *e)
+void launch_op_exec(struct pool_op *op, struct CUgraphExec_st *e, struct pool_op *flight, uint64_t number)
 {
     struct slot *s = op->arg;
     s->owner.exec = e;
+    s->owner.flight = flight;
+    s->owner.number = number;
 }
 
 // The launch as a node of a graph.

@@ -32,14 +32,16 @@ struct launch_owner {
     struct CUmod_st *module;
     struct CUctx_st *ctx;
     struct CUgraphExec_st *exec;
+    struct pool_op *flight;  // what that launch of exec ends with, which is not done before this grid is
+    uint64_t number;         // of the launch by the host that it comes from
     struct launch_family *family;  // NULL: it has launched nothing yet
 };
 extern const struct exec_children launch_children;
-void launch_op_exec(struct pool_op *op,
-                    struct CUgraphExec_st *e);  // an operation of launch_op is of a node of e
+// An operation of launch_op is of a node of e, in a flight that ends so, with that number.
+void launch_op_exec(struct pool_op *op, struct CUgraphExec_st *e, struct pool_op *flight, uint64_t number);
 void launch_child_end(struct launch_owner *o);  // its last block has ended
 
-// As cuGraphLaunch, by a kernel of `by` (graph_launch.c). last: when that launch of `by` has ended.
-int graph_launch_child(struct CUgraphExec_st *by, struct CUgraphExec_st *e, bool last);
+// As cuGraphLaunch, by a kernel of the flight that ends with `by` (graph_launch.c). last: when that has ended.
+int graph_launch_child(struct pool_op *by, uint64_t number, struct CUgraphExec_st *e, bool last);
 
 #endif

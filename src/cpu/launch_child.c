@@ -136,7 +136,8 @@ static int launch_graph(void *owner, uint64_t graph, uint64_t stream)
         return CUDA_ERROR_INVALID_VALUE;
     if (!o->exec)
         return CUDA_ERROR_NOT_SUPPORTED;
-    return graph_launch_child(o->exec, (struct CUgraphExec_st *)(uintptr_t)graph, stream == GRAPH_TAIL);
+    return graph_launch_child(o->flight, o->number, (struct CUgraphExec_st *)(uintptr_t)graph,
+                              stream == GRAPH_TAIL);
 }
 
 static uint64_t current_graph(void *owner)
@@ -203,8 +204,9 @@ static uint64_t error_text(void *owner, int error, bool name)
     uint64_t *at = &texts[error][name];
     if (!*at && text && (*at = memory_internal_alloc(strlen(text) + 1, 1)))
         memcpy(space_host(*at), text, strlen(text) + 1);
+    uint64_t found = *at;
     pthread_mutex_unlock(&lock);
-    return *at;
+    return found;
 }
 
 static int attribute(void *owner, int which, int *value)

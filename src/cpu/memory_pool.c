@@ -217,7 +217,7 @@ static CUresult set_pool(CUmemoryPool p, unsigned which)
     pthread_mutex_lock(&memory_lock);
     struct CUmemPoolHandle_st *standard;
     CUresult r = default_pool(which, &standard);
-    if (!r && memory_pool_known(p) && (which >= OF_HOST || p->slabs.device == (int)which))
+    if (!r && memory_pool_known(p) && !p->imported && (which >= OF_HOST || p->slabs.device == (int)which))
         current[which] = p;
     else if (!r)
         r = CUDA_ERROR_INVALID_VALUE;

@@ -87,7 +87,10 @@ CUresult cuMemPoolImportFromShareableHandle(CUmemoryPool *out, void *handle, CUm
     if (r)
         return r;
     if (!out || flags || type != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR ||
-        !memory_file_read((int)(intptr_t)handle, magic, &size, &l))
+        !memory_file_read((int)(intptr_t)handle, magic, &size, &l) ||
+        l.pool.location.type != CU_MEM_LOCATION_TYPE_DEVICE ||
+        l.pool.allocType != CU_MEM_ALLOCATION_TYPE_PINNED ||
+        l.pool.handleTypes != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
         return CUDA_ERROR_INVALID_VALUE;
     // A device that this process does not have becomes the first.
     if ((unsigned)l.pool.location.id >= device_count())

@@ -17,7 +17,8 @@
 #include "cpu/share_file.h"
 #include "exec/space.h"
 
-pthread_rwlock_t memory_share_lock = PTHREAD_RWLOCK_INITIALIZER;
+// Threads that copy all the time must not keep the one waiting who moves memory. Nobody takes it twice.
+pthread_rwlock_t memory_share_lock = PTHREAD_RWLOCK_WRITER_NONRECURSIVE_INITIALIZER_NP;
 
 uint64_t memory_share_ids_size(uint64_t size)
 {

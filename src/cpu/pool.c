@@ -242,10 +242,13 @@ static void begin_tail(struct pool_op *op)
 {
     if (op->children != op->ntail)
         return;
+    struct pool_op *tail = op->tail;
     op->ntail = 0;
-    while (op->tail) {
-        struct pool_op *next = op->tail;
-        op->tail = next->next;
+    op->tail = NULL;
+    // What is submitted may end at once, and the last of them ends op.
+    while (tail) {
+        struct pool_op *next = tail;
+        tail = next->next;
         pool_submit(next->begin);
     }
 }

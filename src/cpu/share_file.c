@@ -81,7 +81,12 @@ int share_file_open(const struct share_ticket *t)
 {
     char path[64];
     snprintf(path, sizeof path, "/proc/%u/fd/%d", t->pid, t->fd);
-    // What the number stands for by now may be a pipe or a terminal.
+    // What the number stands for by now may be a pipe, a terminal, or a device that notices when it is opened.
+    struct stat st;
+    if (stat(path, &st))
+        return -errno;
+    if (!S_ISREG(st.st_mode) || st.st_ino != t->inode)
+        return -ENOENT;
     int fd = open(path, O_RDWR | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     if (fd < 0)
         return -errno;

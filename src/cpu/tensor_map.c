@@ -5,7 +5,7 @@
 #include "cpu/cpu.h"
 #include "exec/tensor.h"
 
-enum { ALIGN = 16, MOST_BOX = 256, MOST_STEP = 8 };
+enum { ALIGN = 16 };
 #define MOST_DIM (UINT64_C(1) << 32)
 #define MOST_STRIDE (UINT64_C(1) << 40)
 
@@ -28,8 +28,8 @@ static bool is_float(CUtensorMapDataType type)
 static bool good_sizes(const struct description *q)
 {
     for (cuuint32_t k = 0; k < q->rank; k++)
-        if (!q->dims[k] || q->dims[k] > MOST_DIM || !q->box[k] || q->box[k] > MOST_BOX || !q->steps[k] ||
-            q->steps[k] > MOST_STEP)
+        if (!q->dims[k] || q->dims[k] > MOST_DIM || !q->box[k] || q->box[k] > TENSOR_BOX_MOST ||
+            !q->steps[k] || q->steps[k] > TENSOR_STEP_MOST)
             return false;
     for (cuuint32_t k = 0; k + 1 < q->rank; k++)
         if (q->strides[k] % ALIGN || q->strides[k] >= MOST_STRIDE)

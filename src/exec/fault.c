@@ -49,7 +49,7 @@ static void add_frames(struct exec_fault *f, const struct exec_func *func, const
     struct ptx_loc place;
     struct ptx_inlined at;
     // Each step goes back in the list, so it ends.
-    while (loc && ptx_loc_inlined(m, loc, &at)) {
+    while (loc && f->nframes < EXEC_FAULT_FRAMES && ptx_loc_inlined(m, loc, &at)) {
         set_source(add_frame(f, at.function, true), m, loc);
         loc = find_caller(func, index, &at, &index);
         if (!loc) {
@@ -99,7 +99,7 @@ static void record(struct exec_warp *w, const struct exec_insn *i, struct exec_f
         frame = frame->caller;
     }
     locate(fault, frame->func, i);
-    for (; frame; i = frame->call, frame = frame->caller)
+    for (; frame && fault->nframes < EXEC_FAULT_FRAMES; i = frame->call, frame = frame->caller)
         add_frames(fault, frame->func, i);
     // Pairs with the acquire in grid.c: whoever sees stop == 2 may read the fault.
     int expected = 0;

@@ -16,9 +16,11 @@ static uint32_t word(const struct exec_warp *w, uint32_t slot, unsigned lane)
     return ((const uint32_t *)(w->regs + slot))[lane];
 }
 
-// Into what there is, where the instruction says so. False: it lies outside.
+// Into what there is, where the instruction says so. False: it lies outside, or nothing of that size is there.
 static bool fit(uint32_t *at, uint32_t size, uint32_t unit, enum surface_outside outside)
 {
+    if (size < unit)
+        return false;
     if (*at < size)
         return true;
     *at = (int32_t)*at < 0 ? 0 : size - unit;

@@ -9,7 +9,7 @@
 #include "exec/mbarrier.h"
 #include "exec/sched.h"
 
-enum { PIECE = 16, MAP_BYTES = 128, MOST_BOX = 256, MOST_STEP = 8, SWIZZLES = 4 };
+enum { PIECE = 16, MAP_BYTES = 128, SWIZZLES = 4 };
 
 unsigned tensor_type_bytes(enum tensor_type type)
 {
@@ -33,10 +33,11 @@ static bool read_map(struct exec_warp *w, const struct exec_insn *i, unsigned la
 // Kernels can write maps: nothing in them is taken for granted.
 static bool is_good(const struct tensor_map *m, unsigned rank)
 {
-    if (m->magic != TENSOR_MAGIC || m->rank != rank || m->type >= TENSOR_TYPES || m->swizzle >= SWIZZLES)
+    if (m->magic != TENSOR_MAGIC || m->rank != rank || m->type >= TENSOR_TYPES || m->swizzle >= SWIZZLES ||
+        m->nan_fill > 1)
         return false;
     for (unsigned k = 0; k < rank; k++)
-        if (!m->box[k] || m->box[k] > MOST_BOX || !m->step[k] || m->step[k] > MOST_STEP)
+        if (!m->box[k] || m->box[k] > TENSOR_BOX_MOST || !m->step[k] || m->step[k] > TENSOR_STEP_MOST)
             return false;
     return true;
 }
@@ -162,7 +163,10 @@ static enum ptx_type type_of(const struct tensor_map *m, uint32_t op)
                                                 PTX_S64, PTX_F16, PTX_F32, PTX_F64, PTX_BF16,
                                                 PTX_F32, PTX_F32, PTX_F32};
     bool bits = op == ATOMIC_AND || op == ATOMIC_OR || op == ATOMIC_XOR;
-    return !bits ? (enum ptx_type)types[m->type] : tensor_type_bytes(m->type) == 8 ? PTX_B64 : PTX_B32;
+    unsigned size = tensor_type_bytes(m->type);
+    if (!bits || size < 4)
+        return (enum ptx_type)types[m->type];
+    return size == 8 ? PTX_B64 : PTX_B32;
 }
 
 // False: the map is none, or not for this.
@@ -171,14 +175,17 @@ static bool make_box(const struct exec_warp *w, const struct tensor_lane *l, uns
     if (!is_good(&b->map, l->rank))
         return false;
     b->size = tensor_type_bytes((enum tensor_type)b->map.type);
-    b->bytes = b->size;
+    uint64_t bytes = b->size;
     for (unsigned k = 0; k < l->rank; k++) {
         b->at[k] = ((const int32_t *)(w->regs + l->at[k]))[lane];
         b->count[k] = (b->map.box[k] + b->map.step[k] - 1u) / b->map.step[k];
-        b->bytes *= b->count[k];
+        bytes *= b->count[k];
+        if (bytes > TENSOR_BYTES_MOST)
+            return false;
     }
     if (b->count[0] * b->size % PIECE)
         return false;
+    b->bytes = (uint32_t)bytes;
     enum ptx_type type = type_of(&b->map, l->op);
     b->what = l->op | (uint32_t)type << ATOMIC_TYPE_SHIFT | ATOMIC_NO_RESULT | ATOMIC_GLOBAL;
     return l->way != TENSOR_REDUCE || atomic_knows((enum atomic_op)l->op, type);
@@ -246,10 +253,10 @@ static bool set_field(struct tensor_map *m, enum tensor_field field, uint32_t k,
     switch (field) {
     case TENSOR_FIELD_ADDRESS: m->address = value; return true;
     case TENSOR_FIELD_RANK: m->rank = (uint8_t)(value + 1); return value < TENSOR_RANK;
-    case TENSOR_FIELD_BOX: m->box[k] = (uint16_t)value; return value && value <= MOST_BOX;
+    case TENSOR_FIELD_BOX: m->box[k] = (uint16_t)value; return value && value <= TENSOR_BOX_MOST;
     case TENSOR_FIELD_DIM: m->last[k] = (uint32_t)value - 1; return true;
     case TENSOR_FIELD_STRIDE: m->stride[k + 1] = value; return value % PIECE == 0;
-    case TENSOR_FIELD_STEP: m->step[k] = (uint8_t)value; return value && value <= MOST_STEP;
+    case TENSOR_FIELD_STEP: m->step[k] = (uint8_t)value; return value && value <= TENSOR_STEP_MOST;
     case TENSOR_FIELD_TYPE: return set_type(m, value);
     case TENSOR_FIELD_INTERLEAVE: return value == 0;
     case TENSOR_FIELD_SWIZZLE: m->swizzle = (uint8_t)value; return value < SWIZZLES;

@@ -11,7 +11,13 @@
 
 #include "exec/warp.h"
 
-enum { TENSOR_RANK = 5, TENSOR_MAGIC = 0x706d746d };
+enum {
+    TENSOR_RANK = 5,
+    TENSOR_MAGIC = 0x706d746d,
+    TENSOR_BOX_MOST = 256,  // elements in a dimension of a box
+    TENSOR_STEP_MOST = 8,
+    TENSOR_BYTES_MOST = 1 << 18,  // of a box: more than shared memory has
+};
 
 enum tensor_type {  // as the driver numbers them
     TENSOR_U8,
@@ -34,7 +40,7 @@ enum tensor_type {  // as the driver numbers them
 struct tensor_map {
     uint32_t magic;
     uint8_t rank, type, swizzle;  // swizzle: 0, or 1 to 3 for 32, 64, 128 bytes
-    bool nan_fill;                // what lies outside is a NaN, not 0
+    uint8_t nan_fill;             // 1: what lies outside is a NaN, not 0
     uint64_t address;
     uint64_t stride[TENSOR_RANK];  // bytes; the first is the element's size
     uint32_t last[TENSOR_RANK];    // elements of each dimension, less 1

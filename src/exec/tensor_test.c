@@ -193,6 +193,9 @@ static void bad_maps(void **state)
     m.step[1] = 0;
     assert_int_equal(run_at(&m, 0, 0, 0).kind, EXEC_ILLEGAL_INSTRUCTION);
     m = good;
+    m.nan_fill = 2;
+    assert_int_equal(run_at(&m, 0, 0, 0).kind, EXEC_ILLEGAL_INSTRUCTION);
+    m = good;
     m.box[0] = 6;
     assert_int_equal(run_at(&m, 0, 0, 0).kind, EXEC_ILLEGAL_INSTRUCTION);
     m = good;
@@ -206,13 +209,34 @@ static void bad_maps(void **state)
     m.box[0] = m.box[1] = 256;
     assert_int_equal(run_at(&m, 0, 0, 0).kind, EXEC_ILLEGAL_ADDRESS);
     exec_program_free(program);
+    // More than any shared memory, and more than 32 bits say.
+    load(HEAD LOAD("4d", "{x, y, z, z}") "ret;\n}\n");
+    m = make(4);
+    m.type = TENSOR_U8;
+    for (unsigned k = 0; k < 4; k++)
+        m.box[k] = 256;
+    assert_int_equal(run_at(&m, 0, 0, 0).kind, EXEC_ILLEGAL_INSTRUCTION);
+    exec_program_free(program);
+}
+
+// Bits of elements that no atomic operation is as narrow as.
+static void bad_narrow_bits(void **state)
+{
+    load(HEAD SEND("cp.reduce.async.bulk.tensor", ".and"));
+    struct tensor_map m = make(2);
+    assert_int_equal(run_at(&m, 0, 0, 0).kind, EXEC_NO_FAULT);
+    m.type = TENSOR_U8;
+    m.stride[0] = 1;
+    m.box[0] = 16;
+    assert_int_equal(run_at(&m, 0, 0, 0).kind, EXEC_ILLEGAL_INSTRUCTION);
+    exec_program_free(program);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(good_loads),    cmocka_unit_test(good_swizzles), cmocka_unit_test(good_stores),
-        cmocka_unit_test(good_replaced), cmocka_unit_test(bad_maps),
+        cmocka_unit_test(good_replaced), cmocka_unit_test(bad_maps),      cmocka_unit_test(bad_narrow_bits),
     };
     return cmocka_run_group_tests(tests, exec_testing_setup, NULL);
 }

@@ -384,7 +384,8 @@ void canary_pool_ends(CUmemoryPool pool)
 
 bool canary_reclaim(void)
 {
-    struct home *home = canary_on && canary_used() ? home_current() : NULL;
+    bool pushed;
+    struct home *home = canary_on && canary_used() ? home_enter_owner(&pushed) : NULL;
     if (!home)
         return false;
     canary_monitor_hold();
@@ -396,6 +397,7 @@ bool canary_reclaim(void)
     canary_scan_home(home, false, true, &canary_free_wanted_again);
     uint64_t given = canary_store_trim(home, 0);
     canary_monitor_go_on();
+    home_leave(pushed);
     return given || any;
 }
 

@@ -60,6 +60,15 @@ CUcontext green_gone(CUgreenCtx green)
     return context;
 }
 
+void green_primary_gone(CUcontext primary)
+{
+    pthread_mutex_lock(&lock);
+    for (struct row *r = rows; r < rows + GREENS; r++)
+        if (r->green && r->primary == primary)
+            *r = (struct row){.green = NULL};
+    pthread_mutex_unlock(&lock);
+}
+
 CUdevice green_device(CUgreenCtx green)
 {
     pthread_mutex_lock(&lock);

@@ -16,6 +16,8 @@ void green_made(CUgreenCtx green, CUdevice device, CUcontext primary);
 void green_current_as(CUgreenCtx green, CUcontext context);
 // It is no more. NULL: nobody asked for a handle, or it is not known.
 CUcontext green_gone(CUgreenCtx green);
+// A primary context has ended, and all that held it.
+void green_primary_gone(CUcontext primary);
 // -1: it is not known.
 CUdevice green_device(CUgreenCtx green);
 

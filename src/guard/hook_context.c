@@ -120,6 +120,8 @@ static CUresult reset(enum driver_id call, __typeof__(cuDevicePrimaryCtxReset) *
     count_read_context_ending(primary_of(device));
     ends(primary_of(device), call);
     CUresult r = real(device);
+    if (!r)
+        green_primary_gone(primary_of(device));
     over(primary_of(device), call, !r);
     return r;
 }
@@ -141,6 +143,8 @@ static CUresult released(enum driver_id call, CUdevice device, CUresult r)
         retain(device, NULL);
     bool is_gone = !r && guard.real.cuDevicePrimaryCtxGetState &&
                    !guard.real.cuDevicePrimaryCtxGetState(device, &flags, &active) && !active;
+    if (is_gone)
+        green_primary_gone(primary_of(device));
     over(primary_of(device), call, is_gone);
     return r;
 }

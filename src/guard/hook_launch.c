@@ -2,6 +2,7 @@
 // Launches, and calls that wait for them or ask for them and so learn of their faults.
 #include "guard/canary.h"
 #include "guard/count.h"
+#include "guard/green.h"
 #include "guard/guard.h"
 #include "guard/hook.h"
 #include "guard/kernel_fault.h"
@@ -56,7 +57,8 @@ LAUNCH(cuLaunchGridAsync, (CUfunction f, int gx, int gy, CUstream q), (f, gx, gy
         return kernel_fault_seen(r);                                                        \
     }
 
-WAIT(cuCtxSynchronize, true, (void), ())
+// A green context waits for its own only.
+WAIT(cuCtxSynchronize, !atomic_load_explicit(&green_used, memory_order_relaxed), (void), ())
 WAIT(cuCtxSynchronize_v2, false, (CUcontext c), (c))
 WAIT(cuStreamSynchronize, false, (CUstream q), (q))
 WAIT(cuStreamSynchronize_ptsz, false, (CUstream q), (q))

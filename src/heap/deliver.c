@@ -4,7 +4,9 @@
 #include <errno.h>
 #include <pthread.h>
 #include <sched.h>
+#include <sys/syscall.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "heap/block.h"
 #include "heap/guarded.h"
@@ -150,8 +152,10 @@ uint64_t deliver_exact_done(void)
     return atomic_load_explicit(&exact_done, memory_order_acquire);  // with deliver_round's release
 }
 
-void deliver_after_fork(const struct writer *mine)
+void deliver_after_fork(struct writer *mine)
 {
+    if (mine)
+        atomic_store_explicit(&mine->tid, (pid_t)syscall(SYS_gettid), memory_order_relaxed);
     for (struct writer *w = writer_all(); w; w = atomic_load_explicit(&w->older, memory_order_relaxed))
         if (w != mine)
             writer_bereave(w);

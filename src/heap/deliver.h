@@ -37,6 +37,6 @@ bool deliver_exact_wanted(void);
 uint64_t deliver_exact_done(void);
 
 struct writer;
-void deliver_after_fork(const struct writer *mine);  // in the child: the other threads are gone
+void deliver_after_fork(struct writer *mine);  // in the child: the other threads are gone
 
 #endif

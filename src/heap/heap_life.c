@@ -134,7 +134,8 @@ static void *monitor_loop(void *arg)
     unsigned list = (unsigned)(uintptr_t)arg;
     struct pace pace;
     struct still still;
-    int64_t before = 0;  // when the last cruise began, if it was whole, or none was needed
+    int64_t before = 0;  // when the cruise just before began, if it was whole
+    bool whole = false;
     apart_leave();
     pace_become(&pace, "moat-monitor", NICER, config.share);
     pace_start_low(&pace);  // many processes are over soon
@@ -142,14 +143,14 @@ static void *monitor_loop(void *arg)
         pace_begin(&pace);
         if (before)
             cycle_note((uint64_t)(pace.began - before));
-        if (before && still_is(&still)) {
-            before = pace.began;
+        if (whole && still_is(&still)) {
+            before = 0;
             pace_doze(&pace, SHORTEST_NS);
             continue;
         }
         still_begin(&still);
         cruise_lock(list);
-        bool whole = cruise_once(list);
+        whole = cruise_once(list);
         cruise_unlock(list);
         before = whole ? pace.began : 0;
         if (is_behind(list))

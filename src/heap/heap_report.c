@@ -19,10 +19,11 @@
 #include "report/channel.h"
 #include "report/text_buffer.h"
 
-enum { MOST_REPORTS = 1000, KNOWN = MOST_REPORTS };
+enum { MOST_REPORTS = 1000, KNOWN = MOST_REPORTS, OURS = 16 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;  // rank 3: the last
-static struct channel channels[2];  // of the program's threads, and of ours that have other descriptors
+static struct channel
+    channels[1 + OURS];  // of the program's threads, and of each of ours that have descriptors of their own
 static char program[512];
 static uint64_t reports, suppressed;
 static bool started;
@@ -33,9 +34,17 @@ static _Atomic unsigned nknown;
 
 static __thread bool busy __attribute__((tls_model("initial-exec")));
 
+static unsigned channels_taken;  // of ours
+
+// Under the lock.
 static struct channel *channel(void)
 {
-    return &channels[apart_is()];
+    static __thread unsigned own __attribute__((tls_model("initial-exec")));
+    if (!apart_is())
+        return &channels[0];
+    if (!own)
+        own = channels_taken < OURS ? ++channels_taken : OURS;
+    return &channels[own];
 }
 
 static void lock_reports(void)
@@ -58,9 +67,10 @@ bool heap_report_is_busy(void)
 void heap_report_init(const char *log_file, int status)
 {
     halt_status = status;
-    channel_init(&channels[0], log_file);
-    channel_init(&channels[1], log_file);
-    channels[1].standard_error = apart_standard_error;
+    for (unsigned i = 0; i <= OURS; i++) {
+        channel_init(&channels[i], log_file);
+        channels[i].standard_error = i ? apart_standard_error : NULL;
+    }
     ssize_t n = readlink("/proc/self/exe", program, sizeof program - 1);
     program[n > 0 ? n : 0] = 0;
 }
@@ -418,6 +428,7 @@ void heap_report_after_fork(bool child)
 {
     if (child) {
         reports = suppressed = 0;
+        channels_taken = 0;
         started = false;
     }
     unlock_reports();

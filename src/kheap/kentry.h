@@ -86,7 +86,7 @@ KPRIM uint64_t kentry_memory(uint64_t heap, uint64_t bytes)
     return pool + (uint64_t)due.chunk * KLAYOUT_CHUNK + offset;
 }
 
-// Who finds another at work waits for him, and shares his luck: he writes a segment and does nothing else. Patience is for a heap
+// Who finds another at work waits for him, and shares his luck: he finds memory, writes a segment and does nothing else. Patience is for a heap
 // that was written over. Returns 1: the array has grown; 0: it has not; -1: it is the caller's to do.
 KPRIM int kentry_wait(uint64_t at, uint32_t level)
 {

@@ -26,9 +26,9 @@
 #define KSLAB_FIELD(heap, name) kprim_get64((heap) + __builtin_offsetof(struct kheap, name))
 #define KSLAB_FIELD32(heap, name) kprim_get32((heap) + __builtin_offsetof(struct kheap, name))
 
-// n blocks of a chunk whose bits are to be found, beginning the search at bit `from`.
 enum { KSLAB_PATIENCE = 1 << 12 };  // times to wait for slabs that others make
 
+// n blocks of a chunk whose bits are to be found, beginning the search at bit `from`.
 struct kslab_due {
     uint32_t chunk, n, from;
 };

@@ -82,6 +82,20 @@ __global__ void again(int *p, int times)
         cudaGraphLaunch(cudaGetCurrentGraphExec(), cudaStreamGraphTailLaunch);
 }
 
+__device__ cudaGraphExec_t turns[2];
+
+// Two graphs that launch each other.
+__global__ void over_to(int *p, int whom, int times)
+{
+    if (++*p < times)
+        cudaGraphLaunch(turns[whom], cudaStreamGraphTailLaunch);
+}
+
+__global__ void copy_count(int *to, const int *from)
+{
+    *to = *from;
+}
+
 static cudaGraphExec_t make(cudaStream_t s, void (*work)(cudaStream_t), unsigned flags)
 {
     cudaGraph_t graph;
@@ -119,6 +133,27 @@ static void graphs()
     TRY(cudaGraphLaunch(loop, s));
     TRY(cudaStreamSynchronize(s));
     CHECK(memory[0] == 100);
+    // What follows the first launch follows all that it launched, though the graph is launched once more at once.
+    memory[0] = 90;
+    TRY(cudaGraphLaunch(loop, s));
+    copy_count<<<1, 1, 0, s>>>(memory + 1, memory);
+    TRY(cudaGraphLaunch(loop, s));
+    TRY(cudaStreamSynchronize(s));
+    CHECK(memory[0] == 101 && memory[1] == 100);
+    cudaGraphExec_t both[2] = {
+        make(
+            s, [](cudaStream_t to) { over_to<<<1, 1, 0, to>>>(memory, 1, 20); },
+            cudaGraphInstantiateFlagDeviceLaunch),
+        make(
+            s, [](cudaStream_t to) { over_to<<<1, 1, 0, to>>>(memory, 0, 20); },
+            cudaGraphInstantiateFlagDeviceLaunch)};
+    TRY(cudaMemcpyToSymbol(turns, both, sizeof both));
+    TRY(cudaGraphUpload(both[0], s));
+    TRY(cudaGraphUpload(both[1], s));
+    memory[0] = 0;
+    TRY(cudaGraphLaunch(both[0], s));
+    TRY(cudaStreamSynchronize(s));
+    CHECK(memory[0] == 20);
 }
 
 int main()

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
 # builds: one
-# --mode=canary on a real GPU: test/guard/canary.sh with both ways to scan, and the stress test, side by side. The tables go to the file
+# --mode=canary on a real GPU: test/guard/canary.sh with both ways to scan, and beside them the stress test. The tables go to the file
 # SECTION names, if any: bench/section canary-errors-gpu <FILE puts them into doc/results.md.
 # CANARY_STRESS_SECONDS: how long the stress test runs, 30 if not set.
 set -u
@@ -20,19 +20,10 @@ part() {  # part NAME SCRIPT OPTION: its output in $T/NAME
     [ $result = 0 ] || [ $result = 77 ]
 }
 
-part copy canary '' &
-parts=$!
 part stress canary_stress '' &
-parts+=" $!"
-if "$MOAT" options | grep -q -- --canary-scan; then
-    part managed canary --canary-scan=managed &
-    parts+=" $!"
-else
-    echo 'this moat scans by copies only' >"$T/managed"
-fi
-for p in $parts; do
-    wait "$p" || status=1
-done
+part copy canary '' || status=1
+part managed canary --canary-scan=managed || status=1
+wait $! || status=1
 if [ -n "${SECTION:-}" ]; then
     {
         echo '## Canaries on a GPU'
