@@ -111,9 +111,7 @@ static CUresult map(const struct share_ticket *t, int fd, struct ipc_opened *o)
     o->place = memory_slab_addresses(t->size, MEMORY_UNIT, 0);
     if (!o->place)
         return CUDA_ERROR_OUT_OF_MEMORY;
-    void *want = space_host(o->place->base);
-    void *got = mmap(want, t->size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED | MAP_NORESERVE, fd, 0);
-    if (got == want)
+    if (!memory_file_map(fd, 0, o->place->base, t->size))
         return CUDA_SUCCESS;
     memory_slab_addresses_free(o->place);
     return CUDA_ERROR_MAP_FAILED;

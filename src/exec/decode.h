@@ -130,6 +130,9 @@ void decode_wgmma(struct decode *d);
 void decode_lane(struct decode *d);
 bool decode_pair(struct decode *d);  // f32x2, and f32 with halves; false: it is neither
 
+// Behind an instruction: an address, as of a load or a store.
+void decode_put_address(struct decode *d, const struct decode_address *a, bool stores);
+
 // Around an instruction that must not run with a mask cut by a guard: a branch over it.
 uint32_t decode_skip_begin(struct decode *d);
 void decode_skip_end(struct decode *d, uint32_t at);

@@ -15,15 +15,6 @@ static bool has(struct decode *d, enum ptx_mod mod)
     return ptx_form_has(d->stmt->form, mod);
 }
 
-// Behind the instruction: an address, as of a load or a store.
-static void put_address(struct decode *d, const struct decode_address *a, bool stores)
-{
-    struct exec_insn *i = decode_emit(d, control_illegal);
-    i->a = a->slot;
-    i->imm = a->imm;
-    i->flags = a->flags | (stores ? ACCESS_STORES : 0);
-}
-
 // --- addresses ------------------------------------------------------------------------------------------------
 
 static void cluster_of(struct decode *d)
@@ -55,7 +46,7 @@ static void change(struct decode *d, exec_fn *fn)
     struct decode_address a = decode_address(d, decode_operand(d, 0), 0);
     uint32_t b = o ? decode_source(d, o, PTX_B32) : 0;
     decode_emit(d, fn)->b = b;
-    put_address(d, &a, true);
+    decode_put_address(d, &a, true);
 }
 
 static void arrive(struct decode *d)
@@ -75,7 +66,7 @@ static void arrive(struct decode *d)
     i->c = expect ? number : 0;
     i->flags = (d->stmt->form->id == PTX_OP_MBARRIER_ARRIVE_DROP ? MBARRIER_DROP : 0u) |
                (expect ? MBARRIER_EXPECT : 0u);
-    put_address(d, &a, true);
+    decode_put_address(d, &a, true);
 }
 
 static void wait(struct decode *d)
@@ -89,7 +80,7 @@ static void wait(struct decode *d)
     i->d = dest.slot;
     i->b = b;
     i->flags = (parity ? MBARRIER_PARITY : 0u) | (try ? MBARRIER_TRY : 0u);
-    put_address(d, &a, false);
+    decode_put_address(d, &a, false);
     if (try)
         decode_skip_end(d, skip);
 }
@@ -111,7 +102,7 @@ static void after_copies(struct decode *d)
     if (!has(d, PTX_MOD_NOINC))
         return;
     decode_emit(d, mbarrier_arrive);
-    put_address(d, &a, true);
+    decode_put_address(d, &a, true);
 }
 
 // --- bulk -----------------------------------------------------------------------------------------------------
@@ -146,10 +137,10 @@ static void bulk(struct decode *d)
         made.flags |= BULK_REDUCES;
     }
     *decode_emit(d, bulk_copy) = made;
-    put_address(d, &to, true);
-    put_address(d, &from, false);
+    decode_put_address(d, &to, true);
+    decode_put_address(d, &from, false);
     if (signals)
-        put_address(d, &barrier, true);
+        decode_put_address(d, &barrier, true);
 }
 
 // A store or a reduction, and then the barrier.
@@ -163,7 +154,7 @@ static void store_and_signal(struct decode *d)
     // In the space of the store; generic if that spells none.
     struct decode_address barrier = decode_address(d, decode_operand(d, 2), 0);
     decode_emit(d, bulk_signal)->flags = bytes << BULK_SIZE_SHIFT;
-    put_address(d, &barrier, true);
+    decode_put_address(d, &barrier, true);
 }
 
 void decode_cluster(struct decode *d)

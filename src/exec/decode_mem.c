@@ -467,3 +467,11 @@ void decode_memory(struct decode *d)
     default: decode_load(d);
     }
 }
+
+void decode_put_address(struct decode *d, const struct decode_address *a, bool stores)
+{
+    struct exec_insn *i = decode_emit(d, control_illegal);
+    i->a = a->slot;
+    i->imm = a->imm;
+    i->flags = a->flags | (stores ? ACCESS_STORES : 0);
+}

@@ -12,14 +12,6 @@ static bool has(struct decode *d, enum ptx_mod mod)
     return ptx_form_has(d->stmt->form, mod);
 }
 
-static void put_address(struct decode *d, const struct decode_address *a, bool stores)
-{
-    struct exec_insn *i = decode_emit(d, control_illegal);
-    i->a = a->slot;
-    i->imm = a->imm;
-    i->flags = a->flags | (stores ? ACCESS_STORES : 0);
-}
-
 static unsigned rank_of(struct decode *d)
 {
     static const enum ptx_mod mods[TENSOR_RANK] = {PTX_MOD_D_1D, PTX_MOD_D_2D, PTX_MOD_D_3D, PTX_MOD_D_4D,
@@ -72,11 +64,11 @@ static void copy(struct decode *d)
     if (l->multicast)
         l->blocks = decode_source(d, decode_operand(d, 3), PTX_B16);
     decode_emit(d, tensor_copy)->ptr = l;
-    put_address(d, &shared, loads);
-    put_address(d, &map, false);
-    put_address(d, &data, !loads);
+    decode_put_address(d, &shared, loads);
+    decode_put_address(d, &map, false);
+    decode_put_address(d, &data, !loads);
     if (l->signals)
-        put_address(d, &barrier, true);
+        decode_put_address(d, &barrier, true);
 }
 
 static void replace(struct decode *d)
@@ -112,7 +104,7 @@ static void replace(struct decode *d)
     i->b = slot;
     i->flags = field;
     i->lo = third ? (uint32_t)second->value : 0;
-    put_address(d, &a, true);
+    decode_put_address(d, &a, true);
 }
 
 static void copy_map(struct decode *d)
@@ -123,8 +115,8 @@ static void copy_map(struct decode *d)
     struct decode_address to = decode_address(d, decode_operand(d, 0), 0),
                           from = decode_address(d, decode_operand(d, 1), 1);
     decode_emit(d, tensor_copy_map);
-    put_address(d, &to, true);
-    put_address(d, &from, false);
+    decode_put_address(d, &to, true);
+    decode_put_address(d, &from, false);
 }
 
 void decode_tensor(struct decode *d)

@@ -19,16 +19,16 @@ enum {
 };
 #define LEAST_SHARE 0.02
 
-static int64_t read_clock(clockid_t clock)
+int64_t pace_clock(clockid_t clock)
 {
-    struct timespec t;
+    struct timespec t = {0};
     clock_gettime(clock, &t);
     return t.tv_sec * INT64_C(1000000000) + t.tv_nsec;
 }
 
 int64_t pace_now(void)
 {
-    return read_clock(CLOCK_MONOTONIC);
+    return pace_clock(CLOCK_MONOTONIC);
 }
 
 void pace_sleep(int64_t ns)
@@ -79,7 +79,7 @@ void pace_start_low(struct pace *p)
 void pace_begin(struct pace *p)
 {
     p->began = pace_now();
-    p->cpu = read_clock(CLOCK_THREAD_CPUTIME_ID);
+    p->cpu = pace_clock(CLOCK_THREAD_CPUTIME_ID);
 }
 
 bool pace_disturbed(int64_t waited_before, int64_t waited_within, int64_t cpu)
@@ -135,7 +135,7 @@ static void sleep_from(struct pace *p, int64_t now, int64_t ns)
 
 void pace_rest(struct pace *p, int64_t shortest_ns, int64_t longest_ns)
 {
-    int64_t now = pace_now(), cpu = read_clock(CLOCK_THREAD_CPUTIME_ID) - p->cpu;
+    int64_t now = pace_now(), cpu = pace_clock(CLOCK_THREAD_CPUTIME_ID) - p->cpu;
     adapt(p, now, cpu);
     int64_t ns = (int64_t)((double)cpu / p->share) - cpu;
     int64_t least = (int64_t)((double)shortest_ns * p->most / p->share);
@@ -147,7 +147,7 @@ void pace_rest(struct pace *p, int64_t shortest_ns, int64_t longest_ns)
 void pace_doze(struct pace *p, int64_t shortest_ns)
 {
     int64_t now = pace_now(), most = (int64_t)(2 * (double)shortest_ns * p->most / p->share);
-    adapt(p, now, read_clock(CLOCK_THREAD_CPUTIME_ID) - p->cpu);
+    adapt(p, now, pace_clock(CLOCK_THREAD_CPUTIME_ID) - p->cpu);
     p->doze = p->doze ? 2 * p->doze : shortest_ns;
     p->doze = p->doze < most ? p->doze : most;
     sleep_from(p, now, p->doze);

@@ -10,6 +10,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <time.h>
 
 struct pace {
     double most, share;  // of a core, from 0 to 1
@@ -39,6 +40,7 @@ bool pace_disturbed(int64_t waited_before, int64_t waited_within, int64_t cpu);
 long pace_wanted(const char *text, size_t len);
 double pace_adapt(double share, double most, bool disturbed);
 
+int64_t pace_clock(clockid_t clock);  // nanoseconds; 0 of a clock that is not there
 int64_t pace_now(void);
 void pace_sleep(int64_t ns);
 

@@ -3,19 +3,13 @@
 
 #include <time.h>
 
+#include "heap/pace.h"
 #include "heap/writer.h"
 
 enum {
     NOISE_NS = 2000,  // less than a thread needs to wake up, and more than reading clocks takes
     MOST_THREADS = 16
 };
-
-static int64_t read_clock(clockid_t clock)
-{
-    struct timespec t = {0};
-    clock_gettime(clock, &t);
-    return t.tv_sec * INT64_C(1000000000) + t.tv_nsec;
-}
 
 // As the kernel numbers them.
 static clockid_t clock_of(pid_t thread)
@@ -33,15 +27,15 @@ static bool charge_all(void)
             continue;
         if (++threads > MOST_THREADS)
             return false;
-        read_clock(clock_of(atomic_load_explicit(&w->tid, memory_order_relaxed)));
+        pace_clock(clock_of(atomic_load_explicit(&w->tid, memory_order_relaxed)));
     }
     return true;
 }
 
 void still_begin(struct still *s)
 {
-    int64_t all = read_clock(CLOCK_PROCESS_CPUTIME_ID);
-    s->others = all - read_clock(CLOCK_THREAD_CPUTIME_ID);
+    int64_t all = pace_clock(CLOCK_PROCESS_CPUTIME_ID);
+    s->others = all - pace_clock(CLOCK_THREAD_CPUTIME_ID);
 }
 
 // Ours is read before all, there behind: so the difference is never less than what others had.
@@ -49,6 +43,6 @@ bool still_is(const struct still *s)
 {
     if (!charge_all())
         return false;
-    int64_t own = read_clock(CLOCK_THREAD_CPUTIME_ID);
-    return read_clock(CLOCK_PROCESS_CPUTIME_ID) - own - s->others < NOISE_NS;
+    int64_t own = pace_clock(CLOCK_THREAD_CPUTIME_ID);
+    return pace_clock(CLOCK_PROCESS_CPUTIME_ID) - own - s->others < NOISE_NS;
 }

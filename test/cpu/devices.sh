@@ -3,24 +3,10 @@
 # Several devices: test/cpu/device_peers.c, with the library's code in the program itself and by `moat`; and
 # test/cpu/device_peers.cu through the CUDA runtime where nvcc is installed.
 set -u
-T=$(mktemp -d) || exit 1
-trap 'rm -rf "$T"' EXIT
-passed=0 failed=0
+# shellcheck source=test/cpu/try
+. test/cpu/try
 
-try() {  # try WHAT COMMAND...
-    local what=$1 start=${EPOCHREALTIME/./} status
-    shift
-    timeout 100 "$@" >"$T/log" 2>&1 </dev/null
-    status=$?
-    if [ $status = 0 ] && grep -Eqx 'device_peers: ok|all right' "$T/log"; then
-        passed=$((passed + 1))
-        echo "ok   $what ($(((${EPOCHREALTIME/./} - start) / 1000)) ms)"
-    else
-        failed=$((failed + 1))
-        echo "FAIL $what: status $status"
-        tail -n 20 "$T/log" | sed 's/^/    | /'
-    fi
-}
+said() { grep -Eqx 'device_peers: ok|all right' "$1"; }
 
 try 'the library in it' env MOAT_OPTIONS=cpu-devices=3:cpu-memory=64M "$BUILD/tool/device_peers"
 if ! grep -q fsanitize "$BUILD/flags" 2>/dev/null; then
@@ -33,5 +19,4 @@ if ! grep -q fsanitize "$BUILD/flags" 2>/dev/null; then
         done
     fi
 fi
-echo "$passed passed, $failed failed"
-[ $failed = 0 ] && [ $passed -gt 0 ]
+try_end

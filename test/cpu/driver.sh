@@ -3,24 +3,8 @@
 # Programs against the driver API, in plain C, on the CPU device: with the library's code in the program itself, where
 # a sanitizer sees it, and linked with libcuda and run by `moat`.
 set -u
-T=$(mktemp -d) || exit 1
-trap 'rm -rf "$T"' EXIT
-passed=0 failed=0
-
-try() {  # try WHAT COMMAND...
-    local what=$1 start=${EPOCHREALTIME/./} status
-    shift
-    timeout 120 "$@" >"$T/log" 2>&1 </dev/null
-    status=$?
-    if [ $status = 0 ]; then
-        passed=$((passed + 1))
-        echo "ok   $what ($(((${EPOCHREALTIME/./} - start) / 1000)) ms)"
-    else
-        failed=$((failed + 1))
-        echo "FAIL $what: status $status"
-        tail -n 20 "$T/log" | sed 's/^/    | /'
-    fi
-}
+# shellcheck source=test/cpu/try
+. test/cpu/try
 
 sanitized=0
 ! grep -q fsanitize "$BUILD/flags" 2>/dev/null || sanitized=1
@@ -52,5 +36,4 @@ END
     try 'dlopen("libcuda.so")' "$MOAT" --device=cpu "$T/open" libcuda.so
     try 'settings' "$MOAT" --device=cpu --cpu-threads=1 --cpu-lanes=plain --cpu-capability=75 "$T/driver_launch"
 fi
-echo "$passed passed, $failed failed"
-[ $failed = 0 ] && [ $passed -gt 0 ]
+try_end

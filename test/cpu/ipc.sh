@@ -3,24 +3,10 @@
 # Two processes that share memory, events and pools of the CPU device: with the library's code in the program itself,
 # where a sanitizer sees it, and by `moat`, unwatched and watched.
 set -u
-T=$(mktemp -d) || exit 1
-trap 'rm -rf "$T"' EXIT
-passed=0 failed=0
+# shellcheck source=test/cpu/try
+. test/cpu/try
 
-try() {  # try WHAT COMMAND...
-    local what=$1 start=${EPOCHREALTIME/./} status
-    shift
-    timeout 100 "$@" >"$T/log" 2>&1 </dev/null
-    status=$?
-    if [ $status = 0 ] && grep -q 'first: ok' "$T/log" && grep -q 'second: ok' "$T/log"; then
-        passed=$((passed + 1))
-        echo "ok   $what ($(((${EPOCHREALTIME/./} - start) / 1000)) ms)"
-    else
-        failed=$((failed + 1))
-        echo "FAIL $what: status $status"
-        tail -n 20 "$T/log" | sed 's/^/    | /'
-    fi
-}
+said() { grep -q 'first: ok' "$1" && grep -q 'second: ok' "$1"; }
 
 try 'the library in it' "$BUILD/tool/ipc_pair"
 if ! grep -q fsanitize "$BUILD/flags" 2>/dev/null; then
@@ -28,5 +14,4 @@ if ! grep -q fsanitize "$BUILD/flags" 2>/dev/null; then
     try '--mode=off' "$MOAT" --device=cpu --mode=off "$T/ipc_pair"
     try '--mode=off --cpu-devices=2' "$MOAT" --device=cpu --mode=off --cpu-devices=2 "$T/ipc_pair"
 fi
-echo "$passed passed, $failed failed"
-[ $failed = 0 ] && [ $passed -gt 0 ]
+try_end
