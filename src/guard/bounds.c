@@ -2,6 +2,7 @@
 #include "guard/bounds.h"
 
 #include "base/readable.h"
+#include "guard/canary.h"
 #include "guard/guard.h"
 #include "guard/guard_report.h"
 #include "guard/home.h"
@@ -119,7 +120,9 @@ static bool is_hosts_again(const struct track_block *b, uint64_t address)
     case DRIVER_cuDevicePrimaryCtxReset:
     case DRIVER_cuDevicePrimaryCtxReset_v2:
     case DRIVER_cuMemUnmap: return readable_bytes((const void *)(uintptr_t)address, 1);
-    default: return b->facts.family == TRACK_MANAGED && readable_bytes((const void *)(uintptr_t)address, 1);
+    default:
+        return (b->facts.family == TRACK_MANAGED || canary_makes_managed()) &&
+               readable_bytes((const void *)(uintptr_t)address, 1);
     }
 }
 
@@ -208,7 +211,7 @@ CUresult bounds_done(CUresult r)
 }
 
 // To ask how much memory there is needs a context as a transfer does, and changes nothing. A stream of the program's own
-// knows its context, so what is current need not matter to the call.
+// knows its context, so it does not matter that none is current; one that is destroyed does (seen on an H200).
 CUresult bounds_refused(CUresult r, CUstream stream)
 {
     size_t available, all;
@@ -218,7 +221,7 @@ CUresult bounds_refused(CUresult r, CUstream stream)
     CUresult context = guard.real.cuMemGetInfo_v2(&available, &all);
     home_stir(mode);
     bool own_stream = stream && stream != CU_STREAM_LEGACY && stream != CU_STREAM_PER_THREAD;
-    if (own_stream && (context == CUDA_ERROR_INVALID_CONTEXT || context == CUDA_ERROR_CONTEXT_IS_DESTROYED))
+    if (own_stream && context == CUDA_ERROR_INVALID_CONTEXT)
         return r;
     return context ? kernel_fault_seen(context) : r;
 }

@@ -194,11 +194,16 @@ static bool alloc_shared(struct home *home, CUdeviceptr *pointer, size_t size, C
     return true;
 }
 
+bool canary_makes_managed(void)
+{
+    return canary_on && guard.options.canary_scan == OPTION_CANARY_SCAN_MANAGED;
+}
+
 bool canary_alloc(CUdeviceptr *pointer, size_t size, CUresult *r)
 {
     struct canary_place place;
     struct home *home = canary_on && pointer ? ready(size) : NULL;
-    if (home && size <= SIZE_MAX / 2 && guard.options.canary_scan == OPTION_CANARY_SCAN_MANAGED)
+    if (home && size <= SIZE_MAX / 2 && canary_makes_managed())
         return alloc_shared(home, pointer, size, r);
     if (!home || size > SIZE_MAX / 2)
         return canary_on && plain(size);
@@ -389,8 +394,10 @@ bool canary_reclaim(void)
     if (!home)
         return false;
     canary_monitor_hold();
-    canary_order_settle(home);
     bool any = canary_shelf_any(home);
+    if (any)
+        canary_order_wait_aside(home);
+    canary_order_settle(home);
     canary_let_go(home, 0);
     if (any)
         canary_order_wait_aside(home);
@@ -399,6 +406,16 @@ bool canary_reclaim(void)
     canary_monitor_go_on();
     home_leave(pushed);
     return given || any;
+}
+
+uint64_t canary_held(void)
+{
+    bool pushed;
+    struct home *home = canary_on && canary_used() ? home_enter_owner(&pushed) : NULL;
+    if (!home)
+        return 0;
+    home_leave(pushed);
+    return canary_store_spare(home) + canary_shelf_plain(home);
 }
 
 void canary_stop(const char *why)

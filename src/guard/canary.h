@@ -43,6 +43,11 @@ bool canary_free_async(CUdeviceptr pointer, CUstream stream, bool per_thread, bo
 
 // The driver has no memory: gives back what it can. True: it is worth to try again.
 bool canary_reclaim(void);
+// Bytes of the current context that would be given back then, of those that are known to be free.
+uint64_t canary_held(void);
+
+// Plain buffers are managed memory: --canary-scan=managed.
+bool canary_makes_managed(void);
 
 // What is kept for buffers like those that were freed goes, if it is kept for so many nanoseconds. The home's context is
 // current, and no scan is under way.

@@ -6,7 +6,8 @@
 #include "guard/canary_shelf.h"
 #include "guard/guard.h"
 
-static const uint64_t kept = 64 << 20;  // bytes of empty regions that a context holds on to
+// Bytes of empty regions that a context holds on to: a part of what the device has, between these.
+static const uint64_t kept_part = 256, kept_least = 64 << 20, kept_most = 512 << 20;
 
 const struct canary_occasion canary_free_wanted_again = {
     DRIVER_CALLS, NULL, "found when the place of the freed buffer was wanted again", true, true};
@@ -57,6 +58,9 @@ static void part_from(const struct canary_place *place)
 
 static void trim(struct home *home)
 {
+    const struct home_device *d = home_device(home->device);
+    uint64_t kept = d ? d->memory / kept_part : 0;
+    kept = kept < kept_least ? kept_least : kept > kept_most ? kept_most : kept;
     if (canary_store_spare(home) <= kept)
         return;
     canary_monitor_hold();

@@ -16,12 +16,14 @@
 #include "guard/own_thread.h"
 
 enum {
-    SHARE = 5,        // a scan may take one part in so many of the monitor's time ...
-    PATIENCE = 1500,  // ... but no pause need be longer for it than so many microseconds
-    CALL = 2500,      // nanoseconds of a copy's call, in which the program's own calls may wait ...
-    CALL_SHARE = 10,  // ... and which take one part in so many of the time
-    COPIES = 4,       // transfers of the program's in a millisecond, beyond which it is in a hurry itself ...
-    HURRY = 5000,     // ... and pauses have so many microseconds: a copy of ours holds up one of its own
+    SHARE = 5,         // a scan may take one part in so many of the monitor's time ...
+    PATIENCE = 1500,   // ... but no pause need be longer for it than so many microseconds
+    CALL = 2500,       // nanoseconds of a copy's call, in which the program's own calls may wait ...
+    CALL_SHARE = 10,   // ... and which take one part in so many of the time, ...
+    LAUNCHES = 20,     // ... or, while it launches more kernels than this in a millisecond, ...
+    BUSY_SHARE = 100,  // ... one in so many
+    COPIES = 4,     // transfers of the program's in a millisecond, beyond which it is in a hurry itself ...
+    HURRY = 50000,  // ... and pauses have so many microseconds: a copy of ours holds up its own
     SYNC_SHARE = 1000,  // of the program's time, where it waits for the scan itself
     THOROUGH = 64,      // one scan in so many is, and looks at managed memory too
     QUIET = 20000,      // scans in a row with nothing launched, after which pauses are IDLE times as long ...
@@ -165,24 +167,35 @@ static uint64_t learn(uint64_t cost, uint64_t took)
     return (cost * 3 + took) / 4 + 1;
 }
 
-static uint64_t pause_after(uint64_t cost, uint64_t copies, uint64_t pause)
+// What the program did since the last time, beyond what is usual.
+struct pace {
+    bool copying;  // it may wait for each transfer, and on an H200 loses some 300 us to each scan in between
+    bool launching;
+};
+
+static struct pace pace_now(void)
 {
-    uint64_t most = PATIENCE * 1000, wanted = cost * (SHARE - 1), calls = copies * CALL * (CALL_SHARE - 1);
-    wanted = wanted < most ? wanted : most;
-    wanted = wanted < calls ? calls : wanted;
-    return wanted > pause ? wanted : pause;
+    static uint64_t transfers, launches, at;
+    uint64_t copied = atomic_load_explicit(&guard.counts[GUARD_TRANSFERS], memory_order_relaxed);
+    uint64_t launched = atomic_load_explicit(&launch_ring.count, memory_order_relaxed), time = now();
+    struct pace pace = {.copying = (copied - transfers) * 1000000 > (time - at) * COPIES,
+                        .launching = (launched - launches) * 1000000 > (time - at) * LAUNCHES};
+    transfers = copied;
+    launches = launched;
+    at = time;
+    return pace;
 }
 
-// Whether the program made many transfers since the last time: it may wait for each, and on an H200 one waits some 50 us for a
-// scan that the copy engine makes in between.
-static bool is_copying(void)
+static uint64_t pause_after(uint64_t cost, uint64_t copies, struct pace pace, uint64_t pause)
 {
-    static uint64_t transfers, at;
-    uint64_t sum = atomic_load_explicit(&guard.counts[GUARD_TRANSFERS], memory_order_relaxed), time = now();
-    bool many = (sum - transfers) * 1000000 > (time - at) * COPIES;
-    transfers = sum;
-    at = time;
-    return many;
+    const uint64_t most = PATIENCE * 1000, hurry = HURRY * 1000;
+    uint64_t wanted = cost * (SHARE - 1), calls = copies * CALL * (CALL_SHARE - 1),
+             busy = copies * CALL * (BUSY_SHARE - 1);
+    wanted = wanted < most ? wanted : most;
+    wanted = wanted < calls ? calls : wanted;
+    wanted = wanted < pause ? pause : wanted;
+    busy = pace.copying || busy > hurry ? hurry : busy;
+    return (pace.copying || pace.launching) && wanted < busy ? busy : wanted;
 }
 
 static uint64_t scan_once(bool thorough)
@@ -205,8 +218,7 @@ static void *monitor(void *unused)
     unsigned quiet = 0;
     pthread_mutex_lock(&wake_lock);
     for (unsigned n = 1; !ending; n++) {
-        uint64_t ns = pause_after(cost, copies, pause) * (quiet < QUIET ? 1 : IDLE);
-        rest(is_copying() && ns < HURRY * 1000 ? HURRY * 1000 : ns);
+        rest(pause_after(cost, copies, pace_now(), pause) * (quiet < QUIET ? 1 : IDLE));
         if (ending)
             break;
         pthread_mutex_unlock(&wake_lock);

@@ -10,7 +10,9 @@ enum {
     HEADS = 4,    // of others, one scan in so many reads the heads
     BATCHES = CANARY_BATCHES,
     STAGING = CANARY_STAGING,
-    JOBS = 256,  // copies of a batch
+    JOBS = 256,   // copies of a batch
+    SEVERAL = 4,  // lone buffers that are read by one call ...
+    CHEAPER = 4,  // ... in which so many copies cost about as much as one alone
 };
 
 // What the rows of a copy hold.
@@ -24,7 +26,7 @@ enum what {
 
 // Rows [row, row + rows) of a slab.
 struct job {
-    struct canary_slab *slab;
+    struct canary_slab *slab;  // NULL: the driver would not copy it
     enum what what;
     bool last;      // of its slab, all of whose canary is read
     uint64_t size;  // of a lone buffer; of the smallest in the slab
@@ -118,6 +120,8 @@ static void look_at_job(struct scan *scan, const struct job *j, const uint8_t *r
 {
     struct canary_slab *s = j->slab;
     struct canary_buffer b;
+    if (!s)
+        return;
     if (j->what == WHOLE) {
         look_at_wholes(scan, j, rows);
     } else if (j->what == NARROWS) {
@@ -143,37 +147,84 @@ static void look_at_batch(struct scan *scan, struct batch *b)
     b->njobs = b->used = 0;
 }
 
-// The batch is full: the device reads it while we look at the one before.
-static void turn_over(struct scan *scan)
+static void count_calls(unsigned n)
 {
-    struct batch *full = scan->batch;
-    if (!scan->result && full->njobs)
-        scan->result = guard.real.cuEventRecord(full->read, scan->bench->stream);
-    look_at_batch(scan, scan->other);
-    scan->batch = scan->other;
-    scan->other = full;
+    atomic_fetch_add_explicit(&canary_scan_copies, n, memory_order_relaxed);
 }
 
 static void read_rows(struct scan *scan, uint64_t from, uint64_t pitch, uint32_t width, uint32_t rows,
                       uint32_t offset)
 {
-    atomic_fetch_add_explicit(&canary_scan_copies, 1, memory_order_relaxed);
+    count_calls(1);
     if (!scan->result)
         scan->result = home_copy_rows(scan->bench->stream, false, from, pitch, width, rows,
                                       scan->batch->staging + offset);
 }
 
-// Takes back a copy that the driver would not make. One slab is given up for it, not the context.
-static bool refused(struct scan *scan, struct canary_slab *s)
+// Whether the driver would not copy from there. One slab is given up for it, not the context.
+static bool is_refused(struct scan *scan, struct canary_slab *s)
 {
     if (scan->result != CUDA_ERROR_INVALID_VALUE)
         return false;
-    const struct job *j = &scan->batch->jobs[--scan->batch->njobs];
-    scan->batch->used = j->offset;
     scan->result = CUDA_SUCCESS;
     if (!atomic_exchange_explicit(&s->unreadable, true, memory_order_relaxed))
         guard_count(GUARD_UNGUARDED);
     return true;
+}
+
+// Takes the last job back then.
+static bool refused(struct scan *scan, struct canary_slab *s)
+{
+    if (!is_refused(scan, s))
+        return false;
+    scan->batch->used = scan->batch->jobs[--scan->batch->njobs].offset;
+    return true;
+}
+
+// All lone buffers of the batch by one call: while a thread calls the driver, others wait. False: one by one, then.
+static bool read_together(struct scan *scan, const struct batch *b)
+{
+    // Of the one scan that there is at a time.
+    static CUdeviceptr to[2 * JOBS], from[2 * JOBS];
+    static size_t bytes[2 * JOBS];
+    CUmemcpyAttributes how = {.srcAccessOrder = CU_MEMCPY_SRC_ACCESS_ORDER_STREAM};
+    size_t n = 0, first = 0;
+    for (const struct job *j = b->jobs; j < b->jobs + b->njobs; j++)
+        for (uint32_t row = 0; row < 2 && j->what == LONE; row++, n++) {
+            to[n] = (uintptr_t)b->staging + j->offset + row * j->width;
+            from[n] = j->slab->base - j->width + row * (j->size + j->width);
+            bytes[n] = j->width;
+        }
+    if (n < 2 * SEVERAL || !guard.real.cuMemcpyBatchAsync_v2)
+        return false;
+    count_calls((unsigned)n / (2 * CHEAPER) + 1);
+    return !guard.real.cuMemcpyBatchAsync_v2(to, from, bytes, n, &how, &first, 1, scan->bench->stream);
+}
+
+static void read_lones(struct scan *scan)
+{
+    struct batch *b = scan->batch;
+    if (scan->result || read_together(scan, b))
+        return;
+    for (struct job *j = b->jobs; j < b->jobs + b->njobs && !scan->result; j++) {
+        if (j->what != LONE)
+            continue;
+        read_rows(scan, j->slab->base - j->width, j->size + j->width, j->width, 2, j->offset);
+        if (is_refused(scan, j->slab))
+            j->slab = NULL;
+    }
+}
+
+// The batch is full: the device reads it while we look at the one before.
+static void turn_over(struct scan *scan)
+{
+    struct batch *full = scan->batch;
+    read_lones(scan);
+    if (!scan->result && full->njobs)
+        scan->result = guard.real.cuEventRecord(full->read, scan->bench->stream);
+    look_at_batch(scan, scan->other);
+    scan->batch = scan->other;
+    scan->other = full;
 }
 
 // A job that fits; its rows are cut to what is left of the staging.
@@ -229,8 +280,6 @@ static void read_lone(struct scan *scan, struct canary_slab *s)
     struct job *j = new_job(scan, s, width, 2);
     j->size = b.size;
     j->last = true;
-    read_rows(scan, s->base - width, b.size + width, width, 2, j->offset);
-    refused(scan, s);
     if (b.freed)
         read_firsts(scan, s, 1);
 }

@@ -4,11 +4,14 @@
 #include <pthread.h>
 #include <time.h>
 
-enum {
-    ENTRIES = 64,         // of a home
-    PLAIN_MOST = 1 << 20  // bytes of a plain buffer: larger ones cost the driver more than they do us
+enum { ENTRIES = 64 };  // of a home
+
+// Bytes that may lie here in all, of a kind: a part of what the device has, between these. Plain memory counts as taken by the
+// program even for other processes, while a pool's would be held by the driver too.
+struct budget {
+    uint64_t part, least, most;
 };
-static const uint64_t plain_bytes = 16 << 20, pool_bytes = 512 << 20, pool_part = 64;
+static const struct budget plain_budget = {512, 16 << 20, 256 << 20}, pool_budget = {64, 0, 512 << 20};
 
 struct entry {
     bool used;
@@ -47,12 +50,12 @@ static bool is_plain(const struct canary_slab *s)
     return s->kind == CANARY_OURS;
 }
 
-// Bytes that may lie here in all, of memory of that kind.
 static uint64_t budget(const struct canary_slab *s)
 {
     const struct home_device *d = home_device(s->home->device);
-    uint64_t part = d ? d->memory / pool_part : 0;
-    return is_plain(s) ? plain_bytes : part < pool_bytes ? part : pool_bytes;
+    const struct budget *b = is_plain(s) ? &plain_budget : &pool_budget;
+    uint64_t bytes = d ? d->memory / b->part : 0;
+    return bytes < b->least ? b->least : bytes > b->most ? b->most : bytes;
 }
 
 // Under the lock.
@@ -65,8 +68,7 @@ static void remove_entry(struct shelf *shelf, struct entry *e)
 
 bool canary_shelf_wants(const struct canary_place *place)
 {
-    const struct canary_slab *s = place->slab;
-    return s->range.size <= budget(s) && (!is_plain(s) || place->size <= PLAIN_MOST);
+    return place->slab->range.size <= budget(place->slab);
 }
 
 bool canary_shelf_put(const struct canary_place *place, uint64_t stream)
@@ -137,7 +139,16 @@ bool canary_shelf_any(const struct home *home)
     return atomic_load_explicit(&shelf_of(home)->count, memory_order_relaxed);
 }
 
-// pool NULL: of any, and plain.
+uint64_t canary_shelf_plain(const struct home *home)
+{
+    pthread_mutex_lock(&lock);
+    uint64_t bytes = shelf_of(home)->plain;
+    pthread_mutex_unlock(&lock);
+    return bytes;
+}
+
+// pool NULL: of any, and plain, if all readings of it were looked at: those of a place that is gone know no more which of
+// them told what. Acquire: see fits.
 static bool drop(const struct home *home, uint64_t then, CUmemoryPool pool, struct canary_place *place)
 {
     struct shelf *shelf = shelf_of(home);
@@ -145,7 +156,8 @@ static bool drop(const struct home *home, uint64_t then, CUmemoryPool pool, stru
     pthread_mutex_lock(&lock);
     for (struct entry *e = shelf->entry; e < shelf->entry + ENTRIES; e++)
         if (e->used && e->at <= then && (!found || e->at < found->at) &&
-            (!pool || e->place.slab->pool == pool))
+            (pool ? e->place.slab->pool == pool
+                  : !atomic_load_explicit(&e->place.slab->unread, memory_order_acquire)))
             found = e;
     if (found) {
         *place = found->place;

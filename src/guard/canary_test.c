@@ -25,6 +25,10 @@ WRAP(cuMemHostAlloc, (void **p, size_t n, unsigned f), (p, n, f))
 WRAP(cuMemAllocAsync, (CUdeviceptr * p, size_t n, CUstream q), (p, n, q))
 WRAP(cuMemcpy2DAsync_v2, (const CUDA_MEMCPY2D *c, CUstream q), (c, q))
 WRAP(cuStreamWaitEvent, (CUstream q, CUevent e, unsigned f), (q, e, f))
+WRAP(cuMemcpyBatchAsync_v2,
+     (CUdeviceptr * to, CUdeviceptr *from, size_t *sizes, size_t n, CUmemcpyAttributes *how, size_t *first,
+      size_t kinds, CUstream q),
+     (to, from, sizes, n, how, first, kinds, q))
 WRAP(cuMemsetD2D32Async, (CUdeviceptr p, size_t pitch, unsigned v, size_t w, size_t h, CUstream q),
      (p, pitch, v, w, h, q))
 
@@ -36,6 +40,7 @@ static int setup(void **state)
     REAL(cuMemFreeHost);
     REAL(cuMemFreeAsync);
     TRIED(cuMemcpy2DAsync_v2);
+    TRIED(cuMemcpyBatchAsync_v2);
     TRIED(cuStreamWaitEvent);
     REAL(cuEventSynchronize);
     REAL(cuStreamGetId);
@@ -438,6 +443,43 @@ static void few_calls(void **state)
     assert_int_equal(atomic_load(&findings), 0);
 }
 
+static void scan_once(unsigned round)
+{
+    scan();
+}
+
+// Buffers that have their canaries for themselves are read by one call; one by one, where the driver refuses that.
+static void large_ones_are_read_together(void **state)
+{
+    enum { BUFFERS = 300 };
+    CUdeviceptr p[BUFFERS];
+    CUresult r;
+    canary_reclaim();
+    for (unsigned i = 0; i < BUFFERS; i++)
+        assert_true(canary_alloc(&p[i], 70000 + i, &r) && !r);
+    assert_in_range(calls_of(scan_once, 1), 1, 4);
+    unsigned expected = 0;
+    for (unsigned i = 0; i < BUFFERS; i += 50) {
+        change(i % 20 ? p[i] + 70000 + i : p[i] - 1);
+        scan();
+        assert_int_equal(atomic_load(&findings), ++expected);
+    }
+    __typeof__(guard.real.cuMemcpyBatchAsync_v2) batch = guard.real.cuMemcpyBatchAsync_v2;
+    guard.real.cuMemcpyBatchAsync_v2 = NULL;
+    assert_in_range(calls_of(scan_once, 1), BUFFERS, BUFFERS + 4);
+    guard.real.cuMemcpyBatchAsync_v2 = batch;
+    atomic_store(&calls_left, 0);  // the batch fails
+    change(p[1] - 1);
+    scan();
+    atomic_store(&calls_left, -1);
+    assert_int_equal(atomic_load(&findings), ++expected);
+    for (unsigned i = 0; i < BUFFERS; i++)
+        free_now(p[i]);
+    canary_reclaim();
+    assert_int_equal(atomic_load(&findings), expected);
+    atomic_store(&findings, 0);
+}
+
 // A freed place is not given out before somebody has looked at it, and not with a damaged canary.
 static void freed_places_are_looked_at(void **state)
 {
@@ -553,6 +595,31 @@ static void places_of_a_pool_come_again(void **state)
     assert_int_equal(canary_store_slabs(), 0);
 }
 
+// Such a place leaves the shelf when that is full, before anybody has looked: what its first buffer has is told once.
+static void a_full_shelf_tells_once(void **state)
+{
+    enum { PLACES = 100, SIZE = 4000 };
+    CUdeviceptr p, q;
+    CUresult r;
+    assert_true(canary_alloc_async(&p, SIZE, NULL, NULL, false, &r) && !r);
+    change(p + SIZE);
+    assert_true(canary_free_async(p, NULL, false, false, DRIVER_cuMemFreeAsync, &r) && !r);
+    assert_true(canary_alloc_async(&q, SIZE, NULL, NULL, false, &r) && !r);
+    assert_true(p == q);
+    assert_true(canary_free_async(q, NULL, false, false, DRIVER_cuMemFreeAsync, &r) && !r);
+    for (unsigned i = 1; i <= PLACES; i++) {
+        assert_true(canary_alloc_async(&q, SIZE + 4 * i, NULL, NULL, false, &r) && !r);
+        assert_true(canary_free_async(q, NULL, false, false, DRIVER_cuMemFreeAsync, &r) && !r);
+    }
+    assert_int_equal(cuCtxSynchronize(), 0);
+    canary_order_wait_aside(home_current());
+    scan();
+    assert_int_equal(atomic_load(&findings), 1);
+    atomic_store(&findings, 0);
+    canary_reclaim();
+    assert_int_equal(canary_store_slabs(), 0);
+}
+
 static void goes_with_its_context(void **state)
 {
     CUcontext other;
@@ -594,9 +661,11 @@ int main(void)
         cmocka_unit_test(thousands_in_few_slabs),
         cmocka_unit_test(alike_are_read_narrowly),
         cmocka_unit_test(few_calls),
+        cmocka_unit_test(large_ones_are_read_together),
         cmocka_unit_test(freed_places_are_looked_at),
         cmocka_unit_test(freed_buffers_are_left_alone),
         cmocka_unit_test(places_of_a_pool_come_again),
+        cmocka_unit_test(a_full_shelf_tells_once),
         cmocka_unit_test(goes_with_its_context),
         cmocka_unit_test(stops),
     };

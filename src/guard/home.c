@@ -255,39 +255,79 @@ CUresult home_read(struct home *home, const struct home_copy *copies, unsigned n
     return copy(home, copies, n, false);
 }
 
+// Rows of device memory from or to the host.
+struct rows {
+    CUdeviceptr device;
+    size_t pitch;
+    uint32_t width, count;
+    uint8_t *host;
+    bool to_device;
+};
+
+static CUresult copy_row(const struct rows *r, uint32_t number, CUstream stream, bool per_thread)
+{
+    const struct driver *d = &guard.real;
+    CUdeviceptr at = r->device + number * r->pitch;
+    uint8_t *host = r->host + (size_t)number * r->width;
+    if (r->to_device)
+        return (per_thread ? d->cuMemcpyHtoDAsync_v2_ptsz : d->cuMemcpyHtoDAsync_v2)(at, host, r->width,
+                                                                                     stream);
+    return (per_thread ? d->cuMemcpyDtoHAsync_v2_ptsz : d->cuMemcpyDtoHAsync_v2)(host, at, r->width, stream);
+}
+
+// By one copy, unless they are too far apart for that.
+static CUresult copy_rows(const struct rows *rows, CUstream stream, bool per_thread)
+{
+    const struct driver *d = &guard.real;
+    CUresult r = CUDA_SUCCESS;
+    for (uint32_t i = 0; rows->pitch > INT32_MAX && i < rows->count && !r; i++)
+        r = copy_row(rows, i, stream, per_thread);
+    if (rows->pitch > INT32_MAX)
+        return r;
+    CUDA_MEMCPY2D c = {.WidthInBytes = rows->width, .Height = rows->count};
+    if (rows->to_device) {
+        c.srcMemoryType = CU_MEMORYTYPE_HOST;
+        c.srcHost = rows->host;
+        c.srcPitch = rows->width;
+        c.dstMemoryType = CU_MEMORYTYPE_DEVICE;
+        c.dstDevice = rows->device;
+        c.dstPitch = rows->pitch;
+    } else {
+        c.srcMemoryType = CU_MEMORYTYPE_DEVICE;
+        c.srcDevice = rows->device;
+        c.srcPitch = rows->pitch;
+        c.dstMemoryType = CU_MEMORYTYPE_HOST;
+        c.dstHost = rows->host;
+        c.dstPitch = rows->width;
+    }
+    return (per_thread ? d->cuMemcpy2DAsync_v2_ptsz : d->cuMemcpy2DAsync_v2)(&c, stream);
+}
+
 CUresult home_copy_rows(CUstream stream, bool per_thread, CUdeviceptr from, size_t pitch, uint32_t width,
                         uint32_t rows, void *to)
 {
-    const struct driver *d = &guard.real;
-    CUDA_MEMCPY2D c = {
-        .srcMemoryType = CU_MEMORYTYPE_DEVICE,
-        .srcDevice = from,
-        .srcPitch = pitch,
-        .dstMemoryType = CU_MEMORYTYPE_HOST,
-        .dstHost = to,
-        .dstPitch = width,
-        .WidthInBytes = width,
-        .Height = rows,
-    };
-    if (pitch <= INT32_MAX)
-        return (per_thread ? d->cuMemcpy2DAsync_v2_ptsz : d->cuMemcpy2DAsync_v2)(&c, stream);
-    __typeof__(cuMemcpyDtoHAsync_v2) *copy_row =
-        per_thread ? d->cuMemcpyDtoHAsync_v2_ptsz : d->cuMemcpyDtoHAsync_v2;
-    CUresult r = CUDA_SUCCESS;
-    for (uint32_t i = 0; i < rows && !r; i++)
-        r = copy_row((char *)to + (size_t)i * width, from + i * pitch, width, stream);
+    return copy_rows(&(struct rows){from, pitch, width, rows, to, false}, stream, per_thread);
+}
+
+static CUresult copy_rows_now(struct home *home, const struct rows *rows)
+{
+    CUstreamCaptureMode mode = home_calm();
+    CUstream stream = stream_of(home);
+    CUresult r = stream ? copy_rows(rows, stream, false) : CUDA_ERROR_NOT_READY;
+    if (!r)
+        r = guard.real.cuStreamSynchronize(stream);
+    home_stir(mode);
     return r;
 }
 
 CUresult home_read_rows(struct home *home, CUdeviceptr from, size_t pitch, uint32_t width, void *pinned)
 {
-    CUstreamCaptureMode mode = home_calm();
-    CUstream stream = stream_of(home);
-    CUresult r = stream ? home_copy_rows(stream, false, from, pitch, width, 2, pinned) : CUDA_ERROR_NOT_READY;
-    if (!r)
-        r = guard.real.cuStreamSynchronize(stream);
-    home_stir(mode);
-    return r;
+    return copy_rows_now(home, &(struct rows){from, pitch, width, 2, pinned, false});
+}
+
+CUresult home_write_rows(struct home *home, CUdeviceptr to, size_t pitch, uint32_t width, void *pinned)
+{
+    return copy_rows_now(home, &(struct rows){to, pitch, width, 2, pinned, true});
 }
 
 // The driver takes 2 MiB for the first small allocation of a context and gives them back with the last. One that stays

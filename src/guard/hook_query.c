@@ -52,6 +52,15 @@ CUresult hook_cuMemGetAddressRange_v2(CUdeviceptr *base, size_t *size, CUdevicep
     return r;
 }
 
+// What is held for the program's next buffers is free to it.
+CUresult hook_cuMemGetInfo_v2(size_t *available, size_t *all)
+{
+    CUresult r = guard.real.cuMemGetInfo_v2(available, all);
+    if (!r && available)
+        *available += canary_held();
+    return r;
+}
+
 // Mapped memory is of no context and of no pool, and its range is all that was reserved.
 static void correct(CUpointer_attribute attribute, void *value, const struct whose *w)
 {

@@ -9,9 +9,11 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <string>
 #include <vector>
 
 #include <time.h>
+#include <unistd.h>
 
 enum program_status {
     PROGRAM_OK,
@@ -151,8 +153,7 @@ inline int program_attribute(cudaDeviceAttr attribute)
     return value;
 }
 
-// The work between start and stop is what a benchmark measures; PROGRAM_TIME asks for its time.
-inline double program_start(void)
+inline double program_seconds(void)
 {
     timespec now;
     CUDA_TRY(cudaDeviceSynchronize());
@@ -160,10 +161,33 @@ inline double program_start(void)
     return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
+// PROGRAM_GATE names a folder: a file there says that the program is ready, and it goes on when there is one named `go`, so that
+// several can begin at once.
+inline void program_gate(void)
+{
+    const char *folder = getenv("PROGRAM_GATE");
+    if (!folder)
+        return;
+    std::string ready = folder + ("/" + std::to_string(getpid())), go = folder + std::string("/go");
+    FILE *file = fopen(ready.c_str(), "w");
+    if (file)
+        fclose(file);
+    while (file && access(go.c_str(), F_OK) != 0)
+        usleep(50);
+}
+
+// The work between start and stop is what a benchmark measures; PROGRAM_TIME asks for its time.
+inline double program_start(void)
+{
+    CUDA_TRY(cudaDeviceSynchronize());
+    program_gate();
+    return program_seconds();
+}
+
 inline void program_stop(double start)
 {
     CUDA_TRY(cudaGetLastError());
-    double seconds = program_start() - start;
+    double seconds = program_seconds() - start;
     if (getenv("PROGRAM_TIME"))
         fprintf(stderr, "seconds: %.6f\n", seconds);
 }
