@@ -68,7 +68,6 @@ struct sampling {
     CUDA_TEXTURE_DESC texture;
     CUDA_RESOURCE_VIEW_DESC view;
     bool has_view, surface;
-    bool waits;  // for a recording: not in the file yet
     bool shows;  // what the array holds afterwards is the result
     char code[256];
     uint8_t words[SAMPLING_IN];

@@ -594,7 +594,6 @@ static void halves(struct samplings *all)
         struct sampling *s = add_case(all, (enum shape)shape, format, k / 48 ? 4 : 1);
         look(s, linear ? CU_TR_FILTER_MODE_LINEAR : CU_TR_FILTER_MODE_POINT, CU_TR_ADDRESS_MODE_CLAMP, 0);
         s->fill = format ? FILL_RANDOM : FILL_WIDE;
-        s->waits = true;
         snprintf(s->code, sizeof s->code, results[result], shapes[shape].geometry, shapes[shape].floats);
         name_case(s, result ? "f16x2" : "f16");
     }
@@ -616,7 +615,7 @@ static void reductions(struct samplings *all)
         code_case(all, SHAPE_2D, k / 2 % 2 ? 7 : 6, 1, (CUfilter_mode)0, CU_TR_ADDRESS_MODE_CLAMP, 0, code,
                   words, more);
         struct sampling *s = &all->items[all->n - 1];
-        s->surface = s->shows = s->waits = true;
+        s->surface = s->shows = true;
         s->rows = 256;
         s->array_flags |= CUDA_ARRAY3D_SURFACE_LDST;
     }
