@@ -197,6 +197,17 @@ CUresult capture_refuse(struct CUstream_st *s)
     return rc;
 }
 
+void capture_spoil(struct CUstream_st *s)
+{
+    if (!stream_captures(s))
+        return;
+    capture_lock();
+    struct capture *c = capture_of(s);
+    if (c)
+        c->invalid = true;
+    capture_unlock();
+}
+
 CUresult capture_refuse_context(struct CUctx_st *ctx)
 {
     if (!atomic_load_explicit(&ctx->capturing, memory_order_relaxed))
@@ -231,13 +242,12 @@ CUresult capture_unsafe(void)
     return rc;
 }
 
+// Any mode will do, as on an H200; one that does not exist is neither global nor relaxed.
 CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode *mode)
 {
     CUresult rc = device_ready();
-    if (rc)
-        return rc;
-    if (!mode || (unsigned)*mode > CU_STREAM_CAPTURE_MODE_RELAXED)
-        return CUDA_ERROR_INVALID_VALUE;
+    if (rc || !mode)
+        return rc ? rc : CUDA_ERROR_INVALID_VALUE;
     CUstreamCaptureMode old = thread_mode;
     thread_mode = *mode;
     *mode = old;
@@ -286,14 +296,20 @@ static CUresult invalidated(struct capture *c, CUresult rc)
     return rc;
 }
 
+// Events that were recorded in it are of no use until they are recorded again.
+static bool is_over(const struct capture *c)
+{
+    return c->ended || c->invalid;
+}
+
 // The stream waits for an event of the capture: it takes part from now on, if it did not before.
 static CUresult join(struct CUstream_st *s, const struct capture_point *p, struct capture *c)
 {
     struct capture *mine = capture_of(s);
-    if (c->ended)
-        return invalidated(mine, CUDA_ERROR_CAPTURED_EVENT);
-    if (c->invalid || (mine && mine->invalid))
-        return invalidated(mine, CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
+    if (mine && mine->invalid)
+        return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
+    if (is_over(c))
+        return invalidated(mine, CUDA_ERROR_INVALID_VALUE);
     if (mine && mine != c) {
         invalidated(mine, 0);
         return invalidated(c, CUDA_ERROR_STREAM_CAPTURE_MERGE);
@@ -318,6 +334,20 @@ CUresult capture_wait(struct CUstream_st *s, const struct capture_point *p, bool
         rc = CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
     else if (mine && recorded)
         rc = invalidated(mine, CUDA_ERROR_STREAM_CAPTURE_ISOLATION);
+    capture_unlock();
+    return rc;
+}
+
+// To ask is what makes the capture invalid: who asks again hears of an event that is worth nothing.
+CUresult capture_ask(const struct capture_point *p)
+{
+    if (!capture_at(p))
+        return CUDA_SUCCESS;
+    capture_lock();
+    struct capture *c = atomic_load_explicit(&p->capture, memory_order_relaxed);
+    CUresult rc = CUDA_SUCCESS;
+    if (c)
+        rc = is_over(c) ? CUDA_ERROR_INVALID_VALUE : invalidated(c, CUDA_ERROR_CAPTURED_EVENT);
     capture_unlock();
     return rc;
 }

@@ -66,7 +66,9 @@ bool capture_take(struct CUstream_st *s, CUgraphNodeParams *params, const CUlaun
                   unsigned count, CUresult *rc);
 // The stream is used in a way that no capture can follow: CUDA_SUCCESS where none has to.
 CUresult capture_refuse(struct CUstream_st *s);
-// As that, for all streams of a context.
+// The stream was to get work that cannot be done: if it captures, that is no good any more.
+void capture_spoil(struct CUstream_st *s);
+// As capture_refuse, for all streams of a context.
 CUresult capture_refuse_context(struct CUctx_st *ctx);
 // A call that may wait for, or get in the way of, what a capture records; the thread's mode decides.
 CUresult capture_unsafe(void);
@@ -76,6 +78,8 @@ CUresult capture_implicit(const struct CUstream_st *s);
 // Recording an event in a stream that captures, and waiting for one where it or the stream does.
 CUresult capture_record(struct CUstream_st *s, struct capture_point *p);
 CUresult capture_wait(struct CUstream_st *s, const struct capture_point *p, bool recorded);
+// Somebody asks whether an event has come, which one in a capture never will: CUDA_SUCCESS if it is in none.
+CUresult capture_ask(const struct capture_point *p);
 void capture_forget(struct capture_point *p);  // recorded elsewhere, or gone
 
 // The rest under the lock, but capture_leave, which takes it.

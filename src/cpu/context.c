@@ -14,6 +14,7 @@ enum { DEPTH = 128 };
 struct entry {
     struct CUctx_st *ctx;
     unsigned generation;
+    CUcontext shown;  // as the application knows it: itself, or a green context that it is the base of
 };
 
 static _Thread_local struct {
@@ -62,6 +63,7 @@ void context_end(struct CUctx_st *ctx)
     module_context_free(ctx);
     array_context_free(ctx);
     memory_context_free(ctx);
+    coredump_context_free(ctx);
     kernel_stats_print();
 }
 
@@ -91,12 +93,25 @@ static void return_memory(struct CUctx_st *ctx)
     pthread_mutex_unlock(&lock);
 }
 
-static CUresult push(struct CUctx_st *ctx)
+struct CUctx_st *context_named(CUcontext handle)
 {
+    return handle_is(handle, HANDLE_CONTEXT) ? handle : green_context_base(handle);
+}
+
+static CUresult push(CUcontext handle)
+{
+    struct CUctx_st *ctx = context_named(handle);
+    if (!ctx)
+        return CUDA_ERROR_INVALID_CONTEXT;
     if (stack.depth == DEPTH)
         return CUDA_ERROR_OUT_OF_MEMORY;
-    stack.entries[stack.depth++] = (struct entry){ctx, atomic_load(&ctx->generation)};
+    stack.entries[stack.depth++] = (struct entry){ctx, atomic_load(&ctx->generation), handle};
     return CUDA_SUCCESS;
+}
+
+CUcontext context_shown(void)
+{
+    return stack.depth ? stack.entries[stack.depth - 1].shown : NULL;
 }
 
 // CUDA_SUCCESS, or why there is no living context. *out: the one on top all the same, NULL if there is none.
@@ -268,7 +283,7 @@ static CUresult push_current(CUcontext ctx)
     CUresult r = device_ready();
     if (r || !ctx)
         return r ? r : CUDA_ERROR_INVALID_VALUE;
-    return handle_is(ctx, HANDLE_CONTEXT) ? push(ctx) : CUDA_ERROR_INVALID_CONTEXT;
+    return push(ctx);
 }
 
 CUresult cuCtxPushCurrent(CUcontext ctx)
@@ -288,7 +303,7 @@ static CUresult pop_current(CUcontext *out)
         return r ? r : CUDA_ERROR_INVALID_CONTEXT;
     stack.depth--;
     if (out)
-        *out = stack.entries[stack.depth].ctx;
+        *out = stack.entries[stack.depth].shown;
     return CUDA_SUCCESS;
 }
 
@@ -307,7 +322,7 @@ CUresult cuCtxSetCurrent(CUcontext ctx)
     CUresult r = device_ready();
     if (r)
         return r;
-    if (ctx && !handle_is(ctx, HANDLE_CONTEXT))
+    if (ctx && !context_named(ctx))
         return CUDA_ERROR_INVALID_CONTEXT;
     if (stack.depth)
         stack.depth--;
@@ -319,7 +334,7 @@ CUresult cuCtxGetCurrent(CUcontext *out)
     CUresult r = device_ready();
     if (r || !out)
         return r ? r : CUDA_ERROR_INVALID_VALUE;
-    *out = stack.depth ? stack.entries[stack.depth - 1].ctx : NULL;
+    *out = context_shown();
     return CUDA_SUCCESS;
 }
 
@@ -338,9 +353,9 @@ static CUresult named(CUcontext handle, struct CUctx_st **out)
 {
     if (!handle)
         return context_current_any(out);
-    *out = handle;
     CUresult r = device_ready();
-    return r ? r : handle_is(handle, HANDLE_CONTEXT) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
+    *out = r ? NULL : context_named(handle);
+    return r ? r : *out ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
 }
 
 CUresult cuCtxGetDevice_v2(CUdevice *device, CUcontext handle)

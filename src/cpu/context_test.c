@@ -161,6 +161,27 @@ static void test_destroyed_elsewhere(void **state)
     OK(cuCtxDestroy_v2(next));
 }
 
+// A stream has its context, so that none need be current; one that is destroyed is in the way.
+static void test_stream_of_another(void **state)
+{
+    CUcontext a, b;
+    CUdeviceptr p;
+    CUstream s;
+    OK(cuCtxCreate_v2(&a, 0, 0));
+    OK(cuMemAlloc_v2(&p, 4));
+    OK(cuStreamCreate(&s, CU_STREAM_NON_BLOCKING));
+    OK(cuCtxCreate_v2(&b, 0, 0));
+    OK(cuMemsetD8Async(p, 1, 4, s));
+    OK(cuCtxPushCurrent_v2(b));
+    OK(cuCtxDestroy_v2(b));
+    IS(CUDA_ERROR_CONTEXT_IS_DESTROYED, cuMemsetD8Async(p, 1, 4, s));
+    OK(cuCtxPopCurrent_v2(NULL));
+    OK(cuCtxPopCurrent_v2(NULL));
+    assert_null(current());
+    OK(cuMemsetD8Async(p, 1, 4, s));
+    OK(cuCtxDestroy_v2(a));
+}
+
 static void expect_primary(unsigned flags, int active)
 {
     unsigned f = 99;
@@ -356,6 +377,7 @@ int main(void)
         cmocka_unit_test(test_stack),
         cmocka_unit_test(test_attach),
         cmocka_unit_test(test_destroyed_elsewhere),
+        cmocka_unit_test(test_stream_of_another),
         cmocka_unit_test(test_primary),
         cmocka_unit_test(test_primary_comes_back),
         cmocka_unit_test(test_fault_sticks),

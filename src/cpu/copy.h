@@ -30,8 +30,14 @@ struct copy_job {
     char *staged;  // the rows, packed; owned
 };
 
-// Looks at both sides: CUDA_SUCCESS, or CUDA_ERROR_INVALID_VALUE. planned: for a node of a graph.
-CUresult copy_run_check(struct copy_job *j, bool planned);
+enum copy_when {
+    COPY_NOW,
+    COPY_PLANNED,   // by a node of a graph: memory that a graph will have allocated by then is good, too
+    COPY_CAPTURED,  // as that; of a memset only where it begins is looked at, as an H200's driver does
+};
+
+// Looks at both sides: CUDA_SUCCESS, or CUDA_ERROR_INVALID_VALUE.
+CUresult copy_run_check(struct copy_job *j, enum copy_when when);
 // Puts a job that was checked into a stream, or does it at once where nobody can tell. async: the caller does not
 // wait, as far as the memory allows.
 CUresult copy_run_submit(const struct copy_job *j, struct CUstream_st *s, bool async);

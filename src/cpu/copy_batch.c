@@ -27,7 +27,7 @@ static CUresult submit(struct copy_job *jobs, size_t count, size_t *fail, struct
 {
     CUresult r = CUDA_SUCCESS;
     for (size_t i = 0; i < count && !r; i++) {
-        r = copy_run_check(&jobs[i], stream_captures(s));
+        r = copy_run_check(&jobs[i], stream_captures(s) ? COPY_CAPTURED : COPY_NOW);
         if (r && fail)
             *fail = i;
     }

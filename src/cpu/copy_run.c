@@ -38,16 +38,17 @@ static bool accessible(const struct copy_job *j, const struct copy_side *s, uint
     return true;
 }
 
-// planned: memory that a graph will have allocated by then is good, too.
-static CUresult check(const struct copy_job *j, struct copy_side *s, bool write, bool planned)
+static CUresult check(const struct copy_job *j, struct copy_side *s, bool write, enum copy_when when)
 {
     uint64_t size;
     if (s->array)
         return copy_array_side(s->array, s->x, s->y, s->z, j, s);
     if (!span(j, s, &size))
         return CUDA_ERROR_INVALID_VALUE;
+    if (when == COPY_CAPTURED && j->element)
+        size = j->element;
     s->where = memory_block_check(s->at, size, write ? SPACE_WRITE : SPACE_READ);
-    if (s->where == MEMORY_BAD && planned && graph_memory_covers(s->at, size))
+    if (s->where == MEMORY_BAD && when != COPY_NOW && graph_memory_covers(s->at, size))
         s->where = MEMORY_ON_DEVICE;
     if (s->where == MEMORY_BAD || (s->where == MEMORY_UNKNOWN && s->known))
         return CUDA_ERROR_INVALID_VALUE;
@@ -61,12 +62,12 @@ static bool nothing(const struct copy_job *j)
     return !j->width || !j->height || !j->depth;
 }
 
-CUresult copy_run_check(struct copy_job *j, bool planned)
+CUresult copy_run_check(struct copy_job *j, enum copy_when when)
 {
     if (nothing(j))
         return CUDA_SUCCESS;
-    CUresult r = check(j, &j->dst, true, planned);
-    return r || j->element ? r : check(j, &j->src, false, planned);
+    CUresult r = check(j, &j->dst, true, when);
+    return r || j->element ? r : check(j, &j->src, false, when);
 }
 
 // --- the work ----------------------------------------------------------------------------------------------------
@@ -131,15 +132,27 @@ static void execute_here(const struct copy_job *job)
         pthread_rwlock_unlock(&memory_share_lock);
 }
 
+// A memset that was captured may go past the end of its allocation: then it does what a kernel's stores would.
+static bool reaches(const struct copy_job *j)
+{
+    struct copy_job begin = {
+        .dst = j->dst, .width = j->element, .height = 1, .depth = 1, .element = j->element};
+    uint64_t size;
+    return j->element && !check(&begin, &begin.dst, true, COPY_NOW) && span(j, &j->dst, &size) &&
+           space_allows(j->dst.at, size, SPACE_WRITE);
+}
+
 CUresult copy_run_now(const struct copy_job *j, const struct copy_side **bad)
 {
     struct copy_job now = *j;
     if (nothing(j))
         return CUDA_SUCCESS;
-    CUresult r = check(&now, &now.dst, true, false);
+    CUresult r = check(&now, &now.dst, true, COPY_NOW);
+    if (r && reaches(j))
+        r = CUDA_SUCCESS;
     *bad = &j->dst;
     if (!r && !j->element) {
-        r = check(&now, &now.src, false, false);
+        r = check(&now, &now.src, false, COPY_NOW);
         *bad = &j->src;
     }
     if (!r)
@@ -284,7 +297,7 @@ CUresult copy_run(struct copy_job *j, CUstream stream, bool per_thread, bool asy
     struct CUstream_st *s;
     CUresult r = stream_get(stream, per_thread, &s);
     if (!r)
-        r = copy_run_check(j, stream_captures(s));
+        r = copy_run_check(j, stream_captures(s) ? COPY_CAPTURED : COPY_NOW);
     if (r)
         return r;
     bool between = device_count() > 1 && s->legacy && !nothing(j) && !stream_captures(s);

@@ -82,9 +82,11 @@ struct CUctx_st {
     size_t limits[16];  // by CUlimit
     CUfunc_cache cache_config;
     atomic_ullong grid_ids;
-    _Atomic(struct memory_heap *) heap;         // of kernels' malloc; NULL before the first
+    atomic_uint pending;                 // what kernels have launched, or are about to, and has not ended
+    _Atomic(struct memory_heap *) heap;  // of kernels' malloc; NULL before the first
     atomic_uint capturing, capturing_blocking;  // streams that do; capture.h
-    unsigned long long peers[PEER_MOST];        // ids of contexts that it may access; peer.c, under its lock
+    struct coredump *coredump;            // its settings, where they are its own; coredump.c, under its lock
+    unsigned long long peers[PEER_MOST];  // ids of contexts that it may access; peer.c, under its lock
     struct CUctx_st *next_free;
 };
 
@@ -93,6 +95,10 @@ struct CUctx_st {
 CUresult context_current(struct CUctx_st **out);
 // As that, of which no sticky error counts: for what a program may still do, such as destroying.
 CUresult context_current_any(struct CUctx_st **out);
+// What the application means by a handle: a context, or the primary one that a green context stands on. NULL: neither.
+struct CUctx_st *context_named(CUcontext handle);
+CUcontext context_shown(void);                          // the current one, as the application knows it
+struct CUctx_st *green_context_base(CUcontext handle);  // NULL: it is no green context
 void context_fail(struct CUctx_st *ctx, const struct exec_fault *fault);  // the first one sticks
 CUresult context_error_of(enum exec_fault_kind kind);
 // For whoever asks through moat_driver_fault.
@@ -103,6 +109,7 @@ CUresult context_start(struct CUctx_st *ctx, CUdevice device, unsigned flags);  
 void context_end(struct CUctx_st *ctx);  // waits for its work and frees what it holds
 bool context_flags_valid(unsigned flags);
 void context_limits_init(struct CUctx_st *ctx);
+CUresult context_limit(const struct CUctx_st *ctx, CUlimit limit, size_t *value);
 
 // --- streams (stream.c, event.c, pool.c) ------------------------------------------------------------------------
 
@@ -166,5 +173,6 @@ void output_flush(void);                           // to standard output; called
 struct CUmod_st;  // module.h
 
 void module_context_free(struct CUctx_st *ctx);  // no kernel of it may be running
+void coredump_context_free(struct CUctx_st *ctx);
 
 #endif

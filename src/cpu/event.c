@@ -348,22 +348,21 @@ STREAM_CALL(cuEventRecord, record, (CUevent handle, CUstream stream), handle, st
 STREAM_CALL(cuEventRecordWithFlags, record, (CUevent handle, CUstream stream, unsigned int flags), handle,
             stream, flags)
 
-static CUresult check_context(CUcontext ctx)
+static CUresult check_context(CUcontext *ctx)
 {
     if (pool_in_callback())
         return CUDA_ERROR_NOT_PERMITTED;
     CUresult rc = device_ready();
     if (rc)
         return rc;
-    if (!handle_is(ctx, HANDLE_CONTEXT))
-        return CUDA_ERROR_INVALID_CONTEXT;
-    return stream_error(ctx);
+    *ctx = context_named(*ctx);
+    return *ctx ? stream_error(*ctx) : CUDA_ERROR_INVALID_CONTEXT;
 }
 
 CUresult cuCtxRecordEvent(CUcontext ctx, CUevent handle)
 {
     struct CUevent_st *e;
-    CUresult rc = check_context(ctx);
+    CUresult rc = check_context(&ctx);
     if (!rc)
         rc = get(handle, &e);
     if (!rc)
@@ -423,13 +422,13 @@ STREAM_CALL(cuStreamWaitEvent, wait_event, (CUstream stream, CUevent handle, uns
 CUresult cuCtxWaitEvent(CUcontext ctx, CUevent handle)
 {
     struct CUevent_st *e;
-    CUresult rc = check_context(ctx);
+    CUresult rc = check_context(&ctx);
     if (!rc)
         rc = get(handle, &e);
     if (!rc)
         rc = capture_refuse_context(ctx);
-    if (!rc && capture_at(&e->point))
-        rc = CUDA_ERROR_CAPTURED_EVENT;
+    if (!rc)
+        rc = capture_ask(&e->point);
     if (rc)
         return rc;
     struct pool_op *mark = keep_mark(e);
@@ -443,8 +442,8 @@ CUresult cuCtxWaitEvent(CUcontext ctx, CUevent handle)
 static CUresult get_recorded(CUevent handle, struct CUevent_st **e)
 {
     CUresult rc = get(handle, e);
-    if (!rc && capture_at(&(*e)->point))
-        rc = CUDA_ERROR_CAPTURED_EVENT;
+    if (!rc)
+        rc = capture_ask(&(*e)->point);
     return rc ? rc : capture_unsafe();
 }
 
@@ -488,8 +487,11 @@ CUresult cuEventElapsedTime_v2(float *ms, CUevent start, CUevent end)
     // An H200's driver says so for a null pointer too.
     if (!ms || from->ctx != to->ctx || (from->flags | to->flags) & CU_EVENT_DISABLE_TIMING)
         return CUDA_ERROR_INVALID_HANDLE;
-    if (capture_at(&from->point) || capture_at(&to->point))
-        return CUDA_ERROR_CAPTURED_EVENT;
+    rc = capture_ask(&from->point);
+    if (!rc)
+        rc = capture_ask(&to->point);
+    if (rc)
+        return rc;
     pool_lock();
     rc = elapsed(from->mark, to->mark, ms);
     pool_unlock();

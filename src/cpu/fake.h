@@ -170,6 +170,21 @@ CUresult context_current(struct CUctx_st **out)
     return rc ? rc : (CUresult)atomic_load(&(*out)->error);
 }
 
+CUcontext context_shown(void)
+{
+    return fake_current;
+}
+
+struct CUctx_st *context_named(CUcontext handle)
+{
+    return handle_is(handle, HANDLE_CONTEXT) ? handle : NULL;
+}
+
+struct CUctx_st *green_context_base(CUcontext handle)
+{
+    return NULL;
+}
+
 void context_fail(struct CUctx_st *ctx, const struct exec_fault *fault)
 {
     int none = 0;

@@ -10,7 +10,7 @@ static CUresult add(CUgraphNode *out, CUgraph g, const CUgraphNode *after, const
     CUresult r = graph_enter();
     if (r)
         return r;
-    r = out && graph_is(g) ? graph_node_add(g, after, edges, n, p, NULL, 0, out) : CUDA_ERROR_INVALID_VALUE;
+    r = out && graph_is(g) ? graph_node_add(g, after, edges, n, p, NULL, out) : CUDA_ERROR_INVALID_VALUE;
     graph_leave();
     return r;
 }

@@ -23,8 +23,8 @@ static CUresult add(struct capture *c, struct CUstream_st *s, CUgraphNodeParams 
     // Room for the one that takes their place.
     if (vec_reserve(&s->after, 1))
         return CUDA_ERROR_OUT_OF_MEMORY;
-    CUresult r =
-        graph_node_add(c->graph, s->after.items, NULL, s->after.len, params, attributes, count, &node);
+    struct graph_extra extra = {attributes, count, true};
+    CUresult r = graph_node_add(c->graph, s->after.items, NULL, s->after.len, params, &extra, &node);
     if (r)
         return r;
     s->after.len = 0;
@@ -176,6 +176,13 @@ static CUresult finish(struct capture *c, CUgraph *out)
     return r;
 }
 
+// The stream came to the capture later. Whoever ends it there has lost his way; nothing good comes of it.
+static CUresult unmatched(struct capture *c)
+{
+    c->invalid = true;
+    return CUDA_ERROR_STREAM_CAPTURE_UNMATCHED;
+}
+
 static CUresult end(bool per_thread, CUstream handle, CUgraph *out)
 {
     struct CUstream_st *s;
@@ -190,7 +197,7 @@ static CUresult end(bool per_thread, CUstream handle, CUgraph *out)
     else if (!out && !c->into_given)
         r = CUDA_ERROR_INVALID_VALUE;
     else if (c->origin != s)
-        r = CUDA_ERROR_STREAM_CAPTURE_UNMATCHED;
+        r = unmatched(c);
     else if (c->mode != CU_STREAM_CAPTURE_MODE_RELAXED && c->thread != capture_thread())
         r = CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD;
     else

@@ -175,7 +175,6 @@ static void good_memory(void **state)
     OK(cuMemAllocAsync(&outside, 64, stream));
     OK(cuMemsetD32Async(inside, 7, 1024, stream));
     OK(cuMemcpyDtoDAsync_v2(outside, inside + 4096 - 64, 64, stream));
-    BAD(cuMemsetD32Async(inside, 7, 1025, stream));
     OK(cuMemFreeAsync(inside, stream));
     BAD(cuMemFreeAsync(inside, stream));
     BAD(cuMemFreeAsync(test_words, stream));
@@ -190,6 +189,38 @@ static void good_memory(void **state)
     OK(cuMemFreeAsync(outside, stream));
     OK(cuGraphExecDestroy(e));
     OK(cuGraphDestroy(g));
+}
+
+// Of a captured memset only where it begins is looked at. It does what a kernel's stores would.
+static void good_memset_past_end(void **state)
+{
+    CUdeviceptr p;
+    CUgraph explicit = new_graph();
+    CUgraphNode n;
+    OK(cuMemAlloc_v2(&p, 100));
+    begin(CU_STREAM_CAPTURE_MODE_GLOBAL);
+    OK(cuMemsetD8Async(p, 7, 101, stream));
+    BAD(cuMemsetD8Async(16, 7, 1, stream));
+    BAD(cuMemcpyDtoDAsync_v2(p, test_words, 101, stream));
+    CUgraph g = end();
+    assert_int_equal(count_nodes(g), 1);
+    run_and_destroy(g);
+    assert_int_equal(whole_read(p + 96), 0x07070707);
+    CUDA_MEMSET_NODE_PARAMS fill = {p, 0, 1, 1, 101, 1};
+    BAD(cuGraphAddMemsetNode(&n, explicit, NULL, 0, &fill, test_ctx));
+    OK(cuGraphDestroy(explicit));
+    OK(cuMemFree_v2(p));
+}
+
+// Where nothing is, it fails when it runs, as when it begins in memory that is gone by then.
+static void bad_memset_past_end(void **state)
+{
+    enum { FAR = 1 << 30 };
+    begin(CU_STREAM_CAPTURE_MODE_GLOBAL);
+    OK(cuMemsetD8Async(test_words, 7, FAR, stream));
+    CUgraphExec e = instantiate(end());
+    OK(cuGraphLaunch(e, NULL));
+    IS(CUDA_ERROR_ILLEGAL_ADDRESS, cuCtxSynchronize());
 }
 
 static void good_launch_captured(void **state)
@@ -289,10 +320,15 @@ static void bad_begin_and_end(void **state)
     BAD(cuStreamEndCapture(stream, NULL));
     OK(cuEventRecord(event, stream));
     OK(cuStreamWaitEvent(side, event, 0));
-    IS(CUDA_ERROR_STREAM_CAPTURE_UNMATCHED, cuStreamEndCapture(side, &g));
     launch_step(side, test_words, 1);
     IS(CUDA_ERROR_STREAM_CAPTURE_UNJOINED, cuStreamEndCapture(stream, &g));
     assert_null(g);
+    begin(CU_STREAM_CAPTURE_MODE_GLOBAL);
+    OK(cuEventRecord(event, stream));
+    OK(cuStreamWaitEvent(side, event, 0));
+    IS(CUDA_ERROR_STREAM_CAPTURE_UNMATCHED, cuStreamEndCapture(side, &g));
+    IS(CUDA_ERROR_STREAM_CAPTURE_INVALIDATED, cuLaunchHostFunc(side, never, NULL));
+    end_spoilt(stream);
     OK(cuStreamIsCapturing(side, &status));
     assert_int_equal(status, CU_STREAM_CAPTURE_STATUS_NONE);
     // A thread's own stream can be captured.
@@ -325,9 +361,84 @@ static void bad_waiting(void **state)
     OK(cuCtxSynchronize());
 }
 
-static void bad_events(void **state)
+// What the host may not do beside a strict capture.
+static void bad_beside(void **state)
+{
+    static char page[2 * 4096];
+    CUdeviceptr p;
+    begin(CU_STREAM_CAPTURE_MODE_GLOBAL);
+    IS(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, cuStreamQuery(side));
+    end_spoilt(stream);
+    begin(CU_STREAM_CAPTURE_MODE_THREAD_LOCAL);
+    IS(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, cuStreamSynchronize(side));
+    end_spoilt(stream);
+    begin(CU_STREAM_CAPTURE_MODE_GLOBAL);
+    IS(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, cuMemAllocAsync(&p, 64, side));
+    end_spoilt(stream);
+    begin(CU_STREAM_CAPTURE_MODE_GLOBAL);
+    IS(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, cuMemHostRegister_v2(page, sizeof page, 0));
+    end_spoilt(stream);
+    begin(CU_STREAM_CAPTURE_MODE_RELAXED);
+    OK(cuStreamQuery(side));
+    OK(cuMemAllocAsync(&p, 64, side));
+    OK(cuMemHostRegister_v2(page, sizeof page, 0));
+    OK(cuGraphDestroy(end()));
+    OK(cuMemHostUnregister(page));
+}
+
+// A launch that cannot be done spoils the capture that it was meant for; other calls that make no sense do not.
+static void bad_work(void **state)
+{
+    CUlaunchAttribute huge = {.id = CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION, .value.clusterDim = {1000, 1, 1}};
+    CUlaunchConfig config = {1000, 1, 1, 1, 1, 1, 0, stream, &huge, 1};
+    begin(CU_STREAM_CAPTURE_MODE_RELAXED);
+    BAD(cuLaunchHostFunc(stream, NULL, NULL));
+    BAD(cuMemFreeAsync(test_words, stream));
+    IS(CUDA_ERROR_INVALID_HANDLE, cuLaunchKernel(NULL, 1, 1, 1, 1, 1, 1, 0, stream, NULL, NULL));
+    BAD(cuLaunchKernel(test_step, 0, 1, 1, 1, 1, 1, 0, side, NULL, NULL));
+    OK(cuGraphDestroy(end()));
+    begin(CU_STREAM_CAPTURE_MODE_RELAXED);
+    BAD(cuLaunchKernel(test_step, 0, 1, 1, 1, 1, 1, 0, stream, NULL, NULL));
+    end_spoilt(stream);
+    begin(CU_STREAM_CAPTURE_MODE_RELAXED);
+    BAD(cuLaunchKernel(test_step, 1, 1, 1, 1, 1, 1, 0, stream, NULL, NULL));
+    end_spoilt(stream);
+    begin(CU_STREAM_CAPTURE_MODE_RELAXED);
+    IS(CUDA_ERROR_INVALID_CLUSTER_SIZE, cuLaunchKernelEx(&config, test_step, NULL, NULL));
+    end_spoilt(stream);
+}
+
+// Asking for a captured event spoils the capture; then, and when it has ended, the event is worth nothing.
+static void bad_questions(void **state)
 {
     float ms;
+    for (int how = 0; how < 3; how++) {
+        begin(CU_STREAM_CAPTURE_MODE_RELAXED);
+        OK(cuEventRecord(event, stream));
+        IS(CUDA_ERROR_CAPTURED_EVENT, how == 0   ? cuEventQuery(event)
+                                      : how == 1 ? cuEventSynchronize(event)
+                                                 : cuEventElapsedTime_v2(&ms, event, event));
+        BAD(cuEventQuery(event));
+        BAD(cuEventSynchronize(event));
+        BAD(cuEventElapsedTime_v2(&ms, event, event));
+        BAD(cuStreamWaitEvent(side, event, 0));
+        IS(CUDA_ERROR_STREAM_CAPTURE_INVALIDATED, cuStreamWaitEvent(stream, event, 0));
+        end_spoilt(stream);
+        BAD(cuEventQuery(event));
+    }
+    begin(CU_STREAM_CAPTURE_MODE_RELAXED);
+    OK(cuEventRecord(event, stream));
+    OK(cuGraphDestroy(end()));
+    BAD(cuEventQuery(event));
+    BAD(cuCtxWaitEvent(test_ctx, event));
+    BAD(cuStreamWaitEvent(side, event, 0));
+    begin(CU_STREAM_CAPTURE_MODE_RELAXED);
+    BAD(cuStreamWaitEvent(stream, event, 0));
+    end_spoilt(stream);
+}
+
+static void bad_events(void **state)
+{
     CUgraph g;
     OK(cuEventRecord(other_event, side));
     begin(CU_STREAM_CAPTURE_MODE_RELAXED);
@@ -335,16 +446,11 @@ static void bad_events(void **state)
     end_spoilt(stream);
     begin(CU_STREAM_CAPTURE_MODE_RELAXED);
     OK(cuEventRecord(event, stream));
-    IS(CUDA_ERROR_CAPTURED_EVENT, cuEventQuery(event));
-    IS(CUDA_ERROR_CAPTURED_EVENT, cuEventSynchronize(event));
-    IS(CUDA_ERROR_CAPTURED_EVENT, cuEventElapsedTime_v2(&ms, event, event));
     // Two captures stay apart.
     OK(cuStreamBeginCapture_v2(side, CU_STREAM_CAPTURE_MODE_RELAXED));
     IS(CUDA_ERROR_STREAM_CAPTURE_MERGE, cuStreamWaitEvent(side, event, 0));
     end_spoilt(side);
     end_spoilt(stream);
-    IS(CUDA_ERROR_CAPTURED_EVENT, cuStreamWaitEvent(side, event, 0));
-    IS(CUDA_ERROR_CAPTURED_EVENT, cuEventQuery(event));
     OK(cuEventRecord(event, side));
     OK(cuEventSynchronize(event));
     OK(cuStreamWaitEvent(side, event, 0));
@@ -456,6 +562,17 @@ static void good_modes(void **state)
     }
 }
 
+// One that does not exist is taken, too.
+static void good_odd_mode(void **state)
+{
+    CUstreamCaptureMode mode = (CUstreamCaptureMode)7;
+    OK(cuThreadExchangeStreamCaptureMode(&mode));
+    assert_int_equal(mode, CU_STREAM_CAPTURE_MODE_GLOBAL);
+    OK(cuThreadExchangeStreamCaptureMode(&mode));
+    assert_int_equal(mode, 7);
+    BAD(cuThreadExchangeStreamCaptureMode(NULL));
+}
+
 static void *end_elsewhere(void *arg)
 {
     CUgraph g;
@@ -508,7 +625,7 @@ static void good_streams_go(void **state)
     OK(cuEventRecord(event, stream));
     launch_step(stream, test_words, 1);
     OK(cuStreamDestroy_v2(stream));
-    IS(CUDA_ERROR_CAPTURED_EVENT, cuEventQuery(event));
+    BAD(cuEventQuery(event));
     OK(cuCtxSynchronize());
     // And with a capture under way, the context.
     stream = new_stream();
@@ -584,10 +701,26 @@ static void good_threads(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        TEST(good_all_kinds),  TEST(good_fork_and_join), TEST(good_memory),       TEST(good_launch_captured),
-        TEST(good_into_graph), TEST(bad_node_gone),      TEST(bad_begin_and_end), TEST(bad_waiting),
-        TEST(bad_events),      TEST(bad_legacy),         TEST(good_modes),        TEST(bad_thread),
-        TEST(good_streams_go), TEST(good_threads),
+        TEST(good_all_kinds),
+        TEST(good_fork_and_join),
+        TEST(good_memory),
+        TEST(good_launch_captured),
+        TEST(good_into_graph),
+        TEST(bad_node_gone),
+        TEST(bad_begin_and_end),
+        TEST(bad_waiting),
+        TEST(bad_events),
+        TEST(bad_legacy),
+        TEST(good_modes),
+        TEST(bad_thread),
+        TEST(good_streams_go),
+        TEST(good_threads),
+        TEST(bad_beside),
+        TEST(bad_work),
+        TEST(bad_questions),
+        TEST(good_memset_past_end),
+        cmocka_unit_test_setup(bad_memset_past_end, setup),
+        TEST(good_odd_mode),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -439,24 +439,25 @@ static void put_under(struct frame *frame, struct pool_op *by, bool last)
 }
 
 // A graph that is under way cannot be launched beside itself.
-static bool may_launch(const struct pool_op *by, struct CUgraphExec_st *e, bool last)
+static int may_launch(const struct pool_op *by, struct CUgraphExec_st *e, bool last)
 {
+    enum { MOST_TAILS = 255 };  // as CUDA has it
     if (!handle_is(e, HANDLE_GRAPH_EXEC) || !(e->flags & CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH))
-        return false;
+        return CUDA_ERROR_INVALID_VALUE;
     pool_lock();
-    bool may = last || !e->last || !outlasts(e->last, by);
+    bool may = last || !e->last || !outlasts(e->last, by), many = last && by->ntail >= MOST_TAILS;
     pool_unlock();
-    return may;
+    return many ? EXEC_TOO_MANY_PENDING : may ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
 int graph_launch_child(struct pool_op *by, uint64_t number, struct CUgraphExec_st *e, bool last)
 {
     capture_lock();
-    CUresult r = may_launch(by, e, last) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+    int r = may_launch(by, e, last);
     if (!r) {
         struct flight f = {.exec = e, .stream = by->stream, .ctx = by->ctx, .number = number};
         struct frame frame = {.flight = &f};
-        r = make_flight(&frame);
+        r = (int)make_flight(&frame);
         if (!r) {
             pool_lock();
             put_under(&frame, by, last);
@@ -465,7 +466,7 @@ int graph_launch_child(struct pool_op *by, uint64_t number, struct CUgraphExec_s
         }
     }
     capture_unlock();
-    return (int)r;
+    return r;
 }
 
 // The launch as a node: a child graph.

@@ -187,15 +187,14 @@ static void note_work(struct CUgraph_st *g, const struct graph_work *w)
 }
 
 CUresult graph_node_add(struct CUgraph_st *g, const CUgraphNode *after, const CUgraphEdgeData *edges,
-                        size_t n, CUgraphNodeParams *p, const CUlaunchAttribute *attributes,
-                        unsigned nattributes, CUgraphNode *out)
+                        size_t n, CUgraphNodeParams *p, const struct graph_extra *extra, CUgraphNode *out)
 {
     CUresult r = check_after(g, after, edges, n);
     if (!r && (!fits_body(g, p->type) || swallows_itself(g, p)))
         r = CUDA_ERROR_INVALID_VALUE;
     struct graph_work work;
     if (!r)
-        r = graph_work_make(&work, g, p, attributes, nattributes);
+        r = graph_work_make(&work, g, p, extra);
     if (r)
         return r;
     struct CUgraphNode_st *node = graph_node_new(g);

@@ -153,6 +153,16 @@ CUresult cuUserObjectRelease(CUuserObject o, unsigned int count)
     return r;
 }
 
+static void give_back(struct CUgraph_st *g, struct graph_object_hold *hold, unsigned count)
+{
+    struct CUuserObject_st *o = hold->object;
+    hold->count -= count;
+    if (!hold->count)
+        *hold = g->objects.items[--g->objects.len];
+    o->held -= count;
+    look(o);
+}
+
 static CUresult retain(struct CUgraph_st *g, struct CUuserObject_st *o, unsigned count, bool move)
 {
     struct graph_object_hold *hold = find(g, o);
@@ -183,21 +193,18 @@ CUresult cuGraphRetainUserObject(CUgraph g, CUuserObject o, unsigned int count, 
     return r;
 }
 
+// What the graph does not have cannot be released, and there is no harm in trying, as on an H200.
 CUresult cuGraphReleaseUserObject(CUgraph g, CUuserObject o, unsigned int count)
 {
     CUresult r = graph_enter();
     if (r)
         return r;
-    struct graph_object_hold *hold = graph_is(g) && is(o) ? find(g, o) : NULL;
-    if (!hold || !good_count(count) || count > hold->count) {
+    bool good = graph_is(g) && is(o) && good_count(count);
+    struct graph_object_hold *hold = good ? find(g, o) : NULL;
+    if (!good)
         r = CUDA_ERROR_INVALID_VALUE;
-    } else {
-        hold->count -= count;
-        if (!hold->count)
-            *hold = g->objects.items[--g->objects.len];
-        o->held -= count;
-        look(o);
-    }
+    else if (hold)
+        give_back(g, hold, count < hold->count ? count : hold->count);
     graph_leave();
     return r;
 }

@@ -54,13 +54,20 @@ CUgraphExecUpdateResult graph_update_allowed(const struct graph_work *from, cons
 
 // --- one node ----------------------------------------------------------------------------------------------------------
 
+static struct graph_extra attributes_of(const struct graph_work *w)
+{
+    if (w->type != CU_GRAPH_NODE_TYPE_KERNEL)
+        return (struct graph_extra){.count = 0};
+    return (struct graph_extra){.attributes = w->kernel.attributes.items,
+                                .count = (unsigned)w->kernel.attributes.len};
+}
+
 // The attributes stay, unless there are others.
 static CUresult set_exec(struct CUgraphNode_st *at, CUgraphNodeParams *p)
 {
     struct graph_work work;
-    bool kernel = at->work.type == CU_GRAPH_NODE_TYPE_KERNEL;
-    CUresult r = graph_work_make(&work, NULL, p, kernel ? at->work.kernel.attributes.items : NULL,
-                                 kernel ? (unsigned)at->work.kernel.attributes.len : 0);
+    struct graph_extra extra = attributes_of(&at->work);
+    CUresult r = graph_work_make(&work, NULL, p, &extra);
     if (r)
         return r;
     if (graph_update_allowed(&at->work, &work)) {
@@ -105,10 +112,11 @@ static CUresult node_set(CUgraphNode n, CUgraphNodeParams *p)
         return r;
     struct graph_work work;
     bool known = graph_node_is(n) && n->work.type == p->type && settable(p->type);
-    bool kernel = known && p->type == CU_GRAPH_NODE_TYPE_KERNEL;
-    r = known ? graph_work_make(&work, n->graph, p, kernel ? n->work.kernel.attributes.items : NULL,
-                                kernel ? (unsigned)n->work.kernel.attributes.len : 0)
-              : CUDA_ERROR_INVALID_VALUE;
+    r = CUDA_ERROR_INVALID_VALUE;
+    if (known) {
+        struct graph_extra extra = attributes_of(&n->work);
+        r = graph_work_make(&work, n->graph, p, &extra);
+    }
     if (!r) {
         graph_work_free(&n->work);
         n->work = work;
@@ -353,7 +361,8 @@ static CUresult update_exec(CUgraphExec e, CUgraph g, CUgraphExecUpdateResultInf
 
 CUresult cuGraphExecUpdate_v2(CUgraphExec e, CUgraph g, CUgraphExecUpdateResultInfo *info)
 {
-    return info ? update_exec(e, g, info) : CUDA_ERROR_INVALID_VALUE;
+    CUgraphExecUpdateResultInfo unwanted;
+    return update_exec(e, g, info ? info : &unwanted);
 }
 
 CUresult cuGraphExecUpdate(CUgraphExec e, CUgraph g, CUgraphNode *bad, CUgraphExecUpdateResult *why)

@@ -388,7 +388,8 @@ static void good_update(void **state)
     run_exec(e);
     assert_int_equal(whole_read(test_words), 956);
     BAD(cuGraphExecUpdate_v2(e, NULL, &info));
-    BAD(cuGraphExecUpdate_v2(e, g, NULL));
+    IS(CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE, cuGraphExecUpdate_v2(e, typed, NULL));
+    OK(cuGraphExecUpdate_v2(e, g, NULL));
     OK(cuGraphExecDestroy(e));
     CUgraph all[] = {g, same, forked, more, typed};
     for (int i = 0; i < 5; i++)
@@ -427,7 +428,6 @@ static void good_objects(void **state)
     BAD(cuGraphRetainUserObject(g, o, 4, CU_GRAPH_USER_OBJECT_MOVE));
     OK(cuGraphRetainUserObject(g, o, 3, CU_GRAPH_USER_OBJECT_MOVE));
     BAD(cuUserObjectRelease(o, 1));
-    BAD(cuGraphReleaseUserObject(g, o, 6));
     OK(cuGraphReleaseUserObject(g, o, 4));
     OK(cuGraphClone(&clone, g));
     CUgraphExec e = instantiate(g);
@@ -443,6 +443,25 @@ static void good_objects(void **state)
     OK(cuStreamSynchronize(s));
     assert_int_equal(destroyed, 2);
     OK(cuStreamDestroy_v2(s));
+}
+
+// More than there are: what there are.
+static void good_objects_all(void **state)
+{
+    atomic_int destroyed = 0;
+    CUuserObject o;
+    CUgraph g = new_graph();
+    OK(cuUserObjectCreate(&o, &destroyed, count_destroyed, 2, CU_USER_OBJECT_NO_DESTRUCTOR_SYNC));
+    OK(cuGraphRetainUserObject(g, o, 1, 0));
+    OK(cuGraphRetainUserObject(g, o, 1, CU_GRAPH_USER_OBJECT_MOVE));
+    BAD(cuGraphReleaseUserObject(g, o, 0));
+    OK(cuGraphReleaseUserObject(g, o, 3));
+    OK(cuGraphReleaseUserObject(g, o, 1));
+    assert_int_equal(destroyed, 0);
+    OK(cuUserObjectRelease(o, 1));
+    assert_int_equal(destroyed, 1);
+    BAD(cuGraphReleaseUserObject(g, o, 1));
+    OK(cuGraphDestroy(g));
 }
 
 static void good_picture(void **state)
@@ -480,7 +499,8 @@ int main(void)
         GRAPH_TEST(good_moved_child), GRAPH_TEST(good_kernel_params),
         GRAPH_TEST(good_attributes),  GRAPH_TEST(good_other_params),
         GRAPH_TEST(good_set_in_exec), GRAPH_TEST(good_update),
-        GRAPH_TEST(good_objects),     GRAPH_TEST(good_picture),
+        GRAPH_TEST(good_objects),     GRAPH_TEST(good_objects_all),
+        GRAPH_TEST(good_picture),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

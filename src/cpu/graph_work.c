@@ -27,11 +27,12 @@ static CUresult make_copy(struct graph_work *w, const CUDA_MEMCPY_NODE_PARAMS *p
     if (!r)
         r = copy_shape_job(&p->copyParams, &w->copy.job);
     if (!r)
-        r = empty(&w->copy.job) || p->flags ? CUDA_ERROR_INVALID_VALUE : copy_run_check(&w->copy.job, true);
+        r = empty(&w->copy.job) || p->flags ? CUDA_ERROR_INVALID_VALUE
+                                            : copy_run_check(&w->copy.job, COPY_PLANNED);
     return r;
 }
 
-static CUresult make_fill(struct graph_work *w, const CUDA_MEMSET_NODE_PARAMS_v2 *p)
+static CUresult make_fill(struct graph_work *w, const CUDA_MEMSET_NODE_PARAMS_v2 *p, bool captured)
 {
     struct CUctx_st *ctx;
     w->fill.params = *p;
@@ -43,7 +44,8 @@ static CUresult make_fill(struct graph_work *w, const CUDA_MEMSET_NODE_PARAMS_v2
         return CUDA_ERROR_INVALID_VALUE;
     r = copy_set_job(p, &w->fill.job);
     if (!r)
-        r = empty(&w->fill.job) ? CUDA_ERROR_INVALID_VALUE : copy_run_check(&w->fill.job, true);
+        r = empty(&w->fill.job) ? CUDA_ERROR_INVALID_VALUE
+                                : copy_run_check(&w->fill.job, captured ? COPY_CAPTURED : COPY_PLANNED);
     return r;
 }
 
@@ -112,14 +114,16 @@ static CUresult make_batch(struct graph_work *w, const CUDA_BATCH_MEM_OP_NODE_PA
 }
 
 CUresult graph_work_make(struct graph_work *w, const struct CUgraph_st *g, CUgraphNodeParams *p,
-                         const CUlaunchAttribute *attributes, unsigned count)
+                         const struct graph_extra *extra)
 {
+    static const struct graph_extra none;
+    const struct graph_extra *x = extra ? extra : &none;
     memset(w, 0, sizeof *w);
     w->type = p->type;
     switch ((int)p->type) {
-    case CU_GRAPH_NODE_TYPE_KERNEL: return graph_kernel_make(&w->kernel, &p->kernel, attributes, count);
+    case CU_GRAPH_NODE_TYPE_KERNEL: return graph_kernel_make(&w->kernel, &p->kernel, x->attributes, x->count);
     case CU_GRAPH_NODE_TYPE_MEMCPY: return make_copy(w, &p->memcpy);
-    case CU_GRAPH_NODE_TYPE_MEMSET: return make_fill(w, &p->memset);
+    case CU_GRAPH_NODE_TYPE_MEMSET: return make_fill(w, &p->memset, x->captured);
     case CU_GRAPH_NODE_TYPE_HOST:
         w->host = p->host;
         return p->host.fn ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;

@@ -82,9 +82,16 @@ struct graph_work {
     };
 };
 
-// Answers go into p. g: whose node it will be.
+// What the parameters of a node do not say.
+struct graph_extra {
+    const CUlaunchAttribute *attributes;  // of a kernel
+    unsigned count;
+    bool captured;
+};
+
+// Answers go into p. g: whose node it will be. extra: NULL if there is none.
 CUresult graph_work_make(struct graph_work *w, const struct CUgraph_st *g, CUgraphNodeParams *p,
-                         const CUlaunchAttribute *attributes, unsigned count);
+                         const struct graph_extra *extra);
 CUresult graph_work_copy(struct graph_work *to, const struct graph_work *from, bool secret);
 void graph_work_free(struct graph_work *w);
 // As the application's structures say it. Arrays are the work's own, valid as long as that.
@@ -158,8 +165,7 @@ static inline bool graph_node_is(CUgraphNode n)
 }
 
 CUresult graph_node_add(struct CUgraph_st *g, const CUgraphNode *after, const CUgraphEdgeData *edges,
-                        size_t n, CUgraphNodeParams *p, const CUlaunchAttribute *attributes,
-                        unsigned nattributes, CUgraphNode *out);
+                        size_t n, CUgraphNodeParams *p, const struct graph_extra *extra, CUgraphNode *out);
 struct CUgraphNode_st *graph_node_new(struct CUgraph_st *g);  // of no work yet; NULL when out of memory
 void graph_node_free(struct CUgraphNode_st *n);
 // The node's children are the node's.

@@ -305,6 +305,15 @@ static bool captured(const struct launch_request *q, CUfunction handle, struct C
     return capture_take(to, &node, attributes, config ? config->numAttrs : q->cooperative, r);
 }
 
+// A capture that a launch was meant for is no good without it, whatever was wrong (seen on an H200).
+static CUresult spoilt(CUstream stream, bool per_thread, CUresult r)
+{
+    struct CUstream_st *to;
+    if (!stream_get(stream, per_thread, &to))
+        capture_spoil(to);
+    return r;
+}
+
 static CUresult launch(struct launch_request *q, CUfunction handle, CUstream stream, bool per_thread,
                        const CUlaunchConfig *config)
 {
@@ -313,14 +322,18 @@ static CUresult launch(struct launch_request *q, CUfunction handle, CUstream str
     CUresult r = context_current(&q->ctx);
     if (!r)
         r = function_get(handle, q->ctx, true, &q->f);
-    if (!r)
-        r = launch_check(q);
-    if (!r)
-        r = stream_get(stream, per_thread, &to);
+    if (r)
+        return r;
+    r = launch_check(q);
+    if (r)
+        return spoilt(stream, per_thread, r);
+    r = stream_get(stream, per_thread, &to);
     if (!r && to->ctx != q->ctx)
         r = CUDA_ERROR_INVALID_HANDLE;
-    if (r || (stream_captures(to) && captured(q, handle, to, config, &r)))
+    if (r)
         return r;
+    if (stream_captures(to) && captured(q, handle, to, config, &r))
+        return r ? spoilt(stream, per_thread, r) : CUDA_SUCCESS;
     r = launch_op(q, &op);
     if (r)
         return r;
@@ -432,8 +445,9 @@ static CUresult launch_ex(bool per_thread, const CUlaunchConfig *c, CUfunction f
     };
     for (unsigned i = 0; !r && i < c->numAttrs; i++)
         r = launch_attribute(&q, &c->attrs[i], &event);
-    if (!r)
-        r = launch(&q, f, c->hStream, per_thread, c);
+    if (r)
+        return spoilt(c->hStream, per_thread, r);
+    r = launch(&q, f, c->hStream, per_thread, c);
     if (!r && event)
         r = per_thread ? cuEventRecord_ptsz(event, c->hStream) : cuEventRecord(event, c->hStream);
     return r;

@@ -41,6 +41,14 @@ extern const struct exec_children launch_children;
 void launch_op_exec(struct pool_op *op, struct CUgraphExec_st *e, struct pool_op *flight, uint64_t number);
 void launch_child_end(struct launch_owner *o);  // its last block has ended
 
+// What a kernel may ask (launch_query.c); as exec_children has them.
+int launch_query_ask(void *owner, enum exec_question question, int which, uint64_t *value);
+int launch_query_attribute(void *owner, int which, int device, int *value);
+int launch_query_function(void *owner, const struct exec_kernel *k, int which, int *value);
+int launch_query_occupancy(void *owner, const struct exec_kernel *k, int threads, uint64_t shared,
+                           int *blocks);
+uint64_t launch_query_error(void *owner, int error, bool name);
+
 // As cuGraphLaunch, by a kernel of the flight that ends with `by` (graph_launch.c). last: when that has ended.
 int graph_launch_child(struct pool_op *by, uint64_t number, struct CUgraphExec_st *e, bool last);
 

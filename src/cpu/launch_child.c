@@ -3,12 +3,15 @@
 //
 // What a grid launches are children of its operation: the grid is done when they are. They may run at once, beside it.
 // Launches into one stream follow each other; a block's launches into no stream follow each other too, and those of
-// other blocks are nothing to it. A family has a few lines in which launches stand; two streams may share one.
+// other blocks are nothing to it. A family has a few lines in which launches stand; two streams may share one. An event is
+// a line too: what was recorded stands in it, one behind the other, so that who waits for its end waits for long enough.
+//
+// Whatever a kernel has put into a line, or may yet, counts as pending in its context until it has ended, and there is a
+// limit to that: a kernel that launches without end gets an error, not all memory.
 #include <string.h>
 
 #include "base/mem.h"
 #include "cpu/launch.h"
-#include "driver/driver.h"
 #include "exec/space.h"
 
 enum { LINES = 32, TAIL_LAUNCH = 3, FIRE_AND_FORGET = 4 };
@@ -26,6 +29,7 @@ struct child {
 struct launch_family {
     struct child *prepared;
     struct pool_op *lines[LINES];  // the last of each; the family keeps them
+    struct pool_op *events[LINES];
     struct pool_op *tail;
 };
 
@@ -39,6 +43,26 @@ static struct launch_family *family_of(struct launch_owner *o)
     return o->family;
 }
 
+// Relaxed, all of them: a number of its own.
+static int one_more(struct CUctx_st *ctx)
+{
+    unsigned before = atomic_fetch_add_explicit(&ctx->pending, 1, memory_order_relaxed);
+    if (before < ctx->limits[CU_LIMIT_DEV_RUNTIME_PENDING_LAUNCH_COUNT])
+        return CUDA_SUCCESS;
+    atomic_fetch_sub_explicit(&ctx->pending, 1, memory_order_relaxed);
+    return EXEC_TOO_MANY_PENDING;
+}
+
+static void one_less(struct CUctx_st *ctx)
+{
+    atomic_fetch_sub_explicit(&ctx->pending, 1, memory_order_relaxed);
+}
+
+static void op_ended(struct pool_op *op)
+{
+    one_less(op->ctx);
+}
+
 static void free_child(struct child *c)
 {
     if (c && c->params)
@@ -46,13 +70,18 @@ static void free_child(struct child *c)
     mem_free(c);
 }
 
-static uint64_t prepare(void *owner, const struct exec_kernel *k, const uint32_t grid[3],
-                        const uint32_t block[3], uint32_t shared)
+static int prepare(void *owner, const struct exec_kernel *k, const uint32_t grid[3], const uint32_t block[3],
+                   uint32_t shared, uint64_t *params)
 {
     struct launch_owner *o = owner;
+    int r = one_more(o->ctx);
+    if (r)
+        return r;
     struct child *c = mem_zalloc(1, sizeof *c);
-    if (!c)
-        return 0;
+    if (!c) {
+        one_less(o->ctx);
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    }
     c->request = (struct launch_request){.ctx = o->ctx,
                                          .grid = {grid[0], grid[1], grid[2]},
                                          .block = {block[0], block[1], block[2]},
@@ -64,15 +93,17 @@ static uint64_t prepare(void *owner, const struct exec_kernel *k, const uint32_t
         c->params = memory_internal_alloc(k->param_size, 256);
     pthread_mutex_lock(&lock);
     struct launch_family *f = c->params ? family_of(o) : NULL;
-    uint64_t params = f ? c->params : 0;
+    *params = c->params;
     if (f) {
         c->next = f->prepared;
         f->prepared = c;
     }
     pthread_mutex_unlock(&lock);
-    if (!f)
-        free_child(c);
-    return params;
+    if (f)
+        return CUDA_SUCCESS;
+    one_less(o->ctx);
+    free_child(c);
+    return CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES;
 }
 
 static struct child *take(struct launch_family *f, uint64_t params)
@@ -86,6 +117,12 @@ static struct child *take(struct launch_family *f, uint64_t params)
     return NULL;
 }
 
+// Where launches into that stream stand. A kernel's own streams have numbers that are multiples of 16.
+static struct pool_op **line_of(struct launch_family *f, uint64_t stream, uint64_t block)
+{
+    return &f->lines[(stream > FIRE_AND_FORGET ? stream / 16 : block) % LINES];
+}
+
 // With the pool's lock held. Behind the last of the line, which it becomes.
 static void stand_in(struct pool_op **line, struct pool_op *op)
 {
@@ -95,17 +132,19 @@ static void stand_in(struct pool_op **line, struct pool_op *op)
     pool_keep(op);
 }
 
+// What was counted as pending.
 static void put_in(struct launch_owner *o, struct pool_op *op, uint64_t stream, uint64_t block)
 {
     struct launch_family *f = o->family;
     bool tail = stream == TAIL_LAUNCH;
     pool_lock();
     op->stream = o->op->stream;
+    op->ended = op_ended;
     pool_adopt(o->op, op, tail ? op : NULL);
     if (tail)
         stand_in(&f->tail, op);
     else if (stream != FIRE_AND_FORGET)
-        stand_in(&f->lines[(stream > FIRE_AND_FORGET ? stream / 16 : block) % LINES], op);
+        stand_in(line_of(f, stream, block), op);
     if (!tail)
         pool_submit(op);
     pool_unlock();
@@ -125,6 +164,8 @@ static int launch(void *owner, uint64_t params, uint64_t stream, uint64_t block)
     if (!r)
         put_in(o, op, stream, block);
     pthread_mutex_unlock(&lock);
+    if (c && r)
+        one_less(o->ctx);
     free_child(c);
     return (int)r;
 }
@@ -145,80 +186,131 @@ static uint64_t current_graph(void *owner)
     return (uint64_t)(uintptr_t)((struct launch_owner *)owner)->exec;
 }
 
+// --- copies -------------------------------------------------------------------------------------------------
+
 struct copy_work {
     struct CUctx_st *ctx;
-    uint64_t to, from, size;
-    bool fill;
+    struct exec_copy copy;
 };
+
+static void fail(struct CUctx_st *ctx, uint64_t address, uint64_t size, bool write)
+{
+    context_fail(ctx, &(struct exec_fault){.kind = EXEC_ILLEGAL_ADDRESS,
+                                           .address = address,
+                                           .size = size < UINT32_MAX ? (uint32_t)size : UINT32_MAX,
+                                           .write = write,
+                                           .space = "global"});
+}
+
+// False: it cannot be done.
+static bool run_row(struct CUctx_st *ctx, const struct exec_copy *c, uint64_t to, uint64_t from)
+{
+    bool writes = space_allows(to, c->width, SPACE_WRITE);
+    if (!writes || !(c->fill || space_allows(from, c->width, SPACE_READ))) {
+        fail(ctx, writes ? from : to, c->width, !writes);
+        return false;
+    }
+    if (c->fill)
+        memset(space_host(to), (int)c->from, c->width);
+    else
+        memmove(space_host(to), space_host(from), c->width);
+    return true;
+}
 
 static void run_copy(void *arg, bool run)
 {
-    struct copy_work *c = arg;
-    bool writes = space_allows(c->to, c->size, SPACE_WRITE);
-    bool good = writes && (c->fill || space_allows(c->from, c->size, SPACE_READ));
-    if (run && good && c->fill)
-        memset(space_host(c->to), (int)c->from, c->size);
-    else if (run && good)
-        memmove(space_host(c->to), space_host(c->from), c->size);
-    else if (run)
-        context_fail(c->ctx, &(struct exec_fault){.kind = EXEC_ILLEGAL_ADDRESS,
-                                                  .address = writes ? c->from : c->to,
-                                                  .write = !writes,
-                                                  .space = "global"});
-    mem_free(c);
+    struct copy_work *work = arg;
+    const struct exec_copy *c = &work->copy;
+    for (uint64_t z = 0; run && z < c->depth; z++)
+        for (uint64_t y = 0; run && y < c->height; y++)
+            run = run_row(work->ctx, c, c->to + z * c->to_slice + y * c->to_pitch,
+                          c->from + z * c->from_slice + y * c->from_pitch);
+    mem_free(work);
 }
 
-static int copy(void *owner, uint64_t to, uint64_t from, bool fill, uint64_t size, uint64_t stream,
-                uint64_t block)
+static int copy(void *owner, const struct exec_copy *c, uint64_t stream, uint64_t block)
 {
     struct launch_owner *o = owner;
-    struct pool_op *op = size ? pool_op_new(POOL_WORK, o->ctx) : NULL;
-    struct copy_work *c = op ? mem_alloc(sizeof *c) : NULL;
-    if (!size)
+    if (!c->width || !c->height || !c->depth)
         return CUDA_SUCCESS;
+    int r = one_more(o->ctx);
+    if (r)
+        return r;
+    struct pool_op *op = pool_op_new(POOL_WORK, o->ctx);
+    struct copy_work *work = op ? mem_alloc(sizeof *work) : NULL;
     pthread_mutex_lock(&lock);
-    if (c && family_of(o)) {
-        *c = (struct copy_work){o->ctx, to, from, size, fill};
+    bool good = work && family_of(o);
+    if (good) {
+        *work = (struct copy_work){o->ctx, *c};
         op->fn = run_copy;
-        op->arg = c;
+        op->arg = work;
         put_in(o, op, stream, block);
-        c = NULL;
-        op = NULL;
     }
     pthread_mutex_unlock(&lock);
-    bool failed = op || c;
-    mem_free(c);
+    if (good)
+        return CUDA_SUCCESS;
+    one_less(o->ctx);
+    mem_free(work);
     pool_op_discard(op);
-    return failed ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS;
+    return CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-// Strings stay: a kernel may keep their addresses.
-static uint64_t error_text(void *owner, int error, bool name)
-{
-    enum { ERRORS = 1000 };
-    static uint64_t texts[ERRORS][2];
-    if (error < 0 || error >= ERRORS)
-        return 0;
-    const char *text = name ? driver_result_name((CUresult)error) : driver_result_text((CUresult)error);
-    pthread_mutex_lock(&lock);
-    uint64_t *at = &texts[error][name];
-    if (!*at && text && (*at = memory_internal_alloc(strlen(text) + 1, 1)))
-        memcpy(space_host(*at), text, strlen(text) + 1);
-    uint64_t found = *at;
-    pthread_mutex_unlock(&lock);
-    return found;
-}
+// --- events -------------------------------------------------------------------------------------------------
 
-static int attribute(void *owner, int which, int *value)
+// A mark that ends when both lines have come so far, and the end of the first from now on.
+static int join(struct launch_owner *o, uint64_t event, uint64_t stream, uint64_t block, bool record)
 {
-    if (which <= 0 || which >= CU_DEVICE_ATTRIBUTE_MAX)
+    if (stream == TAIL_LAUNCH || stream == FIRE_AND_FORGET || !event || event % 16)
         return CUDA_ERROR_INVALID_VALUE;
-    *value = device_attribute((CUdevice_attribute)which);
-    return CUDA_SUCCESS;
+    int r = one_more(o->ctx);
+    if (r)
+        return r;
+    struct pool_op *op = pool_op_new(POOL_MARK, o->ctx);
+    pthread_mutex_lock(&lock);
+    struct launch_family *f = op ? family_of(o) : NULL;
+    if (f) {
+        struct pool_op **line = line_of(f, stream, block), **at = &f->events[event / 16 % LINES];
+        pool_lock();
+        op->stream = o->op->stream;
+        op->ended = op_ended;
+        pool_adopt(o->op, op, NULL);
+        pool_depend(op, record ? *line : *at);
+        stand_in(record ? at : line, op);
+        pool_submit(op);
+        pool_unlock();
+    }
+    pthread_mutex_unlock(&lock);
+    if (f)
+        return CUDA_SUCCESS;
+    one_less(o->ctx);
+    pool_op_discard(op);
+    return CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-const struct exec_children launch_children = {prepare, launch,    launch_graph, current_graph,
-                                              copy,    attribute, error_text};
+static int record(void *owner, uint64_t event, uint64_t stream, uint64_t block)
+{
+    return join(owner, event, stream, block, true);
+}
+
+static int await(void *owner, uint64_t event, uint64_t stream, uint64_t block)
+{
+    return join(owner, event, stream, block, false);
+}
+
+const struct exec_children launch_children = {
+    .prepare = prepare,
+    .launch = launch,
+    .launch_graph = launch_graph,
+    .current_graph = current_graph,
+    .copy = copy,
+    .record = record,
+    .await = await,
+    .ask = launch_query_ask,
+    .attribute = launch_query_attribute,
+    .function = launch_query_function,
+    .occupancy = launch_query_occupancy,
+    .error_text = launch_query_error,
+};
 
 void launch_child_end(struct launch_owner *o)
 {
@@ -231,12 +323,15 @@ void launch_child_end(struct launch_owner *o)
     while (f->prepared) {
         struct child *c = f->prepared;
         f->prepared = c->next;
+        one_less(c->request.ctx);
         free_child(c);
     }
     pool_lock();
     pool_release(f->tail);
-    for (unsigned i = 0; i < LINES; i++)
+    for (unsigned i = 0; i < LINES; i++) {
         pool_release(f->lines[i]);
+        pool_release(f->events[i]);
+    }
     pool_unlock();
     mem_free(f);
 }

@@ -224,6 +224,38 @@ static void good_graph_again(void **state)
     OK(cuGraphExecDestroy(e));
 }
 
+// No more than CUDA allows: 255 that wait for the end.
+static void bad_graph_tails(void **state)
+{
+    uint32_t v = 1;
+    uint64_t to = UINT64_C(0x0100000000000000);
+    CUgraphExec inner = make("add", (void *[]){&p, &v}, 1, CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH);
+    CUgraph g;
+    CUgraphNode n;
+    CUDA_KERNEL_NODE_PARAMS k = {.func = whole_function(module, "starts"),
+                                 .gridDimX = 1,
+                                 .gridDimY = 1,
+                                 .gridDimZ = 1,
+                                 .blockDimX = 255,
+                                 .blockDimY = 1,
+                                 .blockDimZ = 1,
+                                 .kernelParams = (void *[]){&p, &inner, &to}};
+    for (unsigned threads = 255; threads <= 256; threads++) {
+        CUgraphExec e;
+        k.blockDimX = threads;
+        OK(cuMemsetD8_v2(p, 0, 64));
+        OK(cuGraphCreate(&g, 0));
+        OK(cuGraphAddKernelNode_v2(&n, g, NULL, 0, &k));
+        OK(cuGraphInstantiateWithFlags(&e, g, 0));
+        OK(cuGraphLaunch(e, NULL));
+        assert_int_equal(whole_read(p), 255);
+        assert_int_equal(whole_read(p + 4), threads > 255 ? EXEC_TOO_MANY_PENDING : 0);
+        OK(cuGraphExecDestroy(e));
+        OK(cuGraphDestroy(g));
+    }
+    OK(cuGraphExecDestroy(inner));
+}
+
 static void bad_graphs(void **state)
 {
     uint32_t v = 3;
@@ -257,7 +289,7 @@ int main(void)
         TEST(good_order),        TEST(good_tail),         TEST(good_many),          TEST(good_nested),
         TEST(good_event_behind), TEST(good_fill),         TEST(bad_launches),       TEST(bad_child),
         TEST(good_graph_beside), TEST(good_graph_behind), TEST(good_graph_sibling), TEST(good_graph_again),
-        TEST(bad_graphs),
+        TEST(bad_graphs),        TEST(bad_graph_tails),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

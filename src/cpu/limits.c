@@ -30,30 +30,35 @@ void context_limits_init(struct CUctx_st *ctx)
         ctx->limits[i] = rules[i].initial;
 }
 
-static CUresult check(CUlimit limit, struct CUctx_st **ctx)
+static CUresult known(CUlimit limit)
 {
-    CUresult r = context_current(ctx);
-    if (r)
-        return r;
     if ((unsigned)limit >= CU_LIMIT_MAX)
         return CUDA_ERROR_INVALID_VALUE;
     return rules[limit].rule == UNKNOWN ? CUDA_ERROR_UNSUPPORTED_LIMIT : CUDA_SUCCESS;
 }
 
-CUresult cuCtxGetLimit(size_t *value, CUlimit limit)
+CUresult context_limit(const struct CUctx_st *ctx, CUlimit limit, size_t *value)
 {
-    struct CUctx_st *ctx;
-    CUresult r = check(limit, &ctx);
+    CUresult r = known(limit);
     if (r || !value)
         return r ? r : CUDA_ERROR_INVALID_VALUE;
     *value = ctx->limits[limit];
     return CUDA_SUCCESS;
 }
 
+CUresult cuCtxGetLimit(size_t *value, CUlimit limit)
+{
+    struct CUctx_st *ctx;
+    CUresult r = context_current(&ctx);
+    return r ? r : context_limit(ctx, limit, value);
+}
+
 CUresult cuCtxSetLimit(CUlimit limit, size_t value)
 {
     struct CUctx_st *ctx;
-    CUresult r = check(limit, &ctx);
+    CUresult r = context_current(&ctx);
+    if (!r)
+        r = known(limit);
     if (r)
         return r;
     size_t least = rules[limit].least, most = rules[limit].most, step = rules[limit].step;

@@ -190,8 +190,9 @@ CUresult cuMemHostRegister_v2(void *p, size_t size, unsigned int flags)
         return CUDA_ERROR_INVALID_VALUE;
     if (flags & io)
         return not_supported("cuMemHostRegister of I/O memory");
-    if (space_init())
-        return CUDA_ERROR_OUT_OF_MEMORY;
+    r = capture_unsafe();
+    if (r || space_init())
+        return r ? r : CUDA_ERROR_OUT_OF_MEMORY;
     if (memory_block_check(base, 1, 0) == MEMORY_BAD)
         return CUDA_ERROR_INVALID_VALUE;
     if (!memory_host_accessible(p, size, !read_only, true))

@@ -505,6 +505,8 @@ static CUresult alloc_from(CUdeviceptr *out, size_t size, CUmemoryPool p, CUstre
     if (stream_captures(s) && alloc_captured(p, s, size, out, &r))
         return r;
     r = capture_refuse(s);
+    if (!r)
+        r = capture_unsafe();
     return r ? r : alloc(p, s, size, out);
 }
 

@@ -6,6 +6,7 @@
 
 #include "base/mem.h"
 #include "cpu/array.h"
+#include "cpu/logs.h"
 #include "exec/space.h"
 
 enum { PAGE = 4096 };
@@ -235,7 +236,10 @@ static CUresult load_current(CUmodule *out, const void *image, const char *path,
     }
     if (!r)
         *out = m;
-    return jit_end(&jit, r);
+    r = jit_end(&jit, r);
+    if (r)
+        logs_tell();
+    return r;
 }
 
 CUresult cuModuleLoad(CUmodule *out, const char *path)

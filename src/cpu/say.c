@@ -12,6 +12,7 @@
 
 #include "base/mem.h"
 #include "base/vec.h"
+#include "cpu/logs.h"
 #include "cpu/unsupported.h"
 
 void say(const char *fmt, ...)
@@ -28,6 +29,7 @@ void say(const char *fmt, ...)
     for (size_t i = 0; i < len; i++)
         if ((unsigned char)line[i] < ' ' || line[i] == 127)
             line[i] = '?';
+    logs_add(line + start, len - start);
     line[len++] = '\n';
     // Whether anybody reads it is not ours to care about.
     ssize_t ignored = write(STDERR_FILENO, line, len);

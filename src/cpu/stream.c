@@ -504,11 +504,21 @@ CUresult stream_find(CUstream handle, bool per_thread, struct CUstream_st **out)
     return CUDA_SUCCESS;
 }
 
+// A stream of the program's own has its context, whether or not one is current; but a driver that finds a destroyed one
+// current says so first (seen on an H200).
+static CUresult check_current(const struct CUstream_st *s, CUstream handle)
+{
+    struct CUctx_st *ctx;
+    return s == handle && context_current_any(&ctx) == CUDA_ERROR_CONTEXT_IS_DESTROYED
+               ? CUDA_ERROR_CONTEXT_IS_DESTROYED
+               : stream_error(s->ctx);
+}
+
 CUresult stream_get(CUstream handle, bool per_thread, struct CUstream_st **out)
 {
     CUresult rc = pool_in_callback() ? CUDA_ERROR_NOT_PERMITTED : stream_find(handle, per_thread, out);
     if (!rc)
-        rc = stream_error((*out)->ctx);
+        rc = check_current(*out, handle);
     if (rc)
         *out = NULL;
     return rc;

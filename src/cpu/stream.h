@@ -14,6 +14,7 @@
 
 struct CUstream_st {
     struct CUctx_st *ctx;  // NULL when the context is gone, for a thread's own stream
+    CUgreenCtx green;      // that it was made for; NULL: none. It may be gone
     unsigned flags;
     int priority;
     unsigned long long id;
@@ -79,6 +80,8 @@ CUresult stream_before_context(struct CUstream_st *s, struct CUctx_st *other);
 // Memory for a stream; then it enters its context's list, and leaves it when its work is done.
 struct CUstream_st *stream_new(struct CUctx_st *ctx, unsigned flags, int priority);
 CUresult stream_enter(struct CUstream_st *s);
+// All of that, as cuStreamCreateWithPriority.
+CUresult stream_create(CUstream *out, struct CUctx_st *ctx, CUgreenCtx green, unsigned flags, int priority);
 void stream_leave(struct CUstream_st *s);
 
 bool stream_idle(struct CUstream_st *s);  // the legacy stream: and those in step with it

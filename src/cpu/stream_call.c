@@ -14,6 +14,22 @@ static int clamp_priority(int p)
                                           : p;
 }
 
+CUresult stream_create(CUstream *out, struct CUctx_st *ctx, CUgreenCtx green, unsigned flags, int priority)
+{
+    struct CUstream_st *s = stream_new(ctx, flags, clamp_priority(priority));
+    if (!s)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    s->green = green;
+    CUresult rc = stream_enter(s);
+    if (!rc && handle_add(s, HANDLE_STREAM))
+        rc = CUDA_ERROR_OUT_OF_MEMORY;
+    if (rc)
+        stream_leave(s);
+    else
+        *out = s;
+    return rc;
+}
+
 CUresult cuStreamCreateWithPriority(CUstream *out, unsigned int flags, int priority)
 {
     struct CUctx_st *ctx;
@@ -24,17 +40,8 @@ CUresult cuStreamCreateWithPriority(CUstream *out, unsigned int flags, int prior
         return rc;
     if (!out || flags & ~(unsigned)CU_STREAM_NON_BLOCKING)
         return CUDA_ERROR_INVALID_VALUE;
-    struct CUstream_st *s = stream_new(ctx, flags, clamp_priority(priority));
-    if (!s)
-        return CUDA_ERROR_OUT_OF_MEMORY;
-    rc = stream_enter(s);
-    if (!rc && handle_add(s, HANDLE_STREAM))
-        rc = CUDA_ERROR_OUT_OF_MEMORY;
-    if (rc)
-        stream_leave(s);
-    else
-        *out = s;
-    return rc;
+    CUcontext shown = context_shown();
+    return stream_create(out, ctx, shown == ctx ? NULL : (CUgreenCtx)shown, flags, priority);
 }
 
 CUresult cuStreamCreate(CUstream *out, unsigned int flags)
@@ -111,6 +118,16 @@ static CUresult get_ctx(bool per_thread, CUstream handle, CUcontext *out)
 }
 STREAM_CALL(cuStreamGetCtx, get_ctx, (CUstream handle, CUcontext *out), handle, out)
 
+// Of those that were made for one, or while one was current.
+static CUresult get_green(bool per_thread, CUstream handle, CUgreenCtx *out)
+{
+    struct CUstream_st *s;
+    CUresult rc = ask(per_thread, handle, out, &s);
+    if (!rc)
+        *out = green_context_base((CUcontext)s->green) ? s->green : NULL;
+    return rc;
+}
+
 static CUresult get_ctx_v2(bool per_thread, CUstream handle, CUcontext *out, CUgreenCtx *green)
 {
     CUcontext ctx;
@@ -118,7 +135,7 @@ static CUresult get_ctx_v2(bool per_thread, CUstream handle, CUcontext *out, CUg
     if (!rc && out)
         *out = ctx;
     if (!rc && green)
-        *green = NULL;
+        rc = get_green(per_thread, handle, green);
     return rc;
 }
 STREAM_CALL(cuStreamGetCtx_v2, get_ctx_v2, (CUstream handle, CUcontext *out, CUgreenCtx *green), handle, out,
@@ -126,11 +143,7 @@ STREAM_CALL(cuStreamGetCtx_v2, get_ctx_v2, (CUstream handle, CUcontext *out, CUg
 
 CUresult cuStreamGetGreenCtx(CUstream handle, CUgreenCtx *out)
 {
-    struct CUstream_st *s;
-    CUresult rc = ask(false, handle, out, &s);
-    if (!rc)
-        *out = NULL;
-    return rc;
+    return get_green(false, handle, out);
 }
 
 static CUresult get_device(bool per_thread, CUstream handle, CUdevice *out)
@@ -158,6 +171,13 @@ CUresult cuCtxGetStreamPriorityRange(int *least, int *greatest)
 
 // --- waiting -----------------------------------------------------------------------------------------------
 
+// The host may not wait for a stream that captures, nor for any other while a strict capture is under way.
+static CUresult refuse(struct CUstream_st *s)
+{
+    CUresult rc = capture_refuse(s);
+    return rc ? rc : capture_unsafe();
+}
+
 // A callback may ask this, and nothing else.
 static CUresult query(bool per_thread, CUstream handle)
 {
@@ -166,7 +186,7 @@ static CUresult query(bool per_thread, CUstream handle)
     if (!rc)
         rc = stream_error(s->ctx);
     if (!rc)
-        rc = capture_refuse(s);
+        rc = refuse(s);
     if (rc)
         return rc;
     return stream_idle(s) ? stream_error(s->ctx) : CUDA_ERROR_NOT_READY;
@@ -178,7 +198,7 @@ static CUresult synchronize(bool per_thread, CUstream handle)
     struct CUstream_st *s;
     CUresult rc = stream_get(handle, per_thread, &s);
     if (!rc)
-        rc = capture_refuse(s);
+        rc = refuse(s);
     return rc ? rc : stream_wait(s);
 }
 STREAM_CALL(cuStreamSynchronize, synchronize, (CUstream handle), handle)
@@ -203,7 +223,8 @@ CUresult cuCtxSynchronize_v2(CUcontext ctx)
     CUresult rc = device_ready();
     if (rc)
         return rc;
-    if (!handle_is(ctx, HANDLE_CONTEXT))
+    ctx = context_named(ctx);
+    if (!ctx)
         return CUDA_ERROR_INVALID_CONTEXT;
     rc = capture_refuse_context(ctx);
     return rc ? rc : context_wait(ctx);

@@ -18,6 +18,9 @@ struct description {
     CUtensorMapInterleave interleave;
     CUtensorMapSwizzle swizzle;
     CUtensorMapFloatOOBfill fill;
+    // By columns: box is {channels, pixels, 1, ...}.
+    bool by_columns;
+    const int *lower, *upper;
 };
 
 static bool is_float(CUtensorMapDataType type)
@@ -27,20 +30,39 @@ static bool is_float(CUtensorMapDataType type)
 
 static bool good_sizes(const struct description *q)
 {
-    for (cuuint32_t k = 0; k < q->rank; k++)
-        if (!q->dims[k] || q->dims[k] > MOST_DIM || !q->box[k] || q->box[k] > TENSOR_BOX_MOST ||
-            !q->steps[k] || q->steps[k] > TENSOR_STEP_MOST)
+    for (cuuint32_t k = 0; k < q->rank; k++) {
+        unsigned most = q->by_columns && k == 1 ? TENSOR_PIXELS_MOST : TENSOR_BOX_MOST;
+        if (!q->dims[k] || q->dims[k] > MOST_DIM || !q->box[k] || q->box[k] > most || !q->steps[k] ||
+            q->steps[k] > TENSOR_STEP_MOST)
             return false;
+    }
     for (cuuint32_t k = 0; k + 1 < q->rank; k++)
         if (q->strides[k] % ALIGN || q->strides[k] >= MOST_STRIDE)
             return false;
     return true;
 }
 
+// Which part of a picture: as much as the offsets of an instruction can say, and not nothing.
+static bool good_part(const struct description *q)
+{
+    static const int most[TENSOR_RANK + 1] = {[3] = 32768, [4] = 128, [5] = 16};
+    if (!q->by_columns)
+        return true;
+    if (q->rank < 3 || !q->lower || !q->upper)
+        return false;
+    for (cuuint32_t k = 0; k < q->rank - 2; k++) {
+        int m = most[q->rank];
+        int64_t pixels = (int64_t)q->dims[k + 1] + q->upper[k] - q->lower[k];
+        if (q->lower[k] < -m || q->lower[k] >= m || q->upper[k] < -m || q->upper[k] >= m || pixels <= 0)
+            return false;
+    }
+    return true;
+}
+
 // The span within which pieces are exchanged holds a row of the box.
 static bool good_row(const struct description *q, unsigned size)
 {
-    unsigned bytes = (q->box[0] + q->steps[0] - 1) / q->steps[0] * size;
+    unsigned step = q->by_columns ? 1 : q->steps[0], bytes = (q->box[0] + step - 1) / step * size;
     return bytes % ALIGN == 0 && (!q->swizzle || bytes <= 16u << q->swizzle);
 }
 
@@ -50,12 +72,44 @@ static CUresult check(const struct description *q)
     if ((unsigned)q->type > CU_TENSOR_MAP_DATA_TYPE_16U6_ALIGN16B || !q->rank || q->rank > TENSOR_RANK ||
         !q->address || (uintptr_t)q->address % ALIGN || !q->dims || (q->rank > 1 && !q->strides) || !q->box ||
         !q->steps || (unsigned)q->interleave > CU_TENSOR_MAP_INTERLEAVE_32B ||
-        (unsigned)q->swizzle > CU_TENSOR_MAP_SWIZZLE_128B_ATOM_64B || (unsigned)q->fill > 1 || !good_sizes(q))
+        (unsigned)q->swizzle > CU_TENSOR_MAP_SWIZZLE_128B_ATOM_64B || (unsigned)q->fill > 1 ||
+        !good_sizes(q) || !good_part(q))
         return CUDA_ERROR_INVALID_VALUE;
     if (!size || q->interleave || q->swizzle > CU_TENSOR_MAP_SWIZZLE_128B)
         return not_supported("a tensor map that is packed or interleaved");
     if (!good_row(q, size) || (q->fill && !is_float(q->type)))
         return CUDA_ERROR_INVALID_VALUE;
+    return CUDA_SUCCESS;
+}
+
+static CUresult encode(CUtensorMap *out, const struct description *q, CUtensorMapL2promotion promotion)
+{
+    if (!out || (uintptr_t)out % 64 || (unsigned)promotion > CU_TENSOR_MAP_L2_PROMOTION_L2_256B)
+        return CUDA_ERROR_INVALID_VALUE;
+    CUresult r = check(q);
+    if (r)
+        return r;
+    struct tensor_map m = {.magic = TENSOR_MAGIC,
+                           .rank = (uint8_t)q->rank,
+                           .type = (uint8_t)q->type,
+                           .swizzle = (uint8_t)q->swizzle,
+                           .nan_fill = q->fill == CU_TENSOR_MAP_FLOAT_OOB_FILL_NAN_REQUEST_ZERO_FMA,
+                           .by_columns = q->by_columns,
+                           .address = (uintptr_t)q->address};
+    m.stride[0] = tensor_type_bytes((enum tensor_type)q->type);
+    for (cuuint32_t k = 0; k < q->rank; k++) {
+        if (k)
+            m.stride[k] = q->strides[k - 1];
+        m.last[k] = (uint32_t)(q->dims[k] - 1);
+        m.box[k] = (uint16_t)q->box[k];
+        m.step[k] = (uint8_t)(q->by_columns && !k ? 1 : q->steps[k]);
+    }
+    for (cuuint32_t k = 0; q->by_columns && k < q->rank - 2; k++) {
+        m.lower[k] = (int16_t)q->lower[k];
+        m.upper[k] = (int16_t)q->upper[k];
+    }
+    memset(out, 0, sizeof *out);
+    memcpy(out, &m, sizeof m);
     return CUDA_SUCCESS;
 }
 
@@ -65,29 +119,41 @@ CUresult cuTensorMapEncodeTiled(CUtensorMap *out, CUtensorMapDataType type, cuui
                                 CUtensorMapSwizzle swizzle, CUtensorMapL2promotion promotion,
                                 CUtensorMapFloatOOBfill fill)
 {
-    struct description q = {type, rank, address, dims, strides, box, steps, interleave, swizzle, fill};
-    if (!out || (uintptr_t)out % 64 || (unsigned)promotion > CU_TENSOR_MAP_L2_PROMOTION_L2_256B)
-        return CUDA_ERROR_INVALID_VALUE;
-    CUresult r = check(&q);
-    if (r)
-        return r;
-    struct tensor_map m = {.magic = TENSOR_MAGIC,
-                           .rank = (uint8_t)rank,
-                           .type = (uint8_t)type,
-                           .swizzle = (uint8_t)swizzle,
-                           .nan_fill = fill == CU_TENSOR_MAP_FLOAT_OOB_FILL_NAN_REQUEST_ZERO_FMA,
-                           .address = (uintptr_t)address};
-    m.stride[0] = tensor_type_bytes((enum tensor_type)type);
-    for (cuuint32_t k = 0; k < rank; k++) {
-        if (k)
-            m.stride[k] = strides[k - 1];
-        m.last[k] = (uint32_t)(dims[k] - 1);
-        m.box[k] = (uint16_t)box[k];
-        m.step[k] = (uint8_t)steps[k];
-    }
-    memset(out, 0, sizeof *out);
-    memcpy(out, &m, sizeof m);
-    return CUDA_SUCCESS;
+    struct description q = {.type = type,
+                            .rank = rank,
+                            .address = address,
+                            .dims = dims,
+                            .strides = strides,
+                            .box = box,
+                            .steps = steps,
+                            .interleave = interleave,
+                            .swizzle = swizzle,
+                            .fill = fill};
+    return encode(out, &q, promotion);
+}
+
+CUresult cuTensorMapEncodeIm2col(CUtensorMap *out, CUtensorMapDataType type, cuuint32_t rank, void *address,
+                                 const cuuint64_t *dims, const cuuint64_t *strides, const int *lower,
+                                 const int *upper, cuuint32_t channels, cuuint32_t pixels,
+                                 const cuuint32_t *steps, CUtensorMapInterleave interleave,
+                                 CUtensorMapSwizzle swizzle, CUtensorMapL2promotion promotion,
+                                 CUtensorMapFloatOOBfill fill)
+{
+    const cuuint32_t box[TENSOR_RANK] = {channels, pixels, 1, 1, 1};
+    struct description q = {.type = type,
+                            .rank = rank,
+                            .address = address,
+                            .dims = dims,
+                            .strides = strides,
+                            .box = box,
+                            .steps = steps,
+                            .interleave = interleave,
+                            .swizzle = swizzle,
+                            .fill = fill,
+                            .by_columns = true,
+                            .lower = lower,
+                            .upper = upper};
+    return encode(out, &q, promotion);
 }
 
 CUresult cuTensorMapReplaceAddress(CUtensorMap *map, void *address)

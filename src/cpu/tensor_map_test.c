@@ -53,6 +53,40 @@ static void good_map(void **state)
     OK(cuTensorMapEncodeTiled(&map, q.type, 1, (void *)q.address, q.dims, NULL, q.box, q.steps, 0, 0, 0, 0));
 }
 
+static CUresult columns(cuuint32_t rank, const int *lower, const int *upper, cuuint32_t channels,
+                        cuuint32_t pixels)
+{
+    struct request q = usual();
+    q.dims[3] = q.dims[4] = 2;
+    q.strides[2] = q.strides[3] = 208 * 1000;
+    q.steps[3] = q.steps[4] = 1;
+    return cuTensorMapEncodeIm2col(&map, q.type, rank, (void *)q.address, q.dims, q.strides, lower, upper,
+                                   channels, pixels, q.steps, q.interleave, q.swizzle, q.promotion, q.fill);
+}
+
+static void good_columns(void **state)
+{
+    struct tensor_map m;
+    OK(columns(4, (int[]){-1, -2}, (int[]){-3, 4}, 64, 1024));
+    memcpy(&m, &map, sizeof m);
+    assert_true(m.rank == 4 && m.by_columns && m.box[0] == 64 && m.box[1] == 1024 && m.box[2] == 1);
+    assert_true(m.lower[0] == -1 && m.lower[1] == -2 && m.upper[0] == -3 && m.upper[1] == 4);
+    OK(columns(3, (int[]){-1000}, (int[]){1000}, 64, 1));
+}
+
+static void bad_columns(void **state)
+{
+    const int zero[3] = {0}, far[3] = {-129, 0, 0}, less[3] = {-50, 0, 0}, more[3] = {16, 0, 0};
+    IS(CUDA_ERROR_INVALID_VALUE, columns(2, zero, zero, 64, 16));
+    IS(CUDA_ERROR_INVALID_VALUE, columns(4, far, zero, 64, 16));
+    IS(CUDA_ERROR_INVALID_VALUE, columns(5, zero, more, 64, 16));
+    IS(CUDA_ERROR_INVALID_VALUE, columns(4, zero, less, 64, 16));
+    IS(CUDA_ERROR_INVALID_VALUE, columns(4, NULL, zero, 64, 16));
+    IS(CUDA_ERROR_INVALID_VALUE, columns(4, zero, zero, 64, 1025));
+    IS(CUDA_ERROR_INVALID_VALUE, columns(4, zero, zero, 65, 16));
+    IS(CUDA_ERROR_INVALID_VALUE, columns(4, zero, zero, 128, 16));
+}
+
 static void bad_maps(void **state)
 {
 #define TRY(change)                               \
@@ -88,6 +122,7 @@ static void bad_maps(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(good_map), cmocka_unit_test(bad_maps)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(good_map), cmocka_unit_test(good_columns),
+                                       cmocka_unit_test(bad_columns), cmocka_unit_test(bad_maps)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

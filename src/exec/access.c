@@ -7,7 +7,7 @@
 #include "exec/cluster.h"
 #include "exec/lanes_mem.h"
 
-enum { WORD = 4, ROW = EXEC_LANES * WORD };
+enum { WORD = 4, ROW = EXEC_LANES * WORD, WIDE = 32 };
 
 static const char *const names[ACCESS_SPACES] = {"generic", "global", "shared", "local", "param"};
 
@@ -40,6 +40,8 @@ static void refuse(struct exec_warp *w, const struct exec_insn *i, enum exec_fau
                    uint64_t address, unsigned size, bool write)
 {
     enum access_space where = access_space(i);
+    if (i->flags & ACCESS_WIDE)
+        size = WIDE;
     if (where == ACCESS_SHARED)
         address += space.shared_window;
     else if (where == ACCESS_LOCAL)
@@ -87,6 +89,41 @@ static enum access_space check(struct exec_warp *w, const struct exec_insn *i, u
         return where;
     refuse(w, i, EXEC_ILLEGAL_ADDRESS, lane, original, size, write);
     return ACCESS_SPACES;
+}
+
+// The usual case: all lanes, and all well.
+static bool quick_wide(struct exec_warp *w, const struct exec_insn *i)
+{
+    uint64_t *d = (uint64_t *)(w->regs + i->d), any = 0;
+    const uint64_t *a = (const uint64_t *)(w->regs + i->a);
+    if (w->mask != EXEC_ALL || i->flags & (ACCESS_NO_BASE | ACCESS_A32))
+        return false;
+    for (unsigned l = 0; l < EXEC_LANES; l++) {
+        d[l] = a[l];
+        any |= a[l] + i->imm;
+    }
+    return any % WIDE == 0;
+}
+
+const struct exec_insn *access_wide(struct exec_warp *w, const struct exec_insn *i)
+{
+    if (quick_wide(w, i))
+        return i + 1;
+    for (uint32_t left = w->mask; left; left &= left - 1) {
+        unsigned lane = (unsigned)__builtin_ctz(left);
+        uint64_t at = access_address(w, i, lane);
+        if (at % WIDE) {
+            refuse(w, i, EXEC_MISALIGNED_ADDRESS, lane, at, WIDE, i->flags & ACCESS_STORES);
+            return NULL;
+        }
+        if (i->flags & ACCESS_NO_BASE)
+            continue;
+        if (i->flags & ACCESS_A32)
+            ((uint32_t *)(w->regs + i->d))[lane] = ((const uint32_t *)(w->regs + i->a))[lane];
+        else
+            ((uint64_t *)(w->regs + i->d))[lane] = ((const uint64_t *)(w->regs + i->a))[lane];
+    }
+    return i + 1;
 }
 
 static char *word(const struct exec_warp *w, unsigned lane, uint32_t at)

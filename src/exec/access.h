@@ -22,6 +22,7 @@ enum {
     ACCESS_SPACE = 7 << ACCESS_SPACE_SHIFT,
     ACCESS_STORES = 1 << 13,
     ACCESS_ATOMIC = 1 << 14,
+    ACCESS_WIDE = 1 << 15,  // the first half of an access to twice as many bytes
 };
 
 static inline unsigned access_log(const struct exec_insn *i)
@@ -39,6 +40,10 @@ static inline enum access_space access_space(const struct exec_insn *i)
 
 // The function for an access with these flags, in the chosen instruction set. NULL: there is none.
 exec_fn *access_fn(uint32_t flags);
+
+// Before the two halves of an access to 32 bytes: the address must be aligned to them. Keeps the address register in d,
+// unless there is none.
+exec_fn access_wide;
 
 // The address of one lane's access: generic, or within the instruction's space.
 uint64_t access_address(const struct exec_warp *w, const struct exec_insn *i, unsigned lane);

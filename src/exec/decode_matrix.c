@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
 // mma, wmma, ldmatrix, stmatrix, movmatrix.
+#include <errno.h>
 #include <string.h>
 
 #include "exec/access.h"
@@ -48,7 +49,7 @@ const struct matrix_map *decode_matrix_map(struct decode *d, const struct matrix
     for (const struct matrix_map *m = *maps; m; m = m->next)
         if (m->kind.shape.m == k->shape.m && m->kind.shape.n == k->shape.n && m->kind.shape.k == k->shape.k &&
             m->kind.which == k->which && m->kind.type == k->type && m->kind.by_column == k->by_column &&
-            m->kind.warp_level == k->warp_level)
+            m->kind.warp_level == k->warp_level && m->kind.of_sparse == k->of_sparse)
             return m;
     struct matrix_map *made = ARENA_NEW(&d->load->program->arena, struct matrix_map);
     if (!matrix_map_make(k, made))
@@ -133,15 +134,58 @@ static bool types_fit(const struct matrix_product *p)
     }
 }
 
+// mma.sp, of the shapes whose metadata is known here.
+static bool is_sparse(struct decode *d)
+{
+    return has(d, PTX_MOD_SP) || has(d, PTX_MOD_SP_ORDERED_METADATA);
+}
+
+static void sparse(struct decode *d)
+{
+    struct matrix_sparse *s = ARENA_NEW(&d->load->program->arena, struct matrix_sparse);
+    struct matrix_product *p = &s->product;
+    bool by_column[2];
+    p->shape = decode_shape(d);
+    set_types(d, p);
+    layouts(d, by_column);
+    unsigned bytes = p->shape.k * ptx_type_bits((enum ptx_type)p->type[MATRIX_A]) / 8,
+             type = p->type[MATRIX_A];
+    bool known = type == PTX_F16 || type == PTX_BF16 || type == PTX_TF32 || type == PTX_S8 || type == PTX_U8;
+    const struct ptx_operand *selector = decode_operand(d, 5);
+    if (!known || !types_fit(p) || p->type[MATRIX_C] != p->type[MATRIX_D] || by_column[0] || !by_column[1] ||
+        p->shape.m != 16 || p->shape.n != 8 || (bytes != 32 && bytes != 64) || selector->kind != PTX_IMM)
+        decode_unsupported(d);
+    // How many lanes of four have what one product needs.
+    unsigned lanes = (type == PTX_S8 || type == PTX_U8 ? 2 : 1) * bytes / 32;
+    if (selector->value < 0 || selector->value >= (int64_t)(4 / lanes))
+        decode_fail(d, -EINVAL, "there is no such selector");
+    s->selector = (uint8_t)selector->value;
+    p->saturates = has(d, PTX_MOD_SATFINITE);
+    for (unsigned k = 0; k < MATRIX_OPERANDS; k++) {
+        struct matrix_kind kind = {
+            .shape = p->shape, .which = (uint8_t)(k ? k : MATRIX_C), .type = p->type[k], .of_sparse = true};
+        const struct matrix_map *map = p->map[k] = decode_matrix_map(d, &kind);
+        kind.shape.k /= 2;
+        if (k == MATRIX_A)
+            map = s->half = decode_matrix_map(d, &kind);
+        fragment(d, decode_operand(d, k), map, (enum ptx_type)p->type[k], p->slot[k], k == MATRIX_D);
+    }
+    s->metadata = decode_source(d, decode_operand(d, 4), PTX_B32);
+    decode_emit(d, mma_sparse_run)->ptr = s;
+}
+
 static void product(struct decode *d)
 {
     static const enum ptx_mod roundings[] = {PTX_MOD_RN, PTX_MOD_RZ, PTX_MOD_RM, PTX_MOD_RP};
     struct matrix_product *p = ARENA_NEW(&d->load->program->arena, struct matrix_product);
     bool by_column[2], warp_level = d->stmt->form->id == PTX_OP_WMMA_MMA;
-    // Sparse matrices, scaled ones and those of later GPUs are not ours.
-    if (has(d, PTX_MOD_SP) || has(d, PTX_MOD_SP_ORDERED_METADATA) || has(d, PTX_MOD_BLOCK_SCALE) ||
-        ptx_operand(d->stmt, 4))
+    // Scaled matrices and those of later GPUs are not ours.
+    if (has(d, PTX_MOD_BLOCK_SCALE) || ptx_operand(d->stmt, is_sparse(d) ? 6 : 4))
         decode_unsupported(d);
+    if (is_sparse(d)) {
+        sparse(d);
+        return;
+    }
     p->shape = decode_shape(d);
     set_types(d, p);
     layouts(d, by_column);

@@ -186,28 +186,28 @@ static void access_of(struct decode *d, const struct ptx_operand *value, enum pt
     access_items(d, items, type, n, out);
 }
 
-// 32 bytes: two accesses of half as many. The address is kept, for the first may load into its register.
+// 32 bytes: two accesses of half as many, behind one that looks at the address. That is kept, for the first may load into its
+// register. Only global memory has such accesses.
 static bool is_wide(const struct ptx_form *form, enum ptx_type type)
 {
     return form->vec >= 4 && form->vec * ptx_type_bits(type) == 256;
 }
 
 static void split_wide(struct decode *d, const struct ptx_operand *value, enum ptx_type type,
-                       struct decode_address *a, struct access half[2])
+                       struct decode_address *a, uint32_t flags, struct access half[2])
 {
     struct ptx_operand items[DECODE_ITEMS];
     unsigned n = d->stmt->form->vec;
-    if (decode_items(d, value, items) != n)
+    enum access_space where = (enum access_space)(a->flags >> ACCESS_SPACE_SHIFT & 7);
+    if (decode_items(d, value, items) != n || (where != ACCESS_GLOBAL && where != ACCESS_GENERIC))
         decode_unsupported(d);
     for (unsigned k = 0; k < 2; k++)
         access_items(d, items + k * n / 2, type, n / 2, &half[k]);
-    if (a->flags & ACCESS_NO_BASE)
-        return;
-    unsigned bits = a->flags & ACCESS_A32 ? 32 : 64;
-    uint32_t kept = decode_temp(d, bits);
-    struct exec_insn *i = decode_emit(d, lane_fn(lane_mov(bits)));
+    half[0].flags |= ACCESS_WIDE;
+    uint32_t kept = a->flags & ACCESS_NO_BASE ? 0 : decode_temp(d, a->flags & ACCESS_A32 ? 32 : 64);
+    struct exec_insn *i = decode_emit(d, access_wide);
+    put_address(i, a, flags);
     i->d = kept;
-    i->a = a->slot;
     a->slot = kept;
 }
 
@@ -245,7 +245,7 @@ static void decode_load(struct decode *d)
     enum ptx_type type = last_type(d->stmt->form);
     if (is_wide(d->stmt->form, type)) {
         struct decode_address a = address(d, decode_operand(d, 1), space_of(d, 0), 32);
-        split_wide(d, decode_operand(d, 0), type, &a, half);
+        split_wide(d, decode_operand(d, 0), type, &a, 0, half);
         emit_load(d, &half[0], &a);
         a.imm += 16;
         emit_load(d, &half[1], &a);
@@ -280,7 +280,7 @@ static void decode_store(struct decode *d)
     enum ptx_type type = last_type(d->stmt->form);
     if (is_wide(d->stmt->form, type)) {
         struct decode_address a = address(d, decode_operand(d, 0), space_of(d, 0), 32);
-        split_wide(d, decode_operand(d, 1), type, &a, half);
+        split_wide(d, decode_operand(d, 1), type, &a, ACCESS_STORES, half);
         emit_store(d, &half[0], &a);
         a.imm += 16;
         emit_store(d, &half[1], &a);

@@ -22,10 +22,11 @@ static unsigned rank_of(struct decode *d)
     decode_unsupported(d);
 }
 
-static bool by_tiles(struct decode *d)
+// By tiles, or by columns.
+static bool is_known(struct decode *d)
 {
-    return !has(d, PTX_MOD_IM2COL) && !has(d, PTX_MOD_IM2COL_NO_OFFS) && !has(d, PTX_MOD_IM2COL_W) &&
-           !has(d, PTX_MOD_IM2COL_W_128) && !has(d, PTX_MOD_TILE_GATHER4) && !has(d, PTX_MOD_TILE_SCATTER4);
+    return !has(d, PTX_MOD_IM2COL_W) && !has(d, PTX_MOD_IM2COL_W_128) && !has(d, PTX_MOD_TILE_GATHER4) &&
+           !has(d, PTX_MOD_TILE_SCATTER4);
 }
 
 // [map, {coordinates}]: the map's address, and slots.
@@ -42,27 +43,42 @@ static struct decode_address take_map(struct decode *d, const struct ptx_operand
     return a;
 }
 
+// By how much pixels are shifted, in each dimension of a picture.
+static void take_shift(struct decode *d, const struct ptx_operand *o, struct tensor_lane *l)
+{
+    struct ptx_operand items[DECODE_ITEMS];
+    l->nby = (uint8_t)decode_items(d, o, items);
+    if (l->nby != l->rank - 2)
+        decode_unsupported(d);
+    for (unsigned k = 0; k < l->nby; k++)
+        l->by[k] = decode_source(d, &items[k], PTX_B16);
+}
+
 static void copy(struct decode *d)
 {
     struct tensor_lane *l = ARENA_NEW(&d->load->program->arena, struct tensor_lane);
     bool reduces = d->stmt->form->id == PTX_OP_CP_REDUCE_BULK_TENSOR;
-    if (!by_tiles(d) || d->stmt->form->nspaces < 2)
+    if (!is_known(d) || d->stmt->form->nspaces < 2)
         decode_unsupported(d);
     bool loads = ptx_space_is((enum ptx_space)d->stmt->form->spaces[0]) != PTX_SPACE_GLOBAL;
     l->rank = (uint8_t)rank_of(d);
     l->way = reduces ? TENSOR_REDUCE : loads ? TENSOR_LOAD : TENSOR_STORE;
     l->signals = has(d, PTX_MOD_MBARRIER_COMPLETE_TX_BYTES);
     l->multicast = has(d, PTX_MOD_MULTICAST_CLUSTER);
+    l->by_columns = has(d, PTX_MOD_IM2COL) || has(d, PTX_MOD_IM2COL_NO_OFFS);
     l->op = reduces ? decode_atomic_op(d) : 0;
-    if (l->signals != loads)
+    bool shifts = has(d, PTX_MOD_IM2COL);
+    if (l->signals != loads || (shifts && !loads) || (l->by_columns && l->rank < 3))
         decode_unsupported(d);
     struct decode_address map = take_map(d, decode_operand(d, loads ? 1 : 0), l);
     struct decode_address shared = decode_address(d, decode_operand(d, loads ? 0 : 1), DECODE_SHARED);
     struct decode_address barrier = {0}, data = {.flags = (uint32_t)ACCESS_GLOBAL << ACCESS_SPACE_SHIFT};
     if (l->signals)
         barrier = decode_address(d, decode_operand(d, 2), DECODE_SHARED);
+    if (shifts)
+        take_shift(d, decode_operand(d, 3), l);
     if (l->multicast)
-        l->blocks = decode_source(d, decode_operand(d, 3), PTX_B16);
+        l->blocks = decode_source(d, decode_operand(d, shifts ? 4 : 3), PTX_B16);
     decode_emit(d, tensor_copy)->ptr = l;
     decode_put_address(d, &shared, loads);
     decode_put_address(d, &map, false);

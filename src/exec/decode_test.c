@@ -329,8 +329,8 @@ static void calls_that_do_not_fit(void **state)
 
 static void dynamic_parallelism(void **state)
 {
-    static const char *const names[] = {"__cudaCDP2EventRecord", "__cudaCDP2Memcpy3DAsync",
-                                        "cudaLaunchDevice", "cudaGetParameterBufferV2"};
+    static const char *const names[] = {"__cudaCDP2LaunchDevice", "cudaDeviceSynchronize", "cudaLaunchDevice",
+                                        "cudaGetParameterBufferV2"};
     for (size_t k = 0; k < sizeof names / sizeof *names; k++) {
         char text[200], report[200];
         snprintf(text, sizeof text, ".extern .func %s();\n.entry k() {\ncall %s; }\n", names[k], names[k]);

@@ -10,15 +10,22 @@ static bool is_integer(unsigned type)
     return type == PTX_S8 || type == PTX_U8;
 }
 
+static bool is_byte_float(unsigned type)
+{
+    return type == PTX_E4M3 || type == PTX_E5M2;
+}
+
 // Which types and depths there are.
 static void check(struct decode *d, const struct wgmma *g)
 {
     const struct matrix_product *p = &g->product;
     unsigned a = p->type[MATRIX_A], b = p->type[MATRIX_B], to = p->type[MATRIX_D], bits = ptx_type_bits(a);
-    bool good = is_integer(a)   ? is_integer(b) && to == PTX_S32
-                : a == PTX_F16  ? b == a && (to == PTX_F16 || to == PTX_F32)
-                : a == PTX_BF16 ? b == a && to == PTX_F32
-                                : a == PTX_TF32 && b == a && to == PTX_F32;
+    bool good = is_integer(a)      ? is_integer(b) && to == PTX_S32
+                : a == PTX_B1      ? b == a && to == PTX_S32 && p->by_and
+                : is_byte_float(a) ? is_byte_float(b) && (to == PTX_F16 || to == PTX_F32)
+                : a == PTX_F16     ? b == a && (to == PTX_F16 || to == PTX_F32)
+                : a == PTX_BF16    ? b == a && to == PTX_F32
+                                   : a == PTX_TF32 && b == a && to == PTX_F32;
     if (!good || p->shape.k * bits != 256 || !g->n || g->n > 256 || g->n % WGMMA_COLUMNS)
         decode_unsupported(d);
 }
@@ -69,11 +76,11 @@ static void operands(struct decode *d, struct wgmma *g)
 static void signs(struct decode *d, struct wgmma *g)
 {
     unsigned at = 4, type = g->product.type[MATRIX_A];
-    if (is_integer(type))
+    if (is_integer(type) || type == PTX_B1)
         return;
     g->a_negated = flag(d, &at) < 0;
     g->b_negated = flag(d, &at) < 0;
-    if (type == PTX_TF32)
+    if (type == PTX_TF32 || is_byte_float(type))
         return;
     if (!g->a_in_registers)
         g->a_by_row = flag(d, &at) != 0;
@@ -97,6 +104,8 @@ void decode_wgmma(struct decode *d)
     p->type[MATRIX_A] = form->types[1];
     p->type[MATRIX_B] = form->types[2];
     p->saturates = ptx_form_has(form, PTX_MOD_SATFINITE);
+    p->by_and = ptx_form_has(form, PTX_MOD_AND);
+    p->by_group = true;
     check(d, g);
     struct matrix_kind kind = {.shape = p->shape, .which = MATRIX_D, .type = p->type[MATRIX_D]};
     p->map[MATRIX_D] = p->map[MATRIX_C] = decode_matrix_map(d, &kind);

@@ -88,20 +88,43 @@ const struct exec_variable *exec_find_reference(const struct exec_program *p, st
 
 // --- launches -----------------------------------------------------------------------------------------------
 
+// A box of bytes that a kernel has copied or filled: rows of width bytes, height of them in a slice, depth slices.
+struct exec_copy {
+    uint64_t to, to_pitch, to_slice;  // from row to row, and from slice to slice
+    uint64_t from, from_pitch, from_slice;
+    uint64_t width, height, depth;
+    bool fill;  // with the byte that `from` is
+};
+
+enum exec_question {
+    EXEC_ASK_DEVICE,   // the device's number
+    EXEC_ASK_DEVICES,  // how many there are
+    EXEC_ASK_VERSION,  // of the driver API
+    EXEC_ASK_LIMIT,    // which: as the driver API counts limits
+    EXEC_ASK_CACHE_CONFIG,
+    EXEC_ASK_SHARED_CONFIG,
+};
+
 // What a kernel may ask of whoever launched it. Called with the launch's owner, from any thread; errors are numbers of the
-// driver API.
+// driver API, and EXEC_TOO_MANY_PENDING. block: the number in its grid of the block that asks; stream: as the device's API
+// has it.
+enum { EXEC_TOO_MANY_PENDING = 69 };
 struct exec_children {
-    // Memory for the parameters of a kernel that is to be launched like that; 0: it cannot be.
-    uint64_t (*prepare)(void *owner, const struct exec_kernel *k, const uint32_t grid[3],
-                        const uint32_t block[3], uint32_t shared);
-    // Launches it. stream: as the device's API has it; block: the launching block's number in its grid.
-    int (*launch)(void *owner, uint64_t params, uint64_t stream, uint64_t block);
+    // Memory for the parameters of a kernel that is to be launched like that.
+    int (*prepare)(void *owner, const struct exec_kernel *k, const uint32_t grid[3], const uint32_t block[3],
+                   uint32_t shared, uint64_t *params);
+    int (*launch)(void *owner, uint64_t params, uint64_t stream, uint64_t block);  // what was prepared
     int (*launch_graph)(void *owner, uint64_t graph, uint64_t stream);
     uint64_t (*current_graph)(void *owner);  // that the kernel is a node of; 0: none
-    // size bytes from `from`, or of the byte that `from` is, to `to`; into that stream.
-    int (*copy)(void *owner, uint64_t to, uint64_t from, bool fill, uint64_t size, uint64_t stream,
-                uint64_t block);
-    int (*attribute)(void *owner, int which, int *value);
+    int (*copy)(void *owner, const struct exec_copy *c, uint64_t stream, uint64_t block);
+    // The event stands for what is in the stream now; or the stream waits for what the event stands for.
+    int (*record)(void *owner, uint64_t event, uint64_t stream, uint64_t block);
+    int (*await)(void *owner, uint64_t event, uint64_t stream, uint64_t block);
+    int (*ask)(void *owner, enum exec_question question, int which, uint64_t *value);
+    int (*attribute)(void *owner, int which, int device, int *value);
+    // Of a kernel: as the driver API counts attributes; and how many of its blocks a multiprocessor takes.
+    int (*function)(void *owner, const struct exec_kernel *k, int which, int *value);
+    int (*occupancy)(void *owner, const struct exec_kernel *k, int threads, uint64_t shared, int *blocks);
     uint64_t (*error_text)(void *owner, int error, bool name);  // the address of a string; 0: none
 };
 

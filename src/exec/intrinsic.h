@@ -57,7 +57,50 @@ static inline bool intrinsic_has_signature(const struct exec_warp *w, unsigned n
 // The accesses of these functions are generic.
 static const struct exec_insn intrinsic_generic = {.flags = ACCESS_GENERIC << ACCESS_SPACE_SHIFT};
 
-// Those by which kernels launch others (intrinsic_launch.c); NULL if it is none of them.
+// --- the device runtime: what kernels may call of it ----------------------------------------------------------
+
+static inline const struct exec_launch *intrinsic_launch(const struct exec_warp *w)
+{
+    return &w->block->grid->launch;
+}
+
+// Errors are a grid's, not a thread's: cudaGetLastError in a kernel tells the last of any of its threads.
+static inline void intrinsic_give_error(struct exec_warp *w, unsigned lane, int error)
+{
+    // Relaxed: a number that stands for itself.
+    if (error)
+        atomic_store_explicit(&w->block->grid->child_error, error, memory_order_relaxed);
+    intrinsic_give(w, lane, (uint64_t)(uint32_t)error);
+}
+
+// Writes a result through the pointer that is the first argument. False: w has faulted.
+static inline bool intrinsic_put(struct exec_warp *w, unsigned lane, const void *value, unsigned size)
+{
+    return access_write(w, &intrinsic_generic, lane, intrinsic_argument(w, 0, lane), value, size);
+}
+
+// The kernel whose address an argument is; NULL if it is no kernel's.
+static inline const struct exec_kernel *intrinsic_kernel(const struct exec_warp *w, unsigned n, unsigned lane)
+{
+    const struct exec_func *f = code_find(intrinsic_argument(w, n, lane));
+    return f ? f->kernel : NULL;
+}
+
+enum { INTRINSIC_INVALID_VALUE = 1 };
+
+// Names of the device runtime, behind what they all begin with.
+struct intrinsic_row {
+    struct str name;
+    exec_fn *fn;
+};
+#define INTRINSIC_ROW(call, fn)                  \
+    {                                            \
+        {"__cudaCDP2" call, sizeof call + 9}, fn \
+    }
+
+// Those by which kernels launch others (intrinsic_launch.c), and by which they ask (intrinsic_query.c); NULL if it is none
+// of them.
 exec_fn *intrinsic_launch_find(struct str name);
+exec_fn *intrinsic_query_find(struct str name);
 
 #endif

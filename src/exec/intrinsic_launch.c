@@ -1,196 +1,329 @@
 // SPDX-License-Identifier: MIT
-// The calls by which kernels launch kernels and graphs. Whoever launched the grid does it (exec_children); here are only
-// arguments and results.
-//
-// Errors are a grid's, not a thread's: cudaGetLastError in a kernel tells the last of any of its threads.
+// The calls by which kernels launch kernels, copies and graphs, and the order between those. Whoever launched the grid does
+// it (exec_children); here are only arguments and results.
+#include <string.h>
+
 #include "exec/control.h"
 #include "exec/intrinsic.h"
 
-enum { INVALID_VALUE = 1, OUT_OF_RESOURCES = 701, STREAM_STEP = 16 };
+enum { OUT_OF_MEMORY = 2, OUT_OF_RESOURCES = 701, HANDLE_STEP = 16 };
 
-// Handles of streams that kernels make: numbers, for a stream is nothing but an order.
-static _Atomic uint64_t last_stream = STREAM_STEP;
+// Handles of streams and events that kernels make: numbers, for they are nothing but an order.
+static _Atomic uint64_t last_handle = HANDLE_STEP;
 
-static const struct exec_launch *launch_of(const struct exec_warp *w)
+static uint64_t block_number(const struct exec_warp *w)
 {
-    return &w->block->grid->launch;
+    const uint32_t *grid = intrinsic_launch(w)->grid, *at = w->block->ctaid;
+    return at[0] + (uint64_t)grid[0] * (at[1] + (uint64_t)grid[1] * at[2]);
 }
 
-static void give_error(struct exec_warp *w, unsigned lane, int error)
-{
-    // Relaxed: a number that stands for itself.
-    if (error)
-        atomic_store_explicit(&w->block->grid->child_error, error, memory_order_relaxed);
-    intrinsic_give(w, lane, (uint64_t)(uint32_t)error);
-}
-
-// Three words of a parameter.
-static void triple(const struct exec_warp *w, unsigned n, unsigned lane, uint32_t out[3])
+// `count` words of a parameter.
+static void words(const struct exec_warp *w, unsigned n, unsigned lane, uint32_t *out, unsigned count)
 {
     const uint32_t *word = intrinsic_words(w, &w->frame->func->params[n], lane);
-    for (unsigned k = 0; k < 3; k++)
+    for (unsigned k = 0; k < count; k++)
         out[k] = word[k * EXEC_LANES];
 }
 
+static bool has_size(const struct exec_warp *w, unsigned n, unsigned bytes)
+{
+    return w->frame->func->params[n].size >= bytes;
+}
+
+// --- kernels and graphs -------------------------------------------------------------------------------------
+
 static const struct exec_insn *prepare(struct exec_warp *w, const struct exec_insn *i)
 {
-    const struct exec_launch *q = launch_of(w);
-    if (!intrinsic_has_signature(w, 4, 1) || w->frame->func->params[1].size < 12 ||
-        w->frame->func->params[2].size < 12)
+    enum { SHAPE = 3 };
+    const struct exec_launch *q = intrinsic_launch(w);
+    if (!intrinsic_has_signature(w, 4, 1) || !has_size(w, 1, SHAPE * 4) || !has_size(w, 2, SHAPE * 4))
         return fault_raise(w, i, EXEC_INVALID_PC);
     FOR_LANES(w->mask)
     {
-        uint32_t grid[3], block[3], shared = (uint32_t)intrinsic_argument(w, 3, l);
-        const struct exec_func *f = code_find(intrinsic_argument(w, 0, l));
-        triple(w, 1, l, grid);
-        triple(w, 2, l, block);
+        uint32_t grid[SHAPE], block[SHAPE], shared = (uint32_t)intrinsic_argument(w, 3, l);
+        const struct exec_kernel *k = intrinsic_kernel(w, 0, l);
+        words(w, 1, l, grid, SHAPE);
+        words(w, 2, l, block, SHAPE);
         uint64_t at = 0;
-        if (f && f->kernel && q->children)
-            at = q->children->prepare(q->owner, f->kernel, grid, block, shared);
-        if (!at)
-            atomic_store_explicit(&w->block->grid->child_error, OUT_OF_RESOURCES, memory_order_relaxed);
-        intrinsic_give(w, l, at);
+        int error = OUT_OF_RESOURCES;
+        if (k && q->children)
+            error = q->children->prepare(q->owner, k, grid, block, shared, &at);
+        // The result is the address.
+        intrinsic_give_error(w, l, error);
+        intrinsic_give(w, l, error ? 0 : at);
     }
     return control_ret(w, i);
 }
 
-static uint64_t block_number(const struct exec_warp *w)
-{
-    const uint32_t *grid = launch_of(w)->grid, *at = w->block->ctaid;
-    return at[0] + (uint64_t)grid[0] * (at[1] + (uint64_t)grid[1] * at[2]);
-}
-
 static const struct exec_insn *launch(struct exec_warp *w, const struct exec_insn *i)
 {
-    const struct exec_launch *q = launch_of(w);
+    const struct exec_launch *q = intrinsic_launch(w);
     if (!intrinsic_has_signature(w, 2, 1))
         return fault_raise(w, i, EXEC_INVALID_PC);
-    uint64_t number = block_number(w);
     FOR_LANES(w->mask)
     {
         uint64_t params = intrinsic_argument(w, 0, l), stream = intrinsic_argument(w, 1, l);
-        give_error(w, l, q->children ? q->children->launch(q->owner, params, stream, number) : INVALID_VALUE);
+        int error = INTRINSIC_INVALID_VALUE;
+        if (q->children)
+            error = q->children->launch(q->owner, params, stream, block_number(w));
+        intrinsic_give_error(w, l, error);
     }
     return control_ret(w, i);
 }
 
 static const struct exec_insn *launch_graph(struct exec_warp *w, const struct exec_insn *i)
 {
-    const struct exec_launch *q = launch_of(w);
+    const struct exec_launch *q = intrinsic_launch(w);
     if (!intrinsic_has_signature(w, 2, 1))
         return fault_raise(w, i, EXEC_INVALID_PC);
     FOR_LANES(w->mask)
     {
         uint64_t graph = intrinsic_argument(w, 0, l), stream = intrinsic_argument(w, 1, l);
-        give_error(w, l, q->children ? q->children->launch_graph(q->owner, graph, stream) : INVALID_VALUE);
+        intrinsic_give_error(
+            w, l, q->children ? q->children->launch_graph(q->owner, graph, stream) : INTRINSIC_INVALID_VALUE);
+    }
+    return control_ret(w, i);
+}
+
+// --- copies -------------------------------------------------------------------------------------------------
+
+// Makes a copy of a lane's arguments. False: w has faulted; *error: they make none.
+typedef bool copy_fn(struct exec_warp *w, unsigned lane, struct exec_copy *c, int *error);
+
+static const struct exec_insn *copy(struct exec_warp *w, const struct exec_insn *i, unsigned nparams,
+                                    copy_fn *read)
+{
+    const struct exec_launch *q = intrinsic_launch(w);
+    if (!intrinsic_has_signature(w, nparams, 1))
+        return fault_raise(w, i, EXEC_INVALID_PC);
+    FOR_LANES(w->mask)
+    {
+        struct exec_copy c = {.height = 1, .depth = 1};
+        int error = q->children ? 0 : INTRINSIC_INVALID_VALUE;
+        if (!read(w, l, &c, &error))
+            return NULL;
+        uint64_t stream = intrinsic_argument(w, nparams - 1, l);
+        if (!error)
+            error = q->children->copy(q->owner, &c, stream, block_number(w));
+        intrinsic_give_error(w, l, error);
     }
     return control_ret(w, i);
 }
 
 // (to, from, size, kind, stream), or (to, value, size, stream).
-static const struct exec_insn *copy(struct exec_warp *w, const struct exec_insn *i, bool fill)
+static bool read_line(struct exec_warp *w, unsigned lane, struct exec_copy *c, int *error)
 {
-    const struct exec_launch *q = launch_of(w);
-    if (!intrinsic_has_signature(w, fill ? 4 : 5, 1))
-        return fault_raise(w, i, EXEC_INVALID_PC);
-    FOR_LANES(w->mask)
-    {
-        uint64_t to = intrinsic_argument(w, 0, l), from = intrinsic_argument(w, 1, l);
-        uint64_t size = intrinsic_argument(w, 2, l), stream = intrinsic_argument(w, fill ? 3 : 4, l);
-        give_error(w, l,
-                   q->children ? q->children->copy(q->owner, to, from, fill, size, stream, block_number(w))
-                               : INVALID_VALUE);
+    c->fill = w->frame->func->nparams == 4;
+    c->to = intrinsic_argument(w, 0, lane);
+    c->from = intrinsic_argument(w, 1, lane);
+    c->width = intrinsic_argument(w, 2, lane);
+    return true;
+}
+
+static void check_pitch(const struct exec_copy *c, int *error)
+{
+    enum { INVALID_PITCH = 12 };
+    if (c->width > c->to_pitch || (!c->fill && c->width > c->from_pitch))
+        *error = INVALID_PITCH;
+}
+
+// (to, pitch, from, pitch, width, height, kind, stream)
+static bool read_plane(struct exec_warp *w, unsigned lane, struct exec_copy *c, int *error)
+{
+    c->to = intrinsic_argument(w, 0, lane);
+    c->to_pitch = intrinsic_argument(w, 1, lane);
+    c->from = intrinsic_argument(w, 2, lane);
+    c->from_pitch = intrinsic_argument(w, 3, lane);
+    c->width = intrinsic_argument(w, 4, lane);
+    c->height = intrinsic_argument(w, 5, lane);
+    check_pitch(c, error);
+    return true;
+}
+
+// (to, pitch, value, width, height, stream)
+static bool read_plane_fill(struct exec_warp *w, unsigned lane, struct exec_copy *c, int *error)
+{
+    c->fill = true;
+    c->to = intrinsic_argument(w, 0, lane);
+    c->to_pitch = intrinsic_argument(w, 1, lane);
+    c->from = intrinsic_argument(w, 2, lane);
+    c->width = intrinsic_argument(w, 3, lane);
+    c->height = intrinsic_argument(w, 4, lane);
+    check_pitch(c, error);
+    return true;
+}
+
+// cudaPitchedPtr, cudaPos or cudaExtent, cudaMemcpy3DParms.
+struct pitched {
+    uint64_t at, pitch, xsize, ysize;
+};
+struct position {
+    uint64_t x, y, z;
+};
+struct box {
+    uint64_t from_array;
+    struct position from_at;
+    struct pitched from;
+    uint64_t to_array;
+    struct position to_at;
+    struct pitched to;
+    struct position extent;
+    uint64_t kind;
+};
+
+static uint64_t place(const struct pitched *p, const struct position *at)
+{
+    return p->at + (at->z * p->ysize + at->y) * p->pitch + at->x;
+}
+
+// (box, stream). Arrays are not for kernels to copy.
+static bool read_box(struct exec_warp *w, unsigned lane, struct exec_copy *c, int *error)
+{
+    struct box b;
+    uint64_t at = intrinsic_argument(w, 0, lane);
+    for (unsigned k = 0; k < sizeof b; k += 8)
+        if (!access_read(w, &intrinsic_generic, lane, at + k, (char *)&b + k, 8))
+            return false;
+    if (b.from_array || b.to_array ||
+        (b.extent.z > 1 && (b.extent.y > b.to.ysize || b.extent.y > b.from.ysize)))
+        *error = INTRINSIC_INVALID_VALUE;
+    *c = (struct exec_copy){
+        .to = place(&b.to, &b.to_at),
+        .to_pitch = b.to.pitch,
+        .to_slice = b.to.pitch * b.to.ysize,
+        .from = place(&b.from, &b.from_at),
+        .from_pitch = b.from.pitch,
+        .from_slice = b.from.pitch * b.from.ysize,
+        .width = b.extent.x,
+        .height = b.extent.y,
+        .depth = b.extent.z,
+    };
+    if (!*error)
+        check_pitch(c, error);
+    return true;
+}
+
+// (pitched, value, extent, stream)
+static bool read_box_fill(struct exec_warp *w, unsigned lane, struct exec_copy *c, int *error)
+{
+    struct pitched to;
+    struct position extent;
+    if (!has_size(w, 0, sizeof to) || !has_size(w, 2, sizeof extent)) {
+        *error = INTRINSIC_INVALID_VALUE;
+        return true;
     }
-    return control_ret(w, i);
+    uint32_t raw[sizeof to / 4];
+    words(w, 0, lane, raw, sizeof to / 4);
+    memcpy(&to, raw, sizeof to);
+    words(w, 2, lane, raw, sizeof extent / 4);
+    memcpy(&extent, raw, sizeof extent);
+    if (extent.z > 1 && extent.y > to.ysize)
+        *error = INTRINSIC_INVALID_VALUE;
+    *c = (struct exec_copy){
+        .to = to.at,
+        .to_pitch = to.pitch,
+        .to_slice = to.pitch * to.ysize,
+        .from = intrinsic_argument(w, 1, lane),
+        .fill = true,
+        .width = extent.x,
+        .height = extent.y,
+        .depth = extent.z,
+    };
+    check_pitch(c, error);
+    return true;
 }
 
-static const struct exec_insn *memcpy_async(struct exec_warp *w, const struct exec_insn *i)
-{
-    return copy(w, i, false);
-}
+#define COPY(name, nparams, read)                                                       \
+    static const struct exec_insn *name(struct exec_warp *w, const struct exec_insn *i) \
+    {                                                                                   \
+        return copy(w, i, nparams, read);                                               \
+    }
+COPY(memcpy_async, 5, read_line)
+COPY(memset_async, 4, read_line)
+COPY(memcpy_2d, 8, read_plane)
+COPY(memset_2d, 6, read_plane_fill)
+COPY(memcpy_3d, 2, read_box)
+COPY(memset_3d, 4, read_box_fill)
 
-static const struct exec_insn *memset_async(struct exec_warp *w, const struct exec_insn *i)
-{
-    return copy(w, i, true);
-}
+// --- streams and events -------------------------------------------------------------------------------------
 
-// Writes a result through the pointer that is the first argument. False: w has faulted.
-static bool put(struct exec_warp *w, unsigned lane, const void *value, unsigned size)
-{
-    return access_write(w, &intrinsic_generic, lane, intrinsic_argument(w, 0, lane), value, size);
-}
-
-static const struct exec_insn *stream_create(struct exec_warp *w, const struct exec_insn *i)
+static const struct exec_insn *make_handle(struct exec_warp *w, const struct exec_insn *i, uint64_t required,
+                                           uint64_t allowed)
 {
     if (!intrinsic_has_signature(w, 2, 1))
         return fault_raise(w, i, EXEC_INVALID_PC);
     FOR_LANES(w->mask)
     {
-        uint64_t stream = atomic_fetch_add_explicit(&last_stream, STREAM_STEP, memory_order_relaxed);
-        if (!put(w, l, &stream, sizeof stream))
+        uint64_t flags = intrinsic_argument(w, 1, l);
+        bool good = (flags & required) == required && !(flags & ~allowed);
+        uint64_t handle = atomic_fetch_add_explicit(&last_handle, HANDLE_STEP, memory_order_relaxed);
+        if (good && !intrinsic_put(w, l, &handle, sizeof handle))
             return NULL;
-        give_error(w, l, 0);
+        intrinsic_give_error(w, l, good ? 0 : INTRINSIC_INVALID_VALUE);
     }
     return control_ret(w, i);
 }
 
-static const struct exec_insn *stream_destroy(struct exec_warp *w, const struct exec_insn *i)
+// All streams of kernels are what cudaStreamNonBlocking says; all events what cudaEventDisableTiming does.
+static const struct exec_insn *stream_create(struct exec_warp *w, const struct exec_insn *i)
+{
+    enum { NON_BLOCKING = 1 };
+    return make_handle(w, i, NON_BLOCKING, NON_BLOCKING);
+}
+
+static const struct exec_insn *event_create(struct exec_warp *w, const struct exec_insn *i)
+{
+    enum { BLOCKING_SYNC = 1, DISABLE_TIMING = 2 };
+    return make_handle(w, i, DISABLE_TIMING, BLOCKING_SYNC | DISABLE_TIMING);
+}
+
+static const struct exec_insn *destroy_handle(struct exec_warp *w, const struct exec_insn *i)
 {
     if (!intrinsic_has_signature(w, 1, 1))
         return fault_raise(w, i, EXEC_INVALID_PC);
-    FOR_LANES(w->mask) give_error(w, l, 0);
+    FOR_LANES(w->mask) intrinsic_give_error(w, l, 0);
     return control_ret(w, i);
 }
 
-static const struct exec_insn *last_error(struct exec_warp *w, const struct exec_insn *i, bool clear)
+// (event, stream), or (event, stream, flags); none of the flags is for kernels.
+static const struct exec_insn *event_record(struct exec_warp *w, const struct exec_insn *i)
 {
-    _Atomic int *error = &w->block->grid->child_error;
-    if (!intrinsic_has_signature(w, 0, 1))
-        return fault_raise(w, i, EXEC_INVALID_PC);
-    FOR_LANES(w->mask)
-    intrinsic_give(w, l,
-                   (uint64_t)(clear ? atomic_exchange_explicit(error, 0, memory_order_relaxed)
-                                    : atomic_load_explicit(error, memory_order_relaxed)));
-    return control_ret(w, i);
-}
-
-static const struct exec_insn *get_last_error(struct exec_warp *w, const struct exec_insn *i)
-{
-    return last_error(w, i, true);
-}
-
-static const struct exec_insn *peek_at_last_error(struct exec_warp *w, const struct exec_insn *i)
-{
-    return last_error(w, i, false);
-}
-
-static const struct exec_insn *error_text(struct exec_warp *w, const struct exec_insn *i, bool name)
-{
-    const struct exec_launch *q = launch_of(w);
-    if (!intrinsic_has_signature(w, 1, 1))
+    const struct exec_launch *q = intrinsic_launch(w);
+    bool flags = intrinsic_has_signature(w, 3, 1);
+    if (!flags && !intrinsic_has_signature(w, 2, 1))
         return fault_raise(w, i, EXEC_INVALID_PC);
     FOR_LANES(w->mask)
     {
-        int error = (int)intrinsic_argument(w, 0, l);
-        intrinsic_give(w, l, q->children ? q->children->error_text(q->owner, error, name) : 0);
+        uint64_t event = intrinsic_argument(w, 0, l), stream = intrinsic_argument(w, 1, l);
+        int error = INTRINSIC_INVALID_VALUE;
+        if (q->children && !(flags && intrinsic_argument(w, 2, l)))
+            error = q->children->record(q->owner, event, stream, block_number(w));
+        intrinsic_give_error(w, l, error);
     }
     return control_ret(w, i);
 }
 
-static const struct exec_insn *get_error_name(struct exec_warp *w, const struct exec_insn *i)
+// (stream, event, flags)
+static const struct exec_insn *stream_wait(struct exec_warp *w, const struct exec_insn *i)
 {
-    return error_text(w, i, true);
+    const struct exec_launch *q = intrinsic_launch(w);
+    if (!intrinsic_has_signature(w, 3, 1))
+        return fault_raise(w, i, EXEC_INVALID_PC);
+    FOR_LANES(w->mask)
+    {
+        uint64_t stream = intrinsic_argument(w, 0, l), event = intrinsic_argument(w, 1, l);
+        int error = INTRINSIC_INVALID_VALUE;
+        if (q->children && !intrinsic_argument(w, 2, l))
+            error = q->children->await(q->owner, event, stream, block_number(w));
+        intrinsic_give_error(w, l, error);
+    }
+    return control_ret(w, i);
 }
 
-static const struct exec_insn *get_error_string(struct exec_warp *w, const struct exec_insn *i)
-{
-    return error_text(w, i, false);
-}
+// --- memory: the heap's, as malloc in a kernel ----------------------------------------------------------------
 
-// The heap's, as malloc in a kernel.
 static const struct exec_insn *cuda_malloc(struct exec_warp *w, const struct exec_insn *i)
 {
-    enum { OUT_OF_MEMORY = 2 };
     uint64_t sizes[EXEC_LANES], at[EXEC_LANES];
     if (!intrinsic_has_signature(w, 2, 1))
         return fault_raise(w, i, EXEC_INVALID_PC);
@@ -198,9 +331,9 @@ static const struct exec_insn *cuda_malloc(struct exec_warp *w, const struct exe
     intrinsic_host(w)->heap_alloc(intrinsic_host(w)->ctx, w->mask, sizes, at);
     FOR_LANES(w->mask)
     {
-        if (at[l] && !put(w, l, &at[l], sizeof at[l]))
+        if (at[l] && !intrinsic_put(w, l, &at[l], sizeof at[l]))
             return NULL;
-        give_error(w, l, at[l] ? 0 : OUT_OF_MEMORY);
+        intrinsic_give_error(w, l, at[l] ? 0 : OUT_OF_MEMORY);
     }
     return control_ret(w, i);
 }
@@ -212,71 +345,37 @@ static const struct exec_insn *cuda_free(struct exec_warp *w, const struct exec_
         return fault_raise(w, i, EXEC_INVALID_PC);
     intrinsic_arguments(w, 0, at);
     uint32_t bad = intrinsic_host(w)->heap_free(intrinsic_host(w)->ctx, w->mask, at);
-    FOR_LANES(w->mask) give_error(w, l, bad >> l & 1 ? INVALID_VALUE : 0);
+    FOR_LANES(w->mask) intrinsic_give_error(w, l, bad >> l & 1 ? INTRINSIC_INVALID_VALUE : 0);
     return control_ret(w, i);
 }
 
-static const struct exec_insn *get_device(struct exec_warp *w, const struct exec_insn *i)
-{
-    if (!intrinsic_has_signature(w, 1, 1))
-        return fault_raise(w, i, EXEC_INVALID_PC);
-    FOR_LANES(w->mask)
-    {
-        if (!put(w, l, &(int){0}, sizeof(int)))
-            return NULL;
-        give_error(w, l, 0);
-    }
-    return control_ret(w, i);
-}
-
-static const struct exec_insn *get_attribute(struct exec_warp *w, const struct exec_insn *i)
-{
-    const struct exec_launch *q = launch_of(w);
-    if (!intrinsic_has_signature(w, 3, 1))
-        return fault_raise(w, i, EXEC_INVALID_PC);
-    FOR_LANES(w->mask)
-    {
-        int value = 0, which = (int)intrinsic_argument(w, 1, l), error = INVALID_VALUE;
-        if (q->children)
-            error = q->children->attribute(q->owner, which, &value);
-        if (!error && !put(w, l, &value, sizeof value))
-            return NULL;
-        give_error(w, l, error);
-    }
-    return control_ret(w, i);
-}
+// With a twin for those who have a stream of their own per thread: in a kernel that is the block's, too.
+#define WITH_TWIN(call, fn) INTRINSIC_ROW(call, fn), INTRINSIC_ROW(call "_ptsz", fn)
 
 exec_fn *intrinsic_launch_find(struct str name)
 {
-#define DEVICE_RUNTIME(call, fn)                 \
-    {                                            \
-        {"__cudaCDP2" call, sizeof call + 9}, fn \
-    }
-    static const struct {
-        struct str name;
-        exec_fn *fn;
-    } rows[] = {
-        DEVICE_RUNTIME("GetParameterBufferV2", prepare),
-        DEVICE_RUNTIME("LaunchDeviceV2", launch),
-        DEVICE_RUNTIME("LaunchDeviceV2_ptsz", launch),
-        DEVICE_RUNTIME("StreamCreateWithFlags", stream_create),
-        DEVICE_RUNTIME("StreamDestroy", stream_destroy),
-        DEVICE_RUNTIME("GetLastError", get_last_error),
-        DEVICE_RUNTIME("PeekAtLastError", peek_at_last_error),
-        DEVICE_RUNTIME("GetErrorName", get_error_name),
-        DEVICE_RUNTIME("GetErrorString", get_error_string),
-        DEVICE_RUNTIME("Malloc", cuda_malloc),
-        DEVICE_RUNTIME("Free", cuda_free),
-        DEVICE_RUNTIME("MemcpyAsync", memcpy_async),
-        DEVICE_RUNTIME("MemcpyAsync_ptsz", memcpy_async),
-        DEVICE_RUNTIME("MemsetAsync", memset_async),
-        DEVICE_RUNTIME("MemsetAsync_ptsz", memset_async),
-        DEVICE_RUNTIME("GetDevice", get_device),
-        DEVICE_RUNTIME("DeviceGetAttribute", get_attribute),
+    static const struct intrinsic_row rows[] = {
+        INTRINSIC_ROW("GetParameterBufferV2", prepare),
+        WITH_TWIN("LaunchDeviceV2", launch),
+        INTRINSIC_ROW("StreamCreateWithFlags", stream_create),
+        INTRINSIC_ROW("StreamDestroy", destroy_handle),
+        WITH_TWIN("StreamWaitEvent", stream_wait),
+        INTRINSIC_ROW("EventCreateWithFlags", event_create),
+        WITH_TWIN("EventRecord", event_record),
+        WITH_TWIN("EventRecordWithFlags", event_record),
+        INTRINSIC_ROW("EventDestroy", destroy_handle),
+        INTRINSIC_ROW("Malloc", cuda_malloc),
+        INTRINSIC_ROW("Free", cuda_free),
+        WITH_TWIN("MemcpyAsync", memcpy_async),
+        WITH_TWIN("MemsetAsync", memset_async),
+        WITH_TWIN("Memcpy2DAsync", memcpy_2d),
+        WITH_TWIN("Memset2DAsync", memset_2d),
+        WITH_TWIN("Memcpy3DAsync", memcpy_3d),
+        WITH_TWIN("Memset3DAsync", memset_3d),
         {{"cudaGraphLaunch", 15}, launch_graph},
     };
     for (size_t k = 0; k < sizeof rows / sizeof *rows; k++)
         if (str_eq(rows[k].name, name))
             return rows[k].fn;
-    return NULL;
+    return intrinsic_query_find(name);
 }

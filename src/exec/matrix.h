@@ -25,6 +25,7 @@ struct matrix_kind {
     uint8_t which;               // enum matrix_which; D and C are alike
     uint8_t type;                // enum ptx_type
     bool by_column, warp_level;  // .col; of wmma
+    bool of_sparse;              // of mma.sp, which has twice the depth
 };
 
 struct matrix_map {
@@ -43,8 +44,18 @@ struct matrix_product {
     uint8_t type[MATRIX_OPERANDS];  // enum ptx_type
     uint8_t rounding;               // f64: enum matrix_rounding
     bool saturates, by_and;         // integers; b1: and instead of xor
+    bool by_group;                  // a part of wgmma
     const struct matrix_map *map[MATRIX_OPERANDS];
     uint32_t slot[MATRIX_OPERANDS][MATRIX_REGS];
+};
+
+// A has k / 2 columns, and `metadata` says which those are: of each four the two whose numbers two bits each give; of tf32
+// of each two the one that the first of those says, halved. Four bits are of four numbers, or two of tf32.
+struct matrix_sparse {
+    struct matrix_product product;  // with a map of the whole of A
+    const struct matrix_map *half;  // A's own, to which the slots belong
+    uint32_t metadata;              // slot
+    uint8_t selector;               // which lanes' counts
 };
 enum matrix_rounding { MATRIX_RN, MATRIX_RZ, MATRIX_RM, MATRIX_RP };
 
@@ -56,7 +67,8 @@ struct matrix_tile {
     uint8_t type;     // enum ptx_type
 };
 
-exec_fn mma_run;  // ptr: matrix_product
+exec_fn mma_run;         // ptr: matrix_product
+exec_fn mma_sparse_run;  // ptr: matrix_sparse
 
 // ptr: matrix_tile; the address is i + 1's
 exec_fn matrix_load, matrix_store;

@@ -186,6 +186,8 @@ static bool is_known(const struct matrix_kind *kind)
             continue;
         if (kind->warp_level)
             return k == depths[n].warp;
+        if (kind->of_sparse && k == 2 * depths[n].sixteen[1])
+            return true;
         return kind->shape.m == 8
                    ? k == depths[n].eight
                    : k == depths[n].sixteen[0] || k == depths[n].sixteen[1] || k == depths[n].sixteen[2];

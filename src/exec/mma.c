@@ -37,7 +37,7 @@ static unsigned piece(const struct matrix_product *p)
     return p->type[MATRIX_A] == PTX_TF32 && p->map[MATRIX_A]->kind.warp_level ? 4 : p->shape.k;
 }
 
-static bool float_quick(const struct matrix_product *p, enum ptx_type of, struct mma_operands *o)
+bool mma_quick(const struct matrix_product *p, enum ptx_type of, struct mma_operands *o)
 {
     const struct mma_lanes *lanes = chosen();
     enum ptx_type type = (enum ptx_type)p->type[MATRIX_A];
@@ -87,7 +87,7 @@ static void floats(const struct matrix_product *p, struct mma_operands *o)
     enum ptx_type of = mixed ? PTX_F32 : (enum ptx_type)p->type[MATRIX_D];
     for (unsigned k = 0; mixed && p->type[MATRIX_C] == PTX_F16 && k < n; k++)
         o->c[k] = f32_bits(half_to_f32((uint16_t)o->c[k]));
-    if (!float_quick(p, of, o))
+    if (!mma_quick(p, of, o))
         float_slow(p, of, o);
     for (unsigned k = 0; mixed && p->type[MATRIX_D] == PTX_F16 && k < n; k++)
         o->d[k] = half_from_f32(f32_of(o->d[k]));
@@ -107,6 +107,22 @@ static uint32_t byte_sum(const struct matrix_product *p, const struct mma_number
     if (to == PTX_F16)
         return half_from_f32(half_to_f32((uint16_t)sum) + half_to_f32((uint16_t)c));
     return f32_bits(f32_canonical(f32_of(sum) + f32_of(c)));
+}
+
+// wgmma has one.
+static void group_bytes(const struct matrix_product *p, struct mma_operands *o)
+{
+    unsigned m = p->shape.m, n = p->shape.n, words = p->shape.k / 4u;
+    uint32_t column[MMA_DEPTH / 4];
+    for (unsigned j = 0; j < n; j++) {
+        for (unsigned z = 0; z < words; z++)
+            column[z] = o->b[z * n + j];
+        for (unsigned i = 0; i < m; i++)
+            o->d[i * n + j] =
+                mma_byte_sum((enum ptx_type)p->type[MATRIX_D], (enum ptx_type)p->type[MATRIX_A],
+                             (enum ptx_type)p->type[MATRIX_B], (const uint8_t *)(o->a + i * words),
+                             (const uint8_t *)column, p->shape.k, o->c[i * n + j]);
+    }
 }
 
 static void bytes(const struct matrix_product *p, struct mma_operands *o)
@@ -202,7 +218,7 @@ void mma_multiply(const struct matrix_product *p, struct mma_operands *o)
     case PTX_S8:
     case PTX_U8: integers(p, o); return;
     case PTX_E4M3:
-    case PTX_E5M2: bytes(p, o); return;
+    case PTX_E5M2: p->by_group ? group_bytes(p, o) : bytes(p, o); return;
     default: break;
     }
     if (p->shape.m == 8 && p->shape.n == 8)

@@ -5,6 +5,9 @@
 // are shifted to the exponent of the largest and cut off MMA_FRACTION bits behind its point, whatever is further right;
 // their sum is exact. An f32 result is cut off, an f16 result is rounded to nearest. Factors that are subnormal count
 // with the smallest exponent, not normalised.
+//
+// wgmma of floats of 8 bits keeps MMA_BYTE_FRACTION bits only, of the sum and of an f32 result. That is what is published of
+// such GPUs; no golden vector holds it to that.
 #ifndef MOAT_EXEC_MMA_H
 #define MOAT_EXEC_MMA_H
 
@@ -17,6 +20,7 @@
 
 enum {
     MMA_FRACTION = 25,
+    MMA_BYTE_FRACTION = 13,
     MMA_NO_EXPONENT = -10000,  // of 0: less than any other
     MMA_ROWS = 32,             // the most that a matrix has of m and n
     MMA_DEPTH = 32,            // and of k, of floating-point numbers
@@ -39,6 +43,9 @@ uint32_t mma_result(enum ptx_type to, double sum);
 // The sum of n products and c, as bits of type `to`, f16 or f32; c is of type `of`.
 uint32_t mma_sum(enum ptx_type to, const struct mma_number *a, const struct mma_number *b, unsigned n,
                  unsigned fraction, enum ptx_type of, uint32_t c);
+// The same for wgmma of floats of 8 bits, which are of the types x and y.
+uint32_t mma_byte_sum(enum ptx_type to, enum ptx_type x, enum ptx_type y, const uint8_t *a, const uint8_t *b,
+                      unsigned n, uint32_t c);
 
 // --- products of matrices in words (mma.c) --------------------------------------------------------------------
 
@@ -47,6 +54,8 @@ struct mma_operands {
 };
 // d = a * b + c, of all types but f64; of p the shape, the types and A's map are read.
 void mma_multiply(const struct matrix_product *p, struct mma_operands *o);
+// The same of f16, bf16 and tf32 with C and D of type `of`, if all numbers are finite. False: they are not.
+bool mma_quick(const struct matrix_product *p, enum ptx_type of, struct mma_operands *o);
 
 // --- whole matrices, for each instruction set (lanes_mma.c) ---------------------------------------------------
 

@@ -23,7 +23,7 @@ unsigned mma_fraction(enum ptx_type type)
     return format_of(type)->fraction;
 }
 
-struct mma_number mma_unpack(enum ptx_type type, uint32_t bits)
+static struct mma_number unpack(enum ptx_type type, uint32_t bits)
 {
     const struct format *f = format_of(type);
     if (type == PTX_TF32)
@@ -38,10 +38,18 @@ struct mma_number mma_unpack(enum ptx_type type, uint32_t bits)
         return (struct mma_number){0, MMA_NO_EXPONENT, MMA_FINITE};
     uint32_t whole = exponent ? fraction | 1u << f->fraction : fraction;
     int32_t power = exponent ? (int32_t)exponent - bias : 1 - bias;
-    // As f16, which it becomes first, no e4m3 is subnormal.
-    for (; type == PTX_E4M3 && !(whole >> f->fraction); whole <<= 1)
-        power--;
     return (struct mma_number){sign * (int32_t)whole, power, MMA_FINITE};
+}
+
+struct mma_number mma_unpack(enum ptx_type type, uint32_t bits)
+{
+    struct mma_number x = unpack(type, bits);
+    // As f16, which it becomes first, no e4m3 is subnormal.
+    while (type == PTX_E4M3 && x.class == MMA_FINITE && x.significand && !(x.significand / 8)) {
+        x.significand *= 2;
+        x.exponent--;
+    }
+    return x;
 }
 
 // --- results --------------------------------------------------------------------------------------------------
@@ -67,30 +75,36 @@ uint32_t mma_result(enum ptx_type to, double x)
     return subnormal ? sign | subnormal : 0;
 }
 
-static int64_t shifted(int64_t significand, unsigned fraction, int32_t by)
+// Cut off `kept` bits behind the point.
+static int64_t shifted(int64_t significand, unsigned fraction, int32_t by, unsigned kept)
 {
-    uint64_t size = (uint64_t)(significand < 0 ? -significand : significand) << (MMA_FRACTION - fraction);
+    uint64_t size = (uint64_t)(significand < 0 ? -significand : significand);
+    if (fraction > kept)
+        by += (int32_t)(fraction - kept);
+    else
+        size <<= kept - fraction;
     size = by > 63 ? 0 : size >> by;
     return significand < 0 ? -(int64_t)size : (int64_t)size;
 }
 
 static uint32_t finite_sum(enum ptx_type to, const struct mma_number *a, const struct mma_number *b,
-                           unsigned n, unsigned fraction, struct mma_number c, unsigned c_fraction)
+                           unsigned n, unsigned fraction, struct mma_number c, unsigned c_fraction,
+                           unsigned kept)
 {
     int32_t most = c.exponent;
     for (unsigned k = 0; k < n; k++)
         if (a[k].exponent + b[k].exponent > most)
             most = a[k].exponent + b[k].exponent;
-    int64_t sum = shifted(c.significand, c_fraction, most - c.exponent);
+    int64_t sum = shifted(c.significand, c_fraction, most - c.exponent, kept);
     for (unsigned k = 0; k < n; k++)
         sum += shifted((int64_t)a[k].significand * b[k].significand, fraction,
-                       most - (a[k].exponent + b[k].exponent));
-    double x = sum ? __builtin_ldexp((double)sum, most - MMA_FRACTION) : 0;
+                       most - (a[k].exponent + b[k].exponent), kept);
+    double x = sum ? __builtin_ldexp((double)sum, most - (int)kept) : 0;
     return mma_result(to, x);
 }
 
-uint32_t mma_sum(enum ptx_type to, const struct mma_number *a, const struct mma_number *b, unsigned n,
-                 unsigned fraction, enum ptx_type of, uint32_t bits)
+static uint32_t sum_of(enum ptx_type to, const struct mma_number *a, const struct mma_number *b, unsigned n,
+                       unsigned fraction, enum ptx_type of, uint32_t bits, unsigned kept)
 {
     struct mma_number c = mma_unpack(of, bits);
     bool nan = c.class == MMA_NAN, plus = c.class == MMA_INFINITE && c.significand > 0,
@@ -106,5 +120,25 @@ uint32_t mma_sum(enum ptx_type to, const struct mma_number *a, const struct mma_
     }
     if (nan || plus || minus)
         return not_finite(to, nan || (plus && minus), minus);
-    return finite_sum(to, a, b, n, fraction, c, mma_fraction(of));
+    return finite_sum(to, a, b, n, fraction, c, mma_fraction(of), kept);
+}
+
+uint32_t mma_sum(enum ptx_type to, const struct mma_number *a, const struct mma_number *b, unsigned n,
+                 unsigned fraction, enum ptx_type of, uint32_t bits)
+{
+    return sum_of(to, a, b, n, fraction, of, bits, MMA_FRACTION);
+}
+
+uint32_t mma_byte_sum(enum ptx_type to, enum ptx_type x, enum ptx_type y, const uint8_t *a, const uint8_t *b,
+                      unsigned n, uint32_t c)
+{
+    struct mma_number p[MMA_DEPTH], q[MMA_DEPTH];
+    for (unsigned k = 0; k < n; k++) {
+        p[k] = unpack(x, a[k]);
+        q[k] = unpack(y, b[k]);
+    }
+    uint32_t sum = sum_of(to, p, q, n, mma_fraction(x) + mma_fraction(y), to, c, MMA_BYTE_FRACTION);
+    if (to == PTX_F16 || sum << 1 >= 0xff000000u)
+        return sum;
+    return sum & ~((UINT32_C(1) << (23 - MMA_BYTE_FRACTION)) - 1);
 }

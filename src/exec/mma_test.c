@@ -146,18 +146,14 @@ static void refuse(const char *instruction, const char *name)
 
 static void test_refusals(void **state)
 {
-    refuse("mma.sp.sync.aligned.m16n8k16.row.col.f16.f16.f16.f16 {r0, r1}, {r4, r5}, {r8, r9}, {r0, r1}, "
-           "r12, 0;",
-           "mma.sp.sync.aligned.m16n8k16.row.col.f16.f16.f16.f16");
     refuse(
         "mma.sync.aligned.m16n8k16.row.row.f16.f16.f16.f16 {r0, r1}, {r4, r5, r6, r7}, {r8, r9}, {r0, r1};",
         "mma.sync.aligned.m16n8k16.row.row.f16.f16.f16.f16");
     refuse("mma.sync.aligned.m16n8k16.row.col.f16.f16.f16.f16 {r0, r1}, {r4, r5}, {r8, r9}, {r0, r1};",
            "mma.sync.aligned.m16n8k16.row.col.f16.f16.f16.f16");
-    refuse("wgmma.mma_async.sync.aligned.m64n8k256.s32.b1.b1.and.popc {r0, r1, r2, r3}, d0, d1, p;",
-           "wgmma.mma_async.sync.aligned.m64n8k256.s32.b1.b1.and.popc");
-    refuse("cp.async.bulk.tensor.3d.global.shared::cta.im2col_no_offs.bulk_group [d0, {r1, r2, r3}], [r2];",
-           "cp.async.bulk.tensor.3d.global.shared::cta.im2col_no_offs.bulk_group");
+    refuse("wgmma.mma_async.sp.sync.aligned.m64n8k32.f32.f16.f16 {f0, f1, f2, f3}, d0, d1, r1, 0, p, 1, 1, "
+           "0, 0;",
+           "wgmma.mma_async.sp.sync.aligned.m64n8k32.f32.f16.f16");
 }
 
 // A warp that is not whole, and one whose lanes come in two parts.

@@ -34,11 +34,13 @@ static bool read_map(struct exec_warp *w, const struct exec_insn *i, unsigned la
 static bool is_good(const struct tensor_map *m, unsigned rank)
 {
     if (m->magic != TENSOR_MAGIC || m->rank != rank || m->type >= TENSOR_TYPES || m->swizzle >= SWIZZLES ||
-        m->nan_fill > 1)
+        m->nan_fill > 1 || (m->by_columns && rank < 3))
         return false;
-    for (unsigned k = 0; k < rank; k++)
-        if (!m->box[k] || m->box[k] > TENSOR_BOX_MOST || !m->step[k] || m->step[k] > TENSOR_STEP_MOST)
+    for (unsigned k = 0; k < rank; k++) {
+        unsigned most = !m->by_columns || !k ? TENSOR_BOX_MOST : k == 1 ? TENSOR_PIXELS_MOST : 1;
+        if (!m->box[k] || m->box[k] > most || !m->step[k] || m->step[k] > TENSOR_STEP_MOST)
             return false;
+    }
     return true;
 }
 
@@ -48,6 +50,7 @@ struct box {
     struct tensor_map map;
     unsigned size;                // of an element
     int64_t at[TENSOR_RANK];      // the first element
+    uint16_t by[TENSOR_PICTURE];  // how far pixels are shifted
     uint32_t count[TENSOR_RANK];  // elements that are taken
     uint32_t bytes;               // of all of them
     uint64_t shared, barrier;
@@ -157,6 +160,37 @@ static bool all_rows(struct exec_warp *w, const struct exec_insn *i, unsigned la
     return true;
 }
 
+// The pixel behind this one: along the picture's innermost dimension first, the picture itself last.
+static void next_pixel(const struct tensor_map *m, int64_t at[TENSOR_RANK])
+{
+    unsigned k = 1;
+    for (; k + 1 < m->rank; k++) {
+        at[k] += m->step[k];
+        if (at[k] <= (int64_t)m->last[k] + m->upper[k - 1])
+            return;
+        at[k] = m->lower[k - 1];
+    }
+    at[k] += m->step[k];
+}
+
+static bool all_pixels(struct exec_warp *w, const struct exec_insn *i, unsigned lane, const struct box *b,
+                       enum tensor_way way)
+{
+    struct box shifted = *b;
+    int64_t at[TENSOR_RANK];
+    uint32_t pitch = b->count[0] * b->size;
+    memcpy(at, b->at, sizeof at);
+    for (uint64_t to = b->shared; to < b->shared + b->bytes; to += pitch) {
+        uint32_t index[TENSOR_RANK] = {0};
+        for (unsigned k = 1; k < b->map.rank; k++)
+            shifted.at[k] = at[k] + (k + 1 < b->map.rank ? b->by[k - 1] : 0);
+        if (!row(w, i, lane, &shifted, way, index, to))
+            return false;
+        next_pixel(&b->map, at);
+    }
+    return true;
+}
+
 static enum ptx_type type_of(const struct tensor_map *m, uint32_t op)
 {
     static const uint8_t types[TENSOR_TYPES] = {PTX_U8,  PTX_U16, PTX_U32, PTX_S32, PTX_U64,
@@ -172,13 +206,15 @@ static enum ptx_type type_of(const struct tensor_map *m, uint32_t op)
 // False: the map is none, or not for this.
 static bool make_box(const struct exec_warp *w, const struct tensor_lane *l, unsigned lane, struct box *b)
 {
-    if (!is_good(&b->map, l->rank))
+    if (!is_good(&b->map, l->rank) || l->by_columns != b->map.by_columns)
         return false;
+    for (unsigned k = 0; k < l->nby; k++)
+        b->by[k] = ((const uint16_t *)(w->regs + l->by[k]))[lane];
     b->size = tensor_type_bytes((enum tensor_type)b->map.type);
     uint64_t bytes = b->size;
     for (unsigned k = 0; k < l->rank; k++) {
         b->at[k] = ((const int32_t *)(w->regs + l->at[k]))[lane];
-        b->count[k] = (b->map.box[k] + b->map.step[k] - 1u) / b->map.step[k];
+        b->count[k] = l->by_columns ? b->map.box[k] : (b->map.box[k] + b->map.step[k] - 1u) / b->map.step[k];
         bytes *= b->count[k];
         if (bytes > TENSOR_BYTES_MOST)
             return false;
@@ -194,7 +230,8 @@ static bool make_box(const struct exec_warp *w, const struct tensor_lane *l, uns
 static bool copy(struct exec_warp *w, const struct exec_insn *i, unsigned lane, const struct box *b)
 {
     const struct tensor_lane *l = i->ptr;
-    return all_rows(w, i, lane, b, (enum tensor_way)l->way) &&
+    enum tensor_way way = (enum tensor_way)l->way;
+    return (l->by_columns ? all_pixels(w, i, lane, b, way) : all_rows(w, i, lane, b, way)) &&
            (!l->signals || mbarrier_bytes(w, i + 4, lane, b->barrier, b->bytes));
 }
 

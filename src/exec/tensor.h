@@ -3,6 +3,10 @@
 //
 // A tensor map describes an array of up to five dimensions in global memory, the innermost first, and a box of it. In
 // shared memory a box lies without gaps, but for its 16-byte pieces, which may be exchanged (swizzle).
+//
+// By columns (im2col) the dimensions are channels, one to three of a picture, and pictures. A box is box[0] channels of
+// box[1] pixels, which follow each other, `step` apart, within a part of the picture, and then in the next picture; an
+// instruction gives the first pixel, and by how much all of them are shifted.
 #ifndef MOAT_EXEC_TENSOR_H
 #define MOAT_EXEC_TENSOR_H
 
@@ -14,7 +18,9 @@
 enum {
     TENSOR_RANK = 5,
     TENSOR_MAGIC = 0x706d746d,
-    TENSOR_BOX_MOST = 256,  // elements in a dimension of a box
+    TENSOR_BOX_MOST = 256,      // elements in a dimension of a box
+    TENSOR_PIXELS_MOST = 1024,  // of a box by columns
+    TENSOR_PICTURE = 3,         // dimensions
     TENSOR_STEP_MOST = 8,
     TENSOR_BYTES_MOST = 1 << 18,  // of a box: more than shared memory has
 };
@@ -46,6 +52,9 @@ struct tensor_map {
     uint32_t last[TENSOR_RANK];    // elements of each dimension, less 1
     uint16_t box[TENSOR_RANK];     // elements
     uint8_t step[TENSOR_RANK];     // every so many elements of the box are taken
+    uint8_t by_columns;
+    int16_t lower[TENSOR_PICTURE];  // by columns: the first pixel's place in the part of the picture
+    int16_t upper[TENSOR_PICTURE];  // and the last one's, from the picture's last
 };
 _Static_assert(sizeof(struct tensor_map) <= 128, "the application has room for this much");
 
@@ -55,10 +64,12 @@ enum tensor_way { TENSOR_LOAD, TENSOR_STORE, TENSOR_REDUCE };
 
 struct tensor_lane {
     uint8_t way, rank;
-    bool signals, multicast;
-    uint32_t at[TENSOR_RANK];  // slots of the coordinates
-    uint32_t blocks;           // multicast: slot of the blocks of the cluster
-    uint32_t op;               // enum atomic_op
+    bool signals, multicast, by_columns;
+    uint32_t at[TENSOR_RANK];     // slots of the coordinates
+    uint32_t by[TENSOR_PICTURE];  // by columns: slots of 16 bits of how far pixels are shifted
+    uint8_t nby;
+    uint32_t blocks;  // multicast: slot of the blocks of the cluster
+    uint32_t op;      // enum atomic_op
 };
 
 // ptr: struct tensor_lane; addresses: i + 1 in shared memory, i + 2 of the map, i + 3 of nothing, with the flags of the

@@ -178,6 +178,118 @@ static void good_replaced(void **state)
     exec_program_free(program);
 }
 
+// --- by columns -----------------------------------------------------------------------------------------------
+
+enum { CHANNELS = 8, WIDE = 6, HIGH = 5, PICTURES = 3, PIXELS = 20 };
+
+static uint32_t pixel(int64_t c, int64_t x, int64_t y, int64_t n)
+{
+    if (c >= CHANNELS || x < 0 || x >= WIDE || y < 0 || y >= HIGH || n < 0 || n >= PICTURES)
+        return 0;
+    return (uint32_t)(((n * HIGH + y) * WIDE + x) * CHANNELS + c + 1);
+}
+
+static struct tensor_map pictures(void)
+{
+    struct tensor_map m = {.magic = TENSOR_MAGIC,
+                           .rank = 4,
+                           .type = TENSOR_U32,
+                           .address = data,
+                           .stride = {4, CHANNELS * 4, WIDE * CHANNELS * 4, HIGH * WIDE * CHANNELS * 4},
+                           .last = {CHANNELS - 1, WIDE - 1, HIGH - 1, PICTURES - 1},
+                           .box = {4, PIXELS, 1, 1},
+                           .step = {1, 1, 1, 1, 1},
+                           .by_columns = 1};
+    return m;
+}
+
+// All pixels of all pictures in order, those of the part only, from the first one that is asked for.
+static void expect_pixels(const struct tensor_map *m, int first_x, int first_y, int shift_x, int shift_y)
+{
+    unsigned found = 0;
+    bool begun = false;
+    for (int n = 1; n <= PICTURES; n++)
+        for (int y = m->lower[1]; y <= HIGH - 1 + m->upper[1]; y += m->step[2])
+            for (int x = m->lower[0]; x <= WIDE - 1 + m->upper[0]; x += m->step[1]) {
+                begun |= n == 1 && y == first_y && x == first_x;
+                for (unsigned c = 0; begun && found < PIXELS && c < 4; c++)
+                    assert_int_equal(exec_testing_word(out + (found * 4 + c) * 4),
+                                     pixel(2 + c, x + shift_x, y + shift_y, n));
+                found += begun;
+            }
+    assert_true(found >= PIXELS);
+}
+
+#define COLUMNS4                                                                                             \
+    ".reg .b16 sx, sy; mov.b16 sx, 2; mov.b16 sy, 1;\n"                                                      \
+    "cp.async.bulk.tensor.4d.shared::cluster.global.im2col.mbarrier::complete_tx::bytes [tile], [m, {2, x, " \
+    "y, z}], [bar], {sx, sy};\n"
+
+static void good_columns(void **state)
+{
+    load(HEAD COLUMNS4 WAIT(320) SHOW);
+    struct tensor_map m = pictures();
+    assert_int_equal(run_at(&m, 1, 2, 1).kind, EXEC_NO_FAULT);
+    expect_pixels(&m, 1, 2, 2, 1);
+    // A part of the picture, with an edge around it on one side and less on the other; and every second pixel.
+    m.lower[0] = m.lower[1] = -1;
+    m.upper[0] = -2;
+    m.upper[1] = -1;
+    assert_int_equal(run_at(&m, UINT32_MAX, UINT32_MAX, 1).kind, EXEC_NO_FAULT);
+    expect_pixels(&m, -1, -1, 2, 1);
+    m.upper[0] = 1;
+    m.step[1] = 2;
+    m.step[2] = 3;
+    assert_int_equal(run_at(&m, 1, UINT32_MAX, 1).kind, EXEC_NO_FAULT);
+    expect_pixels(&m, 1, -1, 2, 1);
+    exec_program_free(program);
+}
+
+static void bad_columns(void **state)
+{
+    load(HEAD COLUMNS4 "ret;\n}\n");
+    struct tensor_map m = pictures();
+    m.by_columns = 0;
+    assert_int_equal(run_at(&m, 0, 0, 0).kind, EXEC_ILLEGAL_INSTRUCTION);
+    m = pictures();
+    m.box[2] = 2;
+    assert_int_equal(run_at(&m, 0, 0, 0).kind, EXEC_ILLEGAL_INSTRUCTION);
+    m = pictures();
+    m.box[1] = 1025;
+    assert_int_equal(run_at(&m, 0, 0, 0).kind, EXEC_ILLEGAL_INSTRUCTION);
+    exec_program_free(program);
+    load(HEAD LOAD("4d", "{x, y, z, z}") "ret;\n}\n");
+    m = pictures();
+    assert_int_equal(run_at(&m, 0, 0, 0).kind, EXEC_ILLEGAL_INSTRUCTION);
+    exec_program_free(program);
+}
+
+// Back from shared memory, which holds 1000, 1004, ...: a row of a picture of one dimension, and the next one's.
+static void good_columns_stored(void **state)
+{
+    load(HEAD
+         "mov.u32 i, 0;\nF: cvt.u64.u32 d, i; add.u64 s, d, tile; add.u32 v, i, 1000; st.shared.b32 [s], v; "
+         "add.u32 i, i, 4;\nsetp.lt.u32 p, i, 128; @p bra F;\n"
+         "cp.async.bulk.tensor.3d.global.shared::cta.im2col_no_offs.bulk_group [m, {0, x, y}], [tile];\n"
+         "cp.async.bulk.commit_group; cp.async.bulk.wait_group 0; ret;\n}\n");
+    struct tensor_map m = pictures();
+    m.rank = 3;
+    m.stride[2] = WIDE * CHANNELS * 4;
+    m.last[2] = PICTURES - 1;
+    m.box[1] = 5;
+    m.box[0] = 4;
+    assert_int_equal(run_at(&m, 4, 1, 0).kind, EXEC_NO_FAULT);
+    for (int n = 0; n < PICTURES; n++)
+        for (int x = 0; x < WIDE; x++)
+            for (int c = 0; c < CHANNELS; c++) {
+                int at = (n - 1) * WIDE + x - 4;
+                bool sent = at >= 0 && at < 5 && c < 4;
+                assert_int_equal(exec_testing_word(data + (uint64_t)((n * WIDE + x) * CHANNELS + c) * 4),
+                                 sent ? 1000 + (at * 4 + c) * 4 : (n * WIDE + x) * CHANNELS + c + 1);
+            }
+    exec_program_free(program);
+}
+
 static void bad_maps(void **state)
 {
     load(HEAD LOAD("2d", "{x, y}") "ret;\n}\n");
@@ -235,8 +347,15 @@ static void bad_narrow_bits(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(good_loads),    cmocka_unit_test(good_swizzles), cmocka_unit_test(good_stores),
-        cmocka_unit_test(good_replaced), cmocka_unit_test(bad_maps),      cmocka_unit_test(bad_narrow_bits),
+        cmocka_unit_test(good_loads),
+        cmocka_unit_test(good_swizzles),
+        cmocka_unit_test(good_stores),
+        cmocka_unit_test(good_replaced),
+        cmocka_unit_test(bad_maps),
+        cmocka_unit_test(bad_narrow_bits),
+        cmocka_unit_test(good_columns),
+        cmocka_unit_test(bad_columns),
+        cmocka_unit_test(good_columns_stored),
     };
     return cmocka_run_group_tests(tests, exec_testing_setup, NULL);
 }

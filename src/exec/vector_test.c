@@ -95,6 +95,49 @@ static void wide_vectors(void **state)
           16, expect_wide);
 }
 
+static struct exec_fault fault_of(const char *text, unsigned threads, uint64_t *in)
+{
+    struct exec_program *p = exec_testing_text(text);
+    out = exec_testing_take(THREADS * WORDS * 4, 256);
+    *in = numbers();
+    uint64_t params[2] = {out, *in};
+    struct exec_launch l = exec_testing_launch(p, "k", 1, threads, params);
+    struct exec_fault f = exec_testing_run(&l, 10000);
+    exec_program_free(p);
+    return f;
+}
+
+static void refuse_wide(const char *text, unsigned threads, int64_t offset, bool write)
+{
+    uint64_t in;
+    struct exec_fault f = fault_of(text, threads, &in);
+    assert_int_equal(f.kind, EXEC_MISALIGNED_ADDRESS);
+    assert_int_equal(f.address, (write ? out : in) + (uint64_t)offset);
+    assert_int_equal(f.size, 32);
+    assert_int_equal(f.write, write);
+}
+
+// 32 bytes must be aligned to 32, though their halves are: of all lanes, of some, and of a variable.
+static void wide_alignment(void **state)
+{
+    uint64_t in;
+    refuse_wide(KERNEL "ld.global.v4.b64 {d0, d1, d2, d3}, [i+16]; ret;\n}\n", 32, 16, false);
+    refuse_wide(KERNEL "ld.v4.b64 {d0, d1, d2, d3}, [i+80]; ret;\n}\n", 3, 80, false);
+    refuse_wide(KERNEL "st.global.v8.b32 [o+48], {r0, r1, r2, r3, r4, r5, r6, r7}; ret;\n}\n", 32, 48, true);
+    // The last lane's alone.
+    refuse_wide(KERNEL "setp.eq.u32 p1, t, 31; selp.u64 d1, 16, 0, p1; add.u64 i, i, d1;\n"
+                       "ld.global.v4.b64 {d0, d1, d2, d3}, [i]; ret;\n}\n",
+                32, 31 * 64 + 16, false);
+    struct exec_fault f = fault_of(".global .align 32 .b8 v[64];\n" KERNEL
+                                   "ld.global.v4.b64 {d0, d1, d2, d3}, [v+16]; ret;\n}\n",
+                                   1, &in);
+    assert_int_equal(f.kind, EXEC_MISALIGNED_ADDRESS);
+    // One that is not allowed at all says how long it is, too.
+    f = fault_of(KERNEL "mov.u64 d1, 64; ld.global.v4.b64 {d0, d1, d2, d3}, [d1]; ret;\n}\n", 1, &in);
+    assert_int_equal(f.kind, EXEC_ILLEGAL_ADDRESS);
+    assert_int_equal(f.size, 32);
+}
+
 static void expect_parts(uint32_t t, uint32_t *w)
 {
     for (uint32_t k = 0; k < 4; k++)
@@ -320,15 +363,11 @@ static void recursion_and_pointers(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(wide_vectors),
-        cmocka_unit_test(pairs),
-        cmocka_unit_test(parts),
-        cmocka_unit_test(moves),
-        cmocka_unit_test(small_parts),
-        cmocka_unit_test(others),
-        cmocka_unit_test(vector_atoms),
-        cmocka_unit_test(calls),
-        cmocka_unit_test(recursion_and_pointers),
+        cmocka_unit_test(wide_vectors), cmocka_unit_test(wide_alignment),
+        cmocka_unit_test(pairs),        cmocka_unit_test(parts),
+        cmocka_unit_test(moves),        cmocka_unit_test(small_parts),
+        cmocka_unit_test(others),       cmocka_unit_test(vector_atoms),
+        cmocka_unit_test(calls),        cmocka_unit_test(recursion_and_pointers),
     };
     return cmocka_run_group_tests(tests, exec_testing_setup, NULL);
 }

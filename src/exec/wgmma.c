@@ -53,11 +53,13 @@ static bool element(struct exec_warp *w, const struct exec_insn *i, const struct
     return access_read(w, i + 1, lane, address_of(s, row, k), out, size);
 }
 
-// rows x k of A, or k x rows of B, in words as mma.c has them.
+enum { DEPTH = 32 };  // bytes of k
+
+// Rows of A, or columns of B, in words as mma.c has them.
 static bool read_matrix(struct exec_warp *w, const struct exec_insn *i, const struct source *s,
-                        unsigned first, unsigned rows, unsigned k, bool is_b, uint32_t *out)
+                        unsigned first, unsigned rows, bool is_b, uint32_t *out)
 {
-    unsigned step = s->size == 1 ? 4 : 1, words = k / step;
+    unsigned step = s->size == 1 ? 4 : 1, words = DEPTH / s->size / step;
     for (unsigned r = 0; r < rows; r++)
         for (unsigned z = 0; z < words; z++)
             if (!element(w, i, s, first + r, z * step, &out[is_b ? z * rows + r : r * words + z]))
@@ -65,9 +67,16 @@ static bool read_matrix(struct exec_warp *w, const struct exec_insn *i, const st
     return true;
 }
 
-static void negate(enum ptx_type type, uint32_t *v, unsigned n)
+// Bytes of an element; bits count as bytes.
+static unsigned size_of(enum ptx_type type)
 {
-    uint32_t sign = ptx_type_bits(type) == 16 ? 0x8000 : 0x80000000;
+    return type == PTX_B1 ? 1 : ptx_type_bits(type) / 8;
+}
+
+static void negate(enum ptx_type type, uint32_t *v, unsigned rows)
+{
+    unsigned size = size_of(type), n = rows * (DEPTH / (size == 1 ? 4 : size));
+    uint32_t sign = size == 1 ? 0x80808080 : size == 2 ? 0x8000 : 0x80000000;
     for (unsigned k = 0; k < n; k++)
         v[k] ^= sign;
 }
@@ -85,13 +94,13 @@ static bool read_a(struct exec_warp *w, const struct exec_insn *i, const struct 
     if (g->a_in_registers) {
         matrix_gather32(w, p->map[MATRIX_A], p->slot[MATRIX_A], out);
     } else {
-        if (!read_descriptor(uniform(w, g->a), ptx_type_bits(type) / 8, g->a_by_row, &s))
+        if (!read_descriptor(uniform(w, g->a), size_of(type), g->a_by_row, &s))
             return fault_raise(w, i, EXEC_ILLEGAL_INSTRUCTION);
-        if (!read_matrix(w, i, &s, w->index % WARPS * ROWS, ROWS, p->shape.k, false, out))
+        if (!read_matrix(w, i, &s, w->index % WARPS * ROWS, ROWS, false, out))
             return false;
     }
     if (g->a_negated)
-        negate(type, out, ROWS * p->shape.k);
+        negate(type, out, ROWS);
     return true;
 }
 
@@ -105,17 +114,17 @@ const struct exec_insn *wgmma_run(struct exec_warp *w, const struct exec_insn *i
     struct source s;
     if (!matrix_meet(w, i, &next))
         return next;
-    if (!read_descriptor(uniform(w, g->b), ptx_type_bits(type) / 8, g->b_by_row, &s))
+    if (!read_descriptor(uniform(w, g->b), size_of(type), g->b_by_row, &s))
         return fault_raise(w, i, EXEC_ILLEGAL_INSTRUCTION);
     if (!read_a(w, i, g, o.a))
         return NULL;
     bool adds = g->always == 2 ? *(const uint32_t *)(w->regs + g->adds) & w->mask : g->always;
     for (unsigned n = 0; n < g->n; n += WGMMA_COLUMNS) {
         const uint32_t *d = g->d + n / WGMMA_COLUMNS * p->map[MATRIX_D]->nregs;
-        if (!read_matrix(w, i, &s, n, WGMMA_COLUMNS, p->shape.k, true, o.b))
+        if (!read_matrix(w, i, &s, n, WGMMA_COLUMNS, true, o.b))
             return NULL;
         if (g->b_negated)
-            negate(type, o.b, WGMMA_COLUMNS * p->shape.k);
+            negate(type, o.b, WGMMA_COLUMNS);
         if (adds)
             matrix_gather32(w, p->map[MATRIX_D], d, o.c);
         else

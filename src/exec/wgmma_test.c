@@ -2,6 +2,8 @@
 // wgmma with whole numbers, which every sum keeps exact: layouts of shared memory, written as pictures of them, against
 // a plain product.
 #include "exec/exec_testing.h"
+#include "exec/mma.h"
+#include "exec/scalar_half.h"
 
 enum { M = 64, N = 16, THREADS = 128, AREA = 8192, IMAGE = 2 * AREA, MOST_K = 32 };
 
@@ -176,6 +178,97 @@ static void good_bytes(void **state)
     exec_program_free(p);
 }
 
+// e4m3 and e5m2 of a small whole number.
+static uint8_t e4m3(int v)
+{
+    static const uint8_t of[] = {0, 0x38, 0x40, 0x44, 0x48, 0x4a, 0x4c};
+    return (uint8_t)(v < 0 ? of[-v] | 0x80 : of[v]);
+}
+
+static uint8_t e5m2(int v)
+{
+    static const uint8_t of[] = {0, 0x3c, 0x40, 0x42, 0x44};
+    return (uint8_t)(v < 0 ? of[-v] | 0x80 : of[v]);
+}
+
+static const void *float_piece(bool of_b, bool by_row, unsigned line, unsigned piece)
+{
+    static uint8_t bytes[16];
+    for (unsigned k = 0; k < 16; k++)
+        bytes[k] = of_b ? e5m2(b[line][piece * 16 + k]) : e4m3(a[line][piece * 16 + k]);
+    return bytes;
+}
+
+static void good_byte_floats(void **state)
+{
+    struct exec_program *p;
+    begin(KERNEL(TENS, "wgmma.mma_async.sync.aligned.m64n16k32.f32.e4m3.e5m2 " FLOATS ", a, b, q, -1, 1;",
+                 STORE_FLOATS),
+          &p);
+    for (uint32_t add = 0; add < 2; add++) {
+        go(p, by_k(image, false, M, 128, float_piece), by_k(image + AREA, true, N, 32, float_piece), add);
+        expect(32, -1, add ? 10 : 0, true);
+    }
+    exec_program_free(p);
+}
+
+// To f16: two columns in a register.
+static void good_byte_halves(void **state)
+{
+    struct exec_program *p;
+    begin(KERNEL("", "wgmma.mma_async.sync.aligned.m64n16k32.f16.e4m3.e5m2 {r0, r1, r2, r3}, a, b, 0, 1, 1;",
+                 "st.global.v4.b32 [o], {r0, r1, r2, r3};\n"),
+          &p);
+    go(p, by_k(image, false, M, 128, float_piece), by_k(image + AREA, true, N, 32, float_piece), 0);
+    for (unsigned t = 0; t < THREADS; t++)
+        for (unsigned e = 0; e < 8; e++) {
+            unsigned row = t / 32 * 16 + t % 32 / 4 + e / 2 % 2 * 8, column = e / 4 * 8 + t % 4 * 2 + e % 2;
+            uint16_t word = (uint16_t)(exec_testing_word(out + t * 64 + e / 2 * 4) >> e % 2 * 16);
+            assert_int_equal((int)half_to_f32(word), product(row, column, 32));
+        }
+    exec_program_free(p);
+}
+
+// Sums keep 13 bits behind the point of the largest: 1/2^13 counts beside 1, 1/2^14 does not; nor does an f32 result.
+static void byte_sums(void **state)
+{
+    enum { ONE = 0x38, MINUS_ONE = 0xb8 };                                  // e4m3
+    static const uint8_t small[] = {0x04, 0x08}, smaller[] = {0x01, 0x08};  // 2^-7 * 2^-6, 2^-9 * 2^-6
+    uint8_t x[3] = {ONE, small[0], MINUS_ONE}, y[3] = {ONE, small[1], ONE};
+    assert_int_equal(mma_byte_sum(PTX_F32, PTX_E4M3, PTX_E4M3, x, y, 3, 0), 0x39000000);
+    x[1] = smaller[0];
+    assert_int_equal(mma_byte_sum(PTX_F32, PTX_E4M3, PTX_E4M3, x, y, 3, 0), 0);
+    assert_int_equal(mma_byte_sum(PTX_F32, PTX_E4M3, PTX_E4M3, x + 1, y + 1, 1, 0), 0x38000000);
+    assert_int_equal(mma_byte_sum(PTX_F32, PTX_E4M3, PTX_E4M3, x, y, 0, 0x3f8007ff), 0x3f800400);
+    assert_int_equal(mma_byte_sum(PTX_F32, PTX_E4M3, PTX_E5M2, (uint8_t[]){0x7f}, y, 1, 0), 0x7fffffff);
+    assert_int_equal(mma_byte_sum(PTX_F32, PTX_E5M2, PTX_E4M3, (uint8_t[]){0xfc}, y, 1, 0), 0xff800000);
+    assert_int_equal(mma_byte_sum(PTX_F16, PTX_E4M3, PTX_E4M3, x, y, 1, 0x3c00), 0x4000);
+}
+
+// Bits: how many both have.
+static void good_bits(void **state)
+{
+    struct exec_program *p;
+    begin(KERNEL("mov.b32 r0, 5; mov.b32 r1, 5; mov.b32 r2, 5; mov.b32 r3, 5; mov.b32 r4, 5; mov.b32 r5, 5;\n"
+                 "mov.b32 r6, 5; mov.b32 r7, 5;\n",
+                 "wgmma.mma_async.sync.aligned.m64n16k256.s32.b1.b1.and.popc " WORDS ", a, b, q;",
+                 STORE_WORDS),
+          &p);
+    for (uint32_t add = 0; add < 2; add++) {
+        go(p, by_k(image, false, M, 64, byte_piece), by_k(image + AREA, true, N, 32, byte_piece), add);
+        for (unsigned t = 0; t < THREADS; t++)
+            for (unsigned r = 0; r < 8; r++) {
+                unsigned row = t / 32 * 16 + t % 32 / 4 + r / 2 % 2 * 8;
+                unsigned column = r / 4 * 8 + t % 4 * 2 + r % 2;
+                int want = add ? 5 : 0;
+                for (unsigned k = 0; k < 32; k++)
+                    want += __builtin_popcount((uint8_t)a[row][k] & (uint8_t)b[column][k]);
+                assert_int_equal(exec_testing_word(out + t * 64 + r * 4), want);
+            }
+    }
+    exec_program_free(p);
+}
+
 // A from registers: 1 everywhere, so that each row of D is the sums of B's columns.
 static void good_registers(void **state)
 {
@@ -210,8 +303,11 @@ static void bad_descriptors(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(good_layouts),   cmocka_unit_test(good_by_rows),    cmocka_unit_test(good_bytes),
-        cmocka_unit_test(good_registers), cmocka_unit_test(bad_descriptors),
+        cmocka_unit_test(good_layouts),     cmocka_unit_test(good_by_rows),
+        cmocka_unit_test(good_bytes),       cmocka_unit_test(good_registers),
+        cmocka_unit_test(bad_descriptors),  cmocka_unit_test(good_byte_floats),
+        cmocka_unit_test(good_byte_halves), cmocka_unit_test(byte_sums),
+        cmocka_unit_test(good_bits),
     };
     return cmocka_run_group_tests(tests, exec_testing_setup, NULL);
 }

@@ -52,7 +52,19 @@ static void graphs_end(CUstream s)
     SHOW(graphs_result != NULL);
 }
 
+// A driver reads the thread's mode without looking whether there is one: NULL is not asked.
 static void group_captures(void)
+{
+    CUstreamCaptureMode mode = 7;
+    graphs_start();
+    ASK(cuStreamBeginCapture_v2(graphs_stream, (CUstreamCaptureMode)3));
+    ASK(cuStreamBeginCapture_v2(NULL, 0));
+    ASK(cuStreamBeginCapture_v2(CU_STREAM_LEGACY, 0));
+    ASK(cuStreamEndCapture(graphs_stream, &graphs_result));
+    ASK(cuThreadExchangeStreamCaptureMode(&mode));
+}
+
+static void group_captures_rest(void)
 {
     CUstreamCaptureStatus status = 77;
     CUstreamCaptureMode mode = 7;
@@ -60,12 +72,10 @@ static void group_captures(void)
     const CUgraphNode *nodes = NULL;
     size_t count = 77;
     graphs_start();
-    ASK(cuStreamBeginCapture_v2(graphs_stream, (CUstreamCaptureMode)3));
-    ASK(cuStreamBeginCapture_v2(NULL, 0));
-    ASK(cuStreamBeginCapture_v2(CU_STREAM_LEGACY, 0));
-    ASK(cuStreamEndCapture(graphs_stream, &graphs_result));
     ASK(cuThreadExchangeStreamCaptureMode(&mode));
-    ASK(cuThreadExchangeStreamCaptureMode(NULL));
+    SHOW(mode);
+    ASK(cuThreadExchangeStreamCaptureMode(&mode));
+    SHOW(mode);
     ASK(cuStreamGetCaptureInfo_v2(graphs_stream, &status, &id, &graphs_result, &nodes, &count));
     SHOW(status);
     ASK(cuStreamUpdateCaptureDependencies(graphs_stream, NULL, 0, 0));
@@ -200,6 +210,51 @@ static void group_capture_unsafe(void)
     IN_CAPTURE(RELAXED, cuStreamQuery(graphs_stream));
     IN_CAPTURE(RELAXED, cuStreamSynchronize(graphs_stream));
     IN_CAPTURE(RELAXED, cuCtxSynchronize());
+}
+
+// What follows from the answers above, if they mean what we think.
+static void group_capture_more(void)
+{
+    CUdeviceptr p = 0, freed = 0;
+    float ms;
+    graphs_start();
+    NEED(cuMemAllocAsync(&p, 64, graphs_side));
+    NEED(cuMemAllocAsync(&freed, 64, graphs_side));
+    NEED(cuStreamSynchronize(graphs_side));
+    IN_CAPTURE(GLOBAL, cuMemFreeAsync(freed, graphs_side));
+    IN_CAPTURE(GLOBAL, cuMemHostUnregister(pageable));
+    IN_CAPTURE(GLOBAL, cuEventElapsedTime_v2(&ms, graphs_recorded, graphs_recorded));
+    IN_CAPTURE(GLOBAL, cuStreamQuery(NULL));
+    IN_CAPTURE(GLOBAL, cuMemsetD8Async(0x1000, 0, 1, graphs_stream));
+    IN_CAPTURE(GLOBAL, cuMemsetD8Async(small, 0, 4 * MIB, graphs_stream));
+    IN_CAPTURE(GLOBAL, cuMemcpyDtoDAsync_v2(small, large, 101, graphs_stream));
+    IN_CAPTURE(GLOBAL, cuMemcpyDtoDAsync_v2(small, 0x1000, 4, graphs_stream));
+    IN_CAPTURE(GLOBAL, cuLaunchKernel(NULL, 1, 1, 1, 1, 1, 1, 0, graphs_stream, NULL, NULL));
+    IN_CAPTURE(GLOBAL, cuLaunchKernel(graphs_store, 1, 1, 1, 1, 1, 1, 0, graphs_stream, NULL, NULL));
+    IN_CAPTURE(GLOBAL, cuMemAllocAsync(NULL, 64, graphs_stream));
+    // A captured event that is asked about once, in each way.
+    graphs_begin(CU_STREAM_CAPTURE_MODE_RELAXED);
+    NEED(cuEventRecord(graphs_event, graphs_stream));
+    ASK(cuEventQuery(graphs_event));
+    graphs_end(graphs_stream);
+    graphs_begin(CU_STREAM_CAPTURE_MODE_RELAXED);
+    NEED(cuEventRecord(graphs_event, graphs_stream));
+    ASK(cuEventSynchronize(graphs_event));
+    ASK(cuStreamWaitEvent(graphs_side, graphs_event, 0));
+    ASK(cuStreamWaitEvent(graphs_stream, graphs_event, 0));
+    graphs_end(graphs_stream);
+    graphs_begin(CU_STREAM_CAPTURE_MODE_RELAXED);
+    NEED(cuEventRecord(graphs_event, graphs_stream));
+    ASK(cuEventElapsedTime_v2(&ms, graphs_event, graphs_recorded));
+    graphs_end(graphs_stream);
+    // And one whose capture ended well.
+    graphs_begin(CU_STREAM_CAPTURE_MODE_RELAXED);
+    NEED(cuEventRecord(graphs_event, graphs_stream));
+    graphs_end(graphs_stream);
+    ASK(cuEventQuery(graphs_event));
+    ASK(cuEventSynchronize(graphs_event));
+    ASK(cuStreamWaitEvent(graphs_side, graphs_event, 0));
+    IN_CAPTURE(RELAXED, cuStreamWaitEvent(graphs_stream, graphs_event, 0));
 }
 
 static void group_capture_legacy(void)

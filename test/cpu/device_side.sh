@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
 # builds: one
-# Kernels that launch kernels and graphs, tensor maps and wgmma, as nvcc compiles them, with our shared runtime and with the
+# Kernels that launch kernels and graphs, tensor maps, wgmma and mma.sp, as nvcc compiles them, with our shared runtime and with the
 # static one, alone and watched by moat.
 set -u
 command -v nvcc >/dev/null || { echo 'no nvcc on this machine'; exit 77; }
@@ -10,10 +10,10 @@ T=$(mktemp -d) || exit 1
 trap 'rm -rf "$T"' EXIT
 export XDG_CACHE_HOME=$T/cache
 failed=0
-for program in nested tensors warpgroup; do
+for program in nested tensors warpgroup sparse; do
     case $program in
     nested) flags='-rdc=true -gencode arch=compute_90,code=compute_90' ;;
-    tensors) flags='-gencode arch=compute_90,code=compute_90' ;;
+    tensors | sparse) flags='-gencode arch=compute_90,code=compute_90' ;;
     warpgroup) flags='-gencode arch=compute_90a,code=compute_90a' ;;
     esac
     flags="-std=c++17 $flags"

@@ -2,6 +2,7 @@
 // Kernels that launch kernels and graphs, as nvcc compiles them (-rdc=true).
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 
 #define TRY(call)                                                                           \
     do {                                                                                    \
@@ -69,6 +70,75 @@ __global__ void parent(int *p, int *error)
     twice<<<1, 1>>>(p, 3);
     twice<<<1, 4096>>>(p, 4);  // more threads than there can be
     *error = cudaGetLastError();
+}
+
+__global__ void slow_twice(int *p, int v)
+{
+    int old = *(volatile int *)p;
+    for (int i = 0; i < 100; i++)
+        __nanosleep(1000);
+    *p = old * 2 + v;
+}
+
+enum { WIDTH = 5, HEIGHT = 4, PITCH = 32 };
+
+// Two streams and an event between them; copies and fills of planes and boxes; what a kernel may ask.
+__global__ void helper(int *p, char *plane, char *box, cudaMemcpy3DParms copy, int *answers)
+{
+    cudaStream_t first, second;
+    cudaEvent_t event;
+    answers[0] = cudaStreamCreateWithFlags(&first, cudaStreamNonBlocking);
+    answers[1] = cudaStreamCreateWithFlags(&second, cudaStreamNonBlocking);
+    answers[2] = cudaEventCreateWithFlags(&event, cudaEventDisableTiming);
+    slow_twice<<<1, 1, 0, first>>>(p, 1);
+    answers[3] = cudaEventRecord(event, first);
+    answers[4] = cudaStreamWaitEvent(second, event, 0);
+    slow_twice<<<1, 1, 0, second>>>(p, 2);
+    cudaEventDestroy(event);
+    answers[5] = cudaMemset2DAsync(plane, PITCH, 3, WIDTH, HEIGHT, second);
+    answers[6] =
+        cudaMemcpy2DAsync(box, PITCH, plane, PITCH, WIDTH - 1, HEIGHT, cudaMemcpyDeviceToDevice, second);
+    answers[7] = cudaMemcpy3DAsync(&copy, second);
+    cudaStreamDestroy(first);
+    cudaStreamDestroy(second);
+    cudaFuncAttributes a;
+    answers[8] = cudaFuncGetAttributes(&a, (const void *)sort);
+    answers[9] = a.maxThreadsPerBlock;
+    answers[10] = cudaOccupancyMaxActiveBlocksPerMultiprocessor(&answers[11], (const void *)twice, 128, 0);
+    answers[12] = cudaGetDevice(&answers[13]);
+    answers[14] = cudaDeviceGetAttribute(&answers[15], cudaDevAttrWarpSize, answers[13]);
+}
+
+static void help()
+{
+    int *p, *answers, blocks;
+    char *bytes;
+    TRY(cudaMallocManaged(&p, sizeof *p));
+    TRY(cudaMallocManaged(&answers, 16 * sizeof *answers));
+    TRY(cudaMallocManaged(&bytes, 4 * HEIGHT * PITCH));
+    char *box = bytes + HEIGHT * PITCH, *far = box + HEIGHT * PITCH;
+    cudaMemcpy3DParms copy = {};
+    copy.srcPtr = make_cudaPitchedPtr(bytes, PITCH, PITCH, HEIGHT);
+    copy.dstPtr = make_cudaPitchedPtr(far, PITCH, PITCH, HEIGHT);
+    copy.dstPos = make_cudaPos(1, 1, 0);
+    copy.extent = make_cudaExtent(2, 2, 1);
+    copy.kind = cudaMemcpyDeviceToDevice;
+    memset(bytes, 0, 4 * HEIGHT * PITCH);
+    memset(answers, -1, 16 * sizeof *answers);
+    *p = 0;
+    helper<<<1, 1>>>(p, bytes, box, copy, answers);
+    TRY(cudaDeviceSynchronize());
+    CHECK(*p == 4);
+    for (int i = 0; i < HEIGHT * PITCH; i++) {
+        int x = i % PITCH, y = i / PITCH;
+        CHECK(bytes[i] == (x < WIDTH ? 3 : 0));
+        CHECK(box[i] == (x < WIDTH - 1 ? 3 : 0));
+        CHECK(far[i] == (x >= 1 && x <= 2 && y >= 1 && y <= 2 ? 3 : 0));
+    }
+    for (int i : {0, 1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 14})
+        CHECK(answers[i] == 0);
+    TRY(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, twice, 128, 0));
+    CHECK(answers[9] == 1024 && answers[11] == blocks && answers[13] == 0 && answers[15] == 32);
 }
 
 __global__ void start(cudaGraphExec_t graph, int *error)
@@ -140,13 +210,12 @@ static void graphs()
     TRY(cudaGraphLaunch(loop, s));
     TRY(cudaStreamSynchronize(s));
     CHECK(memory[0] == 101 && memory[1] == 100);
-    cudaGraphExec_t both[2] = {
-        make(
-            s, [](cudaStream_t to) { over_to<<<1, 1, 0, to>>>(memory, 1, 20); },
-            cudaGraphInstantiateFlagDeviceLaunch),
-        make(
-            s, [](cudaStream_t to) { over_to<<<1, 1, 0, to>>>(memory, 0, 20); },
-            cudaGraphInstantiateFlagDeviceLaunch)};
+    cudaGraphExec_t both[2] = {make(
+                                   s, [](cudaStream_t to) { over_to<<<1, 1, 0, to>>>(memory, 1, 20); },
+                                   cudaGraphInstantiateFlagDeviceLaunch),
+                               make(
+                                   s, [](cudaStream_t to) { over_to<<<1, 1, 0, to>>>(memory, 0, 20); },
+                                   cudaGraphInstantiateFlagDeviceLaunch)};
     TRY(cudaMemcpyToSymbol(turns, both, sizeof both));
     TRY(cudaGraphUpload(both[0], s));
     TRY(cudaGraphUpload(both[1], s));
@@ -171,6 +240,7 @@ int main()
     TRY(cudaDeviceSynchronize());
     CHECK(memory[0] == ((1 * 2 + 2) * 2 + 3) * 2 + 1);
     CHECK(memory[1] != 0);
+    help();
     graphs();
     printf("all right\n");
     return 0;

@@ -13,18 +13,6 @@ SECONDS_EACH=100
 # Feature of programs.tsv, and what the message must name: none, at present.
 missing=''
 
-object() {  # object NAME SM: the program's object file, compiled unless it was before
-    local source=test/programs/$1.cu key file
-    key=$({ nvcc --version; cat "$source" test/programs/*.h; echo "$2"; } | sha256sum | cut -c 1-16)
-    file=$BUILD/cache/programs/$1-$key.o
-    if [ ! -s "$file" ]; then
-        mkdir -p "${file%/*}"
-        nvcc -O2 -gencode "arch=compute_$2,code=compute_$2" -c "$source" -o "$file.$$" >&2 || return 1
-        mv "$file.$$" "$file"
-    fi
-    echo "$file"
-}
-
 link() {  # link ROUTE OBJECT TO
     case $1 in
     shared) nvcc -cudart shared -L"$BUILD/lib/moat" "$2" -o "$3" ;;
@@ -61,7 +49,7 @@ one() {  # one NAME: a line on it
     while read -r feature row; do
         [[ ,$features, != *,$feature,* ]] || { pattern=$row; reason=" (not here yet: $feature)"; break; }
     done <<<"$missing"
-    file=$(object "$name" "$sm") || { echo "FAIL $name: nvcc"; return 1; }
+    file=$(test/programs/object "$name" "$sm") || { echo "FAIL $name: nvcc"; return 1; }
     for route in shared static driver; do
         if ! link $route "$file" "$T/$name-$route" >"$T/$name-$route.log" 2>&1; then
             line+=" $route DOES NOT LINK;" status=1
@@ -89,7 +77,8 @@ start=$SECONDS
 nvcc -std=c++17 -Xcompiler -Wall,-Wextra,-Werror,-Wno-deprecated-declarations -odir "$T" -c test/cpu/driver_route*.cpp ||
     exit 1
 names=("$@")
-[ $# -gt 0 ] || mapfile -t names < <(tail -n +2 test/programs/programs.tsv | cut -f 1)
+# Those of libraries first: they compile longest.
+[ $# -gt 0 ] || mapfile -t names < <(tail -n +2 test/programs/programs.tsv | awk '{ print !/library/, $1 }' | sort -s -k 1,1 | cut -d ' ' -f 2)
 printf '%s\n' "${names[@]}" | xargs -P "${TEST_JOBS:-2}" -I{} "$0" --one {}
 count() { find "$T" -name "*.$1" | wc -l; }
 refused=$(count refused) failed=$((${#names[@]} - $(count refused) - $(count passed)))

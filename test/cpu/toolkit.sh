@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
 # builds: one
+# slow
 # What nvcc and CMake make, on the CPU device, by routes that test/cpu/suite.sh does not take: code in several objects
 # that are linked on the device (-rdc), CMake projects, the demo's kernel as a CUDA program, and a program that NVIDIA's
 # static runtime is part of, which must be told.

@@ -1,0 +1,290 @@
+// SPDX-License-Identifier: MIT
+// Green contexts: parts of a device's multiprocessors. Each stands on the device's primary context, which it retains: memory,
+// modules and streams that are made while it is current are that one's. Its multiprocessors are a number to be asked for: work in
+// its streams runs on whatever thread is free.
+//
+// The handle of a green context is also the context that it is made current by.
+#include <string.h>
+
+#include "base/mem.h"
+#include "cpu/stream.h"
+
+struct CUgreenCtx_st {
+    struct CUgreenCtx_st *next;
+    CUdevice device;
+    struct CUctx_st *base;
+    unsigned sms;
+    unsigned long long id;
+};
+
+// What a resource or a list of them comes to. One for each device and number, never freed: nothing gives them back.
+struct CUdevResourceDesc_st {
+    struct CUdevResourceDesc_st *next;
+    CUdevice device;
+    unsigned sms;
+};
+
+// Of both lists. A leaf.
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct CUgreenCtx_st *greens;
+static struct CUdevResourceDesc_st *descs;
+static unsigned long long last_id;
+
+// --- resources ----------------------------------------------------------------------------------------------
+
+// What we keep in the part of a resource that is the driver's.
+struct own {
+    uint32_t mark;
+    CUdevice device;
+};
+enum { MARK = 0x6d6f6174 };
+
+static void fill(CUdevResource *r, CUdevice device, unsigned sms)
+{
+    struct own own = {MARK, device};
+    memset(r, 0, sizeof *r);
+    if (!sms)
+        return;
+    r->type = CU_DEV_RESOURCE_TYPE_SM;
+    memcpy(r->_internal_padding, &own, sizeof own);
+    r->sm = (CUdevSmResource){.smCount = sms, .minSmPartitionSize = 1, .smCoscheduledAlignment = 1};
+}
+
+// Whether it is one that we filled, and of which device.
+static CUresult read(const CUdevResource *r, CUdevice *device)
+{
+    struct own own;
+    memcpy(&own, r->_internal_padding, sizeof own);
+    if (r->type != CU_DEV_RESOURCE_TYPE_SM)
+        return CUDA_ERROR_INVALID_RESOURCE_TYPE;
+    *device = own.device;
+    return own.mark != MARK || device_check(own.device) || r->sm.smCount > device_sm_count()
+               ? CUDA_ERROR_INVALID_VALUE
+               : CUDA_SUCCESS;
+}
+
+static CUresult give(CUdevResource *out, CUdevResourceType type, CUdevice device, unsigned sms)
+{
+    if (!out)
+        return CUDA_ERROR_INVALID_VALUE;
+    if (type != CU_DEV_RESOURCE_TYPE_SM)
+        return CUDA_ERROR_INVALID_RESOURCE_TYPE;
+    fill(out, device, sms);
+    return CUDA_SUCCESS;
+}
+
+CUresult cuDeviceGetDevResource(CUdevice device, CUdevResource *out, CUdevResourceType type)
+{
+    CUresult r = device_check(device);
+    return r ? r : give(out, type, device, device_sm_count());
+}
+
+CUresult cuDevSmResourceSplitByCount(CUdevResource *result, unsigned int *groups, const CUdevResource *input,
+                                     CUdevResource *remaining, unsigned int flags, unsigned int least)
+{
+    CUdevice device;
+    CUresult r = device_ready();
+    if (r || !groups || !input)
+        return r ? r : CUDA_ERROR_INVALID_VALUE;
+    r = read(input, &device);
+    unsigned all = input->sm.smCount, each = least ? least : 1;
+    if (r || least > all ||
+        flags & ~(unsigned)(CU_DEV_SM_RESOURCE_SPLIT_IGNORE_SM_COSCHEDULING |
+                            CU_DEV_SM_RESOURCE_SPLIT_MAX_POTENTIAL_CLUSTER_SIZE))
+        return r ? r : CUDA_ERROR_INVALID_VALUE;
+    unsigned n = all / each;
+    if (result && *groups < n)
+        n = *groups;
+    for (unsigned i = 0; result && i < n; i++)
+        fill(&result[i], device, each);
+    if (remaining)
+        fill(remaining, device, all - n * each);
+    *groups = n;
+    return CUDA_SUCCESS;
+}
+
+// With the lock held; NULL when out of memory.
+static struct CUdevResourceDesc_st *find_desc(CUdevice device, unsigned sms)
+{
+    struct CUdevResourceDesc_st *d = descs;
+    while (d && (d->device != device || d->sms != sms))
+        d = d->next;
+    if (d || !(d = mem_alloc(sizeof *d)))
+        return d;
+    *d = (struct CUdevResourceDesc_st){descs, device, sms};
+    return descs = d;
+}
+
+CUresult cuDevResourceGenerateDesc(CUdevResourceDesc *out, CUdevResource *resources, unsigned int count)
+{
+    CUresult r = device_ready();
+    CUdevice device = 0, own;
+    unsigned sms = 0;
+    if (r || !out || !resources || !count)
+        return r ? r : CUDA_ERROR_INVALID_VALUE;
+    for (unsigned i = 0; i < count; i++) {
+        r = read(&resources[i], &own);
+        if (r)
+            return r;
+        if (i && own != device)
+            return CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION;
+        device = own;
+        sms += resources[i].sm.smCount;
+        if (sms > device_sm_count())
+            return CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION;
+    }
+    pthread_mutex_lock(&lock);
+    *out = find_desc(device, sms);
+    pthread_mutex_unlock(&lock);
+    return *out ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+// --- contexts -----------------------------------------------------------------------------------------------
+
+// With the lock held.
+static struct CUgreenCtx_st **find(CUgreenCtx handle)
+{
+    struct CUgreenCtx_st **at = &greens;
+    while (*at && *at != handle)
+        at = &(*at)->next;
+    return at;
+}
+
+// What is known of one. The handle is the application's.
+static CUresult get(CUgreenCtx handle, struct CUgreenCtx_st *out)
+{
+    CUresult r = device_ready();
+    if (r)
+        return r;
+    pthread_mutex_lock(&lock);
+    const struct CUgreenCtx_st *g = *find(handle);
+    if (g)
+        *out = *g;
+    pthread_mutex_unlock(&lock);
+    return g ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+struct CUctx_st *green_context_base(CUcontext handle)
+{
+    struct CUgreenCtx_st g;
+    return !handle || get((CUgreenCtx)handle, &g) ? NULL : g.base;
+}
+
+static bool desc_is(CUdevResourceDesc handle)
+{
+    pthread_mutex_lock(&lock);
+    const struct CUdevResourceDesc_st *d = descs;
+    while (d && d != handle)
+        d = d->next;
+    pthread_mutex_unlock(&lock);
+    return d;
+}
+
+CUresult cuGreenCtxCreate(CUgreenCtx *out, CUdevResourceDesc desc, CUdevice device, unsigned int flags)
+{
+    CUresult r = device_check(device);
+    if (r || !out || flags != CU_GREEN_CTX_DEFAULT_STREAM || !desc_is(desc) || desc->device != device)
+        return r ? r : CUDA_ERROR_INVALID_VALUE;
+    struct CUgreenCtx_st *g = mem_zalloc(1, sizeof *g);
+    if (!g)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    r = cuDevicePrimaryCtxRetain(&g->base, device);
+    if (r) {
+        mem_free(g);
+        return r;
+    }
+    g->device = device;
+    g->sms = desc->sms;
+    pthread_mutex_lock(&lock);
+    g->id = ++last_id;
+    g->next = greens;
+    greens = g;
+    pthread_mutex_unlock(&lock);
+    *out = g;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuGreenCtxDestroy(CUgreenCtx handle)
+{
+    CUresult r = device_ready();
+    if (r)
+        return r;
+    pthread_mutex_lock(&lock);
+    struct CUgreenCtx_st **at = find(handle), *g = *at;
+    if (g)
+        *at = g->next;
+    pthread_mutex_unlock(&lock);
+    if (!g)
+        return CUDA_ERROR_INVALID_VALUE;
+    CUdevice device = g->device;
+    mem_free(g);
+    return cuDevicePrimaryCtxRelease_v2(device);
+}
+
+CUresult cuCtxFromGreenCtx(CUcontext *out, CUgreenCtx handle)
+{
+    struct CUgreenCtx_st g;
+    CUresult r = get(handle, &g);
+    if (r || !out)
+        return r ? r : CUDA_ERROR_INVALID_VALUE;
+    *out = (CUcontext)handle;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuGreenCtxGetDevResource(CUgreenCtx handle, CUdevResource *out, CUdevResourceType type)
+{
+    struct CUgreenCtx_st g;
+    CUresult r = get(handle, &g);
+    return r ? r : give(out, type, g.device, g.sms);
+}
+
+CUresult cuCtxGetDevResource(CUcontext handle, CUdevResource *out, CUdevResourceType type)
+{
+    CUresult r = device_ready();
+    if (r)
+        return r;
+    if (!handle)
+        handle = context_shown();
+    if (handle_is(handle, HANDLE_CONTEXT))
+        return give(out, type, handle->device, device_sm_count());
+    r = handle ? cuGreenCtxGetDevResource((CUgreenCtx)handle, out, type) : CUDA_ERROR_INVALID_CONTEXT;
+    return r == CUDA_ERROR_INVALID_VALUE && out ? CUDA_ERROR_INVALID_CONTEXT : r;
+}
+
+CUresult cuGreenCtxGetId(CUgreenCtx handle, unsigned long long *id)
+{
+    struct CUgreenCtx_st g;
+    CUresult r = get(handle, &g);
+    if (r || !id)
+        return r ? r : CUDA_ERROR_INVALID_VALUE;
+    *id = g.id;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuGreenCtxStreamCreate(CUstream *out, CUgreenCtx handle, unsigned int flags, int priority)
+{
+    struct CUgreenCtx_st g;
+    if (pool_in_callback())
+        return CUDA_ERROR_NOT_PERMITTED;
+    CUresult r = get(handle, &g);
+    if (!r)
+        r = stream_error(g.base);
+    if (r || !out || flags != CU_STREAM_NON_BLOCKING)
+        return r ? r : CUDA_ERROR_INVALID_VALUE;
+    return stream_create(out, g.base, handle, flags, priority);
+}
+
+// An event for all work of the primary context is one for the green context's, too; and so with waiting.
+CUresult cuGreenCtxRecordEvent(CUgreenCtx handle, CUevent event)
+{
+    struct CUgreenCtx_st g;
+    CUresult r = get(handle, &g);
+    return r ? r : cuCtxRecordEvent(g.base, event);
+}
+
+CUresult cuGreenCtxWaitEvent(CUgreenCtx handle, CUevent event)
+{
+    struct CUgreenCtx_st g;
+    CUresult r = get(handle, &g);
+    return r ? r : cuCtxWaitEvent(g.base, event);
+}

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: MIT
+// What kernels may ask about the device, themselves and errors.
+#include <string.h>
+
+#include "cpu/launch.h"
+#include "driver/driver.h"
+#include "exec/space.h"
+
+int launch_query_ask(void *owner, enum exec_question question, int which, uint64_t *value)
+{
+    const struct CUctx_st *ctx = ((const struct launch_owner *)owner)->ctx;
+    switch (question) {
+    case EXEC_ASK_DEVICE: *value = (uint64_t)ctx->device; return CUDA_SUCCESS;
+    case EXEC_ASK_DEVICES: *value = device_count(); return CUDA_SUCCESS;
+    case EXEC_ASK_VERSION: {
+        int version = 0;
+        CUresult r = cuDriverGetVersion(&version);
+        *value = (uint64_t)version;
+        return (int)r;
+    }
+    case EXEC_ASK_LIMIT: return (int)context_limit(ctx, (CUlimit)which, value);
+    case EXEC_ASK_CACHE_CONFIG: *value = (uint64_t)ctx->cache_config; return CUDA_SUCCESS;
+    case EXEC_ASK_SHARED_CONFIG: *value = CU_SHARED_MEM_CONFIG_FOUR_BYTE_BANK_SIZE; return CUDA_SUCCESS;
+    }
+    return CUDA_ERROR_INVALID_VALUE;
+}
+
+int launch_query_attribute(void *owner, int which, int device, int *value)
+{
+    return (int)cuDeviceGetAttribute(value, (CUdevice_attribute)which, device);
+}
+
+// A kernel knows the addresses of those that it was linked with, and no others.
+static CUresult find(const struct launch_owner *o, const struct exec_kernel *k, struct CUfunc_st **out)
+{
+    return k->program == o->module->program ? module_function(o->module, k, out) : CUDA_ERROR_INVALID_HANDLE;
+}
+
+int launch_query_function(void *owner, const struct exec_kernel *k, int which, int *value)
+{
+    struct CUfunc_st *f;
+    CUresult r = find(owner, k, &f);
+    return (int)(r ? r : function_attribute(k, f->settings, (CUfunction_attribute)which, value));
+}
+
+int launch_query_occupancy(void *owner, const struct exec_kernel *k, int threads, uint64_t shared,
+                           int *blocks)
+{
+    struct CUfunc_st *f;
+    CUresult r = find(owner, k, &f);
+    if (r || threads <= 0)
+        return (int)(r ? r : CUDA_ERROR_INVALID_VALUE);
+    *blocks = (int)occupancy_blocks(k, f->settings, (uint64_t)threads, shared);
+    return CUDA_SUCCESS;
+}
+
+// Errors that only the runtime has, of those that a kernel can get.
+static const struct {
+    int error;
+    const char *name, *text;
+} own[] = {
+    {12, "cudaErrorInvalidPitchValue", "a pitch is smaller than what lies in a row"},
+    {EXEC_TOO_MANY_PENDING, "cudaErrorLaunchPendingCountExceeded",
+     "too many launches by kernels are pending"},
+};
+
+static const char *text_of(int error, bool name)
+{
+    for (size_t k = 0; k < sizeof own / sizeof *own; k++)
+        if (own[k].error == error)
+            return name ? own[k].name : own[k].text;
+    return name ? driver_result_name((CUresult)error) : driver_result_text((CUresult)error);
+}
+
+// Strings stay: a kernel may keep their addresses.
+uint64_t launch_query_error(void *owner, int error, bool name)
+{
+    enum { ERRORS = 1000 };
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    static uint64_t texts[ERRORS][2];
+    if (error < 0 || error >= ERRORS)
+        return 0;
+    const char *text = text_of(error, name);
+    pthread_mutex_lock(&lock);
+    uint64_t *at = &texts[error][name];
+    if (!*at && text && (*at = memory_internal_alloc(strlen(text) + 1, 1)))
+        memcpy(space_host(*at), text, strlen(text) + 1);
+    uint64_t found = *at;
+    pthread_mutex_unlock(&lock);
+    return found;
+}

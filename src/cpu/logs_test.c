@@ -1,0 +1,193 @@
+// SPDX-License-Identifier: MIT
+// Logs, notifications and settings of core files.
+#include <fcntl.h>
+#include <unistd.h>
+
+#include "cpu/logs.h"
+#include "cpu/whole_testing.h"
+
+static char heard[4096];
+
+static void hear(void *data, CUlogLevel level, char *text, size_t len)
+{
+    assert_int_equal(level, CU_LOG_LEVEL_ERROR);
+    assert_int_equal(strlen(text), len);
+    snprintf(heard + strlen(heard), sizeof heard - strlen(heard), "%s%s|", (char *)data, text);
+}
+
+static void add(const char *text)
+{
+    logs_add(text, strlen(text));
+    logs_tell();
+}
+
+static void test_callbacks(void **state)
+{
+    CUlogsCallbackHandle a, b;
+    OK(cuLogsRegisterCallback(hear, "a:", &a));
+    OK(cuLogsRegisterCallback(hear, "b:", &b));
+    add("one");
+    OK(cuLogsUnregisterCallback(a));
+    IS(CUDA_ERROR_INVALID_VALUE, cuLogsUnregisterCallback(a));
+    add("two");
+    OK(cuLogsUnregisterCallback(b));
+    add("three");
+    assert_string_equal(heard, "a:one|b:one|b:two|");
+    IS(CUDA_ERROR_INVALID_VALUE, cuLogsRegisterCallback(NULL, NULL, &a));
+    // What the device says anyway goes there, too.
+    heard[0] = 0;
+    OK(cuLogsRegisterCallback(hear, "", &a));
+    IS(CUDA_ERROR_NOT_SUPPORTED, cuGLInit());
+    assert_non_null(strstr(heard, "cuGLInit"));
+    // Of more than are kept, those that are.
+    heard[0] = 0;
+    for (int i = 0; i < 60; i++)
+        logs_add("z", 1);
+    logs_tell();
+    assert_int_equal(strlen(heard), 50 * strlen("z|"));
+    OK(cuLogsUnregisterCallback(a));
+}
+
+static void test_dump(void **state)
+{
+    CUlogIterator at, again;
+    char text[64];
+    size_t size = sizeof text;
+    OK(cuLogsCurrent(&at, 0));
+    again = at;
+    OK(cuLogsDumpToMemory(&at, text, &size, 0));
+    assert_int_equal(size, 0);
+    add("first");
+    add("second");
+    size = sizeof text;
+    OK(cuLogsDumpToMemory(&at, text, &size, 0));
+    assert_string_equal(text, "first\nsecond\n");
+    assert_int_equal(size, strlen(text));
+    size = sizeof text;
+    OK(cuLogsDumpToMemory(&at, text, &size, 0));
+    assert_string_equal(text, "");
+    // Not all of them fit, then none does.
+    at = again;
+    add("a third one, which is the last");
+    size = sizeof text;
+    OK(cuLogsDumpToMemory(&at, text, &size, 0));
+    assert_string_equal(text, "first\nsecond\na third one, which is the last\n");
+    at = again;
+    for (int i = 0; i < 3; i++)
+        add("x");
+    size = 36;
+    OK(cuLogsDumpToMemory(&at, text, &size, 0));
+    assert_string_equal(text, "(earlier messages are lost)\nx\nx\nx\n");
+    at = again;
+    size = 2;
+    IS(CUDA_ERROR_INVALID_VALUE, cuLogsDumpToMemory(&at, text, &size, 0));
+    assert_int_equal(size, 0);
+    assert_int_equal(at, again);
+    IS(CUDA_ERROR_INVALID_VALUE, cuLogsDumpToMemory(&at, text, NULL, 0));
+    IS(CUDA_ERROR_INVALID_VALUE, cuLogsCurrent(&at, 1));
+}
+
+static void test_dump_to_file(void **state)
+{
+    char path[] = "/tmp/moat-logs-XXXXXX";
+    static char text[40000];
+    CUlogIterator at;
+    close(mkstemp(path));
+    OK(cuLogsCurrent(&at, 0));
+    add("to a file");
+    OK(cuLogsDumpToFile(&at, path, 0));
+    int fd = open(path, O_RDONLY);
+    assert_int_equal(read(fd, text, sizeof text), strlen("to a file\n"));
+    assert_string_equal(text, "to a file\n");
+    // Long and many: the oldest go.
+    char line[600];
+    memset(line, 'y', sizeof line);
+    for (int i = 0; i < 70; i++)
+        logs_add(line, sizeof line);
+    OK(cuLogsDumpToFile(NULL, path, 0));
+    lseek(fd, 0, SEEK_SET);
+    assert_int_equal(read(fd, text, sizeof text), 50 * 512 + strlen("(earlier messages are lost)\n"));
+    close(fd);
+    unlink(path);
+    IS(CUDA_ERROR_INVALID_VALUE, cuLogsDumpToFile(NULL, "/no such folder/x", 0));
+    IS(CUDA_ERROR_INVALID_VALUE, cuLogsDumpToFile(NULL, NULL, 0));
+}
+
+static void over_budget(CUasyncNotificationInfo *info, void *data, CUasyncCallbackHandle handle)
+{
+}
+
+static void test_notifications(void **state)
+{
+    CUasyncCallbackHandle a, b;
+    OK(cuInit(0));
+    OK(cuDeviceRegisterAsyncNotification(0, over_budget, NULL, &a));
+    OK(cuDeviceRegisterAsyncNotification(0, over_budget, NULL, &b));
+    assert_ptr_not_equal(a, b);
+    IS(CUDA_ERROR_INVALID_DEVICE, cuDeviceRegisterAsyncNotification(9, over_budget, NULL, &b));
+    IS(CUDA_ERROR_INVALID_VALUE, cuDeviceRegisterAsyncNotification(0, NULL, NULL, &b));
+    OK(cuDeviceUnregisterAsyncNotification(0, a));
+    IS(CUDA_ERROR_INVALID_VALUE, cuDeviceUnregisterAsyncNotification(0, a));
+    OK(cuDeviceUnregisterAsyncNotification(0, b));
+}
+
+static bool flag(bool global, CUcoredumpSettings a)
+{
+    bool on = false;
+    size_t size = sizeof on;
+    OK(global ? cuCoredumpGetAttributeGlobal(a, &on, &size) : cuCoredumpGetAttribute(a, &on, &size));
+    return on;
+}
+
+static void test_coredump(void **state)
+{
+    CUcontext ctx = whole_context();
+    char text[1024], want[64];
+    bool on = true, off = false;
+    int flags = -1;
+    size_t size = 0, one = sizeof on, number = sizeof flags;
+    assert_false(flag(true, CU_COREDUMP_ENABLE_ON_EXCEPTION));
+    assert_true(flag(false, CU_COREDUMP_TRIGGER_HOST));
+    // What holds for all holds for a context that has nothing of its own.
+    OK(cuCoredumpSetAttributeGlobal(CU_COREDUMP_LIGHTWEIGHT, &on, &one));
+    assert_true(flag(false, CU_COREDUMP_LIGHTWEIGHT));
+    OK(cuCoredumpGetAttribute(CU_COREDUMP_GENERATION_FLAGS, &flags, &number));
+    assert_int_equal(flags, CU_COREDUMP_LIGHTWEIGHT_FLAGS);
+    OK(cuCoredumpSetAttribute(CU_COREDUMP_LIGHTWEIGHT, &off, &one));
+    assert_false(flag(false, CU_COREDUMP_LIGHTWEIGHT));
+    assert_true(flag(true, CU_COREDUMP_LIGHTWEIGHT));
+    flags = CU_COREDUMP_SKIP_ABORT;
+    OK(cuCoredumpSetAttribute(CU_COREDUMP_GENERATION_FLAGS, &flags, &number));
+    assert_false(flag(false, CU_COREDUMP_TRIGGER_HOST));
+    flags = 0x1000;
+    IS(CUDA_ERROR_INVALID_VALUE, cuCoredumpSetAttribute(CU_COREDUMP_GENERATION_FLAGS, &flags, &number));
+    OK(cuCoredumpSetAttribute(CU_COREDUMP_ENABLE_ON_EXCEPTION, &on, &one));
+    assert_true(flag(false, CU_COREDUMP_ENABLE_ON_EXCEPTION));
+    IS(CUDA_ERROR_NOT_PERMITTED, cuCoredumpSetAttribute(CU_COREDUMP_ENABLE_USER_TRIGGER, &on, &one));
+    // Names.
+    OK(cuCoredumpGetAttributeGlobal(CU_COREDUMP_FILE, NULL, &size));
+    OK(cuCoredumpGetAttributeGlobal(CU_COREDUMP_FILE, text, &size));
+    assert_int_equal(strlen(text) + 1, size);
+    snprintf(want, sizeof want, ".%d", (int)getpid());
+    assert_true(!strncmp(text, "core.cuda.", 10) && strstr(text, want));
+    size = 4;
+    IS(CUDA_ERROR_INVALID_VALUE, cuCoredumpGetAttributeGlobal(CU_COREDUMP_FILE, text, &size));
+    size = 5;
+    OK(cuCoredumpSetAttribute(CU_COREDUMP_FILE, "mine", &size));
+    size = sizeof text;
+    OK(cuCoredumpGetAttribute(CU_COREDUMP_FILE, text, &size));
+    assert_string_equal(text, "mine");
+    IS(CUDA_ERROR_INVALID_VALUE, cuCoredumpGetAttribute(CU_COREDUMP_MAX, text, &size));
+    OK(cuCtxDestroy_v2(ctx));
+    IS(CUDA_ERROR_INVALID_CONTEXT, cuCoredumpGetAttribute(CU_COREDUMP_FILE, text, &size));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_callbacks),    cmocka_unit_test(test_dump),
+        cmocka_unit_test(test_dump_to_file), cmocka_unit_test(test_notifications),
+        cmocka_unit_test(test_coredump),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
