@@ -3,6 +3,7 @@
 # How fast the CPU device is: the kernels of test/programs at the sizes of cpu_sizes.tsv, one core and two, against the
 # same work in plain C (cpu_kernels); loading and launching.
 # cpu.sh [NAME...]: all programs, or these; with names, nothing is written into doc/.
+# CPU_BENCH_BEFORE=MOAT: the moat of an earlier build, against which the programs are timed in turns; CPU_BENCH_RUNS.
 set -eu
 here=$(dirname "$0")
 RUNS=${CPU_BENCH_RUNS:-5}
@@ -30,7 +31,7 @@ run() {  # run LABEL RUN NAME OPTION...: status 1 if the program fails
     local label="$1 $2" name=$3
     shift 3
     # shellcheck disable=SC2046
-    "$MOAT" --device=cpu --mode=off "$@" "$cache/$name" $(size_of "$name" 2) >/dev/null 2>"$T/log" </dev/null || return 1
+    "${moat:-$MOAT}" --device=cpu --mode=off "$@" "$cache/$name" $(size_of "$name" 2) >/dev/null 2>"$T/log" </dev/null || return 1
     awk -v label="$label" -v name="$name" '
         function get(heading) { return heading in at ? $at[heading] : 0 }
         !/^moat: kernels: / { next }
@@ -86,6 +87,8 @@ for ((i = 0; i < RUNS; i++)); do
     for name in "${names[@]}"; do
         [[ " ${failed[*]} " != *" $name "* ]] || continue
         run one $i "$name" --times --cpu-threads=1 || fail "$name"
+        # What the earlier one does not run has nothing to be compared with.
+        [ -z "${CPU_BENCH_BEFORE:-}" ] || moat=$CPU_BENCH_BEFORE run before $i "$name" --times --cpu-threads=1 || true
         [ "$(nproc)" -lt 2 ] || run two $i "$name" --times --cpu-threads=2 || fail "$name"
         plain $i "$name"
     done
@@ -121,7 +124,7 @@ summary() {
     echo '## Speed'
     echo
     echo "Written by \`bench/cpu.sh\`. $(tail -n +3 "$T/results")"
-    for table in kernels plain threads; do
+    for table in kernels plain threads ${CPU_BENCH_BEFORE:+before}; do
         echo
         report "$table"
     done

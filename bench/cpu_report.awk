@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
 # Tables from cpu_sizes.tsv and the rows that cpu.sh has gathered.
-#   table   which one: summary, kernels, plain, threads
+#   table   which one: summary, kernels, plain, threads, before
 #   least, least_launch   what a kernel must have to be in it: thread instructions, and seconds per launch
 
 function sort(a, n,    i, j, x) {
@@ -121,6 +121,10 @@ function print_summary() {
     line("times as fast on two threads as on one, a program's kernels", "%.2f", 1.8, 1)
     compare("wall1", "wall2", 0, 2)
     line("the same by the best run of each, which others on the machine disturb least", "%.2f", 1.8, 1)
+    compare("cpu", "before", 0)
+    line("times as long as with an earlier build", "%.3f", 1.05, 0)
+    compare("cpu", "before", 0, 2)
+    line("the same by the best run of each", "%.3f", 1.05, 0)
     compare("lanes-avx2", "cpu", 0)
     line("times as long with `--cpu-lanes=avx2`", "%.2f", 0, 0)
     compare("lanes-plain", "cpu", 0)
@@ -151,7 +155,7 @@ $1 == "one" {
     seconds["wall1 " $3, $2] += $5
 }
 $1 == "two" { seconds["wall2 " $3, $2] += $5 }
-$1 == "plain" || $1 ~ /^lanes-/ { seconds[$1 " " $3, $2] += $6 }
+$1 == "plain" || $1 == "before" || $1 ~ /^lanes-/ { seconds[$1 " " $3, $2] += $6 }
 
 END {
     for (i = 1; i <= nall; i++) {
@@ -170,6 +174,8 @@ END {
     else if (table == "plain")
         print_comparison("The kernels of a program on one core, and the same work in plain C (`bench/cpu_kernels`) at -O2:",
             "cpu", "CPU device", "plain", "plain C", "times")
+    else if (table == "before")
+        print_comparison("The kernels of a program on one core, and with an earlier build, in turns:", "cpu", "now", "before", "before", "times")
     else
         print_comparison("The kernels of a program on one thread and on two, by the clock: from the start of each to its end, added up. " \
             "What the host does between them is left out; kernels of several streams that run at once count each:",
