@@ -33,21 +33,25 @@ together() {  # together LABEL A B COMMAND...: a row with the time from when bot
     [ -z "$canary_programs_over" ] || return 0
     one=$(awk -F '\t' '$3 == "work" { print $4 }' "$T/a")
     two=$(awk -F '\t' '$3 == "work" { print $4 }' "$T/b")
-    if [ -n "$one" ] && [ -n "$two" ]; then
+    if [ -n "$one" ] && [ -n "$two" ] && [ ! -e "$T/gate/late" ]; then
         printf '%s\t%s\twork\t%s\n' "$label" "$a, $b" "$(awk -v a="$one" -v b="$two" 'BEGIN { print a > b ? a : b }')"
     else
         printf '%s\t%s\tfailed\t1\n' "$label" "$a, $b"
     fi >>"$T/rows"
 }
 
-# When both are ready; or after ten seconds, for one may have failed.
+# When both are ready; or after ten seconds, for one may have failed, and then the two are no pair.
 open_gate() {
     local i ready
     for ((i = 0; i < 1000; i++)); do
         ready=("$T/gate"/*)
-        [ ${#ready[@]} -lt 2 ] || break
+        if [ ${#ready[@]} -ge 2 ]; then
+            : >"$T/gate/go"
+            return
+        fi
         sleep 0.01
     done
+    : >"$T/gate/late"
     : >"$T/gate/go"
 }
 

@@ -55,11 +55,28 @@ worst() {
         sort -rn | head -n 12 | cut -d ' ' -f 2
 }
 
+# Their runs so far were the choice: only those that follow count, until the time is over.
+again() {
+    local name chosen fresh=''
+    mapfile -t chosen < <(worst)
+    while [ ${#chosen[@]} -gt 0 ]; do
+        for name in "${chosen[@]}"; do
+            canary_programs_left 55 || return 0
+            if [[ " $fresh " != *" $name "* ]]; then
+                awk -F '\t' -v name="$name" '$2 != name || $1 !~ /^(alone|copy)$/ || $3 ~ /^managed_/' "$rows" >"$T/rest"
+                cp "$T/rest" "$rows"
+                fresh+=" $name"
+            fi
+            in_turns 55 "$name" || return 0
+        done
+    done
+}
+
 has() {
     [[ $STEPS = *" $1 "* ]]
 }
 
-# All programs a few times, then the worst of them more often: their medians should say more than chance. Turns have 55% of the
+# All programs a few times, then the worst of them anew and more often: their medians should say more than chance. Turns have 55% of the
 # time, what we compare with the rest.
 touch "$rows"
 if has turns; then
@@ -67,8 +84,7 @@ if has turns; then
         # shellcheck disable=SC2086
         in_turns 55 $names || break
     done
-    # shellcheck disable=SC2046
-    while [ -n "${CANARY_SECONDS:-}" ] && in_turns 55 $(worst); do :; done
+    [ -z "${CANARY_SECONDS:-}" ] || again
 fi
 if has managed; then
     for scan in "${scans[@]:1}"; do
@@ -109,7 +125,7 @@ fi
     echo '## The suite with canaries'
     echo
     "$here/machine"
-    echo "Large sizes, $(canary_programs_runs "$rows") alone and with canaries in turns, more of those to which canaries seemed to add most; $FEW of the others. Columns say what is added to the program alone:" \
+    echo "Large sizes, $(canary_programs_runs "$rows") alone and with canaries in turns, those anew and more often to which canaries seemed to add most; $FEW of the others. Columns say what is added to the program alone:" \
         '`copy` is `--mode=canary` as it is, `managed` the same with `--canary-scan=managed`; compute-sanitizer has a twentieth of the repetitions and is compared with the program alone with as many.' \
         "$([ -n "$uncounted" ] && echo "Page faults in managed memory are not counted: $uncounted." ||
             echo 'In brackets, with what a program alone has: page faults in managed memory, of the CPU and, in groups, of the GPU, as CUPTI counts them in one run more.')"

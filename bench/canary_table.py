@@ -35,7 +35,7 @@ def added(label, name):
 
 
 def interval(values):
-    if len(values) < 2:
+    if len(values) < 3:
         return '-'
     half = STUDENT[min(len(values) - 2, len(STUDENT) - 1)] * statistics.stdev(values) / len(values) ** 0.5
     mean = statistics.fmean(values)

@@ -121,7 +121,9 @@ static bool is_hosts_again(const struct track_block *b, uint64_t address)
     case DRIVER_cuDevicePrimaryCtxReset_v2:
     case DRIVER_cuMemUnmap: return readable_bytes((const void *)(uintptr_t)address, 1);
     default:
-        return (b->facts.family == TRACK_MANAGED || canary_makes_managed()) &&
+        return (b->facts.family == TRACK_MANAGED ||
+                (canary_makes_managed() &&
+                 (b->facts.family == TRACK_PLAIN || b->facts.family == TRACK_PITCH))) &&
                readable_bytes((const void *)(uintptr_t)address, 1);
     }
 }

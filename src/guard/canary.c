@@ -12,6 +12,7 @@
 #include "guard/canary_shelf.h"
 #include "guard/canary_space.h"
 #include "guard/canary_write.h"
+#include "guard/green.h"
 #include "guard/guard.h"
 #include "guard/guard_report.h"
 #include "guard/kheap_host.h"
@@ -209,7 +210,7 @@ bool canary_alloc(CUdeviceptr *pointer, size_t size, CUresult *r)
         return canary_on && plain(size);
     if (take_again(home, size, &place))
         *pointer = publish_again(&place);
-    else if (take_place(home, size, &place))
+    else if (take_place(home, size, &place) || (canary_reclaim() && take_place(home, size, &place)))
         *pointer = publish(&place);
     else
         return plain(size);
@@ -394,10 +395,8 @@ bool canary_reclaim(void)
     if (!home)
         return false;
     canary_monitor_hold();
-    bool any = canary_shelf_any(home);
-    if (any)
-        canary_order_wait_aside(home);
     canary_order_settle(home);
+    bool any = canary_shelf_any(home);
     canary_let_go(home, 0);
     if (any)
         canary_order_wait_aside(home);
@@ -410,12 +409,12 @@ bool canary_reclaim(void)
 
 uint64_t canary_held(void)
 {
-    bool pushed;
-    struct home *home = canary_on && canary_used() ? home_enter_owner(&pushed) : NULL;
-    if (!home)
+    CUcontext current = NULL;
+    if (!canary_on || !canary_used() || guard.real.cuCtxGetCurrent(&current) || !current)
         return 0;
-    home_leave(pushed);
-    return canary_store_spare(home) + canary_shelf_plain(home);
+    struct home *home = home_find(green_owner(current));
+    struct canary_extent waiting[CANARY_SHELF_MOST];
+    return home ? canary_store_spare(home, waiting, canary_shelf_plain(home, waiting)) : 0;
 }
 
 void canary_stop(const char *why)

@@ -43,7 +43,7 @@ bool canary_free_async(CUdeviceptr pointer, CUstream stream, bool per_thread, bo
 
 // The driver has no memory: gives back what it can. True: it is worth to try again.
 bool canary_reclaim(void);
-// Bytes of the current context that would be given back then, of those that are known to be free.
+// Bytes of the current context that would be given back then, as far as is known without looking.
 uint64_t canary_held(void);
 
 // Plain buffers are managed memory: --canary-scan=managed.

@@ -7,7 +7,7 @@
 #include "guard/guard.h"
 
 // Bytes of empty regions that a context holds on to: a part of what the device has, between these.
-static const uint64_t kept_part = 256, kept_least = 64 << 20, kept_most = 512 << 20;
+static const uint64_t kept_part = 512, kept_least = 64 << 20, kept_most = 256 << 20;
 
 const struct canary_occasion canary_free_wanted_again = {
     DRIVER_CALLS, NULL, "found when the place of the freed buffer was wanted again", true, true};
@@ -61,7 +61,7 @@ static void trim(struct home *home)
     const struct home_device *d = home_device(home->device);
     uint64_t kept = d ? d->memory / kept_part : 0;
     kept = kept < kept_least ? kept_least : kept > kept_most ? kept_most : kept;
-    if (canary_store_spare(home) <= kept)
+    if (canary_store_spare(home, NULL, 0) <= kept)
         return;
     canary_monitor_hold();
     canary_store_trim(home, kept);

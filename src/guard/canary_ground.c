@@ -9,7 +9,7 @@
 #include "guard/index.h"
 #include "guard/slab_pool.h"
 
-static const uint64_t least_region = 2 << 20, most_region = 128 << 20;
+static const uint64_t least_region = CANARY_SPACE_LEAST, most_region = 128 << 20;
 enum {
     SEVERAL = 8,        // ranges for which there is room in a region
     PART = 8,           // of all there is so far, a region is a part like this
@@ -55,13 +55,20 @@ static bool forget(uint64_t base)
     return g;
 }
 
+// Of a region in which such a range can be taken.
+static uint64_t most_for(uint64_t need)
+{
+    uint64_t most = need / 2 * CANARY_SPACE_SHARE / least_region * least_region;
+    return most < most_region ? most : most_region;
+}
+
 // How large the next region should be: with room for several such ranges, for the driver rounds each region up by half of
 // least_region on average, but not for many more than there are, for what is not used yet is lost to others.
 static uint64_t region_for(uint64_t need, uint64_t total)
 {
     uint64_t few = SEVERAL * need < total / 2 ? SEVERAL * need : total / 2, part = total / PART;
     uint64_t bytes = few < part ? part : few;
-    bytes = bytes > most_region ? most_region : bytes;
+    bytes = bytes > most_for(need) ? most_for(need) : bytes;
     return canary_space_round(bytes > need ? bytes / need * need : need, least_region);
 }
 
@@ -69,7 +76,8 @@ static uint64_t region_for(uint64_t need, uint64_t total)
 static uint64_t elastic_region_for(uint64_t need, uint64_t total)
 {
     uint64_t part = total / ELASTIC_PART, bytes = (need < part ? part : need) / least_region * least_region;
-    return bytes < least_region ? least_region : bytes > most_region ? most_region : bytes;
+    bytes = bytes > most_for(need) ? most_for(need) : bytes;
+    return bytes < least_region ? least_region : bytes;
 }
 
 int canary_ground_get(const struct home *home, uint64_t need, bool elastic, uint64_t total, uint64_t *base,

@@ -198,7 +198,13 @@ struct canary_relic canary_look_relic(const struct canary_place *place)
 // Of a place that is kept, the next buffer has the same canaries: it is not to be told of what it got.
 static bool is_news(const struct canary_relic *relic, uint32_t side)
 {
-    return !(relic->told & side) && (!relic->slab || canary_slot_tell(relic->slab, 0, side));
+    if (relic->told & side || (relic->slab && !canary_slot_tell(relic->slab, 0, side)))
+        return false;
+    if (relic->remains && *relic->remains & side)
+        return false;
+    if (relic->remains)
+        *relic->remains |= side;
+    return true;
 }
 
 void canary_look_relic_rows(const struct canary_relic *relic, const uint8_t *rows,

@@ -43,6 +43,7 @@ uint32_t canary_look_width(const struct canary_slab *s, uint64_t size);
 // A buffer that is gone, with bytes that were read before it went.
 struct canary_relic {
     struct canary_slab *slab;  // its place is kept, and may have another buffer by now; NULL: it is gone
+    uint32_t *remains;         // then: sides of which readings of the same place told; NULL: there was one
     uint64_t base, size;
     uint32_t tail;  // bytes
     struct canary_seed seed;

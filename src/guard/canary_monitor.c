@@ -186,16 +186,24 @@ static struct pace pace_now(void)
     return pace;
 }
 
-static uint64_t pause_after(uint64_t cost, uint64_t copies, struct pace pace, uint64_t pause)
+// calls: about how many copies' calls the last scan made.
+static uint64_t pause_after(uint64_t cost, uint64_t calls, bool idle, uint64_t pause)
 {
-    const uint64_t most = PATIENCE * 1000, hurry = HURRY * 1000;
-    uint64_t wanted = cost * (SHARE - 1), calls = copies * CALL * (CALL_SHARE - 1),
-             busy = copies * CALL * (BUSY_SHARE - 1);
+    const uint64_t most = PATIENCE * 1000;
+    uint64_t wanted = cost * (SHARE - 1), by_calls = calls * CALL * (CALL_SHARE - 1);
     wanted = wanted < most ? wanted : most;
-    wanted = wanted < calls ? calls : wanted;
+    wanted = wanted < by_calls ? by_calls : wanted;
     wanted = wanted < pause ? pause : wanted;
-    busy = pace.copying || busy > hurry ? hurry : busy;
-    return (pace.copying || pace.launching) && wanted < busy ? busy : wanted;
+    return wanted * (idle ? IDLE : 1);
+}
+
+// What a program that is in a hurry wants it to be at least.
+static uint64_t pause_for(struct pace pace, uint64_t calls)
+{
+    const uint64_t hurry = HURRY * 1000, by_calls = calls * CALL * (BUSY_SHARE - 1);
+    if (pace.copying)
+        return hurry;
+    return !pace.launching ? 0 : by_calls < hurry ? by_calls : hurry;
 }
 
 static uint64_t scan_once(bool thorough)
@@ -214,11 +222,13 @@ static uint64_t scan_once(bool thorough)
 static void *monitor(void *unused)
 {
     const uint64_t pause = (uint64_t)guard.options.canary_interval * 1000;
-    uint64_t cost = FIRST_COST, copies = 0, before = 0;
+    uint64_t cost = FIRST_COST, calls = 0, before = 0;
     unsigned quiet = 0;
     pthread_mutex_lock(&wake_lock);
     for (unsigned n = 1; !ending; n++) {
-        rest(pause_after(cost, copies, pace_now(), pause) * (quiet < QUIET ? 1 : IDLE));
+        uint64_t usual = pause_after(cost, calls, quiet == QUIET, pause),
+                 least = pause_for(pace_now(), calls);
+        rest(usual < least ? least : usual);
         if (ending)
             break;
         pthread_mutex_unlock(&wake_lock);
@@ -227,10 +237,10 @@ static void *monitor(void *unused)
         quiet = launches != before ? 0 : quiet + (launches == ended ? ENDED : 1);
         quiet = quiet < QUIET ? quiet : QUIET;
         before = launches;
-        copies = atomic_load_explicit(&canary_scan_copies, memory_order_relaxed);
+        calls = atomic_load_explicit(&canary_scan_calls, memory_order_relaxed);
         if (canary_store_slabs() || kheap_host_any())
             cost = learn(cost, scan_once(n % THOROUGH == 0));
-        copies = atomic_load_explicit(&canary_scan_copies, memory_order_relaxed) - copies;
+        calls = atomic_load_explicit(&canary_scan_calls, memory_order_relaxed) - calls;
         pthread_mutex_lock(&wake_lock);
     }
     pthread_mutex_unlock(&wake_lock);

@@ -8,9 +8,16 @@
 
 enum { LANDINGS = CANARY_LANDINGS };
 
+// What readings of one place have told, that no longer is one. Under the lock, but for `told`, which is the settler's.
+struct remains {
+    unsigned readings;
+    uint32_t told;
+};
+
 struct landing {
     bool used;
-    CUevent event;  // NULL: not to be looked at yet
+    struct remains *remains;  // NULL: its place is still there, or had no other reading
+    CUevent event;            // NULL: not to be looked at yet
     enum driver_id call;
     struct canary_relic relic;
 };
@@ -20,6 +27,7 @@ struct landing {
 struct field {
     CUevent events[LANDINGS];  // made once each
     struct landing landing[LANDINGS];
+    struct remains remains[LANDINGS];
     unsigned next;
     _Atomic unsigned waiting;  // relaxed: whether it is worth to look
     _Atomic(CUstream) aside;   // of our own; NULL: not made yet
@@ -43,6 +51,7 @@ void canary_order_context_gone(struct home *home)
     for (unsigned i = 0; i < LANDINGS; i++) {
         f->events[i] = NULL;
         f->landing[i].used = false;
+        f->remains[i].readings = 0;
     }
     pthread_mutex_unlock(&lock);
 }
@@ -83,6 +92,7 @@ static int take(struct field *f)
         found = (int)k;
         f->landing[k].used = true;
         f->landing[k].event = NULL;
+        f->landing[k].remains = NULL;
         f->next = k + 1;
     }
     pthread_mutex_unlock(&lock);
@@ -193,15 +203,32 @@ void canary_order_wait_aside(struct home *home)
     home_stir(mode);
 }
 
+// There are as many as landings, each of which has one at most.
+static struct remains *new_remains(struct field *f, uint32_t told)
+{
+    struct remains *r = f->remains;
+    while (r->readings)
+        r++;
+    r->told = told;
+    return r;
+}
+
 void canary_order_forget(const struct canary_slab *slab)
 {
+    struct remains *remains = NULL;
     struct field *f = &fields[home_number(slab->home)];
     if (!atomic_load_explicit(&slab->unread, memory_order_acquire))
         return;
     pthread_mutex_lock(&lock);
     for (unsigned k = 0; k < LANDINGS; k++)
-        if (f->landing[k].used && f->landing[k].event && f->landing[k].relic.slab == slab)
+        if (f->landing[k].used && f->landing[k].event && f->landing[k].relic.slab == slab) {
+            if (!remains)
+                remains = new_remains(f, canary_slot_told(slab, 0));
+            remains->readings++;
+            f->landing[k].remains = remains;
             f->landing[k].relic.slab = NULL;
+            f->landing[k].relic.remains = &remains->told;
+        }
     pthread_mutex_unlock(&lock);
 }
 
@@ -213,6 +240,8 @@ static void settled(struct field *f, int k)
     // Release: who finds that nothing is unread sees what was told.
     if (s)
         atomic_fetch_sub_explicit(&s->unread, 1, memory_order_release);
+    if (f->landing[k].remains)
+        f->landing[k].remains->readings--;
     f->landing[k].used = false;
     pthread_mutex_unlock(&lock);
     atomic_fetch_sub_explicit(&f->waiting, 1, memory_order_relaxed);

@@ -58,7 +58,7 @@ struct scan {
 static struct batch batches[BATCHES];  // of the one scan that there is at a time
 static _Atomic uint64_t scans;
 _Atomic uint64_t canary_scan_ended;
-_Atomic uint64_t canary_scan_copies;
+_Atomic uint64_t canary_scan_calls;
 
 uint64_t canary_scan_number(void)
 {
@@ -149,7 +149,7 @@ static void look_at_batch(struct scan *scan, struct batch *b)
 
 static void count_calls(unsigned n)
 {
-    atomic_fetch_add_explicit(&canary_scan_copies, n, memory_order_relaxed);
+    atomic_fetch_add_explicit(&canary_scan_calls, n, memory_order_relaxed);
 }
 
 static void read_rows(struct scan *scan, uint64_t from, uint64_t pitch, uint32_t width, uint32_t rows,
@@ -161,8 +161,8 @@ static void read_rows(struct scan *scan, uint64_t from, uint64_t pitch, uint32_t
                                       scan->batch->staging + offset);
 }
 
-// Whether the driver would not copy from there. One slab is given up for it, not the context.
-static bool is_refused(struct scan *scan, struct canary_slab *s)
+// Where the driver would not copy from there: one slab is given up for it, not the context. Whether it was.
+static bool give_up_slab(struct scan *scan, struct canary_slab *s)
 {
     if (scan->result != CUDA_ERROR_INVALID_VALUE)
         return false;
@@ -172,10 +172,10 @@ static bool is_refused(struct scan *scan, struct canary_slab *s)
     return true;
 }
 
-// Takes the last job back then.
-static bool refused(struct scan *scan, struct canary_slab *s)
+// The last job is none then.
+static bool take_back_job(struct scan *scan, struct canary_slab *s)
 {
-    if (!is_refused(scan, s))
+    if (!give_up_slab(scan, s))
         return false;
     scan->batch->used = scan->batch->jobs[--scan->batch->njobs].offset;
     return true;
@@ -187,15 +187,18 @@ static bool read_together(struct scan *scan, const struct batch *b)
     // Of the one scan that there is at a time.
     static CUdeviceptr to[2 * JOBS], from[2 * JOBS];
     static size_t bytes[2 * JOBS];
-    CUmemcpyAttributes how = {.srcAccessOrder = CU_MEMCPY_SRC_ACCESS_ORDER_STREAM};
+    CUmemcpyAttributes how = {.srcAccessOrder = CU_MEMCPY_SRC_ACCESS_ORDER_STREAM,
+                              .flags = CU_MEMCPY_FLAG_PREFER_OVERLAP_WITH_COMPUTE};
     size_t n = 0, first = 0;
+    if (!guard.real.cuMemcpyBatchAsync_v2)
+        return false;
     for (const struct job *j = b->jobs; j < b->jobs + b->njobs; j++)
         for (uint32_t row = 0; row < 2 && j->what == LONE; row++, n++) {
             to[n] = (uintptr_t)b->staging + j->offset + row * j->width;
             from[n] = j->slab->base - j->width + row * (j->size + j->width);
             bytes[n] = j->width;
         }
-    if (n < 2 * SEVERAL || !guard.real.cuMemcpyBatchAsync_v2)
+    if (n < 2 * SEVERAL)
         return false;
     count_calls((unsigned)n / (2 * CHEAPER) + 1);
     return !guard.real.cuMemcpyBatchAsync_v2(to, from, bytes, n, &how, &first, 1, scan->bench->stream);
@@ -210,7 +213,7 @@ static void read_lones(struct scan *scan)
         if (j->what != LONE)
             continue;
         read_rows(scan, j->slab->base - j->width, j->size + j->width, j->width, 2, j->offset);
-        if (is_refused(scan, j->slab))
+        if (give_up_slab(scan, j->slab))
             j->slab = NULL;
     }
 }
@@ -251,7 +254,7 @@ static void read_firsts(struct scan *scan, struct canary_slab *s, uint32_t rows)
         j->row = row;
         row += j->rows;
         read_rows(scan, s->base + j->row * s->stride, s->stride, CANARY_PRINT, j->rows, j->offset);
-        if (refused(scan, s))
+        if (take_back_job(scan, s))
             return;
     }
 }
@@ -295,7 +298,7 @@ static void read_whole(struct scan *scan, struct canary_slab *s, uint32_t rows, 
         row += j->rows;
         j->last = row == rows;
         read_rows(scan, s->base - width + j->row * s->stride, s->stride, width, j->rows, j->offset);
-        if (refused(scan, s))
+        if (take_back_job(scan, s))
             return;
     }
 }
@@ -317,7 +320,7 @@ static void read_narrow(struct scan *scan, struct canary_slab *s, uint32_t rows,
         if (head)
             read_rows(scan, slot - head, s->stride, head, j->rows, j->offset);
         read_rows(scan, slot + least, s->stride, tail, j->rows, j->offset + j->rows * head);
-        if (refused(scan, s))
+        if (take_back_job(scan, s))
             return;
     }
 }

@@ -14,8 +14,8 @@ uint64_t canary_scan_number(void);
 // So many kernels, of the first that were launched, are known to have ended. Relaxed: for what reports name.
 extern _Atomic uint64_t canary_scan_ended;
 
-// Copies that scans have made, so far. Relaxed: for the monitor's pace.
-extern _Atomic uint64_t canary_scan_copies;
+// Calls for copies that scans have made, so far; one of many copies counts for several. Relaxed: for the monitor's pace.
+extern _Atomic uint64_t canary_scan_calls;
 
 // All buffers of the home, whose context is current. managed: those too, which may move them to the host; whole: every
 // byte of every canary, not only those next to the buffer where there are many. One scan at a time in a process. An error is

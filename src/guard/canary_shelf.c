@@ -4,14 +4,14 @@
 #include <pthread.h>
 #include <time.h>
 
-enum { ENTRIES = 64 };  // of a home
+enum { ENTRIES = CANARY_SHELF_MOST };  // of a home
 
 // Bytes that may lie here in all, of a kind: a part of what the device has, between these. Plain memory counts as taken by the
 // program even for other processes, while a pool's would be held by the driver too.
 struct budget {
     uint64_t part, least, most;
 };
-static const struct budget plain_budget = {512, 16 << 20, 256 << 20}, pool_budget = {64, 0, 512 << 20};
+static const struct budget plain_budget = {512, 16 << 20, 128 << 20}, pool_budget = {64, 0, 512 << 20};
 
 struct entry {
     bool used;
@@ -139,16 +139,19 @@ bool canary_shelf_any(const struct home *home)
     return atomic_load_explicit(&shelf_of(home)->count, memory_order_relaxed);
 }
 
-uint64_t canary_shelf_plain(const struct home *home)
+unsigned canary_shelf_plain(const struct home *home, struct canary_extent at[CANARY_SHELF_MOST])
 {
+    const struct shelf *shelf = shelf_of(home);
+    unsigned n = 0;
     pthread_mutex_lock(&lock);
-    uint64_t bytes = shelf_of(home)->plain;
+    for (const struct entry *e = shelf->entry; e < shelf->entry + ENTRIES; e++)
+        if (e->used && is_plain(e->place.slab))
+            at[n++] = (struct canary_extent){e->place.slab->range.base, e->place.slab->range.size};
     pthread_mutex_unlock(&lock);
-    return bytes;
+    return n;
 }
 
-// pool NULL: of any, and plain, if all readings of it were looked at: those of a place that is gone know no more which of
-// them told what. Acquire: see fits.
+// pool NULL: of any, and plain.
 static bool drop(const struct home *home, uint64_t then, CUmemoryPool pool, struct canary_place *place)
 {
     struct shelf *shelf = shelf_of(home);
@@ -156,8 +159,7 @@ static bool drop(const struct home *home, uint64_t then, CUmemoryPool pool, stru
     pthread_mutex_lock(&lock);
     for (struct entry *e = shelf->entry; e < shelf->entry + ENTRIES; e++)
         if (e->used && e->at <= then && (!found || e->at < found->at) &&
-            (pool ? e->place.slab->pool == pool
-                  : !atomic_load_explicit(&e->place.slab->unread, memory_order_acquire)))
+            (!pool || e->place.slab->pool == pool))
             found = e;
     if (found) {
         *place = found->place;

@@ -16,15 +16,17 @@ bool canary_shelf_put(const struct canary_place *place, uint64_t stream);
 bool canary_shelf_take(const struct home *home, enum canary_kind kind, CUmemoryPool pool, uint64_t stream,
                        uint64_t size, struct canary_place *place);
 
-// The place that is here longest, if it is for at least so many nanoseconds, is the caller's, to give it back. It is one of which
-// nothing is unread. False: there is none.
+// The place that is here longest, if it is for at least so many nanoseconds, is the caller's, to give it back. False: there is
+// none.
 bool canary_shelf_drop(const struct home *home, uint64_t age, struct canary_place *place);
 bool canary_shelf_wants(const struct canary_place *place);  // where there is room
 bool canary_shelf_has_room(const struct canary_place *place);
 bool canary_shelf_any(const struct home *home);
-uint64_t canary_shelf_plain(const struct home *home);  // bytes of plain memory that are here
+// Where places in plain memory lie that are here; how many.
+enum { CANARY_SHELF_MOST = 64 };
+unsigned canary_shelf_plain(const struct home *home, struct canary_extent at[CANARY_SHELF_MOST]);
 
-// The same, of memory of one pool, read or not.
+// The same, of memory of one pool.
 bool canary_shelf_drop_of(const struct home *home, CUmemoryPool pool, struct canary_place *place);
 
 void canary_shelf_context_gone(const struct home *home);

@@ -63,7 +63,9 @@ uint64_t canary_space_take(struct canary_space *space, uint64_t bytes)
     struct space_region *from = NULL;
     assert(bytes % CANARY_SPACE_UNIT == 0);
     for (struct space_region *r = space->regions; r; r = r->next) {
-        struct space_range **better = r->left >= bytes ? find(r, bytes, best) : best;
+        bool fits =
+            r->left >= bytes && (r->bytes <= CANARY_SPACE_LEAST || r->bytes / CANARY_SPACE_SHARE <= bytes);
+        struct space_range **better = fits ? find(r, bytes, best) : best;
         if (better != best) {
             best = better;
             from = r;
@@ -155,11 +157,15 @@ uint64_t canary_space_remove_empty(struct canary_space *space, uint64_t *bytes)
     return 0;
 }
 
-uint64_t canary_space_empty(const struct canary_space *space)
+uint64_t canary_space_empty(const struct canary_space *space, const struct canary_extent *but, unsigned n)
 {
     uint64_t bytes = 0;
-    for (const struct space_region *r = space->regions; r; r = r->next)
-        bytes += r->left == r->bytes ? r->bytes : 0;
+    for (const struct space_region *r = space->regions; r; r = r->next) {
+        uint64_t left = r->left;
+        for (unsigned i = 0; i < n; i++)
+            left += but[i].base - r->base < r->bytes ? but[i].bytes : 0;
+        bytes += left == r->bytes ? r->bytes : 0;
+    }
     return bytes;
 }
 

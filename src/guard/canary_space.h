@@ -21,7 +21,9 @@ struct canary_space {
 // A region becomes ranges to take. base is a multiple of the unit. 0, or -ENOMEM.
 int canary_space_add(struct canary_space *space, uint64_t base, uint64_t bytes);
 
-// A range, of a multiple of the unit; 0: there is none that large.
+// A range, of a multiple of the unit; 0: there is none that large, but for regions that are more than
+// CANARY_SPACE_SHARE times as large and than 2 MiB: a few bytes must not hold on to such a one.
+enum { CANARY_SPACE_SHARE = 512, CANARY_SPACE_LEAST = 2 << 20 };
 uint64_t canary_space_take(struct canary_space *space, uint64_t bytes);
 
 uint64_t canary_space_largest(const struct canary_space *space);  // that there is
@@ -31,7 +33,11 @@ void canary_space_give(struct canary_space *space, uint64_t base, uint64_t bytes
 
 // A region of which nothing is taken, taken out of the space: its base, or 0 if there is none; *bytes: its size.
 uint64_t canary_space_remove_empty(struct canary_space *space, uint64_t *bytes);
-uint64_t canary_space_empty(const struct canary_space *space);  // bytes in such regions
+// Bytes in regions of which nothing is taken but these ranges.
+struct canary_extent {
+    uint64_t base, bytes;
+};
+uint64_t canary_space_empty(const struct canary_space *space, const struct canary_extent *but, unsigned n);
 
 // All regions are gone.
 void canary_space_clear(struct canary_space *space);

@@ -392,10 +392,10 @@ void canary_store_give(const struct canary_place *place, uint64_t scan)
 
 // --- memory -------------------------------------------------------------------------------------------------
 
-uint64_t canary_store_spare(struct home *home)
+uint64_t canary_store_spare(struct home *home, const struct canary_extent *but, unsigned n)
 {
     pthread_mutex_lock(&lock);
-    uint64_t bytes = canary_space_empty(&shop_of(home)->space);
+    uint64_t bytes = canary_space_empty(&shop_of(home)->space, but, n);
     pthread_mutex_unlock(&lock);
     return bytes;
 }
@@ -434,7 +434,7 @@ uint64_t canary_store_trim(struct home *home, uint64_t keep)
         pthread_mutex_lock(&lock);
         if (!keep)
             close_empty(shop, true);
-        if (canary_space_empty(&shop->space) > keep)
+        if (canary_space_empty(&shop->space, NULL, 0) > keep)
             base = canary_space_remove_empty(&shop->space, &bytes);
         pthread_mutex_unlock(&lock);
         if (!base)

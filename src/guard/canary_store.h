@@ -48,8 +48,8 @@ void canary_store_tidy(struct home *home);
 // Gives empty regions of the current context back to the driver beyond `keep` bytes; how many bytes. No scan may be
 // under way.
 uint64_t canary_store_trim(struct home *home, uint64_t keep);
-// Bytes held for the home and in no slab.
-uint64_t canary_store_spare(struct home *home);
+// Bytes of regions that have no slab, or none but these.
+uint64_t canary_store_spare(struct home *home, const struct canary_extent *but, unsigned n);
 // Bytes in all that canaries and rounding take, now.
 uint64_t canary_store_extra(void);
 

@@ -39,6 +39,7 @@ static int setup(void **state)
     TRIED(cuMemsetD2D32Async);
     REAL(cuMemFreeHost);
     REAL(cuMemFreeAsync);
+    REAL(cuMemAllocFromPoolAsync);
     TRIED(cuMemcpy2DAsync_v2);
     TRIED(cuMemcpyBatchAsync_v2);
     TRIED(cuStreamWaitEvent);
@@ -620,6 +621,54 @@ static void a_full_shelf_tells_once(void **state)
     assert_int_equal(canary_store_slabs(), 0);
 }
 
+// The same where its pool is destroyed.
+static void a_pool_that_ends_tells_once(void **state)
+{
+    enum { SIZE = 4000 };
+    CUmemPoolProps properties = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
+                                 .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = 0}};
+    CUmemoryPool pool;
+    CUdeviceptr p, q;
+    CUresult r;
+    assert_int_equal(cuMemPoolCreate(&pool, &properties), 0);
+    assert_true(canary_alloc_async(&p, SIZE, pool, NULL, false, &r) && !r);
+    change(p - 1);
+    assert_true(canary_free_async(p, NULL, false, false, DRIVER_cuMemFreeAsync, &r) && !r);
+    assert_true(canary_alloc_async(&q, SIZE, pool, NULL, false, &r) && !r);
+    assert_true(p == q);
+    assert_true(canary_free_async(q, NULL, false, false, DRIVER_cuMemFreeAsync, &r) && !r);
+    canary_pool_ends(pool);
+    assert_int_equal(cuMemPoolDestroy(pool), 0);
+    canary_order_wait_aside(home_current());
+    scan();
+    assert_int_equal(atomic_load(&findings), 1);
+    atomic_store(&findings, 0);
+    canary_reclaim();
+    assert_int_equal(canary_store_slabs(), 0);
+}
+
+// What is held for the program counts as free, and a few bytes do not hold on to a large region.
+static void what_is_held_is_free(void **state)
+{
+    enum { HUGE = 96 << 20, SLACK = 4 << 20 };
+    CUdeviceptr p = 0, q = 0;
+    CUresult r;
+    canary_reclaim();
+    size_t before = available();
+    assert_int_equal(canary_held(), 0);
+    assert_true(canary_alloc(&p, HUGE, &r) && canary_alloc(&q, 100, &r));
+    size_t taken = available();
+    assert_true(before - taken >= HUGE);
+    assert_in_range(canary_held(), 0, SLACK);
+    free_now(p);
+    assert_in_range(available() + canary_held(), before - SLACK, before);
+    canary_reclaim();
+    assert_in_range(available(), before - SLACK, before);
+    free_now(q);
+    canary_reclaim();
+    assert_int_equal(canary_store_slabs(), 0);
+}
+
 static void goes_with_its_context(void **state)
 {
     CUcontext other;
@@ -666,6 +715,8 @@ int main(void)
         cmocka_unit_test(freed_buffers_are_left_alone),
         cmocka_unit_test(places_of_a_pool_come_again),
         cmocka_unit_test(a_full_shelf_tells_once),
+        cmocka_unit_test(a_pool_that_ends_tells_once),
+        cmocka_unit_test(what_is_held_is_free),
         cmocka_unit_test(goes_with_its_context),
         cmocka_unit_test(stops),
     };

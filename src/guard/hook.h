@@ -3,6 +3,8 @@
 #ifndef MOAT_GUARD_HOOK_H
 #define MOAT_GUARD_HOOK_H
 
+#include <stdbool.h>
+
 #include "driver/driver.h"
 
 #define HOOK(symbol) __typeof__(symbol) hook_##symbol;
@@ -14,5 +16,8 @@ void hook_install(const struct driver *real);
 
 // The hook that stands in for a function of the driver; the function itself if there is none.
 driver_function hook_instead_of(driver_function f);
+
+// The driver has no memory, and modes that hold some back have given of it: it is worth to try again.
+bool hook_reclaim(CUresult r);
 
 #endif

@@ -24,12 +24,16 @@ static uint64_t bytes_of(CUarray array)
 CUresult hook_cuArrayCreate_v2(CUarray *array, const CUDA_ARRAY_DESCRIPTOR *desc)
 {
     CUresult r = guard.real.cuArrayCreate_v2(array, desc);
+    if (hook_reclaim(r))
+        r = guard.real.cuArrayCreate_v2(array, desc);
     return made(r, DRIVER_cuArrayCreate_v2, r ? NULL : *array, r ? 0 : bytes_of(*array));
 }
 
 CUresult hook_cuArray3DCreate_v2(CUarray *array, const CUDA_ARRAY3D_DESCRIPTOR *desc)
 {
     CUresult r = guard.real.cuArray3DCreate_v2(array, desc);
+    if (hook_reclaim(r))
+        r = guard.real.cuArray3DCreate_v2(array, desc);
     return made(r, DRIVER_cuArray3DCreate_v2, r ? NULL : *array, r ? 0 : bytes_of(*array));
 }
 
@@ -37,6 +41,8 @@ CUresult hook_cuMipmappedArrayCreate(CUmipmappedArray *array, const CUDA_ARRAY3D
                                      unsigned levels)
 {
     CUresult r = guard.real.cuMipmappedArrayCreate(array, desc, levels);
+    if (hook_reclaim(r))
+        r = guard.real.cuMipmappedArrayCreate(array, desc, levels);
     return made(r, DRIVER_cuMipmappedArrayCreate, r ? NULL : *array, 0);
 }
 

@@ -43,8 +43,7 @@ static CUresult made_elsewhere(CUresult r, enum track_family family, enum driver
     return made(r, family, call, base, size);
 }
 
-// Modes that hold memory of their own may give some back.
-static bool reclaim(CUresult r)
+bool hook_reclaim(CUresult r)
 {
     if (r != CUDA_ERROR_OUT_OF_MEMORY)
         return false;
@@ -58,7 +57,7 @@ CUresult hook_cuMemAlloc_v2(CUdeviceptr *pointer, size_t size)
     if (pages_alloc(pointer, size, &r) || canary_alloc(pointer, size, &r))
         return made(r, TRACK_PLAIN, DRIVER_cuMemAlloc_v2, *pointer, size);
     r = guard.real.cuMemAlloc_v2(pointer, size);
-    if (reclaim(r))
+    if (hook_reclaim(r))
         r = guard.real.cuMemAlloc_v2(pointer, size);
     return made(r, TRACK_PLAIN, DRIVER_cuMemAlloc_v2, r ? 0 : *pointer, size);
 }
@@ -70,7 +69,7 @@ CUresult hook_cuMemAllocPitch_v2(CUdeviceptr *pointer, size_t *pitch, size_t wid
     if (!pages_alloc_pitch(pointer, pitch, width, height, element, &r) &&
         !canary_alloc_pitch(pointer, pitch, width, height, element, &r))
         r = guard.real.cuMemAllocPitch_v2(pointer, pitch, width, height, element);
-    if (reclaim(r))
+    if (hook_reclaim(r))
         r = guard.real.cuMemAllocPitch_v2(pointer, pitch, width, height, element);
     return made(r, TRACK_PITCH, DRIVER_cuMemAllocPitch_v2, r ? 0 : *pointer, r ? 0 : *pitch * height);
 }
@@ -153,7 +152,7 @@ static bool by_mode(enum driver_id call, CUdeviceptr *pointer, size_t size, CUme
         if ((possible) && by_mode(DRIVER_##symbol, pointer, size, the_pool, q, per_thread, &r)) \
             return r;                                                                           \
         r = guard.real.symbol arguments;                                                        \
-        if (reclaim(r))                                                                         \
+        if (hook_reclaim(r))                                                                    \
             r = guard.real.symbol arguments;                                                    \
         return made_in_order(r, DRIVER_##symbol, pointer, size, q, per_thread);                 \
     }
@@ -280,6 +279,13 @@ CUresult hook_cuExternalMemoryGetMappedBuffer(CUdeviceptr *pointer, CUexternalMe
 }
 
 // Virtual memory: what counts is what is mapped. One call may take away several mappings.
+
+CUresult hook_cuMemCreate(CUmemGenericAllocationHandle *handle, size_t size, const CUmemAllocationProp *how,
+                          unsigned long long flags)
+{
+    CUresult r = guard.real.cuMemCreate(handle, size, how, flags);
+    return hook_reclaim(r) ? guard.real.cuMemCreate(handle, size, how, flags) : r;
+}
 
 CUresult hook_cuMemMap(CUdeviceptr pointer, size_t size, size_t offset, CUmemGenericAllocationHandle handle,
                        unsigned long long flags)

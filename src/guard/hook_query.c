@@ -55,9 +55,14 @@ CUresult hook_cuMemGetAddressRange_v2(CUdeviceptr *base, size_t *size, CUdevicep
 // What is held for the program's next buffers is free to it.
 CUresult hook_cuMemGetInfo_v2(size_t *available, size_t *all)
 {
-    CUresult r = guard.real.cuMemGetInfo_v2(available, all);
-    if (!r && available)
-        *available += canary_held();
+    size_t total;
+    uint64_t held = canary_held();
+    CUresult r = guard.real.cuMemGetInfo_v2(available, all ? all : &total);
+    if (r || !available)
+        return r;
+    // Meanwhile others may have given some back.
+    total = all ? *all : total;
+    *available = held < total - *available ? *available + held : total;
     return r;
 }
 
