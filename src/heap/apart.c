@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/close_range.h>
+#include <stdatomic.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -11,6 +12,10 @@
 #include "heap/writer.h"
 #include "report/text_buffer.h"
 
+#define BY_THREAD O_EXCL  // PIDFD_THREAD, since Linux 6.9; libc has no name for it yet
+
+static _Atomic pid_t threads[APART_MOST];  // relaxed: who asks for one that has just begun may miss it
+static _Atomic unsigned nthreads;
 static __thread bool apart __attribute__((tls_model("initial-exec")));
 
 // Asked for what there cannot be: a system that knows the call, and lets us, has another answer than these.
@@ -38,18 +43,41 @@ bool apart_is(void)
     return apart;
 }
 
-// From the process's first thread.
-static int fetch(int number)
+void apart_join(void)
 {
-    int process = (int)syscall(SYS_pidfd_open, getpid(), 0L);
-    if (process < 0)
+    unsigned i = atomic_fetch_add_explicit(&nthreads, 1, memory_order_relaxed);
+    if (i < APART_MOST)
+        atomic_store_explicit(&threads[i], (pid_t)syscall(SYS_gettid), memory_order_relaxed);
+}
+
+unsigned apart_threads(pid_t *tids)
+{
+    unsigned n = 0;
+    for (unsigned i = 0; i < APART_MOST; i++) {
+        tids[n] = atomic_load_explicit(&threads[i], memory_order_relaxed);
+        n += tids[n] != 0;
+    }
+    return n;
+}
+
+void apart_after_fork(void)
+{
+    for (unsigned i = 0; i < APART_MOST; i++)
+        atomic_store_explicit(&threads[i], 0, memory_order_relaxed);
+    atomic_store_explicit(&nthreads, 0, memory_order_relaxed);
+}
+
+static int fetch(pid_t from, unsigned flags)
+{
+    int pidfd = (int)syscall(SYS_pidfd_open, from, flags);
+    if (pidfd < 0)
         return -1;
-    int fd = (int)syscall(SYS_pidfd_getfd, process, number, 0L);
-    close(process);
+    int fd = (int)syscall(SYS_pidfd_getfd, pidfd, STDERR_FILENO, 0L);
+    close(pidfd);
     return fd;
 }
 
-// The first thread may have ended. Another one's descriptors can be opened by name, if they are no sockets.
+// Where the kernel knows only processes: if it is no socket.
 static int open_by_name(pid_t tid)
 {
     char name[64];
@@ -62,11 +90,15 @@ static int open_by_name(pid_t tid)
 
 int apart_standard_error(void)
 {
-    int fd = fetch(STDERR_FILENO);
+    int fd = fetch(getpid(), 0);
     for (struct writer *w = writer_all(); fd < 0 && w;
-         w = atomic_load_explicit(&w->older, memory_order_relaxed))
+         w = atomic_load_explicit(&w->older, memory_order_relaxed)) {
         // Relaxed: one that has just ended has no descriptors.
-        if (atomic_load_explicit(&w->state, memory_order_relaxed) == WRITER_ALIVE)
-            fd = open_by_name(atomic_load_explicit(&w->tid, memory_order_relaxed));
+        if (atomic_load_explicit(&w->state, memory_order_relaxed) != WRITER_ALIVE)
+            continue;
+        pid_t tid = atomic_load_explicit(&w->tid, memory_order_relaxed);
+        fd = fetch(tid, BY_THREAD);
+        fd = fd < 0 ? open_by_name(tid) : fd;
+    }
     return fd;
 }

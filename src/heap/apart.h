@@ -4,15 +4,22 @@
 // program could have got.
 //
 // Such a thread holds none of the program's files open. It fetches standard error when it has something to say: whatever that is
-// by then.
+// by then, from the process's first thread, or from another one if that has ended.
 #ifndef MOAT_HEAP_APART_H
 #define MOAT_HEAP_APART_H
 
 #include <stdbool.h>
+#include <sys/types.h>
 
 // The calling thread gets an empty table. False: the system cannot do it, or not get standard error back.
 bool apart_leave(void);
 bool apart_is(void);  // whether the calling thread has left
+
+// All threads of ours, whether they could leave or not: each joins at its start.
+enum { APART_MOST = 32 };
+void apart_join(void);
+unsigned apart_threads(pid_t *tids);  // how many; room for APART_MOST
+void apart_after_fork(void);          // in the child: there are none
 
 // The program's standard error, as a descriptor that the caller closes; -1: there is none.
 int apart_standard_error(void);

@@ -48,11 +48,11 @@ const char *block_kind_name(unsigned kind);
 struct block_info {  // small: it is passed in registers
     uint64_t size;
     uint16_t lead_log2, kind;
-    uint16_t spare;  // what it has room for above its size, in units (heap_resize.c)
+    uint16_t step;  // 0: it has room for its size; else for block_room(step) bytes (heap_resize.c)
 };
 
-// Packed: 48 bits of size, 6 of lead_log2, 5 of kind, 5 of spare.
-enum { BLOCK_LEAD_SHIFT = 48, BLOCK_KIND_SHIFT = 54, BLOCK_SPARE_SHIFT = 59, BLOCK_MOST_SPARE = 31 };
+// Packed: 48 bits of size, 6 of lead_log2, 5 of kind, 5 of step.
+enum { BLOCK_LEAD_SHIFT = 48, BLOCK_KIND_SHIFT = 54, BLOCK_STEP_SHIFT = 59, BLOCK_LAST_STEP = 31 };
 #define BLOCK_SIZE_MASK ((1ull << BLOCK_LEAD_SHIFT) - 1)
 #define BLOCK_SMALL_KINDS \
     ((uint64_t)(15 - BLOCK_FAMILY) << BLOCK_KIND_SHIFT)  // what kinds of one family differ in
@@ -60,20 +60,26 @@ enum { BLOCK_LEAD_SHIFT = 48, BLOCK_KIND_SHIFT = 54, BLOCK_SPARE_SHIFT = 59, BLO
 static inline uint64_t block_pack(struct block_info info)
 {
     return info.size | (uint64_t)info.lead_log2 << BLOCK_LEAD_SHIFT |
-           (uint64_t)info.kind << BLOCK_KIND_SHIFT | (uint64_t)info.spare << BLOCK_SPARE_SHIFT;
+           (uint64_t)info.kind << BLOCK_KIND_SHIFT | (uint64_t)info.step << BLOCK_STEP_SHIFT;
 }
 
 static inline struct block_info block_unpack(uint64_t packed)
 {
     return (struct block_info){packed & BLOCK_SIZE_MASK, packed >> BLOCK_LEAD_SHIFT & 63,
-                               packed >> BLOCK_KIND_SHIFT & 31, (uint16_t)(packed >> BLOCK_SPARE_SHIFT)};
+                               packed >> BLOCK_KIND_SHIFT & 31, (uint16_t)(packed >> BLOCK_STEP_SHIFT)};
 }
 
-// Whether it has the usual place in what came from below, and somebody has its word.
-static inline bool block_is_plain(uint64_t packed)
+// Two steps for each power of two: 48, 64, 96, 128 and so on. Of a block that stays where it is, only the size changes.
+static inline uint64_t block_room(unsigned step)
 {
-    uint64_t other = block_pack((struct block_info){0, 63, BLOCK_UNWATCHED, 0});
-    return (packed & other) == (uint64_t)BLOCK_LEAD_LOG2 << BLOCK_LEAD_SHIFT;
+    return (2ull | (step & 1)) << (step / 2 + 4);
+}
+
+// Whether it is of that family, has the usual place in what came from below, and somebody has its word.
+static inline bool block_is_plain(uint64_t packed, unsigned family)
+{
+    uint64_t bits = block_pack((struct block_info){0, 63, BLOCK_UNWATCHED | BLOCK_FAMILY, 0});
+    return (packed & bits) == block_pack((struct block_info){0, BLOCK_LEAD_LOG2, (uint16_t)family, 0});
 }
 
 // --- tickets ---
@@ -176,18 +182,25 @@ static inline struct block_info block_info_of(const void *block, const struct bl
 }
 
 // A valid head for the block, and its tail. The canary last: until then the head is whatever it was before, or freed.
+// `packed`: with this size.
+static inline __attribute__((always_inline)) void
+block_dress_packed(void *block, uint64_t packed, uint64_t size, uint64_t place, uint64_t ticket)
+{
+    uint64_t address = (uint64_t)(uintptr_t)block;
+    struct block_head *h = block_head_of(block), head = {packed ^ block_size_mask(address), place, ticket, 0};
+    uint64_t canary = block_live_canary(address, &head), tail = block_tail_canary(canary);
+    // One by one: compilers would make one wide store of two, and whoever reads a word soon after would wait for it.
+    atomic_store_explicit((_Atomic uint64_t *)&h->size, head.size, memory_order_relaxed);
+    atomic_store_explicit((_Atomic uint64_t *)&h->place, place, memory_order_relaxed);
+    atomic_store_explicit((_Atomic uint64_t *)&h->ticket, ticket, memory_order_relaxed);
+    memcpy((char *)block + size, &tail, sizeof tail);
+    block_set_canary(h, canary);
+}
+
 static inline __attribute__((always_inline)) void block_dress(void *block, struct block_info info,
                                                               uint64_t place, uint64_t ticket)
 {
-    uint64_t address = (uint64_t)(uintptr_t)block;
-    struct block_head *h = block_head_of(block),
-                      head = {block_pack(info) ^ block_size_mask(address), place, ticket, 0};
-    uint64_t canary = block_live_canary(address, &head), tail = block_tail_canary(canary);
-    h->size = head.size;
-    h->place = place;
-    h->ticket = ticket;
-    memcpy((char *)block + info.size, &tail, sizeof tail);
-    block_set_canary(h, canary);
+    block_dress_packed(block, block_pack(info), info.size, place, ticket);
 }
 
 static inline bool block_is_live(const void *block, const struct block_head *h)

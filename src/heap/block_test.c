@@ -189,6 +189,17 @@ static void bad_write_to_waiting_block(void **state)
     }
 }
 
+// Each step is more than the one before, by half at most.
+static void good_room_in_steps(void **state)
+{
+    assert_int_equal(block_room(1), 48);
+    for (unsigned step = 2; step <= BLOCK_LAST_STEP; step++) {
+        assert_true(block_room(step) > block_room(step - 1));
+        assert_true(block_room(step) * 2 <= block_room(step - 1) * 3);
+        assert_int_equal(block_room(step) % BLOCK_ALIGN, 0);
+    }
+}
+
 static void good_copy_around_holes(void **state)
 {
     size_t page = (size_t)sysconf(_SC_PAGESIZE);
@@ -274,6 +285,7 @@ int main(void)
         cmocka_unit_test(good_queue_of_waiting_blocks),
         cmocka_unit_test(good_lanes_of_waiting_blocks),
         cmocka_unit_test(bad_write_to_waiting_block),
+        cmocka_unit_test(good_room_in_steps),
         cmocka_unit_test(good_copy_around_holes),
         cmocka_unit_test(good_read_what_lies_near),
         cmocka_unit_test(good_quantiles),

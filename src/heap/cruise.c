@@ -328,6 +328,11 @@ struct cruise_stats cruise_stats(unsigned list)
                                  atomic_load_explicit(&m->seen_live, memory_order_relaxed)};
 }
 
+bool cruise_has_suspects(unsigned list)
+{
+    return monitors[list]->nsuspects;
+}
+
 // Nobody is in so much of a hurry that it must be stopped.
 static bool show_node(void *ctx, _Atomic uint64_t *words, size_t count)
 {

@@ -40,6 +40,7 @@ bool cruise_once(unsigned list);
 void cruise_sweep(unsigned list);
 uint64_t cruise_backlog(unsigned list);  // notices that came and whose words are still there, about
 struct cruise_stats cruise_stats(unsigned list);
+bool cruise_has_suspects(unsigned list);  // which another cruise must judge; the lock must be held
 
 // The end of the process, or the need to know: delivers, cruises and confirms until nothing is suspect, in the calling thread.
 // False if the locks could not be had.

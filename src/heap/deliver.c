@@ -20,7 +20,8 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;  // rank 1: before crui
 static _Atomic uint64_t exact_wanted, exact_done;
 static uint64_t buffer[BATCH];  // not on stacks, which may be small; who holds the lock has it
 static _Atomic uint64_t
-    notices[DELIVER_MOST_LISTS];  // relaxed: for estimates; only who holds the lock writes
+    notices[DELIVER_MOST_LISTS];    // relaxed: for estimates; only who holds the lock writes
+static _Atomic uint64_t delivered;  // words; only who holds the lock writes
 
 int deliver_init(unsigned count)
 {
@@ -70,6 +71,10 @@ static void store(const uint64_t *words, size_t n)
                                   atomic_load_explicit(&notices[list], memory_order_relaxed) + 1,
                                   memory_order_relaxed);
     }
+    // Release: with the acquire in deliver_words; whoever knows of them finds them.
+    if (n)
+        atomic_store_explicit(&delivered, atomic_load_explicit(&delivered, memory_order_relaxed) + n,
+                              memory_order_release);
 }
 
 static uint64_t drain_ring(struct writer *w)
@@ -133,6 +138,11 @@ void deliver_rings(void)
 uint64_t deliver_notices(unsigned list)
 {
     return atomic_load_explicit(&notices[list], memory_order_relaxed);
+}
+
+uint64_t deliver_words(void)
+{
+    return atomic_load_explicit(&delivered, memory_order_acquire);  // with store's release
 }
 
 uint64_t deliver_ask_exact(void)

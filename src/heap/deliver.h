@@ -30,6 +30,9 @@ void deliver_rings(void);
 // Notices that were delivered to a list so far.
 uint64_t deliver_notices(unsigned list);
 
+// Words that were delivered so far, to all lists.
+uint64_t deliver_words(void);
+
 // Rounds are counted. A round that is asked for now will have this number ...
 uint64_t deliver_ask_exact(void);
 bool deliver_exact_wanted(void);

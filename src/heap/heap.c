@@ -168,11 +168,11 @@ static __attribute__((noinline)) void empty_bin(struct writer *w, struct shelf_b
 // To the shelf, if it is for the like of it; else back to the allocator below.
 static void put_away(struct writer *w, void *p, struct block_info info)
 {
-    if (info.size > SHELF_LARGEST || info.lead_log2 != BLOCK_LEAD_LOG2 || info.kind & BLOCK_UNWATCHED) {
+    if (!heap_fast_is_small(info) || info.lead_log2 != BLOCK_LEAD_LOG2 || info.kind & BLOCK_UNWATCHED) {
         give_back(w, p, info);
         return;
     }
-    struct shelf_bin *b = &w->shelf.bins[shelf_number(info.size) + info.spare];
+    struct shelf_bin *b = &w->shelf.bins[shelf_number(heap_fast_room(info))];
     if (shelf_is_full(b) && !shelf_make_room(&w->shelf, b)) {
         empty_bin(w, b, shelf_older(b));
         shelf_drop_older(b);
@@ -295,9 +295,8 @@ void heap_check_block(struct writer *w, const void *from, const void *frame, voi
         heap_report_mismatch(p, h, name, heap_fast_site(w, from, frame));
 }
 
-void heap_free_ours(struct writer *w, const void *from, const void *frame, void *p, struct block_info info)
+void heap_free_ours(struct writer *w, void *p, struct block_info info, uint32_t site)
 {
-    uint32_t site = heap_fast_site(w, from, frame);
     if (heap_settings.lazy && heap_wait_takes(info.size, heap_settings.wait_bytes)) {
         heap_free_later(w, p, block_pack(info), site);
         return;
@@ -340,7 +339,7 @@ void heap_free(const void *from, const void *frame, void *p, enum block_kind fam
         struct block_info info = block_info_of(p, block_head_of(p));
         if (__builtin_expect(!heap_fast_sound(p, block_head_of(p), info, family), 0))
             heap_check_block(w, from, frame, p, family, name);
-        heap_free_ours(w, from, frame, p, info);
+        heap_free_ours(w, p, info, heap_fast_site(w, from, frame));
     } else {
         free_strange(w, from, frame, p, name);
     }
@@ -400,10 +399,35 @@ static void check_waiting_of(struct writer *w)
         check_lane(&lanes[i], &l);
 }
 
+// The calling thread's own: nobody else is at work on them, so that they need not be copied. There may be thousands.
+static void check_own_lane(struct heap_wait_lane *lane)
+{
+    struct heap_wait_entry e;
+    for (uint64_t i = atomic_load_explicit(&lane->taken, memory_order_relaxed);
+         heap_wait_lane_entry_at(lane, i, &e); i++)
+        if (e.block && !waited_in_peace(e, block_head_of(e.block)))
+            check_again(e);
+}
+
+static void check_own(struct writer *w)
+{
+    struct heap_wait_entry e;
+    for (uint64_t i = atomic_load_explicit(&w->wait.taken, memory_order_relaxed);
+         heap_wait_entry_at(&w->wait, i, &e); i++)
+        if (!waited_in_peace(e, block_head_of(e.block)))
+            check_again(e);
+    struct heap_wait_lane *lanes = atomic_load_explicit(&w->wait.lanes, memory_order_relaxed);
+    for (size_t i = 0; lanes && i < SHELF_BINS; i++)
+        check_own_lane(&lanes[i]);
+}
+
 void heap_check_waiting(void)
 {
     for (struct writer *w = writer_all(); w; w = atomic_load_explicit(&w->older, memory_order_relaxed))
-        check_waiting_of(w);
+        if (w == heap_writer)
+            check_own(w);
+        else
+            check_waiting_of(w);
 }
 
 size_t heap_usable(void *p)

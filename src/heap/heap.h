@@ -21,16 +21,19 @@ extern __attribute__((visibility("hidden"))) struct heap_settings heap_settings;
 
 void heap_set_lazy(bool lazy);
 
+struct writer;
+
 // NULL and errno = ENOMEM as malloc's. align: 0 or a power of two. heap_fast.h has the short ways in.
 void *heap_alloc(const void *from, const void *frame, size_t size, size_t align, enum block_kind kind);
 void *heap_calloc(const void *from, const void *frame, size_t bytes);
 void *heap_realloc(const void *from, const void *frame, void *p, size_t size);
+// The like for a block that lives, is sound and of malloc's family.
+void *heap_resize(struct writer *w, const void *from, const void *frame, void *p, size_t size);
 // family, name: of the function that was called.
 void heap_free(const void *from, const void *frame, void *p, enum block_kind family, const char *name);
 size_t heap_usable(void *p);
 
 // The calling thread's record; NULL: it has none yet.
-struct writer;
 struct writer *heap_self(void);
 void heap_thread_ends(struct writer *w);  // what it freed and kept is given back
 
@@ -49,7 +52,7 @@ void *heap_dress(struct writer *w, const void *from, const void *frame, char *ba
 // A block that lives is given to a call: reports what is wrong with it.
 void heap_check_block(struct writer *w, const void *from, const void *frame, void *p, enum block_kind family,
                       const char *name);
-void heap_free_ours(struct writer *w, const void *from, const void *frame, void *p, struct block_info info);
+void heap_free_ours(struct writer *w, void *p, struct block_info info, uint32_t site);
 void heap_free_without_record(void *p);
 
 // --- for heap_fast.h ---

@@ -37,12 +37,12 @@ static void take(struct heap_config *c, const struct options *o)
 
 void heap_config_read(struct heap_config *c)
 {
-    struct option_set set;
+    // Not given back: that would leave a hole in the program's heap, in which blocks could not grow.
+    static struct option_set set;
     struct options options;
     if (option_read_variable(&set, &options, getenv(OPTION_VARIABLE), complain, NULL)) {
         *c = (struct heap_config){.wait_bytes = 256 << 10, .share = 25, .monitors = 1};
         return;
     }
     take(c, &options);
-    option_free(&set);
 }

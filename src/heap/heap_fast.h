@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // What nearly every allocation and free is, inline in the functions that programs call: a block of the thread's own shelf
-// (shelf.h) gets its head and tail anew, or is checked and put there. All else is heap.c's and heap_resize.c's.
+// (shelf.h) gets its head and tail anew, or is checked and put there. All else is heap.c's and heap_resize.c's. What is not as usual
+// goes there by a last call, so that nothing need be saved across one.
 #ifndef MOAT_HEAP_FAST_H
 #define MOAT_HEAP_FAST_H
 
@@ -15,14 +16,27 @@ extern __attribute__((visibility("hidden"), tls_model("initial-exec"))) __thread
 
 uint32_t heap_find_site(struct writer *w, const void *from, const void *frame, uint64_t hash);
 
-// Who called. Before a shelf is touched: what finds a site may allocate.
+static inline __attribute__((always_inline)) uint64_t heap_fast_hash(const void *from, const void *frame)
+{
+    return ((uint64_t)(uintptr_t)from ^ (uint64_t)(uintptr_t)frame << 16) * 0x9e3779b97f4a7c15u;
+}
+
+// Whether the thread knows who called. If not, heap_find_site tells.
+static inline __attribute__((always_inline)) bool heap_fast_is_known(const struct writer *w, uint64_t hash,
+                                                                     uint32_t *site)
+{
+    uint64_t entry = w->callers[hash >> (64 - WRITER_CALLERS_LOG2)];
+    *site = entry & BLOCK_SITE_MASK;
+    return __builtin_expect((entry ^ hash) >> BLOCK_SITE_BITS == 0, 1);
+}
+
+// Before a shelf is touched: what finds a site may allocate.
 static inline __attribute__((always_inline)) uint32_t heap_fast_site(struct writer *w, const void *from,
                                                                      const void *frame)
 {
-    uint64_t hash = ((uint64_t)(uintptr_t)from ^ (uint64_t)(uintptr_t)frame << 16) * 0x9e3779b97f4a7c15u;
-    uint64_t entry = w->callers[hash >> (64 - WRITER_CALLERS_LOG2)];
-    return __builtin_expect((entry ^ hash) >> BLOCK_SITE_BITS == 0, 1) ? entry & BLOCK_SITE_MASK
-                                                                       : heap_find_site(w, from, frame, hash);
+    uint64_t hash = heap_fast_hash(from, frame);
+    uint32_t site;
+    return heap_fast_is_known(w, hash, &site) ? site : heap_find_site(w, from, frame, hash);
 }
 
 // The head that a block of the shelf has, but for its canary, says nothing any more; the word in the shelf does.
@@ -40,12 +54,26 @@ static inline __attribute__((always_inline)) void *heap_fast_alloc(const void *f
 {
     struct writer *w = heap_writer;
     if (__builtin_expect(w && size <= SHELF_LARGEST, 1)) {
-        uint32_t site = heap_fast_site(w, from, frame);
-        uint64_t word = shelf_take(&w->shelf, size);
-        if (__builtin_expect(word != 0, 1))
+        uint32_t site;
+        uint64_t word;
+        if (__builtin_expect(heap_fast_is_known(w, heap_fast_hash(from, frame), &site) &&
+                                 (word = shelf_take(&w->shelf, size)),
+                             1))
             return heap_fast_dress(w, word, (struct block_info){size, BLOCK_LEAD_LOG2, kind, 0}, site);
     }
     return heap_alloc(from, frame, size, 0, kind);
+}
+
+// What a block has room for, at least.
+static inline size_t heap_fast_room(struct block_info info)
+{
+    return info.step ? block_room(info.step) : info.size <= SHELF_LARGEST ? shelf_room(info.size) : info.size;
+}
+
+// Whether the shelf has blocks like it, as far as size and room go.
+static inline bool heap_fast_is_small(struct block_info info)
+{
+    return heap_fast_room(info) <= SHELF_LARGEST;
 }
 
 // A block that lives is given to a call: whether nothing is wrong with it. heap_check_block says what.
@@ -66,9 +94,11 @@ static inline __attribute__((always_inline)) void heap_fast_free(const void *fro
         // A block of another family, alignment or size, or one that is not watched, has bits above those of a size.
         uint64_t size =
             (packed ^ block_pack((struct block_info){0, BLOCK_LEAD_LOG2, family, 0})) & ~BLOCK_SMALL_KINDS;
-        if (__builtin_expect(
-                size <= SHELF_LARGEST && block_is_live(p, h) && block_tail_intact(p, size, canary), 1)) {
-            uint32_t site = heap_fast_site(w, from, frame);
+        uint32_t site;
+        if (__builtin_expect(size <= SHELF_LARGEST && block_is_live(p, h) &&
+                                 block_tail_intact(p, size, canary) &&
+                                 heap_fast_is_known(w, heap_fast_hash(from, frame), &site),
+                             1)) {
             struct shelf_bin *b = &w->shelf.bins[shelf_number(size)];
             if (__builtin_expect(heap_settings.lazy, 0)) {
                 heap_free_later(w, p, packed, site);
@@ -82,6 +112,55 @@ static inline __attribute__((always_inline)) void heap_fast_free(const void *fro
         }
     }
     heap_free(from, frame, p, family, name);
+}
+
+// --- resizing ---
+
+enum { HEAP_FAST_SPARE = 48 };  // bytes that a block may have above what it needs, however small it is
+
+// Whether a block that has room for so many bytes can stay where it is, and does not keep too much.
+static inline bool heap_fast_stays(size_t room, size_t old, size_t size)
+{
+    return size <= room && (size >= old || room / 2 <= size + HEAP_FAST_SPARE);
+}
+
+// A block that lives becomes another one, for whoever looks at it.
+static inline __attribute__((always_inline)) void
+heap_fast_dress_again(struct writer *w, void *p, uint64_t packed, uint64_t size, uint32_t site)
+{
+    struct block_head *h = block_head_of(p);
+    uint64_t place = h->place, ticket = block_ticket(block_generation(h->ticket), site, writer_generation(w));
+    block_mark_freed(p, site);
+    block_dress_packed(p, packed, size, place, ticket);
+}
+
+// Whether a block can stay as it is, but for its size.
+static inline bool heap_fast_stays_as_it_is(uint64_t packed, uint64_t old, size_t size)
+{
+    unsigned step = (unsigned)(packed >> BLOCK_STEP_SHIFT);
+    return step ? heap_fast_stays(block_room(step), old, size)
+                : old <= SHELF_LARGEST && size <= SHELF_LARGEST && shelf_number(old) == shelf_number(size);
+}
+
+static inline __attribute__((always_inline)) void *heap_fast_realloc(const void *from, const void *frame,
+                                                                     void *p, size_t size)
+{
+    struct writer *w = heap_writer;
+    if (__builtin_expect(!w || !size || !foreign_may_be_ours(p) || !block_is_live(p, block_head_of(p)), 0))
+        return heap_realloc(from, frame, p, size);
+    struct block_head *h = block_head_of(p);
+    uint64_t packed = block_packed(p, h), old = packed & BLOCK_SIZE_MASK;
+    if (__builtin_expect(!block_is_plain(packed, BLOCK_MALLOC) || !block_tail_intact(p, old, h->canary), 0))
+        return heap_realloc(from, frame, p, size);
+    uint32_t site;
+    if (!heap_fast_stays_as_it_is(packed, old, size) ||
+        !heap_fast_is_known(w, heap_fast_hash(from, frame), &site))
+        return heap_resize(w, from, frame, p, size);
+    // It is of malloc's family.
+    packed = (packed & ~(BLOCK_SIZE_MASK | BLOCK_SMALL_KINDS)) | (uint64_t)BLOCK_REALLOC << BLOCK_KIND_SHIFT |
+             size;
+    heap_fast_dress_again(w, p, packed, size, site);
+    return p;
 }
 
 #endif

@@ -7,6 +7,7 @@
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "heap/apart.h"
@@ -19,6 +20,7 @@
 #include "heap/heap_config.h"
 #include "heap/heap_leaks.h"
 #include "heap/heap_report.h"
+#include "heap/last.h"
 #include "heap/pace.h"
 #include "heap/shelf.h"
 #include "heap/site.h"
@@ -33,6 +35,9 @@ enum {
     STOPPED_NS = 5000000,
     ROUND_NS = 4000000,
     BUSY_ROUND_NS = 16000000,  // where others want the core
+    CALM_ROUND_NS = 48000000,  // and little is allocated
+    FEW_WORDS = 1 << 10,
+    DOZE_NS = 25000000,
     DELIVER_PERCENT = 50,
     LEAST_BACKLOG = 1 << 17,
     LAST_LOOK_MS = 2000,
@@ -81,6 +86,7 @@ static atomic_bool has_key;
 static void thread_ends(void *writer)
 {
     heap_thread_ends(writer);
+    last_leaves();
 }
 
 void heap_life_thread_starts(struct writer *w)
@@ -108,23 +114,42 @@ static bool is_behind(unsigned list)
     return backlog > LEAST_BACKLOG && backlog > cruise_stats(list).known / 2;
 }
 
+static void begin_thread(struct pace *pace, const char *name, int nicer, unsigned percent)
+{
+    apart_join();
+    apart_leave();
+    pace_become(pace, name, nicer, percent);
+}
+
+// Nobody is left who could call exit, nor has the files that it would write to.
+static void end_alone(void)
+{
+    heap_life_end();
+    syscall(SYS_exit_group, 0);
+}
+
+static int64_t next_pause(int64_t pause, bool idle)
+{
+    return !idle ? ROUND_NS : pause < 8 * ROUND_NS ? pause * 2 : pause;
+}
+
 // Rounds cost the program's threads an interrupt each, so they are as seldom as is bearable.
 static void *deliver_loop(void *unused)
 {
     struct pace pace;
     int64_t pause = ROUND_NS;
-    apart_leave();
-    pace_become(&pace, "moat-deliver", 0, DELIVER_PERCENT);
+    begin_thread(&pace, "moat-deliver", 0, DELIVER_PERCENT);
     while (!must_end()) {
         pace_begin(&pace);
         deliver_lock();
         bool asked = deliver_exact_wanted();
         uint64_t words = deliver_round(asked);
         deliver_unlock();
-        pause = words || asked || deliver_exact_wanted() ? ROUND_NS
-                : pause < 8 * ROUND_NS                   ? pause * 2
-                                                         : pause;
-        pace_rest(&pace, pause, pause > BUSY_ROUND_NS ? pause : BUSY_ROUND_NS);
+        asked |= deliver_exact_wanted();
+        if (!words && last_has_left())
+            end_alone();
+        pause = next_pause(pause, !words && !asked);
+        pace_rest(&pace, pause, asked || words > FEW_WORDS ? BUSY_ROUND_NS : CALM_ROUND_NS);
     }
     return NULL;
 }
@@ -135,22 +160,22 @@ static void *monitor_loop(void *arg)
     struct pace pace;
     struct still still;
     int64_t before = 0;  // when the cruise just before began, if it was whole
-    bool whole = false;
-    apart_leave();
-    pace_become(&pace, "moat-monitor", NICER, config.share);
+    bool whole = false, judged = false;
+    begin_thread(&pace, "moat-monitor", NICER, config.share);
     pace_start_low(&pace);  // many processes are over soon
     while (!must_end()) {
         pace_begin(&pace);
         if (before)
             cycle_note((uint64_t)(pace.began - before));
-        if (whole && still_is(&still)) {
+        if (whole && judged && still_is(&still)) {
             before = 0;
-            pace_doze(&pace, SHORTEST_NS);
+            pace_doze(&pace, SHORTEST_NS, DOZE_NS);
             continue;
         }
         still_begin(&still);
         cruise_lock(list);
         whole = cruise_once(list);
+        judged = !cruise_has_suspects(list);
         cruise_unlock(list);
         before = whole ? pace.began : 0;
         if (is_behind(list))
@@ -262,6 +287,7 @@ static void after_fork_in_child(void)
     atomic_store_explicit(&running_in, 0, memory_order_relaxed);
     atomic_store_explicit(&home, getpid(), memory_order_relaxed);
     deliver_after_fork(heap_self());
+    apart_after_fork();
     shelf_after_fork();
     cycle_forget();
     unlock_all(true);
@@ -293,8 +319,11 @@ void heap_life_start(void)
         leave_unwatched("the heap is not watched: there is no memory for it");
         return;
     }
-    if (pthread_key_create(&key, thread_ends) == 0)
+    if (pthread_key_create(&key, thread_ends) == 0) {
         atomic_store_explicit(&has_key, true, memory_order_release);  // with heap_life_thread_starts
+        if (heap_self())                                              // it began before there was a key
+            pthread_setspecific(key, heap_self());
+    }
     pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
     atomic_store_explicit(&running_in, getpid(), memory_order_relaxed);
     atomic_store_explicit(&home, getpid(), memory_order_relaxed);

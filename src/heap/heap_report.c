@@ -85,11 +85,23 @@ bool heap_report_is_known(uint64_t name)
     return false;
 }
 
+// A thread of ours may not get at standard error. The program's threads do: at a free of the block, or at the end.
+static bool can_speak(void)
+{
+    const struct channel *c = &channels[0];
+    if (!apart_is() || (c->path[0] && !c->failed) || c->log_file[0] || halt_status >= 0)
+        return true;
+    int fd = apart_standard_error();
+    if (fd >= 0)
+        close(fd);
+    return fd >= 0;
+}
+
 // The monitor and a free may find the same thing at the same time.
 bool heap_report_make_known(uint64_t name)
 {
     lock_reports();
-    bool fresh = !heap_report_is_known(name);
+    bool fresh = !heap_report_is_known(name) && can_speak();
     if (fresh) {
         unsigned i = atomic_fetch_add_explicit(&nknown, 1, memory_order_relaxed);
         atomic_store_explicit(&known[i % KNOWN], name, memory_order_relaxed);

@@ -13,7 +13,8 @@ void heap_report_init(const char *log_file, int halt_status);
 
 // Blocks about which all was said: by their name (block.h), or by their word if the head was overwritten.
 bool heap_report_is_known(uint64_t name);
-bool heap_report_make_known(uint64_t name);  // false: it was already
+// False: it was already; or the calling thread can tell nobody, then it stays unknown for one that can.
+bool heap_report_make_known(uint64_t name);
 
 // found_by: the call that saw it; NULL: the monitor did.
 void heap_report_tail(const char *block, const struct block_head *head, uint64_t tail, const char *found_by);

@@ -7,54 +7,41 @@
 #include "heap/heap_report.h"
 #include "heap/under.h"
 
-enum { SPARE_LEAST = 64, SPARE_DOUBLE = 1 << 13, SPARE_MOST = 1 << 16 };  // the latter: with the block
+// STEP_BELOW is the last step that allocators do not map, at a price: no block shall be mapped for our sake. From STEP_MAPPED on
+// they are anyway.
+enum { STEP_BELOW = 3 << 15, STEP_MAPPED = 1 << 17 };
 
-// In what units a block's head says what it has room for. One that may go to the shelf must know it exactly, others about.
-static inline unsigned unit_log2(size_t size)
+static inline size_t smaller(size_t a, size_t b)
 {
-    return size <= SHELF_LARGEST ? 4 : 59u - (unsigned)__builtin_clzll(size);
+    return a < b ? a : b;
 }
 
-static inline size_t least_room(size_t size)
+static unsigned log2_of(size_t n)
 {
-    return size <= SHELF_LARGEST ? shelf_room(size) : size;
+    return 63 ^ (unsigned)__builtin_clzll(n);
 }
 
-static inline size_t room_of(size_t size, size_t spare)
+// The first step that has room for so many bytes, more than HEAP_FAST_SPARE; 0: there is none.
+static unsigned step_above(size_t n)
 {
-    return least_room(size) + (spare << unit_log2(size));
+    unsigned log2 = log2_of(n - 1), step = n <= 3ull << (log2 - 1) ? 2 * log2 - 9 : 2 * log2 - 8;
+    return step <= BLOCK_LAST_STEP ? step : 0;
 }
 
-// What a block of that size is that has room for so many bytes.
-static inline struct block_info resized(size_t size, size_t room)
+// The last step that so many bytes have room for, 0: there is none.
+static unsigned step_below(size_t n)
 {
-    size_t spare = (room - least_room(size)) >> unit_log2(size);
-    spare = spare < BLOCK_MOST_SPARE ? spare : BLOCK_MOST_SPARE;
-    return (struct block_info){size, BLOCK_LEAD_LOG2, BLOCK_REALLOC, (uint16_t)spare};
-}
-
-// Whether a block that has room for so many bytes can stay where it is, and does not keep too much. None becomes one for the shelf,
-// or ceases to be: the shelf must know what it has room for.
-static inline bool stays(size_t room, size_t old, size_t size)
-{
-    return size <= room && (size >= old || room / 2 <= size + SPARE_LEAST) &&
-           (size <= SHELF_LARGEST) == (old <= SHELF_LARGEST);
-}
-
-// A block that lives becomes another one, for whoever looks at it.
-static inline __attribute__((always_inline)) void dress_again(struct writer *w, void *p,
-                                                              struct block_info info, uint32_t site)
-{
-    struct block_head *h = block_head_of(p);
-    uint64_t place = h->place, ticket = block_ticket(block_generation(h->ticket), site, writer_generation(w));
-    block_mark_freed(p, site);
-    block_dress(p, info, place, ticket);
+    if (n < HEAP_FAST_SPARE)
+        return 0;
+    unsigned log2 = log2_of(n), step = n >= 3ull << (log2 - 1) ? 2 * log2 - 9 : 2 * log2 - 10;
+    return step < BLOCK_LAST_STEP ? step : BLOCK_LAST_STEP;
 }
 
 // What is to become of a block.
 struct resize {
-    size_t size, room;  // room: how many bytes it shall have room for
-    uint32_t site;      // of the call
+    struct block_info info;
+    size_t room;    // how many bytes it shall have room for
+    uint32_t site;  // of the call
 };
 
 // A block that is resized again is likely to grow on.
@@ -63,45 +50,42 @@ static bool grows_on(struct block_info info, size_t size)
     return size > info.size && (info.kind & (BLOCK_UNWATCHED - 1)) == BLOCK_REALLOC;
 }
 
-// As much again for a small one, half as much for a larger one. Allocators map what is very large, at a price: no block shall be
-// that for our sake.
-static size_t spare_for(size_t size)
+// At least as much again; of what is mapped less, which nobody touches.
+static unsigned step_for(size_t size)
 {
-    size_t half = size / 2 < SPARE_MOST - size ? size / 2 : SPARE_MOST - size;
-    if (size < SPARE_DOUBLE)
-        return size;
-    return size > SPARE_MOST || half < SPARE_DOUBLE ? SPARE_DOUBLE : half;
+    if (size < HEAP_FAST_SPARE)
+        return step_above(size + HEAP_FAST_SPARE);
+    if (size <= STEP_BELOW)
+        return step_above(smaller(2 * size, STEP_BELOW));
+    return size < STEP_MAPPED ? 0 : step_above(size + size / 8);
 }
 
-// How many bytes a block shall have room for.
-static size_t room_for(struct block_info info, size_t size)
+static struct resize resize_to(struct block_info info, size_t size, uint32_t site)
 {
-    size_t room = size + (grows_on(info, size) ? spare_for(size) : 0);
-    if (size > SHELF_LARGEST)
-        return room;
-    size_t most = shelf_room(size) + BLOCK_MOST_SPARE * 16;
-    most = most < SHELF_LARGEST ? most : SHELF_LARGEST;
-    return shelf_room(room) < most ? shelf_room(room) : most;
+    unsigned step = grows_on(info, size) ? step_for(size) : 0;
+    struct resize to = {.info = {size, BLOCK_LEAD_LOG2, BLOCK_REALLOC, (uint16_t)step}, .site = site};
+    to.room = heap_fast_room(to.info);
+    return to;
 }
 
-// Another block with what is in this one. Both sizes are those of blocks that the shelf has: the other way is slower.
-static void *move_on_shelf(struct writer *w, const void *from, const void *frame, void *p, size_t old,
-                           struct resize to)
+// Another block with what is in this one.
+static void *move_to_room(struct writer *w, const void *from, const void *frame, void *p, size_t old,
+                          struct resize to)
 {
-    uint64_t word = shelf_take(&w->shelf, to.room);
+    uint64_t word = to.room <= SHELF_LARGEST ? shelf_take(&w->shelf, to.room) : 0;
     char *base = word ? NULL : under.malloc(to.room + BLOCK_HEAD + BLOCK_TAIL);
     if (!word && !base)
         return heap_no_memory();
-    struct block_info info = resized(to.size, to.room);
-    void *block = word ? heap_fast_dress(w, word, info, to.site) : heap_dress(w, from, frame, base, info);
-    return memcpy(block, p, old < to.size ? old : to.size);
+    void *block =
+        word ? heap_fast_dress(w, word, to.info, to.site) : heap_dress(w, from, frame, base, to.info);
+    return memcpy(block, p, smaller(old, to.info.size));
 }
 
 static void *move(const void *from, const void *frame, void *p, size_t old, size_t size)
 {
     void *to = heap_fast_alloc(from, frame, size, BLOCK_REALLOC);
     if (to)
-        memcpy(to, p, old < size ? old : size);
+        memcpy(to, p, smaller(old, size));
     return to;
 }
 
@@ -120,7 +104,7 @@ static void *resize_in_window(struct writer *w, void *p, struct block_info info,
     void *block = base ? base + BLOCK_HEAD : p;
     uint64_t ticket = block_ticket(generation, to.site, writer_generation(w));
     foreign_mark(block);
-    block_dress(block, base ? resized(to.size, to.room) : info, place, ticket);
+    block_dress(block, base ? to.info : info, place, ticket);
     *word = block_word(block, ticket);
     writer_let_go(w);
     return base ? block : heap_no_memory();
@@ -134,48 +118,60 @@ static void *resize_below(struct writer *w, const void *from, const void *frame,
     uint64_t place = h->place, word = block_word(p, h->ticket);
     block_mark_freed(p, block_made_at(h->ticket));
     if (!writer_strike(w, place, word))
-        return move(from, frame, p, info.size, to.size);
+        return move(from, frame, p, info.size, to.info.size);
     char *below = (char *)p - BLOCK_HEAD, *base = under.realloc(below, to.room + BLOCK_HEAD + BLOCK_TAIL);
     info.kind &= BLOCK_UNWATCHED - 1;
-    struct block_info now = base ? resized(to.size, to.room) : info;
-    void *block = heap_dress(w, from, frame, base ? base : below, now);
+    void *block = heap_dress(w, from, frame, base ? base : below, base ? to.info : info);
     return base ? block : heap_no_memory();
 }
 
-// Whether the allocator below is to do it. What is small comes from the shelf, and goes there or waits; unless it outgrows it.
+// Whether the allocator below is to do it. What is for the shelf comes from there, and goes there or waits; unless it outgrows it.
 static bool is_for_below(struct block_info info, struct resize to)
 {
-    if (info.size > SHELF_LARGEST)
-        return to.size > SHELF_LARGEST;
-    return !heap_settings.lazy && to.size > SHELF_LARGEST && grows_on(info, to.size);
+    if (to.room <= SHELF_LARGEST)
+        return false;
+    return !heap_fast_is_small(info) || (!heap_settings.lazy && grows_on(info, to.info.size));
 }
 
 static void *move_ours(struct writer *w, const void *from, const void *frame, void *p, struct block_info info,
                        struct resize to)
 {
-    void *block = to.size <= SHELF_LARGEST && info.size <= SHELF_LARGEST
-                      ? move_on_shelf(w, from, frame, p, info.size, to)
-                      : move(from, frame, p, info.size, to.size);
+    // One that shrinks needs no more room than others of its size.
+    void *block = to.info.size > info.size ? move_to_room(w, from, frame, p, info.size, to)
+                                           : move(from, frame, p, info.size, to.info.size);
     if (block)
-        heap_free_ours(w, from, frame, p, info);
+        heap_free_ours(w, p, info, to.site);
     return block;
 }
 
-// The block is sound, but cannot stay where it is.
-static __attribute__((noinline)) void *go_elsewhere(struct writer *w, const void *from, const void *frame,
-                                                    void *p, size_t size)
+// A block that can stay where it is. It keeps what it has room for, about.
+static void *stay(struct writer *w, void *p, struct block_info info, struct resize to)
+{
+    to.info.step = info.step ? info.step : (uint16_t)step_below(heap_fast_room(info));
+    if (block_room(to.info.step) <= shelf_room(to.info.size))
+        to.info.step = 0;
+    heap_fast_dress_again(w, p, block_pack(to.info), to.info.size, to.site);
+    return p;
+}
+
+// The block is sound, but cannot stay as it is.
+void *heap_resize(struct writer *w, const void *from, const void *frame, void *p, size_t size)
 {
     struct block_info info = block_info_of(p, block_head_of(p));
     if (size > HEAP_LARGEST)
         return heap_no_memory();
-    struct resize to = {size, room_for(info, size), heap_fast_site(w, from, frame)};
-    if (block_is_plain(block_pack(info)) && is_for_below(info, to)) {
-        bool known;
-        void *block = resize_in_window(w, p, info, to, &known);
-        if (!known)
-            return block;
-        if (info.size > SHELF_LARGEST)
-            return resize_below(w, from, frame, p, info, to);
+    struct resize to = resize_to(info, size, heap_fast_site(w, from, frame));
+    if (block_is_plain(block_pack(info), info.kind & BLOCK_FAMILY)) {
+        if (heap_fast_stays(heap_fast_room(info), info.size, size))
+            return stay(w, p, info, to);
+        if (is_for_below(info, to)) {
+            bool known;
+            void *block = resize_in_window(w, p, info, to, &known);
+            if (!known)
+                return block;
+            if (!heap_fast_is_small(info))
+                return resize_below(w, from, frame, p, info, to);
+        }
     }
     return move_ours(w, from, frame, p, info, to);
 }
@@ -197,9 +193,7 @@ static void *realloc_without_record(const void *from, const void *frame, void *p
     return to;
 }
 
-// All that is seldom.
-static __attribute__((noinline)) void *realloc_slowly(const void *from, const void *frame, void *p,
-                                                      size_t size)
+void *heap_realloc(const void *from, const void *frame, void *p, size_t size)
 {
     if (!p)
         return heap_fast_alloc(from, frame, size, BLOCK_REALLOC);
@@ -213,21 +207,5 @@ static __attribute__((noinline)) void *realloc_slowly(const void *from, const vo
     if (!w)
         return realloc_without_record(from, frame, p, size);
     heap_check_block(w, from, frame, p, BLOCK_MALLOC, "realloc");
-    return go_elsewhere(w, from, frame, p, size);
-}
-
-void *heap_realloc(const void *from, const void *frame, void *p, size_t size)
-{
-    struct writer *w = heap_writer;
-    if (__builtin_expect(!w || !size || !foreign_may_be_ours(p) || !block_is_live(p, block_head_of(p)), 0))
-        return realloc_slowly(from, frame, p, size);
-    struct block_head *h = block_head_of(p);
-    uint64_t packed = block_packed(p, h), old = packed & BLOCK_SIZE_MASK;
-    if (__builtin_expect(!heap_fast_sound(p, h, block_unpack(packed), BLOCK_MALLOC), 0))
-        return realloc_slowly(from, frame, p, size);
-    size_t room = room_of(old, packed >> BLOCK_SPARE_SHIFT);
-    if (!block_is_plain(packed) || !stays(room, old, size))
-        return go_elsewhere(w, from, frame, p, size);
-    dress_again(w, p, resized(size, room), heap_fast_site(w, from, frame));
-    return p;
+    return heap_resize(w, from, frame, p, size);
 }

@@ -35,7 +35,7 @@ static void *churn(void *arg)
                          : heap_alloc(HEAP_CALL, size, 64, BLOCK_ALIGNED);
         memset(p, 1, size);
         if (r % 8 == 0)
-            p = heap_realloc(HEAP_CALL, p, size + 50);
+            p = heap_fast_realloc(HEAP_CALL, p, size + 50);
         char **slot = &own[r % SLOTS], *old = *slot;
         if (r % 4 == 1)
             old = atomic_exchange_explicit(&shared[r % SLOTS], p, memory_order_acq_rel);
@@ -85,7 +85,7 @@ static void resize_all(void)
                                       : way == 1 ? old / 2 + 1
                                                  : old + 1 + old / 4;
         size = size > 200000 ? 1 : size;
-        all[k] = heap_realloc(HEAP_CALL, all[k], size);
+        all[k] = heap_fast_realloc(HEAP_CALL, all[k], size);
         assert_int_equal(heap_usable(all[k]), size);
         for (size_t at = 0; at < old && at < size; at += 1 + at / 8)
             assert_int_equal(all[k][at], (char)(k + at));
@@ -110,6 +110,20 @@ static void good_resized(void **state)
     heap_set_lazy(true);
     resize_all();
     heap_set_lazy(false);
+    assert_int_equal(heap_report_count(), 0);
+}
+
+// Sizes that nobody has, one of which would be 0 if it were rounded up.
+static void bad_sizes(void **state)
+{
+    static const size_t sizes[] = {SIZE_MAX, SIZE_MAX - 3, SIZE_MAX - 16, PTRDIFF_MAX};
+    for (size_t old = 0; old < 3000; old += 1000)
+        for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+            char *p = heap_fast_alloc(HEAP_CALL, old, BLOCK_MALLOC);
+            assert_null(heap_fast_realloc(HEAP_CALL, p, sizes[i]));
+            assert_int_equal(heap_usable(p), old);
+            heap_fast_free(HEAP_CALL, p, BLOCK_MALLOC, "free");
+        }
     assert_int_equal(heap_report_count(), 0);
 }
 
@@ -205,9 +219,9 @@ int main(void)
                        under.is_glibc, under.exit_now, under.abort};
     heap_life_start();
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(good_eager),     cmocka_unit_test(good_lazy),        cmocka_unit_test(good_resized),
-        cmocka_unit_test(good_used_anew), cmocka_unit_test(bad_write_behind), cmocka_unit_test(bad_frees),
-        cmocka_unit_test(good_end),
+        cmocka_unit_test(good_eager), cmocka_unit_test(good_lazy),      cmocka_unit_test(good_resized),
+        cmocka_unit_test(bad_sizes),  cmocka_unit_test(good_used_anew), cmocka_unit_test(bad_write_behind),
+        cmocka_unit_test(bad_frees),  cmocka_unit_test(good_end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -42,7 +42,7 @@ EXPORT void *calloc(size_t count, size_t size)
 
 EXPORT void *realloc(void *p, size_t size)
 {
-    return heap_realloc(HEAP_CALL, p, size);
+    return heap_fast_realloc(HEAP_CALL, p, size);
 }
 
 EXPORT void *reallocarray(void *p, size_t count, size_t size)
@@ -50,7 +50,7 @@ EXPORT void *reallocarray(void *p, size_t count, size_t size)
     size_t bytes;
     if (__builtin_mul_overflow(count, size, &bytes))
         return heap_no_memory();
-    return heap_realloc(HEAP_CALL, p, bytes);
+    return heap_fast_realloc(HEAP_CALL, p, bytes);
 }
 
 EXPORT void free(void *p)

@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: MIT
 #include "heap/still.h"
 
+#include <sys/syscall.h>
 #include <time.h>
+#include <unistd.h>
 
+#include "heap/apart.h"
+#include "heap/deliver.h"
 #include "heap/pace.h"
 #include "heap/writer.h"
 
 enum {
-    NOISE_NS = 2000,  // less than a thread needs to wake up, and more than reading clocks takes
+    NOISE_NS = 1500,  // less than a thread needs to wake up, and more than reading a clock takes
     MOST_THREADS = 16
 };
 
@@ -17,32 +21,49 @@ static clockid_t clock_of(pid_t thread)
     return (clockid_t)(~(unsigned)thread << 3 | 6);
 }
 
-// Makes the kernel charge those that run. False: there are too many.
-static bool charge_all(void)
+// Makes the kernel charge those that run.
+static void charge_some(void)
 {
     int threads = 0;
-    for (struct writer *w = writer_all(); w; w = atomic_load_explicit(&w->older, memory_order_relaxed)) {
+    for (struct writer *w = writer_all(); w && threads < MOST_THREADS;
+         w = atomic_load_explicit(&w->older, memory_order_relaxed)) {
         // Relaxed: one that has just begun or ended is seen the next time.
         if (atomic_load_explicit(&w->state, memory_order_relaxed) != WRITER_ALIVE)
             continue;
-        if (++threads > MOST_THREADS)
-            return false;
+        threads++;
         pace_clock(clock_of(atomic_load_explicit(&w->tid, memory_order_relaxed)));
     }
-    return true;
 }
 
+// Ours but the caller.
+static int64_t colleagues(void)
+{
+    pid_t tids[APART_MOST], self = (pid_t)syscall(SYS_gettid);
+    int64_t sum = 0;
+    for (unsigned i = 0, n = apart_threads(tids); i < n; i++)
+        if (tids[i] != self)
+            sum += pace_clock(clock_of(tids[i]));
+    return sum;
+}
+
+// The caller runs, so its time is taken on both sides.
+static int64_t all_but_caller(void)
+{
+    int64_t before = pace_clock(CLOCK_THREAD_CPUTIME_ID), all = pace_clock(CLOCK_PROCESS_CPUTIME_ID);
+    return all - (before + pace_clock(CLOCK_THREAD_CPUTIME_ID)) / 2;
+}
+
+// All before ours here, ours before all there: so the difference is not less than what others had, but for the noise.
 void still_begin(struct still *s)
 {
-    int64_t all = pace_clock(CLOCK_PROCESS_CPUTIME_ID);
-    s->others = all - pace_clock(CLOCK_THREAD_CPUTIME_ID);
+    s->words = deliver_words();
+    s->others = all_but_caller();
+    s->others -= colleagues();
 }
 
-// Ours is read before all, there behind: so the difference is never less than what others had.
 bool still_is(const struct still *s)
 {
-    if (!charge_all())
-        return false;
-    int64_t own = pace_clock(CLOCK_THREAD_CPUTIME_ID);
-    return pace_clock(CLOCK_PROCESS_CPUTIME_ID) - own - s->others < NOISE_NS;
+    charge_some();
+    int64_t ours = colleagues();
+    return all_but_caller() - ours - s->others < NOISE_NS && deliver_words() == s->words;
 }

@@ -10,6 +10,8 @@
 
 #include <cmocka.h>
 
+#include "heap/apart.h"
+#include "heap/deliver.h"
 #include "heap/writer.h"
 
 enum { TRIES = 50 };
@@ -50,6 +52,7 @@ static void good_others_work_counts(void **state)
 {
     pthread_t thread;
     struct still s;
+    turn = 0;
     pthread_create(&thread, NULL, other, NULL);
     for (int i = 1; i <= TRIES; i++) {
         still_begin(&s);
@@ -59,6 +62,53 @@ static void good_others_work_counts(void **state)
     }
     turn = -1;
     pthread_join(thread, NULL);
+}
+
+// One of ours: what it does is not the program's.
+static void *one_of_ours(void *unused)
+{
+    apart_join();
+    return other(unused);
+}
+
+static void good_our_work_does_not_count(void **state)
+{
+    pthread_t thread;
+    struct still s;
+    int still = 0;
+    turn = 0;
+    pthread_create(&thread, NULL, one_of_ours, NULL);
+    usleep(10000);
+    for (int i = 1; i <= TRIES; i++) {
+        still_begin(&s);
+        turn = i;
+        usleep(10000);
+        still += still_is(&s);
+    }
+    turn = -1;
+    pthread_join(thread, NULL);
+    apart_after_fork();
+    apart_join();
+    assert_true(still > TRIES / 2);
+}
+
+// What was delivered must be looked at, whoever did that.
+static void good_deliveries_count(void **state)
+{
+    struct still s;
+    struct writer *w = writer_new();
+    int still = 0;
+    for (int i = 0; i < TRIES; i++) {
+        still_begin(&s);
+        writer_commit(w, writer_reserve(w), 16);
+        assert_int_equal(deliver_round(false), 1);
+        assert_false(still_is(&s));
+        still_begin(&s);
+        assert_int_equal(deliver_round(false), 0);
+        still += still_is(&s);
+    }
+    assert_true(still > TRIES / 2);
+    writer_retire(w);
 }
 
 static _Atomic long steps;
@@ -91,9 +141,12 @@ static void good_who_runs_counts(void **state)
 
 int main(void)
 {
+    apart_join();  // this thread is the monitor
+    if (deliver_init(1))
+        return 1;
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(good_own_work_does_not_count),
-        cmocka_unit_test(good_others_work_counts),
+        cmocka_unit_test(good_own_work_does_not_count), cmocka_unit_test(good_others_work_counts),
+        cmocka_unit_test(good_our_work_does_not_count), cmocka_unit_test(good_deliveries_count),
         cmocka_unit_test(good_who_runs_counts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

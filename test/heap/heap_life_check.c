@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/time.h>
@@ -379,11 +380,83 @@ static void *main_was_first(void *arg)
     leave_to_monitor();
 }
 
+// Nobody can see whether the report has come: time is all there is.
+static void *main_was_alone(void *arg)
+{
+    usleep(100000);
+    char *p = fill(9);
+    overrun(p, 9);
+    usleep(bug ? 3000000 : 100000);
+    syscall(SYS_exit_group, 0);
+    return arg;
+}
+
 static void do_monitor_main_ends(void)
 {
     pthread_t thread;
     pthread_create(&thread, NULL, main_was_first, NULL);
     pthread_exit(NULL);
+}
+
+// The same where standard error is a socket: it has no name by which it could be opened. The other end passes on what comes.
+static void do_monitor_socket(void)
+{
+    int ends_of[2];
+    char text[4096];
+    if (socketpair(AF_UNIX, SOCK_STREAM, 0, ends_of))
+        abort();
+    pid_t pid = fork();
+    if (pid == 0) {
+        pthread_t thread;
+        dup2(ends_of[1], STDERR_FILENO);
+        close(ends_of[0]);
+        close(ends_of[1]);
+        usleep(50000);
+        free(fill(2000));
+        pthread_create(&thread, NULL, main_was_alone, NULL);
+        pthread_exit(NULL);
+    }
+    close(ends_of[1]);
+    for (ssize_t n; (n = read(ends_of[0], text, sizeof text)) > 0;)
+        if (write(STDERR_FILENO, text, (size_t)n) != n)
+            abort();
+    ends(pid);
+}
+
+static void *last_of_all(void *arg)
+{
+    usleep(50000);
+    char *p = fill(9);
+    overrun(p, 9);
+    return arg;
+}
+
+// No thread is left but ours: the process ends.
+static void do_all_end(void)
+{
+    pthread_t thread;
+    pthread_create(&thread, NULL, last_of_all, NULL);
+    pthread_exit(NULL);
+}
+
+// A process that waits comes to rest, however many blocks it has; and what it does behind that is seen.
+static void do_idle(void)
+{
+    struct rusage before, after;
+    static char *blocks[100000];
+    for (int i = 0; i < 100000; i++)
+        memset(blocks[i] = fill(50), 2, 50);
+    usleep(600000);
+    getrusage(RUSAGE_SELF, &before);
+    usleep(1000000);
+    getrusage(RUSAGE_SELF, &after);
+    int64_t us =
+        (after.ru_utime.tv_sec - before.ru_utime.tv_sec + after.ru_stime.tv_sec - before.ru_stime.tv_sec) *
+            1000000 +
+        after.ru_utime.tv_usec - before.ru_utime.tv_usec + after.ru_stime.tv_usec - before.ru_stime.tv_usec;
+    if (us > 30000)
+        exit(1);
+    leave_to_monitor();
 }
 
 // Our threads begin in a child while a pipe is open there, and must not keep its end.
@@ -582,6 +655,9 @@ int main(int argc, char **argv)
                 {"main_ends", do_main_ends},
                 {"monitor", do_monitor},
                 {"monitor_main_ends", do_monitor_main_ends},
+                {"monitor_socket", do_monitor_socket},
+                {"all_end", do_all_end},
+                {"idle", do_idle},
                 {"holds_nothing", do_holds_nothing},
                 {"close_all", do_close_all},
                 {"deepbind", do_deepbind},

@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
 # builds: one
+# slow
 # Programs of the system under libmoat-heap.so: they do what they do without it, no error is reported, and servers do not grow.
 # HEAP_SECONDS: for how long each of six runs, half of it eager and half lazy; 0: all of them a few times. HEAP_ONLY: which ones.
 # SECTION=FILE: a table of those is written there.
@@ -82,7 +83,8 @@ serve() {
             sleep 0.1
         done
         begins=$SECONDS before=0 fine=yes
-        for ((i = 0; i < 4 || SECONDS < begins + seconds; i++)); do
+        # What found the server ready was the first round.
+        for ((i = 1; i < 4 || SECONDS < begins + seconds; i++)); do
             # A client that waits for ever means a server that does.
             timeout 120 $client >"$T/client" 2>&1 || fine=no
             [ $i -lt 2 ] || [ $SECONDS -lt $((begins + seconds / 5)) ] || [ $before != 0 ] || before=$(resident $server)

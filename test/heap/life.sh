@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
 # builds: one
+# slow
 # The ways in which processes live and end (heap_life_check.c): silent where they are correct, one report where they are not;
 # over libc's allocator, and over others that are preloaded behind us where they are installed.
 set -u
