@@ -15,6 +15,7 @@ BUILD   ?= build
 PREFIX  ?= /usr/local
 SAN     ?=
 OPT     ?= -O2
+DEBUG   ?= -g
 # Warnings stop the build in a checkout, so that `make` and `make check` share their objects; not in a release.
 WERROR  ?= $(if $(wildcard .git),1,0)
 V       ?= 0
@@ -45,7 +46,8 @@ libmoat-heap.so_LDLIBS = $(ARCHIVE) -static-libgcc -Wl,-z,nodelete
 
 # src/exec/lanes_*.c are compiled once for each of these instruction sets; the processor's best is chosen at run time.
 LANES     ?= plain avx2 avx512
-LANES_OPT ?= -O3
+# Lines are all that a debugger can show of loops so rearranged; variables would take a quarter of the compiler's time.
+LANES_OPT ?= -O3 -g1
 LANES_plain  :=
 LANES_avx2   := -mavx2 -mfma -mf16c -mbmi -mbmi2 -mpopcnt -mlzcnt
 LANES_avx512 := $(LANES_avx2) -mavx512f -mavx512bw -mavx512vl -mavx512dq -mprefer-vector-width=512
@@ -56,7 +58,7 @@ PACKAGES := libzstd liblz4 libelf libdw libxxhash libcjson
 WARNINGS := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wpointer-arith -Wno-unused-parameter
 SANFLAGS := $(if $(SAN),-fsanitize=$(SAN) -fno-sanitize-recover=all -fno-omit-frame-pointer)
 ALL_CPPFLAGS := -D_GNU_SOURCE -Isrc -Iinclude $(shell pkg-config --cflags $(PACKAGES) 2>/dev/null) $(CPPFLAGS)
-ALL_CFLAGS := -std=gnu11 $(OPT) -g -fvisibility=hidden -fPIC $(WARNINGS) $(if $(filter 1,$(WERROR)),-Werror) \
+ALL_CFLAGS := -std=gnu11 $(OPT) $(DEBUG) -fvisibility=hidden -fPIC $(WARNINGS) $(if $(filter 1,$(WERROR)),-Werror) \
 	$(SANFLAGS) $(CFLAGS)
 ALL_LDFLAGS := $(SANFLAGS) -pthread -Wl,--as-needed -Wl,-z,relro,-z,now -Wl,-rpath,'$$ORIGIN/../lib' $(LDFLAGS)
 LDLIBS := $(shell pkg-config --libs $(PACKAGES) 2>/dev/null) -ldl -lm
@@ -73,15 +75,19 @@ TESTSRC  := $(foreach m,$(MODULES) cli,$(wildcard src/$(m)/*_test.c))
 TESTS    := $(patsubst %.c,$(BUILD)/test/%,$(notdir $(TESTSRC)))
 TOOLSRC  := $(filter-out test/fuzz/%,$(wildcard test/*/*.c))
 TOOLS    := $(patsubst %.c,$(BUILD)/tool/%,$(notdir $(TOOLSRC)))
+# Tools of folders whose scripts all leave this build out.
+NO_TOOLS  = $(patsubst %.c,$(BUILD)/tool/%,$(notdir $(wildcard $(UNSCRIPTED:%=test/%/*.c))))
 FUZZERS  := $(patsubst test/fuzz/%.c,$(BUILD)/fuzz/%,$(wildcard test/fuzz/fuzz_*.c))
 # um_faults.c needs NVIDIA's CUPTI: canary_programs compiles it where that is.
 BENCHES  := $(patsubst bench/%.c,$(BUILD)/bench/%,$(filter-out bench/um_faults.c,$(wildcard bench/*.c)))
 
 VARIANT := $(MAKE) --no-print-directory
 PLAIN   := $(VARIANT) BUILD=$(BUILD) WERROR=1
-CLANG   := $(VARIANT) BUILD=$(BUILD)/clang CC=clang WERROR=1
-ASAN    := $(VARIANT) BUILD=$(BUILD)/asan CC=clang OPT=-O1 LANES=plain LANES_OPT=-O1 SAN=address,undefined,fuzzer-no-link WERROR=1
-TSAN    := $(VARIANT) BUILD=$(BUILD)/tsan CC=clang LANES=plain LANES_OPT=-O1 SAN=thread WERROR=1
+# What nobody installs has only the lines that reports of errors need.
+CLANG   := $(VARIANT) BUILD=$(BUILD)/clang CC=clang DEBUG=-g1 LANES_OPT=-O2 WERROR=1
+ASAN    := $(VARIANT) BUILD=$(BUILD)/asan CC=clang DEBUG=-g1 OPT=-O1 LANES=plain LANES_OPT=-O1 \
+	UNSCRIPTED="flow golden guard heap" SAN=address,undefined,fuzzer-no-link WERROR=1
+TSAN    := $(VARIANT) BUILD=$(BUILD)/tsan CC=clang DEBUG=-g1 LANES=plain LANES_OPT=-O1 SAN=thread WERROR=1
 VARIANTS := $(BUILD) $(BUILD)/clang $(BUILD)/asan
 
 ifeq ($(V),0)
@@ -90,7 +96,7 @@ else
 run = $(2)
 endif
 
-.PHONY: all demo check check-all bench install format dist clean help packages tests fuzzers variants
+.PHONY: all demo check check-all bench install format dist clean help packages tests fuzzers variants dependencies plain clang asan
 .DELETE_ON_ERROR:
 
 all: $(COMMAND) $(SHARED) $(STATIC) $(BUILD)/lib/moat/libcuda.so  ## build/bin/moat and build/lib/*.so
@@ -174,6 +180,12 @@ $(BUILD)/lib/moat/libcuda.so: script/name-libraries src/guard/sitecustomize.py
 	@script/name-libraries $(@D) ..
 	@touch -h $@
 
+# What a fuzzer finds in our code is worth counting, not what runs in the tests.
+ifneq ($(findstring fuzzer,$(SAN)),)
+UNCOUNTED := -fno-sanitize=fuzzer-no-link
+$(BUILD)/obj/%_test.o: ALL_CFLAGS += $(UNCOUNTED)
+endif
+
 define test_program
 $(BUILD)/test/$(basename $(notdir $(1))): $(patsubst src/%.c,$(BUILD)/obj/%.o,$(1)) $(ARCHIVE)
 	@mkdir -p $$(@D)
@@ -185,7 +197,7 @@ $(foreach t,$(TESTSRC),$(eval $(call test_program,$(t))))
 define tool
 $(BUILD)/tool/$(basename $(notdir $(1))): $(1) $(wildcard $(dir $(1))*.h $(dir $(1))*.def) $(ARCHIVE)
 	@mkdir -p $$(@D)
-	$$(call run,LD,$$(CC) $$(ALL_CPPFLAGS) $$(ALL_CFLAGS) $$(ALL_LDFLAGS) -o $$@ $$(filter %.c %.a,$$^) $$(LDLIBS))
+	$$(call run,LD,$$(CC) $$(ALL_CPPFLAGS) $$(ALL_CFLAGS) $$(ALL_LDFLAGS) $(UNCOUNTED) -o $$@ $$(filter %.c %.a,$$^) $$(LDLIBS))
 endef
 $(foreach t,$(TOOLSRC),$(eval $(call tool,$(t))))
 
@@ -199,7 +211,7 @@ $(BUILD)/bench/%: bench/%.c $(ARCHIVE)
 	$(call run,LD,$(CC) $(ALL_CPPFLAGS) $(ALL_CFLAGS) $(ALL_LDFLAGS) -o $@ $^ $(LDLIBS))
 
 # With some modules only, there are no tools: they need all.
-tests: $(TESTS) $(if $(filter file,$(origin MODULES)),$(TOOLS))
+tests: $(TESTS) $(if $(filter file,$(origin MODULES)),$(filter-out $(NO_TOOLS),$(TOOLS)))
 fuzzers: $(FUZZERS)
 
 demo:  ## install what is missing, build, show moat at work
@@ -207,11 +219,17 @@ demo:  ## install what is missing, build, show moat at work
 	+@$(VARIANT) all
 	@script/demo $(BUILD)
 
-variants:
-	@script/install-deps check
+# Side by side: while one links its library, the others keep the processors busy.
+variants: plain clang asan
+plain clang asan: | dependencies
+plain:
 	+@$(PLAIN) all tests
+clang:
 	+@$(CLANG) all tests
+asan:
 	+@$(ASAN) all tests fuzzers
+dependencies:
+	@script/install-deps check
 
 check: variants  ## install what is missing, build with gcc and clang, run the tests
 	@test/run $(VARIANTS)

@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
+# slow
 # --mode=canary: each program of test/guard/canary_errors.c and canary_moments.c must be reported as what it is, with bytes,
 # buffer and kernel; its twin runs in silence, many times over. What a program is told about its memory must be the same as
 # without the mode.

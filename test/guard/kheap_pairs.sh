@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
 # builds: one
+# slow
 # malloc inside kernels under --mode=canary: each program of test/guard/kheap_errors.c must be reported as what it is, with
 # bytes, buffer and kernel; its twin runs in silence, many times over. Where there is nvcc, or they were built before, the
 # same for objects of C++, recursion and cooperative grids (kheap_objects.cu), and the suite's device_heap.
@@ -9,7 +10,9 @@
 set -u
 ! grep -q fsanitize "$BUILD/flags" 2>/dev/null || { echo 'a sanitizer wants to be loaded first'; exit 77; }
 "$MOAT" --kheap-arrays=32 --version >/dev/null 2>&1 || { echo 'this moat leaves malloc inside kernels alone'; exit 77; }
-PAIRS_ROUNDS=${PAIRS_ROUNDS:-100}
+rounds=100
+[ "${TEST_ALL:-1}" = 1 ] || rounds=30
+PAIRS_ROUNDS=${PAIRS_ROUNDS:-$rounds}
 # shellcheck source=test/guard/pairs
 . test/guard/pairs
 

@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
+# slow
 # --mode=pages: each program of test/guard/pages_errors.c must be reported as what it is, its twin run in silence; what a
 # program is told about its memory must be the same as without the mode; bounds on memory must hold.
 # GUARD_DEVICE=gpu: on a GPU instead of the CPU device. SECTION=FILE: a table of the results goes there.

@@ -41,23 +41,32 @@ one() {  # one NAME FILE
 }
 
 program() {  # program NAME ARCH WAY
-    local file=$T/$1.ptx
-    # shellcheck disable=SC2086
-    nvcc -ptx -arch="$2" $3 -o "$file" "test/programs/$1.cu" >"$file.log" 2>&1 || { fail "$1" nvcc "$file.log"; return; }
-    one "$1$3" "$file"
+    local file
+    file=$(test/programs/object "$1" "$2" ptx "${3:-}" 2>"$T/$1.nvcc") || { fail "$1" nvcc "$T/$1.nvcc"; return; }
+    one "$1-$2${3:-}" "$file"
 }
-export -f one fail assemble program
 
-n=0
-ways=('' -lineinfo -G) archs=(sm_75 sm_90)
+library() {  # library NAME SM: of what test/cpu/suite.sh runs, since nvcc takes long over it
+    local file
+    file=$(test/programs/object "$1" "$2" 2>"$T/$1.nvcc") || { fail "$1" nvcc "$T/$1.nvcc"; return; }
+    "$MOAT" ptx print --raw --module=1 "$file" >"$T/$1.ptx" 2>"$T/$1.nvcc" || { fail "$1" print "$T/$1.nvcc"; return; }
+    one "$1" "$T/$1.ptx"
+}
+export -f one fail assemble program library
+
+# The ways to compile are those of test/ptx/roundtrip-programs.sh, numbered as there.
+archs=(sm_75 sm_90 sm_100 sm_120) ways=('' -lineinfo -G)
+n=0 libraries=()
 if command -v nvcc >/dev/null; then
     while IFS=$'\t' read -r name least _ _ features; do
         [ "$name" = name ] && continue
-        arch=${archs[n % 2]}
-        [ "${arch#sm_}" -ge "$least" ] 2>/dev/null || arch=sm_90
-        way=${ways[n / 2 % 3]}
-        [[ $features != *library* ]] || way=  # otherwise megabytes
-        printf 'program %s %s %s\0' "$name" "$arch" "$way"
+        if [[ $features == *library* ]]; then
+            libraries+=("library $name $least")
+            continue
+        fi
+        i=$((n * 5 % 12))
+        [ "${archs[i % 4]#sm_}" -ge "$least" ] || i=$((i + 1))
+        printf 'program %s %s %s\0' "$name" "${archs[i % 4]}" "${ways[i / 4]}"
         n=$((n + 1))
     done <test/programs/programs.tsv >"$T/list"
 fi
@@ -69,6 +78,7 @@ done
 for file in test/ptx/forms/*.ptx; do
     printf 'one %s %s\0' "$(basename "$file" .ptx)" "$file" >>"$T/list"
 done
+[ ${#libraries[@]} = 0 ] || printf '%s\0' "${libraries[@]}" >>"$T/list"
 # shellcheck disable=SC2016
 xargs -0 -a "$T/list" -n 1 -P "${JOBS:-1}" bash -c 'eval "$1"' one >"$T/out"
 grep -v '^ok' "$T/out"

@@ -2,4 +2,5 @@
 # SPDX-License-Identifier: MIT
 # tier: all
 # builds: one
+# slow
 JOBS=$(nproc) exec test/ptx/roundtrip-libraries.sh --all

@@ -32,6 +32,12 @@ expect '1 passed, 0 failed' 0 b
 script test/some/long.sh '# tier: all' 'exit 0'
 expect '1 passed, 0 failed' 0 b
 expect '2 passed, 0 failed' 0 --all b
+script test/some/long.sh '[ "$TEST_ALL" = 1 ]'
+expect '1 passed, 1 failed' 1 b
+expect '2 passed, 0 failed' 0 --all b
+script test/some/long.sh '# slow' 'exit 0'
+TEST_JOBS=1 expect '2 passed, 0 failed' 0 b
+[[ $(head -n 1 log) == *some/long.sh ]] || { cat log; echo 'what is slow is not first'; exit 1; }
 rm test/some/long.sh
 
 script test/some/skipped.sh 'echo first' 'echo no such tool' 'exit 77'
