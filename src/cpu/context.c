@@ -15,6 +15,7 @@ struct entry {
     struct CUctx_st *ctx;
     unsigned generation;
     CUcontext shown;  // as the application knows it: itself, or a green context that it is the base of
+    unsigned long long green;  // that one's id; 0: itself
 };
 
 static _Thread_local struct {
@@ -52,7 +53,8 @@ CUresult context_start(struct CUctx_st *ctx, CUdevice device, unsigned flags)
     context_limits_init(ctx);
     CUresult r = stream_context_init(ctx);
     if (!r)
-        atomic_store_explicit(&ctx->alive, true, memory_order_release);  // partner: look_up
+        atomic_store_explicit(&ctx->alive, true,
+                              memory_order_release);  // partners: look_up, named, stream_error
     return r;
 }
 
@@ -95,23 +97,24 @@ static void return_memory(struct CUctx_st *ctx)
 
 struct CUctx_st *context_named(CUcontext handle)
 {
-    return handle_is(handle, HANDLE_CONTEXT) ? handle : green_context_base(handle);
+    return handle_is(handle, HANDLE_CONTEXT) ? handle : green_context_base(handle, NULL);
 }
 
 static CUresult push(CUcontext handle)
 {
-    struct CUctx_st *ctx = context_named(handle);
+    unsigned long long green = 0;
+    struct CUctx_st *ctx = handle_is(handle, HANDLE_CONTEXT) ? handle : green_context_base(handle, &green);
     if (!ctx)
         return CUDA_ERROR_INVALID_CONTEXT;
     if (stack.depth == DEPTH)
         return CUDA_ERROR_OUT_OF_MEMORY;
-    stack.entries[stack.depth++] = (struct entry){ctx, atomic_load(&ctx->generation), handle};
+    stack.entries[stack.depth++] = (struct entry){ctx, atomic_load(&ctx->generation), handle, green};
     return CUDA_SUCCESS;
 }
 
-CUcontext context_shown(void)
+unsigned long long context_green(void)
 {
-    return stack.depth ? stack.entries[stack.depth - 1].shown : NULL;
+    return stack.depth ? stack.entries[stack.depth - 1].green : 0;
 }
 
 // CUDA_SUCCESS, or why there is no living context. *out: the one on top all the same, NULL if there is none.
@@ -126,7 +129,8 @@ static CUresult look_up(struct CUctx_st **out)
     const struct entry *top = &stack.entries[stack.depth - 1];
     *out = top->ctx;
     if (!atomic_load_explicit(&top->ctx->alive, memory_order_acquire) ||
-        atomic_load_explicit(&top->ctx->generation, memory_order_relaxed) != top->generation)
+        atomic_load_explicit(&top->ctx->generation, memory_order_relaxed) != top->generation ||
+        (top->green && !green_context_of(top->green)))
         return CUDA_ERROR_CONTEXT_IS_DESTROYED;
     return CUDA_SUCCESS;
 }
@@ -334,7 +338,7 @@ CUresult cuCtxGetCurrent(CUcontext *out)
     CUresult r = device_ready();
     if (r || !out)
         return r ? r : CUDA_ERROR_INVALID_VALUE;
-    *out = context_shown();
+    *out = stack.depth ? stack.entries[stack.depth - 1].shown : NULL;
     return CUDA_SUCCESS;
 }
 
@@ -355,7 +359,11 @@ static CUresult named(CUcontext handle, struct CUctx_st **out)
         return context_current_any(out);
     CUresult r = device_ready();
     *out = r ? NULL : context_named(handle);
-    return r ? r : *out ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
+    if (r || !*out)
+        return r ? r : CUDA_ERROR_INVALID_CONTEXT;
+    return atomic_load_explicit(&(*out)->alive, memory_order_acquire)
+               ? CUDA_SUCCESS  // partner: context_start
+               : CUDA_ERROR_CONTEXT_IS_DESTROYED;
 }
 
 CUresult cuCtxGetDevice_v2(CUdevice *device, CUcontext handle)

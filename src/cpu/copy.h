@@ -21,19 +21,20 @@ enum copy_source {
     COPY_IN_ORDER,  // read when the stream comes to it
 };
 
+enum copy_when {
+    COPY_NOW,
+    COPY_PLANNED,   // by a node of a graph: memory that a graph will have allocated by then is good, too
+    COPY_CAPTURED,  // as that; of a memset only where it begins is looked at, as an H200's driver does
+};
+
 struct copy_job {
     struct copy_side dst, src;
     size_t width, height, depth;  // bytes of a row, rows, slices; one 0: nothing to do
     unsigned element;             // memset: bytes of the value; 0: a copy
     uint32_t value;
     enum copy_source source;
-    char *staged;  // the rows, packed; owned
-};
-
-enum copy_when {
-    COPY_NOW,
-    COPY_PLANNED,   // by a node of a graph: memory that a graph will have allocated by then is good, too
-    COPY_CAPTURED,  // as that; of a memset only where it begins is looked at, as an H200's driver does
+    char *staged;         // the rows, packed; owned
+    enum copy_when when;  // it was checked for
 };
 
 // Looks at both sides: CUDA_SUCCESS, or CUDA_ERROR_INVALID_VALUE.

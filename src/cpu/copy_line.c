@@ -19,7 +19,7 @@ static CUresult line(uint64_t dst, bool dst_device, uint64_t src, bool src_devic
 
 static bool context_or_none(CUcontext c)
 {
-    return !c || handle_is(c, HANDLE_CONTEXT);
+    return !c || context_named(c);
 }
 
 // An address says which memory it is: contexts only have to be there.

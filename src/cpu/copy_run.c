@@ -64,6 +64,7 @@ static bool nothing(const struct copy_job *j)
 
 CUresult copy_run_check(struct copy_job *j, enum copy_when when)
 {
+    j->when = when;
     if (nothing(j))
         return CUDA_SUCCESS;
     CUresult r = check(j, &j->dst, true, when);
@@ -237,6 +238,12 @@ CUresult copy_run_submit(const struct copy_job *job, struct CUstream_st *s, bool
     r = capture_refuse(s);
     if (r)
         return r;
+    if (job->when != COPY_NOW) {
+        // The capture has ended since.
+        struct copy_job now = *job;
+        r = copy_run_check(&now, COPY_NOW);
+        return r ? r : copy_run_submit(&now, s, async);
+    }
     size_t bytes = job->width * job->height * job->depth;
     bool wait = !async || must_wait(job, bytes);
     if ((wait || bytes <= DIRECT_MOST) && idle(s)) {

@@ -144,8 +144,7 @@ static CUresult copy_peer(const CUDA_MEMCPY3D_PEER *c, CUstream stream, bool per
 {
     if (!c)
         return CUDA_ERROR_INVALID_VALUE;
-    if ((c->srcContext && !handle_is(c->srcContext, HANDLE_CONTEXT)) ||
-        (c->dstContext && !handle_is(c->dstContext, HANDLE_CONTEXT)))
+    if ((c->srcContext && !context_named(c->srcContext)) || (c->dstContext && !context_named(c->dstContext)))
         return CUDA_ERROR_INVALID_CONTEXT;
     struct corner dst = CORNER(c, dst), src = CORNER(c, src);
     struct copy_job j = {.width = c->WidthInBytes, .height = c->Height, .depth = c->Depth};

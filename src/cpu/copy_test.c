@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include <sys/mman.h>
 
+#include "cpu/copy.h"
 #include "cpu/memory_fake.h"
 
 static char host[1 << 20];
@@ -350,6 +351,24 @@ static void bad_no_memory(void **state)
     OK(cuMemFree_v2(a));
 }
 
+// Of what a capture would have taken only the beginning was looked at.
+static void bad_capture_ended(void **state)
+{
+    CUdeviceptr a = fake_alloc(512);
+    struct CUstream_st *s;
+    struct copy_job j = {0};
+    CUDA_MEMSET_NODE_PARAMS_v2 p = {.dst = a, .elementSize = 1, .width = 1 << 22, .height = 1};
+    OK(stream_get(fake_streams, false, &s));
+    OK(copy_set_job(&p, &j));
+    OK(copy_run_check(&j, COPY_CAPTURED));
+    INVALID(copy_run_submit(&j, s, true));
+    p.width = 512;
+    OK(copy_set_job(&p, &j));
+    OK(copy_run_check(&j, COPY_CAPTURED));
+    OK(copy_run_submit(&j, s, true));
+    OK(cuMemFree_v2(a));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -358,7 +377,7 @@ int main(void)
         cmocka_unit_test(good_order),    cmocka_unit_test(bad_context_error),
         cmocka_unit_test(good_sets),     cmocka_unit_test(good_boxes),
         cmocka_unit_test(bad_boxes),     cmocka_unit_test(good_batch),
-        cmocka_unit_test(bad_no_memory),
+        cmocka_unit_test(bad_no_memory), cmocka_unit_test(bad_capture_ended),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

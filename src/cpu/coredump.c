@@ -45,8 +45,10 @@ static struct coredump *settings_of(struct CUctx_st *ctx, bool own)
 
 void coredump_context_free(struct CUctx_st *ctx)
 {
+    pthread_mutex_lock(&lock);
     mem_free(ctx->coredump);
     ctx->coredump = NULL;
+    pthread_mutex_unlock(&lock);
 }
 
 static const char *text_of(const struct coredump *s, CUcoredumpSettings a)

@@ -79,7 +79,7 @@ struct CUctx_st {
     struct CUstream_st *legacy;
     struct CUstream_st *streams;  // all, the legacy one included, by next_in_context; under the pool's lock
     struct CUmod_st *modules;
-    size_t limits[16];  // by CUlimit
+    _Atomic size_t limits[16];  // by CUlimit; relaxed, each a number of its own
     CUfunc_cache cache_config;
     atomic_ullong grid_ids;
     atomic_uint pending;                 // what kernels have launched, or are about to, and has not ended
@@ -97,8 +97,12 @@ CUresult context_current(struct CUctx_st **out);
 CUresult context_current_any(struct CUctx_st **out);
 // What the application means by a handle: a context, or the primary one that a green context stands on. NULL: neither.
 struct CUctx_st *context_named(CUcontext handle);
-CUcontext context_shown(void);                          // the current one, as the application knows it
-struct CUctx_st *green_context_base(CUcontext handle);  // NULL: it is no green context
+// Of green contexts (green_context.c) no id is used twice, and none is 0. What is to notice that one is destroyed keeps its
+// id: the handle may be another one's by then.
+unsigned long long context_green(void);  // the id of the one that is current, 0: none is
+// NULL: it is no green context. id: NULL, or where its goes.
+struct CUctx_st *green_context_base(CUcontext handle, unsigned long long *id);
+CUgreenCtx green_context_of(unsigned long long id);                       // NULL: it is destroyed
 void context_fail(struct CUctx_st *ctx, const struct exec_fault *fault);  // the first one sticks
 CUresult context_error_of(enum exec_fault_kind kind);
 // For whoever asks through moat_driver_fault.
@@ -110,6 +114,10 @@ void context_end(struct CUctx_st *ctx);  // waits for its work and frees what it
 bool context_flags_valid(unsigned flags);
 void context_limits_init(struct CUctx_st *ctx);
 CUresult context_limit(const struct CUctx_st *ctx, CUlimit limit, size_t *value);
+static inline size_t context_limit_now(const struct CUctx_st *ctx, CUlimit limit)
+{
+    return atomic_load_explicit(&ctx->limits[limit], memory_order_relaxed);
+}
 
 // --- streams (stream.c, event.c, pool.c) ------------------------------------------------------------------------
 

@@ -170,9 +170,9 @@ CUresult context_current(struct CUctx_st **out)
     return rc ? rc : (CUresult)atomic_load(&(*out)->error);
 }
 
-CUcontext context_shown(void)
+unsigned long long context_green(void)
 {
-    return fake_current;
+    return 0;
 }
 
 struct CUctx_st *context_named(CUcontext handle)
@@ -180,7 +180,7 @@ struct CUctx_st *context_named(CUcontext handle)
     return handle_is(handle, HANDLE_CONTEXT) ? handle : NULL;
 }
 
-struct CUctx_st *green_context_base(CUcontext handle)
+CUgreenCtx green_context_of(unsigned long long id)
 {
     return NULL;
 }
@@ -194,6 +194,7 @@ void context_fail(struct CUctx_st *ctx, const struct exec_fault *fault)
 static inline struct CUctx_st *fake_context(void)
 {
     struct CUctx_st *ctx = calloc(1, sizeof *ctx);
+    atomic_store(&ctx->alive, true);
     assert_int_equal(handle_add(ctx, HANDLE_CONTEXT), 0);
     assert_int_equal(stream_context_init(ctx), CUDA_SUCCESS);
     fake_current = ctx;

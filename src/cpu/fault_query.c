@@ -92,12 +92,12 @@ void fault_query_keep(struct driver_fault *to, const struct exec_fault *f, CUres
 __attribute__((visibility("default"))) int moat_driver_fault(CUcontext context, struct driver_fault *out);
 int moat_driver_fault(CUcontext context, struct driver_fault *out)
 {
-    struct CUctx_st *ctx = context;
+    struct CUctx_st *ctx = context ? context_named(context) : NULL;
     if (!out)
         return CUDA_ERROR_INVALID_VALUE;
-    if (!ctx)
+    if (!context)
         context_current_any(&ctx);
-    if (!ctx || !handle_is(ctx, HANDLE_CONTEXT))
+    if (!ctx)
         return CUDA_ERROR_INVALID_CONTEXT;
     pthread_mutex_lock(&ctx->lock);
     bool faulted = atomic_load_explicit(&ctx->error, memory_order_relaxed);

@@ -209,9 +209,8 @@ static void decide(void *arg, bool run)
         if (body >= 0 && !r)
             return;
         if (r)
-            context_fail(ctx,
-                         &(struct exec_fault){.kind = r == CUDA_ERROR_OUT_OF_MEMORY ? EXEC_OUT_OF_MEMORY
-                                                                                    : EXEC_LAUNCH_FAILED});
+            pool_fail(ctx, &(struct exec_fault){.kind = r == CUDA_ERROR_OUT_OF_MEMORY ? EXEC_OUT_OF_MEMORY
+                                                                                      : EXEC_LAUNCH_FAILED});
     }
     pool_lock();
     pool_submit(t->end);
@@ -407,12 +406,20 @@ static bool outlasts(const struct pool_op *op, const struct pool_op *other)
     return other;
 }
 
+// One of the few that a launch by the host may have waiting for its end: see may_launch. All others are pending in the
+// context until they have ended.
+static bool is_tail(const struct pool_op *by, bool last)
+{
+    return last && !by->parent;
+}
+
 // By a kernel of a launch that ends with `by`, which cannot be done before this is. What is put behind such an end goes
 // under the same parent, so that a graph that launches itself again and again makes no chain. With the pool's lock held.
 static void put_under(struct frame *frame, struct pool_op *by, bool last)
 {
     struct CUgraphExec_st *e = frame->flight->exec;
-    bool again = last && by->parent, tail = last && !again;
+    bool tail = is_tail(by, last), again = last && !tail;
+    frame->last->ended = tail ? NULL : launch_child_ended;
     frame->first->stream = frame->ends->stream = frame->last->stream = by->stream;
     frame->first->refs++;
     frame->last->refs++;
@@ -438,7 +445,7 @@ static void put_under(struct frame *frame, struct pool_op *by, bool last)
     pool_release(frame->ends);
 }
 
-// A graph that is under way cannot be launched beside itself.
+// A graph that is under way cannot be launched beside itself. On success it is counted, unless it is a tail.
 static int may_launch(const struct pool_op *by, struct CUgraphExec_st *e, bool last)
 {
     enum { MOST_TAILS = 255 };  // as CUDA has it
@@ -447,7 +454,9 @@ static int may_launch(const struct pool_op *by, struct CUgraphExec_st *e, bool l
     pool_lock();
     bool may = last || !e->last || !outlasts(e->last, by), many = last && by->ntail >= MOST_TAILS;
     pool_unlock();
-    return many ? EXEC_TOO_MANY_PENDING : may ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+    if (many || !may)
+        return many ? EXEC_TOO_MANY_PENDING : CUDA_ERROR_INVALID_VALUE;
+    return is_tail(by, last) ? CUDA_SUCCESS : launch_child_more(by->ctx);
 }
 
 int graph_launch_child(struct pool_op *by, uint64_t number, struct CUgraphExec_st *e, bool last)
@@ -463,6 +472,8 @@ int graph_launch_child(struct pool_op *by, uint64_t number, struct CUgraphExec_s
             put_under(&frame, by, last);
             pool_unlock();
             vec_free(&f.ops);
+        } else if (!is_tail(by, last)) {
+            launch_child_less(by->ctx);
         }
     }
     capture_unlock();

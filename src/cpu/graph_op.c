@@ -26,12 +26,12 @@ static void run_copy(void *arg, bool run)
     struct copy_task *t = arg;
     const struct copy_side *bad;
     if (run && copy_run_now(&t->job, &bad))
-        context_fail(t->ctx, &(struct exec_fault){.kind = EXEC_ILLEGAL_ADDRESS,
-                                                  .address = bad->at,
-                                                  .size = t->job.width > UINT32_MAX ? UINT32_MAX
-                                                                                    : (uint32_t)t->job.width,
-                                                  .write = bad == &t->job.dst,
-                                                  .space = "global"});
+        pool_fail(t->ctx, &(struct exec_fault){.kind = EXEC_ILLEGAL_ADDRESS,
+                                               .address = bad->at,
+                                               .size = t->job.width > UINT32_MAX ? UINT32_MAX
+                                                                                 : (uint32_t)t->job.width,
+                                               .write = bad == &t->job.dst,
+                                               .space = "global"});
     mem_free(t);
 }
 

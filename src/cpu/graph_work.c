@@ -9,8 +9,8 @@ CUresult graph_work_context(CUcontext named, struct CUctx_st **out)
 {
     if (!named)
         return context_current(out);
-    *out = named;
-    return handle_is(named, HANDLE_CONTEXT) ? stream_error(named) : CUDA_ERROR_INVALID_CONTEXT;
+    *out = context_named(named);
+    return *out ? stream_error(*out) : CUDA_ERROR_INVALID_CONTEXT;
 }
 
 // --- made --------------------------------------------------------------------------------------------------------

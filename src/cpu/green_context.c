@@ -164,10 +164,24 @@ static CUresult get(CUgreenCtx handle, struct CUgreenCtx_st *out)
     return g ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
-struct CUctx_st *green_context_base(CUcontext handle)
+struct CUctx_st *green_context_base(CUcontext handle, unsigned long long *id)
 {
     struct CUgreenCtx_st g;
-    return !handle || get((CUgreenCtx)handle, &g) ? NULL : g.base;
+    if (!handle || get((CUgreenCtx)handle, &g))
+        return NULL;
+    if (id)
+        *id = g.id;
+    return g.base;
+}
+
+CUgreenCtx green_context_of(unsigned long long id)
+{
+    pthread_mutex_lock(&lock);
+    struct CUgreenCtx_st *g = greens;
+    while (g && g->id != id)
+        g = g->next;
+    pthread_mutex_unlock(&lock);
+    return g;
 }
 
 static bool desc_is(CUdevResourceDesc handle)
@@ -204,6 +218,7 @@ CUresult cuGreenCtxCreate(CUgreenCtx *out, CUdevResourceDesc desc, CUdevice devi
     return CUDA_SUCCESS;
 }
 
+// Its streams stay, and what is in them goes on; they can be used no more, nor destroyed: they go with the primary context.
 CUresult cuGreenCtxDestroy(CUgreenCtx handle)
 {
     CUresult r = device_ready();
@@ -240,14 +255,15 @@ CUresult cuGreenCtxGetDevResource(CUgreenCtx handle, CUdevResource *out, CUdevRe
 
 CUresult cuCtxGetDevResource(CUcontext handle, CUdevResource *out, CUdevResourceType type)
 {
-    CUresult r = device_ready();
+    struct CUctx_st *current = NULL;
+    CUresult r = handle ? device_ready() : context_current_any(&current);
     if (r)
         return r;
     if (!handle)
-        handle = context_shown();
+        handle = context_green() ? (CUcontext)green_context_of(context_green()) : current;
     if (handle_is(handle, HANDLE_CONTEXT))
         return give(out, type, handle->device, device_sm_count());
-    r = handle ? cuGreenCtxGetDevResource((CUgreenCtx)handle, out, type) : CUDA_ERROR_INVALID_CONTEXT;
+    r = cuGreenCtxGetDevResource((CUgreenCtx)handle, out, type);
     return r == CUDA_ERROR_INVALID_VALUE && out ? CUDA_ERROR_INVALID_CONTEXT : r;
 }
 
@@ -271,7 +287,7 @@ CUresult cuGreenCtxStreamCreate(CUstream *out, CUgreenCtx handle, unsigned int f
         r = stream_error(g.base);
     if (r || !out || flags != CU_STREAM_NON_BLOCKING)
         return r ? r : CUDA_ERROR_INVALID_VALUE;
-    return stream_create(out, g.base, handle, flags, priority);
+    return stream_create(out, g.base, g.id, flags, priority);
 }
 
 // An event for all work of the primary context is one for the green context's, too; and so with waiting.

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "cpu/whole_testing.h"
 
+int moat_driver_fault(CUcontext context, struct driver_fault *out);  // found by its name elsewhere
+
 static CUdevResource all;
 
 static int setup(void **state)
@@ -54,7 +56,22 @@ static CUgreenCtx make(CUdevice device, unsigned sms)
     return g;
 }
 
-// What is made while one is current is the primary context's, and stays when the green one goes.
+// Those that have no handle of their own are the current one's.
+static void expect_default_streams(CUgreenCtx g)
+{
+    const CUstream streams[] = {NULL, CU_STREAM_LEGACY, CU_STREAM_PER_THREAD};
+    CUgreenCtx got;
+    for (int i = 0; i < 3; i++) {
+        got = (CUgreenCtx)&got;
+        OK(cuStreamGetGreenCtx(streams[i], &got));
+        assert_ptr_equal(got, g);
+        got = (CUgreenCtx)&got;
+        OK(cuStreamGetCtx_v2(streams[i], NULL, &got));
+        assert_ptr_equal(got, g);
+    }
+}
+
+// What is made while one is current is the primary context's; its memory stays when the green one goes.
 static void test_current(void **state)
 {
     CUgreenCtx g = make(0, 2);
@@ -71,6 +88,7 @@ static void test_current(void **state)
     OK(cuCtxSetCurrent(as));
     OK(cuCtxGetCurrent(&got));
     assert_ptr_equal(got, as);
+    expect_default_streams(g);
     OK(cuCtxGetDevResource(as, &r, CU_DEV_RESOURCE_TYPE_SM));
     assert_int_equal(r.sm.smCount, 2);
     OK(cuCtxGetDevResource(NULL, &r, CU_DEV_RESOURCE_TYPE_SM));
@@ -91,12 +109,13 @@ static void test_current(void **state)
     OK(cuCtxPopCurrent_v2(&got));
     assert_ptr_equal(got, as);
     OK(cuCtxPushCurrent_v2(primary));
+    expect_default_streams(NULL);
     OK(cuStreamCreate(&plain, 0));
     OK(cuStreamGetGreenCtx(plain, &s_green));
     assert_null(s_green);
     OK(cuGreenCtxDestroy(g));
-    OK(cuStreamGetGreenCtx(s, &s_green));
-    assert_null(s_green);
+    IS(CUDA_ERROR_CONTEXT_IS_DESTROYED, cuStreamGetGreenCtx(s, &s_green));
+    OK(cuStreamSynchronize(plain));
     assert_int_equal(whole_read(p), 42);
     IS(CUDA_ERROR_INVALID_CONTEXT, cuCtxPushCurrent_v2(as));
     IS(CUDA_ERROR_INVALID_CONTEXT, cuCtxGetDevResource(as, &r, CU_DEV_RESOURCE_TYPE_SM));
@@ -144,6 +163,95 @@ static void test_streams_and_events(void **state)
         OK(cuGreenCtxDestroy(g[i]));
 }
 
+// Neither its streams nor threads that it is current to go on with another one, even if that has its address.
+static void test_destroyed(void **state)
+{
+    CUgreenCtx other = make(0, 1), g = make(0, 2), got;
+    CUcontext as;
+    CUstream s[2];
+    CUdevResource r;
+    CUdeviceptr p;
+    OK(cuCtxFromGreenCtx(&as, g));
+    OK(cuCtxPushCurrent_v2(as));
+    OK(cuStreamCreate(&s[0], 0));
+    OK(cuGreenCtxStreamCreate(&s[1], g, CU_STREAM_NON_BLOCKING, 0));
+    OK(cuMemAlloc_v2(&p, 4));
+    OK(cuGreenCtxDestroy(g));  // the other one keeps the primary context
+    g = make(0, 3);
+    for (int i = 0; i < 2; i++) {
+        IS(CUDA_ERROR_CONTEXT_IS_DESTROYED, cuStreamQuery(s[i]));
+        IS(CUDA_ERROR_CONTEXT_IS_DESTROYED, cuStreamSynchronize(s[i]));
+        IS(CUDA_ERROR_CONTEXT_IS_DESTROYED, cuMemsetD8Async(p, 0, 4, s[i]));
+        IS(CUDA_ERROR_CONTEXT_IS_DESTROYED, cuStreamGetGreenCtx(s[i], &got));
+        IS(CUDA_ERROR_CONTEXT_IS_DESTROYED, cuStreamDestroy_v2(s[i]));
+    }
+    IS(CUDA_ERROR_CONTEXT_IS_DESTROYED, cuMemAlloc_v2(&p, 4));
+    IS(CUDA_ERROR_CONTEXT_IS_DESTROYED, cuStreamCreate(&s[0], 0));
+    IS(CUDA_ERROR_CONTEXT_IS_DESTROYED, cuStreamGetGreenCtx(NULL, &got));
+    IS(CUDA_ERROR_CONTEXT_IS_DESTROYED, cuCtxGetDevResource(NULL, &r, CU_DEV_RESOURCE_TYPE_SM));
+    OK(cuCtxPopCurrent_v2(NULL));
+    OK(cuGreenCtxDestroy(g));
+    OK(cuGreenCtxDestroy(other));
+}
+
+// The primary context is gone, though it is retained.
+static void test_reset(void **state)
+{
+    CUgreenCtx g = make(0, 2);
+    CUcontext own, as;
+    CUstream s;
+    CUevent e;
+    unsigned long long id;
+    OK(cuCtxFromGreenCtx(&as, g));
+    OK(cuCtxCreate_v2(&own, 0, 0));
+    OK(cuEventCreate(&e, 0));
+    OK(cuDevicePrimaryCtxReset_v2(0));
+    IS(CUDA_ERROR_CONTEXT_IS_DESTROYED, cuGreenCtxWaitEvent(g, e));
+    IS(CUDA_ERROR_CONTEXT_IS_DESTROYED, cuGreenCtxRecordEvent(g, e));
+    IS(CUDA_ERROR_CONTEXT_IS_DESTROYED, cuGreenCtxStreamCreate(&s, g, CU_STREAM_NON_BLOCKING, 0));
+    IS(CUDA_ERROR_CONTEXT_IS_DESTROYED, cuCtxSynchronize_v2(as));
+    IS(CUDA_ERROR_CONTEXT_IS_DESTROYED, cuCtxGetId(as, &id));
+    OK(cuGreenCtxDestroy(g));
+    OK(cuCtxDestroy_v2(own));
+}
+
+// Wherever a call takes a context.
+static void test_named(void **state)
+{
+    CUgreenCtx g[2] = {make(0, 2), make(1, 2)};
+    CUcontext as[2];
+    CUdeviceptr p;
+    CUgraph graph;
+    CUgraphNode n;
+    struct driver_fault fault;
+    for (int i = 0; i < 2; i++)
+        OK(cuCtxFromGreenCtx(&as[i], g[i]));
+    OK(cuCtxPushCurrent_v2(as[0]));
+    OK(cuMemAlloc_v2(&p, 64));
+    OK(cuGraphCreate(&graph, 0));
+    CUDA_MEMSET_NODE_PARAMS m = {.dst = p, .elementSize = 1, .width = 16, .height = 1};
+    OK(cuGraphAddMemsetNode(&n, graph, NULL, 0, &m, as[0]));
+    OK(cuMemcpyPeer(p, as[0], p + 32, as[0], 16));
+    CUDA_MEMCPY3D_PEER c = {.srcMemoryType = CU_MEMORYTYPE_DEVICE,
+                            .srcDevice = p,
+                            .srcContext = as[0],
+                            .dstMemoryType = CU_MEMORYTYPE_DEVICE,
+                            .dstDevice = p + 32,
+                            .dstContext = as[0],
+                            .WidthInBytes = 16,
+                            .Height = 1,
+                            .Depth = 1};
+    OK(cuMemcpy3DPeer(&c));
+    OK(cuCtxEnablePeerAccess(as[1], 0));
+    OK(cuCtxDisablePeerAccess(as[1]));
+    IS(CUDA_ERROR_NOT_FOUND, moat_driver_fault(as[0], &fault));
+    IS(CUDA_ERROR_INVALID_CONTEXT, moat_driver_fault((CUcontext)&fault, &fault));
+    OK(cuGraphDestroy(graph));
+    OK(cuCtxPopCurrent_v2(NULL));
+    for (int i = 0; i < 2; i++)
+        OK(cuGreenCtxDestroy(g[i]));
+}
+
 static void test_wrong(void **state)
 {
     CUgreenCtx g = make(0, 1), other;
@@ -180,6 +288,9 @@ int main(void)
         cmocka_unit_test(test_split),
         cmocka_unit_test(test_current),
         cmocka_unit_test(test_streams_and_events),
+        cmocka_unit_test(test_destroyed),
+        cmocka_unit_test(test_reset),
+        cmocka_unit_test(test_named),
         cmocka_unit_test(test_wrong),
     };
     return cmocka_run_group_tests(tests, setup, NULL);

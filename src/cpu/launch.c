@@ -218,7 +218,7 @@ static struct exec_grid *new_grid(const struct launch_request *q, struct slot *s
         .grid = {q->grid[0], q->grid[1], q->grid[2]},
         .block = {q->block[0], q->block[1], q->block[2]},
         .dynamic_shared = q->shared,
-        .stack_size = (uint32_t)q->ctx->limits[CU_LIMIT_STACK_SIZE],
+        .stack_size = (uint32_t)context_limit_now(q->ctx, CU_LIMIT_STACK_SIZE),
         .cooperative = q->cooperative,
         .grid_id = atomic_fetch_add_explicit(&q->ctx->grid_ids, 1, memory_order_relaxed) + 1,
         .params = s->params,

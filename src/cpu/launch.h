@@ -40,6 +40,10 @@ extern const struct exec_children launch_children;
 // An operation of launch_op is of a node of e, in a flight that ends so, with that number.
 void launch_op_exec(struct pool_op *op, struct CUgraphExec_st *e, struct pool_op *flight, uint64_t number);
 void launch_child_end(struct launch_owner *o);  // its last block has ended
+// What kernels launch is counted as pending in the context. CUDA_SUCCESS, or EXEC_TOO_MANY_PENDING: it is not.
+int launch_child_more(struct CUctx_st *ctx);
+void launch_child_less(struct CUctx_st *ctx);
+void launch_child_ended(struct pool_op *op);  // as its `ended`: it was counted, in its own context
 
 // What a kernel may ask (launch_query.c); as exec_children has them.
 int launch_query_ask(void *owner, enum exec_question question, int which, uint64_t *value);

@@ -44,23 +44,23 @@ static struct launch_family *family_of(struct launch_owner *o)
 }
 
 // Relaxed, all of them: a number of its own.
-static int one_more(struct CUctx_st *ctx)
+int launch_child_more(struct CUctx_st *ctx)
 {
     unsigned before = atomic_fetch_add_explicit(&ctx->pending, 1, memory_order_relaxed);
-    if (before < ctx->limits[CU_LIMIT_DEV_RUNTIME_PENDING_LAUNCH_COUNT])
+    if (before < context_limit_now(ctx, CU_LIMIT_DEV_RUNTIME_PENDING_LAUNCH_COUNT))
         return CUDA_SUCCESS;
     atomic_fetch_sub_explicit(&ctx->pending, 1, memory_order_relaxed);
     return EXEC_TOO_MANY_PENDING;
 }
 
-static void one_less(struct CUctx_st *ctx)
+void launch_child_less(struct CUctx_st *ctx)
 {
     atomic_fetch_sub_explicit(&ctx->pending, 1, memory_order_relaxed);
 }
 
-static void op_ended(struct pool_op *op)
+void launch_child_ended(struct pool_op *op)
 {
-    one_less(op->ctx);
+    launch_child_less(op->ctx);
 }
 
 static void free_child(struct child *c)
@@ -74,12 +74,12 @@ static int prepare(void *owner, const struct exec_kernel *k, const uint32_t grid
                    uint32_t shared, uint64_t *params)
 {
     struct launch_owner *o = owner;
-    int r = one_more(o->ctx);
+    int r = launch_child_more(o->ctx);
     if (r)
         return r;
     struct child *c = mem_zalloc(1, sizeof *c);
     if (!c) {
-        one_less(o->ctx);
+        launch_child_less(o->ctx);
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
     c->request = (struct launch_request){.ctx = o->ctx,
@@ -101,7 +101,7 @@ static int prepare(void *owner, const struct exec_kernel *k, const uint32_t grid
     pthread_mutex_unlock(&lock);
     if (f)
         return CUDA_SUCCESS;
-    one_less(o->ctx);
+    launch_child_less(o->ctx);
     free_child(c);
     return CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES;
 }
@@ -117,10 +117,10 @@ static struct child *take(struct launch_family *f, uint64_t params)
     return NULL;
 }
 
-// Where launches into that stream stand. A kernel's own streams have numbers that are multiples of 16.
+// Where launches into that stream stand. A kernel's own streams have numbers that are multiples of EXEC_HANDLE_STEP.
 static struct pool_op **line_of(struct launch_family *f, uint64_t stream, uint64_t block)
 {
-    return &f->lines[(stream > FIRE_AND_FORGET ? stream / 16 : block) % LINES];
+    return &f->lines[(stream > FIRE_AND_FORGET ? stream / EXEC_HANDLE_STEP : block) % LINES];
 }
 
 // With the pool's lock held. Behind the last of the line, which it becomes.
@@ -139,7 +139,7 @@ static void put_in(struct launch_owner *o, struct pool_op *op, uint64_t stream, 
     bool tail = stream == TAIL_LAUNCH;
     pool_lock();
     op->stream = o->op->stream;
-    op->ended = op_ended;
+    op->ended = launch_child_ended;
     pool_adopt(o->op, op, tail ? op : NULL);
     if (tail)
         stand_in(&f->tail, op);
@@ -165,7 +165,7 @@ static int launch(void *owner, uint64_t params, uint64_t stream, uint64_t block)
         put_in(o, op, stream, block);
     pthread_mutex_unlock(&lock);
     if (c && r)
-        one_less(o->ctx);
+        launch_child_less(o->ctx);
     free_child(c);
     return (int)r;
 }
@@ -195,11 +195,11 @@ struct copy_work {
 
 static void fail(struct CUctx_st *ctx, uint64_t address, uint64_t size, bool write)
 {
-    context_fail(ctx, &(struct exec_fault){.kind = EXEC_ILLEGAL_ADDRESS,
-                                           .address = address,
-                                           .size = size < UINT32_MAX ? (uint32_t)size : UINT32_MAX,
-                                           .write = write,
-                                           .space = "global"});
+    pool_fail(ctx, &(struct exec_fault){.kind = EXEC_ILLEGAL_ADDRESS,
+                                        .address = address,
+                                        .size = size < UINT32_MAX ? (uint32_t)size : UINT32_MAX,
+                                        .write = write,
+                                        .space = "global"});
 }
 
 // False: it cannot be done.
@@ -233,7 +233,7 @@ static int copy(void *owner, const struct exec_copy *c, uint64_t stream, uint64_
     struct launch_owner *o = owner;
     if (!c->width || !c->height || !c->depth)
         return CUDA_SUCCESS;
-    int r = one_more(o->ctx);
+    int r = launch_child_more(o->ctx);
     if (r)
         return r;
     struct pool_op *op = pool_op_new(POOL_WORK, o->ctx);
@@ -249,7 +249,7 @@ static int copy(void *owner, const struct exec_copy *c, uint64_t stream, uint64_
     pthread_mutex_unlock(&lock);
     if (good)
         return CUDA_SUCCESS;
-    one_less(o->ctx);
+    launch_child_less(o->ctx);
     mem_free(work);
     pool_op_discard(op);
     return CUDA_ERROR_OUT_OF_MEMORY;
@@ -260,19 +260,20 @@ static int copy(void *owner, const struct exec_copy *c, uint64_t stream, uint64_
 // A mark that ends when both lines have come so far, and the end of the first from now on.
 static int join(struct launch_owner *o, uint64_t event, uint64_t stream, uint64_t block, bool record)
 {
-    if (stream == TAIL_LAUNCH || stream == FIRE_AND_FORGET || !event || event % 16)
+    if (stream == TAIL_LAUNCH || stream == FIRE_AND_FORGET || !event || event % EXEC_HANDLE_STEP)
         return CUDA_ERROR_INVALID_VALUE;
-    int r = one_more(o->ctx);
+    int r = launch_child_more(o->ctx);
     if (r)
         return r;
     struct pool_op *op = pool_op_new(POOL_MARK, o->ctx);
     pthread_mutex_lock(&lock);
     struct launch_family *f = op ? family_of(o) : NULL;
     if (f) {
-        struct pool_op **line = line_of(f, stream, block), **at = &f->events[event / 16 % LINES];
+        struct pool_op **line = line_of(f, stream, block),
+                       **at = &f->events[event / EXEC_HANDLE_STEP % LINES];
         pool_lock();
         op->stream = o->op->stream;
-        op->ended = op_ended;
+        op->ended = launch_child_ended;
         pool_adopt(o->op, op, NULL);
         pool_depend(op, record ? *line : *at);
         stand_in(record ? at : line, op);
@@ -282,7 +283,7 @@ static int join(struct launch_owner *o, uint64_t event, uint64_t stream, uint64_
     pthread_mutex_unlock(&lock);
     if (f)
         return CUDA_SUCCESS;
-    one_less(o->ctx);
+    launch_child_less(o->ctx);
     pool_op_discard(op);
     return CUDA_ERROR_OUT_OF_MEMORY;
 }
@@ -323,7 +324,7 @@ void launch_child_end(struct launch_owner *o)
     while (f->prepared) {
         struct child *c = f->prepared;
         f->prepared = c->next;
-        one_less(c->request.ctx);
+        launch_child_less(c->request.ctx);
         free_child(c);
     }
     pool_lock();

@@ -56,6 +56,23 @@
     "  .param .b64 a0, a2, a3; .param .b32 a1, r; mov.u64 k, twice; call (e), go, (k, a, 5, 0, 1);\n"        \
     "  st.param.b64 [a0], a; st.param.b32 [a1], 1; st.param.b64 [a2], 1; st.param.b64 [a3], 0;\n"            \
     "  call (r), __cudaCDP2MemsetAsync, (a0, a1, a2, a3); call (e), go, (k, a, 7, 0, 1); ret; }\n"           \
+    ".visible .entry stuck(.param .u64 p)\n{ .reg .b64 a; .reg .b32 e; .reg .pred q; ld.param.u64 a, [p];\n" \
+    "  .param .b64 a0, a2, a3; .param .b32 a1, r; st.param.b64 [a0], 16; st.param.b32 [a1], 1;\n"            \
+    "  st.param.b64 [a2], 4; st.param.b64 [a3], 0; call (r), __cudaCDP2MemsetAsync, (a0, a1, a2, a3);\n"     \
+    "L: ld.volatile.global.u32 e, [a]; setp.eq.u32 q, e, 0; @q bra L; ret; }\n"                              \
+    ".visible .entry spin(.param .u64 p)\n{ .reg .b64 a; .reg .b32 e; .reg .pred q; ld.param.u64 a, [p];\n"  \
+    "L: ld.volatile.global.u32 e, [a]; setp.eq.u32 q, e, 0; @q bra L; ret; }\n"                              \
+    ".visible .entry waits(.param .u64 p)\n{ .reg .b64 a; .reg .b32 e; .reg .pred q; ld.param.u64 a, [p];\n" \
+    "L: ld.volatile.global.u32 e, [a+12]; setp.eq.u32 q, e, 0; @q bra L; red.global.add.u32 [a], 1; ret; "   \
+    "}\n" /* launches n times, says how often that went well, and lets what waits go on */                   \
+    ".visible .entry floods(.param .u64 p, .param .u64 which, .param .u64 where, .param .u32 n)\n"           \
+    "{ .reg .b64 a, g, s; .reg .b32 e, i, m, good; .reg .pred q; .param .b64 a0, a1; .param .b32 r;\n"       \
+    "  ld.param.u64 a, [p]; ld.param.u64 g, [which]; ld.param.u64 s, [where]; ld.param.u32 m, [n];\n"        \
+    "  mov.u32 i, 0; mov.u32 good, 0;\n"                                                                     \
+    "L: st.param.b64 [a0], g; st.param.b64 [a1], s; call (r), cudaGraphLaunch, (a0, a1); ld.param.b32 e, "   \
+    "[r];\n"                                                                                                 \
+    "  setp.eq.u32 q, e, 0; @q add.u32 good, good, 1; add.u32 i, i, 1; setp.lt.u32 q, i, m; @q bra L;\n"     \
+    "  st.global.u32 [a+4], e; st.global.u32 [a+8], good; st.volatile.global.u32 [a+12], 1; ret; }\n"        \
     ".visible .entry starts(.param .u64 p, .param .u64 which, .param .u64 where)\n"                          \
     "{ .reg .b64 a, g, s; .reg .b32 e; .param .b64 a0, a1; .param .b32 r; ld.param.u64 a, [p];\n"            \
     "  ld.param.u64 g, [which]; ld.param.u64 s, [where]; st.param.b64 [a0], g; st.param.b64 [a1], s;\n"      \
@@ -159,6 +176,14 @@ static void bad_child(void **state)
     assert_true(str_eq(ctx->fault.kernel->name, STR("wild")));
 }
 
+// The kernel waits for what will not come: the failure of what it launched ends it.
+static void bad_copy_ends_parent(void **state)
+{
+    run("stuck", 1, 1, (void *[]){&p});
+    IS(CUDA_ERROR_ILLEGAL_ADDRESS, cuCtxSynchronize());
+    assert_int_equal(ctx->fault.address, 16);
+}
+
 // --- graphs ----------------------------------------------------------------------------------------------------------
 
 static CUgraphExec make(const char *name, void **params, unsigned count, unsigned flags)
@@ -256,6 +281,78 @@ static void bad_graph_tails(void **state)
     OK(cuGraphExecDestroy(inner));
 }
 
+// Beside a node that cannot be done, one that would wait for ever.
+static void bad_node_ends_others(void **state)
+{
+    CUgraph g;
+    CUgraphNode n;
+    CUgraphExec e;
+    CUdeviceptr q;
+    CUDA_KERNEL_NODE_PARAMS k = {.func = whole_function(module, "spin"),
+                                 .gridDimX = 1,
+                                 .gridDimY = 1,
+                                 .gridDimZ = 1,
+                                 .blockDimX = 1,
+                                 .blockDimY = 1,
+                                 .blockDimZ = 1,
+                                 .kernelParams = (void *[]){&p}};
+    OK(cuMemAlloc_v2(&q, 64));
+    OK(cuGraphCreate(&g, 0));
+    OK(cuGraphAddKernelNode_v2(&n, g, NULL, 0, &k));
+    CUDA_MEMSET_NODE_PARAMS m = {.dst = q, .elementSize = 1, .width = 64, .height = 1};
+    OK(cuGraphAddMemsetNode(&n, g, NULL, 0, &m, ctx));
+    OK(cuGraphInstantiateWithFlags(&e, g, 0));
+    OK(cuMemFree_v2(q));
+    OK(cuGraphLaunch(e, NULL));
+    IS(CUDA_ERROR_ILLEGAL_ADDRESS, cuCtxSynchronize());
+}
+
+enum { FEW = 32, MORE = 40 };  // the least that the limit can be, and what a kernel asks for
+
+static void expect_flood(void)
+{
+    assert_int_equal(whole_read(p), FEW);
+    assert_int_equal(whole_read(p + 4), EXEC_TOO_MANY_PENDING);
+    assert_int_equal(whole_read(p + 8), FEW);
+    assert_int_equal(atomic_load(&ctx->pending), 0);
+}
+
+static void bad_graph_flood(void **state)
+{
+    uint32_t n = MORE;
+    OK(cuCtxSetLimit(CU_LIMIT_DEV_RUNTIME_PENDING_LAUNCH_COUNT, FEW));
+    CUgraphExec inner = make("waits", (void *[]){&p}, 1, CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH);
+    for (uint64_t to = UINT64_C(0x0200000000000000); to <= UINT64_C(0x0300000000000000);
+         to += (uint64_t)1 << 56) {
+        OK(cuMemsetD8_v2(p, 0, 64));
+        CUgraphExec outer = make("floods", (void *[]){&p, &inner, &to, &n}, 1, 0);
+        OK(cuGraphLaunch(outer, NULL));
+        OK(cuCtxSynchronize());
+        expect_flood();
+        OK(cuGraphExecDestroy(outer));
+    }
+    OK(cuGraphExecDestroy(inner));
+}
+
+// Behind a graph that was put behind another.
+static void bad_graph_flood_behind(void **state)
+{
+    uint32_t n = MORE;
+    uint64_t to = UINT64_C(0x0100000000000000);
+    CUdeviceptr other = p + 32;  // the first one says there how it went
+    OK(cuCtxSetLimit(CU_LIMIT_DEV_RUNTIME_PENDING_LAUNCH_COUNT, FEW));
+    CUgraphExec inner = make("waits", (void *[]){&p}, 1, CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH);
+    CUgraphExec middle =
+        make("floods", (void *[]){&p, &inner, &to, &n}, 1, CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH);
+    CUgraphExec outer = make("starts", (void *[]){&other, &middle, &to}, 1, 0);
+    OK(cuGraphLaunch(outer, NULL));
+    OK(cuCtxSynchronize());
+    expect_flood();
+    OK(cuGraphExecDestroy(outer));
+    OK(cuGraphExecDestroy(middle));
+    OK(cuGraphExecDestroy(inner));
+}
+
 static void bad_graphs(void **state)
 {
     uint32_t v = 3;
@@ -286,10 +383,12 @@ int main(void)
 {
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest tests[] = {
-        TEST(good_order),        TEST(good_tail),         TEST(good_many),          TEST(good_nested),
-        TEST(good_event_behind), TEST(good_fill),         TEST(bad_launches),       TEST(bad_child),
-        TEST(good_graph_beside), TEST(good_graph_behind), TEST(good_graph_sibling), TEST(good_graph_again),
-        TEST(bad_graphs),        TEST(bad_graph_tails),
+        TEST(good_order),           TEST(good_tail),          TEST(good_many),
+        TEST(good_nested),          TEST(good_event_behind),  TEST(good_fill),
+        TEST(bad_launches),         TEST(bad_child),          TEST(good_graph_beside),
+        TEST(good_graph_behind),    TEST(good_graph_sibling), TEST(good_graph_again),
+        TEST(bad_graphs),           TEST(bad_graph_tails),    TEST(bad_copy_ends_parent),
+        TEST(bad_node_ends_others), TEST(bad_graph_flood),    TEST(bad_graph_flood_behind),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -54,36 +54,40 @@ int launch_query_occupancy(void *owner, const struct exec_kernel *k, int threads
     return CUDA_SUCCESS;
 }
 
-// Errors that only the runtime has, of those that a kernel can get.
+// All that the runtime has; behind them whatever else somebody asks for.
 static const struct {
     int error;
     const char *name, *text;
-} own[] = {
-    {12, "cudaErrorInvalidPitchValue", "a pitch is smaller than what lies in a row"},
-    {EXEC_TOO_MANY_PENDING, "cudaErrorLaunchPendingCountExceeded",
-     "too many launches by kernels are pending"},
+} errors[] = {
+#define ERROR(name, value, text) {value, #name, text},
+#include "runtime/cudart_errors.def"
 };
+enum { ERRORS = sizeof errors / sizeof *errors };
 
-static const char *text_of(int error, bool name)
+static const char unknown[] = "unrecognized error code";
+
+static const char *text_of(unsigned which, bool name)
 {
-    for (size_t k = 0; k < sizeof own / sizeof *own; k++)
-        if (own[k].error == error)
-            return name ? own[k].name : own[k].text;
-    return name ? driver_result_name((CUresult)error) : driver_result_text((CUresult)error);
+    if (which == ERRORS)
+        return unknown;
+    if (name || errors[which].text)
+        return name ? errors[which].name : errors[which].text;
+    const char *text = driver_result_text((CUresult)errors[which].error);
+    return text ? text : unknown;
 }
 
 // Strings stay: a kernel may keep their addresses.
 uint64_t launch_query_error(void *owner, int error, bool name)
 {
-    enum { ERRORS = 1000 };
     static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-    static uint64_t texts[ERRORS][2];
-    if (error < 0 || error >= ERRORS)
-        return 0;
-    const char *text = text_of(error, name);
+    static uint64_t texts[ERRORS + 1][2];
+    unsigned which = 0;
+    while (which < ERRORS && errors[which].error != error)
+        which++;
+    const char *text = text_of(which, name);
     pthread_mutex_lock(&lock);
-    uint64_t *at = &texts[error][name];
-    if (!*at && text && (*at = memory_internal_alloc(strlen(text) + 1, 1)))
+    uint64_t *at = &texts[which][name];
+    if (!*at && (*at = memory_internal_alloc(strlen(text) + 1, 1)))
         memcpy(space_host(*at), text, strlen(text) + 1);
     uint64_t found = *at;
     pthread_mutex_unlock(&lock);

@@ -5,7 +5,8 @@
 // go: k(p, v), one thread, into a stream; 99: it could not even be prepared. twice: *p = 2 * *p + v, after a while: what
 // comes too early is seen. hold: waits for *p. floods, records: as many as it can that cannot end before it says so; how many,
 // and the error. deeper: without end. late, opens, events: two streams, the second behind an event in the first; one that
-// was never recorded, which nobody waits for; and a third, without which the first does not get on.
+// was never recorded, which nobody waits for; and a third, without which the first does not get on. fills: a box, of a
+// cudaPitchedPtr and a cudaExtent. texts: an error's name and what it says, in 128 bytes each.
 static const char ptx[] =
     ".version 8.0\n"
     ".target sm_90\n"
@@ -29,6 +30,8 @@ static const char ptx[] =
     ".extern .func (.param .b32 r) __cudaCDP2Memcpy3DAsync(.param .b64 p0, .param .b64 p1);\n"
     ".extern .func (.param .b32 r) __cudaCDP2Memset3DAsync(.param .align 8 .b8 p0[32], .param .b32 p1,\n"
     "    .param .align 8 .b8 p2[24], .param .b64 p3);\n"
+    ".extern .func (.param .b64 r) __cudaCDP2GetErrorName(.param .b32 p0);\n"
+    ".extern .func (.param .b64 r) __cudaCDP2GetErrorString(.param .b32 p0);\n"
     ".extern .func (.param .b32 r) __cudaCDP2GetDevice(.param .b64 p0);\n"
     ".extern .func (.param .b32 r) __cudaCDP2GetDeviceCount(.param .b64 p0);\n"
     ".extern .func (.param .b32 r) __cudaCDP2RuntimeGetVersion(.param .b64 p0);\n"
@@ -123,6 +126,24 @@ static const char ptx[] =
     "  st.param.b64 [p3], 0; call (r), __cudaCDP2Memset3DAsync, (p0, p1, p2, p3); ld.param.b32 e, [r];\n"
     "  st.global.u32 [a+256], e; mov.u64 v, box; cvta.param.u64 v, v;\n"
     "  call (e), __cudaCDP2Memcpy3DAsync, (v, 0); st.global.u32 [a+260], e; ret; }\n"
+    ".visible .entry fills(.param .u64 to, .param .align 8 .b8 box[56])\n"
+    "{ .reg .b64 a, s, t, u, v; .reg .b32 e; .param .align 8 .b8 p0[32], p2[24]; .param .b32 p1, r;\n"
+    "  .param .b64 p3; ld.param.u64 a, [to]; st.param.b32 [p1], 9; st.param.b64 [p3], 0;\n"
+    "  ld.param.u64 s, [box]; ld.param.u64 t, [box+8]; ld.param.u64 u, [box+16];\n"
+    "  ld.param.u64 v, [box+24]; st.param.b64 [p0], s; st.param.b64 [p0+8], t;\n"
+    "  st.param.b64 [p0+16], u; st.param.b64 [p0+24], v;\n"
+    "  ld.param.u64 s, [box+32]; ld.param.u64 t, [box+40]; ld.param.u64 u, [box+48];\n"
+    "  st.param.b64 [p2], s; st.param.b64 [p2+8], t; st.param.b64 [p2+16], u;\n"
+    "  call (r), __cudaCDP2Memset3DAsync, (p0, p1, p2, p3); ld.param.b32 e, [r];\n"
+    "  st.global.u32 [a+256], e; ret; }\n"
+    ".func text(.reg .b64 to, .reg .b64 from)\n"
+    "{ .reg .b32 c, n; .reg .pred q; mov.u32 n, 127;\n"
+    "L: ld.u8 c, [from]; st.u8 [to], c; setp.eq.u32 q, c, 0; @q ret; add.u64 to, to, 1;\n"
+    "  add.u64 from, from, 1; sub.u32 n, n, 1; setp.ne.u32 q, n, 0; @q bra L; ret; }\n"
+    ".visible .entry texts(.param .u64 to, .param .u32 error)\n"
+    "{ .reg .b64 a, s; .reg .b32 e; ld.param.u64 a, [to]; ld.param.u32 e, [error];\n"
+    "  call (s), __cudaCDP2GetErrorName, (e); call text, (a, s); add.u64 a, a, 128;\n"
+    "  call (s), __cudaCDP2GetErrorString, (e); call text, (a, s); ret; }\n"
     ".visible .entry strays(.param .u64 to)\n"
     "{ .reg .b64 a, k, n, s, t, v; .reg .b32 e, i, m; .reg .pred q; .local .align 8 .b8 room[160];\n"
     "  ld.param.u64 a, [to];\n"
@@ -238,7 +259,7 @@ static void good_planes(void **state)
         assert_int_equal(got[512 + i], i % 32 < 4 ? 7 : 0);
     assert_int_equal(whole_read(p + 256), 0);
     assert_int_equal(whole_read(p + 260), 0);
-    assert_int_equal(whole_read(p + 264), 12);
+    assert_int_equal(whole_read(p + 264), EXEC_INVALID_PITCH);
 }
 
 // cudaMemcpy3DParms.
@@ -274,6 +295,74 @@ static void good_boxes(void **state)
     assert_int_equal(whole_read(p + 260), CUDA_ERROR_INVALID_VALUE);
 }
 
+// Sizes that wrap around, or that nothing can have, are errors for the kernel, and nothing is copied.
+static void bad_boxes(void **state)
+{
+    const uint64_t much = UINT64_C(1) << 62, half = UINT64_C(1) << 32;
+    const struct box good = {.from = {p, 16, 16, 2}, .to = {p + 512, 8, 8, 3}, .extent = {1, 1, 1}};
+    struct box b[6];
+    for (unsigned i = 0; i < 6; i++)
+        b[i] = good;
+    // Slices 2^64 apart would all be one.
+    b[0].to[1] = b[0].to[3] = b[0].from[1] = b[0].from[3] = half;
+    b[0].extent[2] = much;
+    b[1].from[1] = b[1].from[3] = half;
+    b[1].extent[2] = 2;
+    b[2].extent[2] = much;
+    b[3].extent[1] = much;
+    b[4].to_at[2] = much;
+    b[5].from_at[0] = UINT64_MAX;
+    for (unsigned i = 0; i < 6; i++) {
+        run("boxes", (void *[]){&p, &b[i]});
+        assert_int_equal(whole_read(p + 260), CUDA_ERROR_INVALID_VALUE);
+        assert_int_equal(whole_read(p + 512), 0);
+    }
+    clear();
+    const uint64_t fills[][7] = {{p, half, 16, half, 1, 1, much},
+                                 {p, 16, 16, 2, 1, 1, much},
+                                 {p, 16, 16, 2, 1, much, 1},
+                                 {p, UINT64_MAX, 16, 2, 1, 3, 1}};
+    for (unsigned i = 0; i < sizeof fills / sizeof *fills; i++) {
+        run("fills", (void *[]){&p, (void *)fills[i]});
+        assert_int_equal(whole_read(p + 256), CUDA_ERROR_INVALID_VALUE);
+        assert_int_equal(whole_read(p), 0);
+    }
+    // One slice has none behind it; and of nothing no size matters.
+    const uint64_t fine[][7] = {{p, half, 16, half, 1, 1, 1}, {p, half, 16, half, 1, 0, 1}};
+    for (unsigned i = 0; i < sizeof fine / sizeof *fine; i++) {
+        run("fills", (void *[]){&p, (void *)fine[i]});
+        assert_int_equal(whole_read(p + 256), CUDA_SUCCESS);
+    }
+    OK(cuCtxSynchronize());
+    assert_int_equal(whole_read(p), 9);
+}
+
+// As the host's runtime calls them; and none is without a name.
+static void good_texts(void **state)
+{
+    static const struct {
+        int error;
+        const char *name;
+    } errors[] = {
+#define ERROR(name, value, text) {value, #name},
+#include "runtime/cudart_errors.def"
+        {-1, "unrecognized error code"},
+        {11, "unrecognized error code"},
+        {100000, "unrecognized error code"},
+    };
+    char got[256];
+    for (unsigned i = 0; i < sizeof errors / sizeof *errors; i++) {
+        run("texts", (void *[]){&p, (void *)&errors[i].error});
+        OK(cuMemcpyDtoH_v2(got, p, sizeof got));
+        assert_string_equal(got, errors[i].name);
+        assert_true(got[128]);
+    }
+    int invalid = EXEC_INVALID_FUNCTION;
+    run("texts", (void *[]){&p, &invalid});
+    OK(cuMemcpyDtoH_v2(got, p, sizeof got));
+    assert_string_equal(got, "cudaErrorInvalidDeviceFunction");
+}
+
 static void bad_copy(void **state)
 {
     run("strays", (void *[]){&p});
@@ -296,7 +385,7 @@ static void good_questions(void **state)
     assert_int_equal(whole_read(p + 24), 1024);
     OK(cuOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, f, 128, 0));
     assert_int_equal(whole_read(p + 28), blocks);
-    const int expected[] = {0, 0, 98, CUDA_ERROR_INVALID_DEVICE, CUDA_ERROR_INVALID_VALUE};
+    const int expected[] = {0, 0, EXEC_INVALID_FUNCTION, CUDA_ERROR_INVALID_DEVICE, CUDA_ERROR_INVALID_VALUE};
     for (unsigned i = 0; i < sizeof expected / sizeof *expected; i++)
         assert_int_equal(whole_read(p + 32 + 4 * i), expected[i]);
     OK(cuFuncGetAttribute(&threads, CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK, f));
@@ -312,9 +401,16 @@ int main(void)
     setenv("MOAT_OPTIONS", "cpu-devices=2", 1);
 #define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
     const struct CMUnitTest tests[] = {
-        TEST(good_limit),  TEST(good_limit_of_records), TEST(good_limit_of_depth),
-        TEST(good_events), TEST(good_planes),           TEST(good_boxes),
-        TEST(bad_copy),    TEST(good_questions),
+        TEST(good_limit),
+        TEST(good_limit_of_records),
+        TEST(good_limit_of_depth),
+        TEST(good_events),
+        TEST(good_planes),
+        TEST(good_boxes),
+        TEST(bad_boxes),
+        TEST(good_texts),
+        TEST(bad_copy),
+        TEST(good_questions),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -27,7 +27,7 @@ _Static_assert(sizeof((struct CUctx_st){0}.limits) / sizeof(size_t) >= CU_LIMIT_
 void context_limits_init(struct CUctx_st *ctx)
 {
     for (int i = 0; i < CU_LIMIT_MAX; i++)
-        ctx->limits[i] = rules[i].initial;
+        atomic_store_explicit(&ctx->limits[i], rules[i].initial, memory_order_relaxed);
 }
 
 static CUresult known(CUlimit limit)
@@ -42,7 +42,7 @@ CUresult context_limit(const struct CUctx_st *ctx, CUlimit limit, size_t *value)
     CUresult r = known(limit);
     if (r || !value)
         return r ? r : CUDA_ERROR_INVALID_VALUE;
-    *value = ctx->limits[limit];
+    *value = context_limit_now(ctx, limit);
     return CUDA_SUCCESS;
 }
 
@@ -67,6 +67,6 @@ CUresult cuCtxSetLimit(CUlimit limit, size_t value)
     if (rules[limit].rule == CHECKED && value > most)
         return CUDA_ERROR_INVALID_VALUE;
     value = value < least ? least : value > most ? most : value;
-    ctx->limits[limit] = (value + step - 1) / step * step;
+    atomic_store_explicit(&ctx->limits[limit], (value + step - 1) / step * step, memory_order_relaxed);
     return CUDA_SUCCESS;
 }

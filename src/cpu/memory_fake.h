@@ -82,6 +82,11 @@ CUresult context_current_any(struct CUctx_st **out)
     return CUDA_SUCCESS;
 }
 
+struct CUctx_st *context_named(CUcontext handle)
+{
+    return handle_is(handle, HANDLE_CONTEXT) ? handle : NULL;
+}
+
 // Runs the work of one stream, or of all (NULL), in order.
 static void fake_run(const struct CUstream_st *s)
 {

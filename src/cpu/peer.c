@@ -71,12 +71,14 @@ CUresult cuDeviceGetP2PAtomicCapabilities(unsigned int *capabilities, const CUat
 
 // --- between contexts ----------------------------------------------------------------------------------------------
 
-static CUresult find(CUcontext peer, struct CUctx_st **ctx)
+// peer: as the application names it, then the context that this is.
+static CUresult find(CUcontext *peer, struct CUctx_st **ctx)
 {
     CUresult r = context_current(ctx);
     if (r)
         return r;
-    bool living = handle_is(peer, HANDLE_CONTEXT) && atomic_load(&peer->alive);
+    *peer = context_named(*peer);
+    bool living = *peer && atomic_load(&(*peer)->alive);
     return living ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
 }
 
@@ -92,7 +94,7 @@ static unsigned place_of(const struct CUctx_st *ctx, unsigned long long id)
 CUresult cuCtxEnablePeerAccess(CUcontext peer, unsigned int flags)
 {
     struct CUctx_st *ctx;
-    CUresult r = find(peer, &ctx);
+    CUresult r = find(&peer, &ctx);
     if (r || flags)
         return r ? r : CUDA_ERROR_INVALID_VALUE;
     if (peer->device == ctx->device)
@@ -112,7 +114,7 @@ CUresult cuCtxEnablePeerAccess(CUcontext peer, unsigned int flags)
 CUresult cuCtxDisablePeerAccess(CUcontext peer)
 {
     struct CUctx_st *ctx;
-    CUresult r = find(peer, &ctx);
+    CUresult r = find(&peer, &ctx);
     if (r)
         return r;
     pthread_mutex_lock(&ctx->lock);

@@ -523,7 +523,7 @@ static enum exec_step step_grid(struct pool_op *op, struct runner *me)
 }
 
 // Everything else that the context runs ends too: it may wait for what will not come.
-static void fail(struct CUctx_st *ctx, const struct exec_fault *fault)
+void pool_fail(struct CUctx_st *ctx, const struct exec_fault *fault)
 {
     context_fail(ctx, fault);
     pool_lock();
@@ -543,7 +543,7 @@ static void end_shared(struct pool_op *op)
     }
     const struct exec_fault *fault = op->dropped ? NULL : exec_grid_fault(op->grid);
     if (fault && fault->kind != EXEC_NO_FAULT)
-        fail(op->ctx, fault);
+        pool_fail(op->ctx, fault);
     op->grid_done(op->arg, op->grid);
 }
 

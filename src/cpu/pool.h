@@ -105,6 +105,9 @@ static inline bool pool_done(const struct pool_op *op)
 // Waits for an operation that the caller keeps, running others meanwhile. Without the lock.
 void pool_wait(struct pool_op *op);
 
+// The context is in error from now on, and all its grids that run are told to end. Without the lock.
+void pool_fail(struct CUctx_st *ctx, const struct exec_fault *fault);
+
 // Between the two no operation runs: kernels stand still between two of their steps. Callbacks may run. For one thread at
 // a time, none of the pool's; it may not wait for an operation meanwhile.
 void pool_pause(void);

@@ -197,7 +197,7 @@ static CUresult set_gate(struct CUstream_st *legacy, struct pool_op *after)
 CUresult stream_hold_context(struct CUctx_st *ctx, struct pool_op *after)
 {
     pool_lock();
-    CUresult rc = set_gate(ctx->legacy, after);
+    CUresult rc = ctx->legacy ? set_gate(ctx->legacy, after) : CUDA_ERROR_CONTEXT_IS_DESTROYED;
     for (struct CUstream_st *s = ctx->streams; s && !rc; s = s->next_in_context) {
         // Streams in step with the legacy stream wait because that does.
         if (s->gone || s->blocking)
@@ -491,6 +491,8 @@ CUresult stream_find(CUstream handle, bool per_thread, struct CUstream_st **out)
     if (handle && handle != CU_STREAM_LEGACY && handle != CU_STREAM_PER_THREAD) {
         if (!handle_is(handle, HANDLE_STREAM))
             return CUDA_ERROR_INVALID_HANDLE;
+        if (handle->green && !green_context_of(handle->green))
+            return CUDA_ERROR_CONTEXT_IS_DESTROYED;
         *out = handle;
         return CUDA_SUCCESS;
     }

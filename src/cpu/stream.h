@@ -13,8 +13,8 @@
 #include "cpu/pool.h"
 
 struct CUstream_st {
-    struct CUctx_st *ctx;  // NULL when the context is gone, for a thread's own stream
-    CUgreenCtx green;      // that it was made for; NULL: none. It may be gone
+    struct CUctx_st *ctx;      // NULL when the context is gone, for a thread's own stream
+    unsigned long long green;  // the id of the green context that it was made for, which may be gone; 0: none
     unsigned flags;
     int priority;
     unsigned long long id;
@@ -41,9 +41,16 @@ enum {
 };
 
 // The error that sticks to the context. Pairs with the store in context_fail.
-static inline CUresult stream_error(const struct CUctx_st *ctx)
+static inline CUresult stream_fault(const struct CUctx_st *ctx)
 {
     return (CUresult)atomic_load_explicit(&ctx->error, memory_order_acquire);
+}
+
+// What a call says that is to use the context: that, or that it lives no more. Pairs with the store in context_start.
+static inline CUresult stream_error(const struct CUctx_st *ctx)
+{
+    return atomic_load_explicit(&ctx->alive, memory_order_acquire) ? stream_fault(ctx)
+                                                                   : CUDA_ERROR_CONTEXT_IS_DESTROYED;
 }
 
 // Whether it does. Relaxed: see capture.h.
@@ -81,7 +88,8 @@ CUresult stream_before_context(struct CUstream_st *s, struct CUctx_st *other);
 struct CUstream_st *stream_new(struct CUctx_st *ctx, unsigned flags, int priority);
 CUresult stream_enter(struct CUstream_st *s);
 // All of that, as cuStreamCreateWithPriority.
-CUresult stream_create(CUstream *out, struct CUctx_st *ctx, CUgreenCtx green, unsigned flags, int priority);
+CUresult stream_create(CUstream *out, struct CUctx_st *ctx, unsigned long long green, unsigned flags,
+                       int priority);
 void stream_leave(struct CUstream_st *s);
 
 bool stream_idle(struct CUstream_st *s);  // the legacy stream: and those in step with it

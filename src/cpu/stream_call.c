@@ -14,7 +14,8 @@ static int clamp_priority(int p)
                                           : p;
 }
 
-CUresult stream_create(CUstream *out, struct CUctx_st *ctx, CUgreenCtx green, unsigned flags, int priority)
+CUresult stream_create(CUstream *out, struct CUctx_st *ctx, unsigned long long green, unsigned flags,
+                       int priority)
 {
     struct CUstream_st *s = stream_new(ctx, flags, clamp_priority(priority));
     if (!s)
@@ -40,8 +41,7 @@ CUresult cuStreamCreateWithPriority(CUstream *out, unsigned int flags, int prior
         return rc;
     if (!out || flags & ~(unsigned)CU_STREAM_NON_BLOCKING)
         return CUDA_ERROR_INVALID_VALUE;
-    CUcontext shown = context_shown();
-    return stream_create(out, ctx, shown == ctx ? NULL : (CUgreenCtx)shown, flags, priority);
+    return stream_create(out, ctx, context_green(), flags, priority);
 }
 
 CUresult cuStreamCreate(CUstream *out, unsigned int flags)
@@ -118,14 +118,16 @@ static CUresult get_ctx(bool per_thread, CUstream handle, CUcontext *out)
 }
 STREAM_CALL(cuStreamGetCtx, get_ctx, (CUstream handle, CUcontext *out), handle, out)
 
-// Of those that were made for one, or while one was current.
+// Of those that were made for one, or while one was current; those without a handle of their own are the current one's.
 static CUresult get_green(bool per_thread, CUstream handle, CUgreenCtx *out)
 {
     struct CUstream_st *s;
     CUresult rc = ask(per_thread, handle, out, &s);
-    if (!rc)
-        *out = green_context_base((CUcontext)s->green) ? s->green : NULL;
-    return rc;
+    if (rc)
+        return rc;
+    unsigned long long green = s == handle ? s->green : context_green();
+    *out = green ? green_context_of(green) : NULL;
+    return CUDA_SUCCESS;
 }
 
 static CUresult get_ctx_v2(bool per_thread, CUstream handle, CUcontext *out, CUgreenCtx *green)
@@ -226,7 +228,9 @@ CUresult cuCtxSynchronize_v2(CUcontext ctx)
     ctx = context_named(ctx);
     if (!ctx)
         return CUDA_ERROR_INVALID_CONTEXT;
-    rc = capture_refuse_context(ctx);
+    rc = stream_error(ctx);
+    if (!rc)
+        rc = capture_refuse_context(ctx);
     return rc ? rc : context_wait(ctx);
 }
 
@@ -253,7 +257,7 @@ static void call_callback(void *arg, bool run)
 {
     struct host_call call = *(struct host_call *)arg;
     mem_free(arg);
-    call.callback(call.handle, stream_error(call.ctx), call.data);
+    call.callback(call.handle, stream_fault(call.ctx), call.data);
 }
 
 static CUresult push_call(struct CUstream_st *s, stream_fn *fn, struct host_call call)

@@ -64,11 +64,11 @@ static bool reachable(struct batch *b, uint64_t address, unsigned width, bool wr
 {
     if (space_allows(address, width, write ? SPACE_WRITE : SPACE_READ))
         return true;
-    context_fail(b->ctx, &(struct exec_fault){.kind = EXEC_ILLEGAL_ADDRESS,
-                                              .address = address,
-                                              .size = width,
-                                              .write = write,
-                                              .space = "global"});
+    pool_fail(b->ctx, &(struct exec_fault){.kind = EXEC_ILLEGAL_ADDRESS,
+                                           .address = address,
+                                           .size = width,
+                                           .write = write,
+                                           .space = "global"});
     return false;
 }
 

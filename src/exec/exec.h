@@ -105,10 +105,18 @@ enum exec_question {
     EXEC_ASK_SHARED_CONFIG,
 };
 
-// What a kernel may ask of whoever launched it. Called with the launch's owner, from any thread; errors are numbers of the
-// driver API, and EXEC_TOO_MANY_PENDING. block: the number in its grid of the block that asks; stream: as the device's API
-// has it.
-enum { EXEC_TOO_MANY_PENDING = 69 };
+// Errors that a kernel gets are the runtime API's: numbers that the driver API has too, and these.
+enum {
+    EXEC_INVALID_PITCH = 12,
+    EXEC_TOO_MANY_PENDING = 69,
+    EXEC_INVALID_FUNCTION = 98,
+};
+
+// Handles of streams and events that kernels make are multiples of this.
+enum { EXEC_HANDLE_STEP = 16 };
+
+// What a kernel may ask of whoever launched it. Called with the launch's owner, from any thread. block: the number in its
+// grid of the block that asks; stream: as the device's API has it.
 struct exec_children {
     // Memory for the parameters of a kernel that is to be launched like that.
     int (*prepare)(void *owner, const struct exec_kernel *k, const uint32_t grid[3], const uint32_t block[3],
@@ -125,7 +133,7 @@ struct exec_children {
     // Of a kernel: as the driver API counts attributes; and how many of its blocks a multiprocessor takes.
     int (*function)(void *owner, const struct exec_kernel *k, int which, int *value);
     int (*occupancy)(void *owner, const struct exec_kernel *k, int threads, uint64_t shared, int *blocks);
-    uint64_t (*error_text)(void *owner, int error, bool name);  // the address of a string; 0: none
+    uint64_t (*error_text)(void *owner, int error, bool name);  // the address of a string; 0: no memory
 };
 
 struct exec_launch {

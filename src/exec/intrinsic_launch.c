@@ -5,11 +5,12 @@
 
 #include "exec/control.h"
 #include "exec/intrinsic.h"
+#include "exec/space.h"
 
-enum { OUT_OF_MEMORY = 2, OUT_OF_RESOURCES = 701, HANDLE_STEP = 16 };
+enum { OUT_OF_MEMORY = 2, OUT_OF_RESOURCES = 701 };
 
 // Handles of streams and events that kernels make: numbers, for they are nothing but an order.
-static _Atomic uint64_t last_handle = HANDLE_STEP;
+static _Atomic uint64_t last_handle = EXEC_HANDLE_STEP;
 
 static uint64_t block_number(const struct exec_warp *w)
 {
@@ -90,6 +91,23 @@ static const struct exec_insn *launch_graph(struct exec_warp *w, const struct ex
 // Makes a copy of a lane's arguments. False: w has faulted; *error: they make none.
 typedef bool copy_fn(struct exec_warp *w, unsigned lane, struct exec_copy *c, int *error);
 
+// Whether rows that lie so could be within the address space: what wraps around might go on for ever.
+static bool fits(const struct exec_copy *c, uint64_t pitch, uint64_t slice)
+{
+    uint64_t rows, slices, size;
+    return !__builtin_mul_overflow(c->height - 1, pitch, &rows) &&
+           !__builtin_mul_overflow(c->depth - 1, slice, &slices) &&
+           !__builtin_add_overflow(rows, slices, &size) && !__builtin_add_overflow(size, c->width, &size) &&
+           !(size >> SPACE_BITS);
+}
+
+static bool is_sound(const struct exec_copy *c)
+{
+    bool nothing = !c->width || !c->height || !c->depth;
+    return nothing ||
+           (fits(c, c->to_pitch, c->to_slice) && (c->fill || fits(c, c->from_pitch, c->from_slice)));
+}
+
 static const struct exec_insn *copy(struct exec_warp *w, const struct exec_insn *i, unsigned nparams,
                                     copy_fn *read)
 {
@@ -103,6 +121,8 @@ static const struct exec_insn *copy(struct exec_warp *w, const struct exec_insn 
         if (!read(w, l, &c, &error))
             return NULL;
         uint64_t stream = intrinsic_argument(w, nparams - 1, l);
+        if (!error && !is_sound(&c))
+            error = INTRINSIC_INVALID_VALUE;
         if (!error)
             error = q->children->copy(q->owner, &c, stream, block_number(w));
         intrinsic_give_error(w, l, error);
@@ -122,9 +142,8 @@ static bool read_line(struct exec_warp *w, unsigned lane, struct exec_copy *c, i
 
 static void check_pitch(const struct exec_copy *c, int *error)
 {
-    enum { INVALID_PITCH = 12 };
     if (c->width > c->to_pitch || (!c->fill && c->width > c->from_pitch))
-        *error = INVALID_PITCH;
+        *error = EXEC_INVALID_PITCH;
 }
 
 // (to, pitch, from, pitch, width, height, kind, stream)
@@ -171,9 +190,17 @@ struct box {
     uint64_t kind;
 };
 
-static uint64_t place(const struct pitched *p, const struct position *at)
+// Where a box of that extent begins that lies there, and how far its slices are apart. False: there is no such place.
+static bool place(const struct pitched *p, const struct position *at, const struct position *extent,
+                  uint64_t *first, uint64_t *slice)
 {
-    return p->at + (at->z * p->ysize + at->y) * p->pitch + at->x;
+    uint64_t rows, bytes;
+    bool one = extent->z <= 1;
+    *slice = 0;
+    return (one || (extent->y <= p->ysize && !__builtin_mul_overflow(p->pitch, p->ysize, slice))) &&
+           !__builtin_mul_overflow(at->z, p->ysize, &rows) && !__builtin_add_overflow(rows, at->y, &rows) &&
+           !__builtin_mul_overflow(rows, p->pitch, &bytes) && !__builtin_add_overflow(bytes, at->x, &bytes) &&
+           !__builtin_add_overflow(p->at, bytes, first);
 }
 
 // (box, stream). Arrays are not for kernels to copy.
@@ -184,20 +211,16 @@ static bool read_box(struct exec_warp *w, unsigned lane, struct exec_copy *c, in
     for (unsigned k = 0; k < sizeof b; k += 8)
         if (!access_read(w, &intrinsic_generic, lane, at + k, (char *)&b + k, 8))
             return false;
-    if (b.from_array || b.to_array ||
-        (b.extent.z > 1 && (b.extent.y > b.to.ysize || b.extent.y > b.from.ysize)))
-        *error = INTRINSIC_INVALID_VALUE;
     *c = (struct exec_copy){
-        .to = place(&b.to, &b.to_at),
         .to_pitch = b.to.pitch,
-        .to_slice = b.to.pitch * b.to.ysize,
-        .from = place(&b.from, &b.from_at),
         .from_pitch = b.from.pitch,
-        .from_slice = b.from.pitch * b.from.ysize,
         .width = b.extent.x,
         .height = b.extent.y,
         .depth = b.extent.z,
     };
+    if (b.from_array || b.to_array || !place(&b.to, &b.to_at, &b.extent, &c->to, &c->to_slice) ||
+        !place(&b.from, &b.from_at, &b.extent, &c->from, &c->from_slice))
+        *error = INTRINSIC_INVALID_VALUE;
     if (!*error)
         check_pitch(c, error);
     return true;
@@ -207,7 +230,7 @@ static bool read_box(struct exec_warp *w, unsigned lane, struct exec_copy *c, in
 static bool read_box_fill(struct exec_warp *w, unsigned lane, struct exec_copy *c, int *error)
 {
     struct pitched to;
-    struct position extent;
+    struct position extent, begin = {0, 0, 0};
     if (!has_size(w, 0, sizeof to) || !has_size(w, 2, sizeof extent)) {
         *error = INTRINSIC_INVALID_VALUE;
         return true;
@@ -217,19 +240,18 @@ static bool read_box_fill(struct exec_warp *w, unsigned lane, struct exec_copy *
     memcpy(&to, raw, sizeof to);
     words(w, 2, lane, raw, sizeof extent / 4);
     memcpy(&extent, raw, sizeof extent);
-    if (extent.z > 1 && extent.y > to.ysize)
-        *error = INTRINSIC_INVALID_VALUE;
     *c = (struct exec_copy){
-        .to = to.at,
         .to_pitch = to.pitch,
-        .to_slice = to.pitch * to.ysize,
         .from = intrinsic_argument(w, 1, lane),
         .fill = true,
         .width = extent.x,
         .height = extent.y,
         .depth = extent.z,
     };
-    check_pitch(c, error);
+    if (!place(&to, &begin, &extent, &c->to, &c->to_slice))
+        *error = INTRINSIC_INVALID_VALUE;
+    if (!*error)
+        check_pitch(c, error);
     return true;
 }
 
@@ -256,7 +278,7 @@ static const struct exec_insn *make_handle(struct exec_warp *w, const struct exe
     {
         uint64_t flags = intrinsic_argument(w, 1, l);
         bool good = (flags & required) == required && !(flags & ~allowed);
-        uint64_t handle = atomic_fetch_add_explicit(&last_handle, HANDLE_STEP, memory_order_relaxed);
+        uint64_t handle = atomic_fetch_add_explicit(&last_handle, EXEC_HANDLE_STEP, memory_order_relaxed);
         if (good && !intrinsic_put(w, l, &handle, sizeof handle))
             return NULL;
         intrinsic_give_error(w, l, good ? 0 : INTRINSIC_INVALID_VALUE);

@@ -107,12 +107,12 @@ static const struct exec_insn *get_attribute(struct exec_warp *w, const struct e
 // --- kernels ------------------------------------------------------------------------------------------------
 
 // cudaFuncAttributes: three numbers of 64 bits, then of 32, each an attribute as the driver API counts them; the rest is 0.
-enum { WIDE = 3, NARROW = 13, RESERVED = 16 };
+enum { WIDE_COUNT = 3, NARROW_COUNT = 13, RESERVED_COUNT = 16 };
 struct attributes {
-    uint64_t wide[WIDE];
-    int32_t narrow[NARROW + RESERVED];
+    uint64_t wide[WIDE_COUNT];
+    int32_t narrow[NARROW_COUNT + RESERVED_COUNT];
 };
-static const uint8_t attribute_order[WIDE + NARROW] = {
+static const uint8_t attribute_order[WIDE_COUNT + NARROW_COUNT] = {
     1,  2,  3,  // shared, constant, local bytes
     0,  4,  5,  6,  7,  8,
     9,  // threads, registers, versions of PTX and code, cache, dynamic shared bytes, carveout
@@ -121,14 +121,14 @@ static const uint8_t attribute_order[WIDE + NARROW] = {
 
 static int describe(const struct exec_launch *q, const struct exec_kernel *k, struct attributes *to)
 {
-    for (unsigned n = 0; n < WIDE + NARROW; n++) {
+    for (unsigned n = 0; n < WIDE_COUNT + NARROW_COUNT; n++) {
         int value = 0, error = q->children->function(q->owner, k, attribute_order[n], &value);
         if (error)
             return error;
-        if (n < WIDE)
+        if (n < WIDE_COUNT)
             to->wide[n] = (uint64_t)value;
         else
-            to->narrow[n - WIDE] = value;
+            to->narrow[n - WIDE_COUNT] = value;
     }
     return 0;
 }
@@ -136,6 +136,7 @@ static int describe(const struct exec_launch *q, const struct exec_kernel *k, st
 static const struct exec_insn *get_function(struct exec_warp *w, const struct exec_insn *i)
 {
     enum { PIECE = 8 };
+    _Static_assert(sizeof(struct attributes) % PIECE == 0, "whole pieces");
     const struct exec_launch *q = intrinsic_launch(w);
     if (!intrinsic_has_signature(w, 2, 1))
         return fault_raise(w, i, EXEC_INVALID_PC);
@@ -143,14 +144,11 @@ static const struct exec_insn *get_function(struct exec_warp *w, const struct ex
     {
         struct attributes a = {{0}, {0}};
         const struct exec_kernel *k = intrinsic_kernel(w, 1, l);
-        enum { INVALID_DEVICE_FUNCTION = 98 };
-        int error = k && q->children ? describe(q, k, &a) : INVALID_DEVICE_FUNCTION;
+        int error = k && q->children ? describe(q, k, &a) : EXEC_INVALID_FUNCTION;
         uint64_t to = intrinsic_argument(w, 0, l);
-        for (unsigned at = 0; !error && at < sizeof a; at += PIECE) {
-            unsigned size = sizeof a - at < PIECE ? (unsigned)sizeof a - at : PIECE;
-            if (!access_write(w, &intrinsic_generic, l, to + at, (const char *)&a + at, size))
+        for (unsigned at = 0; !error && at < sizeof a; at += PIECE)
+            if (!access_write(w, &intrinsic_generic, l, to + at, (const char *)&a + at, PIECE))
                 return NULL;
-        }
         intrinsic_give_error(w, l, error);
     }
     return control_ret(w, i);

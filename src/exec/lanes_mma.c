@@ -57,14 +57,18 @@ static inline int32_t shifted(int32_t significand, unsigned left, int32_t right)
     return ((int32_t)size ^ sign) - sign;
 }
 
-// A product with 25 bits of fraction is below 2^27: seventeen of them overflow 32 bits, nine do not.
+// Factors are below 2, and so a product with MMA_FRACTION bits of fraction is below 2^(MMA_FRACTION + 2); C is smaller. Even
+// and odd ones are summed apart, a stretch of them at a time, and C with one of those.
+enum { STRETCH = 16 };
+_Static_assert(((int64_t)STRETCH / 2 + 1) << (MMA_FRACTION + 2) <= INT32_MAX, "a sum overflows");
+
 static inline void row(const struct mma_finite *f, const int32_t *a, const int32_t *a_exponent,
                        const int32_t *c, const int32_t *c_exponent, double *sum, unsigned n)
 {
     int32_t most[MMA_ROWS], even[MMA_ROWS], odd[MMA_ROWS];
-    unsigned left = MMA_FRACTION - f->fraction;
+    unsigned left = MMA_FRACTION - f->fraction, end = f->first + f->count;
     LOOP(n) most[j] = c_exponent[j];
-    for (unsigned k = f->first; k < f->first + f->count; k++) {
+    for (unsigned k = f->first; k < end; k++) {
         const int32_t *e = &f->b_exponent[k * n];
         LOOP(n)
         {
@@ -73,18 +77,24 @@ static inline void row(const struct mma_finite *f, const int32_t *a, const int32
         }
     }
     LOOP(n) even[j] = shifted(c[j], MMA_FRACTION - 23, most[j] - c_exponent[j]);
-    LOOP(n) odd[j] = 0;
-    for (unsigned k = f->first; k < f->first + f->count; k++) {
-        const int32_t *b = &f->b[k * n], *e = &f->b_exponent[k * n];
-        int32_t *to = k % 2 ? even : odd;
-        LOOP(n) to[j] += shifted(a[k] * b[j], left, most[j] - (a_exponent[k] + e[j]));
+    LOOP(n) sum[j] = 0;
+    for (unsigned from = f->first; from < end; from += STRETCH) {
+        unsigned to = end - from < STRETCH ? end : from + STRETCH;
+        LOOP(n) odd[j] = 0;
+        for (unsigned k = from; k < to; k++) {
+            const int32_t *b = &f->b[k * n], *e = &f->b_exponent[k * n];
+            int32_t *at = k % 2 ? odd : even;
+            LOOP(n) at[j] += shifted(a[k] * b[j], left, most[j] - (a_exponent[k] + e[j]));
+        }
+        LOOP(n) sum[j] += (double)even[j] + (double)odd[j];
+        LOOP(n) even[j] = 0;
     }
     LOOP(n)
     {
         // All 0: any exponent will do.
         int32_t exponent = most[j] < -700 ? -700 : most[j];
         double unit = f64_of((uint64_t)(uint32_t)(exponent - MMA_FRACTION + 1023) << 52);
-        sum[j] = ((double)even[j] + (double)odd[j]) * unit;
+        sum[j] *= unit;
     }
 }
 

@@ -6,8 +6,8 @@
 // their sum is exact. An f32 result is cut off, an f16 result is rounded to nearest. Factors that are subnormal count
 // with the smallest exponent, not normalised.
 //
-// wgmma of floats of 8 bits keeps MMA_BYTE_FRACTION bits only, of the sum and of an f32 result. That is what is published of
-// such GPUs; no golden vector holds it to that.
+// wgmma of floats of 8 bits keeps MMA_BYTE_FRACTION bits only, of the sum and of an f32 result. We have not measured that
+// width: it is what is published of such GPUs, no golden vector holds it to that, and an H200's may be another.
 #ifndef MOAT_EXEC_MMA_H
 #define MOAT_EXEC_MMA_H
 

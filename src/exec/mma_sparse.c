@@ -16,7 +16,7 @@
 enum { ROWS = 16, GROUPS = 8 };
 
 // Four bits: which two of numbers 4q to 4q + 3 of a row, or which of 2q and 2q + 1 of tf32.
-static unsigned chosen(const struct matrix_sparse *s, const uint32_t *metadata, unsigned row, unsigned q)
+static unsigned index_bits(const struct matrix_sparse *s, const uint32_t *metadata, unsigned row, unsigned q)
 {
     unsigned bits = ptx_type_bits((enum ptx_type)s->product.type[MATRIX_A]), group = row % GROUPS * 4;
     bool two = s->product.shape.k * bits == 64 * 8;
@@ -30,8 +30,8 @@ static unsigned chosen(const struct matrix_sparse *s, const uint32_t *metadata, 
 static unsigned place(const struct matrix_sparse *s, const uint32_t *metadata, unsigned row, unsigned n)
 {
     if (s->product.type[MATRIX_A] == PTX_TF32)
-        return 2 * n + (chosen(s, metadata, row, n) & 3) / 2;
-    return n / 2 * 4 + (chosen(s, metadata, row, n / 2) >> n % 2 * 2 & 3);
+        return 2 * n + (index_bits(s, metadata, row, n) & 3) / 2;
+    return n / 2 * 4 + (index_bits(s, metadata, row, n / 2) >> n % 2 * 2 & 3);
 }
 
 static void make_whole(const struct matrix_sparse *s, const uint32_t *metadata, const uint32_t *half,

@@ -179,6 +179,40 @@ static void test_infinity(void **state)
     exec_program_free(p);
 }
 
+// The largest sums of which the quick way must lose nothing: all that A has in odd, or in even, places.
+static void check_large(const char *name, uint32_t metadata, uint32_t a_bits, uint32_t expected)
+{
+    enum { LARGE = 0x3fffffff };  // as f32, just below 2
+    struct exec_program *p = load(name, FLOATS, true, 0);
+    uint64_t in = exec_testing_take(LANES * 64, 256), out = exec_testing_take(LANES * 16, 256);
+    for (unsigned l = 0; l < LANES; l++) {
+        struct inputs one = {.meta = metadata};
+        for (unsigned r = 0; r < 4; r++) {
+            one.a[r] = a_bits;
+            one.b[r] = 0x3fff3fff;
+            one.c[r] = a_bits & 0x80000000u ? LARGE | 0x80000000u : LARGE;
+        }
+        memcpy(space_host(in + l * 64), &one, sizeof one);
+    }
+    struct exec_launch l = exec_testing_launch(p, "k", 1, LANES, (uint64_t[]){in, out});
+    assert_int_equal(exec_testing_run(&l, 1000).kind, EXEC_NO_FAULT);
+    for (unsigned e = 0; e < LANES * 4; e++)
+        assert_int_equal(exec_testing_word(out + e * 4), expected);
+    exec_program_free(p);
+}
+
+static void test_large(void **state)
+{
+    static const uint32_t metadata[] = {0xdddddddd, 0x88888888, 0x44444444};
+    for (unsigned k = 0; k < sizeof metadata / sizeof *metadata; k++) {
+        // 16 * 1.9990234375^2 + 2 - 2^-23, and 16 * 1.9921875^2 + 2 - 2^-23, cut off.
+        check_large("m16n8k32.row.col.f32.f16.f16.f32", metadata[k], 0x3fff3fff, 0x4283e001);
+        check_large("m16n8k32.row.col.f32.f16.f16.f32", metadata[k], 0xbfffbfff, 0xc283e001);
+        check_large("m16n8k32.row.col.f32.bf16.bf16.f32", metadata[k], 0x3fff3fff, 0x4283007f);
+        check_large("m16n8k32.row.col.f32.bf16.bf16.f32", metadata[k], 0xbfffbfff, 0xc283007f);
+    }
+}
+
 static void refuse(const char *instruction, int error, const char *report)
 {
     char *text, *all;
@@ -208,6 +242,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_products),
         cmocka_unit_test(test_infinity),
+        cmocka_unit_test(test_large),
         cmocka_unit_test(test_refusals),
     };
     return cmocka_run_group_tests(tests, exec_testing_setup, NULL);

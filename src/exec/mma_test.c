@@ -55,6 +55,7 @@ static void test_quick(void **state)
     for (unsigned round = 0; round < 200; round++) {
         quick_and_slow(PTX_F16, PTX_F32, 16, &mma_lanes_plain);
         quick_and_slow(PTX_F16, PTX_F16, 8, &mma_lanes_plain);
+        quick_and_slow(PTX_F16, PTX_F32, 32, &mma_lanes_plain);
         quick_and_slow(PTX_BF16, PTX_F32, 16, &mma_lanes_plain);
         quick_and_slow(PTX_TF32, PTX_F32, 8, &mma_lanes_plain);
     }
