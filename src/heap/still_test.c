@@ -16,7 +16,7 @@
 
 enum { TRIES = 50 };
 
-static _Atomic int turn;  // sequentially consistent, all: it is a test
+static _Atomic int turn, done;  // sequentially consistent, all: it is a test
 static volatile long work;
 
 // Works as long as it is asked to, and sleeps in between.
@@ -31,6 +31,7 @@ static void *other(void *unused)
         for (int i = 0; i < 100000; i++)
             work++;
         seen = now;
+        done = now;
     }
     return NULL;
 }
@@ -53,10 +54,13 @@ static void good_others_work_counts(void **state)
     pthread_t thread;
     struct still s;
     turn = 0;
+    done = 0;
     pthread_create(&thread, NULL, other, NULL);
     for (int i = 1; i <= TRIES; i++) {
         still_begin(&s);
         turn = i;
+        while (done != i)
+            usleep(1000);
         usleep(10000);  // it has slept again since, so it was charged
         assert_false(still_is(&s));
     }
