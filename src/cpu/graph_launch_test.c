@@ -278,6 +278,26 @@ static void good_memory_inside(void **state)
     OK(cuGraphDestroy(g));
 }
 
+// A graph that frees only since it was instantiated: the launch keeps its memory, as long as there is who knows of it.
+static void good_memory_freed_by_a_newer_graph(void **state)
+{
+    CUgraph g = new_graph();
+    CUgraphNode a, f;
+    CUDA_MEM_ALLOC_NODE_PARAMS p = alloc_of(100);
+    OK(cuGraphAddMemAllocNode(&a, g, NULL, 0, &p));
+    CUgraphExec e = instantiate(g);
+    OK(cuGraphAddMemFreeNode(&f, g, &a, 1, p.dptr));
+    OK(cuGraphLaunch(e, NULL));
+    OK(cuCtxSynchronize());
+    OK(cuGraphExecDestroy(e));
+    OK(cuGraphDestroy(g));
+    CUdeviceptr other;
+    OK(cuMemAlloc_v2(&other, 100));
+    BAD(cuMemFree_v2(p.dptr));
+    OK(cuMemFree_v2(other));
+    assert_int_equal(graph_memory_now(), 0);
+}
+
 // A free in stream order comes after the launch, however early it is asked for; a launch behind it allocates again.
 static void good_memory_freed_later(void **state)
 {
@@ -602,11 +622,14 @@ static void good_threads(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        GRAPH_TEST(good_chain),         GRAPH_TEST(good_branches),       GRAPH_TEST(good_in_stream),
-        GRAPH_TEST(good_random),        GRAPH_TEST(good_events),         GRAPH_TEST(good_memory_words),
-        GRAPH_TEST(good_memory_inside), GRAPH_TEST(good_memory_outside), GRAPH_TEST(good_memory_freed_later),
-        GRAPH_TEST(good_if_and_switch), GRAPH_TEST(good_while),          GRAPH_TEST(bad_freed_memory),
-        GRAPH_TEST(bad_module_gone),    GRAPH_TEST(bad_context_gone),    GRAPH_TEST(bad_no_memory),
+        GRAPH_TEST(good_chain),          GRAPH_TEST(good_branches),
+        GRAPH_TEST(good_in_stream),      GRAPH_TEST(good_random),
+        GRAPH_TEST(good_events),         GRAPH_TEST(good_memory_words),
+        GRAPH_TEST(good_memory_inside),  GRAPH_TEST(good_memory_freed_by_a_newer_graph),
+        GRAPH_TEST(good_memory_outside), GRAPH_TEST(good_memory_freed_later),
+        GRAPH_TEST(good_if_and_switch),  GRAPH_TEST(good_while),
+        GRAPH_TEST(bad_freed_memory),    GRAPH_TEST(bad_module_gone),
+        GRAPH_TEST(bad_context_gone),    GRAPH_TEST(bad_no_memory),
         GRAPH_TEST(good_threads),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

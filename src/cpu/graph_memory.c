@@ -51,10 +51,20 @@ CUresult graph_memory_new(uint64_t size, int device, struct graph_memory **out)
     return CUDA_SUCCESS;
 }
 
+static void conceal(struct graph_memory *m)
+{
+    memory_block_remove(m->block);
+    used[m->block->device] -= m->node.size;
+}
+
+// What was instantiated before its graph got a node that frees allocates and never frees: the memory goes with the last
+// that knows of it.
 static void drop(struct graph_memory *m)
 {
     if (--m->refs)
         return;
+    if (m->shown)
+        conceal(m);
     memory_range_remove(&known, &m->node);
     memory_slab_give(memory_slab_of(slabs, m->block->device), m->piece);
     mem_free(m->block);
@@ -111,10 +121,8 @@ static void show(struct graph_memory *m)
 
 static void hide(struct graph_memory *m)
 {
-    if (--m->shown)
-        return;
-    memory_block_remove(m->block);
-    used[m->block->device] -= m->node.size;
+    if (!--m->shown)
+        conceal(m);
 }
 
 void graph_memory_show(struct graph_memory *m)
