@@ -317,7 +317,8 @@ static uint64_t bounded(const struct call *c, unsigned index, uint64_t n)
 static bool allowed(const char *symbol)
 {
     static const char *const waits[] = {"cuStreamWaitValue", "cuStreamBatchMemOp"};
-    // What these read from memory are addresses again, and those of the host cannot be checked by anybody.
+    // What these read from memory are addresses and sizes again, and those of the host cannot be checked by anybody; or they
+    // write files.
     static const char *const follow[] = {
         "cuMemcpy2D",
         "cuMemcpy3D",
@@ -332,6 +333,9 @@ static bool allowed(const char *symbol)
         "cuGraphExecHostNode",
         "cuGraphDebugDotPrint",
         "cuOccupancyMaxActiveClusters",
+        "cuCoredump",
+        "cuLogs",
+        "cuDeviceRegisterAsyncNotification",
     };
     for (size_t i = 0; i < sizeof waits / sizeof *waits; i++)
         if (begins(symbol, waits[i]))
@@ -566,6 +570,9 @@ static void begin(void)
     CUfunction f;
     CUlibrary l;
     CUkernel k;
+    // The thread's mode may be the last program's, and a capture of it may be left in a context that nobody destroyed.
+    CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+    cuThreadExchangeStreamCaptureMode(&mode);
     memset(nkept, 0, sizeof nkept);
     nmade = 0;
     memset(area, 0, OUT);
@@ -588,6 +595,8 @@ static void begin(void)
     kept[EVENT][nkept[EVENT]++] = (uintptr_t)e;
     made[nmade++] = (struct made){GRAPH, (uintptr_t)g};
     begin_images(m);
+    mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
+    cuThreadExchangeStreamCaptureMode(&mode);
 }
 
 // Nothing of one program may be left for the next.
