@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
 # torch_compare.py MOAT MODELS SETS ROUNDS SECONDS CALLS WAY...: what moat adds to a training step of each of the MODELS of
-# bench/torch_step.py, separated by commas; for each WAY, which is a word for the table, a colon, and options of moat's.
+# bench/torch_step.py, separated by commas, and by slashes where they are to be summed up in groups; for each WAY, which is a
+# word for the table, a colon, and options of moat's.
 #   Measured   processes, one alone and one for each way, take turns, a few steps each time; SETS such sets
 #   Computed   driver calls per step, by moat's own counts, times what moat adds to a call in the first way. CALLS: a file from
 #              bench/guard-calls.sh, or -: not computed
@@ -16,7 +17,8 @@ import time
 import turns
 
 moat, models, sets, rounds, seconds, calls_file = sys.argv[1:7]
-models, sets, rounds, seconds = models.split(','), int(sets), int(rounds), int(seconds)
+groups = [group.split(',') for group in models.split('/')]
+models, sets, rounds, seconds = sum(groups, []), int(sets), int(rounds), int(seconds)
 ways = [(word.partition(':')[0], word.partition(':')[2].split()) for word in sys.argv[7:]]
 script = os.path.join(os.path.dirname(os.path.abspath(__file__)), 'torch_step.py')
 STEPS, WARM = 3, 5
@@ -72,15 +74,18 @@ def added_per_call():
 def print_measured(figures, way, label):
     print('\n| step, %s | alone ms | average added | median | worst | 95%% confidence |' % label)
     print('| --- | ---: | ---: | ---: | ---: | ---: |')
-    means = []
+    means = {}
     for name, data in figures.items():
         added = [a * 100 for a in turns.added(data, 0, way, share=True)]
-        means.append(statistics.fmean(added))
+        means[name] = statistics.fmean(added)
         low, high = (x * 100 for x in turns.interval(data, 0, way, share=True))
         print('| %s | %.3f | %+.2f%% | %+.2f%% | %+.2f%% | %+.2f%% to %+.2f%% |' % (
-            name, turns.plain(data, 0) * 1e3, means[-1], statistics.median(added), max(added), low, high))
-    print('\nOver the models: %+.2f%% on average, %+.2f%% in the middle, %+.2f%% at worst.' % (
-        statistics.fmean(means), statistics.median(means), max(means)))
+            name, turns.plain(data, 0) * 1e3, means[name], statistics.median(added), max(added), low, high))
+    for group in groups:
+        of = [means[name] for name in group]
+        whom = 'the models' if len(groups) == 1 else '%s to %s' % (group[0], group[-1])
+        print('\nOver %s: %+.2f%% on average, %+.2f%% in the middle, %+.2f%% at worst.' % (
+            whom, statistics.fmean(of), statistics.median(of), max(of)))
 
 
 def print_computed(figures, counts, added):

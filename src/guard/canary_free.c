@@ -51,16 +51,27 @@ static void part_from(const struct canary_place *place)
 {
     if (place->slab->kind == CANARY_OURS)
         return;
-    canary_order_forget(place->slab);
+    // Under the hold: who looks at a reading right now tells of it in the slab's name.
     canary_monitor_hold();
+    canary_order_forget(place->slab);
+    canary_monitor_go_on();
+}
+
+// What an earlier buffer in the place left is told under its own name, before anybody looks at this one's. All work of the time
+// before has ended.
+static void settle_readings(const struct canary_slab *s)
+{
+    if (!atomic_load_explicit(&s->unread, memory_order_relaxed))
+        return;
+    canary_order_wait_aside(s->home);
+    canary_monitor_hold();
+    canary_order_settle(s->home);
     canary_monitor_go_on();
 }
 
 static void trim(struct home *home)
 {
-    const struct home_device *d = home_device(home->device);
-    uint64_t kept = d ? d->memory / kept_part : 0;
-    kept = kept < kept_least ? kept_least : kept > kept_most ? kept_most : kept;
+    uint64_t kept = home_memory_part(home, kept_part, kept_least, kept_most);
     if (canary_store_spare(home, NULL, 0) <= kept)
         return;
     canary_monitor_hold();
@@ -82,11 +93,7 @@ static CUresult free_waited(struct home *home, const struct canary_place *place,
         if (canary_shelf_put(place, 0))
             return CUDA_SUCCESS;
     }
-    if (atomic_load_explicit(&s->unread, memory_order_relaxed)) {
-        canary_monitor_hold();
-        canary_order_settle(home);
-        canary_monitor_go_on();
-    }
+    settle_readings(s);
     part_from(place);
     canary_scan_place(home, place, occasion);
     CUresult r = free_real(place);
@@ -218,26 +225,14 @@ static bool free_plain_in_order(const struct canary_place *place, struct canary_
     return *r ? true : canary_free(place->base, call, r);
 }
 
-// What an earlier buffer in the place left is told under its own name, before anybody looks at this one's.
-static void settle_earlier(const struct canary_place *place, struct canary_stream in)
-{
-    const struct driver *d = &guard.real;
-    struct home *home = place->slab->home;
-    if (!atomic_load_explicit(&place->slab->unread, memory_order_relaxed))
-        return;
-    (in.per_thread ? d->cuStreamSynchronize_ptsz : d->cuStreamSynchronize)(in.stream);
-    canary_order_wait_aside(home);
-    canary_monitor_hold();
-    canary_order_settle(home);
-    canary_monitor_go_on();
-}
-
 // Memory of the driver's, given back in the order of the stream.
 static CUresult free_in_order(const struct canary_place *place, struct canary_stream in, enum driver_id call)
 {
     const struct driver *d = &guard.real;
     uint64_t real = place->slab->range.base;
-    settle_earlier(place, in);
+    if (atomic_load_explicit(&place->slab->unread, memory_order_relaxed))
+        (in.per_thread ? d->cuStreamSynchronize_ptsz : d->cuStreamSynchronize)(in.stream);
+    settle_readings(place->slab);
     part_from(place);
     CUresult r = read_in_order(place, in, call);
     if (r) {

@@ -20,11 +20,12 @@ enum {
     PATIENCE = 1500,   // ... but no pause need be longer for it than so many microseconds
     CALL = 2500,       // nanoseconds of a copy's call, in which the program's own calls may wait ...
     CALL_SHARE = 10,   // ... and which take one part in so many of the time, ...
-    LAUNCHES = 20,     // ... or, while it launches more kernels than this in a millisecond, ...
-    BUSY_SHARE = 100,  // ... one in so many
+    LAUNCHES = 4,      // ... or, while it launches more kernels than this in a millisecond, ...
+    BUSY_SHARE = 100,  // ... one in so many, ...
+    BUSY = 5000,       // ... with pauses of so many microseconds at least: each scan costs it some
     COPIES = 4,     // transfers of the program's in a millisecond, beyond which it is in a hurry itself ...
     HURRY = 50000,  // ... and pauses have so many microseconds: a copy of ours holds up its own
-    SYNC_SHARE = 1000,  // of the program's time, where it waits for the scan itself
+    SYNC_SHARE = 2000,  // of the program's time, where it waits for the scan itself
     THOROUGH = 64,      // one scan in so many is, and looks at managed memory too
     QUIET = 20000,      // scans in a row with nothing launched, after which pauses are IDLE times as long ...
     ENDED = 20,         // ... and each counts for so many if all that was launched is known to have ended
@@ -200,10 +201,10 @@ static uint64_t pause_after(uint64_t cost, uint64_t calls, bool idle, uint64_t p
 // What a program that is in a hurry wants it to be at least.
 static uint64_t pause_for(struct pace pace, uint64_t calls)
 {
-    const uint64_t hurry = HURRY * 1000, by_calls = calls * CALL * (BUSY_SHARE - 1);
+    const uint64_t hurry = HURRY * 1000, busy = BUSY * 1000, by_calls = calls * CALL * (BUSY_SHARE - 1);
     if (pace.copying)
         return hurry;
-    return !pace.launching ? 0 : by_calls < hurry ? by_calls : hurry;
+    return !pace.launching ? 0 : by_calls < busy ? busy : by_calls < hurry ? by_calls : hurry;
 }
 
 static uint64_t scan_once(bool thorough)

@@ -251,17 +251,18 @@ void canary_order_settle(struct home *home)
 {
     struct field *f = &fields[home_number(home)];
     const struct canary_landing *landing = canary_bench_landings(home);
-    unsigned waiting = landing ? atomic_load_explicit(&f->waiting, memory_order_relaxed) : 0;
+    if (!landing || !atomic_load_explicit(&f->waiting, memory_order_relaxed))
+        return;
     pthread_mutex_lock(&lock);
     unsigned from = f->next;
     pthread_mutex_unlock(&lock);
-    // From the oldest on: a place that had several buffers tells of the first.
-    for (unsigned i = 0; i < LANDINGS && waiting; i++) {
+    // From the oldest on: a place that had several buffers tells of the first. All of them, not as many as waited: others come
+    // meanwhile, and who settles before a free must not miss what he waited for.
+    for (unsigned i = 0; i < LANDINGS; i++) {
         int k = (int)((from + i) % LANDINGS);
         pthread_mutex_lock(&lock);
         CUevent event = f->landing[k].used ? f->landing[k].event : NULL;
         pthread_mutex_unlock(&lock);
-        waiting -= event != NULL;
         if (!event || guard.real.cuEventQuery(event))
             continue;
         pthread_mutex_lock(&lock);

@@ -453,8 +453,7 @@ CUresult canary_scan_place(struct home *home, const struct canary_place *place,
                       (const uint8_t *)(uintptr_t)behind, occasion);
         return CUDA_SUCCESS;
     }
-    bool room = (place->slab->kind == CANARY_OURS && canary_slab_is_lone(place->slab)) ||
-                width <= place->base - place->slab->range.base;
+    bool room = canary_slab_is_lone_of_ours(place->slab) || width <= place->base - place->slab->range.base;
     int tray = b && room ? canary_bench_take(b) : -1;
     if (tray >= 0) {
         uint8_t *rows = b->pinned->tray[tray];

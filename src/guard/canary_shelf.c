@@ -52,10 +52,8 @@ static bool is_plain(const struct canary_slab *s)
 
 static uint64_t budget(const struct canary_slab *s)
 {
-    const struct home_device *d = home_device(s->home->device);
     const struct budget *b = is_plain(s) ? &plain_budget : &pool_budget;
-    uint64_t bytes = d ? d->memory / b->part : 0;
-    return bytes < b->least ? b->least : bytes > b->most ? b->most : bytes;
+    return home_memory_part(s->home, b->part, b->least, b->most);
 }
 
 // Under the lock.

@@ -52,9 +52,7 @@ uint32_t canary_slab_tail(const struct canary_slab *s, uint64_t size)
     if (canary_slab_is_flat(s, size))
         return CANARY_HEAD;  // alone in its slab, so that no head follows
 
-    uint64_t room =
-        (s->kind == CANARY_OURS && canary_slab_is_lone(s) ? s->range.size - KEPT : s->stride - CANARY_HEAD) -
-        size;
+    uint64_t room = (canary_slab_is_lone_of_ours(s) ? s->range.size - KEPT : s->stride - CANARY_HEAD) - size;
     return (uint32_t)(canary_slab_is_lone(s) && room > LONE_TAIL ? LONE_TAIL : room);
 }
 

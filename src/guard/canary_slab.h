@@ -111,6 +111,12 @@ static inline bool canary_slab_is_lone(const struct canary_slab *s)
     return s->slots == 1;
 }
 
+// Such a one, in memory that we divide up: what lies before it leaves room for a row.
+static inline bool canary_slab_is_lone_of_ours(const struct canary_slab *s)
+{
+    return s->kind == CANARY_OURS && canary_slab_is_lone(s);
+}
+
 // CANARY_SHARED: where in a page of its own more canary lies, behind a buffer of this size: from the buffer's start.
 uint64_t canary_slab_far(uint64_t size);
 

@@ -596,22 +596,29 @@ static void places_of_a_pool_come_again(void **state)
     assert_int_equal(canary_store_slabs(), 0);
 }
 
-// Such a place leaves the shelf when that is full, before anybody has looked: what its first buffer has is told once.
-static void a_full_shelf_tells_once(void **state)
+enum { IN_ORDER = 4000 };
+
+// A buffer of a pool that comes into the place of one that was written behind and that nobody has looked at yet.
+static CUdeviceptr after_a_damaged_one(CUmemoryPool pool)
 {
-    enum { PLACES = 100, SIZE = 4000 };
     CUdeviceptr p, q;
     CUresult r;
-    assert_true(canary_alloc_async(&p, SIZE, NULL, NULL, false, &r) && !r);
-    change(p + SIZE);
+    assert_true(canary_alloc_async(&p, IN_ORDER, pool, NULL, false, &r) && !r);
+    change(p + IN_ORDER);
     assert_true(canary_free_async(p, NULL, false, false, DRIVER_cuMemFreeAsync, &r) && !r);
-    assert_true(canary_alloc_async(&q, SIZE, NULL, NULL, false, &r) && !r);
+    assert_true(canary_alloc_async(&q, IN_ORDER, pool, NULL, false, &r) && !r);
     assert_true(p == q);
-    assert_true(canary_free_async(q, NULL, false, false, DRIVER_cuMemFreeAsync, &r) && !r);
-    for (unsigned i = 1; i <= PLACES; i++) {
-        assert_true(canary_alloc_async(&q, SIZE + 4 * i, NULL, NULL, false, &r) && !r);
-        assert_true(canary_free_async(q, NULL, false, false, DRIVER_cuMemFreeAsync, &r) && !r);
-    }
+    return q;
+}
+
+static void free_in_order(CUdeviceptr p)
+{
+    CUresult r;
+    assert_true(canary_free_async(p, NULL, false, false, DRIVER_cuMemFreeAsync, &r) && !r);
+}
+
+static void is_told_once(void)
+{
     assert_int_equal(cuCtxSynchronize(), 0);
     canary_order_wait_aside(home_current());
     scan();
@@ -621,30 +628,39 @@ static void a_full_shelf_tells_once(void **state)
     assert_int_equal(canary_store_slabs(), 0);
 }
 
+// Such a place leaves the shelf when that is full, before anybody has looked: what its first buffer has is told once.
+static void a_full_shelf_tells_once(void **state)
+{
+    enum { PLACES = 100 };
+    CUdeviceptr p;
+    CUresult r;
+    free_in_order(after_a_damaged_one(NULL));
+    for (unsigned i = 1; i <= PLACES; i++) {
+        assert_true(canary_alloc_async(&p, IN_ORDER + 4 * i, NULL, NULL, false, &r) && !r);
+        free_in_order(p);
+    }
+    is_told_once();
+}
+
 // The same where its pool is destroyed.
 static void a_pool_that_ends_tells_once(void **state)
 {
-    enum { SIZE = 4000 };
     CUmemPoolProps properties = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
                                  .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = 0}};
     CUmemoryPool pool;
-    CUdeviceptr p, q;
-    CUresult r;
     assert_int_equal(cuMemPoolCreate(&pool, &properties), 0);
-    assert_true(canary_alloc_async(&p, SIZE, pool, NULL, false, &r) && !r);
-    change(p - 1);
-    assert_true(canary_free_async(p, NULL, false, false, DRIVER_cuMemFreeAsync, &r) && !r);
-    assert_true(canary_alloc_async(&q, SIZE, pool, NULL, false, &r) && !r);
-    assert_true(p == q);
-    assert_true(canary_free_async(q, NULL, false, false, DRIVER_cuMemFreeAsync, &r) && !r);
+    free_in_order(after_a_damaged_one(pool));
     canary_pool_ends(pool);
     assert_int_equal(cuMemPoolDestroy(pool), 0);
-    canary_order_wait_aside(home_current());
-    scan();
+    is_told_once();
+}
+
+// And where the second is freed by a call that waits.
+static void a_free_that_waits_tells_once(void **state)
+{
+    free_now(after_a_damaged_one(NULL));
     assert_int_equal(atomic_load(&findings), 1);
-    atomic_store(&findings, 0);
-    canary_reclaim();
-    assert_int_equal(canary_store_slabs(), 0);
+    is_told_once();
 }
 
 // What is held for the program counts as free, and a few bytes do not hold on to a large region.
@@ -716,6 +732,7 @@ int main(void)
         cmocka_unit_test(places_of_a_pool_come_again),
         cmocka_unit_test(a_full_shelf_tells_once),
         cmocka_unit_test(a_pool_that_ends_tells_once),
+        cmocka_unit_test(a_free_that_waits_tells_once),
         cmocka_unit_test(what_is_held_is_free),
         cmocka_unit_test(goes_with_its_context),
         cmocka_unit_test(stops),

@@ -68,8 +68,7 @@ static CUresult write_lone(struct home *home, const struct canary_place *place, 
 CUresult canary_write_place(struct home *home, const struct canary_place *place)
 {
     struct canary_bench *b = canary_bench_of(home);
-    bool lone = place->slab->kind == CANARY_OURS && canary_slab_is_lone(place->slab);
-    int tray = b && lone ? canary_bench_take(b) : -1;
+    int tray = b && canary_slab_is_lone_of_ours(place->slab) ? canary_bench_take(b) : -1;
     if (tray >= 0) {
         CUresult r = write_lone(home, place, b, tray);
         canary_bench_give(b, tray);

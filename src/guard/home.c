@@ -92,6 +92,13 @@ const struct home_device *home_device(CUdevice device)
     return d;
 }
 
+uint64_t home_memory_part(const struct home *home, uint64_t part, uint64_t least, uint64_t most)
+{
+    const struct home_device *d = home_device(home->device);
+    uint64_t bytes = d ? d->memory / part : 0;
+    return bytes < least ? least : bytes > most ? most : bytes;
+}
+
 // A row of one byte tells. It is freed again, which waits for the device: once.
 size_t home_pitch(CUdevice device)
 {

@@ -47,6 +47,8 @@ void home_forget(CUcontext context);
 void home_after_fork(void);
 
 const struct home_device *home_device(CUdevice device);  // NULL: there is no such device
+// One part in so many of the memory of its device, between these.
+uint64_t home_memory_part(const struct home *home, uint64_t part, uint64_t least, uint64_t most);
 // The granule of pitches; 0 if the driver does not tell. A context of the device is current.
 size_t home_pitch(CUdevice device);
 
