@@ -18,7 +18,7 @@ trap 'rm -rf "$T"' EXIT
 canary_programs_build "${programs[*]}"
 
 together() {  # together LABEL A B COMMAND...: a row with the time from when both begin their work to when both have done it
-    local label=$1 a=$2 b=$3 one two
+    local label=$1 a=$2 b=$3 one two longer
     shift 3
     rm -rf "$T/a" "$T/b" "$T/gate"
     mkdir "$T/gate"
@@ -33,8 +33,10 @@ together() {  # together LABEL A B COMMAND...: a row with the time from when bot
     [ -z "$canary_programs_over" ] || return 0
     one=$(awk -F '\t' '$3 == "work" { print $4 }' "$T/a")
     two=$(awk -F '\t' '$3 == "work" { print $4 }' "$T/b")
-    if [ -n "$one" ] && [ -n "$two" ] && [ ! -e "$T/gate/late" ]; then
-        printf '%s\t%s\twork\t%s\n' "$label" "$a, $b" "$(awk -v a="$one" -v b="$two" 'BEGIN { print a > b ? a : b }')"
+    longer=$(awk -v a="$one" -v b="$two" 'BEGIN { print (a + 0 > b + 0 ? a : b) }') || true
+    [ -z "$canary_programs_over" ] || return 0
+    if [ -n "$one" ] && [ -n "$two" ] && [ -n "$longer" ] && [ ! -e "$T/gate/late" ]; then
+        printf '%s\t%s\twork\t%s\n' "$label" "$a, $b" "$longer"
     else
         printf '%s\t%s\tfailed\t1\n' "$label" "$a, $b"
     fi >>"$T/rows"

@@ -100,6 +100,16 @@ def print_computed(figures, counts, added):
             (name, n['launches'], n['transfers'], n['allocations'], n['frees']) + tuple(us) + tuple(u / step * 100 for u in us)))
 
 
+# A program that fails may do so because of what moat took for an error.
+def tell_errors(logs):
+    for log in logs:
+        if os.path.exists(log):
+            with open(log) as f:
+                errors = [line for line in f if '"event":"error"' in line]
+            for line in errors[:2]:
+                print('torch_compare.py: moat reported:', line[:2000], file=sys.stderr)
+
+
 def main(folder):
     serve = [sys.executable, script, 'serve']
     logs = [os.path.join(folder, '%d.json' % i) for i in range(len(ways))]
@@ -107,7 +117,11 @@ def main(folder):
         turns.Player([moat, '--device=gpu', '--format=json', '--log-file=' + log] + options + serve) for log, (_, options) in zip(logs, ways)]
     for player in players:  # all import at once
         player.listen()
-    figures = measure(players)
+    try:
+        figures = measure(players)
+    except SystemExit:
+        tell_errors(logs)
+        raise
     # However many examples there are, the calls are the same.
     kinds = {name.rpartition('-')[0]: name for name in models} if calls_file != '-' else {}
     counts = {name: count(players[1], logs[0], name) for name in kinds.values()}

@@ -2,7 +2,6 @@
 #include "guard/bounds.h"
 
 #include "base/readable.h"
-#include "guard/canary.h"
 #include "guard/guard.h"
 #include "guard/guard_report.h"
 #include "guard/home.h"
@@ -106,26 +105,11 @@ static enum verdict check_nowhere(const struct bounds_range *r, uint64_t end, st
     return SUSPECT;
 }
 
-// Addresses of managed memory, and all those of a context, are the system's again when they are gone: what the call
-// takes for the host's may be that now.
-static bool is_hosts_again(const struct track_block *b, uint64_t address)
+// Addresses of what is gone may be the system's again, and what the call takes for the host's may lie there now: always so with
+// managed memory and with a whole context, and with large plain buffers too.
+static bool is_hosts_again(uint64_t address)
 {
-    switch (atomic_load_explicit(&b->freed_by, memory_order_relaxed)) {
-    case DRIVER_cuCtxDestroy:
-    case DRIVER_cuCtxDestroy_v2:
-    case DRIVER_cuCtxDetach:
-    case DRIVER_cuGreenCtxDestroy:
-    case DRIVER_cuDevicePrimaryCtxRelease:
-    case DRIVER_cuDevicePrimaryCtxRelease_v2:
-    case DRIVER_cuDevicePrimaryCtxReset:
-    case DRIVER_cuDevicePrimaryCtxReset_v2:
-    case DRIVER_cuMemUnmap: return readable_bytes((const void *)(uintptr_t)address, 1);
-    default:
-        return (b->facts.family == TRACK_MANAGED ||
-                (canary_makes_managed() &&
-                 (b->facts.family == TRACK_PLAIN || b->facts.family == TRACK_PITCH))) &&
-               readable_bytes((const void *)(uintptr_t)address, 1);
-    }
+    return readable_bytes((const void *)(uintptr_t)address, 1);
 }
 
 // Inside an epoch section.
@@ -140,7 +124,7 @@ static enum verdict judge(const struct bounds_range *r, struct guard_finding *f)
     if (b)
         return check_in(b, r, end, f);
     b = track_freed(r->start);
-    if (b && !r->device && is_device(b) && is_hosts_again(b, r->start)) {
+    if (b && !r->device && is_device(b) && is_hosts_again(r->start)) {
         track_forget_freed(b->range.base);  // it need not be asked for again
         b = NULL;
     }
