@@ -109,7 +109,7 @@ CUresult array_describe(struct CUarray_st *a, const CUDA_ARRAY3D_DESCRIPTOR *d)
     const unsigned known = CUDA_ARRAY3D_LAYERED | CUDA_ARRAY3D_SURFACE_LDST | CUDA_ARRAY3D_CUBEMAP |
                            CUDA_ARRAY3D_TEXTURE_GATHER | CUDA_ARRAY3D_COLOR_ATTACHMENT;
     if (d->Flags & (CUDA_ARRAY3D_SPARSE | CUDA_ARRAY3D_DEFERRED_MAPPING))
-        return not_supported("an array without memory of its own");
+        return not_supported_told("an array without memory of its own");
     if (d->Flags & ~known || !array_type(d->Format, d->NumChannels, &a->type, &a->element) ||
         !shape_of(d, &a->shape) || (d->Flags & CUDA_ARRAY3D_TEXTURE_GATHER && a->shape != TEXTURE_2D))
         return CUDA_ERROR_INVALID_VALUE;

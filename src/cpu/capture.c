@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "cpu/logs.h"
 #include "cpu/stream.h"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -124,22 +125,48 @@ static int copy_nodes(struct capture_nodes *to, const struct capture_nodes *from
 }
 
 // The stream is destroyed. Without the one where it began nobody can end a capture; what another one did remains.
+static void leave(struct CUstream_st *s)
+{
+    struct capture *c = capture_of(s);
+    if (c->origin == s)
+        c->origin = NULL;
+    c->invalid |= !c->origin || copy_nodes(&c->left, &s->after);
+    depart(s);
+    if (!c->streams) {
+        c->sink->drop(c);
+        capture_end(c);
+    }
+}
+
 void capture_leave(struct CUstream_st *s)
 {
     if (!stream_captures(s))
         return;
     capture_lock();
-    struct capture *c = capture_of(s);
-    if (c) {
-        if (c->origin == s)
-            c->origin = NULL;
-        c->invalid |= !c->origin || copy_nodes(&c->left, &s->after);
-        depart(s);
-        if (!c->streams) {
-            c->sink->drop(c);
-            capture_end(c);
+    if (capture_of(s))
+        leave(s);
+    capture_unlock();
+}
+
+static struct CUstream_st *find_in_context(const struct CUctx_st *ctx)
+{
+    for (const struct capture *c = captures; c; c = c->next) {
+        for (struct CUstream_st *s = c->streams; s; s = s->next_in_capture) {
+            if (s->ctx == ctx)
+                return s;
         }
     }
+    return NULL;
+}
+
+void capture_leave_context(struct CUctx_st *ctx)
+{
+    struct CUstream_st *s;
+    if (!atomic_load_explicit(&ctx->capturing, memory_order_relaxed))
+        return;
+    capture_lock();
+    while ((s = find_in_context(ctx)))
+        leave(s);
     capture_unlock();
 }
 
@@ -177,6 +204,7 @@ bool capture_take(struct CUstream_st *s, CUgraphNodeParams *params, const CUlaun
     if (c)
         *rc = c->invalid ? CUDA_ERROR_STREAM_CAPTURE_INVALIDATED : c->sink->add(c, s, params, attributes, n);
     capture_unlock();
+    logs_tell();
     return c;
 }
 
@@ -338,8 +366,7 @@ CUresult capture_wait(struct CUstream_st *s, const struct capture_point *p, bool
     return rc;
 }
 
-// To ask is what makes the capture invalid: who asks again hears of an event that is worth nothing.
-CUresult capture_ask(const struct capture_point *p)
+static CUresult ask(const struct capture_point *p, bool spoil)
 {
     if (!capture_at(p))
         return CUDA_SUCCESS;
@@ -347,7 +374,18 @@ CUresult capture_ask(const struct capture_point *p)
     struct capture *c = atomic_load_explicit(&p->capture, memory_order_relaxed);
     CUresult rc = CUDA_SUCCESS;
     if (c)
-        rc = is_over(c) ? CUDA_ERROR_INVALID_VALUE : invalidated(c, CUDA_ERROR_CAPTURED_EVENT);
+        rc = is_over(c) ? CUDA_ERROR_INVALID_VALUE : invalidated(spoil ? c : NULL, CUDA_ERROR_CAPTURED_EVENT);
     capture_unlock();
     return rc;
+}
+
+// To ask is what makes the capture invalid: who asks again hears of an event that is worth nothing.
+CUresult capture_ask(const struct capture_point *p)
+{
+    return ask(p, true);
+}
+
+CUresult capture_look(const struct capture_point *p)
+{
+    return ask(p, false);
 }

@@ -80,7 +80,11 @@ CUresult capture_record(struct CUstream_st *s, struct capture_point *p);
 CUresult capture_wait(struct CUstream_st *s, const struct capture_point *p, bool recorded);
 // Somebody asks whether an event has come, which one in a capture never will: CUDA_SUCCESS if it is in none.
 CUresult capture_ask(const struct capture_point *p);
-void capture_forget(struct capture_point *p);  // recorded elsewhere, or gone
+CUresult capture_look(const struct capture_point *p);  // the same answer, but it spoils nothing
+void capture_forget(struct capture_point *p);          // recorded elsewhere, or gone
+
+// All streams of a context, a thread's own among them, leave their captures: it is being destroyed.
+void capture_leave_context(struct CUctx_st *ctx);
 
 // The rest under the lock, but capture_leave, which takes it.
 struct capture *capture_begin(struct CUstream_st *s, const struct capture_sink *sink,

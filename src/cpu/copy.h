@@ -24,7 +24,7 @@ enum copy_source {
 enum copy_when {
     COPY_NOW,
     COPY_PLANNED,   // by a node of a graph: memory that a graph will have allocated by then is good, too
-    COPY_CAPTURED,  // as that; of a memset only where it begins is looked at, as an H200's driver does
+    COPY_CAPTURED,  // as that; a memset may be anywhere until it runs, as with an H200's driver
 };
 
 struct copy_job {

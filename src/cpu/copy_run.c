@@ -45,8 +45,10 @@ static CUresult check(const struct copy_job *j, struct copy_side *s, bool write,
         return copy_array_side(s->array, s->x, s->y, s->z, j, s);
     if (!span(j, s, &size))
         return CUDA_ERROR_INVALID_VALUE;
-    if (when == COPY_CAPTURED && j->element)
-        size = j->element;
+    if (when == COPY_CAPTURED && j->element) {
+        s->where = MEMORY_ON_DEVICE;
+        return CUDA_SUCCESS;
+    }
     s->where = memory_block_check(s->at, size, write ? SPACE_WRITE : SPACE_READ);
     if (s->where == MEMORY_BAD && when != COPY_NOW && graph_memory_covers(s->at, size))
         s->where = MEMORY_ON_DEVICE;

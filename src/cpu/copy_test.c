@@ -351,7 +351,7 @@ static void bad_no_memory(void **state)
     OK(cuMemFree_v2(a));
 }
 
-// Of what a capture would have taken only the beginning was looked at.
+// What a capture would have taken was not looked at.
 static void bad_capture_ended(void **state)
 {
     CUdeviceptr a = fake_alloc(512);

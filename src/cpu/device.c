@@ -7,6 +7,7 @@
 
 #include "cpu/config.h"
 #include "cpu/cpu.h"
+#include "cpu/logs.h"
 #include "cpu/pool.h"
 #include "cpu/say.h"
 #include "driver/driver.h"
@@ -44,6 +45,7 @@ CUresult device_init(void)
     if (atomic_load_explicit(&state, memory_order_acquire) == FORKED)
         return CUDA_ERROR_NOT_INITIALIZED;
     pthread_once(&once, init);
+    logs_tell();
     return first_result;
 }
 

@@ -218,9 +218,7 @@ static CUresult make(struct CUctx_st *ctx, unsigned flags, struct event_share *s
 CUresult cuEventCreate(CUevent *out, unsigned int flags)
 {
     struct CUctx_st *ctx;
-    if (pool_in_callback())
-        return CUDA_ERROR_NOT_PERMITTED;
-    CUresult rc = context_current(&ctx);
+    CUresult rc = stream_context_for_new(&ctx);
     if (rc)
         return rc;
     unsigned known = CU_EVENT_BLOCKING_SYNC | CU_EVENT_DISABLE_TIMING | CU_EVENT_INTERPROCESS;
@@ -487,9 +485,9 @@ CUresult cuEventElapsedTime_v2(float *ms, CUevent start, CUevent end)
     // An H200's driver says so for a null pointer too.
     if (!ms || from->ctx != to->ctx || (from->flags | to->flags) & CU_EVENT_DISABLE_TIMING)
         return CUDA_ERROR_INVALID_HANDLE;
-    rc = capture_ask(&from->point);
+    rc = capture_look(&from->point);
     if (!rc)
-        rc = capture_ask(&to->point);
+        rc = capture_look(&to->point);
     if (rc)
         return rc;
     pool_lock();

@@ -163,14 +163,14 @@ static bool still_there(const struct capture *c)
     return all_there(c, &c->left);
 }
 
-// Who captured into a graph of his own has it already: out may be NULL.
+// Without out nobody gets the graph, unless it was given: he who captured into his own has it already.
 static CUresult finish(struct capture *c, CUgraph *out)
 {
     CUresult r = c->invalid || !still_there(c) ? CUDA_ERROR_STREAM_CAPTURE_INVALIDATED : check_joined(c);
     count(c->graph, -1u);
     if (out)
         *out = r ? NULL : c->graph;
-    if (r && !c->into_given)
+    if ((r || !out) && !c->into_given)
         graph_make_free(c->graph);
     capture_end(c);
     return r;
@@ -193,9 +193,7 @@ static CUresult end(bool per_thread, CUstream handle, CUgraph *out)
         return r;
     struct capture *c = capture_of(s);
     if (!c)
-        r = out ? CUDA_ERROR_ILLEGAL_STATE : CUDA_ERROR_INVALID_VALUE;
-    else if (!out && !c->into_given)
-        r = CUDA_ERROR_INVALID_VALUE;
+        r = CUDA_ERROR_ILLEGAL_STATE;
     else if (c->origin != s)
         r = unmatched(c);
     else if (c->mode != CU_STREAM_CAPTURE_MODE_RELAXED && c->thread != capture_thread())

@@ -28,6 +28,14 @@ static void begin(CUstreamCaptureMode mode)
     OK(cuStreamBeginCapture_v2(stream, mode));
 }
 
+// The other stream takes part.
+static void begin_both(CUstreamCaptureMode mode)
+{
+    begin(mode);
+    OK(cuEventRecord(event, stream));
+    OK(cuStreamWaitEvent(side, event, 0));
+}
+
 static CUgraph end(void)
 {
     CUgraph g = NULL;
@@ -136,9 +144,7 @@ static void good_fork_and_join(void **state)
 {
     CUgraphNode nodes[8], before[8];
     size_t n = 8;
-    begin(CU_STREAM_CAPTURE_MODE_GLOBAL);
-    OK(cuEventRecord(event, stream));
-    OK(cuStreamWaitEvent(side, event, 0));
+    begin_both(CU_STREAM_CAPTURE_MODE_GLOBAL);
     launch_step(stream, test_words, 1);
     launch_step(side, test_words + 4, 2);
     launch_step(side, test_words + 4, 3);
@@ -191,7 +197,7 @@ static void good_memory(void **state)
     OK(cuGraphDestroy(g));
 }
 
-// Of a captured memset only where it begins is looked at. It does what a kernel's stores would.
+// Where a captured memset goes is not looked at. It does what a kernel's stores would.
 static void good_memset_past_end(void **state)
 {
     CUdeviceptr p;
@@ -200,7 +206,6 @@ static void good_memset_past_end(void **state)
     OK(cuMemAlloc_v2(&p, 100));
     begin(CU_STREAM_CAPTURE_MODE_GLOBAL);
     OK(cuMemsetD8Async(p, 7, 101, stream));
-    BAD(cuMemsetD8Async(16, 7, 1, stream));
     BAD(cuMemcpyDtoDAsync_v2(p, test_words, 101, stream));
     CUgraph g = end();
     assert_int_equal(count_nodes(g), 1);
@@ -212,15 +217,24 @@ static void good_memset_past_end(void **state)
     OK(cuMemFree_v2(p));
 }
 
-// Where nothing is, it fails when it runs, as when it begins in memory that is gone by then.
-static void bad_memset_past_end(void **state)
+// Where nothing is, it fails when it runs.
+static void memset_fails(CUdeviceptr at, size_t size)
 {
-    enum { FAR = 1 << 30 };
     begin(CU_STREAM_CAPTURE_MODE_GLOBAL);
-    OK(cuMemsetD8Async(test_words, 7, FAR, stream));
+    OK(cuMemsetD8Async(at, 7, size, stream));
     CUgraphExec e = instantiate(end());
     OK(cuGraphLaunch(e, NULL));
     IS(CUDA_ERROR_ILLEGAL_ADDRESS, cuCtxSynchronize());
+}
+
+static void bad_memset_past_end(void **state)
+{
+    memset_fails(test_words, 1 << 30);
+}
+
+static void bad_memset_nowhere(void **state)
+{
+    memset_fails(0x1000, 1);
 }
 
 static void good_launch_captured(void **state)
@@ -317,15 +331,17 @@ static void bad_begin_and_end(void **state)
     begin(CU_STREAM_CAPTURE_MODE_GLOBAL);
     IS(CUDA_ERROR_ILLEGAL_STATE, cuStreamBeginCapture_v2(stream, 0));
     BAD(cuStreamIsCapturing(stream, NULL));
-    BAD(cuStreamEndCapture(stream, NULL));
-    OK(cuEventRecord(event, stream));
-    OK(cuStreamWaitEvent(side, event, 0));
+    // Ended, and nobody has the graph.
+    launch_step(stream, test_words, 1);
+    OK(cuStreamGetCaptureInfo_v2(stream, &status, NULL, &g, NULL, NULL));
+    OK(cuStreamEndCapture(stream, NULL));
+    BAD(cuGraphGetNodes(g, NULL, &(size_t){0}));
+    IS(CUDA_ERROR_ILLEGAL_STATE, cuStreamEndCapture(stream, &g));
+    begin_both(CU_STREAM_CAPTURE_MODE_GLOBAL);
     launch_step(side, test_words, 1);
     IS(CUDA_ERROR_STREAM_CAPTURE_UNJOINED, cuStreamEndCapture(stream, &g));
     assert_null(g);
-    begin(CU_STREAM_CAPTURE_MODE_GLOBAL);
-    OK(cuEventRecord(event, stream));
-    OK(cuStreamWaitEvent(side, event, 0));
+    begin_both(CU_STREAM_CAPTURE_MODE_GLOBAL);
     IS(CUDA_ERROR_STREAM_CAPTURE_UNMATCHED, cuStreamEndCapture(side, &g));
     IS(CUDA_ERROR_STREAM_CAPTURE_INVALIDATED, cuLaunchHostFunc(side, never, NULL));
     end_spoilt(stream);
@@ -378,6 +394,15 @@ static void bad_beside(void **state)
     begin(CU_STREAM_CAPTURE_MODE_GLOBAL);
     IS(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, cuMemHostRegister_v2(page, sizeof page, 0));
     end_spoilt(stream);
+    begin(CU_STREAM_CAPTURE_MODE_GLOBAL);
+    IS(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, cuMemHostUnregister(page));
+    end_spoilt(stream);
+    OK(cuMemAllocAsync(&p, 64, side));
+    begin(CU_STREAM_CAPTURE_MODE_GLOBAL);
+    IS(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, cuMemFreeAsync(p, side));
+    end_spoilt(stream);
+    OK(cuMemFreeAsync(p, side));
+    OK(cuStreamSynchronize(side));
     begin(CU_STREAM_CAPTURE_MODE_RELAXED);
     OK(cuStreamQuery(side));
     OK(cuMemAllocAsync(&p, 64, side));
@@ -396,28 +421,25 @@ static void bad_work(void **state)
     BAD(cuMemFreeAsync(test_words, stream));
     IS(CUDA_ERROR_INVALID_HANDLE, cuLaunchKernel(NULL, 1, 1, 1, 1, 1, 1, 0, stream, NULL, NULL));
     BAD(cuLaunchKernel(test_step, 0, 1, 1, 1, 1, 1, 0, side, NULL, NULL));
+    BAD(cuLaunchKernel(test_step, 1, 1, 1, 1, 1, 1, 0, stream, NULL, NULL));
     OK(cuGraphDestroy(end()));
     begin(CU_STREAM_CAPTURE_MODE_RELAXED);
     BAD(cuLaunchKernel(test_step, 0, 1, 1, 1, 1, 1, 0, stream, NULL, NULL));
-    end_spoilt(stream);
-    begin(CU_STREAM_CAPTURE_MODE_RELAXED);
-    BAD(cuLaunchKernel(test_step, 1, 1, 1, 1, 1, 1, 0, stream, NULL, NULL));
     end_spoilt(stream);
     begin(CU_STREAM_CAPTURE_MODE_RELAXED);
     IS(CUDA_ERROR_INVALID_CLUSTER_SIZE, cuLaunchKernelEx(&config, test_step, NULL, NULL));
     end_spoilt(stream);
 }
 
-// Asking for a captured event spoils the capture; then, and when it has ended, the event is worth nothing.
+// Asking for a captured event, but not for the time, spoils the capture; then, and when it has ended, the event is worth nothing.
 static void bad_questions(void **state)
 {
     float ms;
-    for (int how = 0; how < 3; how++) {
+    for (int how = 0; how < 2; how++) {
         begin(CU_STREAM_CAPTURE_MODE_RELAXED);
         OK(cuEventRecord(event, stream));
-        IS(CUDA_ERROR_CAPTURED_EVENT, how == 0   ? cuEventQuery(event)
-                                      : how == 1 ? cuEventSynchronize(event)
-                                                 : cuEventElapsedTime_v2(&ms, event, event));
+        IS(CUDA_ERROR_CAPTURED_EVENT, cuEventElapsedTime_v2(&ms, event, event));
+        IS(CUDA_ERROR_CAPTURED_EVENT, how ? cuEventSynchronize(event) : cuEventQuery(event));
         BAD(cuEventQuery(event));
         BAD(cuEventSynchronize(event));
         BAD(cuEventElapsedTime_v2(&ms, event, event));
@@ -602,18 +624,14 @@ static void bad_thread(void **state)
 
 static void good_streams_go(void **state)
 {
-    begin(CU_STREAM_CAPTURE_MODE_RELAXED);
-    OK(cuEventRecord(event, stream));
-    OK(cuStreamWaitEvent(side, event, 0));
+    begin_both(CU_STREAM_CAPTURE_MODE_RELAXED);
     launch_step(side, test_words, 1);
     OK(cuStreamDestroy_v2(side));
     CUgraph g;
     IS(CUDA_ERROR_STREAM_CAPTURE_UNJOINED, cuStreamEndCapture(stream, &g));
     // One that was joined may go: what it did stays.
     side = new_stream();
-    begin(CU_STREAM_CAPTURE_MODE_RELAXED);
-    OK(cuEventRecord(event, stream));
-    OK(cuStreamWaitEvent(side, event, 0));
+    begin_both(CU_STREAM_CAPTURE_MODE_RELAXED);
     launch_step(side, test_words, 1);
     OK(cuEventRecord(event, side));
     OK(cuStreamWaitEvent(stream, event, 0));
@@ -680,6 +698,55 @@ static void *capture_and_run(void *arg)
     return NULL;
 }
 
+// A context takes the captures in its threads' own streams with it: nobody could end those.
+static CUcontext going;
+static pthread_barrier_t meeting;
+
+static void *capture_own(void *arg)
+{
+    OK(cuCtxSetCurrent(going));
+    OK(cuStreamBeginCapture_v2(CU_STREAM_PER_THREAD, CU_STREAM_CAPTURE_MODE_GLOBAL));
+    OK(cuLaunchHostFunc(CU_STREAM_PER_THREAD, never, NULL));
+    pthread_barrier_wait(&meeting);
+    pthread_barrier_wait(&meeting);
+    return NULL;
+}
+
+static void good_contexts_go(void **state)
+{
+    pthread_t t;
+    CUdeviceptr p;
+    CUstream mine;
+    CUstreamCaptureStatus status;
+    pthread_barrier_init(&meeting, NULL, 2);
+    OK(cuCtxCreate_v2(&going, 0, 0));
+    OK(cuStreamCreate(&mine, 0));
+    assert_int_equal(pthread_create(&t, NULL, capture_own, NULL), 0);
+    pthread_barrier_wait(&meeting);
+    OK(cuStreamBeginCapture_v2(CU_STREAM_PER_THREAD, CU_STREAM_CAPTURE_MODE_GLOBAL));
+    OK(cuStreamBeginCapture_v2(mine, CU_STREAM_CAPTURE_MODE_GLOBAL));
+    OK(cuCtxDestroy_v2(going));
+    OK(cuMemAlloc_v2(&p, 16));
+    OK(cuMemFree_v2(p));
+    // The next life of a context has nothing of it.
+    OK(cuCtxCreate_v2(&going, 0, 0));
+    OK(cuCtxSynchronize());
+    OK(cuStreamIsCapturing(CU_STREAM_PER_THREAD, &status));
+    assert_int_equal(status, CU_STREAM_CAPTURE_STATUS_NONE);
+    OK(cuCtxDestroy_v2(going));
+    // And so with a primary one.
+    OK(cuDevicePrimaryCtxRetain(&going, 0));
+    OK(cuCtxPushCurrent_v2(going));
+    OK(cuStreamBeginCapture_v2(CU_STREAM_PER_THREAD, CU_STREAM_CAPTURE_MODE_GLOBAL));
+    OK(cuDevicePrimaryCtxReset_v2(0));
+    OK(cuCtxPopCurrent_v2(&going));
+    OK(cuMemAlloc_v2(&p, 16));
+    OK(cuMemFree_v2(p));
+    OK(cuDevicePrimaryCtxRelease_v2(0));
+    pthread_barrier_wait(&meeting);
+    pthread_join(t, NULL);
+}
+
 static void good_threads(void **state)
 {
     pthread_t t[4];
@@ -714,12 +781,14 @@ int main(void)
         TEST(good_modes),
         TEST(bad_thread),
         TEST(good_streams_go),
+        TEST(good_contexts_go),
         TEST(good_threads),
         TEST(bad_beside),
         TEST(bad_work),
         TEST(bad_questions),
         TEST(good_memset_past_end),
         cmocka_unit_test_setup(bad_memset_past_end, setup),
+        cmocka_unit_test_setup(bad_memset_nowhere, setup),
         TEST(good_odd_mode),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -12,10 +12,31 @@ static bool exec_is(CUgraphExec e)
 
 // --- made ------------------------------------------------------------------------------------------------------------
 
+// Which allocations come and go with each launch. Nodes that the application's graph gets later change nothing of it.
+static void note_inside(struct CUgraph_st *g)
+{
+    uint64_t allocated = graph_node_stamp(), both = graph_node_stamp();
+    struct CUgraphNode_st *n;
+    for (n = g->first; n; n = n->next) {
+        if (n->work.type == CU_GRAPH_NODE_TYPE_MEM_ALLOC)
+            n->work.alloc.memory->mark = allocated;
+    }
+    for (n = g->first; n; n = n->next) {
+        if (n->work.type != CU_GRAPH_NODE_TYPE_MEM_FREE || n->work.freed->mark < allocated)
+            continue;
+        n->work.inside = true;
+        n->work.freed->mark = both;
+    }
+    for (n = g->first; n; n = n->next)
+        n->work.inside |= n->work.type == CU_GRAPH_NODE_TYPE_MEM_ALLOC && n->work.alloc.memory->mark == both;
+}
+
 // Orders the graph and all below it, and notes every node.
 static CUresult finish(struct CUgraphExec_st *e, struct CUgraph_st *g, struct CUgraphNode_st **bad)
 {
     CUresult r = graph_order_make(g, bad);
+    if (g->memory)
+        note_inside(g);
     for (struct CUgraphNode_st *n = g->first; n && !r; n = n->next) {
         if (vec_push(&e->index, (struct graph_exec_entry){n->origin, n}))
             r = CUDA_ERROR_OUT_OF_MEMORY;

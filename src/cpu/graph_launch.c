@@ -229,7 +229,7 @@ static bool memory_ready(const struct CUgraph_st *g, bool auto_free)
             return false;
         if (w->type == CU_GRAPH_NODE_TYPE_MEM_ALLOC && w->alloc.memory->live && !auto_free)
             return false;
-        if (w->type == CU_GRAPH_NODE_TYPE_MEM_FREE && !w->freed->inside && !w->freed->live)
+        if (w->type == CU_GRAPH_NODE_TYPE_MEM_FREE && !w->inside && !w->freed->live)
             return false;
     }
     return true;
@@ -242,13 +242,13 @@ static void memory_take(const struct CUgraph_st *g, bool back)
         const struct graph_work *w = &n->work;
         if (w->type == CU_GRAPH_NODE_TYPE_GRAPH)
             memory_take(w->child, back);
-        if (w->type == CU_GRAPH_NODE_TYPE_MEM_ALLOC && !w->alloc.memory->inside) {
+        if (w->type == CU_GRAPH_NODE_TYPE_MEM_ALLOC && !w->inside) {
             if (!back)
                 graph_memory_begin(w->alloc.memory);
             else if (graph_memory_end(w->alloc.memory))
                 graph_memory_hide(w->alloc.memory);
         }
-        if (w->type == CU_GRAPH_NODE_TYPE_MEM_FREE && !w->freed->inside) {
+        if (w->type == CU_GRAPH_NODE_TYPE_MEM_FREE && !w->inside) {
             if (!back)
                 graph_memory_end(w->freed);
             else if (graph_memory_begin(w->freed))
@@ -275,7 +275,7 @@ static void end(void *arg, bool run)
     struct exec_task *t = arg;
     capture_lock();
     graph_exec_drop(t->exec);
-    graph_leave();
+    graph_object_bury();  // not graph_leave: what hears of messages may wait for work, and this thread does it
     mem_free(t);
 }
 

@@ -278,7 +278,8 @@ static void good_memory_inside(void **state)
     OK(cuGraphDestroy(g));
 }
 
-// A graph that frees only since it was instantiated: the launch keeps its memory, as long as there is who knows of it.
+// A graph that frees only since it was instantiated: what was made of it before does not, and its allocation is the
+// application's to free; what is made of it now does.
 static void good_memory_freed_by_a_newer_graph(void **state)
 {
     CUgraph g = new_graph();
@@ -289,13 +290,29 @@ static void good_memory_freed_by_a_newer_graph(void **state)
     OK(cuGraphAddMemFreeNode(&f, g, &a, 1, p.dptr));
     OK(cuGraphLaunch(e, NULL));
     OK(cuCtxSynchronize());
+    assert_int_equal(graph_memory_now(), 100);
+    OK(cuMemsetD8_v2(p.dptr, 1, 100));
+    BAD(cuGraphLaunch(e, NULL));
+    OK(cuMemFree_v2(p.dptr));
+    BAD(cuMemFree_v2(p.dptr));
+    OK(cuGraphLaunch(e, NULL));
+    OK(cuGraphExecDestroy(e));
+    e = instantiate(g);
+    BAD(cuGraphLaunch(e, NULL));
+    OK(cuMemFree_v2(p.dptr));
+    CUgraphExecUpdateResultInfo info;
+    for (int i = 0; i < 3; i++) {
+        run_exec(e);
+        assert_int_equal(graph_memory_now(), 0);
+        BAD(cuMemFree_v2(p.dptr));
+        OK(cuGraphExecUpdate_v2(e, g, &info));
+    }
     OK(cuGraphExecDestroy(e));
     OK(cuGraphDestroy(g));
     CUdeviceptr other;
     OK(cuMemAlloc_v2(&other, 100));
     BAD(cuMemFree_v2(p.dptr));
     OK(cuMemFree_v2(other));
-    assert_int_equal(graph_memory_now(), 0);
 }
 
 // A free in stream order comes after the launch, however early it is asked for; a launch behind it allocates again.

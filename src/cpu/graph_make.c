@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Graphs as a whole: made, copied, freed.
 #include "cpu/graphs.h"
+#include "cpu/logs.h"
 
 static uint64_t last_id;
 
@@ -18,6 +19,7 @@ CUresult graph_enter(void)
 void graph_leave(void)
 {
     graph_object_bury();
+    logs_tell();
 }
 
 struct CUgraph_st *graph_make_new(bool secret)

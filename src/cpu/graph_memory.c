@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "cpu/graph_memory.h"
 
+#include <assert.h>
+
 #include "base/mem.h"
 
 enum { CHUNK = 32 << 20 };
@@ -51,20 +53,12 @@ CUresult graph_memory_new(uint64_t size, int device, struct graph_memory **out)
     return CUDA_SUCCESS;
 }
 
-static void conceal(struct graph_memory *m)
-{
-    memory_block_remove(m->block);
-    used[m->block->device] -= m->node.size;
-}
-
-// What was instantiated before its graph got a node that frees allocates and never frees: the memory goes with the last
-// that knows of it.
+// What is shown has who will hide it, and that has a reference.
 static void drop(struct graph_memory *m)
 {
     if (--m->refs)
         return;
-    if (m->shown)
-        conceal(m);
+    assert(!m->shown);
     memory_range_remove(&known, &m->node);
     memory_slab_give(memory_slab_of(slabs, m->block->device), m->piece);
     mem_free(m->block);
@@ -121,8 +115,10 @@ static void show(struct graph_memory *m)
 
 static void hide(struct graph_memory *m)
 {
-    if (!--m->shown)
-        conceal(m);
+    if (--m->shown)
+        return;
+    memory_block_remove(m->block);
+    used[m->block->device] -= m->node.size;
 }
 
 void graph_memory_show(struct graph_memory *m)

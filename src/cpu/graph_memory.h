@@ -16,7 +16,7 @@ struct graph_memory {
     struct memory_block *block;  // kept for as long as it lives
     unsigned refs, shown;
     bool live;
-    bool inside;  // the graph that allocates it frees it
+    uint64_t mark;  // for the one who has the graphs' lock
 };
 
 // These take memory_lock themselves.

@@ -158,15 +158,6 @@ static bool frees(const struct CUgraph_st *g, const struct graph_memory *m)
     return false;
 }
 
-static bool allocates(const struct CUgraph_st *g, const struct graph_memory *m)
-{
-    for (const struct CUgraphNode_st *n = g->first; n; n = n->next) {
-        if (n->work.type == CU_GRAPH_NODE_TYPE_MEM_ALLOC && n->work.alloc.memory == m)
-            return true;
-    }
-    return false;
-}
-
 // A graph that has memory nodes itself or in a child.
 static void note_memory(struct CUgraph_st *g)
 {
@@ -179,8 +170,6 @@ static void note_memory(struct CUgraph_st *g)
 
 static void note_work(struct CUgraph_st *g, const struct graph_work *w)
 {
-    if (w->type == CU_GRAPH_NODE_TYPE_MEM_FREE && allocates(g, w->freed))
-        w->freed->inside = true;
     if (w->type == CU_GRAPH_NODE_TYPE_MEM_ALLOC || w->type == CU_GRAPH_NODE_TYPE_MEM_FREE ||
         (w->type == CU_GRAPH_NODE_TYPE_GRAPH && w->child->memory))
         note_memory(g);

@@ -285,6 +285,7 @@ static CUresult compare_node(struct update *u, struct CUgraphNode_st *have, stru
         return compare_below(u, have, want);
     struct change c = {.at = have};
     r = graph_work_copy(&c.work, &want->work, true);
+    c.work.inside = have->work.inside;
     if (!r && vec_push(&u->changes, c)) {
         graph_work_free(&c.work);
         r = CUDA_ERROR_OUT_OF_MEMORY;

@@ -53,6 +53,7 @@ struct graph_choice {
 
 struct graph_work {
     CUgraphNodeType type;
+    bool inside;  // of an exec's: it allocates what the same graph frees, or frees what that allocates
     union {
         struct graph_kernel kernel;
         struct {
@@ -150,7 +151,8 @@ struct CUgraph_st {
 };
 
 CUresult graph_enter(void);  // and the lock, if CUDA_SUCCESS
-void graph_leave(void);      // and destroys user objects that are not referred to any more
+// And destroys user objects that are not referred to any more; callbacks of cuLogs* hear what is new.
+void graph_leave(void);
 struct CUgraph_st *graph_make_new(bool secret);
 void graph_make_free(struct CUgraph_st *g);
 // A copy of the nodes and edges, and of the references to user objects.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "cpu/jit.h"
 
+#include "cpu/logs.h"
 #include "cpu/say.h"
 
 static void emit(struct diag_sink *sink, const struct diag *d)
@@ -97,5 +98,13 @@ CUresult jit_end(struct jit *j, CUresult result)
         say("%s", j->first);
     fill_log(&j->error);
     fill_log(&j->info);
+    return result;
+}
+
+CUresult jit_end_told(struct jit *j, CUresult result)
+{
+    jit_end(j, result);
+    if (result)
+        logs_tell();
     return result;
 }

@@ -31,6 +31,8 @@ CUresult jit_begin(struct jit *j, unsigned count, const CUjit_option *options, v
 // Copies the logs to the application. A failure that the application did not ask a log for, and one that is ours,
 // is told in one line on standard error. Returns result.
 CUresult jit_end(struct jit *j, CUresult result);
+// And callbacks of cuLogs* hear it at once: no lock of ours may be held.
+CUresult jit_end_told(struct jit *j, CUresult result);
 // A message about nothing that has lines.
 void jit_error(struct jit *j, const char *name, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 

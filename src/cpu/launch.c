@@ -8,6 +8,7 @@
 #include "base/mem.h"
 #include "cpu/kernel_stats.h"
 #include "cpu/launch.h"
+#include "cpu/logs.h"
 #include "cpu/stream.h"
 #include "exec/space.h"
 
@@ -305,7 +306,8 @@ static bool captured(const struct launch_request *q, CUfunction handle, struct C
     return capture_take(to, &node, attributes, config ? config->numAttrs : q->cooperative, r);
 }
 
-// A capture that a launch was meant for is no good without it, whatever was wrong (seen on an H200).
+// A capture is no good without a launch that was meant for it, if that was of a wrong shape. One without its parameters, or of no
+// kernel, might as well not have been (seen on an H200).
 static CUresult spoilt(CUstream stream, bool per_thread, CUresult r)
 {
     struct CUstream_st *to;
@@ -333,7 +335,7 @@ static CUresult launch(struct launch_request *q, CUfunction handle, CUstream str
     if (r)
         return r;
     if (stream_captures(to) && captured(q, handle, to, config, &r))
-        return r ? spoilt(stream, per_thread, r) : CUDA_SUCCESS;
+        return r;
     r = launch_op(q, &op);
     if (r)
         return r;
@@ -445,8 +447,10 @@ static CUresult launch_ex(bool per_thread, const CUlaunchConfig *c, CUfunction f
     };
     for (unsigned i = 0; !r && i < c->numAttrs; i++)
         r = launch_attribute(&q, &c->attrs[i], &event);
-    if (r)
+    if (r) {
+        logs_tell();
         return spoilt(c->hStream, per_thread, r);
+    }
     r = launch(&q, f, c->hStream, per_thread, c);
     if (!r && event)
         r = per_thread ? cuEventRecord_ptsz(event, c->hStream) : cuEventRecord(event, c->hStream);

@@ -217,7 +217,7 @@ static bool run_row(struct CUctx_st *ctx, const struct exec_copy *c, uint64_t to
     return true;
 }
 
-static void run_copy(void *arg, bool run)
+static void run_child_copy(void *arg, bool run)
 {
     struct copy_work *work = arg;
     const struct exec_copy *c = &work->copy;
@@ -242,7 +242,7 @@ static int copy(void *owner, const struct exec_copy *c, uint64_t stream, uint64_
     bool good = work && family_of(o);
     if (good) {
         *work = (struct copy_work){o->ctx, *c};
-        op->fn = run_copy;
+        op->fn = run_child_copy;
         op->arg = work;
         put_in(o, op, stream, block);
     }

@@ -186,6 +186,18 @@ static void bad_copy_ends_parent(void **state)
 
 // --- graphs ----------------------------------------------------------------------------------------------------------
 
+static CUDA_KERNEL_NODE_PARAMS kernel_of(const char *name, unsigned threads, void **params)
+{
+    return (CUDA_KERNEL_NODE_PARAMS){.func = whole_function(module, name),
+                                     .gridDimX = 1,
+                                     .gridDimY = 1,
+                                     .gridDimZ = 1,
+                                     .blockDimX = threads,
+                                     .blockDimY = 1,
+                                     .blockDimZ = 1,
+                                     .kernelParams = params};
+}
+
 static CUgraphExec make(const char *name, void **params, unsigned count, unsigned flags)
 {
     CUgraph g;
@@ -193,14 +205,7 @@ static CUgraphExec make(const char *name, void **params, unsigned count, unsigne
     CUgraphExec e;
     OK(cuGraphCreate(&g, 0));
     for (unsigned i = 0; i < count; i++) {
-        CUDA_KERNEL_NODE_PARAMS k = {.func = whole_function(module, name),
-                                     .gridDimX = 1,
-                                     .gridDimY = 1,
-                                     .gridDimZ = 1,
-                                     .blockDimX = 1,
-                                     .blockDimY = 1,
-                                     .blockDimZ = 1,
-                                     .kernelParams = params};
+        CUDA_KERNEL_NODE_PARAMS k = kernel_of(name, 1, params);
         OK(cuGraphAddKernelNode_v2(&n, g, &before, before != NULL, &k));
         before = n;
     }
@@ -257,17 +262,9 @@ static void bad_graph_tails(void **state)
     CUgraphExec inner = make("add", (void *[]){&p, &v}, 1, CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH);
     CUgraph g;
     CUgraphNode n;
-    CUDA_KERNEL_NODE_PARAMS k = {.func = whole_function(module, "starts"),
-                                 .gridDimX = 1,
-                                 .gridDimY = 1,
-                                 .gridDimZ = 1,
-                                 .blockDimX = 255,
-                                 .blockDimY = 1,
-                                 .blockDimZ = 1,
-                                 .kernelParams = (void *[]){&p, &inner, &to}};
     for (unsigned threads = 255; threads <= 256; threads++) {
         CUgraphExec e;
-        k.blockDimX = threads;
+        CUDA_KERNEL_NODE_PARAMS k = kernel_of("starts", threads, (void *[]){&p, &inner, &to});
         OK(cuMemsetD8_v2(p, 0, 64));
         OK(cuGraphCreate(&g, 0));
         OK(cuGraphAddKernelNode_v2(&n, g, NULL, 0, &k));
@@ -288,14 +285,7 @@ static void bad_node_ends_others(void **state)
     CUgraphNode n;
     CUgraphExec e;
     CUdeviceptr q;
-    CUDA_KERNEL_NODE_PARAMS k = {.func = whole_function(module, "spin"),
-                                 .gridDimX = 1,
-                                 .gridDimY = 1,
-                                 .gridDimZ = 1,
-                                 .blockDimX = 1,
-                                 .blockDimY = 1,
-                                 .blockDimZ = 1,
-                                 .kernelParams = (void *[]){&p}};
+    CUDA_KERNEL_NODE_PARAMS k = kernel_of("spin", 1, (void *[]){&p});
     OK(cuMemAlloc_v2(&q, 64));
     OK(cuGraphCreate(&g, 0));
     OK(cuGraphAddKernelNode_v2(&n, g, NULL, 0, &k));

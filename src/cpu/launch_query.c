@@ -60,7 +60,7 @@ static const struct {
     const char *name, *text;
 } errors[] = {
 #define ERROR(name, value, text) {value, #name, text},
-#include "runtime/cudart_errors.def"
+#include "driver/cudart_errors.def"
 };
 enum { ERRORS = sizeof errors / sizeof *errors };
 

@@ -345,7 +345,7 @@ static void good_texts(void **state)
         const char *name;
     } errors[] = {
 #define ERROR(name, value, text) {value, #name},
-#include "runtime/cudart_errors.def"
+#include "driver/cudart_errors.def"
         {-1, "unrecognized error code"},
         {11, "unrecognized error code"},
         {100000, "unrecognized error code"},

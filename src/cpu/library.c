@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "base/mem.h"
+#include "cpu/logs.h"
 #include "cpu/module.h"
 
 // The kernels that the application will see, the same for all contexts.
@@ -170,6 +171,15 @@ static bool eager(void)
     return mode && strcmp(mode, "EAGER") == 0;
 }
 
+// As library_module, with no lock held: if it cannot be loaded, callbacks of cuLogs* hear why.
+static CUresult loaded(struct CUlib_st *l, struct CUctx_st *ctx, struct CUmod_st **out)
+{
+    CUresult r = library_module(l, ctx, out);
+    if (r)
+        logs_tell();
+    return r;
+}
+
 static CUresult load_library(CUlibrary *out, const void *image, const char *path, CUjit_option *jit_options,
                              void **jit_values, unsigned njit)
 {
@@ -181,11 +191,11 @@ static CUresult load_library(CUlibrary *out, const void *image, const char *path
     if (r)
         return r;
     r = path ? sources_from_file(&source, path, &jit) : sources_from_memory(&source, image, &jit);
-    r = jit_end(&jit, r);
+    r = jit_end_told(&jit, r);
     if (!r)
         r = new_library(&l, &source);
     if (!r && eager()) {
-        r = library_module(l, NULL, &m);
+        r = loaded(l, NULL, &m);
         if (r) {
             handle_remove(l);
             free_library(l);
@@ -264,7 +274,7 @@ CUresult cuLibraryGetKernel(CUkernel *out, CUlibrary l, const char *name)
     CUresult r = check(l);
     if (r || !out || !name)
         return r ? r : CUDA_ERROR_INVALID_VALUE;
-    r = library_module(l, NULL, &m);
+    r = loaded(l, NULL, &m);
     if (r)
         return r;
     const struct exec_kernel *k = exec_find_kernel(m->program, str_from(name));
@@ -282,7 +292,7 @@ CUresult cuLibraryGetKernelCount(unsigned int *count, CUlibrary l)
     CUresult r = check(l);
     if (r || !count)
         return r ? r : CUDA_ERROR_INVALID_VALUE;
-    r = library_module(l, NULL, &m);
+    r = loaded(l, NULL, &m);
     if (!r)
         *count = l->nkernels;
     return r;
@@ -294,7 +304,7 @@ CUresult cuLibraryEnumerateKernels(CUkernel *out, unsigned int room, CUlibrary l
     CUresult r = check(l);
     if (r || !out)
         return r ? r : CUDA_ERROR_INVALID_VALUE;
-    r = library_module(l, NULL, &m);
+    r = loaded(l, NULL, &m);
     for (unsigned i = 0; !r && i < room && i < l->nkernels; i++)
         r = give_kernel(l, exec_kernel(m->program, i), i, &out[i]);
     return r;
@@ -307,7 +317,7 @@ static CUresult current_module(CUlibrary l, struct CUmod_st **out)
     CUresult r = check(l);
     if (!r)
         r = context_current(&ctx);
-    return r ? r : library_module(l, ctx, out);
+    return r ? r : loaded(l, ctx, out);
 }
 
 CUresult cuLibraryGetModule(CUmodule *out, CUlibrary l)
@@ -325,7 +335,7 @@ static CUresult get_variable(CUdeviceptr *address, size_t *size, CUlibrary l, co
     if (r || !name || (!address && !size))
         return r ? r : CUDA_ERROR_INVALID_VALUE;
     // What is managed needs no context.
-    r = managed && context_current_any(&(struct CUctx_st *){NULL}) ? library_module(l, NULL, &m)
+    r = managed && context_current_any(&(struct CUctx_st *){NULL}) ? loaded(l, NULL, &m)
                                                                    : current_module(l, &m);
     if (r)
         return r;

@@ -1,11 +1,17 @@
 // SPDX-License-Identifier: MIT
 // The last messages, by number: message n is in line n % LINES as long as n + LINES > total. An iterator is the number of
 // the next message to be read.
+//
+// A callback hears the messages that came since it was registered, each once, when the call that caused it has given back
+// its locks. Its entry is free again when it is not registered and no thread is in it:
+//
+//   running: threads in it; who unregisters it waits until there is none, but for the thread itself
 #include "cpu/logs.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <string.h>
 #include <unistd.h>
@@ -17,18 +23,23 @@ enum { LINES = 50, ROOM = 512, CALLBACKS = 32 };  // of 25,600 bytes in all, as 
 static const char lost[] = "(earlier messages are lost)\n";
 
 struct CUlogsCallbackEntry_st {
-    CUlogsCallback fn;
+    CUlogsCallback fn;  // NULL: not registered
     void *data;
+    unsigned since, running;
 };
 
-// A leaf.
+// A leaf; not held while a callback runs.
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t ended = PTHREAD_COND_INITIALIZER;  // a callback has
 static struct {
     size_t len;
     char text[ROOM];  // with a newline
 } lines[LINES];
 static unsigned total, told;  // told: to callbacks
+// told < total, a moment ago. Relaxed: who adds a message looks itself, in the same thread.
+static atomic_bool news;
 static struct CUlogsCallbackEntry_st callbacks[CALLBACKS];
+static _Thread_local const struct CUlogsCallbackEntry_st *inside;  // the callback that the thread is in
 
 void logs_add(const char *text, size_t len)
 {
@@ -39,35 +50,62 @@ void logs_add(const char *text, size_t len)
     memcpy(to, text, len);
     to[len] = '\n';
     lines[total++ % LINES].len = len + 1;
+    atomic_store_explicit(&news, true, memory_order_relaxed);
     pthread_mutex_unlock(&lock);
 }
 
-// The next message that callbacks have not heard, and who shall. False: there is none.
-static bool next_untold(char text[ROOM], size_t *len, struct CUlogsCallbackEntry_st to[CALLBACKS])
+struct message {
+    unsigned number;
+    size_t len;
+    char text[ROOM];
+};
+
+// The next message that callbacks have not heard. False: there is none.
+static bool next_untold(struct message *m)
 {
     pthread_mutex_lock(&lock);
     if (told + LINES < total)
         told = total - LINES;
     bool found = told < total;
     if (found) {
-        *len = lines[told % LINES].len - 1;
-        memcpy(text, lines[told++ % LINES].text, *len);
-        text[*len] = 0;
-        memcpy(to, callbacks, sizeof callbacks);
+        m->number = told;
+        m->len = lines[told % LINES].len - 1;
+        memcpy(m->text, lines[told++ % LINES].text, m->len);
+        m->text[m->len] = 0;
     }
+    atomic_store_explicit(&news, told < total, memory_order_relaxed);
     pthread_mutex_unlock(&lock);
     return found;
 }
 
+static void tell_one(struct CUlogsCallbackEntry_st *e, struct message *m)
+{
+    pthread_mutex_lock(&lock);
+    if (e->fn && (int)(m->number - e->since) >= 0) {
+        CUlogsCallback fn = e->fn;
+        void *data = e->data;
+        e->running++;
+        pthread_mutex_unlock(&lock);
+        inside = e;
+        fn(data, CU_LOG_LEVEL_ERROR, m->text, m->len);
+        inside = NULL;
+        pthread_mutex_lock(&lock);
+        e->running--;
+        pthread_cond_broadcast(&ended);
+    }
+    pthread_mutex_unlock(&lock);
+}
+
+// What a callback itself causes is told when it is back.
 void logs_tell(void)
 {
-    struct CUlogsCallbackEntry_st to[CALLBACKS];
-    char text[ROOM];
-    size_t len;
-    while (next_untold(text, &len, to))
+    struct message m;
+    if (inside || !atomic_load_explicit(&news, memory_order_relaxed))
+        return;
+    while (next_untold(&m)) {
         for (unsigned i = 0; i < CALLBACKS; i++)
-            if (to[i].fn)
-                to[i].fn(to[i].data, CU_LOG_LEVEL_ERROR, text, len);
+            tell_one(&callbacks[i], &m);
+    }
 }
 
 CUresult cuLogsRegisterCallback(CUlogsCallback fn, void *data, CUlogsCallbackHandle *out)
@@ -75,29 +113,32 @@ CUresult cuLogsRegisterCallback(CUlogsCallback fn, void *data, CUlogsCallbackHan
     unsigned i = 0;
     if (!fn)
         return CUDA_ERROR_INVALID_VALUE;
-    logs_tell();  // what came before is not for it
     pthread_mutex_lock(&lock);
-    while (i < CALLBACKS && callbacks[i].fn)
+    while (i < CALLBACKS && (callbacks[i].fn || callbacks[i].running))
         i++;
     if (i < CALLBACKS)
-        callbacks[i] = (struct CUlogsCallbackEntry_st){fn, data};
+        callbacks[i] = (struct CUlogsCallbackEntry_st){fn, data, total, 0};
     pthread_mutex_unlock(&lock);
     if (i < CALLBACKS && out)
         *out = &callbacks[i];
     return i < CALLBACKS ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
+// The program may free what the callback uses as soon as this returns.
 CUresult cuLogsUnregisterCallback(CUlogsCallbackHandle handle)
 {
-    bool found = false;
+    struct CUlogsCallbackEntry_st *e = NULL;
     pthread_mutex_lock(&lock);
-    for (unsigned i = 0; i < CALLBACKS; i++)
-        if (handle == &callbacks[i] && callbacks[i].fn) {
-            callbacks[i].fn = NULL;
-            found = true;
-        }
+    for (unsigned i = 0; i < CALLBACKS; i++) {
+        if (handle == &callbacks[i] && callbacks[i].fn)
+            e = &callbacks[i];
+    }
+    if (e)
+        e->fn = NULL;
+    while (e && e->running > (inside == e))
+        pthread_cond_wait(&ended, &lock);
     pthread_mutex_unlock(&lock);
-    return found ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+    return e ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
 CUresult cuLogsCurrent(CUlogIterator *out, unsigned int flags)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Logs, notifications and settings of core files.
 #include <fcntl.h>
+#include <pthread.h>
 #include <unistd.h>
 
 #include "cpu/logs.h"
@@ -46,6 +47,129 @@ static void test_callbacks(void **state)
     logs_tell();
     assert_int_equal(strlen(heard), 50 * strlen("z|"));
     OK(cuLogsUnregisterCallback(a));
+}
+
+static CUlogsCallbackHandle own;
+static CUresult own_result;
+static unsigned own_calls;
+
+// Causes a message itself, which comes afterwards, and not to who has left.
+static void leave(void *data, CUlogLevel level, char *text, size_t len)
+{
+    own_calls++;
+    logs_add("caused by a callback", 20);
+    logs_tell();
+    own_result = cuLogsUnregisterCallback(own);
+}
+
+static void test_callback_leaves(void **state)
+{
+    CUlogsCallbackHandle other;
+    OK(cuLogsRegisterCallback(leave, NULL, &own));
+    heard[0] = 0;
+    OK(cuLogsRegisterCallback(hear, "", &other));
+    own_result = CUDA_ERROR_UNKNOWN;
+    add("go");
+    OK(own_result);
+    assert_int_equal(own_calls, 1);
+    assert_string_equal(heard, "go|caused by a callback|");
+    OK(cuLogsUnregisterCallback(other));
+}
+
+static void test_callback_hears_what_follows(void **state)
+{
+    CUlogsCallbackHandle a;
+    logs_add("before", 6);
+    heard[0] = 0;
+    OK(cuLogsRegisterCallback(hear, "", &a));
+    add("after");
+    assert_string_equal(heard, "after|");
+    OK(cuLogsUnregisterCallback(a));
+}
+
+// One that is under way in another thread.
+static atomic_int stage;
+
+static void linger(void *data, CUlogLevel level, char *text, size_t len)
+{
+    atomic_store(&stage, 1);
+    usleep(100000);
+    atomic_store(&stage, 2);
+}
+
+static void *add_slowly(void *arg)
+{
+    add("slow");
+    return NULL;
+}
+
+static void test_unregister_waits(void **state)
+{
+    CUlogsCallbackHandle a, b;
+    pthread_t t;
+    OK(cuLogsRegisterCallback(linger, NULL, &a));
+    assert_int_equal(pthread_create(&t, NULL, add_slowly, NULL), 0);
+    while (!atomic_load(&stage))
+        usleep(1000);
+    OK(cuLogsUnregisterCallback(a));
+    assert_int_equal(atomic_load(&stage), 2);
+    OK(cuLogsRegisterCallback(hear, "", &b));
+    OK(cuLogsUnregisterCallback(b));
+    pthread_join(t, NULL);
+}
+
+// Calls that hold locks when they say what is wrong.
+static void test_told_at_once(void **state)
+{
+    CUcontext ctx = whole_context();
+    CUlogsCallbackHandle a;
+    CUgraph g;
+    CUgraphNode n;
+    CUlibrary l;
+    CUkernel k;
+    CUlinkState s;
+    CUgraphNodeParams semaphore = {.type = CU_GRAPH_NODE_TYPE_EXT_SEMAS_WAIT};
+    char wrong[] = WHOLE_HEAD ".visible .entry f() { nonsense; }\n";
+    OK(cuGraphCreate(&g, 0));
+    OK(cuLogsRegisterCallback(hear, "", &a));
+    heard[0] = 0;
+    IS(CUDA_ERROR_NOT_SUPPORTED, cuGraphAddNode_v2(&n, g, NULL, NULL, 0, &semaphore));
+    assert_non_null(strstr(heard, "external semaphores"));
+    heard[0] = 0;
+    OK(cuLibraryLoadData(&l, wrong, NULL, NULL, 0, NULL, NULL, 0));
+    assert_true(cuLibraryGetKernel(&k, l, "f") != CUDA_SUCCESS);
+    assert_non_null(strstr(heard, "nonsense"));
+    heard[0] = 0;
+    OK(cuLinkCreate_v2(0, NULL, NULL, &s));
+    assert_true(cuLinkAddData_v2(s, CU_JIT_INPUT_PTX, wrong, sizeof wrong, NULL, 0, NULL, NULL) ||
+                cuLinkComplete(s, &(void *){NULL}, &(size_t){0}));
+    assert_non_null(strstr(heard, "nonsense"));
+    OK(cuLinkDestroy(s));
+    OK(cuLibraryUnload(l));
+    OK(cuLogsUnregisterCallback(a));
+    OK(cuGraphDestroy(g));
+    OK(cuCtxDestroy_v2(ctx));
+}
+
+static void test_told_of_captured_work(void **state)
+{
+    CUcontext ctx = whole_context();
+    CUlogsCallbackHandle a;
+    CUmemPoolProps props = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
+                            .location.type = CU_MEM_LOCATION_TYPE_HOST};
+    CUmemoryPool pool;
+    CUstream stream;
+    CUdeviceptr p;
+    heard[0] = 0;
+    OK(cuLogsRegisterCallback(hear, "", &a));
+    OK(cuMemPoolCreate(&pool, &props));
+    OK(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    OK(cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_RELAXED));
+    IS(CUDA_ERROR_NOT_SUPPORTED, cuMemAllocFromPoolAsync(&p, 64, pool, stream));
+    assert_non_null(strstr(heard, "host memory"));
+    OK(cuMemPoolDestroy(pool));
+    OK(cuLogsUnregisterCallback(a));
+    OK(cuCtxDestroy_v2(ctx));
 }
 
 static void test_dump(void **state)
@@ -185,8 +309,15 @@ static void test_coredump(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_callbacks),    cmocka_unit_test(test_dump),
-        cmocka_unit_test(test_dump_to_file), cmocka_unit_test(test_notifications),
+        cmocka_unit_test(test_callbacks),
+        cmocka_unit_test(test_callback_leaves),
+        cmocka_unit_test(test_callback_hears_what_follows),
+        cmocka_unit_test(test_unregister_waits),
+        cmocka_unit_test(test_told_at_once),
+        cmocka_unit_test(test_told_of_captured_work),
+        cmocka_unit_test(test_dump),
+        cmocka_unit_test(test_dump_to_file),
+        cmocka_unit_test(test_notifications),
         cmocka_unit_test(test_coredump),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

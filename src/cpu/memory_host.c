@@ -189,7 +189,7 @@ CUresult cuMemHostRegister_v2(void *p, size_t size, unsigned int flags)
     if (!p || !size || flags & ~(known | io) || base + size < base || (base + size) >> SPACE_BITS)
         return CUDA_ERROR_INVALID_VALUE;
     if (flags & io)
-        return not_supported("cuMemHostRegister of I/O memory");
+        return not_supported_told("cuMemHostRegister of I/O memory");
     r = capture_unsafe();
     if (r || space_init())
         return r ? r : CUDA_ERROR_OUT_OF_MEMORY;
@@ -235,6 +235,8 @@ static CUresult give_up(enum memory_kind kind, void *p)
 {
     struct CUctx_st *ctx;
     CUresult r = context_current(&ctx);
+    if (!r)
+        r = capture_unsafe();
     if (r)
         return r;
     uint64_t addr = (uintptr_t)p;
@@ -242,8 +244,6 @@ static CUresult give_up(enum memory_kind kind, void *p)
     r = missing(kind, addr);
     struct CUctx_st *owner = r ? NULL : memory_block_at(addr)->ctx;
     pthread_mutex_unlock(&memory_lock);
-    if (!r)
-        r = capture_unsafe();
     if (!r)
         r = context_wait(ctx);
     if (!r && owner != ctx)

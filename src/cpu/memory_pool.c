@@ -598,6 +598,8 @@ static CUresult free_async(CUdeviceptr p, CUstream stream, bool per_thread)
             return r;
     }
     r = capture_refuse(s);
+    if (!r)
+        r = capture_unsafe();
     if (r)
         return r;
     struct memory_pending *f = mem_zalloc(1, sizeof *f);

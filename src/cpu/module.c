@@ -6,7 +6,6 @@
 
 #include "base/mem.h"
 #include "cpu/array.h"
-#include "cpu/logs.h"
 #include "exec/space.h"
 
 enum { PAGE = 4096 };
@@ -236,10 +235,7 @@ static CUresult load_current(CUmodule *out, const void *image, const char *path,
     }
     if (!r)
         *out = m;
-    r = jit_end(&jit, r);
-    if (r)
-        logs_tell();
-    return r;
+    return jit_end_told(&jit, r);
 }
 
 CUresult cuModuleLoad(CUmodule *out, const char *path)

@@ -733,7 +733,7 @@ static void return_runner(struct exec_runner *r)
 }
 
 // There is nothing for a waiting thread to do. It looks on for a moment, then leaves the rest to the workers.
-static void await(struct runner *me, struct pool_op *op)
+static void look_on(struct runner *me, struct pool_op *op)
 {
     drop_slot(me);
     if (me->spun && me->rounds++ < YIELDS) {
@@ -780,7 +780,7 @@ void pool_wait(struct pool_op *op)
         if (other)
             run(other, &me);
         else
-            await(&me, op);
+            look_on(&me, op);
     }
     drop_slot(&me);
     if (pool.grids.first || pool.ready.first)

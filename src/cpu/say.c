@@ -53,3 +53,10 @@ CUresult not_supported(const char *call)
         say("%s is not supported by the CPU device", call);
     return CUDA_ERROR_NOT_SUPPORTED;
 }
+
+CUresult not_supported_told(const char *call)
+{
+    CUresult r = not_supported(call);
+    logs_tell();
+    return r;
+}

@@ -317,6 +317,12 @@ CUresult context_wait(struct CUctx_st *ctx)
 
 // --- making and freeing ------------------------------------------------------------------------------------
 
+CUresult stream_context_for_new(struct CUctx_st **out)
+{
+    *out = NULL;
+    return pool_in_callback() ? CUDA_ERROR_NOT_PERMITTED : context_current(out);
+}
+
 struct CUstream_st *stream_new(struct CUctx_st *ctx, unsigned flags, int priority)
 {
     struct CUstream_st *s = mem_zalloc(1, sizeof *s);
@@ -388,6 +394,8 @@ void stream_context_free(struct CUctx_st *ctx)
         stream_wait_op(ctx, op);
     output_flush();
     event_context_free(ctx);
+    // A thread's own stream stays with the thread, but its capture has nobody who could end it.
+    capture_leave_context(ctx);
     pool_lock();
     struct CUstream_st *s;
     while ((s = ctx->streams)) {

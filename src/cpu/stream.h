@@ -84,6 +84,9 @@ CUresult stream_hold_context(struct CUctx_st *ctx, struct pool_op *after);
 CUresult stream_after_context(struct CUstream_st *s, struct CUctx_st *other);
 CUresult stream_before_context(struct CUstream_st *s, struct CUctx_st *other);
 
+// The context that a stream or an event is to be made for: the current one. CUDA_ERROR_NOT_PERMITTED in a callback.
+CUresult stream_context_for_new(struct CUctx_st **out);
+
 // Memory for a stream; then it enters its context's list, and leaves it when its work is done.
 struct CUstream_st *stream_new(struct CUctx_st *ctx, unsigned flags, int priority);
 CUresult stream_enter(struct CUstream_st *s);

@@ -34,9 +34,7 @@ CUresult stream_create(CUstream *out, struct CUctx_st *ctx, unsigned long long g
 CUresult cuStreamCreateWithPriority(CUstream *out, unsigned int flags, int priority)
 {
     struct CUctx_st *ctx;
-    if (pool_in_callback())
-        return CUDA_ERROR_NOT_PERMITTED;
-    CUresult rc = context_current(&ctx);
+    CUresult rc = stream_context_for_new(&ctx);
     if (rc)
         return rc;
     if (!out || flags & ~(unsigned)CU_STREAM_NON_BLOCKING)

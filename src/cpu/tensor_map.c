@@ -76,7 +76,7 @@ static CUresult check(const struct description *q)
         !good_sizes(q) || !good_part(q))
         return CUDA_ERROR_INVALID_VALUE;
     if (!size || q->interleave || q->swizzle > CU_TENSOR_MAP_SWIZZLE_128B)
-        return not_supported("a tensor map that is packed or interleaved");
+        return not_supported_told("a tensor map that is packed or interleaved");
     if (!good_row(q, size) || (q->fill && !is_float(q->type)))
         return CUDA_ERROR_INVALID_VALUE;
     return CUDA_SUCCESS;
@@ -113,22 +113,31 @@ static CUresult encode(CUtensorMap *out, const struct description *q, CUtensorMa
     return CUDA_SUCCESS;
 }
 
+// What maps of both kinds have.
+static struct description describe(CUtensorMapDataType type, cuuint32_t rank, const void *address,
+                                   const cuuint64_t *dims, const cuuint64_t *strides, const cuuint32_t *steps,
+                                   CUtensorMapInterleave interleave, CUtensorMapSwizzle swizzle,
+                                   CUtensorMapFloatOOBfill fill)
+{
+    return (struct description){.type = type,
+                                .rank = rank,
+                                .address = address,
+                                .dims = dims,
+                                .strides = strides,
+                                .steps = steps,
+                                .interleave = interleave,
+                                .swizzle = swizzle,
+                                .fill = fill};
+}
+
 CUresult cuTensorMapEncodeTiled(CUtensorMap *out, CUtensorMapDataType type, cuuint32_t rank, void *address,
                                 const cuuint64_t *dims, const cuuint64_t *strides, const cuuint32_t *box,
                                 const cuuint32_t *steps, CUtensorMapInterleave interleave,
                                 CUtensorMapSwizzle swizzle, CUtensorMapL2promotion promotion,
                                 CUtensorMapFloatOOBfill fill)
 {
-    struct description q = {.type = type,
-                            .rank = rank,
-                            .address = address,
-                            .dims = dims,
-                            .strides = strides,
-                            .box = box,
-                            .steps = steps,
-                            .interleave = interleave,
-                            .swizzle = swizzle,
-                            .fill = fill};
+    struct description q = describe(type, rank, address, dims, strides, steps, interleave, swizzle, fill);
+    q.box = box;
     return encode(out, &q, promotion);
 }
 
@@ -140,19 +149,11 @@ CUresult cuTensorMapEncodeIm2col(CUtensorMap *out, CUtensorMapDataType type, cuu
                                  CUtensorMapFloatOOBfill fill)
 {
     const cuuint32_t box[TENSOR_RANK] = {channels, pixels, 1, 1, 1};
-    struct description q = {.type = type,
-                            .rank = rank,
-                            .address = address,
-                            .dims = dims,
-                            .strides = strides,
-                            .box = box,
-                            .steps = steps,
-                            .interleave = interleave,
-                            .swizzle = swizzle,
-                            .fill = fill,
-                            .by_columns = true,
-                            .lower = lower,
-                            .upper = upper};
+    struct description q = describe(type, rank, address, dims, strides, steps, interleave, swizzle, fill);
+    q.box = box;
+    q.by_columns = true;
+    q.lower = lower;
+    q.upper = upper;
     return encode(out, &q, promotion);
 }
 

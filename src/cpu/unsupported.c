@@ -8,16 +8,12 @@
 // all symbols: it comes first in the archive of this folder, and this file comes last.
 #include "cpu/unsupported.h"
 
-#include "cpu/logs.h"
-
 #define CALL(symbol, ...) STUB(symbol)
 #define BARE(symbol, base) STUB(symbol)
 #define STUB(symbol)                                                      \
     CUresult symbol(void) __attribute__((weak, visibility("protected"))); \
     CUresult symbol(void)                                                 \
     {                                                                     \
-        CUresult r = not_supported(#symbol);                              \
-        logs_tell();                                                      \
-        return r;                                                         \
+        return not_supported_told(#symbol);                               \
     }
 #include "driver/calls.def"

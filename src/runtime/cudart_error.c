@@ -8,7 +8,7 @@ struct error {
 
 static const struct error errors[] = {
 #define ERROR(name, value, text) {name, #name, text},
-#include "runtime/cudart_errors.def"
+#include "driver/cudart_errors.def"
 };
 
 static const char unknown[] = "unrecognized error code";

@@ -14,7 +14,7 @@
 
 typedef enum {
 #define ERROR(name, value, text) name = value,
-#include "runtime/cudart_errors.def"
+#include "driver/cudart_errors.def"
 } cudaError_t;
 
 // Handles.

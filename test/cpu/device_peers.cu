@@ -1,30 +1,13 @@
 // SPDX-License-Identifier: MIT
 // Several devices through the CUDA runtime: a thread for each, variables of each, copies and kernels between them. Says
 // "all right", or what was wrong.
-#include <cstdio>
-#include <cstdlib>
 #include <cstring>
 #include <thread>
 #include <vector>
 
+#include "cuda_try.h"
+
 enum { COUNT = 4096 };
-
-#define TRY(call)                                                                            \
-    do {                                                                                     \
-        cudaError_t error = (call);                                                          \
-        if (error) {                                                                         \
-            printf("%s:%d: %s: %s\n", __FILE__, __LINE__, #call, cudaGetErrorString(error)); \
-            exit(1);                                                                         \
-        }                                                                                    \
-    } while (0)
-
-#define NEED(condition)                                                    \
-    do {                                                                   \
-        if (!(condition)) {                                                \
-            printf("%s:%d: not so: %s\n", __FILE__, __LINE__, #condition); \
-            exit(1);                                                       \
-        }                                                                  \
-    } while (0)
 
 __device__ int offset = 7;
 
@@ -39,16 +22,16 @@ static void properties(int devices)
 {
     cudaDeviceProp p, q;
     int current = -1;
-    NEED(devices == 3);
+    CHECK(devices == 3);
     TRY(cudaGetDevice(&current));
-    NEED(current == 0);
+    CHECK(current == 0);
     TRY(cudaGetDeviceProperties(&p, 0));
     TRY(cudaGetDeviceProperties(&q, 2));
-    NEED(memcmp(&p.uuid, &q.uuid, sizeof p.uuid) != 0 && p.pciBusID != q.pciBusID);
-    NEED(cudaSetDevice(devices) == cudaErrorInvalidDevice);
-    NEED(cudaGetLastError() == cudaErrorInvalidDevice);
+    CHECK(memcmp(&p.uuid, &q.uuid, sizeof p.uuid) != 0 && p.pciBusID != q.pciBusID);
+    CHECK(cudaSetDevice(devices) == cudaErrorInvalidDevice);
+    CHECK(cudaGetLastError() == cudaErrorInvalidDevice);
     TRY(cudaGetDevice(&current));
-    NEED(current == 0);
+    CHECK(current == 0);
 }
 
 // Each thread has its own device, and finds its own offset there.
@@ -60,13 +43,13 @@ static void work(int device, std::vector<int> *result)
         numbers[i] = i;
     TRY(cudaSetDevice(device));
     TRY(cudaGetDevice(&now));
-    NEED(now == device);
+    CHECK(now == device);
     TRY(cudaMemcpyToSymbol(offset, &mine, sizeof mine));
     TRY(cudaMalloc(&in, COUNT * sizeof *in));
     TRY(cudaMalloc(&out, COUNT * sizeof *out));
     cudaPointerAttributes a;
     TRY(cudaPointerGetAttributes(&a, in));
-    NEED(a.device == device && a.type == cudaMemoryTypeDevice);
+    CHECK(a.device == device && a.type == cudaMemoryTypeDevice);
     TRY(cudaMemcpy(in, numbers.data(), COUNT * sizeof *in, cudaMemcpyHostToDevice));
     add_offset<<<COUNT / 128, 128>>>(out, in, COUNT);
     TRY(cudaGetLastError());
@@ -86,7 +69,7 @@ static void side_by_side(int devices)
         t.join();
     for (int d = 0; d < devices; d++)
         for (int i = 0; i < COUNT; i++)
-            NEED(results[d][i] == i + 100 * (d + 1));
+            CHECK(results[d][i] == i + 100 * (d + 1));
 }
 
 static void together(int devices)
@@ -94,7 +77,7 @@ static void together(int devices)
     int can = 0, *p[3], first[COUNT], back[COUNT];
     cudaStream_t s;
     TRY(cudaDeviceCanAccessPeer(&can, 0, 1));
-    NEED(can == 1);
+    CHECK(can == 1);
     for (int i = 0; i < devices; i++) {
         TRY(cudaSetDevice(i));
         TRY(cudaMalloc(&p[i], sizeof back));
@@ -103,7 +86,7 @@ static void together(int devices)
             if (i != j)
                 TRY(cudaDeviceEnablePeerAccess(j, 0));
     }
-    NEED(cudaDeviceEnablePeerAccess(0, 0) == cudaErrorPeerAccessAlreadyEnabled);
+    CHECK(cudaDeviceEnablePeerAccess(0, 0) == cudaErrorPeerAccessAlreadyEnabled);
     cudaGetLastError();
     for (int i = 0; i < COUNT; i++)
         first[i] = 3 * i;
@@ -118,12 +101,12 @@ static void together(int devices)
     TRY(cudaMemcpyAsync(back, p[2], sizeof back, cudaMemcpyDeviceToHost, s));
     TRY(cudaStreamSynchronize(s));
     for (int i = 0; i < COUNT; i++)
-        NEED(back[i] == 3 * i + 300);
+        CHECK(back[i] == 3 * i + 300);
     TRY(cudaSetDevice(0));
     add_offset<<<1, 1, 0, s>>>(p[0], p[1], 1);
-    NEED(cudaGetLastError() == cudaErrorInvalidResourceHandle);
+    CHECK(cudaGetLastError() == cudaErrorInvalidResourceHandle);
     TRY(cudaDeviceDisablePeerAccess(1));
-    NEED(cudaDeviceDisablePeerAccess(1) == cudaErrorPeerAccessNotEnabled);
+    CHECK(cudaDeviceDisablePeerAccess(1) == cudaErrorPeerAccessNotEnabled);
     cudaGetLastError();
     TRY(cudaStreamDestroy(s));
     for (int i = 0; i < devices; i++)
@@ -144,8 +127,8 @@ static void reset()
     value = 0;
     TRY(cudaSetDevice(1));
     TRY(cudaMemcpy(&value, q, sizeof value, cudaMemcpyDefault));
-    NEED(value == 5);
-    NEED(cudaPointerGetAttributes(&a, p) == cudaSuccess && a.type == cudaMemoryTypeUnregistered);
+    CHECK(value == 5);
+    CHECK(cudaPointerGetAttributes(&a, p) == cudaSuccess && a.type == cudaMemoryTypeUnregistered);
     TRY(cudaFree(q));
 }
 

@@ -1,18 +1,9 @@
 // SPDX-License-Identifier: MIT
 // Graphs through the CUDA runtime, as programs use them: nodes of all kinds, captured work, updates, conditional nodes.
-// Each part checks its own results; the exit status is the number of those that are wrong.
-#include <cstdio>
-#include <cstdlib>
+// Each part checks its own results; the exit status is the number of those that are wrong, or 1 if a call fails.
 #include <cstring>
 
-#define TRY(call)                                                                        \
-    do {                                                                                 \
-        cudaError_t error_ = (call);                                                     \
-        if (error_) {                                                                    \
-            printf("%s:%d: %s: %s\n", __FILE__, __LINE__, #call, cudaGetErrorName(error_)); \
-            exit(100);                                                                   \
-        }                                                                                \
-    } while (0)
+#include "cuda_try.h"
 
 static int wrong;
 

@@ -1,24 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Kernels that launch kernels and graphs, as nvcc compiles them (-rdc=true).
-#include <cstdio>
-#include <cstdlib>
 #include <cstring>
 
-#define TRY(call)                                                                           \
-    do {                                                                                    \
-        cudaError_t error_ = (call);                                                        \
-        if (error_ != cudaSuccess) {                                                        \
-            printf("%s:%d: %s: %s\n", __FILE__, __LINE__, #call, cudaGetErrorName(error_)); \
-            exit(1);                                                                        \
-        }                                                                                   \
-    } while (0)
-#define CHECK(condition)                                                   \
-    do {                                                                   \
-        if (!(condition)) {                                                \
-            printf("%s:%d: not so: %s\n", __FILE__, __LINE__, #condition); \
-            exit(1);                                                       \
-        }                                                                  \
-    } while (0)
+#include "cuda_try.h"
 
 // Sorts by splitting: two children for the parts, in streams of their own.
 __global__ void sort(int *v, int from, int to, int depth)

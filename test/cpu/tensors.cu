@@ -1,18 +1,9 @@
 // SPDX-License-Identifier: MIT
 // Tensor maps, made by the driver, passed to kernels: tiles of a matrix are read, changed, and written or added elsewhere.
 #include <cstdint>
-#include <cstdio>
-#include <cstdlib>
 #include <cuda.h>
 
-#define TRY(call)                                                               \
-    do {                                                                        \
-        int error_ = (int)(call);                                               \
-        if (error_) {                                                           \
-            printf("%s:%d: %s: error %d\n", __FILE__, __LINE__, #call, error_); \
-            exit(1);                                                            \
-        }                                                                       \
-    } while (0)
+#include "cuda_try.h"
 
 enum { WIDTH = 100, HEIGHT = 70, TILE = 32, PITCH = 112 };  // elements; a tile's row is 128 bytes
 

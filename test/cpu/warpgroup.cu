@@ -1,19 +1,10 @@
 // SPDX-License-Identifier: MIT
 // Products by wgmma of tiles that tensor maps bring to shared memory, from sm_90a: whole numbers, so that sums are exact.
 #include <cstdint>
-#include <cstdio>
-#include <cstdlib>
 #include <cuda.h>
 #include <cuda_fp16.h>
 
-#define TRY(call)                                                               \
-    do {                                                                        \
-        int error_ = (int)(call);                                               \
-        if (error_) {                                                           \
-            printf("%s:%d: %s: error %d\n", __FILE__, __LINE__, #call, error_); \
-            exit(1);                                                            \
-        }                                                                       \
-    } while (0)
+#include "cuda_try.h"
 
 enum { M = 64, N = 64, K = 64 };  // a row of K halves is 128 bytes
 

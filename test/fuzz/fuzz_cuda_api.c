@@ -69,6 +69,10 @@ static const char *const handle_types[] = {
     "CUsurfObject",
     "CUtexref",
     "CUsurfref",
+    "CUgreenCtx",
+    "CUdevResourceDesc",
+    "CUlogsCallbackHandle",
+    "CUasyncCallbackHandle",
 };
 enum { TYPES = sizeof handle_types / sizeof *handle_types };
 
@@ -92,13 +96,17 @@ static struct call calls[] = {
 enum { ALL_CALLS = sizeof calls / sizeof *calls };
 
 enum {
+    CONTEXT,
     FUNCTION_HANDLE = 2,
     LIBRARY = 4,
     STREAM,
     EVENT,
-    ARRAY = 8,
-    ADDRESS = 10,
-    GRAPH = 12,
+    POOL,
+    ARRAY,
+    LINK,
+    ADDRESS,
+    PHYSICAL,
+    GRAPH,
     EXEC,
     NODE,
     OBJECT,
@@ -107,19 +115,27 @@ enum {
     TEXTURE,
     SURFACE,
     TEXTURE_REF,
-    SURFACE_REF
+    SURFACE_REF,
+    GREEN,
+    RESOURCE,
+    LOG_CALLBACK,
+    NOTIFICATION,
+    // Of `made` only: pairs with a size.
+    RESERVED,
+    MAPPED
 };  // of handle_types
 
 static char *area;
 static uint64_t kept[TYPES][KEPT];
 static unsigned nkept[TYPES];
 
-// What must be ended with a program: contexts, libraries, graphs and what belongs to them.
+// What must be ended with a program: all that does not go with a context.
 static struct made {
     int type;
-    uint64_t handle;
-} made[4 * CALLS + 3];
+    uint64_t handle, size;
+} made[PARAMS * CALLS + 16];
 static unsigned nmade;
+static size_t free_at_first;  // bytes of the device's memory
 
 static const uint8_t *input;
 static size_t left;
@@ -147,12 +163,22 @@ static bool starts(const char *p, size_t n, const char *with)
     return n >= strlen(with) && memcmp(p, with, strlen(with)) == 0;
 }
 
+// Not what only begins like one: CUlogsCallbackHandle.
+static bool is_function(const char *p, size_t n)
+{
+    static const char *const names[] = {"CUhostFn", "CUstreamCallback", "CUoccupancyB2DSize",
+                                        "CUasyncCallback", "CUlogsCallback"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        if (strlen(names[i]) == n && memcmp(names[i], p, n) == 0)
+            return true;
+    }
+    return memchr(p, '(', n);
+}
+
 static struct parameter classify(const char *p, size_t n)
 {
     const char *star = memchr(p, '*', n);
-    if (memchr(p, '(', n) || starts(p, n, "CUhostFn") || starts(p, n, "CUstreamCallback") ||
-        starts(p, n, "CUoccupancyB2DSize") || starts(p, n, "CUasyncCallback") ||
-        starts(p, n, "CUlogsCallback"))
+    if (is_function(p, n))
         return (struct parameter){FUNCTION, -1};
     if (starts(p, n, "const char *") && n == strlen("const char *"))
         return (struct parameter){NAME, -1};
@@ -254,11 +280,14 @@ static uint64_t device_address(int type)
     return n % 4 ? p : p + more;
 }
 
-static uint64_t name(void)
+static uint64_t name(const char *symbol)
 {
+    static const char *const files[] = {"/dev/null", "/dev/full", "/nonexistent/log", ""};
     static const char *const names[] = {"store",  "empty",        "die", "gv",   "cv",    "mv",    "",
                                         "cuInit", "/nonexistent", text,  "look", "image", "canvas"};
     unsigned n = take();
+    if (n >= 8 && !strcmp(symbol, "cuLogsDumpToFile"))
+        return (uintptr_t)files[n % 4];
     return n < 8 ? 0 : (uintptr_t)names[n % (sizeof names / sizeof *names)];
 }
 
@@ -333,9 +362,6 @@ static bool allowed(const char *symbol)
         "cuGraphExecHostNode",
         "cuGraphDebugDotPrint",
         "cuOccupancyMaxActiveClusters",
-        "cuCoredump",
-        "cuLogs",
-        "cuDeviceRegisterAsyncNotification",
     };
     for (size_t i = 0; i < sizeof waits / sizeof *waits; i++)
         if (begins(symbol, waits[i]))
@@ -346,6 +372,26 @@ static bool allowed(const char *symbol)
     return true;
 }
 
+static void to_end(int type, uint64_t value, uint64_t size)
+{
+    if (nmade == sizeof made / sizeof *made)
+        abort();
+    made[nmade++] = (struct made){type, value, size};
+}
+
+static void remember(int type, uint64_t value)
+{
+    to_end(type, value, 0);
+    kept[type][nkept[type] < KEPT ? nkept[type]++ : take() % KEPT] = value;
+}
+
+static uint64_t word_at(uint64_t address)
+{
+    uint64_t value;
+    memcpy(&value, (const void *)(uintptr_t)address, sizeof value);
+    return value;
+}
+
 // What came out can go in again.
 static void keep(const struct call *c, const uint64_t *arguments)
 {
@@ -353,21 +399,33 @@ static void keep(const struct call *c, const uint64_t *arguments)
         int type = c->parameters[i].type;
         if (c->parameters[i].kind != POINTER || type < 0 || arguments[i] < (uintptr_t)area + OUT)
             continue;
-        uint64_t value;
-        memcpy(&value, (const void *)(uintptr_t)arguments[i], sizeof value);
-        if (!value)
-            continue;
-        if ((type == 0 || type == LIBRARY || (type >= GRAPH && type <= OBJECT)) &&
-            nmade < sizeof made / sizeof *made)
-            made[nmade++] = (struct made){type, value};
-        kept[type][nkept[type] < KEPT ? nkept[type]++ : take() % KEPT] = value;
+        if (word_at(arguments[i]))
+            remember(type, word_at(arguments[i]));
     }
+    // Neither the context nor the handle ends these.
+    if (!strcmp(c->symbol, "cuMemAddressReserve"))
+        to_end(RESERVED, word_at(arguments[0]), arguments[1]);
+    if (!strcmp(c->symbol, "cuMemMap"))
+        to_end(MAPPED, arguments[0], arguments[1]);
+    if (strstr(c->symbol, "ExportToShareableHandle") &&
+        arguments[2] == CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
+        close(*(const int *)(uintptr_t)arguments[0]);
 }
 
 // What these read from memory says how much they write, or how they run.
 static bool sizes_in_memory(const char *symbol)
 {
-    return begins(symbol, "cuLaunch") || begins(symbol, "cuGraphGet") || begins(symbol, "cuGraphNodeGet");
+    return begins(symbol, "cuLaunch") || begins(symbol, "cuGraphGet") || begins(symbol, "cuGraphNodeGet") ||
+           begins(symbol, "cuLogs") || begins(symbol, "cuCoredump");
+}
+
+// How many bytes the parameter before it has: no more than there are.
+static void give_size(const char *symbol, const uint64_t *arguments)
+{
+    if ((begins(symbol, "cuCoredump") || !strcmp(symbol, "cuLogsDumpToMemory")) && arguments[2]) {
+        size_t size = number() % 2049;
+        memcpy((void *)(uintptr_t)arguments[2], &size, sizeof size);
+    }
 }
 
 static void make_call(const struct call *c)
@@ -375,9 +433,9 @@ static void make_call(const struct call *c)
     uint64_t a[PARAMS + 8] = {0};
     for (unsigned i = 0; i < c->count; i++) {
         const struct parameter *p = &c->parameters[i];
-        a[i] = p->kind == POINTER          ? pointer(i, !sizes_in_memory(c->symbol))
+        a[i] = p->kind == POINTER          ? pointer(i, p->type < 0 && !sizes_in_memory(c->symbol))
                : p->kind == POINTERS       ? pointer(i, false)
-               : p->kind == NAME           ? name()
+               : p->kind == NAME           ? name(c->symbol)
                : p->kind == FUNCTION       ? take() % 2 * (uintptr_t)nothing
                : p->kind == DEVICE_ADDRESS ? device_address(p->type)
                : p->kind == HANDLE         ? handle(p->type)
@@ -386,6 +444,7 @@ static void make_call(const struct call *c)
     if (!allowed(c->symbol))
         return;
     memset(area + OUT, 0, PARAMS * 2048);
+    give_size(c->symbol, a);
     // All parameters are words here: the ABI passes the first six in registers and the others in memory, and nobody
     // minds some more of them.
     typedef CUresult any(uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t,
@@ -480,12 +539,11 @@ static void add_node(void)
     }
     if (cuGraphAddNode_v2(&node, g, after, NULL, n, &all))
         return;
-    kept[NODE][nkept[NODE] < KEPT ? nkept[NODE]++ : take() % KEPT] = (uintptr_t)node;
+    remember(NODE, (uintptr_t)node);
     if (all.type == CU_GRAPH_NODE_TYPE_MEM_ALLOC)
-        kept[ADDRESS][nkept[ADDRESS] < KEPT ? nkept[ADDRESS]++ : take() % KEPT] = all.alloc.dptr;
+        remember(ADDRESS, all.alloc.dptr);
     if (all.type == CU_GRAPH_NODE_TYPE_CONDITIONAL)
-        kept[GRAPH][nkept[GRAPH] < KEPT ? nkept[GRAPH]++ : take() % KEPT] =
-            (uintptr_t)all.conditional.phGraph_out[0];
+        remember(GRAPH, (uintptr_t)all.conditional.phGraph_out[0]);
 }
 
 // Work in a stream, captured if that captures.
@@ -502,13 +560,14 @@ static void capture_something(void)
     case 2: cuEventRecordWithFlags(event, s, kind / 128); break;
     case 3: cuStreamWaitEvent(s, event, kind / 128); break;
     case 4: cuLaunchHostFunc(s, (CUhostFn)nothing, NULL); break;
-    case 5: cuMemAllocAsync(&p, number(), s); break;
+    case 5:
+        if (!cuMemAllocAsync(&p, number(), s))
+            remember(ADDRESS, p);
+        break;
     case 6: cuMemFreeAsync(p, s); break;
     default:
-        if (!cuStreamEndCapture(s, &g) && nmade < sizeof made / sizeof *made) {
-            made[nmade++] = (struct made){GRAPH, (uintptr_t)g};
-            kept[GRAPH][nkept[GRAPH] < KEPT ? nkept[GRAPH]++ : take() % KEPT] = (uintptr_t)g;
-        }
+        if (!cuStreamEndCapture(s, &g))
+            remember(GRAPH, (uintptr_t)g);
     }
 }
 
@@ -522,13 +581,11 @@ static void launch_graph(void)
     CUgraphExecUpdateResultInfo info;
     unsigned kind = take();
     if (kind % 8 == 0 && !cuGraphConditionalHandleCreate(&condition, g, NULL, kind / 64, kind / 128))
-        kept[CONDITION][nkept[CONDITION] < KEPT ? nkept[CONDITION]++ : take() % KEPT] = condition;
+        remember(CONDITION, condition);
     if (kind % 8 == 1)
         cuGraphExecUpdate_v2(e, g, &info);
-    if (kind & 16 && !cuGraphInstantiateWithFlags(&e, g, kind / 64) && nmade < sizeof made / sizeof *made) {
-        made[nmade++] = (struct made){EXEC, (uintptr_t)e};
-        kept[EXEC][nkept[EXEC] < KEPT ? nkept[EXEC]++ : take() % KEPT] = (uintptr_t)e;
-    }
+    if (kind & 16 && !cuGraphInstantiateWithFlags(&e, g, kind / 64))
+        remember(EXEC, (uintptr_t)e);
     cuGraphLaunch(e, s);
 }
 
@@ -551,16 +608,31 @@ static void begin_images(CUmodule m)
         cuSurfObjectCreate(&s, &array) || cuModuleGetTexRef(&texture, m, "image") ||
         cuModuleGetSurfRef(&surface, m, "canvas"))
         abort();
-    const struct made things[] = {{FUNCTION_HANDLE, (uintptr_t)f},
-                                  {ARRAY, (uintptr_t)array.res.array.hArray},
-                                  {MIPMAP, (uintptr_t)levels.res.mipmap.hMipmappedArray},
-                                  {TEXTURE, t[0]},
-                                  {TEXTURE, t[1]},
-                                  {SURFACE, s},
-                                  {TEXTURE_REF, (uintptr_t)texture},
-                                  {SURFACE_REF, (uintptr_t)surface}};
-    for (size_t i = 0; i < sizeof things / sizeof *things; i++)
-        kept[things[i].type][nkept[things[i].type]++] = things[i].handle;
+    remember(FUNCTION_HANDLE, (uintptr_t)f);
+    remember(ARRAY, (uintptr_t)array.res.array.hArray);
+    remember(MIPMAP, (uintptr_t)levels.res.mipmap.hMipmappedArray);
+    remember(TEXTURE, t[0]);
+    remember(TEXTURE, t[1]);
+    remember(SURFACE, s);
+    remember(TEXTURE_REF, (uintptr_t)texture);
+    remember(SURFACE_REF, (uintptr_t)surface);
+}
+
+// A part of the device, and a stream there.
+static void begin_green(void)
+{
+    CUdevResource all;
+    CUdevResourceDesc desc;
+    CUgreenCtx green;
+    CUstream s;
+    if (cuDeviceGetDevResource(0, &all, CU_DEV_RESOURCE_TYPE_SM) ||
+        cuDevResourceGenerateDesc(&desc, &all, 1) ||
+        cuGreenCtxCreate(&green, desc, 0, CU_GREEN_CTX_DEFAULT_STREAM) ||
+        cuGreenCtxStreamCreate(&s, green, CU_STREAM_NON_BLOCKING, 0))
+        abort();
+    remember(RESOURCE, (uintptr_t)desc);
+    remember(GREEN, (uintptr_t)green);
+    remember(STREAM, (uintptr_t)s);
 }
 
 static void begin(void)
@@ -570,8 +642,7 @@ static void begin(void)
     CUfunction f;
     CUlibrary l;
     CUkernel k;
-    // The thread's mode may be the last program's, and a capture of it may be left in a context that nobody destroyed.
-    CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+    CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_GLOBAL;  // not the last program's
     cuThreadExchangeStreamCaptureMode(&mode);
     memset(nkept, 0, sizeof nkept);
     nmade = 0;
@@ -582,49 +653,96 @@ static void begin(void)
         abort();
     const uint64_t first[] = {(uintptr_t)ctx, (uintptr_t)m, (uintptr_t)f, (uintptr_t)k, (uintptr_t)l};
     for (int i = 0; i < 5; i++)
-        kept[i][nkept[i]++] = first[i];
-    made[nmade++] = (struct made){0, (uintptr_t)ctx};
-    made[nmade++] = (struct made){LIBRARY, (uintptr_t)l};
+        remember(i, first[i]);
     CUgraph g;
     CUstream s;
     CUevent e;
     if (cuGraphCreate(&g, 0) || cuStreamCreate(&s, CU_STREAM_NON_BLOCKING) || cuEventCreate(&e, 0))
         abort();
-    kept[GRAPH][nkept[GRAPH]++] = (uintptr_t)g;
-    kept[STREAM][nkept[STREAM]++] = (uintptr_t)s;
-    kept[EVENT][nkept[EVENT]++] = (uintptr_t)e;
-    made[nmade++] = (struct made){GRAPH, (uintptr_t)g};
+    remember(GRAPH, (uintptr_t)g);
+    remember(STREAM, (uintptr_t)s);
+    remember(EVENT, (uintptr_t)e);
     begin_images(m);
-    mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
-    cuThreadExchangeStreamCaptureMode(&mode);
+    begin_green();
 }
 
-// Nothing of one program may be left for the next.
+// What a handle of that type stands for ends, however many hold it.
+static void end_one(const struct made *m)
+{
+    void *handle = (void *)(uintptr_t)m->handle;
+    switch (m->type) {
+    case CONTEXT: cuCtxDestroy_v2(handle); break;
+    case LIBRARY: cuLibraryUnload(handle); break;
+    case LINK: cuLinkDestroy(handle); break;
+    case POOL: cuMemPoolDestroy(handle); break;
+    case GREEN: cuGreenCtxDestroy(handle); break;
+    case GRAPH: cuGraphDestroy(handle); break;
+    case EXEC: cuGraphExecDestroy(handle); break;
+    case LOG_CALLBACK: cuLogsUnregisterCallback(handle); break;
+    case NOTIFICATION: cuDeviceUnregisterAsyncNotification(0, handle); break;
+    case ADDRESS: cuMemFree_v2(m->handle); break;
+    case MAPPED: cuMemUnmap(m->handle, m->size); break;
+    case RESERVED: cuMemAddressFree(m->handle, m->size); break;
+    case PHYSICAL:
+        while (!cuMemRelease(m->handle))
+            continue;
+        break;
+    case OBJECT:
+        for (unsigned n = 1u << 30; n; n /= 2) {
+            while (!cuUserObjectRelease(handle, n))
+                continue;
+        }
+        break;
+    default: break;
+    }
+}
+
+static void end_all(const int *types, size_t n)
+{
+    for (size_t k = 0; k < n; k++) {
+        for (unsigned i = 0; i < nmade; i++) {
+            if (made[i].type == types[k])
+                end_one(&made[i]);
+        }
+    }
+}
+
+// The pools that are always there, and what they keep back.
+static void empty_pools(void)
+{
+    CUmemoryPool pool;
+    cuuint64_t none = 0;
+    if (cuDeviceGetDefaultMemPool(&pool, 0) ||
+        cuMemPoolSetAttribute(pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &none) ||
+        cuDeviceSetMemPool(0, pool) || cuMemPoolTrimTo(pool, 0) || cuDeviceGraphMemTrim(0))
+        abort();
+}
+
+// Nothing of one program may be left for the next: no capture that forbids it something, and no memory.
 static void end(void)
 {
+    static const int before[] = {GREEN, LIBRARY, LINK, CONTEXT, LOG_CALLBACK, NOTIFICATION};
+    // No stream is left that captures into a graph.
+    static const int after[] = {EXEC, GRAPH, OBJECT, ADDRESS, MAPPED, PHYSICAL, RESERVED, POOL};
     CUcontext ctx;
+    size_t left_free, total;
     while (cuCtxPopCurrent_v2(&ctx) == CUDA_SUCCESS)
         continue;
-    for (unsigned i = 0; i < nmade; i++)
-        if (made[i].type == LIBRARY)
-            cuLibraryUnload((CUlibrary)(uintptr_t)made[i].handle);
-        else if (made[i].type == 0)
-            cuCtxDestroy_v2((CUcontext)(uintptr_t)made[i].handle);
+    end_all(before, sizeof before / sizeof *before);
     cuDevicePrimaryCtxReset_v2(0);
     while (cuDevicePrimaryCtxRelease_v2(0) == CUDA_SUCCESS)
         continue;
-    // No stream is left that captures into one of them.
-    for (unsigned i = 0; i < nmade; i++) {
-        if (made[i].type == GRAPH)
-            cuGraphDestroy((CUgraph)(uintptr_t)made[i].handle);
-        if (made[i].type == EXEC)
-            cuGraphExecDestroy((CUgraphExec)(uintptr_t)made[i].handle);
-    }
-    for (unsigned i = 0; i < nmade; i++) {
-        for (unsigned n = 1u << 30; made[i].type == OBJECT && n; n /= 2)
-            while (!cuUserObjectRelease((CUuserObject)(uintptr_t)made[i].handle, n))
-                continue;
-    }
+    if (cuCtxCreate_v2(&ctx, 0, 0))
+        abort();
+    end_all(after, sizeof after / sizeof *after);
+    empty_pools();
+    if (cuMemGetInfo_v2(&left_free, &total))
+        abort();
+    if (!free_at_first)
+        free_at_first = left_free;
+    if (left_free < free_at_first)
+        abort();
+    cuCtxDestroy_v2(ctx);
 }
 
 int LLVMFuzzerInitialize(int *argc, char ***argv)

@@ -78,7 +78,7 @@ class Comparison:
         self.calls_text = contents(f'{src}/runtime/runtime_calls.def')
         self.rows = re.findall(r'^CALL\((\w+), ([\w *]+),\s*\((.*?)\)\)$', self.calls_text, re.M | re.S)
         write(f'{work}/ours.c', '#include "runtime/cudart_types.h"\n')
-        files = {os.path.realpath(f'{src}/runtime/{name}') for name in ('cudart_types.h', 'cudart_errors.def')}
+        files = {os.path.realpath(f'{src}/{name}') for name in ('runtime/cudart_types.h', 'driver/cudart_errors.def')}
         self.ours = cheader.read(os.environ['CC'], self.our_flags, f'{work}/ours.c',
                                  lambda path: os.path.realpath(path) in files)
         write(f'{work}/theirs.cc', self.their_text + '#include <cuda.h>\n')
@@ -135,7 +135,7 @@ class Comparison:
         counts['shared enumerations'] = checked
 
     def errors(self):
-        rows = re.findall(r'^ERROR\((\w+), (\d+),', contents(f'{self.src}/runtime/cudart_errors.def'), re.M)
+        rows = re.findall(r'^ERROR\((\w+), (\d+),', contents(f'{self.src}/driver/cudart_errors.def'), re.M)
         same_set('error', [name for name, _ in rows], self.enumerators('cudaError'))
         if [int(value) for _, value in rows] != sorted(int(value) for _, value in rows):
             fail('the errors are not in ascending order')

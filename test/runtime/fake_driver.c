@@ -308,7 +308,7 @@ static void test_errors(void)
     CHECK(strcmp(cudaGetErrorName(name), #name) == 0); \
     CHECK(strlen(cudaGetErrorString(name)) > 5 &&      \
           strcmp(cudaGetErrorString(name), "unrecognized error code") != 0);
-#include "runtime/cudart_errors.def"
+#include "driver/cudart_errors.def"
     CHECK(strcmp(cudaGetErrorName((cudaError_t)11), "unrecognized error code") == 0);
 }
 
