@@ -48,6 +48,8 @@ libmoat-heap.so_LDLIBS = $(ARCHIVE) -static-libgcc -Wl,-z,nodelete
 LANES     ?= plain avx2 avx512
 # Lines are all that a debugger can show of loops so rearranged; variables would take a quarter of the compiler's time.
 LANES_OPT ?= -O3 -g1
+# Each function that executes instructions starts a cache line: its speed does not hang on the sizes of those before it.
+EXEC_OPT  ?= -falign-functions=64
 LANES_plain  :=
 LANES_avx2   := -mavx2 -mfma -mf16c -mbmi -mbmi2 -mpopcnt -mlzcnt
 LANES_avx512 := $(LANES_avx2) -mavx512f -mavx512bw -mavx512vl -mavx512dq -mprefer-vector-width=512
@@ -102,7 +104,7 @@ endif
 all: $(COMMAND) $(SHARED) $(STATIC) $(BUILD)/lib/moat/libcuda.so  ## build/bin/moat and build/lib/*.so
 
 # What is built depends on the flags it was built with, and an archive or a command on the list of its parts.
-FLAGS := $(CC) $(ALL_CPPFLAGS) $(ALL_CFLAGS) $(ALL_LDFLAGS) $(VERSION) $(LANES) $(LANES_OPT)
+FLAGS := $(CC) $(ALL_CPPFLAGS) $(ALL_CFLAGS) $(ALL_LDFLAGS) $(VERSION) $(LANES) $(LANES_OPT) $(EXEC_OPT)
 PARTS := $(call objects,$(MODULES) cli)
 $(BUILD)/flags: STAMP := $(FLAGS)
 $(BUILD)/parts: STAMP := $(PARTS)
@@ -126,6 +128,7 @@ $(BUILD)/obj/%.$(1).o: src/%.c $(BUILD)/flags
 		-ffp-contract=off -fno-math-errno -fno-trapping-math -fno-strict-aliasing -Wno-pass-failed -MMD -MP -c -o $$@ $$<)
 endef
 $(foreach l,$(LANES),$(eval $(call lanes,$(l))))
+$(BUILD)/obj/exec/%.o: ALL_CFLAGS += $(EXEC_OPT)
 # What kernels do to memory they do as their program says, races and all: those are not ours to find.
 $(BUILD)/obj/exec/lanes_mem.%.o: ALL_CFLAGS += -fno-sanitize=thread
 $(BUILD)/obj/exec/lane.o $(BUILD)/obj/exec/access.o $(BUILD)/obj/exec/mma.o: ALL_CPPFLAGS += $(LANES:%=-DLANES_HAVE_%)

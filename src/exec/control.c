@@ -24,7 +24,7 @@ const struct exec_insn *control_guard(struct exec_warp *w, const struct exec_ins
     return i + 2;
 }
 
-static const struct exec_insn *go(struct exec_warp *w, const struct exec_insn *i)
+static inline const struct exec_insn *go(struct exec_warp *w, const struct exec_insn *i)
 {
     const struct exec_insn *target = i->target;
     int32_t cost = (int32_t)(i->flags >> CONTROL_COST_SHIFT);
@@ -40,15 +40,11 @@ const struct exec_insn *control_bra(struct exec_warp *w, const struct exec_insn 
     return go(w, i);
 }
 
-const struct exec_insn *control_bra_if(struct exec_warp *w, const struct exec_insn *i)
+// The part that is further behind goes on. Apart from the branches that all lanes take, which need no stack.
+static __attribute__((noinline)) const struct exec_insn *split(struct exec_warp *w, const struct exec_insn *i,
+                                                               uint32_t taken)
 {
-    uint32_t taken = predicate(w, i);
-    if (!taken)
-        return i + 1;
     uint32_t rest = w->mask & ~taken;
-    if (!rest)
-        return go(w, i);
-    // The part that is further behind goes on.
     if (i->target > i) {
         sched_push(w, i->target, taken);
         w->mask = rest;
@@ -57,6 +53,14 @@ const struct exec_insn *control_bra_if(struct exec_warp *w, const struct exec_in
     sched_push(w, i + 1, rest);
     w->mask = taken;
     return go(w, i);
+}
+
+const struct exec_insn *control_bra_if(struct exec_warp *w, const struct exec_insn *i)
+{
+    uint32_t taken = predicate(w, i);
+    if (!taken)
+        return i + 1;
+    return taken == w->mask ? go(w, i) : split(w, i, taken);
 }
 
 const struct exec_insn *control_brx(struct exec_warp *w, const struct exec_insn *i)

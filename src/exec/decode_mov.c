@@ -66,7 +66,7 @@ static void read_vector(struct decode *d, const struct ptx_operand *to, const st
     unsigned n = decode_items(d, to, items);
     for (unsigned k = 0; k < n && k < 4; k++) {
         struct decode_dest dest = decode_dest(d, &items[k], PTX_B32);
-        struct exec_insn *i = decode_emit(d, special_read);
+        struct exec_insn *i = decode_emit(d, special_fn(from->id, k, 0));
         i->d = dest.slot;
         i->lo = from->id;
         i->hi = k;

@@ -179,11 +179,13 @@ static uint32_t special(struct decode *d, const struct ptx_operand *o, unsigned 
     if (bits == 1 || bits == 128)
         decode_unsupported(d);
     uint32_t slot = decode_temp(d, bits);
-    struct exec_insn *i = decode_emit(d, special_read);
+    uint32_t flags = bits == 64 ? SPECIAL_WIDE : bits == 16 ? SPECIAL_NARROW : 0;
+    uint32_t component = o->sub >= PTX_SEL_X && o->sub <= PTX_SEL_W ? o->sub - PTX_SEL_X : 0;
+    struct exec_insn *i = decode_emit(d, special_fn(o->id, component, flags));
     i->d = slot;
     i->lo = o->id;
-    i->hi = o->sub >= PTX_SEL_X && o->sub <= PTX_SEL_W ? o->sub - PTX_SEL_X : 0;
-    i->flags = bits == 64 ? SPECIAL_WIDE : bits == 16 ? SPECIAL_NARROW : 0;
+    i->hi = component;
+    i->flags = flags;
     return slot;
 }
 

@@ -289,6 +289,77 @@ static void prints(void **state)
     exec_program_free(p);
 }
 
+// --- special registers ---------------------------------------------------------------------------------------
+
+enum { SPECIALS = 17 };
+static const char *const specials[SPECIALS] = {"%tid.x",    "%tid.y",   "%tid.z",    "%tid.w",    "%ntid.x",
+                                               "%ntid.y",   "%ntid.z",  "%ntid.w",   "%ctaid.x",  "%ctaid.y",
+                                               "%ctaid.z",  "%ctaid.w", "%nctaid.x", "%nctaid.y", "%nctaid.z",
+                                               "%nctaid.w", "%laneid"};
+
+// Thread t of all stores each register as all lanes see it, as it is read by odd lanes while the others keep 77, and as
+// 64 bits.
+static struct exec_program *reads_all(void)
+{
+    char text[8192];
+    int at =
+        snprintf(text, sizeof text,
+                 ".entry k(.param .u64 out)\n{\n.reg .pred p; .reg .b32 a, b, t; .reg .b64 o, w;\n"
+                 "ld.param.u64 o, [out]; mov.u32 a, %%ctaid.z; mad.lo.u32 a, a, 3, %%ctaid.y;\n"
+                 "mad.lo.u32 a, a, 2, %%ctaid.x; mad.lo.u32 a, a, 4, %%tid.z; mad.lo.u32 a, a, 3, %%tid.y;\n"
+                 "mad.lo.u32 a, a, 5, %%tid.x; mad.wide.u32 o, a, %d, o;\n"
+                 "mov.u32 t, %%laneid; and.b32 t, t, 1; setp.eq.u32 p, t, 1;\n",
+                 SPECIALS * 16);
+    for (int k = 0; k < SPECIALS; k++)
+        at += snprintf(text + at, sizeof text - (size_t)at,
+                       "mov.u32 a, %s; mov.u32 b, 77; @p mov.u32 b, %s; cvt.u64.u32 w, %s;\n"
+                       "st.global.u32 [o+%d], a; st.global.u32 [o+%d], b; st.global.u64 [o+%d], w;\n",
+                       specials[k], specials[k], specials[k], 16 * k, 16 * k + 4, 16 * k + 8);
+    snprintf(text + at, sizeof text - (size_t)at, "ret;\n}\n");
+    return exec_testing_text(text);
+}
+
+struct special_values {
+    uint32_t all, odd;
+    uint64_t wide;
+};
+
+static void check_specials(const struct special_values *v, uint32_t t, const uint32_t block[3],
+                           const uint32_t grid[3])
+{
+    uint32_t own = t % 60, b = t / 60;
+    const uint32_t want[SPECIALS] = {own % 5,  own / 5 % 3, own / 15, 0,         block[0], block[1],
+                                     block[2], 0,           b % 2,    b / 2 % 3, b / 6,    0,
+                                     grid[0],  grid[1],     grid[2],  0,         own % 32};
+    for (unsigned k = 0; k < SPECIALS; k++)
+        if (v[k].all != want[k] || v[k].odd != (own % 2 ? want[k] : 77) || v[k].wide != want[k])
+            fail_msg("%s of thread %u on %s: %u, %u and %llu for %u", specials[k], t, exec_lanes_name(),
+                     v[k].all, v[k].odd, (unsigned long long)v[k].wide, want[k]);
+}
+
+static void reads_special_registers(void **state)
+{
+    static const char *const sets[] = {"plain", "avx2", "avx512"};
+    enum { THREADS = 60 * 12 };
+    for (unsigned s = 0; s < 3; s++) {
+        if (exec_lanes_force(sets[s]))
+            continue;
+        exec_testing.used = 0;
+        struct exec_program *p = reads_all();
+        uint64_t out = exec_testing_take(THREADS * SPECIALS * sizeof(struct special_values), 256);
+        assert_int_not_equal(out, 0);
+        struct exec_launch l = exec_testing_launch(p, "k", 1, 1, &out);
+        memcpy(l.grid, (const uint32_t[]){2, 3, 2}, sizeof l.grid);
+        memcpy(l.block, (const uint32_t[]){5, 3, 4}, sizeof l.block);
+        assert_int_equal(exec_testing_run(&l, 100000).kind, EXEC_NO_FAULT);
+        const struct special_values *v = (const void *)space_host(out);
+        for (uint32_t t = 0; t < THREADS; t++)
+            check_specials(v + (size_t)t * SPECIALS, t, l.block, l.grid);
+        exec_program_free(p);
+    }
+    exec_lanes_force(NULL);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -304,6 +375,7 @@ int main(void)
         cmocka_unit_test(shuffles_after_parting),
         cmocka_unit_test(faults_are_exact),
         cmocka_unit_test(prints),
+        cmocka_unit_test(reads_special_registers),
     };
     return cmocka_run_group_tests(tests, exec_testing_setup, NULL);
 }

@@ -407,3 +407,14 @@ uint16_t lane_pred_not(void)
 {
     return ROW_not_pred;
 }
+
+int lane_special(enum ptx_sreg id, unsigned component, uint16_t *row)
+{
+    static const uint16_t known[PTX_SREG_COUNT] = {
+        [PTX_SREG_TID] = ROW_special_tid,       [PTX_SREG_LANEID] = ROW_special_laneid,
+        [PTX_SREG_NTID] = ROW_special_ntid,     [PTX_SREG_CTAID] = ROW_special_ctaid,
+        [PTX_SREG_NCTAID] = ROW_special_nctaid,
+    };
+    *row = id < PTX_SREG_COUNT ? known[id] : 0;
+    return *row && component < 3 ? 0 : -ENOTSUP;
+}

@@ -39,6 +39,8 @@ uint16_t lane_resize(unsigned from, unsigned to, bool is_signed);
 uint16_t lane_extend(unsigned bits, unsigned slot, bool is_signed);
 uint16_t lane_add(void);  // 64 bits, of addresses
 uint16_t lane_pred_not(void);
+// A component of a special register, to 32 bits. Status 0, or -ENOTSUP: special.c reads it.
+int lane_special(enum ptx_sreg id, unsigned component, uint16_t *row);
 
 exec_fn *lane_fn(uint16_t row);
 

@@ -160,7 +160,8 @@ static void test_every_row(void **state)
     check_form("cvt.pack.sat.s16.s32");
     for (unsigned r = 0; r < lane_rows(); r++)
         if (!reached[r] && strncmp(lane_name((uint16_t)r), "resize", 6) != 0 &&
-            strncmp(lane_name((uint16_t)r), "extend", 6) != 0)
+            strncmp(lane_name((uint16_t)r), "extend", 6) != 0 &&
+            strncmp(lane_name((uint16_t)r), "special", 7) != 0)
             fail_msg("no spelling leads to row %s", lane_name((uint16_t)r));
     print_message("%u rows, %u combinations\n", lane_rows(), combinations);
 }

@@ -4,6 +4,7 @@
 
 #include "exec/lanes_row.h"
 #include "exec/scalar_bits.h"
+#include "exec/sched.h"
 
 #define PRED(value) lanes_put_pred(w, i->d, value)
 #define PRED_OF(name) *lanes_pred(w, i->name)
@@ -53,6 +54,14 @@ static inline void lop3_loop(uint32_t *o, const uint32_t *as, const uint32_t *bs
     LANES_OUT(T, 1);                                                                                \
     lanes_select##bytes(o, LANES_SLOT(const T, w, i->a), LANES_SLOT(const T, w, i->b), PRED_OF(c)); \
     LANES_STORE(T, 1)
+
+#define SPECIAL(...)                     \
+    LANES_OUT(uint32_t, 1);              \
+    LANES_EACH(32) o[l] = (__VA_ARGS__); \
+    LANES_STORE(uint32_t, 1)
+#define UNIFORM(...)                \
+    uint32_t uniform = __VA_ARGS__; \
+    SPECIAL(uniform)
 
 // Low halves, then high halves.
 #define MOV128()                                             \

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
 #include "exec/special.h"
 
-#include <string.h>
 #include <time.h>
 
 #include "exec/cluster.h"
+#include "exec/lane.h"
 #include "exec/sched.h"
 #include "exec/space.h"
 #include "ptx/op.h"
@@ -103,13 +103,9 @@ static void set_all(const struct exec_warp *w, const struct exec_insn *i, uint64
             set(w, i, l, value);
 }
 
-const struct exec_insn *special_read(struct exec_warp *w, const struct exec_insn *i)
+static const struct exec_insn *read_any(struct exec_warp *w, const struct exec_insn *i)
 {
     uint32_t id = i->lo, which = i->hi;
-    if (id == PTX_SREG_TID && w->mask == EXEC_ALL && !i->flags && which < 3) {
-        memcpy(w->regs + i->d, w->tid[which], sizeof w->tid[which]);
-        return i + 1;
-    }
     for (uint32_t left = w->mask; left; left &= left - 1) {
         uint32_t lane = (uint32_t)__builtin_ctz(left);
         uint64_t value;
@@ -120,6 +116,12 @@ const struct exec_insn *special_read(struct exec_warp *w, const struct exec_insn
         set(w, i, lane, value);
     }
     return i + 1;
+}
+
+exec_fn *special_fn(uint32_t id, uint32_t component, uint32_t flags)
+{
+    uint16_t row;
+    return flags || lane_special((enum ptx_sreg)id, component, &row) ? read_any : lane_fn(row);
 }
 
 const struct exec_insn *special_predicate(struct exec_warp *w, const struct exec_insn *i)

@@ -10,7 +10,8 @@ enum {
     SPECIAL_NARROW = 2
 };  // the register (isspacep, alloca: the operand) has 64 or 16 bits
 
-exec_fn special_read;       // lo: enum ptx_sreg, hi: component
+// What reads a component of a special register: lo: enum ptx_sreg, hi: component.
+exec_fn *special_fn(uint32_t id, uint32_t component, uint32_t flags);
 exec_fn special_predicate;  // lo: enum ptx_sreg, of one bit
 exec_fn special_local;      // imm: offset in the frame's local memory
 exec_fn special_param;      // imm: offset in the kernel's parameters
