@@ -2,6 +2,8 @@
 // The engine on small kernels, without a driver around it.
 #include "base/mem.h"
 #include "exec/exec_testing.h"
+#include "exec/lane.h"
+#include "ptx/op.h"
 
 static struct exec_fault fault;
 
@@ -297,22 +299,22 @@ static const char *const specials[SPECIALS] = {"%tid.x",    "%tid.y",   "%tid.z"
                                                "%ctaid.z",  "%ctaid.w", "%nctaid.x", "%nctaid.y", "%nctaid.z",
                                                "%nctaid.w", "%laneid"};
 
-// Thread t of all stores each register as all lanes see it, as it is read by odd lanes while the others keep 77, and as
-// 64 bits.
+// Thread t of all stores each register as all lanes see it, and as 32 and as 16 bits that odd lanes read while the others keep 77.
 static struct exec_program *reads_all(void)
 {
     char text[8192];
-    int at =
-        snprintf(text, sizeof text,
-                 ".entry k(.param .u64 out)\n{\n.reg .pred p; .reg .b32 a, b, t; .reg .b64 o, w;\n"
-                 "ld.param.u64 o, [out]; mov.u32 a, %%ctaid.z; mad.lo.u32 a, a, 3, %%ctaid.y;\n"
-                 "mad.lo.u32 a, a, 2, %%ctaid.x; mad.lo.u32 a, a, 4, %%tid.z; mad.lo.u32 a, a, 3, %%tid.y;\n"
-                 "mad.lo.u32 a, a, 5, %%tid.x; mad.wide.u32 o, a, %d, o;\n"
-                 "mov.u32 t, %%laneid; and.b32 t, t, 1; setp.eq.u32 p, t, 1;\n",
-                 SPECIALS * 16);
+    int at = snprintf(
+        text, sizeof text,
+        ".entry k(.param .u64 out)\n{\n.reg .pred p; .reg .b16 h; .reg .b32 a, b, t; .reg .b64 o, w;\n"
+        "ld.param.u64 o, [out]; mov.u32 a, %%ctaid.z; mad.lo.u32 a, a, 3, %%ctaid.y;\n"
+        "mad.lo.u32 a, a, 2, %%ctaid.x; mad.lo.u32 a, a, 4, %%tid.z; mad.lo.u32 a, a, 3, %%tid.y;\n"
+        "mad.lo.u32 a, a, 5, %%tid.x; mad.wide.u32 o, a, %d, o;\n"
+        "mov.u32 t, %%laneid; and.b32 t, t, 1; setp.eq.u32 p, t, 1;\n",
+        SPECIALS * 16);
     for (int k = 0; k < SPECIALS; k++)
         at += snprintf(text + at, sizeof text - (size_t)at,
-                       "mov.u32 a, %s; mov.u32 b, 77; @p mov.u32 b, %s; cvt.u64.u32 w, %s;\n"
+                       "mov.u32 a, %s; mov.u32 b, 77; @p mov.u32 b, %s; mov.u16 h, 77; @p mov.u16 h, %s; "
+                       "cvt.u64.u16 w, h;\n"
                        "st.global.u32 [o+%d], a; st.global.u32 [o+%d], b; st.global.u64 [o+%d], w;\n",
                        specials[k], specials[k], specials[k], 16 * k, 16 * k + 4, 16 * k + 8);
     snprintf(text + at, sizeof text - (size_t)at, "ret;\n}\n");
@@ -321,7 +323,7 @@ static struct exec_program *reads_all(void)
 
 struct special_values {
     uint32_t all, odd;
-    uint64_t wide;
+    uint64_t narrow;
 };
 
 static void check_specials(const struct special_values *v, uint32_t t, const uint32_t block[3],
@@ -332,13 +334,18 @@ static void check_specials(const struct special_values *v, uint32_t t, const uin
                                      block[2], 0,           b % 2,    b / 2 % 3, b / 6,    0,
                                      grid[0],  grid[1],     grid[2],  0,         own % 32};
     for (unsigned k = 0; k < SPECIALS; k++)
-        if (v[k].all != want[k] || v[k].odd != (own % 2 ? want[k] : 77) || v[k].wide != want[k])
+        if (v[k].all != want[k] || v[k].odd != (own % 2 ? want[k] : 77) || v[k].narrow != v[k].odd)
             fail_msg("%s of thread %u on %s: %u, %u and %llu for %u", specials[k], t, exec_lanes_name(),
-                     v[k].all, v[k].odd, (unsigned long long)v[k].wide, want[k]);
+                     v[k].all, v[k].odd, (unsigned long long)v[k].narrow, want[k]);
 }
 
 static void reads_special_registers(void **state)
 {
+    static const enum ptx_sreg common[] = {PTX_SREG_TID, PTX_SREG_LANEID, PTX_SREG_NTID, PTX_SREG_CTAID,
+                                           PTX_SREG_NCTAID};
+    uint16_t row;
+    for (unsigned k = 0; k < sizeof common / sizeof *common; k++)
+        assert_int_equal(lane_special(common[k], 0, &row), 0);
     static const char *const sets[] = {"plain", "avx2", "avx512"};
     enum { THREADS = 60 * 12 };
     for (unsigned s = 0; s < 3; s++) {
