@@ -72,7 +72,7 @@ static void good_queue_of_waiting_blocks(void **state)
     struct heap_wait_entry e;
     uint64_t next = 0;
     for (uint64_t i = 0; i < 5000; i++) {
-        struct heap_wait_entry put = {(char *)(uintptr_t)(i + 1), i % 700};
+        struct heap_wait_entry put = {(char *)(uintptr_t)(i + 1), i % 700, 0};
         while (heap_wait_oldest(&w, 100000, heap_wait_cost(put.packed), &e)) {
             assert_int_equal((uintptr_t)e.block, next + 1);
             assert_int_equal(e.packed, next % 700);
@@ -92,34 +92,86 @@ static void good_queue_of_waiting_blocks(void **state)
     assert_false(heap_wait_still(&w, 4999));
 }
 
-// Who comes drives the oldest out; each size has a lane of its own.
+static uint64_t length(const struct heap_wait_lane *l)
+{
+    return (uint64_t)(l->end - l->first);
+}
+
+static struct heap_wait_entry waiting(uint64_t number)
+{
+    return (struct heap_wait_entry){(char *)(uintptr_t)number, 64, ~number};
+}
+
+// Who comes drives the oldest out; each bin has a lane of its own.
 static void good_lanes_of_waiting_blocks(void **state)
 {
     static struct heap_wait w;
     enum { LIMIT = 256 << 10 };
     struct heap_wait_entry e;
     struct heap_wait_lane *lanes = heap_wait_lanes(&w, LIMIT), *l = &lanes[4];
-    uint64_t held = 0, room = l->mask + 1;
+    uint64_t held = 0, room = length(l);
     assert_true(lanes && lanes == heap_wait_lanes(&w, LIMIT));
-    for (size_t i = 0; i < SHELF_BINS; i++) {
-        assert_true(lanes[i].mask < HEAP_WAIT_LANE && (lanes[i].mask & (lanes[i].mask + 1)) == 0);
-        held += (lanes[i].mask + 1) * heap_wait_cost(i * 16);
+    for (size_t i = 0; i < HEAP_WAIT_LANES; i++) {
+        assert_true(length(&lanes[i]) >= 1 && length(&lanes[i]) <= HEAP_WAIT_LANE);
+        assert_ptr_equal(lanes[i].first, i ? lanes[i - 1].end : lanes[0].first);
+        held += length(&lanes[i]) * heap_wait_cost(i * 16);
     }
     assert_true(held > LIMIT / 2 && held < 2 * LIMIT);
-    for (uint64_t i = 0; i < 1000; i++) {
-        e = heap_wait_drive(l, (struct heap_wait_entry){(char *)(uintptr_t)(i + 1), 64});
-        assert_int_equal((uintptr_t)e.block, i < room ? 0 : i - room + 1);
-        assert_int_equal(l->put - l->taken, room);
-        // The youngest, and the oldest that waits; the one before that has left.
-        assert_true(heap_wait_lane_entry_at(l, room + i, &e) && heap_wait_lane_still(l, room + i));
-        assert_int_equal((uintptr_t)e.block, i + 1);
-        assert_true(heap_wait_lane_still(l, i + 1));
-        assert_false(heap_wait_lane_still(l, i));
-        assert_false(heap_wait_lane_entry_at(l, room + i + 1, &e));
+    for (uint64_t i = 1; i <= 1000; i++) {
+        struct heap_wait_slot *next = l->next;
+        assert_int_equal(heap_wait_entry_in(next, &e), i > room);
+        uint64_t old = (uintptr_t)heap_wait_drive(l, waiting(i)).block;
+        assert_int_equal(old, i <= room ? 0 : i - room);
+        // The one that has left is not there any more, the youngest is, and all of the oldest that wait.
+        assert_false(old && heap_wait_still_in(next, &e));
+        assert_true(heap_wait_entry_in(next, &e) && heap_wait_still_in(next, &e));
+        assert_int_equal((uintptr_t)e.block, i);
+        assert_true(e.packed == 64 && e.sum == ~i);
+        assert_int_equal(heap_wait_entry_in(l->next, &e), i >= room);
     }
     heap_wait_forget(&w);
     for (uint64_t i = 0; i < room; i++)
-        assert_null(heap_wait_drive(l, (struct heap_wait_entry){0}).block);
+        assert_null(heap_wait_drive(l, waiting(0)).block);
+}
+
+// Any part of an entry that is another one's is seen.
+static void bad_slot_written_anew(void **state)
+{
+    static struct heap_wait_slot s;
+    struct heap_wait_entry e, one = waiting(1);
+    assert_false(heap_wait_entry_in(&s, &e));
+    heap_wait_write_slot(&s, one);
+    assert_true(heap_wait_entry_in(&s, &e) && heap_wait_still_in(&s, &e));
+    heap_wait_write_slot(&s, (struct heap_wait_entry){one.block + 16, one.packed, one.sum});
+    assert_false(heap_wait_still_in(&s, &e));
+    heap_wait_write_slot(&s, (struct heap_wait_entry){one.block, one.packed + 1, one.sum});
+    assert_false(heap_wait_still_in(&s, &e));
+    heap_wait_write_slot(&s, (struct heap_wait_entry){one.block, one.packed, one.sum + 1});
+    assert_false(heap_wait_still_in(&s, &e));
+}
+
+// Whatever changes in the head or the tail of a freed block changes the sum; so do bytes that are all the same.
+static void bad_sum(void **state)
+{
+    dress();
+    block_mark_freed(block, 5);
+    struct block_head *h = block_head_of(block);
+    uint64_t sum = block_sum(h, block_tail(block, SIZE));
+    for (int at = -BLOCK_HEAD; at < SIZE + BLOCK_TAIL; at = at == -1 ? SIZE : at + 1)
+        for (int bit = 0; bit < 8; bit++) {
+            block[at] ^= (char)(1 << bit);
+            assert_true(block_sum(h, block_tail(block, SIZE)) != sum);
+            block[at] ^= (char)(1 << bit);
+        }
+    for (int first = -BLOCK_HEAD; first < 0; first += 8)
+        for (int value = 0; value < 256; value++) {
+            struct block_head changed;
+            memset(block + first, value, (size_t)-first);
+            changed = *h;
+            assert_true(block_sum(&changed, block_tail(block, SIZE)) != sum);
+            dress();
+            block_mark_freed(block, 5);
+        }
 }
 
 // Any bit of the head or the tail that changes is seen.
@@ -284,6 +336,8 @@ int main(void)
         cmocka_unit_test(good_bag),
         cmocka_unit_test(good_queue_of_waiting_blocks),
         cmocka_unit_test(good_lanes_of_waiting_blocks),
+        cmocka_unit_test(bad_slot_written_anew),
+        cmocka_unit_test(bad_sum),
         cmocka_unit_test(bad_write_to_waiting_block),
         cmocka_unit_test(good_room_in_steps),
         cmocka_unit_test(good_copy_around_holes),

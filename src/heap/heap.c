@@ -42,15 +42,23 @@ struct writer *heap_join(void)
     return heap_writer ? heap_writer : join();
 }
 
-// A call that is not where it should be may be in the place beside it, where another one with the same place drove it.
+// A call that is not where it should be may be near, where others drove it: then they change places. One that is nowhere drives
+// those away that were found least often.
 uint32_t heap_find_site(struct writer *w, const void *from, const void *frame, uint64_t hash)
 {
-    size_t i = hash >> (64 - WRITER_CALLERS_LOG2);
-    uint64_t entry = w->callers[i ^ 1];
-    if ((entry ^ hash) >> BLOCK_SITE_BITS)
+    size_t i = hash >> (64 - WRITER_CALLERS_LOG2), near = 1;
+    while (near < WRITER_CALLERS_NEAR && (w->callers[i ^ near] ^ hash) >> BLOCK_SITE_BITS)
+        near++;
+    uint64_t entry;
+    if (near < WRITER_CALLERS_NEAR) {
+        entry = w->callers[i ^ near];
+    } else {
         entry = (hash & ~(uint64_t)BLOCK_SITE_MASK) |
                 site_of(from, w->stack_top - (uintptr_t)frame, &w->unwound, writer_made(w));
-    w->callers[i ^ 1] = w->callers[i];
+        while (--near > 1)
+            w->callers[i ^ near] = w->callers[i ^ (near - 1)];
+    }
+    w->callers[i ^ near] = w->callers[i];
     w->callers[i] = entry;
     return entry & BLOCK_SITE_MASK;
 }
@@ -80,13 +88,28 @@ void *heap_dress(struct writer *w, const void *from, const void *frame, char *ba
     return block;
 }
 
+// What is asked for below: a block of such a size may end on the shelf.
+static size_t room_for(size_t size)
+{
+    return size <= SHELF_LARGEST ? shelf_room(size) : size;
+}
+
+static void *alloc_from_shelf(struct writer *w, const void *from, const void *frame, size_t size,
+                              enum block_kind kind)
+{
+    struct shelf_bin *b = &w->shelf.bins[shelf_number(size)];
+    uint32_t site = heap_fast_site(w, from, frame);
+    if (shelf_is_empty(b) && !shelf_refill(&w->shelf, b))
+        return NULL;
+    return heap_fast_dress(w, shelf_take(b), (struct block_info){size, BLOCK_LEAD_LOG2, kind, 0}, site);
+}
+
 static void *alloc_aligned(struct writer *w, const void *from, const void *frame, size_t size, size_t align,
                            enum block_kind kind)
 {
     size_t lead = align > BLOCK_HEAD ? align : BLOCK_HEAD, total;
-    size_t room = size <= SHELF_LARGEST ? shelf_room(size) : size;  // it may end on the shelf
     void *base;
-    if (__builtin_add_overflow(room, lead + BLOCK_TAIL, &total) || total > HEAP_LARGEST ||
+    if (__builtin_add_overflow(room_for(size), lead + BLOCK_TAIL, &total) || total > HEAP_LARGEST ||
         under.posix_memalign(&base, align, total))
         return heap_no_memory();
     return heap_dress(w, from, frame, base,
@@ -106,17 +129,11 @@ void *heap_alloc(const void *from, const void *frame, size_t size, size_t align,
         return alloc_early(size, align);
     if (__builtin_expect(align > BLOCK_ALIGN, 0))
         return alloc_aligned(w, from, frame, size, align, kind);
-    size_t room = size;
-    if (size <= SHELF_LARGEST) {
-        uint32_t site = w ? heap_fast_site(w, from, frame) : 0;
-        // Not only when the shelf is empty do callers come here: those that ask for an alignment do not look there.
-        if (w &&
-            (!shelf_is_empty(&w->shelf, size) || shelf_refill(&w->shelf, &w->shelf.bins[shelf_number(size)])))
-            return heap_fast_dress(w, shelf_take(&w->shelf, size),
-                                   (struct block_info){size, BLOCK_LEAD_LOG2, kind, 0}, site);
-        room = shelf_room(size);
-    }
-    char *base = size <= HEAP_LARGEST ? under.malloc(room + BLOCK_HEAD + BLOCK_TAIL) : NULL;
+    // Not only when the shelf is empty do callers come here: large ones, and those that ask for an alignment, do not look there.
+    void *block = size <= SHELF_LARGEST && w ? alloc_from_shelf(w, from, frame, size, kind) : NULL;
+    if (block)
+        return block;
+    char *base = size <= HEAP_LARGEST ? under.malloc(room_for(size) + BLOCK_HEAD + BLOCK_TAIL) : NULL;
     if (__builtin_expect(!base, 0))
         return heap_no_memory();
     return heap_dress(w, from, frame, base, (struct block_info){size, BLOCK_LEAD_LOG2, kind, 0});
@@ -127,8 +144,10 @@ void *heap_calloc(const void *from, const void *frame, size_t bytes)
     struct writer *w = heap_join();
     if (__builtin_expect(!w && !heap_life_ready(), 0))
         return alloc_early(bytes, 0);
-    size_t room = bytes <= SHELF_LARGEST ? shelf_room(bytes) : bytes;
-    char *base = bytes <= HEAP_LARGEST ? under.calloc(1, room + BLOCK_HEAD + BLOCK_TAIL) : NULL;
+    void *block = bytes <= SHELF_LARGEST && w ? alloc_from_shelf(w, from, frame, bytes, BLOCK_CALLOC) : NULL;
+    if (block)
+        return memset(block, 0, bytes);
+    char *base = bytes <= HEAP_LARGEST ? under.calloc(1, room_for(bytes) + BLOCK_HEAD + BLOCK_TAIL) : NULL;
     if (!base)
         return heap_no_memory();
     return heap_dress(w, from, frame, base, (struct block_info){bytes, BLOCK_LEAD_LOG2, BLOCK_CALLOC, 0});
@@ -165,14 +184,8 @@ static __attribute__((noinline)) void empty_bin(struct writer *w, struct shelf_b
         give_back_word(w, b->low[i]);
 }
 
-// To the shelf, if it is for the like of it; else back to the allocator below.
-static void put_away(struct writer *w, void *p, struct block_info info)
+static void put_into_bin(struct writer *w, void *p, struct shelf_bin *b)
 {
-    if (!heap_fast_is_small(info) || info.lead_log2 != BLOCK_LEAD_LOG2 || info.kind & BLOCK_UNWATCHED) {
-        give_back(w, p, info);
-        return;
-    }
-    struct shelf_bin *b = &w->shelf.bins[shelf_number(heap_fast_room(info))];
     if (shelf_is_full(b) && !shelf_make_room(&w->shelf, b)) {
         empty_bin(w, b, shelf_older(b));
         shelf_drop_older(b);
@@ -180,89 +193,161 @@ static void put_away(struct writer *w, void *p, struct block_info info)
     shelf_put(b, block_word(p, block_head_of(p)->ticket));
 }
 
-// Whether its head is still as it was when the block was freed. at: its first byte that has changed, or -1.
+// Whether the shelf has the like of it.
+static bool is_for_shelf(struct block_info info)
+{
+    return heap_fast_is_small(info) && info.lead_log2 == BLOCK_LEAD_LOG2 && !(info.kind & BLOCK_UNWATCHED);
+}
+
+// To the shelf, or back to the allocator below.
+static void put_away(struct writer *w, void *p, struct block_info info)
+{
+    if (is_for_shelf(info))
+        put_into_bin(w, p, &w->shelf.bins[shelf_number(heap_fast_room(info))]);
+    else
+        give_back(w, p, info);
+}
+
+static uint64_t size_of(struct heap_wait_entry e)
+{
+    return e.packed & BLOCK_SIZE_MASK;
+}
+
+// Whether a head's first word is what it was, as far as that is known: of a block in a lane, the size.
+static bool says_the_same(struct heap_wait_entry e, uint64_t packed)
+{
+    return packed == e.packed || (packed & BLOCK_SIZE_MASK) == e.packed;
+}
+
+// Says what has changed since the block was freed; whether its head may be trusted. at: its first byte that has changed, or -1.
 static bool check_waiting(struct heap_wait_entry e, const struct block_head *h, uint64_t tail, int64_t at)
 {
-    uint64_t size = block_unpack(e.packed).size, address = (uint64_t)(uintptr_t)e.block;
-    bool sound = block_is_freed(e.block, h) && block_packed(e.block, h) == e.packed;
+    bool sound = block_is_freed(e.block, h) && says_the_same(e, block_packed(e.block, h));
     if (!sound)
         heap_report_head(e.block, h);
     else if (at >= 0)
         heap_report_freed_write(e.block, h, at);
-    else if (tail != block_tail_canary(block_live_canary(address, h)))
-        heap_report_freed_write(e.block, h, (int64_t)size);
+    else if (tail != block_tail_canary(block_live_canary((uint64_t)(uintptr_t)e.block, h)))
+        heap_report_freed_write(e.block, h, (int64_t)size_of(e));
+    else if (block_sum(h, tail) != e.sum)
+        heap_report_head(e.block, h);
     return sound;
 }
 
-static __attribute__((noinline)) bool check_again(struct heap_wait_entry e)
+// Not a struct: that would pass through memory.
+static __attribute__((noinline)) bool check_again_slowly(char *block, uint64_t packed, uint64_t sum)
 {
-    uint64_t size = block_unpack(e.packed).size, tail;
-    memcpy(&tail, e.block + size, sizeof tail);
-    return check_waiting(e, block_head_of(e.block), tail, heap_wait_first_change(e.block, size));
+    struct heap_wait_entry e = {block, packed, sum};
+    uint64_t size = size_of(e);
+    return check_waiting(e, block_head_of(block), block_tail(block, size),
+                         heap_wait_first_change(block, size));
 }
 
-static inline __attribute__((always_inline)) bool waited_in_peace(struct heap_wait_entry e,
-                                                                  const struct block_head *h)
+static inline bool check_again(struct heap_wait_entry e)
 {
-    uint64_t size = block_unpack(e.packed).size;
-    return block_is_freed(e.block, h) && block_packed(e.block, h) == e.packed &&
-           heap_wait_is_filled(e.block, size) &&
-           block_tail_intact(e.block, size, block_live_canary((uint64_t)(uintptr_t)e.block, h));
+    return check_again_slowly(e.block, e.packed, e.sum);
 }
 
-// A block has waited long enough. One whose head was overwritten stays where it is.
-static inline __attribute__((always_inline)) void leave(struct writer *w, struct heap_wait_entry e)
+static inline __attribute__((always_inline)) bool waited_in_peace(struct heap_wait_entry e, uint64_t size)
 {
-    struct block_head *h = block_head_of(e.block);
-    if (__builtin_expect(!waited_in_peace(e, h), 0) && !check_again(e))
-        return;
-    // Of malloc's family, which has the lower kinds; others have bits above those of a size.
-    uint64_t size =
-        (e.packed ^ block_pack((struct block_info){0, BLOCK_LEAD_LOG2, 0, 0})) & ~BLOCK_SMALL_KINDS;
-    struct shelf_bin *b = &w->shelf.bins[size <= SHELF_LARGEST ? shelf_number(size) : 0];
-    if (__builtin_expect(size <= SHELF_LARGEST && !shelf_is_full(b), 1))
-        shelf_put(b, block_word(e.block, h->ticket));
-    else
+    return block_sum(block_head_of(e.block), block_tail(e.block, size)) == e.sum &&
+           heap_wait_is_filled(e.block, size);
+}
+
+// A block has waited long enough in the queue. One whose head was overwritten stays where it is.
+static inline __attribute__((always_inline)) void leave_queue(struct writer *w, struct heap_wait_entry e)
+{
+    if (waited_in_peace(e, size_of(e)) || check_again(e))
         put_away(w, e.block, block_unpack(e.packed));
 }
 
-// A block that is too large for a lane. Others leave while there are too many.
-static __attribute__((noinline)) void wait_in_queue(struct writer *w, struct heap_wait_entry e)
+// The like for a lane, if the block is not as it was or its bin is full.
+static __attribute__((noinline)) void leave_lane_slowly(struct writer *w, struct shelf_bin *b, char *block,
+                                                        uint64_t size, uint64_t sum)
 {
-    uint64_t room = heap_wait_cost(e.packed);
-    for (struct heap_wait_entry old; heap_wait_oldest(&w->wait, heap_settings.wait_bytes, room, &old);)
-        leave(w, old);
-    if (heap_wait_add(&w->wait, e))
-        give_back(w, e.block, block_unpack(e.packed));
+    struct heap_wait_entry e = {block, size, sum};
+    if (waited_in_peace(e, size) || check_again(e))
+        put_into_bin(w, block, b);
 }
 
-void heap_free_later(struct writer *w, void *p, uint64_t packed, uint32_t site)
+static inline __attribute__((always_inline)) void leave_lane(struct writer *w, struct shelf_bin *b,
+                                                             struct heap_wait_entry e)
 {
-    uint64_t size = packed & BLOCK_SIZE_MASK;
-    struct heap_wait_entry e = {p, packed};
+    if (__builtin_expect(waited_in_peace(e, e.packed) && !shelf_is_full(b), 1))
+        shelf_put(b, block_word(e.block, block_head_of(e.block)->ticket));
+    else
+        leave_lane_slowly(w, b, e.block, e.packed, e.sum);
+}
+
+// A block that joins those that wait: marked, filled, and what must be known of it.
+static inline __attribute__((always_inline)) struct heap_wait_entry enter(char *p, uint64_t packed,
+                                                                          uint64_t size, uint32_t site)
+{
     block_mark_freed(p, site);
     heap_wait_fill(p, size);
-    struct heap_wait_lane *lanes =
-        size <= SHELF_LARGEST ? heap_wait_lanes(&w->wait, heap_settings.wait_bytes) : NULL;
+    return (struct heap_wait_entry){p, packed, block_sum(block_head_of(p), block_tail(p, size))};
+}
+
+// Others leave while there are too many.
+static void wait_in_queue(struct writer *w, char *p, uint64_t packed, uint32_t site)
+{
+    uint64_t room = heap_wait_cost(packed);
+    for (struct heap_wait_entry old; heap_wait_oldest(&w->wait, heap_settings.wait_bytes, room, &old);)
+        leave_queue(w, old);
+    if (heap_wait_add(&w->wait, enter(p, packed, packed & BLOCK_SIZE_MASK, site)))
+        give_back(w, p, block_unpack(packed));
+}
+
+static __attribute__((noinline)) void wait_without_lanes(struct writer *w, char *p, uint64_t size, size_t bin,
+                                                         uint32_t site)
+{
+    if (heap_wait_lanes(&w->wait, heap_settings.wait_bytes))
+        heap_free_later(w, p, size, bin, site);
+    else
+        wait_in_queue(w, p, block_packed(p, block_head_of(p)), site);
+}
+
+// Ends in a last call if in any, so that nothing need be saved across one.
+static inline __attribute__((always_inline)) void wait_in_lane(struct writer *w, char *p, uint64_t size,
+                                                               size_t bin, uint32_t site)
+{
+    // Relaxed: they are the thread's own.
+    struct heap_wait_lane *lanes = atomic_load_explicit(&w->wait.lanes, memory_order_relaxed);
     if (__builtin_expect(!lanes, 0)) {
-        wait_in_queue(w, e);
+        wait_without_lanes(w, p, size, bin, site);
         return;
     }
-    struct heap_wait_entry old = heap_wait_drive(&lanes[shelf_number(size)], e);
+    struct heap_wait_entry old = heap_wait_drive(&lanes[bin], enter(p, size, size, site));
     if (__builtin_expect(old.block != NULL, 1))
-        leave(w, old);
+        leave_lane(w, &w->shelf.bins[bin], old);
+}
+
+void heap_free_later(struct writer *w, void *p, uint64_t size, size_t bin, uint32_t site)
+{
+    wait_in_lane(w, p, size, bin, site);
+}
+
+void heap_free_lazily(const void *from, const void *frame, void *p)
+{
+    struct writer *w = heap_writer;
+    uint64_t size;
+    uint32_t site;
+    if (__builtin_expect(heap_fast_is_usual(w, from, frame, p, BLOCK_MALLOC, &size, &site), 1))
+        wait_in_lane(w, p, size, shelf_fine_number(size), site);
+    else
+        heap_free(from, frame, p, BLOCK_MALLOC, "free");
 }
 
 static void end_waiting(struct writer *w)
 {
     struct heap_wait_entry old;
     while (heap_wait_oldest(&w->wait, 0, 1, &old))
-        leave(w, old);
+        leave_queue(w, old);
     struct heap_wait_lane *lanes = atomic_load_explicit(&w->wait.lanes, memory_order_relaxed);
-    for (size_t i = 0; lanes && i < SHELF_BINS; i++)
-        for (uint64_t k = 0; k <= lanes[i].mask; k++)
+    for (size_t i = 0; lanes && i < HEAP_WAIT_LANES; i++)
+        for (struct heap_wait_slot *s = lanes[i].first; s < lanes[i].end; s++)
             if ((old = heap_wait_drive(&lanes[i], (struct heap_wait_entry){0})).block)
-                leave(w, old);
+                leave_lane(w, &w->shelf.bins[i], old);
 }
 
 // The tail is made whole: what happens to the block from now on is another matter.
@@ -298,7 +383,11 @@ void heap_check_block(struct writer *w, const void *from, const void *frame, voi
 void heap_free_ours(struct writer *w, void *p, struct block_info info, uint32_t site)
 {
     if (heap_settings.lazy && heap_wait_takes(info.size, heap_settings.wait_bytes)) {
-        heap_free_later(w, p, block_pack(info), site);
+        size_t room = heap_fast_room(info);
+        if (is_for_shelf(info) && room <= SHELF_FINE)
+            heap_free_later(w, p, info.size, shelf_fine_number(room), site);
+        else
+            wait_in_queue(w, p, block_pack(info), site);
         return;
     }
     block_mark_freed(p, site);
@@ -366,22 +455,21 @@ struct last_look {
 
 static bool copy_waiting(struct heap_wait_entry e, struct last_look *l)
 {
-    uint64_t size = block_unpack(e.packed).size;
-    return e.block && gather_one(e.block - BLOCK_HEAD, sizeof l->head, &l->head) &&
+    uint64_t size = size_of(e);
+    return gather_one(e.block - BLOCK_HEAD, sizeof l->head, &l->head) &&
            gather_one(e.block + size, sizeof l->tail, &l->tail) && heap_wait_copy(e.block, size, l->bytes);
 }
 
 static void check_copy(struct heap_wait_entry e, const struct last_look *l)
 {
-    check_waiting(e, &l->head, l->tail, heap_wait_copied_changed(l->bytes, block_unpack(e.packed).size));
+    check_waiting(e, &l->head, l->tail, heap_wait_copied_changed(l->bytes, size_of(e)));
 }
 
 static void check_lane(struct heap_wait_lane *lane, struct last_look *l)
 {
     struct heap_wait_entry e;
-    for (uint64_t i = atomic_load_explicit(&lane->taken, memory_order_relaxed);
-         heap_wait_lane_entry_at(lane, i, &e); i++)
-        if (copy_waiting(e, l) && heap_wait_lane_still(lane, i))
+    for (struct heap_wait_slot *s = lane->first; s < lane->end; s++)
+        if (heap_wait_entry_in(s, &e) && copy_waiting(e, l) && heap_wait_still_in(s, &e))
             check_copy(e, l);
 }
 
@@ -395,7 +483,7 @@ static void check_waiting_of(struct writer *w)
             check_copy(e, &l);
     // Acquire: with the release in heap_wait_lanes_start.
     struct heap_wait_lane *lanes = atomic_load_explicit(&w->wait.lanes, memory_order_acquire);
-    for (size_t i = 0; lanes && i < SHELF_BINS; i++)
+    for (size_t i = 0; lanes && i < HEAP_WAIT_LANES; i++)
         check_lane(&lanes[i], &l);
 }
 
@@ -403,9 +491,8 @@ static void check_waiting_of(struct writer *w)
 static void check_own_lane(struct heap_wait_lane *lane)
 {
     struct heap_wait_entry e;
-    for (uint64_t i = atomic_load_explicit(&lane->taken, memory_order_relaxed);
-         heap_wait_lane_entry_at(lane, i, &e); i++)
-        if (e.block && !waited_in_peace(e, block_head_of(e.block)))
+    for (struct heap_wait_slot *s = lane->first; s < lane->end; s++)
+        if (heap_wait_entry_in(s, &e) && !waited_in_peace(e, size_of(e)))
             check_again(e);
 }
 
@@ -414,10 +501,10 @@ static void check_own(struct writer *w)
     struct heap_wait_entry e;
     for (uint64_t i = atomic_load_explicit(&w->wait.taken, memory_order_relaxed);
          heap_wait_entry_at(&w->wait, i, &e); i++)
-        if (!waited_in_peace(e, block_head_of(e.block)))
+        if (!waited_in_peace(e, size_of(e)))
             check_again(e);
     struct heap_wait_lane *lanes = atomic_load_explicit(&w->wait.lanes, memory_order_relaxed);
-    for (size_t i = 0; lanes && i < SHELF_BINS; i++)
+    for (size_t i = 0; lanes && i < HEAP_WAIT_LANES; i++)
         check_own_lane(&lanes[i]);
 }
 

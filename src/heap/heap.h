@@ -57,7 +57,9 @@ void heap_free_without_record(void *p);
 
 // --- for heap_fast.h ---
 
-// Lazy: a block that lives and is sound joins those that wait.
-void heap_free_later(struct writer *w, void *p, uint64_t packed, uint32_t site);
+// Lazy: a block that lives, is sound, and is for one of the shelf's fine bins joins those that wait.
+void heap_free_later(struct writer *w, void *p, uint64_t size, size_t bin, uint32_t site);
+// Lazy: what free does, in one piece.
+void heap_free_lazily(const void *from, const void *frame, void *p);
 
 #endif

@@ -53,11 +53,11 @@ static inline __attribute__((always_inline)) void *heap_fast_alloc(const void *f
                                                                    size_t size, enum block_kind kind)
 {
     struct writer *w = heap_writer;
-    if (__builtin_expect(w && size <= SHELF_LARGEST, 1)) {
+    if (__builtin_expect(w && size <= SHELF_FINE, 1)) {
         uint32_t site;
         uint64_t word;
         if (__builtin_expect(heap_fast_is_known(w, heap_fast_hash(from, frame), &site) &&
-                                 (word = shelf_take(&w->shelf, size)),
+                                 (word = shelf_take(&w->shelf.bins[shelf_fine_number(size)])),
                              1))
             return heap_fast_dress(w, word, (struct block_info){size, BLOCK_LEAD_LOG2, kind, 0}, site);
     }
@@ -83,32 +83,39 @@ static inline bool heap_fast_sound(const void *p, const struct block_head *h, st
     return block_tail_intact(p, info.size, h->canary) && (info.kind & BLOCK_FAMILY) == (unsigned)family;
 }
 
+// Whether a block is like most that are freed: it lives, is sound, of the usual size and kind, and the thread knows who called.
+static inline __attribute__((always_inline)) bool heap_fast_is_usual(struct writer *w, const void *from,
+                                                                     const void *frame, void *p,
+                                                                     enum block_kind family, uint64_t *size,
+                                                                     uint32_t *site)
+{
+    if (__builtin_expect(!w || !foreign_may_be_ours(p), 0))
+        return false;
+    struct block_head *h = block_head_of(p);
+    uint64_t canary = h->canary, packed = block_packed(p, h);
+    // A block of another family, alignment or size, or one that is not watched, has bits above those of a size.
+    *size = (packed ^ block_pack((struct block_info){0, BLOCK_LEAD_LOG2, family, 0})) & ~BLOCK_SMALL_KINDS;
+    return *size <= SHELF_FINE && block_is_live(p, h) && block_tail_intact(p, *size, canary) &&
+           heap_fast_is_known(w, heap_fast_hash(from, frame), site);
+}
+
 // `family`: of the call, as in enum block_kind.
 static inline __attribute__((always_inline)) void heap_fast_free(const void *from, const void *frame, void *p,
                                                                  enum block_kind family, const char *name)
 {
     struct writer *w = heap_writer;
-    if (__builtin_expect(w && foreign_may_be_ours(p), 1)) {
-        struct block_head *h = block_head_of(p);
-        uint64_t canary = h->canary, packed = block_packed(p, h);
-        // A block of another family, alignment or size, or one that is not watched, has bits above those of a size.
-        uint64_t size =
-            (packed ^ block_pack((struct block_info){0, BLOCK_LEAD_LOG2, family, 0})) & ~BLOCK_SMALL_KINDS;
-        uint32_t site;
-        if (__builtin_expect(size <= SHELF_LARGEST && block_is_live(p, h) &&
-                                 block_tail_intact(p, size, canary) &&
-                                 heap_fast_is_known(w, heap_fast_hash(from, frame), &site),
-                             1)) {
-            struct shelf_bin *b = &w->shelf.bins[shelf_number(size)];
-            if (__builtin_expect(heap_settings.lazy, 0)) {
-                heap_free_later(w, p, packed, site);
-                return;
-            }
-            if (__builtin_expect(!shelf_is_full(b), 1)) {
-                block_mark_freed(p, site);
-                shelf_put(b, block_word(p, h->ticket));
-                return;
-            }
+    uint64_t size;
+    uint32_t site;
+    if (__builtin_expect(heap_fast_is_usual(w, from, frame, p, family, &size, &site), 1)) {
+        struct shelf_bin *b = &w->shelf.bins[shelf_fine_number(size)];
+        if (__builtin_expect(heap_settings.lazy, 0)) {
+            heap_free_later(w, p, size, shelf_fine_number(size), site);
+            return;
+        }
+        if (__builtin_expect(!shelf_is_full(b), 1)) {
+            block_mark_freed(p, site);
+            shelf_put(b, block_word(p, block_head_of(p)->ticket));
+            return;
         }
     }
     heap_free(from, frame, p, family, name);
@@ -124,14 +131,14 @@ static inline bool heap_fast_stays(size_t room, size_t old, size_t size)
     return size <= room && (size >= old || room / 2 <= size + HEAP_FAST_SPARE);
 }
 
-// A block that lives becomes another one, for whoever looks at it.
+// A block that lives becomes another one, for whoever looks at it: all but its place and generation. `packed`: with this size.
 static inline __attribute__((always_inline)) void
 heap_fast_dress_again(struct writer *w, void *p, uint64_t packed, uint64_t size, uint32_t site)
 {
     struct block_head *h = block_head_of(p);
-    uint64_t place = h->place, ticket = block_ticket(block_generation(h->ticket), site, writer_generation(w));
+    uint64_t generation = block_generation(h->ticket);
     block_mark_freed(p, site);
-    block_dress_packed(p, packed, size, place, ticket);
+    block_dress_packed(p, packed, size, h->place, block_ticket(generation, site, writer_generation(w)));
 }
 
 // Whether a block can stay as it is, but for its size.

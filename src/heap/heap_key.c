@@ -23,7 +23,8 @@ void heap_key_init(void)
 {
     if (getrandom(heap_key.word, sizeof heap_key.word, 0) != (long)sizeof heap_key.word)
         fill_without_help();
-    heap_key.word[HEAP_KEY_FILLER] = ((heap_key.word[HEAP_KEY_FILLER] | 0x80) & 0xff) * 0x0101010101010101u;
+    uint64_t filler = ((heap_key.word[HEAP_KEY_FILLER] | 0x80) & 0xff) * 0x0101010101010101u;
+    heap_key.word[HEAP_KEY_FILLER] = heap_key.word[HEAP_KEY_FILLER + 1] = filler;
     // Not PROT_NONE around it: collectors of garbage read all that a library has.
     mprotect(&heap_key, sizeof heap_key, PROT_READ);
 }

@@ -6,8 +6,9 @@
 
 #include <stdint.h>
 
-enum { HEAP_KEY_WORDS = 8, HEAP_KEY_PAGE = 65536 };  // as large as pages get on machines we know
-enum { HEAP_KEY_FILLER = 7 };  // this word is one byte, eight times: what freed blocks are filled with
+enum { HEAP_KEY_WORDS = 10, HEAP_KEY_PAGE = 65536 };  // as large as pages get on machines we know
+// This word and the next are one byte, over and over: what freed blocks are filled with.
+enum { HEAP_KEY_FILLER = 8 };
 
 struct heap_key {
     char before[HEAP_KEY_PAGE];

@@ -72,7 +72,7 @@ static struct resize resize_to(struct block_info info, size_t size, uint32_t sit
 static void *move_to_room(struct writer *w, const void *from, const void *frame, void *p, size_t old,
                           struct resize to)
 {
-    uint64_t word = to.room <= SHELF_LARGEST ? shelf_take(&w->shelf, to.room) : 0;
+    uint64_t word = to.room <= SHELF_LARGEST ? shelf_take(&w->shelf.bins[shelf_number(to.room)]) : 0;
     char *base = word ? NULL : under.malloc(to.room + BLOCK_HEAD + BLOCK_TAIL);
     if (!word && !base)
         return heap_no_memory();
@@ -125,12 +125,18 @@ static void *resize_below(struct writer *w, const void *from, const void *frame,
     return base ? block : heap_no_memory();
 }
 
-// Whether the allocator below is to do it. What is for the shelf comes from there, and goes there or waits; unless it outgrows it.
+// Small ones come from the shelf, and go there or wait; unless they outgrow it.
+static bool is_small(struct block_info info)
+{
+    return heap_fast_room(info) <= SHELF_FINE;
+}
+
+// Whether the allocator below is to do it.
 static bool is_for_below(struct block_info info, struct resize to)
 {
-    if (to.room <= SHELF_LARGEST)
+    if (to.room <= SHELF_FINE)
         return false;
-    return !heap_fast_is_small(info) || (!heap_settings.lazy && grows_on(info, to.info.size));
+    return !is_small(info) || (!heap_settings.lazy && grows_on(info, to.info.size));
 }
 
 static void *move_ours(struct writer *w, const void *from, const void *frame, void *p, struct block_info info,
@@ -169,7 +175,7 @@ void *heap_resize(struct writer *w, const void *from, const void *frame, void *p
             void *block = resize_in_window(w, p, info, to, &known);
             if (!known)
                 return block;
-            if (!heap_fast_is_small(info))
+            if (!is_small(info))
                 return resize_below(w, from, frame, p, info, to);
         }
     }

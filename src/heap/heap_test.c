@@ -71,6 +71,11 @@ static void good_lazy(void **state)
     assert_int_equal(heap_report_count(), 0);
 }
 
+static size_t room_of(size_t bin)
+{
+    return bin < SHELF_FINE_BINS ? bin * 16 : SHELF_FINE + (bin - SHELF_FINE_BINS + 1) * SHELF_STEP;
+}
+
 // Blocks keep what is in them, whichever way they grow and shrink; and all of them are sound.
 static void resize_all(void)
 {
@@ -100,7 +105,7 @@ static void resize_all(void)
         struct shelf_bin *b = &heap_self()->shelf.bins[number];
         for (uint64_t *word = b->low; word < b->top; word++)
             assert_true(malloc_usable_size(block_of_word(*word) - BLOCK_HEAD) >=
-                        number * 16 + BLOCK_HEAD + BLOCK_TAIL);
+                        room_of(number) + BLOCK_HEAD + BLOCK_TAIL);
     }
 }
 

@@ -24,29 +24,34 @@ void heap_wait_forget(struct heap_wait *w)
                           memory_order_relaxed);
     w->bytes = 0;
     struct heap_wait_lane *lanes = atomic_load_explicit(&w->lanes, memory_order_relaxed);
-    for (size_t i = 0; lanes && i < SHELF_BINS; i++)
-        for (uint64_t k = 0; k <= lanes[i].mask; k++)
-            atomic_store_explicit(&lanes[i].slots[k].block, NULL, memory_order_relaxed);
+    for (size_t i = 0; lanes && i < HEAP_WAIT_LANES; i++)
+        for (struct heap_wait_slot *s = lanes[i].first; s < lanes[i].end; s++)
+            atomic_store_explicit(&s->block, NULL, memory_order_relaxed);
 }
 
 // --- lanes ---
 
-enum { LANES_FILLED = SHELF_BINS / 2 };  // programs do not use all sizes
+enum { LANES_FILLED = HEAP_WAIT_LANES / 2 };  // programs do not use all sizes
 
-static uint64_t mask_of(size_t bin, uint64_t limit)
+static size_t length_of(size_t bin, uint64_t limit)
 {
     uint64_t most = limit / LANES_FILLED / heap_wait_cost(bin * 16);
-    most = most < HEAP_WAIT_LANE ? most : HEAP_WAIT_LANE;
-    return most < 2 ? 0 : (1ull << (63 - __builtin_clzll(most))) - 1;
+    return most < 1 ? 1 : most < HEAP_WAIT_LANE ? most : HEAP_WAIT_LANE;
 }
 
 struct heap_wait_lane *heap_wait_lanes_start(struct heap_wait *w, uint64_t limit)
 {
-    struct heap_wait_lane *lanes = guarded_map(SHELF_BINS * sizeof *lanes);
-    for (size_t i = 0; lanes && i < SHELF_BINS; i++) {
-        lanes[i].mask = mask_of(i, limit);
-        // Relaxed: nobody else has it yet. From the start as full as it will be, of entries without blocks.
-        atomic_store_explicit(&lanes[i].put, lanes[i].mask + 1, memory_order_relaxed);
+    struct heap_wait_lane *lanes;
+    struct heap_wait_slot *slots;
+    size_t all = 0;
+    for (size_t i = 0; i < HEAP_WAIT_LANES; i++)
+        all += length_of(i, limit);
+    lanes = guarded_map(HEAP_WAIT_LANES * sizeof *lanes + all * sizeof *slots);
+    slots = (struct heap_wait_slot *)(void *)(lanes + HEAP_WAIT_LANES);
+    for (size_t i = 0; lanes && i < HEAP_WAIT_LANES; i++) {
+        struct heap_wait_slot *end = slots + length_of(i, limit);
+        lanes[i] = (struct heap_wait_lane){.next = slots, .first = slots, .end = end};
+        slots = end;
     }
     atomic_store_explicit(&w->lanes, lanes, memory_order_release);  // with the acquire in heap.c's last look
     return lanes;
@@ -56,8 +61,6 @@ struct heap_wait_lane *heap_wait_lanes_start(struct heap_wait *w, uint64_t limit
 
 static int64_t first_other(const unsigned char *p, uint64_t size)
 {
-    if (heap_wait_part_is_filled((const char *)p, size))
-        return -1;
     unsigned char f = (unsigned char)heap_wait_filler();
     for (uint64_t i = 0; i < size; i++)
         if (p[i] != f)
@@ -97,19 +100,21 @@ bool heap_wait_still(struct heap_wait *w, uint64_t i)
     return atomic_load_explicit(&w->taken, memory_order_relaxed) <= i;
 }
 
-bool heap_wait_lane_entry_at(struct heap_wait_lane *l, uint64_t i, struct heap_wait_entry *e)
+bool heap_wait_entry_in(struct heap_wait_slot *s, struct heap_wait_entry *e)
 {
-    // Acquire: with the release in heap_wait_drive.
-    if (i >= atomic_load_explicit(&l->put, memory_order_acquire))
-        return false;
-    *e = heap_wait_read_slot(&l->slots[i & l->mask]);
-    return true;
+    // Acquire: with the release in heap_wait_drive. The rest may be younger than that; then it does not stay.
+    e->block = atomic_load_explicit(&s->block, memory_order_acquire);
+    e->packed = atomic_load_explicit(&s->packed, memory_order_relaxed);
+    e->sum = atomic_load_explicit(&s->sum, memory_order_relaxed);
+    return e->block;
 }
 
-bool heap_wait_lane_still(struct heap_wait_lane *l, uint64_t i)
+bool heap_wait_still_in(struct heap_wait_slot *s, const struct heap_wait_entry *e)
 {
-    atomic_thread_fence(memory_order_acquire);  // with the fence in heap_wait_drive
-    return atomic_load_explicit(&l->taken, memory_order_relaxed) <= i;
+    atomic_thread_fence(memory_order_acquire);  // with the fences in heap_wait_drive
+    return atomic_load_explicit(&s->block, memory_order_relaxed) == e->block &&
+           atomic_load_explicit(&s->packed, memory_order_relaxed) == e->packed &&
+           atomic_load_explicit(&s->sum, memory_order_relaxed) == e->sum;
 }
 
 bool heap_wait_copy(const void *block, uint64_t size, unsigned char *copy)

@@ -34,7 +34,7 @@ EXPORT void *calloc(size_t count, size_t size)
     size_t bytes;
     if (__builtin_expect(__builtin_mul_overflow(count, size, &bytes), 0))
         return heap_no_memory();
-    if (bytes > SHELF_LARGEST)
+    if (bytes > SHELF_FINE)
         return heap_calloc(HEAP_CALL, bytes);
     void *p = heap_fast_alloc(HEAP_CALL, bytes, BLOCK_CALLOC);
     return p ? memset(p, 0, bytes) : NULL;
@@ -55,7 +55,10 @@ EXPORT void *reallocarray(void *p, size_t count, size_t size)
 
 EXPORT void free(void *p)
 {
-    heap_fast_free(HEAP_CALL, p, BLOCK_MALLOC, "free");
+    if (__builtin_expect(heap_settings.lazy, 0))
+        heap_free_lazily(HEAP_CALL, p);
+    else
+        heap_fast_free(HEAP_CALL, p, BLOCK_MALLOC, "free");
 }
 
 EXPORT void cfree(void *p);

@@ -9,6 +9,7 @@
 enum {
     DEEPEST = 1 << 18,
     DEEP_BYTES = 32 << 20,
+    COARSE_DEEP_BYTES = 1 << 18,  // of sizes above SHELF_FINE: what is kept of them is missing elsewhere
     STEP = 128,
     OVERHEAD = 48,
     FIRST_BYTES = 4096,
@@ -19,14 +20,16 @@ static _Atomic uint64_t granted;  // bytes, of all threads; relaxed: only a sum
 
 static size_t bytes_of(size_t number)
 {
-    return number * 16 + OVERHEAD;
+    size_t room =
+        number < SHELF_FINE_BINS ? number * 16 : SHELF_FINE + (number - SHELF_FINE_BINS + 1) * SHELF_STEP;
+    return room + OVERHEAD;
 }
 
 // Words that a bin may have when it has grown. There is one before them that is 0, and room for one behind them: a signal handler
 // may have filled the bin since its thread saw that it was not full.
 static size_t deepest(size_t number)
 {
-    size_t n = DEEP_BYTES / bytes_of(number);
+    size_t n = (number < SHELF_FINE_BINS ? DEEP_BYTES : COARSE_DEEP_BYTES) / bytes_of(number);
     return n < DEEPEST ? n : DEEPEST;
 }
 
@@ -102,14 +105,18 @@ struct depot_bin {
     _Alignas(64) _Atomic bool locked;  // nobody waits: who does not get it does without
     _Atomic bool wanted;               // relaxed: a hint that somebody found it empty
     _Atomic uint32_t count;            // relaxed: only who has the lock writes it and trusts it
-    uint64_t words[DEPOT_WORDS];
+    uint64_t *words;                   // DEPOT_WORDS; elsewhere: most programs never touch them
 };
 
 static struct depot_bin *depot;  // SHELF_BINS; NULL: there is none
 
 void shelf_start(void)
 {
-    depot = guarded_map(SHELF_BINS * sizeof *depot);
+    struct depot_bin *bins = guarded_map(SHELF_BINS * sizeof *bins);
+    uint64_t *words = guarded_map(SHELF_BINS * DEPOT_WORDS * sizeof *words);
+    for (size_t i = 0; bins && i < SHELF_BINS; i++)
+        bins[i].words = words + i * DEPOT_WORDS;
+    depot = words ? bins : NULL;
 }
 
 void shelf_after_fork(void)

@@ -3,7 +3,7 @@
 // hear of it. The block's word stays in the warehouse, its head says that it was freed, and says that it lives when it is
 // used anew. A shelf holds words, not pointers in the blocks: whoever writes into a freed block does not reach it.
 //
-// Bins are stacks, one for each size that allocators tell apart. What holds for each, between two operations of its thread:
+// Bins are stacks, one for each size that allocators tell apart; of the larger ones, for a few. What holds for each, between two operations of its thread:
 //   low <= top <= end <= last; the words are [low, top); low[-1] is 0; (end - low) blocks are within what the thread may hold
 // Bins start small, inside of this struct; one that overflows moves to memory where it has room to grow, as long as neither
 // the thread nor the process holds too much. Where one thread allocates and another frees, the shelf of one is always empty
@@ -21,7 +21,14 @@
 #ifndef SHELF_ALL_BYTES
 #define SHELF_ALL_BYTES (256u << 20)  // of all threads together
 #endif
-enum { SHELF_LARGEST = 1024, SHELF_BINS = SHELF_LARGEST / 16 + 1, SHELF_SMALL = 32 };
+enum {
+    SHELF_FINE = 1024,  // up to here sizes are told apart as allocators do, in steps of 16
+    SHELF_LARGEST = 4096,
+    SHELF_STEP = 64,  // above
+    SHELF_FINE_BINS = SHELF_FINE / 16 + 1,
+    SHELF_BINS = SHELF_FINE_BINS + (SHELF_LARGEST - SHELF_FINE) / SHELF_STEP,
+    SHELF_SMALL = 32
+};
 
 struct shelf_bin {
     uint64_t *top, *end, *low, *last;
@@ -37,30 +44,37 @@ struct shelf {
 void shelf_init(struct shelf *s);    // in zeroed memory
 void shelf_forget(struct shelf *s);  // all blocks; what was granted goes back. The memory stays
 
-// Sizes 16 n - 15 to 16 n share bin n: the allocator below has no smaller steps.
-static inline size_t shelf_number(size_t size)
+// Of sizes up to SHELF_FINE, 16 n - 15 to 16 n share bin n.
+static inline size_t shelf_fine_number(size_t size)
 {
     return (size + 15) / 16;
 }
 
-static inline size_t shelf_room(size_t size)  // what a block must have room for, to be put there
+static inline size_t shelf_number(size_t size)
 {
-    return (size + 15) & ~(size_t)15;
+    return size <= SHELF_FINE ? shelf_fine_number(size)
+                              : SHELF_FINE_BINS + (size - SHELF_FINE - 1) / SHELF_STEP;
 }
 
-// 0: there is none. size <= SHELF_LARGEST.
-static inline uint64_t shelf_take(struct shelf *s, size_t size)
+// What a block must have room for, to be put there.
+static inline size_t shelf_room(size_t size)
 {
-    struct shelf_bin *b = &s->bins[shelf_number(size)];
+    size_t step = size <= SHELF_FINE ? 16 : SHELF_STEP;
+    return (size + step - 1) & ~(step - 1);
+}
+
+// 0: there is none.
+static inline uint64_t shelf_take(struct shelf_bin *b)
+{
     uint64_t word = b->top[-1];
     if (__builtin_expect(word != 0, 1))
         b->top--;
     return word;
 }
 
-static inline bool shelf_is_empty(const struct shelf *s, size_t size)
+static inline bool shelf_is_empty(const struct shelf_bin *b)
 {
-    return s->bins[shelf_number(size)].top[-1] == 0;
+    return b->top[-1] == 0;
 }
 
 static inline bool shelf_is_full(const struct shelf_bin *b)

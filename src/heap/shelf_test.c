@@ -38,8 +38,12 @@ static void good_sizes_share_bins_by_room(void **state)
 {
     for (size_t size = 0; size <= SHELF_LARGEST; size++) {
         assert_true(shelf_number(size) < SHELF_BINS);
-        assert_true(shelf_room(size) >= size && shelf_room(size) < size + 16);
+        assert_true(shelf_room(size) >= size &&
+                    shelf_room(size) < size + (size <= SHELF_FINE ? 16 : SHELF_STEP));
         assert_int_equal(shelf_number(shelf_room(size)), shelf_number(size));
+        assert_true(size > SHELF_FINE || shelf_fine_number(size) == shelf_number(size));
+        assert_true(!size || shelf_number(size) - shelf_number(size - 1) ==
+                                 (shelf_room(size) != shelf_room(size - 1)));
     }
 }
 
@@ -47,7 +51,7 @@ static void good_sizes_share_bins_by_room(void **state)
 static void good_last_in_first_out(void **state)
 {
     struct shelf *s = fresh();
-    assert_int_equal(shelf_take(s, 40), 0);
+    assert_int_equal(shelf_take(bin_for(s, 40)), 0);
     for (uint64_t i = 1; i <= 3000; i++) {
         put(s, 40, i);
         put(s, 48, i << 20);
@@ -55,33 +59,41 @@ static void good_last_in_first_out(void **state)
     }
     assert_true(shelf_valid(s));
     for (uint64_t i = 3000; i >= 1; i--)
-        assert_int_equal(shelf_take(s, 56), i << 40);
-    assert_int_equal(shelf_take(s, 64), 0);
+        assert_int_equal(shelf_take(bin_for(s, 56)), i << 40);
+    assert_int_equal(shelf_take(bin_for(s, 64)), 0);
     for (uint64_t i = 3000; i >= 1; i--) {
-        assert_int_equal(shelf_take(s, 33), i << 20);
-        assert_int_equal(shelf_take(s, 33), i);
+        assert_int_equal(shelf_take(bin_for(s, 33)), i << 20);
+        assert_int_equal(shelf_take(bin_for(s, 33)), i);
     }
-    assert_int_equal(shelf_take(s, 48), 0);
-    assert_int_equal(shelf_take(s, 64), 0);
+    assert_int_equal(shelf_take(bin_for(s, 48)), 0);
+    assert_int_equal(shelf_take(bin_for(s, 64)), 0);
     assert_true(shelf_valid(s));
     shelf_forget(s);
     assert_true(shelf_valid(s));
 }
 
-static void bad_too_much_is_dropped_oldest_first(void **state)
+// The most that a bin held.
+static uint64_t put_too_many(size_t size)
 {
     struct shelf *s = fresh();
     uint64_t most = 0;
     for (uint64_t i = 1; i <= 100000; i++) {
-        put(s, SHELF_LARGEST, i);
-        uint64_t held = (uint64_t)(bin_for(s, SHELF_LARGEST)->top - bin_for(s, SHELF_LARGEST)->low);
+        put(s, size, i);
+        uint64_t held = (uint64_t)(bin_for(s, size)->top - bin_for(s, size)->low);
         most = held > most ? held : most;
     }
     assert_true(shelf_valid(s));
-    assert_true(most >= 100 && most * SHELF_LARGEST <= SHELF_THREAD_BYTES);
-    for (uint64_t i = 100000, word; (word = shelf_take(s, SHELF_LARGEST)); i--)
+    for (uint64_t i = 100000, word; (word = shelf_take(bin_for(s, size))); i--)
         assert_int_equal(word, i);
     shelf_forget(s);
+    return most;
+}
+
+static void bad_too_much_is_dropped_oldest_first(void **state)
+{
+    uint64_t fine = put_too_many(SHELF_FINE), coarse = put_too_many(SHELF_LARGEST);
+    assert_true(fine >= 100 && fine * SHELF_FINE <= SHELF_THREAD_BYTES);
+    assert_true(coarse >= 32 && coarse * SHELF_LARGEST <= 1 << 18);
 }
 
 // What threads hold together is bounded, and what one gives back another may have.
@@ -117,7 +129,7 @@ static void *consume(void *arg)
 {
     struct shelf *s = fresh();
     struct shelf_bin *b = bin_for(s, 100);
-    for (uint64_t word; (word = shelf_take(s, 100)) || shelf_refill(s, b) || !done;)
+    for (uint64_t word; (word = shelf_take(bin_for(s, 100))) || shelf_refill(s, b) || !done;)
         sum_taken += word;
     return NULL;
 }
@@ -142,9 +154,9 @@ static void good_depot(void **state)
     pthread_join(consumer, NULL);
     uint64_t through = sum_taken;
     struct shelf *other = fresh();
-    for (uint64_t word; (word = shelf_take(other, 100)) || shelf_refill(other, bin_for(other, 100));)
+    for (uint64_t word; (word = shelf_take(bin_for(other, 100))) || shelf_refill(other, bin_for(other, 100));)
         through += word;
-    for (uint64_t word; (word = shelf_take(s, 100));)
+    for (uint64_t word; (word = shelf_take(bin_for(s, 100)));)
         through += word;
     assert_int_equal(through, sum_put);
     assert_true(shelf_valid(s) && shelf_valid(other));

@@ -45,8 +45,8 @@ enum writer_busy { WRITER_IDLE, WRITER_IN_WINDOW, WRITER_IN_RING };
 enum writer_state { WRITER_UNUSED, WRITER_ALIVE, WRITER_DEAD };
 
 // Calls of the program, by return address and frame, and what site.h says about them: programs allocate at few places. An entry is
-// the upper bits of a call's hash, and its site below them.
-enum { WRITER_CALLERS_LOG2 = 13 };
+// the upper bits of a call's hash, and its site below them. It is where its hash says, or near: in the same line of the cache.
+enum { WRITER_CALLERS_LOG2 = 13, WRITER_CALLERS_NEAR = 8 };
 
 struct writer {
     _Atomic int busy;        // enum writer_busy, by the thread
@@ -56,7 +56,7 @@ struct writer {
     _Atomic uint64_t generation;  // of the next block; threads start far apart. Relaxed: others only count
     uint64_t id;                  // place's upper 16 bits, in place
     struct shelf shelf;
-    uint64_t callers[1 << WRITER_CALLERS_LOG2];
+    _Alignas(64) uint64_t callers[1 << WRITER_CALLERS_LOG2];
     uint32_t unwound;            // stacks, see site.h
     _Atomic uint32_t unwatched;  // blocks that could not be noted; relaxed
     uintptr_t stack_top;         // an address in the thread's outermost frames
