@@ -83,6 +83,8 @@ loads() {
 tool() {  # the distribution's own, not a wrapper that comes before it
     [ -x "/usr/bin/$1" ] && echo "/usr/bin/$1" || command -v "$1"
 }
+# The same order of keys in all runs.
+export PERL_HASH_SEED=0 PERL_PERTURB_KEYS=0 PYTHONHASHSEED=0
 declare -A program
 program[sqlite3]="$(tool sqlite3) :memory: 'create table t(a,b); with recursive c(x) as (select 1 union all select x+1 from c where x<300000) insert into t select x, hex(randomblob(8)) from c; create index i on t(b); select count(*), max(b) from t where b like \"A%\";'"
 program[gcc]="$(tool gcc) -std=gnu11 -O2 -D_GNU_SOURCE -I$here/../src -c -o $T/o.o $here/../src/ptx/parser.c"
