@@ -15,6 +15,7 @@ static void good_memory_that_is_there(void **state)
     static char bytes[3 * PAGE];
     assert_true(readable_bytes(bytes, sizeof bytes));
     assert_true(readable_bytes(bytes + 5, 1));
+    assert_true(readable_surely(bytes + 5, 1));
     assert_true(readable_bytes(bytes, 0));
 }
 
@@ -42,6 +43,7 @@ static void bad_addresses(void **state)
     assert_false(readable_bytes(NULL, 1));
     assert_false(readable_bytes((void *)UINTPTR_MAX, 2));
     assert_false(readable_bytes((void *)8, 1));
+    assert_false(readable_surely((void *)8, 1));
 }
 
 int main(void)

@@ -105,11 +105,28 @@ static enum verdict check_nowhere(const struct bounds_range *r, uint64_t end, st
     return SUSPECT;
 }
 
-// Addresses of what is gone may be the system's again, and what the call takes for the host's may lie there now: always so with
-// managed memory and with a whole context, and with large plain buffers too.
-static bool is_hosts_again(uint64_t address)
+// Whether its addresses were the system's again at once. Those of other buffers may be where they were large.
+static bool went_back(const struct track_block *b)
 {
-    return readable_bytes((const void *)(uintptr_t)address, 1);
+    switch (atomic_load_explicit(&b->freed_by, memory_order_relaxed)) {
+    case DRIVER_cuCtxDestroy:
+    case DRIVER_cuCtxDestroy_v2:
+    case DRIVER_cuCtxDetach:
+    case DRIVER_cuGreenCtxDestroy:
+    case DRIVER_cuDevicePrimaryCtxRelease:
+    case DRIVER_cuDevicePrimaryCtxRelease_v2:
+    case DRIVER_cuDevicePrimaryCtxReset:
+    case DRIVER_cuDevicePrimaryCtxReset_v2:
+    case DRIVER_cuMemUnmap: return true;
+    default: return b->facts.family == TRACK_MANAGED;
+    }
+}
+
+// What the call takes for the host's may lie there now. The rest of a large buffer may still be nobody's.
+static bool is_hosts_again(const struct track_block *b, uint64_t address)
+{
+    const void *p = (const void *)(uintptr_t)address;
+    return went_back(b) ? readable_bytes(p, 1) : readable_surely(p, 1);
 }
 
 // Inside an epoch section.
@@ -124,10 +141,8 @@ static enum verdict judge(const struct bounds_range *r, struct guard_finding *f)
     if (b)
         return check_in(b, r, end, f);
     b = track_freed(r->start);
-    if (b && !r->device && is_device(b) && is_hosts_again(r->start)) {
-        track_forget_freed(b->range.base);  // it need not be asked for again
+    if (b && !r->device && is_device(b) && is_hosts_again(b, r->start))
         b = NULL;
-    }
     if (b && (r->device || is_device(b))) {
         found(f, REPORT_USE_AFTER_FREE, r->start, b, true);
         return WRONG;

@@ -187,11 +187,13 @@ static void good_host_memory_again(void **state)
     assert_int_equal(touch((uintptr_t)memory, sizeof memory, false), 0);
     assert_int_equal(touch((uintptr_t)memory, sizeof memory, false), 0);
     assert_int_equal(reports, 0);
-    // The same of plain memory, whose addresses the driver gives back too where it was large.
+    // The same of plain memory, whose addresses the driver gives back too where it was large; the rest of it is known still.
     track_made(TRACK_PLAIN, DRIVER_cuMemAlloc_v2, (uintptr_t)memory, sizeof memory);
     assert_true(track_freeing((uintptr_t)memory, TRACK_BY_DEVICE, DRIVER_cuMemFree_v2));
     assert_int_equal(touch((uintptr_t)memory, sizeof memory, false), 0);
     assert_int_equal(reports, 0);
+    assert_int_equal(touch((uintptr_t)memory, sizeof memory, true), CUDA_ERROR_INVALID_VALUE);
+    expect_report(REPORT_USE_AFTER_FREE, (uintptr_t)memory, (uintptr_t)memory);
     track_made(TRACK_MANAGED, DRIVER_cuMemAllocManaged, BASE + 0x500000, 64);
     assert_true(track_freeing(BASE + 0x500000, TRACK_BY_DEVICE, DRIVER_cuMemFree_v2));
     assert_int_equal(touch(BASE + 0x500000, 64, false), CUDA_ERROR_INVALID_VALUE);

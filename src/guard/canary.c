@@ -195,7 +195,8 @@ static bool alloc_shared(struct home *home, CUdeviceptr *pointer, size_t size, C
     return true;
 }
 
-bool canary_makes_managed(void)
+// Plain buffers are managed memory: --canary-scan=managed.
+static bool makes_managed(void)
 {
     return canary_on && guard.options.canary_scan == OPTION_CANARY_SCAN_MANAGED;
 }
@@ -204,7 +205,7 @@ bool canary_alloc(CUdeviceptr *pointer, size_t size, CUresult *r)
 {
     struct canary_place place;
     struct home *home = canary_on && pointer ? ready(size) : NULL;
-    if (home && size <= SIZE_MAX / 2 && canary_makes_managed())
+    if (home && size <= SIZE_MAX / 2 && makes_managed())
         return alloc_shared(home, pointer, size, r);
     if (!home || size > SIZE_MAX / 2)
         return canary_on && plain(size);

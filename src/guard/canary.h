@@ -46,9 +46,6 @@ bool canary_reclaim(void);
 // Bytes of the current context that would be given back then, as far as is known without looking.
 uint64_t canary_held(void);
 
-// Plain buffers are managed memory: --canary-scan=managed.
-bool canary_makes_managed(void);
-
 // What is kept for buffers like those that were freed goes, if it is kept for so many nanoseconds. The home's context is
 // current, and no scan is under way.
 void canary_let_go(struct home *home, uint64_t age);

@@ -29,7 +29,7 @@ static CUresult free_real(const struct canary_place *place)
 
 static void put_back(const struct canary_place *place)
 {
-    canary_slot_publish(place, canary_scan_number());
+    canary_slot_publish_again(place, canary_scan_number());
 }
 
 static void give(const struct canary_place *place)
@@ -51,10 +51,15 @@ static void part_from(const struct canary_place *place)
 {
     if (place->slab->kind == CANARY_OURS)
         return;
-    // Under the hold: who looks at a reading right now tells of it in the slab's name.
     canary_monitor_hold();
     canary_order_forget(place->slab);
     canary_monitor_go_on();
+}
+
+static CUresult synchronize(struct canary_stream in)
+{
+    const struct driver *d = &guard.real;
+    return (in.per_thread ? d->cuStreamSynchronize_ptsz : d->cuStreamSynchronize)(in.stream);
 }
 
 // What an earlier buffer in the place left is told under its own name, before anybody looks at this one's. All work of the time
@@ -69,10 +74,23 @@ static void settle_readings(const struct canary_slab *s)
     canary_monitor_go_on();
 }
 
+static bool is_much(struct home *home, uint64_t *kept)
+{
+    *kept = home_memory_part(home, kept_part, kept_least, kept_most);
+    return canary_store_spare(home, NULL, 0) > *kept;
+}
+
+void canary_free_trim(struct home *home)
+{
+    uint64_t kept;
+    if (is_much(home, &kept))
+        canary_store_trim(home, kept);
+}
+
 static void trim(struct home *home)
 {
-    uint64_t kept = home_memory_part(home, kept_part, kept_least, kept_most);
-    if (canary_store_spare(home, NULL, 0) <= kept)
+    uint64_t kept;
+    if (!is_much(home, &kept))
         return;
     canary_monitor_hold();
     canary_store_trim(home, kept);
@@ -159,18 +177,22 @@ static void enter_for(CUstream stream, const struct canary_place *place, bool *p
         home_enter(place->slab->context, pushed);
 }
 
-// The canaries, before a free in the order of the stream.
+// The canaries, before a free in the order of the stream. That must not wait: the stream may be waiting for who frees. Where too
+// many readings are under way the buffer goes without a look.
 static CUresult read_in_order(const struct canary_place *place, struct canary_stream in, enum driver_id call)
 {
-    const struct driver *d = &guard.real;
-    const struct canary_occasion occasion = {call, NULL, "found when the buffer was freed", false, true};
+    struct home *home = place->slab->home;
     CUresult r = canary_order_read(place, in, call);
     if (r != CUDA_ERROR_NOT_READY)
         return r;
-    r = (in.per_thread ? d->cuStreamSynchronize_ptsz : d->cuStreamSynchronize)(in.stream);
-    if (!r)
-        canary_scan_place(place->slab->home, place, &occasion);
-    return r;
+    canary_monitor_hold();
+    canary_order_settle(home);
+    canary_monitor_go_on();
+    r = canary_order_read(place, in, call);
+    if (r != CUDA_ERROR_NOT_READY)
+        return r;
+    guard_count(GUARD_UNGUARDED);
+    return CUDA_SUCCESS;
 }
 
 void canary_free_kept(struct home *home, const struct canary_place *place, bool scanning)
@@ -219,9 +241,8 @@ static bool shelve(const struct canary_place *place, struct canary_stream in, en
 static bool free_plain_in_order(const struct canary_place *place, struct canary_stream in,
                                 enum driver_id call, CUresult *r)
 {
-    const struct driver *d = &guard.real;
     put_back(place);
-    *r = (in.per_thread ? d->cuStreamSynchronize_ptsz : d->cuStreamSynchronize)(in.stream);
+    *r = synchronize(in);
     return *r ? true : canary_free(place->base, call, r);
 }
 
@@ -230,15 +251,15 @@ static CUresult free_in_order(const struct canary_place *place, struct canary_st
 {
     const struct driver *d = &guard.real;
     uint64_t real = place->slab->range.base;
-    if (atomic_load_explicit(&place->slab->unread, memory_order_relaxed))
-        (in.per_thread ? d->cuStreamSynchronize_ptsz : d->cuStreamSynchronize)(in.stream);
-    settle_readings(place->slab);
-    part_from(place);
+    // A scan that is under way looks at it first: this reading is not to tell of the same.
+    canary_monitor_hold();
+    canary_monitor_go_on();
     CUresult r = read_in_order(place, in, call);
     if (r) {
         put_back(place);
         return r;
     }
+    part_from(place);
     // From the driver's call on the address may be another buffer's.
     give(place);
     return (in.per_thread ? d->cuMemFreeAsync_ptsz : d->cuMemFreeAsync)(real, in.stream);

@@ -13,4 +13,8 @@ extern const struct canary_occasion canary_free_wanted_again;
 // from beginning.
 void canary_free_kept(struct home *home, const struct canary_place *place, bool scanning);
 
+// Regions without buffers beyond what may be held go back to the driver, which waits for what runs. The caller keeps scans
+// from beginning.
+void canary_free_trim(struct home *home);
+
 #endif

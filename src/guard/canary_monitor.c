@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "guard/canary.h"
+#include "guard/canary_free.h"
 #include "guard/canary_order.h"
 #include "guard/guard.h"
 #include "guard/guard_report.h"
@@ -82,6 +83,9 @@ static void scan_home(struct home *home, bool thorough, const struct canary_occa
         canary_order_settle(home);
         canary_store_tidy(home);
         canary_let_go(home, kept);
+        if (atomic_load_explicit(&launch_ring.count, memory_order_relaxed) ==
+            atomic_load_explicit(&canary_scan_ended, memory_order_relaxed))
+            canary_free_trim(home);
     }
     if (r == CUDA_SUCCESS || r == CUDA_ERROR_OUT_OF_MEMORY)
         r = kheap_watch_home(home, occasion);
@@ -204,7 +208,9 @@ static uint64_t pause_for(struct pace pace, uint64_t calls)
     const uint64_t hurry = HURRY * 1000, busy = BUSY * 1000, by_calls = calls * CALL * (BUSY_SHARE - 1);
     if (pace.copying)
         return hurry;
-    return !pace.launching ? 0 : by_calls < busy ? busy : by_calls < hurry ? by_calls : hurry;
+    if (!pace.launching || by_calls < busy)
+        return pace.launching ? busy : 0;
+    return by_calls < hurry ? by_calls : hurry;
 }
 
 static uint64_t scan_once(bool thorough)

@@ -122,18 +122,18 @@ static CUresult enqueue(struct field *f, int k, const struct canary_place *place
 }
 
 // It is read, or will be: from now on it may be looked at.
-static void hand_over(struct field *f, int k, const struct canary_place *place, bool stays,
-                      enum driver_id call)
+static void hand_over(struct field *f, int k, const struct canary_place *place, enum driver_id call)
 {
     struct canary_relic relic = canary_look_relic(place);
-    if (!stays)
-        relic.slab = NULL;
+    // Release pairs with the acquire of who finds that nothing is unread, in canary_order_settle's last step.
+    atomic_fetch_add_explicit(&place->slab->unread, 1, memory_order_release);
+    // Counted before anybody can look at it, and until nobody can.
+    atomic_fetch_add_explicit(&f->waiting, 1, memory_order_relaxed);
     pthread_mutex_lock(&lock);
     f->landing[k].relic = relic;
     f->landing[k].call = call;
     f->landing[k].event = f->events[k];
     pthread_mutex_unlock(&lock);
-    atomic_fetch_add_explicit(&f->waiting, 1, memory_order_relaxed);
 }
 
 CUresult canary_order_read(const struct canary_place *place, struct canary_stream in, enum driver_id call)
@@ -151,7 +151,7 @@ CUresult canary_order_read(const struct canary_place *place, struct canary_strea
     if (r)
         give(f, k);
     else
-        hand_over(f, k, place, false, call);
+        hand_over(f, k, place, call);
     return r;
 }
 
@@ -179,9 +179,7 @@ CUresult canary_order_read_aside(const struct canary_place *place, struct canary
         give(f, k);
         return r;
     }
-    // Release pairs with the acquire of who finds that nothing is unread, in canary_order_settle's last step.
-    atomic_fetch_add_explicit(&s->unread, 1, memory_order_release);
-    hand_over(f, k, place, true, call);
+    hand_over(f, k, place, call);
     return CUDA_SUCCESS;
 }
 

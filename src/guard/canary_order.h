@@ -15,11 +15,11 @@ struct canary_stream {
 // Streams that come and go may have the same handle; their numbers differ. False: it has none.
 bool canary_order_number(struct canary_stream in, uint64_t *number);
 
-// Enqueues the reading, in the order of the stream: the place goes. The place is withdrawn and still the caller's.
+// Enqueues the reading, in the order of the stream. The place is withdrawn and still the caller's.
 // Otherwise the driver's error, CUDA_ERROR_NOT_READY if too many wait, and nothing was enqueued that matters.
 CUresult canary_order_read(const struct canary_place *place, struct canary_stream in, enum driver_id call);
 
-// The same beside the stream, which only tells when it has come so far: the place stays. The place's event is used for it.
+// The same beside the stream, which only tells when it has come so far. The place's event is used for it.
 CUresult canary_order_read_aside(const struct canary_place *place, struct canary_stream in,
                                  enum driver_id call);
 
@@ -27,7 +27,8 @@ CUresult canary_order_read_aside(const struct canary_place *place, struct canary
 CUresult canary_order_free_aside(struct home *home, CUdeviceptr memory);
 void canary_order_wait_aside(struct home *home);  // until all such memory is the pool's again
 
-// The place goes: what is still to be read of it is looked at without.
+// The place goes: what is still to be read of it is looked at without, and what several readings find is told once. The
+// caller keeps scans from beginning: who looks at a reading right now tells of it in the slab's name.
 void canary_order_forget(const struct canary_slab *slab);
 
 // Looks at what has been read. The home's context is current; one thread at a time.

@@ -6,6 +6,7 @@
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "guard/canary_order.h"
 #include "guard/mode_testing.h"
@@ -663,6 +664,51 @@ static void a_free_that_waits_tells_once(void **state)
     is_told_once();
 }
 
+// A buffer that was reported is told of no more when it is freed, in whatever way, or when a free is refused.
+static void what_was_told_stays_told(void **state)
+{
+    CUdeviceptr p;
+    CUresult r;
+    assert_true(canary_alloc(&p, SMALL, &r) && !r);
+    change(p + SMALL);
+    scan();
+    assert_int_equal(atomic_load(&findings), 1);
+    assert_false(canary_free_host((void *)(uintptr_t)p, DRIVER_cuMemFreeHost, &r));
+    scan();
+    free_in_order(p);
+    is_told_once();
+}
+
+static void await_flag(void *flag)
+{
+    while (!atomic_load((atomic_bool *)flag))
+        usleep(1000);
+}
+
+// A stream may wait for who frees in its order: that free never waits, however many do.
+static void frees_in_order_never_wait(void **state)
+{
+    enum { MANY = 700 };
+    atomic_bool flag = false;
+    CUstream stream;
+    CUdeviceptr p;
+    CUresult r;
+    assert_int_equal(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING), 0);
+    assert_int_equal(cuLaunchHostFunc(stream, await_flag, &flag), 0);
+    for (unsigned i = 0; i < MANY; i++) {
+        assert_true(canary_alloc_async(&p, 1000 + 4 * i, NULL, stream, false, &r) && !r);
+        assert_true(canary_free_async(p, stream, false, false, DRIVER_cuMemFreeAsync, &r) && !r);
+    }
+    atomic_store(&flag, true);
+    assert_int_equal(cuStreamSynchronize(stream), 0);
+    canary_order_wait_aside(home_current());
+    scan();
+    canary_reclaim();
+    assert_int_equal(cuStreamDestroy_v2(stream), 0);
+    assert_int_equal(atomic_load(&findings), 0);
+    assert_int_equal(canary_store_slabs(), 0);
+}
+
 // What is held for the program counts as free, and a few bytes do not hold on to a large region.
 static void what_is_held_is_free(void **state)
 {
@@ -733,6 +779,8 @@ int main(void)
         cmocka_unit_test(a_full_shelf_tells_once),
         cmocka_unit_test(a_pool_that_ends_tells_once),
         cmocka_unit_test(a_free_that_waits_tells_once),
+        cmocka_unit_test(what_was_told_stays_told),
+        cmocka_unit_test(frees_in_order_never_wait),
         cmocka_unit_test(what_is_held_is_free),
         cmocka_unit_test(goes_with_its_context),
         cmocka_unit_test(stops),

@@ -374,11 +374,6 @@ void track_array_not_freed(uint64_t handle)
     undo(&books.handles, handle, mark_live);
 }
 
-void track_forget_freed(uint64_t base)
-{
-    undo(&books.memory, base, drop);
-}
-
 void track_array_foreign(uint64_t handle)
 {
     undo(&books.handles, handle, drop);

@@ -97,9 +97,6 @@ bool track_freeing(uint64_t base, enum track_way way, enum driver_id call);
 void track_not_freed(uint64_t base);
 void track_array_not_freed(uint64_t handle);
 
-// A freed block is of no interest any more: its addresses are something else's, of which moat does not hear.
-void track_forget_freed(uint64_t base);
-
 // The driver gave out a handle of an array that is not tracked, maybe one that another array had.
 void track_array_foreign(uint64_t handle);
 

@@ -85,7 +85,7 @@ static void give(struct stress *s, struct slot *b)
         NEED(d.cuStreamSynchronize(stream));
     if (b->kind == PINNED)
         NEED(d.cuMemFreeHost((void *)(uintptr_t)b->p));
-    else if (in_order && pick(s, 4))
+    else if (in_order ? pick(s, 4) : b->kind == PLAIN && !pick(s, 4))
         NEED(d.cuMemFreeAsync(b->p, stream));
     else {
         if (in_order)

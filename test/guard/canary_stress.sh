@@ -64,7 +64,7 @@ judge() {  # judge WHAT STATUS
     fi
 }
 
-run $((seconds / 20 + 1)) clean
+run $((seconds / 20 + 2)) clean
 judge 'without errors' 0
 run "$seconds" ''
 judge 'with errors' 97
