@@ -415,8 +415,8 @@ int lane_special(enum ptx_sreg id, unsigned component, uint16_t *row)
         [PTX_SREG_NTID] = ROW_special_ntid,     [PTX_SREG_CTAID] = ROW_special_ctaid,
         [PTX_SREG_NCTAID] = ROW_special_nctaid,
     };
-    _Static_assert(ROW_special_tid && ROW_special_laneid && ROW_special_ntid && ROW_special_ctaid &&
-                       ROW_special_nctaid,
+    _Static_assert(ROW_special_tid > 0 && ROW_special_laneid > 0 && ROW_special_ntid > 0 &&
+                       ROW_special_ctaid > 0 && ROW_special_nctaid > 0,
                    "row 0 is for registers that have none");
     *row = id < PTX_SREG_COUNT ? known[id] : 0;
     return *row && component < 3 ? 0 : -ENOTSUP;
