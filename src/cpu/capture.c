@@ -45,8 +45,6 @@ static void release(struct capture *c)
 
 static void count(struct CUctx_st *ctx, const struct CUstream_st *s, unsigned by)
 {
-    if (!ctx)
-        return;
     atomic_fetch_add_explicit(&ctx->capturing, by, memory_order_relaxed);
     if (s->blocking)
         atomic_fetch_add_explicit(&ctx->capturing_blocking, by, memory_order_relaxed);
@@ -124,28 +122,36 @@ static int copy_nodes(struct capture_nodes *to, const struct capture_nodes *from
     return 0;
 }
 
-// The stream is destroyed. Without the one where it began nobody can end a capture; what another one did remains.
-static void leave(struct CUstream_st *s)
+// The stream is destroyed, or its context is. Without the one where it began nobody can end a capture; what another one
+// did remains. The sink, if something went to it.
+static const struct capture_sink *leave(struct CUstream_st *s)
 {
     struct capture *c = capture_of(s);
+    const struct capture_sink *sink = c->sink;
     if (c->origin == s)
         c->origin = NULL;
     c->invalid |= !c->origin || copy_nodes(&c->left, &s->after);
     depart(s);
-    if (!c->streams) {
-        c->sink->drop(c);
-        capture_end(c);
-    }
+    if (c->streams)
+        return NULL;
+    sink->drop(c);
+    capture_end(c);
+    return sink;
 }
 
+static void unlock_of(const struct capture_sink *sink)
+{
+    if (sink)
+        sink->unlock();
+    else
+        capture_unlock();
+}
+
+// With the lock in any case: another thread may be about to take the stream out of a capture.
 void capture_leave(struct CUstream_st *s)
 {
-    if (!stream_captures(s))
-        return;
     capture_lock();
-    if (capture_of(s))
-        leave(s);
-    capture_unlock();
+    unlock_of(capture_of(s) ? leave(s) : NULL);
 }
 
 static struct CUstream_st *find_in_context(const struct CUctx_st *ctx)
@@ -161,20 +167,21 @@ static struct CUstream_st *find_in_context(const struct CUctx_st *ctx)
 
 void capture_leave_context(struct CUctx_st *ctx)
 {
+    const struct capture_sink *sink = NULL, *one;
     struct CUstream_st *s;
-    if (!atomic_load_explicit(&ctx->capturing, memory_order_relaxed))
-        return;
     capture_lock();
-    while ((s = find_in_context(ctx)))
-        leave(s);
-    capture_unlock();
+    while ((s = find_in_context(ctx))) {
+        one = leave(s);
+        sink = one ? one : sink;
+    }
+    unlock_of(sink);
 }
 
 // --- what it forbids -----------------------------------------------------------------------------------------------
 
 CUresult capture_implicit(const struct CUstream_st *s)
 {
-    return s->legacy && s->ctx && atomic_load_explicit(&s->ctx->capturing_blocking, memory_order_relaxed)
+    return s->legacy && atomic_load_explicit(&s->ctx->capturing_blocking, memory_order_relaxed)
                ? CUDA_ERROR_STREAM_CAPTURE_IMPLICIT
                : CUDA_SUCCESS;
 }
@@ -246,9 +253,11 @@ CUresult capture_refuse_context(struct CUctx_st *ctx)
     return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
 }
 
-// Whether c forbids this thread what is unsafe.
+// Whether c forbids this thread what is unsafe. One that nobody can end does not.
 static bool forbids(const struct capture *c)
 {
+    if (!c->origin)
+        return false;
     if (c->thread == capture_thread())
         return c->mode != CU_STREAM_CAPTURE_MODE_RELAXED;
     return thread_mode == CU_STREAM_CAPTURE_MODE_GLOBAL && c->mode == CU_STREAM_CAPTURE_MODE_GLOBAL;
@@ -344,6 +353,8 @@ static CUresult join(struct CUstream_st *s, const struct capture_point *p, struc
     }
     if (s->legacy)
         return invalidated(c, CUDA_ERROR_STREAM_CAPTURE_IMPLICIT);
+    if (!mine && !stream_lives(s))
+        return CUDA_ERROR_CONTEXT_IS_DESTROYED;
     if (!mine)
         enter(s, c);
     if (!copy_nodes(&s->after, &p->nodes))

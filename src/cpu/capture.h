@@ -26,8 +26,10 @@ struct capture_sink {
     // Makes a node of what comes to the stream. params->alloc.dptr is an answer. Under the lock.
     CUresult (*add)(struct capture *c, struct CUstream_st *s, CUgraphNodeParams *params,
                     const CUlaunchAttribute *attributes, unsigned count);
-    // Its last stream is gone and nobody will end it.
+    // Its last stream is gone and nobody will end it. Under the lock, which unlock gives back then: what dropping one lets
+    // go may be the application's to destroy.
     void (*drop)(struct capture *c);
+    void (*unlock)(void);
 };
 
 struct capture {
@@ -83,7 +85,8 @@ CUresult capture_ask(const struct capture_point *p);
 CUresult capture_look(const struct capture_point *p);  // the same answer, but it spoils nothing
 void capture_forget(struct capture_point *p);          // recorded elsewhere, or gone
 
-// All streams of a context, a thread's own among them, leave their captures: it is being destroyed.
+// All streams of a context, a thread's own among them, leave their captures: it is being destroyed, and stream_lives is
+// false for them.
 void capture_leave_context(struct CUctx_st *ctx);
 
 // The rest under the lock, but capture_leave, which takes it.

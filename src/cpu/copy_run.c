@@ -135,13 +135,12 @@ static void execute_here(const struct copy_job *job)
         pthread_rwlock_unlock(&memory_share_lock);
 }
 
-// A memset that was captured may go past the end of its allocation: then it does what a kernel's stores would.
+// A memset that was captured may go past the end of its allocation, or begin behind it: it does what a kernel's stores
+// would, wherever those may go. Others had to lie in an allocation when they were added, and still have to.
 static bool reaches(const struct copy_job *j)
 {
-    struct copy_job begin = {
-        .dst = j->dst, .width = j->element, .height = 1, .depth = 1, .element = j->element};
     uint64_t size;
-    return j->element && !check(&begin, &begin.dst, true, COPY_NOW) && span(j, &j->dst, &size) &&
+    return j->element && j->when == COPY_CAPTURED && span(j, &j->dst, &size) &&
            space_allows(j->dst.at, size, SPACE_WRITE);
 }
 

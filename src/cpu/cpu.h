@@ -130,7 +130,8 @@ CUresult stream_get(CUstream handle, bool per_thread, struct CUstream_st **out);
 // Puts work at the end of a stream. It runs on a thread of the pool, or on one that waits, when everything before
 // it in the stream has ended (and, between the legacy stream and blocking streams, when theirs has). When the
 // context is in error, fn is called with run == false: only to release what arg holds. CUDA_SUCCESS or
-// CUDA_ERROR_OUT_OF_MEMORY: then fn is not called at all. CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED while capturing.
+// CUDA_ERROR_OUT_OF_MEMORY, or that the context has been destroyed: then fn is not called at all.
+// CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED while capturing.
 typedef void stream_fn(void *arg, bool run);
 CUresult stream_push(struct CUstream_st *s, stream_fn *fn, void *arg);
 // fn is the application's: called on a thread of the pool that may block.

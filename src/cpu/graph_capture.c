@@ -46,7 +46,7 @@ static void drop(struct capture *c)
         graph_make_free(c->graph);
 }
 
-static const struct capture_sink sink = {add, drop};
+static const struct capture_sink sink = {add, drop, graph_object_bury};
 
 // --- beginning -------------------------------------------------------------------------------------------------------------
 
@@ -66,6 +66,8 @@ static CUresult check(const struct beginning *b, const struct CUstream_st *s)
         return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
     if (capture_of(s))
         return CUDA_ERROR_ILLEGAL_STATE;
+    if (!stream_lives(s))
+        return CUDA_ERROR_CONTEXT_IS_DESTROYED;
     for (size_t i = 0; i < b->count; i++) {
         if (!graph_node_is(b->after[i]) || b->after[i]->graph != b->into)
             return CUDA_ERROR_INVALID_VALUE;

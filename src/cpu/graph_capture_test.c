@@ -2,6 +2,9 @@
 #include "cpu/graph_testing.h"
 
 #include <pthread.h>
+#include <unistd.h>
+
+#include "base/mem.h"
 
 static CUstream stream, side;
 static CUevent event, other_event;
@@ -47,6 +50,11 @@ static CUgraph end(void)
 static void never(void *arg)
 {
     abort();
+}
+
+static void count_calls(void *arg)
+{
+    atomic_fetch_add((atomic_uint *)arg, 1);
 }
 
 // The capture was spoilt.
@@ -211,6 +219,10 @@ static void good_memset_past_end(void **state)
     assert_int_equal(count_nodes(g), 1);
     run_and_destroy(g);
     assert_int_equal(whole_read(p + 96), 0x07070707);
+    // And where a kernel's store may go, it may begin.
+    begin(CU_STREAM_CAPTURE_MODE_GLOBAL);
+    OK(cuMemsetD8Async(p + 100, 8, 4, stream));
+    run_and_destroy(end());
     CUDA_MEMSET_NODE_PARAMS fill = {p, 0, 1, 1, 101, 1};
     BAD(cuGraphAddMemsetNode(&n, explicit, NULL, 0, &fill, test_ctx));
     OK(cuGraphDestroy(explicit));
@@ -235,6 +247,13 @@ static void bad_memset_past_end(void **state)
 static void bad_memset_nowhere(void **state)
 {
     memset_fails(0x1000, 1);
+}
+
+// Memory that is the host's alone.
+static void bad_memset_pageable(void **state)
+{
+    static char page[8192];
+    memset_fails((uintptr_t)page + 4090, 16);
 }
 
 static void good_launch_captured(void **state)
@@ -429,9 +448,26 @@ static void bad_work(void **state)
     begin(CU_STREAM_CAPTURE_MODE_RELAXED);
     IS(CUDA_ERROR_INVALID_CLUSTER_SIZE, cuLaunchKernelEx(&config, test_step, NULL, NULL));
     end_spoilt(stream);
+    // More parameters than there are, and no memory for the node.
+    uint64_t many[16] = {0};
+    size_t size = sizeof many;
+    void *extra[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, many, CU_LAUNCH_PARAM_BUFFER_SIZE, &size,
+                     CU_LAUNCH_PARAM_END};
+    begin(CU_STREAM_CAPTURE_MODE_RELAXED);
+    IS(CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES,
+       cuLaunchKernel(test_step, 1, 1, 1, 1, 1, 1, 0, stream, NULL, extra));
+    end_spoilt(stream);
+    void *params[] = {&test_words, &(unsigned){1}};
+    begin(CU_STREAM_CAPTURE_MODE_RELAXED);
+    mem_fail_after(0);
+    CUresult r = cuLaunchKernel(test_step, 1, 1, 1, 1, 1, 1, 0, stream, params, NULL);
+    mem_fail_after(-1);
+    IS(CUDA_ERROR_OUT_OF_MEMORY, r);
+    end_spoilt(stream);
 }
 
-// Asking for a captured event, but not for the time, spoils the capture; then, and when it has ended, the event is worth nothing.
+// Asking for a captured event, but not for the time, spoils the capture; then, and when it has ended, the event is
+// worth nothing.
 static void bad_questions(void **state)
 {
     float ms;
@@ -747,6 +783,122 @@ static void good_contexts_go(void **state)
     pthread_join(t, NULL);
 }
 
+// What their graphs held goes with captures that nobody ends.
+static void destroyed(void *arg)
+{
+    ++*(int *)arg;
+}
+
+static int destructions(bool of_context)
+{
+    int calls = 0;
+    CUstream s = CU_STREAM_PER_THREAD;
+    CUcontext ctx;
+    CUgraph g;
+    CUuserObject o;
+    CUstreamCaptureStatus status;
+    OK(cuCtxCreate_v2(&ctx, 0, 0));
+    if (!of_context)
+        s = new_stream();
+    OK(cuStreamBeginCapture_v2(s, CU_STREAM_CAPTURE_MODE_RELAXED));
+    OK(cuStreamGetCaptureInfo_v2(s, &status, NULL, &g, NULL, NULL));
+    OK(cuUserObjectCreate(&o, &calls, destroyed, 1, CU_USER_OBJECT_NO_DESTRUCTOR_SYNC));
+    OK(cuGraphRetainUserObject(g, o, 1, CU_GRAPH_USER_OBJECT_MOVE));
+    if (of_context) {
+        OK(cuCtxDestroy_v2(ctx));
+        return calls;
+    }
+    OK(cuStreamDestroy_v2(s));
+    int now = calls;
+    OK(cuCtxDestroy_v2(ctx));
+    return now;
+}
+
+static void good_objects_go(void **state)
+{
+    assert_int_equal(destructions(false), 1);
+    assert_int_equal(destructions(true), 1);
+}
+
+// A stream of another context is left of a capture that nobody can end. It forbids nothing.
+static void good_origin_goes(void **state)
+{
+    CUcontext ctx;
+    CUdeviceptr p;
+    CUstream s;
+    CUevent e;
+    OK(cuCtxCreate_v2(&ctx, 0, 0));
+    s = new_stream();
+    OK(cuEventCreate(&e, 0));
+    OK(cuStreamBeginCapture_v2(s, CU_STREAM_CAPTURE_MODE_GLOBAL));
+    OK(cuEventRecord(e, s));
+    OK(cuCtxSetCurrent(test_ctx));
+    OK(cuStreamWaitEvent(side, e, 0));
+    OK(cuCtxDestroy_v2(ctx));
+    OK(cuMemAlloc_v2(&p, 16));
+    OK(cuMemFree_v2(p));
+    IS(CUDA_ERROR_STREAM_CAPTURE_INVALIDATED, cuLaunchHostFunc(side, never, NULL));
+    OK(cuStreamDestroy_v2(side));
+}
+
+// Contexts that go while other threads use their own streams of them: calls may fail, no more.
+static struct {
+    _Atomic(CUcontext) ctx;
+    atomic_bool over;
+    atomic_uint captures;
+} moving;
+
+static void *use_own(void *arg)
+{
+    while (!atomic_load(&moving.over)) {
+        CUcontext ctx = atomic_load(&moving.ctx);
+        CUgraph g;
+        CUgraphExec e;
+        if (!ctx || cuCtxSetCurrent(ctx) ||
+            cuStreamBeginCapture_v2(CU_STREAM_PER_THREAD, CU_STREAM_CAPTURE_MODE_RELAXED))
+            continue;
+        cuLaunchHostFunc(CU_STREAM_PER_THREAD, count_calls, &moving.captures);
+        if (cuStreamEndCapture(CU_STREAM_PER_THREAD, &g))
+            continue;
+        if (!cuGraphInstantiateWithFlags(&e, g, 0)) {
+            cuGraphLaunch(e, CU_STREAM_PER_THREAD);
+            cuGraphExecDestroy(e);
+        }
+        cuLaunchHostFunc(CU_STREAM_PER_THREAD, count_calls, &moving.captures);
+        cuGraphDestroy(g);
+    }
+    return NULL;
+}
+
+static void good_contexts_go_meanwhile(void **state)
+{
+    pthread_t t[3];
+    CUdeviceptr p;
+    atomic_store(&moving.over, false);
+    for (int i = 0; i < 3; i++)
+        assert_int_equal(pthread_create(&t[i], NULL, use_own, NULL), 0);
+    for (unsigned i = 0; i < 500; i++) {
+        CUcontext ctx;
+        OK(cuCtxCreate_v2(&ctx, 0, 0));
+        atomic_store(&moving.ctx, ctx);
+        usleep(i * 37 % 1000);
+        atomic_store(&moving.ctx, NULL);
+        OK(cuCtxDestroy_v2(ctx));
+    }
+    atomic_store(&moving.over, true);
+    for (int i = 0; i < 3; i++)
+        pthread_join(t[i], NULL);
+    assert_true(atomic_load(&moving.captures) > 0);
+    // No capture is left of them, and none is counted.
+    OK(cuMemAlloc_v2(&p, 16));
+    OK(cuMemFree_v2(p));
+    OK(cuCtxSynchronize());
+    CUcontext ctx;
+    OK(cuCtxCreate_v2(&ctx, 0, 0));
+    OK(cuCtxSynchronize());
+    OK(cuCtxDestroy_v2(ctx));
+}
+
 static void good_threads(void **state)
 {
     pthread_t t[4];
@@ -782,6 +934,9 @@ int main(void)
         TEST(bad_thread),
         TEST(good_streams_go),
         TEST(good_contexts_go),
+        TEST(good_objects_go),
+        TEST(good_origin_goes),
+        TEST(good_contexts_go_meanwhile),
         TEST(good_threads),
         TEST(bad_beside),
         TEST(bad_work),
@@ -789,6 +944,7 @@ int main(void)
         TEST(good_memset_past_end),
         cmocka_unit_test_setup(bad_memset_past_end, setup),
         cmocka_unit_test_setup(bad_memset_nowhere, setup),
+        cmocka_unit_test_setup(bad_memset_pageable, setup),
         TEST(good_odd_mode),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

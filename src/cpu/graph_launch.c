@@ -220,11 +220,12 @@ static void decide(void *arg, bool run)
 
 // --- the launch ------------------------------------------------------------------------------------------------------------
 
-// Whether the allocations are as a launch needs them.
+// Whether the allocations are as a launch needs them. Here and below memory_lock is held: others free without the graphs'.
 static bool memory_ready(const struct CUgraph_st *g, bool auto_free)
 {
-    for (const struct CUgraphNode_st *n = g->first; n; n = n->next) {
+    for (struct CUgraphNode_st *n = g->first; n; n = n->next) {
         const struct graph_work *w = &n->work;
+        n->took = false;
         if (w->type == CU_GRAPH_NODE_TYPE_GRAPH && !memory_ready(w->child, auto_free))
             return false;
         if (w->type == CU_GRAPH_NODE_TYPE_MEM_ALLOC && w->alloc.memory->live && !auto_free)
@@ -235,26 +236,66 @@ static bool memory_ready(const struct CUgraph_st *g, bool auto_free)
     return true;
 }
 
-// The allocations after the launch, as calls that follow see them. back: the launch has failed after all.
-static void memory_take(const struct CUgraph_st *g, bool back)
+// The allocations after the launch, as calls that follow see them. What is live and will be allocated again was freed by
+// the launch itself: if that also frees it, it is the launch's from now on. False: something would be freed twice.
+static bool memory_change(const struct CUgraph_st *g)
 {
-    for (const struct CUgraphNode_st *n = g->first; g->memory && n; n = n->next) {
+    for (struct CUgraphNode_st *n = g->first; n; n = n->next) {
+        const struct graph_work *w = &n->work;
+        if (w->type == CU_GRAPH_NODE_TYPE_GRAPH && !memory_change(w->child))
+            return false;
+        if (w->type == CU_GRAPH_NODE_TYPE_MEM_ALLOC)
+            n->took = w->inside ? graph_memory_end(w->alloc.memory) : graph_memory_begin(w->alloc.memory);
+        if (w->type != CU_GRAPH_NODE_TYPE_MEM_FREE || w->inside)
+            continue;
+        n->took = graph_memory_end(w->freed);
+        if (!n->took)
+            return false;
+    }
+    return true;
+}
+
+// Backwards: a graph may free what it allocates elsewhere.
+static void memory_restore(const struct CUgraph_st *g)
+{
+    for (struct CUgraphNode_st *n = g->last; n; n = n->prev) {
         const struct graph_work *w = &n->work;
         if (w->type == CU_GRAPH_NODE_TYPE_GRAPH)
-            memory_take(w->child, back);
-        if (w->type == CU_GRAPH_NODE_TYPE_MEM_ALLOC && !w->inside) {
-            if (!back)
-                graph_memory_begin(w->alloc.memory);
-            else if (graph_memory_end(w->alloc.memory))
-                graph_memory_hide(w->alloc.memory);
-        }
-        if (w->type == CU_GRAPH_NODE_TYPE_MEM_FREE && !w->inside) {
-            if (!back)
-                graph_memory_end(w->freed);
-            else if (graph_memory_begin(w->freed))
-                graph_memory_hide(w->freed);
-        }
+            memory_restore(w->child);
+        if (!n->took)
+            continue;
+        n->took = false;
+        if (w->type == CU_GRAPH_NODE_TYPE_MEM_FREE)
+            graph_memory_restore(w->freed);
+        else if (w->inside)
+            graph_memory_restore(w->alloc.memory);
+        else
+            graph_memory_undo(w->alloc.memory);
     }
+}
+
+static CUresult memory_take(const struct CUgraphExec_st *e)
+{
+    if (!e->graph->memory)
+        return CUDA_SUCCESS;
+    pthread_mutex_lock(&memory_lock);
+    bool ready = memory_ready(e->graph, e->flags & CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH);
+    if (ready && !memory_change(e->graph)) {
+        memory_restore(e->graph);
+        ready = false;
+    }
+    pthread_mutex_unlock(&memory_lock);
+    return ready ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+
+// The launch has failed after all.
+static void memory_give_back(const struct CUgraphExec_st *e)
+{
+    if (!e->graph->memory)
+        return;
+    pthread_mutex_lock(&memory_lock);
+    memory_restore(e->graph);
+    pthread_mutex_unlock(&memory_lock);
 }
 
 struct exec_task {
@@ -357,15 +398,15 @@ static CUresult put_in(struct frame *frame)
     struct flight *f = frame->flight;
     struct CUgraphExec_st *e = f->exec;
     bool held = frame->last->kind != POOL_MARK;
+    void *task = frame->first->kind == POOL_MARK ? NULL : frame->first->arg;
     // Our own references; nobody else knows these yet.
     frame->first->refs++;
     frame->last->refs++;
-    memory_take(e->graph, false);
     e->refs += held;
     CUresult r = stream_add_run(f->stream, frame->first, e->last, link_all, frame, frame->ends, frame->last);
     if (r) {
         // first is gone.
-        memory_take(e->graph, true);
+        mem_free(task);
         e->refs -= held;
         discard(frame->ends);
         discard(frame->last);
@@ -383,18 +424,19 @@ static CUresult put_in(struct frame *frame)
 
 static CUresult fly(struct flight *f)
 {
-    struct CUgraphExec_st *e = f->exec;
     struct frame frame = {.flight = f};
-    if (e->graph->memory &&
-        !memory_ready(e->graph, e->flags & CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH))
-        return CUDA_ERROR_INVALID_VALUE;
-    CUresult r = make_flight(&frame);
+    CUresult r = memory_take(f->exec);
     if (r)
         return r;
-    r = put_in(&frame);
+    r = make_flight(&frame);
+    if (!r) {
+        r = put_in(&frame);
+        if (r)
+            abandon_all(f);
+        vec_free(&f->ops);
+    }
     if (r)
-        abandon_all(f);
-    vec_free(&f->ops);
+        memory_give_back(f->exec);
     return r;
 }
 

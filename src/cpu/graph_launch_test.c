@@ -315,6 +315,154 @@ static void good_memory_freed_by_a_newer_graph(void **state)
     OK(cuMemFree_v2(other));
 }
 
+// What a launch frees by itself because it is live is gone when the graph has freed it, too; it stays live when the launch
+// comes to nothing.
+static void good_memory_auto_freed(void **state)
+{
+    CUgraph g = new_graph();
+    CUgraphNode a, f;
+    CUgraphExec e;
+    CUDA_MEM_ALLOC_NODE_PARAMS p = alloc_of(100);
+    const unsigned flags = CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH;
+    OK(cuGraphAddMemAllocNode(&a, g, NULL, 0, &p));
+    OK(cuGraphInstantiateWithFlags(&e, g, flags));
+    run_exec(e);
+    bool failed = false;
+    for (long n = 0; n < 20; n++) {
+        mem_fail_after(n);
+        failed |= cuGraphLaunch(e, NULL) == CUDA_ERROR_OUT_OF_MEMORY;
+        mem_fail_after(-1);
+        OK(cuCtxSynchronize());
+        assert_int_equal(graph_memory_now(), 100);
+    }
+    assert_true(failed);
+    OK(cuGraphExecDestroy(e));
+    OK(cuGraphAddMemFreeNode(&f, g, &a, 1, p.dptr));
+    OK(cuGraphInstantiateWithFlags(&e, g, flags));
+    mem_fail_after(0);
+    IS(CUDA_ERROR_OUT_OF_MEMORY, cuGraphLaunch(e, NULL));
+    mem_fail_after(-1);
+    assert_int_equal(graph_memory_now(), 100);
+    OK(cuMemsetD8_v2(p.dptr, 1, 100));
+    for (int i = 0; i < 3; i++) {
+        run_exec(e);
+        assert_int_equal(graph_memory_now(), 0);
+        BAD(cuMemFree_v2(p.dptr));
+    }
+    OK(cuGraphExecDestroy(e));
+    OK(cuGraphDestroy(g));
+}
+
+static CUgraphNode move_child(CUgraph g, CUgraph child)
+{
+    CUgraphNode n;
+    CUgraphNodeParams p = {.type = CU_GRAPH_NODE_TYPE_GRAPH,
+                           .graph = {child, CU_GRAPH_CHILD_GRAPH_OWNERSHIP_MOVE}};
+    OK(cuGraphAddNode_v2(&n, g, NULL, NULL, 0, &p));
+    return n;
+}
+
+// A graph and its child free the same: nothing is freed then.
+static void bad_memory_freed_twice(void **state)
+{
+    CUgraph g = new_graph(), twice = new_graph(), child = new_graph();
+    CUgraphNode n;
+    CUDA_MEM_ALLOC_NODE_PARAMS p = alloc_of(100);
+    OK(cuGraphAddMemAllocNode(&n, g, NULL, 0, &p));
+    CUgraphExec make = instantiate(g), e;
+    OK(cuGraphAddMemFreeNode(&n, twice, NULL, 0, p.dptr));
+    OK(cuGraphAddMemFreeNode(&n, child, NULL, 0, p.dptr));
+    move_child(twice, child);
+    e = instantiate(twice);
+    for (int i = 0; i < 2; i++) {
+        run_exec(make);
+        BAD(cuGraphLaunch(e, NULL));
+        OK(cuCtxSynchronize());
+        assert_int_equal(graph_memory_now(), 100);
+        OK(cuMemFree_v2(p.dptr));
+        BAD(cuGraphLaunch(e, NULL));
+    }
+    OK(cuGraphExecDestroy(make));
+    OK(cuGraphExecDestroy(e));
+    OK(cuGraphDestroy(twice));
+    OK(cuGraphDestroy(g));
+    assert_int_equal(graph_memory_now(), 0);
+}
+
+// What a body would free is nobody's to count.
+static void bad_memory_in_body(void **state)
+{
+    CUgraph g = new_graph(), child = new_graph();
+    CUgraphNode n;
+    CUDA_MEM_ALLOC_NODE_PARAMS p = alloc_of(100);
+    CUgraphNodeParams choice = {.type = CU_GRAPH_NODE_TYPE_CONDITIONAL,
+                                .conditional = {.type = CU_GRAPH_COND_TYPE_IF, .size = 1}};
+    OK(cuGraphConditionalHandleCreate(&choice.conditional.handle, g, NULL, 1, 1));
+    OK(cuGraphAddNode_v2(&n, g, NULL, NULL, 0, &choice));
+    OK(cuGraphAddMemAllocNode(&n, child, NULL, 0, &p));
+    CUgraphNodeParams move = {.type = CU_GRAPH_NODE_TYPE_GRAPH,
+                              .graph = {child, CU_GRAPH_CHILD_GRAPH_OWNERSHIP_MOVE}};
+    BAD(cuGraphAddNode_v2(&n, choice.conditional.phGraph_out[0], NULL, NULL, 0, &move));
+    OK(cuGraphDestroy(child));
+    OK(cuGraphDestroy(g));
+}
+
+// Of a launch and a call that free the same at the same time, one does.
+static struct {
+    CUdeviceptr p;
+    CUstream stream;
+    atomic_uint begun, ended;  // rounds
+    CUresult result;
+} rival;
+
+enum { RACES = 400 };
+
+static void *free_beside(void *arg)
+{
+    OK(cuCtxSetCurrent(test_ctx));
+    for (unsigned i = 1; i <= RACES; i++) {
+        while (atomic_load(&rival.begun) < i)
+            continue;
+        for (volatile unsigned k = 0; k < i * 97 % 20000; k++)
+            continue;
+        rival.result = cuMemFreeAsync(rival.p, rival.stream);
+        atomic_store(&rival.ended, i);
+    }
+    return NULL;
+}
+
+static void good_memory_freed_once(void **state)
+{
+    CUgraph g = new_graph(), frees = new_graph();
+    CUgraphNode n;
+    CUDA_MEM_ALLOC_NODE_PARAMS p = alloc_of(100);
+    pthread_t t;
+    OK(cuGraphAddMemAllocNode(&n, g, NULL, 0, &p));
+    for (int i = 0; i < 200; i++)
+        OK(cuGraphAddEmptyNode(&n, frees, NULL, 0));
+    OK(cuGraphAddMemFreeNode(&n, frees, NULL, 0, p.dptr));
+    CUgraphExec make = instantiate(g), e = instantiate(frees);
+    rival.p = p.dptr;
+    rival.stream = new_stream();
+    assert_int_equal(pthread_create(&t, NULL, free_beside, NULL), 0);
+    for (unsigned i = 1; i <= RACES; i++) {
+        run_exec(make);
+        atomic_store(&rival.begun, i);
+        CUresult r = cuGraphLaunch(e, NULL);
+        while (atomic_load(&rival.ended) < i)
+            continue;
+        assert_true((r == CUDA_SUCCESS) + (rival.result == CUDA_SUCCESS) == 1);
+        assert_true(r + rival.result == CUDA_ERROR_INVALID_VALUE);
+        OK(cuCtxSynchronize());
+        assert_int_equal(graph_memory_now(), 0);
+    }
+    pthread_join(t, NULL);
+    OK(cuGraphExecDestroy(make));
+    OK(cuGraphExecDestroy(e));
+    OK(cuGraphDestroy(frees));
+    OK(cuGraphDestroy(g));
+}
+
 // A free in stream order comes after the launch, however early it is asked for; a launch behind it allocates again.
 static void good_memory_freed_later(void **state)
 {
@@ -639,15 +787,27 @@ static void good_threads(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        GRAPH_TEST(good_chain),          GRAPH_TEST(good_branches),
-        GRAPH_TEST(good_in_stream),      GRAPH_TEST(good_random),
-        GRAPH_TEST(good_events),         GRAPH_TEST(good_memory_words),
-        GRAPH_TEST(good_memory_inside),  GRAPH_TEST(good_memory_freed_by_a_newer_graph),
-        GRAPH_TEST(good_memory_outside), GRAPH_TEST(good_memory_freed_later),
-        GRAPH_TEST(good_if_and_switch),  GRAPH_TEST(good_while),
-        GRAPH_TEST(bad_freed_memory),    GRAPH_TEST(bad_module_gone),
-        GRAPH_TEST(bad_context_gone),    GRAPH_TEST(bad_no_memory),
+        GRAPH_TEST(good_chain),
+        GRAPH_TEST(good_branches),
+        GRAPH_TEST(good_in_stream),
+        GRAPH_TEST(good_random),
+        GRAPH_TEST(good_events),
+        GRAPH_TEST(good_memory_words),
+        GRAPH_TEST(good_memory_inside),
+        GRAPH_TEST(good_memory_freed_by_a_newer_graph),
+        GRAPH_TEST(good_memory_outside),
+        GRAPH_TEST(good_memory_freed_later),
+        GRAPH_TEST(good_if_and_switch),
+        GRAPH_TEST(good_while),
+        GRAPH_TEST(bad_freed_memory),
+        GRAPH_TEST(bad_module_gone),
+        GRAPH_TEST(bad_context_gone),
+        GRAPH_TEST(bad_no_memory),
         GRAPH_TEST(good_threads),
+        GRAPH_TEST(good_memory_auto_freed),
+        GRAPH_TEST(bad_memory_freed_twice),
+        GRAPH_TEST(bad_memory_in_body),
+        GRAPH_TEST(good_memory_freed_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -137,26 +137,27 @@ void graph_memory_hide(struct graph_memory *m)
 
 bool graph_memory_begin(struct graph_memory *m)
 {
-    lock();
-    bool fresh = !m->live;
-    if (fresh) {
-        m->live = true;
-        m->refs++;
-        show(m);
-    }
-    unlock();
-    return fresh;
+    if (m->live)
+        return false;
+    graph_memory_restore(m);
+    show(m);
+    return true;
 }
 
 bool graph_memory_end(struct graph_memory *m)
 {
-    lock();
-    bool was = m->live;
+    if (!m->live)
+        return false;
     m->live = false;
-    if (was)
-        drop(m);
-    unlock();
-    return was;
+    drop(m);
+    return true;
+}
+
+void graph_memory_restore(struct graph_memory *m)
+{
+    assert(!m->live);
+    m->live = true;
+    m->refs++;
 }
 
 // The reference of what was live is the caller's now.
@@ -181,6 +182,12 @@ bool graph_memory_release(struct memory_block *b)
     if (m)
         graph_memory_retired(m);
     return m;
+}
+
+void graph_memory_undo(struct graph_memory *m)
+{
+    if (graph_memory_end(m))
+        hide(m);
 }
 
 void graph_memory_use(int device, struct graph_memory_use *out)

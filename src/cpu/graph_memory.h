@@ -27,9 +27,13 @@ void graph_memory_keep(struct graph_memory *m);
 void graph_memory_drop(struct graph_memory *m);  // NULL is fine
 void graph_memory_show(struct graph_memory *m);
 void graph_memory_hide(struct graph_memory *m);
-// The allocation as calls see it: whether it was not live and is now, and the other way round.
+
+// The allocation as calls see it, with memory_lock held and a reference of the caller's. Whether it was not live and is now,
+// shown, too; whether it was and is not any more, though shown until somebody hides it.
 bool graph_memory_begin(struct graph_memory *m);
 bool graph_memory_end(struct graph_memory *m);
+void graph_memory_undo(struct graph_memory *m);     // of graph_memory_begin, if nobody has freed it since
+void graph_memory_restore(struct graph_memory *m);  // of graph_memory_end
 
 // cuMemFree and cuMemFreeAsync, with memory_lock held. To the calls that follow it is free at once, so a launch may make it
 // again; to what is on its way only when the stream comes to the free, and graph_memory_retired is called then.

@@ -99,11 +99,14 @@ CUresult graph_node_connect(struct CUgraphNode_st *from, struct CUgraphNode_st *
 // --- rules ---------------------------------------------------------------------------------------------------------
 
 // What the body of a conditional node may do.
-static bool fits_body(const struct CUgraph_st *g, CUgraphNodeType type)
+static bool fits_body(const struct CUgraph_st *g, const CUgraphNodeParams *p)
 {
+    CUgraphNodeType type = p->type;
     bool fits = type == CU_GRAPH_NODE_TYPE_KERNEL || type == CU_GRAPH_NODE_TYPE_EMPTY ||
-                type == CU_GRAPH_NODE_TYPE_GRAPH || type == CU_GRAPH_NODE_TYPE_MEMSET ||
-                type == CU_GRAPH_NODE_TYPE_MEMCPY || type == CU_GRAPH_NODE_TYPE_CONDITIONAL;
+                type == CU_GRAPH_NODE_TYPE_MEMSET || type == CU_GRAPH_NODE_TYPE_MEMCPY ||
+                type == CU_GRAPH_NODE_TYPE_CONDITIONAL;
+    if (type == CU_GRAPH_NODE_TYPE_GRAPH)
+        fits = !graph_is(p->graph.graph) || !p->graph.graph->memory;
     for (const struct CUgraphNode_st *owner = g->owner; !fits && owner; owner = owner->graph->owner) {
         if (owner->work.type == CU_GRAPH_NODE_TYPE_CONDITIONAL)
             return false;
@@ -179,7 +182,7 @@ CUresult graph_node_add(struct CUgraph_st *g, const CUgraphNode *after, const CU
                         size_t n, CUgraphNodeParams *p, const struct graph_extra *extra, CUgraphNode *out)
 {
     CUresult r = check_after(g, after, edges, n);
-    if (!r && (!fits_body(g, p->type) || swallows_itself(g, p)))
+    if (!r && (!fits_body(g, p) || swallows_itself(g, p)))
         r = CUDA_ERROR_INVALID_VALUE;
     struct graph_work work;
     if (!r)

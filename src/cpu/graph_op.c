@@ -153,8 +153,8 @@ CUresult graph_op_make(struct CUgraphNode_st *n, struct CUctx_st *ctx, struct po
     case CU_GRAPH_NODE_TYPE_WAIT_EVENT:
     case CU_GRAPH_NODE_TYPE_EVENT_RECORD: return event_op(ctx, n, out);
     case CU_GRAPH_NODE_TYPE_MEM_ALLOC:
-        // What outlives the launch was made by the call.
-        *out = w->inside ? memory_op(ctx, w->alloc.memory, true) : graph_op_mark(ctx);
+        // What outlives the launch was made by the call, and what the call took over is there.
+        *out = w->inside && !n->took ? memory_op(ctx, w->alloc.memory, true) : graph_op_mark(ctx);
         return r;
     case CU_GRAPH_NODE_TYPE_MEM_FREE: *out = memory_op(ctx, w->freed, false); return r;
     case CU_GRAPH_NODE_TYPE_BATCH_MEM_OP:

@@ -128,6 +128,7 @@ struct CUgraphNode_st {
     size_t index;                 // in the list of nodes
     struct CUgraphNode_st *twin;  // in the copy that is being made
     struct pool_op *gate, *op;    // while launching: what begins it, if that is another than what ends it
+    bool took;                    // while launching: whether an allocation is live, or is not, because of it
 };
 
 struct graph_object_hold {

@@ -306,8 +306,8 @@ static bool captured(const struct launch_request *q, CUfunction handle, struct C
     return capture_take(to, &node, attributes, config ? config->numAttrs : q->cooperative, r);
 }
 
-// A capture is no good without a launch that was meant for it, if that was of a wrong shape. One without its parameters, or of no
-// kernel, might as well not have been (seen on an H200).
+// A capture is no good without a launch that was meant for it. One without its parameters, or of no kernel, might as well
+// not have been (seen on an H200).
 static CUresult spoilt(CUstream stream, bool per_thread, CUresult r)
 {
     struct CUstream_st *to;
@@ -335,7 +335,7 @@ static CUresult launch(struct launch_request *q, CUfunction handle, CUstream str
     if (r)
         return r;
     if (stream_captures(to) && captured(q, handle, to, config, &r))
-        return r;
+        return r && r != CUDA_ERROR_INVALID_VALUE ? spoilt(stream, per_thread, r) : r;
     r = launch_op(q, &op);
     if (r)
         return r;

@@ -5,7 +5,8 @@
 // A callback hears the messages that came since it was registered, each once, when the call that caused it has given back
 // its locks. Its entry is free again when it is not registered and no thread is in it:
 //
-//   running: threads in it; who unregisters it waits until there is none, but for the thread itself
+//   running: threads in it; who unregisters it waits until there is none, but a thread that is in a callback itself does
+//            not: the other one may be waiting for it
 #include "cpu/logs.h"
 
 #include <errno.h>
@@ -28,7 +29,7 @@ struct CUlogsCallbackEntry_st {
     unsigned since, running;
 };
 
-// A leaf; not held while a callback runs.
+// A leaf; not held while a callback runs. Numbers are compared as they are: nobody sends four billion messages.
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t ended = PTHREAD_COND_INITIALIZER;  // a callback has
 static struct {
@@ -78,16 +79,18 @@ static bool next_untold(struct message *m)
     return found;
 }
 
-static void tell_one(struct CUlogsCallbackEntry_st *e, struct message *m)
+// The text is the callback's to write to.
+static void tell_one(struct CUlogsCallbackEntry_st *e, const struct message *m)
 {
     pthread_mutex_lock(&lock);
-    if (e->fn && (int)(m->number - e->since) >= 0) {
+    if (e->fn && m->number >= e->since) {
+        struct message own = *m;
         CUlogsCallback fn = e->fn;
         void *data = e->data;
         e->running++;
         pthread_mutex_unlock(&lock);
         inside = e;
-        fn(data, CU_LOG_LEVEL_ERROR, m->text, m->len);
+        fn(data, CU_LOG_LEVEL_ERROR, own.text, own.len);
         inside = NULL;
         pthread_mutex_lock(&lock);
         e->running--;
@@ -135,7 +138,7 @@ CUresult cuLogsUnregisterCallback(CUlogsCallbackHandle handle)
     }
     if (e)
         e->fn = NULL;
-    while (e && e->running > (inside == e))
+    while (e && e->running && !inside)
         pthread_cond_wait(&ended, &lock);
     pthread_mutex_unlock(&lock);
     return e ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;

@@ -38,8 +38,11 @@ static void test_callbacks(void **state)
     // What the device says anyway goes there, too.
     heard[0] = 0;
     OK(cuLogsRegisterCallback(hear, "", &a));
-    IS(CUDA_ERROR_NOT_SUPPORTED, cuGLInit());
-    assert_non_null(strstr(heard, "cuGLInit"));
+    for (int i = 0; i < 2; i++) {
+        heard[0] = 0;
+        IS(CUDA_ERROR_NOT_SUPPORTED, cuGLInit());
+        assert_non_null(strstr(heard, "cuGLInit"));
+    }
     // Of more than are kept, those that are.
     heard[0] = 0;
     for (int i = 0; i < 60; i++)
@@ -116,6 +119,58 @@ static void test_unregister_waits(void **state)
     OK(cuLogsRegisterCallback(hear, "", &b));
     OK(cuLogsUnregisterCallback(b));
     pthread_join(t, NULL);
+}
+
+// Two that unregister each other, each in a thread of its own.
+static CUlogsCallbackHandle pair[2];
+static pthread_barrier_t both_in;
+
+static void drop_other(void *data, CUlogLevel level, char *text, size_t len)
+{
+    uintptr_t me = (uintptr_t)data;
+    if (text[0] != (char)('0' + me))
+        return;
+    pthread_barrier_wait(&both_in);
+    OK(cuLogsUnregisterCallback(pair[!me]));
+}
+
+static void *add_one(void *arg)
+{
+    add(arg);
+    return NULL;
+}
+
+static void test_unregister_each_other(void **state)
+{
+    pthread_t t[2];
+    pthread_barrier_init(&both_in, NULL, 2);
+    for (uintptr_t i = 0; i < 2; i++)
+        OK(cuLogsRegisterCallback(drop_other, (void *)i, &pair[i]));
+    for (int i = 0; i < 2; i++)
+        assert_int_equal(pthread_create(&t[i], NULL, add_one, i ? "1" : "0"), 0);
+    for (int i = 0; i < 2; i++)
+        pthread_join(t[i], NULL);
+    for (int i = 0; i < 2; i++)
+        IS(CUDA_ERROR_INVALID_VALUE, cuLogsUnregisterCallback(pair[i]));
+    pthread_barrier_destroy(&both_in);
+}
+
+// What one does to its text is not for the others.
+static void scribble(void *data, CUlogLevel level, char *text, size_t len)
+{
+    memset(text, '#', len);
+}
+
+static void test_text_is_own(void **state)
+{
+    CUlogsCallbackHandle a, b;
+    OK(cuLogsRegisterCallback(scribble, NULL, &a));
+    OK(cuLogsRegisterCallback(hear, "", &b));
+    heard[0] = 0;
+    add("clean");
+    assert_string_equal(heard, "clean|");
+    OK(cuLogsUnregisterCallback(a));
+    OK(cuLogsUnregisterCallback(b));
 }
 
 // Calls that hold locks when they say what is wrong.
@@ -313,6 +368,8 @@ int main(void)
         cmocka_unit_test(test_callback_leaves),
         cmocka_unit_test(test_callback_hears_what_follows),
         cmocka_unit_test(test_unregister_waits),
+        cmocka_unit_test(test_unregister_each_other),
+        cmocka_unit_test(test_text_is_own),
         cmocka_unit_test(test_told_at_once),
         cmocka_unit_test(test_told_of_captured_work),
         cmocka_unit_test(test_dump),

@@ -15,16 +15,13 @@
 #include "cpu/logs.h"
 #include "cpu/unsupported.h"
 
-void say(const char *fmt, ...)
+static void put(bool aloud, const char *fmt, va_list args)
 {
     char line[512] = "moat: ";
     size_t start = strlen(line), room = sizeof line - start - 1;
     int saved = errno;
-    va_list args;
 
-    va_start(args, fmt);
     int n = vsnprintf(line + start, room, fmt, args);
-    va_end(args);
     size_t len = start + (n < 0 ? 0 : (size_t)n < room ? (size_t)n : room - 1);
     for (size_t i = 0; i < len; i++)
         if ((unsigned char)line[i] < ' ' || line[i] == 127)
@@ -32,9 +29,26 @@ void say(const char *fmt, ...)
     logs_add(line + start, len - start);
     line[len++] = '\n';
     // Whether anybody reads it is not ours to care about.
-    ssize_t ignored = write(STDERR_FILENO, line, len);
+    ssize_t ignored = aloud ? write(STDERR_FILENO, line, len) : 0;
     (void)ignored;
     errno = saved;
+}
+
+void say(const char *fmt, ...)
+{
+    va_list args;
+    va_start(args, fmt);
+    put(true, fmt, args);
+    va_end(args);
+}
+
+// Only for those who ask for messages.
+static void __attribute__((format(printf, 1, 2))) note(const char *fmt, ...)
+{
+    va_list args;
+    va_start(args, fmt);
+    put(false, fmt, args);
+    va_end(args);
 }
 
 CUresult not_supported(const char *call)
@@ -49,8 +63,7 @@ CUresult not_supported(const char *call)
     if (first && vec_push(&said, call))
         first = false;  // rather too quiet than without end
     pthread_mutex_unlock(&lock);
-    if (first)
-        say("%s is not supported by the CPU device", call);
+    (first ? say : note)("%s is not supported by the CPU device", call);
     return CUDA_ERROR_NOT_SUPPORTED;
 }
 

@@ -27,17 +27,26 @@ static void list_add(struct CUstream_st *s)
     if (s->next_in_context)
         s->next_in_context->prev_in_context = s;
     s->ctx->streams = s;
+    s->listed = true;
 }
 
 static void list_remove(struct CUstream_st *s)
 {
-    if (!s->ctx)
+    if (!s->listed)
         return;
     *(s->prev_in_context ? &s->prev_in_context->next_in_context : &s->ctx->streams) = s->next_in_context;
     if (s->next_in_context)
         s->next_in_context->prev_in_context = s->prev_in_context;
     s->next_in_context = s->prev_in_context = NULL;
-    s->ctx = NULL;
+    s->listed = false;
+}
+
+bool stream_lives(const struct CUstream_st *s)
+{
+    pool_lock();
+    bool lives = s->listed;
+    pool_unlock();
+    return lives;
 }
 
 static void reap(struct CUstream_st *s)
@@ -83,12 +92,12 @@ static void depend_on_streams(struct pool_op *op, struct CUctx_st *ctx, bool som
     }
 }
 
-// With the lock held.
+// With the lock held. Another thread may have destroyed the context of the caller's own stream meanwhile.
 static CUresult add(struct CUstream_st *s, struct pool_op *op, struct pool_op *after)
 {
-    if (pool_op_room(op, s->legacy ? count_busy(s->ctx, true) + 1 : 3)) {
+    if (!s->listed || pool_op_room(op, s->legacy ? count_busy(s->ctx, true) + 1 : 3)) {
         pool_op_discard(op);
-        return CUDA_ERROR_OUT_OF_MEMORY;
+        return s->listed ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_ERROR_CONTEXT_IS_DESTROYED;
     }
     op->stream = s;
     op->ended = op_ended;
@@ -342,7 +351,13 @@ CUresult stream_enter(struct CUstream_st *s)
 {
     CUresult rc = CUDA_SUCCESS;
     pool_lock();
-    struct pool_op *gate = s->ctx->legacy ? s->ctx->legacy->gate : NULL;
+    if (!s->legacy && !s->ctx->legacy) {
+        pool_unlock();
+        return CUDA_ERROR_CONTEXT_IS_DESTROYED;
+    }
+    if (s->legacy)
+        s->ctx->legacy = s;
+    struct pool_op *gate = s->ctx->legacy->gate;
     list_add(s);
     if (gate && !pool_done(gate)) {
         struct pool_op *mark = pool_op_new(POOL_MARK, s->ctx);
@@ -370,51 +385,59 @@ CUresult stream_context_init(struct CUctx_st *ctx)
         return CUDA_ERROR_OUT_OF_MEMORY;
     s->legacy = true;
     s->blocking = false;
-    stream_enter(s);
-    ctx->legacy = s;
-    return CUDA_SUCCESS;
+    return stream_enter(s);
 }
 
 static struct pool_op *some_pending(struct CUctx_st *ctx)
 {
-    pool_lock();
     struct pool_op *op = NULL;
     for (struct CUstream_st *s = ctx->streams; s && !op; s = s->next_in_context)
         op = s->tail;
     if (op)
         pool_keep(op);
-    pool_unlock();
     return op;
+}
+
+// No stream gets work any more. Returns those that are nobody's now, by next_of_thread: a thread's own stays with the
+// thread, which may be about to use it.
+static struct CUstream_st *unlist_all(struct CUctx_st *ctx)
+{
+    struct CUstream_st *s, *left = NULL;
+    while ((s = ctx->streams)) {
+        list_remove(s);
+        s->gone = true;
+        if (s->held)
+            continue;
+        s->next_of_thread = left;
+        left = s;
+    }
+    ctx->legacy = NULL;
+    return left;
 }
 
 void stream_context_free(struct CUctx_st *ctx)
 {
     struct pool_op *op;
-    while ((op = some_pending(ctx)))
+    pool_lock();
+    while ((op = some_pending(ctx))) {
+        pool_unlock();
         stream_wait_op(ctx, op);
+        pool_lock();
+    }
+    struct CUstream_st *left = unlist_all(ctx);
+    pool_unlock();
     output_flush();
     event_context_free(ctx);
-    // A thread's own stream stays with the thread, but its capture has nobody who could end it.
+    // Nobody could end a capture of theirs.
     capture_leave_context(ctx);
-    pool_lock();
-    struct CUstream_st *s;
-    while ((s = ctx->streams)) {
-        list_remove(s);
-        bool own = s->held;
-        s->gone = true;
-        pool_unlock();
-        if (!own) {
-            handle_remove(s);
-            capture_leave(s);
-        }
+    while (left) {
+        struct CUstream_st *s = left;
+        left = s->next_of_thread;
+        handle_remove(s);
         pool_lock();
-        if (!own)
-            reap(s);
+        reap(s);
+        pool_unlock();
     }
-    ctx->legacy = NULL;
-    pool_unlock();
-    atomic_store_explicit(&ctx->capturing, 0, memory_order_relaxed);
-    atomic_store_explicit(&ctx->capturing_blocking, 0, memory_order_relaxed);
 }
 
 // --- a thread's own ----------------------------------------------------------------------------------------
@@ -442,27 +465,39 @@ static void own_init(void)
     own_key_valid = !pthread_key_create(&own_key, own_release);
 }
 
+// Streams whose contexts are gone.
+static void own_free(struct CUstream_st *list)
+{
+    for (struct CUstream_st *s = list, *next; s; s = next) {
+        next = s->next_of_thread;
+        capture_leave(s);
+        pool_lock();
+        s->held = false;
+        reap(s);
+        pool_unlock();
+    }
+}
+
 // Finds the thread's stream of that context in its list; frees those whose context is gone.
 static struct CUstream_st *own_find(struct CUctx_st *ctx)
 {
-    struct CUstream_st *first = pthread_getspecific(own_key), *found = NULL, *s;
-    for (s = first; s; s = s->next_of_thread) {
-        if (stream_captures(s) && !s->ctx)
-            capture_leave(s);
-    }
+    struct CUstream_st *first = pthread_getspecific(own_key), *found = NULL, *dead = NULL, *s;
     pool_lock();
     for (struct CUstream_st **at = &first; (s = *at);) {
-        if (s->ctx) {
+        if (s->listed) {
             found = s->ctx == ctx ? s : found;
             at = &s->next_of_thread;
             continue;
         }
         *at = s->next_of_thread;
-        s->held = false;
-        reap(s);
+        s->next_of_thread = dead;
+        dead = s;
     }
     pool_unlock();
-    pthread_setspecific(own_key, first);
+    if (dead) {
+        pthread_setspecific(own_key, first);
+        own_free(dead);
+    }
     return found;
 }
 
@@ -479,10 +514,15 @@ static CUresult own_get(struct CUctx_st *ctx, struct CUstream_st **out)
         return CUDA_ERROR_OUT_OF_MEMORY;
     s->held = true;
     s->next_of_thread = pthread_getspecific(own_key);
-    if (stream_enter(s) || pthread_setspecific(own_key, s)) {
+    CUresult rc = stream_enter(s);
+    if (!rc && pthread_setspecific(own_key, s))
+        rc = CUDA_ERROR_OUT_OF_MEMORY;
+    if (rc) {
+        pool_lock();
         s->held = false;
+        pool_unlock();
         stream_leave(s);
-        return CUDA_ERROR_OUT_OF_MEMORY;
+        return rc;
     }
     *out = s;
     return CUDA_SUCCESS;
@@ -511,7 +551,7 @@ CUresult stream_find(CUstream handle, bool per_thread, struct CUstream_st **out)
     if (handle == CU_STREAM_PER_THREAD || (!handle && per_thread))
         return own_get(ctx, out);
     *out = ctx->legacy;
-    return CUDA_SUCCESS;
+    return *out ? CUDA_SUCCESS : CUDA_ERROR_CONTEXT_IS_DESTROYED;
 }
 
 // A stream of the program's own has its context, whether or not one is current; but a driver that finds a destroyed one

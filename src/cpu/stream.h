@@ -13,13 +13,14 @@
 #include "cpu/pool.h"
 
 struct CUstream_st {
-    struct CUctx_st *ctx;      // NULL when the context is gone, for a thread's own stream
+    struct CUctx_st *ctx;      // whose life may have ended, for a thread's own stream: see listed
     unsigned long long green;  // the id of the green context that it was made for, which may be gone; 0: none
     unsigned flags;
     int priority;
     unsigned long long id;
     bool legacy, blocking;  // blocking: in step with the legacy stream
     bool gone, held;
+    bool listed;  // in its context's list; only then it gets work, and takes part in captures
     struct pool_op *tail;
     struct pool_op
         *gate;  // the legacy stream: what the context was last made to wait for; holds for new streams
@@ -63,12 +64,13 @@ static inline bool stream_captures(const struct CUstream_st *s)
 CUresult stream_find(CUstream handle, bool per_thread, struct CUstream_st **out);
 
 // Submits op, which it owns from then on, behind everything in the stream and behind `after` if that is not
-// NULL. keep: with one more reference, the caller's. CUDA_ERROR_OUT_OF_MEMORY: it is discarded.
+// NULL. keep: with one more reference, the caller's. On an error (CUDA_ERROR_OUT_OF_MEMORY, or the context has been
+// destroyed) it is discarded.
 CUresult stream_add(struct CUstream_st *s, struct pool_op *op, struct pool_op *after, bool keep);
 
 // A run of operations that is one to the stream: `first` waits for what is in it and for `after`; what submit(arg)
 // submits, with the lock held, waits for first; `last`, which waits for `ends`, is the stream's end then. All of them
-// are the stream's from now on, but those that submit knows when it is not called: CUDA_ERROR_OUT_OF_MEMORY.
+// are the stream's from now on. On an error, as above, submit is not called and first discarded; the others are the caller's.
 CUresult stream_add_run(struct CUstream_st *s, struct pool_op *first, struct pool_op *after,
                         void (*submit)(void *arg), void *arg, struct pool_op *ends, struct pool_op *last);
 
@@ -95,6 +97,9 @@ CUresult stream_create(CUstream *out, struct CUctx_st *ctx, unsigned long long g
                        int priority);
 void stream_leave(struct CUstream_st *s);
 
+// Whether its context was not destroyed, a moment ago. One who asks with capture_lock held may let it enter a capture:
+// when the context is destroyed, it leaves that under the same lock.
+bool stream_lives(const struct CUstream_st *s);
 bool stream_idle(struct CUstream_st *s);  // the legacy stream: and those in step with it
 
 // Waits for an operation that the caller keeps and releases it; NULL is fine. Then as stream_wait.

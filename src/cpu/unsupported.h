@@ -6,7 +6,8 @@
 
 #include "driver/cuda_enums.h"
 
-// Says the name on standard error, once for each, and returns CUDA_ERROR_NOT_SUPPORTED. call lives for ever.
+// Says the name on standard error, once for each, and to cuLogs* each time; returns CUDA_ERROR_NOT_SUPPORTED. call lives
+// for ever.
 CUresult not_supported(const char *call);
 // And callbacks of cuLogs* hear it at once: no lock of ours may be held.
 CUresult not_supported_told(const char *call);

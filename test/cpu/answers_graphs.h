@@ -212,7 +212,7 @@ static void group_capture_unsafe(void)
     IN_CAPTURE(RELAXED, cuCtxSynchronize());
 }
 
-// What follows from the answers above, if they mean what we think.
+// How far the answers above go: the same with other addresses, streams and parameters.
 static void group_capture_more(void)
 {
     CUdeviceptr p = 0, freed = 0;

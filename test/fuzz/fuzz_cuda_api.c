@@ -129,11 +129,13 @@ static char *area;
 static uint64_t kept[TYPES][KEPT];
 static unsigned nkept[TYPES];
 
-// What must be ended with a program: all that does not go with a context.
+// What must be ended with a program: all that does not go with a context. A call gives out at most its parameters and one
+// pair; BEGUN is what begin makes, and more.
+enum { BEGUN = 32 };
 static struct made {
     int type;
     uint64_t handle, size;
-} made[PARAMS * CALLS + 16];
+} made[(PARAMS + 1) * CALLS + BEGUN];
 static unsigned nmade;
 static size_t free_at_first;  // bytes of the device's memory
 
@@ -343,7 +345,7 @@ static uint64_t bounded(const struct call *c, unsigned index, uint64_t n)
     return n;
 }
 
-static bool allowed(const char *symbol)
+static bool allowed(const char *symbol, const uint64_t *arguments)
 {
     static const char *const waits[] = {"cuStreamWaitValue", "cuStreamBatchMemOp"};
     // What these read from memory are addresses and sizes again, and those of the host cannot be checked by anybody; or they
@@ -369,7 +371,8 @@ static bool allowed(const char *symbol)
     for (size_t i = 0; i < sizeof follow / sizeof *follow; i++)
         if (begins(symbol, follow[i]))
             return false;
-    return true;
+    // Nobody could ever unregister it.
+    return strcmp(symbol, "cuLogsRegisterCallback") || arguments[2];
 }
 
 static void to_end(int type, uint64_t value, uint64_t size)
@@ -441,7 +444,7 @@ static void make_call(const struct call *c)
                : p->kind == HANDLE         ? handle(p->type)
                                            : bounded(c, i, number());
     }
-    if (!allowed(c->symbol))
+    if (!allowed(c->symbol, a))
         return;
     memset(area + OUT, 0, PARAMS * 2048);
     give_size(c->symbol, a);
@@ -718,7 +721,22 @@ static void empty_pools(void)
         abort();
 }
 
-// Nothing of one program may be left for the next: no capture that forbids it something, and no memory.
+// As they were when the process began.
+static void reset_settings(void)
+{
+    static const CUcoredumpSettings all[] = {CU_COREDUMP_ENABLE_ON_EXCEPTION, CU_COREDUMP_ENABLE_USER_TRIGGER,
+                                             CU_COREDUMP_FILE, CU_COREDUMP_PIPE,
+                                             CU_COREDUMP_GENERATION_FLAGS};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+        char none[sizeof(unsigned)] = "";
+        size_t size = sizeof none;
+        if (cuCoredumpSetAttributeGlobal(all[i], none, &size))
+            abort();
+    }
+}
+
+// Nothing of one program may be left for the next: no capture that forbids it something, no memory, and no setting. The
+// flags of the primary context go when that is reset.
 static void end(void)
 {
     static const int before[] = {GREEN, LIBRARY, LINK, CONTEXT, LOG_CALLBACK, NOTIFICATION};
@@ -735,10 +753,11 @@ static void end(void)
     if (cuCtxCreate_v2(&ctx, 0, 0))
         abort();
     end_all(after, sizeof after / sizeof *after);
+    reset_settings();
     empty_pools();
     if (cuMemGetInfo_v2(&left_free, &total))
         abort();
-    if (!free_at_first)
+    if (!free_at_first)  // the first one: LLVMFuzzerInitialize
         free_at_first = left_free;
     if (left_free < free_at_first)
         abort();
@@ -750,7 +769,12 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
     for (unsigned i = 0; i < ALL_CALLS; i++)
         parse(&calls[i]);
     area = mmap(NULL, AREA, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    return area == MAP_FAILED || cuInit(0) ? 1 : 0;
+    if (area == MAP_FAILED || cuInit(0))
+        return 1;
+    // What a program without calls leaves is what every one has to leave.
+    begin();
+    end();
+    return 0;
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
