@@ -62,6 +62,13 @@ static CUresult synchronize(struct canary_stream in)
     return (in.per_thread ? d->cuStreamSynchronize_ptsz : d->cuStreamSynchronize)(in.stream);
 }
 
+static void settle(struct home *home)
+{
+    canary_monitor_hold();
+    canary_order_settle(home);
+    canary_monitor_go_on();
+}
+
 // What an earlier buffer in the place left is told under its own name, before anybody looks at this one's. All work of the time
 // before has ended.
 static void settle_readings(const struct canary_slab *s)
@@ -69,9 +76,7 @@ static void settle_readings(const struct canary_slab *s)
     if (!atomic_load_explicit(&s->unread, memory_order_relaxed))
         return;
     canary_order_wait_aside(s->home);
-    canary_monitor_hold();
-    canary_order_settle(s->home);
-    canary_monitor_go_on();
+    settle(s->home);
 }
 
 static bool is_much(struct home *home, uint64_t *kept)
@@ -93,7 +98,7 @@ static void trim(struct home *home)
     if (!is_much(home, &kept))
         return;
     canary_monitor_hold();
-    canary_store_trim(home, kept);
+    canary_free_trim(home);
     canary_monitor_go_on();
 }
 
@@ -181,13 +186,10 @@ static void enter_for(CUstream stream, const struct canary_place *place, bool *p
 // many readings are under way the buffer goes without a look.
 static CUresult read_in_order(const struct canary_place *place, struct canary_stream in, enum driver_id call)
 {
-    struct home *home = place->slab->home;
     CUresult r = canary_order_read(place, in, call);
     if (r != CUDA_ERROR_NOT_READY)
         return r;
-    canary_monitor_hold();
-    canary_order_settle(home);
-    canary_monitor_go_on();
+    settle(place->slab->home);
     r = canary_order_read(place, in, call);
     if (r != CUDA_ERROR_NOT_READY)
         return r;
