@@ -17,6 +17,7 @@
 static _Atomic pid_t threads[APART_MOST];  // relaxed: who asks for one that has just begun may miss it
 static _Atomic unsigned nthreads;
 static __thread bool apart __attribute__((tls_model("initial-exec")));
+static __thread bool ours __attribute__((tls_model("initial-exec")));
 
 // Asked for what there cannot be: a system that knows the call, and lets us, has another answer than these.
 static bool is_refused(long result)
@@ -43,8 +44,14 @@ bool apart_is(void)
     return apart;
 }
 
+bool apart_is_ours(void)
+{
+    return ours;
+}
+
 void apart_join(void)
 {
+    ours = true;
     unsigned i = atomic_fetch_add_explicit(&nthreads, 1, memory_order_relaxed);
     if (i < APART_MOST)
         atomic_store_explicit(&threads[i], (pid_t)syscall(SYS_gettid), memory_order_relaxed);

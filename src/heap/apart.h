@@ -18,6 +18,7 @@ bool apart_is(void);  // whether the calling thread has left
 // All threads of ours, whether they could leave or not: each joins at its start.
 enum { APART_MOST = 32 };
 void apart_join(void);
+bool apart_is_ours(void);             // whether the calling thread is one of them
 unsigned apart_threads(pid_t *tids);  // how many; room for APART_MOST
 void apart_after_fork(void);          // in the child: there are none
 

@@ -203,6 +203,17 @@ static inline __attribute__((always_inline)) void block_dress(void *block, struc
     block_dress_packed(block, block_pack(info), info.size, place, ticket);
 }
 
+// The head of a block that nobody has had yet.
+static inline void block_dress_freed(void *block, uint64_t place, uint64_t word)
+{
+    uint64_t address = (uint64_t)(uintptr_t)block, generation = block_generation_of_word(word);
+    struct block_head *h = block_head_of(block);
+    h->size = block_pack((struct block_info){0, BLOCK_LEAD_LOG2, BLOCK_MALLOC, 0}) ^ block_size_mask(address);
+    h->place = place;
+    h->ticket = block_ticket(generation, 0, 0);
+    block_set_canary(h, block_freed_canary(address, h->ticket));
+}
+
 static inline bool block_is_live(const void *block, const struct block_head *h)
 {
     return h->canary == block_live_canary((uint64_t)(uintptr_t)block, h);

@@ -62,7 +62,7 @@ static atomic_bool hurry;
 int cruise_init(unsigned lists)
 {
     for (unsigned i = 0; i < lists; i++) {
-        monitors[i] = guarded_map(sizeof **monitors);
+        monitors[i] = guarded_keep(sizeof **monitors);
         if (!monitors[i])
             return -ENOMEM;
         pthread_mutex_init(&monitors[i]->lock, NULL);

@@ -26,7 +26,7 @@ static _Atomic uint64_t delivered;  // words; only who holds the lock writes
 int deliver_init(unsigned count)
 {
     for (lists = 0; lists < count; lists++) {
-        warehouses[lists] = guarded_map(sizeof **warehouses);
+        warehouses[lists] = guarded_keep(sizeof **warehouses);
         if (!warehouses[lists])
             return -ENOMEM;
         warehouse_init(warehouses[lists]);

@@ -8,6 +8,7 @@
 #include "heap/deliver.h"
 #include "heap/gather.h"
 #include "heap/heap_report.h"
+#include "heap/span.h"
 #include "heap/under.h"
 
 _Atomic uint64_t foreign_map[1 << (47 - FOREIGN_GRAIN - 6)];
@@ -105,7 +106,7 @@ bool foreign_judge(void *p, const char *call, uint32_t site)
     } else {
         // A pointer to the start of what we got from below is as wrong as any other into our block.
         bool ours = gather_one(p, sizeof behind, &behind) && block_is_live((char *)p + BLOCK_HEAD, &behind);
-        pass = !ours && under.is_glibc && is_glibc_block(p);
+        pass = !ours && !span_has(p) && under.is_glibc && is_glibc_block(p);
         if (!pass)
             report(&f, call, site);
     }

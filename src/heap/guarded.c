@@ -5,7 +5,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-enum { POOL_BYTES = 1 << 18 };
+enum { POOL_BYTES = 1 << 18, KEPT_BYTES = 1 << 24 };
 
 static size_t page_size(void)
 {
@@ -62,6 +62,29 @@ void guarded_unmap(void *p, size_t size)
         return;
     note((uint64_t)(uintptr_t)p, 0);
     munmap((char *)p - page, whole_pages(size) + 2 * page);
+}
+
+static char *kept_start(void)
+{
+    static char *_Atomic kept;
+    char *start = atomic_load_explicit(&kept, memory_order_relaxed), *fresh;  // nobody has written there
+    if (!start && (fresh = guarded_map(KEPT_BYTES))) {
+        if (atomic_compare_exchange_strong_explicit(&kept, &start, fresh, memory_order_relaxed,
+                                                    memory_order_relaxed))
+            return fresh;
+        guarded_unmap(fresh, KEPT_BYTES);
+    }
+    return start;
+}
+
+void *guarded_keep(size_t size)
+{
+    static _Atomic size_t used;
+    char *start = kept_start();
+    size_t whole = whole_pages(size);
+    size_t at =
+        atomic_fetch_add_explicit(&used, whole, memory_order_relaxed);  // takes a range for the caller
+    return start && at + whole <= KEPT_BYTES ? start + at : guarded_map(size);
 }
 
 void *guarded_take(struct guarded_pool *pool)

@@ -10,6 +10,7 @@
 
 void *guarded_map(size_t size);  // zeroed; NULL when out of memory
 void guarded_unmap(void *p, size_t size);
+void *guarded_keep(size_t size);  // the like for what lives as long as the process: many have one mapping
 
 bool guarded_is(uint64_t start);  // whether a mapping of ours starts there
 

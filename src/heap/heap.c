@@ -5,12 +5,14 @@
 #include <errno.h>
 #include <string.h>
 
+#include "heap/apart.h"
 #include "heap/foreign.h"
 #include "heap/gather.h"
 #include "heap/heap_fast.h"
 #include "heap/heap_life.h"
 #include "heap/heap_report.h"
 #include "heap/site.h"
+#include "heap/span.h"
 #include "heap/under.h"
 
 struct heap_settings heap_settings = {.wait_bytes = 256 << 10};
@@ -29,7 +31,7 @@ void heap_set_lazy(bool lazy)
 
 static __attribute__((noinline)) struct writer *join(void)
 {
-    if (!heap_life_ready())
+    if (!heap_life_ready() || apart_is_ours())
         return NULL;
     heap_writer = writer_new();
     if (heap_writer)
@@ -69,7 +71,30 @@ void *heap_no_memory(void)
     return NULL;
 }
 
+// --- spans ---
+
+// A span whose blocks are all back. If somebody cannot be told now, it stays as it is.
+static void take_apart(struct writer *w, struct span *s)
+{
+    bool told = true;
+    for (size_t i = 0; i < span_blocks(s); i++)
+        told &= writer_strike(w, WRITER_ELSEWHERE, span_word(s, i));
+    if (told)
+        span_give(s);
+}
+
+// Blocks that are marked as freed. Where they cannot be put now, they stay as they are.
+static void put_into_spans(struct writer *w, const uint64_t *words, size_t n)
+{
+    struct span *out;
+    for (size_t done; n && (done = span_put(words, n, &out)); words += done, n -= done)
+        if (out)
+            take_apart(w, out);
+}
+
 // --- allocating ---
+
+enum { FILL_MOST = 32, FILL_BYTES = 2048 };  // that a shelf gets at once
 
 void *heap_dress(struct writer *w, const void *from, const void *frame, char *base, struct block_info info)
 {
@@ -88,20 +113,53 @@ void *heap_dress(struct writer *w, const void *from, const void *frame, char *ba
     return block;
 }
 
-// What is asked for below: a block of such a size may end on the shelf.
-static size_t room_for(size_t size)
+// A block may end on the shelf.
+size_t heap_room_below(size_t room)
 {
-    return size <= SHELF_LARGEST ? shelf_room(size) : size;
+    return room <= SHELF_LARGEST ? shelf_room(room) : room;
+}
+
+// Somebody watches the block from now on. It is as one that was freed.
+static void make_known(struct writer *w, uint64_t word)
+{
+    uint64_t place = writer_reserve(w);
+    block_dress_freed(block_of_word(word), place, word);
+    writer_commit(w, place, word);
+}
+
+// Of an empty bin: blocks from spans, a few at once.
+static bool fill_from_spans(struct writer *w, struct shelf_bin *b)
+{
+    uint64_t words[FILL_MOST];
+    size_t number = (size_t)(b - w->shelf.bins);
+    bool fresh;
+    if (number >= SHELF_FINE_BINS)
+        return false;
+    size_t most = 1 + FILL_BYTES / shelf_fine_room(number);
+    size_t n = span_take(number, words, most < FILL_MOST ? most : FILL_MOST, &fresh);
+    for (size_t i = 0; fresh && i < n; i++)
+        make_known(w, words[i]);
+    // The first one comes last, so that it is the next. A signal handler may have been here.
+    while (n && !shelf_is_full(b))
+        shelf_put(b, words[--n]);
+    put_into_spans(w, words, n);
+    return !shelf_is_empty(b);
+}
+
+uint64_t heap_take(struct writer *w, size_t room)
+{
+    if (room > SHELF_LARGEST)
+        return 0;
+    struct shelf_bin *b = &w->shelf.bins[shelf_number(room)];
+    return shelf_is_empty(b) && !shelf_refill(&w->shelf, b) && !fill_from_spans(w, b) ? 0 : shelf_take(b);
 }
 
 static void *alloc_from_shelf(struct writer *w, const void *from, const void *frame, size_t size,
                               enum block_kind kind)
 {
-    struct shelf_bin *b = &w->shelf.bins[shelf_number(size)];
     uint32_t site = heap_fast_site(w, from, frame);
-    if (shelf_is_empty(b) && !shelf_refill(&w->shelf, b))
-        return NULL;
-    return heap_fast_dress(w, shelf_take(b), (struct block_info){size, BLOCK_LEAD_LOG2, kind, 0}, site);
+    uint64_t word = heap_take(w, size);
+    return word ? heap_fast_dress(w, word, (struct block_info){size, BLOCK_LEAD_LOG2, kind, 0}, site) : NULL;
 }
 
 static void *alloc_aligned(struct writer *w, const void *from, const void *frame, size_t size, size_t align,
@@ -109,7 +167,7 @@ static void *alloc_aligned(struct writer *w, const void *from, const void *frame
 {
     size_t lead = align > BLOCK_HEAD ? align : BLOCK_HEAD, total;
     void *base;
-    if (__builtin_add_overflow(room_for(size), lead + BLOCK_TAIL, &total) || total > HEAP_LARGEST ||
+    if (__builtin_add_overflow(heap_room_below(size), lead + BLOCK_TAIL, &total) || total > HEAP_LARGEST ||
         under.posix_memalign(&base, align, total))
         return heap_no_memory();
     return heap_dress(w, from, frame, base,
@@ -133,7 +191,7 @@ void *heap_alloc(const void *from, const void *frame, size_t size, size_t align,
     void *block = size <= SHELF_LARGEST && w ? alloc_from_shelf(w, from, frame, size, kind) : NULL;
     if (block)
         return block;
-    char *base = size <= HEAP_LARGEST ? under.malloc(room_for(size) + BLOCK_HEAD + BLOCK_TAIL) : NULL;
+    char *base = size <= HEAP_LARGEST ? under.malloc(heap_room_below(size) + BLOCK_HEAD + BLOCK_TAIL) : NULL;
     if (__builtin_expect(!base, 0))
         return heap_no_memory();
     return heap_dress(w, from, frame, base, (struct block_info){size, BLOCK_LEAD_LOG2, kind, 0});
@@ -147,7 +205,8 @@ void *heap_calloc(const void *from, const void *frame, size_t bytes)
     void *block = bytes <= SHELF_LARGEST && w ? alloc_from_shelf(w, from, frame, bytes, BLOCK_CALLOC) : NULL;
     if (block)
         return memset(block, 0, bytes);
-    char *base = bytes <= HEAP_LARGEST ? under.calloc(1, room_for(bytes) + BLOCK_HEAD + BLOCK_TAIL) : NULL;
+    char *base =
+        bytes <= HEAP_LARGEST ? under.calloc(1, heap_room_below(bytes) + BLOCK_HEAD + BLOCK_TAIL) : NULL;
     if (!base)
         return heap_no_memory();
     return heap_dress(w, from, frame, base, (struct block_info){bytes, BLOCK_LEAD_LOG2, BLOCK_CALLOC, 0});
@@ -164,7 +223,10 @@ static void *base_of(void *block, struct block_info info)
 static void give_back(struct writer *w, void *p, struct block_info info)
 {
     struct block_head *h = block_head_of(p);
-    if (info.kind & BLOCK_UNWATCHED || writer_strike(w, h->place, block_word(p, h->ticket)))
+    uint64_t word = block_word(p, h->ticket);
+    if (span_has(p))
+        put_into_spans(w, &word, 1);
+    else if (info.kind & BLOCK_UNWATCHED || writer_strike(w, h->place, word))
         under.free(base_of(p, info));
 }
 
@@ -180,8 +242,15 @@ static void give_back_word(struct writer *w, uint64_t word)
 
 static __attribute__((noinline)) void empty_bin(struct writer *w, struct shelf_bin *b, size_t count)
 {
-    for (size_t i = 0; i < count; i++)
-        give_back_word(w, b->low[i]);
+    size_t i = 0, in_spans = 0;
+    for (; i < count; i++) {
+        uint64_t word = b->low[i];
+        if (span_has(block_of_word(word)))
+            b->low[in_spans++] = word;
+        else
+            give_back_word(w, word);
+    }
+    put_into_spans(w, b->low, in_spans);
 }
 
 static void put_into_bin(struct writer *w, void *p, struct shelf_bin *b)

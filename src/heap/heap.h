@@ -47,6 +47,9 @@ void heap_check_waiting(void);
 struct writer *
 heap_join(void);  // the calling thread's record, a new one if need be; NULL: there cannot be one
 void *heap_no_memory(void);
+// The word of a block that has such a room, from the shelf or what fills it; 0: the allocator below must give one, with this room.
+uint64_t heap_take(struct writer *w, size_t room);
+size_t heap_room_below(size_t room);
 // A block in what came from below. Without a record for the thread it gets canaries all the same.
 void *heap_dress(struct writer *w, const void *from, const void *frame, char *base, struct block_info info);
 // A block that lives is given to a call: reports what is wrong with it.

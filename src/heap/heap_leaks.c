@@ -15,6 +15,7 @@
 #include "heap/gather.h"
 #include "heap/guarded.h"
 #include "heap/heap_report.h"
+#include "heap/span.h"
 
 enum { PIECE = 1 << 16, MOST_REPORTS = 100 };
 
@@ -105,8 +106,8 @@ static void look_at_line(struct search *s, const char *line)
     bool writable = end > start && strncmp(rest, " rw", 3) == 0;
     if (start <= s->stack && s->stack < end)
         start = s->stack;
-    // Our own tables know every block; they lie between guards, and none of them must count.
-    if (writable && !holds_blocks(s, start, end) && !guarded_is(start))
+    // Our own tables know every block; they lie between guards, and none of them must count. Nor does what was freed.
+    if (writable && !holds_blocks(s, start, end) && !guarded_is(start) && !span_has((void *)(uintptr_t)start))
         look_into(s, start, end - start);
 }
 

@@ -24,6 +24,7 @@
 #include "heap/pace.h"
 #include "heap/shelf.h"
 #include "heap/site.h"
+#include "heap/span.h"
 #include "heap/still.h"
 #include "heap/under.h"
 #include "heap/writer.h"
@@ -39,6 +40,7 @@ enum {
     FEW_WORDS = 1 << 10,
     DOZE_NS = 25000000,
     DELIVER_PERCENT = 50,
+    START_NS = 4000000,  // many processes are over before that
     LEAST_BACKLOG = 1 << 17,
     LAST_LOOK_MS = 2000,
     CHILD_BLOCKS = 200000,
@@ -116,42 +118,8 @@ static bool is_behind(unsigned list)
 
 static void begin_thread(struct pace *pace, const char *name, int nicer, unsigned percent)
 {
-    apart_join();
     apart_leave();
     pace_become(pace, name, nicer, percent);
-}
-
-// Nobody is left who could call exit, nor has the files that it would write to.
-static void end_alone(void)
-{
-    heap_life_end();
-    syscall(SYS_exit_group, 0);
-}
-
-static int64_t next_pause(int64_t pause, bool idle)
-{
-    return !idle ? ROUND_NS : pause < 8 * ROUND_NS ? pause * 2 : pause;
-}
-
-// Rounds cost the program's threads an interrupt each, so they are as seldom as is bearable.
-static void *deliver_loop(void *unused)
-{
-    struct pace pace;
-    int64_t pause = ROUND_NS;
-    begin_thread(&pace, "moat-deliver", 0, DELIVER_PERCENT);
-    while (!must_end()) {
-        pace_begin(&pace);
-        deliver_lock();
-        bool asked = deliver_exact_wanted();
-        uint64_t words = deliver_round(asked);
-        deliver_unlock();
-        asked |= deliver_exact_wanted();
-        if (!words && last_has_left())
-            end_alone();
-        pause = next_pause(pause, !words && !asked);
-        pace_rest(&pace, pause, asked || words > FEW_WORDS ? BUSY_ROUND_NS : CALM_ROUND_NS);
-    }
-    return NULL;
 }
 
 static void *monitor_loop(void *arg)
@@ -161,6 +129,7 @@ static void *monitor_loop(void *arg)
     struct still still;
     int64_t before = 0;  // when the cruise just before began, if it was whole
     bool whole = false, judged = false;
+    apart_join();
     begin_thread(&pace, "moat-monitor", NICER, config.share);
     pace_start_low(&pace);  // many processes are over soon
     while (!must_end()) {
@@ -204,14 +173,63 @@ static int start_thread(void *(*run)(void *), unsigned arg)
     return -err;
 }
 
-static void start_threads(void)
+static void say_that_there_is_none(void)
 {
-    int err = start_thread(deliver_loop, 0);
+    heap_report_note(
+        "the heap's monitor cannot be started: blocks are looked at when they are freed and at the end");
+}
+
+static void start_monitors(void)
+{
+    int err = 0;
     for (unsigned i = 0; !err && i < deliver_lists(); i++)
         err = start_thread(monitor_loop, i);
     if (err)
-        heap_report_note(
-            "the heap's monitor cannot be started: blocks are looked at when they are freed and at the end");
+        say_that_there_is_none();
+}
+
+// Nobody is left who could call exit, nor has the files that it would write to.
+static void end_alone(void)
+{
+    heap_life_end();
+    syscall(SYS_exit_group, 0);
+}
+
+static int64_t next_pause(int64_t pause, bool idle)
+{
+    return !idle ? ROUND_NS : pause < 8 * ROUND_NS ? pause * 2 : pause;
+}
+
+// Rounds cost the program's threads an interrupt each, so they are as seldom as is bearable.
+static void *deliver_loop(void *unused)
+{
+    struct pace pace;
+    int64_t pause = ROUND_NS;
+    apart_join();
+    pace_sleep(START_NS);
+    if (must_end())
+        return NULL;
+    start_monitors();
+    begin_thread(&pace, "moat-deliver", 0, DELIVER_PERCENT);
+    while (!must_end()) {
+        pace_begin(&pace);
+        deliver_lock();
+        bool asked = deliver_exact_wanted();
+        uint64_t words = deliver_round(asked);
+        deliver_unlock();
+        asked |= deliver_exact_wanted();
+        if (!words && last_has_left())
+            end_alone();
+        pause = next_pause(pause, !words && !asked);
+        pace_rest(&pace, pause, asked || words > FEW_WORDS ? BUSY_ROUND_NS : CALM_ROUND_NS);
+    }
+    return NULL;
+}
+
+static void start_threads(void)
+{
+    if (start_thread(deliver_loop, 0))
+        say_that_there_is_none();
 }
 
 // --- when we fall behind ---
@@ -244,10 +262,12 @@ static void before_fork(void)
     for (unsigned i = 0; i < deliver_lists(); i++)
         cruise_lock(i);
     heap_report_before_fork();
+    span_before_fork();
 }
 
 static void unlock_all(bool child)
 {
+    span_after_fork();
     heap_report_after_fork(child);
     for (unsigned i = deliver_lists(); i-- > 0;)
         cruise_unlock(i);

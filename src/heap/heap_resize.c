@@ -5,11 +5,12 @@
 #include "heap/heap.h"
 #include "heap/heap_fast.h"
 #include "heap/heap_report.h"
+#include "heap/span.h"
 #include "heap/under.h"
 
 // STEP_BELOW is the last step that allocators do not map, at a price: no block shall be mapped for our sake. From STEP_MAPPED on
 // they are anyway.
-enum { STEP_BELOW = 3 << 15, STEP_MAPPED = 1 << 17 };
+enum { STEP_PAGE = 1 << 12, STEP_BELOW = 3 << 15, STEP_MAPPED = 1 << 17 };
 
 static inline size_t smaller(size_t a, size_t b)
 {
@@ -50,13 +51,13 @@ static bool grows_on(struct block_info info, size_t size)
     return size > info.size && (info.kind & (BLOCK_UNWATCHED - 1)) == BLOCK_REALLOC;
 }
 
-// At least as much again; of what is mapped less, which nobody touches.
+// At least as much again; three times as much from a page on, which nobody touches until it is needed; of what is mapped less.
 static unsigned step_for(size_t size)
 {
     if (size < HEAP_FAST_SPARE)
         return step_above(size + HEAP_FAST_SPARE);
     if (size <= STEP_BELOW)
-        return step_above(smaller(2 * size, STEP_BELOW));
+        return step_above(smaller(size < STEP_PAGE ? 2 * size : 4 * size, STEP_BELOW));
     return size < STEP_MAPPED ? 0 : step_above(size + size / 8);
 }
 
@@ -72,8 +73,8 @@ static struct resize resize_to(struct block_info info, size_t size, uint32_t sit
 static void *move_to_room(struct writer *w, const void *from, const void *frame, void *p, size_t old,
                           struct resize to)
 {
-    uint64_t word = to.room <= SHELF_LARGEST ? shelf_take(&w->shelf.bins[shelf_number(to.room)]) : 0;
-    char *base = word ? NULL : under.malloc(to.room + BLOCK_HEAD + BLOCK_TAIL);
+    uint64_t word = heap_take(w, to.room);
+    char *base = word ? NULL : under.malloc(heap_room_below(to.room) + BLOCK_HEAD + BLOCK_TAIL);
     if (!word && !base)
         return heap_no_memory();
     void *block =
@@ -132,9 +133,9 @@ static bool is_small(struct block_info info)
 }
 
 // Whether the allocator below is to do it.
-static bool is_for_below(struct block_info info, struct resize to)
+static bool is_for_below(const void *p, struct block_info info, struct resize to)
 {
-    if (to.room <= SHELF_FINE)
+    if (to.room <= SHELF_FINE || span_has(p))
         return false;
     return !is_small(info) || (!heap_settings.lazy && grows_on(info, to.info.size));
 }
@@ -170,7 +171,7 @@ void *heap_resize(struct writer *w, const void *from, const void *frame, void *p
     if (block_is_plain(block_pack(info), info.kind & BLOCK_FAMILY)) {
         if (heap_fast_stays(heap_fast_room(info), info.size, size))
             return stay(w, p, info, to);
-        if (is_for_below(info, to)) {
+        if (is_for_below(p, info, to)) {
             bool known;
             void *block = resize_in_window(w, p, info, to, &known);
             if (!known)

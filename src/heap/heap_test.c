@@ -17,6 +17,7 @@
 #include "heap/heap_fast.h"
 #include "heap/heap_life.h"
 #include "heap/heap_report.h"
+#include "heap/span.h"
 #include "heap/under.h"
 
 enum { THREADS = 3, SLOTS = 256, TURNS = 30000 };
@@ -71,9 +72,12 @@ static void good_lazy(void **state)
     assert_int_equal(heap_report_count(), 0);
 }
 
-static size_t room_of(size_t bin)
+// Of a block in a bin: what it has for the program's bytes.
+static size_t room_of(uint64_t word)
 {
-    return bin < SHELF_FINE_BINS ? bin * 16 : SHELF_FINE + (bin - SHELF_FINE_BINS + 1) * SHELF_STEP;
+    char *block = block_of_word(word);
+    return span_has(block) ? span_room(block)
+                           : malloc_usable_size(block - BLOCK_HEAD) - BLOCK_HEAD - BLOCK_TAIL;
 }
 
 // Blocks keep what is in them, whichever way they grow and shrink; and all of them are sound.
@@ -104,8 +108,7 @@ static void resize_all(void)
     for (size_t number = 0; number < SHELF_BINS; number++) {
         struct shelf_bin *b = &heap_self()->shelf.bins[number];
         for (uint64_t *word = b->low; word < b->top; word++)
-            assert_true(malloc_usable_size(block_of_word(*word) - BLOCK_HEAD) >=
-                        room_of(number) + BLOCK_HEAD + BLOCK_TAIL);
+            assert_true(shelf_number(room_of(*word)) >= number);
     }
 }
 

@@ -20,8 +20,9 @@ static _Atomic uint64_t granted;  // bytes, of all threads; relaxed: only a sum
 
 static size_t bytes_of(size_t number)
 {
-    size_t room =
-        number < SHELF_FINE_BINS ? number * 16 : SHELF_FINE + (number - SHELF_FINE_BINS + 1) * SHELF_STEP;
+    size_t room = number < SHELF_FINE_BINS
+                      ? shelf_fine_room(number)
+                      : (SHELF_FINE / SHELF_STEP + number - SHELF_FINE_BINS + 1) * SHELF_STEP;
     return room + OVERHEAD;
 }
 
@@ -112,8 +113,8 @@ static struct depot_bin *depot;  // SHELF_BINS; NULL: there is none
 
 void shelf_start(void)
 {
-    struct depot_bin *bins = guarded_map(SHELF_BINS * sizeof *bins);
-    uint64_t *words = guarded_map(SHELF_BINS * DEPOT_WORDS * sizeof *words);
+    struct depot_bin *bins = guarded_keep(SHELF_BINS * sizeof *bins);
+    uint64_t *words = guarded_keep(SHELF_BINS * DEPOT_WORDS * sizeof *words);
     for (size_t i = 0; bins && i < SHELF_BINS; i++)
         bins[i].words = words + i * DEPOT_WORDS;
     depot = words ? bins : NULL;

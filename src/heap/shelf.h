@@ -22,11 +22,13 @@
 #define SHELF_ALL_BYTES (256u << 20)  // of all threads together
 #endif
 enum {
-    SHELF_FINE = 1024,  // up to here sizes are told apart as allocators do, in steps of 16
+    SHELF_LEAST = 8,
+    SHELF_FINE_STEP = 16,
+    SHELF_FINE = 1024 + SHELF_LEAST,  // up to here sizes are told apart as allocators do: 8, 24, 40 and so on
     SHELF_LARGEST = 4096,
     SHELF_STEP = 64,  // above
-    SHELF_FINE_BINS = SHELF_FINE / 16 + 1,
-    SHELF_BINS = SHELF_FINE_BINS + (SHELF_LARGEST - SHELF_FINE) / SHELF_STEP,
+    SHELF_FINE_BINS = SHELF_FINE / SHELF_FINE_STEP + 1,
+    SHELF_BINS = SHELF_FINE_BINS + (SHELF_LARGEST - SHELF_FINE) / SHELF_STEP + 1,
     SHELF_SMALL = 32
 };
 
@@ -44,23 +46,28 @@ struct shelf {
 void shelf_init(struct shelf *s);    // in zeroed memory
 void shelf_forget(struct shelf *s);  // all blocks; what was granted goes back. The memory stays
 
-// Of sizes up to SHELF_FINE, 16 n - 15 to 16 n share bin n.
+// Of sizes up to SHELF_FINE, 16 n - 7 to 16 n + 8 share bin n.
 static inline size_t shelf_fine_number(size_t size)
 {
-    return (size + 15) / 16;
+    return (size + SHELF_FINE_STEP - SHELF_LEAST - 1) / SHELF_FINE_STEP;
+}
+
+static inline size_t shelf_fine_room(size_t number)
+{
+    return number * SHELF_FINE_STEP + SHELF_LEAST;
 }
 
 static inline size_t shelf_number(size_t size)
 {
     return size <= SHELF_FINE ? shelf_fine_number(size)
-                              : SHELF_FINE_BINS + (size - SHELF_FINE - 1) / SHELF_STEP;
+                              : SHELF_FINE_BINS + (size - 1) / SHELF_STEP - SHELF_FINE / SHELF_STEP;
 }
 
 // What a block must have room for, to be put there.
 static inline size_t shelf_room(size_t size)
 {
-    size_t step = size <= SHELF_FINE ? 16 : SHELF_STEP;
-    return (size + step - 1) & ~(step - 1);
+    return size <= SHELF_FINE ? shelf_fine_room(shelf_fine_number(size))
+                              : (size + SHELF_STEP - 1) / SHELF_STEP * SHELF_STEP;
 }
 
 // 0: there is none.

@@ -54,8 +54,8 @@ static void good_last_in_first_out(void **state)
     assert_int_equal(shelf_take(bin_for(s, 40)), 0);
     for (uint64_t i = 1; i <= 3000; i++) {
         put(s, 40, i);
-        put(s, 48, i << 20);
-        put(s, 56, i << 40);
+        put(s, 33, i << 20);
+        put(s, 41, i << 40);
     }
     assert_true(shelf_valid(s));
     for (uint64_t i = 3000; i >= 1; i--)

@@ -28,10 +28,10 @@ static enum site_depth mode;
 
 int site_init(void)
 {
-    slots = guarded_map(SLOTS * sizeof *slots);
-    near_index = guarded_map(NEAR * sizeof *near_index);
-    far_index = guarded_map(FAR * sizeof *far_index);
-    pool = guarded_map(POOL * sizeof *pool);
+    slots = guarded_keep(SLOTS * sizeof *slots);
+    near_index = guarded_keep(NEAR * sizeof *near_index);
+    far_index = guarded_keep(FAR * sizeof *far_index);
+    pool = guarded_keep(POOL * sizeof *pool);
     return slots && near_index && far_index && pool ? 0 : -ENOMEM;
 }
 

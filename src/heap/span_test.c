@@ -1,0 +1,153 @@
+// SPDX-License-Identifier: MIT
+#include "heap/span.h"
+
+#include <pthread.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+enum { FEW = 50 };
+
+static void put_all(const uint64_t *words, size_t n)
+{
+    struct span *out;
+    for (size_t done; n; words += done, n -= done) {
+        done = span_put(words, n, &out);
+        assert_true(done > 0 && done <= n);
+        if (out)
+            span_give(out);
+    }
+}
+
+// As many as are asked for, in as many calls as it takes.
+static void take_all(size_t bin, uint64_t *words, size_t n)
+{
+    bool fresh;
+    for (size_t done; n; words += done, n -= done)
+        assert_true((done = span_take(bin, words, n, &fresh)) > 0);
+}
+
+// Blocks of all bins have their room and do not overlap; those that were put back come first.
+static void good_blocks_are_apart(void **state)
+{
+    static uint64_t words[SHELF_FINE_BINS][FEW];
+    uint64_t again[FEW];
+    bool fresh;
+    for (size_t bin = 0; bin < SHELF_FINE_BINS; bin++) {
+        size_t room = shelf_fine_room(bin);
+        take_all(bin, words[bin], FEW);
+        for (size_t i = 0; i < FEW; i++) {
+            char *block = block_of_word(words[bin][i]);
+            assert_true(span_has(block) && (uintptr_t)block % BLOCK_ALIGN == 0);
+            assert_int_equal(span_room(block), room);
+            for (size_t at = 0; at < room + BLOCK_HEAD + BLOCK_TAIL; at++)
+                assert_int_equal(block[(ptrdiff_t)at - BLOCK_HEAD], 0);
+            memset(block - BLOCK_HEAD, 1, room + BLOCK_HEAD + BLOCK_TAIL);
+        }
+    }
+    assert_true(span_valid());
+    for (size_t bin = 0; bin < SHELF_FINE_BINS; bin++)
+        put_all(words[bin], FEW);
+    assert_true(span_valid());
+    assert_int_equal(span_take(7, again, FEW, &fresh), FEW);
+    assert_false(fresh);
+    assert_memory_equal(again, words[7], sizeof again);
+    put_all(again, FEW);
+    assert_false(span_has(again));
+    assert_false(span_has((void *)~(uintptr_t)0));
+}
+
+// Spans whose blocks are all back go to other bins, and then their words are others.
+static void good_idle_spans_are_given(void **state)
+{
+    enum { MANY = 200000, BIN = 5, OTHER = 40 };
+    uint64_t *words = malloc(MANY * sizeof *words), before = span_bytes(), mapped, gone = 0;
+    struct span *out;
+    take_all(BIN, words, MANY);
+    mapped = span_bytes();
+    assert_in_range(mapped - before, (uint64_t)MANY * shelf_fine_room(BIN),
+                    (uint64_t)MANY * (shelf_fine_room(BIN) + 60) * 3 / 2);
+    for (size_t i = 0; i < MANY;) {
+        i += span_put(words + i, MANY - i, &out);
+        if (!out)
+            continue;
+        for (size_t k = 0; k < span_blocks(out); k++)
+            assert_int_equal(block_generation_of_word(span_word(out, k)), block_generation_of_word(words[0]));
+        gone += span_blocks(out);
+        span_give(out);
+    }
+    assert_true(gone > MANY / 2 && gone < MANY);
+    assert_true(span_valid());
+    size_t others = gone * (shelf_fine_room(BIN) + 40) / (shelf_fine_room(OTHER) + 40) * 9 / 10, anew = 0;
+    take_all(OTHER, words, others);
+    for (size_t i = 0; i < others; i++)
+        anew += block_generation_of_word(words[i]) == 2;
+    assert_true(anew > others / 2);
+    assert_int_equal(span_bytes(), mapped);
+    put_all(words, others);
+    assert_true(span_valid());
+    free(words);
+}
+
+static void *take_and_put(void *arg)
+{
+    enum { TURNS = 2000, MOST = 64 };
+    uint64_t own[MOST], seed = (uintptr_t)arg;
+    for (int i = 0; i < TURNS; i++) {
+        seed = seed * 6364136223846793005u + 1442695040888963407u;
+        size_t bin = seed >> 33 & 3, n = 1 + (seed >> 40) % MOST;
+        take_all(bin, own, n);
+        for (size_t k = 0; k < n; k++)
+            *(uint64_t *)(void *)block_of_word(own[k]) = (uintptr_t)arg;
+        for (size_t k = 0; k < n; k++)  // nobody else has it
+            assert_int_equal(*(uint64_t *)(void *)block_of_word(own[k]), (uintptr_t)arg);
+        put_all(own, n);
+    }
+    return NULL;
+}
+
+static void good_threads(void **state)
+{
+    pthread_t threads[4];
+    for (uintptr_t i = 0; i < 4; i++)
+        assert_int_equal(pthread_create(&threads[i], NULL, take_and_put, (void *)(i + 1)), 0);
+    for (size_t i = 0; i < 4; i++)
+        pthread_join(threads[i], NULL);
+    assert_true(span_valid());
+}
+
+static void good_forked(void **state)
+{
+    uint64_t words[FEW];
+    int status;
+    take_all(3, words, FEW);
+    span_before_fork();
+    pid_t child = fork();
+    span_after_fork();
+    if (child == 0) {
+        put_all(words, FEW);
+        take_all(4, words, FEW);
+        _exit(!span_valid());
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+    put_all(words, FEW);
+    assert_true(span_valid());
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(good_blocks_are_apart),
+        cmocka_unit_test(good_idle_spans_are_given),
+        cmocka_unit_test(good_threads),
+        cmocka_unit_test(good_forked),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
