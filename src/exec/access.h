@@ -23,7 +23,13 @@ enum {
     ACCESS_STORES = 1 << 13,
     ACCESS_ATOMIC = 1 << 14,
     ACCESS_WIDE = 1 << 15,  // the first half of an access to twice as many bytes
+    // For who counts. The space that the program spells, where it is another than the one in which the bytes lie: both
+    // joined by xor, so 0 says that they are one.
+    ACCESS_SPELLED_SHIFT = 16,
+    ACCESS_SPELLED = 7 << ACCESS_SPELLED_SHIFT,
+    ACCESS_PART = 1 << 19,  // not the first part of what the program has as one access
 };
+enum { ACCESS_CONST = ACCESS_SPACES };  // only spelled: constants lie in global memory
 
 static inline unsigned access_log(const struct exec_insn *i)
 {
@@ -36,6 +42,10 @@ static inline unsigned access_count(const struct exec_insn *i)
 static inline enum access_space access_space(const struct exec_insn *i)
 {
     return (enum access_space)(i->flags >> ACCESS_SPACE_SHIFT & 7);
+}
+static inline unsigned access_spelled(const struct exec_insn *i)
+{
+    return (i->flags >> ACCESS_SPACE_SHIFT ^ i->flags >> ACCESS_SPELLED_SHIFT) & 7;
 }
 
 // The function for an access with these flags, in the chosen instruction set. NULL: there is none.

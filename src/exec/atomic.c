@@ -416,6 +416,14 @@ exec_fn *atomic_fn(enum atomic_op op, enum ptx_type type)
     return rows[op][bits == 64][class == PTX_CLASS_SINT];
 }
 
+bool atomic_is(const struct exec_insn *i)
+{
+    // Of other instructions e may hold anything.
+    uint32_t op = i->e & ((1u << ATOMIC_TYPE_SHIFT) - 1), type = i->e >> ATOMIC_TYPE_SHIFT & 0xff;
+    return op <= ATOMIC_CAS && type < PTX_TYPE_COUNT &&
+           i->fn == atomic_fn((enum atomic_op)op, (enum ptx_type)type);
+}
+
 const struct exec_insn *atomic_fence(struct exec_warp *w, const struct exec_insn *i)
 {
     __atomic_thread_fence(__ATOMIC_SEQ_CST);

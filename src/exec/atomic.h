@@ -28,6 +28,9 @@ enum {
 exec_fn *atomic_fn(enum atomic_op op, enum ptx_type type);  // what executes such a combination
 exec_fn atomic_fence;
 
+// Whether the instruction, which may be any, is one of these.
+bool atomic_is(const struct exec_insn *i);
+
 // Outside instructions: `what` as in e. Of an element its log2 of bytes, and the operation on one in the host's memory.
 unsigned atomic_log(uint32_t what);
 void atomic_apply(char *at, uint32_t what, const void *operand);

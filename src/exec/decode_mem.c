@@ -80,8 +80,15 @@ static struct decode_address symbol_address(struct decode *d, const struct ptx_o
     decode_fail(d, -EINVAL, STR_FMT " is in another space", STR_ARG(ptx_sym(d->module->ptx, o->id)->name));
 }
 
-static struct decode_address address(struct decode *d, const struct ptx_operand *o, enum access_space where,
-                                     unsigned bytes)
+// The address was spelled as one of that space, or of ACCESS_CONST.
+static void set_spelled(struct decode_address *a, unsigned spelled)
+{
+    uint32_t other = (a->flags >> ACCESS_SPACE_SHIFT ^ spelled) & 7;
+    a->flags = (a->flags & ~(uint32_t)ACCESS_SPELLED) | other << ACCESS_SPELLED_SHIFT;
+}
+
+static struct decode_address place(struct decode *d, const struct ptx_operand *o, enum access_space where,
+                                   unsigned bytes)
 {
     if (o->kind != PTX_ADDR)
         decode_unsupported(d);
@@ -104,6 +111,14 @@ static struct decode_address address(struct decode *d, const struct ptx_operand 
         decode_fail(d, -EINVAL, "an address of %u bits", bits);
     if (bits == 32)
         a.flags |= ACCESS_A32;
+    return a;
+}
+
+static struct decode_address address(struct decode *d, const struct ptx_operand *o, enum access_space where,
+                                     unsigned bytes)
+{
+    struct decode_address a = place(d, o, where, bytes);
+    set_spelled(&a, where);
     return a;
 }
 
@@ -204,6 +219,7 @@ static void split_wide(struct decode *d, const struct ptx_operand *value, enum p
     for (unsigned k = 0; k < 2; k++)
         access_items(d, items + k * n / 2, type, n / 2, &half[k]);
     half[0].flags |= ACCESS_WIDE;
+    half[1].flags |= ACCESS_PART;
     uint32_t kept = a->flags & ACCESS_NO_BASE ? 0 : decode_temp(d, a->flags & ACCESS_A32 ? 32 : 64);
     struct exec_insn *i = decode_emit(d, access_wide);
     put_address(i, a, flags);
@@ -242,8 +258,9 @@ static void emit_load(struct decode *d, const struct access *v, const struct dec
 static void decode_load(struct decode *d)
 {
     struct access v, half[2];
-    enum ptx_type type = last_type(d->stmt->form);
-    if (is_wide(d->stmt->form, type)) {
+    const struct ptx_form *form = d->stmt->form;
+    enum ptx_type type = last_type(form);
+    if (is_wide(form, type)) {
         struct decode_address a = address(d, decode_operand(d, 1), space_of(d, 0), 32);
         split_wide(d, decode_operand(d, 0), type, &a, 0, half);
         emit_load(d, &half[0], &a);
@@ -251,8 +268,10 @@ static void decode_load(struct decode *d)
         emit_load(d, &half[1], &a);
         return;
     }
-    access_of(d, decode_operand(d, 0), type, d->stmt->form->vec, &v);
+    access_of(d, decode_operand(d, 0), type, form->vec, &v);
     struct decode_address a = address(d, decode_operand(d, 1), space_of(d, 0), v.n * v.bytes);
+    if (form->nspaces && ptx_space_is((enum ptx_space)form->spaces[0]) == PTX_SPACE_CONST)
+        set_spelled(&a, ACCESS_CONST);
     emit_load(d, &v, &a);
 }
 
@@ -411,7 +430,7 @@ static void decode_atomic(struct decode *d)
         if (!e[k].sink && must_wait(e, k, form->vec))
             kept[k] = decode_temp(d, ptx_type_bits(type));
         struct exec_insn *i = decode_emit(d, atomic_fn(op, type));
-        put_address(i, &a, log2_of(bytes) | ACCESS_ATOMIC | ACCESS_STORES);
+        put_address(i, &a, log2_of(bytes) | ACCESS_ATOMIC | ACCESS_STORES | (k ? ACCESS_PART : 0u));
         i->imm += (uint64_t)k * bytes;
         i->d = kept[k] ? kept[k] : e[k].dest.slot;
         i->b = e[k].b;

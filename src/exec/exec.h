@@ -193,7 +193,7 @@ struct exec_fault {
 // Counters of a grid, if they were asked for.
 struct exec_stats {
     uint64_t warp_insns, thread_insns;  // issued, and times active lanes
-    uint64_t loads[8], stores[8];       // warp accesses: generic, global, shared, local, param
+    uint64_t loads[8], stores[8];       // warp accesses: generic, global, shared, local, param, const
     uint64_t transactions;              // 32-byte sectors touched by warps in global memory
     uint64_t branches, divergent;       // executed, and split
 };

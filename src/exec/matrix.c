@@ -102,6 +102,18 @@ static uint64_t offset_across(const struct exec_warp *w, const struct matrix_til
     return ((uint64_t)(a ? column : row) * 4 + byte) * stride + (a ? row : column);
 }
 
+struct matrix_lines matrix_lines(const struct exec_warp *w, const struct exec_insn *i, unsigned lane)
+{
+    const struct matrix_tile *t = i->ptr;
+    const struct matrix_kind *k = &t->map->kind;
+    unsigned bits = ptx_type_bits((enum ptx_type)t->type);
+    unsigned rows = k->which == MATRIX_B ? k->shape.k : k->shape.m;
+    unsigned columns = k->which == MATRIX_A ? k->shape.k : k->shape.n;
+    unsigned lines = k->by_column ? columns : rows, along = k->by_column ? rows : columns;
+    uint64_t stride = t->stride ? ((const uint32_t *)(w->regs + t->stride))[lane] : along;
+    return (struct matrix_lines){access_address(w, i + 1, lane), stride * bits / 8, lines, along * bits / 8};
+}
+
 static bool load_word(struct exec_warp *w, const struct exec_insn *i, const struct matrix_tile *t,
                       unsigned lane, unsigned r, uint64_t *out)
 {

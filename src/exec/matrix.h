@@ -73,6 +73,13 @@ exec_fn mma_sparse_run;  // ptr: matrix_sparse
 // ptr: matrix_tile; the address is i + 1's
 exec_fn matrix_load, matrix_store;
 
+// Where such a matrix lies, for one lane: in lines of so many bytes, `stride` apart.
+struct matrix_lines {
+    uint64_t start, stride;
+    uint32_t lines, bytes;
+};
+struct matrix_lines matrix_lines(const struct exec_warp *w, const struct exec_insn *i, unsigned lane);
+
 // d, b, c, e: slots of the matrices; flags: MATRIX_TRANSPOSE, count in the low bits; the addresses are i + 1's
 exec_fn matrix_ldmatrix, matrix_stmatrix;
 exec_fn matrix_movmatrix;  // d, a

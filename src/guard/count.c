@@ -42,6 +42,7 @@ static void forget(struct count_row *row)
 {
     atomic_store_explicit(&row->launches, 0, memory_order_relaxed);
     row->sums = (struct pass_count_sums){0};
+    row->lost = false;
 }
 
 // A child has its parent's handles, and has launched nothing yet.
@@ -95,9 +96,17 @@ void count_is_rewritten(struct count_row *row, bool function, bool approximate)
     pthread_mutex_unlock(&lock);
 }
 
+void count_is_lost(struct count_row *row)
+{
+    pthread_mutex_lock(&lock);
+    row->lost = true;
+    pthread_mutex_unlock(&lock);
+}
+
 void count_add(struct count_row *row, const struct pass_count_sums *now, const struct pass_count_sums *before)
 {
     pthread_mutex_lock(&lock);
+    row->sums.launches += now->launches - before->launches;
     row->sums.threads += now->threads - before->threads;
     for (int s = 0; s < PASS_COUNT_SPACES; s++) {
         row->sums.space[s].loads += now->space[s].loads - before->space[s].loads;
@@ -162,6 +171,12 @@ struct shown {
     struct report_space spaces[PASS_COUNT_SPACES];
 };
 
+static uint64_t launches_of(const struct count_row *row)
+{
+    uint64_t calls = atomic_load_explicit(&row->launches, memory_order_relaxed), counted = row->sums.launches;
+    return row->counted && !row->lost ? counted : calls > counted ? calls : counted;
+}
+
 static void show(struct shown *to, const struct count_row *row)
 {
     struct report_kernel *k = &to->kernel;
@@ -170,7 +185,7 @@ static void show(struct shown *to, const struct count_row *row)
         .function = row->function,
         .uncounted = !row->counted,
         .approximate = row->approximate,
-        .launches = atomic_load_explicit(&row->launches, memory_order_relaxed),
+        .launches = launches_of(row),
         .threads = row->sums.threads,
     };
     for (int s = 0; s < PASS_COUNT_SPACES; s++) {

@@ -2,6 +2,9 @@
 // What --mode=count knows of each kernel: rows by name, and for each handle of a kernel its row, so that a launch costs
 // one look into a table. What the device counts comes in from count_read.h.
 //
+// A kernel that was rewritten counts its launches itself, so that graphs and kernels that launch kernels are counted too,
+// and a launch that is only captured is not. Of the others, and where that could not be read, there are the launch calls.
+//
 // Rows of equal names are one row, whichever module a kernel is in. Rows and handles stay for the life of the process.
 #ifndef MOAT_GUARD_COUNT_H
 #define MOAT_GUARD_COUNT_H
@@ -17,9 +20,9 @@ enum { COUNT_SLOTS = 1 << 16 };  // a power of two
 struct count_row {
     struct count_row *next;     // in its bucket
     const char *name;           // names_keep's
-    _Atomic uint64_t launches;  // relaxed: a number of its own, read at the end
+    _Atomic uint64_t launches;  // by launch calls. Relaxed: a number of its own, read at the end
     // Under count.c's lock.
-    bool counted, function, approximate;
+    bool counted, function, approximate, lost;  // lost: the device has counted more than could be read
     struct pass_count_sums sums;
 };
 
@@ -46,6 +49,9 @@ void count_is_rewritten(struct count_row *row, bool function, bool approximate);
 // Adds what has come since the last time: now - before, field by field.
 void count_add(struct count_row *row, const struct pass_count_sums *now,
                const struct pass_count_sums *before);
+
+// What the device has counted of it could not be read, or not all of it.
+void count_is_lost(struct count_row *row);
 
 // A CUfunction or CUkernel has this name. A handle that comes again gets its new name's row.
 void count_handle(const void *handle, const char *name);

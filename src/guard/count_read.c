@@ -338,6 +338,31 @@ static void tell_lost(CUresult r)
                           driver_result_name(r) ? driver_result_name(r) : "an unknown error");
 }
 
+static void lose(const struct module *m)
+{
+    for (unsigned i = 0; i < m->nfuncs; i++)
+        if (m->rows[i])
+            count_is_lost(m->rows[i]);
+}
+
+// All modules of the list that are in the context. r: how it is; if it is good the context is current. The first result
+// that is not good.
+static CUresult read_modules(struct module *all, CUcontext context, CUresult r)
+{
+    CUresult first = r;
+    for (struct module *m = all; m; m = m->next)
+        for (struct instance *i = m->instances; i; i = i->next) {
+            if (i->context != context)
+                continue;
+            if (!r || r == CUDA_ERROR_NOT_READY)
+                r = read_parts(m, i);
+            first = first ? first : r;
+            if (first)
+                lose(m);
+        }
+    return first;
+}
+
 // All modules of the list that are in the context, which need not be current.
 static void read_context(struct module *all, CUcontext context)
 {
@@ -345,16 +370,10 @@ static void read_context(struct module *all, CUcontext context)
     CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
     bool exchanged = !guard.real.cuThreadExchangeStreamCaptureMode(&mode);
     CUresult r = guard.real.cuCtxPushCurrent_v2(context);
-    if (!r) {
-        r = wait_for(context);
-        CUresult lost = r;
-        for (struct module *m = all; m && (!r || r == CUDA_ERROR_NOT_READY); m = m->next)
-            for (struct instance *i = m->instances; i; i = i->next)
-                if (i->context == context && (r = read_parts(m, i)))
-                    lost = r;
-        r = lost;
+    bool pushed = !r;
+    r = read_modules(all, context, pushed ? wait_for(context) : r);
+    if (pushed)
         guard.real.cuCtxPopCurrent_v2(&context);
-    }
     if (exchanged)
         guard.real.cuThreadExchangeStreamCaptureMode(&mode);
     if (r)
@@ -378,11 +397,12 @@ static void read_all(struct module *all)
         }
 }
 
-// A library may have come into other devices' contexts without our notice: by a launch of its kernels there.
+// A library may have come into other devices' contexts without our notice: by a launch of its kernels there. With one
+// device only if none was current when it was loaded and its kernels were asked for.
 static void add_primaries(struct module *m)
 {
     int n = 0;
-    if (!m->library || guard.real.cuDeviceGetCount(&n) || n < 2)
+    if (!m->library || guard.real.cuDeviceGetCount(&n) || (n < 2 && m->instances))
         return;
     for (int d = 0; d < n && d < DEVICES; d++) {
         unsigned flags;

@@ -110,6 +110,34 @@ static void good_sums(void **state)
     assert_true(k < s);  // who moves more bytes comes first
 }
 
+// A kernel that was rewritten knows better than launch calls how often it ran: graphs run it again and again, and a call
+// that is captured does not. Where that is lost the calls are what there is.
+static void good_launches_by_the_device(void **state)
+{
+    struct pass_count_sums none = {0}, six = {.launches = 6, .threads = 60};
+    struct count_row *graph = count_row("in a graph"), *idle = count_row("captured"),
+                     *lost = count_row("lost"), *plain = count_row("as it was");
+    count_handle(handle(20), "in a graph");
+    count_handle(handle(21), "captured");
+    count_handle(handle(22), "lost");
+    count_handle(handle(23), "as it was");
+    for (uintptr_t i = 20; i < 24; i++)
+        count_launch(handle(i));
+    count_is_rewritten(graph, false, false);
+    count_is_rewritten(idle, false, false);
+    count_is_rewritten(lost, false, false);
+    count_add(graph, &six, &none);
+    count_add(idle, &none, &none);
+    count_is_lost(lost);
+    assert_int_equal(find("in a graph")->launches, 6);
+    assert_null(find("captured"));
+    assert_int_equal(find("lost")->launches, 1);
+    assert_int_equal(find("as it was")->launches, 1);
+    count_add(lost, &six, &none);
+    assert_int_equal(find("lost")->launches, 6);
+    assert_false(plain->counted);
+}
+
 static void good_many_rows_come_in_parts(void **state)
 {
     for (uintptr_t i = 0; i < 100; i++) {
@@ -170,6 +198,7 @@ int main(void)
         cmocka_unit_test(good_launches_by_handle),
         cmocka_unit_test(good_names_may_come_late),
         cmocka_unit_test(good_sums),
+        cmocka_unit_test(good_launches_by_the_device),
         cmocka_unit_test(good_many_rows_come_in_parts),
         cmocka_unit_test(good_threads),
         cmocka_unit_test(bad_more_handles_than_room),

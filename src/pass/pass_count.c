@@ -8,6 +8,9 @@
 //
 // At the end, lanes that leave together add up by redux, which has 32 bits: a counter goes in two parts of 27 bits.
 // No thread lives long enough to count to 2^54. Older targets have no redux: there each lane adds to the table itself.
+// A launch is counted by its first thread where that enters the kernel: so each run of a graph counts, and what a kernel
+// launched, of which the host hears nothing, and one that never ends.
+//
 // Leaving stays where it was. A common way out would be a place where lanes wait for one another, and a thread that
 // returns early must not wait for those that wait at a barrier.
 #include "pass/pass_count.h"
@@ -26,10 +29,10 @@ const char *const pass_count_spaces[PASS_COUNT_SPACES] = {
     [PASS_COUNT_LOCAL] = "local",
 };
 
-// Counters of a line: threads, then for each space loads, stores, bytes loaded, bytes stored. A kind is one of the
-// first two, of one space.
-enum { THREADS, FIRST, KINDS = 2 * PASS_COUNT_SPACES };
-_Static_assert(FIRST + 2 * KINDS <= PASS_COUNT_LINE, "a line has room for all");
+// Counters of a line: threads, then for each space loads, stores, bytes loaded, bytes stored, then launches. A kind is
+// one of the first two of a space.
+enum { THREADS, FIRST, KINDS = 2 * PASS_COUNT_SPACES, LAUNCHES = FIRST + 2 * KINDS };
+_Static_assert(LAUNCHES + 1 <= PASS_COUNT_LINE, "a line has room for all");
 
 static unsigned number_counter(unsigned kind)
 {
@@ -45,6 +48,7 @@ void pass_count_add(const uint64_t *table, uint32_t func, struct pass_count_sums
 {
     const uint64_t *line = table + (size_t)func * PASS_COUNT_ROW;
     for (unsigned i = 0; i < PASS_COUNT_SLOTS; i++, line += PASS_COUNT_LINE) {
+        sums->launches += line[LAUNCHES];
         sums->threads += line[THREADS];
         for (unsigned s = 0; s < PASS_COUNT_SPACES; s++) {
             sums->space[s].loads += line[number_counter(2 * s)];
@@ -83,7 +87,8 @@ static int counted_space(uint8_t space)
     switch (ptx_space_is((enum ptx_space)space)) {
     case PTX_SPACE_GENERIC: return PASS_COUNT_GENERIC;
     case PTX_SPACE_GLOBAL: return PASS_COUNT_GLOBAL;
-    case PTX_SPACE_SHARED: return PASS_COUNT_SHARED;
+    case PTX_SPACE_SHARED:
+    case PTX_SPACE_SHARED_CLUSTER: return PASS_COUNT_SHARED;
     case PTX_SPACE_LOCAL: return PASS_COUNT_LOCAL;
     default: return -1;
     }
@@ -92,10 +97,13 @@ static int counted_space(uint8_t space)
 // Of matrices, each lane moves its share: as many bytes as go to or come from its registers.
 static uint32_t matrix_width(const struct ptx_stmt *s)
 {
-    if (s->form->id != PTX_OP_LDMATRIX && s->form->id != PTX_OP_STMATRIX)
+    const struct ptx_form *form = s->form;
+    bool stores = form->id == PTX_OP_STMATRIX || form->id == PTX_OP_WMMA_STORE;
+    if (!stores && form->id != PTX_OP_LDMATRIX && form->id != PTX_OP_WMMA_LOAD)
         return 0;
-    const struct ptx_operand *o = ptx_operand(s, s->form->id == PTX_OP_STMATRIX);
-    return o ? 4 * (uint32_t)(o->kind == PTX_VEC ? o->value : 1) : 0;
+    const struct ptx_operand *o = ptx_operand(s, stores);
+    uint32_t wide = form->ntypes && form->types[form->ntypes - 1] == PTX_F64 ? 8 : 4;
+    return o ? wide * (uint32_t)(o->kind == PTX_VEC ? o->value : 1) : 0;
 }
 
 // The register that says how many bytes are copied, NULL if none does.
@@ -221,6 +229,30 @@ static bool ends_run(const struct ptx_stmt *s)
     return s->kind == PTX_LABEL || s->kind == PTX_VERBATIM;
 }
 
+// --- launches -----------------------------------------------------------------------------------------------
+
+// Where the first thread of the first block enters: [%3] the counter. One line is enough for so few.
+static const char enter[] = "mov.u32 %0, %tid.x;\n"
+                            "mov.u32 %1, %tid.y;\n"
+                            "or.b32 %0, %0, %1;\n"
+                            "mov.u32 %1, %tid.z;\n"
+                            "or.b32 %0, %0, %1;\n"
+                            "mov.u32 %1, %ctaid.x;\n"
+                            "or.b32 %0, %0, %1;\n"
+                            "mov.u32 %1, %ctaid.y;\n"
+                            "or.b32 %0, %0, %1;\n"
+                            "mov.u32 %1, %ctaid.z;\n"
+                            "or.b32 %0, %0, %1;\n"
+                            "setp.eq.u32 %2, %0, 0;\n"
+                            "@%2 red.global.add.u64 [%3], 1;\n";
+
+static void add_launch(struct counting *k)
+{
+    int64_t at = 8 * ((int64_t)k->index * PASS_COUNT_ROW + LAUNCHES);
+    edit_entry(k->c->edit, enter, edit_reg(k->part), edit_reg(k->high), edit_reg(k->leader),
+               edit_sym_at(k->table, at));
+}
+
 // --- leaving ------------------------------------------------------------------------------------------------
 
 // What one counter of a line gets: [%0]. Lanes that leave together: %1 their mask, %2 is this the first of them?
@@ -304,8 +336,9 @@ static void add_at_exit(struct counting *k, uint32_t at)
 static void new_registers(struct counting *k)
 {
     struct edit *e = k->c->edit;
-    if (k->redux) {
+    if (k->redux)
         k->mask = edit_new_reg(e, PTX_B32);
+    if (k->redux || k->about->is_entry) {
         k->high = edit_new_reg(e, PTX_U32);
         k->leader = edit_new_reg(e, PTX_PRED);
     }
@@ -352,6 +385,8 @@ static void count_func(struct counting *k)
             look_at(k, &f->stmts[i]);
     edit_func(k->c->edit, k->f);
     new_registers(k);
+    if (k->about->is_entry)
+        add_launch(k);
     for (uint32_t i = 0; i < f->nstmts && !edit_error(k->c->edit); i++)
         count_stmt(k, i);
     add_run(k, f->nstmts);

@@ -11,9 +11,13 @@
 // to the table. A function that is called has a line of its own, as in a profile: what it does is not in its
 // callers' lines, and its `threads` are calls.
 //
-// An access counts once per thread. Atomics are a load and a store, copies from memory to memory too. Parameters,
-// constants, textures and surfaces are not counted. A thread that ends by a trap, or by an exit inside a function
-// that it called, takes the callers' counts with it: `approximate` tells where that is possible.
+// An access counts once per thread, also where a warp makes it together, as of matrices. Atomics are a load and a store,
+// and so are copies from memory to memory; a barrier in memory that they signal is one more of each. Parameters,
+// constants, textures, surfaces and what wgmma reads by descriptors are not counted.
+//
+// A launch is counted when its first thread enters the kernel, whoever launched it: the host, a graph, another kernel. A
+// thread that ends by a trap, or by an exit inside a function that it called, takes the callers' counts with it:
+// `approximate` tells where that is possible.
 #ifndef MOAT_PASS_PASS_COUNT_H
 #define MOAT_PASS_PASS_COUNT_H
 
@@ -30,12 +34,12 @@ extern const char *const pass_count_spaces[PASS_COUNT_SPACES];
 
 enum {
     PASS_COUNT_SLOTS = 8,
-    PASS_COUNT_LINE = 20,                                 // counters; 1 + 4 * SPACES, and whole sectors
+    PASS_COUNT_LINE = 20,                                 // counters; 2 + 4 * SPACES, and whole sectors
     PASS_COUNT_ROW = PASS_COUNT_SLOTS * PASS_COUNT_LINE,  // counters of a function
 };
 
 struct pass_count_sums {
-    uint64_t threads;
+    uint64_t launches, threads;  // launches: 0 of a function that is called
     struct {
         uint64_t loads, stores, loaded, stored;  // the last two in bytes
     } space[PASS_COUNT_SPACES];

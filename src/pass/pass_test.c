@@ -64,7 +64,7 @@ static void good_rows(void **state)
     assert_false(pass_known("") || pass_known("cnt") || pass_known("count,") || pass_known("count,x"));
     assert_true(pass_known("count,count"));
     pass_key("count", key, sizeof key);
-    assert_string_equal(key, "count.1");
+    assert_string_equal(key, "count.2");
     pass_key("count", small, sizeof small);
     assert_string_equal(small, "cou");
 }
@@ -187,6 +187,7 @@ static const struct pass_func *func(const struct pass_result *r, const char *nam
          ".entry copies()\n{\n.reg .b32 %r<9>;\n.reg .b64 %rd<3>;\n"                                 \
          "cp.async.bulk.tensor.2d.global.shared::cta.tile.bulk_group [%rd1, {%r1, %r2}], [%r3];\n"   \
          "cp.async.bulk.global.shared::cta.bulk_group [%rd1], [%r1], %r2;\n"                         \
+         "wmma.store.d.sync.aligned.row.m8n8k4.global.f64 [%rd1], {%rd1, %rd2};\n"                   \
          "ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%r3, %r4, %r5, %r6}, [%r1];\nret;\n}\n"
 
 static void good_results(void **state)
@@ -262,6 +263,7 @@ static void good_sums(void **state)
     struct pass_count_sums s = {0};
     pass_count_add(table, 1, &s);
     assert_int_equal(s.threads, PASS_COUNT_SLOTS);
+    assert_int_equal(s.launches, (1ull << 17) * PASS_COUNT_SLOTS);
     assert_int_equal(s.space[PASS_COUNT_GENERIC].loads, 2 * PASS_COUNT_SLOTS);
     assert_int_equal(s.space[PASS_COUNT_GENERIC].stores, 4 * PASS_COUNT_SLOTS);
     assert_int_equal(s.space[PASS_COUNT_GENERIC].loaded, 8 * PASS_COUNT_SLOTS);

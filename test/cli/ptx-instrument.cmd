@@ -17,28 +17,43 @@ $ moat ptx instrument $T/a.ptx
 .visible .entry get(.param .u64 a)
 {
 	.reg .u32 %__moat_0_;
-	.reg .u64 %__moat_1_;
-	.reg .u64 %__moat_2_;
+	.reg .pred %__moat_1_;
+	.reg .u32 %__moat_2_;
 	.reg .u64 %__moat_3_;
+	.reg .u64 %__moat_4_;
+	.reg .u64 %__moat_5_;
 	.reg .b64 %rd<2>;
 	.reg .b32 %r<2>;
 	.reg .pred p;
-	mov.u64 %__moat_3_, 0;
+	mov.u64 %__moat_5_, 0;
+	mov.u32 %__moat_2_, %tid.x;
+	mov.u32 %__moat_0_, %tid.y;
+	or.b32 %__moat_2_, %__moat_2_, %__moat_0_;
+	mov.u32 %__moat_0_, %tid.z;
+	or.b32 %__moat_2_, %__moat_2_, %__moat_0_;
+	mov.u32 %__moat_0_, %ctaid.x;
+	or.b32 %__moat_2_, %__moat_2_, %__moat_0_;
+	mov.u32 %__moat_0_, %ctaid.y;
+	or.b32 %__moat_2_, %__moat_2_, %__moat_0_;
+	mov.u32 %__moat_0_, %ctaid.z;
+	or.b32 %__moat_2_, %__moat_2_, %__moat_0_;
+	setp.eq.u32 %__moat_1_, %__moat_2_, 0;
+	@%__moat_1_ red.global.add.u64 [__moat_count_83a13a0eb5e324b1+136], 1;
 	ld.param.u64 %rd1, [a];
-	@p add.u64 %__moat_3_, %__moat_3_, 1;
+	@p add.u64 %__moat_5_, %__moat_5_, 1;
 	@p ld.global.b32 %r1, [%rd1];
-	mov.u32 %__moat_0_, %smid;
-	and.b32 %__moat_0_, %__moat_0_, 7;
-	mov.u64 %__moat_1_, __moat_count_83a13a0eb5e324b1;
-	mad.wide.u32 %__moat_1_, %__moat_0_, 160, %__moat_1_;
-	red.global.add.u64 [%__moat_1_], 1;
-	red.global.add.u64 [%__moat_1_+40], %__moat_3_;
-	mul.lo.u64 %__moat_2_, %__moat_3_, 4;
-	red.global.add.u64 [%__moat_1_+56], %__moat_2_;
+	mov.u32 %__moat_2_, %smid;
+	and.b32 %__moat_2_, %__moat_2_, 7;
+	mov.u64 %__moat_3_, __moat_count_83a13a0eb5e324b1;
+	mad.wide.u32 %__moat_3_, %__moat_2_, 160, %__moat_3_;
+	red.global.add.u64 [%__moat_3_], 1;
+	red.global.add.u64 [%__moat_3_+40], %__moat_5_;
+	mul.lo.u64 %__moat_4_, %__moat_5_, 4;
+	red.global.add.u64 [%__moat_3_+56], %__moat_4_;
 	ret;
 }
 $ moat ptx instrument --pass=count $T/a.ptx > $T/b.ptx && moat ptx verify $T/b.ptx
-errors: 0, wrong accesses: 0, in modules: 1, functions: 1, instructions: 13
+errors: 0, wrong accesses: 0, in modules: 1, functions: 1, instructions: 26
 
 # A fatbin with PTX for several architectures.
 $ moat ptx instrument test/fuzz/corpus/image/two-archs.fatbin | grep '^//\|^.target'

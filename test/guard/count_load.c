@@ -408,6 +408,93 @@ static void forked(void)
     data();
 }
 
+// --- graphs -------------------------------------------------------------------------------------------------
+
+enum { RUNS = 4 };
+
+static CUfunction load_counted(void)
+{
+    CUmodule m;
+    CUfunction f;
+    NEED(d.cuModuleLoadData(&m, text));
+    NEED(d.cuModuleGetFunction(&f, m, "counted"));
+    return f;
+}
+
+static void run_graph(CUgraphExec g, unsigned kernels)
+{
+    NEED(d.cuGraphLaunch(g, NULL));
+    NEED(d.cuCtxSynchronize());
+    launches += kernels;
+}
+
+static CUgraph capture(CUfunction f, unsigned kernels)
+{
+    void *arguments[] = {&memory};
+    CUstream q;
+    CUgraph g;
+    NEED(d.cuStreamCreate(&q, CU_STREAM_NON_BLOCKING));
+    NEED(d.cuStreamBeginCapture_v2(q, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL));
+    for (unsigned i = 0; i < kernels; i++)
+        NEED(d.cuLaunchKernel(f, BLOCKS, 1, 1, THREADS, 1, 1, 0, q, arguments, NULL));
+    NEED(d.cuStreamEndCapture(q, &g));
+    return g;
+}
+
+// A launch is what runs: at each run of the graph, not when it is captured.
+static void captured(void)
+{
+    CUgraphExec e;
+    CUfunction f = load_counted();
+    NEED(d.cuGraphInstantiateWithFlags(&e, capture(f, 2), 0));
+    launch(f);
+    for (int i = 0; i < RUNS; i++)
+        run_graph(e, 2);
+}
+
+static void captured_in_vain(void)
+{
+    CUfunction f = load_counted();
+    capture(f, 3);
+    launch(f);
+}
+
+// Nodes, one of them in a graph inside the graph, and one that is switched off after the first run.
+static void nodes(void)
+{
+    void *arguments[] = {&memory};
+    CUDA_KERNEL_NODE_PARAMS_v2 p = {.func = load_counted(),
+                                    .gridDimX = BLOCKS,
+                                    .gridDimY = 1,
+                                    .gridDimZ = 1,
+                                    .blockDimX = THREADS,
+                                    .blockDimY = 1,
+                                    .blockDimZ = 1,
+                                    .kernelParams = arguments};
+    CUgraph g;
+    CUgraphNode first, second, child;
+    CUgraphExec e;
+    NEED(d.cuGraphCreate(&g, 0));
+    NEED(d.cuGraphAddKernelNode_v2(&first, g, NULL, 0, &p));
+    NEED(d.cuGraphAddKernelNode_v2(&second, g, &first, 1, &p));
+    NEED(d.cuGraphAddChildGraphNode(&child, g, &second, 1, capture(p.func, 1)));
+    NEED(d.cuGraphInstantiateWithFlags(&e, g, 0));
+    run_graph(e, 3);
+    NEED(d.cuGraphNodeSetEnabled(e, second, 0));
+    for (int i = 1; i < RUNS; i++)
+        run_graph(e, 2);
+}
+
+// What the driver refuses is no launch.
+static void refused(void)
+{
+    void *arguments[] = {&memory};
+    CUfunction f = load_counted();
+    EXPECT(d.cuLaunchKernel(f, BLOCKS, 1, 1, 1 << 20, 1, 1, 0, NULL, arguments, NULL),
+           CUDA_ERROR_INVALID_VALUE);
+    launch(f);
+}
+
 // Ends that are not good: the process must end nonetheless, and soon.
 
 static void fault(void)
@@ -455,6 +542,10 @@ static const struct way {
     {"unfinished", unfinished},
     {"threads", threads},
     {"forked", forked},
+    {"captured", captured},
+    {"captured_in_vain", captured_in_vain},
+    {"nodes", nodes},
+    {"refused", refused},
     {"fault", fault},
     {"hang", hang},
 };

@@ -50,6 +50,7 @@ for way in $("$program" list); do
         run "$way"
         check "$way" same $status 97
         check "$way" says 'counted could not be read: CUDA_ERROR_ILLEGAL_ADDRESS'
+        check "$way" same "$(row counted)" '1 0 0 0 0 0'
         ;;
     hang)
         [ "$device" = cpu ] || continue

@@ -99,6 +99,7 @@ static void launch(CUmodule module, const char *kernel, unsigned blocks, unsigne
 
 static bool is(const char *what, struct pass_count_sums got, struct pass_count_sums expected)
 {
+    EQUAL(got.launches, expected.launches);
     EQUAL(got.threads, expected.threads);
     for (unsigned s = 0; s < PASS_COUNT_SPACES; s++) {
         EQUAL(got.space[s].loads, expected.space[s].loads);
@@ -122,31 +123,37 @@ static void simple(const struct counted *c)
     enum { B = 3, T = 70, ALL = B * T, N = 41 };
     launch(c->module, "widths", B, T, N);
     is("widths", counts(c, "widths"),
-       (struct pass_count_sums){.threads = ALL,
+       (struct pass_count_sums){.launches = 1,
+                                .threads = ALL,
                                 .GLOBAL = {2 * B * N, B * N, 17 * B * N, 8 * B * N},
                                 .GENERIC = {B * N, B * N, 8 * B * N, 2 * B * N}});
     uint64_t rounds = B * N * (N + 1) / 2;
     launch(c->module, "rounds", B, T, N);
     is("rounds", counts(c, "rounds"),
-       (struct pass_count_sums){.threads = ALL,
+       (struct pass_count_sums){.launches = 1,
+                                .threads = ALL,
                                 .SHARED = {rounds, rounds + B * N, 4 * rounds, 4 * (rounds + B * N)}});
     uint64_t even = B * T / 2;
     launch(c->module, "guards", B, T, N);
     is("guards", counts(c, "guards"),
        (struct pass_count_sums){
+           .launches = 1,
            .threads = ALL,
            .GLOBAL = {B * N + even, B * (T - N) + 2 * even, 4 * (B * N + even), 4 * B * (T - N) + 2 * even}});
     launch(c->module, "atomics", B, T, N);
     launch(c->module, "atomics", 1, 1, N);
     is("atomics", counts(c, "atomics"),
-       (struct pass_count_sums){.threads = ALL + 1,
+       (struct pass_count_sums){.launches = 2,
+                                .threads = ALL + 1,
                                 .GLOBAL = {2 * ALL + 2, 2 * ALL + 2, 12 * ALL + 12, 12 * ALL + 12},
                                 .GENERIC = {ALL + 1, ALL + 1, 4 * ALL + 4, 4 * ALL + 4},
                                 .SHARED = {ALL + 1, ALL + 1, 4 * ALL + 4, 4 * ALL + 4}});
     launch(c->module, "locals", B, T, N);
     is("locals", counts(c, "locals"),
-       (struct pass_count_sums){
-           .threads = ALL, .LOCAL = {ALL, 2 * ALL, 4 * ALL, 24 * ALL}, .GENERIC = {ALL, 0, 4 * ALL, 0}});
+       (struct pass_count_sums){.launches = 1,
+                                .threads = ALL,
+                                .LOCAL = {ALL, 2 * ALL, 4 * ALL, 24 * ALL},
+                                .GENERIC = {ALL, 0, 4 * ALL, 0}});
 }
 
 static void copies(const struct counted *c)
@@ -157,16 +164,42 @@ static void copies(const struct counted *c)
         read += (t % 16) * (1 + (t < N)) * B;
     launch(c->module, "copies", B, T, N);
     is("copies", counts(c, "copies"),
-       (struct pass_count_sums){.threads = B * T,
+       (struct pass_count_sums){.launches = 1,
+                                .threads = B * T,
                                 .GLOBAL = {B * (T + N), 0, read, 0},
                                 .SHARED = {0, B * (T + N), 0, 16 * B * (T + N)}});
+}
+
+// One warp, which loads and stores 8 registers of a matrix of 16 x 16, and moves four and two of 8 x 8.
+static void matrices(const struct counted *c)
+{
+    enum { B = 3, T = 32, ALL = B * T };
+    launch(c->module, "matrices", B, T, 0);
+    is("matrices", counts(c, "matrices"),
+       (struct pass_count_sums){.launches = 1,
+                                .threads = ALL,
+                                .GLOBAL = {ALL, 0, 32 * ALL, 0},
+                                .GENERIC = {0, ALL, 0, 32 * ALL},
+                                .SHARED = {ALL, ALL, 16 * ALL, 8 * ALL}});
+}
+
+// One thread: a barrier is made, told, asked and ended, and signalled by a copy of 64 bytes; another copy is not told of.
+static void barriers(const struct counted *c)
+{
+    launch(c->module, "barriers", 3, 1, 0);
+    is("barriers", counts(c, "barriers"),
+       (struct pass_count_sums){.launches = 1,
+                                .threads = 3,
+                                .GLOBAL = {3, 3, 3 * 64, 3 * 32},
+                                .SHARED = {12, 15, 3 * (3 * 8 + 32), 3 * (4 * 8 + 64)}});
 }
 
 static void functions(const struct counted *c)
 {
     enum { B = 3, T = 64, ALL = B * T };
     launch(c->module, "calls", B, T, 0);
-    is("calls", counts(c, "calls"), (struct pass_count_sums){.threads = ALL, .GLOBAL = {0, ALL, 0, 4 * ALL}});
+    is("calls", counts(c, "calls"),
+       (struct pass_count_sums){.launches = 1, .threads = ALL, .GLOBAL = {0, ALL, 0, 4 * ALL}});
     // Of four threads those with 1, 2 and 3 call as often; where that is odd they load once a call, else twice.
     uint64_t fours = ALL / 4;
     is("twice", counts(c, "twice"),
@@ -178,7 +211,8 @@ static void many(const struct counted *c)
     enum { T = 33 };
     uint64_t loads = (uint64_t)17 * MANY * T, bytes = (uint64_t)260 * MANY * T;
     launch(c->module, "many", 1, T, MANY);
-    is("many", counts(c, "many"), (struct pass_count_sums){.threads = T, .GLOBAL = {loads, 0, bytes, 0}});
+    is("many", counts(c, "many"),
+       (struct pass_count_sums){.launches = 1, .threads = T, .GLOBAL = {loads, 0, bytes, 0}});
 }
 
 static void check_all(const char *target)
@@ -186,6 +220,8 @@ static void check_all(const char *target)
     struct counted c = load(target);
     simple(&c);
     copies(&c);
+    matrices(&c);
+    barriers(&c);
     functions(&c);
     many(&c);
     unload(&c);
@@ -193,7 +229,8 @@ static void check_all(const char *target)
 
 // --- to be compared with --stats ----------------------------------------------------------------------------
 
-static const char *const kernels[] = {"widths", "rounds", "guards", "locals", "calls"};
+static const char *const kernels[] = {"widths", "rounds",   "guards",   "locals",   "calls",
+                                      "copies", "matrices", "barriers", "spellings"};
 enum { KERNELS = sizeof kernels / sizeof *kernels, BLOCKS = 7 };
 
 static void launch_all(CUmodule module)
