@@ -95,6 +95,29 @@ static void good_idle_spans_are_given(void **state)
     free(words);
 }
 
+// The span that was cut last goes to another bin; and some that are idle are used anew.
+static void good_one_bin_cuts_a_span(void **state)
+{
+    enum {
+        BIN = 7,
+        OTHER = 41,
+        MANY = 400 * (SPAN_BYTES / (BIN * 16 + 8 + BLOCK_HEAD + BLOCK_TAIL)),
+        SPAN_AND_MORE = 105
+    };
+    uint64_t *words = malloc(MANY * sizeof *words), few[SPAN_AND_MORE];
+    take_all(BIN, words, MANY);
+    put_all(words, MANY);
+    take_all(OTHER, few, SPAN_AND_MORE);
+    take_all(BIN, words, MANY);
+    for (size_t i = 0; i < MANY; i++)
+        assert_int_equal(span_room(block_of_word(words[i])), shelf_fine_room(BIN));
+    assert_true(span_valid());
+    put_all(words, MANY);
+    put_all(few, SPAN_AND_MORE);
+    assert_true(span_valid());
+    free(words);
+}
+
 static void *take_and_put(void *arg)
 {
     enum { TURNS = 2000, MOST = 64 };
@@ -146,6 +169,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(good_blocks_are_apart),
         cmocka_unit_test(good_idle_spans_are_given),
+        cmocka_unit_test(good_one_bin_cuts_a_span),
         cmocka_unit_test(good_threads),
         cmocka_unit_test(good_forked),
     };
