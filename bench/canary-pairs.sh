@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 # Programs of the suite that run together on one GPU, each pair of eight: 28 pairs, alone and each program under --mode=canary, in
 # turns. Programs that were built before are taken from $BUILD/cache/gpu-suite. SECTION=FILE: the table goes there instead of
-# into doc/results.md. CANARY_PAIRS_RUNS; CANARY_PAIRS_PROGRAMS: which; CANARY_SECONDS: see
+# into doc/results.md. CANARY_PAIRS_RUNS; CANARY_PAIRS_PROGRAMS: which; CANARY_SECONDS and CANARY_ROWS: see
 # canary_programs.
 set -eu
 here=$(dirname "$0")
@@ -16,6 +16,7 @@ trap 'rm -rf "$T"' EXIT
 # shellcheck source=bench/canary_programs
 . "$here/canary_programs"
 canary_programs_build "${programs[*]}"
+rows=$(canary_programs_rows canary-pairs)
 
 together() {  # together LABEL A B COMMAND...: a row with the time from when both begin their work to when both have done it
     local label=$1 a=$2 b=$3 one two longer
@@ -25,11 +26,11 @@ together() {  # together LABEL A B COMMAND...: a row with the time from when bot
     open_gate &
     local opener=$!
     # shellcheck disable=SC2046
-    PROGRAM_GATE=$T/gate python3 "$here/canary_run.py" "$T/a" x x "$@" "$canary_programs_at/$a" $(canary_programs_arguments "$a") &
-    local first=$!
+    PROGRAM_GATE=$T/gate canary_programs_start python3 "$here/canary_run.py" "$T/a" x x "$@" "$canary_programs_at/$a" $(canary_programs_arguments "$a")
     # shellcheck disable=SC2046
     PROGRAM_GATE=$T/gate canary_programs_step python3 "$here/canary_run.py" "$T/b" x x "$@" "$canary_programs_at/$b" $(canary_programs_arguments "$b") || true
-    wait $first $opener || true
+    canary_programs_join || true
+    wait $opener || true
     [ -z "$canary_programs_over" ] || return 0
     one=$(awk -F '\t' '$3 == "work" { print $4 }' "$T/a")
     two=$(awk -F '\t' '$3 == "work" { print $4 }' "$T/b")
@@ -39,7 +40,7 @@ together() {  # together LABEL A B COMMAND...: a row with the time from when bot
         printf '%s\t%s\twork\t%s\n' "$label" "$a, $b" "$longer"
     else
         printf '%s\t%s\tfailed\t1\n' "$label" "$a, $b"
-    fi >>"$T/rows"
+    fi >>"$rows"
 }
 
 # When both are ready; or after ten seconds, for one may have failed, and then the two are no pair.
@@ -57,13 +58,13 @@ open_gate() {
     : >"$T/gate/go"
 }
 
-touch "$T/rows"
 for ((i = 0; i < RUNS; i++)); do
     for ((a = 0; a < ${#programs[@]}; a++)); do
         for ((b = a + 1; b < ${#programs[@]}; b++)); do
+            pair="${programs[a]}, ${programs[b]}"
             canary_programs_left 100 || break 3
-            together alone "${programs[a]}" "${programs[b]}"
-            together canary "${programs[a]}" "${programs[b]}" "$MOAT" --device=gpu --mode=canary
+            canary_programs_done $((i + 1)) "$rows" alone "$pair" || together alone "${programs[a]}" "${programs[b]}"
+            canary_programs_done $((i + 1)) "$rows" canary "$pair" || together canary "${programs[a]}" "${programs[b]}" "$MOAT" --device=gpu --mode=canary
         done
     done
 done
@@ -71,9 +72,9 @@ done
     echo '## Pairs of programs with canaries'
     echo
     "$here/machine"
-    echo "Two programs of the suite begin their work at the same moment, $(canary_programs_runs "$T/rows") without and with canaries in turns; the time until both have done it."
+    echo "Two programs of the suite begin their work at the same moment, $(canary_programs_runs "$rows") without and with canaries in turns; the time until both have done it."
     echo
-    python3 "$here/canary_table.py" "$T/rows" work ms alone canary
+    python3 "$here/canary_table.py" "$rows" work ms alone canary
 } >"$T/section"
 cat "$T/section"
 if [ -n "${SECTION:-}" ]; then

@@ -4,9 +4,8 @@
 # --canary-scan=managed and under compute-sanitizer, where it is installed. Page faults in managed memory are counted by CUPTI,
 # in runs of their own (um_faults.c).
 # Programs that were built before are taken from $BUILD/cache/gpu-suite. SECTION=FILE: the tables go there instead of into
-# doc/results.md. CANARY_SUITE_RUNS, CANARY_SUITE_FEW, CANARY_SUITE_PROGRAMS; CANARY_SECONDS: see canary_programs.
-# CANARY_SUITE_ROWS=FILE: what is measured is kept there, and what stands there already counts. CANARY_SUITE_STEPS: which of
-# turns, managed, faults and sanitizer; all if not set.
+# doc/results.md. CANARY_SUITE_RUNS, CANARY_SUITE_FEW, CANARY_SUITE_PROGRAMS; CANARY_SECONDS and CANARY_ROWS: see
+# canary_programs. CANARY_SUITE_STEPS: which of turns, managed, faults and sanitizer; all if not set.
 set -eu
 here=$(dirname "$0")
 "$MOAT" --mode=canary --version >/dev/null 2>&1 || { echo 'canary-suite.sh: this moat has no --mode=canary' >&2; exit 0; }
@@ -22,7 +21,7 @@ mapfile -t scans < <(canary_programs_scans)
 sanitizer=$(command -v compute-sanitizer || true)
 [ -n "$sanitizer" ] || echo 'canary-suite.sh: no compute-sanitizer on this machine' >&2
 
-rows=${CANARY_SUITE_ROWS:-$T/rows}
+rows=$(canary_programs_rows canary-suite)
 
 measure() {  # measure LABEL NAME COMMAND...
     local label=$1 name=$2
@@ -39,13 +38,13 @@ arguments() {
     esac
 }
 
-in_turns() {  # in_turns PERCENT NAME...
-    local percent=$1 name
-    shift
+in_turns() {  # in_turns PERCENT TIMES NAME...: each once more that was not measured so many times
+    local percent=$1 times=$2 name
+    shift 2
     for name; do
         canary_programs_left "$percent" || return 1
-        measure alone "$name"
-        measure copy "$name" "$MOAT" --device=gpu --mode=canary
+        canary_programs_done "$times" "$rows" alone "$name" || measure alone "$name"
+        canary_programs_done "$times" "$rows" copy "$name" || measure copy "$name" "$MOAT" --device=gpu --mode=canary
     done
 }
 
@@ -67,7 +66,7 @@ again() {
                 cp "$T/rest" "$rows"
                 fresh+=" $name"
             fi
-            in_turns 55 "$name" || return 0
+            in_turns 55 1000000 "$name" || return 0
         done
     done
 }
@@ -78,11 +77,10 @@ has() {
 
 # All programs a few times, then the worst of them anew and more often: their medians should say more than chance. Turns have 55% of the
 # time, what we compare with the rest.
-touch "$rows"
 if has turns; then
     for ((i = 0; i < RUNS; i++)); do
         # shellcheck disable=SC2086
-        in_turns 55 $names || break
+        in_turns 55 $((i + 1)) $names || break
     done
     [ -z "${CANARY_SECONDS:-}" ] || again
 fi
@@ -90,6 +88,7 @@ if has managed; then
     for scan in "${scans[@]:1}"; do
         for ((i = 0; i < FEW; i++)); do
             for name in $names; do
+                ! canary_programs_done $((i + 1)) "$rows" "$scan" "$name" || continue
                 canary_programs_left 70 || break 3
                 # shellcheck disable=SC2046
                 measure "$scan" "$name" "$MOAT" --device=gpu $(canary_programs_options "$scan")
@@ -116,6 +115,7 @@ else
 fi
 if [ -n "$sanitizer" ] && has sanitizer; then
     for name in $names; do
+        ! canary_programs_done 1 "$rows" compute-sanitizer "$name" || continue
         canary_programs_left 100 || break
         measure short "$name"
         measure compute-sanitizer "$name" "$sanitizer" --tool memcheck

@@ -3,7 +3,8 @@
 # Training steps of four models in PyTorch on a GPU, alone and with canaries, in turns (bench/torch_compare.py); with PyTorch's pool
 # of memory, which hides its pieces from moat, and without it, where each tensor is a buffer.
 # SECTION=FILE: the tables go there instead of into doc/results.md. CANARY_TORCH_SETS of processes, CANARY_TORCH_ROUNDS turns of each
-# model; CANARY_SECONDS: for all of it.
+# model; CANARY_SECONDS: for all of it. CANARY_ROWS: a folder in which what is measured is kept as it comes, and what stands there
+# already counts.
 set -eu
 here=$(dirname "$0")
 "$MOAT" --mode=canary --version >/dev/null 2>&1 || { echo 'canary-torch.sh: this moat has no --mode=canary' >&2; exit 0; }
@@ -14,6 +15,8 @@ SETS=${CANARY_TORCH_SETS:-2} ROUNDS=${CANARY_TORCH_ROUNDS:-150}
 seconds=$((${CANARY_SECONDS:-0} * 2 / 5))
 T=$(mktemp -d)
 trap 'rm -rf "$T"' EXIT
+rows=${CANARY_ROWS:-$T}
+mkdir -p "$rows"
 failed=0
 # With many examples in a batch the GPU bounds a step, as where people train; with few, the launches do.
 models=resnet-fp32-512,transformer-fp32-256,mlp-fp32-2048,lstm-fp32-1024/resnet-fp32-64,transformer-fp32-32,mlp-fp32-512,lstm-fp32-64
@@ -27,7 +30,7 @@ models=resnet-fp32-512,transformer-fp32-256,mlp-fp32-2048,lstm-fp32-1024/resnet-
         [ "$pool" = pool ] || export PYTORCH_NO_CUDA_MEMORY_CACHING=1
         echo
         echo "PyTorch's own pool of memory $([ "$pool" = pool ] && echo 'as it is' || echo 'off'):"
-        python3 "$here/torch_compare.py" "$MOAT" $models "$SETS" "$ROUNDS" $seconds - "copy, $pool:--mode=canary" \
+        TORCH_COMPARE_ROWS="$rows/canary-torch-${pool/ /-}.json" python3 "$here/torch_compare.py" "$MOAT" $models "$SETS" "$ROUNDS" $seconds - "copy, $pool:--mode=canary" \
             "managed, $pool:--mode=canary --canary-scan=managed" || { echo 'It failed.'; failed=$((failed + 1)); }
     done
 } >"$T/section"

@@ -7,6 +7,8 @@
 #              bench/guard-calls.sh, or -: not computed
 # The processes are forked from some that have imported PyTorch and have not used CUDA, so that a set is there in seconds.
 # Measuring ends after SECONDS, unless that is 0. Tables go to standard output.
+# TORCH_COMPARE_ROWS=FILE: what is measured is kept there as it comes, a line for each model and set, and what stands there already,
+# of the same ways, counts.
 import json
 import os
 import statistics
@@ -21,26 +23,46 @@ groups = [group.split(',') for group in models.split('/')]
 models, sets, rounds, seconds = sum(groups, []), int(sets), int(rounds), int(seconds)
 ways = [(word.partition(':')[0], word.partition(':')[2].split()) for word in sys.argv[7:]]
 script = os.path.join(os.path.dirname(os.path.abspath(__file__)), 'torch_step.py')
+rows = os.environ.get('TORCH_COMPARE_ROWS')
 STEPS, WARM = 3, 5
 FEW, MANY = 20, 60  # steps whose counts are compared
 
 
-def measure(players):
+# Lines of [options of all ways, model, its turns in one set of processes].
+def kept():
     figures = {name: [] for name in models}
+    if rows and os.path.exists(rows):
+        with open(rows) as f:
+            for line in f:
+                # The last one may have been cut off.
+                options, name, data = json.loads(line) if line.endswith(']\n') else ([], '', [])
+                if options == [way[1] for way in ways] and name in figures:
+                    figures[name].append(data)
+    return figures
+
+
+def keep(name, data):
+    if rows:
+        with open(rows, 'a') as f:
+            print(json.dumps([[way[1] for way in ways], name, data]), file=f)
+
+
+def measure(players, figures):
     end = time.monotonic() + seconds
     for i in range(sets):
         # A set that would get less than half of its time is not begun.
         if seconds and i and end - time.monotonic() < seconds / sets / 2:
             break
-        for player in players:
+        missing = [name for name in models if len(figures[name]) <= i]
+        for player in players if missing else []:
             player.ask('begin')
-        for j, name in enumerate(models):
+        for j, name in enumerate(missing):
             turns.play(players, '%s %d' % (name, STEPS), WARM)
-            left = (end - time.monotonic()) / (sets - i) / (len(models) - j)
+            left = (end - time.monotonic()) / (sets - i) / (len(missing) - j)
             figures[name].append(turns.play(players, '%s %d' % (name, STEPS), rounds, seconds and time.monotonic() + left))
-        for player in players:
+            keep(name, figures[name][-1])
+        for player in players if missing else []:
             player.ask('end')
-    return figures
 
 
 def counts_after(watched, log, name, steps):
@@ -111,6 +133,7 @@ def tell_errors(logs):
 
 
 def main(folder):
+    figures = kept()
     serve = [sys.executable, script, 'serve']
     logs = [os.path.join(folder, '%d.json' % i) for i in range(len(ways))]
     players = [turns.Player(serve)] + [
@@ -118,7 +141,7 @@ def main(folder):
     for player in players:  # all import at once
         player.listen()
     try:
-        figures = measure(players)
+        measure(players, figures)
     except SystemExit:
         tell_errors(logs)
         raise

@@ -11,6 +11,7 @@
 #include "guard/canary_order.h"
 #include "guard/canary_shelf.h"
 #include "guard/canary_space.h"
+#include "guard/canary_tract.h"
 #include "guard/canary_write.h"
 #include "guard/green.h"
 #include "guard/guard.h"
@@ -160,8 +161,12 @@ static bool take_place(struct home *home, size_t size, struct canary_place *plac
         if (took == CANARY_FILL && !canary_store_open(place->slab, !canary_write_slab(home, place->slab)))
             return false;
         if (took == CANARY_TOOK_STALE && canary_write_place(home, place)) {
+            bool mapped = place->slab->mapped && canary_tract_usable(home);
             canary_store_give(place, canary_scan_number());
-            return false;
+            if (!mapped)
+                return false;
+            canary_tract_give_up(home);
+            continue;
         }
         if (took == CANARY_TOOK || took == CANARY_TOOK_STALE)
             return true;

@@ -6,8 +6,9 @@
 //   canary_slot    what is known of each buffer         canary_bench    streams and pinned memory for both ways
 //   canary_store   which buffers there are              canary_write    writes canaries
 //   canary_ground  device memory in regions             canary_free     frees, at once and in the order of a stream
-//   canary_space   and what of it is taken              canary_order    reads what such a free leaves behind
-//   canary_shelf   freed buffers for the next like them canary_monitor  when to scan: the thread, waits, ends
+//   canary_tract   or mapped, piece by piece            canary_order    reads what such a free leaves behind
+//   canary_space   and what of it is taken              canary_monitor  when to scan: the thread, waits, ends
+//   canary_shelf   freed buffers for the next like them
 //
 // What canaries cannot see: reads, and writes that jump over them. --mode=pages sees those that leave a page.
 #ifndef MOAT_GUARD_CANARY_H

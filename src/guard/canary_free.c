@@ -82,7 +82,7 @@ static void settle_readings(const struct canary_slab *s)
 static bool is_much(struct home *home, uint64_t *kept)
 {
     *kept = home_memory_part(home, kept_part, kept_least, kept_most);
-    return canary_store_spare(home, NULL, 0) > *kept;
+    return canary_store_spares_more(home, *kept);
 }
 
 void canary_free_trim(struct home *home)
@@ -186,11 +186,11 @@ static void enter_for(CUstream stream, const struct canary_place *place, bool *p
 // many readings are under way the buffer goes without a look.
 static CUresult read_in_order(const struct canary_place *place, struct canary_stream in, enum driver_id call)
 {
-    CUresult r = canary_order_read(place, in, call);
+    CUresult r = canary_order_read(place, in, false, call);
     if (r != CUDA_ERROR_NOT_READY)
         return r;
     settle(place->slab->home);
-    r = canary_order_read(place, in, call);
+    r = canary_order_read(place, in, false, call);
     if (r != CUDA_ERROR_NOT_READY)
         return r;
     guard_count(GUARD_UNGUARDED);
@@ -236,7 +236,7 @@ static bool shelve(const struct canary_place *place, struct canary_stream in, en
     if (!place->slab->ready || canary_slot_told(place->slab, 0) || !canary_order_number(in, &number) ||
         !make_room(place))
         return false;
-    return !canary_order_read_aside(place, in, call) && canary_shelf_put(place, number);
+    return !canary_order_read(place, in, true, call) && canary_shelf_put(place, number);
 }
 
 // The driver takes plain memory here too, and waits for it.
@@ -254,8 +254,7 @@ static CUresult free_in_order(const struct canary_place *place, struct canary_st
     const struct driver *d = &guard.real;
     uint64_t real = place->slab->range.base;
     // A scan that is under way looks at it first: this reading is not to tell of the same.
-    canary_monitor_hold();
-    canary_monitor_go_on();
+    canary_monitor_await();
     CUresult r = read_in_order(place, in, call);
     if (r) {
         put_back(place);

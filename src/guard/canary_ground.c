@@ -19,6 +19,7 @@ enum {
 struct ground {
     struct index_item range;
     CUcontext context;
+    bool mapped;
 };
 static struct slab_pool grounds = SLAB_POOL(struct ground);
 static struct index owned = INDEX_INIT;
@@ -34,13 +35,14 @@ static void release(struct epoch_node *node)
     slab_pool_put(&grounds, (char *)node - offsetof(struct ground, range.retired));
 }
 
-static int add(const struct home *home, uint64_t base, uint64_t bytes)
+int canary_ground_claim(const struct home *home, uint64_t base, uint64_t bytes, bool mapped)
 {
     struct ground *g = slab_pool_get(&grounds);
     if (!g)
         return -ENOMEM;
     *g = (struct ground){.range = {.base = base, .size = bytes},
-                         .context = atomic_load_explicit(&home->context, memory_order_relaxed)};
+                         .context = atomic_load_explicit(&home->context, memory_order_relaxed),
+                         .mapped = mapped};
     int err = index_insert(&owned, &g->range);
     if (err)
         slab_pool_put(&grounds, g);
@@ -53,6 +55,11 @@ static bool forget(uint64_t base)
     if (g)
         epoch_retire(&g->retired, release);
     return g;
+}
+
+void canary_ground_forget(uint64_t base)
+{
+    forget(base);
 }
 
 // Of a region in which such a range can be taken.
@@ -95,7 +102,7 @@ int canary_ground_get(const struct home *home, uint64_t need, bool elastic, uint
     }
     if (r)
         return -ENOMEM;
-    if (region % CANARY_SPACE_UNIT || add(home, region, *bytes)) {
+    if (region % CANARY_SPACE_UNIT || canary_ground_claim(home, region, *bytes, false)) {
         guard.real.cuMemFree_v2(region);
         return -ENOMEM;
     }
@@ -107,6 +114,13 @@ void canary_ground_give(uint64_t base)
 {
     forget(base);
     guard.real.cuMemFree_v2(base);
+}
+
+bool canary_ground_is_mapped(uint64_t address, CUcontext *context)
+{
+    const struct ground *g = (const struct ground *)index_find(&owned, address);
+    *context = g ? g->context : NULL;
+    return g && g->mapped;
 }
 
 bool canary_ground_owns(uint64_t address)

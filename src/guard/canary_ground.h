@@ -16,6 +16,12 @@ int canary_ground_get(const struct home *home, uint64_t need, bool elastic, uint
                       uint64_t *bytes);
 void canary_ground_give(uint64_t base);  // back to the driver; its context is current
 
+// Memory that came otherwise counts as a region too. 0, or -ENOMEM.
+int canary_ground_claim(const struct home *home, uint64_t base, uint64_t bytes, bool mapped);
+void canary_ground_forget(uint64_t base);  // it is no more
+
+// Inside an epoch section: whether it was mapped, and whose it is.
+bool canary_ground_is_mapped(uint64_t address, CUcontext *context);
 bool canary_ground_owns(uint64_t address);  // whether there is a slab or not. Inside an epoch section
 
 void canary_ground_context_gone(CUcontext context);  // and its memory

@@ -33,6 +33,7 @@ enum {
     IDLE = 4,
     FIRST_COST = 100000,  // nanoseconds that a scan is taken to cost before there was one
     DRAIN_SECONDS = 2,    // at exit
+    RING = 1000,  // microseconds at most until what kernels' heaps tell is read: their rings are small
 };
 static const uint64_t kept = 500000000;  // nanoseconds that places wait for buffers like those they had
 
@@ -60,6 +61,12 @@ void canary_monitor_hold(void)
 void canary_monitor_go_on(void)
 {
     pthread_mutex_unlock(&scan_lock);
+}
+
+void canary_monitor_await(void)
+{
+    canary_monitor_hold();
+    canary_monitor_go_on();
 }
 
 // --- scans --------------------------------------------------------------------------------------------------
@@ -106,6 +113,19 @@ static void scan_all(bool thorough, const struct canary_occasion *occasion)
     atomic_store_explicit(&seen, launches, memory_order_relaxed);
 }
 
+// What kernels' heaps have told, which takes no call of the driver's. Not where a scan is under way: that does it too.
+static void read_rings(const struct canary_occasion *occasion)
+{
+    if (!kheap_host_any() || pthread_mutex_trylock(&scan_lock))
+        return;
+    for (unsigned i = 0; i < HOME_CONTEXTS; i++) {
+        struct home *home = closing[i] ? NULL : home_of_number(i);
+        if (home)
+            kheap_watch_read(home, occasion);
+    }
+    pthread_mutex_unlock(&scan_lock);
+}
+
 void canary_monitor_check(struct home *home, struct canary_slab *slab, const struct canary_occasion *occasion)
 {
     // One that is under way looks at it too.
@@ -123,14 +143,16 @@ void canary_monitor_synced(enum driver_id call, uint64_t ended)
         atomic_store_explicit(&canary_scan_ended, ended, memory_order_relaxed);
     static _Atomic uint64_t next;  // when one may be made again. Relaxed: a bound on the cost, not on order
     uint64_t launches = atomic_load_explicit(&launch_ring.count, memory_order_relaxed), from;
+    const struct canary_occasion occasion = {call, NULL, "found when the program waited for its kernels",
+                                             false, false};
     bool kernels = kheap_host_any();  // their heaps' scans end later than they begin
+    read_rings(&occasion);
     if ((launches == atomic_load_explicit(&seen, memory_order_relaxed) && !kernels) ||
         !(canary_store_slabs() || kernels) ||
         (from = now()) < atomic_load_explicit(&next, memory_order_relaxed) ||
         pthread_mutex_trylock(&scan_lock))
         return;
-    scan_all(true, &(struct canary_occasion){call, NULL, "found when the program waited for its kernels",
-                                             false, false});
+    scan_all(true, &occasion);
     pthread_mutex_unlock(&scan_lock);
     uint64_t end = now();
     atomic_store_explicit(&next, end + SYNC_SHARE * (end - from), memory_order_relaxed);
@@ -145,6 +167,23 @@ static void rest(uint64_t ns)
     struct timespec t = {(time_t)(at / 1000000000u), (long)(at % 1000000000u)};
     while (!ending && pthread_cond_timedwait(&wake, &wake_lock, &t) != ETIMEDOUT)
         ;
+}
+
+// The same, with a look at the rings now and then.
+static void rest_and_read(uint64_t ns)
+{
+    const struct canary_occasion occasion = {DRIVER_CALLS, NULL, "found by a scan while the program ran",
+                                             true, false};
+    const uint64_t step = RING * 1000;
+    const uint64_t end = now() + ns;
+    while (!ending && kheap_host_any() && now() + step < end) {
+        rest(step);
+        pthread_mutex_unlock(&wake_lock);
+        read_rings(&occasion);
+        pthread_mutex_lock(&wake_lock);
+    }
+    uint64_t at = now();
+    rest(at < end ? end - at : 0);
 }
 
 // All that the program launched, with nothing of ours held: this may take for ever.
@@ -235,7 +274,10 @@ static void *monitor(void *unused)
     for (unsigned n = 1; !ending; n++) {
         uint64_t usual = pause_after(cost, calls, quiet == QUIET, pause),
                  least = pause_for(pace_now(), calls);
-        rest(usual < least ? least : usual);
+        if (usual < least)
+            rest_and_read(least);
+        else
+            rest(usual);
         if (ending)
             break;
         pthread_mutex_unlock(&wake_lock);

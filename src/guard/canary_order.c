@@ -12,10 +12,12 @@ enum { LANDINGS = CANARY_LANDINGS };
 struct remains {
     unsigned readings;
     uint32_t told;
+    uint64_t late;  // see waits
 };
 
 struct landing {
     bool used;
+    uint64_t number;          // in the order in which they were taken
     struct remains *remains;  // NULL: its place is still there, or had no other reading
     CUevent event;            // NULL: not to be looked at yet
     enum driver_id call;
@@ -29,6 +31,8 @@ struct field {
     struct landing landing[LANDINGS];
     struct remains remains[LANDINGS];
     unsigned next;
+    uint64_t taken;            // how many landings were, in all
+    uint64_t pass;             // of the settler, so far
     _Atomic unsigned waiting;  // relaxed: whether it is worth to look
     _Atomic(CUstream) aside;   // of our own; NULL: not made yet
 };
@@ -91,6 +95,7 @@ static int take(struct field *f)
             continue;
         found = (int)k;
         f->landing[k].used = true;
+        f->landing[k].number = f->taken++;
         f->landing[k].event = NULL;
         f->landing[k].remains = NULL;
         f->next = k + 1;
@@ -136,51 +141,36 @@ static void hand_over(struct field *f, int k, const struct canary_place *place, 
     pthread_mutex_unlock(&lock);
 }
 
-CUresult canary_order_read(const struct canary_place *place, struct canary_stream in, enum driver_id call)
+// The stream to read in is ours from here on, and waits until the program's has come so far. The place's event is used for it.
+static CUresult step_aside(struct field *f, const struct canary_slab *s, struct canary_stream *in)
 {
-    struct field *f = &fields[home_number(place->slab->home)];
-    int k = canary_bench_landings(place->slab->home) &&
-                    canary_look_width(place->slab, place->size) <= CANARY_LANDING
-                ? take(f)
-                : -1;
+    __typeof__(cuEventRecord) *record =
+        in->per_thread ? guard.real.cuEventRecord_ptsz : guard.real.cuEventRecord;
+    CUstream aside = guard.real.cuStreamWaitEvent ? aside_of(f) : NULL;
+    CUresult r = aside ? record(s->ready, in->stream) : CUDA_ERROR_NOT_READY;
+    *in = (struct canary_stream){aside, false};
+    return r ? r : guard.real.cuStreamWaitEvent(aside, s->ready, 0);
+}
+
+CUresult canary_order_read(const struct canary_place *place, struct canary_stream in, bool aside,
+                           enum driver_id call)
+{
+    struct canary_slab *s = place->slab;
+    struct field *f = &fields[home_number(s->home)];
+    bool fits = canary_bench_landings(s->home) && canary_look_width(s, place->size) <= CANARY_LANDING;
+    int k = fits ? take(f) : -1;
     if (k < 0)
         return CUDA_ERROR_NOT_READY;
     CUstreamCaptureMode mode = home_calm();
-    CUresult r = enqueue(f, k, place, in);
+    CUresult r = aside ? step_aside(f, s, &in) : CUDA_SUCCESS;
+    if (!r)
+        r = enqueue(f, k, place, in);
     home_stir(mode);
     if (r)
         give(f, k);
     else
         hand_over(f, k, place, call);
     return r;
-}
-
-CUresult canary_order_read_aside(const struct canary_place *place, struct canary_stream in,
-                                 enum driver_id call)
-{
-    struct canary_slab *s = place->slab;
-    struct field *f = &fields[home_number(s->home)];
-    __typeof__(cuEventRecord) *record =
-        in.per_thread ? guard.real.cuEventRecord_ptsz : guard.real.cuEventRecord;
-    int k =
-        canary_bench_landings(s->home) && canary_look_width(s, place->size) <= CANARY_LANDING ? take(f) : -1;
-    if (k < 0)
-        return CUDA_ERROR_NOT_READY;
-    CUstreamCaptureMode mode = home_calm();
-    struct canary_stream aside = {aside_of(f), false};
-    CUresult r =
-        aside.stream && guard.real.cuStreamWaitEvent ? record(s->ready, in.stream) : CUDA_ERROR_NOT_READY;
-    if (!r)
-        r = guard.real.cuStreamWaitEvent(aside.stream, s->ready, 0);
-    if (!r)
-        r = enqueue(f, k, place, aside);
-    home_stir(mode);
-    if (r) {
-        give(f, k);
-        return r;
-    }
-    hand_over(f, k, place, call);
-    return CUDA_SUCCESS;
 }
 
 CUresult canary_order_free_aside(struct home *home, CUdeviceptr memory)
@@ -208,6 +198,7 @@ static struct remains *new_remains(struct field *f, uint32_t told)
     while (r->readings)
         r++;
     r->told = told;
+    r->late = 0;
     return r;
 }
 
@@ -245,23 +236,51 @@ static void settled(struct field *f, int k)
     atomic_fetch_sub_explicit(&f->waiting, 1, memory_order_relaxed);
 }
 
+// Landings that may have been read, the oldest first. They are not taken in the order of their places, where one waits for long.
+static unsigned by_age(struct field *f, int order[LANDINGS])
+{
+    unsigned n = 0;
+    pthread_mutex_lock(&lock);
+    for (unsigned i = 0; i < LANDINGS; i++) {
+        int k = (int)((f->next + i) % LANDINGS);
+        if (!f->landing[k].used || !f->landing[k].event)
+            continue;
+        unsigned at = n++;
+        for (; at && f->landing[order[at - 1]].number > f->landing[k].number; at--)
+            order[at] = order[at - 1];
+        order[at] = k;
+    }
+    pthread_mutex_unlock(&lock);
+    return n;
+}
+
+// Of a place of which an older reading is not there yet, those that follow wait for it: what they found may be the older
+// buffer's. late: this one is such. Whether it has to wait.
+static bool waits(struct field *f, int k, bool late)
+{
+    pthread_mutex_lock(&lock);
+    const struct landing *l = &f->landing[k];
+    uint64_t *pass = l->relic.slab ? &l->relic.slab->late : l->remains ? &l->remains->late : NULL;
+    if (late && pass)
+        *pass = f->pass;
+    bool wait = late || (pass && *pass == f->pass);
+    pthread_mutex_unlock(&lock);
+    return wait;
+}
+
 void canary_order_settle(struct home *home)
 {
     struct field *f = &fields[home_number(home)];
     const struct canary_landing *landing = canary_bench_landings(home);
+    int order[LANDINGS];
     if (!landing || !atomic_load_explicit(&f->waiting, memory_order_relaxed))
         return;
-    pthread_mutex_lock(&lock);
-    unsigned from = f->next;
-    pthread_mutex_unlock(&lock);
-    // From the oldest on: a place that had several buffers tells of the first. All of them, not as many as waited: others come
-    // meanwhile, and who settles before a free must not miss what he waited for.
-    for (unsigned i = 0; i < LANDINGS; i++) {
-        int k = (int)((from + i) % LANDINGS);
-        pthread_mutex_lock(&lock);
-        CUevent event = f->landing[k].used ? f->landing[k].event : NULL;
-        pthread_mutex_unlock(&lock);
-        if (!event || guard.real.cuEventQuery(event))
+    f->pass++;
+    unsigned n = by_age(f, order);
+    // All that were there: who settles before a free must not miss what he waited for.
+    for (unsigned i = 0; i < n; i++) {
+        int k = order[i];
+        if (waits(f, k, guard.real.cuEventQuery(f->landing[k].event) != CUDA_SUCCESS))
             continue;
         pthread_mutex_lock(&lock);
         struct canary_relic relic = f->landing[k].relic;

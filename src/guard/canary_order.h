@@ -15,13 +15,11 @@ struct canary_stream {
 // Streams that come and go may have the same handle; their numbers differ. False: it has none.
 bool canary_order_number(struct canary_stream in, uint64_t *number);
 
-// Enqueues the reading, in the order of the stream. The place is withdrawn and still the caller's.
-// Otherwise the driver's error, CUDA_ERROR_NOT_READY if too many wait, and nothing was enqueued that matters.
-CUresult canary_order_read(const struct canary_place *place, struct canary_stream in, enum driver_id call);
-
-// The same beside the stream, which only tells when it has come so far. The place's event is used for it.
-CUresult canary_order_read_aside(const struct canary_place *place, struct canary_stream in,
-                                 enum driver_id call);
+// Enqueues the reading, in the order of the stream; aside: beside it, and the stream only tells when it has come so far. The place
+// is withdrawn and still the caller's. Otherwise the driver's error, CUDA_ERROR_NOT_READY if too many wait, and nothing was
+// enqueued that matters.
+CUresult canary_order_read(const struct canary_place *place, struct canary_stream in, bool aside,
+                           enum driver_id call);
 
 // Gives memory of a pool back to it, beside all streams, when what was read of it so is there. The home's context is current.
 CUresult canary_order_free_aside(struct home *home, CUdeviceptr memory);

@@ -62,6 +62,7 @@ struct canary_slab {
     _Atomic uint64_t checked;      // the last scan that looked at every canary of it, and has
     CUmemoryPool pool;             // of a pool's buffer, as the program named it
     _Atomic uint32_t unread;       // readings of it that nobody has looked at yet: see canary_order.h
+    uint64_t late;                 // under the lock of those
     _Atomic uint32_t idle;         // freed places in it. Relaxed: whether it is worth to look
     struct canary_print *prints;   // of each slot; NULL: none yet. One scan's at a time
     // under the store's lock
@@ -69,6 +70,7 @@ struct canary_slab {
     uint32_t fresh;              // no slot from there on was ever taken
     bool open;
     bool hidden;               // not in the index
+    bool mapped;               // its memory is a tract's
     struct canary_slab *next;  // open one of the same stride
     struct canary_slot *slot, one;
 };

@@ -3,7 +3,6 @@
 
 #include <assert.h>
 #include <errno.h>
-#include <stdbool.h>
 #include <stddef.h>
 
 #include "guard/slab_pool.h"
@@ -16,7 +15,9 @@ struct space_range {
 
 struct space_region {
     uint64_t base, bytes;
-    uint64_t left;  // in its ranges
+    uint64_t left;   // in its ranges
+    uint64_t gone;   // of bytes: cut out again
+    uint64_t least;  // no smaller range is taken of it
     struct space_range *ranges;
     struct space_region *next;
 };
@@ -41,8 +42,12 @@ int canary_space_add(struct canary_space *space, uint64_t base, uint64_t bytes)
         return -ENOMEM;
     }
     *f = (struct space_range){.base = base, .bytes = bytes};
-    *r = (struct space_region){
-        .base = base, .bytes = bytes, .left = bytes, .ranges = f, .next = space->regions};
+    *r = (struct space_region){.base = base,
+                               .bytes = bytes,
+                               .left = bytes,
+                               .least = bytes <= CANARY_SPACE_LEAST ? 0 : bytes / CANARY_SPACE_SHARE,
+                               .ranges = f,
+                               .next = space->regions};
     space->regions = r;
     space->bytes += bytes;
     return 0;
@@ -63,9 +68,7 @@ uint64_t canary_space_take(struct canary_space *space, uint64_t bytes)
     struct space_region *from = NULL;
     assert(bytes % CANARY_SPACE_UNIT == 0);
     for (struct space_region *r = space->regions; r; r = r->next) {
-        bool fits =
-            r->left >= bytes && (r->bytes <= CANARY_SPACE_LEAST || r->bytes / CANARY_SPACE_SHARE <= bytes);
-        struct space_range **better = fits ? find(r, bytes, best) : best;
+        struct space_range **better = r->left >= bytes && r->least <= bytes ? find(r, bytes, best) : best;
         if (better != best) {
             best = better;
             from = r;
@@ -112,25 +115,66 @@ static bool grow(struct space_range *before, struct space_range *after, uint64_t
     return low || high;
 }
 
-void canary_space_give(struct canary_space *space, uint64_t base, uint64_t bytes)
+// False: no memory for our own books.
+static bool put(struct space_region *r, uint64_t base, uint64_t bytes)
 {
-    struct space_region *r = space->regions;
-    while (r && base - r->base >= r->bytes)
-        r = r->next;
-    if (!r)
-        return;  // it went with its context
     struct space_range *before = NULL, *after = r->ranges;
     for (; after && after->base < base; after = after->next)
         before = after;
     if (!grow(before, after, base, bytes)) {
         struct space_range *f = slab_pool_get(&ranges);
         if (!f)
-            return;
+            return false;
         *f = (struct space_range){.base = base, .bytes = bytes, .next = after};
         *(before ? &before->next : &r->ranges) = f;
     }
     r->left += bytes;
-    space->used -= bytes;
+    return true;
+}
+
+void canary_space_give(struct canary_space *space, uint64_t base, uint64_t bytes)
+{
+    struct space_region *r = space->regions;
+    while (r && base - r->base >= r->bytes)
+        r = r->next;
+    // NULL: it went with its context
+    if (r && put(r, base, bytes))
+        space->used -= bytes;
+}
+
+int canary_space_extend(struct canary_space *space, uint64_t base, uint64_t bytes)
+{
+    struct space_region *r = space->regions;
+    while (r && r->base + r->bytes != base)
+        r = r->next;
+    if (!r) {
+        int err = canary_space_add(space, base, bytes);
+        if (!err)
+            space->regions->least = 0;
+        return err;
+    }
+    if (!put(r, base, bytes))
+        return -ENOMEM;
+    r->bytes += bytes;
+    space->bytes += bytes;
+    return 0;
+}
+
+uint64_t canary_space_before(const struct canary_space *space, uint64_t end)
+{
+    for (const struct space_region *r = space->regions; r; r = r->next)
+        for (const struct space_range *f = end - r->base <= r->bytes ? r->ranges : NULL; f; f = f->next)
+            if (f->base + f->bytes == end)
+                return f->bytes;
+    return 0;
+}
+
+void canary_space_each(const struct canary_space *space, void (*f)(uint64_t base, uint64_t bytes, void *),
+                       void *context)
+{
+    for (const struct space_region *r = space->regions; r; r = r->next)
+        for (const struct space_range *at = r->ranges; at; at = at->next)
+            f(at->base, at->bytes, context);
 }
 
 static void drop(struct space_region *r)
@@ -140,6 +184,51 @@ static void drop(struct space_region *r)
         slab_pool_put(&ranges, f);
     }
     slab_pool_put(&regions, r);
+}
+
+// Takes the middle out of a free range. False: no memory for our own books.
+static bool split(struct space_range **at, uint64_t base, uint64_t bytes)
+{
+    struct space_range *f = *at;
+    uint64_t low = base - f->base, high = f->base + f->bytes - (base + bytes);
+    if (low && high) {
+        struct space_range *rest = slab_pool_get(&ranges);
+        if (!rest)
+            return false;
+        *rest = (struct space_range){.base = base + bytes, .bytes = high, .next = f->next};
+        f->next = rest;
+    }
+    f->bytes = low ? low : high;
+    f->base = low ? f->base : base + bytes;
+    if (!f->bytes) {
+        *at = f->next;
+        slab_pool_put(&ranges, f);
+    }
+    return true;
+}
+
+bool canary_space_cut(struct canary_space *space, uint64_t base, uint64_t bytes)
+{
+    struct space_region **link = &space->regions, *r;
+    while ((r = *link) && base - r->base >= r->bytes)
+        link = &r->next;
+    struct space_range **at = r ? &r->ranges : NULL;
+    while (at && *at && (*at)->base + (*at)->bytes <= base)
+        at = &(*at)->next;
+    if (!at || !*at || (*at)->base > base || (*at)->base + (*at)->bytes < base + bytes ||
+        !split(at, base, bytes))
+        return false;
+    r->left -= bytes;
+    space->bytes -= bytes;
+    if (base + bytes == r->base + r->bytes)
+        r->bytes -= bytes;
+    else
+        r->gone += bytes;
+    if (r->gone == r->bytes) {
+        *link = r->next;
+        drop(r);
+    }
+    return true;
 }
 
 uint64_t canary_space_remove_empty(struct canary_space *space, uint64_t *bytes)

@@ -5,6 +5,7 @@
 #ifndef MOAT_GUARD_CANARY_SPACE_H
 #define MOAT_GUARD_CANARY_SPACE_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 enum { CANARY_SPACE_UNIT = 512 };  // ranges start at multiples of it: what textures and pitches ask for
@@ -38,6 +39,16 @@ struct canary_extent {
     uint64_t base, bytes;
 };
 uint64_t canary_space_empty(const struct canary_space *space, const struct canary_extent *but, unsigned n);
+
+// The same for memory that comes piece by piece: it belongs to the region that ends where it starts, if there is one, and so
+// ranges may reach from one piece into the next. Of such a region ranges of any size can be taken. 0, or -ENOMEM.
+int canary_space_extend(struct canary_space *space, uint64_t base, uint64_t bytes);
+uint64_t canary_space_before(const struct canary_space *space, uint64_t end);  // free bytes that end there
+// Such memory is no more, if nothing of it is taken. False: it is as it was.
+bool canary_space_cut(struct canary_space *space, uint64_t base, uint64_t bytes);
+// Of each region, what is free, by address.
+void canary_space_each(const struct canary_space *space, void (*f)(uint64_t base, uint64_t bytes, void *),
+                       void *context);
 
 // All regions are gone.
 void canary_space_clear(struct canary_space *space);

@@ -110,6 +110,50 @@ static void never_gives_out_twice(void **state)
     canary_space_clear(&s);
 }
 
+static void add_up(uint64_t base, uint64_t bytes, void *context)
+{
+    *(uint64_t *)context += bytes;
+}
+
+// Memory that comes behind what is there makes one region, out of which the middle can be cut again.
+static void grows_and_is_cut(void **state)
+{
+    struct canary_space s = {0};
+    enum { PIECE = 8 * CANARY_SPACE_UNIT };
+    uint64_t base = region(0), free = 0;
+    for (unsigned i = 0; i < 4; i++) {
+        assert_int_equal(canary_space_before(&s, base + i * PIECE), i * PIECE);
+        assert_int_equal(canary_space_extend(&s, base + i * PIECE, PIECE), 0);
+    }
+    // From one piece into the next, however small for the region.
+    assert_int_equal(canary_space_take(&s, PIECE + 512), base);
+    assert_int_equal(canary_space_take(&s, 512), base + PIECE + 512);
+    assert_int_equal(canary_space_before(&s, base + 4 * PIECE), 3 * PIECE - 1024);
+    // What is cut at the end can come again there.
+    assert_true(canary_space_cut(&s, base + 3 * PIECE, PIECE));
+    assert_int_equal(canary_space_before(&s, base + 3 * PIECE), 2 * PIECE - 1024);
+    assert_int_equal(canary_space_extend(&s, base + 3 * PIECE, PIECE), 0);
+    assert_int_equal(canary_space_before(&s, base + 4 * PIECE), 3 * PIECE - 1024);
+    assert_false(canary_space_cut(&s, base, PIECE));
+    assert_false(canary_space_cut(&s, base + PIECE, PIECE));
+    assert_false(canary_space_cut(&s, base + 4 * PIECE, PIECE));
+    assert_true(canary_space_cut(&s, base + 2 * PIECE, PIECE));
+    assert_false(canary_space_cut(&s, base + 2 * PIECE, PIECE));
+    assert_int_equal(s.bytes, 3 * PIECE);
+    canary_space_each(&s, add_up, &free);
+    assert_int_equal(free, s.bytes - s.used);
+    assert_int_equal(canary_space_take(&s, PIECE + 512), 0);
+    assert_int_equal(canary_space_take(&s, PIECE), base + 3 * PIECE);
+    canary_space_give(&s, base + 3 * PIECE, PIECE);
+    canary_space_give(&s, base, PIECE + 512);
+    canary_space_give(&s, base + PIECE + 512, 512);
+    assert_true(canary_space_cut(&s, base, 2 * PIECE));
+    assert_true(canary_space_cut(&s, base + 3 * PIECE, PIECE));
+    assert_int_equal(s.bytes, 0);
+    assert_int_equal(s.used, 0);
+    assert_null(s.regions);
+}
+
 static void survives_want_of_memory(void **state)
 {
     struct canary_space s = {0};
@@ -124,14 +168,21 @@ static void survives_want_of_memory(void **state)
     slab_pool_fail_after(-1);
     assert_int_equal(canary_space_take(&s, 512), c + 512);
     canary_space_clear(&s);
+    // The middle cannot be cut out, nor anything be added.
+    assert_int_equal(canary_space_extend(&s, region(0), 4096), 0);
+    slab_pool_fail_after(0);
+    assert_false(canary_space_cut(&s, region(0) + 512, 512));
+    assert_int_not_equal(canary_space_extend(&s, region(1), 4096), 0);
+    slab_pool_fail_after(-1);
+    assert_int_equal(canary_space_take(&s, 4096), region(0));
+    canary_space_clear(&s);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(gives_what_fits),
-        cmocka_unit_test(neighbours_become_one),
-        cmocka_unit_test(never_gives_out_twice),
+        cmocka_unit_test(gives_what_fits),         cmocka_unit_test(neighbours_become_one),
+        cmocka_unit_test(never_gives_out_twice),   cmocka_unit_test(grows_and_is_cut),
         cmocka_unit_test(survives_want_of_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -7,6 +7,7 @@
 
 #include "guard/canary_ground.h"
 #include "guard/canary_space.h"
+#include "guard/canary_tract.h"
 
 enum {
     UNIT = CANARY_SPACE_UNIT,
@@ -38,6 +39,7 @@ void canary_store_after_fork(void)
     index_after_fork(&places);
     canary_slab_after_fork();
     canary_ground_after_fork();
+    canary_tract_after_fork();
     canary_space_after_fork();
 }
 
@@ -83,12 +85,28 @@ static void list_remove(struct shop *shop, struct canary_slab *s)
     s->open = false;
 }
 
+static bool is_for_tract(uint64_t bytes, uint32_t slots)
+{
+    return slots == 1 && bytes > CANARY_TRACT_LEAST;
+}
+
+// Under the lock.
+static void give_range(const struct home *home, bool mapped, uint64_t base, uint64_t bytes)
+{
+    if (mapped)
+        canary_tract_give(home, base, bytes);
+    else
+        canary_space_give(&shop_of(home)->space, base, bytes);
+}
+
 // Under the lock. NULL: no memory of the device's, or of ours. A slab of many is not in use yet: see canary_store_open.
 static struct canary_slab *slab_make(struct home *home, uint64_t size, uint32_t slots)
 {
     struct shop *shop = shop_of(home);
-    uint64_t bytes = canary_slab_bytes(size, slots), at = canary_space_take(&shop->space, bytes);
-    if (!at)
+    uint64_t bytes = canary_slab_bytes(size, slots);
+    uint64_t at = is_for_tract(bytes, slots) ? canary_tract_take(home, bytes) : 0;
+    bool mapped = at;
+    if (!at && !(at = canary_space_take(&shop->space, bytes)))
         return NULL;
     struct canary_slab *s = canary_slab_new(home, CANARY_OURS, slots);
     if (!s)
@@ -98,6 +116,7 @@ static struct canary_slab *slab_make(struct home *home, uint64_t size, uint32_t 
     s->base = at + canary_slab_front(slots);
     s->stride = canary_slab_stride(size);
     s->hidden = true;
+    s->mapped = mapped;
     if (slots > 1)
         return s;
     if (index_insert(&places, &s->range)) {
@@ -107,7 +126,7 @@ static struct canary_slab *slab_make(struct home *home, uint64_t size, uint32_t 
     s->hidden = false;
     return s;
 give_back:
-    canary_space_give(&shop->space, at, bytes);
+    give_range(home, mapped, at, bytes);
     return NULL;
 }
 
@@ -126,7 +145,7 @@ static bool slab_close(struct canary_slab *s)
     for (uint32_t i = 0; i < s->fresh; i++)
         canary_slot_hold(&s->slot[i], 0);
     if (s->kind == CANARY_OURS)
-        canary_space_give(&shop->space, s->range.base, s->range.size);
+        give_range(s->home, s->mapped, s->range.base, s->range.size);
     epoch_retire(&s->range.retired, canary_slab_release);
     return true;
 }
@@ -191,6 +210,8 @@ static int get_region(struct home *home, uint64_t need, uint32_t slots)
 {
     struct shop *shop = shop_of(home);
     uint64_t base, bytes;
+    if (is_for_tract(need, slots) && !canary_tract_grow(home, need))
+        return 0;
     pthread_mutex_lock(&lock);
     uint64_t total = shop->space.bytes;
     pthread_mutex_unlock(&lock);
@@ -397,7 +418,16 @@ uint64_t canary_store_spare(struct home *home, const struct canary_extent *but, 
     pthread_mutex_lock(&lock);
     uint64_t bytes = canary_space_empty(&shop_of(home)->space, but, n);
     pthread_mutex_unlock(&lock);
-    return bytes;
+    return bytes + canary_tract_spare(home, but, n);
+}
+
+bool canary_store_spares_more(struct home *home, uint64_t bytes)
+{
+    pthread_mutex_lock(&lock);
+    uint64_t regions = canary_space_empty(&shop_of(home)->space, NULL, 0);
+    pthread_mutex_unlock(&lock);
+    return regions > bytes ||
+           (regions + canary_tract_free(home) > bytes && regions + canary_tract_spare(home, NULL, 0) > bytes);
 }
 
 // Under the lock: slabs without buffers that a scan has looked at; all of them, or those beside which others are open.
@@ -428,17 +458,18 @@ void canary_store_tidy(struct home *home)
 uint64_t canary_store_trim(struct home *home, uint64_t keep)
 {
     struct shop *shop = shop_of(home);
-    uint64_t given = 0;
+    uint64_t given = 0, mapped = canary_tract_spare(home, NULL, 0);
     for (;;) {
         uint64_t bytes = 0, base = 0;
         pthread_mutex_lock(&lock);
         if (!keep)
             close_empty(shop, true);
-        if (canary_space_empty(&shop->space, NULL, 0) > keep)
+        uint64_t regions = canary_space_empty(&shop->space, NULL, 0);
+        if (regions + mapped > keep)
             base = canary_space_remove_empty(&shop->space, &bytes);
         pthread_mutex_unlock(&lock);
         if (!base)
-            return given;
+            return given + (regions + mapped > keep ? canary_tract_trim(home, regions + mapped - keep) : 0);
         canary_ground_give(base - CANARY_LEAD);
         given += bytes + CANARY_LEAD;
     }
@@ -478,6 +509,7 @@ void canary_store_context_gone(struct home *home, CUcontext context)
         if (!closed)
             break;
     }
+    canary_tract_context_gone(home);
     canary_ground_context_gone(context);
     pthread_mutex_lock(&lock);
     canary_space_clear(&shop->space);

@@ -664,6 +664,35 @@ static void a_free_that_waits_tells_once(void **state)
     is_told_once();
 }
 
+static CUevent late;  // the first that is asked about from now on; NULL: it is to be found
+
+static CUresult is_late(CUevent event)
+{
+    late = late ? late : event;
+    return event == late ? CUDA_ERROR_NOT_READY : cuEventQuery(event);
+}
+
+// Where the first's reading is not there yet, what the second's has is not told in its name.
+static void a_late_reading_is_waited_for(void **state)
+{
+    free_in_order(after_a_damaged_one(NULL));
+    assert_int_equal(cuCtxSynchronize(), 0);
+    canary_order_wait_aside(home_current());
+    guard.real.cuEventQuery = is_late;
+    late = NULL;
+    canary_monitor_hold();
+    canary_order_settle(home_current());
+    assert_int_equal(atomic_load(&findings), 0);
+    // Nor where nobody is to look at their place any more.
+    canary_let_go(home_current(), 0);
+    late = NULL;
+    canary_order_settle(home_current());
+    canary_monitor_go_on();
+    assert_int_equal(atomic_load(&findings), 0);
+    guard.real.cuEventQuery = cuEventQuery;
+    is_told_once();
+}
+
 // A buffer that was reported is told of no more when it is freed, in whatever way, or when a free is refused.
 static void what_was_told_stays_told(void **state)
 {
@@ -779,6 +808,7 @@ int main(void)
         cmocka_unit_test(a_full_shelf_tells_once),
         cmocka_unit_test(a_pool_that_ends_tells_once),
         cmocka_unit_test(a_free_that_waits_tells_once),
+        cmocka_unit_test(a_late_reading_is_waited_for),
         cmocka_unit_test(what_was_told_stays_told),
         cmocka_unit_test(frees_in_order_never_wait),
         cmocka_unit_test(what_is_held_is_free),

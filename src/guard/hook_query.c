@@ -4,6 +4,8 @@
 #include <string.h>
 
 #include "guard/canary.h"
+#include "guard/canary_ground.h"
+#include "guard/canary_tract.h"
 #include "guard/kernel_fault.h"
 #include "guard/guard.h"
 #include "guard/hook.h"
@@ -11,22 +13,34 @@
 #include "guard/pages_pool.h"
 #include "guard/share.h"
 
-// What a pointer is in either mode. mapped: it is in pages, about which the driver answers otherwise in more than its range.
+// What a pointer is in either mode. mapped: it is in memory about which the driver answers otherwise in more than its range.
 struct whose {
     enum pages_what what;
-    bool mapped;
+    bool mapped, pages;
     struct pages_answer answer;
 };
+
+// A buffer between canaries.
+static bool is_mapped(CUdeviceptr pointer, CUcontext *context)
+{
+    unsigned section = epoch_enter();
+    bool is = canary_ground_is_mapped(pointer, context);
+    epoch_leave(section);
+    return is;
+}
 
 static struct whose ask(CUdeviceptr pointer)
 {
     struct whose w = {.what = PAGES_NOT_OURS};
     w.what = pages_ask(pointer, &w.answer);
-    w.mapped = w.what != PAGES_NOT_OURS;
-    if (w.mapped)
+    w.mapped = w.pages = w.what != PAGES_NOT_OURS;
+    if (w.pages)
         return w;
     switch (canary_ask(pointer, &w.answer.base, &w.answer.size)) {
-    case CANARY_BUFFER: w.what = PAGES_BUFFER; break;
+    case CANARY_BUFFER:
+        w.what = PAGES_BUFFER;
+        w.mapped = w.answer.shareable = is_mapped(pointer, &w.answer.context);
+        break;
     case CANARY_AROUND: w.what = PAGES_SLACK; break;
     case CANARY_NOT_OURS: break;
     }
@@ -127,19 +141,20 @@ CUresult hook_cuPointerSetAttribute(const void *value, CUpointer_attribute attri
 // The program did not map it.
 CUresult hook_cuMemRetainAllocationHandle(CUmemGenericAllocationHandle *handle, void *address)
 {
-    struct pages_answer a;
-    bool ours = pages_ask((uintptr_t)address, &a) != PAGES_NOT_OURS;
+    bool ours = ask((uintptr_t)address).what != PAGES_NOT_OURS;
     return guard.real.cuMemRetainAllocationHandle(handle, ours ? NULL : address);
 }
 
 // The driver's handle is for all that cuMemAlloc gave, canaries and neighbours too.
 static bool share_padded(const struct whose *w, CUipcMemHandle *handle)
 {
-    struct share_memory m = {.size = w->answer.size, .fd = -1};
+    struct share_memory m;
     CUdeviceptr base;
     size_t bytes;
     if (!handle || share_offered(w->answer.base, handle))
         return handle;
+    if (canary_tract_share(w->answer.base, w->answer.size, &m))
+        return !share_offer(w->answer.base, &m, handle);
     if (guard.real.cuMemGetAddressRange_v2(&base, &bytes, w->answer.base) ||
         guard.real.cuIpcGetMemHandle(&m.handle, w->answer.base))
         return false;
@@ -151,7 +166,7 @@ static bool share_padded(const struct whose *w, CUipcMemHandle *handle)
 CUresult hook_cuIpcGetMemHandle(CUipcMemHandle *handle, CUdeviceptr pointer)
 {
     struct whose w = ask(pointer);
-    if (w.what == PAGES_BUFFER && (w.mapped ? pages_share(pointer, handle) : share_padded(&w, handle))) {
+    if (w.what == PAGES_BUFFER && (w.pages ? pages_share(pointer, handle) : share_padded(&w, handle))) {
         guard_count(GUARD_IPC_SHARED);
         return CUDA_SUCCESS;
     }
@@ -159,9 +174,9 @@ CUresult hook_cuIpcGetMemHandle(CUipcMemHandle *handle, CUdeviceptr pointer)
     canary_stop(
         "the program shares memory by cuIpcGetMemHandle, and a handle is for all that cuMemAlloc gave");
     if (w.what == PAGES_BUFFER)
-        guard_count(w.mapped ? GUARD_PAGES_REFUSED : GUARD_CANARY_REFUSED);
-    return w.what == PAGES_BUFFER && !w.mapped ? CUDA_ERROR_NOT_SUPPORTED
-                                               : guard.real.cuIpcGetMemHandle(handle, pointer);
+        guard_count(w.pages ? GUARD_PAGES_REFUSED : GUARD_CANARY_REFUSED);
+    return w.what == PAGES_BUFFER && !w.pages ? CUDA_ERROR_NOT_SUPPORTED
+                                              : guard.real.cuIpcGetMemHandle(handle, pointer);
 }
 
 // The current context's device may use the memory of another context.
@@ -170,7 +185,8 @@ CUresult hook_cuCtxEnablePeerAccess(CUcontext peer, unsigned flags)
     CUresult r = guard.real.cuCtxEnablePeerAccess(peer, flags);
     CUdevice device;
     bool pushed;
-    if (!pages_on || r || guard.real.cuCtxGetDevice(&device) || device < 0 || device >= HOME_DEVICES)
+    if (!(pages_on || canary_on) || r || guard.real.cuCtxGetDevice(&device) || device < 0 ||
+        device >= HOME_DEVICES)
         return r;
     struct home *home = home_enter(peer, &pushed);
     if (!home)
@@ -179,6 +195,7 @@ CUresult hook_cuCtxEnablePeerAccess(CUcontext peer, unsigned flags)
     atomic_fetch_or_explicit(&home->peers, (uint64_t)1 << device, memory_order_relaxed);
     CUmemAccessDesc desc = {{CU_MEM_LOCATION_TYPE_DEVICE, device}, CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
     pages_block_let(peer, NULL, &desc, 1);
+    canary_tract_let(peer, &desc);
     home_leave(pushed);
     return r;
 }
@@ -187,7 +204,7 @@ CUresult hook_cuCtxDisablePeerAccess(CUcontext peer)
 {
     CUresult r = guard.real.cuCtxDisablePeerAccess(peer);
     CUdevice device;
-    struct home *home = pages_on && !r ? home_find(peer) : NULL;
+    struct home *home = (pages_on || canary_on) && !r ? home_find(peer) : NULL;
     if (home && !guard.real.cuCtxGetDevice(&device) && device >= 0 && device < HOME_DEVICES)
         atomic_fetch_and_explicit(&home->peers, ~((uint64_t)1 << device), memory_order_relaxed);
     return r;

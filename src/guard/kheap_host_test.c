@@ -328,6 +328,22 @@ static void frees_are_told(void **state)
     forget();
 }
 
+// Where the program waits again and again, what kernels tell is read each time, scan or not: the ring is small.
+static void waits_read_the_ring(void **state)
+{
+    struct loaded l = load();
+    unsigned before = atomic_load(&findings);
+    for (unsigned i = 1; i <= 5; i++) {
+        launch(l.take, 77);
+        list[1] = list[0];
+        launch(l.give, 0);
+        canary_monitor_synced(DRIVER_cuCtxSynchronize, 0);
+        assert_int_equal(atomic_load(&findings) - before, i);
+    }
+    unload(&l);
+    forget();
+}
+
 // Its canary tells the size of a buffer whose size is gone, alive or freed.
 static void lost_sizes_come_back(void **state)
 {
@@ -386,7 +402,8 @@ int main(void)
         cmocka_unit_test(without_memory),           cmocka_unit_test(module_that_is_not_ours),
         cmocka_unit_test(several_threads),          cmocka_unit_test(another_limit),
         cmocka_unit_test(overflows_are_told_once),  cmocka_unit_test(frees_are_told),
-        cmocka_unit_test(lost_sizes_come_back),     cmocka_unit_test(registers_are_limited),
+        cmocka_unit_test(waits_read_the_ring),      cmocka_unit_test(lost_sizes_come_back),
+        cmocka_unit_test(registers_are_limited),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }

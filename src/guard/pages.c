@@ -238,7 +238,8 @@ bool pages_share(CUdeviceptr pointer, CUipcMemHandle *handle)
     struct share_memory m = {.fd = -1};
     CUmemGenericAllocationHandle memory = may ? b->memory.handle : 0;
     if (may)
-        m = (struct share_memory){b->base - b->range.base, b->size, b->memory.bytes, -1, {{0}}};
+        m = (struct share_memory){
+            .offset = b->base - b->range.base, .size = b->size, .bytes = b->memory.bytes, .fd = -1};
     epoch_leave(section);
     if (!may || share_offered(base, handle))
         return may;

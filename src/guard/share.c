@@ -2,6 +2,7 @@
 #include "guard/share.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -31,8 +32,15 @@ static const char magic[16] = "moat's own share";
 
 struct answer {
     uint64_t offset, size, bytes;
-    uint32_t found, has_fd;
+    uint32_t found, fds;
     CUipcMemHandle handle;
+    uint64_t parts[SHARE_MORE];
+};
+
+enum { MOST_FDS = 1 + SHARE_MORE };
+union control {
+    struct cmsghdr header;
+    char space[CMSG_SPACE(MOST_FDS * sizeof(int))];
 };
 
 struct offer {
@@ -82,30 +90,32 @@ static struct offer *offer_of(uint64_t buffer)
     return o;
 }
 
-// One message with one descriptor, if fd is not -1.
-static bool send_with(int to, const void *bytes, size_t size, int fd)
+void share_close_fds(const struct share_memory *m)
 {
-    union {
-        struct cmsghdr header;
-        char space[CMSG_SPACE(sizeof(int))];
-    } control = {0};
+    if (m->fd >= 0)
+        close(m->fd);
+    for (unsigned i = 0; i < m->more; i++)
+        close(m->fds[i]);
+}
+
+// One message with so many descriptors.
+static bool send_with(int to, const void *bytes, size_t size, const int *fd, unsigned fds)
+{
+    union control control = {0};
     struct iovec part = {.iov_base = (void *)bytes, .iov_len = size};
     struct msghdr m = {.msg_iov = &part, .msg_iovlen = 1};
-    if (fd >= 0) {
+    if (fds) {
         m.msg_control = control.space;
-        m.msg_controllen = sizeof control.space;
-        control.header = (struct cmsghdr){CMSG_LEN(sizeof fd), SOL_SOCKET, SCM_RIGHTS};
-        memcpy(CMSG_DATA(CMSG_FIRSTHDR(&m)), &fd, sizeof fd);
+        m.msg_controllen = CMSG_SPACE(fds * sizeof *fd);
+        control.header = (struct cmsghdr){CMSG_LEN(fds * sizeof *fd), SOL_SOCKET, SCM_RIGHTS};
+        memcpy(CMSG_DATA(CMSG_FIRSTHDR(&m)), fd, fds * sizeof *fd);
     }
     return sendmsg(to, &m, MSG_NOSIGNAL) == (ssize_t)size;
 }
 
-static bool receive_with(int from, void *bytes, size_t size, int *fd)
+static bool receive_with(int from, void *bytes, size_t size, int fd[MOST_FDS], unsigned *fds)
 {
-    union {
-        struct cmsghdr header;
-        char space[CMSG_SPACE(sizeof(int))];
-    } control;
+    union control control;
     struct iovec part = {.iov_base = bytes, .iov_len = size};
     struct msghdr m = {.msg_iov = &part,
                        .msg_iovlen = 1,
@@ -113,19 +123,36 @@ static bool receive_with(int from, void *bytes, size_t size, int *fd)
                        .msg_controllen = sizeof control.space};
     ssize_t n = recvmsg(from, &m, MSG_CMSG_CLOEXEC);
     struct cmsghdr *c = n < 0 ? NULL : CMSG_FIRSTHDR(&m);
-    *fd = -1;
-    if (c && c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS && c->cmsg_len == CMSG_LEN(sizeof *fd))
-        memcpy(fd, CMSG_DATA(c), sizeof *fd);
+    *fds = 0;
+    if (c && c->cmsg_level == SOL_SOCKET && c->cmsg_type == SCM_RIGHTS) {
+        *fds = (unsigned)((c->cmsg_len - CMSG_LEN(0)) / sizeof *fd);
+        memcpy(fd, CMSG_DATA(c), *fds * sizeof *fd);
+    }
     return n == (ssize_t)size;
 }
 
 // --- the desk -----------------------------------------------------------------------------------------------
 
+// Copies: the offer may be withdrawn while it is sent. How many, or -1: there is no room for all of them.
+static int copy_fds(const struct share_memory *m, int fd[MOST_FDS])
+{
+    unsigned count = m->fd < 0 ? 0 : 1 + m->more;
+    for (unsigned i = 0; i < count; i++) {
+        fd[i] = fcntl(i ? m->fds[i - 1] : m->fd, F_DUPFD_CLOEXEC, 0);
+        if (fd[i] >= 0)
+            continue;
+        while (i--)
+            close(fd[i]);
+        return -1;
+    }
+    return (int)count;
+}
+
 static void answer_one(int client)
 {
     struct ticket asked;
     struct answer a = {0};
-    int fd = -1;
+    int fd[MOST_FDS], fds = 0;
     be_patient(client);
     if (recv(client, &asked, sizeof asked, 0) != (ssize_t)sizeof asked)
         return;
@@ -133,14 +160,21 @@ static void answer_one(int client)
     for (const struct offer *o = same_key(&asked, &own) ? offers : NULL; o && !a.found; o = o->next)
         if (o->number == asked.number) {
             const struct share_memory *m = &o->memory;
-            // A copy: the offer may be withdrawn while it is sent.
-            fd = m->fd < 0 ? -1 : dup(m->fd);
-            a = (struct answer){m->offset, m->size, m->bytes, m->fd < 0 || fd >= 0, m->fd >= 0, m->handle};
+            fds = copy_fds(m, fd);
+            if (fds < 0)
+                break;
+            a = (struct answer){.offset = m->offset,
+                                .size = m->size,
+                                .bytes = m->bytes,
+                                .found = true,
+                                .fds = (uint32_t)fds,
+                                .handle = m->handle};
+            memcpy(a.parts, m->parts, sizeof a.parts);
         }
     pthread_mutex_unlock(&lock);
-    send_with(client, &a, sizeof a, fd);
-    if (fd >= 0)
-        close(fd);
+    send_with(client, &a, sizeof a, fd, fds < 0 ? 0 : (unsigned)fds);
+    while (fds > 0)
+        close(fd[--fds]);
 }
 
 static void *answer_all(void *unused)
@@ -225,8 +259,8 @@ int share_offer(uint64_t buffer, const struct share_memory *memory, CUipcMemHand
     if (!err)
         put_ticket(o, handle);
     pthread_mutex_unlock(&lock);
-    if ((err || there) && memory->fd >= 0)
-        close(memory->fd);
+    if (err || there)
+        share_close_fds(memory);
     return err;
 }
 
@@ -241,8 +275,8 @@ void share_withdraw(uint64_t buffer)
     if (o)
         *link = o->next;
     pthread_mutex_unlock(&lock);
-    if (o && o->memory.fd >= 0)
-        close(o->memory.fd);
+    if (o)
+        share_close_fds(&o->memory);
     slab_pool_put(&pool, o);
 }
 
@@ -252,8 +286,7 @@ void share_after_fork(void)
     pthread_mutex_init(&lock, NULL);
     slab_pool_after_fork(&pool);
     for (struct offer *o = offers; o; o = o->next)
-        if (o->memory.fd >= 0)
-            close(o->memory.fd);
+        share_close_fds(&o->memory);
     if (desk >= 0)
         close(desk);
     desk = -1;
@@ -293,22 +326,30 @@ int share_ask(const CUipcMemHandle *handle, struct share_memory *memory)
     struct sockaddr_un a;
     struct answer answer;
     socklen_t size = address_of(&t, &a);
-    int fd = -1, s = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+    int fd[MOST_FDS], s = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+    unsigned fds = 0;
     if (s < 0)
         return -errno;
     be_patient(s);
     int err = connect(s, (const struct sockaddr *)&a, size) ? -errno : 0;
     if (!err && (send(s, &t, sizeof t, MSG_NOSIGNAL) != (ssize_t)sizeof t ||
-                 !receive_with(s, &answer, sizeof answer, &fd)))
+                 !receive_with(s, &answer, sizeof answer, fd, &fds)))
         err = -EIO;
     close(s);
-    if (!err && (!answer.found || (answer.has_fd && fd < 0)))
+    if (!err && (!answer.found || answer.fds != fds))
         err = -ENOENT;
     if (err) {
-        if (fd >= 0)
-            close(fd);
+        while (fds > 0)
+            close(fd[--fds]);
         return err;
     }
-    *memory = (struct share_memory){answer.offset, answer.size, answer.bytes, fd, answer.handle};
+    *memory = (struct share_memory){.offset = answer.offset,
+                                    .size = answer.size,
+                                    .bytes = answer.bytes,
+                                    .fd = fds ? fd[0] : -1,
+                                    .handle = answer.handle,
+                                    .more = fds ? fds - 1 : 0};
+    memcpy(memory->fds, fd + 1, memory->more * sizeof *fd);
+    memcpy(memory->parts, answer.parts, sizeof memory->parts);
     return 0;
 }

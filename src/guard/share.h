@@ -15,14 +15,21 @@
 
 #include "driver/driver.h"
 
+enum { SHARE_MORE = 62 };
+
 struct share_memory {
     uint64_t offset, size;  // of the buffer, in what the descriptor or the driver's handle stands for
     uint64_t bytes;         // of that; 0: not known
     int fd;                 // for cuMemImportFromShareableHandle; -1: the handle is for cuIpcOpenMemHandle
     CUipcMemHandle handle;
+    // What lies in several pieces, one behind the other, has a descriptor for each, and their bytes: these follow fd's.
+    unsigned more;
+    int fds[SHARE_MORE];
+    uint64_t parts[SHARE_MORE];
 };
+void share_close_fds(const struct share_memory *memory);
 
-// What the buffer at this address is shared as: the handle of the offer that there is, or of a new one. The descriptor is taken
+// What the buffer at this address is shared as: the handle of the offer that there is, or of a new one. The descriptors are taken
 // over, in any case. 0, -ENOMEM, or another error of the system's.
 int share_offer(uint64_t buffer, const struct share_memory *memory, CUipcMemHandle *handle);
 bool share_offered(uint64_t buffer, CUipcMemHandle *handle);
@@ -33,7 +40,7 @@ void share_after_fork(void);
 // Whether a handle is such a one, and whether this process made it.
 bool share_is_ours(const CUipcMemHandle *handle);
 bool share_is_own(const CUipcMemHandle *handle);
-// 0, or an error: the offer, or the process, is no more. The descriptor is the caller's.
+// 0, or an error: the offer, or the process, is no more. The descriptors are the caller's.
 int share_ask(const CUipcMemHandle *handle, struct share_memory *memory);
 
 #endif

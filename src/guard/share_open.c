@@ -5,7 +5,6 @@
 #include <stdatomic.h>
 #include <stdint.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "guard/guard.h"
 #include "guard/share.h"
@@ -25,29 +24,56 @@ static struct slab_pool pool = SLAB_POOL(struct opened);
 static struct opened *all;
 static _Atomic(bool) used;  // relaxed: whether it is worth to take the lock
 
-static CUresult map(struct opened *o, CUmemGenericAllocationHandle handle, CUdevice device)
+// One piece, at so many bytes from the start.
+static CUresult map_piece(uint64_t at, uint64_t bytes, int fd)
+{
+    CUmemGenericAllocationHandle handle;
+    if (guard.real.cuMemImportFromShareableHandle(&handle, (void *)(intptr_t)fd,
+                                                  CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR))
+        return CUDA_ERROR_MAP_FAILED;
+    CUresult r = guard.real.cuMemMap(at, bytes, 0, handle, 0);
+    guard.real.cuMemRelease(handle);  // the mapping holds it
+    return r;
+}
+
+// Whether all pieces together have as many bytes as they should: the other process may say anything.
+static bool first_piece(const struct share_memory *m, uint64_t *bytes)
+{
+    *bytes = m->bytes;
+    for (unsigned i = 0; i < m->more; i++) {
+        if (!m->parts[i] || m->parts[i] >= *bytes)
+            return false;
+        *bytes -= m->parts[i];
+    }
+    return true;
+}
+
+static CUresult map(struct opened *o, const struct share_memory *m, CUdevice device)
 {
     const CUmemAccessDesc access = {{CU_MEM_LOCATION_TYPE_DEVICE, device},
                                     CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
     CUdeviceptr base;
-    if (guard.real.cuMemAddressReserve(&base, o->bytes, 0, 0, 0))
+    uint64_t done = 0, first;
+    if (!first_piece(m, &first) || guard.real.cuMemAddressReserve(&base, o->bytes, 0, 0, 0))
         return CUDA_ERROR_MAP_FAILED;
-    if (guard.real.cuMemMap(base, o->bytes, 0, handle, 0)) {
-        guard.real.cuMemAddressFree(base, o->bytes);
-        return CUDA_ERROR_MAP_FAILED;
+    for (unsigned i = 0; i <= m->more; i++) {
+        uint64_t part = i ? m->parts[i - 1] : first;
+        if (map_piece(base + done, part, i ? m->fds[i - 1] : m->fd))
+            break;
+        done += part;
     }
-    if (guard.real.cuMemSetAccess(base, o->bytes, &access, 1)) {
-        guard.real.cuMemUnmap(base, o->bytes);
-        guard.real.cuMemAddressFree(base, o->bytes);
-        return CUDA_ERROR_MAP_FAILED;
+    if (done == o->bytes && !guard.real.cuMemSetAccess(base, o->bytes, &access, 1)) {
+        o->base = base;
+        return CUDA_SUCCESS;
     }
-    o->base = base;
-    return CUDA_SUCCESS;
+    if (done)
+        guard.real.cuMemUnmap(base, done);
+    guard.real.cuMemAddressFree(base, o->bytes);
+    return CUDA_ERROR_MAP_FAILED;
 }
 
 static CUresult import(struct opened *o, const struct share_memory *m)
 {
-    CUmemGenericAllocationHandle handle;
     CUdevice device;
     if (!guard.real.cuMemImportFromShareableHandle || !guard.real.cuMemAddressReserve ||
         !guard.real.cuMemMap || !guard.real.cuMemSetAccess || !guard.real.cuMemUnmap ||
@@ -56,13 +82,8 @@ static CUresult import(struct opened *o, const struct share_memory *m)
     CUresult r = guard.real.cuCtxGetDevice(&device);
     if (r)
         return r;
-    if (guard.real.cuMemImportFromShareableHandle(&handle, (void *)(intptr_t)m->fd,
-                                                  CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR))
-        return CUDA_ERROR_MAP_FAILED;
     o->mapped = true;
-    r = map(o, handle, device);
-    guard.real.cuMemRelease(handle);  // the mapping holds it
-    return r;
+    return map(o, m, device);
 }
 
 static CUresult make(struct opened *o, const CUipcMemHandle *handle, unsigned flags, share_open_fn *open)
@@ -74,7 +95,7 @@ static CUresult make(struct opened *o, const CUipcMemHandle *handle, unsigned fl
     *o = (struct opened){.handle = *handle, .bytes = m.bytes, .offset = m.offset, .size = m.size, .times = 1};
     if (m.fd >= 0) {
         CUresult r = import(o, &m);
-        close(m.fd);
+        share_close_fds(&m);
         return r;
     }
     CUresult r = open(&base, m.handle, flags);

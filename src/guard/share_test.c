@@ -34,8 +34,15 @@ static void finds_what_was_offered(void **state)
     CUipcMemHandle a, b, again;
     struct share_memory m;
     assert_false(share_offered(1000, &a));
-    assert_int_equal(share_offer(1000, &(struct share_memory){16, 100, 4096, file_with('a'), {{0}}}, &a), 0);
-    assert_int_equal(share_offer(2000, &(struct share_memory){32, 200, 0, -1, {"the driver's"}}, &b), 0);
+    assert_int_equal(
+        share_offer(
+            1000, &(struct share_memory){.offset = 16, .size = 100, .bytes = 4096, .fd = file_with('a')}, &a),
+        0);
+    assert_int_equal(
+        share_offer(2000,
+                    &(struct share_memory){.offset = 32, .size = 200, .fd = -1, .handle = {"the driver's"}},
+                    &b),
+        0);
     assert_true(share_is_ours(&a) && share_is_own(&a));
     assert_true(share_offered(1000, &again));
     assert_memory_equal(&a, &again, sizeof a);
@@ -63,11 +70,44 @@ static void offers_once(void **state)
     (void)state;
     CUipcMemHandle a, b;
     int second = file_with('2');
-    assert_int_equal(share_offer(3000, &(struct share_memory){0, 1, 1, file_with('1'), {{0}}}, &a), 0);
-    assert_int_equal(share_offer(3000, &(struct share_memory){0, 1, 1, second, {{0}}}, &b), 0);
+    assert_int_equal(
+        share_offer(3000, &(struct share_memory){.offset = 0, .size = 1, .bytes = 1, .fd = file_with('1')},
+                    &a),
+        0);
+    assert_int_equal(
+        share_offer(3000, &(struct share_memory){.offset = 0, .size = 1, .bytes = 1, .fd = second}, &b), 0);
     assert_memory_equal(&a, &b, sizeof a);
     assert_int_equal(fcntl(second, F_GETFD), -1);
     share_withdraw(3000);
+}
+
+// What lies in several pieces comes with a descriptor for each, in their order.
+static void offers_pieces(void **state)
+{
+    (void)state;
+    struct share_memory made = {.offset = 5,
+                                .size = 90,
+                                .bytes = 100,
+                                .fd = file_with('a'),
+                                .more = SHARE_MORE},
+                        m;
+    CUipcMemHandle a;
+    for (unsigned i = 0; i < SHARE_MORE; i++) {
+        made.fds[i] = file_with((char)('b' + i));
+        made.parts[i] = 1 + i;
+    }
+    assert_int_equal(share_offer(6000, &made, &a), 0);
+    assert_int_equal(share_ask(&a, &m), 0);
+    assert_int_equal(m.more, SHARE_MORE);
+    assert_int_equal(first_of(m.fd), 'a');
+    for (unsigned i = 0; i < SHARE_MORE; i++) {
+        assert_int_equal(first_of(m.fds[i]), (char)('b' + i));
+        assert_int_equal(m.parts[i], 1 + i);
+        assert_int_equal(fcntl(m.fds[i], F_GETFD) & FD_CLOEXEC, FD_CLOEXEC);
+    }
+    share_close_fds(&m);
+    share_withdraw(6000);
+    assert_int_equal(fcntl(made.fds[SHARE_MORE - 1], F_GETFD), -1);
 }
 
 static void refuses_strangers(void **state)
@@ -75,7 +115,10 @@ static void refuses_strangers(void **state)
     (void)state;
     CUipcMemHandle a, other;
     struct share_memory m;
-    assert_int_equal(share_offer(4000, &(struct share_memory){0, 1, 1, file_with('x'), {{0}}}, &a), 0);
+    assert_int_equal(
+        share_offer(4000, &(struct share_memory){.offset = 0, .size = 1, .bytes = 1, .fd = file_with('x')},
+                    &a),
+        0);
     // The last byte of the key, which is not part of the socket's name.
     other = a;
     other.reserved[55] ^= 1;
@@ -94,7 +137,10 @@ static void serves_another_process(void **state)
 {
     (void)state;
     CUipcMemHandle a;
-    assert_int_equal(share_offer(5000, &(struct share_memory){0, 1, 1, file_with('p'), {{0}}}, &a), 0);
+    assert_int_equal(
+        share_offer(5000, &(struct share_memory){.offset = 0, .size = 1, .bytes = 1, .fd = file_with('p')},
+                    &a),
+        0);
     pid_t child = fork();
     if (!child) {
         struct share_memory m;
@@ -113,9 +159,8 @@ static void serves_another_process(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(finds_what_was_offered),
-        cmocka_unit_test(offers_once),
-        cmocka_unit_test(refuses_strangers),
+        cmocka_unit_test(finds_what_was_offered), cmocka_unit_test(offers_once),
+        cmocka_unit_test(offers_pieces),          cmocka_unit_test(refuses_strangers),
         cmocka_unit_test(serves_another_process),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -21,6 +21,11 @@ $ moat options
     for: run
     default: 0.5
     now: 0.5 (default)
+--canary-memory=plain|mapped
+    where --mode=canary puts buffers of 1 MiB and more; plain: in memory from cuMemAlloc, of which some hundredths are lost; mapped: one behind the other in memory that is mapped as it is needed: a thousandth, and an allocation takes more calls
+    for: run
+    default: plain
+    now: plain (default)
 --canary-scan=copy|managed
     how --mode=canary reads canaries; copy: by copies; managed: buffers are managed memory, of which the monitor reads pages, as GMODx does, to compare with
     for: run

@@ -199,7 +199,7 @@ static void info(void)
     NEED(d.cuMemFree_v2(p));
     NEED(d.cuCtxSynchronize());
     // What is held back counts as free, or is given back soon.
-    for (unsigned i = 0; i < 100 && available() + slack < start; i++)
+    for (unsigned i = 0; i < 3000 && available() + slack < start; i++)
         usleep(20000);
     if (available() + slack < start)
         wrong("a free gives nothing back", start - available());

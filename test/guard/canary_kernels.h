@@ -38,17 +38,15 @@ static const char kernels_text[] =
     "    st.volatile.u32 [%flag], 1;\n"
     "    ret;\n"
     "}\n"
-    // Flips the byte at p, sets *flag, waits, and flips it back.
-    ".visible .entry restore(.param .u64 p, .param .u64 nanoseconds, .param .u64 flag)\n"
+    // Flips the byte at p, sets *flag, waits until *go is not 0, and flips it back.
+    ".visible .entry restore(.param .u64 p, .param .u64 go, .param .u64 flag)\n"
     "{\n"
-    "    .reg .u64 %p, %end, %now, %flag;\n"
+    "    .reg .u64 %p, %go, %flag;\n"
     "    .reg .u32 %v, %w;\n"
     "    .reg .pred %q;\n"
     "    ld.param.u64 %p, [p];\n"
-    "    ld.param.u64 %end, [nanoseconds];\n"
+    "    ld.param.u64 %go, [go];\n"
     "    ld.param.u64 %flag, [flag];\n"
-    "    mov.u64 %now, %globaltimer;\n"
-    "    add.u64 %end, %end, %now;\n"
     "    ld.volatile.u8 %v, [%p];\n"
     "    xor.b32 %w, %v, 255;\n"
     "    st.volatile.u8 [%p], %w;\n"
@@ -56,8 +54,8 @@ static const char kernels_text[] =
     "    st.volatile.u32 [%flag], 1;\n"
     "loop:\n"
     "    nanosleep.u32 1000;\n"
-    "    mov.u64 %now, %globaltimer;\n"
-    "    setp.lt.u64 %q, %now, %end;\n"
+    "    ld.volatile.u32 %w, [%go];\n"
+    "    setp.eq.u32 %q, %w, 0;\n"
     "    @%q bra loop;\n"
     "    st.volatile.u8 [%p], %v;\n"
     "    ret;\n"
@@ -136,10 +134,10 @@ static inline void kernels_flip(const struct kernels *k, CUdeviceptr p, uint64_t
     NEED(d.cuLaunchKernel(k->flip, 1, 1, 1, 1, 1, 1, 0, stream, arguments, NULL));
 }
 
-static inline void kernels_restore(const struct kernels *k, CUdeviceptr p, uint64_t nanoseconds,
+static inline void kernels_restore(const struct kernels *k, CUdeviceptr p, kernels_word *go,
                                    kernels_word *flag, CUstream stream)
 {
-    void *arguments[] = {&p, &nanoseconds, &flag};
+    void *arguments[] = {&p, &go, &flag};
     NEED(d.cuLaunchKernel(k->restore, 1, 1, 1, 1, 1, 1, 0, stream, arguments, NULL));
 }
 
@@ -169,7 +167,7 @@ static inline double kernels_wait(kernels_word *flag)
     double start = kernels_now();
     // Acquire: what the kernel wrote before it set the flag (membar.sys) is there.
     while (!atomic_load_explicit(flag, memory_order_acquire)) {
-        if (kernels_now() > start + 10) {
+        if (kernels_now() > start + 60) {
             printf("a kernel does not say that it has written\n");
             exit(2);
         }

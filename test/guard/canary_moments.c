@@ -7,25 +7,30 @@ enum { MANY = 100000 };
 
 // When it is found.
 
-// Nothing but the monitor can see it.
+// Nothing but the monitor can see it: the byte is as it was before anybody else looks.
+static void restored_at(CUdeviceptr p, CUdeviceptr at, int bad)
+{
+    kernels_word *go = kernels_new_word();
+    kernels_restore(&kernels, at, go, flag, NULL);
+    wait_for_write(bad);
+    await_report(bad, PATIENCE_S);
+    // Relaxed: nothing else is told by it.
+    atomic_store_explicit(go, 1, memory_order_relaxed);
+    NEED(d.cuCtxSynchronize());
+    NEED(d.cuMemFree_v2(p));
+    NEED(d.cuMemFreeHost((void *)go));
+}
+
 static void restored(int bad)
 {
     CUdeviceptr p = plain(SMALL);
-    kernels_restore(&kernels, p + SMALL - 1 + (unsigned)bad, 50000000, flag, NULL);
-    wait_for_write(bad);
-    usleep(100000);
-    NEED(d.cuCtxSynchronize());
-    NEED(d.cuMemFree_v2(p));
+    restored_at(p, p + SMALL - 1 + (unsigned)bad, bad);
 }
 
 static void restored_before(int bad)
 {
     CUdeviceptr p = plain(LARGE);
-    kernels_restore(&kernels, p - (unsigned)bad, 50000000, flag, NULL);
-    wait_for_write(bad);
-    usleep(100000);
-    NEED(d.cuCtxSynchronize());
-    NEED(d.cuMemFree_v2(p));
+    restored_at(p, p - (unsigned)bad, bad);
 }
 
 // The host makes no call of CUDA's in which somebody could look.
@@ -33,8 +38,9 @@ static void host_idle(int bad)
 {
     CUdeviceptr p = plain(SMALL);
     flip_and_see(p + SMALL - 1 + (unsigned)bad, 1, NULL, bad);
-    usleep(1500000);
+    await_report(bad, PATIENCE_S);
     printf("went on\n");
+    fflush(stdout);  // what ends the program now writes nothing
     NEED(d.cuMemFree_v2(p));
 }
 
@@ -88,16 +94,21 @@ static void freed_at_once_large(int bad)
     wait_for_write(bad);
 }
 
-// Whatever is in a freed buffer stays there until the place is another's; a scan must have seen it.
+// Whatever is in a freed buffer stays there until the place is another's; a scan must have seen it. How long that takes nobody
+// says: longer and longer, then.
 static void written_after_free(int bad)
 {
-    CUdeviceptr p = plain(SMALL), q = plain(SMALL);
-    kernels_fill(&kernels, p, SMALL, NULL);
-    NEED(d.cuMemFree_v2(p));
-    usleep(200000);
-    flip_and_see(bad ? p : q, 4, NULL, bad);
-    usleep(200000);
-    NEED(d.cuMemFree_v2(q));
+    for (double seconds = 0.2; seconds < PATIENCE_S; seconds *= 2) {
+        CUdeviceptr p = plain(SMALL), q = plain(SMALL);
+        kernels_fill(&kernels, p, SMALL, NULL);
+        NEED(d.cuMemFree_v2(p));
+        usleep((useconds_t)(seconds * 1e6));
+        flip_and_see(bad ? p : q, 4, NULL, bad);
+        int done = await_report(bad, seconds);
+        NEED(d.cuMemFree_v2(q));
+        if (done)
+            return;
+    }
 }
 
 static void freed_in_order(int bad)

@@ -9,15 +9,15 @@ T=$(mktemp -d) || exit 1
 trap 'rm -rf "$T"' EXIT
 passed=0 failed=0
 
-run() {  # run TWIN MODE STATUS
-    timeout 60 "$MOAT" --device="$device" --mode="$2" "$BUILD/tool/share_pair" "$1" >"$T/log" 2>&1 </dev/null
+run() {  # run TWIN MODE STATUS [OPTION]
+    timeout 60 "$MOAT" --device="$device" --mode="$2" ${4:+"$4"} "$BUILD/tool/share_pair" "$1" >"$T/log" 2>&1 </dev/null
     local status=$?
     if [ $status = "$3" ] && { [ "$1" = good ] || grep -q 'ERROR: moat: heap-buffer-overflow' "$T/log"; } &&
         { [ "$2" != pages ] || { grep -q 'what was freed is gone' "$T/log" && grep -q 'shared by cuIpcGetMemHandle with' "$T/log"; }; }; then
         passed=$((passed + 1))
     else
         failed=$((failed + 1))
-        echo "FAIL $1, $2: status $status"
+        echo "FAIL $1, $2 ${4:-}: status $status"
         tail -n 25 "$T/log" | sed 's/^/    | /'
     fi
 }
@@ -26,5 +26,7 @@ for mode in api pages canary; do
     run good "$mode" 0
     run bad "$mode" 97
 done
+run good canary 0 --canary-memory=mapped
+run bad canary 97 --canary-memory=mapped
 echo "$passed passed, $failed failed"
 [ $failed = 0 ]
