@@ -885,6 +885,14 @@ static void good_contexts_go_meanwhile(void **state)
         atomic_store(&moving.ctx, NULL);
         OK(cuCtxDestroy_v2(ctx));
     }
+    // Where all of them went too soon, one that stays shows that something is captured at all.
+    CUcontext last;
+    OK(cuCtxCreate_v2(&last, 0, 0));
+    atomic_store(&moving.ctx, last);
+    for (unsigned i = 0; i < 60000 && !atomic_load(&moving.captures); i++)
+        usleep(1000);
+    atomic_store(&moving.ctx, NULL);
+    OK(cuCtxDestroy_v2(last));
     atomic_store(&moving.over, true);
     for (int i = 0; i < 3; i++)
         pthread_join(t[i], NULL);

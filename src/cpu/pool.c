@@ -38,6 +38,7 @@ static struct {
     unsigned started;             // workers
     unsigned running;             // threads that hold a slot: workers and waiting host threads; <= limit
     unsigned spinning, sleeping;  // workers that look for work, and that do not
+    uint64_t naps;
     struct queue ready, callbacks, grids;
     uint64_t turns;
     bool callback_started;
@@ -404,6 +405,14 @@ unsigned pool_width(void)
     return n;
 }
 
+struct pool_counts pool_counts(void)
+{
+    pool_lock();
+    struct pool_counts c = {pool.running, pool.naps};
+    pool_unlock();
+    return c;
+}
+
 // --- running -----------------------------------------------------------------------------------------------
 
 // A host thread does the short pieces of any grid, but whole operations only of what it waits for, or if
@@ -636,6 +645,7 @@ static void begin_round(struct runner *me)
 static void nap(pthread_cond_t *cond)
 {
     uint64_t end = now() + NAP_NS;
+    pool.naps++;
     struct timespec t = {(time_t)(end / 1000000000u), (long)(end % 1000000000u)};
     pthread_cond_clockwait(cond, &pool.lock, CLOCK_MONOTONIC, &t);
 }

@@ -121,4 +121,11 @@ bool pool_in_callback(void);  // whether the calling thread is that one
 void pool_limit(unsigned n);
 unsigned pool_width(void);
 
+// For tests: what can be seen of the threads where no clock may be asked.
+struct pool_counts {
+    unsigned running;  // threads that have begun with work and not looked for more since
+    uint64_t naps;     // a thread slept for a moment because all blocks only waited
+};
+struct pool_counts pool_counts(void);
+
 #endif

@@ -7,8 +7,39 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <sys/resource.h>
+#include <time.h>
 
 #include <cmocka.h>
+
+// Time is the tests' own, in nanoseconds: nothing hangs on who else wants the core.
+static int64_t now = INT64_C(1000000000000), cpu;
+static int64_t late;  // for so long nobody wakes up who could
+
+int clock_gettime(clockid_t clock, struct timespec *t)
+{
+    int64_t ns = clock == CLOCK_THREAD_CPUTIME_ID ? cpu : now;
+    *t = (struct timespec){ns / 1000000000, ns % 1000000000};
+    return 0;
+}
+
+int nanosleep(const struct timespec *t, struct timespec *left)
+{
+    now += t->tv_sec * INT64_C(1000000000) + t->tv_nsec + late;
+    return 0;
+}
+
+static void work(int64_t own, int64_t others)
+{
+    cpu += own;
+    now += own + others;
+}
+
+static int64_t rest(struct pace *p, int64_t shortest, int64_t longest)
+{
+    int64_t before = now;
+    pace_rest(p, shortest, longest);
+    return now - before;
+}
 
 static void good_backs_off_and_recovers(void **state)
 {
@@ -70,41 +101,54 @@ static void good_rest_is_in_proportion(void **state)
 {
     struct pace p = {.most = 0.25, .share = 0.25, .crowd = {.fd = -1}};
     pace_begin(&p);
-    while (pace_now() - p.began < 2000000)
-        ;
-    int64_t before = pace_now();
-    pace_rest(&p, 0, 1000000000);
-    assert_true(pace_now() - before >= 3000000);  // more where others want the core
+    work(2000000, 0);
+    assert_int_equal(rest(&p, 0, 1000000000), 6000000);
     pace_begin(&p);
-    before = pace_now();
-    pace_rest(&p, 4000000, 4000000);
-    assert_true(pace_now() - before >= 4000000);
+    assert_int_equal(rest(&p, 4000000, 4000000), 4000000);
 }
 
-// A rest that was meant to be long ends soon if nobody turns out to be in the way.
-static void good_long_rest_is_looked_over(void **state)
-{
-    struct pace p = {.most = 0.5, .share = 0.5, .crowd = {.fd = -1}};
-    pace_start_low(&p);
-    pace_begin(&p);
-    p.cpu -= 400000000;  // as if it had worked so long
-    int64_t before = pace_now();
-    pace_rest(&p, 0, INT64_C(20000000000));
-    assert_true(p.share > 0.02);
-    assert_in_range(pace_now() - before, 400000000, 10000000000);
-}
-
-// While there is nothing to do the share grows too: what comes then finds all of it.
-static void good_share_grows_in_a_doze(void **state)
+// Others had the core meanwhile: half of the share is left.
+static void good_rest_is_longer_for_others(void **state)
 {
     struct pace p = {.most = 0.25, .share = 0.25, .crowd = {.fd = -1}};
-    pace_start_low(&p);
-    double low = p.share;
-    for (int i = 0; i < 100 && p.share < p.most; i++) {
+    pace_begin(&p);
+    work(2000000, 1000000);
+    assert_int_equal(rest(&p, 0, 1000000000), 14000000);
+}
+
+// A rest that was meant to be long ends soon if nobody turns out to be in the way, and does not if somebody is.
+static void good_long_rest_is_looked_over(void **state)
+{
+    for (late = 0; late <= 1000000; late += 1000000) {
+        struct pace p = {.most = 0.5, .share = 0.5, .crowd = {.fd = -1}};
+        pace_start_low(&p);
+        double low = p.share;
         pace_begin(&p);
-        pace_doze(&p, 200000, 5000000);
+        work(400000000, 0);
+        int64_t rested = rest(&p, 0, INT64_C(30000000000));
+        if (late)
+            assert_true(p.share == low && rested >= INT64_C(19600000000));
+        else
+            assert_true(p.share > low && rested >= 400000000 && rested < 2000000000);
     }
-    assert_true(low < 0.25 && p.share > low);
+    late = 0;
+}
+
+// While there is nothing to do the share grows too: what comes then finds all of it. Unless somebody is in the way.
+static void good_share_grows_in_a_doze(void **state)
+{
+    for (late = 0; late <= 1000000; late += 1000000) {
+        struct pace p = {.most = 0.25, .share = 0.25, .crowd = {.fd = -1}};
+        pace_start_low(&p);
+        double low = p.share;
+        p.due = now - late;
+        for (int i = 0; i < 100; i++) {
+            pace_begin(&p);
+            pace_doze(&p, 200000, 5000000);
+        }
+        assert_true(low < 0.25 && p.share == (late ? low : 0.25));
+    }
+    late = 0;
 }
 
 int main(void)
@@ -113,7 +157,7 @@ int main(void)
         cmocka_unit_test(good_backs_off_and_recovers),  cmocka_unit_test(good_sleeps_longer_in_a_crowd),
         cmocka_unit_test(good_dozes_longer_and_longer), cmocka_unit_test(good_long_rest_is_looked_over),
         cmocka_unit_test(good_share_grows_in_a_doze),   cmocka_unit_test(good_comes_last),
-        cmocka_unit_test(good_rest_is_in_proportion),
+        cmocka_unit_test(good_rest_is_in_proportion),   cmocka_unit_test(good_rest_is_longer_for_others),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -12,7 +12,8 @@
 
 enum {
     NOISE_NS = 1500,  // less than a thread needs to wake up, and more than reading a clock takes
-    MOST_THREADS = 16
+    MOST_THREADS = 16,
+    TRIES = 3
 };
 
 // As the kernel numbers them.
@@ -46,11 +47,20 @@ static int64_t colleagues(void)
     return sum;
 }
 
-// The caller runs, so its time is taken on both sides.
+// The caller runs, so its time is taken on both sides. An interrupt between the two is charged to it too, and nobody knows on which
+// side of the middle it was: that would be taken for others' time, or hide it. So it is tried again.
 static int64_t all_but_caller(void)
 {
-    int64_t before = pace_clock(CLOCK_THREAD_CPUTIME_ID), all = pace_clock(CLOCK_PROCESS_CPUTIME_ID);
-    return all - (before + pace_clock(CLOCK_THREAD_CPUTIME_ID)) / 2;
+    int64_t others = 0, shortest = INT64_MAX;
+    for (int i = 0; i < TRIES && shortest > NOISE_NS; i++) {
+        int64_t before = pace_clock(CLOCK_THREAD_CPUTIME_ID), all = pace_clock(CLOCK_PROCESS_CPUTIME_ID);
+        int64_t after = pace_clock(CLOCK_THREAD_CPUTIME_ID);
+        if (after - before < shortest) {
+            shortest = after - before;
+            others = all - (before + after) / 2;
+        }
+    }
+    return others;
 }
 
 // All before ours here, ours before all there: so the difference is not less than what others had, but for the noise.

@@ -106,7 +106,7 @@ static int apart(void (*run)(void))
     fflush(stdout);
     pid_t child = fork();
     if (!child) {
-        alarm(60);
+        alarm(250);
         run();
         exit(0);
     }

@@ -397,7 +397,7 @@ static void faults(void)
 
 int main(void)
 {
-    alarm(60);
+    alarm(250);
     TRY(cuInit(0));
     names();
     primary_contexts();

@@ -529,7 +529,7 @@ int main(int argc, char **argv)
 {
     int ends[2], status = 0;
     char number[16];
-    alarm(60);
+    alarm(250);
     if (argc == 2) {
         line = atoi(argv[1]);
         return both();

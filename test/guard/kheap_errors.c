@@ -326,8 +326,9 @@ static void host_idle(int bad)
     void *arguments[] = {&size, &at, &when, &flag};
     launch(heap.write, 1, 1, NULL, arguments);
     wait_for_write(bad);
-    usleep(1500000);
+    await_report(bad, PATIENCE_S);
     printf("went on\n");
+    fflush(stdout);  // what ends the program now writes nothing
 }
 
 static void ends_at_once(int bad)

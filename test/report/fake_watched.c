@@ -12,7 +12,8 @@
 //   many=N                the rest is done by N children at once
 //   other                 go on as the other one of two libraries that report for the process
 //   exec                  the rest is done by a program that takes this one's place
-//   count=MS              say how many SIGINT come in this time
+//   count                 say how many SIGINT come until a line of standard input does; each is said at once, too
+//   line, await=FILE      wait until a line of standard input comes, or that file is there
 //   sleep=MS, exit=STATUS, raise=SIGNAL
 #include <signal.h>
 #include <stdio.h>
@@ -150,15 +151,30 @@ static volatile sig_atomic_t interrupts;
 static void on_interrupt(int signal)
 {
     interrupts++;
+    say("interrupted");
 }
 
+static void await_line(const char *value)
+{
+    for (char c = 0; c != '\n';)
+        if (read(0, &c, 1) != 1)
+            exit(125);
+}
+
+static void await_file(const char *value)
+{
+    for (int i = 0; i < 60000 && access(value, F_OK); i++)
+        usleep(1000);
+}
+
+// What comes twice comes soon.
 static void count_interrupts(const char *value)
 {
     char text[40];
     signal(SIGINT, on_interrupt);
     say("ready");
-    for (int i = 0; i < atoi(value); i++)
-        usleep(1000);
+    await_line(NULL);
+    usleep(300000);
     snprintf(text, sizeof text, "interrupts: %d.", (int)interrupts);
     say(text);
 }
@@ -210,6 +226,8 @@ static const struct {
     {"many", go_on_in_children},
     {"sleep", rest},
     {"count", count_interrupts},
+    {"line", await_line},
+    {"await", await_file},
     {"exec", become},
     {"other", change_sides},
     {"raise", end_by},

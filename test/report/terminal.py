@@ -48,20 +48,23 @@ class Job:
 
 # Ctrl-C reaches the program once, from the terminal; the command waits for it and gives its status. Two signals that
 # come at the same time are often one, so it is typed many times.
-job = Job(moat, "--device=cpu", fake, "start", "count=1000", "end", "exit=4")
+job = Job(moat, "--device=cpu", fake, "start", "count", "end", "exit=4")
 expect("the program starts", job.read_until(b"ready"))
 for _ in range(25):
     job.type(b"\x03")
     time.sleep(0.02)
+job.type(b"\n")
 status = job.end()
 found = re.search(rb"interrupts: (\d+)\.", job.text)
 expect("one Ctrl-C is one signal", found and 1 <= int(found[1]) <= 25)
 expect("the program's own status", os.WIFEXITED(status) and os.WEXITSTATUS(status) == 4)
 
 # What somebody else sends to the command reaches the program.
-job = Job(moat, "--device=cpu", fake, "start", "count=1000", "end", "exit=4")
+job = Job(moat, "--device=cpu", fake, "start", "count", "end", "exit=4")
 expect("the program starts", job.read_until(b"ready"))
 os.kill(job.pid, signal.SIGINT)
+expect("the signal comes", job.read_until(b"interrupted"))
+job.type(b"\n")
 status = job.end()
 expect("a signal is passed on", b"interrupts: 1." in job.text)
 
@@ -76,14 +79,14 @@ expect("its reports are complete", b"without a summary" in job.text)
 # Ctrl-Z stops both, a shell's fg wakes both. A shell stands between them and the leader of the session, whose group would
 # be an orphan and not stop.
 shell = (
-    f"set -m; {moat} --device=cpu {fake} start say=ready sleep=1000 say=awake end exit=5; "
+    f"set -m; {moat} --device=cpu {fake} start say=ready line say=awake end exit=5; "
     "echo stopped $?; fg; echo ended $?"
 )
 job = Job("/bin/bash", "-c", shell)
 expect("the program starts", job.read_until(b"ready"))
-time.sleep(0.2)
 job.type(b"\x1a")
 expect("the shell sees it stop", job.read_until(b"stopped 148"))
+job.type(b"\n")
 expect("the program goes on", job.read_until(b"awake"))
 expect("and ends", job.read_until(b"ended 5"))
 job.end()

@@ -99,7 +99,7 @@ $ python3 -c 'import os, subprocess; print(subprocess.run([os.environ["T"] + "/t
 $ $T/tree/bin/moat --device=cpu sh -c 'trap "echo got; exit 3" TERM; echo ready > $T/ready; while :; do sleep 0.05; done' 2> $T/log & until [ -s $T/ready ]; do sleep 0.05; done; kill $!; wait $!; echo $?
 got
 98
-$ rm $T/ready; $T/tree/bin/moat --device=cpu sh -c 'trap "echo got" USR1; echo $$ > $T/ready; while :; do sleep 0.05; done' 2> $T/log & until [ -s $T/ready ]; do sleep 0.05; done; kill -USR1 $!; sleep 0.3; kill -9 $(cat $T/ready); wait $! 2> /dev/null; echo $?
+$ rm $T/ready; $T/tree/bin/moat --device=cpu sh -c 'trap "echo got; touch $T/got" USR1; echo $$ > $T/ready; while :; do sleep 0.05; done' 2> $T/log & until [ -s $T/ready ]; do sleep 0.05; done; kill -USR1 $!; until [ -e $T/got ]; do sleep 0.05; done; kill -9 $(cat $T/ready); wait $! 2> /dev/null; echo $?
 got
 137
 # Even where the caller ignores that children end, and the program finds signals as the caller left them.
@@ -182,15 +182,15 @@ Report 1 of process P
 Report 2 of process P
 $ rm $T/tree/lib/moat/libmoat-heap.so
 
-# The command ends with the program that it started, but hears what others have to say shortly after.
-$ $T/w $T/fake start leave sleep=300 start error end | grep SUMMARY
+# The command ends with the program that it started, but hears what others have to say shortly after. Where the machine has others
+# to serve, that may be too late once, or twice.
+$ for i in {1..30}; do $T/w $T/fake start leave sleep=300 start error end > $T/log; status=$?; ! grep SUMMARY $T/log || break; done; echo $status
 SUMMARY: moat: heap-buffer-overflow scale.cu:7 in scale(float*, int)
-$ $T/w $T/fake start leave sleep=300 start error end > $T/log; echo $?
 97
-$ start=$EPOCHREALTIME; FAKE_LOG=$T/late.log $T/tree/bin/moat --device=cpu $T/fake start leave start sleep=2500 error end 2> $T/log; echo $?; awk "BEGIN { print ($EPOCHREALTIME - $start < 2.4) }"
+# It does not wait for one that says nothing: that one waits for it here.
+$ FAKE_LOG=$T/late.log $T/tree/bin/moat --device=cpu $T/fake start leave start await=$T/ended error end 2> $T/log; echo $?
 0
-1
-$ grep -c outlives $T/log; sleep 2; grep SUMMARY $T/late.log
+$ grep -c outlives $T/log; touch $T/ended; until grep -s SUMMARY $T/late.log; do sleep 0.05; done
 1
 SUMMARY: moat: heap-buffer-overflow scale.cu:7 in _Z5scalePfi
 
