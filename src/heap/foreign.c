@@ -51,11 +51,20 @@ struct finder {
     bool damaged;  // p is a block of ours whose head was overwritten
 };
 
+// A block that is cut off a span and has not been given to anybody.
+static bool was_had(const char *block, const struct block_head *h)
+{
+    return block_is_live(block, h) || block_info_of(block, h).size || block_made_at(h->ticket) ||
+           block_freed_at(block, h);
+}
+
 static void look(void *ctx, uint64_t word, const struct block_head *h)
 {
     struct finder *f = ctx;
     char *block = block_of_word(word);
     bool valid = block_is_live(block, h) || block_is_freed(block, h);
+    if (valid && !was_had(block, h))
+        return;
     if (!valid && block == f->p) {
         f->damaged = true;
     } else if (valid) {
@@ -101,7 +110,7 @@ bool foreign_judge(void *p, const char *call, uint32_t site)
     struct finder f = {.p = p};
     bool readable = (uintptr_t)p % BLOCK_ALIGN == 0 && gather_one((char *)p - BLOCK_HEAD, sizeof own, &own);
     bool pass = false;
-    if (readable && block_is_freed(p, &own)) {
+    if (readable && block_is_freed(p, &own) && was_had(p, &own)) {
         heap_report_double_free(p, &own, call, site);
     } else {
         // A pointer to the start of what we got from below is as wrong as any other into our block.

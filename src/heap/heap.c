@@ -7,8 +7,8 @@
 
 #include "heap/apart.h"
 #include "heap/foreign.h"
-#include "heap/gather.h"
 #include "heap/heap_fast.h"
+#include "heap/heap_later.h"
 #include "heap/heap_life.h"
 #include "heap/heap_report.h"
 #include "heap/site.h"
@@ -92,6 +92,29 @@ static void put_into_spans(struct writer *w, const uint64_t *words, size_t n)
             take_apart(w, out);
 }
 
+// A block of the shelf: what its head says may have been overwritten since, and its place must not mislead us: a place
+// that is wrong only makes a notice where a word could have been struck out, but for the one that means that nobody has it.
+static void give_back_word(struct writer *w, uint64_t word)
+{
+    char *p = block_of_word(word);
+    uint64_t place = block_head_of(p)->place;
+    if (writer_strike(w, place == WRITER_UNWATCHED ? WRITER_ELSEWHERE : place, word))
+        under.free(p - BLOCK_HEAD);
+}
+
+static __attribute__((noinline)) void empty_bin(struct writer *w, struct shelf_bin *b, size_t count)
+{
+    size_t i = 0, in_spans = 0;
+    for (; i < count; i++) {
+        uint64_t word = b->low[i];
+        if (span_has(block_of_word(word)))
+            b->low[in_spans++] = word;
+        else
+            give_back_word(w, word);
+    }
+    put_into_spans(w, b->low, in_spans);
+}
+
 // --- allocating ---
 
 enum { FILL_MOST = 32, FILL_BYTES = 2048 };  // that a shelf gets at once
@@ -127,6 +150,31 @@ static void make_known(struct writer *w, uint64_t word)
     writer_commit(w, place, word);
 }
 
+// All of the shelf goes back into spans, so that those which nobody uses can have other sizes.
+static void make_room(struct writer *w)
+{
+    if (!span_is_worth_it(shelf_bytes(&w->shelf)))
+        return;
+    for (size_t i = 0; i < SHELF_FINE_BINS; i++) {
+        struct shelf_bin *b = &w->shelf.bins[i];
+        size_t count = (size_t)(b->top - b->low);
+        b->top = b->low;
+        empty_bin(w, b, count);
+    }
+    for (struct span *s; (s = span_take_out());)
+        take_apart(w, s);
+}
+
+// Few at first: many threads need few of a size.
+static size_t fill_of(struct writer *w, const struct shelf_bin *b, size_t number)
+{
+    size_t most = 1 + FILL_BYTES / shelf_fine_room(number), room = (size_t)(b->end - b->top), n = 2;
+    n += w->filled[number];
+    w->filled[number] = (uint8_t)(n < FILL_MOST / 2 ? n : FILL_MOST / 2);
+    most = most < room ? most : room;
+    return n < most ? n : most;
+}
+
 // Of an empty bin: blocks from spans, a few at once.
 static bool fill_from_spans(struct writer *w, struct shelf_bin *b)
 {
@@ -135,8 +183,13 @@ static bool fill_from_spans(struct writer *w, struct shelf_bin *b)
     bool fresh;
     if (number >= SHELF_FINE_BINS)
         return false;
-    size_t most = 1 + FILL_BYTES / shelf_fine_room(number);
-    size_t n = span_take(number, words, most < FILL_MOST ? most : FILL_MOST, &fresh);
+    if (__builtin_expect(atomic_load_explicit(&heap_life_alone, memory_order_relaxed), 0))
+        heap_life_consider();
+    size_t most = fill_of(w, b, number), n = span_take(number, words, most, false, &fresh);
+    if (!n) {
+        make_room(w);
+        n = span_take(number, words, most, true, &fresh);
+    }
     for (size_t i = 0; fresh && i < n; i++)
         make_known(w, words[i]);
     // The first one comes last, so that it is the next. A signal handler may have been here.
@@ -219,8 +272,7 @@ static void *base_of(void *block, struct block_info info)
     return (char *)block - ((size_t)1 << info.lead_log2);
 }
 
-// Gives a block back that is marked as freed. If nobody can be told now, it stays where it is.
-static void give_back(struct writer *w, void *p, struct block_info info)
+void heap_give_back(struct writer *w, void *p, struct block_info info)
 {
     struct block_head *h = block_head_of(p);
     uint64_t word = block_word(p, h->ticket);
@@ -230,30 +282,7 @@ static void give_back(struct writer *w, void *p, struct block_info info)
         under.free(base_of(p, info));
 }
 
-// A block of the shelf: what its head says may have been overwritten since, and its place must not mislead us: a place
-// that is wrong only makes a notice where a word could have been struck out, but for the one that means that nobody has it.
-static void give_back_word(struct writer *w, uint64_t word)
-{
-    char *p = block_of_word(word);
-    uint64_t place = block_head_of(p)->place;
-    if (writer_strike(w, place == WRITER_UNWATCHED ? WRITER_ELSEWHERE : place, word))
-        under.free(p - BLOCK_HEAD);
-}
-
-static __attribute__((noinline)) void empty_bin(struct writer *w, struct shelf_bin *b, size_t count)
-{
-    size_t i = 0, in_spans = 0;
-    for (; i < count; i++) {
-        uint64_t word = b->low[i];
-        if (span_has(block_of_word(word)))
-            b->low[in_spans++] = word;
-        else
-            give_back_word(w, word);
-    }
-    put_into_spans(w, b->low, in_spans);
-}
-
-static void put_into_bin(struct writer *w, void *p, struct shelf_bin *b)
+void heap_put_into_bin(struct writer *w, void *p, struct shelf_bin *b)
 {
     if (shelf_is_full(b) && !shelf_make_room(&w->shelf, b)) {
         empty_bin(w, b, shelf_older(b));
@@ -268,155 +297,12 @@ static bool is_for_shelf(struct block_info info)
     return heap_fast_is_small(info) && info.lead_log2 == BLOCK_LEAD_LOG2 && !(info.kind & BLOCK_UNWATCHED);
 }
 
-// To the shelf, or back to the allocator below.
-static void put_away(struct writer *w, void *p, struct block_info info)
+void heap_put_away(struct writer *w, void *p, struct block_info info)
 {
     if (is_for_shelf(info))
-        put_into_bin(w, p, &w->shelf.bins[shelf_number(heap_fast_room(info))]);
+        heap_put_into_bin(w, p, &w->shelf.bins[shelf_number(heap_fast_room(info))]);
     else
-        give_back(w, p, info);
-}
-
-static uint64_t size_of(struct heap_wait_entry e)
-{
-    return e.packed & BLOCK_SIZE_MASK;
-}
-
-// Whether a head's first word is what it was, as far as that is known: of a block in a lane, the size.
-static bool says_the_same(struct heap_wait_entry e, uint64_t packed)
-{
-    return packed == e.packed || (packed & BLOCK_SIZE_MASK) == e.packed;
-}
-
-// Says what has changed since the block was freed; whether its head may be trusted. at: its first byte that has changed, or -1.
-static bool check_waiting(struct heap_wait_entry e, const struct block_head *h, uint64_t tail, int64_t at)
-{
-    bool sound = block_is_freed(e.block, h) && says_the_same(e, block_packed(e.block, h));
-    if (!sound)
-        heap_report_head(e.block, h);
-    else if (at >= 0)
-        heap_report_freed_write(e.block, h, at);
-    else if (tail != block_tail_canary(block_live_canary((uint64_t)(uintptr_t)e.block, h)))
-        heap_report_freed_write(e.block, h, (int64_t)size_of(e));
-    else if (block_sum(h, tail) != e.sum)
-        heap_report_head(e.block, h);
-    return sound;
-}
-
-// Not a struct: that would pass through memory.
-static __attribute__((noinline)) bool check_again_slowly(char *block, uint64_t packed, uint64_t sum)
-{
-    struct heap_wait_entry e = {block, packed, sum};
-    uint64_t size = size_of(e);
-    return check_waiting(e, block_head_of(block), block_tail(block, size),
-                         heap_wait_first_change(block, size));
-}
-
-static inline bool check_again(struct heap_wait_entry e)
-{
-    return check_again_slowly(e.block, e.packed, e.sum);
-}
-
-static inline __attribute__((always_inline)) bool waited_in_peace(struct heap_wait_entry e, uint64_t size)
-{
-    return block_sum(block_head_of(e.block), block_tail(e.block, size)) == e.sum &&
-           heap_wait_is_filled(e.block, size);
-}
-
-// A block has waited long enough in the queue. One whose head was overwritten stays where it is.
-static inline __attribute__((always_inline)) void leave_queue(struct writer *w, struct heap_wait_entry e)
-{
-    if (waited_in_peace(e, size_of(e)) || check_again(e))
-        put_away(w, e.block, block_unpack(e.packed));
-}
-
-// The like for a lane, if the block is not as it was or its bin is full.
-static __attribute__((noinline)) void leave_lane_slowly(struct writer *w, struct shelf_bin *b, char *block,
-                                                        uint64_t size, uint64_t sum)
-{
-    struct heap_wait_entry e = {block, size, sum};
-    if (waited_in_peace(e, size) || check_again(e))
-        put_into_bin(w, block, b);
-}
-
-static inline __attribute__((always_inline)) void leave_lane(struct writer *w, struct shelf_bin *b,
-                                                             struct heap_wait_entry e)
-{
-    if (__builtin_expect(waited_in_peace(e, e.packed) && !shelf_is_full(b), 1))
-        shelf_put(b, block_word(e.block, block_head_of(e.block)->ticket));
-    else
-        leave_lane_slowly(w, b, e.block, e.packed, e.sum);
-}
-
-// A block that joins those that wait: marked, filled, and what must be known of it.
-static inline __attribute__((always_inline)) struct heap_wait_entry enter(char *p, uint64_t packed,
-                                                                          uint64_t size, uint32_t site)
-{
-    block_mark_freed(p, site);
-    heap_wait_fill(p, size);
-    return (struct heap_wait_entry){p, packed, block_sum(block_head_of(p), block_tail(p, size))};
-}
-
-// Others leave while there are too many.
-static void wait_in_queue(struct writer *w, char *p, uint64_t packed, uint32_t site)
-{
-    uint64_t room = heap_wait_cost(packed);
-    for (struct heap_wait_entry old; heap_wait_oldest(&w->wait, heap_settings.wait_bytes, room, &old);)
-        leave_queue(w, old);
-    if (heap_wait_add(&w->wait, enter(p, packed, packed & BLOCK_SIZE_MASK, site)))
-        give_back(w, p, block_unpack(packed));
-}
-
-static __attribute__((noinline)) void wait_without_lanes(struct writer *w, char *p, uint64_t size, size_t bin,
-                                                         uint32_t site)
-{
-    if (heap_wait_lanes(&w->wait, heap_settings.wait_bytes))
-        heap_free_later(w, p, size, bin, site);
-    else
-        wait_in_queue(w, p, block_packed(p, block_head_of(p)), site);
-}
-
-// Ends in a last call if in any, so that nothing need be saved across one.
-static inline __attribute__((always_inline)) void wait_in_lane(struct writer *w, char *p, uint64_t size,
-                                                               size_t bin, uint32_t site)
-{
-    // Relaxed: they are the thread's own.
-    struct heap_wait_lane *lanes = atomic_load_explicit(&w->wait.lanes, memory_order_relaxed);
-    if (__builtin_expect(!lanes, 0)) {
-        wait_without_lanes(w, p, size, bin, site);
-        return;
-    }
-    struct heap_wait_entry old = heap_wait_drive(&lanes[bin], enter(p, size, size, site));
-    if (__builtin_expect(old.block != NULL, 1))
-        leave_lane(w, &w->shelf.bins[bin], old);
-}
-
-void heap_free_later(struct writer *w, void *p, uint64_t size, size_t bin, uint32_t site)
-{
-    wait_in_lane(w, p, size, bin, site);
-}
-
-void heap_free_lazily(const void *from, const void *frame, void *p)
-{
-    struct writer *w = heap_writer;
-    uint64_t size;
-    uint32_t site;
-    if (__builtin_expect(heap_fast_is_usual(w, from, frame, p, BLOCK_MALLOC, &size, &site), 1))
-        wait_in_lane(w, p, size, shelf_fine_number(size), site);
-    else
-        heap_free(from, frame, p, BLOCK_MALLOC, "free");
-}
-
-static void end_waiting(struct writer *w)
-{
-    struct heap_wait_entry old;
-    while (heap_wait_oldest(&w->wait, 0, 1, &old))
-        leave_queue(w, old);
-    struct heap_wait_lane *lanes = atomic_load_explicit(&w->wait.lanes, memory_order_relaxed);
-    for (size_t i = 0; lanes && i < HEAP_WAIT_LANES; i++)
-        for (struct heap_wait_slot *s = lanes[i].first; s < lanes[i].end; s++)
-            if ((old = heap_wait_drive(&lanes[i], (struct heap_wait_entry){0})).block)
-                leave_lane(w, &w->shelf.bins[i], old);
+        heap_give_back(w, p, info);
 }
 
 // The tail is made whole: what happens to the block from now on is another matter.
@@ -454,13 +340,13 @@ void heap_free_ours(struct writer *w, void *p, struct block_info info, uint32_t 
     if (heap_settings.lazy && heap_wait_takes(info.size, heap_settings.wait_bytes)) {
         size_t room = heap_fast_room(info);
         if (is_for_shelf(info) && room <= SHELF_FINE)
-            heap_free_later(w, p, info.size, shelf_fine_number(room), site);
+            heap_later_free(w, p, info.size, shelf_fine_number(room), site);
         else
-            wait_in_queue(w, p, block_pack(info), site);
+            heap_later_queue(w, p, block_pack(info), site);
         return;
     }
     block_mark_freed(p, site);
-    put_away(w, p, info);
+    heap_put_away(w, p, info);
 }
 
 static __attribute__((noinline)) void free_strange(struct writer *w, const void *from, const void *frame,
@@ -478,6 +364,8 @@ void heap_free_without_record(void *p)
     if (!heap_life_ready() || under_is_early(p))
         return;
     struct block_head *h = block_head_of(p);
+    if (span_has(p) && !block_is_live(p, h))
+        return;
     if (!foreign_may_be_ours(p) || !block_is_live(p, h))
         under.free(p);
     else if (h->place == WRITER_UNWATCHED)
@@ -505,85 +393,12 @@ void heap_free(const void *from, const void *frame, void *p, enum block_kind fam
 
 void heap_thread_ends(struct writer *w)
 {
-    end_waiting(w);
+    heap_later_end(w);
     for (size_t i = 0; i < SHELF_BINS; i++)
         empty_bin(w, &w->shelf.bins[i], (size_t)(w->shelf.bins[i].top - w->shelf.bins[i].low));
     shelf_forget(&w->shelf);
     heap_writer = NULL;
     writer_retire(w);
-}
-
-// --- the last look at blocks that wait ---
-
-// Threads may be at work on what waits: what is copied counts if the block still waits afterwards.
-struct last_look {
-    struct block_head head;
-    uint64_t tail;
-    unsigned char bytes[HEAP_WAIT_COPY];
-};
-
-static bool copy_waiting(struct heap_wait_entry e, struct last_look *l)
-{
-    uint64_t size = size_of(e);
-    return gather_one(e.block - BLOCK_HEAD, sizeof l->head, &l->head) &&
-           gather_one(e.block + size, sizeof l->tail, &l->tail) && heap_wait_copy(e.block, size, l->bytes);
-}
-
-static void check_copy(struct heap_wait_entry e, const struct last_look *l)
-{
-    check_waiting(e, &l->head, l->tail, heap_wait_copied_changed(l->bytes, size_of(e)));
-}
-
-static void check_lane(struct heap_wait_lane *lane, struct last_look *l)
-{
-    struct heap_wait_entry e;
-    for (struct heap_wait_slot *s = lane->first; s < lane->end; s++)
-        if (heap_wait_entry_in(s, &e) && copy_waiting(e, l) && heap_wait_still_in(s, &e))
-            check_copy(e, l);
-}
-
-static void check_waiting_of(struct writer *w)
-{
-    static struct last_look l;  // whoever ends the process has it
-    struct heap_wait_entry e;
-    for (uint64_t i = atomic_load_explicit(&w->wait.taken, memory_order_relaxed);
-         heap_wait_entry_at(&w->wait, i, &e); i++)
-        if (copy_waiting(e, &l) && heap_wait_still(&w->wait, i))
-            check_copy(e, &l);
-    // Acquire: with the release in heap_wait_lanes_start.
-    struct heap_wait_lane *lanes = atomic_load_explicit(&w->wait.lanes, memory_order_acquire);
-    for (size_t i = 0; lanes && i < HEAP_WAIT_LANES; i++)
-        check_lane(&lanes[i], &l);
-}
-
-// The calling thread's own: nobody else is at work on them, so that they need not be copied. There may be thousands.
-static void check_own_lane(struct heap_wait_lane *lane)
-{
-    struct heap_wait_entry e;
-    for (struct heap_wait_slot *s = lane->first; s < lane->end; s++)
-        if (heap_wait_entry_in(s, &e) && !waited_in_peace(e, size_of(e)))
-            check_again(e);
-}
-
-static void check_own(struct writer *w)
-{
-    struct heap_wait_entry e;
-    for (uint64_t i = atomic_load_explicit(&w->wait.taken, memory_order_relaxed);
-         heap_wait_entry_at(&w->wait, i, &e); i++)
-        if (!waited_in_peace(e, size_of(e)))
-            check_again(e);
-    struct heap_wait_lane *lanes = atomic_load_explicit(&w->wait.lanes, memory_order_relaxed);
-    for (size_t i = 0; lanes && i < HEAP_WAIT_LANES; i++)
-        check_own_lane(&lanes[i]);
-}
-
-void heap_check_waiting(void)
-{
-    for (struct writer *w = writer_all(); w; w = atomic_load_explicit(&w->older, memory_order_relaxed))
-        if (w == heap_writer)
-            check_own(w);
-        else
-            check_waiting_of(w);
 }
 
 size_t heap_usable(void *p)

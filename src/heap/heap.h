@@ -37,10 +37,7 @@ size_t heap_usable(void *p);
 struct writer *heap_self(void);
 void heap_thread_ends(struct writer *w);  // what it freed and kept is given back
 
-// Blocks that wait, of all threads: looked at once more.
-void heap_check_waiting(void);
-
-// --- for heap_resize.c ---
+// --- for heap_resize.c and heap_later.c ---
 
 #define HEAP_LARGEST ((size_t)PTRDIFF_MAX - (1 << 20))
 
@@ -57,12 +54,11 @@ void heap_check_block(struct writer *w, const void *from, const void *frame, voi
                       const char *name);
 void heap_free_ours(struct writer *w, void *p, struct block_info info, uint32_t site);
 void heap_free_without_record(void *p);
-
-// --- for heap_fast.h ---
-
-// Lazy: a block that lives, is sound, and is for one of the shelf's fine bins joins those that wait.
-void heap_free_later(struct writer *w, void *p, uint64_t size, size_t bin, uint32_t site);
-// Lazy: what free does, in one piece.
-void heap_free_lazily(const void *from, const void *frame, void *p);
+// A block that is marked as freed goes to a bin of the shelf; to the shelf or back to the allocator below; there. If nobody can be told now,
+// it stays where it is.
+struct shelf_bin;
+void heap_put_into_bin(struct writer *w, void *p, struct shelf_bin *b);
+void heap_put_away(struct writer *w, void *p, struct block_info info);
+void heap_give_back(struct writer *w, void *p, struct block_info info);
 
 #endif

@@ -8,6 +8,7 @@
 #include "heap/block.h"
 #include "heap/foreign.h"
 #include "heap/heap.h"
+#include "heap/heap_later.h"
 #include "heap/shelf.h"
 #include "heap/writer.h"
 
@@ -109,7 +110,7 @@ static inline __attribute__((always_inline)) void heap_fast_free(const void *fro
     if (__builtin_expect(heap_fast_is_usual(w, from, frame, p, family, &size, &site), 1)) {
         struct shelf_bin *b = &w->shelf.bins[shelf_fine_number(size)];
         if (__builtin_expect(heap_settings.lazy, 0)) {
-            heap_free_later(w, p, size, shelf_fine_number(size), site);
+            heap_later_free(w, p, size, shelf_fine_number(size), site);
             return;
         }
         if (__builtin_expect(!shelf_is_full(b), 1)) {

@@ -18,6 +18,7 @@
 #include "heap/gather.h"
 #include "heap/heap.h"
 #include "heap/heap_config.h"
+#include "heap/heap_later.h"
 #include "heap/heap_leaks.h"
 #include "heap/heap_report.h"
 #include "heap/last.h"
@@ -41,6 +42,7 @@ enum {
     DOZE_NS = 25000000,
     DELIVER_PERCENT = 50,
     START_NS = 4000000,  // many processes are over before that
+    START_TRIES = 250,
     LEAST_BACKLOG = 1 << 17,
     LAST_LOOK_MS = 2000,
     CHILD_BLOCKS = 200000,
@@ -179,12 +181,23 @@ static void say_that_there_is_none(void)
         "the heap's monitor cannot be started: blocks are looked at when they are freed and at the end");
 }
 
+// While another thread tries to execute a program, the kernel has no threads for us. If it succeeds, that was it.
+static int start_monitor(unsigned list)
+{
+    int err = start_thread(monitor_loop, list);
+    for (int i = 0; err == -EAGAIN && i < START_TRIES && !must_end(); i++) {
+        pace_sleep(START_NS);
+        err = start_thread(monitor_loop, list);
+    }
+    return err;
+}
+
 static void start_monitors(void)
 {
     int err = 0;
     for (unsigned i = 0; !err && i < deliver_lists(); i++)
-        err = start_thread(monitor_loop, i);
-    if (err)
+        err = start_monitor(i);
+    if (err && !must_end())
         say_that_there_is_none();
 }
 
@@ -373,7 +386,7 @@ void heap_life_end(void)
     else if (config.leaks)
         heap_leaks_report();
     if (heap_settings.lazy)
-        heap_check_waiting();
+        heap_later_check();
     heap_report_end();
     writer_close();
     lending = false;

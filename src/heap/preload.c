@@ -56,7 +56,7 @@ EXPORT void *reallocarray(void *p, size_t count, size_t size)
 EXPORT void free(void *p)
 {
     if (__builtin_expect(heap_settings.lazy, 0))
-        heap_free_lazily(HEAP_CALL, p);
+        heap_later_free_usual(HEAP_CALL, p);
     else
         heap_fast_free(HEAP_CALL, p, BLOCK_MALLOC, "free");
 }

@@ -200,6 +200,14 @@ void shelf_drop_older(struct shelf_bin *b)
     drop_oldest(b, shelf_older(b));
 }
 
+uint64_t shelf_bytes(const struct shelf *s)
+{
+    uint64_t bytes = 0;
+    for (size_t i = 0; i < SHELF_FINE_BINS; i++)
+        bytes += (uint64_t)(s->bins[i].top - s->bins[i].low) * bytes_of(i);
+    return bytes;
+}
+
 bool shelf_valid(const struct shelf *s)
 {
     uint64_t held = 0;

@@ -106,6 +106,8 @@ void shelf_drop_older(struct shelf_bin *b);
 void shelf_start(void);       // the depot, once; where there is no memory for it, shelves do without
 void shelf_after_fork(void);  // in the child: what is in the depot stays there for good
 
+uint64_t shelf_bytes(const struct shelf *s);  // of the blocks in fine bins, about
+
 bool shelf_valid(const struct shelf *s);
 
 #endif

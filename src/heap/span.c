@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "heap/span.h"
 
+#include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <sys/mman.h>
@@ -12,7 +13,8 @@
 enum {
     GRAIN = 1 << FOREIGN_GRAIN,
     IN_GRAIN = GRAIN / SPAN_BYTES,
-    MOST_TRACT = 64 << 20,
+    MOST_TRACT = 256 << 20,
+    SPARE_PART = 8,
     IDLE_SPANS = 16,  // whose blocks are all back, and a part of all
     IDLE_PART = 8,
     LEVEL_LOG2 = 12,
@@ -30,10 +32,13 @@ struct span {
 };
 
 struct bin {
-    struct span *first;  // of those with blocks that are here
-    struct span *now;    // the one that is cut
+    struct span *some;  // of those with blocks that are here, but not all
+    struct span *idle;  // of those with all
+    struct span *now;   // the one that is cut
 };
 
+// The last of all locks: nobody takes another while he has it. The program's threads do, as they take the one of the allocator below; each
+// time for a shelf full of blocks.
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static __thread bool inside __attribute__((tls_model("initial-exec")));
 static struct bin bins[SHELF_FINE_BINS];
@@ -41,6 +46,7 @@ static struct span *unused;      // without a bin
 static size_t used, idle;        // with one; of these, all blocks are here and they are not taken out
 static char *tract, *tract_end;  // of memory that has not been given out
 static uint64_t mapped;
+static uint64_t spare, spare_after;  // bytes of blocks that are in spans; when room was last made
 
 // --- which span an address lies in ---
 
@@ -52,26 +58,27 @@ static struct span *spans_of(uint64_t address)
     uint64_t grain = address >> FOREIGN_GRAIN;
     if (grain >> (LEVEL_LOG2 + LOWER_LOG2))
         return NULL;
-    // Acquire, both: with the releases in know_grain.
+    // Acquire, both: with the releases in know_grains.
     struct span *_Atomic *lower = atomic_load_explicit(&levels[grain >> LOWER_LOG2], memory_order_acquire);
     return lower ? atomic_load_explicit(&lower[grain % (1 << LOWER_LOG2)], memory_order_acquire) : NULL;
 }
 
-static bool know_grain(char *start)
+// What is known of the spans of a tract becomes known by its address.
+static bool know_grains(char *start, size_t size, struct span *spans)
 {
-    uint64_t grain = (uint64_t)(uintptr_t)start >> FOREIGN_GRAIN;
-    struct span *_Atomic *lower = atomic_load_explicit(&levels[grain >> LOWER_LOG2], memory_order_relaxed);
-    struct span *spans = guarded_keep(IN_GRAIN * sizeof *spans);
-    if (!lower && spans) {
-        lower = guarded_keep(sizeof *lower << LOWER_LOG2);
-        atomic_store_explicit(&levels[grain >> LOWER_LOG2], lower, memory_order_release);
-    }
-    if (!lower || !spans)
-        return false;
-    for (size_t i = 0; i < IN_GRAIN; i++)
+    for (size_t i = 0; i < size / SPAN_BYTES; i++)
         spans[i].start = start + i * SPAN_BYTES;
-    atomic_store_explicit(&lower[grain % (1 << LOWER_LOG2)], spans, memory_order_release);
-    foreign_mark(start + BLOCK_HEAD);
+    for (size_t at = 0; at < size; at += GRAIN) {
+        uint64_t grain = (uint64_t)(uintptr_t)(start + at) >> FOREIGN_GRAIN;
+        struct span *_Atomic *lower =
+            atomic_load_explicit(&levels[grain >> LOWER_LOG2], memory_order_relaxed);
+        if (!lower && !(lower = guarded_keep(sizeof *lower << LOWER_LOG2)))
+            return false;
+        atomic_store_explicit(&levels[grain >> LOWER_LOG2], lower, memory_order_release);
+        atomic_store_explicit(&lower[grain % (1 << LOWER_LOG2)], spans + at / SPAN_BYTES,
+                              memory_order_release);
+        foreign_mark(start + at + BLOCK_HEAD);
+    }
     return true;
 }
 
@@ -106,6 +113,9 @@ static bool map_tract(void)
         munmap(p, (size_t)(start - page - p));
     if (end + page < p + all)
         munmap(end + page, (size_t)(p + all - (end + page)));
+    struct span *spans = guarded_map(size / SPAN_BYTES * sizeof *spans);
+    if (!spans || !know_grains(start, size, spans))
+        return false;  // what is known by its address stays, and is never given out
     if (mapped)
         madvise(start, size, MADV_HUGEPAGE);
     mapped += size;
@@ -113,11 +123,9 @@ static bool map_tract(void)
     return true;
 }
 
-static struct span *fresh_span(void)
+static struct span *fresh_span(bool may_map)
 {
-    if (tract == tract_end && !map_tract())
-        return NULL;
-    if ((uintptr_t)tract % GRAIN == 0 && !know_grain(tract))
+    if (tract == tract_end && (!may_map || !map_tract()))
         return NULL;
     struct span *s = span_at((uint64_t)(uintptr_t)tract);
     tract += SPAN_BYTES;
@@ -129,12 +137,12 @@ static size_t stride_of(size_t bin)
     return shelf_fine_room(bin) + BLOCK_HEAD + BLOCK_TAIL;
 }
 
-static struct span *new_span(size_t bin)
+static struct span *new_span(size_t bin, bool may_map)
 {
     struct span *s = unused;
     if (s)
         unused = s->next;
-    else if (!(s = fresh_span()))
+    else if (!(s = fresh_span(may_map)))
         return NULL;
     *s = (struct span){.start = s->start,
                        .generation = (s->generation + 1) % (1u << BLOCK_GENERATION_BITS),
@@ -162,57 +170,71 @@ static size_t number_of(const struct span *s, uint64_t word)
     return (size_t)(block_of_word(word) - BLOCK_HEAD - s->start) / stride_of(s->bin);
 }
 
-static void enter_list(struct span *s)
-{
-    struct bin *b = &bins[s->bin];
-    s->before = NULL;
-    s->next = b->first;
-    if (s->next)
-        s->next->before = s;
-    b->first = s;
-}
-
-static void leave_list(struct span *s)
-{
-    *(s->before ? &s->before->next : &bins[s->bin].first) = s->next;
-    if (s->next)
-        s->next->before = s->before;
-}
-
 static bool is_idle(const struct span *s)
 {
     return s->free == s->most;
 }
 
+static struct span **list_of(const struct span *s)
+{
+    struct bin *b = &bins[s->bin];
+    return is_idle(s) ? &b->idle : &b->some;
+}
+
+static void enter_list(struct span *s)
+{
+    struct span **first = list_of(s);
+    idle += is_idle(s);
+    s->before = NULL;
+    s->next = *first;
+    if (s->next)
+        s->next->before = s;
+    *first = s;
+}
+
+static void leave_list(struct span *s)
+{
+    idle -= is_idle(s);
+    *(s->before ? &s->before->next : list_of(s)) = s->next;
+    if (s->next)
+        s->next->before = s->before;
+}
+
 // The lowest first: they lie together.
-static size_t take_used(struct bin *b, uint64_t *words, size_t most)
+static size_t take_some(struct span *s, uint64_t *words, size_t most)
 {
     size_t n = 0;
-    for (struct span *s; n < most && (s = b->first);) {
-        idle -= is_idle(s);
-        for (size_t k = 0; k < WORDS && n < most; k++)
-            for (; s->bits[k] && n < most; s->bits[k] &= s->bits[k] - 1) {
-                words[n++] = span_word(s, k * 64 + (size_t)__builtin_ctzll(s->bits[k]));
-                s->free--;
-            }
-        if (!s->free)
-            leave_list(s);
-    }
+    leave_list(s);
+    for (size_t k = 0; k < WORDS && n < most; k++)
+        for (; s->bits[k] && n < most; s->bits[k] &= s->bits[k] - 1)
+            words[n++] = span_word(s, k * 64 + (size_t)__builtin_ctzll(s->bits[k]));
+    s->free -= (uint16_t)n;
+    spare -= n * stride_of(s->bin);
+    if (s->free)
+        enter_list(s);
     return n;
 }
 
-static size_t take_fresh(size_t bin, uint64_t *words, size_t most)
+static size_t take_used(struct bin *b, uint64_t *words, size_t most)
+{
+    size_t n = 0;
+    while (n < most && (b->some || b->idle))
+        n += take_some(b->some ? b->some : b->idle, words + n, most - n);
+    return n;
+}
+
+static size_t take_fresh(size_t bin, uint64_t *words, size_t most, bool may_map)
 {
     struct bin *b = &bins[bin];
     if (!b->now || b->now->cut == b->now->most)
-        b->now = new_span(bin);
+        b->now = new_span(bin, may_map);
     size_t n = 0;
     for (; b->now && b->now->cut < b->now->most && n < most; n++)
         words[n] = span_word(b->now, b->now->cut++);
     return n;
 }
 
-size_t span_take(size_t bin, uint64_t *words, size_t most, bool *fresh)
+size_t span_take(size_t bin, uint64_t *words, size_t most, bool may_map, bool *fresh)
 {
     if (inside)
         return 0;
@@ -220,26 +242,39 @@ size_t span_take(size_t bin, uint64_t *words, size_t most, bool *fresh)
     pthread_mutex_lock(&lock);
     size_t n = take_used(&bins[bin], words, most);
     *fresh = !n;
-    n = n ? n : take_fresh(bin, words, most);
+    n = n ? n : take_fresh(bin, words, most, may_map);
     pthread_mutex_unlock(&lock);
     inside = false;
     return n;
+}
+
+static void take_out(struct span *s)
+{
+    leave_list(s);
+    spare -= s->most * stride_of(s->bin);
+    if (bins[s->bin].now == s)
+        bins[s->bin].now = NULL;
+    s->is_taken_out = true;
 }
 
 // Whether the span must be taken out.
 static bool put(struct span *s, uint64_t word)
 {
     size_t i = number_of(s, word);
-    s->bits[i / 64] |= 1ull << i % 64;
-    if (!s->free++)
+    uint64_t bit = 1ull << i % 64;
+    if (s->bits[i / 64] & bit)
+        return false;  // two threads freed it at once; nobody could see that
+    bool moves = !s->free || s->free + 1 == s->most;
+    if (moves && s->free)
+        leave_list(s);
+    s->bits[i / 64] |= bit;
+    s->free++;
+    spare += stride_of(s->bin);
+    if (moves)
         enter_list(s);
-    if (!is_idle(s) || ++idle <= IDLE_SPANS + used / IDLE_PART)
+    if (!is_idle(s) || idle <= IDLE_SPANS + used / IDLE_PART)
         return false;
-    leave_list(s);
-    idle--;
-    if (bins[s->bin].now == s)
-        bins[s->bin].now = NULL;
-    s->is_taken_out = true;
+    take_out(s);
     return true;
 }
 
@@ -261,6 +296,42 @@ size_t span_put(const uint64_t *words, size_t n, struct span **out)
     return i;
 }
 
+bool span_is_worth_it(uint64_t held)
+{
+    if (inside)
+        return false;
+    inside = true;
+    pthread_mutex_lock(&lock);
+    bool worth = spare + held > spare_after + mapped / SPARE_PART;
+    pthread_mutex_unlock(&lock);
+    inside = false;
+    return worth;
+}
+
+static struct span *any_idle(void)
+{
+    for (size_t i = 0; idle && i < SHELF_FINE_BINS; i++)
+        if (bins[i].idle)
+            return bins[i].idle;
+    return NULL;
+}
+
+struct span *span_take_out(void)
+{
+    if (inside)
+        return NULL;
+    inside = true;
+    pthread_mutex_lock(&lock);
+    struct span *s = any_idle();
+    if (s)
+        take_out(s);
+    else
+        spare_after = spare;
+    pthread_mutex_unlock(&lock);
+    inside = false;
+    return s;
+}
+
 size_t span_blocks(const struct span *s)
 {
     return s->most;
@@ -268,7 +339,9 @@ size_t span_blocks(const struct span *s)
 
 void span_give(struct span *s)
 {
-    madvise(s->start, SPAN_BYTES, MADV_DONTNEED);
+    int saved = errno;
+    madvise(s->start, SPAN_BYTES, MADV_DONTNEED);  // not where the program has locked its memory
+    errno = saved;
     inside = true;
     pthread_mutex_lock(&lock);
     s->is_taken_out = false;
@@ -282,14 +355,25 @@ void span_give(struct span *s)
 
 // --- fork ---
 
+// What others do before and after a fork may allocate: not from here. A handler that forks may have interrupted us: then the lock
+// is ours in both processes.
+static __thread bool forking __attribute__((tls_model("initial-exec")));
+
 void span_before_fork(void)
 {
+    forking = !inside;
+    if (!forking)
+        return;
+    inside = true;
     pthread_mutex_lock(&lock);
 }
 
 void span_after_fork(void)
 {
+    if (!forking)
+        return;
     pthread_mutex_unlock(&lock);
+    inside = false;
 }
 
 uint64_t span_bytes(void)
@@ -312,17 +396,27 @@ static bool is_valid(const struct span *s)
     return bits == s->free && s->free && s->free <= s->cut && s->cut <= s->most && !s->is_taken_out;
 }
 
+static bool list_is_valid(const struct span *s, size_t bin, bool idle_ones, size_t *count, uint64_t *bytes)
+{
+    bool valid = true;
+    for (const struct span *before = NULL; s; before = s, s = s->next) {
+        valid &= is_valid(s) && s->bin == bin && s->before == before && is_idle(s) == idle_ones;
+        *count += idle_ones;
+        *bytes += s->free * stride_of(bin);
+    }
+    return valid;
+}
+
 bool span_valid(void)
 {
-    size_t idle_ones = 0;
+    size_t count = 0;
+    uint64_t bytes = 0;
     bool valid = true;
     pthread_mutex_lock(&lock);
     for (size_t i = 0; i < SHELF_FINE_BINS; i++)
-        for (struct span *s = bins[i].first, *before = NULL; s; before = s, s = s->next) {
-            valid &= is_valid(s) && s->bin == i && s->before == before;
-            idle_ones += is_idle(s);
-        }
-    valid &= idle_ones == idle;
+        valid &= list_is_valid(bins[i].some, i, false, &count, &bytes) &&
+                 list_is_valid(bins[i].idle, i, true, &count, &bytes);
+    valid &= count == idle && bytes == spare;
     pthread_mutex_unlock(&lock);
     return valid;
 }

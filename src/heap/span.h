@@ -8,7 +8,7 @@
 // spans are like that, it is taken out: the caller puts a notice for each block, and gives the span for any bin.
 //
 // What is known of spans is not in them: no stray write of the program reaches it. What holds for each that has a bin:
-//   free <= cut <= most; free is the number of bits; bits only of blocks < cut; it is in its bin's list if free > 0, and not taken out
+//   free <= cut <= most; free is the number of bits; bits only of blocks < cut; if free > 0 it is in one of its bin's lists, or taken out
 //   one span of each bin, at most, has cut < most: the one that is cut now
 #ifndef MOAT_HEAP_SPAN_H
 #define MOAT_HEAP_SPAN_H
@@ -32,12 +32,18 @@ bool span_has(const void *p);
 size_t span_room(const void *p);  // of a block there
 
 // The words of up to `most` blocks for a bin; 0: there is no memory, or the calling thread was interrupted in here. They were used
-// before and are marked as freed, or they are fresh: then they have no heads, and nobody knows their words.
-size_t span_take(size_t bin, uint64_t *words, size_t most, bool *fresh);
+// before and are marked as freed, or they are fresh: then they have no heads, and nobody knows their words. may_map: else there are
+// none, rather than that more memory is asked for.
+size_t span_take(size_t bin, uint64_t *words, size_t most, bool may_map, bool *fresh);
 
 // Blocks that are marked as freed go back into their spans. How many: fewer, if the calling thread was interrupted in here. A span that is taken
 // out by that is in *out, or NULL: then the rest must be put in another call.
 size_t span_put(const uint64_t *words, size_t n, struct span **out);
+
+// Before more memory is asked for: whether it is worth while to put blocks of so many bytes back first, and to take idle spans out, one
+// by one until there is none. It is not if that was done lately, and what was put back since is little.
+bool span_is_worth_it(uint64_t held);
+struct span *span_take_out(void);
 
 // Of a span that was taken out: how many blocks it has, and their words. When nobody will look for them there any more, the span is given.
 size_t span_blocks(const struct span *s);

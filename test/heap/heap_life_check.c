@@ -14,6 +14,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -86,14 +87,18 @@ static void do_fork(void)
 }
 
 // A child that stays and allocates little is watched while it runs: at its end nobody looks.
-static void do_fork_stays(void)
+static void stay(size_t size)
 {
     int status;
     pid_t pid = fork();
     if (pid == 0) {
         struct stat log = {0};
+        char *blocks[100];
         usleep(50000);
-        free(fill(2000));
+        for (int i = 0; i < 100; i++)
+            blocks[i] = fill(size);
+        for (int i = 0; i < 100; i++)
+            free(blocks[i]);
         char *p = fill(50);
         overrun(p, 50);
         for (int i = 0; i < (bug ? 2000 : 5) && log.st_size == 0; i++) {
@@ -104,6 +109,16 @@ static void do_fork_stays(void)
     }
     if (waitpid(pid, &status, 0) != pid || !WIFSIGNALED(status))
         exit(1);
+}
+
+static void do_fork_stays(void)
+{
+    stay(2000);
+}
+
+static void do_fork_stays_small(void)
+{
+    stay(40);
 }
 
 static atomic_int running;
@@ -260,8 +275,14 @@ static void do_exit_order(void)
 
 static void do_exec(void)
 {
-    char *argv[] = {"/bin/sh", "-c", "exec echo", NULL};
+    char *argv[] = {"/bin/sh", "-c", "exec echo", NULL}, nothing[64];
     churn(5000);
+    // While a program is being started that then is none, there are no new threads.
+    int fd = memfd_create("nothing", 0);
+    snprintf(nothing, sizeof nothing, "/proc/self/fd/%d", fd);
+    for (int i = 0; i < 5000 && write(fd, "nothing", 7) == 7; i++)
+        execv(nothing, argv);
+    close(fd);
     pid_t pid;
     posix_spawn(&pid, argv[0], NULL, NULL, argv, environ);
     ends(pid);
@@ -641,6 +662,7 @@ int main(int argc, char **argv)
         void (*run)(void);
     } ways[] = {{"fork", do_fork},
                 {"fork_stays", do_fork_stays},
+                {"fork_stays_small", do_fork_stays_small},
                 {"fork_threads", do_fork_threads},
                 {"threads", do_threads},
                 {"signals", do_signals},

@@ -4,7 +4,7 @@
 # slow
 # Programs of the system under libmoat-heap.so: they do what they do without it, no error is reported, and servers do not grow.
 # HEAP_SECONDS: for how long each of six runs, half of it eager and half lazy; 0: all of them a few times. HEAP_ONLY: which ones.
-# SECTION=FILE: a table of those is written there.
+# HEAP_AT_ONCE=1: they run beside each other. SECTION=FILE: a table of those is written there.
 set -u
 T=$(mktemp -d)
 server=
@@ -180,11 +180,29 @@ while time.time() < int(os.environ["until"]):
     n += 1
 print("rounds", n)'
 }
+# beside_each_other NAME...: each by a script of its own, whose rows and words are put together.
+beside_each_other() {
+    local name jobs=()
+    for name; do
+        HEAP_AT_ONCE='' HEAP_ONLY=$name SECTION=$T/$name.md "$0" >"$T/$name.log" 2>&1 &
+        jobs+=($!)
+    done
+    for name; do
+        wait "${jobs[0]}" && passed=$((passed + 2)) || failed=$((failed + 1))
+        jobs=("${jobs[@]:1}")
+        grep -v ' passed, ' "$T/$name.log"
+        grep "^| $name |" "$T/$name.md" >>"$T/rows"
+    done
+}
 if [ $seconds = 0 ]; then
     all
     servers
 else
-    long
+    if [ -n "${HEAP_AT_ONCE:-}" ]; then
+        beside_each_other redis-server nginx sqlite3 gcc perl python3
+    else
+        long
+    fi
     {
         echo 'Programs that work for minutes under the heap'\''s watch, KiB that they have resident after a fifth of the time and at the end;'
         echo 'the compiler is started again and again:'

@@ -17,6 +17,21 @@ void deep_take(char *p) { free(p); }
 END
 gcc -shared -fPIC -o "$T/deep.so" "$T/deep.c" || exit 1
 export DEEP_LIBRARY=$T/deep.so
+# Its handlers are called while ours hold their locks.
+cat >"$T/atfork.c" <<'END'
+#include <pthread.h>
+#include <stdlib.h>
+static void *kept[2000];
+static void allocate(void)
+{
+    for (int i = 0; i < 2000; i++)
+        kept[i] = malloc((size_t)i % 500);
+    for (int i = 0; i < 2000; i++)
+        free(kept[i]);
+}
+static __attribute__((constructor)) void begin(void) { pthread_atfork(allocate, allocate, allocate); }
+END
+gcc -shared -fPIC -o "$T/atfork.so" "$T/atfork.c" || exit 1
 run() {  # run MODE PRELOAD NAME
     MOAT_OPTIONS=heap-free=$1 LD_PRELOAD=$2 timeout 100 "$tool" "$3" >"$T/out" 2>"$T/log" </dev/null
 }
@@ -47,6 +62,7 @@ over() {  # over PRELOAD LABEL NAME...
 mapfile -t ways < <("$tool")
 [ ${#ways[@]} -gt 5 ] || { echo "no ways to live"; exit 1; }
 over "$library" libc "${ways[@]}"
+over "$library:$T/atfork.so" 'handlers that allocate' fork
 for name in mimalloc jemalloc; do
     other=$(ldconfig -p | sed -n "s/.*lib$name\\.so.* => //p" | head -n 1)
     [ -n "$other" ] || continue

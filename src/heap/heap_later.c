@@ -1,0 +1,222 @@
+// SPDX-License-Identifier: MIT
+#include "heap/heap_later.h"
+
+#include "heap/gather.h"
+#include "heap/heap.h"
+#include "heap/heap_fast.h"
+#include "heap/heap_report.h"
+
+static uint64_t size_of(struct heap_wait_entry e)
+{
+    return e.packed & BLOCK_SIZE_MASK;
+}
+
+// Whether a head's first word is what it was, as far as that is known: of a block in a lane, the size.
+static bool says_the_same(struct heap_wait_entry e, uint64_t packed)
+{
+    return packed == e.packed || (packed & BLOCK_SIZE_MASK) == e.packed;
+}
+
+// Says what has changed since the block was freed; whether its head may be trusted. at: its first byte that has changed, or -1.
+static bool check_waiting(struct heap_wait_entry e, const struct block_head *h, uint64_t tail, int64_t at)
+{
+    bool sound = block_is_freed(e.block, h) && says_the_same(e, block_packed(e.block, h));
+    if (!sound)
+        heap_report_head(e.block, h);
+    else if (at >= 0)
+        heap_report_freed_write(e.block, h, at);
+    else if (tail != block_tail_canary(block_live_canary((uint64_t)(uintptr_t)e.block, h)))
+        heap_report_freed_write(e.block, h, (int64_t)size_of(e));
+    else if (block_sum(h, tail) != e.sum)
+        heap_report_head(e.block, h);
+    return sound;
+}
+
+// Not a struct: that would pass through memory.
+static __attribute__((noinline)) bool check_again_slowly(char *block, uint64_t packed, uint64_t sum)
+{
+    struct heap_wait_entry e = {block, packed, sum};
+    uint64_t size = size_of(e);
+    return check_waiting(e, block_head_of(block), block_tail(block, size),
+                         heap_wait_first_change(block, size));
+}
+
+static inline bool check_again(struct heap_wait_entry e)
+{
+    return check_again_slowly(e.block, e.packed, e.sum);
+}
+
+static inline __attribute__((always_inline)) bool waited_in_peace(struct heap_wait_entry e, uint64_t size)
+{
+    return block_sum(block_head_of(e.block), block_tail(e.block, size)) == e.sum &&
+           heap_wait_is_filled(e.block, size);
+}
+
+// A block has waited long enough in the queue. One whose head was overwritten stays where it is.
+static inline __attribute__((always_inline)) void leave_queue(struct writer *w, struct heap_wait_entry e)
+{
+    if (waited_in_peace(e, size_of(e)) || check_again(e))
+        heap_put_away(w, e.block, block_unpack(e.packed));
+}
+
+// The like for a lane, if the block is not as it was or its bin is full.
+static __attribute__((noinline)) void leave_lane_slowly(struct writer *w, struct shelf_bin *b, char *block,
+                                                        uint64_t size, uint64_t sum)
+{
+    struct heap_wait_entry e = {block, size, sum};
+    if (waited_in_peace(e, size) || check_again(e))
+        heap_put_into_bin(w, block, b);
+}
+
+static inline __attribute__((always_inline)) void leave_lane(struct writer *w, struct shelf_bin *b,
+                                                             struct heap_wait_entry e)
+{
+    if (__builtin_expect(waited_in_peace(e, e.packed) && !shelf_is_full(b), 1))
+        shelf_put(b, block_word(e.block, block_head_of(e.block)->ticket));
+    else
+        leave_lane_slowly(w, b, e.block, e.packed, e.sum);
+}
+
+// A block that joins those that wait: marked, filled, and what must be known of it.
+static inline __attribute__((always_inline)) struct heap_wait_entry enter(char *p, uint64_t packed,
+                                                                          uint64_t size, uint32_t site)
+{
+    block_mark_freed(p, site);
+    heap_wait_fill(p, size);
+    return (struct heap_wait_entry){p, packed, block_sum(block_head_of(p), block_tail(p, size))};
+}
+
+// Others leave while there are too many.
+void heap_later_queue(struct writer *w, char *p, uint64_t packed, uint32_t site)
+{
+    uint64_t room = heap_wait_cost(packed);
+    for (struct heap_wait_entry old; heap_wait_oldest(&w->wait, heap_settings.wait_bytes, room, &old);)
+        leave_queue(w, old);
+    if (heap_wait_add(&w->wait, enter(p, packed, packed & BLOCK_SIZE_MASK, site)))
+        heap_give_back(w, p, block_unpack(packed));
+}
+
+static __attribute__((noinline)) void wait_without_lanes(struct writer *w, char *p, uint64_t size, size_t bin,
+                                                         uint32_t site)
+{
+    if (heap_wait_lanes(&w->wait, heap_settings.wait_bytes))
+        heap_later_free(w, p, size, bin, site);
+    else
+        heap_later_queue(w, p, block_packed(p, block_head_of(p)), site);
+}
+
+// Ends in a last call if in any, so that nothing need be saved across one.
+static inline __attribute__((always_inline)) void wait_in_lane(struct writer *w, char *p, uint64_t size,
+                                                               size_t bin, uint32_t site)
+{
+    // Relaxed: they are the thread's own.
+    struct heap_wait_lane *lanes = atomic_load_explicit(&w->wait.lanes, memory_order_relaxed);
+    if (__builtin_expect(!lanes, 0)) {
+        wait_without_lanes(w, p, size, bin, site);
+        return;
+    }
+    struct heap_wait_entry old = heap_wait_drive(&lanes[bin], enter(p, size, size, site));
+    if (__builtin_expect(old.block != NULL, 1))
+        leave_lane(w, &w->shelf.bins[bin], old);
+}
+
+void heap_later_free(struct writer *w, void *p, uint64_t size, size_t bin, uint32_t site)
+{
+    wait_in_lane(w, p, size, bin, site);
+}
+
+void heap_later_free_usual(const void *from, const void *frame, void *p)
+{
+    struct writer *w = heap_writer;
+    uint64_t size;
+    uint32_t site;
+    if (__builtin_expect(heap_fast_is_usual(w, from, frame, p, BLOCK_MALLOC, &size, &site), 1))
+        wait_in_lane(w, p, size, shelf_fine_number(size), site);
+    else
+        heap_free(from, frame, p, BLOCK_MALLOC, "free");
+}
+
+void heap_later_end(struct writer *w)
+{
+    struct heap_wait_entry old;
+    while (heap_wait_oldest(&w->wait, 0, 1, &old))
+        leave_queue(w, old);
+    struct heap_wait_lane *lanes = atomic_load_explicit(&w->wait.lanes, memory_order_relaxed);
+    for (size_t i = 0; lanes && i < HEAP_WAIT_LANES; i++)
+        for (struct heap_wait_slot *s = lanes[i].first; s < lanes[i].end; s++)
+            if ((old = heap_wait_drive(&lanes[i], (struct heap_wait_entry){0})).block)
+                leave_lane(w, &w->shelf.bins[i], old);
+}
+
+// --- the last look at blocks that wait ---
+
+// Threads may be at work on what waits: what is copied counts if the block still waits afterwards.
+struct last_look {
+    struct block_head head;
+    uint64_t tail;
+    unsigned char bytes[HEAP_WAIT_COPY];
+};
+
+static bool copy_waiting(struct heap_wait_entry e, struct last_look *l)
+{
+    uint64_t size = size_of(e);
+    return gather_one(e.block - BLOCK_HEAD, sizeof l->head, &l->head) &&
+           gather_one(e.block + size, sizeof l->tail, &l->tail) && heap_wait_copy(e.block, size, l->bytes);
+}
+
+static void check_copy(struct heap_wait_entry e, const struct last_look *l)
+{
+    check_waiting(e, &l->head, l->tail, heap_wait_copied_changed(l->bytes, size_of(e)));
+}
+
+static void check_lane(struct heap_wait_lane *lane, struct last_look *l)
+{
+    struct heap_wait_entry e;
+    for (struct heap_wait_slot *s = lane->first; s < lane->end; s++)
+        if (heap_wait_entry_in(s, &e) && copy_waiting(e, l) && heap_wait_still_in(s, &e))
+            check_copy(e, l);
+}
+
+static void check_waiting_of(struct writer *w)
+{
+    static struct last_look l;  // whoever ends the process has it
+    struct heap_wait_entry e;
+    for (uint64_t i = atomic_load_explicit(&w->wait.taken, memory_order_relaxed);
+         heap_wait_entry_at(&w->wait, i, &e); i++)
+        if (copy_waiting(e, &l) && heap_wait_still(&w->wait, i))
+            check_copy(e, &l);
+    // Acquire: with the release in heap_wait_lanes_start.
+    struct heap_wait_lane *lanes = atomic_load_explicit(&w->wait.lanes, memory_order_acquire);
+    for (size_t i = 0; lanes && i < HEAP_WAIT_LANES; i++)
+        check_lane(&lanes[i], &l);
+}
+
+// The calling thread's own: nobody else is at work on them, so that they need not be copied. There may be thousands.
+static void check_own_lane(struct heap_wait_lane *lane)
+{
+    struct heap_wait_entry e;
+    for (struct heap_wait_slot *s = lane->first; s < lane->end; s++)
+        if (heap_wait_entry_in(s, &e) && !waited_in_peace(e, size_of(e)))
+            check_again(e);
+}
+
+static void check_own(struct writer *w)
+{
+    struct heap_wait_entry e;
+    for (uint64_t i = atomic_load_explicit(&w->wait.taken, memory_order_relaxed);
+         heap_wait_entry_at(&w->wait, i, &e); i++)
+        if (!waited_in_peace(e, size_of(e)))
+            check_again(e);
+    struct heap_wait_lane *lanes = atomic_load_explicit(&w->wait.lanes, memory_order_relaxed);
+    for (size_t i = 0; lanes && i < HEAP_WAIT_LANES; i++)
+        check_own_lane(&lanes[i]);
+}
+
+void heap_later_check(void)
+{
+    for (struct writer *w = writer_all(); w; w = atomic_load_explicit(&w->older, memory_order_relaxed))
+        if (w == heap_writer)
+            check_own(w);
+        else
+            check_waiting_of(w);
+}
