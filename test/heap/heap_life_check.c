@@ -10,11 +10,11 @@
 #include <signal.h>
 #include <spawn.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -275,14 +275,15 @@ static void do_exit_order(void)
 
 static void do_exec(void)
 {
-    char *argv[] = {"/bin/sh", "-c", "exec echo", NULL}, nothing[64];
+    char *argv[] = {"/bin/sh", "-c", "exec echo", NULL}, nothing[] = "/tmp/moat-XXXXXX";
     churn(5000);
     // While a program is being started that then is none, there are no new threads.
-    int fd = memfd_create("nothing", 0);
-    snprintf(nothing, sizeof nothing, "/proc/self/fd/%d", fd);
-    for (int i = 0; i < 5000 && write(fd, "nothing", 7) == 7; i++)
-        execv(nothing, argv);
+    int fd = mkstemp(nothing);
+    bool made = write(fd, "nothing", 7) == 7 && fchmod(fd, 0700) == 0;
     close(fd);
+    for (int i = 0; made && i < 5000; i++)
+        execv(nothing, argv);
+    unlink(nothing);
     pid_t pid;
     posix_spawn(&pid, argv[0], NULL, NULL, argv, environ);
     ends(pid);
