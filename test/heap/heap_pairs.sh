@@ -56,6 +56,10 @@ if command -v g++ >/dev/null; then
 fi
 echo "covered: $(wc -l <"$T/rows") pairs, $(grep -c NEVER "$T/rows") of them with an error that cannot be found (reads)"
 {
+    echo "## The heap's programs, with and without their errors"
+    echo
+    "$here/../../bench/machine"
+    echo
     echo "Programs with one planted heap error and their correct twins, eager and lazy; each twin ran $runs times in each:"
     echo
     echo '| pairs | errors that cannot be found | passed | failed |'

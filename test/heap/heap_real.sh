@@ -204,8 +204,11 @@ else
         long
     fi
     {
-        echo 'Programs that work for minutes under the heap'\''s watch, KiB that they have resident after a fifth of the time and at the end;'
-        echo 'the compiler is started again and again:'
+        echo '## Programs that work for minutes under the heap'\''s watch'
+        echo
+        "$(dirname "$0")/../../bench/machine"
+        echo
+        echo 'KiB that they have resident after a fifth of the time and at the end; the compiler is started again and again:'
         echo
         echo '| | | seconds | rounds | resident, KiB | at the end | reports |'
         echo '| --- | --- | --- | --- | --- | --- | --- |'
