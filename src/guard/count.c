@@ -14,7 +14,7 @@
 #include "guard/slab_pool.h"
 
 enum {
-    BUCKETS = 4096,              // of rows by name
+    BUCKETS = 4096,              // of rows, by name
     MOST = COUNT_SLOTS / 4 * 3,  // handles; a table that is full would have no end for those who look
     BATCH = 64,                  // rows in one event: its line must fit the channel's buffer
 };
@@ -58,39 +58,59 @@ void count_after_fork(void)
 
 // --- rows ---------------------------------------------------------------------------------------------------
 
-// Under the lock. Kept names are equal if their addresses are.
-static struct count_row *find_row(const char *kept)
+static struct count_row **bucket_of(const char *kept)
 {
-    struct count_row **bucket = &buckets[(uintptr_t)kept * 0x9e3779b97f4a7c15u >> 52];
-    for (struct count_row *row = *bucket; row; row = row->next)
-        if (row->name == kept)
-            return row;
-    struct count_row *row = slab_pool_get(&pool);
+    return &buckets[(uintptr_t)kept * 0x9e3779b97f4a7c15u >> 52];
+}
+
+// Under the lock. Kept names are equal if their addresses are.
+static struct count_row *find_row(const char *kept, bool counted)
+{
+    struct count_row *row = *bucket_of(kept);
+    while (row && (row->name != kept || row->counted != counted))
+        row = row->next;
+    return row;
+}
+
+// Under the lock.
+static struct count_row *make_row(const char *kept, bool counted)
+{
+    struct count_row **bucket = bucket_of(kept), *row = slab_pool_get(&pool);
     if (!row)
         return NULL;
     memset(row, 0, sizeof *row);
     row->name = kept;
+    row->counted = counted;
     row->next = *bucket;
     *bucket = row;
     nrows++;
     return row;
 }
 
-struct count_row *count_row(const char *name)
+struct count_row *count_row(const char *name, bool counted)
 {
     const char *kept = names_keep(name);
     if (!kept)
         return NULL;
     pthread_mutex_lock(&lock);
-    struct count_row *row = find_row(kept);
+    struct count_row *row = find_row(kept, counted);
+    row = row ? row : make_row(kept, counted);
     pthread_mutex_unlock(&lock);
     return row;
+}
+
+struct count_row *count_row_likely(const char *name)
+{
+    const char *kept = names_keep(name);
+    pthread_mutex_lock(&lock);
+    struct count_row *row = kept ? find_row(kept, true) : NULL;
+    pthread_mutex_unlock(&lock);
+    return row ? row : count_row(name, false);
 }
 
 void count_is_rewritten(struct count_row *row, bool function, bool approximate)
 {
     pthread_mutex_lock(&lock);
-    row->counted = true;
     row->function = function;
     row->approximate |= approximate;
     pthread_mutex_unlock(&lock);
@@ -148,17 +168,29 @@ static bool set_row(const void *handle, struct count_row *row)
     return true;
 }
 
-void count_handle(const void *handle, const char *name)
+void count_handle(const void *handle, struct count_row *row)
 {
-    struct count_row *row = count_state.on && handle ? count_row(name) : NULL;
-    if (row)
+    if (count_state.on && handle && row)
         set_row(handle, row);
+}
+
+struct count_row *count_row_of(const void *handle)
+{
+    if (!count_state.on || !handle)
+        return NULL;
+    pthread_mutex_lock(&lock);
+    struct count_slot *s = find_slot(handle);
+    // Relaxed: whoever writes holds the lock.
+    struct count_row *row = atomic_load_explicit(&s->row, memory_order_relaxed);
+    pthread_mutex_unlock(&lock);
+    return row;
 }
 
 void count_launch_unknown(const void *handle)
 {
     const char *name = names_of_function(handle);
-    struct count_row *row = handle ? count_row(name ? name : "(kernels whose names are not known)") : NULL;
+    struct count_row *row =
+        handle ? count_row_likely(name ? name : "(kernels whose names are not known)") : NULL;
     if (!row || !set_row(handle, row))
         row = &spilled;
     atomic_fetch_add_explicit(&row->launches, 1, memory_order_relaxed);

@@ -10,9 +10,11 @@
 
 #include "base/mem.h"
 #include "guard/count.h"
+#include "guard/count_where.h"
 #include "guard/green.h"
 #include "guard/guard.h"
 #include "guard/guard_report.h"
+#include "guard/names.h"
 
 enum {
     BUCKETS = 256,
@@ -25,6 +27,9 @@ enum {
 struct instance {
     struct instance *next;
     CUcontext context;
+    const void *as;                 // the library as a module of the context; NULL: nobody asked
+    bool sure;                      // it is there; else it may be
+    bool seen;                      // by read_all
     struct pass_count_sums sums[];  // of all functions of all parts
 };
 
@@ -150,17 +155,29 @@ static void free_module(struct module *m)
 
 // --- coming -------------------------------------------------------------------------------------------------
 
-static void add_instance(struct module *m, CUcontext context)
+static void lose(const struct module *m)
 {
-    for (struct instance *i = m->instances; i; i = i->next)
-        if (i->context == context)
-            return;
-    struct instance *i = mem_zalloc(1, sizeof *i + m->nfuncs * sizeof *i->sums);
-    if (!i)
-        return;
-    i->context = context;
-    i->next = m->instances;
-    m->instances = i;
+    for (unsigned i = 0; i < m->nfuncs; i++)
+        if (m->rows[i])
+            count_is_lost(m->rows[i]);
+}
+
+// NULL: out of memory.
+static struct instance *add_instance(struct module *m, CUcontext context, bool sure)
+{
+    struct instance *i = m->instances;
+    while (i && i->context != context)
+        i = i->next;
+    if (!i && (i = mem_zalloc(1, sizeof *i + m->nfuncs * sizeof *i->sums))) {
+        i->context = context;
+        i->next = m->instances;
+        m->instances = i;
+    }
+    if (i)
+        i->sure |= sure;
+    else
+        lose(m);
+    return i;
 }
 
 static struct count_row *make_row(const struct pass_func *f)
@@ -170,7 +187,7 @@ static struct count_row *make_row(const struct pass_func *f)
         return NULL;
     memcpy(name, f->name.ptr, f->name.len);
     name[f->name.len] = 0;
-    struct count_row *row = count_row(name);
+    struct count_row *row = count_row(name, f->why == PASS_REWRITTEN);
     mem_free(name);
     if (row && f->why == PASS_REWRITTEN)
         count_is_rewritten(row, !f->is_entry, f->approximate);
@@ -218,22 +235,67 @@ void count_read_add(const void *handle, bool library, struct pass_result **parts
     }
     CUcontext context = NULL;
     if (!guard.real.cuCtxGetCurrent(&context) && context)
-        add_instance(m, green_owner(context));
+        add_instance(m, green_owner(context), true);
     read_before_the_driver_ends();
     pthread_mutex_lock(&lock);
     put(m);
     pthread_mutex_unlock(&lock);
 }
 
-void count_read_used(const void *library)
+void count_read_module(const void *module, const void *library)
 {
     CUcontext context = NULL;
     if (!count_state.on || guard.real.cuCtxGetCurrent(&context) || !context)
         return;
     struct module *m = take(library);
-    if (m)
-        add_instance(m, green_owner(context));
+    struct instance *i = m ? add_instance(m, green_owner(context), true) : NULL;
+    if (i && module)
+        i->as = module;
     give_back(m);
+}
+
+void count_read_used(const void *library)
+{
+    count_read_module(NULL, library);
+}
+
+static bool is_known_as(const struct module *m, const void *whose)
+{
+    for (const struct instance *i = m->instances; i; i = i->next)
+        if (i->as == whose)
+            return true;
+    return false;
+}
+
+// Under the lock.
+static const struct module *find_owner(const void *whose)
+{
+    for (const struct module *m = *bucket_of(whose); m; m = m->next)
+        if (m->handle == whose)
+            return m;
+    for (unsigned i = 0; i < BUCKETS; i++)
+        for (const struct module *m = buckets[i]; m; m = m->next)
+            if (m->library && is_known_as(m, whose))
+                return m;
+    return NULL;
+}
+
+void count_read_found(const void *handle, const void *whose, const char *name)
+{
+    const char *kept = count_state.on ? names_keep(name) : NULL;
+    struct count_row *row = NULL;
+    if (!kept)
+        return;
+    pthread_mutex_lock(&lock);
+    const struct module *m = find_owner(whose);
+    bool hidden = !m && out;  // somebody may have it out just now
+    for (unsigned i = 0; m && !row && i < m->nfuncs; i++)
+        if (m->rows[i] && m->rows[i]->name == kept)
+            row = m->rows[i];
+    pthread_mutex_unlock(&lock);
+    if (!row)
+        row = hidden ? count_row_likely(kept) : count_row(kept, false);
+    count_handle(handle, row);
 }
 
 // --- reading ------------------------------------------------------------------------------------------------
@@ -257,6 +319,8 @@ static CUresult read_part(struct module *m, struct instance *in, unsigned part, 
     if (!p->nsymbols || p->symbols[0].bytes < (uint64_t)p->nfuncs * PASS_COUNT_ROW * 8)
         return CUDA_SUCCESS;
     CUresult r = find_table(m, &p->symbols[0], &at);
+    if (r && !in->sure)
+        return CUDA_SUCCESS;  // where it is, it would be found: in a context that works
     uint64_t *table = r ? NULL : mem_alloc(p->symbols[0].bytes);
     if (!table)
         return r ? r : CUDA_ERROR_OUT_OF_MEMORY;
@@ -269,6 +333,7 @@ static CUresult read_part(struct module *m, struct instance *in, unsigned part, 
         if (m->rows[first + f])
             count_add(m->rows[first + f], &now, &in->sums[first + f]);
         in->sums[first + f] = now;
+        in->sure |= now.launches || now.threads;
     }
     mem_free(table);
     return r;
@@ -281,8 +346,9 @@ static CUresult read_parts(struct module *m, struct instance *in)
     CUresult r = guard.real.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING);
     if (r)
         return r;
-    for (unsigned i = 0; !r && i < m->nparts; i++) {
-        r = read_part(m, in, i, first, stream);
+    for (unsigned i = 0; i < m->nparts; i++) {
+        CUresult here = read_part(m, in, i, first, stream);
+        r = r ? r : here;
         first += m->parts[i]->nfuncs;
     }
     guard.real.cuStreamDestroy_v2(stream);
@@ -338,26 +404,29 @@ static void tell_lost(CUresult r)
                           driver_result_name(r) ? driver_result_name(r) : "an unknown error");
 }
 
-static void lose(const struct module *m)
+static bool is_any_in(const struct module *all, CUcontext context)
 {
-    for (unsigned i = 0; i < m->nfuncs; i++)
-        if (m->rows[i])
-            count_is_lost(m->rows[i]);
+    for (; all; all = all->next)
+        for (const struct instance *i = all->instances; i; i = i->next)
+            if (i->context == context)
+                return true;
+    return false;
 }
 
-// All modules of the list that are in the context. r: how it is; if it is good the context is current. The first result
-// that is not good.
+// All modules of the list that are in the context; one that cannot be read says nothing of the next. r: how the context is;
+// if it is good it is current. The first result that is not good.
 static CUresult read_modules(struct module *all, CUcontext context, CUresult r)
 {
-    CUresult first = r;
+    CUresult first = CUDA_SUCCESS;
     for (struct module *m = all; m; m = m->next)
         for (struct instance *i = m->instances; i; i = i->next) {
             if (i->context != context)
                 continue;
-            if (!r || r == CUDA_ERROR_NOT_READY)
-                r = read_parts(m, i);
-            first = first ? first : r;
-            if (first)
+            CUresult here = !r || r == CUDA_ERROR_NOT_READY ? read_parts(m, i) : r;
+            here = here ? here : r;
+            i->seen = true;
+            first = first ? first : here;
+            if (here)
                 lose(m);
         }
     return first;
@@ -366,6 +435,8 @@ static CUresult read_modules(struct module *all, CUcontext context, CUresult r)
 // All modules of the list that are in the context, which need not be current.
 static void read_context(struct module *all, CUcontext context)
 {
+    if (!is_any_in(all, context))
+        return;
     // Another thread's capture must not fail for what we do; see also what the program has set for this one.
     CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
     bool exchanged = !guard.real.cuThreadExchangeStreamCaptureMode(&mode);
@@ -383,26 +454,20 @@ static void read_context(struct module *all, CUcontext context)
 // Each context that one of them is in, once.
 static void read_all(struct module *all)
 {
-    CUcontext done[DEVICES];
-    unsigned n = 0;
     for (struct module *m = all; m; m = m->next)
-        for (struct instance *i = m->instances; i; i = i->next) {
-            unsigned k = 0;
-            while (k < n && done[k] != i->context)
-                k++;
-            if (k < n || n == DEVICES)
-                continue;
-            done[n++] = i->context;
-            read_context(all, i->context);
-        }
+        for (struct instance *i = m->instances; i; i = i->next)
+            i->seen = false;
+    for (struct module *m = all; m; m = m->next)
+        for (struct instance *i = m->instances; i; i = i->next)
+            if (!i->seen)
+                read_context(all, i->context);
 }
 
-// A library may have come into other devices' contexts without our notice: by a launch of its kernels there. With one
-// device only if none was current when it was loaded and its kernels were asked for.
+// Those that come alive again without being retained.
 static void add_primaries(struct module *m)
 {
     int n = 0;
-    if (!m->library || guard.real.cuDeviceGetCount(&n) || (n < 2 && m->instances))
+    if (guard.real.cuDeviceGetCount(&n))
         return;
     for (int d = 0; d < n && d < DEVICES; d++) {
         unsigned flags;
@@ -411,9 +476,24 @@ static void add_primaries(struct module *m)
         if (guard.real.cuDevicePrimaryCtxGetState(d, &flags, &active) || !active ||
             guard.real.cuDevicePrimaryCtxRetain(&context, d))
             continue;
-        add_instance(m, context);
+        add_instance(m, context, false);
         guard.real.cuDevicePrimaryCtxRelease_v2(d);
     }
+}
+
+// A library may have come into any context without our notice: by a launch of its kernels there.
+static void add_contexts(struct module *m)
+{
+    CUcontext list[COUNT_WHERE];
+    bool all;
+    if (!m->library)
+        return;
+    add_primaries(m);
+    unsigned n = count_where_list(list, &all);
+    for (unsigned i = 0; i < n; i++)
+        add_instance(m, list[i], false);
+    if (!all)
+        lose(m);
 }
 
 static bool is_ours(void)
@@ -427,7 +507,7 @@ void count_read_ending(const void *handle)
         return;
     struct module *m = take(handle);
     if (m) {
-        add_primaries(m);
+        add_contexts(m);
         read_all(m);
     }
     give_back(m);
@@ -451,6 +531,10 @@ void count_read_context_ending(CUcontext context)
     if (!is_ours() || !context)
         return;
     struct module *all = take_all();
+    bool lives = count_where_lives(context);
+    for (struct module *m = all; m; m = m->next)
+        if (m->library && lives)
+            add_instance(m, context, false);
     read_context(all, context);
     give_back(all);
 }
@@ -458,6 +542,7 @@ void count_read_context_ending(CUcontext context)
 // Its modules went with it; libraries live on.
 void count_read_context_ended(CUcontext context)
 {
+    count_where_ended(context);
     if (!is_ours() || !context)
         return;
     struct module *all = take_all(), *kept = NULL;
@@ -492,13 +577,14 @@ static void read_at_exit(void)
         return;
     struct module *all = take_all();
     for (struct module *m = all; m; m = m->next)
-        add_primaries(m);
+        add_contexts(m);
     read_all(all);
 }
 
 // The parent's modules are not the child's: no driver works across a fork.
 void count_read_after_fork(void)
 {
+    count_where_after_fork();
     pthread_mutex_init(&lock, NULL);
     for (unsigned i = 0; i < BUCKETS; i++)
         while (buckets[i]) {

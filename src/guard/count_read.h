@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Modules that the counting pass rewrote, and what they have counted on the device so far.
 //
-// Each context that a module is in has a table of its own. A table is read when the module, its context or the process
+// Each context that a module is in has a table of its own. Into which contexts a library has come nobody tells, so it is
+// looked for in all that live (count_where.h); where it is not, its table is new and holds nothing. A table is read when the module, its context or the process
 // is about to end; counters only grow, so it can be read at any time, and again.
 //
 // Reading waits for the context's work, but not forever: a program may leave a kernel running. Where the context is
@@ -15,8 +16,12 @@
 // A module or library was loaded that was made from these parts. Takes them.
 void count_read_add(const void *handle, bool library, struct pass_result **parts, unsigned nparts);
 
-// A library may be in the context that is current now.
+// A library is in the context that is current now.
 void count_read_used(const void *library);
+// What the library is there as a module.
+void count_read_module(const void *module, const void *library);
+// A function or kernel of a module or library was found: launches by that handle are its.
+void count_read_found(const void *handle, const void *owner, const char *name);
 
 void count_read_ending(const void *handle);  // before the driver unloads it
 void count_read_ended(const void *handle);   // it did

@@ -54,9 +54,9 @@ static const void *handle(uintptr_t n)
 
 static void good_launches_by_handle(void **state)
 {
-    count_handle(handle(1), "one");
-    count_handle(handle(2), "one");
-    count_handle(handle(3), "three");
+    count_handle(handle(1), count_row("one", false));
+    count_handle(handle(2), count_row("one", false));
+    count_handle(handle(3), count_row("three", false));
     for (int i = 0; i < 5; i++)
         count_launch(handle(1));
     count_launch(handle(2));
@@ -65,7 +65,7 @@ static void good_launches_by_handle(void **state)
     assert_int_equal(find("three")->launches, 1);
     assert_true(find("one")->uncounted);
     // A handle comes again, as another kernel's.
-    count_handle(handle(2), "three");
+    count_handle(handle(2), count_row("three", false));
     count_launch(handle(2));
     assert_int_equal(find("one")->launches, 6);
     assert_int_equal(find("three")->launches, 2);
@@ -83,7 +83,7 @@ static void good_names_may_come_late(void **state)
 
 static void good_sums(void **state)
 {
-    struct count_row *row = count_row("summed"), *small = count_row("small");
+    struct count_row *row = count_row("summed", true), *small = count_row("small", true);
     struct pass_count_sums none = {0}, first = {.threads = 32}, second = {.threads = 64};
     first.space[PASS_COUNT_GLOBAL].loads = 10;
     first.space[PASS_COUNT_GLOBAL].loaded = 40;
@@ -91,7 +91,7 @@ static void good_sums(void **state)
     second.space[PASS_COUNT_GLOBAL].loaded = 120;
     second.space[PASS_COUNT_SHARED].stores = 1;
     second.space[PASS_COUNT_SHARED].stored = 8;
-    assert_ptr_equal(count_row("summed"), row);
+    assert_ptr_equal(count_row("summed", true), row);
     count_is_rewritten(row, false, false);
     count_add(row, &first, &none);
     count_add(row, &second, &first);
@@ -115,12 +115,12 @@ static void good_sums(void **state)
 static void good_launches_by_the_device(void **state)
 {
     struct pass_count_sums none = {0}, six = {.launches = 6, .threads = 60};
-    struct count_row *graph = count_row("in a graph"), *idle = count_row("captured"),
-                     *lost = count_row("lost"), *plain = count_row("as it was");
-    count_handle(handle(20), "in a graph");
-    count_handle(handle(21), "captured");
-    count_handle(handle(22), "lost");
-    count_handle(handle(23), "as it was");
+    struct count_row *graph = count_row("in a graph", true), *idle = count_row("captured", true),
+                     *lost = count_row("lost", true), *plain = count_row("as it was", false);
+    count_handle(handle(20), count_row("in a graph", true));
+    count_handle(handle(21), count_row("captured", true));
+    count_handle(handle(22), count_row("lost", true));
+    count_handle(handle(23), count_row("as it was", false));
     for (uintptr_t i = 20; i < 24; i++)
         count_launch(handle(i));
     count_is_rewritten(graph, false, false);
@@ -138,12 +138,39 @@ static void good_launches_by_the_device(void **state)
     assert_false(plain->counted);
 }
 
+// The device tells of the launches of one, and the calls are what there is of the other.
+static void good_twins(void **state)
+{
+    struct pass_count_sums none = {0}, one = {.launches = 1, .threads = 32};
+    struct count_row *counted = count_row("twin", true), *plain = count_row("twin", false);
+    assert_ptr_not_equal(counted, plain);
+    assert_ptr_equal(count_row_likely("twin"), counted);
+    assert_ptr_equal(count_row_likely("as it was"), count_row("as it was", false));
+    count_is_rewritten(counted, false, false);
+    count_handle(handle(30), counted);
+    count_handle(handle(31), plain);
+    count_handle(handle(32), count_row_of(handle(31)));
+    assert_null(count_row_of(handle(33)));
+    count_launch(handle(30));
+    count_launch(handle(31));
+    count_launch(handle(32));
+    count_add(counted, &one, &none);
+    unsigned seen = 0;
+    assert_non_null(find("twin"));
+    for (unsigned i = 0; i < ntold; i++)
+        if (strcmp(told[i].name, "twin") == 0) {
+            assert_int_equal(told[i].launches, told[i].uncounted ? 2 : 1);
+            seen += told[i].uncounted ? 1 : 10;
+        }
+    assert_int_equal(seen, 11);
+}
+
 static void good_many_rows_come_in_parts(void **state)
 {
     for (uintptr_t i = 0; i < 100; i++) {
         char name[20];
         snprintf(name, sizeof name, "many%d", (int)i);
-        count_handle(handle(100 + i), name);
+        count_handle(handle(100 + i), count_row(name, false));
         count_launch(handle(100 + i));
     }
     assert_non_null(find("many99"));
@@ -155,7 +182,7 @@ static void *launch_often(void *unused)
     for (int i = 0; i < 10000; i++) {
         count_launch(handle(500 + (uintptr_t)i % 7));
         if (i % 100 == 0)
-            count_handle(handle(500 + (uintptr_t)i % 7), "raced");
+            count_handle(handle(500 + (uintptr_t)i % 7), count_row("raced", false));
     }
     return NULL;
 }
@@ -164,7 +191,7 @@ static void good_threads(void **state)
 {
     pthread_t t[4];
     for (uintptr_t i = 0; i < 7; i++)
-        count_handle(handle(500 + i), "raced");
+        count_handle(handle(500 + i), count_row("raced", false));
     for (int i = 0; i < 4; i++)
         pthread_create(&t[i], NULL, launch_often, NULL);
     for (int i = 0; i < 4; i++)
@@ -199,6 +226,7 @@ int main(void)
         cmocka_unit_test(good_names_may_come_late),
         cmocka_unit_test(good_sums),
         cmocka_unit_test(good_launches_by_the_device),
+        cmocka_unit_test(good_twins),
         cmocka_unit_test(good_many_rows_come_in_parts),
         cmocka_unit_test(good_threads),
         cmocka_unit_test(bad_more_handles_than_room),

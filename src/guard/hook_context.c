@@ -6,6 +6,7 @@
 
 #include "guard/canary.h"
 #include "guard/count_read.h"
+#include "guard/count_where.h"
 #include "guard/green.h"
 #include "guard/guard.h"
 #include "guard/hook.h"
@@ -102,8 +103,10 @@ static void retain(CUdevice device, CUcontext context)
 {
     if (device < 0 || device >= DEVICES)
         return;
-    if (context)
+    if (context) {
         atomic_store_explicit(&primary[device], context, memory_order_relaxed);
+        count_where_begun(context);
+    }
     atomic_fetch_add_explicit(&retained[device], 1, memory_order_relaxed);
 }
 
@@ -114,6 +117,23 @@ CUresult hook_cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device)
         retain(device, *context);
     return r;
 }
+
+// A context that is made must be known: libraries come into it unseen.
+#define CREATE(symbol, parameters, arguments)     \
+    CUresult hook_##symbol parameters             \
+    {                                             \
+        CUresult r = guard.real.symbol arguments; \
+        if (!r)                                   \
+            count_where_begun(*context);          \
+        return r;                                 \
+    }
+CREATE(cuCtxCreate, (CUcontext * context, unsigned flags, CUdevice device), (context, flags, device))
+CREATE(cuCtxCreate_v2, (CUcontext * context, unsigned flags, CUdevice device), (context, flags, device))
+CREATE(cuCtxCreate_v3,
+       (CUcontext * context, CUexecAffinityParam *affinity, int n, unsigned flags, CUdevice device),
+       (context, affinity, n, flags, device))
+CREATE(cuCtxCreate_v4, (CUcontext * context, CUctxCreateParams *how, unsigned flags, CUdevice device),
+       (context, how, flags, device))
 
 static CUresult reset(enum driver_id call, __typeof__(cuDevicePrimaryCtxReset) *real, CUdevice device)
 {

@@ -219,17 +219,17 @@ CUresult hook_cuLibraryUnload(CUlibrary library)
 
 // Functions and kernels.
 
-static void know_function(const void *handle, const char *name)
+static void know_function(const void *handle, const void *owner, const char *name)
 {
     names_function(handle, name);
-    count_handle(handle, name);
+    count_read_found(handle, owner, name);
 }
 
 CUresult hook_cuModuleGetFunction(CUfunction *function, CUmodule module, const char *name)
 {
     CUresult r = guard.real.cuModuleGetFunction(function, module, name);
     if (!r && guard.watching)
-        know_function(*function, name);
+        know_function(*function, module, name);
     return r;
 }
 
@@ -237,7 +237,7 @@ CUresult hook_cuLibraryGetKernel(CUkernel *kernel, CUlibrary library, const char
 {
     CUresult r = guard.real.cuLibraryGetKernel(kernel, library, name);
     if (!r && guard.watching) {
-        know_function(*kernel, name);
+        know_function(*kernel, library, name);
         count_read_used(library);
     }
     return r;
@@ -246,8 +246,18 @@ CUresult hook_cuLibraryGetKernel(CUkernel *kernel, CUlibrary library, const char
 CUresult hook_cuKernelGetFunction(CUfunction *function, CUkernel kernel)
 {
     CUresult r = guard.real.cuKernelGetFunction(function, kernel);
+    if (!r && guard.watching) {
+        names_function(*function, names_of_function(kernel));
+        count_handle(*function, count_row_of(kernel));
+    }
+    return r;
+}
+
+CUresult hook_cuLibraryGetModule(CUmodule *module, CUlibrary library)
+{
+    CUresult r = guard.real.cuLibraryGetModule(module, library);
     if (!r && guard.watching)
-        know_function(*function, names_of_function(kernel));
+        count_read_module(*module, library);
     return r;
 }
 
@@ -263,7 +273,7 @@ CUresult hook_cuKernelGetFunction(CUfunction *function, CUkernel kernel)
         for (unsigned i = 0; i < n && i < room; i++) {                            \
             const char *name;                                                     \
             if (!guard.real.name_of(&name, handles[i]))                           \
-                know_function(handles[i], name);                                  \
+                know_function(handles[i], owner, name);                           \
         }                                                                         \
         used;                                                                     \
         return r;                                                                 \

@@ -17,6 +17,7 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <string.h>
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
@@ -94,6 +95,27 @@ static int counted_space(uint8_t space)
     }
 }
 
+// Of A and B in f16 several lanes of wmma hold the same elements. Each is counted once: the share of a lane is a 32nd of
+// them. 0: no such matrix.
+static uint32_t shared_tile_width(const struct ptx_form *form)
+{
+    static const struct {
+        const char *shape;
+        uint16_t a, b;  // elements
+    } rows[] = {
+        {"m16n16k16", 16 * 16, 16 * 16},
+        {"m8n32k16", 8 * 16, 16 * 32},
+        {"m32n8k16", 32 * 16, 16 * 8},
+    };
+    bool a = ptx_form_has(form, PTX_MOD_A), b = ptx_form_has(form, PTX_MOD_B);
+    if (form->id != PTX_OP_WMMA_LOAD || form->ntypes != 1 || form->types[0] != PTX_F16 || a == b)
+        return 0;
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        if (memmem(form->name.ptr, form->name.len, rows[i].shape, strlen(rows[i].shape)))
+            return (a ? rows[i].a : rows[i].b) * 2 / 32;
+    return 0;
+}
+
 // Of matrices, each lane moves its share: as many bytes as go to or come from its registers.
 static uint32_t matrix_width(const struct ptx_stmt *s)
 {
@@ -101,6 +123,9 @@ static uint32_t matrix_width(const struct ptx_stmt *s)
     bool stores = form->id == PTX_OP_STMATRIX || form->id == PTX_OP_WMMA_STORE;
     if (!stores && form->id != PTX_OP_LDMATRIX && form->id != PTX_OP_WMMA_LOAD)
         return 0;
+    uint32_t share = shared_tile_width(form);
+    if (share)
+        return share;
     const struct ptx_operand *o = ptx_operand(s, stores);
     uint32_t wide = form->ntypes && form->types[form->ntypes - 1] == PTX_F64 ? 8 : 4;
     return o ? wide * (uint32_t)(o->kind == PTX_VEC ? o->value : 1) : 0;

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "driver/driver.h"
+#include "ptx/edit.h"
 
 // For each thread a load and a store of 4 bytes of global memory; for the first 8 of a block a store of 4 to shared.
 #define KERNEL(version, target)                                                               \
@@ -31,6 +32,10 @@ static const char calling[] = ".version 7.0\n.target sm_75\n.address_size 64\n"
 static const char called[] = ".version 7.0\n.target sm_75\n.address_size 64\n"
                              ".visible .func helper(.param .b64 a)\n{\n.reg .b64 %rd<2>; .reg .b32 %r<2>;\n"
                              "ld.param.u64 %rd1, [a];\nld.global.u32 %r1, [%rd1];\nret;\n}\n";
+// A module with names of moat's own is left as it is.
+static const char twin[] = ".version 7.0\n.target sm_75\n.address_size 64\n"
+                           ".visible .global .u32 " EDIT_PREFIX "twin;\n"
+                           ".visible .entry counted(.param .u64 memory)\n{\nret;\n}\n";
 static const char fatal[] =
     ".version 7.0\n.target sm_75\n.address_size 64\n"
     ".visible .entry counted(.param .u64 memory)\n{\n.reg .b64 %rd<2>; .reg .b32 %r<2>;\n"
@@ -247,6 +252,85 @@ static void library_early(void)
     NEED(d.cuLibraryLoadData(&l, text, NULL, NULL, 0, NULL, NULL, 0));
     NEED(d.cuCtxSetCurrent(context));
     use_library(l);
+}
+
+// A library comes into contexts by launches. Its kernels are found with no context, or with one of those.
+static void in_contexts(CUlibrary l, CUkernel k, unsigned contexts, bool destroyed)
+{
+    CUdeviceptr before = memory;
+    for (unsigned i = 0; i < contexts; i++) {
+        CUcontext c;
+        NEED(d.cuCtxCreate_v2(&c, 0, 0));
+        NEED(d.cuMemAlloc_v2(&memory, THREADS * 4));
+        for (int n = 0; n < 5; n++)
+            launch((CUfunction)k);
+        if (destroyed)
+            NEED(d.cuCtxDestroy_v2(c));
+    }
+    memory = before;
+    if (destroyed)
+        NEED(d.cuLibraryUnload(l));
+}
+
+static CUkernel find_kernel(CUlibrary *l, CUcontext current)
+{
+    CUkernel k;
+    NEED(d.cuCtxSetCurrent(current));
+    NEED(d.cuLibraryLoadData(l, text, NULL, NULL, 0, NULL, NULL, 0));
+    NEED(d.cuLibraryGetKernel(&k, *l, "counted"));
+    return k;
+}
+
+static void late(void)
+{
+    CUlibrary l;
+    CUkernel k = find_kernel(&l, NULL);
+    in_contexts(l, k, 1, false);
+}
+
+static void late_and_gone(void)
+{
+    CUlibrary l;
+    CUkernel k = find_kernel(&l, NULL);
+    in_contexts(l, k, 2, true);
+}
+
+static void two(void)
+{
+    CUlibrary l;
+    CUkernel k = find_kernel(&l, context);
+    launch((CUfunction)k);
+    in_contexts(l, k, 1, false);
+}
+
+static void eighty(void)
+{
+    CUlibrary l;
+    CUkernel k = find_kernel(&l, NULL);
+    in_contexts(l, k, 80, false);
+}
+
+static void library_module(void)
+{
+    CUlibrary l;
+    CUmodule m;
+    NEED(d.cuLibraryLoadData(&l, text, NULL, NULL, 0, NULL, NULL, 0));
+    NEED(d.cuLibraryGetModule(&m, l));
+    use_module(m);
+}
+
+// One of that name is rewritten, and LAUNCHES is of that one; the other is launched three times.
+static void twins(void)
+{
+    CUmodule m;
+    CUfunction f;
+    data();
+    NEED(d.cuModuleLoadData(&m, twin));
+    NEED(d.cuModuleGetFunction(&f, m, "counted"));
+    for (int i = 0; i < 3; i++)
+        launch(f);
+    launches -= 3;
+    data();
 }
 
 static void link_texts(CUmodule *m, const char *a, const char *b, const char *file)
@@ -530,6 +614,12 @@ static const struct way {
     {"library_data", library_data},
     {"library_file", library_file},
     {"library_early", library_early},
+    {"late", late},
+    {"late_and_gone", late_and_gone},
+    {"two", two},
+    {"eighty", eighty},
+    {"library_module", library_module},
+    {"twins", twins},
     {"linked", linked},
     {"linked_two", linked_two},
     {"link_wrong", link_wrong},

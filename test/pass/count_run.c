@@ -170,7 +170,8 @@ static void copies(const struct counted *c)
                                 .SHARED = {0, B * (T + N), 0, 16 * B * (T + N)}});
 }
 
-// One warp, which loads and stores 8 registers of a matrix of 16 x 16, and moves four and two of 8 x 8.
+// One warp, which loads matrices of 512, 256, 1024, 256, 256 and 512 bytes into as many registers as they need or more, stores
+// one of 16 x 16, and moves four and two of 8 x 8.
 static void matrices(const struct counted *c)
 {
     enum { B = 3, T = 32, ALL = B * T };
@@ -178,7 +179,7 @@ static void matrices(const struct counted *c)
     is("matrices", counts(c, "matrices"),
        (struct pass_count_sums){.launches = 1,
                                 .threads = ALL,
-                                .GLOBAL = {ALL, 0, 32 * ALL, 0},
+                                .GLOBAL = {6 * ALL, 0, B * 2816, 0},
                                 .GENERIC = {0, ALL, 0, 32 * ALL},
                                 .SHARED = {ALL, ALL, 16 * ALL, 8 * ALL}});
 }
