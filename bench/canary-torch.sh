@@ -4,7 +4,7 @@
 # of memory, which hides its pieces from moat, and without it, where each tensor is a buffer.
 # SECTION=FILE: the tables go there instead of into doc/results.md. CANARY_TORCH_SETS of processes, CANARY_TORCH_ROUNDS turns of each
 # model; CANARY_SECONDS: for all of it. CANARY_ROWS: a folder in which what is measured is kept as it comes, and what stands there
-# already counts.
+# already counts, of the same build and on the same GPU (rows-key).
 set -eu
 here=$(dirname "$0")
 "$MOAT" --mode=canary --version >/dev/null 2>&1 || { echo 'canary-torch.sh: this moat has no --mode=canary' >&2; exit 0; }
@@ -15,7 +15,7 @@ SETS=${CANARY_TORCH_SETS:-2} ROUNDS=${CANARY_TORCH_ROUNDS:-150}
 seconds=$((${CANARY_SECONDS:-0} * 2 / 5))
 T=$(mktemp -d)
 trap 'rm -rf "$T"' EXIT
-rows=${CANARY_ROWS:-$T}
+rows=${CANARY_ROWS:-$T} key=$("$here/rows-key")
 mkdir -p "$rows"
 failed=0
 # With many examples in a batch the GPU bounds a step, as where people train; with few, the launches do.
@@ -30,7 +30,7 @@ models=resnet-fp32-512,transformer-fp32-256,mlp-fp32-2048,lstm-fp32-1024/resnet-
         [ "$pool" = pool ] || export PYTORCH_NO_CUDA_MEMORY_CACHING=1
         echo
         echo "PyTorch's own pool of memory $([ "$pool" = pool ] && echo 'as it is' || echo 'off'):"
-        TORCH_COMPARE_ROWS="$rows/canary-torch-${pool/ /-}.json" python3 "$here/torch_compare.py" "$MOAT" $models "$SETS" "$ROUNDS" $seconds - "copy, $pool:--mode=canary" \
+        TORCH_COMPARE_ROWS="$rows/canary-torch-${pool/ /-}-$key.json" python3 "$here/torch_compare.py" "$MOAT" $models "$SETS" "$ROUNDS" $seconds - "copy, $pool:--mode=canary" \
             "managed, $pool:--mode=canary --canary-scan=managed" || { echo 'It failed.'; failed=$((failed + 1)); }
     done
 } >"$T/section"

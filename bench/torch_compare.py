@@ -8,7 +8,7 @@
 # The processes are forked from some that have imported PyTorch and have not used CUDA, so that a set is there in seconds.
 # Measuring ends after SECONDS, unless that is 0. Tables go to standard output.
 # TORCH_COMPARE_ROWS=FILE: what is measured is kept there as it comes, a line for each model and set, and what stands there already,
-# of the same ways, counts.
+# of the same ways, counts. The file is for one build and one GPU: see rows-key.
 import json
 import os
 import statistics

@@ -165,7 +165,7 @@ static bool take_place(struct home *home, size_t size, struct canary_place *plac
             canary_store_give(place, canary_scan_number());
             if (!mapped)
                 return false;
-            canary_tract_give_up(home);
+            canary_tract_give_up(home, "a copy across pieces of memory fails");
             continue;
         }
         if (took == CANARY_TOOK || took == CANARY_TOOK_STALE)
@@ -404,8 +404,12 @@ bool canary_reclaim(void)
     canary_order_settle(home);
     bool any = canary_shelf_any(home);
     canary_let_go(home, 0);
+    any |= canary_free_postponed(home);
+    canary_monitor_go_on();
+    // For the program's streams, which may wait for another thread of its: nothing of ours is held.
     if (any)
         canary_order_wait_aside(home);
+    canary_monitor_hold();
     canary_scan_home(home, false, true, &canary_free_wanted_again);
     uint64_t given = canary_store_trim(home, 0);
     canary_monitor_go_on();
@@ -472,6 +476,7 @@ void canary_context_gone(CUcontext context)
         return;
     canary_monitor_hold();
     canary_shelf_context_gone(home);
+    canary_free_context_gone(home);
     canary_store_context_gone(home, context);
     canary_bench_context_gone(home);
     canary_look_context_gone(home);

@@ -27,6 +27,38 @@ static CUresult free_real(const struct canary_place *place)
     return r;
 }
 
+// Places whose memory was to go while somebody may have been reading it, by home: who scans gives them back.
+static _Atomic(struct canary_slab *) postponed[HOME_CONTEXTS];
+
+static void postpone(const struct canary_place *place)
+{
+    struct canary_slab *s = place->slab;
+    _Atomic(struct canary_slab *) *list = &postponed[home_number(s->home)];
+    s->later_size = place->size;
+    s->later = atomic_load_explicit(list, memory_order_relaxed);
+    // Release pairs with the acquire in canary_free_postponed. All are taken at once, so none comes again meanwhile.
+    while (!atomic_compare_exchange_weak_explicit(list, &s->later, s, memory_order_release,
+                                                  memory_order_relaxed))
+        ;
+}
+
+bool canary_free_postponed(struct home *home)
+{
+    struct canary_slab *s =
+        atomic_exchange_explicit(&postponed[home_number(home)], NULL, memory_order_acquire);
+    bool any = s;
+    for (struct canary_slab *next; s; s = next) {
+        next = s->later;
+        canary_free_kept(home, &(struct canary_place){s, 0, s->base, s->later_size}, true);
+    }
+    return any;
+}
+
+void canary_free_context_gone(struct home *home)
+{
+    atomic_store_explicit(&postponed[home_number(home)], NULL, memory_order_relaxed);
+}
+
 static void put_back(const struct canary_place *place)
 {
     canary_slot_publish_again(place, canary_scan_number());
@@ -82,7 +114,7 @@ static void settle_readings(const struct canary_slab *s)
 static bool is_much(struct home *home, uint64_t *kept)
 {
     *kept = home_memory_part(home, kept_part, kept_least, kept_most);
-    return canary_store_spares_more(home, *kept);
+    return canary_store_spare(home, NULL, 0) > *kept;
 }
 
 void canary_free_trim(struct home *home)
@@ -182,14 +214,17 @@ static void enter_for(CUstream stream, const struct canary_place *place, bool *p
         home_enter(place->slab->context, pushed);
 }
 
-// The canaries, before a free in the order of the stream. That must not wait: the stream may be waiting for who frees. Where too
-// many readings are under way the buffer goes without a look.
+// The canaries, before a free in the order of the stream. That must not wait, for a scan neither: the stream may be waiting for
+// who frees. Where too many readings are under way the buffer goes without a look.
 static CUresult read_in_order(const struct canary_place *place, struct canary_stream in, enum driver_id call)
 {
     CUresult r = canary_order_read(place, in, false, call);
     if (r != CUDA_ERROR_NOT_READY)
         return r;
-    settle(place->slab->home);
+    if (canary_monitor_try_hold()) {
+        canary_order_settle(place->slab->home);
+        canary_monitor_go_on();
+    }
     r = canary_order_read(place, in, false, call);
     if (r != CUDA_ERROR_NOT_READY)
         return r;
@@ -215,6 +250,18 @@ void canary_free_kept(struct home *home, const struct canary_place *place, bool 
     canary_order_free_aside(home, real);
 }
 
+// The same for who must not wait.
+static void free_kept_some_time(struct home *home, const struct canary_place *place)
+{
+    bool plain = place->slab->kind == CANARY_OURS, held = !plain && canary_monitor_try_hold();
+    if (plain ? canary_slot_is_checked(place->slab, place->number) : held)
+        canary_free_kept(home, place, true);
+    else
+        postpone(place);
+    if (held)
+        canary_monitor_go_on();
+}
+
 static bool make_room(const struct canary_place *place)
 {
     struct home *home = place->slab->home;
@@ -225,7 +272,7 @@ static bool make_room(const struct canary_place *place)
         return true;
     if (!canary_shelf_drop(home, 0, &oldest))
         return false;
-    canary_free_kept(home, &oldest, false);
+    free_kept_some_time(home, &oldest);
     return canary_shelf_has_room(place);
 }
 
@@ -248,19 +295,33 @@ static bool free_plain_in_order(const struct canary_place *place, struct canary_
     return *r ? true : canary_free(place->base, call, r);
 }
 
-// Memory of the driver's, given back in the order of the stream.
+// A scan is under way and may read it: the memory goes back after that, beside the stream, when this has come so far.
+static CUresult free_after_scan(const struct canary_place *place, struct canary_stream in)
+{
+    CUresult r = canary_order_follow(place, in);
+    if (r)
+        put_back(place);
+    else
+        postpone(place);
+    return r;
+}
+
+// Memory of the driver's, given back in the order of the stream. What is of no pool the driver itself waits for.
 static CUresult free_in_order(const struct canary_place *place, struct canary_stream in, enum driver_id call)
 {
     const struct driver *d = &guard.real;
     uint64_t real = place->slab->range.base;
-    // A scan that is under way looks at it first: this reading is not to tell of the same.
-    canary_monitor_await();
     CUresult r = read_in_order(place, in, call);
     if (r) {
         put_back(place);
         return r;
     }
-    part_from(place);
+    if (!place->slab->ready)
+        canary_monitor_hold();
+    else if (!canary_monitor_try_hold())
+        return free_after_scan(place, in);
+    canary_order_forget(place->slab);
+    canary_monitor_go_on();
     // From the driver's call on the address may be another buffer's.
     give(place);
     return (in.per_thread ? d->cuMemFreeAsync_ptsz : d->cuMemFreeAsync)(real, in.stream);

@@ -63,10 +63,9 @@ void canary_monitor_go_on(void)
     pthread_mutex_unlock(&scan_lock);
 }
 
-void canary_monitor_await(void)
+bool canary_monitor_try_hold(void)
 {
-    canary_monitor_hold();
-    canary_monitor_go_on();
+    return !pthread_mutex_trylock(&scan_lock);
 }
 
 // --- scans --------------------------------------------------------------------------------------------------
@@ -90,6 +89,7 @@ static void scan_home(struct home *home, bool thorough, const struct canary_occa
         canary_order_settle(home);
         canary_store_tidy(home);
         canary_let_go(home, kept);
+        canary_free_postponed(home);
         if (atomic_load_explicit(&launch_ring.count, memory_order_relaxed) ==
             atomic_load_explicit(&canary_scan_ended, memory_order_relaxed))
             canary_free_trim(home);
@@ -274,10 +274,7 @@ static void *monitor(void *unused)
     for (unsigned n = 1; !ending; n++) {
         uint64_t usual = pause_after(cost, calls, quiet == QUIET, pause),
                  least = pause_for(pace_now(), calls);
-        if (usual < least)
-            rest_and_read(least);
-        else
-            rest(usual);
+        rest_and_read(usual < least ? least : usual);
         if (ending)
             break;
         pthread_mutex_unlock(&wake_lock);

@@ -13,7 +13,7 @@ void canary_monitor_after_fork(void);
 // No scan is under way in between: for what takes memory away that a scan may be reading.
 void canary_monitor_hold(void);
 void canary_monitor_go_on(void);
-void canary_monitor_await(void);  // until the scan that is under way has ended, if there is one
+bool canary_monitor_try_hold(void);  // false: one is under way, or somebody else keeps them from it
 
 // Looks at one slab, if no scan is under way. In an epoch section; the home's context is current.
 void canary_monitor_check(struct home *home, struct canary_slab *slab,

@@ -173,6 +173,15 @@ CUresult canary_order_read(const struct canary_place *place, struct canary_strea
     return r;
 }
 
+CUresult canary_order_follow(const struct canary_place *place, struct canary_stream in)
+{
+    CUstreamCaptureMode mode = home_calm();
+    CUresult r = step_aside(&fields[home_number(place->slab->home)], place->slab, &in);
+    home_stir(mode);
+    // There is no such stream, nor could one be made.
+    return r == CUDA_ERROR_NOT_READY ? CUDA_ERROR_OUT_OF_MEMORY : r;
+}
+
 CUresult canary_order_free_aside(struct home *home, CUdeviceptr memory)
 {
     CUstreamCaptureMode mode = home_calm();

@@ -21,6 +21,9 @@ bool canary_order_number(struct canary_stream in, uint64_t *number);
 CUresult canary_order_read(const struct canary_place *place, struct canary_stream in, bool aside,
                            enum driver_id call);
 
+// No reading: the stream beside all others only waits until this one has come so far. 0, or the driver's error.
+CUresult canary_order_follow(const struct canary_place *place, struct canary_stream in);
+
 // Gives memory of a pool back to it, beside all streams, when what was read of it so is there. The home's context is current.
 CUresult canary_order_free_aside(struct home *home, CUdeviceptr memory);
 void canary_order_wait_aside(struct home *home);  // until all such memory is the pool's again

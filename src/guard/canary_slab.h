@@ -63,6 +63,8 @@ struct canary_slab {
     CUmemoryPool pool;             // of a pool's buffer, as the program named it
     _Atomic uint32_t unread;       // readings of it that nobody has looked at yet: see canary_order.h
     uint64_t late;                 // under the lock of those
+    struct canary_slab *later;     // whose memory goes then too, see canary_free.c, ...
+    uint64_t later_size;           // ... and the size that the buffer here had
     _Atomic uint32_t idle;         // freed places in it. Relaxed: whether it is worth to look
     struct canary_print *prints;   // of each slot; NULL: none yet. One scan's at a time
     // under the store's lock

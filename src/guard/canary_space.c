@@ -132,14 +132,15 @@ static bool put(struct space_region *r, uint64_t base, uint64_t bytes)
     return true;
 }
 
-void canary_space_give(struct canary_space *space, uint64_t base, uint64_t bytes)
+bool canary_space_give(struct canary_space *space, uint64_t base, uint64_t bytes)
 {
     struct space_region *r = space->regions;
     while (r && base - r->base >= r->bytes)
         r = r->next;
-    // NULL: it went with its context
-    if (r && put(r, base, bytes))
-        space->used -= bytes;
+    if (!r || !put(r, base, bytes))
+        return false;
+    space->used -= bytes;
+    return true;
 }
 
 int canary_space_extend(struct canary_space *space, uint64_t base, uint64_t bytes)
@@ -167,14 +168,6 @@ uint64_t canary_space_before(const struct canary_space *space, uint64_t end)
             if (f->base + f->bytes == end)
                 return f->bytes;
     return 0;
-}
-
-void canary_space_each(const struct canary_space *space, void (*f)(uint64_t base, uint64_t bytes, void *),
-                       void *context)
-{
-    for (const struct space_region *r = space->regions; r; r = r->next)
-        for (const struct space_range *at = r->ranges; at; at = at->next)
-            f(at->base, at->bytes, context);
 }
 
 static void drop(struct space_region *r)

@@ -29,8 +29,9 @@ uint64_t canary_space_take(struct canary_space *space, uint64_t bytes);
 
 uint64_t canary_space_largest(const struct canary_space *space);  // that there is
 
-// Takes back what canary_space_take gave. Without memory for our own books the range stays unused.
-void canary_space_give(struct canary_space *space, uint64_t base, uint64_t bytes);
+// Takes back what canary_space_take gave. False: it went with its region, or there is no memory for our own books and the
+// range stays unused.
+bool canary_space_give(struct canary_space *space, uint64_t base, uint64_t bytes);
 
 // A region of which nothing is taken, taken out of the space: its base, or 0 if there is none; *bytes: its size.
 uint64_t canary_space_remove_empty(struct canary_space *space, uint64_t *bytes);
@@ -46,9 +47,6 @@ int canary_space_extend(struct canary_space *space, uint64_t base, uint64_t byte
 uint64_t canary_space_before(const struct canary_space *space, uint64_t end);  // free bytes that end there
 // Such memory is no more, if nothing of it is taken. False: it is as it was.
 bool canary_space_cut(struct canary_space *space, uint64_t base, uint64_t bytes);
-// Of each region, what is free, by address.
-void canary_space_each(const struct canary_space *space, void (*f)(uint64_t base, uint64_t bytes, void *),
-                       void *context);
 
 // All regions are gone.
 void canary_space_clear(struct canary_space *space);

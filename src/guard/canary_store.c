@@ -8,6 +8,7 @@
 #include "guard/canary_ground.h"
 #include "guard/canary_space.h"
 #include "guard/canary_tract.h"
+#include "guard/share.h"
 
 enum {
     UNIT = CANARY_SPACE_UNIT,
@@ -421,15 +422,6 @@ uint64_t canary_store_spare(struct home *home, const struct canary_extent *but, 
     return bytes + canary_tract_spare(home, but, n);
 }
 
-bool canary_store_spares_more(struct home *home, uint64_t bytes)
-{
-    pthread_mutex_lock(&lock);
-    uint64_t regions = canary_space_empty(&shop_of(home)->space, NULL, 0);
-    pthread_mutex_unlock(&lock);
-    return regions > bytes ||
-           (regions + canary_tract_free(home) > bytes && regions + canary_tract_spare(home, NULL, 0) > bytes);
-}
-
 // Under the lock: slabs without buffers that a scan has looked at; all of them, or those beside which others are open.
 static void close_empty(struct shop *shop, bool all)
 {
@@ -503,6 +495,8 @@ void canary_store_context_gone(struct home *home, CUcontext context)
         epoch_leave(section);
         if (!any)
             break;
+        // Another context's buffer may get the address.
+        share_withdraw_within(search.found->range.base, search.found->range.size);
         pthread_mutex_lock(&lock);
         bool closed = slab_close(search.found);
         pthread_mutex_unlock(&lock);

@@ -50,7 +50,6 @@ void canary_store_tidy(struct home *home);
 uint64_t canary_store_trim(struct home *home, uint64_t keep);
 // Bytes of regions that have no slab, or none but these.
 uint64_t canary_store_spare(struct home *home, const struct canary_extent *but, unsigned n);
-bool canary_store_spares_more(struct home *home, uint64_t bytes);  // than so many, with no buffers at all
 // Bytes in all that canaries and rounding take, now.
 uint64_t canary_store_extra(void);
 

@@ -693,6 +693,31 @@ static void a_late_reading_is_waited_for(void **state)
     is_told_once();
 }
 
+// A free in the order of a stream waits for no scan: neither where the place is kept, nor where it takes another's, nor where the
+// memory goes at once.
+static void a_free_in_order_waits_for_no_scan(void **state)
+{
+    enum { PLACES = 100 };
+    CUdeviceptr p[PLACES];
+    CUresult r;
+    for (unsigned i = 0; i < PLACES; i++)
+        assert_true(canary_alloc_async(&p[i], IN_ORDER + 4 * i, NULL, NULL, false, &r) && !r);
+    change(p[PLACES / 2] + IN_ORDER + 4 * (PLACES / 2));
+    scan();  // such a place is not kept
+    assert_int_equal(atomic_load(&findings), 1);
+    size_t before = canary_store_slabs();
+    alarm(60);
+    canary_monitor_hold();
+    free_in_order(p[PLACES / 2]);
+    for (unsigned i = 0; i < PLACES; i++)
+        if (i != PLACES / 2)
+            free_in_order(p[i]);
+    assert_int_equal(canary_store_slabs(), before);  // nobody has taken away what a scan may be reading
+    canary_monitor_go_on();
+    alarm(0);
+    is_told_once();
+}
+
 // A buffer that was reported is told of no more when it is freed, in whatever way, or when a free is refused.
 static void what_was_told_stays_told(void **state)
 {
@@ -809,6 +834,7 @@ int main(void)
         cmocka_unit_test(a_pool_that_ends_tells_once),
         cmocka_unit_test(a_free_that_waits_tells_once),
         cmocka_unit_test(a_late_reading_is_waited_for),
+        cmocka_unit_test(a_free_in_order_waits_for_no_scan),
         cmocka_unit_test(what_was_told_stays_told),
         cmocka_unit_test(frees_in_order_never_wait),
         cmocka_unit_test(what_is_held_is_free),

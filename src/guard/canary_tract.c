@@ -9,6 +9,7 @@
 #include "guard/canary_ground.h"
 #include "guard/canary_slab.h"
 #include "guard/guard.h"
+#include "guard/guard_report.h"
 #include "guard/slab_pool.h"
 
 enum {
@@ -21,6 +22,7 @@ enum {
     MOST_AHEAD = 64 << 20,
     MOST_PIECE = 512 << 20,
     FEW_MAPS = 4096,  // on the CPU device, where each takes several of the mappings that Linux allows
+    PARTS = 2048,     // of a run, in which pieces are found
 };
 static const uint64_t reserved_most = (uint64_t)64 << 30, reserved_least = (uint64_t)1 << 30;
 
@@ -29,6 +31,7 @@ struct run {
     uint64_t base, bytes;
     unsigned pieces;
     struct run *next;
+    struct piece *in[PARTS];  // the first that reaches into each part, under the lock
 };
 
 struct piece {
@@ -37,9 +40,11 @@ struct piece {
     CUmemGenericAllocationHandle handle;
     struct run *run;
     struct piece *next;
-    // while spare bytes are counted
-    uint64_t free;
-    bool open;  // nothing is taken at its start, so that the piece before can go
+    uint64_t free;  // bytes of which nothing is taken, with the lead
+    bool open;      // nothing is taken at its start, so that the piece before can go
+    // while ranges count as free that are not
+    uint64_t also_free;
+    bool also_open, seen;
 };
 
 // Of a home. The lock is for the space and the pieces; who adds or removes pieces or runs has the builder's lock too.
@@ -48,6 +53,7 @@ struct tract {
     struct piece *first;   // by address
     struct piece *newest;  // ends where the next can start; NULL: there is a gap
     struct run *runs;      // the newest first
+    uint64_t spare;        // bytes of pieces that can go
     uint64_t next;         // address in the newest run, from which on nothing is mapped
     unsigned pieces;
     _Atomic(bool) off;  // relaxed: a fact of its own
@@ -77,23 +83,125 @@ static uint64_t end_of(const struct piece *p)
     return p->base + p->bytes;
 }
 
+static bool is_off(const struct home *home)
+{
+    return atomic_load_explicit(&tract_of(home)->off, memory_order_relaxed);
+}
+
+void canary_tract_give_up(const struct home *home, const char *why)
+{
+    if (!atomic_exchange_explicit(&tract_of(home)->off, true, memory_order_relaxed))
+        guard_report_note("canary: --canary-memory=mapped: %s: buffers of a context lie in plain memory "
+                          "from now on",
+                          why);
+}
+
 bool canary_tract_usable(const struct home *home)
 {
     const struct home_device *d = home_device(home->device);
-    return guard.options.canary_memory == OPTION_CANARY_MEMORY_MAPPED && d && d->mappable && d->exportable &&
-           guard.real.cuMemAddressFree && !atomic_load_explicit(&tract_of(home)->off, memory_order_relaxed);
+    if (guard.options.canary_memory != OPTION_CANARY_MEMORY_MAPPED || is_off(home))
+        return false;
+    if (d && d->mappable && d->exportable && guard.real.cuMemAddressFree)
+        return true;
+    canary_tract_give_up(home, "the device cannot map memory that other processes can open");
+    return false;
 }
 
-void canary_tract_give_up(const struct home *home)
+// --- where pieces are, and what of them is free; under the lock ------------------------------------------------
+
+static uint64_t part_size(const struct run *r)
 {
-    atomic_store_explicit(&tract_of(home)->off, true, memory_order_relaxed);
+    return (r->bytes + PARTS - 1) / PARTS;
+}
+
+static struct piece *find(const struct tract *t, uint64_t address)
+{
+    const struct run *r = t->runs;
+    while (r && address - r->base >= r->bytes)
+        r = r->next;
+    struct piece *p = r ? r->in[(address - r->base) / part_size(r)] : NULL;
+    while (p && end_of(p) <= address)
+        p = p->next;
+    return p && p->base <= address ? p : NULL;
+}
+
+static void enlist(struct piece *p)
+{
+    struct run *r = p->run;
+    uint64_t size = part_size(r);
+    for (uint64_t i = (p->base - r->base) / size; i <= (end_of(p) - 1 - r->base) / size; i++)
+        if (!r->in[i] || r->in[i]->base > p->base)
+            r->in[i] = p;
+}
+
+// Its successor is still known.
+static void strike(const struct piece *p)
+{
+    struct run *r = p->run;
+    uint64_t size = part_size(r);
+    for (uint64_t i = (p->base - r->base) / size; i <= (end_of(p) - 1 - r->base) / size; i++)
+        if (r->in[i] == p)
+            r->in[i] =
+                p->next && p->next->run == r && p->next->base < r->base + (i + 1) * size ? p->next : NULL;
+}
+
+// The one that is mapped right behind it, whose first buffer has its head in this one; NULL: none.
+static struct piece *depends(const struct piece *p)
+{
+    struct piece *next = p->next;
+    return next && next->base == end_of(p) && !next->lead ? next : NULL;
+}
+
+static uint64_t spare_of(const struct piece *p)
+{
+    return p->free == p->bytes && (!depends(p) || p->next->open) ? p->bytes : 0;
+}
+
+// The same if what counts as free were so.
+static uint64_t also_spare_of(const struct piece *p)
+{
+    return p->free + p->also_free >= p->bytes && (!depends(p) || p->next->open || p->next->also_open)
+               ? p->bytes
+               : 0;
+}
+
+// The first piece to which a range matters: the one before too, where it begins with a piece.
+static struct piece *first_of(const struct tract *t, uint64_t base, struct piece *at)
+{
+    struct piece *before = at && at->base == base ? find(t, base - 1) : NULL;
+    return before ? before : at;
+}
+
+static uint64_t overlap(const struct piece *p, uint64_t base, uint64_t end)
+{
+    uint64_t from = p->base > base ? p->base : base, to = end_of(p) < end ? end_of(p) : end;
+    return from < to ? to - from : 0;
+}
+
+// A range is taken, or free again.
+static void mark(struct tract *t, uint64_t base, uint64_t bytes, bool taken)
+{
+    struct piece *at = find(t, base), *first = first_of(t, base, at);
+    const uint64_t end = base + bytes;
+    for (struct piece *p = first; p && p->base < end; p = p->next)
+        t->spare -= spare_of(p);
+    for (struct piece *p = at; p && p->base < end; p = p->next) {
+        p->free += taken ? -overlap(p, base, end) : overlap(p, base, end);
+        p->open = p->base < base ? p->open : !taken;
+    }
+    for (struct piece *p = first; p && p->base < end; p = p->next)
+        t->spare += spare_of(p);
 }
 
 uint64_t canary_tract_take(const struct home *home, uint64_t bytes)
 {
     struct tract *t = tract_of(home);
+    if (is_off(home))
+        return 0;
     pthread_mutex_lock(&lock);
     uint64_t base = canary_space_take(&t->space, bytes);
+    if (base)
+        mark(t, base, bytes, true);
     pthread_mutex_unlock(&lock);
     return base;
 }
@@ -102,7 +210,8 @@ void canary_tract_give(const struct home *home, uint64_t base, uint64_t bytes)
 {
     struct tract *t = tract_of(home);
     pthread_mutex_lock(&lock);
-    canary_space_give(&t->space, base, bytes);
+    if (canary_space_give(&t->space, base, bytes))
+        mark(t, base, bytes, false);
     pthread_mutex_unlock(&lock);
 }
 
@@ -170,9 +279,11 @@ static int find_addresses(struct tract *t, uint64_t bytes)
         }
     }
     *r = (struct run){.base = base, .bytes = most / GRAIN * GRAIN, .next = t->runs};
+    pthread_mutex_lock(&lock);
     t->runs = r;
     t->next = base;
     t->newest = NULL;
+    pthread_mutex_unlock(&lock);
     return 0;
 }
 
@@ -195,7 +306,7 @@ static struct piece *map_piece(const struct home *home, uint64_t base, uint64_t 
     struct piece *p = slab_pool_get(&pieces);
     if (!p)
         return NULL;
-    *p = (struct piece){.base = base, .bytes = bytes};
+    *p = (struct piece){.base = base, .bytes = bytes, .free = bytes, .open = true};
     if (guard.real.cuMemCreate(&p->handle, bytes, &prop, 0))
         goto none;
     if (guard.real.cuMemMap(base, bytes, 0, p->handle, 0))
@@ -246,8 +357,10 @@ static int add_pieces(struct tract *t, struct piece *first, const struct plan *p
         at = &(*at)->next;
     for (; !err; last = last->next) {
         last->run = t->runs;
+        enlist(last);
         t->runs->pieces++;
         t->pieces++;
+        t->spare += last->bytes;
         if (!last->next)
             break;
     }
@@ -270,6 +383,20 @@ static void dispose_all(struct piece *p)
     }
 }
 
+// What the device has left is enough, and what is ahead is cut to it: pieces that are of no use would be missing elsewhere for a
+// moment. False: it is not.
+static bool cut_to_free(struct plan *plan, uint64_t wanted)
+{
+    size_t left, all;
+    if (!guard.real.cuMemGetInfo_v2 || guard.real.cuMemGetInfo_v2(&left, &all))
+        return true;
+    if (wanted > left)
+        return false;
+    plan->more =
+        plan->more < (left - wanted) / plan->need ? plan->more : (unsigned)((left - wanted) / plan->need);
+    return true;
+}
+
 // Under the builder's lock.
 static int grow(const struct home *home, struct tract *t, uint64_t need)
 {
@@ -282,7 +409,7 @@ static int grow(const struct home *home, struct tract *t, uint64_t need)
     struct plan plan = make_plan(need, total);
     plan.first = need + UNIT;
     // Room for the range alone, wherever it comes to lie, and for what follows.
-    if (full || find_addresses(t, plan_end(&plan)))
+    if (full || !cut_to_free(&plan, need - tail) || find_addresses(t, plan_end(&plan)))
         return -ENOMEM;
     plan.base = t->next;
     plan.lead = t->newest ? 0 : UNIT;
@@ -310,63 +437,37 @@ int canary_tract_grow(const struct home *home, uint64_t bytes)
 
 // --- pieces go ----------------------------------------------------------------------------------------------
 
-// The one that is mapped right behind it, whose first buffer has its head in this one; NULL: none.
-static struct piece *depends(const struct piece *p)
+// Under the lock: what pieces would have more to spare if these ranges were free.
+static uint64_t count_more(struct tract *t, const struct canary_extent *but, unsigned n)
 {
-    struct piece *next = p->next;
-    return next && next->base == end_of(p) && !next->lead ? next : NULL;
-}
-
-struct walk {
-    struct piece *first, *at;
-};
-
-static void add_free(uint64_t base, uint64_t bytes, void *context)
-{
-    struct walk *w = context;
-    uint64_t end = base + bytes;
-    if (!w->at || base < w->at->base)
-        w->at = w->first;
-    while (w->at && end_of(w->at) <= base)
-        w->at = w->at->next;
-    for (struct piece *p = w->at; p && p->base < end; p = p->next) {
-        uint64_t from = p->base > base ? p->base : base, to = end_of(p) < end ? end_of(p) : end;
-        p->free += to - from;
-        p->open |= base <= p->base && end >= p->base + UNIT;
+    uint64_t more = 0;
+    for (unsigned i = 0; i < n; i++) {
+        const uint64_t base = but[i].base, end = base + but[i].bytes;
+        for (struct piece *p = find(t, base); p && p->base < end; p = p->next) {
+            p->also_free += overlap(p, base, end);
+            p->also_open |= p->base >= base;
+        }
     }
-}
-
-// Under the lock.
-static uint64_t count_spare(struct tract *t, const struct canary_extent *but, unsigned n)
-{
-    struct walk walk = {.first = t->first};
-    uint64_t bytes = 0;
-    for (struct piece *p = t->first; p; p = p->next) {
-        p->free = p->lead;
-        p->open = false;
-    }
-    canary_space_each(&t->space, add_free, &walk);
-    for (unsigned i = 0; i < n; i++)
-        add_free(but[i].base, but[i].bytes, &walk);
-    for (struct piece *p = t->first; p; p = p->next)
-        bytes += p->free == p->bytes && (!depends(p) || p->next->open) ? p->bytes : 0;
-    return bytes;
-}
-
-uint64_t canary_tract_free(const struct home *home)
-{
-    struct tract *t = tract_of(home);
-    pthread_mutex_lock(&lock);
-    uint64_t bytes = t->space.bytes - t->space.used;
-    pthread_mutex_unlock(&lock);
-    return bytes;
+    // Pieces that several of them reach into count once.
+    for (int pass = 0; pass < 2; pass++)
+        for (unsigned i = 0; i < n; i++) {
+            struct piece *p = first_of(t, but[i].base, find(t, but[i].base));
+            for (; p && p->base < but[i].base + but[i].bytes; p = p->next) {
+                if (!pass && !p->seen)
+                    more += also_spare_of(p) - spare_of(p);
+                p->seen = !pass;
+                if (pass)
+                    p->also_free = p->also_open = 0;
+            }
+        }
+    return more;
 }
 
 uint64_t canary_tract_spare(const struct home *home, const struct canary_extent *but, unsigned n)
 {
     struct tract *t = tract_of(home);
     pthread_mutex_lock(&lock);
-    uint64_t bytes = t->first ? count_spare(t, but, n) : 0;
+    uint64_t bytes = t->spare + (t->first ? count_more(t, but, n) : 0);
     pthread_mutex_unlock(&lock);
     return bytes;
 }
@@ -379,7 +480,9 @@ static bool withdraw(struct tract *t, struct piece **at, struct piece *before)
         return false;
     if (next)
         next->lead = UNIT;
+    strike(p);
     *at = p->next;
+    t->spare -= p->bytes;
     t->pieces--;
     p->run->pieces--;
     if (t->newest != p)
@@ -398,7 +501,9 @@ static void free_runs(struct tract *t, bool all)
             at = &r->next;
             continue;
         }
+        pthread_mutex_lock(&lock);
         *at = r->next;
+        pthread_mutex_unlock(&lock);
         guard.real.cuMemAddressFree(r->base, r->bytes);
         slab_pool_put(&runs, r);
     }
@@ -409,12 +514,12 @@ uint64_t canary_tract_trim(const struct home *home, uint64_t want)
     struct tract *t = tract_of(home);
     struct piece *before = NULL, *gone = NULL;
     uint64_t given = 0;
-    if (canary_tract_free(home) < GRAIN - UNIT)
+    if (!canary_tract_spare(home, NULL, 0))
         return 0;
     pthread_mutex_lock(&builder);
     pthread_mutex_lock(&lock);
     for (struct piece **at = &t->first, *p; given < want && (p = *at);) {
-        if (withdraw(t, at, before)) {
+        if (spare_of(p) && withdraw(t, at, before)) {
             given += p->bytes;
             p->next = gone;
             gone = p;
@@ -440,12 +545,16 @@ void canary_tract_context_gone(const struct home *home)
     struct piece *all = t->first;
     canary_space_clear(&t->space);
     t->first = t->newest = NULL;
-    t->next = t->pieces = 0;
-    pthread_mutex_unlock(&lock);
-    dispose_all(all);
-    for (struct run *r = t->runs; r; r = r->next)
+    t->next = t->spare = t->pieces = 0;
+    for (struct run *r = t->runs; r; r = r->next) {
         r->pieces = 0;
+        memset(r->in, 0, sizeof r->in);
+    }
+    pthread_mutex_unlock(&lock);
+    CUstreamCaptureMode mode = home_calm();
+    dispose_all(all);
     free_runs(t, true);
+    home_stir(mode);
     atomic_store_explicit(&t->off, false, memory_order_relaxed);
     pthread_mutex_unlock(&builder);
 }

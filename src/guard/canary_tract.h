@@ -21,8 +21,8 @@ enum { CANARY_TRACT_LEAST = 1 << 20 };  // smaller ranges are not for it
 
 // Whether there is more to be had, as far as is known.
 bool canary_tract_usable(const struct home *home);
-// Of this home no more memory is mapped: copies across pieces, say, do not work.
-void canary_tract_give_up(const struct home *home);
+// Of this home no more memory is mapped, nor given out: copies across pieces, say, do not work. A note says why.
+void canary_tract_give_up(const struct home *home, const char *why);
 
 // A range, or 0. Calls nothing of the driver's.
 uint64_t canary_tract_take(const struct home *home, uint64_t bytes);
@@ -31,9 +31,8 @@ void canary_tract_give(const struct home *home, uint64_t base, uint64_t bytes);
 // Memory for such a range, and for some more of them, becomes ranges to take. 0, or -ENOMEM. The home's context is current.
 int canary_tract_grow(const struct home *home, uint64_t bytes);
 
-// Bytes of pieces of which nothing is taken but these ranges; and a number that is not smaller, for less.
+// Bytes of pieces of which nothing is taken but these ranges.
 uint64_t canary_tract_spare(const struct home *home, const struct canary_extent *but, unsigned n);
-uint64_t canary_tract_free(const struct home *home);
 // Gives such pieces back to the driver, until it is so many bytes; how many it were. No scan may be under way.
 uint64_t canary_tract_trim(const struct home *home, uint64_t want);
 

@@ -252,11 +252,18 @@ static void threads_at_once(void **state)
     assert_int_equal(atomic_load(&findings), 0);
 }
 
-// Every call of the driver fails once: buffers lie elsewhere then, or are left to the driver, and nothing is lost. A context that
-// once could not copy between pieces has plain memory from then on.
+static void forget_context(CUcontext c)
+{
+    canary_context_ends(c, DRIVER_cuCtxDestroy_v2);
+    assert_int_equal(cuCtxDestroy_v2(c), 0);
+    canary_context_gone(c);
+    assert_int_equal(cuCtxSetCurrent(context), 0);
+}
+
+// Every call of the driver fails once: buffers lie elsewhere then, or are left to the driver, and nothing is lost.
 static void any_call_may_fail(void **state)
 {
-    bool done = false, plain = false;
+    bool done = false;
     for (int n = 0; !done && n < 200; n++) {
         CUcontext other;
         CUdeviceptr p[3] = {0};
@@ -269,20 +276,72 @@ static void any_call_may_fail(void **state)
                 p[i] = 0;
         done = atomic_load(&calls_left) > 0;
         atomic_store(&calls_left, -1);
-        plain |= p[2] && !is_mapped(p[2]);
         for (unsigned i = 0; i < 3; i++)
             if (p[i])
                 unmake(p[i]);
         canary_reclaim();
         assert_int_equal(canary_store_slabs(), 0);
         assert_true(available() + 4 * MIB >= before);  // what a free waits by stays
-        canary_context_ends(other, DRIVER_cuCtxDestroy_v2);
-        assert_int_equal(cuCtxDestroy_v2(other), 0);
-        canary_context_gone(other);
-        assert_int_equal(cuCtxSetCurrent(context), 0);
+        forget_context(other);
     }
-    assert_true(done && plain);
+    assert_true(done);
     assert_int_equal(atomic_load(&findings), 0);
+}
+
+static _Atomic unsigned refused;  // copies into mapped memory
+
+static CUresult refuse(const CUDA_MEMCPY2D *c, CUstream q)
+{
+    return is_mapped(c->dstDevice + MIB / 2) && ++refused ? CUDA_ERROR_INVALID_VALUE
+                                                          : cuMemcpy2DAsync_v2(c, q);
+}
+
+// Where a copy into mapped memory fails buffers have canaries still, in plain memory; mapped memory that is left is not tried again.
+static void gives_up(void **state)
+{
+    CUcontext other;
+    CUdeviceptr p[4];
+    assert_int_equal(cuCtxCreate_v2(&other, 0, 0), 0);
+    for (unsigned i = 0; i < 3; i++)
+        p[i] = make(3 * MIB);
+    assert_true(is_mapped(p[2]) && canary_tract_usable(home_current()));
+    guard.real.cuMemcpy2DAsync_v2 = refuse;
+    refused = 0;
+    p[3] = make(3 * MIB + 512);
+    assert_int_equal(refused, 1);
+    assert_false(is_mapped(p[3]) || canary_tract_usable(home_current()));
+    unmake(make(3 * MIB + 1024));
+    assert_int_equal(refused, 1);
+    TRIED(cuMemcpy2DAsync_v2);
+    for (unsigned i = 0; i < 4; i++)
+        unmake(p[i]);
+    forget_context(other);
+    assert_int_equal(atomic_load(&findings), 0);
+}
+
+static _Atomic uint64_t created;
+
+static CUresult count_created(CUmemGenericAllocationHandle *h, size_t n, const CUmemAllocationProp *p,
+                              unsigned long long f)
+{
+    created += n;
+    return cuMemCreate(h, n, p, f);
+}
+
+// What the device does not have is not tried for: others would miss it for a moment.
+static void takes_nothing_in_vain(void **state)
+{
+    CUdeviceptr p;
+    CUresult r;
+    guard.real.cuMemCreate = count_created;
+    REAL(cuMemGetInfo_v2);
+    created = 0;
+    assert_false(canary_alloc(&p, available() + GRAIN, &r));
+    assert_int_equal(created, 0);
+    unmake(make(20 * MIB));
+    assert_true(created >= 20 * MIB);
+    canary_reclaim();
+    TRIED(cuMemCreate);
 }
 
 static void goes_with_its_context(void **state)
@@ -292,12 +351,14 @@ static void goes_with_its_context(void **state)
     size_t before = available();
     assert_int_equal(cuCtxCreate_v2(&other, 0, 0), 0);
     CUdeviceptr p = make(40 * MIB);
-    assert_true(is_mapped(p));
-    canary_context_ends(other, DRIVER_cuCtxDestroy_v2);
-    assert_int_equal(cuCtxDestroy_v2(other), 0);
-    canary_context_gone(other);
-    assert_int_equal(cuCtxSetCurrent(context), 0);
+    struct share_memory m;
+    CUipcMemHandle handle;
+    assert_true(canary_tract_share(p, 40 * MIB, &m));
+    assert_int_equal(share_offer(p, &m, &handle), 0);
+    assert_true(share_offered(p, &handle));
+    forget_context(other);
     assert_false(is_mapped(p));
+    assert_false(share_offered(p, &handle));  // the next buffer there is another
     assert_int_equal(canary_ask(p, &(uint64_t){0}, &(uint64_t){0}), CANARY_NOT_OURS);
     assert_int_equal(available(), before);
 }
@@ -324,6 +385,90 @@ static void tells_its_pieces(void **state)
     canary_reclaim();
 }
 
+// A range in so many small pieces, which others had before.
+static uint64_t in_small_pieces(const struct home *home, size_t size)
+{
+    enum { MANY = 1000 };
+    const uint64_t small = 3 * MIB / 2;
+    uint64_t at[MANY];
+    unsigned n = (unsigned)(size / small) + 4;
+    for (unsigned i = 0; i < n; i++)
+        while (!(at[i] = canary_tract_take(home, small)))
+            assert_int_equal(canary_tract_grow(home, small), 0);
+    for (unsigned i = 0; i < n; i++)
+        canary_tract_give(home, at[i], small);
+    uint64_t base = canary_tract_take(home, size);
+    assert_true(base);
+    return base;
+}
+
+// In as many pieces as there may be descriptors in a message; and not in more.
+static void has_few_pieces(void **state)
+{
+    const struct home *home = home_current();
+    struct share_memory m;
+    if (available() < 1100 * MIB)
+        skip();
+    uint64_t base = in_small_pieces(home, 400 * MIB);
+    assert_true(canary_tract_share(base, 400 * MIB, &m));
+    assert_in_range(m.more, 150, SHARE_MORE);
+    share_close_fds(&m);
+    canary_tract_give(home, base, 400 * MIB);
+    base = in_small_pieces(home, 600 * MIB);
+    assert_false(canary_tract_share(base, 600 * MIB, &m));
+    canary_tract_give(home, base, 600 * MIB);
+    canary_reclaim();
+    assert_int_equal(canary_tract_spare(home, NULL, 0), 0);
+}
+
+// Bytes to spare are known at any time, and what goes is just that.
+static void knows_what_it_can_spare(void **state)
+{
+    enum { MANY = 16 };
+    const struct home *home = home_current();
+    struct canary_extent at[MANY] = {{0}}, but[2];
+    unsigned seed = 5;
+    canary_reclaim();
+    for (unsigned i = 0; i < 3000; i++) {
+        unsigned k = (unsigned)rand_r(&seed) % MANY, b = (unsigned)rand_r(&seed) % MANY;
+        if (at[k].base) {
+            canary_tract_give(home, at[k].base, at[k].bytes);
+            at[k].base = 0;
+            continue;
+        }
+        // Ends of pieces are met, and missed by little.
+        at[k].bytes = (1 + (unsigned)rand_r(&seed) % (k % 8 ? 6 : 40)) * (MIB / 2) +
+                      (unsigned)rand_r(&seed) % 3 * 512 - 512;
+        while (!(at[k].base = canary_tract_take(home, at[k].bytes)))
+            assert_int_equal(canary_tract_grow(home, at[k].bytes), 0);
+        if (i % 3)
+            continue;
+        // As if two were free, and as they are when they are.
+        unsigned n = 0;
+        but[n++] = at[k];
+        if (b != k && at[b].base)
+            but[n++] = at[b];
+        uint64_t expected = canary_tract_spare(home, but, n), before = canary_tract_spare(home, NULL, 0);
+        assert_int_equal(canary_tract_spare(home, NULL, 0), before);
+        assert_true(expected >= before);
+        for (unsigned j = 0; j < n; j++)
+            canary_tract_give(home, but[j].base, but[j].bytes);
+        assert_int_equal(canary_tract_spare(home, NULL, 0), expected);
+        at[k].base = 0;
+        if (n > 1)
+            at[b].base = 0;
+        if (i % 4 == 0) {
+            assert_int_equal(canary_tract_trim(home, UINT64_MAX), expected);
+            assert_int_equal(canary_tract_spare(home, NULL, 0), 0);
+        }
+    }
+    for (unsigned k = 0; k < MANY; k++)
+        if (at[k].base)
+            canary_tract_give(home, at[k].base, at[k].bytes);
+    canary_tract_trim(home, UINT64_MAX);
+    assert_int_equal(canary_tract_spare(home, NULL, 0), 0);
+}
+
 // Small buffers, and with --canary-memory=plain all of them, are not for it.
 static void small_ones_lie_elsewhere(void **state)
 {
@@ -348,8 +493,12 @@ int main(void)
         cmocka_unit_test(comes_and_goes),
         cmocka_unit_test(threads_at_once),
         cmocka_unit_test(any_call_may_fail),
+        cmocka_unit_test(gives_up),
+        cmocka_unit_test(takes_nothing_in_vain),
         cmocka_unit_test(goes_with_its_context),
         cmocka_unit_test(tells_its_pieces),
+        cmocka_unit_test(has_few_pieces),
+        cmocka_unit_test(knows_what_it_can_spare),
         cmocka_unit_test(small_ones_lie_elsewhere),
     };
     return cmocka_run_group_tests(tests, setup, NULL);

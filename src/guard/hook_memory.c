@@ -181,6 +181,8 @@ static CUresult free_in_order(enum driver_id call, __typeof__(cuMemFreeAsync) *r
     CUresult r;
     bool captured = guard.watching && is_capturing(stream, per_thread);
     bool known = guard.watching && !captured && track_freeing(pointer, TRACK_BY_DEVICE, call);
+    if (!captured)
+        share_withdraw(pointer);  // now: afterwards another buffer may be there
     if (!pages_free_async(pointer, stream, per_thread, captured, call, &r) &&
         !canary_free_async(pointer, stream, per_thread, captured, call, &r))
         r = real(pointer, stream);

@@ -151,10 +151,12 @@ static bool share_padded(const struct whose *w, CUipcMemHandle *handle)
     struct share_memory m;
     CUdeviceptr base;
     size_t bytes;
-    if (!handle || share_offered(w->answer.base, handle))
-        return handle;
-    if (canary_tract_share(w->answer.base, w->answer.size, &m))
-        return !share_offer(w->answer.base, &m, handle);
+    if (share_offered(w->answer.base, handle))
+        return true;
+    if (w->mapped)
+        return canary_tract_share(w->answer.base, w->answer.size, &m) &&
+               !share_offer(w->answer.base, &m, handle);
+    m = (struct share_memory){.size = w->answer.size, .fd = -1};
     if (guard.real.cuMemGetAddressRange_v2(&base, &bytes, w->answer.base) ||
         guard.real.cuIpcGetMemHandle(&m.handle, w->answer.base))
         return false;
@@ -162,14 +164,29 @@ static bool share_padded(const struct whose *w, CUipcMemHandle *handle)
     return !share_offer(w->answer.base, &m, handle);
 }
 
+static CUresult stop_mapping(const struct whose *w)
+{
+    const struct home *home = home_find(w->answer.context);
+    guard_count(GUARD_CANARY_REFUSED);
+    if (home)
+        canary_tract_give_up(home,
+                             "a buffer that the program shares by cuIpcGetMemHandle lies in more pieces than "
+                             "can be handed over");
+    return CUDA_ERROR_NOT_SUPPORTED;
+}
+
 // If a buffer cannot be shared, those that follow it can.
 CUresult hook_cuIpcGetMemHandle(CUipcMemHandle *handle, CUdeviceptr pointer)
 {
     struct whose w = ask(pointer);
+    if (!handle)
+        return guard.real.cuIpcGetMemHandle(handle, pointer);
     if (w.what == PAGES_BUFFER && (w.pages ? pages_share(pointer, handle) : share_padded(&w, handle))) {
         guard_count(GUARD_IPC_SHARED);
         return CUDA_SUCCESS;
     }
+    if (w.what == PAGES_BUFFER && w.mapped && !w.pages)
+        return stop_mapping(&w);
     pages_stop("the program shares memory by cuIpcGetMemHandle, which cannot be mapped");
     canary_stop(
         "the program shares memory by cuIpcGetMemHandle, and a handle is for all that cuMemAlloc gave");

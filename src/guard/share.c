@@ -266,18 +266,30 @@ int share_offer(uint64_t buffer, const struct share_memory *memory, CUipcMemHand
 
 void share_withdraw(uint64_t buffer)
 {
+    share_withdraw_within(buffer, 1);
+}
+
+void share_withdraw_within(uint64_t base, uint64_t bytes)
+{
+    struct offer *gone = NULL;
     if (!atomic_load_explicit(&open_once, memory_order_relaxed))
         return;
     pthread_mutex_lock(&lock);
-    struct offer **link = &offers, *o;
-    while ((o = *link) && o->buffer != buffer)
-        link = &o->next;
-    if (o)
+    for (struct offer **link = &offers, *o; (o = *link);) {
+        if (o->buffer - base >= bytes) {
+            link = &o->next;
+            continue;
+        }
         *link = o->next;
+        o->next = gone;
+        gone = o;
+    }
     pthread_mutex_unlock(&lock);
-    if (o)
-        share_close_fds(&o->memory);
-    slab_pool_put(&pool, o);
+    for (struct offer *next; gone; gone = next) {
+        next = gone->next;
+        share_close_fds(&gone->memory);
+        slab_pool_put(&pool, gone);
+    }
 }
 
 // The parent's offers are the parent's: the child has no thread that would answer.

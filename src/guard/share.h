@@ -15,7 +15,7 @@
 
 #include "driver/driver.h"
 
-enum { SHARE_MORE = 62 };
+enum { SHARE_MORE = 252 };  // a message has 253 descriptors at most
 
 struct share_memory {
     uint64_t offset, size;  // of the buffer, in what the descriptor or the driver's handle stands for
@@ -35,6 +35,7 @@ int share_offer(uint64_t buffer, const struct share_memory *memory, CUipcMemHand
 bool share_offered(uint64_t buffer, CUipcMemHandle *handle);
 // The buffer is freed. Cheap as long as there is no offer.
 void share_withdraw(uint64_t buffer);
+void share_withdraw_within(uint64_t base, uint64_t bytes);  // all buffers that start there
 void share_after_fork(void);
 
 // Whether a handle is such a one, and whether this process made it.

@@ -64,6 +64,28 @@ static void finds_what_was_offered(void **state)
     share_withdraw(2000);
 }
 
+// A context's buffers go all at once; those of others stay.
+static void goes_with_its_range(void **state)
+{
+    (void)state;
+    CUipcMemHandle a[3];
+    struct share_memory m;
+    int fd[3];
+    for (unsigned i = 0; i < 3; i++) {
+        fd[i] = file_with('a');
+        struct share_memory one = {.size = 1, .bytes = 1, .fd = fd[i]};
+        assert_int_equal(share_offer(7000 + 100 * i, &one, &a[i]), 0);
+    }
+    share_withdraw_within(7000, 200);
+    assert_int_equal(share_ask(&a[0], &m), -ENOENT);
+    assert_int_equal(share_ask(&a[1], &m), -ENOENT);
+    assert_true(fcntl(fd[0], F_GETFD) == -1 && fcntl(fd[1], F_GETFD) == -1);
+    assert_int_equal(share_ask(&a[2], &m), 0);
+    close(m.fd);
+    share_withdraw(7200);
+    assert_int_equal(fcntl(fd[2], F_GETFD), -1);
+}
+
 // The same buffer twice is one offer, and the second descriptor is not kept.
 static void offers_once(void **state)
 {
@@ -159,8 +181,11 @@ static void serves_another_process(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(finds_what_was_offered), cmocka_unit_test(offers_once),
-        cmocka_unit_test(offers_pieces),          cmocka_unit_test(refuses_strangers),
+        cmocka_unit_test(finds_what_was_offered),
+        cmocka_unit_test(goes_with_its_range),
+        cmocka_unit_test(offers_once),
+        cmocka_unit_test(offers_pieces),
+        cmocka_unit_test(refuses_strangers),
         cmocka_unit_test(serves_another_process),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

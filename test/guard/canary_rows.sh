@@ -10,13 +10,14 @@ T=$(mktemp -d) || exit 1
 trap 'rm -rf "$T"' EXIT
 failed=0
 export BUILD=$T/build MOAT=$T/bin/moat PATH=$T/bin:$PATH CANARY_ROWS=$T/kept SECTION=$T/section.md RAN=$T/ran
-mkdir -p "$T/bin" "$BUILD/cache/gpu-suite"
+mkdir -p "$T/bin" "$T/lib" "$BUILD/cache/gpu-suite"
 
 put() {  # put FILE: a program, from standard input
     { echo '#!/bin/bash'; cat; } >"$1"
     chmod +x "$1"
 }
 put "$T/bin/nvidia-smi" <<<'echo 90'
+echo one >"$T/lib/libmoat.so"
 put "$MOAT" <<'END'
 while [[ ${1:-} == --* ]]; do shift; done
 [ "${1:-options}" = options ] || exec "$@"
@@ -63,10 +64,23 @@ for script in pairs:6 suite:5; do
     check "canary-$script.sh measures nothing again"
     export CANARY_PAIRS_RUNS=2 CANARY_SUITE_RUNS=2
     # As if it had been ended between the two of a pair.
-    sed -i '$d' "$CANARY_ROWS/canary-$script.tsv"
+    sed -i '$d' "$CANARY_ROWS"/canary-$script-*.tsv
     timeout 60 bench/canary-$script.sh >"$T/log" 2>&1 && ran "$more"
     check "canary-$script.sh goes on"
 done
+
+# Another build's rows are not this one's, nor another GPU's.
+export CANARY_SUITE_RUNS=1
+echo two >"$T/lib/libmoat.so"
+timeout 60 bench/canary-suite.sh >"$T/log" 2>&1 && ran 4
+check 'another build is measured anew'
+put "$T/bin/nvidia-smi" <<<'echo 80'
+timeout 60 bench/canary-suite.sh >"$T/log" 2>&1 && ran 4
+check 'another GPU is measured anew'
+put "$T/bin/nvidia-smi" <<<'echo 90'
+echo one >"$T/lib/libmoat.so"
+timeout 60 bench/canary-suite.sh >"$T/log" 2>&1 && ran 0
+check 'the first one is remembered'
 
 # Both programs are ended with the time, not only the second.
 CANARY_PAIRS_PROGRAMS='long bfs' CANARY_SECONDS=2 CANARY_ROWS=$T/other timeout 60 bench/canary-pairs.sh >"$T/log" 2>&1

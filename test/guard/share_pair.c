@@ -119,8 +119,10 @@ static void share_all(int from, int to)
         hear(from, &answer, 1);
         NEED(all_are(buffers[i], sizes[i], (unsigned char)(10 * i + 1)));
     }
+    // What can be freed in the order of a stream is gone with that too.
     for (unsigned i = 0; i < BUFFERS; i++)
-        NEED(!d.cuMemFree_v2(buffers[i]));
+        NEED(!(i == 3 ? d.cuMemFreeAsync(buffers[i], NULL) : d.cuMemFree_v2(buffers[i])));
+    NEED(!d.cuCtxSynchronize());
     say(to, &handles[3], sizeof handles[3]);
     hear(from, &answer, 1);
     printf("what was freed %s\n", answer == 'n' ? "is gone" : "can be opened");
