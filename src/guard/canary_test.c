@@ -9,16 +9,9 @@
 #include <unistd.h>
 
 #include "guard/canary_order.h"
-#include "guard/mode_testing.h"
+#include "guard/canary_testing.h"
 
 enum { SMALL = 1000, LARGE = (3 << 20) - 100, LOCK_STEP = 60000000 };
-
-struct launch_ring launch_ring;
-
-unsigned launch_ring_since(uint64_t count, const char **names, unsigned most)
-{
-    return 0;
-}
 
 WRAP(cuMemAllocManaged, (CUdeviceptr * p, size_t n, unsigned f), (p, n, f))
 WRAP(cuMemAllocHost_v2, (void **p, size_t n), (p, n))
@@ -57,32 +50,7 @@ static int setup(void **state)
     return !canary_on || cuInit(0) || cuDevicePrimaryCtxRetain(&context, 0) || cuCtxSetCurrent(context);
 }
 
-static void free_now(CUdeviceptr p)
-{
-    CUresult r = CUDA_ERROR_UNKNOWN;
-    assert_true(canary_free(p, DRIVER_cuMemFree_v2, &r));
-    assert_int_equal(r, 0);
-}
-
 static bool whole;  // the kind of scan
-
-static void scan(void)
-{
-    static const struct canary_occasion occasion = {DRIVER_CALLS, NULL, "in a test", true, true};
-    canary_monitor_hold();
-    CUresult r = canary_scan_home(home_current(), true, whole, &occasion);
-    canary_order_settle(home_current());
-    canary_monitor_go_on();
-    assert_int_equal(r, 0);
-}
-
-static void change(CUdeviceptr p)
-{
-    uint8_t byte;
-    assert_int_equal(cuMemcpyDtoH_v2(&byte, p, 1), 0);
-    byte ^= 0x20;
-    assert_int_equal(cuMemcpyHtoD_v2(p, &byte, 1), 0);
-}
 
 // One buffer of each size in a slab and alone, one byte changed on either side, found by a scan and once.
 static void each_side_of_each_size(void **state)
@@ -96,17 +64,17 @@ static void each_side_of_each_size(void **state)
             assert_true(canary_alloc(&p[i][k], sizes[i], &r) && !r);
             assert_int_equal(p[i][k] % 512, 0);
         }
-    scan();
+    scan(whole);
     assert_int_equal(atomic_load(&findings), 0);
     unsigned expected = 0;
     for (unsigned i = 0; i < SIZES; i++) {
         change(p[i][1] + sizes[i]);
-        scan();
+        scan(whole);
         assert_int_equal(atomic_load(&findings), ++expected);
         change(p[i][1] - 1);
-        scan();
+        scan(whole);
         assert_int_equal(atomic_load(&findings), ++expected);
-        scan();
+        scan(whole);
         assert_int_equal(atomic_load(&findings), expected);
     }
     for (unsigned i = 0; i < SIZES; i++)
@@ -124,10 +92,10 @@ static void the_whole_slack_counts(void **state)
     assert_true(canary_alloc(&p[0], 200, &r) && canary_alloc(&p[1], 200, &r));
     change(p[0] + 479);
     free_now(p[0]);
-    scan();
+    scan(whole);
     assert_int_equal(atomic_load(&findings), 1);
     free_now(p[1]);
-    scan();
+    scan(whole);
     assert_int_equal(atomic_load(&findings), 1);
     atomic_store(&findings, 0);
 }
@@ -151,7 +119,7 @@ static void takes_little_memory(void **state)
         for (unsigned k = 0; k < 20; k++)
             free_now(p[k]);
     }
-    scan();
+    scan(whole);
     canary_reclaim();
     // And what is not given out yet.
     enum { COUNT = 20000 };
@@ -183,19 +151,19 @@ static void slabs_lie_side_by_side(void **state)
         assert_true(canary_alloc(&p[k], size, &r));
         assert_int_equal(cuMemsetD8_v2(p[k], 0, size), 0);
         if (i % 50 == 0)
-            scan();
+            scan(whole);
     }
-    scan();
+    scan(whole);
     assert_int_equal(atomic_load(&findings), 0);
     for (unsigned k = 0; k < MANY; k++) {
         if (!p[k])
             continue;
         change(p[k] - 32);
-        scan();
+        scan(whole);
         assert_int_equal(atomic_load(&findings), ++expected);
         free_now(p[k]);
     }
-    scan();
+    scan(whole);
     assert_int_equal(atomic_load(&findings), expected);
     whole = false;
     atomic_store(&findings, 0);
@@ -271,7 +239,7 @@ static void any_call_may_fail(void **state)
         done = atomic_load(&calls_left) > 0;
         atomic_store(&calls_left, -1);
         assert_int_equal(cuCtxSynchronize(), 0);
-        scan();
+        scan(whole);
         canary_reclaim();
         assert_int_equal(canary_store_slabs(), 0);
         assert_int_equal(canary_store_extra(), 0);
@@ -307,13 +275,13 @@ static void threads_at_once(void **state)
     for (uintptr_t i = 0; i < 4; i++)
         assert_int_equal(pthread_create(&t[i], NULL, work, (void *)i), 0);
     for (unsigned i = 0; i < 200; i++)
-        scan();
+        scan(whole);
     for (unsigned i = 0; i < 4; i++) {
         pthread_join(t[i], &wrong);
         assert_null(wrong);
     }
     assert_int_equal(cuCtxSynchronize(), 0);
-    scan();
+    scan(whole);
     canary_reclaim();
     assert_int_equal(canary_store_slabs(), 0);
     assert_int_equal(canary_store_extra(), 0);
@@ -330,10 +298,10 @@ static void thousands_in_few_slabs(void **state)
         assert_true(canary_alloc(&p[i], 100 + i % 300, &r));
     assert_true(canary_store_slabs() < 20);
     change(p[3333] + 100 + 3333 % 300);
-    scan();
+    scan(whole);
     assert_int_equal(atomic_load(&findings), 1);
     change(p[4999] - 32);
-    scan();
+    scan(whole);
     assert_int_equal(atomic_load(&findings), 2);
     for (unsigned i = 0; i < COUNT; i++)
         free_now(p[i]);
@@ -353,24 +321,24 @@ static void alike_are_read_narrowly(void **state)
     for (unsigned k = 0; k < 3; k++) {
         unsigned n = k * 1499;
         change(p[n] + 1100 + n % 7);
-        scan();
+        scan(whole);
         assert_int_equal(atomic_load(&findings), 1 + 2 * k);
         change(p[n] - 1);
         for (unsigned i = 0; i < 4; i++)
-            scan();
+            scan(whole);
         assert_int_equal(atomic_load(&findings), 2 + 2 * k);
     }
     change(p[2500] + 1100 + 2500 % 7 + 200);
-    scan();
+    scan(whole);
     assert_int_equal(atomic_load(&findings), 6);
     whole = true;
-    scan();
+    scan(whole);
     whole = false;
     assert_int_equal(atomic_load(&findings), 7);
     change(p[2501] + 1100 + 2501 % 7 + 200);
     for (unsigned i = 0; i < COUNT; i++)
         free_now(p[i]);
-    scan();
+    scan(whole);
     assert_int_equal(atomic_load(&findings), 8);
     atomic_store(&findings, 0);
     canary_reclaim();
@@ -410,7 +378,7 @@ static void alloc_and_free_large(unsigned round)
     CUresult r;
     assert_true(canary_alloc(&p, 300000, &r));
     free_now(p);
-    scan();
+    scan(whole);
 }
 
 static void alloc_and_free_in_order(unsigned round)
@@ -419,7 +387,7 @@ static void alloc_and_free_in_order(unsigned round)
     CUresult r;
     assert_true(canary_alloc_async(&p, 4000 + 400 * (round % 5), NULL, NULL, false, &r));
     assert_true(canary_free_async(p, NULL, false, false, DRIVER_cuMemFreeAsync, &r) && !r);
-    scan();
+    scan(whole);
 }
 
 // A free waits by means of an allocation; a scan is a copy or two with an event.
@@ -447,7 +415,7 @@ static void few_calls(void **state)
 
 static void scan_once(unsigned round)
 {
-    scan();
+    scan(whole);
 }
 
 // Buffers that have their canaries for themselves are read by one call; one by one, where the driver refuses that.
@@ -463,7 +431,7 @@ static void large_ones_are_read_together(void **state)
     unsigned expected = 0;
     for (unsigned i = 0; i < BUFFERS; i += 50) {
         change(i % 20 ? p[i] + 70000 + i : p[i] - 1);
-        scan();
+        scan(whole);
         assert_int_equal(atomic_load(&findings), ++expected);
     }
     __typeof__(guard.real.cuMemcpyBatchAsync_v2) batch = guard.real.cuMemcpyBatchAsync_v2;
@@ -472,7 +440,7 @@ static void large_ones_are_read_together(void **state)
     guard.real.cuMemcpyBatchAsync_v2 = batch;
     atomic_store(&calls_left, 0);  // the batch fails
     change(p[1] - 1);
-    scan();
+    scan(whole);
     atomic_store(&calls_left, -1);
     assert_int_equal(atomic_load(&findings), ++expected);
     for (unsigned i = 0; i < BUFFERS; i++)
@@ -495,27 +463,27 @@ static void freed_places_are_looked_at(void **state)
         assert_true(canary_alloc(&q[i], 300, &r));
         assert_true(q[i] != p || atomic_load(&findings));
     }
-    scan();
+    scan(whole);
     assert_int_equal(atomic_load(&findings), 1);
     for (unsigned i = 0; i < 40; i++)
         free_now(q[i]);
-    scan();
+    scan(whole);
     // In the same places: larger and smaller ones, and again as large.
     for (unsigned size = 100; size < 460; size += 90)
         for (unsigned i = 0; i < 40; i++) {
             assert_true(canary_alloc(&q[i], size, &r));
-            scan();
+            scan(whole);
             change(q[i] + size);
-            scan();
+            scan(whole);
             assert_int_equal(atomic_load(&findings), 2);
             change(q[i] + size);
             free_now(q[i]);
-            scan();
+            scan(whole);
             atomic_store(&findings, 1);
         }
     // A write next to what is free is seen too.
     change(p - 1);
-    scan();
+    scan(whole);
     assert_int_equal(atomic_load(&findings), 2);
     atomic_store(&findings, 0);
     canary_reclaim();
@@ -533,27 +501,27 @@ static void freed_buffers_are_left_alone(void **state)
         assert_true(canary_alloc(&kept, sizes[i], &r) && canary_alloc(&p, sizes[i], &r));
         change(p);
         free_now(p);
-        scan();
-        scan();
+        scan(whole);
+        scan(whole);
         assert_int_equal(atomic_load(&findings), 0);
         change(p + 3);
-        scan();
+        scan(whole);
         assert_int_equal(atomic_load(&findings), 1);
         change(p + 2);
-        scan();
+        scan(whole);
         assert_int_equal(atomic_load(&findings), 1);
         // Another's, and freed again.
         for (unsigned k = 0; k < 20; k++) {
             assert_true(canary_alloc(&q, sizes[i] - k % 3, &r));
             change(q);
-            scan();
+            scan(whole);
             free_now(q);
-            scan();
+            scan(whole);
         }
         assert_int_equal(atomic_load(&findings), 1);
         atomic_store(&findings, 0);
         free_now(kept);
-        scan();
+        scan(whole);
     }
     canary_reclaim();
     assert_int_equal(canary_store_slabs(), 0);
@@ -571,22 +539,22 @@ static void places_of_a_pool_come_again(void **state)
         assert_true(canary_alloc_async(&q, size, NULL, NULL, false, &r) && !r);
         assert_true(p == q);
         assert_int_equal(cuCtxSynchronize(), 0);
-        scan();
-        scan();
+        scan(whole);
+        scan(whole);
         assert_int_equal(atomic_load(&findings), 1);
         change(q - 1);
-        scan();
+        scan(whole);
         assert_int_equal(atomic_load(&findings), 2);
         assert_true(canary_free_async(q, NULL, false, false, DRIVER_cuMemFreeAsync, &r) && !r);
         assert_int_equal(cuCtxSynchronize(), 0);
-        scan();
+        scan(whole);
         assert_int_equal(atomic_load(&findings), 2);
         // Damaged, a place is for nobody.
         assert_true(canary_alloc_async(&p, size, NULL, NULL, false, &r) && !r);
         change(p + size);
         assert_true(canary_free_async(p, NULL, false, false, DRIVER_cuMemFreeAsync, &r) && !r);
         assert_int_equal(cuCtxSynchronize(), 0);
-        scan();
+        scan(whole);
         assert_int_equal(atomic_load(&findings), 3);
         assert_true(canary_alloc_async(&q, size, NULL, NULL, false, &r) && !r);
         assert_true(p != q);
@@ -622,7 +590,7 @@ static void is_told_once(void)
 {
     assert_int_equal(cuCtxSynchronize(), 0);
     canary_order_wait_aside(home_current());
-    scan();
+    scan(whole);
     assert_int_equal(atomic_load(&findings), 1);
     atomic_store(&findings, 0);
     canary_reclaim();
@@ -703,7 +671,7 @@ static void a_free_in_order_waits_for_no_scan(void **state)
     for (unsigned i = 0; i < PLACES; i++)
         assert_true(canary_alloc_async(&p[i], IN_ORDER + 4 * i, NULL, NULL, false, &r) && !r);
     change(p[PLACES / 2] + IN_ORDER + 4 * (PLACES / 2));
-    scan();  // such a place is not kept
+    scan(whole);  // such a place is not kept
     assert_int_equal(atomic_load(&findings), 1);
     size_t before = canary_store_slabs();
     alarm(60);
@@ -725,10 +693,10 @@ static void what_was_told_stays_told(void **state)
     CUresult r;
     assert_true(canary_alloc(&p, SMALL, &r) && !r);
     change(p + SMALL);
-    scan();
+    scan(whole);
     assert_int_equal(atomic_load(&findings), 1);
     assert_false(canary_free_host((void *)(uintptr_t)p, DRIVER_cuMemFreeHost, &r));
-    scan();
+    scan(whole);
     free_in_order(p);
     is_told_once();
 }
@@ -756,7 +724,7 @@ static void frees_in_order_never_wait(void **state)
     atomic_store(&flag, true);
     assert_int_equal(cuStreamSynchronize(stream), 0);
     canary_order_wait_aside(home_current());
-    scan();
+    scan(whole);
     canary_reclaim();
     assert_int_equal(cuStreamDestroy_v2(stream), 0);
     assert_int_equal(atomic_load(&findings), 0);

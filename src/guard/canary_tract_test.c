@@ -9,18 +9,11 @@
 #include <unistd.h>
 
 #include "guard/canary.h"
-#include "guard/mode_testing.h"
+#include "guard/canary_testing.h"
 
 #define MIB ((size_t)1 << 20)
 #define GRAIN (2 * MIB)
 enum { LOCK_STEP = 60000000 };
-
-struct launch_ring launch_ring;
-
-unsigned launch_ring_since(uint64_t count, const char **names, unsigned most)
-{
-    return 0;
-}
 
 WRAP(cuMemCreate,
      (CUmemGenericAllocationHandle * h, size_t n, const CUmemAllocationProp *p, unsigned long long f),
@@ -56,34 +49,10 @@ static CUdeviceptr make(size_t size)
     return p;
 }
 
-static void unmake(CUdeviceptr p)
-{
-    CUresult r = CUDA_ERROR_UNKNOWN;
-    assert_true(canary_free(p, DRIVER_cuMemFree_v2, &r));
-    assert_int_equal(r, 0);
-}
-
-static void scan(void)
-{
-    static const struct canary_occasion occasion = {DRIVER_CALLS, NULL, "in a test", true, true};
-    canary_monitor_hold();
-    CUresult r = canary_scan_home(home_current(), true, true, &occasion);
-    canary_monitor_go_on();
-    assert_int_equal(r, 0);
-}
-
-static void change(CUdeviceptr p)
-{
-    uint8_t byte;
-    assert_int_equal(cuMemcpyDtoH_v2(&byte, p, 1), 0);
-    byte ^= 0x20;
-    assert_int_equal(cuMemcpyHtoD_v2(p, &byte, 1), 0);
-}
-
 // What a free waits by stays from the first one on.
 static void the_first_one(void **state)
 {
-    unmake(make(MIB));
+    free_now(make(MIB));
     canary_reclaim();
     assert_int_equal(canary_store_slabs(), 0);
 }
@@ -124,7 +93,7 @@ static void many_lose_little(void **state)
         canary_reclaim();
         assert_in_range(before - available(), taken - GRAIN, taken);
         for (unsigned k = 0; k < count; k++)
-            unmake(p[k]);
+            free_now(p[k]);
         free(p);
         canary_reclaim();
         assert_int_equal(available(), before);
@@ -147,20 +116,20 @@ static void neighbours_go(void **state)
             p[k] = make(sizes[i]);
         for (unsigned k = 0; k < COUNT; k++)
             if (k % 4)
-                unmake(p[k]);
+                free_now(p[k]);
         canary_reclaim();
         // Three of four are gone, but for grains in which others lie.
         assert_in_range(before - available(), 3 * sizes[i], 3 * sizes[i] + 8 * GRAIN);
-        scan();
+        scan(true);
         assert_int_equal(atomic_load(&findings), expected);
         for (unsigned k = 0; k < COUNT; k += 4) {
             change(p[k] - 1);
-            scan();
+            scan(true);
             assert_int_equal(atomic_load(&findings), ++expected);
             change(p[k] + sizes[i]);
-            scan();
+            scan(true);
             assert_int_equal(atomic_load(&findings), ++expected);
-            unmake(p[k]);
+            free_now(p[k]);
         }
         canary_reclaim();
         assert_int_equal(available(), before);
@@ -188,7 +157,7 @@ static void comes_and_goes(void **state)
             assert_int_equal(cuMemcpyDtoH_v2(&ends[0], b[k].at, 1), 0);
             assert_int_equal(cuMemcpyDtoH_v2(&ends[1], b[k].at + b[k].size - 1, 1), 0);
             assert_true(ends[0] == b[k].mark && ends[1] == b[k].mark);
-            unmake(b[k].at);
+            free_now(b[k].at);
         }
         b[k].size = MIB + (size_t)rand_r(&seed) % (k < MANY / 2 ? 2 * MIB : 12 * MIB);
         b[k].mark = (unsigned char)rand_r(&seed);
@@ -197,15 +166,15 @@ static void comes_and_goes(void **state)
         assert_int_equal(cuMemsetD8_v2(b[k].at, b[k].mark, MIB), 0);
         assert_int_equal(cuMemsetD8_v2(b[k].at + b[k].size - 4096, b[k].mark, 4096), 0);
         if (i % 20 == 0)
-            scan();
+            scan(true);
         if (i % 50 == 49)
             canary_reclaim();
     }
-    scan();
+    scan(true);
     assert_int_equal(atomic_load(&findings), 0);
     for (unsigned k = 0; k < MANY; k++)
         if (b[k].at)
-            unmake(b[k].at);
+            free_now(b[k].at);
     canary_reclaim();
     assert_int_equal(atomic_load(&findings), 0);
     assert_int_equal(available(), before);
@@ -245,7 +214,7 @@ static void threads_at_once(void **state)
         assert_int_equal(pthread_join(t[i], &result), 0);
         assert_null(result);
     }
-    scan();
+    scan(true);
     canary_reclaim();
     assert_int_equal(canary_store_slabs(), 0);
     assert_int_equal(available(), before);
@@ -278,7 +247,7 @@ static void any_call_may_fail(void **state)
         atomic_store(&calls_left, -1);
         for (unsigned i = 0; i < 3; i++)
             if (p[i])
-                unmake(p[i]);
+                free_now(p[i]);
         canary_reclaim();
         assert_int_equal(canary_store_slabs(), 0);
         assert_true(available() + 4 * MIB >= before);  // what a free waits by stays
@@ -310,11 +279,11 @@ static void gives_up(void **state)
     p[3] = make(3 * MIB + 512);
     assert_int_equal(refused, 1);
     assert_false(is_mapped(p[3]) || canary_tract_usable(home_current()));
-    unmake(make(3 * MIB + 1024));
+    free_now(make(3 * MIB + 1024));
     assert_int_equal(refused, 1);
     TRIED(cuMemcpy2DAsync_v2);
     for (unsigned i = 0; i < 4; i++)
-        unmake(p[i]);
+        free_now(p[i]);
     forget_context(other);
     assert_int_equal(atomic_load(&findings), 0);
 }
@@ -338,7 +307,7 @@ static void takes_nothing_in_vain(void **state)
     created = 0;
     assert_false(canary_alloc(&p, available() + GRAIN, &r));
     assert_int_equal(created, 0);
-    unmake(make(20 * MIB));
+    free_now(make(20 * MIB));
     assert_true(created >= 20 * MIB);
     canary_reclaim();
     TRIED(cuMemCreate);
@@ -381,7 +350,7 @@ static void tells_its_pieces(void **state)
         share_close_fds(&m);
     }
     for (unsigned i = 0; i < 3; i++)
-        unmake(p[i]);
+        free_now(p[i]);
     canary_reclaim();
 }
 
@@ -474,11 +443,11 @@ static void small_ones_lie_elsewhere(void **state)
 {
     CUdeviceptr p = make(300000);
     assert_false(is_mapped(p));
-    unmake(p);
+    free_now(p);
     guard.options.canary_memory = OPTION_CANARY_MEMORY_PLAIN;
     p = make(5 * MIB);
     assert_false(is_mapped(p));
-    unmake(p);
+    free_now(p);
     guard.options.canary_memory = OPTION_CANARY_MEMORY_MAPPED;
     canary_reclaim();
     assert_int_equal(canary_store_slabs(), 0);

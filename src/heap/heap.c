@@ -115,9 +115,18 @@ static __attribute__((noinline)) void empty_bin(struct writer *w, struct shelf_b
     put_into_spans(w, b->low, in_spans);
 }
 
+static void empty_bins(struct writer *w, size_t bins)
+{
+    for (struct shelf_bin *b = w->shelf.bins; b < w->shelf.bins + bins; b++) {
+        size_t count = (size_t)(b->top - b->low);
+        b->top = b->low;
+        empty_bin(w, b, count);
+    }
+}
+
 // --- allocating ---
 
-enum { FILL_MOST = 32, FILL_BYTES = 2048 };  // that a shelf gets at once
+enum { FILL_STEP = 2, FILL_MOST = 18, FILL_BYTES = 2048 };  // that a shelf gets at once
 
 void *heap_dress(struct writer *w, const void *from, const void *frame, char *base, struct block_info info)
 {
@@ -155,12 +164,7 @@ static void make_room(struct writer *w)
 {
     if (!span_is_worth_it(shelf_bytes(&w->shelf)))
         return;
-    for (size_t i = 0; i < SHELF_FINE_BINS; i++) {
-        struct shelf_bin *b = &w->shelf.bins[i];
-        size_t count = (size_t)(b->top - b->low);
-        b->top = b->low;
-        empty_bin(w, b, count);
-    }
+    empty_bins(w, SHELF_FINE_BINS);
     for (struct span *s; (s = span_take_out());)
         take_apart(w, s);
 }
@@ -168,11 +172,11 @@ static void make_room(struct writer *w)
 // Few at first: many threads need few of a size.
 static size_t fill_of(struct writer *w, const struct shelf_bin *b, size_t number)
 {
-    size_t most = 1 + FILL_BYTES / shelf_fine_room(number), room = (size_t)(b->end - b->top), n = 2;
-    n += w->filled[number];
-    w->filled[number] = (uint8_t)(n < FILL_MOST / 2 ? n : FILL_MOST / 2);
+    size_t most = 1 + FILL_BYTES / shelf_fine_room(number), room = (size_t)(b->end - b->top);
+    if (w->filled[number] < FILL_MOST)
+        w->filled[number] += FILL_STEP;
     most = most < room ? most : room;
-    return n < most ? n : most;
+    return w->filled[number] < most ? w->filled[number] : most;
 }
 
 // Of an empty bin: blocks from spans, a few at once.
@@ -394,8 +398,7 @@ void heap_free(const void *from, const void *frame, void *p, enum block_kind fam
 void heap_thread_ends(struct writer *w)
 {
     heap_later_end(w);
-    for (size_t i = 0; i < SHELF_BINS; i++)
-        empty_bin(w, &w->shelf.bins[i], (size_t)(w->shelf.bins[i].top - w->shelf.bins[i].low));
+    empty_bins(w, SHELF_BINS);
     shelf_forget(&w->shelf);
     heap_writer = NULL;
     writer_retire(w);

@@ -12,7 +12,6 @@
 
 enum {
     GRAIN = 1 << FOREIGN_GRAIN,
-    IN_GRAIN = GRAIN / SPAN_BYTES,
     MOST_TRACT = 256 << 20,
     SPARE_PART = 8,
     IDLE_SPANS = 16,  // whose blocks are all back, and a part of all
@@ -28,7 +27,6 @@ struct span {
     uint32_t generation;
     uint16_t most, cut, free;
     uint16_t bin;
-    bool is_taken_out;
 };
 
 struct bin {
@@ -43,10 +41,26 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static __thread bool inside __attribute__((tls_model("initial-exec")));
 static struct bin bins[SHELF_FINE_BINS];
 static struct span *unused;      // without a bin
-static size_t used, idle;        // with one; of these, all blocks are here and they are not taken out
+static size_t used, idle;        // with one; of these, in lists of idle ones
 static char *tract, *tract_end;  // of memory that has not been given out
 static uint64_t mapped;
 static uint64_t spare, spare_after;  // bytes of blocks that are in spans; when room was last made
+
+// False: the calling thread was interrupted in here.
+static bool enter(void)
+{
+    if (inside)
+        return false;
+    inside = true;
+    pthread_mutex_lock(&lock);
+    return true;
+}
+
+static void leave(void)
+{
+    pthread_mutex_unlock(&lock);
+    inside = false;
+}
 
 // --- which span an address lies in ---
 
@@ -58,23 +72,34 @@ static struct span *spans_of(uint64_t address)
     uint64_t grain = address >> FOREIGN_GRAIN;
     if (grain >> (LEVEL_LOG2 + LOWER_LOG2))
         return NULL;
-    // Acquire, both: with the releases in know_grains.
+    // Acquire, both: with the releases in have_level and know_grains.
     struct span *_Atomic *lower = atomic_load_explicit(&levels[grain >> LOWER_LOG2], memory_order_acquire);
     return lower ? atomic_load_explicit(&lower[grain % (1 << LOWER_LOG2)], memory_order_acquire) : NULL;
 }
 
-// What is known of the spans of a tract becomes known by its address.
+static struct span *_Atomic *_Atomic *level_of(const char *address)
+{
+    return &levels[(uint64_t)(uintptr_t)address >> (FOREIGN_GRAIN + LOWER_LOG2)];
+}
+
+static bool have_level(const char *address)
+{
+    struct span *_Atomic *_Atomic *level = level_of(address);
+    if (!atomic_load_explicit(level, memory_order_relaxed))
+        atomic_store_explicit(level, guarded_keep(sizeof **level << LOWER_LOG2), memory_order_release);
+    return atomic_load_explicit(level, memory_order_relaxed);
+}
+
+// What is known of the spans of a tract is found by its address from now on. False, and nothing is: there is no memory for it.
 static bool know_grains(char *start, size_t size, struct span *spans)
 {
+    if (!have_level(start) || !have_level(start + size - 1))
+        return false;
     for (size_t i = 0; i < size / SPAN_BYTES; i++)
         spans[i].start = start + i * SPAN_BYTES;
     for (size_t at = 0; at < size; at += GRAIN) {
         uint64_t grain = (uint64_t)(uintptr_t)(start + at) >> FOREIGN_GRAIN;
-        struct span *_Atomic *lower =
-            atomic_load_explicit(&levels[grain >> LOWER_LOG2], memory_order_relaxed);
-        if (!lower && !(lower = guarded_keep(sizeof *lower << LOWER_LOG2)))
-            return false;
-        atomic_store_explicit(&levels[grain >> LOWER_LOG2], lower, memory_order_release);
+        struct span *_Atomic *lower = atomic_load_explicit(level_of(start + at), memory_order_relaxed);
         atomic_store_explicit(&lower[grain % (1 << LOWER_LOG2)], spans + at / SPAN_BYTES,
                               memory_order_release);
         foreign_mark(start + at + BLOCK_HEAD);
@@ -95,31 +120,49 @@ bool span_has(const void *p)
 
 // --- memory ---
 
-// Whole grains between two pages that nobody can touch. Of huge pages, if there are many: in a small process they would be empty.
-static bool map_tract(void)
+// Whole grains between two pages that nobody can touch.
+static char *map_grains(size_t size)
 {
-    size_t page = (size_t)sysconf(_SC_PAGESIZE), size = mapped / 4 / GRAIN * GRAIN;
-    size = size < GRAIN ? GRAIN : size < MOST_TRACT ? size : MOST_TRACT;
-    size_t all = size + GRAIN + page;
+    size_t page = (size_t)sysconf(_SC_PAGESIZE), all = size + GRAIN + page;
     char *p = mmap(NULL, all, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (p == MAP_FAILED)
-        return false;
+        return NULL;
     char *start = p + page + (-(uintptr_t)(p + page) & (GRAIN - 1)), *end = start + size;
     if ((uintptr_t)end > BLOCK_HIGHEST || mprotect(start, size, PROT_READ | PROT_WRITE)) {
         munmap(p, all);
-        return false;
+        return NULL;
     }
     if (start - page > p)
         munmap(p, (size_t)(start - page - p));
     if (end + page < p + all)
         munmap(end + page, (size_t)(p + all - (end + page)));
-    struct span *spans = guarded_map(size / SPAN_BYTES * sizeof *spans);
-    if (!spans || !know_grains(start, size, spans))
-        return false;  // what is known by its address stays, and is never given out
+    return start;
+}
+
+static void unmap_grains(char *start, size_t size)
+{
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    if (start)
+        munmap(start - page, size + 2 * page);
+}
+
+// Of huge pages, if there are many: in a small process they would be empty.
+static bool map_tract(void)
+{
+    size_t size = mapped / 4 / GRAIN * GRAIN;
+    size = size < GRAIN ? GRAIN : size < MOST_TRACT ? size : MOST_TRACT;
+    size_t records = size / SPAN_BYTES * sizeof(struct span);
+    struct span *spans = guarded_map(records);
+    char *start = spans ? map_grains(size) : NULL;
+    if (!start || !know_grains(start, size, spans)) {
+        unmap_grains(start, size);
+        guarded_unmap(spans, records);
+        return false;
+    }
     if (mapped)
         madvise(start, size, MADV_HUGEPAGE);
     mapped += size;
-    tract = start, tract_end = end;
+    tract = start, tract_end = start + size;
     return true;
 }
 
@@ -236,15 +279,12 @@ static size_t take_fresh(size_t bin, uint64_t *words, size_t most, bool may_map)
 
 size_t span_take(size_t bin, uint64_t *words, size_t most, bool may_map, bool *fresh)
 {
-    if (inside)
+    if (!enter())
         return 0;
-    inside = true;
-    pthread_mutex_lock(&lock);
     size_t n = take_used(&bins[bin], words, most);
     *fresh = !n;
     n = n ? n : take_fresh(bin, words, most, may_map);
-    pthread_mutex_unlock(&lock);
-    inside = false;
+    leave();
     return n;
 }
 
@@ -254,7 +294,6 @@ static void take_out(struct span *s)
     spare -= s->most * stride_of(s->bin);
     if (bins[s->bin].now == s)
         bins[s->bin].now = NULL;
-    s->is_taken_out = true;
 }
 
 // Whether the span must be taken out.
@@ -281,30 +320,24 @@ static bool put(struct span *s, uint64_t word)
 size_t span_put(const uint64_t *words, size_t n, struct span **out)
 {
     *out = NULL;
-    if (inside)
+    if (!enter())
         return 0;
-    inside = true;
-    pthread_mutex_lock(&lock);
     size_t i = 0;
     while (i < n && !*out) {
         struct span *s = span_at((uint64_t)(uintptr_t)block_of_word(words[i]));
         if (put(s, words[i++]))
             *out = s;
     }
-    pthread_mutex_unlock(&lock);
-    inside = false;
+    leave();
     return i;
 }
 
 bool span_is_worth_it(uint64_t held)
 {
-    if (inside)
+    if (!enter())
         return false;
-    inside = true;
-    pthread_mutex_lock(&lock);
     bool worth = spare + held > spare_after + mapped / SPARE_PART;
-    pthread_mutex_unlock(&lock);
-    inside = false;
+    leave();
     return worth;
 }
 
@@ -318,17 +351,14 @@ static struct span *any_idle(void)
 
 struct span *span_take_out(void)
 {
-    if (inside)
+    if (!enter())
         return NULL;
-    inside = true;
-    pthread_mutex_lock(&lock);
     struct span *s = any_idle();
     if (s)
         take_out(s);
     else
         spare_after = spare;
-    pthread_mutex_unlock(&lock);
-    inside = false;
+    leave();
     return s;
 }
 
@@ -342,15 +372,13 @@ void span_give(struct span *s)
     int saved = errno;
     madvise(s->start, SPAN_BYTES, MADV_DONTNEED);  // not where the program has locked its memory
     errno = saved;
-    inside = true;
-    pthread_mutex_lock(&lock);
-    s->is_taken_out = false;
+    if (!enter())
+        return;
     s->most = s->cut = s->free = 0;
     s->next = unused;
     unused = s;
     used--;
-    pthread_mutex_unlock(&lock);
-    inside = false;
+    leave();
 }
 
 // --- fork ---
@@ -361,19 +389,13 @@ static __thread bool forking __attribute__((tls_model("initial-exec")));
 
 void span_before_fork(void)
 {
-    forking = !inside;
-    if (!forking)
-        return;
-    inside = true;
-    pthread_mutex_lock(&lock);
+    forking = enter();
 }
 
 void span_after_fork(void)
 {
-    if (!forking)
-        return;
-    pthread_mutex_unlock(&lock);
-    inside = false;
+    if (forking)
+        leave();
 }
 
 uint64_t span_bytes(void)
@@ -393,7 +415,7 @@ static bool is_valid(const struct span *s)
             if (i >= s->cut)
                 return false;
         }
-    return bits == s->free && s->free && s->free <= s->cut && s->cut <= s->most && !s->is_taken_out;
+    return bits == s->free && s->free && s->free <= s->cut && s->cut <= s->most;
 }
 
 static bool list_is_valid(const struct span *s, size_t bin, bool idle_ones, size_t *count, uint64_t *bytes)

@@ -56,7 +56,7 @@ struct writer {
     _Atomic uint64_t generation;  // of the next block; threads start far apart. Relaxed: others only count
     uint64_t id;                  // place's upper 16 bits, in place
     struct shelf shelf;
-    uint8_t filled[SHELF_FINE_BINS];  // how many blocks a bin got from spans, up to a bound
+    uint8_t filled[SHELF_FINE_BINS];  // how many blocks a bin got from spans the last time, if there was room
     _Alignas(64) uint64_t callers[1 << WRITER_CALLERS_LOG2];
     uint32_t unwound;            // stacks, see site.h
     _Atomic uint32_t unwatched;  // blocks that could not be noted; relaxed

@@ -281,18 +281,21 @@ static CUkernel find_kernel(CUlibrary *l, CUcontext current)
     return k;
 }
 
-static void late(void)
+static void found_without_context(unsigned contexts, bool gone)
 {
     CUlibrary l;
     CUkernel k = find_kernel(&l, NULL);
-    in_contexts(l, k, 1, false);
+    in_contexts(l, k, contexts, gone);
+}
+
+static void late(void)
+{
+    found_without_context(1, false);
 }
 
 static void late_and_gone(void)
 {
-    CUlibrary l;
-    CUkernel k = find_kernel(&l, NULL);
-    in_contexts(l, k, 2, true);
+    found_without_context(2, true);
 }
 
 static void two(void)
@@ -305,9 +308,7 @@ static void two(void)
 
 static void eighty(void)
 {
-    CUlibrary l;
-    CUkernel k = find_kernel(&l, NULL);
-    in_contexts(l, k, 80, false);
+    found_without_context(80, false);
 }
 
 static void library_module(void)

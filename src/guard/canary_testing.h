@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: MIT
+// For tests of canary mode, besides mode_testing.h: a buffer's end, a byte next to it that changes, and a scan.
+#ifndef MOAT_GUARD_CANARY_TESTING_H
+#define MOAT_GUARD_CANARY_TESTING_H
+
+#include "guard/canary.h"
+#include "guard/canary_order.h"
+#include "guard/mode_testing.h"
+
+struct launch_ring launch_ring;
+
+unsigned launch_ring_since(uint64_t count, const char **names, unsigned most)
+{
+    return 0;
+}
+
+static void free_now(CUdeviceptr p)
+{
+    CUresult r = CUDA_ERROR_UNKNOWN;
+    assert_true(canary_free(p, DRIVER_cuMemFree_v2, &r));
+    assert_int_equal(r, 0);
+}
+
+static void scan(bool whole)
+{
+    static const struct canary_occasion occasion = {DRIVER_CALLS, NULL, "in a test", true, true};
+    canary_monitor_hold();
+    CUresult r = canary_scan_home(home_current(), true, whole, &occasion);
+    canary_order_settle(home_current());
+    canary_monitor_go_on();
+    assert_int_equal(r, 0);
+}
+
+static void change(CUdeviceptr p)
+{
+    uint8_t byte;
+    assert_int_equal(cuMemcpyDtoH_v2(&byte, p, 1), 0);
+    byte ^= 0x20;
+    assert_int_equal(cuMemcpyHtoD_v2(p, &byte, 1), 0);
+}
+
+#endif
