@@ -404,7 +404,8 @@ bool canary_reclaim(void)
     canary_order_settle(home);
     bool any = canary_shelf_any(home);
     canary_let_go(home, 0);
-    any |= canary_free_postponed(home);
+    canary_free_postponed(home);
+    any |= canary_free_gone_aside(home);
     canary_monitor_go_on();
     // For the program's streams, which may wait for another thread of its: nothing of ours is held.
     if (any)

@@ -29,6 +29,8 @@ static CUresult free_real(const struct canary_place *place)
 
 // Places whose memory was to go while somebody may have been reading it, by home: who scans gives them back.
 static _Atomic(struct canary_slab *) postponed[HOME_CONTEXTS];
+static atomic_bool
+    gone_aside[HOME_CONTEXTS];  // such have been given back, beside streams, and nobody has waited for it
 
 static void postpone(const struct canary_place *place)
 {
@@ -42,16 +44,21 @@ static void postpone(const struct canary_place *place)
         ;
 }
 
-bool canary_free_postponed(struct home *home)
+void canary_free_postponed(struct home *home)
 {
     struct canary_slab *s =
         atomic_exchange_explicit(&postponed[home_number(home)], NULL, memory_order_acquire);
-    bool any = s;
+    if (s)
+        atomic_store_explicit(&gone_aside[home_number(home)], true, memory_order_relaxed);  // under scan_lock
     for (struct canary_slab *next; s; s = next) {
         next = s->later;
         canary_free_kept(home, &(struct canary_place){s, 0, s->base, s->later_size}, true);
     }
-    return any;
+}
+
+bool canary_free_gone_aside(struct home *home)
+{
+    return atomic_exchange_explicit(&gone_aside[home_number(home)], false, memory_order_relaxed);
 }
 
 void canary_free_context_gone(struct home *home)

@@ -13,9 +13,10 @@ extern const struct canary_occasion canary_free_wanted_again;
 // from beginning.
 void canary_free_kept(struct home *home, const struct canary_place *place, bool scanning);
 
-// Gives back what went while a scan may have read it; whether there was any. The home's context is current, and the caller keeps
-// scans from beginning.
-bool canary_free_postponed(struct home *home);
+// Gives back what went while a scan may have read it. The home's context is current, and the caller keeps scans from beginning.
+void canary_free_postponed(struct home *home);
+// Whether there was any since the last call: the device may not have it yet.
+bool canary_free_gone_aside(struct home *home);
 void canary_free_context_gone(struct home *home);
 
 // Regions without buffers beyond what may be held go back to the driver, which waits for what runs. The caller keeps scans
