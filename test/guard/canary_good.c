@@ -2,6 +2,7 @@
 // Correct programs for --mode=canary:
 //   canary_good answers       prints what a program is told about its memory, without addresses
 //   canary_good whole         buffers of many sizes and kinds: every byte is the program's, and kept
+//   canary_good copies        large buffers and all ways to copy and set them
 //   canary_good info          what the device says is free moves by what was asked for
 //   canary_good pressure      far more than the device has, one buffer after the other, and then nearly all of it at once
 //   canary_good registered    memory that moat did not allocate
@@ -179,6 +180,143 @@ static void whole(void)
     NEED(d.cuCtxSynchronize());
 }
 
+// A row per way to copy from one buffer to another, of ROWS rows of ROW bytes.
+enum { ROW = 3000, ROWS = 1001, COPY_SIZE = ROW * ROWS };
+static unsigned char copy_host[COPY_SIZE];
+
+static void copy_any(CUdeviceptr to, CUdeviceptr from)
+{
+    NEED(d.cuMemcpy(to, from, COPY_SIZE));
+}
+
+static void copy_device(CUdeviceptr to, CUdeviceptr from)
+{
+    NEED(d.cuMemcpyDtoDAsync_v2(to, from, COPY_SIZE, NULL));
+}
+
+static void copy_by_host(CUdeviceptr to, CUdeviceptr from)
+{
+    NEED(d.cuMemcpyDtoH_v2(copy_host, from, COPY_SIZE));
+    NEED(d.cuMemcpyHtoD_v2(to, copy_host, COPY_SIZE));
+}
+
+static void copy_by_pinned(CUdeviceptr to, CUdeviceptr from)
+{
+    void *between;
+    NEED(d.cuMemHostAlloc(&between, COPY_SIZE, 0));
+    NEED(d.cuMemcpyDtoHAsync_v2(between, from, COPY_SIZE, NULL));
+    NEED(d.cuMemcpyHtoDAsync_v2(to, between, COPY_SIZE, NULL));
+    NEED(d.cuStreamSynchronize(NULL));
+    NEED(d.cuMemFreeHost(between));
+}
+
+static void copy_rows(CUdeviceptr to, CUdeviceptr from)
+{
+    CUDA_MEMCPY2D copy = {.srcMemoryType = CU_MEMORYTYPE_DEVICE,
+                          .srcDevice = from,
+                          .srcPitch = ROW,
+                          .dstMemoryType = CU_MEMORYTYPE_DEVICE,
+                          .dstDevice = to,
+                          .dstPitch = ROW,
+                          .WidthInBytes = ROW / 2,
+                          .Height = ROWS};
+    NEED(d.cuMemcpy2D_v2(&copy));
+    copy.srcXInBytes = copy.dstXInBytes = ROW / 2;
+    NEED(d.cuMemcpy2DAsync_v2(&copy, NULL));
+}
+
+static void copy_rows_by_host(CUdeviceptr to, CUdeviceptr from)
+{
+    CUDA_MEMCPY2D down = {.srcMemoryType = CU_MEMORYTYPE_DEVICE,
+                          .srcDevice = from,
+                          .srcPitch = ROW,
+                          .dstMemoryType = CU_MEMORYTYPE_HOST,
+                          .dstHost = copy_host,
+                          .dstPitch = ROW,
+                          .WidthInBytes = ROW - 1,
+                          .Height = ROWS},
+                  up = {.srcMemoryType = CU_MEMORYTYPE_HOST,
+                        .srcHost = copy_host,
+                        .srcPitch = ROW,
+                        .dstMemoryType = CU_MEMORYTYPE_DEVICE,
+                        .dstDevice = to,
+                        .dstPitch = ROW,
+                        .WidthInBytes = ROW - 1,
+                        .Height = ROWS};
+    NEED(d.cuMemcpy2D_v2(&down));
+    NEED(d.cuMemcpy2D_v2(&up));
+    down.srcXInBytes = down.dstXInBytes = up.srcXInBytes = up.dstXInBytes = ROW - 1;
+    down.WidthInBytes = up.WidthInBytes = 1;
+    NEED(d.cuMemcpy2DUnaligned_v2(&down));
+    NEED(d.cuMemcpy2DUnaligned_v2(&up));
+}
+
+static void copy_block(CUdeviceptr to, CUdeviceptr from)
+{
+    const CUDA_MEMCPY3D copy = {.srcMemoryType = CU_MEMORYTYPE_DEVICE,
+                                .srcDevice = from,
+                                .srcPitch = ROW,
+                                .srcHeight = ROWS / 7,
+                                .dstMemoryType = CU_MEMORYTYPE_DEVICE,
+                                .dstDevice = to,
+                                .dstPitch = ROW,
+                                .dstHeight = ROWS / 7,
+                                .WidthInBytes = ROW,
+                                .Height = ROWS / 7,
+                                .Depth = 7};
+    NEED(d.cuMemcpy3DAsync_v2(&copy, NULL));
+}
+
+static void copy_batch(CUdeviceptr to, CUdeviceptr from)
+{
+    CUdeviceptr targets[2] = {to, to + COPY_SIZE / 2}, sources[2] = {from, from + COPY_SIZE / 2};
+    size_t bytes[2] = {COPY_SIZE / 2, COPY_SIZE - COPY_SIZE / 2}, first = 0;
+    CUmemcpyAttributes attributes = {.srcAccessOrder = CU_MEMCPY_SRC_ACCESS_ORDER_STREAM};
+    CUstream stream;
+    if (!d.cuMemcpyBatchAsync_v2) {
+        copy_any(to, from);
+        return;
+    }
+    NEED(d.cuCtxSynchronize());
+    NEED(d.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    NEED(d.cuMemcpyBatchAsync_v2(targets, sources, bytes, 2, &attributes, &first, 1, stream));
+    NEED(d.cuStreamSynchronize(stream));
+    NEED(d.cuStreamDestroy_v2(stream));
+}
+
+static void copy_peer(CUdeviceptr to, CUdeviceptr from)
+{
+    NEED(d.cuMemcpyPeer(to, context, from, context, COPY_SIZE));
+}
+
+// Memory that is mapped may consist of several pieces, and a buffer reach from one into the next: each of them is the target once.
+static void copies(void)
+{
+    static void (*const ways[])(CUdeviceptr, CUdeviceptr) = {copy_any,       copy_device, copy_by_host,
+                                                             copy_by_pinned, copy_rows,   copy_rows_by_host,
+                                                             copy_block,     copy_batch,  copy_peer};
+    enum { WAYS = sizeof ways / sizeof *ways, BUFFERS = 6 };
+    CUdeviceptr p[BUFFERS];
+    for (unsigned i = 0; i < BUFFERS; i++)
+        NEED(d.cuMemAlloc_v2(&p[i], COPY_SIZE));
+    for (unsigned w = 0; w < WAYS; w++)
+        for (unsigned i = 1; i < BUFFERS; i++) {
+            kernels_fill(&kernels, p[i - 1], COPY_SIZE, NULL);
+            NEED(d.cuMemsetD2D8_v2(p[i], ROW, 255, ROW, ROWS));
+            ways[w](p[i], p[i - 1]);
+            NEED(d.cuCtxSynchronize());
+            check_bytes(p[i], COPY_SIZE);
+        }
+    for (unsigned i = 0; i < BUFFERS; i++) {
+        NEED(d.cuMemsetD32_v2(p[i], 0x04030201, COPY_SIZE / 4));
+        NEED(d.cuMemcpyDtoH_v2(copy_host, p[i], COPY_SIZE));
+        for (unsigned n = 0; n < COPY_SIZE; n++)
+            if (copy_host[n] != n % 4 + 1)
+                wrong("a buffer was not set", COPY_SIZE);
+        NEED(d.cuMemFree_v2(p[i]));
+    }
+}
+
 static size_t available(void)
 {
     size_t now, all;
@@ -345,7 +483,7 @@ int main(int argc, char **argv)
     static const struct {
         const char *name;
         void (*run)(void);
-    } rows[] = {{"answers", answers},   {"whole", whole},           {"info", info},
+    } rows[] = {{"answers", answers},   {"whole", whole},           {"copies", copies}, {"info", info},
                 {"pressure", pressure}, {"registered", registered}, {"graph", graph}};
     if (argc < 2)
         return 2;
