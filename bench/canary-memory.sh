@@ -25,22 +25,22 @@ for size in 100 460 500 1000 4096 60000 300000 1048576 2097152 16777216 10485760
     canary_programs_left 100 || break
     read -r alone _ < <(taken $count $size --mode=off) || continue
     read -r with own < <(taken $count $size --mode=canary) || continue
-    mapped=
-    [ $size -lt 1048576 ] || read -r mapped _ < <(taken $count $size --mode=canary --canary-memory=mapped) || mapped=
-    awk -v mapped="$mapped" -v size=$size -v count=$count -v alone="$alone" -v with="$with" -v own="$own" 'BEGIN {
+    plain=
+    [ $size -lt 1048576 ] || read -r plain _ < <(taken $count $size --mode=canary --canary-memory=plain) || plain=
+    awk -v plain="$plain" -v size=$size -v count=$count -v alone="$alone" -v with="$with" -v own="$own" 'BEGIN {
         printf "| %d | %d | %.0f | %.0f | %+.0f | %+.2f%% | %s | %.0f | %.0f |\n", size, count, alone / count, with / count,
-            (with - alone) / count, (with / alone - 1) * 100, mapped == "" ? "-" : sprintf("%+.2f%%", (mapped / alone - 1) * 100), own / (count + 1), own / (count + 1) - ((512 - size % 512) % 512) }'
+            (with - alone) / count, (with / alone - 1) * 100, plain == "" ? "-" : sprintf("%+.2f%%", (plain / alone - 1) * 100), own / (count + 1), own / (count + 1) - ((512 - size % 512) % 512) }'
 done >"$T/rows"
 {
     echo '## Memory that canaries take'
     echo
     "$here/machine"
     echo "On $([ $device = gpu ] && echo 'the GPU' || echo 'the CPU device'): by how much less is free, for each of so many buffers; with" \
-        'canaries this includes memory that is not given out yet, and what 2 MiB, in which a device gives it, leave at the end. `mapped`: what `--canary-memory=mapped` adds. The last' \
+        'canaries this includes memory that is not given out yet, and what 2 MiB, in which a device gives it, leave at the end. `plain`: what is added with `--canary-memory=plain`. The last' \
         'columns are what moat counts as canaries and rounding, and what of that is beyond the multiple of 512 bytes that a' \
         'driver takes for a buffer anyway.'
     echo
-    echo '| size | buffers | alone | with canaries | added | | mapped | canaries and rounding | beyond the driver'"'"'s |'
+    echo '| size | buffers | alone | with canaries | added | | plain | canaries and rounding | beyond the driver'"'"'s |'
     echo '| --- | --- | --- | --- | --- | --- | --- | --- | --- |'
     cat "$T/rows"
 } >"$T/section"

@@ -91,20 +91,22 @@ static bool is_off(const struct home *home)
 void canary_tract_give_up(const struct home *home, const char *why)
 {
     if (!atomic_exchange_explicit(&tract_of(home)->off, true, memory_order_relaxed))
-        guard_report_note("canary: --canary-memory=mapped: %s: buffers of a context lie in plain memory "
-                          "from now on",
+        guard_report_note("canary: mapped memory: %s: buffers of a context lie in plain memory from now on",
                           why);
 }
 
 bool canary_tract_usable(const struct home *home)
 {
     const struct home_device *d = home_device(home->device);
-    if (guard.options.canary_memory != OPTION_CANARY_MEMORY_MAPPED || is_off(home))
+    if (guard.options.canary_memory == OPTION_CANARY_MEMORY_PLAIN || is_off(home))
         return false;
-    if (d && d->mappable && d->exportable && guard.real.cuMemAddressFree)
-        return true;
-    canary_tract_give_up(home, "the device cannot map memory that other processes can open");
-    return false;
+    bool able = d && d->mappable && d->exportable && guard.real.cuMemAddressFree;
+    // Whether mapped memory can be copied to a device that is no peer is not known.
+    if (guard.options.canary_memory == OPTION_CANARY_MEMORY_AUTO)
+        return able && d->alone;
+    if (!able)
+        canary_tract_give_up(home, "the device cannot map memory that other processes can open");
+    return able;
 }
 
 // --- where pieces are, and what of them is free; under the lock ------------------------------------------------

@@ -33,7 +33,7 @@ static int setup(void **state)
     REAL(cuEventSynchronize), REAL(cuStreamGetId), REAL(cuThreadExchangeStreamCaptureMode);
     TRIED(cuMemCreate), TRIED(cuMemMap), TRIED(cuMemSetAccess), TRIED(cuMemAddressReserve);
     REAL(cuMemRelease), REAL(cuMemUnmap), REAL(cuMemAddressFree), REAL(cuMemGetAllocationGranularity);
-    REAL(cuMemExportToShareableHandle);
+    REAL(cuMemExportToShareableHandle), REAL(cuDeviceGetCount);
     guard.options.mode = 1 << OPTION_MODE_CANARY;
     guard.options.canary_interval = LOCK_STEP;
     guard.options.canary_memory = OPTION_CANARY_MEMORY_MAPPED;
@@ -453,6 +453,22 @@ static void small_ones_lie_elsewhere(void **state)
     assert_int_equal(canary_store_slabs(), 0);
 }
 
+// Without a word of the user's, a program that sees several devices has them in plain memory.
+static void with_one_device(void **state)
+{
+    struct home_device *device = (struct home_device *)home_device(0);
+    guard.options.canary_memory = OPTION_CANARY_MEMORY_AUTO;
+    for (int n = 0; n < 2; n++) {
+        CUdeviceptr p = make(5 * MIB);
+        assert_int_equal(is_mapped(p), device->alone);
+        free_now(p);
+        canary_reclaim();
+        device->alone = !device->alone;
+    }
+    guard.options.canary_memory = OPTION_CANARY_MEMORY_MAPPED;
+    assert_true(device->alone);  // as it was found
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -469,6 +485,7 @@ int main(void)
         cmocka_unit_test(has_few_pieces),
         cmocka_unit_test(knows_what_it_can_spare),
         cmocka_unit_test(small_ones_lie_elsewhere),
+        cmocka_unit_test(with_one_device),
     };
     return cmocka_run_group_tests(tests, setup, NULL);
 }

@@ -60,6 +60,8 @@ static void ask(struct home_device *d, CUdevice device)
     d->rdma = attribute(device, CU_DEVICE_ATTRIBUTE_GPU_DIRECT_RDMA_WITH_CUDA_VMM_SUPPORTED);
     d->exportable = guard.real.cuMemExportToShareableHandle &&
                     attribute(device, CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR_SUPPORTED);
+    int count = 0;
+    d->alone = guard.real.cuDeviceGetCount && !guard.real.cuDeviceGetCount(&count) && count == 1;
     if (guard.real.cuDeviceTotalMem_v2(&d->memory, device))
         d->memory = 0;
     d->mappable = can_map() && d->memory &&
@@ -83,6 +85,7 @@ const struct home_device *home_device(CUdevice device)
             d->mappable = answers.mappable;
             d->rdma = answers.rdma;
             d->exportable = answers.exportable;
+            d->alone = answers.alone;
             d->alignment = answers.alignment;
             d->memory = answers.memory;
             atomic_store_explicit(&asked[device], true, memory_order_release);

@@ -17,6 +17,7 @@ struct home_device {
     bool mappable;         // memory can be made and mapped, in units of 2 MiB
     bool rdma;             // and be reached by other devices of the bus, as plain memory can
     bool exportable;       // and be given to other processes by a file descriptor
+    bool alone;            // the process sees no other device
     size_t alignment;      // that textures ask of linear memory, at least 256: plain memory has it
     size_t memory;         // bytes in all
     _Atomic size_t pitch;  // rows of cuMemAllocPitch start at multiples of it; 0: not asked yet

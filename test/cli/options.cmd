@@ -21,11 +21,11 @@ $ moat options
     for: run
     default: 0.5
     now: 0.5 (default)
---canary-memory=plain|mapped
-    where --mode=canary puts buffers of 1 MiB and more; plain: in memory from cuMemAlloc, of which some hundredths are lost; mapped: one behind the other in memory that is mapped as it is needed: a thousandth, and an allocation takes more calls
+--canary-memory=auto|plain|mapped
+    where --mode=canary puts buffers of 1 MiB and more; mapped: one behind the other in memory that is mapped as it is needed, of which a thousandth is lost; plain: in memory from cuMemAlloc, of which some hundredths are; auto: mapped where the program sees one GPU, else plain
     for: run
-    default: plain
-    now: plain (default)
+    default: auto
+    now: auto (default)
 --canary-scan=copy|managed
     how --mode=canary reads canaries; copy: by copies; managed: buffers are managed memory, of which the monitor reads pages, as GMODx does, to compare with
     for: run

@@ -26,7 +26,7 @@ for mode in api pages canary; do
     run good "$mode" 0
     run bad "$mode" 97
 done
-run good canary 0 --canary-memory=mapped
-run bad canary 97 --canary-memory=mapped
+run good canary 0 --canary-memory=plain
+run bad canary 97 --canary-memory=plain
 echo "$passed passed, $failed failed"
 [ $failed = 0 ]
