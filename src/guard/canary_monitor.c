@@ -23,7 +23,9 @@ enum {
     CALL_SHARE = 10,   // ... and which take one part in so many of the time, ...
     LAUNCHES = 4,      // ... or, while it launches more kernels than this in a millisecond, ...
     BUSY_SHARE = 100,  // ... one in so many, ...
-    BUSY = 5000,       // ... with pauses of so many microseconds at least: each scan costs it some
+    BUSY = 5000,       // ... with pauses of so many microseconds at least, ...
+    EACH =
+        120,  // ... and so many for each of them: a program that does nothing but launch loses 0.15 ms to a scan
     COPIES = 4,     // transfers of the program's in a millisecond, beyond which it is in a hurry itself ...
     HURRY = 50000,  // ... and pauses have so many microseconds: a copy of ours holds up its own
     SYNC_SHARE = 2000,  // of the program's time, where it waits for the scan itself
@@ -214,7 +216,7 @@ static uint64_t learn(uint64_t cost, uint64_t took)
 // What the program did since the last time, beyond what is usual.
 struct pace {
     bool copying;  // it may wait for each transfer, and on an H200 loses some 300 us to each scan in between
-    bool launching;
+    uint64_t launches;  // in a millisecond
 };
 
 static struct pace pace_now(void)
@@ -223,7 +225,7 @@ static struct pace pace_now(void)
     uint64_t copied = atomic_load_explicit(&guard.counts[GUARD_TRANSFERS], memory_order_relaxed);
     uint64_t launched = atomic_load_explicit(&launch_ring.count, memory_order_relaxed), time = now();
     struct pace pace = {.copying = (copied - transfers) * 1000000 > (time - at) * COPIES,
-                        .launching = (launched - launches) * 1000000 > (time - at) * LAUNCHES};
+                        .launches = (launched - launches) * 1000000 / (time - at + 1)};
     transfers = copied;
     launches = launched;
     at = time;
@@ -244,12 +246,14 @@ static uint64_t pause_after(uint64_t cost, uint64_t calls, bool idle, uint64_t p
 // What a program that is in a hurry wants it to be at least.
 static uint64_t pause_for(struct pace pace, uint64_t calls)
 {
-    const uint64_t hurry = HURRY * 1000, busy = BUSY * 1000, by_calls = calls * CALL * (BUSY_SHARE - 1);
+    const uint64_t hurry = HURRY * 1000, busy = BUSY * 1000;
+    uint64_t by_calls = calls * CALL * (BUSY_SHARE - 1), by_launches = pace.launches * EACH * 1000;
     if (pace.copying)
         return hurry;
-    if (!pace.launching || by_calls < busy)
-        return pace.launching ? busy : 0;
-    return by_calls < hurry ? by_calls : hurry;
+    if (pace.launches <= LAUNCHES)
+        return 0;
+    uint64_t wanted = by_calls < by_launches ? by_launches : by_calls;
+    return wanted < busy ? busy : wanted < hurry ? wanted : hurry;
 }
 
 static uint64_t scan_once(bool thorough)

@@ -11,8 +11,9 @@ enum {
     BATCHES = CANARY_BATCHES,
     STAGING = CANARY_STAGING,
     JOBS = 256,   // copies of a batch
-    SEVERAL = 4,  // lone buffers that are read by one call ...
-    CHEAPER = 4,  // ... in which so many copies cost about as much as one alone
+    SEVERAL = 2,  // copies of no more rows ...
+    ROWS = 8,     // ... than this are made by one call, ...
+    CHEAPER = 8,  // ... in which so many rows cost about as much as a copy alone
 };
 
 // What the rows of a copy hold.
@@ -29,8 +30,10 @@ struct job {
     struct canary_slab *slab;  // NULL: the driver would not copy it
     enum what what;
     bool last;      // of its slab, all of whose canary is read
+    bool waits;     // its copy is made with those of others, when the batch is full
     uint64_t size;  // of a lone buffer; of the smallest in the slab
     uint32_t width, row, rows, offset;
+    uint64_t from, pitch;  // of a copy that waits
     uint32_t head,
         tail;  // width of the rows of heads, may be 0, and of those of tails, where these are apart
 };
@@ -161,6 +164,16 @@ static void read_rows(struct scan *scan, uint64_t from, uint64_t pitch, uint32_t
                                       scan->batch->staging + offset);
 }
 
+// All rows of a job. A few wait for others.
+static void read_job(struct scan *scan, struct job *j, uint64_t from, uint64_t pitch)
+{
+    j->from = from;
+    j->pitch = pitch;
+    j->waits = j->rows <= ROWS;
+    if (!j->waits)
+        read_rows(scan, from, pitch, j->width, j->rows, j->offset);
+}
+
 // Where the driver would not copy from there: one slab is given up for it, not the context. Whether it was.
 static bool give_up_slab(struct scan *scan, struct canary_slab *s)
 {
@@ -181,38 +194,40 @@ static bool take_back_job(struct scan *scan, struct canary_slab *s)
     return true;
 }
 
-// All lone buffers of the batch by one call: while a thread calls the driver, others wait. False: one by one, then.
+// By one call: while a thread calls the driver, others wait. False: one by one, then.
 static bool read_together(struct scan *scan, const struct batch *b)
 {
     // Of the one scan that there is at a time.
-    static CUdeviceptr to[2 * JOBS], from[2 * JOBS];
-    static size_t bytes[2 * JOBS];
+    static CUdeviceptr to[ROWS * JOBS], from[ROWS * JOBS];
+    static size_t bytes[ROWS * JOBS];
     CUmemcpyAttributes how = {.srcAccessOrder = CU_MEMCPY_SRC_ACCESS_ORDER_STREAM,
                               .flags = CU_MEMCPY_FLAG_PREFER_OVERLAP_WITH_COMPUTE};
-    size_t n = 0, first = 0;
+    size_t n = 0, copies = 0, first = 0;
     if (!guard.real.cuMemcpyBatchAsync_v2)
         return false;
-    for (const struct job *j = b->jobs; j < b->jobs + b->njobs; j++)
-        for (uint32_t row = 0; row < 2 && j->what == LONE; row++, n++) {
+    for (const struct job *j = b->jobs; j < b->jobs + b->njobs; j++) {
+        copies += j->waits;
+        for (uint32_t row = 0; row < j->rows && j->waits; row++, n++) {
             to[n] = (uintptr_t)b->staging + j->offset + row * j->width;
-            from[n] = j->slab->base - j->width + row * (j->size + j->width);
+            from[n] = j->from + row * j->pitch;
             bytes[n] = j->width;
         }
-    if (n < 2 * SEVERAL)
+    }
+    if (copies < SEVERAL)
         return false;
-    count_calls((unsigned)n / (2 * CHEAPER) + 1);
+    count_calls((unsigned)n / CHEAPER + 1);
     return !guard.real.cuMemcpyBatchAsync_v2(to, from, bytes, n, &how, &first, 1, scan->bench->stream);
 }
 
-static void read_lones(struct scan *scan)
+static void read_waiting(struct scan *scan)
 {
     struct batch *b = scan->batch;
     if (scan->result || read_together(scan, b))
         return;
     for (struct job *j = b->jobs; j < b->jobs + b->njobs && !scan->result; j++) {
-        if (j->what != LONE)
+        if (!j->waits)
             continue;
-        read_rows(scan, j->slab->base - j->width, j->size + j->width, j->width, 2, j->offset);
+        read_rows(scan, j->from, j->pitch, j->width, j->rows, j->offset);
         if (give_up_slab(scan, j->slab))
             j->slab = NULL;
     }
@@ -222,7 +237,7 @@ static void read_lones(struct scan *scan)
 static void turn_over(struct scan *scan)
 {
     struct batch *full = scan->batch;
-    read_lones(scan);
+    read_waiting(scan);
     if (!scan->result && full->njobs)
         scan->result = guard.real.cuEventRecord(full->read, scan->bench->stream);
     look_at_batch(scan, scan->other);
@@ -253,7 +268,7 @@ static void read_firsts(struct scan *scan, struct canary_slab *s, uint32_t rows)
         j->what = FIRSTS;
         j->row = row;
         row += j->rows;
-        read_rows(scan, s->base + j->row * s->stride, s->stride, CANARY_PRINT, j->rows, j->offset);
+        read_job(scan, j, s->base + j->row * s->stride, s->stride);
         if (take_back_job(scan, s))
             return;
     }
@@ -283,6 +298,7 @@ static void read_lone(struct scan *scan, struct canary_slab *s)
     struct job *j = new_job(scan, s, width, 2);
     j->size = b.size;
     j->last = true;
+    read_job(scan, j, s->base - width, b.size + width);
     if (b.freed)
         read_firsts(scan, s, 1);
 }
@@ -297,7 +313,7 @@ static void read_whole(struct scan *scan, struct canary_slab *s, uint32_t rows, 
         j->row = row;
         row += j->rows;
         j->last = row == rows;
-        read_rows(scan, s->base - width + j->row * s->stride, s->stride, width, j->rows, j->offset);
+        read_job(scan, j, s->base - width + j->row * s->stride, s->stride);
         if (take_back_job(scan, s))
             return;
     }

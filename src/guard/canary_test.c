@@ -450,6 +450,32 @@ static void large_ones_are_read_together(void **state)
     atomic_store(&findings, 0);
 }
 
+// So are slabs in which few buffers lie.
+static void slabs_of_a_few_are_read_together(void **state)
+{
+    static const size_t sizes[] = {100, 101, 600, 1500, 1501, 1502, 6000, 30000, 70000};
+    enum { BUFFERS = sizeof sizes / sizeof *sizes };
+    CUdeviceptr p[BUFFERS];
+    CUresult r;
+    canary_reclaim();
+    for (unsigned i = 0; i < BUFFERS; i++)
+        assert_true(canary_alloc(&p[i], sizes[i], &r) && !r);
+    assert_in_range(calls_of(scan_once, 1), 1, 3);
+    for (unsigned i = 0; i < BUFFERS; i++) {
+        change(p[i] + sizes[i]);
+        scan(whole);
+        assert_int_equal(atomic_load(&findings), 2 * i + 1);
+        change(p[i] - 1);
+        scan(whole);
+        assert_int_equal(atomic_load(&findings), 2 * i + 2);
+    }
+    for (unsigned i = 0; i < BUFFERS; i++)
+        free_now(p[i]);
+    canary_reclaim();
+    assert_int_equal(atomic_load(&findings), 2 * BUFFERS);
+    atomic_store(&findings, 0);
+}
+
 // A freed place is not given out before somebody has looked at it, and not with a damaged canary.
 static void freed_places_are_looked_at(void **state)
 {
@@ -795,6 +821,7 @@ int main(void)
         cmocka_unit_test(alike_are_read_narrowly),
         cmocka_unit_test(few_calls),
         cmocka_unit_test(large_ones_are_read_together),
+        cmocka_unit_test(slabs_of_a_few_are_read_together),
         cmocka_unit_test(freed_places_are_looked_at),
         cmocka_unit_test(freed_buffers_are_left_alone),
         cmocka_unit_test(places_of_a_pool_come_again),

@@ -17,7 +17,7 @@ $ moat options
     default: 1G
     now: 1073741824 (default)
 --canary-interval=MS
-    milliseconds between two scans of --mode=canary, at least; longer where scans would take more than a fifth of the monitor's time, but not beyond 1.5 ms for that, 5 ms or more while the program launches many kernels, and 50 ms while it makes many transfers
+    milliseconds between two scans of --mode=canary, at least; longer where scans would take more than a fifth of the monitor's time, but not beyond 1.5 ms for that, 5 to 50 ms while the program launches many kernels, and 50 ms while it makes many transfers
     for: run
     default: 0.5
     now: 0.5 (default)
