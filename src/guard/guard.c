@@ -14,6 +14,7 @@
 #include "guard/count_read.h"
 #include "guard/dl_hook.h"
 #include "guard/canary.h"
+#include "guard/graph_names.h"
 #include "guard/green.h"
 #include "guard/guard_report.h"
 #include "guard/hook.h"
@@ -96,6 +97,7 @@ static void after_fork(void)
 {
     track_after_fork();
     names_after_fork();
+    graph_names_after_fork();
     pages_after_fork();
     canary_after_fork();
     share_after_fork();
@@ -108,6 +110,7 @@ static void after_fork(void)
     green_after_fork();
     guard_report_after_fork();
     atomic_store_explicit(&launch_ring.count, 0, memory_order_relaxed);
+    atomic_store_explicit(&launch_ring.graphs, 0, memory_order_relaxed);
     for (int i = 0; i < GUARD_COUNTS; i++)
         atomic_store_explicit(&guard.counts[i], 0, memory_order_relaxed);
 }

@@ -408,7 +408,8 @@ void guard_report_end(void)
     };
     struct report_value values[2][GUARD_COUNTS];
     uint32_t count[2] = {0, 0};
-    guard_add(GUARD_LAUNCHES, atomic_load_explicit(&launch_ring.count, memory_order_relaxed));
+    uint64_t graphs = atomic_load_explicit(&launch_ring.graphs, memory_order_relaxed);
+    guard_add(GUARD_LAUNCHES, atomic_load_explicit(&launch_ring.count, memory_order_relaxed) - graphs);
     for (int i = 0; i < GUARD_COUNTS; i++) {
         uint64_t value = atomic_load_explicit(&guard.counts[i], memory_order_relaxed);
         int covered = rows[i].covered != 0;

@@ -70,6 +70,7 @@ ASK(cuEventQuery, (CUevent e), (e))
 #define LAUNCH_GRAPH(symbol)                          \
     CUresult hook_##symbol(CUgraphExec g, CUstream q) \
     {                                                 \
+        launch_ring_note_graph(graph_names_of(g));    \
         kheap_host_launch_graph();                    \
         CUresult r = guard.real.symbol(g, q);         \
         pages_poll();                                 \

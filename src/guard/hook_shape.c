@@ -2,6 +2,7 @@
 // Copies of rows and slices, one by one, in batches, and as nodes of graphs.
 #include "guard/bounds.h"
 #include "guard/bounds_array.h"
+#include "guard/graph_names.h"
 #include "guard/guard.h"
 #include "guard/hook.h"
 #include "guard/track.h"
@@ -223,5 +224,16 @@ NODE(cuGraphAddNode_v2,
       CUgraphNodeParams *c),
      (node, g, after, edges, n, c))
 SHAPE(cuGraphNodeSetParams, r, check_node, (CUgraphNode node, CUgraphNodeParams *c), (node, c))
-SHAPE(cuGraphExecNodeSetParams, r, check_node, (CUgraphExec g, CUgraphNode node, CUgraphNodeParams *c),
-      (g, node, c))
+
+CUresult hook_cuGraphExecNodeSetParams(CUgraphExec g, CUgraphNode node, CUgraphNodeParams *c)
+{
+    CUresult r = check_node(DRIVER_cuGraphExecNodeSetParams, c);
+    if (r)
+        return r;
+    r = bounds_done(guard.real.cuGraphExecNodeSetParams(g, node, c));
+    if (!r && guard.watching && c->type == CU_GRAPH_NODE_TYPE_KERNEL)
+        graph_names_add_kernel(g, c->kernel.func, c->kernel.kern);
+    else if (!r && guard.watching && c->type == CU_GRAPH_NODE_TYPE_GRAPH)
+        graph_names_add_graph(g, c->graph.graph);
+    return r;
+}

@@ -107,12 +107,13 @@ static void report_vague(CUresult r)
     size_t used = (size_t)snprintf(note, sizeof note, "%s, which tells no address", driver_result_name(r));
     launch_ring_print(note, sizeof note, used, "; launched last:", names, n);
     struct driver_fault fault = {.result = (int)r};
-    if (n == 1)
+    bool certain = launch_ring_is_certain(names, n);
+    if (certain)
         snprintf(fault.kernel, sizeof fault.kernel, "%s", names[0]);
     struct guard_finding f = {
         .type = fault_type(r),
         .in_kernel = true,
-        .fault = n == 1 ? &fault : NULL,
+        .fault = certain ? &fault : NULL,
         .note = note,
     };
     if (pages_on && f.type == REPORT_WILD_ACCESS)

@@ -32,7 +32,7 @@ static void find_kernels(struct telling *t, const struct kheap_host *h, const ch
     const char *names[KERNELS];
     unsigned n = launch_ring_since(h->clean, names, KERNELS);
     const struct kheap_record *r = t->record;
-    t->is_certain = n == 1;
+    t->is_certain = launch_ring_is_certain(names, n);
     if (t->is_certain)
         snprintf(t->fault.kernel, sizeof t->fault.kernel, "%s", names[0]);
     memcpy(t->fault.block, r->block, sizeof r->block);

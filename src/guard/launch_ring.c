@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "guard/launch_ring.h"
 
-#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -9,19 +8,30 @@
 
 struct launch_ring launch_ring;
 
+static unsigned add(const char **names, unsigned found, unsigned most, const char *name)
+{
+    bool known = !name || found == most;
+    for (unsigned j = 0; j < found; j++)
+        known |= names[j] == name;
+    if (!known)
+        names[found++] = name;
+    return found;
+}
+
 unsigned launch_ring_since(uint64_t from, const char **names, unsigned most)
 {
     uint64_t count = atomic_load_explicit(&launch_ring.count, memory_order_relaxed);
     unsigned found = 0;
     for (uint64_t i = 0; i + from < count && i < LAUNCH_RING_KEPT && found < most; i++) {
         const void *f = atomic_load_explicit(&launch_ring.function[(count - 1 - i) % LAUNCH_RING_KEPT],
-                                             memory_order_relaxed);
-        const char *name = names_of_function(f);
-        bool known = !name;
-        for (unsigned j = 0; j < found; j++)
-            known |= names[j] == name;
-        if (!known)
-            names[found++] = name;
+                                             memory_order_acquire);
+        const struct graph_names *graph = graph_names_from(f);
+        if (!graph)
+            found = add(names, found, most, names_of_function(f));
+        for (unsigned j = 0; graph && j < graph->count; j++)
+            found = add(names, found, most, graph->name[j]);
+        if (graph && graph->others)
+            found = add(names, found, most, graph_names_unknown);
     }
     return found;
 }

@@ -1,17 +1,22 @@
 // SPDX-License-Identifier: MIT
-// Which kernels were launched last: an error that a GPU tells of later is one of theirs.
+// Which kernels were launched last: an error that a GPU tells of later is one of theirs. A graph counts as one,
+// with the names of all its kernels.
 #ifndef MOAT_GUARD_LAUNCH_RING_H
 #define MOAT_GUARD_LAUNCH_RING_H
 
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+
+#include "guard/graph_names.h"
 
 enum { LAUNCH_RING_KEPT = 64 };
 
 struct launch_ring {
-    _Atomic uint64_t count;
-    _Atomic(const void *) function[LAUNCH_RING_KEPT];
+    _Atomic uint64_t count;                            // kernels and graphs
+    _Atomic uint64_t graphs;                           // of them
+    _Atomic(const void *) function[LAUNCH_RING_KEPT];  // or what graph_names_of told
 };
 extern struct launch_ring launch_ring;
 
@@ -22,10 +27,25 @@ static inline void launch_ring_note(const void *function)
     atomic_store_explicit(&launch_ring.function[n % LAUNCH_RING_KEPT], function, memory_order_relaxed);
 }
 
-// Names of the last kernels, the newest first, none twice; returns how many of at most `most`.
+// Release pairs with the acquire in launch_ring_since: who sees the names sees what is in them.
+static inline void launch_ring_note_graph(const struct graph_names *names)
+{
+    uint64_t n = atomic_fetch_add_explicit(&launch_ring.count, 1, memory_order_relaxed);
+    atomic_store_explicit(&launch_ring.function[n % LAUNCH_RING_KEPT], names, memory_order_release);
+    atomic_fetch_add_explicit(&launch_ring.graphs, 1, memory_order_relaxed);
+}
+
+// Names of the last kernels, the newest first, none twice; returns how many of at most `most`. graph_names_unknown is one of
+// them where a graph may have run more.
 unsigned launch_ring_recent(const char **names, unsigned most);
 // The same of those after the first `count`.
 unsigned launch_ring_since(uint64_t count, const char **names, unsigned most);
+
+// Whether they leave no doubt about who it was.
+static inline bool launch_ring_is_certain(const char *const *names, unsigned count)
+{
+    return count == 1 && names[0] != graph_names_unknown;
+}
 
 // Appends to a text of `used` characters the introduction and the names, if there are any; returns how long it is then. Whole
 // names only: a part of one cannot be made readable.

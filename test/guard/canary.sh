@@ -85,4 +85,9 @@ for option in --canary-interval=1 --canary-interval=200; do
     pairs_verdict $? "--halt-on-error $option"
 done
 
+# Where it looks once a minute, the program's own waits tell, of graphs too.
+pairs_watch "$T/log" --canary-interval=60000 "$BUILD/tool/canary_moments" bad replayed
+[ "$status" = 97 ] && [ "$found" = heap-buffer-overflow ] && grep -q 'when the program waited' "$T/log"
+pairs_verdict $? "a graph, --canary-interval=60000"
+
 pairs_end

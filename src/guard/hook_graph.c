@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: MIT
+// Executable graphs: which kernels they run is learnt here, for reports to name them. Their launches are in hook_launch.c.
+#include "guard/graph_names.h"
+#include "guard/guard.h"
+#include "guard/hook.h"
+
+#define MADE(symbol, parameters, arguments)       \
+    CUresult hook_##symbol parameters             \
+    {                                             \
+        CUresult r = guard.real.symbol arguments; \
+        if (!r && guard.watching)                 \
+            graph_names_made(*e, g);              \
+        return r;                                 \
+    }
+MADE(cuGraphInstantiate, (CUgraphExec * e, CUgraph g, CUgraphNode *node, char *log, size_t n),
+     (e, g, node, log, n))
+MADE(cuGraphInstantiate_v2, (CUgraphExec * e, CUgraph g, CUgraphNode *node, char *log, size_t n),
+     (e, g, node, log, n))
+MADE(cuGraphInstantiateWithFlags, (CUgraphExec * e, CUgraph g, unsigned long long flags), (e, g, flags))
+MADE(cuGraphInstantiateWithParams, (CUgraphExec * e, CUgraph g, CUDA_GRAPH_INSTANTIATE_PARAMS *p), (e, g, p))
+MADE(cuGraphInstantiateWithParams_ptsz, (CUgraphExec * e, CUgraph g, CUDA_GRAPH_INSTANTIATE_PARAMS *p),
+     (e, g, p))
+
+#define CHANGED(symbol, change, parameters, arguments) \
+    CUresult hook_##symbol parameters                  \
+    {                                                  \
+        CUresult r = guard.real.symbol arguments;      \
+        if (!r && guard.watching)                      \
+            change;                                    \
+        return r;                                      \
+    }
+CHANGED(cuGraphExecUpdate, graph_names_made(e, g),
+        (CUgraphExec e, CUgraph g, CUgraphNode *node, CUgraphExecUpdateResult *result), (e, g, node, result))
+CHANGED(cuGraphExecUpdate_v2, graph_names_made(e, g),
+        (CUgraphExec e, CUgraph g, CUgraphExecUpdateResultInfo *result), (e, g, result))
+CHANGED(cuGraphExecKernelNodeSetParams, graph_names_add_kernel(e, p->func, NULL),
+        (CUgraphExec e, CUgraphNode node, const CUDA_KERNEL_NODE_PARAMS_v1 *p), (e, node, p))
+CHANGED(cuGraphExecKernelNodeSetParams_v2, graph_names_add_kernel(e, p->func, p->kern),
+        (CUgraphExec e, CUgraphNode node, const CUDA_KERNEL_NODE_PARAMS *p), (e, node, p))
+CHANGED(cuGraphExecChildGraphNodeSetParams, graph_names_add_graph(e, g),
+        (CUgraphExec e, CUgraphNode node, CUgraph g), (e, node, g))
+
+// Before the call: after it another thread may have got the same handle.
+CUresult hook_cuGraphExecDestroy(CUgraphExec e)
+{
+    graph_names_forget(e);
+    return guard.real.cuGraphExecDestroy(e);
+}
