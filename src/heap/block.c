@@ -10,3 +10,8 @@ const char *block_kind_name(unsigned kind)
     kind &= ~(unsigned)BLOCK_UNWATCHED;
     return kind < sizeof names / sizeof *names && names[kind] ? names[kind] : "an allocation";
 }
+
+// A load is quicker than a shift by what was loaded.
+#define POWER(log2) 2ull << (log2), 3ull << (log2)
+#define POWERS(log2) POWER(log2), POWER((log2) + 1), POWER((log2) + 2), POWER((log2) + 3), POWER((log2) + 4)
+const uint64_t block_rooms[BLOCK_LAST_STEP + 1] = {0, 3ull << 4, POWERS(5), POWERS(10), POWERS(15)};

@@ -12,6 +12,8 @@
 // the other, so that a head is valid at any moment at which its thread may be interrupted. The canary of a freed one depends
 // on the block's address and generation only, because allocators keep lists in the first two words of what they free, and
 // because a block that is used anew gets the other words while it is still marked as freed; its lower bits say who freed it.
+// A block that gets another size where it is has in between a mark of its own, which depends on the address only and takes no
+// multiplication; whoever reads it takes the block for freed.
 #ifndef MOAT_HEAP_BLOCK_H
 #define MOAT_HEAP_BLOCK_H
 
@@ -51,7 +53,7 @@ struct block_info {  // small: it is passed in registers
     uint16_t step;  // 0: it has room for its size; else for block_room(step) bytes (heap_resize.c)
 };
 
-// Packed: 48 bits of size, 6 of lead_log2, 5 of kind, 5 of step.
+// Packed: 48 bits of size, 6 of lead_log2, 5 of kind, 5 of step. Of a plain block that malloc made it is the size.
 enum { BLOCK_LEAD_SHIFT = 48, BLOCK_KIND_SHIFT = 54, BLOCK_STEP_SHIFT = 59, BLOCK_LAST_STEP = 31 };
 #define BLOCK_SIZE_MASK ((1ull << BLOCK_LEAD_SHIFT) - 1)
 #define BLOCK_SMALL_KINDS \
@@ -59,26 +61,29 @@ enum { BLOCK_LEAD_SHIFT = 48, BLOCK_KIND_SHIFT = 54, BLOCK_STEP_SHIFT = 59, BLOC
 
 static inline uint64_t block_pack(struct block_info info)
 {
-    return info.size | (uint64_t)info.lead_log2 << BLOCK_LEAD_SHIFT |
+    return info.size | (uint64_t)(info.lead_log2 ^ BLOCK_LEAD_LOG2) << BLOCK_LEAD_SHIFT |
            (uint64_t)info.kind << BLOCK_KIND_SHIFT | (uint64_t)info.step << BLOCK_STEP_SHIFT;
 }
 
 static inline struct block_info block_unpack(uint64_t packed)
 {
-    return (struct block_info){packed & BLOCK_SIZE_MASK, packed >> BLOCK_LEAD_SHIFT & 63,
+    return (struct block_info){packed & BLOCK_SIZE_MASK, (packed >> BLOCK_LEAD_SHIFT & 63) ^ BLOCK_LEAD_LOG2,
                                packed >> BLOCK_KIND_SHIFT & 31, (uint16_t)(packed >> BLOCK_STEP_SHIFT)};
 }
 
-// Two steps for each power of two: 48, 64, 96, 128 and so on. Of a block that stays where it is, only the size changes.
+// Two steps for each power of two: 48, 64, 96, 128 and so on; 0 of step 0. Of a block that stays where it is, only the size changes.
+extern __attribute__((visibility("hidden"))) const uint64_t block_rooms[BLOCK_LAST_STEP + 1];
+
 static inline uint64_t block_room(unsigned step)
 {
-    return (2ull | (step & 1)) << (step / 2 + 4);
+    return block_rooms[step];
 }
 
 // Whether it is of that family, has the usual place in what came from below, and somebody has its word.
 static inline bool block_is_plain(uint64_t packed, unsigned family)
 {
-    uint64_t bits = block_pack((struct block_info){0, 63, BLOCK_UNWATCHED | BLOCK_FAMILY, 0});
+    uint64_t bits =
+        block_pack((struct block_info){0, BLOCK_LEAD_LOG2 ^ 63, BLOCK_UNWATCHED | BLOCK_FAMILY, 0});
     return (packed & bits) == block_pack((struct block_info){0, BLOCK_LEAD_LOG2, (uint16_t)family, 0});
 }
 
@@ -142,16 +147,32 @@ static inline uint64_t block_size_mask(uint64_t address)
     return heap_key.word[0] ^ address;
 }
 
-static inline uint64_t block_live_canary(uint64_t address, const struct block_head *h)
+// What does not change in the canary of a block that is resized where it is.
+static inline uint64_t block_constant(uint64_t address, uint64_t place)
 {
     // Rotated, so that words which are overwritten with the same bytes do not cancel each other.
-    uint64_t place = h->place << 21 | h->place >> 43;
-    return heap_key_mix(h->size ^ heap_key.word[1], place ^ h->ticket ^ address ^ heap_key.word[2]);
+    return (place << 21 | place >> 43) ^ address ^ heap_key.word[2];
+}
+
+static inline uint64_t block_canary(uint64_t constant, uint64_t size, uint64_t ticket)
+{
+    return heap_key_mix(size ^ heap_key.word[1], constant ^ ticket);
+}
+
+static inline uint64_t block_live_canary(uint64_t address, const struct block_head *h)
+{
+    return block_canary(block_constant(address, h->place), h->size, h->ticket);
 }
 
 static inline uint64_t block_freed_canary(uint64_t address, uint64_t ticket)
 {
     return heap_key_mix(address ^ heap_key.word[3], block_generation(ticket) ^ heap_key.word[4]);
+}
+
+// While a block gets another size where it is.
+static inline uint64_t block_resized_canary(uint64_t address)
+{
+    return address ^ heap_key.word[5];
 }
 
 // `live`: the head's canary while it lives, which depends on address and size.
@@ -221,7 +242,8 @@ static inline bool block_is_live(const void *block, const struct block_head *h)
 
 static inline uint64_t block_freed_difference(const void *block, const struct block_head *h)
 {
-    return h->canary ^ block_freed_canary((uint64_t)(uintptr_t)block, h->ticket);
+    uint64_t address = (uint64_t)(uintptr_t)block, resized = h->canary ^ block_resized_canary(address);
+    return resized <= BLOCK_SITE_MASK ? resized : h->canary ^ block_freed_canary(address, h->ticket);
 }
 
 static inline bool block_is_freed(const void *block, const struct block_head *h)
@@ -260,6 +282,23 @@ static inline void block_mark_freed(void *block, uint32_t freed_at)
     block_set_canary(h, block_freed_canary((uint64_t)(uintptr_t)block, h->ticket) ^ freed_at);
     // Whatever is stored into the block from now on is seen after this.
     atomic_thread_fence(memory_order_release);  // with the kernel's copy in gather.c
+}
+
+// A block that lives and had this head gets another size where it is, and another ticket. `difference`: of what is packed, to what was.
+// All is known before the first store: behind it, compilers would read heap_key again.
+static inline __attribute__((always_inline)) void block_change(void *block, struct block_head was,
+                                                               uint64_t constant, uint64_t difference,
+                                                               uint64_t size, uint32_t site, uint64_t turn)
+{
+    uint64_t ticket = block_ticket(block_generation(was.ticket), site, turn);
+    uint64_t canary = block_canary(constant, was.size ^ difference, ticket), tail = block_tail_canary(canary);
+    struct block_head *h = block_head_of(block);
+    block_set_canary(h, block_resized_canary((uint64_t)(uintptr_t)block) ^ site);
+    atomic_thread_fence(memory_order_release);  // as in block_mark_freed
+    atomic_store_explicit((_Atomic uint64_t *)&h->size, was.size ^ difference, memory_order_relaxed);
+    atomic_store_explicit((_Atomic uint64_t *)&h->ticket, ticket, memory_order_relaxed);
+    memcpy((char *)block + size, &tail, sizeof tail);
+    block_set_canary(h, canary);
 }
 
 #endif

@@ -66,6 +66,40 @@ static void good_freed_until_dressed(void **state)
     }
 }
 
+// A block gets another size where it is: with whatever part of it done, its head is valid and says that it is freed.
+static void good_freed_until_resized(void **state)
+{
+    dress();
+    uint64_t address = (uint64_t)(uintptr_t)block;
+    struct block_head *h = block_head_of(block), old = *h;
+    struct block_info to = {60, 5, BLOCK_REALLOC, 3};
+    block_change(block, old, block_constant(address, old.place),
+                 block_pack(block_info_of(block, h)) ^ block_pack(to), 60, 999, 43);
+    struct block_head now = *h;
+    assert_true(block_is_live(block, &now));
+    assert_false(block_is_freed(block, &now));
+    assert_true(block_tail_intact(block, 60, now.canary));
+    assert_int_equal(block_info_of(block, &now).size, 60);
+    assert_int_equal(block_info_of(block, &now).lead_log2, 5);
+    assert_int_equal(block_info_of(block, &now).kind, BLOCK_REALLOC);
+    assert_int_equal(block_info_of(block, &now).step, 3);
+    assert_int_equal(now.place, old.place);
+    assert_int_equal(now.ticket, block_ticket(5, 999, 43));
+    for (int parts = 0; parts < 4; parts++) {
+        struct block_head between = {parts & 1 ? now.size : old.size, now.place,
+                                     parts & 2 ? now.ticket : old.ticket,
+                                     block_resized_canary(address) ^ 999};
+        assert_true(block_is_freed(block, &between));
+        assert_false(block_is_live(block, &between));
+        assert_int_equal(block_freed_at(block, &between), 999);
+        for (int bit = BLOCK_SITE_BITS; bit < 64; bit++) {
+            between.canary ^= 1ull << bit;
+            assert_false(block_is_live(block, &between) || block_is_freed(block, &between));
+            between.canary ^= 1ull << bit;
+        }
+    }
+}
+
 static void good_queue_of_waiting_blocks(void **state)
 {
     static struct heap_wait w;
@@ -244,7 +278,9 @@ static void bad_write_to_waiting_block(void **state)
 // Each step is more than the one before, by half at most.
 static void good_room_in_steps(void **state)
 {
+    assert_int_equal(block_room(0), 0);
     assert_int_equal(block_room(1), 48);
+    assert_int_equal(block_room(BLOCK_LAST_STEP), 3ull << 19);
     for (unsigned step = 2; step <= BLOCK_LAST_STEP; step++) {
         assert_true(block_room(step) > block_room(step - 1));
         assert_true(block_room(step) * 2 <= block_room(step - 1) * 3);
@@ -332,6 +368,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(good_head_says_what_was_put_in),
         cmocka_unit_test(good_freed_until_dressed),
+        cmocka_unit_test(good_freed_until_resized),
         cmocka_unit_test(bad_any_bit),
         cmocka_unit_test(good_bag),
         cmocka_unit_test(good_queue_of_waiting_blocks),

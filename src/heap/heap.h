@@ -27,7 +27,7 @@ struct writer;
 void *heap_alloc(const void *from, const void *frame, size_t size, size_t align, enum block_kind kind);
 void *heap_calloc(const void *from, const void *frame, size_t bytes);
 void *heap_realloc(const void *from, const void *frame, void *p, size_t size);
-// The like for a block that lives, is sound and of malloc's family.
+// The like for a block that lives.
 void *heap_resize(struct writer *w, const void *from, const void *frame, void *p, size_t size);
 // family, name: of the function that was called.
 void heap_free(const void *from, const void *frame, void *p, enum block_kind family, const char *name);

@@ -132,42 +132,28 @@ static inline bool heap_fast_stays(size_t room, size_t old, size_t size)
     return size <= room && (size >= old || room / 2 <= size + HEAP_FAST_SPARE);
 }
 
-// A block that lives becomes another one, for whoever looks at it: all but its place and generation. `packed`: with this size.
-static inline __attribute__((always_inline)) void
-heap_fast_dress_again(struct writer *w, void *p, uint64_t packed, uint64_t size, uint32_t site)
-{
-    struct block_head *h = block_head_of(p);
-    uint64_t generation = block_generation(h->ticket);
-    block_mark_freed(p, site);
-    block_dress_packed(p, packed, size, h->place, block_ticket(generation, site, writer_generation(w)));
-}
-
-// Whether a block can stay as it is, but for its size.
-static inline bool heap_fast_stays_as_it_is(uint64_t packed, uint64_t old, size_t size)
-{
-    unsigned step = (unsigned)(packed >> BLOCK_STEP_SHIFT);
-    return step ? heap_fast_stays(block_room(step), old, size)
-                : old <= SHELF_LARGEST && size <= SHELF_LARGEST && shelf_number(old) == shelf_number(size);
-}
-
+// One that was resized before and has room: it stays as it is, but for its size. All else is heap_resize.c's.
 static inline __attribute__((always_inline)) void *heap_fast_realloc(const void *from, const void *frame,
                                                                      void *p, size_t size)
 {
     struct writer *w = heap_writer;
-    if (__builtin_expect(!w || !size || !foreign_may_be_ours(p) || !block_is_live(p, block_head_of(p)), 0))
+    if (__builtin_expect(!w || !size || !foreign_may_be_ours(p), 0))
         return heap_realloc(from, frame, p, size);
-    struct block_head *h = block_head_of(p);
-    uint64_t packed = block_packed(p, h), old = packed & BLOCK_SIZE_MASK;
-    if (__builtin_expect(!block_is_plain(packed, BLOCK_MALLOC) || !block_tail_intact(p, old, h->canary), 0))
+    struct block_head head = *block_head_of(p);
+    uint64_t constant = block_constant((uint64_t)(uintptr_t)p, head.place);
+    uint64_t canary = block_canary(constant, head.size, head.ticket);
+    if (__builtin_expect(head.canary != canary, 0))
         return heap_realloc(from, frame, p, size);
+    // A block of another kind or alignment has bits above those of a size.
+    uint64_t packed = block_packed(p, &head) ^ (uint64_t)BLOCK_REALLOC << BLOCK_KIND_SHIFT;
+    uint64_t old = packed & ((1ull << BLOCK_STEP_SHIFT) - 1);
     uint32_t site;
-    if (!heap_fast_stays_as_it_is(packed, old, size) ||
-        !heap_fast_is_known(w, heap_fast_hash(from, frame), &site))
+    if (__builtin_expect(size < old || size > block_room(packed >> BLOCK_STEP_SHIFT) ||
+                             !block_tail_intact(p, old, canary) ||
+                             !heap_fast_is_known(w, heap_fast_hash(from, frame), &site),
+                         0))
         return heap_resize(w, from, frame, p, size);
-    // It is of malloc's family.
-    packed = (packed & ~(BLOCK_SIZE_MASK | BLOCK_SMALL_KINDS)) | (uint64_t)BLOCK_REALLOC << BLOCK_KIND_SHIFT |
-             size;
-    heap_fast_dress_again(w, p, packed, size, site);
+    block_change(p, head, constant, old ^ size, size, site, writer_generation(w));
     return p;
 }
 

@@ -151,24 +151,34 @@ static void *move_ours(struct writer *w, const void *from, const void *frame, vo
     return block;
 }
 
+// `difference`: as block_change has it.
+static inline void *change(struct writer *w, void *p, struct block_head head, uint64_t difference,
+                           size_t size, uint32_t site)
+{
+    uint64_t constant = block_constant((uint64_t)(uintptr_t)p, head.place);
+    block_change(p, head, constant, difference, size, site, writer_generation(w));
+    return p;
+}
+
 // A block that can stay where it is. It keeps what it has room for, about.
 static void *stay(struct writer *w, void *p, struct block_info info, struct resize to)
 {
     to.info.step = info.step ? info.step : (uint16_t)step_below(heap_fast_room(info));
     if (block_room(to.info.step) <= shelf_room(to.info.size))
         to.info.step = 0;
-    heap_fast_dress_again(w, p, block_pack(to.info), to.info.size, to.site);
-    return p;
+    return change(w, p, *block_head_of(p), block_pack(info) ^ block_pack(to.info), to.info.size, to.site);
 }
 
-// The block is sound, but cannot stay as it is.
-void *heap_resize(struct writer *w, const void *from, const void *frame, void *p, size_t size)
+static __attribute__((noinline)) void *resize(struct writer *w, const void *from, const void *frame, void *p,
+                                              size_t size)
 {
     struct block_info info = block_info_of(p, block_head_of(p));
+    if (__builtin_expect(!heap_fast_sound(p, block_head_of(p), info, BLOCK_MALLOC), 0))
+        heap_check_block(w, from, frame, p, BLOCK_MALLOC, "realloc");
     if (size > HEAP_LARGEST)
         return heap_no_memory();
     struct resize to = resize_to(info, size, heap_fast_site(w, from, frame));
-    if (block_is_plain(block_pack(info), info.kind & BLOCK_FAMILY)) {
+    if (block_is_plain(block_packed(p, block_head_of(p)), info.kind & BLOCK_FAMILY)) {
         if (heap_fast_stays(heap_fast_room(info), info.size, size))
             return stay(w, p, info, to);
         if (is_for_below(p, info, to)) {
@@ -181,6 +191,30 @@ void *heap_resize(struct writer *w, const void *from, const void *frame, void *p
         }
     }
     return move_ours(w, from, frame, p, info, to);
+}
+
+// Whether a block can stay as it is, but for its size.
+static bool stays_as_it_is(uint64_t packed, size_t size)
+{
+    size_t old = packed & BLOCK_SIZE_MASK, room = block_room((unsigned)(packed >> BLOCK_STEP_SHIFT));
+    if (!block_is_plain(packed, BLOCK_MALLOC))
+        return false;
+    return room ? heap_fast_stays(room, old, size)
+                : old <= SHELF_LARGEST && size <= SHELF_LARGEST && shelf_number(old) == shelf_number(size);
+}
+
+void *heap_resize(struct writer *w, const void *from, const void *frame, void *p, size_t size)
+{
+    struct block_head head = *block_head_of(p);
+    uint64_t packed = block_packed(p, &head);
+    uint32_t site;
+    if (!stays_as_it_is(packed, size) || !block_tail_intact(p, packed & BLOCK_SIZE_MASK, head.canary) ||
+        !heap_fast_is_known(w, heap_fast_hash(from, frame), &site))
+        return resize(w, from, frame, p, size);
+    // It is of malloc's family.
+    uint64_t now = (packed & ~(BLOCK_SIZE_MASK | BLOCK_SMALL_KINDS)) |
+                   (uint64_t)BLOCK_REALLOC << BLOCK_KIND_SHIFT | size;
+    return change(w, p, head, packed ^ now, size, site);
 }
 
 static void *realloc_strange(struct writer *w, const void *from, const void *frame, void *p, size_t size)
@@ -213,6 +247,5 @@ void *heap_realloc(const void *from, const void *frame, void *p, size_t size)
         return realloc_strange(w, from, frame, p, size);
     if (!w)
         return realloc_without_record(from, frame, p, size);
-    heap_check_block(w, from, frame, p, BLOCK_MALLOC, "realloc");
     return heap_resize(w, from, frame, p, size);
 }

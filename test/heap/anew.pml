@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: MIT */
-/* src/heap/shelf.h and cruise.h: a block that its threads free and dress anew, over and over, with one of two sizes, so that the
+/* src/heap/shelf.h and cruise.h: a block that its threads free and dress anew, or resize, over and over, with one of two sizes, so that the
  * tail of one lies where the other has a byte of the program's; and the monitor, which copies it word by word. In all
  * interleavings a tail is reported only if somebody wrote over it while that very block lived; one that was overwritten
  * before a look began and lives until its end is reported; and the head is valid at any moment, so that a thread may stop there.
- * Stores are seen in the order of block_dress. */
+ * Stores are seen in the order of block_dress and block_change. */
 #define TURNS 2
 #define LOOKS 2
 #define FREED 200  /* a canary that is valid whatever the head's other words are */
+#define RESIZED 201  /* the like, while a block that lives gets another size */
 #define OTHER 99   /* a byte of the program's */
 #define LIVE(s, t) (10 + (t) * 2 + (s))
 
@@ -31,10 +32,12 @@ inline use()
 
 inline release() { atomic { alive = false; canary = FREED } }
 
+inline resize() { atomic { alive = false; canary = RESIZED } }
+
 active proctype program()
 {
     do
-    :: turn < TURNS -> if :: dress(0) :: dress(1) fi; use(); release()
+    :: turn < TURNS -> if :: dress(0) :: dress(1) fi; use(); if :: release() :: resize() fi
     :: else -> break
     od
 }
@@ -67,4 +70,4 @@ active proctype monitor()
     od
 }
 
-active proctype at_any_moment() { assert(canary == FREED || canary == LIVE(size, ticket)) }
+active proctype at_any_moment() { assert(canary == FREED || canary == RESIZED || canary == LIVE(size, ticket)) }

@@ -131,19 +131,27 @@ static void *churn_thread(void *arg)
     return fill(33);  // whoever joins frees it
 }
 
-// Forks while other threads allocate; the child has one thread, and their blocks.
-static void do_fork_threads(void)
+static void *resize_thread(void *arg)
+{
+    char *p = realloc(realloc(fill(50), 70), 200);
+    for (size_t i = 0; running; i++)
+        p = realloc(p, 200 + i % 100);
+    return p;
+}
+
+// Forks while other threads are at work; the child has one thread, and their blocks.
+static void fork_beside(void *(*work)(void *arg), int forks)
 {
     pthread_t threads[4];
     running = 1;
     for (int i = 0; i < 4; i++)
-        pthread_create(&threads[i], NULL, churn_thread, NULL);
-    for (int i = 0; i < 20; i++) {
+        pthread_create(&threads[i], NULL, work, NULL);
+    for (int i = 0; i < forks; i++) {
         pid_t pid = fork();
         if (pid == 0) {
             churn(3000);
             char *p = fill(50);
-            overrun(p, i == 19 ? 50 : 49);
+            overrun(p, i == forks - 1 ? 50 : 49);
             exit(0);
         }
         ends(pid);
@@ -154,6 +162,17 @@ static void do_fork_threads(void)
         pthread_join(threads[i], &p);
         free(p);
     }
+}
+
+static void do_fork_threads(void)
+{
+    fork_beside(churn_thread, 20);
+}
+
+// In the child, a block that was just being resized stays as it is.
+static void do_fork_resizes(void)
+{
+    fork_beside(resize_thread, 50);
 }
 
 static void *leave_pending(void *arg)
@@ -665,6 +684,7 @@ int main(int argc, char **argv)
                 {"fork_stays", do_fork_stays},
                 {"fork_stays_small", do_fork_stays_small},
                 {"fork_threads", do_fork_threads},
+                {"fork_resizes", do_fork_resizes},
                 {"threads", do_threads},
                 {"signals", do_signals},
                 {"faults", do_faults},

@@ -47,5 +47,6 @@ bad anew 'the head is not read again' 's/s2 == s && t2 == t && c2 == c ->/true -
 bad anew 'a block that is used anew keeps its ticket' 's/    ticket = turn;/    ticket = 1;/; s/LIVE(s, turn)/LIVE(s, ticket)/g'
 bad anew 'the canary before the tail' 's/    tail\[s\] = LIVE(s, turn);//; s/alive = true }/alive = true }; tail[s] = LIVE(s, turn)/'
 bad anew 'a head that is not marked as freed' 's/canary = FREED } }/skip } }/'
+bad anew 'a block that is resized without a mark' 's/canary = RESIZED } }/skip } }/'
 echo "covered: states ${states[*]}"
 echo "$passed passed, 0 failed"
