@@ -27,11 +27,11 @@ static inline void foreign_mark(const void *block)
 // Whether p may be a block of ours, so that its head can be read. NULL is none.
 static inline bool foreign_may_be_ours(const void *p)
 {
+    // Of what is not aligned, the bits that must not be there come to lie above all others.
     uint64_t head = (uint64_t)(uintptr_t)p - BLOCK_HEAD, turned = head >> 4 | head << 60;
-    return turned < BLOCK_HIGHEST >> 4 &&  // aligned, too: else it has upper bits
-           atomic_load_explicit(&foreign_map[turned >> (FOREIGN_GRAIN - 4 + 6)], memory_order_relaxed) >>
-                   (turned >> (FOREIGN_GRAIN - 4)) % 64 &
-               1;
+    uint64_t grain = turned >> (FOREIGN_GRAIN - 4), word = turned >> (FOREIGN_GRAIN - 4 + 6);
+    return word < sizeof foreign_map / sizeof *foreign_map &&
+           atomic_load_explicit(&foreign_map[word], memory_order_relaxed) >> grain % 64 & 1;
 }
 
 #endif

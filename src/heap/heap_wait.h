@@ -221,8 +221,8 @@ static inline bool heap_wait_all_bits(heap_wait_parts equal)
 #endif
 }
 
-static inline __attribute__((always_inline)) bool heap_wait_ends_are_filled(const char *p, const char *end,
-                                                                            unsigned pairs)
+static inline __attribute__((always_inline)) heap_wait_parts
+heap_wait_ends_equal(const char *p, const char *end, unsigned pairs)
 {
     const heap_wait_pair *head = (const heap_wait_pair *)p, *tail = (const heap_wait_pair *)end - pairs;
     heap_wait_parts pair = (heap_wait_parts)heap_wait_filler_pair();
@@ -233,7 +233,7 @@ static inline __attribute__((always_inline)) bool heap_wait_ends_are_filled(cons
 #pragma GCC unroll 8
     for (unsigned i = 0; i < pairs; i++)
         equal &= (heap_wait_parts)((heap_wait_parts)tail[i] == pair);
-    return heap_wait_all_bits(equal);
+    return equal;
 }
 
 // Fewer than a pair: two words, or parts of such, that may overlap.
@@ -284,13 +284,18 @@ static inline __attribute__((always_inline)) void heap_wait_fill(void *block, ui
 static inline __attribute__((always_inline)) bool heap_wait_is_filled(const void *block, uint64_t size)
 {
     const char *p = block, *end = p + size;
+    heap_wait_parts equal;
     if (size > 8 * HEAP_WAIT_PAIR)
-        return heap_wait_ends_are_filled(p, end, HEAP_WAIT_FILLED / HEAP_WAIT_PAIR);
-    if (size > 4 * HEAP_WAIT_PAIR)
-        return heap_wait_ends_are_filled(p, end, 4);
-    if (size > 2 * HEAP_WAIT_PAIR)
-        return heap_wait_ends_are_filled(p, end, 2);
-    return size >= HEAP_WAIT_PAIR ? heap_wait_ends_are_filled(p, end, 1) : heap_wait_few_are_filled(p, size);
+        equal = heap_wait_ends_equal(p, end, HEAP_WAIT_FILLED / HEAP_WAIT_PAIR);
+    else if (size > 4 * HEAP_WAIT_PAIR)
+        equal = heap_wait_ends_equal(p, end, 4);
+    else if (size > 2 * HEAP_WAIT_PAIR)
+        equal = heap_wait_ends_equal(p, end, 2);
+    else if (size >= HEAP_WAIT_PAIR)
+        equal = heap_wait_ends_equal(p, end, 1);
+    else
+        return heap_wait_few_are_filled(p, size);
+    return heap_wait_all_bits(equal);
 }
 
 #endif
