@@ -4,7 +4,7 @@
 # Every row of heap_pairs.def, and of pairs.cc: with libmoat-heap.so the bad program's error is reported, with its type; the
 # good one runs in silence. HEAP_RUNS: how often the good ones run. A write of one byte is seen unless it writes what the
 # canary has there already: bad programs change the byte, or write an even one, for the first of a tail canary is odd.
-# SECTION=FILE: what was found is written there.
+# HEAP_AT_ONCE: how many rows run beside each other, 1 unless told. SECTION=FILE: what was found is written there.
 set -u
 here=$(dirname "$0")
 T=$(mktemp -d)
@@ -12,7 +12,8 @@ trap 'rm -rf "$T"' EXIT
 library=$(realpath "$BUILD/lib/libmoat-heap.so")
 tool=$BUILD/tool/heap_pairs
 runs=${HEAP_RUNS:-2}
-passed=0 failed=0
+at_once=${HEAP_AT_ONCE:-1}
+passed=0 failed=0 rows=0
 fail() {
     failed=$((failed + 1))
     echo "$1"
@@ -42,18 +43,40 @@ check_row() {  # check_row PROGRAM NAME TYPE FOUND
         passed=$((passed + 1))
     done
 }
+start_row() {  # start_row PROGRAM NAME TYPE FOUND: in a folder of its own, when there is room beside the others
+    while [ "$(jobs -rp | wc -l)" -ge "$at_once" ]; do
+        wait -n
+    done
+    rows=$((rows + 1))
+    mkdir "$T/$rows"
+    (
+        T=$T/$rows
+        check_row "$@" >"$T/said"
+        echo "$passed $failed" >"$T/counts"
+    ) &
+}
+finish_rows() {  # what they say, in their order
+    local i counts
+    wait
+    for ((i = 1; i <= rows; i++)); do
+        cat "$T/$i/said"
+        read -r -a counts <"$T/$i/counts" || counts=(0 1)
+        passed=$((passed + counts[0])) failed=$((failed + counts[1]))
+    done
+}
 "$tool" list >"$T/rows" || exit 1
 while read -r name _ type found; do
-    check_row "$tool" "$name" "$type" "$found"
+    start_row "$tool" "$name" "$type" "$found"
 done <"$T/rows"
 if command -v g++ >/dev/null; then
     g++ -std=c++17 -O0 -g -w -o "$T/pairs_cxx" "$here/pairs.cc" -pthread || exit 1
     "$T/pairs_cxx" list >"$T/rows_cxx"
     while read -r name _ type found; do
-        check_row "$T/pairs_cxx" "$name" "$type" "$found"
+        start_row "$T/pairs_cxx" "$name" "$type" "$found"
     done <"$T/rows_cxx"
     cat "$T/rows_cxx" >>"$T/rows"
 fi
+finish_rows
 echo "covered: $(wc -l <"$T/rows") pairs, $(grep -c NEVER "$T/rows") of them with an error that cannot be found (reads)"
 {
     echo "## The heap's programs, with and without their errors"
