@@ -160,10 +160,11 @@ static bool take_place(struct home *home, size_t size, struct canary_place *plac
         epoch_leave(section);
         if (took == CANARY_FILL && !canary_store_open(place->slab, !canary_write_slab(home, place->slab)))
             return false;
-        if (took == CANARY_TOOK_STALE && canary_write_place(home, place)) {
-            bool mapped = place->slab->mapped && canary_tract_usable(home);
+        CUresult r = took == CANARY_TOOK_STALE ? canary_write_place(home, place) : CUDA_SUCCESS;
+        if (r) {
+            bool across = r == CUDA_ERROR_INVALID_VALUE && place->slab->mapped && canary_tract_usable(home);
             canary_store_give(place, canary_scan_number());
-            if (!mapped)
+            if (!across)
                 return false;
             canary_tract_give_up(home, "a copy across pieces of memory fails");
             continue;

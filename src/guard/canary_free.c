@@ -164,13 +164,23 @@ static CUresult free_waited(struct home *home, const struct canary_place *place,
     return r;
 }
 
+// What is ours and no buffer: the driver might take it for one of its own. Whether it was.
+static bool refuse(uint64_t pointer, CUresult *r)
+{
+    uint64_t base, size;
+    if (canary_ask(pointer, &base, &size) != CANARY_AROUND)
+        return false;
+    *r = CUDA_ERROR_INVALID_VALUE;
+    return true;
+}
+
 bool canary_free(CUdeviceptr pointer, enum driver_id call, CUresult *r)
 {
     const struct canary_occasion occasion = {call, NULL, "found when the buffer was freed", false, true};
     struct canary_place place;
     bool pushed;
     if (!take(pointer, &place))
-        return false;
+        return refuse(pointer, r);
     struct home *home = home_enter(place.slab->context, &pushed);
     *r = home ? home_wait_as_free(home) : CUDA_ERROR_INVALID_CONTEXT;
     if (!*r)
@@ -341,7 +351,7 @@ bool canary_free_async(CUdeviceptr pointer, CUstream stream, bool per_thread, bo
     struct canary_place place;
     bool pushed;
     if (!take(pointer, &place))
-        return false;
+        return refuse(pointer, r);
     if (captured) {
         // The graph frees it whenever it runs: from now on nobody may look.
         part_from(&place);

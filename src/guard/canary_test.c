@@ -184,8 +184,17 @@ static void answers(void **state)
     assert_int_equal(canary_ask(0x1000, &base, &size), CANARY_NOT_OURS);
     free_now(p);
     assert_int_equal(canary_ask(p, &base, &size), CANARY_AROUND);
-    assert_false(canary_free(p, DRIVER_cuMemFree_v2, &r));
-    assert_false(canary_free(p + 512, DRIVER_cuMemFree_v2, &r));
+    // What is ours and no buffer does not come to the driver, which has given us a region that starts thereabouts.
+    for (int at = -8; at <= 8; at++) {
+        r = CUDA_SUCCESS;
+        assert_true(!canary_free(p + (uint64_t)(int64_t)at * 256, DRIVER_cuMemFree_v2, &r) ||
+                    r == CUDA_ERROR_INVALID_VALUE);
+    }
+    assert_true(canary_free(p, DRIVER_cuMemFree_v2, &r) && r == CUDA_ERROR_INVALID_VALUE);
+    assert_true(canary_free(p - 1024, DRIVER_cuMemFree_v2, &r) && r == CUDA_ERROR_INVALID_VALUE);
+    assert_true(canary_free_async(p, NULL, false, false, DRIVER_cuMemFreeAsync, &r) &&
+                r == CUDA_ERROR_INVALID_VALUE);
+    assert_false(canary_free(0x1000, DRIVER_cuMemFree_v2, &r));
 }
 
 static bool make(unsigned kind, CUdeviceptr *p, CUresult *r)

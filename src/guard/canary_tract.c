@@ -587,13 +587,31 @@ static bool export_pieces(const struct tract *t, uint64_t buffer, uint64_t size,
     return m->fd >= 0;
 }
 
-bool canary_tract_share(uint64_t buffer, uint64_t size, struct share_memory *memory)
+static const struct home *home_of_buffer(uint64_t buffer)
 {
     CUcontext context;
     unsigned section = epoch_enter();
     bool mapped = canary_ground_is_mapped(buffer, &context);
     epoch_leave(section);
-    const struct home *home = mapped ? home_find(context) : NULL;
+    return mapped ? home_find(context) : NULL;
+}
+
+bool canary_tract_can_share(uint64_t buffer, uint64_t size)
+{
+    const struct home *home = home_of_buffer(buffer);
+    unsigned count = 0;
+    if (!home)
+        return false;
+    pthread_mutex_lock(&lock);
+    for (const struct piece *p = find(tract_of(home), buffer); p && p->base < buffer + size; p = p->next)
+        count++;
+    pthread_mutex_unlock(&lock);
+    return count && count <= 1 + SHARE_MORE;
+}
+
+bool canary_tract_share(uint64_t buffer, uint64_t size, struct share_memory *memory)
+{
+    const struct home *home = home_of_buffer(buffer);
     *memory = (struct share_memory){.size = size, .fd = -1};
     if (!home)
         return false;

@@ -36,7 +36,9 @@ uint64_t canary_tract_spare(const struct home *home, const struct canary_extent 
 // Gives such pieces back to the driver, until it is so many bytes; how many it were. No scan may be under way.
 uint64_t canary_tract_trim(const struct home *home, uint64_t want);
 
-// The pieces in which a buffer lies, for another process. False: it is elsewhere, or cannot be shared.
+// Whether the pieces in which a buffer lies can be given to another process: it is here, and they are not too many.
+bool canary_tract_can_share(uint64_t buffer, uint64_t size);
+// Does so.
 bool canary_tract_share(uint64_t buffer, uint64_t size, struct share_memory *memory);
 // Another device may use the memory of a context.
 void canary_tract_let(CUcontext context, const CUmemAccessDesc *desc);

@@ -31,9 +31,14 @@ static struct {
 static bool full;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;  // of those two; a leaf
 
+// Held from before the driver ends a context until nothing of it is known any more: the driver may give its handle out again at
+// once, and whoever gets one waits for this. Before all other locks of ours.
+static pthread_mutex_t ending = PTHREAD_MUTEX_INITIALIZER;
+
 void hook_context_after_fork(void)
 {
     pthread_mutex_init(&lock, NULL);
+    pthread_mutex_init(&ending, NULL);
 }
 
 static void attach(CUcontext context)
@@ -78,9 +83,10 @@ static void gone(CUcontext context, enum driver_id call)
     pages_context_gone(context);
 }
 
-// Before the driver's call, and after it.
+// Before the driver's call, and after it: one for each of the other.
 static void ends(CUcontext context, enum driver_id call)
 {
+    pthread_mutex_lock(&ending);
     pages_context_ends(context, call);
     canary_context_ends(context, call);
 }
@@ -91,6 +97,13 @@ static void over(CUcontext context, enum driver_id call, bool is_gone)
         gone(context, call);
     else
         canary_context_stays(context);
+    pthread_mutex_unlock(&ending);
+}
+
+static void wait_for_ends(void)
+{
+    pthread_mutex_lock(&ending);
+    pthread_mutex_unlock(&ending);
 }
 
 static CUcontext primary_of(CUdevice device)
@@ -112,9 +125,12 @@ static void retain(CUdevice device, CUcontext context)
 
 CUresult hook_cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device)
 {
+    // Else one that is being released here would be taken for living on.
+    pthread_mutex_lock(&ending);
     CUresult r = guard.real.cuDevicePrimaryCtxRetain(context, device);
     if (!r)
         retain(device, *context);
+    pthread_mutex_unlock(&ending);
     return r;
 }
 
@@ -123,6 +139,7 @@ CUresult hook_cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device)
     CUresult hook_##symbol parameters             \
     {                                             \
         CUresult r = guard.real.symbol arguments; \
+        wait_for_ends();                          \
         if (!r)                                   \
             count_where_begun(*context);          \
         return r;                                 \

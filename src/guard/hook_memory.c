@@ -298,8 +298,11 @@ CUresult hook_cuMemMap(CUdeviceptr pointer, size_t size, size_t offset, CUmemGen
 
 CUresult hook_cuMemUnmap(CUdeviceptr pointer, size_t size)
 {
+    uint64_t at = pointer, base, bytes;
+    // Plain memory, as far as the program knows.
+    if (canary_ask(pointer, &base, &bytes) != CANARY_NOT_OURS)
+        return CUDA_ERROR_INVALID_VALUE;
     CUresult r = guard.real.cuMemUnmap(pointer, size);
-    uint64_t at = pointer;
     while (!r && guard.watching && at - pointer < size) {
         unsigned section = epoch_enter();
         struct track_block *b = track_live(at);

@@ -153,10 +153,11 @@ static bool share_padded(const struct whose *w, CUipcMemHandle *handle)
     size_t bytes;
     if (share_offered(w->answer.base, handle))
         return true;
-    if (w->mapped)
-        return canary_tract_share(w->answer.base, w->answer.size, &m) &&
-               !share_offer(w->answer.base, &m, handle);
     m = (struct share_memory){.size = w->answer.size, .fd = -1};
+    if (w->mapped) {
+        m.later = canary_tract_share;
+        return canary_tract_can_share(w->answer.base, m.size) && !share_offer(w->answer.base, &m, handle);
+    }
     if (guard.real.cuMemGetAddressRange_v2(&base, &bytes, w->answer.base) ||
         guard.real.cuIpcGetMemHandle(&m.handle, w->answer.base))
         return false;

@@ -148,30 +148,44 @@ static int copy_fds(const struct share_memory *m, int fd[MOST_FDS])
     return (int)count;
 }
 
+// Descriptors that are the caller's, and what they stand for; how many, or -1. Under the lock, so that the buffer is there.
+static int take_fds(const struct offer *o, struct share_memory *m, int fd[MOST_FDS])
+{
+    if (!o->memory.later) {
+        *m = o->memory;
+        return copy_fds(m, fd);
+    }
+    if (!o->memory.later(o->buffer, o->memory.size, m))
+        return -1;
+    fd[0] = m->fd;
+    memcpy(fd + 1, m->fds, m->more * sizeof *fd);
+    return m->fd < 0 ? 0 : (int)(1 + m->more);
+}
+
 static void answer_one(int client)
 {
     struct ticket asked;
     struct answer a = {0};
+    struct share_memory m;
     int fd[MOST_FDS], fds = 0;
     be_patient(client);
     if (recv(client, &asked, sizeof asked, 0) != (ssize_t)sizeof asked)
         return;
     pthread_mutex_lock(&lock);
-    for (const struct offer *o = same_key(&asked, &own) ? offers : NULL; o && !a.found; o = o->next)
-        if (o->number == asked.number) {
-            const struct share_memory *m = &o->memory;
-            fds = copy_fds(m, fd);
-            if (fds < 0)
-                break;
-            a = (struct answer){.offset = m->offset,
-                                .size = m->size,
-                                .bytes = m->bytes,
-                                .found = true,
-                                .fds = (uint32_t)fds,
-                                .handle = m->handle};
-            memcpy(a.parts, m->parts, sizeof a.parts);
-        }
+    const struct offer *o = same_key(&asked, &own) ? offers : NULL;
+    while (o && o->number != asked.number)
+        o = o->next;
+    fds = o ? take_fds(o, &m, fd) : -1;
     pthread_mutex_unlock(&lock);
+    if (fds >= 0) {
+        a = (struct answer){.offset = m.offset,
+                            .size = m.size,
+                            .bytes = m.bytes,
+                            .found = true,
+                            .fds = (uint32_t)fds,
+                            .handle = m.handle};
+        memcpy(a.parts, m.parts, sizeof a.parts);
+    }
     send_with(client, &a, sizeof a, fd, fds < 0 ? 0 : (unsigned)fds);
     while (fds > 0)
         close(fd[--fds]);

@@ -26,6 +26,9 @@ struct share_memory {
     unsigned more;
     int fds[SHARE_MORE];
     uint64_t parts[SHARE_MORE];
+    // Not NULL: fills in all the rest for the buffer of that size whenever somebody asks for it, so that no descriptor is kept. False: it
+    // cannot.
+    bool (*later)(uint64_t buffer, uint64_t size, struct share_memory *memory);
 };
 void share_close_fds(const struct share_memory *memory);
 

@@ -103,6 +103,49 @@ static void offers_once(void **state)
     share_withdraw(3000);
 }
 
+static bool makes_two(uint64_t buffer, uint64_t size, struct share_memory *memory)
+{
+    if (size == 99)
+        return false;
+    *memory =
+        (struct share_memory){.offset = buffer, .size = size, .bytes = 10, .fd = file_with('x'), .more = 1};
+    memory->fds[0] = file_with('y');
+    memory->parts[0] = 4;
+    return true;
+}
+
+// Descriptors that are made when somebody asks are not kept.
+static void makes_them_later(void **state)
+{
+    (void)state;
+    CUipcMemHandle a, b;
+    struct share_memory m, later = {.size = 5, .fd = -1, .later = makes_two};
+    assert_int_equal(share_offer(5000, &later, &a), 0);
+    int before = file_with('z'), after;
+    for (unsigned i = 0; i < 3; i++) {
+        assert_int_equal(share_ask(&a, &m), 0);
+        assert_true(m.offset == 5000 && m.size == 5 && m.bytes == 10 && m.more == 1 && m.parts[0] == 4);
+        assert_int_equal(first_of(m.fd), 'x');
+        assert_int_equal(first_of(m.fds[0]), 'y');
+        share_close_fds(&m);
+    }
+    later.size = 99;  // cannot be made
+    assert_int_equal(share_offer(5100, &later, &b), 0);
+    assert_int_not_equal(share_ask(&b, &m), 0);
+    share_withdraw_within(5000, 200);
+    assert_int_equal(share_ask(&a, &m), -ENOENT);
+    close(before);
+    // The thread that answers closes its own after it has sent them.
+    for (unsigned i = 0; i < 3000; i++) {
+        after = file_with('z');
+        close(after);
+        if (after == before)
+            break;
+        usleep(10000);
+    }
+    assert_int_equal(after, before);
+}
+
 // What lies in several pieces comes with a descriptor for each, in their order.
 static void offers_pieces(void **state)
 {
@@ -185,6 +228,7 @@ int main(void)
         cmocka_unit_test(goes_with_its_range),
         cmocka_unit_test(offers_once),
         cmocka_unit_test(offers_pieces),
+        cmocka_unit_test(makes_them_later),
         cmocka_unit_test(refuses_strangers),
         cmocka_unit_test(serves_another_process),
     };

@@ -7,6 +7,7 @@
 //   canary_good pressure      far more than the device has, one buffer after the other, and then nearly all of it at once
 //   canary_good registered    memory that moat did not allocate
 //   canary_good graph         memory of a graph
+//   canary_good contexts      two threads that make contexts and end them: the driver gives handles out again
 //   canary_good ipc           another process, watched too, gets at a buffer
 //   canary_good memory N SIZE prints how much less is free with N more buffers
 #include <sys/wait.h>
@@ -396,6 +397,35 @@ static void graph(void)
     NEED(d.cuStreamDestroy_v2(stream));
 }
 
+static void *make_and_end(void *unused)
+{
+    enum { LARGE = 5000000, ROUNDS = 100 };
+    for (unsigned i = 0; i < ROUNDS; i++) {
+        size_t size = i % 4 ? LARGE : 1000;
+        CUcontext own;
+        CUdeviceptr p;
+        unsigned char last = 0;
+        NEED(d.cuCtxCreate_v2(&own, 0, 0));
+        NEED(d.cuMemAlloc_v2(&p, size));
+        NEED(d.cuMemsetD8_v2(p, 7, size));
+        NEED(d.cuMemcpyDtoH_v2(&last, p + size - 1, 1));
+        if (last != 7)
+            wrong("a buffer has lost its bytes", size);
+        NEED(d.cuMemFree_v2(p));
+        NEED(d.cuCtxDestroy_v2(own));
+    }
+    return NULL;
+}
+
+static void contexts(void)
+{
+    pthread_t threads[2];
+    for (unsigned i = 0; i < 2; i++)
+        pthread_create(&threads[i], NULL, make_and_end, NULL);
+    for (unsigned i = 0; i < 2; i++)
+        pthread_join(threads[i], NULL);
+}
+
 // A handle as text, for the child's command line.
 enum { HANDLE = sizeof(CUipcMemHandle) };
 
@@ -483,8 +513,9 @@ int main(int argc, char **argv)
     static const struct {
         const char *name;
         void (*run)(void);
-    } rows[] = {{"answers", answers},   {"whole", whole},           {"copies", copies}, {"info", info},
-                {"pressure", pressure}, {"registered", registered}, {"graph", graph}};
+    } rows[] = {{"answers", answers}, {"whole", whole},       {"copies", copies},
+                {"info", info},       {"pressure", pressure}, {"registered", registered},
+                {"graph", graph},     {"contexts", contexts}};
     if (argc < 2)
         return 2;
     self = argv[0];
