@@ -110,7 +110,7 @@ bool canary_look_head(struct canary_slab *s, uint32_t number, const struct canar
     canary_bytes_head(&b->seed, canary_slab_hidden(s, b->size), made);
     if (memcmp(now, made, CANARY_HEAD) == 0)
         return false;
-    if (!canary_slot_tell(s, number, CANARY_HEAD_SIDE))
+    if (!canary_slot_tell(s, number, b->told, CANARY_HEAD_SIDE))
         return false;
     report(
         &(struct damage){base, base - CANARY_HEAD, now, made, CANARY_HEAD, NULL, clean_of(s->home, o->all)},
@@ -128,7 +128,7 @@ bool canary_look_tail(struct canary_slab *s, uint32_t number, const struct canar
     uint32_t phase = canary_slab_phase(s, b->size);
     if (canary_bytes_slot_same(&b->seed, phase, now, count) == count)
         return false;
-    if (!canary_slot_tell(s, number, CANARY_TAIL_SIDE))
+    if (!canary_slot_tell(s, number, b->told, CANARY_TAIL_SIDE))
         return false;
     canary_bytes_slot(&b->seed, phase, made, count);
     report(&(struct damage){base, base + b->size, now, made, count, NULL, clean_of(s->home, o->all)}, o);
@@ -143,7 +143,7 @@ bool canary_look_far(struct canary_slab *s, const struct canary_buffer *b, const
     canary_bytes_far(&b->seed, made);
     if (memcmp(now, made, CANARY_HEAD) == 0)
         return false;
-    if (!canary_slot_tell(s, 0, CANARY_TAIL_SIDE))
+    if (!canary_slot_tell(s, 0, b->told, CANARY_TAIL_SIDE))
         return false;
     report(&(struct damage){s->base, at, now, made, CANARY_HEAD, NULL, clean_of(s->home, o->all)}, o);
     return true;
@@ -155,7 +155,7 @@ bool canary_look_inside(struct canary_slab *s, uint32_t number, const struct can
     struct canary_print *p = &s->prints[number];
     uint64_t base = canary_slab_base(s, number);
     bool found = p->taken && p->turn == b->turn && memcmp(p->bytes, now, count) != 0 &&
-                 canary_slot_tell(s, number, CANARY_INSIDE);
+                 canary_slot_tell(s, number, b->told, CANARY_INSIDE);
     if (found)
         report(&(struct damage){base, base, now, p->bytes, count, NULL, clean_of(s->home, true)}, o);
     p->taken = true;
@@ -198,7 +198,9 @@ struct canary_relic canary_look_relic(const struct canary_place *place)
 // Of a place that is kept, the next buffer has the same canaries: it is not to be told of what it got.
 static bool is_news(const struct canary_relic *relic, uint32_t side)
 {
-    if (relic->told & side || (relic->slab && !canary_slot_tell(relic->slab, 0, side)))
+    if (relic->told & side)
+        return false;
+    if (relic->slab && !canary_slot_tell(relic->slab, 0, canary_slot_telling(relic->slab, 0), side))
         return false;
     if (relic->remains && *relic->remains & side)
         return false;

@@ -282,7 +282,7 @@ static void read_lone(struct scan *scan, struct canary_slab *s)
         scan->partly |= s->kind != CANARY_OURS && s->kind != CANARY_POOL;
         return;
     }
-    if (b.told == (CANARY_HEAD_SIDE | CANARY_TAIL_SIDE))
+    if ((uint32_t)b.told == (CANARY_HEAD_SIDE | CANARY_TAIL_SIDE))
         return;
     uint32_t tail = canary_slab_tail(s, b.size), width = canary_look_width(s, b.size);
     if (canary_slab_is_direct(s)) {
@@ -447,7 +447,9 @@ CUresult canary_scan_slab(struct home *home, struct canary_slab *slab, const str
 static void look_at_place(const struct canary_place *place, const uint8_t *head, const uint8_t *tail,
                           const struct canary_occasion *occasion)
 {
-    struct canary_buffer b = {.size = place->size, .seed = canary_slab_seed(place)};
+    struct canary_buffer b = {.size = place->size,
+                              .seed = canary_slab_seed(place),
+                              .told = canary_slot_telling(place->slab, place->number)};
     canary_look_head(place->slab, place->number, &b, head, occasion);
     canary_look_tail(place->slab, place->number, &b, tail, CANARY_TAIL_MOST, occasion);
 }
@@ -462,7 +464,9 @@ CUresult canary_scan_place(struct home *home, const struct canary_place *place,
     struct canary_bench *b = canary_bench_of(home);
     CUresult r;
     if (canary_slab_is_direct(place->slab)) {
-        struct canary_buffer buffer = {.size = place->size, .seed = canary_slab_seed(place)};
+        struct canary_buffer buffer = {.size = place->size,
+                                       .seed = canary_slab_seed(place),
+                                       .told = canary_slot_telling(place->slab, place->number)};
         if (place->slab->kind == CANARY_SHARED)
             canary_look_far(place->slab, &buffer, occasion);
         look_at_place(place, (const uint8_t *)(uintptr_t)place->base - CANARY_HEAD,

@@ -33,8 +33,9 @@ enum canary_kind {
 
 // One writer at a time, who has taken the slot or withdrawn its buffer; see canary_slot_read.
 struct canary_slot {
-    _Atomic uint32_t turn;   // odd while the numbers below change
-    _Atomic uint32_t told;   // sides of which a report went out, a bit each
+    _Atomic uint32_t turn;  // odd while the numbers below change
+    _Atomic uint64_t
+        told;  // sides of which a report went out, a bit each; above those 32, how often all were untold again
     _Atomic uint64_t size;   // of the buffer; 0: there is none
     _Atomic uint64_t held;   // of the buffer that was freed there and is looked at still, and IDLE; 0: none
     _Atomic uint64_t since;  // the last scan that began before its canaries were in place; of a freed one,
@@ -99,7 +100,7 @@ struct canary_place {
 struct canary_buffer {
     uint64_t size;
     struct canary_seed seed;
-    uint32_t told;
+    uint64_t told;  // as the slot has it
     uint32_t turn;
     bool freed;  // nobody may write into it any more, if it is idle too
     bool idle;   // all work of the time before has ended

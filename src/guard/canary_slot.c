@@ -15,6 +15,11 @@ void canary_slot_hold(struct canary_slot *t, uint64_t held)
     atomic_store_explicit(&t->turn, turn + 2, memory_order_release);
 }
 
+static uint64_t untold(uint64_t telling)
+{
+    return ((telling >> 32) + 1) << 32;
+}
+
 static void publish(const struct canary_place *place, uint64_t scan, bool again)
 {
     struct canary_slot *t = &place->slab->slot[place->number];
@@ -28,7 +33,8 @@ static void publish(const struct canary_place *place, uint64_t scan, bool again)
     atomic_store_explicit(&t->seed[2], seed.cover, memory_order_relaxed);
     atomic_store_explicit(&t->since, scan, memory_order_relaxed);
     if (!again)
-        atomic_store_explicit(&t->told, 0, memory_order_relaxed);
+        atomic_store_explicit(&t->told, untold(atomic_load_explicit(&t->told, memory_order_relaxed)),
+                              memory_order_relaxed);
     atomic_store_explicit(&t->held, 0, memory_order_relaxed);
     atomic_store_explicit(&t->size, place->size, memory_order_relaxed);
     // Pairs with the acquire of turn in canary_slot_read.
@@ -69,15 +75,27 @@ bool canary_slot_read(const struct canary_slab *s, uint32_t number, uint64_t sca
     return atomic_load_explicit(&t->turn, memory_order_relaxed) == turn;
 }
 
-bool canary_slot_tell(struct canary_slab *s, uint32_t number, uint32_t sides)
+bool canary_slot_tell(struct canary_slab *s, uint32_t number, uint64_t telling, uint32_t sides)
 {
     // Relaxed: of two that look at once, one is first.
-    return sides & ~atomic_fetch_or_explicit(&s->slot[number].told, sides, memory_order_relaxed);
+    _Atomic uint64_t *told = &s->slot[number].told;
+    uint64_t now = atomic_load_explicit(told, memory_order_relaxed);
+    do
+        if (now >> 32 != telling >> 32 || !(sides & ~now))
+            return false;
+    while (!atomic_compare_exchange_weak_explicit(told, &now, now | sides, memory_order_relaxed,
+                                                  memory_order_relaxed));
+    return true;
+}
+
+uint64_t canary_slot_telling(const struct canary_slab *s, uint32_t number)
+{
+    return atomic_load_explicit(&s->slot[number].told, memory_order_relaxed);
 }
 
 uint32_t canary_slot_told(const struct canary_slab *s, uint32_t number)
 {
-    return atomic_load_explicit(&s->slot[number].told, memory_order_relaxed);
+    return (uint32_t)canary_slot_telling(s, number);
 }
 
 void canary_slot_await(const struct canary_place *place, uint64_t scan)

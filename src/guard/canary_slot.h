@@ -21,8 +21,10 @@ bool canary_slot_is_checked(const struct canary_slab *s, uint32_t number);
 
 // False: there is no buffer in the slot, or it came after the scan began, or it is changing.
 bool canary_slot_read(const struct canary_slab *s, uint32_t number, uint64_t scan, struct canary_buffer *b);
-uint32_t canary_slot_told(const struct canary_slab *s, uint32_t number);
-// Marks sides as told; true if one of them was not yet.
-bool canary_slot_tell(struct canary_slab *s, uint32_t number, uint32_t sides);
+uint32_t canary_slot_told(const struct canary_slab *s, uint32_t number);  // sides
+uint64_t canary_slot_telling(const struct canary_slab *s, uint32_t number);
+// Marks sides as told; true if one of them was not yet. telling: as it was when the buffer was read, which may be another one by now: then
+// whoever gave its place away has looked at it.
+bool canary_slot_tell(struct canary_slab *s, uint32_t number, uint64_t telling, uint32_t sides);
 
 #endif

@@ -160,8 +160,7 @@ static uint32_t free_slot(struct canary_slab *s, uint64_t size, bool ready)
         struct canary_slot *t = &s->slot[at - 1];
         if (!canary_slot_is_checked(s, at - 1))
             return 0;
-        uint32_t told = atomic_load_explicit(&t->told, memory_order_relaxed);
-        if (!ready || (t->from <= size && !told)) {
+        if (!ready || (t->from <= size && !canary_slot_told(s, at - 1))) {
             *(before ? &s->slot[before - 1].next : &s->first) = t->next;
             if (s->last == at)
                 s->last = before;

@@ -485,6 +485,33 @@ static void slabs_of_a_few_are_read_together(void **state)
     atomic_store(&findings, 0);
 }
 
+// Who looks may have read a buffer whose place is another's meanwhile, and was told of: that one is neither told of again nor
+// taken for the new one.
+static void tells_of_the_buffer_that_was_read(void **state)
+{
+    CUdeviceptr p;
+    CUresult r;
+    struct canary_buffer old, new;
+    canary_reclaim();
+    assert_true(canary_alloc(&p, 70000, &r));
+    struct canary_slab *s = canary_store_find(p);
+    assert_true(canary_slot_read(s, 0, UINT64_MAX, &old));
+    assert_true(canary_slot_tell(s, 0, old.told, CANARY_HEAD_SIDE));
+    assert_false(canary_slot_tell(s, 0, old.told, CANARY_HEAD_SIDE));
+    assert_int_equal(canary_slot_told(s, 0), CANARY_HEAD_SIDE);
+    canary_slot_publish(&(struct canary_place){s, 0, p, 70000}, 0);
+    assert_false(canary_slot_tell(s, 0, old.told, CANARY_HEAD_SIDE));
+    assert_false(canary_slot_tell(s, 0, old.told, CANARY_TAIL_SIDE));
+    assert_int_equal(canary_slot_told(s, 0), 0);
+    assert_true(canary_slot_read(s, 0, UINT64_MAX, &new));
+    assert_true(canary_slot_tell(s, 0, new.told, CANARY_TAIL_SIDE));
+    assert_true(canary_slot_tell(s, 0, new.told, CANARY_HEAD_SIDE));
+    canary_slot_publish(&(struct canary_place){s, 0, p, 70000}, 0);
+    free_now(p);
+    canary_reclaim();
+    assert_int_equal(atomic_load(&findings), 0);
+}
+
 // A freed place is not given out before somebody has looked at it, and not with a damaged canary.
 static void freed_places_are_looked_at(void **state)
 {
@@ -831,6 +858,7 @@ int main(void)
         cmocka_unit_test(few_calls),
         cmocka_unit_test(large_ones_are_read_together),
         cmocka_unit_test(slabs_of_a_few_are_read_together),
+        cmocka_unit_test(tells_of_the_buffer_that_was_read),
         cmocka_unit_test(freed_places_are_looked_at),
         cmocka_unit_test(freed_buffers_are_left_alone),
         cmocka_unit_test(places_of_a_pool_come_again),

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "guard/guard.h"
+#include "guard/home.h"
 #include "guard/share.h"
 #include "guard/slab_pool.h"
 
@@ -138,9 +139,14 @@ CUresult share_open(CUdeviceptr *pointer, size_t *size, const CUipcMemHandle *ha
 
 static CUresult undo(const struct opened *o)
 {
+    bool pushed = false;
     if (!o->mapped)
         return guard.real.cuIpcCloseMemHandle(o->base);
-    CUresult r = guard.real.cuMemUnmap(o->base, o->bytes);
+    // What was launched may use it still: the driver's own call waits for that.
+    struct home *home = home_enter(o->context, &pushed);
+    CUresult r = home ? home_wait_as_free(home) : CUDA_SUCCESS;
+    home_leave(pushed);
+    r = r ? r : guard.real.cuMemUnmap(o->base, o->bytes);
     return r ? r : guard.real.cuMemAddressFree(o->base, o->bytes);
 }
 

@@ -470,6 +470,9 @@ static void import(const char *text, size_t size)
     }
     NEED(d.cuIpcOpenMemHandle_v2(&p, handle, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS));
     check_bytes(p, size);
+    // All of it is still to come when the memory is closed, which waits for it.
+    for (unsigned i = 0; i < 20; i++)
+        kernels_fill(&kernels, p, size, NULL);
     NEED(d.cuMemsetD8_v2(p, 77, 1));
     NEED(d.cuIpcCloseMemHandle(p));
 }
