@@ -164,13 +164,14 @@ static CUresult free_waited(struct home *home, const struct canary_place *place,
     return r;
 }
 
-// What is ours and no buffer: the driver might take it for one of its own. Whether it was.
+// What is ours and no buffer: the driver might take it for one of its own. It is asked about an odd address instead, which is nobody's:
+// why it refuses is its own to say. Whether it was.
 static bool refuse(uint64_t pointer, CUresult *r)
 {
     uint64_t base, size;
     if (canary_ask(pointer, &base, &size) != CANARY_AROUND)
         return false;
-    *r = CUDA_ERROR_INVALID_VALUE;
+    *r = guard.real.cuMemFree_v2(pointer | 1);
     return true;
 }
 
