@@ -32,13 +32,14 @@ static bool full;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;  // of those two; a leaf
 
 // Held from before the driver ends a context until nothing of it is known any more: the driver may give its handle out again at
-// once, and whoever gets one waits for this. Before all other locks of ours.
-static pthread_mutex_t ending = PTHREAD_MUTEX_INITIALIZER;
+// once, and whoever gets one waits for this. Before all other locks of ours; recursive, for what is loaded into the driver may
+// call us from inside its calls.
+static pthread_mutex_t ending = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
 
 void hook_context_after_fork(void)
 {
     pthread_mutex_init(&lock, NULL);
-    pthread_mutex_init(&ending, NULL);
+    ending = (pthread_mutex_t)PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
 }
 
 static void attach(CUcontext context)
