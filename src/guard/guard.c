@@ -14,6 +14,7 @@
 #include "guard/count_read.h"
 #include "guard/dl_hook.h"
 #include "guard/canary.h"
+#include "guard/capture_rule.h"
 #include "guard/graph_names.h"
 #include "guard/green.h"
 #include "guard/guard_report.h"
@@ -98,6 +99,7 @@ static void after_fork(void)
     track_after_fork();
     names_after_fork();
     graph_names_after_fork();
+    capture_rule_after_fork();
     pages_after_fork();
     canary_after_fork();
     share_after_fork();

@@ -1,8 +1,36 @@
 // SPDX-License-Identifier: MIT
-// Executable graphs: which kernels they run is learnt here, for reports to name them. Their launches are in hook_launch.c.
+// Captures: what they forbid must not be done without the driver. Executable graphs: which kernels they run is learnt here, for
+// reports to name them. Their launches are in hook_launch.c.
+#include "guard/capture_rule.h"
 #include "guard/graph_names.h"
 #include "guard/guard.h"
 #include "guard/hook.h"
+
+#define BEGIN(symbol, mode, parameters, arguments) \
+    CUresult hook_##symbol parameters              \
+    {                                              \
+        CUresult r = guard.real.symbol arguments;  \
+        if (!r && guard.watching)                  \
+            capture_rule_begun(q, mode);           \
+        return r;                                  \
+    }
+#define END(symbol)                                \
+    CUresult hook_##symbol(CUstream q, CUgraph *g) \
+    {                                              \
+        CUresult r = guard.real.symbol(q, g);      \
+        capture_rule_ended(q);                     \
+        return r;                                  \
+    }
+#define CAPTURE(suffix)                                                                             \
+    BEGIN(cuStreamBeginCapture##suffix, CU_STREAM_CAPTURE_MODE_GLOBAL, (CUstream q), (q))           \
+    BEGIN(cuStreamBeginCapture_v2##suffix, mode, (CUstream q, CUstreamCaptureMode mode), (q, mode)) \
+    BEGIN(cuStreamBeginCaptureToGraph##suffix, mode,                                                \
+          (CUstream q, CUgraph g, const CUgraphNode *after, const CUgraphEdgeData *edges, size_t n, \
+           CUstreamCaptureMode mode),                                                               \
+          (q, g, after, edges, n, mode))                                                            \
+    END(cuStreamEndCapture##suffix)
+CAPTURE()
+CAPTURE(_ptsz)
 
 #define MADE(symbol, parameters, arguments)       \
     CUresult hook_##symbol parameters             \

@@ -3,6 +3,7 @@
 // the driver refuses: in between another thread may be given the same address.
 #include "guard/bounds.h"
 #include "guard/canary.h"
+#include "guard/capture_rule.h"
 #include "guard/kernel_fault.h"
 #include "guard/guard.h"
 #include "guard/hook.h"
@@ -54,7 +55,7 @@ bool hook_reclaim(CUresult r)
 CUresult hook_cuMemAlloc_v2(CUdeviceptr *pointer, size_t size)
 {
     CUresult r;
-    if (pages_alloc(pointer, size, &r) || canary_alloc(pointer, size, &r))
+    if (!capture_rule_forbids() && (pages_alloc(pointer, size, &r) || canary_alloc(pointer, size, &r)))
         return made(r, TRACK_PLAIN, DRIVER_cuMemAlloc_v2, *pointer, size);
     r = guard.real.cuMemAlloc_v2(pointer, size);
     if (hook_reclaim(r))
@@ -66,8 +67,8 @@ CUresult hook_cuMemAllocPitch_v2(CUdeviceptr *pointer, size_t *pitch, size_t wid
                                  unsigned element)
 {
     CUresult r;
-    if (!pages_alloc_pitch(pointer, pitch, width, height, element, &r) &&
-        !canary_alloc_pitch(pointer, pitch, width, height, element, &r))
+    if (capture_rule_forbids() || (!pages_alloc_pitch(pointer, pitch, width, height, element, &r) &&
+                                   !canary_alloc_pitch(pointer, pitch, width, height, element, &r)))
         r = guard.real.cuMemAllocPitch_v2(pointer, pitch, width, height, element);
     if (hook_reclaim(r))
         r = guard.real.cuMemAllocPitch_v2(pointer, pitch, width, height, element);

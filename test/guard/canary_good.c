@@ -123,6 +123,51 @@ static void host_answers(size_t size, CUdeviceptr p)
     printf("host of %zu, flags: %d, %u\n", size, r, flags);
 }
 
+// One captures in some way, and the same thread or another allocates.
+struct allocation {
+    size_t size;
+    CUresult result;
+    CUdeviceptr p;
+};
+
+static void *allocate(void *argument)
+{
+    struct allocation *a = argument;
+    NEED(d.cuCtxSetCurrent(context));
+    a->result = d.cuMemAlloc_v2(&a->p, a->size);
+    return NULL;
+}
+
+static void answers_in_capture(CUstreamCaptureMode capture, CUstreamCaptureMode own, size_t size,
+                               bool elsewhere)
+{
+    struct allocation a = {.size = size};
+    CUstreamCaptureMode mode = own;
+    CUstream stream;
+    CUgraph captured = NULL;
+    pthread_t thread;
+    NEED(d.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    NEED(d.cuThreadExchangeStreamCaptureMode(&mode));
+    NEED(d.cuStreamBeginCapture_v2(stream, capture));
+    if (elsewhere) {
+        pthread_create(&thread, NULL, allocate, &a);
+        pthread_join(thread, NULL);
+    } else {
+        allocate(&a);
+    }
+    CUresult ended = d.cuStreamEndCapture(stream, &captured);
+    NEED(d.cuThreadExchangeStreamCaptureMode(&mode));
+    printf("%zu bytes in a capture of mode %d, own mode %d, %s: %d, %d\n", size, capture, own,
+           elsewhere ? "another thread" : "the same thread", a.result, ended);
+    if (captured)
+        NEED(d.cuGraphDestroy(captured));
+    if (!a.result)
+        NEED(d.cuMemFree_v2(a.p));
+    NEED(d.cuStreamDestroy_v2(stream));
+    NEED(d.cuMemAlloc_v2(&a.p, size));  // and when it has ended
+    NEED(d.cuMemFree_v2(a.p));
+}
+
 static void answers(void)
 {
     for (unsigned k = 0; k < KINDS; k++)
@@ -151,6 +196,9 @@ static void answers(void)
     CUdeviceptr p;
     for (unsigned k = 0; k < KINDS; k++)
         printf("%s of 0: %d\n", kinds[k].name, kinds[k].make(&p, 0));
+    for (unsigned way = 0; way < 36; way++)
+        answers_in_capture((CUstreamCaptureMode)(way % 3), (CUstreamCaptureMode)(way / 3 % 3),
+                           way / 9 % 2 ? 1000 : 5 << 20, way / 18);
     printf("too much: %d, %d\n", d.cuMemAlloc_v2(&p, (size_t)1 << 50), d.cuMemAlloc_v2(&p, (size_t)-1));
 }
 
