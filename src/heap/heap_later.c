@@ -11,24 +11,23 @@ static uint64_t size_of(struct heap_wait_entry e)
     return e.packed & BLOCK_SIZE_MASK;
 }
 
-// Whether a head's first word is what it was, as far as that is known: of a block in a lane, the size.
-static bool says_the_same(struct heap_wait_entry e, uint64_t packed)
+// What the head says its tail is.
+static uint64_t tail_of(struct heap_wait_entry e, const struct block_head *h)
 {
-    return packed == e.packed || (packed & BLOCK_SIZE_MASK) == e.packed;
+    return block_tail_canary(block_live_canary((uint64_t)(uintptr_t)e.block, h));
 }
 
 // Says what has changed since the block was freed; whether its head may be trusted. at: its first byte that has changed, or -1.
 static bool check_waiting(struct heap_wait_entry e, const struct block_head *h, uint64_t tail, int64_t at)
 {
-    bool sound = block_is_freed(e.block, h) && says_the_same(e, block_packed(e.block, h));
+    // The sum is of a tail that was sound: a head that has changed in any byte asks for another one.
+    bool sound = block_sum(h, tail_of(e, h)) == e.sum;
     if (!sound)
         heap_report_head(e.block, h);
     else if (at >= 0)
         heap_report_freed_write(e.block, h, at);
-    else if (tail != block_tail_canary(block_live_canary((uint64_t)(uintptr_t)e.block, h)))
+    else if (tail != tail_of(e, h))
         heap_report_freed_write(e.block, h, (int64_t)size_of(e));
-    else if (block_sum(h, tail) != e.sum)
-        heap_report_head(e.block, h);
     return sound;
 }
 
