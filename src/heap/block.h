@@ -13,7 +13,7 @@
 // on the block's address and generation only, because allocators keep lists in the first two words of what they free, and
 // because a block that is used anew gets the other words while it is still marked as freed; its lower bits say who freed it.
 // A block that gets another size where it is has in between a mark of its own, which depends on the address only and takes no
-// multiplication; whoever reads it takes the block for freed.
+// multiplication; whoever reads it takes the block for freed, unless it asks for that mark.
 #ifndef MOAT_HEAP_BLOCK_H
 #define MOAT_HEAP_BLOCK_H
 
@@ -238,6 +238,12 @@ static inline void block_dress_freed(void *block, uint64_t place, uint64_t word)
 static inline bool block_is_live(const void *block, const struct block_head *h)
 {
     return h->canary == block_live_canary((uint64_t)(uintptr_t)block, h);
+}
+
+// Whether it gets another size at this moment. What the head says of the size is the one or the other.
+static inline bool block_is_resized(const void *block, const struct block_head *h)
+{
+    return (h->canary ^ block_resized_canary((uint64_t)(uintptr_t)block)) <= BLOCK_SITE_MASK;
 }
 
 static inline uint64_t block_freed_difference(const void *block, const struct block_head *h)

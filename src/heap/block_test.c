@@ -77,7 +77,7 @@ static void good_freed_until_resized(void **state)
                  block_pack(block_info_of(block, h)) ^ block_pack(to), 60, 999, 43);
     struct block_head now = *h;
     assert_true(block_is_live(block, &now));
-    assert_false(block_is_freed(block, &now));
+    assert_false(block_is_freed(block, &now) || block_is_resized(block, &now));
     assert_true(block_tail_intact(block, 60, now.canary));
     assert_int_equal(block_info_of(block, &now).size, 60);
     assert_int_equal(block_info_of(block, &now).lead_log2, 5);
@@ -89,7 +89,7 @@ static void good_freed_until_resized(void **state)
         struct block_head between = {parts & 1 ? now.size : old.size, now.place,
                                      parts & 2 ? now.ticket : old.ticket,
                                      block_resized_canary(address) ^ 999};
-        assert_true(block_is_freed(block, &between));
+        assert_true(block_is_freed(block, &between) && block_is_resized(block, &between));
         assert_false(block_is_live(block, &between));
         assert_int_equal(block_freed_at(block, &between), 999);
         for (int bit = BLOCK_SITE_BITS; bit < 64; bit++) {

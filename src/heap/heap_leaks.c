@@ -17,7 +17,7 @@
 #include "heap/heap_report.h"
 #include "heap/span.h"
 
-enum { PIECE = 1 << 16, MOST_REPORTS = 100 };
+enum { PIECE = 1 << 16, MOST_REPORTS = 100, MOST_COPIES = 10 };
 
 struct found {
     uint64_t start, size, word;
@@ -33,13 +33,27 @@ struct search {
     uint64_t stack;       // this thread's: what lies below is nobody's any more
 };
 
-static void add(void *ctx, uint64_t word, const struct block_head *h)
+// A head that changed while it was copied may be none: it is copied again.
+static bool lives(const char *block, struct block_head *h)
+{
+    for (int i = 0; i < MOST_COPIES; i++) {
+        if (block_is_live(block, h) || block_is_resized(block, h))
+            return true;
+        if (block_is_freed(block, h) || !gather_one(block - BLOCK_HEAD, sizeof *h, h))
+            return false;
+    }
+    return false;
+}
+
+// A block that gets another size at this moment is in somebody's hands, maybe in registers only.
+static void add(void *ctx, uint64_t word, const struct block_head *copy)
 {
     struct search *s = ctx;
-    char *block = block_of_word(word);
-    if (s->count < s->room && block_is_live(block, h))
-        s->blocks[s->count++] = (struct found){(uint64_t)(uintptr_t)block, block_info_of(block, h).size, word,
-                                               block_made_at(h->ticket), false};
+    const char *block = block_of_word(word);
+    struct block_head h = *copy;
+    if (s->count < s->room && lives(block, &h))
+        s->blocks[s->count++] = (struct found){(uint64_t)(uintptr_t)block, block_info_of(block, &h).size,
+                                               word, block_made_at(h.ticket), block_is_resized(block, &h)};
 }
 
 // Shell sort: the C library's sorts allocate.
@@ -96,6 +110,14 @@ static bool holds_blocks(const struct search *s, uint64_t start, uint64_t end)
             high = middle;
     }
     return low < s->count && s->blocks[low].start < end;
+}
+
+// Those that are kept whatever points to them.
+static void look_at_kept(struct search *s)
+{
+    for (size_t i = 0; i < s->count; i++)
+        if (s->blocks[i].kept)
+            s->todo[s->ntodo++] = i;
 }
 
 // A line of /proc/self/maps: "start-end rights offset device inode  name".
@@ -171,6 +193,7 @@ void heap_leaks_report(void)
             cruise_unlock(i);
         }
     sort(s.blocks, s.count);
+    look_at_kept(&s);
     look_at_roots(&s);
     report(&s);
     guarded_unmap(s.blocks, s.room * sizeof *s.blocks);

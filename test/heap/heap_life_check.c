@@ -26,6 +26,7 @@
 extern char **environ;
 static size_t bug;  // bytes too many
 static char *early;
+static char *volatile held;  // at the end, where a search for leaks finds it
 
 static __attribute__((constructor)) void before_main(void)
 {
@@ -131,11 +132,17 @@ static void *churn_thread(void *arg)
     return fill(33);  // whoever joins frees it
 }
 
+// What it resizes holds the only pointers to others. arg: where a search for leaks finds it.
 static void *resize_thread(void *arg)
 {
-    char *p = realloc(realloc(fill(50), 70), 200);
+    char **volatile nowhere, **volatile *found = arg ? arg : &nowhere;
+    char **p = *found = realloc(realloc(fill(50), 70), 200);
+    for (int i = 0; i < 20; i++)
+        p[i] = fill(33);
     for (size_t i = 0; running; i++)
-        p = realloc(p, 200 + i % 100);
+        *found = p = realloc(p, 260 + i % 40);  // where it is
+    for (int i = 0; i < 20; i++)
+        free(p[i]);
     return p;
 }
 
@@ -150,8 +157,8 @@ static void fork_beside(void *(*work)(void *arg), int forks)
         pid_t pid = fork();
         if (pid == 0) {
             churn(3000);
-            char *p = fill(50);
-            overrun(p, i == forks - 1 ? 50 : 49);
+            held = fill(50);
+            overrun(held, i == forks - 1 ? 50 : 49);
             exit(0);
         }
         ends(pid);
@@ -173,6 +180,34 @@ static void do_fork_threads(void)
 static void do_fork_resizes(void)
 {
     fork_beside(resize_thread, 50);
+}
+
+// A process, and a child of it, end while others resize: nothing is a leak.
+static void exit_beside(bool last)
+{
+    static char **volatile found[2];
+    pthread_t threads[2];
+    running = 1;
+    for (int i = 0; i < 2; i++)
+        pthread_create(&threads[i], NULL, resize_thread, (void *)&found[i]);
+    usleep(10000);
+    pid_t pid = fork();
+    if (pid == 0)
+        exit(0);
+    ends(pid);
+    held = fill(50);
+    overrun(held, last ? 50 : 49);
+    exit(0);
+}
+
+static void do_exit_resizes(void)
+{
+    for (int i = 0; i < 20; i++) {
+        pid_t pid = fork();
+        if (pid == 0)
+            exit_beside(i == 19);
+        ends(pid);
+    }
 }
 
 static void *leave_pending(void *arg)
@@ -685,6 +720,7 @@ int main(int argc, char **argv)
                 {"fork_stays_small", do_fork_stays_small},
                 {"fork_threads", do_fork_threads},
                 {"fork_resizes", do_fork_resizes},
+                {"exit_resizes", do_exit_resizes},
                 {"threads", do_threads},
                 {"signals", do_signals},
                 {"faults", do_faults},

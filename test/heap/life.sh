@@ -9,7 +9,7 @@ T=$(mktemp -d)
 trap 'rm -rf "$T"' EXIT
 library=$(realpath "$BUILD/lib/libmoat-heap.so")
 tool=$BUILD/tool/heap_life_check
-passed=0 failed=0
+passed=0 failed=0 more=
 cat >"$T/deep.c" <<'END'
 #include <stdlib.h>
 char *deep_give(size_t n) { return malloc(n); }
@@ -33,7 +33,7 @@ static __attribute__((constructor)) void begin(void) { pthread_atfork(allocate, 
 END
 gcc -shared -fPIC -o "$T/atfork.so" "$T/atfork.c" || exit 1
 run() {  # run MODE PRELOAD NAME
-    MOAT_OPTIONS=heap-free=$1 LD_PRELOAD=$2 timeout 100 "$tool" "$3" >"$T/out" 2>"$T/log" </dev/null
+    MOAT_OPTIONS=heap-free=$1$more LD_PRELOAD=$2 timeout 100 "$tool" "$3" >"$T/out" 2>"$T/log" </dev/null
 }
 fail() {
     failed=$((failed + 1))
@@ -63,6 +63,9 @@ mapfile -t ways < <("$tool")
 [ ${#ways[@]} -gt 5 ] || { echo "no ways to live"; exit 1; }
 over "$library" libc "${ways[@]}"
 over "$library:$T/atfork.so" 'handlers that allocate' fork
+more=:leak-check
+over "$library" 'leaks looked for' exit_resizes
+more=
 for name in mimalloc jemalloc; do
     other=$(ldconfig -p | sed -n "s/.*lib$name\\.so.* => //p" | head -n 1)
     [ -n "$other" ] || continue
