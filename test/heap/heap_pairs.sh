@@ -13,7 +13,8 @@ library=$(realpath "$BUILD/lib/libmoat-heap.so")
 tool=$BUILD/tool/heap_pairs
 runs=${HEAP_RUNS:-2}
 at_once=${HEAP_AT_ONCE:-1}
-passed=0 failed=0 rows=0
+[[ $at_once =~ ^[1-9][0-9]{0,3}$ ]] || { echo "heap_pairs: HEAP_AT_ONCE is a number from 1 to 9999, not $at_once" >&2; exit 2; }
+passed=0 failed=0 rows=0 names=()
 fail() {
     failed=$((failed + 1))
     echo "$1"
@@ -48,6 +49,7 @@ start_row() {  # start_row PROGRAM NAME TYPE FOUND: in a folder of its own, when
         wait -n
     done
     rows=$((rows + 1))
+    names[rows]=$2
     mkdir "$T/$rows"
     (
         T=$T/$rows
@@ -60,7 +62,10 @@ finish_rows() {  # what they say, in their order
     wait
     for ((i = 1; i <= rows; i++)); do
         cat "$T/$i/said"
-        read -r -a counts <"$T/$i/counts" || counts=(0 1)
+        if ! read -r -a counts 2>/dev/null <"$T/$i/counts"; then
+            echo "${names[i]}: its run ended without a result"
+            counts=(0 1)
+        fi
         passed=$((passed + counts[0])) failed=$((failed + counts[1]))
     done
 }

@@ -4,7 +4,7 @@
 # slow
 # Programs of the system under libmoat-heap.so: they do what they do without it, no error is reported, and servers do not grow.
 # HEAP_SECONDS: for how long each of six runs, half of it eager and half lazy; 0: all of them a few times. HEAP_ONLY: which ones.
-# HEAP_AT_ONCE=1: they run beside each other. SECTION=FILE: a table of those is written there.
+# HEAP_TOGETHER=yes: all six run beside each other. SECTION=FILE: a table of those is written there.
 set -u
 T=$(mktemp -d)
 server=
@@ -15,6 +15,8 @@ finish() {
 trap finish EXIT
 library=$(realpath "$BUILD/lib/libmoat-heap.so")
 seconds=$((${HEAP_SECONDS:-0} / 2))
+together=${HEAP_TOGETHER:-no}
+[[ $together =~ ^(yes|no)$ ]] || { echo "heap_real: HEAP_TOGETHER is yes or no, not $together" >&2; exit 2; }
 passed=0 failed=0
 try() {  # try NAME COMMAND...
     local name=$1 mode
@@ -184,7 +186,7 @@ print("rounds", n)'
 beside_each_other() {
     local name jobs=()
     for name; do
-        HEAP_AT_ONCE='' HEAP_ONLY=$name SECTION=$T/$name.md "$0" >"$T/$name.log" 2>&1 &
+        HEAP_TOGETHER=no HEAP_ONLY=$name SECTION=$T/$name.md "$0" >"$T/$name.log" 2>&1 &
         jobs+=($!)
     done
     for name; do
@@ -198,7 +200,7 @@ if [ $seconds = 0 ]; then
     all
     servers
 else
-    if [ -n "${HEAP_AT_ONCE:-}" ]; then
+    if [ "$together" = yes ]; then
         beside_each_other redis-server nginx sqlite3 gcc perl python3
     else
         long
