@@ -11,7 +11,7 @@
 #include "heap/span.h"
 #include "heap/under.h"
 
-_Atomic uint64_t foreign_map[1 << (47 - FOREIGN_GRAIN - 6)];
+foreign_words foreign_map, foreign_mapped_map;
 
 // --- glibc's own blocks: two words before each, sizes and flags ---
 

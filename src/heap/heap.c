@@ -7,6 +7,7 @@
 
 #include "heap/apart.h"
 #include "heap/foreign.h"
+#include "heap/gone.h"
 #include "heap/heap_fast.h"
 #include "heap/heap_later.h"
 #include "heap/heap_life.h"
@@ -128,12 +129,22 @@ static void empty_bins(struct writer *w, size_t bins)
 
 enum { FILL_STEP = 2, FILL_MOST = 18, FILL_BYTES = 2048 };  // that a shelf gets at once
 
+void heap_mark(const void *block, size_t size)
+{
+    if (size >= GONE_LEAST && gone_may_be(block)) {
+        gone_forget(block);
+        foreign_mark_in(foreign_mapped_map, block);
+    } else {
+        foreign_mark(block);
+    }
+}
+
 void *heap_dress(struct writer *w, const void *from, const void *frame, char *base, struct block_info info)
 {
     char *block = base + ((size_t)1 << info.lead_log2);
     if (__builtin_expect(atomic_load_explicit(&heap_life_alone, memory_order_relaxed), 0))
         heap_life_consider();
-    foreign_mark(block);
+    heap_mark(block, info.size);
     uint32_t site = w ? heap_fast_site(w, from, frame) : 0;
     uint64_t place = w ? writer_reserve(w) : WRITER_UNWATCHED;
     uint64_t turn = w ? writer_generation(w) : 0, ticket = block_ticket(turn, site, turn);
@@ -280,10 +291,12 @@ void heap_give_back(struct writer *w, void *p, struct block_info info)
 {
     struct block_head *h = block_head_of(p);
     uint64_t word = block_word(p, h->ticket);
-    if (span_has(p))
+    if (span_has(p)) {
         put_into_spans(w, &word, 1);
-    else if (info.kind & BLOCK_UNWATCHED || writer_strike(w, h->place, word))
+    } else if (info.kind & BLOCK_UNWATCHED || writer_strike(w, h->place, word)) {
+        gone_note(p, *h, block_freed_at(p, h));
         under.free(base_of(p, info));
+    }
 }
 
 void heap_put_into_bin(struct writer *w, void *p, struct shelf_bin *b)
@@ -362,6 +375,15 @@ static __attribute__((noinline)) void free_strange(struct writer *w, const void 
         under.free(p);
 }
 
+bool heap_is_gone(struct writer *w, const void *from, const void *frame, void *p, const char *name)
+{
+    struct block_head head;
+    if (!gone_may_be(p) || !gone_is(p, &head))
+        return false;
+    heap_report_gone_free(p, &head, name, heap_fast_site(w, from, frame));
+    return true;
+}
+
 // There is no record for this thread, and no memory for one: its blocks are not looked after, only given back.
 void heap_free_without_record(void *p)
 {
@@ -370,7 +392,7 @@ void heap_free_without_record(void *p)
     struct block_head *h = block_head_of(p);
     if (span_has(p) && !block_is_live(p, h))
         return;
-    if (!foreign_may_be_ours(p) || !block_is_live(p, h))
+    if (!foreign_may_be_any(p) || !block_is_live(p, h))
         under.free(p);
     else if (h->place == WRITER_UNWATCHED)
         under.free(base_of(p, block_info_of(p, h)));
@@ -385,7 +407,9 @@ void heap_free(const void *from, const void *frame, void *p, enum block_kind fam
     struct writer *w = heap_join();
     if (__builtin_expect(!w, 0)) {
         heap_free_without_record(p);
-    } else if (__builtin_expect(foreign_may_be_ours(p) && block_is_live(p, block_head_of(p)), 1)) {
+    } else if (heap_is_gone(w, from, frame, p, name)) {
+        return;
+    } else if (__builtin_expect(foreign_may_be_any(p) && block_is_live(p, block_head_of(p)), 1)) {
         struct block_info info = block_info_of(p, block_head_of(p));
         if (__builtin_expect(!heap_fast_sound(p, block_head_of(p), info, family), 0))
             heap_check_block(w, from, frame, p, family, name);
@@ -410,7 +434,7 @@ size_t heap_usable(void *p)
         return 0;
     if (under_is_early(p))
         return under_early_size(p);
-    if (foreign_may_be_ours(p) && block_is_live(p, block_head_of(p)))
+    if (foreign_may_be_any(p) && block_is_live(p, block_head_of(p)))
         return block_info_of(p, block_head_of(p)).size;
     return under.malloc_usable_size ? under.malloc_usable_size(p) : 0;
 }

@@ -47,11 +47,14 @@ void *heap_no_memory(void);
 // The word of a block that has such a room, from the shelf or what fills it; 0: the allocator below must give one, with this room.
 uint64_t heap_take(struct writer *w, size_t room);
 size_t heap_room_below(size_t room);
+void heap_mark(const void *block, size_t size);  // there is one: its head may be looked for
 // A block in what came from below. Without a record for the thread it gets canaries all the same.
 void *heap_dress(struct writer *w, const void *from, const void *frame, char *base, struct block_info info);
 // A block that lives is given to a call: reports what is wrong with it.
 void heap_check_block(struct writer *w, const void *from, const void *frame, void *p, enum block_kind family,
                       const char *name);
+// Whether p is a block that went back to the system and is given to a call once more: that has been reported.
+bool heap_is_gone(struct writer *w, const void *from, const void *frame, void *p, const char *name);
 void heap_free_ours(struct writer *w, void *p, struct block_info info, uint32_t site);
 void heap_free_without_record(void *p);
 // A block that is marked as freed goes to a bin of the shelf; to the shelf or back to the allocator below; there. If nobody can be told now,

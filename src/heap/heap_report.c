@@ -164,7 +164,9 @@ static bool head_is_sound(const char *block, const struct block_head *h)
            tail == block_tail_canary(block_live_canary((uint64_t)(uintptr_t)block, h));
 }
 
-static struct report_buffer buffer_of(const char *block, const struct block_head *h, struct buffer_room *room)
+// Of a head that is known to be as it was.
+static struct report_buffer buffer_by_head(const char *block, const struct block_head *h,
+                                           struct buffer_room *room)
 {
     struct block_info info = block_info_of(block, h);
     struct report_buffer b = {
@@ -179,10 +181,17 @@ static struct report_buffer buffer_of(const char *block, const struct block_head
     if (block_is_freed(block, h)) {
         b.freed_by = "free";
         b.freed_at = stack_of(block_freed_at(block, h), &room->freed);
-        if (!head_is_sound(block, h)) {  // the allocator has it, and keeps a list where the size was
-            b.size = 0;
-            b.made_by = b.thread = NULL;
-        }
+    }
+    return b;
+}
+
+static struct report_buffer buffer_of(const char *block, const struct block_head *h, struct buffer_room *room)
+{
+    struct report_buffer b = buffer_by_head(block, h, room);
+    if (b.freed_by &&
+        !head_is_sound(block, h)) {  // the allocator has it, and keeps a list where the size was
+        b.size = 0;
+        b.made_by = b.thread = NULL;
     }
     return b;
 }
@@ -299,20 +308,17 @@ void heap_report_freed_write(const char *block, const struct block_head *head, i
     send(&r);
 }
 
-static void report_free(enum report_type type, const char *block, const struct block_head *head,
-                        const char *call, uint32_t site)
+static void report_free(enum report_type type, const struct report_buffer *b, const char *call, uint32_t site)
 {
-    struct buffer_room room;
     struct stack_room here;
-    struct report_buffer b = buffer_of(block, head, &room);
     struct report r = {
         .type = type,
         .has_address = true,
-        .address = b.base,
+        .address = b->base,
         .call = call,
         .stack = stack_of(site, &here),
         .nbuffers = 1,
-        .buffers = &b,
+        .buffers = b,
     };
     send(&r);
 }
@@ -320,12 +326,23 @@ static void report_free(enum report_type type, const char *block, const struct b
 void heap_report_double_free(const char *block, const struct block_head *head, const char *call,
                              uint32_t site)
 {
-    report_free(REPORT_DOUBLE_FREE, block, head, call, site);
+    struct buffer_room room;
+    struct report_buffer b = buffer_of(block, head, &room);
+    report_free(REPORT_DOUBLE_FREE, &b, call, site);
+}
+
+void heap_report_gone_free(const char *block, const struct block_head *head, const char *call, uint32_t site)
+{
+    struct buffer_room room;
+    struct report_buffer b = buffer_by_head(block, head, &room);
+    report_free(REPORT_DOUBLE_FREE, &b, call, site);
 }
 
 void heap_report_mismatch(const char *block, const struct block_head *head, const char *call, uint32_t site)
 {
-    report_free(REPORT_MISMATCH, block, head, call, site);
+    struct buffer_room room;
+    struct report_buffer b = buffer_of(block, head, &room);
+    report_free(REPORT_MISMATCH, &b, call, site);
 }
 
 void heap_report_bad_free(const void *p, const char *call, uint32_t site, const char *owner,

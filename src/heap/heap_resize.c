@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "heap/foreign.h"
+#include "heap/gone.h"
 #include "heap/heap.h"
 #include "heap/heap_fast.h"
 #include "heap/heap_report.h"
@@ -100,11 +101,14 @@ static void *resize_in_window(struct writer *w, void *p, struct block_info info,
     *known = !word;
     if (!word)
         return NULL;
+    struct block_head was = *h;
     block_mark_freed(p, to.site);
     char *base = under.realloc((char *)p - BLOCK_HEAD, to.room + BLOCK_HEAD + BLOCK_TAIL);
     void *block = base ? base + BLOCK_HEAD : p;
+    if (block != p)
+        gone_note(p, was, to.site);
     uint64_t ticket = block_ticket(generation, to.site, writer_generation(w));
-    foreign_mark(block);
+    heap_mark(block, base ? to.info.size : info.size);
     block_dress(block, base ? to.info : info, place, ticket);
     *word = block_word(block, ticket);
     writer_let_go(w);
@@ -120,7 +124,10 @@ static void *resize_below(struct writer *w, const void *from, const void *frame,
     block_mark_freed(p, block_made_at(h->ticket));
     if (!writer_strike(w, place, word))
         return move(from, frame, p, info.size, to.info.size);
+    struct block_head was = *h;
     char *below = (char *)p - BLOCK_HEAD, *base = under.realloc(below, to.room + BLOCK_HEAD + BLOCK_TAIL);
+    if (base && base != below)
+        gone_note(p, was, to.site);
     info.kind &= BLOCK_UNWATCHED - 1;
     void *block = heap_dress(w, from, frame, base ? base : below, base ? to.info : info);
     return base ? block : heap_no_memory();
@@ -243,7 +250,9 @@ void *heap_realloc(const void *from, const void *frame, void *p, size_t size)
         return NULL;
     }
     struct writer *w = heap_join();
-    if (!foreign_may_be_ours(p) || !block_is_live(p, block_head_of(p)))
+    if (w && heap_is_gone(w, from, frame, p, "realloc"))
+        return heap_no_memory();
+    if (!foreign_may_be_any(p) || !block_is_live(p, block_head_of(p)))
         return realloc_strange(w, from, frame, p, size);
     if (!w)
         return realloc_without_record(from, frame, p, size);
