@@ -91,13 +91,20 @@ program[gcc]="$(tool gcc) -std=gnu11 -O2 -D_GNU_SOURCE -I$here/../src -c -o $T/o
 program[perl]="$(tool perl) -e 'my %h; for my \$r (1..3) { \$h{\$_} = \"x\" x (\$_ % 100) for 1..150000; my @k = sort keys %h; %h = (); }'"
 program[python3]="$(tool python3) -c 'import json; d = [{\"a\": i, \"b\": [str(j) for j in range(20)]} for i in range(15000)]; [json.loads(json.dumps(d)) for _ in range(3)]'"
 
+# The shell that starts it is the same for all: what is loaded into the program is not loaded there.
+start_program() {  # start_program VARIANT NAME
+    choose "$1"
+    local set=("${wrap[@]:1}")
+    sh -c "${set:+export \"\$@\"; }exec ${program[$2]}" sh "${set[@]}" >"$T/out" 2>"$T/err" </dev/null || die "$2 failed: $(tail -n 1 "$T/err")"
+    silent "$2"
+}
 programs() {
     local name v start
     for name in sqlite3 gcc perl python3; do
         [ -n "$(tool $name)" ] || continue
         for v in "${variants[@]}"; do
             start=${EPOCHREALTIME/./}
-            run $v sh -c "exec ${program[$name]}"
+            start_program $v $name
             row program $name $v "$((${EPOCHREALTIME/./} - start))e-6"
         done
     done
