@@ -20,8 +20,6 @@ enum {
     MOST_DEPTH = 8,
 };
 
-const char graph_names_unknown[] = "unknown ones in a graph";
-
 // Sets are kept once, as texts are in names.c, and a table of their numbers finds one again.
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;  // a leaf
 static struct graph_names sets[SETS];

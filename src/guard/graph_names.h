@@ -20,9 +20,6 @@ struct graph_names {
     bool others;  // it may run kernels besides
 };
 
-// Stands in a list of names for those others.
-extern const char graph_names_unknown[];
-
 // It was made from that graph, or updated by it: what it ran before counts no more.
 void graph_names_made(CUgraphExec exec, CUgraph graph);
 // A node of it got another kernel, the second where the first is NULL, or another graph. Which it had is not known: it is added.

@@ -239,7 +239,7 @@ static void lists_kernels(void **state)
     add_function(&graph, 1);
     add_node(&graph, CU_GRAPH_NODE_TYPE_KERNEL, NULL, KERNEL(2), NULL);
     add_node(&graph, CU_GRAPH_NODE_TYPE_GRAPH, NULL, NULL, &child);
-    assert_runs(EXEC(0), ": unknown ones in a graph");
+    assert_runs(EXEC(0), ": unknown ones");
     assert_int_equal(hook_cuGraphInstantiate(&e, &graph, NULL, NULL, 0), 0);
     assert_runs(e, ": one, two, three, zero");
     next_exec = EXEC(1);
@@ -260,6 +260,31 @@ static void lists_kernels(void **state)
     assert_int_equal(launch_ring_since(1, names, 2), 1);
 }
 
+static void assert_certain(uint64_t since, bool expected)
+{
+    const char *names[MOST];
+    assert_int_equal(launch_ring_is_certain(names, launch_ring_since(since, names, MOST)), expected);
+}
+
+// Where another may have done it, because it has no name or is no longer kept, nobody is certain.
+static void lists_what_has_no_name(void **state)
+{
+    memset(&launch_ring, 0, sizeof launch_ring);
+    launch_ring_note(FUNCTION(99));
+    assert_listed(": unknown ones");
+    assert_certain(0, false);
+    launch_ring_note(FUNCTION(3));
+    assert_listed(": three, unknown ones");
+    assert_certain(0, false);
+    assert_certain(1, true);
+    for (unsigned i = 1; i < LAUNCH_RING_KEPT; i++)
+        launch_ring_note(FUNCTION(3));
+    assert_listed(": three");
+    assert_certain(0, false);
+    assert_certain(1, true);
+    assert_certain(LAUNCH_RING_KEPT + 1, false);
+}
+
 // The driver knows names that nobody has asked it for before.
 static void asks_for_names(void **state)
 {
@@ -267,10 +292,10 @@ static void asks_for_names(void **state)
     add_node(&graph, CU_GRAPH_NODE_TYPE_KERNEL, NULL, KERNEL(5), NULL);
     assert_runs(make(), ": four, five");
     add_function(&graph, 6);
-    assert_runs(make(), ": four, five, unknown ones in a graph");
+    assert_runs(make(), ": four, five, unknown ones");
     guard.real.cuFuncGetName = NULL;
     guard.real.cuKernelGetName = NULL;
-    assert_runs(make(), ": unknown ones in a graph");
+    assert_runs(make(), ": unknown ones");
 }
 
 static void runs_no_kernel(void **state)
@@ -290,20 +315,20 @@ static void bounds_names(void **state)
     }
     assert_runs(make(), ": k10, k11, k12, k13, k14, k15, k16, k17");
     add_function(&graph, 1);
-    assert_runs(make(), ": k10, k11, k12, k13, k14, k15, k16, k17, unknown ones in a graph");
+    assert_runs(make(), ": k10, k11, k12, k13, k14, k15, k16, k17, unknown ones");
 }
 
 static void bounds_walks(void **state)
 {
     add_function(&graph, 1);
     add_node(&graph, CU_GRAPH_NODE_TYPE_CONDITIONAL, NULL, NULL, NULL);
-    assert_runs(make(), ": one, unknown ones in a graph");
+    assert_runs(make(), ": one, unknown ones");
     graph.nodes[1] = (struct CUgraphNode_st){.type = CU_GRAPH_NODE_TYPE_GRAPH, .child = &graph};
-    assert_runs(make(), ": one, unknown ones in a graph");
+    assert_runs(make(), ": one, unknown ones");
     graph.count = 0;
     while (graph.count < NODES)
         add_function(&graph, 1);
-    assert_runs(make(), ": unknown ones in a graph");
+    assert_runs(make(), ": unknown ones");
     graph.count = NODES / 2;
     assert_runs(make(), ": one");
 }
@@ -335,7 +360,7 @@ static void asks_in_vain(void **state)
     for (unsigned i = 0; i < sizeof calls / sizeof *calls; i++) {
         driver_function kept = *calls[i];
         *calls[i] = NULL;
-        assert_runs(make(), ": unknown ones in a graph");
+        assert_runs(make(), ": unknown ones");
         *calls[i] = kept;
     }
     assert_runs(make(), ": seven");
@@ -408,7 +433,7 @@ static bool blames_one_of_two(void)
 
 static bool blames_unknown(void)
 {
-    return blames("nobody", "launched last: unknown ones in a graph");
+    return blames("nobody", "launched last: unknown ones");
 }
 
 // One report for each process.
@@ -464,18 +489,24 @@ static void runs_full(void **state)
         unknown += names->others;
     }
     assert_in_range(unknown, 1, PAIRS * PAIRS / 4);
-    assert_runs(EXEC(0), ": unknown ones in a graph");
+    assert_runs(EXEC(0), ": unknown ones");
     assert_runs(e, ": one");
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup(lists_kernels, setup),   cmocka_unit_test_setup(asks_for_names, setup),
-        cmocka_unit_test_setup(runs_no_kernel, setup),  cmocka_unit_test_setup(bounds_names, setup),
-        cmocka_unit_test_setup(bounds_walks, setup),    cmocka_unit_test_setup(asks_in_vain, setup),
-        cmocka_unit_test_setup(follows_changes, setup), cmocka_unit_test_setup(outlives_graph, setup),
-        cmocka_unit_test_setup(blames_graphs, setup),   cmocka_unit_test_setup(forks, setup),
+        cmocka_unit_test_setup(lists_kernels, setup),
+        cmocka_unit_test_setup(asks_for_names, setup),
+        cmocka_unit_test_setup(lists_what_has_no_name, setup),
+        cmocka_unit_test_setup(runs_no_kernel, setup),
+        cmocka_unit_test_setup(bounds_names, setup),
+        cmocka_unit_test_setup(bounds_walks, setup),
+        cmocka_unit_test_setup(asks_in_vain, setup),
+        cmocka_unit_test_setup(follows_changes, setup),
+        cmocka_unit_test_setup(outlives_graph, setup),
+        cmocka_unit_test_setup(blames_graphs, setup),
+        cmocka_unit_test_setup(forks, setup),
         cmocka_unit_test_setup(runs_full, setup),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -71,7 +71,7 @@ ASK(cuEventQuery, (CUevent e), (e))
     CUresult hook_##symbol(CUgraphExec g, CUstream q) \
     {                                                 \
         launch_ring_note_graph(graph_names_of(g));    \
-        kheap_host_launch_graph();                    \
+        kheap_host_launch();                          \
         CUresult r = guard.real.symbol(g, q);         \
         pages_poll();                                 \
         return kernel_fault_seen(r);                  \

@@ -24,7 +24,6 @@ struct module {
 _Static_assert(HOME_CONTEXTS <= 64, "a bit for each home");
 
 _Atomic(bool) kheap_host_on;
-_Atomic(bool) kheap_host_graphs;
 static _Atomic(unsigned) heaps_ready;  // relaxed: whether it is worth to look
 
 // Behind the lock of scans, before all others of ours; held over calls into the driver, as only a launch, a load and a limit

@@ -62,16 +62,6 @@ static inline void kheap_host_launch(void)
         kheap_host_prepare();
 }
 
-// The same before a graph, whose kernels nobody counts.
-extern _Atomic(bool) kheap_host_graphs;  // there was one. Relaxed: whether to look more often
-static inline void kheap_host_launch_graph(void)
-{
-    if (__builtin_expect(atomic_load_explicit(&kheap_host_on, memory_order_relaxed), 0)) {
-        atomic_store_explicit(&kheap_host_graphs, true, memory_order_relaxed);
-        kheap_host_prepare();
-    }
-}
-
 // The program has set the limit of the current context.
 void kheap_host_limit_set(void);
 

@@ -124,9 +124,7 @@ static CUresult scan_now(struct kheap_host *h, struct home *home, const struct c
 static bool is_due(const struct kheap_host *h)
 {
     uint64_t launches = atomic_load_explicit(&launch_ring.count, memory_order_relaxed);
-    bool more = h->clean < launches || h->seen != launches ||
-                atomic_load_explicit(&kheap_host_graphs, memory_order_relaxed);
-    return more && now() >= h->due;
+    return (h->clean < launches || h->seen != launches) && now() >= h->due;
 }
 
 static CUresult glance(struct kheap_host *h, struct home *home, const struct canary_occasion *occasion)

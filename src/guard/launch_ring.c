@@ -8,37 +8,55 @@
 
 struct launch_ring launch_ring;
 
-static unsigned add(const char **names, unsigned found, unsigned most, const char *name)
+const char launch_ring_unknown[] = "unknown ones";
+
+struct list {
+    const char **names;
+    unsigned found, most;
+    bool others;
+};
+
+static void add(struct list *l, const char *name)
 {
-    bool known = !name || found == most;
-    for (unsigned j = 0; j < found; j++)
-        known |= names[j] == name;
+    bool known = l->found == l->most;
+    for (unsigned j = 0; j < l->found; j++)
+        known |= l->names[j] == name;
     if (!known)
-        names[found++] = name;
-    return found;
+        l->names[l->found++] = name;
+}
+
+static void add_launch(struct list *l, const void *function)
+{
+    const struct graph_names *graph = graph_names_from(function);
+    const char *name = graph ? NULL : names_of_function(function);
+    for (unsigned j = 0; graph && j < graph->count; j++)
+        add(l, graph->name[j]);
+    if (name)
+        add(l, name);
+    l->others |= graph ? graph->others : !name;
+}
+
+static unsigned list_from(uint64_t from, uint64_t count, struct list *l)
+{
+    for (uint64_t i = count; i > from && count - i < LAUNCH_RING_KEPT && l->found < l->most; i--)
+        add_launch(
+            l, atomic_load_explicit(&launch_ring.function[(i - 1) % LAUNCH_RING_KEPT], memory_order_acquire));
+    if (l->others)
+        add(l, launch_ring_unknown);
+    return l->found;
 }
 
 unsigned launch_ring_since(uint64_t from, const char **names, unsigned most)
 {
     uint64_t count = atomic_load_explicit(&launch_ring.count, memory_order_relaxed);
-    unsigned found = 0;
-    for (uint64_t i = 0; i + from < count && i < LAUNCH_RING_KEPT && found < most; i++) {
-        const void *f = atomic_load_explicit(&launch_ring.function[(count - 1 - i) % LAUNCH_RING_KEPT],
-                                             memory_order_acquire);
-        const struct graph_names *graph = graph_names_from(f);
-        if (!graph)
-            found = add(names, found, most, names_of_function(f));
-        for (unsigned j = 0; graph && j < graph->count; j++)
-            found = add(names, found, most, graph->name[j]);
-        if (graph && graph->others)
-            found = add(names, found, most, graph_names_unknown);
-    }
-    return found;
+    struct list l = {names, .most = most, .others = count > from && count - from > LAUNCH_RING_KEPT};
+    return list_from(from, count, &l);
 }
 
 unsigned launch_ring_recent(const char **names, unsigned most)
 {
-    return launch_ring_since(0, names, most);
+    uint64_t count = atomic_load_explicit(&launch_ring.count, memory_order_relaxed);
+    return list_from(0, count, &(struct list){names, .most = most});
 }
 
 size_t launch_ring_print(char *text, size_t size, size_t used, const char *introduction,

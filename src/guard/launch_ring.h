@@ -35,16 +35,17 @@ static inline void launch_ring_note_graph(const struct graph_names *names)
     atomic_fetch_add_explicit(&launch_ring.graphs, 1, memory_order_relaxed);
 }
 
-// Names of the last kernels, the newest first, none twice; returns how many of at most `most`. graph_names_unknown is one of
-// them where a graph may have run more.
+// Names of the last kernels, the newest first, none twice; returns how many of at most `most`. launch_ring_unknown comes last
+// where there were kernels that nobody knows a name of.
 unsigned launch_ring_recent(const char **names, unsigned most);
-// The same of those after the first `count`.
+// The same of all after the first `count`: those that are no longer kept are unknown too.
 unsigned launch_ring_since(uint64_t count, const char **names, unsigned most);
+extern const char launch_ring_unknown[];
 
 // Whether they leave no doubt about who it was.
 static inline bool launch_ring_is_certain(const char *const *names, unsigned count)
 {
-    return count == 1 && names[0] != graph_names_unknown;
+    return count == 1 && names[0] != launch_ring_unknown;
 }
 
 // Appends to a text of `used` characters the introduction and the names, if there are any; returns how long it is then. Whole
