@@ -259,45 +259,40 @@ static void copy_by_pinned(CUdeviceptr to, CUdeviceptr from)
     NEED(d.cuMemFreeHost(between));
 }
 
+static CUDA_MEMCPY2D make_copy(CUdeviceptr to, CUdeviceptr from)  // 0: the host's buffer
+{
+    return (CUDA_MEMCPY2D){.srcMemoryType = from ? CU_MEMORYTYPE_DEVICE : CU_MEMORYTYPE_HOST,
+                           .srcDevice = from,
+                           .srcHost = copy_host,
+                           .srcPitch = ROW,
+                           .dstMemoryType = to ? CU_MEMORYTYPE_DEVICE : CU_MEMORYTYPE_HOST,
+                           .dstDevice = to,
+                           .dstHost = copy_host,
+                           .dstPitch = ROW,
+                           .Height = ROWS};
+}
+
+static const CUDA_MEMCPY2D *columns(CUDA_MEMCPY2D *copy, size_t first, size_t count)
+{
+    copy->srcXInBytes = copy->dstXInBytes = first;
+    copy->WidthInBytes = count;
+    return copy;
+}
+
 static void copy_rows(CUdeviceptr to, CUdeviceptr from)
 {
-    CUDA_MEMCPY2D copy = {.srcMemoryType = CU_MEMORYTYPE_DEVICE,
-                          .srcDevice = from,
-                          .srcPitch = ROW,
-                          .dstMemoryType = CU_MEMORYTYPE_DEVICE,
-                          .dstDevice = to,
-                          .dstPitch = ROW,
-                          .WidthInBytes = ROW / 2,
-                          .Height = ROWS};
-    NEED(d.cuMemcpy2D_v2(&copy));
-    copy.srcXInBytes = copy.dstXInBytes = ROW / 2;
-    NEED(d.cuMemcpy2DAsync_v2(&copy, NULL));
+    CUDA_MEMCPY2D copy = make_copy(to, from);
+    NEED(d.cuMemcpy2D_v2(columns(&copy, 0, ROW / 2)));
+    NEED(d.cuMemcpy2DAsync_v2(columns(&copy, ROW / 2, ROW / 2), NULL));
 }
 
 static void copy_rows_by_host(CUdeviceptr to, CUdeviceptr from)
 {
-    CUDA_MEMCPY2D down = {.srcMemoryType = CU_MEMORYTYPE_DEVICE,
-                          .srcDevice = from,
-                          .srcPitch = ROW,
-                          .dstMemoryType = CU_MEMORYTYPE_HOST,
-                          .dstHost = copy_host,
-                          .dstPitch = ROW,
-                          .WidthInBytes = ROW - 1,
-                          .Height = ROWS},
-                  up = {.srcMemoryType = CU_MEMORYTYPE_HOST,
-                        .srcHost = copy_host,
-                        .srcPitch = ROW,
-                        .dstMemoryType = CU_MEMORYTYPE_DEVICE,
-                        .dstDevice = to,
-                        .dstPitch = ROW,
-                        .WidthInBytes = ROW - 1,
-                        .Height = ROWS};
-    NEED(d.cuMemcpy2D_v2(&down));
-    NEED(d.cuMemcpy2D_v2(&up));
-    down.srcXInBytes = down.dstXInBytes = up.srcXInBytes = up.dstXInBytes = ROW - 1;
-    down.WidthInBytes = up.WidthInBytes = 1;
-    NEED(d.cuMemcpy2DUnaligned_v2(&down));
-    NEED(d.cuMemcpy2DUnaligned_v2(&up));
+    CUDA_MEMCPY2D down = make_copy(0, from), up = make_copy(to, 0);
+    NEED(d.cuMemcpy2D_v2(columns(&down, 0, ROW - 1)));
+    NEED(d.cuMemcpy2D_v2(columns(&up, 0, ROW - 1)));
+    NEED(d.cuMemcpy2DUnaligned_v2(columns(&down, ROW - 1, 1)));
+    NEED(d.cuMemcpy2DUnaligned_v2(columns(&up, ROW - 1, 1)));
 }
 
 static void copy_block(CUdeviceptr to, CUdeviceptr from)
