@@ -18,32 +18,36 @@ trap 'rm -rf "$T"' EXIT
 rows=${CANARY_ROWS:-$T} key=$("$here/rows-key")
 mkdir -p "$rows"
 failed=0
-
-canary_way() {
-    echo "--mode=canary$([ "$1" = copy ] || echo " --canary-scan=$1")"
-}
+# shellcheck source=bench/canary_programs
+. "$here/canary_programs"
 
 # With many examples in a batch the GPU bounds a step, as where people train; with few, the launches do.
 models=resnet-fp32-512,transformer-fp32-256,mlp-fp32-2048,lstm-fp32-1024/resnet-fp32-64,transformer-fp32-32,mlp-fp32-512,lstm-fp32-64
+
+measure() {  # measure WAY SETS ROUNDS [ANOTHER]: with PyTorch's pool and without
+    local pool
+    for pool in pool 'no pool'; do
+        [ -z "$canary_programs_over" ] || return 0
+        unset PYTORCH_NO_CUDA_MEMORY_CACHING
+        [ "$pool" = pool ] || export PYTORCH_NO_CUDA_MEMORY_CACHING=1
+        echo
+        echo "PyTorch's own pool of memory $([ "$pool" = pool ] && echo 'as it is' || echo 'off'):"
+        canary_programs_step env TORCH_COMPARE_ROWS="$rows/canary-torch-$1-${pool/ /-}-$key.json" \
+            python3 "$here/torch_compare.py" "$MOAT" $models "$2" "$3" $seconds - "$1, $pool:$(canary_programs_options "$1")" ${4:+"$4"} ||
+            { echo 'It failed.'; failed=$((failed + 1)); }
+    done
+}
+
 {
     echo '## PyTorch with canaries'
     echo
     "$here/machine"
     echo "PyTorch $(python3 -c 'import importlib.metadata; print(importlib.metadata.version("torch"))'), fp32; steps end with a synchronisation." \
-        '`copy` is `--mode=canary` as it is, `managed` with `--canary-scan=managed`.'
+        '`copy` is `--mode=canary` as it is, `managed` with `--canary-scan=managed`,' \
+        '`nothing` a second process without moat: what two that do the same are apart.'
     # The way to compare with takes ten times as long without a pool: it comes last, a few times, if there is time.
-    for way in copy managed; do
-        for pool in pool 'no pool'; do
-            [ $way = copy ] || [ -z "${CANARY_SECONDS:-}" ] || [ $SECONDS -lt $((CANARY_SECONDS * 4 / 5)) ] || break
-            unset PYTORCH_NO_CUDA_MEMORY_CACHING
-            [ "$pool" = pool ] || export PYTORCH_NO_CUDA_MEMORY_CACHING=1
-            echo
-            echo "PyTorch's own pool of memory $([ "$pool" = pool ] && echo 'as it is' || echo 'off'):"
-            TORCH_COMPARE_ROWS="$rows/canary-torch-$way-${pool/ /-}-$key.json" python3 "$here/torch_compare.py" "$MOAT" $models \
-                "$([ $way = copy ] && echo "$SETS" || echo 1)" "$([ $way = copy ] && echo "$ROUNDS" || echo 3)" $seconds - \
-                "$way, $pool:$(canary_way $way)" || { echo 'It failed.'; failed=$((failed + 1)); }
-        done
-    done
+    measure copy "$SETS" "$ROUNDS" 'nothing:'
+    [ -n "${CANARY_SECONDS:-}" ] && [ $SECONDS -ge $((CANARY_SECONDS * 4 / 5)) ] || measure managed 1 3
 } >"$T/section"
 [ $failed -lt 4 ] || exit 1
 cat "$T/section"

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: MIT
 # torch_compare.py MOAT MODELS SETS ROUNDS SECONDS CALLS WAY...: what moat adds to a training step of each of the MODELS of
 # bench/torch_step.py, separated by commas, and by slashes where they are to be summed up in groups; for each WAY, which is a
-# word for the table, a colon, and options of moat's.
+# word for the table, a colon, and options of moat's; with none of them the program runs without moat, which tells how far two
+# processes that do the same are apart.
 #   Measured   processes, one alone and one for each way, take turns, a few steps each time; SETS such sets
 #   Computed   driver calls per step, by moat's own counts, times what moat adds to a call in the first way. CALLS: a file from
 #              bench/guard-calls.sh, or -: not computed
@@ -137,7 +138,8 @@ def main(folder):
     serve = [sys.executable, script, 'serve']
     logs = [os.path.join(folder, '%d.json' % i) for i in range(len(ways))]
     players = [turns.Player(serve)] + [
-        turns.Player([moat, '--device=gpu', '--format=json', '--log-file=' + log] + options + serve) for log, (_, options) in zip(logs, ways)]
+        turns.Player([moat, '--device=gpu', '--format=json', '--log-file=' + log] + options + serve if options else serve)
+        for log, (_, options) in zip(logs, ways)]
     for player in players:  # all import at once
         player.listen()
     try:
