@@ -294,14 +294,17 @@ static bool make_room(const struct canary_place *place)
     return canary_shelf_has_room(place);
 }
 
-// The place is kept for a buffer like it, and its canaries are read beside the stream.
+// The place is kept for a buffer like it, and its canaries are read beside the stream. If other threads have filled the shelf meanwhile,
+// the memory goes back there too: from the stream it could be another buffer's before it is read.
 static bool shelve(const struct canary_place *place, struct canary_stream in, enum driver_id call)
 {
     uint64_t number;
     if (!place->slab->ready || canary_slot_told(place->slab, 0) || !canary_order_number(in, &number) ||
-        !make_room(place))
+        !make_room(place) || canary_order_read(place, in, true, call))
         return false;
-    return !canary_order_read(place, in, true, call) && canary_shelf_put(place, number);
+    if (!canary_shelf_put(place, number))
+        free_kept_some_time(place->slab->home, place);
+    return true;
 }
 
 // The driver takes plain memory here too, and waits for it.

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "guard/canary_order.h"
+#include "guard/canary_shelf.h"
 #include "guard/canary_testing.h"
 
 enum { SMALL = 1000, LARGE = (3 << 20) - 100, LOCK_STEP = 60000000 };
@@ -673,6 +674,48 @@ static void a_full_shelf_tells_once(void **state)
     is_told_once();
 }
 
+static CUdeviceptr others[CANARY_SHELF_MOST];  // that are freed while a buffer is: 0, or all of them
+static unsigned freed_in_the_stream;
+
+static CUresult wait_and_free_others(CUstream q, CUevent e, unsigned f)
+{
+    for (unsigned i = 0; i < CANARY_SHELF_MOST && others[i]; i++) {
+        CUdeviceptr p = others[i];
+        others[i] = 0;
+        free_in_order(p);
+    }
+    return cuStreamWaitEvent(q, e, f);
+}
+
+static CUresult note_stream(CUdeviceptr p, CUstream q)
+{
+    freed_in_the_stream += !q;
+    return cuMemFreeAsync(p, q);
+}
+
+// What is read beside the stream is freed there: in the stream it could be another's, which is then taken for damage.
+static void the_shelf_fills_meanwhile(void **state)
+{
+    CUdeviceptr p;
+    CUresult r;
+    assert_true(canary_alloc_async(&p, IN_ORDER, NULL, NULL, false, &r) && !r);
+    for (unsigned i = 0; i < CANARY_SHELF_MOST; i++)
+        assert_true(canary_alloc_async(&others[i], IN_ORDER + 4 + 4 * i, NULL, NULL, false, &r) && !r);
+    guard.real.cuStreamWaitEvent = wait_and_free_others;
+    guard.real.cuMemFreeAsync = note_stream;
+    free_in_order(p);
+    TRIED(cuStreamWaitEvent);
+    REAL(cuMemFreeAsync);
+    assert_int_equal(others[0], 0);
+    assert_int_equal(freed_in_the_stream, 0);
+    assert_int_equal(cuCtxSynchronize(), 0);
+    canary_order_wait_aside(home_current());
+    scan(whole);
+    canary_reclaim();
+    assert_int_equal(atomic_load(&findings), 0);
+    assert_int_equal(canary_store_slabs(), 0);
+}
+
 // The same where its pool is destroyed.
 static void a_pool_that_ends_tells_once(void **state)
 {
@@ -863,6 +906,7 @@ int main(void)
         cmocka_unit_test(freed_buffers_are_left_alone),
         cmocka_unit_test(places_of_a_pool_come_again),
         cmocka_unit_test(a_full_shelf_tells_once),
+        cmocka_unit_test(the_shelf_fills_meanwhile),
         cmocka_unit_test(a_pool_that_ends_tells_once),
         cmocka_unit_test(a_free_that_waits_tells_once),
         cmocka_unit_test(a_late_reading_is_waited_for),
