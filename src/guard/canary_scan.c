@@ -52,7 +52,8 @@ struct scan {
     const struct canary_occasion *occasion;
     uint64_t number;
     bool managed, whole;
-    bool partly;  // not all heads were read
+    bool partly;                 // not all heads were read
+    struct canary_slab *missed;  // the last one with a slot that could not be read
     unsigned found;
     struct batch *batch, *other;  // that is being filled, and that is being read, or is empty
     CUresult result;
@@ -83,14 +84,22 @@ static void look_at_rest(struct scan *scan, const struct job *j, uint32_t number
             canary_look_tail(j->slab, number, b, row + skip, width - (uint32_t)skip, scan->occasion);
 }
 
+static bool read_slot(struct scan *scan, struct canary_slab *s, uint32_t number, struct canary_buffer *b)
+{
+    bool is_there = canary_slot_read(s, number, scan->number, b);
+    if (b->changing)
+        scan->missed = s;
+    return is_there;
+}
+
 static void look_at_wholes(struct scan *scan, const struct job *j, const uint8_t *row)
 {
     struct canary_slab *s = j->slab;
     struct canary_buffer b;
     for (uint32_t n = j->row; n < j->row + j->rows; n++, row += j->width) {
-        if (n && canary_slot_read(s, n - 1, scan->number, &b))
+        if (n && read_slot(scan, s, n - 1, &b))
             look_at_rest(scan, j, n - 1, &b, row, j->width);
-        if (n < s->slots && canary_slot_read(s, n, scan->number, &b))
+        if (n < s->slots && read_slot(scan, s, n, &b))
             scan->found += canary_look_head(s, n, &b, row + j->width - CANARY_HEAD, scan->occasion);
     }
 }
@@ -131,12 +140,12 @@ static void look_at_job(struct scan *scan, const struct job *j, const uint8_t *r
         look_at_narrows(scan, j, rows);
     } else if (j->what == FIRSTS) {
         look_at_firsts(scan, j, rows);
-    } else if (canary_slot_read(s, 0, scan->number, &b) && b.size == j->size) {
+    } else if (read_slot(scan, s, 0, &b) && b.size == j->size) {
         scan->found += canary_look_head(s, 0, &b, rows + j->width - CANARY_HEAD, scan->occasion);
         scan->found += canary_look_tail(s, 0, &b, rows + j->width, j->width, scan->occasion);
     }
     // Release pairs with the acquire in canary_slot_is_checked: who gives a place out again sees what was told of it.
-    if (j->last)
+    if (j->last && scan->missed != s)
         atomic_store_explicit(&s->checked, scan->number, memory_order_release);
 }
 

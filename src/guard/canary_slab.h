@@ -102,8 +102,9 @@ struct canary_buffer {
     struct canary_seed seed;
     uint64_t told;  // as the slot has it
     uint32_t turn;
-    bool freed;  // nobody may write into it any more, if it is idle too
-    bool idle;   // all work of the time before has ended
+    bool freed;     // nobody may write into it any more, if it is idle too
+    bool idle;      // all work of the time before has ended
+    bool changing;  // somebody is at it: there may be a buffer that was not read
 };
 
 static inline uint64_t canary_slab_base(const struct canary_slab *s, uint32_t number)

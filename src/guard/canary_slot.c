@@ -59,6 +59,7 @@ bool canary_slot_read(const struct canary_slab *s, uint32_t number, uint64_t sca
     b->freed = !b->size;
     b->idle = false;
     b->turn = turn;
+    b->changing = turn & 1;
     if (b->freed) {
         uint64_t held = atomic_load_explicit(&t->held, memory_order_relaxed);
         b->size = held & ~IDLE;
@@ -72,7 +73,8 @@ bool canary_slot_read(const struct canary_slab *s, uint32_t number, uint64_t sca
     b->told = atomic_load_explicit(&t->told, memory_order_relaxed);
     // Pairs with the release fence in publish.
     atomic_thread_fence(memory_order_acquire);
-    return atomic_load_explicit(&t->turn, memory_order_relaxed) == turn;
+    b->changing = atomic_load_explicit(&t->turn, memory_order_relaxed) != turn;
+    return !b->changing;
 }
 
 bool canary_slot_tell(struct canary_slab *s, uint32_t number, uint64_t telling, uint32_t sides)

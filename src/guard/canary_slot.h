@@ -19,7 +19,7 @@ void canary_slot_hold(struct canary_slot *t, uint64_t held);
 void canary_slot_await(const struct canary_place *place, uint64_t scan);
 bool canary_slot_is_checked(const struct canary_slab *s, uint32_t number);
 
-// False: there is no buffer in the slot, or it came after the scan began, or it is changing.
+// False: there is no buffer in the slot, or it came after the scan began, or it is changing, as b->changing says.
 bool canary_slot_read(const struct canary_slab *s, uint32_t number, uint64_t scan, struct canary_buffer *b);
 uint32_t canary_slot_told(const struct canary_slab *s, uint32_t number);  // sides
 uint64_t canary_slot_telling(const struct canary_slab *s, uint32_t number);

@@ -513,6 +513,32 @@ static void tells_of_the_buffer_that_was_read(void **state)
     assert_int_equal(atomic_load(&findings), 0);
 }
 
+// A slot that somebody is changing is not read: its slab has not been looked at by that scan.
+static void a_slot_that_changes_is_not_checked(void **state)
+{
+    static const size_t sizes[] = {300, LARGE};
+    CUdeviceptr p;
+    CUresult r;
+    for (unsigned i = 0; i < 2; i++) {
+        assert_true(canary_alloc(&p, sizes[i], &r));
+        struct canary_slab *s = canary_store_find(p);
+        struct canary_slot *t = &s->slot[(p - s->base) / s->stride];
+        scan(true);
+        uint64_t checked = s->checked;
+        change(p - 1);
+        t->turn++;
+        scan(true);
+        assert_int_equal(s->checked, checked);
+        t->turn--;
+        scan(true);
+        assert_true(s->checked > checked);
+        assert_int_equal(atomic_load(&findings), 1);
+        free_now(p);
+        atomic_store(&findings, 0);
+    }
+    canary_reclaim();
+}
+
 // A freed place is not given out before somebody has looked at it, and not with a damaged canary.
 static void freed_places_are_looked_at(void **state)
 {
@@ -902,6 +928,7 @@ int main(void)
         cmocka_unit_test(large_ones_are_read_together),
         cmocka_unit_test(slabs_of_a_few_are_read_together),
         cmocka_unit_test(tells_of_the_buffer_that_was_read),
+        cmocka_unit_test(a_slot_that_changes_is_not_checked),
         cmocka_unit_test(freed_places_are_looked_at),
         cmocka_unit_test(freed_buffers_are_left_alone),
         cmocka_unit_test(places_of_a_pool_come_again),
