@@ -46,7 +46,7 @@ enum writer_state { WRITER_UNUSED, WRITER_ALIVE, WRITER_DEAD };
 
 // Calls of the program, by return address and frame, and what site.h says about them: programs allocate at few places. An entry is
 // the upper bits of a call's hash, and its site below them. It is where its hash says, or near: in the same line of the cache.
-enum { WRITER_CALLERS_LOG2 = 13, WRITER_CALLERS_NEAR = 8 };
+enum { WRITER_CALLERS_LOG2 = 14, WRITER_CALLERS_NEAR = 8 };
 
 struct writer {
     _Atomic int busy;        // enum writer_busy, by the thread
