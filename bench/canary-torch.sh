@@ -22,7 +22,7 @@ failed=0
 . "$here/canary_programs"
 
 # With many examples in a batch the GPU bounds a step, as where people train; with few, the launches do.
-models=resnet-fp32-512,transformer-fp32-256,mlp-fp32-2048,lstm-fp32-1024/resnet-fp32-64,transformer-fp32-32,mlp-fp32-512,lstm-fp32-64
+models=resnet-fp32-512,transformer-fp32-512,mlp-fp32-2048,lstm-fp32-4096/resnet-fp32-64,transformer-fp32-32,mlp-fp32-512,lstm-fp32-64
 
 measure() {  # measure WAY SETS ROUNDS [ANOTHER]: with PyTorch's pool and without
     local pool
@@ -34,7 +34,7 @@ measure() {  # measure WAY SETS ROUNDS [ANOTHER]: with PyTorch's pool and withou
         echo "PyTorch's own pool of memory $([ "$pool" = pool ] && echo 'as it is' || echo 'off'):"
         canary_programs_step env TORCH_COMPARE_ROWS="$rows/canary-torch-$1-${pool/ /-}-$key.json" \
             python3 "$here/torch_compare.py" "$MOAT" $models "$2" "$3" $seconds - "$1, $pool:$(canary_programs_options "$1")" ${4:+"$4"} ||
-            { echo 'It failed.'; failed=$((failed + 1)); }
+            { printf '\nNot all of it was measured.\n'; failed=$((failed + 1)); }
     done
 }
 
@@ -44,7 +44,7 @@ measure() {  # measure WAY SETS ROUNDS [ANOTHER]: with PyTorch's pool and withou
     "$here/machine"
     echo "PyTorch $(python3 -c 'import importlib.metadata; print(importlib.metadata.version("torch"))'), fp32; steps end with a synchronisation." \
         '`copy` is `--mode=canary` as it is, `managed` with `--canary-scan=managed`,' \
-        '`nothing` a second process without moat: what two that do the same are apart.'
+        '`nothing` a second process without moat: how far it is from the first. Others are compared with the mean of both.'
     # The way to compare with takes ten times as long without a pool: it comes last, a few times, if there is time.
     measure copy "$SETS" "$ROUNDS" 'nothing:'
     [ -n "${CANARY_SECONDS:-}" ] && [ $SECONDS -ge $((CANARY_SECONDS * 4 / 5)) ] || measure managed 1 3

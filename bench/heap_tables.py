@@ -15,9 +15,12 @@ for line in sys.stdin:
     kinds.setdefault(kind, {}).setdefault(name, {}).setdefault(variant, []).append(float(value))
 
 
+VARIANTS = ['plain', 'eager', 'lazy', 'scudo', 'efence', 'asan']
+
+
 def columns(rows):
-    """The variants, in the order in which they were first seen."""
-    return list(dict.fromkeys(v for row in rows.values() for v in row))
+    """The variants that there are."""
+    return [v for v in VARIANTS if any(v in row for row in rows.values())]
 
 
 def times(row, variant):

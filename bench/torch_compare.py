@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 # torch_compare.py MOAT MODELS SETS ROUNDS SECONDS CALLS WAY...: what moat adds to a training step of each of the MODELS of
 # bench/torch_step.py, separated by commas, and by slashes where they are to be summed up in groups; for each WAY, which is a
-# word for the table, a colon, and options of moat's; with none of them the program runs without moat, which tells how far two
-# processes that do the same are apart.
+# word for the table, a colon, and options of moat's; with none of them the program runs without moat: that tells how far two
+# processes that do the same are apart, and others are compared with the mean of both.
 #   Measured   processes, one alone and one for each way, take turns, a few steps each time; SETS such sets
 #   Computed   driver calls per step, by moat's own counts, times what moat adds to a call in the first way. CALLS: a file from
 #              bench/guard-calls.sh, or -: not computed
@@ -94,19 +94,29 @@ def added_per_call():
     return {'launches': added['launch'], 'transfers': worst_transfer, 'allocations': half, 'frees': half}
 
 
+# Rounds of [without moat, that way].
+def against_plain(data, way):
+    plain = [0] + [i + 1 for i, (_, options) in enumerate(ways) if not options and i + 1 != way]
+    return [[[statistics.fmean(row[i] for i in plain), row[way]] for row in rounds] for rounds in data]
+
+
 def print_measured(figures, way, label):
     print('\n| step, %s | alone ms | average added | median | worst | 95%% confidence |' % label)
     print('| --- | ---: | ---: | ---: | ---: | ---: |')
     means = {}
     for name, data in figures.items():
-        added = [a * 100 for a in turns.added(data, 0, way, share=True)]
+        data = against_plain(data, way)
+        added = [a * 100 for a in turns.added(data, 0, 1, share=True)]
         means[name] = statistics.fmean(added)
-        low, high = (x * 100 for x in turns.interval(data, 0, way, share=True))
+        low, high = (x * 100 for x in turns.interval(data, 0, 1, share=True))
         print('| %s | %.3f | %+.2f%% | %+.2f%% | %+.2f%% | %+.2f%% to %+.2f%% |' % (
             name, turns.plain(data, 0) * 1e3, means[name], statistics.median(added), max(added), low, high))
     for group in groups:
-        of = [means[name] for name in group]
-        whom = 'the models' if len(groups) == 1 else '%s to %s' % (group[0], group[-1])
+        measured = [name for name in group if name in means]
+        of = [means[name] for name in measured]
+        if not of:
+            continue
+        whom = 'the models' if len(groups) == 1 else '%s to %s' % (measured[0], measured[-1])
         print('\nOver %s: %+.2f%% on average, %+.2f%% in the middle, %+.2f%% at worst.' % (
             whom, statistics.fmean(of), statistics.median(of), max(of)))
 
@@ -121,6 +131,19 @@ def print_computed(figures, counts, added):
         step = turns.plain(figures[name], 0) * 1e6
         print('| %s | %.1f | %.1f | %.1f | %.1f | %.1f (%.1f to %.1f) | %.2f%% (%.2f to %.2f) |' % (
             (name, n['launches'], n['transfers'], n['allocations'], n['frees']) + tuple(us) + tuple(u / step * 100 for u in us)))
+
+
+# Of all that was measured.
+def print_tables(figures):
+    figures = {name: data for name, data in figures.items() if data}
+    turn_counts = [len(rounds) for data in figures.values() for rounds in data]
+    if not turn_counts:
+        return
+    print('%d sets of processes that take turns, %d to %d times, %d steps each time. Average, median and worst are of the sets, each by'
+          ' the median of its differences. The number behind a model is that of examples in a batch.' % (
+              max(len(data) for data in figures.values()), min(turn_counts), max(turn_counts), STEPS))
+    for i, (label, _) in enumerate(ways):
+        print_measured(figures, i + 1, label)
 
 
 # A program that fails may do so because of what moat took for an error.
@@ -144,20 +167,16 @@ def main(folder):
         player.listen()
     try:
         measure(players, figures)
-    except SystemExit:
+    except SystemExit as end:
         tell_errors(logs)
-        raise
+        print_tables(figures)
+        raise end
     # However many examples there are, the calls are the same.
     kinds = {name.rpartition('-')[0]: name for name in models} if calls_file != '-' else {}
     counts = {name: count(players[1], logs[0], name) for name in kinds.values()}
     for player in players:
         player.close()
-    turn_counts = [len(rounds) for data in figures.values() for rounds in data]
-    print('%d sets of processes that take turns, %d to %d times, %d steps each time. Average, median and worst are of the sets, each by'
-          ' the median of its differences. The number behind a model is that of examples in a batch.' % (
-              len(figures[models[0]]), min(turn_counts), max(turn_counts), STEPS))
-    for i, (label, _) in enumerate(ways):
-        print_measured(figures, i + 1, label)
+    print_tables(figures)
     if counts:
         print_computed(figures, counts, added_per_call())
 
