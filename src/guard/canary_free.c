@@ -316,8 +316,8 @@ static bool free_plain_in_order(const struct canary_place *place, struct canary_
     return *r ? true : canary_free(place->base, call, r);
 }
 
-// A scan is under way and may read it: the memory goes back after that, beside the stream, when this has come so far.
-static CUresult free_after_scan(const struct canary_place *place, struct canary_stream in)
+// Somebody may be reading it: the memory goes back after that, beside the stream, when this has come so far.
+static CUresult free_later(const struct canary_place *place, struct canary_stream in)
 {
     CUresult r = canary_order_follow(place, in);
     if (r)
@@ -332,6 +332,8 @@ static CUresult free_in_order(const struct canary_place *place, struct canary_st
 {
     const struct driver *d = &guard.real;
     uint64_t real = place->slab->range.base;
+    // What an earlier buffer in the place left may be read beside the stream yet.
+    bool is_read_aside = atomic_load_explicit(&place->slab->unread, memory_order_acquire);
     CUresult r = read_in_order(place, in, call);
     if (r) {
         put_back(place);
@@ -339,8 +341,8 @@ static CUresult free_in_order(const struct canary_place *place, struct canary_st
     }
     if (!place->slab->ready)
         canary_monitor_hold();
-    else if (!canary_monitor_try_hold())
-        return free_after_scan(place, in);
+    else if (is_read_aside || !canary_monitor_try_hold())
+        return free_later(place, in);
     canary_order_forget(place->slab);
     canary_monitor_go_on();
     // From the driver's call on the address may be another buffer's.

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "guard/canary_bench.h"
 #include "guard/canary_order.h"
 #include "guard/canary_shelf.h"
 #include "guard/canary_testing.h"
@@ -700,6 +701,11 @@ static void a_full_shelf_tells_once(void **state)
     is_told_once();
 }
 
+static CUresult is_never_there(CUevent event)
+{
+    return CUDA_ERROR_NOT_READY;
+}
+
 static CUdeviceptr others[CANARY_SHELF_MOST];  // that are freed while a buffer is: 0, or all of them
 static unsigned freed_in_the_stream;
 
@@ -734,6 +740,35 @@ static void the_shelf_fills_meanwhile(void **state)
     REAL(cuMemFreeAsync);
     assert_int_equal(others[0], 0);
     assert_int_equal(freed_in_the_stream, 0);
+    assert_int_equal(cuCtxSynchronize(), 0);
+    canary_order_wait_aside(home_current());
+    scan(whole);
+    canary_reclaim();
+    assert_int_equal(atomic_load(&findings), 0);
+    assert_int_equal(canary_store_slabs(), 0);
+}
+
+// Nor where no more can be read, and an earlier buffer of the place waits to be.
+static void readings_run_out(void **state)
+{
+    CUdeviceptr p, q;
+    CUresult r;
+    assert_true(canary_alloc_async(&p, IN_ORDER, NULL, NULL, false, &r) && !r);
+    free_in_order(p);
+    assert_true(canary_alloc_async(&p, IN_ORDER, NULL, NULL, false, &r) && !r);
+    guard.real.cuEventQuery = is_never_there;
+    for (unsigned i = 1; i < CANARY_LANDINGS; i++) {
+        assert_true(canary_alloc_async(&q, IN_ORDER + 4 * i, NULL, NULL, false, &r) && !r);
+        free_in_order(q);
+    }
+    guard.real.cuMemFreeAsync = note_stream;
+    freed_in_the_stream = 0;
+    uint64_t unguarded = guard.counts[GUARD_UNGUARDED];
+    free_in_order(p);
+    assert_int_equal(guard.counts[GUARD_UNGUARDED], unguarded + 1);
+    assert_int_equal(freed_in_the_stream, 0);
+    REAL(cuMemFreeAsync);
+    REAL(cuEventQuery);
     assert_int_equal(cuCtxSynchronize(), 0);
     canary_order_wait_aside(home_current());
     scan(whole);
@@ -934,6 +969,7 @@ int main(void)
         cmocka_unit_test(places_of_a_pool_come_again),
         cmocka_unit_test(a_full_shelf_tells_once),
         cmocka_unit_test(the_shelf_fills_meanwhile),
+        cmocka_unit_test(readings_run_out),
         cmocka_unit_test(a_pool_that_ends_tells_once),
         cmocka_unit_test(a_free_that_waits_tells_once),
         cmocka_unit_test(a_late_reading_is_waited_for),
