@@ -283,6 +283,22 @@ static void lists_what_has_no_name(void **state)
     assert_certain(0, false);
     assert_certain(1, true);
     assert_certain(LAUNCH_RING_KEPT + 1, false);
+    memset(&launch_ring, 0, sizeof launch_ring);
+    for (unsigned i = 0; i < 2 * LAUNCH_RING_KEPT; i++)
+        launch_ring_note(FUNCTION(3));
+    assert_certain(0, true);
+}
+
+static void has_a_place_for_what_has_no_name(void **state)
+{
+    const char *names[2];
+    memset(&launch_ring, 0, sizeof launch_ring);
+    launch_ring_note(FUNCTION(99));
+    launch_ring_note(FUNCTION(1));
+    launch_ring_note(FUNCTION(2));
+    assert_int_equal(launch_ring_since(0, names, 2), 2);
+    assert_string_equal(names[0], "two");
+    assert_ptr_equal(names[1], launch_ring_unknown);
 }
 
 // The driver knows names that nobody has asked it for before.
@@ -431,6 +447,11 @@ static bool blames_one_of_two(void)
     return blames("nobody", "launched last: one, two");
 }
 
+static bool blames_nobody(void)
+{
+    return blames("nobody", "launched last: one");
+}
+
 static bool blames_unknown(void)
 {
     return blames("nobody", "launched last: unknown ones");
@@ -449,6 +470,11 @@ static void blames_graphs(void **state)
     memset(&launch_ring, 0, sizeof launch_ring);
     launch_ring_note_graph(graph_names_of(EXEC(99)));
     fork_testing_child(blames_unknown);
+    // Those before are not kept, and it may have been one of them.
+    launch_ring_note(FUNCTION(2));
+    for (unsigned i = 0; i < LAUNCH_RING_KEPT; i++)
+        launch_ring_note(FUNCTION(1));
+    fork_testing_child(blames_nobody);
 }
 
 static bool goes_on(void)
@@ -499,6 +525,7 @@ int main(void)
         cmocka_unit_test_setup(lists_kernels, setup),
         cmocka_unit_test_setup(asks_for_names, setup),
         cmocka_unit_test_setup(lists_what_has_no_name, setup),
+        cmocka_unit_test_setup(has_a_place_for_what_has_no_name, setup),
         cmocka_unit_test_setup(runs_no_kernel, setup),
         cmocka_unit_test_setup(bounds_names, setup),
         cmocka_unit_test_setup(bounds_walks, setup),

@@ -107,7 +107,7 @@ static void report_vague(CUresult r)
     size_t used = (size_t)snprintf(note, sizeof note, "%s, which tells no address", driver_result_name(r));
     launch_ring_print(note, sizeof note, used, "; launched last:", names, n);
     struct driver_fault fault = {.result = (int)r};
-    bool certain = launch_ring_is_certain(names, n);
+    bool certain = launch_ring_is_certain(names, n) && launch_ring_has_all_since(0);
     if (certain)
         snprintf(fault.kernel, sizeof fault.kernel, "%s", names[0]);
     struct guard_finding f = {

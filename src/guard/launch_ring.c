@@ -10,6 +10,22 @@ struct launch_ring launch_ring;
 
 const char launch_ring_unknown[] = "unknown ones";
 
+void launch_ring_note_other(const void *function)
+{
+    const void *none = NULL;
+    if (!atomic_compare_exchange_strong_explicit(&launch_ring.first, &none, function, memory_order_relaxed,
+                                                 memory_order_relaxed) &&
+        none != function)
+        atomic_store_explicit(&launch_ring.several, true, memory_order_relaxed);
+}
+
+bool launch_ring_has_all_since(uint64_t from)
+{
+    uint64_t count = atomic_load_explicit(&launch_ring.count, memory_order_relaxed);
+    return count <= from || count - from <= LAUNCH_RING_KEPT ||
+           !atomic_load_explicit(&launch_ring.several, memory_order_relaxed);
+}
+
 struct list {
     const char **names;
     unsigned found, most;
@@ -38,9 +54,11 @@ static void add_launch(struct list *l, const void *function)
 
 static unsigned list_from(uint64_t from, uint64_t count, struct list *l)
 {
-    for (uint64_t i = count; i > from && count - i < LAUNCH_RING_KEPT && l->found < l->most; i--)
+    for (uint64_t i = count; i > from && count - i < LAUNCH_RING_KEPT; i--)
         add_launch(
             l, atomic_load_explicit(&launch_ring.function[(i - 1) % LAUNCH_RING_KEPT], memory_order_acquire));
+    // The last place is theirs, if there is no other.
+    l->found -= l->others && l->found == l->most;
     if (l->others)
         add(l, launch_ring_unknown);
     return l->found;
@@ -49,7 +67,7 @@ static unsigned list_from(uint64_t from, uint64_t count, struct list *l)
 unsigned launch_ring_since(uint64_t from, const char **names, unsigned most)
 {
     uint64_t count = atomic_load_explicit(&launch_ring.count, memory_order_relaxed);
-    struct list l = {names, .most = most, .others = count > from && count - from > LAUNCH_RING_KEPT};
+    struct list l = {names, .most = most, .others = !launch_ring_has_all_since(from)};
     return list_from(from, count, &l);
 }
 

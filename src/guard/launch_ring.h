@@ -17,14 +17,24 @@ struct launch_ring {
     _Atomic uint64_t count;                            // kernels and graphs
     _Atomic uint64_t graphs;                           // of them
     _Atomic(const void *) function[LAUNCH_RING_KEPT];  // or what graph_names_of told
+    _Atomic(const void *) first;                       // ever
+    _Atomic(bool) several;                             // another followed
 };
 extern struct launch_ring launch_ring;
+
+void launch_ring_note_other(const void *function);
+static inline void launch_ring_note_kind(const void *function)
+{
+    if (__builtin_expect(atomic_load_explicit(&launch_ring.first, memory_order_relaxed) != function, 0))
+        launch_ring_note_other(function);
+}
 
 // Relaxed: what a report names is a hint, and launches of different threads have no order anyway.
 static inline void launch_ring_note(const void *function)
 {
     uint64_t n = atomic_fetch_add_explicit(&launch_ring.count, 1, memory_order_relaxed);
     atomic_store_explicit(&launch_ring.function[n % LAUNCH_RING_KEPT], function, memory_order_relaxed);
+    launch_ring_note_kind(function);
 }
 
 // Release pairs with the acquire in launch_ring_since: who sees the names sees what is in them.
@@ -33,13 +43,15 @@ static inline void launch_ring_note_graph(const struct graph_names *names)
     uint64_t n = atomic_fetch_add_explicit(&launch_ring.count, 1, memory_order_relaxed);
     atomic_store_explicit(&launch_ring.function[n % LAUNCH_RING_KEPT], names, memory_order_release);
     atomic_fetch_add_explicit(&launch_ring.graphs, 1, memory_order_relaxed);
+    launch_ring_note_kind(names);
 }
 
 // Names of the last kernels, the newest first, none twice; returns how many of at most `most`. launch_ring_unknown comes last
 // where there were kernels that nobody knows a name of.
 unsigned launch_ring_recent(const char **names, unsigned most);
-// The same of all after the first `count`: those that are no longer kept are unknown too.
+// The same of all after the first `count`: those that are no longer kept are unknown too, unless there was only one ever.
 unsigned launch_ring_since(uint64_t count, const char **names, unsigned most);
+bool launch_ring_has_all_since(uint64_t count);
 extern const char launch_ring_unknown[];
 
 // Whether they leave no doubt about who it was.
