@@ -89,6 +89,8 @@ static bool read_slot(struct scan *scan, struct canary_slab *s, uint32_t number,
     bool is_there = canary_slot_read(s, number, scan->number, b);
     if (b->changing)
         scan->missed = s;
+    // A later scan finds what this one has not looked at, and must still hear of kernels that ran before.
+    scan->partly |= b->changing || (!is_there && b->freed && b->size);
     return is_there;
 }
 
@@ -109,7 +111,7 @@ static void look_at_narrows(struct scan *scan, const struct job *j, const uint8_
     const uint8_t *tail = head + (size_t)j->rows * j->head;
     struct canary_buffer b;
     for (uint32_t n = j->row; n < j->row + j->rows; n++, head += j->head, tail += j->tail) {
-        if (!canary_slot_read(j->slab, n, scan->number, &b))
+        if (!read_slot(scan, j->slab, n, &b))
             continue;
         if (j->head)
             scan->found += canary_look_head(j->slab, n, &b, head, scan->occasion);
@@ -286,8 +288,8 @@ static void read_firsts(struct scan *scan, struct canary_slab *s, uint32_t rows)
 static void read_lone(struct scan *scan, struct canary_slab *s)
 {
     struct canary_buffer b;
-    if (!canary_slot_read(s, 0, scan->number, &b)) {
-        // Whoever frees it now will look at it, and must still hear of kernels that ran before.
+    if (!read_slot(scan, s, 0, &b)) {
+        // Whoever frees it now will look at it.
         scan->partly |= s->kind != CANARY_OURS && s->kind != CANARY_POOL;
         return;
     }

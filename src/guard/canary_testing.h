@@ -9,8 +9,11 @@
 
 struct launch_ring launch_ring;
 
+static uint64_t blamed_since;  // kernels up to that one are not named by the last report
+
 unsigned launch_ring_since(uint64_t count, const char **names, unsigned most)
 {
+    blamed_since = count;
     return 0;
 }
 

@@ -73,7 +73,7 @@ static void use_cpu_device(void)
     guard.watching = true;
 }
 
-static size_t available(void)
+static inline size_t available(void)
 {
     size_t n, all;
     assert_int_equal(cuMemGetInfo_v2(&n, &all), 0);

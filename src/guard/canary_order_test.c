@@ -1,0 +1,321 @@
+// SPDX-License-Identifier: MIT
+// Buffers of pools, which come and go in the order of a stream, over the CPU device: their places are kept, and read beside the stream.
+#include "guard/canary_order.h"
+
+#include <pthread.h>
+#include <unistd.h>
+
+#include "guard/canary_bench.h"
+#include "guard/canary_shelf.h"
+#include "guard/canary_testing.h"
+
+enum { LOCK_STEP = 60000000 };
+
+static const bool whole = false;
+
+// The monitor rests for a minute: scans are those of the test.
+static int setup(void **state)
+{
+    use_cpu_device();
+    REAL(cuMemAllocHost_v2), REAL(cuMemHostAlloc), REAL(cuMemFreeHost);
+    REAL(cuMemsetD2D32Async), REAL(cuMemcpy2DAsync_v2), REAL(cuMemcpyBatchAsync_v2);
+    REAL(cuMemAllocAsync), REAL(cuMemAllocFromPoolAsync), REAL(cuMemFreeAsync);
+    REAL(cuStreamWaitEvent), REAL(cuStreamGetId), REAL(cuEventSynchronize),
+        REAL(cuThreadExchangeStreamCaptureMode);
+    guard.options.mode = 1 << OPTION_MODE_CANARY;
+    guard.options.canary_interval = LOCK_STEP;
+    canary_start();
+    return !canary_on || cuInit(0) || cuDevicePrimaryCtxRetain(&context, 0) || cuCtxSetCurrent(context);
+}
+
+// Of two buffers that had one place, one after the other, each is told of what was written while it lived.
+static void places_of_a_pool_come_again(void **state)
+{
+    CUdeviceptr p, q;
+    CUresult r;
+    for (unsigned size = 4000; size < 4008; size += 3) {
+        assert_true(canary_alloc_async(&p, size, NULL, NULL, false, &r) && !r);
+        change(p + size);
+        assert_true(canary_free_async(p, NULL, false, false, DRIVER_cuMemFreeAsync, &r) && !r);
+        assert_true(canary_alloc_async(&q, size, NULL, NULL, false, &r) && !r);
+        assert_true(p == q);
+        assert_int_equal(cuCtxSynchronize(), 0);
+        scan(whole);
+        scan(whole);
+        assert_int_equal(atomic_load(&findings), 1);
+        change(q - 1);
+        scan(whole);
+        assert_int_equal(atomic_load(&findings), 2);
+        assert_true(canary_free_async(q, NULL, false, false, DRIVER_cuMemFreeAsync, &r) && !r);
+        assert_int_equal(cuCtxSynchronize(), 0);
+        scan(whole);
+        assert_int_equal(atomic_load(&findings), 2);
+        // Damaged, a place is for nobody.
+        assert_true(canary_alloc_async(&p, size, NULL, NULL, false, &r) && !r);
+        change(p + size);
+        assert_true(canary_free_async(p, NULL, false, false, DRIVER_cuMemFreeAsync, &r) && !r);
+        assert_int_equal(cuCtxSynchronize(), 0);
+        scan(whole);
+        assert_int_equal(atomic_load(&findings), 3);
+        assert_true(canary_alloc_async(&q, size, NULL, NULL, false, &r) && !r);
+        assert_true(p != q);
+        assert_true(canary_free_async(q, NULL, false, false, DRIVER_cuMemFreeAsync, &r) && !r);
+        atomic_store(&findings, 0);
+    }
+    canary_reclaim();
+    assert_int_equal(canary_store_slabs(), 0);
+}
+
+enum { IN_ORDER = 4000 };
+
+// A buffer of a pool that comes into the place of one that was written behind and that nobody has looked at yet.
+static CUdeviceptr after_a_damaged_one(CUmemoryPool pool)
+{
+    CUdeviceptr p, q;
+    CUresult r;
+    assert_true(canary_alloc_async(&p, IN_ORDER, pool, NULL, false, &r) && !r);
+    change(p + IN_ORDER);
+    assert_true(canary_free_async(p, NULL, false, false, DRIVER_cuMemFreeAsync, &r) && !r);
+    assert_true(canary_alloc_async(&q, IN_ORDER, pool, NULL, false, &r) && !r);
+    assert_true(p == q);
+    return q;
+}
+
+static void free_in_order(CUdeviceptr p)
+{
+    CUresult r;
+    assert_true(canary_free_async(p, NULL, false, false, DRIVER_cuMemFreeAsync, &r) && !r);
+}
+
+static void is_told_once(void)
+{
+    assert_int_equal(cuCtxSynchronize(), 0);
+    canary_order_wait_aside(home_current());
+    scan(whole);
+    assert_int_equal(atomic_load(&findings), 1);
+    atomic_store(&findings, 0);
+    canary_reclaim();
+    assert_int_equal(canary_store_slabs(), 0);
+}
+
+// Such a place leaves the shelf when that is full, before anybody has looked: what its first buffer has is told once.
+static void a_full_shelf_tells_once(void **state)
+{
+    enum { PLACES = 100 };
+    CUdeviceptr p;
+    CUresult r;
+    free_in_order(after_a_damaged_one(NULL));
+    for (unsigned i = 1; i <= PLACES; i++) {
+        assert_true(canary_alloc_async(&p, IN_ORDER + 4 * i, NULL, NULL, false, &r) && !r);
+        free_in_order(p);
+    }
+    is_told_once();
+}
+
+static CUresult is_never_there(CUevent event)
+{
+    return CUDA_ERROR_NOT_READY;
+}
+
+static CUdeviceptr others[CANARY_SHELF_MOST];  // that are freed while a buffer is: 0, or all of them
+static unsigned freed_in_the_stream;
+
+static CUresult wait_and_free_others(CUstream q, CUevent e, unsigned f)
+{
+    for (unsigned i = 0; i < CANARY_SHELF_MOST && others[i]; i++) {
+        CUdeviceptr p = others[i];
+        others[i] = 0;
+        free_in_order(p);
+    }
+    return cuStreamWaitEvent(q, e, f);
+}
+
+static CUresult note_stream(CUdeviceptr p, CUstream q)
+{
+    freed_in_the_stream += !q;
+    return cuMemFreeAsync(p, q);
+}
+
+// What is read beside the stream is freed there: in the stream it could be another's, which is then taken for damage.
+static void the_shelf_fills_meanwhile(void **state)
+{
+    CUdeviceptr p;
+    CUresult r;
+    assert_true(canary_alloc_async(&p, IN_ORDER, NULL, NULL, false, &r) && !r);
+    for (unsigned i = 0; i < CANARY_SHELF_MOST; i++)
+        assert_true(canary_alloc_async(&others[i], IN_ORDER + 4 + 4 * i, NULL, NULL, false, &r) && !r);
+    guard.real.cuStreamWaitEvent = wait_and_free_others;
+    guard.real.cuMemFreeAsync = note_stream;
+    free_in_order(p);
+    REAL(cuStreamWaitEvent);
+    REAL(cuMemFreeAsync);
+    assert_int_equal(others[0], 0);
+    assert_int_equal(freed_in_the_stream, 0);
+    assert_int_equal(cuCtxSynchronize(), 0);
+    canary_order_wait_aside(home_current());
+    scan(whole);
+    canary_reclaim();
+    assert_int_equal(atomic_load(&findings), 0);
+    assert_int_equal(canary_store_slabs(), 0);
+}
+
+// Nor where no more can be read, and an earlier buffer of the place waits to be.
+static void readings_run_out(void **state)
+{
+    CUdeviceptr p, q;
+    CUresult r;
+    assert_true(canary_alloc_async(&p, IN_ORDER, NULL, NULL, false, &r) && !r);
+    free_in_order(p);
+    assert_true(canary_alloc_async(&p, IN_ORDER, NULL, NULL, false, &r) && !r);
+    guard.real.cuEventQuery = is_never_there;
+    for (unsigned i = 1; i < CANARY_LANDINGS; i++) {
+        assert_true(canary_alloc_async(&q, IN_ORDER + 4 * i, NULL, NULL, false, &r) && !r);
+        free_in_order(q);
+    }
+    guard.real.cuMemFreeAsync = note_stream;
+    freed_in_the_stream = 0;
+    uint64_t unguarded = guard.counts[GUARD_UNGUARDED];
+    free_in_order(p);
+    assert_int_equal(guard.counts[GUARD_UNGUARDED], unguarded + 1);
+    assert_int_equal(freed_in_the_stream, 0);
+    REAL(cuMemFreeAsync);
+    REAL(cuEventQuery);
+    assert_int_equal(cuCtxSynchronize(), 0);
+    canary_order_wait_aside(home_current());
+    scan(whole);
+    canary_reclaim();
+    assert_int_equal(atomic_load(&findings), 0);
+    assert_int_equal(canary_store_slabs(), 0);
+}
+
+// The same where its pool is destroyed.
+static void a_pool_that_ends_tells_once(void **state)
+{
+    CUmemPoolProps properties = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
+                                 .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = 0}};
+    CUmemoryPool pool;
+    assert_int_equal(cuMemPoolCreate(&pool, &properties), 0);
+    free_in_order(after_a_damaged_one(pool));
+    canary_pool_ends(pool);
+    assert_int_equal(cuMemPoolDestroy(pool), 0);
+    is_told_once();
+}
+
+// And where the second is freed by a call that waits.
+static void a_free_that_waits_tells_once(void **state)
+{
+    free_now(after_a_damaged_one(NULL));
+    assert_int_equal(atomic_load(&findings), 1);
+    is_told_once();
+}
+
+static CUevent late;  // the first that is asked about from now on; NULL: it is to be found
+
+static CUresult is_late(CUevent event)
+{
+    late = late ? late : event;
+    return event == late ? CUDA_ERROR_NOT_READY : cuEventQuery(event);
+}
+
+// Where the first's reading is not there yet, what the second's has is not told in its name.
+static void a_late_reading_is_waited_for(void **state)
+{
+    free_in_order(after_a_damaged_one(NULL));
+    assert_int_equal(cuCtxSynchronize(), 0);
+    canary_order_wait_aside(home_current());
+    guard.real.cuEventQuery = is_late;
+    late = NULL;
+    canary_monitor_hold();
+    canary_order_settle(home_current());
+    assert_int_equal(atomic_load(&findings), 0);
+    // Nor where nobody is to look at their place any more.
+    canary_let_go(home_current(), 0);
+    late = NULL;
+    canary_order_settle(home_current());
+    canary_monitor_go_on();
+    assert_int_equal(atomic_load(&findings), 0);
+    guard.real.cuEventQuery = cuEventQuery;
+    is_told_once();
+}
+
+// A free in the order of a stream waits for no scan: neither where the place is kept, nor where it takes another's, nor where the
+// memory goes at once.
+static void a_free_in_order_waits_for_no_scan(void **state)
+{
+    enum { PLACES = 100 };
+    CUdeviceptr p[PLACES];
+    CUresult r;
+    for (unsigned i = 0; i < PLACES; i++)
+        assert_true(canary_alloc_async(&p[i], IN_ORDER + 4 * i, NULL, NULL, false, &r) && !r);
+    change(p[PLACES / 2] + IN_ORDER + 4 * (PLACES / 2));
+    scan(whole);  // such a place is not kept
+    assert_int_equal(atomic_load(&findings), 1);
+    size_t before = canary_store_slabs();
+    alarm(60);
+    canary_monitor_hold();
+    free_in_order(p[PLACES / 2]);
+    for (unsigned i = 0; i < PLACES; i++)
+        if (i != PLACES / 2)
+            free_in_order(p[i]);
+    assert_int_equal(canary_store_slabs(), before);  // nobody has taken away what a scan may be reading
+    canary_monitor_go_on();
+    alarm(0);
+    is_told_once();
+}
+
+// A buffer that was reported is told of no more when it is freed, in whatever way, or when a free is refused.
+static void what_was_told_stays_told(void **state)
+{
+    CUdeviceptr p;
+    CUresult r;
+    assert_true(canary_alloc(&p, IN_ORDER, &r) && !r);
+    change(p + IN_ORDER);
+    scan(whole);
+    assert_int_equal(atomic_load(&findings), 1);
+    assert_false(canary_free_host((void *)(uintptr_t)p, DRIVER_cuMemFreeHost, &r));
+    scan(whole);
+    free_in_order(p);
+    is_told_once();
+}
+
+static void await_flag(void *flag)
+{
+    while (!atomic_load((atomic_bool *)flag))
+        usleep(1000);
+}
+
+// A stream may wait for who frees in its order: that free never waits, however many do.
+static void frees_in_order_never_wait(void **state)
+{
+    enum { MANY = 700 };
+    atomic_bool flag = false;
+    CUstream stream;
+    CUdeviceptr p;
+    CUresult r;
+    assert_int_equal(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING), 0);
+    assert_int_equal(cuLaunchHostFunc(stream, await_flag, &flag), 0);
+    for (unsigned i = 0; i < MANY; i++) {
+        assert_true(canary_alloc_async(&p, 1000 + 4 * i, NULL, stream, false, &r) && !r);
+        assert_true(canary_free_async(p, stream, false, false, DRIVER_cuMemFreeAsync, &r) && !r);
+    }
+    atomic_store(&flag, true);
+    assert_int_equal(cuStreamSynchronize(stream), 0);
+    canary_order_wait_aside(home_current());
+    scan(whole);
+    canary_reclaim();
+    assert_int_equal(cuStreamDestroy_v2(stream), 0);
+    assert_int_equal(atomic_load(&findings), 0);
+    assert_int_equal(canary_store_slabs(), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(places_of_a_pool_come_again),  cmocka_unit_test(a_full_shelf_tells_once),
+        cmocka_unit_test(the_shelf_fills_meanwhile),    cmocka_unit_test(readings_run_out),
+        cmocka_unit_test(a_pool_that_ends_tells_once),  cmocka_unit_test(a_free_that_waits_tells_once),
+        cmocka_unit_test(a_late_reading_is_waited_for), cmocka_unit_test(a_free_in_order_waits_for_no_scan),
+        cmocka_unit_test(what_was_told_stays_told),     cmocka_unit_test(frees_in_order_never_wait),
+    };
+    return cmocka_run_group_tests(tests, setup, NULL);
+}
