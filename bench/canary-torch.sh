@@ -17,7 +17,7 @@ T=$(mktemp -d)
 trap 'rm -rf "$T"' EXIT
 rows=${CANARY_ROWS:-$T} key=$("$here/rows-key")
 mkdir -p "$rows"
-failed=0
+failed=0 tried=0
 # shellcheck source=bench/canary_programs
 . "$here/canary_programs"
 
@@ -28,6 +28,7 @@ measure() {  # measure WAY SETS ROUNDS [ANOTHER]: with PyTorch's pool and withou
     local pool
     for pool in pool 'no pool'; do
         [ -z "$canary_programs_over" ] || return 0
+        tried=$((tried + 1))
         unset PYTORCH_NO_CUDA_MEMORY_CACHING
         [ "$pool" = pool ] || export PYTORCH_NO_CUDA_MEMORY_CACHING=1
         echo
@@ -44,12 +45,12 @@ measure() {  # measure WAY SETS ROUNDS [ANOTHER]: with PyTorch's pool and withou
     "$here/machine"
     echo "PyTorch $(python3 -c 'import importlib.metadata; print(importlib.metadata.version("torch"))'), fp32; steps end with a synchronisation." \
         '`copy` is `--mode=canary` as it is, `managed` with `--canary-scan=managed`,' \
-        '`nothing` a second process without moat: how far it is from the first. Others are compared with the mean of both.'
+        '`nothing` a second process without moat: how far it is from the first. `copy` is compared with the mean of both.'
     # The way to compare with takes ten times as long without a pool: it comes last, a few times, if there is time.
     measure copy "$SETS" "$ROUNDS" 'nothing:'
     [ -n "${CANARY_SECONDS:-}" ] && [ $SECONDS -ge $((CANARY_SECONDS * 4 / 5)) ] || measure managed 1 3
 } >"$T/section"
-[ $failed -lt 4 ] || exit 1
+[ $failed -lt $tried ] || exit 1
 cat "$T/section"
 if [ -n "${SECTION:-}" ]; then
     cp "$T/section" "$SECTION"

@@ -168,6 +168,7 @@ def main(folder):
     try:
         measure(players, figures)
     except SystemExit as end:
+        turns.end_all()
         tell_errors(logs)
         print_tables(figures)
         raise end
