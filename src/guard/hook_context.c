@@ -36,6 +36,19 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;  // of those two; a lea
 // call us from inside its calls.
 static pthread_mutex_t ending = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
 
+_Atomic(bool) hook_context_several;
+static _Atomic(CUcontext) first;
+
+static void begun(CUcontext context)
+{
+    CUcontext none = NULL;
+    if (!atomic_compare_exchange_strong_explicit(&first, &none, context, memory_order_relaxed,
+                                                 memory_order_relaxed) &&
+        none != context)
+        atomic_store_explicit(&hook_context_several, true, memory_order_relaxed);
+    count_where_begun(context);
+}
+
 void hook_context_after_fork(void)
 {
     pthread_mutex_init(&lock, NULL);
@@ -119,7 +132,7 @@ static void retain(CUdevice device, CUcontext context)
         return;
     if (context) {
         atomic_store_explicit(&primary[device], context, memory_order_relaxed);
-        count_where_begun(context);
+        begun(context);
     }
     atomic_fetch_add_explicit(&retained[device], 1, memory_order_relaxed);
 }
@@ -142,7 +155,7 @@ CUresult hook_cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device)
         CUresult r = guard.real.symbol arguments; \
         wait_for_ends();                          \
         if (!r)                                   \
-            count_where_begun(*context);          \
+            begun(*context);                      \
         return r;                                 \
     }
 CREATE(cuCtxCreate, (CUcontext * context, unsigned flags, CUdevice device), (context, flags, device))

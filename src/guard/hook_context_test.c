@@ -143,6 +143,26 @@ static int begin(void **state)
     return 0;
 }
 
+static CUresult create(CUcontext *context, unsigned flags, CUdevice device)
+{
+    *context = OTHER;
+    return CUDA_SUCCESS;
+}
+
+// The first of all tests.
+static void tells_one_context_from_several(void **state)
+{
+    CUcontext c;
+    guard.real.cuCtxCreate_v2 = create;
+    assert_int_equal(hook_cuDevicePrimaryCtxRetain(&c, 0), 0);
+    assert_int_equal(hook_cuDevicePrimaryCtxRetain(&c, 0), 0);
+    assert_false(hook_context_several);
+    assert_int_equal(hook_cuCtxCreate_v2(&c, 0, 0), 0);
+    assert_true(hook_context_several);
+    assert_int_equal(hook_cuDevicePrimaryCtxRelease_v2(0), 0);
+    assert_int_equal(hook_cuDevicePrimaryCtxRelease_v2(0), 0);
+}
+
 static uint64_t make_in(CUcontext context)
 {
     uint64_t at = next_address;
@@ -292,6 +312,7 @@ static void more_attached_than_rows(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup(tells_one_context_from_several, begin),
         cmocka_unit_test_setup(a_green_context_may_be_the_last, begin),
         cmocka_unit_test_setup(the_last_to_detach_ends_it, begin),
         cmocka_unit_test_setup(a_refused_detach_counts_for_nothing, begin),

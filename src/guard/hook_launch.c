@@ -5,6 +5,7 @@
 #include "guard/green.h"
 #include "guard/guard.h"
 #include "guard/hook.h"
+#include "guard/hook_context.h"
 #include "guard/kernel_fault.h"
 #include "guard/kheap_host.h"
 #include "guard/launch_ring.h"
@@ -57,8 +58,14 @@ LAUNCH(cuLaunchGridAsync, (CUfunction f, int gx, int gy, CUstream q), (f, gx, gy
         return kernel_fault_seen(r);                                                        \
     }
 
-// A green context waits for its own only.
-WAIT(cuCtxSynchronize, !atomic_load_explicit(&green_used, memory_order_relaxed), (void), ())
+// Any context waits for its own only, and so does a green one.
+static bool is_alone(void)
+{
+    return !atomic_load_explicit(&green_used, memory_order_relaxed) &&
+           !atomic_load_explicit(&hook_context_several, memory_order_relaxed);
+}
+
+WAIT(cuCtxSynchronize, is_alone(), (void), ())
 WAIT(cuCtxSynchronize_v2, false, (CUcontext c), (c))
 WAIT(cuStreamSynchronize, false, (CUstream q), (q))
 WAIT(cuStreamSynchronize_ptsz, false, (CUstream q), (q))
