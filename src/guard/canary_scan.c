@@ -52,7 +52,7 @@ struct scan {
     const struct canary_occasion *occasion;
     uint64_t number;
     bool managed, whole;
-    bool partly;                 // not all heads were read
+    bool partly;                 // not all was looked at
     struct canary_slab *missed;  // the last one with a slot that could not be read
     unsigned found;
     struct batch *batch, *other;  // that is being filled, and that is being read, or is empty

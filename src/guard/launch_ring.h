@@ -25,7 +25,8 @@ extern struct launch_ring launch_ring;
 void launch_ring_note_other(const void *function);
 static inline void launch_ring_note_kind(const void *function)
 {
-    if (__builtin_expect(atomic_load_explicit(&launch_ring.first, memory_order_relaxed) != function, 0))
+    if (!atomic_load_explicit(&launch_ring.several, memory_order_relaxed) &&
+        atomic_load_explicit(&launch_ring.first, memory_order_relaxed) != function)
         launch_ring_note_other(function);
 }
 
