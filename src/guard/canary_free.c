@@ -294,17 +294,14 @@ static bool make_room(const struct canary_place *place)
     return canary_shelf_has_room(place);
 }
 
-// The place is kept for a buffer like it, and its canaries are read beside the stream. If other threads have filled the shelf meanwhile,
-// the memory goes back there too: from the stream it could be another buffer's before it is read.
+// The place is kept for a buffer like it, and its canaries are read beside the stream.
 static bool shelve(const struct canary_place *place, struct canary_stream in, enum driver_id call)
 {
     uint64_t number;
     if (!place->slab->ready || canary_slot_told(place->slab, 0) || !canary_order_number(in, &number) ||
-        !make_room(place) || canary_order_read(place, in, true, call))
+        !make_room(place))
         return false;
-    if (!canary_shelf_put(place, number))
-        free_kept_some_time(place->slab->home, place);
-    return true;
+    return !canary_order_read(place, in, true, call) && canary_shelf_put(place, number);
 }
 
 // The driver takes plain memory here too, and waits for it.
@@ -332,7 +329,8 @@ static CUresult free_in_order(const struct canary_place *place, struct canary_st
 {
     const struct driver *d = &guard.real;
     uint64_t real = place->slab->range.base;
-    // What an earlier buffer in the place left may be read beside the stream yet.
+    // It may be read beside the stream yet, for this buffer, if the shelf was full then, or for an earlier one in its place. In the
+    // stream the memory could be another's before that.
     bool is_read_aside = atomic_load_explicit(&place->slab->unread, memory_order_acquire);
     CUresult r = read_in_order(place, in, call);
     if (r) {

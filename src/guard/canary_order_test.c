@@ -87,15 +87,20 @@ static void free_in_order(CUdeviceptr p)
     assert_true(canary_free_async(p, NULL, false, false, DRIVER_cuMemFreeAsync, &r) && !r);
 }
 
-static void is_told_once(void)
+static void are_told(unsigned count)
 {
     assert_int_equal(cuCtxSynchronize(), 0);
     canary_order_wait_aside(home_current());
     scan(whole);
-    assert_int_equal(atomic_load(&findings), 1);
-    atomic_store(&findings, 0);
+    assert_int_equal(atomic_load(&findings), count);
     canary_reclaim();
+    assert_int_equal(atomic_exchange(&findings, 0), count);
     assert_int_equal(canary_store_slabs(), 0);
+}
+
+static void is_told_once(void)
+{
+    are_told(1);
 }
 
 // Such a place leaves the shelf when that is full, before anybody has looked: what its first buffer has is told once.
@@ -109,6 +114,27 @@ static void a_full_shelf_tells_once(void **state)
         assert_true(canary_alloc_async(&p, IN_ORDER + 4 * i, NULL, NULL, false, &r) && !r);
         free_in_order(p);
     }
+    is_told_once();
+}
+
+// The same where its pool is destroyed.
+static void a_pool_that_ends_tells_once(void **state)
+{
+    CUmemPoolProps properties = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
+                                 .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = 0}};
+    CUmemoryPool pool;
+    assert_int_equal(cuMemPoolCreate(&pool, &properties), 0);
+    free_in_order(after_a_damaged_one(pool));
+    canary_pool_ends(pool);
+    assert_int_equal(cuMemPoolDestroy(pool), 0);
+    is_told_once();
+}
+
+// And where the second is freed by a call that waits.
+static void a_free_that_waits_tells_once(void **state)
+{
+    free_now(after_a_damaged_one(NULL));
+    assert_int_equal(atomic_load(&findings), 1);
     is_told_once();
 }
 
@@ -151,12 +177,7 @@ static void the_shelf_fills_meanwhile(void **state)
     REAL(cuMemFreeAsync);
     assert_int_equal(others[0], 0);
     assert_int_equal(freed_in_the_stream, 0);
-    assert_int_equal(cuCtxSynchronize(), 0);
-    canary_order_wait_aside(home_current());
-    scan(whole);
-    canary_reclaim();
-    assert_int_equal(atomic_load(&findings), 0);
-    assert_int_equal(canary_store_slabs(), 0);
+    are_told(0);
 }
 
 // Nor where no more can be read, and an earlier buffer of the place waits to be.
@@ -180,33 +201,7 @@ static void readings_run_out(void **state)
     assert_int_equal(freed_in_the_stream, 0);
     REAL(cuMemFreeAsync);
     REAL(cuEventQuery);
-    assert_int_equal(cuCtxSynchronize(), 0);
-    canary_order_wait_aside(home_current());
-    scan(whole);
-    canary_reclaim();
-    assert_int_equal(atomic_load(&findings), 0);
-    assert_int_equal(canary_store_slabs(), 0);
-}
-
-// The same where its pool is destroyed.
-static void a_pool_that_ends_tells_once(void **state)
-{
-    CUmemPoolProps properties = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
-                                 .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = 0}};
-    CUmemoryPool pool;
-    assert_int_equal(cuMemPoolCreate(&pool, &properties), 0);
-    free_in_order(after_a_damaged_one(pool));
-    canary_pool_ends(pool);
-    assert_int_equal(cuMemPoolDestroy(pool), 0);
-    is_told_once();
-}
-
-// And where the second is freed by a call that waits.
-static void a_free_that_waits_tells_once(void **state)
-{
-    free_now(after_a_damaged_one(NULL));
-    assert_int_equal(atomic_load(&findings), 1);
-    is_told_once();
+    are_told(0);
 }
 
 static CUevent late;  // the first that is asked about from now on; NULL: it is to be found

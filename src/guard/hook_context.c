@@ -36,16 +36,11 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;  // of those two; a lea
 // call us from inside its calls.
 static pthread_mutex_t ending = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
 
-_Atomic(bool) hook_context_several;
-static _Atomic(CUcontext) first;
+struct only hook_contexts;
 
 static void begun(CUcontext context)
 {
-    CUcontext none = NULL;
-    if (!atomic_compare_exchange_strong_explicit(&first, &none, context, memory_order_relaxed,
-                                                 memory_order_relaxed) &&
-        none != context)
-        atomic_store_explicit(&hook_context_several, true, memory_order_relaxed);
+    only_note(&hook_contexts, context);
     count_where_begun(context);
 }
 

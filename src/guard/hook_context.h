@@ -2,11 +2,10 @@
 #ifndef MOAT_GUARD_HOOK_CONTEXT_H
 #define MOAT_GUARD_HOOK_CONTEXT_H
 
-#include <stdatomic.h>
-#include <stdbool.h>
+#include "guard/only.h"
 
-// The program had more than one: who waits for what is in one has not waited for all. Relaxed: set before it has the second.
-extern _Atomic(bool) hook_context_several;
+// Where the program had several, who waits for what is in one has not waited for all.
+extern struct only hook_contexts;
 
 void hook_context_after_fork(void);
 

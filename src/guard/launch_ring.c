@@ -10,20 +10,10 @@ struct launch_ring launch_ring;
 
 const char launch_ring_unknown[] = "unknown ones";
 
-void launch_ring_note_other(const void *function)
-{
-    const void *none = NULL;
-    if (!atomic_compare_exchange_strong_explicit(&launch_ring.first, &none, function, memory_order_relaxed,
-                                                 memory_order_relaxed) &&
-        none != function)
-        atomic_store_explicit(&launch_ring.several, true, memory_order_relaxed);
-}
-
 bool launch_ring_has_all_since(uint64_t from)
 {
     uint64_t count = atomic_load_explicit(&launch_ring.count, memory_order_relaxed);
-    return count <= from || count - from <= LAUNCH_RING_KEPT ||
-           !atomic_load_explicit(&launch_ring.several, memory_order_relaxed);
+    return count <= from || count - from <= LAUNCH_RING_KEPT || only_one(&launch_ring.only);
 }
 
 struct list {

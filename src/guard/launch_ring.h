@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #include "guard/graph_names.h"
+#include "guard/only.h"
 
 enum { LAUNCH_RING_KEPT = 64 };
 
@@ -17,25 +18,16 @@ struct launch_ring {
     _Atomic uint64_t count;                            // kernels and graphs
     _Atomic uint64_t graphs;                           // of them
     _Atomic(const void *) function[LAUNCH_RING_KEPT];  // or what graph_names_of told
-    _Atomic(const void *) first;                       // ever
-    _Atomic(bool) several;                             // another followed
+    struct only only;                                  // of those, ever
 };
 extern struct launch_ring launch_ring;
-
-void launch_ring_note_other(const void *function);
-static inline void launch_ring_note_kind(const void *function)
-{
-    if (!atomic_load_explicit(&launch_ring.several, memory_order_relaxed) &&
-        atomic_load_explicit(&launch_ring.first, memory_order_relaxed) != function)
-        launch_ring_note_other(function);
-}
 
 // Relaxed: what a report names is a hint, and launches of different threads have no order anyway.
 static inline void launch_ring_note(const void *function)
 {
     uint64_t n = atomic_fetch_add_explicit(&launch_ring.count, 1, memory_order_relaxed);
     atomic_store_explicit(&launch_ring.function[n % LAUNCH_RING_KEPT], function, memory_order_relaxed);
-    launch_ring_note_kind(function);
+    only_note(&launch_ring.only, function);
 }
 
 // Release pairs with the acquire in launch_ring_since: who sees the names sees what is in them.
@@ -44,7 +36,7 @@ static inline void launch_ring_note_graph(const struct graph_names *names)
     uint64_t n = atomic_fetch_add_explicit(&launch_ring.count, 1, memory_order_relaxed);
     atomic_store_explicit(&launch_ring.function[n % LAUNCH_RING_KEPT], names, memory_order_release);
     atomic_fetch_add_explicit(&launch_ring.graphs, 1, memory_order_relaxed);
-    launch_ring_note_kind(names);
+    only_note(&launch_ring.only, names);
 }
 
 // Names of the last kernels, the newest first, none twice; returns how many of at most `most`. launch_ring_unknown comes last
