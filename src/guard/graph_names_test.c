@@ -289,6 +289,22 @@ static void lists_what_has_no_name(void **state)
     assert_certain(0, true);
 }
 
+// Who waits while one is being launched does not wait for it.
+static void counts_what_the_driver_has(void **state)
+{
+    memset(&launch_ring, 0, sizeof launch_ring);
+    launch_ring_note(FUNCTION(1));
+    assert_int_equal(launch_ring_all_made(), 0);
+    launch_ring_made();
+    assert_int_equal(launch_ring_all_made(), 1);
+    launch_ring_note_graph(NULL);
+    launch_ring_note(FUNCTION(2));
+    launch_ring_made();
+    assert_int_equal(launch_ring_all_made(), 0);
+    launch_ring_made();
+    assert_int_equal(launch_ring_all_made(), 3);
+}
+
 static void has_a_place_for_what_has_no_name(void **state)
 {
     const char *names[2];
@@ -525,6 +541,7 @@ int main(void)
         cmocka_unit_test_setup(lists_kernels, setup),
         cmocka_unit_test_setup(asks_for_names, setup),
         cmocka_unit_test_setup(lists_what_has_no_name, setup),
+        cmocka_unit_test_setup(counts_what_the_driver_has, setup),
         cmocka_unit_test_setup(has_a_place_for_what_has_no_name, setup),
         cmocka_unit_test_setup(runs_no_kernel, setup),
         cmocka_unit_test_setup(bounds_names, setup),

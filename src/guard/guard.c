@@ -112,6 +112,7 @@ static void after_fork(void)
     green_after_fork();
     guard_report_after_fork();
     atomic_store_explicit(&launch_ring.count, 0, memory_order_relaxed);
+    atomic_store_explicit(&launch_ring.made, 0, memory_order_relaxed);
     atomic_store_explicit(&launch_ring.graphs, 0, memory_order_relaxed);
     only_forget(&launch_ring.only);
     for (int i = 0; i < GUARD_COUNTS; i++)

@@ -11,14 +11,16 @@
 #include "guard/launch_ring.h"
 #include "guard/pages.h"
 
-#define LAUNCH(symbol, parameters, arguments)                  \
-    CUresult hook_##symbol parameters                          \
-    {                                                          \
-        launch_ring_note(f);                                   \
-        count_launch(f);                                       \
-        pages_poll();                                          \
-        kheap_host_launch();                                   \
-        return kernel_fault_seen(guard.real.symbol arguments); \
+#define LAUNCH(symbol, parameters, arguments)     \
+    CUresult hook_##symbol parameters             \
+    {                                             \
+        launch_ring_note(f);                      \
+        count_launch(f);                          \
+        pages_poll();                             \
+        kheap_host_launch();                      \
+        CUresult r = guard.real.symbol arguments; \
+        launch_ring_made();                       \
+        return kernel_fault_seen(r);              \
     }
 #define LAUNCHES(symbol, parameters, arguments) \
     LAUNCH(symbol, parameters, arguments)       \
@@ -48,14 +50,14 @@ LAUNCH(cuLaunchGridAsync, (CUfunction f, int gx, int gy, CUstream q), (f, gx, gy
         return kernel_fault_seen(r);              \
     }
 // all: it waits for every kernel that was launched before.
-#define WAIT(symbol, all, parameters, arguments)                                            \
-    CUresult hook_##symbol parameters                                                       \
-    {                                                                                       \
-        uint64_t launches = atomic_load_explicit(&launch_ring.count, memory_order_relaxed); \
-        CUresult r = guard.real.symbol arguments;                                           \
-        pages_poll();                                                                       \
-        canary_synced(DRIVER_##symbol, (all) && !r ? launches : 0);                         \
-        return kernel_fault_seen(r);                                                        \
+#define WAIT(symbol, all, parameters, arguments)                    \
+    CUresult hook_##symbol parameters                               \
+    {                                                               \
+        uint64_t launches = launch_ring_all_made();                 \
+        CUresult r = guard.real.symbol arguments;                   \
+        pages_poll();                                               \
+        canary_synced(DRIVER_##symbol, (all) && !r ? launches : 0); \
+        return kernel_fault_seen(r);                                \
     }
 
 // Any context waits for its own only, and so does a green one.
@@ -79,6 +81,7 @@ ASK(cuEventQuery, (CUevent e), (e))
         launch_ring_note_graph(graph_names_of(g));    \
         kheap_host_launch();                          \
         CUresult r = guard.real.symbol(g, q);         \
+        launch_ring_made();                           \
         pages_poll();                                 \
         return kernel_fault_seen(r);                  \
     }

@@ -16,6 +16,7 @@ enum { LAUNCH_RING_KEPT = 64 };
 
 struct launch_ring {
     _Atomic uint64_t count;                            // kernels and graphs
+    _Atomic uint64_t made;                             // of them, calls of the driver's that have ended
     _Atomic uint64_t graphs;                           // of them
     _Atomic(const void *) function[LAUNCH_RING_KEPT];  // or what graph_names_of told
     struct only only;                                  // of those, ever
@@ -37,6 +38,20 @@ static inline void launch_ring_note_graph(const struct graph_names *names)
     atomic_store_explicit(&launch_ring.function[n % LAUNCH_RING_KEPT], names, memory_order_release);
     atomic_fetch_add_explicit(&launch_ring.graphs, 1, memory_order_relaxed);
     only_note(&launch_ring.only, names);
+}
+
+// After the driver's call.
+static inline void launch_ring_made(void)
+{
+    atomic_fetch_add_explicit(&launch_ring.made, 1, memory_order_release);
+}
+
+// The count, if the driver has been told of all of them: who waits now waits for each. Otherwise 0.
+static inline uint64_t launch_ring_all_made(void)
+{
+    // In this order: what is made later cannot make up for one that is being made. Acquire pairs with the release above.
+    uint64_t made = atomic_load_explicit(&launch_ring.made, memory_order_acquire);
+    return atomic_load_explicit(&launch_ring.count, memory_order_relaxed) == made ? made : 0;
 }
 
 // Names of the last kernels, the newest first, none twice; returns how many of at most `most`. launch_ring_unknown comes last
