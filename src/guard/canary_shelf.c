@@ -11,7 +11,7 @@ enum { ENTRIES = CANARY_SHELF_MOST };  // of a home
 struct budget {
     uint64_t part, least, most;
 };
-static const struct budget plain_budget = {64, 16 << 20, (uint64_t)2 << 30}, pool_budget = {64, 0, 512 << 20};
+static const struct budget plain_budget = {16, 16 << 20, (uint64_t)8 << 30}, pool_budget = {64, 0, 512 << 20};
 
 struct entry {
     bool used;
