@@ -13,8 +13,9 @@ enum {
     CANARY_TRAYS = 16,  // buffers that may be looked at at once
 };
 
-// Pinned memory that frees in the order of a stream read into.
-enum { CANARY_LANDINGS = 512, CANARY_LANDING = 256 };
+// Pinned memory that frees in the order of a stream read into. A program may run hundreds of frees ahead of the GPU; but where more
+// than about 1,000 readings wait in a stream the driver of an H200 makes the next call wait too.
+enum { CANARY_LANDINGS = 896, CANARY_LANDING = 256 };
 struct canary_landing {
     uint8_t rows[2 * CANARY_LANDING];  // what ends where the buffer starts, and as much from where it ends on
 };
@@ -27,6 +28,7 @@ struct canary_pinned {
     struct canary_landing landing[CANARY_LANDINGS];
     uint8_t filling[CANARY_FILLING];  // one writer's at a time
 };
+_Static_assert(sizeof(struct canary_pinned) < 2 << 20, "see above");
 
 // The stream, the staging, its events and the turns are one scan's at a time; the filler goes with the filling.
 struct canary_bench {

@@ -233,21 +233,16 @@ static void enter_for(CUstream stream, const struct canary_place *place, bool *p
 }
 
 // The canaries, before a free in the order of the stream. That must not wait, for a scan neither: the stream may be waiting for
-// who frees. Where too many readings are under way the buffer goes without a look.
-static CUresult read_in_order(const struct canary_place *place, struct canary_stream in, enum driver_id call)
+// who frees. What was read makes room for more.
+static CUresult read_in_order(const struct canary_place *place, struct canary_stream in, bool aside,
+                              enum driver_id call)
 {
-    CUresult r = canary_order_read(place, in, false, call);
-    if (r != CUDA_ERROR_NOT_READY)
+    CUresult r = canary_order_read(place, in, aside, call);
+    if (r != CUDA_ERROR_NOT_READY || !canary_monitor_try_hold())
         return r;
-    if (canary_monitor_try_hold()) {
-        canary_order_settle(place->slab->home);
-        canary_monitor_go_on();
-    }
-    r = canary_order_read(place, in, false, call);
-    if (r != CUDA_ERROR_NOT_READY)
-        return r;
-    guard_count(GUARD_UNGUARDED);
-    return CUDA_SUCCESS;
+    canary_order_settle(place->slab->home);
+    canary_monitor_go_on();
+    return canary_order_read(place, in, aside, call);
 }
 
 void canary_free_kept(struct home *home, const struct canary_place *place, bool scanning)
@@ -301,7 +296,7 @@ static bool shelve(const struct canary_place *place, struct canary_stream in, en
     if (!place->slab->ready || canary_slot_told(place->slab, 0) || !canary_order_number(in, &number) ||
         !make_room(place))
         return false;
-    return !canary_order_read(place, in, true, call) && canary_shelf_put(place, number);
+    return !read_in_order(place, in, true, call) && canary_shelf_put(place, number);
 }
 
 // The driver takes plain memory here too, and waits for it.
@@ -332,8 +327,11 @@ static CUresult free_in_order(const struct canary_place *place, struct canary_st
     // It may be read beside the stream yet, for this buffer, if the shelf was full then, or for an earlier one in its place. In the
     // stream the memory could be another's before that.
     bool is_read_aside = atomic_load_explicit(&place->slab->unread, memory_order_acquire);
-    CUresult r = read_in_order(place, in, call);
-    if (r) {
+    CUresult r = read_in_order(place, in, false, call);
+    // Too many readings are under way: it goes without a look.
+    if (r == CUDA_ERROR_NOT_READY)
+        guard_count(GUARD_UNGUARDED);
+    else if (r) {
         put_back(place);
         return r;
     }
@@ -357,8 +355,11 @@ bool canary_free_async(CUdeviceptr pointer, CUstream stream, bool per_thread, bo
     if (!take(pointer, &place))
         return refuse(pointer, r);
     if (captured) {
-        // The graph frees it whenever it runs: from now on nobody may look.
+        // The graph frees it whenever it runs: from now on nobody may look, nor read it beside the stream.
+        CUstreamCaptureMode mode = home_calm();
+        settle_readings(place.slab);
         part_from(&place);
+        home_stir(mode);
         *r = place.slab->kind == CANARY_OURS ? CUDA_ERROR_INVALID_VALUE
                                              : free_in_graph(&place, stream, per_thread);
         if (*r)

@@ -16,25 +16,25 @@ struct remains {
 };
 
 struct landing {
-    bool used;
-    uint64_t number;          // in the order in which they were taken
+    CUevent event;  // made once, and behind the reading
+    struct landing *older,
+        *newer;  // among those that wait to be looked at; newer: the next of those that nobody has
     struct remains *remains;  // NULL: its place is still there, or had no other reading
-    CUevent event;            // NULL: not to be looked at yet
     enum driver_id call;
     struct canary_relic relic;
 };
 
-// Of a home. A landing is taken and given back under the lock; in between it is its taker's or the settler's, but for the
-// relic's slab, which is under the lock.
+// Of a home. A landing is taken, handed over and given back under the lock; in between it is its taker's or the settler's, but
+// for its neighbours, remains and the relic's slab, which are under the lock.
 struct field {
-    CUevent events[LANDINGS];  // made once each
     struct landing landing[LANDINGS];
     struct remains remains[LANDINGS];
-    unsigned next;
-    uint64_t taken;            // how many landings were, in all
-    uint64_t pass;             // of the settler, so far
-    _Atomic unsigned waiting;  // relaxed: whether it is worth to look
-    _Atomic(CUstream) aside;   // of our own; NULL: not made yet
+    struct landing *oldest, *newest;  // that wait, in the order in which they were handed over
+    struct landing *returned;         // that somebody had
+    unsigned fresh;                   // from there on nobody had them
+    uint64_t pass;                    // of the settler, so far
+    _Atomic unsigned waiting;         // relaxed: whether it is worth to look
+    _Atomic(CUstream) aside;          // of our own; NULL: not made yet
 };
 
 static struct field fields[HOME_CONTEXTS];
@@ -49,12 +49,12 @@ void canary_order_context_gone(struct home *home)
 {
     pthread_mutex_lock(&lock);
     struct field *f = &fields[home_number(home)];
-    f->next = 0;
+    f->oldest = f->newest = f->returned = NULL;
+    f->fresh = 0;
     atomic_store_explicit(&f->waiting, 0, memory_order_relaxed);
     atomic_store_explicit(&f->aside, NULL, memory_order_relaxed);
     for (unsigned i = 0; i < LANDINGS; i++) {
-        f->events[i] = NULL;
-        f->landing[i].used = false;
+        f->landing[i].event = NULL;
         f->remains[i].readings = 0;
     }
     pthread_mutex_unlock(&lock);
@@ -85,49 +85,54 @@ static CUstream aside_of(struct field *f)
     return none;
 }
 
-static int take(struct field *f)
+// NULL: all are in use.
+static struct landing *take(struct field *f)
 {
-    int found = -1;
     pthread_mutex_lock(&lock);
-    for (unsigned i = 0; i < LANDINGS && found < 0; i++) {
-        unsigned k = (f->next + i) % LANDINGS;
-        if (f->landing[k].used)
-            continue;
-        found = (int)k;
-        f->landing[k].used = true;
-        f->landing[k].number = f->taken++;
-        f->landing[k].event = NULL;
-        f->landing[k].remains = NULL;
-        f->next = k + 1;
-    }
+    struct landing *l = f->returned;
+    if (l)
+        f->returned = l->newer;
+    else if (f->fresh < LANDINGS)
+        l = &f->landing[f->fresh++];
     pthread_mutex_unlock(&lock);
-    return found;
+    return l;
 }
 
-static void give(struct field *f, int k)
+// Under the lock.
+static void put_back(struct field *f, struct landing *l)
+{
+    l->newer = f->returned;
+    f->returned = l;
+}
+
+static void give(struct field *f, struct landing *l)
 {
     pthread_mutex_lock(&lock);
-    f->landing[k].used = false;
+    put_back(f, l);
     pthread_mutex_unlock(&lock);
+}
+
+static uint8_t *rows_of(const struct home *home, const struct landing *l)
+{
+    return canary_bench_landings(home)[l - fields[home_number(home)].landing].rows;
 }
 
 // The rows into a landing, in the order of a stream, and an event behind it.
-static CUresult enqueue(struct field *f, int k, const struct canary_place *place, struct canary_stream in)
+static CUresult enqueue(struct landing *l, const struct canary_place *place, struct canary_stream in)
 {
     __typeof__(cuEventRecord) *record =
         in.per_thread ? guard.real.cuEventRecord_ptsz : guard.real.cuEventRecord;
-    struct canary_landing *landing = canary_bench_landings(place->slab->home);
     const uint32_t width = canary_look_width(place->slab, place->size);
-    CUresult r =
-        f->events[k] ? CUDA_SUCCESS : guard.real.cuEventCreate(&f->events[k], CU_EVENT_DISABLE_TIMING);
+    CUresult r = l->event ? CUDA_SUCCESS : guard.real.cuEventCreate(&l->event, CU_EVENT_DISABLE_TIMING);
     if (!r)
         r = home_copy_rows(in.stream, in.per_thread, place->base - width, place->size + width, width, 2,
-                           landing[k].rows);
-    return r ? r : record(f->events[k], in.stream);
+                           rows_of(place->slab->home, l));
+    return r ? r : record(l->event, in.stream);
 }
 
 // It is read, or will be: from now on it may be looked at.
-static void hand_over(struct field *f, int k, const struct canary_place *place, enum driver_id call)
+static void hand_over(struct field *f, struct landing *l, const struct canary_place *place,
+                      enum driver_id call)
 {
     struct canary_relic relic = canary_look_relic(place);
     // Release pairs with the acquire of who finds that nothing is unread, in canary_order_settle's last step.
@@ -135,9 +140,13 @@ static void hand_over(struct field *f, int k, const struct canary_place *place, 
     // Counted before anybody can look at it, and until nobody can.
     atomic_fetch_add_explicit(&f->waiting, 1, memory_order_relaxed);
     pthread_mutex_lock(&lock);
-    f->landing[k].relic = relic;
-    f->landing[k].call = call;
-    f->landing[k].event = f->events[k];
+    l->relic = relic;
+    l->call = call;
+    l->remains = NULL;
+    l->newer = NULL;
+    l->older = f->newest;
+    *(f->newest ? &f->newest->newer : &f->oldest) = l;
+    f->newest = l;
     pthread_mutex_unlock(&lock);
 }
 
@@ -158,18 +167,18 @@ CUresult canary_order_read(const struct canary_place *place, struct canary_strea
     struct canary_slab *s = place->slab;
     struct field *f = &fields[home_number(s->home)];
     bool fits = canary_bench_landings(s->home) && canary_look_width(s, place->size) <= CANARY_LANDING;
-    int k = fits ? take(f) : -1;
-    if (k < 0)
+    struct landing *l = fits ? take(f) : NULL;
+    if (!l)
         return CUDA_ERROR_NOT_READY;
     CUstreamCaptureMode mode = home_calm();
     CUresult r = aside ? step_aside(f, s, &in) : CUDA_SUCCESS;
     if (!r)
-        r = enqueue(f, k, place, in);
+        r = enqueue(l, place, in);
     home_stir(mode);
     if (r)
-        give(f, k);
+        give(f, l);
     else
-        hand_over(f, k, place, call);
+        hand_over(f, l, place, call);
     return r;
 }
 
@@ -218,57 +227,49 @@ void canary_order_forget(const struct canary_slab *slab)
     if (!atomic_load_explicit(&slab->unread, memory_order_acquire))
         return;
     pthread_mutex_lock(&lock);
-    for (unsigned k = 0; k < LANDINGS; k++)
-        if (f->landing[k].used && f->landing[k].event && f->landing[k].relic.slab == slab) {
+    for (struct landing *l = f->oldest; l; l = l->newer)
+        if (l->relic.slab == slab) {
             if (!remains)
                 remains = new_remains(f, canary_slot_told(slab, 0));
             remains->readings++;
-            f->landing[k].remains = remains;
-            f->landing[k].relic.slab = NULL;
-            f->landing[k].relic.remains = &remains->told;
+            l->remains = remains;
+            l->relic.slab = NULL;
+            l->relic.remains = &remains->told;
         }
     pthread_mutex_unlock(&lock);
 }
 
 // The landing is looked at no more; nor is its place, if that is kept, held up by it.
-static void settled(struct field *f, int k)
+static void settled(struct field *f, struct landing *l)
 {
     pthread_mutex_lock(&lock);
-    struct canary_slab *s = f->landing[k].relic.slab;
+    struct canary_slab *s = l->relic.slab;
     // Release: who finds that nothing is unread sees what was told.
     if (s)
         atomic_fetch_sub_explicit(&s->unread, 1, memory_order_release);
-    if (f->landing[k].remains)
-        f->landing[k].remains->readings--;
-    f->landing[k].used = false;
+    if (l->remains)
+        l->remains->readings--;
+    *(l->older ? &l->older->newer : &f->oldest) = l->newer;
+    *(l->newer ? &l->newer->older : &f->newest) = l->older;
+    put_back(f, l);
     pthread_mutex_unlock(&lock);
     atomic_fetch_sub_explicit(&f->waiting, 1, memory_order_relaxed);
 }
 
-// Landings that may have been read, the oldest first. They are not taken in the order of their places, where one waits for long.
-static unsigned by_age(struct field *f, int order[LANDINGS])
+// The oldest if l is NULL.
+static struct landing *next_of(const struct field *f, const struct landing *l)
 {
-    unsigned n = 0;
     pthread_mutex_lock(&lock);
-    for (unsigned i = 0; i < LANDINGS; i++) {
-        int k = (int)((f->next + i) % LANDINGS);
-        if (!f->landing[k].used || !f->landing[k].event)
-            continue;
-        unsigned at = n++;
-        for (; at && f->landing[order[at - 1]].number > f->landing[k].number; at--)
-            order[at] = order[at - 1];
-        order[at] = k;
-    }
+    struct landing *next = l ? l->newer : f->oldest;
     pthread_mutex_unlock(&lock);
-    return n;
+    return next;
 }
 
 // Of a place of which an older reading is not there yet, those that follow wait for it: what they found may be the older
 // buffer's. late: this one is such. Whether it has to wait.
-static bool waits(struct field *f, int k, bool late)
+static bool waits(struct field *f, const struct landing *l, bool late)
 {
     pthread_mutex_lock(&lock);
-    const struct landing *l = &f->landing[k];
     uint64_t *pass = l->relic.slab ? &l->relic.slab->late : l->remains ? &l->remains->late : NULL;
     if (late && pass)
         *pass = f->pass;
@@ -280,24 +281,20 @@ static bool waits(struct field *f, int k, bool late)
 void canary_order_settle(struct home *home)
 {
     struct field *f = &fields[home_number(home)];
-    const struct canary_landing *landing = canary_bench_landings(home);
-    int order[LANDINGS];
-    if (!landing || !atomic_load_explicit(&f->waiting, memory_order_relaxed))
+    if (!canary_bench_landings(home) || !atomic_load_explicit(&f->waiting, memory_order_relaxed))
         return;
     f->pass++;
-    unsigned n = by_age(f, order);
-    // All that were there: who settles before a free must not miss what he waited for.
-    for (unsigned i = 0; i < n; i++) {
-        int k = order[i];
-        if (waits(f, k, guard.real.cuEventQuery(f->landing[k].event) != CUDA_SUCCESS))
+    // All that were there: who settles before a free must not miss what he waited for. Nobody else takes any away.
+    for (struct landing *l = next_of(f, NULL), *next; l; l = next) {
+        next = next_of(f, l);
+        if (waits(f, l, guard.real.cuEventQuery(l->event) != CUDA_SUCCESS))
             continue;
         pthread_mutex_lock(&lock);
-        struct canary_relic relic = f->landing[k].relic;
+        struct canary_relic relic = l->relic;
         pthread_mutex_unlock(&lock);
         const struct canary_occasion occasion = {
-            f->landing[k].call, NULL, "found in the order of the stream, just before the buffer was freed",
-            true, true};
-        canary_look_relic_rows(&relic, landing[k].rows, &occasion);
-        settled(f, k);
+            l->call, NULL, "found in the order of the stream, just before the buffer was freed", true, true};
+        canary_look_relic_rows(&relic, rows_of(home, l), &occasion);
+        settled(f, l);
     }
 }

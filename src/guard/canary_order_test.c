@@ -138,6 +138,33 @@ static void a_free_that_waits_tells_once(void **state)
     is_told_once();
 }
 
+// Of two readings of one place the first is looked at first: what both have found is its buffer's.
+static void the_first_is_told_of(void **state)
+{
+    CUresult r;
+    CUdeviceptr second = after_a_damaged_one(NULL);
+    assert_true(canary_free_async(second, NULL, false, false, DRIVER_cuMemFreeAsync_ptsz, &r) && !r);
+    is_told_once();
+    assert_int_equal(told_by, DRIVER_cuMemFreeAsync);
+}
+
+static CUresult is_read_before(CUdeviceptr p, CUstream q)
+{
+    assert_int_equal(atomic_load(&findings), 1);
+    return cuMemFreeAsync(p, q);
+}
+
+// A graph that frees a place may run before what is read beside streams: that has to be there first.
+static void a_free_in_a_graph_tells_before(void **state)
+{
+    CUresult r;
+    CUdeviceptr second = after_a_damaged_one(NULL);
+    guard.real.cuMemFreeAsync = is_read_before;
+    assert_true(canary_free_async(second, NULL, false, true, DRIVER_cuMemFreeAsync, &r) && !r);
+    REAL(cuMemFreeAsync);
+    is_told_once();
+}
+
 static CUresult is_never_there(CUevent event)
 {
     return CUDA_ERROR_NOT_READY;
@@ -201,6 +228,31 @@ static void readings_run_out(void **state)
     assert_int_equal(freed_in_the_stream, 0);
     REAL(cuMemFreeAsync);
     REAL(cuEventQuery);
+    are_told(0);
+}
+
+static unsigned allocated;
+
+static CUresult count_allocations(CUdeviceptr *p, size_t size, CUstream q)
+{
+    allocated++;
+    return cuMemAllocAsync(p, size, q);
+}
+
+// A place stays one however often it was read since the last scan: what is there already makes room.
+static void what_was_read_makes_room(void **state)
+{
+    CUdeviceptr p;
+    CUresult r;
+    guard.real.cuMemAllocAsync = count_allocations;
+    for (unsigned i = 0; i < 2 * CANARY_LANDINGS; i++) {
+        assert_true(canary_alloc_async(&p, IN_ORDER, NULL, NULL, false, &r) && !r);
+        free_in_order(p);
+        if (i % CANARY_LANDINGS == CANARY_LANDINGS - 1)
+            canary_order_wait_aside(home_current());
+    }
+    REAL(cuMemAllocAsync);
+    assert_int_equal(allocated, 1);
     are_told(0);
 }
 
@@ -282,7 +334,7 @@ static void await_flag(void *flag)
 // A stream may wait for who frees in its order: that free never waits, however many do.
 static void frees_in_order_never_wait(void **state)
 {
-    enum { MANY = 700 };
+    enum { MANY = CANARY_LANDINGS + 200 };
     atomic_bool flag = false;
     CUstream stream;
     CUdeviceptr p;
@@ -306,11 +358,13 @@ static void frees_in_order_never_wait(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(places_of_a_pool_come_again),  cmocka_unit_test(a_full_shelf_tells_once),
-        cmocka_unit_test(the_shelf_fills_meanwhile),    cmocka_unit_test(readings_run_out),
-        cmocka_unit_test(a_pool_that_ends_tells_once),  cmocka_unit_test(a_free_that_waits_tells_once),
-        cmocka_unit_test(a_late_reading_is_waited_for), cmocka_unit_test(a_free_in_order_waits_for_no_scan),
-        cmocka_unit_test(what_was_told_stays_told),     cmocka_unit_test(frees_in_order_never_wait),
+        cmocka_unit_test(places_of_a_pool_come_again),    cmocka_unit_test(a_full_shelf_tells_once),
+        cmocka_unit_test(the_shelf_fills_meanwhile),      cmocka_unit_test(readings_run_out),
+        cmocka_unit_test(a_pool_that_ends_tells_once),    cmocka_unit_test(a_free_that_waits_tells_once),
+        cmocka_unit_test(a_late_reading_is_waited_for),   cmocka_unit_test(a_free_in_order_waits_for_no_scan),
+        cmocka_unit_test(what_was_told_stays_told),       cmocka_unit_test(frees_in_order_never_wait),
+        cmocka_unit_test(what_was_read_makes_room),       cmocka_unit_test(the_first_is_told_of),
+        cmocka_unit_test(a_free_in_a_graph_tells_before),
     };
     return cmocka_run_group_tests(tests, setup, NULL);
 }

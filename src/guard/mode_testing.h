@@ -19,11 +19,13 @@ struct guard guard;
 static CUcontext context;
 static _Atomic unsigned findings;
 static char blamed[600];        // whom the last one names; empty: nobody
+static enum driver_id told_by;  // in which call it was found
 static _Atomic int calls_left;  // until one fails; < 0: none will
 
 void guard_report_finding(const struct guard_finding *f)
 {
     snprintf(blamed, sizeof blamed, "%s", f->fault ? f->fault->kernel : "");
+    told_by = f->call;
     atomic_fetch_add(&findings, 1);
 }
 
