@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <signal.h>
+#include <unistd.h>
 
 #include "report/json_in.h"
 
@@ -10,7 +11,8 @@ enum { LARGEST_EVENT = 256 << 20 };  // bytes of memory
 
 int reports_init(struct reports *r, const struct options *options, struct render_setup *setup)
 {
-    *r = (struct reports){.print_limit = (uint64_t)options->print_limit};
+    *r = (struct reports){.print_limit = (uint64_t)options->print_limit,
+                          .brief = setup->format == OPTION_FORMAT_TEXT};
     r->demangler = demangle_new();
     setup->demangle = demangle_with(r->demangler);
     r->symbols = symbol_new();
@@ -22,8 +24,11 @@ int reports_init(struct reports *r, const struct options *options, struct render
 void reports_free(struct reports *r)
 {
     for (size_t i = 0; i < r->processes.len; i++) {
-        vec_free(&r->processes.items[i].shown);
-        vec_free(&r->processes.items[i].given);
+        struct reports_process *p = &r->processes.items[i];
+        if (p->waits)
+            arena_free(&p->banner_arena);
+        vec_free(&p->shown);
+        vec_free(&p->given);
     }
     vec_free(&r->processes);
     render_free(r->render);
@@ -159,6 +164,50 @@ static bool accept(struct reports *r, struct report_line *line, struct arena *a,
     return true;
 }
 
+// --- children that the heap's library watches: in a script there are hundreds, with nothing to say of most ------------
+
+static bool can_wait(const struct reports *r, const struct report_line *line)
+{
+    return r->live && r->brief && line->event == REPORT_START && !line->start.also && !line->start.nnotes &&
+           line->start.mode && is_heap(line->start.mode) && line->start.parent != getpid();
+}
+
+static bool is_quiet(const struct report_line *line)
+{
+    return line->event == REPORT_END && is_heap(line->end.library) && !line->end.errors &&
+           !line->end.suppressed && line->end.nvalues && line->end.values[0].value && !line->end.nuncovered;
+}
+
+static void show_banner(struct reports *r, struct reports_process *p)
+{
+    if (!p || !p->waits)
+        return;
+    p->waits = false;
+    render_line(r->render, &p->banner_arena, &p->banner);
+}
+
+// The arena is the renderer's from here on, or waits with the banner.
+static void show(struct reports *r, struct arena *a, struct report_line *line)
+{
+    struct reports_process *p = find_process(r, render_pid(line));
+    bool alone = p && p->waits && is_quiet(line);
+    if (!alone)
+        show_banner(r, p);
+    if (p && can_wait(r, line)) {
+        p->waits = true;
+        p->banner_arena = *a;
+        p->banner = *line;
+        return;
+    }
+    if (alone)
+        line->end.quiet = p->banner.start.program;
+    render_line(r->render, a, line);
+    if (alone) {
+        p->waits = false;
+        arena_free(&p->banner_arena);
+    }
+}
+
 int reports_take(struct reports *r, struct str line, bool fresh, char *why, size_t size)
 {
     struct arena a;
@@ -173,7 +222,7 @@ int reports_take(struct reports *r, struct str line, bool fresh, char *why, size
     symbol_line(r->symbols, &a, &event);
     uint64_t suppressed = r->suppressed;
     if (accept(r, &event, &a, fresh))
-        render_line(r->render, &a, &event);
+        show(r, &a, &event);
     else
         arena_free(&a);
     return r->suppressed > suppressed ? REPORTS_SUPPRESSED : REPORTS_SHOWN;
@@ -185,7 +234,7 @@ void reports_note(struct reports *r, int pid, const char *text)
     arena_init(&a, 0);
     struct report_line line = {.event = REPORT_NOTE, .note = {pid, arena_str(&a, str_from(text)).ptr}};
     if (line.note.text)
-        render_line(r->render, &a, &line);
+        show(r, &a, &line);
 }
 
 void reports_note_unended(struct reports *r)

@@ -23,6 +23,9 @@ struct reports_number {
 
 struct reports_process {
     int pid;
+    bool waits;  // its banner: a child that the heap's library watches may have nothing else to say
+    struct arena banner_arena;  // then
+    struct report_line banner;
     unsigned running;          // libraries that have not said that the end has come
     bool introduced, by_heap;  // whether its banner is out, and whose that was
     VEC(struct reports_number) given;
@@ -39,6 +42,7 @@ struct reports {
     uint64_t print_limit;  // 0: none
     bool live;             // reports come from libraries just now, not from a file
     bool heap;             // the heap is watched in every process
+    bool brief;            // children of which there is nothing to say get one line
     VEC(struct reports_process) processes;
     uint64_t started, watched, errors, suppressed, unprinted;  // watched: whose summary has something in it
     int last_pid;

@@ -119,6 +119,7 @@ struct report_start {
 struct report_end {
     int pid;
     const char *library;  // whose summary it is, where it is not the guard's: "heap"
+    const char *quiet;    // program of which there is nothing else to say: one line will do; not in the JSON
     uint64_t errors, suppressed;
     uint32_t nvalues;
     const struct report_value *values;  // what was watched

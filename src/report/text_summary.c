@@ -98,6 +98,15 @@ static void paint_heading(struct text_painter *p, enum text_colour colour, const
     text_buffer_char(p->b, '\n');
 }
 
+static void paint_shortly(struct text_painter *p, const struct report_value *v)
+{
+    text_buffer_cstr(p->b, " (");
+    text_paint_clean(p, label_of(v));
+    text_buffer_cstr(p->b, ": ");
+    text_paint_u64(p, v->value, 0);
+    text_buffer_char(p->b, ')');
+}
+
 void text_summary_end(struct text_painter *p, const struct report_end *e)
 {
     bool watched = any(e->values, e->nvalues);
@@ -116,11 +125,17 @@ void text_summary_end(struct text_painter *p, const struct report_end *e)
         text_paint_u64(p, e->suppressed, 0);
         text_buffer_cstr(p->b, " suppressed");
     }
+    if (e->quiet) {
+        text_buffer_cstr(p->b, " of ");
+        text_paint_clean(p, e->quiet);
+    }
     if (!watched)
         text_buffer_cstr(p->b, ", but NOTHING WAS WATCHED");
     text_paint_colour(p, TEXT_PLAIN);
+    if (e->quiet && watched)
+        paint_shortly(p, &e->values[0]);
     text_buffer_char(p->b, '\n');
-    if (watched) {
+    if (watched && !e->quiet) {
         paint_heading(p, TEXT_HEADING, "watched");
         paint_values(p, &c, e->values, e->nvalues);
     }

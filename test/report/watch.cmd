@@ -129,6 +129,39 @@ $ $T/w $T/fake start fork start error end | grep -E 'watching|SUMMARY|errors?$'
 ==P==moat 0: watching /usr/bin/fake (pid P), mode api, device cpu
 SUMMARY: moat: heap-buffer-overflow scale.cu:7 in scale(float*, int)
 ==P==moat: 1 error
+# A child whose heap has nothing wrong is worth one line; the program itself, and a child of which there is more to say, all of them.
+$ $T/w $T/fake start=heap end
+==P==moat 0: watching /usr/bin/fake (pid P), mode heap
+==P==moat: 0 errors in the CPU's heap
+  watched
+    kernels launched  3
+$ $T/w $T/fake fork start=heap end
+==P==moat: 0 errors in the CPU's heap of /usr/bin/fake (kernels launched: 3)
+$ $T/w $T/fake many=40 start=heap end | sort | uniq -c | sed 's/^ *//'
+40 ==P==moat: 0 errors in the CPU's heap of /usr/bin/fake (kernels launched: 3)
+$ $T/w $T/fake fork start=heap error end | grep -E 'watching|SUMMARY|errors?'
+==P==moat 0: watching /usr/bin/fake (pid P), mode heap
+SUMMARY: moat: heap-buffer-overflow scale.cu:7 in scale(float*, int)
+==P==moat: 1 error in the CPU's heap
+$ $T/w $T/fake fork start=heap other start end other end
+==P==moat 0: watching /usr/bin/fake (pid P), mode heap
+==P==moat: CUDA is used from here on, mode api, device cpu
+==P==moat: 0 errors
+  watched
+    kernels launched  3
+==P==moat: 0 errors in the CPU's heap
+  watched
+    kernels launched  3
+$ $T/w $T/fake fork start=heap note=attention end | grep -v '^ '
+==P==moat 0: watching /usr/bin/fake (pid P), mode heap
+==P==moat: attention
+==P==moat: 0 errors in the CPU's heap
+$ $T/w $T/fake fork start=heap
+==P==moat 0: watching /usr/bin/fake (pid P), mode heap
+==P==moat: this process ended without a summary: a signal or _exit ended it, or it became another program
+$ $T/w --format=json $T/fake fork start=heap end | cut -c 1-30
+{"event":"start","pid":P,"pare
+{"event":"end","pid":P,"librar
 $ $T/w $T/fake start error close error close error end | grep -E 'SUMMARY|errors$'
 SUMMARY: moat: heap-buffer-overflow scale.cu:7 in scale(float*, int)
 SUMMARY: moat: heap-buffer-overflow scale.cu:7 in scale(float*, int)
