@@ -395,28 +395,59 @@ void canary_pool_ends(CUmemoryPool pool)
     }
 }
 
+static bool reclaim(struct home *home)
+{
+    bool any = canary_shelf_any(home), gone;
+    do {
+        canary_monitor_hold();
+        canary_order_settle(home);
+        canary_let_go(home, 0);
+        canary_free_postponed(home);
+        gone = canary_free_gone_aside(home);
+        any |= gone;
+        canary_monitor_go_on();
+        // For the program's streams, which may wait for another thread of its: nothing of ours is held.
+        if (any)
+            canary_order_wait_aside(home);
+    } while (gone);
+    canary_monitor_hold();
+    canary_scan_home(home, false, true, &canary_free_wanted_again);
+    uint64_t given = canary_store_trim(home, 0);
+    canary_monitor_go_on();
+    return given || any;
+}
+
+// Of another context, whose kernels are not to be waited for, and which may be about to end.
+static bool reclaim_other(struct home *home)
+{
+    uint64_t given = 0;
+    bool pushed;
+    canary_monitor_hold();
+    if (canary_monitor_watches(home) &&
+        home_enter(atomic_load_explicit(&home->context, memory_order_relaxed), &pushed)) {
+        canary_let_go(home, 0);
+        canary_scan_home(home, false, true, &canary_free_wanted_again);
+        given = canary_monitor_is_idle() ? canary_store_trim(home, 0) : canary_tract_trim(home, UINT64_MAX);
+        home_leave(pushed);
+    }
+    canary_monitor_go_on();
+    return given;
+}
+
 bool canary_reclaim(void)
 {
     bool pushed;
     struct home *home = canary_on && canary_used() ? home_enter_owner(&pushed) : NULL;
     if (!home)
         return false;
-    canary_monitor_hold();
-    canary_order_settle(home);
-    bool any = canary_shelf_any(home);
-    canary_let_go(home, 0);
-    canary_free_postponed(home);
-    any |= canary_free_gone_aside(home);
-    canary_monitor_go_on();
-    // For the program's streams, which may wait for another thread of its: nothing of ours is held.
-    if (any)
-        canary_order_wait_aside(home);
-    canary_monitor_hold();
-    canary_scan_home(home, false, true, &canary_free_wanted_again);
-    uint64_t given = canary_store_trim(home, 0);
-    canary_monitor_go_on();
+    bool any = reclaim(home);
+    for (unsigned i = 0; i < HOME_CONTEXTS; i++) {
+        struct home *other = home_of_number(i);
+        if (other && other != home && other->device == home->device)
+            any |= reclaim_other(other);
+    }
     home_leave(pushed);
-    return given || any;
+    return any;
 }
 
 uint64_t canary_held(void)

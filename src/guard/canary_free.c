@@ -4,6 +4,8 @@
 #include "guard/canary.h"
 #include "guard/canary_order.h"
 #include "guard/canary_shelf.h"
+#include "guard/canary_tract.h"
+#include "guard/green.h"
 #include "guard/guard.h"
 
 // Bytes of empty regions that a context holds on to: a part of what the device has, between these.
@@ -48,11 +50,15 @@ void canary_free_postponed(struct home *home)
 {
     struct canary_slab *s =
         atomic_exchange_explicit(&postponed[home_number(home)], NULL, memory_order_acquire);
-    if (s)
-        atomic_store_explicit(&gone_aside[home_number(home)], true, memory_order_relaxed);  // under scan_lock
     for (struct canary_slab *next; s; s = next) {
+        struct canary_place place = {.slab = s, .base = s->base, .size = s->later_size};
         next = s->later;
-        canary_free_kept(home, &(struct canary_place){s, 0, s->base, s->later_size}, true);
+        if (canary_order_is_crowded(home)) {
+            postpone(&place);
+            continue;
+        }
+        canary_free_kept(home, &place, true);
+        atomic_store_explicit(&gone_aside[home_number(home)], true, memory_order_relaxed);  // under scan_lock
     }
 }
 
@@ -118,26 +124,30 @@ static void settle_readings(const struct canary_slab *s)
     settle(s->home);
 }
 
-static bool is_much(struct home *home, uint64_t *kept)
+// Bytes of empty regions beyond what may be held.
+static uint64_t too_much(struct home *home, uint64_t *kept)
 {
+    uint64_t spare = canary_store_spare(home, NULL, 0);
     *kept = home_memory_part(home, kept_part, kept_least, kept_most);
-    return canary_store_spare(home, NULL, 0) > *kept;
+    return spare > *kept ? spare - *kept : 0;
 }
 
-void canary_free_trim(struct home *home)
+void canary_free_trim(struct home *home, bool idle)
 {
-    uint64_t kept;
-    if (is_much(home, &kept))
+    uint64_t kept, much = too_much(home, &kept);
+    if (much && idle)
         canary_store_trim(home, kept);
+    else if (much)
+        canary_tract_trim(home, much);
 }
 
 static void trim(struct home *home)
 {
     uint64_t kept;
-    if (!is_much(home, &kept))
+    if (!too_much(home, &kept))
         return;
     canary_monitor_hold();
-    canary_free_trim(home);
+    canary_free_trim(home, true);
     canary_monitor_go_on();
 }
 
@@ -215,20 +225,30 @@ bool canary_free_host(void *pointer, enum driver_id call, CUresult *r)
     return true;
 }
 
-static CUresult free_in_graph(const struct canary_place *place, CUstream stream, bool per_thread)
+// In a capture the driver frees what the same graph allocates, and refuses all else. What it takes all the same, it frees whenever
+// the graph runs: from then on nobody may look.
+static CUresult free_in_graph(const struct canary_place *place, struct canary_stream in)
 {
-    guard_count(GUARD_UNGUARDED);
-    return (per_thread ? guard.real.cuMemFreeAsync_ptsz : guard.real.cuMemFreeAsync)(place->slab->range.base,
-                                                                                     stream);
+    const struct driver *d = &guard.real;
+    if (place->slab->kind == CANARY_OURS)
+        return CUDA_ERROR_INVALID_VALUE;
+    CUresult r =
+        (in.per_thread ? d->cuMemFreeAsync_ptsz : d->cuMemFreeAsync)(place->slab->range.base, in.stream);
+    if (!r) {
+        guard_count(GUARD_UNGUARDED);
+        part_from(place);
+        give(place);
+    }
+    return r;
 }
 
-// A stream of its own knows its context: the driver frees in its order on a thread that has none.
+// A stream of its own knows its context: the driver frees in its order on a thread that has another, or none.
 static void enter_for(CUstream stream, const struct canary_place *place, bool *pushed)
 {
     CUcontext current = NULL;
     *pushed = false;
     if (stream && stream != CU_STREAM_LEGACY && stream != CU_STREAM_PER_THREAD &&
-        !guard.real.cuCtxGetCurrent(&current) && !current)
+        !guard.real.cuCtxGetCurrent(&current) && (!current || green_owner(current) != place->slab->context))
         home_enter(place->slab->context, pushed);
 }
 
@@ -289,14 +309,20 @@ static bool make_room(const struct canary_place *place)
     return canary_shelf_has_room(place);
 }
 
-// The place is kept for a buffer like it, and its canaries are read beside the stream.
-static bool shelve(const struct canary_place *place, struct canary_stream in, enum driver_id call)
+enum reading { NOT_READ, READ_ASIDE, NO_ROOM };
+
+// The place is kept for a buffer like it, and its canaries are read beside the stream. Otherwise *reading is what became of that.
+static bool shelve(const struct canary_place *place, struct canary_stream in, enum driver_id call,
+                   enum reading *reading)
 {
     uint64_t number;
+    *reading = NOT_READ;
     if (!place->slab->ready || canary_slot_told(place->slab, 0) || !canary_order_number(in, &number) ||
         !make_room(place))
         return false;
-    return !read_in_order(place, in, true, call) && canary_shelf_put(place, number);
+    CUresult r = read_in_order(place, in, true, call);
+    *reading = !r ? READ_ASIDE : r == CUDA_ERROR_NOT_READY ? NO_ROOM : NOT_READ;
+    return !r && canary_shelf_put(place, number);
 }
 
 // The driver takes plain memory here too, and waits for it.
@@ -320,14 +346,17 @@ static CUresult free_later(const struct canary_place *place, struct canary_strea
 }
 
 // Memory of the driver's, given back in the order of the stream. What is of no pool the driver itself waits for.
-static CUresult free_in_order(const struct canary_place *place, struct canary_stream in, enum driver_id call)
+static CUresult free_in_order(const struct canary_place *place, struct canary_stream in, enum reading reading,
+                              enum driver_id call)
 {
     const struct driver *d = &guard.real;
     uint64_t real = place->slab->range.base;
     // It may be read beside the stream yet, for this buffer, if the shelf was full then, or for an earlier one in its place. In the
     // stream the memory could be another's before that.
     bool is_read_aside = atomic_load_explicit(&place->slab->unread, memory_order_acquire);
-    CUresult r = read_in_order(place, in, false, call);
+    CUresult r = reading == NO_ROOM ? CUDA_ERROR_NOT_READY : CUDA_SUCCESS;
+    if (reading == NOT_READ)
+        r = read_in_order(place, in, false, call);
     // Too many readings are under way: it goes without a look.
     if (r == CUDA_ERROR_NOT_READY)
         guard_count(GUARD_UNGUARDED);
@@ -351,27 +380,20 @@ bool canary_free_async(CUdeviceptr pointer, CUstream stream, bool per_thread, bo
 {
     const struct canary_stream in = {stream, per_thread};
     struct canary_place place;
+    enum reading reading;
     bool pushed;
     if (!take(pointer, &place))
         return refuse(pointer, r);
     if (captured) {
-        // The graph frees it whenever it runs: from now on nobody may look, nor read it beside the stream.
-        CUstreamCaptureMode mode = home_calm();
-        settle_readings(place.slab);
-        part_from(&place);
-        home_stir(mode);
-        *r = place.slab->kind == CANARY_OURS ? CUDA_ERROR_INVALID_VALUE
-                                             : free_in_graph(&place, stream, per_thread);
+        *r = free_in_graph(&place, in);
         if (*r)
             put_back(&place);
-        else
-            give(&place);
         return true;
     }
     if (place.slab->kind == CANARY_OURS)
         return free_plain_in_order(&place, in, call, r);
     enter_for(stream, &place, &pushed);
-    *r = shelve(&place, in, call) ? CUDA_SUCCESS : free_in_order(&place, in, call);
+    *r = shelve(&place, in, call, &reading) ? CUDA_SUCCESS : free_in_order(&place, in, reading, call);
     home_leave(pushed);
     return true;
 }

@@ -19,8 +19,8 @@ void canary_free_postponed(struct home *home);
 bool canary_free_gone_aside(struct home *home);
 void canary_free_context_gone(struct home *home);
 
-// Regions without buffers beyond what may be held go back to the driver, which waits for what runs. The caller keeps scans
-// from beginning.
-void canary_free_trim(struct home *home);
+// Memory without buffers beyond what may be held goes back to the driver. idle: so does what the driver would otherwise wait
+// for all that runs for. The caller keeps scans from beginning.
+void canary_free_trim(struct home *home, bool idle);
 
 #endif

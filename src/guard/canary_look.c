@@ -30,6 +30,11 @@ void canary_look_clean(const struct home *home, uint64_t ended, bool all)
         atomic_store_explicit(&c->all, ended, memory_order_relaxed);
 }
 
+uint64_t canary_look_clean_so_far(const struct home *home)
+{
+    return atomic_load_explicit(&cleans[home_number(home)].all, memory_order_relaxed);
+}
+
 void canary_look_context_gone(const struct home *home)
 {
     cleans[home_number(home)] = (struct clean){0};
@@ -184,7 +189,7 @@ struct canary_relic canary_look_relic(const struct canary_place *place)
         .tail = canary_slab_tail(place->slab, place->size),
         .seed = canary_slab_seed(place),
         .told = canary_slot_told(place->slab, place->number),
-        .clean = clean_of(place->slab->home, true),
+        .clean = place->clean,
     };
     unsigned section = epoch_enter();
     struct track_block *t = track_freed(place->base);

@@ -60,6 +60,7 @@ void canary_look_relic_rows(const struct canary_relic *relic, const uint8_t *row
 // A scan found nothing: kernels up to that one, which had ended when it began, are not named for what later ones find. all:
 // it looked at everything.
 void canary_look_clean(const struct home *home, uint64_t ended, bool all);
+uint64_t canary_look_clean_so_far(const struct home *home);  // by scans that looked at everything
 void canary_look_context_gone(const struct home *home);
 
 #endif

@@ -71,6 +71,17 @@ bool canary_monitor_try_hold(void)
     return !pthread_mutex_trylock(&scan_lock);
 }
 
+bool canary_monitor_watches(const struct home *home)
+{
+    return !closing[home_number(home)] && !failed[home_number(home)];
+}
+
+bool canary_monitor_is_idle(void)
+{
+    return atomic_load_explicit(&launch_ring.count, memory_order_relaxed) ==
+           atomic_load_explicit(&canary_scan_ended, memory_order_relaxed);
+}
+
 // --- scans --------------------------------------------------------------------------------------------------
 
 // Under scan_lock.
@@ -87,15 +98,14 @@ static void scan_home(struct home *home, bool thorough, const struct canary_occa
     struct home *entered = context ? home_enter(context, &pushed) : NULL;
     if (!entered)
         return;
+    // First what was read of buffers that are gone: until then nobody looks at those in their places.
+    canary_order_settle(home);
     CUresult r = canary_scan_home(home, thorough, thorough, occasion);
     if (r == CUDA_SUCCESS) {
-        canary_order_settle(home);
         canary_store_tidy(home);
         canary_let_go(home, kept);
         canary_free_postponed(home);
-        if (atomic_load_explicit(&launch_ring.count, memory_order_relaxed) ==
-            atomic_load_explicit(&canary_scan_ended, memory_order_relaxed))
-            canary_free_trim(home);
+        canary_free_trim(home, canary_monitor_is_idle());
     }
     if (r == CUDA_SUCCESS || r == CUDA_ERROR_OUT_OF_MEMORY)
         r = kheap_watch_home(home, occasion);

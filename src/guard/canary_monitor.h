@@ -14,6 +14,10 @@ void canary_monitor_after_fork(void);
 void canary_monitor_hold(void);
 void canary_monitor_go_on(void);
 bool canary_monitor_try_hold(void);  // false: one is under way, or somebody else keeps them from it
+// All that the program launched is known to have ended.
+bool canary_monitor_is_idle(void);
+// In between: a home whose context is well, and stays.
+bool canary_monitor_watches(const struct home *home);
 
 // Looks at one slab, if no scan is under way. In an epoch section; the home's context is current.
 void canary_monitor_check(struct home *home, struct canary_slab *slab,

@@ -6,7 +6,12 @@
 #include "guard/canary_bench.h"
 #include "guard/guard.h"
 
-enum { LANDINGS = CANARY_LANDINGS };
+enum {
+    LANDINGS = CANARY_LANDINGS,
+    // Operations in the stream of our own, which waits for the program's: with about 1,000 the driver of an H200 makes whoever
+    // adds one wait too, and the program's stream may be waiting for him.
+    MOST_ASIDE = 900,
+};
 
 // What readings of one place have told, that no longer is one. Under the lock, but for `told`, which is the settler's.
 struct remains {
@@ -16,7 +21,8 @@ struct remains {
 };
 
 struct landing {
-    CUevent event;  // made once, and behind the reading
+    CUevent event;   // made once, and behind the reading
+    uint64_t aside;  // which operation it is in the stream of our own; 0: it is read in the program's
     struct landing *older,
         *newer;  // among those that wait to be looked at; newer: the next of those that nobody has
     struct remains *remains;  // NULL: its place is still there, or had no other reading
@@ -33,8 +39,8 @@ struct field {
     struct landing *returned;         // that somebody had
     unsigned fresh;                   // from there on nobody had them
     uint64_t pass;                    // of the settler, so far
-    _Atomic unsigned waiting;         // relaxed: whether it is worth to look
-    _Atomic(CUstream) aside;          // of our own; NULL: not made yet
+    uint64_t asked, done;     // operations in the stream of our own, and how many are known to have ended
+    _Atomic(CUstream) aside;  // that stream; NULL: not made yet
 };
 
 static struct field fields[HOME_CONTEXTS];
@@ -51,7 +57,7 @@ void canary_order_context_gone(struct home *home)
     struct field *f = &fields[home_number(home)];
     f->oldest = f->newest = f->returned = NULL;
     f->fresh = 0;
-    atomic_store_explicit(&f->waiting, 0, memory_order_relaxed);
+    f->asked = f->done = 0;
     atomic_store_explicit(&f->aside, NULL, memory_order_relaxed);
     for (unsigned i = 0; i < LANDINGS; i++) {
         f->landing[i].event = NULL;
@@ -85,15 +91,40 @@ static CUstream aside_of(struct field *f)
     return none;
 }
 
-// NULL: all are in use.
-static struct landing *take(struct field *f)
+// Under the lock.
+static bool is_crowded(const struct field *f)
+{
+    return f->asked - f->done >= MOST_ASIDE;
+}
+
+bool canary_order_is_crowded(const struct home *home)
 {
     pthread_mutex_lock(&lock);
-    struct landing *l = f->returned;
+    bool crowded = is_crowded(&fields[home_number(home)]);
+    pthread_mutex_unlock(&lock);
+    return crowded;
+}
+
+// An operation is about to go into the stream of our own.
+static void note_aside(struct field *f)
+{
+    pthread_mutex_lock(&lock);
+    f->asked++;
+    pthread_mutex_unlock(&lock);
+}
+
+// NULL: there is no room.
+static struct landing *take(struct field *f, bool aside)
+{
+    pthread_mutex_lock(&lock);
+    bool room = !aside || !is_crowded(f);
+    struct landing *l = room ? f->returned : NULL;
     if (l)
         f->returned = l->newer;
-    else if (f->fresh < LANDINGS)
+    else if (room && f->fresh < LANDINGS)
         l = &f->landing[f->fresh++];
+    if (l)
+        l->aside = aside ? ++f->asked : 0;
     pthread_mutex_unlock(&lock);
     return l;
 }
@@ -117,8 +148,9 @@ static uint8_t *rows_of(const struct home *home, const struct landing *l)
     return canary_bench_landings(home)[l - fields[home_number(home)].landing].rows;
 }
 
-// The rows into a landing, in the order of a stream, and an event behind it.
-static CUresult enqueue(struct landing *l, const struct canary_place *place, struct canary_stream in)
+// The rows into a landing, in the order of a stream, and an event behind it. *begun: they may come even where that fails.
+static CUresult enqueue(struct landing *l, const struct canary_place *place, struct canary_stream in,
+                        bool *begun)
 {
     __typeof__(cuEventRecord) *record =
         in.per_thread ? guard.real.cuEventRecord_ptsz : guard.real.cuEventRecord;
@@ -127,6 +159,7 @@ static CUresult enqueue(struct landing *l, const struct canary_place *place, str
     if (!r)
         r = home_copy_rows(in.stream, in.per_thread, place->base - width, place->size + width, width, 2,
                            rows_of(place->slab->home, l));
+    *begun = !r;
     return r ? r : record(l->event, in.stream);
 }
 
@@ -137,8 +170,6 @@ static void hand_over(struct field *f, struct landing *l, const struct canary_pl
     struct canary_relic relic = canary_look_relic(place);
     // Release pairs with the acquire of who finds that nothing is unread, in canary_order_settle's last step.
     atomic_fetch_add_explicit(&place->slab->unread, 1, memory_order_release);
-    // Counted before anybody can look at it, and until nobody can.
-    atomic_fetch_add_explicit(&f->waiting, 1, memory_order_relaxed);
     pthread_mutex_lock(&lock);
     l->relic = relic;
     l->call = call;
@@ -167,25 +198,28 @@ CUresult canary_order_read(const struct canary_place *place, struct canary_strea
     struct canary_slab *s = place->slab;
     struct field *f = &fields[home_number(s->home)];
     bool fits = canary_bench_landings(s->home) && canary_look_width(s, place->size) <= CANARY_LANDING;
-    struct landing *l = fits ? take(f) : NULL;
+    struct landing *l = fits ? take(f, aside) : NULL;
     if (!l)
         return CUDA_ERROR_NOT_READY;
     CUstreamCaptureMode mode = home_calm();
+    bool begun = false;
     CUresult r = aside ? step_aside(f, s, &in) : CUDA_SUCCESS;
     if (!r)
-        r = enqueue(l, place, in);
+        r = enqueue(l, place, in, &begun);
     home_stir(mode);
-    if (r)
-        give(f, l);
-    else
+    if (!r)
         hand_over(f, l, place, call);
+    else if (!begun)
+        give(f, l);
     return r;
 }
 
 CUresult canary_order_follow(const struct canary_place *place, struct canary_stream in)
 {
+    struct field *f = &fields[home_number(place->slab->home)];
+    note_aside(f);
     CUstreamCaptureMode mode = home_calm();
-    CUresult r = step_aside(&fields[home_number(place->slab->home)], place->slab, &in);
+    CUresult r = step_aside(f, place->slab, &in);
     home_stir(mode);
     // There is no such stream, nor could one be made.
     return r == CUDA_ERROR_NOT_READY ? CUDA_ERROR_OUT_OF_MEMORY : r;
@@ -193,8 +227,10 @@ CUresult canary_order_follow(const struct canary_place *place, struct canary_str
 
 CUresult canary_order_free_aside(struct home *home, CUdeviceptr memory)
 {
+    struct field *f = &fields[home_number(home)];
+    note_aside(f);
     CUstreamCaptureMode mode = home_calm();
-    CUstream stream = aside_of(&fields[home_number(home)]);
+    CUstream stream = aside_of(f);
     CUresult r = stream ? guard.real.cuMemFreeAsync(memory, stream) : CUDA_ERROR_NOT_READY;
     home_stir(mode);
     return r;
@@ -220,7 +256,7 @@ static struct remains *new_remains(struct field *f, uint32_t told)
     return r;
 }
 
-void canary_order_forget(const struct canary_slab *slab)
+void canary_order_forget(struct canary_slab *slab)
 {
     struct remains *remains = NULL;
     struct field *f = &fields[home_number(slab->home)];
@@ -235,6 +271,8 @@ void canary_order_forget(const struct canary_slab *slab)
             l->remains = remains;
             l->relic.slab = NULL;
             l->relic.remains = &remains->told;
+            // Relaxed: nobody takes a place because of it that is being forgotten.
+            atomic_fetch_sub_explicit(&slab->unread, 1, memory_order_relaxed);
         }
     pthread_mutex_unlock(&lock);
 }
@@ -249,11 +287,11 @@ static void settled(struct field *f, struct landing *l)
         atomic_fetch_sub_explicit(&s->unread, 1, memory_order_release);
     if (l->remains)
         l->remains->readings--;
+    f->done = l->aside > f->done ? l->aside : f->done;
     *(l->older ? &l->older->newer : &f->oldest) = l->newer;
     *(l->newer ? &l->newer->older : &f->newest) = l->older;
     put_back(f, l);
     pthread_mutex_unlock(&lock);
-    atomic_fetch_sub_explicit(&f->waiting, 1, memory_order_relaxed);
 }
 
 // The oldest if l is NULL.
@@ -278,16 +316,48 @@ static bool waits(struct field *f, const struct landing *l, bool late)
     return wait;
 }
 
+// Whether its reading is still to come. Those in the stream of our own come one after the other.
+static bool is_late(const struct landing *l, bool *aside)
+{
+    bool late = (l->aside && *aside) || guard.real.cuEventQuery(l->event) != CUDA_SUCCESS;
+    *aside |= l->aside && late;
+    return late;
+}
+
+// What else is in the stream of our own has no event: whether all of that has ended.
+static void follow(struct field *f)
+{
+    CUstream aside = atomic_load_explicit(&f->aside, memory_order_acquire);
+    pthread_mutex_lock(&lock);
+    uint64_t asked = f->asked;
+    pthread_mutex_unlock(&lock);
+    if (!aside || !guard.real.cuStreamQuery || guard.real.cuStreamQuery(aside))
+        return;
+    pthread_mutex_lock(&lock);
+    f->done = asked > f->done ? asked : f->done;
+    pthread_mutex_unlock(&lock);
+}
+
+static bool has_work(const struct field *f)
+{
+    pthread_mutex_lock(&lock);
+    bool work = f->oldest || f->asked != f->done;
+    pthread_mutex_unlock(&lock);
+    return work;
+}
+
 void canary_order_settle(struct home *home)
 {
     struct field *f = &fields[home_number(home)];
-    if (!canary_bench_landings(home) || !atomic_load_explicit(&f->waiting, memory_order_relaxed))
+    bool aside = false;
+    if (!canary_bench_landings(home) || !has_work(f))
         return;
+    CUstreamCaptureMode mode = home_calm();
     f->pass++;
     // All that were there: who settles before a free must not miss what he waited for. Nobody else takes any away.
     for (struct landing *l = next_of(f, NULL), *next; l; l = next) {
         next = next_of(f, l);
-        if (waits(f, l, guard.real.cuEventQuery(l->event) != CUDA_SUCCESS))
+        if (waits(f, l, is_late(l, &aside)))
             continue;
         pthread_mutex_lock(&lock);
         struct canary_relic relic = l->relic;
@@ -297,4 +367,7 @@ void canary_order_settle(struct home *home)
         canary_look_relic_rows(&relic, rows_of(home, l), &occasion);
         settled(f, l);
     }
+    if (!aside)
+        follow(f);
+    home_stir(mode);
 }

@@ -30,7 +30,10 @@ void canary_order_wait_aside(struct home *home);  // until all such memory is th
 
 // The place goes: what is still to be read of it is looked at without, and what several readings find is told once. The
 // caller keeps scans from beginning: who looks at a reading right now tells of it in the slab's name.
-void canary_order_forget(const struct canary_slab *slab);
+void canary_order_forget(struct canary_slab *slab);
+
+// There is so much in the stream beside all others that more may have to wait.
+bool canary_order_is_crowded(const struct home *home);
 
 // Looks at what has been read. The home's context is current; one thread at a time.
 void canary_order_settle(struct home *home);

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "guard/canary_bench.h"
+#include "guard/canary_free.h"
 #include "guard/canary_shelf.h"
 #include "guard/canary_testing.h"
 
@@ -20,7 +21,7 @@ static int setup(void **state)
     REAL(cuMemAllocHost_v2), REAL(cuMemHostAlloc), REAL(cuMemFreeHost);
     REAL(cuMemsetD2D32Async), REAL(cuMemcpy2DAsync_v2), REAL(cuMemcpyBatchAsync_v2);
     REAL(cuMemAllocAsync), REAL(cuMemAllocFromPoolAsync), REAL(cuMemFreeAsync);
-    REAL(cuStreamWaitEvent), REAL(cuStreamGetId), REAL(cuEventSynchronize),
+    REAL(cuStreamWaitEvent), REAL(cuStreamQuery), REAL(cuStreamGetId), REAL(cuEventSynchronize),
         REAL(cuThreadExchangeStreamCaptureMode);
     guard.options.mode = 1 << OPTION_MODE_CANARY;
     guard.options.canary_interval = LOCK_STEP;
@@ -148,23 +149,6 @@ static void the_first_is_told_of(void **state)
     assert_int_equal(told_by, DRIVER_cuMemFreeAsync);
 }
 
-static CUresult is_read_before(CUdeviceptr p, CUstream q)
-{
-    assert_int_equal(atomic_load(&findings), 1);
-    return cuMemFreeAsync(p, q);
-}
-
-// A graph that frees a place may run before what is read beside streams: that has to be there first.
-static void a_free_in_a_graph_tells_before(void **state)
-{
-    CUresult r;
-    CUdeviceptr second = after_a_damaged_one(NULL);
-    guard.real.cuMemFreeAsync = is_read_before;
-    assert_true(canary_free_async(second, NULL, false, true, DRIVER_cuMemFreeAsync, &r) && !r);
-    REAL(cuMemFreeAsync);
-    is_told_once();
-}
-
 static CUresult is_never_there(CUevent event)
 {
     return CUDA_ERROR_NOT_READY;
@@ -189,6 +173,14 @@ static CUresult note_stream(CUdeviceptr p, CUstream q)
     return cuMemFreeAsync(p, q);
 }
 
+static unsigned copies;
+
+static CUresult count_copies(const CUDA_MEMCPY2D *copy, CUstream stream)
+{
+    copies++;
+    return cuMemcpy2DAsync_v2(copy, stream);
+}
+
 // What is read beside the stream is freed there: in the stream it could be another's, which is then taken for damage.
 static void the_shelf_fills_meanwhile(void **state)
 {
@@ -199,7 +191,11 @@ static void the_shelf_fills_meanwhile(void **state)
         assert_true(canary_alloc_async(&others[i], IN_ORDER + 4 + 4 * i, NULL, NULL, false, &r) && !r);
     guard.real.cuStreamWaitEvent = wait_and_free_others;
     guard.real.cuMemFreeAsync = note_stream;
+    guard.real.cuMemcpy2DAsync_v2 = count_copies;
+    copies = 0;
     free_in_order(p);
+    REAL(cuMemcpy2DAsync_v2);
+    assert_int_equal(copies, 1 + CANARY_SHELF_MOST);  // each is read once
     REAL(cuStreamWaitEvent);
     REAL(cuMemFreeAsync);
     assert_int_equal(others[0], 0);
@@ -355,16 +351,297 @@ static void frees_in_order_never_wait(void **state)
     assert_int_equal(canary_store_slabs(), 0);
 }
 
+static unsigned asked;
+
+static CUresult count_questions(CUevent event)
+{
+    asked++;
+    return cuEventQuery(event);
+}
+
+static unsigned frees;
+
+static CUresult count_frees(CUdeviceptr p, CUstream stream)
+{
+    frees++;
+    return cuMemFreeAsync(p, stream);
+}
+
+static const unsigned bearable =
+    1000;  // so much may wait in a stream before an H200's driver makes callers wait
+
+// However many wait, nothing is put into the stream beside all others that would have to wait for its turn; and none is asked about
+// in vain, time after time.
+static void a_crowd_waits_elsewhere(void **state)
+{
+    enum { MANY = 2 * CANARY_LANDINGS, LATER = 100 };
+    atomic_bool flag = false;
+    CUstream stream;
+    CUdeviceptr p, told;
+    CUresult r;
+    assert_int_equal(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING), 0);
+    assert_true(canary_alloc_async(&told, IN_ORDER, NULL, stream, false, &r) && !r);
+    assert_int_equal(cuStreamSynchronize(stream), 0);
+    change(told + IN_ORDER);
+    scan(whole);  // such a place is not kept
+    assert_int_equal(cuLaunchHostFunc(stream, await_flag, &flag), 0);
+    guard.real.cuMemcpy2DAsync_v2 = count_copies;
+    guard.real.cuMemFreeAsync = count_frees;
+    copies = frees = 0;
+    uint64_t unguarded = guard.counts[GUARD_UNGUARDED];
+    for (unsigned i = 0; i < MANY; i++) {
+        assert_true(canary_alloc_async(&p, 1000 + 4 * i, NULL, stream, false, &r) && !r);
+        assert_true(canary_free_async(p, stream, false, false, DRIVER_cuMemFreeAsync, &r) && !r);
+    }
+    // Those that went without a look are freed in the stream itself.
+    assert_true(copies + frees - (guard.counts[GUARD_UNGUARDED] - unguarded) < bearable);
+    // Nor does the monitor add what has to be freed later.
+    canary_monitor_hold();
+    assert_true(canary_free_async(told, stream, false, false, DRIVER_cuMemFreeAsync, &r) && !r);
+    frees = 0;
+    canary_free_postponed(home_current());
+    assert_int_equal(frees, 0);
+    canary_monitor_go_on();
+    REAL(cuMemcpy2DAsync_v2), REAL(cuMemFreeAsync);
+    guard.real.cuEventQuery = count_questions;
+    asked = 0;
+    for (unsigned i = 0; i < LATER; i++) {
+        assert_true(canary_alloc_async(&p, 1000 + 4 * (MANY + i), NULL, stream, false, &r) && !r);
+        assert_true(canary_free_async(p, stream, false, false, DRIVER_cuMemFreeAsync, &r) && !r);
+    }
+    assert_true(asked <= 2 * LATER);
+    REAL(cuEventQuery);
+    atomic_store(&flag, true);
+    assert_int_equal(cuStreamSynchronize(stream), 0);
+    is_told_once();
+    assert_int_equal(cuStreamDestroy_v2(stream), 0);
+}
+
+// What is in the stream beside all others is known to have ended even where nothing was read there.
+static void a_crowd_goes(void **state)
+{
+    struct canary_place place;
+    CUdeviceptr p;
+    CUresult r;
+    assert_true(canary_alloc_async(&p, IN_ORDER, NULL, NULL, false, &r) && !r);
+    assert_true(canary_store_withdraw(p, &place));
+    for (unsigned i = 0; i < bearable; i++)
+        assert_int_equal(canary_order_follow(&place, (struct canary_stream){NULL, false}), 0);
+    assert_true(canary_order_is_crowded(home_current()));
+    canary_slot_publish_again(&place, canary_scan_number());
+    canary_order_wait_aside(home_current());
+    scan(whole);
+    assert_false(canary_order_is_crowded(home_current()));
+    free_in_order(p);
+    are_told(0);
+}
+
+// In a capture the driver refuses to free what is no graph's: the buffer stays one, and is watched.
+static void a_refused_free_changes_nothing(void **state)
+{
+    CUstream stream;
+    CUgraph graph;
+    CUresult r;
+    CUdeviceptr p, again;
+    assert_int_equal(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING), 0);
+    assert_true(canary_alloc_async(&p, IN_ORDER, NULL, stream, false, &r) && !r);
+    assert_true(canary_free_async(p, stream, false, false, DRIVER_cuMemFreeAsync, &r) && !r);
+    assert_true(canary_alloc_async(&again, IN_ORDER, NULL, stream, false, &r) && !r && p == again);
+    uint64_t unguarded = guard.counts[GUARD_UNGUARDED];
+    assert_int_equal(cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_GLOBAL), 0);
+    assert_true(canary_free_async(p, stream, false, true, DRIVER_cuMemFreeAsync, &r));
+    assert_int_equal(r, CUDA_ERROR_INVALID_VALUE);
+    cuStreamEndCapture(stream, &graph);
+    assert_int_equal(guard.counts[GUARD_UNGUARDED], unguarded);
+    assert_int_equal(cuStreamSynchronize(stream), 0);
+    canary_order_wait_aside(home_current());
+    scan(whole);
+    change(p + IN_ORDER);
+    scan(whole);
+    assert_int_equal(atomic_load(&findings), 1);
+    assert_true(canary_free_async(p, stream, false, false, DRIVER_cuMemFreeAsync, &r) && !r);
+    is_told_once();
+    assert_int_equal(cuStreamDestroy_v2(stream), 0);
+}
+
+// A place that is forgotten, and stays all the same, has no readings that anybody would wait for.
+static void what_is_forgotten_is_read_no_more(void **state)
+{
+    CUresult r;
+    CUdeviceptr p;
+    assert_true(canary_alloc_async(&p, IN_ORDER, NULL, NULL, false, &r) && !r);
+    free_in_order(p);
+    assert_true(canary_alloc_async(&p, IN_ORDER, NULL, NULL, false, &r) && !r);
+    assert_int_equal(cuCtxSynchronize(), 0);
+    canary_monitor_hold();
+    canary_order_forget(canary_store_find(p));
+    canary_monitor_go_on();
+    change(p + IN_ORDER);
+    scan(whole);
+    assert_int_equal(atomic_load(&findings), 1);
+    free_in_order(p);
+    is_told_once();
+}
+
+static CUresult record_at_home(CUevent event, CUstream stream)
+{
+    CUcontext current;
+    assert_int_equal(cuCtxGetCurrent(&current), 0);
+    assert_ptr_equal(current, context);
+    return cuEventRecord(event, stream);
+}
+
+// The driver frees in the order of a stream whatever context is current; events have to be of the stream's.
+static void another_context_may_be_current(void **state)
+{
+    CUcontext other;
+    CUstream stream;
+    CUresult r;
+    CUdeviceptr p;
+    assert_int_equal(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING), 0);
+    assert_true(canary_alloc_async(&p, IN_ORDER, NULL, stream, false, &r) && !r);
+    assert_int_equal(cuStreamSynchronize(stream), 0);
+    change(p + IN_ORDER);
+    assert_int_equal(cuCtxCreate_v2(&other, 0, 0), 0);
+    guard.real.cuEventRecord = record_at_home;
+    assert_true(canary_free_async(p, stream, false, false, DRIVER_cuMemFreeAsync, &r));
+    assert_int_equal(r, 0);
+    REAL(cuEventRecord);
+    assert_int_equal(cuCtxDestroy_v2(other), 0);
+    canary_context_gone(other);
+    assert_int_equal(cuCtxSetCurrent(context), 0);
+    assert_int_equal(cuStreamSynchronize(stream), 0);
+    is_told_once();
+    assert_int_equal(cuStreamDestroy_v2(stream), 0);
+}
+
+// A context may end while buffers of its wait to be looked at, and another come in its place.
+static void goes_with_its_context(void **state)
+{
+    enum { ROUNDS = 20, BUFFERS = 100 };
+    for (unsigned i = 0; i < ROUNDS; i++) {
+        CUcontext other;
+        CUdeviceptr p;
+        CUresult r;
+        assert_int_equal(cuCtxCreate_v2(&other, 0, 0), 0);
+        guard.real.cuEventQuery = is_never_there;
+        for (unsigned k = 0; k < BUFFERS; k++) {
+            assert_true(canary_alloc_async(&p, IN_ORDER + 4 * k, NULL, NULL, false, &r) && !r);
+            free_in_order(p);
+        }
+        canary_let_go(home_current(), 0);
+        canary_context_ends(other, DRIVER_cuCtxDestroy_v2);
+        assert_int_equal(cuCtxDestroy_v2(other), 0);
+        canary_context_gone(other);
+        REAL(cuEventQuery);
+        // Another, from the start: nothing of the one before may be looked at, or keep a landing.
+        assert_int_equal(cuCtxCreate_v2(&other, 0, 0), 0);
+        uint64_t unguarded = guard.counts[GUARD_UNGUARDED];
+        for (unsigned k = 0; k < CANARY_LANDINGS; k++) {
+            assert_true(canary_alloc_async(&p, IN_ORDER, NULL, NULL, false, &r) && !r);
+            free_in_order(p);
+        }
+        assert_int_equal(guard.counts[GUARD_UNGUARDED], unguarded);
+        free_in_order(after_a_damaged_one(NULL));
+        is_told_once();
+        canary_context_ends(other, DRIVER_cuCtxDestroy_v2);
+        assert_int_equal(cuCtxDestroy_v2(other), 0);
+        canary_context_gone(other);
+        assert_int_equal(cuCtxSetCurrent(context), 0);
+    }
+    assert_int_equal(atomic_load(&findings), 0);
+}
+
+// Landings whose places were forgotten serve others again and again.
+static void forgotten_ones_come_back(void **state)
+{
+    CUdeviceptr p;
+    CUresult r;
+    for (unsigned i = 0; i <= CANARY_LANDINGS; i++) {
+        assert_true(canary_alloc_async(&p, IN_ORDER, NULL, NULL, false, &r) && !r);
+        free_in_order(p);
+        if (i % 2) {
+            canary_monitor_hold();
+            canary_let_go(home_current(), 0);
+            canary_monitor_go_on();
+        }
+        canary_order_wait_aside(home_current());
+        scan(whole);
+    }
+    are_told(0);
+}
+
+// Where a scan passes a place over, for an earlier buffer's reading is to be looked at first, nobody is cleared by it.
+static void passed_over_is_not_clean(void **state)
+{
+    CUdeviceptr p, q;
+    CUresult r;
+    assert_true(canary_alloc_async(&p, IN_ORDER, NULL, NULL, false, &r) && !r);
+    free_in_order(p);
+    assert_true(canary_alloc_async(&q, IN_ORDER, NULL, NULL, false, &r) && !r && p == q);
+    assert_int_equal(cuCtxSynchronize(), 0);
+    canary_order_wait_aside(home_current());
+    change(q + IN_ORDER);
+    atomic_store(&canary_scan_ended, 5);  // it was the fifth
+    scan(true);
+    assert_int_equal(atomic_load(&findings), 0);
+    scan(true);
+    assert_int_equal(atomic_load(&findings), 1);
+    assert_true(blamed_since < 5);
+    atomic_store(&canary_scan_ended, 0);
+    free_in_order(q);
+    is_told_once();
+}
+
+static CUresult scan_and_wait(CUstream stream, CUevent event, unsigned flags)
+{
+    REAL(cuStreamWaitEvent);
+    scan(true);
+    return cuStreamWaitEvent(stream, event, flags);
+}
+
+// A scan between the moment when a buffer is withdrawn and that when it is read has not looked at it: who is named has to be the
+// same as without.
+static void withdrawn_is_not_clean(void **state)
+{
+    CUdeviceptr p;
+    CUresult r;
+    assert_true(canary_alloc_async(&p, IN_ORDER, NULL, NULL, false, &r) && !r);
+    assert_int_equal(cuCtxSynchronize(), 0);
+    scan(whole);
+    change(p + IN_ORDER);
+    atomic_store(&canary_scan_ended, 7);  // it was the seventh
+    guard.real.cuStreamWaitEvent = scan_and_wait;
+    free_in_order(p);
+    is_told_once();
+    atomic_store(&canary_scan_ended, 0);
+    assert_true(blamed_since < 7);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(places_of_a_pool_come_again),    cmocka_unit_test(a_full_shelf_tells_once),
-        cmocka_unit_test(the_shelf_fills_meanwhile),      cmocka_unit_test(readings_run_out),
-        cmocka_unit_test(a_pool_that_ends_tells_once),    cmocka_unit_test(a_free_that_waits_tells_once),
-        cmocka_unit_test(a_late_reading_is_waited_for),   cmocka_unit_test(a_free_in_order_waits_for_no_scan),
-        cmocka_unit_test(what_was_told_stays_told),       cmocka_unit_test(frees_in_order_never_wait),
-        cmocka_unit_test(what_was_read_makes_room),       cmocka_unit_test(the_first_is_told_of),
-        cmocka_unit_test(a_free_in_a_graph_tells_before),
+        cmocka_unit_test(places_of_a_pool_come_again),
+        cmocka_unit_test(a_full_shelf_tells_once),
+        cmocka_unit_test(the_shelf_fills_meanwhile),
+        cmocka_unit_test(readings_run_out),
+        cmocka_unit_test(a_pool_that_ends_tells_once),
+        cmocka_unit_test(a_free_that_waits_tells_once),
+        cmocka_unit_test(a_late_reading_is_waited_for),
+        cmocka_unit_test(a_free_in_order_waits_for_no_scan),
+        cmocka_unit_test(what_was_told_stays_told),
+        cmocka_unit_test(frees_in_order_never_wait),
+        cmocka_unit_test(what_was_read_makes_room),
+        cmocka_unit_test(the_first_is_told_of),
+        cmocka_unit_test(a_crowd_waits_elsewhere),
+        cmocka_unit_test(a_refused_free_changes_nothing),
+        cmocka_unit_test(what_is_forgotten_is_read_no_more),
+        cmocka_unit_test(another_context_may_be_current),
+        cmocka_unit_test(a_crowd_goes),
+        cmocka_unit_test(forgotten_ones_come_back),
+        cmocka_unit_test(passed_over_is_not_clean),
+        cmocka_unit_test(goes_with_its_context),
+        cmocka_unit_test(withdrawn_is_not_clean),
     };
     return cmocka_run_group_tests(tests, setup, NULL);
 }

@@ -390,10 +390,13 @@ static int read_one(struct index_item *item, void *context)
     if (s->home != scan->home || (s->kind == CANARY_MANAGED && !scan->managed) ||
         atomic_load_explicit(&s->unreadable, memory_order_relaxed))
         return 0;
-    // Only a buffer's event may be asked: before, it is not recorded, and afterwards destroyed.
     // What an earlier buffer there left is told first, under its own name.
-    if (s->kind == CANARY_POOL && (atomic_load_explicit(&s->unread, memory_order_relaxed) ||
-                                   !canary_slot_read(s, 0, scan->number, &b) || !is_there(s)))
+    if (s->kind == CANARY_POOL && atomic_load_explicit(&s->unread, memory_order_relaxed)) {
+        scan->partly = true;
+        return 0;
+    }
+    // Only a buffer's event may be asked: before, it is not recorded, and afterwards destroyed.
+    if (s->kind == CANARY_POOL && (!canary_slot_read(s, 0, scan->number, &b) || !is_there(s)))
         return 0;
     if (s->slots == 1)
         read_lone(scan, s);

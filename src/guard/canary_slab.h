@@ -94,6 +94,7 @@ struct canary_place {
     struct canary_slab *slab;
     uint32_t number;
     uint64_t base, size;
+    uint64_t clean;  // of a buffer that was withdrawn: kernels up to that one have done nothing to it
 };
 
 // The numbers of a slot as they were at one moment.

@@ -20,7 +20,7 @@ static atomic_bool done;
 
 static struct canary_place place_of(uint64_t size)
 {
-    return (struct canary_place){&slab, 0, BASE, size};
+    return (struct canary_place){.slab = &slab, .base = BASE, .size = size};
 }
 
 static void *publish_many(void *unused)

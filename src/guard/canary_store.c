@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "guard/canary_ground.h"
+#include "guard/canary_look.h"
 #include "guard/canary_space.h"
 #include "guard/canary_tract.h"
 #include "guard/share.h"
@@ -194,7 +195,8 @@ static struct canary_place slot_use(struct canary_slab *s, uint32_t number, uint
     atomic_fetch_add_explicit(&extra,
                               s->stride - size + (canary_slab_is_lone(s) ? s->range.size - s->stride : 0),
                               memory_order_relaxed);
-    return (struct canary_place){s, number, canary_slab_base(s, number), size};
+    return (struct canary_place){
+        .slab = s, .number = number, .base = canary_slab_base(s, number), .size = size};
 }
 
 static struct canary_place take_only(struct canary_slab *s, uint64_t size)
@@ -350,13 +352,15 @@ bool canary_store_withdraw(uint64_t pointer, struct canary_place *place)
     bool found = s && pointer >= s->base && (pointer - s->base) % s->stride == 0 &&
                  (pointer - s->base) / s->stride < s->slots;
     uint32_t number = found ? (uint32_t)((pointer - s->base) / s->stride) : 0;
+    // Before: scans do not look at it from then on, and may call the rest clean.
+    uint64_t clean = found ? canary_look_clean_so_far(s->home) : 0;
     // Acquire and release: who gets the buffer sees all that the thread did that made it.
     uint64_t size = found ? atomic_exchange_explicit(&s->slot[number].size, 0, memory_order_acq_rel) : 0;
     epoch_leave(section);
     if (size && s->kind == CANARY_OURS)
         canary_slot_hold(&s->slot[number], size);
     // Until it is given back the slot is ours, and so the slab stays.
-    *place = (struct canary_place){s, number, pointer, size};
+    *place = (struct canary_place){s, number, pointer, size, clean};
     return size;
 }
 

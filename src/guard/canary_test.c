@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "guard/canary_order.h"
+#include "guard/canary_shelf.h"
 #include "guard/canary_testing.h"
 
 enum { SMALL = 1000, LARGE = (3 << 20) - 100, LOCK_STEP = 60000000 };
@@ -499,14 +500,14 @@ static void tells_of_the_buffer_that_was_read(void **state)
     assert_true(canary_slot_tell(s, 0, old.told, CANARY_HEAD_SIDE));
     assert_false(canary_slot_tell(s, 0, old.told, CANARY_HEAD_SIDE));
     assert_int_equal(canary_slot_told(s, 0), CANARY_HEAD_SIDE);
-    canary_slot_publish(&(struct canary_place){s, 0, p, 70000}, 0);
+    canary_slot_publish(&(struct canary_place){.slab = s, .base = p, .size = 70000}, 0);
     assert_false(canary_slot_tell(s, 0, old.told, CANARY_HEAD_SIDE));
     assert_false(canary_slot_tell(s, 0, old.told, CANARY_TAIL_SIDE));
     assert_int_equal(canary_slot_told(s, 0), 0);
     assert_true(canary_slot_read(s, 0, UINT64_MAX, &new));
     assert_true(canary_slot_tell(s, 0, new.told, CANARY_TAIL_SIDE));
     assert_true(canary_slot_tell(s, 0, new.told, CANARY_HEAD_SIDE));
-    canary_slot_publish(&(struct canary_place){s, 0, p, 70000}, 0);
+    canary_slot_publish(&(struct canary_place){.slab = s, .base = p, .size = 70000}, 0);
     free_now(p);
     canary_reclaim();
     assert_int_equal(atomic_load(&findings), 0);
@@ -680,6 +681,30 @@ static void what_is_held_is_free(void **state)
     assert_int_equal(canary_store_slabs(), 0);
 }
 
+// Of what is freed, a 16th of the device's memory waits for buffers like it.
+static void little_is_held(void **state)
+{
+    enum { BUFFERS = 10 };
+    struct canary_extent waiting[CANARY_SHELF_MOST];
+    CUdeviceptr p[BUFFERS];
+    CUresult r;
+    size_t left, all, held = 0;
+    assert_int_equal(cuMemGetInfo_v2(&left, &all), 0);
+    const size_t part = all / 16 / 4;
+    if (left < 2 * BUFFERS * part)
+        skip();
+    for (unsigned i = 0; i < BUFFERS; i++)
+        assert_true(canary_alloc(&p[i], part, &r) && !r);
+    for (unsigned i = 0; i < BUFFERS; i++)
+        free_now(p[i]);
+    unsigned n = canary_shelf_plain(home_current(), waiting);
+    for (unsigned i = 0; i < n; i++)
+        held += waiting[i].bytes;
+    assert_in_range(held, 1, all / 16);
+    canary_reclaim();
+    assert_int_equal(canary_store_slabs(), 0);
+}
+
 static void goes_with_its_context(void **state)
 {
     CUcontext other;
@@ -729,6 +754,7 @@ int main(void)
         cmocka_unit_test(freed_places_are_looked_at),
         cmocka_unit_test(freed_buffers_are_left_alone),
         cmocka_unit_test(what_is_held_is_free),
+        cmocka_unit_test(little_is_held),
         cmocka_unit_test(goes_with_its_context),
         cmocka_unit_test(stops),
     };

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "guard/canary.h"
+#include "guard/canary_free.h"
 #include "guard/canary_testing.h"
 
 #define MIB ((size_t)1 << 20)
@@ -100,6 +101,30 @@ static void many_lose_little(void **state)
         assert_int_equal(canary_store_slabs(), 0);
     }
     assert_int_equal(atomic_load(&findings), 0);
+}
+
+// What waited long enough goes back while kernels run: nobody has to wait for that.
+static void goes_back_meanwhile(void **state)
+{
+    enum { COUNT = 16 };
+    struct home *home = home_current();
+    const size_t size = 32 * MIB;
+    CUdeviceptr p[COUNT];
+    canary_reclaim();
+    size_t before = available();
+    if (before < 2 * COUNT * size)
+        skip();
+    for (unsigned i = 0; i < COUNT; i++)
+        p[i] = make(size);
+    for (unsigned i = 0; i < COUNT; i++)
+        free_now(p[i]);
+    canary_monitor_hold();
+    canary_let_go(home, 0);
+    canary_free_trim(home, false);
+    canary_monitor_go_on();
+    assert_in_range(available(), before - home_memory_part(home, 512, 64 * MIB, 256 * MIB), before);
+    canary_reclaim();
+    assert_int_equal(available(), before);
 }
 
 // Of buffers between others that are gone, with their memory, both sides are watched still.
@@ -472,19 +497,13 @@ static void with_one_device(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_first_one),
-        cmocka_unit_test(many_lose_little),
-        cmocka_unit_test(neighbours_go),
-        cmocka_unit_test(comes_and_goes),
-        cmocka_unit_test(threads_at_once),
-        cmocka_unit_test(any_call_may_fail),
-        cmocka_unit_test(gives_up),
-        cmocka_unit_test(takes_nothing_in_vain),
-        cmocka_unit_test(goes_with_its_context),
-        cmocka_unit_test(tells_its_pieces),
-        cmocka_unit_test(has_few_pieces),
-        cmocka_unit_test(knows_what_it_can_spare),
-        cmocka_unit_test(small_ones_lie_elsewhere),
+        cmocka_unit_test(the_first_one),           cmocka_unit_test(many_lose_little),
+        cmocka_unit_test(goes_back_meanwhile),     cmocka_unit_test(neighbours_go),
+        cmocka_unit_test(comes_and_goes),          cmocka_unit_test(threads_at_once),
+        cmocka_unit_test(any_call_may_fail),       cmocka_unit_test(gives_up),
+        cmocka_unit_test(takes_nothing_in_vain),   cmocka_unit_test(goes_with_its_context),
+        cmocka_unit_test(tells_its_pieces),        cmocka_unit_test(has_few_pieces),
+        cmocka_unit_test(knows_what_it_can_spare), cmocka_unit_test(small_ones_lie_elsewhere),
         cmocka_unit_test(with_one_device),
     };
     return cmocka_run_group_tests(tests, setup, NULL);

@@ -32,13 +32,14 @@
 CAPTURE()
 CAPTURE(_ptsz)
 
-#define MADE(symbol, parameters, arguments)       \
-    CUresult hook_##symbol parameters             \
-    {                                             \
-        CUresult r = guard.real.symbol arguments; \
-        if (!r && guard.watching)                 \
-            graph_names_made(*e, g);              \
-        return r;                                 \
+#define MADE(symbol, parameters, arguments)             \
+    CUresult hook_##symbol parameters                   \
+    {                                                   \
+        CUresult r = guard.real.symbol arguments;       \
+        HOOK_TRY_AGAIN(r, guard.real.symbol arguments); \
+        if (!r && guard.watching)                       \
+            graph_names_made(*e, g);                    \
+        return r;                                       \
     }
 MADE(cuGraphInstantiate, (CUgraphExec * e, CUgraph g, CUgraphNode *node, char *log, size_t n),
      (e, g, node, log, n))

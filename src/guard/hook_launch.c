@@ -11,16 +11,17 @@
 #include "guard/launch_ring.h"
 #include "guard/pages.h"
 
-#define LAUNCH(symbol, parameters, arguments)     \
-    CUresult hook_##symbol parameters             \
-    {                                             \
-        launch_ring_note(f);                      \
-        count_launch(f);                          \
-        pages_poll();                             \
-        kheap_host_launch();                      \
-        CUresult r = guard.real.symbol arguments; \
-        launch_ring_made();                       \
-        return kernel_fault_seen(r);              \
+#define LAUNCH(symbol, parameters, arguments)           \
+    CUresult hook_##symbol parameters                   \
+    {                                                   \
+        launch_ring_note(f);                            \
+        count_launch(f);                                \
+        pages_poll();                                   \
+        kheap_host_launch();                            \
+        CUresult r = guard.real.symbol arguments;       \
+        HOOK_TRY_AGAIN(r, guard.real.symbol arguments); \
+        launch_ring_made();                             \
+        return kernel_fault_seen(r);                    \
     }
 #define LAUNCHES(symbol, parameters, arguments) \
     LAUNCH(symbol, parameters, arguments)       \
@@ -81,6 +82,7 @@ ASK(cuEventQuery, (CUevent e), (e))
         launch_ring_note_graph(graph_names_of(g));    \
         kheap_host_launch();                          \
         CUresult r = guard.real.symbol(g, q);         \
+        HOOK_TRY_AGAIN(r, guard.real.symbol(g, q));   \
         launch_ring_made();                           \
         pages_poll();                                 \
         return kernel_fault_seen(r);                  \

@@ -188,6 +188,7 @@ CUresult hook_cuGraphAddMemAllocNode(CUgraphNode *node, CUgraph g, const CUgraph
                                      CUDA_MEM_ALLOC_NODE_PARAMS *p)
 {
     CUresult r = guard.real.cuGraphAddMemAllocNode(node, g, after, n, p);
+    HOOK_TRY_AGAIN(r, guard.real.cuGraphAddMemAllocNode(node, g, after, n, p));
     if (!r && guard.watching)
         track_made_in_graph(DRIVER_cuGraphAddMemAllocNode, p->dptr, p->bytesize);
     return r;
@@ -209,11 +210,15 @@ SHAPE(cuGraphMemsetNodeSetParams, r, check_memset, (CUgraphNode node, const CUDA
 SHAPE(cuGraphExecMemsetNodeSetParams, r, check_memset,
       (CUgraphExec g, CUgraphNode node, const CUDA_MEMSET_NODE_PARAMS *c, CUcontext x), (g, node, c, x))
 
-#define NODE(symbol, parameters, arguments)                                                     \
-    CUresult hook_##symbol parameters                                                           \
-    {                                                                                           \
-        CUresult r = check_node(DRIVER_##symbol, c);                                            \
-        return r ? r : node_made(DRIVER_##symbol, bounds_done(guard.real.symbol arguments), c); \
+#define NODE(symbol, parameters, arguments)                   \
+    CUresult hook_##symbol parameters                         \
+    {                                                         \
+        CUresult r = check_node(DRIVER_##symbol, c);          \
+        if (r)                                                \
+            return r;                                         \
+        r = guard.real.symbol arguments;                      \
+        HOOK_TRY_AGAIN(r, guard.real.symbol arguments);       \
+        return node_made(DRIVER_##symbol, bounds_done(r), c); \
     }
 
 NODE(cuGraphAddNode,

@@ -26,6 +26,7 @@ lacks() {  # lacks LOG NAME TRAIT: prints what is missing
     grep -Eq 'bytes? (after|before|inside) [0-9]+-byte region' "$log" || echo 'no buffer is named'
     grep -q 'allocated by cuMem' "$log" || echo 'who allocated is not said'
     [[ $name != one_byte* ]] || grep -q ' 1 byte that nobody may write' "$log" || echo 'more than one byte is said to be changed'
+    [ "$name" != blamed_alone ] || ! grep -q '\<fill\>' "$log" || echo 'a kernel is named that cannot have done it'
     [ "$trait" = host ] || grep -Eq '\<(flip|restore)\>' "$log" || echo 'the kernel is not named'
 }
 
@@ -59,7 +60,7 @@ try() {  # try COMMAND...: it must end well and nothing may be reported
 }
 
 [ $plain = no ] || try "$BUILD/tool/canary_good" info
-for what in whole copies pressure registered graph contexts ipc; do
+for what in whole copies pressure registered graph contexts captured shared_device graph_pressure ipc; do
     # shellcheck disable=SC2086
     try "$BUILD/tool/canary_good" $what
 done

@@ -7,7 +7,10 @@
 //   canary_good pressure      far more than the device has, one buffer after the other, and then nearly all of it at once
 //   canary_good registered    memory that moat did not allocate
 //   canary_good graph         memory of a graph
+//   canary_good graph_pressure the same, where the device has little left but what was freed
 //   canary_good contexts      two threads that make contexts and end them: the driver gives handles out again
+//   canary_good captured      a capture while frees in the order of another stream wait
+//   canary_good shared_device two contexts, one of which wants what the other has freed
 //   canary_good ipc           another process, watched too, gets at a buffer
 //   canary_good memory N SIZE prints how much less is free with N more buffers
 #include <sys/wait.h>
@@ -440,6 +443,76 @@ static void graph(void)
     NEED(d.cuStreamDestroy_v2(stream));
 }
 
+static void graph_pressure(void)
+{
+    size_t start = available();
+    CUdeviceptr most, p;
+    CUgraph made;
+    CUgraphExec run;
+    CUgraphNode node, last;
+    CUDA_MEM_ALLOC_NODE_PARAMS memory = {.poolProps = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
+                                                       .location = {CU_MEM_LOCATION_TYPE_DEVICE, 0}},
+                                         .bytesize = start / 4 - start / 32};
+    NEED(d.cuMemAlloc_v2(&most, start / 4 * 3));
+    NEED(d.cuMemAlloc_v2(&p, start / 17));
+    NEED(d.cuMemFree_v2(p));
+    NEED(d.cuGraphCreate(&made, 0));
+    NEED(d.cuGraphAddMemAllocNode(&node, made, NULL, 0, &memory));
+    NEED(d.cuGraphAddMemFreeNode(&last, made, &node, 1, memory.dptr));
+    NEED(d.cuGraphInstantiateWithFlags(&run, made, 0));
+    NEED(d.cuGraphLaunch(run, NULL));
+    NEED(d.cuCtxSynchronize());
+    NEED(d.cuGraphExecDestroy(run));
+    NEED(d.cuGraphDestroy(made));
+    NEED(d.cuDeviceGraphMemTrim(0));
+    NEED(d.cuMemFree_v2(most));
+}
+
+static void await(void *flag)
+{
+    // Relaxed: nothing else is told by it.
+    while (!atomic_load_explicit((_Atomic(bool) *)flag, memory_order_relaxed))
+        usleep(1000);
+}
+
+static void captured(void)
+{
+    static _Atomic(bool) flag;
+    CUstream stream, other;
+    CUgraph made;
+    CUdeviceptr p;
+    NEED(d.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    NEED(d.cuStreamCreate(&other, CU_STREAM_NON_BLOCKING));
+    NEED(d.cuMemAllocAsync(&p, 5000, other));
+    NEED(d.cuLaunchHostFunc(other, await, &flag));
+    NEED(d.cuMemFreeAsync(p, other));
+    NEED(d.cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_GLOBAL));
+    usleep(100000);
+    NEED(d.cuStreamEndCapture(stream, &made));
+    atomic_store_explicit(&flag, true, memory_order_relaxed);
+    NEED(d.cuCtxSynchronize());
+    NEED(d.cuGraphDestroy(made));
+    NEED(d.cuStreamDestroy_v2(stream));
+    NEED(d.cuStreamDestroy_v2(other));
+}
+
+static void shared_device(void)
+{
+    CUcontext first, second;
+    CUdeviceptr p;
+    NEED(d.cuCtxCreate_v2(&first, 0, 0));
+    NEED(d.cuCtxCreate_v2(&second, 0, 0));
+    size_t start = available();
+    NEED(d.cuCtxSetCurrent(first));
+    NEED(d.cuMemAlloc_v2(&p, start / 17));
+    NEED(d.cuMemFree_v2(p));
+    NEED(d.cuCtxSetCurrent(second));
+    NEED(d.cuMemAlloc_v2(&p, start - start / 25));
+    NEED(d.cuMemFree_v2(p));
+    NEED(d.cuCtxDestroy_v2(second));
+    NEED(d.cuCtxDestroy_v2(first));
+}
+
 static void *make_and_end(void *unused)
 {
     enum { LARGE = 5000000, ROUNDS = 100 };
@@ -559,9 +632,17 @@ int main(int argc, char **argv)
     static const struct {
         const char *name;
         void (*run)(void);
-    } rows[] = {{"answers", answers}, {"whole", whole},       {"copies", copies},
-                {"info", info},       {"pressure", pressure}, {"registered", registered},
-                {"graph", graph},     {"contexts", contexts}};
+    } rows[] = {{"answers", answers},
+                {"whole", whole},
+                {"copies", copies},
+                {"info", info},
+                {"pressure", pressure},
+                {"registered", registered},
+                {"graph", graph},
+                {"contexts", contexts},
+                {"captured", captured},
+                {"graph_pressure", graph_pressure},
+                {"shared_device", shared_device}};
     if (argc < 2)
         return 2;
     self = argv[0];

@@ -355,18 +355,59 @@ static void forked_exec(int bad)
     NEED(d.cuMemFree_v2(p));
 }
 
+// Whom a report names.
+
+// A kernel that had ended when a scan found nothing is not among them.
+static void blamed_alone(int bad)
+{
+    CUdeviceptr p = plain(SMALL);
+    kernels_fill(&kernels, p, SMALL, NULL);
+    NEED(d.cuCtxSynchronize());
+    usleep(500000);
+    behind(p, SMALL, bad);
+    NEED(d.cuMemFree_v2(p));
+}
+
+// But one that ran before a scan did not look at its buffer, for the place had another and that was not looked at yet.
+static void blamed_in_a_used_place(int bad)
+{
+    CUdeviceptr p, other = plain(SMALL);
+    NEED(d.cuMemAllocAsync(&p, LARGE, NULL));
+    NEED(d.cuMemFreeAsync(p, NULL));
+    NEED(d.cuMemAllocAsync(&p, LARGE, NULL));
+    behind(p, LARGE, bad);
+    kernels_fill(&kernels, other, SMALL, NULL);
+    NEED(d.cuCtxSynchronize());
+    usleep(100000);
+    NEED(d.cuMemFreeAsync(p, NULL));
+    NEED(d.cuCtxSynchronize());
+    NEED(d.cuMemFree_v2(other));
+}
+
 static const struct cases_row cases[] = {
-    CASE(restored, OVER, "once"),         CASE(restored_before, UNDER, "once"),
-    CASE(host_idle, OVER, "once"),        CASE(ends_at_once, OVER, "once"),
-    CASE(ends_after_write, OVER, "once"), CASE(context_ends, OVER, "once"),
-    CASE(device_reset, OVER, "once"),     CASE(freed_at_once, OVER, ""),
-    CASE(freed_at_once_large, OVER, ""),  CASE(written_after_free, "heap-use-after-free", "once"),
-    CASE(freed_in_order, OVER, ""),       CASE(plain_freed_in_order, OVER, ""),
-    CASE(freed_later, OVER, ""),          CASE(many, OVER, "once"),
-    CASE(captured_elsewhere, OVER, ""),   CASE(captured_here, OVER, ""),
-    CASE(captured_kernel, OVER, ""),      CASE(replayed, OVER, ""),
-    CASE(forked_before, OVER, ""),        CASE(forked_after, OVER, "once"),
+    CASE(restored, OVER, "once"),
+    CASE(restored_before, UNDER, "once"),
+    CASE(host_idle, OVER, "once"),
+    CASE(ends_at_once, OVER, "once"),
+    CASE(ends_after_write, OVER, "once"),
+    CASE(context_ends, OVER, "once"),
+    CASE(device_reset, OVER, "once"),
+    CASE(freed_at_once, OVER, ""),
+    CASE(freed_at_once_large, OVER, ""),
+    CASE(written_after_free, "heap-use-after-free", "once"),
+    CASE(freed_in_order, OVER, ""),
+    CASE(plain_freed_in_order, OVER, ""),
+    CASE(freed_later, OVER, ""),
+    CASE(many, OVER, "once"),
+    CASE(captured_elsewhere, OVER, ""),
+    CASE(captured_here, OVER, ""),
+    CASE(captured_kernel, OVER, ""),
+    CASE(replayed, OVER, ""),
+    CASE(forked_before, OVER, ""),
+    CASE(forked_after, OVER, "once"),
     CASE(forked_exec, OVER, "once"),
+    CASE(blamed_alone, OVER, "once"),
+    CASE(blamed_in_a_used_place, OVER, "once"),
 };
 
 int main(int argc, char **argv)
