@@ -395,59 +395,80 @@ void canary_pool_ends(CUmemoryPool pool)
     }
 }
 
+// Who has looked at all places that wait may give the memory back. idle: see canary_free_trim.
+static uint64_t scan_and_trim(struct home *home, bool idle)
+{
+    CUresult r = canary_scan_home(home, false, true, &canary_free_wanted_again);
+    // Where a scan fails, its copies may be under way still.
+    if (r && canary_bench_of(home))
+        return 0;
+    return idle ? canary_store_trim(home, 0) : canary_tract_trim(home, UINT64_MAX);
+}
+
 static bool reclaim(struct home *home)
 {
-    bool any = canary_shelf_any(home), gone;
-    do {
+    enum { PASSES = 8 };  // others may go on freeing meanwhile
+    bool any = canary_shelf_any(home), more = true;
+    for (unsigned i = 0; i < PASSES && more; i++) {
         canary_monitor_hold();
         canary_order_settle(home);
         canary_let_go(home, 0);
         canary_free_postponed(home);
-        gone = canary_free_gone_aside(home);
-        any |= gone;
+        more = canary_free_gone_aside(home);
+        any |= more;
+        more |= canary_free_any_postponed(home);
         canary_monitor_go_on();
         // For the program's streams, which may wait for another thread of its: nothing of ours is held.
-        if (any)
+        if (any || more)
             canary_order_wait_aside(home);
-    } while (gone);
+    }
     canary_monitor_hold();
-    canary_scan_home(home, false, true, &canary_free_wanted_again);
-    uint64_t given = canary_store_trim(home, 0);
+    uint64_t given = scan_and_trim(home, true);
     canary_monitor_go_on();
     return given || any;
 }
 
-// Of another context, whose kernels are not to be waited for, and which may be about to end.
-static bool reclaim_other(struct home *home)
+// Without waiting for kernels or streams. The context may be another one, and about to end.
+static bool reclaim_at_once(struct home *home)
 {
     uint64_t given = 0;
     bool pushed;
     canary_monitor_hold();
-    if (canary_monitor_watches(home) &&
-        home_enter(atomic_load_explicit(&home->context, memory_order_relaxed), &pushed)) {
+    CUcontext its = atomic_load_explicit(&home->context, memory_order_relaxed);
+    if (its && canary_monitor_watches(home) && home_enter(its, &pushed)) {
         canary_let_go(home, 0);
-        canary_scan_home(home, false, true, &canary_free_wanted_again);
-        given = canary_monitor_is_idle() ? canary_store_trim(home, 0) : canary_tract_trim(home, UINT64_MAX);
+        given = scan_and_trim(home, canary_monitor_is_idle());
         home_leave(pushed);
     }
     canary_monitor_go_on();
     return given;
 }
 
-bool canary_reclaim(void)
+static bool reclaim_all(bool patient)
 {
-    bool pushed;
+    bool pushed, any = false;
     struct home *home = canary_on && canary_used() ? home_enter_owner(&pushed) : NULL;
     if (!home)
         return false;
-    bool any = reclaim(home);
+    if (patient)
+        any = reclaim(home);
     for (unsigned i = 0; i < HOME_CONTEXTS; i++) {
         struct home *other = home_of_number(i);
-        if (other && other != home && other->device == home->device)
-            any |= reclaim_other(other);
+        if (other && (!patient || other != home) && other->device == home->device)
+            any |= reclaim_at_once(other);
     }
     home_leave(pushed);
     return any;
+}
+
+bool canary_reclaim(void)
+{
+    return reclaim_all(true);
+}
+
+bool canary_reclaim_at_once(void)
+{
+    return reclaim_all(false);
 }
 
 uint64_t canary_held(void)

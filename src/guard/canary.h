@@ -44,6 +44,7 @@ bool canary_free_async(CUdeviceptr pointer, CUstream stream, bool per_thread, bo
 
 // The driver has no memory: gives back what it can. True: it is worth to try again.
 bool canary_reclaim(void);
+bool canary_reclaim_at_once(void);  // the same, but for what would have to be waited for
 // Bytes of the current context that would be given back then, as far as is known without looking.
 uint64_t canary_held(void);
 

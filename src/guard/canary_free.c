@@ -34,11 +34,12 @@ static _Atomic(struct canary_slab *) postponed[HOME_CONTEXTS];
 static atomic_bool
     gone_aside[HOME_CONTEXTS];  // such have been given back, beside streams, and nobody has waited for it
 
-static void postpone(const struct canary_place *place)
+static void postpone(const struct canary_place *place, bool asks)
 {
     struct canary_slab *s = place->slab;
     _Atomic(struct canary_slab *) *list = &postponed[home_number(s->home)];
     s->later_size = place->size;
+    s->later_asks = asks;
     s->later = atomic_load_explicit(list, memory_order_relaxed);
     // Release pairs with the acquire in canary_free_postponed. All are taken at once, so none comes again meanwhile.
     while (!atomic_compare_exchange_weak_explicit(list, &s->later, s, memory_order_release,
@@ -46,20 +47,35 @@ static void postpone(const struct canary_place *place)
         ;
 }
 
+static bool can_go(struct home *home, const struct canary_slab *s)
+{
+    return s->kind == CANARY_OURS ||
+           (!canary_order_is_crowded(home) && (!s->later_asks || !guard.real.cuEventQuery(s->ready)));
+}
+
 void canary_free_postponed(struct home *home)
 {
     struct canary_slab *s =
         atomic_exchange_explicit(&postponed[home_number(home)], NULL, memory_order_acquire);
+    CUstreamCaptureMode mode = s ? home_calm() : CU_STREAM_CAPTURE_MODE_RELAXED;
+    bool any = s;
     for (struct canary_slab *next; s; s = next) {
         struct canary_place place = {.slab = s, .base = s->base, .size = s->later_size};
         next = s->later;
-        if (canary_order_is_crowded(home)) {
-            postpone(&place);
+        if (!can_go(home, s)) {
+            postpone(&place, s->later_asks);
             continue;
         }
         canary_free_kept(home, &place, true);
         atomic_store_explicit(&gone_aside[home_number(home)], true, memory_order_relaxed);  // under scan_lock
     }
+    if (any)
+        home_stir(mode);
+}
+
+bool canary_free_any_postponed(const struct home *home)
+{
+    return atomic_load_explicit(&postponed[home_number(home)], memory_order_relaxed);
 }
 
 bool canary_free_gone_aside(struct home *home)
@@ -260,7 +276,7 @@ static CUresult read_in_order(const struct canary_place *place, struct canary_st
     CUresult r = canary_order_read(place, in, aside, call);
     if (r != CUDA_ERROR_NOT_READY || !canary_monitor_try_hold())
         return r;
-    canary_order_settle(place->slab->home);
+    canary_order_make_room(place->slab->home);
     canary_monitor_go_on();
     return canary_order_read(place, in, aside, call);
 }
@@ -290,7 +306,7 @@ static void free_kept_some_time(struct home *home, const struct canary_place *pl
     if (plain ? canary_slot_is_checked(place->slab, place->number) : held)
         canary_free_kept(home, place, true);
     else
-        postpone(place);
+        postpone(place, false);
     if (held)
         canary_monitor_go_on();
 }
@@ -321,7 +337,8 @@ static bool shelve(const struct canary_place *place, struct canary_stream in, en
         !make_room(place))
         return false;
     CUresult r = read_in_order(place, in, true, call);
-    *reading = !r ? READ_ASIDE : r == CUDA_ERROR_NOT_READY ? NO_ROOM : NOT_READ;
+    bool full = r == CUDA_ERROR_NOT_READY && !canary_order_is_crowded(place->slab->home);
+    *reading = !r ? READ_ASIDE : full ? NO_ROOM : NOT_READ;
     return !r && canary_shelf_put(place, number);
 }
 
@@ -337,11 +354,12 @@ static bool free_plain_in_order(const struct canary_place *place, struct canary_
 // Somebody may be reading it: the memory goes back after that, beside the stream, when this has come so far.
 static CUresult free_later(const struct canary_place *place, struct canary_stream in)
 {
-    CUresult r = canary_order_follow(place, in);
+    bool crowded = canary_order_is_crowded(place->slab->home);
+    CUresult r = crowded ? canary_order_mark(place->slab, in) : canary_order_follow(place, in);
     if (r)
         put_back(place);
     else
-        postpone(place);
+        postpone(place, crowded);
     return r;
 }
 
@@ -357,13 +375,9 @@ static CUresult free_in_order(const struct canary_place *place, struct canary_st
     CUresult r = reading == NO_ROOM ? CUDA_ERROR_NOT_READY : CUDA_SUCCESS;
     if (reading == NOT_READ)
         r = read_in_order(place, in, false, call);
-    // Too many readings are under way: it goes without a look.
-    if (r == CUDA_ERROR_NOT_READY)
+    // Too many readings are under way, or the stream is another context's: it goes without a look.
+    if (r)
         guard_count(GUARD_UNGUARDED);
-    else if (r) {
-        put_back(place);
-        return r;
-    }
     if (!place->slab->ready)
         canary_monitor_hold();
     else if (is_read_aside || !canary_monitor_try_hold())

@@ -15,6 +15,7 @@ void canary_free_kept(struct home *home, const struct canary_place *place, bool 
 
 // Gives back what went while a scan may have read it. The home's context is current, and the caller keeps scans from beginning.
 void canary_free_postponed(struct home *home);
+bool canary_free_any_postponed(const struct home *home);
 // Whether there was any since the last call: the device may not have it yet.
 bool canary_free_gone_aside(struct home *home);
 void canary_free_context_gone(struct home *home);

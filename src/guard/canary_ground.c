@@ -112,8 +112,10 @@ int canary_ground_get(const struct home *home, uint64_t need, bool elastic, uint
 
 void canary_ground_give(uint64_t base)
 {
+    CUstreamCaptureMode mode = home_calm();
     forget(base);
     guard.real.cuMemFree_v2(base);
+    home_stir(mode);
 }
 
 bool canary_ground_is_mapped(uint64_t address, CUcontext *context)

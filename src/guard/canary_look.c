@@ -65,6 +65,12 @@ static uint64_t clean_of(const struct home *home, bool all)
     return atomic_load_explicit(all ? &c->all : &c->any, memory_order_relaxed);
 }
 
+static uint64_t clean_for(const struct canary_slab *s, const struct canary_buffer *b,
+                          const struct canary_occasion *o)
+{
+    return b->withdrawn ? b->clean : clean_of(s->home, o->all);
+}
+
 static void report(const struct damage *d, const struct canary_occasion *o)
 {
     uint8_t touched[(CANARY_TAIL_MOST + 7) / 8];
@@ -117,9 +123,7 @@ bool canary_look_head(struct canary_slab *s, uint32_t number, const struct canar
         return false;
     if (!canary_slot_tell(s, number, b->told, CANARY_HEAD_SIDE))
         return false;
-    report(
-        &(struct damage){base, base - CANARY_HEAD, now, made, CANARY_HEAD, NULL, clean_of(s->home, o->all)},
-        o);
+    report(&(struct damage){base, base - CANARY_HEAD, now, made, CANARY_HEAD, NULL, clean_for(s, b, o)}, o);
     return true;
 }
 
@@ -136,7 +140,7 @@ bool canary_look_tail(struct canary_slab *s, uint32_t number, const struct canar
     if (!canary_slot_tell(s, number, b->told, CANARY_TAIL_SIDE))
         return false;
     canary_bytes_slot(&b->seed, phase, made, count);
-    report(&(struct damage){base, base + b->size, now, made, count, NULL, clean_of(s->home, o->all)}, o);
+    report(&(struct damage){base, base + b->size, now, made, count, NULL, clean_for(s, b, o)}, o);
     return true;
 }
 
@@ -150,7 +154,7 @@ bool canary_look_far(struct canary_slab *s, const struct canary_buffer *b, const
         return false;
     if (!canary_slot_tell(s, 0, b->told, CANARY_TAIL_SIDE))
         return false;
-    report(&(struct damage){s->base, at, now, made, CANARY_HEAD, NULL, clean_of(s->home, o->all)}, o);
+    report(&(struct damage){s->base, at, now, made, CANARY_HEAD, NULL, clean_for(s, b, o)}, o);
     return true;
 }
 

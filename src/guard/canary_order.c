@@ -77,11 +77,25 @@ bool canary_order_number(struct canary_stream in, uint64_t *number)
     return true;
 }
 
-static CUstream aside_of(struct field *f)
+// The context that is current may be a green one, which goes before the home does.
+static CUstream make_aside(const struct home *home)
 {
+    CUstream stream = NULL;
+    bool pushed;
+    if (!home_enter(atomic_load_explicit(&home->context, memory_order_relaxed), &pushed))
+        return NULL;
+    if (guard.real.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING))
+        stream = NULL;
+    home_leave(pushed);
+    return stream;
+}
+
+static CUstream aside_of(const struct home *home)
+{
+    struct field *f = &fields[home_number(home)];
     // Acquire and release pair with each other: a thread uses only a stream that is made.
     CUstream stream = atomic_load_explicit(&f->aside, memory_order_acquire), none = NULL;
-    if (stream || guard.real.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING))
+    if (stream || !(stream = make_aside(home)))
         return stream;
     if (atomic_compare_exchange_strong_explicit(&f->aside, &none, stream, memory_order_release,
                                                 memory_order_acquire))
@@ -148,19 +162,33 @@ static uint8_t *rows_of(const struct home *home, const struct landing *l)
     return canary_bench_landings(home)[l - fields[home_number(home)].landing].rows;
 }
 
-// The rows into a landing, in the order of a stream, and an event behind it. *begun: they may come even where that fails.
-static CUresult enqueue(struct landing *l, const struct canary_place *place, struct canary_stream in,
-                        bool *begun)
+// An event that the stream takes, behind all that is in it. One of a context that is gone, or another's, is made anew next time.
+static CUresult record_event(CUevent *event, struct canary_stream in)
 {
     __typeof__(cuEventRecord) *record =
         in.per_thread ? guard.real.cuEventRecord_ptsz : guard.real.cuEventRecord;
+    CUresult r = *event ? CUDA_SUCCESS : guard.real.cuEventCreate(event, CU_EVENT_DISABLE_TIMING);
+    if (!r)
+        r = record(*event, in.stream);
+    if (r && *event) {
+        guard.real.cuEventDestroy_v2(*event);
+        *event = NULL;
+    }
+    return r;
+}
+
+// The rows into a landing, in the order of a stream, and an event behind it. *begun: they may come even where that fails. tried:
+// the stream is known to take events of this context.
+static CUresult enqueue(struct landing *l, const struct canary_place *place, struct canary_stream in,
+                        bool tried, bool *begun)
+{
     const uint32_t width = canary_look_width(place->slab, place->size);
-    CUresult r = l->event ? CUDA_SUCCESS : guard.real.cuEventCreate(&l->event, CU_EVENT_DISABLE_TIMING);
+    CUresult r = tried ? CUDA_SUCCESS : record_event(&l->event, in);
     if (!r)
         r = home_copy_rows(in.stream, in.per_thread, place->base - width, place->size + width, width, 2,
                            rows_of(place->slab->home, l));
     *begun = !r;
-    return r ? r : record(l->event, in.stream);
+    return r ? r : record_event(&l->event, in);
 }
 
 // It is read, or will be: from now on it may be looked at.
@@ -181,13 +209,21 @@ static void hand_over(struct field *f, struct landing *l, const struct canary_pl
     pthread_mutex_unlock(&lock);
 }
 
-// The stream to read in is ours from here on, and waits until the program's has come so far. The place's event is used for it.
-static CUresult step_aside(struct field *f, const struct canary_slab *s, struct canary_stream *in)
+CUresult canary_order_mark(const struct canary_slab *s, struct canary_stream in)
 {
     __typeof__(cuEventRecord) *record =
-        in->per_thread ? guard.real.cuEventRecord_ptsz : guard.real.cuEventRecord;
-    CUstream aside = guard.real.cuStreamWaitEvent ? aside_of(f) : NULL;
-    CUresult r = aside ? record(s->ready, in->stream) : CUDA_ERROR_NOT_READY;
+        in.per_thread ? guard.real.cuEventRecord_ptsz : guard.real.cuEventRecord;
+    CUstreamCaptureMode mode = home_calm();
+    CUresult r = record(s->ready, in.stream);
+    home_stir(mode);
+    return r;
+}
+
+// The stream to read in is ours from here on, and waits until the program's has come so far. The place's event is used for it.
+static CUresult step_aside(const struct canary_slab *s, struct canary_stream *in)
+{
+    CUstream aside = guard.real.cuStreamWaitEvent ? aside_of(s->home) : NULL;
+    CUresult r = aside ? canary_order_mark(s, *in) : CUDA_ERROR_OUT_OF_MEMORY;
     *in = (struct canary_stream){aside, false};
     return r ? r : guard.real.cuStreamWaitEvent(aside, s->ready, 0);
 }
@@ -203,9 +239,9 @@ CUresult canary_order_read(const struct canary_place *place, struct canary_strea
         return CUDA_ERROR_NOT_READY;
     CUstreamCaptureMode mode = home_calm();
     bool begun = false;
-    CUresult r = aside ? step_aside(f, s, &in) : CUDA_SUCCESS;
+    CUresult r = aside ? step_aside(s, &in) : CUDA_SUCCESS;
     if (!r)
-        r = enqueue(l, place, in, &begun);
+        r = enqueue(l, place, in, aside, &begun);
     home_stir(mode);
     if (!r)
         hand_over(f, l, place, call);
@@ -216,21 +252,18 @@ CUresult canary_order_read(const struct canary_place *place, struct canary_strea
 
 CUresult canary_order_follow(const struct canary_place *place, struct canary_stream in)
 {
-    struct field *f = &fields[home_number(place->slab->home)];
-    note_aside(f);
+    note_aside(&fields[home_number(place->slab->home)]);
     CUstreamCaptureMode mode = home_calm();
-    CUresult r = step_aside(f, place->slab, &in);
+    CUresult r = step_aside(place->slab, &in);
     home_stir(mode);
-    // There is no such stream, nor could one be made.
-    return r == CUDA_ERROR_NOT_READY ? CUDA_ERROR_OUT_OF_MEMORY : r;
+    return r;
 }
 
 CUresult canary_order_free_aside(struct home *home, CUdeviceptr memory)
 {
-    struct field *f = &fields[home_number(home)];
-    note_aside(f);
+    note_aside(&fields[home_number(home)]);
     CUstreamCaptureMode mode = home_calm();
-    CUstream stream = aside_of(f);
+    CUstream stream = aside_of(home);
     CUresult r = stream ? guard.real.cuMemFreeAsync(memory, stream) : CUDA_ERROR_NOT_READY;
     home_stir(mode);
     return r;
@@ -331,7 +364,7 @@ static void follow(struct field *f)
     pthread_mutex_lock(&lock);
     uint64_t asked = f->asked;
     pthread_mutex_unlock(&lock);
-    if (!aside || !guard.real.cuStreamQuery || guard.real.cuStreamQuery(aside))
+    if (aside && (!guard.real.cuStreamQuery || guard.real.cuStreamQuery(aside)))
         return;
     pthread_mutex_lock(&lock);
     f->done = asked > f->done ? asked : f->done;
@@ -346,18 +379,22 @@ static bool has_work(const struct field *f)
     return work;
 }
 
-void canary_order_settle(struct home *home)
+// all: otherwise up to the first that is late.
+static void settle(struct home *home, bool all)
 {
     struct field *f = &fields[home_number(home)];
     bool aside = false;
-    if (!canary_bench_landings(home) || !has_work(f))
+    if (!has_work(f))
         return;
     CUstreamCaptureMode mode = home_calm();
     f->pass++;
     // All that were there: who settles before a free must not miss what he waited for. Nobody else takes any away.
     for (struct landing *l = next_of(f, NULL), *next; l; l = next) {
         next = next_of(f, l);
-        if (waits(f, l, is_late(l, &aside)))
+        bool late = is_late(l, &aside);
+        if (late && !all)
+            break;
+        if (waits(f, l, late))
             continue;
         pthread_mutex_lock(&lock);
         struct canary_relic relic = l->relic;
@@ -367,7 +404,17 @@ void canary_order_settle(struct home *home)
         canary_look_relic_rows(&relic, rows_of(home, l), &occasion);
         settled(f, l);
     }
-    if (!aside)
+    if (!aside && all)
         follow(f);
     home_stir(mode);
+}
+
+void canary_order_settle(struct home *home)
+{
+    settle(home, true);
+}
+
+void canary_order_make_room(struct home *home)
+{
+    settle(home, false);
 }

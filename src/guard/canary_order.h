@@ -21,6 +21,9 @@ bool canary_order_number(struct canary_stream in, uint64_t *number);
 CUresult canary_order_read(const struct canary_place *place, struct canary_stream in, bool aside,
                            enum driver_id call);
 
+// An event of the place in the stream, which tells when it has come so far. 0, or the driver's error.
+CUresult canary_order_mark(const struct canary_slab *slab, struct canary_stream in);
+
 // No reading: the stream beside all others only waits until this one has come so far. 0, or the driver's error.
 CUresult canary_order_follow(const struct canary_place *place, struct canary_stream in);
 
@@ -37,6 +40,8 @@ bool canary_order_is_crowded(const struct home *home);
 
 // Looks at what has been read. The home's context is current; one thread at a time.
 void canary_order_settle(struct home *home);
+// The same of the oldest ones, up to the first that is not there yet: for who needs room now.
+void canary_order_make_room(struct home *home);
 
 void canary_order_context_gone(struct home *home);
 void canary_order_after_fork(void);

@@ -173,12 +173,25 @@ static CUresult note_stream(CUdeviceptr p, CUstream q)
     return cuMemFreeAsync(p, q);
 }
 
-static unsigned copies;
+static CUstream the_programs;
+static unsigned copies, frees, steps;  // in other streams
 
 static CUresult count_copies(const CUDA_MEMCPY2D *copy, CUstream stream)
 {
-    copies++;
+    copies += stream != the_programs;
     return cuMemcpy2DAsync_v2(copy, stream);
+}
+
+static CUresult count_frees(CUdeviceptr p, CUstream stream)
+{
+    frees += stream != the_programs;
+    return cuMemFreeAsync(p, stream);
+}
+
+static CUresult count_steps(CUstream stream, CUevent event, unsigned flags)
+{
+    steps++;
+    return cuStreamWaitEvent(stream, event, flags);
 }
 
 // What is read beside the stream is freed there: in the stream it could be another's, which is then taken for damage.
@@ -359,62 +372,63 @@ static CUresult count_questions(CUevent event)
     return cuEventQuery(event);
 }
 
-static unsigned frees;
-
-static CUresult count_frees(CUdeviceptr p, CUstream stream)
-{
-    frees++;
-    return cuMemFreeAsync(p, stream);
-}
-
 static const unsigned bearable =
     1000;  // so much may wait in a stream before an H200's driver makes callers wait
 
-// However many wait, nothing is put into the stream beside all others that would have to wait for its turn; and none is asked about
-// in vain, time after time.
+static void alloc_and_free(size_t size, CUstream stream)
+{
+    CUdeviceptr p;
+    CUresult r;
+    assert_true(canary_alloc_async(&p, size, NULL, stream, false, &r) && !r);
+    assert_true(canary_free_async(p, stream, false, false, DRIVER_cuMemFreeAsync, &r) && !r);
+}
+
+// However many wait, nothing is put into the stream beside all others that would have to wait for its turn; all are read as long as
+// there is room for it; and none is asked about in vain, time after time.
 static void a_crowd_waits_elsewhere(void **state)
 {
-    enum { MANY = 2 * CANARY_LANDINGS, LATER = 100 };
+    enum { LATER = 100, HELD = 600 };
     atomic_bool flag = false;
-    CUstream stream;
-    CUdeviceptr p, told;
+    CUdeviceptr told;
     CUresult r;
-    assert_int_equal(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING), 0);
-    assert_true(canary_alloc_async(&told, IN_ORDER, NULL, stream, false, &r) && !r);
-    assert_int_equal(cuStreamSynchronize(stream), 0);
+    assert_int_equal(cuStreamCreate(&the_programs, CU_STREAM_NON_BLOCKING), 0);
+    assert_true(canary_alloc_async(&told, IN_ORDER, NULL, the_programs, false, &r) && !r);
+    assert_int_equal(cuStreamSynchronize(the_programs), 0);
     change(told + IN_ORDER);
     scan(whole);  // such a place is not kept
-    assert_int_equal(cuLaunchHostFunc(stream, await_flag, &flag), 0);
+    assert_int_equal(cuLaunchHostFunc(the_programs, await_flag, &flag), 0);
     guard.real.cuMemcpy2DAsync_v2 = count_copies;
     guard.real.cuMemFreeAsync = count_frees;
-    copies = frees = 0;
+    guard.real.cuStreamWaitEvent = count_steps;
+    copies = frees = steps = 0;
     uint64_t unguarded = guard.counts[GUARD_UNGUARDED];
-    for (unsigned i = 0; i < MANY; i++) {
-        assert_true(canary_alloc_async(&p, 1000 + 4 * i, NULL, stream, false, &r) && !r);
-        assert_true(canary_free_async(p, stream, false, false, DRIVER_cuMemFreeAsync, &r) && !r);
-    }
-    // Those that went without a look are freed in the stream itself.
-    assert_true(copies + frees - (guard.counts[GUARD_UNGUARDED] - unguarded) < bearable);
-    // Nor does the monitor add what has to be freed later.
+    unsigned size = 1000;
+    for (unsigned i = 0; i < CANARY_LANDINGS; i++)
+        alloc_and_free(size += 4, the_programs);
+    assert_int_equal(guard.counts[GUARD_UNGUARDED], unguarded);
+    for (unsigned i = 0; i < CANARY_LANDINGS; i++)
+        alloc_and_free(size += 4, the_programs);
+    assert_true(copies + frees < bearable && steps < bearable);
+    // Nor while a scan is under way; and the monitor does not add what has to be freed later.
     canary_monitor_hold();
-    assert_true(canary_free_async(told, stream, false, false, DRIVER_cuMemFreeAsync, &r) && !r);
-    frees = 0;
+    assert_true(canary_free_async(told, the_programs, false, false, DRIVER_cuMemFreeAsync, &r) && !r);
+    for (unsigned i = 0; i < HELD; i++)
+        alloc_and_free(size += 4, the_programs);
     canary_free_postponed(home_current());
-    assert_int_equal(frees, 0);
     canary_monitor_go_on();
-    REAL(cuMemcpy2DAsync_v2), REAL(cuMemFreeAsync);
+    assert_true(copies + frees < bearable && steps < bearable);
+    REAL(cuMemcpy2DAsync_v2), REAL(cuMemFreeAsync), REAL(cuStreamWaitEvent);
     guard.real.cuEventQuery = count_questions;
     asked = 0;
-    for (unsigned i = 0; i < LATER; i++) {
-        assert_true(canary_alloc_async(&p, 1000 + 4 * (MANY + i), NULL, stream, false, &r) && !r);
-        assert_true(canary_free_async(p, stream, false, false, DRIVER_cuMemFreeAsync, &r) && !r);
-    }
+    for (unsigned i = 0; i < LATER; i++)
+        alloc_and_free(size += 4, the_programs);
     assert_true(asked <= 2 * LATER);
     REAL(cuEventQuery);
     atomic_store(&flag, true);
-    assert_int_equal(cuStreamSynchronize(stream), 0);
+    assert_int_equal(cuStreamSynchronize(the_programs), 0);
     is_told_once();
-    assert_int_equal(cuStreamDestroy_v2(stream), 0);
+    assert_int_equal(cuStreamDestroy_v2(the_programs), 0);
+    the_programs = NULL;
 }
 
 // What is in the stream beside all others is known to have ended even where nothing was read there.
@@ -515,6 +529,54 @@ static void another_context_may_be_current(void **state)
     assert_int_equal(cuStreamDestroy_v2(stream), 0);
 }
 
+static CUresult refuse_events(CUevent event, CUstream stream)
+{
+    return CUDA_ERROR_INVALID_HANDLE;
+}
+
+// A stream of another context takes none of our events: it is the driver's to say whether it frees.
+static void a_stream_may_be_foreign(void **state)
+{
+    CUdeviceptr p;
+    CUresult r;
+    uint64_t unguarded = guard.counts[GUARD_UNGUARDED];
+    for (unsigned i = 1; i <= CANARY_LANDINGS + 1; i++) {
+        assert_true(canary_alloc_async(&p, IN_ORDER, NULL, NULL, false, &r) && !r);
+        guard.real.cuEventRecord = refuse_events;
+        free_in_order(p);
+        REAL(cuEventRecord);
+        assert_int_equal(guard.counts[GUARD_UNGUARDED], unguarded + i);
+    }
+    free_in_order(after_a_damaged_one(NULL));
+    assert_int_equal(guard.counts[GUARD_UNGUARDED], unguarded + CANARY_LANDINGS + 1);
+    is_told_once();
+}
+
+static CUresult free_after_a_scan(CUdeviceptr p)
+{
+    guard.real.cuMemFree_v2 = cuMemFree_v2;
+    scan(true);
+    return cuMemFree_v2(p);
+}
+
+// The same as below, while a free waits.
+static void waited_for_is_not_clean(void **state)
+{
+    CUdeviceptr p;
+    CUresult r;
+    assert_true(canary_alloc_async(&p, IN_ORDER, NULL, NULL, false, &r) && !r);
+    assert_int_equal(cuCtxSynchronize(), 0);
+    scan(true);
+    change(p + IN_ORDER);
+    atomic_store(&canary_scan_ended, 7);  // it was the seventh
+    guard.real.cuMemFree_v2 = free_after_a_scan;
+    free_now(p);
+    REAL(cuMemFree_v2);
+    is_told_once();
+    atomic_store(&canary_scan_ended, 0);
+    assert_true(blamed_since < 7);
+}
+
 // A context may end while buffers of its wait to be looked at, and another come in its place.
 static void goes_with_its_context(void **state)
 {
@@ -608,7 +670,7 @@ static void withdrawn_is_not_clean(void **state)
     CUresult r;
     assert_true(canary_alloc_async(&p, IN_ORDER, NULL, NULL, false, &r) && !r);
     assert_int_equal(cuCtxSynchronize(), 0);
-    scan(whole);
+    scan(true);
     change(p + IN_ORDER);
     atomic_store(&canary_scan_ended, 7);  // it was the seventh
     guard.real.cuStreamWaitEvent = scan_and_wait;
@@ -642,6 +704,8 @@ int main(void)
         cmocka_unit_test(passed_over_is_not_clean),
         cmocka_unit_test(goes_with_its_context),
         cmocka_unit_test(withdrawn_is_not_clean),
+        cmocka_unit_test(a_stream_may_be_foreign),
+        cmocka_unit_test(waited_for_is_not_clean),
     };
     return cmocka_run_group_tests(tests, setup, NULL);
 }

@@ -458,12 +458,19 @@ CUresult canary_scan_slab(struct home *home, struct canary_slab *slab, const str
 
 // --- single buffers -----------------------------------------------------------------------------------------
 
+static struct canary_buffer buffer_of(const struct canary_place *place)
+{
+    return (struct canary_buffer){.size = place->size,
+                                  .seed = canary_slab_seed(place),
+                                  .told = canary_slot_telling(place->slab, place->number),
+                                  .withdrawn = true,
+                                  .clean = place->clean};
+}
+
 static void look_at_place(const struct canary_place *place, const uint8_t *head, const uint8_t *tail,
                           const struct canary_occasion *occasion)
 {
-    struct canary_buffer b = {.size = place->size,
-                              .seed = canary_slab_seed(place),
-                              .told = canary_slot_telling(place->slab, place->number)};
+    struct canary_buffer b = buffer_of(place);
     canary_look_head(place->slab, place->number, &b, head, occasion);
     canary_look_tail(place->slab, place->number, &b, tail, CANARY_TAIL_MOST, occasion);
 }
@@ -478,9 +485,7 @@ CUresult canary_scan_place(struct home *home, const struct canary_place *place,
     struct canary_bench *b = canary_bench_of(home);
     CUresult r;
     if (canary_slab_is_direct(place->slab)) {
-        struct canary_buffer buffer = {.size = place->size,
-                                       .seed = canary_slab_seed(place),
-                                       .told = canary_slot_telling(place->slab, place->number)};
+        struct canary_buffer buffer = buffer_of(place);
         if (place->slab->kind == CANARY_SHARED)
             canary_look_far(place->slab, &buffer, occasion);
         look_at_place(place, (const uint8_t *)(uintptr_t)place->base - CANARY_HEAD,

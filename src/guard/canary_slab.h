@@ -66,6 +66,7 @@ struct canary_slab {
     uint64_t late;                 // under the lock of those
     struct canary_slab *later;     // whose memory goes then too, see canary_free.c, ...
     uint64_t later_size;           // ... and the size that the buffer here had
+    bool later_asks;               // not before its event says that its stream has come so far
     _Atomic uint32_t idle;         // freed places in it. Relaxed: whether it is worth to look
     struct canary_print *prints;   // of each slot; NULL: none yet. One scan's at a time
     // under the store's lock
@@ -103,9 +104,11 @@ struct canary_buffer {
     struct canary_seed seed;
     uint64_t told;  // as the slot has it
     uint32_t turn;
-    bool freed;     // nobody may write into it any more, if it is idle too
-    bool idle;      // all work of the time before has ended
-    bool changing;  // somebody is at it: there may be a buffer that was not read
+    bool freed;      // nobody may write into it any more, if it is idle too
+    bool idle;       // all work of the time before has ended
+    bool changing;   // somebody is at it: there may be a buffer that was not read
+    bool withdrawn;  // it is being freed: scans pass it over, ...
+    uint64_t clean;  // ... and this is its place's
 };
 
 static inline uint64_t canary_slab_base(const struct canary_slab *s, uint32_t number)

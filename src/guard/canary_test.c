@@ -681,6 +681,26 @@ static void what_is_held_is_free(void **state)
     assert_int_equal(canary_store_slabs(), 0);
 }
 
+// Memory may be wanted while a thread captures, by a launch of another: that does not disturb it.
+static void goes_back_during_a_capture(void **state)
+{
+    CUdeviceptr p;
+    CUstream stream;
+    CUgraph graph;
+    CUresult r;
+    canary_reclaim();
+    size_t before = available();
+    assert_int_equal(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING), 0);
+    assert_true(canary_alloc(&p, LARGE, &r) && !r);
+    free_now(p);
+    assert_int_equal(cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_GLOBAL), 0);
+    assert_true(canary_reclaim_at_once());
+    assert_int_equal(cuStreamEndCapture(stream, &graph), 0);
+    assert_int_equal(available(), before);
+    assert_int_equal(cuGraphDestroy(graph), 0);
+    assert_int_equal(cuStreamDestroy_v2(stream), 0);
+}
+
 // Of what is freed, a 16th of the device's memory waits for buffers like it.
 static void little_is_held(void **state)
 {
@@ -754,6 +774,7 @@ int main(void)
         cmocka_unit_test(freed_places_are_looked_at),
         cmocka_unit_test(freed_buffers_are_left_alone),
         cmocka_unit_test(what_is_held_is_free),
+        cmocka_unit_test(goes_back_during_a_capture),
         cmocka_unit_test(little_is_held),
         cmocka_unit_test(goes_with_its_context),
         cmocka_unit_test(stops),

@@ -6,6 +6,7 @@
 #include <stdbool.h>
 
 #include "driver/driver.h"
+#include "guard/canary.h"
 
 #define HOOK(symbol) __typeof__(symbol) hook_##symbol;
 #include "guard/hooks.def"
@@ -20,11 +21,11 @@ driver_function hook_instead_of(driver_function f);
 // The driver has no memory, and modes that hold some back have given of it: it is worth to try again.
 bool hook_reclaim(CUresult r);
 
-// The same around a call that allocates as a side effect, and seldom fails.
-#define HOOK_TRY_AGAIN(r, call)                                                      \
-    do {                                                                             \
-        if (__builtin_expect((r) == CUDA_ERROR_OUT_OF_MEMORY, 0) && hook_reclaim(r)) \
-            (r) = (call);                                                            \
+// The same around a call that allocates as a side effect, and seldom fails: it waits for nothing.
+#define HOOK_TRY_AGAIN(r, call)                                                               \
+    do {                                                                                      \
+        if (__builtin_expect((r) == CUDA_ERROR_OUT_OF_MEMORY, 0) && canary_reclaim_at_once()) \
+            (r) = (call);                                                                     \
     } while (0)
 
 #endif
