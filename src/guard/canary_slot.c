@@ -57,7 +57,7 @@ bool canary_slot_read(const struct canary_slab *s, uint32_t number, uint64_t sca
     uint32_t turn = atomic_load_explicit(&t->turn, memory_order_acquire);
     b->size = atomic_load_explicit(&t->size, memory_order_relaxed);
     b->freed = !b->size;
-    b->idle = false;
+    b->idle = b->withdrawn = false;
     b->turn = turn;
     b->changing = turn & 1;
     if (b->freed) {
