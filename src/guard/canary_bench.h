@@ -13,8 +13,7 @@ enum {
     CANARY_TRAYS = 16,  // buffers that may be looked at at once
 };
 
-// Pinned memory that frees in the order of a stream read into. A program may run hundreds of frees ahead of the GPU; but where more
-// than about 1,000 readings wait in a stream the driver of an H200 makes the next call wait too.
+// Pinned memory that frees in the order of a stream read into: a program may run hundreds of them ahead of the GPU.
 enum { CANARY_LANDINGS = 896, CANARY_LANDING = 256 };
 struct canary_landing {
     uint8_t rows[2 * CANARY_LANDING];  // what ends where the buffer starts, and as much from where it ends on

@@ -57,8 +57,9 @@ void canary_free_postponed(struct home *home)
 {
     struct canary_slab *s =
         atomic_exchange_explicit(&postponed[home_number(home)], NULL, memory_order_acquire);
-    CUstreamCaptureMode mode = s ? home_calm() : CU_STREAM_CAPTURE_MODE_RELAXED;
-    bool any = s;
+    if (!s)
+        return;
+    CUstreamCaptureMode mode = home_calm();
     for (struct canary_slab *next; s; s = next) {
         struct canary_place place = {.slab = s, .base = s->base, .size = s->later_size};
         next = s->later;
@@ -69,8 +70,7 @@ void canary_free_postponed(struct home *home)
         canary_free_kept(home, &place, true);
         atomic_store_explicit(&gone_aside[home_number(home)], true, memory_order_relaxed);  // under scan_lock
     }
-    if (any)
-        home_stir(mode);
+    home_stir(mode);
 }
 
 bool canary_free_any_postponed(const struct home *home)

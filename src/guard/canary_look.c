@@ -30,9 +30,16 @@ void canary_look_clean(const struct home *home, uint64_t ended, bool all)
         atomic_store_explicit(&c->all, ended, memory_order_relaxed);
 }
 
+// A buffer or a byte that not every scan looks at was clean when one last looked at all.
+static uint64_t clean_of(const struct home *home, bool all)
+{
+    const struct clean *c = &cleans[home_number(home)];
+    return atomic_load_explicit(all ? &c->all : &c->any, memory_order_relaxed);
+}
+
 uint64_t canary_look_clean_so_far(const struct home *home)
 {
-    return atomic_load_explicit(&cleans[home_number(home)].all, memory_order_relaxed);
+    return clean_of(home, true);
 }
 
 void canary_look_context_gone(const struct home *home)
@@ -57,13 +64,6 @@ struct damage {
     const struct track_copy *block;  // NULL: what the books know now
     uint64_t clean;                  // kernels up to that one cannot have done it
 };
-
-// A buffer or a byte that not every scan looks at was clean when one last looked at all.
-static uint64_t clean_of(const struct home *home, bool all)
-{
-    const struct clean *c = &cleans[home_number(home)];
-    return atomic_load_explicit(all ? &c->all : &c->any, memory_order_relaxed);
-}
 
 static uint64_t clean_for(const struct canary_slab *s, const struct canary_buffer *b,
                           const struct canary_occasion *o)

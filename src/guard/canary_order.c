@@ -162,14 +162,17 @@ static uint8_t *rows_of(const struct home *home, const struct landing *l)
     return canary_bench_landings(home)[l - fields[home_number(home)].landing].rows;
 }
 
-// An event that the stream takes, behind all that is in it. One of a context that is gone, or another's, is made anew next time.
-static CUresult record_event(CUevent *event, struct canary_stream in)
+static CUresult record(CUevent event, struct canary_stream in)
 {
-    __typeof__(cuEventRecord) *record =
-        in.per_thread ? guard.real.cuEventRecord_ptsz : guard.real.cuEventRecord;
+    return (in.per_thread ? guard.real.cuEventRecord_ptsz : guard.real.cuEventRecord)(event, in.stream);
+}
+
+// An event that the stream takes, behind all that is in it. One of a context that is gone, or another's, is made anew next time.
+static CUresult record_own(CUevent *event, struct canary_stream in)
+{
     CUresult r = *event ? CUDA_SUCCESS : guard.real.cuEventCreate(event, CU_EVENT_DISABLE_TIMING);
     if (!r)
-        r = record(*event, in.stream);
+        r = record(*event, in);
     if (r && *event) {
         guard.real.cuEventDestroy_v2(*event);
         *event = NULL;
@@ -183,12 +186,12 @@ static CUresult enqueue(struct landing *l, const struct canary_place *place, str
                         bool tried, bool *begun)
 {
     const uint32_t width = canary_look_width(place->slab, place->size);
-    CUresult r = tried ? CUDA_SUCCESS : record_event(&l->event, in);
+    CUresult r = tried ? CUDA_SUCCESS : record_own(&l->event, in);
     if (!r)
         r = home_copy_rows(in.stream, in.per_thread, place->base - width, place->size + width, width, 2,
                            rows_of(place->slab->home, l));
     *begun = !r;
-    return r ? r : record_event(&l->event, in);
+    return r ? r : record_own(&l->event, in);
 }
 
 // It is read, or will be: from now on it may be looked at.
@@ -211,10 +214,8 @@ static void hand_over(struct field *f, struct landing *l, const struct canary_pl
 
 CUresult canary_order_mark(const struct canary_slab *s, struct canary_stream in)
 {
-    __typeof__(cuEventRecord) *record =
-        in.per_thread ? guard.real.cuEventRecord_ptsz : guard.real.cuEventRecord;
     CUstreamCaptureMode mode = home_calm();
-    CUresult r = record(s->ready, in.stream);
+    CUresult r = record(s->ready, in);
     home_stir(mode);
     return r;
 }
@@ -358,7 +359,7 @@ static bool is_late(const struct landing *l, bool *aside)
 }
 
 // What else is in the stream of our own has no event: whether all of that has ended.
-static void follow(struct field *f)
+static void catch_up(struct field *f)
 {
     CUstream aside = atomic_load_explicit(&f->aside, memory_order_acquire);
     pthread_mutex_lock(&lock);
@@ -405,7 +406,7 @@ static void settle(struct home *home, bool all)
         settled(f, l);
     }
     if (!aside && all)
-        follow(f);
+        catch_up(f);
     home_stir(mode);
 }
 

@@ -552,6 +552,26 @@ static void a_stream_may_be_foreign(void **state)
     is_told_once();
 }
 
+// A buffer that was whole when a scan looked at all, and that a kernel, the seventh, which has ended, has written behind.
+static CUdeviceptr damaged_by_the_seventh(void)
+{
+    CUdeviceptr p;
+    CUresult r;
+    assert_true(canary_alloc_async(&p, IN_ORDER, NULL, NULL, false, &r) && !r);
+    assert_int_equal(cuCtxSynchronize(), 0);
+    scan(true);
+    change(p + IN_ORDER);
+    atomic_store(&canary_scan_ended, 7);
+    return p;
+}
+
+static void the_seventh_is_named(void)
+{
+    is_told_once();
+    atomic_store(&canary_scan_ended, 0);
+    assert_true(blamed_since < 7);
+}
+
 static CUresult free_after_a_scan(CUdeviceptr p)
 {
     guard.real.cuMemFree_v2 = cuMemFree_v2;
@@ -562,19 +582,11 @@ static CUresult free_after_a_scan(CUdeviceptr p)
 // The same as below, while a free waits.
 static void waited_for_is_not_clean(void **state)
 {
-    CUdeviceptr p;
-    CUresult r;
-    assert_true(canary_alloc_async(&p, IN_ORDER, NULL, NULL, false, &r) && !r);
-    assert_int_equal(cuCtxSynchronize(), 0);
-    scan(true);
-    change(p + IN_ORDER);
-    atomic_store(&canary_scan_ended, 7);  // it was the seventh
+    CUdeviceptr p = damaged_by_the_seventh();
     guard.real.cuMemFree_v2 = free_after_a_scan;
     free_now(p);
     REAL(cuMemFree_v2);
-    is_told_once();
-    atomic_store(&canary_scan_ended, 0);
-    assert_true(blamed_since < 7);
+    the_seventh_is_named();
 }
 
 // A context may end while buffers of its wait to be looked at, and another come in its place.
@@ -666,18 +678,10 @@ static CUresult scan_and_wait(CUstream stream, CUevent event, unsigned flags)
 // same as without.
 static void withdrawn_is_not_clean(void **state)
 {
-    CUdeviceptr p;
-    CUresult r;
-    assert_true(canary_alloc_async(&p, IN_ORDER, NULL, NULL, false, &r) && !r);
-    assert_int_equal(cuCtxSynchronize(), 0);
-    scan(true);
-    change(p + IN_ORDER);
-    atomic_store(&canary_scan_ended, 7);  // it was the seventh
+    CUdeviceptr p = damaged_by_the_seventh();
     guard.real.cuStreamWaitEvent = scan_and_wait;
     free_in_order(p);
-    is_told_once();
-    atomic_store(&canary_scan_ended, 0);
-    assert_true(blamed_since < 7);
+    the_seventh_is_named();
 }
 
 int main(void)
