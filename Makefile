@@ -133,7 +133,7 @@ $(BUILD)/obj/exec/%.o: ALL_CFLAGS += $(EXEC_OPT)
 $(BUILD)/obj/exec/lanes_mem.%.o: ALL_CFLAGS += -fno-sanitize=thread
 $(BUILD)/obj/exec/lane.o $(BUILD)/obj/exec/access.o $(BUILD)/obj/exec/mma.o: ALL_CPPFLAGS += $(LANES:%=-DLANES_HAVE_%)
 
-$(BUILD)/obj/cli/%.o $(BUILD)/obj/guard/%.o: ALL_CPPFLAGS += -DMOAT_VERSION='"$(VERSION)"'
+$(BUILD)/obj/cli/%.o $(BUILD)/obj/track/%.o $(BUILD)/obj/rewrite/%.o: ALL_CPPFLAGS += -DMOAT_VERSION='"$(VERSION)"'
 
 # They have the names of libc's and libcuda's functions, whose place they would take in whatever is linked with the archive.
 PRELOADED := $(patsubst src/%.c,$(BUILD)/obj/%.o,$(wildcard src/heap/preload*.c) src/guard/forward.c src/guard/dl_hook.c \

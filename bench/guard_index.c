@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <time.h>
 
-#include "guard/index.h"
-#include "guard/stack.h"
+#include "core/index.h"
+#include "track/stack.h"
 
 enum { GROUPS = 2000, GROUP = 100, FRAMES = 16 };
 

@@ -8,10 +8,10 @@
 #include <stdlib.h>
 #include <time.h>
 
-#include "guard/guard.h"
-#include "guard/hook.h"
-#include "guard/stack.h"
-#include "guard/track.h"
+#include "core/guard.h"
+#include "hook/hook.h"
+#include "track/stack.h"
+#include "track/track.h"
 
 enum { ROUNDS = 400, PAIRS = 200, FRAMES = 16, STEP = 4096, SIZE = 2048, THREADS = 2 };
 

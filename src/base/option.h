@@ -13,6 +13,7 @@
 
 #include "base/arena.h"
 #include "base/diag.h"
+#include "base/modes.def"
 #include "base/out.h"
 #include "base/str.h"
 
@@ -26,6 +27,11 @@
 #define OPTION_C_STRING const char *
 
 enum option_type { OPTION_FLAG, OPTION_INT, OPTION_MS, OPTION_SIZE, OPTION_WORD, OPTION_LIST, OPTION_STRING };
+
+// Of a row of modes.def: a word of --mode, and its part of the help.
+#define OPTION_MODE_WORD(id, symbol, word, ...) W(MODE_##id, word)
+#define OPTION_MODE_HELP(id, symbol, word, decides, help) word ": " help "; "
+#define OPTION_MODE_NO_WORD(id, symbol)
 
 // The enumerators of words: OPTION_FORMAT_TEXT, ...
 #define ANY

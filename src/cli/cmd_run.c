@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/modes.h"
 #include "base/near.h"
 #include "cli/cli.h"
 #include "cli/gpu_probe.h"
@@ -102,7 +103,7 @@ static int choose_watchers(struct plan *p, bool guard)
 static int check_cache(const struct options *options)
 {
     struct cache *cache;
-    if (!options->strict || !options->cache || !(options->mode >> OPTION_MODE_COUNT & 1))
+    if (!options->strict || !options->cache || !modes_rewrite(options))
         return CLI_OK;
     int err = cache_open(options->cache_dir, (uint64_t)options->cache_size, &cache);
     if (!err)
@@ -139,11 +140,11 @@ int cmd_run(const struct options *options, int argc, char **argv)
     if (!argc)
         return cli_error("no program given; `moat help run` says more");
     bool off = options->mode >> OPTION_MODE_OFF & 1;
-    if (off && options->mode != 1ull << OPTION_MODE_OFF)
-        return cli_error("--mode=off cannot be combined with other modes");
     struct plan p = {.options = options};
     p.env.folder = p.folder;
     char why[400];
+    if (modes_conflict(options->mode, why, sizeof why))
+        return cli_error("%s", why);
     if (target_find(&p.target, argv[0], why, sizeof why))
         return not_found(argv[0], why);
     int status = choose_device(&p);

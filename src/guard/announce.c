@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT
 // Blocks that pool allocators announce (moat.h).
-#include "guard/guard.h"
-#include "guard/guard_report.h"
-#include "guard/names.h"
-#include "guard/track.h"
+#include "core/guard.h"
+#include "guard/guard_start.h"
+#include "track/guard_report.h"
+#include "context/names.h"
+#include "track/track.h"
 #include "moat.h"
 
 static void block_made(const void *base, size_t size, const char *name)

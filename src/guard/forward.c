@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "guard/forward.h"
 
-#include "guard/guard.h"
+#include "core/guard.h"
+#include "guard/guard_start.h"
 
 CUresult forward_missing(void)
 {

@@ -6,10 +6,11 @@
 #include <stdatomic.h>
 #include <string.h>
 
-#include "guard/guard.h"
-#include "guard/names.h"
+#include "core/guard.h"
+#include "guard/guard_start.h"
+#include "context/names.h"
 #include "guard/nvtx_api.h"
-#include "guard/track.h"
+#include "track/track.h"
 
 enum { HEAPS = 4096, NAME_SIZE = 256 };
 

@@ -6,12 +6,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "guard/epoch.h"
-#include "guard/green.h"
-#include "guard/guard.h"
-#include "guard/guard_report.h"
-#include "guard/hook.h"
-#include "guard/track.h"
+#include "core/epoch.h"
+#include "context/green.h"
+#include "core/guard.h"
+#include "guard/guard_start.h"
+#include "track/guard_report.h"
+#include "hook/hook.h"
+#include "track/track.h"
 
 enum { DEVICES = 64 };
 

@@ -5,6 +5,7 @@
 #include <errno.h>
 
 #include "base/mem.h"
+#include "pass/pass_kheap.h"
 
 const struct pass_row pass_rows[] = {
 #define PASS(name, ...) {#name, __VA_ARGS__},
@@ -67,6 +68,14 @@ bool pass_known(const char *passes)
     return true;
 }
 
+static size_t add_key(const struct pass_row *row, bool comma, char *key, size_t size)
+{
+    size_t len = (size_t)snprintf(key, size, "%s%s.%u", comma ? "," : "", row->name, row->version);
+    if (row->sum && len < size)
+        len += (size_t)snprintf(key + len, size - len, ":%016llx", (unsigned long long)row->sum());
+    return len;
+}
+
 void pass_key(const char *passes, char *key, size_t size)
 {
     size_t len = 0;
@@ -74,8 +83,7 @@ void pass_key(const char *passes, char *key, size_t size)
         *key = 0;
     for (unsigned i = 0; i < pass_row_count && len < size; i++)
         if (wants(passes, i))
-            len += (size_t)snprintf(key + len, size - len, "%s%s.%u", len ? "," : "", pass_rows[i].name,
-                                    pass_rows[i].version);
+            len += add_key(&pass_rows[i], len > 0, key + len, size - len);
 }
 
 // --- functions ----------------------------------------------------------------------------------------------
@@ -146,9 +154,17 @@ int pass_add_symbol(struct pass_context *c, struct str name, uint64_t bytes)
         return -ENOMEM;
     if (r->nsymbols)
         memcpy(symbols, r->symbols, r->nsymbols * sizeof *symbols);
-    symbols[r->nsymbols++] = (struct pass_symbol){kept, bytes};
+    symbols[r->nsymbols++] = (struct pass_symbol){c->pass, kept, bytes};
     r->symbols = symbols;
     return 0;
+}
+
+const struct pass_symbol *pass_symbol_of(const struct pass_result *r, const char *pass)
+{
+    for (uint32_t i = 0; i < r->nsymbols; i++)
+        if (strcmp(r->symbols[i].pass, pass) == 0)
+            return &r->symbols[i];
+    return NULL;
 }
 
 // --- running ------------------------------------------------------------------------------------------------
@@ -158,6 +174,7 @@ static int run_pass(struct pass_context *c, unsigned row)
     int err = edit_open(c->m, c->sink, &c->edit);
     if (err)
         return err;
+    c->pass = pass_rows[row].name;
     err = functions[row](c);
     int edit = edit_close(c->edit);
     c->edit = NULL;

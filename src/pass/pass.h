@@ -41,8 +41,9 @@ struct pass_func {
     uint32_t unsized;  // accesses whose width is not known: their number is counted, not their bytes
 };
 
-// A variable that the pass added and the host must read or fill.
+// A variable that a pass added and the host must read or fill.
 struct pass_symbol {
+    const char *pass;  // its name in passes.def
     struct str name;
     uint64_t bytes;
 };
@@ -51,6 +52,8 @@ struct pass_result {
     struct arena arena;
     struct str text;  // the module; a NUL stands behind it. Empty in what pass_description made
     bool lowered;     // its .target was another
+    unsigned
+        registers;  // the compiler may use so many at most; 0: a pass has set no limit. Not in a description
     uint32_t nfuncs, nsymbols;
     struct pass_func *funcs;  // those with a body, in the order of the module
     struct pass_symbol *symbols;
@@ -66,6 +69,7 @@ struct pass_request {
 struct pass_row {
     const char *name;
     unsigned version;
+    uint64_t (*sum)(void);
     unsigned requires, keeps, breaks;  // enum pass_fact
     const char *help;
 };
@@ -75,7 +79,7 @@ extern const char *const pass_names;  // all of them, for a message
 
 bool pass_known(const char *passes);  // a list of names, each in passes.def
 
-// Which passes in which versions, for the key of a cache: "count.1". Requires a known list. What does not fit the
+// Which passes in which versions, with their sums, for the key of a cache: "count.1,kheap.1:SUM". Requires a known list. What does not fit the
 // buffer is cut.
 void pass_key(const char *passes, char *key, size_t size);
 
@@ -90,6 +94,9 @@ int pass_rewrite(const char *name, struct str text, const struct pass_request *r
                  struct diag_sink *sink, struct pass_result **out);
 void pass_result_free(struct pass_result *r);
 
+// The variable that the pass of that name added; NULL: it added none.
+const struct pass_symbol *pass_symbol_of(const struct pass_result *r, const char *pass);
+
 void pass_describe(const struct pass_result *r, struct out *to);
 int pass_description(struct str text, struct pass_result **out);  // 0, -EINVAL or -ENOMEM; all else NULL
 
@@ -101,6 +108,7 @@ struct pass_context {
     struct diag_sink *sink;
     struct pass_result *result;
     struct ptx_func **funcs;  // by index of result->funcs
+    const char *pass;         // the name of the one that runs
 };
 
 // 0 or a negative code; what the edit says comes on top.

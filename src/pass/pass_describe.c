@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
 // What the host must know of a rewritten module, as lines of words:
 //
-//   moat-pass 1
+//   moat-pass 2
 //   lowered                                       if it is
-//   symbol NAME BYTES
+//   symbol PASS NAME BYTES
 //   kernel NAME WHY APPROXIMATE UNSIZED           or function
 //
 // Names of PTX have no space. A description may come from a file that somebody damaged: nothing is taken for granted.
@@ -12,7 +12,7 @@
 #include "base/mem.h"
 #include "pass/pass.h"
 
-#define MAGIC "moat-pass 1"
+#define MAGIC "moat-pass 2"
 
 void pass_describe(const struct pass_result *r, struct out *to)
 {
@@ -20,7 +20,7 @@ void pass_describe(const struct pass_result *r, struct out *to)
     if (r->lowered)
         out_lit(to, "lowered\n");
     for (uint32_t i = 0; i < r->nsymbols; i++)
-        out_fmt(to, "symbol " STR_FMT " %llu\n", STR_ARG(r->symbols[i].name),
+        out_fmt(to, "symbol %s " STR_FMT " %llu\n", r->symbols[i].pass, STR_ARG(r->symbols[i].name),
                 (unsigned long long)r->symbols[i].bytes);
     for (uint32_t i = 0; i < r->nfuncs; i++) {
         const struct pass_func *f = &r->funcs[i];
@@ -63,11 +63,20 @@ static bool take_name(struct str *rest, struct str *name)
     return name->len;
 }
 
+static const char *known_pass(struct str name)
+{
+    for (unsigned i = 0; i < pass_row_count; i++)
+        if (str_eq(name, str_from(pass_rows[i].name)))
+            return pass_rows[i].name;
+    return NULL;
+}
+
 static int read_symbol(struct pass_result *r, struct str line)
 {
     struct pass_symbol *s = &r->symbols[r->nsymbols++];
-    struct str name;
-    if (!take_name(&line, &name) || !take_number(&line, UINT64_MAX, &s->bytes) || line.len)
+    struct str pass, name;
+    if (!take_name(&line, &pass) || !(s->pass = known_pass(pass)) || !take_name(&line, &name) ||
+        !take_number(&line, UINT64_MAX, &s->bytes) || line.len)
         return -EINVAL;
     s->name = arena_str(&r->arena, name);
     return s->name.ptr ? 0 : -ENOMEM;

@@ -124,7 +124,7 @@ uint64_t pass_kheap_sum(void)
     uint64_t sum = XXH3_64bits(kheap_functions_ptx, strlen(kheap_functions_ptx));
     sum = XXH3_64bits_withSeed(take_text, sizeof take_text, sum);
     sum = XXH3_64bits_withSeed(give_text, sizeof give_text, sum);
-    return XXH3_64bits_withSeed(aligned_text, sizeof aligned_text, sum);
+    return XXH3_64bits_withSeed(aligned_text, sizeof aligned_text, sum ^ PASS_KHEAP_REGISTERS);
 }
 
 // --- what is added ------------------------------------------------------------------------------------------
@@ -256,5 +256,6 @@ int pass_kheap(struct pass_context *c)
         redirect_func(c, &r, c->funcs[i]);
         err = edit_error(c->edit);
     }
+    c->result->registers = PASS_KHEAP_REGISTERS;
     return err ? err : pass_add_symbol(c, STR(KHEAP_VARIABLE), sizeof(uint64_t));
 }

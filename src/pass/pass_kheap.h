@@ -22,6 +22,7 @@ enum { PASS_KHEAP_REGISTERS = 64 };
 
 bool pass_kheap_is(struct str name);  // a function of the driver's that gives or takes memory in kernels
 
-uint64_t pass_kheap_sum(void);  // of the text that is added: what caches hold is stale where it is another
+uint64_t pass_kheap_sum(
+    void);  // of the text that is added and of the limit: what caches hold is stale where it is another
 
 #endif

@@ -229,28 +229,30 @@ static void good_results(void **state)
 static void bad_descriptions(void **state)
 {
     static const char *const bad[] = {"",
-                                      "moat-pass 1",
-                                      "moat-pass 2\n",
-                                      "moat-pass 1\nlowered x\n",
-                                      "moat-pass 1\n\n",
-                                      "moat-pass 1\nsymbol s\n",
-                                      "moat-pass 1\nsymbol  1\n",
-                                      "moat-pass 1\nsymbol s -1\n",
-                                      "moat-pass 1\nsymbol s 18446744073709551616\n",
-                                      "moat-pass 1\nsymbol s\"x 1\n",
-                                      "moat-pass 1\nkernel k 0 0\n",
-                                      "moat-pass 1\nkernel k 0 2 0\n",
-                                      "moat-pass 1\nkernel k 9 0 0\n",
-                                      "moat-pass 1\nkernel k 0 0 4294967296\n",
-                                      "moat-pass 1\nkernel k 0 0 0 0\n",
-                                      "moat-pass 1\nkernel k 0 0 0"};
+                                      "moat-pass 2",
+                                      "moat-pass 1\n",
+                                      "moat-pass 2\nlowered x\n",
+                                      "moat-pass 2\n\n",
+                                      "moat-pass 2\nsymbol count s\n",
+                                      "moat-pass 2\nsymbol nobody s 1\n",
+                                      "moat-pass 2\nsymbol count  1\n",
+                                      "moat-pass 2\nsymbol count s -1\n",
+                                      "moat-pass 2\nsymbol count s 18446744073709551616\n",
+                                      "moat-pass 2\nsymbol count s\"x 1\n",
+                                      "moat-pass 2\nkernel k 0 0\n",
+                                      "moat-pass 2\nkernel k 0 2 0\n",
+                                      "moat-pass 2\nkernel k 9 0 0\n",
+                                      "moat-pass 2\nkernel k 0 0 4294967296\n",
+                                      "moat-pass 2\nkernel k 0 0 0 0\n",
+                                      "moat-pass 2\nkernel k 0 0 0"};
     struct pass_result *r;
     for (unsigned i = 0; i < sizeof bad / sizeof *bad; i++) {
         if (pass_description(str_from(bad[i]), &r) != -EINVAL)
             fail_msg("accepted: %s", bad[i]);
         assert_null(r);
     }
-    assert_int_equal(pass_description(STR("moat-pass 1\nlowered\nsymbol s 18446744073709551615\n"), &r), 0);
+    assert_int_equal(pass_description(STR("moat-pass 2\nlowered\nsymbol count s 18446744073709551615\n"), &r),
+                     0);
     assert_true(r->lowered && r->symbols[0].bytes == UINT64_MAX);
     pass_result_free(r);
 }

@@ -154,8 +154,8 @@ $ moat options
     for: run
     default: not set
     now: not set (default)
---mode=off|api|count|pages|canary
-    how to look for errors, several ways with commas; api: check frees, transfers and leaks; canary: also watch the bytes around each buffer while kernels run; count: also count what kernels read and write; pages: also make kernels fault that leave large buffers or use freed ones; off: run the program as it is
+--mode=off|api|count|pages|canary|tally
+    how to look for errors, several ways with commas; api: check frees, transfers and leaks; count: also count what kernels read and write; pages: also make kernels fault that leave large buffers or use freed ones; canary: also watch the bytes around each buffer while kernels run; tally: also count what modes are told, to test moat itself; off: run the program as it is
     for: run
     default: api
     now: api (default)

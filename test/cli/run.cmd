@@ -85,7 +85,10 @@ $ moat --device=tpu true
 2> --device: error: unknown word "tpu"; did you mean gpu?
 [status 2]
 $ moat --mode=chekc true
-2> --mode: error: unknown word "chekc"; known are off, api, count, pages, canary
+2> --mode: error: unknown word "chekc"; known are off, api, count, pages, canary, tally
+[status 2]
+$ moat --mode=pages,canary true
+2> moat: error: --mode: pages and canary both decide where buffers lie; choose one of them
 [status 2]
 $ moat --device=cpu --cpu-lanes=sse true
 2> --cpu-lanes: error: unknown word "sse"; known are auto, plain, avx2, avx512

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: MIT
+#include "base/modes.h"
+
+#include <stdio.h>
+
+#include "base/option.h"
+
+enum decides { NOTHING, LAYOUT, CODE, DECISIONS };
+
+static const char *const texts[DECISIONS] = {
+    [LAYOUT] = "where buffers lie",
+    [CODE] = "which code kernels are",
+};
+
+static const struct row {
+    unsigned bit;
+    const char *word;
+    enum decides decides;
+} rows[] = {
+#define MODE(id, symbol, word, decides, help) {OPTION_MODE_##id, word, decides},
+#define WITH(id, symbol)
+    MODES(MODE, WITH)
+#undef MODE
+#undef WITH
+};
+
+bool modes_conflict(uint64_t modes, char *why, size_t size)
+{
+    const char *first[DECISIONS] = {NULL};
+    if (modes >> OPTION_MODE_OFF & 1 && modes != 1ull << OPTION_MODE_OFF) {
+        snprintf(why, size, "--mode=off cannot be combined with other modes");
+        return true;
+    }
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        const struct row *r = &rows[i];
+        if (!(modes >> r->bit & 1) || r->decides == NOTHING)
+            continue;
+        if (first[r->decides]) {
+            snprintf(why, size, "--mode: %s and %s both decide %s; choose one of them", first[r->decides],
+                     r->word, texts[r->decides]);
+            return true;
+        }
+        first[r->decides] = r->word;
+    }
+    return false;
+}
+
+bool modes_rewrite(const struct options *options)
+{
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        if (options->mode >> rows[i].bit & 1 && rows[i].decides == CODE)
+            return true;
+#define MODE(...)
+#define WITH(id, symbol)                                          \
+    if (options->mode >> OPTION_MODE_##id & 1 && options->symbol) \
+        return true;
+    MODES(MODE, WITH)
+#undef MODE
+#undef WITH
+    return false;
+}

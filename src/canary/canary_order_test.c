@@ -1,0 +1,715 @@
+// SPDX-License-Identifier: MIT
+// Buffers of pools, which come and go in the order of a stream, over the CPU device: their places are kept, and read beside the stream.
+#include "canary/canary_order.h"
+
+#include <pthread.h>
+#include <unistd.h>
+
+#include "canary/canary_bench.h"
+#include "canary/canary_free.h"
+#include "canary/canary_shelf.h"
+#include "canary/canary_testing.h"
+
+enum { LOCK_STEP = 60000000 };
+
+static const bool whole = false;
+
+// The monitor rests for a minute: scans are those of the test.
+static int setup(void **state)
+{
+    use_cpu_device();
+    REAL(cuMemAllocHost_v2), REAL(cuMemHostAlloc), REAL(cuMemFreeHost);
+    REAL(cuMemsetD2D32Async), REAL(cuMemcpy2DAsync_v2), REAL(cuMemcpyBatchAsync_v2);
+    REAL(cuMemAllocAsync), REAL(cuMemAllocFromPoolAsync), REAL(cuMemFreeAsync);
+    REAL(cuStreamWaitEvent), REAL(cuStreamQuery), REAL(cuStreamGetId), REAL(cuEventSynchronize),
+        REAL(cuThreadExchangeStreamCaptureMode);
+    guard.options.mode = 1 << OPTION_MODE_CANARY;
+    guard.options.canary_interval = LOCK_STEP;
+    canary_start();
+    return !canary_on || cuInit(0) || cuDevicePrimaryCtxRetain(&context, 0) || cuCtxSetCurrent(context);
+}
+
+// Of two buffers that had one place, one after the other, each is told of what was written while it lived.
+static void places_of_a_pool_come_again(void **state)
+{
+    CUdeviceptr p, q;
+    CUresult r;
+    for (unsigned size = 4000; size < 4008; size += 3) {
+        assert_true(canary_alloc_async(&p, size, NULL, NULL, false, &r) && !r);
+        change(p + size);
+        assert_true(canary_free_async(p, NULL, false, false, DRIVER_cuMemFreeAsync, &r) && !r);
+        assert_true(canary_alloc_async(&q, size, NULL, NULL, false, &r) && !r);
+        assert_true(p == q);
+        assert_int_equal(cuCtxSynchronize(), 0);
+        scan(whole);
+        scan(whole);
+        assert_int_equal(atomic_load(&findings), 1);
+        change(q - 1);
+        scan(whole);
+        assert_int_equal(atomic_load(&findings), 2);
+        assert_true(canary_free_async(q, NULL, false, false, DRIVER_cuMemFreeAsync, &r) && !r);
+        assert_int_equal(cuCtxSynchronize(), 0);
+        scan(whole);
+        assert_int_equal(atomic_load(&findings), 2);
+        // Damaged, a place is for nobody.
+        assert_true(canary_alloc_async(&p, size, NULL, NULL, false, &r) && !r);
+        change(p + size);
+        assert_true(canary_free_async(p, NULL, false, false, DRIVER_cuMemFreeAsync, &r) && !r);
+        assert_int_equal(cuCtxSynchronize(), 0);
+        scan(whole);
+        assert_int_equal(atomic_load(&findings), 3);
+        assert_true(canary_alloc_async(&q, size, NULL, NULL, false, &r) && !r);
+        assert_true(p != q);
+        assert_true(canary_free_async(q, NULL, false, false, DRIVER_cuMemFreeAsync, &r) && !r);
+        atomic_store(&findings, 0);
+    }
+    canary_reclaim();
+    assert_int_equal(canary_store_slabs(), 0);
+}
+
+enum { IN_ORDER = 4000 };
+
+// A buffer of a pool that comes into the place of one that was written behind and that nobody has looked at yet.
+static CUdeviceptr after_a_damaged_one(CUmemoryPool pool)
+{
+    CUdeviceptr p, q;
+    CUresult r;
+    assert_true(canary_alloc_async(&p, IN_ORDER, pool, NULL, false, &r) && !r);
+    change(p + IN_ORDER);
+    assert_true(canary_free_async(p, NULL, false, false, DRIVER_cuMemFreeAsync, &r) && !r);
+    assert_true(canary_alloc_async(&q, IN_ORDER, pool, NULL, false, &r) && !r);
+    assert_true(p == q);
+    return q;
+}
+
+static void free_in_order(CUdeviceptr p)
+{
+    CUresult r;
+    assert_true(canary_free_async(p, NULL, false, false, DRIVER_cuMemFreeAsync, &r) && !r);
+}
+
+static void are_told(unsigned count)
+{
+    assert_int_equal(cuCtxSynchronize(), 0);
+    canary_order_wait_aside(home_current());
+    scan(whole);
+    assert_int_equal(atomic_load(&findings), count);
+    canary_reclaim();
+    assert_int_equal(atomic_exchange(&findings, 0), count);
+    assert_int_equal(canary_store_slabs(), 0);
+}
+
+static void is_told_once(void)
+{
+    are_told(1);
+}
+
+// Such a place leaves the shelf when that is full, before anybody has looked: what its first buffer has is told once.
+static void a_full_shelf_tells_once(void **state)
+{
+    enum { PLACES = 100 };
+    CUdeviceptr p;
+    CUresult r;
+    free_in_order(after_a_damaged_one(NULL));
+    for (unsigned i = 1; i <= PLACES; i++) {
+        assert_true(canary_alloc_async(&p, IN_ORDER + 4 * i, NULL, NULL, false, &r) && !r);
+        free_in_order(p);
+    }
+    is_told_once();
+}
+
+// The same where its pool is destroyed.
+static void a_pool_that_ends_tells_once(void **state)
+{
+    CUmemPoolProps properties = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
+                                 .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = 0}};
+    CUmemoryPool pool;
+    assert_int_equal(cuMemPoolCreate(&pool, &properties), 0);
+    free_in_order(after_a_damaged_one(pool));
+    canary_pool_ends(pool);
+    assert_int_equal(cuMemPoolDestroy(pool), 0);
+    is_told_once();
+}
+
+// And where the second is freed by a call that waits.
+static void a_free_that_waits_tells_once(void **state)
+{
+    free_now(after_a_damaged_one(NULL));
+    assert_int_equal(atomic_load(&findings), 1);
+    is_told_once();
+}
+
+// Of two readings of one place the first is looked at first: what both have found is its buffer's.
+static void the_first_is_told_of(void **state)
+{
+    CUresult r;
+    CUdeviceptr second = after_a_damaged_one(NULL);
+    assert_true(canary_free_async(second, NULL, false, false, DRIVER_cuMemFreeAsync_ptsz, &r) && !r);
+    is_told_once();
+    assert_int_equal(told_by, DRIVER_cuMemFreeAsync);
+}
+
+static CUresult is_never_there(CUevent event)
+{
+    return CUDA_ERROR_NOT_READY;
+}
+
+static CUdeviceptr others[CANARY_SHELF_MOST];  // that are freed while a buffer is: 0, or all of them
+static unsigned freed_in_the_stream;
+
+static CUresult wait_and_free_others(CUstream q, CUevent e, unsigned f)
+{
+    for (unsigned i = 0; i < CANARY_SHELF_MOST && others[i]; i++) {
+        CUdeviceptr p = others[i];
+        others[i] = 0;
+        free_in_order(p);
+    }
+    return cuStreamWaitEvent(q, e, f);
+}
+
+static CUresult note_stream(CUdeviceptr p, CUstream q)
+{
+    freed_in_the_stream += !q;
+    return cuMemFreeAsync(p, q);
+}
+
+static CUstream the_programs;
+static unsigned copies, frees, steps;  // in other streams
+
+static CUresult count_copies(const CUDA_MEMCPY2D *copy, CUstream stream)
+{
+    copies += stream != the_programs;
+    return cuMemcpy2DAsync_v2(copy, stream);
+}
+
+static CUresult count_frees(CUdeviceptr p, CUstream stream)
+{
+    frees += stream != the_programs;
+    return cuMemFreeAsync(p, stream);
+}
+
+static CUresult count_steps(CUstream stream, CUevent event, unsigned flags)
+{
+    steps++;
+    return cuStreamWaitEvent(stream, event, flags);
+}
+
+// What is read beside the stream is freed there: in the stream it could be another's, which is then taken for damage.
+static void the_shelf_fills_meanwhile(void **state)
+{
+    CUdeviceptr p;
+    CUresult r;
+    assert_true(canary_alloc_async(&p, IN_ORDER, NULL, NULL, false, &r) && !r);
+    for (unsigned i = 0; i < CANARY_SHELF_MOST; i++)
+        assert_true(canary_alloc_async(&others[i], IN_ORDER + 4 + 4 * i, NULL, NULL, false, &r) && !r);
+    guard.real.cuStreamWaitEvent = wait_and_free_others;
+    guard.real.cuMemFreeAsync = note_stream;
+    guard.real.cuMemcpy2DAsync_v2 = count_copies;
+    copies = 0;
+    free_in_order(p);
+    REAL(cuMemcpy2DAsync_v2);
+    assert_int_equal(copies, 1 + CANARY_SHELF_MOST);  // each is read once
+    REAL(cuStreamWaitEvent);
+    REAL(cuMemFreeAsync);
+    assert_int_equal(others[0], 0);
+    assert_int_equal(freed_in_the_stream, 0);
+    are_told(0);
+}
+
+// Nor where no more can be read, and an earlier buffer of the place waits to be.
+static void readings_run_out(void **state)
+{
+    CUdeviceptr p, q;
+    CUresult r;
+    assert_true(canary_alloc_async(&p, IN_ORDER, NULL, NULL, false, &r) && !r);
+    free_in_order(p);
+    assert_true(canary_alloc_async(&p, IN_ORDER, NULL, NULL, false, &r) && !r);
+    guard.real.cuEventQuery = is_never_there;
+    for (unsigned i = 1; i < CANARY_LANDINGS; i++) {
+        assert_true(canary_alloc_async(&q, IN_ORDER + 4 * i, NULL, NULL, false, &r) && !r);
+        free_in_order(q);
+    }
+    guard.real.cuMemFreeAsync = note_stream;
+    freed_in_the_stream = 0;
+    uint64_t unguarded = guard.counts[GUARD_UNGUARDED];
+    free_in_order(p);
+    assert_int_equal(guard.counts[GUARD_UNGUARDED], unguarded + 1);
+    assert_int_equal(freed_in_the_stream, 0);
+    REAL(cuMemFreeAsync);
+    REAL(cuEventQuery);
+    are_told(0);
+}
+
+static unsigned allocated;
+
+static CUresult count_allocations(CUdeviceptr *p, size_t size, CUstream q)
+{
+    allocated++;
+    return cuMemAllocAsync(p, size, q);
+}
+
+// A place stays one however often it was read since the last scan: what is there already makes room.
+static void what_was_read_makes_room(void **state)
+{
+    CUdeviceptr p;
+    CUresult r;
+    guard.real.cuMemAllocAsync = count_allocations;
+    for (unsigned i = 0; i < 2 * CANARY_LANDINGS; i++) {
+        assert_true(canary_alloc_async(&p, IN_ORDER, NULL, NULL, false, &r) && !r);
+        free_in_order(p);
+        if (i % CANARY_LANDINGS == CANARY_LANDINGS - 1)
+            canary_order_wait_aside(home_current());
+    }
+    REAL(cuMemAllocAsync);
+    assert_int_equal(allocated, 1);
+    are_told(0);
+}
+
+static CUevent late;  // the first that is asked about from now on; NULL: it is to be found
+
+static CUresult is_late(CUevent event)
+{
+    late = late ? late : event;
+    return event == late ? CUDA_ERROR_NOT_READY : cuEventQuery(event);
+}
+
+// Where the first's reading is not there yet, what the second's has is not told in its name.
+static void a_late_reading_is_waited_for(void **state)
+{
+    free_in_order(after_a_damaged_one(NULL));
+    assert_int_equal(cuCtxSynchronize(), 0);
+    canary_order_wait_aside(home_current());
+    guard.real.cuEventQuery = is_late;
+    late = NULL;
+    canary_monitor_hold();
+    canary_order_settle(home_current());
+    assert_int_equal(atomic_load(&findings), 0);
+    // Nor where nobody is to look at their place any more.
+    canary_let_go(home_current(), 0);
+    late = NULL;
+    canary_order_settle(home_current());
+    canary_monitor_go_on();
+    assert_int_equal(atomic_load(&findings), 0);
+    guard.real.cuEventQuery = cuEventQuery;
+    is_told_once();
+}
+
+// A free in the order of a stream waits for no scan: neither where the place is kept, nor where it takes another's, nor where the
+// memory goes at once.
+static void a_free_in_order_waits_for_no_scan(void **state)
+{
+    enum { PLACES = 100 };
+    CUdeviceptr p[PLACES];
+    CUresult r;
+    for (unsigned i = 0; i < PLACES; i++)
+        assert_true(canary_alloc_async(&p[i], IN_ORDER + 4 * i, NULL, NULL, false, &r) && !r);
+    change(p[PLACES / 2] + IN_ORDER + 4 * (PLACES / 2));
+    scan(whole);  // such a place is not kept
+    assert_int_equal(atomic_load(&findings), 1);
+    size_t before = canary_store_slabs();
+    alarm(60);
+    canary_monitor_hold();
+    free_in_order(p[PLACES / 2]);
+    for (unsigned i = 0; i < PLACES; i++)
+        if (i != PLACES / 2)
+            free_in_order(p[i]);
+    assert_int_equal(canary_store_slabs(), before);  // nobody has taken away what a scan may be reading
+    canary_monitor_go_on();
+    alarm(0);
+    is_told_once();
+}
+
+// A buffer that was reported is told of no more when it is freed, in whatever way, or when a free is refused.
+static void what_was_told_stays_told(void **state)
+{
+    CUdeviceptr p;
+    CUresult r;
+    assert_true(canary_alloc(&p, IN_ORDER, &r) && !r);
+    change(p + IN_ORDER);
+    scan(whole);
+    assert_int_equal(atomic_load(&findings), 1);
+    assert_false(canary_free_host((void *)(uintptr_t)p, DRIVER_cuMemFreeHost, &r));
+    scan(whole);
+    free_in_order(p);
+    is_told_once();
+}
+
+static void await_flag(void *flag)
+{
+    while (!atomic_load((atomic_bool *)flag))
+        usleep(1000);
+}
+
+// A stream may wait for who frees in its order: that free never waits, however many do.
+static void frees_in_order_never_wait(void **state)
+{
+    enum { MANY = CANARY_LANDINGS + 200 };
+    atomic_bool flag = false;
+    CUstream stream;
+    CUdeviceptr p;
+    CUresult r;
+    assert_int_equal(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING), 0);
+    assert_int_equal(cuLaunchHostFunc(stream, await_flag, &flag), 0);
+    for (unsigned i = 0; i < MANY; i++) {
+        assert_true(canary_alloc_async(&p, 1000 + 4 * i, NULL, stream, false, &r) && !r);
+        assert_true(canary_free_async(p, stream, false, false, DRIVER_cuMemFreeAsync, &r) && !r);
+    }
+    atomic_store(&flag, true);
+    assert_int_equal(cuStreamSynchronize(stream), 0);
+    canary_order_wait_aside(home_current());
+    scan(whole);
+    canary_reclaim();
+    assert_int_equal(cuStreamDestroy_v2(stream), 0);
+    assert_int_equal(atomic_load(&findings), 0);
+    assert_int_equal(canary_store_slabs(), 0);
+}
+
+static unsigned asked;
+
+static CUresult count_questions(CUevent event)
+{
+    asked++;
+    return cuEventQuery(event);
+}
+
+static const unsigned bearable =
+    1000;  // so much may wait in a stream before an H200's driver makes callers wait
+
+static void alloc_and_free(size_t size, CUstream stream)
+{
+    CUdeviceptr p;
+    CUresult r;
+    assert_true(canary_alloc_async(&p, size, NULL, stream, false, &r) && !r);
+    assert_true(canary_free_async(p, stream, false, false, DRIVER_cuMemFreeAsync, &r) && !r);
+}
+
+// However many wait, nothing is put into the stream beside all others that would have to wait for its turn; all are read as long as
+// there is room for it; and none is asked about in vain, time after time.
+static void a_crowd_waits_elsewhere(void **state)
+{
+    enum { LATER = 100, HELD = 600 };
+    atomic_bool flag = false;
+    CUdeviceptr told;
+    CUresult r;
+    assert_int_equal(cuStreamCreate(&the_programs, CU_STREAM_NON_BLOCKING), 0);
+    assert_true(canary_alloc_async(&told, IN_ORDER, NULL, the_programs, false, &r) && !r);
+    assert_int_equal(cuStreamSynchronize(the_programs), 0);
+    change(told + IN_ORDER);
+    scan(whole);  // such a place is not kept
+    assert_int_equal(cuLaunchHostFunc(the_programs, await_flag, &flag), 0);
+    guard.real.cuMemcpy2DAsync_v2 = count_copies;
+    guard.real.cuMemFreeAsync = count_frees;
+    guard.real.cuStreamWaitEvent = count_steps;
+    copies = frees = steps = 0;
+    uint64_t unguarded = guard.counts[GUARD_UNGUARDED];
+    unsigned size = 1000;
+    for (unsigned i = 0; i < CANARY_LANDINGS; i++)
+        alloc_and_free(size += 4, the_programs);
+    assert_int_equal(guard.counts[GUARD_UNGUARDED], unguarded);
+    for (unsigned i = 0; i < CANARY_LANDINGS; i++)
+        alloc_and_free(size += 4, the_programs);
+    assert_true(copies + frees < bearable && steps < bearable);
+    // Nor while a scan is under way; and the monitor does not add what has to be freed later.
+    canary_monitor_hold();
+    assert_true(canary_free_async(told, the_programs, false, false, DRIVER_cuMemFreeAsync, &r) && !r);
+    for (unsigned i = 0; i < HELD; i++)
+        alloc_and_free(size += 4, the_programs);
+    canary_free_postponed(home_current());
+    canary_monitor_go_on();
+    assert_true(copies + frees < bearable && steps < bearable);
+    REAL(cuMemcpy2DAsync_v2), REAL(cuMemFreeAsync), REAL(cuStreamWaitEvent);
+    guard.real.cuEventQuery = count_questions;
+    asked = 0;
+    for (unsigned i = 0; i < LATER; i++)
+        alloc_and_free(size += 4, the_programs);
+    assert_true(asked <= 2 * LATER);
+    REAL(cuEventQuery);
+    atomic_store(&flag, true);
+    assert_int_equal(cuStreamSynchronize(the_programs), 0);
+    is_told_once();
+    assert_int_equal(cuStreamDestroy_v2(the_programs), 0);
+    the_programs = NULL;
+}
+
+// What is in the stream beside all others is known to have ended even where nothing was read there.
+static void a_crowd_goes(void **state)
+{
+    struct canary_place place;
+    CUdeviceptr p;
+    CUresult r;
+    assert_true(canary_alloc_async(&p, IN_ORDER, NULL, NULL, false, &r) && !r);
+    assert_true(canary_store_withdraw(p, &place));
+    for (unsigned i = 0; i < bearable; i++)
+        assert_int_equal(canary_order_follow(&place, (struct canary_stream){NULL, false}), 0);
+    assert_true(canary_order_is_crowded(home_current()));
+    canary_slot_publish_again(&place, canary_scan_number());
+    canary_order_wait_aside(home_current());
+    scan(whole);
+    assert_false(canary_order_is_crowded(home_current()));
+    free_in_order(p);
+    are_told(0);
+}
+
+// In a capture the driver refuses to free what is no graph's: the buffer stays one, and is watched.
+static void a_refused_free_changes_nothing(void **state)
+{
+    CUstream stream;
+    CUgraph graph;
+    CUresult r;
+    CUdeviceptr p, again;
+    assert_int_equal(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING), 0);
+    assert_true(canary_alloc_async(&p, IN_ORDER, NULL, stream, false, &r) && !r);
+    assert_true(canary_free_async(p, stream, false, false, DRIVER_cuMemFreeAsync, &r) && !r);
+    assert_true(canary_alloc_async(&again, IN_ORDER, NULL, stream, false, &r) && !r && p == again);
+    uint64_t unguarded = guard.counts[GUARD_UNGUARDED];
+    assert_int_equal(cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_GLOBAL), 0);
+    assert_true(canary_free_async(p, stream, false, true, DRIVER_cuMemFreeAsync, &r));
+    assert_int_equal(r, CUDA_ERROR_INVALID_VALUE);
+    cuStreamEndCapture(stream, &graph);
+    assert_int_equal(guard.counts[GUARD_UNGUARDED], unguarded);
+    assert_int_equal(cuStreamSynchronize(stream), 0);
+    canary_order_wait_aside(home_current());
+    scan(whole);
+    change(p + IN_ORDER);
+    scan(whole);
+    assert_int_equal(atomic_load(&findings), 1);
+    assert_true(canary_free_async(p, stream, false, false, DRIVER_cuMemFreeAsync, &r) && !r);
+    is_told_once();
+    assert_int_equal(cuStreamDestroy_v2(stream), 0);
+}
+
+// A place that is forgotten, and stays all the same, has no readings that anybody would wait for.
+static void what_is_forgotten_is_read_no_more(void **state)
+{
+    CUresult r;
+    CUdeviceptr p;
+    assert_true(canary_alloc_async(&p, IN_ORDER, NULL, NULL, false, &r) && !r);
+    free_in_order(p);
+    assert_true(canary_alloc_async(&p, IN_ORDER, NULL, NULL, false, &r) && !r);
+    assert_int_equal(cuCtxSynchronize(), 0);
+    canary_monitor_hold();
+    canary_order_forget(canary_store_find(p));
+    canary_monitor_go_on();
+    change(p + IN_ORDER);
+    scan(whole);
+    assert_int_equal(atomic_load(&findings), 1);
+    free_in_order(p);
+    is_told_once();
+}
+
+static CUresult record_at_home(CUevent event, CUstream stream)
+{
+    CUcontext current;
+    assert_int_equal(cuCtxGetCurrent(&current), 0);
+    assert_ptr_equal(current, context);
+    return cuEventRecord(event, stream);
+}
+
+// The driver frees in the order of a stream whatever context is current; events have to be of the stream's.
+static void another_context_may_be_current(void **state)
+{
+    CUcontext other;
+    CUstream stream;
+    CUresult r;
+    CUdeviceptr p;
+    assert_int_equal(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING), 0);
+    assert_true(canary_alloc_async(&p, IN_ORDER, NULL, stream, false, &r) && !r);
+    assert_int_equal(cuStreamSynchronize(stream), 0);
+    change(p + IN_ORDER);
+    assert_int_equal(cuCtxCreate_v2(&other, 0, 0), 0);
+    guard.real.cuEventRecord = record_at_home;
+    assert_true(canary_free_async(p, stream, false, false, DRIVER_cuMemFreeAsync, &r));
+    assert_int_equal(r, 0);
+    REAL(cuEventRecord);
+    assert_int_equal(cuCtxDestroy_v2(other), 0);
+    forget_context(other);
+    assert_int_equal(cuCtxSetCurrent(context), 0);
+    assert_int_equal(cuStreamSynchronize(stream), 0);
+    is_told_once();
+    assert_int_equal(cuStreamDestroy_v2(stream), 0);
+}
+
+static CUresult refuse_events(CUevent event, CUstream stream)
+{
+    return CUDA_ERROR_INVALID_HANDLE;
+}
+
+// A stream of another context takes none of our events: it is the driver's to say whether it frees.
+static void a_stream_may_be_foreign(void **state)
+{
+    CUdeviceptr p;
+    CUresult r;
+    uint64_t unguarded = guard.counts[GUARD_UNGUARDED];
+    for (unsigned i = 1; i <= CANARY_LANDINGS + 1; i++) {
+        assert_true(canary_alloc_async(&p, IN_ORDER, NULL, NULL, false, &r) && !r);
+        guard.real.cuEventRecord = refuse_events;
+        free_in_order(p);
+        REAL(cuEventRecord);
+        assert_int_equal(guard.counts[GUARD_UNGUARDED], unguarded + i);
+    }
+    free_in_order(after_a_damaged_one(NULL));
+    assert_int_equal(guard.counts[GUARD_UNGUARDED], unguarded + CANARY_LANDINGS + 1);
+    is_told_once();
+}
+
+// A buffer that was whole when a scan looked at all, and that a kernel, the seventh, which has ended, has written behind.
+static CUdeviceptr damaged_by_the_seventh(void)
+{
+    CUdeviceptr p;
+    CUresult r;
+    assert_true(canary_alloc_async(&p, IN_ORDER, NULL, NULL, false, &r) && !r);
+    assert_int_equal(cuCtxSynchronize(), 0);
+    scan(true);
+    change(p + IN_ORDER);
+    atomic_store(&canary_scan_ended, 7);
+    return p;
+}
+
+static void the_seventh_is_named(void)
+{
+    is_told_once();
+    atomic_store(&canary_scan_ended, 0);
+    assert_true(blamed_since < 7);
+}
+
+static CUresult free_after_a_scan(CUdeviceptr p)
+{
+    guard.real.cuMemFree_v2 = cuMemFree_v2;
+    scan(true);
+    return cuMemFree_v2(p);
+}
+
+// The same as below, while a free waits.
+static void waited_for_is_not_clean(void **state)
+{
+    CUdeviceptr p = damaged_by_the_seventh();
+    guard.real.cuMemFree_v2 = free_after_a_scan;
+    free_now(p);
+    REAL(cuMemFree_v2);
+    the_seventh_is_named();
+}
+
+// A context may end while buffers of its wait to be looked at, and another come in its place.
+static void goes_with_its_context(void **state)
+{
+    enum { ROUNDS = 20, BUFFERS = 100 };
+    for (unsigned i = 0; i < ROUNDS; i++) {
+        CUcontext other;
+        CUdeviceptr p;
+        CUresult r;
+        assert_int_equal(cuCtxCreate_v2(&other, 0, 0), 0);
+        guard.real.cuEventQuery = is_never_there;
+        for (unsigned k = 0; k < BUFFERS; k++) {
+            assert_true(canary_alloc_async(&p, IN_ORDER + 4 * k, NULL, NULL, false, &r) && !r);
+            free_in_order(p);
+        }
+        canary_let_go(home_current(), 0);
+        canary_context_ends(other, DRIVER_cuCtxDestroy_v2);
+        assert_int_equal(cuCtxDestroy_v2(other), 0);
+        forget_context(other);
+        REAL(cuEventQuery);
+        // Another, from the start: nothing of the one before may be looked at, or keep a landing.
+        assert_int_equal(cuCtxCreate_v2(&other, 0, 0), 0);
+        uint64_t unguarded = guard.counts[GUARD_UNGUARDED];
+        for (unsigned k = 0; k < CANARY_LANDINGS; k++) {
+            assert_true(canary_alloc_async(&p, IN_ORDER, NULL, NULL, false, &r) && !r);
+            free_in_order(p);
+        }
+        assert_int_equal(guard.counts[GUARD_UNGUARDED], unguarded);
+        free_in_order(after_a_damaged_one(NULL));
+        is_told_once();
+        canary_context_ends(other, DRIVER_cuCtxDestroy_v2);
+        assert_int_equal(cuCtxDestroy_v2(other), 0);
+        forget_context(other);
+        assert_int_equal(cuCtxSetCurrent(context), 0);
+    }
+    assert_int_equal(atomic_load(&findings), 0);
+}
+
+// Landings whose places were forgotten serve others again and again.
+static void forgotten_ones_come_back(void **state)
+{
+    CUdeviceptr p;
+    CUresult r;
+    for (unsigned i = 0; i <= CANARY_LANDINGS; i++) {
+        assert_true(canary_alloc_async(&p, IN_ORDER, NULL, NULL, false, &r) && !r);
+        free_in_order(p);
+        if (i % 2) {
+            canary_monitor_hold();
+            canary_let_go(home_current(), 0);
+            canary_monitor_go_on();
+        }
+        canary_order_wait_aside(home_current());
+        scan(whole);
+    }
+    are_told(0);
+}
+
+// Where a scan passes a place over, for an earlier buffer's reading is to be looked at first, nobody is cleared by it.
+static void passed_over_is_not_clean(void **state)
+{
+    CUdeviceptr p, q;
+    CUresult r;
+    assert_true(canary_alloc_async(&p, IN_ORDER, NULL, NULL, false, &r) && !r);
+    free_in_order(p);
+    assert_true(canary_alloc_async(&q, IN_ORDER, NULL, NULL, false, &r) && !r && p == q);
+    assert_int_equal(cuCtxSynchronize(), 0);
+    canary_order_wait_aside(home_current());
+    change(q + IN_ORDER);
+    atomic_store(&canary_scan_ended, 5);  // it was the fifth
+    scan(true);
+    assert_int_equal(atomic_load(&findings), 0);
+    scan(true);
+    assert_int_equal(atomic_load(&findings), 1);
+    assert_true(blamed_since < 5);
+    atomic_store(&canary_scan_ended, 0);
+    free_in_order(q);
+    is_told_once();
+}
+
+static CUresult scan_and_wait(CUstream stream, CUevent event, unsigned flags)
+{
+    REAL(cuStreamWaitEvent);
+    scan(true);
+    return cuStreamWaitEvent(stream, event, flags);
+}
+
+// A scan between the moment when a buffer is withdrawn and that when it is read has not looked at it: who is named has to be the
+// same as without.
+static void withdrawn_is_not_clean(void **state)
+{
+    CUdeviceptr p = damaged_by_the_seventh();
+    guard.real.cuStreamWaitEvent = scan_and_wait;
+    free_in_order(p);
+    the_seventh_is_named();
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(places_of_a_pool_come_again),
+        cmocka_unit_test(a_full_shelf_tells_once),
+        cmocka_unit_test(the_shelf_fills_meanwhile),
+        cmocka_unit_test(readings_run_out),
+        cmocka_unit_test(a_pool_that_ends_tells_once),
+        cmocka_unit_test(a_free_that_waits_tells_once),
+        cmocka_unit_test(a_late_reading_is_waited_for),
+        cmocka_unit_test(a_free_in_order_waits_for_no_scan),
+        cmocka_unit_test(what_was_told_stays_told),
+        cmocka_unit_test(frees_in_order_never_wait),
+        cmocka_unit_test(what_was_read_makes_room),
+        cmocka_unit_test(the_first_is_told_of),
+        cmocka_unit_test(a_crowd_waits_elsewhere),
+        cmocka_unit_test(a_refused_free_changes_nothing),
+        cmocka_unit_test(what_is_forgotten_is_read_no_more),
+        cmocka_unit_test(another_context_may_be_current),
+        cmocka_unit_test(a_crowd_goes),
+        cmocka_unit_test(forgotten_ones_come_back),
+        cmocka_unit_test(passed_over_is_not_clean),
+        cmocka_unit_test(goes_with_its_context),
+        cmocka_unit_test(withdrawn_is_not_clean),
+        cmocka_unit_test(a_stream_may_be_foreign),
+        cmocka_unit_test(waited_for_is_not_clean),
+    };
+    return cmocka_run_group_tests(tests, setup, NULL);
+}

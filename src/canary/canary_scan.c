@@ -1,0 +1,510 @@
+// SPDX-License-Identifier: MIT
+#include "canary/canary_scan.h"
+
+#include "canary/canary_bench.h"
+#include "core/guard.h"
+
+enum {
+    NARROW = 64,  // bytes behind a buffer that every scan looks at
+    FEW = 256,    // buffers of a slab of which every scan reads all canary
+    HEADS = 4,    // of others, one scan in so many reads the heads
+    BATCHES = CANARY_BATCHES,
+    STAGING = CANARY_STAGING,
+    JOBS = 256,   // copies of a batch
+    SEVERAL = 2,  // copies of no more rows ...
+    ROWS = 8,     // ... than this are made by one call, ...
+    CHEAPER = 8,  // ... in which so many rows cost about as much as a copy alone
+};
+
+// What the rows of a copy hold.
+enum what {
+    LONE,    // two of them: what ends where the buffer starts, and what starts where it ends
+    FIRSTS,  // row k: the first bytes of slot k
+    WHOLE,   // row k: the tail of slot k - 1 and the head of slot k, and so all that is canary
+    NARROWS  // row k: the head of slot k, if heads are read; behind all of them, the first bytes of the tails, a row
+             // each: where all buffers of a slab are about as large
+};
+
+// Rows [row, row + rows) of a slab.
+struct job {
+    struct canary_slab *slab;  // NULL: the driver would not copy it
+    enum what what;
+    bool last;      // of its slab, all of whose canary is read
+    bool waits;     // its copy is made with those of others, when the batch is full
+    uint64_t size;  // of a lone buffer; of the smallest in the slab
+    uint32_t width, row, rows, offset;
+    uint64_t from, pitch;  // of a copy that waits
+    uint32_t head,
+        tail;  // width of the rows of heads, may be 0, and of those of tails, where these are apart
+};
+
+struct batch {
+    uint8_t *staging;
+    CUevent read;  // when all is there
+    unsigned njobs;
+    uint32_t used;  // of the staging
+    struct job jobs[JOBS];
+};
+
+struct scan {
+    struct home *home;
+    struct canary_bench *bench;
+    const struct canary_occasion *occasion;
+    uint64_t number;
+    bool managed, whole;
+    bool partly;                 // not all was looked at
+    struct canary_slab *missed;  // the last one with a slot that could not be read
+    unsigned found;
+    struct batch *batch, *other;  // that is being filled, and that is being read, or is empty
+    CUresult result;
+};
+
+static struct batch batches[BATCHES];  // of the one scan that there is at a time
+static _Atomic uint64_t scans;
+_Atomic uint64_t canary_scan_ended;
+_Atomic uint64_t canary_scan_calls;
+
+uint64_t canary_scan_number(void)
+{
+    // Pairs with the increment in scan_slabs: both are seq_cst, so a scan that the caller does not see yet sees
+    // what the caller wrote before.
+    return atomic_load(&scans);
+}
+
+// --- copies -------------------------------------------------------------------------------------------------
+
+// Where the tail of a buffer starts in a row that starts where that of the smallest does. A smaller one than any before came
+// after the scan began.
+static void look_at_rest(struct scan *scan, const struct job *j, uint32_t number,
+                         const struct canary_buffer *b, const uint8_t *row, uint32_t width)
+{
+    uint64_t skip = b->size - j->size;
+    if (b->size >= j->size && skip < width)
+        scan->found +=
+            canary_look_tail(j->slab, number, b, row + skip, width - (uint32_t)skip, scan->occasion);
+}
+
+static bool read_slot(struct scan *scan, struct canary_slab *s, uint32_t number, struct canary_buffer *b)
+{
+    bool is_there = canary_slot_read(s, number, scan->number, b);
+    if (b->changing)
+        scan->missed = s;
+    // A later scan finds what this one has not looked at, and must still hear of kernels that ran before.
+    scan->partly |= b->changing || (!is_there && b->freed && b->size);
+    return is_there;
+}
+
+static void look_at_wholes(struct scan *scan, const struct job *j, const uint8_t *row)
+{
+    struct canary_slab *s = j->slab;
+    struct canary_buffer b;
+    for (uint32_t n = j->row; n < j->row + j->rows; n++, row += j->width) {
+        if (n && read_slot(scan, s, n - 1, &b))
+            look_at_rest(scan, j, n - 1, &b, row, j->width);
+        if (n < s->slots && read_slot(scan, s, n, &b))
+            scan->found += canary_look_head(s, n, &b, row + j->width - CANARY_HEAD, scan->occasion);
+    }
+}
+
+static void look_at_narrows(struct scan *scan, const struct job *j, const uint8_t *head)
+{
+    const uint8_t *tail = head + (size_t)j->rows * j->head;
+    struct canary_buffer b;
+    for (uint32_t n = j->row; n < j->row + j->rows; n++, head += j->head, tail += j->tail) {
+        if (!read_slot(scan, j->slab, n, &b))
+            continue;
+        if (j->head)
+            scan->found += canary_look_head(j->slab, n, &b, head, scan->occasion);
+        look_at_rest(scan, j, n, &b, tail, j->tail);
+    }
+}
+
+static void look_at_firsts(struct scan *scan, const struct job *j, const uint8_t *row)
+{
+    struct canary_buffer b;
+    for (uint32_t n = j->row; n < j->row + j->rows; n++, row += j->width) {
+        if (!canary_slot_read(j->slab, n, scan->number, &b) || !b.freed || !b.idle)
+            continue;
+        uint32_t count = b.size < j->width ? (uint32_t)b.size : j->width;
+        scan->found += canary_look_inside(j->slab, n, &b, row, count, scan->occasion);
+    }
+}
+
+static void look_at_job(struct scan *scan, const struct job *j, const uint8_t *rows)
+{
+    struct canary_slab *s = j->slab;
+    struct canary_buffer b;
+    if (!s)
+        return;
+    if (j->what == WHOLE) {
+        look_at_wholes(scan, j, rows);
+    } else if (j->what == NARROWS) {
+        look_at_narrows(scan, j, rows);
+    } else if (j->what == FIRSTS) {
+        look_at_firsts(scan, j, rows);
+    } else if (read_slot(scan, s, 0, &b) && b.size == j->size) {
+        scan->found += canary_look_head(s, 0, &b, rows + j->width - CANARY_HEAD, scan->occasion);
+        scan->found += canary_look_tail(s, 0, &b, rows + j->width, j->width, scan->occasion);
+    }
+    // Release pairs with the acquire in canary_slot_is_checked: who gives a place out again sees what was told of it.
+    if (j->last && scan->missed != s)
+        atomic_store_explicit(&s->checked, scan->number, memory_order_release);
+}
+
+// What was being read is there, and is looked at.
+static void look_at_batch(struct scan *scan, struct batch *b)
+{
+    if (!scan->result && b->njobs)
+        scan->result = guard.real.cuEventSynchronize(b->read);
+    for (unsigned i = 0; i < b->njobs && !scan->result; i++)
+        look_at_job(scan, &b->jobs[i], b->staging + b->jobs[i].offset);
+    b->njobs = b->used = 0;
+}
+
+static void count_calls(unsigned n)
+{
+    atomic_fetch_add_explicit(&canary_scan_calls, n, memory_order_relaxed);
+}
+
+static void read_rows(struct scan *scan, uint64_t from, uint64_t pitch, uint32_t width, uint32_t rows,
+                      uint32_t offset)
+{
+    count_calls(1);
+    if (!scan->result)
+        scan->result = home_copy_rows(scan->bench->stream, false, from, pitch, width, rows,
+                                      scan->batch->staging + offset);
+}
+
+// All rows of a job. A few wait for others.
+static void read_job(struct scan *scan, struct job *j, uint64_t from, uint64_t pitch)
+{
+    j->from = from;
+    j->pitch = pitch;
+    j->waits = j->rows <= ROWS;
+    if (!j->waits)
+        read_rows(scan, from, pitch, j->width, j->rows, j->offset);
+}
+
+// Where the driver would not copy from there: one slab is given up for it, not the context. Whether it was.
+static bool give_up_slab(struct scan *scan, struct canary_slab *s)
+{
+    if (scan->result != CUDA_ERROR_INVALID_VALUE)
+        return false;
+    scan->result = CUDA_SUCCESS;
+    if (!atomic_exchange_explicit(&s->unreadable, true, memory_order_relaxed))
+        guard_count(GUARD_UNGUARDED);
+    return true;
+}
+
+// The last job is none then.
+static bool take_back_job(struct scan *scan, struct canary_slab *s)
+{
+    if (!give_up_slab(scan, s))
+        return false;
+    scan->batch->used = scan->batch->jobs[--scan->batch->njobs].offset;
+    return true;
+}
+
+// By one call: while a thread calls the driver, others wait. False: one by one, then.
+static bool read_together(struct scan *scan, const struct batch *b)
+{
+    // Of the one scan that there is at a time.
+    static CUdeviceptr to[ROWS * JOBS], from[ROWS * JOBS];
+    static size_t bytes[ROWS * JOBS];
+    CUmemcpyAttributes how = {.srcAccessOrder = CU_MEMCPY_SRC_ACCESS_ORDER_STREAM,
+                              .flags = CU_MEMCPY_FLAG_PREFER_OVERLAP_WITH_COMPUTE};
+    size_t n = 0, copies = 0, first = 0;
+    if (!guard.real.cuMemcpyBatchAsync_v2)
+        return false;
+    for (const struct job *j = b->jobs; j < b->jobs + b->njobs; j++) {
+        copies += j->waits;
+        for (uint32_t row = 0; row < j->rows && j->waits; row++, n++) {
+            to[n] = (uintptr_t)b->staging + j->offset + row * j->width;
+            from[n] = j->from + row * j->pitch;
+            bytes[n] = j->width;
+        }
+    }
+    if (copies < SEVERAL)
+        return false;
+    count_calls((unsigned)n / CHEAPER + 1);
+    return !guard.real.cuMemcpyBatchAsync_v2(to, from, bytes, n, &how, &first, 1, scan->bench->stream);
+}
+
+static void read_waiting(struct scan *scan)
+{
+    struct batch *b = scan->batch;
+    if (scan->result || read_together(scan, b))
+        return;
+    for (struct job *j = b->jobs; j < b->jobs + b->njobs && !scan->result; j++) {
+        if (!j->waits)
+            continue;
+        read_rows(scan, j->from, j->pitch, j->width, j->rows, j->offset);
+        if (give_up_slab(scan, j->slab))
+            j->slab = NULL;
+    }
+}
+
+// The batch is full: the device reads it while we look at the one before.
+static void turn_over(struct scan *scan)
+{
+    struct batch *full = scan->batch;
+    read_waiting(scan);
+    if (!scan->result && full->njobs)
+        scan->result = guard.real.cuEventRecord(full->read, scan->bench->stream);
+    look_at_batch(scan, scan->other);
+    scan->batch = scan->other;
+    scan->other = full;
+}
+
+// A job that fits; its rows are cut to what is left of the staging.
+static struct job *new_job(struct scan *scan, struct canary_slab *s, uint32_t width, uint32_t rows)
+{
+    if (scan->batch->njobs == JOBS || scan->batch->used + (uint64_t)width * (s->slots == 1 ? 2 : 1) > STAGING)
+        turn_over(scan);
+    struct batch *b = scan->batch;
+    struct job *j = &b->jobs[b->njobs++];
+    uint32_t room = (STAGING - b->used) / width;
+    *j = (struct job){.slab = s, .width = width, .rows = rows < room ? rows : room, .offset = b->used};
+    b->used += j->rows * width;
+    return j;
+}
+
+// Of freed buffers.
+static void read_firsts(struct scan *scan, struct canary_slab *s, uint32_t rows)
+{
+    if (!canary_slab_prints(s))
+        return;
+    for (uint32_t row = 0; row < rows && !scan->result;) {
+        struct job *j = new_job(scan, s, CANARY_PRINT, rows - row);
+        j->what = FIRSTS;
+        j->row = row;
+        row += j->rows;
+        read_job(scan, j, s->base + j->row * s->stride, s->stride);
+        if (take_back_job(scan, s))
+            return;
+    }
+}
+
+static void read_lone(struct scan *scan, struct canary_slab *s)
+{
+    struct canary_buffer b;
+    if (!read_slot(scan, s, 0, &b)) {
+        // Whoever frees it now will look at it.
+        scan->partly |= s->kind != CANARY_OURS && s->kind != CANARY_POOL;
+        return;
+    }
+    if ((uint32_t)b.told == (CANARY_HEAD_SIDE | CANARY_TAIL_SIDE))
+        return;
+    uint32_t tail = canary_slab_tail(s, b.size), width = canary_look_width(s, b.size);
+    if (canary_slab_is_direct(s)) {
+        const uint8_t *at = (const uint8_t *)(uintptr_t)s->base;
+        scan->found += canary_look_head(s, 0, &b, at - CANARY_HEAD, scan->occasion);
+        if (s->kind == CANARY_SHARED)
+            scan->found += canary_look_far(s, &b, scan->occasion);
+        // Behind a buffer in managed memory starts the page that its end is in.
+        if (s->kind == CANARY_HOST || scan->whole)
+            scan->found += canary_look_tail(s, 0, &b, at + b.size, tail, scan->occasion);
+        return;
+    }
+    struct job *j = new_job(scan, s, width, 2);
+    j->size = b.size;
+    j->last = true;
+    read_job(scan, j, s->base - width, b.size + width);
+    if (b.freed)
+        read_firsts(scan, s, 1);
+}
+
+static void read_whole(struct scan *scan, struct canary_slab *s, uint32_t rows, uint64_t least)
+{
+    uint32_t width = (uint32_t)(s->stride - least);
+    for (uint32_t row = 0; row < rows && !scan->result;) {
+        struct job *j = new_job(scan, s, width, rows - row);
+        j->what = WHOLE;
+        j->size = least;
+        j->row = row;
+        row += j->rows;
+        j->last = row == rows;
+        read_job(scan, j, s->base - width + j->row * s->stride, s->stride);
+        if (take_back_job(scan, s))
+            return;
+    }
+}
+
+static void read_narrow(struct scan *scan, struct canary_slab *s, uint32_t rows, uint64_t least,
+                        uint32_t tail)
+{
+    uint32_t head = scan->bench->turns % HEADS ? 0 : CANARY_HEAD;
+    scan->partly |= !head;
+    for (uint32_t row = 0; row < rows && !scan->result;) {
+        struct job *j = new_job(scan, s, head + tail, rows - row);
+        j->what = NARROWS;
+        j->size = least;
+        j->head = head;
+        j->tail = tail;
+        j->row = row;
+        row += j->rows;
+        uint64_t slot = s->base + j->row * s->stride;
+        if (head)
+            read_rows(scan, slot - head, s->stride, head, j->rows, j->offset);
+        read_rows(scan, slot + least, s->stride, tail, j->rows, j->offset + j->rows * head);
+        if (take_back_job(scan, s))
+            return;
+    }
+}
+
+static void read_slab(struct scan *scan, struct canary_slab *s)
+{
+    uint32_t used = atomic_load_explicit(&s->high, memory_order_relaxed);
+    uint64_t least = atomic_load_explicit(&s->least, memory_order_relaxed);
+    uint64_t spread = atomic_load_explicit(&s->most, memory_order_relaxed) - least;
+    // Places of freed buffers are wanted again.
+    bool whole = scan->whole || atomic_load_explicit(&s->freed, memory_order_relaxed) >
+                                    atomic_load_explicit(&s->checked, memory_order_relaxed);
+    if (!used)
+        return;
+    // Most of the tails' bytes are looked at now and then only, where there are many.
+    if (!whole && used > FEW && spread <= NARROW && s->stride - least > 4 * NARROW)
+        read_narrow(scan, s, used, least, (uint32_t)spread + NARROW);
+    else
+        read_whole(scan, s, used + 1, least);
+    if (atomic_load_explicit(&s->idle, memory_order_relaxed) && (scan->whole || used <= FEW))
+        read_firsts(scan, s, used);
+}
+
+// A pool's memory is there when its stream has come to the allocation.
+static bool is_there(struct canary_slab *s)
+{
+    if (atomic_load_explicit(&s->is_ready, memory_order_relaxed))
+        return true;
+    if (guard.real.cuEventQuery(s->ready))
+        return false;
+    atomic_store_explicit(&s->is_ready, true, memory_order_relaxed);
+    return true;
+}
+
+static int read_one(struct index_item *item, void *context)
+{
+    struct scan *scan = context;
+    struct canary_slab *s = (struct canary_slab *)item;
+    struct canary_buffer b;
+    if (s->home != scan->home || (s->kind == CANARY_MANAGED && !scan->managed) ||
+        atomic_load_explicit(&s->unreadable, memory_order_relaxed))
+        return 0;
+    // What an earlier buffer there left is told first, under its own name.
+    if (s->kind == CANARY_POOL && atomic_load_explicit(&s->unread, memory_order_relaxed)) {
+        scan->partly = true;
+        return 0;
+    }
+    // Only a buffer's event may be asked: before, it is not recorded, and afterwards destroyed.
+    if (s->kind == CANARY_POOL && (!canary_slot_read(s, 0, scan->number, &b) || !is_there(s)))
+        return 0;
+    if (s->slots == 1)
+        read_lone(scan, s);
+    else
+        read_slab(scan, s);
+    return scan->result != CUDA_SUCCESS;
+}
+
+// One scan, of all slabs or of one.
+static CUresult scan_slabs(struct scan *scan, struct canary_slab *slab)
+{
+    CUstreamCaptureMode mode = home_calm();
+    struct canary_bench *bench = canary_bench_of(scan->home);
+    scan->bench = bench;
+    // Pairs with canary_scan_number; the fence, with those who store before they ask for the number.
+    scan->number = atomic_fetch_add(&scans, 1) + 1;
+    atomic_thread_fence(memory_order_seq_cst);
+    if (!bench) {
+        home_stir(mode);
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    }
+    scan->batch = &batches[0];
+    scan->other = &batches[1];
+    for (unsigned i = 0; i < BATCHES; i++) {
+        batches[i].staging = bench->pinned->staging[i];
+        batches[i].read = bench->read[i];
+        batches[i].njobs = batches[i].used = 0;
+    }
+    unsigned section = epoch_enter();
+    bench->turns += !slab;
+    if (slab)
+        read_one(&slab->range, scan);
+    else
+        canary_store_each(read_one, scan);
+    turn_over(scan);
+    look_at_batch(scan, scan->other);
+    epoch_leave(section);
+    home_stir(mode);
+    return scan->result;
+}
+
+CUresult canary_scan_home(struct home *home, bool managed, bool whole, const struct canary_occasion *occasion)
+{
+    uint64_t ended = atomic_load_explicit(&canary_scan_ended, memory_order_relaxed);
+    struct scan scan = {.home = home, .occasion = occasion, .managed = managed, .whole = whole};
+    if (scan_slabs(&scan, NULL))
+        return scan.bench ? scan.result : CUDA_ERROR_OUT_OF_MEMORY;
+    if (!scan.found && !scan.partly)
+        canary_look_clean(home, ended, managed && whole);
+    return CUDA_SUCCESS;
+}
+
+CUresult canary_scan_slab(struct home *home, struct canary_slab *slab, const struct canary_occasion *occasion)
+{
+    struct scan scan = {.home = home, .occasion = occasion, .whole = true};
+    CUresult r = scan_slabs(&scan, slab);
+    return scan.bench ? r : CUDA_ERROR_OUT_OF_MEMORY;
+}
+
+// --- single buffers -----------------------------------------------------------------------------------------
+
+static struct canary_buffer buffer_of(const struct canary_place *place)
+{
+    return (struct canary_buffer){.size = place->size,
+                                  .seed = canary_slab_seed(place),
+                                  .told = canary_slot_telling(place->slab, place->number),
+                                  .withdrawn = true,
+                                  .clean = place->clean};
+}
+
+static void look_at_place(const struct canary_place *place, const uint8_t *head, const uint8_t *tail,
+                          const struct canary_occasion *occasion)
+{
+    struct canary_buffer b = buffer_of(place);
+    canary_look_head(place->slab, place->number, &b, head, occasion);
+    canary_look_tail(place->slab, place->number, &b, tail, CANARY_TAIL_MOST, occasion);
+}
+
+CUresult canary_scan_place(struct home *home, const struct canary_place *place,
+                           const struct canary_occasion *occasion)
+{
+    uint8_t head[CANARY_HEAD], tail[CANARY_TAIL_MOST];
+    uint32_t count = canary_slab_tail(place->slab, place->size);
+    uint32_t width = canary_look_width(place->slab, place->size);
+    uint64_t behind = place->base + place->size;
+    struct canary_bench *b = canary_bench_of(home);
+    CUresult r;
+    if (canary_slab_is_direct(place->slab)) {
+        struct canary_buffer buffer = buffer_of(place);
+        if (place->slab->kind == CANARY_SHARED)
+            canary_look_far(place->slab, &buffer, occasion);
+        look_at_place(place, (const uint8_t *)(uintptr_t)place->base - CANARY_HEAD,
+                      (const uint8_t *)(uintptr_t)behind, occasion);
+        return CUDA_SUCCESS;
+    }
+    bool room = canary_slab_is_lone_of_ours(place->slab) || width <= place->base - place->slab->range.base;
+    int tray = b && room ? canary_bench_take(b) : -1;
+    if (tray >= 0) {
+        uint8_t *rows = b->pinned->tray[tray];
+        r = home_read_rows(home, place->base - width, place->size + width, width, rows);
+        if (!r)
+            look_at_place(place, rows + width - CANARY_HEAD, rows + width, occasion);
+        canary_bench_give(b, tray);
+        return r;
+    }
+    const struct home_copy copies[] = {{place->base - CANARY_HEAD, head, CANARY_HEAD}, {behind, tail, count}};
+    r = home_read(home, copies, 2);
+    if (!r)
+        look_at_place(place, head, tail, occasion);
+    return r;
+}

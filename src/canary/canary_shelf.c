@@ -1,0 +1,189 @@
+// SPDX-License-Identifier: MIT
+#include "canary/canary_shelf.h"
+
+#include <pthread.h>
+#include <time.h>
+
+enum { ENTRIES = CANARY_SHELF_MOST };  // of a home
+
+// Bytes that may lie here in all, of a kind: a part of what the device has, between these. Plain memory counts as taken by the
+// program even for other processes, while a pool's would be held by the driver too.
+struct budget {
+    uint64_t part, least, most;
+};
+static const struct budget plain_budget = {16, 16 << 20, (uint64_t)8 << 30}, pool_budget = {64, 0, 512 << 20};
+
+struct entry {
+    bool used;
+    uint64_t stream, bytes, at;  // at: when it came
+    struct canary_place place;
+};
+
+struct shelf {
+    struct entry entry[ENTRIES];
+    uint64_t plain, pool;    // bytes
+    _Atomic unsigned count;  // relaxed: whether it is worth to look
+};
+
+static struct shelf shelves[HOME_CONTEXTS];
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;  // a leaf
+
+void canary_shelf_after_fork(void)
+{
+    pthread_mutex_init(&lock, NULL);
+}
+
+static struct shelf *shelf_of(const struct home *home)
+{
+    return &shelves[home_number(home)];
+}
+
+static uint64_t now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+static bool is_plain(const struct canary_slab *s)
+{
+    return s->kind == CANARY_OURS;
+}
+
+static uint64_t budget(const struct canary_slab *s)
+{
+    const struct budget *b = is_plain(s) ? &plain_budget : &pool_budget;
+    return home_memory_part(s->home, b->part, b->least, b->most);
+}
+
+// Under the lock.
+static void remove_entry(struct shelf *shelf, struct entry *e)
+{
+    *(is_plain(e->place.slab) ? &shelf->plain : &shelf->pool) -= e->bytes;
+    e->used = false;
+    atomic_fetch_sub_explicit(&shelf->count, 1, memory_order_relaxed);
+}
+
+bool canary_shelf_wants(const struct canary_place *place)
+{
+    return place->slab->range.size <= budget(place->slab);
+}
+
+bool canary_shelf_put(const struct canary_place *place, uint64_t stream)
+{
+    const struct canary_slab *s = place->slab;
+    struct shelf *shelf = shelf_of(s->home);
+    uint64_t *bytes = is_plain(s) ? &shelf->plain : &shelf->pool, limit = budget(s);
+    struct entry *free = NULL;
+    if (!canary_shelf_wants(place))
+        return false;
+    pthread_mutex_lock(&lock);
+    for (unsigned i = 0; i < ENTRIES && !free && *bytes + s->range.size <= limit; i++)
+        free = shelf->entry[i].used ? NULL : &shelf->entry[i];
+    if (free) {
+        *free = (struct entry){
+            .used = true, .stream = stream, .bytes = s->range.size, .at = now(), .place = *place};
+        *bytes += s->range.size;
+        atomic_fetch_add_explicit(&shelf->count, 1, memory_order_relaxed);
+    }
+    pthread_mutex_unlock(&lock);
+    return free;
+}
+
+// A place that is damaged is for nobody. Acquire: who finds that all was looked at sees what was told.
+static bool fits(const struct entry *e, enum canary_kind kind, CUmemoryPool pool, uint64_t stream,
+                 uint64_t size)
+{
+    const struct canary_slab *s = e->place.slab;
+    return e->used && e->place.size == size && s->kind == kind && s->pool == pool &&
+           (kind == CANARY_OURS || e->stream == stream ||
+            !atomic_load_explicit(&s->unread, memory_order_acquire)) &&
+           !canary_slot_told(s, e->place.number);
+}
+
+bool canary_shelf_take(const struct home *home, enum canary_kind kind, CUmemoryPool pool, uint64_t stream,
+                       uint64_t size, struct canary_place *place)
+{
+    struct shelf *shelf = shelf_of(home);
+    struct entry *found = NULL;
+    if (!atomic_load_explicit(&shelf->count, memory_order_relaxed))
+        return false;
+    pthread_mutex_lock(&lock);
+    // The one that is here longest: it is the likeliest to have been looked at.
+    for (struct entry *e = shelf->entry; e < shelf->entry + ENTRIES; e++)
+        if (fits(e, kind, pool, stream, size) && (!found || e->at < found->at))
+            found = e;
+    if (found) {
+        *place = found->place;
+        remove_entry(shelf, found);
+    }
+    pthread_mutex_unlock(&lock);
+    return found;
+}
+
+bool canary_shelf_has_room(const struct canary_place *place)
+{
+    const struct shelf *shelf = shelf_of(place->slab->home);
+    pthread_mutex_lock(&lock);
+    bool room =
+        atomic_load_explicit(&shelf->count, memory_order_relaxed) < ENTRIES &&
+        (is_plain(place->slab) ? shelf->plain : shelf->pool) + place->slab->range.size <= budget(place->slab);
+    pthread_mutex_unlock(&lock);
+    return room;
+}
+
+bool canary_shelf_any(const struct home *home)
+{
+    return atomic_load_explicit(&shelf_of(home)->count, memory_order_relaxed);
+}
+
+unsigned canary_shelf_plain(const struct home *home, struct canary_extent at[CANARY_SHELF_MOST])
+{
+    const struct shelf *shelf = shelf_of(home);
+    unsigned n = 0;
+    pthread_mutex_lock(&lock);
+    for (const struct entry *e = shelf->entry; e < shelf->entry + ENTRIES; e++)
+        if (e->used && is_plain(e->place.slab))
+            at[n++] = (struct canary_extent){e->place.slab->range.base, e->place.slab->range.size};
+    pthread_mutex_unlock(&lock);
+    return n;
+}
+
+// pool NULL: of any, and plain.
+static bool drop(const struct home *home, uint64_t then, CUmemoryPool pool, struct canary_place *place)
+{
+    struct shelf *shelf = shelf_of(home);
+    struct entry *found = NULL;
+    pthread_mutex_lock(&lock);
+    for (struct entry *e = shelf->entry; e < shelf->entry + ENTRIES; e++)
+        if (e->used && e->at <= then && (!found || e->at < found->at) &&
+            (!pool || e->place.slab->pool == pool))
+            found = e;
+    if (found) {
+        *place = found->place;
+        remove_entry(shelf, found);
+    }
+    pthread_mutex_unlock(&lock);
+    return found;
+}
+
+bool canary_shelf_drop(const struct home *home, uint64_t age, struct canary_place *place)
+{
+    return canary_shelf_any(home) && drop(home, now() - age, NULL, place);
+}
+
+bool canary_shelf_drop_of(const struct home *home, CUmemoryPool pool, struct canary_place *place)
+{
+    return canary_shelf_any(home) && drop(home, UINT64_MAX, pool, place);
+}
+
+void canary_shelf_context_gone(const struct home *home)
+{
+    struct shelf *shelf = shelf_of(home);
+    pthread_mutex_lock(&lock);
+    for (unsigned i = 0; i < ENTRIES; i++)
+        shelf->entry[i].used = false;
+    shelf->plain = shelf->pool = 0;
+    atomic_store_explicit(&shelf->count, 0, memory_order_relaxed);
+    pthread_mutex_unlock(&lock);
+}

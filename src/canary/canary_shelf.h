@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: MIT
+// Places of buffers that the program has freed, with their canaries, for the next buffer that is just like them: of the
+// same size, and of the same pool where there are pools. Such a buffer comes without a call of the driver's.
+//
+// Memory of a pool goes to a buffer of the stream that freed it, or of any once the stream has come so far. What is here
+// is bounded, goes back after a while, and at once when the device is full.
+#ifndef MOAT_CANARY_CANARY_SHELF_H
+#define MOAT_CANARY_CANARY_SHELF_H
+
+#include "canary/canary_store.h"
+
+// A withdrawn place is the shelf's. stream: that freed it; of plain memory 0. False: no room, and it is still the caller's.
+bool canary_shelf_put(const struct canary_place *place, uint64_t stream);
+
+// A place for a buffer of this size is the caller's. False: there is none.
+bool canary_shelf_take(const struct home *home, enum canary_kind kind, CUmemoryPool pool, uint64_t stream,
+                       uint64_t size, struct canary_place *place);
+
+// The place that is here longest, if it is for at least so many nanoseconds, is the caller's, to give it back. False: there is
+// none.
+bool canary_shelf_drop(const struct home *home, uint64_t age, struct canary_place *place);
+bool canary_shelf_wants(const struct canary_place *place);  // where there is room
+bool canary_shelf_has_room(const struct canary_place *place);
+bool canary_shelf_any(const struct home *home);
+// Where places in plain memory lie that are here; how many.
+enum { CANARY_SHELF_MOST = 64 };
+unsigned canary_shelf_plain(const struct home *home, struct canary_extent at[CANARY_SHELF_MOST]);
+
+// The same, of memory of one pool.
+bool canary_shelf_drop_of(const struct home *home, CUmemoryPool pool, struct canary_place *place);
+
+void canary_shelf_context_gone(const struct home *home);
+void canary_shelf_after_fork(void);
+
+#endif

@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: MIT
+#include "canary/canary_slab.h"
+
+#include <string.h>
+#include <sys/mman.h>
+
+#include "core/slab_pool.h"
+
+enum {
+    UNIT = CANARY_SPACE_UNIT,
+    PAGE = 4096,      // pinned memory starts at one, and so does the buffer in it
+    FAR = 1024,       // in a page behind a buffer, beyond the canary that may start there
+    LONE_TAIL = 256,  // bytes of canary behind a buffer that has a slab of its own
+    KEPT = 256,       // bytes at the end of a slab for what lies behind it
+    ROW =
+        UNIT + CANARY_HEAD + CANARY_TAIL_LEAST,  // more than a slab's row, which is a slot's tail and a head
+};
+
+_Static_assert(LONE_TAIL + KEPT <= UNIT && LONE_TAIL <= KEPT && (int)KEPT <= (int)CANARY_LEAD &&
+                   ROW <= UNIT + KEPT,
+               "what lies before a buffer has room for a row of it");
+_Static_assert((int)LONE_TAIL <= (int)CANARY_TAIL_MOST &&
+                   (int)UNIT + CANARY_TAIL_LEAST <= (int)CANARY_TAIL_MOST,
+               "tails fit");
+
+static struct slab_pool slabs = SLAB_POOL(struct canary_slab);
+
+void canary_slab_after_fork(void)
+{
+    slab_pool_after_fork(&slabs);
+}
+
+uint64_t canary_slab_stride(uint64_t size)
+{
+    return canary_space_round(size + CANARY_TAIL_LEAST + CANARY_HEAD, UNIT);
+}
+
+bool canary_slab_is_flat(const struct canary_slab *s, uint64_t size)
+{
+    return s->kind == CANARY_POOL && size % 4 == 0;
+}
+
+struct canary_seed canary_slab_seed(const struct canary_place *place)
+{
+    return canary_slab_is_flat(place->slab, place->size)
+               ? canary_bytes_flat_seed(place->base, place->size)
+               : canary_bytes_seed(place->base, canary_slab_hidden(place->slab, place->size));
+}
+
+uint32_t canary_slab_tail(const struct canary_slab *s, uint64_t size)
+{
+    if (canary_slab_is_flat(s, size))
+        return CANARY_HEAD;  // alone in its slab, so that no head follows
+
+    uint64_t room = (canary_slab_is_lone_of_ours(s) ? s->range.size - KEPT : s->stride - CANARY_HEAD) - size;
+    return (uint32_t)(canary_slab_is_lone(s) && room > LONE_TAIL ? LONE_TAIL : room);
+}
+
+void canary_slab_release(struct epoch_node *node)
+{
+    struct canary_slab *s =
+        (struct canary_slab *)((char *)node - offsetof(struct canary_slab, range.retired));
+    if (s->slot != &s->one)
+        munmap(s->slot, s->slots * sizeof *s->slot);
+    if (s->prints)
+        munmap(s->prints, s->slots * sizeof *s->prints);
+    slab_pool_put(&slabs, s);
+}
+
+struct canary_slab *canary_slab_new(struct home *home, enum canary_kind kind, uint32_t slots)
+{
+    struct canary_slab *s = slab_pool_get(&slabs);
+    if (!s)
+        return NULL;
+    memset(s, 0, sizeof *s);
+    s->kind = kind;
+    s->home = home;
+    s->context = atomic_load_explicit(&home->context, memory_order_relaxed);
+    s->slots = slots;
+    s->slot = &s->one;
+    s->least = UINT64_MAX;
+    s->is_ready = true;
+    if (slots > 1) {
+        void *p =
+            mmap(NULL, slots * sizeof *s->slot, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        if (p == MAP_FAILED) {
+            slab_pool_put(&slabs, s);
+            return NULL;
+        }
+        s->slot = p;
+    }
+    return s;
+}
+
+uint64_t canary_slab_front(uint32_t slots)
+{
+    return slots == 1 ? 0 : UNIT;
+}
+
+// A lone buffer takes a unit more than its size, whatever that is, for its tail and what is kept.
+uint64_t canary_slab_bytes(uint64_t size, uint32_t slots)
+{
+    return slots == 1 ? canary_space_round(size, UNIT) + UNIT
+                      : canary_slab_front(slots) + slots * canary_slab_stride(size) + UNIT;
+}
+
+uint64_t canary_slab_room(uint64_t stride, uint64_t bytes)
+{
+    return bytes < 2 * UNIT ? 0 : (bytes - 2 * UNIT) / stride;
+}
+
+uint32_t canary_slab_first(uint64_t stride)
+{
+    return (uint32_t)(stride > ROW ? stride - ROW : 0);
+}
+
+uint64_t canary_slab_row(const struct canary_slab *s, uint32_t *width)
+{
+    *width = (uint32_t)(s->stride - canary_slab_first(s->stride));
+    return s->base - *width;
+}
+
+void canary_slab_make_row(const struct canary_slab *s, uint32_t row, uint32_t width, uint8_t *bytes)
+{
+    uint32_t tail = width - CANARY_HEAD;
+    memset(bytes, 0, width);
+    if (row) {
+        struct canary_seed seed = canary_bytes_seed(canary_slab_base(s, row - 1), s->stride);
+        canary_bytes_slot(&seed, canary_slab_first(s->stride), bytes, tail);
+    }
+    if (row < s->slots) {
+        struct canary_seed seed = canary_bytes_seed(canary_slab_base(s, row), s->stride);
+        canary_bytes_head(&seed, s->stride, bytes + tail);
+    }
+}
+
+uint64_t canary_slab_far(uint64_t size)
+{
+    return canary_space_round(size, PAGE) + FAR;
+}
+
+uint64_t canary_slab_offset(enum canary_kind kind)
+{
+    return kind == CANARY_HOST || kind == CANARY_SHARED ? PAGE : UNIT;
+}
+
+uint64_t canary_slab_padded(enum canary_kind kind, uint64_t size)
+{
+    uint64_t behind =
+        kind == CANARY_SHARED ? canary_space_round(size, PAGE) + PAGE : canary_slab_stride(size);
+    return canary_slab_offset(kind) + behind;
+}
+
+struct canary_print *canary_slab_prints(struct canary_slab *s)
+{
+    if (s->prints)
+        return s->prints;
+    void *p =
+        mmap(NULL, s->slots * sizeof *s->prints, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    return s->prints = p == MAP_FAILED ? NULL : p;
+}

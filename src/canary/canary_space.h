@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: MIT
+// Device memory that canary mode divides up itself. It comes in regions, from cuMemAlloc; ranges are taken out of them
+// and given back. The driver rounds an allocation up to 2 MiB, which would double a buffer of just that size: here
+// neighbours share what it rounds.
+#ifndef MOAT_CANARY_CANARY_SPACE_H
+#define MOAT_CANARY_CANARY_SPACE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum { CANARY_SPACE_UNIT = 512 };  // ranges start at multiples of it: what textures and pitches ask for
+
+struct space_range;
+struct space_region;
+
+// Starts as zeroes. Not locked: the caller does.
+struct canary_space {
+    struct space_region *regions;
+    uint64_t bytes, used;  // in regions, and of them in ranges
+};
+
+// A region becomes ranges to take. base is a multiple of the unit. 0, or -ENOMEM.
+int canary_space_add(struct canary_space *space, uint64_t base, uint64_t bytes);
+
+// A range, of a multiple of the unit; 0: there is none that large, but for regions that are more than
+// CANARY_SPACE_SHARE times as large and than 2 MiB: a few bytes must not hold on to such a one.
+enum { CANARY_SPACE_SHARE = 512, CANARY_SPACE_LEAST = 2 << 20 };
+uint64_t canary_space_take(struct canary_space *space, uint64_t bytes);
+
+uint64_t canary_space_largest(const struct canary_space *space);  // that there is
+
+// Takes back what canary_space_take gave. False: it went with its region, or there is no memory for our own books and the
+// range stays unused.
+bool canary_space_give(struct canary_space *space, uint64_t base, uint64_t bytes);
+
+// A region of which nothing is taken, taken out of the space: its base, or 0 if there is none; *bytes: its size.
+uint64_t canary_space_remove_empty(struct canary_space *space, uint64_t *bytes);
+// Bytes in regions of which nothing is taken but these ranges.
+struct canary_extent {
+    uint64_t base, bytes;
+};
+uint64_t canary_space_empty(const struct canary_space *space, const struct canary_extent *but, unsigned n);
+
+// The same for memory that comes piece by piece: it belongs to the region that ends where it starts, if there is one, and so
+// ranges may reach from one piece into the next. Of such a region ranges of any size can be taken. 0, or -ENOMEM.
+int canary_space_extend(struct canary_space *space, uint64_t base, uint64_t bytes);
+uint64_t canary_space_before(const struct canary_space *space, uint64_t end);  // free bytes that end there
+// Such memory is no more, if nothing of it is taken. False: it is as it was.
+bool canary_space_cut(struct canary_space *space, uint64_t base, uint64_t bytes);
+
+// All regions are gone.
+void canary_space_clear(struct canary_space *space);
+
+void canary_space_after_fork(void);
+
+static inline uint64_t canary_space_round(uint64_t n, uint64_t unit)
+{
+    return (n + unit - 1) / unit * unit;
+}
+
+#endif

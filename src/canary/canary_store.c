@@ -1,0 +1,515 @@
+// SPDX-License-Identifier: MIT
+#include "canary/canary_store.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <string.h>
+
+#include "canary/canary_ground.h"
+#include "canary/canary_look.h"
+#include "canary/canary_space.h"
+#include "canary/canary_tract.h"
+#include "share/share.h"
+
+enum {
+    UNIT = CANARY_SPACE_UNIT,
+    CLASSES = 128,        // strides of slabs, in units
+    LEAST_SLOTS = 8,      // of a slab of small slots
+    SMALL_STRIDE = 4096,  // up to which they are small
+    MOST_SLAB = 4 << 20,  // bytes
+    FEWER = 4,            // a slab has so many times less slots rather than a region of its own
+    BATCH = 32,           // places that are looked at together, where no scan did yet
+    TRIED = 8,            // slabs, and free slots of one, that are tried for a buffer
+};
+
+// What a home has for us.
+struct shop {
+    struct canary_space space;
+    struct canary_slab *open[CLASSES + 1];
+    uint32_t live[CLASSES + 1], made[CLASSES + 1];  // buffers; slots
+    _Atomic uint32_t empty;                         // open slabs without buffers. Relaxed: worth to look
+};
+
+static struct shop shops[HOME_CONTEXTS];
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;  // a leaf but for pools and the index
+static struct index places = INDEX_INIT;
+static _Atomic uint64_t extra;
+
+void canary_store_after_fork(void)
+{
+    pthread_mutex_init(&lock, NULL);
+    index_after_fork(&places);
+    canary_slab_after_fork();
+    canary_ground_after_fork();
+    canary_tract_after_fork();
+    canary_space_after_fork();
+}
+
+static struct shop *shop_of(const struct home *home)
+{
+    return &shops[home_number(home)];
+}
+
+// --- slabs --------------------------------------------------------------------------------------------------
+
+// How many slots the next slab of a stride should have: as many as there are, so that few slabs hold many buffers.
+static uint32_t slots_for(const struct shop *shop, uint64_t stride)
+{
+    if (stride / UNIT > CLASSES)
+        return 1;
+    uint64_t n = shop->live[stride / UNIT], made = shop->made[stride / UNIT];
+    uint64_t least = stride <= SMALL_STRIDE ? LEAST_SLOTS : 1;
+    n = n < made ? made : n;
+    n = n < least ? least : n;
+    return (uint32_t)(n * stride > MOST_SLAB ? MOST_SLAB / stride : n);
+}
+
+// As many of these slots as there is room for in what is left of a region, if those are not far fewer: else all.
+static uint32_t slots_that_fit(const struct shop *shop, uint64_t stride, uint32_t slots)
+{
+    uint64_t fit = slots > 1 ? canary_slab_room(stride, canary_space_largest(&shop->space)) : slots;
+    return fit < slots && fit > 1 && fit >= slots / FEWER ? (uint32_t)fit : slots;
+}
+
+static void list_add(struct shop *shop, struct canary_slab *s)
+{
+    s->open = true;
+    s->next = shop->open[s->stride / UNIT];
+    shop->open[s->stride / UNIT] = s;
+}
+
+static void list_remove(struct shop *shop, struct canary_slab *s)
+{
+    struct canary_slab **at = &shop->open[s->stride / UNIT];
+    while (*at != s)
+        at = &(*at)->next;
+    *at = s->next;
+    s->open = false;
+}
+
+static bool is_for_tract(uint64_t bytes, uint32_t slots)
+{
+    return slots == 1 && bytes > CANARY_TRACT_LEAST;
+}
+
+// Under the lock.
+static void give_range(const struct home *home, bool mapped, uint64_t base, uint64_t bytes)
+{
+    if (mapped)
+        canary_tract_give(home, base, bytes);
+    else
+        canary_space_give(&shop_of(home)->space, base, bytes);
+}
+
+// Under the lock. NULL: no memory of the device's, or of ours. A slab of many is not in use yet: see canary_store_open.
+static struct canary_slab *slab_make(struct home *home, uint64_t size, uint32_t slots)
+{
+    struct shop *shop = shop_of(home);
+    uint64_t bytes = canary_slab_bytes(size, slots);
+    uint64_t at = is_for_tract(bytes, slots) ? canary_tract_take(home, bytes) : 0;
+    bool mapped = at;
+    if (!at && !(at = canary_space_take(&shop->space, bytes)))
+        return NULL;
+    struct canary_slab *s = canary_slab_new(home, CANARY_OURS, slots);
+    if (!s)
+        goto give_back;
+    s->range.base = at;
+    s->range.size = bytes;
+    s->base = at + canary_slab_front(slots);
+    s->stride = canary_slab_stride(size);
+    s->hidden = true;
+    s->mapped = mapped;
+    if (slots > 1)
+        return s;
+    if (index_insert(&places, &s->range)) {
+        canary_slab_release(&s->range.retired);
+        goto give_back;
+    }
+    s->hidden = false;
+    return s;
+give_back:
+    give_range(home, mapped, at, bytes);
+    return NULL;
+}
+
+// Under the lock: the slab is gone for all who come later. False: no memory even for that, so it stays, empty.
+static bool slab_close(struct canary_slab *s)
+{
+    struct shop *shop = shop_of(s->home);
+    if (!s->hidden && !index_remove(&places, s->range.base))
+        return false;
+    if (s->open) {
+        list_remove(shop, s);
+        shop->made[s->stride / UNIT] -= s->slots;
+        if (!s->used)
+            atomic_fetch_sub_explicit(&shop->empty, 1, memory_order_relaxed);
+    }
+    for (uint32_t i = 0; i < s->fresh; i++)
+        canary_slot_hold(&s->slot[i], 0);
+    if (s->kind == CANARY_OURS)
+        give_range(s->home, s->mapped, s->range.base, s->range.size);
+    epoch_retire(&s->range.retired, canary_slab_release);
+    return true;
+}
+
+// A free slot, plus one, that a scan has looked at, and whose canary stands behind a buffer of this size, if `ready`;
+// 0: none among the first. It is taken out of the list.
+static uint32_t free_slot(struct canary_slab *s, uint64_t size, bool ready)
+{
+    uint32_t before = 0, at = s->first;
+    for (unsigned i = 0; at && i < TRIED; i++) {
+        struct canary_slot *t = &s->slot[at - 1];
+        if (!canary_slot_is_checked(s, at - 1))
+            return 0;
+        if (!ready || (t->from <= size && !canary_slot_told(s, at - 1))) {
+            *(before ? &s->slot[before - 1].next : &s->first) = t->next;
+            if (s->last == at)
+                s->last = before;
+            atomic_fetch_sub_explicit(&s->idle, 1, memory_order_relaxed);
+            return at;
+        }
+        before = at;
+        at = t->next;
+    }
+    return 0;
+}
+
+static struct canary_place slot_use(struct canary_slab *s, uint32_t number, uint64_t size)
+{
+    struct shop *shop = shop_of(s->home);
+    if (!s->used++ && s->open)
+        atomic_fetch_sub_explicit(&shop->empty, 1, memory_order_relaxed);
+    if (s->open && !s->first && s->fresh == s->slots) {
+        list_remove(shop, s);
+        shop->made[s->stride / UNIT] -= s->slots;
+    }
+    if (s->kind == CANARY_OURS && s->stride / UNIT <= CLASSES)
+        shop->live[s->stride / UNIT]++;
+    // Relaxed: a scan that misses a new one misses a buffer that came after it began.
+    if (number >= atomic_load_explicit(&s->high, memory_order_relaxed))
+        atomic_store_explicit(&s->high, number + 1, memory_order_relaxed);
+    if (size < atomic_load_explicit(&s->least, memory_order_relaxed))
+        atomic_store_explicit(&s->least, size, memory_order_relaxed);
+    if (size > atomic_load_explicit(&s->most, memory_order_relaxed))
+        atomic_store_explicit(&s->most, size, memory_order_relaxed);
+    atomic_fetch_add_explicit(&extra,
+                              s->stride - size + (canary_slab_is_lone(s) ? s->range.size - s->stride : 0),
+                              memory_order_relaxed);
+    return (struct canary_place){
+        .slab = s, .number = number, .base = canary_slab_base(s, number), .size = size};
+}
+
+static struct canary_place take_only(struct canary_slab *s, uint64_t size)
+{
+    s->fresh = 1;
+    return slot_use(s, 0, size);
+}
+
+// --- places -------------------------------------------------------------------------------------------------
+
+// A region for a slab, if the driver has not more than that. One of many slots may have a few less.
+static int get_region(struct home *home, uint64_t need, uint32_t slots)
+{
+    struct shop *shop = shop_of(home);
+    uint64_t base, bytes;
+    if (is_for_tract(need, slots) && !canary_tract_grow(home, need))
+        return 0;
+    pthread_mutex_lock(&lock);
+    uint64_t total = shop->space.bytes;
+    pthread_mutex_unlock(&lock);
+    if (canary_ground_get(home, CANARY_LEAD + need, slots > 1, total, &base, &bytes))
+        return -ENOMEM;
+    pthread_mutex_lock(&lock);
+    int err = canary_space_add(&shop->space, base + CANARY_LEAD, bytes - CANARY_LEAD);
+    pthread_mutex_unlock(&lock);
+    if (err)
+        canary_ground_give(base);
+    return err;
+}
+
+// Under the lock, in the open slabs of a stride. CANARY_NONE: a new slab is wanted.
+static enum canary_took take_open(struct shop *shop, uint64_t stride, uint64_t size, bool patient,
+                                  struct canary_place *place)
+{
+    struct canary_slab *fullest = NULL, *s = shop->open[stride / UNIT];
+    uint32_t waiting = 0, most = 0;
+    for (unsigned i = 0; s && i < TRIED; i++, s = s->next) {
+        uint32_t at = free_slot(s, size, true), unused = s->fresh - s->used;
+        if (!at && s->fresh < s->slots) {
+            s->slot[s->fresh].from = canary_slab_first(stride);
+            at = ++s->fresh;
+        }
+        bool stale = !at && (at = free_slot(s, size, false));
+        if (at) {
+            canary_slot_hold(&s->slot[at - 1], 0);
+            if (stale)
+                s->slot[at - 1].from = (uint32_t)size;  // as soon as the caller has written it
+            *place = slot_use(s, at - 1, size);
+            return stale ? CANARY_TOOK_STALE : CANARY_TOOK;
+        }
+        waiting += unused;
+        if (unused > most) {
+            most = unused;
+            fullest = s;
+        }
+    }
+    if (!patient || waiting < BATCH)
+        return CANARY_NONE;
+    *place = (struct canary_place){.slab = fullest};
+    return CANARY_CHECK;
+}
+
+enum canary_took canary_store_take(struct home *home, uint64_t size, bool patient, struct canary_place *place)
+{
+    struct shop *shop = shop_of(home);
+    uint64_t stride = canary_slab_stride(size);
+    bool alone = false;
+    for (int attempt = 0; attempt < 4; attempt++) {
+        enum canary_took took = CANARY_NONE;
+        pthread_mutex_lock(&lock);
+        if (stride / UNIT <= CLASSES)
+            took = take_open(shop, stride, size, patient, place);
+        uint32_t slots =
+            alone || took != CANARY_NONE ? 1 : slots_that_fit(shop, stride, slots_for(shop, stride));
+        struct canary_slab *s = took == CANARY_NONE ? slab_make(home, size, slots) : NULL;
+        if (s && slots == 1) {
+            *place = take_only(s, size);
+            took = CANARY_TOOK_STALE;
+        } else if (s) {
+            *place = (struct canary_place){.slab = s};
+            took = CANARY_FILL;
+        }
+        pthread_mutex_unlock(&lock);
+        if (took != CANARY_NONE)
+            return took;
+        if (!get_region(home, canary_slab_bytes(size, slots), slots))
+            continue;
+        if (slots == 1)
+            break;
+        alone = true;  // the device is nearly full
+    }
+    return CANARY_NONE;
+}
+
+bool canary_store_open(struct canary_slab *s, bool filled)
+{
+    struct shop *shop = shop_of(s->home);
+    filled = filled && !index_insert(&places, &s->range);
+    pthread_mutex_lock(&lock);
+    s->hidden = !filled;
+    if (filled) {
+        list_add(shop, s);
+        shop->made[s->stride / UNIT] += s->slots;
+        atomic_fetch_add_explicit(&shop->empty, 1, memory_order_relaxed);
+    } else {
+        slab_close(s);
+    }
+    pthread_mutex_unlock(&lock);
+    return filled;
+}
+
+int canary_store_adopt(struct home *home, enum canary_kind kind, uint64_t real, uint64_t size, CUevent ready,
+                       struct canary_place *place)
+{
+    struct canary_slab *s = canary_slab_new(home, kind, 1);
+    if (!s)
+        return -ENOMEM;
+    s->range.base = real;
+    s->range.size = canary_slab_padded(kind, size);
+    s->base = real + canary_slab_offset(kind);
+    s->stride = canary_slab_stride(size);
+    s->ready = ready;
+    s->is_ready = !ready;
+    if (index_insert(&places, &s->range)) {
+        canary_slab_release(&s->range.retired);
+        return -ENOMEM;
+    }
+    pthread_mutex_lock(&lock);
+    *place = take_only(s, size);
+    pthread_mutex_unlock(&lock);
+    return 0;
+}
+
+struct canary_slab *canary_store_find(uint64_t address)
+{
+    return (struct canary_slab *)index_find(&places, address);
+}
+
+int canary_store_each(int (*f)(struct index_item *, void *), void *context)
+{
+    return index_each(&places, f, context);
+}
+
+size_t canary_store_slabs(void)
+{
+    return index_count(&places);
+}
+
+bool canary_store_withdraw(uint64_t pointer, struct canary_place *place)
+{
+    unsigned section = epoch_enter();
+    struct canary_slab *s = canary_store_find(pointer);
+    bool found = s && pointer >= s->base && (pointer - s->base) % s->stride == 0 &&
+                 (pointer - s->base) / s->stride < s->slots;
+    uint32_t number = found ? (uint32_t)((pointer - s->base) / s->stride) : 0;
+    // Before: scans do not look at it from then on, and may call the rest clean.
+    uint64_t clean = found ? canary_look_clean_so_far(s->home) : 0;
+    // Acquire and release: who gets the buffer sees all that the thread did that made it.
+    uint64_t size = found ? atomic_exchange_explicit(&s->slot[number].size, 0, memory_order_acq_rel) : 0;
+    epoch_leave(section);
+    if (size && s->kind == CANARY_OURS)
+        canary_slot_hold(&s->slot[number], size);
+    // Until it is given back the slot is ours, and so the slab stays.
+    *place = (struct canary_place){s, number, pointer, size, clean};
+    return size;
+}
+
+bool canary_store_hide(const struct canary_place *place)
+{
+    place->slab->hidden = index_remove(&places, place->slab->range.base);
+    return place->slab->hidden;
+}
+
+void canary_store_show(const struct canary_place *place)
+{
+    place->slab->hidden = index_insert(&places, &place->slab->range);
+}
+
+// A slab of many, under the lock.
+static void slot_give(struct shop *shop, const struct canary_place *place)
+{
+    struct canary_slab *s = place->slab;
+    struct canary_slot *t = &s->slot[place->number];
+    bool whole = atomic_load_explicit(&t->held, memory_order_relaxed);
+    t->next = 0;
+    t->from = !whole                                           ? UINT32_MAX
+              : t->from < place->size && t->from != UINT32_MAX ? (uint32_t)place->size
+                                                               : t->from;
+    atomic_fetch_add_explicit(&s->idle, 1, memory_order_relaxed);
+    *(s->last ? &s->slot[s->last - 1].next : &s->first) = place->number + 1;
+    s->last = place->number + 1;
+    if (!s->open) {
+        list_add(shop, s);
+        shop->made[s->stride / UNIT] += s->slots;
+    }
+    if (!s->used)
+        atomic_fetch_add_explicit(&shop->empty, 1, memory_order_relaxed);
+}
+
+void canary_store_give(const struct canary_place *place, uint64_t scan)
+{
+    struct canary_slab *s = place->slab;
+    struct shop *shop = shop_of(s->home);
+    atomic_fetch_sub_explicit(
+        &extra, s->stride - place->size + (canary_slab_is_lone(s) ? s->range.size - s->stride : 0),
+        memory_order_relaxed);
+    canary_slot_await(place, scan);
+    pthread_mutex_lock(&lock);
+    if (s->kind == CANARY_OURS && s->stride / UNIT <= CLASSES)
+        shop->live[s->stride / UNIT]--;
+    s->used--;
+    if (canary_slab_is_lone(s))
+        slab_close(s);
+    else
+        slot_give(shop, place);
+    pthread_mutex_unlock(&lock);
+}
+
+// --- memory -------------------------------------------------------------------------------------------------
+
+uint64_t canary_store_spare(struct home *home, const struct canary_extent *but, unsigned n)
+{
+    pthread_mutex_lock(&lock);
+    uint64_t bytes = canary_space_empty(&shop_of(home)->space, but, n);
+    pthread_mutex_unlock(&lock);
+    return bytes + canary_tract_spare(home, but, n);
+}
+
+// Under the lock: slabs without buffers that a scan has looked at; all of them, or those beside which others are open.
+static void close_empty(struct shop *shop, bool all)
+{
+    for (unsigned c = 0; c <= CLASSES; c++)
+        for (struct canary_slab *s = shop->open[c], *next; s; s = next) {
+            next = s->next;
+            bool another = shop->open[c] != s || next;
+            // Acquire: see canary_slot_is_checked.
+            if (!s->used && (all || another) &&
+                atomic_load_explicit(&s->checked, memory_order_acquire) >=
+                    atomic_load_explicit(&s->freed, memory_order_relaxed))
+                slab_close(s);
+        }
+}
+
+void canary_store_tidy(struct home *home)
+{
+    struct shop *shop = shop_of(home);
+    if (!atomic_load_explicit(&shop->empty, memory_order_relaxed))
+        return;
+    pthread_mutex_lock(&lock);
+    close_empty(shop, false);
+    pthread_mutex_unlock(&lock);
+}
+
+uint64_t canary_store_trim(struct home *home, uint64_t keep)
+{
+    struct shop *shop = shop_of(home);
+    uint64_t given = 0, mapped = canary_tract_spare(home, NULL, 0);
+    for (;;) {
+        uint64_t bytes = 0, base = 0;
+        pthread_mutex_lock(&lock);
+        if (!keep)
+            close_empty(shop, true);
+        uint64_t regions = canary_space_empty(&shop->space, NULL, 0);
+        if (regions + mapped > keep)
+            base = canary_space_remove_empty(&shop->space, &bytes);
+        pthread_mutex_unlock(&lock);
+        if (!base)
+            return given + (regions + mapped > keep ? canary_tract_trim(home, regions + mapped - keep) : 0);
+        canary_ground_give(base - CANARY_LEAD);
+        given += bytes + CANARY_LEAD;
+    }
+}
+
+uint64_t canary_store_extra(void)
+{
+    return atomic_load_explicit(&extra, memory_order_relaxed);
+}
+
+struct search {
+    CUcontext context;
+    struct canary_slab *found;
+};
+
+static int of_context(struct index_item *item, void *context)
+{
+    struct search *search = context;
+    struct canary_slab *s = (struct canary_slab *)item;
+    search->found = s->context == search->context ? s : NULL;
+    return search->found != NULL;
+}
+
+void canary_store_context_gone(struct home *home, CUcontext context)
+{
+    struct shop *shop = shop_of(home);
+    for (;;) {
+        struct search search = {.context = context};
+        unsigned section = epoch_enter();
+        bool any = index_each(&places, of_context, &search);
+        epoch_leave(section);
+        if (!any)
+            break;
+        // Another context's buffer may get the address.
+        share_withdraw_within(search.found->range.base, search.found->range.size);
+        pthread_mutex_lock(&lock);
+        bool closed = slab_close(search.found);
+        pthread_mutex_unlock(&lock);
+        if (!closed)
+            break;
+    }
+    canary_tract_context_gone(home);
+    canary_ground_context_gone(context);
+    pthread_mutex_lock(&lock);
+    canary_space_clear(&shop->space);
+    memset(shop, 0, sizeof *shop);
+    pthread_mutex_unlock(&lock);
+}

@@ -1,0 +1,783 @@
+// SPDX-License-Identifier: MIT
+// Canary mode over the CPU device, which is linked in: what happens when the driver says no, in any call, and from several
+// threads. What programs see is tested by test/guard/canary.sh.
+#include "canary/canary.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "canary/canary_order.h"
+#include "canary/canary_shelf.h"
+#include "canary/canary_testing.h"
+
+enum { SMALL = 1000, LARGE = (3 << 20) - 100, LOCK_STEP = 60000000 };
+
+WRAP(cuMemAllocManaged, (CUdeviceptr * p, size_t n, unsigned f), (p, n, f))
+WRAP(cuMemAllocHost_v2, (void **p, size_t n), (p, n))
+WRAP(cuMemHostAlloc, (void **p, size_t n, unsigned f), (p, n, f))
+WRAP(cuMemAllocAsync, (CUdeviceptr * p, size_t n, CUstream q), (p, n, q))
+WRAP(cuMemcpy2DAsync_v2, (const CUDA_MEMCPY2D *c, CUstream q), (c, q))
+WRAP(cuStreamWaitEvent, (CUstream q, CUevent e, unsigned f), (q, e, f))
+WRAP(cuMemcpyBatchAsync_v2,
+     (CUdeviceptr * to, CUdeviceptr *from, size_t *sizes, size_t n, CUmemcpyAttributes *how, size_t *first,
+      size_t kinds, CUstream q),
+     (to, from, sizes, n, how, first, kinds, q))
+WRAP(cuMemsetD2D32Async, (CUdeviceptr p, size_t pitch, unsigned v, size_t w, size_t h, CUstream q),
+     (p, pitch, v, w, h, q))
+
+// The monitor rests for a minute: scans are those of the test.
+static int setup(void **state)
+{
+    use_cpu_device();
+    TRIED(cuMemsetD2D32Async);
+    REAL(cuMemFreeHost);
+    REAL(cuMemFreeAsync);
+    REAL(cuMemAllocFromPoolAsync);
+    TRIED(cuMemcpy2DAsync_v2);
+    TRIED(cuMemcpyBatchAsync_v2);
+    TRIED(cuStreamWaitEvent);
+    REAL(cuEventSynchronize);
+    REAL(cuStreamGetId);
+    REAL(cuThreadExchangeStreamCaptureMode);
+    TRIED(cuMemAllocManaged);
+    TRIED(cuMemAllocHost_v2);
+    TRIED(cuMemHostAlloc);
+    TRIED(cuMemAllocAsync);
+    guard.options.mode = 1 << OPTION_MODE_CANARY;
+    guard.options.canary_interval = LOCK_STEP;
+    canary_start();
+    return !canary_on || cuInit(0) || cuDevicePrimaryCtxRetain(&context, 0) || cuCtxSetCurrent(context);
+}
+
+static bool whole;  // the kind of scan
+
+// One buffer of each size in a slab and alone, one byte changed on either side, found by a scan and once.
+static void each_side_of_each_size(void **state)
+{
+    static const size_t sizes[] = {1, 3, 464, 465, 512, 1000, 4096, 65000, 65488, 65489, 1 << 20, LARGE};
+    enum { SIZES = sizeof sizes / sizeof *sizes };
+    CUdeviceptr p[SIZES][3];
+    CUresult r;
+    for (unsigned i = 0; i < SIZES; i++)
+        for (unsigned k = 0; k < 3; k++) {
+            assert_true(canary_alloc(&p[i][k], sizes[i], &r) && !r);
+            assert_int_equal(p[i][k] % 512, 0);
+        }
+    scan(whole);
+    assert_int_equal(atomic_load(&findings), 0);
+    unsigned expected = 0;
+    for (unsigned i = 0; i < SIZES; i++) {
+        change(p[i][1] + sizes[i]);
+        scan(whole);
+        assert_int_equal(atomic_load(&findings), ++expected);
+        change(p[i][1] - 1);
+        scan(whole);
+        assert_int_equal(atomic_load(&findings), ++expected);
+        scan(whole);
+        assert_int_equal(atomic_load(&findings), expected);
+    }
+    for (unsigned i = 0; i < SIZES; i++)
+        for (unsigned k = 0; k < 3; k++)
+            free_now(p[i][k]);
+    assert_int_equal(atomic_load(&findings), expected);
+    atomic_store(&findings, 0);
+}
+
+// The last byte before the next buffer's head too.
+static void the_whole_slack_counts(void **state)
+{
+    CUdeviceptr p[2];
+    CUresult r;
+    assert_true(canary_alloc(&p[0], 200, &r) && canary_alloc(&p[1], 200, &r));
+    change(p[0] + 479);
+    free_now(p[0]);
+    scan(whole);
+    assert_int_equal(atomic_load(&findings), 1);
+    free_now(p[1]);
+    scan(whole);
+    assert_int_equal(atomic_load(&findings), 1);
+    atomic_store(&findings, 0);
+}
+
+// Beside what the driver rounds itself, which gives multiples of 512 bytes: 512 at most, and of large ones a thousandth.
+static void takes_little_memory(void **state)
+{
+    static const size_t odd[] = {
+        1,     464,   465,   488,    511,           512,     513,     1000,           1023, 65488,
+        65489, 65535, 70000, 300000, (1 << 20) - 1, 1 << 20, 1 << 21, (1 << 21) + 47, LARGE};
+    CUresult r;
+    canary_reclaim();
+    for (unsigned i = 0; i < sizeof odd / sizeof *odd; i++) {
+        CUdeviceptr p[20];
+        uint64_t before = canary_store_extra();
+        for (unsigned k = 0; k < 20; k++)
+            assert_true(canary_alloc(&p[k], odd[i], &r));
+        uint64_t rounded = (odd[i] + 511) / 512 * 512, each = (canary_store_extra() - before) / 20;
+        assert_true(odd[i] + each <= rounded + 512);
+        assert_true(odd[i] <= 1 << 20 || each <= odd[i] / 1000);
+        for (unsigned k = 0; k < 20; k++)
+            free_now(p[k]);
+    }
+    scan(whole);
+    canary_reclaim();
+    // And what is not given out yet.
+    enum { COUNT = 20000 };
+    static CUdeviceptr p[COUNT];
+    size_t start = available();
+    for (unsigned i = 0; i < COUNT; i++)
+        assert_true(canary_alloc(&p[i], SMALL, &r));
+    assert_true(start - available() <= (size_t)COUNT * 1536 / 32 * 33 + (4 << 20));
+    for (unsigned i = 0; i < COUNT; i++)
+        free_now(p[i]);
+    canary_reclaim();
+    assert_int_equal(canary_store_slabs(), 0);
+}
+
+// The head of a slab's first buffer lies behind its neighbour's last: none of them writes over the other's.
+static void slabs_lie_side_by_side(void **state)
+{
+    enum { MANY = 64 };
+    CUdeviceptr p[MANY] = {0};
+    unsigned seed = 5, expected = 0;
+    CUresult r;
+    canary_reclaim();
+    whole = true;
+    for (unsigned i = 0; i < 2000; i++) {
+        unsigned k = (unsigned)rand_r(&seed) % MANY;
+        if (p[k])
+            free_now(p[k]);
+        size_t size = 1 + (size_t)rand_r(&seed) % (k < MANY / 2 ? 3000 : 200000);
+        assert_true(canary_alloc(&p[k], size, &r));
+        assert_int_equal(cuMemsetD8_v2(p[k], 0, size), 0);
+        if (i % 50 == 0)
+            scan(whole);
+    }
+    scan(whole);
+    assert_int_equal(atomic_load(&findings), 0);
+    for (unsigned k = 0; k < MANY; k++) {
+        if (!p[k])
+            continue;
+        change(p[k] - 32);
+        scan(whole);
+        assert_int_equal(atomic_load(&findings), ++expected);
+        free_now(p[k]);
+    }
+    scan(whole);
+    assert_int_equal(atomic_load(&findings), expected);
+    whole = false;
+    atomic_store(&findings, 0);
+    canary_reclaim();
+    assert_int_equal(canary_store_slabs(), 0);
+}
+
+static void answers(void **state)
+{
+    CUdeviceptr p;
+    CUresult r;
+    uint64_t base, size;
+    assert_true(canary_alloc(&p, 700, &r));
+    assert_int_equal(canary_ask(p + 699, &base, &size), MODE_BUFFER);
+    assert_true(base == p && size == 700);
+    assert_int_equal(canary_ask(p + 700, &base, &size), MODE_AROUND);
+    assert_int_equal(canary_ask(p - 1, &base, &size), MODE_AROUND);
+    assert_int_equal(canary_ask(0x1000, &base, &size), MODE_NOT_OURS);
+    free_now(p);
+    assert_int_equal(canary_ask(p, &base, &size), MODE_AROUND);
+    // What is ours and no buffer does not come to the driver, which has given us a region that starts thereabouts.
+    for (int at = -8; at <= 8; at++) {
+        r = CUDA_SUCCESS;
+        assert_true(!canary_free(p + (uint64_t)(int64_t)at * 256, DRIVER_cuMemFree_v2, &r) ||
+                    r == CUDA_ERROR_INVALID_VALUE);
+    }
+    assert_true(canary_free(p, DRIVER_cuMemFree_v2, &r) && r == CUDA_ERROR_INVALID_VALUE);
+    assert_true(canary_free(p - 1024, DRIVER_cuMemFree_v2, &r) && r == CUDA_ERROR_INVALID_VALUE);
+    assert_true(canary_free_async(p, NULL, false, false, DRIVER_cuMemFreeAsync, &r) &&
+                r == CUDA_ERROR_INVALID_VALUE);
+    assert_false(canary_free(0x1000, DRIVER_cuMemFree_v2, &r));
+}
+
+static bool make(unsigned kind, CUdeviceptr *p, CUresult *r)
+{
+    size_t pitch;
+    void *host = NULL;
+    unsigned flags = 0;
+    bool made = false;
+    switch (kind) {
+    case 0: return canary_alloc(p, LARGE, r);
+    case 1: return canary_alloc(p, SMALL, r);
+    case 2: return canary_alloc_pitch(p, &pitch, 3000, 1000, 4, r);
+    case 3: return canary_alloc_managed(p, SMALL, CU_MEM_ATTACH_GLOBAL, r);
+    case 4: made = canary_alloc_host(&host, SMALL, NULL, r); break;
+    case 5: made = canary_alloc_host(&host, LARGE, &flags, r); break;
+    default: return canary_alloc_async(p, SMALL, NULL, NULL, false, r);
+    }
+    *p = (uintptr_t)host;
+    return made;
+}
+
+static bool unmake(unsigned kind, CUdeviceptr p, CUresult *r)
+{
+    if (kind == 4 || kind == 5)
+        return canary_free_host((void *)(uintptr_t)p, DRIVER_cuMemFreeHost, r);
+    return kind == 6 ? canary_free_async(p, NULL, false, false, DRIVER_cuMemFreeAsync, r)
+                     : canary_free(p, DRIVER_cuMemFree_v2, r);
+}
+
+// Every call of the driver fails once: the buffer is there or is left to the driver, and nothing is lost.
+static void any_call_may_fail(void **state)
+{
+    bool done = false;
+    canary_reclaim();
+    size_t before = available();
+    for (int n = 0; !done && n < 200; n++) {
+        CUdeviceptr p[7] = {0};
+        CUresult r = CUDA_SUCCESS;
+        atomic_store(&calls_left, n);
+        bool have[7];
+        for (unsigned i = 0; i < 7; i++)
+            have[i] = make(i, &p[i], &r) && !r;
+        for (unsigned i = 0; i < 7; i++) {
+            if (!have[i])
+                continue;
+            assert_true(unmake(i, p[i], &r));
+            // Refused, it is as it was.
+            if (r)
+                assert_true(unmake(i, p[i], &r) && !r);
+        }
+        done = atomic_load(&calls_left) > 0;
+        atomic_store(&calls_left, -1);
+        assert_int_equal(cuCtxSynchronize(), 0);
+        scan(whole);
+        canary_reclaim();
+        assert_int_equal(canary_store_slabs(), 0);
+        assert_int_equal(canary_store_extra(), 0);
+    }
+    assert_true(done);
+    assert_true(available() + (4 << 20) >= before);  // the token's memory stays
+    assert_int_equal(atomic_load(&findings), 0);
+}
+
+static void *work(void *argument)
+{
+    unsigned seed = (unsigned)(uintptr_t)argument;
+    CUdeviceptr p[16] = {0};
+    CUresult r;
+    cuCtxSetCurrent(context);
+    for (unsigned i = 0; i < 400; i++) {
+        unsigned k = (unsigned)rand_r(&seed) % 16;
+        if (p[k] && (!unmake(k % 7, p[k], &r) || r))
+            return "lost";
+        if (!make(k % 7, &p[k], &r) || r)
+            p[k] = 0;
+    }
+    for (unsigned k = 0; k < 16; k++)
+        if (p[k] && (!unmake(k % 7, p[k], &r) || r))
+            return "lost";
+    return NULL;
+}
+
+static void threads_at_once(void **state)
+{
+    pthread_t t[4];
+    void *wrong;
+    for (uintptr_t i = 0; i < 4; i++)
+        assert_int_equal(pthread_create(&t[i], NULL, work, (void *)i), 0);
+    for (unsigned i = 0; i < 200; i++)
+        scan(whole);
+    for (unsigned i = 0; i < 4; i++) {
+        pthread_join(t[i], &wrong);
+        assert_null(wrong);
+    }
+    assert_int_equal(cuCtxSynchronize(), 0);
+    scan(whole);
+    canary_reclaim();
+    assert_int_equal(canary_store_slabs(), 0);
+    assert_int_equal(canary_store_extra(), 0);
+    assert_int_equal(atomic_load(&findings), 0);
+}
+
+// Many small buffers lie in few slabs.
+static void thousands_in_few_slabs(void **state)
+{
+    enum { COUNT = 5000 };
+    static CUdeviceptr p[COUNT];
+    CUresult r;
+    for (unsigned i = 0; i < COUNT; i++)
+        assert_true(canary_alloc(&p[i], 100 + i % 300, &r));
+    assert_true(canary_store_slabs() < 20);
+    change(p[3333] + 100 + 3333 % 300);
+    scan(whole);
+    assert_int_equal(atomic_load(&findings), 1);
+    change(p[4999] - 32);
+    scan(whole);
+    assert_int_equal(atomic_load(&findings), 2);
+    for (unsigned i = 0; i < COUNT; i++)
+        free_now(p[i]);
+    canary_reclaim();
+    assert_int_equal(canary_store_slabs(), 0);
+    atomic_store(&findings, 0);
+}
+
+// Of many that are alike a scan reads the first bytes behind each; one that is whole, and the free, read all.
+static void alike_are_read_narrowly(void **state)
+{
+    enum { COUNT = 3000 };
+    static CUdeviceptr p[COUNT];
+    CUresult r;
+    for (unsigned i = 0; i < COUNT; i++)
+        assert_true(canary_alloc(&p[i], 1100 + i % 7, &r));
+    for (unsigned k = 0; k < 3; k++) {
+        unsigned n = k * 1499;
+        change(p[n] + 1100 + n % 7);
+        scan(whole);
+        assert_int_equal(atomic_load(&findings), 1 + 2 * k);
+        change(p[n] - 1);
+        for (unsigned i = 0; i < 4; i++)
+            scan(whole);
+        assert_int_equal(atomic_load(&findings), 2 + 2 * k);
+    }
+    change(p[2500] + 1100 + 2500 % 7 + 200);
+    scan(whole);
+    assert_int_equal(atomic_load(&findings), 6);
+    whole = true;
+    scan(whole);
+    whole = false;
+    assert_int_equal(atomic_load(&findings), 7);
+    change(p[2501] + 1100 + 2501 % 7 + 200);
+    for (unsigned i = 0; i < COUNT; i++)
+        free_now(p[i]);
+    scan(whole);
+    assert_int_equal(atomic_load(&findings), 8);
+    atomic_store(&findings, 0);
+    canary_reclaim();
+}
+
+// Calls of the driver's that are wrapped here, in a number of rounds of what follows.
+static int calls_of(void (*part)(unsigned), unsigned rounds)
+{
+    enum { MANY = 1 << 30 };
+    atomic_store(&calls_left, MANY);
+    for (unsigned i = 0; i < rounds; i++)
+        part(i);
+    return MANY - atomic_exchange(&calls_left, -1);
+}
+
+static void alloc_small(unsigned round)
+{
+    static CUdeviceptr p[4000];
+    CUresult r;
+    assert_true(canary_alloc(&p[round], 300, &r));
+    if (round == 3999)
+        for (unsigned i = 0; i < 4000; i++)
+            free_now(p[i]);
+}
+
+static void alloc_and_free(unsigned round)
+{
+    CUdeviceptr p;
+    CUresult r;
+    assert_true(canary_alloc(&p, 900, &r));
+    free_now(p);
+}
+
+static void alloc_and_free_large(unsigned round)
+{
+    CUdeviceptr p;
+    CUresult r;
+    assert_true(canary_alloc(&p, 300000, &r));
+    free_now(p);
+    scan(whole);
+}
+
+static void alloc_and_free_in_order(unsigned round)
+{
+    CUdeviceptr p;
+    CUresult r;
+    assert_true(canary_alloc_async(&p, 4000 + 400 * (round % 5), NULL, NULL, false, &r));
+    assert_true(canary_free_async(p, NULL, false, false, DRIVER_cuMemFreeAsync, &r) && !r);
+    scan(whole);
+}
+
+// A free waits by means of an allocation; a scan is a copy or two with an event.
+static void few_calls(void **state)
+{
+    canary_reclaim();
+    alloc_and_free(0);
+    int small = calls_of(alloc_small, 4000), again = calls_of(alloc_and_free, 4000);
+    assert_true(small < 4000 + 200);
+    assert_true(again < 4000 + 1000);
+    canary_reclaim();
+    alloc_and_free_large(0);
+    int large = calls_of(alloc_and_free_large, 100);
+    assert_true(large <= 100 * 4);
+    canary_reclaim();
+    for (unsigned i = 0; i < 5; i++)
+        alloc_and_free_in_order(i);
+    // Reading beside the stream: an event, a wait, a copy, an event, which is made at first.
+    int ordered = calls_of(alloc_and_free_in_order, 100);
+    assert_true(ordered <= 100 * 5);
+    canary_reclaim();
+    assert_int_equal(canary_store_slabs(), 0);
+    assert_int_equal(atomic_load(&findings), 0);
+}
+
+static void scan_once(unsigned round)
+{
+    scan(whole);
+}
+
+// Buffers that have their canaries for themselves are read by one call; one by one, where the driver refuses that.
+static void large_ones_are_read_together(void **state)
+{
+    enum { BUFFERS = 300 };
+    CUdeviceptr p[BUFFERS];
+    CUresult r;
+    canary_reclaim();
+    for (unsigned i = 0; i < BUFFERS; i++)
+        assert_true(canary_alloc(&p[i], 70000 + i, &r) && !r);
+    assert_in_range(calls_of(scan_once, 1), 1, 4);
+    unsigned expected = 0;
+    for (unsigned i = 0; i < BUFFERS; i += 50) {
+        change(i % 20 ? p[i] + 70000 + i : p[i] - 1);
+        scan(whole);
+        assert_int_equal(atomic_load(&findings), ++expected);
+    }
+    __typeof__(guard.real.cuMemcpyBatchAsync_v2) batch = guard.real.cuMemcpyBatchAsync_v2;
+    guard.real.cuMemcpyBatchAsync_v2 = NULL;
+    assert_in_range(calls_of(scan_once, 1), BUFFERS, BUFFERS + 4);
+    guard.real.cuMemcpyBatchAsync_v2 = batch;
+    atomic_store(&calls_left, 0);  // the batch fails
+    change(p[1] - 1);
+    scan(whole);
+    atomic_store(&calls_left, -1);
+    assert_int_equal(atomic_load(&findings), ++expected);
+    for (unsigned i = 0; i < BUFFERS; i++)
+        free_now(p[i]);
+    canary_reclaim();
+    assert_int_equal(atomic_load(&findings), expected);
+    atomic_store(&findings, 0);
+}
+
+// So are slabs in which few buffers lie.
+static void slabs_of_a_few_are_read_together(void **state)
+{
+    static const size_t sizes[] = {100, 101, 600, 1500, 1501, 1502, 6000, 30000, 70000};
+    enum { BUFFERS = sizeof sizes / sizeof *sizes };
+    CUdeviceptr p[BUFFERS];
+    CUresult r;
+    canary_reclaim();
+    for (unsigned i = 0; i < BUFFERS; i++)
+        assert_true(canary_alloc(&p[i], sizes[i], &r) && !r);
+    assert_in_range(calls_of(scan_once, 1), 1, 3);
+    for (unsigned i = 0; i < BUFFERS; i++) {
+        change(p[i] + sizes[i]);
+        scan(whole);
+        assert_int_equal(atomic_load(&findings), 2 * i + 1);
+        change(p[i] - 1);
+        scan(whole);
+        assert_int_equal(atomic_load(&findings), 2 * i + 2);
+    }
+    for (unsigned i = 0; i < BUFFERS; i++)
+        free_now(p[i]);
+    canary_reclaim();
+    assert_int_equal(atomic_load(&findings), 2 * BUFFERS);
+    atomic_store(&findings, 0);
+}
+
+// Who looks may have read a buffer whose place is another's meanwhile, and was told of: that one is neither told of again nor
+// taken for the new one.
+static void tells_of_the_buffer_that_was_read(void **state)
+{
+    CUdeviceptr p;
+    CUresult r;
+    struct canary_buffer old, new;
+    canary_reclaim();
+    assert_true(canary_alloc(&p, 70000, &r));
+    struct canary_slab *s = canary_store_find(p);
+    assert_true(canary_slot_read(s, 0, UINT64_MAX, &old));
+    assert_true(canary_slot_tell(s, 0, old.told, CANARY_HEAD_SIDE));
+    assert_false(canary_slot_tell(s, 0, old.told, CANARY_HEAD_SIDE));
+    assert_int_equal(canary_slot_told(s, 0), CANARY_HEAD_SIDE);
+    canary_slot_publish(&(struct canary_place){.slab = s, .base = p, .size = 70000}, 0);
+    assert_false(canary_slot_tell(s, 0, old.told, CANARY_HEAD_SIDE));
+    assert_false(canary_slot_tell(s, 0, old.told, CANARY_TAIL_SIDE));
+    assert_int_equal(canary_slot_told(s, 0), 0);
+    assert_true(canary_slot_read(s, 0, UINT64_MAX, &new));
+    assert_true(canary_slot_tell(s, 0, new.told, CANARY_TAIL_SIDE));
+    assert_true(canary_slot_tell(s, 0, new.told, CANARY_HEAD_SIDE));
+    canary_slot_publish(&(struct canary_place){.slab = s, .base = p, .size = 70000}, 0);
+    free_now(p);
+    canary_reclaim();
+    assert_int_equal(atomic_load(&findings), 0);
+}
+
+// A slot that somebody is changing is not read: its slab has not been looked at by that scan.
+static void a_slot_that_changes_is_not_checked(void **state)
+{
+    static const size_t sizes[] = {300, LARGE};
+    CUdeviceptr p;
+    CUresult r;
+    for (unsigned i = 0; i < 2; i++) {
+        assert_true(canary_alloc(&p, sizes[i], &r));
+        struct canary_slab *s = canary_store_find(p);
+        struct canary_slot *t = &s->slot[(p - s->base) / s->stride];
+        scan(true);
+        uint64_t checked = s->checked;
+        change(p - 1);
+        t->turn++;
+        scan(true);
+        assert_int_equal(s->checked, checked);
+        t->turn--;
+        scan(true);
+        assert_true(s->checked > checked);
+        assert_int_equal(atomic_load(&findings), 1);
+        free_now(p);
+        atomic_store(&findings, 0);
+    }
+    canary_reclaim();
+}
+
+static CUdeviceptr freed_meanwhile;
+
+static CUresult free_while_scanned(CUevent e)
+{
+    CUdeviceptr p = freed_meanwhile;
+    freed_meanwhile = 0;
+    if (p)
+        free_now(p);
+    return cuEventSynchronize(e);
+}
+
+// What a scan has not looked at, because somebody was changing or freeing it, it does not call clean: kernels that had ended
+// before are named for what the next one finds.
+static void what_was_missed_is_not_clean(void **state)
+{
+    static const size_t sizes[] = {300, LARGE};
+    CUdeviceptr p;
+    CUresult r;
+    for (unsigned i = 0; i < 4; i++) {
+        assert_true(canary_alloc(&p, sizes[i / 2], &r));
+        struct canary_slab *s = canary_store_find(p);
+        struct canary_slot *t = &s->slot[(p - s->base) / s->stride];
+        scan(true);
+        launch_ring.count = canary_scan_ended = 5;
+        change(p - 1);
+        t->turn += !(i % 2);
+        freed_meanwhile = i % 2 ? p : 0;
+        guard.real.cuEventSynchronize = free_while_scanned;
+        scan(true);
+        REAL(cuEventSynchronize);
+        t->turn -= !(i % 2);
+        scan(true);
+        assert_int_equal(atomic_load(&findings), 1);
+        assert_int_equal(blamed_since, 0);
+        launch_ring.count = canary_scan_ended = 0;
+        if (!(i % 2))
+            free_now(p);
+        scan(true);
+        atomic_store(&findings, 0);
+    }
+    canary_reclaim();
+}
+
+// A freed place is not given out before somebody has looked at it, and not with a damaged canary.
+static void freed_places_are_looked_at(void **state)
+{
+    CUdeviceptr p, q[40];
+    CUresult r;
+    canary_reclaim();
+    assert_true(canary_alloc(&p, 300, &r));
+    change(p + 300);
+    free_now(p);
+    for (unsigned i = 0; i < 40; i++) {
+        assert_true(canary_alloc(&q[i], 300, &r));
+        assert_true(q[i] != p || atomic_load(&findings));
+    }
+    scan(whole);
+    assert_int_equal(atomic_load(&findings), 1);
+    for (unsigned i = 0; i < 40; i++)
+        free_now(q[i]);
+    scan(whole);
+    // In the same places: larger and smaller ones, and again as large.
+    for (unsigned size = 100; size < 460; size += 90)
+        for (unsigned i = 0; i < 40; i++) {
+            assert_true(canary_alloc(&q[i], size, &r));
+            scan(whole);
+            change(q[i] + size);
+            scan(whole);
+            assert_int_equal(atomic_load(&findings), 2);
+            change(q[i] + size);
+            free_now(q[i]);
+            scan(whole);
+            atomic_store(&findings, 1);
+        }
+    // A write next to what is free is seen too.
+    change(p - 1);
+    scan(whole);
+    assert_int_equal(atomic_load(&findings), 2);
+    atomic_store(&findings, 0);
+    canary_reclaim();
+    assert_int_equal(canary_store_slabs(), 0);
+}
+
+// What a freed buffer held stays, until its place is another's.
+static void freed_buffers_are_left_alone(void **state)
+{
+    static const size_t sizes[] = {5, 300, 2000, 300000};
+    CUdeviceptr p, q, kept;
+    CUresult r;
+    canary_reclaim();
+    for (unsigned i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        assert_true(canary_alloc(&kept, sizes[i], &r) && canary_alloc(&p, sizes[i], &r));
+        change(p);
+        free_now(p);
+        scan(whole);
+        scan(whole);
+        assert_int_equal(atomic_load(&findings), 0);
+        change(p + 3);
+        scan(whole);
+        assert_int_equal(atomic_load(&findings), 1);
+        change(p + 2);
+        scan(whole);
+        assert_int_equal(atomic_load(&findings), 1);
+        // Another's, and freed again.
+        for (unsigned k = 0; k < 20; k++) {
+            assert_true(canary_alloc(&q, sizes[i] - k % 3, &r));
+            change(q);
+            scan(whole);
+            free_now(q);
+            scan(whole);
+        }
+        assert_int_equal(atomic_load(&findings), 1);
+        atomic_store(&findings, 0);
+        free_now(kept);
+        scan(whole);
+    }
+    canary_reclaim();
+    assert_int_equal(canary_store_slabs(), 0);
+}
+
+// What is held for the program counts as free, and a few bytes do not hold on to a large region.
+static void what_is_held_is_free(void **state)
+{
+    enum { HUGE = 96 << 20, SLACK = 4 << 20 };
+    CUdeviceptr p = 0, q = 0;
+    CUresult r;
+    canary_reclaim();
+    size_t before = available();
+    assert_int_equal(canary_held(), 0);
+    assert_true(canary_alloc(&p, HUGE, &r) && canary_alloc(&q, 100, &r));
+    size_t taken = available();
+    assert_true(before - taken >= HUGE);
+    assert_in_range(canary_held(), 0, SLACK);
+    free_now(p);
+    assert_in_range(available() + canary_held(), before - SLACK, before);
+    canary_reclaim();
+    assert_in_range(available(), before - SLACK, before);
+    free_now(q);
+    canary_reclaim();
+    assert_int_equal(canary_store_slabs(), 0);
+}
+
+// Memory may be wanted while a thread captures, by a launch of another: that does not disturb it.
+static void goes_back_during_a_capture(void **state)
+{
+    CUdeviceptr p;
+    CUstream stream;
+    CUgraph graph;
+    CUresult r;
+    canary_reclaim();
+    size_t before = available();
+    assert_int_equal(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING), 0);
+    assert_true(canary_alloc(&p, LARGE, &r) && !r);
+    free_now(p);
+    assert_int_equal(cuStreamBeginCapture_v2(stream, CU_STREAM_CAPTURE_MODE_GLOBAL), 0);
+    assert_true(canary_reclaim_at_once());
+    assert_int_equal(cuStreamEndCapture(stream, &graph), 0);
+    assert_int_equal(available(), before);
+    assert_int_equal(cuGraphDestroy(graph), 0);
+    assert_int_equal(cuStreamDestroy_v2(stream), 0);
+}
+
+// Of what is freed, a 16th of the device's memory waits for buffers like it.
+static void little_is_held(void **state)
+{
+    enum { BUFFERS = 10 };
+    struct canary_extent waiting[CANARY_SHELF_MOST];
+    CUdeviceptr p[BUFFERS];
+    CUresult r;
+    size_t left, all, held = 0;
+    assert_int_equal(cuMemGetInfo_v2(&left, &all), 0);
+    const size_t part = all / 16 / 4;
+    if (left < 2 * BUFFERS * part)
+        skip();
+    for (unsigned i = 0; i < BUFFERS; i++)
+        assert_true(canary_alloc(&p[i], part, &r) && !r);
+    for (unsigned i = 0; i < BUFFERS; i++)
+        free_now(p[i]);
+    unsigned n = canary_shelf_plain(home_current(), waiting);
+    for (unsigned i = 0; i < n; i++)
+        held += waiting[i].bytes;
+    assert_in_range(held, 1, all / 16);
+    canary_reclaim();
+    assert_int_equal(canary_store_slabs(), 0);
+}
+
+static void goes_with_its_context(void **state)
+{
+    CUcontext other;
+    CUdeviceptr p[4];
+    CUresult r;
+    assert_int_equal(cuCtxCreate_v2(&other, 0, 0), 0);
+    assert_true(canary_alloc(&p[0], LARGE, &r) && canary_alloc(&p[1], SMALL, &r) &&
+                canary_alloc_managed(&p[2], SMALL, CU_MEM_ATTACH_GLOBAL, &r));
+    change(p[1] + SMALL);
+    canary_context_ends(other, DRIVER_cuCtxDestroy_v2);
+    assert_int_equal(atomic_load(&findings), 1);
+    assert_int_equal(cuCtxDestroy_v2(other), 0);
+    forget_context(other);
+    assert_int_equal(canary_store_slabs(), 0);
+    assert_int_equal(canary_ask(p[0], &(uint64_t){0}, &(uint64_t){0}), MODE_NOT_OURS);
+    assert_int_equal(cuCtxSetCurrent(context), 0);
+    atomic_store(&findings, 0);
+}
+
+static void stops(void **state)
+{
+    CUdeviceptr p;
+    CUresult r;
+    canary_stop("for this test");
+    assert_false(canary_alloc(&p, LARGE, &r));
+    assert_int_equal(atomic_load(&findings), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(each_side_of_each_size),
+        cmocka_unit_test(the_whole_slack_counts),
+        cmocka_unit_test(takes_little_memory),
+        cmocka_unit_test(slabs_lie_side_by_side),
+        cmocka_unit_test(answers),
+        cmocka_unit_test(any_call_may_fail),
+        cmocka_unit_test(threads_at_once),
+        cmocka_unit_test(thousands_in_few_slabs),
+        cmocka_unit_test(alike_are_read_narrowly),
+        cmocka_unit_test(few_calls),
+        cmocka_unit_test(large_ones_are_read_together),
+        cmocka_unit_test(slabs_of_a_few_are_read_together),
+        cmocka_unit_test(tells_of_the_buffer_that_was_read),
+        cmocka_unit_test(a_slot_that_changes_is_not_checked),
+        cmocka_unit_test(what_was_missed_is_not_clean),
+        cmocka_unit_test(freed_places_are_looked_at),
+        cmocka_unit_test(freed_buffers_are_left_alone),
+        cmocka_unit_test(what_is_held_is_free),
+        cmocka_unit_test(goes_back_during_a_capture),
+        cmocka_unit_test(little_is_held),
+        cmocka_unit_test(goes_with_its_context),
+        cmocka_unit_test(stops),
+    };
+    return cmocka_run_group_tests(tests, setup, NULL);
+}

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: MIT
+// For tests of canary mode, besides mode_testing.h: a buffer's end, a byte next to it that changes, and a scan.
+#ifndef MOAT_CANARY_CANARY_TESTING_H
+#define MOAT_CANARY_CANARY_TESTING_H
+
+#include "canary/canary.h"
+#include "canary/canary_order.h"
+#include "mode/mode_testing.h"
+
+struct launch_ring launch_ring;
+
+static uint64_t blamed_since;  // kernels up to that one are not named by the last report
+
+unsigned launch_ring_since(uint64_t count, const char **names, unsigned most)
+{
+    blamed_since = count;
+    return 0;
+}
+
+// As the hooks do when a context has gone.
+static inline void forget_context(CUcontext gone)
+{
+    canary_context_gone(gone);
+    home_forget(gone);
+}
+
+static void free_now(CUdeviceptr p)
+{
+    CUresult r = CUDA_ERROR_UNKNOWN;
+    assert_true(canary_free(p, DRIVER_cuMemFree_v2, &r));
+    assert_int_equal(r, 0);
+}
+
+static void scan(bool whole)
+{
+    static const struct canary_occasion occasion = {DRIVER_CALLS, NULL, "in a test", true, true};
+    canary_monitor_hold();
+    CUresult r = canary_scan_home(home_current(), true, whole, &occasion);
+    canary_order_settle(home_current());
+    canary_monitor_go_on();
+    assert_int_equal(r, 0);
+}
+
+static void change(CUdeviceptr p)
+{
+    uint8_t byte;
+    assert_int_equal(cuMemcpyDtoH_v2(&byte, p, 1), 0);
+    byte ^= 0x20;
+    assert_int_equal(cuMemcpyHtoD_v2(p, &byte, 1), 0);
+}
+
+#endif

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: MIT
+#include "canary/canary_write.h"
+
+#include <pthread.h>
+#include <string.h>
+
+#include "canary/canary_bench.h"
+#include "core/guard.h"
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;  // a leaf, held while rows are copied
+
+void canary_write_after_fork(void)
+{
+    pthread_mutex_init(&lock, NULL);
+}
+
+void canary_write_make(const struct canary_place *place, uint8_t head[CANARY_HEAD],
+                       uint8_t tail[CANARY_TAIL_MOST], uint32_t *count)
+{
+    struct canary_seed seed = canary_slab_seed(place);
+    *count = canary_slab_tail(place->slab, place->size);
+    canary_bytes_head(&seed, canary_slab_hidden(place->slab, place->size), head);
+    canary_bytes_slot(&seed, canary_slab_phase(place->slab, place->size), tail, *count);
+}
+
+// So many rows at a time as there is room for.
+CUresult canary_write_slab(struct home *home, const struct canary_slab *slab)
+{
+    struct canary_bench *b = canary_bench_of(home);
+    uint32_t width;
+    uint64_t at = canary_slab_row(slab, &width);
+    CUresult r = b ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+    CUstreamCaptureMode mode = home_calm();
+    pthread_mutex_lock(&lock);
+    for (uint32_t row = 0, n; row <= slab->slots && !r; row += n) {
+        uint8_t *filling = b->pinned->filling;
+        n = slab->slots + 1 - row < CANARY_FILLING / width ? slab->slots + 1 - row : CANARY_FILLING / width;
+        for (uint32_t i = 0; i < n; i++)
+            canary_slab_make_row(slab, row + i, width, filling + (size_t)i * width);
+        const CUDA_MEMCPY2D c = {.srcMemoryType = CU_MEMORYTYPE_HOST,
+                                 .srcHost = filling,
+                                 .srcPitch = width,
+                                 .dstMemoryType = CU_MEMORYTYPE_DEVICE,
+                                 .dstDevice = at + row * slab->stride,
+                                 .dstPitch = slab->stride,
+                                 .WidthInBytes = width,
+                                 .Height = n};
+        r = guard.real.cuMemcpy2DAsync_v2(&c, b->filler);
+        if (!r)
+            r = guard.real.cuStreamSynchronize(b->filler);
+    }
+    pthread_mutex_unlock(&lock);
+    home_stir(mode);
+    return r;
+}
+
+// A buffer that has its canaries for itself, by one copy: whatever lies before it leaves room for a row.
+static CUresult write_lone(struct home *home, const struct canary_place *place, struct canary_bench *b,
+                           int tray)
+{
+    uint8_t *rows = b->pinned->tray[tray];
+    uint32_t width = canary_slab_tail(place->slab, place->size), count;
+    memset(rows, 0, width);
+    canary_write_make(place, rows + width - CANARY_HEAD, rows + width, &count);
+    return home_write_rows(home, place->base - width, place->size + width, width, rows);
+}
+
+CUresult canary_write_place(struct home *home, const struct canary_place *place)
+{
+    struct canary_bench *b = canary_bench_of(home);
+    int tray = b && canary_slab_is_lone_of_ours(place->slab) ? canary_bench_take(b) : -1;
+    if (tray >= 0) {
+        CUresult r = write_lone(home, place, b, tray);
+        canary_bench_give(b, tray);
+        return r;
+    }
+    uint8_t head[CANARY_HEAD], tail[CANARY_TAIL_MOST];
+    uint32_t count;
+    uint64_t behind = place->base + place->size;
+    canary_write_make(place, head, tail, &count);
+    if (canary_slab_is_direct(place->slab)) {
+        if (place->slab->kind == CANARY_SHARED) {
+            struct canary_seed seed = canary_slab_seed(place);
+            canary_bytes_far(&seed, (uint8_t *)(uintptr_t)(place->base + canary_slab_far(place->size)));
+        }
+        memcpy((uint8_t *)(uintptr_t)place->base - CANARY_HEAD, head, CANARY_HEAD);
+        memcpy((uint8_t *)(uintptr_t)behind, tail, count);
+        return CUDA_SUCCESS;
+    }
+    const struct home_copy copies[] = {{place->base - CANARY_HEAD, head, CANARY_HEAD}, {behind, tail, count}};
+    return home_write(home, copies, 2);
+}

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: MIT
+// Writes canaries: around one buffer, or into a slab before it has any.
+#ifndef MOAT_CANARY_CANARY_WRITE_H
+#define MOAT_CANARY_CANARY_WRITE_H
+
+#include "canary/canary_slab.h"
+
+// What to write around a buffer.
+void canary_write_make(const struct canary_place *place, uint8_t head[CANARY_HEAD],
+                       uint8_t tail[CANARY_TAIL_MOST], uint32_t *count);
+// Writes it, at once. The home's context is current.
+CUresult canary_write_place(struct home *home, const struct canary_place *place);
+// All canaries of a slab that is not open yet, likewise.
+CUresult canary_write_slab(struct home *home, const struct canary_slab *slab);
+
+void canary_write_after_fork(void);
+
+#endif

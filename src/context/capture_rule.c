@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: MIT
+#include "context/capture_rule.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "context/home.h"
+
+enum { MOST = 256 };  // of those beyond, nobody is told
+
+// A relaxed one forbids nothing and is not here.
+static struct row {
+    pthread_t thread;
+    CUstream stream;
+    CUstreamCaptureMode mode;
+    bool used;
+} rows[MOST];
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;  // a leaf
+static _Atomic unsigned used;                             // relaxed: whether it is worth to look
+
+void capture_rule_after_fork(void)
+{
+    pthread_mutex_init(&lock, NULL);
+}
+
+void capture_rule_begun(CUstream stream, CUstreamCaptureMode mode)
+{
+    struct row *r = rows;
+    if (mode == CU_STREAM_CAPTURE_MODE_RELAXED)
+        return;
+    pthread_mutex_lock(&lock);
+    while (r < rows + MOST && r->used)
+        r++;
+    if (r < rows + MOST) {
+        *r = (struct row){pthread_self(), stream, mode, true};
+        atomic_fetch_add_explicit(&used, 1, memory_order_relaxed);
+    }
+    pthread_mutex_unlock(&lock);
+}
+
+// Only its own thread can end it. Handles of streams of a thread's own are the same in all.
+void capture_rule_ended(CUstream stream)
+{
+    pthread_t self = pthread_self();
+    if (!atomic_load_explicit(&used, memory_order_relaxed))
+        return;
+    pthread_mutex_lock(&lock);
+    for (struct row *r = rows; r < rows + MOST; r++)
+        if (r->used && r->stream == stream && pthread_equal(r->thread, self)) {
+            r->used = false;
+            atomic_fetch_sub_explicit(&used, 1, memory_order_relaxed);
+        }
+    pthread_mutex_unlock(&lock);
+}
+
+bool capture_rule_forbids(void)
+{
+    bool own = false, global = false;
+    pthread_t self = pthread_self();
+    if (!atomic_load_explicit(&used, memory_order_relaxed))
+        return false;
+    CUstreamCaptureMode mode = home_calm();  // the thread's own
+    home_stir(mode);
+    pthread_mutex_lock(&lock);
+    for (const struct row *r = rows; r < rows + MOST; r++) {
+        bool here = r->used && pthread_equal(r->thread, self);
+        own |= here;
+        global |= r->used && !here && r->mode == CU_STREAM_CAPTURE_MODE_GLOBAL;
+    }
+    pthread_mutex_unlock(&lock);
+    return mode != CU_STREAM_CAPTURE_MODE_RELAXED &&
+           (own || (global && mode == CU_STREAM_CAPTURE_MODE_GLOBAL));
+}

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: MIT
+#include "context/names.h"
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <string.h>
+#include <sys/mman.h>
+
+#include "core/epoch.h"
+#include "core/index.h"
+#include "core/slab_pool.h"
+
+// Addresses are reserved at the first use and memory is taken as it is filled. A table of offsets finds a text again.
+enum { ROOM = 16 << 20, SLOTS = 1 << 16 };
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;  // a leaf
+static char *room;
+static size_t used = 1;  // offset 0 means none
+static uint32_t slots[SLOTS];
+static unsigned filled;
+
+struct function {
+    struct index_item handle;
+    const char *name;
+};
+
+static struct index functions = INDEX_INIT;
+static struct slab_pool pool = SLAB_POOL(struct function);
+
+static uint32_t hash(const char *text, size_t n)
+{
+    uint32_t h = 2166136261u;
+    for (size_t i = 0; i < n; i++)
+        h = (h ^ (unsigned char)text[i]) * 16777619u;
+    return h;
+}
+
+static bool have_room(void)
+{
+    if (!room) {
+        void *p =
+            mmap(NULL, ROOM, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        room = p == MAP_FAILED ? NULL : p;
+    }
+    return room;
+}
+
+// Under the lock.
+static const char *keep(const char *text, size_t n)
+{
+    uint32_t at = hash(text, n) % SLOTS;
+    for (; slots[at]; at = (at + 1) % SLOTS)
+        if (strcmp(room + slots[at], text) == 0)
+            return room + slots[at];
+    if (n + 1 > ROOM - used || filled > SLOTS / 4 * 3)
+        return NULL;
+    char *kept = memcpy(room + used, text, n + 1);
+    slots[at] = (uint32_t)used;
+    used += n + 1;
+    filled++;
+    return kept;
+}
+
+const char *names_keep(const char *text)
+{
+    if (!text)
+        return NULL;
+    pthread_mutex_lock(&lock);
+    const char *kept = have_room() ? keep(text, strlen(text)) : NULL;
+    pthread_mutex_unlock(&lock);
+    return kept;
+}
+
+static void release(struct epoch_node *node)
+{
+    slab_pool_put(&pool, (char *)node - offsetof(struct function, handle.retired));
+}
+
+void names_function(const void *handle, const char *name)
+{
+    const char *kept = names_keep(name);
+    if (!kept || names_of_function(handle) == kept)
+        return;
+    struct function *f = slab_pool_get(&pool);
+    if (!f)
+        return;
+    *f = (struct function){.handle = {.base = (uintptr_t)handle}, .name = kept};
+    struct index_item *old = index_remove(&functions, f->handle.base);
+    if (old)
+        epoch_retire(&old->retired, release);
+    if (index_insert(&functions, &f->handle))
+        slab_pool_put(&pool, f);
+}
+
+const char *names_of_function(const void *handle)
+{
+    unsigned section = epoch_enter();
+    const struct function *f = (const struct function *)index_find(&functions, (uintptr_t)handle);
+    const char *name = f ? f->name : NULL;
+    epoch_leave(section);
+    return name;
+}
+
+void names_after_fork(void)
+{
+    pthread_mutex_init(&lock, NULL);
+    slab_pool_after_fork(&pool);
+    index_after_fork(&functions);
+}

@@ -1,0 +1,283 @@
+// SPDX-License-Identifier: MIT
+#include "count/count.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "base/mem.h"
+#include "track/guard_report.h"
+#include "context/names.h"
+#include "core/slab_pool.h"
+
+enum {
+    BUCKETS = 4096,              // of rows, by name
+    MOST = COUNT_SLOTS / 4 * 3,  // handles; a table that is full would have no end for those who look
+    BATCH = 64,                  // rows in one event: its line must fit the channel's buffer
+};
+
+struct count_state count_state;
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;  // held over names_keep and a pool's lock only
+static struct slab_pool pool = SLAB_POOL(struct count_row);
+static struct count_row *buckets[BUCKETS];
+static unsigned nrows, nhandles;
+static struct count_row spilled;  // launches by handles that the table had no room for
+
+int count_start(void)
+{
+    void *p = mmap(NULL, COUNT_SLOTS * sizeof *count_state.slots, PROT_READ | PROT_WRITE,
+                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (p == MAP_FAILED)
+        return -ENOMEM;
+    count_state.slots = p;
+    count_state.on = true;
+    return 0;
+}
+
+static void forget(struct count_row *row)
+{
+    atomic_store_explicit(&row->launches, 0, memory_order_relaxed);
+    row->sums = (struct pass_count_sums){0};
+    row->lost = false;
+}
+
+// A child has its parent's handles, and has launched nothing yet.
+void count_after_fork(void)
+{
+    pthread_mutex_init(&lock, NULL);
+    slab_pool_after_fork(&pool);
+    for (unsigned i = 0; i < BUCKETS; i++)
+        for (struct count_row *row = buckets[i]; row; row = row->next)
+            forget(row);
+    forget(&spilled);
+}
+
+// --- rows ---------------------------------------------------------------------------------------------------
+
+static struct count_row **bucket_of(const char *kept)
+{
+    return &buckets[(uintptr_t)kept * 0x9e3779b97f4a7c15u >> 52];
+}
+
+// Under the lock. Kept names are equal if their addresses are.
+static struct count_row *find_row(const char *kept, bool counted)
+{
+    struct count_row *row = *bucket_of(kept);
+    while (row && (row->name != kept || row->counted != counted))
+        row = row->next;
+    return row;
+}
+
+// Under the lock.
+static struct count_row *make_row(const char *kept, bool counted)
+{
+    struct count_row **bucket = bucket_of(kept), *row = slab_pool_get(&pool);
+    if (!row)
+        return NULL;
+    memset(row, 0, sizeof *row);
+    row->name = kept;
+    row->counted = counted;
+    row->next = *bucket;
+    *bucket = row;
+    nrows++;
+    return row;
+}
+
+struct count_row *count_row(const char *name, bool counted)
+{
+    const char *kept = names_keep(name);
+    if (!kept)
+        return NULL;
+    pthread_mutex_lock(&lock);
+    struct count_row *row = find_row(kept, counted);
+    row = row ? row : make_row(kept, counted);
+    pthread_mutex_unlock(&lock);
+    return row;
+}
+
+struct count_row *count_row_likely(const char *name)
+{
+    const char *kept = names_keep(name);
+    pthread_mutex_lock(&lock);
+    struct count_row *row = kept ? find_row(kept, true) : NULL;
+    pthread_mutex_unlock(&lock);
+    return row ? row : count_row(name, false);
+}
+
+void count_is_rewritten(struct count_row *row, bool function, bool approximate)
+{
+    pthread_mutex_lock(&lock);
+    row->function = function;
+    row->approximate |= approximate;
+    pthread_mutex_unlock(&lock);
+}
+
+void count_is_lost(struct count_row *row)
+{
+    pthread_mutex_lock(&lock);
+    row->lost = true;
+    pthread_mutex_unlock(&lock);
+}
+
+void count_add(struct count_row *row, const struct pass_count_sums *now, const struct pass_count_sums *before)
+{
+    pthread_mutex_lock(&lock);
+    row->sums.launches += now->launches - before->launches;
+    row->sums.threads += now->threads - before->threads;
+    for (int s = 0; s < PASS_COUNT_SPACES; s++) {
+        row->sums.space[s].loads += now->space[s].loads - before->space[s].loads;
+        row->sums.space[s].stores += now->space[s].stores - before->space[s].stores;
+        row->sums.space[s].loaded += now->space[s].loaded - before->space[s].loaded;
+        row->sums.space[s].stored += now->space[s].stored - before->space[s].stored;
+    }
+    pthread_mutex_unlock(&lock);
+}
+
+// --- handles ------------------------------------------------------------------------------------------------
+
+// The slot of a handle, or the free one where it belongs. Under the lock.
+static struct count_slot *find_slot(const void *handle)
+{
+    uint32_t i = count_hash(handle);
+    for (;; i = (i + 1) & (COUNT_SLOTS - 1)) {
+        const void *found = atomic_load_explicit(&count_state.slots[i].handle, memory_order_relaxed);
+        if (!found || found == handle)
+            return &count_state.slots[i];
+    }
+}
+
+// False: there is no room.
+static bool set_row(const void *handle, struct count_row *row)
+{
+    pthread_mutex_lock(&lock);
+    struct count_slot *s = find_slot(handle);
+    bool known = atomic_load_explicit(&s->handle, memory_order_relaxed) != NULL;
+    if (!known && nhandles == MOST) {
+        pthread_mutex_unlock(&lock);
+        return false;
+    }
+    nhandles += !known;
+    // Release: its partner is the acquire in count_launch, which adds to the row.
+    atomic_store_explicit(&s->row, row, memory_order_release);
+    atomic_store_explicit(&s->handle, handle, memory_order_release);
+    pthread_mutex_unlock(&lock);
+    return true;
+}
+
+void count_handle(const void *handle, struct count_row *row)
+{
+    if (count_state.on && handle && row)
+        set_row(handle, row);
+}
+
+struct count_row *count_row_of(const void *handle)
+{
+    if (!count_state.on || !handle)
+        return NULL;
+    pthread_mutex_lock(&lock);
+    struct count_slot *s = find_slot(handle);
+    // Relaxed: whoever writes holds the lock.
+    struct count_row *row = atomic_load_explicit(&s->row, memory_order_relaxed);
+    pthread_mutex_unlock(&lock);
+    return row;
+}
+
+void count_launch_unknown(const void *handle)
+{
+    const char *name = names_of_function(handle);
+    struct count_row *row =
+        handle ? count_row_likely(name ? name : "(kernels whose names are not known)") : NULL;
+    if (!row || !set_row(handle, row))
+        row = &spilled;
+    atomic_fetch_add_explicit(&row->launches, 1, memory_order_relaxed);
+}
+
+// --- the report ---------------------------------------------------------------------------------------------
+
+struct shown {
+    struct report_kernel kernel;
+    struct report_space spaces[PASS_COUNT_SPACES];
+};
+
+static uint64_t launches_of(const struct count_row *row)
+{
+    uint64_t calls = atomic_load_explicit(&row->launches, memory_order_relaxed), counted = row->sums.launches;
+    return row->counted && !row->lost ? counted : calls > counted ? calls : counted;
+}
+
+static void show(struct shown *to, const struct count_row *row)
+{
+    struct report_kernel *k = &to->kernel;
+    *k = (struct report_kernel){
+        .name = row->name ? row->name : "(kernels that moat had no room for)",
+        .function = row->function,
+        .uncounted = !row->counted,
+        .approximate = row->approximate,
+        .launches = launches_of(row),
+        .threads = row->sums.threads,
+    };
+    for (int s = 0; s < PASS_COUNT_SPACES; s++) {
+        struct report_space space = {pass_count_spaces[s], row->sums.space[s].loads,
+                                     row->sums.space[s].stores, row->sums.space[s].loaded,
+                                     row->sums.space[s].stored};
+        k->loads += space.loads;
+        k->stores += space.stores;
+        k->read += space.read;
+        k->written += space.written;
+        if (space.loads || space.stores)
+            to->spaces[k->nspaces++] = space;
+    }
+}
+
+static int by_bytes(const void *a, const void *b)
+{
+    const struct report_kernel *x = &((const struct shown *)a)->kernel,
+                               *y = &((const struct shown *)b)->kernel;
+    uint64_t p = x->read + x->written, q = y->read + y->written;
+    if (p != q)
+        return p < q ? 1 : -1;
+    if (x->launches != y->launches)
+        return x->launches < y->launches ? 1 : -1;
+    return strcmp(x->name, y->name);
+}
+
+static void send_all(struct shown *all, size_t n)
+{
+    struct report_kernel batch[BATCH];
+    for (size_t i = 0; i < n;) {
+        uint32_t m = 0;
+        for (; m < BATCH && i < n; m++, i++) {
+            batch[m] = all[i].kernel;
+            batch[m].spaces = all[i].spaces;
+        }
+        guard_report_counts(&(struct report_counts){getpid(), m, batch});
+    }
+}
+
+void count_report(void)
+{
+    if (!count_state.on)
+        return;
+    pthread_mutex_lock(&lock);
+    struct shown *all = mem_zalloc(nrows + 1, sizeof *all);
+    size_t n = 0;
+    for (unsigned i = 0; all && i < BUCKETS; i++)
+        for (const struct count_row *row = buckets[i]; row; row = row->next) {
+            show(&all[n], row);
+            n += all[n].kernel.launches || all[n].kernel.threads;
+        }
+    if (all && atomic_load_explicit(&spilled.launches, memory_order_relaxed))
+        show(&all[n++], &spilled);
+    pthread_mutex_unlock(&lock);
+    if (!all) {
+        guard_report_note("no memory for the table of --mode=count");
+        return;
+    }
+    qsort(all, n, sizeof *all, by_bytes);
+    send_all(all, n);
+    mem_free(all);
+}

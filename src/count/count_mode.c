@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: MIT
+// --mode=count as the hooks see it.
+#include "count/count.h"
+#include "count/count_read.h"
+#include "launch/launch_call.h"
+#include "mode/mode.h"
+#include "track/guard_report.h"
+
+static bool start(void)
+{
+    const char *why = !rewrite_possible() ? "the driver has no compiler" : count_start() ? "no memory" : NULL;
+    if (why)
+        guard_report_note("--mode=count cannot count: %s", why);
+    return !why;
+}
+
+static void after_fork(void)
+{
+    count_after_fork();
+    count_read_after_fork();
+}
+
+static void plan(const struct rewrite_origin *origin, struct rewrite_plan *plan)
+{
+    rewrite_plan_add(plan, "count", true);
+}
+
+static void module_loaded(struct rewrite_module *module)
+{
+    count_read_add(module->handle, module->library, module->parts, module->nparts);
+    module->taken = true;
+}
+
+// Reading waits for the context's kernels: only where it will go.
+static void context_ends(CUcontext context, enum driver_id call, bool last)
+{
+    if (last)
+        count_read_context_ending(context);
+}
+
+static void function_of(CUfunction function, CUkernel kernel)
+{
+    count_handle(function, count_row_of(kernel));
+}
+
+static void launch(const struct launch_call *launch)
+{
+    if (launch->function)
+        count_launch(launch->function);
+}
+
+const struct mode count_mode = {
+    .start = start,
+    .after_fork = after_fork,
+    .end = count_report,
+    .context_ends = context_ends,
+    .context_gone = count_read_context_ended,
+    .plan = plan,
+    .module_loaded = module_loaded,
+    .module_ends = count_read_ending,
+    .module_gone = count_read_ended,
+    .library_in_context = count_read_module,
+    .function_found = count_read_found,
+    .function_of = function_of,
+    .launch = launch,
+};

@@ -1,5 +1,0 @@
-// SPDX-License-Identifier: MIT
-// Apart from guard.c, so that tests of a part need not link all hooks.
-#include "guard/guard.h"
-
-struct guard guard;

@@ -1,8 +1,0 @@
-// SPDX-License-Identifier: MIT
-// What hook_link.c must be told besides the calls that it wraps.
-#ifndef MOAT_GUARD_HOOK_LINK_H
-#define MOAT_GUARD_HOOK_LINK_H
-
-void hook_link_after_fork(void);
-
-#endif

@@ -1,0 +1,260 @@
+// SPDX-License-Identifier: MIT
+#include "hook/bounds.h"
+
+#include "base/readable.h"
+#include "core/guard.h"
+#include "track/guard_report.h"
+#include "context/home.h"
+#include "launch/kernel_fault.h"
+#include "mode/mode.h"
+#include "track/track.h"
+
+// How far from a buffer an address that is no buffer's is still taken for an error with that buffer.
+enum { NEAR = 2 << 20, NULL_PAGE = 4096 };
+
+enum verdict {
+    FINE,
+    WRONG,    // refused
+    SUSPECT,  // the driver decides: moat does not know the memory at all
+};
+
+// The calling thread's call whose arguments are suspect, until the driver has answered. Rarely set, so only a flag is
+// looked at on the way back.
+static __thread struct {
+    bool set;
+    enum driver_id call;
+    struct bounds_range range;
+} suspect __attribute__((tls_model("initial-exec")));
+
+static uint64_t end_of(const struct bounds_range *r)
+{
+    uint64_t end;
+    return __builtin_add_overflow(r->start, r->bytes, &end) ? UINT64_MAX : end;
+}
+
+static bool is_device(const struct track_block *b)
+{
+    return !track_families[b->facts.family].host;
+}
+
+// A finding is large, and most calls are right: nothing is written to it before this.
+static void found(struct guard_finding *f, enum report_type type, uint64_t address,
+                  const struct track_block *b, bool freed)
+{
+    *f = (struct guard_finding){.type = type, .address = address, .nbuffers = b != NULL};
+    if (b)
+        f->buffers[0] = track_copy(b, freed);
+}
+
+// The end of the memory that may be walked through from b on: mapped pieces that touch count as one.
+static uint64_t reach(const struct track_block *b, uint64_t end)
+{
+    uint64_t to = track_end(b);
+    while (to < end && b->facts.family == TRACK_MAPPED) {
+        b = track_live(to);
+        if (!b || b->facts.family != TRACK_MAPPED)
+            break;
+        to = track_end(b);
+    }
+    return to;
+}
+
+static enum verdict check_in(const struct track_block *b, const struct bounds_range *r, uint64_t end,
+                             struct guard_finding *f)
+{
+    // What was registered may be part of a larger array; when a graph has which memory there, only the driver knows.
+    if (end <= track_end(b) || b->facts.family == TRACK_REGISTERED || b->facts.family == TRACK_GRAPH)
+        return FINE;
+    uint64_t to = reach(b, end);
+    if (end <= to)
+        return FINE;
+    found(f, b->facts.family == TRACK_VARIABLE ? REPORT_GLOBAL_OVERFLOW : REPORT_HEAP_OVERFLOW, to, b, false);
+    return WRONG;
+}
+
+// Whether the driver knows an allocation there that moat did not see.
+static bool is_foreign(const struct bounds_range *r)
+{
+    CUdeviceptr base;
+    size_t size;
+    struct mode_answer around;
+    return mode_ask(r->start, &around) == MODE_NOT_OURS && guard.real.cuMemGetAddressRange_v2 &&
+           !guard.real.cuMemGetAddressRange_v2(&base, &size, r->start);
+}
+
+static enum verdict check_nowhere(const struct bounds_range *r, uint64_t end, struct guard_finding *f)
+{
+    struct track_block *before, *after = track_after(r->start, end);
+    if (after && is_device(after)) {
+        found(f, REPORT_HEAP_UNDERFLOW, r->start, after, false);
+        return WRONG;
+    }
+    if (r->start < NULL_PAGE)
+        return SUSPECT;
+    if (!r->device)
+        return FINE;
+    if (is_foreign(r)) {
+        guard_count(GUARD_FOREIGN_POINTERS);
+        return FINE;
+    }
+    before = track_before(r->start, NEAR);
+    if (before && is_device(before)) {
+        found(f, REPORT_HEAP_OVERFLOW, r->start, before, false);
+        return WRONG;
+    }
+    return SUSPECT;
+}
+
+// Whether its addresses were the system's again at once. Those of other buffers may be where they were large.
+static bool went_back(const struct track_block *b)
+{
+    switch (atomic_load_explicit(&b->freed_by, memory_order_relaxed)) {
+    case DRIVER_cuCtxDestroy:
+    case DRIVER_cuCtxDestroy_v2:
+    case DRIVER_cuCtxDetach:
+    case DRIVER_cuGreenCtxDestroy:
+    case DRIVER_cuDevicePrimaryCtxRelease:
+    case DRIVER_cuDevicePrimaryCtxRelease_v2:
+    case DRIVER_cuDevicePrimaryCtxReset:
+    case DRIVER_cuDevicePrimaryCtxReset_v2:
+    case DRIVER_cuMemUnmap: return true;
+    default: return b->facts.family == TRACK_MANAGED;
+    }
+}
+
+// What the call takes for the host's may lie there now. The rest of a large buffer may still be nobody's.
+static bool is_hosts_again(const struct track_block *b, uint64_t address)
+{
+    const void *p = (const void *)(uintptr_t)address;
+    return went_back(b) ? readable_bytes(p, 1) : readable_surely(p, 1);
+}
+
+// Inside an epoch section.
+static enum verdict judge(const struct bounds_range *r, struct guard_finding *f)
+{
+    uint64_t end = end_of(r);
+    struct track_block *b = track_announced(r->start);
+    enum verdict v = b ? check_in(b, r, end, f) : FINE;
+    if (v)
+        return v;
+    b = track_live(r->start);
+    if (b)
+        return check_in(b, r, end, f);
+    b = track_freed(r->start);
+    if (b && !r->device && is_device(b) && is_hosts_again(b, r->start))
+        b = NULL;
+    if (b && (r->device || is_device(b))) {
+        found(f, REPORT_USE_AFTER_FREE, r->start, b, true);
+        return WRONG;
+    }
+    return check_nowhere(r, end, f);
+}
+
+CUresult bounds_check(enum driver_id call, const struct bounds_range *r)
+{
+    if (!r->bytes || !guard.watching)
+        return CUDA_SUCCESS;
+    struct guard_finding f;
+    unsigned section = epoch_enter();
+    enum verdict v = judge(r, &f);
+    epoch_leave(section);
+    if (v == FINE)
+        return CUDA_SUCCESS;
+    if (v == WRONG) {
+        suspect.set = false;  // of the other side: the driver is not asked
+        f.call = call;
+        f.bytes = r->bytes;
+        f.access = r->access;
+        guard_report_finding(&f);
+        return CUDA_ERROR_INVALID_VALUE;
+    }
+    suspect.set = true;
+    suspect.call = call;
+    suspect.range = *r;
+    return CUDA_SUCCESS;
+}
+
+CUresult bounds_check_rows(enum driver_id call, const struct bounds_range *first, uint64_t pitch,
+                           uint64_t rows, uint64_t plane, uint64_t planes)
+{
+    uint64_t by_rows, by_planes, bytes;
+    if (!rows || !planes || !first->bytes)
+        return CUDA_SUCCESS;
+    // Sizes that no memory has are the driver's to refuse.
+    if (__builtin_mul_overflow(rows - 1, pitch, &by_rows) ||
+        __builtin_mul_overflow(planes - 1, plane, &by_planes) ||
+        __builtin_add_overflow(by_rows, by_planes, &bytes) ||
+        __builtin_add_overflow(bytes, first->bytes, &bytes))
+        return CUDA_SUCCESS;
+    struct bounds_range whole = *first;
+    whole.bytes = bytes;
+    return bounds_check(call, &whole);
+}
+
+CUresult bounds_done(CUresult r)
+{
+    if (__builtin_expect(suspect.set, 0)) {
+        suspect.set = false;
+        if (r == CUDA_ERROR_INVALID_VALUE) {
+            struct guard_finding f = {
+                .type = suspect.range.start < NULL_PAGE ? REPORT_NULL_DEREFERENCE : REPORT_WILD_ACCESS,
+                .call = suspect.call,
+                .address = suspect.range.start,
+                .bytes = suspect.range.bytes,
+                .access = suspect.range.access,
+            };
+            guard_report_finding(&f);
+        } else if (!r) {
+            guard_count(GUARD_FOREIGN_POINTERS);
+        }
+    }
+    return kernel_fault_seen(r);
+}
+
+// To ask how much memory there is needs a context as a transfer does, and changes nothing. A stream of the program's own
+// knows its context, so it does not matter that none is current; one that is destroyed does (seen on an H200).
+CUresult bounds_refused(CUresult r, CUstream stream)
+{
+    size_t available, all;
+    if (!guard.real.cuMemGetInfo_v2)
+        return r;
+    CUstreamCaptureMode mode = home_calm();
+    CUresult context = guard.real.cuMemGetInfo_v2(&available, &all);
+    home_stir(mode);
+    bool own_stream = stream && stream != CU_STREAM_LEGACY && stream != CU_STREAM_PER_THREAD;
+    if (own_stream && context == CUDA_ERROR_INVALID_CONTEXT)
+        return r;
+    return context ? kernel_fault_seen(context) : r;
+}
+
+// Inside an epoch section: what a pointer that cannot be freed is.
+static void judge_free(uint64_t pointer, enum track_way way, struct guard_finding *f)
+{
+    bool array = way == TRACK_BY_ARRAY;
+    struct track_block *b = array ? track_handle(pointer) : track_live(pointer);
+    if (b) {
+        bool start = b->range.base == pointer;
+        bool mismatch =
+            start && track_families[b->facts.family].freed_by != way && b->facts.family != TRACK_GRAPH;
+        found(f, mismatch ? REPORT_MISMATCH : REPORT_BAD_FREE, pointer, b, false);
+        f->note = mismatch ? NULL
+                  : start  ? "the driver refused to free it"
+                           : "it is not the start of the buffer";
+        return;
+    }
+    b = array ? track_freed_handle(pointer) : track_freed(pointer);
+    found(f, b && b->range.base == pointer ? REPORT_DOUBLE_FREE : REPORT_BAD_FREE, pointer, b, true);
+    if (!b)
+        f->note = "no allocation returned this pointer";
+}
+
+void bounds_bad_free(enum driver_id call, uint64_t pointer, enum track_way way)
+{
+    struct guard_finding f;
+    unsigned section = epoch_enter();
+    judge_free(pointer, way, &f);
+    epoch_leave(section);
+    f.call = call;
+    f.nowhere = way == TRACK_BY_ARRAY;
+    guard_report_finding(&f);
+}

@@ -1,0 +1,297 @@
+// SPDX-License-Identifier: MIT
+// The ends of contexts: what they held is gone, and what the program still held has leaked.
+#include "hook/hook_context.h"
+
+#include <pthread.h>
+
+#include "context/living.h"
+#include "context/home.h"
+#include "context/green.h"
+#include "core/guard.h"
+#include "hook/hook.h"
+#include "track/leak.h"
+#include "mode/mode.h"
+#include "track/track.h"
+
+enum { DEVICES = 64, ATTACHED = 64 };
+
+// The primary context of each device, once somebody has retained it. Relaxed: it never changes to another.
+static _Atomic(CUcontext) primary[DEVICES];
+static _Atomic(int)
+    retained[DEVICES];  // how often; relaxed: it tells when it may be the last time, and no more
+
+// How often a context was attached to: its creation does not count. Once one did not fit, what is not here may be held: its
+// memory stays in the books rather than be taken for freed.
+static struct {
+    CUcontext context;
+    unsigned times;  // 0: the row is free
+} attached[ATTACHED];
+static bool full;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;  // of those two; a leaf
+
+// Held from before the driver ends a context until nothing of it is known any more: the driver may give its handle out again at
+// once, and whoever gets one waits for this. Before all other locks of ours; recursive, for what is loaded into the driver may
+// call us from inside its calls.
+static pthread_mutex_t ending = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
+
+struct only hook_contexts;
+
+static void begun(CUcontext context)
+{
+    only_note(&hook_contexts, context);
+    living_begun(context);
+}
+
+void hook_context_after_fork(void)
+{
+    pthread_mutex_init(&lock, NULL);
+    ending = (pthread_mutex_t)PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
+}
+
+static void attach(CUcontext context)
+{
+    int at = -1;
+    pthread_mutex_lock(&lock);
+    for (int i = 0; i < ATTACHED; i++)
+        if (attached[i].times && attached[i].context == context)
+            at = i;
+        else if (at < 0 && !attached[i].times)
+            at = i;
+    if (at >= 0) {
+        attached[at].times = attached[at].context == context ? attached[at].times + 1 : 1;
+        attached[at].context = context;
+    }
+    full |= at < 0;
+    pthread_mutex_unlock(&lock);
+}
+
+// True: somebody else holds it still, or may. all: whoever held it does so no more.
+static bool detach(CUcontext context, bool all)
+{
+    pthread_mutex_lock(&lock);
+    bool held = full;
+    for (int i = 0; i < ATTACHED; i++)
+        if (attached[i].times && attached[i].context == context) {
+            attached[i].times = all ? 0 : attached[i].times - 1;
+            held = true;
+        }
+    pthread_mutex_unlock(&lock);
+    return held;
+}
+
+static void gone(CUcontext context, enum driver_id call)
+{
+    if (!guard.watching || !context)
+        return;
+    leak_report(context);
+    track_owner_gone(context, call);
+    mode_context_gone(context);
+    living_ended(context);
+    home_forget(context);
+}
+
+// Before the driver's call, and after it: one for each of the other.
+static void ends(CUcontext context, enum driver_id call, bool last)
+{
+    pthread_mutex_lock(&ending);
+    mode_context_ends(context, call, last);
+}
+
+static void over(CUcontext context, enum driver_id call, bool is_gone)
+{
+    if (is_gone)
+        gone(context, call);
+    else
+        mode_context_stays(context);
+    pthread_mutex_unlock(&ending);
+}
+
+static void wait_for_ends(void)
+{
+    pthread_mutex_lock(&ending);
+    pthread_mutex_unlock(&ending);
+}
+
+static CUcontext primary_of(CUdevice device)
+{
+    return device >= 0 && device < DEVICES ? atomic_load_explicit(&primary[device], memory_order_relaxed)
+                                           : NULL;
+}
+
+static void retain(CUdevice device, CUcontext context)
+{
+    if (device < 0 || device >= DEVICES)
+        return;
+    if (context) {
+        atomic_store_explicit(&primary[device], context, memory_order_relaxed);
+        begun(context);
+    }
+    atomic_fetch_add_explicit(&retained[device], 1, memory_order_relaxed);
+}
+
+CUresult hook_cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device)
+{
+    // Else one that is being released here would be taken for living on.
+    pthread_mutex_lock(&ending);
+    CUresult r = guard.real.cuDevicePrimaryCtxRetain(context, device);
+    if (!r)
+        retain(device, *context);
+    pthread_mutex_unlock(&ending);
+    return r;
+}
+
+// A context that is made must be known: libraries come into it unseen.
+#define CREATE(symbol, parameters, arguments)     \
+    CUresult hook_##symbol parameters             \
+    {                                             \
+        CUresult r = guard.real.symbol arguments; \
+        wait_for_ends();                          \
+        if (!r)                                   \
+            begun(*context);                      \
+        return r;                                 \
+    }
+CREATE(cuCtxCreate, (CUcontext * context, unsigned flags, CUdevice device), (context, flags, device))
+CREATE(cuCtxCreate_v2, (CUcontext * context, unsigned flags, CUdevice device), (context, flags, device))
+CREATE(cuCtxCreate_v3,
+       (CUcontext * context, CUexecAffinityParam *affinity, int n, unsigned flags, CUdevice device),
+       (context, affinity, n, flags, device))
+CREATE(cuCtxCreate_v4, (CUcontext * context, CUctxCreateParams *how, unsigned flags, CUdevice device),
+       (context, how, flags, device))
+
+static CUresult reset(enum driver_id call, __typeof__(cuDevicePrimaryCtxReset) *real, CUdevice device)
+{
+    ends(primary_of(device), call, true);
+    CUresult r = real(device);
+    if (!r)
+        green_primary_gone(primary_of(device));
+    over(primary_of(device), call, !r);
+    return r;
+}
+
+// Before a call that gives a primary context back, and after it.
+static void releases(enum driver_id call, CUdevice device)
+{
+    bool last = device >= 0 && device < DEVICES &&
+                atomic_fetch_sub_explicit(&retained[device], 1, memory_order_relaxed) <= 1;
+    ends(primary_of(device), call, last);
+}
+
+static CUresult released(enum driver_id call, CUdevice device, CUresult r)
+{
+    unsigned flags;
+    int active = 1;
+    if (r)
+        retain(device, NULL);
+    bool is_gone = !r && guard.real.cuDevicePrimaryCtxGetState &&
+                   !guard.real.cuDevicePrimaryCtxGetState(device, &flags, &active) && !active;
+    if (is_gone)
+        green_primary_gone(primary_of(device));
+    over(primary_of(device), call, is_gone);
+    return r;
+}
+
+static CUresult release(enum driver_id call, __typeof__(cuDevicePrimaryCtxRelease) *real, CUdevice device)
+{
+    releases(call, device);
+    return released(call, device, real(device));
+}
+
+static CUresult destroy(enum driver_id call, __typeof__(cuCtxDestroy) *real, CUcontext context)
+{
+    ends(context, call, true);
+    CUresult r = real(context);
+    if (!r)
+        detach(context, true);
+    over(context, call, !r);
+    return r;
+}
+
+// A call and its older version.
+#define ENDS(symbol, end, type)                                          \
+    CUresult hook_##symbol(type which)                                   \
+    {                                                                    \
+        return end(DRIVER_##symbol, guard.real.symbol, which);           \
+    }                                                                    \
+    CUresult hook_##symbol##_v2(type which)                              \
+    {                                                                    \
+        return end(DRIVER_##symbol##_v2, guard.real.symbol##_v2, which); \
+    }
+
+ENDS(cuDevicePrimaryCtxReset, reset, CUdevice)
+ENDS(cuDevicePrimaryCtxRelease, release, CUdevice)
+ENDS(cuCtxDestroy, destroy, CUcontext)
+
+// The oldest way to hold contexts: the last to let go destroys it.
+
+CUresult hook_cuCtxAttach(CUcontext *context, unsigned flags)
+{
+    CUresult r = guard.real.cuCtxAttach(context, flags);
+    if (!r)
+        attach(*context);
+    return r;
+}
+
+CUresult hook_cuCtxDetach(CUcontext context)
+{
+    if (!detach(context, false))
+        return destroy(DRIVER_cuCtxDetach, guard.real.cuCtxDetach, context);
+    CUresult r = guard.real.cuCtxDetach(context);
+    if (r)
+        attach(context);
+    return r;
+}
+
+// A green context holds the primary one of its device.
+
+static CUcontext find_primary(CUdevice device)
+{
+    const struct driver *d = &guard.real;
+    CUcontext context = primary_of(device);
+    if (!context && d->cuDevicePrimaryCtxRetain && d->cuDevicePrimaryCtxRelease_v2 &&
+        !d->cuDevicePrimaryCtxRetain(&context, device))
+        d->cuDevicePrimaryCtxRelease_v2(device);
+    return context;
+}
+
+CUresult hook_cuGreenCtxCreate(CUgreenCtx *green, CUdevResourceDesc desc, CUdevice device, unsigned flags)
+{
+    CUresult r = guard.real.cuGreenCtxCreate(green, desc, device, flags);
+    if (!r) {
+        retain(device, find_primary(device));
+        green_made(*green, device, primary_of(device));
+    }
+    return r;
+}
+
+CUresult hook_cuCtxFromGreenCtx(CUcontext *context, CUgreenCtx green)
+{
+    CUresult r = guard.real.cuCtxFromGreenCtx(context, green);
+    if (!r)
+        green_current_as(green, *context);
+    return r;
+}
+
+// Out of the books before the driver's call: then another may have its handles.
+CUresult hook_cuGreenCtxDestroy(CUgreenCtx green)
+{
+    enum driver_id call = DRIVER_cuGreenCtxDestroy;
+    CUdevice device = green_device(green);
+    releases(call, device);
+    CUcontext context = green_gone(green);
+    CUresult r = guard.real.cuGreenCtxDestroy(green);
+    if (r && device >= 0) {
+        green_made(green, device, primary_of(device));
+        green_current_as(green, context);
+    } else if (context && guard.watching) {
+        track_owner_gone(context, call);  // nothing is its own, but its handle may come again
+    }
+    return released(call, device, r);
+}
+
+CUresult hook_cuCtxSetLimit(CUlimit limit, size_t value)
+{
+    CUresult r = guard.real.cuCtxSetLimit(limit, value);
+    if (!r)
+        mode_limit_set(limit);
+    return r;
+}

@@ -1,0 +1,312 @@
+// SPDX-License-Identifier: MIT
+// Modules and libraries: rewritten on their way in where the mode asks for it; the names of kernels, and the variables
+// that the program asks for.
+#include <string.h>
+
+#include "core/guard.h"
+#include "hook/hook.h"
+#include "context/names.h"
+#include "mode/mode.h"
+#include "rewrite/rewrite.h"
+#include "rewrite/rewrite_jit.h"
+#include "track/track.h"
+
+static CUresult loaded(CUresult r)
+{
+    if (!r)
+        guard_count(GUARD_MODULES);
+    return r;
+}
+
+// The driver writes into the values of its options (sizes of logs, times): a second call must find the first one's.
+enum { VALUES = 64 };
+
+static bool save_values(const struct rewrite_options *o, void **saved)
+{
+    if (o->count > VALUES || (o->count && !o->values))
+        return false;
+    if (o->count)
+        memcpy(saved, o->values, o->count * sizeof *saved);
+    return true;
+}
+
+static void restore_values(const struct rewrite_options *o, void *const *saved)
+{
+    if (o->count)
+        memcpy(o->values, saved, o->count * sizeof *saved);
+}
+
+static const struct rewrite_options no_options;
+
+#define LOAD_MODULE(rewriting, ours, own)                            \
+    struct rewrite r;                                                \
+    CUresult result;                                                 \
+    if (rewriting) {                                                 \
+        result = ours;                                               \
+        if (rewrite_end(&r, result, result ? NULL : *module, false)) \
+            return loaded(result);                                   \
+    }                                                                \
+    result = own;                                                    \
+    rewrite_left(&r, result);                                        \
+    return loaded(result)
+
+CUresult hook_cuModuleLoad(CUmodule *module, const char *file)
+{
+    LOAD_MODULE(rewrite_file(&r, file, false, &no_options), guard.real.cuModuleLoadData(module, r.image),
+                guard.real.cuModuleLoad(module, file));
+}
+
+CUresult hook_cuModuleLoadData(CUmodule *module, const void *image)
+{
+    LOAD_MODULE(rewrite_memory(&r, image, false, &no_options), guard.real.cuModuleLoadData(module, r.image),
+                guard.real.cuModuleLoadData(module, image));
+}
+
+CUresult hook_cuModuleLoadFatBinary(CUmodule *module, const void *image)
+{
+    LOAD_MODULE(rewrite_memory(&r, image, false, &no_options), guard.real.cuModuleLoadData(module, r.image),
+                guard.real.cuModuleLoadFatBinary(module, image));
+}
+
+CUresult hook_cuModuleLoadDataEx(CUmodule *module, const void *image, unsigned count, CUjit_option *options,
+                                 void **values)
+{
+    struct rewrite_options o = {count, options, values};
+    struct rewrite r;
+    void *saved[VALUES];
+    CUresult result;
+    if (rewrite_memory(&r, image, false, &o)) {
+        bool saveable = save_values(&o, saved);
+        result = saveable ? guard.real.cuModuleLoadDataEx(module, r.image, count, options, values)
+                          : CUDA_ERROR_INVALID_VALUE;
+        if (rewrite_end(&r, result, result ? NULL : *module, false))
+            return loaded(result);
+        if (saveable)
+            restore_values(&o, saved);
+    }
+    result = guard.real.cuModuleLoadDataEx(module, image, count, options, values);
+    rewrite_left(&r, result);
+    return loaded(result);
+}
+
+// A library's own options. What it says of the program's image does not hold for ours.
+struct library_options {
+    unsigned count;
+    CUlibraryOption options[CU_LIBRARY_NUM_OPTIONS];
+    void *values[CU_LIBRARY_NUM_OPTIONS];
+};
+
+static bool keep_options(struct library_options *o, const CUlibraryOption *options, void *const *values,
+                         unsigned count)
+{
+    o->count = 0;
+    for (unsigned i = 0; i < count && options; i++) {
+        if (options[i] == CU_LIBRARY_BINARY_IS_PRESERVED)
+            continue;
+        if (o->count == CU_LIBRARY_NUM_OPTIONS)
+            return false;
+        o->options[o->count] = options[i];
+        o->values[o->count++] = values ? values[i] : NULL;
+    }
+    return true;
+}
+
+// The program's own, or a copy with an option more.
+struct load_options {
+    struct rewrite_options from;
+    CUjit_option options[VALUES + 1];
+    void *values[VALUES + 1];
+};
+
+// False: there is no room. What the driver writes into the copy's values the program does not see, and need not: without a
+// context it is only compiled later.
+static bool limit_registers(const struct rewrite *r, const struct rewrite_options *o, struct load_options *to)
+{
+    to->from = *o;
+    if (!r->registers)
+        return true;
+    if (o->count > VALUES)
+        return false;
+    if (o->count) {
+        memcpy(to->options, o->options, o->count * sizeof *to->options);
+        memcpy(to->values, o->values, o->count * sizeof *to->values);
+    }
+    to->from.options = to->options;
+    to->from.values = to->values;
+    return rewrite_jit_limit(to->options, to->values, &to->from.count, VALUES + 1, r->registers);
+}
+
+// True: the library is ours, and *result the program's answer.
+static bool load_library(struct rewrite *r, CUlibrary *library, const struct rewrite_options *o,
+                         struct library_options *l, CUresult *result)
+{
+    void *saved[VALUES];
+    struct load_options own;
+    if (!save_values(o, saved) || !limit_registers(r, o, &own)) {
+        rewrite_end(r, CUDA_ERROR_INVALID_VALUE, NULL, true);
+        return false;
+    }
+    *result =
+        guard.real.cuLibraryLoadData(library, r->image, own.from.options, own.from.values, own.from.count,
+                                     l->count ? l->options : NULL, l->count ? l->values : NULL, l->count);
+    if (rewrite_end(r, *result, *result ? NULL : *library, true))
+        return true;
+    restore_values(o, saved);
+    return false;
+}
+
+CUresult hook_cuLibraryLoadData(CUlibrary *library, const void *code, CUjit_option *options, void **values,
+                                unsigned count, CUlibraryOption *library_options, void **library_values,
+                                unsigned library_count)
+{
+    struct rewrite_options o = {count, options, values};
+    struct library_options l;
+    struct rewrite r;
+    CUresult result;
+    if (!keep_options(&l, library_options, library_values, library_count))
+        r.why = REWRITE_OFF;
+    else if (rewrite_memory(&r, code, true, &o) && load_library(&r, library, &o, &l, &result))
+        return loaded(result);
+    result = guard.real.cuLibraryLoadData(library, code, options, values, count, library_options,
+                                          library_values, library_count);
+    rewrite_left(&r, result);
+    return loaded(result);
+}
+
+CUresult hook_cuLibraryLoadFromFile(CUlibrary *library, const char *file, CUjit_option *options,
+                                    void **values, unsigned count, CUlibraryOption *library_options,
+                                    void **library_values, unsigned library_count)
+{
+    struct rewrite_options o = {count, options, values};
+    struct library_options l;
+    struct rewrite r;
+    CUresult result;
+    if (!keep_options(&l, library_options, library_values, library_count))
+        r.why = REWRITE_OFF;
+    else if (rewrite_file(&r, file, true, &o) && load_library(&r, library, &o, &l, &result))
+        return loaded(result);
+    result = guard.real.cuLibraryLoadFromFile(library, file, options, values, count, library_options,
+                                              library_values, library_count);
+    rewrite_left(&r, result);
+    return loaded(result);
+}
+
+CUresult hook_cuModuleUnload(CUmodule module)
+{
+    mode_module_ends(module);
+    CUresult r = guard.real.cuModuleUnload(module);
+    if (!r && guard.watching) {
+        mode_module_gone(module);
+        track_owner_gone(module, DRIVER_cuModuleUnload);
+    }
+    return r;
+}
+
+CUresult hook_cuLibraryUnload(CUlibrary library)
+{
+    mode_module_ends(library);
+    CUresult r = guard.real.cuLibraryUnload(library);
+    if (!r && guard.watching) {
+        mode_module_gone(library);
+        track_owner_gone(library, DRIVER_cuLibraryUnload);
+    }
+    return r;
+}
+
+// Functions and kernels.
+
+static void know_function(const void *handle, const void *owner, const char *name)
+{
+    names_function(handle, name);
+    mode_function_found(handle, owner, name);
+}
+
+CUresult hook_cuModuleGetFunction(CUfunction *function, CUmodule module, const char *name)
+{
+    CUresult r = guard.real.cuModuleGetFunction(function, module, name);
+    if (!r && guard.watching)
+        know_function(*function, module, name);
+    return r;
+}
+
+CUresult hook_cuLibraryGetKernel(CUkernel *kernel, CUlibrary library, const char *name)
+{
+    CUresult r = guard.real.cuLibraryGetKernel(kernel, library, name);
+    if (!r && guard.watching) {
+        know_function(*kernel, library, name);
+        mode_library_in_context(library, NULL);
+    }
+    return r;
+}
+
+CUresult hook_cuKernelGetFunction(CUfunction *function, CUkernel kernel)
+{
+    CUresult r = guard.real.cuKernelGetFunction(function, kernel);
+    if (!r && guard.watching) {
+        names_function(*function, names_of_function(kernel));
+        mode_function_of(*function, kernel);
+    }
+    return r;
+}
+
+CUresult hook_cuLibraryGetModule(CUmodule *module, CUlibrary library)
+{
+    CUresult r = guard.real.cuLibraryGetModule(module, library);
+    if (!r && guard.watching)
+        mode_library_in_context(library, *module);
+    return r;
+}
+
+// Who walks through all of them gets no names.
+
+#define ENUMERATE(symbol, handle_type, owner_type, number_of, name_of, used)      \
+    CUresult hook_##symbol(handle_type *handles, unsigned room, owner_type owner) \
+    {                                                                             \
+        CUresult r = guard.real.symbol(handles, room, owner);                     \
+        unsigned n = 0;                                                           \
+        if (r || !guard.watching || guard.real.number_of(&n, owner))              \
+            return r;                                                             \
+        for (unsigned i = 0; i < n && i < room; i++) {                            \
+            const char *name;                                                     \
+            if (!guard.real.name_of(&name, handles[i]))                           \
+                know_function(handles[i], owner, name);                           \
+        }                                                                         \
+        used;                                                                     \
+        return r;                                                                 \
+    }
+
+ENUMERATE(cuModuleEnumerateFunctions, CUfunction, CUmodule, cuModuleGetFunctionCount, cuFuncGetName, (void)0)
+ENUMERATE(cuLibraryEnumerateKernels, CUkernel, CUlibrary, cuLibraryGetKernelCount, cuKernelGetName,
+          mode_library_in_context(owner, NULL))
+
+// Variables. A program asks for one again and again; it is new only the first time.
+
+static void found_variable(enum driver_id call, uint64_t base, size_t size, const void *owner,
+                           const char *name)
+{
+    unsigned section = epoch_enter();
+    struct track_block *b = track_live(base);
+    bool known = b && b->range.base == base && b->range.size == size && b->facts.family == TRACK_VARIABLE;
+    epoch_leave(section);
+    if (known || !base)
+        return;
+    track_made_for(TRACK_VARIABLE, call, base, size, owner, names_keep(name));
+    guard_count(GUARD_VARIABLES);
+}
+
+#define VARIABLE(symbol, owner_type)                                                                        \
+    CUresult hook_##symbol(CUdeviceptr *pointer, size_t *bytes, owner_type owner, const char *name)         \
+    {                                                                                                       \
+        CUdeviceptr base = 0;                                                                               \
+        size_t size = 0;                                                                                    \
+        if (!pointer && !bytes)                                                                             \
+            return guard.real.symbol(NULL, NULL, owner, name);                                              \
+        CUresult r = guard.real.symbol(pointer ? pointer : &base, bytes ? bytes : &size, owner, name);      \
+        if (!r && guard.watching)                                                                           \
+            found_variable(DRIVER_##symbol, pointer ? *pointer : base, bytes ? *bytes : size, owner, name); \
+        return r;                                                                                           \
+    }
+
+VARIABLE(cuModuleGetGlobal_v2, CUmodule)
+VARIABLE(cuLibraryGetGlobal, CUlibrary)
+VARIABLE(cuLibraryGetManaged, CUlibrary)

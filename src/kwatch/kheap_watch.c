@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: MIT
+#include "kwatch/kheap_watch.h"
+
+#include <stddef.h>
+#include <time.h>
+
+#include "core/guard.h"
+#include "track/guard_report.h"
+#include "kwatch/kheap_host.h"
+#include "kwatch/kheap_tell.h"
+#include "launch/launch_ring.h"
+
+enum {
+    SHARE = 10,     // a scan may take one part in so many of the time
+    MOST_COST = 5,  // milliseconds that one is taken to cost at most: it may only have waited for its turn
+    QUIET = 64,     // scans in a row with nothing launched, after which pauses are longer
+    IDLE = 16,      // times as long
+    SHORT = 50,     // milliseconds that a program waits for a scan at most, where it goes on
+    LONG = 2000,    // and before an end
+};
+
+static uint64_t now(void)
+{
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+// --- the ring -----------------------------------------------------------------------------------------------
+
+// How many records were read.
+static unsigned take_records(struct kheap_host *h, const struct home *home,
+                             const struct canary_occasion *occasion)
+{
+    unsigned n = 0;
+    for (; n < KHEAP_RECORDS; n++) {
+        const struct kheap_record *at = &h->ring->records[h->taken % KHEAP_RECORDS];
+        // Acquire pairs with the device's release: a record whose number is there is there.
+        if (__atomic_load_n(&at->sequence, __ATOMIC_ACQUIRE) != h->taken + 1)
+            break;
+        // A copy: whoever can write to the ring may do so meanwhile.
+        struct kheap_record r = *at;
+        h->taken++;
+        // Release pairs with the device's acquire: the place is used again when it has been read.
+        __atomic_store_n(&h->ring->taken, h->taken, __ATOMIC_RELEASE);
+        kheap_tell(&r, home, h, occasion);
+    }
+    return n;
+}
+
+void kheap_watch_read(struct home *home, const struct canary_occasion *occasion)
+{
+    struct kheap_host *h = kheap_host_of(home);
+    if (h && take_records(h, home, occasion))
+        h->before = h->clean;  // a scan that is under way cannot say that there was nothing
+}
+
+// --- scans --------------------------------------------------------------------------------------------------
+
+static CUresult launch(struct kheap_host *h)
+{
+    const struct driver *d = &guard.real;
+    uint64_t base = h->about.base;
+    uint32_t zero = 0;
+    void *arguments[] = {&base, &zero};
+    h->before = atomic_load_explicit(&canary_scan_ended, memory_order_relaxed);
+    h->seen = atomic_load_explicit(&launch_ring.count, memory_order_relaxed);
+    h->launched = now();
+    CUresult r = d->cuLaunchKernel(h->scan, KHEAP_SCAN_BLOCKS, 1, 1, KHEAP_SCAN_THREADS, 1, 1, 0, h->stream,
+                                   arguments, NULL);
+    if (!r)
+        r = d->cuEventRecord(h->done, h->stream);
+    h->running = !r;
+    return r;
+}
+
+// The scan has ended: what it found is in the ring.
+static void ended(struct kheap_host *h, struct home *home, const struct canary_occasion *occasion)
+{
+    const uint64_t pause = (uint64_t)guard.options.canary_interval * 1000, most = MOST_COST * 1000000;
+    uint64_t at = now(), cost = at - h->launched;
+    cost = cost < most ? cost : most;
+    h->running = false;
+    guard_count(GUARD_KHEAP_SCANS);
+    if (!take_records(h, home, occasion))
+        h->clean = h->before > h->clean ? h->before : h->clean;
+    h->quiet = h->seen != atomic_load_explicit(&launch_ring.count, memory_order_relaxed) ? 0 : h->quiet + 1;
+    uint64_t least = cost * SHARE > pause ? cost * SHARE : pause;
+    h->due = at + (h->quiet < QUIET ? least : least * IDLE);
+}
+
+// CUDA_ERROR_NOT_READY: it has not ended after so many milliseconds.
+static CUresult await(struct kheap_host *h, unsigned patience)
+{
+    uint64_t end = now() + (uint64_t)patience * 1000000;
+    struct timespec pause = {.tv_nsec = 10000};
+    CUresult r;
+    while ((r = guard.real.cuEventQuery(h->done)) == CUDA_ERROR_NOT_READY && now() < end) {
+        nanosleep(&pause, NULL);
+        pause.tv_nsec += pause.tv_nsec < 500000 ? pause.tv_nsec / 2 : 0;
+    }
+    return r;
+}
+
+static CUresult scan_now(struct kheap_host *h, struct home *home, const struct canary_occasion *occasion,
+                         unsigned patience)
+{
+    CUresult r = CUDA_SUCCESS;
+    // One that is under way began before what this one must see.
+    for (bool again = h->running; !r; again = false) {
+        if (!h->running)
+            r = launch(h);
+        if (!r)
+            r = await(h, patience);
+        if (!r)
+            ended(h, home, occasion);
+        if (!again)
+            break;
+    }
+    return r;
+}
+
+// Where all kernels had ended before the last scan there is nothing left to find.
+static bool is_due(const struct kheap_host *h)
+{
+    uint64_t launches = atomic_load_explicit(&launch_ring.count, memory_order_relaxed);
+    return (h->clean < launches || h->seen != launches) && now() >= h->due;
+}
+
+static CUresult glance(struct kheap_host *h, struct home *home, const struct canary_occasion *occasion)
+{
+    CUresult r = CUDA_SUCCESS;
+    if (!h->running && is_due(h))
+        r = launch(h);
+    if (!r && h->running)
+        r = guard.real.cuEventQuery(h->done);
+    if (!r && h->running)
+        ended(h, home, occasion);
+    return r;
+}
+
+// For the summary: what has come since the last time.
+static void count(struct kheap_host *h, struct home *home)
+{
+    struct kheap_counts counts[KHEAP_COUNTS];
+    uint64_t recorded[2] = {0, 0}, mallocs = 0;
+    const struct home_copy copies[] = {
+        {h->about.counts, counts, sizeof counts},
+        {h->about.base + offsetof(struct kheap, recorded), recorded, sizeof recorded},
+    };
+    if (home_read(home, copies, 2))
+        return;
+    for (unsigned i = 0; i < KHEAP_COUNTS; i++)
+        mallocs += counts[i].mallocs;
+    guard_add(GUARD_KHEAP_BUFFERS, mallocs - h->mallocs);
+    guard_add(GUARD_KHEAP_LOST, recorded[1] - h->lost);
+    h->mallocs = mallocs;
+    h->lost = recorded[1];
+}
+
+CUresult kheap_watch_home(struct home *home, const struct canary_occasion *occasion)
+{
+    struct kheap_host *h = kheap_host_of(home);
+    bool monitor = occasion->call == DRIVER_CALLS && !occasion->call_name;
+    CUresult r = CUDA_SUCCESS;
+    if (!h)
+        return r;
+    kheap_watch_read(home, occasion);
+    CUstreamCaptureMode mode = home_calm();
+    if (!monitor)
+        r = scan_now(h, home, occasion, occasion->all ? LONG : SHORT);
+    else
+        r = glance(h, home, occasion);
+    if (!monitor && occasion->all)
+        count(h, home);
+    home_stir(mode);
+    return r;
+}

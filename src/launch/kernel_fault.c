@@ -1,0 +1,137 @@
+// SPDX-License-Identifier: MIT
+#include "launch/kernel_fault.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "core/guard.h"
+#include "track/guard_report.h"
+#include "launch/launch_ring.h"
+#include "track/track.h"
+
+bool kernel_fault_lists_candidates;
+
+// How far from a buffer an address is still taken for an error with that buffer.
+enum { NEAR = 16 << 20, SURE = 4096, NULL_PAGE = 1 << 16, KERNELS = 8, NOTE = 2000 };
+
+// What a result that sticks to a context says of the kernel that died; REPORT_TYPES: it is none of these. A failed assert
+// is not: the program has looked for it, and prints it. Nor is what the hardware or the watchdog did.
+static enum report_type fault_type(CUresult r)
+{
+    switch (r) {
+    case CUDA_ERROR_ILLEGAL_ADDRESS:
+    case CUDA_ERROR_INVALID_ADDRESS_SPACE: return REPORT_WILD_ACCESS;
+    case CUDA_ERROR_MISALIGNED_ADDRESS: return REPORT_MISALIGNED;
+    case CUDA_ERROR_LAUNCH_FAILED:
+    case CUDA_ERROR_ILLEGAL_INSTRUCTION:
+    case CUDA_ERROR_INVALID_PC:
+    case CUDA_ERROR_HARDWARE_STACK_ERROR: return REPORT_KERNEL_FAULT;
+    default: return REPORT_TYPES;
+    }
+}
+
+// The buffer that an address was meant to be in, or once was. Inside an epoch section.
+static void blame(struct guard_finding *f)
+{
+    struct track_block *b = track_live(f->address), *after = track_after(f->address, f->address + NEAR);
+    if (b || (b = track_freed(f->address))) {
+        bool freed = b != track_live(f->address);
+        f->type = freed ? REPORT_USE_AFTER_FREE : REPORT_WILD_ACCESS;
+        f->buffers[f->nbuffers++] = track_copy(b, freed);
+        return;
+    }
+    b = track_before(f->address, NEAR);
+    uint64_t behind = b ? f->address - track_end(b) : UINT64_MAX;
+    uint64_t before = after ? after->range.base - f->address : UINT64_MAX;
+    if (!b && !after)
+        return;
+    f->type = behind <= before ? REPORT_HEAP_OVERFLOW : REPORT_HEAP_UNDERFLOW;
+    if ((behind <= before ? behind : before) >= SURE)
+        f->note = "this is the nearest buffer; another may be meant";
+    f->buffers[f->nbuffers++] = track_copy(behind <= before ? b : after, false);
+}
+
+// The device itself tells what happened.
+static void report_exact(const struct driver_fault *fault)
+{
+    struct guard_finding f = {
+        .type = REPORT_WILD_ACCESS,
+        .in_kernel = true,
+        .address = fault->address,
+        .bytes = fault->bytes,
+        .access = fault->write ? REPORT_WRITE : REPORT_READ,
+        .fault = fault,
+        .thread_known = true,
+    };
+    enum report_type type = fault_type((CUresult)fault->result);
+    if (type == REPORT_MISALIGNED) {
+        f.type = type;
+    } else if (type == REPORT_KERNEL_FAULT) {
+        f.type = type;
+        f.access = fault->bytes ? f.access : REPORT_NO_ACCESS;
+        f.note = driver_result_text((CUresult)fault->result);
+    } else if (strcmp(fault->space, "shared") == 0) {
+        f.type = REPORT_SHARED_OVERFLOW;
+    } else if (strcmp(fault->space, "local") == 0 || strcmp(fault->space, "stack") == 0) {
+        f.type = REPORT_LOCAL_OVERFLOW;
+    } else if (fault->address < NULL_PAGE) {
+        f.type = REPORT_NULL_DEREFERENCE;
+    } else {
+        unsigned section = epoch_enter();
+        blame(&f);
+        epoch_leave(section);
+    }
+    guard_report_finding(&f);
+}
+
+// In pages mode what is behind a buffer, and what was freed, ends in a fault. Which buffer it was nobody tells.
+static void add_candidates(struct guard_finding *f, char *note, size_t size)
+{
+    unsigned freed = track_last_freed(f->buffers, GUARD_REPORT_BUFFERS / 2);
+    unsigned made = track_last_made(f->buffers + freed, GUARD_REPORT_BUFFERS - freed);
+    size_t used = strlen(note);
+    f->nbuffers = freed + made;
+    if (f->nbuffers && used < size)
+        snprintf(
+            note + used, size - used,
+            "; the buffers listed are the %u freed last and the %u allocated last: it may be none of them",
+            freed, made);
+}
+
+// A GPU tells only that it happened: the kernels that may have done it are those launched last.
+static void report_vague(CUresult r)
+{
+    const char *names[KERNELS];
+    unsigned n = launch_ring_recent(names, KERNELS);
+    char note[NOTE];
+    size_t used = (size_t)snprintf(note, sizeof note, "%s, which tells no address", driver_result_name(r));
+    launch_ring_print(note, sizeof note, used, "; launched last:", names, n);
+    struct driver_fault fault = {.result = (int)r};
+    bool certain = launch_ring_is_certain(names, n) && launch_ring_has_all_since(0);
+    if (certain)
+        snprintf(fault.kernel, sizeof fault.kernel, "%s", names[0]);
+    struct guard_finding f = {
+        .type = fault_type(r),
+        .in_kernel = true,
+        .fault = certain ? &fault : NULL,
+        .note = note,
+    };
+    if (kernel_fault_lists_candidates && f.type == REPORT_WILD_ACCESS)
+        add_candidates(&f, note, sizeof note);
+    guard_report_finding(&f);
+}
+
+void kernel_fault_report(CUresult r)
+{
+    static _Atomic(int) told;  // in which process: a fault ends every context of it, so one report
+    int self = getpid();
+    if (!guard.watching || fault_type(r) == REPORT_TYPES ||
+        atomic_exchange_explicit(&told, self, memory_order_relaxed) == self)
+        return;
+    struct driver_fault fault;
+    if (guard.real_fault && !guard.real_fault(NULL, &fault))
+        report_exact(&fault);
+    else
+        report_vague(r);
+}

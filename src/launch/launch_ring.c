@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: MIT
+#include "launch/launch_ring.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "context/names.h"
+
+struct launch_ring launch_ring;
+
+const char launch_ring_unknown[] = "unknown ones";
+
+bool launch_ring_has_all_since(uint64_t from)
+{
+    uint64_t count = atomic_load_explicit(&launch_ring.count, memory_order_relaxed);
+    return count <= from || count - from <= LAUNCH_RING_KEPT || only_one(&launch_ring.only);
+}
+
+struct list {
+    const char **names;
+    unsigned found, most;
+    bool others;
+};
+
+static void add(struct list *l, const char *name)
+{
+    bool known = l->found == l->most;
+    for (unsigned j = 0; j < l->found; j++)
+        known |= l->names[j] == name;
+    if (!known)
+        l->names[l->found++] = name;
+}
+
+static void add_launch(struct list *l, const void *function)
+{
+    const struct graph_names *graph = graph_names_from(function);
+    const char *name = graph ? NULL : names_of_function(function);
+    for (unsigned j = 0; graph && j < graph->count; j++)
+        add(l, graph->name[j]);
+    if (name)
+        add(l, name);
+    l->others |= graph ? graph->others : !name;
+}
+
+static unsigned list_from(uint64_t from, uint64_t count, struct list *l)
+{
+    for (uint64_t i = count; i > from && count - i < LAUNCH_RING_KEPT; i--)
+        add_launch(
+            l, atomic_load_explicit(&launch_ring.function[(i - 1) % LAUNCH_RING_KEPT], memory_order_acquire));
+    // The last place is theirs, if there is no other.
+    l->found -= l->others && l->found == l->most;
+    if (l->others)
+        add(l, launch_ring_unknown);
+    return l->found;
+}
+
+unsigned launch_ring_since(uint64_t from, const char **names, unsigned most)
+{
+    uint64_t count = atomic_load_explicit(&launch_ring.count, memory_order_relaxed);
+    struct list l = {names, .most = most, .others = !launch_ring_has_all_since(from)};
+    return list_from(from, count, &l);
+}
+
+unsigned launch_ring_recent(const char **names, unsigned most)
+{
+    uint64_t count = atomic_load_explicit(&launch_ring.count, memory_order_relaxed);
+    return list_from(0, count, &(struct list){names, .most = most});
+}
+
+size_t launch_ring_print(char *text, size_t size, size_t used, const char *introduction,
+                         const char *const *names, unsigned count)
+{
+    if (!count || used + strlen(introduction) + 1 >= size)
+        return used;
+    used += (size_t)snprintf(text + used, size - used, "%s", introduction);
+    for (unsigned i = 0; i < count && used + strlen(names[i]) + 3 < size; i++)
+        used += (size_t)snprintf(text + used, size - used, "%s %s", i ? "," : "", names[i]);
+    return used;
+}

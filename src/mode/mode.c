@@ -1,0 +1,226 @@
+// SPDX-License-Identifier: MIT
+#include "mode/mode.h"
+
+#include "core/guard.h"
+
+enum { MOST = 16 };
+
+// The modes that are on, in the order of base/modes.def. Written once, by mode_start.
+static const struct mode *active[MOST];
+static unsigned count;
+
+#define EACH(member, ...)                       \
+    do {                                        \
+        for (unsigned i = 0; i < count; i++)    \
+            if (active[i]->member)              \
+                active[i]->member(__VA_ARGS__); \
+    } while (0)
+
+// The answer of the first mode for which the member returns true.
+#define FIRST(member, ...)                                           \
+    do {                                                             \
+        for (unsigned i = 0; i < count; i++)                         \
+            if (active[i]->member && active[i]->member(__VA_ARGS__)) \
+                return true;                                         \
+        return false;                                                \
+    } while (0)
+
+static void plan(const struct rewrite_origin *origin, struct rewrite_plan *plan)
+{
+    EACH(plan, origin, plan);
+}
+
+static void input_left(const struct rewrite_origin *origin)
+{
+    EACH(input_left, origin);
+}
+
+static void module_loaded(struct rewrite_module *module)
+{
+    EACH(module_loaded, module);
+}
+
+static void module_left(const struct rewrite *r)
+{
+    EACH(module_left, r);
+}
+
+static bool any_plans(void)
+{
+    for (unsigned i = 0; i < count; i++)
+        if (active[i]->plan)
+            return true;
+    return false;
+}
+
+void mode_start(const struct mode_row *rows, unsigned n)
+{
+    static const struct rewrite_client client = {plan, input_left, module_loaded, module_left};
+    for (unsigned i = 0; guard.watching && i < n && count < MOST; i++)
+        if (guard.options.mode >> rows[i].option & 1 && (!rows[i].mode->start || rows[i].mode->start()))
+            active[count++] = rows[i].mode;
+    if (any_plans())
+        rewrite_start(&client);
+}
+
+void mode_after_fork(void)
+{
+    EACH(after_fork);
+}
+
+void mode_end(void)
+{
+    EACH(end);
+}
+
+bool mode_alloc(const struct mode_alloc *a, uint64_t *pointer, CUresult *r)
+{
+    FIRST(alloc, a, pointer, r);
+}
+
+void mode_made_elsewhere(void)
+{
+    EACH(made_elsewhere);
+}
+
+bool mode_free(const struct mode_free *f, CUresult *r)
+{
+    FIRST(free, f, r);
+}
+
+enum mode_what mode_ask(uint64_t address, struct mode_answer *answer)
+{
+    *answer = (struct mode_answer){.mode = NULL};
+    for (unsigned i = 0; i < count; i++) {
+        enum mode_what what = active[i]->ask ? active[i]->ask(address, answer) : MODE_NOT_OURS;
+        if (what != MODE_NOT_OURS) {
+            answer->mode = active[i];
+            return what;
+        }
+    }
+    return MODE_NOT_OURS;
+}
+
+bool mode_reclaim(bool at_once)
+{
+    bool any = false;
+    for (unsigned i = 0; i < count; i++)
+        if (active[i]->reclaim)
+            any |= active[i]->reclaim(at_once);
+    return any;
+}
+
+uint64_t mode_held(void)
+{
+    uint64_t held = 0;
+    for (unsigned i = 0; i < count; i++)
+        if (active[i]->held)
+            held += active[i]->held();
+    return held;
+}
+
+bool mode_allocates(void)
+{
+    for (unsigned i = 0; i < count; i++)
+        if (active[i]->alloc)
+            return true;
+    return false;
+}
+
+void mode_shares_plain(void)
+{
+    EACH(shares_plain);
+}
+
+void mode_peer(struct home *home, const CUmemAccessDesc *desc)
+{
+    EACH(peer, home, desc);
+}
+
+void mode_pool_made(CUmemoryPool pool, const CUmemPoolProps *props)
+{
+    EACH(pool_made, pool, props);
+}
+
+void mode_pool_ends(CUmemoryPool pool)
+{
+    EACH(pool_ends, pool);
+}
+
+void mode_pool_gone(CUmemoryPool pool)
+{
+    EACH(pool_gone, pool);
+}
+
+void mode_pool_opened(CUmemoryPool pool, const CUmemAccessDesc *desc, size_t n)
+{
+    EACH(pool_opened, pool, desc, n);
+}
+
+void mode_context_ends(CUcontext context, enum driver_id call, bool last)
+{
+    if (context)
+        EACH(context_ends, context, call, last);
+}
+
+void mode_context_stays(CUcontext context)
+{
+    if (context)
+        EACH(context_stays, context);
+}
+
+void mode_context_gone(CUcontext context)
+{
+    if (context)
+        EACH(context_gone, context);
+}
+
+void mode_limit_set(CUlimit limit)
+{
+    EACH(limit_set, limit);
+}
+
+void mode_module_ends(const void *handle)
+{
+    EACH(module_ends, handle);
+}
+
+void mode_module_gone(const void *handle)
+{
+    EACH(module_gone, handle);
+}
+
+void mode_library_in_context(const void *library, CUmodule module)
+{
+    EACH(library_in_context, library, module);
+}
+
+void mode_function_found(const void *handle, const void *owner, const char *name)
+{
+    EACH(function_found, handle, owner, name);
+}
+
+void mode_function_of(CUfunction function, CUkernel kernel)
+{
+    EACH(function_of, function, kernel);
+}
+
+void mode_launch(const struct launch_call *launch)
+{
+    EACH(launch, launch);
+}
+
+void mode_poll(void)
+{
+    EACH(poll);
+}
+
+void mode_waited(enum driver_id call, uint64_t ended)
+{
+    EACH(waited, call, ended);
+}
+
+void mode_summarise(void)
+{
+    EACH(summarise);
+}

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: MIT
+// What a mode is: a table of functions, one for each thing that a mode may want to know or to decide. The hooks
+// (src/hook) call the mode_* functions below, which walk the modes that are on, and name none of them.
+//
+// A mode is a folder with a `const struct mode SYMBOL_mode` and a row in base/modes.def. Every member may be NULL: the
+// mode has no interest in it. Members are called on the program's threads, with no lock of moat's held but where a
+// comment says so.
+#ifndef MOAT_MODE_MODE_H
+#define MOAT_MODE_MODE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "context/home.h"
+#include "driver/driver.h"
+#include "rewrite/rewrite.h"
+
+struct launch_call;
+
+// An allocation that the program asks for. The stream of a pool's is not being captured.
+enum mode_kind { MODE_PLAIN, MODE_PITCH, MODE_MANAGED, MODE_HOST, MODE_POOL };
+struct mode_alloc {
+    enum mode_kind kind;
+    size_t size;            // of all kinds but MODE_PITCH
+    size_t width, height;   // of MODE_PITCH
+    size_t *pitch;          // of MODE_PITCH: the mode stores the pitch there
+    unsigned element;       // of MODE_PITCH
+    const unsigned *flags;  // of MODE_MANAGED and MODE_HOST; NULL: cuMemAllocHost
+    CUmemoryPool pool;      // of MODE_POOL; NULL: the device's current one
+    CUstream stream;        // of MODE_POOL
+    bool per_thread;        // of MODE_POOL: the stream's handle is the calling thread's
+};
+
+// A free that the program asks for.
+enum mode_way { MODE_FREE, MODE_FREE_HOST, MODE_FREE_IN_ORDER };
+struct mode_free {
+    enum mode_way way;
+    uint64_t pointer;
+    enum driver_id call;
+    CUstream stream;  // of MODE_FREE_IN_ORDER
+    bool per_thread;
+    bool captured;  // the free becomes part of a graph
+};
+
+// What an address of the program's is: inside a buffer that a mode placed; in what surrounds one; or neither.
+enum mode_what { MODE_NOT_OURS, MODE_BUFFER, MODE_AROUND };
+struct mode;
+struct mode_answer {
+    const struct mode *mode;  // whose it is; NULL: nobody's
+    uint64_t base, size;      // of a buffer
+    bool mapped;              // the driver knows it as mapped memory, so context, pool and shareable hold
+    CUcontext context;
+    CUmemoryPool pool;
+    bool shareable;  // by cuIpcGetMemHandle
+};
+
+struct mode {
+    // The process. start: the options are read and the driver is open; false: the mode cannot work, and has said why.
+    bool (*start)(void);
+    void (*after_fork)(void);  // in the child, which has one thread: makes locks new
+    void (*end)(void);         // the process ends, and the driver is gone
+
+    // Memory. alloc and free return false if the driver's own call must do it; true: *r is the program's answer.
+    bool (*alloc)(const struct mode_alloc *a, uint64_t *pointer, CUresult *r);
+    void (*made_elsewhere)(void);  // the program has memory that no mode can place
+    bool (*free)(const struct mode_free *f, CUresult *r);
+    enum mode_what (*ask)(uint64_t address, struct mode_answer *answer);
+    // The driver has no memory. Gives back what the mode holds, without waiting for kernels if `at_once`; true: the
+    // call is worth another try.
+    bool (*reclaim)(bool at_once);
+    uint64_t (*held)(void);  // bytes of the current context that reclaim would give back
+    // cuIpcGetMemHandle for a pointer that `ask` has answered for, and for any other pointer.
+    CUresult (*share)(const struct mode_answer *answer, CUdeviceptr pointer, CUipcMemHandle *handle);
+    void (*shares_plain)(void);
+    // A device may use the memory of the home's context, which is current.
+    void (*peer)(struct home *home, const CUmemAccessDesc *desc);
+    void (*pool_made)(CUmemoryPool pool, const CUmemPoolProps *props);
+    void (*pool_ends)(CUmemoryPool pool);  // before the driver's call
+    void (*pool_gone)(CUmemoryPool pool);  // after it
+    void (*pool_opened)(CUmemoryPool pool, const CUmemAccessDesc *desc, size_t count);
+
+    // Contexts, under the lock of their ends: before the driver's call, and after it one of the others. last: nobody
+    // else is known to hold the context, so it will go.
+    void (*context_ends)(CUcontext context, enum driver_id call, bool last);
+    void (*context_stays)(CUcontext context);
+    void (*context_gone)(CUcontext context);
+    void (*limit_set)(CUlimit limit);  // of the current context
+
+    // Modules and libraries. plan: whether, and how, this image is to be rewritten (rewrite.h). loaded: it was. left: the plan wanted it, and it runs as it is.
+    void (*plan)(const struct rewrite_origin *origin, struct rewrite_plan *plan);
+    void (*input_left)(const struct rewrite_origin *origin);  // an input of a link that is linked as it is
+    void (*module_loaded)(struct rewrite_module *module);
+    void (*module_left)(const struct rewrite *r);
+    void (*module_ends)(const void *handle);                           // before the driver's call
+    void (*module_gone)(const void *handle);                           // after it
+    void (*library_in_context)(const void *library, CUmodule module);  // the current one; module may be NULL
+    void (*function_found)(const void *handle, const void *owner, const char *name);
+    void (*function_of)(CUfunction function, CUkernel kernel);  // cuKernelGetFunction
+
+    // Launches and waits.
+    void (*launch)(const struct launch_call *launch);  // before the driver's call; graphs too
+    void (*poll)(void);  // the program launches, waits or asks: work that waited for its streams may be done
+    void (*waited)(enum driver_id call, uint64_t ended);  // ended: kernels known to have ended; 0: not all
+
+    void (*summarise)(void);  // adds to the guard's counts, before the summary is sent
+};
+
+struct mode_row {
+    const struct mode *mode;
+    unsigned option;  // OPTION_MODE_*: the bit that turns it on
+};
+
+// Starts the modes that the options name, in the order of the rows.
+void mode_start(const struct mode_row *rows, unsigned count);
+bool mode_allocates(void);  // a mode that is on places buffers
+
+// Each calls the member of that name of every mode that is on. The first mode that answers decides.
+void mode_after_fork(void);
+void mode_end(void);
+bool mode_alloc(const struct mode_alloc *a, uint64_t *pointer, CUresult *r);
+void mode_made_elsewhere(void);
+bool mode_free(const struct mode_free *f, CUresult *r);
+enum mode_what mode_ask(uint64_t address, struct mode_answer *answer);
+bool mode_reclaim(bool at_once);
+uint64_t mode_held(void);
+void mode_shares_plain(void);
+void mode_peer(struct home *home, const CUmemAccessDesc *desc);
+void mode_pool_made(CUmemoryPool pool, const CUmemPoolProps *props);
+void mode_pool_ends(CUmemoryPool pool);
+void mode_pool_gone(CUmemoryPool pool);
+void mode_pool_opened(CUmemoryPool pool, const CUmemAccessDesc *desc, size_t count);
+void mode_context_ends(CUcontext context, enum driver_id call, bool last);
+void mode_context_stays(CUcontext context);
+void mode_context_gone(CUcontext context);
+void mode_limit_set(CUlimit limit);
+void mode_module_ends(const void *handle);
+void mode_module_gone(const void *handle);
+void mode_library_in_context(const void *library, CUmodule module);
+void mode_function_found(const void *handle, const void *owner, const char *name);
+void mode_function_of(CUfunction function, CUkernel kernel);
+void mode_launch(const struct launch_call *launch);
+void mode_poll(void);
+void mode_waited(enum driver_id call, uint64_t ended);
+void mode_summarise(void);
+
+#endif

@@ -1,0 +1,293 @@
+// SPDX-License-Identifier: MIT
+#include "pages/pages.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include "core/guard.h"
+#include "track/guard_report.h"
+#include "pages/pages_pool.h"
+#include "share/share.h"
+
+enum {
+    SHARE = 8,  // of a device's memory, a part that may go for rounding unless --pages-budget says otherwise
+};
+
+bool pages_on;
+static _Atomic(bool) stopped;
+static _Atomic(bool) used;
+static int owner;  // the process that uses it
+
+void pages_start(void)
+{
+    pages_on = guard.watching && guard.options.mode >> OPTION_MODE_PAGES & 1;
+    if (pages_on && canary_bytes_init()) {
+        guard_report_note("pages: no memory for a key: buffers are plain");
+        pages_on = false;
+    }
+    owner = getpid();
+}
+
+// A driver does not work in the child of a process that used it. If ours did not, the child may.
+void pages_after_fork(void)
+{
+    pages_on &= !atomic_load_explicit(&used, memory_order_relaxed);
+    owner = getpid();
+    pages_memory_after_fork();
+    pages_block_after_fork();
+    pages_order_after_fork();
+    pages_pool_after_fork();
+}
+
+struct ending {
+    CUcontext context;    // NULL: all
+    enum driver_id call;  // that ends it
+};
+
+static int check_one(struct index_item *item, void *context)
+{
+    const struct ending *ending = context;
+    struct pages_block *b = (struct pages_block *)item;
+    bool pushed, meant = !ending->context || ending->context == b->context;
+    struct home *home = meant ? home_enter(b->context, &pushed) : NULL;
+    if (home) {
+        pages_block_check(home, b, ending->call,
+                          "found at the end, for the buffer was not freed; written some time before");
+        home_leave(pushed);
+    }
+    return 0;
+}
+
+// Registered after the driver's own, so it runs before the driver goes.
+static void at_exit(void)
+{
+    if (!pages_on || owner != getpid())
+        return;
+    pages_order_settle(UINT32_MAX, false);
+    pages_block_each(check_one, &(struct ending){NULL, DRIVER_CALLS});
+}
+
+static pthread_once_t first_use = PTHREAD_ONCE_INIT;
+
+static void begin(void)
+{
+    struct home *home = home_current();
+    uint64_t memory = home ? home_device(home->device)->memory : 0;
+    uint64_t budget = (uint64_t)guard.options.pages_budget;
+    pages_memory_init(budget ? budget : memory / SHARE, (uint64_t)guard.options.pages_own);
+    atomic_store_explicit(&used, true, memory_order_relaxed);
+    if (atexit(at_exit))
+        guard_report_note("what was written behind buffers that are never freed is not looked at");
+}
+
+// The home of an allocation; NULL: it gets plain memory.
+static struct home *ready(size_t size)
+{
+    if (!size || atomic_load_explicit(&stopped, memory_order_relaxed))
+        return NULL;
+    struct home *home = home_current();
+    if (!home || !home_device(home->device)->mappable)
+        return NULL;
+    pthread_once(&first_use, begin);
+    return home;
+}
+
+static bool publish(struct pages_block *b, CUdeviceptr *pointer)
+{
+    uint64_t base = b->base;
+    bool shares = b->memory.slab;
+    if (!pages_block_publish(b)) {
+        pages_block_dispose(b);
+        return false;
+    }
+    *pointer = base;
+    guard_count(shares ? GUARD_PAGES_SHARED : GUARD_PAGES_OWN);
+    guard_most(GUARD_PAGES_EXTRA, pages_memory_extra());
+    return true;
+}
+
+static bool plain(void)
+{
+    guard_count(GUARD_UNPAGED);
+    return false;
+}
+
+bool pages_alloc(CUdeviceptr *pointer, size_t size, CUresult *r)
+{
+    if (!pages_on || !pointer)
+        return false;
+    pages_poll();
+    struct home *home = ready(size);
+    struct pages_block *b = home ? pages_block_make(home, size, NULL) : NULL;
+    if (!b || !publish(b, pointer))
+        return size ? plain() : false;
+    *r = CUDA_SUCCESS;
+    return true;
+}
+
+bool pages_alloc_pitch(CUdeviceptr *pointer, size_t *pitch, size_t width, size_t height, unsigned element,
+                       CUresult *r)
+{
+    bool right = pointer && pitch && width && height && (element == 4 || element == 8 || element == 16);
+    struct home *home = pages_on && right ? ready(width) : NULL;
+    size_t granule = home ? home_pitch(home->device) : 0, row, size;
+    if (!granule || __builtin_add_overflow(width, granule - 1, &row))
+        return pages_on && right ? plain() : false;
+    row &= ~(granule - 1);
+    if (__builtin_mul_overflow(row, height, &size) || !pages_alloc(pointer, size, r))
+        return false;
+    *pitch = row;
+    return true;
+}
+
+bool pages_alloc_async(CUdeviceptr *pointer, size_t size, CUmemoryPool pool, CUstream stream, bool per_thread,
+                       CUresult *r)
+{
+    struct pages_block same, *b = NULL;
+    if (!pages_on || !pointer || !size)
+        return false;
+    pages_poll();
+    struct home *home = ready(size);
+    if (!home || !pages_pool_usable(home->device, &pool))
+        return plain();
+    if (pages_order_reuse(&same, size, home, pool, stream, per_thread)) {
+        b = pages_block_make(home, size, &same);
+        if (!b)
+            pages_memory_give(&same.memory);
+    }
+    if (!b)
+        b = pages_block_make(home, size, NULL);
+    if (!b)
+        return plain();
+    b->pool = pool;
+    if (!publish(b, pointer))
+        return plain();
+    *r = CUDA_SUCCESS;
+    return true;
+}
+
+bool pages_free(CUdeviceptr pointer, enum driver_id call, CUresult *r)
+{
+    struct pages_block *b = pages_on && pointer ? pages_block_withdraw(pointer) : NULL;
+    bool pushed;
+    if (!b)
+        return false;
+    pages_poll();
+    struct home *home = home_enter(b->context, &pushed);
+    *r = home ? home_wait_as_free(home) : CUDA_ERROR_INVALID_CONTEXT;
+    if (!*r)
+        pages_block_check(home, b, call, "found when the buffer was freed, written some time before");
+    if (home)
+        home_leave(pushed);
+    if (!*r)
+        pages_block_dispose(b);
+    else if (!pages_block_publish(b))
+        guard_count(GUARD_UNTRACKED);
+    return true;
+}
+
+bool pages_free_async(CUdeviceptr pointer, CUstream stream, bool per_thread, bool captured,
+                      enum driver_id call, CUresult *r)
+{
+    struct mode_answer answer;
+    if (!pages_on || !pointer)
+        return false;
+    if (captured) {
+        bool ours = pages_ask(pointer, &answer) == MODE_BUFFER && answer.base == pointer;
+        if (ours)
+            guard_count(GUARD_PAGES_KEPT);
+        *r = CUDA_SUCCESS;
+        return ours;
+    }
+    struct pages_block *b = pages_block_withdraw(pointer);
+    if (!b)
+        return false;
+    *r = pages_order_free(b, stream, per_thread, call);
+    if (*r && !pages_block_publish(b))
+        guard_count(GUARD_UNTRACKED);
+    pages_poll();
+    return true;
+}
+
+bool pages_reclaim(void)
+{
+    uint64_t before = atomic_load_explicit(&pages_order_waiting, memory_order_relaxed);
+    if (!pages_on || !atomic_load_explicit(&used, memory_order_relaxed))
+        return false;
+    pages_order_settle(UINT32_MAX, true);
+    pages_memory_trim();
+    return before || pages_memory_extra();
+}
+
+// As with the driver, what comes from a pool is not.
+static bool is_shareable(const struct pages_block *b)
+{
+    return !b->pool && home_device(b->device)->exportable;
+}
+
+bool pages_share(CUdeviceptr pointer, CUipcMemHandle *handle)
+{
+    if (!pages_on || !handle)
+        return false;
+    unsigned section = epoch_enter();
+    const struct pages_block *b = pages_block_find(pointer);
+    bool may = b && pointer - b->base < b->size && is_shareable(b);
+    uint64_t base = may ? b->base : 0;
+    struct share_memory m = {.fd = -1};
+    CUmemGenericAllocationHandle memory = may ? b->memory.handle : 0;
+    if (may)
+        m = (struct share_memory){
+            .offset = b->base - b->range.base, .size = b->size, .bytes = b->memory.bytes, .fd = -1};
+    epoch_leave(section);
+    if (!may || share_offered(base, handle))
+        return may;
+    return !guard.real.cuMemExportToShareableHandle(&m.fd, memory, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR,
+                                                    0) &&
+           !share_offer(base, &m, handle);
+}
+
+void pages_stop(const char *why)
+{
+    if (pages_on && !atomic_exchange_explicit(&stopped, true, memory_order_relaxed))
+        guard_report_note("pages: %s: memory allocated from now on is plain", why);
+}
+
+enum mode_what pages_ask(uint64_t address, struct mode_answer *answer)
+{
+    if (!pages_on)
+        return MODE_NOT_OURS;
+    unsigned section = epoch_enter();
+    const struct pages_block *b = pages_block_find(address);
+    enum mode_what what = !b ? MODE_NOT_OURS : address - b->base < b->size ? MODE_BUFFER : MODE_AROUND;
+    if (b)
+        *answer = (struct mode_answer){
+            .base = b->base,
+            .size = b->size,
+            .mapped = true,
+            .context = b->context,
+            .pool = b->pool,
+            .shareable = is_shareable(b),
+        };
+    epoch_leave(section);
+    return what;
+}
+
+void pages_context_ends(CUcontext context, enum driver_id call)
+{
+    struct ending ending = {context, call};
+    if (pages_on && context && pages_block_count() && home_find(context))
+        pages_block_each(check_one, &ending);
+}
+
+// Mapped memory is the process's, plain memory its context's: it would have gone with it.
+void pages_context_gone(CUcontext context)
+{
+    struct pages_block *b;
+    if (!pages_on || !context)
+        return;
+    pages_order_context_gone(context);
+    while ((b = pages_block_withdraw_any(context)))
+        pages_block_dispose(b);
+    pages_block_orphan(context);
+}

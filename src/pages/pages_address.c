@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: MIT
+#include "pages/pages_address.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stddef.h>
+#include <sys/mman.h>
+
+static struct pages_address_range *at(const struct pages_address *a, uint64_t i)
+{
+    return &a->queue[i & (PAGES_ADDRESS_QUEUE - 1)];
+}
+
+static void *map(size_t size)
+{
+    void *p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    return p == MAP_FAILED ? NULL : p;
+}
+
+// Under the lock. What cannot be remembered is lost: it is never given out again.
+static void push(struct pages_address *a, uint32_t unit, uint32_t units)
+{
+    if (!a->queue)
+        a->queue = map(PAGES_ADDRESS_QUEUE * sizeof *a->queue);
+    if (!a->queue || !units)
+        return;
+    // Buffers go mostly in the order in which they came, or in the opposite one.
+    struct pages_address_range *newest = a->last > a->first ? at(a, a->last - 1) : NULL;
+    if (newest && newest->units && newest->unit + newest->units == unit)
+        newest->units += units;
+    else if (newest && newest->units && unit + units == newest->unit)
+        *newest = (struct pages_address_range){unit, newest->units + units};
+    else if (a->last - a->first < PAGES_ADDRESS_QUEUE)
+        *at(a, a->last++) = (struct pages_address_range){unit, units};
+}
+
+void pages_address_give(struct pages_address *a, uint64_t base, uint32_t units)
+{
+    pthread_mutex_lock(&a->lock);
+    push(a, (uint32_t)(base >> PAGES_ADDRESS_BITS), units);
+    pthread_mutex_unlock(&a->lock);
+}
+
+static bool take_new(struct pages_address *a, uint32_t units, uint32_t *unit)
+{
+    if (a->end - a->next < units)
+        return false;
+    *unit = a->next;
+    a->next += units;
+    return true;
+}
+
+static void cut_front(struct pages_address *a, struct pages_address_range *r, uint32_t units)
+{
+    r->unit += units;
+    r->units -= units;
+    while (a->first < a->last && !at(a, a->first)->units)
+        a->first++;
+}
+
+// The oldest range that is long enough.
+static bool take_oldest(struct pages_address *a, uint32_t units, uint32_t *unit)
+{
+    for (uint64_t i = a->first; i < a->last; i++) {
+        struct pages_address_range *r = at(a, i);
+        if (r->units >= units) {
+            *unit = r->unit;
+            cut_front(a, r, units);
+            return true;
+        }
+    }
+    return false;
+}
+
+// The first run of ones, at least so long; PAGES_ADDRESS_UNITS if there is none.
+static uint32_t find_run(const uint64_t *ones, uint32_t units)
+{
+    uint32_t run = 0;
+    for (uint32_t i = 0; i < PAGES_ADDRESS_UNITS; i++) {
+        if (!(i & 63) && !ones[i / 64]) {
+            run = 0;
+            i += 63;
+            continue;
+        }
+        run = ones[i / 64] >> (i & 63) & 1 ? run + 1 : 0;
+        if (run == units)
+            return i + 1 - units;
+    }
+    return PAGES_ADDRESS_UNITS;
+}
+
+// No single range is long enough, but several neighbours may be. A run begins where a range begins, so ranges within
+// [unit, unit + units) vanish, and the last may keep its end.
+static bool take_neighbours(struct pages_address *a, uint32_t units, uint32_t *unit)
+{
+    uint64_t *ones = map(PAGES_ADDRESS_UNITS / 8);
+    if (!ones)
+        return false;
+    for (uint64_t i = a->first; i < a->last; i++)
+        for (uint32_t u = at(a, i)->unit, n = at(a, i)->units; n; u++, n--)
+            ones[u / 64] |= (uint64_t)1 << (u & 63);
+    uint32_t found = find_run(ones, units), end = found + units;
+    munmap(ones, PAGES_ADDRESS_UNITS / 8);
+    if (found == PAGES_ADDRESS_UNITS)
+        return false;
+    for (uint64_t i = a->first; i < a->last; i++) {
+        struct pages_address_range *r = at(a, i);
+        if (!r->units || r->unit < found || r->unit >= end)
+            continue;
+        cut_front(a, r, r->unit + r->units <= end ? r->units : end - r->unit);
+    }
+    *unit = found;
+    return true;
+}
+
+// Not under the lock. The driver may be slow, and another thread may have added a piece meanwhile: both count.
+static void add_piece(struct pages_address *a, uint32_t units)
+{
+    uint64_t base = 0;
+    int err = a->reserve(units * PAGES_ADDRESS_UNIT, &base);
+    pthread_mutex_lock(&a->lock);
+    if (err) {
+        if (a->piece >= units)
+            a->piece = units / 2 >= PAGES_ADDRESS_LEAST ? units / 2 : 0;
+    } else {
+        push(a, a->next, a->end - a->next);
+        // The first unit stays free: nothing lies directly before the first buffer.
+        a->next = (uint32_t)(base >> PAGES_ADDRESS_BITS) + 1;
+        a->end = a->next - 1 + units;
+        if (++a->pieces == PAGES_ADDRESS_PIECES)
+            a->piece = 0;
+    }
+    pthread_mutex_unlock(&a->lock);
+}
+
+int pages_address_take(struct pages_address *a, uint32_t units, uint64_t *base, bool *again)
+{
+    uint32_t unit = 0;
+    assert(units);
+    for (;;) {
+        pthread_mutex_lock(&a->lock);
+        bool found = take_new(a, units, &unit);
+        uint32_t piece = found || units >= a->piece ? 0 : a->piece;
+        *again = !found && !piece && a->queue &&
+                 (take_oldest(a, units, &unit) || take_neighbours(a, units, &unit));
+        a->reused += *again;
+        pthread_mutex_unlock(&a->lock);
+        if (found || *again) {
+            *base = (uint64_t)unit << PAGES_ADDRESS_BITS;
+            return 0;
+        }
+        if (!piece)
+            return -ENOMEM;
+        add_piece(a, piece);
+    }
+}

@@ -1,0 +1,324 @@
+// SPDX-License-Identifier: MIT
+#include "pages/pages_block.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "core/canary_bytes.h"
+#include "core/guard.h"
+#include "track/guard_report.h"
+#include "launch/launch_ring.h"
+#include "pages/pages_address.h"
+#include "share/share.h"
+#include "core/slab_pool.h"
+#include "track/track.h"
+
+enum {
+    HEAD = 256,         // bytes of the canary before a buffer
+    CANARY_MOST = 512,  // and on either side at most
+    MOST_GAP = 16,      // units behind a large one
+    NOTE = 2000,
+    KERNELS = 4,      // that a note names
+    FEW_MAPS = 8192,  // at once on the CPU device, where each takes several of the mappings that Linux allows
+};
+
+static struct slab_pool blocks = SLAB_POOL(struct pages_block);
+static struct index mapped = INDEX_INIT;
+
+static int reserve(uint64_t size, uint64_t *base)
+{
+    CUdeviceptr p = 0;
+    if (guard.real.cuMemAddressReserve(&p, size, 0, 0, 0))
+        return -1;
+    if (p % PAGES_ADDRESS_UNIT == 0 && p + size <= (uint64_t)1 << 47) {
+        *base = p;
+        return 0;
+    }
+    if (guard.real.cuMemAddressFree)
+        guard.real.cuMemAddressFree(p, size);
+    return -1;
+}
+
+static struct pages_address addresses = PAGES_ADDRESS_INIT(reserve);
+
+void pages_block_after_fork(void)
+{
+    pthread_mutex_init(&addresses.lock, NULL);
+    slab_pool_after_fork(&blocks);
+    index_after_fork(&mapped);
+}
+
+static void release(struct epoch_node *node)
+{
+    slab_pool_put(&blocks, (char *)node - offsetof(struct pages_block, range.retired));
+}
+
+static uint32_t units_of(const struct pages_memory *m)
+{
+    uint64_t units = m->bytes >> PAGES_ADDRESS_BITS;
+    return (uint32_t)(units + (m->slab ? 1 : units < MOST_GAP ? units : MOST_GAP));
+}
+
+// Addresses, mapping and rights for memory that there is. 0, or -1 with nothing changed.
+static int map(struct pages_block *b, uint64_t peers)
+{
+    CUmemAccessDesc access[1 + HOME_DEVICES];
+    size_t count = 0;
+    bool again;
+    access[count++] =
+        (CUmemAccessDesc){{CU_MEM_LOCATION_TYPE_DEVICE, b->device}, CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+    for (int d = 0; d < HOME_DEVICES; d++)
+        if (peers >> d & 1 && d != b->device)
+            access[count++] =
+                (CUmemAccessDesc){{CU_MEM_LOCATION_TYPE_DEVICE, d}, CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
+    b->units = units_of(&b->memory);
+    if (pages_address_take(&addresses, b->units, &b->range.base, &again))
+        return -1;
+    b->range.size = b->memory.bytes;
+    b->base = b->range.base + b->memory.offset;
+    if (again)
+        guard_count(GUARD_PAGES_REUSED);
+    if (guard.real.cuMemMap(b->range.base, b->range.size, 0, b->memory.handle, 0))
+        goto give_back;
+    if (!guard.real.cuMemSetAccess(b->range.base, b->range.size, access, count))
+        return 0;
+    guard.real.cuMemUnmap(b->range.base, b->range.size);
+give_back:
+    pages_address_give(&addresses, b->range.base, b->units);
+    return -1;
+}
+
+static void write_canaries(struct home *home, struct pages_block *b)
+{
+    uint8_t head[CANARY_MOST], tail[CANARY_MOST];
+    canary_bytes_before(&b->seed, head, b->head);
+    canary_bytes_tail(&b->seed, tail, b->tail);
+    const struct home_copy copies[] = {{b->base - b->head, head, b->head},
+                                       {b->base + b->size, tail, b->tail}};
+    if ((b->head || b->tail) && home_write(home, copies, 2)) {
+        b->head = b->tail = 0;
+        guard_count(GUARD_PAGES_BARE);
+    }
+}
+
+static void set_canaries(struct pages_block *b)
+{
+    uint64_t behind = b->range.base + b->range.size - (b->base + b->size);
+    if (b->memory.slab)
+        return;
+    b->seed = canary_bytes_seed(b->base, b->size);
+    b->head = b->memory.offset < HEAD ? (uint32_t)b->memory.offset : HEAD;
+    // Alignments above what one canary may be are no GPU's: the first bytes count.
+    b->tail = behind < CANARY_MOST ? (uint32_t)behind : CANARY_MOST;
+}
+
+static bool too_many(void)
+{
+    return guard.real_fault && index_count(&mapped) >= FEW_MAPS;
+}
+
+struct pages_block *pages_block_make(struct home *home, uint64_t size, const struct pages_block *same)
+{
+    struct pages_block *b = too_many() ? NULL : slab_pool_get(&blocks);
+    if (!b)
+        return NULL;
+    *b = (struct pages_block){
+        .size = size,
+        .device = home->device,
+        .context = atomic_load_explicit(&home->context, memory_order_relaxed),
+    };
+    if (same)
+        b->memory = same->memory;
+    else if (pages_memory_take(home->device, size, &b->memory))
+        goto fail;
+    // Relaxed: a peer that is enabled meanwhile is let in by the call that enables it, or by this one.
+    if (map(b, atomic_load_explicit(&home->peers, memory_order_relaxed))) {
+        if (!same)
+            pages_memory_give(&b->memory);
+        goto fail;
+    }
+    if (same) {
+        b->seed = same->seed;
+        b->head = same->head;
+        b->tail = same->tail;
+    } else {
+        set_canaries(b);
+        write_canaries(home, b);
+    }
+    return b;
+fail:
+    slab_pool_put(&blocks, b);
+    return NULL;
+}
+
+bool pages_block_publish(struct pages_block *b)
+{
+    return !index_insert(&mapped, &b->range);
+}
+
+struct pages_block *pages_block_find(uint64_t address)
+{
+    return (struct pages_block *)index_find(&mapped, address);
+}
+
+struct pages_block *pages_block_withdraw(uint64_t pointer)
+{
+    unsigned section = epoch_enter();
+    struct pages_block *b = pages_block_find(pointer);
+    uint64_t base = b && b->base == pointer ? b->range.base : 0;
+    epoch_leave(section);
+    // Of two threads that free the same buffer one finds it gone.
+    b = base ? (struct pages_block *)index_remove(&mapped, base) : NULL;
+    assert(!b || b->base == pointer);
+    return b;
+}
+
+struct search {
+    CUcontext context;
+    uint64_t base;
+};
+
+static int of_context(struct index_item *item, void *context)
+{
+    struct search *s = context;
+    const struct pages_block *b = (const struct pages_block *)item;
+    if (b->pool || atomic_load_explicit(&b->context, memory_order_relaxed) != s->context)
+        return 0;
+    s->base = item->base;
+    return 1;
+}
+
+struct pages_block *pages_block_withdraw_any(CUcontext context)
+{
+    struct search s = {.context = context};
+    return pages_block_each(of_context, &s) ? (struct pages_block *)index_remove(&mapped, s.base) : NULL;
+}
+
+static int orphan(struct index_item *item, void *context)
+{
+    struct pages_block *b = (struct pages_block *)item;
+    if (b->pool && atomic_load_explicit(&b->context, memory_order_relaxed) == context)
+        atomic_store_explicit(&b->context, NULL, memory_order_relaxed);
+    return 0;
+}
+
+void pages_block_orphan(CUcontext context)
+{
+    pages_block_each(orphan, context);
+}
+
+// Inside an epoch section: the buffer as the books know it.
+static void add_buffer(struct guard_finding *f, const struct pages_block *b)
+{
+    struct track_block *t = track_live(b->base);
+    bool freed = !t;
+    if (!t)
+        t = track_freed(b->base);
+    if (t)
+        f->buffers[f->nbuffers++] = track_copy(t, freed);
+}
+
+// The note, and who may have done it.
+static void add_kernels(char text[NOTE], const char *note)
+{
+    const char *names[KERNELS];
+    unsigned n = launch_ring_recent(names, KERNELS);
+    launch_ring_print(text, NOTE, (size_t)snprintf(text, NOTE, "%s", note), "; launched last:", names, n);
+}
+
+static void report(const struct pages_block *b, unsigned side, const uint8_t *bytes, enum driver_id call,
+                   const char *note)
+{
+    uint8_t touched[CANARY_MOST / 8];
+    uint32_t first = 0, last = 0, count = side ? b->tail : b->head;
+    uint8_t made[CANARY_MOST];
+    if (side)
+        canary_bytes_tail(&b->seed, made, count);
+    else
+        canary_bytes_before(&b->seed, made, count);
+    uint32_t changed = canary_bytes_compare(bytes, made, count, touched, &first, &last);
+    if (!changed)
+        return;
+    uint64_t base = side ? b->base + b->size : b->base - b->head;
+    char text[NOTE];
+    add_kernels(text, note);
+    struct guard_finding f = {
+        .type = side ? REPORT_HEAP_OVERFLOW : REPORT_HEAP_UNDERFLOW,
+        .call = call < DRIVER_CALLS ? call : 0,
+        .call_name = call < DRIVER_CALLS ? NULL : "the end of the program",
+        // The write that is nearest to the buffer.
+        .address = base + (side ? first : canary_bytes_run(touched, last)),
+        .note = text,
+        .corrupted = {.base = base, .count = count, .bytes = bytes, .touched = touched},
+    };
+    unsigned section = epoch_enter();
+    add_buffer(&f, b);
+    epoch_leave(section);
+    guard_report_finding(&f);
+}
+
+void pages_block_check(struct home *home, struct pages_block *b, enum driver_id call, const char *note)
+{
+    uint8_t head[CANARY_MOST], tail[CANARY_MOST], now[2][CANARY_MOST];
+    const struct home_copy copies[] = {{b->base - b->head, now[0], b->head},
+                                       {b->base + b->size, now[1], b->tail}};
+    if ((!b->head && !b->tail) || atomic_load_explicit(&b->told, memory_order_relaxed))
+        return;
+    canary_bytes_before(&b->seed, head, b->head);
+    canary_bytes_tail(&b->seed, tail, b->tail);
+    if (home_read(home, copies, 2) ||
+        (memcmp(now[0], head, b->head) == 0 && memcmp(now[1], tail, b->tail) == 0))
+        return;
+    // Relaxed: two threads that look at once tell it twice, and the reports are folded.
+    atomic_store_explicit(&b->told, true, memory_order_relaxed);
+    report(b, 0, now[0], call, note);
+    report(b, 1, now[1], call, note);
+    // A buffer that took the memory over must not be blamed again.
+    write_canaries(home, b);
+}
+
+void pages_block_dispose(struct pages_block *b)
+{
+    share_withdraw(b->base);
+    // Addresses that cannot be unmapped are not used again, nor is their memory: the context is broken.
+    if (!guard.real.cuMemUnmap(b->range.base, b->range.size)) {
+        pages_memory_give(&b->memory);
+        pages_address_give(&addresses, b->range.base, b->units);
+    }
+    epoch_retire(&b->range.retired, release);
+}
+
+struct let {
+    CUcontext context;
+    CUmemoryPool pool;
+    const CUmemAccessDesc *desc;
+    size_t count;
+};
+
+static int let_one(struct index_item *item, void *context)
+{
+    const struct let *l = context;
+    const struct pages_block *b = (const struct pages_block *)item;
+    if (l->pool ? b->pool == l->pool : b->context == l->context && !b->pool)
+        guard.real.cuMemSetAccess(item->base, item->size, l->desc, l->count);
+    return 0;
+}
+
+void pages_block_let(CUcontext context, CUmemoryPool pool, const CUmemAccessDesc *desc, size_t count)
+{
+    pages_block_each(let_one, &(struct let){context, pool, desc, count});
+}
+
+int pages_block_each(int (*f)(struct index_item *, void *), void *context)
+{
+    unsigned section = epoch_enter();
+    int r = index_each(&mapped, f, context);
+    epoch_leave(section);
+    return r;
+}
+
+size_t pages_block_count(void)
+{
+    return index_count(&mapped);
+}

@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: MIT
+#include "pages/pages_memory.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <pthread.h>
+#include <string.h>
+
+#include "core/guard.h"
+#include "pages/pages_address.h"
+#include "core/slab_pool.h"
+
+enum {
+    SLOT_BITS = 9,  // of the smallest slot
+    CLASSES = PAGES_ADDRESS_BITS - SLOT_BITS,
+    SLOTS = 1 << CLASSES,  // of the smallest size in a slab
+};
+
+// A handle and which of its slots are free. In the list of its device and order (512 << order is the size of a slot) while one is.
+struct pages_slab {
+    struct pages_slab *next, **link;  // *link == this; NULL: in no list
+    CUmemGenericAllocationHandle handle;
+    CUdevice device;
+    uint32_t order, free, slots;
+    uint64_t bits[SLOTS / 64];  // 1: free
+};
+
+static struct slab_pool pool = SLAB_POOL(struct pages_slab);
+static struct pages_slab *open_slabs[HOME_DEVICES][CLASSES];
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;  // of the slabs; a leaf
+static uint64_t budget, least_own;
+static _Atomic int64_t
+    extra;  // relaxed: a bound that several threads may miss by their own buffers is good enough
+
+void pages_memory_init(uint64_t budget_bytes, uint64_t own)
+{
+    budget = budget_bytes;
+    least_own = own;
+}
+
+void pages_memory_after_fork(void)
+{
+    pthread_mutex_init(&lock, NULL);
+    slab_pool_after_fork(&pool);
+}
+
+uint64_t pages_memory_extra(void)
+{
+    int64_t bytes = atomic_load_explicit(&extra, memory_order_relaxed);
+    return bytes > 0 ? (uint64_t)bytes : 0;
+}
+
+static void add_extra(int64_t bytes)
+{
+    atomic_fetch_add_explicit(&extra, bytes, memory_order_relaxed);
+}
+
+static int create(CUdevice device, uint64_t bytes, uint64_t asked, CUmemGenericAllocationHandle *handle)
+{
+    const struct home_device *d = home_device(device);
+    CUmemAllocationProp prop = {
+        .type = CU_MEM_ALLOCATION_TYPE_PINNED,
+        .location = {CU_MEM_LOCATION_TYPE_DEVICE, device},
+        .requestedHandleTypes =
+            d->exportable ? CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR : CU_MEM_HANDLE_TYPE_NONE,
+        .allocFlags = {.gpuDirectRDMACapable = d->rdma},
+    };
+    if (pages_memory_extra() + bytes - asked > budget)
+        return -ENOSPC;
+    if (guard.real.cuMemCreate(handle, bytes, &prop, 0))
+        return -ENOMEM;
+    add_extra((int64_t)bytes);
+    return 0;
+}
+
+static void release(CUmemGenericAllocationHandle handle, uint64_t bytes)
+{
+    guard.real.cuMemRelease(handle);
+    add_extra(-(int64_t)bytes);
+}
+
+// The lists. All under the lock.
+
+static void link_slab(struct pages_slab *s)
+{
+    struct pages_slab **list = &open_slabs[s->device][s->order];
+    s->next = *list;
+    s->link = list;
+    if (s->next)
+        s->next->link = &s->next;
+    *list = s;
+}
+
+static void unlink_slab(struct pages_slab *s)
+{
+    *s->link = s->next;
+    if (s->next)
+        s->next->link = s->link;
+    s->link = NULL;
+}
+
+static uint32_t take_slot(struct pages_slab *s)
+{
+    for (uint32_t i = 0; i < SLOTS / 64; i++)
+        if (s->bits[i]) {
+            uint32_t bit = (uint32_t)__builtin_ctzll(s->bits[i]);
+            s->bits[i] &= s->bits[i] - 1;
+            if (!--s->free)
+                unlink_slab(s);
+            return i * 64 + bit;
+        }
+    assert(!"a slab in a list has a free slot");
+    return 0;
+}
+
+static struct pages_slab *new_slab(CUdevice device, uint32_t order, uint64_t asked, int *err)
+{
+    struct pages_slab *s = slab_pool_get(&pool);
+    *err = -ENOMEM;
+    if (!s)
+        return NULL;
+    *s = (struct pages_slab){.device = device, .order = order, .slots = SLOTS >> order};
+    *err = create(device, PAGES_ADDRESS_UNIT, asked, &s->handle);
+    if (*err) {
+        slab_pool_put(&pool, s);
+        return NULL;
+    }
+    s->free = s->slots;
+    for (uint32_t i = 0; i < s->slots; i++)
+        s->bits[i / 64] |= (uint64_t)1 << i % 64;
+    return s;
+}
+
+static int take_shared(CUdevice device, uint64_t size, uint64_t alignment, struct pages_memory *m)
+{
+    uint32_t order = 0;
+    int err;
+    while ((uint64_t)1 << (order + SLOT_BITS) < (size > alignment ? size : alignment))
+        order++;
+    pthread_mutex_lock(&lock);
+    if (!open_slabs[device][order]) {
+        pthread_mutex_unlock(&lock);
+        struct pages_slab *fresh = new_slab(device, order, size, &err);
+        if (!fresh)
+            return err;
+        pthread_mutex_lock(&lock);
+        link_slab(fresh);
+    }
+    struct pages_slab *s = open_slabs[device][order];
+    m->slab = s;
+    m->slot = take_slot(s);
+    m->handle = s->handle;
+    pthread_mutex_unlock(&lock);
+    m->bytes = PAGES_ADDRESS_UNIT;
+    m->offset = (uint64_t)m->slot << (order + SLOT_BITS);
+    return 0;
+}
+
+int pages_memory_take(CUdevice device, uint64_t size, struct pages_memory *m)
+{
+    uint64_t alignment = home_device(device)->alignment;
+    uint64_t room = (size + alignment - 1) & ~(alignment - 1);
+    *m = (struct pages_memory){.asked = size};
+    int err;
+    if (size < least_own) {
+        err = take_shared(device, size, alignment, m);
+    } else {
+        m->bytes = (size + PAGES_ADDRESS_UNIT - 1) & ~(PAGES_ADDRESS_UNIT - 1);
+        if (room < size || m->bytes < size)
+            return -ENOMEM;
+        m->offset = m->bytes - room;
+        err = create(device, m->bytes, size, &m->handle);
+    }
+    if (!err)
+        add_extra(-(int64_t)size);
+    return err;
+}
+
+// An empty slab stays if it is the only one of its kind with room: the next small buffer will want it.
+static void give_slot(const struct pages_memory *m)
+{
+    struct pages_slab *s = m->slab, *gone = NULL;
+    pthread_mutex_lock(&lock);
+    s->bits[m->slot / 64] |= (uint64_t)1 << m->slot % 64;
+    s->free++;
+    if (!s->link)
+        link_slab(s);
+    if (s->free == s->slots && (s->next || s->link != &open_slabs[s->device][s->order])) {
+        unlink_slab(s);
+        gone = s;
+    }
+    pthread_mutex_unlock(&lock);
+    if (gone) {
+        release(gone->handle, PAGES_ADDRESS_UNIT);
+        slab_pool_put(&pool, gone);
+    }
+}
+
+void pages_memory_give(const struct pages_memory *m)
+{
+    add_extra((int64_t)m->asked);
+    if (m->slab)
+        give_slot(m);
+    else if (m->handle)
+        release(m->handle, m->bytes);
+}
+
+static struct pages_slab *take_empty(void)
+{
+    for (unsigned d = 0; d < HOME_DEVICES; d++)
+        for (unsigned c = 0; c < CLASSES; c++)
+            for (struct pages_slab *s = open_slabs[d][c]; s; s = s->next)
+                if (s->free == s->slots) {
+                    unlink_slab(s);
+                    return s;
+                }
+    return NULL;
+}
+
+void pages_memory_trim(void)
+{
+    for (;;) {
+        pthread_mutex_lock(&lock);
+        struct pages_slab *s = take_empty();
+        pthread_mutex_unlock(&lock);
+        if (!s)
+            return;
+        release(s->handle, PAGES_ADDRESS_UNIT);
+        slab_pool_put(&pool, s);
+    }
+}

@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: MIT
+#include "pages/pages_order.h"
+
+#include <pthread.h>
+
+#include "launch/kernel_fault.h"
+#include "core/guard.h"
+
+// Blocks that wait, oldest first. The lock is a leaf; a thread that looks at blocks takes them out of the list meanwhile.
+static struct pages_block *first, **last = &first;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+// Relaxed: only tells whether it is worth to look.
+_Atomic uint64_t pages_order_waiting;
+
+void pages_order_after_fork(void)
+{
+    pthread_mutex_init(&lock, NULL);
+    first = NULL;
+    last = &first;
+    atomic_store_explicit(&pages_order_waiting, 0, memory_order_relaxed);
+}
+
+static uint64_t stream_id(CUstream stream, bool per_thread)
+{
+    unsigned long long id = 0;
+    __typeof__(cuStreamGetId) *get = per_thread ? guard.real.cuStreamGetId_ptsz : guard.real.cuStreamGetId;
+    // Ids count from 0 or 1; handles come again, ids never do.
+    return get && !get(stream, &id) ? id + 1 : 0;
+}
+
+static void push(struct pages_block *b)
+{
+    b->next = NULL;
+    *last = b;
+    last = &b->next;
+    atomic_fetch_add_explicit(&pages_order_waiting, 1, memory_order_relaxed);
+}
+
+// Under the lock: takes out the first that fits.
+static struct pages_block *pop(CUcontext context)
+{
+    struct pages_block **at = &first, *b;
+    while (*at && context && (*at)->context != context)
+        at = &(*at)->next;
+    b = *at;
+    if (!b)
+        return NULL;
+    *at = b->next;
+    if (last == &b->next)
+        last = at;
+    atomic_fetch_sub_explicit(&pages_order_waiting, 1, memory_order_relaxed);
+    return b;
+}
+
+// A stream of its own knows its context: the driver frees in its order on a thread that has none.
+static bool lend_context(const struct pages_block *b, CUstream stream)
+{
+    CUcontext current = NULL;
+    bool pushed = false;
+    if (stream && stream != CU_STREAM_LEGACY && stream != CU_STREAM_PER_THREAD &&
+        !guard.real.cuCtxGetCurrent(&current) && !current)
+        home_enter(b->context, &pushed);
+    return pushed;
+}
+
+CUresult pages_order_free(struct pages_block *b, CUstream stream, bool per_thread, enum driver_id call)
+{
+    bool pushed = lend_context(b, stream);
+    __typeof__(cuEventRecord) *record = per_thread ? guard.real.cuEventRecord_ptsz : guard.real.cuEventRecord;
+    CUstreamCaptureMode mode = home_calm();
+    CUresult r =
+        record ? guard.real.cuEventCreate(&b->event, CU_EVENT_DISABLE_TIMING) : CUDA_ERROR_NOT_SUPPORTED;
+    if (!r && (r = record(b->event, stream)))
+        guard.real.cuEventDestroy_v2(b->event);
+    if (!r) {
+        b->stream = stream_id(stream, per_thread);
+        b->freed_by = call;
+    }
+    home_stir(mode);
+    home_leave(pushed);
+    if (r)
+        return r;
+    pthread_mutex_lock(&lock);
+    push(b);
+    pthread_mutex_unlock(&lock);
+    return CUDA_SUCCESS;
+}
+
+static void finish(struct pages_block *b)
+{
+    bool pushed;
+    struct home *home = home_enter(b->context, &pushed);
+    if (home) {
+        pages_block_check(
+            home, b, b->freed_by,
+            "found after the buffer was freed in the order of its stream, written some time before");
+        guard.real.cuEventDestroy_v2(b->event);
+        home_leave(pushed);
+    }
+    pages_block_dispose(b);
+}
+
+void pages_order_settle(unsigned most, bool wait)
+{
+    uint64_t waiting = atomic_load_explicit(&pages_order_waiting, memory_order_relaxed);
+    CUstreamCaptureMode mode = home_calm();
+    for (uint64_t i = 0; i < waiting && i < most; i++) {
+        pthread_mutex_lock(&lock);
+        struct pages_block *b = pop(NULL);
+        pthread_mutex_unlock(&lock);
+        if (!b)
+            break;
+        CUresult r = wait && guard.real.cuEventSynchronize ? guard.real.cuEventSynchronize(b->event)
+                                                           : guard.real.cuEventQuery(b->event);
+        if (!r) {
+            finish(b);
+            continue;
+        }
+        // Not there yet; or the context has failed, and keeps what it has until it goes.
+        pthread_mutex_lock(&lock);
+        push(b);
+        pthread_mutex_unlock(&lock);
+        if (r != CUDA_ERROR_NOT_READY) {
+            kernel_fault_seen(r);
+            break;
+        }
+    }
+    home_stir(mode);
+}
+
+bool pages_order_reuse(struct pages_block *same, uint64_t size, const struct home *home, CUmemoryPool pool,
+                       CUstream stream, bool per_thread)
+{
+    CUcontext context = atomic_load_explicit(&home->context, memory_order_relaxed);
+    uint64_t id =
+        atomic_load_explicit(&pages_order_waiting, memory_order_relaxed) ? stream_id(stream, per_thread) : 0;
+    struct pages_block *b;
+    if (!id)
+        return false;
+    pthread_mutex_lock(&lock);
+    for (b = first; b; b = b->next)
+        if (b->stream == id && b->size == size && b->context == context && b->pool == pool &&
+            b->memory.handle && !b->memory.slab)
+            break;
+    if (b) {
+        *same = (struct pages_block){.memory = b->memory, .seed = b->seed, .head = b->head, .tail = b->tail};
+        b->memory = (struct pages_memory){.handle = 0};
+    }
+    pthread_mutex_unlock(&lock);
+    return b;
+}
+
+void pages_order_context_gone(CUcontext context)
+{
+    for (;;) {
+        pthread_mutex_lock(&lock);
+        struct pages_block *b = pop(context);
+        pthread_mutex_unlock(&lock);
+        if (!b)
+            return;
+        pages_block_dispose(b);
+    }
+}

@@ -1,0 +1,284 @@
+// SPDX-License-Identifier: MIT
+// Pages mode over the CPU device, which is linked in: what happens when the driver says no, in any call, and from several
+// threads. What programs see is tested by test/guard/pages.sh.
+#include "pages/pages.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "launch/kernel_fault.h"
+#include "mode/mode_testing.h"
+
+enum { SMALL = 1000, LARGE = (3 << 20) - 100 };
+
+void kernel_fault_report(CUresult r)
+{
+}
+
+unsigned launch_ring_recent(const char **names, unsigned most)
+{
+    return 0;
+}
+
+WRAP(cuMemAddressReserve, (CUdeviceptr * p, size_t n, size_t a, CUdeviceptr at, unsigned long long f),
+     (p, n, a, at, f))
+WRAP(cuMemCreate,
+     (CUmemGenericAllocationHandle * h, size_t n, const CUmemAllocationProp *p, unsigned long long f),
+     (h, n, p, f))
+WRAP(cuMemMap, (CUdeviceptr p, size_t n, size_t o, CUmemGenericAllocationHandle h, unsigned long long f),
+     (p, n, o, h, f))
+WRAP(cuMemSetAccess, (CUdeviceptr p, size_t n, const CUmemAccessDesc *d, size_t count), (p, n, d, count))
+
+static int setup(void **state)
+{
+    use_cpu_device();
+    REAL(cuMemRelease);
+    REAL(cuMemUnmap);
+    REAL(cuMemGetAllocationGranularity);
+    REAL(cuEventSynchronize);
+    REAL(cuDeviceGetMemPool);
+    REAL(cuDeviceGetDefaultMemPool);
+    REAL(cuStreamGetId);
+    REAL(cuMemAddressFree);
+    TRIED(cuMemAddressReserve);
+    TRIED(cuMemCreate);
+    TRIED(cuMemMap);
+    TRIED(cuMemSetAccess);
+    guard.options.mode = 1 << OPTION_MODE_PAGES;
+    guard.options.pages_own = 1 << 20;
+    guard.options.pages_budget = 64 << 20;
+    pages_start();
+    if (!pages_on || cuInit(0) || cuDevicePrimaryCtxRetain(&context, 0) || cuCtxSetCurrent(context))
+        return -1;
+    // The first free takes memory that stays.
+    CUdeviceptr p;
+    CUresult r;
+    bool good = pages_alloc(&p, SMALL, &r) && pages_free(p, DRIVER_cuMemFree_v2, &r) && !r;
+    pages_reclaim();
+    return !good;
+}
+
+static void write_at(CUdeviceptr p)
+{
+    assert_int_equal(cuMemcpyHtoD_v2(p, "wrong", 4), 0);
+}
+
+static void free_now(CUdeviceptr p)
+{
+    CUresult r = CUDA_ERROR_UNKNOWN;
+    assert_true(pages_free(p, DRIVER_cuMemFree_v2, &r));
+    assert_int_equal(r, 0);
+}
+
+static void memory_comes_back(void **state)
+{
+    CUresult r;
+    CUdeviceptr p[100];
+    size_t before = available();
+    for (unsigned i = 0; i < 100; i++)
+        assert_true(pages_alloc(&p[i], i & 1 ? LARGE : SMALL, &r));
+    assert_true(available() < before);
+    assert_int_equal(pages_block_count(), 100);
+    for (unsigned i = 0; i < 100; i++)
+        free_now(p[i]);
+    pages_reclaim();
+    assert_int_equal(pages_block_count(), 0);
+    assert_int_equal(available(), before);
+    assert_int_equal(pages_memory_extra(), 0);
+    assert_int_equal(atomic_load(&findings), 0);
+}
+
+static void canaries_tell(void **state)
+{
+    CUresult r;
+    CUdeviceptr p;
+    atomic_store(&findings, 0);
+    assert_true(pages_alloc(&p, LARGE, &r));
+    write_at(p + LARGE);
+    free_now(p);
+    assert_int_equal(atomic_load(&findings), 1);
+    assert_true(pages_alloc(&p, LARGE, &r));
+    write_at(p - 4);
+    write_at(p + LARGE + 96);
+    pages_context_ends(context, DRIVER_cuCtxDestroy_v2);
+    assert_int_equal(atomic_load(&findings), 3);
+    free_now(p);
+    assert_int_equal(atomic_load(&findings), 3);
+    atomic_store(&findings, 0);
+}
+
+// Every call of the driver fails once: the buffer is there or is left to the driver, and nothing is lost.
+static void any_call_may_fail(void **state)
+{
+    size_t before = available();
+    bool done = false;
+    for (int n = 0; !done && n < 100; n++) {
+        CUdeviceptr p[4] = {0};
+        CUresult r;
+        size_t pitch;
+        atomic_store(&calls_left, n);
+        bool have[] = {
+            pages_alloc(&p[0], LARGE, &r),
+            pages_alloc(&p[1], SMALL, &r),
+            pages_alloc_pitch(&p[2], &pitch, 3000, 1000, 4, &r),
+            pages_alloc_async(&p[3], LARGE, NULL, NULL, false, &r),
+        };
+        for (unsigned i = 0; i < 4; i++) {
+            if (!have[i])
+                continue;
+            assert_true(i & 1 ? pages_free_async(p[i], NULL, false, false, DRIVER_cuMemFreeAsync, &r)
+                              : pages_free(p[i], DRIVER_cuMemFree_v2, &r));
+            // Refused, it is as it was.
+            if (r)
+                assert_true(pages_free(p[i], DRIVER_cuMemFree_v2, &r) && !r);
+        }
+        done = atomic_load(&calls_left) > 0;
+        atomic_store(&calls_left, -1);
+        assert_int_equal(cuCtxSynchronize(), 0);
+        pages_reclaim();
+        assert_int_equal(pages_block_count(), 0);
+        assert_int_equal(pages_memory_extra(), 0);
+    }
+    assert_true(done);
+    assert_int_equal(available(), before);
+    assert_int_equal(atomic_load(&findings), 0);
+}
+
+static void budget_holds(void **state)
+{
+    CUresult r;
+    CUdeviceptr p[200] = {0};
+    unsigned n = 0;
+    // Each wastes one MiB and a little less.
+    while (n < 200 && pages_alloc(&p[n], (1 << 20) + 1, &r))
+        n++;
+    assert_true(n == 64 && pages_memory_extra() <= 64 << 20);
+    for (unsigned i = 0; i < n; i++)
+        free_now(p[i]);
+}
+
+static void wait_for_flag(void *flag)
+{
+    while (!atomic_load((_Atomic(bool) *)flag))
+        sched_yield();
+}
+
+// The stream does not move, so what is freed in it waits; its memory serves what comes later in the stream, at another
+// address.
+static void order_is_kept(void **state)
+{
+    CUresult r;
+    CUdeviceptr p, q, other;
+    CUstream stream;
+    _Atomic(bool) flag = false;
+    size_t before = available();
+    assert_int_equal(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING), 0);
+    assert_true(pages_alloc_async(&p, LARGE, NULL, stream, false, &r));
+    assert_int_equal(cuLaunchHostFunc(stream, wait_for_flag, &flag), 0);
+    uint64_t extra = pages_memory_extra();
+    size_t left = available();
+    assert_true(pages_free_async(p, stream, false, false, DRIVER_cuMemFreeAsync, &r) && !r);
+    assert_false(pages_free_async(p, stream, false, false, DRIVER_cuMemFreeAsync, &r));
+    assert_int_equal(atomic_load(&pages_order_waiting), 1);
+    assert_true(pages_alloc_async(&other, LARGE, NULL, NULL, false, &r));
+    assert_true(available() < left);
+    assert_true(pages_free_async(other, NULL, false, false, DRIVER_cuMemFreeAsync, &r) && !r);
+    while (atomic_load(&pages_order_waiting) > 1)
+        pages_order_settle(UINT32_MAX, false);
+    assert_true(pages_alloc_async(&q, LARGE, NULL, stream, false, &r));
+    assert_true(q != p && pages_memory_extra() == extra && available() == left);
+    assert_int_equal(pages_ask(p, &(struct mode_answer){0}), MODE_NOT_OURS);
+    assert_true(pages_free_async(q, stream, false, false, DRIVER_cuMemFreeAsync, &r) && !r);
+    assert_int_equal(atomic_load(&pages_order_waiting), 2);
+    atomic_store(&flag, true);
+    pages_order_settle(UINT32_MAX, true);
+    assert_int_equal(atomic_load(&pages_order_waiting), 0);
+    assert_int_equal(pages_block_count(), 0);
+    assert_int_equal(cuStreamDestroy_v2(stream), 0);
+    assert_int_equal(available(), before);
+    // It was given back once.
+    assert_true(pages_alloc(&p, LARGE, &r));
+    assert_int_equal(pages_memory_extra(), extra);
+    free_now(p);
+}
+
+static void *work(void *argument)
+{
+    unsigned seed = (unsigned)(uintptr_t)argument;
+    CUdeviceptr p[8] = {0};
+    CUresult r;
+    cuCtxSetCurrent(context);
+    for (unsigned i = 0; i < 300; i++) {
+        CUdeviceptr *at = &p[rand_r(&seed) % 8];
+        bool in_order = rand_r(&seed) & 1;
+        if (*at && !(in_order ? pages_free_async(*at, NULL, false, false, DRIVER_cuMemFreeAsync, &r)
+                              : pages_free(*at, DRIVER_cuMemFree_v2, &r)))
+            return "lost";
+        *at = 0;
+        size_t size = rand_r(&seed) & 1 ? SMALL : LARGE;
+        if (in_order ? !pages_alloc_async(at, size, NULL, NULL, false, &r) : !pages_alloc(at, size, &r))
+            *at = 0;
+    }
+    for (unsigned i = 0; i < 8; i++)
+        if (p[i] && (!pages_free(p[i], DRIVER_cuMemFree_v2, &r) || r))
+            return "lost";
+    return NULL;
+}
+
+static void threads_at_once(void **state)
+{
+    pthread_t t[4];
+    void *wrong;
+    for (uintptr_t i = 0; i < 4; i++)
+        assert_int_equal(pthread_create(&t[i], NULL, work, (void *)i), 0);
+    for (unsigned i = 0; i < 4; i++) {
+        pthread_join(t[i], &wrong);
+        assert_null(wrong);
+    }
+    assert_int_equal(cuCtxSynchronize(), 0);
+    pages_reclaim();
+    assert_int_equal(pages_block_count(), 0);
+    assert_int_equal(pages_memory_extra(), 0);
+    assert_int_equal(atomic_load(&findings), 0);
+}
+
+static void goes_with_its_context(void **state)
+{
+    CUcontext other;
+    CUdeviceptr p[3];
+    CUresult r;
+    size_t before = available();
+    assert_int_equal(cuCtxCreate_v2(&other, 0, 0), 0);
+    assert_true(pages_alloc(&p[0], LARGE, &r) && pages_alloc(&p[1], SMALL, &r) &&
+                pages_alloc_async(&p[2], LARGE, NULL, NULL, false, &r));
+    assert_true(pages_free_async(p[2], NULL, false, false, DRIVER_cuMemFreeAsync, &r) && !r);
+    assert_int_equal(cuCtxDestroy_v2(other), 0);
+    pages_context_gone(other);
+    assert_int_equal(pages_block_count(), 0);
+    assert_int_equal(atomic_load(&pages_order_waiting), 0);
+    assert_int_equal(cuCtxSetCurrent(context), 0);
+    pages_reclaim();
+    assert_int_equal(available(), before);
+}
+
+static void stops(void **state)
+{
+    CUdeviceptr p;
+    CUresult r;
+    pages_stop("for this test");
+    assert_false(pages_alloc(&p, LARGE, &r));
+    assert_int_equal(atomic_load(&findings), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(memory_comes_back),     cmocka_unit_test(canaries_tell),
+        cmocka_unit_test(any_call_may_fail),     cmocka_unit_test(budget_holds),
+        cmocka_unit_test(order_is_kept),         cmocka_unit_test(threads_at_once),
+        cmocka_unit_test(goes_with_its_context), cmocka_unit_test(stops),
+    };
+    return cmocka_run_group_tests(tests, setup, NULL);
+}

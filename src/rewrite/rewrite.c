@@ -1,0 +1,576 @@
+// SPDX-License-Identifier: MIT
+#include "rewrite/rewrite.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdio.h>
+
+#include "base/mem.h"
+#include "core/guard.h"
+#include "track/guard_report.h"
+#include "rewrite/rewrite_about.h"
+#include "rewrite/rewrite_jit.h"
+#include "rewrite/rewrite_source.h"
+
+bool rewrite_on;
+
+static const struct rewrite_client *client;
+static struct cache *cache;  // NULL: none
+
+// What it takes to make one image from another.
+struct work {
+    struct diag_sink sink;
+    struct rewrite *r;
+    struct rewrite_source source;
+    struct rewrite_jit jit;
+    struct rewrite_source_sum sums[REWRITE_SOURCE_MOST];
+    struct pass_result *texts[REWRITE_SOURCE_MOST];
+    unsigned ntexts;
+    char passes[CACHE_MOST_PASS + 1];
+    unsigned arch;
+    bool compile;     // else the driver gets PTX, and does it for each device
+    char first[400];  // error
+    char key[CACHE_MOST_PASS + 1];
+};
+
+// --- starting -----------------------------------------------------------------------------------------------
+
+static void open_cache(void)
+{
+    if (!guard.options.cache)
+        return;
+    int err = cache_open(guard.options.cache_dir, guard.options.cache_size, &cache);
+    if (err)
+        guard_report_note("no cache of rewritten modules, each is compiled at every start: %s%s%s",
+                          guard.options.cache_dir ? guard.options.cache_dir : "",
+                          guard.options.cache_dir ? ": " : "", cache_why(err));
+}
+
+bool rewrite_possible(void)
+{
+    return guard.real.cuLinkCreate_v2 && guard.real.cuLinkAddData_v2 && guard.real.cuLinkComplete;
+}
+
+void rewrite_start(const struct rewrite_client *for_whom)
+{
+    client = for_whom;
+    open_cache();
+    rewrite_on = true;
+}
+
+// --- failing ------------------------------------------------------------------------------------------------
+
+__attribute__((format(printf, 3, 4))) static bool leave(struct rewrite *r, enum rewrite_why why,
+                                                        const char *fmt, ...)
+{
+    va_list args;
+    va_start(args, fmt);
+    r->why = why;
+    vsnprintf(r->detail, sizeof r->detail, fmt, args);
+    va_end(args);
+    // One line: it may go into the cache and into a note.
+    for (char *p = r->detail; *p; p++)
+        *p = *p == '\n' ? ' ' : *p;
+    return false;
+}
+
+static void keep_first(struct diag_sink *sink, const struct diag *d)
+{
+    struct work *w = (struct work *)sink;
+    if (d->severity != DIAG_ERROR || w->first[0])
+        return;
+    if (d->source.text.ptr)
+        snprintf(w->first, sizeof w->first, "%.100s:%u: %s", d->source.name,
+                 diag_locate(d->source.text, d->offset).line, d->message);
+    else
+        snprintf(w->first, sizeof w->first, "%.100s: %s", d->source.name, d->message);
+}
+
+static const char *name_of(CUresult result)
+{
+    const char *name = driver_result_name(result);
+    return name ? name : "an unknown error";
+}
+
+static bool failed(struct work *w, int err)
+{
+    return leave(w->r, REWRITE_FAILED, "%s", w->first[0] ? w->first : strerror(-err));
+}
+
+// --- the device ---------------------------------------------------------------------------------------------
+
+static unsigned arch_of(CUdevice device)
+{
+    int major = 0, minor = 0;
+    if (guard.real.cuDeviceGetAttribute(&major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, device) ||
+        guard.real.cuDeviceGetAttribute(&minor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, device))
+        return 0;
+    return (unsigned)(major * 10 + minor);
+}
+
+// A module is for the current context. A library is for all: machine code will do where all devices are alike. Without
+// a context the driver's compiler cannot be called.
+static bool find_device(struct work *w, bool library)
+{
+    CUcontext context = NULL;
+    CUdevice device;
+    int n = 0;
+    w->compile = !guard.real.cuCtxGetCurrent(&context) && context && !guard.real.cuCtxGetDevice(&device);
+    w->arch = w->compile ? arch_of(device) : 0;
+    if (!library || guard.real.cuDeviceGetCount(&n))
+        return w->arch;
+    for (int i = 0; i < n; i++) {
+        unsigned arch = arch_of(i);
+        w->compile &= arch == w->arch;
+        w->arch = !w->arch || arch < w->arch ? arch : w->arch;
+    }
+    return w->arch;
+}
+
+// --- the cache ----------------------------------------------------------------------------------------------
+
+// The CPU device's compiled modules are no GPU's.
+static struct cache_key key_of(struct work *w)
+{
+    int driver = 0;
+    char made[128];
+    guard.real.cuDriverGetVersion(&driver);
+    pass_key(w->passes, made, sizeof made);
+    int n = snprintf(w->key, sizeof w->key, "%s%s", made, guard.real_fault ? ";cpu " MOAT_VERSION : "");
+    if (w->jit.sum)
+        snprintf(w->key + n, sizeof w->key - (size_t)n, ";%016llx", (unsigned long long)w->jit.sum);
+    rewrite_source_sums(&w->source, w->sums);
+    return (struct cache_key){
+        .content = {(const char *)w->sums, w->source.count * sizeof *w->sums},
+        .pass = w->key,
+        .arch = w->arch,
+        .driver = (uint32_t)driver,
+    };
+}
+
+// True: the work is done, one way or the other.
+static bool recall(struct work *w, const struct cache_key *key)
+{
+    struct rewrite *r = w->r;
+    if (cache_get(cache, key, &r->entry))
+        return false;
+    // An entry without an image says why there is none.
+    if (rewrite_about_read(r->entry.about, r) || !r->nparts != !r->entry.image.len) {
+        cache_entry_free(&r->entry);
+        return false;
+    }
+    guard_count(GUARD_CACHE_HITS);
+    if (r->nparts) {
+        r->cached = true;
+        r->image = r->entry.image.ptr;
+    } else {
+        cache_entry_free(&r->entry);
+    }
+    return true;
+}
+
+static void store(const struct cache_key *key, struct str image, struct str about)
+{
+    static _Atomic(bool) told;
+    if (!cache)
+        return;
+    int err = cache_put(cache, key, image, about);
+    if (!err)
+        guard_count(GUARD_CACHE_STORED);
+    else if (!atomic_exchange_explicit(&told, true, memory_order_relaxed))
+        guard_report_note("%s: a rewritten module could not be kept: %s", cache_folder(cache),
+                          strerror(-err));
+}
+
+static void store_left(const struct cache_key *key, const struct rewrite *r)
+{
+    struct out about;
+    if (!cache || out_to_memory(&about))
+        return;
+    rewrite_about_left(r->why, r->detail, &about);
+    if (!about.error)
+        store(key, (struct str){"", 0}, (struct str){about.buf, about.len});
+    out_close(&about);
+}
+
+// --- rewriting ----------------------------------------------------------------------------------------------
+
+static int rewrite_text(struct work *w, unsigned i)
+{
+    struct image_buffer buffer = {0};
+    struct pass_request request = {.passes = w->passes, .arch = w->arch};
+    struct str text;
+    char name[128];
+    rewrite_source_name(&w->source, i, name, sizeof name);
+    int err = rewrite_source_read(&w->source, i, &w->sink, &buffer, &text);
+    if (!err)
+        err = pass_rewrite(name, text, &request, &w->sink, &w->texts[w->ntexts]);
+    w->ntexts += !err;
+    image_buffer_free(&buffer);
+    return err;
+}
+
+// The same will be said at the next start.
+static bool launched_alike(struct work *w, const struct cache_key *key)
+{
+    char kernel[200];
+    for (unsigned i = 0; i < w->source.count; i++) {
+        if (rewrite_source_alike(&w->source, i, &w->sink, kernel, sizeof kernel))
+            continue;
+        leave(w->r, REWRITE_FAILED, "its PTX is for another GPU, with blocks of another size: %s", kernel);
+        if (w->compile)
+            store_left(key, w->r);
+        return false;
+    }
+    return true;
+}
+
+static bool rewrite_all(struct work *w)
+{
+    for (unsigned i = 0; i < w->source.count; i++) {
+        int err = rewrite_text(w, i);
+        if (err)
+            return failed(w, err);
+    }
+    return true;
+}
+
+static bool launches(const struct work *w)
+{
+    for (unsigned i = 0; i < w->ntexts; i++)
+        for (uint32_t f = 0; f < w->texts[i]->nfuncs; f++)
+            if (w->texts[i]->funcs[f].why == PASS_LAUNCHES)
+                return true;
+    return false;
+}
+
+// The smallest limit that a pass has set, for all: they are compiled together.
+static bool limit_registers(struct work *w)
+{
+    unsigned least = 0;
+    for (unsigned i = 0; i < w->ntexts; i++) {
+        unsigned registers = w->texts[i]->registers;
+        least = registers && (!least || registers < least) ? registers : least;
+    }
+    return !least ||
+           rewrite_jit_limit(w->jit.options, w->jit.values, &w->jit.count, REWRITE_JIT_MOST, least) ||
+           leave(w->r, REWRITE_FAILED, "it is compiled with options that cannot be kept");
+}
+
+static CUresult link_all(struct work *w, size_t *size)
+{
+    struct rewrite *r = w->r;
+    void *image = NULL;
+    char name[128];
+    CUresult result = guard.real.cuLinkCreate_v2(w->jit.count, w->jit.options, w->jit.values, &r->link);
+    if (result) {
+        r->link = NULL;
+        return result;
+    }
+    for (unsigned i = 0; !result && i < w->ntexts; i++) {
+        struct str text = w->texts[i]->text;
+        rewrite_source_name(&w->source, i, name, sizeof name);
+        result = guard.real.cuLinkAddData_v2(r->link, CU_JIT_INPUT_PTX, (void *)text.ptr, text.len + 1, name,
+                                             0, NULL, NULL);
+    }
+    if (!result)
+        result = guard.real.cuLinkComplete(r->link, &image, size);
+    r->image = image;
+    return result;
+}
+
+// Whether the same will be said of it at the next start. The CPU device learns more with every version of moat.
+static bool lasts(CUresult result)
+{
+    if (guard.real_fault)
+        return false;
+    switch ((int)result) {
+    case CUDA_ERROR_INVALID_IMAGE:
+    case CUDA_ERROR_NO_BINARY_FOR_GPU:
+    case CUDA_ERROR_INVALID_PTX:
+    case CUDA_ERROR_UNSUPPORTED_PTX_VERSION:
+    case CUDA_ERROR_INVALID_SOURCE: return true;
+    default: return false;
+    }
+}
+
+static bool compile(struct work *w, const struct cache_key *key, size_t *size)
+{
+    if (!limit_registers(w))
+        return false;
+    CUresult result = link_all(w, size);
+    if (!result)
+        return true;
+    w->r->image = NULL;
+    leave(w->r, launches(w) ? REWRITE_LAUNCHES : REWRITE_REFUSED, "%s%s%s", name_of(result),
+          w->jit.log[0] ? ": " : "", w->jit.log);
+    if (lasts(result))
+        store_left(key, w->r);
+    return false;
+}
+
+// The program's memory should not hold texts longer than they are needed: the parts are made from their description.
+static bool describe(struct work *w, const struct cache_key *key, size_t size)
+{
+    struct out about;
+    int err = out_to_memory(&about);
+    if (!err) {
+        rewrite_about_parts(w->texts, w->ntexts, &about);
+        err = about.error;
+        if (!err)
+            err = rewrite_about_read((struct str){about.buf, about.len}, w->r);
+        if (!err && size)
+            store(key, (struct str){w->r->image, size}, (struct str){about.buf, about.len});
+        out_close(&about);
+    }
+    return err ? failed(w, err) : true;
+}
+
+static bool make(struct work *w)
+{
+    struct cache_key key = {0};
+    size_t size = 0;
+    if (w->compile) {
+        key = key_of(w);
+        if (cache && recall(w, &key))
+            return w->r->image;
+    }
+    if (!launched_alike(w, &key) || !rewrite_all(w))
+        return false;
+    if (!w->compile && w->ntexts > 1)
+        return leave(w->r, REWRITE_FAILED, "several texts cannot be linked without a context");
+    if ((w->compile && !compile(w, &key, &size)) || !describe(w, &key, size))
+        return false;
+    if (!w->compile) {
+        w->r->text = w->texts[0];
+        w->ntexts = 0;
+        w->r->image = w->r->text->text.ptr;
+        w->r->registers = w->r->text->registers;
+    }
+    return true;
+}
+
+// --- the ways in --------------------------------------------------------------------------------------------
+
+static void release(struct rewrite *r)
+{
+    if (r->link)
+        guard.real.cuLinkDestroy(r->link);
+    if (r->cached)
+        cache_entry_free(&r->entry);
+    pass_result_free(r->text);
+    for (unsigned i = 0; i < r->nparts; i++)
+        pass_result_free(r->parts[i]);
+    mem_free(r->parts);
+    r->link = NULL;
+    r->cached = false;
+    r->text = NULL;
+    r->parts = NULL;
+    r->nparts = 0;
+}
+
+// False: there is nothing to do.
+static bool choose_passes(struct work *w, const struct rewrite_origin *from)
+{
+    struct rewrite_origin origin = *from;
+    origin.arch = w->arch;
+    client->plan(&origin, &w->r->plan);
+    rewrite_plan_list(&w->r->plan, w->passes, sizeof w->passes);
+    return w->r->plan.count;
+}
+
+static struct work *begin(struct rewrite *r, bool library, const struct rewrite_options *options,
+                          const struct rewrite_origin *from)
+{
+    *r = (struct rewrite){.why = REWRITE_OFF, .library = library};
+    struct work *w = rewrite_on ? mem_zalloc(1, sizeof *w) : NULL;
+    if (!w)
+        return NULL;
+    w->r = r;
+    w->sink.emit = keep_first;
+    if (!find_device(w, library) || !choose_passes(w, from)) {
+        mem_free(w);
+        return NULL;
+    }
+    if (rewrite_jit_take(&w->jit, options)) {
+        leave(r, REWRITE_FAILED, "it is compiled with options that cannot be kept");
+        mem_free(w);
+        return NULL;
+    }
+    return w;
+}
+
+static bool finish(struct work *w, int err)
+{
+    struct rewrite *r = w->r;
+    bool ours = false;
+    if (err == -ENODATA)
+        leave(r, REWRITE_MACHINE_CODE, "no PTX is in it");
+    else if (err)
+        failed(w, err);
+    else
+        ours = make(w);
+    if (!ours && !r->cached) {
+        r->image = NULL;
+        release(r);
+    }
+    for (unsigned i = 0; i < w->ntexts; i++)
+        pass_result_free(w->texts[i]);
+    rewrite_source_free(&w->source);
+    mem_free(w);
+    return ours;
+}
+
+// An image that a link of ours made.
+static bool recall_link(struct rewrite *r, const void *image)
+{
+    if (!rewrite_about_recall(image, r))
+        return false;
+    r->image = r->nparts ? image : NULL;
+    return true;
+}
+
+bool rewrite_memory(struct rewrite *r, const void *image, bool library, const struct rewrite_options *options)
+{
+    int saved = errno;
+    struct work *w = begin(r, library, options, &(struct rewrite_origin){.image = image});
+    if (!w) {
+        // Nothing in it says what it was made of.
+        bool known = rewrite_on && r->why == REWRITE_OFF && recall_link(r, image);
+        errno = saved;
+        return known && r->image;
+    }
+    int err = rewrite_source_memory(&w->source, image, w->arch, &w->sink);
+    bool ours;
+    if (err && recall_link(r, image)) {
+        rewrite_source_free(&w->source);
+        mem_free(w);
+        ours = r->image;
+    } else {
+        ours = finish(w, err);
+    }
+    errno = saved;
+    return ours;
+}
+
+bool rewrite_file(struct rewrite *r, const char *path, bool library, const struct rewrite_options *options)
+{
+    int saved = errno;
+    struct work *w = begin(r, library, options, &(struct rewrite_origin){.path = path});
+    bool ours = w && finish(w, rewrite_source_file(&w->source, path, w->arch, false, &w->sink));
+    errno = saved;
+    return ours;
+}
+
+static void add_to_summary(const struct rewrite *r)
+{
+    bool lowered = false;
+    for (unsigned i = 0; i < r->nparts; i++) {
+        lowered |= r->parts[i]->lowered;
+        for (uint32_t f = 0; f < r->parts[i]->nfuncs; f++) {
+            const struct pass_func *func = &r->parts[i]->funcs[f];
+            if (func->is_entry)
+                guard_count(func->why == PASS_REWRITTEN ? GUARD_KERNELS_REWRITTEN : GUARD_KERNELS_LAUNCHING);
+        }
+    }
+    guard_count(GUARD_MODULES_REWRITTEN);
+    if (lowered)
+        guard_count(GUARD_MODULES_LOWERED);
+}
+
+bool rewrite_end(struct rewrite *r, CUresult result, const void *handle, bool library)
+{
+    if (result) {
+        release(r);
+        return leave(r, REWRITE_REFUSED, "%s", name_of(result));
+    }
+    add_to_summary(r);
+    struct rewrite_module module = {handle, library, r->parts, r->nparts, false};
+    client->loaded(&module);
+    if (module.taken) {
+        r->parts = NULL;
+        r->nparts = 0;
+    }
+    release(r);
+    return true;
+}
+
+void rewrite_left(const struct rewrite *r, CUresult result)
+{
+    static const struct {
+        enum guard_count count;
+        const char *text;
+    } rows[REWRITE_WHYS] = {
+        [REWRITE_MACHINE_CODE] = {GUARD_LEFT_MACHINE_CODE, "has machine code only"},
+        [REWRITE_LAUNCHES] = {GUARD_LEFT_LAUNCHES, "launches kernels on the device"},
+        [REWRITE_FAILED] = {GUARD_LEFT_FAILED, "could not be rewritten"},
+        [REWRITE_REFUSED] = {GUARD_LEFT_REFUSED, "was refused by the driver after it was rewritten"},
+    };
+    static _Atomic(bool) told[REWRITE_WHYS];
+    // What the driver does not take either is not ours to count.
+    if (result || r->why == REWRITE_OFF)
+        return;
+    client->left(r);
+    if (!r->plan.whole)
+        return;
+    guard_count(rows[r->why].count);
+    if (!atomic_exchange_explicit(&told[r->why], true, memory_order_relaxed))
+        guard_report_note("a module %s and runs as it is (%s); others like it are counted", rows[r->why].text,
+                          r->detail);
+}
+
+// --- links --------------------------------------------------------------------------------------------------
+
+bool rewrite_input(struct rewrite *r, struct rewrite_texts *t, const void *bytes, size_t size,
+                   const char *path)
+{
+    static const struct rewrite_options none;
+    int saved = errno;
+    struct work *w = begin(r, false, &none, &(struct rewrite_origin){bytes, size, path, 0});
+    *t = (struct rewrite_texts){0};
+    if (!w)
+        return false;
+    int err = path ? rewrite_source_file(&w->source, path, w->arch, true, &w->sink)
+                   : rewrite_source_bytes(&w->source, bytes, size, w->arch, true, &w->sink);
+    bool ours = !err && rewrite_all(w);
+    if (err == -ENODATA)
+        leave(r, REWRITE_MACHINE_CODE, "no PTX is in it");
+    else if (err)
+        failed(w, err);
+    if (ours)
+        t->parts = mem_alloc(w->ntexts * sizeof *t->parts);
+    if (t->parts) {
+        memcpy(t->parts, w->texts, w->ntexts * sizeof *t->parts);
+        t->count = w->ntexts;
+        w->ntexts = 0;
+    } else if (ours) {
+        ours = failed(w, -ENOMEM);
+    }
+    for (unsigned i = 0; i < w->ntexts; i++)
+        pass_result_free(w->texts[i]);
+    rewrite_source_free(&w->source);
+    mem_free(w);
+    errno = saved;
+    return ours;
+}
+
+// What is linked with it may be rewritten, and be loaded as ours: now is the time to say so.
+void rewrite_input_left(const void *bytes, size_t size, const char *path)
+{
+    int saved = errno;
+    CUdevice device;
+    struct rewrite_origin origin = {bytes, size, path, 0};
+    origin.arch = guard.real.cuCtxGetDevice(&device) ? 0 : arch_of(device);
+    if (rewrite_on && origin.arch)
+        client->input_left(&origin);
+    errno = saved;
+}
+
+void rewrite_texts_free(struct rewrite_texts *t)
+{
+    for (unsigned i = 0; i < t->count; i++)
+        pass_result_free(t->parts[i]);
+    mem_free(t->parts);
+    *t = (struct rewrite_texts){0};
+}

@@ -1,0 +1,445 @@
+// SPDX-License-Identifier: MIT
+#include "track/guard_report.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stddef.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "core/guard.h"
+#include "track/stack.h"
+#include "report/channel.h"
+#include "report/fold.h"
+
+enum {
+    NOTES = 16,
+    NOTE_SIZE = 240,
+    EQUALS = 4096,  // different errors that are remembered; a power of two
+    STACKS = 2 + 2 * GUARD_REPORT_BUFFERS,
+    PATHS_SIZE = 64 << 10,
+};
+
+// What a report is put together in; mapped at the first one. Under the lock.
+struct desk {
+    struct report_frame frames[STACKS][STACK_DEPTH_MAX];
+    struct report_buffer buffers[GUARD_REPORT_BUFFERS];
+    char threads[GUARD_REPORT_BUFFERS][24];
+    char paths[PATHS_SIZE];
+    size_t paths_used;
+    unsigned stacks_used;
+    const char *notes[4];
+    char note[NOTE_SIZE];
+};
+
+// The last in the order of locks: taken with none of ours held, held over the channel only.
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct channel channel;
+static struct desk *desk;
+static struct fold_slot equals[EQUALS];
+static struct fold told = {.slots = equals, .mask = EQUALS - 1};
+static uint64_t next_id = 1, errors, suppressed;
+static _Atomic(bool) halting;  // --halt-on-error, and there was one. Relaxed: who set it reads it
+static int started;            // the process whose banner is out; 0: none
+static char notes[NOTES][NOTE_SIZE];
+static unsigned nnotes;
+static void (*summarise)(void);  // NULL: nobody has more to count
+
+void guard_report_init(void (*before_end)(void))
+{
+    summarise = before_end;
+    // Whatever is written without the command is text: it must not land in the middle of a document.
+    channel_init(&channel, guard.options.format == OPTION_FORMAT_TEXT ? guard.options.log_file : NULL);
+}
+
+// The child of a fork is a process of its own: its banner comes with its first report or its end.
+void guard_report_after_fork(void)
+{
+    pthread_mutex_init(&lock, NULL);
+    memset(equals, 0, sizeof equals);
+    fold_init(&told, equals, EQUALS);
+    errors = suppressed = 0;
+    next_id = 1;
+}
+
+// What the thread had before it took the lock.
+struct held {
+    sigset_t signals;
+    int cancel;
+};
+
+// A handler of the program's may call CUDA, or leave by longjmp, and another thread may cancel this one: none of it while
+// the lock is held.
+static void lock_reports(struct held *before)
+{
+    sigset_t all;
+    sigfillset(&all);
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before->cancel);
+    pthread_sigmask(SIG_SETMASK, &all, &before->signals);
+    pthread_mutex_lock(&lock);
+}
+
+static void unlock_reports(const struct held *before)
+{
+    pthread_mutex_unlock(&lock);
+    pthread_sigmask(SIG_SETMASK, &before->signals, NULL);
+    pthread_setcancelstate(before->cancel, NULL);
+}
+
+static enum channel_answer send(const struct report_line *line)
+{
+    int saved = errno;
+    enum channel_answer answer = channel_send(&channel, line);
+    errno = saved;
+    return answer;
+}
+
+void guard_report_note(const char *fmt, ...)
+{
+    char text[NOTE_SIZE];
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(text, sizeof text, fmt, args);
+    va_end(args);
+    struct held before;
+    lock_reports(&before);
+    if (started != getpid() && nnotes < NOTES)
+        memcpy(notes[nnotes++], text, sizeof text);
+    else
+        send(&(struct report_line){.event = REPORT_NOTE, .note = {.pid = getpid(), .text = text}});
+    unlock_reports(&before);
+}
+
+// "pages,count", as --mode has it.
+static const char *mode_text(char *text, size_t size)
+{
+    const struct option_row *row = option_table.rows;
+    while (row->offset != offsetof(struct options, mode))
+        row++;
+    size_t used = 0;
+    text[0] = 0;
+    for (size_t i = 0; row->limits.words[i]; i++)
+        if (guard.options.mode >> i & 1 && used < size)
+            used += (size_t)snprintf(text + used, size - used, "%s%s", used ? "," : "", row->limits.words[i]);
+    return text;
+}
+
+// Under the lock.
+static void start_locked(void)
+{
+    const char *list[NOTES];
+    char program[512] = "", mode[64];
+    ssize_t n = readlink("/proc/self/exe", program, sizeof program - 1);
+    program[n > 0 ? n : 0] = 0;
+    for (unsigned i = 0; i < nnotes; i++)
+        list[i] = notes[i];
+    started = getpid();
+    send(&(struct report_line){.event = REPORT_START,
+                               .start = {
+                                   .pid = started,
+                                   .parent = getppid(),
+                                   .program = program,
+                                   .mode = mode_text(mode, sizeof mode),
+                                   .device = guard.real_fault ? "the CPU device" : guard.real_path,
+                                   .version = MOAT_VERSION,
+                                   .nnotes = nnotes,
+                                   .notes = list,
+                               }});
+    nnotes = 0;
+}
+
+void guard_report_start(void)
+{
+    struct held before;
+    lock_reports(&before);
+    start_locked();
+    unlock_reports(&before);
+}
+
+static const char *keep_path(const char *path)
+{
+    size_t n = strlen(path) + 1;
+    // Frames of one object follow each other.
+    for (size_t at = 0; at < desk->paths_used; at += strlen(desk->paths + at) + 1)
+        if (strcmp(desk->paths + at, path) == 0)
+            return desk->paths + at;
+    if (n > PATHS_SIZE - desk->paths_used)
+        return NULL;
+    char *kept = memcpy(desk->paths + desk->paths_used, path, n);
+    desk->paths_used += n;
+    return kept;
+}
+
+static struct report_stack make_stack(uint32_t id)
+{
+    uint64_t pcs[STACK_DEPTH_MAX];
+    unsigned n = stack_frames(id, pcs, STACK_DEPTH_MAX);
+    n = n < STACK_DEPTH_MAX ? n : STACK_DEPTH_MAX;
+    if (!n || desk->stacks_used == STACKS)
+        return (struct report_stack){0};
+    struct report_frame *frames = desk->frames[desk->stacks_used++];
+    for (unsigned i = 0; i < n; i++) {
+        char path[512];
+        frames[i] = (struct report_frame){.pc = pcs[i]};
+        if (stack_locate(pcs[i], path, sizeof path, &frames[i].offset))
+            frames[i].object = keep_path(path);
+    }
+    return (struct report_stack){n, frames};
+}
+
+static const char *call_name(unsigned call, bool freed)
+{
+    if (call == TRACK_MADE_BY_KERNEL)
+        return freed ? "free in a kernel" : "malloc in a kernel";
+    if (call >= DRIVER_CALLS)
+        return call == TRACK_MADE_BY_NVTX ? "nvtxMemRegionsRegister" : "moat_block_made";
+    return driver_calls[call].symbol;
+}
+
+static void make_buffer(unsigned i, const struct track_copy *b)
+{
+    char *thread = desk->threads[i];
+    snprintf(thread, sizeof desk->threads[i], "%u", b->facts.thread);
+    desk->buffers[i] = (struct report_buffer){
+        .base = b->base,
+        .size = b->facts.bytes,
+        .name = b->facts.name,
+        .made_by = call_name(b->facts.made_by, false),
+        .freed_by = b->freed ? call_name(b->freed_by, true) : NULL,
+        .thread = b->facts.made_by == TRACK_MADE_BY_KERNEL ? NULL : thread,
+        .made_at = make_stack(b->facts.made_stack),
+        .freed_at = b->freed ? make_stack(b->freed_stack) : (struct report_stack){0},
+    };
+}
+
+// Canaries are looked at while a buffer is freed. The books have it as freed by then, by the call that the report is about:
+// that is no news. A free in the order of a stream was another call, even of the same function.
+static bool is_freed_here(const struct guard_finding *f, const struct track_copy *b, uint32_t stack)
+{
+    uint64_t here, there;
+    if (!b->freed || !f->corrupted.count || f->call_name || b->freed_by != f->call)
+        return false;
+    return !stack_frames(stack, &here, 1) || !stack_frames(b->freed_stack, &there, 1) || here == there;
+}
+
+// Of the kernel alone the place tells enough.
+static struct report_stack make_frames(const struct driver_fault *fault)
+{
+    uint32_t n = fault->nframes < DRIVER_FAULT_FRAMES ? fault->nframes : DRIVER_FAULT_FRAMES;
+    if (n < 2 || desk->stacks_used == STACKS)
+        return (struct report_stack){0};
+    struct report_frame *frames = desk->frames[desk->stacks_used++];
+    for (uint32_t i = 0; i < n; i++) {
+        const struct driver_fault_frame *f = &fault->frames[i];
+        frames[i] = (struct report_frame){
+            .function = f->function && f->function < sizeof fault->texts ? fault->texts + f->function : NULL,
+            .file = f->file && f->file < sizeof fault->texts ? fault->texts + f->file : NULL,
+            .line = f->line,
+            .inlined = f->inlined,
+        };
+    }
+    return (struct report_stack){n, frames};
+}
+
+static struct report_place make_place(const struct driver_fault *fault, bool thread_known)
+{
+    struct report_place p = {
+        .kernel = fault->kernel[0] ? fault->kernel : NULL,
+        .file = fault->source_file[0] ? fault->source_file : NULL,
+        .line = fault->source_line,
+        .thread_known = thread_known,
+        .module = fault->module[0] ? fault->module : NULL,
+        .instruction = fault->instruction[0] ? fault->instruction : NULL,
+        .ptx_line = fault->line,
+        .frames = make_frames(fault),
+    };
+    memcpy(p.block, fault->block, sizeof p.block);
+    memcpy(p.thread, fault->thread, sizeof p.thread);
+    return p;
+}
+
+static uint64_t mix(uint64_t hash, uint64_t value)
+{
+    hash = (hash ^ value) * 0x9e3779b97f4a7c15u;
+    return hash ^ hash >> 29;
+}
+
+static uint64_t hash_text(uint64_t hash, const char *text)
+{
+    for (; text && *text; text++)
+        hash = mix(hash, (unsigned char)*text);
+    return hash;
+}
+
+// Where it happened and whose buffer it is, not which address.
+static uint64_t hash_of(const struct guard_finding *f, uint32_t stack)
+{
+    uint64_t hash = mix(mix(f->type + 1, f->call), stack);
+    if (f->nbuffers)
+        hash = mix(hash, f->buffers[0].facts.made_stack);
+    // Kernels have no stacks: their buffers are told apart by size.
+    if (f->nbuffers && f->buffers[0].facts.made_by == TRACK_MADE_BY_KERNEL)
+        hash = mix(hash, f->buffers[0].facts.bytes);
+    if (f->fault)
+        hash = mix(hash_text(hash, f->fault->kernel), f->fault->line);
+    return hash ? hash : 1;
+}
+
+static int device_of(const struct guard_finding *f)
+{
+    CUdevice device = 0;
+    if (f->device_known)
+        return f->device;
+    if (f->nbuffers)
+        return f->buffers[0].facts.device;
+    return guard.real.cuCtxGetDevice && !guard.real.cuCtxGetDevice(&device) ? device : -1;
+}
+
+// Under the lock.
+static void tell(const struct guard_finding *f, uint32_t stack, int device, struct fold_slot *e)
+{
+    struct report r = {
+        .type = f->type,
+        .pid = getpid(),
+        .device = device,
+        .has_address = !f->nowhere && (f->address || f->bytes),
+        .address = f->address,
+        .access = f->access,
+        .bytes = f->bytes,
+        .call = f->in_kernel   ? NULL
+                : f->call_name ? f->call_name
+                               : driver_calls[f->call].symbol,
+        .nbuffers = f->nbuffers,
+        .corrupted = f->corrupted,
+        .id = next_id++,
+        .count = 1,
+    };
+    desk->paths_used = desk->stacks_used = 0;
+    r.stack = make_stack(stack);
+    for (unsigned i = 0; i < f->nbuffers; i++) {
+        struct track_copy b = f->buffers[i];
+        b.freed &= !is_freed_here(f, &b, stack);
+        make_buffer(i, &b);
+    }
+    r.buffers = desk->buffers;
+    if (f->fault)
+        r.place = make_place(f->fault, f->thread_known);
+    if (f->note)
+        desk->notes[r.nnotes++] = f->note;
+    r.notes = desk->notes;
+    if (e)
+        *e = (struct fold_slot){e->key, r.id, 1};
+    enum channel_answer answer = send(&(struct report_line){.event = REPORT_ERROR, .error = r});
+    if (answer == CHANNEL_SUPPRESSED)
+        suppressed++;
+    else
+        errors++;
+    if (answer != CHANNEL_SUPPRESSED && guard.options.halt_on_error)
+        atomic_store_explicit(&halting, true, memory_order_relaxed);
+}
+
+// The summary first. A process that was stopped midway did not succeed, whatever the status for errors is.
+static void halt(void)
+{
+    guard_report_end();
+    _exit(guard.options.error_exitcode ? (int)guard.options.error_exitcode : 97);
+}
+
+static bool have_desk(void)
+{
+    if (!desk) {
+        void *p = mmap(NULL, sizeof *desk, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        desk = p == MAP_FAILED ? NULL : p;
+    }
+    return desk;
+}
+
+void guard_report_finding(const struct guard_finding *f)
+{
+    uint32_t stack = f->stackless ? 0 : stack_capture(NULL, STACK_DEPTH_MAX);
+    int device = device_of(f);
+    uint64_t hash = hash_of(f, stack);
+    struct held before;
+    lock_reports(&before);
+    if (started != getpid())
+        start_locked();
+    struct fold_slot *e = fold_find(&told, hash);
+    if (e && e->count)
+        e->count++;
+    else if (have_desk())
+        tell(f, stack, device, e);
+    unlock_reports(&before);
+    if (atomic_load_explicit(&halting, memory_order_relaxed))
+        halt();
+}
+
+static void tell_repeats(void)
+{
+    for (unsigned i = 0; i < EQUALS; i++)
+        if (equals[i].count > 1)
+            send(&(struct report_line){
+                .event = REPORT_REPEAT,
+                .repeat = {.pid = getpid(), .id = equals[i].id, .count = equals[i].count},
+            });
+}
+
+void guard_report_counts(const struct report_counts *counts)
+{
+    struct held before;
+    lock_reports(&before);
+    if (started != getpid())
+        start_locked();
+    send(&(struct report_line){.event = REPORT_COUNTS, .counts = *counts});
+    unlock_reports(&before);
+}
+
+void guard_report_end(void)
+{
+    static const struct {
+        const char *key, *label;
+        int covered;
+    } rows[GUARD_COUNTS] = {
+#define STAT(id, key, covered, label) {key, label, covered},
+#include "core/stats.def"
+#undef STAT
+    };
+    struct report_value values[2][GUARD_COUNTS];
+    uint32_t count[2] = {0, 0};
+    if (summarise)
+        summarise();
+    for (int i = 0; i < GUARD_COUNTS; i++) {
+        uint64_t value = atomic_load_explicit(&guard.counts[i], memory_order_relaxed);
+        int covered = rows[i].covered != 0;
+        if (rows[i].covered == 1 || value)
+            values[covered][count[covered]++] = (struct report_value){rows[i].key, rows[i].label, value};
+    }
+    struct held before;
+    lock_reports(&before);
+    if (started == getpid()) {
+        tell_repeats();
+        send(&(struct report_line){
+            .event = REPORT_END,
+            .end = {.pid = getpid(),
+                    .errors = errors,
+                    .suppressed = suppressed,
+                    .nvalues = count[1],
+                    .values = values[1],
+                    .nuncovered = count[0],
+                    .uncovered = values[0]},
+        });
+    }
+    unlock_reports(&before);
+}
+
+uint64_t guard_report_errors(void)
+{
+    struct held before;
+    lock_reports(&before);
+    uint64_t n = errors;
+    unlock_reports(&before);
+    return n;
+}

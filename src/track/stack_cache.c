@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: MIT
+// A stack is the same as one that was walked before if it starts at the same frame with the same frame pointer, and every
+// return address is where it was and what it was. From the innermost on each one says where the next is, as the unwinder
+// would find it: the address of a call determines the size of its function's frame, unless that was made at run time
+// (alloca), and then it hangs on the frame pointer. So an address is looked at only when those below it are known to be
+// right, and lies in this thread's stack.
+//
+// Entries are shared between threads, whose stacks lie apart. A writer makes `turn` odd while it stores; a reader takes a
+// copy and believes it if `turn` was even and has not changed. Neither waits: an entry that is busy is as good as none.
+#include "track/stack_cache.h"
+
+#include <stdatomic.h>
+#include <stddef.h>
+
+enum { ENTRIES = 256 };
+
+static struct entry {
+    _Alignas(64) _Atomic uint64_t turn;
+    _Atomic uint64_t frame, frame_pointer;
+    _Atomic uint32_t depth, count, id;
+    _Atomic uint32_t offset[STACK_CACHE_FRAMES];
+    _Atomic uint64_t pc[STACK_CACHE_FRAMES];
+} entries[ENTRIES];
+
+// On x86-64 a frame begins with the caller's frame pointer and the address to return to, and a return address lies
+// right below the canonical frame address. Elsewhere nothing is kept.
+#ifdef __x86_64__
+enum { KEEPS = 1 };
+#else
+enum { KEEPS = 0 };
+#endif
+
+static struct entry *entry_of(const uint64_t *frame)
+{
+    uint64_t h = ((uintptr_t)frame ^ frame[1] << 20) * 0x9e3779b97f4a7c15u;
+    return &entries[h >> 56];
+}
+
+void stack_cache_start(struct stack_cache_walk *walk, const void *frame, unsigned depth)
+{
+    walk->frame = frame;
+    walk->depth = depth;
+    walk->count = 0;
+    walk->too_much = !KEEPS;
+}
+
+// It reads what the compiler knows of no object.
+__attribute__((no_sanitize("address"))) static uint64_t word_at(const uint64_t *frame, uint32_t offset)
+{
+    return *(const volatile uint64_t *)((const char *)frame + offset);
+}
+
+void stack_cache_add(struct stack_cache_walk *walk, uint64_t pc, uint64_t cfa)
+{
+    uint64_t offset = cfa - sizeof pc - (uintptr_t)walk->frame;
+    uint64_t least = walk->count ? walk->offset[walk->count - 1] + sizeof pc : sizeof pc;
+    walk->too_much |= walk->count == STACK_CACHE_FRAMES || cfa % sizeof pc || offset > UINT32_MAX ||
+                      offset < least || word_at(walk->frame, (uint32_t)offset) != pc;
+    if (walk->too_much)
+        return;
+    walk->pc[walk->count] = pc;
+    walk->offset[walk->count++] = (uint32_t)offset;
+}
+
+// A copy of an entry, if it is whole and about this frame.
+static bool copy(struct entry *e, const uint64_t *frame, unsigned depth, struct stack_cache_walk *walk,
+                 uint32_t *id)
+{
+    // Acquire, here and below: pairs with the releases in stack_cache_keep. Below, so that `turn` is looked at again
+    // after all the rest.
+    uint64_t turn = atomic_load_explicit(&e->turn, memory_order_acquire);
+    walk->count = atomic_load_explicit(&e->count, memory_order_acquire);
+    if (turn % 2 || walk->count > STACK_CACHE_FRAMES ||
+        atomic_load_explicit(&e->frame, memory_order_acquire) != (uintptr_t)frame ||
+        atomic_load_explicit(&e->frame_pointer, memory_order_acquire) != frame[0] ||
+        atomic_load_explicit(&e->depth, memory_order_acquire) != depth)
+        return false;
+    *id = atomic_load_explicit(&e->id, memory_order_acquire);
+    for (unsigned i = 0; i < walk->count; i++) {
+        walk->offset[i] = atomic_load_explicit(&e->offset[i], memory_order_acquire);
+        walk->pc[i] = atomic_load_explicit(&e->pc[i], memory_order_acquire);
+    }
+    return atomic_load_explicit(&e->turn, memory_order_relaxed) == turn;
+}
+
+uint32_t stack_cache_find(const void *frame, unsigned depth)
+{
+    struct stack_cache_walk walk;
+    uint32_t id = 0;
+    if (!KEEPS || !copy(entry_of(frame), frame, depth, &walk, &id))
+        return 0;
+    for (unsigned i = 0; i < walk.count; i++)
+        if (word_at(frame, walk.offset[i]) != walk.pc[i])
+            return 0;
+    return id;
+}
+
+void stack_cache_keep(const struct stack_cache_walk *walk, uint32_t id)
+{
+    if (walk->too_much || !walk->count || !id)
+        return;
+    struct entry *e = entry_of(walk->frame);
+    uint64_t turn = atomic_load_explicit(&e->turn, memory_order_relaxed);
+    // Acquire: another writer's stores come before ours. The releases below keep ours behind this one, and before the
+    // last; they pair with copy.
+    if (turn % 2 || !atomic_compare_exchange_strong_explicit(&e->turn, &turn, turn + 1, memory_order_acquire,
+                                                             memory_order_relaxed))
+        return;
+    atomic_store_explicit(&e->frame, (uintptr_t)walk->frame, memory_order_release);
+    atomic_store_explicit(&e->frame_pointer, walk->frame[0], memory_order_release);
+    atomic_store_explicit(&e->depth, walk->depth, memory_order_release);
+    atomic_store_explicit(&e->count, walk->count, memory_order_release);
+    atomic_store_explicit(&e->id, id, memory_order_release);
+    for (unsigned i = 0; i < walk->count; i++) {
+        atomic_store_explicit(&e->offset[i], walk->offset[i], memory_order_release);
+        atomic_store_explicit(&e->pc[i], walk->pc[i], memory_order_release);
+    }
+    atomic_store_explicit(&e->turn, turn + 2, memory_order_release);
+}
+
+void stack_cache_clear(void)
+{
+    for (unsigned i = 0; i < ENTRIES; i++)
+        atomic_store_explicit(&entries[i].frame, 0, memory_order_relaxed);
+}

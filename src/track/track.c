@@ -1,0 +1,594 @@
+// SPDX-License-Identifier: MIT
+#include "track/track.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "context/green.h"
+#include "core/guard.h"
+#include "core/slab_pool.h"
+#include "track/stack.h"
+
+const struct track_family_row track_families[TRACK_FAMILIES] = {
+#define FAMILY(id, text, way, host, leaks, of_context) {text, TRACK_BY_##way, host, leaks, of_context},
+#include "track/families.def"
+#undef FAMILY
+};
+
+enum { SPARES = 32, DISMISSED = 16 };
+
+// Live and freed blocks are in one index: to free a block is to mark it, and one that comes where another was takes over
+// its place. What most calls need lies together, for the driver leaves nothing of it in the nearer caches.
+static struct {
+    _Alignas(64) pthread_mutex_t lock;  // of all that changes here; held over nothing but those changes
+    uint64_t serial;
+    uint64_t queue_first, queue_last;  // queue_last - queue_first <= TRACK_FREED
+    struct index memory;
+    struct index announced, handles;
+    bool any_announced;  // so far
+    // Taken out, to be retired together.
+    unsigned dismissed;
+    struct epoch_node *first_dismissed, *last_dismissed;
+    // Blocks taken from the pool beforehand. A fork leaves the child with one too few, never with one that is in use:
+    // stored in the order of slab_pool.c, where relaxed and release are for the fork alone.
+    _Atomic unsigned spares;
+    struct track_block *spare[SPARES];
+} books = {
+    .lock = PTHREAD_MUTEX_INITIALIZER,
+    .memory = INDEX_INIT,
+    .announced = INDEX_INIT,
+    .handles = INDEX_INIT,
+};
+// Freed blocks in the order in which they went. A block that goes otherwise leaves NULL. Under the lock.
+static struct track_block *queue[TRACK_FREED];
+static struct slab_pool blocks = SLAB_POOL(struct track_block);
+static uint64_t inherited;  // changes in after_fork only
+
+// Of the calling thread: its number, and the device of the context that it used last. Contexts may come again at the
+// address of one that is gone: `ends` counts those.
+static __thread struct {
+    uint32_t thread;
+    int device;
+    CUcontext context;
+    unsigned ends;
+} mine __attribute__((tls_model("initial-exec")));
+static _Atomic unsigned ends;
+
+// What a call will need is under way together while other things are done.
+static void fetch_books(enum guard_count count)
+{
+    __builtin_prefetch(&books.lock, 1);
+    __builtin_prefetch(&books.memory.items, 1);
+    __builtin_prefetch(&books.spares, 1);
+    __builtin_prefetch((const void *)&guard.counts[count], 1);
+    // Relaxed: a hint of where to look.
+    __builtin_prefetch((const void *)atomic_load_explicit(&books.memory.root, memory_order_relaxed));
+}
+
+static bool is_freed(const struct track_block *b)
+{
+    // Acquire: pairs with mark_freed, so that who freed it is known.
+    return atomic_load_explicit(&b->freed, memory_order_acquire);
+}
+
+void track_after_fork(void)
+{
+    pthread_mutex_init(&books.lock, NULL);
+    epoch_after_fork();
+    slab_pool_after_fork(&blocks);
+    index_after_fork(&books.memory);
+    index_after_fork(&books.announced);
+    index_after_fork(&books.handles);
+    // Another thread may have been about to free it.
+    struct track_block **last = &queue[(books.queue_last - 1) % TRACK_FREED];
+    if (books.queue_last > books.queue_first && *last && !is_freed(*last))
+        *last = NULL;
+    // What another was about to retire is lost.
+    books.dismissed = 0;
+    books.first_dismissed = NULL;
+    inherited = books.serial;
+    mine.thread = 0;
+}
+
+uint64_t track_inherited(void)
+{
+    return inherited;
+}
+
+static void release(struct epoch_node *node)
+{
+    slab_pool_put(&blocks, (char *)node - offsetof(struct track_block, range.retired));
+}
+
+static struct index *index_of(enum track_family family)
+{
+    switch (family) {
+    case TRACK_ANNOUNCED: return &books.announced;
+    case TRACK_ARRAY: return &books.handles;
+    default: return &books.memory;
+    }
+}
+
+// Under the lock.
+static void retire_dismissed(void)
+{
+    struct epoch_node *first = books.first_dismissed;
+    books.first_dismissed = NULL;
+    books.dismissed = 0;
+    epoch_retire_list(first, books.last_dismissed);
+}
+
+// Under the lock. A freed block may have lost its place in the queue before: when there was no memory to drop it, or to
+// another thread of the process that this one is the fork of.
+static void leave_queue(const struct track_block *b)
+{
+    struct track_block **place = &queue[b->freed_at % TRACK_FREED];
+    if (*place == b)
+        *place = NULL;
+}
+
+// Under the lock: a block that is in no index any more, and so found by nobody new.
+static void dismiss(struct track_block *b)
+{
+    if (is_freed(b))
+        leave_queue(b);
+    b->range.retired.release = release;
+    b->range.retired.next = books.first_dismissed;
+    books.first_dismissed = &b->range.retired;
+    if (!books.dismissed++)
+        books.last_dismissed = &b->range.retired;
+    if (books.dismissed == DISMISSED)
+        retire_dismissed();
+}
+
+// Under the lock.
+static void drop(struct track_block *b)
+{
+    if (index_take(index_of(b->facts.family), &b->range))
+        dismiss(b);
+}
+
+// Under the lock: the block that starts there.
+static struct track_block *starting_at(const struct index *index, uint64_t base)
+{
+    struct track_block *b = (struct track_block *)index_find(index, base);
+    return b && b->range.base == base ? b : NULL;
+}
+
+// Under the lock: a block that overlaps [base, end).
+static struct track_block *overlapping(const struct index *index, uint64_t base, uint64_t end)
+{
+    struct index_item *item = index_at_or_below(index, end - 1);
+    return item && item->base + (item->size ? item->size : 1) > base ? (struct track_block *)item : NULL;
+}
+
+// Removes what overlaps [base, end) from an index. Under the lock.
+static void clear_range(struct index *index, uint64_t base, uint64_t end)
+{
+    struct track_block *b, *last = NULL;
+    // Without memory to take it out, one may stay.
+    for (; (b = overlapping(index, base, end)) && b != last; last = b)
+        drop(b);
+}
+
+// Under the lock. Freed blocks that are in its way are of no interest any more; a live one went by a way nobody told us
+// of. Mostly it takes the place of one that had the same base.
+static int put(struct track_block *b)
+{
+    struct index *index = index_of(b->facts.family);
+    uint64_t end = b->range.base + (b->range.size ? b->range.size : 1);
+    struct index_item *former;
+    int err = index_put(index, &b->range, &former);
+    if (err == -EEXIST) {
+        clear_range(index, b->range.base, end);
+        err = index_put(index, &b->range, &former);
+    }
+    if (former)
+        dismiss((struct track_block *)former);
+    books.any_announced |= index == &books.announced;
+    // Whoever announced blocks of memory that was there before did not withdraw them.
+    if (index == &books.memory && b->facts.family != TRACK_REGISTERED && books.any_announced)
+        clear_range(&books.announced, b->range.base, end);
+    return err;
+}
+
+// Under the lock: the freed block that went first.
+static void forget_oldest(void)
+{
+    struct track_block **oldest = &queue[books.queue_first++ % TRACK_FREED];
+    if (*oldest)
+        drop(*oldest);
+    *oldest = NULL;
+}
+
+// Under the lock. A full queue lets the oldest go.
+static void mark_freed(struct track_block *b, enum driver_id call, uint32_t stack)
+{
+    if (books.queue_last - books.queue_first == TRACK_FREED)
+        forget_oldest();
+    atomic_store_explicit(&b->freed_by, (uint16_t)call, memory_order_relaxed);
+    atomic_store_explicit(&b->freed_stack, stack, memory_order_relaxed);
+    b->freed_at = books.queue_last;
+    queue[books.queue_last % TRACK_FREED] = b;
+    books.queue_last++;
+    // Release: pairs with is_freed.
+    atomic_store_explicit(&b->freed, true, memory_order_release);
+}
+
+// Under the lock.
+static void mark_live(struct track_block *b)
+{
+    leave_queue(b);
+    // Release, as in mark_freed; what it says of a free does not matter then.
+    atomic_store_explicit(&b->freed, false, memory_order_release);
+}
+
+// Under the lock.
+static struct track_block *take_spare(void)
+{
+    void *more[SPARES];
+    unsigned have = atomic_load_explicit(&books.spares, memory_order_relaxed);
+    if (!have) {
+        have = slab_pool_get_many(&blocks, more, SPARES) ? 1 : SPARES;
+        if (have == 1 && !(more[0] = slab_pool_get(&blocks)))
+            return NULL;
+        memcpy(books.spare, more, have * sizeof *more);
+    }
+    struct track_block *b = books.spare[have - 1];
+    if (have > 1) {
+        // Both its lines, for the next call: ours must not wait for them when it gives the lock back.
+        __builtin_prefetch(&books.spare[have - 2]->range, 1);
+        __builtin_prefetch(&books.spare[have - 2]->facts.serial, 1);
+    }
+    atomic_store_explicit(&books.spares, have - 1, memory_order_release);
+    return b;
+}
+
+// Enters a block with these facts, a serial of its own but for one that has it already. False: no memory.
+static bool enter(uint64_t base, uint64_t size, const struct track_facts *facts)
+{
+    pthread_mutex_lock(&books.lock);
+    struct track_block *b = take_spare();
+    if (b) {
+        b->range.base = base;
+        b->range.size = size;
+        b->facts = *facts;
+        b->facts.serial = facts->serial ? facts->serial : ++books.serial;
+        atomic_store_explicit(&b->freed, false, memory_order_relaxed);
+        atomic_store_explicit(&b->freed_by, 0, memory_order_relaxed);
+        atomic_store_explicit(&b->freed_stack, 0, memory_order_relaxed);
+        if (put(b)) {
+            slab_pool_put(&blocks, b);
+            b = NULL;
+        }
+    }
+    pthread_mutex_unlock(&books.lock);
+    return b;
+}
+
+static CUcontext current_context(void)
+{
+    CUcontext context = NULL;
+    if (guard.real.cuCtxGetCurrent)
+        guard.real.cuCtxGetCurrent(&context);
+    return context;
+}
+
+// Asks the driver once for as long as the thread stays with a context.
+static int device_of(CUcontext current)
+{
+    // Relaxed: it tells only that what we know may be old.
+    unsigned now = atomic_load_explicit(&ends, memory_order_relaxed);
+    if (current && current == mine.context && now == mine.ends)
+        return mine.device;
+    CUdevice device = 0;
+    if (!guard.real.cuCtxGetDevice || guard.real.cuCtxGetDevice(&device))
+        return -1;
+    mine.device = device;
+    mine.context = current;
+    mine.ends = now;
+    return device;
+}
+
+static void made_in(CUcontext current, enum track_family family, unsigned call, uint64_t base, uint64_t size,
+                    const void *owner, const char *name)
+{
+    if (!mine.thread)
+        mine.thread = (uint32_t)syscall(SYS_gettid);
+    struct track_facts facts = {
+        .family = family,
+        .made_by = (uint16_t)call,
+        .device = (int16_t)(track_families[family].host ? -1 : device_of(current)),
+        .made_stack = stack_capture(NULL, (unsigned)guard.options.stack_depth),
+        .thread = mine.thread,
+        .owner = owner,
+        .name = name,
+        .bytes = size,
+    };
+    if (!enter(base, family == TRACK_ARRAY ? 0 : size, &facts))
+        guard_count(GUARD_UNTRACKED);
+}
+
+void track_made_for(enum track_family family, unsigned call, uint64_t base, uint64_t size, const void *owner,
+                    const char *name)
+{
+    made_in(current_context(), family, call, base, size, owner, name);
+}
+
+void track_made(enum track_family family, enum driver_id call, uint64_t base, uint64_t size)
+{
+    fetch_books(GUARD_ALLOCATIONS);
+    CUcontext current = current_context();
+    guard_count(GUARD_ALLOCATIONS);
+    guard_add(GUARD_ALLOCATED_BYTES, size);
+    made_in(current, family, call, base, size,
+            track_families[family].of_context ? green_owner(current) : NULL, NULL);
+}
+
+void track_made_in_graph(enum driver_id call, uint64_t base, uint64_t size)
+{
+    guard_count(GUARD_GRAPH_MEMORY);
+    if (base)
+        track_made_for(TRACK_GRAPH, call, base, size, NULL, NULL);
+}
+
+bool track_freeing(uint64_t base, enum track_way way, enum driver_id call)
+{
+    if (!base)
+        return false;
+    fetch_books(GUARD_FREES);
+    // Before the lock: the unwinder takes the loader's.
+    uint32_t stack = stack_capture(NULL, (unsigned)guard.options.stack_depth);
+    pthread_mutex_lock(&books.lock);
+    __builtin_prefetch(&queue[books.queue_last % TRACK_FREED], 1);
+    struct track_block *b = starting_at(way == TRACK_BY_ARRAY ? &books.handles : &books.memory, base);
+    bool right = b && !is_freed(b) && track_families[b->facts.family].freed_by == way;
+    if (right)
+        mark_freed(b, call, stack);
+    pthread_mutex_unlock(&books.lock);
+    if (right)
+        guard_count(GUARD_FREES);
+    return right;
+}
+
+// Under no lock: the freed block that starts there is live again, or is forgotten.
+static void undo(const struct index *index, uint64_t base, void (*f)(struct track_block *))
+{
+    pthread_mutex_lock(&books.lock);
+    struct track_block *b = starting_at(index, base);
+    if (b && is_freed(b))
+        f(b);
+    pthread_mutex_unlock(&books.lock);
+}
+
+void track_not_freed(uint64_t base)
+{
+    undo(&books.memory, base, mark_live);
+}
+
+void track_array_not_freed(uint64_t handle)
+{
+    undo(&books.handles, handle, mark_live);
+}
+
+void track_array_foreign(uint64_t handle)
+{
+    undo(&books.handles, handle, drop);
+}
+
+void track_changed(uint64_t base, uint64_t size, const char *name)
+{
+    struct track_facts facts;
+    unsigned section = epoch_enter();
+    const struct track_block *old = track_announced(base);
+    bool found = old && old->range.base == base;
+    if (found)
+        facts = old->facts;
+    epoch_leave(section);
+    if (!found)
+        return;
+    facts.name = name;
+    facts.bytes = size;
+    if (!enter(base, size, &facts))
+        guard_count(GUARD_UNTRACKED);
+}
+
+void track_withdraw(uint64_t base)
+{
+    pthread_mutex_lock(&books.lock);
+    struct track_block *b = starting_at(&books.announced, base);
+    if (b)
+        drop(b);
+    pthread_mutex_unlock(&books.lock);
+}
+
+void track_withdraw_range(uint64_t base, uint64_t end)
+{
+    pthread_mutex_lock(&books.lock);
+    clear_range(&books.announced, base, end);
+    pthread_mutex_unlock(&books.lock);
+}
+
+struct owner_gone {
+    const void *owner;
+    enum driver_id call;
+    uint32_t stack;
+};
+
+static int block_gone(struct index_item *item, void *context)
+{
+    const struct owner_gone *gone = context;
+    struct track_block *b = (struct track_block *)item;
+    if (b->facts.owner != gone->owner)
+        return 0;
+    pthread_mutex_lock(&books.lock);
+    // Meanwhile another may have been made there.
+    if (!is_freed(b) && index_find(index_of(b->facts.family), item->base) == item)
+        mark_freed(b, gone->call, gone->stack);
+    pthread_mutex_unlock(&books.lock);
+    return 0;
+}
+
+void track_owner_gone(const void *owner, enum driver_id call)
+{
+    struct owner_gone gone = {owner, call, stack_capture(NULL, (unsigned)guard.options.stack_depth)};
+    // Relaxed: see device_of.
+    atomic_fetch_add_explicit(&ends, 1, memory_order_relaxed);
+    unsigned section = epoch_enter();
+    index_each(&books.memory, block_gone, &gone);
+    index_each(&books.handles, block_gone, &gone);
+    epoch_leave(section);
+}
+
+struct track_copy track_copy(const struct track_block *b, bool was_freed)
+{
+    return (struct track_copy){
+        .base = b->range.base,
+        .size = b->range.size,
+        .facts = b->facts,
+        .freed = was_freed,
+        .freed_by = atomic_load_explicit(&b->freed_by, memory_order_relaxed),
+        .freed_stack = atomic_load_explicit(&b->freed_stack, memory_order_relaxed),
+    };
+}
+
+// The block if it is in that state.
+static struct track_block *in_state(struct index_item *item, bool freed)
+{
+    struct track_block *b = (struct track_block *)item;
+    return b && is_freed(b) == freed ? b : NULL;
+}
+
+struct track_block *track_live(uint64_t address)
+{
+    return in_state(index_find(&books.memory, address), false);
+}
+
+struct track_block *track_freed(uint64_t address)
+{
+    return in_state(index_find(&books.memory, address), true);
+}
+
+struct track_block *track_handle(uint64_t handle)
+{
+    return in_state(index_find(&books.handles, handle), false);
+}
+
+struct track_block *track_freed_handle(uint64_t handle)
+{
+    return in_state(index_find(&books.handles, handle), true);
+}
+
+struct track_block *track_announced(uint64_t address)
+{
+    return (struct track_block *)index_find(&books.announced, address);
+}
+
+struct track_block *track_before(uint64_t address, uint64_t near)
+{
+    uint64_t at = address;
+    for (;;) {
+        struct track_block *b = (struct track_block *)index_at_or_below(&books.memory, at);
+        if (!b || (address >= track_end(b) && address - track_end(b) >= near))
+            return NULL;
+        if (!is_freed(b))
+            return b;
+        if (!b->range.base)
+            return NULL;
+        at = b->range.base - 1;
+    }
+}
+
+struct track_block *track_after(uint64_t address, uint64_t end)
+{
+    for (;;) {
+        struct track_block *b = (struct track_block *)index_above(&books.memory, address);
+        if (!b || b->range.base >= end)
+            return NULL;
+        if (!is_freed(b))
+            return b;
+        address = b->range.base;
+    }
+}
+
+unsigned track_last_freed(struct track_copy *copies, unsigned most)
+{
+    unsigned n = 0;
+    pthread_mutex_lock(&books.lock);
+    for (uint64_t i = books.queue_last; i > books.queue_first && n < most; i--) {
+        const struct track_block *b = queue[(i - 1) % TRACK_FREED];
+        if (b && b->facts.family != TRACK_ARRAY)
+            copies[n++] = track_copy(b, true);
+    }
+    pthread_mutex_unlock(&books.lock);
+    return n;
+}
+
+struct last_made {
+    struct track_copy *copies;
+    unsigned count, most;
+};
+
+// Kept in the order of age, the youngest first.
+static int keep_young(struct index_item *item, void *context)
+{
+    struct last_made *l = context;
+    const struct track_block *b = (const struct track_block *)item;
+    if (is_freed(b) || track_families[b->facts.family].host || b->facts.family == TRACK_VARIABLE)
+        return 0;
+    unsigned at = l->count;
+    while (at && l->copies[at - 1].facts.serial < b->facts.serial)
+        at--;
+    if (at == l->most)
+        return 0;
+    l->count += l->count < l->most;
+    memmove(&l->copies[at + 1], &l->copies[at], (l->count - 1 - at) * sizeof *l->copies);
+    l->copies[at] = track_copy(b, false);
+    return 0;
+}
+
+unsigned track_last_made(struct track_copy *copies, unsigned most)
+{
+    struct last_made l = {copies, 0, most};
+    unsigned section = epoch_enter();
+    index_each(&books.memory, keep_young, &l);
+    epoch_leave(section);
+    return l.count;
+}
+
+struct each_live {
+    int (*f)(struct index_item *, void *);
+    void *context;
+};
+
+static int if_live(struct index_item *item, void *context)
+{
+    const struct each_live *each = context;
+    return is_freed((struct track_block *)item) ? 0 : each->f(item, each->context);
+}
+
+int track_each(int (*f)(struct index_item *, void *), void *context)
+{
+    struct each_live each = {f, context};
+    unsigned section = epoch_enter();
+    int r = index_each(&books.memory, if_live, &each);
+    r = r ? r : index_each(&books.handles, if_live, &each);
+    epoch_leave(section);
+    return r;
+}
+
+static int add_one(struct index_item *item, void *count)
+{
+    ++*(size_t *)count;
+    return 0;
+}
+
+size_t track_count(void)
+{
+    size_t count = 0;
+    track_each(add_one, &count);
+    return count;
+}
