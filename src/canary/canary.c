@@ -228,7 +228,7 @@ bool canary_alloc_pitch(CUdeviceptr *pointer, size_t *pitch, size_t width, size_
 {
     bool right = pointer && pitch && width && height && (element == 4 || element == 8 || element == 16);
     struct home *home = canary_on && right ? ready(width) : NULL;
-    size_t granule = home ? home_pitch(home->device) : 0, row, size;
+    size_t granule = home ? home_device_pitch(home->device) : 0, row, size;
     if (!granule || granule > CANARY_SPACE_UNIT || __builtin_add_overflow(width, granule - 1, &row))
         return canary_on && right && plain(width);
     row &= ~(granule - 1);
@@ -534,5 +534,6 @@ void canary_context_gone(CUcontext context)
     canary_look_context_gone(home);
     canary_order_context_gone(home);
     canary_monitor_context_gone(home);
+    home_retire(home);
     canary_monitor_go_on();
 }

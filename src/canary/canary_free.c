@@ -6,6 +6,7 @@
 #include "canary/canary_shelf.h"
 #include "canary/canary_tract.h"
 #include "context/green.h"
+#include "context/home_copy.h"
 #include "core/guard.h"
 
 // Bytes of empty regions that a context holds on to: a part of what the device has, between these.
@@ -144,7 +145,7 @@ static void settle_readings(const struct canary_slab *s)
 static uint64_t too_much(struct home *home, uint64_t *kept)
 {
     uint64_t spare = canary_store_spare(home, NULL, 0);
-    *kept = home_memory_part(home, kept_part, kept_least, kept_most);
+    *kept = home_device_part(home->device, kept_part, kept_least, kept_most);
     return spare > *kept ? spare - *kept : 0;
 }
 

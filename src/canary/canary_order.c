@@ -4,6 +4,7 @@
 #include <pthread.h>
 
 #include "canary/canary_bench.h"
+#include "context/home_copy.h"
 #include "core/guard.h"
 
 enum {

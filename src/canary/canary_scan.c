@@ -2,6 +2,7 @@
 #include "canary/canary_scan.h"
 
 #include "canary/canary_bench.h"
+#include "context/home_copy.h"
 #include "core/guard.h"
 
 enum {

@@ -53,7 +53,7 @@ static bool is_plain(const struct canary_slab *s)
 static uint64_t budget(const struct canary_slab *s)
 {
     const struct budget *b = is_plain(s) ? &plain_budget : &pool_budget;
-    return home_memory_part(s->home, b->part, b->least, b->most);
+    return home_device_part(s->home->device, b->part, b->least, b->most);
 }
 
 // Under the lock.

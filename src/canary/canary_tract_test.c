@@ -122,7 +122,7 @@ static void goes_back_meanwhile(void **state)
     canary_let_go(home, 0);
     canary_free_trim(home, false);
     canary_monitor_go_on();
-    assert_in_range(available(), before - home_memory_part(home, 512, 64 * MIB, 256 * MIB), before);
+    assert_in_range(available(), before - home_device_part(home->device, 512, 64 * MIB, 256 * MIB), before);
     canary_reclaim();
     assert_int_equal(available(), before);
 }

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "canary/canary_bench.h"
+#include "context/home_copy.h"
 #include "core/guard.h"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;  // a leaf, held while rows are copied

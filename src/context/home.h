@@ -1,5 +1,8 @@
 // SPDX-License-Identifier: MIT
-// What the modes that place buffers themselves know of devices and of the contexts that buffers belong to.
+// The registry of contexts: which the program has, who holds them, and what modes need to work in them.
+//
+// A row exists from the call that made or retained the context, or from the first use of one that nobody told of, until
+// home_forget. Modes see a row only once it is used: they keep data of their own by its number.
 #ifndef MOAT_CONTEXT_HOME_H
 #define MOAT_CONTEXT_HOME_H
 
@@ -8,33 +11,44 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "context/home_device.h"
 #include "driver/driver.h"
 
-enum {
-    HOME_DEVICES = 64,
-    HOME_CONTEXTS = 64,
-    HOME_GRANULE = 2 << 20,  // bytes in which memory is mapped
-};
+enum { HOME_CONTEXTS = 64 };
 
-// Asked of the driver once.
-struct home_device {
-    bool mappable;         // memory can be made and mapped, in units of 2 MiB
-    bool rdma;             // and be reached by other devices of the bus, as plain memory can
-    bool exportable;       // and be given to other processes by a file descriptor
-    bool alone;            // the process sees no other device
-    size_t alignment;      // that textures ask of linear memory, at least 256: plain memory has it
-    size_t memory;         // bytes in all
-    _Atomic size_t pitch;  // rows of cuMemAllocPitch start at multiples of it; 0: not asked yet
-};
-
-// A context. Found as long as it lives; a place in the table is used again.
 struct home {
-    _Atomic(CUcontext) context;  // NULL: no context's place
+    _Atomic(CUcontext) context;  // NULL: the row is free
+    _Atomic(bool) used;          // a mode has worked in it: what follows holds
     CUdevice device;
     _Atomic(CUstream) stream;  // of our own; NULL: not made yet
-    _Atomic uint64_t anchor;   // plain memory that stays, see home.c; 0: none yet
+    _Atomic uint64_t anchor;   // plain memory that stays, see home_copy.c; 0: none yet
     _Atomic uint64_t peers;    // devices that the program let reach this context's memory
+    // Under the lock of home.c.
+    bool lives;         // the program has made or retained it, and not ended it
+    unsigned attached;  // how often the program has attached to it: its creation does not count
 };
+
+// --- what the program has -----------------------------------------------------------------------------------
+
+void home_begun(CUcontext context);  // made or retained; no green one
+bool home_lives(CUcontext context);  // false: it does not, or there was no room for it
+// The contexts that live: how many. *all is false once there were more than fit.
+unsigned home_list(CUcontext list[HOME_CONTEXTS], bool *all);
+bool home_only_one(void);  // the program has had one context at most, green ones not counted
+
+// cuCtxAttach, the oldest way to hold a context, and its opposite. home_detach returns true if somebody else holds it
+// still, or may: once there were more than fit, nobody knows. all: whoever held it does so no more.
+void home_attach(CUcontext context);
+bool home_detach(CUcontext context, bool all);
+
+// The context of a row is no more: modes see the row no longer. A mode whose own thread visits rows does it before its
+// thread can do so again.
+void home_retire(struct home *home);
+// A context is no more: the row is free.
+void home_forget(CUcontext context);
+void home_after_fork(void);
+
+// --- where modes work ---------------------------------------------------------------------------------------
 
 // NULL: none is current, or a green one (green.h), or calls that all modes need are missing.
 struct home *home_current(void);
@@ -47,37 +61,8 @@ void home_leave(bool pushed);
 struct home *home_find(CUcontext context);
 unsigned home_number(const struct home *home);  // below HOME_CONTEXTS
 struct home *home_of_number(unsigned number);   // NULL: no context's place
-// A context is no more.
-void home_forget(CUcontext context);
-void home_after_fork(void);
-
-const struct home_device *home_device(CUdevice device);  // NULL: there is no such device
-// One part in so many of the memory of its device, between these.
-uint64_t home_memory_part(const struct home *home, uint64_t part, uint64_t least, uint64_t most);
-// The granule of pitches; 0 if the driver does not tell. A context of the device is current.
-size_t home_pitch(CUdevice device);
-
 // Calls of ours in between are allowed whatever the application is capturing, and do not disturb it.
 CUstreamCaptureMode home_calm(void);
 void home_stir(CUstreamCaptureMode mode);
-
-// Between the host and the device, at once and apart from the streams of the application. The home's context is current.
-struct home_copy {
-    CUdeviceptr address;
-    void *bytes;
-    uint32_t count;
-};
-CUresult home_write(struct home *home, const struct home_copy *copies, unsigned n);
-CUresult home_read(struct home *home, const struct home_copy *copies, unsigned n);
-
-// Rows of device memory to the host, in the order of a stream: by one copy, unless they are too far apart for that.
-CUresult home_copy_rows(CUstream stream, bool per_thread, CUdeviceptr from, size_t pitch, uint32_t width,
-                        uint32_t rows, void *to);
-// Two rows into pinned memory, or out of it, at once: quicker than home_read and home_write.
-CUresult home_read_rows(struct home *home, CUdeviceptr from, size_t pitch, uint32_t width, void *pinned);
-CUresult home_write_rows(struct home *home, CUdeviceptr to, size_t pitch, uint32_t width, void *pinned);
-
-// Waits for all work of the home's context, which is current, as cuMemFree does.
-CUresult home_wait_as_free(struct home *home);
 
 #endif

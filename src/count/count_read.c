@@ -10,7 +10,7 @@
 
 #include "base/mem.h"
 #include "count/count.h"
-#include "context/living.h"
+#include "context/home.h"
 #include "context/green.h"
 #include "core/guard.h"
 #include "track/guard_report.h"
@@ -480,12 +480,12 @@ static void add_primaries(struct module *m)
 // A library may have come into any context without our notice: by a launch of its kernels there.
 static void add_contexts(struct module *m)
 {
-    CUcontext list[LIVING_MOST];
+    CUcontext list[HOME_CONTEXTS];
     bool all;
     if (!m->library)
         return;
     add_primaries(m);
-    unsigned n = living_list(list, &all);
+    unsigned n = home_list(list, &all);
     for (unsigned i = 0; i < n; i++)
         add_instance(m, list[i], false);
     if (!all)
@@ -527,7 +527,7 @@ void count_read_context_ending(CUcontext context)
     if (!is_ours() || !context)
         return;
     struct module *all = take_all();
-    bool lives = living_lives(context);
+    bool lives = home_lives(context);
     for (struct module *m = all; m; m = m->next)
         if (m->library && lives)
             add_instance(m, context, false);

@@ -12,7 +12,7 @@
 
 #include "base/mem.h"
 #include "count/count.h"
-#include "context/living.h"
+#include "context/home.h"
 #include "core/guard.h"
 #include "track/guard_report.h"
 
@@ -157,7 +157,7 @@ static int begin(void **state)
     memset(broken, 0, sizeof broken);
     depth = notes = 0;
     count_read_after_fork();
-    living_after_fork();
+    home_after_fork();
     return 0;
 }
 
@@ -215,8 +215,8 @@ static void bad_one_module(void **state)
 
 static void good_library_everywhere(void **state)
 {
-    living_begun(context(1));
-    living_begun(context(2));
+    home_begun(context(1));
+    home_begun(context(2));
     load(1, true, "everywhere");
     table[1][1] = 2;
     table[1][2] = 5;
@@ -234,12 +234,12 @@ static void good_context_by_context(void **state)
 {
     load(1, true, "by_context");
     for (unsigned i = 1; i <= 3; i++) {
-        living_begun(context(1));
+        home_begun(context(1));
         table[1][1] = i;
         count_read_context_ending(context(1));
         count_read_context_ended(context(1));
-        living_ended(context(1));
-        assert_false(living_lives(context(1)));
+        home_forget(context(1));
+        assert_false(home_lives(context(1)));
     }
     assert_int_equal(launches("by_context"), 1 + 2 + 3);
     // Of one that is over nothing can be read.
@@ -255,8 +255,8 @@ static void good_context_by_context(void **state)
 static void good_library_elsewhere(void **state)
 {
     load(1, true, "elsewhere");
-    living_begun(context(1));
-    living_begun(context(2));
+    home_begun(context(1));
+    home_begun(context(2));
     table[1][1] = 2;
     missing[1][2] = CUDA_ERROR_OUT_OF_MEMORY;
     count_read_ending(handle(1));
@@ -272,8 +272,8 @@ static void good_library_elsewhere(void **state)
 static void bad_context(void **state)
 {
     load(1, true, "broken");
-    living_begun(context(1));
-    living_begun(context(2));
+    home_begun(context(1));
+    home_begun(context(2));
     table[1][1] = 2;
     broken[2] = CUDA_ERROR_ILLEGAL_ADDRESS;
     count_read_ending(handle(1));
@@ -284,19 +284,19 @@ static void bad_context(void **state)
 
 static void bad_more_contexts_than_room(void **state)
 {
-    CUcontext list[LIVING_MOST];
+    CUcontext list[HOME_CONTEXTS];
     bool all;
     load(1, true, "crowd");
     load(2, false, "no_library");
-    for (uintptr_t i = 0; i < LIVING_MOST; i++)
-        living_begun(context(CONTEXTS + i));
-    living_begun(context(CONTEXTS));
-    assert_int_equal(living_list(list, &all), LIVING_MOST);
+    for (uintptr_t i = 0; i < HOME_CONTEXTS; i++)
+        home_begun(context(CONTEXTS + i));
+    home_begun(context(CONTEXTS));
+    assert_int_equal(home_list(list, &all), HOME_CONTEXTS);
     assert_true(all);
-    living_begun(context(1));
-    for (uintptr_t i = 0; i < LIVING_MOST; i++)
-        living_ended(context(CONTEXTS + i));
-    assert_int_equal(living_list(list, &all), 0);
+    home_begun(context(1));
+    for (uintptr_t i = 0; i < HOME_CONTEXTS; i++)
+        home_forget(context(CONTEXTS + i));
+    assert_int_equal(home_list(list, &all), 0);
     assert_false(all);
     count_read_ending(handle(1));
     count_read_ending(handle(2));

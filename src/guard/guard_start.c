@@ -12,7 +12,6 @@
 #include "base/option_variable.h"
 #include "base/modes.def"
 #include "base/modes.h"
-#include "context/living.h"
 #include "context/home.h"
 #include "core/guard.h"
 #include "guard/dl_hook.h"
@@ -103,7 +102,6 @@ static void after_fork(void)
     graph_names_after_fork();
     capture_rule_after_fork();
     home_after_fork();
-    living_after_fork();
     mode_after_fork();
     share_after_fork();
     share_open_after_fork();

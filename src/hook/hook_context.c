@@ -4,7 +4,6 @@
 
 #include <pthread.h>
 
-#include "context/living.h"
 #include "context/home.h"
 #include "context/green.h"
 #include "core/guard.h"
@@ -13,70 +12,14 @@
 #include "mode/mode.h"
 #include "track/track.h"
 
-enum { DEVICES = 64, ATTACHED = 64 };
-
-// The primary context of each device, once somebody has retained it. Relaxed: it never changes to another.
-static _Atomic(CUcontext) primary[DEVICES];
-static _Atomic(int)
-    retained[DEVICES];  // how often; relaxed: it tells when it may be the last time, and no more
-
-// How often a context was attached to: its creation does not count. Once one did not fit, what is not here may be held: its
-// memory stays in the books rather than be taken for freed.
-static struct {
-    CUcontext context;
-    unsigned times;  // 0: the row is free
-} attached[ATTACHED];
-static bool full;
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;  // of those two; a leaf
-
 // Held from before the driver ends a context until nothing of it is known any more: the driver may give its handle out again at
 // once, and whoever gets one waits for this. Before all other locks of ours; recursive, for what is loaded into the driver may
 // call us from inside its calls.
 static pthread_mutex_t ending = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
 
-struct only hook_contexts;
-
-static void begun(CUcontext context)
-{
-    only_note(&hook_contexts, context);
-    living_begun(context);
-}
-
 void hook_context_after_fork(void)
 {
-    pthread_mutex_init(&lock, NULL);
     ending = (pthread_mutex_t)PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
-}
-
-static void attach(CUcontext context)
-{
-    int at = -1;
-    pthread_mutex_lock(&lock);
-    for (int i = 0; i < ATTACHED; i++)
-        if (attached[i].times && attached[i].context == context)
-            at = i;
-        else if (at < 0 && !attached[i].times)
-            at = i;
-    if (at >= 0) {
-        attached[at].times = attached[at].context == context ? attached[at].times + 1 : 1;
-        attached[at].context = context;
-    }
-    full |= at < 0;
-    pthread_mutex_unlock(&lock);
-}
-
-// True: somebody else holds it still, or may. all: whoever held it does so no more.
-static bool detach(CUcontext context, bool all)
-{
-    pthread_mutex_lock(&lock);
-    bool held = full;
-    for (int i = 0; i < ATTACHED; i++)
-        if (attached[i].times && attached[i].context == context) {
-            attached[i].times = all ? 0 : attached[i].times - 1;
-            held = true;
-        }
-    pthread_mutex_unlock(&lock);
-    return held;
 }
 
 static void gone(CUcontext context, enum driver_id call)
@@ -86,7 +29,6 @@ static void gone(CUcontext context, enum driver_id call)
     leak_report(context);
     track_owner_gone(context, call);
     mode_context_gone(context);
-    living_ended(context);
     home_forget(context);
 }
 
@@ -112,21 +54,10 @@ static void wait_for_ends(void)
     pthread_mutex_unlock(&ending);
 }
 
-static CUcontext primary_of(CUdevice device)
-{
-    return device >= 0 && device < DEVICES ? atomic_load_explicit(&primary[device], memory_order_relaxed)
-                                           : NULL;
-}
-
 static void retain(CUdevice device, CUcontext context)
 {
-    if (device < 0 || device >= DEVICES)
-        return;
-    if (context) {
-        atomic_store_explicit(&primary[device], context, memory_order_relaxed);
-        begun(context);
-    }
-    atomic_fetch_add_explicit(&retained[device], 1, memory_order_relaxed);
+    home_device_retained(device, context);
+    home_begun(context);
 }
 
 CUresult hook_cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device)
@@ -147,7 +78,7 @@ CUresult hook_cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device)
         CUresult r = guard.real.symbol arguments; \
         wait_for_ends();                          \
         if (!r)                                   \
-            begun(*context);                      \
+            home_begun(*context);                 \
         return r;                                 \
     }
 CREATE(cuCtxCreate, (CUcontext * context, unsigned flags, CUdevice device), (context, flags, device))
@@ -160,20 +91,19 @@ CREATE(cuCtxCreate_v4, (CUcontext * context, CUctxCreateParams *how, unsigned fl
 
 static CUresult reset(enum driver_id call, __typeof__(cuDevicePrimaryCtxReset) *real, CUdevice device)
 {
-    ends(primary_of(device), call, true);
+    ends(home_device_primary(device), call, true);
     CUresult r = real(device);
     if (!r)
-        green_primary_gone(primary_of(device));
-    over(primary_of(device), call, !r);
+        green_primary_gone(home_device_primary(device));
+    over(home_device_primary(device), call, !r);
     return r;
 }
 
 // Before a call that gives a primary context back, and after it.
 static void releases(enum driver_id call, CUdevice device)
 {
-    bool last = device >= 0 && device < DEVICES &&
-                atomic_fetch_sub_explicit(&retained[device], 1, memory_order_relaxed) <= 1;
-    ends(primary_of(device), call, last);
+    bool last = home_device_releases(device);
+    ends(home_device_primary(device), call, last);
 }
 
 static CUresult released(enum driver_id call, CUdevice device, CUresult r)
@@ -185,8 +115,8 @@ static CUresult released(enum driver_id call, CUdevice device, CUresult r)
     bool is_gone = !r && guard.real.cuDevicePrimaryCtxGetState &&
                    !guard.real.cuDevicePrimaryCtxGetState(device, &flags, &active) && !active;
     if (is_gone)
-        green_primary_gone(primary_of(device));
-    over(primary_of(device), call, is_gone);
+        green_primary_gone(home_device_primary(device));
+    over(home_device_primary(device), call, is_gone);
     return r;
 }
 
@@ -201,7 +131,7 @@ static CUresult destroy(enum driver_id call, __typeof__(cuCtxDestroy) *real, CUc
     ends(context, call, true);
     CUresult r = real(context);
     if (!r)
-        detach(context, true);
+        home_detach(context, true);
     over(context, call, !r);
     return r;
 }
@@ -227,17 +157,17 @@ CUresult hook_cuCtxAttach(CUcontext *context, unsigned flags)
 {
     CUresult r = guard.real.cuCtxAttach(context, flags);
     if (!r)
-        attach(*context);
+        home_attach(*context);
     return r;
 }
 
 CUresult hook_cuCtxDetach(CUcontext context)
 {
-    if (!detach(context, false))
+    if (!home_detach(context, false))
         return destroy(DRIVER_cuCtxDetach, guard.real.cuCtxDetach, context);
     CUresult r = guard.real.cuCtxDetach(context);
     if (r)
-        attach(context);
+        home_attach(context);
     return r;
 }
 
@@ -246,7 +176,7 @@ CUresult hook_cuCtxDetach(CUcontext context)
 static CUcontext find_primary(CUdevice device)
 {
     const struct driver *d = &guard.real;
-    CUcontext context = primary_of(device);
+    CUcontext context = home_device_primary(device);
     if (!context && d->cuDevicePrimaryCtxRetain && d->cuDevicePrimaryCtxRelease_v2 &&
         !d->cuDevicePrimaryCtxRetain(&context, device))
         d->cuDevicePrimaryCtxRelease_v2(device);
@@ -258,7 +188,7 @@ CUresult hook_cuGreenCtxCreate(CUgreenCtx *green, CUdevResourceDesc desc, CUdevi
     CUresult r = guard.real.cuGreenCtxCreate(green, desc, device, flags);
     if (!r) {
         retain(device, find_primary(device));
-        green_made(*green, device, primary_of(device));
+        green_made(*green, device, home_device_primary(device));
     }
     return r;
 }
@@ -280,7 +210,7 @@ CUresult hook_cuGreenCtxDestroy(CUgreenCtx green)
     CUcontext context = green_gone(green);
     CUresult r = guard.real.cuGreenCtxDestroy(green);
     if (r && device >= 0) {
-        green_made(green, device, primary_of(device));
+        green_made(green, device, home_device_primary(device));
         green_current_as(green, context);
     } else if (context && guard.watching) {
         track_owner_gone(context, call);  // nothing is its own, but its handle may come again

@@ -156,9 +156,9 @@ static void tells_one_context_from_several(void **state)
     guard.real.cuCtxCreate_v2 = create;
     assert_int_equal(hook_cuDevicePrimaryCtxRetain(&c, 0), 0);
     assert_int_equal(hook_cuDevicePrimaryCtxRetain(&c, 0), 0);
-    assert_true(only_one(&hook_contexts));
+    assert_true(home_only_one());
     assert_int_equal(hook_cuCtxCreate_v2(&c, 0, 0), 0);
-    assert_false(only_one(&hook_contexts));
+    assert_false(home_only_one());
     assert_int_equal(hook_cuDevicePrimaryCtxRelease_v2(0), 0);
     assert_int_equal(hook_cuDevicePrimaryCtxRelease_v2(0), 0);
 }

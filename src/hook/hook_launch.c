@@ -60,7 +60,7 @@ LAUNCH(cuLaunchGridAsync, (CUfunction f, int gx, int gy, CUstream q), (f, gx, gy
 // Any context waits for its own only, and so does a green one.
 static bool is_alone(void)
 {
-    return !atomic_load_explicit(&green_used, memory_order_relaxed) && only_one(&hook_contexts);
+    return !atomic_load_explicit(&green_used, memory_order_relaxed) && home_only_one();
 }
 
 WAIT(cuCtxSynchronize, is_alone(), (void), ())

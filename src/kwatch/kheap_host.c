@@ -11,6 +11,7 @@
 #include "core/canary_bytes.h"
 #include "context/green.h"
 #include "core/guard.h"
+#include "context/home_copy.h"
 #include "track/guard_report.h"
 
 // A module or library whose calls are redirected.

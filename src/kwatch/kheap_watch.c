@@ -8,6 +8,7 @@
 #include "track/guard_report.h"
 #include "kwatch/kheap_host.h"
 #include "kwatch/kheap_tell.h"
+#include "context/home_copy.h"
 #include "launch/launch_ring.h"
 
 enum {

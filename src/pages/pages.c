@@ -8,6 +8,7 @@
 #include "core/guard.h"
 #include "track/guard_report.h"
 #include "pages/pages_pool.h"
+#include "context/home_copy.h"
 #include "share/share.h"
 
 enum {
@@ -131,7 +132,7 @@ bool pages_alloc_pitch(CUdeviceptr *pointer, size_t *pitch, size_t width, size_t
 {
     bool right = pointer && pitch && width && height && (element == 4 || element == 8 || element == 16);
     struct home *home = pages_on && right ? ready(width) : NULL;
-    size_t granule = home ? home_pitch(home->device) : 0, row, size;
+    size_t granule = home ? home_device_pitch(home->device) : 0, row, size;
     if (!granule || __builtin_add_overflow(width, granule - 1, &row))
         return pages_on && right ? plain() : false;
     row &= ~(granule - 1);

@@ -12,6 +12,7 @@
 #include "pages/pages_address.h"
 #include "share/share.h"
 #include "core/slab_pool.h"
+#include "context/home_copy.h"
 #include "track/track.h"
 
 enum {

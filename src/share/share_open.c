@@ -8,6 +8,7 @@
 
 #include "core/guard.h"
 #include "context/home.h"
+#include "context/home_copy.h"
 #include "share/share.h"
 #include "core/slab_pool.h"
 
