@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
-// What the heap's code needs of the machine it runs on: memory, atomic operations, the warp.
+// What code for kernels needs of the machine it runs on: memory, atomic operations, the warp.
 //
-// The heap is written once, over these. On a GPU they are instructions of PTX; on the host they are C11's atomics, each
+// Such code (the kernels' heap, the ring of errors) is written once, over these. On a GPU they are instructions of PTX; on the host they are C11's atomics, each
 // preceded by a step that a test can use to let another thread run, and a warp has one lane.
 // Addresses are numbers. get and put are for memory that one thread owns at the time; ld, st and the rest are atomic at the
 // scope of the device. Orders are C11's; the operations of one address see each other in one order.
-#ifndef MOAT_KHEAP_KPRIM_H
-#define MOAT_KHEAP_KPRIM_H
+#ifndef MOAT_KPRIM_KPRIM_H
+#define MOAT_KPRIM_KPRIM_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -19,9 +19,9 @@ struct kprim_thread {
 };
 
 #ifdef __NVPTX__
-#include "kheap/kprim_device.h"
+#include "kprim/kprim_device.h"
 #else
-#include "kheap/kprim_host.h"
+#include "kprim/kprim_host.h"
 #endif
 
 #endif
