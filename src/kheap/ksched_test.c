@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Every interleaving of two or three threads in the heap's code: see ksched_testing.h. After each schedule the heap's
-// invariants must hold. That what is shared between atomic operations has an order, kalloc_test.c shows under
-// ThreadSanitizer.
+// Every interleaving of two or three threads in the heap's code: see ksched_testing.h. After each schedule
+// the heap's invariants must hold. That what is shared between atomic operations has an order, kalloc_test.c
+// shows under ThreadSanitizer.
 #define KLAYOUT_GROUP_SIZE 4
 #define KLAYOUT_FIRST_ENTRIES 8
 

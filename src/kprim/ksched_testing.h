@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: MIT
-// Every interleaving of a few threads in code over kprim.h, at its atomic operations, with a bounded number of
-// preemptions.
+// Every interleaving of a few threads in code over kprim.h, at its atomic operations, with a bounded number
+// of preemptions.
 //
-// The code is the device's own. Threads of a test stop before each atomic operation; a schedule says who goes on. All
-// schedules are tried, depth first, in which at most `bound` times a thread is stopped that could have gone on: where a
-// thread ends, all choices are made. Between atomic operations nothing may be shared without an order, which
-// ThreadSanitizer must see to in another test, so stopping there shows all that can be seen under sequential consistency.
-// KSCHED_BOUND raises the bound. For one test program: what kprim_host.h leaves to the test is defined here.
+// The code is the device's own. Threads of a test stop before each atomic operation; a schedule says who goes
+// on. All schedules are tried, depth first, in which at most `bound` times a thread is stopped that could
+// have gone on: where a thread ends, all choices are made. Between atomic operations nothing may be shared
+// without an order, which ThreadSanitizer must see to in another test, so stopping there shows all that can
+// be seen under sequential consistency. KSCHED_BOUND raises the bound. For one test program: what
+// kprim_host.h leaves to the test is defined here.
 #ifndef MOAT_KPRIM_KSCHED_TESTING_H
 #define MOAT_KPRIM_KSCHED_TESTING_H
 
@@ -77,8 +78,8 @@ void kprim_step(void)
     sem_wait(&ksched.go[self]);
 }
 
-// Somebody else goes on, if there is anybody: that counts as no stop. A thread that waits itself is chosen only if all do, or they
-// would wait for each other for ever.
+// Somebody else goes on, if there is anybody: that counts as no stop. A thread that waits itself is chosen
+// only if all do, or they would wait for each other for ever.
 void kprim_pause(void)
 {
     int self = ksched_me;
@@ -123,7 +124,8 @@ static bool ksched_advance(void)
     return true;
 }
 
-// Runs work[0 ... threads - 1] in every schedule, each between before() and after(). Returns how many there were.
+// Runs work[0 ... threads - 1] in every schedule, each between before() and after(). Returns how many there
+// were.
 static unsigned long ksched_every(unsigned bound, void (*before)(void), void (*const *work)(void),
                                   unsigned threads, void (*after)(void))
 {
