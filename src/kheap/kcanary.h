@@ -10,7 +10,7 @@
 #define MOAT_KHEAP_KCANARY_H
 
 #include "kheap/kheap.h"
-#include "kheap/kprim.h"
+#include "kprim/kprim.h"
 
 #define KCANARY_ODD 0x0101010101010101u
 

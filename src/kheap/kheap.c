@@ -69,11 +69,34 @@ void kheap_place(struct kheap *k, uint64_t base, uint64_t ring)
     for (unsigned i = 0; i < sizeof parts / sizeof *parts; i++)
         *parts[i] += base;
     k->base = base;
-    k->ring = ring;
+    error_ring_writer_start(&k->errors, ring, KHEAP_RECORDS);
     k->pool = round_up(k->pool, KLAYOUT_CHUNK);
 }
 
 uint64_t kheap_ring_bytes(void)
 {
-    return sizeof(struct kheap_ring);
+    return error_ring_bytes(KHEAP_RECORDS);
+}
+
+bool kheap_record_read(const struct error_ring_record *from, struct kheap_record *r)
+{
+    const uint64_t *w = from->payload;
+    *r = (struct kheap_record){
+        .kind = from->kind,
+        .flags = (uint32_t)w[KHEAP_WORD_FLAGS],
+        .address = from->address,
+        .size = w[KHEAP_WORD_SIZE],
+        .found_head = w[KHEAP_WORD_FOUND_HEAD],
+        .found_size = w[KHEAP_WORD_FOUND_SIZE],
+        .found_tail = w[KHEAP_WORD_FOUND_TAIL],
+        .made_head = w[KHEAP_WORD_MADE_HEAD],
+        .made_size = w[KHEAP_WORD_MADE_SIZE],
+        .made_tail = w[KHEAP_WORD_MADE_TAIL],
+        .grid = from->grid,
+        .array = (uint32_t)(w[KHEAP_WORD_FLAGS] >> 32),
+        .capacity = (uint32_t)w[KHEAP_WORD_CAPACITY],
+    };
+    memcpy(r->block, from->block, sizeof r->block);
+    memcpy(r->thread, from->thread, sizeof r->thread);
+    return from->client == ERROR_RING_KHEAP && r->kind >= KHEAP_OVERRUN && r->kind <= KHEAP_BAD_FREE;
 }

@@ -3,8 +3,8 @@
 //
 //     base ──▶ struct kheap | counts | arrays | states, bitmaps, hints ... | entries | pool of 64 KiB chunks
 //
-// One heap per context. All of it lies in one piece of device memory, the error ring in memory that the host reads while
-// kernels run (pinned and mapped). How the host sets it up:
+// One heap per context. All of it lies in one piece of device memory, the ring of errors (error_ring.h) in
+// memory that the host reads while kernels run (pinned and mapped). How the host sets it up:
 //
 //     struct kheap k;
 //     kheap_plan(&k, limit, arrays, keys);     // how much memory is k.bytes
@@ -19,6 +19,8 @@
 #define MOAT_KHEAP_KHEAP_H
 
 #include <stdint.h>
+
+#include "ring/error_ring.h"
 
 // Device functions: (.param .b64 result) malloc(.param .b64 size), free(.param .b64 pointer). Generic addresses.
 #define KHEAP_MALLOC "moat_kheap_malloc"
@@ -59,12 +61,12 @@ enum kheap_flags {
     KHEAP_BY_THREAD = 16,  // grid, block and thread are those of the caller of free
 };
 
+// What the heap has found. Travels as a record of the client ERROR_RING_KHEAP.
 struct kheap_record {
-    uint64_t sequence;  // written last, with release at system scope: place in the stream of records + 1
-    uint32_t kind;      // enum kheap_kind
-    uint32_t flags;     // enum kheap_flags
-    uint64_t address;   // what malloc returned, or what free was given
-    uint64_t size;      // that malloc was asked for
+    uint32_t kind;     // enum kheap_kind
+    uint32_t flags;    // enum kheap_flags
+    uint64_t address;  // what malloc returned, or what free was given
+    uint64_t size;     // that malloc was asked for
     // The 16 bytes before the buffer and the 8 behind it, as found and as they were made.
     uint64_t found_head, found_size, found_tail;
     uint64_t made_head, made_size, made_tail;
@@ -73,17 +75,22 @@ struct kheap_record {
     uint32_t
         array;  // in whose entries it was found; its thread's number modulo the number of arrays allocated it
     uint32_t capacity;  // bytes of the block it lies in, in units of 16; 0 if not known
-    uint64_t unused;
 };
-_Static_assert(sizeof(struct kheap_record) == 128, "a record is 128 bytes");
 
-// In memory of the host. The device writes records[sequence % KHEAP_RECORDS]; the host reads those whose sequence is
-// taken + 1, and so on, and stores in `taken` how many it has read. What finds the ring full is counted and lost.
-struct kheap_ring {
-    uint64_t taken;
-    uint64_t unused[15];
-    struct kheap_record records[KHEAP_RECORDS];
+// The payload of its record in the ring, a word each.
+enum kheap_word {
+    KHEAP_WORD_FLAGS,  // array << 32 | flags
+    KHEAP_WORD_CAPACITY,
+    KHEAP_WORD_SIZE,
+    KHEAP_WORD_FOUND_HEAD,
+    KHEAP_WORD_FOUND_SIZE,
+    KHEAP_WORD_FOUND_TAIL,
+    KHEAP_WORD_MADE_HEAD,
+    KHEAP_WORD_MADE_SIZE,
+    KHEAP_WORD_MADE_TAIL,
+    KHEAP_WORDS,
 };
+_Static_assert((int)KHEAP_WORDS <= (int)ERROR_RING_WORDS, "fits a payload");
 
 // Counters, spread so that multiprocessors do not meet. Sums are what matters.
 struct kheap_counts {
@@ -95,7 +102,6 @@ enum { KHEAP_COUNTS = 64 };
 struct kheap {
     uint64_t magic;
     uint64_t base;  // its own address
-    uint64_t ring;
     uint64_t key[KHEAP_KEYS];
     uint64_t bytes,
         clear;  // how much memory it needs; how much of that, from base on, must be zero before it is used
@@ -105,12 +111,12 @@ struct kheap {
     // Not 0: plain: malloc is the driver's from now on; foreign: so may be what free is given. Written while kernels run, and
     // read by what the pass puts before malloc and free: the functions here need not know.
     uint64_t plain, foreign;
-    uint64_t unused[9];
+    uint64_t unused[10];
     // Written by the device from here on, each in a line of its own.
     uint64_t pending[16];    // [0]: bytes that were freed and not released
     uint64_t cursor[16];     // [0]: next group of entries that a helping malloc looks at, in the low half
     uint64_t gatherers[16];  // [0]: threads that look for large blocks now; [1]: that have ended doing so
-    uint64_t recorded[16];   // [0]: records so far, and those that were lost
+    struct error_ring_writer errors;
 };
 
 // How a heap for `limit` bytes (cudaLimitMallocHeapSize) is laid out. keys: random. 0, or -EINVAL if arrays is out of range
@@ -119,5 +125,7 @@ int kheap_plan(struct kheap *k, uint64_t limit, uint32_t arrays, const uint64_t 
 // base must be aligned to 256. Addresses are the device's.
 void kheap_place(struct kheap *k, uint64_t base, uint64_t ring);
 uint64_t kheap_ring_bytes(void);
+// Reads a record of the ring. Returns false if it is not the heap's, or of no kind that the heap writes.
+bool kheap_record_read(const struct error_ring_record *from, struct kheap_record *r);
 
 #endif

@@ -10,7 +10,7 @@
 
 struct kheap_testing {
     struct kheap plan;
-    struct kheap_ring *ring;
+    struct error_ring *ring;
     uint8_t *memory;
     uint64_t heap;
 };
@@ -19,7 +19,7 @@ static inline void kheap_testing_reset(struct kheap_testing *t)
 {
     memset(t->memory, 0, t->plan.clear);
     memcpy(t->memory, &t->plan, sizeof t->plan);
-    memset(t->ring, 0, sizeof *t->ring);
+    memset(t->ring, 0, kheap_ring_bytes());
 }
 
 // With so many chunks; 0: as many as a limit of 8 MiB gives.
@@ -58,7 +58,7 @@ static inline void kheap_testing_scan(struct kheap_testing *t)
 // How many records there are.
 static inline uint64_t kheap_testing_records(const struct kheap_testing *t)
 {
-    return kprim_ld64(t->heap + __builtin_offsetof(struct kheap, recorded), KPRIM_ACQUIRE);
+    return kprim_ld64(t->heap + __builtin_offsetof(struct kheap, errors.next), KPRIM_ACQUIRE);
 }
 
 static inline uint64_t kheap_testing_waits(const struct kheap_testing *t)

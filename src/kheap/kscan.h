@@ -9,6 +9,7 @@
 
 #include "kheap/kcanary.h"
 #include "kheap/kentry.h"
+#include "ring/error_ring_write.h"
 
 // The lanes that work together.
 struct kscan_team {
@@ -97,42 +98,23 @@ KPRIM uint32_t kscan_verify(uint64_t heap, const struct kscan_block *b, struct k
 
 // --- records ------------------------------------------------------------------------------------------------
 
-#define KSCAN_PUT(at, field, v) kprim_put64((at) + __builtin_offsetof(struct kheap_record, field), v)
-#define KSCAN_PUT32(at, field, v) kprim_put32((at) + __builtin_offsetof(struct kheap_record, field), v)
-
-// Only as many records as the host has read are written over.
 KPRIM void kscan_tell(uint64_t heap, const struct kheap_record *r)
 {
-    uint64_t ring = KSLAB_FIELD(heap, ring), recorded = heap + __builtin_offsetof(struct kheap, recorded);
-    uint64_t n;
-    do {
-        n = kprim_ld64(recorded, KPRIM_RELAXED);
-        if (n - kprim_ld64_system(ring + __builtin_offsetof(struct kheap_ring, taken)) >= KHEAP_RECORDS) {
-            kprim_add64(recorded + 8, 1, KPRIM_RELAXED);
-            return;
-        }
-    } while (kprim_cas64(recorded, n, n + 1) != n);
-    uint64_t at = ring + __builtin_offsetof(struct kheap_ring, records) + n % KHEAP_RECORDS * sizeof *r;
-    KSCAN_PUT32(at, kind, r->kind);
-    KSCAN_PUT32(at, flags, r->flags);
-    KSCAN_PUT(at, address, r->address);
-    KSCAN_PUT(at, size, r->size);
-    KSCAN_PUT(at, found_head, r->found_head);
-    KSCAN_PUT(at, found_size, r->found_size);
-    KSCAN_PUT(at, found_tail, r->found_tail);
-    KSCAN_PUT(at, made_head, r->made_head);
-    KSCAN_PUT(at, made_size, r->made_size);
-    KSCAN_PUT(at, made_tail, r->made_tail);
-    struct kprim_thread who;
-    kprim_who(&who);
-    KSCAN_PUT(at, grid, who.grid);
-    for (unsigned i = 0; i < 3; i++) {
-        KSCAN_PUT32(at, block[i], who.block[i]);
-        KSCAN_PUT32(at, thread[i], who.thread[i]);
-    }
-    KSCAN_PUT32(at, array, r->array);
-    KSCAN_PUT32(at, capacity, r->capacity);
-    kprim_st64_system(at + __builtin_offsetof(struct kheap_record, sequence), n + 1);
+    uint64_t n, writer = heap + __builtin_offsetof(struct kheap, errors);
+    uint64_t at =
+        error_ring_write_begin(writer, ERROR_RING_WHAT(ERROR_RING_KHEAP, r->kind, 0), r->address, &n);
+    if (!at)
+        return;
+    error_ring_write_word(at, KHEAP_WORD_FLAGS, (uint64_t)r->array << 32 | r->flags);
+    error_ring_write_word(at, KHEAP_WORD_CAPACITY, r->capacity);
+    error_ring_write_word(at, KHEAP_WORD_SIZE, r->size);
+    error_ring_write_word(at, KHEAP_WORD_FOUND_HEAD, r->found_head);
+    error_ring_write_word(at, KHEAP_WORD_FOUND_SIZE, r->found_size);
+    error_ring_write_word(at, KHEAP_WORD_FOUND_TAIL, r->found_tail);
+    error_ring_write_word(at, KHEAP_WORD_MADE_HEAD, r->made_head);
+    error_ring_write_word(at, KHEAP_WORD_MADE_SIZE, r->made_size);
+    error_ring_write_word(at, KHEAP_WORD_MADE_TAIL, r->made_tail);
+    error_ring_write_end(at, n);
 }
 
 // Tells of the block, as it is now, or of the address where none begins.

@@ -1,12 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Every interleaving of two or three threads in the heap's code, at its atomic operations, with a bounded number of
-// preemptions.
-//
-// The code is the device's own. Threads of a test stop before each atomic operation; a schedule says who goes on. All
-// schedules are tried, depth first, in which at most BOUND times a thread is stopped that could have gone on: where a
-// thread ends, all choices are made. Between atomic operations nothing is shared without an order, which
-// ThreadSanitizer sees to in kalloc_test.c, so stopping there shows all that can be seen under sequential consistency.
-// After each schedule the heap's invariants must hold. KSCHED_BOUND raises the bound.
+// Every interleaving of two or three threads in the heap's code: see ksched_testing.h. After each schedule
+// the heap's invariants must hold. That what is shared between atomic operations has an order, kalloc_test.c
+// shows under ThreadSanitizer.
 #define KLAYOUT_GROUP_SIZE 4
 #define KLAYOUT_FIRST_ENTRIES 8
 
@@ -14,157 +9,15 @@
 #include <stddef.h>
 #include <setjmp.h>
 #include <cmocka.h>
-#include <pthread.h>
-#include <semaphore.h>
-#include <stdio.h>
 
 #include "kheap/kheap_testing.h"
+#include "kprim/ksched_testing.h"
 
-enum { THREADS = 3, POINTS = 4096, CHUNKS = 4, PAIR = 32744 };  // of PAIR bytes, two fit a chunk
-
-_Thread_local uint32_t kprim_self;
-static _Thread_local int me = -1;
+enum { THREADS = KSCHED_THREADS, CHUNKS = 4, PAIR = 32744 };  // of PAIR bytes, two fit a chunk
 
 static struct kheap_testing t;
 static uint64_t out[THREADS + 7];  // what the threads were given
 static bool wanted[THREADS];       // and whether they asked
-
-// --- schedules ----------------------------------------------------------------------------------------------
-
-struct point {
-    uint8_t choice, choices;
-};
-
-static struct {
-    struct point path[POINTS];
-    unsigned at, length, stops, bound;
-    unsigned threads, running, waiting;  // running: a bit each, and waiting for another of them
-    void (*const *work)(void);
-    sem_t go[THREADS], done;
-} s;
-
-static _Noreturn void broken(const char *what)
-{
-    fprintf(stderr, "ksched_test: %s, in the schedule", what);
-    for (unsigned i = 0; i < s.at; i++)
-        if (s.path[i].choice)
-            fprintf(stderr, " %u:%u", i, s.path[i].choice);
-    fprintf(stderr, "\n");
-    abort();
-}
-
-// Who is next: the thread itself, if it can go on, comes first.
-static int choose(int self)
-{
-    int options[THREADS], n = 0;
-    bool goes_on = self >= 0 && s.running >> self & 1;
-    if (goes_on)
-        options[n++] = self;
-    for (int i = 0; i < (int)s.threads; i++)
-        if (i != self && s.running >> i & 1 && (!goes_on || s.stops < s.bound))
-            options[n++] = i;
-    if (s.at >= POINTS)
-        broken("no end");
-    struct point *p = &s.path[s.at];
-    if (s.at >= s.length)
-        *p = (struct point){0, (uint8_t)n};
-    s.length = s.at >= s.length ? s.at + 1 : s.length;
-    s.at++;
-    s.stops += goes_on && p->choice;
-    return options[p->choice];
-}
-
-void kprim_step(void)
-{
-    if (me < 0)
-        return;
-    int next = choose(me), self = me;
-    if (next == self)
-        return;
-    sem_post(&s.go[next]);
-    sem_wait(&s.go[self]);
-}
-
-// Somebody else goes on, if there is anybody: that counts as no stop. Who waits himself only if all do, or they would wait for each
-// other for ever.
-void kprim_pause(void)
-{
-    int self = me;
-    if (me < 0 || s.running == 1u << me)
-        return;
-    unsigned running = s.running, others = running & ~(1u << self);
-    s.waiting = others & ~s.waiting ? s.waiting | 1u << self : 1u << self;
-    s.running = others & ~s.waiting;
-    int next = choose(self);
-    s.running = running;
-    sem_post(&s.go[next]);
-    sem_wait(&s.go[self]);
-    s.waiting &= ~(1u << self);
-}
-
-static void *thread(void *arg)
-{
-    me = (int)(intptr_t)arg;
-    kprim_self = (uint32_t)me;
-    for (;;) {
-        sem_wait(&s.go[me]);
-        if (!s.work)
-            return NULL;
-        s.work[me]();
-        s.running &= ~(1u << me);
-        if (s.running)
-            sem_post(&s.go[choose(me)]);
-        else
-            sem_post(&s.done);
-    }
-}
-
-// The next schedule; false if that was the last.
-static bool advance(void)
-{
-    while (s.length && s.path[s.length - 1].choice + 1 >= s.path[s.length - 1].choices)
-        s.length--;
-    if (!s.length)
-        return false;
-    s.path[s.length - 1].choice++;
-    return true;
-}
-
-static void every(unsigned bound, void (*before)(void), void (*const *work)(void), unsigned threads,
-                  void (*after)(void))
-{
-    const char *more = getenv("KSCHED_BOUND");
-    pthread_t all[THREADS];
-    unsigned long n = 0;
-    memset(&s, 0, sizeof s);
-    s.bound = more ? (unsigned)atoi(more) : bound;
-    s.threads = threads;
-    s.work = work;
-    sem_init(&s.done, 0, 0);
-    for (unsigned i = 0; i < threads; i++) {
-        sem_init(&s.go[i], 0, 0);
-        assert_int_equal(pthread_create(&all[i], NULL, thread, (void *)(intptr_t)i), 0);
-    }
-    do {
-        kheap_testing_reset(&t);
-        memset(out, 0, sizeof out);
-        memset(wanted, 0, sizeof wanted);
-        before();
-        s.at = s.stops = 0;
-        s.running = (1u << threads) - 1;
-        s.waiting = 0;
-        sem_post(&s.go[choose(-1)]);
-        sem_wait(&s.done);
-        after();
-        n++;
-    } while (advance());
-    s.work = NULL;
-    for (unsigned i = 0; i < threads; i++) {
-        sem_post(&s.go[i]);
-        pthread_join(all[i], NULL);
-    }
-    print_message("%lu schedules\n", n);
-}
 
 // --- what must hold when nobody is at work ------------------------------------------------------------------
 
@@ -179,20 +32,20 @@ static void chunk_holds(uint32_t chunk)
     uint32_t what = kslab_what(state), bits = 0;
     bool unhinted = hint(t.plan.free_hints, chunk);
     if (kslab_whole(state) && unhinted)
-        broken("a whole chunk is not hinted");
+        ksched_broken("a whole chunk is not hinted");
     if (what == KLAYOUT_CLAIMED)
-        broken("a chunk is claimed");
+        ksched_broken("a chunk is claimed");
     if (!kslab_is_class(what)) {
         if (kslab_number(state))
-            broken("a chunk that is no slab has blocks");
+            ksched_broken("a chunk that is no slab has blocks");
         return;
     }
     for (uint32_t w = 0; w < (kslab_blocks(what) + 63) / 64; w++)
         bits += (uint32_t)__builtin_popcountll(kprim_get64(kslab_bitmap(t.heap, chunk) + w * 8));
     if ((int32_t)bits != kslab_number(state))
-        broken("bits and number differ");
+        ksched_broken("bits and number differ");
     if (bits && !hint(kslab_class_hints(t.heap, what), chunk))
-        broken("a slab with blocks is not hinted");
+        ksched_broken("a slab with blocks is not hinted");
 }
 
 static uint32_t entries_hold(uint32_t array)
@@ -203,11 +56,11 @@ static uint32_t entries_hold(uint32_t array)
         struct kentry_place p = kentry_place(t.heap, array, at, i);
         uint32_t header = kprim_get32(p.header) >> p.shift & 0xff;
         if (header & KENTRY_BUSY || (header & KENTRY_TAKEN && !(header & KENTRY_LIVE)))
-            broken("an entry is held");
+            ksched_broken("an entry is held");
         used += header & KENTRY_TAKEN;
     }
     if (used != (uint32_t)kprim_get64(KENTRY_AT(at, control)))
-        broken("entries in use and their number differ");
+        ksched_broken("entries in use and their number differ");
     return used;
 }
 
@@ -222,24 +75,24 @@ static void holds(uint32_t records)
     for (unsigned i = 0; i < THREADS + 7; i++)
         for (unsigned j = 0; j < i; j++)
             if (out[i] && out[i] == out[j])
-                broken("a block was given out twice");
+                ksched_broken("a block was given out twice");
     for (unsigned i = 0; i < THREADS + 7; i++)
         if (out[i])
             kalloc_free(t.heap, out[i]);
     kheap_testing_scan(&t);
     kheap_testing_scan(&t);
     if (kheap_testing_records(&t) != records)
-        broken("wrong number of records");
+        ksched_broken("wrong number of records");
     if (kheap_testing_waits(&t))
-        broken("something waits for ever");
+        ksched_broken("something waits for ever");
     uint32_t grown = 0;
     for (uint32_t i = 0; i < t.plan.arrays; i++) {
         if (entries_hold(i))
-            broken("an entry is left");
+            ksched_broken("an entry is left");
         grown += kentry_level(kentry_array(t.heap, i)) > 0;
     }
     if (kheap_testing_whole(&t) + grown < t.plan.chunks)
-        broken("a block is lost");
+        ksched_broken("a block is lost");
     for (uint32_t i = 0; i < t.plan.chunks; i++)
         chunk_holds(i);
     (void)used;
@@ -273,8 +126,8 @@ static int drop(void **state)
 
 static void ask(uint64_t size)
 {
-    wanted[me] = true;
-    out[me] = kalloc_malloc(t.heap, size);
+    wanted[ksched_me] = true;
+    out[ksched_me] = kalloc_malloc(t.heap, size);
 }
 
 static void take(void)
@@ -407,19 +260,31 @@ static void take_give_and_scan(void)
 
 // --- tests --------------------------------------------------------------------------------------------------
 
-#define TEST(name, bound, before, after, ...)                          \
-    static void name(void **state)                                     \
-    {                                                                  \
-        static void (*const work[])(void) = {__VA_ARGS__};             \
-        (void)state;                                                   \
-        every(bound, before, work, sizeof work / sizeof *work, after); \
+static void (*arrange)(void);
+
+static void start(void)
+{
+    kheap_testing_reset(&t);
+    memset(out, 0, sizeof out);
+    memset(wanted, 0, sizeof wanted);
+    arrange();
+}
+
+#define TEST(name, bound, before, after, ...)                                               \
+    static void name(void **state)                                                          \
+    {                                                                                       \
+        static void (*const work[])(void) = {__VA_ARGS__};                                  \
+        (void)state;                                                                        \
+        arrange = before;                                                                   \
+        print_message("%lu schedules\n",                                                    \
+                      ksched_every(bound, start, work, sizeof work / sizeof *work, after)); \
     }
 
 static void given(void)
 {
-    for (unsigned i = 0; i < s.threads; i++)
+    for (unsigned i = 0; i < ksched.threads; i++)
         if (wanted[i] && !out[i])
-            broken("no block, though there is one");
+            ksched_broken("no block, though there is one");
     holds(0);
 }
 
@@ -433,7 +298,7 @@ static void shared_twice(void)
 static void one_given(void)
 {
     if (!out[0] == !out[1])
-        broken("the last block went to nobody, or to two");
+        ksched_broken("the last block went to nobody, or to two");
     for (unsigned i = 0; i < 4; i++)
         kslab_release(t.heap, i / 2, i % 2);
     holds(0);
@@ -443,8 +308,8 @@ static void one_given(void)
 static void no_slab_too_many(void)
 {
     uint32_t class = kalloc_class(t.heap, PAIR);
-    if (kprim_get32(kslab_slabs(t.heap, class)) > (s.threads + 1) / 2)
-        broken("a slab too many");
+    if (kprim_get32(kslab_slabs(t.heap, class)) > (ksched.threads + 1) / 2)
+        ksched_broken("a slab too many");
     given();
 }
 

@@ -21,7 +21,7 @@
 
 #include "kheap/kheap.h"
 #include "kheap/klayout.h"
-#include "kheap/kprim.h"
+#include "kprim/kprim.h"
 
 #define KSLAB_FIELD(heap, name) kprim_get64((heap) + __builtin_offsetof(struct kheap, name))
 #define KSLAB_FIELD32(heap, name) kprim_get32((heap) + __builtin_offsetof(struct kheap, name))

@@ -94,6 +94,7 @@ static CUresult make_ring(struct kheap_host *h, CUdeviceptr *ring)
         return r;
     h->ring = p;
     memset(p, 0, kheap_ring_bytes());
+    error_ring_reader_start(&h->reader, h->ring, KHEAP_RECORDS);
     return guard.real.cuMemHostGetDevicePointer_v2(ring, p, 0);
 }
 

@@ -23,7 +23,7 @@ struct kheap_host {
     bool plain;      // malloc is the driver's
     uint64_t limit;  // that it was made for
     struct kheap about;
-    struct kheap_ring *ring;
+    struct error_ring *ring;
     CUmodule module;  // with the kernel that scans; NULL: nothing scans it
     CUfunction scan;
     CUstream stream;
@@ -35,10 +35,10 @@ struct kheap_host {
     uint64_t before;    // kernels that had ended when it was launched
     uint64_t clean;     // kernels up to that one are known to have done nothing
     uint64_t seen;      // launches when it was launched
-    uint64_t taken;     // records
     uint64_t lost;      // records that found no room, as far as was told
     unsigned quiet;     // scans in a row since the program launched something
     uint64_t mallocs;   // that were counted for the summary
+    struct error_ring_reader reader;
 };
 
 extern _Atomic(bool)

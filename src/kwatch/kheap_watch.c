@@ -33,19 +33,12 @@ static uint64_t now(void)
 static unsigned take_records(struct kheap_host *h, const struct home *home,
                              const struct canary_occasion *occasion)
 {
+    struct error_ring_record from;
+    struct kheap_record r;
     unsigned n = 0;
-    for (; n < KHEAP_RECORDS; n++) {
-        const struct kheap_record *at = &h->ring->records[h->taken % KHEAP_RECORDS];
-        // Acquire pairs with the device's release: a record whose number is there is there.
-        if (__atomic_load_n(&at->sequence, __ATOMIC_ACQUIRE) != h->taken + 1)
-            break;
-        // A copy: whoever can write to the ring may do so meanwhile.
-        struct kheap_record r = *at;
-        h->taken++;
-        // Release pairs with the device's acquire: the place is used again when it has been read.
-        __atomic_store_n(&h->ring->taken, h->taken, __ATOMIC_RELEASE);
-        kheap_tell(&r, home, h, occasion);
-    }
+    for (; error_ring_take(&h->reader, &from); n++)
+        if (kheap_record_read(&from, &r))
+            kheap_tell(&r, home, h, occasion);
     return n;
 }
 
@@ -144,19 +137,20 @@ static CUresult glance(struct kheap_host *h, struct home *home, const struct can
 static void count(struct kheap_host *h, struct home *home)
 {
     struct kheap_counts counts[KHEAP_COUNTS];
-    uint64_t recorded[2] = {0, 0}, mallocs = 0;
+    struct error_ring_writer errors = {0};
+    uint64_t mallocs = 0;
     const struct home_copy copies[] = {
         {h->about.counts, counts, sizeof counts},
-        {h->about.base + offsetof(struct kheap, recorded), recorded, sizeof recorded},
+        {h->about.base + offsetof(struct kheap, errors), &errors, sizeof errors},
     };
     if (home_read(home, copies, 2))
         return;
     for (unsigned i = 0; i < KHEAP_COUNTS; i++)
         mallocs += counts[i].mallocs;
     guard_add(GUARD_KHEAP_BUFFERS, mallocs - h->mallocs);
-    guard_add(GUARD_KHEAP_LOST, recorded[1] - h->lost);
+    guard_add(GUARD_KHEAP_LOST, errors.lost - h->lost);
     h->mallocs = mallocs;
-    h->lost = recorded[1];
+    h->lost = errors.lost;
 }
 
 CUresult kheap_watch_home(struct home *home, const struct canary_occasion *occasion)

@@ -60,7 +60,7 @@ static CUmodule module;
 static CUstream stream, scan_stream;
 static CUdeviceptr table, wrong, base;
 static CUfunction scan;
-static struct kheap_ring *ring;
+static struct error_ring *ring;
 static atomic_bool stop;
 
 static void try(CUresult r, const char *call)
@@ -279,7 +279,7 @@ static int run_latency(unsigned threads)
         TRY(d.cuStreamSynchronize(stream));
         double start = now_ms();
         for (;;) {
-            const struct kheap_record *r = &ring->records[before % KHEAP_RECORDS];
+            const struct error_ring_record *r = &ring->records[before % KHEAP_RECORDS];
             if (__atomic_load_n(&r->sequence, __ATOMIC_ACQUIRE) == before + 1)
                 break;
             if (now_ms() - start > 60000)
@@ -355,8 +355,8 @@ int main(int argc, char **argv)
     if (ours) {
         struct kheap k;
         TRY(d.cuMemcpyDtoH_v2(&k, base, sizeof k));
-        printf("records %llu lost %llu pending %llu\n", (unsigned long long)k.recorded[0],
-               (unsigned long long)k.recorded[1], (unsigned long long)k.pending[0]);
+        printf("records %llu lost %llu pending %llu\n", (unsigned long long)k.errors.next,
+               (unsigned long long)k.errors.lost, (unsigned long long)k.pending[0]);
     }
     return failed;
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // kprim.h on the host, for tests.
-#ifndef MOAT_KHEAP_KPRIM_HOST_H
-#define MOAT_KHEAP_KPRIM_HOST_H
+#ifndef MOAT_KPRIM_KPRIM_HOST_H
+#define MOAT_KPRIM_KPRIM_HOST_H
 
 #include <string.h>
 

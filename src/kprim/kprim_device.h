@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // kprim.h on a GPU: PTX 6.3, sm_70.
-#ifndef MOAT_KHEAP_KPRIM_DEVICE_H
-#define MOAT_KHEAP_KPRIM_DEVICE_H
+#ifndef MOAT_KPRIM_KPRIM_DEVICE_H
+#define MOAT_KPRIM_KPRIM_DEVICE_H
 
 #define KPRIM static inline __attribute__((always_inline))
 // What is rare or long is called.

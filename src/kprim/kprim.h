@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: MIT
+// What code for kernels needs of the machine it runs on: memory, atomic operations, the warp.
+//
+// Such code (the kernels' heap, the ring of errors) is written once, over these. On a GPU they are
+// instructions of PTX; on the host they are C11's atomics, each preceded by a step that a test can use to let
+// another thread run, and a warp has one lane. Addresses are numbers. get and put are for memory that one
+// thread owns at the time; ld, st and the rest are atomic at the scope of the device. Orders are C11's; the
+// operations of one address see each other in one order.
+#ifndef MOAT_KPRIM_KPRIM_H
+#define MOAT_KPRIM_KPRIM_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum kprim_order { KPRIM_RELAXED, KPRIM_ACQUIRE, KPRIM_RELEASE, KPRIM_ACQ_REL };
+
+struct kprim_thread {
+    uint64_t grid;
+    uint32_t block[3], thread[3];
+};
+
+#ifdef __NVPTX__
+#include "kprim/kprim_device.h"
+#else
+#include "kprim/kprim_host.h"
+#endif
+
+#endif
