@@ -5,6 +5,7 @@
 #include <stdatomic.h>
 
 #include "context/home.h"
+#include "core/lock.h"
 
 enum { MOST = 256 };  // of those beyond, nobody is told
 
@@ -15,12 +16,12 @@ static struct row {
     CUstreamCaptureMode mode;
     bool used;
 } rows[MOST];
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;  // a leaf
-static _Atomic unsigned used;                             // relaxed: whether it is worth to look
+static struct lock lock = LOCK_INIT(CAPTURE);  // a leaf
+static _Atomic unsigned used;                  // relaxed: whether it is worth to look
 
 void capture_rule_after_fork(void)
 {
-    pthread_mutex_init(&lock, NULL);
+    lock_after_fork(&lock);
 }
 
 void capture_rule_begun(CUstream stream, CUstreamCaptureMode mode)
@@ -28,14 +29,14 @@ void capture_rule_begun(CUstream stream, CUstreamCaptureMode mode)
     struct row *r = rows;
     if (mode == CU_STREAM_CAPTURE_MODE_RELAXED)
         return;
-    pthread_mutex_lock(&lock);
+    lock_take(&lock);
     while (r < rows + MOST && r->used)
         r++;
     if (r < rows + MOST) {
         *r = (struct row){pthread_self(), stream, mode, true};
         atomic_fetch_add_explicit(&used, 1, memory_order_relaxed);
     }
-    pthread_mutex_unlock(&lock);
+    lock_give(&lock);
 }
 
 // Only its own thread can end it. Handles of streams of a thread's own are the same in all.
@@ -44,13 +45,13 @@ void capture_rule_ended(CUstream stream)
     pthread_t self = pthread_self();
     if (!atomic_load_explicit(&used, memory_order_relaxed))
         return;
-    pthread_mutex_lock(&lock);
+    lock_take(&lock);
     for (struct row *r = rows; r < rows + MOST; r++)
         if (r->used && r->stream == stream && pthread_equal(r->thread, self)) {
             r->used = false;
             atomic_fetch_sub_explicit(&used, 1, memory_order_relaxed);
         }
-    pthread_mutex_unlock(&lock);
+    lock_give(&lock);
 }
 
 bool capture_rule_forbids(void)
@@ -61,13 +62,13 @@ bool capture_rule_forbids(void)
         return false;
     CUstreamCaptureMode mode = home_calm();  // the thread's own
     home_stir(mode);
-    pthread_mutex_lock(&lock);
+    lock_take(&lock);
     for (const struct row *r = rows; r < rows + MOST; r++) {
         bool here = r->used && pthread_equal(r->thread, self);
         own |= here;
         global |= r->used && !here && r->mode == CU_STREAM_CAPTURE_MODE_GLOBAL;
     }
-    pthread_mutex_unlock(&lock);
+    lock_give(&lock);
     return mode != CU_STREAM_CAPTURE_MODE_RELAXED &&
            (own || (global && mode == CU_STREAM_CAPTURE_MODE_GLOBAL));
 }

@@ -1,21 +1,20 @@
 // SPDX-License-Identifier: MIT
 #include "context/home.h"
 
-#include <pthread.h>
-
 #include "context/green.h"
+#include "core/lock.h"
 #include "core/guard.h"
 #include "core/only.h"
 
 static struct home homes[HOME_CONTEXTS];
-static bool crowded;                                      // a context found no row
-static struct only seen;                                  // of contexts that were begun
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;  // of changes to the table; a leaf
+static bool crowded;                        // a context found no row
+static struct only seen;                    // of contexts that were begun
+static struct lock lock = LOCK_INIT(HOME);  // of changes to the table; a leaf
 
 // The parent's contexts are not the child's: no driver works across a fork. What modes know of them they forget themselves.
 void home_after_fork(void)
 {
-    pthread_mutex_init(&lock, NULL);
+    lock_after_fork(&lock);
     home_device_after_fork();
     for (unsigned i = 0; i < HOME_CONTEXTS; i++) {
         homes[i].lives = false;
@@ -65,11 +64,11 @@ void home_begun(CUcontext context)
     if (!context)
         return;
     only_note(&seen, context);
-    pthread_mutex_lock(&lock);
+    lock_take(&lock);
     struct home *h = add_row(context);
     if (h)
         h->lives = true;
-    pthread_mutex_unlock(&lock);
+    lock_give(&lock);
 }
 
 bool home_only_one(void)
@@ -79,46 +78,46 @@ bool home_only_one(void)
 
 bool home_lives(CUcontext context)
 {
-    pthread_mutex_lock(&lock);
+    lock_take(&lock);
     const struct home *h = context ? find_row(context) : NULL;
     bool lives = h && h->lives;
-    pthread_mutex_unlock(&lock);
+    lock_give(&lock);
     return lives;
 }
 
 unsigned home_list(CUcontext list[HOME_CONTEXTS], bool *all)
 {
     unsigned n = 0;
-    pthread_mutex_lock(&lock);
+    lock_take(&lock);
     for (unsigned i = 0; i < HOME_CONTEXTS; i++) {
         CUcontext context = atomic_load_explicit(&homes[i].context, memory_order_relaxed);
         if (context && homes[i].lives)
             list[n++] = context;
     }
     *all = !crowded;
-    pthread_mutex_unlock(&lock);
+    lock_give(&lock);
     return n;
 }
 
 void home_attach(CUcontext context)
 {
-    pthread_mutex_lock(&lock);
+    lock_take(&lock);
     struct home *h = add_row(context);
     if (h)
         h->attached++;
-    pthread_mutex_unlock(&lock);
+    lock_give(&lock);
 }
 
 bool home_detach(CUcontext context, bool all)
 {
-    pthread_mutex_lock(&lock);
+    lock_take(&lock);
     struct home *h = context ? find_row(context) : NULL;
     bool held = crowded;
     if (h && h->attached) {
         h->attached = all ? 0 : h->attached - 1;
         held = true;
     }
-    pthread_mutex_unlock(&lock);
+    lock_give(&lock);
     return held;
 }
 
@@ -129,11 +128,11 @@ void home_retire(struct home *home)
 
 void home_forget(CUcontext context)
 {
-    pthread_mutex_lock(&lock);
+    lock_take(&lock);
     struct home *h = context ? find_row(context) : NULL;
     if (h)
         atomic_store_explicit(&h->context, NULL, memory_order_release);
-    pthread_mutex_unlock(&lock);
+    lock_give(&lock);
 }
 
 // --- where modes work ---------------------------------------------------------------------------------------
@@ -163,7 +162,7 @@ struct home *home_of_number(unsigned number)
 
 static struct home *use(CUcontext context, CUdevice device)
 {
-    pthread_mutex_lock(&lock);
+    lock_take(&lock);
     struct home *h = add_row(context);
     if (h && !is_used(h)) {
         h->device = device;
@@ -172,7 +171,7 @@ static struct home *use(CUcontext context, CUdevice device)
         atomic_store_explicit(&h->peers, 0, memory_order_relaxed);
         atomic_store_explicit(&h->used, true, memory_order_release);
     }
-    pthread_mutex_unlock(&lock);
+    lock_give(&lock);
     return h;
 }
 

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "context/home_device.h"
 
-#include <pthread.h>
-
 #include "context/home.h"
+#include "core/lock.h"
 #include "core/guard.h"
 
 enum {
@@ -13,7 +12,7 @@ enum {
 
 static struct home_device devices[HOME_DEVICES];
 static _Atomic(bool) asked[HOME_DEVICES];
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;  // of the answers; a leaf
+static struct lock lock = LOCK_INIT(HOME_DEVICE);  // of the answers; a leaf
 
 // The primary context of each device, once somebody has retained it. Relaxed: it never changes to another.
 static _Atomic(CUcontext) primary[HOME_DEVICES];
@@ -22,7 +21,7 @@ static _Atomic(int) retained[HOME_DEVICES];
 
 void home_device_after_fork(void)
 {
-    pthread_mutex_init(&lock, NULL);
+    lock_after_fork(&lock);
 }
 
 static int attribute(CUdevice device, CUdevice_attribute a)
@@ -72,7 +71,7 @@ const struct home_device *home_device(CUdevice device)
     if (!atomic_load_explicit(&asked[device], memory_order_acquire)) {
         struct home_device answers = {.mappable = false};
         ask(&answers, device);
-        pthread_mutex_lock(&lock);
+        lock_take(&lock);
         if (!atomic_load_explicit(&asked[device], memory_order_relaxed)) {
             d->mappable = answers.mappable;
             d->rdma = answers.rdma;
@@ -82,7 +81,7 @@ const struct home_device *home_device(CUdevice device)
             d->memory = answers.memory;
             atomic_store_explicit(&asked[device], true, memory_order_release);
         }
-        pthread_mutex_unlock(&lock);
+        lock_give(&lock);
     }
     return d;
 }

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
 #include "context/names.h"
 
-#include <pthread.h>
 #include <stdbool.h>
 #include <string.h>
 #include <sys/mman.h>
 
+#include "core/lock.h"
 #include "core/epoch.h"
 #include "core/index.h"
 #include "core/slab_pool.h"
@@ -13,7 +13,7 @@
 // Addresses are reserved at the first use and memory is taken as it is filled. A table of offsets finds a text again.
 enum { ROOM = 16 << 20, SLOTS = 1 << 16 };
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;  // a leaf
+static struct lock lock = LOCK_INIT(NAMES);  // a leaf
 static char *room;
 static size_t used = 1;  // offset 0 means none
 static uint32_t slots[SLOTS];
@@ -65,9 +65,9 @@ const char *names_keep(const char *text)
 {
     if (!text)
         return NULL;
-    pthread_mutex_lock(&lock);
+    lock_take(&lock);
     const char *kept = have_room() ? keep(text, strlen(text)) : NULL;
-    pthread_mutex_unlock(&lock);
+    lock_give(&lock);
     return kept;
 }
 
@@ -103,7 +103,7 @@ const char *names_of_function(const void *handle)
 
 void names_after_fork(void)
 {
-    pthread_mutex_init(&lock, NULL);
+    lock_after_fork(&lock);
     slab_pool_after_fork(&pool);
     index_after_fork(&functions);
 }

@@ -14,6 +14,7 @@
 //   an inner node's base[i] is the least base of the items below below[i], exactly, so that a neighbour's base is known
 //   without a visit to the neighbour
 //   MIN <= count <= FAN, but for the root: there 1 <= count in a leaf, 2 <= count in an inner node
+#include "core/lock.h"
 #include "core/index.h"
 
 #include <assert.h>
@@ -497,9 +498,9 @@ static int put(struct index *index, struct index_item *item, struct index_item *
 static int insert(struct index *index, struct index_item *item)
 {
     struct replaced old = {0};
-    pthread_mutex_lock(&index->lock);
+    lock_take(&index->lock);
     int r = put(index, item, NULL, &old);
-    pthread_mutex_unlock(&index->lock);
+    lock_give(&index->lock);
     retire(&old);
     return r;
 }
@@ -592,9 +593,9 @@ static int remove_base(struct index *index, uint64_t base, struct index_item **i
 {
     struct replaced old = {0};
     *item = NULL;
-    pthread_mutex_lock(&index->lock);
+    lock_take(&index->lock);
     int r = take_out(index, base, item, &old);
-    pthread_mutex_unlock(&index->lock);
+    lock_give(&index->lock);
     retire(&old);
     return r;
 }
@@ -639,14 +640,14 @@ static void clear(struct index_node *node, void (*f)(struct index_item *, void *
 void index_clear(struct index *index, void (*f)(struct index_item *, void *), void *context)
 {
     struct replaced old = {0};
-    pthread_mutex_lock(&index->lock);
+    lock_take(&index->lock);
     struct index_node *root = writer_root(index);
     publish(index, NULL);
     // Relaxed: the lock is held.
     atomic_store_explicit(&index->items, 0, memory_order_relaxed);
     for (unsigned n = atomic_exchange_explicit(&index->spares, 0, memory_order_relaxed); n-- > 0;)
         slab_pool_put(&nodes, index->spare[n]);
-    pthread_mutex_unlock(&index->lock);
+    lock_give(&index->lock);
     if (!root)
         return;
     clear(root, f, context, &old);
@@ -664,7 +665,7 @@ static size_t items_below(const struct index_node *node)
 void index_after_fork(struct index *index)
 {
     const struct index_node *root = load_root(index);
-    pthread_mutex_init(&index->lock, NULL);
+    lock_after_fork(&index->lock);
     slab_pool_after_fork(&nodes);
     // Relaxed: there is one thread. Another may have changed the tree and not yet the number.
     atomic_store_explicit(&index->items, root ? items_below(root) : 0, memory_order_relaxed);

@@ -3,13 +3,13 @@
 #ifndef MOAT_CORE_INDEX_H
 #define MOAT_CORE_INDEX_H
 
-#include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
 #include "core/epoch.h"
+#include "core/lock.h"
 
 // First member of the caller's struct. base and size stay as they are while the item is in an index and until it is
 // released after removal. An item of size 0 occupies one byte.
@@ -24,17 +24,16 @@ enum { INDEX_SPARES = 64 };
 
 // Starts as INDEX_INIT.
 struct index {
-    pthread_mutex_t
-        lock;  // of writers; while it is held, the lock of the nodes' pool may be taken and no other
+    struct lock lock;  // of writers
     _Atomic(struct index_node *) root;
     _Atomic size_t items;
     _Atomic unsigned spares;  // nodes taken from the pool beforehand
     struct index_node *spare[INDEX_SPARES];
 };
 
-#define INDEX_INIT                        \
-    {                                     \
-        .lock = PTHREAD_MUTEX_INITIALIZER \
+#define INDEX_INIT               \
+    {                            \
+        .lock = LOCK_INIT(INDEX) \
     }
 
 // 0; -EEXIST if it overlaps another; -ENOMEM. On failure nothing has changed.

@@ -549,9 +549,9 @@ static void forks_in_the_middle(void **state)
     pthread_t reader, writer;
     keep();
     // The lock taken: what a fork inside another thread's call leaves to the child.
-    pthread_mutex_lock(&shared.lock);
+    lock_take(&shared.lock);
     fork_testing_child(works_in_child);
-    pthread_mutex_unlock(&shared.lock);
+    lock_give(&shared.lock);
     atomic_store(&stop, false);
     assert_int_equal(pthread_create(&reader, NULL, read_always, NULL), 0);
     assert_int_equal(pthread_create(&writer, NULL, come_and_go_for_ever, NULL), 0);

@@ -2,6 +2,7 @@
 // A fork copies the memory of all threads as it is at some point of each one's stores, in their order. So that a child
 // can go on with what it finds, stores here are made in an order in which an object is lost at worst: it leaves the
 // pool's lists before anybody can have linked it elsewhere.
+#include "core/lock.h"
 #include "core/slab_pool.h"
 
 #include <assert.h>
@@ -125,11 +126,11 @@ int slab_pool_get_many(struct slab_pool *pool, void **objects, unsigned n)
 {
     assert(pool->size >= sizeof(void *) && pool->size % pool->align == 0 && pool->align <= 4096);
     unsigned got = 0;
-    pthread_mutex_lock(&pool->lock);
+    lock_take(&pool->lock);
     take_returned(pool);
     while (got < n && (objects[got] = take(pool)))
         got++;
-    pthread_mutex_unlock(&pool->lock);
+    lock_give(&pool->lock);
     if (got == n)
         return 0;
     while (got)
@@ -163,5 +164,5 @@ size_t slab_pool_mapped(const struct slab_pool *pool)
 
 void slab_pool_after_fork(struct slab_pool *pool)
 {
-    pthread_mutex_init(&pool->lock, NULL);
+    lock_after_fork(&pool->lock);
 }

@@ -5,16 +5,16 @@
 #ifndef MOAT_CORE_SLAB_POOL_H
 #define MOAT_CORE_SLAB_POOL_H
 
-#include <pthread.h>
 #include <stdatomic.h>
 #include <stddef.h>
 
+#include "core/lock.h"
+
 // A free object's first word links it to the next free one.
 struct slab_pool {
-    size_t size;   // of an object: a multiple of 8
-    size_t align;  // of an object: a power of two, at most 4096
-    pthread_mutex_t
-        lock;  // what follows, but for `returned`; a leaf: nothing else is locked while it is held
+    size_t size;               // of an object: a multiple of 8
+    size_t align;              // of an object: a power of two, at most 4096
+    struct lock lock;          // of what follows, but for `returned`
     _Atomic(void *) free;      // objects that may be given out
     _Atomic(char *) fresh;     // memory never given out yet ...
     _Atomic size_t left;       // ... and how many objects it holds
@@ -25,7 +25,7 @@ struct slab_pool {
 #define SLAB_POOL(type)                                                                       \
     {                                                                                         \
         .size = (sizeof(type) + 7) / 8 * 8, .align = _Alignof(type) < 8 ? 8 : _Alignof(type), \
-        .lock = PTHREAD_MUTEX_INITIALIZER,                                                    \
+        .lock = LOCK_INIT(SLAB_POOL),                                                         \
     }
 
 void *slab_pool_get(struct slab_pool *pool);  // uninitialised; NULL when out of memory

@@ -167,9 +167,9 @@ static void *keep_taking(void *unused)
 static void a_child_goes_on(void **state)
 {
     // The lock itself taken: what a fork in the middle of a call in another thread leaves to the child.
-    pthread_mutex_lock(&shared.lock);
+    lock_take(&shared.lock);
     fork_testing_child(usable_in_child);
-    pthread_mutex_unlock(&shared.lock);
+    lock_give(&shared.lock);
     pthread_t thread;
     atomic_store(&stop, false);
     assert_int_equal(pthread_create(&thread, NULL, keep_taking, NULL), 0);

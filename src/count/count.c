@@ -2,7 +2,6 @@
 #include "count/count.h"
 
 #include <errno.h>
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -11,6 +10,7 @@
 #include "base/mem.h"
 #include "track/guard_report.h"
 #include "context/names.h"
+#include "core/lock.h"
 #include "core/slab_pool.h"
 
 enum {
@@ -21,7 +21,7 @@ enum {
 
 struct count_state count_state;
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;  // held over names_keep and a pool's lock only
+static struct lock lock = LOCK_INIT(COUNT);  // held over names_keep and a pool's lock only
 static struct slab_pool pool = SLAB_POOL(struct count_row);
 static struct count_row *buckets[BUCKETS];
 static unsigned nrows, nhandles;
@@ -48,7 +48,7 @@ static void forget(struct count_row *row)
 // A child has its parent's handles, and has launched nothing yet.
 void count_after_fork(void)
 {
-    pthread_mutex_init(&lock, NULL);
+    lock_after_fork(&lock);
     slab_pool_after_fork(&pool);
     for (unsigned i = 0; i < BUCKETS; i++)
         for (struct count_row *row = buckets[i]; row; row = row->next)
@@ -92,40 +92,40 @@ struct count_row *count_row(const char *name, bool counted)
     const char *kept = names_keep(name);
     if (!kept)
         return NULL;
-    pthread_mutex_lock(&lock);
+    lock_take(&lock);
     struct count_row *row = find_row(kept, counted);
     row = row ? row : make_row(kept, counted);
-    pthread_mutex_unlock(&lock);
+    lock_give(&lock);
     return row;
 }
 
 struct count_row *count_row_likely(const char *name)
 {
     const char *kept = names_keep(name);
-    pthread_mutex_lock(&lock);
+    lock_take(&lock);
     struct count_row *row = kept ? find_row(kept, true) : NULL;
-    pthread_mutex_unlock(&lock);
+    lock_give(&lock);
     return row ? row : count_row(name, false);
 }
 
 void count_is_rewritten(struct count_row *row, bool function, bool approximate)
 {
-    pthread_mutex_lock(&lock);
+    lock_take(&lock);
     row->function = function;
     row->approximate |= approximate;
-    pthread_mutex_unlock(&lock);
+    lock_give(&lock);
 }
 
 void count_is_lost(struct count_row *row)
 {
-    pthread_mutex_lock(&lock);
+    lock_take(&lock);
     row->lost = true;
-    pthread_mutex_unlock(&lock);
+    lock_give(&lock);
 }
 
 void count_add(struct count_row *row, const struct pass_count_sums *now, const struct pass_count_sums *before)
 {
-    pthread_mutex_lock(&lock);
+    lock_take(&lock);
     row->sums.launches += now->launches - before->launches;
     row->sums.threads += now->threads - before->threads;
     for (int s = 0; s < PASS_COUNT_SPACES; s++) {
@@ -134,7 +134,7 @@ void count_add(struct count_row *row, const struct pass_count_sums *now, const s
         row->sums.space[s].loaded += now->space[s].loaded - before->space[s].loaded;
         row->sums.space[s].stored += now->space[s].stored - before->space[s].stored;
     }
-    pthread_mutex_unlock(&lock);
+    lock_give(&lock);
 }
 
 // --- handles ------------------------------------------------------------------------------------------------
@@ -153,18 +153,18 @@ static struct count_slot *find_slot(const void *handle)
 // False: there is no room.
 static bool set_row(const void *handle, struct count_row *row)
 {
-    pthread_mutex_lock(&lock);
+    lock_take(&lock);
     struct count_slot *s = find_slot(handle);
     bool known = atomic_load_explicit(&s->handle, memory_order_relaxed) != NULL;
     if (!known && nhandles == MOST) {
-        pthread_mutex_unlock(&lock);
+        lock_give(&lock);
         return false;
     }
     nhandles += !known;
     // Release: its partner is the acquire in count_launch, which adds to the row.
     atomic_store_explicit(&s->row, row, memory_order_release);
     atomic_store_explicit(&s->handle, handle, memory_order_release);
-    pthread_mutex_unlock(&lock);
+    lock_give(&lock);
     return true;
 }
 
@@ -178,11 +178,11 @@ struct count_row *count_row_of(const void *handle)
 {
     if (!count_state.on || !handle)
         return NULL;
-    pthread_mutex_lock(&lock);
+    lock_take(&lock);
     struct count_slot *s = find_slot(handle);
     // Relaxed: whoever writes holds the lock.
     struct count_row *row = atomic_load_explicit(&s->row, memory_order_relaxed);
-    pthread_mutex_unlock(&lock);
+    lock_give(&lock);
     return row;
 }
 
@@ -262,7 +262,7 @@ void count_report(void)
 {
     if (!count_state.on)
         return;
-    pthread_mutex_lock(&lock);
+    lock_take(&lock);
     struct shown *all = mem_zalloc(nrows + 1, sizeof *all);
     size_t n = 0;
     for (unsigned i = 0; all && i < BUCKETS; i++)
@@ -272,7 +272,7 @@ void count_report(void)
         }
     if (all && atomic_load_explicit(&spilled.launches, memory_order_relaxed))
         show(&all[n++], &spilled);
-    pthread_mutex_unlock(&lock);
+    lock_give(&lock);
     if (!all) {
         guard_report_note("no memory for the table of --mode=count");
         return;

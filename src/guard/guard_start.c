@@ -14,6 +14,7 @@
 #include "base/modes.h"
 #include "context/home.h"
 #include "core/guard.h"
+#include "core/lock.h"
 #include "guard/dl_hook.h"
 #include "guard/forward.h"
 #include "context/capture_rule.h"
@@ -97,6 +98,7 @@ static void open_driver(void)
 // A fork finds no lock of ours held by a thread that the child does not have: all of them are made new there.
 static void after_fork(void)
 {
+    lock_forget_held();
     track_after_fork();
     names_after_fork();
     graph_names_after_fork();

@@ -2,10 +2,9 @@
 // The ends of contexts: what they held is gone, and what the program still held has leaked.
 #include "hook/hook_context.h"
 
-#include <pthread.h>
-
 #include "context/home.h"
 #include "context/green.h"
+#include "core/lock.h"
 #include "core/guard.h"
 #include "hook/hook.h"
 #include "track/leak.h"
@@ -15,11 +14,11 @@
 // Held from before the driver ends a context until nothing of it is known any more: the driver may give its handle out again at
 // once, and whoever gets one waits for this. Before all other locks of ours; recursive, for what is loaded into the driver may
 // call us from inside its calls.
-static pthread_mutex_t ending = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
+static struct lock ending = LOCK_INIT_RECURSIVE(CONTEXT_ENDS);
 
 void hook_context_after_fork(void)
 {
-    ending = (pthread_mutex_t)PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP;
+    ending = (struct lock)LOCK_INIT_RECURSIVE(CONTEXT_ENDS);
 }
 
 static void gone(CUcontext context, enum driver_id call)
@@ -35,7 +34,7 @@ static void gone(CUcontext context, enum driver_id call)
 // Before the driver's call, and after it: one for each of the other.
 static void ends(CUcontext context, enum driver_id call, bool last)
 {
-    pthread_mutex_lock(&ending);
+    lock_take(&ending);
     mode_context_ends(context, call, last);
 }
 
@@ -45,13 +44,13 @@ static void over(CUcontext context, enum driver_id call, bool is_gone)
         gone(context, call);
     else
         mode_context_stays(context);
-    pthread_mutex_unlock(&ending);
+    lock_give(&ending);
 }
 
 static void wait_for_ends(void)
 {
-    pthread_mutex_lock(&ending);
-    pthread_mutex_unlock(&ending);
+    lock_take(&ending);
+    lock_give(&ending);
 }
 
 static void retain(CUdevice device, CUcontext context)
@@ -63,11 +62,11 @@ static void retain(CUdevice device, CUcontext context)
 CUresult hook_cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device)
 {
     // Else one that is being released here would be taken for living on.
-    pthread_mutex_lock(&ending);
+    lock_take(&ending);
     CUresult r = guard.real.cuDevicePrimaryCtxRetain(context, device);
     if (!r)
         retain(device, *context);
-    pthread_mutex_unlock(&ending);
+    lock_give(&ending);
     return r;
 }
 

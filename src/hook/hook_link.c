@@ -4,12 +4,12 @@
 //
 // What the program adds is kept. Should the driver refuse what we made of it, at once or when the link is completed,
 // a second link of the inputs as they are takes the place of the first; the program keeps its handle.
-#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/mem.h"
 #include "base/vec.h"
+#include "core/lock.h"
 #include "core/guard.h"
 #include "hook/hook.h"
 #include "hook/hook_link.h"
@@ -43,23 +43,23 @@ struct link {
     struct rewrite left;  // why, of the first input that is as it was
 };
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;  // a leaf; a link itself is for one thread at a time
+static struct lock lock = LOCK_INIT(LINKS);  // a leaf; a link itself is for one thread at a time
 static struct link *links;
 
 void hook_link_after_fork(void)
 {
-    pthread_mutex_init(&lock, NULL);
+    lock_after_fork(&lock);
 }
 
 static struct link *find(CUlinkState handle)
 {
     if (!rewrite_on)
         return NULL;
-    pthread_mutex_lock(&lock);
+    lock_take(&lock);
     struct link *l = links;
     while (l && l->handle != handle)
         l = l->next;
-    pthread_mutex_unlock(&lock);
+    lock_give(&lock);
     return l;
 }
 
@@ -67,14 +67,14 @@ static struct link *take(CUlinkState handle)
 {
     if (!rewrite_on)
         return NULL;
-    pthread_mutex_lock(&lock);
+    lock_take(&lock);
     struct link **at = &links;
     while (*at && (*at)->handle != handle)
         at = &(*at)->next;
     struct link *l = *at;
     if (l)
         *at = l->next;
-    pthread_mutex_unlock(&lock);
+    lock_give(&lock);
     return l;
 }
 
@@ -195,10 +195,10 @@ static CUresult create(__typeof__(cuLinkCreate_v2) *real, unsigned count, CUjit_
     }
     l->handle = *out;
     l->values = values;
-    pthread_mutex_lock(&lock);
+    lock_take(&lock);
     l->next = links;
     links = l;
-    pthread_mutex_unlock(&lock);
+    lock_give(&lock);
     return r;
 }
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "pages/pages_address.h"
 
+#include "core/lock.h"
+
 #include <assert.h>
 #include <errno.h>
 #include <stddef.h>
@@ -36,9 +38,9 @@ static void push(struct pages_address *a, uint32_t unit, uint32_t units)
 
 void pages_address_give(struct pages_address *a, uint64_t base, uint32_t units)
 {
-    pthread_mutex_lock(&a->lock);
+    lock_take(&a->lock);
     push(a, (uint32_t)(base >> PAGES_ADDRESS_BITS), units);
-    pthread_mutex_unlock(&a->lock);
+    lock_give(&a->lock);
 }
 
 static bool take_new(struct pages_address *a, uint32_t units, uint32_t *unit)
@@ -118,7 +120,7 @@ static void add_piece(struct pages_address *a, uint32_t units)
 {
     uint64_t base = 0;
     int err = a->reserve(units * PAGES_ADDRESS_UNIT, &base);
-    pthread_mutex_lock(&a->lock);
+    lock_take(&a->lock);
     if (err) {
         if (a->piece >= units)
             a->piece = units / 2 >= PAGES_ADDRESS_LEAST ? units / 2 : 0;
@@ -130,7 +132,7 @@ static void add_piece(struct pages_address *a, uint32_t units)
         if (++a->pieces == PAGES_ADDRESS_PIECES)
             a->piece = 0;
     }
-    pthread_mutex_unlock(&a->lock);
+    lock_give(&a->lock);
 }
 
 int pages_address_take(struct pages_address *a, uint32_t units, uint64_t *base, bool *again)
@@ -138,13 +140,13 @@ int pages_address_take(struct pages_address *a, uint32_t units, uint64_t *base, 
     uint32_t unit = 0;
     assert(units);
     for (;;) {
-        pthread_mutex_lock(&a->lock);
+        lock_take(&a->lock);
         bool found = take_new(a, units, &unit);
         uint32_t piece = found || units >= a->piece ? 0 : a->piece;
         *again = !found && !piece && a->queue &&
                  (take_oldest(a, units, &unit) || take_neighbours(a, units, &unit));
         a->reused += *again;
-        pthread_mutex_unlock(&a->lock);
+        lock_give(&a->lock);
         if (found || *again) {
             *base = (uint64_t)unit << PAGES_ADDRESS_BITS;
             return 0;

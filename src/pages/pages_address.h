@@ -7,9 +7,10 @@
 #ifndef MOAT_PAGES_PAGES_ADDRESS_H
 #define MOAT_PAGES_PAGES_ADDRESS_H
 
-#include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
+
+#include "core/lock.h"
 
 enum {
     PAGES_ADDRESS_BITS = 21,                 // of a unit
@@ -27,7 +28,7 @@ struct pages_address_range {
 
 // Starts as PAGES_ADDRESS_INIT.
 struct pages_address {
-    pthread_mutex_t lock;                           // of all below; a leaf, not held over `reserve`
+    struct lock lock;                               // of all below; not held over `reserve`
     int (*reserve)(uint64_t size, uint64_t *base);  // 0, or nonzero if there is none of that size
     uint32_t next, end;                             // of the newest piece: never given out
     uint32_t piece;                                 // units to ask for next; 0: no more
@@ -37,9 +38,9 @@ struct pages_address {
     uint64_t reused;  // how often addresses were given out that had been before
 };
 
-#define PAGES_ADDRESS_INIT(function)                                                                        \
-    {                                                                                                       \
-        .lock = PTHREAD_MUTEX_INITIALIZER, .reserve = (function), .piece = PAGES_ADDRESS_LARGEST, .next = 0 \
+#define PAGES_ADDRESS_INIT(function)                                                                       \
+    {                                                                                                      \
+        .lock = LOCK_INIT(PAGES_ADDRESS), .reserve = (function), .piece = PAGES_ADDRESS_LARGEST, .next = 0 \
     }
 
 // 0, and the first address of so many units; -ENOMEM: there are none. *again: they were given out before.

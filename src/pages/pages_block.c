@@ -45,7 +45,7 @@ static struct pages_address addresses = PAGES_ADDRESS_INIT(reserve);
 
 void pages_block_after_fork(void)
 {
-    pthread_mutex_init(&addresses.lock, NULL);
+    lock_after_fork(&addresses.lock);
     slab_pool_after_fork(&blocks);
     index_after_fork(&mapped);
 }

@@ -3,9 +3,9 @@
 
 #include <assert.h>
 #include <errno.h>
-#include <pthread.h>
 #include <string.h>
 
+#include "core/lock.h"
 #include "core/guard.h"
 #include "pages/pages_address.h"
 #include "core/slab_pool.h"
@@ -27,7 +27,7 @@ struct pages_slab {
 
 static struct slab_pool pool = SLAB_POOL(struct pages_slab);
 static struct pages_slab *open_slabs[HOME_DEVICES][CLASSES];
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;  // of the slabs; a leaf
+static struct lock lock = LOCK_INIT(PAGES_MEMORY);  // of the slabs; a leaf
 static uint64_t budget, least_own;
 static _Atomic int64_t
     extra;  // relaxed: a bound that several threads may miss by their own buffers is good enough
@@ -40,7 +40,7 @@ void pages_memory_init(uint64_t budget_bytes, uint64_t own)
 
 void pages_memory_after_fork(void)
 {
-    pthread_mutex_init(&lock, NULL);
+    lock_after_fork(&lock);
     slab_pool_after_fork(&pool);
 }
 
@@ -137,20 +137,20 @@ static int take_shared(CUdevice device, uint64_t size, uint64_t alignment, struc
     int err;
     while ((uint64_t)1 << (order + SLOT_BITS) < (size > alignment ? size : alignment))
         order++;
-    pthread_mutex_lock(&lock);
+    lock_take(&lock);
     if (!open_slabs[device][order]) {
-        pthread_mutex_unlock(&lock);
+        lock_give(&lock);
         struct pages_slab *fresh = new_slab(device, order, size, &err);
         if (!fresh)
             return err;
-        pthread_mutex_lock(&lock);
+        lock_take(&lock);
         link_slab(fresh);
     }
     struct pages_slab *s = open_slabs[device][order];
     m->slab = s;
     m->slot = take_slot(s);
     m->handle = s->handle;
-    pthread_mutex_unlock(&lock);
+    lock_give(&lock);
     m->bytes = PAGES_ADDRESS_UNIT;
     m->offset = (uint64_t)m->slot << (order + SLOT_BITS);
     return 0;
@@ -180,7 +180,7 @@ int pages_memory_take(CUdevice device, uint64_t size, struct pages_memory *m)
 static void give_slot(const struct pages_memory *m)
 {
     struct pages_slab *s = m->slab, *gone = NULL;
-    pthread_mutex_lock(&lock);
+    lock_take(&lock);
     s->bits[m->slot / 64] |= (uint64_t)1 << m->slot % 64;
     s->free++;
     if (!s->link)
@@ -189,7 +189,7 @@ static void give_slot(const struct pages_memory *m)
         unlink_slab(s);
         gone = s;
     }
-    pthread_mutex_unlock(&lock);
+    lock_give(&lock);
     if (gone) {
         release(gone->handle, PAGES_ADDRESS_UNIT);
         slab_pool_put(&pool, gone);
@@ -220,9 +220,9 @@ static struct pages_slab *take_empty(void)
 void pages_memory_trim(void)
 {
     for (;;) {
-        pthread_mutex_lock(&lock);
+        lock_take(&lock);
         struct pages_slab *s = take_empty();
-        pthread_mutex_unlock(&lock);
+        lock_give(&lock);
         if (!s)
             return;
         release(s->handle, PAGES_ADDRESS_UNIT);

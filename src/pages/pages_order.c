@@ -1,20 +1,19 @@
 // SPDX-License-Identifier: MIT
 #include "pages/pages_order.h"
 
-#include <pthread.h>
-
 #include "launch/kernel_fault.h"
+#include "core/lock.h"
 #include "core/guard.h"
 
 // Blocks that wait, oldest first. The lock is a leaf; a thread that looks at blocks takes them out of the list meanwhile.
 static struct pages_block *first, **last = &first;
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct lock lock = LOCK_INIT(PAGES_ORDER);
 // Relaxed: only tells whether it is worth to look.
 _Atomic uint64_t pages_order_waiting;
 
 void pages_order_after_fork(void)
 {
-    pthread_mutex_init(&lock, NULL);
+    lock_after_fork(&lock);
     first = NULL;
     last = &first;
     atomic_store_explicit(&pages_order_waiting, 0, memory_order_relaxed);
@@ -80,9 +79,9 @@ CUresult pages_order_free(struct pages_block *b, CUstream stream, bool per_threa
     home_leave(pushed);
     if (r)
         return r;
-    pthread_mutex_lock(&lock);
+    lock_take(&lock);
     push(b);
-    pthread_mutex_unlock(&lock);
+    lock_give(&lock);
     return CUDA_SUCCESS;
 }
 
@@ -105,9 +104,9 @@ void pages_order_settle(unsigned most, bool wait)
     uint64_t waiting = atomic_load_explicit(&pages_order_waiting, memory_order_relaxed);
     CUstreamCaptureMode mode = home_calm();
     for (uint64_t i = 0; i < waiting && i < most; i++) {
-        pthread_mutex_lock(&lock);
+        lock_take(&lock);
         struct pages_block *b = pop(NULL);
-        pthread_mutex_unlock(&lock);
+        lock_give(&lock);
         if (!b)
             break;
         CUresult r = wait && guard.real.cuEventSynchronize ? guard.real.cuEventSynchronize(b->event)
@@ -117,9 +116,9 @@ void pages_order_settle(unsigned most, bool wait)
             continue;
         }
         // Not there yet; or the context has failed, and keeps what it has until it goes.
-        pthread_mutex_lock(&lock);
+        lock_take(&lock);
         push(b);
-        pthread_mutex_unlock(&lock);
+        lock_give(&lock);
         if (r != CUDA_ERROR_NOT_READY) {
             kernel_fault_seen(r);
             break;
@@ -137,7 +136,7 @@ bool pages_order_reuse(struct pages_block *same, uint64_t size, const struct hom
     struct pages_block *b;
     if (!id)
         return false;
-    pthread_mutex_lock(&lock);
+    lock_take(&lock);
     for (b = first; b; b = b->next)
         if (b->stream == id && b->size == size && b->context == context && b->pool == pool &&
             b->memory.handle && !b->memory.slab)
@@ -146,16 +145,16 @@ bool pages_order_reuse(struct pages_block *same, uint64_t size, const struct hom
         *same = (struct pages_block){.memory = b->memory, .seed = b->seed, .head = b->head, .tail = b->tail};
         b->memory = (struct pages_memory){.handle = 0};
     }
-    pthread_mutex_unlock(&lock);
+    lock_give(&lock);
     return b;
 }
 
 void pages_order_context_gone(CUcontext context)
 {
     for (;;) {
-        pthread_mutex_lock(&lock);
+        lock_take(&lock);
         struct pages_block *b = pop(context);
-        pthread_mutex_unlock(&lock);
+        lock_give(&lock);
         if (!b)
             return;
         pages_block_dispose(b);

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "pages/pages_pool.h"
 
-#include <pthread.h>
-
+#include "core/lock.h"
 #include "core/guard.h"
 
 enum { POOLS = 256 };
@@ -14,11 +13,11 @@ struct known {
 };
 
 static struct known table[POOLS];
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;  // a leaf
+static struct lock lock = LOCK_INIT(PAGES_POOL);  // a leaf
 
 void pages_pool_after_fork(void)
 {
-    pthread_mutex_init(&lock, NULL);
+    lock_after_fork(&lock);
 }
 
 // Under the lock.
@@ -32,12 +31,12 @@ static struct known *find(CUmemoryPool pool)
 
 static void set(CUmemoryPool pool, CUdevice device)
 {
-    pthread_mutex_lock(&lock);
+    lock_take(&lock);
     struct known *k = find(pool);
     k = k ? k : find(NULL);
     if (k)
         *k = (struct known){pool, device};
-    pthread_mutex_unlock(&lock);
+    lock_give(&lock);
 }
 
 void pages_pool_made(CUmemoryPool pool, const CUmemPoolProps *p)
@@ -50,11 +49,11 @@ void pages_pool_made(CUmemoryPool pool, const CUmemPoolProps *p)
 
 void pages_pool_gone(CUmemoryPool pool)
 {
-    pthread_mutex_lock(&lock);
+    lock_take(&lock);
     struct known *k = find(pool);
     if (k)
         k->pool = NULL;
-    pthread_mutex_unlock(&lock);
+    lock_give(&lock);
 }
 
 void pages_pool_opened(CUmemoryPool pool)
@@ -67,10 +66,10 @@ bool pages_pool_usable(CUdevice device, CUmemoryPool *pool)
     CUmemoryPool own = NULL;
     if (!*pool && (!guard.real.cuDeviceGetMemPool || guard.real.cuDeviceGetMemPool(pool, device)))
         return false;
-    pthread_mutex_lock(&lock);
+    lock_take(&lock);
     const struct known *k = find(*pool);
     bool known = k, fits = k && k->device == device;
-    pthread_mutex_unlock(&lock);
+    lock_give(&lock);
     if (known)
         return fits;
     return guard.real.cuDeviceGetDefaultMemPool && !guard.real.cuDeviceGetDefaultMemPool(&own, device) &&

@@ -2,7 +2,6 @@
 #include "rewrite/rewrite_about.h"
 
 #include <errno.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <xxhash.h>
 
@@ -10,6 +9,7 @@
 #include "base/readable.h"
 #include "base/vec.h"
 #include "rewrite/rewrite_source.h"
+#include "core/lock.h"
 
 // --- text ---------------------------------------------------------------------------------------------------
 
@@ -116,7 +116,7 @@ struct known {
     struct str about;
 };
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;  // a leaf
+static struct lock lock = LOCK_INIT(REWRITE_ABOUT);  // a leaf
 static VEC(struct known) known;
 
 void rewrite_about_remember(const void *image, size_t size, struct str about)
@@ -128,7 +128,7 @@ void rewrite_about_remember(const void *image, size_t size, struct str about)
     k.sum = XXH3_128bits(image, size);
     memcpy(&k.start, image, sizeof k.start);
     k.about.ptr = memcpy(copy, about.ptr, about.len);
-    pthread_mutex_lock(&lock);
+    lock_take(&lock);
     for (size_t i = 0; copy && i < known.len; i++)
         if (known.items[i].size == size && XXH128_isEqual(known.items[i].sum, k.sum)) {
             mem_free(copy);
@@ -136,7 +136,7 @@ void rewrite_about_remember(const void *image, size_t size, struct str about)
         }
     if (copy && vec_push(&known, k))
         mem_free(copy);
-    pthread_mutex_unlock(&lock);
+    lock_give(&lock);
 }
 
 bool rewrite_about_recall(const void *image, struct rewrite *r)
@@ -146,17 +146,17 @@ bool rewrite_about_recall(const void *image, struct rewrite *r)
     if (!readable_bytes(image, sizeof start))
         return false;
     memcpy(&start, image, sizeof start);
-    pthread_mutex_lock(&lock);
+    lock_take(&lock);
     for (size_t i = 0; i < known.len && !found; i++) {
         const struct known *k = &known.items[i];
         found = k->start == start && readable_bytes(image, k->size) &&
                 XXH128_isEqual(XXH3_128bits(image, k->size), k->sum) && !rewrite_about_read(k->about, r);
     }
-    pthread_mutex_unlock(&lock);
+    lock_give(&lock);
     return found;
 }
 
 void rewrite_about_after_fork(void)
 {
-    pthread_mutex_init(&lock, NULL);
+    lock_after_fork(&lock);
 }

@@ -3,7 +3,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
@@ -12,6 +11,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "core/lock.h"
 #include "core/own_thread.h"
 #include "core/slab_pool.h"
 
@@ -49,7 +49,7 @@ struct offer {
     struct share_memory memory;
 };
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;  // what follows
+static struct lock lock = LOCK_INIT(SHARE);  // what follows
 static struct slab_pool pool = SLAB_POOL(struct offer);
 static struct offer *offers;
 static uint64_t numbers;
@@ -171,12 +171,12 @@ static void answer_one(int client)
     be_patient(client);
     if (recv(client, &asked, sizeof asked, 0) != (ssize_t)sizeof asked)
         return;
-    pthread_mutex_lock(&lock);
+    lock_take(&lock);
     const struct offer *o = same_key(&asked, &own) ? offers : NULL;
     while (o && o->number != asked.number)
         o = o->next;
     fds = o ? take_fds(o, &m, fd) : -1;
-    pthread_mutex_unlock(&lock);
+    lock_give(&lock);
     if (fds >= 0) {
         a = (struct answer){.offset = m.offset,
                             .size = m.size,
@@ -248,17 +248,17 @@ bool share_offered(uint64_t buffer, CUipcMemHandle *handle)
 {
     if (!atomic_load_explicit(&open_once, memory_order_relaxed))
         return false;
-    pthread_mutex_lock(&lock);
+    lock_take(&lock);
     const struct offer *o = offer_of(buffer);
     if (o)
         put_ticket(o, handle);
-    pthread_mutex_unlock(&lock);
+    lock_give(&lock);
     return o;
 }
 
 int share_offer(uint64_t buffer, const struct share_memory *memory, CUipcMemHandle *handle)
 {
-    pthread_mutex_lock(&lock);
+    lock_take(&lock);
     int err = open_desk();
     struct offer *o = err ? NULL : offer_of(buffer);
     bool there = o;
@@ -272,7 +272,7 @@ int share_offer(uint64_t buffer, const struct share_memory *memory, CUipcMemHand
     }
     if (!err)
         put_ticket(o, handle);
-    pthread_mutex_unlock(&lock);
+    lock_give(&lock);
     if (err || there)
         share_close_fds(memory);
     return err;
@@ -288,7 +288,7 @@ void share_withdraw_within(uint64_t base, uint64_t bytes)
     struct offer *gone = NULL;
     if (!atomic_load_explicit(&open_once, memory_order_relaxed))
         return;
-    pthread_mutex_lock(&lock);
+    lock_take(&lock);
     for (struct offer **link = &offers, *o; (o = *link);) {
         if (o->buffer - base >= bytes) {
             link = &o->next;
@@ -298,7 +298,7 @@ void share_withdraw_within(uint64_t base, uint64_t bytes)
         o->next = gone;
         gone = o;
     }
-    pthread_mutex_unlock(&lock);
+    lock_give(&lock);
     for (struct offer *next; gone; gone = next) {
         next = gone->next;
         share_close_fds(&gone->memory);
@@ -309,7 +309,7 @@ void share_withdraw_within(uint64_t base, uint64_t bytes)
 // The parent's offers are the parent's: the child has no thread that would answer.
 void share_after_fork(void)
 {
-    pthread_mutex_init(&lock, NULL);
+    lock_after_fork(&lock);
     slab_pool_after_fork(&pool);
     for (struct offer *o = offers; o; o = o->next)
         share_close_fds(&o->memory);
@@ -340,9 +340,9 @@ bool share_is_own(const CUipcMemHandle *handle)
 {
     // By the key: another process may have the same number, in another container.
     struct ticket t = ticket_of(handle);
-    pthread_mutex_lock(&lock);
+    lock_take(&lock);
     bool is = own.pid && same_key(&t, &own);
-    pthread_mutex_unlock(&lock);
+    lock_give(&lock);
     return is && share_is_ours(handle);
 }
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
 #include "share/share_open.h"
 
-#include <pthread.h>
 #include <stdatomic.h>
 #include <stdint.h>
 #include <string.h>
 
+#include "core/lock.h"
 #include "core/guard.h"
 #include "context/home.h"
 #include "context/home_copy.h"
@@ -21,7 +21,7 @@ struct opened {
     unsigned times;
 };
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;  // the list
+static struct lock lock = LOCK_INIT(SHARE_OPEN);  // the list
 static struct slab_pool pool = SLAB_POOL(struct opened);
 static struct opened *all;
 static _Atomic(bool) used;  // relaxed: whether it is worth to take the lock
@@ -114,7 +114,7 @@ CUresult share_open(CUdeviceptr *pointer, size_t *size, const CUipcMemHandle *ha
         return CUDA_ERROR_INVALID_VALUE;
     if (share_is_own(handle) || guard.real.cuCtxGetCurrent(&context) || !context)
         return CUDA_ERROR_INVALID_CONTEXT;
-    pthread_mutex_lock(&lock);
+    lock_take(&lock);
     struct opened *o = all;
     while (o && (o->context != context || memcmp(&o->handle, handle, sizeof *handle) != 0))
         o = o->next;
@@ -134,7 +134,7 @@ CUresult share_open(CUdeviceptr *pointer, size_t *size, const CUipcMemHandle *ha
         *pointer = o->base + o->offset;
         *size = o->size;
     }
-    pthread_mutex_unlock(&lock);
+    lock_give(&lock);
     return r;
 }
 
@@ -155,7 +155,7 @@ bool share_close(CUdeviceptr pointer, CUresult *r, bool *last)
 {
     if (!atomic_load_explicit(&used, memory_order_relaxed))
         return false;
-    pthread_mutex_lock(&lock);
+    lock_take(&lock);
     struct opened **link = &all, *o;
     while ((o = *link) && o->base + o->offset != pointer)
         link = &o->next;
@@ -167,12 +167,12 @@ bool share_close(CUdeviceptr pointer, CUresult *r, bool *last)
     } else if (o && !*last) {
         o->times--;
     }
-    pthread_mutex_unlock(&lock);
+    lock_give(&lock);
     return o;
 }
 
 void share_open_after_fork(void)
 {
-    pthread_mutex_init(&lock, NULL);
+    lock_after_fork(&lock);
     slab_pool_after_fork(&pool);
 }

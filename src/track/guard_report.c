@@ -11,6 +11,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "core/lock.h"
 #include "core/guard.h"
 #include "track/stack.h"
 #include "report/channel.h"
@@ -37,7 +38,7 @@ struct desk {
 };
 
 // The last in the order of locks: taken with none of ours held, held over the channel only.
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct lock lock = LOCK_INIT(REPORT);
 static struct channel channel;
 static struct desk *desk;
 static struct fold_slot equals[EQUALS];
@@ -59,7 +60,7 @@ void guard_report_init(void (*before_end)(void))
 // The child of a fork is a process of its own: its banner comes with its first report or its end.
 void guard_report_after_fork(void)
 {
-    pthread_mutex_init(&lock, NULL);
+    lock_after_fork(&lock);
     memset(equals, 0, sizeof equals);
     fold_init(&told, equals, EQUALS);
     errors = suppressed = 0;
@@ -80,12 +81,12 @@ static void lock_reports(struct held *before)
     sigfillset(&all);
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before->cancel);
     pthread_sigmask(SIG_SETMASK, &all, &before->signals);
-    pthread_mutex_lock(&lock);
+    lock_take(&lock);
 }
 
 static void unlock_reports(const struct held *before)
 {
-    pthread_mutex_unlock(&lock);
+    lock_give(&lock);
     pthread_sigmask(SIG_SETMASK, &before->signals, NULL);
     pthread_setcancelstate(before->cancel, NULL);
 }

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "context/green.h"
+#include "core/lock.h"
 #include "core/guard.h"
 #include "core/slab_pool.h"
 #include "track/stack.h"
@@ -23,7 +24,7 @@ enum { SPARES = 32, DISMISSED = 16 };
 // Live and freed blocks are in one index: to free a block is to mark it, and one that comes where another was takes over
 // its place. What most calls need lies together, for the driver leaves nothing of it in the nearer caches.
 static struct {
-    _Alignas(64) pthread_mutex_t lock;  // of all that changes here; held over nothing but those changes
+    _Alignas(64) struct lock lock;  // of all that changes here; held over nothing but those changes
     uint64_t serial;
     uint64_t queue_first, queue_last;  // queue_last - queue_first <= TRACK_FREED
     struct index memory;
@@ -37,7 +38,7 @@ static struct {
     _Atomic unsigned spares;
     struct track_block *spare[SPARES];
 } books = {
-    .lock = PTHREAD_MUTEX_INITIALIZER,
+    .lock = LOCK_INIT(TRACK),
     .memory = INDEX_INIT,
     .announced = INDEX_INIT,
     .handles = INDEX_INIT,
@@ -76,7 +77,7 @@ static bool is_freed(const struct track_block *b)
 
 void track_after_fork(void)
 {
-    pthread_mutex_init(&books.lock, NULL);
+    lock_after_fork(&books.lock);
     epoch_after_fork();
     slab_pool_after_fork(&blocks);
     index_after_fork(&books.memory);
@@ -250,7 +251,7 @@ static struct track_block *take_spare(void)
 // Enters a block with these facts, a serial of its own but for one that has it already. False: no memory.
 static bool enter(uint64_t base, uint64_t size, const struct track_facts *facts)
 {
-    pthread_mutex_lock(&books.lock);
+    lock_take(&books.lock);
     struct track_block *b = take_spare();
     if (b) {
         b->range.base = base;
@@ -265,7 +266,7 @@ static bool enter(uint64_t base, uint64_t size, const struct track_facts *facts)
             b = NULL;
         }
     }
-    pthread_mutex_unlock(&books.lock);
+    lock_give(&books.lock);
     return b;
 }
 
@@ -342,13 +343,13 @@ bool track_freeing(uint64_t base, enum track_way way, enum driver_id call)
     fetch_books(GUARD_FREES);
     // Before the lock: the unwinder takes the loader's.
     uint32_t stack = stack_capture(NULL, (unsigned)guard.options.stack_depth);
-    pthread_mutex_lock(&books.lock);
+    lock_take(&books.lock);
     __builtin_prefetch(&queue[books.queue_last % TRACK_FREED], 1);
     struct track_block *b = starting_at(way == TRACK_BY_ARRAY ? &books.handles : &books.memory, base);
     bool right = b && !is_freed(b) && track_families[b->facts.family].freed_by == way;
     if (right)
         mark_freed(b, call, stack);
-    pthread_mutex_unlock(&books.lock);
+    lock_give(&books.lock);
     if (right)
         guard_count(GUARD_FREES);
     return right;
@@ -357,11 +358,11 @@ bool track_freeing(uint64_t base, enum track_way way, enum driver_id call)
 // Under no lock: the freed block that starts there is live again, or is forgotten.
 static void undo(const struct index *index, uint64_t base, void (*f)(struct track_block *))
 {
-    pthread_mutex_lock(&books.lock);
+    lock_take(&books.lock);
     struct track_block *b = starting_at(index, base);
     if (b && is_freed(b))
         f(b);
-    pthread_mutex_unlock(&books.lock);
+    lock_give(&books.lock);
 }
 
 void track_not_freed(uint64_t base)
@@ -398,18 +399,18 @@ void track_changed(uint64_t base, uint64_t size, const char *name)
 
 void track_withdraw(uint64_t base)
 {
-    pthread_mutex_lock(&books.lock);
+    lock_take(&books.lock);
     struct track_block *b = starting_at(&books.announced, base);
     if (b)
         drop(b);
-    pthread_mutex_unlock(&books.lock);
+    lock_give(&books.lock);
 }
 
 void track_withdraw_range(uint64_t base, uint64_t end)
 {
-    pthread_mutex_lock(&books.lock);
+    lock_take(&books.lock);
     clear_range(&books.announced, base, end);
-    pthread_mutex_unlock(&books.lock);
+    lock_give(&books.lock);
 }
 
 struct owner_gone {
@@ -424,11 +425,11 @@ static int block_gone(struct index_item *item, void *context)
     struct track_block *b = (struct track_block *)item;
     if (b->facts.owner != gone->owner)
         return 0;
-    pthread_mutex_lock(&books.lock);
+    lock_take(&books.lock);
     // Meanwhile another may have been made there.
     if (!is_freed(b) && index_find(index_of(b->facts.family), item->base) == item)
         mark_freed(b, gone->call, gone->stack);
-    pthread_mutex_unlock(&books.lock);
+    lock_give(&books.lock);
     return 0;
 }
 
@@ -517,13 +518,13 @@ struct track_block *track_after(uint64_t address, uint64_t end)
 unsigned track_last_freed(struct track_copy *copies, unsigned most)
 {
     unsigned n = 0;
-    pthread_mutex_lock(&books.lock);
+    lock_take(&books.lock);
     for (uint64_t i = books.queue_last; i > books.queue_first && n < most; i--) {
         const struct track_block *b = queue[(i - 1) % TRACK_FREED];
         if (b && b->facts.family != TRACK_ARRAY)
             copies[n++] = track_copy(b, true);
     }
-    pthread_mutex_unlock(&books.lock);
+    lock_give(&books.lock);
     return n;
 }
 
