@@ -213,7 +213,7 @@ bool shelf_valid(const struct shelf *s)
     uint64_t held = 0;
     for (size_t i = 0; i < SHELF_BINS; i++) {
         const struct shelf_bin *b = &s->bins[i];
-        if (b->low > b->top || b->top > b->end || b->end > b->last || b->low[-1])
+        if (b->low > b->top || b->top > b->end + 1 || b->end > b->last || b->low[-1])
             return false;
         for (const uint64_t *w = b->low; w < b->top; w++)
             if (!*w)

@@ -4,7 +4,7 @@
 // used anew. A shelf holds words, not pointers in the blocks: whoever writes into a freed block does not reach it.
 //
 // Bins are stacks, one for each size that allocators tell apart; of the larger ones, for a few. What holds for each, between two operations of its thread:
-//   low <= top <= end <= last; the words are [low, top); low[-1] is 0; (end - low) blocks are within what the thread may hold
+//   low <= top <= end + 1; end <= last; the words are [low, top); low[-1] is 0; (end - low) blocks are within what the thread may hold
 // Bins start small, inside of this struct; one that overflows moves to memory where it has room to grow, as long as neither
 // the thread nor the process holds too much. Where one thread allocates and another frees, the shelf of one is always empty
 // and that of the other always full: words pass between them through a depot, in batches, and nobody waits for its locks.
@@ -86,7 +86,7 @@ static inline bool shelf_is_empty(const struct shelf_bin *b)
 
 static inline bool shelf_is_full(const struct shelf_bin *b)
 {
-    return b->top == b->end;
+    return b->top >= b->end;
 }
 
 static inline void shelf_put(struct shelf_bin *b, uint64_t word)
