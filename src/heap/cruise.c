@@ -40,7 +40,7 @@ struct monitor {
     // For anybody, so relaxed: numbers of the last whole cruise, and how many there were.
     _Atomic uint64_t seen_known, seen_live, seen_cruises;
     uint64_t known, live;      // of this cruise
-    _Atomic uint64_t matched;  // notices that found their word; relaxed: for estimates
+    _Atomic uint64_t matched;  // notices that found their word
     // One batch: words that live as far as we know, and what was read of them.
     size_t count;
     uint64_t words[GATHER_MOST];
@@ -271,7 +271,8 @@ static void absorb(struct monitor *m, _Atomic uint64_t *words, size_t count)
         }
     }
     matched += atomic_load_explicit(&m->matched, memory_order_relaxed);
-    atomic_store_explicit(&m->matched, matched, memory_order_relaxed);
+    // Release: with the acquire in cruise_backlog; the deliverer counted these notices before.
+    atomic_store_explicit(&m->matched, matched, memory_order_release);
 }
 
 static bool may_go_on(void)
@@ -299,7 +300,9 @@ void cruise_sweep(unsigned list)
 
 uint64_t cruise_backlog(unsigned list)
 {
-    return deliver_notices(list) - atomic_load_explicit(&monitors[list]->matched, memory_order_relaxed);
+    // Acquire, and first: with the release in absorb. What was matched was counted, so the difference is not negative.
+    uint64_t matched = atomic_load_explicit(&monitors[list]->matched, memory_order_acquire);
+    return deliver_notices(list) - matched;
 }
 
 bool cruise_once(unsigned list)

@@ -64,12 +64,13 @@ static void store(const uint64_t *words, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
         uint64_t list = ((words[i] & ~BLOCK_NOTICE) * 0x9e3779b97f4a7c15u >> 32) % lists;
-        if (warehouse_add(warehouses[list], words[i]))
-            writer_close();
+        // Counted before a monitor can meet it: cruise_backlog relies on that.
         if (words[i] & BLOCK_NOTICE)
             atomic_store_explicit(&notices[list],
                                   atomic_load_explicit(&notices[list], memory_order_relaxed) + 1,
                                   memory_order_relaxed);
+        if (warehouse_add(warehouses[list], words[i]))
+            writer_close();
     }
     // Release: with the acquire in deliver_words; whoever knows of them finds them.
     if (n)
