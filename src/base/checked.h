@@ -4,14 +4,17 @@
 // others compile the expression and never evaluate it: it must have no effects.
 //
 // A failure prints file, line and expression to standard error and ends the process by SIGABRT. It takes neither memory
-// nor a lock and calls no function of libc that we wrap: it may fail inside an allocation.
+// nor a lock and calls no function of libc that we wrap: it may fail inside an allocation. It may fail in a
+// thread of ours too, which has all signals blocked and descriptors of its own.
 #ifndef MOAT_BASE_CHECKED_H
 #define MOAT_BASE_CHECKED_H
 
 #ifdef MOAT_CHECKED
 
+#include <fcntl.h>
 #include <signal.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -25,11 +28,16 @@ enum { CHECKED = 1 };
 
 __attribute__((noreturn, cold, noinline, unused)) static void checked_failed(const char *text, size_t length)
 {
+    uint64_t abrt = 1ull << (SIGABRT - 1);
     if (write(STDERR_FILENO, text, length) < 0) {
-        // The signal tells as much as can be told.
+        int theirs = open("/proc/self/fd/2", O_WRONLY | O_APPEND | O_CLOEXEC);  // the program's
+        if (write(theirs, text, length) < 0) {
+            // The signal tells as much as can be told.
+        }
     }
+    syscall(SYS_rt_sigprocmask, SIG_UNBLOCK, &abrt, NULL, sizeof abrt);
     syscall(SYS_tgkill, (long)getpid(), syscall(SYS_gettid), (long)SIGABRT);
-    __builtin_trap();  // the program blocks or handles the signal
+    __builtin_trap();  // the program handles the signal
 }
 
 #else

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "base/checked.h"
 
+#include <pthread.h>
+#include <sched.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -28,8 +30,32 @@ static void test_true(void **state)
     assert_int_equal(evaluated, CHECKED);
 }
 
-// In a child, whose standard error comes back in text. handled: the program has a handler for the signal.
-static int fail_in_child(bool handled, char *text, size_t size)
+static void fail_it(void)
+{
+    checked_assert(look(false) && 1 + 1 == 2);
+}
+
+static void *fail_apart(void *unused)
+{
+    sigset_t all;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, NULL);
+    unshare(CLONE_FILES);
+    close(STDERR_FILENO);
+    fail_it();
+    return NULL;
+}
+
+// A thread with all signals blocked and descriptors of its own.
+static void fail_in_thread(void)
+{
+    pthread_t thread;
+    if (pthread_create(&thread, NULL, fail_apart, NULL) == 0)
+        pthread_join(thread, NULL);
+}
+
+// In a child, whose standard error comes back in text.
+static int fail_in_child(void (*way)(void), char *text, size_t size)
 {
     int ends[2], status;
     assert_int_equal(pipe(ends), 0);
@@ -37,10 +63,9 @@ static int fail_in_child(bool handled, char *text, size_t size)
     assert_true(child >= 0);
     if (child == 0) {
         dup2(ends[1], STDERR_FILENO);
-        signal(SIGABRT, handled ? SIG_IGN : SIG_DFL);
         signal(SIGILL, SIG_DFL);
         signal(SIGTRAP, SIG_DFL);
-        checked_assert(look(false) && 1 + 1 == 2);
+        way();
         _exit(7);
     }
     close(ends[1]);
@@ -51,10 +76,10 @@ static int fail_in_child(bool handled, char *text, size_t size)
     return status;
 }
 
-static void test_false(void **state)
+static void expect_end(void (*way)(void))
 {
     char text[400];
-    int status = fail_in_child(false, text, sizeof text);
+    int status = fail_in_child(way, text, sizeof text);
     if (!CHECKED) {
         assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 7);
         assert_string_equal(text, "");
@@ -65,10 +90,26 @@ static void test_false(void **state)
     assert_non_null(strstr(text, ": does not hold: look(false) && 1 + 1 == 2\n"));
 }
 
+static void test_false(void **state)
+{
+    expect_end(fail_it);
+}
+
+static void test_false_in_thread(void **state)
+{
+    expect_end(fail_in_thread);
+}
+
+static void fail_ignored(void)
+{
+    signal(SIGABRT, SIG_IGN);
+    fail_it();
+}
+
 static void test_signal_ignored(void **state)
 {
     char text[400];
-    int status = fail_in_child(true, text, sizeof text);
+    int status = fail_in_child(fail_ignored, text, sizeof text);
     assert_true(CHECKED ? WIFSIGNALED(status) : WIFEXITED(status) && WEXITSTATUS(status) == 7);
 }
 
@@ -77,6 +118,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_true),
         cmocka_unit_test(test_false),
+        cmocka_unit_test(test_false_in_thread),
         cmocka_unit_test(test_signal_ignored),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
