@@ -27,7 +27,7 @@ MODULES ?= $(filter-out cli,$(patsubst src/%/,%,$(sort $(wildcard src/*/))))
 
 # A shared library: its name in LIBS, its modules in NAME_MODULES, what else it links in NAME_LDLIBS, its SONAME
 # in NAME_SONAME if that is not NAME, the version of its symbols, if they have one, in NAME_NODE. The symbols it
-# exports stand one per line in src/*/NAME.exports.
+# exports stand in src/*/NAME.exports, or in a table that it names; script/list-exports reads it.
 LIBS := libmoat.so libmoat-cpu.so libcudart.so.13 libmoat-heap.so
 # Preloaded into every process: of the other modules only what they need.
 libmoat.so_MODULES := guard
@@ -149,9 +149,13 @@ $(COMMAND): $(call objects,cli) $(ARCHIVE) $(BUILD)/parts
 	@mkdir -p $(@D)
 	$(call run,LD,$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) -o $@ $(filter %.o %.a,$^) $(LDLIBS))
 
+# The table of a library's exports, those that it names in lines @MODULE/NAME.def, and the scripts that read them.
+exports = $(foreach t,$(wildcard src/*/$(1).exports),$(t) $(addprefix src/,$(shell sed -n 's/^@//p' $(t)))) \
+	script/list-exports script/export-map
+
 define library
 $(BUILD)/lib/$(1): LIBFLAGS := -shared -Wl,-soname,$(or $($(1)_SONAME),$(1)) -Wl,--version-script=$(BUILD)/lib/$(1).map
-$(BUILD)/lib/$(1): $(call objects,$($(1)_MODULES)) $(wildcard src/*/$(1).exports) script/export-map $(BUILD)/parts
+$(BUILD)/lib/$(1): $(call objects,$($(1)_MODULES)) $(call exports,$(1)) $(BUILD)/parts
 	@mkdir -p $$(@D)
 	@script/export-map $$(filter %.exports,$$^) $($(1)_NODE) > $$@.map
 	$$(call run,LD,$$(CC) $$(ALL_CFLAGS) $$(ALL_LDFLAGS) $$(LIBFLAGS) $$(NO_UNDEFINED) -o $$@ $$(filter %.o,$$^) \
@@ -167,8 +171,8 @@ $(BUILD)/lib/libmoat.so $(BUILD)/lib/libmoat-heap.so: $(ARCHIVE)
 
 # The same runtime for CUDA 12 programs: what cudart12.c has takes the place of what 13 has under the same names.
 $(BUILD)/lib/libcudart.so.12: LIBFLAGS := -shared -Wl,-soname,libcudart.so.12 -Wl,--version-script=$(BUILD)/lib/libcudart.so.12.map
-$(BUILD)/lib/libcudart.so.12: $(call objects,base driver runtime) src/runtime/libcudart.so.13.exports script/runtime12 \
-		script/export-map $(BUILD)/parts
+$(BUILD)/lib/libcudart.so.12: $(call objects,base driver runtime) $(call exports,libcudart.so.13) script/runtime12 \
+		$(BUILD)/parts
 	@mkdir -p $(@D)
 	$(call run,LD,$(LD) -r -o $@.o $(filter %.o,$^) && script/runtime12 $@.o $(filter %.exports,$^) > $@.exports && \
 		script/export-map $@.exports $(@F) > $@.map && \

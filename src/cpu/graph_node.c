@@ -77,14 +77,6 @@ void graph_node_adopt(struct CUgraphNode_st *n)
             n->work.choice.bodies[i]->owner = n;
 }
 
-bool graph_node_has(const struct CUgraph_st *g, const struct CUgraphNode_st *n)
-{
-    const struct CUgraph_st *at = n->graph;
-    while (at != g && at->owner)
-        at = at->owner->graph;
-    return at == g;
-}
-
 CUresult graph_node_connect(struct CUgraphNode_st *from, struct CUgraphNode_st *to,
                             const CUgraphEdgeData *data)
 {

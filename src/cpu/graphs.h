@@ -173,7 +173,6 @@ struct CUgraphNode_st *graph_node_new(struct CUgraph_st *g);  // of no work yet;
 void graph_node_free(struct CUgraphNode_st *n);
 // The node's children are the node's.
 void graph_node_adopt(struct CUgraphNode_st *n);
-bool graph_node_has(const struct CUgraph_st *g, const struct CUgraphNode_st *n);  // in it or below it
 CUresult graph_node_connect(struct CUgraphNode_st *from, struct CUgraphNode_st *to,
                             const CUgraphEdgeData *data);
 uint64_t graph_node_stamp(void);  // for marks: never used before

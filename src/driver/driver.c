@@ -62,28 +62,19 @@ void driver_close(struct driver *driver)
     memset(driver, 0, sizeof *driver);
 }
 
-// Compares base with the first length characters of name.
-static int compare_base(const char *name, size_t length, const char *base)
-{
-    int order = strncmp(name, base, length);
-    return order ? order : -(base[length] != '\0');
-}
-
 // Index of the first row of a base, DRIVER_CALLS where there is none.
-static int first_row(const char *name, size_t length)
+static int first_row(const char *base)
 {
     int low = 0, high = DRIVER_CALLS;
 
     while (low < high) {
         int middle = low + (high - low) / 2;
-        if (compare_base(name, length, driver_calls[middle].base) > 0)
+        if (strcmp(base, driver_calls[middle].base) > 0)
             low = middle + 1;
         else
             high = middle;
     }
-    if (low < DRIVER_CALLS && compare_base(name, length, driver_calls[low].base) == 0)
-        return low;
-    return DRIVER_CALLS;
+    return low < DRIVER_CALLS && strcmp(base, driver_calls[low].base) == 0 ? low : DRIVER_CALLS;
 }
 
 static bool same_base(int row, int first)
@@ -91,36 +82,11 @@ static bool same_base(int row, int first)
     return row < DRIVER_CALLS && strcmp(driver_calls[row].base, driver_calls[first].base) == 0;
 }
 
-// Length of a symbol without _v2, _ptsz and the like.
-static size_t base_length(const char *symbol)
-{
-    size_t length = strlen(symbol), digits;
-
-    if (length > 5 &&
-        (strcmp(symbol + length - 5, "_ptsz") == 0 || strcmp(symbol + length - 5, "_ptds") == 0))
-        length -= 5;
-    for (digits = length; digits > 2 && symbol[digits - 1] >= '0' && symbol[digits - 1] <= '9';)
-        digits--;
-    if (digits < length && symbol[digits - 1] == 'v' && symbol[digits - 2] == '_')
-        length = digits - 2;
-    return length;
-}
-
-const struct driver_call *driver_call_find(const char *symbol)
-{
-    int first = first_row(symbol, base_length(symbol));
-
-    for (int row = first; same_base(row, first); row++)
-        if (strcmp(driver_calls[row].symbol, symbol) == 0)
-            return &driver_calls[row];
-    return NULL;
-}
-
 const struct driver_call *driver_call_for_version(const char *base, int version, bool per_thread)
 {
     const struct driver_call *best[2] = {NULL, NULL};
     bool variants = false;
-    int first = first_row(base, strlen(base));
+    int first = first_row(base);
 
     for (int row = first; same_base(row, first); row++) {
         const struct driver_call *call = &driver_calls[row];

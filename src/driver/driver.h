@@ -56,9 +56,6 @@ int driver_open(struct driver *driver, const char *path, char *why, size_t size)
 // Closing twice, or after a failed open, does nothing.
 void driver_close(struct driver *driver);
 
-// NULL where there is no such symbol.
-const struct driver_call *driver_call_find(const char *symbol);
-
 // What cuGetProcAddress gives for base to a program of that CUDA version, or NULL. per_thread is
 // CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM. A driver also refuses versions above its own:
 // that is left to the caller.

@@ -38,44 +38,6 @@ static void good_flags_follow_the_symbol(void **state)
     }
 }
 
-static void good_find_every_symbol(void **state)
-{
-    (void)state;
-    for (int i = 0; i < DRIVER_CALLS; i++)
-        assert_ptr_equal(driver_call_find(driver_calls[i].symbol), &driver_calls[i]);
-    assert_ptr_equal(driver_call_find("cuMemAlloc_v2"), &driver_calls[DRIVER_cuMemAlloc_v2]);
-}
-
-static void bad_find_unknown_symbols(void **state)
-{
-    static const char *const names[] = {
-        "",
-        "c",
-        "cu",
-        "a",
-        "zzz",
-        "9",
-        "cuZ",
-        "cuinit",
-        "cuInit ",
-        "_v2",
-        "v2",
-        "_ptsz",
-        "cuMemAllo",
-        "cuMemAlloc_",
-        "cuMemAlloc_v",
-        "cuMemAlloc_v3",
-        "cuMemAlloc_v2_ptds",
-        "cuMemcpy2",
-        "cuLaunchKernel_ptds",
-        "cuGetProcAddress_v2_ptsz",
-    };
-
-    (void)state;
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-        assert_null(driver_call_find(names[i]));
-}
-
 static void expect_version(const char *base, int version, bool per_thread, const char *symbol)
 {
     const struct driver_call *call = driver_call_for_version(base, version, per_thread);
@@ -264,8 +226,6 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(good_table_is_in_order),
         cmocka_unit_test(good_flags_follow_the_symbol),
-        cmocka_unit_test(good_find_every_symbol),
-        cmocka_unit_test(bad_find_unknown_symbols),
         cmocka_unit_test(good_versions),
         cmocka_unit_test(good_versions_per_thread),
         cmocka_unit_test(bad_versions),

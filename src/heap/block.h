@@ -22,6 +22,7 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "base/checked.h"
 #include "heap/heap_key.h"
 
 enum { BLOCK_HEAD = 32, BLOCK_LEAD_LOG2 = 5, BLOCK_TAIL = 8, BLOCK_ALIGN = 16 };
@@ -61,6 +62,8 @@ enum { BLOCK_LEAD_SHIFT = 48, BLOCK_KIND_SHIFT = 54, BLOCK_STEP_SHIFT = 59, BLOC
 
 static inline uint64_t block_pack(struct block_info info)
 {
+    checked_assert(info.size <= BLOCK_SIZE_MASK && info.lead_log2 < 64 && info.kind < 32 &&
+                   info.step <= BLOCK_LAST_STEP);
     return info.size | (uint64_t)(info.lead_log2 ^ BLOCK_LEAD_LOG2) << BLOCK_LEAD_SHIFT |
            (uint64_t)info.kind << BLOCK_KIND_SHIFT | (uint64_t)info.step << BLOCK_STEP_SHIFT;
 }
@@ -97,6 +100,7 @@ enum { BLOCK_SITE_BITS = 22, BLOCK_GENERATION_BITS = 20, BLOCK_TURN_BITS = 22 };
 
 static inline uint64_t block_ticket(uint64_t generation, uint32_t made_at, uint64_t turn)
 {
+    checked_assert(made_at <= BLOCK_SITE_MASK);
     return generation << (64 - BLOCK_GENERATION_BITS) | (uint64_t)made_at << BLOCK_TURN_BITS |
            (turn & BLOCK_TURN_MASK);
 }
@@ -121,6 +125,7 @@ static inline uint32_t block_made_at(uint64_t ticket)
 
 static inline uint64_t block_word(const void *block, uint64_t ticket)
 {
+    checked_assert((uintptr_t)block % BLOCK_ALIGN == 0 && (uintptr_t)block < BLOCK_HIGHEST);
     return (uint64_t)(uintptr_t)block >> 4 | block_generation(ticket) << 43;
 }
 

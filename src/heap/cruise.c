@@ -6,6 +6,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/checked.h"
 #include "heap/deliver.h"
 #include "heap/gather.h"
 #include "heap/guarded.h"
@@ -40,7 +41,7 @@ struct monitor {
     // For anybody, so relaxed: numbers of the last whole cruise, and how many there were.
     _Atomic uint64_t seen_known, seen_live, seen_cruises;
     uint64_t known, live;      // of this cruise
-    _Atomic uint64_t matched;  // notices that found their word; relaxed: for estimates
+    _Atomic uint64_t matched;  // notices that found their word
     // One batch: words that live as far as we know, and what was read of them.
     size_t count;
     uint64_t words[GATHER_MOST];
@@ -79,6 +80,12 @@ void cruise_lock(unsigned list)
 bool cruise_trylock(unsigned list)
 {
     return pthread_mutex_trylock(&monitors[list]->lock) == 0;
+}
+
+// Whether somebody has the lock.
+static bool is_locked(unsigned list)
+{
+    return pthread_mutex_trylock(&monitors[list]->lock) == EBUSY;
 }
 
 void cruise_unlock(unsigned list)
@@ -271,7 +278,8 @@ static void absorb(struct monitor *m, _Atomic uint64_t *words, size_t count)
         }
     }
     matched += atomic_load_explicit(&m->matched, memory_order_relaxed);
-    atomic_store_explicit(&m->matched, matched, memory_order_relaxed);
+    // Release: with the acquire in cruise_backlog; the deliverer counted these notices before.
+    atomic_store_explicit(&m->matched, matched, memory_order_release);
 }
 
 static bool may_go_on(void)
@@ -294,17 +302,22 @@ static bool sweep_node(void *ctx, _Atomic uint64_t *words, size_t count)
 
 void cruise_sweep(unsigned list)
 {
+    checked_assert(is_locked(list));
     warehouse_cruise(monitors[list]->list, sweep_node, monitors[list]);
+    checked_assert(cruise_valid(list));
 }
 
 uint64_t cruise_backlog(unsigned list)
 {
-    return deliver_notices(list) - atomic_load_explicit(&monitors[list]->matched, memory_order_relaxed);
+    // Acquire, and first: with the release in absorb. What was matched was counted, so the difference is not negative.
+    uint64_t matched = atomic_load_explicit(&monitors[list]->matched, memory_order_acquire);
+    return deliver_notices(list) - matched;
 }
 
 bool cruise_once(unsigned list)
 {
     struct monitor *m = monitors[list];
+    checked_assert(is_locked(list));
     m->round = deliver_exact_done();
     m->known = m->live = 0;
     m->cruises++;
@@ -317,6 +330,7 @@ bool cruise_once(unsigned list)
     } else {
         m->nsuspects = 0, m->suspect_bits = 0;  // a notice may lie where this cruise did not get to
     }
+    checked_assert(cruise_valid(list));
     return whole;
 }
 
@@ -333,6 +347,54 @@ bool cruise_has_suspects(unsigned list)
     return monitors[list]->nsuspects;
 }
 
+static bool suspects_are_valid(const struct monitor *m)
+{
+    for (unsigned i = 0; i < m->nsuspects; i++) {
+        const struct suspect *s = &m->suspects[i];
+        if (!s->word)
+            continue;  // acquitted or reported, and not yet forgotten
+        if (!(m->suspect_bits & bit_of(s->word)) || s->seen > m->cruises)
+            return false;
+        for (unsigned k = 0; k < i; k++)
+            if (m->suspects[k].word == s->word)
+                return false;
+    }
+    return m->nsuspects <= SUSPECTS;
+}
+
+bool cruise_valid(unsigned list)
+{
+    const struct monitor *m = monitors[list];
+    struct cruise_stats last = cruise_stats(list);
+    uint64_t matched = atomic_load_explicit(&m->matched, memory_order_relaxed);  // who has the lock writes it
+    return is_locked(list) && suspects_are_valid(m) && last.live <= last.known &&
+           last.cruises <= m->cruises && word_bag_valid(&m->dead) &&
+           m->dead.count + matched <= deliver_notices(list);
+}
+
+static uint64_t notices_in(const struct warehouse *w)
+{
+    uint64_t notices = 0;
+    // Relaxed, all: nobody is at work.
+    struct warehouse_node *n = atomic_load_explicit(&w->head.next, memory_order_relaxed);
+    for (; n; n = atomic_load_explicit(&n->next, memory_order_relaxed))
+        for (size_t i = 0; i < atomic_load_explicit(&n->count, memory_order_relaxed); i++)
+            notices += !!(get(&n->words[i]) & BLOCK_NOTICE);
+    return notices;
+}
+
+bool cruise_all_valid(void)
+{
+    bool valid = deliver_valid();
+    for (unsigned i = 0; i < deliver_lists(); i++) {
+        const struct monitor *m = monitors[i];
+        valid = valid && cruise_valid(i) && warehouse_valid(m->list);
+        // Where there was no memory for a word, the watch has ended.
+        valid = valid && (writer_closed() || m->dead.count + notices_in(m->list) == cruise_backlog(i));
+    }
+    return valid;
+}
+
 // Nobody is in so much of a hurry that it must be stopped.
 static bool show_node(void *ctx, _Atomic uint64_t *words, size_t count)
 {
@@ -344,6 +406,7 @@ static bool show_node(void *ctx, _Atomic uint64_t *words, size_t count)
 void cruise_visit(unsigned list, cruise_visitor *visit, void *ctx)
 {
     struct monitor *m = monitors[list];
+    checked_assert(is_locked(list) && !m->visit);
     m->visit = visit;
     m->ctx = ctx;
     warehouse_cruise(m->list, show_node, m);

@@ -12,6 +12,11 @@
 // was seen is an error. It is judged by the next cruise, which meets all notices that came since before it meets the word; those
 // that came before the word, from a thread that was quicker, were met by the cruise that suspected it. The head must also look
 // the same a second time: a copy is not one indivisible read.
+//
+// What holds between two operations of who has the lock (cruise_valid):
+//   suspects [0, nsuspects) have their bits in suspect_bits; no two have the same word; seen <= cruises
+//   live <= known, of the last whole cruise; known = 0 before the first
+//   matched + |dead| <= notices that were delivered to the list: each is counted once
 #ifndef MOAT_HEAP_CRUISE_H
 #define MOAT_HEAP_CRUISE_H
 
@@ -40,6 +45,8 @@ bool cruise_once(unsigned list);
 void cruise_sweep(unsigned list);
 uint64_t cruise_backlog(unsigned list);  // notices that came and whose words are still there, about
 struct cruise_stats cruise_stats(unsigned list);
+bool cruise_valid(unsigned list);         // the lock must be held
+bool cruise_all_valid(void);              // the deliverer's lock and those of all lists must be held
 bool cruise_has_suspects(unsigned list);  // which another cruise must judge; the lock must be held
 
 // The end of the process, or the need to know: delivers, cruises and confirms until nothing is suspect, in the calling thread.

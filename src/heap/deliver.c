@@ -8,6 +8,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/checked.h"
 #include "heap/block.h"
 #include "heap/guarded.h"
 #include "heap/writer.h"
@@ -54,8 +55,15 @@ bool deliver_trylock(void)
     return pthread_mutex_trylock(&lock) == 0;
 }
 
+// Whether somebody has the lock.
+static bool is_locked(void)
+{
+    return pthread_mutex_trylock(&lock) == EBUSY;
+}
+
 void deliver_unlock(void)
 {
+    checked_assert(deliver_valid());
     pthread_mutex_unlock(&lock);
 }
 
@@ -64,12 +72,13 @@ static void store(const uint64_t *words, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
         uint64_t list = ((words[i] & ~BLOCK_NOTICE) * 0x9e3779b97f4a7c15u >> 32) % lists;
-        if (warehouse_add(warehouses[list], words[i]))
-            writer_close();
+        // Counted before a monitor can meet it: cruise_backlog relies on that.
         if (words[i] & BLOCK_NOTICE)
             atomic_store_explicit(&notices[list],
                                   atomic_load_explicit(&notices[list], memory_order_relaxed) + 1,
                                   memory_order_relaxed);
+        if (warehouse_add(warehouses[list], words[i]))
+            writer_close();
     }
     // Release: with the acquire in deliver_words; whoever knows of them finds them.
     if (n)
@@ -113,6 +122,7 @@ static void bury(struct writer *w)
 
 uint64_t deliver_round(bool exact)
 {
+    checked_assert(is_locked());
     // Acquire: with deliver_ask_exact's release.
     uint64_t wanted = atomic_load_explicit(&exact_wanted, memory_order_acquire), all = 0;
     writer_ask(exact);
@@ -131,6 +141,7 @@ uint64_t deliver_round(bool exact)
 
 void deliver_rings(void)
 {
+    checked_assert(is_locked());
     for (struct writer *w = writer_all(); w; w = atomic_load_explicit(&w->older, memory_order_relaxed))
         drain_ring(w);
 }
@@ -160,6 +171,16 @@ bool deliver_exact_wanted(void)
 uint64_t deliver_exact_done(void)
 {
     return atomic_load_explicit(&exact_done, memory_order_acquire);  // with deliver_round's release
+}
+
+bool deliver_valid(void)
+{
+    uint64_t done = atomic_load_explicit(&exact_done, memory_order_relaxed), sum = 0;
+    // Relaxed, all: `exact_wanted` only grows, and who has the lock writes the others.
+    for (unsigned i = 0; i < lists; i++)
+        sum += atomic_load_explicit(&notices[i], memory_order_relaxed);
+    return is_locked() && done <= atomic_load_explicit(&exact_wanted, memory_order_relaxed) &&
+           sum <= atomic_load_explicit(&delivered, memory_order_relaxed);
 }
 
 void deliver_after_fork(struct writer *mine)

@@ -2,6 +2,12 @@
 // The second half of a word's way: from windows and rings into the warehouse. A round visits every thread; it is complete when
 // each window that had words when the round began is empty. Whoever delivers holds the deliverer's lock: usually that is its
 // thread, at the end and where a free makes no sense it is whoever needs to know.
+//
+// What holds while somebody has the lock and is not at work (deliver_valid):
+//   exact_done <= exact_wanted: what was asked for later is not done
+//   sum of notices over all lists <= delivered, each of them a word that was delivered
+// and of each list, for who has its lock too (cruise_all_valid):
+//   notices = matched + notices that wait for their words + notices that no cruise has met
 #ifndef MOAT_HEAP_DELIVER_H
 #define MOAT_HEAP_DELIVER_H
 
@@ -38,6 +44,8 @@ uint64_t deliver_ask_exact(void);
 bool deliver_exact_wanted(void);
 // ... and all exact ones up to this are complete.
 uint64_t deliver_exact_done(void);
+
+bool deliver_valid(void);  // the lock must be held
 
 struct writer;
 void deliver_after_fork(struct writer *mine);  // in the child: the other threads are gone

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "heap/heap_later.h"
 
+#include "base/checked.h"
 #include "heap/gather.h"
 #include "heap/heap.h"
 #include "heap/heap_fast.h"
@@ -93,6 +94,7 @@ void heap_later_queue(struct writer *w, char *p, uint64_t packed, uint32_t site)
         leave_queue(w, old);
     if (heap_wait_add(&w->wait, enter(p, packed, packed & BLOCK_SIZE_MASK, site)))
         heap_give_back(w, p, block_unpack(packed));
+    checked_assert(heap_wait_valid(&w->wait));
 }
 
 static __attribute__((noinline)) void wait_without_lanes(struct writer *w, char *p, uint64_t size, size_t bin,
@@ -145,6 +147,7 @@ void heap_later_end(struct writer *w)
         for (struct heap_wait_slot *s = lanes[i].first; s < lanes[i].end; s++)
             if ((old = heap_wait_drive(&lanes[i], (struct heap_wait_entry){0})).block)
                 leave_lane(w, &w->shelf.bins[i], old);
+    checked_assert(heap_wait_valid(&w->wait) && !w->wait.bytes);
 }
 
 // --- the last look at blocks that wait ---

@@ -10,6 +10,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/checked.h"
 #include "heap/apart.h"
 #include "heap/block.h"
 #include "heap/cruise.h"
@@ -274,6 +275,7 @@ static void before_fork(void)
     deliver_lock();
     for (unsigned i = 0; i < deliver_lists(); i++)
         cruise_lock(i);
+    checked_assert(cruise_all_valid());
     heap_report_before_fork();
     span_before_fork();
 }

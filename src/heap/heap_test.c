@@ -14,9 +14,11 @@
 #include <cmocka.h>
 
 #include "heap/cruise.h"
+#include "heap/deliver.h"
 #include "heap/heap_fast.h"
 #include "heap/heap_life.h"
 #include "heap/heap_report.h"
+#include "heap/site.h"
 #include "heap/span.h"
 #include "heap/under.h"
 
@@ -49,6 +51,22 @@ static void *churn(void *arg)
     return NULL;
 }
 
+// What every structure says must hold while nobody is at work: the other threads of the test have ended.
+static void check_all(void)
+{
+    deliver_lock();
+    for (unsigned i = 0; i < deliver_lists(); i++)
+        cruise_lock(i);
+    assert_true(cruise_all_valid());
+    for (struct writer *w = writer_all(); w; w = atomic_load(&w->older))
+        assert_true(writer_valid(w));
+    assert_true(span_valid());
+    assert_true(site_valid());
+    for (unsigned i = 0; i < deliver_lists(); i++)
+        cruise_unlock(i);
+    deliver_unlock();
+}
+
 static void work(void)
 {
     pthread_t threads[THREADS];
@@ -56,6 +74,7 @@ static void work(void)
         pthread_create(&threads[i], NULL, churn, (void *)i);
     for (int i = 0; i < THREADS; i++)
         pthread_join(threads[i], NULL);
+    check_all();
 }
 
 static void good_eager(void **state)

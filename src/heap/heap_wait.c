@@ -57,6 +57,43 @@ struct heap_wait_lane *heap_wait_lanes_start(struct heap_wait *w, uint64_t limit
     return lanes;
 }
 
+// --- what must hold ---
+
+static bool queue_is_valid(struct heap_wait *w)
+{
+    // Relaxed, all: the thread's own.
+    uint64_t taken = atomic_load_explicit(&w->taken, memory_order_relaxed), bytes = 0;
+    uint64_t put = atomic_load_explicit(&w->put, memory_order_relaxed);
+    if (taken > put || put - taken > HEAP_WAIT_BLOCKS)
+        return false;
+    for (uint64_t i = taken; i < put; i++) {
+        struct heap_wait_entry e = heap_wait_read(w, i);
+        if (!e.block)
+            return false;
+        bytes += heap_wait_cost(e.packed);
+    }
+    return bytes == w->bytes;
+}
+
+static bool lane_is_valid(const struct heap_wait_lane *l, size_t bin)
+{
+    for (struct heap_wait_slot *s = l->first; s < l->end; s++)
+        if (heap_wait_read_slot(s).block && heap_wait_read_slot(s).packed > shelf_fine_room(bin))
+            return false;
+    return l->first <= l->next && l->next < l->end;
+}
+
+bool heap_wait_valid(struct heap_wait *w)
+{
+    struct heap_wait_lane *lanes = atomic_load_explicit(&w->lanes, memory_order_relaxed);
+    if (!queue_is_valid(w))
+        return false;
+    for (size_t i = 0; lanes && i < HEAP_WAIT_LANES; i++)
+        if (!lane_is_valid(&lanes[i], i) || (i && lanes[i].first != lanes[i - 1].end))
+            return false;
+    return true;
+}
+
 // --- what blocks are filled with ---
 
 static int64_t first_other(const unsigned char *p, uint64_t size)

@@ -11,9 +11,11 @@
 //
 // No two entries are the same: a block that is freed once more has another ticket, which is in the sum.
 //
-// What holds between two operations of the thread:
-//   of the queue: taken <= put <= taken + HEAP_WAIT_BLOCKS; bytes is the sum of heap_wait_cost over the entries [taken, put)
-//   of a lane: first <= next < end; next is the oldest; entries are blocks, or have none; what was forgotten has none
+// What holds between two operations of the thread (heap_wait_valid):
+//   of the queue: taken <= put <= taken + HEAP_WAIT_BLOCKS; entries [taken, put) have blocks
+//                 bytes = sum of heap_wait_cost over them
+//   of a lane: first <= next < end; end is the next lane's first; next is the oldest
+//              entries are blocks that fit the lane's bin, or have none; what was forgotten has none
 #ifndef MOAT_HEAP_WAIT_H
 #define MOAT_HEAP_WAIT_H
 
@@ -26,6 +28,7 @@
 #include <emmintrin.h>
 #endif
 
+#include "base/checked.h"
 #include "heap/block.h"
 #include "heap/heap_key.h"
 #include "heap/shelf.h"
@@ -100,6 +103,8 @@ bool heap_wait_still_in(struct heap_wait_slot *s, const struct heap_wait_entry *
 bool heap_wait_copy(const void *block, uint64_t size, unsigned char *copy);
 int64_t heap_wait_copied_changed(const unsigned char *copy, uint64_t size);
 
+bool heap_wait_valid(struct heap_wait *w);  // for the thread
+
 // --- inline: part of every free ---
 
 int heap_wait_start(struct heap_wait *w);  // maps the slots
@@ -131,6 +136,7 @@ static inline int heap_wait_add(struct heap_wait *w, struct heap_wait_entry e)
     if (err)
         return err;
     uint64_t put = atomic_load_explicit(&w->put, memory_order_relaxed);
+    checked_assert(e.block && put - atomic_load_explicit(&w->taken, memory_order_relaxed) < HEAP_WAIT_BLOCKS);
     struct heap_wait_slot *s = heap_wait_slot_at(w, put);
     heap_wait_write_slot(s, e);
     // Release: with the acquire in heap_wait_entry_at.
@@ -157,6 +163,7 @@ static inline bool heap_wait_oldest(struct heap_wait *w, uint64_t limit, uint64_
     uintptr_t at = (uintptr_t)soon.block;
     __builtin_prefetch((const void *)(at - BLOCK_HEAD), 1);
     __builtin_prefetch((const void *)(at + (soon.packed & BLOCK_SIZE_MASK)));
+    checked_assert(e->block && w->bytes >= heap_wait_cost(e->packed));
     w->bytes -= heap_wait_cost(e->packed);
     atomic_store_explicit(&w->taken, taken + 1, memory_order_relaxed);
     atomic_thread_fence(memory_order_release);  // with the fence in heap_wait_still
@@ -173,6 +180,7 @@ static inline struct heap_wait_lane *heap_wait_lanes(struct heap_wait *w, uint64
 
 static inline struct heap_wait_entry heap_wait_drive(struct heap_wait_lane *l, struct heap_wait_entry e)
 {
+    checked_assert(l->first <= l->next && l->next < l->end);
     struct heap_wait_slot *s = l->next;
     struct heap_wait_entry old = heap_wait_read_slot(s);
     l->next = s + 1 == l->end ? l->first : s + 1;

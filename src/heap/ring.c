@@ -3,6 +3,7 @@
 
 #include <errno.h>
 
+#include "base/checked.h"
 #include "heap/guarded.h"
 
 static size_t bytes_of(size_t slots)
@@ -20,6 +21,7 @@ static struct ring *ring_new(size_t slots)
 
 int ring_init(struct ring_list *l, size_t slots)
 {
+    checked_assert(slots && !(slots & (slots - 1)));
     l->in = l->out = ring_new(slots);
     return l->in ? 0 : -ENOMEM;
 }
@@ -49,6 +51,23 @@ static bool is_full(struct ring *r, uint64_t put)
     return put - r->taken_seen > r->mask;
 }
 
+// What the producer can tell of the ring that it puts words into, while the consumer is at work.
+static bool in_is_valid(const struct ring *r)
+{
+    uint64_t put = atomic_load_explicit(&r->put, memory_order_relaxed);
+    uint64_t taken = atomic_load_explicit(&r->taken, memory_order_acquire);  // with ring_pop's release
+    return r->taken_seen <= taken && taken <= put && put - r->taken_seen <= r->mask + 1 &&
+           !atomic_load_explicit(&r->next, memory_order_relaxed);
+}
+
+// The like for the consumer, while the producer is.
+static bool out_is_valid(const struct ring *r)
+{
+    uint64_t put = atomic_load_explicit(&r->put, memory_order_acquire);  // with ring_push's release
+    uint64_t taken = atomic_load_explicit(&r->taken, memory_order_relaxed);
+    return taken <= put && put - taken <= r->mask + 1;
+}
+
 int ring_push(struct ring_list *l, uint64_t word)
 {
     struct ring *r = l->in;
@@ -66,6 +85,7 @@ int ring_push(struct ring_list *l, uint64_t word)
     atomic_store_explicit(&r->slots[put & r->mask], word, memory_order_relaxed);
     // Release: with the acquire in ring_pop; whoever sees the count sees the slot.
     atomic_store_explicit(&r->put, put + 1, memory_order_release);
+    checked_assert(in_is_valid(r));
     return 0;
 }
 
@@ -87,6 +107,7 @@ size_t ring_pop(struct ring_list *l, uint64_t *words, size_t most)
         l->out = next;
         release(r);
     }
+    checked_assert(out_is_valid(l->out));
     return n;
 }
 
@@ -117,7 +138,10 @@ bool ring_valid(const struct ring_list *l)
     for (const struct ring *r = l->out; r; r = atomic_load_explicit(&r->next, memory_order_relaxed)) {
         uint64_t put = atomic_load_explicit(&r->put, memory_order_relaxed);
         uint64_t taken = atomic_load_explicit(&r->taken, memory_order_relaxed);
-        if (taken > put || put - taken > r->mask + 1 || (r->mask & (r->mask + 1)))
+        if (taken > put || put - r->taken_seen > r->mask + 1 || r->taken_seen > taken ||
+            (r->mask & (r->mask + 1)))
+            return false;
+        if (last && (taken || r->mask != 2 * last->mask + 1))
             return false;
         last = r;
     }

@@ -2,11 +2,15 @@
 // A queue of words from one thread to one other. The producer never waits and never drops: when its ring is full it
 // makes one twice as large and goes on there; the consumer empties the old one, frees it and follows.
 //
-// What holds between two operations, for each ring:
-//   taken <= put <= taken + mask + 1
+// What holds between two operations, for each ring (ring_valid):
+//   mask + 1 is a power of two
+//   taken_seen <= taken <= put <= taken_seen + mask + 1
 //   slots [taken, put) modulo mask + 1 hold words that were put and not taken, oldest first
-//   next != NULL: the producer never touches this ring again
-// `in` is the last of the list that starts at `out`.
+//   next != NULL: the producer never touches this ring again; next->mask + 1 = 2 (mask + 1)
+//   taken = 0 unless the ring is `out`
+// `in` is the last of the list that starts at `out`, and its next is NULL. Each side may rely on what it
+// writes itself: the producer on put and taken_seen of `in`, the consumer on taken of `out`. What the other
+// side writes only grows.
 #ifndef MOAT_HEAP_RING_H
 #define MOAT_HEAP_RING_H
 

@@ -49,6 +49,37 @@ static void good_full_ring_makes_a_larger_one(void **state)
     ring_free(&l);
 }
 
+// Each equation of ring.h, broken.
+static void bad_rings_are_not_valid(void **state)
+{
+    struct ring_list l;
+    ring_init(&l, 4);
+    for (uint64_t i = 1; i <= 5; i++)
+        ring_push(&l, i);
+    struct ring *first = l.out, *second = l.in;
+    assert_true(ring_valid(&l));
+    first->taken = 5;  // more than were put
+    assert_false(ring_valid(&l));
+    first->taken = 0;
+    first->put = 5;  // more than there is room for
+    assert_false(ring_valid(&l));
+    first->put = 4;
+    first->taken_seen = 1;  // before it was taken
+    assert_false(ring_valid(&l));
+    first->taken_seen = 0;
+    second->taken = 1;  // before the first is empty
+    assert_false(ring_valid(&l));
+    second->taken = 0;
+    second->mask = 15;
+    assert_false(ring_valid(&l));
+    second->mask = 7;
+    l.in = first;
+    assert_false(ring_valid(&l));
+    l.in = second;
+    assert_true(ring_valid(&l));
+    ring_free(&l);
+}
+
 enum { WORDS = 300000 };
 
 static void *produce(void *arg)
@@ -87,6 +118,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(good_order_and_growth),
         cmocka_unit_test(good_full_ring_makes_a_larger_one),
+        cmocka_unit_test(bad_rings_are_not_valid),
         cmocka_unit_test(good_two_threads),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

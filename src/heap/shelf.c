@@ -79,6 +79,19 @@ static bool move(struct shelf *s, struct shelf_bin *b, size_t number)
     return true;
 }
 
+static bool bin_is_valid(const struct shelf *s, const struct shelf_bin *b)
+{
+    size_t number = (size_t)(b - s->bins);
+    bool is_small = b->low == s->small[number] + 1;
+    if (b->low > b->top || b->top > b->end + 1 || b->end > b->last || b->low[-1])
+        return false;
+    for (const uint64_t *w = b->low; w < b->top; w++)
+        if (!*w)
+            return false;
+    return is_small ? b->end == b->last && b->end == b->low + first_end(number)
+                    : s->grown && b->low > s->grown && b->last == b->low + deepest(number);
+}
+
 static bool grow(struct shelf *s, struct shelf_bin *b)
 {
     size_t number = (size_t)(b - s->bins), bytes;
@@ -95,6 +108,7 @@ static bool grow(struct shelf *s, struct shelf_bin *b)
     }
     s->held += bytes;
     b->end += step;
+    checked_assert(shelf_valid(s));
     return true;
 }
 
@@ -129,6 +143,24 @@ void shelf_after_fork(void)
     }
 }
 
+static size_t depot_most(size_t number)
+{
+    size_t most = DEPOT_BYTES / bytes_of(number);
+    return most < DEPOT_WORDS ? most : DEPOT_WORDS;
+}
+
+// For who has the lock.
+static bool depot_is_valid(const struct depot_bin *d)
+{
+    uint32_t count = atomic_load_explicit(&d->count, memory_order_relaxed);
+    if (count > depot_most((size_t)(d - depot)))
+        return false;
+    for (uint32_t i = 0; i < count; i++)
+        if (!d->words[i])
+            return false;
+    return true;
+}
+
 static bool lock(struct depot_bin *d)
 {
     return !atomic_exchange_explicit(&d->locked, true, memory_order_acquire);  // with unlock's release
@@ -136,6 +168,7 @@ static bool lock(struct depot_bin *d)
 
 static void unlock(struct depot_bin *d)
 {
+    checked_assert(depot_is_valid(d));
     atomic_store_explicit(&d->locked, false, memory_order_release);  // with lock's acquire
 }
 
@@ -156,11 +189,13 @@ bool shelf_refill(struct shelf *s, struct shelf_bin *b)
     atomic_store_explicit(&d->count, count - (uint32_t)n, memory_order_relaxed);
     unlock(d);
     b->top += n;
+    checked_assert(bin_is_valid(s, b));
     return n;
 }
 
 static void drop_oldest(struct shelf_bin *b, size_t gone)
 {
+    checked_assert(gone <= (size_t)(b->top - b->low));
     size_t left = (size_t)(b->top - b->low) - gone;
     memmove(b->low, b->low + gone, left * sizeof *b->low);
     b->top = b->low + left;
@@ -168,12 +203,11 @@ static void drop_oldest(struct shelf_bin *b, size_t gone)
 
 static bool unload(struct shelf *s, struct shelf_bin *b)
 {
-    size_t number = (size_t)(b - s->bins), most = DEPOT_BYTES / bytes_of(number), n = shelf_older(b);
+    size_t number = (size_t)(b - s->bins), most = depot_most(number), n = shelf_older(b);
     struct depot_bin *d = depot ? &depot[number] : NULL;
     if (!d || !atomic_load_explicit(&d->wanted, memory_order_relaxed) || !lock(d))
         return false;
     uint32_t count = atomic_load_explicit(&d->count, memory_order_relaxed);
-    most = most < DEPOT_WORDS ? most : DEPOT_WORDS;
     n = n < BATCH ? n : BATCH;
     n = count >= most ? 0 : n < most - count ? n : most - count;
     memcpy(d->words + count, b->low, n * sizeof *d->words);
@@ -182,6 +216,7 @@ static bool unload(struct shelf *s, struct shelf_bin *b)
         atomic_store_explicit(&d->wanted, false, memory_order_relaxed);
     unlock(d);
     drop_oldest(b, n);
+    checked_assert(bin_is_valid(s, b));
     return n;
 }
 
@@ -213,11 +248,8 @@ bool shelf_valid(const struct shelf *s)
     uint64_t held = 0;
     for (size_t i = 0; i < SHELF_BINS; i++) {
         const struct shelf_bin *b = &s->bins[i];
-        if (b->low > b->top || b->top > b->end || b->end > b->last || b->low[-1])
+        if (!bin_is_valid(s, b))
             return false;
-        for (const uint64_t *w = b->low; w < b->top; w++)
-            if (!*w)
-                return false;
         if (b->low != s->small[i] + 1)
             held += ((size_t)(b->end - b->low) - first_end(i)) * bytes_of(i);
     }

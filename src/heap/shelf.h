@@ -3,8 +3,15 @@
 // hear of it. The block's word stays in the warehouse, its head says that it was freed, and says that it lives when it is
 // used anew. A shelf holds words, not pointers in the blocks: whoever writes into a freed block does not reach it.
 //
-// Bins are stacks, one for each size that allocators tell apart; of the larger ones, for a few. What holds for each, between two operations of its thread:
-//   low <= top <= end <= last; the words are [low, top); low[-1] is 0; (end - low) blocks are within what the thread may hold
+// Bins are stacks, one for each size that allocators tell apart; of the larger ones, for a few. What holds
+// for each, between two operations of its thread (shelf_valid):
+//   low <= top <= end + 1; end <= last; the words are [low, top), none is 0; low[-1] = 0
+//   low = small + 1 and end = last, or the bin has grown: low lies in `grown`
+//   held = sum over the bins that have grown of (end - low - its length while small) times a block's bytes
+//   held <= SHELF_THREAD_BYTES; the sum of held over all shelves <= SHELF_ALL_BYTES
+// and of a bin of the depot, while nobody has its lock:
+//   count <= what the depot may have of it; words [0, count) are not 0
+// top = end + 1 only where a signal handler filled the bin between its thread's look at it and shelf_put.
 // Bins start small, inside of this struct; one that overflows moves to memory where it has room to grow, as long as neither
 // the thread nor the process holds too much. Where one thread allocates and another frees, the shelf of one is always empty
 // and that of the other always full: words pass between them through a depot, in batches, and nobody waits for its locks.
@@ -14,6 +21,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+
+#include "base/checked.h"
 
 #ifndef SHELF_THREAD_BYTES
 #define SHELF_THREAD_BYTES (64u << 20)  // that bins of one thread may grow by
@@ -86,11 +95,12 @@ static inline bool shelf_is_empty(const struct shelf_bin *b)
 
 static inline bool shelf_is_full(const struct shelf_bin *b)
 {
-    return b->top == b->end;
+    return b->top >= b->end;
 }
 
 static inline void shelf_put(struct shelf_bin *b, uint64_t word)
 {
+    checked_assert(word && b->low <= b->top && b->top <= b->end);
     *b->top++ = word;
 }
 

@@ -72,6 +72,56 @@ static void good_last_in_first_out(void **state)
     assert_true(shelf_valid(s));
 }
 
+// Each equation of shelf.h, broken.
+static void bad_shelves_are_not_valid(void **state)
+{
+    struct shelf *s = fresh();
+    struct shelf_bin *b = bin_for(s, 40), was;
+    for (int grown = 0; grown < 2; grown++) {
+        for (uint64_t i = 1; i <= (grown ? 1000 : 3); i++)
+            put(s, 40, i);
+        assert_int_equal(b->low != s->small[shelf_number(40)] + 1, grown);
+        assert_true(shelf_valid(s));
+        was = *b;
+        b->low[1] = 0;
+        assert_false(shelf_valid(s));
+        b->low[1] = 2;
+        b->low[-1] = 1;
+        assert_false(shelf_valid(s));
+        b->low[-1] = 0;
+        b->top = b->end + 2;
+        assert_false(shelf_valid(s));
+        *b = was;
+        b->end--;
+        assert_false(shelf_valid(s));
+        *b = was;
+        b->last--;
+        assert_false(shelf_valid(s));
+        *b = was;
+        s->held++;
+        assert_false(shelf_valid(s));
+        s->held--;
+        assert_true(shelf_valid(s));
+    }
+    shelf_forget(s);
+}
+
+// A signal handler fills the bin after its thread saw room for one more: there is, and then it is full.
+static void good_filled_by_a_handler(void **state)
+{
+    struct shelf *s = fresh();
+    struct shelf_bin *b = bin_for(s, 40);
+    for (int grown = 0; grown < 2; grown++) {
+        while (!shelf_is_full(b))
+            shelf_put(b, 7);
+        shelf_put(b, 8);
+        assert_true(shelf_is_full(b));
+        assert_true(shelf_valid(s));
+        assert_true(grown || shelf_make_room(s, b));
+    }
+    shelf_forget(s);
+}
+
 // The most that a bin held.
 static uint64_t put_too_many(size_t size)
 {
@@ -167,6 +217,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(good_sizes_share_bins_by_room),
         cmocka_unit_test(good_last_in_first_out),
+        cmocka_unit_test(good_filled_by_a_handler),
+        cmocka_unit_test(bad_shelves_are_not_valid),
         cmocka_unit_test(bad_too_much_is_dropped_oldest_first),
         cmocka_unit_test(bad_process_holds_too_much),
         cmocka_unit_test(good_depot),

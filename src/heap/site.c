@@ -151,3 +151,36 @@ size_t site_frames(uint32_t site, uint64_t *frames)
         frames[i] = pool[at + 1 + i];
     return count;
 }
+
+// Marks the slots that the index names: a bit each. False: one is not there, or was named before.
+static bool index_is_valid(_Atomic uint64_t *index, size_t size, uint64_t *named)
+{
+    for (size_t i = 0; i < size; i++) {
+        // Acquire: with the release in find_in.
+        uint64_t slot = atomic_load_explicit(&index[i], memory_order_acquire) & ENTRY_SLOT;
+        if (!slot)
+            continue;
+        if (slot >= atomic_load_explicit(&slots_used, memory_order_relaxed) ||
+            named[slot / 64] >> slot % 64 & 1)
+            return false;
+        named[slot / 64] |= 1ull << slot % 64;
+    }
+    return true;
+}
+
+static bool stack_is_valid(const struct slot *s)
+{
+    uint32_t at = atomic_load_explicit(&s->stack, memory_order_acquire);  // with unwind's release
+    return !at || (at < POOL && pool[at] >= 1 && pool[at] <= SITE_FRAMES && at + pool[at] < POOL);
+}
+
+bool site_valid(void)
+{
+    uint64_t *named = guarded_map(SLOTS / 8);
+    uint32_t used = atomic_load_explicit(&slots_used, memory_order_relaxed);
+    bool valid = !named || (index_is_valid(near_index, NEAR, named) && index_is_valid(far_index, FAR, named));
+    guarded_unmap(named, SLOTS / 8);
+    for (uint32_t i = 0; i < used && i < SLOTS; i++)
+        valid &= stack_is_valid(&slots[i]);
+    return valid;
+}

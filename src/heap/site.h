@@ -7,9 +7,14 @@
 // for SITE_EVERY operations), so that a program that only starts up does not pay for it; a path whose turn has not come yet
 // has one frame, its return address. Two paths that share address and depth share a stack, that of the first: the outer
 // frames of a report can then be another path's.
+//
+// What holds at any time (site_valid): nothing is ever taken back.
+//   an entry of an index names a slot that was taken, 0 < slot < slots_used; no two entries name the same
+//   a slot's stack is 0, or a place in the pool with 1 to SITE_FRAMES frames behind it
 #ifndef MOAT_HEAP_SITE_H
 #define MOAT_HEAP_SITE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -26,5 +31,7 @@ uint32_t site_of(const void *from, size_t depth, uint32_t *unwound, uint64_t ope
 
 // Its frames, innermost first; how many.
 size_t site_frames(uint32_t site, uint64_t *frames);
+
+bool site_valid(void);
 
 #endif

@@ -7,6 +7,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "base/checked.h"
 #include "heap/foreign.h"
 #include "heap/guarded.h"
 
@@ -208,6 +209,21 @@ uint64_t span_word(const struct span *s, size_t i)
     return block_word(block, block_ticket(s->generation, 0, 0));
 }
 
+static bool is_valid(const struct span *s)
+{
+    size_t bits = 0;
+    for (size_t k = 0; k < WORDS; k++) {
+        size_t cut = s->cut > k * 64 ? s->cut - k * 64 : 0;
+        if (cut < 64 && s->bits[k] >> cut)
+            return false;
+        bits += (size_t)__builtin_popcountll(s->bits[k]);
+    }
+    return bits == s->free && s->free <= s->cut && s->cut <= s->most &&
+           (s->cut == s->most || bins[s->bin].now == s) && span_at((uint64_t)(uintptr_t)s->start) == s;
+}
+
+static bool all_are_valid(void);
+
 static size_t number_of(const struct span *s, uint64_t word)
 {
     return (size_t)(block_of_word(word) - BLOCK_HEAD - s->start) / stride_of(s->bin);
@@ -255,6 +271,7 @@ static size_t take_some(struct span *s, uint64_t *words, size_t most)
     spare -= n * stride_of(s->bin);
     if (s->free)
         enter_list(s);
+    checked_assert(is_valid(s));
     return n;
 }
 
@@ -274,11 +291,13 @@ static size_t take_fresh(size_t bin, uint64_t *words, size_t most, bool may_map)
     size_t n = 0;
     for (; b->now && b->now->cut < b->now->most && n < most; n++)
         words[n] = span_word(b->now, b->now->cut++);
+    checked_assert(!b->now || is_valid(b->now));
     return n;
 }
 
 size_t span_take(size_t bin, uint64_t *words, size_t most, bool may_map, bool *fresh)
 {
+    checked_assert(bin < SHELF_FINE_BINS);
     if (!enter())
         return 0;
     size_t n = take_used(&bins[bin], words, most);
@@ -290,10 +309,12 @@ size_t span_take(size_t bin, uint64_t *words, size_t most, bool may_map, bool *f
 
 static void take_out(struct span *s)
 {
+    checked_assert(is_idle(s));
     leave_list(s);
     spare -= s->most * stride_of(s->bin);
     if (bins[s->bin].now == s)
         bins[s->bin].now = NULL;
+    checked_assert(all_are_valid());
 }
 
 // Whether the span must be taken out.
@@ -311,6 +332,7 @@ static bool put(struct span *s, uint64_t word)
     spare += stride_of(s->bin);
     if (moves)
         enter_list(s);
+    checked_assert(is_valid(s));
     if (!is_idle(s) || idle <= IDLE_SPANS + used / IDLE_PART)
         return false;
     take_out(s);
@@ -378,6 +400,7 @@ void span_give(struct span *s)
     s->next = unused;
     unused = s;
     used--;
+    checked_assert(all_are_valid());
     leave();
 }
 
@@ -406,39 +429,44 @@ uint64_t span_bytes(void)
     return bytes;
 }
 
-static bool is_valid(const struct span *s)
-{
-    size_t bits = 0;
-    for (size_t i = 0; i < WORDS * 64; i++)
-        if (s->bits[i / 64] >> i % 64 & 1) {
-            bits++;
-            if (i >= s->cut)
-                return false;
-        }
-    return bits == s->free && s->free && s->free <= s->cut && s->cut <= s->most;
-}
-
+// `free`, while it is in that list, is more than 0.
 static bool list_is_valid(const struct span *s, size_t bin, bool idle_ones, size_t *count, uint64_t *bytes)
 {
     bool valid = true;
-    for (const struct span *before = NULL; s; before = s, s = s->next) {
-        valid &= is_valid(s) && s->bin == bin && s->before == before && is_idle(s) == idle_ones;
+    for (const struct span *before = NULL; s && valid; before = s, s = s->next) {
+        valid = is_valid(s) && s->free && s->bin == bin && s->before == before && is_idle(s) == idle_ones;
         *count += idle_ones;
         *bytes += s->free * stride_of(bin);
     }
     return valid;
 }
 
+static bool unused_are_valid(size_t *count)
+{
+    for (const struct span *s = unused; s; s = s->next, ++*count)
+        if (s->most || s->cut || s->free)
+            return false;
+    return true;
+}
+
+// For who has the lock.
+static bool all_are_valid(void)
+{
+    size_t count = 0, without = 0;
+    uint64_t bytes = 0;
+    bool valid = unused_are_valid(&without);
+    for (size_t i = 0; i < SHELF_FINE_BINS; i++)
+        valid = valid && list_is_valid(bins[i].some, i, false, &count, &bytes) &&
+                list_is_valid(bins[i].idle, i, true, &count, &bytes) &&
+                (!bins[i].now || (bins[i].now->bin == i && is_valid(bins[i].now)));
+    return valid && count == idle && bytes == spare &&
+           mapped / SPAN_BYTES == used + without + (size_t)(tract_end - tract) / SPAN_BYTES;
+}
+
 bool span_valid(void)
 {
-    size_t count = 0;
-    uint64_t bytes = 0;
-    bool valid = true;
     pthread_mutex_lock(&lock);
-    for (size_t i = 0; i < SHELF_FINE_BINS; i++)
-        valid &= list_is_valid(bins[i].some, i, false, &count, &bytes) &&
-                 list_is_valid(bins[i].idle, i, true, &count, &bytes);
-    valid &= count == idle && bytes == spare;
+    bool valid = all_are_valid();
     pthread_mutex_unlock(&lock);
     return valid;
 }

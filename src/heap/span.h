@@ -7,9 +7,15 @@
 // because a span's blocks keep their generation as long as the span keeps its bin. When all blocks of a span are back and too many
 // spans are like that, it is taken out: the caller puts a notice for each block, and gives the span for any bin.
 //
-// What is known of spans is not in them: no stray write of the program reaches it. What holds for each that has a bin:
-//   free <= cut <= most; free is the number of bits; bits only of blocks < cut; if free > 0 it is in one of its bin's lists, or taken out
-//   one span of each bin, at most, has cut < most: the one that is cut now
+// What is known of spans is not in them: no stray write of the program reaches it. What holds while nobody
+// has the lock, of each span that has a bin (span_valid), unless two threads freed one block at once:
+//   free <= cut <= most; free is the number of bits; bits only of blocks < cut
+//   0 < free < most: it is in its bin's list `some`; free = most: in `idle`, or taken out; free = 0: in none
+//   cut < most: it is the one that its bin cuts now
+// and of all together:
+//   idle = sum of the lengths of the lists `idle`
+//   spare = sum of free times a block's bytes over all spans that are in lists
+//   mapped / SPAN_BYTES = used + |unused| + spans of the last tract that were not given out
 #ifndef MOAT_HEAP_SPAN_H
 #define MOAT_HEAP_SPAN_H
 

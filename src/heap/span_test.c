@@ -3,6 +3,7 @@
 
 #include <pthread.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdlib.h>
@@ -11,6 +12,8 @@
 #include <unistd.h>
 
 #include <cmocka.h>
+
+#include "base/checked.h"
 
 enum { FEW = 50 };
 
@@ -169,6 +172,32 @@ static void good_forked(void **state)
     assert_true(span_valid());
 }
 
+// A block that was never cut off goes back into the span that is cut now. In a child: the span stays broken.
+static void bad_spans_are_not_valid(void **state)
+{
+    enum { BIN = 20 };
+    uint64_t word;
+    int status;
+    take_all(BIN, &word, 1);
+    pid_t child = fork();
+    if (child == 0) {
+        char *block = block_of_word(word);
+        size_t stride = shelf_fine_room(BIN) + BLOCK_HEAD + BLOCK_TAIL, left = SPAN_BYTES - 2 * stride;
+        char *end = block - (uintptr_t)block % SPAN_BYTES + left / stride * stride + BLOCK_HEAD;
+        struct span *out;
+        close(STDERR_FILENO);
+        word += (uint64_t)(end - block) >> 4;
+        span_put(&word, 1, &out);
+        _exit(span_valid() ? 0 : 1);
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    // The assertion comes first, where there is one.
+    assert_true(CHECKED ? WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT
+                        : WIFEXITED(status) && WEXITSTATUS(status) == 1);
+    put_all(&word, 1);
+    assert_true(span_valid());
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -177,6 +206,7 @@ int main(void)
         cmocka_unit_test(good_one_bin_cuts_a_span),
         cmocka_unit_test(good_threads),
         cmocka_unit_test(good_forked),
+        cmocka_unit_test(bad_spans_are_not_valid),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,6 +3,8 @@
 
 #include <errno.h>
 
+#include "base/checked.h"
+
 void warehouse_init(struct warehouse *w)
 {
     w->pool.size = sizeof(struct warehouse_node);
@@ -45,6 +47,7 @@ static struct warehouse_node *add_node(struct warehouse *w, struct warehouse_nod
 
 int warehouse_add(struct warehouse *w, uint64_t word)
 {
+    checked_assert(word);
     // Relaxed: only this thread writes head.next, and only it appends to the first node.
     struct warehouse_node *first = atomic_load_explicit(&w->head.next, memory_order_relaxed);
     uint64_t count = first ? atomic_load_explicit(&first->count, memory_order_relaxed) : WAREHOUSE_ROOM;
@@ -54,6 +57,7 @@ int warehouse_add(struct warehouse *w, uint64_t word)
             return -ENOMEM;
         count = 0;
     }
+    checked_assert(count < WAREHOUSE_ROOM);
     atomic_store_explicit(&first->words[count], word, memory_order_relaxed);
     // Release: with the acquire in count_of; whoever sees the count sees the word.
     atomic_store_explicit(&first->count, count + 1, memory_order_release);
@@ -134,10 +138,27 @@ static void unlink_next(struct warehouse *w, struct warehouse_node *before, stru
 static void merge(struct warehouse *w, struct warehouse_node *before, struct warehouse_node *n, size_t count)
 {
     size_t at = count_of(before);
+    checked_assert(at + count <= WAREHOUSE_ROOM);
     for (size_t i = 0; i < count; i++)
         set_word(before, at + i, word_at(n, i));
     atomic_store_explicit(&before->count, at + count, memory_order_relaxed);
     unlink_next(w, before, n);
+}
+
+// What must hold behind `first` after a whole cruise. These nodes are the monitor's alone.
+static bool passed_is_valid(struct warehouse_node *first)
+{
+    size_t before = WAREHOUSE_ROOM;
+    for (struct warehouse_node *n = next_of(first); n; n = next_of(n)) {
+        size_t count = count_of(n);
+        if (!count || count > WAREHOUSE_ROOM || before + count <= WAREHOUSE_ROOM)
+            return false;
+        for (size_t i = 0; i < count; i++)
+            if (!word_at(n, i))
+                return false;
+        before = count;
+    }
+    return true;
 }
 
 bool warehouse_cruise(struct warehouse *w, warehouse_visitor *visit, void *ctx)
@@ -158,5 +179,28 @@ bool warehouse_cruise(struct warehouse *w, warehouse_visitor *visit, void *ctx)
         else
             before = n;
     }
+    checked_assert(passed_is_valid(first));
     return true;
+}
+
+static size_t length(struct warehouse_node *n)
+{
+    size_t nodes = 0;
+    for (; n; n = atomic_load_explicit(&n->next, memory_order_relaxed))
+        nodes++;
+    return nodes;
+}
+
+bool warehouse_valid(const struct warehouse *w)
+{
+    // Relaxed, all: nobody is at work.
+    struct warehouse_node *first = atomic_load_explicit(&w->head.next, memory_order_relaxed);
+    for (struct warehouse_node *n = first; n; n = atomic_load_explicit(&n->next, memory_order_relaxed)) {
+        uint64_t count = atomic_load_explicit(&n->count, memory_order_relaxed);
+        if (!count || count > WAREHOUSE_ROOM)
+            return false;
+    }
+    return length(first) + length(atomic_load_explicit(&w->spare, memory_order_relaxed)) +
+               length(w->own_spare) ==
+           w->nodes;
 }

@@ -11,10 +11,13 @@
 // node, the first included: the deliverer writes only behind `count`. Nodes that the monitor removes go back to the
 // deliverer through `spare`.
 //
-// What holds between two operations:
-//   words [0, count) of a node are words or 0; those behind are nobody's business
-//   words of a node that the monitor has passed are sorted by address, unless it was merged then
-//   count of every node but the first and its successor pairs sums to more than a node's room (neighbours are merged)
+// What holds between two operations (warehouse_valid):
+//   every node that was made is in one of three lists: nodes = |linked| + |spare| + |own_spare|
+//   1 <= count <= room for each that is linked
+//   of its words, [0, count) are words or 0; those behind are nobody's business
+// and after a whole cruise, for the nodes behind the one that was first when it began:
+//   words [0, count) are words, none is 0; in the order of their addresses, unless the node was merged then
+//   count(n) + count(n->next) > room: neighbours that had room for each other were merged
 #ifndef MOAT_HEAP_WAREHOUSE_H
 #define MOAT_HEAP_WAREHOUSE_H
 
@@ -54,5 +57,7 @@ int warehouse_add(struct warehouse *w, uint64_t word);
 // false to stop. Returns whether all was visited.
 typedef bool warehouse_visitor(void *ctx, _Atomic uint64_t *words, size_t count);
 bool warehouse_cruise(struct warehouse *w, warehouse_visitor *visit, void *ctx);
+
+bool warehouse_valid(const struct warehouse *w);  // when neither side is at work
 
 #endif

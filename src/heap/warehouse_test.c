@@ -68,6 +68,7 @@ static void empty(struct warehouse *w)
         warehouse_cruise(w, count, &one_of);
     }
     assert_true(nodes_of(w) <= 4);
+    assert_true(warehouse_valid(w));
 }
 
 static void fill(struct warehouse *w)
@@ -93,6 +94,7 @@ static void good_each_word_once_until_removed(void **state)
             assert_true(warehouse_cruise(w, count, &one_of));
             for (uint64_t i = 1; i <= word; i++)
                 assert_true(seen[i] || gone[i]);
+            assert_true(warehouse_valid(w));
         }
     }
     // When nearly all is gone, so are nearly all nodes: neighbours were merged, the others go to the deliverer.
@@ -189,7 +191,28 @@ static void good_two_threads(void **state)
         warehouse_cruise(w, count, &none);
         for (int i = 1; i <= WORDS; i++)
             assert_int_equal(seen[i], !gone[i]);
+        assert_true(warehouse_valid(w));
     }
+}
+
+// Each equation of warehouse.h that holds at any time, broken.
+static void bad_warehouses_are_not_valid(void **state)
+{
+    struct warehouse *w = fresh();
+    for (uint64_t word = 1; word <= 3 * WAREHOUSE_ROOM; word++)
+        warehouse_add(w, word);
+    struct warehouse_node *first = w->head.next;
+    assert_true(warehouse_valid(w));
+    first->count = 0;
+    assert_false(warehouse_valid(w));
+    first->count = WAREHOUSE_ROOM + 1;
+    assert_false(warehouse_valid(w));
+    first->count = WAREHOUSE_ROOM;
+    w->head.next = first->next;  // lost
+    assert_false(warehouse_valid(w));
+    first->next = NULL;
+    w->spare = first;
+    assert_true(warehouse_valid(w));
 }
 
 int main(void)
@@ -199,6 +222,7 @@ int main(void)
         cmocka_unit_test(good_order_and_stop),
         cmocka_unit_test(good_sorted),
         cmocka_unit_test(good_two_threads),
+        cmocka_unit_test(bad_warehouses_are_not_valid),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 
+#include "base/checked.h"
 #include "heap/guarded.h"
 
 enum { LEAST_ROOM = 1024 };
@@ -33,11 +34,13 @@ static int grow(struct word_bag *b)
             put(&larger, b->slots[i]);
     guarded_unmap(b->slots, b->room * sizeof *b->slots);
     *b = larger;
+    checked_assert(word_bag_valid(b));
     return 0;
 }
 
 int word_bag_add(struct word_bag *b, uint64_t word)
 {
+    checked_assert(word);
     if ((b->count + 1) * 2 > b->room && grow(b))
         return -ENOMEM;
     put(b, word);
@@ -78,6 +81,22 @@ bool word_bag_take(struct word_bag *b, uint64_t word)
     b->slots[hole] = 0;
     b->count--;
     return true;
+}
+
+bool word_bag_valid(const struct word_bag *b)
+{
+    size_t words = 0;
+    if (b->room & (b->room - 1) || b->count * 2 > b->room)
+        return false;
+    for (size_t i = 0; i < b->room; i++) {
+        if (!b->slots[i])
+            continue;
+        words++;
+        for (size_t on_way = home(b, b->slots[i]); on_way != i; on_way = (on_way + 1) & (b->room - 1))
+            if (!b->slots[on_way])
+                return false;
+    }
+    return words == b->count;
 }
 
 void word_bag_free(struct word_bag *b)

@@ -134,11 +134,13 @@ static bool push(struct writer *w, uint64_t word)
 // certain any more, and the watch ends.
 static __attribute__((noinline)) void empty_window(struct writer *w, uint32_t count)
 {
+    checked_assert(count == atomic_load_explicit(&w->count, memory_order_relaxed));
     for (uint32_t i = 0; i < count; i++)
         if (w->window[i] && !push(w, w->window[i]))
             writer_close();
     w->base += count;
     atomic_store_explicit(&w->count, 0, memory_order_relaxed);
+    checked_assert(writer_window_valid(w) && w->base >> 48 == 0);
 }
 
 int writer_is_asked(struct writer *w)
@@ -250,6 +252,7 @@ int writer_take(struct writer *w, uint64_t *words)
     if (mine <= 0)
         return mine;
     uint32_t count = atomic_load_explicit(&w->count, memory_order_relaxed);
+    checked_assert(count <= WRITER_WINDOW && (!count || w->window[count - 1]));
     int n = 0;
     for (uint32_t i = 0; i < count; i++)
         if (w->window[i])
@@ -261,8 +264,15 @@ int writer_take(struct writer *w, uint64_t *words)
     return n;
 }
 
-bool writer_valid(const struct writer *w)
+bool writer_valid(struct writer *w)
 {
-    return atomic_load_explicit(&w->count, memory_order_relaxed) <= WRITER_WINDOW && w->base &&
-           w->base >> 48 == 0 && ring_valid(&w->ring);
+    // Relaxed, all: nobody is at work.
+    uint32_t count = atomic_load_explicit(&w->count, memory_order_relaxed);
+    int steal = atomic_load_explicit(&w->steal, memory_order_relaxed);
+    uint64_t number = w->id >> 48;
+    return count <= WRITER_WINDOW && (!count || w->window[count - 1]) && w->base && w->base >> 48 == 0 &&
+           number && number < WRITER_MOST && w->id << 16 == 0 &&
+           atomic_load_explicit(&w->busy, memory_order_relaxed) == WRITER_IDLE &&
+           (steal == WRITER_NOT_ASKED || steal == WRITER_ASKED) && ring_valid(&w->ring) &&
+           shelf_valid(&w->shelf) && heap_wait_valid(&w->wait);
 }

@@ -16,8 +16,12 @@
 // membarrier, both sides use sequentially consistent operations. A signal handler that allocates inside of this finds busy set
 // and leaves its block unwatched, and counts it.
 //
-// What holds between two operations of the thread:
-//   window[i] for i < count is the word with place base + i, or 0; base only grows
+// What holds between two operations of the thread (writer_valid):
+//   window[i] for i < count is the word with place base + i, or 0; window[count - 1] is not 0
+//   count <= WRITER_WINDOW
+//   0 < base < 2^48, and base only grows: no place names two words
+//   id = n 2^48, 0 < n < WRITER_MOST: no two records have the same
+//   busy = WRITER_IDLE; steal is not WRITER_SERVED, and WRITER_TAKEN only while the deliverer has the window
 #ifndef MOAT_HEAP_WRITER_H
 #define MOAT_HEAP_WRITER_H
 
@@ -26,6 +30,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "base/checked.h"
 #include "heap/block.h"
 #include "heap/heap_wait.h"
 #include "heap/ring.h"
@@ -117,7 +122,7 @@ void writer_ask(bool all);
 // is in it now.
 int writer_take(struct writer *w, uint64_t *words);
 
-bool writer_valid(const struct writer *w);  // when nobody is at work
+bool writer_valid(struct writer *w);  // when nobody is at work
 
 // --- the thread's side, inline: it is part of every allocation ---
 
@@ -148,8 +153,17 @@ static inline __attribute__((always_inline)) int writer_enter(struct writer *w)
     return __builtin_expect(steal == WRITER_NOT_ASKED, 1) ? WRITER_IN_WINDOW : writer_is_asked(w);
 }
 
+// What holds, besides, for the thread while the window is its own.
+static inline bool writer_window_valid(const struct writer *w)
+{
+    uint32_t count = atomic_load_explicit(&w->count, memory_order_relaxed);
+    return atomic_load_explicit(&w->busy, memory_order_relaxed) == WRITER_IN_WINDOW &&
+           count <= WRITER_WINDOW && (!count || w->window[count - 1]);
+}
+
 static inline void writer_leave(struct writer *w)
 {
+    checked_assert(atomic_load_explicit(&w->busy, memory_order_relaxed) != WRITER_IDLE);
     atomic_store_explicit(&w->busy, WRITER_IDLE, memory_order_release);  // with the acquire in writer_take
 }
 
@@ -165,19 +179,23 @@ static inline __attribute__((always_inline)) uint64_t writer_reserve(struct writ
 static inline __attribute__((always_inline)) void writer_commit(struct writer *w, uint64_t place,
                                                                 uint64_t word)
 {
+    checked_assert(word && !(word & BLOCK_NOTICE));
     if (__builtin_expect(place + 1 <= 1, 0)) {  // WRITER_ELSEWHERE or WRITER_UNWATCHED
         writer_commit_slowly(w, place, word);
         return;
     }
     uint32_t count = atomic_load_explicit(&w->count, memory_order_relaxed);
+    checked_assert(count < WRITER_WINDOW && place == (w->id | (w->base + count)));
     w->window[count] = word;
     atomic_store_explicit(&w->count, count + 1, memory_order_relaxed);
+    checked_assert(writer_window_valid(w));
     writer_leave(w);
 }
 
 static inline __attribute__((always_inline)) bool writer_strike(struct writer *w, uint64_t place,
                                                                 uint64_t word)
 {
+    checked_assert(word && !(word & BLOCK_NOTICE));
     if (__builtin_expect(place == WRITER_UNWATCHED, 0))
         return true;
     int where = writer_enter(w);
@@ -195,6 +213,7 @@ static inline __attribute__((always_inline)) bool writer_strike(struct writer *w
         return writer_strike_slowly(w, word, where);
     }
     atomic_store_explicit(&w->count, count, memory_order_relaxed);
+    checked_assert(writer_window_valid(w));
     writer_leave(w);
     return true;
 }
@@ -215,6 +234,7 @@ static inline __attribute__((always_inline)) uint64_t *writer_hold(struct writer
 
 static inline void writer_let_go(struct writer *w)
 {
+    checked_assert(writer_window_valid(w));
     writer_leave(w);
 }
 

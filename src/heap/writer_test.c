@@ -138,8 +138,11 @@ static void good_nothing_lost_nothing_twice(void **state)
         for (int i = 0; i < THREADS; i++)
             pthread_join(threads[i], NULL);
         pthread_join(deliverer, NULL);
+        deliver_lock();
         for (int i = 0; i < 3; i++)
             deliver_round(true);
+        assert_true(deliver_valid());
+        deliver_unlock();
         collect_all();
         live_words = 0;
         for (int i = 0; i < SLOTS; i++)
@@ -154,10 +157,49 @@ static void good_nothing_lost_nothing_twice(void **state)
     }
 }
 
+// Each equation of writer.h, broken.
+static void bad_writers_are_not_valid(void **state)
+{
+    struct writer *w = writer_new();
+    uint64_t place = writer_reserve(w), id = w->id, base = w->base;
+    writer_commit(w, place, 5);
+    assert_true(writer_valid(w));
+    w->window[0] = 0;
+    assert_false(writer_valid(w));
+    w->window[0] = 5;
+    w->count = WRITER_WINDOW + 1;
+    assert_false(writer_valid(w));
+    w->count = 1;
+    w->base = 0;
+    assert_false(writer_valid(w));
+    w->base = 1ull << 48;
+    assert_false(writer_valid(w));
+    w->base = base;
+    w->id = id | 1;
+    assert_false(writer_valid(w));
+    w->id = id;
+    w->busy = WRITER_IN_RING;
+    assert_false(writer_valid(w));
+    w->busy = WRITER_IDLE;
+    w->steal = WRITER_TAKEN;
+    assert_false(writer_valid(w));
+    w->steal = WRITER_NOT_ASKED;
+    w->shelf.held++;
+    assert_false(writer_valid(w));
+    w->shelf.held--;
+    w->wait.bytes++;
+    assert_false(writer_valid(w));
+    w->wait.bytes--;
+    assert_true(writer_valid(w));
+    assert_true(writer_strike(w, place, 5));
+    writer_retire(w);
+}
+
 int main(void)
 {
     writer_set_barrier(true);
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(bad_writers_are_not_valid),
         cmocka_unit_test(good_nothing_lost_nothing_twice),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -101,14 +101,3 @@ struct fold_slot *fold_find(struct fold *f, uint64_t key)
     }
     return NULL;
 }
-
-struct fold_seen fold_add(struct fold *f, const struct report *r)
-{
-    struct fold_slot *s = fold_find(f, fold_key(r));
-    if (!s)
-        return (struct fold_seen){true, r->id, 1};
-    if (!s->count)
-        s->id = r->id;
-    s->count++;
-    return (struct fold_seen){s->count == 1, s->id, s->count};
-}

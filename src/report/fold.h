@@ -36,11 +36,4 @@ uint64_t fold_name_key(const struct report *r, bool lines);
 // The slot of a key that is not 0, whoever made it; a new one has a count of 0. NULL: it is new, and the table is full.
 struct fold_slot *fold_find(struct fold *f, uint64_t key);
 
-struct fold_seen {
-    bool is_new;
-    uint64_t id;     // of the first of its kind: the report's own if it is new
-    uint64_t count;  // how often so far, with this one
-};
-struct fold_seen fold_add(struct fold *f, const struct report *r);
-
 #endif

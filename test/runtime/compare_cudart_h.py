@@ -165,12 +165,6 @@ class Comparison:
 
     def exports(self):
         table = [row[0] for row in self.rows] + re.findall(r'^BARE\((\w+)\)', self.calls_text, re.M)
-        listed = [line for line in contents(f'{self.src}/runtime/libcudart.so.13.exports').splitlines()
-                  if line and not line.startswith('#')]
-        if sorted(listed) != sorted(table):
-            fail('libcudart.so.13.exports: not the rows of runtime_calls.def')
-        if table != sorted(table) and sorted(table) != sorted(set(table)):
-            fail('runtime_calls.def: a symbol stands in it twice')
         found = glob.glob(f'{self.toolkit}/lib64/libcudart.so.13')
         if not found:
             print('note: the toolkit has no libcudart.so.13, its exports were not compared')

@@ -18,7 +18,7 @@ readelf -d "$shared" | grep -q 'SONAME.*\[libcudart.so.13\]'
 needed=$(readelf -d "$shared" | sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p' | grep -vE '^(libc|libdl|libm|libpthread|ld-linux.*)\.so' || true)
 [ -z "$needed" ] || { echo "needs $needed"; exit 1; }
 
-sed -e 's/#.*//' -e '/^$/d' "$table" | LC_ALL=C sort >"$work/table"
+script/list-exports "$table" >"$work/table"
 nm --defined-only -g "$archive" | awk 'NF == 3 { print $3 }' | LC_ALL=C sort >"$work/global"
 diff "$work/table" "$work/global"
 [ "$(ar t "$archive" | wc -l)" = 1 ]
