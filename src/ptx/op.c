@@ -41,11 +41,8 @@ static const struct str mods[PTX_MOD_COUNT] = {
 #include "ptx/mods.def"
 };
 
-static const struct {
-    struct str name;
-    uint8_t type;
-} sregs[PTX_SREG_COUNT] = {
-#define SREG(id, name, type) [PTX_SREG_##id] = {{name, sizeof(name) - 1}, PTX_##type},
+static const struct str sregs[PTX_SREG_COUNT] = {
+#define SREG(id, name) [PTX_SREG_##id] = {name, sizeof(name) - 1},
 #include "ptx/sregs.def"
 };
 
@@ -72,7 +69,7 @@ static void fill_indexes(void)
     for (unsigned i = 1; i < PTX_MOD_COUNT; i++)
         index_add(&mod_index, mods[i], i);
     for (unsigned i = 0; i < PTX_SREG_COUNT; i++)
-        index_add(&sreg_index, sregs[i].name, i);
+        index_add(&sreg_index, sregs[i], i);
 }
 
 static void need_indexes(void)
@@ -106,7 +103,7 @@ static struct str mod_name(unsigned i)
 
 static struct str sreg_name(unsigned i)
 {
-    return sregs[i].name;
+    return sregs[i];
 }
 
 static const char *skip_digits(const char *p, const char *end)
@@ -195,12 +192,7 @@ enum ptx_type_class ptx_type_class(enum ptx_type t)
 
 struct str ptx_sreg_name(enum ptx_sreg s)
 {
-    return sregs[s].name;
-}
-
-enum ptx_type ptx_sreg_type(enum ptx_sreg s)
-{
-    return (enum ptx_type)sregs[s].type;
+    return sregs[s];
 }
 
 int ptx_sreg_find(struct str name)

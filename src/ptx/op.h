@@ -155,7 +155,6 @@ struct str ptx_space_name(enum ptx_space s);
 unsigned ptx_type_bits(enum ptx_type t);
 enum ptx_type_class ptx_type_class(enum ptx_type t);
 struct str ptx_sreg_name(enum ptx_sreg s);
-enum ptx_type ptx_sreg_type(enum ptx_sreg s);
 int ptx_sreg_find(struct str name);  // -1 if it is none
 
 #endif
