@@ -216,7 +216,7 @@ static unsigned find_op(struct str spelling)
 
 static uint8_t role_of(char c)
 {
-    static const char codes[] = " dsbRWXALTFraq";
+    static const char codes[] = " dsbRWXADLTFraq";
     _Static_assert(sizeof codes - 1 == PTX_ROLE_PROTO + 1,
                    "one letter per role, in the order of enum ptx_role");
     const char *at = strchr(codes + 1, c);
@@ -276,6 +276,34 @@ bool ptx_form_has(const struct ptx_form *form, enum ptx_mod mod)
     for (unsigned i = 0; i < form->nmods; i++)
         if (form->mods[i] == mod)
             return true;
+    return false;
+}
+
+// A letter and a number below 1,000, which is not 0.
+static bool take_dim(struct str *s, char letter, uint16_t *out)
+{
+    unsigned value = 0;
+    if (!s->len || s->ptr[0] != letter)
+        return false;
+    *s = str_skip(*s, 1);
+    for (; s->len && s->ptr[0] >= '0' && s->ptr[0] <= '9' && value < 1000; *s = str_skip(*s, 1))
+        value = value * 10 + (unsigned)(s->ptr[0] - '0');
+    *out = (uint16_t)value;
+    return value > 0 && value < 1000;
+}
+
+bool ptx_form_dims(const struct ptx_form *form, struct ptx_dims *out)
+{
+    for (struct str s = form->name; s.len; s = str_skip(s, 1)) {
+        struct str at = str_skip(s, 1);
+        struct ptx_dims found = {0};
+        if (s.ptr[0] != '.' || !take_dim(&at, 'm', &found.m) || !take_dim(&at, 'n', &found.n))
+            continue;
+        if ((take_dim(&at, 'k', &found.k) || !found.k) && (!at.len || at.ptr[0] == '.')) {
+            *out = found;
+            return true;
+        }
+    }
     return false;
 }
 
