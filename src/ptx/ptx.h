@@ -186,6 +186,7 @@ struct ptx_func {
     uint32_t nregs, nreg_vars;
     struct ptx_var **reg_vars;
     uint32_t nunknown;  // instructions that ops.def, or modifiers that mods.def does not know
+    uint32_t nedits;    // how often an edit has changed its statements: analyses made before are void
 };
 
 enum ptx_sym_kind {
