@@ -21,12 +21,15 @@ struct stats {
     unsigned nmodules;
 };
 
-static void count_memory(struct counts *c, const struct ptx_stmt *s)
+// What tensor cores read by descriptors is no load.
+static void count_memory(struct counts *c, const struct ptx_func *f, const struct ptx_stmt *s)
 {
     struct ptx_mem mem[PTX_MAX_MEM];
-    unsigned n = ptx_stmt_mem(s, mem);
+    unsigned n = ptx_stmt_mem(f, s, mem);
     for (unsigned i = 0; i < n; i++) {
         struct traffic *t = &c->spaces[mem[i].space];
+        if (mem[i].extent == PTX_EXTENT_DESCRIPTOR)
+            continue;
         if (mem[i].atomic) {
             t->atomics++;
         } else {
@@ -53,7 +56,7 @@ static void count_func(struct counts *c, const struct ptx_func *f)
         c->calls += s->form->op->control == PTX_CALL;
         c->branches += s->form->op->control == PTX_BRANCH || s->form->op->control == PTX_SWITCH;
         c->barriers += s->form->op->control == PTX_BARRIER;
-        count_memory(c, s);
+        count_memory(c, f, s);
     }
 }
 

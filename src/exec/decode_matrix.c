@@ -15,32 +15,12 @@ static bool has(struct decode *d, enum ptx_mod mod)
 
 // --- shapes and maps ------------------------------------------------------------------------------------------
 
-static bool number(struct str *s, char letter, uint16_t *out)
-{
-    if (!s->len || s->ptr[0] != letter)
-        return false;
-    unsigned value = 0;
-    *s = str_skip(*s, 1);
-    for (; s->len && s->ptr[0] >= '0' && s->ptr[0] <= '9' && value < 1000; *s = str_skip(*s, 1))
-        value = value * 10 + (unsigned)(s->ptr[0] - '0');
-    *out = (uint16_t)value;
-    return value;
-}
-
-// ".m16n8k16" of the spelling.
 struct matrix_shape decode_shape(struct decode *d)
 {
-    struct str s = d->stmt->form->name;
-    for (; s.len; s = str_skip(s, 1)) {
-        struct str at = s;
-        struct matrix_shape found;
-        if (at.ptr[0] != '.')
-            continue;
-        at = str_skip(at, 1);
-        if (number(&at, 'm', &found.m) && number(&at, 'n', &found.n) && number(&at, 'k', &found.k))
-            return found;
-    }
-    decode_unsupported(d);
+    struct ptx_dims dims;
+    if (!ptx_form_dims(d->stmt->form, &dims) || !dims.k)
+        decode_unsupported(d);
+    return (struct matrix_shape){dims.m, dims.n, dims.k};
 }
 
 const struct matrix_map *decode_matrix_map(struct decode *d, const struct matrix_kind *k)

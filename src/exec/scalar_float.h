@@ -136,11 +136,6 @@ static inline float f32_fma_ftz(float a, float b, float c)
 
 // --- f64 ----------------------------------------------------------------------------------------------------
 
-static inline bool f64_is_nan(double x)
-{
-    return x != x;
-}
-
 static inline double f64_quiet(double x)
 {
     return f64_of(f64_bits(x) | UINT64_C(0x0008000000000000));

@@ -4,12 +4,7 @@
 #include <assert.h>
 #include <errno.h>
 
-#include "flow/cfg.h"
-#include "flow/dom.h"
-#include "flow/live.h"
-#include "flow/loops.h"
-#include "flow/reach.h"
-#include "flow/regs.h"
+#include "flow/flow.h"
 
 enum { MOST_SOURCES = 16 };
 
@@ -17,20 +12,15 @@ struct view {
     const struct ptx_module *m;
     const struct ptx_func *f;
     struct out *to;
-    struct cfg *cfg;
-    struct dom *dom, *post;
-    struct loops *loops;
-    struct regs *regs;
-    struct reach *reach;
+    struct flow flow;
     struct reach_set sources;
-    struct live *live;
     int err;
 };
 
 static void put_reg(const struct view *v, uint32_t index)
 {
     out_char(v->to, ' ');
-    ptx_print_reg(v->m, v->f, v->regs->reg[index], v->to);
+    ptx_print_reg(v->m, v->f, v->flow.regs->reg[index], v->to);
 }
 
 static void put_number(const struct view *v, uint32_t number)
@@ -48,21 +38,11 @@ static void put_blocks(const struct view *v, const char *what, struct graph_node
         out_lit(v->to, " none");
 }
 
-// --- one pair of functions per row of analyses.def: build, and say what is known at a block or statement ---
-
-static int build_cfg(struct view *v)
-{
-    return cfg_build(v->m, v->f, &v->cfg);
-}
+// --- one per row of analyses.def: says what is known at a block or statement --------------------------------
 
 static void note_cfg(struct view *v, uint32_t block, uint32_t stmt)
 {
     (void)v, (void)block, (void)stmt;
-}
-
-static int build_dominators(struct view *v)
-{
-    return dom_build(v->cfg->graph, &v->dom);
 }
 
 static void put_idom(struct view *v, const char *what, const struct dom *d, uint32_t block)
@@ -71,7 +51,7 @@ static void put_idom(struct view *v, const char *what, const struct dom *d, uint
     out_cstr(v->to, what);
     if (up == GRAPH_NONE)
         out_lit(v->to, " none");
-    else if (up == v->cfg->nblocks)
+    else if (up == v->flow.cfg->nblocks)
         out_lit(v->to, " the exit");
     else
         put_number(v, up);
@@ -80,50 +60,34 @@ static void put_idom(struct view *v, const char *what, const struct dom *d, uint
 static void note_dominators(struct view *v, uint32_t block, uint32_t stmt)
 {
     if (stmt == PTX_NONE)
-        put_idom(v, ", dominator", v->dom, block);
-}
-
-static int build_postdominators(struct view *v)
-{
-    return dom_build_post(v->cfg->graph, v->cfg->exits, &v->post);
+        put_idom(v, ", dominator", v->flow.dominators, block);
 }
 
 static void note_postdominators(struct view *v, uint32_t block, uint32_t stmt)
 {
     if (stmt == PTX_NONE)
-        put_idom(v, ", post-dominator", v->post, block);
-}
-
-static int build_loops(struct view *v)
-{
-    return loops_build(v->cfg->graph, v->dom, &v->loops);
+        put_idom(v, ", post-dominator", v->flow.postdominators, block);
 }
 
 static void note_loops(struct view *v, uint32_t block, uint32_t stmt)
 {
-    uint32_t inner = v->loops->inner[block];
+    uint32_t inner = v->flow.loops->inner[block];
     if (stmt != PTX_NONE)
         return;
     if (inner != GRAPH_NONE) {
-        const struct loop *l = &v->loops->loops[inner];
+        const struct loop *l = &v->flow.loops->loops[inner];
         out_fmt(v->to, ", loop %u at depth %u", inner, l->depth);
         if (l->header == block)
             put_blocks(v, ", its header, latches",
-                       (struct graph_nodes){v->loops->latches + l->first_latch, l->nlatches});
+                       (struct graph_nodes){v->flow.loops->latches + l->first_latch, l->nlatches});
     }
-    if (v->loops->region[block] != GRAPH_NONE)
-        out_fmt(v->to, ", irreducible region %u", v->loops->region[block]);
-}
-
-static int build_reaching(struct view *v)
-{
-    int err = regs_build(v->f, 0, &v->regs);
-    return err ? err : reach_build(v->cfg, v->dom, v->regs, 0, &v->reach);
+    if (v->flow.loops->region[block] != GRAPH_NONE)
+        out_fmt(v->to, ", irreducible region %u", v->flow.loops->region[block]);
 }
 
 static void put_sources(struct view *v, uint32_t value)
 {
-    int err = reach_sources(v->reach, value, &v->sources);
+    int err = reach_sources(v->flow.reaching, value, &v->sources);
     v->err = v->err ? v->err : err;
     for (size_t i = 0; !err && i < v->sources.items.len; i++) {
         uint32_t source = v->sources.items.items[i];
@@ -131,7 +95,7 @@ static void put_sources(struct view *v, uint32_t value)
             out_fmt(v->to, " and %zu more", v->sources.items.len - i);
             return;
         }
-        if (v->reach->value.items[source].kind == REACH_ENTRY)
+        if (v->flow.reaching->value.items[source].kind == REACH_ENTRY)
             out_lit(v->to, " entry");
         else
             out_fmt(v->to, " #%u", source);
@@ -143,32 +107,28 @@ static void note_reaching(struct view *v, uint32_t block, uint32_t stmt)
     (void)block;
     if (stmt == PTX_NONE)
         return;
-    uint32_t first = v->regs->access_at[stmt], last = v->regs->access_at[stmt + 1];
+    uint32_t first = v->flow.regs->access_at[stmt], last = v->flow.regs->access_at[stmt + 1];
     const char *before = "\t// reads";
     for (uint32_t a = first; a < last; a++) {
-        if (!v->regs->access[a].reads)
+        if (!v->flow.regs->access[a].reads)
             continue;
         out_cstr(v->to, before);
         before = ",";
-        put_reg(v, v->regs->access[a].reg);
-        put_sources(v, v->reach->read[a]);
+        put_reg(v, v->flow.regs->access[a].reg);
+        put_sources(v, v->flow.reaching->read[a]);
     }
     before = *before == ',' ? "; writes" : "\t// writes";
     for (uint32_t a = first; a < last; a++) {
-        if (!v->regs->access[a].writes)
+        if (!v->flow.regs->access[a].writes)
             continue;
         out_cstr(v->to, before);
         before = ",";
-        put_reg(v, v->regs->access[a].reg);
-        out_fmt(v->to, " #%u%s", v->reach->written[a], v->regs->access[a].partial ? " in part" : "");
+        put_reg(v, v->flow.regs->access[a].reg);
+        out_fmt(v->to, " #%u%s", v->flow.reaching->written[a],
+                v->flow.regs->access[a].partial ? " in part" : "");
     }
     if (first != last)
         out_char(v->to, '\n');
-}
-
-static int build_liveness(struct view *v)
-{
-    return live_build(v->cfg, v->regs, 0, &v->live);
 }
 
 static void put_live(struct view *v, const char *what, struct live_list list)
@@ -184,24 +144,31 @@ static void note_liveness(struct view *v, uint32_t block, uint32_t stmt)
 {
     if (stmt != PTX_NONE)
         return;
-    put_live(v, ", live in", live_in(v->live, block));
-    put_live(v, ", live out", live_out(v->live, block));
+    put_live(v, ", live in", live_in(v->flow.liveness, block));
+    put_live(v, ", live out", live_out(v->flow.liveness, block));
 }
 
 // --- the table ---------------------------------------------------------------------------------------------
 
+#define ANALYSIS(name, type, text)            \
+    static int make_##name(struct flow *flow) \
+    {                                         \
+        return flow_##name(flow, NULL);       \
+    }
+#include "flow/analyses.def"
+
 static const struct analysis {
     const char *name;
-    int (*build)(struct view *);
+    int (*make)(struct flow *);
     void (*note)(struct view *, uint32_t block, uint32_t stmt);  // stmt PTX_NONE: what to say of the block
 } analyses[] = {
-#define ANALYSIS(name, text) {#name, build_##name, note_##name},
+#define ANALYSIS(name, type, text) {#name, make_##name, note_##name},
 #include "flow/analyses.def"
 };
 
 enum { COUNT = sizeof analyses / sizeof *analyses };
 
-#define ANALYSIS(name, text) ", " #name
+#define ANALYSIS(name, type, text) ", " #name
 static const char names[] =
 #include "flow/analyses.def"
     ;
@@ -223,28 +190,22 @@ bool flow_analysis_known(const char *name)
 
 static void free_view(struct view *v)
 {
-    live_free(v->live);
     reach_set_free(&v->sources);
-    reach_free(v->reach);
-    regs_free(v->regs);
-    loops_free(v->loops);
-    dom_free(v->post);
-    dom_free(v->dom);
-    cfg_free(v->cfg);
+    flow_drop(&v->flow);
 }
 
 static void put_block(struct view *v, const struct analysis *a, uint32_t block)
 {
     out_fmt(v->to, "// block %u:", block);
-    put_blocks(v, " pred", graph_pred(v->cfg->graph, block));
-    put_blocks(v, ", succ", graph_succ(v->cfg->graph, block));
-    if (v->cfg->exits[block])
+    put_blocks(v, " pred", graph_pred(v->flow.cfg->graph, block));
+    put_blocks(v, ", succ", graph_succ(v->flow.cfg->graph, block));
+    if (v->flow.cfg->exits[block])
         out_lit(v->to, ", exits");
-    if (!graph_reached(v->cfg->graph, block))
+    if (!graph_reached(v->flow.cfg->graph, block))
         out_lit(v->to, ", never reached");
     a->note(v, block, PTX_NONE);
     out_char(v->to, '\n');
-    for (uint32_t s = v->cfg->blocks[block].first; s < v->cfg->blocks[block].last; s++) {
+    for (uint32_t s = v->flow.cfg->blocks[block].first; s < v->flow.cfg->blocks[block].last; s++) {
         a->note(v, block, s);
         ptx_print_stmt(v->m, v->f, &v->f->stmts[s], v->to);
     }
@@ -253,22 +214,21 @@ static void put_block(struct view *v, const struct analysis *a, uint32_t block)
 int flow_dump(const char *analysis, const struct ptx_module *m, const struct ptx_func *f, struct out *to)
 {
     const struct analysis *last = find(analysis);
-    struct view v = {.m = m, .f = f, .to = to};
+    struct view v = {.m = m, .f = f, .to = to, .flow = {.m = m, .f = f}};
     assert(last);
     if (!f->has_body) {
         ptx_print_func(m, f, to);
         return 0;
     }
-    for (const struct analysis *a = analyses; !v.err && a <= last; a++)
-        v.err = a->build(&v);
+    v.err = last->make(&v.flow);
     if (v.err) {
         out_fmt(to, "// %s: %s\n", analysis, v.err == -E2BIG ? "the function is too large" : "out of memory");
         ptx_print_func(m, f, to);
     } else {
         ptx_print_func_head(m, f, to);
-        if (v.cfg->uncertain)
+        if (v.flow.cfg->uncertain)
             out_lit(to, "// uncertain: there are instructions that are not known\n");
-        for (uint32_t b = 0; b < v.cfg->nblocks; b++)
+        for (uint32_t b = 0; b < v.flow.cfg->nblocks; b++)
             put_block(&v, last, b);
         out_lit(to, "}\n");
     }

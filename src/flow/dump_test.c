@@ -179,7 +179,7 @@ static void help_names_all(void **state)
     const struct option_row *row = option_table.rows;
     while (strcmp(row->key, "dump-after") != 0)
         row++;
-#define ANALYSIS(name, text) assert_non_null(strstr(row->help, #name));
+#define ANALYSIS(name, type, text) assert_non_null(strstr(row->help, #name));
 #include "flow/analyses.def"
 #undef ANALYSIS
 }

@@ -461,12 +461,6 @@ uint32_t reach_read(const struct reach *r, uint32_t stmt, uint32_t reg)
     return a != REACH_NONE && r->regs->access[a].reads ? r->read[a] : REACH_NONE;
 }
 
-uint32_t reach_written(const struct reach *r, uint32_t stmt, uint32_t reg)
-{
-    uint32_t a = access_of(r, stmt, reg);
-    return a == REACH_NONE ? REACH_NONE : r->written[a];
-}
-
 struct reach_list reach_inputs(const struct reach *r, uint32_t value)
 {
     const struct reach_value *v = &r->value.items[value];

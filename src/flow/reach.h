@@ -64,8 +64,6 @@ bool reach_valid(const struct reach *r);
 
 // The value that a statement reads from a register (by index); REACH_NONE if it reads none.
 uint32_t reach_read(const struct reach *r, uint32_t stmt, uint32_t reg);
-// The DEF that a statement writes to it.
-uint32_t reach_written(const struct reach *r, uint32_t stmt, uint32_t reg);
 
 // The inputs of a JOIN, or the one of a partial DEF.
 struct reach_list reach_inputs(const struct reach *r, uint32_t value);

@@ -127,7 +127,9 @@ static int list_funcs(struct pass_context *c)
         n += has_body(&c->m->items[i]);
     r->funcs = ARENA_ARRAY(&r->arena, struct pass_func, n + 1);
     c->funcs = ARENA_ARRAY(&c->m->arena, struct ptx_func *, n + 1);
-    if (!r->funcs || !c->funcs)
+    c->flows = ARENA_ARRAY(&c->m->arena, struct flow, n + 1);
+    c->flow_edits = ARENA_ARRAY(&c->m->arena, uint32_t, n + 1);
+    if (!r->funcs || !c->funcs || !c->flows || !c->flow_edits)
         return -ENOMEM;
     for (uint32_t i = 0; i < c->m->nitems; i++) {
         if (!has_body(&c->m->items[i]))
@@ -139,6 +141,8 @@ static int list_funcs(struct pass_context *c)
         if (!to->name.ptr)
             return -ENOMEM;
         to->why = launches(c->m, f) ? PASS_LAUNCHES : PASS_REWRITTEN;
+        c->flows[r->nfuncs] = (struct flow){.m = c->m, .f = f};
+        c->flow_edits[r->nfuncs] = f->nedits;
         c->funcs[r->nfuncs++] = f;
     }
     return 0;
@@ -165,6 +169,23 @@ const struct pass_symbol *pass_symbol_of(const struct pass_result *r, const char
         if (strcmp(r->symbols[i].pass, pass) == 0)
             return &r->symbols[i];
     return NULL;
+}
+
+// --- analyses ----------------------------------------------------------------------------------------------
+
+struct flow *pass_flow(struct pass_context *c, uint32_t func)
+{
+    assert(func < c->result->nfuncs);
+    if (c->flow_edits[func] != c->funcs[func]->nedits)
+        flow_drop(&c->flows[func]);
+    c->flow_edits[func] = c->funcs[func]->nedits;
+    return &c->flows[func];
+}
+
+void pass_break(struct pass_context *c, unsigned facts)
+{
+    for (uint32_t i = 0; (facts & (PASS_INSNS | PASS_BLOCKS)) && i < c->result->nfuncs; i++)
+        flow_drop(&c->flows[i]);
 }
 
 // --- running ------------------------------------------------------------------------------------------------
@@ -217,6 +238,7 @@ static int run_passes(struct pass_context *c, const struct pass_request *request
         if (err)
             return err;
         facts &= ~row->breaks;
+        pass_break(c, row->breaks);
     }
     return 0;
 }
@@ -268,6 +290,8 @@ int pass_rewrite(const char *name, struct str text, const struct pass_request *r
     if (c.result)
         arena_init(&c.result->arena, 0);
     err = c.result ? rewrite(&c, request) : -ENOMEM;
+    if (c.result)
+        pass_break(&c, PASS_ALL_FACTS);
     ptx_free(c.m);
     if (err)
         pass_result_free(c.result);

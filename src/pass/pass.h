@@ -13,6 +13,7 @@
 #define MOAT_PASS_PASS_H
 
 #include "base/out.h"
+#include "flow/flow.h"
 #include "ptx/edit.h"
 #include "ptx/ptx.h"
 
@@ -109,7 +110,17 @@ struct pass_context {
     struct pass_result *result;
     struct ptx_func **funcs;  // by index of result->funcs
     const char *pass;         // the name of the one that runs
+    struct flow *flows;       // see pass_flow
+    uint32_t *flow_edits;     // each func's nedits when its analyses were made
 };
+
+// The analyses of a function, by its index: flow_cfg(pass_flow(c, i), &cfg). They are made once and lent to
+// every pass, until one breaks PASS_INSNS or PASS_BLOCKS, or edits the function. A pass may ask while it
+// edits the function, and is told of the statements as they were before; when the edit ends, what was lent is
+// void.
+struct flow *pass_flow(struct pass_context *c, uint32_t func);
+// Ends the loan of all analyses if one of those facts is what they rest on.
+void pass_break(struct pass_context *c, unsigned facts);
 
 // 0 or a negative code; what the edit says comes on top.
 typedef int pass_fn(struct pass_context *c);

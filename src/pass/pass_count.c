@@ -95,84 +95,30 @@ static int counted_space(uint8_t space)
     }
 }
 
-// Of A and B in f16 several lanes of wmma hold the same elements. Each is counted once: the share of a lane is a 32nd of
-// them. 0: no such matrix.
-static uint32_t shared_tile_width(const struct ptx_form *form)
+static void add_access(const struct ptx_mem *mem, struct amount *to)
 {
-    static const struct {
-        const char *shape;
-        uint16_t a, b;  // elements
-    } rows[] = {
-        {"m16n16k16", 16 * 16, 16 * 16},
-        {"m8n32k16", 8 * 16, 16 * 32},
-        {"m32n8k16", 32 * 16, 16 * 8},
-    };
-    bool a = ptx_form_has(form, PTX_MOD_A), b = ptx_form_has(form, PTX_MOD_B);
-    if (form->id != PTX_OP_WMMA_LOAD || form->ntypes != 1 || form->types[0] != PTX_F16 || a == b)
-        return 0;
-    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
-        if (memmem(form->name.ptr, form->name.len, rows[i].shape, strlen(rows[i].shape)))
-            return (a ? rows[i].a : rows[i].b) * 2 / 32;
-    return 0;
-}
-
-// Of matrices, each lane moves its share: as many bytes as go to or come from its registers.
-static uint32_t matrix_width(const struct ptx_stmt *s)
-{
-    const struct ptx_form *form = s->form;
-    bool stores = form->id == PTX_OP_STMATRIX || form->id == PTX_OP_WMMA_STORE;
-    if (!stores && form->id != PTX_OP_LDMATRIX && form->id != PTX_OP_WMMA_LOAD)
-        return 0;
-    uint32_t share = shared_tile_width(form);
-    if (share)
-        return share;
-    const struct ptx_operand *o = ptx_operand(s, stores);
-    uint32_t wide = form->ntypes && form->types[form->ntypes - 1] == PTX_F64 ? 8 : 4;
-    return o ? wide * (uint32_t)(o->kind == PTX_VEC ? o->value : 1) : 0;
-}
-
-// The register that says how many bytes are copied, NULL if none does.
-static const struct ptx_operand *size_register(const struct ptx_func *f, const struct ptx_stmt *s, bool reads)
-{
-    const struct ptx_operand *o = NULL;
-    if (s->form->op->width == PTX_WIDTH_OPERAND1 || s->form->op->width == PTX_WIDTH_OPERAND2)
-        o = ptx_operand(s, s->form->op->width == PTX_WIDTH_OPERAND1 ? 1 : 2);
-    // cp.async may read less than it writes.
-    if (s->form->id == PTX_OP_CP_ASYNC && reads && ptx_operand(s, 3))
-        o = ptx_operand(s, 3);
-    if (!o || o->kind != PTX_REG || o->sub != PTX_SEL_NONE || o->negated)
-        return NULL;
-    const struct ptx_var *var = ptx_reg_var(f, o->id);
-    unsigned bits = ptx_type_bits((enum ptx_type)var->type) * var->vec;
-    return bits == 32 || bits == 64 ? o : NULL;
-}
-
-static void add_access(const struct ptx_func *f, const struct ptx_stmt *s, const struct ptx_mem *mem,
-                       bool reads, struct amount *to)
-{
-    uint32_t bytes = mem->bytes ? mem->bytes : matrix_width(s);
     to->number++;
-    to->bytes += bytes;
-    if (!bytes)
-        to->more = size_register(f, s, reads);
+    to->bytes += mem->share;
+    if (!mem->share)
+        to->more = mem->extent == PTX_EXTENT_COUNTED ? mem->size : NULL;
 }
 
 // What one execution of s adds to each kind.
 static bool amounts_of(const struct ptx_func *f, const struct ptx_stmt *s, struct amount amounts[KINDS])
 {
     struct ptx_mem mem[PTX_MAX_MEM];
-    unsigned n = ptx_stmt_mem(s, mem);
+    unsigned n = ptx_stmt_mem(f, s, mem);
     bool any = false;
     memset(amounts, 0, KINDS * sizeof *amounts);
     for (unsigned i = 0; i < n; i++) {
         int space = counted_space(mem[i].space);
-        if (space < 0)
+        if (space < 0 || mem[i].extent == PTX_EXTENT_DESCRIPTOR)
             continue;
         any = true;
         if (mem[i].reads)
-            add_access(f, s, &mem[i], true, &amounts[2 * space]);
+            add_access(&mem[i], &amounts[2 * space]);
         if (mem[i].writes)
-            add_access(f, s, &mem[i], false, &amounts[2 * space + 1]);
+            add_access(&mem[i], &amounts[2 * space + 1]);
     }
     return any;
 }

@@ -134,6 +134,179 @@ static void good_promises(void **state)
     ptx_free(was);
 }
 
+// --- analyses -----------------------------------------------------------------------------------------------
+
+enum { FUNCS = 2 };
+struct borrower {
+    struct pass_context c;
+    struct pass_result r;
+    struct ptx_func *funcs[FUNCS];
+    struct flow flows[FUNCS];
+    uint32_t edits[FUNCS];
+    struct testing_sink *sink;
+};
+
+// A loop, and a function that is left alone.
+static const char looping[] = HEAD ".func f()\n{\n.reg .b32 %r<3>;\nmov.b32 %r1, 5;\nret;\n}\n"
+                                   ".entry k()\n{\n.reg .b32 %r<3>;\n.reg .pred %p;\nmov.b32 %r1, 0;\n"
+                                   "L:\nadd.u32 %r1, %r1, 1;\nsetp.lt.u32 %p, %r1, 9;\n@%p bra L;\nret;\n}\n";
+
+static struct borrower *open_borrower(void)
+{
+    struct borrower *b = calloc(1, sizeof *b);
+    assert_non_null(b);
+    b->sink = testing_sink_new();
+    b->c = (struct pass_context){.m = testing_parse(STR(looping)),
+                                 .sink = &b->sink->sink,
+                                 .result = &b->r,
+                                 .funcs = b->funcs,
+                                 .flows = b->flows,
+                                 .flow_edits = b->edits};
+    for (uint32_t i = 0; i < b->c.m->nitems; i++)
+        if (b->c.m->items[i].kind == PTX_ITEM_FUNC) {
+            b->funcs[b->r.nfuncs] = b->c.m->items[i].func;
+            b->flows[b->r.nfuncs] = (struct flow){.m = b->c.m, .f = b->c.m->items[i].func};
+            b->r.nfuncs++;
+        }
+    assert_int_equal(b->r.nfuncs, FUNCS);
+    return b;
+}
+
+static void close_borrower(struct borrower *b)
+{
+    pass_break(&b->c, PASS_ALL_FACTS);
+    ptx_free(b->c.m);
+    assert_string_equal(b->sink->text, "");
+    free(b->sink);
+    free(b);
+}
+
+static bool is_made(const struct borrower *b, uint32_t func)
+{
+    const struct flow *w = &b->flows[func];
+    return w->regs || w->cfg || w->dominators || w->postdominators || w->loops || w->reaching || w->liveness;
+}
+
+static void good_loans(void **state)
+{
+    struct borrower *b = open_borrower();
+    const struct loops *loops, *again;
+    const struct cfg *cfg;
+    const struct dom *dom, *post;
+    const struct reach *reach;
+    const struct live *live;
+    const struct regs *regs;
+    assert_false(is_made(b, 0) || is_made(b, 1));
+    assert_int_equal(flow_loops(pass_flow(&b->c, 1), &loops), 0);
+    assert_int_equal(loops->nloops, 1);
+    assert_false(is_made(b, 0));
+    // Only what it takes.
+    assert_true(b->flows[1].cfg && b->flows[1].dominators);
+    assert_false(b->flows[1].regs || b->flows[1].postdominators || b->flows[1].reaching ||
+                 b->flows[1].liveness);
+    // Made once, and shared by what rests on it.
+    assert_int_equal(flow_cfg(pass_flow(&b->c, 1), &cfg), 0);
+    assert_int_equal(flow_dominators(pass_flow(&b->c, 1), &dom), 0);
+    assert_int_equal(flow_postdominators(pass_flow(&b->c, 1), &post), 0);
+    assert_int_equal(flow_reaching(pass_flow(&b->c, 1), &reach), 0);
+    assert_int_equal(flow_liveness(pass_flow(&b->c, 1), &live), 0);
+    assert_int_equal(flow_regs(pass_flow(&b->c, 1), &regs), 0);
+    assert_int_equal(flow_loops(pass_flow(&b->c, 1), &again), 0);
+    assert_ptr_equal(loops, again);
+    assert_ptr_equal(live->cfg, cfg);
+    assert_ptr_equal(reach->cfg, cfg);
+    assert_ptr_equal(live->regs, regs);
+    assert_ptr_equal(reach->regs, regs);
+    assert_ptr_equal(cfg->func, b->funcs[1]);
+    assert_true(dom != post && dom_valid(dom, cfg->graph) && loops_valid(loops, cfg->graph, dom));
+    assert_true(live_valid(live) && reach_valid(reach));
+    assert_int_equal(post->root, cfg->nblocks);  // the exit
+    close_borrower(b);
+}
+
+// What a pass breaks, by its row in passes.def, decides.
+static void good_loans_end(void **state)
+{
+    struct borrower *b = open_borrower();
+    static const struct {
+        unsigned facts;
+        bool ends;
+    } rows[] = {
+        {0, false}, {PASS_PARAMS, false}, {PASS_INSNS, true}, {PASS_BLOCKS, true}, {PASS_ALL_FACTS, true}};
+    for (unsigned i = 0; i < sizeof rows / sizeof *rows; i++) {
+        for (uint32_t func = 0; func < FUNCS; func++)
+            assert_int_equal(flow_reaching(pass_flow(&b->c, func), NULL), 0);
+        pass_break(&b->c, rows[i].facts);
+        assert_int_equal(is_made(b, 0), !rows[i].ends);
+        assert_int_equal(is_made(b, 1), !rows[i].ends);
+    }
+    close_borrower(b);
+}
+
+static uint32_t blocks_of(struct borrower *b, uint32_t func)
+{
+    const struct cfg *cfg;
+    assert_int_equal(flow_cfg(pass_flow(&b->c, func), &cfg), 0);
+    assert_true(cfg_valid(cfg));
+    return cfg->nblocks;
+}
+
+// While a function is edited it is as it was; then its analyses are made anew, and those of others are not.
+static void good_loans_and_edits(void **state)
+{
+    struct borrower *b = open_borrower();
+    const struct cfg *other, *cfg, *same;
+    assert_int_equal(blocks_of(b, 1), 3);
+    assert_int_equal(flow_cfg(pass_flow(&b->c, 0), &other), 0);
+    assert_int_equal(flow_cfg(pass_flow(&b->c, 1), &cfg), 0);
+    assert_int_equal(edit_open(b->c.m, b->c.sink, &b->c.edit), 0);
+    edit_func(b->c.edit, b->funcs[0]);  // which changes nothing
+    edit_func(b->c.edit, b->funcs[1]);
+    edit_entry(b->c.edit, "bra next;\nnext:\n");
+    assert_int_equal(flow_cfg(pass_flow(&b->c, 1), &same), 0);
+    assert_ptr_equal(cfg, same);
+    assert_int_equal(edit_close(b->c.edit), 0);
+    assert_int_equal(blocks_of(b, 1), 4);
+    assert_int_equal(flow_cfg(pass_flow(&b->c, 0), &same), 0);
+    assert_ptr_equal(same, other);
+    assert_int_equal(b->funcs[0]->nedits, 0);
+    // A change in place counts too: the branch goes to the new label.
+    const struct ptx_stmt *bra = testing_insn(b->funcs[1], 0);
+    struct ptx_operand target = *ptx_operand(bra, 0);
+    uint32_t at = 0;
+    while (b->funcs[1]->stmts[at].kind != PTX_INSN || b->funcs[1]->stmts[at].guard == PTX_NONE)
+        at++;
+    assert_int_equal(edit_open(b->c.m, b->c.sink, &b->c.edit), 0);
+    edit_func(b->c.edit, b->funcs[1]);
+    edit_set(b->c.edit, at, 0, target);
+    assert_int_equal(edit_close(b->c.edit), 0);
+    assert_int_equal(blocks_of(b, 1), 3);  // nobody refers to L
+    close_borrower(b);
+}
+
+static void good_loans_without_memory(void **state)
+{
+    struct borrower *b = open_borrower();
+    int err = -ENOMEM;
+    for (long n = 0; err == -ENOMEM; n++) {
+        pass_break(&b->c, PASS_ALL_FACTS);
+        mem_fail_after(n);
+        err = flow_reaching(pass_flow(&b->c, 1), NULL);
+        if (!err)
+            err = flow_liveness(pass_flow(&b->c, 1), NULL);
+        if (!err)
+            err = flow_loops(pass_flow(&b->c, 1), NULL);
+        if (!err)
+            err = flow_postdominators(pass_flow(&b->c, 1), NULL);
+        mem_fail_after(-1);
+        // What failed can be asked for again.
+        if (err == -ENOMEM)
+            assert_int_equal(flow_reaching(pass_flow(&b->c, 1), NULL), 0);
+    }
+    assert_int_equal(err, 0);
+    close_borrower(b);
+}
+
 // --- requests -----------------------------------------------------------------------------------------------
 
 static void bad_requests(void **state)
@@ -299,10 +472,18 @@ static void good_without_memory(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(good_rows),    cmocka_unit_test(good_promises),
-        cmocka_unit_test(bad_requests), cmocka_unit_test(good_targets),
-        cmocka_unit_test(good_results), cmocka_unit_test(bad_descriptions),
-        cmocka_unit_test(good_sums),    cmocka_unit_test(good_without_memory),
+        cmocka_unit_test(good_rows),
+        cmocka_unit_test(good_promises),
+        cmocka_unit_test(bad_requests),
+        cmocka_unit_test(good_targets),
+        cmocka_unit_test(good_results),
+        cmocka_unit_test(bad_descriptions),
+        cmocka_unit_test(good_sums),
+        cmocka_unit_test(good_without_memory),
+        cmocka_unit_test(good_loans),
+        cmocka_unit_test(good_loans_end),
+        cmocka_unit_test(good_loans_and_edits),
+        cmocka_unit_test(good_loans_without_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

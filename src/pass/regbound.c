@@ -4,8 +4,6 @@
 #include <errno.h>
 #include <stdio.h>
 
-#include "flow/live.h"
-
 // Registers of 32 bits that hold the live values where the walk stands. Predicates have registers of their own.
 static uint32_t held(const struct live_walk *w, const struct ptx_func *f)
 {
@@ -32,28 +30,25 @@ static uint32_t walk(const struct cfg *cfg, const struct ptx_func *f, struct liv
     return most;
 }
 
-// What the function needs at least, in registers of 32 bits.
-static int pressure(const struct ptx_module *m, const struct ptx_func *f, uint32_t *most)
+// What the function needs at least, in registers of 32 bits. All functions are asked, and their analyses may
+// be large, so they are dropped one by one.
+static int pressure(struct pass_context *c, uint32_t func, uint32_t *most)
 {
-    struct cfg *cfg = NULL;
-    struct regs *regs = NULL;
-    struct live *live = NULL;
+    struct flow *flow = pass_flow(c, func);
+    const struct cfg *cfg;
+    const struct live *live;
     struct live_walk w;
-    int err = cfg_build(m, f, &cfg);
+    int err = flow_cfg(flow, &cfg);
     if (!err)
-        err = regs_build(f, 0, &regs);
-    if (!err)
-        err = live_build(cfg, regs, 0, &live);
+        err = flow_liveness(flow, &live);
     if (!err)
         err = live_walk_init(&w, live);
     if (!err) {
-        uint32_t n = walk(cfg, f, &w);
+        uint32_t n = walk(cfg, c->funcs[func], &w);
         *most = n > *most ? n : *most;
         live_walk_free(&w);
     }
-    live_free(live);
-    regs_free(regs);
-    cfg_free(cfg);
+    flow_drop(flow);
     return err;
 }
 
@@ -88,7 +83,7 @@ int regbound_add(struct pass_context *c)
     int err = 0;
     // Whatever calls what: as many as the hungriest of all.
     for (uint32_t i = 0; i < c->result->nfuncs && !err; i++)
-        err = pressure(c->m, c->funcs[i], &most);
+        err = pressure(c, i, &most);
     // A function that is too large to look at wants all there are, most likely.
     if (err == -E2BIG)
         return 0;

@@ -211,6 +211,7 @@ void edit_set(struct edit *e, uint32_t stmt, unsigned slot, struct ptx_operand o
     assert(s->kind == PTX_INSN && slot < s->nslots);
     assert(!ptx_is_group(&s->operands[slot]) && !ptx_is_group(&operand));
     s->operands[slot] = operand;
+    e->set = true;
 }
 
 bool edit_is_exit(const struct ptx_stmt *s)
@@ -332,6 +333,9 @@ static void keep_vars(struct edit *e)
 static void end_func(struct edit *e)
 {
     struct ptx_func *f = e->f;
+    if (f && (e->changes.len || e->vars.len || e->set))
+        f->nedits++;
+    e->set = false;
     if (!f || e->error || (!e->changes.len && !e->vars.len)) {
         e->f = NULL;
         return;

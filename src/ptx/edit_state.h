@@ -38,6 +38,7 @@ struct edit {
     // `late`. Both are sorted by key where they are merged, and of equal keys the late one was made later.
     struct ptx_func *f;
     uint32_t nregs;
+    bool set;                    // an operand was changed in place
     VEC(struct ptx_var *) vars;  // new registers
     VEC(struct ptx_stmt) made;
     VEC(struct edit_change) changes, late;

@@ -41,11 +41,8 @@ static const struct str mods[PTX_MOD_COUNT] = {
 #include "ptx/mods.def"
 };
 
-static const struct {
-    struct str name;
-    uint8_t type;
-} sregs[PTX_SREG_COUNT] = {
-#define SREG(id, name, type) [PTX_SREG_##id] = {{name, sizeof(name) - 1}, PTX_##type},
+static const struct str sregs[PTX_SREG_COUNT] = {
+#define SREG(id, name) [PTX_SREG_##id] = {name, sizeof(name) - 1},
 #include "ptx/sregs.def"
 };
 
@@ -72,7 +69,7 @@ static void fill_indexes(void)
     for (unsigned i = 1; i < PTX_MOD_COUNT; i++)
         index_add(&mod_index, mods[i], i);
     for (unsigned i = 0; i < PTX_SREG_COUNT; i++)
-        index_add(&sreg_index, sregs[i].name, i);
+        index_add(&sreg_index, sregs[i], i);
 }
 
 static void need_indexes(void)
@@ -106,7 +103,7 @@ static struct str mod_name(unsigned i)
 
 static struct str sreg_name(unsigned i)
 {
-    return sregs[i].name;
+    return sregs[i];
 }
 
 static const char *skip_digits(const char *p, const char *end)
@@ -195,12 +192,7 @@ enum ptx_type_class ptx_type_class(enum ptx_type t)
 
 struct str ptx_sreg_name(enum ptx_sreg s)
 {
-    return sregs[s].name;
-}
-
-enum ptx_type ptx_sreg_type(enum ptx_sreg s)
-{
-    return (enum ptx_type)sregs[s].type;
+    return sregs[s];
 }
 
 int ptx_sreg_find(struct str name)
@@ -224,7 +216,7 @@ static unsigned find_op(struct str spelling)
 
 static uint8_t role_of(char c)
 {
-    static const char codes[] = " dsbRWXALTFraq";
+    static const char codes[] = " dsbRWXADLTFraq";
     _Static_assert(sizeof codes - 1 == PTX_ROLE_PROTO + 1,
                    "one letter per role, in the order of enum ptx_role");
     const char *at = strchr(codes + 1, c);
@@ -284,6 +276,34 @@ bool ptx_form_has(const struct ptx_form *form, enum ptx_mod mod)
     for (unsigned i = 0; i < form->nmods; i++)
         if (form->mods[i] == mod)
             return true;
+    return false;
+}
+
+// A letter and a number below 1,000, which is not 0.
+static bool take_dim(struct str *s, char letter, uint16_t *out)
+{
+    unsigned value = 0;
+    if (!s->len || s->ptr[0] != letter)
+        return false;
+    *s = str_skip(*s, 1);
+    for (; s->len && s->ptr[0] >= '0' && s->ptr[0] <= '9' && value < 1000; *s = str_skip(*s, 1))
+        value = value * 10 + (unsigned)(s->ptr[0] - '0');
+    *out = (uint16_t)value;
+    return value > 0 && value < 1000;
+}
+
+bool ptx_form_dims(const struct ptx_form *form, struct ptx_dims *out)
+{
+    for (struct str s = form->name; s.len; s = str_skip(s, 1)) {
+        struct str at = str_skip(s, 1);
+        struct ptx_dims found = {0};
+        if (s.ptr[0] != '.' || !take_dim(&at, 'm', &found.m) || !take_dim(&at, 'n', &found.n))
+            continue;
+        if ((take_dim(&at, 'k', &found.k) || !found.k) && (!at.len || at.ptr[0] == '.')) {
+            *out = found;
+            return true;
+        }
+    }
     return false;
 }
 

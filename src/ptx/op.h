@@ -64,6 +64,7 @@ enum ptx_role {
     PTX_ROLE_MEM_WRITE,   // W
     PTX_ROLE_MEM_ATOMIC,  // X: read and written as one
     PTX_ROLE_ADDRESS,     // A: an address nothing is read from or written to
+    PTX_ROLE_DESCRIPTOR,  // D: describes a matrix in shared memory, which is read; in brackets as R
     PTX_ROLE_LABEL,       // L
     PTX_ROLE_TARGETS,     // T: name of a .branchtargets list
     PTX_ROLE_CALLEE,      // F
@@ -96,11 +97,14 @@ enum ptx_width {
     PTX_WIDTH_TYPE,
     PTX_WIDTH_OPERAND1,
     PTX_WIDTH_OPERAND2,
+    PTX_WIDTH_OPERAND3,
+    PTX_WIDTH_COPY,
     PTX_WIDTH_FIXED4,
     PTX_WIDTH_FIXED8,
     PTX_WIDTH_FIXED16,
     PTX_WIDTH_FIXED128,
-    PTX_WIDTH_MATRIX,
+    PTX_WIDTH_ROWS,
+    PTX_WIDTH_TILE,
     PTX_WIDTH_TENSOR,
     PTX_WIDTH_OPAQUE
 };
@@ -146,6 +150,12 @@ extern const struct ptx_op ptx_ops[PTX_OP_COUNT];
 void ptx_form_decode(struct str spelling, struct ptx_form *form);
 bool ptx_form_has(const struct ptx_form *form, enum ptx_mod mod);
 
+// The dimensions that a form spells: .m16n8k16, or .m8n8 with k == 0. Returns false if it spells none.
+struct ptx_dims {
+    uint16_t m, n, k;
+};
+bool ptx_form_dims(const struct ptx_form *form, struct ptx_dims *out);
+
 enum ptx_mod ptx_mod_find(struct str name);      // without its dot
 enum ptx_type ptx_type_find(struct str name);    // PTX_TYPE_NONE if it is none
 enum ptx_space ptx_space_find(struct str name);  // PTX_SPACE_GENERIC if it is none
@@ -155,7 +165,6 @@ struct str ptx_space_name(enum ptx_space s);
 unsigned ptx_type_bits(enum ptx_type t);
 enum ptx_type_class ptx_type_class(enum ptx_type t);
 struct str ptx_sreg_name(enum ptx_sreg s);
-enum ptx_type ptx_sreg_type(enum ptx_sreg s);
 int ptx_sreg_find(struct str name);  // -1 if it is none
 
 #endif

@@ -78,16 +78,18 @@ static void say_access(void *ctx, struct ptx_access access)
             access.partial ? "?" : "");
 }
 
-// "global r 4, shared rw! 8"; '!' is for atomic.
+// "global r 4, shared rw! 8": the bytes that a thread moves. '!' is for atomic; '-' for what is only spoken
+// of.
 static void say_memory(struct one *o)
 {
     struct ptx_mem mem[PTX_MAX_MEM];
-    unsigned n = ptx_stmt_mem(o->stmt, mem);
+    unsigned n = ptx_stmt_mem(o->f, o->stmt, mem);
     for (unsigned i = 0; i < n; i++) {
         separate(o, ", ");
         out_str(&o->said, ptx_space_name((enum ptx_space)mem[i].space));
-        out_fmt(&o->said, " %s%s%s %u", mem[i].reads ? "r" : "", mem[i].writes ? "w" : "",
-                mem[i].atomic ? "!" : "", mem[i].bytes);
+        bool touched = mem[i].reads || mem[i].writes;
+        out_fmt(&o->said, " %s%s%s%s %u", mem[i].reads ? "r" : "", mem[i].writes ? "w" : "",
+                touched ? "" : "-", mem[i].atomic ? "!" : "", mem[i].share);
     }
 }
 
@@ -143,13 +145,13 @@ static const struct {
     {"@p bra end;", "p:r", ""},
     {"brx.idx a, cases;", "a:r", ""},
     {"bar.red.popc.u32 a, 0, 64, !p;", "a:w p:r", ""},
-    {"prefetch.global.L2 [d+8];", "d:r", ""},
-    {"createpolicy.range.global.L2::evict_last.b64 d, [e], a, b;", "d:w e:r a:r b:r", ""},
+    {"prefetch.global.L2 [d+8];", "d:r", "global - 0"},
+    {"createpolicy.range.global.L2::evict_last.b64 d, [e], a, b;", "d:w e:r a:r b:r", "global - 0"},
     {"mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {x, y, z, x}, {r0, r1, r2, r3}, {a, b}, {x, y, z, "
      "x};",
      "x:w y:w z:w x:w r0:r r1:r r2:r r3:r a:r b:r x:r y:r z:r x:r", ""},
     {"wgmma.mma_async.sync.aligned.m64n8k16.f16.f16.f16 {a, b}, d, e, p, 1, 1, 0, 0;",
-     "a:rw b:rw d:r e:r p:r", ""},
+     "a:rw b:rw d:r e:r p:r", "shared r 0, shared r 0"},
 };
 
 static const struct {
@@ -193,7 +195,7 @@ static const struct {
      "a:r b:r", "shared::cluster w 64, shared r 64, shared::cluster rw! 8"},
     {"cp.async.bulk.global.shared::cta.bulk_group.L2::cache_hint [d], [tile], 64, e;", "d:r e:r",
      "global w 64, shared r 64"},
-    {"cp.async.bulk.prefetch.L2.global [d], a;", "d:r a:r", ""},
+    {"cp.async.bulk.prefetch.L2.global [d], a;", "d:r a:r", "global - 0"},
     {"cp.reduce.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes.add.u32 [a], [tile], 32, "
      "[b];",
      "a:r b:r", "shared::cluster rw! 32, shared r 32, shared::cluster rw! 8"},
@@ -208,12 +210,12 @@ static const struct {
      "d:r a:r b:r c:r h:r", "shared w 0, global r 0, shared rw! 8"},
     {"cp.async.bulk.tensor.1d.global.shared::cta.bulk_group [d, {a}], [tile];", "d:r a:r",
      "global w 0, shared r 0"},
-    {"cp.async.bulk.prefetch.tensor.2d.L2.global.tile [d, {a, b}];", "d:r a:r b:r", ""},
+    {"cp.async.bulk.prefetch.tensor.2d.L2.global.tile [d, {a, b}];", "d:r a:r b:r", "global - 0"},
     {"tensormap.replace.tile.box_dim.shared::cta.b1024.b32 [tile], 1, a;", "a:r", "shared rw! 128"},
     {"tensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.release.gpu.sync.aligned [d], [tile], "
      "128;",
      "d:r", "global w 128, shared r 128"},
-    {"fence.proxy.tensormap::generic.acquire.gpu [d], 128;", "d:r", ""},
+    {"fence.proxy.tensormap::generic.acquire.gpu [d], 128;", "d:r", "generic - 128"},
     {"mbarrier.init.shared::cta.b64 [bar], a;", "a:r", "shared w 8"},
     {"mbarrier.arrive.expect_tx.release.cluster.shared::cluster.b64 _, [a], b;", "a:r b:r",
      "shared::cluster rw! 8"},
@@ -224,17 +226,18 @@ static const struct {
     {"tex.2d.v4.f32.f32 {x, y, z, x}, [image, {x, y}];", "x:w y:w z:w x:w x:r y:r", "tex r 0"},
     {"tex.level.2d.v4.f32.f32 {x, y, z, x}|p, [d, {x, y}], z;", "x:w y:w z:w x:w p:w d:r x:r y:r z:r",
      "tex r 0"},
-    {"txq.width.b32 a, [image];", "a:w", ""},
+    {"txq.width.b32 a, [image];", "a:w", "tex - 0"},
     {"sust.b.2d.v2.b32.trap [page, {a, b}], {b, c};", "a:r b:r b:r c:r", "(surface) w 0"},
     {"wmma.load.a.sync.aligned.row.m16n16k8.shared.tf32 {r0, r1, r2, r3}, [tile], a;",
-     "r0:w r1:w r2:w r3:w a:r", "shared r 0"},
-    {"stmatrix.sync.aligned.m8n8.x2.shared.b16 [a], {b, c};", "a:r b:r c:r", "shared w 0"},
+     "r0:w r1:w r2:w r3:w a:r", "shared r 16"},
+    {"stmatrix.sync.aligned.m8n8.x2.shared.b16 [a], {b, c};", "a:r b:r c:r", "shared w 8"},
     {"tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [tile], 32;", "", "shared w 4"},
     {"tcgen05.ld.sync.aligned.32x32b.x2.b32 {a, b}, [c];", "a:w b:w c:r", "(tensor) r 0"},
-    {"tcgen05.mma.cta_group::1.kind::f16 [a], d, e, b, p;", "a:r d:r e:r b:r p:r", "(tensor) rw! 0"},
+    {"tcgen05.mma.cta_group::1.kind::f16 [a], d, e, b, p;", "a:r d:r e:r b:r p:r",
+     "(tensor) rw! 0, shared r 0, shared r 0"},
     {"tcgen05.mma.sp.cta_group::1.kind::mxf8f6f4.block_scale [a], [b], d, [c], r0, [r1], [r2], p;",
      "a:r b:r d:r c:r r0:r r1:r r2:r p:r",
-     "(tensor) rw! 0, (tensor) r 0, (tensor) r 0, (tensor) r 0, (tensor) r 0"},
+     "(tensor) rw! 0, (tensor) r 0, shared r 0, (tensor) r 0, (tensor) r 0, (tensor) r 0"},
     {"tcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cluster.b64 [bar];", "",
      "shared::cluster rw! 8"},
 };

@@ -186,6 +186,7 @@ struct ptx_func {
     uint32_t nregs, nreg_vars;
     struct ptx_var **reg_vars;
     uint32_t nunknown;  // instructions that ops.def, or modifiers that mods.def does not know
+    uint32_t nedits;    // how often an edit has changed its statements: analyses made before are void
 };
 
 enum ptx_sym_kind {
@@ -298,16 +299,63 @@ void ptx_stmt_regs(const struct ptx_stmt *s, ptx_access_fn *fn, void *ctx);
 // The i-th top-level operand, NULL if there are fewer.
 const struct ptx_operand *ptx_operand(const struct ptx_stmt *s, unsigned i);
 
-// A memory access of an instruction: one row per address operand that is read or written.
-struct ptx_mem {
-    uint8_t space;  // enum ptx_space; PTX_SPACE_GENERIC if not spelled
-    bool reads, writes, atomic;
-    uint32_t bytes;  // per thread; 0: not known from the instruction alone (see the op's width)
-    const struct ptx_operand *addr;  // PTX_ADDR or PTX_TUPLE
+// How far an access reaches from its address.
+enum ptx_extent {
+    // The instruction does not say: textures, tensor memory, prefetches, and modifiers that mods.def does not
+    // know.
+    PTX_EXTENT_UNSIZED,
+    // Each thread that executes it touches `bytes` bytes from the address on; 0: none. If there is an
+    // `unless`, and that predicate is true, the thread touches none.
+    PTX_EXTENT_PLAIN,
+    // Each thread touches as many bytes as the register `size` holds, of 32 or 64 bits. They are at most
+    // `bytes`, if that is not 0: cp.async may read less than it writes.
+    PTX_EXTENT_COUNTED,
+    // ldmatrix, stmatrix. A row of a matrix is `bytes` bytes at the address that a lane below `lanes` has;
+    // the addresses of the other lanes are not used (before sm_80 they must be valid all the same). The last
+    // `padding` bytes of a row hold no elements.
+    PTX_EXTENT_ROWS,
+    // wmma. The lanes have one address. From there on lie `lines` runs of `length` elements of `element_bits`
+    // bits, a run starts `stride` elements behind the one before: an immediate or a register of 32 bits, NULL
+    // for `length`.
+    //   `bytes` == ((lines - 1) * stride + length) * element_bits / 8, or 0 if the stride is in a register
+    PTX_EXTENT_TILE,
+    // A copy of a box whose size and place a tensor map says, the first item of the tuple `map`; the
+    // coordinates of the box are the second. On the side of the tensor addr == map, and what is outside of
+    // the tensor is not touched. On the other, in shared memory, addr is where the box starts, and all of it
+    // is touched.
+    PTX_EXTENT_TENSOR,
+    // wgmma, tcgen05. addr is no address but a register of 64 bits, which describes a matrix in shared
+    // memory: its bits 0 to 13 are bits 4 to 17 of the address.
+    PTX_EXTENT_DESCRIPTOR,
 };
-enum { PTX_MAX_MEM = 5 };
-// An instruction that ops.def does not know gives no row; its function's nunknown tells.
-unsigned ptx_stmt_mem(const struct ptx_stmt *s, struct ptx_mem out[PTX_MAX_MEM]);
+
+// A memory access of an instruction: one row per operand that stands for memory. A row that neither reads nor
+// writes names memory that is only spoken of: what is prefetched, queried, fenced or given a cache policy.
+struct ptx_mem {
+    const struct ptx_operand *addr;        // PTX_ADDR or PTX_TUPLE; DESCRIPTOR: PTX_REG
+    union {                                // NULL if there is none
+        const struct ptx_operand *unless;  // PLAIN
+        const struct ptx_operand *size;    // COUNTED
+        const struct ptx_operand *stride;  // TILE
+        const struct ptx_operand *map;     // TENSOR
+    };
+    uint32_t bytes;  // see enum ptx_extent; 0 where that does not speak of it
+    // Bytes that each of the threads moves on average, every byte of a matrix counted once for the warp; 0 if
+    // only a register or a map says.
+    uint32_t share;
+    uint16_t lines, length;  // TILE
+    uint8_t element_bits;    // TILE
+    uint8_t lanes, padding;  // ROWS
+    uint8_t space;           // enum ptx_space; PTX_SPACE_GENERIC if not spelled
+    uint8_t extent;          // enum ptx_extent
+    bool reads, writes, atomic;
+    bool collective;  // the lanes of a warp execute it together, as one access
+};
+_Static_assert(sizeof(struct ptx_mem) <= 40, "passes ask for each instruction");
+enum { PTX_MAX_MEM = 6 };
+// Requires a statement of f. An instruction that ops.def does not know gives no row; its function's nunknown
+// tells. Returns the number of rows, in the order of the operands.
+unsigned ptx_stmt_mem(const struct ptx_func *f, const struct ptx_stmt *s, struct ptx_mem out[PTX_MAX_MEM]);
 
 // The line of source code that a .loc speaks of; false if it speaks of none. A statement belongs to the last .loc
 // before it in its function. Of inlined code this is the line of the callee; where it was inlined stands in the

@@ -191,6 +191,7 @@ static void check_operand(struct verifier *v, const struct ptx_stmt *s, const st
     case PTX_ROLE_WRITE:
     case PTX_ROLE_READ:
     case PTX_ROLE_BOTH:
+    case PTX_ROLE_DESCRIPTOR:
         if (o->kind == PTX_VEC)
             check_vector(v, s, o, rule);
         else if (o->kind == PTX_PAIR)
@@ -272,9 +273,10 @@ static void check_insn(struct verifier *v, const struct ptx_stmt *s)
     if (s->form->id == PTX_OP_CALL)
         check_call(v, s);
     struct ptx_mem mem[PTX_MAX_MEM];
-    unsigned nmem = ptx_stmt_mem(s, mem);
+    unsigned nmem = ptx_stmt_mem(v->f, s, mem);
     for (unsigned i = 0; i < nmem; i++)
-        verify_access(v, s, &mem[i]);
+        if (mem[i].reads || mem[i].writes)
+            verify_access(v, s, &mem[i]);
 }
 
 // --- the rest -----------------------------------------------------------------------------------------------

@@ -40,12 +40,20 @@ static const char *overflow_name(enum ptx_space space)
     }
 }
 
-// Copies in bulk are larger than the alignment they want.
-static uint32_t wanted_alignment(const struct ptx_stmt *s, uint32_t bytes)
+// Copies in bulk and matrices are larger than the alignment they want.
+static uint32_t wanted_alignment(const struct ptx_stmt *s, const struct ptx_mem *mem)
 {
-    uint8_t width = s->form->op->width;
-    uint32_t most = width == PTX_WIDTH_OPERAND1 ? 8 : width == PTX_WIDTH_OPERAND2 ? 16 : bytes;
-    return bytes < most ? bytes : most;
+    static const uint8_t most[] = {
+        [PTX_WIDTH_OPERAND1] = 8, [PTX_WIDTH_OPERAND2] = 16, [PTX_WIDTH_TILE] = 1, [PTX_WIDTH_OPAQUE] = 0};
+    uint32_t limit = most[s->form->op->width];
+    return limit && limit < mem->bytes ? limit : mem->bytes;
+}
+
+// How many bytes from its address on an access touches whenever it runs; 0 if that is not known.
+static uint32_t certain_bytes(const struct ptx_mem *mem)
+{
+    bool certain = mem->extent == PTX_EXTENT_PLAIN && !mem->unless;
+    return certain || mem->extent == PTX_EXTENT_TILE || mem->extent == PTX_EXTENT_ROWS ? mem->bytes : 0;
 }
 
 static void check_bounds(struct verifier *v, const struct ptx_stmt *s, const struct ptx_mem *mem,
@@ -55,14 +63,14 @@ static void check_bounds(struct verifier *v, const struct ptx_stmt *s, const str
     int64_t at = mem->addr->value;
     // Arrays of unknown size belong to the launch; what a linker may replace may be larger elsewhere.
     bool replaceable = var->linkage == PTX_EXTERN || var->linkage == PTX_WEAK || var->linkage == PTX_COMMON;
-    if (!size || !mem->bytes || replaceable)
+    if (!size || !certain_bytes(mem) || replaceable)
         return;
     struct str name = ptx_sym(v->m, mem->addr->id)->name;
     if (at < 0 || (uint64_t)at > size || mem->bytes > size - (uint64_t)at) {
         wrong(v, s, "%s: %s of size %u at byte %lld of " QUOTE_FMT ", which has %llu bytes",
               overflow_name((enum ptx_space)var->space), mem->writes ? "WRITE" : "READ", mem->bytes,
               (long long)at, QUOTE_ARG(name), (unsigned long long)size);
-    } else if ((mem->bytes & (mem->bytes - 1)) == 0 && at % wanted_alignment(s, mem->bytes)) {
+    } else if ((mem->bytes & (mem->bytes - 1)) == 0 && at % wanted_alignment(s, mem)) {
         wrong(v, s, "misaligned-address: %s of size %u at byte %lld of " QUOTE_FMT,
               mem->writes ? "WRITE" : "READ", mem->bytes, (long long)at, QUOTE_ARG(name));
     }

@@ -233,6 +233,33 @@ static void bad_accesses(void **state)
            "", 0);
 }
 
+// A warp reaches as far as the matrix, not as its first element.
+static void bad_matrices(void **state)
+{
+#define MATRICES TESTING_HEAD ".entry e()\n{\n.shared .align 32 .b8 t[512];\n.reg .b32 r<9>;\n.reg .pred p;\n"
+#define LOAD "wmma.load.a.sync.aligned.row.m16n16k16.shared.f16 {r0, r1, r2, r3, r4, r5, r6, r7}, "
+    verify(MATRICES LOAD "[t];\n" LOAD "[t], 16;\n" LOAD "[t+32], r8;\n}", "", 0);
+    verify(MATRICES LOAD "[t+16], 16;\n}",
+           "9:1: shared-buffer-overflow: READ of size 512 at byte 16 of 't', which has 512 bytes\n"
+           "test.ptx: in 'e'",
+           1);
+    verify(MATRICES LOAD "[t], 24;\n}",
+           "9:1: shared-buffer-overflow: READ of size 752 at byte 0 of 't', which has 512 bytes\n"
+           "test.ptx: in 'e'",
+           1);
+    verify(MATRICES "ldmatrix.sync.aligned.m8n8.x1.shared.b16 {r0}, [t+496];\n}", "", 0);
+    verify(MATRICES "stmatrix.sync.aligned.m8n8.x1.shared.b16 [t+504], {r0};\n}",
+           "9:1: shared-buffer-overflow: WRITE of size 16 at byte 504 of 't', which has 512 bytes\n"
+           "test.ptx: in 'e'",
+           1);
+    // What may not be read, or not be read in full, is not wrong whenever it runs.
+    verify(TESTING_HEAD
+           ".global .align 16 .b8 g[8];\n.entry e()\n{\n.shared .align 16 .b8 t[16];\n.reg .b32 r;\n"
+           ".reg .pred p;\ncp.async.cg.shared.global [t], [g], 16, p;\n"
+           "cp.async.cg.shared.global [t], [g], 16, r;\n}",
+           "", 0);
+}
+
 // A statement that the compiler tells the origin of leads there.
 static void good_origins(void **state)
 {
@@ -343,11 +370,12 @@ int main(void)
         cmocka_unit_test(good_calls),        cmocka_unit_test(bad_calls),
         cmocka_unit_test(bad_aliases),       cmocka_unit_test(bad_declarations),
         cmocka_unit_test(good_declarations), cmocka_unit_test(good_accesses),
-        cmocka_unit_test(bad_accesses),      cmocka_unit_test(good_origins),
-        cmocka_unit_test(bad_alignments),    cmocka_unit_test(bad_spaces),
-        cmocka_unit_test(good_initialisers), cmocka_unit_test(bad_initialisers),
-        cmocka_unit_test(bad_sizes),         cmocka_unit_test(good_sizes),
-        cmocka_unit_test(bad_modules),       cmocka_unit_test(bad_unknown),
+        cmocka_unit_test(bad_accesses),      cmocka_unit_test(bad_matrices),
+        cmocka_unit_test(good_origins),      cmocka_unit_test(bad_alignments),
+        cmocka_unit_test(bad_spaces),        cmocka_unit_test(good_initialisers),
+        cmocka_unit_test(bad_initialisers),  cmocka_unit_test(bad_sizes),
+        cmocka_unit_test(good_sizes),        cmocka_unit_test(bad_modules),
+        cmocka_unit_test(bad_unknown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

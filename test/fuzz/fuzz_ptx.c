@@ -52,14 +52,17 @@ static void see_register(void *ctx, struct ptx_access access)
     consumed += var->type;
 }
 
-static void ask_memory(const struct ptx_stmt *s)
+static void ask_memory(const struct ptx_func *f, const struct ptx_stmt *s)
 {
     struct ptx_mem mem[PTX_MAX_MEM];
-    unsigned n = ptx_stmt_mem(s, mem);
+    unsigned n = ptx_stmt_mem(f, s, mem);
     require(n <= PTX_MAX_MEM);
     for (unsigned i = 0; i < n; i++) {
         require(mem[i].addr >= s->operands && mem[i].addr < s->operands + s->nslots);
-        require(mem[i].reads || mem[i].writes);
+        require(mem[i].extent != PTX_EXTENT_PLAIN || !mem[i].share || mem[i].share == mem[i].bytes);
+        require(mem[i].extent != PTX_EXTENT_COUNTED || mem[i].size);
+        require(mem[i].extent != PTX_EXTENT_TENSOR || mem[i].map);
+        require(mem[i].extent != PTX_EXTENT_ROWS || (mem[i].lanes && mem[i].lanes <= 32));
         consumed += mem[i].bytes + mem[i].space;
     }
 }
@@ -99,7 +102,7 @@ static void ask_func(const struct ptx_module *m, const struct ptx_func *f)
         if (s->kind != PTX_INSN)
             continue;
         ptx_stmt_regs(s, see_register, &a);
-        ask_memory(s);
+        ask_memory(f, s);
         ask_operands(s);
     }
 }
