@@ -6,7 +6,8 @@
 #include "core/guard.h"
 #include "core/only.h"
 
-static struct home homes[HOME_CONTEXTS];
+static struct home homes[HOME_ROWS];
+static _Atomic(struct home *) numbered[HOME_CONTEXTS];
 static bool crowded;                        // a context found no row
 static struct only seen;                    // of contexts that were begun
 static struct lock lock = LOCK_INIT(HOME);  // of changes to the table; a leaf
@@ -16,7 +17,7 @@ void home_after_fork(void)
 {
     lock_after_fork(&lock);
     home_device_after_fork();
-    for (unsigned i = 0; i < HOME_CONTEXTS; i++) {
+    for (unsigned i = 0; i < HOME_ROWS; i++) {
         homes[i].lives = false;
         homes[i].attached = 0;
         if (!atomic_load_explicit(&homes[i].used, memory_order_relaxed))
@@ -39,7 +40,7 @@ static bool has_calls(void)
 static struct home *find_row(CUcontext context)
 {
     // Acquire pairs with the release in add_row: who finds the context sees what the row says.
-    for (unsigned i = 0; i < HOME_CONTEXTS; i++)
+    for (unsigned i = 0; i < HOME_ROWS; i++)
         if (atomic_load_explicit(&homes[i].context, memory_order_acquire) == context)
             return &homes[i];
     return NULL;
@@ -85,11 +86,11 @@ bool home_lives(CUcontext context)
     return lives;
 }
 
-unsigned home_list(CUcontext list[HOME_CONTEXTS], bool *all)
+unsigned home_list(CUcontext list[HOME_ROWS], bool *all)
 {
     unsigned n = 0;
     lock_take(&lock);
-    for (unsigned i = 0; i < HOME_CONTEXTS; i++) {
+    for (unsigned i = 0; i < HOME_ROWS; i++) {
         CUcontext context = atomic_load_explicit(&homes[i].context, memory_order_relaxed);
         if (context && homes[i].lives)
             list[n++] = context;
@@ -121,17 +122,30 @@ bool home_detach(CUcontext context, bool all)
     return held;
 }
 
+// Under the lock.
+static void retire(struct home *h)
+{
+    if (!atomic_load_explicit(&h->used, memory_order_relaxed))
+        return;
+    atomic_store_explicit(&numbered[h->number], NULL, memory_order_release);
+    atomic_store_explicit(&h->used, false, memory_order_release);
+}
+
 void home_retire(struct home *home)
 {
-    atomic_store_explicit(&home->used, false, memory_order_release);
+    lock_take(&lock);
+    retire(home);
+    lock_give(&lock);
 }
 
 void home_forget(CUcontext context)
 {
     lock_take(&lock);
     struct home *h = context ? find_row(context) : NULL;
-    if (h)
+    if (h) {
+        retire(h);
         atomic_store_explicit(&h->context, NULL, memory_order_release);
+    }
     lock_give(&lock);
 }
 
@@ -151,25 +165,32 @@ struct home *home_find(CUcontext context)
 
 unsigned home_number(const struct home *home)
 {
-    return (unsigned)(home - homes);
+    return home->number;
 }
 
 struct home *home_of_number(unsigned number)
 {
-    struct home *h = &homes[number];
-    return atomic_load_explicit(&h->context, memory_order_acquire) && is_used(h) ? h : NULL;
+    // Acquire pairs with the release in use: who finds the row sees what it says.
+    return atomic_load_explicit(&numbered[number], memory_order_acquire);
 }
 
 static struct home *use(CUcontext context, CUdevice device)
 {
     lock_take(&lock);
     struct home *h = add_row(context);
-    if (h && !is_used(h)) {
+    unsigned number = 0;
+    while (number < HOME_CONTEXTS && atomic_load_explicit(&numbered[number], memory_order_relaxed))
+        number++;
+    if (h && !is_used(h) && number == HOME_CONTEXTS) {
+        h = NULL;
+    } else if (h && !is_used(h)) {
+        h->number = number;
         h->device = device;
         atomic_store_explicit(&h->stream, NULL, memory_order_relaxed);
         atomic_store_explicit(&h->anchor, 0, memory_order_relaxed);
         atomic_store_explicit(&h->peers, 0, memory_order_relaxed);
         atomic_store_explicit(&h->used, true, memory_order_release);
+        atomic_store_explicit(&numbered[number], h, memory_order_release);
     }
     lock_give(&lock);
     return h;

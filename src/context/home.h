@@ -2,7 +2,9 @@
 // The registry of contexts: which the program has, who holds them, and what modes need to work in them.
 //
 // A row exists from the call that made or retained the context, or from the first use of one that nobody told of, until
-// home_forget. Modes see a row only once it is used: they keep data of their own by its number.
+// home_forget. Modes see a row only once it is used: then it has a number, by which they keep data of their own.
+//
+//   numbered[n] == h  <=>  h->used and h->number == n
 #ifndef MOAT_CONTEXT_HOME_H
 #define MOAT_CONTEXT_HOME_H
 
@@ -14,11 +16,15 @@
 #include "context/home_device.h"
 #include "driver/driver.h"
 
-enum { HOME_CONTEXTS = 64 };
+enum {
+    HOME_ROWS = 256,     // contexts that are known at a time
+    HOME_CONTEXTS = 64,  // of them, those in which modes work
+};
 
 struct home {
     _Atomic(CUcontext) context;  // NULL: the row is free
     _Atomic(bool) used;          // a mode has worked in it: what follows holds
+    unsigned number;             // below HOME_CONTEXTS
     CUdevice device;
     _Atomic(CUstream) stream;  // of our own; NULL: not made yet
     _Atomic uint64_t anchor;   // plain memory that stays, see home_copy.c; 0: none yet
@@ -33,7 +39,7 @@ struct home {
 void home_begun(CUcontext context);  // made or retained; no green one
 bool home_lives(CUcontext context);  // false: it does not, or there was no room for it
 // The contexts that live: how many. *all is false once there were more than fit.
-unsigned home_list(CUcontext list[HOME_CONTEXTS], bool *all);
+unsigned home_list(CUcontext list[HOME_ROWS], bool *all);
 bool home_only_one(void);  // the program has had one context at most, green ones not counted
 
 // cuCtxAttach, the oldest way to hold a context, and its opposite. home_detach returns true if somebody else holds it

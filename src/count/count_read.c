@@ -480,7 +480,7 @@ static void add_primaries(struct module *m)
 // A library may have come into any context without our notice: by a launch of its kernels there.
 static void add_contexts(struct module *m)
 {
-    CUcontext list[HOME_CONTEXTS];
+    CUcontext list[HOME_ROWS];
     bool all;
     if (!m->library)
         return;

@@ -284,17 +284,17 @@ static void bad_context(void **state)
 
 static void bad_more_contexts_than_room(void **state)
 {
-    CUcontext list[HOME_CONTEXTS];
+    CUcontext list[HOME_ROWS];
     bool all;
     load(1, true, "crowd");
     load(2, false, "no_library");
-    for (uintptr_t i = 0; i < HOME_CONTEXTS; i++)
+    for (uintptr_t i = 0; i < HOME_ROWS; i++)
         home_begun(context(CONTEXTS + i));
     home_begun(context(CONTEXTS));
-    assert_int_equal(home_list(list, &all), HOME_CONTEXTS);
+    assert_int_equal(home_list(list, &all), HOME_ROWS);
     assert_true(all);
     home_begun(context(1));
-    for (uintptr_t i = 0; i < HOME_CONTEXTS; i++)
+    for (uintptr_t i = 0; i < HOME_ROWS; i++)
         home_forget(context(CONTEXTS + i));
     assert_int_equal(home_list(list, &all), 0);
     assert_false(all);

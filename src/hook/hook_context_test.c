@@ -297,7 +297,7 @@ static void more_attached_than_rows(void **state)
 {
     CUcontext c;
     uint64_t p = make_in(OTHER);
-    for (uintptr_t i = 1; i <= 64; i++) {
+    for (uintptr_t i = 1; i <= HOME_ROWS; i++) {
         attach_to = (CUcontext)(i << 8);
         assert_int_equal(hook_cuCtxAttach(&c, 0), 0);
     }
