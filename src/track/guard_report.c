@@ -11,6 +11,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "base/modes.h"
 #include "core/guard.h"
 #include "track/stack.h"
 #include "report/channel.h"
@@ -155,6 +156,8 @@ static void start_locked(void)
 void guard_report_start(void)
 {
     struct held before;
+    if (guard.options.dump_rewritten && !modes_rewrite(&guard.options))
+        guard_report_note("--dump-rewritten: no mode that is on rewrites modules, so nothing is dumped");
     lock_reports(&before);
     start_locked();
     unlock_reports(&before);
