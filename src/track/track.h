@@ -27,7 +27,6 @@ enum track_way {
     TRACK_BY_HOST,
     TRACK_BY_REGISTER,
     TRACK_BY_MAP,
-    TRACK_BY_RESERVE,
     TRACK_BY_IPC,
     TRACK_BY_ARRAY,
     TRACK_BY_NEVER
