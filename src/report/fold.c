@@ -56,6 +56,7 @@ static uint64_t begin(const struct report *r, const char *file, uint64_t line)
 uint64_t fold_key(const struct report *r)
 {
     uint64_t h = begin(r, r->place.file, (uint64_t)r->place.line << 32 | r->place.ptx_line);
+    h = mix_u64(h, r->client);
     h = mix_stack(h, &r->stack);
     if (r->nbuffers) {
         h = mix_stack(h, &r->buffers[0].made_at);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Equal reports are told once: same type, access, call, kernel, place in it, and stacks. Addresses, threads, devices and
-// processes do not matter.
+// Equal reports are told once: same type, access, call, kernel, place in it, stacks, and client. Addresses,
+// threads, devices and processes do not matter.
 //
 // No heap: the table is the caller's memory. When it is full, what is new to it is new each time.
 #ifndef MOAT_REPORT_FOLD_H
@@ -30,7 +30,8 @@ void fold_init(struct fold *f, struct fold_slot *slots, uint32_t count);
 uint64_t fold_key(const struct report *r);
 
 // The same by names, for reports of other runs and other builds: source files, functions and kernels instead of
-// offsets; the lines of kernels only if asked for. The report must have been symbolised.
+// offsets; the lines of kernels only if asked for; no client, for its number is of one run. The report must
+// have been symbolised.
 uint64_t fold_name_key(const struct report *r, bool lines);
 
 // The slot of a key that is not 0, whoever made it; a new one has a count of 0. NULL: it is new, and the table is full.

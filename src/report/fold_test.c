@@ -30,8 +30,8 @@ static void good_equal_reports_fold(void **state)
 static void bad_different_reports_do_not(void **state)
 {
     const struct report base = testing_full().error;
-    struct report r[9];
-    for (int i = 0; i < 9; i++)
+    struct report r[10];
+    for (int i = 0; i < 10; i++)
         r[i] = base;
     r[0].type = REPORT_USE_AFTER_FREE;
     r[1].access = REPORT_READ;
@@ -42,7 +42,8 @@ static void bad_different_reports_do_not(void **state)
     r[6].stack.count--;
     r[7].buffers++;
     r[8].place.file = NULL;
-    for (int i = 0; i < 9; i++)
+    r[9].client++;
+    for (int i = 0; i < 10; i++)
         assert_true(fold_key(&r[i]) != fold_key(&base));
     struct report_buffer buffer = base.buffers[0];
     r[0] = base;
@@ -52,6 +53,7 @@ static void bad_different_reports_do_not(void **state)
     assert_true(fold_key(&r[0]) != fold_key(&base));
     assert_true(fold_name_key(&r[4], true) != fold_name_key(&base, true));
     assert_true(fold_name_key(&r[4], false) == fold_name_key(&base, false));
+    assert_true(fold_name_key(&r[9], true) == fold_name_key(&base, true));
 }
 
 // Names stay when a program is built anew or elsewhere.

@@ -78,6 +78,7 @@ static void good_bytes_show_what_changed(void **state)
                            "\"corrupted\":{\"address\":\"0x7f2a00000400\","
                            "\"bytes\":\"........deadbeef......................7f\"}",
                            91));
+    assert_non_null(memmem(s.ptr, s.len, "\"device\":0,\"client\":3,", 22));
 }
 
 // What was written is read, and written again the same.
@@ -96,6 +97,8 @@ static void good_round_trip(void **state)
         struct str second = write(&back, sizeof memory, NULL);
         assert_int_equal(second.len, strlen(copy));
         assert_memory_equal(second.ptr, copy, second.len);
+        if (line.event == REPORT_ERROR)
+            assert_int_equal(back.error.client, line.error.client);
         free(copy);
         arena_free(&a);
     }

@@ -81,6 +81,7 @@ static const struct json_field error_fields[] = {
     FIELD("library", TEXT, AT(library)),
     ALWAYS("count", U64, AT(count)),
     ALWAYS("device", INT, AT(device)),
+    FIELD("client", U32, AT(client)),
     IF(AT(has_address), "address", ADDRESS, AT(address)),
     OBJECT("access", 0, access_shape),
     FIELD("call", TEXT, AT(call)),

@@ -80,7 +80,8 @@ enum report_access { REPORT_NO_ACCESS, REPORT_READ, REPORT_WRITE };
 struct report {
     enum report_type type;
     int pid;
-    int device;  // -1: the host's own memory
+    int device;       // -1: the host's own memory
+    uint32_t client;  // of the process, whose error it is; 0: the process itself
     bool has_address;
     uint64_t address;  // the first byte that is wrong
     enum report_access access;

@@ -100,6 +100,7 @@ static inline struct report_line testing_full(void)
     r->notes = testing_notes;
     r->nnotes = 1;
     r->count = 17;
+    r->client = 3;
     return line;
 }
 

@@ -409,6 +409,8 @@ static void write_properties(struct sarif *s, const struct report *r)
     json_doc_open(j, "properties", '{');
     json_doc_int(j, "pid", r->pid);
     json_doc_int(j, "device", r->device);
+    if (r->client)
+        json_doc_int(j, "client", r->client);
     if (r->has_address) {
         out_fmt(&s->text, "0x%llx", (unsigned long long)r->address);
         json_doc_str(j, "address", take(s));

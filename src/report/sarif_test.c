@@ -129,6 +129,8 @@ static void good_results(void **state)
     expect_text(r, "stacks/1/frames/0/module", "/opt/app/libcudart.so.12");
     expect_number(r, "occurrenceCount", 1234);
     expect_text(r, "properties/address", "0x7f2a00000400");
+    assert_null(at(r, "properties/client"));
+    expect_number(root, "runs/0/results/1/properties/client", 3);
     expect_text(root, "runs/0/results/3/level", "warning");
     expect_number(root, "runs/0/results/3/locations/0/physicalLocation/region/startLine", 19);
     cJSON_Delete(root);

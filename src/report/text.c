@@ -333,6 +333,8 @@ static void paint_id(struct text_painter *p, const struct report *r)
     text_buffer_cstr(p->b, "Report ");
     text_buffer_u64(p->b, r->id);
     text_buffer_fmt(p->b, " of process %d", r->pid);
+    if (r->client)
+        text_buffer_fmt(p->b, " for client %u", r->client);
     if (r->count > 1) {
         text_buffer_cstr(p->b, ", seen ");
         text_paint_count(p, r->count, "time", "times");

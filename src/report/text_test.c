@@ -72,7 +72,7 @@ static void good_everything(void **state)
         "  0x7f2a00000400:  .  .  .  . de ad be ef   .  .  .  .  .  .  .  .\n"
         "  0x7f2a00000410:  .  .  . 7f\n"
         "note: the mode cannot name the thread's warp\n"
-        "Report 1 of process 4711, seen 17 times\n"
+        "Report 1 of process 4711 for client 3, seen 17 times\n"
         "SUMMARY: moat: heap-buffer-overflow /src/scale.cu:7 in _Z5scalePfi\n"
         "\n");
 }

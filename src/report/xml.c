@@ -195,6 +195,8 @@ static void put_record(struct out *o, const struct document *d, const struct rep
         put_element(o, 2, "note", demangle_text(&d->demangle, r->notes[i], text, sizeof text));
     }
     put_pid(o, r->pid);
+    if (r->client)
+        put_u64(o, 2, "client", r->client);
     uint64_t count = document_count(d, line);
     put_u64(o, 2, "count", count ? count : 1);
     put_close(o, 1, "record");

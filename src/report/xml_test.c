@@ -124,6 +124,7 @@ static void good_all_events_are_well_formed(void **state)
     assert_non_null(strstr(text, "<kind>Leak</kind>"));
     assert_non_null(strstr(text, "<kind>Api</kind>"));
     assert_non_null(strstr(text, "<key>kernels_launched</key>"));
+    assert_non_null(strstr(text, "    <pid>4711</pid>\n    <client>3</client>\n    <count>"));
     free(text);
 }
 

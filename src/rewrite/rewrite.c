@@ -10,6 +10,7 @@
 #include "core/guard.h"
 #include "track/guard_report.h"
 #include "rewrite/rewrite_about.h"
+#include "rewrite/rewrite_dump.h"
 #include "rewrite/rewrite_jit.h"
 #include "rewrite/rewrite_source.h"
 
@@ -29,8 +30,9 @@ struct work {
     unsigned ntexts;
     char passes[CACHE_MOST_PASS + 1];
     unsigned arch;
-    bool compile;     // else the driver gets PTX, and does it for each device
-    char first[400];  // error
+    const char *where;  // the image is, for --dump-rewritten
+    bool compile;       // else the driver gets PTX, and does it for each device
+    char first[400];    // error
     char key[CACHE_MOST_PASS + 1];
 };
 
@@ -56,6 +58,7 @@ void rewrite_start(const struct rewrite_client *for_whom)
 {
     client = for_whom;
     open_cache();
+    rewrite_dump_start();
     rewrite_on = true;
 }
 
@@ -226,6 +229,30 @@ static bool launched_alike(struct work *w, const struct cache_key *key)
     return true;
 }
 
+// Before the driver has said whether it takes them: what it refuses is worth a look too.
+static void dump_all(const struct work *w)
+{
+    if (!rewrite_dump_on)
+        return;
+    unsigned module = rewrite_dump_module();
+    for (unsigned i = 0; i < w->ntexts; i++) {
+        char name[128], from[80];
+        snprintf(from, sizeof from, "%s %s", rewrite_source_in_fatbin(&w->source, i) ? "a fatbin" : "PTX",
+                 w->where);
+        rewrite_dump(
+            &(struct rewrite_dump){
+                .name = rewrite_source_name(&w->source, i, name, sizeof name),
+                .module = module,
+                .text = i + 1,
+                .texts = w->ntexts,
+                .from = from,
+                .passes = w->passes,
+                .arch = w->arch,
+            },
+            w->texts[i]->text);
+    }
+}
+
 static bool rewrite_all(struct work *w)
 {
     for (unsigned i = 0; i < w->source.count; i++) {
@@ -333,13 +360,15 @@ static bool make(struct work *w)
     size_t size = 0;
     if (w->compile) {
         key = key_of(w);
-        if (cache && recall(w, &key))
+        // The cache has no texts.
+        if (cache && !rewrite_dump_on && recall(w, &key))
             return w->r->image;
     }
     if (!launched_alike(w, &key) || !rewrite_all(w))
         return false;
     if (!w->compile && w->ntexts > 1)
         return leave(w->r, REWRITE_FAILED, "several texts cannot be linked without a context");
+    dump_all(w);
     if ((w->compile && !compile(w, &key, &size)) || !describe(w, &key, size))
         return false;
     if (!w->compile) {
@@ -381,13 +410,14 @@ static bool choose_passes(struct work *w, const struct rewrite_origin *from)
 }
 
 static struct work *begin(struct rewrite *r, bool library, const struct rewrite_options *options,
-                          const struct rewrite_origin *from)
+                          const struct rewrite_origin *from, const char *where)
 {
     *r = (struct rewrite){.why = REWRITE_OFF, .library = library};
     struct work *w = rewrite_on ? mem_zalloc(1, sizeof *w) : NULL;
     if (!w)
         return NULL;
     w->r = r;
+    w->where = where;
     w->sink.emit = keep_first;
     if (!find_device(w, library) || !choose_passes(w, from)) {
         mem_free(w);
@@ -434,7 +464,7 @@ static bool recall_link(struct rewrite *r, const void *image)
 bool rewrite_memory(struct rewrite *r, const void *image, bool library, const struct rewrite_options *options)
 {
     int saved = errno;
-    struct work *w = begin(r, library, options, &(struct rewrite_origin){.image = image});
+    struct work *w = begin(r, library, options, &(struct rewrite_origin){.image = image}, "in memory");
     if (!w) {
         // Nothing in it says what it was made of.
         bool known = rewrite_on && r->why == REWRITE_OFF && recall_link(r, image);
@@ -457,7 +487,7 @@ bool rewrite_memory(struct rewrite *r, const void *image, bool library, const st
 bool rewrite_file(struct rewrite *r, const char *path, bool library, const struct rewrite_options *options)
 {
     int saved = errno;
-    struct work *w = begin(r, library, options, &(struct rewrite_origin){.path = path});
+    struct work *w = begin(r, library, options, &(struct rewrite_origin){.path = path}, "in a file");
     bool ours = w && finish(w, rewrite_source_file(&w->source, path, w->arch, false, &w->sink));
     errno = saved;
     return ours;
@@ -527,7 +557,8 @@ bool rewrite_input(struct rewrite *r, struct rewrite_texts *t, const void *bytes
 {
     static const struct rewrite_options none;
     int saved = errno;
-    struct work *w = begin(r, false, &none, &(struct rewrite_origin){bytes, size, path, 0});
+    struct work *w =
+        begin(r, false, &none, &(struct rewrite_origin){bytes, size, path, 0}, "as an input of a link");
     *t = (struct rewrite_texts){0};
     if (!w)
         return false;
@@ -538,8 +569,10 @@ bool rewrite_input(struct rewrite *r, struct rewrite_texts *t, const void *bytes
         leave(r, REWRITE_MACHINE_CODE, "no PTX is in it");
     else if (err)
         failed(w, err);
-    if (ours)
+    if (ours) {
+        dump_all(w);
         t->parts = mem_alloc(w->ntexts * sizeof *t->parts);
+    }
     if (t->parts) {
         memcpy(t->parts, w->texts, w->ntexts * sizeof *t->parts);
         t->count = w->ntexts;

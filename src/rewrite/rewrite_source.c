@@ -207,6 +207,11 @@ bool rewrite_source_alike(const struct rewrite_source *s, unsigned i, struct dia
     return alike;
 }
 
+bool rewrite_source_in_fatbin(const struct rewrite_source *s, unsigned i)
+{
+    return image_entry(s->texts[i].image, s->texts[i].entry)->fatbin != IMAGE_NO_FATBIN;
+}
+
 const char *rewrite_source_name(const struct rewrite_source *s, unsigned i, char *name, size_t size)
 {
     const struct image_entry *e = image_entry(s->texts[i].image, s->texts[i].entry);

@@ -46,6 +46,7 @@ int rewrite_source_read(const struct rewrite_source *s, unsigned i, struct diag_
 bool rewrite_source_alike(const struct rewrite_source *s, unsigned i, struct diag_sink *sink, char *kernel,
                           size_t size);
 
+bool rewrite_source_in_fatbin(const struct rewrite_source *s, unsigned i);  // else it is PTX as such
 const char *rewrite_source_name(const struct rewrite_source *s, unsigned i, char *name, size_t size);
 
 #endif

@@ -11,8 +11,9 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "core/lock.h"
+#include "base/modes.h"
 #include "core/guard.h"
+#include "core/lock.h"
 #include "track/stack.h"
 #include "report/channel.h"
 #include "report/fold.h"
@@ -156,6 +157,8 @@ static void start_locked(void)
 void guard_report_start(void)
 {
     struct held before;
+    if (guard.options.dump_rewritten && !modes_rewrite(&guard.options))
+        guard_report_note("--dump-rewritten: no mode that is on rewrites modules, so nothing is dumped");
     lock_reports(&before);
     start_locked();
     unlock_reports(&before);
@@ -277,9 +280,9 @@ static uint64_t hash_text(uint64_t hash, const char *text)
 }
 
 // Where it happened and whose buffer it is, not which address.
-static uint64_t hash_of(const struct guard_finding *f, uint32_t stack)
+static uint64_t hash_of(const struct guard_finding *f, uint32_t stack, uint32_t client)
 {
-    uint64_t hash = mix(mix(f->type + 1, f->call), stack);
+    uint64_t hash = mix(mix(mix(f->type + 1, f->call), stack), client);
     if (f->nbuffers)
         hash = mix(hash, f->buffers[0].facts.made_stack);
     // Kernels have no stacks: their buffers are told apart by size.
@@ -300,13 +303,21 @@ static int device_of(const struct guard_finding *f)
     return guard.real.cuCtxGetDevice && !guard.real.cuCtxGetDevice(&device) ? device : -1;
 }
 
+static uint32_t client_of(const struct guard_finding *f)
+{
+    uint32_t client = f->client_known ? f->client : track_client();
+    return client || f->client_known || !f->nbuffers ? client : f->buffers[0].facts.client;
+}
+
 // Under the lock.
-static void tell(const struct guard_finding *f, uint32_t stack, int device, struct fold_slot *e)
+static void tell(const struct guard_finding *f, uint32_t stack, int device, uint32_t client,
+                 struct fold_slot *e)
 {
     struct report r = {
         .type = f->type,
         .pid = getpid(),
         .device = device,
+        .client = client,
         .has_address = !f->nowhere && (f->address || f->bytes),
         .address = f->address,
         .access = f->access,
@@ -363,7 +374,8 @@ void guard_report_finding(const struct guard_finding *f)
 {
     uint32_t stack = f->stackless ? 0 : stack_capture(NULL, STACK_DEPTH_MAX);
     int device = device_of(f);
-    uint64_t hash = hash_of(f, stack);
+    uint32_t client = client_of(f);
+    uint64_t hash = hash_of(f, stack, client);
     struct held before;
     lock_reports(&before);
     if (started != getpid())
@@ -372,7 +384,7 @@ void guard_report_finding(const struct guard_finding *f)
     if (e && e->count)
         e->count++;
     else if (have_desk())
-        tell(f, stack, device, e);
+        tell(f, stack, device, client, e);
     unlock_reports(&before);
     if (atomic_load_explicit(&halting, memory_order_relaxed))
         halt();

@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: MIT
 // From what the guard found to a report on its way out. Errors that are equal (kind, call, place in the program,
-// origin of the buffer) are told once and counted.
+// origin of the buffer, client) are told once and counted.
+//
+// An error belongs to the client that the calling thread acts for (track_client_set). Where the thread acts
+// for nobody, as a monitor of moat's does, the error belongs to the client whose buffer it is about.
 #ifndef MOAT_TRACK_GUARD_REPORT_H
 #define MOAT_TRACK_GUARD_REPORT_H
 
@@ -19,6 +22,8 @@ struct guard_finding {
     bool nowhere;           // it has no address: an array's memory has none
     bool device_known;      // `device` is it, whatever context is current
     int device;
+    bool client_known;  // `client` is it, whoever the calling thread acts for
+    uint32_t client;
     bool stackless;  // found by a thread of our own: where that stands says nothing
     uint64_t address, bytes;
     enum report_access access;

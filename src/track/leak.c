@@ -7,7 +7,7 @@
 #include "track/guard_report.h"
 #include "track/track.h"
 
-// Blocks from one place in the program.
+// Blocks from one place in the program, of one client.
 struct group {
     struct track_copy first;
     uint64_t blocks, bytes;
@@ -26,7 +26,8 @@ static struct group *group_of(struct groups *g, const struct track_block *b)
 {
     for (unsigned i = 0; i < g->count; i++)
         if (g->group[i].first.facts.made_stack == b->facts.made_stack &&
-            g->group[i].first.facts.made_by == b->facts.made_by)
+            g->group[i].first.facts.made_by == b->facts.made_by &&
+            g->group[i].first.facts.client == b->facts.client)
             return &g->group[i];
     if (g->count == GROUPS)
         return NULL;
@@ -57,6 +58,8 @@ static void report_group(const struct group *g)
         .call = g->first.facts.made_by,
         .address = g->first.base,
         .bytes = g->bytes,
+        .client_known = true,
+        .client = g->first.facts.client,
         .nbuffers = 1,
         .buffers = {g->first},
         .note = note,

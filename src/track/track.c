@@ -48,10 +48,11 @@ static struct track_block *queue[TRACK_FREED];
 static struct slab_pool blocks = SLAB_POOL(struct track_block);
 static uint64_t inherited;  // changes in after_fork only
 
-// Of the calling thread: its number, and the device of the context that it used last. Contexts may come again at the
-// address of one that is gone: `ends` counts those.
+// Of the calling thread: its number, for whom it acts, and the device of the context that it used last.
+// Contexts may come again at the address of one that is gone: `ends` counts those.
 static __thread struct {
     uint32_t thread;
+    uint32_t client;
     int device;
     CUcontext context;
     unsigned ends;
@@ -92,6 +93,16 @@ void track_after_fork(void)
     books.first_dismissed = NULL;
     inherited = books.serial;
     mine.thread = 0;
+}
+
+void track_client_set(uint32_t client)
+{
+    mine.client = client;
+}
+
+uint32_t track_client(void)
+{
+    return mine.client;
 }
 
 uint64_t track_inherited(void)
@@ -308,6 +319,7 @@ static void made_in(CUcontext current, enum track_family family, unsigned call, 
         .owner = owner,
         .name = name,
         .bytes = size,
+        .client = mine.client,
     };
     if (!enter(base, family == TRACK_ARRAY ? 0 : size, &facts))
         guard_count(GUARD_UNTRACKED);

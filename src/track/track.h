@@ -27,7 +27,6 @@ enum track_way {
     TRACK_BY_HOST,
     TRACK_BY_REGISTER,
     TRACK_BY_MAP,
-    TRACK_BY_RESERVE,
     TRACK_BY_IPC,
     TRACK_BY_ARRAY,
     TRACK_BY_NEVER
@@ -58,6 +57,7 @@ struct track_facts {
     const void *owner;  // with what it goes: a context; for a variable, its module or library; may be NULL
     const char *name;   // of a variable; may be NULL
     uint64_t bytes;     // of memory: the size, but for arrays, whose size in their index is 0
+    uint32_t client;    // for whom the thread acted that made it: see track_client_set
 };
 
 // What a free looks at lies in one line of memory.
@@ -70,6 +70,8 @@ struct track_block {
     _Atomic bool freed;
     struct track_facts facts;
 };
+_Static_assert(offsetof(struct track_block, facts.serial) == 64 && sizeof(struct track_block) == 128,
+               "a free looks at one line, and a block takes two");
 
 // A block as it was at one moment.
 struct track_copy {
@@ -80,6 +82,12 @@ struct track_copy {
     uint32_t freed_stack;
 };
 struct track_copy track_copy(const struct track_block *b, bool freed);
+
+// A process may act for others, its clients, which have numbers that it chooses; 0 is the process itself.
+// Each thread says for whom it acts from now on, and begins with 0. What it makes, and what is found in its
+// calls, is that client's. Nobody checks that a client keeps to blocks of its own.
+void track_client_set(uint32_t client);
+uint32_t track_client(void);
 
 void track_after_fork(void);
 

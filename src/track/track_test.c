@@ -386,6 +386,51 @@ static void good_forks(void **state)
     pthread_join(thread, NULL);
 }
 
+static uint32_t client_at(uint64_t address)
+{
+    unsigned section = epoch_enter();
+    const struct track_block *b = track_announced(address);
+    b = b ? b : track_live(address);
+    uint32_t client = b ? track_copy(b, false).facts.client : UINT32_MAX;
+    epoch_leave(section);
+    return client;
+}
+
+static void *client_of_a_thread(void *unused)
+{
+    assert_int_equal(track_client(), 0);
+    track_client_set(8);
+    track_made(TRACK_PLAIN, DRIVER_cuMemAlloc_v2, BASE + 2 * STEP, 100);
+    return NULL;
+}
+
+// Whoever changes or frees it afterwards.
+static void good_blocks_are_their_clients(void **state)
+{
+    pthread_t thread;
+    track_made(TRACK_PLAIN, DRIVER_cuMemAlloc_v2, BASE, 1000);
+    track_client_set(7);
+    track_made(TRACK_PLAIN, DRIVER_cuMemAlloc_v2, BASE + STEP, 100);
+    track_made_for(TRACK_ANNOUNCED, TRACK_MADE_BY_ANNOUNCEMENT, BASE + 100, 100, NULL, "piece");
+    assert_int_equal(pthread_create(&thread, NULL, client_of_a_thread, NULL), 0);
+    pthread_join(thread, NULL);
+    assert_int_equal(track_client(), 7);
+    track_client_set(0);
+    track_changed(BASE + 100, 50, "smaller");
+    assert_int_equal(client_at(BASE), 0);
+    assert_int_equal(client_at(BASE + 120), 7);
+    assert_int_equal(client_at(BASE + STEP), 7);
+    assert_int_equal(client_at(BASE + 2 * STEP), 8);
+    for (unsigned i = 0; i < 3; i++)
+        assert_true(track_freeing(BASE + i * STEP, TRACK_BY_DEVICE, DRIVER_cuMemFree_v2));
+    struct track_copy last[3];
+    assert_int_equal(track_last_freed(last, 3), 3);
+    assert_int_equal(last[0].facts.client, 8);
+    assert_int_equal(last[1].facts.client, 7);
+    assert_int_equal(last[2].facts.client, 0);
+    track_withdraw(BASE + 100);
+}
+
 static void *make_and_free(void *number)
 {
     uint64_t base = 0x200000000 + (uint64_t)(uintptr_t)number * 0x1000000;
@@ -467,6 +512,7 @@ int main(void)
         cmocka_unit_test(good_neighbours),
         cmocka_unit_test(good_last_freed),
         cmocka_unit_test(good_device_of_a_context),
+        cmocka_unit_test(good_blocks_are_their_clients),
         cmocka_unit_test(bad_memory_runs_out),
         cmocka_unit_test(bad_memory_stays_out),
         cmocka_unit_test(good_forks),

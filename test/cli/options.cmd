@@ -80,6 +80,11 @@ $ moat options
     for: ptx print
     default: not set
     now: not set (default)
+--dump-rewritten=DIR
+    write each module that a mode rewrites to a file in DIR, as the PTX that the driver gets
+    for: run
+    default: not set
+    now: not set (default)
 --error-exitcode=N
     exit status when errors were found in any process, or are in a saved report; 0: the program's own
     for: report,run
