@@ -86,6 +86,7 @@ bool canary_free_gone_aside(struct home *home)
 void canary_free_context_gone(struct home *home)
 {
     atomic_store_explicit(&postponed[home_number(home)], NULL, memory_order_relaxed);
+    atomic_store_explicit(&gone_aside[home_number(home)], false, memory_order_relaxed);
 }
 
 static void put_back(const struct canary_place *place)
