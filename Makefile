@@ -19,6 +19,8 @@ DEBUG   ?= -g
 # Warnings stop the build in a checkout, so that `make` and `make check` share their objects; not in a release.
 WERROR  ?= $(if $(wildcard .git),1,0)
 V       ?= 0
+# 1: what base/checked.h asserts is looked at.
+CHECKED ?= $(if $(SAN),1,0)
 
 # A folder under src/ is a module. All but cli, which makes the command, go into one internal library.
 MODULES ?= $(filter-out cli,$(patsubst src/%/,%,$(sort $(wildcard src/*/))))
@@ -59,7 +61,7 @@ PACKAGES := libzstd liblz4 libelf libdw libxxhash libcjson
 
 WARNINGS := -Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wpointer-arith -Wno-unused-parameter
 SANFLAGS := $(if $(SAN),-fsanitize=$(SAN) -fno-sanitize-recover=all -fno-omit-frame-pointer)
-ALL_CPPFLAGS := -D_GNU_SOURCE -Isrc -Iinclude $(shell pkg-config --cflags $(PACKAGES) 2>/dev/null) $(CPPFLAGS)
+ALL_CPPFLAGS := -D_GNU_SOURCE $(if $(filter 1,$(CHECKED)),-DMOAT_CHECKED) -Isrc -Iinclude $(shell pkg-config --cflags $(PACKAGES) 2>/dev/null) $(CPPFLAGS)
 ALL_CFLAGS := -std=gnu11 $(OPT) $(DEBUG) -fvisibility=hidden -fPIC $(WARNINGS) $(if $(filter 1,$(WERROR)),-Werror) \
 	$(SANFLAGS) $(CFLAGS)
 ALL_LDFLAGS := $(SANFLAGS) -pthread -Wl,--as-needed -Wl,-z,relro,-z,now -Wl,-rpath,'$$ORIGIN/../lib' $(LDFLAGS)
@@ -86,7 +88,7 @@ BENCHES  := $(patsubst bench/%.c,$(BUILD)/bench/%,$(filter-out bench/um_faults.c
 VARIANT := $(MAKE) --no-print-directory
 PLAIN   := $(VARIANT) BUILD=$(BUILD) WERROR=1
 # What nobody installs has only the lines that reports of errors need.
-CLANG   := $(VARIANT) BUILD=$(BUILD)/clang CC=clang DEBUG=-g1 LANES_OPT=-O2 WERROR=1
+CLANG   := $(VARIANT) BUILD=$(BUILD)/clang CC=clang DEBUG=-g1 LANES_OPT=-O2 CHECKED=1 WERROR=1
 ASAN    := $(VARIANT) BUILD=$(BUILD)/asan CC=clang DEBUG=-g1 OPT=-O1 LANES=plain LANES_OPT=-O1 \
 	UNSCRIPTED="flow golden guard heap" SAN=address,undefined,fuzzer-no-link WERROR=1
 TSAN    := $(VARIANT) BUILD=$(BUILD)/tsan CC=clang DEBUG=-g1 LANES=plain LANES_OPT=-O1 SAN=thread WERROR=1
@@ -258,6 +260,6 @@ clean:  ## remove the build folder
 
 help:  ## this text
 	@sed -n 's/^\([a-z-]*\):.*  ## \(.*\)/  \1\t\2/p' Makefile | expand -t 14
-	@echo 'Variables: BUILD CC SAN OPT WERROR MODULES CFLAGS LDFLAGS PREFIX DESTDIR V=1'
+	@echo 'Variables: BUILD CC SAN OPT CHECKED WERROR MODULES CFLAGS LDFLAGS PREFIX DESTDIR V=1'
 
 -include $(wildcard $(BUILD)/obj/*/*.d)

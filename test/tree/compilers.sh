@@ -17,7 +17,13 @@ expect() {  # expect BUILD WORD...: in the flags it was built with
 # shellcheck disable=SC2086
 expect "$BUILD" gcc -Werror $warnings
 # shellcheck disable=SC2086
-[ ! -d "$BUILD/clang" ] || expect "$BUILD/clang" clang -Werror $warnings
+[ ! -d "$BUILD/clang" ] || expect "$BUILD/clang" clang -Werror -DMOAT_CHECKED $warnings
+[ ! -d "$BUILD/asan" ] || expect "$BUILD/asan" clang -DMOAT_CHECKED
+# What is installed does not pay for the assertions of base/checked.h.
+if grep -q MOAT_CHECKED "$BUILD/flags"; then
+    echo "$BUILD was built with MOAT_CHECKED"
+    exit 1
+fi
 
 # An executable source cannot be compiled with a warning in it.
 T=$(mktemp -d)
