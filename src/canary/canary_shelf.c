@@ -47,7 +47,7 @@ static uint64_t now(void)
 
 static bool is_plain(const struct canary_slab *s)
 {
-    return s->kind == CANARY_OURS;
+    return s->memory->kind == CANARY_OURS;
 }
 
 static uint64_t budget(const struct canary_slab *s)
@@ -95,7 +95,7 @@ static bool fits(const struct entry *e, enum canary_kind kind, CUmemoryPool pool
                  uint64_t size)
 {
     const struct canary_slab *s = e->place.slab;
-    return e->used && e->place.size == size && s->kind == kind && s->pool == pool &&
+    return e->used && e->place.size == size && s->memory->kind == kind && s->pool == pool &&
            (kind == CANARY_OURS || e->stream == stream ||
             !atomic_load_explicit(&s->unread, memory_order_acquire)) &&
            !canary_slot_told(s, e->place.number);

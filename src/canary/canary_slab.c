@@ -9,7 +9,6 @@
 enum {
     UNIT = CANARY_SPACE_UNIT,
     PAGE = 4096,      // pinned memory starts at one, and so does the buffer in it
-    FAR = 1024,       // in a page behind a buffer, beyond the canary that may start there
     LONE_TAIL = 256,  // bytes of canary behind a buffer that has a slab of its own
     KEPT = 256,       // bytes at the end of a slab for what lies behind it
     ROW =
@@ -37,7 +36,7 @@ uint64_t canary_slab_stride(uint64_t size)
 
 bool canary_slab_is_flat(const struct canary_slab *s, uint64_t size)
 {
-    return s->kind == CANARY_POOL && size % 4 == 0;
+    return s->memory->kind == CANARY_POOL && size % 4 == 0;
 }
 
 struct canary_seed canary_slab_seed(const struct canary_place *place)
@@ -67,13 +66,13 @@ void canary_slab_release(struct epoch_node *node)
     slab_pool_put(&slabs, s);
 }
 
-struct canary_slab *canary_slab_new(struct home *home, enum canary_kind kind, uint32_t slots)
+struct canary_slab *canary_slab_new(struct home *home, const struct canary_memory *memory, uint32_t slots)
 {
     struct canary_slab *s = slab_pool_get(&slabs);
     if (!s)
         return NULL;
     memset(s, 0, sizeof *s);
-    s->kind = kind;
+    s->memory = memory;
     s->home = home;
     s->context = atomic_load_explicit(&home->context, memory_order_relaxed);
     s->slots = slots;
@@ -134,21 +133,16 @@ void canary_slab_make_row(const struct canary_slab *s, uint32_t row, uint32_t wi
     }
 }
 
-uint64_t canary_slab_far(uint64_t size)
-{
-    return canary_space_round(size, PAGE) + FAR;
-}
+const struct canary_memory canary_slab_memory[] = {
+    [CANARY_OURS] = {.kind = CANARY_OURS},
+    [CANARY_MANAGED] = {.kind = CANARY_MANAGED, .offset = UNIT, .bytes = canary_slab_stride},
+    [CANARY_HOST] = {.kind = CANARY_HOST, .offset = PAGE, .bytes = canary_slab_stride, .direct = true},
+    [CANARY_POOL] = {.kind = CANARY_POOL, .offset = UNIT, .bytes = canary_slab_stride},
+};
 
-uint64_t canary_slab_offset(enum canary_kind kind)
+uint64_t canary_slab_padded(const struct canary_memory *memory, uint64_t size)
 {
-    return kind == CANARY_HOST || kind == CANARY_SHARED ? PAGE : UNIT;
-}
-
-uint64_t canary_slab_padded(enum canary_kind kind, uint64_t size)
-{
-    uint64_t behind =
-        kind == CANARY_SHARED ? canary_space_round(size, PAGE) + PAGE : canary_slab_stride(size);
-    return canary_slab_offset(kind) + behind;
+    return memory->offset + memory->bytes(size);
 }
 
 struct canary_print *canary_slab_prints(struct canary_slab *s)

@@ -61,7 +61,8 @@ static void reads_one_buffer_or_none(void **state)
 
 static int start(void **state)
 {
-    slab = (struct canary_slab){.base = BASE, .stride = 0x10000, .slots = 1};
+    slab = (struct canary_slab){
+        .memory = &canary_slab_memory[CANARY_OURS], .base = BASE, .stride = 0x10000, .slots = 1};
     slab.slot = &slab.one;
     return canary_bytes_init();
 }

@@ -110,7 +110,7 @@ static struct canary_slab *slab_make(struct home *home, uint64_t size, uint32_t 
     bool mapped = at;
     if (!at && !(at = canary_space_take(&shop->space, bytes)))
         return NULL;
-    struct canary_slab *s = canary_slab_new(home, CANARY_OURS, slots);
+    struct canary_slab *s = canary_slab_new(home, &canary_slab_memory[CANARY_OURS], slots);
     if (!s)
         goto give_back;
     s->range.base = at;
@@ -146,7 +146,7 @@ static bool slab_close(struct canary_slab *s)
     }
     for (uint32_t i = 0; i < s->fresh; i++)
         canary_slot_hold(&s->slot[i], 0);
-    if (s->kind == CANARY_OURS)
+    if (s->memory->kind == CANARY_OURS)
         give_range(s->home, s->mapped, s->range.base, s->range.size);
     epoch_retire(&s->range.retired, canary_slab_release);
     return true;
@@ -183,7 +183,7 @@ static struct canary_place slot_use(struct canary_slab *s, uint32_t number, uint
         list_remove(shop, s);
         shop->made[s->stride / UNIT] -= s->slots;
     }
-    if (s->kind == CANARY_OURS && s->stride / UNIT <= CLASSES)
+    if (s->memory->kind == CANARY_OURS && s->stride / UNIT <= CLASSES)
         shop->live[s->stride / UNIT]++;
     // Relaxed: a scan that misses a new one misses a buffer that came after it began.
     if (number >= atomic_load_explicit(&s->high, memory_order_relaxed))
@@ -308,15 +308,15 @@ bool canary_store_open(struct canary_slab *s, bool filled)
     return filled;
 }
 
-int canary_store_adopt(struct home *home, enum canary_kind kind, uint64_t real, uint64_t size, CUevent ready,
-                       struct canary_place *place)
+int canary_store_adopt(struct home *home, const struct canary_memory *memory, uint64_t real, uint64_t size,
+                       CUevent ready, struct canary_place *place)
 {
-    struct canary_slab *s = canary_slab_new(home, kind, 1);
+    struct canary_slab *s = canary_slab_new(home, memory, 1);
     if (!s)
         return -ENOMEM;
     s->range.base = real;
-    s->range.size = canary_slab_padded(kind, size);
-    s->base = real + canary_slab_offset(kind);
+    s->range.size = canary_slab_padded(memory, size);
+    s->base = real + memory->offset;
     s->stride = canary_slab_stride(size);
     s->ready = ready;
     s->is_ready = !ready;
@@ -357,7 +357,7 @@ bool canary_store_withdraw(uint64_t pointer, struct canary_place *place)
     // Acquire and release: who gets the buffer sees all that the thread did that made it.
     uint64_t size = found ? atomic_exchange_explicit(&s->slot[number].size, 0, memory_order_acq_rel) : 0;
     epoch_leave(section);
-    if (size && s->kind == CANARY_OURS)
+    if (size && s->memory->kind == CANARY_OURS)
         canary_slot_hold(&s->slot[number], size);
     // Until it is given back the slot is ours, and so the slab stays.
     *place = (struct canary_place){s, number, pointer, size, clean};
@@ -405,7 +405,7 @@ void canary_store_give(const struct canary_place *place, uint64_t scan)
         memory_order_relaxed);
     canary_slot_await(place, scan);
     pthread_mutex_lock(&lock);
-    if (s->kind == CANARY_OURS && s->stride / UNIT <= CLASSES)
+    if (s->memory->kind == CANARY_OURS && s->stride / UNIT <= CLASSES)
         shop->live[s->stride / UNIT]--;
     s->used--;
     if (canary_slab_is_lone(s))

@@ -24,8 +24,8 @@ bool canary_store_open(struct canary_slab *s, bool filled);
 
 // What the driver gave, at least canary_slab_padded bytes, becomes the place of a buffer. ready: as in the slab. 0, or
 // -ENOMEM.
-int canary_store_adopt(struct home *home, enum canary_kind kind, uint64_t real, uint64_t size, CUevent ready,
-                       struct canary_place *place);
+int canary_store_adopt(struct home *home, const struct canary_memory *memory, uint64_t real, uint64_t size,
+                       CUevent ready, struct canary_place *place);
 
 // The buffer that starts there is free, for of several threads one gets it. False: there is none. In memory that we divide
 // up it is looked at still, until its place has another buffer or is none; elsewhere no longer.

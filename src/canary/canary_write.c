@@ -79,10 +79,8 @@ CUresult canary_write_place(struct home *home, const struct canary_place *place)
     uint64_t behind = place->base + place->size;
     canary_write_make(place, head, tail, &count);
     if (canary_slab_is_direct(place->slab)) {
-        if (place->slab->kind == CANARY_SHARED) {
-            struct canary_seed seed = canary_slab_seed(place);
-            canary_bytes_far(&seed, (uint8_t *)(uintptr_t)(place->base + canary_slab_far(place->size)));
-        }
+        if (place->slab->memory->write_more)
+            place->slab->memory->write_more(place);
         memcpy((uint8_t *)(uintptr_t)place->base - CANARY_HEAD, head, CANARY_HEAD);
         memcpy((uint8_t *)(uintptr_t)behind, tail, count);
         return CUDA_SUCCESS;
