@@ -19,7 +19,7 @@ struct canary_occasion {
 };
 
 // What canary_slot_tell marks.
-enum { CANARY_HEAD_SIDE = 1, CANARY_TAIL_SIDE = 2, CANARY_INSIDE = 4 };
+enum { CANARY_HEAD_SIDE = 1, CANARY_TAIL_SIDE = 2, CANARY_INSIDE = 4 };  // see canary_slot_valid
 
 // Nanoseconds that reports have taken, so far. Relaxed: for the monitor's pace.
 extern _Atomic uint64_t canary_look_told;

@@ -1,16 +1,19 @@
 // SPDX-License-Identifier: MIT
 #include "canary/canary_slab.h"
 
+#include <assert.h>
 #include <string.h>
 #include <sys/mman.h>
 
+#include "canary/canary_slot.h"
 #include "core/slab_pool.h"
 
 enum {
     UNIT = CANARY_SPACE_UNIT,
     PAGE = 4096,      // pinned memory starts at one, and so does the buffer in it
     LONE_TAIL = 256,  // bytes of canary behind a buffer that has a slab of its own
-    KEPT = 256,       // bytes at the end of a slab for what lies behind it
+    MOST_SLOTS = 1 << 20,
+    KEPT = 256,  // bytes at the end of a slab for what lies behind it
     ROW =
         UNIT + CANARY_HEAD + CANARY_TAIL_LEAST,  // more than a slab's row, which is a slot's tail and a head
 };
@@ -68,6 +71,7 @@ void canary_slab_release(struct epoch_node *node)
 
 struct canary_slab *canary_slab_new(struct home *home, const struct canary_memory *memory, uint32_t slots)
 {
+    assert(memory && slots && slots <= MOST_SLOTS);
     struct canary_slab *s = slab_pool_get(&slabs);
     if (!s)
         return NULL;
@@ -89,6 +93,57 @@ struct canary_slab *canary_slab_new(struct home *home, const struct canary_memor
         s->slot = p;
     }
     return s;
+}
+
+static bool sizes_valid(const struct canary_slab *s)
+{
+    uint64_t least = atomic_load_explicit(&s->least, memory_order_relaxed);
+    uint64_t most = atomic_load_explicit(&s->most, memory_order_relaxed);
+    return !atomic_load_explicit(&s->high, memory_order_relaxed) ||
+           (least && least <= most && most <= s->stride - CANARY_HEAD - CANARY_TAIL_LEAST);
+}
+
+bool canary_slab_valid(const struct canary_slab *s)
+{
+    bool many = s->slots > 1, full = s->used == s->slots;
+    bool is_ready = atomic_load_explicit(&s->is_ready, memory_order_relaxed);
+    return s->slots && s->stride && s->stride % UNIT == 0 && (s->slot == &s->one) == !many &&
+           s->range.base <= s->base && s->base + s->slots * s->stride <= s->range.base + s->range.size &&
+           s->used <= s->fresh && s->fresh <= s->slots &&
+           atomic_load_explicit(&s->high, memory_order_relaxed) == s->fresh &&
+           (!s->ready || s->memory->kind == CANARY_POOL) && (is_ready || s->ready) && !s->first == !s->last &&
+           !(s->open && (full || !many)) && (!many || s->hidden || s->open || full) && sizes_valid(s);
+}
+
+// A slot that is on the list is nobody's, and so it does not change.
+static bool free_valid(const struct canary_slab *s, uint32_t number)
+{
+    const struct canary_slot *t = &s->slot[number];
+    return number < s->fresh && !atomic_load_explicit(&t->size, memory_order_relaxed) &&
+           atomic_load_explicit(&t->since, memory_order_relaxed) <
+               atomic_load_explicit(&s->freed, memory_order_relaxed);
+}
+
+static bool list_valid(const struct canary_slab *s)
+{
+    uint32_t count = 0, last = 0;
+    for (uint32_t at = s->first; at; last = at, at = s->slot[at - 1].next)
+        if (!free_valid(s, at - 1) || ++count > s->slots)
+            return false;
+    return last == s->last && count == s->fresh - s->used &&
+           count == atomic_load_explicit(&s->idle, memory_order_relaxed);
+}
+
+bool canary_slab_slots_valid(const struct canary_slab *s)
+{
+    uint64_t least = atomic_load_explicit(&s->least, memory_order_relaxed);
+    uint64_t most = atomic_load_explicit(&s->most, memory_order_relaxed);
+    for (uint32_t i = 0; i < s->fresh; i++) {
+        uint64_t size = atomic_load_explicit(&s->slot[i].size, memory_order_relaxed);
+        if (!canary_slot_valid(s, i) || (size && (size < least || size > most)))
+            return false;
+    }
+    return canary_slab_is_lone(s) || list_valid(s);
 }
 
 uint64_t canary_slab_front(uint32_t slots)
@@ -149,6 +204,7 @@ struct canary_print *canary_slab_prints(struct canary_slab *s)
 {
     if (s->prints)
         return s->prints;
+    assert(s->slots);
     void *p =
         mmap(NULL, s->slots * sizeof *s->prints, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     return s->prints = p == MAP_FAILED ? NULL : p;

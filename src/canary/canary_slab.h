@@ -72,6 +72,20 @@ struct canary_slot {
     uint32_t from;  // in a slab of many: from there to the slot's end the canary stands
 };
 
+// Under the store's lock, from when the slab is made until it is retired:
+//
+//   1 <= slots; stride is a multiple of the unit; slots == 1 exactly if slot == &one
+//   range.base <= base and base + slots * stride <= range.base + range.size
+//   used <= fresh == high <= slots
+//   ready == NULL or it is a pool's; is_ready or ready != NULL
+//   once high > 0: 0 < least <= every buffer's size <= most <= stride - CANARY_HEAD - CANARY_TAIL_LEAST
+//
+// and of a slab of many, where `free` are the slots on the list from first to last:
+//
+//   free == fresh - used == idle; each of them is below fresh, has no buffer, and since < freed
+//   open implies free > 0 or fresh < slots; if it was opened (is not hidden), the other way round too
+//
+// Because since < freed of all that are free, checked >= freed lets a whole slab go: a scan has looked at each.
 struct canary_slab {
     struct index_item range;  // everything of it
     const struct canary_memory *memory;
@@ -177,6 +191,11 @@ static inline bool canary_slab_is_direct(const struct canary_slab *s)
 // range.retired.
 struct canary_slab *canary_slab_new(struct home *home, const struct canary_memory *memory, uint32_t slots);
 void canary_slab_release(struct epoch_node *node);
+
+// Whether the equations above the slab hold, under the store's lock: those of the slab alone, and those of its
+// slots, which takes a walk over them.
+bool canary_slab_valid(const struct canary_slab *s);
+bool canary_slab_slots_valid(const struct canary_slab *s);
 
 // Bytes of a slot for a buffer of this size.
 uint64_t canary_slab_stride(uint64_t size);

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: MIT
 #include "canary/canary_store.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <pthread.h>
 #include <string.h>
 
+#include "base/checked.h"
 #include "canary/canary_ground.h"
 #include "canary/canary_look.h"
 #include "canary/canary_space.h"
@@ -50,6 +52,12 @@ static struct shop *shop_of(const struct home *home)
     return &shops[home_number(home)];
 }
 
+// For assertions, of what is done under the lock.
+static bool is_locked(void)
+{
+    return pthread_mutex_trylock(&lock) == EBUSY;
+}
+
 // --- slabs --------------------------------------------------------------------------------------------------
 
 // How many slots the next slab of a stride should have: as many as there are, so that few slabs hold many buffers.
@@ -73,6 +81,8 @@ static uint32_t slots_that_fit(const struct shop *shop, uint64_t stride, uint32_
 
 static void list_add(struct shop *shop, struct canary_slab *s)
 {
+    checked_assert(is_locked());
+    assert(!s->open && s->slots > 1 && s->stride / UNIT <= CLASSES);
     s->open = true;
     s->next = shop->open[s->stride / UNIT];
     shop->open[s->stride / UNIT] = s;
@@ -80,6 +90,8 @@ static void list_add(struct shop *shop, struct canary_slab *s)
 
 static void list_remove(struct shop *shop, struct canary_slab *s)
 {
+    checked_assert(is_locked());
+    assert(s->open);
     struct canary_slab **at = &shop->open[s->stride / UNIT];
     while (*at != s)
         at = &(*at)->next;
@@ -136,6 +148,7 @@ give_back:
 static bool slab_close(struct canary_slab *s)
 {
     struct shop *shop = shop_of(s->home);
+    checked_assert(is_locked() && canary_slab_valid(s));
     if (!s->hidden && !index_remove(&places, s->range.base))
         return false;
     if (s->open) {
@@ -177,6 +190,8 @@ static uint32_t free_slot(struct canary_slab *s, uint64_t size, bool ready)
 static struct canary_place slot_use(struct canary_slab *s, uint32_t number, uint64_t size)
 {
     struct shop *shop = shop_of(s->home);
+    checked_assert(is_locked());
+    assert(number < s->fresh && s->used < s->fresh && size && size <= s->stride);
     if (!s->used++ && s->open)
         atomic_fetch_sub_explicit(&shop->empty, 1, memory_order_relaxed);
     if (s->open && !s->first && s->fresh == s->slots) {
@@ -195,6 +210,7 @@ static struct canary_place slot_use(struct canary_slab *s, uint32_t number, uint
     atomic_fetch_add_explicit(&extra,
                               s->stride - size + (canary_slab_is_lone(s) ? s->range.size - s->stride : 0),
                               memory_order_relaxed);
+    checked_assert(canary_slab_valid(s));
     return (struct canary_place){
         .slab = s, .number = number, .base = canary_slab_base(s, number), .size = size};
 }
@@ -264,6 +280,7 @@ enum canary_took canary_store_take(struct home *home, uint64_t size, bool patien
     struct shop *shop = shop_of(home);
     uint64_t stride = canary_slab_stride(size);
     bool alone = false;
+    assert(size && size < stride);
     for (int attempt = 0; attempt < 4; attempt++) {
         enum canary_took took = CANARY_NONE;
         pthread_mutex_lock(&lock);
@@ -311,6 +328,7 @@ bool canary_store_open(struct canary_slab *s, bool filled)
 int canary_store_adopt(struct home *home, const struct canary_memory *memory, uint64_t real, uint64_t size,
                        CUevent ready, struct canary_place *place)
 {
+    assert(size && (!ready || memory->kind == CANARY_POOL));
     struct canary_slab *s = canary_slab_new(home, memory, 1);
     if (!s)
         return -ENOMEM;
@@ -381,6 +399,7 @@ static void slot_give(struct shop *shop, const struct canary_place *place)
     struct canary_slab *s = place->slab;
     struct canary_slot *t = &s->slot[place->number];
     bool whole = atomic_load_explicit(&t->held, memory_order_relaxed);
+    checked_assert(is_locked());
     t->next = 0;
     t->from = !whole                                           ? UINT32_MAX
               : t->from < place->size && t->from != UINT32_MAX ? (uint32_t)place->size
@@ -394,12 +413,14 @@ static void slot_give(struct shop *shop, const struct canary_place *place)
     }
     if (!s->used)
         atomic_fetch_add_explicit(&shop->empty, 1, memory_order_relaxed);
+    checked_assert(canary_slab_valid(s));
 }
 
 void canary_store_give(const struct canary_place *place, uint64_t scan)
 {
     struct canary_slab *s = place->slab;
     struct shop *shop = shop_of(s->home);
+    assert(place->number < s->slots && place->size && place->size <= s->stride);
     atomic_fetch_sub_explicit(
         &extra, s->stride - place->size + (canary_slab_is_lone(s) ? s->range.size - s->stride : 0),
         memory_order_relaxed);
@@ -407,6 +428,7 @@ void canary_store_give(const struct canary_place *place, uint64_t scan)
     pthread_mutex_lock(&lock);
     if (s->memory->kind == CANARY_OURS && s->stride / UNIT <= CLASSES)
         shop->live[s->stride / UNIT]--;
+    assert(s->used);
     s->used--;
     if (canary_slab_is_lone(s))
         slab_close(s);
@@ -512,4 +534,42 @@ void canary_store_context_gone(struct home *home, CUcontext context)
     canary_space_clear(&shop->space);
     memset(shop, 0, sizeof *shop);
     pthread_mutex_unlock(&lock);
+}
+
+// --- what must hold -----------------------------------------------------------------------------------------
+
+struct tally {
+    const struct home *home;
+    uint32_t live[CLASSES + 1], made[CLASSES + 1], empty;
+    bool valid;
+};
+
+static int count_slab(struct index_item *item, void *context)
+{
+    struct tally *tally = context;
+    const struct canary_slab *s = (const struct canary_slab *)item;
+    if (s->home != tally->home)
+        return 0;
+    tally->valid = canary_slab_valid(s) && canary_slab_slots_valid(s) && !s->hidden;
+    if (s->memory->kind == CANARY_OURS && s->stride / UNIT <= CLASSES)
+        tally->live[s->stride / UNIT] += s->used;
+    tally->made[s->open ? s->stride / UNIT : 0] += s->open ? s->slots : 0;
+    tally->empty += s->open && !s->used;
+    return !tally->valid;
+}
+
+bool canary_store_valid(const struct home *home)
+{
+    const struct shop *shop = shop_of(home);
+    struct tally tally = {.home = home, .valid = true};
+    unsigned section = epoch_enter();
+    pthread_mutex_lock(&lock);
+    index_each(&places, count_slab, &tally);
+    bool valid = tally.valid && canary_space_valid(&shop->space) &&
+                 memcmp(tally.live, shop->live, sizeof tally.live) == 0 &&
+                 memcmp(tally.made, shop->made, sizeof tally.made) == 0 &&
+                 tally.empty == atomic_load_explicit(&shop->empty, memory_order_relaxed);
+    pthread_mutex_unlock(&lock);
+    epoch_leave(section);
+    return valid;
 }

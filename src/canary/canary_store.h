@@ -57,4 +57,12 @@ uint64_t canary_store_extra(void);
 void canary_store_context_gone(struct home *home, CUcontext context);
 void canary_store_after_fork(void);
 
+// Whether what canary_slab.h and canary_space.h say holds of all that the home has, and
+//
+//   of each stride, in units: live == buffers in slabs of ours; made == slots of open slabs
+//   empty == open slabs without a buffer
+//
+// It holds whenever the store's lock is free. Only the tests call it: it walks over everything.
+bool canary_store_valid(const struct home *home);
+
 #endif

@@ -39,6 +39,7 @@ static void scan(bool whole)
     canary_order_settle(home_current());
     canary_monitor_go_on();
     assert_int_equal(r, 0);
+    assert_true(canary_store_valid(home_current()));
 }
 
 static void change(CUdeviceptr p)
