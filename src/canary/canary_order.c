@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: MIT
 #include "canary/canary_order.h"
 
+#include <assert.h>
+#include <errno.h>
 #include <pthread.h>
 
+#include "base/checked.h"
 #include "canary/canary_bench.h"
 #include "core/guard.h"
 
@@ -32,6 +35,15 @@ struct landing {
 
 // Of a home. A landing is taken, handed over and given back under the lock; in between it is its taker's or the settler's, but
 // for its neighbours, remains and the relic's slab, which are under the lock.
+//
+// Whenever the lock is free:
+//
+//   waiting + returned <= fresh <= LANDINGS: the others that somebody had are their takers', or lost, where a copy
+//                                            into one may come at any time
+//   oldest to newest is one list in both directions, empty at both ends or at none
+//   remains.readings == waiting landings that point to it
+//   of one that waits: its place is there, and slab.unread > 0; or relic.slab == NULL, and it has remains
+//   done <= asked, and aside <= asked of every landing that waits
 struct field {
     struct landing landing[LANDINGS];
     struct remains remains[LANDINGS];
@@ -64,6 +76,43 @@ void canary_order_context_gone(struct home *home)
         f->remains[i].readings = 0;
     }
     pthread_mutex_unlock(&lock);
+}
+
+static bool landing_valid(const struct field *f, const struct landing *l)
+{
+    const struct canary_slab *s = l->relic.slab;
+    bool has_place = s && !l->remains && atomic_load_explicit(&s->unread, memory_order_relaxed);
+    bool has_none = !s && l->remains && l->relic.remains == &l->remains->told && l->remains->readings;
+    return l >= f->landing && l < f->landing + f->fresh && l->aside <= f->asked && (has_place || has_none) &&
+           (l->newer ? l->newer->older == l : f->newest == l);
+}
+
+// Under the lock.
+static bool is_valid(const struct field *f)
+{
+    unsigned count = 0, readings = 0, told = 0;
+    if (f->fresh > LANDINGS || f->done > f->asked || !f->oldest != !f->newest ||
+        (f->oldest && f->oldest->older))
+        return false;
+    for (const struct landing *l = f->oldest; l; l = l->newer) {
+        if (!landing_valid(f, l) || ++count > f->fresh)
+            return false;
+        told += l->remains != NULL;
+    }
+    for (const struct landing *l = f->returned; l; l = l->newer)
+        if (++count > f->fresh)
+            return false;
+    for (unsigned i = 0; i < LANDINGS; i++)
+        readings += f->remains[i].readings;
+    return readings == told;
+}
+
+bool canary_order_valid(const struct home *home)
+{
+    pthread_mutex_lock(&lock);
+    bool valid = is_valid(&fields[home_number(home)]);
+    pthread_mutex_unlock(&lock);
+    return valid;
 }
 
 bool canary_order_number(struct canary_stream in, uint64_t *number)
@@ -146,6 +195,8 @@ static struct landing *take(struct field *f, bool aside)
 // Under the lock.
 static void put_back(struct field *f, struct landing *l)
 {
+    checked_assert(pthread_mutex_trylock(&lock) == EBUSY);
+    assert(l >= f->landing && l < f->landing + f->fresh);
     l->newer = f->returned;
     f->returned = l;
 }
@@ -209,6 +260,7 @@ static void hand_over(struct field *f, struct landing *l, const struct canary_pl
     l->older = f->newest;
     *(f->newest ? &f->newest->newer : &f->oldest) = l;
     f->newest = l;
+    checked_assert(is_valid(f));
     pthread_mutex_unlock(&lock);
 }
 
@@ -308,6 +360,7 @@ void canary_order_forget(struct canary_slab *slab)
             // Relaxed: nobody takes a place because of it that is being forgotten.
             atomic_fetch_sub_explicit(&slab->unread, 1, memory_order_relaxed);
         }
+    checked_assert(is_valid(f));
     pthread_mutex_unlock(&lock);
 }
 
@@ -319,12 +372,14 @@ static void settled(struct field *f, struct landing *l)
     // Release: who finds that nothing is unread sees what was told.
     if (s)
         atomic_fetch_sub_explicit(&s->unread, 1, memory_order_release);
+    assert(!l->remains || l->remains->readings);
     if (l->remains)
         l->remains->readings--;
     f->done = l->aside > f->done ? l->aside : f->done;
     *(l->older ? &l->older->newer : &f->oldest) = l->newer;
     *(l->newer ? &l->newer->older : &f->newest) = l->older;
     put_back(f, l);
+    checked_assert(is_valid(f));
     pthread_mutex_unlock(&lock);
 }
 

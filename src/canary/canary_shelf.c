@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: MIT
 #include "canary/canary_shelf.h"
 
+#include <assert.h>
+#include <errno.h>
 #include <pthread.h>
 #include <time.h>
+
+#include "base/checked.h"
 
 enum { ENTRIES = CANARY_SHELF_MOST };  // of a home
 
@@ -50,6 +54,42 @@ static bool is_plain(const struct canary_slab *s)
     return s->memory->kind == CANARY_OURS;
 }
 
+static bool entry_valid(const struct entry *e, const struct home *home)
+{
+    const struct canary_slab *s = e->place.slab;
+    return s->home == home && canary_slab_is_lone(s) && e->place.number == 0 && s->used == 1 &&
+           e->bytes == s->range.size && !(is_plain(s) && e->stream) &&
+           !atomic_load_explicit(&s->one.size, memory_order_relaxed);
+}
+
+// Under the lock.
+static bool is_valid(const struct shelf *shelf, const struct home *home)
+{
+    uint64_t bytes[2] = {0};
+    unsigned count = 0;
+    for (const struct entry *e = shelf->entry, *end = e + ENTRIES; e < end; e++) {
+        if (!e->used)
+            continue;
+        if (!entry_valid(e, home))
+            return false;
+        for (const struct entry *other = e + 1; other < end; other++)
+            if (other->used && other->place.slab == e->place.slab)
+                return false;
+        count++;
+        bytes[is_plain(e->place.slab)] += e->bytes;
+    }
+    return count == atomic_load_explicit(&shelf->count, memory_order_relaxed) && shelf->plain == bytes[1] &&
+           shelf->pool == bytes[0];
+}
+
+bool canary_shelf_valid(const struct home *home)
+{
+    pthread_mutex_lock(&lock);
+    bool valid = is_valid(shelf_of(home), home);
+    pthread_mutex_unlock(&lock);
+    return valid;
+}
+
 static uint64_t budget(const struct canary_slab *s)
 {
     const struct budget *b = is_plain(s) ? &plain_budget : &pool_budget;
@@ -59,6 +99,9 @@ static uint64_t budget(const struct canary_slab *s)
 // Under the lock.
 static void remove_entry(struct shelf *shelf, struct entry *e)
 {
+    checked_assert(pthread_mutex_trylock(&lock) == EBUSY);
+    assert(e->used);
+    checked_assert(is_valid(shelf, e->place.slab->home));
     *(is_plain(e->place.slab) ? &shelf->plain : &shelf->pool) -= e->bytes;
     e->used = false;
     atomic_fetch_sub_explicit(&shelf->count, 1, memory_order_relaxed);
@@ -75,6 +118,7 @@ bool canary_shelf_put(const struct canary_place *place, uint64_t stream)
     struct shelf *shelf = shelf_of(s->home);
     uint64_t *bytes = is_plain(s) ? &shelf->plain : &shelf->pool, limit = budget(s);
     struct entry *free = NULL;
+    assert(canary_slab_is_lone(s) && (stream == 0 || !is_plain(s)));
     if (!canary_shelf_wants(place))
         return false;
     pthread_mutex_lock(&lock);
@@ -85,6 +129,7 @@ bool canary_shelf_put(const struct canary_place *place, uint64_t stream)
             .used = true, .stream = stream, .bytes = s->range.size, .at = now(), .place = *place};
         *bytes += s->range.size;
         atomic_fetch_add_explicit(&shelf->count, 1, memory_order_relaxed);
+        checked_assert(is_valid(shelf, s->home));
     }
     pthread_mutex_unlock(&lock);
     return free;
