@@ -8,6 +8,7 @@
 #include "canary/canary_bench.h"
 #include "canary/canary_free.h"
 #include "canary/canary_ground.h"
+#include "canary/canary_managed.h"
 #include "canary/canary_order.h"
 #include "canary/canary_shelf.h"
 #include "canary/canary_space.h"
@@ -21,6 +22,8 @@ bool canary_on;
 static _Atomic(bool) stopped;  // relaxed, and so is `used`: each is a fact of its own
 static _Atomic(bool) used;
 static int owner;  // the process that uses it
+static const struct canary_memory
+    *apart;  // that plain buffers get; NULL: that which we divide up. Set once, at the start
 
 void canary_start(void)
 {
@@ -30,6 +33,7 @@ void canary_start(void)
         canary_on = false;
     }
     owner = getpid();
+    apart = canary_managed_chosen();
 }
 
 // A driver does not work in the child of a process that used it. If ours did not, the child may.
@@ -118,10 +122,11 @@ static uint64_t publish_again(const struct canary_place *place)
 }
 
 // What the driver gave becomes a buffer. False: it is still the caller's.
-static bool adopt(struct home *home, enum canary_kind kind, uint64_t real, size_t size, uint64_t *base)
+static bool adopt(struct home *home, const struct canary_memory *memory, uint64_t real, size_t size,
+                  uint64_t *base)
 {
     struct canary_place place;
-    if (canary_store_adopt(home, kind, real, size, NULL, &place))
+    if (canary_store_adopt(home, memory, real, size, NULL, &place))
         return false;
     if (canary_write_place(home, &place)) {
         canary_store_give(&place, 0);
@@ -174,45 +179,31 @@ static bool take_place(struct home *home, size_t size, struct canary_place *plac
     }
 }
 
-// Buffers as GMODx has them: the pages of the canaries are read on both sides, the buffer itself is taken to the device.
-static bool alloc_shared(struct home *home, CUdeviceptr *pointer, size_t size, CUresult *r)
+// A plain buffer in memory that the driver gives for it alone.
+static bool alloc_apart(struct home *home, CUdeviceptr *pointer, size_t size, CUresult *r)
 {
-    const struct driver *d = &guard.real;
     CUdeviceptr real;
     uint64_t base;
-    if (!d->cuMemAllocManaged ||
-        d->cuMemAllocManaged(&real, canary_slab_padded(CANARY_SHARED, size), CU_MEM_ATTACH_GLOBAL))
+    if (!apart->take(canary_slab_padded(apart, size), &real))
         return plain(size);
-    if (!adopt(home, CANARY_SHARED, real, size, &base)) {
-        d->cuMemFree_v2(real);
+    if (!adopt(home, apart, real, size, &base)) {
+        guard.real.cuMemFree_v2(real);
         return plain(size);
     }
-    uint64_t page = base - real, behind = base + canary_slab_far(size) / page * page;
-    if (d->cuMemAdvise) {
-        d->cuMemAdvise(real, page, CU_MEM_ADVISE_SET_READ_MOSTLY, home->device);
-        d->cuMemAdvise(behind, page, CU_MEM_ADVISE_SET_READ_MOSTLY, home->device);
-    }
-    if (d->cuMemPrefetchAsync)
-        d->cuMemPrefetchAsync(base, size, home->device, NULL);
+    apart->placed(home, base, size);
     *pointer = base;
     *r = CUDA_SUCCESS;
     return true;
-}
-
-// Plain buffers are managed memory: --canary-scan=managed.
-static bool makes_managed(void)
-{
-    return canary_on && guard.options.canary_scan == OPTION_CANARY_SCAN_MANAGED;
 }
 
 bool canary_alloc(CUdeviceptr *pointer, size_t size, CUresult *r)
 {
     struct canary_place place;
     struct home *home = canary_on && pointer ? ready(size) : NULL;
-    if (home && size <= SIZE_MAX / 2 && makes_managed())
-        return alloc_shared(home, pointer, size, r);
     if (!home || size > SIZE_MAX / 2)
         return canary_on && plain(size);
+    if (apart)
+        return alloc_apart(home, pointer, size, r);
     if (take_again(home, size, &place))
         *pointer = publish_again(&place);
     else if (take_place(home, size, &place) || (canary_reclaim() && take_place(home, size, &place)))
@@ -247,12 +238,13 @@ bool canary_alloc_managed(CUdeviceptr *pointer, size_t size, unsigned flags, CUr
     uint64_t base;
     if (!home || size > SIZE_MAX / 2)
         return canary_on && plain(size);
-    *r = guard.real.cuMemAllocManaged(&real, canary_slab_padded(CANARY_MANAGED, size), flags);
+    const struct canary_memory *memory = &canary_slab_memory[CANARY_MANAGED];
+    *r = guard.real.cuMemAllocManaged(&real, canary_slab_padded(memory, size), flags);
     if (*r == CUDA_ERROR_OUT_OF_MEMORY)
         return plain(size);  // without canaries it may fit
     if (*r)
         return true;
-    if (!adopt(home, CANARY_MANAGED, real, size, &base)) {
+    if (!adopt(home, memory, real, size, &base)) {
         guard.real.cuMemFree_v2(real);
         return plain(size);
     }
@@ -267,14 +259,15 @@ bool canary_alloc_host(void **pointer, size_t size, const unsigned *flags, CUres
     uint64_t base;
     if (!home || size > SIZE_MAX / 2)
         return canary_on && plain(size);
-    size_t padded = canary_slab_padded(CANARY_HOST, size);
+    const struct canary_memory *memory = &canary_slab_memory[CANARY_HOST];
+    size_t padded = canary_slab_padded(memory, size);
     *r = flags ? guard.real.cuMemHostAlloc(&real, padded, *flags)
                : guard.real.cuMemAllocHost_v2(&real, padded);
     if (*r == CUDA_ERROR_OUT_OF_MEMORY)
         return plain(size);
     if (*r)
         return true;
-    if (!adopt(home, CANARY_HOST, (uintptr_t)real, size, &base)) {
+    if (!adopt(home, memory, (uintptr_t)real, size, &base)) {
         guard.real.cuMemFreeHost(real);
         return plain(size);
     }
@@ -329,7 +322,8 @@ static bool alloc_in_order(struct home *home, CUdeviceptr *pointer, size_t size,
     struct canary_place place;
     CUdeviceptr real;
     CUevent event = NULL;
-    size_t padded = canary_slab_padded(CANARY_POOL, size);
+    const struct canary_memory *memory = &canary_slab_memory[CANARY_POOL];
+    size_t padded = canary_slab_padded(memory, size);
     if (guard.real.cuEventCreate(&event, CU_EVENT_DISABLE_TIMING))
         return plain(size);
     *r = pool_alloc(&real, padded, pool, stream, per_thread);
@@ -339,7 +333,7 @@ static bool alloc_in_order(struct home *home, CUdeviceptr *pointer, size_t size,
         guard.real.cuEventDestroy_v2(event);
         return *r == CUDA_ERROR_OUT_OF_MEMORY ? plain(size) : true;
     }
-    if (!canary_store_adopt(home, CANARY_POOL, real, size, event, &place)) {
+    if (!canary_store_adopt(home, memory, real, size, event, &place)) {
         place.slab->pool = pool;
         if (!write_in_order(&place, stream, per_thread)) {
             *pointer = publish(&place);

@@ -8,7 +8,7 @@
 //   canary_ground  device memory in regions             canary_free     frees, at once and in the order of a stream
 //   canary_tract   or mapped, piece by piece            canary_order    reads what such a free leaves behind
 //   canary_space   and what of it is taken              canary_monitor  when to scan: the thread, waits, ends
-//   canary_shelf   freed buffers for the next like them
+//   canary_shelf   freed ones for the next like them    canary_managed  plain buffers as GMODx has them
 //
 // What canaries cannot see: reads, and writes that jump over them. --mode=pages sees those that leave a page.
 #ifndef MOAT_CANARY_CANARY_H

@@ -19,12 +19,12 @@ const struct canary_occasion canary_free_wanted_again = {
 static CUresult free_real(const struct canary_place *place)
 {
     uint64_t real = place->slab->range.base;
-    if (place->slab->kind == CANARY_OURS)
+    if (place->slab->memory->kind == CANARY_OURS)
         return CUDA_SUCCESS;
     if (!canary_store_hide(place))
         return CUDA_ERROR_OUT_OF_MEMORY;
-    CUresult r = place->slab->kind == CANARY_HOST ? guard.real.cuMemFreeHost((void *)(uintptr_t)real)
-                                                  : guard.real.cuMemFree_v2(real);
+    CUresult r = place->slab->memory->kind == CANARY_HOST ? guard.real.cuMemFreeHost((void *)(uintptr_t)real)
+                                                          : guard.real.cuMemFree_v2(real);
     if (r)
         canary_store_show(place);
     return r;
@@ -50,7 +50,7 @@ static void postpone(const struct canary_place *place, bool asks)
 
 static bool can_go(struct home *home, const struct canary_slab *s)
 {
-    return s->kind == CANARY_OURS ||
+    return s->memory->kind == CANARY_OURS ||
            (!canary_order_is_crowded(home) && (!s->later_asks || !guard.real.cuEventQuery(s->ready)));
 }
 
@@ -87,6 +87,7 @@ bool canary_free_gone_aside(struct home *home)
 void canary_free_context_gone(struct home *home)
 {
     atomic_store_explicit(&postponed[home_number(home)], NULL, memory_order_relaxed);
+    atomic_store_explicit(&gone_aside[home_number(home)], false, memory_order_relaxed);
 }
 
 static void put_back(const struct canary_place *place)
@@ -111,7 +112,7 @@ static bool take(uint64_t pointer, struct canary_place *place)
 // at any time.
 static void part_from(const struct canary_place *place)
 {
-    if (place->slab->kind == CANARY_OURS)
+    if (place->slab->memory->kind == CANARY_OURS)
         return;
     canary_monitor_hold();
     canary_order_forget(place->slab);
@@ -173,11 +174,11 @@ static CUresult free_waited(struct home *home, const struct canary_place *place,
                             const struct canary_occasion *occasion)
 {
     struct canary_slab *s = place->slab;
-    if (s->kind == CANARY_OURS && s->slots > 1) {
+    if (s->memory->kind == CANARY_OURS && s->slots > 1) {
         give(place);
         return CUDA_SUCCESS;
     }
-    if (s->kind == CANARY_OURS && !canary_slot_told(s, place->number)) {
+    if (s->memory->kind == CANARY_OURS && !canary_slot_told(s, place->number)) {
         canary_slot_await(place, canary_scan_number());
         if (canary_shelf_put(place, 0))
             return CUDA_SUCCESS;
@@ -228,7 +229,7 @@ bool canary_free_host(void *pointer, enum driver_id call, CUresult *r)
     struct canary_place place;
     if (!canary_on || !take((uintptr_t)pointer, &place))
         return false;
-    if (place.slab->kind != CANARY_HOST) {
+    if (place.slab->memory->kind != CANARY_HOST) {
         put_back(&place);
         return false;
     }
@@ -247,7 +248,7 @@ bool canary_free_host(void *pointer, enum driver_id call, CUresult *r)
 static CUresult free_in_graph(const struct canary_place *place, struct canary_stream in)
 {
     const struct driver *d = &guard.real;
-    if (place->slab->kind == CANARY_OURS)
+    if (place->slab->memory->kind == CANARY_OURS)
         return CUDA_ERROR_INVALID_VALUE;
     CUresult r =
         (in.per_thread ? d->cuMemFreeAsync_ptsz : d->cuMemFreeAsync)(place->slab->range.base, in.stream);
@@ -285,7 +286,7 @@ static CUresult read_in_order(const struct canary_place *place, struct canary_st
 void canary_free_kept(struct home *home, const struct canary_place *place, bool scanning)
 {
     uint64_t real = place->slab->range.base;
-    if (place->slab->kind == CANARY_OURS) {
+    if (place->slab->memory->kind == CANARY_OURS) {
         if (!canary_slot_is_checked(place->slab, place->number))
             canary_scan_place(home, place, &canary_free_wanted_again);
         give(place);
@@ -303,7 +304,7 @@ void canary_free_kept(struct home *home, const struct canary_place *place, bool 
 // The same for who must not wait.
 static void free_kept_some_time(struct home *home, const struct canary_place *place)
 {
-    bool plain = place->slab->kind == CANARY_OURS, held = !plain && canary_monitor_try_hold();
+    bool plain = place->slab->memory->kind == CANARY_OURS, held = !plain && canary_monitor_try_hold();
     if (plain ? canary_slot_is_checked(place->slab, place->number) : held)
         canary_free_kept(home, place, true);
     else
@@ -405,7 +406,7 @@ bool canary_free_async(CUdeviceptr pointer, CUstream stream, bool per_thread, bo
             put_back(&place);
         return true;
     }
-    if (place.slab->kind == CANARY_OURS)
+    if (place.slab->memory->kind == CANARY_OURS)
         return free_plain_in_order(&place, in, call, r);
     enter_for(stream, &place, &pushed);
     *r = shelve(&place, in, call, &reading) ? CUDA_SUCCESS : free_in_order(&place, in, reading, call);

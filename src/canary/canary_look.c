@@ -144,17 +144,14 @@ bool canary_look_tail(struct canary_slab *s, uint32_t number, const struct canar
     return true;
 }
 
-bool canary_look_far(struct canary_slab *s, const struct canary_buffer *b, const struct canary_occasion *o)
+bool canary_look_behind(struct canary_slab *s, const struct canary_buffer *b, const uint8_t *now,
+                        const uint8_t *made, uint32_t count, const struct canary_occasion *o)
 {
-    uint8_t made[CANARY_HEAD];
-    uint64_t at = s->base + canary_slab_far(b->size);
-    const uint8_t *now = (const uint8_t *)(uintptr_t)at;
-    canary_bytes_far(&b->seed, made);
-    if (memcmp(now, made, CANARY_HEAD) == 0)
+    if (memcmp(now, made, count) == 0)
         return false;
     if (!canary_slot_tell(s, 0, b->told, CANARY_TAIL_SIDE))
         return false;
-    report(&(struct damage){s->base, at, now, made, CANARY_HEAD, NULL, clean_for(s, b, o)}, o);
+    report(&(struct damage){s->base, (uintptr_t)now, now, made, count, NULL, clean_for(s, b, o)}, o);
     return true;
 }
 

@@ -19,7 +19,7 @@ struct canary_occasion {
 };
 
 // What canary_slot_tell marks.
-enum { CANARY_HEAD_SIDE = 1, CANARY_TAIL_SIDE = 2, CANARY_INSIDE = 4 };
+enum { CANARY_HEAD_SIDE = 1, CANARY_TAIL_SIDE = 2, CANARY_INSIDE = 4 };  // see canary_slot_valid
 
 // Nanoseconds that reports have taken, so far. Relaxed: for the monitor's pace.
 extern _Atomic uint64_t canary_look_told;
@@ -30,8 +30,10 @@ bool canary_look_head(struct canary_slab *s, uint32_t number, const struct canar
 // seen: how much of it was read.
 bool canary_look_tail(struct canary_slab *s, uint32_t number, const struct canary_buffer *b,
                       const uint8_t *now, uint32_t seen, const struct canary_occasion *o);
-// The page behind a buffer of CANARY_SHARED, where it is.
-bool canary_look_far(struct canary_slab *s, const struct canary_buffer *b, const struct canary_occasion *o);
+// More canary somewhere behind the buffer of a slab of one, where it is, and as it was made; no more than
+// CANARY_TAIL_MOST bytes.
+bool canary_look_behind(struct canary_slab *s, const struct canary_buffer *b, const uint8_t *now,
+                        const uint8_t *made, uint32_t count, const struct canary_occasion *o);
 // The first bytes of a freed buffer, into which nobody may have written since a scan saw it last. The slab has room for
 // prints; one scan at a time.
 bool canary_look_inside(struct canary_slab *s, uint32_t number, const struct canary_buffer *b,

@@ -9,6 +9,7 @@
 #include "canary/canary.h"
 #include "canary/canary_free.h"
 #include "canary/canary_order.h"
+#include "core/lock.h"
 #include "core/guard.h"
 #include "track/guard_report.h"
 #include "launch/launch_ring.h"
@@ -38,12 +39,12 @@ enum {
 };
 static const uint64_t kept = 500000000;  // nanoseconds that places wait for buffers like those they had
 
-static pthread_mutex_t scan_lock = PTHREAD_MUTEX_INITIALIZER;  // before all others of ours
-static bool closing[HOME_CONTEXTS], failed[HOME_CONTEXTS];     // under scan_lock
+static struct lock scan_lock = LOCK_INIT(SCAN);             // before all others of ours
+static bool closing[HOME_CONTEXTS], failed[HOME_CONTEXTS];  // under scan_lock
 static _Atomic uint64_t seen;  // launches before the last whole scan. Relaxed: whether one is worth while
 
 // What the monitor is told; under wake_lock.
-static pthread_mutex_t wake_lock = PTHREAD_MUTEX_INITIALIZER;
+static struct lock wake_lock = LOCK_INIT(MONITOR);
 static pthread_cond_t wake;
 static bool running, ending, drained;
 
@@ -78,17 +79,17 @@ static uint64_t now(void)
 
 void canary_monitor_hold(void)
 {
-    pthread_mutex_lock(&scan_lock);
+    lock_take(&scan_lock);
 }
 
 void canary_monitor_go_on(void)
 {
-    pthread_mutex_unlock(&scan_lock);
+    lock_give(&scan_lock);
 }
 
 bool canary_monitor_try_hold(void)
 {
-    return !pthread_mutex_trylock(&scan_lock);
+    return lock_try(&scan_lock);
 }
 
 bool canary_monitor_watches(const struct home *home)
@@ -149,25 +150,25 @@ static void scan_all(bool thorough, const struct canary_occasion *occasion)
 // What kernels' heaps have told, which takes no call of the driver's. Not where a scan is under way: that does it too.
 static void read_rings(const struct canary_occasion *occasion)
 {
-    if (!companion->any() || pthread_mutex_trylock(&scan_lock))
+    if (!companion->any() || !lock_try(&scan_lock))
         return;
     for (unsigned i = 0; i < HOME_CONTEXTS; i++) {
         struct home *home = closing[i] ? NULL : home_of_number(i);
         if (home)
             companion->read(home, occasion);
     }
-    pthread_mutex_unlock(&scan_lock);
+    lock_give(&scan_lock);
 }
 
 void canary_monitor_check(struct home *home, struct canary_slab *slab, const struct canary_occasion *occasion)
 {
     // One that is under way looks at it too.
-    if (pthread_mutex_trylock(&scan_lock))
+    if (!lock_try(&scan_lock))
         return;
     unsigned n = home_number(home);
     if (!closing[n] && !failed[n] && canary_store_find(slab->base) == slab)
         canary_scan_slab(home, slab, occasion);
-    pthread_mutex_unlock(&scan_lock);
+    lock_give(&scan_lock);
 }
 
 void canary_monitor_synced(enum driver_id call, uint64_t ended)
@@ -182,11 +183,10 @@ void canary_monitor_synced(enum driver_id call, uint64_t ended)
     read_rings(&occasion);
     if ((launches == atomic_load_explicit(&seen, memory_order_relaxed) && !kernels) ||
         !(canary_store_slabs() || kernels) ||
-        (from = now()) < atomic_load_explicit(&next, memory_order_relaxed) ||
-        pthread_mutex_trylock(&scan_lock))
+        (from = now()) < atomic_load_explicit(&next, memory_order_relaxed) || !lock_try(&scan_lock))
         return;
     scan_all(true, &occasion);
-    pthread_mutex_unlock(&scan_lock);
+    lock_give(&scan_lock);
     uint64_t end = now();
     atomic_store_explicit(&next, end + SYNC_SHARE * (end - from), memory_order_relaxed);
 }
@@ -198,7 +198,7 @@ static void rest(uint64_t ns)
 {
     uint64_t at = now() + ns;
     struct timespec t = {(time_t)(at / 1000000000u), (long)(at % 1000000000u)};
-    while (!ending && pthread_cond_timedwait(&wake, &wake_lock, &t) != ETIMEDOUT)
+    while (!ending && pthread_cond_timedwait(&wake, &wake_lock.mutex, &t) != ETIMEDOUT)
         ;
 }
 
@@ -211,9 +211,9 @@ static void rest_and_read(uint64_t ns)
     const uint64_t end = now() + ns;
     while (!ending && companion->any() && now() + step < end) {
         rest(step);
-        pthread_mutex_unlock(&wake_lock);
+        lock_give(&wake_lock);
         read_rings(&occasion);
-        pthread_mutex_lock(&wake_lock);
+        lock_take(&wake_lock);
     }
     uint64_t at = now();
     rest(at < end ? end - at : 0);
@@ -226,9 +226,9 @@ static void drain(void)
     for (unsigned i = 0; i < HOME_CONTEXTS; i++) {
         struct home *home = home_of_number(i);
         bool pushed;
-        pthread_mutex_lock(&scan_lock);
+        lock_take(&scan_lock);
         bool usable = home && !closing[i] && !failed[i];
-        pthread_mutex_unlock(&scan_lock);
+        lock_give(&scan_lock);
         if (usable && home_enter(atomic_load_explicit(&home->context, memory_order_relaxed), &pushed)) {
             guard.real.cuCtxSynchronize();
             home_leave(pushed);
@@ -293,12 +293,12 @@ static uint64_t scan_once(bool thorough)
 {
     const struct canary_occasion occasion = {DRIVER_CALLS, NULL, "found by a scan while the program ran",
                                              true, thorough};
-    pthread_mutex_lock(&scan_lock);
+    lock_take(&scan_lock);
     uint64_t told = atomic_load_explicit(&canary_look_told, memory_order_relaxed), from = now();
     scan_all(thorough, &occasion);
     uint64_t took = now() - from;
     told = atomic_load_explicit(&canary_look_told, memory_order_relaxed) - told;
-    pthread_mutex_unlock(&scan_lock);
+    lock_give(&scan_lock);
     return told < took ? took - told : 0;
 }
 
@@ -307,14 +307,14 @@ static void *monitor(void *unused)
     const uint64_t pause = (uint64_t)guard.options.canary_interval * 1000;
     uint64_t cost = FIRST_COST, calls = 0, before = 0;
     unsigned quiet = 0;
-    pthread_mutex_lock(&wake_lock);
+    lock_take(&wake_lock);
     for (unsigned n = 1; !ending; n++) {
         uint64_t usual = pause_after(cost, calls, quiet == QUIET, pause),
                  least = pause_for(pace_now(), calls);
         rest_and_read(usual < least ? least : usual);
         if (ending)
             break;
-        pthread_mutex_unlock(&wake_lock);
+        lock_give(&wake_lock);
         uint64_t launches = atomic_load_explicit(&launch_ring.count, memory_order_relaxed);
         uint64_t ended = atomic_load_explicit(&canary_scan_ended, memory_order_relaxed);
         quiet = launches != before ? 0 : quiet + (launches == ended ? ENDED : 1);
@@ -324,14 +324,14 @@ static void *monitor(void *unused)
         if (canary_store_slabs() || companion->any())
             cost = learn(cost, scan_once(n % THOROUGH == 0));
         calls = atomic_load_explicit(&canary_scan_calls, memory_order_relaxed) - calls;
-        pthread_mutex_lock(&wake_lock);
+        lock_take(&wake_lock);
     }
-    pthread_mutex_unlock(&wake_lock);
+    lock_give(&wake_lock);
     drain();
-    pthread_mutex_lock(&wake_lock);
+    lock_take(&wake_lock);
     drained = true;
     pthread_cond_broadcast(&wake);
-    pthread_mutex_unlock(&wake_lock);
+    lock_give(&wake_lock);
     return NULL;
 }
 
@@ -351,8 +351,8 @@ void canary_monitor_start(void)
 
 void canary_monitor_after_fork(void)
 {
-    pthread_mutex_init(&scan_lock, NULL);
-    pthread_mutex_init(&wake_lock, NULL);
+    lock_after_fork(&scan_lock);
+    lock_after_fork(&wake_lock);
     running = false;
 }
 
@@ -364,11 +364,11 @@ void canary_monitor_context_ends(CUcontext context, enum driver_id call)
     if (!home)
         return;
     const struct canary_occasion occasion = {call, NULL, "found when the context ended", false, true};
-    pthread_mutex_lock(&scan_lock);
+    lock_take(&scan_lock);
     scan_home(home, true, &occasion);
     scan_home(home, true, &occasion);
     closing[home_number(home)] = true;
-    pthread_mutex_unlock(&scan_lock);
+    lock_give(&scan_lock);
 }
 
 void canary_monitor_context_stays(CUcontext context)
@@ -376,9 +376,9 @@ void canary_monitor_context_stays(CUcontext context)
     struct home *home = context ? home_find(context) : NULL;
     if (!home)
         return;
-    pthread_mutex_lock(&scan_lock);
+    lock_take(&scan_lock);
     closing[home_number(home)] = false;
-    pthread_mutex_unlock(&scan_lock);
+    lock_give(&scan_lock);
 }
 
 void canary_monitor_context_gone(struct home *home)
@@ -391,12 +391,12 @@ static void await_drain(void)
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
     t.tv_sec += DRAIN_SECONDS;
-    pthread_mutex_lock(&wake_lock);
+    lock_take(&wake_lock);
     ending = true;
     pthread_cond_broadcast(&wake);
-    while (running && !drained && pthread_cond_timedwait(&wake, &wake_lock, &t) != ETIMEDOUT)
+    while (running && !drained && pthread_cond_timedwait(&wake, &wake_lock.mutex, &t) != ETIMEDOUT)
         ;
-    pthread_mutex_unlock(&wake_lock);
+    lock_give(&wake_lock);
 }
 
 void canary_monitor_end(void)
@@ -404,8 +404,8 @@ void canary_monitor_end(void)
     const struct canary_occasion occasion = {DRIVER_CALLS, "the end of the program",
                                              "found when the program ended", true, true};
     await_drain();
-    pthread_mutex_lock(&scan_lock);
+    lock_take(&scan_lock);
     scan_all(true, &occasion);
     scan_all(true, &occasion);
-    pthread_mutex_unlock(&scan_lock);
+    lock_give(&scan_lock);
 }

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: MIT
 #include "canary/canary_order.h"
 
-#include <pthread.h>
+#include <assert.h>
 
+#include "base/checked.h"
 #include "canary/canary_bench.h"
 #include "context/home_copy.h"
+#include "core/lock.h"
 #include "core/guard.h"
 
 enum {
@@ -33,6 +35,15 @@ struct landing {
 
 // Of a home. A landing is taken, handed over and given back under the lock; in between it is its taker's or the settler's, but
 // for its neighbours, remains and the relic's slab, which are under the lock.
+//
+// Whenever the lock is free:
+//
+//   waiting + returned <= fresh <= LANDINGS: the others that somebody had are their takers', or lost, where a copy
+//                                            into one may come at any time
+//   oldest to newest is one list in both directions, empty at both ends or at none
+//   remains.readings == waiting landings that point to it
+//   of one that waits: its place is there, and slab.unread > 0; or relic.slab == NULL, and it has remains
+//   done <= asked, and aside <= asked of every landing that waits
 struct field {
     struct landing landing[LANDINGS];
     struct remains remains[LANDINGS];
@@ -45,16 +56,16 @@ struct field {
 };
 
 static struct field fields[HOME_CONTEXTS];
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct lock lock = LOCK_INIT(CANARY_ORDER);
 
 void canary_order_after_fork(void)
 {
-    pthread_mutex_init(&lock, NULL);
+    lock_after_fork(&lock);
 }
 
 void canary_order_context_gone(struct home *home)
 {
-    pthread_mutex_lock(&lock);
+    lock_take(&lock);
     struct field *f = &fields[home_number(home)];
     f->oldest = f->newest = f->returned = NULL;
     f->fresh = 0;
@@ -64,7 +75,44 @@ void canary_order_context_gone(struct home *home)
         f->landing[i].event = NULL;
         f->remains[i].readings = 0;
     }
-    pthread_mutex_unlock(&lock);
+    lock_give(&lock);
+}
+
+static bool landing_valid(const struct field *f, const struct landing *l)
+{
+    const struct canary_slab *s = l->relic.slab;
+    bool has_place = s && !l->remains && atomic_load_explicit(&s->unread, memory_order_relaxed);
+    bool has_none = !s && l->remains && l->relic.remains == &l->remains->told && l->remains->readings;
+    return l >= f->landing && l < f->landing + f->fresh && l->aside <= f->asked && (has_place || has_none) &&
+           (l->newer ? l->newer->older == l : f->newest == l);
+}
+
+// Under the lock.
+static bool is_valid(const struct field *f)
+{
+    unsigned count = 0, readings = 0, told = 0;
+    if (f->fresh > LANDINGS || f->done > f->asked || !f->oldest != !f->newest ||
+        (f->oldest && f->oldest->older))
+        return false;
+    for (const struct landing *l = f->oldest; l; l = l->newer) {
+        if (!landing_valid(f, l) || ++count > f->fresh)
+            return false;
+        told += l->remains != NULL;
+    }
+    for (const struct landing *l = f->returned; l; l = l->newer)
+        if (++count > f->fresh)
+            return false;
+    for (unsigned i = 0; i < LANDINGS; i++)
+        readings += f->remains[i].readings;
+    return readings == told;
+}
+
+bool canary_order_valid(const struct home *home)
+{
+    lock_take(&lock);
+    bool valid = is_valid(&fields[home_number(home)]);
+    lock_give(&lock);
+    return valid;
 }
 
 bool canary_order_number(struct canary_stream in, uint64_t *number)
@@ -114,24 +162,24 @@ static bool is_crowded(const struct field *f)
 
 bool canary_order_is_crowded(const struct home *home)
 {
-    pthread_mutex_lock(&lock);
+    lock_take(&lock);
     bool crowded = is_crowded(&fields[home_number(home)]);
-    pthread_mutex_unlock(&lock);
+    lock_give(&lock);
     return crowded;
 }
 
 // An operation is about to go into the stream of our own.
 static void note_aside(struct field *f)
 {
-    pthread_mutex_lock(&lock);
+    lock_take(&lock);
     f->asked++;
-    pthread_mutex_unlock(&lock);
+    lock_give(&lock);
 }
 
 // NULL: there is no room.
 static struct landing *take(struct field *f, bool aside)
 {
-    pthread_mutex_lock(&lock);
+    lock_take(&lock);
     bool room = !aside || !is_crowded(f);
     struct landing *l = room ? f->returned : NULL;
     if (l)
@@ -140,22 +188,24 @@ static struct landing *take(struct field *f, bool aside)
         l = &f->landing[f->fresh++];
     if (l)
         l->aside = aside ? ++f->asked : 0;
-    pthread_mutex_unlock(&lock);
+    lock_give(&lock);
     return l;
 }
 
 // Under the lock.
 static void put_back(struct field *f, struct landing *l)
 {
+    checked_assert(lock_is_held(&lock));
+    assert(l >= f->landing && l < f->landing + f->fresh);
     l->newer = f->returned;
     f->returned = l;
 }
 
 static void give(struct field *f, struct landing *l)
 {
-    pthread_mutex_lock(&lock);
+    lock_take(&lock);
     put_back(f, l);
-    pthread_mutex_unlock(&lock);
+    lock_give(&lock);
 }
 
 static uint8_t *rows_of(const struct home *home, const struct landing *l)
@@ -202,7 +252,7 @@ static void hand_over(struct field *f, struct landing *l, const struct canary_pl
     struct canary_relic relic = canary_look_relic(place);
     // Release pairs with the acquire of who finds that nothing is unread, in canary_order_settle's last step.
     atomic_fetch_add_explicit(&place->slab->unread, 1, memory_order_release);
-    pthread_mutex_lock(&lock);
+    lock_take(&lock);
     l->relic = relic;
     l->call = call;
     l->remains = NULL;
@@ -210,7 +260,8 @@ static void hand_over(struct field *f, struct landing *l, const struct canary_pl
     l->older = f->newest;
     *(f->newest ? &f->newest->newer : &f->oldest) = l;
     f->newest = l;
-    pthread_mutex_unlock(&lock);
+    checked_assert(is_valid(f));
+    lock_give(&lock);
 }
 
 CUresult canary_order_mark(const struct canary_slab *s, struct canary_stream in)
@@ -297,7 +348,7 @@ void canary_order_forget(struct canary_slab *slab)
     struct field *f = &fields[home_number(slab->home)];
     if (!atomic_load_explicit(&slab->unread, memory_order_acquire))
         return;
-    pthread_mutex_lock(&lock);
+    lock_take(&lock);
     for (struct landing *l = f->oldest; l; l = l->newer)
         if (l->relic.slab == slab) {
             if (!remains)
@@ -309,32 +360,35 @@ void canary_order_forget(struct canary_slab *slab)
             // Relaxed: nobody takes a place because of it that is being forgotten.
             atomic_fetch_sub_explicit(&slab->unread, 1, memory_order_relaxed);
         }
-    pthread_mutex_unlock(&lock);
+    checked_assert(is_valid(f));
+    lock_give(&lock);
 }
 
 // The landing is looked at no more; nor is its place, if that is kept, held up by it.
 static void settled(struct field *f, struct landing *l)
 {
-    pthread_mutex_lock(&lock);
+    lock_take(&lock);
     struct canary_slab *s = l->relic.slab;
     // Release: who finds that nothing is unread sees what was told.
     if (s)
         atomic_fetch_sub_explicit(&s->unread, 1, memory_order_release);
+    assert(!l->remains || l->remains->readings);
     if (l->remains)
         l->remains->readings--;
     f->done = l->aside > f->done ? l->aside : f->done;
     *(l->older ? &l->older->newer : &f->oldest) = l->newer;
     *(l->newer ? &l->newer->older : &f->newest) = l->older;
     put_back(f, l);
-    pthread_mutex_unlock(&lock);
+    checked_assert(is_valid(f));
+    lock_give(&lock);
 }
 
 // The oldest if l is NULL.
 static struct landing *next_of(const struct field *f, const struct landing *l)
 {
-    pthread_mutex_lock(&lock);
+    lock_take(&lock);
     struct landing *next = l ? l->newer : f->oldest;
-    pthread_mutex_unlock(&lock);
+    lock_give(&lock);
     return next;
 }
 
@@ -342,12 +396,12 @@ static struct landing *next_of(const struct field *f, const struct landing *l)
 // buffer's. late: this one is such. Whether it has to wait.
 static bool waits(struct field *f, const struct landing *l, bool late)
 {
-    pthread_mutex_lock(&lock);
+    lock_take(&lock);
     uint64_t *pass = l->relic.slab ? &l->relic.slab->late : l->remains ? &l->remains->late : NULL;
     if (late && pass)
         *pass = f->pass;
     bool wait = late || (pass && *pass == f->pass);
-    pthread_mutex_unlock(&lock);
+    lock_give(&lock);
     return wait;
 }
 
@@ -363,21 +417,21 @@ static bool is_late(const struct landing *l, bool *aside)
 static void catch_up(struct field *f)
 {
     CUstream aside = atomic_load_explicit(&f->aside, memory_order_acquire);
-    pthread_mutex_lock(&lock);
+    lock_take(&lock);
     uint64_t asked = f->asked;
-    pthread_mutex_unlock(&lock);
+    lock_give(&lock);
     if (aside && (!guard.real.cuStreamQuery || guard.real.cuStreamQuery(aside)))
         return;
-    pthread_mutex_lock(&lock);
+    lock_take(&lock);
     f->done = asked > f->done ? asked : f->done;
-    pthread_mutex_unlock(&lock);
+    lock_give(&lock);
 }
 
 static bool has_work(const struct field *f)
 {
-    pthread_mutex_lock(&lock);
+    lock_take(&lock);
     bool work = f->oldest || f->asked != f->done;
-    pthread_mutex_unlock(&lock);
+    lock_give(&lock);
     return work;
 }
 
@@ -398,9 +452,9 @@ static void settle(struct home *home, bool all)
             break;
         if (waits(f, l, late))
             continue;
-        pthread_mutex_lock(&lock);
+        lock_take(&lock);
         struct canary_relic relic = l->relic;
-        pthread_mutex_unlock(&lock);
+        lock_give(&lock);
         const struct canary_occasion occasion = {
             l->call, NULL, "found in the order of the stream, just before the buffer was freed", true, true};
         canary_look_relic_rows(&relic, rows_of(home, l), &occasion);

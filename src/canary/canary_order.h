@@ -46,4 +46,6 @@ void canary_order_make_room(struct home *home);
 void canary_order_context_gone(struct home *home);
 void canary_order_after_fork(void);
 
+bool canary_order_valid(const struct home *home);  // whether the equations of canary_order.c hold
+
 #endif

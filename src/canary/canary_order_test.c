@@ -626,6 +626,43 @@ static void goes_with_its_context(void **state)
     assert_int_equal(atomic_load(&findings), 0);
 }
 
+// That memory went back beside the streams of a context is not told of the context that comes in its place.
+static void what_went_aside_goes_with_its_context(void **state)
+{
+    enum { BUFFERS = CANARY_SHELF_MOST + 10 };
+    CUdeviceptr p[BUFFERS];
+    CUcontext other;
+    CUresult r;
+    assert_int_equal(cuCtxCreate_v2(&other, 0, 0), 0);
+    const struct home *home = home_current();
+    for (unsigned i = 0; i < BUFFERS; i++)
+        assert_true(canary_alloc_async(&p[i], IN_ORDER + 4 * i, NULL, NULL, false, &r) && !r);
+    canary_monitor_hold();
+    for (unsigned i = 0; i < BUFFERS; i++)
+        free_in_order(p[i]);
+    assert_true(canary_free_any_postponed(home));
+    canary_free_postponed(home_current());
+    canary_monitor_go_on();
+    assert_true(canary_free_gone_aside(home_current()));
+    assert_false(canary_free_gone_aside(home_current()));
+    // The same once more, and nobody asks before the context ends.
+    assert_true(canary_alloc_async(&p[0], 2 * IN_ORDER, NULL, NULL, false, &r) && !r);
+    canary_monitor_hold();
+    free_in_order(p[0]);
+    canary_free_postponed(home_current());
+    canary_monitor_go_on();
+    canary_context_ends(other, DRIVER_cuCtxDestroy_v2);
+    assert_int_equal(cuCtxDestroy_v2(other), 0);
+    forget_context(other);
+    assert_int_equal(cuCtxCreate_v2(&other, 0, 0), 0);
+    assert_ptr_equal(home_current(), home);
+    assert_false(canary_free_any_postponed(home));
+    assert_false(canary_free_gone_aside(home_current()));
+    assert_int_equal(cuCtxDestroy_v2(other), 0);
+    forget_context(other);
+    assert_int_equal(cuCtxSetCurrent(context), 0);
+}
+
 // Landings whose places were forgotten serve others again and again.
 static void forgotten_ones_come_back(void **state)
 {
@@ -707,6 +744,7 @@ int main(void)
         cmocka_unit_test(forgotten_ones_come_back),
         cmocka_unit_test(passed_over_is_not_clean),
         cmocka_unit_test(goes_with_its_context),
+        cmocka_unit_test(what_went_aside_goes_with_its_context),
         cmocka_unit_test(withdrawn_is_not_clean),
         cmocka_unit_test(a_stream_may_be_foreign),
         cmocka_unit_test(waited_for_is_not_clean),

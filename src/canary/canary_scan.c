@@ -291,7 +291,7 @@ static void read_lone(struct scan *scan, struct canary_slab *s)
     struct canary_buffer b;
     if (!read_slot(scan, s, 0, &b)) {
         // Whoever frees it now will look at it.
-        scan->partly |= s->kind != CANARY_OURS && s->kind != CANARY_POOL;
+        scan->partly |= s->memory->kind != CANARY_OURS && s->memory->kind != CANARY_POOL;
         return;
     }
     if ((uint32_t)b.told == (CANARY_HEAD_SIDE | CANARY_TAIL_SIDE))
@@ -300,10 +300,9 @@ static void read_lone(struct scan *scan, struct canary_slab *s)
     if (canary_slab_is_direct(s)) {
         const uint8_t *at = (const uint8_t *)(uintptr_t)s->base;
         scan->found += canary_look_head(s, 0, &b, at - CANARY_HEAD, scan->occasion);
-        if (s->kind == CANARY_SHARED)
-            scan->found += canary_look_far(s, &b, scan->occasion);
-        // Behind a buffer in managed memory starts the page that its end is in.
-        if (s->kind == CANARY_HOST || scan->whole)
+        if (s->memory->look_at_more)
+            scan->found += s->memory->look_at_more(s, &b, scan->occasion);
+        if (!s->memory->tails_rarely || scan->whole)
             scan->found += canary_look_tail(s, 0, &b, at + b.size, tail, scan->occasion);
         return;
     }
@@ -388,16 +387,16 @@ static int read_one(struct index_item *item, void *context)
     struct scan *scan = context;
     struct canary_slab *s = (struct canary_slab *)item;
     struct canary_buffer b;
-    if (s->home != scan->home || (s->kind == CANARY_MANAGED && !scan->managed) ||
+    if (s->home != scan->home || (s->memory->kind == CANARY_MANAGED && !scan->managed) ||
         atomic_load_explicit(&s->unreadable, memory_order_relaxed))
         return 0;
     // What an earlier buffer there left is told first, under its own name.
-    if (s->kind == CANARY_POOL && atomic_load_explicit(&s->unread, memory_order_relaxed)) {
+    if (s->memory->kind == CANARY_POOL && atomic_load_explicit(&s->unread, memory_order_relaxed)) {
         scan->partly = true;
         return 0;
     }
     // Only a buffer's event may be asked: before, it is not recorded, and afterwards destroyed.
-    if (s->kind == CANARY_POOL && (!canary_slot_read(s, 0, scan->number, &b) || !is_there(s)))
+    if (s->memory->kind == CANARY_POOL && (!canary_slot_read(s, 0, scan->number, &b) || !is_there(s)))
         return 0;
     if (s->slots == 1)
         read_lone(scan, s);
@@ -487,8 +486,8 @@ CUresult canary_scan_place(struct home *home, const struct canary_place *place,
     CUresult r;
     if (canary_slab_is_direct(place->slab)) {
         struct canary_buffer buffer = buffer_of(place);
-        if (place->slab->kind == CANARY_SHARED)
-            canary_look_far(place->slab, &buffer, occasion);
+        if (place->slab->memory->look_at_more)
+            place->slab->memory->look_at_more(place->slab, &buffer, occasion);
         look_at_place(place, (const uint8_t *)(uintptr_t)place->base - CANARY_HEAD,
                       (const uint8_t *)(uintptr_t)behind, occasion);
         return CUDA_SUCCESS;

@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: MIT
 #include "canary/canary_shelf.h"
 
-#include <pthread.h>
+#include <assert.h>
+#include <errno.h>
 #include <time.h>
+
+#include "base/checked.h"
+#include "core/lock.h"
 
 enum { ENTRIES = CANARY_SHELF_MOST };  // of a home
 
@@ -26,11 +30,11 @@ struct shelf {
 };
 
 static struct shelf shelves[HOME_CONTEXTS];
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;  // a leaf
+static struct lock lock = LOCK_INIT(CANARY_SHELF);  // a leaf
 
 void canary_shelf_after_fork(void)
 {
-    pthread_mutex_init(&lock, NULL);
+    lock_after_fork(&lock);
 }
 
 static struct shelf *shelf_of(const struct home *home)
@@ -47,7 +51,43 @@ static uint64_t now(void)
 
 static bool is_plain(const struct canary_slab *s)
 {
-    return s->kind == CANARY_OURS;
+    return s->memory->kind == CANARY_OURS;
+}
+
+static bool entry_valid(const struct entry *e, const struct home *home)
+{
+    const struct canary_slab *s = e->place.slab;
+    return s->home == home && canary_slab_is_lone(s) && e->place.number == 0 && s->used == 1 &&
+           e->bytes == s->range.size && !(is_plain(s) && e->stream) &&
+           !atomic_load_explicit(&s->one.size, memory_order_relaxed);
+}
+
+// Under the lock.
+static bool is_valid(const struct shelf *shelf, const struct home *home)
+{
+    uint64_t bytes[2] = {0};
+    unsigned count = 0;
+    for (const struct entry *e = shelf->entry, *end = e + ENTRIES; e < end; e++) {
+        if (!e->used)
+            continue;
+        if (!entry_valid(e, home))
+            return false;
+        for (const struct entry *other = e + 1; other < end; other++)
+            if (other->used && other->place.slab == e->place.slab)
+                return false;
+        count++;
+        bytes[is_plain(e->place.slab)] += e->bytes;
+    }
+    return count == atomic_load_explicit(&shelf->count, memory_order_relaxed) && shelf->plain == bytes[1] &&
+           shelf->pool == bytes[0];
+}
+
+bool canary_shelf_valid(const struct home *home)
+{
+    lock_take(&lock);
+    bool valid = is_valid(shelf_of(home), home);
+    lock_give(&lock);
+    return valid;
 }
 
 static uint64_t budget(const struct canary_slab *s)
@@ -59,6 +99,9 @@ static uint64_t budget(const struct canary_slab *s)
 // Under the lock.
 static void remove_entry(struct shelf *shelf, struct entry *e)
 {
+    checked_assert(lock_is_held(&lock));
+    assert(e->used);
+    checked_assert(is_valid(shelf, e->place.slab->home));
     *(is_plain(e->place.slab) ? &shelf->plain : &shelf->pool) -= e->bytes;
     e->used = false;
     atomic_fetch_sub_explicit(&shelf->count, 1, memory_order_relaxed);
@@ -75,9 +118,10 @@ bool canary_shelf_put(const struct canary_place *place, uint64_t stream)
     struct shelf *shelf = shelf_of(s->home);
     uint64_t *bytes = is_plain(s) ? &shelf->plain : &shelf->pool, limit = budget(s);
     struct entry *free = NULL;
+    assert(canary_slab_is_lone(s) && (stream == 0 || !is_plain(s)));
     if (!canary_shelf_wants(place))
         return false;
-    pthread_mutex_lock(&lock);
+    lock_take(&lock);
     for (unsigned i = 0; i < ENTRIES && !free && *bytes + s->range.size <= limit; i++)
         free = shelf->entry[i].used ? NULL : &shelf->entry[i];
     if (free) {
@@ -85,8 +129,9 @@ bool canary_shelf_put(const struct canary_place *place, uint64_t stream)
             .used = true, .stream = stream, .bytes = s->range.size, .at = now(), .place = *place};
         *bytes += s->range.size;
         atomic_fetch_add_explicit(&shelf->count, 1, memory_order_relaxed);
+        checked_assert(is_valid(shelf, s->home));
     }
-    pthread_mutex_unlock(&lock);
+    lock_give(&lock);
     return free;
 }
 
@@ -95,7 +140,7 @@ static bool fits(const struct entry *e, enum canary_kind kind, CUmemoryPool pool
                  uint64_t size)
 {
     const struct canary_slab *s = e->place.slab;
-    return e->used && e->place.size == size && s->kind == kind && s->pool == pool &&
+    return e->used && e->place.size == size && s->memory->kind == kind && s->pool == pool &&
            (kind == CANARY_OURS || e->stream == stream ||
             !atomic_load_explicit(&s->unread, memory_order_acquire)) &&
            !canary_slot_told(s, e->place.number);
@@ -108,7 +153,7 @@ bool canary_shelf_take(const struct home *home, enum canary_kind kind, CUmemoryP
     struct entry *found = NULL;
     if (!atomic_load_explicit(&shelf->count, memory_order_relaxed))
         return false;
-    pthread_mutex_lock(&lock);
+    lock_take(&lock);
     // The one that is here longest: it is the likeliest to have been looked at.
     for (struct entry *e = shelf->entry; e < shelf->entry + ENTRIES; e++)
         if (fits(e, kind, pool, stream, size) && (!found || e->at < found->at))
@@ -117,18 +162,18 @@ bool canary_shelf_take(const struct home *home, enum canary_kind kind, CUmemoryP
         *place = found->place;
         remove_entry(shelf, found);
     }
-    pthread_mutex_unlock(&lock);
+    lock_give(&lock);
     return found;
 }
 
 bool canary_shelf_has_room(const struct canary_place *place)
 {
     const struct shelf *shelf = shelf_of(place->slab->home);
-    pthread_mutex_lock(&lock);
+    lock_take(&lock);
     bool room =
         atomic_load_explicit(&shelf->count, memory_order_relaxed) < ENTRIES &&
         (is_plain(place->slab) ? shelf->plain : shelf->pool) + place->slab->range.size <= budget(place->slab);
-    pthread_mutex_unlock(&lock);
+    lock_give(&lock);
     return room;
 }
 
@@ -141,11 +186,11 @@ unsigned canary_shelf_plain(const struct home *home, struct canary_extent at[CAN
 {
     const struct shelf *shelf = shelf_of(home);
     unsigned n = 0;
-    pthread_mutex_lock(&lock);
+    lock_take(&lock);
     for (const struct entry *e = shelf->entry; e < shelf->entry + ENTRIES; e++)
         if (e->used && is_plain(e->place.slab))
             at[n++] = (struct canary_extent){e->place.slab->range.base, e->place.slab->range.size};
-    pthread_mutex_unlock(&lock);
+    lock_give(&lock);
     return n;
 }
 
@@ -154,7 +199,7 @@ static bool drop(const struct home *home, uint64_t then, CUmemoryPool pool, stru
 {
     struct shelf *shelf = shelf_of(home);
     struct entry *found = NULL;
-    pthread_mutex_lock(&lock);
+    lock_take(&lock);
     for (struct entry *e = shelf->entry; e < shelf->entry + ENTRIES; e++)
         if (e->used && e->at <= then && (!found || e->at < found->at) &&
             (!pool || e->place.slab->pool == pool))
@@ -163,7 +208,7 @@ static bool drop(const struct home *home, uint64_t then, CUmemoryPool pool, stru
         *place = found->place;
         remove_entry(shelf, found);
     }
-    pthread_mutex_unlock(&lock);
+    lock_give(&lock);
     return found;
 }
 
@@ -180,10 +225,10 @@ bool canary_shelf_drop_of(const struct home *home, CUmemoryPool pool, struct can
 void canary_shelf_context_gone(const struct home *home)
 {
     struct shelf *shelf = shelf_of(home);
-    pthread_mutex_lock(&lock);
+    lock_take(&lock);
     for (unsigned i = 0; i < ENTRIES; i++)
         shelf->entry[i].used = false;
     shelf->plain = shelf->pool = 0;
     atomic_store_explicit(&shelf->count, 0, memory_order_relaxed);
-    pthread_mutex_unlock(&lock);
+    lock_give(&lock);
 }

@@ -4,6 +4,12 @@
 //
 // Memory of a pool goes to a buffer of the stream that freed it, or of any once the stream has come so far. What is here
 // is bounded, goes back after a while, and at once when the device is full.
+//
+// Whenever the shelf's lock is free, of a home:
+//
+//   count == places on the shelf <= CANARY_SHELF_MOST; no slab has two of them
+//   plain == sum of slab.range.size over those in memory that we divide up; pool == the same over all others
+//   each is withdrawn (size == 0), alone in a slab of this home with used == 1; of plain memory, stream == 0
 #ifndef MOAT_CANARY_CANARY_SHELF_H
 #define MOAT_CANARY_CANARY_SHELF_H
 
@@ -31,5 +37,7 @@ bool canary_shelf_drop_of(const struct home *home, CUmemoryPool pool, struct can
 
 void canary_shelf_context_gone(const struct home *home);
 void canary_shelf_after_fork(void);
+
+bool canary_shelf_valid(const struct home *home);  // whether the equations above hold
 
 #endif

@@ -1,17 +1,19 @@
 // SPDX-License-Identifier: MIT
 #include "canary/canary_slab.h"
 
+#include <assert.h>
 #include <string.h>
 #include <sys/mman.h>
 
+#include "canary/canary_slot.h"
 #include "core/slab_pool.h"
 
 enum {
     UNIT = CANARY_SPACE_UNIT,
     PAGE = 4096,      // pinned memory starts at one, and so does the buffer in it
-    FAR = 1024,       // in a page behind a buffer, beyond the canary that may start there
     LONE_TAIL = 256,  // bytes of canary behind a buffer that has a slab of its own
-    KEPT = 256,       // bytes at the end of a slab for what lies behind it
+    MOST_SLOTS = 1 << 20,
+    KEPT = 256,  // bytes at the end of a slab for what lies behind it
     ROW =
         UNIT + CANARY_HEAD + CANARY_TAIL_LEAST,  // more than a slab's row, which is a slot's tail and a head
 };
@@ -37,7 +39,7 @@ uint64_t canary_slab_stride(uint64_t size)
 
 bool canary_slab_is_flat(const struct canary_slab *s, uint64_t size)
 {
-    return s->kind == CANARY_POOL && size % 4 == 0;
+    return s->memory->kind == CANARY_POOL && size % 4 == 0;
 }
 
 struct canary_seed canary_slab_seed(const struct canary_place *place)
@@ -67,13 +69,14 @@ void canary_slab_release(struct epoch_node *node)
     slab_pool_put(&slabs, s);
 }
 
-struct canary_slab *canary_slab_new(struct home *home, enum canary_kind kind, uint32_t slots)
+struct canary_slab *canary_slab_new(struct home *home, const struct canary_memory *memory, uint32_t slots)
 {
+    assert(memory && slots && slots <= MOST_SLOTS);
     struct canary_slab *s = slab_pool_get(&slabs);
     if (!s)
         return NULL;
     memset(s, 0, sizeof *s);
-    s->kind = kind;
+    s->memory = memory;
     s->home = home;
     s->context = atomic_load_explicit(&home->context, memory_order_relaxed);
     s->slots = slots;
@@ -90,6 +93,57 @@ struct canary_slab *canary_slab_new(struct home *home, enum canary_kind kind, ui
         s->slot = p;
     }
     return s;
+}
+
+static bool sizes_valid(const struct canary_slab *s)
+{
+    uint64_t least = atomic_load_explicit(&s->least, memory_order_relaxed);
+    uint64_t most = atomic_load_explicit(&s->most, memory_order_relaxed);
+    return !atomic_load_explicit(&s->high, memory_order_relaxed) ||
+           (least && least <= most && most <= s->stride - CANARY_HEAD - CANARY_TAIL_LEAST);
+}
+
+bool canary_slab_valid(const struct canary_slab *s)
+{
+    bool many = s->slots > 1, full = s->used == s->slots;
+    bool is_ready = atomic_load_explicit(&s->is_ready, memory_order_relaxed);
+    return s->slots && s->stride && s->stride % UNIT == 0 && (s->slot == &s->one) == !many &&
+           s->range.base <= s->base && s->base + s->slots * s->stride <= s->range.base + s->range.size &&
+           s->used <= s->fresh && s->fresh <= s->slots &&
+           atomic_load_explicit(&s->high, memory_order_relaxed) == s->fresh &&
+           (!s->ready || s->memory->kind == CANARY_POOL) && (is_ready || s->ready) && !s->first == !s->last &&
+           !(s->open && (full || !many)) && (!many || s->hidden || s->open || full) && sizes_valid(s);
+}
+
+// A slot that is on the list is nobody's, and so it does not change.
+static bool free_valid(const struct canary_slab *s, uint32_t number)
+{
+    const struct canary_slot *t = &s->slot[number];
+    return number < s->fresh && !atomic_load_explicit(&t->size, memory_order_relaxed) &&
+           atomic_load_explicit(&t->since, memory_order_relaxed) <
+               atomic_load_explicit(&s->freed, memory_order_relaxed);
+}
+
+static bool list_valid(const struct canary_slab *s)
+{
+    uint32_t count = 0, last = 0;
+    for (uint32_t at = s->first; at; last = at, at = s->slot[at - 1].next)
+        if (!free_valid(s, at - 1) || ++count > s->slots)
+            return false;
+    return last == s->last && count == s->fresh - s->used &&
+           count == atomic_load_explicit(&s->idle, memory_order_relaxed);
+}
+
+bool canary_slab_slots_valid(const struct canary_slab *s)
+{
+    uint64_t least = atomic_load_explicit(&s->least, memory_order_relaxed);
+    uint64_t most = atomic_load_explicit(&s->most, memory_order_relaxed);
+    for (uint32_t i = 0; i < s->fresh; i++) {
+        uint64_t size = atomic_load_explicit(&s->slot[i].size, memory_order_relaxed);
+        if (!canary_slot_valid(s, i) || (size && (size < least || size > most)))
+            return false;
+    }
+    return canary_slab_is_lone(s) || list_valid(s);
 }
 
 uint64_t canary_slab_front(uint32_t slots)
@@ -134,27 +188,23 @@ void canary_slab_make_row(const struct canary_slab *s, uint32_t row, uint32_t wi
     }
 }
 
-uint64_t canary_slab_far(uint64_t size)
-{
-    return canary_space_round(size, PAGE) + FAR;
-}
+const struct canary_memory canary_slab_memory[] = {
+    [CANARY_OURS] = {.kind = CANARY_OURS},
+    [CANARY_MANAGED] = {.kind = CANARY_MANAGED, .offset = UNIT, .bytes = canary_slab_stride},
+    [CANARY_HOST] = {.kind = CANARY_HOST, .offset = PAGE, .bytes = canary_slab_stride, .direct = true},
+    [CANARY_POOL] = {.kind = CANARY_POOL, .offset = UNIT, .bytes = canary_slab_stride},
+};
 
-uint64_t canary_slab_offset(enum canary_kind kind)
+uint64_t canary_slab_padded(const struct canary_memory *memory, uint64_t size)
 {
-    return kind == CANARY_HOST || kind == CANARY_SHARED ? PAGE : UNIT;
-}
-
-uint64_t canary_slab_padded(enum canary_kind kind, uint64_t size)
-{
-    uint64_t behind =
-        kind == CANARY_SHARED ? canary_space_round(size, PAGE) + PAGE : canary_slab_stride(size);
-    return canary_slab_offset(kind) + behind;
+    return memory->offset + memory->bytes(size);
 }
 
 struct canary_print *canary_slab_prints(struct canary_slab *s)
 {
     if (s->prints)
         return s->prints;
+    assert(s->slots);
     void *p =
         mmap(NULL, s->slots * sizeof *s->prints, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     return s->prints = p == MAP_FAILED ? NULL : p;

@@ -28,8 +28,34 @@ enum canary_kind {
     CANARY_MANAGED,
     CANARY_HOST,
     CANARY_POOL,
-    CANARY_SHARED,  // managed memory in place of plain, with canaries in pages of their own: --canary-scan=managed
+    CANARY_APART,  // in place of the first, from the driver for each buffer: see canary_managed.h
 };
+
+struct canary_slab;
+struct canary_place;
+struct canary_buffer;
+struct canary_occasion;
+
+// What the rest of the mode has to know of a kind of memory.
+struct canary_memory {
+    enum canary_kind kind;
+    uint64_t offset;                   // of a buffer in what the driver gives
+    uint64_t (*bytes)(uint64_t size);  // how many it has to give from there on
+    bool direct;                       // the host reads and writes its canaries where they are
+    bool tails_rarely;                 // of such: the tails are read by whole scans only
+    // Of such, canary beyond head and tail: writes it; and is true for damage that no report told of before.
+    // NULL: there is none.
+    void (*write_more)(const struct canary_place *place);
+    bool (*look_at_more)(struct canary_slab *s, const struct canary_buffer *b,
+                         const struct canary_occasion *o);
+    // Of CANARY_APART: so many bytes of the driver's, false if it has none; and what is to be done once the
+    // canaries of a buffer there are in place.
+    bool (*take)(uint64_t bytes, CUdeviceptr *real);
+    void (*placed)(const struct home *home, CUdeviceptr base, uint64_t size);
+};
+
+// By kind, but for CANARY_APART.
+extern const struct canary_memory canary_slab_memory[CANARY_APART];
 
 // One writer at a time, who has taken the slot or withdrawn its buffer; see canary_slot_read.
 struct canary_slot {
@@ -46,9 +72,23 @@ struct canary_slot {
     uint32_t from;  // in a slab of many: from there to the slot's end the canary stands
 };
 
+// Under the store's lock, from when the slab is made until it is retired:
+//
+//   1 <= slots; stride is a multiple of the unit; slots == 1 exactly if slot == &one
+//   range.base <= base and base + slots * stride <= range.base + range.size
+//   used <= fresh == high <= slots
+//   ready == NULL or it is a pool's; is_ready or ready != NULL
+//   once high > 0: 0 < least <= every buffer's size <= most <= stride - CANARY_HEAD - CANARY_TAIL_LEAST
+//
+// and of a slab of many, where `free` are the slots on the list from first to last:
+//
+//   free == fresh - used == idle; each of them is below fresh, has no buffer, and since < freed
+//   open implies free > 0 or fresh < slots; if it was opened (is not hidden), the other way round too
+//
+// Because since < freed of all that are free, checked >= freed lets a whole slab go: a scan has looked at each.
 struct canary_slab {
     struct index_item range;  // everything of it
-    enum canary_kind kind;
+    const struct canary_memory *memory;
     struct home *home;
     CUcontext context;
     uint64_t base;  // of the first slot's buffer
@@ -124,11 +164,8 @@ static inline bool canary_slab_is_lone(const struct canary_slab *s)
 // Such a one, in memory that we divide up: what lies before it leaves room for a row.
 static inline bool canary_slab_is_lone_of_ours(const struct canary_slab *s)
 {
-    return s->kind == CANARY_OURS && canary_slab_is_lone(s);
+    return s->memory->kind == CANARY_OURS && canary_slab_is_lone(s);
 }
-
-// CANARY_SHARED: where in a page of its own more canary lies, behind a buffer of this size: from the buffer's start.
-uint64_t canary_slab_far(uint64_t size);
 
 // Bytes behind a buffer of this size that are canary, and which of the seed's sequence is the first.
 uint32_t canary_slab_tail(const struct canary_slab *s, uint64_t size);
@@ -147,12 +184,18 @@ struct canary_seed canary_slab_seed(const struct canary_place *place);
 // The host reads and writes its canaries where they are.
 static inline bool canary_slab_is_direct(const struct canary_slab *s)
 {
-    return s->kind == CANARY_HOST || s->kind == CANARY_SHARED;
+    return s->memory->direct;
 }
 
-// A slab of that kind, not of the index yet; NULL: no memory. canary_slab_release is for epoch_retire: range.retired.
-struct canary_slab *canary_slab_new(struct home *home, enum canary_kind kind, uint32_t slots);
+// A slab in such memory, not of the index yet; NULL: no memory. canary_slab_release is for epoch_retire:
+// range.retired.
+struct canary_slab *canary_slab_new(struct home *home, const struct canary_memory *memory, uint32_t slots);
 void canary_slab_release(struct epoch_node *node);
+
+// Whether the equations above the slab hold, under the store's lock: those of the slab alone, and those of its
+// slots, which takes a walk over them.
+bool canary_slab_valid(const struct canary_slab *s);
+bool canary_slab_slots_valid(const struct canary_slab *s);
 
 // Bytes of a slot for a buffer of this size.
 uint64_t canary_slab_stride(uint64_t size);
@@ -170,9 +213,8 @@ uint32_t canary_slab_first(uint64_t stride);
 uint64_t canary_slab_row(const struct canary_slab *s, uint32_t *width);
 void canary_slab_make_row(const struct canary_slab *s, uint32_t row, uint32_t width, uint8_t *bytes);
 
-// How much to ask the driver for, and how far into it the buffer starts, for a buffer of a kind that is not ours.
-uint64_t canary_slab_padded(enum canary_kind kind, uint64_t size);
-uint64_t canary_slab_offset(enum canary_kind kind);
+// How much to ask the driver for, for a buffer in memory that is not ours.
+uint64_t canary_slab_padded(const struct canary_memory *memory, uint64_t size);
 
 // Room for prints of a slab's slots; NULL: no memory. One scan at a time.
 struct canary_print *canary_slab_prints(struct canary_slab *s);

@@ -1,11 +1,34 @@
 // SPDX-License-Identifier: MIT
 #include "canary/canary_slot.h"
 
+#include <assert.h>
+
+#include "base/checked.h"
+
 #define IDLE ((uint64_t)1 << 63)  // in a slot's held: all work of the time before has ended
+
+enum { SIDES = 7 };  // of canary_look.h, all
+
+bool canary_slot_valid(const struct canary_slab *s, uint32_t number)
+{
+    const struct canary_slot *t = &s->slot[number];
+    uint32_t turn = atomic_load_explicit(&t->turn, memory_order_acquire);
+    uint64_t size = atomic_load_explicit(&t->size, memory_order_relaxed);
+    uint64_t held = atomic_load_explicit(&t->held, memory_order_relaxed);
+    uint32_t told = (uint32_t)atomic_load_explicit(&t->told, memory_order_relaxed);
+    uint64_t most = s->stride - CANARY_HEAD - CANARY_TAIL_LEAST;
+    // Pairs with the release fences of who changes it.
+    atomic_thread_fence(memory_order_acquire);
+    if (turn & 1 || atomic_load_explicit(&t->turn, memory_order_relaxed) != turn)
+        return true;
+    return !(size && held) && held != IDLE && size <= most && (held & ~IDLE) <= most &&
+           (!held || s->memory->kind == CANARY_OURS) && !(told & ~SIDES);
+}
 
 void canary_slot_hold(struct canary_slot *t, uint64_t held)
 {
     uint32_t turn = atomic_load_explicit(&t->turn, memory_order_relaxed);
+    checked_assert(!(turn & 1));  // one writer at a time
     if (atomic_load_explicit(&t->held, memory_order_relaxed) == held)
         return;
     atomic_store_explicit(&t->turn, turn + 1, memory_order_relaxed);
@@ -25,6 +48,8 @@ static void publish(const struct canary_place *place, uint64_t scan, bool again)
     struct canary_slot *t = &place->slab->slot[place->number];
     struct canary_seed seed = canary_slab_seed(place);
     uint32_t turn = atomic_load_explicit(&t->turn, memory_order_relaxed);
+    assert(place->size && place->number < place->slab->slots);
+    checked_assert(!(turn & 1));  // one writer at a time
     atomic_store_explicit(&t->turn, turn + 1, memory_order_relaxed);
     // Pairs with the acquire fence in canary_slot_read: who sees a number below sees the odd turn.
     atomic_thread_fence(memory_order_release);
@@ -79,6 +104,7 @@ bool canary_slot_read(const struct canary_slab *s, uint32_t number, uint64_t sca
 
 bool canary_slot_tell(struct canary_slab *s, uint32_t number, uint64_t telling, uint32_t sides)
 {
+    assert(sides && number < s->slots);
     // Relaxed: of two that look at once, one is first.
     _Atomic uint64_t *told = &s->slot[number].told;
     uint64_t now = atomic_load_explicit(told, memory_order_relaxed);
@@ -105,6 +131,7 @@ void canary_slot_await(const struct canary_place *place, uint64_t scan)
     struct canary_slab *s = place->slab;
     struct canary_slot *t = &s->slot[place->number];
     uint64_t held = atomic_load_explicit(&t->held, memory_order_relaxed);
+    checked_assert(!atomic_load_explicit(&t->size, memory_order_relaxed));  // it is withdrawn
     atomic_store_explicit(&t->since, scan, memory_order_relaxed);
     // After that: a scan that began before reads what may have been written before.
     if (held)

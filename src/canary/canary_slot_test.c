@@ -49,6 +49,7 @@ static void reads_one_buffer_or_none(void **state)
     assert_int_equal(pthread_create(&writer, NULL, publish_many, NULL), 0);
     while (!atomic_load(&done)) {
         bool read = canary_slot_read(&slab, 0, 1, &b);
+        assert_true(canary_slot_valid(&slab, 0));
         mixed += read && memcmp(&b.seed, &seeds[b.size], sizeof b.seed) != 0;
         silent += !read && !b.changing;
     }
@@ -57,11 +58,46 @@ static void reads_one_buffer_or_none(void **state)
     assert_int_equal(silent, 0);
     assert_true(canary_slot_read(&slab, 0, 1, &b));
     assert_false(b.changing);
+    assert_true(canary_slot_valid(&slab, 0));
+}
+
+// A buffer that is freed, looked at still, idle, and followed by another: each step leaves a valid slot. What no
+// step leaves is found.
+static void each_step_is_valid(void **state)
+{
+    struct canary_place place = place_of(SIZES);
+    struct canary_slot *t = slab.slot;
+    canary_slot_publish(&place, 3);
+    assert_true(canary_slot_valid(&slab, 0));
+    t->held = SIZES;  // of a buffer that is there
+    assert_false(canary_slot_valid(&slab, 0));
+    t->held = 0;
+    t->size = 0;
+    assert_true(canary_slot_valid(&slab, 0));
+    canary_slot_hold(t, SIZES);
+    assert_true(canary_slot_valid(&slab, 0));
+    canary_slot_await(&place, 4);
+    assert_true(canary_slot_valid(&slab, 0));
+    assert_true(t->since < slab.freed);
+    t->held &= (uint64_t)1 << 63;  // idle, of no size
+    assert_false(canary_slot_valid(&slab, 0));
+    t->held = 0;
+    t->size = slab.stride - CANARY_HEAD;  // no room for a tail
+    assert_false(canary_slot_valid(&slab, 0));
+    t->size = SIZES;
+    assert_true(canary_slot_tell(&slab, 0, canary_slot_telling(&slab, 0), 2));
+    assert_true(canary_slot_valid(&slab, 0));
+    assert_true(canary_slot_tell(&slab, 0, canary_slot_telling(&slab, 0), 8));  // no side
+    assert_false(canary_slot_valid(&slab, 0));
+    canary_slot_publish(&place, 5);
+    assert_true(canary_slot_valid(&slab, 0));
+    assert_int_equal(canary_slot_told(&slab, 0), 0);
 }
 
 static int start(void **state)
 {
-    slab = (struct canary_slab){.base = BASE, .stride = 0x10000, .slots = 1};
+    slab = (struct canary_slab){
+        .memory = &canary_slab_memory[CANARY_OURS], .base = BASE, .stride = 0x10000, .slots = 1};
     slab.slot = &slab.one;
     return canary_bytes_init();
 }
@@ -70,6 +106,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(reads_one_buffer_or_none),
+        cmocka_unit_test(each_step_is_valid),
     };
     return cmocka_run_group_tests(tests, start, NULL);
 }

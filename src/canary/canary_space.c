@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <stddef.h>
 
+#include "base/checked.h"
 #include "core/slab_pool.h"
 
 // Free memory of a region, by address; no two touch.
@@ -31,9 +32,48 @@ void canary_space_after_fork(void)
     slab_pool_after_fork(&regions);
 }
 
+static bool is_whole(uint64_t n)
+{
+    return n && n % CANARY_SPACE_UNIT == 0;
+}
+
+static bool region_valid(const struct space_region *r)
+{
+    uint64_t left = 0, from = r->base;
+    for (const struct space_range *f = r->ranges; f; f = f->next) {
+        bool first = f == r->ranges;
+        if (!is_whole(f->base) || !is_whole(f->bytes) || (first ? f->base < from : f->base <= from) ||
+            f->base + f->bytes > r->base + r->bytes)
+            return false;
+        left += f->bytes;
+        from = f->base + f->bytes;
+    }
+    return r->base && r->left == left && r->gone < r->bytes && left + r->gone <= r->bytes;
+}
+
+static bool overlap(const struct space_region *a, const struct space_region *b)
+{
+    return a->base < b->base + b->bytes && b->base < a->base + a->bytes;
+}
+
+bool canary_space_valid(const struct canary_space *space)
+{
+    uint64_t bytes = 0, used = 0;
+    for (const struct space_region *r = space->regions; r; r = r->next) {
+        if (!region_valid(r))
+            return false;
+        for (const struct space_region *other = r->next; other; other = other->next)
+            if (overlap(r, other))
+                return false;
+        bytes += r->bytes - r->gone;
+        used += r->bytes - r->gone - r->left;
+    }
+    return space->bytes == bytes && space->used == used;
+}
+
 int canary_space_add(struct canary_space *space, uint64_t base, uint64_t bytes)
 {
-    assert(base % CANARY_SPACE_UNIT == 0);
+    assert(is_whole(base) && is_whole(bytes));
     struct space_region *r = slab_pool_get(&regions);
     struct space_range *f = slab_pool_get(&ranges);
     if (!r || !f) {
@@ -50,6 +90,7 @@ int canary_space_add(struct canary_space *space, uint64_t base, uint64_t bytes)
                                .next = space->regions};
     space->regions = r;
     space->bytes += bytes;
+    checked_assert(canary_space_valid(space));
     return 0;
 }
 
@@ -66,7 +107,7 @@ uint64_t canary_space_take(struct canary_space *space, uint64_t bytes)
 {
     struct space_range **best = NULL;
     struct space_region *from = NULL;
-    assert(bytes % CANARY_SPACE_UNIT == 0);
+    assert(is_whole(bytes));
     for (struct space_region *r = space->regions; r; r = r->next) {
         struct space_range **better = r->left >= bytes && r->least <= bytes ? find(r, bytes, best) : best;
         if (better != best) {
@@ -86,6 +127,7 @@ uint64_t canary_space_take(struct canary_space *space, uint64_t bytes)
         *best = f->next;
         slab_pool_put(&ranges, f);
     }
+    checked_assert(canary_space_valid(space));
     return base;
 }
 
@@ -135,11 +177,14 @@ static bool put(struct space_region *r, uint64_t base, uint64_t bytes)
 bool canary_space_give(struct canary_space *space, uint64_t base, uint64_t bytes)
 {
     struct space_region *r = space->regions;
+    assert(is_whole(base) && is_whole(bytes));
     while (r && base - r->base >= r->bytes)
         r = r->next;
     if (!r || !put(r, base, bytes))
         return false;
+    assert(space->used >= bytes);
     space->used -= bytes;
+    checked_assert(canary_space_valid(space));
     return true;
 }
 
@@ -158,6 +203,7 @@ int canary_space_extend(struct canary_space *space, uint64_t base, uint64_t byte
         return -ENOMEM;
     r->bytes += bytes;
     space->bytes += bytes;
+    checked_assert(canary_space_valid(space));
     return 0;
 }
 
@@ -221,6 +267,7 @@ bool canary_space_cut(struct canary_space *space, uint64_t base, uint64_t bytes)
         *link = r->next;
         drop(r);
     }
+    checked_assert(canary_space_valid(space));
     return true;
 }
 
@@ -234,6 +281,7 @@ uint64_t canary_space_remove_empty(struct canary_space *space, uint64_t *bytes)
         *at = r->next;
         space->bytes -= r->bytes;
         drop(r);
+        checked_assert(canary_space_valid(space));
         return base;
     }
     return 0;

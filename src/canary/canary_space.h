@@ -14,6 +14,15 @@ struct space_range;
 struct space_region;
 
 // Starts as zeroes. Not locked: the caller does.
+//
+// Between two operations, of the regions of a space, each with its free ranges:
+//
+//   bytes == sum of (region.bytes - region.gone)
+//   used  == sum of (region.bytes - region.gone - region.left)
+//   region.left == sum of range.bytes
+//   region.left + region.gone <= region.bytes, and region.gone < region.bytes
+//   ranges are multiples of the unit, not empty, in their region, in the order of addresses, and no two touch
+//   no two regions have an address in common, and none has address 0
 struct canary_space {
     struct space_region *regions;
     uint64_t bytes, used;  // in regions, and of them in ranges
@@ -52,6 +61,9 @@ bool canary_space_cut(struct canary_space *space, uint64_t base, uint64_t bytes)
 void canary_space_clear(struct canary_space *space);
 
 void canary_space_after_fork(void);
+
+// Whether all of that holds. Tests ask, and checked builds after each operation.
+bool canary_space_valid(const struct canary_space *space);
 
 static inline uint64_t canary_space_round(uint64_t n, uint64_t unit)
 {

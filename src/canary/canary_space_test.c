@@ -10,6 +10,7 @@
 
 #include <cmocka.h>
 
+#include "base/checked.h"
 #include "core/slab_pool.h"
 
 enum { UNITS = 256, REGIONS = 3, GAP = 1 << 20, MANY = 200 };
@@ -32,7 +33,9 @@ static void gives_what_fits(void **state)
     assert_int_equal(canary_space_take(&s, 512), region(0));
     assert_int_equal(s.used, 512);
     assert_int_equal(canary_space_largest(&s), 4096 - 512);
+    assert_true(canary_space_valid(&s));
     canary_space_clear(&s);
+    assert_true(canary_space_valid(&s));
     assert_int_equal(s.bytes, 0);
 }
 
@@ -100,6 +103,8 @@ static void never_gives_out_twice(void **state)
             canary_space_give(&s, held[k].at, held[k].units * CANARY_SPACE_UNIT);
             held[k] = held[--n];
         }
+        if (step % 16 == 0)
+            assert_true(canary_space_valid(&s));
     }
     while (n) {
         n--;
@@ -133,6 +138,7 @@ static void grows_and_is_cut(void **state)
     assert_false(canary_space_cut(&s, base + PIECE, PIECE));
     assert_false(canary_space_cut(&s, base + 4 * PIECE, PIECE));
     assert_true(canary_space_cut(&s, base + 2 * PIECE, PIECE));
+    assert_true(canary_space_valid(&s));
     assert_false(canary_space_cut(&s, base + 2 * PIECE, PIECE));
     assert_int_equal(s.bytes, 3 * PIECE);
     assert_int_equal(canary_space_take(&s, PIECE + 512), 0);
@@ -160,6 +166,7 @@ static void survives_want_of_memory(void **state)
     slab_pool_fail_after(0);
     canary_space_give(&s, b, 512);  // its place in the books cannot be made: it stays taken
     slab_pool_fail_after(-1);
+    assert_true(canary_space_valid(&s));
     assert_int_equal(canary_space_take(&s, 512), c + 512);
     canary_space_clear(&s);
     // The middle cannot be cut out, nor anything be added.
@@ -172,12 +179,38 @@ static void survives_want_of_memory(void **state)
     canary_space_clear(&s);
 }
 
+// What a region lacks is noticed: both sums, and what comes back twice.
+static void knows_what_is_wrong(void **state)
+{
+    struct canary_space s = {0};
+    assert_int_equal(canary_space_add(&s, region(0), 4096), 0);
+    assert_int_equal(canary_space_take(&s, 1024), region(0));
+    s.used += 512;
+    assert_false(canary_space_valid(&s));
+    s.used -= 512;
+    s.bytes -= 512;
+    assert_false(canary_space_valid(&s));
+    s.bytes += 512;
+    assert_true(canary_space_valid(&s));
+    if (CHECKED)  // what follows ends the process there
+        return canary_space_clear(&s);
+    assert_int_equal(canary_space_take(&s, 512), region(0) + 1024);
+    canary_space_give(&s, region(0), 512);
+    canary_space_give(&s, region(0), 512);
+    assert_false(canary_space_valid(&s));
+    canary_space_clear(&s);
+    assert_int_equal(canary_space_add(&s, region(0), 4096), 0);
+    assert_int_equal(canary_space_add(&s, region(0) + 2048, 4096), 0);
+    assert_false(canary_space_valid(&s));
+    canary_space_clear(&s);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(gives_what_fits),         cmocka_unit_test(neighbours_become_one),
         cmocka_unit_test(never_gives_out_twice),   cmocka_unit_test(grows_and_is_cut),
-        cmocka_unit_test(survives_want_of_memory),
+        cmocka_unit_test(survives_want_of_memory), cmocka_unit_test(knows_what_is_wrong),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,15 +1,17 @@
 // SPDX-License-Identifier: MIT
 #include "canary/canary_store.h"
 
+#include <assert.h>
 #include <errno.h>
-#include <pthread.h>
 #include <string.h>
 
+#include "base/checked.h"
 #include "canary/canary_ground.h"
 #include "canary/canary_look.h"
 #include "canary/canary_space.h"
 #include "canary/canary_tract.h"
 #include "share/share.h"
+#include "core/lock.h"
 
 enum {
     UNIT = CANARY_SPACE_UNIT,
@@ -31,13 +33,13 @@ struct shop {
 };
 
 static struct shop shops[HOME_CONTEXTS];
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;  // a leaf but for pools and the index
+static struct lock lock = LOCK_INIT(CANARY_STORE);  // a leaf but for pools and the index
 static struct index places = INDEX_INIT;
 static _Atomic uint64_t extra;
 
 void canary_store_after_fork(void)
 {
-    pthread_mutex_init(&lock, NULL);
+    lock_after_fork(&lock);
     index_after_fork(&places);
     canary_slab_after_fork();
     canary_ground_after_fork();
@@ -48,6 +50,12 @@ void canary_store_after_fork(void)
 static struct shop *shop_of(const struct home *home)
 {
     return &shops[home_number(home)];
+}
+
+// For assertions, of what is done under the lock.
+static bool is_locked(void)
+{
+    return lock_is_held(&lock);
 }
 
 // --- slabs --------------------------------------------------------------------------------------------------
@@ -73,6 +81,8 @@ static uint32_t slots_that_fit(const struct shop *shop, uint64_t stride, uint32_
 
 static void list_add(struct shop *shop, struct canary_slab *s)
 {
+    checked_assert(is_locked());
+    assert(!s->open && s->slots > 1 && s->stride / UNIT <= CLASSES);
     s->open = true;
     s->next = shop->open[s->stride / UNIT];
     shop->open[s->stride / UNIT] = s;
@@ -80,6 +90,8 @@ static void list_add(struct shop *shop, struct canary_slab *s)
 
 static void list_remove(struct shop *shop, struct canary_slab *s)
 {
+    checked_assert(is_locked());
+    assert(s->open);
     struct canary_slab **at = &shop->open[s->stride / UNIT];
     while (*at != s)
         at = &(*at)->next;
@@ -110,7 +122,7 @@ static struct canary_slab *slab_make(struct home *home, uint64_t size, uint32_t 
     bool mapped = at;
     if (!at && !(at = canary_space_take(&shop->space, bytes)))
         return NULL;
-    struct canary_slab *s = canary_slab_new(home, CANARY_OURS, slots);
+    struct canary_slab *s = canary_slab_new(home, &canary_slab_memory[CANARY_OURS], slots);
     if (!s)
         goto give_back;
     s->range.base = at;
@@ -136,6 +148,7 @@ give_back:
 static bool slab_close(struct canary_slab *s)
 {
     struct shop *shop = shop_of(s->home);
+    checked_assert(is_locked() && canary_slab_valid(s));
     if (!s->hidden && !index_remove(&places, s->range.base))
         return false;
     if (s->open) {
@@ -146,7 +159,7 @@ static bool slab_close(struct canary_slab *s)
     }
     for (uint32_t i = 0; i < s->fresh; i++)
         canary_slot_hold(&s->slot[i], 0);
-    if (s->kind == CANARY_OURS)
+    if (s->memory->kind == CANARY_OURS)
         give_range(s->home, s->mapped, s->range.base, s->range.size);
     epoch_retire(&s->range.retired, canary_slab_release);
     return true;
@@ -177,13 +190,15 @@ static uint32_t free_slot(struct canary_slab *s, uint64_t size, bool ready)
 static struct canary_place slot_use(struct canary_slab *s, uint32_t number, uint64_t size)
 {
     struct shop *shop = shop_of(s->home);
+    checked_assert(is_locked());
+    assert(number < s->fresh && s->used < s->fresh && size && size <= s->stride);
     if (!s->used++ && s->open)
         atomic_fetch_sub_explicit(&shop->empty, 1, memory_order_relaxed);
     if (s->open && !s->first && s->fresh == s->slots) {
         list_remove(shop, s);
         shop->made[s->stride / UNIT] -= s->slots;
     }
-    if (s->kind == CANARY_OURS && s->stride / UNIT <= CLASSES)
+    if (s->memory->kind == CANARY_OURS && s->stride / UNIT <= CLASSES)
         shop->live[s->stride / UNIT]++;
     // Relaxed: a scan that misses a new one misses a buffer that came after it began.
     if (number >= atomic_load_explicit(&s->high, memory_order_relaxed))
@@ -195,6 +210,7 @@ static struct canary_place slot_use(struct canary_slab *s, uint32_t number, uint
     atomic_fetch_add_explicit(&extra,
                               s->stride - size + (canary_slab_is_lone(s) ? s->range.size - s->stride : 0),
                               memory_order_relaxed);
+    checked_assert(canary_slab_valid(s));
     return (struct canary_place){
         .slab = s, .number = number, .base = canary_slab_base(s, number), .size = size};
 }
@@ -214,14 +230,14 @@ static int get_region(struct home *home, uint64_t need, uint32_t slots)
     uint64_t base, bytes;
     if (is_for_tract(need, slots) && !canary_tract_grow(home, need))
         return 0;
-    pthread_mutex_lock(&lock);
+    lock_take(&lock);
     uint64_t total = shop->space.bytes;
-    pthread_mutex_unlock(&lock);
+    lock_give(&lock);
     if (canary_ground_get(home, CANARY_LEAD + need, slots > 1, total, &base, &bytes))
         return -ENOMEM;
-    pthread_mutex_lock(&lock);
+    lock_take(&lock);
     int err = canary_space_add(&shop->space, base + CANARY_LEAD, bytes - CANARY_LEAD);
-    pthread_mutex_unlock(&lock);
+    lock_give(&lock);
     if (err)
         canary_ground_give(base);
     return err;
@@ -264,9 +280,10 @@ enum canary_took canary_store_take(struct home *home, uint64_t size, bool patien
     struct shop *shop = shop_of(home);
     uint64_t stride = canary_slab_stride(size);
     bool alone = false;
+    assert(size && size < stride);
     for (int attempt = 0; attempt < 4; attempt++) {
         enum canary_took took = CANARY_NONE;
-        pthread_mutex_lock(&lock);
+        lock_take(&lock);
         if (stride / UNIT <= CLASSES)
             took = take_open(shop, stride, size, patient, place);
         uint32_t slots =
@@ -279,7 +296,7 @@ enum canary_took canary_store_take(struct home *home, uint64_t size, bool patien
             *place = (struct canary_place){.slab = s};
             took = CANARY_FILL;
         }
-        pthread_mutex_unlock(&lock);
+        lock_give(&lock);
         if (took != CANARY_NONE)
             return took;
         if (!get_region(home, canary_slab_bytes(size, slots), slots))
@@ -295,7 +312,7 @@ bool canary_store_open(struct canary_slab *s, bool filled)
 {
     struct shop *shop = shop_of(s->home);
     filled = filled && !index_insert(&places, &s->range);
-    pthread_mutex_lock(&lock);
+    lock_take(&lock);
     s->hidden = !filled;
     if (filled) {
         list_add(shop, s);
@@ -304,19 +321,20 @@ bool canary_store_open(struct canary_slab *s, bool filled)
     } else {
         slab_close(s);
     }
-    pthread_mutex_unlock(&lock);
+    lock_give(&lock);
     return filled;
 }
 
-int canary_store_adopt(struct home *home, enum canary_kind kind, uint64_t real, uint64_t size, CUevent ready,
-                       struct canary_place *place)
+int canary_store_adopt(struct home *home, const struct canary_memory *memory, uint64_t real, uint64_t size,
+                       CUevent ready, struct canary_place *place)
 {
-    struct canary_slab *s = canary_slab_new(home, kind, 1);
+    assert(size && (!ready || memory->kind == CANARY_POOL));
+    struct canary_slab *s = canary_slab_new(home, memory, 1);
     if (!s)
         return -ENOMEM;
     s->range.base = real;
-    s->range.size = canary_slab_padded(kind, size);
-    s->base = real + canary_slab_offset(kind);
+    s->range.size = canary_slab_padded(memory, size);
+    s->base = real + memory->offset;
     s->stride = canary_slab_stride(size);
     s->ready = ready;
     s->is_ready = !ready;
@@ -324,9 +342,9 @@ int canary_store_adopt(struct home *home, enum canary_kind kind, uint64_t real, 
         canary_slab_release(&s->range.retired);
         return -ENOMEM;
     }
-    pthread_mutex_lock(&lock);
+    lock_take(&lock);
     *place = take_only(s, size);
-    pthread_mutex_unlock(&lock);
+    lock_give(&lock);
     return 0;
 }
 
@@ -357,7 +375,7 @@ bool canary_store_withdraw(uint64_t pointer, struct canary_place *place)
     // Acquire and release: who gets the buffer sees all that the thread did that made it.
     uint64_t size = found ? atomic_exchange_explicit(&s->slot[number].size, 0, memory_order_acq_rel) : 0;
     epoch_leave(section);
-    if (size && s->kind == CANARY_OURS)
+    if (size && s->memory->kind == CANARY_OURS)
         canary_slot_hold(&s->slot[number], size);
     // Until it is given back the slot is ours, and so the slab stays.
     *place = (struct canary_place){s, number, pointer, size, clean};
@@ -381,6 +399,7 @@ static void slot_give(struct shop *shop, const struct canary_place *place)
     struct canary_slab *s = place->slab;
     struct canary_slot *t = &s->slot[place->number];
     bool whole = atomic_load_explicit(&t->held, memory_order_relaxed);
+    checked_assert(is_locked());
     t->next = 0;
     t->from = !whole                                           ? UINT32_MAX
               : t->from < place->size && t->from != UINT32_MAX ? (uint32_t)place->size
@@ -394,34 +413,37 @@ static void slot_give(struct shop *shop, const struct canary_place *place)
     }
     if (!s->used)
         atomic_fetch_add_explicit(&shop->empty, 1, memory_order_relaxed);
+    checked_assert(canary_slab_valid(s));
 }
 
 void canary_store_give(const struct canary_place *place, uint64_t scan)
 {
     struct canary_slab *s = place->slab;
     struct shop *shop = shop_of(s->home);
+    assert(place->number < s->slots && place->size && place->size <= s->stride);
     atomic_fetch_sub_explicit(
         &extra, s->stride - place->size + (canary_slab_is_lone(s) ? s->range.size - s->stride : 0),
         memory_order_relaxed);
     canary_slot_await(place, scan);
-    pthread_mutex_lock(&lock);
-    if (s->kind == CANARY_OURS && s->stride / UNIT <= CLASSES)
+    lock_take(&lock);
+    if (s->memory->kind == CANARY_OURS && s->stride / UNIT <= CLASSES)
         shop->live[s->stride / UNIT]--;
+    assert(s->used);
     s->used--;
     if (canary_slab_is_lone(s))
         slab_close(s);
     else
         slot_give(shop, place);
-    pthread_mutex_unlock(&lock);
+    lock_give(&lock);
 }
 
 // --- memory -------------------------------------------------------------------------------------------------
 
 uint64_t canary_store_spare(struct home *home, const struct canary_extent *but, unsigned n)
 {
-    pthread_mutex_lock(&lock);
+    lock_take(&lock);
     uint64_t bytes = canary_space_empty(&shop_of(home)->space, but, n);
-    pthread_mutex_unlock(&lock);
+    lock_give(&lock);
     return bytes + canary_tract_spare(home, but, n);
 }
 
@@ -445,9 +467,9 @@ void canary_store_tidy(struct home *home)
     struct shop *shop = shop_of(home);
     if (!atomic_load_explicit(&shop->empty, memory_order_relaxed))
         return;
-    pthread_mutex_lock(&lock);
+    lock_take(&lock);
     close_empty(shop, false);
-    pthread_mutex_unlock(&lock);
+    lock_give(&lock);
 }
 
 uint64_t canary_store_trim(struct home *home, uint64_t keep)
@@ -456,13 +478,13 @@ uint64_t canary_store_trim(struct home *home, uint64_t keep)
     uint64_t given = 0, mapped = canary_tract_spare(home, NULL, 0);
     for (;;) {
         uint64_t bytes = 0, base = 0;
-        pthread_mutex_lock(&lock);
+        lock_take(&lock);
         if (!keep)
             close_empty(shop, true);
         uint64_t regions = canary_space_empty(&shop->space, NULL, 0);
         if (regions + mapped > keep)
             base = canary_space_remove_empty(&shop->space, &bytes);
-        pthread_mutex_unlock(&lock);
+        lock_give(&lock);
         if (!base)
             return given + (regions + mapped > keep ? canary_tract_trim(home, regions + mapped - keep) : 0);
         canary_ground_give(base - CANARY_LEAD);
@@ -500,16 +522,54 @@ void canary_store_context_gone(struct home *home, CUcontext context)
             break;
         // Another context's buffer may get the address.
         share_withdraw_within(search.found->range.base, search.found->range.size);
-        pthread_mutex_lock(&lock);
+        lock_take(&lock);
         bool closed = slab_close(search.found);
-        pthread_mutex_unlock(&lock);
+        lock_give(&lock);
         if (!closed)
             break;
     }
     canary_tract_context_gone(home);
     canary_ground_context_gone(context);
-    pthread_mutex_lock(&lock);
+    lock_take(&lock);
     canary_space_clear(&shop->space);
     memset(shop, 0, sizeof *shop);
-    pthread_mutex_unlock(&lock);
+    lock_give(&lock);
+}
+
+// --- what must hold -----------------------------------------------------------------------------------------
+
+struct tally {
+    const struct home *home;
+    uint32_t live[CLASSES + 1], made[CLASSES + 1], empty;
+    bool valid;
+};
+
+static int count_slab(struct index_item *item, void *context)
+{
+    struct tally *tally = context;
+    const struct canary_slab *s = (const struct canary_slab *)item;
+    if (s->home != tally->home)
+        return 0;
+    tally->valid = canary_slab_valid(s) && canary_slab_slots_valid(s) && !s->hidden;
+    if (s->memory->kind == CANARY_OURS && s->stride / UNIT <= CLASSES)
+        tally->live[s->stride / UNIT] += s->used;
+    tally->made[s->open ? s->stride / UNIT : 0] += s->open ? s->slots : 0;
+    tally->empty += s->open && !s->used;
+    return !tally->valid;
+}
+
+bool canary_store_valid(const struct home *home)
+{
+    const struct shop *shop = shop_of(home);
+    struct tally tally = {.home = home, .valid = true};
+    unsigned section = epoch_enter();
+    lock_take(&lock);
+    index_each(&places, count_slab, &tally);
+    bool valid = tally.valid && canary_space_valid(&shop->space) &&
+                 memcmp(tally.live, shop->live, sizeof tally.live) == 0 &&
+                 memcmp(tally.made, shop->made, sizeof tally.made) == 0 &&
+                 tally.empty == atomic_load_explicit(&shop->empty, memory_order_relaxed);
+    lock_give(&lock);
+    epoch_leave(section);
+    return valid;
 }

@@ -24,8 +24,8 @@ bool canary_store_open(struct canary_slab *s, bool filled);
 
 // What the driver gave, at least canary_slab_padded bytes, becomes the place of a buffer. ready: as in the slab. 0, or
 // -ENOMEM.
-int canary_store_adopt(struct home *home, enum canary_kind kind, uint64_t real, uint64_t size, CUevent ready,
-                       struct canary_place *place);
+int canary_store_adopt(struct home *home, const struct canary_memory *memory, uint64_t real, uint64_t size,
+                       CUevent ready, struct canary_place *place);
 
 // The buffer that starts there is free, for of several threads one gets it. False: there is none. In memory that we divide
 // up it is looked at still, until its place has another buffer or is none; elsewhere no longer.
@@ -56,5 +56,13 @@ uint64_t canary_store_extra(void);
 // A context and its memory are gone. No scan may be under way.
 void canary_store_context_gone(struct home *home, CUcontext context);
 void canary_store_after_fork(void);
+
+// Whether what canary_slab.h and canary_space.h say holds of all that the home has, and
+//
+//   of each stride, in units: live == buffers in slabs of ours; made == slots of open slabs
+//   empty == open slabs without a buffer
+//
+// It holds whenever the store's lock is free. Only the tests call it: it walks over everything.
+bool canary_store_valid(const struct home *home);
 
 #endif

@@ -5,6 +5,7 @@
 
 #include "canary/canary.h"
 #include "canary/canary_order.h"
+#include "canary/canary_shelf.h"
 #include "mode/mode_testing.h"
 
 struct launch_ring launch_ring;
@@ -39,6 +40,9 @@ static void scan(bool whole)
     canary_order_settle(home_current());
     canary_monitor_go_on();
     assert_int_equal(r, 0);
+    assert_true(canary_store_valid(home_current()));
+    assert_true(canary_shelf_valid(home_current()));
+    assert_true(canary_order_valid(home_current()));
 }
 
 static void change(CUdeviceptr p)

@@ -2,12 +2,12 @@
 #include "canary/canary_tract.h"
 
 #include <errno.h>
-#include <pthread.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "canary/canary_ground.h"
 #include "canary/canary_slab.h"
+#include "core/lock.h"
 #include "core/guard.h"
 #include "track/guard_report.h"
 #include "core/slab_pool.h"
@@ -60,15 +60,15 @@ struct tract {
 };
 
 static struct tract tracts[HOME_CONTEXTS];
-static pthread_mutex_t builder = PTHREAD_MUTEX_INITIALIZER;  // over calls of the driver's; before `lock`
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;     // a leaf but for pools
+static struct lock builder = LOCK_INIT(TRACT_BUILDER);  // over calls of the driver's; before `lock`
+static struct lock lock = LOCK_INIT(CANARY_TRACT);      // a leaf but for pools
 static struct slab_pool pieces = SLAB_POOL(struct piece);
 static struct slab_pool runs = SLAB_POOL(struct run);
 
 void canary_tract_after_fork(void)
 {
-    pthread_mutex_init(&builder, NULL);
-    pthread_mutex_init(&lock, NULL);
+    lock_after_fork(&builder);
+    lock_after_fork(&lock);
     slab_pool_after_fork(&pieces);
     slab_pool_after_fork(&runs);
 }
@@ -200,21 +200,21 @@ uint64_t canary_tract_take(const struct home *home, uint64_t bytes)
     struct tract *t = tract_of(home);
     if (is_off(home))
         return 0;
-    pthread_mutex_lock(&lock);
+    lock_take(&lock);
     uint64_t base = canary_space_take(&t->space, bytes);
     if (base)
         mark(t, base, bytes, true);
-    pthread_mutex_unlock(&lock);
+    lock_give(&lock);
     return base;
 }
 
 void canary_tract_give(const struct home *home, uint64_t base, uint64_t bytes)
 {
     struct tract *t = tract_of(home);
-    pthread_mutex_lock(&lock);
+    lock_take(&lock);
     if (canary_space_give(&t->space, base, bytes))
         mark(t, base, bytes, false);
-    pthread_mutex_unlock(&lock);
+    lock_give(&lock);
 }
 
 // --- pieces come --------------------------------------------------------------------------------------------
@@ -281,11 +281,11 @@ static int find_addresses(struct tract *t, uint64_t bytes)
         }
     }
     *r = (struct run){.base = base, .bytes = most / GRAIN * GRAIN, .next = t->runs};
-    pthread_mutex_lock(&lock);
+    lock_take(&lock);
     t->runs = r;
     t->next = base;
     t->newest = NULL;
-    pthread_mutex_unlock(&lock);
+    lock_give(&lock);
     return 0;
 }
 
@@ -352,7 +352,7 @@ static CUresult allow(const struct home *home, uint64_t base, uint64_t bytes)
 // Pieces that lie behind each other become ranges. 0, or -ENOMEM with nothing changed.
 static int add_pieces(struct tract *t, struct piece *first, const struct plan *plan, uint64_t bytes)
 {
-    pthread_mutex_lock(&lock);
+    lock_take(&lock);
     int err = canary_space_extend(&t->space, plan->base + plan->lead, bytes - plan->lead);
     struct piece **at = &t->first, *last = first;
     while (!err && *at && (*at)->base < plan->base)
@@ -373,7 +373,7 @@ static int add_pieces(struct tract *t, struct piece *first, const struct plan *p
         t->newest = last;
         t->next = end_of(last);
     }
-    pthread_mutex_unlock(&lock);
+    lock_give(&lock);
     return err;
 }
 
@@ -402,10 +402,10 @@ static bool cut_to_free(struct plan *plan, uint64_t wanted)
 // Under the builder's lock.
 static int grow(const struct home *home, struct tract *t, uint64_t need)
 {
-    pthread_mutex_lock(&lock);
+    lock_take(&lock);
     uint64_t tail = t->newest ? canary_space_before(&t->space, t->next) : 0, total = t->space.bytes;
     bool full = guard.real_fault && t->pieces >= FEW_MAPS;
-    pthread_mutex_unlock(&lock);
+    lock_give(&lock);
     if (tail >= need)
         return 0;  // another thread was here
     struct plan plan = make_plan(need, total);
@@ -429,11 +429,11 @@ int canary_tract_grow(const struct home *home, uint64_t bytes)
 {
     if (!canary_tract_usable(home))
         return -ENOMEM;
-    pthread_mutex_lock(&builder);
+    lock_take(&builder);
     CUstreamCaptureMode mode = home_calm();
     int err = grow(home, tract_of(home), bytes);
     home_stir(mode);
-    pthread_mutex_unlock(&builder);
+    lock_give(&builder);
     return err;
 }
 
@@ -468,9 +468,9 @@ static uint64_t count_more(struct tract *t, const struct canary_extent *but, uns
 uint64_t canary_tract_spare(const struct home *home, const struct canary_extent *but, unsigned n)
 {
     struct tract *t = tract_of(home);
-    pthread_mutex_lock(&lock);
+    lock_take(&lock);
     uint64_t bytes = t->spare + (t->first ? count_more(t, but, n) : 0);
-    pthread_mutex_unlock(&lock);
+    lock_give(&lock);
     return bytes;
 }
 
@@ -503,9 +503,9 @@ static void free_runs(struct tract *t, bool all)
             at = &r->next;
             continue;
         }
-        pthread_mutex_lock(&lock);
+        lock_take(&lock);
         *at = r->next;
-        pthread_mutex_unlock(&lock);
+        lock_give(&lock);
         guard.real.cuMemAddressFree(r->base, r->bytes);
         slab_pool_put(&runs, r);
     }
@@ -518,8 +518,8 @@ uint64_t canary_tract_trim(const struct home *home, uint64_t want)
     uint64_t given = 0;
     if (!canary_tract_spare(home, NULL, 0))
         return 0;
-    pthread_mutex_lock(&builder);
-    pthread_mutex_lock(&lock);
+    lock_take(&builder);
+    lock_take(&lock);
     for (struct piece **at = &t->first, *p; given < want && (p = *at);) {
         if (spare_of(p) && withdraw(t, at, before)) {
             given += p->bytes;
@@ -530,20 +530,20 @@ uint64_t canary_tract_trim(const struct home *home, uint64_t want)
             at = &p->next;
         }
     }
-    pthread_mutex_unlock(&lock);
+    lock_give(&lock);
     CUstreamCaptureMode mode = home_calm();
     dispose_all(gone);
     free_runs(t, false);
     home_stir(mode);
-    pthread_mutex_unlock(&builder);
+    lock_give(&builder);
     return given;
 }
 
 void canary_tract_context_gone(const struct home *home)
 {
     struct tract *t = tract_of(home);
-    pthread_mutex_lock(&builder);
-    pthread_mutex_lock(&lock);
+    lock_take(&builder);
+    lock_take(&lock);
     struct piece *all = t->first;
     canary_space_clear(&t->space);
     t->first = t->newest = NULL;
@@ -552,13 +552,13 @@ void canary_tract_context_gone(const struct home *home)
         r->pieces = 0;
         memset(r->in, 0, sizeof r->in);
     }
-    pthread_mutex_unlock(&lock);
+    lock_give(&lock);
     CUstreamCaptureMode mode = home_calm();
     dispose_all(all);
     free_runs(t, true);
     home_stir(mode);
     atomic_store_explicit(&t->off, false, memory_order_relaxed);
-    pthread_mutex_unlock(&builder);
+    lock_give(&builder);
 }
 
 // --- for others ---------------------------------------------------------------------------------------------
@@ -602,10 +602,10 @@ bool canary_tract_can_share(uint64_t buffer, uint64_t size)
     unsigned count = 0;
     if (!home)
         return false;
-    pthread_mutex_lock(&lock);
+    lock_take(&lock);
     for (const struct piece *p = find(tract_of(home), buffer); p && p->base < buffer + size; p = p->next)
         count++;
-    pthread_mutex_unlock(&lock);
+    lock_give(&lock);
     return count && count <= 1 + SHARE_MORE;
 }
 
@@ -615,9 +615,9 @@ bool canary_tract_share(uint64_t buffer, uint64_t size, struct share_memory *mem
     *memory = (struct share_memory){.size = size, .fd = -1};
     if (!home)
         return false;
-    pthread_mutex_lock(&builder);
+    lock_take(&builder);
     bool done = export_pieces(tract_of(home), buffer, size, memory);
-    pthread_mutex_unlock(&builder);
+    lock_give(&builder);
     if (!done)
         share_close_fds(memory);
     return done;
@@ -628,8 +628,8 @@ void canary_tract_let(CUcontext context, const CUmemAccessDesc *desc)
     const struct home *home = home_find(context);
     if (!home)
         return;
-    pthread_mutex_lock(&builder);
+    lock_take(&builder);
     for (const struct piece *p = tract_of(home)->first; p; p = p->next)
         guard.real.cuMemSetAccess(p->base, p->bytes, desc, 1);
-    pthread_mutex_unlock(&builder);
+    lock_give(&builder);
 }

@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: MIT
 #include "canary/canary_write.h"
 
-#include <pthread.h>
 #include <string.h>
 
 #include "canary/canary_bench.h"
 #include "context/home_copy.h"
+#include "core/lock.h"
 #include "core/guard.h"
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;  // a leaf, held while rows are copied
+static struct lock lock = LOCK_INIT(CANARY_WRITE);  // a leaf, held while rows are copied
 
 void canary_write_after_fork(void)
 {
-    pthread_mutex_init(&lock, NULL);
+    lock_after_fork(&lock);
 }
 
 void canary_write_make(const struct canary_place *place, uint8_t head[CANARY_HEAD],
@@ -32,7 +32,7 @@ CUresult canary_write_slab(struct home *home, const struct canary_slab *slab)
     uint64_t at = canary_slab_row(slab, &width);
     CUresult r = b ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
     CUstreamCaptureMode mode = home_calm();
-    pthread_mutex_lock(&lock);
+    lock_take(&lock);
     for (uint32_t row = 0, n; row <= slab->slots && !r; row += n) {
         uint8_t *filling = b->pinned->filling;
         n = slab->slots + 1 - row < CANARY_FILLING / width ? slab->slots + 1 - row : CANARY_FILLING / width;
@@ -50,7 +50,7 @@ CUresult canary_write_slab(struct home *home, const struct canary_slab *slab)
         if (!r)
             r = guard.real.cuStreamSynchronize(b->filler);
     }
-    pthread_mutex_unlock(&lock);
+    lock_give(&lock);
     home_stir(mode);
     return r;
 }
@@ -80,10 +80,8 @@ CUresult canary_write_place(struct home *home, const struct canary_place *place)
     uint64_t behind = place->base + place->size;
     canary_write_make(place, head, tail, &count);
     if (canary_slab_is_direct(place->slab)) {
-        if (place->slab->kind == CANARY_SHARED) {
-            struct canary_seed seed = canary_slab_seed(place);
-            canary_bytes_far(&seed, (uint8_t *)(uintptr_t)(place->base + canary_slab_far(place->size)));
-        }
+        if (place->slab->memory->write_more)
+            place->slab->memory->write_more(place);
         memcpy((uint8_t *)(uintptr_t)place->base - CANARY_HEAD, head, CANARY_HEAD);
         memcpy((uint8_t *)(uintptr_t)behind, tail, count);
         return CUDA_SUCCESS;

@@ -10,6 +10,21 @@ struct launch_ring launch_ring;
 
 const char launch_ring_unknown[] = "unknown ones";
 
+// Relaxed, all: nothing changes meanwhile.
+bool launch_ring_valid(void)
+{
+    const struct launch_ring *r = &launch_ring;
+    uint64_t made = atomic_load_explicit(&r->made, memory_order_relaxed);
+    uint64_t count = atomic_load_explicit(&r->count, memory_order_relaxed);
+    const void *first = atomic_load_explicit(&r->only.first, memory_order_relaxed);
+    for (uint64_t i = 0; i < count && i < LAUNCH_RING_KEPT && only_one(&r->only); i++) {
+        const void *kept = atomic_load_explicit(&r->function[i], memory_order_relaxed);
+        if (kept && kept != first)  // NULL is noted nowhere
+            return false;
+    }
+    return made == count && atomic_load_explicit(&r->graphs, memory_order_relaxed) <= count;
+}
+
 bool launch_ring_has_all_since(uint64_t from)
 {
     uint64_t count = atomic_load_explicit(&launch_ring.count, memory_order_relaxed);

@@ -9,11 +9,21 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/checked.h"
 #include "launch/graph_names.h"
 #include "core/only.h"
 
 enum { LAUNCH_RING_KEPT = 64 };
 
+// A launch adds to count, and to graphs if it is one, is noted in only, is told to the driver, and adds to made.
+// So, at any moment, if made is read first and with acquire (it is added to with release):
+//
+//   made <= count
+//
+// and when no launch is under way, for relaxed reads of two words have no order:
+//
+//   made == count, and graphs <= count
+//   if only knows of one, all that is kept in function is that one
 struct launch_ring {
     _Atomic uint64_t count;                            // kernels and graphs
     _Atomic uint64_t made;                             // of them, calls of the driver's that have ended
@@ -51,8 +61,13 @@ static inline uint64_t launch_ring_all_made(void)
 {
     // In this order: what is made later cannot make up for one that is being made. Acquire pairs with the release above.
     uint64_t made = atomic_load_explicit(&launch_ring.made, memory_order_acquire);
-    return atomic_load_explicit(&launch_ring.count, memory_order_relaxed) == made ? made : 0;
+    uint64_t count = atomic_load_explicit(&launch_ring.count, memory_order_relaxed);
+    checked_assert(made <= count);
+    return count == made ? made : 0;
 }
+
+// Whether these hold. No launch is under way between its first count and its last.
+bool launch_ring_valid(void);
 
 // Names of the last kernels, the newest first, none twice; returns how many of at most `most`. launch_ring_unknown comes last
 // where there were kernels that nobody knows a name of.

@@ -8,6 +8,8 @@
 #include <stddef.h>
 #include <sys/mman.h>
 
+#include "base/checked.h"
+
 static struct pages_address_range *at(const struct pages_address *a, uint64_t i)
 {
     return &a->queue[i & (PAGES_ADDRESS_QUEUE - 1)];
@@ -17,6 +19,42 @@ static void *map(size_t size)
 {
     void *p = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     return p == MAP_FAILED ? NULL : p;
+}
+
+// Under the lock: what takes no walk.
+static bool is_sound(const struct pages_address *a)
+{
+    return a->next <= a->end && a->end <= PAGES_ADDRESS_UNITS && a->first <= a->last &&
+           a->last - a->first <= PAGES_ADDRESS_QUEUE && (a->queue || a->first == a->last) &&
+           (a->first == a->last || at(a, a->first)->units) && a->pieces <= PAGES_ADDRESS_PIECES &&
+           a->piece <= (a->pieces == PAGES_ADDRESS_PIECES ? 0 : PAGES_ADDRESS_LARGEST);
+}
+
+// Marks units; whether none of them was.
+static bool mark(uint64_t *ones, uint32_t unit, uint32_t units)
+{
+    if (unit > PAGES_ADDRESS_UNITS || units > PAGES_ADDRESS_UNITS - unit)
+        return false;
+    for (; units; unit++, units--) {
+        if (ones[unit / 64] >> (unit & 63) & 1)
+            return false;
+        ones[unit / 64] |= (uint64_t)1 << (unit & 63);
+    }
+    return true;
+}
+
+bool pages_address_valid(struct pages_address *a)
+{
+    uint64_t *ones = map(PAGES_ADDRESS_UNITS / 8);
+    if (!ones)
+        return true;
+    lock_take(&a->lock);
+    bool valid = is_sound(a) && mark(ones, a->next, a->end - a->next);
+    for (uint64_t i = a->first; i < a->last && valid; i++)
+        valid = mark(ones, at(a, i)->unit, at(a, i)->units);
+    lock_give(&a->lock);
+    munmap(ones, PAGES_ADDRESS_UNITS / 8);
+    return valid;
 }
 
 // Under the lock. What cannot be remembered is lost: it is never given out again.
@@ -39,7 +77,9 @@ static void push(struct pages_address *a, uint32_t unit, uint32_t units)
 void pages_address_give(struct pages_address *a, uint64_t base, uint32_t units)
 {
     lock_take(&a->lock);
+    assert(units && base % PAGES_ADDRESS_UNIT == 0);
     push(a, (uint32_t)(base >> PAGES_ADDRESS_BITS), units);
+    checked_assert(is_sound(a));
     lock_give(&a->lock);
 }
 
@@ -132,6 +172,7 @@ static void add_piece(struct pages_address *a, uint32_t units)
         if (++a->pieces == PAGES_ADDRESS_PIECES)
             a->piece = 0;
     }
+    checked_assert(is_sound(a));
     lock_give(&a->lock);
 }
 
@@ -146,6 +187,7 @@ int pages_address_take(struct pages_address *a, uint32_t units, uint64_t *base, 
         *again = !found && !piece && a->queue &&
                  (take_oldest(a, units, &unit) || take_neighbours(a, units, &unit));
         a->reused += *again;
+        checked_assert(is_sound(a));
         lock_give(&a->lock);
         if (found || *again) {
             *base = (uint64_t)unit << PAGES_ADDRESS_BITS;

@@ -4,6 +4,12 @@
 //
 //   every unit of a piece is in one of: what is given out, [next, end) of the newest piece, one entry of the queue
 //   (or lost, where the queue had no room)
+//
+// and so, whenever the lock is free:
+//
+//   next <= end; last - first <= PAGES_ADDRESS_QUEUE; queue == NULL implies first == last
+//   no two entries have a unit in common, nor one with [next, end); the one at first is not used up
+//   pieces <= PAGES_ADDRESS_PIECES; piece == 0 if they are as many, and always piece <= PAGES_ADDRESS_LARGEST
 #ifndef MOAT_PAGES_PAGES_ADDRESS_H
 #define MOAT_PAGES_PAGES_ADDRESS_H
 
@@ -46,5 +52,8 @@ struct pages_address {
 // 0, and the first address of so many units; -ENOMEM: there are none. *again: they were given out before.
 int pages_address_take(struct pages_address *a, uint32_t units, uint64_t *base, bool *again);
 void pages_address_give(struct pages_address *a, uint64_t base, uint32_t units);
+
+// Whether the equations above hold; takes the lock. Returns true if there is no memory to look.
+bool pages_address_valid(struct pages_address *a);
 
 #endif

@@ -59,6 +59,7 @@ static void never_twice(void **state)
     }
     assert_int_equal(a.pieces, 3);
     assert_int_equal(a.reused, 0);
+    assert_true(pages_address_valid(&a));
 }
 
 static void asks_for_less(void **state)
@@ -111,7 +112,9 @@ static void cuts_and_joins(void **state)
     pages_address_give(&a, p[12], 2);
     pages_address_give(&a, p[30], 2);
     pages_address_give(&a, p[11], 2);
+    assert_true(pages_address_valid(&a));
     assert_int_equal(take(&a, 5, true), p[10]);
+    assert_true(pages_address_valid(&a));
     assert_int_equal(take(&a, 1, true), p[20]);
     assert_int_equal(take(&a, 1, true), p[20] + PAGES_ADDRESS_UNIT);
     assert_int_equal(take(&a, 1, true), p[12] + PAGES_ADDRESS_UNIT);
@@ -119,6 +122,26 @@ static void cuts_and_joins(void **state)
     uint64_t base;
     bool again;
     assert_int_equal(pages_address_take(&a, 1, &base, &again), -ENOMEM);
+}
+
+static void what_comes_back_twice_is_noticed(void **state)
+{
+    struct pages_address a = fresh(1, (uint64_t)1 << 32);
+    uint64_t p[4];
+    for (unsigned i = 0; i < 4; i++)
+        p[i] = take(&a, 2, false);
+    pages_address_give(&a, p[0], 2);
+    pages_address_give(&a, p[2], 2);
+    assert_true(pages_address_valid(&a));
+    pages_address_give(&a, p[0], 1);
+    assert_false(pages_address_valid(&a));
+    a.last--;
+    assert_true(pages_address_valid(&a));
+    pages_address_give(&a, p[3] + 2 * PAGES_ADDRESS_UNIT, 1);  // never given out
+    assert_false(pages_address_valid(&a));
+    a.last--;
+    a.end = a.next - 1;
+    assert_false(pages_address_valid(&a));
 }
 
 // Against a map of units: what is given out is free at that moment, and nothing is lost.
@@ -162,7 +185,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(never_twice),    cmocka_unit_test(asks_for_less),
         cmocka_unit_test(oldest_first),   cmocka_unit_test(nothing_before_the_first),
-        cmocka_unit_test(cuts_and_joins), cmocka_unit_test(random_use),
+        cmocka_unit_test(cuts_and_joins), cmocka_unit_test(what_comes_back_twice_is_noticed),
+        cmocka_unit_test(random_use),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

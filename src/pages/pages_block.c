@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/checked.h"
 #include "core/canary_bytes.h"
 #include "core/guard.h"
 #include "track/guard_report.h"
@@ -114,6 +115,22 @@ static void set_canaries(struct pages_block *b)
     b->tail = behind < CANARY_MOST ? (uint32_t)behind : CANARY_MOST;
 }
 
+static bool memory_fits(const struct pages_block *b)
+{
+    const struct pages_memory *m = &b->memory;
+    return b->range.size == m->bytes && b->base == b->range.base + m->offset && m->asked == b->size &&
+           b->head <= m->offset && !(m->slab && (b->head || b->tail));
+}
+
+bool pages_block_valid(const struct pages_block *b)
+{
+    uint64_t end = b->range.base + b->range.size;
+    return b->range.base % PAGES_ADDRESS_UNIT == 0 && b->range.size % PAGES_ADDRESS_UNIT == 0 &&
+           b->range.base <= b->base && b->base < end && b->size && b->size <= end - b->base &&
+           b->units > b->range.size >> PAGES_ADDRESS_BITS && b->tail <= end - (b->base + b->size) &&
+           (!b->memory.handle || memory_fits(b));
+}
+
 static bool too_many(void)
 {
     return guard.real_fault && index_count(&mapped) >= FEW_MAPS;
@@ -121,6 +138,7 @@ static bool too_many(void)
 
 struct pages_block *pages_block_make(struct home *home, uint64_t size, const struct pages_block *same)
 {
+    assert(size && (!same || same->memory.asked == size));
     struct pages_block *b = too_many() ? NULL : slab_pool_get(&blocks);
     if (!b)
         return NULL;
@@ -147,6 +165,7 @@ struct pages_block *pages_block_make(struct home *home, uint64_t size, const str
         set_canaries(b);
         write_canaries(home, b);
     }
+    checked_assert(pages_block_valid(b));
     return b;
 fail:
     slab_pool_put(&blocks, b);
@@ -281,6 +300,7 @@ void pages_block_check(struct home *home, struct pages_block *b, enum driver_id 
 
 void pages_block_dispose(struct pages_block *b)
 {
+    checked_assert(pages_block_valid(b));
     share_withdraw(b->base);
     // Addresses that cannot be unmapped are not used again, nor is their memory: the context is broken.
     if (!guard.real.cuMemUnmap(b->range.base, b->range.size)) {

@@ -14,6 +14,15 @@
 #include "core/index.h"
 #include "pages/pages_memory.h"
 
+// From when it is made until it is disposed of:
+//
+//   range.base and range.size are multiples of a unit; units > range.size in units: there is a gap
+//   range.base <= base, 0 < size, and base + size + tail <= range.base + range.size
+//
+// and until another block takes its memory over, which leaves memory.handle == 0:
+//
+//   range.size == memory.bytes, base == range.base + memory.offset, size == memory.asked
+//   head <= memory.offset; head == tail == 0 if memory.slab != NULL
 struct pages_block {
     struct index_item range;  // first; what is mapped
     uint64_t base, size;      // what the program has
@@ -38,6 +47,8 @@ void pages_block_after_fork(void);
 // A buffer, or NULL: plain memory must do. The home's context is current. same: memory to use again and its canaries,
 // of a block of the same size, or NULL. It is not known to pages_block_find yet.
 struct pages_block *pages_block_make(struct home *home, uint64_t size, const struct pages_block *same);
+
+bool pages_block_valid(const struct pages_block *b);  // whether the equations above hold
 
 // From now on it is found; false: it cannot be.
 bool pages_block_publish(struct pages_block *b);

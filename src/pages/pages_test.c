@@ -10,6 +10,7 @@
 
 #include "launch/kernel_fault.h"
 #include "mode/mode_testing.h"
+#include "pages/pages_block.h"
 
 enum { SMALL = 1000, LARGE = (3 << 20) - 100 };
 
@@ -72,6 +73,16 @@ static void free_now(CUdeviceptr p)
     assert_int_equal(r, 0);
 }
 
+static int is_wrong(struct index_item *item, void *unused)
+{
+    return !pages_block_valid((const struct pages_block *)item);
+}
+
+static void are_valid(void)
+{
+    assert_int_equal(pages_block_each(is_wrong, NULL), 0);
+}
+
 static void memory_comes_back(void **state)
 {
     CUresult r;
@@ -81,6 +92,7 @@ static void memory_comes_back(void **state)
         assert_true(pages_alloc(&p[i], i & 1 ? LARGE : SMALL, &r));
     assert_true(available() < before);
     assert_int_equal(pages_block_count(), 100);
+    are_valid();
     for (unsigned i = 0; i < 100; i++)
         free_now(p[i]);
     pages_reclaim();
@@ -88,6 +100,30 @@ static void memory_comes_back(void **state)
     assert_int_equal(available(), before);
     assert_int_equal(pages_memory_extra(), 0);
     assert_int_equal(atomic_load(&findings), 0);
+}
+
+// A block whose numbers do not fit each other is noticed.
+static void knows_what_is_wrong(void **state)
+{
+    const uint64_t unit = 2 << 20;
+    const struct pages_block good = {
+        .range = {.base = 8 * unit, .size = 2 * unit},
+        .base = 9 * unit,
+        .size = unit - 100,
+        .units = 4,
+        .memory = {.handle = 1, .bytes = 2 * unit, .offset = unit, .asked = unit - 100},
+        .head = 256,
+        .tail = 100};
+    assert_true(pages_block_valid(&good));
+    struct pages_block bad[6] = {good, good, good, good, good, good};
+    bad[0].size++;
+    bad[1].units = 2;
+    bad[2].base--;
+    bad[3].range.base += 512;
+    bad[4].memory.slab = (struct pages_slab *)bad;
+    bad[5].size = 0;
+    for (unsigned i = 0; i < 6; i++)
+        assert_false(pages_block_valid(&bad[i]));
 }
 
 static void canaries_tell(void **state)
@@ -275,10 +311,15 @@ static void stops(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(memory_comes_back),     cmocka_unit_test(canaries_tell),
-        cmocka_unit_test(any_call_may_fail),     cmocka_unit_test(budget_holds),
-        cmocka_unit_test(order_is_kept),         cmocka_unit_test(threads_at_once),
-        cmocka_unit_test(goes_with_its_context), cmocka_unit_test(stops),
+        cmocka_unit_test(memory_comes_back),
+        cmocka_unit_test(knows_what_is_wrong),
+        cmocka_unit_test(canaries_tell),
+        cmocka_unit_test(any_call_may_fail),
+        cmocka_unit_test(budget_holds),
+        cmocka_unit_test(order_is_kept),
+        cmocka_unit_test(threads_at_once),
+        cmocka_unit_test(goes_with_its_context),
+        cmocka_unit_test(stops),
     };
     return cmocka_run_group_tests(tests, setup, NULL);
 }
