@@ -11,6 +11,8 @@ static bool start(void)
     const char *why = !rewrite_possible() ? "the driver has no compiler" : count_start() ? "no memory" : NULL;
     if (why)
         guard_report_note("--mode=count cannot count: %s", why);
+    else
+        count_read_start();
     return !why;
 }
 
@@ -25,10 +27,9 @@ static void plan(const struct rewrite_origin *origin, struct rewrite_plan *plan)
     rewrite_plan_add(plan, "count", true);
 }
 
-static void module_loaded(struct rewrite_module *module)
+static void module_loaded(const struct rewrite_module *module)
 {
-    count_read_add(module->handle, module->library, module->parts, module->nparts);
-    module->taken = true;
+    count_read_add(module->row);
 }
 
 // Reading waits for the context's kernels: only where it will go.
@@ -36,6 +37,11 @@ static void context_ends(CUcontext context, enum driver_id call, bool last)
 {
     if (last)
         count_read_context_ending(context);
+}
+
+static void library_in_context(const void *library, CUmodule module)
+{
+    count_read_used(library);
 }
 
 static void function_of(CUfunction function, CUkernel kernel)
@@ -58,8 +64,7 @@ const struct mode count_mode = {
     .plan = plan,
     .module_loaded = module_loaded,
     .module_ends = count_read_ending,
-    .module_gone = count_read_ended,
-    .library_in_context = count_read_module,
+    .library_in_context = library_in_context,
     .function_found = count_read_found,
     .function_of = function_of,
     .launch = launch,

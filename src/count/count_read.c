@@ -10,6 +10,7 @@
 
 #include "base/mem.h"
 #include "count/count.h"
+#include "rewrite/modules.h"
 #include "context/home.h"
 #include "context/green.h"
 #include "core/guard.h"
@@ -17,8 +18,6 @@
 #include "context/names.h"
 
 enum {
-    BUCKETS = 256,
-    GONE = 64,
     DEVICES = 64,
     PATIENCE_MS = 2000,  // for the work of a context, when it or the process ends
 };
@@ -27,130 +26,44 @@ enum {
 struct instance {
     struct instance *next;
     CUcontext context;
-    const void *as;                 // the library as a module of the context; NULL: nobody asked
     bool sure;                      // it is there; else it may be
     bool seen;                      // by read_all
     struct pass_count_sums sums[];  // of all functions of all parts
 };
 
+// Our data of a row of the registry. Whoever has taken the row may change the instances; the rest stays.
 struct module {
-    struct module *next;
-    const void *handle;
-    bool library;
+    const struct modules_row *in;
     struct instance *instances;
-    unsigned nfuncs, nparts;
+    unsigned nfuncs;
     struct count_row **rows;  // by function of all parts; may be NULL
-    struct pass_result **parts;
 };
 
-// A leaf but for count.c's. Whoever reads a table takes the module out first, so that nobody frees it meanwhile and no
-// lock is held while the driver is asked.
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct module *buckets[BUCKETS];
-static unsigned out;  // how many have taken some
-// What was unloaded while somebody had it out: it must not come back.
-static const void *gone[GONE];
-static unsigned ngone;
+static unsigned client;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;  // of what follows; a leaf
 static pid_t owner;
 static bool told;
 
-static struct module **bucket_of(const void *handle)
+static void free_module(void *data)
 {
-    return &buckets[(uintptr_t)handle * 0x9e3779b97f4a7c15u >> 56];
-}
-
-// Under the lock.
-static void put(struct module *m)
-{
-    struct module **to = bucket_of(m->handle);
-    m->next = *to;
-    *to = m;
-}
-
-// Under the lock.
-static struct module *take_locked(const void *handle)
-{
-    struct module **at = bucket_of(handle);
-    while (*at && (*at)->handle != handle)
-        at = &(*at)->next;
-    struct module *m = *at;
-    if (m) {
-        *at = m->next;
-        m->next = NULL;
-    }
-    return m;
-}
-
-// give_back must follow.
-static struct module *take(const void *handle)
-{
-    pthread_mutex_lock(&lock);
-    out++;
-    struct module *m = take_locked(handle);
-    pthread_mutex_unlock(&lock);
-    return m;
-}
-
-static struct module *take_all(void)
-{
-    struct module *all = NULL;
-    pthread_mutex_lock(&lock);
-    out++;
-    for (unsigned i = 0; i < BUCKETS; i++)
-        while (buckets[i]) {
-            struct module *m = buckets[i];
-            buckets[i] = m->next;
-            m->next = all;
-            all = m;
-        }
-    pthread_mutex_unlock(&lock);
-    return all;
-}
-
-static void free_module(struct module *m);
-
-// Under the lock.
-static bool is_gone(const void *handle)
-{
-    for (unsigned i = 0; i < ngone; i++)
-        if (gone[i] == handle)
-            return true;
-    return false;
-}
-
-static void give_back(struct module *all)
-{
-    pthread_mutex_lock(&lock);
-    while (all) {
-        struct module *m = all;
-        all = m->next;
-        if (is_gone(m->handle))
-            free_module(m);
-        else
-            put(m);
-    }
-    if (!--out)
-        ngone = 0;
-    pthread_mutex_unlock(&lock);
-}
-
-static void free_parts(struct pass_result **parts, unsigned nparts)
-{
-    for (unsigned i = 0; i < nparts; i++)
-        pass_result_free(parts[i]);
-    mem_free(parts);
-}
-
-static void free_module(struct module *m)
-{
+    struct module *m = data;
     while (m->instances) {
         struct instance *i = m->instances;
         m->instances = i->next;
         mem_free(i);
     }
-    free_parts(m->parts, m->nparts);
     mem_free(m->rows);
     mem_free(m);
+}
+
+void count_read_start(void)
+{
+    client = modules_client(free_module);
+}
+
+static struct module *of(const struct modules_row *row)
+{
+    return row->data[client];
 }
 
 // --- coming -------------------------------------------------------------------------------------------------
@@ -197,12 +110,12 @@ static struct count_row *make_row(const struct pass_func *f)
 static bool make_rows(struct module *m)
 {
     unsigned n = 0;
-    for (unsigned i = 0; i < m->nparts; i++)
-        m->nfuncs += m->parts[i]->nfuncs;
+    for (unsigned i = 0; i < m->in->nparts; i++)
+        m->nfuncs += m->in->parts[i]->nfuncs;
     m->rows = mem_zalloc(m->nfuncs + 1, sizeof(struct count_row *));
-    for (unsigned i = 0; m->rows && i < m->nparts; i++)
-        for (uint32_t f = 0; f < m->parts[i]->nfuncs; f++)
-            m->rows[n++] = make_row(&m->parts[i]->funcs[f]);
+    for (unsigned i = 0; m->rows && i < m->in->nparts; i++)
+        for (uint32_t f = 0; f < m->in->parts[i]->nfuncs; f++)
+            m->rows[n++] = make_row(&m->in->parts[i]->funcs[f]);
     return m->rows;
 }
 
@@ -221,14 +134,12 @@ static void read_before_the_driver_ends(void)
         guard_report_note("what modules count is lost where they are not unloaded");
 }
 
-void count_read_add(const void *handle, bool library, struct pass_result **parts, unsigned nparts)
+void count_read_add(struct modules_row *row)
 {
-    struct module *m = count_state.on ? mem_zalloc(1, sizeof *m) : NULL;
-    if (!m) {
-        free_parts(parts, nparts);
+    struct module *m = count_state.on && row ? mem_zalloc(1, sizeof *m) : NULL;
+    if (!m)
         return;
-    }
-    *m = (struct module){.handle = handle, .library = library, .nparts = nparts, .parts = parts};
+    m->in = row;
     if (!make_rows(m)) {
         free_module(m);
         return;
@@ -237,71 +148,44 @@ void count_read_add(const void *handle, bool library, struct pass_result **parts
     if (!guard.real.cuCtxGetCurrent(&context) && context)
         add_instance(m, green_owner(context), true);
     read_before_the_driver_ends();
-    pthread_mutex_lock(&lock);
-    put(m);
-    pthread_mutex_unlock(&lock);
+    modules_set(row, client, m);
 }
 
-void count_read_module(const void *library, CUmodule module)
+void count_read_used(const void *library)
 {
     CUcontext context = NULL;
     if (!count_state.on || guard.real.cuCtxGetCurrent(&context) || !context)
         return;
-    struct module *m = take(library);
-    struct instance *i = m ? add_instance(m, green_owner(context), true) : NULL;
-    if (i && module)
-        i->as = module;
-    give_back(m);
-}
-
-static bool is_known_as(const struct module *m, const void *whose)
-{
-    for (const struct instance *i = m->instances; i; i = i->next)
-        if (i->as == whose)
-            return true;
-    return false;
-}
-
-// Under the lock.
-static const struct module *find_owner(const void *whose)
-{
-    for (const struct module *m = *bucket_of(whose); m; m = m->next)
-        if (m->handle == whose)
-            return m;
-    for (unsigned i = 0; i < BUCKETS; i++)
-        for (const struct module *m = buckets[i]; m; m = m->next)
-            if (m->library && is_known_as(m, whose))
-                return m;
-    return NULL;
+    struct modules_row *row = modules_take(client, library);
+    if (row)
+        add_instance(of(row), green_owner(context), true);
+    modules_give(client, row);
 }
 
 void count_read_found(const void *handle, const void *whose, const char *name)
 {
     const char *kept = count_state.on ? names_keep(name) : NULL;
-    struct count_row *row = NULL;
+    struct count_row *found = NULL;
     if (!kept)
         return;
-    pthread_mutex_lock(&lock);
-    const struct module *m = find_owner(whose);
-    bool hidden = !m && out;  // somebody may have it out just now
-    for (unsigned i = 0; m && !row && i < m->nfuncs; i++)
+    struct modules_row *row = modules_hold(whose);
+    const struct module *m = row ? of(row) : NULL;
+    for (unsigned i = 0; m && !found && i < m->nfuncs; i++)
         if (m->rows[i] && m->rows[i]->name == kept)
-            row = m->rows[i];
-    pthread_mutex_unlock(&lock);
-    if (!row)
-        row = hidden ? count_row_likely(kept) : count_row(kept, false);
-    count_handle(handle, row);
+            found = m->rows[i];
+    modules_release(row);
+    count_handle(handle, found ? found : count_row(kept, false));
 }
 
 // --- reading ------------------------------------------------------------------------------------------------
 
-static CUresult find_table(const struct module *m, const struct pass_symbol *s, CUdeviceptr *at)
+static CUresult find_table(const struct modules_row *in, const struct pass_symbol *s, CUdeviceptr *at)
 {
     char name[128];
     size_t size = 0;
     snprintf(name, sizeof name, STR_FMT, STR_ARG(s->name));
-    CUresult r = m->library ? guard.real.cuLibraryGetGlobal(at, &size, (CUlibrary)m->handle, name)
-                            : guard.real.cuModuleGetGlobal_v2(at, &size, (CUmodule)m->handle, name);
+    CUresult r = in->library ? guard.real.cuLibraryGetGlobal(at, &size, (CUlibrary)in->handle, name)
+                             : guard.real.cuModuleGetGlobal_v2(at, &size, (CUmodule)in->handle, name);
     return r ? r : size < s->bytes ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
 }
 
@@ -309,12 +193,12 @@ static CUresult find_table(const struct module *m, const struct pass_symbol *s, 
 static CUresult read_part(struct module *m, struct instance *in, unsigned part, unsigned first,
                           CUstream stream)
 {
-    const struct pass_result *p = m->parts[part];
+    const struct pass_result *p = m->in->parts[part];
     const struct pass_symbol *s = pass_symbol_of(p, "count");
     CUdeviceptr at;
     if (!s || s->bytes < (uint64_t)p->nfuncs * PASS_COUNT_ROW * 8)
         return CUDA_SUCCESS;
-    CUresult r = find_table(m, s, &at);
+    CUresult r = find_table(m->in, s, &at);
     if (r && !in->sure)
         return CUDA_SUCCESS;  // where it is, it would be found: in a context that works
     uint64_t *table = r ? NULL : mem_alloc(s->bytes);
@@ -342,10 +226,10 @@ static CUresult read_parts(struct module *m, struct instance *in)
     CUresult r = guard.real.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING);
     if (r)
         return r;
-    for (unsigned i = 0; i < m->nparts; i++) {
+    for (unsigned i = 0; i < m->in->nparts; i++) {
         CUresult here = read_part(m, in, i, first, stream);
         r = r ? r : here;
-        first += m->parts[i]->nfuncs;
+        first += m->in->parts[i]->nfuncs;
     }
     guard.real.cuStreamDestroy_v2(stream);
     return r;
@@ -400,10 +284,10 @@ static void tell_lost(CUresult r)
                           driver_result_name(r) ? driver_result_name(r) : "an unknown error");
 }
 
-static bool is_any_in(const struct module *all, CUcontext context)
+static bool is_any_in(struct modules_row *all, CUcontext context)
 {
-    for (; all; all = all->next)
-        for (const struct instance *i = all->instances; i; i = i->next)
+    for (struct modules_row *row = all; row; row = row->more[client])
+        for (const struct instance *i = of(row)->instances; i; i = i->next)
             if (i->context == context)
                 return true;
     return false;
@@ -411,25 +295,25 @@ static bool is_any_in(const struct module *all, CUcontext context)
 
 // All modules of the list that are in the context; one that cannot be read says nothing of the next. r: how the context is;
 // if it is good it is current. The first result that is not good.
-static CUresult read_modules(struct module *all, CUcontext context, CUresult r)
+static CUresult read_modules(struct modules_row *all, CUcontext context, CUresult r)
 {
     CUresult first = CUDA_SUCCESS;
-    for (struct module *m = all; m; m = m->next)
-        for (struct instance *i = m->instances; i; i = i->next) {
+    for (struct modules_row *row = all; row; row = row->more[client])
+        for (struct instance *i = of(row)->instances; i; i = i->next) {
             if (i->context != context)
                 continue;
-            CUresult here = !r || r == CUDA_ERROR_NOT_READY ? read_parts(m, i) : r;
+            CUresult here = !r || r == CUDA_ERROR_NOT_READY ? read_parts(of(row), i) : r;
             here = here ? here : r;
             i->seen = true;
             first = first ? first : here;
             if (here)
-                lose(m);
+                lose(of(row));
         }
     return first;
 }
 
 // All modules of the list that are in the context, which need not be current.
-static void read_context(struct module *all, CUcontext context)
+static void read_context(struct modules_row *all, CUcontext context)
 {
     if (!is_any_in(all, context))
         return;
@@ -448,13 +332,13 @@ static void read_context(struct module *all, CUcontext context)
 }
 
 // Each context that one of them is in, once.
-static void read_all(struct module *all)
+static void read_all(struct modules_row *all)
 {
-    for (struct module *m = all; m; m = m->next)
-        for (struct instance *i = m->instances; i; i = i->next)
+    for (struct modules_row *row = all; row; row = row->more[client])
+        for (struct instance *i = of(row)->instances; i; i = i->next)
             i->seen = false;
-    for (struct module *m = all; m; m = m->next)
-        for (struct instance *i = m->instances; i; i = i->next)
+    for (struct modules_row *row = all; row; row = row->more[client])
+        for (struct instance *i = of(row)->instances; i; i = i->next)
             if (!i->seen)
                 read_context(all, i->context);
 }
@@ -482,7 +366,7 @@ static void add_contexts(struct module *m)
 {
     CUcontext list[HOME_ROWS];
     bool all;
-    if (!m->library)
+    if (!m->in->library)
         return;
     add_primaries(m);
     unsigned n = home_list(list, &all);
@@ -499,94 +383,64 @@ static bool is_ours(void)
 
 void count_read_ending(const void *handle)
 {
-    if (!is_ours())
+    struct modules_row *row = is_ours() ? modules_take(client, handle) : NULL;
+    if (!row)
         return;
-    struct module *m = take(handle);
-    if (m) {
-        add_contexts(m);
-        read_all(m);
-    }
-    give_back(m);
-}
-
-void count_read_ended(const void *handle)
-{
-    if (!count_state.on)
-        return;
-    pthread_mutex_lock(&lock);
-    struct module *m = take_locked(handle);
-    if (!m && out && ngone < GONE)
-        gone[ngone++] = handle;
-    pthread_mutex_unlock(&lock);
-    if (m)
-        free_module(m);
+    add_contexts(of(row));
+    read_all(row);
+    modules_give(client, row);
 }
 
 void count_read_context_ending(CUcontext context)
 {
     if (!is_ours() || !context)
         return;
-    struct module *all = take_all();
+    struct modules_row *all = modules_take_all(client);
     bool lives = home_lives(context);
-    for (struct module *m = all; m; m = m->next)
-        if (m->library && lives)
-            add_instance(m, context, false);
+    for (struct modules_row *row = all; row; row = row->more[client])
+        if (row->library && lives)
+            add_instance(of(row), context, false);
     read_context(all, context);
-    give_back(all);
+    modules_give(client, all);
 }
 
-// Its modules went with it; libraries live on.
+static void drop_instance(struct module *m, CUcontext context)
+{
+    struct instance **at = &m->instances;
+    while (*at && (*at)->context != context)
+        at = &(*at)->next;
+    struct instance *i = *at;
+    if (i) {
+        *at = i->next;
+        mem_free(i);
+    }
+}
+
+// Its modules go with it; libraries live on.
 void count_read_context_ended(CUcontext context)
 {
     if (!is_ours() || !context)
         return;
-    struct module *all = take_all(), *kept = NULL;
-    while (all) {
-        struct module *m = all;
-        all = m->next;
-        bool has = false;
-        for (struct instance **i = &m->instances; *i;) {
-            struct instance *in = *i;
-            if (in->context != context) {
-                i = &in->next;
-                continue;
-            }
-            has = true;
-            *i = in->next;
-            mem_free(in);
-        }
-        if (has && !m->library) {
-            free_module(m);
-            continue;
-        }
-        m->next = kept;
-        kept = m;
-    }
-    give_back(kept);
+    struct modules_row *all = modules_take_all(client);
+    for (struct modules_row *row = all; row; row = row->more[client])
+        drop_instance(of(row), context);
+    modules_give(client, all);
 }
 
-// The modules stay out: whatever is unloaded from now on was read.
+// The rows are not given back: whatever is unloaded from now on was read.
 static void read_at_exit(void)
 {
     if (!is_ours())
         return;
-    struct module *all = take_all();
-    for (struct module *m = all; m; m = m->next)
-        add_contexts(m);
+    struct modules_row *all = modules_take_all(client);
+    for (struct modules_row *row = all; row; row = row->more[client])
+        add_contexts(of(row));
     read_all(all);
 }
 
-// The parent's modules are not the child's: no driver works across a fork.
 void count_read_after_fork(void)
 {
     pthread_mutex_init(&lock, NULL);
-    for (unsigned i = 0; i < BUCKETS; i++)
-        while (buckets[i]) {
-            struct module *m = buckets[i];
-            buckets[i] = m->next;
-            free_module(m);
-        }
-    out = ngone = 0;
     owner = getpid();
     told = false;
 }

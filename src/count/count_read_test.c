@@ -147,6 +147,7 @@ static int start(void **state)
     guard.real.cuLibraryGetGlobal = library_global;
     guard.real.cuMemcpyDtoHAsync_v2 = copy;
     guard.real.cuDeviceGetCount = no_devices;
+    count_read_start();
     return count_start();
 }
 
@@ -156,6 +157,7 @@ static int begin(void **state)
     memset(missing, 0, sizeof missing);
     memset(broken, 0, sizeof broken);
     depth = notes = 0;
+    modules_after_fork();
     count_read_after_fork();
     home_after_fork();
     return 0;
@@ -177,7 +179,10 @@ static void load(uintptr_t n, bool library, const char *kernel)
     snprintf(text, sizeof text,
              ".version 7.0\n.target sm_75\n.address_size 64\n.visible .entry %s()\n{\nret;\n}\n", kernel);
     assert_int_equal(pass_rewrite("test", str_from(text), &request, &sink, parts), 0);
-    count_read_add(handle(n), library, parts, 1);
+    struct modules_row *row = modules_add(handle(n), library, parts, 1);
+    assert_non_null(row);
+    count_read_add(row);
+    modules_release(row);
 }
 
 static uint64_t launches(const char *kernel)
@@ -309,7 +314,7 @@ static void good_owners(void **state)
     push(context(1));
     load(1, false, "owned");
     load(2, true, "owned");
-    count_read_module(handle(2), (CUmodule)handle(3));
+    modules_alias(handle(2), (CUmodule)handle(3));
     for (uintptr_t m = 1; m <= 4; m++)
         count_read_found(handle(100 + m), handle(m), "owned");
     count_read_found(handle(105), handle(1), "another");

@@ -7,6 +7,7 @@
 #include "hook/hook.h"
 #include "context/names.h"
 #include "mode/mode.h"
+#include "rewrite/modules.h"
 #include "rewrite/rewrite.h"
 #include "rewrite/rewrite_jit.h"
 #include "track/track.h"
@@ -191,26 +192,29 @@ CUresult hook_cuLibraryLoadFromFile(CUlibrary *library, const char *file, CUjit_
     return loaded(result);
 }
 
+// After the driver's call the handle may be another module's: the row says which one has gone.
+#define UNLOAD(symbol, handle)                           \
+    struct modules_row *row = modules_unloading(handle); \
+    mode_module_ends(handle);                            \
+    CUresult r = guard.real.symbol(handle);              \
+    if (r) {                                             \
+        mode_module_stays(handle);                       \
+    } else if (guard.watching) {                         \
+        mode_module_gone(handle);                        \
+        modules_gone(row);                               \
+        track_owner_gone(handle, DRIVER_##symbol);       \
+    }                                                    \
+    modules_release(row);                                \
+    return r
+
 CUresult hook_cuModuleUnload(CUmodule module)
 {
-    mode_module_ends(module);
-    CUresult r = guard.real.cuModuleUnload(module);
-    if (!r && guard.watching) {
-        mode_module_gone(module);
-        track_owner_gone(module, DRIVER_cuModuleUnload);
-    }
-    return r;
+    UNLOAD(cuModuleUnload, module);
 }
 
 CUresult hook_cuLibraryUnload(CUlibrary library)
 {
-    mode_module_ends(library);
-    CUresult r = guard.real.cuLibraryUnload(library);
-    if (!r && guard.watching) {
-        mode_module_gone(library);
-        track_owner_gone(library, DRIVER_cuLibraryUnload);
-    }
-    return r;
+    UNLOAD(cuLibraryUnload, library);
 }
 
 // Functions and kernels.

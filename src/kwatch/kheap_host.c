@@ -14,13 +14,11 @@
 #include "context/home_copy.h"
 #include "track/guard_report.h"
 
-// A module or library whose calls are redirected.
+// Our data of the row of a module or library whose calls are redirected. Rows are taken under the lock only,
+// so all of them are there.
 struct module {
-    struct module *next;
-    const void *handle;
-    bool library;
-    CUcontext context;  // a module's; NULL: a library's
-    uint64_t told;      // homes in which its variable is set, a bit for each
+    uint64_t told;  // homes in which its variable is set, a bit for each
+    bool ending;    // the driver is about to unload it
 };
 _Static_assert(HOME_CONTEXTS <= 64, "a bit for each home");
 
@@ -31,10 +29,15 @@ static _Atomic(unsigned) heaps_ready;  // relaxed: whether it is worth to look
 // need what it protects, and those wait for the driver anyway.
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct kheap_host heaps[HOME_CONTEXTS];
-static struct module *modules;
+static unsigned client;
 static bool refused;  // in every context: a library calls the driver's functions
 // The context of the last launch, if all is set there. Acquire and release: who finds it sees what was set.
 static _Atomic(CUcontext) ready_in;
+
+void kheap_host_start(void)
+{
+    client = modules_client(mem_free);
+}
 
 void kheap_host_after_fork(void)
 {
@@ -43,7 +46,6 @@ void kheap_host_after_fork(void)
     atomic_store_explicit(&kheap_host_on, false, memory_order_relaxed);
     atomic_store_explicit(&heaps_ready, 0, memory_order_relaxed);
     memset(heaps, 0, sizeof heaps);
-    modules = NULL;
     refused = false;
 }
 
@@ -165,13 +167,13 @@ static void make(struct kheap_host *h)
 // --- telling modules ----------------------------------------------------------------------------------------
 
 // The home's context is current. address 0: malloc is the driver's.
-static CUresult tell(struct home *home, const struct module *m, uint64_t address)
+static CUresult tell(struct home *home, const struct modules_row *row, uint64_t address)
 {
     const struct driver *d = &guard.real;
     CUdeviceptr at = 0;
     size_t size = 0;
-    CUresult r = m->library ? d->cuLibraryGetGlobal(&at, &size, (CUlibrary)m->handle, KHEAP_VARIABLE)
-                            : d->cuModuleGetGlobal_v2(&at, &size, (CUmodule)m->handle, KHEAP_VARIABLE);
+    CUresult r = row->library ? d->cuLibraryGetGlobal(&at, &size, (CUlibrary)row->handle, KHEAP_VARIABLE)
+                              : d->cuModuleGetGlobal_v2(&at, &size, (CUmodule)row->handle, KHEAP_VARIABLE);
     const struct home_copy copy = {at, &address, sizeof address};
     if (!r && size != sizeof address)
         r = CUDA_ERROR_INVALID_VALUE;
@@ -183,10 +185,14 @@ static void tell_all(struct home *home, CUcontext context, uint64_t address, boo
 {
     static bool told;
     uint64_t bit = (uint64_t)1 << home_number(home);
-    for (struct module *m = modules; m; m = m->next) {
-        if ((m->context && m->context != context) || (!again && m->told & bit))
+    struct modules_row *all = modules_take_all(client);
+    for (struct modules_row *row = all; row; row = row->more[client]) {
+        struct module *m = row->data[client];
+        if (m->ending)
+            m->told &= ~bit;  // it is told if it stays
+        if (m->ending || (row->context && row->context != context) || (!again && m->told & bit))
             continue;
-        CUresult r = tell(home, m, address);
+        CUresult r = tell(home, row, address);
         m->told |= bit;
         if (r && !told) {
             told = true;
@@ -195,6 +201,7 @@ static void tell_all(struct home *home, CUcontext context, uint64_t address, boo
                               name_of(r));
         }
     }
+    modules_give(client, all);
 }
 
 void kheap_host_prepare(void)
@@ -227,38 +234,44 @@ void kheap_host_prepare(void)
 
 // --- modules ------------------------------------------------------------------------------------------------
 
-void kheap_host_module(const void *handle, bool library)
+void kheap_host_module(struct modules_row *row)
 {
-    CUcontext context = NULL;
-    struct module *m = mem_zalloc(1, sizeof *m);
-    if (!m || (!library && (guard.real.cuCtxGetCurrent(&context) || !context))) {
+    struct module *m = row && (row->library || row->context) ? mem_zalloc(1, sizeof *m) : NULL;
+    if (!m) {
         // Its variable stays 0: its kernels have the driver's heap.
-        mem_free(m);
         guard_count(GUARD_KHEAP_NONE);
         return;
     }
-    *m = (struct module){.handle = handle, .library = library, .context = green_owner(context)};
     pthread_mutex_lock(&lock);
-    m->next = modules;
-    modules = m;
+    modules_set(row, client, m);
     atomic_store_explicit(&ready_in, NULL, memory_order_relaxed);
     atomic_store_explicit(&kheap_host_on, true, memory_order_relaxed);
     pthread_mutex_unlock(&lock);
 }
 
-void kheap_host_module_gone(const void *handle)
+// Whoever tells modules has the lock, so nobody asks the driver for this one once it may be unloaded.
+static void set_ending(const void *handle, bool ending)
 {
     if (!atomic_load_explicit(&kheap_host_on, memory_order_relaxed))
         return;
     pthread_mutex_lock(&lock);
-    for (struct module **at = &modules; *at; at = &(*at)->next)
-        if ((*at)->handle == handle) {
-            struct module *m = *at;
-            *at = m->next;
-            mem_free(m);
-            break;
-        }
+    struct modules_row *row = modules_take(client, handle);
+    if (row) {
+        ((struct module *)row->data[client])->ending = ending;
+        atomic_store_explicit(&ready_in, NULL, memory_order_relaxed);
+    }
+    modules_give(client, row);
     pthread_mutex_unlock(&lock);
+}
+
+void kheap_host_module_ends(const void *handle)
+{
+    set_ending(handle, true);
+}
+
+void kheap_host_module_stays(const void *handle)
+{
+    set_ending(handle, false);
 }
 
 // --- the driver's own functions -----------------------------------------------------------------------------
@@ -350,7 +363,7 @@ void kheap_host_limit_set(void)
 
 // --- the end of a context -----------------------------------------------------------------------------------
 
-void kheap_host_context_gone(struct home *home, CUcontext context)
+void kheap_host_context_gone(struct home *home)
 {
     unsigned n = home_number(home);
     if (!atomic_load_explicit(&kheap_host_on, memory_order_relaxed) && !heaps[n].plain)
@@ -359,16 +372,10 @@ void kheap_host_context_gone(struct home *home, CUcontext context)
     if (atomic_load_explicit(&heaps[n].ready, memory_order_relaxed))
         atomic_fetch_sub_explicit(&heaps_ready, 1, memory_order_relaxed);
     heaps[n] = (struct kheap_host){.failed = false};
-    for (struct module **at = &modules; *at;) {
-        struct module *m = *at;
-        m->told &= ~((uint64_t)1 << n);
-        if (m->context == context) {
-            *at = m->next;
-            mem_free(m);
-        } else {
-            at = &m->next;
-        }
-    }
+    struct modules_row *all = modules_take_all(client);
+    for (struct modules_row *row = all; row; row = row->more[client])
+        ((struct module *)row->data[client])->told &= ~((uint64_t)1 << n);
+    modules_give(client, all);
     atomic_store_explicit(&ready_in, NULL, memory_order_relaxed);
     pthread_mutex_unlock(&lock);
 }

@@ -14,6 +14,7 @@
 
 #include "context/home.h"
 #include "kheap/kheap.h"
+#include "rewrite/modules.h"
 
 // A context's heap. Made under kheap_host.c's lock; who finds it ready may read it, and what follows `ready` belongs to
 // kheap_watch.c.
@@ -44,11 +45,14 @@ struct kheap_host {
 extern _Atomic(bool)
     kheap_host_on;  // there are redirected modules. Relaxed: who loaded one launches after it
 
+void kheap_host_start(void);  // once, before all else
 void kheap_host_after_fork(void);
 
-// A module or library was loaded whose calls are redirected, and is gone.
-void kheap_host_module(const void *handle, bool library);
-void kheap_host_module_gone(const void *handle);
+// A module or library was loaded whose calls are redirected; its row is held. NULL: no memory for one.
+void kheap_host_module(struct modules_row *row);
+// The driver is about to unload one, and has refused to.
+void kheap_host_module_ends(const void *handle);
+void kheap_host_module_stays(const void *handle);
 // One was loaded that calls malloc or free of the driver's.
 void kheap_host_foreign(bool library, const char *why);
 
@@ -67,6 +71,6 @@ void kheap_host_limit_set(void);
 struct kheap_host *kheap_host_of(const struct home *home);
 bool kheap_host_any(void);
 // Under the lock of scans: all of it went with the context.
-void kheap_host_context_gone(struct home *home, CUcontext context);
+void kheap_host_context_gone(struct home *home);
 
 #endif

@@ -102,14 +102,21 @@ static struct loaded load(void)
     assert_int_equal(cuModuleLoadData(&l.module, redirected->text.ptr), 0);
     assert_int_equal(cuModuleGetFunction(&l.take, l.module, "take"), 0);
     assert_int_equal(cuModuleGetFunction(&l.give, l.module, "give"), 0);
-    kheap_host_module(l.module, false);
+    struct modules_row *row = modules_add(l.module, false, NULL, 0);
+    assert_non_null(row);
+    kheap_host_module(row);
+    modules_release(row);
     return l;
 }
 
 static void unload(struct loaded *l)
 {
-    kheap_host_module_gone(l->module);
+    struct modules_row *row = modules_unloading(l->module);
+    assert_non_null(row);
+    kheap_mode.module_ends(l->module);
     assert_int_equal(cuModuleUnload(l->module), 0);
+    modules_gone(row);
+    modules_release(row);
 }
 
 static void launch(CUfunction f, uint64_t size)
@@ -226,6 +233,22 @@ static void module_that_is_not_ours(void **state)
     memcpy(list, ours, sizeof ours);
     launch(l.give, 0);
     assert_int_equal(scan(), 0);
+    unload(&l);
+    forget();
+}
+
+// Nobody asks the driver for a module that it may be unloading; if it stays, the next launch tells it.
+static void unload_that_is_refused(void **state)
+{
+    struct loaded l = load();
+    kheap_mode.module_ends(l.module);
+    launch(l.take, 40);
+    assert_int_equal(in_heap(), 0);
+    launch(l.give, 0);
+    kheap_mode.module_stays(l.module);
+    launch(l.take, 40);
+    assert_int_equal(in_heap(), THREADS);
+    launch(l.give, 0);
     unload(&l);
     forget();
 }
@@ -441,7 +464,8 @@ int main(void)
         cmocka_unit_test(several_threads),          cmocka_unit_test(another_limit),
         cmocka_unit_test(overflows_are_told_once),  cmocka_unit_test(one_kernel_is_blamed),
         cmocka_unit_test(frees_are_told),           cmocka_unit_test(waits_read_the_ring),
-        cmocka_unit_test(lost_sizes_come_back),     cmocka_unit_test(registers_are_limited),
+        cmocka_unit_test(unload_that_is_refused),   cmocka_unit_test(lost_sizes_come_back),
+        cmocka_unit_test(registers_are_limited),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }

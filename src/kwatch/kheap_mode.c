@@ -18,6 +18,7 @@ static bool start(void)
         guard_report_note("canary: malloc inside kernels is the driver's: the driver has no compiler");
         return false;
     }
+    kheap_host_start();
     canary_monitor_accompany(&companion);
     return true;
 }
@@ -43,11 +44,11 @@ static void input_left(const struct rewrite_origin *origin)
         kheap_host_foreign(false, "an input of a link");
 }
 
-static void module_loaded(struct rewrite_module *module)
+static void module_loaded(const struct rewrite_module *module)
 {
     for (unsigned i = 0; i < module->nparts; i++)
         if (pass_symbol_of(module->parts[i], "kheap")) {
-            kheap_host_module(module->handle, module->library);
+            kheap_host_module(module->row);
             return;
         }
 }
@@ -64,7 +65,7 @@ static void context_gone(CUcontext context)
     if (!home)
         return;
     canary_monitor_hold();
-    kheap_host_context_gone(home, context);
+    kheap_host_context_gone(home);
     canary_monitor_go_on();
 }
 
@@ -88,6 +89,7 @@ const struct mode kheap_mode = {
     .input_left = input_left,
     .module_loaded = module_loaded,
     .module_left = module_left,
-    .module_gone = kheap_host_module_gone,
+    .module_ends = kheap_host_module_ends,
+    .module_stays = kheap_host_module_stays,
     .launch = launch,
 };

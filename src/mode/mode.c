@@ -35,7 +35,7 @@ static void input_left(const struct rewrite_origin *origin)
     EACH(input_left, origin);
 }
 
-static void module_loaded(struct rewrite_module *module)
+static void module_loaded(const struct rewrite_module *module)
 {
     EACH(module_loaded, module);
 }
@@ -65,6 +65,7 @@ void mode_start(const struct mode_row *rows, unsigned n)
 
 void mode_after_fork(void)
 {
+    modules_after_fork();
     EACH(after_fork);
 }
 
@@ -171,8 +172,10 @@ void mode_context_stays(CUcontext context)
 
 void mode_context_gone(CUcontext context)
 {
-    if (context)
-        EACH(context_gone, context);
+    if (!context)
+        return;
+    EACH(context_gone, context);
+    modules_context_gone(context);
 }
 
 void mode_limit_set(CUlimit limit)
@@ -185,6 +188,11 @@ void mode_module_ends(const void *handle)
     EACH(module_ends, handle);
 }
 
+void mode_module_stays(const void *handle)
+{
+    EACH(module_stays, handle);
+}
+
 void mode_module_gone(const void *handle)
 {
     EACH(module_gone, handle);
@@ -192,6 +200,8 @@ void mode_module_gone(const void *handle)
 
 void mode_library_in_context(const void *library, CUmodule module)
 {
+    if (module)
+        modules_alias(library, module);
     EACH(library_in_context, library, module);
 }
 

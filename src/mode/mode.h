@@ -90,9 +90,10 @@ struct mode {
     // Modules and libraries. plan: whether, and how, this image is to be rewritten (rewrite.h). loaded: it was. left: the plan wanted it, and it runs as it is.
     void (*plan)(const struct rewrite_origin *origin, struct rewrite_plan *plan);
     void (*input_left)(const struct rewrite_origin *origin);  // an input of a link that is linked as it is
-    void (*module_loaded)(struct rewrite_module *module);
+    void (*module_loaded)(const struct rewrite_module *module);
     void (*module_left)(const struct rewrite *r);
     void (*module_ends)(const void *handle);                           // before the driver's call
+    void (*module_stays)(const void *handle);                          // after it: the driver has refused
     void (*module_gone)(const void *handle);                           // after it
     void (*library_in_context)(const void *library, CUmodule module);  // the current one; module may be NULL
     void (*function_found)(const void *handle, const void *owner, const char *name);
@@ -135,6 +136,7 @@ void mode_context_stays(CUcontext context);
 void mode_context_gone(CUcontext context);
 void mode_limit_set(CUlimit limit);
 void mode_module_ends(const void *handle);
+void mode_module_stays(const void *handle);
 void mode_module_gone(const void *handle);
 void mode_library_in_context(const void *library, CUmodule module);
 void mode_function_found(const void *handle, const void *owner, const char *name);

@@ -516,12 +516,14 @@ bool rewrite_end(struct rewrite *r, CUresult result, const void *handle, bool li
         return leave(r, REWRITE_REFUSED, "%s", name_of(result));
     }
     add_to_summary(r);
-    struct rewrite_module module = {handle, library, r->parts, r->nparts, false};
-    client->loaded(&module);
-    if (module.taken) {
+    const struct rewrite_module module = {modules_add(handle, library, r->parts, r->nparts), r->parts,
+                                          r->nparts};
+    if (module.row) {
         r->parts = NULL;
         r->nparts = 0;
     }
+    client->loaded(&module);
+    modules_release(module.row);
     release(r);
     return true;
 }

@@ -17,24 +17,23 @@
 #include "driver/driver.h"
 #include "image/cache.h"
 #include "pass/pass.h"
+#include "rewrite/modules.h"
 #include "rewrite/rewrite_plan.h"
 
 struct rewrite;
 
-// A module or library that was loaded rewritten. The parts are freed after all were told, unless somebody takes them.
+// A module or library that was loaded rewritten.
 struct rewrite_module {
-    const void *handle;
-    bool library;
-    struct pass_result **parts;
+    struct modules_row *row;  // held until all were told; NULL: out of memory, it is not in the registry
+    struct pass_result *const *parts;
     unsigned nparts;
-    bool taken;
 };
 
 // Who wants images to be rewritten, and learns what became of them.
 struct rewrite_client {
     void (*plan)(const struct rewrite_origin *origin, struct rewrite_plan *plan);
     void (*input_left)(const struct rewrite_origin *origin);  // an input of a link that is linked as it is
-    void (*loaded)(struct rewrite_module *module);
+    void (*loaded)(const struct rewrite_module *module);
     void (*left)(
         const struct rewrite *r);  // the plan wanted something, and the program's own image was loaded
 };

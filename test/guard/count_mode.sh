@@ -69,6 +69,7 @@ for way in $("$program" list); do
         run "$way"
         check "$way" same $status 0
         check "$way" right
+        check "$way" is_silent 'could not be read'
         check "$way" same "$(stat 'modules that could not be rewritten')$(stat 'modules that the driver refused.*')" ''
         ;;
     esac
