@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
 #include "count/count_read.h"
 
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,6 +12,7 @@
 #include "rewrite/modules.h"
 #include "context/home.h"
 #include "context/green.h"
+#include "core/lock.h"
 #include "core/guard.h"
 #include "track/guard_report.h"
 #include "context/names.h"
@@ -40,7 +40,7 @@ struct module {
 };
 
 static unsigned client;
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;  // of what follows; a leaf
+static struct lock lock = LOCK_INIT(COUNT_READ);  // of what follows; a leaf
 static pid_t owner;
 static bool told;
 
@@ -125,11 +125,11 @@ static void read_at_exit(void);
 static void read_before_the_driver_ends(void)
 {
     static bool registered;
-    pthread_mutex_lock(&lock);
+    lock_take(&lock);
     bool first = !registered;
     registered = true;
     owner = owner ? owner : getpid();
-    pthread_mutex_unlock(&lock);
+    lock_give(&lock);
     if (first && atexit(read_at_exit))
         guard_report_note("what modules count is lost where they are not unloaded");
 }
@@ -271,10 +271,10 @@ static CUresult wait_for(CUcontext context)
 
 static void tell_lost(CUresult r)
 {
-    pthread_mutex_lock(&lock);
+    lock_take(&lock);
     bool again = told;
     told = true;
-    pthread_mutex_unlock(&lock);
+    lock_give(&lock);
     if (again)
         return;
     if (r == CUDA_ERROR_NOT_READY)
@@ -440,7 +440,7 @@ static void read_at_exit(void)
 
 void count_read_after_fork(void)
 {
-    pthread_mutex_init(&lock, NULL);
+    lock_after_fork(&lock);
     owner = getpid();
     told = false;
 }

@@ -2,12 +2,12 @@
 #include "kwatch/kheap_host.h"
 
 #include <errno.h>
-#include <pthread.h>
 #include <stddef.h>
 #include <string.h>
 
 #include "base/mem.h"
 #include "canary/canary.h"
+#include "core/lock.h"
 #include "core/canary_bytes.h"
 #include "context/green.h"
 #include "core/guard.h"
@@ -27,7 +27,7 @@ static _Atomic(unsigned) heaps_ready;  // relaxed: whether it is worth to look
 
 // Behind the lock of scans, before all others of ours; held over calls into the driver, as only a launch, a load and a limit
 // need what it protects, and those wait for the driver anyway.
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct lock lock = LOCK_INIT(KHEAP);
 static struct kheap_host heaps[HOME_CONTEXTS];
 static unsigned client;
 static bool refused;  // in every context: a library calls the driver's functions
@@ -41,7 +41,7 @@ void kheap_host_start(void)
 
 void kheap_host_after_fork(void)
 {
-    pthread_mutex_init(&lock, NULL);
+    lock_after_fork(&lock);
     // The driver does not work in the child; what the parent has there is the parent's.
     atomic_store_explicit(&kheap_host_on, false, memory_order_relaxed);
     atomic_store_explicit(&heaps_ready, 0, memory_order_relaxed);
@@ -219,14 +219,14 @@ void kheap_host_prepare(void)
         return;
     canary_use();
     CUstreamCaptureMode mode = home_calm();
-    pthread_mutex_lock(&lock);
+    lock_take(&lock);
     struct kheap_host *h = &heaps[home_number(home)];
     if (!atomic_load_explicit(&h->ready, memory_order_relaxed) && !h->failed && !h->plain && !refused)
         make(h);
     if (atomic_load_explicit(&h->ready, memory_order_relaxed))
         tell_all(home, context, h->about.base, false);
     atomic_store_explicit(&ready_in, context, memory_order_release);
-    pthread_mutex_unlock(&lock);
+    lock_give(&lock);
     home_stir(mode);
     home_leave(pushed);
     errno = saved;
@@ -242,11 +242,11 @@ void kheap_host_module(struct modules_row *row)
         guard_count(GUARD_KHEAP_NONE);
         return;
     }
-    pthread_mutex_lock(&lock);
+    lock_take(&lock);
     modules_set(row, client, m);
     atomic_store_explicit(&ready_in, NULL, memory_order_relaxed);
     atomic_store_explicit(&kheap_host_on, true, memory_order_relaxed);
-    pthread_mutex_unlock(&lock);
+    lock_give(&lock);
 }
 
 // Whoever tells modules has the lock, so nobody asks the driver for this one once it may be unloaded.
@@ -254,14 +254,14 @@ static void set_ending(const void *handle, bool ending)
 {
     if (!atomic_load_explicit(&kheap_host_on, memory_order_relaxed))
         return;
-    pthread_mutex_lock(&lock);
+    lock_take(&lock);
     struct modules_row *row = modules_take(client, handle);
     if (row) {
         ((struct module *)row->data[client])->ending = ending;
         atomic_store_explicit(&ready_in, NULL, memory_order_relaxed);
     }
     modules_give(client, row);
-    pthread_mutex_unlock(&lock);
+    lock_give(&lock);
 }
 
 void kheap_host_module_ends(const void *handle)
@@ -307,7 +307,7 @@ void kheap_host_foreign(bool library, const char *why)
     bool pushed;
     struct home *home = home_enter_owner(&pushed);
     guard_count(GUARD_KHEAP_PLAIN);
-    pthread_mutex_lock(&lock);
+    lock_take(&lock);
     bool first = library ? !refused : home && !heaps[home_number(home)].plain;
     if (first)
         guard_report_note("canary: a module calls malloc or free and could not be redirected (%s): from now "
@@ -317,7 +317,7 @@ void kheap_host_foreign(bool library, const char *why)
         go_plain_everywhere();
     else if (home)
         go_plain(&heaps[home_number(home)], home);
-    pthread_mutex_unlock(&lock);
+    lock_give(&lock);
     home_leave(pushed);
 }
 
@@ -344,7 +344,7 @@ void kheap_host_limit_set(void)
         return;
     CUstreamCaptureMode mode = home_calm();
     canary_monitor_hold();
-    pthread_mutex_lock(&lock);
+    lock_take(&lock);
     struct kheap_host *h = kheap_host_of(home);
     CUcontext context = atomic_load_explicit(&home->context, memory_order_relaxed);
     // The driver refuses where a kernel has used its heap. Ours may be in use all the same: then it stays as it is.
@@ -356,7 +356,7 @@ void kheap_host_limit_set(void)
         if (atomic_load_explicit(&h->ready, memory_order_relaxed))
             tell_all(home, context, h->about.base, true);
     }
-    pthread_mutex_unlock(&lock);
+    lock_give(&lock);
     canary_monitor_go_on();
     home_stir(mode);
 }
@@ -368,7 +368,7 @@ void kheap_host_context_gone(struct home *home)
     unsigned n = home_number(home);
     if (!atomic_load_explicit(&kheap_host_on, memory_order_relaxed) && !heaps[n].plain)
         return;
-    pthread_mutex_lock(&lock);
+    lock_take(&lock);
     if (atomic_load_explicit(&heaps[n].ready, memory_order_relaxed))
         atomic_fetch_sub_explicit(&heaps_ready, 1, memory_order_relaxed);
     heaps[n] = (struct kheap_host){.failed = false};
@@ -377,5 +377,5 @@ void kheap_host_context_gone(struct home *home)
         ((struct module *)row->data[client])->told &= ~((uint64_t)1 << n);
     modules_give(client, all);
     atomic_store_explicit(&ready_in, NULL, memory_order_relaxed);
-    pthread_mutex_unlock(&lock);
+    lock_give(&lock);
 }

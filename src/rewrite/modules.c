@@ -2,11 +2,11 @@
 #include "rewrite/modules.h"
 
 #include <assert.h>
-#include <pthread.h>
 #include <stdatomic.h>
 
 #include "base/mem.h"
 #include "context/green.h"
+#include "core/lock.h"
 #include "core/guard.h"
 
 enum { BUCKETS = 256 };
@@ -19,7 +19,7 @@ struct modules_alias {
 };
 
 // A leaf: neither the driver nor another lock of ours is waited for while it is held.
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static struct lock lock = LOCK_INIT(MODULES);
 static struct modules_row *buckets[BUCKETS];
 // Rows in the buckets. Written under the lock; relaxed: whoever asks for a handle has seen its load return.
 static _Atomic(unsigned) count;
@@ -29,11 +29,11 @@ static unsigned nclients;
 
 unsigned modules_client(void (*release)(void *data))
 {
-    pthread_mutex_lock(&lock);
+    lock_take(&lock);
     assert(nclients < MODULES_CLIENTS);
     unsigned client = nclients++;
     releases[client] = release;
-    pthread_mutex_unlock(&lock);
+    lock_give(&lock);
     return client;
 }
 
@@ -136,7 +136,7 @@ struct modules_row *modules_add(const void *handle, bool library, struct pass_re
     row->parts = parts;
     row->nparts = nparts;
     row->holds = 1;
-    pthread_mutex_lock(&lock);
+    lock_take(&lock);
     // The driver has given the handle out again: whoever unloaded the other has not said so yet.
     struct modules_row *before = find(handle), **bucket = bucket_of(handle);
     if (before) {
@@ -146,17 +146,17 @@ struct modules_row *modules_add(const void *handle, bool library, struct pass_re
     row->next = *bucket;
     *bucket = row;
     atomic_fetch_add_explicit(&count, 1, memory_order_relaxed);
-    pthread_mutex_unlock(&lock);
+    lock_give(&lock);
     free_rows(dead);
     return row;
 }
 
 void modules_set(struct modules_row *row, unsigned client, void *data)
 {
-    pthread_mutex_lock(&lock);
+    lock_take(&lock);
     assert(client < nclients && !row->data[client] && data);
     row->data[client] = data;
-    pthread_mutex_unlock(&lock);
+    lock_give(&lock);
 }
 
 // Under the lock. Takes aliases out that cannot be any more: the context has another module now, or the
@@ -190,7 +190,7 @@ void modules_alias(const void *library, CUmodule module)
         return;
     a->module = module;
     a->context = context;
-    pthread_mutex_lock(&lock);
+    lock_take(&lock);
     struct modules_row *row = find(library), *whose = find_library_of(module);
     if (whose && whose != row)
         other = drop_aliases(whose, module, NULL);
@@ -200,7 +200,7 @@ void modules_alias(const void *library, CUmodule module)
         row->aliases = a;
         a = NULL;
     }
-    pthread_mutex_unlock(&lock);
+    lock_give(&lock);
     mem_free(a);
     free_aliases(other);
     free_aliases(own);
@@ -210,13 +210,13 @@ static struct modules_row *hold(const void *handle, bool alias)
 {
     if (is_empty())
         return NULL;
-    pthread_mutex_lock(&lock);
+    lock_take(&lock);
     struct modules_row *row = find(handle);
     if (!row && alias)
         row = find_library_of(handle);
     if (row)
         row->holds++;
-    pthread_mutex_unlock(&lock);
+    lock_give(&lock);
     return row;
 }
 
@@ -229,9 +229,9 @@ void modules_gone(struct modules_row *row)
 {
     if (!row)
         return;
-    pthread_mutex_lock(&lock);
+    lock_take(&lock);
     row->gone = true;
-    pthread_mutex_unlock(&lock);
+    lock_give(&lock);
 }
 
 void modules_context_gone(CUcontext context)
@@ -239,7 +239,7 @@ void modules_context_gone(CUcontext context)
     struct modules_row *dead = NULL;
     if (is_empty())
         return;
-    pthread_mutex_lock(&lock);
+    lock_take(&lock);
     for (unsigned i = 0; i < BUCKETS; i++)
         for (struct modules_row *row = buckets[i], *next; row; row = next) {
             next = row->next;
@@ -247,14 +247,14 @@ void modules_context_gone(CUcontext context)
             row->gone |= !row->library && row->context == context;
             bury(row, &dead);
         }
-    pthread_mutex_unlock(&lock);
+    lock_give(&lock);
     free_rows(dead);
 }
 
 // What another thread of the parent was about to change cannot be freed: nobody knows how far it came.
 void modules_after_fork(void)
 {
-    pthread_mutex_init(&lock, NULL);
+    lock_after_fork(&lock);
     for (unsigned i = 0; i < BUCKETS; i++) {
         struct modules_row *row = buckets[i];
         buckets[i] = NULL;
@@ -284,11 +284,11 @@ struct modules_row *modules_take(unsigned client, const void *handle)
 {
     if (is_empty())
         return NULL;
-    pthread_mutex_lock(&lock);
+    lock_take(&lock);
     struct modules_row *row = find(handle);
     if (row && !take(row, client))
         row = NULL;
-    pthread_mutex_unlock(&lock);
+    lock_give(&lock);
     return row;
 }
 
@@ -297,14 +297,14 @@ struct modules_row *modules_take_all(unsigned client)
     struct modules_row *all = NULL;
     if (is_empty())
         return NULL;
-    pthread_mutex_lock(&lock);
+    lock_take(&lock);
     for (unsigned i = 0; i < BUCKETS; i++)
         for (struct modules_row *row = buckets[i]; row; row = row->next)
             if (take(row, client)) {
                 row->more[client] = all;
                 all = row;
             }
-    pthread_mutex_unlock(&lock);
+    lock_give(&lock);
     return all;
 }
 
@@ -313,7 +313,7 @@ void modules_give(unsigned client, struct modules_row *rows)
     struct modules_row *dead = NULL;
     if (!rows)
         return;
-    pthread_mutex_lock(&lock);
+    lock_take(&lock);
     while (rows) {
         struct modules_row *row = rows;
         assert(row->taken >> client & 1);
@@ -322,7 +322,7 @@ void modules_give(unsigned client, struct modules_row *rows)
         row->taken &= ~((uint32_t)1 << client);
         bury(row, &dead);
     }
-    pthread_mutex_unlock(&lock);
+    lock_give(&lock);
     free_rows(dead);
 }
 
@@ -336,11 +336,11 @@ void modules_release(struct modules_row *row)
     struct modules_row *dead = NULL;
     if (!row)
         return;
-    pthread_mutex_lock(&lock);
+    lock_take(&lock);
     assert(row->holds);
     row->holds--;
     bury(row, &dead);
-    pthread_mutex_unlock(&lock);
+    lock_give(&lock);
     free_rows(dead);
 }
 
@@ -375,11 +375,11 @@ bool modules_valid(void)
 {
     bool valid = true;
     unsigned n = 0;
-    pthread_mutex_lock(&lock);
+    lock_take(&lock);
     for (unsigned i = 0; i < BUCKETS; i++)
         for (const struct modules_row *row = buckets[i]; row; row = row->next, n++)
             valid &= bucket_of(row->handle) == &buckets[i] && is_valid(row);
     valid &= n == atomic_load_explicit(&count, memory_order_relaxed);
-    pthread_mutex_unlock(&lock);
+    lock_give(&lock);
     return valid;
 }
