@@ -12,6 +12,7 @@
 #include "base/option_variable.h"
 #include "base/modes.def"
 #include "base/modes.h"
+#include "context/kernels.h"
 #include "context/living.h"
 #include "context/home.h"
 #include "core/guard.h"
@@ -100,6 +101,7 @@ static void after_fork(void)
 {
     track_after_fork();
     names_after_fork();
+    kernels_after_fork();
     graph_names_after_fork();
     capture_rule_after_fork();
     home_after_fork();

@@ -10,6 +10,7 @@
 #include "core/guard.h"
 #include "context/home.h"
 #include "core/index.h"
+#include "context/kernels.h"
 #include "context/names.h"
 #include "core/slab_pool.h"
 
@@ -87,7 +88,7 @@ static void add(struct graph_names *set, const char *name)
 
 static const char *name_of(CUfunction function, CUkernel kernel)
 {
-    const char *name = names_of_function(function ? (const void *)function : (const void *)kernel);
+    const char *name = kernels_name(function ? (const void *)function : (const void *)kernel);
     const char *told = NULL;
     if (name)
         return name;
