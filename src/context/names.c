@@ -5,10 +5,8 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "context/kernels.h"
 #include "core/lock.h"
-#include "core/epoch.h"
-#include "core/index.h"
-#include "core/slab_pool.h"
 
 // Addresses are reserved at the first use and memory is taken as it is filled. A table of offsets finds a text again.
 enum { ROOM = 16 << 20, SLOTS = 1 << 16 };
@@ -18,14 +16,6 @@ static char *room;
 static size_t used = 1;  // offset 0 means none
 static uint32_t slots[SLOTS];
 static unsigned filled;
-
-struct function {
-    struct index_item handle;
-    const char *name;
-};
-
-static struct index functions = INDEX_INIT;
-static struct slab_pool pool = SLAB_POOL(struct function);
 
 static uint32_t hash(const char *text, size_t n)
 {
@@ -71,39 +61,18 @@ const char *names_keep(const char *text)
     return kept;
 }
 
-static void release(struct epoch_node *node)
-{
-    slab_pool_put(&pool, (char *)node - offsetof(struct function, handle.retired));
-}
-
 void names_function(const void *handle, const char *name)
 {
-    const char *kept = names_keep(name);
-    if (!kept || names_of_function(handle) == kept)
-        return;
-    struct function *f = slab_pool_get(&pool);
-    if (!f)
-        return;
-    *f = (struct function){.handle = {.base = (uintptr_t)handle}, .name = kept};
-    struct index_item *old = index_remove(&functions, f->handle.base);
-    if (old)
-        epoch_retire(&old->retired, release);
-    if (index_insert(&functions, &f->handle))
-        slab_pool_put(&pool, f);
+    if (name)
+        kernels_found(handle, KERNELS_UNKNOWN, NULL, name);
 }
 
 const char *names_of_function(const void *handle)
 {
-    unsigned section = epoch_enter();
-    const struct function *f = (const struct function *)index_find(&functions, (uintptr_t)handle);
-    const char *name = f ? f->name : NULL;
-    epoch_leave(section);
-    return name;
+    return kernels_name(handle);
 }
 
 void names_after_fork(void)
 {
     lock_after_fork(&lock);
-    slab_pool_after_fork(&pool);
-    index_after_fork(&functions);
 }

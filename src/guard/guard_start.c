@@ -12,6 +12,7 @@
 #include "base/option_variable.h"
 #include "base/modes.def"
 #include "base/modes.h"
+#include "context/kernels.h"
 #include "context/home.h"
 #include "core/guard.h"
 #include "core/lock.h"
@@ -101,6 +102,7 @@ static void after_fork(void)
     lock_forget_held();
     track_after_fork();
     names_after_fork();
+    kernels_after_fork();
     graph_names_after_fork();
     capture_rule_after_fork();
     home_after_fork();

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: MIT
-// Captures: what they forbid must not be done without the driver. Executable graphs: which kernels they run is learnt here, for
-// reports to name them. Their launches are in hook_launch.c.
+// Captures: what they forbid must not be done without the driver. Kernel nodes: modes are told of them.
+// Executable graphs: which kernels they run is learnt here, for reports to name them. Their launches are in
+// hook_launch.c.
 #include "context/capture_rule.h"
 #include "launch/graph_names.h"
+#include "launch/launch_call.h"
 #include "core/guard.h"
 #include "hook/hook.h"
 
@@ -62,10 +64,6 @@ CHANGED(cuGraphExecUpdate, graph_names_made(e, g),
         (CUgraphExec e, CUgraph g, CUgraphNode *node, CUgraphExecUpdateResult *result), (e, g, node, result))
 CHANGED(cuGraphExecUpdate_v2, graph_names_made(e, g),
         (CUgraphExec e, CUgraph g, CUgraphExecUpdateResultInfo *result), (e, g, result))
-CHANGED(cuGraphExecKernelNodeSetParams, graph_names_add_kernel(e, p->func, NULL),
-        (CUgraphExec e, CUgraphNode node, const CUDA_KERNEL_NODE_PARAMS_v1 *p), (e, node, p))
-CHANGED(cuGraphExecKernelNodeSetParams_v2, graph_names_add_kernel(e, p->func, p->kern),
-        (CUgraphExec e, CUgraphNode node, const CUDA_KERNEL_NODE_PARAMS *p), (e, node, p))
 CHANGED(cuGraphExecChildGraphNodeSetParams, graph_names_add_graph(e, g),
         (CUgraphExec e, CUgraphNode node, CUgraph g), (e, node, g))
 
@@ -74,4 +72,60 @@ CUresult hook_cuGraphExecDestroy(CUgraphExec e)
 {
     graph_names_forget(e);
     return guard.real.cuGraphExecDestroy(e);
+}
+
+// Kernel nodes: what follows the arguments fills the struct launch_node. kernel: where there is no function.
+#define NODE(symbol, kernel, then, parameters, arguments, ...)                              \
+    CUresult hook_##symbol parameters                                                       \
+    {                                                                                       \
+        if (!p)                                                                             \
+            return guard.real.symbol arguments;                                             \
+        _Alignas(16) char room[LAUNCH_CALL_ROOM];                                           \
+        struct launch_change change;                                                        \
+        const struct launch_node n = {.params = p, __VA_ARGS__};                            \
+        const struct launch_call l = {.call = DRIVER_##symbol,                              \
+                                      .function = p->func ? p->func : (CUfunction)(kernel), \
+                                      .node = &n,                                           \
+                                      .change = &change,                                    \
+                                      LAUNCH_CALL_OF_NODE(p)};                              \
+        launch_change_start(&change, room);                                                 \
+        mode_node(&l);                                                                      \
+        CUresult r = LAUNCH_CALL_GO(&l, guard.real.symbol arguments);                       \
+        if (!r && guard.watching)                                                           \
+            then;                                                                           \
+        return r;                                                                           \
+    }
+#define NODES(suffix, type, kernel)                                                                         \
+    NODE(cuGraphAddKernelNode##suffix, kernel, (void)0,                                                     \
+         (CUgraphNode * node, CUgraph g, const CUgraphNode *after, size_t count, const type *p),            \
+         (node, g, after, count, p), .made = node, .graph = g, .after = after, .count = count)              \
+    NODE(cuGraphKernelNodeSetParams##suffix, kernel, (void)0, (CUgraphNode node, const type *p), (node, p), \
+         .node = node)                                                                                      \
+    NODE(cuGraphExecKernelNodeSetParams##suffix, kernel, graph_names_add_kernel(e, p->func, kernel),        \
+         (CUgraphExec e, CUgraphNode node, const type *p), (e, node, p), .exec = e, .node = node)
+NODES(, CUDA_KERNEL_NODE_PARAMS_v1, NULL)
+NODES(_v2, CUDA_KERNEL_NODE_PARAMS, p->kern)
+
+// A node whose kernel a mode has replaced has the program's own. Hidden parameters are behind those that the
+// program looks at.
+CUresult hook_cuGraphKernelNodeGetParams(CUgraphNode node, CUDA_KERNEL_NODE_PARAMS_v1 *p)
+{
+    CUresult r = guard.real.cuGraphKernelNodeGetParams(node, p);
+    const void *handle = r ? NULL : p->func;
+    enum kernels_kind kind;
+    if (handle && launch_call_own(&handle, &kind))
+        p->func = (CUfunction)handle;
+    return r;
+}
+
+CUresult hook_cuGraphKernelNodeGetParams_v2(CUgraphNode node, CUDA_KERNEL_NODE_PARAMS *p)
+{
+    CUresult r = guard.real.cuGraphKernelNodeGetParams_v2(node, p);
+    const void *handle = r ? NULL : p->func ? (const void *)p->func : (const void *)p->kern;
+    enum kernels_kind kind;
+    if (handle && launch_call_own(&handle, &kind)) {
+        p->func = kind == KERNELS_KERNEL ? NULL : (CUfunction)handle;
+        p->kern = kind == KERNELS_KERNEL ? (CUkernel)handle : NULL;
+    }
+    return r;
 }

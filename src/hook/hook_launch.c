@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Launches, and calls that wait for them or ask for them and so learn of their faults.
+#include <string.h>
+
 #include "context/green.h"
 #include "core/guard.h"
 #include "hook/hook.h"
@@ -8,36 +10,182 @@
 #include "launch/launch_call.h"
 #include "launch/launch_ring.h"
 
-#define LAUNCH(symbol, parameters, arguments)              \
-    CUresult hook_##symbol parameters                      \
-    {                                                      \
-        launch_ring_note(f);                               \
-        mode_launch(&(struct launch_call){.function = f}); \
-        mode_poll();                                       \
-        CUresult r = guard.real.symbol arguments;          \
-        HOOK_TRY_AGAIN(r, guard.real.symbol arguments);    \
-        launch_ring_made();                                \
-        return kernel_fault_seen(r);                       \
+// Where no mode is on there is nobody to tell.
+#define UNTOLD(symbol, arguments)                 \
+    if (__builtin_expect(!mode_any, 1)) {         \
+        launch_ring_note(f);                      \
+        CUresult r = guard.real.symbol arguments; \
+        launch_ring_made();                       \
+        return kernel_fault_seen(r);              \
     }
-#define LAUNCHES(symbol, parameters, arguments) \
-    LAUNCH(symbol, parameters, arguments)       \
-    LAUNCH(symbol##_ptsz, parameters, arguments)
+// What follows the arguments fills the rest of the struct launch_call. The ring comes first: its atomic operation would wait
+// for the stores into the struct.
+#define TOLD(symbol, arguments, ...)                                    \
+    launch_ring_note(f);                                                \
+    _Alignas(16) char room[LAUNCH_CALL_ROOM];                           \
+    struct launch_change change;                                        \
+    const struct launch_call l = {.call = DRIVER_##symbol,              \
+                                  .function = f,                        \
+                                  .graph = NULL,                        \
+                                  .node = NULL,                         \
+                                  .change = &change,                    \
+                                  __VA_ARGS__};                         \
+    launch_change_start(&change, room);                                 \
+    mode_launch(&l);                                                    \
+    mode_poll();                                                        \
+    CUresult r = LAUNCH_CALL_GO(&l, guard.real.symbol arguments);       \
+    HOOK_TRY_AGAIN(r, LAUNCH_CALL_GO(&l, guard.real.symbol arguments)); \
+    launch_ring_made();                                                 \
+    return kernel_fault_seen(r)
+#define LAUNCH(symbol, parameters, arguments, ...) \
+    CUresult hook_##symbol parameters              \
+    {                                              \
+        UNTOLD(symbol, arguments)                  \
+        TOLD(symbol, arguments, __VA_ARGS__);      \
+    }
+#define LAUNCHES(symbol, parameters, arguments, ...)   \
+    LAUNCH(symbol, parameters, arguments, __VA_ARGS__) \
+    LAUNCH(symbol##_ptsz, parameters, arguments, __VA_ARGS__)
 
 LAUNCHES(cuLaunchKernel,
          (CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
           unsigned shared, CUstream q, void **arguments, void **extra),
-         (f, gx, gy, gz, bx, by, bz, shared, q, arguments, extra))
+         (f, gx, gy, gz, bx, by, bz, shared, q, arguments, extra), .grid = {gx, gy, gz},
+         .block = {bx, by, bz}, .shared = shared, .stream = q, .parameters = arguments, .extra = extra,
+         .config = NULL, .old = NULL)
 LAUNCHES(cuLaunchCooperativeKernel,
          (CUfunction f, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
           unsigned shared, CUstream q, void **arguments),
-         (f, gx, gy, gz, bx, by, bz, shared, q, arguments))
-LAUNCHES(cuLaunchKernelEx, (const CUlaunchConfig *c, CUfunction f, void **arguments, void **extra),
-         (c, f, arguments, extra))
+         (f, gx, gy, gz, bx, by, bz, shared, q, arguments), .grid = {gx, gy, gz}, .block = {bx, by, bz},
+         .shared = shared, .stream = q, .parameters = arguments, .extra = NULL, .config = NULL, .old = NULL)
 
-// The oldest way.
-LAUNCH(cuLaunch, (CUfunction f), (f))
-LAUNCH(cuLaunchGrid, (CUfunction f, int gx, int gy), (f, gx, gy))
-LAUNCH(cuLaunchGridAsync, (CUfunction f, int gx, int gy, CUstream q), (f, gx, gy, q))
+// The driver refuses a launch without a configuration.
+static const CUlaunchConfig none;
+#define EX(c) ((c) ? (c) : &none)
+LAUNCHES(cuLaunchKernelEx, (const CUlaunchConfig *c, CUfunction f, void **arguments, void **extra),
+         (c, f, arguments, extra), .grid = {EX(c)->gridDimX, EX(c)->gridDimY, EX(c)->gridDimZ},
+         .block = {EX(c)->blockDimX, EX(c)->blockDimY, EX(c)->blockDimZ}, .shared = EX(c)->sharedMemBytes,
+         .stream = EX(c)->hStream, .config = c, .parameters = arguments, .extra = extra, .old = NULL)
+
+// --- the oldest way: shape and parameters are set in the function, one call after the other ----------------
+
+// NULL: there is no room.
+static struct kernels_old *old_of(CUfunction f)
+{
+    return guard.watching ? kernels_old(kernels_get(f)) : NULL;
+}
+
+#define OLD(symbol, x, y, q, parameters, arguments)                                                   \
+    CUresult hook_##symbol parameters                                                                 \
+    {                                                                                                 \
+        static const struct kernels_old unset = {.block = {1, 1, 1}};                                 \
+        const struct kernels_old *o = old_of(f), *is = o ? o : &unset;                                \
+        UNTOLD(symbol, arguments)                                                                     \
+        TOLD(symbol, arguments, .old = o, .grid = {(unsigned)(x), (unsigned)(y), 1},                  \
+             .block = {is->block[0], is->block[1], is->block[2]}, .shared = is->shared, .stream = q); \
+    }
+OLD(cuLaunch, 1, 1, NULL, (CUfunction f), (f))
+OLD(cuLaunchGrid, gx, gy, NULL, (CUfunction f, int gx, int gy), (f, gx, gy))
+OLD(cuLaunchGridAsync, gx, gy, q, (CUfunction f, int gx, int gy, CUstream q), (f, gx, gy, q))
+
+#define SET(symbol, set, parameters, arguments)       \
+    CUresult hook_##symbol parameters                 \
+    {                                                 \
+        CUresult r = guard.real.symbol arguments;     \
+        struct kernels_old *o = r ? NULL : old_of(f); \
+        if (o)                                        \
+            set;                                      \
+        return r;                                     \
+    }
+
+static void set_block(struct kernels_old *o, int x, int y, int z)
+{
+    o->block[0] = (unsigned)x;
+    o->block[1] = (unsigned)y;
+    o->block[2] = (unsigned)z;
+}
+
+static void set_bytes(struct kernels_old *o, int offset, const void *from, size_t n)
+{
+    if (offset >= 0 && offset <= KERNELS_OLD_BYTES && n <= (size_t)(KERNELS_OLD_BYTES - offset) && n)
+        memcpy(o->bytes + offset, from, n);
+}
+
+SET(cuFuncSetBlockShape, set_block(o, x, y, z), (CUfunction f, int x, int y, int z), (f, x, y, z))
+SET(cuFuncSetSharedSize, o->shared = bytes, (CUfunction f, unsigned bytes), (f, bytes))
+SET(cuParamSetSize, o->size = bytes < KERNELS_OLD_BYTES ? bytes : KERNELS_OLD_BYTES,
+    (CUfunction f, unsigned bytes), (f, bytes))
+SET(cuParamSeti, set_bytes(o, offset, &value, sizeof value), (CUfunction f, int offset, unsigned value),
+    (f, offset, value))
+SET(cuParamSetf, set_bytes(o, offset, &value, sizeof value), (CUfunction f, int offset, float value),
+    (f, offset, value))
+SET(cuParamSetv, set_bytes(o, offset, from, n), (CUfunction f, int offset, void *from, unsigned n),
+    (f, offset, from, n))
+
+// --- several devices by one call ---------------------------------------------------------------------------
+
+enum { DEVICES = 16, POINTERS = 1024 };  // with more the launches go on as they are
+
+// What modes make of the list.
+struct devices {
+    CUDA_LAUNCH_PARAMS list[DEVICES];
+    struct launch_change changes[DEVICES];
+    void *pointers[POINTERS];
+    size_t used;
+    bool changed;
+};
+
+// i: its place in the list; DEVICES: there is none.
+static void tell_device(struct devices *d, unsigned i, const CUDA_LAUNCH_PARAMS *p)
+{
+    struct launch_change none_kept;
+    _Alignas(16) char room[LAUNCH_CALL_ROOM];
+    const struct launch_call l = {
+        .call = DRIVER_cuLaunchCooperativeKernelMultiDevice,
+        .function = p->function,
+        .grid = {p->gridDimX, p->gridDimY, p->gridDimZ},
+        .block = {p->blockDimX, p->blockDimY, p->blockDimZ},
+        .shared = p->sharedMemBytes,
+        .stream = p->hStream,
+        .parameters = p->kernelParams,
+        .change = i < DEVICES ? &d->changes[i] : &none_kept,
+    };
+    launch_change_start(l.change, room);
+    launch_ring_note(p->function);
+    mode_launch(&l);
+    if (i < DEVICES)
+        d->list[i] = *p;
+    if (!launch_call_is_changed(&l))
+        return;
+    void **to = d->pointers + d->used;
+    int n = i == DEVICES ? -1 : l.change->count ? launch_call_point(&l, to, POINTERS - d->used) : 0;
+    if (n < 0) {
+        launch_call_leave(&l);
+        return;
+    }
+    d->used += (size_t)n;
+    d->list[i].kernelParams = n ? to : p->kernelParams;
+    d->list[i].function = l.change->function ? (CUfunction)l.change->function : p->function;
+    d->changed = true;
+}
+
+CUresult hook_cuLaunchCooperativeKernelMultiDevice(CUDA_LAUNCH_PARAMS *list, unsigned count, unsigned flags)
+{
+    struct devices d;
+    d.used = 0;
+    d.changed = false;
+    for (unsigned i = 0; list && i < count; i++)
+        tell_device(&d, count <= DEVICES ? i : DEVICES, &list[i]);
+    mode_poll();
+    CUresult r = guard.real.cuLaunchCooperativeKernelMultiDevice(d.changed ? d.list : list, count, flags);
+    HOOK_TRY_AGAIN(r,
+                   guard.real.cuLaunchCooperativeKernelMultiDevice(d.changed ? d.list : list, count, flags));
+    for (unsigned i = 0; list && i < count; i++)
+        launch_ring_made();
+    return kernel_fault_seen(r);
+}
+
+// --- waits, and graphs -------------------------------------------------------------------------------------
 
 #define ASK(symbol, parameters, arguments)        \
     CUresult hook_##symbol parameters             \
@@ -72,16 +220,16 @@ ASK(cuStreamQuery, (CUstream q), (q))
 ASK(cuStreamQuery_ptsz, (CUstream q), (q))
 ASK(cuEventQuery, (CUevent e), (e))
 
-#define LAUNCH_GRAPH(symbol)                            \
-    CUresult hook_##symbol(CUgraphExec g, CUstream q)   \
-    {                                                   \
-        launch_ring_note_graph(graph_names_of(g));      \
-        mode_launch(&(struct launch_call){.graph = g}); \
-        mode_poll();                                    \
-        CUresult r = guard.real.symbol(g, q);           \
-        HOOK_TRY_AGAIN(r, guard.real.symbol(g, q));     \
-        launch_ring_made();                             \
-        return kernel_fault_seen(r);                    \
+#define LAUNCH_GRAPH(symbol)                                                                  \
+    CUresult hook_##symbol(CUgraphExec g, CUstream q)                                         \
+    {                                                                                         \
+        launch_ring_note_graph(graph_names_of(g));                                            \
+        mode_launch(&(struct launch_call){.call = DRIVER_##symbol, .graph = g, .stream = q}); \
+        mode_poll();                                                                          \
+        CUresult r = guard.real.symbol(g, q);                                                 \
+        HOOK_TRY_AGAIN(r, guard.real.symbol(g, q));                                           \
+        launch_ring_made();                                                                   \
+        return kernel_fault_seen(r);                                                          \
     }
 LAUNCH_GRAPH(cuGraphLaunch)
 LAUNCH_GRAPH(cuGraphLaunch_ptsz)

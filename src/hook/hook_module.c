@@ -5,6 +5,7 @@
 
 #include "core/guard.h"
 #include "hook/hook.h"
+#include "context/kernels.h"
 #include "context/names.h"
 #include "mode/mode.h"
 #include "rewrite/modules.h"
@@ -196,6 +197,7 @@ CUresult hook_cuLibraryLoadFromFile(CUlibrary *library, const char *file, CUjit_
 #define UNLOAD(symbol, handle)                           \
     struct modules_row *row = modules_unloading(handle); \
     mode_module_ends(handle);                            \
+    kernels_owner_ends(handle);                          \
     CUresult r = guard.real.symbol(handle);              \
     if (r) {                                             \
         mode_module_stays(handle);                       \
@@ -219,9 +221,9 @@ CUresult hook_cuLibraryUnload(CUlibrary library)
 
 // Functions and kernels.
 
-static void know_function(const void *handle, const void *owner, const char *name)
+static void know_function(const void *handle, enum kernels_kind kind, const void *owner, const char *name)
 {
-    names_function(handle, name);
+    kernels_found(handle, kind, owner, name);
     mode_function_found(handle, owner, name);
 }
 
@@ -229,7 +231,7 @@ CUresult hook_cuModuleGetFunction(CUfunction *function, CUmodule module, const c
 {
     CUresult r = guard.real.cuModuleGetFunction(function, module, name);
     if (!r && guard.watching)
-        know_function(*function, module, name);
+        know_function(*function, KERNELS_FUNCTION, module, name);
     return r;
 }
 
@@ -237,20 +239,48 @@ CUresult hook_cuLibraryGetKernel(CUkernel *kernel, CUlibrary library, const char
 {
     CUresult r = guard.real.cuLibraryGetKernel(kernel, library, name);
     if (!r && guard.watching) {
-        know_function(*kernel, library, name);
+        know_function(*kernel, KERNELS_KERNEL, library, name);
         mode_library_in_context(library, NULL);
     }
     return r;
+}
+
+static const void *owner_of(CUkernel kernel)
+{
+    const struct kernel *k = kernels_find(kernel);
+    return k ? atomic_load_explicit(&k->owner, memory_order_acquire) : NULL;  // partner: kernels_found
 }
 
 CUresult hook_cuKernelGetFunction(CUfunction *function, CUkernel kernel)
 {
     CUresult r = guard.real.cuKernelGetFunction(function, kernel);
     if (!r && guard.watching) {
-        names_function(*function, names_of_function(kernel));
+        kernels_found(*function, KERNELS_FUNCTION, owner_of(kernel), kernels_name(kernel));
         mode_function_of(*function, kernel);
     }
     return r;
+}
+
+// A rewritten kernel may have more parameters than its program knows.
+static bool is_hidden(const void *handle, size_t index)
+{
+    struct kernel *k = kernels_find(handle);
+    if (!k || !atomic_load_explicit(&k->hidden, memory_order_acquire))  // partner: kernels_hide
+        return false;
+    const struct kernels_layout *l = kernels_layout(k);
+    return l && index >= l->count;
+}
+
+CUresult hook_cuFuncGetParamInfo(CUfunction f, size_t index, size_t *offset, size_t *size)
+{
+    return is_hidden(f, index) ? CUDA_ERROR_INVALID_VALUE
+                               : guard.real.cuFuncGetParamInfo(f, index, offset, size);
+}
+
+CUresult hook_cuKernelGetParamInfo(CUkernel k, size_t index, size_t *offset, size_t *size)
+{
+    return is_hidden(k, index) ? CUDA_ERROR_INVALID_VALUE
+                               : guard.real.cuKernelGetParamInfo(k, index, offset, size);
 }
 
 CUresult hook_cuLibraryGetModule(CUmodule *module, CUlibrary library)
@@ -263,25 +293,26 @@ CUresult hook_cuLibraryGetModule(CUmodule *module, CUlibrary library)
 
 // Who walks through all of them gets no names.
 
-#define ENUMERATE(symbol, handle_type, owner_type, number_of, name_of, used)      \
-    CUresult hook_##symbol(handle_type *handles, unsigned room, owner_type owner) \
-    {                                                                             \
-        CUresult r = guard.real.symbol(handles, room, owner);                     \
-        unsigned n = 0;                                                           \
-        if (r || !guard.watching || guard.real.number_of(&n, owner))              \
-            return r;                                                             \
-        for (unsigned i = 0; i < n && i < room; i++) {                            \
-            const char *name;                                                     \
-            if (!guard.real.name_of(&name, handles[i]))                           \
-                know_function(handles[i], owner, name);                           \
-        }                                                                         \
-        used;                                                                     \
-        return r;                                                                 \
+#define ENUMERATE(symbol, kind, handle_type, owner_type, number_of, name_of, used) \
+    CUresult hook_##symbol(handle_type *handles, unsigned room, owner_type owner)  \
+    {                                                                              \
+        CUresult r = guard.real.symbol(handles, room, owner);                      \
+        unsigned n = 0;                                                            \
+        if (r || !guard.watching || guard.real.number_of(&n, owner))               \
+            return r;                                                              \
+        for (unsigned i = 0; i < n && i < room; i++) {                             \
+            const char *name;                                                      \
+            if (!guard.real.name_of(&name, handles[i]))                            \
+                know_function(handles[i], kind, owner, name);                      \
+        }                                                                          \
+        used;                                                                      \
+        return r;                                                                  \
     }
 
-ENUMERATE(cuModuleEnumerateFunctions, CUfunction, CUmodule, cuModuleGetFunctionCount, cuFuncGetName, (void)0)
-ENUMERATE(cuLibraryEnumerateKernels, CUkernel, CUlibrary, cuLibraryGetKernelCount, cuKernelGetName,
-          mode_library_in_context(owner, NULL))
+ENUMERATE(cuModuleEnumerateFunctions, KERNELS_FUNCTION, CUfunction, CUmodule, cuModuleGetFunctionCount,
+          cuFuncGetName, (void)0)
+ENUMERATE(cuLibraryEnumerateKernels, KERNELS_KERNEL, CUkernel, CUlibrary, cuLibraryGetKernelCount,
+          cuKernelGetName, mode_library_in_context(owner, NULL))
 
 // Variables. A program asks for one again and again; it is new only the first time.
 

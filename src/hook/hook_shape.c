@@ -3,6 +3,7 @@
 #include "hook/bounds.h"
 #include "hook/bounds_array.h"
 #include "launch/graph_names.h"
+#include "launch/launch_call.h"
 #include "core/guard.h"
 #include "hook/hook.h"
 #include "track/track.h"
@@ -177,10 +178,17 @@ static CUresult check_node(enum driver_id call, const CUgraphNodeParams *p)
     return CUDA_SUCCESS;
 }
 
-static CUresult node_made(enum driver_id call, CUresult r, const CUgraphNodeParams *p)
+static CUresult node_done(const struct launch_call *l, CUresult r, const CUgraphNodeParams *p)
 {
-    if (!r && guard.watching && p->type == CU_GRAPH_NODE_TYPE_MEM_ALLOC)
-        track_made_in_graph(call, p->alloc.dptr, p->alloc.bytesize);
+    const struct launch_node *n = l->node;
+    if (r || !guard.watching)
+        return r;
+    if (n->made && p->type == CU_GRAPH_NODE_TYPE_MEM_ALLOC)
+        track_made_in_graph(l->call, p->alloc.dptr, p->alloc.bytesize);
+    else if (n->exec && p->type == CU_GRAPH_NODE_TYPE_KERNEL)
+        graph_names_add_kernel(n->exec, p->kernel.func, p->kernel.kern);
+    else if (n->exec && p->type == CU_GRAPH_NODE_TYPE_GRAPH)
+        graph_names_add_graph(n->exec, p->graph.graph);
     return r;
 }
 
@@ -210,35 +218,46 @@ SHAPE(cuGraphMemsetNodeSetParams, r, check_memset, (CUgraphNode node, const CUDA
 SHAPE(cuGraphExecMemsetNodeSetParams, r, check_memset,
       (CUgraphExec g, CUgraphNode node, const CUDA_MEMSET_NODE_PARAMS *c, CUcontext x), (g, node, c, x))
 
-#define NODE(symbol, parameters, arguments)                   \
-    CUresult hook_##symbol parameters                         \
-    {                                                         \
-        CUresult r = check_node(DRIVER_##symbol, c);          \
-        if (r)                                                \
-            return r;                                         \
-        r = guard.real.symbol arguments;                      \
-        HOOK_TRY_AGAIN(r, guard.real.symbol arguments);       \
-        return node_made(DRIVER_##symbol, bounds_done(r), c); \
+// A mode may change a node that runs a kernel; of another kind `change` stays empty.
+static void tell_node(struct launch_call *l, const CUgraphNodeParams *c, char *room)
+{
+    launch_change_start(l->change, room);
+    if (!c || c->type != CU_GRAPH_NODE_TYPE_KERNEL)
+        return;
+    const CUDA_KERNEL_NODE_PARAMS_v3 *k = &c->kernel;
+    *l = (struct launch_call){.call = l->call,
+                              .function = k->func ? k->func : (CUfunction)k->kern,
+                              .node = l->node,
+                              .change = l->change,
+                              LAUNCH_CALL_OF_NODE(k)};
+    mode_node(l);
+}
+
+// What follows the arguments fills the struct launch_node.
+#define NODE(symbol, parameters, arguments, ...)                                                 \
+    CUresult hook_##symbol parameters                                                            \
+    {                                                                                            \
+        CUresult r = check_node(DRIVER_##symbol, c);                                             \
+        if (r)                                                                                   \
+            return r;                                                                            \
+        _Alignas(16) char room[LAUNCH_CALL_ROOM];                                                \
+        struct launch_change change;                                                             \
+        const struct launch_node node_call = {.params = c, __VA_ARGS__};                         \
+        struct launch_call l = {.call = DRIVER_##symbol, .node = &node_call, .change = &change}; \
+        tell_node(&l, c, room);                                                                  \
+        r = LAUNCH_CALL_GO(&l, guard.real.symbol arguments);                                     \
+        if (node_call.made)                                                                      \
+            HOOK_TRY_AGAIN(r, LAUNCH_CALL_GO(&l, guard.real.symbol arguments));                  \
+        return node_done(&l, bounds_done(r), c);                                                 \
     }
 
 NODE(cuGraphAddNode,
      (CUgraphNode * node, CUgraph g, const CUgraphNode *after, size_t n, CUgraphNodeParams *c),
-     (node, g, after, n, c))
+     (node, g, after, n, c), .made = node, .graph = g, .after = after, .count = n)
 NODE(cuGraphAddNode_v2,
      (CUgraphNode * node, CUgraph g, const CUgraphNode *after, const CUgraphEdgeData *edges, size_t n,
       CUgraphNodeParams *c),
-     (node, g, after, edges, n, c))
-SHAPE(cuGraphNodeSetParams, r, check_node, (CUgraphNode node, CUgraphNodeParams *c), (node, c))
-
-CUresult hook_cuGraphExecNodeSetParams(CUgraphExec g, CUgraphNode node, CUgraphNodeParams *c)
-{
-    CUresult r = check_node(DRIVER_cuGraphExecNodeSetParams, c);
-    if (r)
-        return r;
-    r = bounds_done(guard.real.cuGraphExecNodeSetParams(g, node, c));
-    if (!r && guard.watching && c->type == CU_GRAPH_NODE_TYPE_KERNEL)
-        graph_names_add_kernel(g, c->kernel.func, c->kernel.kern);
-    else if (!r && guard.watching && c->type == CU_GRAPH_NODE_TYPE_GRAPH)
-        graph_names_add_graph(g, c->graph.graph);
-    return r;
-}
+     (node, g, after, edges, n, c), .made = node, .graph = g, .after = after, .edges = edges, .count = n)
+NODE(cuGraphNodeSetParams, (CUgraphNode node, CUgraphNodeParams *c), (node, c), .node = node)
+NODE(cuGraphExecNodeSetParams, (CUgraphExec g, CUgraphNode node, CUgraphNodeParams *c), (g, node, c),
+     .exec = g, .node = node)

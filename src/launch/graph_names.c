@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: MIT
 #include "launch/graph_names.h"
 
-#include <pthread.h>
 #include <stdatomic.h>
 #include <string.h>
 #include <sys/mman.h>
 
+#include "core/lock.h"
 #include "core/epoch.h"
 #include "core/guard.h"
 #include "context/home.h"
 #include "core/index.h"
+#include "context/kernels.h"
 #include "context/names.h"
 #include "core/slab_pool.h"
 
@@ -21,7 +22,7 @@ enum {
 };
 
 // Sets are kept once, as texts are in names.c, and a table of their numbers finds one again.
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;  // a leaf
+static struct lock lock = LOCK_INIT(GRAPHS);  // a leaf
 static struct graph_names sets[SETS];
 static uint32_t used = 1;  // number 0 means none
 static uint32_t slots[SLOTS];
@@ -52,7 +53,7 @@ static uint32_t hash(const struct graph_names *set)
 static const struct graph_names *keep(const struct graph_names *set)
 {
     const struct graph_names *kept = &unknown;
-    pthread_mutex_lock(&lock);
+    lock_take(&lock);
     uint32_t at = hash(set) % SLOTS;
     while (slots[at] && !are_same(&sets[slots[at]], set))
         at = (at + 1) % SLOTS;
@@ -63,7 +64,7 @@ static const struct graph_names *keep(const struct graph_names *set)
         kept = &sets[used];
         slots[at] = used++;
     }
-    pthread_mutex_unlock(&lock);
+    lock_give(&lock);
     return kept;
 }
 
@@ -87,7 +88,7 @@ static void add(struct graph_names *set, const char *name)
 
 static const char *name_of(CUfunction function, CUkernel kernel)
 {
-    const char *name = names_of_function(function ? (const void *)function : (const void *)kernel);
+    const char *name = kernels_name(function ? (const void *)function : (const void *)kernel);
     const char *told = NULL;
     if (name)
         return name;
@@ -237,7 +238,7 @@ const struct graph_names *graph_names_from(const void *p)
 
 void graph_names_after_fork(void)
 {
-    pthread_mutex_init(&lock, NULL);
+    lock_after_fork(&lock);
     slab_pool_after_fork(&pool);
     index_after_fork(&execs);
 }

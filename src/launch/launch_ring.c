@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "context/names.h"
+#include "context/kernels.h"
 
 struct launch_ring launch_ring;
 
@@ -49,7 +49,7 @@ static void add(struct list *l, const char *name)
 static void add_launch(struct list *l, const void *function)
 {
     const struct graph_names *graph = graph_names_from(function);
-    const char *name = graph ? NULL : names_of_function(function);
+    const char *name = graph ? NULL : kernels_name(function);
     for (unsigned j = 0; graph && j < graph->count; j++)
         add(l, graph->name[j]);
     if (name)

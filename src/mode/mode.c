@@ -8,6 +8,7 @@ enum { MOST = 16 };
 // The modes that are on, in the order of base/modes.def. Written once, by mode_start.
 static const struct mode *active[MOST];
 static unsigned count;
+bool mode_any;
 
 #define EACH(member, ...)                       \
     do {                                        \
@@ -59,6 +60,7 @@ void mode_start(const struct mode_row *rows, unsigned n)
     for (unsigned i = 0; guard.watching && i < n && count < MOST; i++)
         if (guard.options.mode >> rows[i].option & 1 && (!rows[i].mode->start || rows[i].mode->start()))
             active[count++] = rows[i].mode;
+    mode_any = count;
     if (any_plans())
         rewrite_start(&client);
 }
@@ -218,6 +220,11 @@ void mode_function_of(CUfunction function, CUkernel kernel)
 void mode_launch(const struct launch_call *launch)
 {
     EACH(launch, launch);
+}
+
+void mode_node(const struct launch_call *node)
+{
+    EACH(node, node);
 }
 
 void mode_poll(void)

@@ -100,7 +100,9 @@ struct mode {
     void (*function_of)(CUfunction function, CUkernel kernel);  // cuKernelGetFunction
 
     // Launches and waits.
-    void (*launch)(const struct launch_call *launch);  // before the driver's call; graphs too
+    // Before the driver's call; what the launch becomes may be changed (launch_call.h).
+    void (*launch)(const struct launch_call *launch);  // kernels, captured ones too, and graphs
+    void (*node)(const struct launch_call *node);      // a kernel node of a graph is added, or set
     void (*poll)(void);  // the program launches, waits or asks: work that waited for its streams may be done
     void (*waited)(enum driver_id call, uint64_t ended);  // ended: kernels known to have ended; 0: not all
 
@@ -114,6 +116,7 @@ struct mode_row {
 
 // Starts the modes that the options name, in the order of the rows.
 void mode_start(const struct mode_row *rows, unsigned count);
+extern bool mode_any;       // one is on; set by mode_start
 bool mode_allocates(void);  // a mode that is on places buffers
 
 // Each calls the member of that name of every mode that is on. The first mode that answers decides.
@@ -142,6 +145,7 @@ void mode_library_in_context(const void *library, CUmodule module);
 void mode_function_found(const void *handle, const void *owner, const char *name);
 void mode_function_of(CUfunction function, CUkernel kernel);
 void mode_launch(const struct launch_call *launch);
+void mode_node(const struct launch_call *node);
 void mode_poll(void);
 void mode_waited(enum driver_id call, uint64_t ended);
 void mode_summarise(void);

@@ -88,6 +88,11 @@ static void launch(const struct launch_call *launch)
     count(launch->graph ? GRAPH : LAUNCH);
 }
 
+static void node(const struct launch_call *node)
+{
+    count(NODE);
+}
+
 static void waited(enum driver_id call, uint64_t ended)
 {
     count(WAIT);
@@ -104,5 +109,6 @@ const struct mode tally_mode = {
     .module_gone = module_gone,
     .function_found = function_found,
     .launch = launch,
+    .node = node,
     .waited = waited,
 };

@@ -23,7 +23,7 @@ expect() {  # expect WHAT FOUND WANTED: a pattern
 
 program=$BUILD/tool/count_load
 expect 'alone' "$(tally --mode=tally "$program" data)" \
-    'alloc 1, free 0, ask 0, function 1, launch 1, graph 0, wait 1, module gone 0, context gone 0'
+    'alloc 1, free 0, ask 0, function 1, launch 1, graph 0, node 0, wait 1, module gone 0, context gone 0'
 expect 'beside counters' "$(tally --mode=tally,count "$program" data)" 'alloc 1, *, function 1, launch 1, *'
 # What another mode places is not asked of those behind it.
 expect 'beside canaries' "$(tally --mode=tally,canary "$program" data)" 'alloc 0, *, function 1, launch 1, *'

@@ -1,0 +1,36 @@
+#!/bin/bash
+# SPDX-License-Identifier: MIT
+# Every way to launch a kernel does what it does without moat, and modes are told of each launch, graph and
+# node.
+set -u
+! grep -q fsanitize "$BUILD/flags" 2>/dev/null || { echo 'a sanitizer wants to be loaded first'; exit 77; }
+T=$(mktemp -d) || exit 1
+trap 'rm -rf "$T"' EXIT
+export XDG_CACHE_HOME=$T/cache
+program=$BUILD/tool/launch_ways
+failed=0 passed=0
+
+# try MODE WAY...: what the program says that it asked for is what the note at the end says.
+try() {
+    local mode=$1 said told
+    shift
+    "$MOAT" --device=cpu --mode="$mode" "$program" "$@" >"$T/out" 2>"$T/log" </dev/null
+    local status=$?
+    said=$(grep '^launch' "$T/out")
+    told=$(sed -n 's/.*tally: .*\(launch [0-9]*, graph [0-9]*, node [0-9]*\).*/\1/p' "$T/log")
+    if [ $status = 0 ] && [ -n "$said" ] && [ "$said" = "$told" ]; then
+        passed=$((passed + 1))
+        return
+    fi
+    echo "FAIL $mode $*: status $status, asked for \"$said\", told of \"$told\""
+    sed 's/^/    | /' "$T/out" "$T/log"
+    failed=$((failed + 1))
+}
+for way in $("$program" list); do
+    try tally "$way"
+done
+try tally
+try tally,canary
+try tally,count
+echo "$passed passed, $failed failed"
+exit $((failed > 0))
