@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include "base/mem.h"
@@ -14,9 +13,8 @@
 #include "core/slab_pool.h"
 
 enum {
-    BUCKETS = 4096,              // of rows, by name
-    MOST = COUNT_SLOTS / 4 * 3,  // handles; a table that is full would have no end for those who look
-    BATCH = 64,                  // rows in one event: its line must fit the channel's buffer
+    BUCKETS = 4096,  // of rows, by name
+    BATCH = 64,      // rows in one event: its line must fit the channel's buffer
 };
 
 struct count_state count_state;
@@ -24,16 +22,15 @@ struct count_state count_state;
 static struct lock lock = LOCK_INIT(COUNT);  // held over names_keep and a pool's lock only
 static struct slab_pool pool = SLAB_POOL(struct count_row);
 static struct count_row *buckets[BUCKETS];
-static unsigned nrows, nhandles;
+static unsigned nrows;
 static struct count_row spilled;  // launches by handles that the table had no room for
 
 int count_start(void)
 {
-    void *p = mmap(NULL, COUNT_SLOTS * sizeof *count_state.slots, PROT_READ | PROT_WRITE,
-                   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (p == MAP_FAILED)
+    int number = kernels_take_number();
+    if (number < 0)
         return -ENOMEM;
-    count_state.slots = p;
+    count_state.number = (unsigned)number;
     count_state.on = true;
     return 0;
 }
@@ -139,33 +136,14 @@ void count_add(struct count_row *row, const struct pass_count_sums *now, const s
 
 // --- handles ------------------------------------------------------------------------------------------------
 
-// The slot of a handle, or the free one where it belongs. Under the lock.
-static struct count_slot *find_slot(const void *handle)
-{
-    uint32_t i = count_hash(handle);
-    for (;; i = (i + 1) & (COUNT_SLOTS - 1)) {
-        const void *found = atomic_load_explicit(&count_state.slots[i].handle, memory_order_relaxed);
-        if (!found || found == handle)
-            return &count_state.slots[i];
-    }
-}
-
 // False: there is no room.
 static bool set_row(const void *handle, struct count_row *row)
 {
-    lock_take(&lock);
-    struct count_slot *s = find_slot(handle);
-    bool known = atomic_load_explicit(&s->handle, memory_order_relaxed) != NULL;
-    if (!known && nhandles == MOST) {
-        lock_give(&lock);
-        return false;
-    }
-    nhandles += !known;
+    struct kernel *k = kernels_get(handle);
     // Release: its partner is the acquire in count_launch, which adds to the row.
-    atomic_store_explicit(&s->row, row, memory_order_release);
-    atomic_store_explicit(&s->handle, handle, memory_order_release);
-    lock_give(&lock);
-    return true;
+    if (k)
+        atomic_store_explicit(&k->data[count_state.number], row, memory_order_release);
+    return k;
 }
 
 void count_handle(const void *handle, struct count_row *row)
@@ -176,14 +154,8 @@ void count_handle(const void *handle, struct count_row *row)
 
 struct count_row *count_row_of(const void *handle)
 {
-    if (!count_state.on || !handle)
-        return NULL;
-    lock_take(&lock);
-    struct count_slot *s = find_slot(handle);
-    // Relaxed: whoever writes holds the lock.
-    struct count_row *row = atomic_load_explicit(&s->row, memory_order_relaxed);
-    lock_give(&lock);
-    return row;
+    struct kernel *k = count_state.on && handle ? kernels_find(handle) : NULL;
+    return k ? atomic_load_explicit(&k->data[count_state.number], memory_order_acquire) : NULL;
 }
 
 void count_launch_unknown(const void *handle)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What --mode=count knows of each kernel: rows, and for each handle of a kernel its row, so that a launch costs one look
-// into a table. What the device counts comes in from count_read.h.
+// What --mode=count knows of each kernel: rows. A kernel's word in context/kernels.h is its row, so that a launch costs one
+// look into a table. What the device counts comes in from count_read.h.
 //
 // A kernel that was rewritten counts its launches itself, so that graphs and kernels that launch kernels are counted too,
 // and a launch that is only captured is not. Of the others, and where that could not be read, there are the launch calls.
@@ -14,9 +14,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "context/kernels.h"
 #include "pass/pass_count.h"
-
-enum { COUNT_SLOTS = 1 << 16 };  // a power of two
 
 struct count_row {
     struct count_row *next;     // in its bucket
@@ -28,19 +27,13 @@ struct count_row {
     struct pass_count_sums sums;
 };
 
-// A handle, and then its row: both are set under the lock, the handle last. A slot once taken keeps its handle.
-struct count_slot {
-    _Atomic(const void *) handle;
-    _Atomic(struct count_row *) row;
-};
-
 struct count_state {
     bool on;
-    struct count_slot *slots;  // NULL unless on
+    unsigned number;  // of the word that kernels have for the mode
 };
 extern struct count_state count_state;
 
-int count_start(void);  // 0 or -ENOMEM: count_state.on stays false
+int count_start(void);  // 0, or -ENOMEM: kernels have no word left, and count_state.on stays false
 void count_after_fork(void);
 
 // The row of that name, made if there is none. NULL: out of memory, or no name.
@@ -63,29 +56,16 @@ struct count_row *count_row_of(const void *handle);  // NULL: not known
 
 void count_launch_unknown(const void *handle);  // the first launch by a handle
 
-static inline uint32_t count_hash(const void *handle)
-{
-    return (uint32_t)((uintptr_t)handle * 0x9e3779b97f4a7c15u >> 48) & (COUNT_SLOTS - 1);
-}
-
 static inline void count_launch(const void *handle)
 {
-    if (!count_state.on)
-        return;
-    for (uint32_t i = count_hash(handle);; i = (i + 1) & (COUNT_SLOTS - 1)) {
-        struct count_slot *s = &count_state.slots[i];
-        // Acquire: its partner is the release in count.c, after the row was set.
-        const void *found = atomic_load_explicit(&s->handle, memory_order_acquire);
-        if (!found) {
-            count_launch_unknown(handle);
-            return;
-        }
-        if (found == handle) {
-            struct count_row *row = atomic_load_explicit(&s->row, memory_order_acquire);
-            atomic_fetch_add_explicit(&row->launches, 1, memory_order_relaxed);
-            return;
-        }
-    }
+    struct kernel *k = kernels_find(handle);
+    // Acquire: its partner is the release in count.c, after the row was filled.
+    struct count_row *row =
+        k ? atomic_load_explicit(&k->data[count_state.number], memory_order_acquire) : NULL;
+    if (row)
+        atomic_fetch_add_explicit(&row->launches, 1, memory_order_relaxed);
+    else
+        count_launch_unknown(handle);
 }
 
 // Sends all rows, those who move most bytes first.

@@ -201,11 +201,11 @@ static void good_threads(void **state)
 
 static void bad_more_handles_than_room(void **state)
 {
-    for (uintptr_t i = 0; i < COUNT_SLOTS; i++)
+    for (uintptr_t i = 0; i < KERNELS_SLOTS; i++)
         count_launch(handle(10000 + i));
     uint64_t unnamed = find("(kernels whose names are not known)")->launches;
     uint64_t spilled = find("(kernels that moat had no room for)")->launches;
-    assert_int_equal(unnamed + spilled, COUNT_SLOTS + 1);
+    assert_int_equal(unnamed + spilled, KERNELS_SLOTS + 1);
     // Those known before still are.
     count_launch(handle(3));
     assert_int_equal(find("three")->launches, 3);
