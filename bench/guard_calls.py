@@ -18,6 +18,7 @@ def measure(ways, live, how_often):
     figures = {name: [] for name in NAMES}
     for _ in range(how_often):
         players = [turns.Player([moat, '--device=' + device, '--log-file=/dev/null'] + way + [calls, str(live)]) for way in ways]
+        turns.begin(players, NAMES[0])
         for name in NAMES:
             turns.play(players, name, WARM)
             figures[name].append(turns.play(players, name, rounds))

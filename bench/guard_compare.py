@@ -21,6 +21,7 @@ def measure(mode):
     figures = {name: [] for name in NAMES}
     for _ in range(sets):
         players = [player(moat, 'off'), player(other, mode), player(moat, mode)]
+        turns.begin(players, NAMES[0])
         for name in NAMES:
             turns.play(players, name, WARM)
             figures[name].append(turns.play(players, name, rounds))
@@ -38,7 +39,7 @@ def table(mode, figures):
         print('| %s | %.0f | %.0f | %.0f | %.0f | %.0f | %.0f | %.0f to %.0f |' % (
             (name, turns.plain(data, OFF), statistics.fmean(turns.added(data, OFF, BEFORE)),
              statistics.fmean(turns.added(data, OFF, NOW)), statistics.fmean(more), statistics.median(more), max(more)) +
-            turns.interval(data, BEFORE, NOW)))
+            turns.interval(data, BEFORE, NOW)), flush=True)
 
 
 print('%d sets of processes, one without moat and one for each build, take turns: %d times 400 calls each. Nanoseconds of one call;'

@@ -70,6 +70,13 @@ class Player:
         players_alive.discard(self)
 
 
+# Before the first game: each answers once, one after the other, before any is stopped. A program that is stopped while it starts may hold
+# what the others wait for, as the lock of the driver's cache of compiled code.
+def begin(players, order):
+    for player in players:
+        player.ask(order)
+
+
 # Rounds, up to the time `until`; so many at least that a median says something.
 def play(players, order, rounds, until=None):
     done = []
