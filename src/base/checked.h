@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
-// Assertions that cost too much for the build that is installed, such as walks over a whole structure. They are made
-// in builds with MOAT_CHECKED: the Makefile defines it for clang's build and for those with sanitizers (SAN). All
-// others compile the expression and never evaluate it: it must have no effects.
+// Assertions that cost too much for the build that is installed, such as walks over a whole structure. They
+// are made in builds with MOAT_CHECKED: the Makefile defines it for clang's build and for those with
+// sanitizers (SAN). All others compile the expression and never evaluate it: it must have no effects.
 //
-// A failure prints file, line and expression to standard error and ends the process by SIGABRT. It takes neither memory
-// nor a lock and calls no function of libc that we wrap: it may fail inside an allocation. It may fail in a
-// thread of ours too, which has all signals blocked and descriptors of its own.
+// A failure prints file, line and expression to standard error and ends the process by SIGABRT. It takes
+// neither memory nor a lock and calls no function of libc that we wrap: it may fail inside an allocation. It
+// may fail in a thread of ours too, which has all signals blocked and descriptors of its own.
 #ifndef MOAT_BASE_CHECKED_H
 #define MOAT_BASE_CHECKED_H
 

@@ -7,7 +7,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-// modes: bits OPTION_MODE_*. True: two of them decide the same, or one is "off"; `why` has the sentence for it.
+// modes: bits OPTION_MODE_*. True: two of them decide the same, or one is "off"; `why` has the sentence for
+// it.
 bool modes_conflict(uint64_t modes, char *why, size_t size);
 
 // Whether modules are rewritten, so that the cache of them matters.

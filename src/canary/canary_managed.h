@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Plain buffers as the GMODx paper has them, for measurements to compare with: --canary-scan=managed. They become
-// managed memory with canaries in pages of their own; the host reads these where they are, and the buffer is taken
-// to the device.
+// Plain buffers as the GMODx paper has them, for measurements to compare with: --canary-scan=managed. They
+// become managed memory with canaries in pages of their own; the host reads these where they are, and the
+// buffer is taken to the device.
 //
 //   | page: head of canary | buffer, and canary up to the end of its page | page: more canary |
 //

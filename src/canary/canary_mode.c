@@ -66,9 +66,10 @@ static bool reclaim(bool at_once)
     return at_once ? canary_reclaim_at_once() : canary_reclaim();
 }
 
-// --- cuIpcGetMemHandle --------------------------------------------------------------------------------------
+// --- cuIpcGetMemHandle -------------------------------------------------------------------------------------
 
-// The driver's handle is for all that cuMemAlloc gave, canaries and neighbours too: ours says where the buffer is.
+// The driver's handle is for all that cuMemAlloc gave, canaries and neighbours too: ours says where the
+// buffer is.
 static bool offer(const struct mode_answer *a, CUipcMemHandle *handle)
 {
     struct share_memory m = {.size = a->size, .fd = -1};
@@ -111,7 +112,7 @@ static CUresult share(const struct mode_answer *answer, CUdeviceptr pointer, CUi
     return CUDA_ERROR_NOT_SUPPORTED;
 }
 
-// --- the rest -----------------------------------------------------------------------------------------------
+// --- the rest ----------------------------------------------------------------------------------------------
 
 static void peer(struct home *home, const CUmemAccessDesc *desc)
 {

@@ -6,7 +6,8 @@
 
 #include "canary/canary_scan.h"
 
-// What is looked at whenever canaries are: the kernels' heaps. All three are called under the lock of scans, but for any.
+// What is looked at whenever canaries are: the kernels' heaps. All three are called under the lock of scans,
+// but for any.
 struct canary_companion {
     bool (*any)(void);  // there is something to look at
     // Reports what is there already. Calls nothing of the driver, whose context may be in error.

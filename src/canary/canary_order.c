@@ -33,13 +33,13 @@ struct landing {
     struct canary_relic relic;
 };
 
-// Of a home. A landing is taken, handed over and given back under the lock; in between it is its taker's or the settler's, but
-// for its neighbours, remains and the relic's slab, which are under the lock.
+// Of a home. A landing is taken, handed over and given back under the lock; in between it is its taker's or
+// the settler's, but for its neighbours, remains and the relic's slab, which are under the lock.
 //
 // Whenever the lock is free:
 //
-//   waiting + returned <= fresh <= LANDINGS: the others that somebody had are their takers', or lost, where a copy
-//                                            into one may come at any time
+//   waiting + returned <= fresh <= LANDINGS: the others that somebody had are their takers', or lost, where a
+//                                            copy into one may come at any time
 //   oldest to newest is one list in both directions, empty at both ends or at none
 //   remains.readings == waiting landings that point to it
 //   of one that waits: its place is there, and slab.unread > 0; or relic.slab == NULL, and it has remains

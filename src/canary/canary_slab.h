@@ -85,7 +85,8 @@ struct canary_slot {
 //   free == fresh - used == idle; each of them is below fresh, has no buffer, and since < freed
 //   open implies free > 0 or fresh < slots; if it was opened (is not hidden), the other way round too
 //
-// Because since < freed of all that are free, checked >= freed lets a whole slab go: a scan has looked at each.
+// Because since < freed of all that are free, checked >= freed lets a whole slab go: a scan has looked at
+// each.
 struct canary_slab {
     struct index_item range;  // everything of it
     const struct canary_memory *memory;
@@ -192,8 +193,8 @@ static inline bool canary_slab_is_direct(const struct canary_slab *s)
 struct canary_slab *canary_slab_new(struct home *home, const struct canary_memory *memory, uint32_t slots);
 void canary_slab_release(struct epoch_node *node);
 
-// Whether the equations above the slab hold, under the store's lock: those of the slab alone, and those of its
-// slots, which takes a walk over them.
+// Whether the equations above the slab hold, under the store's lock: those of the slab alone, and those of
+// its slots, which takes a walk over them.
 bool canary_slab_valid(const struct canary_slab *s);
 bool canary_slab_slots_valid(const struct canary_slab *s);
 

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: MIT
 // What a slot's numbers say, and who may change them.
 //
-// Scans read slots without a lock, while buffers come and go: a slot's numbers are read under its turn (as with a
-// seqlock), and a buffer counts only if it was complete before the scan began. One thread at a time changes them: who has
-// taken the slot, or withdrawn its buffer.
+// Scans read slots without a lock, while buffers come and go: a slot's numbers are read under its turn (as
+// with a seqlock), and a buffer counts only if it was complete before the scan began. One thread at a time
+// changes them: who has taken the slot, or withdrawn its buffer.
 //
-// The turn is odd while that thread writes seed, since, held and size; a withdrawal takes the size alone, by one
-// exchange at an even turn. Whoever reads the same even turn before and after has read one buffer's numbers. Then:
+// The turn is odd while that thread writes seed, since, held and size; a withdrawal takes the size alone, by
+// one exchange at an even turn. Whoever reads the same even turn before and after has read one buffer's
+// numbers. Then:
 //
 //   size != 0   there is a buffer, and held == 0
 //   size == 0   there is none; held != 0: the one that was freed there, of this size, is looked at still
@@ -14,9 +15,9 @@
 //   size, held & ~IDLE <= stride - CANARY_HEAD - CANARY_TAIL_LEAST; held == 0 but in memory that we divide up
 //   the lower half of told is made of the sides of canary_look.h; the upper one grows whenever it becomes 0
 //
-// since, of a buffer, is the last scan that began before it was published: later ones look at it. Of a freed one it
-// is the last that began before it was given back: a later one has looked at it if slab.checked > since, and until
-// then nobody gets the place.
+// since, of a buffer, is the last scan that began before it was published: later ones look at it. Of a freed
+// one it is the last that began before it was given back: a later one has looked at it if slab.checked >
+// since, and until then nobody gets the place.
 #ifndef MOAT_CANARY_CANARY_SLOT_H
 #define MOAT_CANARY_CANARY_SLOT_H
 

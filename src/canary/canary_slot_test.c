@@ -61,8 +61,8 @@ static void reads_one_buffer_or_none(void **state)
     assert_true(canary_slot_valid(&slab, 0));
 }
 
-// A buffer that is freed, looked at still, idle, and followed by another: each step leaves a valid slot. What no
-// step leaves is found.
+// A buffer that is freed, looked at still, idle, and followed by another: each step leaves a valid slot. What
+// no step leaves is found.
 static void each_step_is_valid(void **state)
 {
     struct canary_place place = place_of(SIZES);

@@ -536,7 +536,7 @@ void canary_store_context_gone(struct home *home, CUcontext context)
     lock_give(&lock);
 }
 
-// --- what must hold -----------------------------------------------------------------------------------------
+// --- what must hold ----------------------------------------------------------------------------------------
 
 struct tally {
     const struct home *home;

@@ -12,7 +12,8 @@ static bool crowded;                        // a context found no row
 static struct only seen;                    // of contexts that were begun
 static struct lock lock = LOCK_INIT(HOME);  // of changes to the table; a leaf
 
-// The parent's contexts are not the child's: no driver works across a fork. What modes know of them they forget themselves.
+// The parent's contexts are not the child's: no driver works across a fork. What modes know of them they
+// forget themselves.
 void home_after_fork(void)
 {
     lock_after_fork(&lock);
@@ -35,7 +36,7 @@ static bool has_calls(void)
            d->cuEventRecord && d->cuEventQuery && d->cuEventDestroy_v2;
 }
 
-// --- rows ---------------------------------------------------------------------------------------------------
+// --- rows --------------------------------------------------------------------------------------------------
 
 static struct home *find_row(CUcontext context)
 {
@@ -149,7 +150,7 @@ void home_forget(CUcontext context)
     lock_give(&lock);
 }
 
-// --- where modes work ---------------------------------------------------------------------------------------
+// --- where modes work --------------------------------------------------------------------------------------
 
 static bool is_used(const struct home *h)
 {

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 // The registry of contexts: which the program has, who holds them, and what modes need to work in them.
 //
-// A row exists from the call that made or retained the context, or from the first use of one that nobody told of, until
-// home_forget. Modes see a row only once it is used: then it has a number, by which they keep data of their own.
+// A row exists from the call that made or retained the context, or from the first use of one that nobody told
+// of, until home_forget. Modes see a row only once it is used: then it has a number, by which they keep data
+// of their own.
 //
 //   numbered[n] == h  <=>  h->used and h->number == n
 #ifndef MOAT_CONTEXT_HOME_H
@@ -34,7 +35,7 @@ struct home {
     unsigned attached;  // how often the program has attached to it: its creation does not count
 };
 
-// --- what the program has -----------------------------------------------------------------------------------
+// --- what the program has ----------------------------------------------------------------------------------
 
 void home_begun(CUcontext context);  // made or retained; no green one
 bool home_lives(CUcontext context);  // false: it does not, or there was no room for it
@@ -42,25 +43,27 @@ bool home_lives(CUcontext context);  // false: it does not, or there was no room
 unsigned home_list(CUcontext list[HOME_ROWS], bool *all);
 bool home_only_one(void);  // the program has had one context at most, green ones not counted
 
-// cuCtxAttach, the oldest way to hold a context, and its opposite. home_detach returns true if somebody else holds it
-// still, or may: once there were more than fit, nobody knows. all: whoever held it does so no more.
+// cuCtxAttach, the oldest way to hold a context, and its opposite. home_detach returns true if somebody else
+// holds it still, or may: once there were more than fit, nobody knows. all: whoever held it does so no more.
 void home_attach(CUcontext context);
 bool home_detach(CUcontext context, bool all);
 
-// The context of a row is no more: modes see the row no longer. A mode whose own thread visits rows does it before its
-// thread can do so again.
+// The context of a row is no more: modes see the row no longer. A mode whose own thread visits rows does it
+// before its thread can do so again.
 void home_retire(struct home *home);
 // A context is no more: the row is free.
 void home_forget(CUcontext context);
 void home_after_fork(void);
 
-// --- where modes work ---------------------------------------------------------------------------------------
+// --- where modes work --------------------------------------------------------------------------------------
 
 // NULL: none is current, or a green one (green.h), or calls that all modes need are missing.
 struct home *home_current(void);
-// The same for any context, the current one for NULL; *pushed says that it was made current, and home_leave must follow.
+// The same for any context, the current one for NULL; *pushed says that it was made current, and home_leave
+// must follow.
 struct home *home_enter(CUcontext context, bool *pushed);
-// The same for the context to which belongs what the program makes now: a green one's things are the primary one's.
+// The same for the context to which belongs what the program makes now: a green one's things are the primary
+// one's.
 struct home *home_enter_owner(bool *pushed);
 void home_leave(bool pushed);
 // Of one that was found before; NULL: it is gone.

@@ -122,8 +122,8 @@ CUresult home_write_rows(struct home *home, CUdeviceptr to, size_t pitch, uint32
     return copy_rows_now(home, &(struct rows){to, pitch, width, 2, pinned, true});
 }
 
-// The driver takes 2 MiB for the first small allocation of a context and gives them back with the last. One that stays
-// saves it that work at every free: of a small buffer 64 of 83 us on an H200.
+// The driver takes 2 MiB for the first small allocation of a context and gives them back with the last. One
+// that stays saves it that work at every free: of a small buffer 64 of 83 us on an H200.
 static void drop_anchor(struct home *home)
 {
     CUdeviceptr p;

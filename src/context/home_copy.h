@@ -14,7 +14,8 @@ struct home_copy {
 CUresult home_write(struct home *home, const struct home_copy *copies, unsigned n);
 CUresult home_read(struct home *home, const struct home_copy *copies, unsigned n);
 
-// Rows of device memory to the host, in the order of a stream: by one copy, unless they are too far apart for that.
+// Rows of device memory to the host, in the order of a stream: by one copy, unless they are too far apart for
+// that.
 CUresult home_copy_rows(CUstream stream, bool per_thread, CUdeviceptr from, size_t pitch, uint32_t width,
                         uint32_t rows, void *to);
 // Two rows into pinned memory, or out of it, at once: quicker than home_read and home_write.

@@ -108,7 +108,7 @@ size_t home_device_pitch(CUdevice device)
     return pitch;
 }
 
-// --- primary contexts ---------------------------------------------------------------------------------------
+// --- primary contexts --------------------------------------------------------------------------------------
 
 static bool is_device(CUdevice device)
 {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Locks of libmoat.so. Each has a rank: a thread takes locks in ascending order of rank only, and never two of one rank.
-// Builds with MOAT_CHECKED (base/checked.h) assert it at every lock that is taken.
+// Locks of libmoat.so. Each has a rank: a thread takes locks in ascending order of rank only, and never two
+// of one rank. Builds with MOAT_CHECKED (base/checked.h) assert it at every lock that is taken.
 #ifndef MOAT_CORE_LOCK_H
 #define MOAT_CORE_LOCK_H
 
@@ -27,7 +27,8 @@ struct lock {
     {                                                         \
         .mutex = PTHREAD_MUTEX_INITIALIZER, .rank = LOCK_##id \
     }
-// For a lock that its holder may take again: what is loaded into the driver may call us from inside the driver's calls.
+// For a lock that its holder may take again: what is loaded into the driver may call us from inside the
+// driver's calls.
 #define LOCK_INIT_RECURSIVE(id)                                            \
     {                                                                      \
         .mutex = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP, .rank = LOCK_##id \
@@ -71,7 +72,8 @@ static inline void lock_give(struct lock *lock)
     pthread_mutex_unlock(&lock->mutex);
 }
 
-// In the child of a fork, whose parent's threads may have held it: it is free. A recursive one is initialised anew by its owner.
+// In the child of a fork, whose parent's threads may have held it: it is free. A recursive one is initialised
+// anew by its owner.
 static inline void lock_after_fork(struct lock *lock)
 {
     pthread_mutex_init(&lock->mutex, NULL);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The order of locks, which checked builds assert: each wrong use ends a child process, and its correct twin does not.
+// The order of locks, which checked builds assert: each wrong use ends a child process, and its correct twin
+// does not.
 #include "core/lock.h"
 
 #include <setjmp.h>

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: MIT
-// What --mode=count knows of each kernel: rows. A kernel's word in context/kernels.h is its row, so that a launch costs one
-// look into a table. What the device counts comes in from count_read.h.
+// What --mode=count knows of each kernel: rows. A kernel's word in context/kernels.h is its row, so that a
+// launch costs one look into a table. What the device counts comes in from count_read.h.
 //
-// A kernel that was rewritten counts its launches itself, so that graphs and kernels that launch kernels are counted too,
-// and a launch that is only captured is not. Of the others, and where that could not be read, there are the launch calls.
+// A kernel that was rewritten counts its launches itself, so that graphs and kernels that launch kernels are
+// counted too, and a launch that is only captured is not. Of the others, and where that could not be read,
+// there are the launch calls.
 //
-// Kernels of equal names have one row, whichever modules they are in, but those that were rewritten another one than those
-// that were not: the device knows nothing of the latter's launches. Rows and handles stay for the life of the process.
+// Kernels of equal names have one row, whichever modules they are in, but those that were rewritten another
+// one than those that were not: the device knows nothing of the latter's launches. Rows and handles stay for
+// the life of the process.
 #ifndef MOAT_COUNT_COUNT_H
 #define MOAT_COUNT_COUNT_H
 

@@ -38,7 +38,7 @@ static void put_blocks(const struct view *v, const char *what, struct graph_node
         out_lit(v->to, " none");
 }
 
-// --- one per row of analyses.def: says what is known at a block or statement --------------------------------
+// --- one per row of analyses.def: says what is known at a block or statement -------------------------------
 
 static void note_cfg(struct view *v, uint32_t block, uint32_t stmt)
 {

@@ -309,7 +309,8 @@ void cruise_sweep(unsigned list)
 
 uint64_t cruise_backlog(unsigned list)
 {
-    // Acquire, and first: with the release in absorb. What was matched was counted, so the difference is not negative.
+    // Acquire, and first: with the release in absorb. What was matched was counted, so the difference is not
+    // negative.
     uint64_t matched = atomic_load_explicit(&monitors[list]->matched, memory_order_acquire);
     return deliver_notices(list) - matched;
 }

@@ -12,8 +12,8 @@
 #include "hook/hooks.def"
 #undef HOOK
 
-// Points the forwarder's slots at the driver's functions, at the hooks where there are some, and at `missing` where the
-// driver lacks the call.
+// Points the forwarder's slots at the driver's functions, at the hooks where there are some, and at `missing`
+// where the driver lacks the call.
 void hook_install(const struct driver *real, driver_function *slots, driver_function missing);
 
 // The hook that stands in for a function of the driver; the function itself if there is none.

@@ -18,8 +18,8 @@
         launch_ring_made();                       \
         return kernel_fault_seen(r);              \
     }
-// What follows the arguments fills the rest of the struct launch_call. The ring comes first: its atomic operation would wait
-// for the stores into the struct.
+// What follows the arguments fills the rest of the struct launch_call. The ring comes first: its atomic
+// operation would wait for the stores into the struct.
 #define TOLD(symbol, arguments, ...)                                    \
     launch_ring_note(f);                                                \
     _Alignas(16) char room[LAUNCH_CALL_ROOM];                           \

@@ -48,7 +48,8 @@ bool hook_reclaim(CUresult r)
     return r == CUDA_ERROR_OUT_OF_MEMORY && mode_reclaim(false);
 }
 
-// By a mode that gives out memory of its own, or the driver's with something around it. *r is the driver's answer then.
+// By a mode that gives out memory of its own, or the driver's with something around it. *r is the driver's
+// answer then.
 static bool by_mode(const struct mode_alloc *a, CUdeviceptr *pointer, CUresult *r)
 {
     uint64_t address = 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What a program can ask about its memory, answered for buffers that a mode placed as for plain ones; and the calls that
-// such memory cannot serve. Without such a mode all of it passes.
+// What a program can ask about its memory, answered for buffers that a mode placed as for plain ones; and the
+// calls that such memory cannot serve. Without such a mode all of it passes.
 #include <string.h>
 
 #include "launch/kernel_fault.h"

@@ -7,7 +7,8 @@
 
 #include "driver/driver.h"
 
-// A mode sets it in which kernels fault that leave buffers: a report of a fault without an address lists buffers then.
+// A mode sets it in which kernels fault that leave buffers: a report of a fault without an address lists
+// buffers then.
 extern bool kernel_fault_lists_candidates;
 
 void kernel_fault_report(CUresult r);

@@ -15,8 +15,8 @@
 
 enum { LAUNCH_RING_KEPT = 64 };
 
-// A launch adds to count, and to graphs if it is one, is noted in only, is told to the driver, and adds to made.
-// So, at any moment, if made is read first and with acquire (it is added to with release):
+// A launch adds to count, and to graphs if it is one, is noted in only, is told to the driver, and adds to
+// made. So, at any moment, if made is read first and with acquire (it is added to with release):
 //
 //   made <= count
 //

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
-// What a mode is: a table of functions, one for each thing that a mode may want to know or to decide. The hooks
-// (src/hook) call the mode_* functions below, which walk the modes that are on, and name none of them.
+// What a mode is: a table of functions, one for each thing that a mode may want to know or to decide. The
+// hooks (src/hook) call the mode_* functions below, which walk the modes that are on, and name none of them.
 //
-// A mode is a folder with a `const struct mode SYMBOL_mode` and a row in base/modes.def. Every member may be NULL: the
-// mode has no interest in it. Members are called on the program's threads, with no lock of moat's held but where a
-// comment says so.
+// A mode is a folder with a `const struct mode SYMBOL_mode` and a row in base/modes.def. Every member may be
+// NULL: the mode has no interest in it. Members are called on the program's threads, with no lock of moat's
+// held but where a comment says so.
 #ifndef MOAT_MODE_MODE_H
 #define MOAT_MODE_MODE_H
 
@@ -56,18 +56,20 @@ struct mode_answer {
 };
 
 struct mode {
-    // The process. start: the options are read and the driver is open; false: the mode cannot work, and has said why.
+    // The process. start: the options are read and the driver is open; false: the mode cannot work, and has
+    // said why.
     bool (*start)(void);
     void (*after_fork)(void);  // in the child, which has one thread: makes locks new
     void (*end)(void);         // the process ends, and the driver is gone
 
-    // Memory. alloc and free return false if the driver's own call must do it; true: *r is the program's answer.
+    // Memory. alloc and free return false if the driver's own call must do it; true: *r is the program's
+    // answer.
     bool (*alloc)(const struct mode_alloc *a, uint64_t *pointer, CUresult *r);
     void (*made_elsewhere)(void);  // the program has memory that no mode can place
     bool (*free)(const struct mode_free *f, CUresult *r);
     enum mode_what (*ask)(uint64_t address, struct mode_answer *answer);
-    // The driver has no memory. Gives back what the mode holds, without waiting for kernels if `at_once`; true: the
-    // call is worth another try.
+    // The driver has no memory. Gives back what the mode holds, without waiting for kernels if `at_once`;
+    // true: the call is worth another try.
     bool (*reclaim)(bool at_once);
     uint64_t (*held)(void);  // bytes of the current context that reclaim would give back
     // cuIpcGetMemHandle for a pointer that `ask` has answered for, and for any other pointer.
@@ -80,14 +82,15 @@ struct mode {
     void (*pool_gone)(CUmemoryPool pool);  // after it
     void (*pool_opened)(CUmemoryPool pool, const CUmemAccessDesc *desc, size_t count);
 
-    // Contexts, under the lock of their ends: before the driver's call, and after it one of the others. last: nobody
-    // else is known to hold the context, so it will go.
+    // Contexts, under the lock of their ends: before the driver's call, and after it one of the others. last:
+    // nobody else is known to hold the context, so it will go.
     void (*context_ends)(CUcontext context, enum driver_id call, bool last);
     void (*context_stays)(CUcontext context);
     void (*context_gone)(CUcontext context);
     void (*limit_set)(CUlimit limit);  // of the current context
 
-    // Modules and libraries. plan: whether, and how, this image is to be rewritten (rewrite.h). loaded: it was. left: the plan wanted it, and it runs as it is.
+    // Modules and libraries. plan: whether, and how, this image is to be rewritten (rewrite.h). loaded: it
+    // was. left: the plan wanted it, and it runs as it is.
     void (*plan)(const struct rewrite_origin *origin, struct rewrite_plan *plan);
     void (*input_left)(const struct rewrite_origin *origin);  // an input of a link that is linked as it is
     void (*module_loaded)(const struct rewrite_module *module);

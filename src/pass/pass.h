@@ -80,8 +80,8 @@ extern const char *const pass_names;  // all of them, for a message
 
 bool pass_known(const char *passes);  // a list of names, each in passes.def
 
-// Which passes in which versions, with their sums, for the key of a cache: "count.1,kheap.1:SUM". Requires a known list. What does not fit the
-// buffer is cut.
+// Which passes in which versions, with their sums, for the key of a cache: "count.1,kheap.1:SUM". Requires a
+// known list. What does not fit the buffer is cut.
 void pass_key(const char *passes, char *key, size_t size);
 
 // 0, or a negative code: the program should get its module as it is.

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What modes want of an image, merged: which passes rewrite it, and for whom it matters if that cannot be done.
+// What modes want of an image, merged: which passes rewrite it, and for whom it matters if that cannot be
+// done.
 #ifndef MOAT_REWRITE_REWRITE_PLAN_H
 #define MOAT_REWRITE_REWRITE_PLAN_H
 

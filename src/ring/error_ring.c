@@ -26,7 +26,7 @@ void error_ring_reader_start(struct error_ring_reader *r, struct error_ring *rin
     *r = (struct error_ring_reader){.ring = ring, .size = size, .end = size};
 }
 
-// --- what was read out of turn ------------------------------------------------------------------------------
+// --- what was read out of turn -----------------------------------------------------------------------------
 
 static uint64_t *word_of(struct error_ring_reader *r, uint64_t n)
 {
@@ -58,7 +58,7 @@ static void publish(struct error_ring_reader *r)
     __atomic_store_n(&r->ring->taken, r->taken, __ATOMIC_RELEASE);
 }
 
-// --- reading ------------------------------------------------------------------------------------------------
+// --- reading -----------------------------------------------------------------------------------------------
 
 // Word by word and each once: nothing that comes after may read the ring again, however the compiler sees it.
 static void copy_record(struct error_ring_record *out, const struct error_ring_record *at)
@@ -128,7 +128,7 @@ uint64_t error_ring_lost(struct error_ring_reader *r)
     return r->lost;
 }
 
-// --- what must hold -----------------------------------------------------------------------------------------
+// --- what must hold ----------------------------------------------------------------------------------------
 
 bool error_ring_reader_valid(const struct error_ring_reader *r)
 {

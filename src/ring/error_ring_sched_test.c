@@ -32,7 +32,7 @@ static void start(void)
     dying = unfinished = 0;
 }
 
-// --- what the threads do ------------------------------------------------------------------------------------
+// --- what the threads do -----------------------------------------------------------------------------------
 
 static void report(uint64_t v)
 {
@@ -96,7 +96,7 @@ static void take_some(void)
         take_one();
 }
 
-// --- what must hold -----------------------------------------------------------------------------------------
+// --- what must hold ----------------------------------------------------------------------------------------
 
 static void holds(void)
 {
@@ -119,7 +119,7 @@ static void holds(void)
         ksched_broken("more was given up than was not finished");
 }
 
-// --- tests --------------------------------------------------------------------------------------------------
+// --- tests -------------------------------------------------------------------------------------------------
 
 #define TEST(name, bound, records, finds_room, ...)                                         \
     static void name(void **state)                                                          \

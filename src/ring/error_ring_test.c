@@ -90,7 +90,7 @@ static void expect_none(void)
     assert_true(error_ring_reader_valid(&reader));
 }
 
-// --- honest writers -----------------------------------------------------------------------------------------
+// --- honest writers ----------------------------------------------------------------------------------------
 
 static void sizes(void **state)
 {
@@ -169,7 +169,7 @@ static void full(void **state)
     assert_true(error_ring_valid(ring, &writer));
 }
 
-// --- places that are not filled -----------------------------------------------------------------------------
+// --- places that are not filled ----------------------------------------------------------------------------
 
 static void slow_writer(void **state)
 {
@@ -249,7 +249,7 @@ static void several_dead(void **state)
     assert_true(error_ring_valid(ring, &writer));
 }
 
-// --- anything -----------------------------------------------------------------------------------------------
+// --- anything ----------------------------------------------------------------------------------------------
 
 static void bad_records(void **state)
 {
@@ -356,7 +356,7 @@ static void hostile_taken(void **state)
     }
 }
 
-// --- many at once -------------------------------------------------------------------------------------------
+// --- many at once ------------------------------------------------------------------------------------------
 
 static void *write_all(void *arg)
 {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// --mode=tally: counts what modes are told. It decides nothing, and is there for the tests of moat: whoever adds a mode
-// can see by it which events a program causes, and that a mode takes a folder and a row.
+// --mode=tally: counts what modes are told. It decides nothing, and is there for the tests of moat: whoever
+// adds a mode can see by it which events a program causes, and that a mode takes a folder and a row.
 #include <inttypes.h>
 #include <stdatomic.h>
 #include <stdio.h>

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT
 // The ring of errors, written by kernels and read while they run.
 //   ring_load RECORDS BLOCKS THREADS CALLS
-// Each of BLOCKS * THREADS threads reports CALLS times with the function that passes put into modules. Every record that
-// arrives is looked at; all that do not must be counted as lost. Then some threads report and one of them traps: what
-// was reported must arrive all the same. Prints "records N lost M"; ends with 1 if something was wrong.
+// Each of BLOCKS * THREADS threads reports CALLS times with the function that passes put into modules. Every
+// record that arrives is looked at; all that do not must be counted as lost. Then some threads report and one
+// of them traps: what was reported must arrive all the same. Prints "records N lost M"; ends with 1 if
+// something was wrong.
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
