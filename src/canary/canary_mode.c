@@ -119,11 +119,6 @@ static void peer(struct home *home, const CUmemAccessDesc *desc)
     canary_tract_let(atomic_load_explicit(&home->context, memory_order_relaxed), desc);
 }
 
-static void context_ends(CUcontext context, enum driver_id call, bool last)
-{
-    canary_context_ends(context, call);
-}
-
 const struct mode canary_mode = {
     .start = start,
     .after_fork = canary_after_fork,
@@ -137,7 +132,7 @@ const struct mode canary_mode = {
     .shares_plain = shares_plain,
     .peer = peer,
     .pool_ends = canary_pool_ends,
-    .context_ends = context_ends,
+    .context_ends = canary_context_ends,
     .context_stays = canary_context_stays,
     .context_gone = canary_context_gone,
     .waited = canary_synced,

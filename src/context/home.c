@@ -8,6 +8,7 @@
 
 static struct home homes[HOME_ROWS];
 static _Atomic(struct home *) numbered[HOME_CONTEXTS];
+static bool attach_lost;                    // one that was attached to found no row
 static bool crowded;                        // a context found no row
 static struct only seen;                    // of contexts that were begun
 static struct lock lock = LOCK_INIT(HOME);  // of changes to the table; a leaf
@@ -107,6 +108,7 @@ void home_attach(CUcontext context)
     struct home *h = add_row(context);
     if (h)
         h->attached++;
+    attach_lost |= !h;
     lock_give(&lock);
 }
 
@@ -114,7 +116,7 @@ bool home_detach(CUcontext context, bool all)
 {
     lock_take(&lock);
     struct home *h = context ? find_row(context) : NULL;
-    bool held = crowded;
+    bool held = attach_lost;
     if (h && h->attached) {
         h->attached = all ? 0 : h->attached - 1;
         held = true;
@@ -130,13 +132,6 @@ static void retire(struct home *h)
         return;
     atomic_store_explicit(&numbered[h->number], NULL, memory_order_release);
     atomic_store_explicit(&h->used, false, memory_order_release);
-}
-
-void home_retire(struct home *home)
-{
-    lock_take(&lock);
-    retire(home);
-    lock_give(&lock);
 }
 
 void home_forget(CUcontext context)

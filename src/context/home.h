@@ -48,10 +48,8 @@ bool home_only_one(void);  // the program has had one context at most, green one
 void home_attach(CUcontext context);
 bool home_detach(CUcontext context, bool all);
 
-// The context of a row is no more: modes see the row no longer. A mode whose own thread visits rows does it
-// before its thread can do so again.
-void home_retire(struct home *home);
-// A context is no more: the row is free.
+// A context is no more: the row is free. The hooks do it when all modes were told; a mode whose own thread
+// visits rows does it before that thread can go on.
 void home_forget(CUcontext context);
 void home_after_fork(void);
 

@@ -20,6 +20,7 @@ enum {
 _Atomic(struct kernels_slot *) kernels_slots;
 
 static struct lock lock = LOCK_INIT(KERNELS);  // held over a pool's lock only
+static _Atomic uint64_t found;  // relaxed: whoever unloads a module has found its kernels before
 static struct slab_pool pool = SLAB_POOL(struct kernel);
 static struct slab_pool old_pool = SLAB_POOL(struct kernels_old);
 static unsigned filled;
@@ -139,6 +140,7 @@ void kernels_found(const void *handle, enum kernels_kind kind, const void *owner
         forget(k);
         forget_old(k);
         set_owner(k, owner ? owner : former);
+        k->serial = atomic_fetch_add_explicit(&found, 1, memory_order_relaxed);
         atomic_store_explicit(&k->kind, kind, memory_order_release);
         if (kept)
             atomic_store_explicit(&k->name, kept, memory_order_release);
@@ -146,14 +148,19 @@ void kernels_found(const void *handle, enum kernels_kind kind, const void *owner
     lock_give(&lock);
 }
 
-void kernels_owner_ends(const void *owner)
+uint64_t kernels_found_so_far(void)
+{
+    return atomic_load_explicit(&found, memory_order_relaxed);
+}
+
+void kernels_owner_gone(const void *owner, uint64_t before)
 {
     if (!owner)
         return;
     lock_take(&lock);
     for (struct kernel *k = *bucket_of(owner), *next; k; k = next) {
         next = k->next;
-        if (atomic_load_explicit(&k->owner, memory_order_relaxed) == owner) {
+        if (atomic_load_explicit(&k->owner, memory_order_relaxed) == owner && k->serial < before) {
             forget(k);
             forget_old(k);
         }

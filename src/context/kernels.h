@@ -56,6 +56,7 @@ struct kernel {
     _Atomic(struct kernels_old *) old;   // NULL: nothing was set
     _Atomic(void *) data[KERNELS_DATA];  // by the numbers of kernels_take_number
     struct kernel *next;                 // of the same owner's bucket. Under kernels.c's lock
+    uint64_t serial;                     // kernels found before it. Under kernels.c's lock
 };
 
 struct kernels_slot {
@@ -86,8 +87,12 @@ static inline struct kernel *kernels_find(const void *handle)
 void kernels_found(const void *handle, enum kernels_kind kind, const void *owner, const char *name);
 // The entry of a handle that nobody has told of is made. NULL: there is no room.
 struct kernel *kernels_get(const void *handle);
-// The module or library is about to go. Of its kernels the names stay, for reports that come late.
-void kernels_owner_ends(const void *owner);
+// How many kernels were found so far, for kernels_owner_gone: taken before the driver unloads a module or
+// library.
+uint64_t kernels_found_so_far(void);
+// The module or library has gone. Of its kernels that were found before, the names stay, for reports that
+// come late; those found later are another owner's, which has got the same handle.
+void kernels_owner_gone(const void *owner, uint64_t before);
 
 const char *kernels_name(const void *handle);  // of the kernel that it stands for; NULL: not known
 

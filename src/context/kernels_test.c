@@ -115,9 +115,13 @@ static void forgets_with_owner(void **state)
     kernels_found(HANDLE(6), KERNELS_FUNCTION, OWNER(5), "k");
     atomic_store(&kernels_find(HANDLE(6))->data[0], &a);
     kernels_old(kernels_find(HANDLE(3)))->size = 8;
-    kernels_owner_ends(OWNER(3));
-    kernels_owner_ends(OWNER(3));
-    kernels_owner_ends(NULL);
+    // Of an owner that has the same handle and came later nothing is forgotten.
+    uint64_t before = kernels_found_so_far();
+    kernels_found(HANDLE(17), KERNELS_FUNCTION, OWNER(3), "later");
+    kernels_owner_gone(OWNER(3), before);
+    assert_ptr_equal(owner_of(kernels_find(HANDLE(17))), OWNER(3));
+    kernels_owner_gone(OWNER(3), before);
+    kernels_owner_gone(NULL, kernels_found_so_far());
     for (int i = 3; i < 7; i++) {
         struct kernel *k = kernels_find(HANDLE(i));
         bool gone = i == 3 || i == 5;

@@ -32,13 +32,6 @@ static void module_loaded(const struct rewrite_module *module)
     count_read_add(module->row);
 }
 
-// Reading waits for the context's kernels: only where it will go.
-static void context_ends(CUcontext context, enum driver_id call, bool last)
-{
-    if (last)
-        count_read_context_ending(context);
-}
-
 static void library_in_context(const void *library, CUmodule module)
 {
     count_read_used(library);
@@ -59,7 +52,7 @@ const struct mode count_mode = {
     .start = start,
     .after_fork = after_fork,
     .end = count_report,
-    .context_ends = context_ends,
+    .context_last_look = count_read_context_ending,
     .context_gone = count_read_context_ended,
     .plan = plan,
     .module_loaded = module_loaded,

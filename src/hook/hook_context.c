@@ -31,11 +31,14 @@ static void gone(CUcontext context, enum driver_id call)
     home_forget(context);
 }
 
-// Before the driver's call, and after it: one for each of the other.
+// Before the driver's call, and after it: one for each of the other. last: nobody else is known to hold the
+// context.
 static void ends(CUcontext context, enum driver_id call, bool last)
 {
+    if (last)
+        mode_context_last_look(context);
     lock_take(&ending);
-    mode_context_ends(context, call, last);
+    mode_context_ends(context, call);
 }
 
 static void over(CUcontext context, enum driver_id call, bool is_gone)

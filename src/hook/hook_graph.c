@@ -75,11 +75,10 @@ CUresult hook_cuGraphExecDestroy(CUgraphExec e)
 }
 
 // Kernel nodes: what follows the arguments fills the struct launch_node. kernel: where there is no function.
+// Apart, as in hook_launch.c, where no mode is on.
 #define NODE(symbol, kernel, then, parameters, arguments, ...)                              \
-    CUresult hook_##symbol parameters                                                       \
+    __attribute__((noinline)) static CUresult told_##symbol parameters                      \
     {                                                                                       \
-        if (!p)                                                                             \
-            return guard.real.symbol arguments;                                             \
         _Alignas(16) char room[LAUNCH_CALL_ROOM];                                           \
         struct launch_change change;                                                        \
         const struct launch_node n = {.params = p, __VA_ARGS__};                            \
@@ -90,8 +89,12 @@ CUresult hook_cuGraphExecDestroy(CUgraphExec e)
                                       LAUNCH_CALL_OF_NODE(p)};                              \
         launch_change_start(&change, room);                                                 \
         mode_node(&l);                                                                      \
-        CUresult r = LAUNCH_CALL_GO(&l, guard.real.symbol arguments);                       \
-        if (!r && guard.watching)                                                           \
+        return LAUNCH_CALL_GO(&l, guard.real.symbol arguments);                             \
+    }                                                                                       \
+    CUresult hook_##symbol parameters                                                       \
+    {                                                                                       \
+        CUresult r = p && mode_any ? told_##symbol arguments : guard.real.symbol arguments; \
+        if (!r && p && guard.watching)                                                      \
             then;                                                                           \
         return r;                                                                           \
     }

@@ -37,11 +37,16 @@
     HOOK_TRY_AGAIN(r, LAUNCH_CALL_GO(&l, guard.real.symbol arguments)); \
     launch_ring_made();                                                 \
     return kernel_fault_seen(r)
-#define LAUNCH(symbol, parameters, arguments, ...) \
-    CUresult hook_##symbol parameters              \
-    {                                              \
-        UNTOLD(symbol, arguments)                  \
-        TOLD(symbol, arguments, __VA_ARGS__);      \
+// Apart, so that a launch that nobody is told of takes none of a thread's stack for the parameters' bytes.
+#define LAUNCH(symbol, parameters, arguments, ...)                     \
+    __attribute__((noinline)) static CUresult told_##symbol parameters \
+    {                                                                  \
+        TOLD(symbol, arguments, __VA_ARGS__);                          \
+    }                                                                  \
+    CUresult hook_##symbol parameters                                  \
+    {                                                                  \
+        UNTOLD(symbol, arguments)                                      \
+        return told_##symbol arguments;                                \
     }
 #define LAUNCHES(symbol, parameters, arguments, ...)   \
     LAUNCH(symbol, parameters, arguments, __VA_ARGS__) \
@@ -76,13 +81,17 @@ static struct kernels_old *old_of(CUfunction f)
 }
 
 #define OLD(symbol, x, y, q, parameters, arguments)                                                   \
-    CUresult hook_##symbol parameters                                                                 \
+    __attribute__((noinline)) static CUresult told_##symbol parameters                                \
     {                                                                                                 \
         static const struct kernels_old unset = {.block = {1, 1, 1}};                                 \
         const struct kernels_old *o = old_of(f), *is = o ? o : &unset;                                \
-        UNTOLD(symbol, arguments)                                                                     \
         TOLD(symbol, arguments, .old = o, .grid = {(unsigned)(x), (unsigned)(y), 1},                  \
              .block = {is->block[0], is->block[1], is->block[2]}, .shared = is->shared, .stream = q); \
+    }                                                                                                 \
+    CUresult hook_##symbol parameters                                                                 \
+    {                                                                                                 \
+        UNTOLD(symbol, arguments)                                                                     \
+        return told_##symbol arguments;                                                               \
     }
 OLD(cuLaunch, 1, 1, NULL, (CUfunction f), (f))
 OLD(cuLaunchGrid, gx, gy, NULL, (CUfunction f, int gx, int gy), (f, gx, gy))
@@ -124,7 +133,7 @@ SET(cuParamSetv, set_bytes(o, offset, from, n), (CUfunction f, int offset, void 
 
 // --- several devices by one call ---------------------------------------------------------------------------
 
-enum { DEVICES = 16, POINTERS = 1024 };  // with more the launches go on as they are
+enum { DEVICES = 16, POINTERS = 256 };  // with more the launches go on as they are
 
 // What modes make of the list.
 struct devices {
@@ -135,10 +144,8 @@ struct devices {
     bool changed;
 };
 
-// i: its place in the list; DEVICES: there is none.
 static void tell_device(struct devices *d, unsigned i, const CUDA_LAUNCH_PARAMS *p)
 {
-    struct launch_change none_kept;
     _Alignas(16) char room[LAUNCH_CALL_ROOM];
     const struct launch_call l = {
         .call = DRIVER_cuLaunchCooperativeKernelMultiDevice,
@@ -148,17 +155,15 @@ static void tell_device(struct devices *d, unsigned i, const CUDA_LAUNCH_PARAMS 
         .shared = p->sharedMemBytes,
         .stream = p->hStream,
         .parameters = p->kernelParams,
-        .change = i < DEVICES ? &d->changes[i] : &none_kept,
+        .change = &d->changes[i],
     };
     launch_change_start(l.change, room);
-    launch_ring_note(p->function);
     mode_launch(&l);
-    if (i < DEVICES)
-        d->list[i] = *p;
+    d->list[i] = *p;
     if (!launch_call_is_changed(&l))
         return;
     void **to = d->pointers + d->used;
-    int n = i == DEVICES ? -1 : l.change->count ? launch_call_point(&l, to, POINTERS - d->used) : 0;
+    int n = l.change->count ? launch_call_point(&l, to, POINTERS - d->used) : 0;
     if (n < 0) {
         launch_call_leave(&l);
         return;
@@ -169,18 +174,36 @@ static void tell_device(struct devices *d, unsigned i, const CUDA_LAUNCH_PARAMS 
     d->changed = true;
 }
 
-CUresult hook_cuLaunchCooperativeKernelMultiDevice(CUDA_LAUNCH_PARAMS *list, unsigned count, unsigned flags)
+__attribute__((noinline)) static CUresult told_devices(CUDA_LAUNCH_PARAMS *list, unsigned count,
+                                                       unsigned flags)
 {
     struct devices d;
     d.used = 0;
     d.changed = false;
-    for (unsigned i = 0; list && i < count; i++)
-        tell_device(&d, count <= DEVICES ? i : DEVICES, &list[i]);
+    for (unsigned i = 0; i < count; i++)
+        tell_device(&d, i, &list[i]);
     mode_poll();
-    CUresult r = guard.real.cuLaunchCooperativeKernelMultiDevice(d.changed ? d.list : list, count, flags);
-    HOOK_TRY_AGAIN(r,
-                   guard.real.cuLaunchCooperativeKernelMultiDevice(d.changed ? d.list : list, count, flags));
-    for (unsigned i = 0; list && i < count; i++)
+    CUDA_LAUNCH_PARAMS *to = d.changed ? d.list : list;
+    CUresult r = guard.real.cuLaunchCooperativeKernelMultiDevice(to, count, flags);
+    HOOK_TRY_AGAIN(r, guard.real.cuLaunchCooperativeKernelMultiDevice(to, count, flags));
+    return r;
+}
+
+// Nothing of the list is read that the driver would not read: it refuses more launches than there are
+// devices.
+CUresult hook_cuLaunchCooperativeKernelMultiDevice(CUDA_LAUNCH_PARAMS *list, unsigned count, unsigned flags)
+{
+    int devices = 0;
+    bool right = list && guard.real.cuDeviceGetCount && !guard.real.cuDeviceGetCount(&devices) &&
+                 count <= (unsigned)devices;
+    bool told = right && mode_any && count <= DEVICES;
+    if (right && mode_any && !told)
+        guard_add(GUARD_LAUNCHES_LEFT, count);
+    for (unsigned i = 0; right && i < count; i++)
+        launch_ring_note(list[i].function);
+    CUresult r = told ? told_devices(list, count, flags)
+                      : guard.real.cuLaunchCooperativeKernelMultiDevice(list, count, flags);
+    for (unsigned i = 0; right && i < count; i++)
         launch_ring_made();
     return kernel_fault_seen(r);
 }

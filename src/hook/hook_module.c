@@ -197,13 +197,14 @@ CUresult hook_cuLibraryLoadFromFile(CUlibrary *library, const char *file, CUjit_
 #define UNLOAD(symbol, handle)                           \
     struct modules_row *row = modules_unloading(handle); \
     mode_module_ends(handle);                            \
-    kernels_owner_ends(handle);                          \
+    uint64_t before = kernels_found_so_far();            \
     CUresult r = guard.real.symbol(handle);              \
     if (r) {                                             \
         mode_module_stays(handle);                       \
     } else if (guard.watching) {                         \
         mode_module_gone(handle);                        \
         modules_gone(row);                               \
+        kernels_owner_gone(handle, before);              \
         track_owner_gone(handle, DRIVER_##symbol);       \
     }                                                    \
     modules_release(row);                                \

@@ -178,13 +178,13 @@ static CUresult check_node(enum driver_id call, const CUgraphNodeParams *p)
     return CUDA_SUCCESS;
 }
 
-static CUresult node_done(const struct launch_call *l, CUresult r, const CUgraphNodeParams *p)
+static CUresult node_done(enum driver_id call, const struct launch_node *n, CUresult r,
+                          const CUgraphNodeParams *p)
 {
-    const struct launch_node *n = l->node;
     if (r || !guard.watching)
         return r;
     if (n->made && p->type == CU_GRAPH_NODE_TYPE_MEM_ALLOC)
-        track_made_in_graph(l->call, p->alloc.dptr, p->alloc.bytesize);
+        track_made_in_graph(call, p->alloc.dptr, p->alloc.bytesize);
     else if (n->exec && p->type == CU_GRAPH_NODE_TYPE_KERNEL)
         graph_names_add_kernel(n->exec, p->kernel.func, p->kernel.kern);
     else if (n->exec && p->type == CU_GRAPH_NODE_TYPE_GRAPH)
@@ -218,37 +218,39 @@ SHAPE(cuGraphMemsetNodeSetParams, r, check_memset, (CUgraphNode node, const CUDA
 SHAPE(cuGraphExecMemsetNodeSetParams, r, check_memset,
       (CUgraphExec g, CUgraphNode node, const CUDA_MEMSET_NODE_PARAMS *c, CUcontext x), (g, node, c, x))
 
-// A mode may change a node that runs a kernel; of another kind `change` stays empty.
-static void tell_node(struct launch_call *l, const CUgraphNodeParams *c, char *room)
+// A mode may change a node that runs a kernel.
+static bool is_told(const CUgraphNodeParams *c)
 {
-    launch_change_start(l->change, room);
-    if (!c || c->type != CU_GRAPH_NODE_TYPE_KERNEL)
-        return;
-    const CUDA_KERNEL_NODE_PARAMS_v3 *k = &c->kernel;
-    *l = (struct launch_call){.call = l->call,
-                              .function = k->func ? k->func : (CUfunction)k->kern,
-                              .node = l->node,
-                              .change = l->change,
-                              LAUNCH_CALL_OF_NODE(k)};
-    mode_node(l);
+    return mode_any && c && c->type == CU_GRAPH_NODE_TYPE_KERNEL;
 }
 
-// What follows the arguments fills the struct launch_node.
-#define NODE(symbol, parameters, arguments, ...)                                                 \
-    CUresult hook_##symbol parameters                                                            \
-    {                                                                                            \
-        CUresult r = check_node(DRIVER_##symbol, c);                                             \
-        if (r)                                                                                   \
-            return r;                                                                            \
-        _Alignas(16) char room[LAUNCH_CALL_ROOM];                                                \
-        struct launch_change change;                                                             \
-        const struct launch_node node_call = {.params = c, __VA_ARGS__};                         \
-        struct launch_call l = {.call = DRIVER_##symbol, .node = &node_call, .change = &change}; \
-        tell_node(&l, c, room);                                                                  \
-        r = LAUNCH_CALL_GO(&l, guard.real.symbol arguments);                                     \
-        if (node_call.made)                                                                      \
-            HOOK_TRY_AGAIN(r, LAUNCH_CALL_GO(&l, guard.real.symbol arguments));                  \
-        return node_done(&l, bounds_done(r), c);                                                 \
+// What follows the arguments fills the struct launch_node. Apart, as in hook_launch.c, where nobody is told.
+#define NODE(symbol, parameters, arguments, ...)                                                   \
+    __attribute__((noinline)) static CUresult told_##symbol parameters                             \
+    {                                                                                              \
+        _Alignas(16) char room[LAUNCH_CALL_ROOM];                                                  \
+        struct launch_change change;                                                               \
+        const struct launch_node made_or_set = {.params = c, __VA_ARGS__};                         \
+        const CUDA_KERNEL_NODE_PARAMS_v3 *k = &c->kernel;                                          \
+        const struct launch_call l = {.call = DRIVER_##symbol,                                     \
+                                      .function = k->func ? k->func : (CUfunction)k->kern,         \
+                                      .node = &made_or_set,                                        \
+                                      .change = &change,                                           \
+                                      LAUNCH_CALL_OF_NODE(k)};                                     \
+        launch_change_start(&change, room);                                                        \
+        mode_node(&l);                                                                             \
+        return LAUNCH_CALL_GO(&l, guard.real.symbol arguments);                                    \
+    }                                                                                              \
+    CUresult hook_##symbol parameters                                                              \
+    {                                                                                              \
+        const struct launch_node made_or_set = {.params = c, __VA_ARGS__};                         \
+        CUresult r = check_node(DRIVER_##symbol, c);                                               \
+        if (r)                                                                                     \
+            return r;                                                                              \
+        r = is_told(c) ? told_##symbol arguments : guard.real.symbol arguments;                    \
+        if (made_or_set.made)                                                                      \
+            HOOK_TRY_AGAIN(r, is_told(c) ? told_##symbol arguments : guard.real.symbol arguments); \
+        return node_done(DRIVER_##symbol, &made_or_set, bounds_done(r), c);                        \
     }
 
 NODE(cuGraphAddNode,

@@ -2,7 +2,9 @@
 // Every way to launch a kernel, or to put one into a graph, over a driver that writes down what it is asked
 // for: what a mode sees of it, and what the driver gets when a mode has changed it.
 #include "launch/launch_call.h"
+#include "launch/launch_ring.h"
 
+#include <limits.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -202,6 +204,8 @@ static char device_bytes[32][32];
 
 static CUresult multi_device(CUDA_LAUNCH_PARAMS *list, unsigned count, unsigned flags)
 {
+    if (count > 20)
+        return CUDA_ERROR_INVALID_VALUE;
     ndevices = count;
     for (unsigned i = 0; i < count; i++) {
         devices[i] = list[i];
@@ -318,6 +322,12 @@ static CUresult launch_graph(CUgraphExec e, CUstream q)
     return CUDA_SUCCESS;
 }
 
+static CUresult device_count(int *count)
+{
+    *count = 20;
+    return CUDA_SUCCESS;
+}
+
 static void fill_driver(struct driver *d)
 {
     *d = (struct driver){.handle = NULL};
@@ -329,7 +339,7 @@ static void fill_driver(struct driver *d)
     d->cuLaunch = cuLaunch_, d->cuLaunchGrid = cuLaunchGrid_, d->cuLaunchGridAsync = cuLaunchGridAsync_;
     d->cuFuncSetBlockShape = set_shape, d->cuFuncSetSharedSize = set_size, d->cuParamSetSize = set_size;
     d->cuParamSeti = set_int, d->cuParamSetf = set_float, d->cuParamSetv = set_bytes;
-    d->cuLaunchCooperativeKernelMultiDevice = multi_device;
+    d->cuLaunchCooperativeKernelMultiDevice = multi_device, d->cuDeviceGetCount = device_count;
     d->cuGraphAddKernelNode = add_, d->cuGraphAddKernelNode_v2 = add_v2_;
     d->cuGraphKernelNodeSetParams = set_, d->cuGraphKernelNodeSetParams_v2 = set_v2_;
     d->cuGraphExecKernelNodeSetParams = set_exec_, d->cuGraphExecKernelNodeSetParams_v2 = set_exec_v2_;
@@ -589,10 +599,15 @@ static void launches_on_devices(void **state)
     // More than there is room for.
     launches = 0;
     assert_int_equal(hook_cuLaunchCooperativeKernelMultiDevice(list, 20, 0), 0);
-    assert_int_equal(launches, 20);
+    assert_int_equal(launches, 0);
     assert_int_equal(left(), 20);
     assert_ptr_equal(devices[0].function, OWN);
     assert_ptr_equal(devices[0].kernelParams, own_pointers);
+    // More than there are devices: the driver refuses it, and nothing of the list is read.
+    uint64_t noted = atomic_load(&launch_ring.count);
+    assert_int_equal(hook_cuLaunchCooperativeKernelMultiDevice(list, UINT_MAX, 0), CUDA_ERROR_INVALID_VALUE);
+    assert_int_equal(atomic_load(&launch_ring.count), noted);
+    assert_int_equal(left(), 20);
     mem_fail_after(-1);
 }
 

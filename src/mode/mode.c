@@ -160,10 +160,16 @@ void mode_pool_opened(CUmemoryPool pool, const CUmemAccessDesc *desc, size_t n)
     EACH(pool_opened, pool, desc, n);
 }
 
-void mode_context_ends(CUcontext context, enum driver_id call, bool last)
+void mode_context_last_look(CUcontext context)
 {
     if (context)
-        EACH(context_ends, context, call, last);
+        EACH(context_last_look, context);
+}
+
+void mode_context_ends(CUcontext context, enum driver_id call)
+{
+    if (context)
+        EACH(context_ends, context, call);
 }
 
 void mode_context_stays(CUcontext context)

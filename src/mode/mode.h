@@ -82,9 +82,11 @@ struct mode {
     void (*pool_gone)(CUmemoryPool pool);  // after it
     void (*pool_opened)(CUmemoryPool pool, const CUmemAccessDesc *desc, size_t count);
 
-    // Contexts, under the lock of their ends: before the driver's call, and after it one of the others. last:
-    // nobody else is known to hold the context, so it will go.
-    void (*context_ends)(CUcontext context, enum driver_id call, bool last);
+    // Contexts. last_look: it will go, as far as is known; no lock is held, so a mode may wait for its
+    // kernels. The others under the lock of ends: before the driver's call, and after it either stays or
+    // gone.
+    void (*context_last_look)(CUcontext context);
+    void (*context_ends)(CUcontext context, enum driver_id call);
     void (*context_stays)(CUcontext context);
     void (*context_gone)(CUcontext context);
     void (*limit_set)(CUlimit limit);  // of the current context
@@ -137,7 +139,8 @@ void mode_pool_made(CUmemoryPool pool, const CUmemPoolProps *props);
 void mode_pool_ends(CUmemoryPool pool);
 void mode_pool_gone(CUmemoryPool pool);
 void mode_pool_opened(CUmemoryPool pool, const CUmemAccessDesc *desc, size_t count);
-void mode_context_ends(CUcontext context, enum driver_id call, bool last);
+void mode_context_last_look(CUcontext context);
+void mode_context_ends(CUcontext context, enum driver_id call);
 void mode_context_stays(CUcontext context);
 void mode_context_gone(CUcontext context);
 void mode_limit_set(CUlimit limit);

@@ -80,11 +80,6 @@ static void pool_opened(CUmemoryPool pool, const CUmemAccessDesc *desc, size_t c
     pages_block_let(NULL, pool, desc, count);
 }
 
-static void context_ends(CUcontext context, enum driver_id call, bool last)
-{
-    pages_context_ends(context, call);
-}
-
 const struct mode pages_mode = {
     .start = start,
     .after_fork = pages_after_fork,
@@ -98,7 +93,7 @@ const struct mode pages_mode = {
     .pool_made = pages_pool_made,
     .pool_gone = pages_pool_gone,
     .pool_opened = pool_opened,
-    .context_ends = context_ends,
+    .context_ends = pages_context_ends,
     .context_gone = pages_context_gone,
     .poll = pages_poll,
 };

@@ -45,7 +45,12 @@ static int name_folder(const char *path)
     if (path[0] != '/' && !getcwd(here, sizeof here - 1))
         return -errno;
     int len = snprintf(folder, sizeof folder, "%s%s%s", here, here[0] ? "/" : "", path);
-    return len < 0 || (size_t)len >= sizeof folder ? -ENAMETOOLONG : 0;
+    if (len < 0 || (size_t)len >= sizeof folder)
+        return -ENAMETOOLONG;
+    // What ends in a slash, or in a slash and a dot, is opened through a link.
+    while (len > 1 && (folder[len - 1] == '/' || (folder[len - 1] == '.' && folder[len - 2] == '/')))
+        folder[--len] = 0;
+    return 0;
 }
 
 // A descriptor or a negative code. None is kept: programs close what they do not know.

@@ -114,6 +114,8 @@ nothing() {  # nothing WHAT DIR REASON
 ln -s "$T/data" "$T/link"
 nothing 'a file' "$T/file" 'it is a link, or no folder'
 nothing 'a link' "$T/link" 'it is a link, or no folder'
+nothing 'a link with a slash' "$T/link/" 'it is a link, or no folder'
+nothing 'a link with a slash and a dot' "$T/link/./" 'it is a link, or no folder'
 nothing 'two levels' "$T/none/none" 'No such file'
 check 'a link is not followed' same "$(files "$T/data")" 1
 (

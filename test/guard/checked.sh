@@ -1,0 +1,23 @@
+#!/bin/bash
+# SPDX-License-Identifier: MIT
+# builds: one
+# Programs under a library that asserts what it relies on, the order of its locks among it (base/checked.h): clang's build, of
+# whose scripts `make check` runs these only. All of them with TEST_ALL=1.
+set -u
+checked=$BUILD/clang
+grep -q MOAT_CHECKED "$checked/flags" 2>/dev/null || { echo "no checked build in $checked"; exit 77; }
+scripts='share canary_stress launch_ways tally refusals'
+[ "${TEST_ALL:-1}" = 0 ] || scripts+=' errors pages canary canary_memory kheap_pairs count_mode announced attach dump_rewritten'
+T=$(mktemp -d) || exit 1
+trap 'rm -rf "$T"' EXIT
+status=0
+for script in $scripts; do
+    BUILD=$checked MOAT=$(realpath "$checked")/bin/moat "test/guard/$script.sh" >"$T/log" 2>&1 </dev/null
+    result=$?
+    if [ $result != 0 ] || grep -q 'does not hold' "$T/log"; then
+        echo "FAIL $script.sh: status $result"
+        tail -n 30 "$T/log" | sed 's/^/    | /'
+        status=1
+    fi
+done
+exit $status
