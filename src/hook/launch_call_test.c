@@ -354,6 +354,7 @@ static void fill_driver(struct driver *d)
 
 // What it saw last, and what it does.
 static struct launch_call saw;
+static struct launch_node saw_node;  // a copy: the hook's own goes with its frame
 static unsigned launches, nodes;
 static char saw_bytes[8192];
 static size_t saw_size;
@@ -365,6 +366,8 @@ static void tell(const struct launch_call *l)
 {
     const void *bytes;
     saw = *l;
+    if (l->node)
+        saw_node = *l->node;
     if (looks) {
         saw_parameters = launch_call_parameters(l, &bytes, &saw_size);
         memcpy(saw_bytes, saw_size ? bytes : "", saw_size);
@@ -682,7 +685,7 @@ static void sets_nodes(void **state)
     NODE_WAY(cuGraphKernelNodeSetParams_v2, OWN, NULL, INSTEAD, NULL, NODE, &v2);
     NODE_WAY(cuGraphExecKernelNodeSetParams, OWN, NULL, INSTEAD, NULL, EXEC, NODE, &v1);
     assert_true(got.graph == EXEC && got.node == NODE);
-    assert_ptr_equal(saw.node->exec, EXEC);
+    assert_ptr_equal(saw_node.exec, EXEC);
     NODE_WAY(cuGraphExecKernelNodeSetParams_v2, OWN, NULL, INSTEAD, NULL, EXEC, NODE, &v2);
     mem_fail_after(-1);
 }
