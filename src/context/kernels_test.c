@@ -9,7 +9,6 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "context/names.h"
 #include "core/fork_testing.h"
 #include "core/guard.h"
 #include "core/slab_pool.h"
@@ -78,10 +77,10 @@ static void finds(void **state)
     assert_string_equal(kernels_name(HANDLE(0)), "zero");
     assert_string_equal(kernels_name(HANDLE(1)), "one");
     assert_ptr_equal(kernels_get(HANDLE(0)), k);
-    names_function(HANDLE(0), "other");
-    assert_string_equal(names_of_function(HANDLE(0)), "other");
+    kernels_found(HANDLE(0), KERNELS_UNKNOWN, NULL, "other");
+    assert_string_equal(kernels_name(HANDLE(0)), "other");
     assert_ptr_equal(owner_of(k), OWNER(0));
-    names_function(HANDLE(0), NULL);
+    kernels_found(HANDLE(0), KERNELS_UNKNOWN, NULL, NULL);
     assert_string_equal(kernels_name(HANDLE(0)), "other");
 }
 

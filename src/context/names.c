@@ -5,10 +5,10 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "context/kernels.h"
 #include "core/lock.h"
 
-// Addresses are reserved at the first use and memory is taken as it is filled. A table of offsets finds a text again.
+// Addresses are reserved at the first use and memory is taken as it is filled. A table of offsets finds a
+// text again.
 enum { ROOM = 16 << 20, SLOTS = 1 << 16 };
 
 static struct lock lock = LOCK_INIT(NAMES);  // a leaf
@@ -59,17 +59,6 @@ const char *names_keep(const char *text)
     const char *kept = have_room() ? keep(text, strlen(text)) : NULL;
     lock_give(&lock);
     return kept;
-}
-
-void names_function(const void *handle, const char *name)
-{
-    if (name)
-        kernels_found(handle, KERNELS_UNKNOWN, NULL, name);
-}
-
-const char *names_of_function(const void *handle)
-{
-    return kernels_name(handle);
 }
 
 void names_after_fork(void)

@@ -8,16 +8,13 @@
 enum { DEEPEST = 16 };
 
 // What the calling thread holds, in the order in which it was taken. depth <= DEEPEST.
-static _Thread_local struct held {
-    const struct lock *lock;
-    bool tried;
-} held[DEEPEST];
+static _Thread_local const struct lock *held[DEEPEST];
 static _Thread_local unsigned depth;
 
 static bool is_recursive(const struct lock *lock)
 {
     for (unsigned i = 0; i < depth; i++)
-        if (held[i].lock == lock)
+        if (held[i] == lock)
             return true;
     return false;
 }
@@ -26,7 +23,7 @@ static bool is_recursive(const struct lock *lock)
 static bool is_in_order(const struct lock *lock)
 {
     for (unsigned i = 0; i < depth; i++)
-        if (held[i].lock->rank >= lock->rank)
+        if (held[i]->rank >= lock->rank)
             return false;
     return true;
 }
@@ -36,13 +33,13 @@ void lock_note_take(const struct lock *lock, bool tried)
     checked_assert(lock->rank < LOCK_RANKS);
     checked_assert(tried || is_recursive(lock) || is_in_order(lock));
     checked_assert(depth < DEEPEST);
-    held[depth++] = (struct held){lock, tried};
+    held[depth++] = lock;
 }
 
 void lock_note_give(const struct lock *lock)
 {
     unsigned at = depth;
-    while (at && held[at - 1].lock != lock)
+    while (at && held[at - 1] != lock)
         at--;
     checked_assert(at);  // the thread holds it
     for (; at < depth; at++)

@@ -8,6 +8,7 @@
 
 #include "base/mem.h"
 #include "track/guard_report.h"
+#include "context/kernels.h"
 #include "context/names.h"
 #include "core/lock.h"
 #include "core/slab_pool.h"
@@ -160,7 +161,7 @@ struct count_row *count_row_of(const void *handle)
 
 void count_launch_unknown(const void *handle)
 {
-    const char *name = names_of_function(handle);
+    const char *name = kernels_name(handle);
     struct count_row *row =
         handle ? count_row_likely(name ? name : "(kernels whose names are not known)") : NULL;
     if (!row || !set_row(handle, row))

@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "track/guard_report.h"
+#include "context/kernels.h"
 #include "context/names.h"
 
 // What was reported.
@@ -73,7 +74,7 @@ static void good_launches_by_handle(void **state)
 
 static void good_names_may_come_late(void **state)
 {
-    names_function(handle(10), "late");
+    kernels_found(handle(10), KERNELS_UNKNOWN, NULL, "late");
     count_launch(handle(10));
     count_launch(handle(10));
     assert_int_equal(find("late")->launches, 2);

@@ -16,6 +16,7 @@
 #include "hook/hook.h"
 #include "launch/kernel_fault.h"
 #include "launch/launch_ring.h"
+#include "context/kernels.h"
 #include "context/names.h"
 
 enum { NODES = 5000, MOST = 16, PAIRS = 100 };
@@ -183,8 +184,8 @@ static int setup(void **state)
     d->cuGraphExecNodeSetParams = set_node;
     d->cuGraphExecDestroy = destroy;
     for (unsigned i = 0; i < 4; i++)
-        names_function(FUNCTION(i), names[i]);
-    names_function(KERNEL(2), "two");
+        kernels_found(FUNCTION(i), KERNELS_UNKNOWN, NULL, names[i]);
+    kernels_found(KERNEL(2), KERNELS_UNKNOWN, NULL, "two");
     guard.watching = true;
     calls_left = -1;
     graph.count = child.count = 0;
@@ -342,7 +343,7 @@ static void bounds_names(void **state)
     char text[16];
     for (unsigned i = 10; i < 10 + GRAPH_NAMES_MOST; i++) {
         snprintf(text, sizeof text, "k%u", i);
-        names_function(FUNCTION(i), text);
+        kernels_found(FUNCTION(i), KERNELS_UNKNOWN, NULL, text);
         add_function(&graph, i);
     }
     assert_runs(make(), ": k10, k11, k12, k13, k14, k15, k16, k17");
@@ -370,7 +371,7 @@ static void asks_in_vain(void **state)
 {
     const char *names[MOST];
     int failures = 0;
-    names_function(FUNCTION(7), "seven");
+    kernels_found(FUNCTION(7), KERNELS_UNKNOWN, NULL, "seven");
     add_function(&graph, 7);
     add_function(&child, 7);
     add_node(&graph, CU_GRAPH_NODE_TYPE_GRAPH, NULL, NULL, &child);
@@ -520,7 +521,7 @@ static void runs_full(void **state)
     next_exec = EXEC(0);
     for (unsigned i = 0; i < PAIRS; i++) {
         snprintf(text, sizeof text, "pair%u", i);
-        names_function(FUNCTION(i), text);
+        kernels_found(FUNCTION(i), KERNELS_UNKNOWN, NULL, text);
     }
     for (unsigned i = 0; i < PAIRS * PAIRS; i++) {
         graph.count = 0;

@@ -7,6 +7,7 @@
 #include "launch/launch_call.h"
 #include "core/guard.h"
 #include "hook/hook.h"
+#include "hook/hook_node.h"
 
 #define BEGIN(symbol, mode, parameters, arguments) \
     CUresult hook_##symbol parameters              \
@@ -75,28 +76,18 @@ CUresult hook_cuGraphExecDestroy(CUgraphExec e)
 }
 
 // Kernel nodes: what follows the arguments fills the struct launch_node. kernel: where there is no function.
-// Apart, as in hook_launch.c, where no mode is on.
-#define NODE(symbol, kernel, then, parameters, arguments, ...)                              \
-    __attribute__((noinline)) static CUresult told_##symbol parameters                      \
-    {                                                                                       \
-        _Alignas(16) char room[LAUNCH_CALL_ROOM];                                           \
-        struct launch_change change;                                                        \
-        const struct launch_node n = {.params = p, __VA_ARGS__};                            \
-        const struct launch_call l = {.call = DRIVER_##symbol,                              \
-                                      .function = p->func ? p->func : (CUfunction)(kernel), \
-                                      .node = &n,                                           \
-                                      .change = &change,                                    \
-                                      LAUNCH_CALL_OF_NODE(p)};                              \
-        launch_change_start(&change, room);                                                 \
-        mode_node(&l);                                                                      \
-        return LAUNCH_CALL_GO(&l, guard.real.symbol arguments);                             \
-    }                                                                                       \
-    CUresult hook_##symbol parameters                                                       \
-    {                                                                                       \
-        CUresult r = p && mode_any ? told_##symbol arguments : guard.real.symbol arguments; \
-        if (!r && p && guard.watching)                                                      \
-            then;                                                                           \
-        return r;                                                                           \
+#define NODE(symbol, kernel, then, parameters, arguments, ...)                                          \
+    __attribute__((noinline)) static CUresult told_##symbol parameters                                  \
+    {                                                                                                   \
+        HOOK_TELL_NODE(symbol, arguments, p, p->func ? (void *)p->func : (void *)(kernel), .params = p, \
+                       __VA_ARGS__);                                                                    \
+    }                                                                                                   \
+    CUresult hook_##symbol parameters                                                                   \
+    {                                                                                                   \
+        CUresult r = p && mode_any ? told_##symbol arguments : guard.real.symbol arguments;             \
+        if (!r && p && guard.watching)                                                                  \
+            then;                                                                                       \
+        return r;                                                                                       \
     }
 #define NODES(suffix, type, kernel)                                                                         \
     NODE(cuGraphAddKernelNode##suffix, kernel, (void)0,                                                     \

@@ -6,6 +6,7 @@
 #include "launch/launch_call.h"
 #include "core/guard.h"
 #include "hook/hook.h"
+#include "hook/hook_node.h"
 #include "track/track.h"
 
 // One side as the structures of two and three dimensions describe it.
@@ -224,33 +225,25 @@ static bool is_told(const CUgraphNodeParams *c)
     return mode_any && c && c->type == CU_GRAPH_NODE_TYPE_KERNEL;
 }
 
-// What follows the arguments fills the struct launch_node. Apart, as in hook_launch.c, where nobody is told.
-#define NODE(symbol, parameters, arguments, ...)                                                   \
-    __attribute__((noinline)) static CUresult told_##symbol parameters                             \
-    {                                                                                              \
-        _Alignas(16) char room[LAUNCH_CALL_ROOM];                                                  \
-        struct launch_change change;                                                               \
-        const struct launch_node made_or_set = {.params = c, __VA_ARGS__};                         \
-        const CUDA_KERNEL_NODE_PARAMS_v3 *k = &c->kernel;                                          \
-        const struct launch_call l = {.call = DRIVER_##symbol,                                     \
-                                      .function = k->func ? k->func : (CUfunction)k->kern,         \
-                                      .node = &made_or_set,                                        \
-                                      .change = &change,                                           \
-                                      LAUNCH_CALL_OF_NODE(k)};                                     \
-        launch_change_start(&change, room);                                                        \
-        mode_node(&l);                                                                             \
-        return LAUNCH_CALL_GO(&l, guard.real.symbol arguments);                                    \
-    }                                                                                              \
-    CUresult hook_##symbol parameters                                                              \
-    {                                                                                              \
-        const struct launch_node made_or_set = {.params = c, __VA_ARGS__};                         \
-        CUresult r = check_node(DRIVER_##symbol, c);                                               \
-        if (r)                                                                                     \
-            return r;                                                                              \
-        r = is_told(c) ? told_##symbol arguments : guard.real.symbol arguments;                    \
-        if (made_or_set.made)                                                                      \
-            HOOK_TRY_AGAIN(r, is_told(c) ? told_##symbol arguments : guard.real.symbol arguments); \
-        return node_done(DRIVER_##symbol, &made_or_set, bounds_done(r), c);                        \
+// What follows the arguments fills the struct launch_node.
+#define NODE(symbol, parameters, arguments, ...)                                                       \
+    __attribute__((noinline)) static CUresult told_##symbol parameters                                 \
+    {                                                                                                  \
+        const CUDA_KERNEL_NODE_PARAMS_v3 *k = &c->kernel;                                              \
+        HOOK_TELL_NODE(symbol, arguments, k, k->func ? (void *)k->func : (void *)k->kern, .params = c, \
+                       __VA_ARGS__);                                                                   \
+    }                                                                                                  \
+    CUresult hook_##symbol parameters                                                                  \
+    {                                                                                                  \
+        const struct launch_node made_or_set = {.params = c, __VA_ARGS__};                             \
+        CUresult r = check_node(DRIVER_##symbol, c);                                                   \
+        if (r)                                                                                         \
+            return r;                                                                                  \
+        bool told = is_told(c);                                                                        \
+        r = told ? told_##symbol arguments : guard.real.symbol arguments;                              \
+        if (made_or_set.made && !told)                                                                 \
+            HOOK_TRY_AGAIN(r, guard.real.symbol arguments);                                            \
+        return node_done(DRIVER_##symbol, &made_or_set, bounds_done(r), c);                            \
     }
 
 NODE(cuGraphAddNode,

@@ -9,13 +9,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
-#include <sys/uio.h>
 #include <time.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "base/mem.h"
 #include "base/vec.h"
 
@@ -380,31 +379,6 @@ static void make_room(struct cache *c, int folder, uint64_t added)
 
 // --- writing ------------------------------------------------------------------------------------------------
 
-static int write_all(int fd, struct iovec *parts, int n)
-{
-    while (n) {
-        ssize_t written = writev(fd, parts, n);
-        if (written < 0 && errno == EINTR)
-            continue;
-        if (written <= 0)
-            return written ? -errno : -EIO;
-        for (; n && (size_t)written >= parts->iov_len; parts++, n--)
-            written -= (ssize_t)parts->iov_len;
-        if (n) {
-            parts->iov_base = (char *)parts->iov_base + written;
-            parts->iov_len -= (size_t)written;
-        }
-    }
-    return 0;
-}
-
-// Beyond its limit a process does not only get an error: it gets a signal that ends it.
-static bool may_write(uint64_t size)
-{
-    struct rlimit limit;
-    return getrlimit(RLIMIT_FSIZE, &limit) || limit.rlim_cur == RLIM_INFINITY || size <= limit.rlim_cur;
-}
-
 // Not synced to the disk: what a power failure leaves half-written has wrong sums.
 static int write_entry(int folder, const char *as, const struct cache_header *h, struct str image,
                        struct str about)
@@ -414,7 +388,7 @@ static int write_entry(int folder, const char *as, const struct cache_header *h,
         return -errno;
     struct iovec parts[] = {
         {(void *)h, sizeof *h}, {(void *)image.ptr, image.len}, {(void *)about.ptr, about.len}};
-    int err = write_all(fd, parts, 3);
+    int err = file_write_all(fd, parts, 3);
     if (close(fd) && !err)
         err = -errno;
     return err;
@@ -448,7 +422,7 @@ int cache_put(struct cache *c, const struct cache_key *key, struct str image, st
     uint64_t size = sizeof h + image.len + about.len;
     if (err)
         return err;
-    if (size > c->size || !may_write(size))
+    if (size > c->size || !file_may_have(size))
         return -EFBIG;
     int folder = open_folder(c);
     if (folder < 0)

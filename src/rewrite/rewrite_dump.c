@@ -7,11 +7,10 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
-#include <sys/resource.h>
 #include <sys/stat.h>
-#include <sys/uio.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "base/out.h"
 #include "core/guard.h"
 #include "pass/pass.h"
@@ -100,36 +99,15 @@ void rewrite_dump_name(char name[REWRITE_DUMP_NAME], int pid, unsigned number, c
     snprintf(name + at, REWRITE_DUMP_NAME - (size_t)at, "%s.ptx", len ? "" : "module");
 }
 
-static int write_all(int fd, struct iovec *parts, int n)
-{
-    while (n) {
-        ssize_t written = writev(fd, parts, n);
-        if (written < 0 && errno == EINTR)
-            continue;
-        if (written <= 0)
-            return written ? -errno : -EIO;
-        for (; n && (size_t)written >= parts->iov_len; parts++, n--)
-            written -= (ssize_t)parts->iov_len;
-        if (n) {
-            parts->iov_base = (char *)parts->iov_base + written;
-            parts->iov_len -= (size_t)written;
-        }
-    }
-    return 0;
-}
-
 static int write_in(int dir, const char *name, struct str header, struct str text)
 {
-    struct rlimit limit;
-    // Beyond its limit a process does not only get an error: it gets a signal that ends it.
-    if (!getrlimit(RLIMIT_FSIZE, &limit) && limit.rlim_cur != RLIM_INFINITY &&
-        header.len + text.len > limit.rlim_cur)
+    if (!file_may_have(header.len + text.len))
         return -EFBIG;
     int fd = openat(dir, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600);
     if (fd < 0)
         return -errno;
     struct iovec parts[] = {{(void *)header.ptr, header.len}, {(void *)text.ptr, text.len}};
-    int err = write_all(fd, parts, 2);
+    int err = file_write_all(fd, parts, 2);
     if (close(fd) && !err)
         err = -errno;
     // Half a text would be taken for all of it.

@@ -29,11 +29,6 @@ static void count(enum event which)
     atomic_fetch_add_explicit(&counts[which], 1, memory_order_relaxed);
 }
 
-static bool start(void)
-{
-    return true;
-}
-
 static void after_fork(void)
 {
     for (int i = 0; i < EVENTS; i++)
@@ -99,7 +94,6 @@ static void waited(enum driver_id call, uint64_t ended)
 }
 
 const struct mode tally_mode = {
-    .start = start,
     .after_fork = after_fork,
     .end = end,
     .alloc = alloc,

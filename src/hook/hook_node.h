@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: MIT
+// Kernel nodes of graphs, which several calls add and set.
+#ifndef MOAT_HOOK_HOOK_NODE_H
+#define MOAT_HOOK_HOOK_NODE_H
+
+#include "hook/hook.h"
+#include "launch/launch_call.h"
+#include "mode/mode.h"
+
+// The body of a function that tells modes of a node and makes the driver's call, with what they have changed. It is apart
+// from the hook, so that a call that nobody is told of takes none of a thread's stack for the parameters' bytes.
+// p: parameters of the kernel, in whichever version; handle: its CUfunction or CUkernel. What follows fills the
+// struct launch_node.
+#define HOOK_TELL_NODE(symbol, arguments, p, handle, ...)                   \
+    _Alignas(16) char room[LAUNCH_CALL_ROOM];                               \
+    struct launch_change change;                                            \
+    const struct launch_node made_or_set = {__VA_ARGS__};                   \
+    const struct launch_call l = {.call = DRIVER_##symbol,                  \
+                                  .function = (CUfunction)(handle),         \
+                                  .node = &made_or_set,                     \
+                                  .change = &change,                        \
+                                  LAUNCH_CALL_OF_NODE(p)};                  \
+    launch_change_start(&change, room);                                     \
+    mode_node(&l);                                                          \
+    CUresult r = LAUNCH_CALL_GO(&l, guard.real.symbol arguments);           \
+    if (made_or_set.made)                                                   \
+        HOOK_TRY_AGAIN(r, LAUNCH_CALL_GO(&l, guard.real.symbol arguments)); \
+    return r
+
+#endif
