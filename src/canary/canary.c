@@ -5,14 +5,14 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "canary/canary_bench.h"
+#include "canary/canary_staging.h"
 #include "canary/canary_free.h"
-#include "canary/canary_ground.h"
+#include "canary/canary_regions.h"
 #include "canary/canary_managed.h"
 #include "canary/canary_order.h"
-#include "canary/canary_shelf.h"
-#include "canary/canary_space.h"
-#include "canary/canary_tract.h"
+#include "canary/canary_cache.h"
+#include "canary/canary_suballoc.h"
+#include "canary/canary_mapped.h"
 #include "canary/canary_write.h"
 #include "context/green.h"
 #include "core/guard.h"
@@ -42,7 +42,7 @@ void canary_after_fork(void)
     canary_on &= !canary_used();
     owner = getpid();
     canary_store_after_fork();
-    canary_shelf_after_fork();
+    canary_cache_after_fork();
     canary_write_after_fork();
     canary_order_after_fork();
     canary_monitor_after_fork();
@@ -75,22 +75,22 @@ bool canary_used(void)
     return atomic_load_explicit(&used, memory_order_relaxed);
 }
 
-// The home of an allocation; NULL: it gets plain memory.
-static struct home *ready(size_t size)
+// The context of an allocation; NULL: it gets plain memory.
+static struct context *ready(size_t size)
 {
     if (!size || atomic_load_explicit(&stopped, memory_order_relaxed))
         return NULL;
-    struct home *home = home_current();
-    if (!home)
+    struct context *ctx = context_current();
+    if (!ctx)
         return NULL;
     canary_use();
-    if (!canary_bench_prepared(home)) {
+    if (!canary_staging_prepared(ctx)) {
         canary_monitor_hold();
-        if (!canary_bench_prepared(home))
-            canary_bench_prepare(home);
+        if (!canary_staging_prepared(ctx))
+            canary_staging_prepare(ctx);
         canary_monitor_go_on();
     }
-    return home;
+    return ctx;
 }
 
 static bool plain(size_t size)
@@ -122,13 +122,13 @@ static uint64_t publish_again(const struct canary_place *place)
 }
 
 // What the driver gave becomes a buffer. False: it is still the caller's.
-static bool adopt(struct home *home, const struct canary_memory *memory, uint64_t real, size_t size,
+static bool adopt(struct context *ctx, const struct canary_memory *memory, uint64_t real, size_t size,
                   uint64_t *base)
 {
     struct canary_place place;
-    if (canary_store_adopt(home, memory, real, size, NULL, &place))
+    if (canary_store_adopt(ctx, memory, real, size, NULL, &place))
         return false;
-    if (canary_write_place(home, &place)) {
+    if (canary_write_place(ctx, &place)) {
         canary_store_give(&place, 0);
         return false;
     }
@@ -137,11 +137,11 @@ static bool adopt(struct home *home, const struct canary_memory *memory, uint64_
 }
 
 // A place of plain memory that a buffer of this size had. False: there is none.
-static bool take_again(struct home *home, size_t size, struct canary_place *place)
+static bool take_again(struct context *ctx, size_t size, struct canary_place *place)
 {
-    while (canary_shelf_take(home, CANARY_OURS, NULL, 0, size, place)) {
+    while (canary_cache_take(ctx, CANARY_OURS, NULL, 0, size, place)) {
         bool checked = canary_slot_is_checked(place->slab, place->number) ||
-                       !canary_scan_place(home, place, &canary_free_wanted_again);
+                       !canary_scan_place(ctx, place, &canary_free_wanted_again);
         if (checked && !canary_slot_told(place->slab, place->number))
             return true;
         canary_store_give(place, 0);
@@ -150,26 +150,26 @@ static bool take_again(struct home *home, size_t size, struct canary_place *plac
 }
 
 // A place between canaries, which stand.
-static bool take_place(struct home *home, size_t size, struct canary_place *place)
+static bool take_place(struct context *ctx, size_t size, struct canary_place *place)
 {
     for (bool patient = true;;) {
         // The slab that is to be checked may be closed meanwhile: it must not become another.
         unsigned section = epoch_enter();
-        enum canary_took took = canary_store_take(home, size, patient, place);
+        enum canary_took took = canary_store_take(ctx, size, patient, place);
         if (took == CANARY_CHECK) {
-            canary_monitor_check(home, place->slab, &canary_free_wanted_again);
+            canary_monitor_check(ctx, place->slab, &canary_free_wanted_again);
             patient = false;
         }
         epoch_leave(section);
-        if (took == CANARY_FILL && !canary_store_open(place->slab, !canary_write_slab(home, place->slab)))
+        if (took == CANARY_FILL && !canary_store_open(place->slab, !canary_write_slab(ctx, place->slab)))
             return false;
-        CUresult r = took == CANARY_TOOK_STALE ? canary_write_place(home, place) : CUDA_SUCCESS;
+        CUresult r = took == CANARY_TOOK_STALE ? canary_write_place(ctx, place) : CUDA_SUCCESS;
         if (r) {
-            bool across = r == CUDA_ERROR_INVALID_VALUE && place->slab->mapped && canary_tract_usable(home);
+            bool across = r == CUDA_ERROR_INVALID_VALUE && place->slab->mapped && canary_mapped_usable(ctx);
             canary_store_give(place, canary_scan_number());
             if (!across)
                 return false;
-            canary_tract_give_up(home, "a copy across pieces of memory fails");
+            canary_mapped_give_up(ctx, "a copy across pieces of memory fails");
             continue;
         }
         if (took == CANARY_TOOK || took == CANARY_TOOK_STALE)
@@ -180,17 +180,17 @@ static bool take_place(struct home *home, size_t size, struct canary_place *plac
 }
 
 // A plain buffer in memory that the driver gives for it alone.
-static bool alloc_apart(struct home *home, CUdeviceptr *pointer, size_t size, CUresult *r)
+static bool alloc_apart(struct context *ctx, CUdeviceptr *pointer, size_t size, CUresult *r)
 {
     CUdeviceptr real;
     uint64_t base;
     if (!apart->take(canary_slab_padded(apart, size), &real))
         return plain(size);
-    if (!adopt(home, apart, real, size, &base)) {
+    if (!adopt(ctx, apart, real, size, &base)) {
         guard.real.cuMemFree_v2(real);
         return plain(size);
     }
-    apart->placed(home, base, size);
+    apart->placed(ctx, base, size);
     *pointer = base;
     *r = CUDA_SUCCESS;
     return true;
@@ -199,14 +199,14 @@ static bool alloc_apart(struct home *home, CUdeviceptr *pointer, size_t size, CU
 bool canary_alloc(CUdeviceptr *pointer, size_t size, CUresult *r)
 {
     struct canary_place place;
-    struct home *home = canary_on && pointer ? ready(size) : NULL;
-    if (!home || size > SIZE_MAX / 2)
+    struct context *ctx = canary_on && pointer ? ready(size) : NULL;
+    if (!ctx || size > SIZE_MAX / 2)
         return canary_on && plain(size);
     if (apart)
-        return alloc_apart(home, pointer, size, r);
-    if (take_again(home, size, &place))
+        return alloc_apart(ctx, pointer, size, r);
+    if (take_again(ctx, size, &place))
         *pointer = publish_again(&place);
-    else if (take_place(home, size, &place) || (canary_reclaim() && take_place(home, size, &place)))
+    else if (take_place(ctx, size, &place) || (canary_reclaim() && take_place(ctx, size, &place)))
         *pointer = publish(&place);
     else
         return plain(size);
@@ -218,9 +218,9 @@ bool canary_alloc_pitch(CUdeviceptr *pointer, size_t *pitch, size_t width, size_
                         CUresult *r)
 {
     bool right = pointer && pitch && width && height && (element == 4 || element == 8 || element == 16);
-    struct home *home = canary_on && right ? ready(width) : NULL;
-    size_t granule = home ? home_device_pitch(home->device) : 0, row, size;
-    if (!granule || granule > CANARY_SPACE_UNIT || __builtin_add_overflow(width, granule - 1, &row))
+    struct context *ctx = canary_on && right ? ready(width) : NULL;
+    size_t granule = ctx ? context_device_pitch(ctx->device) : 0, row, size;
+    if (!granule || granule > CANARY_SUBALLOC_UNIT || __builtin_add_overflow(width, granule - 1, &row))
         return canary_on && right && plain(width);
     row &= ~(granule - 1);
     if (__builtin_mul_overflow(row, height, &size) || !canary_alloc(pointer, size, r))
@@ -233,10 +233,10 @@ bool canary_alloc_pitch(CUdeviceptr *pointer, size_t *pitch, size_t width, size_
 
 bool canary_alloc_managed(CUdeviceptr *pointer, size_t size, unsigned flags, CUresult *r)
 {
-    struct home *home = canary_on && pointer ? ready(size) : NULL;
+    struct context *ctx = canary_on && pointer ? ready(size) : NULL;
     CUdeviceptr real;
     uint64_t base;
-    if (!home || size > SIZE_MAX / 2)
+    if (!ctx || size > SIZE_MAX / 2)
         return canary_on && plain(size);
     const struct canary_memory *memory = &canary_slab_memory[CANARY_MANAGED];
     *r = guard.real.cuMemAllocManaged(&real, canary_slab_padded(memory, size), flags);
@@ -244,7 +244,7 @@ bool canary_alloc_managed(CUdeviceptr *pointer, size_t size, unsigned flags, CUr
         return plain(size);  // without canaries it may fit
     if (*r)
         return true;
-    if (!adopt(home, memory, real, size, &base)) {
+    if (!adopt(ctx, memory, real, size, &base)) {
         guard.real.cuMemFree_v2(real);
         return plain(size);
     }
@@ -254,10 +254,10 @@ bool canary_alloc_managed(CUdeviceptr *pointer, size_t size, unsigned flags, CUr
 
 bool canary_alloc_host(void **pointer, size_t size, const unsigned *flags, CUresult *r)
 {
-    struct home *home = canary_on && pointer ? ready(size) : NULL;
+    struct context *ctx = canary_on && pointer ? ready(size) : NULL;
     void *real = NULL;
     uint64_t base;
-    if (!home || size > SIZE_MAX / 2)
+    if (!ctx || size > SIZE_MAX / 2)
         return canary_on && plain(size);
     const struct canary_memory *memory = &canary_slab_memory[CANARY_HOST];
     size_t padded = canary_slab_padded(memory, size);
@@ -267,7 +267,7 @@ bool canary_alloc_host(void **pointer, size_t size, const unsigned *flags, CUres
         return plain(size);
     if (*r)
         return true;
-    if (!adopt(home, memory, (uintptr_t)real, size, &base)) {
+    if (!adopt(ctx, memory, (uintptr_t)real, size, &base)) {
         guard.real.cuMemFreeHost(real);
         return plain(size);
     }
@@ -316,7 +316,7 @@ static CUresult write_in_order(const struct canary_place *place, CUstream stream
 }
 
 // Memory of the driver's, with canaries in the order of the stream.
-static bool alloc_in_order(struct home *home, CUdeviceptr *pointer, size_t size, CUmemoryPool pool,
+static bool alloc_in_order(struct context *ctx, CUdeviceptr *pointer, size_t size, CUmemoryPool pool,
                            CUstream stream, bool per_thread, CUresult *r)
 {
     struct canary_place place;
@@ -333,7 +333,7 @@ static bool alloc_in_order(struct home *home, CUdeviceptr *pointer, size_t size,
         guard.real.cuEventDestroy_v2(event);
         return *r == CUDA_ERROR_OUT_OF_MEMORY ? plain(size) : true;
     }
-    if (!canary_store_adopt(home, memory, real, size, event, &place)) {
+    if (!canary_store_adopt(ctx, memory, real, size, event, &place)) {
         place.slab->pool = pool;
         if (!write_in_order(&place, stream, per_thread)) {
             *pointer = publish(&place);
@@ -349,88 +349,88 @@ static bool alloc_in_order(struct home *home, CUdeviceptr *pointer, size_t size,
 bool canary_alloc_async(CUdeviceptr *pointer, size_t size, CUmemoryPool pool, CUstream stream,
                         bool per_thread, CUresult *r)
 {
-    struct home *home = canary_on && pointer ? ready(size) : NULL;
+    struct context *ctx = canary_on && pointer ? ready(size) : NULL;
     struct canary_place place;
     uint64_t number;
-    if (!home || size > SIZE_MAX / 2)
+    if (!ctx || size > SIZE_MAX / 2)
         return canary_on && plain(size);
     if (canary_order_number((struct canary_stream){stream, per_thread}, &number) &&
-        canary_shelf_take(home, CANARY_POOL, pool, number, size, &place)) {
+        canary_cache_take(ctx, CANARY_POOL, pool, number, size, &place)) {
         *pointer = publish_again(&place);
         *r = CUDA_SUCCESS;
         return true;
     }
-    return alloc_in_order(home, pointer, size, pool, stream, per_thread, r);
+    return alloc_in_order(ctx, pointer, size, pool, stream, per_thread, r);
 }
 
 // --- the rest -----------------------------------------------------------------------------------------------
 
-void canary_let_go(struct home *home, uint64_t age)
+void canary_let_go(struct context *ctx, uint64_t age)
 {
     struct canary_place place;
-    while (canary_shelf_drop(home, age, &place))
-        canary_free_kept(home, &place, true);
+    while (canary_cache_drop(ctx, age, &place))
+        canary_free_kept(ctx, &place, true);
 }
 
 void canary_pool_ends(CUmemoryPool pool)
 {
     struct canary_place place;
     bool pushed;
-    for (unsigned i = 0; canary_on && pool && i < HOME_CONTEXTS; i++) {
-        struct home *home = home_of_number(i);
-        if (!home || !canary_shelf_any(home))
+    for (unsigned i = 0; canary_on && pool && i < CONTEXT_CONTEXTS; i++) {
+        struct context *ctx = context_of_number(i);
+        if (!ctx || !canary_cache_any(ctx))
             continue;
-        home = home_enter(atomic_load_explicit(&home->context, memory_order_relaxed), &pushed);
-        while (home && canary_shelf_drop_of(home, pool, &place))
-            canary_free_kept(home, &place, false);
-        home_leave(home && pushed);
+        ctx = context_enter(atomic_load_explicit(&ctx->handle, memory_order_relaxed), &pushed);
+        while (ctx && canary_cache_drop_of(ctx, pool, &place))
+            canary_free_kept(ctx, &place, false);
+        context_leave(ctx && pushed);
     }
 }
 
 // Who has looked at all places that wait may give the memory back. idle: see canary_free_trim.
-static uint64_t scan_and_trim(struct home *home, bool idle)
+static uint64_t scan_and_trim(struct context *ctx, bool idle)
 {
-    CUresult r = canary_scan_home(home, false, true, &canary_free_wanted_again);
+    CUresult r = canary_scan_context(ctx, false, true, &canary_free_wanted_again);
     // Where a scan fails, its copies may be under way still.
-    if (r && canary_bench_of(home))
+    if (r && canary_staging_of(ctx))
         return 0;
-    return idle ? canary_store_trim(home, 0) : canary_tract_trim(home, UINT64_MAX);
+    return idle ? canary_store_trim(ctx, 0) : canary_mapped_trim(ctx, UINT64_MAX);
 }
 
-static bool reclaim(struct home *home)
+static bool reclaim(struct context *ctx)
 {
     enum { PASSES = 8 };  // others may go on freeing meanwhile
-    bool any = canary_shelf_any(home), more = true;
+    bool any = canary_cache_any(ctx), more = true;
     for (unsigned i = 0; i < PASSES && more; i++) {
         canary_monitor_hold();
-        canary_order_settle(home);
-        canary_let_go(home, 0);
-        canary_free_postponed(home);
-        more = canary_free_gone_aside(home);
+        canary_order_settle(ctx);
+        canary_let_go(ctx, 0);
+        canary_free_postponed(ctx);
+        more = canary_free_gone_aside(ctx);
         any |= more;
-        more |= canary_free_any_postponed(home);
+        more |= canary_free_any_postponed(ctx);
         canary_monitor_go_on();
         // For the program's streams, which may wait for another thread of its: nothing of ours is held.
         if (any || more)
-            canary_order_wait_aside(home);
+            canary_order_wait_aside(ctx);
     }
     canary_monitor_hold();
-    uint64_t given = scan_and_trim(home, true);
+    uint64_t given = scan_and_trim(ctx, true);
     canary_monitor_go_on();
     return given || any;
 }
 
 // Without waiting for kernels or streams. The context may be another one, and about to end.
-static bool reclaim_at_once(struct home *home)
+static bool reclaim_at_once(struct context *ctx)
 {
     uint64_t given = 0;
     bool pushed;
     canary_monitor_hold();
-    CUcontext its = atomic_load_explicit(&home->context, memory_order_relaxed);
-    if (its && canary_monitor_watches(home) && home_enter(its, &pushed)) {
-        canary_let_go(home, 0);
-        given = scan_and_trim(home, canary_monitor_is_idle());
-        home_leave(pushed);
+    CUcontext its = atomic_load_explicit(&ctx->handle, memory_order_relaxed);
+    if (its && canary_monitor_watches(ctx) && context_enter(its, &pushed)) {
+        canary_let_go(ctx, 0);
+        given = scan_and_trim(ctx, canary_monitor_is_idle());
+        context_leave(pushed);
     }
     canary_monitor_go_on();
     return given;
@@ -439,17 +439,17 @@ static bool reclaim_at_once(struct home *home)
 static bool reclaim_all(bool patient)
 {
     bool pushed, any = false;
-    struct home *home = canary_on && canary_used() ? home_enter_owner(&pushed) : NULL;
-    if (!home)
+    struct context *ctx = canary_on && canary_used() ? context_enter_owner(&pushed) : NULL;
+    if (!ctx)
         return false;
     if (patient)
-        any = reclaim(home);
-    for (unsigned i = 0; i < HOME_CONTEXTS; i++) {
-        struct home *other = home_of_number(i);
-        if (other && (!patient || other != home) && other->device == home->device)
+        any = reclaim(ctx);
+    for (unsigned i = 0; i < CONTEXT_CONTEXTS; i++) {
+        struct context *other = context_of_number(i);
+        if (other && (!patient || other != ctx) && other->device == ctx->device)
             any |= reclaim_at_once(other);
     }
-    home_leave(pushed);
+    context_leave(pushed);
     return any;
 }
 
@@ -468,9 +468,9 @@ uint64_t canary_held(void)
     CUcontext current = NULL;
     if (!canary_on || !canary_used() || guard.real.cuCtxGetCurrent(&current) || !current)
         return 0;
-    struct home *home = home_find(green_owner(current));
-    struct canary_extent waiting[CANARY_SHELF_MOST];
-    return home ? canary_store_spare(home, waiting, canary_shelf_plain(home, waiting)) : 0;
+    struct context *ctx = context_find(green_owner(current));
+    struct canary_extent waiting[CANARY_CACHE_MOST];
+    return ctx ? canary_store_spare(ctx, waiting, canary_cache_plain(ctx, waiting)) : 0;
 }
 
 void canary_stop(const char *why)
@@ -487,7 +487,7 @@ enum mode_what canary_ask(uint64_t address, uint64_t *base, uint64_t *size)
         return what;
     unsigned section = epoch_enter();
     struct canary_slab *s = canary_store_find(address);
-    if (!s && canary_ground_owns(address))
+    if (!s && canary_regions_owns(address))
         what = MODE_AROUND;
     if (s) {
         uint64_t number = address >= s->base ? (address - s->base) / s->stride : UINT64_MAX;
@@ -517,17 +517,17 @@ void canary_context_stays(CUcontext context)
 
 void canary_context_gone(CUcontext context)
 {
-    struct home *home = canary_on && context ? home_find(context) : NULL;
-    if (!home)
+    struct context *ctx = canary_on && context ? context_find(context) : NULL;
+    if (!ctx)
         return;
     canary_monitor_hold();
-    canary_shelf_context_gone(home);
-    canary_free_context_gone(home);
-    canary_store_context_gone(home, context);
-    canary_bench_context_gone(home);
-    canary_look_context_gone(home);
-    canary_order_context_gone(home);
-    canary_monitor_context_gone(home);
-    home_forget(context);  // whoever waits for the lock finds no context in the row
+    canary_cache_context_gone(ctx);
+    canary_free_context_gone(ctx);
+    canary_store_context_gone(ctx, context);
+    canary_staging_context_gone(ctx);
+    canary_verify_context_gone(ctx);
+    canary_order_context_gone(ctx);
+    canary_monitor_context_gone(ctx);
+    context_forget(context);  // whoever waits for the lock finds no context in the row
     canary_monitor_go_on();
 }

@@ -49,9 +49,9 @@ bool canary_reclaim_at_once(void);  // the same, but for what would have to be w
 // Bytes of the current context that would be given back then, as far as is known without looking.
 uint64_t canary_held(void);
 
-// What is kept for buffers like those that were freed goes, if it is kept for so many nanoseconds. The home's context is
+// What is kept for buffers like those that were freed goes, if it is kept for so many nanoseconds. The context's context is
 // current, and no scan is under way.
-void canary_let_go(struct home *home, uint64_t age);
+void canary_let_go(struct context *ctx, uint64_t age);
 // The program is about to destroy a pool of its own.
 void canary_pool_ends(CUmemoryPool pool);
 

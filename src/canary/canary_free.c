@@ -3,10 +3,10 @@
 
 #include "canary/canary.h"
 #include "canary/canary_order.h"
-#include "canary/canary_shelf.h"
-#include "canary/canary_tract.h"
+#include "canary/canary_cache.h"
+#include "canary/canary_mapped.h"
 #include "context/green.h"
-#include "context/home_copy.h"
+#include "context/context_copy.h"
 #include "core/guard.h"
 
 // Bytes of empty regions that a context holds on to: a part of what the device has, between these.
@@ -30,15 +30,15 @@ static CUresult free_real(const struct canary_place *place)
     return r;
 }
 
-// Places whose memory was to go while somebody may have been reading it, by home: who scans gives them back.
-static _Atomic(struct canary_slab *) postponed[HOME_CONTEXTS];
+// Places whose memory was to go while somebody may have been reading it, by context: who scans gives them back.
+static _Atomic(struct canary_slab *) postponed[CONTEXT_CONTEXTS];
 static atomic_bool
-    gone_aside[HOME_CONTEXTS];  // such have been given back, beside streams, and nobody has waited for it
+    gone_aside[CONTEXT_CONTEXTS];  // such have been given back, beside streams, and nobody has waited for it
 
 static void postpone(const struct canary_place *place, bool asks)
 {
     struct canary_slab *s = place->slab;
-    _Atomic(struct canary_slab *) *list = &postponed[home_number(s->home)];
+    _Atomic(struct canary_slab *) *list = &postponed[context_number(s->ctx)];
     s->later_size = place->size;
     s->later_asks = asks;
     s->later = atomic_load_explicit(list, memory_order_relaxed);
@@ -48,46 +48,47 @@ static void postpone(const struct canary_place *place, bool asks)
         ;
 }
 
-static bool can_go(struct home *home, const struct canary_slab *s)
+static bool can_go(struct context *ctx, const struct canary_slab *s)
 {
     return s->memory->kind == CANARY_OURS ||
-           (!canary_order_is_crowded(home) && (!s->later_asks || !guard.real.cuEventQuery(s->ready)));
+           (!canary_order_is_crowded(ctx) && (!s->later_asks || !guard.real.cuEventQuery(s->ready)));
 }
 
-void canary_free_postponed(struct home *home)
+void canary_free_postponed(struct context *ctx)
 {
     struct canary_slab *s =
-        atomic_exchange_explicit(&postponed[home_number(home)], NULL, memory_order_acquire);
+        atomic_exchange_explicit(&postponed[context_number(ctx)], NULL, memory_order_acquire);
     if (!s)
         return;
-    CUstreamCaptureMode mode = home_calm();
+    CUstreamCaptureMode mode = context_capture_relax();
     for (struct canary_slab *next; s; s = next) {
         struct canary_place place = {.slab = s, .base = s->base, .size = s->later_size};
         next = s->later;
-        if (!can_go(home, s)) {
+        if (!can_go(ctx, s)) {
             postpone(&place, s->later_asks);
             continue;
         }
-        canary_free_kept(home, &place, true);
-        atomic_store_explicit(&gone_aside[home_number(home)], true, memory_order_relaxed);  // under scan_lock
+        canary_free_kept(ctx, &place, true);
+        atomic_store_explicit(&gone_aside[context_number(ctx)], true,
+                              memory_order_relaxed);  // under scan_lock
     }
-    home_stir(mode);
+    context_capture_restore(mode);
 }
 
-bool canary_free_any_postponed(const struct home *home)
+bool canary_free_any_postponed(const struct context *ctx)
 {
-    return atomic_load_explicit(&postponed[home_number(home)], memory_order_relaxed);
+    return atomic_load_explicit(&postponed[context_number(ctx)], memory_order_relaxed);
 }
 
-bool canary_free_gone_aside(struct home *home)
+bool canary_free_gone_aside(struct context *ctx)
 {
-    return atomic_exchange_explicit(&gone_aside[home_number(home)], false, memory_order_relaxed);
+    return atomic_exchange_explicit(&gone_aside[context_number(ctx)], false, memory_order_relaxed);
 }
 
-void canary_free_context_gone(struct home *home)
+void canary_free_context_gone(struct context *ctx)
 {
-    atomic_store_explicit(&postponed[home_number(home)], NULL, memory_order_relaxed);
-    atomic_store_explicit(&gone_aside[home_number(home)], false, memory_order_relaxed);
+    atomic_store_explicit(&postponed[context_number(ctx)], NULL, memory_order_relaxed);
+    atomic_store_explicit(&gone_aside[context_number(ctx)], false, memory_order_relaxed);
 }
 
 static void put_back(const struct canary_place *place)
@@ -125,10 +126,10 @@ static CUresult synchronize(struct canary_stream in)
     return (in.per_thread ? d->cuStreamSynchronize_ptsz : d->cuStreamSynchronize)(in.stream);
 }
 
-static void settle(struct home *home)
+static void settle(struct context *ctx)
 {
     canary_monitor_hold();
-    canary_order_settle(home);
+    canary_order_settle(ctx);
     canary_monitor_go_on();
 }
 
@@ -138,39 +139,39 @@ static void settle_readings(const struct canary_slab *s)
 {
     if (!atomic_load_explicit(&s->unread, memory_order_relaxed))
         return;
-    canary_order_wait_aside(s->home);
-    settle(s->home);
+    canary_order_wait_aside(s->ctx);
+    settle(s->ctx);
 }
 
 // Bytes of empty regions beyond what may be held.
-static uint64_t too_much(struct home *home, uint64_t *kept)
+static uint64_t too_much(struct context *ctx, uint64_t *kept)
 {
-    uint64_t spare = canary_store_spare(home, NULL, 0);
-    *kept = home_device_part(home->device, kept_part, kept_least, kept_most);
+    uint64_t spare = canary_store_spare(ctx, NULL, 0);
+    *kept = context_device_part(ctx->device, kept_part, kept_least, kept_most);
     return spare > *kept ? spare - *kept : 0;
 }
 
-void canary_free_trim(struct home *home, bool idle)
+void canary_free_trim(struct context *ctx, bool idle)
 {
-    uint64_t kept, much = too_much(home, &kept);
+    uint64_t kept, much = too_much(ctx, &kept);
     if (much && idle)
-        canary_store_trim(home, kept);
+        canary_store_trim(ctx, kept);
     else if (much)
-        canary_tract_trim(home, much);
+        canary_mapped_trim(ctx, much);
 }
 
-static void trim(struct home *home)
+static void trim(struct context *ctx)
 {
     uint64_t kept;
-    if (!too_much(home, &kept))
+    if (!too_much(ctx, &kept))
         return;
     canary_monitor_hold();
-    canary_free_trim(home, true);
+    canary_free_trim(ctx, true);
     canary_monitor_go_on();
 }
 
 // After the wait: in memory that we divide up a scan looks at it, if its place waits for another buffer.
-static CUresult free_waited(struct home *home, const struct canary_place *place,
+static CUresult free_waited(struct context *ctx, const struct canary_place *place,
                             const struct canary_occasion *occasion)
 {
     struct canary_slab *s = place->slab;
@@ -180,12 +181,12 @@ static CUresult free_waited(struct home *home, const struct canary_place *place,
     }
     if (s->memory->kind == CANARY_OURS && !canary_slot_told(s, place->number)) {
         canary_slot_await(place, canary_scan_number());
-        if (canary_shelf_put(place, 0))
+        if (canary_cache_put(place, 0))
             return CUDA_SUCCESS;
     }
     settle_readings(s);
     part_from(place);
-    canary_scan_place(home, place, occasion);
+    canary_scan_place(ctx, place, occasion);
     CUresult r = free_real(place);
     if (!r)
         give(place);
@@ -210,16 +211,16 @@ bool canary_free(CUdeviceptr pointer, enum driver_id call, CUresult *r)
     bool pushed;
     if (!take(pointer, &place))
         return refuse(pointer, r);
-    struct home *home = home_enter(place.slab->context, &pushed);
-    *r = home ? home_wait_as_free(home) : CUDA_ERROR_INVALID_CONTEXT;
+    struct context *ctx = context_enter(place.slab->context, &pushed);
+    *r = ctx ? context_wait_as_free(ctx) : CUDA_ERROR_INVALID_CONTEXT;
     if (!*r)
-        *r = free_waited(home, &place, &occasion);
+        *r = free_waited(ctx, &place, &occasion);
     if (*r)
         put_back(&place);
-    if (home && !*r)
-        trim(home);
-    if (home)
-        home_leave(pushed);
+    if (ctx && !*r)
+        trim(ctx);
+    if (ctx)
+        context_leave(pushed);
     return true;
 }
 
@@ -234,7 +235,7 @@ bool canary_free_host(void *pointer, enum driver_id call, CUresult *r)
         return false;
     }
     part_from(&place);
-    canary_scan_place(place.slab->home, &place, &occasion);
+    canary_scan_place(place.slab->ctx, &place, &occasion);
     *r = free_real(&place);
     if (*r)
         put_back(&place);
@@ -267,7 +268,7 @@ static void enter_for(CUstream stream, const struct canary_place *place, bool *p
     *pushed = false;
     if (stream && stream != CU_STREAM_LEGACY && stream != CU_STREAM_PER_THREAD &&
         !guard.real.cuCtxGetCurrent(&current) && (!current || green_owner(current) != place->slab->context))
-        home_enter(place->slab->context, pushed);
+        context_enter(place->slab->context, pushed);
 }
 
 // The canaries, before a free in the order of the stream. That must not wait, for a scan neither: the stream may be waiting for
@@ -278,17 +279,17 @@ static CUresult read_in_order(const struct canary_place *place, struct canary_st
     CUresult r = canary_order_read(place, in, aside, call);
     if (r != CUDA_ERROR_NOT_READY || !canary_monitor_try_hold())
         return r;
-    canary_order_make_room(place->slab->home);
+    canary_order_make_room(place->slab->ctx);
     canary_monitor_go_on();
     return canary_order_read(place, in, aside, call);
 }
 
-void canary_free_kept(struct home *home, const struct canary_place *place, bool scanning)
+void canary_free_kept(struct context *ctx, const struct canary_place *place, bool scanning)
 {
     uint64_t real = place->slab->range.base;
     if (place->slab->memory->kind == CANARY_OURS) {
         if (!canary_slot_is_checked(place->slab, place->number))
-            canary_scan_place(home, place, &canary_free_wanted_again);
+            canary_scan_place(ctx, place, &canary_free_wanted_again);
         give(place);
         return;
     }
@@ -298,15 +299,15 @@ void canary_free_kept(struct home *home, const struct canary_place *place, bool 
         part_from(place);
     // From the driver's call on the address may be another buffer's.
     give(place);
-    canary_order_free_aside(home, real);
+    canary_order_free_aside(ctx, real);
 }
 
 // The same for who must not wait.
-static void free_kept_some_time(struct home *home, const struct canary_place *place)
+static void free_kept_some_time(struct context *ctx, const struct canary_place *place)
 {
     bool plain = place->slab->memory->kind == CANARY_OURS, held = !plain && canary_monitor_try_hold();
     if (plain ? canary_slot_is_checked(place->slab, place->number) : held)
-        canary_free_kept(home, place, true);
+        canary_free_kept(ctx, place, true);
     else
         postpone(place, false);
     if (held)
@@ -315,16 +316,16 @@ static void free_kept_some_time(struct home *home, const struct canary_place *pl
 
 static bool make_room(const struct canary_place *place)
 {
-    struct home *home = place->slab->home;
+    struct context *ctx = place->slab->ctx;
     struct canary_place oldest;
-    if (!canary_shelf_wants(place))
+    if (!canary_cache_wants(place))
         return false;
-    if (canary_shelf_has_room(place))
+    if (canary_cache_has_room(place))
         return true;
-    if (!canary_shelf_drop(home, 0, &oldest))
+    if (!canary_cache_drop(ctx, 0, &oldest))
         return false;
-    free_kept_some_time(home, &oldest);
-    return canary_shelf_has_room(place);
+    free_kept_some_time(ctx, &oldest);
+    return canary_cache_has_room(place);
 }
 
 enum reading { NOT_READ, READ_ASIDE, NO_ROOM };
@@ -339,9 +340,9 @@ static bool shelve(const struct canary_place *place, struct canary_stream in, en
         !make_room(place))
         return false;
     CUresult r = read_in_order(place, in, true, call);
-    bool full = r == CUDA_ERROR_NOT_READY && !canary_order_is_crowded(place->slab->home);
+    bool full = r == CUDA_ERROR_NOT_READY && !canary_order_is_crowded(place->slab->ctx);
     *reading = !r ? READ_ASIDE : full ? NO_ROOM : NOT_READ;
-    return !r && canary_shelf_put(place, number);
+    return !r && canary_cache_put(place, number);
 }
 
 // The driver takes plain memory here too, and waits for it.
@@ -356,7 +357,7 @@ static bool free_plain_in_order(const struct canary_place *place, struct canary_
 // Somebody may be reading it: the memory goes back after that, beside the stream, when this has come so far.
 static CUresult free_later(const struct canary_place *place, struct canary_stream in)
 {
-    bool crowded = canary_order_is_crowded(place->slab->home);
+    bool crowded = canary_order_is_crowded(place->slab->ctx);
     CUresult r = crowded ? canary_order_mark(place->slab, in) : canary_order_follow(place, in);
     if (r)
         put_back(place);
@@ -410,6 +411,6 @@ bool canary_free_async(CUdeviceptr pointer, CUstream stream, bool per_thread, bo
         return free_plain_in_order(&place, in, call, r);
     enter_for(stream, &place, &pushed);
     *r = shelve(&place, in, call, &reading) ? CUDA_SUCCESS : free_in_order(&place, in, reading, call);
-    home_leave(pushed);
+    context_leave(pushed);
     return true;
 }

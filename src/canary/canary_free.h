@@ -11,17 +11,17 @@ extern const struct canary_occasion canary_free_wanted_again;
 
 // What was kept for a buffer like it goes; its canaries are read before, beside all streams. scanning: the caller keeps scans
 // from beginning.
-void canary_free_kept(struct home *home, const struct canary_place *place, bool scanning);
+void canary_free_kept(struct context *ctx, const struct canary_place *place, bool scanning);
 
-// Gives back what went while a scan may have read it. The home's context is current, and the caller keeps scans from beginning.
-void canary_free_postponed(struct home *home);
-bool canary_free_any_postponed(const struct home *home);
+// Gives back what went while a scan may have read it. The context's context is current, and the caller keeps scans from beginning.
+void canary_free_postponed(struct context *ctx);
+bool canary_free_any_postponed(const struct context *ctx);
 // Whether there was any since the last call: the device may not have it yet.
-bool canary_free_gone_aside(struct home *home);
-void canary_free_context_gone(struct home *home);
+bool canary_free_gone_aside(struct context *ctx);
+void canary_free_context_gone(struct context *ctx);
 
 // Memory without buffers beyond what may be held goes back to the driver. idle: so does what the driver would otherwise wait
 // for all that runs for. The caller keeps scans from beginning.
-void canary_free_trim(struct home *home, bool idle);
+void canary_free_trim(struct context *ctx, bool idle);
 
 #endif

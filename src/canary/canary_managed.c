@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "canary/canary_managed.h"
 
-#include "canary/canary_look.h"
+#include "canary/canary_verify.h"
 #include "core/guard.h"
 
 enum {
@@ -14,7 +14,7 @@ _Static_assert((int)FAR >= (int)CANARY_TAIL_MOST && (int)FAR + CANARY_HEAD <= (i
 
 static uint64_t pages(uint64_t size)
 {
-    return canary_space_round(size, PAGE);
+    return canary_suballoc_round(size, PAGE);
 }
 
 // The buffer's pages, and one behind them.
@@ -39,7 +39,7 @@ static bool look_at_more(struct canary_slab *s, const struct canary_buffer *b,
 {
     uint8_t made[CANARY_HEAD];
     canary_bytes_far(&b->seed, made);
-    return canary_look_behind(s, b, more(s, b->size), made, CANARY_HEAD, o);
+    return canary_verify_behind(s, b, more(s, b->size), made, CANARY_HEAD, o);
 }
 
 static bool take(uint64_t bytes, CUdeviceptr *real)
@@ -49,15 +49,15 @@ static bool take(uint64_t bytes, CUdeviceptr *real)
 }
 
 // The pages of the canaries are read on both sides.
-static void placed(const struct home *home, CUdeviceptr base, uint64_t size)
+static void placed(const struct context *ctx, CUdeviceptr base, uint64_t size)
 {
     const struct driver *d = &guard.real;
     if (d->cuMemAdvise) {
-        d->cuMemAdvise(base - PAGE, PAGE, CU_MEM_ADVISE_SET_READ_MOSTLY, home->device);
-        d->cuMemAdvise(base + pages(size), PAGE, CU_MEM_ADVISE_SET_READ_MOSTLY, home->device);
+        d->cuMemAdvise(base - PAGE, PAGE, CU_MEM_ADVISE_SET_READ_MOSTLY, ctx->device);
+        d->cuMemAdvise(base + pages(size), PAGE, CU_MEM_ADVISE_SET_READ_MOSTLY, ctx->device);
     }
     if (d->cuMemPrefetchAsync)
-        d->cuMemPrefetchAsync(base, size, home->device, NULL);
+        d->cuMemPrefetchAsync(base, size, ctx->device, NULL);
 }
 
 static const struct canary_memory memory = {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // --mode=canary as the hooks see it.
 #include "canary/canary.h"
-#include "canary/canary_ground.h"
-#include "canary/canary_tract.h"
+#include "canary/canary_regions.h"
+#include "canary/canary_mapped.h"
 #include "core/guard.h"
 #include "mode/mode.h"
 #include "share/share.h"
@@ -55,7 +55,7 @@ static enum mode_what ask(uint64_t address, struct mode_answer *answer)
     enum mode_what what = canary_ask(address, &answer->base, &answer->size);
     if (what == MODE_BUFFER) {
         unsigned section = epoch_enter();
-        answer->mapped = answer->shareable = canary_ground_is_mapped(address, &answer->context);
+        answer->mapped = answer->shareable = canary_regions_is_mapped(address, &answer->context);
         epoch_leave(section);
     }
     return what;
@@ -78,8 +78,8 @@ static bool offer(const struct mode_answer *a, CUipcMemHandle *handle)
     if (share_offered(a->base, handle))
         return true;
     if (a->mapped) {
-        m.later = canary_tract_share;
-        return canary_tract_can_share(a->base, m.size) && !share_offer(a->base, &m, handle);
+        m.later = canary_mapped_share;
+        return canary_mapped_can_share(a->base, m.size) && !share_offer(a->base, &m, handle);
     }
     if (guard.real.cuMemGetAddressRange_v2(&base, &bytes, a->base) ||
         guard.real.cuIpcGetMemHandle(&m.handle, a->base))
@@ -97,7 +97,7 @@ static void shares_plain(void)
 // If a buffer cannot be shared, those that follow it can.
 static CUresult share(const struct mode_answer *answer, CUdeviceptr pointer, CUipcMemHandle *handle)
 {
-    const struct home *home = answer->mapped ? home_find(answer->context) : NULL;
+    const struct context *ctx = answer->mapped ? context_find(answer->context) : NULL;
     if (offer(answer, handle)) {
         guard_count(GUARD_IPC_SHARED);
         return CUDA_SUCCESS;
@@ -105,18 +105,18 @@ static CUresult share(const struct mode_answer *answer, CUdeviceptr pointer, CUi
     guard_count(GUARD_CANARY_REFUSED);
     if (!answer->mapped)
         shares_plain();
-    else if (home)
-        canary_tract_give_up(home,
-                             "a buffer that the program shares by cuIpcGetMemHandle lies in more pieces than "
-                             "can be handed over");
+    else if (ctx)
+        canary_mapped_give_up(
+            ctx, "a buffer that the program shares by cuIpcGetMemHandle lies in more pieces than "
+                 "can be handed over");
     return CUDA_ERROR_NOT_SUPPORTED;
 }
 
 // --- the rest ----------------------------------------------------------------------------------------------
 
-static void peer(struct home *home, const CUmemAccessDesc *desc)
+static void peer(struct context *ctx, const CUmemAccessDesc *desc)
 {
-    canary_tract_let(atomic_load_explicit(&home->context, memory_order_relaxed), desc);
+    canary_mapped_let(atomic_load_explicit(&ctx->handle, memory_order_relaxed), desc);
 }
 
 const struct mode canary_mode = {

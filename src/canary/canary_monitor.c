@@ -39,8 +39,8 @@ enum {
 };
 static const uint64_t kept = 500000000;  // nanoseconds that places wait for buffers like those they had
 
-static struct lock scan_lock = LOCK_INIT(SCAN);             // before all others of ours
-static bool closing[HOME_CONTEXTS], failed[HOME_CONTEXTS];  // under scan_lock
+static struct lock scan_lock = LOCK_INIT(SCAN);                   // before all others of ours
+static bool closing[CONTEXT_CONTEXTS], failed[CONTEXT_CONTEXTS];  // under scan_lock
 static _Atomic uint64_t seen;  // launches before the last whole scan. Relaxed: whether one is worth while
 
 // What the monitor is told; under wake_lock.
@@ -53,11 +53,11 @@ static bool nothing_more(void)
     return false;
 }
 
-static void read_nothing(struct home *home, const struct canary_occasion *occasion)
+static void read_nothing(struct context *ctx, const struct canary_occasion *occasion)
 {
 }
 
-static CUresult look_at_nothing(struct home *home, const struct canary_occasion *occasion)
+static CUresult look_at_nothing(struct context *ctx, const struct canary_occasion *occasion)
 {
     return CUDA_SUCCESS;
 }
@@ -92,9 +92,9 @@ bool canary_monitor_try_hold(void)
     return lock_try(&scan_lock);
 }
 
-bool canary_monitor_watches(const struct home *home)
+bool canary_monitor_watches(const struct context *ctx)
 {
-    return !closing[home_number(home)] && !failed[home_number(home)];
+    return !closing[context_number(ctx)] && !failed[context_number(ctx)];
 }
 
 bool canary_monitor_is_idle(void)
@@ -106,43 +106,43 @@ bool canary_monitor_is_idle(void)
 // --- scans --------------------------------------------------------------------------------------------------
 
 // Under scan_lock.
-static void scan_home(struct home *home, bool thorough, const struct canary_occasion *occasion)
+static void scan_context(struct context *ctx, bool thorough, const struct canary_occasion *occasion)
 {
-    unsigned n = home_number(home);
+    unsigned n = context_number(ctx);
     bool pushed;
     if (closing[n])
         return;
-    companion->read(home, occasion);
+    companion->read(ctx, occasion);
     if (failed[n])
         return;
-    CUcontext context = atomic_load_explicit(&home->context, memory_order_relaxed);
-    struct home *entered = context ? home_enter(context, &pushed) : NULL;
+    CUcontext context = atomic_load_explicit(&ctx->handle, memory_order_relaxed);
+    struct context *entered = context ? context_enter(context, &pushed) : NULL;
     if (!entered)
         return;
     // First what was read of buffers that are gone: until then nobody looks at those in their places.
-    canary_order_settle(home);
-    CUresult r = canary_scan_home(home, thorough, thorough, occasion);
+    canary_order_settle(ctx);
+    CUresult r = canary_scan_context(ctx, thorough, thorough, occasion);
     if (r == CUDA_SUCCESS) {
-        canary_store_tidy(home);
-        canary_let_go(home, kept);
-        canary_free_postponed(home);
-        canary_free_trim(home, canary_monitor_is_idle());
+        canary_store_tidy(ctx);
+        canary_let_go(ctx, kept);
+        canary_free_postponed(ctx);
+        canary_free_trim(ctx, canary_monitor_is_idle());
     }
     if (r == CUDA_SUCCESS || r == CUDA_ERROR_OUT_OF_MEMORY)
-        r = companion->look(home, occasion);
+        r = companion->look(ctx, occasion);
     // A context in error stays so; kernel_fault tells of it when the program hears.
     failed[n] = r != CUDA_SUCCESS && r != CUDA_ERROR_OUT_OF_MEMORY && r != CUDA_ERROR_NOT_READY;
-    home_leave(pushed);
+    context_leave(pushed);
     guard_count(GUARD_CANARY_SCANS);
 }
 
 static void scan_all(bool thorough, const struct canary_occasion *occasion)
 {
     uint64_t launches = atomic_load_explicit(&launch_ring.count, memory_order_relaxed);
-    for (unsigned i = 0; i < HOME_CONTEXTS; i++) {
-        struct home *home = home_of_number(i);
-        if (home)
-            scan_home(home, thorough, occasion);
+    for (unsigned i = 0; i < CONTEXT_CONTEXTS; i++) {
+        struct context *ctx = context_of_number(i);
+        if (ctx)
+            scan_context(ctx, thorough, occasion);
     }
     atomic_store_explicit(&seen, launches, memory_order_relaxed);
 }
@@ -152,22 +152,23 @@ static void read_rings(const struct canary_occasion *occasion)
 {
     if (!companion->any() || !lock_try(&scan_lock))
         return;
-    for (unsigned i = 0; i < HOME_CONTEXTS; i++) {
-        struct home *home = closing[i] ? NULL : home_of_number(i);
-        if (home)
-            companion->read(home, occasion);
+    for (unsigned i = 0; i < CONTEXT_CONTEXTS; i++) {
+        struct context *ctx = closing[i] ? NULL : context_of_number(i);
+        if (ctx)
+            companion->read(ctx, occasion);
     }
     lock_give(&scan_lock);
 }
 
-void canary_monitor_check(struct home *home, struct canary_slab *slab, const struct canary_occasion *occasion)
+void canary_monitor_check(struct context *ctx, struct canary_slab *slab,
+                          const struct canary_occasion *occasion)
 {
     // One that is under way looks at it too.
     if (!lock_try(&scan_lock))
         return;
-    unsigned n = home_number(home);
+    unsigned n = context_number(ctx);
     if (!closing[n] && !failed[n] && canary_store_find(slab->base) == slab)
-        canary_scan_slab(home, slab, occasion);
+        canary_scan_slab(ctx, slab, occasion);
     lock_give(&scan_lock);
 }
 
@@ -222,19 +223,19 @@ static void rest_and_read(uint64_t ns)
 // All that the program launched, with nothing of ours held: this may take for ever.
 static void drain(void)
 {
-    CUstreamCaptureMode mode = home_calm();
-    for (unsigned i = 0; i < HOME_CONTEXTS; i++) {
-        struct home *home = home_of_number(i);
+    CUstreamCaptureMode mode = context_capture_relax();
+    for (unsigned i = 0; i < CONTEXT_CONTEXTS; i++) {
+        struct context *ctx = context_of_number(i);
         bool pushed;
         lock_take(&scan_lock);
-        bool usable = home && !closing[i] && !failed[i];
+        bool usable = ctx && !closing[i] && !failed[i];
         lock_give(&scan_lock);
-        if (usable && home_enter(atomic_load_explicit(&home->context, memory_order_relaxed), &pushed)) {
+        if (usable && context_enter(atomic_load_explicit(&ctx->handle, memory_order_relaxed), &pushed)) {
             guard.real.cuCtxSynchronize();
-            home_leave(pushed);
+            context_leave(pushed);
         }
     }
-    home_stir(mode);
+    context_capture_restore(mode);
 }
 
 // What a scan costs, out of what the last ones took. One that took long is an exception until others do too.
@@ -294,10 +295,10 @@ static uint64_t scan_once(bool thorough)
     const struct canary_occasion occasion = {DRIVER_CALLS, NULL, "found by a scan while the program ran",
                                              true, thorough};
     lock_take(&scan_lock);
-    uint64_t told = atomic_load_explicit(&canary_look_told, memory_order_relaxed), from = now();
+    uint64_t told = atomic_load_explicit(&canary_verify_told, memory_order_relaxed), from = now();
     scan_all(thorough, &occasion);
     uint64_t took = now() - from;
-    told = atomic_load_explicit(&canary_look_told, memory_order_relaxed) - told;
+    told = atomic_load_explicit(&canary_verify_told, memory_order_relaxed) - told;
     lock_give(&scan_lock);
     return told < took ? took - told : 0;
 }
@@ -360,30 +361,30 @@ void canary_monitor_after_fork(void)
 
 void canary_monitor_context_ends(CUcontext context, enum driver_id call)
 {
-    struct home *home = context ? home_find(context) : NULL;
-    if (!home)
+    struct context *ctx = context ? context_find(context) : NULL;
+    if (!ctx)
         return;
     const struct canary_occasion occasion = {call, NULL, "found when the context ended", false, true};
     lock_take(&scan_lock);
-    scan_home(home, true, &occasion);
-    scan_home(home, true, &occasion);
-    closing[home_number(home)] = true;
+    scan_context(ctx, true, &occasion);
+    scan_context(ctx, true, &occasion);
+    closing[context_number(ctx)] = true;
     lock_give(&scan_lock);
 }
 
 void canary_monitor_context_stays(CUcontext context)
 {
-    struct home *home = context ? home_find(context) : NULL;
-    if (!home)
+    struct context *ctx = context ? context_find(context) : NULL;
+    if (!ctx)
         return;
     lock_take(&scan_lock);
-    closing[home_number(home)] = false;
+    closing[context_number(ctx)] = false;
     lock_give(&scan_lock);
 }
 
-void canary_monitor_context_gone(struct home *home)
+void canary_monitor_context_gone(struct context *ctx)
 {
-    closing[home_number(home)] = failed[home_number(home)] = false;
+    closing[context_number(ctx)] = failed[context_number(ctx)] = false;
 }
 
 static void await_drain(void)

@@ -11,9 +11,9 @@
 struct canary_companion {
     bool (*any)(void);  // there is something to look at
     // Reports what is there already. Calls nothing of the driver, whose context may be in error.
-    void (*read)(struct home *home, const struct canary_occasion *occasion);
-    // Looks, with the home's context current. The result is the driver's.
-    CUresult (*look)(struct home *home, const struct canary_occasion *occasion);
+    void (*read)(struct context *ctx, const struct canary_occasion *occasion);
+    // Looks, with the context's context current. The result is the driver's.
+    CUresult (*look)(struct context *ctx, const struct canary_occasion *occasion);
 };
 void canary_monitor_accompany(const struct canary_companion *companion);  // once, before the monitor starts
 
@@ -27,11 +27,11 @@ void canary_monitor_go_on(void);
 bool canary_monitor_try_hold(void);  // false: one is under way, or somebody else keeps them from it
 // All that the program launched is known to have ended.
 bool canary_monitor_is_idle(void);
-// In between: a home whose context is well, and stays.
-bool canary_monitor_watches(const struct home *home);
+// In between: a context whose context is well, and stays.
+bool canary_monitor_watches(const struct context *ctx);
 
-// Looks at one slab, if no scan is under way. In an epoch section; the home's context is current.
-void canary_monitor_check(struct home *home, struct canary_slab *slab,
+// Looks at one slab, if no scan is under way. In an epoch section; the context's context is current.
+void canary_monitor_check(struct context *ctx, struct canary_slab *slab,
                           const struct canary_occasion *occasion);
 
 // The program has waited for its kernels: looks at what they left, unless the monitor did or it would cost too much.
@@ -41,7 +41,7 @@ void canary_monitor_synced(enum driver_id call, uint64_t ended);
 // Two scans of a context that is about to end; the monitor leaves it alone from then on, until it stays after all.
 void canary_monitor_context_ends(CUcontext context, enum driver_id call);
 void canary_monitor_context_stays(CUcontext context);
-void canary_monitor_context_gone(struct home *home);
+void canary_monitor_context_gone(struct context *ctx);
 
 // At exit: waits a while for what still runs, scans twice, and ends the thread.
 void canary_monitor_end(void);

@@ -4,8 +4,8 @@
 #include <assert.h>
 
 #include "base/checked.h"
-#include "canary/canary_bench.h"
-#include "context/home_copy.h"
+#include "canary/canary_staging.h"
+#include "context/context_copy.h"
 #include "core/lock.h"
 #include "core/guard.h"
 
@@ -33,7 +33,7 @@ struct landing {
     struct canary_relic relic;
 };
 
-// Of a home. A landing is taken, handed over and given back under the lock; in between it is its taker's or
+// Of a context. A landing is taken, handed over and given back under the lock; in between it is its taker's or
 // the settler's, but for its neighbours, remains and the relic's slab, which are under the lock.
 //
 // Whenever the lock is free:
@@ -55,7 +55,7 @@ struct field {
     _Atomic(CUstream) aside;  // that stream; NULL: not made yet
 };
 
-static struct field fields[HOME_CONTEXTS];
+static struct field fields[CONTEXT_CONTEXTS];
 static struct lock lock = LOCK_INIT(CANARY_ORDER);
 
 void canary_order_after_fork(void)
@@ -63,10 +63,10 @@ void canary_order_after_fork(void)
     lock_after_fork(&lock);
 }
 
-void canary_order_context_gone(struct home *home)
+void canary_order_context_gone(struct context *ctx)
 {
     lock_take(&lock);
-    struct field *f = &fields[home_number(home)];
+    struct field *f = &fields[context_number(ctx)];
     f->oldest = f->newest = f->returned = NULL;
     f->fresh = 0;
     f->asked = f->done = 0;
@@ -107,10 +107,10 @@ static bool is_valid(const struct field *f)
     return readings == told;
 }
 
-bool canary_order_valid(const struct home *home)
+bool canary_order_valid(const struct context *ctx)
 {
     lock_take(&lock);
-    bool valid = is_valid(&fields[home_number(home)]);
+    bool valid = is_valid(&fields[context_number(ctx)]);
     lock_give(&lock);
     return valid;
 }
@@ -126,25 +126,25 @@ bool canary_order_number(struct canary_stream in, uint64_t *number)
     return true;
 }
 
-// The context that is current may be a green one, which goes before the home does.
-static CUstream make_aside(const struct home *home)
+// The context that is current may be a green one, which goes before the context does.
+static CUstream make_aside(const struct context *ctx)
 {
     CUstream stream = NULL;
     bool pushed;
-    if (!home_enter(atomic_load_explicit(&home->context, memory_order_relaxed), &pushed))
+    if (!context_enter(atomic_load_explicit(&ctx->handle, memory_order_relaxed), &pushed))
         return NULL;
     if (guard.real.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING))
         stream = NULL;
-    home_leave(pushed);
+    context_leave(pushed);
     return stream;
 }
 
-static CUstream aside_of(const struct home *home)
+static CUstream aside_of(const struct context *ctx)
 {
-    struct field *f = &fields[home_number(home)];
+    struct field *f = &fields[context_number(ctx)];
     // Acquire and release pair with each other: a thread uses only a stream that is made.
     CUstream stream = atomic_load_explicit(&f->aside, memory_order_acquire), none = NULL;
-    if (stream || !(stream = make_aside(home)))
+    if (stream || !(stream = make_aside(ctx)))
         return stream;
     if (atomic_compare_exchange_strong_explicit(&f->aside, &none, stream, memory_order_release,
                                                 memory_order_acquire))
@@ -160,10 +160,10 @@ static bool is_crowded(const struct field *f)
     return f->asked - f->done >= MOST_ASIDE;
 }
 
-bool canary_order_is_crowded(const struct home *home)
+bool canary_order_is_crowded(const struct context *ctx)
 {
     lock_take(&lock);
-    bool crowded = is_crowded(&fields[home_number(home)]);
+    bool crowded = is_crowded(&fields[context_number(ctx)]);
     lock_give(&lock);
     return crowded;
 }
@@ -208,9 +208,9 @@ static void give(struct field *f, struct landing *l)
     lock_give(&lock);
 }
 
-static uint8_t *rows_of(const struct home *home, const struct landing *l)
+static uint8_t *rows_of(const struct context *ctx, const struct landing *l)
 {
-    return canary_bench_landings(home)[l - fields[home_number(home)].landing].rows;
+    return canary_staging_landings(ctx)[l - fields[context_number(ctx)].landing].rows;
 }
 
 static CUresult record(CUevent event, struct canary_stream in)
@@ -236,11 +236,11 @@ static CUresult record_own(CUevent *event, struct canary_stream in)
 static CUresult enqueue(struct landing *l, const struct canary_place *place, struct canary_stream in,
                         bool tried, bool *begun)
 {
-    const uint32_t width = canary_look_width(place->slab, place->size);
+    const uint32_t width = canary_verify_width(place->slab, place->size);
     CUresult r = tried ? CUDA_SUCCESS : record_own(&l->event, in);
     if (!r)
-        r = home_copy_rows(in.stream, in.per_thread, place->base - width, place->size + width, width, 2,
-                           rows_of(place->slab->home, l));
+        r = context_copy_rows(in.stream, in.per_thread, place->base - width, place->size + width, width, 2,
+                              rows_of(place->slab->ctx, l));
     *begun = !r;
     return r ? r : record_own(&l->event, in);
 }
@@ -249,7 +249,7 @@ static CUresult enqueue(struct landing *l, const struct canary_place *place, str
 static void hand_over(struct field *f, struct landing *l, const struct canary_place *place,
                       enum driver_id call)
 {
-    struct canary_relic relic = canary_look_relic(place);
+    struct canary_relic relic = canary_verify_relic(place);
     // Release pairs with the acquire of who finds that nothing is unread, in canary_order_settle's last step.
     atomic_fetch_add_explicit(&place->slab->unread, 1, memory_order_release);
     lock_take(&lock);
@@ -266,16 +266,16 @@ static void hand_over(struct field *f, struct landing *l, const struct canary_pl
 
 CUresult canary_order_mark(const struct canary_slab *s, struct canary_stream in)
 {
-    CUstreamCaptureMode mode = home_calm();
+    CUstreamCaptureMode mode = context_capture_relax();
     CUresult r = record(s->ready, in);
-    home_stir(mode);
+    context_capture_restore(mode);
     return r;
 }
 
 // The stream to read in is ours from here on, and waits until the program's has come so far. The place's event is used for it.
 static CUresult step_aside(const struct canary_slab *s, struct canary_stream *in)
 {
-    CUstream aside = guard.real.cuStreamWaitEvent ? aside_of(s->home) : NULL;
+    CUstream aside = guard.real.cuStreamWaitEvent ? aside_of(s->ctx) : NULL;
     CUresult r = aside ? canary_order_mark(s, *in) : CUDA_ERROR_OUT_OF_MEMORY;
     *in = (struct canary_stream){aside, false};
     return r ? r : guard.real.cuStreamWaitEvent(aside, s->ready, 0);
@@ -285,17 +285,17 @@ CUresult canary_order_read(const struct canary_place *place, struct canary_strea
                            enum driver_id call)
 {
     struct canary_slab *s = place->slab;
-    struct field *f = &fields[home_number(s->home)];
-    bool fits = canary_bench_landings(s->home) && canary_look_width(s, place->size) <= CANARY_LANDING;
+    struct field *f = &fields[context_number(s->ctx)];
+    bool fits = canary_staging_landings(s->ctx) && canary_verify_width(s, place->size) <= CANARY_LANDING;
     struct landing *l = fits ? take(f, aside) : NULL;
     if (!l)
         return CUDA_ERROR_NOT_READY;
-    CUstreamCaptureMode mode = home_calm();
+    CUstreamCaptureMode mode = context_capture_relax();
     bool begun = false;
     CUresult r = aside ? step_aside(s, &in) : CUDA_SUCCESS;
     if (!r)
         r = enqueue(l, place, in, aside, &begun);
-    home_stir(mode);
+    context_capture_restore(mode);
     if (!r)
         hand_over(f, l, place, call);
     else if (!begun)
@@ -305,30 +305,30 @@ CUresult canary_order_read(const struct canary_place *place, struct canary_strea
 
 CUresult canary_order_follow(const struct canary_place *place, struct canary_stream in)
 {
-    note_aside(&fields[home_number(place->slab->home)]);
-    CUstreamCaptureMode mode = home_calm();
+    note_aside(&fields[context_number(place->slab->ctx)]);
+    CUstreamCaptureMode mode = context_capture_relax();
     CUresult r = step_aside(place->slab, &in);
-    home_stir(mode);
+    context_capture_restore(mode);
     return r;
 }
 
-CUresult canary_order_free_aside(struct home *home, CUdeviceptr memory)
+CUresult canary_order_free_aside(struct context *ctx, CUdeviceptr memory)
 {
-    note_aside(&fields[home_number(home)]);
-    CUstreamCaptureMode mode = home_calm();
-    CUstream stream = aside_of(home);
+    note_aside(&fields[context_number(ctx)]);
+    CUstreamCaptureMode mode = context_capture_relax();
+    CUstream stream = aside_of(ctx);
     CUresult r = stream ? guard.real.cuMemFreeAsync(memory, stream) : CUDA_ERROR_NOT_READY;
-    home_stir(mode);
+    context_capture_restore(mode);
     return r;
 }
 
-void canary_order_wait_aside(struct home *home)
+void canary_order_wait_aside(struct context *ctx)
 {
-    CUstreamCaptureMode mode = home_calm();
-    CUstream stream = atomic_load_explicit(&fields[home_number(home)].aside, memory_order_acquire);
+    CUstreamCaptureMode mode = context_capture_relax();
+    CUstream stream = atomic_load_explicit(&fields[context_number(ctx)].aside, memory_order_acquire);
     if (stream)
         guard.real.cuStreamSynchronize(stream);
-    home_stir(mode);
+    context_capture_restore(mode);
 }
 
 // There are as many as landings, each of which has one at most.
@@ -345,7 +345,7 @@ static struct remains *new_remains(struct field *f, uint32_t told)
 void canary_order_forget(struct canary_slab *slab)
 {
     struct remains *remains = NULL;
-    struct field *f = &fields[home_number(slab->home)];
+    struct field *f = &fields[context_number(slab->ctx)];
     if (!atomic_load_explicit(&slab->unread, memory_order_acquire))
         return;
     lock_take(&lock);
@@ -436,13 +436,13 @@ static bool has_work(const struct field *f)
 }
 
 // all: otherwise up to the first that is late.
-static void settle(struct home *home, bool all)
+static void settle(struct context *ctx, bool all)
 {
-    struct field *f = &fields[home_number(home)];
+    struct field *f = &fields[context_number(ctx)];
     bool aside = false;
     if (!has_work(f))
         return;
-    CUstreamCaptureMode mode = home_calm();
+    CUstreamCaptureMode mode = context_capture_relax();
     f->pass++;
     // All that were there: who settles before a free must not miss what he waited for. Nobody else takes any away.
     for (struct landing *l = next_of(f, NULL), *next; l; l = next) {
@@ -457,20 +457,20 @@ static void settle(struct home *home, bool all)
         lock_give(&lock);
         const struct canary_occasion occasion = {
             l->call, NULL, "found in the order of the stream, just before the buffer was freed", true, true};
-        canary_look_relic_rows(&relic, rows_of(home, l), &occasion);
+        canary_verify_relic_rows(&relic, rows_of(ctx, l), &occasion);
         settled(f, l);
     }
     if (!aside && all)
         catch_up(f);
-    home_stir(mode);
+    context_capture_restore(mode);
 }
 
-void canary_order_settle(struct home *home)
+void canary_order_settle(struct context *ctx)
 {
-    settle(home, true);
+    settle(ctx, true);
 }
 
-void canary_order_make_room(struct home *home)
+void canary_order_make_room(struct context *ctx)
 {
-    settle(home, false);
+    settle(ctx, false);
 }

@@ -5,9 +5,9 @@
 #include <pthread.h>
 #include <unistd.h>
 
-#include "canary/canary_bench.h"
+#include "canary/canary_staging.h"
 #include "canary/canary_free.h"
-#include "canary/canary_shelf.h"
+#include "canary/canary_cache.h"
 #include "canary/canary_testing.h"
 
 enum { LOCK_STEP = 60000000 };
@@ -91,7 +91,7 @@ static void free_in_order(CUdeviceptr p)
 static void are_told(unsigned count)
 {
     assert_int_equal(cuCtxSynchronize(), 0);
-    canary_order_wait_aside(home_current());
+    canary_order_wait_aside(context_current());
     scan(whole);
     assert_int_equal(atomic_load(&findings), count);
     canary_reclaim();
@@ -154,12 +154,12 @@ static CUresult is_never_there(CUevent event)
     return CUDA_ERROR_NOT_READY;
 }
 
-static CUdeviceptr others[CANARY_SHELF_MOST];  // that are freed while a buffer is: 0, or all of them
+static CUdeviceptr others[CANARY_CACHE_MOST];  // that are freed while a buffer is: 0, or all of them
 static unsigned freed_in_the_stream;
 
 static CUresult wait_and_free_others(CUstream q, CUevent e, unsigned f)
 {
-    for (unsigned i = 0; i < CANARY_SHELF_MOST && others[i]; i++) {
+    for (unsigned i = 0; i < CANARY_CACHE_MOST && others[i]; i++) {
         CUdeviceptr p = others[i];
         others[i] = 0;
         free_in_order(p);
@@ -200,7 +200,7 @@ static void the_shelf_fills_meanwhile(void **state)
     CUdeviceptr p;
     CUresult r;
     assert_true(canary_alloc_async(&p, IN_ORDER, NULL, NULL, false, &r) && !r);
-    for (unsigned i = 0; i < CANARY_SHELF_MOST; i++)
+    for (unsigned i = 0; i < CANARY_CACHE_MOST; i++)
         assert_true(canary_alloc_async(&others[i], IN_ORDER + 4 + 4 * i, NULL, NULL, false, &r) && !r);
     guard.real.cuStreamWaitEvent = wait_and_free_others;
     guard.real.cuMemFreeAsync = note_stream;
@@ -208,7 +208,7 @@ static void the_shelf_fills_meanwhile(void **state)
     copies = 0;
     free_in_order(p);
     REAL(cuMemcpy2DAsync_v2);
-    assert_int_equal(copies, 1 + CANARY_SHELF_MOST);  // each is read once
+    assert_int_equal(copies, 1 + CANARY_CACHE_MOST);  // each is read once
     REAL(cuStreamWaitEvent);
     REAL(cuMemFreeAsync);
     assert_int_equal(others[0], 0);
@@ -258,7 +258,7 @@ static void what_was_read_makes_room(void **state)
         assert_true(canary_alloc_async(&p, IN_ORDER, NULL, NULL, false, &r) && !r);
         free_in_order(p);
         if (i % CANARY_LANDINGS == CANARY_LANDINGS - 1)
-            canary_order_wait_aside(home_current());
+            canary_order_wait_aside(context_current());
     }
     REAL(cuMemAllocAsync);
     assert_int_equal(allocated, 1);
@@ -278,16 +278,16 @@ static void a_late_reading_is_waited_for(void **state)
 {
     free_in_order(after_a_damaged_one(NULL));
     assert_int_equal(cuCtxSynchronize(), 0);
-    canary_order_wait_aside(home_current());
+    canary_order_wait_aside(context_current());
     guard.real.cuEventQuery = is_late;
     late = NULL;
     canary_monitor_hold();
-    canary_order_settle(home_current());
+    canary_order_settle(context_current());
     assert_int_equal(atomic_load(&findings), 0);
     // Nor where nobody is to look at their place any more.
-    canary_let_go(home_current(), 0);
+    canary_let_go(context_current(), 0);
     late = NULL;
-    canary_order_settle(home_current());
+    canary_order_settle(context_current());
     canary_monitor_go_on();
     assert_int_equal(atomic_load(&findings), 0);
     guard.real.cuEventQuery = cuEventQuery;
@@ -356,7 +356,7 @@ static void frees_in_order_never_wait(void **state)
     }
     atomic_store(&flag, true);
     assert_int_equal(cuStreamSynchronize(stream), 0);
-    canary_order_wait_aside(home_current());
+    canary_order_wait_aside(context_current());
     scan(whole);
     canary_reclaim();
     assert_int_equal(cuStreamDestroy_v2(stream), 0);
@@ -414,7 +414,7 @@ static void a_crowd_waits_elsewhere(void **state)
     assert_true(canary_free_async(told, the_programs, false, false, DRIVER_cuMemFreeAsync, &r) && !r);
     for (unsigned i = 0; i < HELD; i++)
         alloc_and_free(size += 4, the_programs);
-    canary_free_postponed(home_current());
+    canary_free_postponed(context_current());
     canary_monitor_go_on();
     assert_true(copies + frees < bearable && steps < bearable);
     REAL(cuMemcpy2DAsync_v2), REAL(cuMemFreeAsync), REAL(cuStreamWaitEvent);
@@ -441,11 +441,11 @@ static void a_crowd_goes(void **state)
     assert_true(canary_store_withdraw(p, &place));
     for (unsigned i = 0; i < bearable; i++)
         assert_int_equal(canary_order_follow(&place, (struct canary_stream){NULL, false}), 0);
-    assert_true(canary_order_is_crowded(home_current()));
+    assert_true(canary_order_is_crowded(context_current()));
     canary_slot_publish_again(&place, canary_scan_number());
-    canary_order_wait_aside(home_current());
+    canary_order_wait_aside(context_current());
     scan(whole);
-    assert_false(canary_order_is_crowded(home_current()));
+    assert_false(canary_order_is_crowded(context_current()));
     free_in_order(p);
     are_told(0);
 }
@@ -468,7 +468,7 @@ static void a_refused_free_changes_nothing(void **state)
     cuStreamEndCapture(stream, &graph);
     assert_int_equal(guard.counts[GUARD_UNGUARDED], unguarded);
     assert_int_equal(cuStreamSynchronize(stream), 0);
-    canary_order_wait_aside(home_current());
+    canary_order_wait_aside(context_current());
     scan(whole);
     change(p + IN_ORDER);
     scan(whole);
@@ -497,7 +497,7 @@ static void what_is_forgotten_is_read_no_more(void **state)
     is_told_once();
 }
 
-static CUresult record_at_home(CUevent event, CUstream stream)
+static CUresult record_at_context(CUevent event, CUstream stream)
 {
     CUcontext current;
     assert_int_equal(cuCtxGetCurrent(&current), 0);
@@ -517,7 +517,7 @@ static void another_context_may_be_current(void **state)
     assert_int_equal(cuStreamSynchronize(stream), 0);
     change(p + IN_ORDER);
     assert_int_equal(cuCtxCreate_v2(&other, 0, 0), 0);
-    guard.real.cuEventRecord = record_at_home;
+    guard.real.cuEventRecord = record_at_context;
     assert_true(canary_free_async(p, stream, false, false, DRIVER_cuMemFreeAsync, &r));
     assert_int_equal(r, 0);
     REAL(cuEventRecord);
@@ -603,7 +603,7 @@ static void goes_with_its_context(void **state)
             assert_true(canary_alloc_async(&p, IN_ORDER + 4 * k, NULL, NULL, false, &r) && !r);
             free_in_order(p);
         }
-        canary_let_go(home_current(), 0);
+        canary_let_go(context_current(), 0);
         canary_context_ends(other, DRIVER_cuCtxDestroy_v2);
         assert_int_equal(cuCtxDestroy_v2(other), 0);
         forget_context(other);
@@ -629,35 +629,35 @@ static void goes_with_its_context(void **state)
 // That memory went back beside the streams of a context is not told of the context that comes in its place.
 static void what_went_aside_goes_with_its_context(void **state)
 {
-    enum { BUFFERS = CANARY_SHELF_MOST + 10 };
+    enum { BUFFERS = CANARY_CACHE_MOST + 10 };
     CUdeviceptr p[BUFFERS];
     CUcontext other;
     CUresult r;
     assert_int_equal(cuCtxCreate_v2(&other, 0, 0), 0);
-    const struct home *home = home_current();
+    const struct context *ctx = context_current();
     for (unsigned i = 0; i < BUFFERS; i++)
         assert_true(canary_alloc_async(&p[i], IN_ORDER + 4 * i, NULL, NULL, false, &r) && !r);
     canary_monitor_hold();
     for (unsigned i = 0; i < BUFFERS; i++)
         free_in_order(p[i]);
-    assert_true(canary_free_any_postponed(home));
-    canary_free_postponed(home_current());
+    assert_true(canary_free_any_postponed(ctx));
+    canary_free_postponed(context_current());
     canary_monitor_go_on();
-    assert_true(canary_free_gone_aside(home_current()));
-    assert_false(canary_free_gone_aside(home_current()));
+    assert_true(canary_free_gone_aside(context_current()));
+    assert_false(canary_free_gone_aside(context_current()));
     // The same once more, and nobody asks before the context ends.
     assert_true(canary_alloc_async(&p[0], 2 * IN_ORDER, NULL, NULL, false, &r) && !r);
     canary_monitor_hold();
     free_in_order(p[0]);
-    canary_free_postponed(home_current());
+    canary_free_postponed(context_current());
     canary_monitor_go_on();
     canary_context_ends(other, DRIVER_cuCtxDestroy_v2);
     assert_int_equal(cuCtxDestroy_v2(other), 0);
     forget_context(other);
     assert_int_equal(cuCtxCreate_v2(&other, 0, 0), 0);
-    assert_ptr_equal(home_current(), home);
-    assert_false(canary_free_any_postponed(home));
-    assert_false(canary_free_gone_aside(home_current()));
+    assert_ptr_equal(context_current(), ctx);
+    assert_false(canary_free_any_postponed(ctx));
+    assert_false(canary_free_gone_aside(context_current()));
     assert_int_equal(cuCtxDestroy_v2(other), 0);
     forget_context(other);
     assert_int_equal(cuCtxSetCurrent(context), 0);
@@ -673,10 +673,10 @@ static void forgotten_ones_come_back(void **state)
         free_in_order(p);
         if (i % 2) {
             canary_monitor_hold();
-            canary_let_go(home_current(), 0);
+            canary_let_go(context_current(), 0);
             canary_monitor_go_on();
         }
-        canary_order_wait_aside(home_current());
+        canary_order_wait_aside(context_current());
         scan(whole);
     }
     are_told(0);
@@ -691,7 +691,7 @@ static void passed_over_is_not_clean(void **state)
     free_in_order(p);
     assert_true(canary_alloc_async(&q, IN_ORDER, NULL, NULL, false, &r) && !r && p == q);
     assert_int_equal(cuCtxSynchronize(), 0);
-    canary_order_wait_aside(home_current());
+    canary_order_wait_aside(context_current());
     change(q + IN_ORDER);
     atomic_store(&canary_scan_ended, 5);  // it was the fifth
     scan(true);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 #include "canary/canary_scan.h"
 
-#include "canary/canary_bench.h"
-#include "context/home_copy.h"
+#include "canary/canary_staging.h"
+#include "context/context_copy.h"
 #include "core/guard.h"
 
 enum {
@@ -48,8 +48,8 @@ struct batch {
 };
 
 struct scan {
-    struct home *home;
-    struct canary_bench *bench;
+    struct context *ctx;
+    struct canary_staging *bench;
     const struct canary_occasion *occasion;
     uint64_t number;
     bool managed, whole;
@@ -82,7 +82,7 @@ static void look_at_rest(struct scan *scan, const struct job *j, uint32_t number
     uint64_t skip = b->size - j->size;
     if (b->size >= j->size && skip < width)
         scan->found +=
-            canary_look_tail(j->slab, number, b, row + skip, width - (uint32_t)skip, scan->occasion);
+            canary_verify_tail(j->slab, number, b, row + skip, width - (uint32_t)skip, scan->occasion);
 }
 
 static bool read_slot(struct scan *scan, struct canary_slab *s, uint32_t number, struct canary_buffer *b)
@@ -103,7 +103,7 @@ static void look_at_wholes(struct scan *scan, const struct job *j, const uint8_t
         if (n && read_slot(scan, s, n - 1, &b))
             look_at_rest(scan, j, n - 1, &b, row, j->width);
         if (n < s->slots && read_slot(scan, s, n, &b))
-            scan->found += canary_look_head(s, n, &b, row + j->width - CANARY_HEAD, scan->occasion);
+            scan->found += canary_verify_head(s, n, &b, row + j->width - CANARY_HEAD, scan->occasion);
     }
 }
 
@@ -115,7 +115,7 @@ static void look_at_narrows(struct scan *scan, const struct job *j, const uint8_
         if (!read_slot(scan, j->slab, n, &b))
             continue;
         if (j->head)
-            scan->found += canary_look_head(j->slab, n, &b, head, scan->occasion);
+            scan->found += canary_verify_head(j->slab, n, &b, head, scan->occasion);
         look_at_rest(scan, j, n, &b, tail, j->tail);
     }
 }
@@ -127,7 +127,7 @@ static void look_at_firsts(struct scan *scan, const struct job *j, const uint8_t
         if (!canary_slot_read(j->slab, n, scan->number, &b) || !b.freed || !b.idle)
             continue;
         uint32_t count = b.size < j->width ? (uint32_t)b.size : j->width;
-        scan->found += canary_look_inside(j->slab, n, &b, row, count, scan->occasion);
+        scan->found += canary_verify_inside(j->slab, n, &b, row, count, scan->occasion);
     }
 }
 
@@ -144,8 +144,8 @@ static void look_at_job(struct scan *scan, const struct job *j, const uint8_t *r
     } else if (j->what == FIRSTS) {
         look_at_firsts(scan, j, rows);
     } else if (read_slot(scan, s, 0, &b) && b.size == j->size) {
-        scan->found += canary_look_head(s, 0, &b, rows + j->width - CANARY_HEAD, scan->occasion);
-        scan->found += canary_look_tail(s, 0, &b, rows + j->width, j->width, scan->occasion);
+        scan->found += canary_verify_head(s, 0, &b, rows + j->width - CANARY_HEAD, scan->occasion);
+        scan->found += canary_verify_tail(s, 0, &b, rows + j->width, j->width, scan->occasion);
     }
     // Release pairs with the acquire in canary_slot_is_checked: who gives a place out again sees what was told of it.
     if (j->last && scan->missed != s)
@@ -172,8 +172,8 @@ static void read_rows(struct scan *scan, uint64_t from, uint64_t pitch, uint32_t
 {
     count_calls(1);
     if (!scan->result)
-        scan->result = home_copy_rows(scan->bench->stream, false, from, pitch, width, rows,
-                                      scan->batch->staging + offset);
+        scan->result = context_copy_rows(scan->bench->stream, false, from, pitch, width, rows,
+                                         scan->batch->staging + offset);
 }
 
 // All rows of a job. A few wait for others.
@@ -296,14 +296,14 @@ static void read_lone(struct scan *scan, struct canary_slab *s)
     }
     if ((uint32_t)b.told == (CANARY_HEAD_SIDE | CANARY_TAIL_SIDE))
         return;
-    uint32_t tail = canary_slab_tail(s, b.size), width = canary_look_width(s, b.size);
+    uint32_t tail = canary_slab_tail(s, b.size), width = canary_verify_width(s, b.size);
     if (canary_slab_is_direct(s)) {
         const uint8_t *at = (const uint8_t *)(uintptr_t)s->base;
-        scan->found += canary_look_head(s, 0, &b, at - CANARY_HEAD, scan->occasion);
+        scan->found += canary_verify_head(s, 0, &b, at - CANARY_HEAD, scan->occasion);
         if (s->memory->look_at_more)
             scan->found += s->memory->look_at_more(s, &b, scan->occasion);
         if (!s->memory->tails_rarely || scan->whole)
-            scan->found += canary_look_tail(s, 0, &b, at + b.size, tail, scan->occasion);
+            scan->found += canary_verify_tail(s, 0, &b, at + b.size, tail, scan->occasion);
         return;
     }
     struct job *j = new_job(scan, s, width, 2);
@@ -387,7 +387,7 @@ static int read_one(struct index_item *item, void *context)
     struct scan *scan = context;
     struct canary_slab *s = (struct canary_slab *)item;
     struct canary_buffer b;
-    if (s->home != scan->home || (s->memory->kind == CANARY_MANAGED && !scan->managed) ||
+    if (s->ctx != scan->ctx || (s->memory->kind == CANARY_MANAGED && !scan->managed) ||
         atomic_load_explicit(&s->unreadable, memory_order_relaxed))
         return 0;
     // What an earlier buffer there left is told first, under its own name.
@@ -408,14 +408,14 @@ static int read_one(struct index_item *item, void *context)
 // One scan, of all slabs or of one.
 static CUresult scan_slabs(struct scan *scan, struct canary_slab *slab)
 {
-    CUstreamCaptureMode mode = home_calm();
-    struct canary_bench *bench = canary_bench_of(scan->home);
+    CUstreamCaptureMode mode = context_capture_relax();
+    struct canary_staging *bench = canary_staging_of(scan->ctx);
     scan->bench = bench;
     // Pairs with canary_scan_number; the fence, with those who store before they ask for the number.
     scan->number = atomic_fetch_add(&scans, 1) + 1;
     atomic_thread_fence(memory_order_seq_cst);
     if (!bench) {
-        home_stir(mode);
+        context_capture_restore(mode);
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
     scan->batch = &batches[0];
@@ -434,24 +434,26 @@ static CUresult scan_slabs(struct scan *scan, struct canary_slab *slab)
     turn_over(scan);
     look_at_batch(scan, scan->other);
     epoch_leave(section);
-    home_stir(mode);
+    context_capture_restore(mode);
     return scan->result;
 }
 
-CUresult canary_scan_home(struct home *home, bool managed, bool whole, const struct canary_occasion *occasion)
+CUresult canary_scan_context(struct context *ctx, bool managed, bool whole,
+                             const struct canary_occasion *occasion)
 {
     uint64_t ended = atomic_load_explicit(&canary_scan_ended, memory_order_relaxed);
-    struct scan scan = {.home = home, .occasion = occasion, .managed = managed, .whole = whole};
+    struct scan scan = {.ctx = ctx, .occasion = occasion, .managed = managed, .whole = whole};
     if (scan_slabs(&scan, NULL))
         return scan.bench ? scan.result : CUDA_ERROR_OUT_OF_MEMORY;
     if (!scan.found && !scan.partly)
-        canary_look_clean(home, ended, managed && whole);
+        canary_verify_clean(ctx, ended, managed && whole);
     return CUDA_SUCCESS;
 }
 
-CUresult canary_scan_slab(struct home *home, struct canary_slab *slab, const struct canary_occasion *occasion)
+CUresult canary_scan_slab(struct context *ctx, struct canary_slab *slab,
+                          const struct canary_occasion *occasion)
 {
-    struct scan scan = {.home = home, .occasion = occasion, .whole = true};
+    struct scan scan = {.ctx = ctx, .occasion = occasion, .whole = true};
     CUresult r = scan_slabs(&scan, slab);
     return scan.bench ? r : CUDA_ERROR_OUT_OF_MEMORY;
 }
@@ -471,18 +473,18 @@ static void look_at_place(const struct canary_place *place, const uint8_t *head,
                           const struct canary_occasion *occasion)
 {
     struct canary_buffer b = buffer_of(place);
-    canary_look_head(place->slab, place->number, &b, head, occasion);
-    canary_look_tail(place->slab, place->number, &b, tail, CANARY_TAIL_MOST, occasion);
+    canary_verify_head(place->slab, place->number, &b, head, occasion);
+    canary_verify_tail(place->slab, place->number, &b, tail, CANARY_TAIL_MOST, occasion);
 }
 
-CUresult canary_scan_place(struct home *home, const struct canary_place *place,
+CUresult canary_scan_place(struct context *ctx, const struct canary_place *place,
                            const struct canary_occasion *occasion)
 {
     uint8_t head[CANARY_HEAD], tail[CANARY_TAIL_MOST];
     uint32_t count = canary_slab_tail(place->slab, place->size);
-    uint32_t width = canary_look_width(place->slab, place->size);
+    uint32_t width = canary_verify_width(place->slab, place->size);
     uint64_t behind = place->base + place->size;
-    struct canary_bench *b = canary_bench_of(home);
+    struct canary_staging *b = canary_staging_of(ctx);
     CUresult r;
     if (canary_slab_is_direct(place->slab)) {
         struct canary_buffer buffer = buffer_of(place);
@@ -493,17 +495,18 @@ CUresult canary_scan_place(struct home *home, const struct canary_place *place,
         return CUDA_SUCCESS;
     }
     bool room = canary_slab_is_lone_of_ours(place->slab) || width <= place->base - place->slab->range.base;
-    int tray = b && room ? canary_bench_take(b) : -1;
+    int tray = b && room ? canary_staging_take(b) : -1;
     if (tray >= 0) {
         uint8_t *rows = b->pinned->tray[tray];
-        r = home_read_rows(home, place->base - width, place->size + width, width, rows);
+        r = context_read_rows(ctx, place->base - width, place->size + width, width, rows);
         if (!r)
             look_at_place(place, rows + width - CANARY_HEAD, rows + width, occasion);
-        canary_bench_give(b, tray);
+        canary_staging_give(b, tray);
         return r;
     }
-    const struct home_copy copies[] = {{place->base - CANARY_HEAD, head, CANARY_HEAD}, {behind, tail, count}};
-    r = home_read(home, copies, 2);
+    const struct context_copy copies[] = {{place->base - CANARY_HEAD, head, CANARY_HEAD},
+                                          {behind, tail, count}};
+    r = context_read(ctx, copies, 2);
     if (!r)
         look_at_place(place, head, tail, occasion);
     return r;

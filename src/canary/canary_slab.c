@@ -9,7 +9,7 @@
 #include "core/slab_pool.h"
 
 enum {
-    UNIT = CANARY_SPACE_UNIT,
+    UNIT = CANARY_SUBALLOC_UNIT,
     PAGE = 4096,      // pinned memory starts at one, and so does the buffer in it
     LONE_TAIL = 256,  // bytes of canary behind a buffer that has a slab of its own
     MOST_SLOTS = 1 << 20,
@@ -34,7 +34,7 @@ void canary_slab_after_fork(void)
 
 uint64_t canary_slab_stride(uint64_t size)
 {
-    return canary_space_round(size + CANARY_TAIL_LEAST + CANARY_HEAD, UNIT);
+    return canary_suballoc_round(size + CANARY_TAIL_LEAST + CANARY_HEAD, UNIT);
 }
 
 bool canary_slab_is_flat(const struct canary_slab *s, uint64_t size)
@@ -69,7 +69,7 @@ void canary_slab_release(struct epoch_node *node)
     slab_pool_put(&slabs, s);
 }
 
-struct canary_slab *canary_slab_new(struct home *home, const struct canary_memory *memory, uint32_t slots)
+struct canary_slab *canary_slab_new(struct context *ctx, const struct canary_memory *memory, uint32_t slots)
 {
     assert(memory && slots && slots <= MOST_SLOTS);
     struct canary_slab *s = slab_pool_get(&slabs);
@@ -77,8 +77,8 @@ struct canary_slab *canary_slab_new(struct home *home, const struct canary_memor
         return NULL;
     memset(s, 0, sizeof *s);
     s->memory = memory;
-    s->home = home;
-    s->context = atomic_load_explicit(&home->context, memory_order_relaxed);
+    s->ctx = ctx;
+    s->context = atomic_load_explicit(&ctx->handle, memory_order_relaxed);
     s->slots = slots;
     s->slot = &s->one;
     s->least = UINT64_MAX;
@@ -154,7 +154,7 @@ uint64_t canary_slab_front(uint32_t slots)
 // A lone buffer takes a unit more than its size, whatever that is, for its tail and what is kept.
 uint64_t canary_slab_bytes(uint64_t size, uint32_t slots)
 {
-    return slots == 1 ? canary_space_round(size, UNIT) + UNIT
+    return slots == 1 ? canary_suballoc_round(size, UNIT) + UNIT
                       : canary_slab_front(slots) + slots * canary_slab_stride(size) + UNIT;
 }
 

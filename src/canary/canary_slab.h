@@ -19,8 +19,8 @@
 #include <stdint.h>
 
 #include "core/canary_bytes.h"
-#include "canary/canary_space.h"
-#include "context/home.h"
+#include "canary/canary_suballoc.h"
+#include "context/context.h"
 #include "core/index.h"
 
 enum canary_kind {
@@ -51,7 +51,7 @@ struct canary_memory {
     // Of CANARY_APART: so many bytes of the driver's, false if it has none; and what is to be done once the
     // canaries of a buffer there are in place.
     bool (*take)(uint64_t bytes, CUdeviceptr *real);
-    void (*placed)(const struct home *home, CUdeviceptr base, uint64_t size);
+    void (*placed)(const struct context *ctx, CUdeviceptr base, uint64_t size);
 };
 
 // By kind, but for CANARY_APART.
@@ -90,7 +90,7 @@ struct canary_slot {
 struct canary_slab {
     struct index_item range;  // everything of it
     const struct canary_memory *memory;
-    struct home *home;
+    struct context *ctx;
     CUcontext context;
     uint64_t base;  // of the first slot's buffer
     uint64_t stride;
@@ -190,7 +190,7 @@ static inline bool canary_slab_is_direct(const struct canary_slab *s)
 
 // A slab in such memory, not of the index yet; NULL: no memory. canary_slab_release is for epoch_retire:
 // range.retired.
-struct canary_slab *canary_slab_new(struct home *home, const struct canary_memory *memory, uint32_t slots);
+struct canary_slab *canary_slab_new(struct context *ctx, const struct canary_memory *memory, uint32_t slots);
 void canary_slab_release(struct epoch_node *node);
 
 // Whether the equations above the slab hold, under the store's lock: those of the slab alone, and those of
@@ -205,7 +205,7 @@ uint64_t canary_slab_stride(uint64_t size);
 uint64_t canary_slab_bytes(uint64_t size, uint32_t slots);
 uint64_t canary_slab_front(uint32_t slots);
 uint64_t canary_slab_room(uint64_t stride, uint64_t bytes);
-enum { CANARY_LEAD = CANARY_SPACE_UNIT };
+enum { CANARY_LEAD = CANARY_SUBALLOC_UNIT };
 // Where the canary of an open slab's slot starts: no buffer in it is so small that it ends before.
 uint32_t canary_slab_first(uint64_t stride);
 

@@ -7,7 +7,7 @@
 
 #define IDLE ((uint64_t)1 << 63)  // in a slot's held: all work of the time before has ended
 
-enum { SIDES = 7 };  // of canary_look.h, all
+enum { SIDES = 7 };  // of canary_verify.h, all
 
 bool canary_slot_valid(const struct canary_slab *s, uint32_t number)
 {

@@ -13,7 +13,7 @@
 //   size == 0   there is none; held != 0: the one that was freed there, of this size, is looked at still
 //   held & IDLE implies held & ~IDLE: all that ran before the free has ended
 //   size, held & ~IDLE <= stride - CANARY_HEAD - CANARY_TAIL_LEAST; held == 0 but in memory that we divide up
-//   the lower half of told is made of the sides of canary_look.h; the upper one grows whenever it becomes 0
+//   the lower half of told is made of the sides of canary_verify.h; the upper one grows whenever it becomes 0
 //
 // since, of a buffer, is the last scan that began before it was published: later ones look at it. Of a freed
 // one it is the last that began before it was given back: a later one has looked at it if slab.checked >

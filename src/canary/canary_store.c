@@ -6,15 +6,15 @@
 #include <string.h>
 
 #include "base/checked.h"
-#include "canary/canary_ground.h"
-#include "canary/canary_look.h"
-#include "canary/canary_space.h"
-#include "canary/canary_tract.h"
+#include "canary/canary_regions.h"
+#include "canary/canary_verify.h"
+#include "canary/canary_suballoc.h"
+#include "canary/canary_mapped.h"
 #include "share/share.h"
 #include "core/lock.h"
 
 enum {
-    UNIT = CANARY_SPACE_UNIT,
+    UNIT = CANARY_SUBALLOC_UNIT,
     CLASSES = 128,        // strides of slabs, in units
     LEAST_SLOTS = 8,      // of a slab of small slots
     SMALL_STRIDE = 4096,  // up to which they are small
@@ -24,15 +24,15 @@ enum {
     TRIED = 8,            // slabs, and free slots of one, that are tried for a buffer
 };
 
-// What a home has for us.
+// What a context has for us.
 struct shop {
-    struct canary_space space;
+    struct canary_suballoc space;
     struct canary_slab *open[CLASSES + 1];
     uint32_t live[CLASSES + 1], made[CLASSES + 1];  // buffers; slots
     _Atomic uint32_t empty;                         // open slabs without buffers. Relaxed: worth to look
 };
 
-static struct shop shops[HOME_CONTEXTS];
+static struct shop shops[CONTEXT_CONTEXTS];
 static struct lock lock = LOCK_INIT(CANARY_STORE);  // a leaf but for pools and the index
 static struct index places = INDEX_INIT;
 static _Atomic uint64_t extra;
@@ -42,14 +42,14 @@ void canary_store_after_fork(void)
     lock_after_fork(&lock);
     index_after_fork(&places);
     canary_slab_after_fork();
-    canary_ground_after_fork();
-    canary_tract_after_fork();
-    canary_space_after_fork();
+    canary_regions_after_fork();
+    canary_mapped_after_fork();
+    canary_suballoc_after_fork();
 }
 
-static struct shop *shop_of(const struct home *home)
+static struct shop *shop_of(const struct context *ctx)
 {
-    return &shops[home_number(home)];
+    return &shops[context_number(ctx)];
 }
 
 // For assertions, of what is done under the lock.
@@ -75,7 +75,7 @@ static uint32_t slots_for(const struct shop *shop, uint64_t stride)
 // As many of these slots as there is room for in what is left of a region, if those are not far fewer: else all.
 static uint32_t slots_that_fit(const struct shop *shop, uint64_t stride, uint32_t slots)
 {
-    uint64_t fit = slots > 1 ? canary_slab_room(stride, canary_space_largest(&shop->space)) : slots;
+    uint64_t fit = slots > 1 ? canary_slab_room(stride, canary_suballoc_largest(&shop->space)) : slots;
     return fit < slots && fit > 1 && fit >= slots / FEWER ? (uint32_t)fit : slots;
 }
 
@@ -101,28 +101,28 @@ static void list_remove(struct shop *shop, struct canary_slab *s)
 
 static bool is_for_tract(uint64_t bytes, uint32_t slots)
 {
-    return slots == 1 && bytes > CANARY_TRACT_LEAST;
+    return slots == 1 && bytes > CANARY_MAPPED_LEAST;
 }
 
 // Under the lock.
-static void give_range(const struct home *home, bool mapped, uint64_t base, uint64_t bytes)
+static void give_range(const struct context *ctx, bool mapped, uint64_t base, uint64_t bytes)
 {
     if (mapped)
-        canary_tract_give(home, base, bytes);
+        canary_mapped_give(ctx, base, bytes);
     else
-        canary_space_give(&shop_of(home)->space, base, bytes);
+        canary_suballoc_give(&shop_of(ctx)->space, base, bytes);
 }
 
 // Under the lock. NULL: no memory of the device's, or of ours. A slab of many is not in use yet: see canary_store_open.
-static struct canary_slab *slab_make(struct home *home, uint64_t size, uint32_t slots)
+static struct canary_slab *slab_make(struct context *ctx, uint64_t size, uint32_t slots)
 {
-    struct shop *shop = shop_of(home);
+    struct shop *shop = shop_of(ctx);
     uint64_t bytes = canary_slab_bytes(size, slots);
-    uint64_t at = is_for_tract(bytes, slots) ? canary_tract_take(home, bytes) : 0;
+    uint64_t at = is_for_tract(bytes, slots) ? canary_mapped_take(ctx, bytes) : 0;
     bool mapped = at;
-    if (!at && !(at = canary_space_take(&shop->space, bytes)))
+    if (!at && !(at = canary_suballoc_take(&shop->space, bytes)))
         return NULL;
-    struct canary_slab *s = canary_slab_new(home, &canary_slab_memory[CANARY_OURS], slots);
+    struct canary_slab *s = canary_slab_new(ctx, &canary_slab_memory[CANARY_OURS], slots);
     if (!s)
         goto give_back;
     s->range.base = at;
@@ -140,14 +140,14 @@ static struct canary_slab *slab_make(struct home *home, uint64_t size, uint32_t 
     s->hidden = false;
     return s;
 give_back:
-    give_range(home, mapped, at, bytes);
+    give_range(ctx, mapped, at, bytes);
     return NULL;
 }
 
 // Under the lock: the slab is gone for all who come later. False: no memory even for that, so it stays, empty.
 static bool slab_close(struct canary_slab *s)
 {
-    struct shop *shop = shop_of(s->home);
+    struct shop *shop = shop_of(s->ctx);
     checked_assert(is_locked() && canary_slab_valid(s));
     if (!s->hidden && !index_remove(&places, s->range.base))
         return false;
@@ -160,7 +160,7 @@ static bool slab_close(struct canary_slab *s)
     for (uint32_t i = 0; i < s->fresh; i++)
         canary_slot_hold(&s->slot[i], 0);
     if (s->memory->kind == CANARY_OURS)
-        give_range(s->home, s->mapped, s->range.base, s->range.size);
+        give_range(s->ctx, s->mapped, s->range.base, s->range.size);
     epoch_retire(&s->range.retired, canary_slab_release);
     return true;
 }
@@ -189,7 +189,7 @@ static uint32_t free_slot(struct canary_slab *s, uint64_t size, bool ready)
 
 static struct canary_place slot_use(struct canary_slab *s, uint32_t number, uint64_t size)
 {
-    struct shop *shop = shop_of(s->home);
+    struct shop *shop = shop_of(s->ctx);
     checked_assert(is_locked());
     assert(number < s->fresh && s->used < s->fresh && size && size <= s->stride);
     if (!s->used++ && s->open)
@@ -224,22 +224,22 @@ static struct canary_place take_only(struct canary_slab *s, uint64_t size)
 // --- places -------------------------------------------------------------------------------------------------
 
 // A region for a slab, if the driver has not more than that. One of many slots may have a few less.
-static int get_region(struct home *home, uint64_t need, uint32_t slots)
+static int get_region(struct context *ctx, uint64_t need, uint32_t slots)
 {
-    struct shop *shop = shop_of(home);
+    struct shop *shop = shop_of(ctx);
     uint64_t base, bytes;
-    if (is_for_tract(need, slots) && !canary_tract_grow(home, need))
+    if (is_for_tract(need, slots) && !canary_mapped_grow(ctx, need))
         return 0;
     lock_take(&lock);
     uint64_t total = shop->space.bytes;
     lock_give(&lock);
-    if (canary_ground_get(home, CANARY_LEAD + need, slots > 1, total, &base, &bytes))
+    if (canary_regions_get(ctx, CANARY_LEAD + need, slots > 1, total, &base, &bytes))
         return -ENOMEM;
     lock_take(&lock);
-    int err = canary_space_add(&shop->space, base + CANARY_LEAD, bytes - CANARY_LEAD);
+    int err = canary_suballoc_add(&shop->space, base + CANARY_LEAD, bytes - CANARY_LEAD);
     lock_give(&lock);
     if (err)
-        canary_ground_give(base);
+        canary_regions_give(base);
     return err;
 }
 
@@ -275,9 +275,10 @@ static enum canary_took take_open(struct shop *shop, uint64_t stride, uint64_t s
     return CANARY_CHECK;
 }
 
-enum canary_took canary_store_take(struct home *home, uint64_t size, bool patient, struct canary_place *place)
+enum canary_took canary_store_take(struct context *ctx, uint64_t size, bool patient,
+                                   struct canary_place *place)
 {
-    struct shop *shop = shop_of(home);
+    struct shop *shop = shop_of(ctx);
     uint64_t stride = canary_slab_stride(size);
     bool alone = false;
     assert(size && size < stride);
@@ -288,7 +289,7 @@ enum canary_took canary_store_take(struct home *home, uint64_t size, bool patien
             took = take_open(shop, stride, size, patient, place);
         uint32_t slots =
             alone || took != CANARY_NONE ? 1 : slots_that_fit(shop, stride, slots_for(shop, stride));
-        struct canary_slab *s = took == CANARY_NONE ? slab_make(home, size, slots) : NULL;
+        struct canary_slab *s = took == CANARY_NONE ? slab_make(ctx, size, slots) : NULL;
         if (s && slots == 1) {
             *place = take_only(s, size);
             took = CANARY_TOOK_STALE;
@@ -299,7 +300,7 @@ enum canary_took canary_store_take(struct home *home, uint64_t size, bool patien
         lock_give(&lock);
         if (took != CANARY_NONE)
             return took;
-        if (!get_region(home, canary_slab_bytes(size, slots), slots))
+        if (!get_region(ctx, canary_slab_bytes(size, slots), slots))
             continue;
         if (slots == 1)
             break;
@@ -310,7 +311,7 @@ enum canary_took canary_store_take(struct home *home, uint64_t size, bool patien
 
 bool canary_store_open(struct canary_slab *s, bool filled)
 {
-    struct shop *shop = shop_of(s->home);
+    struct shop *shop = shop_of(s->ctx);
     filled = filled && !index_insert(&places, &s->range);
     lock_take(&lock);
     s->hidden = !filled;
@@ -325,11 +326,11 @@ bool canary_store_open(struct canary_slab *s, bool filled)
     return filled;
 }
 
-int canary_store_adopt(struct home *home, const struct canary_memory *memory, uint64_t real, uint64_t size,
+int canary_store_adopt(struct context *ctx, const struct canary_memory *memory, uint64_t real, uint64_t size,
                        CUevent ready, struct canary_place *place)
 {
     assert(size && (!ready || memory->kind == CANARY_POOL));
-    struct canary_slab *s = canary_slab_new(home, memory, 1);
+    struct canary_slab *s = canary_slab_new(ctx, memory, 1);
     if (!s)
         return -ENOMEM;
     s->range.base = real;
@@ -371,7 +372,7 @@ bool canary_store_withdraw(uint64_t pointer, struct canary_place *place)
                  (pointer - s->base) / s->stride < s->slots;
     uint32_t number = found ? (uint32_t)((pointer - s->base) / s->stride) : 0;
     // Before: scans do not look at it from then on, and may call the rest clean.
-    uint64_t clean = found ? canary_look_clean_so_far(s->home) : 0;
+    uint64_t clean = found ? canary_verify_clean_so_far(s->ctx) : 0;
     // Acquire and release: who gets the buffer sees all that the thread did that made it.
     uint64_t size = found ? atomic_exchange_explicit(&s->slot[number].size, 0, memory_order_acq_rel) : 0;
     epoch_leave(section);
@@ -419,7 +420,7 @@ static void slot_give(struct shop *shop, const struct canary_place *place)
 void canary_store_give(const struct canary_place *place, uint64_t scan)
 {
     struct canary_slab *s = place->slab;
-    struct shop *shop = shop_of(s->home);
+    struct shop *shop = shop_of(s->ctx);
     assert(place->number < s->slots && place->size && place->size <= s->stride);
     atomic_fetch_sub_explicit(
         &extra, s->stride - place->size + (canary_slab_is_lone(s) ? s->range.size - s->stride : 0),
@@ -439,12 +440,12 @@ void canary_store_give(const struct canary_place *place, uint64_t scan)
 
 // --- memory -------------------------------------------------------------------------------------------------
 
-uint64_t canary_store_spare(struct home *home, const struct canary_extent *but, unsigned n)
+uint64_t canary_store_spare(struct context *ctx, const struct canary_extent *but, unsigned n)
 {
     lock_take(&lock);
-    uint64_t bytes = canary_space_empty(&shop_of(home)->space, but, n);
+    uint64_t bytes = canary_suballoc_empty(&shop_of(ctx)->space, but, n);
     lock_give(&lock);
-    return bytes + canary_tract_spare(home, but, n);
+    return bytes + canary_mapped_spare(ctx, but, n);
 }
 
 // Under the lock: slabs without buffers that a scan has looked at; all of them, or those beside which others are open.
@@ -462,9 +463,9 @@ static void close_empty(struct shop *shop, bool all)
         }
 }
 
-void canary_store_tidy(struct home *home)
+void canary_store_tidy(struct context *ctx)
 {
-    struct shop *shop = shop_of(home);
+    struct shop *shop = shop_of(ctx);
     if (!atomic_load_explicit(&shop->empty, memory_order_relaxed))
         return;
     lock_take(&lock);
@@ -472,22 +473,22 @@ void canary_store_tidy(struct home *home)
     lock_give(&lock);
 }
 
-uint64_t canary_store_trim(struct home *home, uint64_t keep)
+uint64_t canary_store_trim(struct context *ctx, uint64_t keep)
 {
-    struct shop *shop = shop_of(home);
-    uint64_t given = 0, mapped = canary_tract_spare(home, NULL, 0);
+    struct shop *shop = shop_of(ctx);
+    uint64_t given = 0, mapped = canary_mapped_spare(ctx, NULL, 0);
     for (;;) {
         uint64_t bytes = 0, base = 0;
         lock_take(&lock);
         if (!keep)
             close_empty(shop, true);
-        uint64_t regions = canary_space_empty(&shop->space, NULL, 0);
+        uint64_t regions = canary_suballoc_empty(&shop->space, NULL, 0);
         if (regions + mapped > keep)
-            base = canary_space_remove_empty(&shop->space, &bytes);
+            base = canary_suballoc_remove_empty(&shop->space, &bytes);
         lock_give(&lock);
         if (!base)
-            return given + (regions + mapped > keep ? canary_tract_trim(home, regions + mapped - keep) : 0);
-        canary_ground_give(base - CANARY_LEAD);
+            return given + (regions + mapped > keep ? canary_mapped_trim(ctx, regions + mapped - keep) : 0);
+        canary_regions_give(base - CANARY_LEAD);
         given += bytes + CANARY_LEAD;
     }
 }
@@ -510,9 +511,9 @@ static int of_context(struct index_item *item, void *context)
     return search->found != NULL;
 }
 
-void canary_store_context_gone(struct home *home, CUcontext context)
+void canary_store_context_gone(struct context *ctx, CUcontext context)
 {
-    struct shop *shop = shop_of(home);
+    struct shop *shop = shop_of(ctx);
     for (;;) {
         struct search search = {.context = context};
         unsigned section = epoch_enter();
@@ -528,10 +529,10 @@ void canary_store_context_gone(struct home *home, CUcontext context)
         if (!closed)
             break;
     }
-    canary_tract_context_gone(home);
-    canary_ground_context_gone(context);
+    canary_mapped_context_gone(ctx);
+    canary_regions_context_gone(context);
     lock_take(&lock);
-    canary_space_clear(&shop->space);
+    canary_suballoc_clear(&shop->space);
     memset(shop, 0, sizeof *shop);
     lock_give(&lock);
 }
@@ -539,7 +540,7 @@ void canary_store_context_gone(struct home *home, CUcontext context)
 // --- what must hold ----------------------------------------------------------------------------------------
 
 struct tally {
-    const struct home *home;
+    const struct context *ctx;
     uint32_t live[CLASSES + 1], made[CLASSES + 1], empty;
     bool valid;
 };
@@ -548,7 +549,7 @@ static int count_slab(struct index_item *item, void *context)
 {
     struct tally *tally = context;
     const struct canary_slab *s = (const struct canary_slab *)item;
-    if (s->home != tally->home)
+    if (s->ctx != tally->ctx)
         return 0;
     tally->valid = canary_slab_valid(s) && canary_slab_slots_valid(s) && !s->hidden;
     if (s->memory->kind == CANARY_OURS && s->stride / UNIT <= CLASSES)
@@ -558,14 +559,14 @@ static int count_slab(struct index_item *item, void *context)
     return !tally->valid;
 }
 
-bool canary_store_valid(const struct home *home)
+bool canary_store_valid(const struct context *ctx)
 {
-    const struct shop *shop = shop_of(home);
-    struct tally tally = {.home = home, .valid = true};
+    const struct shop *shop = shop_of(ctx);
+    struct tally tally = {.ctx = ctx, .valid = true};
     unsigned section = epoch_enter();
     lock_take(&lock);
     index_each(&places, count_slab, &tally);
-    bool valid = tally.valid && canary_space_valid(&shop->space) &&
+    bool valid = tally.valid && canary_suballoc_valid(&shop->space) &&
                  memcmp(tally.live, shop->live, sizeof tally.live) == 0 &&
                  memcmp(tally.made, shop->made, sizeof tally.made) == 0 &&
                  tally.empty == atomic_load_explicit(&shop->empty, memory_order_relaxed);

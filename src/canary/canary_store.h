@@ -17,14 +17,14 @@ enum canary_took {
     CANARY_NONE,   // no memory
 };
 // patient: CANARY_CHECK may be the answer.
-enum canary_took canary_store_take(struct home *home, uint64_t size, bool patient,
+enum canary_took canary_store_take(struct context *ctx, uint64_t size, bool patient,
                                    struct canary_place *place);
 // filled: the slab's canaries stand, and it is in use from now on; otherwise it goes again. False: so it is, for no memory.
 bool canary_store_open(struct canary_slab *s, bool filled);
 
 // What the driver gave, at least canary_slab_padded bytes, becomes the place of a buffer. ready: as in the slab. 0, or
 // -ENOMEM.
-int canary_store_adopt(struct home *home, const struct canary_memory *memory, uint64_t real, uint64_t size,
+int canary_store_adopt(struct context *ctx, const struct canary_memory *memory, uint64_t real, uint64_t size,
                        CUevent ready, struct canary_place *place);
 
 // The buffer that starts there is free, for of several threads one gets it. False: there is none. In memory that we divide
@@ -44,25 +44,25 @@ int canary_store_each(int (*f)(struct index_item *, void *), void *context);  //
 size_t canary_store_slabs(void);
 
 // Slabs without buffers that a scan has looked at are space again, but for one of each kind.
-void canary_store_tidy(struct home *home);
+void canary_store_tidy(struct context *ctx);
 // Gives empty regions of the current context back to the driver beyond `keep` bytes; how many bytes. No scan may be
 // under way.
-uint64_t canary_store_trim(struct home *home, uint64_t keep);
+uint64_t canary_store_trim(struct context *ctx, uint64_t keep);
 // Bytes of regions that have no slab, or none but these.
-uint64_t canary_store_spare(struct home *home, const struct canary_extent *but, unsigned n);
+uint64_t canary_store_spare(struct context *ctx, const struct canary_extent *but, unsigned n);
 // Bytes in all that canaries and rounding take, now.
 uint64_t canary_store_extra(void);
 
 // A context and its memory are gone. No scan may be under way.
-void canary_store_context_gone(struct home *home, CUcontext context);
+void canary_store_context_gone(struct context *ctx, CUcontext context);
 void canary_store_after_fork(void);
 
-// Whether what canary_slab.h and canary_space.h say holds of all that the home has, and
+// Whether what canary_slab.h and canary_suballoc.h say holds of all that the context has, and
 //
 //   of each stride, in units: live == buffers in slabs of ours; made == slots of open slabs
 //   empty == open slabs without a buffer
 //
 // It holds whenever the store's lock is free. Only the tests call it: it walks over everything.
-bool canary_store_valid(const struct home *home);
+bool canary_store_valid(const struct context *ctx);
 
 #endif

@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "canary/canary_order.h"
-#include "canary/canary_shelf.h"
+#include "canary/canary_cache.h"
 #include "canary/canary_testing.h"
 
 enum { SMALL = 1000, LARGE = (3 << 20) - 100, LOCK_STEP = 60000000 };
@@ -705,7 +705,7 @@ static void goes_back_during_a_capture(void **state)
 static void little_is_held(void **state)
 {
     enum { BUFFERS = 10 };
-    struct canary_extent waiting[CANARY_SHELF_MOST];
+    struct canary_extent waiting[CANARY_CACHE_MOST];
     CUdeviceptr p[BUFFERS];
     CUresult r;
     size_t left, all, held = 0;
@@ -717,7 +717,7 @@ static void little_is_held(void **state)
         assert_true(canary_alloc(&p[i], part, &r) && !r);
     for (unsigned i = 0; i < BUFFERS; i++)
         free_now(p[i]);
-    unsigned n = canary_shelf_plain(home_current(), waiting);
+    unsigned n = canary_cache_plain(context_current(), waiting);
     for (unsigned i = 0; i < n; i++)
         held += waiting[i].bytes;
     assert_in_range(held, 1, all / 16);

@@ -5,7 +5,7 @@
 
 #include "canary/canary.h"
 #include "canary/canary_order.h"
-#include "canary/canary_shelf.h"
+#include "canary/canary_cache.h"
 #include "mode/mode_testing.h"
 
 struct launch_ring launch_ring;
@@ -22,7 +22,7 @@ unsigned launch_ring_since(uint64_t count, const char **names, unsigned most)
 static inline void forget_context(CUcontext gone)
 {
     canary_context_gone(gone);
-    home_forget(gone);
+    context_forget(gone);
 }
 
 static void free_now(CUdeviceptr p)
@@ -36,13 +36,13 @@ static void scan(bool whole)
 {
     static const struct canary_occasion occasion = {DRIVER_CALLS, NULL, "in a test", true, true};
     canary_monitor_hold();
-    CUresult r = canary_scan_home(home_current(), true, whole, &occasion);
-    canary_order_settle(home_current());
+    CUresult r = canary_scan_context(context_current(), true, whole, &occasion);
+    canary_order_settle(context_current());
     canary_monitor_go_on();
     assert_int_equal(r, 0);
-    assert_true(canary_store_valid(home_current()));
-    assert_true(canary_shelf_valid(home_current()));
-    assert_true(canary_order_valid(home_current()));
+    assert_true(canary_store_valid(context_current()));
+    assert_true(canary_cache_valid(context_current()));
+    assert_true(canary_order_valid(context_current()));
 }
 
 static void change(CUdeviceptr p)

@@ -3,8 +3,8 @@
 
 #include <string.h>
 
-#include "canary/canary_bench.h"
-#include "context/home_copy.h"
+#include "canary/canary_staging.h"
+#include "context/context_copy.h"
 #include "core/lock.h"
 #include "core/guard.h"
 
@@ -25,13 +25,13 @@ void canary_write_make(const struct canary_place *place, uint8_t head[CANARY_HEA
 }
 
 // So many rows at a time as there is room for.
-CUresult canary_write_slab(struct home *home, const struct canary_slab *slab)
+CUresult canary_write_slab(struct context *ctx, const struct canary_slab *slab)
 {
-    struct canary_bench *b = canary_bench_of(home);
+    struct canary_staging *b = canary_staging_of(ctx);
     uint32_t width;
     uint64_t at = canary_slab_row(slab, &width);
     CUresult r = b ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
-    CUstreamCaptureMode mode = home_calm();
+    CUstreamCaptureMode mode = context_capture_relax();
     lock_take(&lock);
     for (uint32_t row = 0, n; row <= slab->slots && !r; row += n) {
         uint8_t *filling = b->pinned->filling;
@@ -51,28 +51,28 @@ CUresult canary_write_slab(struct home *home, const struct canary_slab *slab)
             r = guard.real.cuStreamSynchronize(b->filler);
     }
     lock_give(&lock);
-    home_stir(mode);
+    context_capture_restore(mode);
     return r;
 }
 
 // A buffer that has its canaries for itself, by one copy: whatever lies before it leaves room for a row.
-static CUresult write_lone(struct home *home, const struct canary_place *place, struct canary_bench *b,
+static CUresult write_lone(struct context *ctx, const struct canary_place *place, struct canary_staging *b,
                            int tray)
 {
     uint8_t *rows = b->pinned->tray[tray];
     uint32_t width = canary_slab_tail(place->slab, place->size), count;
     memset(rows, 0, width);
     canary_write_make(place, rows + width - CANARY_HEAD, rows + width, &count);
-    return home_write_rows(home, place->base - width, place->size + width, width, rows);
+    return context_write_rows(ctx, place->base - width, place->size + width, width, rows);
 }
 
-CUresult canary_write_place(struct home *home, const struct canary_place *place)
+CUresult canary_write_place(struct context *ctx, const struct canary_place *place)
 {
-    struct canary_bench *b = canary_bench_of(home);
-    int tray = b && canary_slab_is_lone_of_ours(place->slab) ? canary_bench_take(b) : -1;
+    struct canary_staging *b = canary_staging_of(ctx);
+    int tray = b && canary_slab_is_lone_of_ours(place->slab) ? canary_staging_take(b) : -1;
     if (tray >= 0) {
-        CUresult r = write_lone(home, place, b, tray);
-        canary_bench_give(b, tray);
+        CUresult r = write_lone(ctx, place, b, tray);
+        canary_staging_give(b, tray);
         return r;
     }
     uint8_t head[CANARY_HEAD], tail[CANARY_TAIL_MOST];
@@ -86,6 +86,7 @@ CUresult canary_write_place(struct home *home, const struct canary_place *place)
         memcpy((uint8_t *)(uintptr_t)behind, tail, count);
         return CUDA_SUCCESS;
     }
-    const struct home_copy copies[] = {{place->base - CANARY_HEAD, head, CANARY_HEAD}, {behind, tail, count}};
-    return home_write(home, copies, 2);
+    const struct context_copy copies[] = {{place->base - CANARY_HEAD, head, CANARY_HEAD},
+                                          {behind, tail, count}};
+    return context_write(ctx, copies, 2);
 }

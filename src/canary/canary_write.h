@@ -8,10 +8,10 @@
 // What to write around a buffer.
 void canary_write_make(const struct canary_place *place, uint8_t head[CANARY_HEAD],
                        uint8_t tail[CANARY_TAIL_MOST], uint32_t *count);
-// Writes it, at once. The home's context is current.
-CUresult canary_write_place(struct home *home, const struct canary_place *place);
+// Writes it, at once. The context's context is current.
+CUresult canary_write_place(struct context *ctx, const struct canary_place *place);
 // All canaries of a slab that is not open yet, likewise.
-CUresult canary_write_slab(struct home *home, const struct canary_slab *slab);
+CUresult canary_write_slab(struct context *ctx, const struct canary_slab *slab);
 
 void canary_write_after_fork(void);
 

@@ -4,7 +4,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
-#include "context/home.h"
+#include "context/context.h"
 #include "core/lock.h"
 
 enum { MOST = 256 };  // of those beyond, nobody is told
@@ -60,8 +60,8 @@ bool capture_rule_forbids(void)
     pthread_t self = pthread_self();
     if (!atomic_load_explicit(&used, memory_order_relaxed))
         return false;
-    CUstreamCaptureMode mode = home_calm();  // the thread's own
-    home_stir(mode);
+    CUstreamCaptureMode mode = context_capture_relax();  // the thread's own
+    context_capture_restore(mode);
     lock_take(&lock);
     for (const struct row *r = rows; r < rows + MOST; r++) {
         bool here = r->used && pthread_equal(r->thread, self);

@@ -4,7 +4,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "context/home.h"
+#include "context/context.h"
 #include "context/names.h"
 #include "core/lock.h"
 #include "core/guard.h"
@@ -288,9 +288,9 @@ const struct kernels_layout *kernels_layout(struct kernel *k)
     if (l || !k)
         return l == &unknown ? NULL : l;
     struct kernels_parameter p[KERNELS_PARAMETERS];
-    CUstreamCaptureMode mode = home_calm();
+    CUstreamCaptureMode mode = context_capture_relax();
     int count = ask_all(k, p);
-    home_stir(mode);
+    context_capture_restore(mode);
     int hidden = (int)atomic_load_explicit(&k->hidden, memory_order_acquire);
     l = count >= hidden ? keep_locked(p, (uint32_t)(count - hidden)) : NULL;
     // Release pairs with the acquire above: who sees the layout sees what is in it.

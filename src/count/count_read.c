@@ -10,7 +10,7 @@
 #include "base/mem.h"
 #include "count/count.h"
 #include "rewrite/modules.h"
-#include "context/home.h"
+#include "context/context.h"
 #include "context/green.h"
 #include "core/lock.h"
 #include "core/guard.h"
@@ -364,12 +364,12 @@ static void add_primaries(struct module *m)
 // A library may have come into any context without our notice: by a launch of its kernels there.
 static void add_contexts(struct module *m)
 {
-    CUcontext list[HOME_ROWS];
+    CUcontext list[CONTEXT_ROWS];
     bool all;
     if (!m->in->library)
         return;
     add_primaries(m);
-    unsigned n = home_list(list, &all);
+    unsigned n = context_list(list, &all);
     for (unsigned i = 0; i < n; i++)
         add_instance(m, list[i], false);
     if (!all)
@@ -396,7 +396,7 @@ void count_read_context_ending(CUcontext context)
     if (!is_ours() || !context)
         return;
     struct modules_row *all = modules_take_all(client);
-    bool lives = home_lives(context);
+    bool lives = context_lives(context);
     for (struct modules_row *row = all; row; row = row->more[client])
         if (row->library && lives)
             add_instance(of(row), context, false);

@@ -2,7 +2,7 @@
 // Modules that the counting pass rewrote, and what they have counted on the device so far.
 //
 // Each context that a module is in has a table of its own. Into which contexts a library has come nobody tells, so it is
-// looked for in all that live (home.h); where it is not, its table is new and holds nothing. A table is read
+// looked for in all that live (context.h); where it is not, its table is new and holds nothing. A table is read
 // when the module, its context or the process is about to end; counters only grow, so it can be read at any
 // time, and again.
 //

@@ -12,7 +12,7 @@
 
 #include "base/mem.h"
 #include "count/count.h"
-#include "context/home.h"
+#include "context/context.h"
 #include "core/guard.h"
 #include "track/guard_report.h"
 
@@ -159,7 +159,7 @@ static int begin(void **state)
     depth = notes = 0;
     modules_after_fork();
     count_read_after_fork();
-    home_after_fork();
+    context_after_fork();
     return 0;
 }
 
@@ -220,8 +220,8 @@ static void bad_one_module(void **state)
 
 static void good_library_everywhere(void **state)
 {
-    home_begun(context(1));
-    home_begun(context(2));
+    context_begun(context(1));
+    context_begun(context(2));
     load(1, true, "everywhere");
     table[1][1] = 2;
     table[1][2] = 5;
@@ -239,12 +239,12 @@ static void good_context_by_context(void **state)
 {
     load(1, true, "by_context");
     for (unsigned i = 1; i <= 3; i++) {
-        home_begun(context(1));
+        context_begun(context(1));
         table[1][1] = i;
         count_read_context_ending(context(1));
         count_read_context_ended(context(1));
-        home_forget(context(1));
-        assert_false(home_lives(context(1)));
+        context_forget(context(1));
+        assert_false(context_lives(context(1)));
     }
     assert_int_equal(launches("by_context"), 1 + 2 + 3);
     // Of one that is over nothing can be read.
@@ -260,8 +260,8 @@ static void good_context_by_context(void **state)
 static void good_library_elsewhere(void **state)
 {
     load(1, true, "elsewhere");
-    home_begun(context(1));
-    home_begun(context(2));
+    context_begun(context(1));
+    context_begun(context(2));
     table[1][1] = 2;
     missing[1][2] = CUDA_ERROR_OUT_OF_MEMORY;
     count_read_ending(handle(1));
@@ -277,8 +277,8 @@ static void good_library_elsewhere(void **state)
 static void bad_context(void **state)
 {
     load(1, true, "broken");
-    home_begun(context(1));
-    home_begun(context(2));
+    context_begun(context(1));
+    context_begun(context(2));
     table[1][1] = 2;
     broken[2] = CUDA_ERROR_ILLEGAL_ADDRESS;
     count_read_ending(handle(1));
@@ -289,19 +289,19 @@ static void bad_context(void **state)
 
 static void bad_more_contexts_than_room(void **state)
 {
-    CUcontext list[HOME_ROWS];
+    CUcontext list[CONTEXT_ROWS];
     bool all;
     load(1, true, "crowd");
     load(2, false, "no_library");
-    for (uintptr_t i = 0; i < HOME_ROWS; i++)
-        home_begun(context(CONTEXTS + i));
-    home_begun(context(CONTEXTS));
-    assert_int_equal(home_list(list, &all), HOME_ROWS);
+    for (uintptr_t i = 0; i < CONTEXT_ROWS; i++)
+        context_begun(context(CONTEXTS + i));
+    context_begun(context(CONTEXTS));
+    assert_int_equal(context_list(list, &all), CONTEXT_ROWS);
     assert_true(all);
-    home_begun(context(1));
-    for (uintptr_t i = 0; i < HOME_ROWS; i++)
-        home_forget(context(CONTEXTS + i));
-    assert_int_equal(home_list(list, &all), 0);
+    context_begun(context(1));
+    for (uintptr_t i = 0; i < CONTEXT_ROWS; i++)
+        context_forget(context(CONTEXTS + i));
+    assert_int_equal(context_list(list, &all), 0);
     assert_false(all);
     count_read_ending(handle(1));
     count_read_ending(handle(2));

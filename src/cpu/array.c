@@ -144,7 +144,7 @@ void array_unplace(struct CUarray_st *a)
 static CUresult create(CUarray *out, const CUDA_ARRAY3D_DESCRIPTOR *d)
 {
     struct CUctx_st *ctx;
-    CUresult r = context_current(&ctx);
+    CUresult r = cpu_context_current(&ctx);
     if (!r)
         r = capture_unsafe();
     if (r)
@@ -169,7 +169,7 @@ static CUresult create(CUarray *out, const CUDA_ARRAY3D_DESCRIPTOR *d)
 CUresult cuArray3DCreate_v2(CUarray *out, const CUDA_ARRAY3D_DESCRIPTOR *d)
 {
     struct CUctx_st *ctx;
-    CUresult r = context_current(&ctx);
+    CUresult r = cpu_context_current(&ctx);
     return r ? r : out && d ? create(out, d) : CUDA_ERROR_INVALID_VALUE;
 }
 
@@ -207,20 +207,20 @@ CUresult cuArrayCreate(CUarray *out, const CUDA_ARRAY_DESCRIPTOR_v1 *d)
 CUresult array_wait(const struct array_head *h)
 {
     struct CUctx_st *ctx;
-    CUresult r = context_current(&ctx);
+    CUresult r = cpu_context_current(&ctx);
     if (!r)
         r = capture_unsafe();
     if (!r)
-        r = context_wait(ctx);
+        r = cpu_context_wait(ctx);
     if (!r && h->ctx != ctx)
-        r = context_wait(h->ctx);
+        r = cpu_context_wait(h->ctx);
     return r;
 }
 
 CUresult cuArrayDestroy(CUarray array)
 {
     struct CUctx_st *ctx;
-    CUresult r = context_current(&ctx);
+    CUresult r = cpu_context_current(&ctx);
     if (r)
         return r;
     // The levels of another go with it.
@@ -235,7 +235,7 @@ CUresult cuArrayDestroy(CUarray array)
 static CUresult find(const void *out, CUarray handle, struct CUarray_st **array)
 {
     struct CUctx_st *ctx;
-    CUresult r = context_current(&ctx);
+    CUresult r = cpu_context_current(&ctx);
     if (r)
         return r;
     *array = array_get(handle);

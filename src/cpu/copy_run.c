@@ -175,7 +175,7 @@ static void run(void *arg, bool go)
 
 static bool idle(struct CUstream_st *s)
 {
-    return s->blocking && !s->legacy ? context_idle(s->ctx) : stream_idle(s);
+    return s->blocking && !s->legacy ? cpu_context_idle(s->ctx) : stream_idle(s);
 }
 
 static bool on_host(const struct copy_side *s)

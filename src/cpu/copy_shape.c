@@ -144,7 +144,8 @@ static CUresult copy_peer(const CUDA_MEMCPY3D_PEER *c, CUstream stream, bool per
 {
     if (!c)
         return CUDA_ERROR_INVALID_VALUE;
-    if ((c->srcContext && !context_named(c->srcContext)) || (c->dstContext && !context_named(c->dstContext)))
+    if ((c->srcContext && !cpu_context_named(c->srcContext)) ||
+        (c->dstContext && !cpu_context_named(c->dstContext)))
         return CUDA_ERROR_INVALID_CONTEXT;
     struct corner dst = CORNER(c, dst), src = CORNER(c, src);
     struct copy_job j = {.width = c->WidthInBytes, .height = c->Height, .depth = c->Depth};

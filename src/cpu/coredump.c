@@ -141,7 +141,7 @@ static CUresult set(struct CUctx_st *ctx, CUcoredumpSettings a, const void *valu
 CUresult cuCoredumpGetAttribute(CUcoredumpSettings a, void *value, size_t *size)
 {
     struct CUctx_st *ctx;
-    CUresult r = context_current_any(&ctx);
+    CUresult r = cpu_context_current_any(&ctx);
     return r ? r : get(ctx, a, value, size);
 }
 
@@ -153,7 +153,7 @@ CUresult cuCoredumpGetAttributeGlobal(CUcoredumpSettings a, void *value, size_t 
 CUresult cuCoredumpSetAttribute(CUcoredumpSettings a, void *value, size_t *size)
 {
     struct CUctx_st *ctx;
-    CUresult r = context_current_any(&ctx);
+    CUresult r = cpu_context_current_any(&ctx);
     if (!r && (a == CU_COREDUMP_ENABLE_USER_TRIGGER || a == CU_COREDUMP_PIPE))
         r = CUDA_ERROR_NOT_PERMITTED;
     return r ? r : set(ctx, a, value, size);

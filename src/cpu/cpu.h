@@ -5,7 +5,7 @@
 //                                                ── modules ── functions, variables
 //   libraries are loaded into each context that uses them
 //
-// Locks, outermost first: capture_lock (captures and graphs), context_lock (lists of a context), memory_lock
+// Locks, outermost first: capture_lock (captures and graphs), cpu_context_lock (lists of a context), memory_lock
 // (allocations), pool's own. None is held across a call into the application.
 #ifndef MOAT_CPU_CPU_H
 #define MOAT_CPU_CPU_H
@@ -59,7 +59,7 @@ uint64_t device_memory(void);                // bytes that each pretends to have
 int device_attribute(CUdevice_attribute a);  // that all have alike; -1: no such attribute
 CUresult device_check(CUdevice device);      // device_ready, or CUDA_ERROR_INVALID_DEVICE
 
-// --- contexts (context.c) -------------------------------------------------------------------------------------
+// --- contexts (cpu_context.c) -------------------------------------------------------------------------------------
 
 enum { PEER_MOST = 8 };  // as many as NVIDIA's driver allows
 
@@ -92,29 +92,29 @@ struct CUctx_st {
 
 // The calling thread's current context. Not initialised, no context, or in error: the code that the call must
 // return, and *out is NULL (in error: it is set all the same).
-CUresult context_current(struct CUctx_st **out);
+CUresult cpu_context_current(struct CUctx_st **out);
 // As that, of which no sticky error counts: for what a program may still do, such as destroying.
-CUresult context_current_any(struct CUctx_st **out);
+CUresult cpu_context_current_any(struct CUctx_st **out);
 // What the application means by a handle: a context, or the primary one that a green context stands on. NULL: neither.
-struct CUctx_st *context_named(CUcontext handle);
+struct CUctx_st *cpu_context_named(CUcontext handle);
 // Of green contexts (green_context.c) no id is used twice, and none is 0. What is to notice that one is destroyed keeps its
 // id: the handle may be another one's by then.
-unsigned long long context_green(void);  // the id of the one that is current, 0: none is
+unsigned long long cpu_context_green(void);  // the id of the one that is current, 0: none is
 // NULL: it is no green context. id: NULL, or where its goes.
 struct CUctx_st *green_context_base(CUcontext handle, unsigned long long *id);
-CUgreenCtx green_context_of(unsigned long long id);                       // NULL: it is destroyed
-void context_fail(struct CUctx_st *ctx, const struct exec_fault *fault);  // the first one sticks
-CUresult context_error_of(enum exec_fault_kind kind);
+CUgreenCtx green_context_of(unsigned long long id);                           // NULL: it is destroyed
+void cpu_context_fail(struct CUctx_st *ctx, const struct exec_fault *fault);  // the first one sticks
+CUresult cpu_context_error_of(enum exec_fault_kind kind);
 // For whoever asks through moat_driver_fault.
 void fault_query_keep(struct driver_fault *to, const struct exec_fault *f, CUresult result);
 
 // What the primary context shares with others.
-CUresult context_start(struct CUctx_st *ctx, CUdevice device, unsigned flags);  // a life begins
-void context_end(struct CUctx_st *ctx);  // waits for its work and frees what it holds
-bool context_flags_valid(unsigned flags);
-void context_limits_init(struct CUctx_st *ctx);
-CUresult context_limit(const struct CUctx_st *ctx, CUlimit limit, size_t *value);
-static inline size_t context_limit_now(const struct CUctx_st *ctx, CUlimit limit)
+CUresult cpu_context_start(struct CUctx_st *ctx, CUdevice device, unsigned flags);  // a life begins
+void cpu_context_end(struct CUctx_st *ctx);  // waits for its work and frees what it holds
+bool cpu_context_flags_valid(unsigned flags);
+void cpu_context_limits_init(struct CUctx_st *ctx);
+CUresult cpu_context_limit(const struct CUctx_st *ctx, CUlimit limit, size_t *value);
+static inline size_t cpu_context_limit_now(const struct CUctx_st *ctx, CUlimit limit)
 {
     return atomic_load_explicit(&ctx->limits[limit], memory_order_relaxed);
 }
@@ -148,8 +148,8 @@ struct grid_clock pool_clock(void);  // now
 
 // Wait, helping with the work; then print what kernels printed. The context's error, if any.
 CUresult stream_wait(struct CUstream_st *s);
-CUresult context_wait(struct CUctx_st *ctx);
-bool context_idle(struct CUctx_st *ctx);  // nothing queued or running, a moment ago
+CUresult cpu_context_wait(struct CUctx_st *ctx);
+bool cpu_context_idle(struct CUctx_st *ctx);  // nothing queued or running, a moment ago
 
 CUresult stream_context_init(struct CUctx_st *ctx);  // makes the legacy stream
 void stream_context_free(struct CUctx_st *ctx);      // waits for all streams and frees them

@@ -296,7 +296,7 @@ CUresult cuIpcOpenEventHandle(CUevent *out, CUipcEventHandle handle)
     struct event_share *share;
     if (pool_in_callback())
         return CUDA_ERROR_NOT_PERMITTED;
-    CUresult rc = context_current(&ctx);
+    CUresult rc = cpu_context_current(&ctx);
     if (rc || !out)
         return rc ? rc : CUDA_ERROR_INVALID_VALUE;
     rc = event_share_open(&handle, &share);
@@ -353,7 +353,7 @@ static CUresult check_context(CUcontext *ctx)
     CUresult rc = device_ready();
     if (rc)
         return rc;
-    *ctx = context_named(*ctx);
+    *ctx = cpu_context_named(*ctx);
     return *ctx ? stream_error(*ctx) : CUDA_ERROR_INVALID_CONTEXT;
 }
 

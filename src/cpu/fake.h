@@ -158,24 +158,24 @@ enum memory_where memory_block_check(uint64_t addr, uint64_t size, unsigned righ
     return space_allows(addr, size, rights) ? MEMORY_PINNED : MEMORY_BAD;
 }
 
-CUresult context_current_any(struct CUctx_st **out)
+CUresult cpu_context_current_any(struct CUctx_st **out)
 {
     *out = fake_current;
     return fake_current ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
 }
 
-CUresult context_current(struct CUctx_st **out)
+CUresult cpu_context_current(struct CUctx_st **out)
 {
-    CUresult rc = context_current_any(out);
+    CUresult rc = cpu_context_current_any(out);
     return rc ? rc : (CUresult)atomic_load(&(*out)->error);
 }
 
-unsigned long long context_green(void)
+unsigned long long cpu_context_green(void)
 {
     return 0;
 }
 
-struct CUctx_st *context_named(CUcontext handle)
+struct CUctx_st *cpu_context_named(CUcontext handle)
 {
     return handle_is(handle, HANDLE_CONTEXT) ? handle : NULL;
 }
@@ -185,7 +185,7 @@ CUgreenCtx green_context_of(unsigned long long id)
     return NULL;
 }
 
-void context_fail(struct CUctx_st *ctx, const struct exec_fault *fault)
+void cpu_context_fail(struct CUctx_st *ctx, const struct exec_fault *fault)
 {
     int none = 0;
     atomic_compare_exchange_strong(&ctx->error, &none, CUDA_ERROR_ILLEGAL_ADDRESS);

@@ -92,11 +92,11 @@ void fault_query_keep(struct driver_fault *to, const struct exec_fault *f, CUres
 __attribute__((visibility("default"))) int moat_driver_fault(CUcontext context, struct driver_fault *out);
 int moat_driver_fault(CUcontext context, struct driver_fault *out)
 {
-    struct CUctx_st *ctx = context ? context_named(context) : NULL;
+    struct CUctx_st *ctx = context ? cpu_context_named(context) : NULL;
     if (!out)
         return CUDA_ERROR_INVALID_VALUE;
     if (!context)
-        context_current_any(&ctx);
+        cpu_context_current_any(&ctx);
     if (!ctx)
         return CUDA_ERROR_INVALID_CONTEXT;
     pthread_mutex_lock(&ctx->lock);

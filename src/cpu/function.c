@@ -44,7 +44,7 @@ CUresult function_get(CUfunction handle, struct CUctx_st *ctx, bool kernels, str
 static CUresult check(CUfunction f)
 {
     struct CUctx_st *ctx;
-    CUresult r = context_current(&ctx);
+    CUresult r = cpu_context_current(&ctx);
     return r ? r : handle_is(f, HANDLE_FUNCTION) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
 }
 
@@ -207,7 +207,7 @@ static CUresult check_kernel(CUkernel k, const struct exec_kernel **out)
 CUresult cuKernelGetFunction(CUfunction *out, CUkernel k)
 {
     struct CUctx_st *ctx;
-    CUresult r = context_current(&ctx);
+    CUresult r = cpu_context_current(&ctx);
     if (r || !out)
         return r ? r : CUDA_ERROR_INVALID_VALUE;
     return handle_is(k, HANDLE_KERNEL) ? library_function(k, ctx, out) : CUDA_ERROR_INVALID_HANDLE;

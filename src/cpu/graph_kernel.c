@@ -11,7 +11,7 @@ static CUfunction handle_of(const struct graph_kernel *k)
 
 static CUresult find(const struct graph_kernel *k, struct launch_request *q)
 {
-    if (!atomic_load_explicit(&k->ctx->alive, memory_order_acquire))  // partner: context_start
+    if (!atomic_load_explicit(&k->ctx->alive, memory_order_acquire))  // partner: cpu_context_start
         return CUDA_ERROR_CONTEXT_IS_DESTROYED;
     *q = (struct launch_request){
         .ctx = k->ctx,

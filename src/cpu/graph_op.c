@@ -119,7 +119,7 @@ void graph_op_abandon(struct pool_op *op)
 
 static CUresult alive(const struct CUctx_st *ctx)
 {
-    // Partner: context_start.
+    // Partner: cpu_context_start.
     return atomic_load_explicit(&ctx->alive, memory_order_acquire) ? CUDA_SUCCESS
                                                                    : CUDA_ERROR_CONTEXT_IS_DESTROYED;
 }

@@ -183,7 +183,7 @@ EVENT_CALLS(EventRecord, CU_GRAPH_NODE_TYPE_EVENT_RECORD, eventRecord)
 EVENT_CALLS(EventWait, CU_GRAPH_NODE_TYPE_WAIT_EVENT, eventWait)
 
 // Without a context they stay in the one that they had.
-static struct CUctx_st *context_of(CUgraphNode n, CUgraphNodeType type)
+static struct CUctx_st *cpu_context_of(CUgraphNode n, CUgraphNodeType type)
 {
     if (!graph_node_is(n) || n->work.type != type)
         return NULL;
@@ -196,7 +196,7 @@ CUresult cuGraphMemcpyNodeSetParams(CUgraphNode n, const CUDA_MEMCPY3D *p)
         return CUDA_ERROR_INVALID_VALUE;
     CUgraphNodeParams all = {
         .type = CU_GRAPH_NODE_TYPE_MEMCPY,
-        .memcpy = {.copyCtx = context_of(n, CU_GRAPH_NODE_TYPE_MEMCPY), .copyParams = *p}};
+        .memcpy = {.copyCtx = cpu_context_of(n, CU_GRAPH_NODE_TYPE_MEMCPY), .copyParams = *p}};
     return node_set(n, &all);
 }
 
@@ -217,7 +217,7 @@ CUresult cuGraphMemsetNodeSetParams(CUgraphNode n, const CUDA_MEMSET_NODE_PARAMS
     if (!p)
         return CUDA_ERROR_INVALID_VALUE;
     CUgraphNodeParams all = {.type = CU_GRAPH_NODE_TYPE_MEMSET,
-                             .memset = FILL_OF(p, context_of(n, CU_GRAPH_NODE_TYPE_MEMSET))};
+                             .memset = FILL_OF(p, cpu_context_of(n, CU_GRAPH_NODE_TYPE_MEMSET))};
     return node_set(n, &all);
 }
 

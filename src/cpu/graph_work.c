@@ -8,8 +8,8 @@
 CUresult graph_work_context(CUcontext named, struct CUctx_st **out)
 {
     if (!named)
-        return context_current(out);
-    *out = context_named(named);
+        return cpu_context_current(out);
+    *out = cpu_context_named(named);
     return *out ? stream_error(*out) : CUDA_ERROR_INVALID_CONTEXT;
 }
 

@@ -256,11 +256,11 @@ CUresult cuGreenCtxGetDevResource(CUgreenCtx handle, CUdevResource *out, CUdevRe
 CUresult cuCtxGetDevResource(CUcontext handle, CUdevResource *out, CUdevResourceType type)
 {
     struct CUctx_st *current = NULL;
-    CUresult r = handle ? device_ready() : context_current_any(&current);
+    CUresult r = handle ? device_ready() : cpu_context_current_any(&current);
     if (r)
         return r;
     if (!handle)
-        handle = context_green() ? (CUcontext)green_context_of(context_green()) : current;
+        handle = cpu_context_green() ? (CUcontext)green_context_of(cpu_context_green()) : current;
     if (handle_is(handle, HANDLE_CONTEXT))
         return give(out, type, handle->device, device_sm_count());
     r = cuGreenCtxGetDevResource((CUgreenCtx)handle, out, type);

@@ -56,7 +56,7 @@ static CUresult export(CUdeviceptr p, bool moving, bool *done, CUipcMemHandle *o
 CUresult cuIpcGetMemHandle(CUipcMemHandle *out, CUdeviceptr p)
 {
     struct CUctx_st *ctx;
-    CUresult r = context_current(&ctx);
+    CUresult r = cpu_context_current(&ctx);
     bool done = false;
     if (r || !out || !p)
         return r ? r : CUDA_ERROR_INVALID_VALUE;
@@ -162,7 +162,7 @@ static CUresult open_handle(CUdeviceptr *out, const CUipcMemHandle *handle, unsi
 {
     struct CUctx_st *ctx;
     struct share_ticket t;
-    CUresult r = context_current(&ctx);
+    CUresult r = cpu_context_current(&ctx);
     if (r || !out || flags != CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS)
         return r ? r : CUDA_ERROR_INVALID_VALUE;
     if (!share_file_read(&t, SHARE_MEMORY, handle))
@@ -213,7 +213,7 @@ static struct memory_block *closable(CUdeviceptr p)
 CUresult cuIpcCloseMemHandle(CUdeviceptr p)
 {
     struct CUctx_st *ctx;
-    CUresult r = context_current(&ctx);
+    CUresult r = cpu_context_current(&ctx);
     if (!r)
         r = capture_unsafe();
     if (r)
@@ -228,9 +228,9 @@ CUresult cuIpcCloseMemHandle(CUdeviceptr p)
     if (!last)
         return b ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
     // As with a free: kernels that use it run to their end with it. Nobody holds the lock meanwhile.
-    r = context_wait(ctx);
+    r = cpu_context_wait(ctx);
     if (!r && owner != ctx)
-        r = context_wait(owner);
+        r = cpu_context_wait(owner);
     if (r)
         return r;
     pthread_mutex_lock(&memory_lock);

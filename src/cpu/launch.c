@@ -219,7 +219,7 @@ static struct exec_grid *new_grid(const struct launch_request *q, struct slot *s
         .grid = {q->grid[0], q->grid[1], q->grid[2]},
         .block = {q->block[0], q->block[1], q->block[2]},
         .dynamic_shared = q->shared,
-        .stack_size = (uint32_t)context_limit_now(q->ctx, CU_LIMIT_STACK_SIZE),
+        .stack_size = (uint32_t)cpu_context_limit_now(q->ctx, CU_LIMIT_STACK_SIZE),
         .cooperative = q->cooperative,
         .grid_id = atomic_fetch_add_explicit(&q->ctx->grid_ids, 1, memory_order_relaxed) + 1,
         .params = s->params,
@@ -321,7 +321,7 @@ static CUresult launch(struct launch_request *q, CUfunction handle, CUstream str
 {
     struct CUstream_st *to;
     struct pool_op *op;
-    CUresult r = context_current(&q->ctx);
+    CUresult r = cpu_context_current(&q->ctx);
     if (!r)
         r = function_get(handle, q->ctx, true, &q->f);
     if (r)
@@ -435,7 +435,7 @@ static CUresult launch_ex(bool per_thread, const CUlaunchConfig *c, CUfunction f
 {
     struct CUctx_st *ctx;
     CUevent event = NULL;
-    CUresult r = context_current(&ctx);
+    CUresult r = cpu_context_current(&ctx);
     if (r || !c || (c->numAttrs && !c->attrs))
         return r ? r : CUDA_ERROR_INVALID_VALUE;
     struct launch_request q = {

@@ -47,7 +47,7 @@ static struct launch_family *family_of(struct launch_owner *o)
 int launch_child_more(struct CUctx_st *ctx)
 {
     unsigned before = atomic_fetch_add_explicit(&ctx->pending, 1, memory_order_relaxed);
-    if (before < context_limit_now(ctx, CU_LIMIT_DEV_RUNTIME_PENDING_LAUNCH_COUNT))
+    if (before < cpu_context_limit_now(ctx, CU_LIMIT_DEV_RUNTIME_PENDING_LAUNCH_COUNT))
         return CUDA_SUCCESS;
     atomic_fetch_sub_explicit(&ctx->pending, 1, memory_order_relaxed);
     return EXEC_TOO_MANY_PENDING;

@@ -14,7 +14,7 @@ struct legacy_call {
 static CUresult get(CUfunction f, struct legacy_call **out)
 {
     struct CUctx_st *ctx;
-    CUresult r = context_current(&ctx);
+    CUresult r = cpu_context_current(&ctx);
     if (r)
         return r;
     if (!handle_is(f, HANDLE_FUNCTION))

@@ -18,7 +18,7 @@ int launch_query_ask(void *owner, enum exec_question question, int which, uint64
         *value = (uint64_t)version;
         return (int)r;
     }
-    case EXEC_ASK_LIMIT: return (int)context_limit(ctx, (CUlimit)which, value);
+    case EXEC_ASK_LIMIT: return (int)cpu_context_limit(ctx, (CUlimit)which, value);
     case EXEC_ASK_CACHE_CONFIG: *value = (uint64_t)ctx->cache_config; return CUDA_SUCCESS;
     case EXEC_ASK_SHARED_CONFIG: *value = CU_SHARED_MEM_CONFIG_FOUR_BYTE_BANK_SIZE; return CUDA_SUCCESS;
     }

@@ -316,7 +316,7 @@ static CUresult current_module(CUlibrary l, struct CUmod_st **out)
     struct CUctx_st *ctx;
     CUresult r = check(l);
     if (!r)
-        r = context_current(&ctx);
+        r = cpu_context_current(&ctx);
     return r ? r : loaded(l, ctx, out);
 }
 
@@ -335,8 +335,8 @@ static CUresult get_variable(CUdeviceptr *address, size_t *size, CUlibrary l, co
     if (r || !name || (!address && !size))
         return r ? r : CUDA_ERROR_INVALID_VALUE;
     // What is managed needs no context.
-    r = managed && context_current_any(&(struct CUctx_st *){NULL}) ? loaded(l, NULL, &m)
-                                                                   : current_module(l, &m);
+    r = managed && cpu_context_current_any(&(struct CUctx_st *){NULL}) ? loaded(l, NULL, &m)
+                                                                       : current_module(l, &m);
     if (r)
         return r;
     const struct exec_variable *v = exec_find_variable(m->program, str_from(name));

@@ -24,7 +24,7 @@ static const struct {
 
 _Static_assert(sizeof((struct CUctx_st){0}.limits) / sizeof(size_t) >= CU_LIMIT_MAX, "room for all limits");
 
-void context_limits_init(struct CUctx_st *ctx)
+void cpu_context_limits_init(struct CUctx_st *ctx)
 {
     for (int i = 0; i < CU_LIMIT_MAX; i++)
         atomic_store_explicit(&ctx->limits[i], rules[i].initial, memory_order_relaxed);
@@ -37,26 +37,26 @@ static CUresult known(CUlimit limit)
     return rules[limit].rule == UNKNOWN ? CUDA_ERROR_UNSUPPORTED_LIMIT : CUDA_SUCCESS;
 }
 
-CUresult context_limit(const struct CUctx_st *ctx, CUlimit limit, size_t *value)
+CUresult cpu_context_limit(const struct CUctx_st *ctx, CUlimit limit, size_t *value)
 {
     CUresult r = known(limit);
     if (r || !value)
         return r ? r : CUDA_ERROR_INVALID_VALUE;
-    *value = context_limit_now(ctx, limit);
+    *value = cpu_context_limit_now(ctx, limit);
     return CUDA_SUCCESS;
 }
 
 CUresult cuCtxGetLimit(size_t *value, CUlimit limit)
 {
     struct CUctx_st *ctx;
-    CUresult r = context_current(&ctx);
-    return r ? r : context_limit(ctx, limit, value);
+    CUresult r = cpu_context_current(&ctx);
+    return r ? r : cpu_context_limit(ctx, limit, value);
 }
 
 CUresult cuCtxSetLimit(CUlimit limit, size_t value)
 {
     struct CUctx_st *ctx;
-    CUresult r = context_current(&ctx);
+    CUresult r = cpu_context_current(&ctx);
     if (!r)
         r = known(limit);
     if (r)

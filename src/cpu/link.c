@@ -34,7 +34,7 @@ static CUresult create(unsigned count, CUjit_option *options, void **values, CUl
 {
     struct CUctx_st *ctx;
     struct jit jit;
-    CUresult r = context_current(&ctx);
+    CUresult r = cpu_context_current(&ctx);
     if (r || !out)
         return r ? r : CUDA_ERROR_INVALID_VALUE;
     r = jit_begin(&jit, count, options, values);
@@ -70,7 +70,7 @@ CUresult cuLinkCreate_v2(unsigned int count, CUjit_option *options, void **value
 static CUresult check(CUlinkState l)
 {
     struct CUctx_st *ctx;
-    CUresult r = context_current(&ctx);
+    CUresult r = cpu_context_current(&ctx);
     return r ? r : handle_is(l, HANDLE_LINK) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
 }
 

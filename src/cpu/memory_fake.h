@@ -70,19 +70,19 @@ void pool_resume(void)
 {
 }
 
-CUresult context_current(struct CUctx_st **out)
+CUresult cpu_context_current(struct CUctx_st **out)
 {
     *out = &fake_ctx;
     return fake_state;
 }
 
-CUresult context_current_any(struct CUctx_st **out)
+CUresult cpu_context_current_any(struct CUctx_st **out)
 {
     *out = &fake_ctx;
     return CUDA_SUCCESS;
 }
 
-struct CUctx_st *context_named(CUcontext handle)
+struct CUctx_st *cpu_context_named(CUcontext handle)
 {
     return handle_is(handle, HANDLE_CONTEXT) ? handle : NULL;
 }
@@ -105,7 +105,7 @@ static void fake_run(const struct CUstream_st *s)
         now[i].fn(now[i].arg, !fake_state);
 }
 
-bool context_idle(struct CUctx_st *ctx)
+bool cpu_context_idle(struct CUctx_st *ctx)
 {
     return !fake_queued;
 }
@@ -124,7 +124,7 @@ bool stream_idle(struct CUstream_st *s)
     return true;
 }
 
-CUresult context_wait(struct CUctx_st *ctx)
+CUresult cpu_context_wait(struct CUctx_st *ctx)
 {
     fake_run(NULL);
     return fake_state;

@@ -291,7 +291,7 @@ static struct memory_heap *make(int device, uint64_t size)
 
 static struct memory_heap *make_once(struct CUctx_st *ctx)
 {
-    uint64_t size = context_limit_now(ctx, CU_LIMIT_MALLOC_HEAP_SIZE);
+    uint64_t size = cpu_context_limit_now(ctx, CU_LIMIT_MALLOC_HEAP_SIZE);
     pthread_mutex_lock(&make_lock);
     struct memory_heap *h = atomic_load_explicit(&ctx->heap, memory_order_relaxed);
     if (!h && size) {

@@ -100,7 +100,7 @@ CUresult cuMemHostAlloc(void **out, size_t size, unsigned int flags)
 {
     enum { known = CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP | CU_MEMHOSTALLOC_WRITECOMBINED };
     struct CUctx_st *ctx;
-    CUresult r = context_current(&ctx);
+    CUresult r = cpu_context_current(&ctx);
     if (r)
         return r;
     if (!out || flags & ~known)
@@ -120,7 +120,7 @@ CUresult cuMemAllocHost_v2(void **out, size_t size)
 CUresult cuMemAllocManaged(CUdeviceptr *out, size_t size, unsigned int flags)
 {
     struct CUctx_st *ctx;
-    CUresult r = context_current(&ctx);
+    CUresult r = cpu_context_current(&ctx);
     if (r)
         return r;
     if (!out || !size || (flags != CU_MEM_ATTACH_GLOBAL && flags != CU_MEM_ATTACH_HOST))
@@ -181,7 +181,7 @@ CUresult cuMemHostRegister_v2(void *p, size_t size, unsigned int flags)
         io = CU_MEMHOSTREGISTER_IOMEMORY,
     };
     struct CUctx_st *ctx;
-    CUresult r = context_current(&ctx);
+    CUresult r = cpu_context_current(&ctx);
     if (r)
         return r;
     uint64_t base = (uintptr_t)p;
@@ -234,7 +234,7 @@ static CUresult missing(enum memory_kind kind, uint64_t p)
 static CUresult give_up(enum memory_kind kind, void *p)
 {
     struct CUctx_st *ctx;
-    CUresult r = context_current(&ctx);
+    CUresult r = cpu_context_current(&ctx);
     if (!r)
         r = capture_unsafe();
     if (r)
@@ -245,9 +245,9 @@ static CUresult give_up(enum memory_kind kind, void *p)
     struct CUctx_st *owner = r ? NULL : memory_block_at(addr)->ctx;
     pthread_mutex_unlock(&memory_lock);
     if (!r)
-        r = context_wait(ctx);
+        r = cpu_context_wait(ctx);
     if (!r && owner != ctx)
-        r = context_wait(owner);
+        r = cpu_context_wait(owner);
     if (r)
         return r;
     pthread_mutex_lock(&memory_lock);
@@ -264,7 +264,7 @@ static CUresult give_up(enum memory_kind kind, void *p)
 CUresult cuMemFreeHost(void *p)
 {
     struct CUctx_st *ctx;
-    return p ? give_up(MEMORY_HOST, p) : context_current(&ctx);
+    return p ? give_up(MEMORY_HOST, p) : cpu_context_current(&ctx);
 }
 
 CUresult cuMemHostUnregister(void *p)
@@ -275,7 +275,7 @@ CUresult cuMemHostUnregister(void *p)
 CUresult cuMemHostGetDevicePointer_v2(CUdeviceptr *out, void *p, unsigned int flags)
 {
     struct CUctx_st *ctx;
-    CUresult r = context_current(&ctx);
+    CUresult r = cpu_context_current(&ctx);
     if (r)
         return r;
     if (!out || !p || flags)
@@ -293,7 +293,7 @@ CUresult cuMemHostGetDevicePointer_v2(CUdeviceptr *out, void *p, unsigned int fl
 CUresult cuMemHostGetFlags(unsigned int *out, void *p)
 {
     struct CUctx_st *ctx;
-    CUresult r = context_current(&ctx);
+    CUresult r = cpu_context_current(&ctx);
     if (r)
         return r;
     if (!out || !p)

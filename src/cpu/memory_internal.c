@@ -41,7 +41,7 @@ uint64_t memory_internal_alloc(uint64_t size, uint64_t align)
     if (!n)
         return 0;
     struct CUctx_st *ctx;
-    n->device = context_current_any(&ctx) ? 0 : ctx->device;
+    n->device = cpu_context_current_any(&ctx) ? 0 : ctx->device;
     pthread_mutex_lock(&memory_lock);
     struct memory_slabs *from = memory_slab_of(slabs, n->device);
     n->piece = memory_slab_take(from, size ? size : 1, align ? align : 1);

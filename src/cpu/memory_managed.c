@@ -184,7 +184,7 @@ static void apply(struct memory_block *b, CUmem_advise advice, CUmemLocation l, 
 static CUresult advise(CUdeviceptr p, size_t size, CUmem_advise advice, CUmemLocation l)
 {
     struct CUctx_st *ctx;
-    CUresult r = context_current(&ctx);
+    CUresult r = cpu_context_current(&ctx);
     bool host = false;
     if (r)
         return r;
@@ -268,7 +268,7 @@ CUresult cuMemRangeGetAttributes(void **data, size_t *sizes, CUmem_range_attribu
                                  CUdeviceptr p, size_t size)
 {
     struct CUctx_st *ctx;
-    CUresult r = context_current(&ctx);
+    CUresult r = cpu_context_current(&ctx);
     if (r)
         return r;
     if (!data || !sizes || !attributes || !count)

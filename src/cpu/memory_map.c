@@ -36,7 +36,7 @@ static uint64_t next_handle = 0x1000;
 CUresult memory_map_ready(void)
 {
     struct CUctx_st *ctx;
-    CUresult r = context_current(&ctx);
+    CUresult r = cpu_context_current(&ctx);
     bool none = r == CUDA_ERROR_INVALID_CONTEXT || r == CUDA_ERROR_CONTEXT_IS_DESTROYED;
     return none ? device_ready() : r;
 }

@@ -44,7 +44,7 @@ void memory_plain_release(struct memory_block *b)
 CUresult cuMemAlloc_v2(CUdeviceptr *out, size_t size)
 {
     struct CUctx_st *ctx;
-    CUresult r = context_current(&ctx);
+    CUresult r = cpu_context_current(&ctx);
     if (r)
         return r;
     if (!out || !size)
@@ -57,7 +57,7 @@ CUresult cuMemAllocPitch_v2(CUdeviceptr *out, size_t *pitch, size_t width, size_
                             unsigned int element)
 {
     struct CUctx_st *ctx;
-    CUresult r = context_current(&ctx);
+    CUresult r = cpu_context_current(&ctx);
     if (r)
         return r;
     if (!out || !pitch || !width || !height || (element != 4 && element != 8 && element != 16))
@@ -103,7 +103,7 @@ static bool release(struct memory_block *b)
 CUresult cuMemFree_v2(CUdeviceptr p)
 {
     struct CUctx_st *ctx, *owner = NULL;
-    CUresult r = context_current(&ctx);
+    CUresult r = cpu_context_current(&ctx);
     if (r || !p)
         return r;
     pthread_mutex_lock(&memory_lock);
@@ -117,9 +117,9 @@ CUresult cuMemFree_v2(CUdeviceptr p)
     if (r)
         return r;
     // Kernels that use it run to their end with it; nobody holds the lock meanwhile, so look again.
-    r = context_wait(ctx);
+    r = cpu_context_wait(ctx);
     if (!r && owner && owner != ctx)
-        r = context_wait(owner);
+        r = cpu_context_wait(owner);
     if (r)
         return r;
     pthread_mutex_lock(&memory_lock);
@@ -132,7 +132,7 @@ CUresult cuMemFree_v2(CUdeviceptr p)
 CUresult cuMemGetInfo_v2(size_t *available, size_t *total)
 {
     struct CUctx_st *ctx;
-    CUresult r = context_current(&ctx);
+    CUresult r = cpu_context_current(&ctx);
     if (r)
         return r;
     pthread_mutex_lock(&memory_lock);
@@ -149,7 +149,7 @@ CUresult cuMemGetInfo_v2(size_t *available, size_t *total)
 CUresult cuMemGetAddressRange_v2(CUdeviceptr *base, size_t *size, CUdeviceptr p)
 {
     struct CUctx_st *ctx;
-    CUresult r = context_current(&ctx);
+    CUresult r = cpu_context_current(&ctx);
     if (r || (!base && !size))
         return r;
     pthread_mutex_lock(&memory_lock);

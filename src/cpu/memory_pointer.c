@@ -121,7 +121,7 @@ static struct answer nothing(CUpointer_attribute a)
 CUresult cuPointerGetAttribute(void *out, CUpointer_attribute a, CUdeviceptr p)
 {
     struct CUctx_st *ctx;
-    CUresult r = context_current_any(&ctx);
+    CUresult r = cpu_context_current_any(&ctx);
     if (r)
         return r;
     pthread_mutex_lock(&memory_lock);
@@ -138,7 +138,7 @@ CUresult cuPointerGetAttributes(unsigned int count, CUpointer_attribute *attribu
                                 CUdeviceptr p)
 {
     struct CUctx_st *ctx;
-    CUresult r = context_current_any(&ctx);
+    CUresult r = cpu_context_current_any(&ctx);
     if (r)
         return r;
     if (!count || !attributes || !out)
@@ -162,7 +162,7 @@ CUresult cuPointerGetAttributes(unsigned int count, CUpointer_attribute *attribu
 CUresult cuPointerSetAttribute(const void *value, CUpointer_attribute a, CUdeviceptr p)
 {
     struct CUctx_st *ctx;
-    CUresult r = context_current(&ctx);
+    CUresult r = cpu_context_current(&ctx);
     if (r)
         return r;
     if (!value || a != CU_POINTER_ATTRIBUTE_SYNC_MEMOPS)

@@ -464,7 +464,7 @@ static CUresult alloc(struct CUmemPoolHandle_st *p, struct CUstream_st *s, uint6
     CUresult r = take(p, s, b, size);
     // Frees on their way, and what other pools keep, may make room; not if it is larger than the device.
     if (r == CUDA_ERROR_OUT_OF_MEMORY && size <= device_memory()) {
-        r = context_wait(s->ctx);
+        r = cpu_context_wait(s->ctx);
         pthread_mutex_lock(&memory_lock);
         memory_slab_trim(memory_slab_of(memory_plain, p->slabs.device), 0);
         memory_pool_settle(true);

@@ -46,7 +46,7 @@ static void forget(struct CUmipmappedArray_st *m)
 CUresult cuMipmappedArrayCreate(CUmipmappedArray *out, const CUDA_ARRAY3D_DESCRIPTOR *d, unsigned int levels)
 {
     struct CUctx_st *ctx;
-    CUresult r = context_current(&ctx);
+    CUresult r = cpu_context_current(&ctx);
     if (r || !out || !d || !levels)
         return r ? r : CUDA_ERROR_INVALID_VALUE;
     r = capture_unsafe();
@@ -70,7 +70,7 @@ CUresult cuMipmappedArrayCreate(CUmipmappedArray *out, const CUDA_ARRAY3D_DESCRI
 CUresult cuMipmappedArrayDestroy(CUmipmappedArray m)
 {
     struct CUctx_st *ctx;
-    CUresult r = context_current(&ctx);
+    CUresult r = cpu_context_current(&ctx);
     if (r)
         return r;
     if (!array_is(m, ARRAY_MIPMAP))
@@ -89,7 +89,7 @@ CUresult cuMipmappedArrayGetLevel(CUarray *out, CUmipmappedArray m, unsigned int
 {
     static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
     struct CUctx_st *ctx;
-    CUresult r = context_current(&ctx);
+    CUresult r = cpu_context_current(&ctx);
     if (r)
         return r;
     if (!array_is(m, ARRAY_MIPMAP))
@@ -108,7 +108,7 @@ CUresult cuMipmappedArrayGetLevel(CUarray *out, CUmipmappedArray m, unsigned int
 static CUresult find(const void *out, CUmipmappedArray m)
 {
     struct CUctx_st *ctx;
-    CUresult r = context_current(&ctx);
+    CUresult r = cpu_context_current(&ctx);
     return r ? r : !array_is(m, ARRAY_MIPMAP) ? CUDA_ERROR_INVALID_HANDLE : CUDA_ERROR_INVALID_VALUE;
 }
 

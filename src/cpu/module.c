@@ -146,7 +146,7 @@ void module_free(struct CUmod_st *m)
         return;
     // A kernel that uses it may still run.
     while (atomic_load_explicit(&m->grids, memory_order_acquire)) {
-        context_wait(m->ctx);
+        cpu_context_wait(m->ctx);
         sched_yield();
     }
     unsigned n = m->functions ? exec_kernel_count(m->program) : 0;
@@ -216,7 +216,7 @@ static CUresult load_current(CUmodule *out, const void *image, const char *path,
     struct sources source;
     struct jit jit;
     struct CUmod_st *m = NULL;
-    CUresult r = context_current(&ctx);
+    CUresult r = cpu_context_current(&ctx);
 
     if (r || !out || (!image && !path))
         return r ? r : CUDA_ERROR_INVALID_VALUE;
@@ -263,7 +263,7 @@ CUresult cuModuleLoadFatBinary(CUmodule *out, const void *image)
 static CUresult check(CUmodule m)
 {
     struct CUctx_st *ctx;
-    CUresult r = context_current(&ctx);
+    CUresult r = cpu_context_current(&ctx);
     return r ? r : handle_is(m, HANDLE_MODULE) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
 }
 

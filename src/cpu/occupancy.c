@@ -47,7 +47,7 @@ unsigned occupancy_blocks(const struct exec_kernel *k, const struct function_set
 static CUresult check(CUfunction handle, struct CUfunc_st **out)
 {
     struct CUctx_st *ctx;
-    CUresult r = context_current(&ctx);
+    CUresult r = cpu_context_current(&ctx);
     return r ? r : function_get(handle, ctx, true, out);
 }
 

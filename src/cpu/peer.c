@@ -74,10 +74,10 @@ CUresult cuDeviceGetP2PAtomicCapabilities(unsigned int *capabilities, const CUat
 // peer: as the application names it, then the context that this is.
 static CUresult find(CUcontext *peer, struct CUctx_st **ctx)
 {
-    CUresult r = context_current(ctx);
+    CUresult r = cpu_context_current(ctx);
     if (r)
         return r;
-    *peer = context_named(*peer);
+    *peer = cpu_context_named(*peer);
     bool living = *peer && atomic_load(&(*peer)->alive);
     return living ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
 }

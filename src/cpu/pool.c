@@ -192,7 +192,7 @@ void pool_depend(struct pool_op *op, struct pool_op *on)
 
 static bool failed(const struct CUctx_st *ctx)
 {
-    // Pairs with the store in context_fail. What is of no context goes on whatever happens.
+    // Pairs with the store in cpu_context_fail. What is of no context goes on whatever happens.
     return ctx && atomic_load_explicit(&ctx->error, memory_order_acquire) != 0;
 }
 
@@ -534,7 +534,7 @@ static enum exec_step step_grid(struct pool_op *op, struct runner *me)
 // Everything else that the context runs ends too: it may wait for what will not come.
 void pool_fail(struct CUctx_st *ctx, const struct exec_fault *fault)
 {
-    context_fail(ctx, fault);
+    cpu_context_fail(ctx, fault);
     pool_lock();
     for (struct pool_op *op = pool.grids.first; op; op = op->next) {
         if (op->kind == POOL_GRID && op->ctx == ctx)

@@ -448,7 +448,7 @@ static void good_pause(void **state)
     usleep(2000);
     assert_int_equal(atomic_load(&fake_ended), ended);
     pool_resume();
-    assert_int_equal(context_wait(ctx), CUDA_SUCCESS);
+    assert_int_equal(cpu_context_wait(ctx), CUDA_SUCCESS);
     assert_int_equal(atomic_load(&fake_ended), ended + 1);
     fake_context_free(ctx);
 }

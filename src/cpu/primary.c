@@ -11,7 +11,7 @@ struct primary {
     unsigned next_flags;  // of its next life
 };
 
-// Held while one begins and ends, so that nobody finds it half made. Outermost, before context.c's.
+// Held while one begins and ends, so that nobody finds it half made. Outermost, before cpu_context.c's.
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct primary primaries[CONFIG_DEVICES];
 
@@ -47,7 +47,7 @@ CUresult cuDevicePrimaryCtxRetain(CUcontext *out, CUdevice device)
     if (!p->ctx)
         r = make(p);
     if (!r && !alive(p))
-        r = context_start(p->ctx, device, p->next_flags);
+        r = cpu_context_start(p->ctx, device, p->next_flags);
     if (!r) {
         p->retained++;
         *out = p->ctx;
@@ -59,7 +59,7 @@ CUresult cuDevicePrimaryCtxRetain(CUcontext *out, CUdevice device)
 static void end(struct primary *p)
 {
     if (alive(p))
-        context_end(p->ctx);
+        cpu_context_end(p->ctx);
     p->next_flags = 0;
 }
 
@@ -113,7 +113,7 @@ CUresult cuDevicePrimaryCtxReset_v2(CUdevice device)
 static CUresult set_flags(CUdevice device, unsigned flags)
 {
     CUresult r = device_check(device);
-    if (r || !context_flags_valid(flags))
+    if (r || !cpu_context_flags_valid(flags))
         return r ? r : CUDA_ERROR_INVALID_VALUE;
     pthread_mutex_lock(&lock);
     struct primary *p = &primaries[device];

@@ -281,7 +281,7 @@ bool stream_idle(struct CUstream_st *s)
     return idle;
 }
 
-bool context_idle(struct CUctx_st *ctx)
+bool cpu_context_idle(struct CUctx_st *ctx)
 {
     pool_lock();
     bool idle = !count_busy(ctx, false);
@@ -317,7 +317,7 @@ CUresult stream_wait(struct CUstream_st *s)
     return stream_wait_op(ctx, op);
 }
 
-CUresult context_wait(struct CUctx_st *ctx)
+CUresult cpu_context_wait(struct CUctx_st *ctx)
 {
     struct pool_op *op;
     CUresult rc = stream_join(ctx, false, false, &op);
@@ -329,7 +329,7 @@ CUresult context_wait(struct CUctx_st *ctx)
 CUresult stream_context_for_new(struct CUctx_st **out)
 {
     *out = NULL;
-    return pool_in_callback() ? CUDA_ERROR_NOT_PERMITTED : context_current(out);
+    return pool_in_callback() ? CUDA_ERROR_NOT_PERMITTED : cpu_context_current(out);
 }
 
 struct CUstream_st *stream_new(struct CUctx_st *ctx, unsigned flags, int priority)
@@ -545,7 +545,7 @@ CUresult stream_find(CUstream handle, bool per_thread, struct CUstream_st **out)
         return CUDA_SUCCESS;
     }
     struct CUctx_st *ctx;
-    rc = context_current_any(&ctx);
+    rc = cpu_context_current_any(&ctx);
     if (rc)
         return rc;
     if (handle == CU_STREAM_PER_THREAD || (!handle && per_thread))
@@ -559,7 +559,7 @@ CUresult stream_find(CUstream handle, bool per_thread, struct CUstream_st **out)
 static CUresult check_current(const struct CUstream_st *s, CUstream handle)
 {
     struct CUctx_st *ctx;
-    return s == handle && context_current_any(&ctx) == CUDA_ERROR_CONTEXT_IS_DESTROYED
+    return s == handle && cpu_context_current_any(&ctx) == CUDA_ERROR_CONTEXT_IS_DESTROYED
                ? CUDA_ERROR_CONTEXT_IS_DESTROYED
                : stream_error(s->ctx);
 }

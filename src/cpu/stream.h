@@ -41,13 +41,13 @@ enum {
     STREAM_PRIORITY_GREATEST = -5,
 };
 
-// The error that sticks to the context. Pairs with the store in context_fail.
+// The error that sticks to the context. Pairs with the store in cpu_context_fail.
 static inline CUresult stream_fault(const struct CUctx_st *ctx)
 {
     return (CUresult)atomic_load_explicit(&ctx->error, memory_order_acquire);
 }
 
-// What a call says that is to use the context: that, or that it lives no more. Pairs with the store in context_start.
+// What a call says that is to use the context: that, or that it lives no more. Pairs with the store in cpu_context_start.
 static inline CUresult stream_error(const struct CUctx_st *ctx)
 {
     return atomic_load_explicit(&ctx->alive, memory_order_acquire) ? stream_fault(ctx)

@@ -39,7 +39,7 @@ CUresult cuStreamCreateWithPriority(CUstream *out, unsigned int flags, int prior
         return rc;
     if (!out || flags & ~(unsigned)CU_STREAM_NON_BLOCKING)
         return CUDA_ERROR_INVALID_VALUE;
-    return stream_create(out, ctx, context_green(), flags, priority);
+    return stream_create(out, ctx, cpu_context_green(), flags, priority);
 }
 
 CUresult cuStreamCreate(CUstream *out, unsigned int flags)
@@ -123,7 +123,7 @@ static CUresult get_green(bool per_thread, CUstream handle, CUgreenCtx *out)
     CUresult rc = ask(per_thread, handle, out, &s);
     if (rc)
         return rc;
-    unsigned long long green = s == handle ? s->green : context_green();
+    unsigned long long green = s == handle ? s->green : cpu_context_green();
     *out = green ? green_context_of(green) : NULL;
     return CUDA_SUCCESS;
 }
@@ -159,7 +159,7 @@ STREAM_CALL(cuStreamGetDevice, get_device, (CUstream handle, CUdevice *out), han
 CUresult cuCtxGetStreamPriorityRange(int *least, int *greatest)
 {
     struct CUctx_st *ctx;
-    CUresult rc = context_current(&ctx);
+    CUresult rc = cpu_context_current(&ctx);
     if (rc)
         return rc;
     if (least)
@@ -208,10 +208,10 @@ CUresult cuCtxSynchronize(void)
     struct CUctx_st *ctx;
     if (pool_in_callback())
         return CUDA_ERROR_NOT_PERMITTED;
-    CUresult rc = context_current(&ctx);
+    CUresult rc = cpu_context_current(&ctx);
     if (!rc)
         rc = capture_refuse_context(ctx);
-    return rc ? rc : context_wait(ctx);
+    return rc ? rc : cpu_context_wait(ctx);
 }
 
 CUresult cuCtxSynchronize_v2(CUcontext ctx)
@@ -223,13 +223,13 @@ CUresult cuCtxSynchronize_v2(CUcontext ctx)
     CUresult rc = device_ready();
     if (rc)
         return rc;
-    ctx = context_named(ctx);
+    ctx = cpu_context_named(ctx);
     if (!ctx)
         return CUDA_ERROR_INVALID_CONTEXT;
     rc = stream_error(ctx);
     if (!rc)
         rc = capture_refuse_context(ctx);
-    return rc ? rc : context_wait(ctx);
+    return rc ? rc : cpu_context_wait(ctx);
 }
 
 // --- callbacks ---------------------------------------------------------------------------------------------

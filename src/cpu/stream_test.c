@@ -101,12 +101,12 @@ static void good_order_in_stream(void **state)
     settle();
     assert_false(ran(&b));
     assert_int_equal(cuStreamQuery(s), CUDA_ERROR_NOT_READY);
-    assert_false(context_idle(*state));
+    assert_false(cpu_context_idle(*state));
     atomic_store(&a.go, true);
     assert_int_equal(cuStreamSynchronize(s), CUDA_SUCCESS);
     assert_true(ran(&a) && a.at < b.at && b.at < c.at);
     assert_int_equal(cuStreamQuery(s), CUDA_SUCCESS);
-    assert_true(context_idle(*state));
+    assert_true(cpu_context_idle(*state));
     assert_int_equal(cuStreamDestroy_v2(s), CUDA_SUCCESS);
 }
 
@@ -631,7 +631,7 @@ static void bad_kernel_ends_the_context(void **state)
     assert_int_equal(atomic_load(&host_calls), 0);
     assert_int_equal(atomic_load(&calls), 1);
     assert_int_equal(told, CUDA_ERROR_ILLEGAL_ADDRESS);
-    context_wait(*state);
+    cpu_context_wait(*state);
     assert_int_equal(atomic_load(&fake_ended), ended + 4);
     assert_false(ran(&dropped_grid) || ran(&forever));
     assert_int_equal(cuStreamQuery(t), CUDA_ERROR_ILLEGAL_ADDRESS);

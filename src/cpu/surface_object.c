@@ -23,7 +23,7 @@ CUresult cuSurfObjectCreate(CUsurfObject *out, const CUDA_RESOURCE_DESC *resourc
 {
     struct texture_object o = {.surface = true};
     struct texture t;
-    CUresult r = context_current(&o.ctx);
+    CUresult r = cpu_context_current(&o.ctx);
     if (r || !out || !resource)
         return r ? r : CUDA_ERROR_INVALID_VALUE;
     r = surface_object_describe(resource, &t);

@@ -243,7 +243,7 @@ static struct texture_object **find(uint64_t handle, bool surface)
 CUresult texture_object_find(uint64_t handle, bool surface, struct texture_object *out)
 {
     struct CUctx_st *ctx;
-    CUresult r = context_current(&ctx);
+    CUresult r = cpu_context_current(&ctx);
     if (r)
         return r;
     pthread_mutex_lock(&lock);
@@ -269,7 +269,7 @@ CUresult texture_object_remove(uint64_t handle, bool surface)
     CUresult r = texture_object_find(handle, surface, &o);
     // Kernels that look at it run to their end with it.
     if (!r)
-        r = context_wait(o.ctx);
+        r = cpu_context_wait(o.ctx);
     if (r)
         return r;
     pthread_mutex_lock(&lock);
@@ -299,7 +299,7 @@ CUresult cuTexObjectCreate(CUtexObject *out, const CUDA_RESOURCE_DESC *resource,
 {
     struct texture_object o = {0};
     struct texture t;
-    CUresult r = context_current(&o.ctx);
+    CUresult r = cpu_context_current(&o.ctx);
     if (r || !out || !resource || !desc)
         return r ? r : CUDA_ERROR_INVALID_VALUE;
     r = texture_object_describe(resource, desc, view, &t);

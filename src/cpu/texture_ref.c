@@ -25,7 +25,7 @@ struct CUsurfref_st {
 static CUresult texref(CUtexref r)
 {
     struct CUctx_st *ctx;
-    CUresult error = context_current(&ctx);
+    CUresult error = cpu_context_current(&ctx);
     return error ? error : array_is(r, ARRAY_TEXTURE_REF) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
@@ -43,7 +43,7 @@ static CUresult update(CUtexref r)
 {
     struct texture t;
     uint64_t handle = 0;
-    CUresult error = context_wait(r->head.ctx);
+    CUresult error = cpu_context_wait(r->head.ctx);
     if (!error && r->bound)
         error = texture_object_describe(&r->resource, &r->desc, NULL, &t);
     if (error)
@@ -78,7 +78,7 @@ static CUresult new_texref(struct CUctx_st *ctx, uint64_t address, CUtexref *out
 static CUresult find(CUmodule m, const char *name, void *out, enum exec_variable_kind kind, uint64_t *address)
 {
     struct CUctx_st *ctx;
-    CUresult r = context_current(&ctx);
+    CUresult r = cpu_context_current(&ctx);
     if (r)
         return r;
     if (!handle_is(m, HANDLE_MODULE))
@@ -129,7 +129,7 @@ CUresult cuModuleGetSurfRef(CUsurfref *out, CUmodule m, const char *name)
 CUresult cuTexRefCreate(CUtexref *out)
 {
     struct CUctx_st *ctx;
-    CUresult r = context_current(&ctx);
+    CUresult r = cpu_context_current(&ctx);
     return r ? r : out ? new_texref(ctx, 0, out) : CUDA_ERROR_INVALID_VALUE;
 }
 
@@ -148,7 +148,7 @@ CUresult cuTexRefDestroy(CUtexref r)
 CUresult cuSurfRefSetArray(CUsurfref s, CUarray array, unsigned int flags)
 {
     struct CUctx_st *ctx;
-    CUresult r = context_current(&ctx);
+    CUresult r = cpu_context_current(&ctx);
     if (r)
         return r;
     if (!array_is(s, ARRAY_SURFACE_REF) || flags)
@@ -157,7 +157,7 @@ CUresult cuSurfRefSetArray(CUsurfref s, CUarray array, unsigned int flags)
     struct texture t;
     r = surface_object_describe(&resource, &t);
     if (!r)
-        r = context_wait(s->head.ctx);
+        r = cpu_context_wait(s->head.ctx);
     if (r)
         return r;
     uint64_t handle = texture_add(&t);
@@ -171,7 +171,7 @@ CUresult cuSurfRefSetArray(CUsurfref s, CUarray array, unsigned int flags)
 CUresult cuSurfRefGetArray(CUarray *out, CUsurfref s)
 {
     struct CUctx_st *ctx;
-    CUresult r = context_current(&ctx);
+    CUresult r = cpu_context_current(&ctx);
     if (r || !out || !array_is(s, ARRAY_SURFACE_REF) || !s->array)
         return r ? r : CUDA_ERROR_INVALID_VALUE;
     *out = s->array;

@@ -8,7 +8,7 @@
 #include "exec/control.h"
 #include "exec/decode.h"
 #include "exec/lane.h"
-#include "exec/meet.h"
+#include "exec/collective.h"
 #include "exec/space.h"
 #include "exec/special.h"
 
@@ -46,36 +46,36 @@ static uint32_t members(struct decode *d, unsigned operand, uint32_t *flags)
     if (!has(d, PTX_MOD_SYNC))
         decode_unsupported(d);
     const struct ptx_operand *o = decode_operand(d, operand);
-    *flags |= MEET_SYNC | (o->kind == PTX_IMM ? MEET_CONSTANT : 0);
+    *flags |= COLLECTIVE_SYNC | (o->kind == PTX_IMM ? COLLECTIVE_CONSTANT : 0);
     return decode_source(d, o, PTX_B32);
 }
 
 static void shuffle(struct decode *d)
 {
-    uint32_t flags = has(d, PTX_MOD_UP)     ? MEET_UP
-                     : has(d, PTX_MOD_DOWN) ? MEET_DOWN
-                     : has(d, PTX_MOD_BFLY) ? MEET_BFLY
-                                            : MEET_IDX;
+    uint32_t flags = has(d, PTX_MOD_UP)     ? COLLECTIVE_UP
+                     : has(d, PTX_MOD_DOWN) ? COLLECTIVE_DOWN
+                     : has(d, PTX_MOD_BFLY) ? COLLECTIVE_BFLY
+                                            : COLLECTIVE_IDX;
     uint32_t a = decode_source(d, decode_operand(d, 1), PTX_B32),
              b = decode_source(d, decode_operand(d, 2), PTX_B32),
              c = decode_source(d, decode_operand(d, 3), PTX_B32), e = members(d, 4, &flags);
     struct decode_dest first, p;
     results(d, PTX_B32, &first, &p);
-    *decode_emit(d, meet_shfl) = (struct exec_insn){
-        .fn = meet_shfl, .d = first.slot, .a = a, .b = b, .c = c, .e = e, .flags = flags, .lo = p.slot};
+    *decode_emit(d, collective_shfl) = (struct exec_insn){
+        .fn = collective_shfl, .d = first.slot, .a = a, .b = b, .c = c, .e = e, .flags = flags, .lo = p.slot};
 }
 
 static void vote(struct decode *d)
 {
     bool ballot = has(d, PTX_MOD_BALLOT);
-    uint32_t flags = ballot                ? MEET_BALLOT
-                     : has(d, PTX_MOD_ALL) ? MEET_ALL
-                     : has(d, PTX_MOD_ANY) ? MEET_ANY
-                                           : MEET_UNI;
+    uint32_t flags = ballot                ? COLLECTIVE_BALLOT
+                     : has(d, PTX_MOD_ALL) ? COLLECTIVE_ALL
+                     : has(d, PTX_MOD_ANY) ? COLLECTIVE_ANY
+                                           : COLLECTIVE_UNI;
     uint32_t a = decode_pred(d, decode_operand(d, 1)), e = members(d, 2, &flags);
     struct decode_dest dest = decode_dest(d, decode_operand(d, 0), ballot ? PTX_B32 : PTX_PRED);
-    *decode_emit(d, meet_vote) =
-        (struct exec_insn){.fn = meet_vote, .d = dest.slot, .a = a, .e = e, .flags = flags};
+    *decode_emit(d, collective_vote) =
+        (struct exec_insn){.fn = collective_vote, .d = dest.slot, .a = a, .e = e, .flags = flags};
 }
 
 static void match(struct decode *d)
@@ -83,11 +83,11 @@ static void match(struct decode *d)
     unsigned bits = ptx_type_bits(type0(d));
     if (bits != 32 && bits != 64)
         decode_unsupported(d);
-    uint32_t flags = bits == 64 ? MEET_WIDE : 0;
+    uint32_t flags = bits == 64 ? COLLECTIVE_WIDE : 0;
     uint32_t a = decode_source(d, decode_operand(d, 1), type0(d)), e = members(d, 2, &flags);
     struct decode_dest first, p;
     results(d, PTX_B32, &first, &p);
-    exec_fn *fn = has(d, PTX_MOD_ALL) ? meet_match_all : meet_match_any;
+    exec_fn *fn = has(d, PTX_MOD_ALL) ? collective_match_all : collective_match_any;
     *decode_emit(d, fn) =
         (struct exec_insn){.fn = fn, .d = first.slot, .a = a, .e = e, .flags = flags, .lo = p.slot};
 }
@@ -96,17 +96,17 @@ static void redux(struct decode *d)
 {
     if (ptx_type_class(type0(d)) == PTX_CLASS_FLOAT || ptx_type_bits(type0(d)) != 32)
         decode_unsupported(d);
-    uint32_t flags = has(d, PTX_MOD_ADD)   ? MEET_ADD
-                     : has(d, PTX_MOD_MIN) ? MEET_MIN
-                     : has(d, PTX_MOD_MAX) ? MEET_MAX
-                     : has(d, PTX_MOD_AND) ? MEET_AND
-                     : has(d, PTX_MOD_OR)  ? MEET_OR
-                                           : MEET_XOR;
-    flags |= ptx_type_class(type0(d)) == PTX_CLASS_SINT ? MEET_SIGNED : 0;
+    uint32_t flags = has(d, PTX_MOD_ADD)   ? COLLECTIVE_ADD
+                     : has(d, PTX_MOD_MIN) ? COLLECTIVE_MIN
+                     : has(d, PTX_MOD_MAX) ? COLLECTIVE_MAX
+                     : has(d, PTX_MOD_AND) ? COLLECTIVE_AND
+                     : has(d, PTX_MOD_OR)  ? COLLECTIVE_OR
+                                           : COLLECTIVE_XOR;
+    flags |= ptx_type_class(type0(d)) == PTX_CLASS_SINT ? COLLECTIVE_SIGNED : 0;
     uint32_t a = decode_source(d, decode_operand(d, 1), PTX_B32), e = members(d, 2, &flags);
     struct decode_dest dest = decode_dest(d, decode_operand(d, 0), PTX_B32);
-    *decode_emit(d, meet_redux) =
-        (struct exec_insn){.fn = meet_redux, .d = dest.slot, .a = a, .e = e, .flags = flags};
+    *decode_emit(d, collective_redux) =
+        (struct exec_insn){.fn = collective_redux, .d = dest.slot, .a = a, .e = e, .flags = flags};
 }
 
 static void elect(struct decode *d)
@@ -114,8 +114,8 @@ static void elect(struct decode *d)
     uint32_t flags = 0, e = members(d, 1, &flags);
     struct decode_dest first, p;
     results(d, PTX_B32, &first, &p);
-    *decode_emit(d, meet_elect) =
-        (struct exec_insn){.fn = meet_elect, .d = first.slot, .e = e, .flags = flags, .lo = p.slot};
+    *decode_emit(d, collective_elect) =
+        (struct exec_insn){.fn = collective_elect, .d = first.slot, .e = e, .flags = flags, .lo = p.slot};
 }
 
 // --- barriers -----------------------------------------------------------------------------------------------
@@ -150,7 +150,7 @@ void decode_meet(struct decode *d)
 {
     if (d->stmt->form->id == PTX_OP_ACTIVEMASK) {
         struct decode_dest dest = decode_dest(d, decode_operand(d, 0), PTX_B32);
-        decode_emit(d, meet_activemask)->d = dest.slot;
+        decode_emit(d, collective_activemask)->d = dest.slot;
         return;
     }
     uint32_t skip = decode_skip_begin(d);
@@ -162,7 +162,8 @@ void decode_meet(struct decode *d)
     case PTX_OP_ELECT: elect(d); break;
     case PTX_OP_BAR_WARP: {
         uint32_t e = decode_source(d, decode_operand(d, 0), PTX_B32);
-        *decode_emit(d, meet_barrier) = (struct exec_insn){.fn = meet_barrier, .e = e, .flags = MEET_SYNC};
+        *decode_emit(d, collective_barrier) =
+            (struct exec_insn){.fn = collective_barrier, .e = e, .flags = COLLECTIVE_SYNC};
         break;
     }
     case PTX_OP_BARRIER_CLUSTER:

@@ -13,7 +13,7 @@
 #include "base/modes.def"
 #include "base/modes.h"
 #include "context/kernels.h"
-#include "context/home.h"
+#include "context/context.h"
 #include "core/guard.h"
 #include "core/lock.h"
 #include "guard/dl_hook.h"
@@ -105,7 +105,7 @@ static void after_fork(void)
     kernels_after_fork();
     graph_names_after_fork();
     capture_rule_after_fork();
-    home_after_fork();
+    context_after_fork();
     mode_after_fork();
     share_after_fork();
     share_open_after_fork();
@@ -117,7 +117,7 @@ static void after_fork(void)
     atomic_store_explicit(&launch_ring.count, 0, memory_order_relaxed);
     atomic_store_explicit(&launch_ring.made, 0, memory_order_relaxed);
     atomic_store_explicit(&launch_ring.graphs, 0, memory_order_relaxed);
-    only_forget(&launch_ring.only);
+    one_or_many_forget(&launch_ring.only);
     for (int i = 0; i < GUARD_COUNTS; i++)
         atomic_store_explicit(&guard.counts[i], 0, memory_order_relaxed);
 }

@@ -29,7 +29,7 @@ enum { BLOCK_HEAD = 32, BLOCK_LEAD_LOG2 = 5, BLOCK_TAIL = 8, BLOCK_ALIGN = 16 };
 
 struct block_head {
     uint64_t size;    // size, log2 of lead, kind; encrypted
-    uint64_t place;   // where its word was put (writer.h)
+    uint64_t place;   // where its word was put (producer.h)
     uint64_t ticket;  // generation, who allocated it (site.h), turn
     uint64_t canary;
 };
@@ -193,7 +193,7 @@ static inline struct block_head *block_head_of(void *block)
 
 static inline void block_set_canary(struct block_head *h, uint64_t canary)
 {
-    // Release: with the kernel's copy in gather.c. Whoever sees the canary sees the head and the tail that it is for.
+    // Release: with the kernel's copy in safe_read.c. Whoever sees the canary sees the head and the tail that it is for.
     atomic_store_explicit((_Atomic uint64_t *)&h->canary, canary, memory_order_release);
 }
 
@@ -292,7 +292,7 @@ static inline void block_mark_freed(void *block, uint32_t freed_at)
     struct block_head *h = block_head_of(block);
     block_set_canary(h, block_freed_canary((uint64_t)(uintptr_t)block, h->ticket) ^ freed_at);
     // Whatever is stored into the block from now on is seen after this.
-    atomic_thread_fence(memory_order_release);  // with the kernel's copy in gather.c
+    atomic_thread_fence(memory_order_release);  // with the kernel's copy in safe_read.c
 }
 
 // A block that lives and had this head gets another size where it is, and another ticket. `difference`: of what is packed, to what was.

@@ -12,8 +12,8 @@
 #include <cmocka.h>
 
 #include "heap/cycle.h"
-#include "heap/gather.h"
-#include "heap/heap_wait.h"
+#include "heap/safe_read.h"
+#include "heap/heap_quarantine.h"
 #include "heap/word_bag.h"
 
 enum { SIZE = 100 };
@@ -102,86 +102,86 @@ static void good_freed_until_resized(void **state)
 
 static void good_queue_of_waiting_blocks(void **state)
 {
-    static struct heap_wait w;
-    struct heap_wait_entry e;
+    static struct heap_quarantine w;
+    struct heap_quarantine_entry e;
     uint64_t next = 0;
     for (uint64_t i = 0; i < 5000; i++) {
-        struct heap_wait_entry put = {(char *)(uintptr_t)(i + 1), i % 700, 0};
-        while (heap_wait_oldest(&w, 100000, heap_wait_cost(put.packed), &e)) {
+        struct heap_quarantine_entry put = {(char *)(uintptr_t)(i + 1), i % 700, 0};
+        while (heap_quarantine_oldest(&w, 100000, heap_quarantine_cost(put.packed), &e)) {
             assert_int_equal((uintptr_t)e.block, next + 1);
             assert_int_equal(e.packed, next % 700);
             next++;
         }
-        assert_int_equal(heap_wait_add(&w, put), 0);
-        assert_true(w.bytes <= 100000 && w.put - w.taken <= HEAP_WAIT_BLOCKS);
+        assert_int_equal(heap_quarantine_add(&w, put), 0);
+        assert_true(w.bytes <= 100000 && w.put - w.taken <= HEAP_QUARANTINE_BLOCKS);
     }
     assert_true(next > 4000);
-    assert_true(heap_wait_entry_at(&w, next, &e) && heap_wait_still(&w, next));
+    assert_true(heap_quarantine_entry_at(&w, next, &e) && heap_quarantine_still(&w, next));
     assert_int_equal((uintptr_t)e.block, next + 1);
-    assert_false(heap_wait_entry_at(&w, 5000, &e));
-    while (heap_wait_oldest(&w, 0, 1, &e))
+    assert_false(heap_quarantine_entry_at(&w, 5000, &e));
+    while (heap_quarantine_oldest(&w, 0, 1, &e))
         next++;
     assert_int_equal(next, 5000);
     assert_int_equal(w.bytes, 0);
-    assert_false(heap_wait_still(&w, 4999));
+    assert_false(heap_quarantine_still(&w, 4999));
 }
 
-static uint64_t length(const struct heap_wait_lane *l)
+static uint64_t length(const struct heap_quarantine_lane *l)
 {
     return (uint64_t)(l->end - l->first);
 }
 
-static struct heap_wait_entry waiting(uint64_t number)
+static struct heap_quarantine_entry waiting(uint64_t number)
 {
-    return (struct heap_wait_entry){(char *)(uintptr_t)number, 64, ~number};
+    return (struct heap_quarantine_entry){(char *)(uintptr_t)number, 64, ~number};
 }
 
 // Who comes drives the oldest out; each bin has a lane of its own.
 static void good_lanes_of_waiting_blocks(void **state)
 {
-    static struct heap_wait w;
+    static struct heap_quarantine w;
     enum { LIMIT = 256 << 10 };
-    struct heap_wait_entry e;
-    struct heap_wait_lane *lanes = heap_wait_lanes(&w, LIMIT), *l = &lanes[4];
+    struct heap_quarantine_entry e;
+    struct heap_quarantine_lane *lanes = heap_quarantine_lanes(&w, LIMIT), *l = &lanes[4];
     uint64_t held = 0, room = length(l);
-    assert_true(lanes && lanes == heap_wait_lanes(&w, LIMIT));
-    for (size_t i = 0; i < HEAP_WAIT_LANES; i++) {
-        assert_true(length(&lanes[i]) >= 1 && length(&lanes[i]) <= HEAP_WAIT_LANE);
+    assert_true(lanes && lanes == heap_quarantine_lanes(&w, LIMIT));
+    for (size_t i = 0; i < HEAP_QUARANTINE_LANES; i++) {
+        assert_true(length(&lanes[i]) >= 1 && length(&lanes[i]) <= HEAP_QUARANTINE_LANE);
         assert_ptr_equal(lanes[i].first, i ? lanes[i - 1].end : lanes[0].first);
-        held += length(&lanes[i]) * heap_wait_cost(i * 16);
+        held += length(&lanes[i]) * heap_quarantine_cost(i * 16);
     }
     assert_true(held > LIMIT / 2 && held < 2 * LIMIT);
     for (uint64_t i = 1; i <= 1000; i++) {
-        struct heap_wait_slot *next = l->next;
-        assert_int_equal(heap_wait_entry_in(next, &e), i > room);
-        uint64_t old = (uintptr_t)heap_wait_drive(l, waiting(i)).block;
+        struct heap_quarantine_slot *next = l->next;
+        assert_int_equal(heap_quarantine_entry_in(next, &e), i > room);
+        uint64_t old = (uintptr_t)heap_quarantine_drive(l, waiting(i)).block;
         assert_int_equal(old, i <= room ? 0 : i - room);
         // The one that has left is not there any more, the youngest is, and all of the oldest that wait.
-        assert_false(old && heap_wait_still_in(next, &e));
-        assert_true(heap_wait_entry_in(next, &e) && heap_wait_still_in(next, &e));
+        assert_false(old && heap_quarantine_still_in(next, &e));
+        assert_true(heap_quarantine_entry_in(next, &e) && heap_quarantine_still_in(next, &e));
         assert_int_equal((uintptr_t)e.block, i);
         assert_true(e.packed == 64 && e.sum == ~i);
-        assert_int_equal(heap_wait_entry_in(l->next, &e), i >= room);
+        assert_int_equal(heap_quarantine_entry_in(l->next, &e), i >= room);
     }
-    heap_wait_forget(&w);
+    heap_quarantine_forget(&w);
     for (uint64_t i = 0; i < room; i++)
-        assert_null(heap_wait_drive(l, waiting(0)).block);
+        assert_null(heap_quarantine_drive(l, waiting(0)).block);
 }
 
 // Any part of an entry that is another one's is seen.
 static void bad_slot_written_anew(void **state)
 {
-    static struct heap_wait_slot s;
-    struct heap_wait_entry e, one = waiting(1);
-    assert_false(heap_wait_entry_in(&s, &e));
-    heap_wait_write_slot(&s, one);
-    assert_true(heap_wait_entry_in(&s, &e) && heap_wait_still_in(&s, &e));
-    heap_wait_write_slot(&s, (struct heap_wait_entry){one.block + 16, one.packed, one.sum});
-    assert_false(heap_wait_still_in(&s, &e));
-    heap_wait_write_slot(&s, (struct heap_wait_entry){one.block, one.packed + 1, one.sum});
-    assert_false(heap_wait_still_in(&s, &e));
-    heap_wait_write_slot(&s, (struct heap_wait_entry){one.block, one.packed, one.sum + 1});
-    assert_false(heap_wait_still_in(&s, &e));
+    static struct heap_quarantine_slot s;
+    struct heap_quarantine_entry e, one = waiting(1);
+    assert_false(heap_quarantine_entry_in(&s, &e));
+    heap_quarantine_write_slot(&s, one);
+    assert_true(heap_quarantine_entry_in(&s, &e) && heap_quarantine_still_in(&s, &e));
+    heap_quarantine_write_slot(&s, (struct heap_quarantine_entry){one.block + 16, one.packed, one.sum});
+    assert_false(heap_quarantine_still_in(&s, &e));
+    heap_quarantine_write_slot(&s, (struct heap_quarantine_entry){one.block, one.packed + 1, one.sum});
+    assert_false(heap_quarantine_still_in(&s, &e));
+    heap_quarantine_write_slot(&s, (struct heap_quarantine_entry){one.block, one.packed, one.sum + 1});
+    assert_false(heap_quarantine_still_in(&s, &e));
 }
 
 // Whatever changes in the head or the tail of a freed block changes the sum; so do bytes that are all the same.
@@ -255,20 +255,20 @@ static void bad_write_to_waiting_block(void **state)
 {
     for (uint64_t size = 1; size < 3000; size += size < 20 ? 1 : 97) {
         unsigned char *p = malloc(size);
-        heap_wait_fill(p, size);
-        assert_int_equal(heap_wait_first_change(p, size), -1);
-        assert_true(heap_wait_is_filled(p, size));
+        heap_quarantine_fill(p, size);
+        assert_int_equal(heap_quarantine_first_change(p, size), -1);
+        assert_true(heap_quarantine_is_filled(p, size));
         for (uint64_t at = 0; at < size; at += size < 20 ? 1 : 13) {
-            bool filled =
-                at < HEAP_WAIT_FILLED || at >= size - HEAP_WAIT_FILLED || size <= 2 * HEAP_WAIT_FILLED;
+            bool filled = at < HEAP_QUARANTINE_FILLED || at >= size - HEAP_QUARANTINE_FILLED ||
+                          size <= 2 * HEAP_QUARANTINE_FILLED;
             if (!filled)
                 continue;
             p[at] ^= 1;
-            assert_int_equal(heap_wait_first_change(p, size), at);
-            assert_false(heap_wait_is_filled(p, size));
-            unsigned char copy[HEAP_WAIT_COPY];
-            assert_true(heap_wait_copy(p, size, copy));
-            assert_int_equal(heap_wait_copied_changed(copy, size), at);
+            assert_int_equal(heap_quarantine_first_change(p, size), at);
+            assert_false(heap_quarantine_is_filled(p, size));
+            unsigned char copy[HEAP_QUARANTINE_COPY];
+            assert_true(heap_quarantine_copy(p, size, copy));
+            assert_int_equal(heap_quarantine_copied_changed(copy, size), at);
             p[at] ^= 1;
         }
         free(p);
@@ -299,15 +299,15 @@ static void good_copy_around_holes(void **state)
     for (int i = 0; i < 3; i++)
         memset(p + 8 * i, 'a' + i, 8);
     memset(p + 2 * page, 'z', 8);
-    assert_true(gather_works());
-    gather_pieces(from, 7, 8, to[0], read);
+    assert_true(safe_read_works());
+    safe_read_pieces(from, 7, 8, to[0], read);
     for (int i = 0; i < 7; i++)
         assert_int_equal(read[i], expected[i]);
     assert_int_equal(to[0][7], 'a');
     assert_int_equal(to[2][0], 'b');
     assert_int_equal(to[4][0], 'z');
     assert_int_equal(to[6][7], 'c');
-    assert_false(gather_one(p + page, 1, to));
+    assert_false(safe_read_one(p + page, 1, to));
     munmap(p, page);
     munmap(p + 2 * page, page);
 }
@@ -325,11 +325,11 @@ static void good_read_what_lies_near(void **state)
     munmap(p + page, page);
     size_t at[PIECES] = {0, 48, 300, 2000, 100, page - 100, page - 32, page + 200, 2 * page};
     for (size_t room = LEAST; room <= sizeof to; room *= 2) {
-        struct gather_piece pieces[PIECES];
+        struct safe_read_piece pieces[PIECES];
         for (int i = 0; i < PIECES; i++)
-            pieces[i] = (struct gather_piece){p + at[i], NULL, 0};
+            pieces[i] = (struct safe_read_piece){p + at[i], NULL, 0};
         for (size_t done = 0, n; done < PIECES; done += n) {
-            n = gather_near(pieces + done, PIECES - done, LEAST, to, room);
+            n = safe_read_near(pieces + done, PIECES - done, LEAST, to, room);
             assert_in_range(n, 1, PIECES - done);
             for (size_t i = done; i < done + n; i++) {
                 size_t there = at[i] < page ? page - at[i] : at[i] < 2 * page ? 0 : page;

@@ -11,13 +11,13 @@
 #include "base/checked.h"
 #include "heap/block.h"
 #include "heap/guarded.h"
-#include "heap/writer.h"
+#include "heap/producer.h"
 
-enum { BATCH = WRITER_WINDOW };
+enum { BATCH = PRODUCER_WINDOW };
 
-static struct warehouse *warehouses[DELIVER_MOST_LISTS];
+static struct block_list *warehouses[DELIVER_MOST_LISTS];
 static unsigned lists;
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;  // rank 1: before cruise.c's
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;  // rank 1: before monitor.c's
 static _Atomic uint64_t exact_wanted, exact_done;
 static uint64_t buffer[BATCH];  // not on stacks, which may be small; who holds the lock has it
 static _Atomic uint64_t
@@ -30,7 +30,7 @@ int deliver_init(unsigned count)
         warehouses[lists] = guarded_keep(sizeof **warehouses);
         if (!warehouses[lists])
             return -ENOMEM;
-        warehouse_init(warehouses[lists]);
+        block_list_init(warehouses[lists]);
     }
     return 0;
 }
@@ -40,7 +40,7 @@ unsigned deliver_lists(void)
     return lists;
 }
 
-struct warehouse *deliver_list(unsigned i)
+struct block_list *deliver_list(unsigned i)
 {
     return warehouses[i];
 }
@@ -72,13 +72,13 @@ static void store(const uint64_t *words, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
         uint64_t list = ((words[i] & ~BLOCK_NOTICE) * 0x9e3779b97f4a7c15u >> 32) % lists;
-        // Counted before a monitor can meet it: cruise_backlog relies on that.
+        // Counted before a monitor can meet it: monitor_backlog relies on that.
         if (words[i] & BLOCK_NOTICE)
             atomic_store_explicit(&notices[list],
                                   atomic_load_explicit(&notices[list], memory_order_relaxed) + 1,
                                   memory_order_relaxed);
-        if (warehouse_add(warehouses[list], words[i]))
-            writer_close();
+        if (block_list_add(warehouses[list], words[i]))
+            producer_close();
     }
     // Release: with the acquire in deliver_words; whoever knows of them finds them.
     if (n)
@@ -86,7 +86,7 @@ static void store(const uint64_t *words, size_t n)
                               memory_order_release);
 }
 
-static uint64_t drain_ring(struct writer *w)
+static uint64_t drain_ring(struct producer *w)
 {
     uint64_t *words = buffer, all = 0;
     for (size_t n; (n = ring_pop(&w->ring, words, BATCH)); all += n)
@@ -103,21 +103,21 @@ static void breathe(void)
 }
 
 // Window before ring: a thread that was asked may have emptied its window into the ring.
-static uint64_t visit(struct writer *w)
+static uint64_t visit(struct producer *w)
 {
     int n;
-    while ((n = writer_take(w, buffer)) == -EAGAIN)
+    while ((n = producer_take(w, buffer)) == -EAGAIN)
         breathe();
     store(buffer, (size_t)n);
     return drain_ring(w) + (uint64_t)n;
 }
 
-static void bury(struct writer *w)
+static void bury(struct producer *w)
 {
     if (atomic_load_explicit(&w->count, memory_order_relaxed))
         return;  // the next round has it
-    // Release: with the acquire in writer.c's reuse.
-    atomic_store_explicit(&w->state, WRITER_UNUSED, memory_order_release);
+    // Release: with the acquire in producer.c's reuse.
+    atomic_store_explicit(&w->state, PRODUCER_UNUSED, memory_order_release);
 }
 
 uint64_t deliver_round(bool exact)
@@ -125,12 +125,12 @@ uint64_t deliver_round(bool exact)
     checked_assert(is_locked());
     // Acquire: with deliver_ask_exact's release.
     uint64_t wanted = atomic_load_explicit(&exact_wanted, memory_order_acquire), all = 0;
-    writer_ask(exact);
-    for (struct writer *w = writer_all(); w; w = atomic_load_explicit(&w->older, memory_order_relaxed)) {
-        // Before the visit: with writer_retire's release.
+    producer_ask(exact);
+    for (struct producer *w = producer_all(); w; w = atomic_load_explicit(&w->older, memory_order_relaxed)) {
+        // Before the visit: with producer_retire's release.
         int state = atomic_load_explicit(&w->state, memory_order_acquire);
         all += visit(w);
-        if (state == WRITER_DEAD)
+        if (state == PRODUCER_DEAD)
             bury(w);
     }
     if (exact)
@@ -142,7 +142,7 @@ uint64_t deliver_round(bool exact)
 void deliver_rings(void)
 {
     checked_assert(is_locked());
-    for (struct writer *w = writer_all(); w; w = atomic_load_explicit(&w->older, memory_order_relaxed))
+    for (struct producer *w = producer_all(); w; w = atomic_load_explicit(&w->older, memory_order_relaxed))
         drain_ring(w);
 }
 
@@ -183,11 +183,11 @@ bool deliver_valid(void)
            sum <= atomic_load_explicit(&delivered, memory_order_relaxed);
 }
 
-void deliver_after_fork(struct writer *mine)
+void deliver_after_fork(struct producer *mine)
 {
     if (mine)
         atomic_store_explicit(&mine->tid, (pid_t)syscall(SYS_gettid), memory_order_relaxed);
-    for (struct writer *w = writer_all(); w; w = atomic_load_explicit(&w->older, memory_order_relaxed))
+    for (struct producer *w = producer_all(); w; w = atomic_load_explicit(&w->older, memory_order_relaxed))
         if (w != mine)
-            writer_bereave(w);
+            producer_bereave(w);
 }

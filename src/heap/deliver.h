@@ -6,7 +6,7 @@
 // What holds while somebody has the lock and is not at work (deliver_valid):
 //   exact_done <= exact_wanted: what was asked for later is not done
 //   sum of notices over all lists <= delivered, each of them a word that was delivered
-// and of each list, for who has its lock too (cruise_all_valid):
+// and of each list, for who has its lock too (monitor_all_valid):
 //   notices = matched + notices that wait for their words + notices that no cruise has met
 #ifndef MOAT_HEAP_DELIVER_H
 #define MOAT_HEAP_DELIVER_H
@@ -14,13 +14,13 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "heap/warehouse.h"
+#include "heap/block_list.h"
 
 enum { DELIVER_MOST_LISTS = 16 };
 
 int deliver_init(unsigned lists);  // warehouses, one for each monitor
 unsigned deliver_lists(void);
-struct warehouse *deliver_list(unsigned i);
+struct block_list *deliver_list(unsigned i);
 
 void deliver_lock(void);
 bool deliver_trylock(void);
@@ -47,7 +47,7 @@ uint64_t deliver_exact_done(void);
 
 bool deliver_valid(void);  // the lock must be held
 
-struct writer;
-void deliver_after_fork(struct writer *mine);  // in the child: the other threads are gone
+struct producer;
+void deliver_after_fork(struct producer *mine);  // in the child: the other threads are gone
 
 #endif

@@ -4,12 +4,12 @@
 #include <errno.h>
 #include <unistd.h>
 
-#include "heap/cruise.h"
+#include "heap/monitor.h"
 #include "heap/deliver.h"
-#include "heap/gather.h"
+#include "heap/safe_read.h"
 #include "heap/heap_report.h"
 #include "heap/span.h"
-#include "heap/under.h"
+#include "heap/next_malloc.h"
 
 foreign_words foreign_map, foreign_mapped_map;
 
@@ -32,12 +32,12 @@ static bool is_mapped_chunk(uint64_t at, uint64_t before, uint64_t size)
 static bool is_glibc_block(const char *p)
 {
     uint64_t words[2], next;
-    if ((uintptr_t)p % BLOCK_ALIGN || !gather_one(p - 16, sizeof words, words) || !is_chunk_size(words[1]))
+    if ((uintptr_t)p % BLOCK_ALIGN || !safe_read_one(p - 16, sizeof words, words) || !is_chunk_size(words[1]))
         return false;
     if (words[1] & MAPPED)
         return is_mapped_chunk((uint64_t)(uintptr_t)p - 16, words[0], words[1]);
     // The chunk that follows says that this one is in use.
-    return gather_one(p - 8 + (words[1] & ~(uint64_t)FLAGS), sizeof next, &next) && next & IN_USE_BEFORE &&
+    return safe_read_one(p - 8 + (words[1] & ~(uint64_t)FLAGS), sizeof next, &next) && next & IN_USE_BEFORE &&
            next < LARGEST_CHUNK;
 }
 
@@ -82,11 +82,11 @@ static void look(void *ctx, uint64_t word, const struct block_head *h)
 
 static void find_owner(struct finder *f)
 {
-    cruise_all_now();
+    monitor_all_now();
     for (unsigned i = 0; i < deliver_lists(); i++)
-        if (cruise_await_lock(i)) {
-            cruise_visit(i, look, f);
-            cruise_unlock(i);
+        if (monitor_await_lock(i)) {
+            monitor_visit(i, look, f);
+            monitor_unlock(i);
         }
 }
 
@@ -108,13 +108,15 @@ bool foreign_judge(void *p, const char *call, uint32_t site)
     int saved = errno;
     struct block_head own, behind;
     struct finder f = {.p = p};
-    bool readable = (uintptr_t)p % BLOCK_ALIGN == 0 && gather_one((char *)p - BLOCK_HEAD, sizeof own, &own);
+    bool readable =
+        (uintptr_t)p % BLOCK_ALIGN == 0 && safe_read_one((char *)p - BLOCK_HEAD, sizeof own, &own);
     bool pass = false;
     if (readable && block_is_freed(p, &own) && was_had(p, &own)) {
         heap_report_double_free(p, &own, call, site);
     } else {
         // A pointer to the start of what we got from below is as wrong as any other into our block.
-        bool ours = gather_one(p, sizeof behind, &behind) && block_is_live((char *)p + BLOCK_HEAD, &behind);
+        bool ours =
+            safe_read_one(p, sizeof behind, &behind) && block_is_live((char *)p + BLOCK_HEAD, &behind);
         pass = !ours && !span_has(p) && under.is_glibc && is_glibc_block(p);
         if (!pass)
             report(&f, call, site);

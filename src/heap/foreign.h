@@ -5,7 +5,7 @@
 
 #include <stdatomic.h>
 
-#include "heap/gone.h"
+#include "heap/unmapped.h"
 #include "heap/heap.h"
 
 // Whether it is the allocator's own, which a library that does not see us got there: then it must be passed on. If not,
@@ -13,7 +13,7 @@
 bool foreign_judge(void *p, const char *call, uint32_t site);
 
 // Where heads are, a bit for 4 MiB, so that none is looked for where nothing may be mapped. Those of blocks that may be unmapped one
-// by one have a map of their own, which only the slow ways look at: there gone.h is asked first.
+// by one have a map of their own, which only the slow ways look at: there unmapped.h is asked first.
 enum { FOREIGN_GRAIN = 22 };
 typedef _Atomic uint64_t foreign_words[1 << (47 - FOREIGN_GRAIN - 6)];
 extern __attribute__((visibility("hidden"))) foreign_words foreign_map, foreign_mapped_map;
@@ -47,10 +47,10 @@ static inline bool foreign_may_be_ours(const void *p)
     return foreign_is_in(foreign_map, p);
 }
 
-// The like for all blocks, if gone.h does not know it.
+// The like for all blocks, if unmapped.h does not know it.
 static inline bool foreign_may_be_any(const void *p)
 {
-    return foreign_is_in(foreign_map, p) || (gone_may_be(p) && foreign_is_in(foreign_mapped_map, p));
+    return foreign_is_in(foreign_map, p) || (unmapped_may_be(p) && foreign_is_in(foreign_mapped_map, p));
 }
 
 #endif

@@ -5,22 +5,22 @@
 #include <errno.h>
 #include <string.h>
 
-#include "heap/apart.h"
+#include "heap/own_fds.h"
 #include "heap/foreign.h"
-#include "heap/gone.h"
+#include "heap/unmapped.h"
 #include "heap/heap_fast.h"
-#include "heap/heap_later.h"
+#include "heap/heap_lazy_free.h"
 #include "heap/heap_life.h"
 #include "heap/heap_report.h"
 #include "heap/site.h"
 #include "heap/span.h"
-#include "heap/under.h"
+#include "heap/next_malloc.h"
 
 struct heap_settings heap_settings = {.wait_bytes = 256 << 10};
 
-__thread struct writer *heap_writer;
+__thread struct producer *heap_writer;
 
-struct writer *heap_self(void)
+struct producer *heap_self(void)
 {
     return heap_writer;
 }
@@ -30,34 +30,34 @@ void heap_set_lazy(bool lazy)
     heap_settings.lazy = lazy;
 }
 
-static __attribute__((noinline)) struct writer *join(void)
+static __attribute__((noinline)) struct producer *join(void)
 {
-    if (!heap_life_ready() || apart_is_ours())
+    if (!heap_life_ready() || own_fds_is_ours())
         return NULL;
-    heap_writer = writer_new();
+    heap_writer = producer_new();
     if (heap_writer)
         heap_life_thread_starts(heap_writer);
     return heap_writer;
 }
 
-struct writer *heap_join(void)
+struct producer *heap_join(void)
 {
     return heap_writer ? heap_writer : join();
 }
 
 // A call that is not where it should be may be near, where others drove it: then they change places. One that is nowhere drives
 // those away that were found least often.
-uint32_t heap_find_site(struct writer *w, const void *from, const void *frame, uint64_t hash)
+uint32_t heap_find_site(struct producer *w, const void *from, const void *frame, uint64_t hash)
 {
-    size_t i = hash >> (64 - WRITER_CALLERS_LOG2), near = 1;
-    while (near < WRITER_CALLERS_NEAR && (w->callers[i ^ near] ^ hash) >> BLOCK_SITE_BITS)
+    size_t i = hash >> (64 - PRODUCER_CALLERS_LOG2), near = 1;
+    while (near < PRODUCER_CALLERS_NEAR && (w->callers[i ^ near] ^ hash) >> BLOCK_SITE_BITS)
         near++;
     uint64_t entry;
-    if (near < WRITER_CALLERS_NEAR) {
+    if (near < PRODUCER_CALLERS_NEAR) {
         entry = w->callers[i ^ near];
     } else {
         entry = (hash & ~(uint64_t)BLOCK_SITE_MASK) |
-                site_of(from, w->stack_top - (uintptr_t)frame, &w->unwound, writer_made(w));
+                site_of(from, w->stack_top - (uintptr_t)frame, &w->unwound, producer_made(w));
         while (--near > 1)
             w->callers[i ^ near] = w->callers[i ^ (near - 1)];
     }
@@ -75,17 +75,17 @@ void *heap_no_memory(void)
 // --- spans ---
 
 // A span whose blocks are all back. If somebody cannot be told now, it stays as it is.
-static void take_apart(struct writer *w, struct span *s)
+static void take_apart(struct producer *w, struct span *s)
 {
     bool told = true;
     for (size_t i = 0; i < span_blocks(s); i++)
-        told &= writer_strike(w, WRITER_ELSEWHERE, span_word(s, i));
+        told &= producer_strike(w, PRODUCER_ELSEWHERE, span_word(s, i));
     if (told)
         span_give(s);
 }
 
 // Blocks that are marked as freed. Where they cannot be put now, they stay as they are.
-static void put_into_spans(struct writer *w, const uint64_t *words, size_t n)
+static void put_into_spans(struct producer *w, const uint64_t *words, size_t n)
 {
     struct span *out;
     for (size_t done; n && (done = span_put(words, n, &out)); words += done, n -= done)
@@ -95,15 +95,15 @@ static void put_into_spans(struct writer *w, const uint64_t *words, size_t n)
 
 // A block of the shelf: what its head says may have been overwritten since, and its place must not mislead us: a place
 // that is wrong only makes a notice where a word could have been struck out, but for the one that means that nobody has it.
-static void give_back_word(struct writer *w, uint64_t word)
+static void give_back_word(struct producer *w, uint64_t word)
 {
     char *p = block_of_word(word);
     uint64_t place = block_head_of(p)->place;
-    if (writer_strike(w, place == WRITER_UNWATCHED ? WRITER_ELSEWHERE : place, word))
+    if (producer_strike(w, place == PRODUCER_UNWATCHED ? PRODUCER_ELSEWHERE : place, word))
         under.free(p - BLOCK_HEAD);
 }
 
-static __attribute__((noinline)) void empty_bin(struct writer *w, struct shelf_bin *b, size_t count)
+static __attribute__((noinline)) void empty_bin(struct producer *w, struct thread_cache_bin *b, size_t count)
 {
     size_t i = 0, in_spans = 0;
     for (; i < count; i++) {
@@ -116,9 +116,9 @@ static __attribute__((noinline)) void empty_bin(struct writer *w, struct shelf_b
     put_into_spans(w, b->low, in_spans);
 }
 
-static void empty_bins(struct writer *w, size_t bins)
+static void empty_bins(struct producer *w, size_t bins)
 {
-    for (struct shelf_bin *b = w->shelf.bins; b < w->shelf.bins + bins; b++) {
+    for (struct thread_cache_bin *b = w->shelf.bins; b < w->shelf.bins + bins; b++) {
         size_t count = (size_t)(b->top - b->low);
         b->top = b->low;
         empty_bin(w, b, count);
@@ -131,59 +131,59 @@ enum { FILL_STEP = 2, FILL_MOST = 18, FILL_BYTES = 2048 };  // that a shelf gets
 
 void heap_mark(const void *block, size_t size)
 {
-    if (size >= GONE_LEAST && gone_may_be(block)) {
-        gone_forget(block);
+    if (size >= UNMAPPED_LEAST && unmapped_may_be(block)) {
+        unmapped_forget(block);
         foreign_mark_in(foreign_mapped_map, block);
     } else {
         foreign_mark(block);
     }
 }
 
-void *heap_dress(struct writer *w, const void *from, const void *frame, char *base, struct block_info info)
+void *heap_dress(struct producer *w, const void *from, const void *frame, char *base, struct block_info info)
 {
     char *block = base + ((size_t)1 << info.lead_log2);
     if (__builtin_expect(atomic_load_explicit(&heap_life_alone, memory_order_relaxed), 0))
         heap_life_consider();
     heap_mark(block, info.size);
     uint32_t site = w ? heap_fast_site(w, from, frame) : 0;
-    uint64_t place = w ? writer_reserve(w) : WRITER_UNWATCHED;
-    uint64_t turn = w ? writer_generation(w) : 0, ticket = block_ticket(turn, site, turn);
-    if (place == WRITER_UNWATCHED)
+    uint64_t place = w ? producer_reserve(w) : PRODUCER_UNWATCHED;
+    uint64_t turn = w ? producer_generation(w) : 0, ticket = block_ticket(turn, site, turn);
+    if (place == PRODUCER_UNWATCHED)
         info.kind |= BLOCK_UNWATCHED;
     block_dress(block, info, place, ticket);
     if (w)
-        writer_commit(w, place, block_word(block, ticket));
+        producer_commit(w, place, block_word(block, ticket));
     return block;
 }
 
 // A block may end on the shelf.
 size_t heap_room_below(size_t room)
 {
-    return room <= SHELF_LARGEST ? shelf_room(room) : room;
+    return room <= THREAD_CACHE_LARGEST ? thread_cache_room(room) : room;
 }
 
 // Somebody watches the block from now on. It is as one that was freed.
-static void make_known(struct writer *w, uint64_t word)
+static void make_known(struct producer *w, uint64_t word)
 {
-    uint64_t place = writer_reserve(w);
+    uint64_t place = producer_reserve(w);
     block_dress_freed(block_of_word(word), place, word);
-    writer_commit(w, place, word);
+    producer_commit(w, place, word);
 }
 
 // All of the shelf goes back into spans, so that those which nobody uses can have other sizes.
-static void make_room(struct writer *w)
+static void make_room(struct producer *w)
 {
-    if (!span_is_worth_it(shelf_bytes(&w->shelf)))
+    if (!span_is_worth_it(thread_cache_bytes(&w->shelf)))
         return;
-    empty_bins(w, SHELF_FINE_BINS);
+    empty_bins(w, THREAD_CACHE_FINE_BINS);
     for (struct span *s; (s = span_take_out());)
         take_apart(w, s);
 }
 
 // Few at first: many threads need few of a size.
-static size_t fill_of(struct writer *w, const struct shelf_bin *b, size_t number)
+static size_t fill_of(struct producer *w, const struct thread_cache_bin *b, size_t number)
 {
-    size_t most = 1 + FILL_BYTES / shelf_fine_room(number), room = (size_t)(b->end - b->top);
+    size_t most = 1 + FILL_BYTES / thread_cache_fine_room(number), room = (size_t)(b->end - b->top);
     if (w->filled[number] < FILL_MOST)
         w->filled[number] += FILL_STEP;
     most = most < room ? most : room;
@@ -191,12 +191,12 @@ static size_t fill_of(struct writer *w, const struct shelf_bin *b, size_t number
 }
 
 // Of an empty bin: blocks from spans, a few at once.
-static bool fill_from_spans(struct writer *w, struct shelf_bin *b)
+static bool fill_from_spans(struct producer *w, struct thread_cache_bin *b)
 {
     uint64_t words[FILL_MOST];
     size_t number = (size_t)(b - w->shelf.bins);
     bool fresh;
-    if (number >= SHELF_FINE_BINS)
+    if (number >= THREAD_CACHE_FINE_BINS)
         return false;
     if (__builtin_expect(atomic_load_explicit(&heap_life_alone, memory_order_relaxed), 0))
         heap_life_consider();
@@ -208,21 +208,23 @@ static bool fill_from_spans(struct writer *w, struct shelf_bin *b)
     for (size_t i = 0; fresh && i < n; i++)
         make_known(w, words[i]);
     // The first one comes last, so that it is the next. A signal handler may have been here.
-    while (n && !shelf_is_full(b))
-        shelf_put(b, words[--n]);
+    while (n && !thread_cache_is_full(b))
+        thread_cache_put(b, words[--n]);
     put_into_spans(w, words, n);
-    return !shelf_is_empty(b);
+    return !thread_cache_is_empty(b);
 }
 
-uint64_t heap_take(struct writer *w, size_t room)
+uint64_t heap_take(struct producer *w, size_t room)
 {
-    if (room > SHELF_LARGEST)
+    if (room > THREAD_CACHE_LARGEST)
         return 0;
-    struct shelf_bin *b = &w->shelf.bins[shelf_number(room)];
-    return shelf_is_empty(b) && !shelf_refill(&w->shelf, b) && !fill_from_spans(w, b) ? 0 : shelf_take(b);
+    struct thread_cache_bin *b = &w->shelf.bins[thread_cache_number(room)];
+    return thread_cache_is_empty(b) && !thread_cache_refill(&w->shelf, b) && !fill_from_spans(w, b)
+               ? 0
+               : thread_cache_take(b);
 }
 
-static void *alloc_from_shelf(struct writer *w, const void *from, const void *frame, size_t size,
+static void *alloc_from_shelf(struct producer *w, const void *from, const void *frame, size_t size,
                               enum block_kind kind)
 {
     uint32_t site = heap_fast_site(w, from, frame);
@@ -230,7 +232,7 @@ static void *alloc_from_shelf(struct writer *w, const void *from, const void *fr
     return word ? heap_fast_dress(w, word, (struct block_info){size, BLOCK_LEAD_LOG2, kind, 0}, site) : NULL;
 }
 
-static void *alloc_aligned(struct writer *w, const void *from, const void *frame, size_t size, size_t align,
+static void *alloc_aligned(struct producer *w, const void *from, const void *frame, size_t size, size_t align,
                            enum block_kind kind)
 {
     size_t lead = align > BLOCK_HEAD ? align : BLOCK_HEAD, total;
@@ -244,19 +246,19 @@ static void *alloc_aligned(struct writer *w, const void *from, const void *frame
 
 static __attribute__((noinline)) void *alloc_early(size_t size, size_t align)
 {
-    char *p = align <= BLOCK_ALIGN ? under_early(size) : under_early(size + align);
+    char *p = align <= BLOCK_ALIGN ? next_malloc_early(size) : next_malloc_early(size + align);
     return p && align > BLOCK_ALIGN ? p + (-(uintptr_t)p & (align - 1)) : p ? p : heap_no_memory();
 }
 
 void *heap_alloc(const void *from, const void *frame, size_t size, size_t align, enum block_kind kind)
 {
-    struct writer *w = heap_join();
+    struct producer *w = heap_join();
     if (__builtin_expect(!w && !heap_life_ready(), 0))
         return alloc_early(size, align);
     if (__builtin_expect(align > BLOCK_ALIGN, 0))
         return alloc_aligned(w, from, frame, size, align, kind);
     // Not only when the shelf is empty do callers come here: large ones, and those that ask for an alignment, do not look there.
-    void *block = size <= SHELF_LARGEST && w ? alloc_from_shelf(w, from, frame, size, kind) : NULL;
+    void *block = size <= THREAD_CACHE_LARGEST && w ? alloc_from_shelf(w, from, frame, size, kind) : NULL;
     if (block)
         return block;
     char *base = size <= HEAP_LARGEST ? under.malloc(heap_room_below(size) + BLOCK_HEAD + BLOCK_TAIL) : NULL;
@@ -267,10 +269,11 @@ void *heap_alloc(const void *from, const void *frame, size_t size, size_t align,
 
 void *heap_calloc(const void *from, const void *frame, size_t bytes)
 {
-    struct writer *w = heap_join();
+    struct producer *w = heap_join();
     if (__builtin_expect(!w && !heap_life_ready(), 0))
         return alloc_early(bytes, 0);
-    void *block = bytes <= SHELF_LARGEST && w ? alloc_from_shelf(w, from, frame, bytes, BLOCK_CALLOC) : NULL;
+    void *block =
+        bytes <= THREAD_CACHE_LARGEST && w ? alloc_from_shelf(w, from, frame, bytes, BLOCK_CALLOC) : NULL;
     if (block)
         return memset(block, 0, bytes);
     char *base =
@@ -287,25 +290,25 @@ static void *base_of(void *block, struct block_info info)
     return (char *)block - ((size_t)1 << info.lead_log2);
 }
 
-void heap_give_back(struct writer *w, void *p, struct block_info info)
+void heap_give_back(struct producer *w, void *p, struct block_info info)
 {
     struct block_head *h = block_head_of(p);
     uint64_t word = block_word(p, h->ticket);
     if (span_has(p)) {
         put_into_spans(w, &word, 1);
-    } else if (info.kind & BLOCK_UNWATCHED || writer_strike(w, h->place, word)) {
-        gone_note(p, *h, block_freed_at(p, h));
+    } else if (info.kind & BLOCK_UNWATCHED || producer_strike(w, h->place, word)) {
+        unmapped_note(p, *h, block_freed_at(p, h));
         under.free(base_of(p, info));
     }
 }
 
-void heap_put_into_bin(struct writer *w, void *p, struct shelf_bin *b)
+void heap_put_into_bin(struct producer *w, void *p, struct thread_cache_bin *b)
 {
-    if (shelf_is_full(b) && !shelf_make_room(&w->shelf, b)) {
-        empty_bin(w, b, shelf_older(b));
-        shelf_drop_older(b);
+    if (thread_cache_is_full(b) && !thread_cache_make_room(&w->shelf, b)) {
+        empty_bin(w, b, thread_cache_older(b));
+        thread_cache_drop_older(b);
     }
-    shelf_put(b, block_word(p, block_head_of(p)->ticket));
+    thread_cache_put(b, block_word(p, block_head_of(p)->ticket));
 }
 
 // Whether the shelf has the like of it.
@@ -314,10 +317,10 @@ static bool is_for_shelf(struct block_info info)
     return heap_fast_is_small(info) && info.lead_log2 == BLOCK_LEAD_LOG2 && !(info.kind & BLOCK_UNWATCHED);
 }
 
-void heap_put_away(struct writer *w, void *p, struct block_info info)
+void heap_put_away(struct producer *w, void *p, struct block_info info)
 {
     if (is_for_shelf(info))
-        heap_put_into_bin(w, p, &w->shelf.bins[shelf_number(heap_fast_room(info))]);
+        heap_put_into_bin(w, p, &w->shelf.bins[thread_cache_number(heap_fast_room(info))]);
     else
         heap_give_back(w, p, info);
 }
@@ -341,8 +344,8 @@ static bool has_our_new(void)
            found.dli_fbase == ours.dli_fbase;
 }
 
-void heap_check_block(struct writer *w, const void *from, const void *frame, void *p, enum block_kind family,
-                      const char *name)
+void heap_check_block(struct producer *w, const void *from, const void *frame, void *p,
+                      enum block_kind family, const char *name)
 {
     struct block_head *h = block_head_of(p);
     struct block_info info = block_info_of(p, h);
@@ -352,33 +355,33 @@ void heap_check_block(struct writer *w, const void *from, const void *frame, voi
         heap_report_mismatch(p, h, name, heap_fast_site(w, from, frame));
 }
 
-void heap_free_ours(struct writer *w, void *p, struct block_info info, uint32_t site)
+void heap_free_ours(struct producer *w, void *p, struct block_info info, uint32_t site)
 {
-    if (heap_settings.lazy && heap_wait_takes(info.size, heap_settings.wait_bytes)) {
+    if (heap_settings.lazy && heap_quarantine_takes(info.size, heap_settings.wait_bytes)) {
         size_t room = heap_fast_room(info);
-        if (is_for_shelf(info) && room <= SHELF_FINE)
-            heap_later_free(w, p, info.size, shelf_fine_number(room), site);
+        if (is_for_shelf(info) && room <= THREAD_CACHE_FINE)
+            heap_lazy_free_free(w, p, info.size, thread_cache_fine_number(room), site);
         else
-            heap_later_queue(w, p, block_pack(info), site);
+            heap_lazy_free_queue(w, p, block_pack(info), site);
         return;
     }
     block_mark_freed(p, site);
     heap_put_away(w, p, info);
 }
 
-static __attribute__((noinline)) void free_strange(struct writer *w, const void *from, const void *frame,
+static __attribute__((noinline)) void free_strange(struct producer *w, const void *from, const void *frame,
                                                    void *p, const char *name)
 {
-    if (under_is_early(p))
+    if (next_malloc_is_early(p))
         return;
     if (foreign_judge(p, name, heap_fast_site(w, from, frame)))
         under.free(p);
 }
 
-bool heap_is_gone(struct writer *w, const void *from, const void *frame, void *p, const char *name)
+bool heap_is_gone(struct producer *w, const void *from, const void *frame, void *p, const char *name)
 {
     struct block_head head;
-    if (!gone_may_be(p) || !gone_is(p, &head))
+    if (!unmapped_may_be(p) || !unmapped_is(p, &head))
         return false;
     heap_report_gone_free(p, &head, name, heap_fast_site(w, from, frame));
     return true;
@@ -387,14 +390,14 @@ bool heap_is_gone(struct writer *w, const void *from, const void *frame, void *p
 // There is no record for this thread, and no memory for one: its blocks are not looked after, only given back.
 void heap_free_without_record(void *p)
 {
-    if (!heap_life_ready() || under_is_early(p))
+    if (!heap_life_ready() || next_malloc_is_early(p))
         return;
     struct block_head *h = block_head_of(p);
     if (span_has(p) && !block_is_live(p, h))
         return;
     if (!foreign_may_be_any(p) || !block_is_live(p, h))
         under.free(p);
-    else if (h->place == WRITER_UNWATCHED)
+    else if (h->place == PRODUCER_UNWATCHED)
         under.free(base_of(p, block_info_of(p, h)));
     else
         block_mark_freed(p, 0);
@@ -404,7 +407,7 @@ void heap_free(const void *from, const void *frame, void *p, enum block_kind fam
 {
     if (!p)
         return;
-    struct writer *w = heap_join();
+    struct producer *w = heap_join();
     if (__builtin_expect(!w, 0)) {
         heap_free_without_record(p);
     } else if (heap_is_gone(w, from, frame, p, name)) {
@@ -419,21 +422,21 @@ void heap_free(const void *from, const void *frame, void *p, enum block_kind fam
     }
 }
 
-void heap_thread_ends(struct writer *w)
+void heap_thread_ends(struct producer *w)
 {
-    heap_later_end(w);
-    empty_bins(w, SHELF_BINS);
-    shelf_forget(&w->shelf);
+    heap_lazy_free_end(w);
+    empty_bins(w, THREAD_CACHE_BINS);
+    thread_cache_forget(&w->shelf);
     heap_writer = NULL;
-    writer_retire(w);
+    producer_retire(w);
 }
 
 size_t heap_usable(void *p)
 {
     if (!p)
         return 0;
-    if (under_is_early(p))
-        return under_early_size(p);
+    if (next_malloc_is_early(p))
+        return next_malloc_early_size(p);
     if (foreign_may_be_any(p) && block_is_live(p, block_head_of(p)))
         return block_info_of(p, block_head_of(p)).size;
     return under.malloc_usable_size ? under.malloc_usable_size(p) : 0;

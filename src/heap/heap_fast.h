@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // What nearly every allocation and free is, inline in the functions that programs call: a block of the thread's own shelf
-// (shelf.h) gets its head and tail anew, or is checked and put there. All else is heap.c's and heap_resize.c's. What is not as usual
+// (thread_cache.h) gets its head and tail anew, or is checked and put there. All else is heap.c's and heap_resize.c's. What is not as usual
 // goes there by a last call, so that nothing need be saved across one.
 #ifndef MOAT_HEAP_FAST_H
 #define MOAT_HEAP_FAST_H
@@ -8,14 +8,14 @@
 #include "heap/block.h"
 #include "heap/foreign.h"
 #include "heap/heap.h"
-#include "heap/heap_later.h"
-#include "heap/shelf.h"
-#include "heap/writer.h"
+#include "heap/heap_lazy_free.h"
+#include "heap/thread_cache.h"
+#include "heap/producer.h"
 
 // Initial-exec: the dynamic model's accesses allocate.
-extern __attribute__((visibility("hidden"), tls_model("initial-exec"))) __thread struct writer *heap_writer;
+extern __attribute__((visibility("hidden"), tls_model("initial-exec"))) __thread struct producer *heap_writer;
 
-uint32_t heap_find_site(struct writer *w, const void *from, const void *frame, uint64_t hash);
+uint32_t heap_find_site(struct producer *w, const void *from, const void *frame, uint64_t hash);
 
 static inline __attribute__((always_inline)) uint64_t heap_fast_hash(const void *from, const void *frame)
 {
@@ -23,16 +23,16 @@ static inline __attribute__((always_inline)) uint64_t heap_fast_hash(const void 
 }
 
 // Whether the thread knows who called. If not, heap_find_site tells.
-static inline __attribute__((always_inline)) bool heap_fast_is_known(const struct writer *w, uint64_t hash,
+static inline __attribute__((always_inline)) bool heap_fast_is_known(const struct producer *w, uint64_t hash,
                                                                      uint32_t *site)
 {
-    uint64_t entry = w->callers[hash >> (64 - WRITER_CALLERS_LOG2)];
+    uint64_t entry = w->callers[hash >> (64 - PRODUCER_CALLERS_LOG2)];
     *site = entry & BLOCK_SITE_MASK;
     return __builtin_expect((entry ^ hash) >> BLOCK_SITE_BITS == 0, 1);
 }
 
 // Before a shelf is touched: what finds a site may allocate.
-static inline __attribute__((always_inline)) uint32_t heap_fast_site(struct writer *w, const void *from,
+static inline __attribute__((always_inline)) uint32_t heap_fast_site(struct producer *w, const void *from,
                                                                      const void *frame)
 {
     uint64_t hash = heap_fast_hash(from, frame);
@@ -41,11 +41,11 @@ static inline __attribute__((always_inline)) uint32_t heap_fast_site(struct writ
 }
 
 // The head that a block of the shelf has, but for its canary, says nothing any more; the word in the shelf does.
-static inline __attribute__((always_inline)) void *heap_fast_dress(struct writer *w, uint64_t word,
+static inline __attribute__((always_inline)) void *heap_fast_dress(struct producer *w, uint64_t word,
                                                                    struct block_info info, uint32_t site)
 {
     char *block = block_of_word(word);
-    uint64_t ticket = block_ticket(block_generation_of_word(word), site, writer_generation(w));
+    uint64_t ticket = block_ticket(block_generation_of_word(word), site, producer_generation(w));
     block_dress(block, info, w->id, ticket);
     return block;
 }
@@ -53,12 +53,12 @@ static inline __attribute__((always_inline)) void *heap_fast_dress(struct writer
 static inline __attribute__((always_inline)) void *heap_fast_alloc(const void *from, const void *frame,
                                                                    size_t size, enum block_kind kind)
 {
-    struct writer *w = heap_writer;
-    if (__builtin_expect(w && size <= SHELF_FINE, 1)) {
+    struct producer *w = heap_writer;
+    if (__builtin_expect(w && size <= THREAD_CACHE_FINE, 1)) {
         uint32_t site;
         uint64_t word;
         if (__builtin_expect(heap_fast_is_known(w, heap_fast_hash(from, frame), &site) &&
-                                 (word = shelf_take(&w->shelf.bins[shelf_fine_number(size)])),
+                                 (word = thread_cache_take(&w->shelf.bins[thread_cache_fine_number(size)])),
                              1))
             return heap_fast_dress(w, word, (struct block_info){size, BLOCK_LEAD_LOG2, kind, 0}, site);
     }
@@ -68,13 +68,15 @@ static inline __attribute__((always_inline)) void *heap_fast_alloc(const void *f
 // What a block has room for, at least.
 static inline size_t heap_fast_room(struct block_info info)
 {
-    return info.step ? block_room(info.step) : info.size <= SHELF_LARGEST ? shelf_room(info.size) : info.size;
+    return info.step                           ? block_room(info.step)
+           : info.size <= THREAD_CACHE_LARGEST ? thread_cache_room(info.size)
+                                               : info.size;
 }
 
 // Whether the shelf has blocks like it, as far as size and room go.
 static inline bool heap_fast_is_small(struct block_info info)
 {
-    return heap_fast_room(info) <= SHELF_LARGEST;
+    return heap_fast_room(info) <= THREAD_CACHE_LARGEST;
 }
 
 // A block that lives is given to a call: whether nothing is wrong with it. heap_check_block says what.
@@ -85,7 +87,7 @@ static inline bool heap_fast_sound(const void *p, const struct block_head *h, st
 }
 
 // Whether a block is like most that are freed: it lives, is sound, of the usual size and kind, and the thread knows who called.
-static inline __attribute__((always_inline)) bool heap_fast_is_usual(struct writer *w, const void *from,
+static inline __attribute__((always_inline)) bool heap_fast_is_usual(struct producer *w, const void *from,
                                                                      const void *frame, void *p,
                                                                      enum block_kind family, uint64_t *size,
                                                                      uint32_t *site)
@@ -96,7 +98,7 @@ static inline __attribute__((always_inline)) bool heap_fast_is_usual(struct writ
     uint64_t canary = h->canary, packed = block_packed(p, h);
     // A block of another family, alignment or size, or one that is not watched, has bits above those of a size.
     *size = (packed ^ block_pack((struct block_info){0, BLOCK_LEAD_LOG2, family, 0})) & ~BLOCK_SMALL_KINDS;
-    return *size <= SHELF_FINE && block_is_live(p, h) && block_tail_intact(p, *size, canary) &&
+    return *size <= THREAD_CACHE_FINE && block_is_live(p, h) && block_tail_intact(p, *size, canary) &&
            heap_fast_is_known(w, heap_fast_hash(from, frame), site);
 }
 
@@ -104,18 +106,18 @@ static inline __attribute__((always_inline)) bool heap_fast_is_usual(struct writ
 static inline __attribute__((always_inline)) void heap_fast_free(const void *from, const void *frame, void *p,
                                                                  enum block_kind family, const char *name)
 {
-    struct writer *w = heap_writer;
+    struct producer *w = heap_writer;
     uint64_t size;
     uint32_t site;
     if (__builtin_expect(heap_fast_is_usual(w, from, frame, p, family, &size, &site), 1)) {
-        struct shelf_bin *b = &w->shelf.bins[shelf_fine_number(size)];
+        struct thread_cache_bin *b = &w->shelf.bins[thread_cache_fine_number(size)];
         if (__builtin_expect(heap_settings.lazy, 0)) {
-            heap_later_free(w, p, size, shelf_fine_number(size), site);
+            heap_lazy_free_free(w, p, size, thread_cache_fine_number(size), site);
             return;
         }
-        if (__builtin_expect(!shelf_is_full(b), 1)) {
+        if (__builtin_expect(!thread_cache_is_full(b), 1)) {
             block_mark_freed(p, site);
-            shelf_put(b, block_word(p, block_head_of(p)->ticket));
+            thread_cache_put(b, block_word(p, block_head_of(p)->ticket));
             return;
         }
     }
@@ -136,7 +138,7 @@ static inline bool heap_fast_stays(size_t room, size_t old, size_t size)
 static inline __attribute__((always_inline)) void *heap_fast_realloc(const void *from, const void *frame,
                                                                      void *p, size_t size)
 {
-    struct writer *w = heap_writer;
+    struct producer *w = heap_writer;
     if (__builtin_expect(!w || !size || !foreign_may_be_ours(p), 0))
         return heap_realloc(from, frame, p, size);
     struct block_head head = *block_head_of(p);
@@ -153,7 +155,7 @@ static inline __attribute__((always_inline)) void *heap_fast_realloc(const void 
                              !heap_fast_is_known(w, heap_fast_hash(from, frame), &site),
                          0))
         return heap_resize(w, from, frame, p, size);
-    block_change(p, head, constant, old ^ size, size, site, writer_generation(w));
+    block_change(p, head, constant, old ^ size, size, site, producer_generation(w));
     return p;
 }
 

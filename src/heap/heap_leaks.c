@@ -10,9 +10,9 @@
 #include <unistd.h>
 
 #include "heap/block.h"
-#include "heap/cruise.h"
+#include "heap/monitor.h"
 #include "heap/deliver.h"
-#include "heap/gather.h"
+#include "heap/safe_read.h"
 #include "heap/guarded.h"
 #include "heap/heap_report.h"
 #include "heap/span.h"
@@ -39,7 +39,7 @@ static bool lives(const char *block, struct block_head *h)
     for (int i = 0; i < MOST_COPIES; i++) {
         if (block_is_live(block, h) || block_is_resized(block, h))
             return true;
-        if (block_is_freed(block, h) || !gather_one(block - BLOCK_HEAD, sizeof *h, h))
+        if (block_is_freed(block, h) || !safe_read_one(block - BLOCK_HEAD, sizeof *h, h))
             return false;
     }
     return false;
@@ -92,7 +92,7 @@ static void look_into(struct search *s, uint64_t start, uint64_t size)
 {
     for (uint64_t at = (start + 7) / 8 * 8; at + 8 <= start + size; at += PIECE) {
         uint64_t n = start + size - at < PIECE ? (start + size - at) / 8 * 8 : PIECE;
-        if (!gather_one((const void *)(uintptr_t)at, n, s->piece))
+        if (!safe_read_one((const void *)(uintptr_t)at, n, s->piece))
             continue;
         for (uint64_t i = 0; i < n / 8; i++)
             keep(s, s->piece[i]);
@@ -182,15 +182,15 @@ void heap_leaks_report(void)
 {
     struct search s = {0};
     for (unsigned i = 0; i < deliver_lists(); i++)
-        s.room += cruise_stats(i).known + 1024;
+        s.room += monitor_stats(i).known + 1024;
     s.blocks = guarded_map(s.room * sizeof *s.blocks);
     s.todo = guarded_map(s.room * sizeof *s.todo);
     s.piece = guarded_map(PIECE);
     s.stack = (uint64_t)(uintptr_t)__builtin_frame_address(0);
     for (unsigned i = 0; s.blocks && s.todo && s.piece && i < deliver_lists(); i++)
-        if (cruise_await_lock(i)) {
-            cruise_visit(i, add, &s);
-            cruise_unlock(i);
+        if (monitor_await_lock(i)) {
+            monitor_visit(i, add, &s);
+            monitor_unlock(i);
         }
     sort(s.blocks, s.count);
     look_at_kept(&s);

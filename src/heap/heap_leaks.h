@@ -3,7 +3,7 @@
 #ifndef MOAT_HEAP_LEAKS_H
 #define MOAT_HEAP_LEAKS_H
 
-// After cruise_all_now. Reports one block for each calling context that leaks, with the number of all of them.
+// After monitor_all_now. Reports one block for each calling context that leaks, with the number of all of them.
 void heap_leaks_report(void);
 
 #endif

@@ -11,25 +11,25 @@
 #include <unistd.h>
 
 #include "base/checked.h"
-#include "heap/apart.h"
+#include "heap/own_fds.h"
 #include "heap/block.h"
-#include "heap/cruise.h"
+#include "heap/monitor.h"
 #include "heap/cycle.h"
 #include "heap/deliver.h"
-#include "heap/gather.h"
+#include "heap/safe_read.h"
 #include "heap/heap.h"
 #include "heap/heap_config.h"
-#include "heap/heap_later.h"
+#include "heap/heap_lazy_free.h"
 #include "heap/heap_leaks.h"
 #include "heap/heap_report.h"
-#include "heap/last.h"
-#include "heap/pace.h"
-#include "heap/shelf.h"
+#include "heap/last_thread.h"
+#include "heap/throttle.h"
+#include "heap/thread_cache.h"
 #include "heap/site.h"
 #include "heap/span.h"
-#include "heap/still.h"
-#include "heap/under.h"
-#include "heap/writer.h"
+#include "heap/idle.h"
+#include "heap/next_malloc.h"
+#include "heap/producer.h"
 
 enum {
     NICER = 10,
@@ -64,10 +64,10 @@ static __attribute__((noinline)) bool first_step(void)
     if (atomic_compare_exchange_strong(&early, &untouched, UNDER_WAY)) {
         in_first_step = true;
         heap_key_init();
-        int err = under_init();
+        int err = next_malloc_init();
         err = err ? err : site_init();
-        shelf_start();
-        writer_set_barrier(true);
+        thread_cache_start();
+        producer_set_barrier(true);
         in_first_step = false;
         // Release: with the acquire in heap_life_ready.
         atomic_store_explicit(&early, err ? FAILED : READY, memory_order_release);
@@ -91,10 +91,10 @@ static atomic_bool has_key;
 static void thread_ends(void *writer)
 {
     heap_thread_ends(writer);
-    last_leaves();
+    last_thread_leaves();
 }
 
-void heap_life_thread_starts(struct writer *w)
+void heap_life_thread_starts(struct producer *w)
 {
     if (atomic_load_explicit(&has_key, memory_order_acquire))  // with heap_life_start's release
         pthread_setspecific(key, w);
@@ -110,50 +110,50 @@ static __thread bool lending __attribute__((tls_model("initial-exec")));  // thi
 
 static bool must_end(void)
 {
-    return atomic_load_explicit(&ended, memory_order_relaxed) || writer_closed();
+    return atomic_load_explicit(&ended, memory_order_relaxed) || producer_closed();
 }
 
 static bool is_behind(unsigned list)
 {
-    uint64_t backlog = cruise_backlog(list);
-    return backlog > LEAST_BACKLOG && backlog > cruise_stats(list).known / 2;
+    uint64_t backlog = monitor_backlog(list);
+    return backlog > LEAST_BACKLOG && backlog > monitor_stats(list).known / 2;
 }
 
-static void begin_thread(struct pace *pace, const char *name, int nicer, unsigned percent)
+static void begin_thread(struct throttle *pace, const char *name, int nicer, unsigned percent)
 {
-    apart_leave();
-    pace_become(pace, name, nicer, percent);
+    own_fds_leave();
+    throttle_become(pace, name, nicer, percent);
 }
 
 static void *monitor_loop(void *arg)
 {
     unsigned list = (unsigned)(uintptr_t)arg;
-    struct pace pace;
-    struct still still;
+    struct throttle pace;
+    struct idle still;
     int64_t before = 0;  // when the cruise just before began, if it was whole
     bool whole = false, judged = false;
-    apart_join();
+    own_fds_join();
     begin_thread(&pace, "moat-monitor", NICER, config.share);
-    pace_start_low(&pace);  // many processes are over soon
+    throttle_start_low(&pace);  // many processes are over soon
     while (!must_end()) {
-        pace_begin(&pace);
+        throttle_begin(&pace);
         if (before)
             cycle_note((uint64_t)(pace.began - before));
-        if (whole && judged && still_is(&still)) {
+        if (whole && judged && idle_is(&still)) {
             before = 0;
-            pace_doze(&pace, SHORTEST_NS, DOZE_NS);
+            throttle_doze(&pace, SHORTEST_NS, DOZE_NS);
             continue;
         }
-        still_begin(&still);
-        cruise_lock(list);
-        whole = cruise_once(list);
-        judged = !cruise_has_suspects(list);
-        cruise_unlock(list);
+        idle_begin(&still);
+        monitor_lock(list);
+        whole = monitor_once(list);
+        judged = !monitor_has_suspects(list);
+        monitor_unlock(list);
         before = whole ? pace.began : 0;
         if (is_behind(list))
-            pace_rest(&pace, SHORTEST_NS, SHORTEST_NS);
+            throttle_rest(&pace, SHORTEST_NS, SHORTEST_NS);
         else
-            pace_rest(&pace, whole ? SHORTEST_NS : STOPPED_NS, LONGEST_NS);
+            throttle_rest(&pace, whole ? SHORTEST_NS : STOPPED_NS, LONGEST_NS);
     }
     return NULL;
 }
@@ -187,7 +187,7 @@ static int start_monitor(unsigned list)
 {
     int err = start_thread(monitor_loop, list);
     for (int i = 0; err == -EAGAIN && i < START_TRIES && !must_end(); i++) {
-        pace_sleep(START_NS);
+        throttle_sleep(START_NS);
         err = start_thread(monitor_loop, list);
     }
     return err;
@@ -217,25 +217,25 @@ static int64_t next_pause(int64_t pause, bool idle)
 // Rounds cost the program's threads an interrupt each, so they are as seldom as is bearable.
 static void *deliver_loop(void *unused)
 {
-    struct pace pace;
+    struct throttle pace;
     int64_t pause = ROUND_NS;
-    apart_join();
-    pace_sleep(START_NS);
+    own_fds_join();
+    throttle_sleep(START_NS);
     if (must_end())
         return NULL;
     start_monitors();
     begin_thread(&pace, "moat-deliver", 0, DELIVER_PERCENT);
     while (!must_end()) {
-        pace_begin(&pace);
+        throttle_begin(&pace);
         deliver_lock();
         bool asked = deliver_exact_wanted();
         uint64_t words = deliver_round(asked);
         deliver_unlock();
         asked |= deliver_exact_wanted();
-        if (!words && last_has_left())
+        if (!words && last_thread_has_left())
             end_alone();
         pause = next_pause(pause, !words && !asked);
-        pace_rest(&pace, pause, asked || words > FEW_WORDS ? BUSY_ROUND_NS : CALM_ROUND_NS);
+        throttle_rest(&pace, pause, asked || words > FEW_WORDS ? BUSY_ROUND_NS : CALM_ROUND_NS);
     }
     return NULL;
 }
@@ -250,7 +250,7 @@ static void start_threads(void)
 
 // A thread that has filled its window. Where all cores are busy, our threads get too little time for what the program does;
 // then its threads do some of our work themselves, so that memory stays bounded. They wait for no lock.
-static void lend_a_hand(struct writer *w)
+static void lend_a_hand(struct producer *w)
 {
     if (must_end() || lending)
         return;
@@ -260,9 +260,9 @@ static void lend_a_hand(struct writer *w)
         deliver_unlock();
     }
     for (unsigned i = 0; i < deliver_lists(); i++)
-        if (is_behind(i) && cruise_trylock(i)) {
-            cruise_sweep(i);
-            cruise_unlock(i);
+        if (is_behind(i) && monitor_trylock(i)) {
+            monitor_sweep(i);
+            monitor_unlock(i);
         }
     lending = false;
 }
@@ -271,11 +271,11 @@ static void lend_a_hand(struct writer *w)
 
 static void before_fork(void)
 {
-    cruise_hurry(true);
+    monitor_hurry(true);
     deliver_lock();
     for (unsigned i = 0; i < deliver_lists(); i++)
-        cruise_lock(i);
-    checked_assert(cruise_all_valid());
+        monitor_lock(i);
+    checked_assert(monitor_all_valid());
     heap_report_before_fork();
     span_before_fork();
 }
@@ -285,9 +285,9 @@ static void unlock_all(bool child)
     span_after_fork();
     heap_report_after_fork(child);
     for (unsigned i = deliver_lists(); i-- > 0;)
-        cruise_unlock(i);
+        monitor_unlock(i);
     deliver_unlock();
-    cruise_hurry(false);
+    monitor_hurry(false);
 }
 
 static void after_fork_in_parent(void)
@@ -301,7 +301,7 @@ atomic_bool heap_life_alone;
 
 void heap_life_consider(void)
 {
-    if (must_end() || lending || pace_now() - forked < CHILD_NS ||
+    if (must_end() || lending || throttle_now() - forked < CHILD_NS ||
         atomic_load_explicit(&home, memory_order_relaxed) != getpid())
         return;
     pid_t nowhere = 0;
@@ -317,13 +317,13 @@ void heap_life_consider(void)
 
 static void after_fork_in_child(void)
 {
-    forked = pace_now();
+    forked = throttle_now();
     atomic_store_explicit(&heap_life_alone, true, memory_order_relaxed);
     atomic_store_explicit(&running_in, 0, memory_order_relaxed);
     atomic_store_explicit(&home, getpid(), memory_order_relaxed);
     deliver_after_fork(heap_self());
-    apart_after_fork();
-    shelf_after_fork();
+    own_fds_after_fork();
+    thread_cache_after_fork();
     cycle_forget();
     unlock_all(true);
 }
@@ -333,7 +333,7 @@ static void after_fork_in_child(void)
 static void leave_unwatched(const char *why)
 {
     heap_report_note(why);
-    writer_close();
+    producer_close();
 }
 
 void heap_life_start(void)
@@ -346,11 +346,11 @@ void heap_life_start(void)
     heap_set_lazy(config.lazy);
     heap_settings.wait_bytes = config.wait_bytes;
     site_set_depth(config.depth);
-    if (!gather_works()) {
+    if (!safe_read_works()) {
         leave_unwatched("the heap is not watched: this system does not let a process copy its own memory");
         return;
     }
-    if (deliver_init(config.monitors) || cruise_init(config.monitors)) {
+    if (deliver_init(config.monitors) || monitor_init(config.monitors)) {
         leave_unwatched("the heap is not watched: there is no memory for it");
         return;
     }
@@ -363,42 +363,42 @@ void heap_life_start(void)
     atomic_store_explicit(&running_in, getpid(), memory_order_relaxed);
     atomic_store_explicit(&home, getpid(), memory_order_relaxed);
     start_threads();
-    writer_when_full(lend_a_hand);
+    producer_when_full(lend_a_hand);
 }
 
 // Whether this thread was interrupted while it had a lock of ours, or its window: nothing can be done then.
 static bool is_inside(void)
 {
-    struct writer *w = heap_self();
+    struct producer *w = heap_self();
     return lending || heap_report_is_busy() ||
-           (w && atomic_load_explicit(&w->busy, memory_order_relaxed) != WRITER_IDLE);
+           (w && atomic_load_explicit(&w->busy, memory_order_relaxed) != PRODUCER_IDLE);
 }
 
 void heap_life_end(void)
 {
-    if (!deliver_lists() || atomic_exchange(&ended, true) || writer_closed())
+    if (!deliver_lists() || atomic_exchange(&ended, true) || producer_closed())
         return;
     if (is_inside()) {
-        writer_close();
+        producer_close();
         return;
     }
     lending = true;
-    if (!cruise_all_now())
+    if (!monitor_all_now())
         heap_report_note("the heap was not looked at at the end: its monitor did not answer");
     else if (config.leaks)
         heap_leaks_report();
     if (heap_settings.lazy)
-        heap_later_check();
+        heap_lazy_free_check();
     heap_report_end();
-    writer_close();
+    producer_close();
     lending = false;
 }
 
 // Another thread ends the process at the same time, and is looking at the heap: not too long.
 static void await_end(void)
 {
-    for (int i = 0; i < LAST_LOOK_MS && !writer_closed(); i++)
-        pace_sleep(1000000);
+    for (int i = 0; i < LAST_LOOK_MS && !producer_closed(); i++)
+        throttle_sleep(1000000);
 }
 
 // A child that was forked from a large process and ends at once would look at all that it inherited.
@@ -406,7 +406,7 @@ static bool is_worth_it(void)
 {
     uint64_t live = 0;
     for (unsigned i = 0; i < deliver_lists(); i++)
-        live += cruise_stats(i).known;
+        live += monitor_stats(i).known;
     return atomic_load_explicit(&running_in, memory_order_relaxed) == getpid() || live < CHILD_BLOCKS;
 }
 

@@ -6,10 +6,10 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
-struct writer;
+struct producer;
 
 // The first step, at the first allocation, wherever that is: the allocator below us, keys, tables. False while it is under way
-// in this thread, or if it failed: then there is no heap but under_early's.
+// in this thread, or if it failed: then there is no heap but next_malloc_early's.
 bool heap_life_ready(void);
 
 // The second, before main: options, reports, the deliverer and the monitors.
@@ -27,6 +27,6 @@ void heap_life_end_here(void);
 extern __attribute__((visibility("hidden"))) atomic_bool heap_life_alone;
 void heap_life_consider(void);
 
-void heap_life_thread_starts(struct writer *w);
+void heap_life_thread_starts(struct producer *w);
 
 #endif

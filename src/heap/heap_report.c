@@ -9,13 +9,13 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "heap/apart.h"
-#include "heap/cruise.h"
+#include "heap/own_fds.h"
+#include "heap/monitor.h"
 #include "heap/cycle.h"
 #include "heap/deliver.h"
-#include "heap/gather.h"
+#include "heap/safe_read.h"
 #include "heap/site.h"
-#include "heap/writer.h"
+#include "heap/producer.h"
 #include "report/channel.h"
 #include "report/text_buffer.h"
 
@@ -40,7 +40,7 @@ static unsigned channels_taken;  // of ours
 static struct channel *channel(void)
 {
     static __thread unsigned own __attribute__((tls_model("initial-exec")));
-    if (!apart_is())
+    if (!own_fds_is())
         return &channels[0];
     if (!own)
         own = channels_taken < OURS ? ++channels_taken : OURS;
@@ -69,7 +69,7 @@ void heap_report_init(const char *log_file, int status)
     halt_status = status;
     for (unsigned i = 0; i <= OURS; i++) {
         channel_init(&channels[i], log_file);
-        channels[i].standard_error = i ? apart_standard_error : NULL;
+        channels[i].standard_error = i ? own_fds_standard_error : NULL;
     }
     ssize_t n = readlink("/proc/self/exe", program, sizeof program - 1);
     program[n > 0 ? n : 0] = 0;
@@ -89,9 +89,9 @@ bool heap_report_is_known(uint64_t name)
 static bool can_speak(void)
 {
     const struct channel *c = &channels[0];
-    if (!apart_is() || (c->path[0] && !c->failed) || c->log_file[0] || halt_status >= 0)
+    if (!own_fds_is() || (c->path[0] && !c->failed) || c->log_file[0] || halt_status >= 0)
         return true;
-    int fd = apart_standard_error();
+    int fd = own_fds_standard_error();
     if (fd >= 0)
         close(fd);
     return fd >= 0;
@@ -150,8 +150,8 @@ static void name_thread(uint64_t place, char *name, size_t size)
 {
     struct text_buffer b;
     text_buffer_init(&b, name, size - 1);
-    for (struct writer *w = writer_all(); w; w = atomic_load_explicit(&w->older, memory_order_relaxed))
-        if (place != WRITER_UNWATCHED && place >> 48 == w->id >> 48)
+    for (struct producer *w = producer_all(); w; w = atomic_load_explicit(&w->older, memory_order_relaxed))
+        if (place != PRODUCER_UNWATCHED && place >> 48 == w->id >> 48)
             text_buffer_fmt(&b, "%d", (int)atomic_load_explicit(&w->tid, memory_order_relaxed));
     name[b.len] = 0;
 }
@@ -160,7 +160,7 @@ static void name_thread(uint64_t place, char *name, size_t size)
 static bool head_is_sound(const char *block, const struct block_head *h)
 {
     uint64_t tail, size = block_info_of(block, h).size;
-    return size < BLOCK_HIGHEST && gather_one(block + size, sizeof tail, &tail) &&
+    return size < BLOCK_HIGHEST && safe_read_one(block + size, sizeof tail, &tail) &&
            tail == block_tail_canary(block_live_canary((uint64_t)(uintptr_t)block, h));
 }
 
@@ -413,13 +413,13 @@ void heap_report_note(const char *text)
 void heap_report_end(void)
 {
     uint64_t unwatched = 0, live = 0, cruises = 0, made = 0;
-    for (struct writer *w = writer_all(); w; w = atomic_load_explicit(&w->older, memory_order_relaxed)) {
+    for (struct producer *w = producer_all(); w; w = atomic_load_explicit(&w->older, memory_order_relaxed)) {
         unwatched += atomic_load_explicit(&w->unwatched, memory_order_relaxed);
-        made += writer_made(w);
+        made += producer_made(w);
     }
     for (unsigned i = 0; i < deliver_lists(); i++) {
-        live += cruise_stats(i).live;
-        cruises += cruise_stats(i).cruises;
+        live += monitor_stats(i).live;
+        cruises += monitor_stats(i).cruises;
     }
     const struct report_value values[] = {
         {"heap_blocks", "heap blocks allocated", made},

@@ -23,7 +23,7 @@ void heap_report_freed_write(const char *block, const struct block_head *head, i
 // site: of the call.
 void heap_report_double_free(const char *block, const struct block_head *head, const char *call,
                              uint32_t site);
-// The like of a block that is not there any more (gone.h).
+// The like of a block that is not there any more (unmapped.h).
 void heap_report_gone_free(const char *block, const struct block_head *head, const char *call, uint32_t site);
 // A block was freed by a call of another family than allocated it.
 void heap_report_mismatch(const char *block, const struct block_head *head, const char *call, uint32_t site);

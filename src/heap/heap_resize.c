@@ -2,12 +2,12 @@
 #include <string.h>
 
 #include "heap/foreign.h"
-#include "heap/gone.h"
+#include "heap/unmapped.h"
 #include "heap/heap.h"
 #include "heap/heap_fast.h"
 #include "heap/heap_report.h"
 #include "heap/span.h"
-#include "heap/under.h"
+#include "heap/next_malloc.h"
 
 // STEP_BELOW is the last step that allocators do not map, at a price: no block shall be mapped for our sake. From STEP_MAPPED on
 // they are anyway.
@@ -71,7 +71,7 @@ static struct resize resize_to(struct block_info info, size_t size, uint32_t sit
 }
 
 // Another block with what is in this one.
-static void *move_to_room(struct writer *w, const void *from, const void *frame, void *p, size_t old,
+static void *move_to_room(struct producer *w, const void *from, const void *frame, void *p, size_t old,
                           struct resize to)
 {
     uint64_t word = heap_take(w, to.room);
@@ -92,12 +92,12 @@ static void *move(const void *from, const void *frame, void *p, size_t old, size
 }
 
 // Nobody but this thread knows of the block: the allocator below may move it, and its word follows. NULL and *known: somebody does.
-static void *resize_in_window(struct writer *w, void *p, struct block_info info, struct resize to,
+static void *resize_in_window(struct producer *w, void *p, struct block_info info, struct resize to,
                               bool *known)
 {
     struct block_head *h = block_head_of(p);
     uint64_t place = h->place, generation = block_generation(h->ticket);
-    uint64_t *word = writer_hold(w, place, block_word(p, h->ticket));
+    uint64_t *word = producer_hold(w, place, block_word(p, h->ticket));
     *known = !word;
     if (!word)
         return NULL;
@@ -106,28 +106,28 @@ static void *resize_in_window(struct writer *w, void *p, struct block_info info,
     char *base = under.realloc((char *)p - BLOCK_HEAD, to.room + BLOCK_HEAD + BLOCK_TAIL);
     void *block = base ? base + BLOCK_HEAD : p;
     if (block != p)
-        gone_note(p, was, to.site);
-    uint64_t ticket = block_ticket(generation, to.site, writer_generation(w));
+        unmapped_note(p, was, to.site);
+    uint64_t ticket = block_ticket(generation, to.site, producer_generation(w));
     heap_mark(block, base ? to.info.size : info.size);
     block_dress(block, base ? to.info : info, place, ticket);
     *word = block_word(block, ticket);
-    writer_let_go(w);
+    producer_let_go(w);
     return base ? block : heap_no_memory();
 }
 
 // The block ends and another begins, which may lie at the same address.
-static void *resize_below(struct writer *w, const void *from, const void *frame, void *p,
+static void *resize_below(struct producer *w, const void *from, const void *frame, void *p,
                           struct block_info info, struct resize to)
 {
     struct block_head *h = block_head_of(p);
     uint64_t place = h->place, word = block_word(p, h->ticket);
     block_mark_freed(p, block_made_at(h->ticket));
-    if (!writer_strike(w, place, word))
+    if (!producer_strike(w, place, word))
         return move(from, frame, p, info.size, to.info.size);
     struct block_head was = *h;
     char *below = (char *)p - BLOCK_HEAD, *base = under.realloc(below, to.room + BLOCK_HEAD + BLOCK_TAIL);
     if (base && base != below)
-        gone_note(p, was, to.site);
+        unmapped_note(p, was, to.site);
     info.kind &= BLOCK_UNWATCHED - 1;
     void *block = heap_dress(w, from, frame, base ? base : below, base ? to.info : info);
     return base ? block : heap_no_memory();
@@ -136,19 +136,19 @@ static void *resize_below(struct writer *w, const void *from, const void *frame,
 // Small ones come from the shelf, and go there or wait; unless they outgrow it.
 static bool is_small(struct block_info info)
 {
-    return heap_fast_room(info) <= SHELF_FINE;
+    return heap_fast_room(info) <= THREAD_CACHE_FINE;
 }
 
 // Whether the allocator below is to do it.
 static bool is_for_below(const void *p, struct block_info info, struct resize to)
 {
-    if (to.room <= SHELF_FINE || span_has(p))
+    if (to.room <= THREAD_CACHE_FINE || span_has(p))
         return false;
     return !is_small(info) || (!heap_settings.lazy && grows_on(info, to.info.size));
 }
 
-static void *move_ours(struct writer *w, const void *from, const void *frame, void *p, struct block_info info,
-                       struct resize to)
+static void *move_ours(struct producer *w, const void *from, const void *frame, void *p,
+                       struct block_info info, struct resize to)
 {
     // One that shrinks needs no more room than others of its size.
     void *block = to.info.size > info.size ? move_to_room(w, from, frame, p, info.size, to)
@@ -159,25 +159,25 @@ static void *move_ours(struct writer *w, const void *from, const void *frame, vo
 }
 
 // `difference`: as block_change has it.
-static inline void *change(struct writer *w, void *p, struct block_head head, uint64_t difference,
+static inline void *change(struct producer *w, void *p, struct block_head head, uint64_t difference,
                            size_t size, uint32_t site)
 {
     uint64_t constant = block_constant((uint64_t)(uintptr_t)p, head.place);
-    block_change(p, head, constant, difference, size, site, writer_generation(w));
+    block_change(p, head, constant, difference, size, site, producer_generation(w));
     return p;
 }
 
 // A block that can stay where it is. It keeps what it has room for, about.
-static void *stay(struct writer *w, void *p, struct block_info info, struct resize to)
+static void *stay(struct producer *w, void *p, struct block_info info, struct resize to)
 {
     to.info.step = info.step ? info.step : (uint16_t)step_below(heap_fast_room(info));
-    if (block_room(to.info.step) <= shelf_room(to.info.size))
+    if (block_room(to.info.step) <= thread_cache_room(to.info.size))
         to.info.step = 0;
     return change(w, p, *block_head_of(p), block_pack(info) ^ block_pack(to.info), to.info.size, to.site);
 }
 
-static __attribute__((noinline)) void *resize(struct writer *w, const void *from, const void *frame, void *p,
-                                              size_t size)
+static __attribute__((noinline)) void *resize(struct producer *w, const void *from, const void *frame,
+                                              void *p, size_t size)
 {
     struct block_info info = block_info_of(p, block_head_of(p));
     if (__builtin_expect(!heap_fast_sound(p, block_head_of(p), info, BLOCK_MALLOC), 0))
@@ -207,10 +207,11 @@ static bool stays_as_it_is(uint64_t packed, size_t size)
     if (!block_is_plain(packed, BLOCK_MALLOC))
         return false;
     return room ? heap_fast_stays(room, old, size)
-                : old <= SHELF_LARGEST && size <= SHELF_LARGEST && shelf_number(old) == shelf_number(size);
+                : old <= THREAD_CACHE_LARGEST && size <= THREAD_CACHE_LARGEST &&
+                      thread_cache_number(old) == thread_cache_number(size);
 }
 
-void *heap_resize(struct writer *w, const void *from, const void *frame, void *p, size_t size)
+void *heap_resize(struct producer *w, const void *from, const void *frame, void *p, size_t size)
 {
     struct block_head head = *block_head_of(p);
     uint64_t packed = block_packed(p, &head);
@@ -224,10 +225,10 @@ void *heap_resize(struct writer *w, const void *from, const void *frame, void *p
     return change(w, p, head, packed ^ now, size, site);
 }
 
-static void *realloc_strange(struct writer *w, const void *from, const void *frame, void *p, size_t size)
+static void *realloc_strange(struct producer *w, const void *from, const void *frame, void *p, size_t size)
 {
-    if (under_is_early(p))
-        return move(from, frame, p, under_early_size(p), size);
+    if (next_malloc_is_early(p))
+        return move(from, frame, p, next_malloc_early_size(p), size);
     if (!w || foreign_judge(p, "realloc", heap_fast_site(w, from, frame)))
         return under.realloc(p, size);
     return heap_no_memory();
@@ -249,7 +250,7 @@ void *heap_realloc(const void *from, const void *frame, void *p, size_t size)
         heap_free(from, frame, p, BLOCK_MALLOC, "realloc");
         return NULL;
     }
-    struct writer *w = heap_join();
+    struct producer *w = heap_join();
     if (w && heap_is_gone(w, from, frame, p, "realloc"))
         return heap_no_memory();
     if (!foreign_may_be_any(p) || !block_is_live(p, block_head_of(p)))

@@ -13,14 +13,14 @@
 
 #include <cmocka.h>
 
-#include "heap/cruise.h"
+#include "heap/monitor.h"
 #include "heap/deliver.h"
 #include "heap/heap_fast.h"
 #include "heap/heap_life.h"
 #include "heap/heap_report.h"
 #include "heap/site.h"
 #include "heap/span.h"
-#include "heap/under.h"
+#include "heap/next_malloc.h"
 
 enum { THREADS = 3, SLOTS = 256, TURNS = 30000 };
 
@@ -56,14 +56,14 @@ static void check_all(void)
 {
     deliver_lock();
     for (unsigned i = 0; i < deliver_lists(); i++)
-        cruise_lock(i);
-    assert_true(cruise_all_valid());
-    for (struct writer *w = writer_all(); w; w = atomic_load(&w->older))
-        assert_true(writer_valid(w));
+        monitor_lock(i);
+    assert_true(monitor_all_valid());
+    for (struct producer *w = producer_all(); w; w = atomic_load(&w->older))
+        assert_true(producer_valid(w));
     assert_true(span_valid());
     assert_true(site_valid());
     for (unsigned i = 0; i < deliver_lists(); i++)
-        cruise_unlock(i);
+        monitor_unlock(i);
     deliver_unlock();
 }
 
@@ -123,11 +123,11 @@ static void resize_all(void)
     }
     for (int k = 0; k < BLOCKS; k++)
         heap_fast_free(HEAP_CALL, all[k], BLOCK_MALLOC, "free");
-    assert_true(shelf_valid(&heap_self()->shelf));
-    for (size_t number = 0; number < SHELF_BINS; number++) {
-        struct shelf_bin *b = &heap_self()->shelf.bins[number];
+    assert_true(thread_cache_valid(&heap_self()->shelf));
+    for (size_t number = 0; number < THREAD_CACHE_BINS; number++) {
+        struct thread_cache_bin *b = &heap_self()->shelf.bins[number];
         for (uint64_t *word = b->low; word < b->top; word++)
-            assert_true(shelf_number(room_of(*word)) >= number);
+            assert_true(thread_cache_number(room_of(*word)) >= number);
     }
 }
 
@@ -183,9 +183,9 @@ static void good_used_anew(void **state)
     for (uintptr_t i = 0; i < 2; i++)
         pthread_create(&threads[i], NULL, change, (void *)i);
     while (at_work) {
-        cruise_lock(0);
-        cruise_once(0);
-        cruise_unlock(0);
+        monitor_lock(0);
+        monitor_once(0);
+        monitor_unlock(0);
     }
     for (int i = 0; i < 2; i++)
         pthread_join(threads[i], NULL);
@@ -228,10 +228,10 @@ static void good_end(void **state)
     work();
     // What shelves and the depot keep is given back: a sanitizer looks for what is left.
     for (bool more = true; more;) {
-        struct writer *w = heap_join();
+        struct producer *w = heap_join();
         more = false;
-        for (size_t i = 0; i < SHELF_BINS; i++)
-            more |= shelf_refill(&w->shelf, &w->shelf.bins[i]);
+        for (size_t i = 0; i < THREAD_CACHE_BINS; i++)
+            more |= thread_cache_refill(&w->shelf, &w->shelf.bins[i]);
         heap_thread_ends(w);
     }
 }
@@ -241,9 +241,9 @@ int main(void)
     // The allocator that a sanitizer puts before libc's: it must know who had a block when.
     if (!heap_life_ready())
         return 1;
-    under =
-        (struct under){malloc,         calloc,         realloc,    free, posix_memalign, malloc_usable_size,
-                       under.is_glibc, under.exit_now, under.abort};
+    under = (struct next_malloc){malloc,         calloc,         realloc,
+                                 free,           posix_memalign, malloc_usable_size,
+                                 under.is_glibc, under.exit_now, under.abort};
     heap_life_start();
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(good_eager), cmocka_unit_test(good_lazy),      cmocka_unit_test(good_resized),

@@ -34,7 +34,7 @@ EXPORT void *calloc(size_t count, size_t size)
     size_t bytes;
     if (__builtin_expect(__builtin_mul_overflow(count, size, &bytes), 0))
         return heap_no_memory();
-    if (bytes > SHELF_FINE)
+    if (bytes > THREAD_CACHE_FINE)
         return heap_calloc(HEAP_CALL, bytes);
     void *p = heap_fast_alloc(HEAP_CALL, bytes, BLOCK_CALLOC);
     return p ? memset(p, 0, bytes) : NULL;
@@ -56,7 +56,7 @@ EXPORT void *reallocarray(void *p, size_t count, size_t size)
 EXPORT void free(void *p)
 {
     if (__builtin_expect(heap_settings.lazy, 0))
-        heap_later_free_usual(HEAP_CALL, p);
+        heap_lazy_free_free_usual(HEAP_CALL, p);
     else
         heap_fast_free(HEAP_CALL, p, BLOCK_MALLOC, "free");
 }

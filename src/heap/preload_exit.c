@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "heap/heap_life.h"
-#include "heap/under.h"
+#include "heap/next_malloc.h"
 
 #define EXPORT __attribute__((visibility("default")))
 

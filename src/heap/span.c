@@ -40,7 +40,7 @@ struct bin {
 // time for a shelf full of blocks.
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static __thread bool inside __attribute__((tls_model("initial-exec")));
-static struct bin bins[SHELF_FINE_BINS];
+static struct bin bins[THREAD_CACHE_FINE_BINS];
 static struct span *unused;      // without a bin
 static size_t used, idle;        // with one; of these, in lists of idle ones
 static char *tract, *tract_end;  // of memory that has not been given out
@@ -178,7 +178,7 @@ static struct span *fresh_span(bool may_map)
 
 static size_t stride_of(size_t bin)
 {
-    return shelf_fine_room(bin) + BLOCK_HEAD + BLOCK_TAIL;
+    return thread_cache_fine_room(bin) + BLOCK_HEAD + BLOCK_TAIL;
 }
 
 static struct span *new_span(size_t bin, bool may_map)
@@ -200,7 +200,7 @@ static struct span *new_span(size_t bin, bool may_map)
 
 size_t span_room(const void *p)
 {
-    return shelf_fine_room(span_at((uint64_t)(uintptr_t)p)->bin);
+    return thread_cache_fine_room(span_at((uint64_t)(uintptr_t)p)->bin);
 }
 
 uint64_t span_word(const struct span *s, size_t i)
@@ -297,7 +297,7 @@ static size_t take_fresh(size_t bin, uint64_t *words, size_t most, bool may_map)
 
 size_t span_take(size_t bin, uint64_t *words, size_t most, bool may_map, bool *fresh)
 {
-    checked_assert(bin < SHELF_FINE_BINS);
+    checked_assert(bin < THREAD_CACHE_FINE_BINS);
     if (!enter())
         return 0;
     size_t n = take_used(&bins[bin], words, most);
@@ -365,7 +365,7 @@ bool span_is_worth_it(uint64_t held)
 
 static struct span *any_idle(void)
 {
-    for (size_t i = 0; idle && i < SHELF_FINE_BINS; i++)
+    for (size_t i = 0; idle && i < THREAD_CACHE_FINE_BINS; i++)
         if (bins[i].idle)
             return bins[i].idle;
     return NULL;
@@ -455,7 +455,7 @@ static bool all_are_valid(void)
     size_t count = 0, without = 0;
     uint64_t bytes = 0;
     bool valid = unused_are_valid(&without);
-    for (size_t i = 0; i < SHELF_FINE_BINS; i++)
+    for (size_t i = 0; i < THREAD_CACHE_FINE_BINS; i++)
         valid = valid && list_is_valid(bins[i].some, i, false, &count, &bytes) &&
                 list_is_valid(bins[i].idle, i, true, &count, &bytes) &&
                 (!bins[i].now || (bins[i].now->bin == i && is_valid(bins[i].now)));

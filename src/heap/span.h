@@ -24,11 +24,11 @@
 #include <stdint.h>
 
 #include "heap/block.h"
-#include "heap/shelf.h"
+#include "heap/thread_cache.h"
 
 enum {
     SPAN_BYTES = 1 << 16,
-    SPAN_MOST_BLOCKS = SPAN_BYTES / (SHELF_LEAST + BLOCK_HEAD + BLOCK_TAIL),
+    SPAN_MOST_BLOCKS = SPAN_BYTES / (THREAD_CACHE_LEAST + BLOCK_HEAD + BLOCK_TAIL),
 };
 
 struct span;

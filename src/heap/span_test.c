@@ -39,11 +39,11 @@ static void take_all(size_t bin, uint64_t *words, size_t n)
 // Blocks of all bins have their room and do not overlap; those that were put back come first.
 static void good_blocks_are_apart(void **state)
 {
-    static uint64_t words[SHELF_FINE_BINS][FEW];
+    static uint64_t words[THREAD_CACHE_FINE_BINS][FEW];
     uint64_t again[FEW];
     bool fresh;
-    for (size_t bin = 0; bin < SHELF_FINE_BINS; bin++) {
-        size_t room = shelf_fine_room(bin);
+    for (size_t bin = 0; bin < THREAD_CACHE_FINE_BINS; bin++) {
+        size_t room = thread_cache_fine_room(bin);
         take_all(bin, words[bin], FEW);
         for (size_t i = 0; i < FEW; i++) {
             char *block = block_of_word(words[bin][i]);
@@ -55,7 +55,7 @@ static void good_blocks_are_apart(void **state)
         }
     }
     assert_true(span_valid());
-    for (size_t bin = 0; bin < SHELF_FINE_BINS; bin++)
+    for (size_t bin = 0; bin < THREAD_CACHE_FINE_BINS; bin++)
         put_all(words[bin], FEW);
     assert_true(span_valid());
     assert_int_equal(span_take(7, again, FEW, true, &fresh), FEW);
@@ -76,8 +76,8 @@ static void good_idle_spans_are_given(void **state)
     struct span *out;
     take_all(BIN, words, MANY);
     mapped = span_bytes();
-    assert_in_range(mapped - before, (uint64_t)MANY * shelf_fine_room(BIN),
-                    (uint64_t)MANY * (shelf_fine_room(BIN) + 60) * 3 / 2);
+    assert_in_range(mapped - before, (uint64_t)MANY * thread_cache_fine_room(BIN),
+                    (uint64_t)MANY * (thread_cache_fine_room(BIN) + 60) * 3 / 2);
     for (size_t i = 0; i < MANY;) {
         i += span_put(words + i, MANY - i, &out);
         if (!out)
@@ -89,7 +89,8 @@ static void good_idle_spans_are_given(void **state)
     }
     assert_true(gone > MANY / 2 && gone < MANY);
     assert_true(span_valid());
-    size_t others = gone * (shelf_fine_room(BIN) + 40) / (shelf_fine_room(OTHER) + 40) * 9 / 10, anew = 0;
+    size_t others = gone * (thread_cache_fine_room(BIN) + 40) / (thread_cache_fine_room(OTHER) + 40) * 9 / 10,
+           anew = 0;
     take_all(OTHER, words, others);
     for (size_t i = 0; i < others; i++)
         anew += block_generation_of_word(words[i]) == 2;
@@ -115,7 +116,7 @@ static void good_one_bin_cuts_a_span(void **state)
     take_all(OTHER, few, SPAN_AND_MORE);
     take_all(BIN, words, MANY);
     for (size_t i = 0; i < MANY; i++)
-        assert_int_equal(span_room(block_of_word(words[i])), shelf_fine_room(BIN));
+        assert_int_equal(span_room(block_of_word(words[i])), thread_cache_fine_room(BIN));
     assert_true(span_valid());
     put_all(words, MANY);
     put_all(few, SPAN_AND_MORE);
@@ -182,7 +183,7 @@ static void bad_spans_are_not_valid(void **state)
     pid_t child = fork();
     if (child == 0) {
         char *block = block_of_word(word);
-        size_t stride = shelf_fine_room(BIN) + BLOCK_HEAD + BLOCK_TAIL, left = SPAN_BYTES - 2 * stride;
+        size_t stride = thread_cache_fine_room(BIN) + BLOCK_HEAD + BLOCK_TAIL, left = SPAN_BYTES - 2 * stride;
         char *end = block - (uintptr_t)block % SPAN_BYTES + left / stride * stride + BLOCK_HEAD;
         struct span *out;
         close(STDERR_FILENO);

@@ -4,7 +4,7 @@
 #include "base/readable.h"
 #include "core/guard.h"
 #include "track/guard_report.h"
-#include "context/home.h"
+#include "context/context.h"
 #include "launch/kernel_fault.h"
 #include "mode/mode.h"
 #include "track/track.h"
@@ -218,9 +218,9 @@ CUresult bounds_refused(CUresult r, CUstream stream)
     size_t available, all;
     if (!guard.real.cuMemGetInfo_v2)
         return r;
-    CUstreamCaptureMode mode = home_calm();
+    CUstreamCaptureMode mode = context_capture_relax();
     CUresult context = guard.real.cuMemGetInfo_v2(&available, &all);
-    home_stir(mode);
+    context_capture_restore(mode);
     bool own_stream = stream && stream != CU_STREAM_LEGACY && stream != CU_STREAM_PER_THREAD;
     if (own_stream && context == CUDA_ERROR_INVALID_CONTEXT)
         return r;

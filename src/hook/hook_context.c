@@ -2,7 +2,7 @@
 // The ends of contexts: what they held is gone, and what the program still held has leaked.
 #include "hook/hook_context.h"
 
-#include "context/home.h"
+#include "context/context.h"
 #include "context/green.h"
 #include "core/lock.h"
 #include "core/guard.h"
@@ -28,7 +28,7 @@ static void gone(CUcontext context, enum driver_id call)
     leak_report(context);
     track_owner_gone(context, call);
     mode_context_gone(context);
-    home_forget(context);
+    context_forget(context);
 }
 
 // Before the driver's call, and after it: one for each of the other. last: nobody else is known to hold the
@@ -58,8 +58,8 @@ static void wait_for_ends(void)
 
 static void retain(CUdevice device, CUcontext context)
 {
-    home_device_retained(device, context);
-    home_begun(context);
+    context_device_retained(device, context);
+    context_begun(context);
 }
 
 CUresult hook_cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device)
@@ -80,7 +80,7 @@ CUresult hook_cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device)
         CUresult r = guard.real.symbol arguments; \
         wait_for_ends();                          \
         if (!r)                                   \
-            home_begun(*context);                 \
+            context_begun(*context);              \
         return r;                                 \
     }
 CREATE(cuCtxCreate, (CUcontext * context, unsigned flags, CUdevice device), (context, flags, device))
@@ -93,19 +93,19 @@ CREATE(cuCtxCreate_v4, (CUcontext * context, CUctxCreateParams *how, unsigned fl
 
 static CUresult reset(enum driver_id call, __typeof__(cuDevicePrimaryCtxReset) *real, CUdevice device)
 {
-    ends(home_device_primary(device), call, true);
+    ends(context_device_primary(device), call, true);
     CUresult r = real(device);
     if (!r)
-        green_primary_gone(home_device_primary(device));
-    over(home_device_primary(device), call, !r);
+        green_primary_gone(context_device_primary(device));
+    over(context_device_primary(device), call, !r);
     return r;
 }
 
 // Before a call that gives a primary context back, and after it.
 static void releases(enum driver_id call, CUdevice device)
 {
-    bool last = home_device_releases(device);
-    ends(home_device_primary(device), call, last);
+    bool last = context_device_releases(device);
+    ends(context_device_primary(device), call, last);
 }
 
 static CUresult released(enum driver_id call, CUdevice device, CUresult r)
@@ -117,8 +117,8 @@ static CUresult released(enum driver_id call, CUdevice device, CUresult r)
     bool is_gone = !r && guard.real.cuDevicePrimaryCtxGetState &&
                    !guard.real.cuDevicePrimaryCtxGetState(device, &flags, &active) && !active;
     if (is_gone)
-        green_primary_gone(home_device_primary(device));
-    over(home_device_primary(device), call, is_gone);
+        green_primary_gone(context_device_primary(device));
+    over(context_device_primary(device), call, is_gone);
     return r;
 }
 
@@ -133,7 +133,7 @@ static CUresult destroy(enum driver_id call, __typeof__(cuCtxDestroy) *real, CUc
     ends(context, call, true);
     CUresult r = real(context);
     if (!r)
-        home_detach(context, true);
+        context_detach(context, true);
     over(context, call, !r);
     return r;
 }
@@ -159,17 +159,17 @@ CUresult hook_cuCtxAttach(CUcontext *context, unsigned flags)
 {
     CUresult r = guard.real.cuCtxAttach(context, flags);
     if (!r)
-        home_attach(*context);
+        context_attach(*context);
     return r;
 }
 
 CUresult hook_cuCtxDetach(CUcontext context)
 {
-    if (!home_detach(context, false))
+    if (!context_detach(context, false))
         return destroy(DRIVER_cuCtxDetach, guard.real.cuCtxDetach, context);
     CUresult r = guard.real.cuCtxDetach(context);
     if (r)
-        home_attach(context);
+        context_attach(context);
     return r;
 }
 
@@ -178,7 +178,7 @@ CUresult hook_cuCtxDetach(CUcontext context)
 static CUcontext find_primary(CUdevice device)
 {
     const struct driver *d = &guard.real;
-    CUcontext context = home_device_primary(device);
+    CUcontext context = context_device_primary(device);
     if (!context && d->cuDevicePrimaryCtxRetain && d->cuDevicePrimaryCtxRelease_v2 &&
         !d->cuDevicePrimaryCtxRetain(&context, device))
         d->cuDevicePrimaryCtxRelease_v2(device);
@@ -190,7 +190,7 @@ CUresult hook_cuGreenCtxCreate(CUgreenCtx *green, CUdevResourceDesc desc, CUdevi
     CUresult r = guard.real.cuGreenCtxCreate(green, desc, device, flags);
     if (!r) {
         retain(device, find_primary(device));
-        green_made(*green, device, home_device_primary(device));
+        green_made(*green, device, context_device_primary(device));
     }
     return r;
 }
@@ -212,7 +212,7 @@ CUresult hook_cuGreenCtxDestroy(CUgreenCtx green)
     CUcontext context = green_gone(green);
     CUresult r = guard.real.cuGreenCtxDestroy(green);
     if (r && device >= 0) {
-        green_made(green, device, home_device_primary(device));
+        green_made(green, device, context_device_primary(device));
         green_current_as(green, context);
     } else if (context && guard.watching) {
         track_owner_gone(context, call);  // nothing is its own, but its handle may come again

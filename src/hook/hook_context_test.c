@@ -12,7 +12,7 @@
 #include "context/green.h"
 #include "core/guard.h"
 #include "track/guard_report.h"
-#include "context/home.h"
+#include "context/context.h"
 #include "hook/hook.h"
 #include "track/track.h"
 
@@ -156,9 +156,9 @@ static void tells_one_context_from_several(void **state)
     guard.real.cuCtxCreate_v2 = create;
     assert_int_equal(hook_cuDevicePrimaryCtxRetain(&c, 0), 0);
     assert_int_equal(hook_cuDevicePrimaryCtxRetain(&c, 0), 0);
-    assert_true(home_only_one());
+    assert_true(context_only_one());
     assert_int_equal(hook_cuCtxCreate_v2(&c, 0, 0), 0);
-    assert_false(home_only_one());
+    assert_false(context_only_one());
     assert_int_equal(hook_cuDevicePrimaryCtxRelease_v2(0), 0);
     assert_int_equal(hook_cuDevicePrimaryCtxRelease_v2(0), 0);
 }
@@ -247,7 +247,7 @@ static void memory_of_a_green_context_stays(void **state)
     assert_int_equal(hook_cuCtxFromGreenCtx(&c, green), 0);
     assert_ptr_equal(c, AS_CONTEXT);
     uint64_t p = make_in(c);
-    assert_null(home_current());
+    assert_null(context_current());
     assert_int_equal(hook_cuGreenCtxDestroy(green), 0);
     assert_true(lives(p));
     assert_int_equal(leaks, 0);
@@ -297,7 +297,7 @@ static void more_attached_than_rows(void **state)
 {
     CUcontext c;
     uint64_t p = make_in(OTHER);
-    for (uintptr_t i = 1; i <= HOME_ROWS; i++) {
+    for (uintptr_t i = 1; i <= CONTEXT_ROWS; i++) {
         attach_to = (CUcontext)(i << 8);
         assert_int_equal(hook_cuCtxAttach(&c, 0), 0);
     }

@@ -231,7 +231,7 @@ CUresult hook_cuLaunchCooperativeKernelMultiDevice(CUDA_LAUNCH_PARAMS *list, uns
 // Any context waits for its own only, and so does a green one.
 static bool is_alone(void)
 {
-    return !atomic_load_explicit(&green_used, memory_order_relaxed) && home_only_one();
+    return !atomic_load_explicit(&green_used, memory_order_relaxed) && context_only_one();
 }
 
 WAIT(cuCtxSynchronize, is_alone(), (void), ())

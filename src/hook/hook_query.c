@@ -134,16 +134,17 @@ CUresult hook_cuCtxEnablePeerAccess(CUcontext peer, unsigned flags)
     CUresult r = guard.real.cuCtxEnablePeerAccess(peer, flags);
     CUdevice device;
     bool pushed;
-    if (!mode_allocates() || r || guard.real.cuCtxGetDevice(&device) || device < 0 || device >= HOME_DEVICES)
+    if (!mode_allocates() || r || guard.real.cuCtxGetDevice(&device) || device < 0 ||
+        device >= CONTEXT_DEVICES)
         return r;
-    struct home *home = home_enter(peer, &pushed);
-    if (!home)
+    struct context *ctx = context_enter(peer, &pushed);
+    if (!ctx)
         return r;
     // Relaxed: a mode that makes a buffer meanwhile is told of the peer below.
-    atomic_fetch_or_explicit(&home->peers, (uint64_t)1 << device, memory_order_relaxed);
+    atomic_fetch_or_explicit(&ctx->peers, (uint64_t)1 << device, memory_order_relaxed);
     CUmemAccessDesc desc = {{CU_MEM_LOCATION_TYPE_DEVICE, device}, CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
-    mode_peer(home, &desc);
-    home_leave(pushed);
+    mode_peer(ctx, &desc);
+    context_leave(pushed);
     return r;
 }
 
@@ -151,9 +152,9 @@ CUresult hook_cuCtxDisablePeerAccess(CUcontext peer)
 {
     CUresult r = guard.real.cuCtxDisablePeerAccess(peer);
     CUdevice device;
-    struct home *home = mode_allocates() && !r ? home_find(peer) : NULL;
-    if (home && !guard.real.cuCtxGetDevice(&device) && device >= 0 && device < HOME_DEVICES)
-        atomic_fetch_and_explicit(&home->peers, ~((uint64_t)1 << device), memory_order_relaxed);
+    struct context *ctx = mode_allocates() && !r ? context_find(peer) : NULL;
+    if (ctx && !guard.real.cuCtxGetDevice(&device) && device >= 0 && device < CONTEXT_DEVICES)
+        atomic_fetch_and_explicit(&ctx->peers, ~((uint64_t)1 << device), memory_order_relaxed);
     return r;
 }
 

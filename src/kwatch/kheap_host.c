@@ -11,16 +11,16 @@
 #include "core/canary_bytes.h"
 #include "context/green.h"
 #include "core/guard.h"
-#include "context/home_copy.h"
+#include "context/context_copy.h"
 #include "track/guard_report.h"
 
 // Our data of the row of a module or library whose calls are redirected. Rows are taken under the lock only,
 // so all of them are there.
 struct module {
-    uint64_t told;  // homes in which its variable is set, a bit for each
+    uint64_t told;  // contexts in which its variable is set, a bit for each
     bool ending;    // the driver is about to unload it
 };
-_Static_assert(HOME_CONTEXTS <= 64, "a bit for each home");
+_Static_assert(CONTEXT_CONTEXTS <= 64, "a bit for each ctx");
 
 _Atomic(bool) kheap_host_on;
 static _Atomic(unsigned) heaps_ready;  // relaxed: whether it is worth to look
@@ -28,7 +28,7 @@ static _Atomic(unsigned) heaps_ready;  // relaxed: whether it is worth to look
 // Behind the lock of scans, before all others of ours; held over calls into the driver, as only a launch, a load and a limit
 // need what it protects, and those wait for the driver anyway.
 static struct lock lock = LOCK_INIT(KHEAP);
-static struct kheap_host heaps[HOME_CONTEXTS];
+static struct kheap_host heaps[CONTEXT_CONTEXTS];
 static unsigned client;
 static bool refused;  // in every context: a library calls the driver's functions
 // The context of the last launch, if all is set there. Acquire and release: who finds it sees what was set.
@@ -54,9 +54,9 @@ bool kheap_host_any(void)
     return atomic_load_explicit(&heaps_ready, memory_order_relaxed);
 }
 
-struct kheap_host *kheap_host_of(const struct home *home)
+struct kheap_host *kheap_host_of(const struct context *ctx)
 {
-    struct kheap_host *h = &heaps[home_number(home)];
+    struct kheap_host *h = &heaps[context_number(ctx)];
     // Acquire pairs with the release in make.
     return atomic_load_explicit(&h->ready, memory_order_acquire) ? h : NULL;
 }
@@ -166,25 +166,25 @@ static void make(struct kheap_host *h)
 
 // --- telling modules ----------------------------------------------------------------------------------------
 
-// The home's context is current. address 0: malloc is the driver's.
-static CUresult tell(struct home *home, const struct modules_row *row, uint64_t address)
+// The context's context is current. address 0: malloc is the driver's.
+static CUresult tell(struct context *ctx, const struct modules_row *row, uint64_t address)
 {
     const struct driver *d = &guard.real;
     CUdeviceptr at = 0;
     size_t size = 0;
     CUresult r = row->library ? d->cuLibraryGetGlobal(&at, &size, (CUlibrary)row->handle, KHEAP_VARIABLE)
                               : d->cuModuleGetGlobal_v2(&at, &size, (CUmodule)row->handle, KHEAP_VARIABLE);
-    const struct home_copy copy = {at, &address, sizeof address};
+    const struct context_copy copy = {at, &address, sizeof address};
     if (!r && size != sizeof address)
         r = CUDA_ERROR_INVALID_VALUE;
-    return r ? r : home_write(home, &copy, 1);
+    return r ? r : context_write(ctx, &copy, 1);
 }
 
 // Under the lock.
-static void tell_all(struct home *home, CUcontext context, uint64_t address, bool again)
+static void tell_all(struct context *ctx, CUcontext context, uint64_t address, bool again)
 {
     static bool told;
-    uint64_t bit = (uint64_t)1 << home_number(home);
+    uint64_t bit = (uint64_t)1 << context_number(ctx);
     struct modules_row *all = modules_take_all(client);
     for (struct modules_row *row = all; row; row = row->more[client]) {
         struct module *m = row->data[client];
@@ -192,7 +192,7 @@ static void tell_all(struct home *home, CUcontext context, uint64_t address, boo
             m->told &= ~bit;  // it is told if it stays
         if (m->ending || (row->context && row->context != context) || (!again && m->told & bit))
             continue;
-        CUresult r = tell(home, row, address);
+        CUresult r = tell(ctx, row, address);
         m->told |= bit;
         if (r && !told) {
             told = true;
@@ -214,21 +214,21 @@ void kheap_host_prepare(void)
     if (atomic_load_explicit(&ready_in, memory_order_acquire) == context)
         return;
     int saved = errno;
-    struct home *home = home_enter(context, &pushed);
-    if (!home)
+    struct context *ctx = context_enter(context, &pushed);
+    if (!ctx)
         return;
     canary_use();
-    CUstreamCaptureMode mode = home_calm();
+    CUstreamCaptureMode mode = context_capture_relax();
     lock_take(&lock);
-    struct kheap_host *h = &heaps[home_number(home)];
+    struct kheap_host *h = &heaps[context_number(ctx)];
     if (!atomic_load_explicit(&h->ready, memory_order_relaxed) && !h->failed && !h->plain && !refused)
         make(h);
     if (atomic_load_explicit(&h->ready, memory_order_relaxed))
-        tell_all(home, context, h->about.base, false);
+        tell_all(ctx, context, h->about.base, false);
     atomic_store_explicit(&ready_in, context, memory_order_release);
     lock_give(&lock);
-    home_stir(mode);
-    home_leave(pushed);
+    context_capture_restore(mode);
+    context_leave(pushed);
     errno = saved;
 }
 
@@ -276,14 +276,14 @@ void kheap_host_module_stays(const void *handle)
 
 // --- the driver's own functions -----------------------------------------------------------------------------
 
-// The home's context is current, or was made so. Under the lock.
-static void go_plain(struct kheap_host *h, struct home *home)
+// The context's context is current, or was made so. Under the lock.
+static void go_plain(struct kheap_host *h, struct context *ctx)
 {
     uint64_t set[2] = {1, 1};
-    const struct home_copy copy = {h->about.base + offsetof(struct kheap, plain), set, sizeof set};
+    const struct context_copy copy = {h->about.base + offsetof(struct kheap, plain), set, sizeof set};
     _Static_assert(offsetof(struct kheap, foreign) == offsetof(struct kheap, plain) + sizeof(uint64_t),
                    "set at once");
-    if (atomic_load_explicit(&h->ready, memory_order_relaxed) && !h->plain && !home_write(home, &copy, 1))
+    if (atomic_load_explicit(&h->ready, memory_order_relaxed) && !h->plain && !context_write(ctx, &copy, 1))
         guard_report_note("canary: buffers that kernels took from malloc until now must not be freed by that "
                           "module: it would give them to the driver's heap");
     h->plain = true;
@@ -292,43 +292,43 @@ static void go_plain(struct kheap_host *h, struct home *home)
 static void go_plain_everywhere(void)
 {
     refused = true;
-    for (unsigned i = 0; i < HOME_CONTEXTS; i++) {
-        struct home *home = home_of_number(i);
+    for (unsigned i = 0; i < CONTEXT_CONTEXTS; i++) {
+        struct context *ctx = context_of_number(i);
         bool pushed;
-        if (!home || !home_enter(atomic_load_explicit(&home->context, memory_order_relaxed), &pushed))
+        if (!ctx || !context_enter(atomic_load_explicit(&ctx->handle, memory_order_relaxed), &pushed))
             continue;
-        go_plain(&heaps[i], home);
-        home_leave(pushed);
+        go_plain(&heaps[i], ctx);
+        context_leave(pushed);
     }
 }
 
 void kheap_host_foreign(bool library, const char *why)
 {
     bool pushed;
-    struct home *home = home_enter_owner(&pushed);
+    struct context *ctx = context_enter_owner(&pushed);
     guard_count(GUARD_KHEAP_PLAIN);
     lock_take(&lock);
-    bool first = library ? !refused : home && !heaps[home_number(home)].plain;
+    bool first = library ? !refused : ctx && !heaps[context_number(ctx)].plain;
     if (first)
         guard_report_note("canary: a module calls malloc or free and could not be redirected (%s): from now "
                           "on the driver gives memory to kernels, and nobody looks at it",
                           why);
     if (library)
         go_plain_everywhere();
-    else if (home)
-        go_plain(&heaps[home_number(home)], home);
+    else if (ctx)
+        go_plain(&heaps[context_number(ctx)], ctx);
     lock_give(&lock);
-    home_leave(pushed);
+    context_leave(pushed);
 }
 
 // --- the limit ----------------------------------------------------------------------------------------------
 
 // A heap from which nothing was taken yet.
-static bool is_unused(struct home *home, const struct kheap_host *h)
+static bool is_unused(struct context *ctx, const struct kheap_host *h)
 {
     struct kheap_counts counts[KHEAP_COUNTS];
-    const struct home_copy copy = {h->about.counts, counts, sizeof counts};
-    if (home_read(home, &copy, 1))
+    const struct context_copy copy = {h->about.counts, counts, sizeof counts};
+    if (context_read(ctx, &copy, 1))
         return false;
     uint64_t calls = 0;
     for (unsigned i = 0; i < KHEAP_COUNTS; i++)
@@ -339,33 +339,33 @@ static bool is_unused(struct home *home, const struct kheap_host *h)
 void kheap_host_limit_set(void)
 {
     size_t limit = 0;
-    struct home *home = kheap_host_any() ? home_current() : NULL;
-    if (!home || guard.real.cuCtxGetLimit(&limit, CU_LIMIT_MALLOC_HEAP_SIZE))
+    struct context *ctx = kheap_host_any() ? context_current() : NULL;
+    if (!ctx || guard.real.cuCtxGetLimit(&limit, CU_LIMIT_MALLOC_HEAP_SIZE))
         return;
-    CUstreamCaptureMode mode = home_calm();
+    CUstreamCaptureMode mode = context_capture_relax();
     canary_monitor_hold();
     lock_take(&lock);
-    struct kheap_host *h = kheap_host_of(home);
-    CUcontext context = atomic_load_explicit(&home->context, memory_order_relaxed);
+    struct kheap_host *h = kheap_host_of(ctx);
+    CUcontext context = atomic_load_explicit(&ctx->handle, memory_order_relaxed);
     // The driver refuses where a kernel has used its heap. Ours may be in use all the same: then it stays as it is.
-    if (h && h->limit != limit && !h->plain && !guard.real.cuCtxSynchronize() && is_unused(home, h)) {
-        tell_all(home, context, 0, true);
+    if (h && h->limit != limit && !h->plain && !guard.real.cuCtxSynchronize() && is_unused(ctx, h)) {
+        tell_all(ctx, context, 0, true);
         unmake(h);
         atomic_fetch_sub_explicit(&heaps_ready, 1, memory_order_relaxed);
         make(h);
         if (atomic_load_explicit(&h->ready, memory_order_relaxed))
-            tell_all(home, context, h->about.base, true);
+            tell_all(ctx, context, h->about.base, true);
     }
     lock_give(&lock);
     canary_monitor_go_on();
-    home_stir(mode);
+    context_capture_restore(mode);
 }
 
 // --- the end of a context -----------------------------------------------------------------------------------
 
-void kheap_host_context_gone(struct home *home)
+void kheap_host_context_gone(struct context *ctx)
 {
-    unsigned n = home_number(home);
+    unsigned n = context_number(ctx);
     if (!atomic_load_explicit(&kheap_host_on, memory_order_relaxed) && !heaps[n].plain)
         return;
     lock_take(&lock);

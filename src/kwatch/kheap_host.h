@@ -12,7 +12,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
-#include "context/home.h"
+#include "context/context.h"
 #include "kheap/kheap.h"
 #include "rewrite/modules.h"
 
@@ -68,9 +68,9 @@ static inline void kheap_host_launch(void)
 void kheap_host_limit_set(void);
 
 // NULL: it has none. Under the lock of scans, so that it stays.
-struct kheap_host *kheap_host_of(const struct home *home);
+struct kheap_host *kheap_host_of(const struct context *ctx);
 bool kheap_host_any(void);
 // Under the lock of scans: all of it went with the context.
-void kheap_host_context_gone(struct home *home);
+void kheap_host_context_gone(struct context *ctx);
 
 #endif

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "canary/canary.h"
-#include "kwatch/kheap_tell.h"
+#include "kwatch/kheap_report.h"
 #include "kwatch/kheap_watch.h"
 #include "mode/mode_testing.h"
 #include "rewrite/rewrite_jit.h"
@@ -129,7 +129,7 @@ static void launch(CUfunction f, uint64_t size)
 
 static struct kheap_host *heap(void)
 {
-    return kheap_host_of(home_current());
+    return kheap_host_of(context_current());
 }
 
 static unsigned in_heap(void)
@@ -147,7 +147,7 @@ static unsigned scan(void)
     static const struct canary_occasion occasion = {DRIVER_CALLS, "a test", "in a test", true, true};
     unsigned before = atomic_load(&findings);
     canary_monitor_hold();
-    assert_int_equal(kheap_watch_home(home_current(), &occasion), 0);
+    assert_int_equal(kheap_watch_context(context_current(), &occasion), 0);
     canary_monitor_go_on();
     return atomic_load(&findings) - before;
 }
@@ -164,7 +164,7 @@ static void forget(void)
 {
     kheap_mode.context_gone(context);
     canary_context_gone(context);
-    home_forget(context);
+    context_forget(context);
     assert_null(heap());
 }
 
@@ -308,7 +308,7 @@ static void scan_meanwhile(void)
         {DRIVER_cuCtxSynchronize, NULL, "in a test", true, false}};
     for (unsigned i = 0; i < 2; i++) {
         canary_monitor_hold();
-        CUresult r = kheap_watch_home(home_current(), &occasions[i]);
+        CUresult r = kheap_watch_context(context_current(), &occasions[i]);
         canary_monitor_go_on();
         assert_true(!r || r == CUDA_ERROR_NOT_READY);
     }
@@ -417,15 +417,15 @@ static void lost_sizes_come_back(void **state)
                                  .flags = KHEAP_HEAD | KHEAP_SIZE_LOST,
                                  .size = 99999,
                                  .found_head = made.head ^ (size % 2 ? kcanary_free(keys) : 0)};
-        assert_true(kheap_tell_recover(&k, &r));
+        assert_true(kheap_report_recover(&k, &r));
         assert_int_equal(r.size, size);
         assert_int_equal(r.made_size, made.cover);
         assert_int_equal(r.flags, KHEAP_HEAD | (size % 2 ? KHEAP_FREED : 0));
         r.found_head++;
-        assert_false(kheap_tell_recover(&k, &r));
+        assert_false(kheap_report_recover(&k, &r));
         r.found_head--;
         r.capacity = (uint32_t)size / 16;
-        assert_false(kheap_tell_recover(&k, &r));
+        assert_false(kheap_report_recover(&k, &r));
     }
 }
 

@@ -8,7 +8,7 @@
 #include "mode/mode.h"
 #include "track/guard_report.h"
 
-static const struct canary_companion companion = {kheap_host_any, kheap_watch_read, kheap_watch_home};
+static const struct canary_companion companion = {kheap_host_any, kheap_watch_read, kheap_watch_context};
 
 static bool start(void)
 {
@@ -61,11 +61,11 @@ static void module_left(const struct rewrite *r)
 
 static void context_gone(CUcontext context)
 {
-    struct home *home = home_find(context);
-    if (!home)
+    struct context *ctx = context_find(context);
+    if (!ctx)
         return;
     canary_monitor_hold();
-    kheap_host_context_gone(home);
+    kheap_host_context_gone(ctx);
     canary_monitor_go_on();
 }
 

@@ -7,8 +7,8 @@
 #include "core/guard.h"
 #include "track/guard_report.h"
 #include "kwatch/kheap_host.h"
-#include "kwatch/kheap_tell.h"
-#include "context/home_copy.h"
+#include "kwatch/kheap_report.h"
+#include "context/context_copy.h"
 #include "launch/launch_ring.h"
 
 enum {
@@ -30,7 +30,7 @@ static uint64_t now(void)
 // --- the ring -----------------------------------------------------------------------------------------------
 
 // How many records were read.
-static unsigned take_records(struct kheap_host *h, const struct home *home,
+static unsigned take_records(struct kheap_host *h, const struct context *ctx,
                              const struct canary_occasion *occasion)
 {
     struct error_ring_record from;
@@ -38,14 +38,14 @@ static unsigned take_records(struct kheap_host *h, const struct home *home,
     unsigned n = 0;
     for (; error_ring_take(&h->reader, &from); n++)
         if (kheap_record_read(&from, &r))
-            kheap_tell(&r, home, h, occasion);
+            kheap_tell(&r, ctx, h, occasion);
     return n;
 }
 
-void kheap_watch_read(struct home *home, const struct canary_occasion *occasion)
+void kheap_watch_read(struct context *ctx, const struct canary_occasion *occasion)
 {
-    struct kheap_host *h = kheap_host_of(home);
-    if (h && take_records(h, home, occasion))
+    struct kheap_host *h = kheap_host_of(ctx);
+    if (h && take_records(h, ctx, occasion))
         h->before = h->clean;  // a scan that is under way cannot say that there was nothing
 }
 
@@ -69,14 +69,14 @@ static CUresult launch(struct kheap_host *h)
 }
 
 // The scan has ended: what it found is in the ring.
-static void ended(struct kheap_host *h, struct home *home, const struct canary_occasion *occasion)
+static void ended(struct kheap_host *h, struct context *ctx, const struct canary_occasion *occasion)
 {
     const uint64_t pause = (uint64_t)guard.options.canary_interval * 1000, most = MOST_COST * 1000000;
     uint64_t at = now(), cost = at - h->launched;
     cost = cost < most ? cost : most;
     h->running = false;
     guard_count(GUARD_KHEAP_SCANS);
-    if (!take_records(h, home, occasion))
+    if (!take_records(h, ctx, occasion))
         h->clean = h->before > h->clean ? h->before : h->clean;
     h->quiet = h->seen != atomic_load_explicit(&launch_ring.count, memory_order_relaxed) ? 0 : h->quiet + 1;
     uint64_t least = cost * SHARE > pause ? cost * SHARE : pause;
@@ -96,7 +96,7 @@ static CUresult await(struct kheap_host *h, unsigned patience)
     return r;
 }
 
-static CUresult scan_now(struct kheap_host *h, struct home *home, const struct canary_occasion *occasion,
+static CUresult scan_now(struct kheap_host *h, struct context *ctx, const struct canary_occasion *occasion,
                          unsigned patience)
 {
     CUresult r = CUDA_SUCCESS;
@@ -107,7 +107,7 @@ static CUresult scan_now(struct kheap_host *h, struct home *home, const struct c
         if (!r)
             r = await(h, patience);
         if (!r)
-            ended(h, home, occasion);
+            ended(h, ctx, occasion);
         if (!again)
             break;
     }
@@ -121,7 +121,7 @@ static bool is_due(const struct kheap_host *h)
     return (h->clean < launches || h->seen != launches) && now() >= h->due;
 }
 
-static CUresult glance(struct kheap_host *h, struct home *home, const struct canary_occasion *occasion)
+static CUresult glance(struct kheap_host *h, struct context *ctx, const struct canary_occasion *occasion)
 {
     CUresult r = CUDA_SUCCESS;
     if (!h->running && is_due(h))
@@ -129,21 +129,21 @@ static CUresult glance(struct kheap_host *h, struct home *home, const struct can
     if (!r && h->running)
         r = guard.real.cuEventQuery(h->done);
     if (!r && h->running)
-        ended(h, home, occasion);
+        ended(h, ctx, occasion);
     return r;
 }
 
 // For the summary: what has come since the last time.
-static void count(struct kheap_host *h, struct home *home)
+static void count(struct kheap_host *h, struct context *ctx)
 {
     struct kheap_counts counts[KHEAP_COUNTS];
     struct error_ring_writer errors = {0};
     uint64_t mallocs = 0;
-    const struct home_copy copies[] = {
+    const struct context_copy copies[] = {
         {h->about.counts, counts, sizeof counts},
         {h->about.base + offsetof(struct kheap, errors), &errors, sizeof errors},
     };
-    if (home_read(home, copies, 2))
+    if (context_read(ctx, copies, 2))
         return;
     for (unsigned i = 0; i < KHEAP_COUNTS; i++)
         mallocs += counts[i].mallocs;
@@ -153,21 +153,21 @@ static void count(struct kheap_host *h, struct home *home)
     h->lost = errors.lost;
 }
 
-CUresult kheap_watch_home(struct home *home, const struct canary_occasion *occasion)
+CUresult kheap_watch_context(struct context *ctx, const struct canary_occasion *occasion)
 {
-    struct kheap_host *h = kheap_host_of(home);
+    struct kheap_host *h = kheap_host_of(ctx);
     bool monitor = occasion->call == DRIVER_CALLS && !occasion->call_name;
     CUresult r = CUDA_SUCCESS;
     if (!h)
         return r;
-    kheap_watch_read(home, occasion);
-    CUstreamCaptureMode mode = home_calm();
+    kheap_watch_read(ctx, occasion);
+    CUstreamCaptureMode mode = context_capture_relax();
     if (!monitor)
-        r = scan_now(h, home, occasion, occasion->all ? LONG : SHORT);
+        r = scan_now(h, ctx, occasion, occasion->all ? LONG : SHORT);
     else
-        r = glance(h, home, occasion);
+        r = glance(h, ctx, occasion);
     if (!monitor && occasion->all)
-        count(h, home);
-    home_stir(mode);
+        count(h, ctx);
+    context_capture_restore(mode);
     return r;
 }

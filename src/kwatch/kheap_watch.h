@@ -10,13 +10,13 @@
 
 #include "canary/canary_scan.h"
 
-// Under the lock of scans, one home after the other. Reads and reports what is there; needs nothing of the driver, so also of
+// Under the lock of scans, one context after the other. Reads and reports what is there; needs nothing of the driver, so also of
 // a context that is in error.
-void kheap_watch_read(struct home *home, const struct canary_occasion *occasion);
+void kheap_watch_read(struct context *ctx, const struct canary_occasion *occasion);
 
-// With the home's context current. The monitor's own: launches a scan if one is due, and waits for nothing. On others'
+// With the context's context current. The monitor's own: launches a scan if one is due, and waits for nothing. On others'
 // occasions: a scan that begins now, and waits until it has ended, a short while where the program goes on and a longer one
 // before an end.
-CUresult kheap_watch_home(struct home *home, const struct canary_occasion *occasion);
+CUresult kheap_watch_context(struct context *ctx, const struct canary_occasion *occasion);
 
 #endif

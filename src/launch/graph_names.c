@@ -8,7 +8,7 @@
 #include "core/lock.h"
 #include "core/epoch.h"
 #include "core/guard.h"
-#include "context/home.h"
+#include "context/context.h"
 #include "core/index.h"
 #include "context/kernels.h"
 #include "context/names.h"
@@ -158,9 +158,9 @@ static void add_graph(struct graph_names *set, CUgraph graph)
         set->others = true;
         return;
     }
-    CUstreamCaptureMode mode = home_calm();
+    CUstreamCaptureMode mode = context_capture_relax();
     walk_graph(&w, graph, 0);
-    home_stir(mode);
+    context_capture_restore(mode);
 }
 
 // --- executable graphs --------------------------------------------------------------------------------------
@@ -198,9 +198,9 @@ void graph_names_add_kernel(CUgraphExec exec, CUfunction function, CUkernel kern
 {
     const struct graph_names *old = graph_names_of(exec);
     struct graph_names set = *old;
-    CUstreamCaptureMode mode = home_calm();
+    CUstreamCaptureMode mode = context_capture_relax();
     add(&set, name_of(function, kernel));
-    home_stir(mode);
+    context_capture_restore(mode);
     if (!are_same(&set, old))
         set_names(exec, keep(&set));
 }

@@ -17,7 +17,7 @@ bool launch_ring_valid(void)
     uint64_t made = atomic_load_explicit(&r->made, memory_order_relaxed);
     uint64_t count = atomic_load_explicit(&r->count, memory_order_relaxed);
     const void *first = atomic_load_explicit(&r->only.first, memory_order_relaxed);
-    for (uint64_t i = 0; i < count && i < LAUNCH_RING_KEPT && only_one(&r->only); i++) {
+    for (uint64_t i = 0; i < count && i < LAUNCH_RING_KEPT && one_or_many_one(&r->only); i++) {
         const void *kept = atomic_load_explicit(&r->function[i], memory_order_relaxed);
         if (kept && kept != first)  // NULL is noted nowhere
             return false;
@@ -28,7 +28,7 @@ bool launch_ring_valid(void)
 bool launch_ring_has_all_since(uint64_t from)
 {
     uint64_t count = atomic_load_explicit(&launch_ring.count, memory_order_relaxed);
-    return count <= from || count - from <= LAUNCH_RING_KEPT || only_one(&launch_ring.only);
+    return count <= from || count - from <= LAUNCH_RING_KEPT || one_or_many_one(&launch_ring.only);
 }
 
 struct list {

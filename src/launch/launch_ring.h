@@ -11,7 +11,7 @@
 
 #include "base/checked.h"
 #include "launch/graph_names.h"
-#include "core/only.h"
+#include "core/one_or_many.h"
 
 enum { LAUNCH_RING_KEPT = 64 };
 
@@ -29,7 +29,7 @@ struct launch_ring {
     _Atomic uint64_t made;                             // of them, calls of the driver's that have ended
     _Atomic uint64_t graphs;                           // of them
     _Atomic(const void *) function[LAUNCH_RING_KEPT];  // or what graph_names_of told
-    struct only only;                                  // of those, ever
+    struct one_or_many only;                           // of those, ever
 };
 extern struct launch_ring launch_ring;
 
@@ -38,7 +38,7 @@ static inline void launch_ring_note(const void *function)
 {
     uint64_t n = atomic_fetch_add_explicit(&launch_ring.count, 1, memory_order_relaxed);
     atomic_store_explicit(&launch_ring.function[n % LAUNCH_RING_KEPT], function, memory_order_relaxed);
-    only_note(&launch_ring.only, function);
+    one_or_many_note(&launch_ring.only, function);
 }
 
 // Release pairs with the acquire in launch_ring_since: who sees the names sees what is in them.
@@ -47,7 +47,7 @@ static inline void launch_ring_note_graph(const struct graph_names *names)
     uint64_t n = atomic_fetch_add_explicit(&launch_ring.count, 1, memory_order_relaxed);
     atomic_store_explicit(&launch_ring.function[n % LAUNCH_RING_KEPT], names, memory_order_release);
     atomic_fetch_add_explicit(&launch_ring.graphs, 1, memory_order_relaxed);
-    only_note(&launch_ring.only, names);
+    one_or_many_note(&launch_ring.only, names);
 }
 
 // After the driver's call.

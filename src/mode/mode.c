@@ -135,9 +135,9 @@ void mode_shares_plain(void)
     EACH(shares_plain);
 }
 
-void mode_peer(struct home *home, const CUmemAccessDesc *desc)
+void mode_peer(struct context *ctx, const CUmemAccessDesc *desc)
 {
-    EACH(peer, home, desc);
+    EACH(peer, ctx, desc);
 }
 
 void mode_pool_made(CUmemoryPool pool, const CUmemPoolProps *props)

@@ -12,7 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "context/home.h"
+#include "context/context.h"
 #include "driver/driver.h"
 #include "rewrite/rewrite.h"
 
@@ -75,8 +75,8 @@ struct mode {
     // cuIpcGetMemHandle for a pointer that `ask` has answered for, and for any other pointer.
     CUresult (*share)(const struct mode_answer *answer, CUdeviceptr pointer, CUipcMemHandle *handle);
     void (*shares_plain)(void);
-    // A device may use the memory of the home's context, which is current.
-    void (*peer)(struct home *home, const CUmemAccessDesc *desc);
+    // A device may use the memory of the context's context, which is current.
+    void (*peer)(struct context *ctx, const CUmemAccessDesc *desc);
     void (*pool_made)(CUmemoryPool pool, const CUmemPoolProps *props);
     void (*pool_ends)(CUmemoryPool pool);  // before the driver's call
     void (*pool_gone)(CUmemoryPool pool);  // after it
@@ -134,7 +134,7 @@ enum mode_what mode_ask(uint64_t address, struct mode_answer *answer);
 bool mode_reclaim(bool at_once);
 uint64_t mode_held(void);
 void mode_shares_plain(void);
-void mode_peer(struct home *home, const CUmemAccessDesc *desc);
+void mode_peer(struct context *ctx, const CUmemAccessDesc *desc);
 void mode_pool_made(CUmemoryPool pool, const CUmemPoolProps *props);
 void mode_pool_ends(CUmemoryPool pool);
 void mode_pool_gone(CUmemoryPool pool);

@@ -8,7 +8,7 @@
 #include "core/guard.h"
 #include "track/guard_report.h"
 #include "pages/pages_pool.h"
-#include "context/home_copy.h"
+#include "context/context_copy.h"
 #include "share/share.h"
 
 enum {
@@ -51,11 +51,11 @@ static int check_one(struct index_item *item, void *context)
     const struct ending *ending = context;
     struct pages_block *b = (struct pages_block *)item;
     bool pushed, meant = !ending->context || ending->context == b->context;
-    struct home *home = meant ? home_enter(b->context, &pushed) : NULL;
-    if (home) {
-        pages_block_check(home, b, ending->call,
+    struct context *ctx = meant ? context_enter(b->context, &pushed) : NULL;
+    if (ctx) {
+        pages_block_check(ctx, b, ending->call,
                           "found at the end, for the buffer was not freed; written some time before");
-        home_leave(pushed);
+        context_leave(pushed);
     }
     return 0;
 }
@@ -73,8 +73,8 @@ static pthread_once_t first_use = PTHREAD_ONCE_INIT;
 
 static void begin(void)
 {
-    struct home *home = home_current();
-    uint64_t memory = home ? home_device(home->device)->memory : 0;
+    struct context *ctx = context_current();
+    uint64_t memory = ctx ? context_device_of(ctx->device)->memory : 0;
     uint64_t budget = (uint64_t)guard.options.pages_budget;
     pages_memory_init(budget ? budget : memory / SHARE, (uint64_t)guard.options.pages_own);
     atomic_store_explicit(&used, true, memory_order_relaxed);
@@ -82,16 +82,16 @@ static void begin(void)
         guard_report_note("what was written behind buffers that are never freed is not looked at");
 }
 
-// The home of an allocation; NULL: it gets plain memory.
-static struct home *ready(size_t size)
+// The context of an allocation; NULL: it gets plain memory.
+static struct context *ready(size_t size)
 {
     if (!size || atomic_load_explicit(&stopped, memory_order_relaxed))
         return NULL;
-    struct home *home = home_current();
-    if (!home || !home_device(home->device)->mappable)
+    struct context *ctx = context_current();
+    if (!ctx || !context_device_of(ctx->device)->mappable)
         return NULL;
     pthread_once(&first_use, begin);
-    return home;
+    return ctx;
 }
 
 static bool publish(struct pages_block *b, CUdeviceptr *pointer)
@@ -119,8 +119,8 @@ bool pages_alloc(CUdeviceptr *pointer, size_t size, CUresult *r)
     if (!pages_on || !pointer)
         return false;
     pages_poll();
-    struct home *home = ready(size);
-    struct pages_block *b = home ? pages_block_make(home, size, NULL) : NULL;
+    struct context *ctx = ready(size);
+    struct pages_block *b = ctx ? pages_block_make(ctx, size, NULL) : NULL;
     if (!b || !publish(b, pointer))
         return size ? plain() : false;
     *r = CUDA_SUCCESS;
@@ -131,8 +131,8 @@ bool pages_alloc_pitch(CUdeviceptr *pointer, size_t *pitch, size_t width, size_t
                        CUresult *r)
 {
     bool right = pointer && pitch && width && height && (element == 4 || element == 8 || element == 16);
-    struct home *home = pages_on && right ? ready(width) : NULL;
-    size_t granule = home ? home_device_pitch(home->device) : 0, row, size;
+    struct context *ctx = pages_on && right ? ready(width) : NULL;
+    size_t granule = ctx ? context_device_pitch(ctx->device) : 0, row, size;
     if (!granule || __builtin_add_overflow(width, granule - 1, &row))
         return pages_on && right ? plain() : false;
     row &= ~(granule - 1);
@@ -149,16 +149,16 @@ bool pages_alloc_async(CUdeviceptr *pointer, size_t size, CUmemoryPool pool, CUs
     if (!pages_on || !pointer || !size)
         return false;
     pages_poll();
-    struct home *home = ready(size);
-    if (!home || !pages_pool_usable(home->device, &pool))
+    struct context *ctx = ready(size);
+    if (!ctx || !pages_pool_usable(ctx->device, &pool))
         return plain();
-    if (pages_order_reuse(&same, size, home, pool, stream, per_thread)) {
-        b = pages_block_make(home, size, &same);
+    if (pages_order_reuse(&same, size, ctx, pool, stream, per_thread)) {
+        b = pages_block_make(ctx, size, &same);
         if (!b)
             pages_memory_give(&same.memory);
     }
     if (!b)
-        b = pages_block_make(home, size, NULL);
+        b = pages_block_make(ctx, size, NULL);
     if (!b)
         return plain();
     b->pool = pool;
@@ -175,12 +175,12 @@ bool pages_free(CUdeviceptr pointer, enum driver_id call, CUresult *r)
     if (!b)
         return false;
     pages_poll();
-    struct home *home = home_enter(b->context, &pushed);
-    *r = home ? home_wait_as_free(home) : CUDA_ERROR_INVALID_CONTEXT;
+    struct context *ctx = context_enter(b->context, &pushed);
+    *r = ctx ? context_wait_as_free(ctx) : CUDA_ERROR_INVALID_CONTEXT;
     if (!*r)
-        pages_block_check(home, b, call, "found when the buffer was freed, written some time before");
-    if (home)
-        home_leave(pushed);
+        pages_block_check(ctx, b, call, "found when the buffer was freed, written some time before");
+    if (ctx)
+        context_leave(pushed);
     if (!*r)
         pages_block_dispose(b);
     else if (!pages_block_publish(b))
@@ -224,7 +224,7 @@ bool pages_reclaim(void)
 // As with the driver, what comes from a pool is not.
 static bool is_shareable(const struct pages_block *b)
 {
-    return !b->pool && home_device(b->device)->exportable;
+    return !b->pool && context_device_of(b->device)->exportable;
 }
 
 bool pages_share(CUdeviceptr pointer, CUipcMemHandle *handle)
@@ -277,7 +277,7 @@ enum mode_what pages_ask(uint64_t address, struct mode_answer *answer)
 void pages_context_ends(CUcontext context, enum driver_id call)
 {
     struct ending ending = {context, call};
-    if (pages_on && context && pages_block_count() && home_find(context))
+    if (pages_on && context && pages_block_count() && context_find(context))
         pages_block_each(check_one, &ending);
 }
 

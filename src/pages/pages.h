@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // --mode=pages: buffers in mapped memory of their own, with nothing behind them and addresses that are not used twice.
 //
-//   pages_address   which addresses               home          devices and contexts
+//   pages_address   which addresses               context          devices and contexts
 //   pages_memory    which physical memory         canary_bytes  the bytes in the slack
 //   pages_block     one buffer: all of these      pages_order   frees in the order of a stream
 //   pages_pool      which pools may be replaced   hook_query    what else must answer as for plain memory

@@ -13,7 +13,7 @@
 #include "pages/pages_address.h"
 #include "share/share.h"
 #include "core/slab_pool.h"
-#include "context/home_copy.h"
+#include "context/context_copy.h"
 #include "track/track.h"
 
 enum {
@@ -65,12 +65,12 @@ static uint32_t units_of(const struct pages_memory *m)
 // Addresses, mapping and rights for memory that there is. 0, or -1 with nothing changed.
 static int map(struct pages_block *b, uint64_t peers)
 {
-    CUmemAccessDesc access[1 + HOME_DEVICES];
+    CUmemAccessDesc access[1 + CONTEXT_DEVICES];
     size_t count = 0;
     bool again;
     access[count++] =
         (CUmemAccessDesc){{CU_MEM_LOCATION_TYPE_DEVICE, b->device}, CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
-    for (int d = 0; d < HOME_DEVICES; d++)
+    for (int d = 0; d < CONTEXT_DEVICES; d++)
         if (peers >> d & 1 && d != b->device)
             access[count++] =
                 (CUmemAccessDesc){{CU_MEM_LOCATION_TYPE_DEVICE, d}, CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
@@ -91,14 +91,14 @@ give_back:
     return -1;
 }
 
-static void write_canaries(struct home *home, struct pages_block *b)
+static void write_canaries(struct context *ctx, struct pages_block *b)
 {
     uint8_t head[CANARY_MOST], tail[CANARY_MOST];
     canary_bytes_before(&b->seed, head, b->head);
     canary_bytes_tail(&b->seed, tail, b->tail);
-    const struct home_copy copies[] = {{b->base - b->head, head, b->head},
-                                       {b->base + b->size, tail, b->tail}};
-    if ((b->head || b->tail) && home_write(home, copies, 2)) {
+    const struct context_copy copies[] = {{b->base - b->head, head, b->head},
+                                          {b->base + b->size, tail, b->tail}};
+    if ((b->head || b->tail) && context_write(ctx, copies, 2)) {
         b->head = b->tail = 0;
         guard_count(GUARD_PAGES_BARE);
     }
@@ -136,7 +136,7 @@ static bool too_many(void)
     return guard.real_fault && index_count(&mapped) >= FEW_MAPS;
 }
 
-struct pages_block *pages_block_make(struct home *home, uint64_t size, const struct pages_block *same)
+struct pages_block *pages_block_make(struct context *ctx, uint64_t size, const struct pages_block *same)
 {
     assert(size && (!same || same->memory.asked == size));
     struct pages_block *b = too_many() ? NULL : slab_pool_get(&blocks);
@@ -144,15 +144,15 @@ struct pages_block *pages_block_make(struct home *home, uint64_t size, const str
         return NULL;
     *b = (struct pages_block){
         .size = size,
-        .device = home->device,
-        .context = atomic_load_explicit(&home->context, memory_order_relaxed),
+        .device = ctx->device,
+        .context = atomic_load_explicit(&ctx->handle, memory_order_relaxed),
     };
     if (same)
         b->memory = same->memory;
-    else if (pages_memory_take(home->device, size, &b->memory))
+    else if (pages_memory_take(ctx->device, size, &b->memory))
         goto fail;
     // Relaxed: a peer that is enabled meanwhile is let in by the call that enables it, or by this one.
-    if (map(b, atomic_load_explicit(&home->peers, memory_order_relaxed))) {
+    if (map(b, atomic_load_explicit(&ctx->peers, memory_order_relaxed))) {
         if (!same)
             pages_memory_give(&b->memory);
         goto fail;
@@ -163,7 +163,7 @@ struct pages_block *pages_block_make(struct home *home, uint64_t size, const str
         b->tail = same->tail;
     } else {
         set_canaries(b);
-        write_canaries(home, b);
+        write_canaries(ctx, b);
     }
     checked_assert(pages_block_valid(b));
     return b;
@@ -278,16 +278,16 @@ static void report(const struct pages_block *b, unsigned side, const uint8_t *by
     guard_report_finding(&f);
 }
 
-void pages_block_check(struct home *home, struct pages_block *b, enum driver_id call, const char *note)
+void pages_block_check(struct context *ctx, struct pages_block *b, enum driver_id call, const char *note)
 {
     uint8_t head[CANARY_MOST], tail[CANARY_MOST], now[2][CANARY_MOST];
-    const struct home_copy copies[] = {{b->base - b->head, now[0], b->head},
-                                       {b->base + b->size, now[1], b->tail}};
+    const struct context_copy copies[] = {{b->base - b->head, now[0], b->head},
+                                          {b->base + b->size, now[1], b->tail}};
     if ((!b->head && !b->tail) || atomic_load_explicit(&b->told, memory_order_relaxed))
         return;
     canary_bytes_before(&b->seed, head, b->head);
     canary_bytes_tail(&b->seed, tail, b->tail);
-    if (home_read(home, copies, 2) ||
+    if (context_read(ctx, copies, 2) ||
         (memcmp(now[0], head, b->head) == 0 && memcmp(now[1], tail, b->tail) == 0))
         return;
     // Relaxed: two threads that look at once tell it twice, and the reports are folded.
@@ -295,7 +295,7 @@ void pages_block_check(struct home *home, struct pages_block *b, enum driver_id 
     report(b, 0, now[0], call, note);
     report(b, 1, now[1], call, note);
     // A buffer that took the memory over must not be blamed again.
-    write_canaries(home, b);
+    write_canaries(ctx, b);
 }
 
 void pages_block_dispose(struct pages_block *b)

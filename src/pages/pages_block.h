@@ -44,9 +44,9 @@ struct pages_block {
 
 void pages_block_after_fork(void);
 
-// A buffer, or NULL: plain memory must do. The home's context is current. same: memory to use again and its canaries,
+// A buffer, or NULL: plain memory must do. The context's context is current. same: memory to use again and its canaries,
 // of a block of the same size, or NULL. It is not known to pages_block_find yet.
-struct pages_block *pages_block_make(struct home *home, uint64_t size, const struct pages_block *same);
+struct pages_block *pages_block_make(struct context *ctx, uint64_t size, const struct pages_block *same);
 
 bool pages_block_valid(const struct pages_block *b);  // whether the equations above hold
 
@@ -61,7 +61,7 @@ struct pages_block *pages_block_withdraw(uint64_t pointer);
 struct pages_block *pages_block_withdraw_any(CUcontext context);
 
 // Reads the canaries and reports those that were changed. The block's context is current. call: DRIVER_CALLS at exit.
-void pages_block_check(struct home *home, struct pages_block *b, enum driver_id call, const char *note);
+void pages_block_check(struct context *ctx, struct pages_block *b, enum driver_id call, const char *note);
 // Unmaps it and gives all back. Nothing uses it any more, and it is not found.
 void pages_block_dispose(struct pages_block *b);
 

@@ -26,7 +26,7 @@ struct pages_slab {
 };
 
 static struct slab_pool pool = SLAB_POOL(struct pages_slab);
-static struct pages_slab *open_slabs[HOME_DEVICES][CLASSES];
+static struct pages_slab *open_slabs[CONTEXT_DEVICES][CLASSES];
 static struct lock lock = LOCK_INIT(PAGES_MEMORY);  // of the slabs; a leaf
 static uint64_t budget, least_own;
 static _Atomic int64_t
@@ -57,7 +57,7 @@ static void add_extra(int64_t bytes)
 
 static int create(CUdevice device, uint64_t bytes, uint64_t asked, CUmemGenericAllocationHandle *handle)
 {
-    const struct home_device *d = home_device(device);
+    const struct context_device *d = context_device_of(device);
     CUmemAllocationProp prop = {
         .type = CU_MEM_ALLOCATION_TYPE_PINNED,
         .location = {CU_MEM_LOCATION_TYPE_DEVICE, device},
@@ -158,7 +158,7 @@ static int take_shared(CUdevice device, uint64_t size, uint64_t alignment, struc
 
 int pages_memory_take(CUdevice device, uint64_t size, struct pages_memory *m)
 {
-    uint64_t alignment = home_device(device)->alignment;
+    uint64_t alignment = context_device_of(device)->alignment;
     uint64_t room = (size + alignment - 1) & ~(alignment - 1);
     *m = (struct pages_memory){.asked = size};
     int err;
@@ -207,7 +207,7 @@ void pages_memory_give(const struct pages_memory *m)
 
 static struct pages_slab *take_empty(void)
 {
-    for (unsigned d = 0; d < HOME_DEVICES; d++)
+    for (unsigned d = 0; d < CONTEXT_DEVICES; d++)
         for (unsigned c = 0; c < CLASSES; c++)
             for (struct pages_slab *s = open_slabs[d][c]; s; s = s->next)
                 if (s->free == s->slots) {

@@ -10,7 +10,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "context/home.h"
+#include "context/context.h"
 
 struct pages_slab;
 

@@ -67,9 +67,9 @@ static CUresult share(const struct mode_answer *answer, CUdeviceptr pointer, CUi
     return guard.real.cuIpcGetMemHandle(handle, pointer);
 }
 
-static void peer(struct home *home, const CUmemAccessDesc *desc)
+static void peer(struct context *ctx, const CUmemAccessDesc *desc)
 {
-    pages_block_let(atomic_load_explicit(&home->context, memory_order_relaxed), NULL, desc, 1);
+    pages_block_let(atomic_load_explicit(&ctx->handle, memory_order_relaxed), NULL, desc, 1);
 }
 
 static void pool_opened(CUmemoryPool pool, const CUmemAccessDesc *desc, size_t count)

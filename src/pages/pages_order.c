@@ -58,7 +58,7 @@ static bool lend_context(const struct pages_block *b, CUstream stream)
     bool pushed = false;
     if (stream && stream != CU_STREAM_LEGACY && stream != CU_STREAM_PER_THREAD &&
         !guard.real.cuCtxGetCurrent(&current) && !current)
-        home_enter(b->context, &pushed);
+        context_enter(b->context, &pushed);
     return pushed;
 }
 
@@ -66,7 +66,7 @@ CUresult pages_order_free(struct pages_block *b, CUstream stream, bool per_threa
 {
     bool pushed = lend_context(b, stream);
     __typeof__(cuEventRecord) *record = per_thread ? guard.real.cuEventRecord_ptsz : guard.real.cuEventRecord;
-    CUstreamCaptureMode mode = home_calm();
+    CUstreamCaptureMode mode = context_capture_relax();
     CUresult r =
         record ? guard.real.cuEventCreate(&b->event, CU_EVENT_DISABLE_TIMING) : CUDA_ERROR_NOT_SUPPORTED;
     if (!r && (r = record(b->event, stream)))
@@ -75,8 +75,8 @@ CUresult pages_order_free(struct pages_block *b, CUstream stream, bool per_threa
         b->stream = stream_id(stream, per_thread);
         b->freed_by = call;
     }
-    home_stir(mode);
-    home_leave(pushed);
+    context_capture_restore(mode);
+    context_leave(pushed);
     if (r)
         return r;
     lock_take(&lock);
@@ -88,13 +88,13 @@ CUresult pages_order_free(struct pages_block *b, CUstream stream, bool per_threa
 static void finish(struct pages_block *b)
 {
     bool pushed;
-    struct home *home = home_enter(b->context, &pushed);
-    if (home) {
+    struct context *ctx = context_enter(b->context, &pushed);
+    if (ctx) {
         pages_block_check(
-            home, b, b->freed_by,
+            ctx, b, b->freed_by,
             "found after the buffer was freed in the order of its stream, written some time before");
         guard.real.cuEventDestroy_v2(b->event);
-        home_leave(pushed);
+        context_leave(pushed);
     }
     pages_block_dispose(b);
 }
@@ -102,7 +102,7 @@ static void finish(struct pages_block *b)
 void pages_order_settle(unsigned most, bool wait)
 {
     uint64_t waiting = atomic_load_explicit(&pages_order_waiting, memory_order_relaxed);
-    CUstreamCaptureMode mode = home_calm();
+    CUstreamCaptureMode mode = context_capture_relax();
     for (uint64_t i = 0; i < waiting && i < most; i++) {
         lock_take(&lock);
         struct pages_block *b = pop(NULL);
@@ -124,13 +124,13 @@ void pages_order_settle(unsigned most, bool wait)
             break;
         }
     }
-    home_stir(mode);
+    context_capture_restore(mode);
 }
 
-bool pages_order_reuse(struct pages_block *same, uint64_t size, const struct home *home, CUmemoryPool pool,
+bool pages_order_reuse(struct pages_block *same, uint64_t size, const struct context *ctx, CUmemoryPool pool,
                        CUstream stream, bool per_thread)
 {
-    CUcontext context = atomic_load_explicit(&home->context, memory_order_relaxed);
+    CUcontext context = atomic_load_explicit(&ctx->handle, memory_order_relaxed);
     uint64_t id =
         atomic_load_explicit(&pages_order_waiting, memory_order_relaxed) ? stream_id(stream, per_thread) : 0;
     struct pages_block *b;

@@ -16,7 +16,7 @@ void pages_order_settle(unsigned most, bool wait);
 
 // A block of the same stream, size and context that waits, to be used again by what comes later in that stream: its
 // memory passes to the copy in *same, and the block keeps its addresses only. False: there is none.
-bool pages_order_reuse(struct pages_block *same, uint64_t size, const struct home *home, CUmemoryPool pool,
+bool pages_order_reuse(struct pages_block *same, uint64_t size, const struct context *ctx, CUmemoryPool pool,
                        CUstream stream, bool per_thread);
 
 // A context is gone, and its events with it: all of its blocks are disposed of.

@@ -7,8 +7,8 @@
 
 #include "core/lock.h"
 #include "core/guard.h"
-#include "context/home.h"
-#include "context/home_copy.h"
+#include "context/context.h"
+#include "context/context_copy.h"
 #include "share/share.h"
 #include "core/slab_pool.h"
 
@@ -144,9 +144,9 @@ static CUresult undo(const struct opened *o)
     if (!o->mapped)
         return guard.real.cuIpcCloseMemHandle(o->base);
     // What was launched may use it still: the driver's own call waits for that.
-    struct home *home = home_enter(o->context, &pushed);
-    CUresult r = home ? home_wait_as_free(home) : CUDA_SUCCESS;
-    home_leave(pushed);
+    struct context *ctx = context_enter(o->context, &pushed);
+    CUresult r = ctx ? context_wait_as_free(ctx) : CUDA_SUCCESS;
+    context_leave(pushed);
     r = r ? r : guard.real.cuMemUnmap(o->base, o->bytes);
     return r ? r : guard.real.cuMemAddressFree(o->base, o->bytes);
 }

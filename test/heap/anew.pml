@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* src/heap/shelf.h and cruise.h: a block that its threads free and dress anew, or resize, over and over, with one of two sizes, so that the
+/* src/heap/thread_cache.h and monitor.h: a block that its threads free and dress anew, or resize, over and over, with one of two sizes, so that the
  * tail of one lies where the other has a byte of the program's; and the monitor, which copies it word by word. In all
  * interleavings a tail is reported only if somebody wrote over it while that very block lived; one that was overwritten
  * before a look began and lives until its end is reported; and the head is valid at any moment, so that a thread may stop there.

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* src/heap/warehouse.c: a deliverer that adds and a monitor that removes, with nodes of one word each. In all interleavings no
+/* src/heap/block_list.c: a deliverer that adds and a monitor that removes, with nodes of one word each. In all interleavings no
  * word is lost, none comes twice in one cruise, and no node is used by both sides.
  * Node 0 is the head. A node that is removed goes back to the deliverer, who uses it anew. */
 #define NODES 5

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/* src/heap/writer.h: a thread's window, which the deliverer empties behind its back. In all interleavings each word is
+/* src/heap/producer.h: a thread's window, which the deliverer empties behind its back. In all interleavings each word is
  * delivered once or struck out; the two are never in the window at once; an exact round brings every notice that was put before it
  * was asked for.
  * The thread's store to `busy` may be delayed past its load of `steal`, as processors do: the store buffer is `pending`; the

@@ -1,0 +1,258 @@
+// SPDX-License-Identifier: MIT
+#include "context/context.h"
+
+#include "context/green.h"
+#include "core/lock.h"
+#include "core/guard.h"
+#include "core/one_or_many.h"
+
+static struct context contexts[CONTEXT_ROWS];
+static _Atomic(struct context *) numbered[CONTEXT_CONTEXTS];
+static bool attach_lost;                       // one that was attached to found no row
+static bool crowded;                           // a context found no row
+static struct one_or_many seen;                // of contexts that were begun
+static struct lock lock = LOCK_INIT(CONTEXT);  // of changes to the table; a leaf
+
+// The parent's contexts are not the child's: no driver works across a fork. What modes know of them they
+// forget themselves.
+void context_after_fork(void)
+{
+    lock_after_fork(&lock);
+    context_device_after_fork();
+    for (unsigned i = 0; i < CONTEXT_ROWS; i++) {
+        contexts[i].lives = false;
+        contexts[i].attached = 0;
+        if (!atomic_load_explicit(&contexts[i].used, memory_order_relaxed))
+            atomic_store_explicit(&contexts[i].handle, NULL, memory_order_relaxed);
+    }
+    crowded = false;
+}
+
+static bool has_calls(void)
+{
+    const struct driver *d = &guard.real;
+    return d->cuCtxGetCurrent && d->cuCtxGetDevice && d->cuCtxPushCurrent_v2 && d->cuCtxPopCurrent_v2 &&
+           d->cuDeviceTotalMem_v2 && d->cuStreamCreate && d->cuStreamSynchronize && d->cuMemcpyHtoDAsync_v2 &&
+           d->cuMemcpyDtoHAsync_v2 && d->cuMemAlloc_v2 && d->cuMemFree_v2 && d->cuEventCreate &&
+           d->cuEventRecord && d->cuEventQuery && d->cuEventDestroy_v2;
+}
+
+// --- rows --------------------------------------------------------------------------------------------------
+
+static struct context *find_row(CUcontext context)
+{
+    // Acquire pairs with the release in add_row: who finds the context sees what the row says.
+    for (unsigned i = 0; i < CONTEXT_ROWS; i++)
+        if (atomic_load_explicit(&contexts[i].handle, memory_order_acquire) == context)
+            return &contexts[i];
+    return NULL;
+}
+
+// Under the lock. NULL: there is no room, which is remembered.
+static struct context *add_row(CUcontext context)
+{
+    struct context *h = find_row(context);
+    if (!h && (h = find_row(NULL))) {
+        atomic_store_explicit(&h->used, false, memory_order_relaxed);
+        h->lives = false;
+        h->attached = 0;
+        atomic_store_explicit(&h->handle, context, memory_order_release);
+    }
+    crowded |= !h;
+    return h;
+}
+
+void context_begun(CUcontext context)
+{
+    if (!context)
+        return;
+    one_or_many_note(&seen, context);
+    lock_take(&lock);
+    struct context *h = add_row(context);
+    if (h)
+        h->lives = true;
+    lock_give(&lock);
+}
+
+bool context_only_one(void)
+{
+    return one_or_many_one(&seen);
+}
+
+bool context_lives(CUcontext context)
+{
+    lock_take(&lock);
+    const struct context *h = context ? find_row(context) : NULL;
+    bool lives = h && h->lives;
+    lock_give(&lock);
+    return lives;
+}
+
+unsigned context_list(CUcontext list[CONTEXT_ROWS], bool *all)
+{
+    unsigned n = 0;
+    lock_take(&lock);
+    for (unsigned i = 0; i < CONTEXT_ROWS; i++) {
+        CUcontext context = atomic_load_explicit(&contexts[i].handle, memory_order_relaxed);
+        if (context && contexts[i].lives)
+            list[n++] = context;
+    }
+    *all = !crowded;
+    lock_give(&lock);
+    return n;
+}
+
+void context_attach(CUcontext context)
+{
+    lock_take(&lock);
+    struct context *h = add_row(context);
+    if (h)
+        h->attached++;
+    attach_lost |= !h;
+    lock_give(&lock);
+}
+
+bool context_detach(CUcontext context, bool all)
+{
+    lock_take(&lock);
+    struct context *h = context ? find_row(context) : NULL;
+    bool held = attach_lost;
+    if (h && h->attached) {
+        h->attached = all ? 0 : h->attached - 1;
+        held = true;
+    }
+    lock_give(&lock);
+    return held;
+}
+
+// Under the lock.
+static void retire(struct context *h)
+{
+    if (!atomic_load_explicit(&h->used, memory_order_relaxed))
+        return;
+    atomic_store_explicit(&numbered[h->number], NULL, memory_order_release);
+    atomic_store_explicit(&h->used, false, memory_order_release);
+}
+
+void context_forget(CUcontext context)
+{
+    lock_take(&lock);
+    struct context *h = context ? find_row(context) : NULL;
+    if (h) {
+        retire(h);
+        atomic_store_explicit(&h->handle, NULL, memory_order_release);
+    }
+    lock_give(&lock);
+}
+
+// --- where modes work --------------------------------------------------------------------------------------
+
+static bool is_used(const struct context *h)
+{
+    // Acquire pairs with the release in use.
+    return h && atomic_load_explicit(&h->used, memory_order_acquire);
+}
+
+struct context *context_find(CUcontext context)
+{
+    struct context *h = context ? find_row(context) : NULL;
+    return is_used(h) ? h : NULL;
+}
+
+unsigned context_number(const struct context *ctx)
+{
+    return ctx->number;
+}
+
+struct context *context_of_number(unsigned number)
+{
+    // Acquire pairs with the release in use: who finds the row sees what it says.
+    return atomic_load_explicit(&numbered[number], memory_order_acquire);
+}
+
+static struct context *use(CUcontext context, CUdevice device)
+{
+    lock_take(&lock);
+    struct context *h = add_row(context);
+    unsigned number = 0;
+    while (number < CONTEXT_CONTEXTS && atomic_load_explicit(&numbered[number], memory_order_relaxed))
+        number++;
+    if (h && !is_used(h) && number == CONTEXT_CONTEXTS) {
+        h = NULL;
+    } else if (h && !is_used(h)) {
+        h->number = number;
+        h->device = device;
+        atomic_store_explicit(&h->stream, NULL, memory_order_relaxed);
+        atomic_store_explicit(&h->anchor, 0, memory_order_relaxed);
+        atomic_store_explicit(&h->peers, 0, memory_order_relaxed);
+        atomic_store_explicit(&h->used, true, memory_order_release);
+        atomic_store_explicit(&numbered[number], h, memory_order_release);
+    }
+    lock_give(&lock);
+    return h;
+}
+
+struct context *context_current(void)
+{
+    CUcontext context = NULL;
+    CUdevice device;
+    if (!guard.real.cuCtxGetCurrent || guard.real.cuCtxGetCurrent(&context) || !context)
+        return NULL;
+    // A stream that we made in a green one would go with it.
+    if (green_owner(context) != context)
+        return NULL;
+    struct context *h = context_find(context);
+    if (h)
+        return h;
+    if (!has_calls() || guard.real.cuCtxGetDevice(&device) || !context_device_of(device))
+        return NULL;
+    return use(context, device);
+}
+
+struct context *context_enter(CUcontext context, bool *pushed)
+{
+    CUcontext current = NULL;
+    *pushed = false;
+    if (!guard.real.cuCtxGetCurrent || guard.real.cuCtxGetCurrent(&current))
+        return NULL;
+    if (context && current != context) {
+        if (guard.real.cuCtxPushCurrent_v2(context))
+            return NULL;
+        *pushed = true;
+    }
+    struct context *h = context_current();
+    if (!h)
+        context_leave(*pushed);
+    *pushed &= h != NULL;
+    return h;
+}
+
+struct context *context_enter_owner(bool *pushed)
+{
+    CUcontext current = NULL;
+    *pushed = false;
+    if (!guard.real.cuCtxGetCurrent || guard.real.cuCtxGetCurrent(&current) || !current)
+        return NULL;
+    return context_enter(green_owner(current), pushed);
+}
+
+void context_leave(bool pushed)
+{
+    CUcontext context;
+    if (pushed)
+        guard.real.cuCtxPopCurrent_v2(&context);
+}
+
+CUstreamCaptureMode context_capture_relax(void)
+{
+    CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+    if (guard.real.cuThreadExchangeStreamCaptureMode)
+        guard.real.cuThreadExchangeStreamCaptureMode(&mode);
+    return mode;
+}
+
+void context_capture_restore(CUstreamCaptureMode mode)
+{
+    if (guard.real.cuThreadExchangeStreamCaptureMode)
+        guard.real.cuThreadExchangeStreamCaptureMode(&mode);
+}

@@ -1,0 +1,482 @@
+// SPDX-License-Identifier: MIT
+#include "heap/monitor.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/checked.h"
+#include "heap/deliver.h"
+#include "heap/safe_read.h"
+#include "heap/guarded.h"
+#include "heap/heap_report.h"
+#include "heap/word_bag.h"
+#include "heap/producer.h"
+
+enum { SUSPECTS = 128, PATIENCE_MS = 2000 };
+enum { PIECE = 192 };  // read of a block at once, at least: its head, and of most blocks the tail too
+
+struct suspect {
+    uint64_t word;   // 0: none
+    uint64_t round;  // the exact round that will tell
+    uint64_t seen;   // the cruise that saw it last
+    struct block_head head;
+};
+
+struct far {
+    uint64_t word;
+    struct block_head head;
+};
+
+struct monitor {
+    pthread_mutex_t lock;
+    struct block_list *list;
+    struct word_bag dead;  // notices whose words were not met yet
+    struct suspect suspects[SUSPECTS];
+    unsigned nsuspects;
+    uint64_t suspect_bits;  // bit_of each of them: most words are no suspect's
+    uint64_t round;         // exact rounds that were complete when this cruise began
+    uint64_t cruises;       // that have begun
+    // For anybody, so relaxed: numbers of the last whole cruise, and how many there were.
+    _Atomic uint64_t seen_known, seen_live, seen_cruises;
+    uint64_t known, live;      // of this cruise
+    _Atomic uint64_t matched;  // notices that found their word
+    // One batch: words that live as far as we know, and what was read of them.
+    size_t count;
+    uint64_t words[SAFE_READ_MOST];
+    struct safe_read_piece pieces[SAFE_READ_MOST];
+    _Alignas(16) char bytes[SAFE_READ_MOST * PIECE];
+    // Those of its blocks whose tails were not read with their heads.
+    size_t nfar;
+    struct far far[SAFE_READ_MOST];
+    const char *at[SAFE_READ_MOST];
+    uint64_t tails[SAFE_READ_MOST];
+    bool read[SAFE_READ_MOST];
+    monitor_visitor *visit;
+    void *ctx;
+};
+
+static struct monitor *monitors[DELIVER_MOST_LISTS];
+static atomic_bool hurry;
+
+int monitor_init(unsigned lists)
+{
+    for (unsigned i = 0; i < lists; i++) {
+        monitors[i] = guarded_keep(sizeof **monitors);
+        if (!monitors[i])
+            return -ENOMEM;
+        pthread_mutex_init(&monitors[i]->lock, NULL);
+        monitors[i]->list = deliver_list(i);
+    }
+    return 0;
+}
+
+void monitor_lock(unsigned list)
+{
+    pthread_mutex_lock(&monitors[list]->lock);
+}
+
+bool monitor_trylock(unsigned list)
+{
+    return pthread_mutex_trylock(&monitors[list]->lock) == 0;
+}
+
+// Whether somebody has the lock.
+static bool is_locked(unsigned list)
+{
+    return pthread_mutex_trylock(&monitors[list]->lock) == EBUSY;
+}
+
+void monitor_unlock(unsigned list)
+{
+    pthread_mutex_unlock(&monitors[list]->lock);
+}
+
+void monitor_hurry(bool now)
+{
+    atomic_store_explicit(&hurry, now, memory_order_relaxed);  // late is fine
+}
+
+// --- suspects ---
+
+static uint64_t bit_of(uint64_t word)
+{
+    return 1ull << (word * 0x9e3779b97f4a7c15u >> 58);
+}
+
+static struct suspect *find_suspect(struct monitor *m, uint64_t word)
+{
+    if (!(m->suspect_bits & bit_of(word)))
+        return NULL;
+    for (unsigned i = 0; i < m->nsuspects; i++)
+        if (m->suspects[i].word == word)
+            return &m->suspects[i];
+    return NULL;
+}
+
+static bool same(const struct suspect *a, const struct suspect *b)
+{
+    return memcmp(&a->head, &b->head, sizeof a->head) == 0;
+}
+
+static void report(const struct suspect *s)
+{
+    if (heap_report_make_known(s->word))
+        heap_report_head(block_of_word(s->word), &s->head);
+}
+
+// A tail seems wrong. What came in one piece may have been copied in any order, so it is read anew, after the head, and then
+// the head once more. If that is the same one, with the ticket that no two blocks share, then the block lived in between, and
+// nobody had any business with its tail.
+static void judge_tail(uint64_t word, const struct block_head *head)
+{
+    const char *block = block_of_word(word);
+    struct block_head now;
+    uint64_t tail, size = block_info_of(block, head).size;
+    if (safe_read_one(block + size, sizeof tail, &tail) && tail != block_tail_canary(head->canary) &&
+        safe_read_one(block - BLOCK_HEAD, sizeof now, &now) && memcmp(&now, head, sizeof now) == 0 &&
+        heap_report_make_known(block_name(block, head->ticket)))
+        heap_report_tail(block, head, tail, NULL);
+}
+
+static void suspect(struct monitor *m, uint64_t word, const struct block_head *head)
+{
+    struct suspect now = {word, 0, m->cruises, *head}, *s = find_suspect(m, word);
+    if (s && same(s, &now)) {
+        s->seen = now.seen;
+        if (m->round >= s->round) {
+            report(s);
+            s->word = 0;
+        }
+        return;
+    }
+    if (heap_report_is_known(word) || (!s && m->nsuspects == SUSPECTS))
+        return;
+    now.round = deliver_ask_exact();
+    m->suspect_bits |= bit_of(word);
+    *(s ? s : &m->suspects[m->nsuspects++]) = now;
+}
+
+// A later block may have the same word: what was held against this one is not its fault.
+static void acquit(struct monitor *m, uint64_t word)
+{
+    struct suspect *s = find_suspect(m, word);
+    if (s)
+        s->word = 0;
+}
+
+// Those that were right again, gone, or reported.
+static void forget_suspects(struct monitor *m)
+{
+    unsigned kept = 0;
+    m->suspect_bits = 0;
+    for (unsigned i = 0; i < m->nsuspects; i++)
+        if (m->suspects[i].word && m->suspects[i].seen == m->cruises) {
+            m->suspect_bits |= bit_of(m->suspects[i].word);
+            m->suspects[kept++] = m->suspects[i];
+        }
+    m->nsuspects = kept;
+}
+
+// --- batches ---
+
+static void check_tail(uint64_t word, const struct block_head *h, uint64_t tail)
+{
+    if (__builtin_expect(tail != block_tail_canary(h->canary), 0) &&
+        !heap_report_is_known(block_name(block_of_word(word), h->ticket)))
+        judge_tail(word, h);
+}
+
+static void check_far_tails(struct monitor *m)
+{
+    safe_read_pieces(m->at, m->nfar, sizeof *m->tails, (char *)m->tails, m->read);
+    for (size_t i = 0; i < m->nfar; i++)
+        if (m->read[i])
+            check_tail(m->far[i].word, &m->far[i].head, m->tails[i]);
+}
+
+// `bytes`: how many were read, from the head on.
+static void check_live(struct monitor *m, uint64_t word, const struct block_head *h, size_t bytes)
+{
+    const char *block = block_of_word(word);
+    uint64_t size = block_info_of(block, h).size, tail;
+    m->live++;
+    if (size < bytes && BLOCK_HEAD + size + BLOCK_TAIL <= bytes) {
+        memcpy(&tail, (const char *)h + BLOCK_HEAD + size, sizeof tail);
+        check_tail(word, h, tail);
+    } else {
+        m->far[m->nfar] = (struct far){word, *h};
+        m->at[m->nfar++] = block + size;
+    }
+}
+
+static void check_piece(struct monitor *m, uint64_t word, const struct safe_read_piece *p)
+{
+    struct block_head alone;
+    const struct block_head *h = (const struct block_head *)(const void *)p->at;
+    const char *block = block_of_word(word);
+    // A piece may reach into what is not mapped, or follow such a one; a head does not, or else its notice is on the way.
+    if (p->bytes < BLOCK_HEAD) {
+        if (!safe_read_one(block - BLOCK_HEAD, BLOCK_HEAD, &alone))
+            return;
+        h = &alone;
+    }
+    if (m->visit)
+        m->visit(m->ctx, word, h);
+    else if (block_is_live(block, h))
+        check_live(m, word, h, p->bytes < BLOCK_HEAD ? BLOCK_HEAD : p->bytes);
+    else if (!block_is_freed(block, h))
+        suspect(m, word, h);
+}
+
+static void check_batch(struct monitor *m)
+{
+    for (size_t i = 0; i < m->count; i++)
+        m->pieces[i].from = block_of_word(m->words[i]) - BLOCK_HEAD;
+    m->nfar = 0;
+    for (size_t i = 0, end; i < m->count;) {
+        end = i + safe_read_near(m->pieces + i, m->count - i, PIECE, m->bytes, sizeof m->bytes);
+        for (; i < end; i++)
+            check_piece(m, m->words[i], &m->pieces[i]);
+    }
+    check_far_tails(m);
+    m->known += m->count;
+}
+
+static uint64_t get(_Atomic uint64_t *word)
+{
+    // Relaxed: block_list_cruise has seen the count that came with it.
+    return atomic_load_explicit(word, memory_order_relaxed);
+}
+
+static void clear(_Atomic uint64_t *word)
+{
+    atomic_store_explicit(word, 0, memory_order_relaxed);  // only the monitor writes below the count
+}
+
+// Takes the notices out of a node, and the words that any notice is for; the other words are the next batch.
+static void absorb(struct monitor *m, _Atomic uint64_t *words, size_t count)
+{
+    uint64_t matched = 0;
+    for (size_t i = 0; i < count; i++) {
+        uint64_t word = get(&words[i]);
+        if (word & BLOCK_NOTICE && word_bag_add(&m->dead, word & ~BLOCK_NOTICE) == 0)
+            clear(&words[i]);
+    }
+    m->count = 0;
+    for (size_t i = 0; i < count; i++) {
+        uint64_t word = get(&words[i]);
+        if (!word || word & BLOCK_NOTICE)
+            continue;
+        if (word_bag_take(&m->dead, word)) {
+            clear(&words[i]);
+            acquit(m, word);
+            matched++;
+        } else {
+            m->words[m->count++] = word;
+        }
+    }
+    matched += atomic_load_explicit(&m->matched, memory_order_relaxed);
+    // Release: with the acquire in monitor_backlog; the deliverer counted these notices before.
+    atomic_store_explicit(&m->matched, matched, memory_order_release);
+}
+
+static bool may_go_on(void)
+{
+    return !atomic_load_explicit(&hurry, memory_order_relaxed) && !producer_closed();
+}
+
+static bool visit_node(void *ctx, _Atomic uint64_t *words, size_t count)
+{
+    absorb(ctx, words, count);
+    check_batch(ctx);
+    return may_go_on();
+}
+
+static bool sweep_node(void *ctx, _Atomic uint64_t *words, size_t count)
+{
+    absorb(ctx, words, count);
+    return may_go_on();
+}
+
+void monitor_sweep(unsigned list)
+{
+    checked_assert(is_locked(list));
+    block_list_cruise(monitors[list]->list, sweep_node, monitors[list]);
+    checked_assert(monitor_valid(list));
+}
+
+uint64_t monitor_backlog(unsigned list)
+{
+    // Acquire, and first: with the release in absorb. What was matched was counted, so the difference is not
+    // negative.
+    uint64_t matched = atomic_load_explicit(&monitors[list]->matched, memory_order_acquire);
+    return deliver_notices(list) - matched;
+}
+
+bool monitor_once(unsigned list)
+{
+    struct monitor *m = monitors[list];
+    checked_assert(is_locked(list));
+    m->round = deliver_exact_done();
+    m->known = m->live = 0;
+    m->cruises++;
+    bool whole = block_list_cruise(m->list, visit_node, m);
+    if (whole) {
+        atomic_store_explicit(&m->seen_known, m->known, memory_order_relaxed);
+        atomic_store_explicit(&m->seen_live, m->live, memory_order_relaxed);
+        atomic_store_explicit(&m->seen_cruises, m->cruises, memory_order_relaxed);
+        forget_suspects(m);
+    } else {
+        m->nsuspects = 0, m->suspect_bits = 0;  // a notice may lie where this cruise did not get to
+    }
+    checked_assert(monitor_valid(list));
+    return whole;
+}
+
+struct monitor_stats monitor_stats(unsigned list)
+{
+    struct monitor *m = monitors[list];
+    return (struct monitor_stats){atomic_load_explicit(&m->seen_cruises, memory_order_relaxed),
+                                  atomic_load_explicit(&m->seen_known, memory_order_relaxed),
+                                  atomic_load_explicit(&m->seen_live, memory_order_relaxed)};
+}
+
+bool monitor_has_suspects(unsigned list)
+{
+    return monitors[list]->nsuspects;
+}
+
+static bool suspects_are_valid(const struct monitor *m)
+{
+    for (unsigned i = 0; i < m->nsuspects; i++) {
+        const struct suspect *s = &m->suspects[i];
+        if (!s->word)
+            continue;  // acquitted or reported, and not yet forgotten
+        if (!(m->suspect_bits & bit_of(s->word)) || s->seen > m->cruises)
+            return false;
+        for (unsigned k = 0; k < i; k++)
+            if (m->suspects[k].word == s->word)
+                return false;
+    }
+    return m->nsuspects <= SUSPECTS;
+}
+
+bool monitor_valid(unsigned list)
+{
+    const struct monitor *m = monitors[list];
+    struct monitor_stats last = monitor_stats(list);
+    uint64_t matched = atomic_load_explicit(&m->matched, memory_order_relaxed);  // who has the lock writes it
+    return is_locked(list) && suspects_are_valid(m) && last.live <= last.known &&
+           last.cruises <= m->cruises && word_bag_valid(&m->dead) &&
+           m->dead.count + matched <= deliver_notices(list);
+}
+
+static uint64_t notices_in(const struct block_list *w)
+{
+    uint64_t notices = 0;
+    // Relaxed, all: nobody is at work.
+    struct block_list_node *n = atomic_load_explicit(&w->head.next, memory_order_relaxed);
+    for (; n; n = atomic_load_explicit(&n->next, memory_order_relaxed))
+        for (size_t i = 0; i < atomic_load_explicit(&n->count, memory_order_relaxed); i++)
+            notices += !!(get(&n->words[i]) & BLOCK_NOTICE);
+    return notices;
+}
+
+bool monitor_all_valid(void)
+{
+    bool valid = deliver_valid();
+    for (unsigned i = 0; i < deliver_lists(); i++) {
+        const struct monitor *m = monitors[i];
+        valid = valid && monitor_valid(i) && block_list_valid(m->list);
+        // Where there was no memory for a word, the watch has ended.
+        valid = valid && (producer_closed() || m->dead.count + notices_in(m->list) == monitor_backlog(i));
+    }
+    return valid;
+}
+
+// Nobody is in so much of a hurry that it must be stopped.
+static bool show_node(void *ctx, _Atomic uint64_t *words, size_t count)
+{
+    absorb(ctx, words, count);
+    check_batch(ctx);
+    return true;
+}
+
+void monitor_visit(unsigned list, monitor_visitor *visit, void *ctx)
+{
+    struct monitor *m = monitors[list];
+    checked_assert(is_locked(list) && !m->visit);
+    m->visit = visit;
+    m->ctx = ctx;
+    block_list_cruise(m->list, show_node, m);
+    m->visit = NULL;
+}
+
+// --- all at once ---
+
+static bool patient_lock(bool (*trylock)(unsigned), unsigned list)
+{
+    struct timespec t = {.tv_nsec = 50000};
+    for (int i = 0; i < PATIENCE_MS * 20; i++) {
+        if (trylock(list))
+            return true;
+        nanosleep(&t, NULL);
+    }
+    return false;
+}
+
+bool monitor_await_lock(unsigned list)
+{
+    monitor_hurry(true);
+    bool got = patient_lock(monitor_trylock, list);
+    monitor_hurry(false);
+    return got;
+}
+
+static bool trylock_deliverer(unsigned unused)
+{
+    return deliver_trylock();
+}
+
+static bool round_now(void)
+{
+    if (!patient_lock(trylock_deliverer, 0))
+        return false;
+    deliver_ask_exact();
+    deliver_round(true);
+    deliver_unlock();
+    return true;
+}
+
+static bool monitor_list_now(unsigned list)
+{
+    bool done = round_now();
+    if (!done || !patient_lock(monitor_trylock, list))
+        return false;
+    // Twice where something is suspect: a notice can lie behind the word that it is for, and a suspect must be confirmed.
+    for (int i = 0; i < 3 && done; i++) {
+        monitor_hurry(false);
+        monitor_once(list);
+        if (!monitors[list]->nsuspects && !monitors[list]->dead.count)
+            break;
+        // Not while holding the lock: its rank is higher.
+        monitor_unlock(list);
+        done = round_now() && patient_lock(monitor_trylock, list);
+    }
+    monitor_hurry(false);
+    if (done)
+        monitor_unlock(list);
+    return done;
+}
+
+bool monitor_all_now(void)
+{
+    bool all = true;
+    for (unsigned i = 0; i < deliver_lists(); i++) {
+        monitor_hurry(true);
+        all &= monitor_list_now(i);
+    }
+    return all;
+}

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: MIT
+// The allocator below us: whichever the program would have had without us. And, for the calls that come while it is being
+// looked for, a few pages of our own.
+#ifndef MOAT_HEAP_NEXT_MALLOC_H
+#define MOAT_HEAP_NEXT_MALLOC_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct next_malloc {
+    void *(*malloc)(size_t);
+    void *(*calloc)(size_t, size_t);
+    void *(*realloc)(void *, size_t);
+    void (*free)(void *);
+    int (*posix_memalign)(void **, size_t, size_t);
+    size_t (*malloc_usable_size)(void *);
+    bool is_glibc;
+    void (*exit_now)(int);  // _exit; it and abort may be missing
+    void (*abort)(void);
+};
+extern __attribute__((visibility("hidden"))) struct next_malloc under;
+
+int next_malloc_init(void);  // once; -ENOSYS: there is none
+
+// Zeroed and aligned to 16; NULL when spent. Such a block is never freed.
+void *next_malloc_early(size_t size);
+bool next_malloc_is_early(const void *p);
+size_t next_malloc_early_size(const void *p);
+
+#endif
