@@ -8,7 +8,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#define ODD 0x0101010101010101u
+#include "base/canary_shape.h"
 
 // Which words of a buffer's sequence lie where, so that no byte on one side tells one on another.
 enum { TAIL_WORDS = 0, HEAD_WORDS = 1 << 29, FAR_WORDS = 1 << 30 };
@@ -96,22 +96,23 @@ struct canary_seed canary_bytes_seed(uint64_t address, uint64_t size)
 struct canary_seed canary_bytes_flat_seed(uint64_t address, uint64_t size)
 {
     struct canary_seed seed = canary_bytes_seed(address, size);
-    uint32_t four = (uint32_t)(seed.start | ODD);
+    uint32_t four = (uint32_t)canary_shape(seed.start);  // what a memset is given
     seed.start = (uint64_t)four << 32 | four;
     seed.step = 0;
-    seed.cover = seed.start ^ size;
+    seed.cover = canary_shape_hide(size, seed.start);  // so that the size hidden under it is the same word
     return seed;
 }
 
 static uint64_t word(const struct canary_seed *seed, uint32_t n)
 {
-    return (seed->start + n * seed->step) | ODD;
+    return canary_shape(seed->start + n * seed->step);
 }
 
 void canary_bytes_head(const struct canary_seed *seed, uint64_t size, uint8_t bytes[CANARY_HEAD])
 {
     const uint64_t words[CANARY_HEAD / 8] = {word(seed, HEAD_WORDS), word(seed, HEAD_WORDS + 1),
-                                             size ^ seed->cover, word(seed, HEAD_WORDS + 2)};
+                                             canary_shape_hide(size, seed->cover),
+                                             word(seed, HEAD_WORDS + 2)};
     memcpy(bytes, words, sizeof words);
 }
 

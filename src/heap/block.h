@@ -22,6 +22,7 @@
 #include <stdint.h>
 #include <string.h>
 
+#include "base/canary_shape.h"
 #include "base/checked.h"
 #include "heap/heap_key.h"
 
@@ -161,7 +162,7 @@ static inline uint64_t block_constant(uint64_t address, uint64_t place)
 
 static inline uint64_t block_canary(uint64_t constant, uint64_t size, uint64_t ticket)
 {
-    return heap_key_mix(size ^ heap_key.word[1], constant ^ ticket);
+    return canary_shape(heap_key_mix(size ^ heap_key.word[1], constant ^ ticket));
 }
 
 static inline uint64_t block_live_canary(uint64_t address, const struct block_head *h)
@@ -183,7 +184,7 @@ static inline uint64_t block_resized_canary(uint64_t address)
 // `live`: the head's canary while it lives, which depends on address and size.
 static inline uint64_t block_tail_canary(uint64_t live)
 {
-    return ((live << 23 | live >> 41) ^ heap_key.word[6]) | 1;
+    return canary_shape((live << 24 | live >> 40) ^ heap_key.word[6]);
 }
 
 static inline struct block_head *block_head_of(void *block)

@@ -26,6 +26,16 @@ static void dress(void)
     block_dress(block, (struct block_info){SIZE, 5, BLOCK_CALLOC, 0}, 77, block_ticket(5, 1234, 42));
 }
 
+// Arithmetic on a word next to the block must change it: base/canary_shape.h.
+static void good_canaries_have_the_shape(void **state)
+{
+    dress();
+    uint64_t canary = block_head_of(block)->canary, tail = block_tail(block, SIZE);
+    assert_int_equal(canary, canary_shape(canary));
+    assert_int_equal(tail, canary_shape(tail));
+    assert_int_equal(heap_key.word[HEAP_KEY_FILLER], canary_shape(heap_key.word[HEAP_KEY_FILLER]));
+}
+
 static void good_head_says_what_was_put_in(void **state)
 {
     dress();
@@ -366,6 +376,7 @@ int main(void)
 {
     heap_key_init();
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(good_canaries_have_the_shape),
         cmocka_unit_test(good_head_says_what_was_put_in),
         cmocka_unit_test(good_freed_until_dressed),
         cmocka_unit_test(good_freed_until_resized),

@@ -5,6 +5,8 @@
 #include <sys/random.h>
 #include <time.h>
 
+#include "base/canary_shape.h"
+
 _Alignas(HEAP_KEY_PAGE) struct heap_key heap_key;
 
 // Where getrandom is forbidden: what differs between two runs, mixed. The program is watched all the same.
@@ -23,7 +25,7 @@ void heap_key_init(void)
 {
     if (getrandom(heap_key.word, sizeof heap_key.word, 0) != (long)sizeof heap_key.word)
         fill_without_help();
-    uint64_t filler = ((heap_key.word[HEAP_KEY_FILLER] | 0x80) & 0xff) * 0x0101010101010101u;
+    uint64_t filler = (canary_shape(heap_key.word[HEAP_KEY_FILLER]) & 0xff) * 0x0101010101010101u;
     heap_key.word[HEAP_KEY_FILLER] = heap_key.word[HEAP_KEY_FILLER + 1] = filler;
     // Not PROT_NONE around it: collectors of garbage read all that a library has.
     mprotect(&heap_key, sizeof heap_key, PROT_READ);

@@ -172,7 +172,7 @@ KPRIM uint64_t kalloc_finish(uint64_t heap, uint64_t block, uint64_t size)
     uint64_t user = block + KLAYOUT_HEAD;
     struct kcanary c = kcanary_make(heap, user, size, kcanary_cover(heap, user));
     kprim_st64(block, c.head, KPRIM_RELAXED);
-    kprim_put64(block + 8, c.cover);
+    kprim_put64(block + 8, c.size);
     kcanary_put_tail(user + size, c.tail);
     if (kalloc_register(heap, block))
         return user;
@@ -229,7 +229,8 @@ KPRIM uint64_t kalloc_mark(uint64_t heap, uint64_t user)
         return 0;
     }
     uint64_t unfree = kcanary_free(heap), cover = kcanary_cover(heap, user);
-    uint64_t size = kprim_get64(b.address + 8) ^ cover, head = kprim_ld64(b.address, KPRIM_RELAXED), before;
+    uint64_t size = canary_shape_reveal(kprim_get64(b.address + 8), cover),
+             head = kprim_ld64(b.address, KPRIM_RELAXED), before;
     struct kcanary made = kcanary_make(heap, user, size, cover);
     bool fits = size <= b.bytes - KLAYOUT_HEAD - KLAYOUT_TAIL;
     // Equation 3: what is wrong with the head stays wrong. Of two that free at the same time, one finds the other's mark.

@@ -114,6 +114,23 @@ static void good_pairs(void **state)
     assert_int_equal(kheap_testing_records(&t), 0);
 }
 
+// Arithmetic on a word next to a block must change it, freed or not: base/canary_shape.h.
+static void canaries_have_the_shape(void **state)
+{
+    (void)state;
+    for (uint64_t size = 1; size < 3000; size += 37) {
+        uint8_t *p = take(size);
+        uint64_t words[3];
+        memcpy(words, p - 16, 16);
+        memcpy(words + 2, p + size, 8);
+        for (int i = 0; i < 3; i++)
+            assert_int_equal(words[i], canary_shape(words[i]));
+        give(p);
+        memcpy(words, p - 16, 8);
+        assert_int_equal(words[0], canary_shape(words[0]));
+    }
+}
+
 static void one_byte_either_side(void **state)
 {
     (void)state;
@@ -369,6 +386,7 @@ int main(void)
         cmocka_unit_test(classes_fit),
         cmocka_unit_test(nth_bit),
         cmocka_unit_test_setup_teardown(good_pairs, make, drop),
+        cmocka_unit_test_setup_teardown(canaries_have_the_shape, make, drop),
         cmocka_unit_test_setup_teardown(one_byte_either_side, make, drop),
         cmocka_unit_test_setup_teardown(bad_frees, make, drop),
         cmocka_unit_test_setup_teardown(overflow_of_freed, make, drop),

@@ -9,13 +9,12 @@
 #ifndef MOAT_KHEAP_KCANARY_H
 #define MOAT_KHEAP_KCANARY_H
 
+#include "base/canary_shape.h"
 #include "kheap/kheap.h"
 #include "kprim/kprim.h"
 
-#define KCANARY_ODD 0x0101010101010101u
-
 struct kcanary {
-    uint64_t head, cover, tail;
+    uint64_t head, size, tail;
 };
 
 // Offsets in the heap's own structure, which the device reads by address.
@@ -81,16 +80,16 @@ KPRIM_FAR struct kcanary kcanary_make(uint64_t heap, uint64_t address, uint64_t 
     kcanary_start(heap, v);
     kcanary_absorb(v, address);
     kcanary_absorb(v, size);
-    c.head = kcanary_draw(v, 0xff ^ KCANARY_KEY(heap, 2)) | KCANARY_ODD;
-    c.tail = kcanary_draw(v, 0x100) | KCANARY_ODD;
-    c.cover = size ^ cover;
+    c.head = canary_shape(kcanary_draw(v, 0xff ^ KCANARY_KEY(heap, 2)));
+    c.tail = canary_shape(kcanary_draw(v, 0x100));
+    c.size = canary_shape_hide(size, cover);
     return c;
 }
 
 // A freed buffer's head canary is its head canary xor this (equation 3 of GMODx): damage to it stays visible.
 KPRIM uint64_t kcanary_free(uint64_t heap)
 {
-    return KCANARY_KEY(heap, 3);
+    return KCANARY_KEY(heap, 3) & CANARY_SHAPE_RANDOM;
 }
 
 KPRIM void kcanary_put_tail(uint64_t at, uint64_t tail)

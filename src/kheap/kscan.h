@@ -77,12 +77,12 @@ KPRIM uint32_t kscan_verify(uint64_t heap, const struct kscan_block *b, struct k
     // Pairs with the release in kalloc_mark: whoever finds the block freed comes after all that its owner did.
     r->found_head = kprim_ld64(b->address, KPRIM_ACQUIRE);
     r->found_size = kprim_get64(b->address + 8);
-    r->size = r->found_size ^ cover;
+    r->size = canary_shape_reveal(r->found_size, cover);
     if (r->size > b->bytes - KLAYOUT_HEAD - KLAYOUT_TAIL)
         return KHEAP_HEAD | KHEAP_SIZE_LOST;
     struct kcanary made = kcanary_make(heap, user, r->size, cover);
     r->made_head = made.head;
-    r->made_size = made.cover;
+    r->made_size = made.size;
     r->made_tail = made.tail;
     r->found_tail = kcanary_get_tail(user + r->size);
     uint32_t flags = r->found_tail != made.tail ? KHEAP_TAIL : 0;

@@ -419,7 +419,7 @@ static void lost_sizes_come_back(void **state)
                                  .found_head = made.head ^ (size % 2 ? kcanary_free(keys) : 0)};
         assert_true(kheap_report_recover(&k, &r));
         assert_int_equal(r.size, size);
-        assert_int_equal(r.made_size, made.cover);
+        assert_int_equal(r.made_size, made.size);
         assert_int_equal(r.flags, KHEAP_HEAD | (size % 2 ? KHEAP_FREED : 0));
         r.found_head++;
         assert_false(kheap_report_recover(&k, &r));

@@ -94,7 +94,7 @@ bool kheap_report_recover(const struct kheap *k, struct kheap_record *r)
             continue;
         r->size = size;
         r->made_head = r->found_head;
-        r->made_size = made.cover;
+        r->made_size = made.size;
         r->flags = (r->flags & ~(uint32_t)KHEAP_SIZE_LOST) | (freed ? KHEAP_FREED : 0);
         return true;
     }
