@@ -52,6 +52,17 @@ static void test_bad_text(void **state)
     refused(CUDA_ERROR_INVALID_PTX, ".version 8.8\n.target sm_120\n" ENTRY("x"), "sm_120");
 }
 
+// pip's toolkit is newer than we are: its texts are loaded, and what is new in them is refused by name.
+static void test_newer_text(void **state)
+{
+    CUmodule m;
+    IS(CUDA_SUCCESS, cuModuleLoadData(&m, ".version 9.4\n.target sm_75\n.address_size 64\n" ENTRY("x")));
+    IS(CUDA_SUCCESS, cuModuleUnload(m));
+    refused(CUDA_ERROR_INVALID_PTX,
+            ".version 10.0\n.target sm_75\n.address_size 64\n.entry x() { frobnicate.b32 1; ret; }",
+            "frobnicate");
+}
+
 static void test_bad_pointers(void **state)
 {
     CUmodule m;
@@ -341,12 +352,13 @@ static void test_left_behind(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_bad_text),      cmocka_unit_test(test_bad_pointers),
-        cmocka_unit_test(test_options),       cmocka_unit_test(test_functions),
-        cmocka_unit_test(test_variables),     cmocka_unit_test(test_attributes),
-        cmocka_unit_test(test_best_entry),    cmocka_unit_test(test_nothing_for_us),
-        cmocka_unit_test(test_wrappers),      cmocka_unit_test(test_files),
-        cmocka_unit_test(test_out_of_memory), cmocka_unit_test(test_left_behind),
+        cmocka_unit_test(test_newer_text),     cmocka_unit_test(test_bad_text),
+        cmocka_unit_test(test_bad_pointers),   cmocka_unit_test(test_options),
+        cmocka_unit_test(test_functions),      cmocka_unit_test(test_variables),
+        cmocka_unit_test(test_attributes),     cmocka_unit_test(test_best_entry),
+        cmocka_unit_test(test_nothing_for_us), cmocka_unit_test(test_wrappers),
+        cmocka_unit_test(test_files),          cmocka_unit_test(test_out_of_memory),
+        cmocka_unit_test(test_left_behind),
     };
     return cmocka_run_group_tests(tests, begin, end);
 }

@@ -4,10 +4,12 @@
 #include "cpu/sources.h"
 
 #include <errno.h>
+#include <stdatomic.h>
 #include <unistd.h>
 
 #include "base/mem.h"
 #include "base/readable.h"
+#include "cpu/say.h"
 #include "image/image.h"
 
 // The wrapper that nvcc's host code registers.
@@ -19,7 +21,8 @@ struct wrapper {
 
 static const unsigned char wrapper_magic[4] = {0xb1, 0x43, 0x62, 0x46};
 
-enum { NEWEST_MAJOR = 9, NEWEST_MINOR = 0, MOST_FATBINS = 1 << 16 };
+// The newest version of PTX that moat was written for, and one that no text has unless it is damaged.
+enum { NEWEST_MAJOR = 9, NEWEST_MINOR = 0, ABSURD_MAJOR = 50, MOST_FATBINS = 1 << 16 };
 
 // Our own container: magic, count, then for each text the lengths of its name and itself and both.
 static const char pack_magic[8] = {'\177', 'M', 'O', 'A', 'T', 'L', 'N', 'K'};
@@ -133,6 +136,19 @@ static CUresult none_fits(const struct image *im, struct jit *jit)
                                                                 : CUDA_ERROR_NO_BINARY_FOR_GPU;
 }
 
+// A newer toolkit labels texts with its version whatever is in them. Instructions that are not known are refused
+// by name when the text is loaded.
+static void warn_if_newer(const struct image_entry *e)
+{
+    static atomic_bool warned;
+    if (e->version_major < NEWEST_MAJOR ||
+        (e->version_major == NEWEST_MAJOR && e->version_minor <= NEWEST_MINOR))
+        return;
+    if (!atomic_exchange_explicit(&warned, true, memory_order_relaxed))
+        say("PTX %u.%u is newer than %d.%d, the newest that the CPU device was tested with", e->version_major,
+            e->version_minor, NEWEST_MAJOR, NEWEST_MINOR);
+}
+
 // The best PTX of an image, as one text.
 static CUresult take_best(struct sources *s, const struct image *im, struct jit *jit)
 {
@@ -142,12 +158,11 @@ static CUresult take_best(struct sources *s, const struct image *im, struct jit 
     if (best < 0)
         return none_fits(im, jit);
     const struct image_entry *e = image_entry(im, (unsigned)best);
-    if (e->version_major > NEWEST_MAJOR ||
-        (e->version_major == NEWEST_MAJOR && e->version_minor > NEWEST_MINOR)) {
-        jit_error(jit, image_name(im), "PTX %u.%u is newer than %d.%d, the newest that is known",
-                  e->version_major, e->version_minor, NEWEST_MAJOR, NEWEST_MINOR);
+    if (e->version_major >= ABSURD_MAJOR) {
+        jit_error(jit, image_name(im), "there is no PTX %u.%u", e->version_major, e->version_minor);
         return CUDA_ERROR_UNSUPPORTED_PTX_VERSION;
     }
+    warn_if_newer(e);
     int err = image_read(im, (unsigned)best, &jit->sink, &buffer, &text);
     CUresult r = err == -ENOMEM ? CUDA_ERROR_OUT_OF_MEMORY : err ? CUDA_ERROR_INVALID_IMAGE : CUDA_SUCCESS;
     if (!r) {

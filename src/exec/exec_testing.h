@@ -49,7 +49,8 @@ static void exec_testing_heap_alloc(void *ctx, uint32_t lanes, const uint64_t *s
     (void)ctx;
     for (unsigned l = 0; l < 32; l++) {
         if (lanes >> l & 1)
-            at[l] = exec_testing_take(sizes[l] ? sizes[l] : 1, 16);
+            at[l] = exec_testing_take(sizes[l] ? sizes[l] : 1,
+                                      sizes[l] > 16 && !(sizes[l] & (sizes[l] - 1)) ? sizes[l] : 16);
     }
 }
 

@@ -263,6 +263,39 @@ static const struct exec_insn *allocate(struct exec_warp *w, const struct exec_i
     return control_ret(w, i);
 }
 
+// How many bytes to ask for so that the block is aligned: the heap aligns blocks of 2^k bytes to their size, up
+// to a page, and larger blocks to a page. Returns 0 for an alignment that it does not have.
+static uint64_t aligned_size(uint64_t size, uint64_t alignment)
+{
+    enum { PAGE = 4096 };
+    if (!size || !alignment || alignment & (alignment - 1) || alignment > PAGE)
+        return 0;
+    uint64_t n = size > alignment ? size : alignment, whole = 1;
+    while (whole < n && whole < 2 * PAGE)
+        whole *= 2;
+    return n > whole ? n : whole;
+}
+
+// new of a type that wants more than 16 bytes of alignment. Lanes that get no such block get NULL.
+static const struct exec_insn *allocate_aligned(struct exec_warp *w, const struct exec_insn *i)
+{
+    if (!intrinsic_has_signature(w, 2, 1))
+        return fault_raise(w, i, EXEC_INVALID_PC);
+    const struct exec_host *host = intrinsic_host(w);
+    uint64_t sizes[EXEC_LANES], to[EXEC_LANES], at[EXEC_LANES];
+    uint32_t crooked = 0;
+    intrinsic_arguments(w, 0, sizes);
+    intrinsic_arguments(w, 1, to);
+    FOR_LANES(w->mask) sizes[l] = aligned_size(sizes[l], to[l]);
+    host->heap_alloc(host->ctx, w->mask, sizes, at);
+    // Where the heap is nearly full it gives whatever is large enough.
+    FOR_LANES(w->mask) crooked |= (uint32_t)(sizes[l] && at[l] % to[l]) << l;
+    if (crooked)
+        host->heap_free(host->ctx, crooked, at);
+    FOR_LANES(w->mask) intrinsic_give(w, l, sizes[l] && !(crooked >> l & 1) ? at[l] : 0);
+    return control_ret(w, i);
+}
+
 static const struct exec_insn *release(struct exec_warp *w, const struct exec_insn *i)
 {
     if (!intrinsic_has_signature(w, 1, 0))
@@ -308,6 +341,7 @@ exec_fn *intrinsic_find(struct str name)
         {{"__assertfail", 12}, assert_fail},
         {{"malloc", 6}, allocate},
         {{"free", 4}, release},
+        {{"__cuda_syscall_aligned_malloc", 29}, allocate_aligned},
         {{"cudaGraphSetConditional", 23}, set_condition},
     };
     for (size_t k = 0; k < sizeof rows / sizeof *rows; k++)

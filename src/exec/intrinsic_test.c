@@ -107,12 +107,39 @@ static void heap(void **state)
     assert_string_equal(f.space, "heap");
 }
 
+// Lane l asks for 10 * l bytes, aligned to 2^l.
+static void aligned_heap(void **state)
+{
+    static const char text[] = EXEC_TESTING_HEAD
+        ".extern .func (.param .b64 r) __cuda_syscall_aligned_malloc(.param .b64 n, .param .b64 to);\n"
+        ".entry k(.param .b64 out) { .reg .b64 %d<6>; .reg .b32 %r<4>;\n"
+        "mov.u32 %r1, %tid.x; ld.param.u64 %d1, [out]; mul.wide.u32 %d2, %r1, 8; add.u64 %d1, %d1, %d2;\n"
+        "mul.wide.u32 %d4, %r1, 10; mov.u64 %d5, 1; shl.b64 %d5, %d5, %r1;\n"
+        "{ .param .b64 n; .param .b64 to; .param .b64 r; st.param.b64 [n], %d4; st.param.b64 [to], %d5;\n"
+        "call (r), __cuda_syscall_aligned_malloc, (n, to); ld.param.b64 %d3, [r]; }\n"
+        "st.global.u64 [%d1], %d3; ret; }\n";
+    uint64_t got[32];
+    struct exec_program *p = exec_testing_texts((const char *const[]){text, NULL});
+    uint64_t at = exec_testing_take(32 * 8, 16);
+    struct exec_launch launch = exec_testing_launch(p, "k", 1, 32, &at);
+    assert_int_equal(exec_testing_run(&launch, 100).kind, EXEC_NO_FAULT);
+    memcpy(got, space_host(at), sizeof got);
+    exec_program_free(p);
+    for (unsigned l = 0; l < 32; l++) {
+        if (l == 0 || l > 12)
+            assert_int_equal(got[l], 0);
+        else
+            assert_true(space_is_device(got[l]) && got[l] % (1u << l) == 0);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(formats),
         cmocka_unit_test(wide_formats),
         cmocka_unit_test(heap),
+        cmocka_unit_test(aligned_heap),
     };
     return cmocka_run_group_tests(tests, exec_testing_setup, NULL);
 }
