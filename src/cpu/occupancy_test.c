@@ -106,6 +106,38 @@ static void test_clusters(void **state)
     IS(CUDA_ERROR_INVALID_VALUE, cuOccupancyMaxActiveClusters(&n, get("empty"), NULL));
 }
 
+// A kernel in which `live` registers are in use at once.
+static int blocks_of(const char *directives, unsigned live)
+{
+    char text[1 << 14];
+    int n = snprintf(text, sizeof text,
+                     WHOLE_HEAD ".entry k(.param .u64 out) %s { .reg .b32 r<%u>; .reg .b64 p;\n"
+                                "ld.param.u64 p, [out];\n",
+                     directives, live),
+        found = -1;
+    for (unsigned i = 0; i < live; i++)
+        n += snprintf(text + n, sizeof text - (size_t)n, "ld.volatile.global.u32 r%u, [p];\n", i);
+    for (unsigned i = 0; i < live; i++)
+        n += snprintf(text + n, sizeof text - (size_t)n, "st.volatile.global.u32 [p], r%u;\n", i);
+    snprintf(text + n, sizeof text - (size_t)n, "ret; }\n");
+    CUmodule m;
+    OK(cuModuleLoadData(&m, text));
+    OK(cuOccupancyMaxActiveBlocksPerMultiprocessor(&found, whole_function(m, "k"), 1024, 0));
+    OK(cuModuleUnload(m));
+    return found;
+}
+
+// __launch_bounds__(1024, 2): the compiler keeps to so few registers that two blocks fit.
+static void test_least_blocks(void **state)
+{
+    assert_int_equal(blocks_of("", 60), 1);
+    assert_int_equal(blocks_of(".maxntid 1024 .minnctapersm 2", 60), 2);
+    assert_int_equal(blocks_of(".maxntid 1024, 1, 1 .minnctapersm 1", 60), 1);
+    assert_int_equal(blocks_of(".maxnreg 32", 60), 2);
+    assert_int_equal(blocks_of(".maxntid 1024 .minnctapersm 4000000000", 60), 1);
+    assert_int_equal(blocks_of(".maxntid 1024 .minnctapersm 2", 5), 2);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -113,6 +145,7 @@ int main(void)
         cmocka_unit_test(test_block_sizes),
         cmocka_unit_test(test_shared_memory_left),
         cmocka_unit_test(test_clusters),
+        cmocka_unit_test(test_least_blocks),
     };
     return cmocka_run_group_tests(tests, begin, NULL);
 }

@@ -548,8 +548,10 @@ static void prepare(struct decode *d)
         decode_fail(d, -ENOTSUP, "more registers and constants than we have room for");
     if (err)
         longjmp(d->fail, err);
-    if (d->func->kernel)
-        d->func->kernel->nregs = words + 8 < 16 ? 16 : words + 8 > 255 ? 255 : words + 8;
+    if (d->func->kernel) {
+        uint32_t most = d->func->kernel->max_registers;
+        d->func->kernel->nregs = words + 8 < 16 ? 16 : words + 8 > most ? most : words + 8;
+    }
     find_joins(d);
     note_locs(d);
 }

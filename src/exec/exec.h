@@ -51,6 +51,7 @@ struct exec_kernel {
     uint32_t shared_size;          // static, with alignment; starts behind what the system reserves
     uint32_t local_size;           // bytes per thread of the kernel and what it calls, without recursion
     uint32_t nregs;                // as a GPU's compiler might have used; 16 to 255
+    uint32_t max_registers;        // that .maxnreg, .minnctapersm and .maxntid leave a thread; 16 to 255
     uint32_t max_threads;          // from .maxntid or .reqntid, else 1024
     uint32_t required_block[3];    // from .reqntid; 0: any
     uint32_t required_cluster[3];  // from .reqnctapercluster; 0: any

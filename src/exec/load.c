@@ -318,6 +318,13 @@ static unsigned numbers(struct str s, uint32_t out[3])
     return n;
 }
 
+static void number_if(const struct ptx_directive *d, struct str name, uint32_t *out)
+{
+    uint32_t read[3] = {0};
+    if (str_eq(d->name, name) && numbers(d->args, read))
+        *out = read[0];
+}
+
 static void cluster_limits(struct exec_kernel *k, const struct ptx_directive *d)
 {
     if (str_eq(d->name, STR(".explicitcluster")))
@@ -329,12 +336,29 @@ static void cluster_limits(struct exec_kernel *k, const struct ptx_directive *d)
     memcpy(k->required_cluster, size, sizeof size);
 }
 
+// As many registers as a compiler may give a thread so that the blocks which the kernel asks for fit into a
+// multiprocessor: blocks that wait for each other rely on it.
+static uint32_t most_registers(const struct exec_kernel *k, uint32_t blocks, uint32_t limit)
+{
+    enum { OF_A_MULTIPROCESSOR = 65536, LEAST = 16, MOST = 255 };
+    uint32_t warps = (k->max_threads + 31) / 32 + 3, most = MOST;
+    warps -= warps % 4;  // a block gets registers for four warps at a time
+    if (blocks && blocks <= OF_A_MULTIPROCESSOR / 32 / warps)
+        most = OF_A_MULTIPROCESSOR / 32 / (warps * blocks) / 8 * 8;
+    if (limit && limit < most)
+        most = limit;
+    return most < LEAST ? LEAST : most > MOST ? MOST : most;
+}
+
 static void kernel_limits(struct exec_kernel *k, const struct exec_func *f)
 {
+    uint32_t blocks = 0, limit = 0;
     k->max_threads = 1024;
     for (uint32_t n = 0; n < f->ptx->ndirectives; n++) {
         const struct ptx_directive *d = &f->ptx->directives[n];
         cluster_limits(k, d);
+        number_if(d, STR(".minnctapersm"), &blocks);
+        number_if(d, STR(".maxnreg"), &limit);
         bool required = str_eq(d->name, STR(".reqntid"));
         if (!required && !str_eq(d->name, STR(".maxntid")))
             continue;
@@ -346,6 +370,7 @@ static void kernel_limits(struct exec_kernel *k, const struct exec_func *f)
         if (required)
             memcpy(k->required_block, size, sizeof size);
     }
+    k->max_registers = most_registers(k, blocks, limit);
     struct str target = f->module->ptx->target;
     const char *sm = target.len ? memmem(target.ptr, target.len, "sm_", 3) : NULL;
     if (sm)
