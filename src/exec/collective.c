@@ -121,7 +121,8 @@ const struct exec_insn *collective_shfl(struct exec_warp *w, const struct exec_i
     if (mask == EXEC_ALL)
         memcpy(d, result, sizeof result);
     else
-        FOR_LANES(mask) d[l] = result[l];
+        // A lane that takes no part gives 0, as measured on an H200, whether it waits elsewhere or has ended.
+        FOR_LANES(mask) d[l] = mask >> from[l] & 1 ? result[l] : 0;
     set_predicate(w, i->lo, mask, valid);
     return i + 1;
 }

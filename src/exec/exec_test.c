@@ -249,6 +249,34 @@ static void shuffles_after_parting(void **state)
     exec_program_free(p);
 }
 
+// A sum over the first lanes, which read lanes that take no part: those give 0, so that the sum is right. The
+// others wait behind the branch (leave == 0) or have ended.
+static void shuffles_from_absent_lanes(void **state)
+{
+    struct exec_program *p = exec_testing_text(
+        ".visible .entry k(.param .u64 out, .param .u32 count, .param .u32 leave)\n{\n"
+        ".reg .pred %p<4>; .reg .b32 %r<9>; .reg .b64 %rd<4>;\n"
+        "ld.param.u64 %rd1, [out]; ld.param.u32 %r5, [count]; ld.param.u32 %r6, [leave];\n"
+        "mov.u32 %r1, %tid.x; add.u32 %r2, %r1, 100; setp.lt.u32 %p1, %r1, %r5; setp.ne.u32 %p2, %r6, 0;\n"
+        "vote.sync.ballot.b32 %r7, %p1, 0xffffffff;\n"
+        "@%p1 bra A; @%p2 ret; bra B;\n"
+        "A: shfl.sync.down.b32 %r3|%p3, %r2, 16, 31, %r7; add.u32 %r2, %r2, %r3;\n"
+        "shfl.sync.down.b32 %r3, %r2, 8, 31, %r7; add.u32 %r2, %r2, %r3;\n"
+        "shfl.sync.bfly.b32 %r3, %r2, 4, 31, %r7; add.u32 %r2, %r2, %r3;\n"
+        "B: mul.wide.u32 %rd2, %r1, 4; add.s64 %rd3, %rd1, %rd2; st.global.u32 [%rd3], %r2; ret;\n}\n");
+    for (uint32_t leave = 0; leave < 2; leave++) {
+        struct {
+            uint64_t out;
+            uint32_t count, leave;
+        } params = {exec_testing_take(32 * 4, 256), 3, leave};
+        launch(p, "k", 1, 32, &params);
+        assert_int_equal(fault.kind, EXEC_NO_FAULT);
+        for (uint32_t t = 0; t < 3; t++)
+            assert_int_equal(((const uint32_t *)space_host(params.out))[t], 100 + t);
+    }
+    exec_program_free(p);
+}
+
 static void faults_are_exact(void **state)
 {
     struct exec_program *p = exec_testing_text(
@@ -380,6 +408,7 @@ int main(void)
         cmocka_unit_test(blocks_wait_for_one_another),
         cmocka_unit_test(blocks_wait_for_the_next),
         cmocka_unit_test(shuffles_after_parting),
+        cmocka_unit_test(shuffles_from_absent_lanes),
         cmocka_unit_test(faults_are_exact),
         cmocka_unit_test(prints),
         cmocka_unit_test(reads_special_registers),
