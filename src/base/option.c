@@ -34,7 +34,7 @@ struct entry {
     enum option_origin origin;
     struct diag_source source;
     size_t key_at, value_at;  // offsets in source.text
-    struct str key, value;    // value.ptr == NULL: none
+    struct str key, value;    // value.ptr == NULL: no value
     const char *file;
     unsigned line;
 };
@@ -107,7 +107,8 @@ static int parse_flag(const struct option_set *set, const struct entry *e, union
     return bad(set, e, true, "\"" STR_FMT "\" is neither yes nor no", STR_ARG(shown(e->value)));
 }
 
-// Digits, decimal or 0x, into *n; what follows them into *rest. -ERANGE: too large.
+// Reads digits, decimal or 0x, into *n, and sets *rest to what follows them. Returns -ERANGE if the number is
+// too large.
 static int parse_digits(struct str text, uint64_t *n, struct str *rest)
 {
     unsigned base = text.len > 2 && text.ptr[0] == '0' && (text.ptr[1] | 32) == 'x' ? 16 : 10;
@@ -149,7 +150,7 @@ static int parse_int(const struct option_set *set, const struct entry *e, const 
     return 0;
 }
 
-// Milliseconds, with up to three digits behind the point.
+// Parses milliseconds, with up to three digits after the point.
 static int parse_ms(const struct option_set *set, const struct entry *e, const struct option_row *row,
                     union value *v)
 {
@@ -335,7 +336,8 @@ void option_free(struct option_set *set)
         arena_free(&set->arena);
 }
 
-// The first failure is returned when all entries have been looked at, out of memory at once.
+// Records err in *first: the first failure is kept until all entries have been parsed. Returns false if out
+// of memory, which ends the parse at once.
 static bool note(int err, int *first)
 {
     if (err && !*first)
@@ -394,7 +396,7 @@ int option_parse_args(struct option_set *set, int argc, char **argv, bool mixed,
     return first;
 }
 
-// One key=value of an environment string, its value unescaped into buf.
+// Parses one key=value of an environment string; buf receives its value without escapes.
 static int parse_segment(struct option_set *set, struct entry *e, struct str text, char *buf)
 {
     const char *equals = memchr(text.ptr, '=', text.len);
