@@ -312,7 +312,7 @@ static void good_fresh_names(void **state)
                  "\tbra $__moat_41_;\n}\n");
 }
 
-// --- what must not work -------------------------------------------------------------------------------------
+// --- what must not work ------------------------------------------------------------------------------------
 
 static void text_fails(const char *text, const char *message)
 {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-// Initialisers, walked element by element: tables of a megabyte need no tree.
+// Walks initialisers element by element: tables of a megabyte need no tree.
 //
-// Between two calls, `rest` begins at an element or at a closing brace: the comma behind an element is taken
-// with it, so that {1 2}, {1,,2} and {1,} are found malformed without remembering anything.
+// Between two calls, `rest` begins at an element or at a closing brace: the comma after an element is taken
+// with it, so that {1 2}, {1,,2} and {1,} are found malformed without any state.
 #include <errno.h>
 
 #include "ptx/constant.h"
@@ -16,7 +16,7 @@ static bool take(struct lexer *l, char punct)
     return true;
 }
 
-// Adds "+ 8" or "- 8" to *value, if one is there.
+// Adds "+ 8" or "- 8" to *value, if there is one.
 static int read_offset(struct lexer *l, int64_t *value)
 {
     if (l->tok.punct != '+' && l->tok.punct != '-')
@@ -94,7 +94,7 @@ static int read_element(struct lexer *l, struct ptx_init *out)
     return read_number(l, out);
 }
 
-// What may follow an element: a comma and a further one, a closing brace, the end.
+// Checks what follows an element: a comma and another element, a closing brace, or the end.
 static bool follows_well(struct lexer *l, const struct ptx_init *element)
 {
     if (element->kind == PTX_INIT_OPEN)

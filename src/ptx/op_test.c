@@ -8,7 +8,7 @@
 #include <cmocka.h>
 #include <stdlib.h>
 
-// --- one instruction ----------------------------------------------------------------------------------------
+// --- one instruction ---------------------------------------------------------------------------------------
 
 static const char before[] =
     ".version 9.0\n.target sm_100a\n.address_size 64\n"
@@ -112,7 +112,7 @@ static void expect_roles(const char *insn, const char *regs, const char *memory)
     close_one(&o);
 }
 
-// --- the tables ---------------------------------------------------------------------------------------------
+// --- the tables --------------------------------------------------------------------------------------------
 
 static const struct {
     const char *insn, *regs, *memory;
@@ -254,7 +254,7 @@ static void good_memory_that_is_touched(void **state)
         expect_roles(memory[i].insn, memory[i].regs, memory[i].memory);
 }
 
-// --- spellings ----------------------------------------------------------------------------------------------
+// --- spellings ---------------------------------------------------------------------------------------------
 
 static void expect_row(const char *spelling, const char *row)
 {

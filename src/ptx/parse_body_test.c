@@ -24,7 +24,7 @@ static void body_fails(const char *text, const char *message)
     free(in);
 }
 
-// --- registers ----------------------------------------------------------------------------------------------
+// --- registers ---------------------------------------------------------------------------------------------
 
 static void good_registers(void **state)
 {
@@ -48,7 +48,7 @@ static void bad_registers(void **state)
     body_fails("mov.b32 x, 1; .reg .b32 x;", "10:9: 'x' is used before it is declared");
 }
 
-// --- instructions -------------------------------------------------------------------------------------------
+// --- instructions ------------------------------------------------------------------------------------------
 
 static void good_instructions(void **state)
 {
@@ -178,7 +178,7 @@ static void good_sizes(void **state)
     free(more);
 }
 
-// --- calls --------------------------------------------------------------------------------------------------
+// --- calls -------------------------------------------------------------------------------------------------
 
 #define CALLEES \
     HEAD ".func f();\n.func (.param .b32 r) g(.param .b32 a);\n.entry k()\n{\n\t.reg .b64 %rd<2>;\n"
@@ -248,7 +248,7 @@ static void bad_calls(void **state)
     call_fails("p: .branchtargets f, x;", "9:22: 'x' is not declared");
 }
 
-// --- debug information --------------------------------------------------------------------------------------
+// --- debug information -------------------------------------------------------------------------------------
 
 static void good_locations(void **state)
 {
@@ -278,7 +278,7 @@ static void bad_locations(void **state)
     body_fails(".loc 1 7 3, inlined_at 1 2", "11:1: a column number is missing");
 }
 
-// --- what ops.def does not know -----------------------------------------------------------------------------
+// --- what ops.def does not know ----------------------------------------------------------------------------
 
 static void good_unknown_instructions(void **state)
 {

@@ -18,7 +18,7 @@ static void item_fails(const char *text, const char *message)
     free(in);
 }
 
-// --- modules ------------------------------------------------------------------------------------------------
+// --- modules -----------------------------------------------------------------------------------------------
 
 static void good_modules(void **state)
 {
@@ -110,7 +110,7 @@ static void good_unknown_directives(void **state)
     }
 }
 
-// --- functions ----------------------------------------------------------------------------------------------
+// --- functions ---------------------------------------------------------------------------------------------
 
 static void good_functions(void **state)
 {
@@ -146,7 +146,7 @@ static void bad_functions(void **state)
     item_fails(".func (.param .b32 x = (})) foo ();", "4:26: this ')' closes nothing");
 }
 
-// --- variables ----------------------------------------------------------------------------------------------
+// --- variables ---------------------------------------------------------------------------------------------
 
 static void good_variables(void **state)
 {
@@ -199,7 +199,7 @@ static void bad_initialisers(void **state)
     item_fails(".global .b32 x = \x01;", "4:18: unexpected byte");
 }
 
-// --- memory -------------------------------------------------------------------------------------------------
+// --- memory ------------------------------------------------------------------------------------------------
 
 static const char everything[] = HEAD
     ".file 1 \"a.cu\"\n.global .b32 x[4] = {1, 2};\n.func (.reg .b32 r) f(.reg .b32 a, .param .b64 b);\n"

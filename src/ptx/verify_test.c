@@ -37,7 +37,7 @@ static void items(const char *text, const char *messages)
     free(in);
 }
 
-// --- registers ----------------------------------------------------------------------------------------------
+// --- registers ---------------------------------------------------------------------------------------------
 
 static void good_types(void **state)
 {
@@ -113,7 +113,7 @@ static void bad_counts(void **state)
     body("mov.b32;", "10:1: 'mov' has 2 operands, not 0");
 }
 
-// --- control ------------------------------------------------------------------------------------------------
+// --- control -----------------------------------------------------------------------------------------------
 
 static void good_branches(void **state)
 {
@@ -174,7 +174,7 @@ static void good_declarations(void **state)
     items(".func f(.param .b32 a);\n.func f(.param .b32 b) { ret; } .func f(.param .u32 c);", "");
 }
 
-// --- accesses -----------------------------------------------------------------------------------------------
+// --- accesses ----------------------------------------------------------------------------------------------
 
 static void accesses(const char *text, const char *messages, unsigned wrong)
 {
@@ -292,7 +292,7 @@ static void bad_spaces(void **state)
              "11:1: an address must be in an integer register, not in one of type .f32", 0);
 }
 
-// --- variables ----------------------------------------------------------------------------------------------
+// --- variables ---------------------------------------------------------------------------------------------
 
 static void good_initialisers(void **state)
 {
@@ -342,7 +342,7 @@ static void good_sizes(void **state)
     items(".extern .shared .b32 a[]; .global .b32 b[] = {1}; .func f(.param .b8 x[]);", "");
 }
 
-// --- the module ---------------------------------------------------------------------------------------------
+// --- the module --------------------------------------------------------------------------------------------
 
 static void bad_modules(void **state)
 {
