@@ -13,7 +13,7 @@
         text, sizeof text - 1 \
     }
 
-// One with two kernels: the bound of `one` is 128, that of `two` is given.
+// Makes a cubin with two kernels: the bound of `one` is 128, that of `two` is given.
 static void make_cubin(struct make *m, struct str two)
 {
     const struct make_section sections[] = {
@@ -43,7 +43,7 @@ static void good_bounds(void **state)
     differs(max, ONE ".visible .entry two(\n\t.param .u32 x\n)\n.maxntid 64\n.minnctapersm 1\n{ ret; }\n",
             "");
     differs(required, ONE ".entry two()\n.reqntid 8, 4, 4\n{ ret; }\n", "");
-    differs(max, ONE, "");  // what is in one of them only
+    differs(max, ONE, "");  // only one of them has the kernel
     differs(max, "", "");
     differs(max, ".entry three() .maxntid 5 { }", "");
     differs(max, ONE ".func two() .maxntid 5 { } .entry twofold() .maxntid 6 { }", "");
@@ -59,7 +59,7 @@ static void bad_bounds(void **state)
     differs(max, ".entry two() .maxntid 99999999999999999999, 99999999999, 7 { }", "two");
 }
 
-// Cut anywhere, and with any one byte wrong.
+// Files that are cut anywhere, and with any one byte wrong.
 static void bad_files(void **state)
 {
     struct make m = {0};
