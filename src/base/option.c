@@ -338,7 +338,7 @@ void option_free(struct option_set *set)
 
 // Records err in *first: the first failure is kept until all entries have been parsed. Returns false if out
 // of memory, which ends the parse at once.
-static bool note(int err, int *first)
+static bool keep_first(int err, int *first)
 {
     if (err && !*first)
         *first = err;
@@ -382,7 +382,7 @@ int option_parse_args(struct option_set *set, int argc, char **argv, bool mixed,
             break;
         }
         if (arg[0] == '-' && arg[1]) {
-            if (!note(parse_arg(set, argv, argc, &i), &first))
+            if (!keep_first(parse_arg(set, argv, argc, &i), &first))
                 break;
         } else if (mixed) {
             argv[operands++] = argv[i];
@@ -428,7 +428,7 @@ int option_parse_environment(struct option_set *set, const char *name, const cha
             end += text[end] == '\\' && end + 1 < len ? 2 : 1;
         struct entry e = {.origin = OPTION_BY_ENVIRONMENT, .source = {name, {text, len}}, .key_at = start};
         if (end > start &&
-            !note(parse_segment(set, &e, (struct str){text + start, end - start}, buf), &first))
+            !keep_first(parse_segment(set, &e, (struct str){text + start, end - start}, buf), &first))
             break;
         start = end + 1;
     }
@@ -474,7 +474,7 @@ int option_parse_file(struct option_set *set, const char *name, struct str text)
         const char *nl = memchr(left.ptr, '\n', left.len);
         size_t len = nl ? (size_t)(nl - left.ptr) : left.len;
         struct entry e = {.origin = OPTION_BY_FILE, .source = {name, text}, .file = name, .line = line};
-        if (!note(parse_line(set, &e, (struct str){left.ptr, len}), &first))
+        if (!keep_first(parse_line(set, &e, (struct str){left.ptr, len}), &first))
             break;
         left = str_skip(left, nl ? len + 1 : len);
     }

@@ -33,7 +33,7 @@ enum option_type { OPTION_FLAG, OPTION_INT, OPTION_MS, OPTION_SIZE, OPTION_WORD,
 #define OPTION_MODE_HELP(id, symbol, word, decides, help) word ": " help "; "
 #define OPTION_MODE_NO_WORD(id, symbol)
 
-// The enumerators of words: OPTION_FORMAT_TEXT, ...
+// Enumerators of words: OPTION_FORMAT_TEXT, ...
 #define ANY
 #define RANGE(least, most)
 #define W(id, word) OPTION_##id,

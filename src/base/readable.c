@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 // Reads one byte of each page, many pages per call. Returns `unknown` if the system denies the call.
-static bool ask(const void *p, size_t n, bool unknown)
+static bool probe(const void *p, size_t n, bool unknown)
 {
     enum { PAGE = 4096, BATCH = 64 };
     uintptr_t at = (uintptr_t)p, end;
@@ -33,10 +33,10 @@ static bool ask(const void *p, size_t n, bool unknown)
 
 bool readable_bytes(const void *p, size_t n)
 {
-    return ask(p, n, true);
+    return probe(p, n, true);
 }
 
 bool readable_surely(const void *p, size_t n)
 {
-    return ask(p, n, false);
+    return probe(p, n, false);
 }
