@@ -44,7 +44,7 @@ static bool own_number(struct str name, uint64_t *number)
 }
 
 // Skips the numbers of names in the module: it may have been edited before.
-static void pass_names(struct edit *e)
+static void skip_used_names(struct edit *e)
 {
     uint64_t number;
     for (uint32_t i = 0; i < e->m->nsyms; i++)
@@ -109,7 +109,7 @@ int edit_open(struct ptx_module *m, struct diag_sink *sink, struct edit **out)
     e->forms_cap = m->nforms;
     arena_init(&e->scratch, 0);
     m->arena.limit = 0;
-    pass_names(e);
+    skip_used_names(e);
     return 0;
 }
 

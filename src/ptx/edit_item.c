@@ -25,7 +25,7 @@ static bool only_declares(const struct ptx_sym *sym)
 }
 
 // Makes one symbol of two with the same name. At least one of them must be a mere declaration, else -EEXIST.
-static void unite(struct adding *a, const struct ptx_sym *added, struct ptx_sym *known)
+static void merge_symbol(struct adding *a, const struct ptx_sym *added, struct ptx_sym *known)
 {
     if (known->kind != added->kind || (!only_declares(added) && !only_declares(known))) {
         diag_report(a->e->sink, DIAG_ERROR, &a->from->source, 0, 0, "the module has " QUOTE_FMT " already",
@@ -48,7 +48,7 @@ static void add_symbols(struct adding *a)
         uint32_t known = global ? map_get(&m->globals, sym->name) : MAP_NONE;
         a->syms[i] = known == MAP_NONE ? edit_new_sym(a->e, *sym, global) : known;
         if (known != MAP_NONE)
-            unite(a, sym, &m->syms[known]);
+            merge_symbol(a, sym, &m->syms[known]);
     }
 }
 

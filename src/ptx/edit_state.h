@@ -52,9 +52,9 @@ uint32_t edit_new_sym(struct edit *e, struct ptx_sym sym, bool global);  // 0 af
 void edit_change_at(struct edit *e, uint64_t key, uint32_t first, uint32_t count);
 
 // edit_text.c
-const struct edit_text *edit_text_find(struct edit *e, const char *text);  // NULL after a failure
+const struct edit_text *edit_text_find(struct edit *e, const char *text);       // NULL after a failure
 const struct ptx_form *edit_form(struct edit *e, const struct ptx_form *form);  // the module's own
-void edit_unspell(struct ptx_operand *o);                       // detaches it from its source text
+void edit_unspell(struct ptx_operand *o);  // detaches it from its source text
 
 // edit_item.c
 void edit_place_items(struct edit *e);

@@ -190,14 +190,14 @@ static uint8_t space_of(const struct ptx_form *form, unsigned nth)
 }
 
 static const struct {
-    bool stands, reads, writes, atomic;  // stands: the bracketed operand is memory
+    bool is_memory, reads, writes, atomic;  // is_memory: the bracketed operand is memory
 } roles[] = {
-    [PTX_ROLE_MEM_READ] = {.stands = true, .reads = true},
-    [PTX_ROLE_MEM_WRITE] = {.stands = true, .writes = true},
-    [PTX_ROLE_MEM_ATOMIC] = {.stands = true, .reads = true, .writes = true, .atomic = true},
-    [PTX_ROLE_ADDRESS] = {.stands = true},
-    [PTX_ROLE_DESCRIPTOR] = {.stands = true, .reads = true},
-    [PTX_ROLE_PROTO] = {.stands = false},
+    [PTX_ROLE_MEM_READ] = {.is_memory = true, .reads = true},
+    [PTX_ROLE_MEM_WRITE] = {.is_memory = true, .writes = true},
+    [PTX_ROLE_MEM_ATOMIC] = {.is_memory = true, .reads = true, .writes = true, .atomic = true},
+    [PTX_ROLE_ADDRESS] = {.is_memory = true},
+    [PTX_ROLE_DESCRIPTOR] = {.is_memory = true, .reads = true},
+    [PTX_ROLE_PROTO] = {.is_memory = false},
 };
 
 // Fills the nth row of an instruction, for one of its operands. Returns false if the operand does not stand
@@ -207,7 +207,7 @@ static bool fill(const struct ptx_func *f, const struct ptx_stmt *s, const struc
 {
     bool brackets = o->kind == PTX_ADDR || o->kind == PTX_TUPLE;
     bool describes = role == PTX_ROLE_DESCRIPTOR && register_bits(f, o) == 64;
-    if (!describes && (!brackets || !roles[role].stands))
+    if (!describes && (!brackets || !roles[role].is_memory))
         return false;
     // The barrier that a copy signals is written after the copied operands and lies in the destination's
     // space.

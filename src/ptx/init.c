@@ -29,7 +29,7 @@ static int read_offset(struct lexer *l, int64_t *value)
     return 0;
 }
 
-// name, name+8, generic(name), generic(name)+8
+// Reads name, name+8, generic(name) or generic(name)+8.
 static int read_address(struct lexer *l, struct ptx_init *out)
 {
     if (str_eq(l->tok.text, STR("generic")) && lexer_peek(l) == '(') {
@@ -46,7 +46,7 @@ static int read_address(struct lexer *l, struct ptx_init *out)
     return read_offset(l, &out->value);
 }
 
-// An address, or one byte of it: 0xFF00(address)
+// Reads an address, or one byte of it: 0xFF00(address).
 static int read_symbol(struct lexer *l, struct ptx_init *out)
 {
     out->kind = PTX_INIT_SYM;
@@ -83,7 +83,7 @@ static int read_element(struct lexer *l, struct ptx_init *out)
         lexer_advance(l);
         return 0;
     }
-    // filter_mode = nearest: fields of a sampler
+    // A field of a sampler: filter_mode = nearest.
     if (t->kind == TOK_IDENT && lexer_peek(l) == '=') {
         out->kind = PTX_INIT_OTHER;
         out->text = lexer_take_verbatim(l, ",}");

@@ -93,7 +93,7 @@ static const char *skip_name(const char *p, const char *end)
     return p;
 }
 
-// .name and .name::name
+// Skips .name or .name::name.
 static const char *skip_word(const char *p, const char *end)
 {
     p = skip_name(p + 1, end);
@@ -128,7 +128,7 @@ static void end_number(struct lexer *l, enum token_kind kind, const char *from, 
         set(l, kind, from, to);
 }
 
-// 0f and 8 digits, 0d and 16: exact bits
+// Lexes 0f and 8 digits, or 0d and 16: the exact bits.
 static void lex_float_bits(struct lexer *l, const char *p)
 {
     int digits = (p[1] | 32) == 'f' ? 8 : 16;
@@ -244,7 +244,7 @@ static void lex_string(struct lexer *l, const char *p)
         set(l, TOK_STRING, p, q + 1);
 }
 
-// .5 and .5e3 are numbers; .2d and .1D are words
+// Returns whether a number begins with a point: .5 and .5e3 are numbers; .2d and .1D are words.
 static bool is_fraction(const char *p, const char *end)
 {
     if (end - p < 2 || !is(p[1], DIGIT))

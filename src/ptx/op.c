@@ -116,7 +116,7 @@ static const char *skip_digits(const char *p, const char *end)
     return p > start ? p : NULL;
 }
 
-// m16n8k16, m8n8, 32x128b, 16x32bx2
+// Returns whether a modifier is a shape: m16n8k16, m8n8, 32x128b, 16x32bx2.
 static bool is_shape(struct str s)
 {
     const char *p = s.ptr, *end = p + s.len;
@@ -142,7 +142,7 @@ enum ptx_mod ptx_mod_find(struct str name)
     return is_shape(name) ? PTX_MOD_SHAPE : PTX_MOD_UNKNOWN;
 }
 
-// Types and spaces come first among the modifiers, in the same order.
+// Types, then spaces, come first among the modifiers, in the order of their enums.
 static enum ptx_type mod_type(enum ptx_mod mod)
 {
     return mod >= 1 && (int)mod < PTX_TYPE_COUNT ? (enum ptx_type)mod : PTX_TYPE_NONE;

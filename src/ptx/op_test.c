@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What instructions do to registers and memory, as the rows of ops.def say.
+// What instructions do to registers and memory, according to the rows of ops.def.
 #include "ptx/ptx.h"
 
 #include <setjmp.h>
@@ -27,7 +27,7 @@ struct one {
     struct ptx_module *m;
     const struct ptx_func *f;
     const struct ptx_stmt *stmt;
-    struct out said;  // of the accesses met so far
+    struct out said;  // the accesses so far, as text
 };
 
 static const struct ptx_func *find_entry(const struct ptx_module *m)
@@ -38,7 +38,7 @@ static const struct ptx_func *find_entry(const struct ptx_module *m)
     return NULL;
 }
 
-// The instruction must be right as a whole: known, with operands that fit.
+// Parses one instruction, which must be fully known, with operands that fit.
 static void open_one(struct one *o, const char *insn)
 {
     struct diag_printer printer;
@@ -68,7 +68,7 @@ static void separate(struct one *o, const char *by)
         out_cstr(&o->said, by);
 }
 
-// "a:w b:r p:rw"; a write that leaves part of the register, or may not happen, has a '?'.
+// Writes "a:w b:r p:rw"; a write that keeps part of the register, or may not happen, has a '?'.
 static void say_access(void *ctx, struct ptx_access access)
 {
     struct one *o = ctx;
@@ -78,8 +78,7 @@ static void say_access(void *ctx, struct ptx_access access)
             access.partial ? "?" : "");
 }
 
-// "global r 4, shared rw! 8": the bytes that a thread moves. '!' is for atomic; '-' for what is only spoken
-// of.
+// Writes "global r 4, shared rw! 8": the bytes that a thread moves. '!': atomic; '-': not accessed.
 static void say_memory(struct one *o)
 {
     struct ptx_mem mem[PTX_MAX_MEM];

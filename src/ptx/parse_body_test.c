@@ -212,7 +212,7 @@ static void good_calls(void **state)
     calls("p: .calltargets f, g;\n\tcall %rd1, (1), p;\n", "p: .calltargets f, g;\n\tcall %rd1, (1), p;\n");
 }
 
-// A call has always returned values, callee, arguments.
+// A call always has returned values, callee and arguments.
 static void good_calls_are_completed(void **state)
 {
     struct ptx_module *m = testing_parse(STR(CALLEES "call f; call f, (1); call (%rd1), g;}"));
@@ -286,7 +286,7 @@ static void good_unknown_instructions(void **state)
     same_body("\t@!%p1 foo  %r1 := {%r2, {}} // x\n 5;\n");
     body("foo %r1 ( 5 ) /* x */ ;", "\tfoo %r1 ( 5 );\n");
     same_body("\tfoo nowhere;\n");
-    // What it names may be anything, also what is declared only later.
+    // An unknown instruction may name anything, even what is declared later.
     same_body("\tfoo x, y;\n\t.reg .b32 x;\n\t.shared .b32 y;\n\tmov.b32 x, y;\n");
     same_body("\t.foo bar, 5;\n");
     struct ptx_module *m =

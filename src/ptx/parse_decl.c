@@ -17,7 +17,7 @@ enum ptx_linkage decl_linkage(struct parser *p)
     return PTX_LINK_NONE;
 }
 
-// .attribute(.managed, .unified(1, 2))
+// Takes .attribute(.managed, .unified(1, 2)) verbatim.
 struct str decl_attribute(struct parser *p)
 {
     const char *from = p->lex.tok.text.ptr;
@@ -41,7 +41,7 @@ static uint32_t parse_align(struct parser *p)
     return (uint32_t)align;
 }
 
-// .ptr [.space] [.align N] of an entry's parameter
+// Parses .ptr [.space] [.align N] of an entry's parameter.
 static void parse_ptr(struct parser *p, struct ptx_var *var)
 {
     var->is_ptr = true;

@@ -154,7 +154,7 @@ static void parse_function(struct parser *p, enum ptx_linkage linkage, uint32_t 
 
 // --- everything else outside functions ---------------------------------------------------------------------
 
-// .file 1 "a.cu" [, time, size]
+// Parses .file 1 "a.cu" [, time, size].
 static void parse_file(struct parser *p)
 {
     uint32_t pos = parser_pos(p);
@@ -197,7 +197,7 @@ static uint32_t parse_alias_name(struct parser *p, bool is_target)
     return sym;
 }
 
-// .alias name, target;
+// Parses .alias name, target;
 static void parse_alias(struct parser *p)
 {
     uint32_t pos = parser_pos(p);

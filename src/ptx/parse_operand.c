@@ -31,7 +31,7 @@ static void end_group(struct parser *p, size_t at, int64_t items)
     p->operands.items[at].value = items;
 }
 
-// .b3210, .h10: bytes or halves by their numbers
+// Parses a selector of bytes or halves by their numbers: .b3210, .h10. Returns false if it is another one.
 static bool select_lanes(struct parser *p, struct ptx_operand *o)
 {
     struct str t = p->lex.tok.text;
@@ -233,7 +233,7 @@ void operand_parse(struct parser *p)
         return;
     lexer_advance(&p->lex);
     parse_item(p, 0);
-    // Make room for the pair in front of its two items.
+    // Makes room for the pair before its two items.
     push(p, (struct ptx_operand){0});
     struct ptx_operand *items = p->operands.items;
     memmove(items + at + 1, items + at, (p->operands.len - 1 - at) * sizeof *items);

@@ -28,7 +28,7 @@
 enum ptx_operand_kind {
     PTX_REG,    // id: register of the function, see ptx_reg_var
     PTX_SREG,   // id: enum ptx_sreg
-    PTX_SYM,    // id: symbol; value: byte offset behind it
+    PTX_SYM,    // id: symbol; value: byte offset from it
     PTX_IMM,    // value: the bits; see enum ptx_imm_kind
     PTX_SINK,   // _
     PTX_ADDR,   // [base + value]; base: see enum ptx_base_kind
@@ -98,7 +98,7 @@ enum ptx_stmt_kind {
     PTX_OPEN,       // {
     PTX_CLOSE,      // }
     PTX_LOC,        // loc
-    PTX_PRAGMA,     // text: what stands between .pragma and ;
+    PTX_PRAGMA,     // text: everything between .pragma and ;
     PTX_TARGETS,    // targets: name: .branchtargets or .calltargets
     PTX_PROTOTYPE,  // proto:   name: .callprototype
     PTX_VERBATIM,   // text: a statement that we do not understand, without its ;
@@ -182,7 +182,7 @@ struct ptx_func {
     struct ptx_var *rets, *params;
     struct ptx_directive *directives;
     struct ptx_stmt *stmts;
-    // Registers are numbered 0 .. nregs in order of declaration; the module's own come first:
+    // Registers are numbered from 0 to nregs - 1 in order of declaration; the module's own come first:
     //   reg_vars[i]->first_reg + max(reg_vars[i]->range, 1) == reg_vars[i + 1]->first_reg
     uint32_t nregs, nreg_vars;
     struct ptx_var **reg_vars;
@@ -313,9 +313,9 @@ enum ptx_extent {
     // Each thread touches as many bytes as the register `size` holds, of 32 or 64 bits. They are at most
     // `bytes`, if that is not 0: cp.async may read less than it writes.
     PTX_EXTENT_COUNTED,
-    // ldmatrix, stmatrix. A row of a matrix is `bytes` bytes at the address that a lane below `lanes` has;
-    // the addresses of the other lanes are not used (before sm_80 they must be valid all the same). The last
-    // `padding` bytes of a row hold no elements.
+    // ldmatrix, stmatrix. A row of a matrix is `bytes` bytes at the address in a lane below `lanes`; the
+    // addresses in the other lanes are not used (but must be valid before sm_80). The last `padding` bytes of
+    // a row hold no elements.
     PTX_EXTENT_ROWS,
     // wmma. All lanes have the same address. `lines` runs of `length` elements of `element_bits` bits lie
     // from there on; each run starts `stride` elements after the one before: an immediate or a register of 32

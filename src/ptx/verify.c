@@ -102,11 +102,11 @@ static bool mixes_types(const struct ptx_form *form)
     unsigned most = 0;
     for (unsigned i = 0; i < form->nrules; i++) {
         unsigned fit = form->rules[i].fit;
-        unsigned speaks = fit <= PTX_FIT_TYPE3    ? fit + 1
-                          : fit == PTX_FIT_LOOSE1 ? 2
-                          : fit == PTX_FIT_LOOSE0 ? 1
-                                                  : 0;
-        most = speaks > most ? speaks : most;
+        unsigned uses = fit <= PTX_FIT_TYPE3    ? fit + 1
+                        : fit == PTX_FIT_LOOSE1 ? 2
+                        : fit == PTX_FIT_LOOSE0 ? 1
+                                                : 0;
+        most = uses > most ? uses : most;
     }
     return most && form->ntypes > most;
 }
