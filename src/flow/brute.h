@@ -9,7 +9,7 @@
 
 #include "flow/graph.h"
 
-// A fixed sequence from a seed: xorshift64*.
+// A fixed pseudo-random sequence from a seed: xorshift64*.
 struct brute_random {
     uint64_t state;
 };
@@ -46,19 +46,19 @@ static inline void brute_walk(const struct graph *g, bool backward, uint32_t fro
     free(stack);
 }
 
-// seen[v] = v can be reached from `from` without touching `without`.
+// Sets seen[v] if v can be reached from `from` without visiting `without`.
 static inline void brute_forward(const struct graph *g, uint32_t from, uint32_t without, bool *seen)
 {
     brute_walk(g, false, from, without, seen);
 }
 
-// seen[v] = v leads to `from` without touching `without`.
+// Sets seen[v] if v leads to `from` without visiting `without`.
 static inline void brute_backward(const struct graph *g, uint32_t from, uint32_t without, bool *seen)
 {
     brute_walk(g, true, from, without, seen);
 }
 
-// seen[v] = v leads to a marked node.
+// Sets seen[v] if v leads to a marked node.
 static inline void brute_leads_to(const struct graph *g, const bool *marked, bool *seen)
 {
     bool *one = malloc(g->n);

@@ -127,7 +127,7 @@ static inline void brute_note(void *ctx, struct ptx_access a)
     b->first_touch[a.reg] = (uint32_t)b->touch.len - 1;
 }
 
-// Registers that no parameter and no declaration in the body introduces belong to the module.
+// Returns whether a register is declared outside functions.
 static inline bool brute_is_shared(const struct brute_func *b, uint32_t reg)
 {
     const struct ptx_var *var = ptx_reg_var(b->f, reg);

@@ -28,7 +28,7 @@ struct regs {
     uint32_t n, nstmts;
     uint32_t *reg;        // by index: the register's number
     uint32_t *index;      // by number: its index + 1
-    uint32_t *access_at;  // by statement, and one behind the last
+    uint32_t *access_at;  // by statement, and one past the last
     struct regs_access *access;
     uint32_t nreturned;  // registers whose values the caller sees
     uint32_t *returned;  // indices, ascending
