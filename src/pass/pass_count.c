@@ -123,7 +123,7 @@ static bool amounts_of(const struct ptx_func *f, const struct ptx_stmt *s, struc
     return any;
 }
 
-static void look_at(struct counting *k, const struct ptx_stmt *s)
+static void scan_stmt(struct counting *k, const struct ptx_stmt *s)
 {
     struct amount amounts[KINDS];
     if (!amounts_of(k->f, s, amounts))
@@ -175,7 +175,7 @@ static void add_guarded(struct counting *k, uint32_t at, const struct amount amo
 }
 
 // Adds bytes that a register holds, at the access: by the end of the run the register may have another value.
-static void add_more(struct counting *k, uint32_t at, const struct amount amounts[KINDS])
+static void add_register_bytes(struct counting *k, uint32_t at, const struct amount amounts[KINDS])
 {
     const struct ptx_stmt *s = &k->f->stmts[at];
     for (unsigned i = 0; i < KINDS; i++) {
@@ -338,7 +338,7 @@ static void count_stmt(struct counting *k, uint32_t at)
     if (edit_is_exit(s)) {
         add_at_exit(k, at);
     } else if (s->kind == PTX_INSN && amounts_of(k->f, s, amounts)) {
-        add_more(k, at, amounts);
+        add_register_bytes(k, at, amounts);
         if (s->guard != PTX_NONE)
             add_guarded(k, at, amounts);
         else
@@ -354,7 +354,7 @@ static void count_func(struct counting *k)
     const struct ptx_func *f = k->f;
     for (uint32_t i = 0; i < f->nstmts; i++)
         if (f->stmts[i].kind == PTX_INSN)
-            look_at(k, &f->stmts[i]);
+            scan_stmt(k, &f->stmts[i]);
     edit_func(k->c->edit, k->f);
     new_registers(k);
     if (k->about->is_entry)

@@ -6,7 +6,7 @@
 
 // Returns the number of 32-bit registers that hold the live values at the walk's position. Predicates have
 // registers of their own.
-static uint32_t held(const struct live_walk *w, const struct ptx_func *f)
+static uint32_t live_registers(const struct live_walk *w, const struct ptx_func *f)
 {
     uint32_t n = 0;
     for (uint32_t i = 0; i < w->n; i++) {
@@ -23,7 +23,7 @@ static uint32_t walk(const struct cfg *cfg, const struct ptx_func *f, struct liv
     for (uint32_t b = 0; b < cfg->nblocks; b++) {
         live_walk_block(w, b);
         for (uint32_t s = cfg->blocks[b].last; s > cfg->blocks[b].first; s--) {
-            uint32_t n = held(w, f);
+            uint32_t n = live_registers(w, f);
             most = n > most ? n : most;
             live_walk_back(w);
         }
