@@ -355,7 +355,7 @@ static void bad_folders(void **state)
     snprintf(below, sizeof below, "%s/a/b/c", folder);
     assert_int_equal(unlink(folder), 0);
     assert_int_equal(cache_open(below, 0, &c), -ENOENT);
-    // A file of somebody else in our folder.
+    // A file of another user in our folder.
     c = open_cache(0);
     assert_int_equal(cache_put(c, &key, STR("new"), STR("")), 0);
     if (!geteuid()) {

@@ -3,7 +3,7 @@
 
 #include "image/image_make.h"
 
-#define NOTHING "\x02\x4a\x01\x00"  // an attribute without bytes behind it
+#define NOTHING "\x02\x4a\x01\x00"  // an attribute without further bytes
 #define MAX(x) "\x04\x05\x0c\x00" x "\x01\x00\x00\x00\x01\x00\x00\x00"
 #define REQUIRED(x) "\x04\x10\x0c\x00" x "\x02\x00\x00\x00\x01\x00\x00\x00"
 #define N128 "\x80\x00\x00\x00"

@@ -239,7 +239,7 @@ static size_t next_magic(const struct image *im, const struct image_place *p, si
 
 // Returns whether a magic number among other data begins a fatbin: its sizes and those of its first entry
 // must fit, because four bytes alone may be a program's constant.
-static bool believable(const struct image *im, const struct image_place *p, size_t at)
+static bool plausible(const struct image *im, const struct image_place *p, size_t at)
 {
     size_t room = p->end - at;
     const char *h = im->base + at, *entry = h + HEADER_SIZE;
@@ -250,9 +250,9 @@ static bool believable(const struct image *im, const struct image_place *p, size
            get64(entry + 8) <= size - header_size;
 }
 
-static size_t next_believable(const struct image *im, const struct image_place *p, size_t at)
+static size_t next_plausible(const struct image *im, const struct image_place *p, size_t at)
 {
-    while ((at = next_magic(im, p, at)) < p->end && !believable(im, p, at))
+    while ((at = next_magic(im, p, at)) < p->end && !plausible(im, p, at))
         at += FATBIN_STEP;  // may pass the end, cannot wrap
     return at;
 }
@@ -274,7 +274,7 @@ int fatbin_walk(struct image *im, const struct image_place *p)
 {
     bool resync = false;
     for (size_t at = p->at; at < p->end; at = aligned(p, at)) {
-        size_t found = resync ? next_believable(im, p, at) : next_magic(im, p, at);
+        size_t found = resync ? next_plausible(im, p, at) : next_magic(im, p, at);
         if (!resync && !all_zero((struct str){im->base + at, found - at}))
             image_damaged(im, at, "%zu bytes here are not a fatbin", found - at);
         if (found == p->end)
@@ -289,7 +289,7 @@ int fatbin_walk(struct image *im, const struct image_place *p)
 int fatbin_search(struct image *im, const struct image_place *p)
 {
     bool resync;
-    for (size_t at = p->at; (at = next_believable(im, p, at)) < p->end; at = aligned(p, at)) {
+    for (size_t at = p->at; (at = next_plausible(im, p, at)) < p->end; at = aligned(p, at)) {
         int err = read_fatbin(im, p, at, &at, &resync);
         if (err)
             return err;

@@ -45,7 +45,7 @@ struct image_entry {
     struct str name;     // source file, from the fatbin
     struct str options;  // the compiler's options, where the fatbin has them as text
     struct str section;  // of the host ELF file, at most 255 bytes of its name
-    struct str member;   // of the archive, likewise
+    struct str member;   // of the archive, at most 255 bytes of its name
 };
 
 #define IMAGE_NO_FATBIN UINT32_MAX

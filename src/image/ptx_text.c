@@ -129,7 +129,7 @@ struct cursor {
 
 // Moves after the comments and strings that begin before `limit`. Returns false if the last of them covers
 // limit.
-static bool pass_hidden(struct cursor *c, size_t limit)
+static bool skip_hidden(struct cursor *c, size_t limit)
 {
     while (c->at <= limit) {
         if (c->quote < c->at)
@@ -164,7 +164,7 @@ int ptx_text_kernels(struct str text, image_visit *visit, void *ctx)
     const struct str entry = STR(".entry");
     struct cursor c = {.text = text, .quote = find_char(text, 0, '"'), .slash = find_char(text, 0, '/')};
     for (size_t hit; (hit = find(text, c.at, entry)) != nowhere;) {
-        if (!pass_hidden(&c, hit))
+        if (!skip_hidden(&c, hit))
             continue;
         c.at = hit + entry.len;
         size_t from = expect(text, hit, entry), end = from;
