@@ -106,7 +106,7 @@ static int process_of(int fd)
     return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &size) ? 0 : who.pid;
 }
 
-static void let_in(struct collect *c)
+static void accept_peers(struct collect *c)
 {
     int fd;
     while ((fd = accept4(c->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK)) >= 0)
@@ -221,7 +221,7 @@ int collect_wait(struct collect *c, int other, int timeout)
     if (read_peers(c, c->polled.len - 2))
         happened |= COLLECT_HEARD;
     if (c->polled.items[1].revents) {
-        let_in(c);
+        accept_peers(c);
         happened |= COLLECT_HEARD;
     }
     return happened;

@@ -63,13 +63,13 @@ static void raise_limit(struct supervised *s)
 }
 
 // Runs in the child; does only what is allowed between fork and exec.
-static void become(const struct supervised *s, const char *path, char **argv, int complaint)
+static void exec_program(const struct supervised *s, const char *path, char **argv, int error_pipe)
 {
     setrlimit(RLIMIT_NOFILE, &s->old_files);
     give_signals_back(s);
     execv(path, argv);
     int err = errno;
-    ssize_t n = write(complaint, &err, sizeof err);
+    ssize_t n = write(error_pipe, &err, sizeof err);
     _exit(n < 0 ? 127 : 126);
 }
 
@@ -88,7 +88,7 @@ static int start(struct supervised *s, const char *path, char **argv)
         return -err;
     }
     if (!s->child)
-        become(s, path, argv, ends[1]);
+        exec_program(s, path, argv, ends[1]);
     close(ends[1]);
     ssize_t n;
     do
