@@ -7,7 +7,7 @@
 #include "base/out.h"
 
 // Exit statuses. CLI_BAD: bad usage or bad input; CLI_FOUND: memory errors were found; CLI_UNWATCHED: the
-// program was not run, because it cannot be run or watched, or nothing of it was watched.
+// program was not run, because it cannot be run or watched, or it ran and nothing of it was watched.
 enum { CLI_OK = 0, CLI_BAD = 2, CLI_FOUND = 97, CLI_UNWATCHED = 98 };
 
 // A command. argv: the words after the command's first one, without options. Returns the exit status.

@@ -165,7 +165,7 @@ static bool accept(struct reports *r, struct report_line *line, struct arena *a,
     return true;
 }
 
-// --- children that the heap's library watches: in a script there are hundreds, with nothing to say of most -
+// --- banners of children that the heap's library watches: most of them have nothing to report --------------
 
 static bool can_wait(const struct reports *r, const struct report_line *line)
 {

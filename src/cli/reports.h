@@ -27,7 +27,7 @@ struct reports_process {
     struct arena banner_arena;  // valid if waits
     struct report_line banner;
     unsigned running;          // libraries that have not reported the end
-    bool introduced, by_heap;  // whether its banner was shown, and whether the heap's library sent it
+    bool introduced, by_heap;  // whether it has a banner, and whether the heap's library sent that
     VEC(struct reports_number) given;
     uint64_t suppressed[2];  // the guard's, the heap's
     VEC(uint64_t) shown;     // ids of rendered errors: repeats of others are not reported

@@ -137,8 +137,8 @@ static void read_signals(struct supervised *s)
 {
     struct signalfd_siginfo info;
     while (read(s->signals, &info, sizeof info) == sizeof info) {
-        // Signals of a terminal come from the kernel, for the whole group. An alarm that was set before the
-        // command's exec is for the command alone.
+        // Signals of a terminal come from the kernel, for the whole group, and are not forwarded. An alarm
+        // that was set before the command's exec reaches the command alone, and is.
         bool for_us = info.ssi_code <= 0 || info.ssi_signo == SIGALRM;
         if (info.ssi_signo == SIGCHLD)
             reap(s);

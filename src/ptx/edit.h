@@ -134,8 +134,8 @@ bool edit_falls_off(const struct ptx_func *f);  // whether control may run into 
 
 // --- the target --------------------------------------------------------------------------------------------
 
-// Splits a target: "sm_120a, debug" has arch 120 and suffix 'a'. Returns false if the target does not begin
-// with sm_ and a number.
+// Splits a target: "sm_120a, debug" has arch 120 and suffix 'a'. Returns false if the target is not of that
+// form.
 bool edit_target_parse(struct str target, unsigned *arch, char *suffix);
 
 // Rewrites the target so that code for a GPU of architecture `arch` can be compiled from the module: lowers
