@@ -45,8 +45,8 @@ static size_t chunk_size(const struct arena *a, size_t need)
     return size > need ? size : need;
 }
 
-// A request too large to share a chunk gets one of its own, linked behind the current one, so that
-// the room left in the current chunk is not lost.
+// Links a chunk for a request that is too large to share one, after the current chunk, so that the room left
+// in the current chunk is not lost.
 static void *alloc_alone(struct arena *a, struct arena_chunk *c)
 {
     if (a->chunks) {

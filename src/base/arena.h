@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
-// Memory with one life: allocated piece by piece, freed all at once.
+// A memory arena: memory is allocated piece by piece and freed all at once.
 //
 //   used <= reserved <= limit      (limit 0: none)
 //
-// Out of memory: arena_alloc returns NULL, or, when on_fail is set, jumps there with the value -ENOMEM.
-// Compiler-like code sets on_fail once at its entry point and needs no check per node.
+// If out of memory, arena_alloc returns NULL; when on_fail is set, it jumps there with the value -ENOMEM
+// instead. Compiler-like code sets on_fail once at its entry point and needs no check per node.
 #ifndef MOAT_BASE_ARENA_H
 #define MOAT_BASE_ARENA_H
 
@@ -27,7 +27,7 @@ void arena_free(struct arena *a);
 void *arena_alloc_slow(struct arena *a, size_t size);
 struct str arena_str(struct arena *a, struct str s);
 
-// Zeroed memory, aligned to 8 bytes.
+// Returns zeroed memory, aligned to 8 bytes. See above for what happens if out of memory.
 static inline void *arena_alloc(struct arena *a, size_t size)
 {
     size_t need = (size + 7) & ~(size_t)7;

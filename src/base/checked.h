@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT
-// Assertions that cost too much for the build that is installed, such as walks over a whole structure. They
-// are made in builds with MOAT_CHECKED: the Makefile defines it for clang's build and for those with
-// sanitizers (SAN). All others compile the expression and never evaluate it: it must have no effects.
+// Assertions that cost too much for the installed build, such as walks over a whole structure. They are
+// evaluated in builds with MOAT_CHECKED: the Makefile defines it for clang's build and for those with
+// sanitizers (SAN). All other builds compile the expression and never evaluate it, so it must have no side
+// effects.
 //
-// A failure prints file, line and expression to standard error and ends the process by SIGABRT. It takes
-// neither memory nor a lock and calls no function of libc that we wrap: it may fail inside an allocation. It
-// may fail in a thread of ours too, which has all signals blocked and descriptors of its own.
+// A failed assertion prints file, line and expression to standard error and ends the process by SIGABRT. It
+// takes neither memory nor a lock and calls no function of libc that we wrap, because it may fail inside an
+// allocation. It may also fail in a thread of ours, which has all signals blocked and descriptors of its own.
 #ifndef MOAT_BASE_CHECKED_H
 #define MOAT_BASE_CHECKED_H
 
@@ -30,14 +31,14 @@ __attribute__((noreturn, cold, noinline, unused)) static void checked_failed(con
 {
     uint64_t abrt = 1ull << (SIGABRT - 1);
     if (write(STDERR_FILENO, text, length) < 0) {
-        int theirs = open("/proc/self/fd/2", O_WRONLY | O_APPEND | O_CLOEXEC);  // the program's
+        int theirs = open("/proc/self/fd/2", O_WRONLY | O_APPEND | O_CLOEXEC);  // the program's stderr
         if (write(theirs, text, length) < 0) {
-            // The signal tells as much as can be told.
+            // Nothing is left but the signal.
         }
     }
     syscall(SYS_rt_sigprocmask, SIG_UNBLOCK, &abrt, NULL, sizeof abrt);
     syscall(SYS_tgkill, (long)getpid(), syscall(SYS_gettid), (long)SIGABRT);
-    __builtin_trap();  // the program handles the signal
+    __builtin_trap();  // reached if the program handles the signal
 }
 
 #else

@@ -46,7 +46,7 @@ static void *fail_apart(void *unused)
     return NULL;
 }
 
-// A thread with all signals blocked and descriptors of its own.
+// Fails in a thread with all signals blocked and descriptors of its own.
 static void fail_in_thread(void)
 {
     pthread_t thread;
@@ -54,7 +54,7 @@ static void fail_in_thread(void)
         pthread_join(thread, NULL);
 }
 
-// In a child, whose standard error comes back in text.
+// Runs `way` in a child and returns its wait status; text receives the child's standard error.
 static int fail_in_child(void (*way)(void), char *text, size_t size)
 {
     int ends[2], status;

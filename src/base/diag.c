@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "base/diag.h"
 
-enum { SHOWN = 160 };  // columns of a line that are shown around a caret
+enum { SHOWN = 160 };  // columns of a line that are printed around a caret
 
 struct diag_place diag_locate(struct str text, size_t offset)
 {
@@ -40,7 +40,7 @@ void diag_report(struct diag_sink *sink, enum diag_severity severity, const stru
     va_end(args);
 }
 
-// Input may be hostile to a terminal: what is not printable becomes '?', tabs become one space.
+// Prints s with unprintable bytes as '?' and tabs as one space: input may be hostile to a terminal.
 static void print_clean(FILE *to, struct str s)
 {
     for (size_t i = 0; i < s.len; i++) {

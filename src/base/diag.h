@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What is wrong with an input, and where. Libraries report into a sink; only the command prints.
+// Diagnostics: what is wrong with an input, and where. Libraries report into a sink; only the command prints.
 #ifndef MOAT_BASE_DIAG_H
 #define MOAT_BASE_DIAG_H
 
@@ -11,16 +11,17 @@
 
 enum diag_severity { DIAG_NOTE, DIAG_WARNING, DIAG_ERROR };
 
-// The text that offsets point into. Binary inputs have no text: text.ptr is NULL and offsets are printed as such.
+// The text that offsets point into. Binary inputs have no text: text.ptr is NULL and offsets are printed as
+// numbers.
 struct diag_source {
-    const char *name;  // what the user calls it, e.g. "a.ptx" or "a.out: module 3"
+    const char *name;  // the user's name for it, e.g. "a.ptx" or "a.out: module 3"
     struct str text;
 };
 
 struct diag {
     enum diag_severity severity;
     struct diag_source source;
-    size_t offset, len;  // where, and how much to underline
+    size_t offset, len;  // the place, and how many bytes to underline
     char message[240];
 };
 
@@ -41,16 +42,17 @@ void diag_report(struct diag_sink *sink, enum diag_severity severity, const stru
 void diag_vreport(struct diag_sink *sink, enum diag_severity severity, const struct diag_source *source,
                   size_t offset, size_t len, const char *fmt, va_list args);
 
-// "a.ptx:3:7: error: message", the line, and a caret below it.
+// Prints "a.ptx:3:7: error: message", the line, and a caret below it.
 void diag_print(FILE *to, const struct diag *d);
 
-// A sink that prints to stderr, at most `most` errors and as many warnings, each with its notes, and counts all.
+// A sink that prints to stderr at most `most` errors and `most` warnings, each with its notes, and counts all
+// of them.
 struct diag_printer {
     struct diag_sink sink;
     unsigned most, dropped;
-    bool dropping;  // the last error or warning was not printed: nor are its notes
+    bool dropping;  // the last error or warning was not printed, so its notes are not either
 };
 void diag_printer_init(struct diag_printer *p, unsigned most);
-void diag_printer_finish(struct diag_printer *p);  // says how many were not printed, if any
+void diag_printer_finish(struct diag_printer *p);  // prints how many were not printed, if any
 
 #endif

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// For tests: allocations that fail from the n-th on.
+// For tests: allocations that fail from the n-th one on.
 #ifndef MOAT_BASE_FAIL_AFTER_H
 #define MOAT_BASE_FAIL_AFTER_H
 
@@ -8,7 +8,8 @@
 
 #define FAIL_AFTER_NEVER (-1)
 
-// Whether one more succeeds; *remaining: how many will, FAIL_AFTER_NEVER: all. Relaxed: a test sets it before the code under
+// Returns whether the next allocation succeeds, and counts it. *remaining is the number of allocations that
+// will succeed; FAIL_AFTER_NEVER: all. Relaxed order suffices: a test sets the number before the code under
 // test runs, or does not care which of several threads is refused.
 static inline bool fail_after_next(_Atomic long *remaining)
 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Writing files inside somebody else's process.
+// Writes files inside somebody else's process.
 #ifndef MOAT_BASE_FILE_H
 #define MOAT_BASE_FILE_H
 
@@ -7,10 +7,12 @@
 #include <stdint.h>
 #include <sys/uio.h>
 
-// Writes all parts, which it changes. 0, or a negative code: some of them may have been written.
+// Writes all parts; the array is modified. Returns 0, or a negative code after which some bytes may have been
+// written.
 int file_write_all(int fd, struct iovec *parts, int n);
 
-// Whether a file may have so many bytes. Beyond RLIMIT_FSIZE a process gets not only an error but a signal that ends it.
+// Returns whether a file may grow to so many bytes. A write beyond RLIMIT_FSIZE not only fails but raises a
+// signal that ends the process.
 bool file_may_have(uint64_t bytes);
 
 #endif

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// From strings to small numbers. Open addressing, linear probing, never more than 3/4 full.
-// Keys are not copied: they must outlive the map.
+// A map from strings to small numbers: open addressing, linear probing, never more than 3/4 full. Keys are
+// not copied: they must outlive the map.
 #ifndef MOAT_BASE_MAP_H
 #define MOAT_BASE_MAP_H
 

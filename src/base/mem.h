@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Every heap allocation of moat goes through these, so that a test can make the n-th one fail.
+// Every heap allocation of moat goes through these functions, so that a test can make the n-th one fail.
 #ifndef MOAT_BASE_MEM_H
 #define MOAT_BASE_MEM_H
 
@@ -10,7 +10,7 @@ void *mem_zalloc(size_t count, size_t size);  // zeroed; NULL also when count * 
 void *mem_realloc(void *old, size_t count, size_t size);
 void mem_free(void *ptr);
 
-// The allocation after n successful ones fails, and so does every later one. n < 0: never.
+// Makes the allocation after n successful ones fail, and every later one too. n < 0: no allocation fails.
 void mem_fail_after(long n);
 
 #endif

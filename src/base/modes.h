@@ -7,11 +7,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
-// modes: bits OPTION_MODE_*. True: two of them decide the same, or one is "off"; `why` has the sentence for
-// it.
+// Returns true if two of the modes decide the same thing, or if "off" is combined with others; `why` then
+// holds a sentence that says so. modes: bits OPTION_MODE_*.
 bool modes_conflict(uint64_t modes, char *why, size_t size);
 
-// Whether modules are rewritten, so that the cache of them matters.
+// Returns whether the options make moat rewrite modules, so that the cache of rewritten modules matters.
 struct options;
 bool modes_rewrite(const struct options *options);
 

@@ -8,7 +8,8 @@ static unsigned least(unsigned a, unsigned b)
     return a < b ? a : b;
 }
 
-// Insertions, deletions, replacements and swaps of neighbours that lead from a to b (optimal string alignment).
+// Returns the number of insertions, deletions, replacements and swaps of neighbours that lead from a to b
+// (optimal string alignment).
 static unsigned distance(struct str a, struct str b)
 {
     unsigned rows[3][LONGEST + 1];

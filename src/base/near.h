@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT
-// "Did you mean ...?"
+// Finds the word for "Did you mean ...?"
 #ifndef MOAT_BASE_NEAR_H
 #define MOAT_BASE_NEAR_H
 
 #include "base/str.h"
 
-// Offer candidates one after the other; best is the nearest, or NULL if none is near enough to be meant.
+// The caller offers candidates one after the other; best is the nearest one, NULL if none is near enough to
+// be meant.
 struct near {
     struct str word;
     const char *best;

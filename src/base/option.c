@@ -34,7 +34,7 @@ struct entry {
     enum option_origin origin;
     struct diag_source source;
     size_t key_at, value_at;  // offsets in source.text
-    struct str key, value;    // value.ptr == NULL: none
+    struct str key, value;    // value.ptr == NULL: no value
     const char *file;
     unsigned line;
 };
@@ -107,7 +107,8 @@ static int parse_flag(const struct option_set *set, const struct entry *e, union
     return bad(set, e, true, "\"" STR_FMT "\" is neither yes nor no", STR_ARG(shown(e->value)));
 }
 
-// Digits, decimal or 0x, into *n; what follows them into *rest. -ERANGE: too large.
+// Reads digits, decimal or 0x, into *n, and sets *rest to what follows them. Returns -ERANGE if the number is
+// too large.
 static int parse_digits(struct str text, uint64_t *n, struct str *rest)
 {
     unsigned base = text.len > 2 && text.ptr[0] == '0' && (text.ptr[1] | 32) == 'x' ? 16 : 10;
@@ -149,7 +150,7 @@ static int parse_int(const struct option_set *set, const struct entry *e, const 
     return 0;
 }
 
-// Milliseconds, with up to three digits behind the point.
+// Parses milliseconds, with up to three digits after the point.
 static int parse_ms(const struct option_set *set, const struct entry *e, const struct option_row *row,
                     union value *v)
 {
@@ -335,8 +336,9 @@ void option_free(struct option_set *set)
         arena_free(&set->arena);
 }
 
-// The first failure is returned when all entries have been looked at, out of memory at once.
-static bool note(int err, int *first)
+// Records err in *first: the first failure is kept until all entries have been parsed. Returns false if out
+// of memory, which ends the parse at once.
+static bool keep_first(int err, int *first)
 {
     if (err && !*first)
         *first = err;
@@ -380,7 +382,7 @@ int option_parse_args(struct option_set *set, int argc, char **argv, bool mixed,
             break;
         }
         if (arg[0] == '-' && arg[1]) {
-            if (!note(parse_arg(set, argv, argc, &i), &first))
+            if (!keep_first(parse_arg(set, argv, argc, &i), &first))
                 break;
         } else if (mixed) {
             argv[operands++] = argv[i];
@@ -394,7 +396,7 @@ int option_parse_args(struct option_set *set, int argc, char **argv, bool mixed,
     return first;
 }
 
-// One key=value of an environment string, its value unescaped into buf.
+// Parses one key=value of an environment string; buf receives its value without escapes.
 static int parse_segment(struct option_set *set, struct entry *e, struct str text, char *buf)
 {
     const char *equals = memchr(text.ptr, '=', text.len);
@@ -426,7 +428,7 @@ int option_parse_environment(struct option_set *set, const char *name, const cha
             end += text[end] == '\\' && end + 1 < len ? 2 : 1;
         struct entry e = {.origin = OPTION_BY_ENVIRONMENT, .source = {name, {text, len}}, .key_at = start};
         if (end > start &&
-            !note(parse_segment(set, &e, (struct str){text + start, end - start}, buf), &first))
+            !keep_first(parse_segment(set, &e, (struct str){text + start, end - start}, buf), &first))
             break;
         start = end + 1;
     }
@@ -472,7 +474,7 @@ int option_parse_file(struct option_set *set, const char *name, struct str text)
         const char *nl = memchr(left.ptr, '\n', left.len);
         size_t len = nl ? (size_t)(nl - left.ptr) : left.len;
         struct entry e = {.origin = OPTION_BY_FILE, .source = {name, text}, .file = name, .line = line};
-        if (!note(parse_line(set, &e, (struct str){left.ptr, len}), &first))
+        if (!keep_first(parse_line(set, &e, (struct str){left.ptr, len}), &first))
             break;
         left = str_skip(left, nl ? len + 1 : len);
     }

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
-// Options, one row each in options.def, from four sources. The later one of these wins:
+// Options, one row each in options.def, from four sources. The later one in this list wins:
 //
 //   default < configuration file < environment < command line
 //
-// A value that is malformed is an error even where a stronger source overrides it. Errors go to the set's sink
-// and name their source: "--format", "MOAT_OPTIONS:1:8", "moat.conf:3:10".
+// A malformed value is an error even where a stronger source overrides it. Errors go to the set's sink and
+// name their source: "--format", "MOAT_OPTIONS:1:8", "moat.conf:3:10".
 #ifndef MOAT_BASE_OPTION_H
 #define MOAT_BASE_OPTION_H
 
@@ -17,7 +17,7 @@
 #include "base/out.h"
 #include "base/str.h"
 
-// What a field of each type is in C.
+// The C type of a field, by the option's type.
 #define OPTION_C_FLAG bool
 #define OPTION_C_INT int64_t
 #define OPTION_C_MS int64_t  // microseconds
@@ -28,12 +28,12 @@
 
 enum option_type { OPTION_FLAG, OPTION_INT, OPTION_MS, OPTION_SIZE, OPTION_WORD, OPTION_LIST, OPTION_STRING };
 
-// Of a row of modes.def: a word of --mode, and its part of the help.
+// What a row of modes.def expands to: a word of --mode, and its part of the help.
 #define OPTION_MODE_WORD(id, symbol, word, ...) W(MODE_##id, word)
 #define OPTION_MODE_HELP(id, symbol, word, decides, help) word ": " help "; "
 #define OPTION_MODE_NO_WORD(id, symbol)
 
-// The enumerators of words: OPTION_FORMAT_TEXT, ...
+// Enumerators of words: OPTION_FORMAT_TEXT, ...
 #define ANY
 #define RANGE(least, most)
 #define W(id, word) OPTION_##id,
@@ -60,11 +60,11 @@ struct option_row {
     enum option_type type;
     const char *initial;
     struct option_limits {
-        int64_t least, most;       // least == most: none
-        const char *const *words;  // ends with NULL
+        int64_t least, most;       // least == most: no limits
+        const char *const *words;  // NULL-terminated
     } limits;
     const char *argument, *commands, *help;
-    size_t offset;  // of its field
+    size_t offset;  // of the field in the struct of values
 };
 
 struct option_table {
@@ -86,37 +86,41 @@ struct option_set {
     const struct option_table *table;
     char *values;                   // the struct that holds the rows' fields
     struct option_source *sources;  // one per row
-    struct arena arena;             // strings
+    struct arena arena;             // holds string values
     struct diag_sink *sink;
 };
 
-// Sets every field to its default. values and sink must outlive the set. 0 or -ENOMEM.
+// Sets every field to its default. values and sink must outlive the set. Returns 0 or -ENOMEM.
 int option_init(struct option_set *set, const struct option_table *table, void *values,
                 struct diag_sink *sink);
 void option_free(struct option_set *set);
 
-// These return 0, -EINVAL after reporting what was wrong, or -ENOMEM.
+// The parse functions return 0, -EINVAL after reporting what was wrong, or -ENOMEM.
 
-// --key=value, --key value, --flag, --no-flag; "--" ends the options. Operands move to the front of argv, *left
-// of them. Unless `mixed`, the first operand ends the options too.
+// Parses --key=value, --key value, --flag and --no-flag; "--" ends the options. Operands move to the front of
+// argv, and *left is their number. Unless `mixed`, the first operand ends the options too.
 int option_parse_args(struct option_set *set, int argc, char **argv, bool mixed, int *left);
 
-// key=value:key=value, where \: stands for a colon and \\ for a backslash within a value. `name`: of the variable.
+// Parses key=value:key=value, where \: stands for a colon and \\ for a backslash within a value. `name` is
+// the variable's.
 int option_parse_environment(struct option_set *set, const char *name, const char *text);
 
-// Lines of the form key = value; a line that starts with # is a comment.
+// Parses lines of the form key = value; a line that starts with # is a comment.
 int option_parse_file(struct option_set *set, const char *name, struct str text);
 int option_load_file(struct option_set *set, const char *path);
 
-// Whether the row applies to the command; names as in cmds.def. All do to `options`, which shows them.
+// Returns whether the row applies to the command, named as in cmds.def. All rows apply to `options`, which
+// lists them.
 bool option_applies(const struct option_row *row, const char *command);
 
-// Reports options given on the command line that do not apply to the command.
+// Reports options given on the command line that do not apply to the command; returns -EINVAL if there are
+// any, else 0.
 int option_check_command(const struct option_set *set, const char *command);
 
 void option_print_value(const struct option_set *set, const struct option_row *row, struct out *o);
 void option_print_source(const struct option_set *set, const struct option_row *row, struct out *o);
-// What was set to other than its default, as option_parse_environment reads it.
+// Prints every option that some source has set, except those of the command line itself, in the syntax of
+// option_parse_environment.
 void option_print_environment(const struct option_set *set, struct out *o);
 void option_print_usage(const struct option_row *row, struct out *o);  // --format=text|json
 

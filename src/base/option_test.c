@@ -11,7 +11,7 @@
 
 #include "base/mem.h"
 
-// A table of its own, so that every type is tested whichever options moat has.
+// The test has a table of its own, so that every type is tested whichever options moat has.
 struct values {
     OPTION_C_FLAG loud;
     OPTION_C_INT level, any;
@@ -70,7 +70,7 @@ static int parse_args(struct fixture *f, bool mixed, int *left, char **argv)
 }
 #define ARGS(f, mixed, left, ...) parse_args(f, mixed, left, (char *[]){__VA_ARGS__, NULL})
 
-// One argument alone must be refused with this message.
+// Expects that this argument alone is refused with this message.
 static void expect_bad(const char *arg, const char *message)
 {
     struct fixture f;

@@ -3,14 +3,15 @@
 
 #include <stdio.h>
 
-// A sink that makes one line of each error: in somebody else's process there is no room for the text and a caret.
+// A sink that makes one line of each error: a report with source text and caret is too long for somebody
+// else's process.
 struct line_sink {
     struct diag_sink sink;
     void (*complain)(void *ctx, const char *line);
     void *ctx;
 };
 
-// The key=value that offset lies in.
+// Returns the key=value that offset lies in, at most 60 bytes of it.
 static struct str entry_at(struct str text, size_t offset)
 {
     size_t start = offset, end = offset;

@@ -6,8 +6,8 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-// A byte of each page, many at a time. unknown: what is so where the system does not tell.
-static bool ask(const void *p, size_t n, bool unknown)
+// Reads one byte of each page, many pages per call. Returns `unknown` if the system denies the call.
+static bool probe(const void *p, size_t n, bool unknown)
 {
     enum { PAGE = 4096, BATCH = 64 };
     uintptr_t at = (uintptr_t)p, end;
@@ -21,7 +21,7 @@ static bool ask(const void *p, size_t n, bool unknown)
         for (; local.iov_len < BATCH && at < end; at = (at / PAGE + 1) * PAGE)
             remote[local.iov_len++] = (struct iovec){(void *)at, 1};
         ssize_t got = process_vm_readv(getpid(), &local, 1, remote, local.iov_len, 0);
-        if (got < 0 && errno != EFAULT) {  // a sandbox without that call
+        if (got < 0 && errno != EFAULT) {  // denied, as by a sandbox
             right = unknown;
             break;
         }
@@ -33,10 +33,10 @@ static bool ask(const void *p, size_t n, bool unknown)
 
 bool readable_bytes(const void *p, size_t n)
 {
-    return ask(p, n, true);
+    return probe(p, n, true);
 }
 
 bool readable_surely(const void *p, size_t n)
 {
-    return ask(p, n, false);
+    return probe(p, n, false);
 }

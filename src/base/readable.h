@@ -5,9 +5,9 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-// Whether the process may read these bytes, found out without a fault. Where the system lets nobody ask, true: the
-// caller is trusted. Keeps errno.
+// Returns whether the process may read the n bytes at p, without risking a fault. Where the system denies the
+// query, readable_bytes returns true: the caller is trusted. errno is kept.
 bool readable_bytes(const void *p, size_t n);
-bool readable_surely(const void *p, size_t n);  // false where the system does not tell
+bool readable_surely(const void *p, size_t n);  // returns false where the system denies the query
 
 #endif

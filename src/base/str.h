@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A slice of text that somebody else owns. Not NUL-terminated.
+// A slice of text that somebody else owns. It is not NUL-terminated.
 #ifndef MOAT_BASE_STR_H
 #define MOAT_BASE_STR_H
 

@@ -32,13 +32,13 @@ static inline int vec_grow_raw(void **items, size_t *cap, size_t need, size_t si
     return 0;
 }
 
-// Room for n more; 0 or -ENOMEM.
+// Makes room for n more items. Returns 0 or -ENOMEM.
 #define vec_reserve(v, n)               \
     ((v)->cap - (v)->len >= (size_t)(n) \
          ? 0                            \
          : vec_grow_raw((void **)&(v)->items, &(v)->cap, (v)->len + (n), sizeof *(v)->items))
 
-// 0 or -ENOMEM.
+// Appends an item. Returns 0 or -ENOMEM.
 #define vec_push(v, ...) (vec_reserve(v, 1) ? -ENOMEM : ((v)->items[(v)->len++] = (__VA_ARGS__), 0))
 
 #define vec_free(v) (mem_free((v)->items), (v)->items = NULL, (v)->len = (v)->cap = 0)

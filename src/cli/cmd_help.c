@@ -3,16 +3,16 @@
 
 #include <string.h>
 
-enum { COLUMN = 26, WIDTH = 100 };  // where help texts start, and where they are broken
+enum { COLUMN = 26, WIDTH = 100 };  // first column of help texts, and their line length
 
-// Of "ptx list", both "ptx" and "ptx list" are names.
+// Returns whether name names the command: of "ptx list", both "ptx" and "ptx list" do.
 static bool named(const struct cli_command *command, struct str name)
 {
     struct str full = str_from(command->name);
     return str_starts(full, name) && (full.len == name.len || full.ptr[name.len] == ' ');
 }
 
-// Between words; one that is too long stands as it is.
+// Returns how much of the text fits on a line, up to a space; a word that is too long is not broken.
 static size_t line_length(const char *text)
 {
     size_t n = WIDTH - COLUMN;
@@ -84,7 +84,7 @@ static void print_topic(struct out *o, const struct cli_command *command)
 
 int cmd_help(const struct options *options, int argc, char **argv)
 {
-    // Collected in memory: print_item measures what stands on the line so far.
+    // The text is collected in memory: print_item measures the current line.
     struct out text, o;
     char topic[80] = "";
     for (int i = 0, n = 0; i < argc && i < 2 && n < (int)sizeof topic; i++)

@@ -73,7 +73,7 @@ static void print_driver(struct out *o)
     driver_close(&d);
 }
 
-// The CPU device is asked as a program would ask it.
+// Queries the CPU device through its driver, as a program would.
 static void print_cpu_device(const struct options *options, struct out *o)
 {
     static const char *const names[] = {LIBDIR_DRIVER, NULL};

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: MIT
-// moat link-flags: what makes nvcc, and CMake, which asks nvcc, link moat's CUDA runtime instead of NVIDIA's.
+// moat link-flags: prints settings with which nvcc, and CMake, which asks nvcc, link moat's CUDA runtime
+// instead of NVIDIA's.
 #include <limits.h>
 #include <string.h>
 
 #include "cli/cli.h"
 #include "cli/libdir.h"
 
-// As one word of a POSIX shell.
+// Prints the text as one word of a POSIX shell.
 static void print_quoted(struct out *o, const char *text)
 {
     out_char(o, '\'');

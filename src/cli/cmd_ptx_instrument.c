@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// moat ptx instrument: PTX as a rewriting pass leaves it.
+// moat ptx instrument: prints PTX as a rewriting pass leaves it.
 #include <errno.h>
 
 #include "cli/ptx_file.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// moat ptx list: every GPU module inside a file.
+// moat ptx list: lists every GPU module inside a file.
 #include <stdio.h>
 
 #include "cli/json.h"

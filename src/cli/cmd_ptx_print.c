@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// moat ptx print: PTX from whatever holds it, as stored, as we understand it, or with what an analysis found.
+// moat ptx print: prints the PTX in a file of any kind, as stored, as we parse it, or with the results of an
+// analysis.
 #include <errno.h>
 #include <string.h>
 #include <unistd.h>
@@ -21,7 +22,7 @@ static void print_raw(struct ptx_file *f, struct out *o)
     unsigned printed = 0;
     for (unsigned i = 0; i < image_count(f->image); i++) {
         const struct image_entry *e = image_entry(f->image, i);
-        // Machine code is printed only where it is asked for by number.
+        // Machine code is printed only if --module selects it.
         if (!ptx_file_wants(f, i) || (e->kind != IMAGE_PTX && !f->options->module))
             continue;
         struct str data;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// moat ptx stats: how many kernels, functions and instructions, and which memory they touch.
+// moat ptx stats: counts kernels, functions, instructions and memory accesses by space.
 #include <stdio.h>
 
 #include "cli/json.h"
@@ -21,7 +21,7 @@ struct stats {
     unsigned nmodules;
 };
 
-// What tensor cores read by descriptors is no load.
+// Counts memory accesses. What tensor cores read by descriptors does not count as a load.
 static void count_memory(struct counts *c, const struct ptx_func *f, const struct ptx_stmt *s)
 {
     struct ptx_mem mem[PTX_MAX_MEM];

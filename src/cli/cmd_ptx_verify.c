@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// moat ptx verify: is the PTX well formed, and does it touch its variables within their bounds?
+// moat ptx verify: checks that PTX is well formed and that accesses to its variables are within bounds.
 #include "cli/ptx_file.h"
 
 struct verdict {

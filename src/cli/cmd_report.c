@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// moat report: saved reports, JSON Lines as --format=json writes them, in any format.
+// moat report: renders saved reports, JSON Lines as --format=json writes them, in any format.
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -37,7 +37,7 @@ static int read_input(struct input *in, const char *path)
     return err;
 }
 
-// Reasons begin with "column N: " where a place is known.
+// Reports a line that cannot be read. A reason begins with "column N: " if the place is known.
 static void report_bad_line(const struct input *in, size_t start, size_t len, const char *why,
                             struct diag_sink *sink)
 {
@@ -60,7 +60,7 @@ static bool is_blank(struct str line)
     return true;
 }
 
-// Whether the first line that has anything in it can be an event: else the rest need not be looked at.
+// Returns whether the first line that is not blank may be an event: if not, the rest need not be read.
 static bool looks_saved(const struct input *in)
 {
     size_t at = 0;

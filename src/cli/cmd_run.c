@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// moat run: finds the device, puts moat's libraries before a program and runs it. Where nothing is to be watched
-// (--mode=off) moat becomes the program; else it waits for it and collects what its processes report (run_watched.h).
+// moat run: finds the device, preloads moat's libraries and runs a program. If nothing is to be watched
+// (--mode=off without --heap), moat becomes the program; otherwise it waits for it and collects the reports
+// of its processes (run_watched.h).
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>
@@ -48,7 +49,7 @@ static int use_cpu_device(struct plan *p)
     return status;
 }
 
-// A name without a folder is the loader's to find.
+// Checks the driver's path. The loader searches for a name without a folder.
 static int check_driver(const struct options *options)
 {
     const char *driver = options->driver;
@@ -71,7 +72,7 @@ static int choose_device(struct plan *p)
     return device == OPTION_DEVICE_AUTO ? use_cpu_device(p) : run_refuse("%s", why);
 }
 
-// Without it the program runs as it is, and the status says so.
+// Finds a library. Without it the program runs unwatched with a warning, or with --strict not at all.
 static int find_library(struct plan *p, const char *name, const char *what, bool *found)
 {
     const char *const names[] = {name, NULL};
@@ -98,8 +99,8 @@ static int choose_watchers(struct plan *p, bool guard)
     return status;
 }
 
-// Without a cache every start compiles anew, which the guard says in its banner: reason enough not to start only with
-// --strict.
+// Checks the cache, only with --strict: without a cache every start compiles anew, and otherwise the guard
+// says so in its banner.
 static int check_cache(const struct options *options)
 {
     struct cache *cache;
@@ -115,7 +116,7 @@ static int check_cache(const struct options *options)
                : CLI_OK;
 }
 
-// A misspelled command is taken for a program.
+// Reports a program that is not found: it may be a misspelled command.
 static int not_found(const char *name, const char *why)
 {
     struct near near;

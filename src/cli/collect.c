@@ -14,7 +14,7 @@
 
 enum { LONGEST_LINE = 16 << 20, READ_SIZE = 64 << 10 };
 
-// A folder of our own in `parent`. A name that is too long for a socket's address is passed over.
+// Makes a folder of our own in `parent`. Fails if the name is too long for a socket's address.
 static int make_folder(struct collect *c, const char *parent)
 {
     if (!parent || !*parent)
@@ -106,7 +106,7 @@ static int process_of(int fd)
     return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &size) ? 0 : who.pid;
 }
 
-static void let_in(struct collect *c)
+static void accept_peers(struct collect *c)
 {
     int fd;
     while ((fd = accept4(c->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK)) >= 0)
@@ -117,7 +117,7 @@ static void let_in(struct collect *c)
 
 // --- lines ---
 
-// The process waits for one byte per line, so there is always room for it.
+// Answers a line. There is always room for the byte: the process waits for one per line.
 static void answer(const struct collect_peer *p, int taken)
 {
     char byte = taken == REPORTS_SUPPRESSED ? CHANNEL_SUPPRESSED : CHANNEL_GO_ON;
@@ -125,8 +125,8 @@ static void answer(const struct collect_peer *p, int taken)
         ;
 }
 
-// Whether no other library of its process is connected: one that has ended still is, until the process ends or becomes
-// another program.
+// Returns whether no other library of its process is connected. One that has ended stays connected until the
+// process ends or becomes another program.
 static bool is_alone(const struct collect *c, const struct collect_peer *p)
 {
     for (size_t i = 0; i < c->peers.len; i++)
@@ -160,7 +160,7 @@ static void take_lines(struct collect *c, struct collect_peer *p)
     memmove(p->input.items, p->input.items + start, p->input.len);
 }
 
-// False when the connection is over.
+// Reads from a process. Returns false when the connection is over.
 static bool read_peer(struct collect *c, struct collect_peer *p)
 {
     if (p->input.len > LONGEST_LINE || vec_reserve(&p->input, READ_SIZE)) {
@@ -190,7 +190,8 @@ static int fill_polled(struct collect *c, int other)
     return 0;
 }
 
-// Peers stand where they stood when `polled` was filled: those that are gone are taken out last.
+// Reads from all processes that sent something. Runs from the last to the first, so that removing one does
+// not move those that are still to be read.
 static bool read_peers(struct collect *c, size_t count)
 {
     bool heard = false;
@@ -210,7 +211,7 @@ static bool read_peers(struct collect *c, size_t count)
 
 int collect_wait(struct collect *c, int other, int timeout)
 {
-    // Without memory for all, only what the caller waits for.
+    // If out of memory for the list, only `other` is waited for.
     struct pollfd alone = {other, POLLIN, 0};
     if (fill_polled(c, other))
         return poll(&alone, 1, timeout) > 0 ? COLLECT_OTHER : 0;
@@ -220,7 +221,7 @@ int collect_wait(struct collect *c, int other, int timeout)
     if (read_peers(c, c->polled.len - 2))
         happened |= COLLECT_HEARD;
     if (c->polled.items[1].revents) {
-        let_in(c);
+        accept_peers(c);
         happened |= COLLECT_HEARD;
     }
     return happened;

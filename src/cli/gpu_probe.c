@@ -14,7 +14,7 @@
 
 #include "driver/driver.h"
 
-// What the process that asks says: '+' and the driver's path, or '-' and a reason.
+// The answer of the probing process: '+' and the driver's path, or '-' and a reason.
 struct answer {
     char text[PATH_MAX + 2];
 };
@@ -24,8 +24,8 @@ static void no_gpu(struct answer *a, const char *reason)
     snprintf(a->text, sizeof a->text, "-no GPU can be used: %.200s", reason);
 }
 
-// A driver needs a sixth of a second to start, once more for every run: where the kernel has made devices for it, it is
-// taken to have a GPU.
+// Returns whether the kernel has made devices for the driver; it is then taken to have a GPU, because the
+// driver takes a sixth of a second to start, and again in every run.
 static bool has_device(void)
 {
     glob_t found;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What commands that print JSON share, over cJSON.
+// Functions for commands that print JSON, over cJSON.
 #ifndef MOAT_CLI_JSON_H
 #define MOAT_CLI_JSON_H
 
@@ -10,16 +10,17 @@
 #include "base/str.h"
 #include "image/image.h"
 
-// CLI_OK, or CLI_BAD where the format is one that only reports have.
+// Returns CLI_OK, or CLI_BAD for a format that only reports have.
 int json_check_format(const struct options *options);
 
-// A string of bytes that may be anything: what is not UTF-8 becomes '?', for JSON must be.
+// Makes a string of any bytes: those that are not UTF-8, which JSON requires, become '?'.
 cJSON *json_str(struct str s);
 
-// What is said of a module everywhere: its number, kind, architecture and ISA version, null where not known.
+// Makes the object that describes a module: its number, kind, architecture and ISA version, null where not
+// known.
 cJSON *json_module(unsigned i, const struct image_entry *e);
 
-// Prints root and a newline and deletes it. Returns the exit status.
+// Prints root and a newline, and deletes root. Returns the exit status.
 int json_print(cJSON *root, struct out *o);
 
 #endif

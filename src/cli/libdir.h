@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Where moat's own libraries are: lib/moat beside the folder that holds the command, in the build folder, below a
-// PREFIX and in a packed folder alike. Not lib itself: that is searched by others, and there is a libcuda.so.1 in it.
+// Finds moat's own libraries: lib/moat beside the folder that holds the command, in the build folder, below a
+// PREFIX and in a packed folder alike. It is not lib itself, because others search that and it would hold a
+// libcuda.so.1.
 #ifndef MOAT_CLI_LIBDIR_H
 #define MOAT_CLI_LIBDIR_H
 
@@ -12,7 +13,8 @@
 #define LIBDIR_RUNTIME "libcudart.so.13"
 #define LIBDIR_STATIC_RUNTIME "libcudart_static.a"
 
-// The folder as an absolute path if it has all `names` (ends with NULL); else -ENOENT, and why says what is missing.
+// Finds the folder as an absolute path. It must have all `names` (NULL-terminated). Returns 0, or -ENOENT
+// with a sentence in why that says what is missing.
 int libdir_find(char *folder, size_t size, const char *const *names, char *why, size_t why_size);
 
 #endif

@@ -104,18 +104,18 @@ static int no_command(int argc, char **argv)
     return cli_unknown(both);
 }
 
-// Whether "--" was the last word that the options took: then what follows is a program, whatever its name.
+// Returns whether "--" was the last word that the options took: then a program follows, whatever its name.
 static bool ended_by_dashes(int argc, char **argv, int left)
 {
     return left < argc && strcmp(argv[argc - left - 1], "--") == 0;
 }
 
-// Options stand before the command and between its words; for `run`, and where a program stands in place of a
-// command, only before the program. Sets *program in the latter case.
+// Parses the command line. Options may stand anywhere; for `run`, and where a program is given instead of a
+// command, they must precede the program. Sets *program in the latter case.
 static int parse_command_line(struct option_set *set, int *argc, char **argv, bool *program)
 {
     int given = *argc, rest;
-    char **words = mem_zalloc((size_t)given + 1, sizeof *words);  // what option_parse_args moves
+    char **words = mem_zalloc((size_t)given + 1, sizeof *words);  // in the order given
     if (!words)
         return -ENOMEM;
     memcpy(words, argv, (size_t)given * sizeof *words);
@@ -173,8 +173,8 @@ static int run_command(struct option_set *set, const struct options *options, in
     return err ? bad_options(err) : command->run(options, argc - !program, argv + !program);
 }
 
-// A file opened later must not take the number of a standard stream that the caller has closed. A program that is run
-// finds it closed.
+// Opens /dev/null for standard streams that the caller has closed, so that no file opened later takes their
+// number. A program that is run finds them closed.
 static void keep_standard_streams(void)
 {
     for (int fd = 0; fd <= 2; fd++)

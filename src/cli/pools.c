@@ -7,7 +7,7 @@
 #include "base/out.h"
 #include "cli/libdir.h"
 
-// If it is not set yet.
+// Sets a variable unless it is set.
 static int set_default(const char *variable, const char *value)
 {
     return setenv(variable, value, 0) ? -errno : 0;
@@ -29,7 +29,7 @@ static int set_nvtx(const char *folder)
     return set_and_close("NVTX_INJECTION64_PATH", &o, 0);
 }
 
-// Python imports a module of this name at its start; ours imports the one that it hides.
+// Makes Python import our module at its start; ours imports the one that it hides.
 static int set_python(const char *folder, const struct options *options)
 {
     const char *old = getenv("PYTHONPATH");

@@ -28,7 +28,8 @@ static void add_old(const char *variable, struct out *o)
         out_fmt(o, "%s%s", o->len ? ":" : "", old);
 }
 
-// LD_PRELOAD names files; where a blank in their path would end a name, the loader must find them by LD_LIBRARY_PATH.
+// Appends a library to LD_PRELOAD, by path. A blank in the path would end the name there, so then the loader
+// must find the library through LD_LIBRARY_PATH.
 static void add_library(const struct program_env *p, const char *name, struct out *o)
 {
     if (o->len)
@@ -46,7 +47,7 @@ static int set_preload(const struct program_env *p)
         add_library(p, LIBDIR_HEAP, &o);
     if (p->guard)
         add_library(p, LIBDIR_GUARD, &o);
-    if (p->cpu && !p->guard)  // else the guard opens it
+    if (p->cpu && !p->guard)  // with the guard, the guard opens it
         add_library(p, LIBDIR_DRIVER, &o);
     if (p->cpu)
         add_library(p, LIBDIR_RUNTIME, &o);
@@ -65,7 +66,7 @@ static int set_library_path(const struct program_env *p)
     return set_and_close("LD_LIBRARY_PATH", &o);
 }
 
-// Behind what is set already, so that it wins.
+// Appends an option after those set already, so that it wins.
 static void add_option(struct out *o, const char *key, const char *value)
 {
     out_fmt(o, "%s%s=", o->len ? ":" : "", key);
@@ -90,7 +91,7 @@ static int set_options(const struct program_env *p, const struct options *option
         add_option(&o, "device", "cpu");
     if (p->driver)
         add_option(&o, "driver", p->driver);
-    if (log && log[0] != '/' && getcwd(folder, sizeof folder)) {  // the program may go elsewhere
+    if (log && log[0] != '/' && getcwd(folder, sizeof folder)) {  // the program may change its folder
         snprintf(path, sizeof path, "%s/%s", folder, log);
         add_option(&o, "log-file", path);
     }

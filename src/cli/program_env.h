@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What a program finds in its environment so that moat's libraries come before its own.
+// Sets the environment of a program so that moat's libraries are loaded before its own.
 #ifndef MOAT_CLI_PROGRAM_ENV_H
 #define MOAT_CLI_PROGRAM_ENV_H
 
@@ -14,10 +14,10 @@ struct program_env {
     bool cpu;              // the CPU device and our runtime
     bool foreign_runtime;  // the program has a CUDA runtime that cannot work with the CPU device
     const char *driver;    // the libcuda below the guard; NULL: as the options say
-    const char *channel;   // socket that reports go to; NULL: none
+    const char *channel;   // socket for reports; NULL: none
 };
 
-// Sets LD_PRELOAD, LD_LIBRARY_PATH, MOAT_OPTIONS and the channel. 0 or a negative code.
+// Sets LD_PRELOAD, LD_LIBRARY_PATH, MOAT_OPTIONS and the channel. Returns 0 or a negative code.
 int program_env_set(const struct program_env *p, const struct options *options);
 
 #endif

@@ -6,7 +6,7 @@
 
 #include "base/vec.h"
 
-// Standard input cannot be mapped if it is a pipe.
+// Reads all of standard input, which cannot be mapped if it is a pipe.
 static int read_input(struct ptx_file *f, size_t *len)
 {
     VEC(char) all = {0};
@@ -78,7 +78,7 @@ int ptx_file_read(struct ptx_file *f, unsigned i, struct str *data)
     return err;
 }
 
-// A PTX file is called by its name, so that editors find the line; a module inside another file by its number.
+// A PTX file is named by its path, so that editors find the line; a module inside another file by its number.
 void ptx_file_module_name(const struct ptx_file *f, unsigned i, char *name, size_t size)
 {
     if (image_entry(f->image, i)->fatbin == IMAGE_NO_FATBIN && image_count(f->image) == 1)

@@ -17,16 +17,16 @@
 #include "report/text.h"
 #include "report/xml.h"
 
-enum { BUFFER_SIZE = 4 << 20, PATIENCE_MS = 10000 };  // for one event
+enum { BUFFER_SIZE = 4 << 20, TIMEOUT_MS = 10000 };  // for one event
 
 struct kept {
     struct arena arena;
     struct report_line line;
 };
 
-// One file that events go to.
+// A file that events are written to.
 struct sink {
-    char *name;  // NULL: the descriptor of the setup
+    char *name;  // NULL: the setup's descriptor
     int fd;
     bool colour;
     VEC(struct kept) kept;  // for a document
@@ -100,14 +100,16 @@ static void say_unwritable(const struct sink *s, int err)
               strerror(-err));
 }
 
-// Appending, so that a process which still reports when the command has ended does not overwrite what is there.
+// Opens a file for appending, so that a process which still reports after the command has ended does not
+// overwrite it.
 static int open_file(const char *name)
 {
     int fd = open(name, O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC | O_NOCTTY, 0666);
     return fd < 0 ? -errno : fd;
 }
 
-// A sink for a file, or with name NULL for the setup's descriptor. A file that cannot be opened is standard error.
+// Adds a sink for a file, or with name NULL for the setup's descriptor. If the file cannot be opened, the
+// sink is standard error.
 static struct sink *add_sink(struct render *r, const char *name, int *err)
 {
     struct sink s = {.fd = r->setup.fd};
@@ -182,10 +184,10 @@ int render_open_log(struct render *r, char *why, size_t size)
     return err;
 }
 
-// Programs make standard error non-blocking, and so it is for all who share it.
+// Returns whether to repeat a write. A program may make standard error non-blocking for all who share it.
 static bool try_again(int fd)
 {
-    return errno == EINTR || (errno == EAGAIN && poll(&(struct pollfd){fd, POLLOUT, 0}, 1, PATIENCE_MS) > 0);
+    return errno == EINTR || (errno == EAGAIN && poll(&(struct pollfd){fd, POLLOUT, 0}, 1, TIMEOUT_MS) > 0);
 }
 
 static int write_all(int fd, const char *text, size_t len)
@@ -280,7 +282,7 @@ int render_finish(struct render *r, int exit_code)
     if (r->setup.format == OPTION_FORMAT_TEXT || r->setup.format == OPTION_FORMAT_JSON)
         return r->error;
     if (!r->sinks.len && !(r->setup.log_file && log_name_per_process(r->setup.log_file)))
-        find_sink(r, 0);  // a document without events is a document
+        find_sink(r, 0);  // a document is written even without events
     for (size_t i = 0; i < r->sinks.len; i++) {
         int err = write_document(r, &r->sinks.items[i], exit_code);
         r->error = r->error ? r->error : err;

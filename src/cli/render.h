@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
-// Events in the format that the user chose, to where the user wants them. Text and JSON Lines are written as events
-// come, SARIF and XML when all is over. Where the name of the log file has %p in it, each process has a file, and a
-// document, of its own.
+// Renders events in the format and to the place that the user chose. Text and JSON Lines are written as
+// events come, SARIF and XML at the end. If the name of the log file contains %p, each process has a file,
+// and a document, of its own.
 //
-// A log that cannot be written is said once, and what was meant for it goes to standard error.
+// A log that cannot be written is reported once, and its output goes to standard error.
 #ifndef MOAT_CLI_RENDER_H
 #define MOAT_CLI_RENDER_H
 
@@ -26,20 +26,20 @@ struct render_setup {
 
 struct render;
 
-// NULL without memory.
+// Returns NULL if out of memory.
 struct render *render_new(const struct render_setup *setup);
 
-// Opens the log file, or sees whether its folder can be written. 0, or a negative code with a sentence in why: then
-// standard error takes its place.
+// Opens the log file, or checks that its folder can be written. Returns 0, or a negative code with a sentence
+// in why: standard error is then used instead.
 int render_open_log(struct render *r, char *why, size_t size);
 
-// The process that an event is about.
+// Returns the process that an event is about.
 int render_pid(const struct report_line *line);
 
-// Takes the arena that the line lives in.
+// Renders an event; takes ownership of the arena that the line lives in.
 void render_line(struct render *r, struct arena *a, const struct report_line *line);
 
-// Writes documents. exit_code < 0: not known. 0 or the first failure to write.
+// Writes documents. exit_code < 0: not known. Returns 0 or the first failure to write.
 int render_finish(struct render *r, int exit_code);
 void render_free(struct render *r);
 

@@ -70,7 +70,7 @@ static bool is_heap(const char *library)
     return library && strcmp(library, "heap") == 0;
 }
 
-// The number that people see. A saved report has those already.
+// Returns the number that users see. A saved report has those already.
 static uint64_t number_of(const struct reports *r, struct reports_process *p, const char *library,
                           uint64_t id)
 {
@@ -83,7 +83,7 @@ static uint64_t number_of(const struct reports *r, struct reports_process *p, co
     return vec_push(&p->given, n) ? id : p->given.len;
 }
 
-// Whether to render it; counts it.
+// Counts an error and returns whether to render it.
 static bool accept_error(struct reports *r, struct reports_process *p, const struct report *e)
 {
     struct demangle demangle = demangle_with(r->demangler);
@@ -100,7 +100,8 @@ static bool accept_error(struct reports *r, struct reports_process *p, const str
     return !vec_push(&p->shown, e->id);
 }
 
-// A saved report does not know what is suppressed now.
+// Moves errors that are suppressed now from the summary's errors to its suppressed ones: a saved report does
+// not count them.
 static bool accept_end(struct reports *r, struct reports_process *p, struct report_end *end)
 {
     uint64_t now = p->suppressed[is_heap(end->library)];
@@ -116,7 +117,7 @@ static bool accept_end(struct reports *r, struct reports_process *p, struct repo
     return true;
 }
 
-// A process has one banner, which says all that it is watched for.
+// Processes a start. A process has one banner, which names all modes in which it is watched.
 static void accept_start(struct reports *r, struct reports_process *p, struct report_start *s,
                          struct arena *a, bool fresh)
 {
@@ -164,7 +165,7 @@ static bool accept(struct reports *r, struct report_line *line, struct arena *a,
     return true;
 }
 
-// --- children that the heap's library watches: in a script there are hundreds, with nothing to say of most ------------
+// --- banners of children that the heap's library watches: most of them have nothing to report --------------
 
 static bool can_wait(const struct reports *r, const struct report_line *line)
 {
@@ -186,7 +187,7 @@ static void show_banner(struct reports *r, struct reports_process *p)
     render_line(r->render, &p->banner_arena, &p->banner);
 }
 
-// The arena is the renderer's from here on, or waits with the banner.
+// Renders a line, or holds a banner back. Takes ownership of the arena.
 static void show(struct reports *r, struct arena *a, struct report_line *line)
 {
     struct reports_process *p = find_process(r, render_pid(line));

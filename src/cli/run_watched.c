@@ -38,7 +38,8 @@ int run_trouble(const struct options *options, const char *fmt, ...)
     return CLI_OK;
 }
 
-// What the reports need; where some of it is not there, the program runs all the same.
+// Opens the log and loads suppressions. Unless --strict, a log that cannot be opened or a bad line is only a
+// warning.
 static int prepare_reports(struct reports *r, const struct options *options)
 {
     char why[MESSAGE];
@@ -53,11 +54,13 @@ static int prepare_reports(struct reports *r, const struct options *options)
     diag_printer_finish(&printer);
     if (!err)
         return CLI_OK;
-    // A file that cannot be read is a slip of the pen; a line that cannot be understood leaves the others.
+    // A file that cannot be read is an error of the user; a line that cannot be parsed leaves the others
+    // valid.
     return err == -EINVAL ? run_trouble(options, "not all suppressions can be used") : CLI_BAD;
 }
 
-// The worst of all processes: errors that were found, then the program's own end, then that nothing was looked at.
+// Returns the exit status, by precedence: errors found in any process, the program's own end by a signal,
+// that nothing was watched, the program's own status.
 static int exit_status(const struct options *options, const struct reports *r, bool foreign_runtime,
                        int status)
 {

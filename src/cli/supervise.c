@@ -12,20 +12,20 @@
 #include <time.h>
 #include <unistd.h>
 
-// A process that outlives the program gets this long after its last word; all of them together so long.
+// How long a process that outlives the program may take after its last report, and all of them together.
 enum { GRACE_MS = 1000, MOST_GRACE_MS = 10000 };
 
-// SIGTTIN and SIGTTOU are not among them: they stop the command beside the program. SIGPIPE is not passed on either:
-// it is about the command's own output.
+// Signals that are forwarded. SIGTTIN and SIGTTOU are not among them: they stop the command together with the
+// program. SIGPIPE is not either: it concerns the command's own output.
 static const int passed_on[] = {SIGHUP,  SIGINT,  SIGQUIT, SIGTERM, SIGUSR1,
                                 SIGUSR2, SIGALRM, SIGCONT, SIGTSTP, SIGWINCH};
 
 struct supervised {
     pid_t child;
-    int signals;  // descriptor they are read from
+    int signals;  // descriptor for reading them
     bool ended;
     int status;
-    // What the program shall find as the command found it.
+    // State to restore for the program.
     sigset_t old_mask;
     struct sigaction old_child, old_pipe;
     struct rlimit old_files;
@@ -41,7 +41,7 @@ static void take_signals(struct supervised *s)
     for (int i = SIGRTMIN; i <= SIGRTMAX; i++)
         sigaddset(&set, i);
     sigprocmask(SIG_BLOCK, &set, &s->old_mask);
-    // Where SIGCHLD is ignored, nobody learns how a child ended.
+    // If SIGCHLD is ignored, a child's status is lost.
     sigaction(SIGCHLD, &(struct sigaction){.sa_handler = SIG_DFL}, &s->old_child);
     sigaction(SIGPIPE, &(struct sigaction){.sa_handler = SIG_IGN}, &s->old_pipe);
     s->signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
@@ -54,7 +54,7 @@ static void give_signals_back(const struct supervised *s)
     sigprocmask(SIG_SETMASK, &s->old_mask, NULL);
 }
 
-// One descriptor for each process that reports.
+// Raises the limit of descriptors: each reporting process needs one.
 static void raise_limit(struct supervised *s)
 {
     getrlimit(RLIMIT_NOFILE, &s->old_files);
@@ -62,18 +62,18 @@ static void raise_limit(struct supervised *s)
     setrlimit(RLIMIT_NOFILE, &most);
 }
 
-// In the child. Only what may be done between fork and exec.
-static void become(const struct supervised *s, const char *path, char **argv, int complaint)
+// Runs in the child; does only what is allowed between fork and exec.
+static void exec_program(const struct supervised *s, const char *path, char **argv, int error_pipe)
 {
     setrlimit(RLIMIT_NOFILE, &s->old_files);
     give_signals_back(s);
     execv(path, argv);
     int err = errno;
-    ssize_t n = write(complaint, &err, sizeof err);
+    ssize_t n = write(error_pipe, &err, sizeof err);
     _exit(n < 0 ? 127 : 126);
 }
 
-// The pipe is closed by a successful exec.
+// Starts the program. A successful exec closes the pipe.
 static int start(struct supervised *s, const char *path, char **argv)
 {
     int ends[2], err = 0;
@@ -88,7 +88,7 @@ static int start(struct supervised *s, const char *path, char **argv)
         return -err;
     }
     if (!s->child)
-        become(s, path, argv, ends[1]);
+        exec_program(s, path, argv, ends[1]);
     close(ends[1]);
     ssize_t n;
     do
@@ -101,8 +101,9 @@ static int start(struct supervised *s, const char *path, char **argv)
     return -err;
 }
 
-// The shell learns that the job has stopped when the command has. Who wakes the command wakes the program. But whoever
-// sends SIGSTOP means one process, and will not think of the command when it wakes that.
+// Stops the command when the program stops, so that the shell sees the job stop; continues the program when
+// the command is continued. SIGSTOP is excluded: it is meant for one process, and whoever sent it would
+// continue only the program.
 static void stop_as_well(const struct supervised *s, int signal)
 {
     if (signal == SIGSTOP)
@@ -136,7 +137,8 @@ static void read_signals(struct supervised *s)
 {
     struct signalfd_siginfo info;
     while (read(s->signals, &info, sizeof info) == sizeof info) {
-        // A terminal's come from the kernel, for the whole group. An alarm set by who became the command is ours alone.
+        // Signals of a terminal come from the kernel, for the whole group, and are not forwarded. An alarm
+        // that was set before the command's exec reaches the command alone, and is.
         bool for_us = info.ssi_code <= 0 || info.ssi_signo == SIGALRM;
         if (info.ssi_signo == SIGCHLD)
             reap(s);
@@ -152,7 +154,8 @@ static int64_t now_ms(void)
     return t.tv_sec * INT64_C(1000) + t.tv_nsec / 1000000;
 }
 
-// What was said before the program ended lies in sockets now, and its children may be about to end too.
+// Reads the reports that are still in sockets when the program has ended; its children may be about to end
+// too.
 static void drain(struct collect *c)
 {
     int64_t start = now_ms(), last = start, now = start;
@@ -183,7 +186,7 @@ int supervise(const char *path, char **argv, struct collect *c, int *status)
 
 void supervise_die_by(int signal)
 {
-    // The program has left a core file if it is to leave one.
+    // The program has written a core file if there is to be one.
     setrlimit(RLIMIT_CORE, &(struct rlimit){0, 0});
     prctl(PR_SET_DUMPABLE, 0);
     struct sigaction plain = {.sa_handler = SIG_DFL};

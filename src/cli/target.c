@@ -32,7 +32,8 @@ static int usable(const char *path)
     return access(path, X_OK) ? -errno : 0;
 }
 
-// As execvp: what cannot be executed is passed over, but said if nothing better comes.
+// Searches PATH as execvp does: files that cannot be executed are skipped; the error is returned if nothing
+// better is found.
 static int search_path(struct target *t, const char *name)
 {
     const char *path = getenv("PATH");
@@ -72,7 +73,7 @@ static int refuse(char *why, size_t size, const char *path, const char *what)
     return -EACCES;
 }
 
-// The loader ignores LD_PRELOAD where a program gains rights.
+// Returns why a program gains rights, or NULL. The loader ignores LD_PRELOAD for such programs.
 static const char *gained_rights(int fd)
 {
     struct stat s;
@@ -112,8 +113,8 @@ static bool imports(Elf *elf, Elf_Scn *section, const GElf_Shdr *header, const c
     return false;
 }
 
-// nvcc marks what it compiles by a section, and registers its kernels with a runtime. Where that is neither imported
-// nor ours, which leaves a section of its own in what it is linked into, it is NVIDIA's.
+// nvcc marks what it compiles by a section, and registers its kernels with a runtime. If that runtime is
+// neither imported nor ours, which leaves a section of its own in what it is linked into, it is NVIDIA's.
 static bool has_foreign_runtime(Elf *elf)
 {
     bool kernels = false, other = false;
@@ -150,7 +151,7 @@ static const char *check_elf(struct target *t, int fd)
     return bad;
 }
 
-// The interpreter of a script into path. False if the file is no script.
+// Finds the interpreter of a script. Returns false if the file is no script.
 static bool interpreter(int fd, char *path, size_t size)
 {
     char line[256];
@@ -174,7 +175,7 @@ int target_check(struct target *t, char *why, size_t size)
             return refuse(why, size, path, strerror(errno));
         char next[PATH_MAX];
         bool script = interpreter(fd, next, sizeof next);
-        // A script's own rights do not count.
+        // A script's own rights have no effect.
         const char *bad = script ? NULL : gained_rights(fd);
         if (!script && !bad)
             bad = check_elf(t, fd);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The program to run: where it is, and whether libraries can be put before it.
+// The program to run: finds it, and checks whether libraries can be preloaded.
 #ifndef MOAT_CLI_TARGET_H
 #define MOAT_CLI_TARGET_H
 
@@ -9,14 +9,14 @@
 
 struct target {
     char path[PATH_MAX];
-    bool foreign_runtime;  // NVIDIA's CUDA runtime is part of the executable, and so are kernels for it
+    bool foreign_runtime;  // the executable contains NVIDIA's CUDA runtime and kernels for it
 };
 
-// Finds a program as a shell would, by path or in PATH. 0, or a negative code with a sentence in why.
+// Finds a program as a shell would, by path or in PATH. Returns 0, or a negative code with a sentence in why.
 int target_find(struct target *t, const char *name, char *why, size_t size);
 
-// Whether the loader would obey LD_PRELOAD for it: not for a static, setuid or foreign executable. Follows the
-// interpreter of a script. 0, or -EACCES with a sentence in why. Sets foreign_runtime.
+// Checks whether the loader would obey LD_PRELOAD for it: not for a static, setuid or foreign executable.
+// Follows the interpreter of a script. Returns 0, or -EACCES with a sentence in why. Sets foreign_runtime.
 int target_check(struct target *t, char *why, size_t size);
 
 #endif

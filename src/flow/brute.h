@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// For tests: what the analyses of this folder must answer, straight from the definitions and as slow as that
-// is. Nothing here uses the code under test but struct graph's edges.
+// For tests: the answers of this folder's analyses, computed straight from their definitions and as slowly as
+// that is. Nothing here uses the code under test except struct graph's edges.
 #ifndef MOAT_FLOW_BRUTE_H
 #define MOAT_FLOW_BRUTE_H
 
@@ -9,7 +9,7 @@
 
 #include "flow/graph.h"
 
-// A fixed sequence from a seed: xorshift64*.
+// A fixed pseudo-random sequence from a seed: xorshift64*.
 struct brute_random {
     uint64_t state;
 };
@@ -22,7 +22,7 @@ static inline uint32_t brute_below(struct brute_random *r, uint32_t n)
     return (uint32_t)(((r->state * 0x2545F4914F6CDD1DULL) >> 33) % n);
 }
 
-// Walks from `from` along the edges or against them, never onto `without` (GRAPH_NONE: nothing is forbidden).
+// Walks from `from` along the edges or against them, never onto `without` (GRAPH_NONE: no node is forbidden).
 static inline void brute_walk(const struct graph *g, bool backward, uint32_t from, uint32_t without,
                               bool *seen)
 {
@@ -46,19 +46,19 @@ static inline void brute_walk(const struct graph *g, bool backward, uint32_t fro
     free(stack);
 }
 
-// seen[v] = v can be reached from `from` without touching `without`.
+// Sets seen[v] if v can be reached from `from` without visiting `without`.
 static inline void brute_forward(const struct graph *g, uint32_t from, uint32_t without, bool *seen)
 {
     brute_walk(g, false, from, without, seen);
 }
 
-// seen[v] = v leads to `from` without touching `without`.
+// Sets seen[v] if v leads to `from` without visiting `without`.
 static inline void brute_backward(const struct graph *g, uint32_t from, uint32_t without, bool *seen)
 {
     brute_walk(g, true, from, without, seen);
 }
 
-// seen[v] = v leads to a marked node.
+// Sets seen[v] if v leads to a marked node.
 static inline void brute_leads_to(const struct graph *g, const bool *marked, bool *seen)
 {
     bool *one = malloc(g->n);
@@ -73,7 +73,8 @@ static inline void brute_leads_to(const struct graph *g, const bool *marked, boo
     free(one);
 }
 
-// The nodes that the exit follows: those marked, and one of every trap that nothing leaves; see flow/dom.h.
+// Marks the nodes that the exit follows: those in `exits`, and one of every trap that nothing leaves; see
+// flow/dom.h.
 static inline void brute_exits(const struct graph *g, const bool *exits, bool *ends)
 {
     bool *ahead = malloc(g->n), *behind = malloc(g->n), *leaves = malloc(g->n);

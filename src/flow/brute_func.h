@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// For tests: a function's control flow, liveness and reaching definitions, statement by statement and from
-// the definitions, and the comparison of every analysis with them. Shares no code with what it checks.
+// For tests: a function's control flow, liveness and reaching definitions, computed statement by statement
+// from the definitions, and the comparison of every analysis with them. It shares no code with what it
+// checks.
 #ifndef MOAT_FLOW_BRUTE_FUNC_H
 #define MOAT_FLOW_BRUTE_FUNC_H
 
@@ -15,33 +16,34 @@
 #include "flow/regs.h"
 #include "ptx/ptx.h"
 
-// What a statement does to the register at hand.
+// What a statement does to the register being compared.
 enum { BRUTE_READS = 1, BRUTE_WRITES = 2, BRUTE_KILLS = 4 };
 
 struct brute_touch {
-    uint32_t stmt, next;  // next: another statement that touches the same register
+    uint32_t stmt, next;  // next: another statement that accesses the same register
     uint8_t does;
 };
 
-// Statements are nodes, and so is the end of the function, f->nstmts. `gone`: control may end at a statement.
+// The nodes are the statements and the end of the function, f->nstmts. `may_end`: control may end at a
+// statement.
 struct brute_func {
     const struct ptx_module *m;
     const struct ptx_func *f;
     uint32_t n;
     uint32_t *succ_at, *succ, *pred_at, *pred;
-    bool *gone, *reached;
+    bool *may_end, *reached;
     // by register number
     uint32_t *first_touch;
     VEC(struct brute_touch) touch;
     VEC(struct graph_edge) edges;
     VEC(uint32_t) used;  // registers
-    uint32_t at;         // the statement whose accesses are being noted
+    uint32_t at;         // the statement whose accesses are being recorded
     // scratch, by statement
     uint32_t *mark, *stack, clock;
     uint8_t *does;
-    // what came of it
+    // the result
     char why[400];
-    uint64_t budget;  // steps to spend on one kind of comparison; beyond that, samples
+    uint64_t budget;  // steps to spend on one kind of comparison; larger ones are sampled
     bool sampled;
 };
 
@@ -99,7 +101,7 @@ static inline void brute_control(struct brute_func *b, uint32_t i)
             brute_jump(b, i, ptx_operand(s, 1));
         else if (control == PTX_RETURN || control == PTX_EXIT || control == PTX_TRAP ||
                  (control == PTX_CALL && brute_never_returns(b, s)))
-            b->gone[i] = true;
+            b->may_end[i] = true;
         else
             falls = true;
     }
@@ -125,7 +127,7 @@ static inline void brute_note(void *ctx, struct ptx_access a)
     b->first_touch[a.reg] = (uint32_t)b->touch.len - 1;
 }
 
-// Registers that no parameter and no declaration in the body introduces belong to the module.
+// Returns whether a register is declared outside functions.
 static inline bool brute_is_shared(const struct brute_func *b, uint32_t reg)
 {
     const struct ptx_var *var = ptx_reg_var(b->f, reg);
@@ -162,7 +164,7 @@ static inline void brute_note_stmt(struct brute_func *b, const struct ptx_stmt *
     }
 }
 
-// What calls and returns do beyond their operands. In statement order, as a register's list must be.
+// Records what calls and returns do beyond their operands, in statement order, as a register's list must be.
 static inline void brute_note_all(struct brute_func *b)
 {
     bool shares = false;
@@ -224,7 +226,8 @@ static inline void brute_lists(struct brute_func *b, bool forward, uint32_t **at
     (*at)[0] = 0;
 }
 
-// Marks what `from` leads to, itself included, without going on behind what `stops` marks.
+// Marks the nodes that can be reached from `from`, itself included, without going beyond nodes that `stops`
+// marks.
 static inline void brute_flow(struct brute_func *b, uint32_t from, uint8_t stops)
 {
     uint32_t depth = 0;
@@ -249,7 +252,7 @@ static inline void brute_func_init(struct brute_func *b, const struct ptx_module
                                    uint64_t budget)
 {
     *b = (struct brute_func){.m = m, .f = f, .n = f->nstmts + 1, .budget = budget};
-    b->gone = brute_zeroed(b->n, 1);
+    b->may_end = brute_zeroed(b->n, 1);
     b->reached = brute_zeroed(b->n, 1);
     b->does = brute_zeroed(b->n, 1);
     b->mark = brute_zeroed(b->n, sizeof *b->mark);
@@ -274,7 +277,7 @@ static inline void brute_func_free(struct brute_func *b)
     free(b->succ);
     free(b->pred_at);
     free(b->pred);
-    free(b->gone);
+    free(b->may_end);
     free(b->reached);
     free(b->does);
     free(b->mark);
@@ -285,7 +288,7 @@ static inline void brute_func_free(struct brute_func *b)
     vec_free(&b->used);
 }
 
-// Every how many-th of `count` things to look at, when one takes `cost` steps.
+// Returns n such that comparing every n-th of `count` things, at `cost` steps each, stays within the budget.
 static inline uint32_t brute_stride(struct brute_func *b, uint64_t count, uint64_t cost)
 {
     uint64_t total = count * (cost ? cost : 1);
@@ -309,9 +312,9 @@ static inline bool brute_compare_block(struct brute_func *b, const struct cfg *c
 {
     uint32_t last = c->blocks[block].last - 1, hits = 0;
     struct graph_nodes to = graph_succ(c->graph, block);
-    bool ends = b->gone[last];
+    bool ends = b->may_end[last];
     for (uint32_t s = c->blocks[block].first; s < last; s++)
-        if (b->gone[s] || b->succ_at[s + 1] - b->succ_at[s] != 1 || b->succ[b->succ_at[s]] != s + 1)
+        if (b->may_end[s] || b->succ_at[s + 1] - b->succ_at[s] != 1 || b->succ[b->succ_at[s]] != s + 1)
             return BRUTE_FAIL(b, "block %u goes on over statement %u", block, s);
     for (uint32_t i = b->succ_at[last]; i < b->succ_at[last + 1]; i++) {
         uint32_t s = b->succ[i];
@@ -373,7 +376,7 @@ static inline bool brute_compare_post(struct brute_func *b, const struct cfg *c,
     uint32_t step = brute_stride(b, g->n, g->n + g->nedges);
     brute_exits(g, c->exits, ends);
     for (uint32_t x = 0; good && x < g->n; x += step) {
-        // What reaches an end without x: backwards from all ends at once.
+        // Finds the nodes that reach an end without x: walks backwards from all ends at once.
         uint32_t depth = 0, *stack = brute_zeroed(g->n, sizeof *stack);
         memset(escapes, 0, g->n);
         for (uint32_t v = 0; v < g->n; v++)
@@ -541,7 +544,7 @@ static inline bool brute_compare_live_reg(struct brute_func *b, const struct liv
     return true;
 }
 
-// Walks all blocks; sums[] are over the registers that were compared.
+// Compares a walk over all blocks; sums[] are over the registers that were compared.
 static inline bool brute_compare_walk(struct brute_func *b, const struct live *l, const uint64_t *sums,
                                       const bool *compared)
 {
@@ -583,7 +586,7 @@ static inline bool brute_compare_live(struct brute_func *b, const struct live *l
     return good;
 }
 
-// One definition, or the entry (stmt PTX_NONE): who reads it.
+// Compares the reads that one definition, or the entry (stmt PTX_NONE), reaches.
 static inline bool brute_compare_def(struct brute_func *b, const struct reach *r, uint32_t reg, uint32_t stmt,
                                      struct reach_set *set)
 {
@@ -677,7 +680,8 @@ static inline void brute_analyses_free(struct brute_analyses *a)
     cfg_free(a->cfg);
 }
 
-// True if all analyses agree with the definitions; else b->why says what does not. The caller frees b.
+// Returns true if all analyses agree with the definitions; else b->why says what does not. The caller frees
+// b.
 static inline bool brute_compare(struct brute_func *b, const struct ptx_module *m, const struct ptx_func *f,
                                  uint64_t budget)
 {

@@ -12,20 +12,20 @@ struct input {
     const struct ptx_func *f;
 };
 
-// What a statement does to control.
+// How a statement passes control on.
 struct ending {
-    bool jumps;  // to the labels it names
+    bool jumps;  // to the labels that it names
     bool exits;
-    bool stays;   // does not go on to the next statement
-    bool unsure;  // may do more than we know
+    bool no_fall;  // control does not continue with the next statement
+    bool unsure;   // may pass control on in ways that we do not know
 };
 
-// Walks the labels that a statement names, itself or in a list: next_target.
+// An iterator (next_target) over the labels that a statement names, itself or in a list.
 struct targets {
     const struct input *in;
     const struct ptx_operand *at, *end;
     uint32_t next_in_list;
-    bool lost;  // a list had an entry that is no label of this function
+    bool bad_entry;  // a list has an entry that is no label of this function
 };
 
 static struct targets targets_of(const struct input *in, const struct ptx_stmt *s)
@@ -35,7 +35,7 @@ static struct targets targets_of(const struct input *in, const struct ptx_stmt *
     return (struct targets){in, s->operands, s->operands + s->nslots, 0, false};
 }
 
-// Where a label stands, PTX_NONE if it is none of this function.
+// Returns the statement of a label, PTX_NONE if it is not a label of this function.
 static uint32_t label_stmt(const struct input *in, const struct ptx_sym *sym)
 {
     if (sym->kind != PTX_SYM_LABEL || sym->stmt >= in->f->nstmts)
@@ -44,7 +44,7 @@ static uint32_t label_stmt(const struct input *in, const struct ptx_sym *sym)
     return s->kind == PTX_LABEL && ptx_sym(in->m, s->sym) == sym ? sym->stmt : PTX_NONE;
 }
 
-// The statement of the next label, PTX_NONE behind the last.
+// Returns the statement of the next label, PTX_NONE after the last.
 static uint32_t next_target(struct targets *t)
 {
     for (; t->at < t->end; t->at++) {
@@ -62,7 +62,7 @@ static uint32_t next_target(struct targets *t)
             uint32_t to = label_stmt(t->in, ptx_sym(t->in->m, sym->targets->targets[t->next_in_list++]));
             if (to != PTX_NONE)
                 return to;
-            t->lost = true;
+            t->bad_entry = true;
         }
         t->next_in_list = 0;
     }
@@ -83,7 +83,7 @@ static bool proto_returns(const struct ptx_proto *proto)
     return !all.len || !memmem(all.ptr, all.len, word.ptr, word.len);
 }
 
-// The callee, or for a call through a register its prototype, says whether a call comes back.
+// Returns whether a call returns: the callee says so, or for a call through a register its prototype.
 static bool call_returns(const struct input *in, const struct ptx_stmt *s)
 {
     const struct ptx_operand *end = s->operands + s->nslots;
@@ -111,19 +111,20 @@ static struct ending ending_of(const struct input *in, const struct ptx_stmt *s)
     switch (s->form->op->control) {
     case PTX_BRANCH:
     case PTX_SWITCH:
-        return (struct ending){.jumps = true, .stays = always && names_label, .unsure = !names_label};
+        return (struct ending){.jumps = true, .no_fall = always && names_label, .unsure = !names_label};
     case PTX_RETURN:
     case PTX_EXIT:
-    case PTX_TRAP: return (struct ending){.exits = true, .stays = always};
+    case PTX_TRAP: return (struct ending){.exits = true, .no_fall = always};
     case PTX_CALL:
         if (!call_returns(in, s))
-            return (struct ending){.exits = true, .stays = always};
+            return (struct ending){.exits = true, .no_fall = always};
         return (struct ending){0};
     default: return (struct ending){.unsure = names_label};
     }
 }
 
-// starts[s]: a block starts at statement s. Also counts edges and says whether all is understood.
+// Sets starts[s] if a block starts at statement s, counts the edges, and sets c->uncertain if a statement is
+// not understood.
 static int find_starts(struct cfg *c, const struct input *in, bool *starts, size_t *nedges)
 {
     const struct ptx_func *f = in->f;
@@ -139,11 +140,11 @@ static int find_starts(struct cfg *c, const struct input *in, bool *starts, size
             if (++*nedges > CFG_MOST_EDGES)
                 return -E2BIG;
         }
-        c->uncertain |= t.lost;
+        c->uncertain |= t.bad_entry;
         if (e.jumps || e.exits)
             starts[s + 1] = true;
     }
-    // Nobody knows which labels such a statement names.
+    // The labels that a verbatim statement names are not known, so every label starts a block.
     for (uint32_t s = 0; verbatim && s < f->nstmts; s++)
         starts[s] |= f->stmts[s].kind == PTX_LABEL;
     return 0;
@@ -182,9 +183,9 @@ static size_t connect(struct cfg *c, const struct input *in, struct graph_edge *
                 edges[n++] = (struct graph_edge){b, c->block_of[to]};
         }
         bool last = b == c->nblocks - 1;
-        if (!e.stays && !last)
+        if (!e.no_fall && !last)
             edges[n++] = (struct graph_edge){b, b + 1};
-        c->falls_off = !e.stays && last;
+        c->falls_off = !e.no_fall && last;
         c->exits[b] = e.exits || c->falls_off;
     }
     return n;

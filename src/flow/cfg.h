@@ -1,19 +1,22 @@
 // SPDX-License-Identifier: MIT
-// Basic blocks: the statements of a function, cut where control may come in or go out.
+// Basic blocks: the statements of a function, cut where control may enter or leave.
 //
-// A block starts at the first statement, at a label that something refers to, and behind an instruction that
-// may not go on to the next. Declarations, .loc, braces and other labels belong to the block they stand in.
+// A block starts at the first statement, at a label that something refers to, and after an instruction that
+// may not continue with the next. Declarations, .loc, braces and other labels belong to the block around
+// them.
 //
 //   instruction                      edges
 //   bra                              to its label; guarded: also to the next block
 //   brx.idx                          to every label of its .branchtargets; guarded: also to the next block
 //   ret, exit, trap                  none, the block exits; guarded: also to the next block
 //   call of a .noreturn function     as exit
-//   one that ops.def does not know   to every label that it names, and to the next block
+//   one that is not in ops.def       to every label that it names, and to the next block
 //   the end of the function          none, the block exits
 //
-// Calls are taken to return, and to nowhere else. A function with an instruction that ops.def does not know
-// is `uncertain`: the graph may lack edges, and no pass may rely on it.
+// Calls are assumed to return, and only to the next statement. A function is `uncertain` if a statement may
+// do more than that: an instruction that is not in ops.def or has a modifier that is not in mods.def, a
+// statement kept verbatim, a label where none is expected or none where one is. Its graph may lack edges, and
+// no pass may rely on it.
 //
 //   blocks[b].first < blocks[b].last == blocks[b + 1].first, from 0 to nstmts; only a function without
 //   statements has an empty block; block_of[s] == b <=> blocks[b].first <= s < blocks[b].last
@@ -40,8 +43,9 @@ struct cfg {
     struct graph *graph;  // nodes are blocks
 };
 
-// Requires a function with a body; keeps pointers to it, and is void when its statements change.
-// 0, -ENOMEM, or -E2BIG for more than CFG_MOST_EDGES: a switch with many targets, repeated many times.
+// Builds the blocks of a function, which must have a body. The result keeps pointers to it and is invalid
+// once its statements change. Returns 0, -ENOMEM, or -E2BIG for more than CFG_MOST_EDGES edges: a switch with
+// many targets, repeated many times.
 enum { CFG_MOST_EDGES = 1 << 24 };
 int cfg_build(const struct ptx_module *m, const struct ptx_func *f, struct cfg **out);
 void cfg_free(struct cfg *c);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Lengauer and Tarjan's algorithm, the variant with path compression only. Iterative data-flow is shorter,
-// but takes quadratic time on graphs that a hostile module can spell.
+// Lengauer and Tarjan's algorithm, in the variant with path compression only. Iterative data-flow is shorter,
+// but takes quadratic time on graphs that a hostile module can contain.
 #include "flow/dom.h"
 
 #include <assert.h>
@@ -10,11 +10,11 @@
 #include "flow/build.h"
 #include "flow/scc.h"
 
-// Within the search, nodes go by their number in a depth-first preorder: a parent's is less than its child's.
+// The search numbers nodes in depth-first preorder: a parent's number is less than its child's.
 struct search {
     const struct graph *g;
     uint32_t n;
-    uint32_t *node, *number;  // by number: the node; by node: the number, GRAPH_NONE if not met
+    uint32_t *node, *number;  // by number: the node; by node: the number, GRAPH_NONE if not visited
     uint32_t *parent;         // in the depth-first tree; after compression, an ancestor
     uint32_t *semi, *best;    // semidominator; the node of least semi on the compressed path
     uint32_t *idom;
@@ -49,7 +49,8 @@ static void number_nodes(struct search *s, uint32_t *next)
     }
 }
 
-// The node of least semidominator between v and the root of its tree in the forest of nodes >= linked.
+// Returns the node with the least semidominator between v and the root of its tree in the forest of nodes >=
+// linked.
 static uint32_t eval(struct search *s, uint32_t v, uint32_t linked)
 {
     if (v < linked)
@@ -99,7 +100,8 @@ static void find_idoms(struct search *s)
             s->idom[v] = s->idom[s->idom[v]];
 }
 
-// Numbers are in preorder of the depth-first tree, so idom[v] < v and sizes add up from behind.
+// Numbers the dominator tree. Search numbers are in depth-first preorder, so idom[v] < v, and a loop from the
+// last node on sums up the sizes.
 static void number_tree(struct dom *d, const struct search *s, struct arena *scratch)
 {
     uint32_t *next = ARENA_ARRAY(scratch, uint32_t, s->n);
@@ -166,7 +168,8 @@ int dom_build(const struct graph *g, struct dom **out)
     return 0;
 }
 
-// Marks what leads to a marked node. stack has room for all nodes. Returns how many are marked then.
+// Marks all nodes that lead to a marked node and returns the number of marked nodes. stack must have room for
+// all nodes.
 static uint32_t mark_backwards(const struct graph *g, bool *mark, uint32_t *stack)
 {
     uint32_t depth = 0, count = 0;
@@ -270,8 +273,8 @@ uint32_t dom_common(const struct dom *d, uint32_t a, uint32_t b)
     return a;
 }
 
-// The tree is one, and for every edge u -> v the parent of v dominates u. (Necessary; that it is the nearest
-// one is what the tests compare.)
+// Checks that the tree is one, and that for every edge u -> v the parent of v dominates u. (This is
+// necessary, not sufficient: the tests compare whether it is the nearest dominator.)
 bool dom_valid(const struct dom *d, const struct graph *g)
 {
     if (d->n != g->n || d->nreached != g->nreached)

@@ -160,7 +160,7 @@ static void note_liveness(struct view *v, uint32_t block, uint32_t stmt)
 static const struct analysis {
     const char *name;
     int (*make)(struct flow *);
-    void (*note)(struct view *, uint32_t block, uint32_t stmt);  // stmt PTX_NONE: what to say of the block
+    void (*note)(struct view *, uint32_t block, uint32_t stmt);  // stmt PTX_NONE: the note of the block
 } analyses[] = {
 #define ANALYSIS(name, type, text) {#name, make_##name, note_##name},
 #include "flow/analyses.def"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What a dump says, word for word, and that it changes nothing but comments.
+// Compares dumps word for word, and checks that they change nothing but comments.
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -142,7 +142,7 @@ static void names(void **state)
     assert_false(flow_analysis_known(""));
 }
 
-// Two ways into a cycle, and an instruction that nobody knows.
+// Two ways into a cycle, and an unknown instruction.
 static void oddities_are_marked(void **state)
 {
     (void)state;
@@ -172,7 +172,7 @@ static void out_of_memory(void **state)
     ptx_free(m);
 }
 
-// The option's help is in base, which does not know the analyses.
+// The option's help is in base, which does not know the analyses; it must name all of them.
 static void help_names_all(void **state)
 {
     (void)state;

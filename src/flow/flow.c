@@ -61,7 +61,7 @@ ASK(regs, regs)
 #define ANALYSIS(name, type, text) ASK(name, type)
 #include "flow/analyses.def"
 
-// Those that refer to others go first.
+// Results that refer to others are freed first.
 void flow_drop(struct flow *w)
 {
     live_free(w->liveness);

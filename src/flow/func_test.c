@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Blocks, registers, liveness and reaching definitions: random functions against the definitions, and cases
-// that have a rule of their own.
+// Blocks, registers, liveness and reaching definitions: random functions compared with the definitions, and
+// cases that have a rule of their own.
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -137,7 +137,7 @@ static void random_functions(void **state)
 
 // --- blocks ------------------------------------------------------------------------------------------------
 
-// Blocks of a body, as text: "0>1,2 1>x" and so on; x: exits.
+// Compares the blocks of a body with a text: "0>1,2 1>x"; x: exits.
 static void check_blocks(const char *body, const char *want, bool uncertain)
 {
     char text[4000], got[400] = "";
@@ -172,7 +172,7 @@ static void blocks(void **state)
     check_blocks("@p bra L;\nL:\nret;\n", "0>1 1>x", false);
     check_blocks("L:\nbra L;\n", "0>1 1>1", false);
     check_blocks("A: B: C:\n@p bra B;\n", "0>1 1>1x", false);
-    // Labels that nobody names do not cut.
+    // Labels that nothing refers to do not cut a block.
     check_blocks("mov.b32 r, 1;\nnever_used:\nmov.b32 r, 2;\nret;\n", "0>x", false);
     check_blocks("T: .branchtargets A, B, A;\nbrx.idx r, T;\nA:\nret;\nB:\nret;\n", "0>1,2 1>x 2>x", false);
     check_blocks("call die;\nmov.b32 r, 1;\nret;\n", "0>x 1>x", false);
@@ -235,7 +235,7 @@ static void limits_end_with_e2big(void **state)
     free(text);
 }
 
-// Switches times targets is more than anybody wants.
+// The number of edges, switches times targets, exceeds the limit.
 static void too_many_edges(void **state)
 {
     (void)state;

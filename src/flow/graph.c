@@ -12,7 +12,8 @@ struct input {
     size_t nedges;
 };
 
-// Counting sort by source, then repeated edges dropped in place: seen[to] is the last source that had it.
+// Sorts edges by source (counting sort), then drops repeated ones in place: seen[to] is the last source with
+// an edge to it.
 static void fill_succ(struct graph *g, const struct input *in, struct arena *scratch)
 {
     uint32_t *next = ARENA_ARRAY(scratch, uint32_t, (size_t)g->n + 1);
@@ -46,7 +47,7 @@ static void fill_pred(struct graph *g)
         g->pred_at[g->succ[i] + 1]++;
     for (uint32_t v = 0; v < g->n; v++)
         g->pred_at[v + 1] += g->pred_at[v];
-    // pred_at[v + 1] is now where v's list ends; filled from behind, it becomes where that list starts.
+    // pred_at[v + 1] is now the end of v's list; filling the list from its end turns it into the start.
     for (uint32_t v = g->n; v-- > 0;) {
         for (uint32_t i = g->succ_at[v + 1]; i-- > g->succ_at[v];)
             g->pred[--g->pred_at[g->succ[i] + 1]] = v;
@@ -56,7 +57,8 @@ static void fill_pred(struct graph *g)
     g->pred_at[g->n] = g->nedges;
 }
 
-// Depth first with an explicit stack: a chain of a million blocks must not overflow ours.
+// Numbers nodes depth first with an explicit stack: recursion over a chain of a million blocks would overflow
+// ours.
 static void number_nodes(struct graph *g, struct arena *scratch)
 {
     uint32_t *stack = ARENA_ARRAY(scratch, uint32_t, g->n);
@@ -137,7 +139,7 @@ static bool has(struct graph_nodes list, uint32_t v)
     return false;
 }
 
-// Edges lie in both directions, each once; what a reached node leads to is reached.
+// Checks that each edge is stored once in both directions, and that successors of reached nodes are reached.
 bool graph_valid(const struct graph *g)
 {
     if (g->succ_at[g->n] != g->nedges || g->pred_at[g->n] != g->nedges || g->order[0] != g->entry)

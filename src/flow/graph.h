@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
-// A directed graph, as far as control flow needs one: nodes are numbers, edges never change.
+// A directed graph for control flow: nodes are numbers, edges never change.
 //
 //   succ[succ_at[v] .. succ_at[v + 1])   successors of v, each once, in the order the edges were given
 //   pred[pred_at[v] .. pred_at[v + 1])   predecessors of v, each once, by number
-//   order[0 .. nreached)                 what the entry leads to, in reverse postorder: order[0] is the
-//                                        entry, and an edge u -> v with rank[v] <= rank[u] closes a cycle
-//   order[rank[v]] == v                  rank[v] is GRAPH_NONE for what cannot be reached
+//   order[0 .. nreached)                 nodes reachable from the entry, in reverse postorder: order[0] is
+//                                        the entry, and an edge u -> v with rank[v] <= rank[u] closes a cycle
+//   order[rank[v]] == v                  rank[v] is GRAPH_NONE for unreachable nodes
 #ifndef MOAT_FLOW_GRAPH_H
 #define MOAT_FLOW_GRAPH_H
 
@@ -35,8 +35,8 @@ struct graph_nodes {
     uint32_t n;
 };
 
-// Requires entry < n and both ends of every edge < n. An edge given twice counts once.
-// 0, -ENOMEM, or -E2BIG for more edges than 32 bits count.
+// Builds a graph. Requires entry < n and both ends of every edge < n. An edge given twice counts once.
+// Returns 0, -ENOMEM, or -E2BIG for more edges than 32 bits can count.
 int graph_build(uint32_t n, uint32_t entry, const struct graph_edge *edges, size_t nedges,
                 struct graph **out);
 void graph_free(struct graph *g);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Dominators, post-dominators, components and loops against their definitions, on random graphs.
+// Compares dominators, post-dominators, components and loops with their definitions, on random graphs.
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -46,7 +46,8 @@ static void show(const struct sample *s, const char *what, uint32_t a, uint32_t 
         }                                    \
     } while (0)
 
-// Three kinds: any edges at all; a chain with jumps, like code; a chain with few jumps back, deep nests.
+// Makes one of three kinds: any edges at all; a chain with jumps, like code; a chain with few jumps back,
+// deep nests.
 static void make_sample(struct sample *s, uint64_t seed)
 {
     struct brute_random r = {seed * 2654435761u + 1};
@@ -151,7 +152,7 @@ static void check_tree(const struct sample *s, const struct dom *d, const struct
     }
 }
 
-// x post-dominates v: from v, without x, no end is reached.
+// x post-dominates v if no end can be reached from v without x.
 static void check_post(const struct sample *s, const struct graph *g)
 {
     struct dom *d;
@@ -262,7 +263,7 @@ static void check_regions(const struct sample *s, const struct loops *l, const s
     graph_free(rest);
 }
 
-// Every cycle is accounted for: what is in no loop and no region does not lead back to itself.
+// Checks that every cycle is covered: a node in no loop and no region does not lead back to itself.
 static void check_repeats(const struct sample *s, const struct loops *l, const struct graph *g)
 {
     bool seen[MOST_NODES];
@@ -330,7 +331,7 @@ static struct graph *graph_of(uint32_t n, const struct graph_edge *edges, size_t
     return g;
 }
 
-// A kernel that never ends: for (;;) { if (a) b; else c; d; }. The branch meets again at d, not at the exit.
+// An endless kernel: for (;;) { if (a) b; else c; d; }. The branch reconverges at d, not at the exit.
 static void endless_loop_reconverges(void **state)
 {
     (void)state;
@@ -406,7 +407,7 @@ static void large_graphs(void **state)
     free(edges);
 }
 
-// Whichever allocation fails: -ENOMEM, and nothing is lost.
+// Whichever allocation fails, the result is -ENOMEM and no memory leaks.
 static void out_of_memory(void **state)
 {
     (void)state;

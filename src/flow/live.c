@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
-// One register at a time: from each block that reads it before writing it, against the edges, up to the
-// blocks that write it. Every step adds an element to the answer, so there is nothing to iterate. A first
-// pass over all registers counts, a second one files; registers in ascending order make ascending lists.
+// Processes one register at a time: walks from each block that reads it before writing it, against the edges,
+// up to the blocks that write it. Every step adds an element to the result, so there is nothing to iterate. A
+// first pass over all registers counts, a second one fills the lists; registers in ascending order make
+// ascending lists.
 #include "flow/live.h"
 
 #include <errno.h>
@@ -16,14 +17,14 @@ struct input {
 };
 
 struct by_reg {
-    uint32_t *at;  // by register, and one behind the last
+    uint32_t *at;  // by register, and one past the last
     uint32_t *blocks;
 };
 
-// What is known of a block. Where it starts is its in, where it ends its out.
-struct shore {
-    uint32_t written, was_in, was_out;  // the mark of the latest register that it writes, in, out
-    uint32_t nin, nout;                 // registers counted in, out; when filing, where the next one goes
+// State of a block: `in` is where it starts, `out` where it ends.
+struct block_state {
+    uint32_t written, was_in, was_out;  // mark of the last register that it writes, live in, live out
+    uint32_t nin, nout;                 // registers live in, out; in the second pass, index of the next one
 };
 
 struct flood {
@@ -31,18 +32,19 @@ struct flood {
     struct live *l;
     struct by_reg reads;   // blocks that read a register before they write it
     struct by_reg writes;  // blocks that write the whole of it
-    bool filing;
-    uint32_t mark;         // of the register at hand
-    struct shore *shores;  // by block
+    bool filling;
+    uint32_t mark;               // of the current register
+    struct block_state *states;  // by block
     uint32_t *stack, depth;
     uint64_t total, most;
 };
 
-// Calls out for each block and register that it reads before writing it, and that it writes, once each.
+// Collects, once each, the pairs of a block and a register that it reads before writing it, and that it
+// writes.
 struct summary {
-    uint32_t *read_in, *written_in;  // by register: the latest block + 1
+    uint32_t *read_in, *written_in;  // by register: the last block + 1
     struct by_reg *reads, *writes;
-    bool filing;
+    bool filling;
 };
 
 static void add(struct summary *s, struct by_reg *to, uint32_t *latest, uint32_t reg, uint32_t block)
@@ -50,7 +52,7 @@ static void add(struct summary *s, struct by_reg *to, uint32_t *latest, uint32_t
     if (latest[reg] == block + 1)
         return;
     latest[reg] = block + 1;
-    if (s->filing)
+    if (s->filling)
         to->blocks[to->at[reg]++] = block;
     else
         to->at[reg + 1]++;
@@ -74,8 +76,8 @@ static void summarise(struct summary *s, const struct cfg *c, const struct regs 
     }
 }
 
-// at[reg + 1] held counts; afterwards lists can be filled through at[reg]++, which ends at the next one's
-// start.
+// Allocates the lists. at[reg + 1] holds counts before; afterwards lists are filled through at[reg]++, which
+// ends at the next list's start.
 static void make_room(struct by_reg *x, uint32_t nregs, struct arena *scratch)
 {
     for (uint32_t i = 0; i < nregs; i++)
@@ -102,7 +104,7 @@ static void find_blocks(struct flood *f, const struct cfg *c, const struct regs 
     summarise(&s, c, r);
     make_room(&f->reads, r->n, scratch);
     make_room(&f->writes, r->n, scratch);
-    s.filing = true;
+    s.filling = true;
     summarise(&s, c, r);
     shift_back(&f->reads, r->n);
     shift_back(&f->writes, r->n);
@@ -110,11 +112,11 @@ static void find_blocks(struct flood *f, const struct cfg *c, const struct regs 
 
 static void reach_start(struct flood *f, uint32_t reg, uint32_t block)
 {
-    struct shore *at = &f->shores[block];
+    struct block_state *at = &f->states[block];
     if (at->was_in == f->mark)
         return;
     at->was_in = f->mark;
-    if (f->filing)
+    if (f->filling)
         f->l->in[at->nin] = reg;
     at->nin++;
     f->total++;
@@ -123,11 +125,11 @@ static void reach_start(struct flood *f, uint32_t reg, uint32_t block)
 
 static void reach_end(struct flood *f, uint32_t reg, uint32_t block)
 {
-    struct shore *at = &f->shores[block];
+    struct block_state *at = &f->states[block];
     if (at->was_out == f->mark)
         return;
     at->was_out = f->mark;
-    if (f->filing)
+    if (f->filling)
         f->l->out[at->nout] = reg;
     at->nout++;
     f->total++;
@@ -139,7 +141,7 @@ static int flood_reg(struct flood *f, uint32_t reg, bool at_end)
 {
     f->mark++;
     for (uint32_t i = f->writes.at[reg]; i < f->writes.at[reg + 1]; i++)
-        f->shores[f->writes.blocks[i]].written = f->mark;
+        f->states[f->writes.blocks[i]].written = f->mark;
     for (uint32_t i = f->reads.at[reg]; i < f->reads.at[reg + 1]; i++)
         reach_start(f, reg, f->reads.blocks[i]);
     if (at_end)
@@ -170,7 +172,7 @@ static int flood_all(struct flood *f, const struct regs *r)
     return 0;
 }
 
-// Turns the counts into lists that the second flood fills.
+// Turns the counts into lists that the second pass fills.
 static void lay_out(struct flood *f, struct arena *keep)
 {
     struct live *l = f->l;
@@ -178,14 +180,14 @@ static void lay_out(struct flood *f, struct arena *keep)
     l->in_at = ARENA_ARRAY(keep, uint32_t, (size_t)n + 1);
     l->out_at = ARENA_ARRAY(keep, uint32_t, (size_t)n + 1);
     for (uint32_t b = 0; b < n; b++) {
-        l->in_at[b + 1] = l->in_at[b] + f->shores[b].nin;
-        l->out_at[b + 1] = l->out_at[b] + f->shores[b].nout;
-        f->shores[b].nin = l->in_at[b];
-        f->shores[b].nout = l->out_at[b];
+        l->in_at[b + 1] = l->in_at[b] + f->states[b].nin;
+        l->out_at[b + 1] = l->out_at[b] + f->states[b].nout;
+        f->states[b].nin = l->in_at[b];
+        f->states[b].nout = l->out_at[b];
     }
     l->in = ARENA_ARRAY(keep, uint32_t, (size_t)l->in_at[n] + 1);
     l->out = ARENA_ARRAY(keep, uint32_t, (size_t)l->out_at[n] + 1);
-    f->filing = true;
+    f->filling = true;
 }
 
 static int fill(void *result, const void *input, struct arena *keep, struct arena *scratch)
@@ -195,7 +197,7 @@ static int fill(void *result, const void *input, struct arena *keep, struct aren
     struct flood f = {
         .c = in->c,
         .l = result,
-        .shores = ARENA_ARRAY(scratch, struct shore, in->c->nblocks),
+        .states = ARENA_ARRAY(scratch, struct block_state, in->c->nblocks),
         .stack = ARENA_ARRAY(scratch, uint32_t, in->c->nblocks),
         .most = most < UINT32_MAX ? most : UINT32_MAX - 1,
     };
@@ -256,7 +258,8 @@ static bool ascends(struct live_list list, uint32_t nregs)
     return true;
 }
 
-// Lists ascend, and what is live where a block starts is live where each of its predecessors ends.
+// Checks that lists ascend, and that registers live where a block starts are live where each of its
+// predecessors ends.
 bool live_valid(const struct live *l)
 {
     for (uint32_t b = 0; b < l->cfg->nblocks; b++) {

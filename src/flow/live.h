@@ -1,18 +1,17 @@
 // SPDX-License-Identifier: MIT
-// Liveness: the registers whose present value may still be read.
+// Liveness: the registers whose current value may still be read.
 //
-// r is live at a point if a path leads from there to a read of r without a write of the whole of r before it.
-// A write under a guard or to a part neither needs nor ends the old value. The registers that a function
-// returns are read by ret, and at the function's end if control may run into it. All blocks count, reached or
-// not.
+// r is live at a point if a path leads from there to a read of r with no write of the whole of r before it. A
+// write under a guard or to a part neither reads nor kills the old value. The registers that a function
+// returns are read by ret, and at the function's end if control may run into it. All blocks count, reachable
+// or not.
 //
-// The sets are kept as lists, because registers that live in one block only, the most of them, are in none,
-// and the rest are few at each place: a bit per block and register would take gigabytes where this takes
-// megabytes.
+// The sets are stored as lists, because most registers live in one block only and are in no list, and the
+// rest are few at each place: a bit per block and register would take gigabytes where this takes megabytes.
 //
 //   in[in_at[b] .. in_at[b + 1])     live where block b starts: indices of struct regs, ascending
 //   out[out_at[b] .. out_at[b + 1])  live where it ends: the union of its successors' in, and if it may run
-//                                    into the function's end, what that returns
+//                                    into the function's end, the registers that the function returns
 #ifndef MOAT_FLOW_LIVE_H
 #define MOAT_FLOW_LIVE_H
 
@@ -32,8 +31,8 @@ struct live_list {
     uint32_t n;
 };
 
-// Keeps pointers to both. limit: bytes, 0 for BUILD_LIMIT. Time and memory grow with the size of the answer.
-// 0, -ENOMEM or -E2BIG.
+// Computes liveness; the result keeps pointers to both arguments. limit: bytes, 0 for BUILD_LIMIT. Time and
+// memory grow with the size of the result. Returns 0, -ENOMEM or -E2BIG.
 int live_build(const struct cfg *c, const struct regs *r, size_t limit, struct live **out);
 void live_free(struct live *l);
 bool live_valid(const struct live *l);
@@ -50,13 +49,13 @@ static inline struct live_list live_out(const struct live *l, uint32_t block)
 
 bool live_list_has(struct live_list list, uint32_t reg);  // reg: index
 
-// Walks a block backwards. live_walk_block stands behind the last statement of a block; each live_walk_back
+// Walks a block backwards. live_walk_block starts after the last statement of a block; each live_walk_back
 // moves before one more statement.
 //
 //   item[0 .. n): what is live there, in no order;  r is live  <=>  place[r] < n && item[place[r]] == r
 struct live_walk {
     const struct live *live;
-    uint32_t stmt;  // the walk stands before it
+    uint32_t stmt;  // the walk is before this statement
     uint32_t n;
     uint32_t *item, *place;
 };

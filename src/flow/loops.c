@@ -17,7 +17,7 @@ static bool is_back_edge(const struct input *in, uint32_t from, uint32_t to)
     return graph_reached(in->g, from) && dom_dominates(in->d, to, from);
 }
 
-// Headers in reverse postorder, each with its latches.
+// Lists headers in reverse postorder, each with its latches.
 static void find_headers(struct loops *l, const struct input *in, struct arena *keep)
 {
     const struct graph *g = in->g;
@@ -48,7 +48,7 @@ static void find_headers(struct loops *l, const struct input *in, struct arena *
     }
 }
 
-// The outermost loop found so far around loop i, with the path to it halved.
+// Returns the outermost loop found so far around loop i; halves the path to it.
 static uint32_t outermost(uint32_t *outer, uint32_t i)
 {
     while (outer[i] != i)
@@ -56,9 +56,9 @@ static uint32_t outermost(uint32_t *outer, uint32_t i)
     return i;
 }
 
-// Inner loops come first, so a node that has a loop stands for the whole of it: go on before that one's
-// header. Over all loops, each node's predecessors are pushed once: a header's when its loop is taken into
-// another.
+// Collects a loop's nodes. Inner loops come first, so a node that has a loop stands for the whole of it, and
+// the walk continues before that loop's header. Over all loops, each node's predecessors are pushed once: a
+// header's when its loop becomes part of another.
 static void collect_body(struct loops *l, const struct graph *g, uint32_t loop, uint32_t *outer,
                          uint32_t *stack)
 {
@@ -101,7 +101,7 @@ static void lay_out(struct loops *l, const struct graph *g, uint32_t *own)
         if (at->parent != GRAPH_NONE)
             l->loops[at->parent].count += at->count;
     }
-    // own[i] becomes where the next loop nested in i goes; then, where the next node goes.
+    // own[i] becomes the place of the next loop nested in i; later, of the next node.
     for (uint32_t i = 0; i < l->nloops; i++) {
         struct loop *at = &l->loops[i];
         uint32_t *room = at->parent == GRAPH_NONE ? &outside : &own[at->parent];
@@ -241,7 +241,7 @@ static bool loop_valid(const struct loops *l, const struct dom *d, uint32_t i)
     return dom_dominates(d, at->header, l->nodes[at->first + at->count - 1]);
 }
 
-// Also: a loop is entered through its header only.
+// Checks every loop, and that a loop is entered only through its header.
 bool loops_valid(const struct loops *l, const struct graph *g, const struct dom *d)
 {
     for (uint32_t i = 0; i < l->nloops; i++)

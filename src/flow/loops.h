@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT
 // Loops.
 //
-// An edge t -> h where h dominates t is a back edge. Its natural loop is h, the header, and all that leads to
-// t without passing h. Back edges to one header make one loop. Only nodes that the entry leads to count. Two
-// natural loops are disjoint or one holds the other.
+// An edge t -> h where h dominates t is a back edge. Its natural loop is h, the header, and all nodes that
+// lead to t without passing h. Back edges to one header make one loop. Only nodes reachable from the entry
+// count. Two natural loops are disjoint or one contains the other.
 //
-// What is left of the graph without its back edges has no cycle if the graph is reducible. Else its strongly
-// connected components of more than one node are the irreducible regions: cycles without a header that
+// Without its back edges, a reducible graph has no cycle. In an irreducible one, the strongly connected
+// components of more than one node that remain are the irreducible regions: cycles without a header that
 // dominates them. A region may lie in a loop, around one, or across its border. So every cycle lies in a
-// natural loop or in a region: what is in neither runs at most once.
+// natural loop or in a region, and a node in neither runs at most once.
 //
 //   loops[i].parent < i, or GRAPH_NONE: outer loops first, by the header's place in reverse postorder
 //   body of loop l: nodes[l.first .. l.first + l.count), its header first, nested loops' nodes included
@@ -26,7 +26,7 @@ struct loop {
     uint32_t depth;   // 1: no loop around it
     uint32_t first, count;
     uint32_t first_latch, nlatches;  // latches[first_latch ..]: where its back edges start
-    bool irreducible;  // a node of it is in a region: it has cycles that this description does not cover
+    bool irreducible;  // some node is in a region: it has cycles that this description does not cover
 };
 
 struct loops {
@@ -39,7 +39,8 @@ struct loops {
     uint32_t *region;  // by node: its irreducible region, GRAPH_NONE if it is in none
 };
 
-// Requires the dominators of g. Near linear. 0 or -ENOMEM. Keeps neither graph nor dominators.
+// Finds the loops of g; d must be its dominators. Takes near linear time; keeps no pointer to either. Returns
+// 0 or -ENOMEM.
 int loops_build(const struct graph *g, const struct dom *d, struct loops **out);
 void loops_free(struct loops *l);
 bool loops_valid(const struct loops *l, const struct graph *g, const struct dom *d);
@@ -49,13 +50,13 @@ static inline bool loops_contains(const struct loops *l, uint32_t loop, uint32_t
     return l->place[v] != GRAPH_NONE && l->place[v] - l->loops[loop].first < l->loops[loop].count;
 }
 
-// How many natural loops v is in.
+// Returns the number of natural loops that v is in.
 static inline uint32_t loops_depth(const struct loops *l, uint32_t v)
 {
     return l->inner[v] == GRAPH_NONE ? 0 : l->loops[l->inner[v]].depth;
 }
 
-// Whether v may run more than once for each time that the entry does.
+// Returns whether v may run more than once per run of the entry.
 static inline bool loops_repeats(const struct loops *l, uint32_t v)
 {
     return l->inner[v] != GRAPH_NONE || l->region[v] != GRAPH_NONE;

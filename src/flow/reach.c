@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
-// One register at a time. Reads behind a write in their own block are settled in one walk over the
-// statements. For the others: if one block writes the register and dominates all blocks that wait for it,
-// that is the answer, and nearly always it is. Else the blocks from which such a read can be reached without
-// a write, its region, get a value each in reverse postorder; where values meet, or where one is not known
-// yet, stands a JOIN; and at last JOINs that turned out to join a value with itself are taken out again.
+// Processes one register at a time. One walk over the statements resolves reads after a write in their own
+// block. For the others: if one block writes the register and dominates all blocks with an unresolved read,
+// its value is the result; this is the case nearly always. Otherwise the blocks from which such a read can be
+// reached without a write, its region, get a value each in reverse postorder, with a JOIN where values meet
+// or where one is not known yet; finally JOINs of a value with itself are removed.
 #include "flow/reach.h"
 
 #include <errno.h>
@@ -12,7 +12,7 @@
 #include "base/mem.h"
 #include "flow/build.h"
 
-// Marks the number of a JOIN that is not kept yet.
+// Flag in the number of a JOIN that is a draft: not stored yet, perhaps to be removed.
 #define DRAFT 0x80000000u
 
 struct input {
@@ -30,8 +30,8 @@ struct write {
 struct draft {
     uint32_t block;
     uint32_t first, n;  // inputs[first .. first + n)
-    uint32_t same;      // itself, or the value that it turned out to be
-    uint32_t kept;      // number among the values
+    uint32_t same;      // itself, or the value that replaces it
+    uint32_t kept;      // its number among the values
 };
 
 struct solver {
@@ -44,14 +44,14 @@ struct solver {
     uint32_t *first_write, *first_wait;
     struct write *writes;
     uint32_t nwrites;
-    uint32_t *next_wait, *wait_block;  // by access: reads that wait for the value at their block's start
-    // by block, for the register at hand
+    uint32_t *next_wait, *wait_block;  // by access: reads unresolved at their block's start
+    // by block, for the current register
     uint32_t mark;
-    uint32_t *written, *value_out;   // written[b] == mark: value_out[b] is what it leaves in the register
-    uint32_t *in_region, *value_in;  // in_region[b] == mark: value_in[b] is what the register holds before it
+    uint32_t *written, *value_out;   // written[b] == mark: value_out[b] is the value after b
+    uint32_t *in_region, *value_in;  // in_region[b] == mark: value_in[b] is the value before b
     uint32_t *region, nregion;       // ranks of its blocks
     uint64_t *bits;                  // by rank; all clear between two registers
-    uint32_t entry;                  // the ENTRY value, REACH_NONE before somebody needs it
+    uint32_t entry;                  // the ENTRY value, REACH_NONE until it is needed
     struct draft *drafts;
     uint32_t ndrafts, *inputs, ninputs;
     uint64_t work, most;
@@ -138,7 +138,8 @@ static int entry_value(struct solver *s, uint32_t reg, uint32_t *value)
     return err;
 }
 
-// One block writes the register and dominates all that wait for it, or none writes it.
+// Resolves all reads of a register if one block writes it and dominates them, or if none writes it; *done
+// says whether.
 static int try_one_source(struct solver *s, uint32_t reg, bool *done)
 {
     uint32_t w = s->first_write[reg], value;
@@ -175,7 +176,7 @@ static int by_rank(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-// Through a bit per block, unless the region is a few blocks far apart.
+// Sorts the region through a bit per block, unless it is a few blocks far apart.
 static void sort_region(struct solver *s)
 {
     uint32_t least = UINT32_MAX, most = 0;
@@ -219,7 +220,7 @@ static int find_region(struct solver *s, uint32_t reg)
     return 0;
 }
 
-// What a predecessor leaves in the register.
+// Returns the register's value at the end of a predecessor.
 static uint32_t value_from(const struct solver *s, uint32_t block)
 {
     if (!graph_reached(s->g, block))
@@ -227,7 +228,8 @@ static uint32_t value_from(const struct solver *s, uint32_t block)
     return s->written[block] == s->mark ? s->value_out[block] : s->value_in[block];
 }
 
-// The value at a block's start if it is one and known: all that comes before it in the region has its value.
+// Returns the value at a block's start if all predecessors agree on it and are known, else REACH_NONE. Blocks
+// that come earlier in the region have their value.
 static uint32_t only_value(const struct solver *s, uint32_t block)
 {
     struct graph_nodes from = graph_pred(s->g, block);
@@ -279,7 +281,7 @@ static bool is_draft(uint32_t value)
     return value != REACH_NONE && (value & DRAFT);
 }
 
-// What a value turned out to be, with the path to it halved.
+// Returns the value that finally replaces a value; halves the path to it.
 static uint32_t final(struct solver *s, uint32_t value)
 {
     while (is_draft(value)) {
@@ -308,7 +310,7 @@ static bool is_trivial(struct solver *s, const struct draft *d, uint32_t self, u
     return true;
 }
 
-// Inner loops come behind outer ones, and must be taken out before them.
+// Removes JOINs of a value with itself. Inner loops come after outer ones and must be processed first.
 static int drop_trivial(struct solver *s)
 {
     for (bool changed = true; changed;) {
@@ -540,8 +542,8 @@ static bool value_valid(const struct reach *r, uint32_t v)
     return at->kind != REACH_JOIN || differ;
 }
 
-// Values have inputs of their own register, JOINs at least two; every read of a reached statement has a
-// value.
+// Checks that values have inputs of their own register, JOINs at least two, and that every read of a reached
+// statement has a value.
 bool reach_valid(const struct reach *r)
 {
     const struct regs *regs = r->regs;

@@ -12,22 +12,22 @@ struct input {
     size_t limit;
 };
 
-// Two passes over all statements: the first finds the registers, the second files what is done to them.
+// Two passes over all statements: the first finds the registers, the second stores the accesses.
 struct pass {
     struct regs *r;
     const struct input *in;
-    bool filing;
+    bool filling;
     uint64_t naccess;  // first pass: an upper bound
-    uint32_t nshared;  // second pass: of the registers used, the first are the module's
-    uint32_t first;    // second pass: where the statement's accesses start
-    uint32_t *last;    // second pass, by index: the latest access + 1
+    uint32_t nshared;  // second pass: of the used registers, the first so many are the module's
+    uint32_t first;    // second pass: first access of the statement
+    uint32_t *last;    // second pass, by index: the last access + 1
 };
 
 static void note(void *ctx, struct ptx_access a)
 {
     struct pass *p = ctx;
     struct regs *r = p->r;
-    if (!p->filing) {
+    if (!p->filling) {
         p->naccess++;
         if (!r->index[a.reg]) {
             r->index[a.reg] = 1;
@@ -75,7 +75,7 @@ static int by_number(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-// reg[] holds what was found, in any order, and has room for every operand.
+// Sorts and numbers the registers. reg[] holds those found, in any order, and has room for every operand.
 static void number(struct regs *r, struct arena *keep)
 {
     uint32_t *sorted = ARENA_ARRAY(keep, uint32_t, (size_t)r->n + 1);
@@ -87,7 +87,7 @@ static void number(struct regs *r, struct arena *keep)
     r->reg = sorted;
 }
 
-// Calls and returns that also touch every register of the module.
+// Counts calls and returns: they also access every register of the module.
 static uint64_t count_shared(const struct pass *p)
 {
     uint64_t n = 1;
@@ -99,7 +99,7 @@ static uint64_t count_shared(const struct pass *p)
     return n * p->nshared;
 }
 
-// A return that is not spelled, at the end of the function, needs the list too.
+// Lists the returned registers, which an implicit return at the function's end needs too.
 static void keep_returned(struct pass *p, struct arena *keep)
 {
     struct regs *r = p->r;
@@ -119,7 +119,7 @@ static uint32_t first_reg(const struct ptx_var *var, uint32_t least)
     return var->space == PTX_SPACE_REG && var->first_reg < least ? var->first_reg : least;
 }
 
-// The first register that the function itself declares: those before it are the module's.
+// Returns the first register that the function itself declares: those before it are the module's.
 static uint32_t first_own(const struct ptx_func *f)
 {
     uint32_t least = f->nregs;
@@ -171,7 +171,7 @@ static int fill(void *result, const void *input, struct arena *keep, struct aren
     r->access = ARENA_ARRAY(keep, struct regs_access, bound + 1);
     r->access_at = ARENA_ARRAY(keep, uint32_t, (size_t)f->nstmts + 1);
     p.last = ARENA_ARRAY(scratch, uint32_t, (size_t)r->n + 1);
-    p.filing = true;
+    p.filling = true;
     p.naccess = 0;
     for (uint32_t s = 0; s < f->nstmts; s++) {
         p.first = r->access_at[s] = (uint32_t)p.naccess;

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
-// Which registers a function touches, and where, as plain arrays.
+// The registers that a function accesses, and where, as plain arrays.
 //
-// Only registers that are used count: they get an index, in the order of their numbers. (A function may
-// declare millions and use three.) Beyond what ptx_stmt_regs says of a statement:
+// Only registers that are used get an index, in the order of their numbers. (A function may declare millions
+// and use three.) Beyond the accesses that ptx_stmt_regs lists for a statement:
 //   a ret reads the registers that the function returns;
 //   registers declared outside functions are read by every ret, and read and perhaps written by every call;
-//   an instruction that ops.def does not know reads and perhaps writes every register it names.
-// A statement kept verbatim touches registers that nobody knows: see cfg.h on `uncertain`.
+//   an instruction that is not in ops.def reads and perhaps writes every register it names.
+// The accesses of a statement kept verbatim are not known: see cfg.h on `uncertain`.
 //
 //   reg[i] < reg[i + 1];  index[reg[i]] == i + 1, and 0 for registers that are not used
 //   access[access_at[s] .. access_at[s + 1])  what statement s does, each register once; it reads first
@@ -20,7 +20,7 @@
 struct regs_access {
     uint32_t reg;  // index
     bool reads, writes;
-    bool partial;  // writes, but keeps the old value or a part of it: guarded, or through a selector
+    bool partial;  // writes, but may keep (part of) the old value: guarded, or through a selector
 };
 
 struct regs {
@@ -28,7 +28,7 @@ struct regs {
     uint32_t n, nstmts;
     uint32_t *reg;        // by index: the register's number
     uint32_t *index;      // by number: its index + 1
-    uint32_t *access_at;  // by statement, and one behind the last
+    uint32_t *access_at;  // by statement, and one past the last
     struct regs_access *access;
     uint32_t nreturned;  // registers whose values the caller sees
     uint32_t *returned;  // indices, ascending
@@ -39,7 +39,8 @@ struct regs_list {
     uint32_t n;
 };
 
-// limit: bytes, 0 for BUILD_LIMIT. 0, -ENOMEM or -E2BIG. Void when the function's statements change.
+// Lists the accesses of a function; the result is invalid once its statements change. limit: bytes, 0 for
+// BUILD_LIMIT. Returns 0, -ENOMEM or -E2BIG.
 int regs_build(const struct ptx_func *f, size_t limit, struct regs **out);
 void regs_free(struct regs *r);
 bool regs_valid(const struct regs *r);
@@ -49,7 +50,7 @@ static inline struct regs_list regs_at(const struct regs *r, uint32_t stmt)
     return (struct regs_list){r->access + r->access_at[stmt], r->access_at[stmt + 1] - r->access_at[stmt]};
 }
 
-// The index of a register, REGS_NONE if it is not used.
+// Returns the index of a register, REGS_NONE if it is not used.
 static inline uint32_t regs_index(const struct regs *r, uint32_t reg)
 {
     return r->index[reg] - 1;

@@ -11,10 +11,10 @@ struct search {
     const struct graph *g;
     struct scc *scc;
     uint32_t clock;
-    uint32_t *low;   // 0: not met; else the least number of an open node that it is known to lead to
+    uint32_t *low;   // 0: not visited; else the least number of an open node that it is known to lead to
     uint32_t *next;  // its first edge not followed yet
-    uint32_t *path;  // from the root of the search to where it stands
-    uint32_t *open;  // met, but not in a component yet
+    uint32_t *path;  // from the root of the search to the current node
+    uint32_t *open;  // visited, but not in a component yet
     uint32_t npath, nopen;
 };
 
@@ -37,7 +37,7 @@ static void close_component(struct search *s, uint32_t v)
     } while (u != v);
 }
 
-// number[v] is low[v] as enter() set it: v closes a component if nothing has lowered it since.
+// number[v] is low[v] as enter() set it: v closes a component if its low has not decreased since.
 static void search_from(struct search *s, uint32_t *number, uint32_t root)
 {
     enter(s, root);

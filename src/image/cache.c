@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The folder of a cache: opened anew for every call, and looked at before it is trusted.
+// The folder of a cache. It is opened anew for every call, and checked before it is trusted.
 #include "image/cache.h"
 
 #include <errno.h>
@@ -19,8 +19,8 @@
 #include "base/vec.h"
 
 enum {
-    LOOK_AFTER = 64,      // others write too: after so many entries of ours the folder is measured again
-    STALE_SECONDS = 3600  // an unfinished file of a process that is gone
+    MEASURE_AFTER = 64,   // entries of ours until the folder is measured again: others write too
+    STALE_SECONDS = 3600  // age from which an unfinished file's process is taken to have ended
 };
 static const char unfinished[] = ".new-";
 
@@ -28,10 +28,10 @@ _Static_assert(sizeof((struct cache_size){0}.folder) == PATH_MAX, "a path fits")
 
 struct cache {
     uint64_t size;
-    // Numbers that threads add to; each stands alone, so the order is relaxed everywhere.
-    _Atomic uint64_t taken;     // bytes in the folder as far as we know; UINT64_MAX: it was never measured
-    _Atomic uint64_t unlooked;  // entries that we wrote since
-    _Atomic uint64_t names;     // of unfinished files, so far
+    // Counters that threads add to. They are independent of each other, so the order is relaxed everywhere.
+    _Atomic uint64_t taken;       // bytes in the folder as far as we know; UINT64_MAX: never measured
+    _Atomic uint64_t unmeasured;  // entries that we wrote since the last measurement
+    _Atomic uint64_t names;       // number of names for unfinished files so far
     _Atomic uint64_t hits, misses, broken, stored, evicted;
     char folder[PATH_MAX];
 };
@@ -46,9 +46,9 @@ static uint64_t value(const _Atomic uint64_t *n)
     return atomic_load_explicit(n, memory_order_relaxed);
 }
 
-// --- the folder ---------------------------------------------------------------------------------------------
+// --- the folder --------------------------------------------------------------------------------------------
 
-// A program with more rights than its user must not follow that user's environment.
+// Finds the default folder. A program with more rights than its user must not follow that user's environment.
 static int default_folder(char *path, size_t size)
 {
     const char *xdg = secure_getenv("XDG_CACHE_HOME"), *home = secure_getenv("HOME");
@@ -77,7 +77,7 @@ static int make_folder(char *path)
     return mkdir(path, 0700) && errno != EEXIST ? -errno : 0;
 }
 
-// A descriptor, or a negative code: the folder must be one, and ours alone.
+// Opens the folder, which must be a directory and ours alone. Returns a descriptor or a negative code.
 static int open_folder(const struct cache *c)
 {
     struct stat st;
@@ -160,7 +160,7 @@ struct cache_counts cache_counts(const struct cache *c)
                                  .evicted = value(&c->evicted)};
 }
 
-// --- reading ------------------------------------------------------------------------------------------------
+// --- reading -----------------------------------------------------------------------------------------------
 
 static int read_all(int fd, char *to, size_t len)
 {
@@ -176,7 +176,7 @@ static int read_all(int fd, char *to, size_t len)
     return 0;
 }
 
-// Read, not mapped: a file that somebody cuts off would be a SIGBUS.
+// Reads a file instead of mapping it: if somebody truncated a mapped file, an access would raise SIGBUS.
 static int read_file(int fd, uint64_t most, struct cache_entry *e)
 {
     struct stat st;
@@ -214,7 +214,7 @@ static int get(struct cache *c, int folder, const struct cache_header *wanted, s
         err = -ENOENT;
     }
     if (!err)
-        futimens(fd, NULL);  // used now: see evict
+        futimens(fd, NULL);  // last use, for evict
     if (fd >= 0)
         close(fd);
     count(err ? &c->misses : &c->hits, 1);
@@ -243,7 +243,7 @@ void cache_entry_free(struct cache_entry *e)
     *e = (struct cache_entry){0};
 }
 
-// --- room ---------------------------------------------------------------------------------------------------
+// --- room --------------------------------------------------------------------------------------------------
 
 struct found {
     struct timespec used;
@@ -268,7 +268,7 @@ static void drop_stale(int folder, const char *name, const struct stat *st)
         unlinkat(folder, name, 0);
 }
 
-// What is not ours by its name stays and does not count.
+// Adds a file to the list. Files that are not ours by name are kept and not counted.
 static int list_file(int folder, const char *name, struct listing *l)
 {
     struct stat st;
@@ -285,7 +285,7 @@ static int list_file(int folder, const char *name, struct listing *l)
     return vec_push(&l->files, f);
 }
 
-// As the kernel gives it: opendir would take memory from the program's malloc.
+// The format of getdents64. opendir would take memory from the program's malloc.
 struct kernel_dirent {
     uint64_t inode;
     int64_t offset;
@@ -345,7 +345,8 @@ static int by_use(const void *a, const void *b)
     return (x->tv_nsec > y->tv_nsec) - (x->tv_nsec < y->tv_nsec);
 }
 
-// Leaves a tenth free, so that not every new entry has to look. Whoever reads what goes still reads it to its end.
+// Removes the least recently used entries until a tenth of the size is free, so that not every new entry has
+// to measure. A process that is reading a removed entry can still read it to its end.
 static void evict(struct cache *c, int folder)
 {
     struct listing l = {.taken = 0};
@@ -362,7 +363,7 @@ static void evict(struct cache *c, int folder)
     }
     if (!err) {
         atomic_store_explicit(&c->taken, l.taken, memory_order_relaxed);
-        atomic_store_explicit(&c->unlooked, 0, memory_order_relaxed);
+        atomic_store_explicit(&c->unmeasured, 0, memory_order_relaxed);
     }
     vec_free(&l.files);
 }
@@ -372,14 +373,15 @@ static void make_room(struct cache *c, int folder, uint64_t added)
     uint64_t taken = value(&c->taken);
     if (taken != UINT64_MAX)
         count(&c->taken, added);
-    count(&c->unlooked, 1);
-    if (taken == UINT64_MAX || taken + added > c->size || value(&c->unlooked) >= LOOK_AFTER)
+    count(&c->unmeasured, 1);
+    if (taken == UINT64_MAX || taken + added > c->size || value(&c->unmeasured) >= MEASURE_AFTER)
         evict(c, folder);
 }
 
-// --- writing ------------------------------------------------------------------------------------------------
+// --- writing -----------------------------------------------------------------------------------------------
 
-// Not synced to the disk: what a power failure leaves half-written has wrong sums.
+// Writes an entry's file. It is not synced to the disk: a file that a power failure leaves incomplete has
+// wrong sums.
 static int write_entry(int folder, const char *as, const struct cache_header *h, struct str image,
                        struct str about)
 {

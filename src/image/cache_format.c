@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The bytes of a cache entry.
+// The file format of a cache entry.
 #include <errno.h>
 #include <stdio.h>
 #define XXH_INLINE_ALL
@@ -7,7 +7,7 @@
 
 #include "image/cache.h"
 
-// The last digit counts changes of the form.
+// The last digit is the version of the format.
 #define MAGIC "moatmod1"
 
 static void sum_of(const void *data, size_t len, uint64_t sum[2])
@@ -57,7 +57,7 @@ int cache_format_header(const struct cache_key *key, struct str image, struct st
     return 0;
 }
 
-// What the key is made of, and nothing of what was made from it.
+// The parts of a key that are hashed to the file's name, and nothing of the entry itself.
 struct key_bytes {
     char magic[8];
     uint64_t content[2], content_len;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What was put is what one gets, or nothing: with damage of every kind, several processes, no room, and folders and files
-// that somebody else laid out for us.
+// An entry that was put is read back or is missing, never wrong: with damage of every kind, several
+// processes, no room, and folders and files that somebody else prepared for us.
 #include "image/cache.h"
 
 #include <setjmp.h>
@@ -22,7 +22,7 @@
 
 #include "base/mem.h"
 
-static char folder[64];  // of the test that runs; does not exist when it starts
+static char folder[64];  // of the current test; does not exist when it starts
 
 static int make_folder(void **state)
 {
@@ -65,7 +65,7 @@ static void misses(struct cache *c, const struct cache_key *k)
     cache_entry_free(&e);
 }
 
-// Files in the folder; the name of the last.
+// Returns the number of files in the folder; name receives the last one's.
 static unsigned files(char name[256])
 {
     unsigned n = 0;
@@ -90,7 +90,7 @@ static char *entry_path(void)
     return path;
 }
 
-// --- good days ----------------------------------------------------------------------------------------------
+// --- good days ---------------------------------------------------------------------------------------------
 
 static void good_entries(void **state)
 {
@@ -179,7 +179,7 @@ static void good_eviction(void **state)
     unsigned first = 0, last = 100;
     struct cache_key used = numbered(&first), k = numbered(&last);
     gets(c, &used, (struct str){image, sizeof image}, STR(""));
-    // What others leave, and what is not ours.
+    // Files that others leave, and files that are not ours.
     char path[400];
     snprintf(path, sizeof path, "%s/.new-1", folder);
     close(open(path, O_CREAT | O_WRONLY, 0600));
@@ -187,7 +187,7 @@ static void good_eviction(void **state)
     snprintf(path, sizeof path, "%s/notes", folder);
     close(open(path, O_CREAT | O_WRONLY, 0600));
     assert_int_equal(cache_put(c, &k, (struct str){image, sizeof image}, STR("x")), 0);
-    // 100,001 bytes are more than 100,000: two go, so that a tenth is free.
+    // 100,001 bytes are more than 100,000: two entries are evicted, so that a tenth is free.
     assert_int_equal(cache_counts(c).evicted, 2);
     assert_int_equal(files(NULL), COUNT - 1 + 1);
     for (unsigned i = 0; i < COUNT; i++) {
@@ -202,7 +202,7 @@ static void good_eviction(void **state)
     cache_close(c);
 }
 
-// --- damage -------------------------------------------------------------------------------------------------
+// --- damage ------------------------------------------------------------------------------------------------
 
 static char *slurp(const char *path, size_t *len)
 {
@@ -254,7 +254,7 @@ static void bad_bytes(void **state)
     cache_close(c);
 }
 
-// An entry under a name that is another's.
+// An entry under another entry's name.
 static void bad_name(void **state)
 {
     struct cache *c = open_cache(0);
@@ -292,7 +292,7 @@ static void bad_key(void **state)
     cache_close(c);
 }
 
-// --- traps --------------------------------------------------------------------------------------------------
+// --- traps -------------------------------------------------------------------------------------------------
 
 static void bad_links(void **state)
 {
@@ -305,7 +305,7 @@ static void bad_links(void **state)
     assert_int_equal(symlink(target, path), 0);
     misses(c, &key);  // a good entry, but through a link
     assert_int_equal(files(NULL), 0);
-    // Written in place of a link, not through it.
+    // The entry replaces the link and is not written through it.
     assert_int_equal(unlink(target), 0);
     assert_int_equal(symlink(target, path), 0);
     assert_int_equal(cache_put(c, &key, STR("new"), STR("")), 0);
@@ -355,7 +355,7 @@ static void bad_folders(void **state)
     snprintf(below, sizeof below, "%s/a/b/c", folder);
     assert_int_equal(unlink(folder), 0);
     assert_int_equal(cache_open(below, 0, &c), -ENOENT);
-    // A file of somebody else in our folder.
+    // A file of another user in our folder.
     c = open_cache(0);
     assert_int_equal(cache_put(c, &key, STR("new"), STR("")), 0);
     if (!geteuid()) {
@@ -365,9 +365,9 @@ static void bad_folders(void **state)
     cache_close(c);
 }
 
-// --- bad days -----------------------------------------------------------------------------------------------
+// --- bad days ----------------------------------------------------------------------------------------------
 
-// In a process of its own: status 0, 77 for a skip.
+// Runs in a process of its own. Status 0, or 77 for a skip.
 static int in_child(int (*run)(void))
 {
     int status;
@@ -436,18 +436,18 @@ static void good_without_memory(void **state)
     mem_fail_after(-1);
     c = open_cache(0);
     mem_fail_after(0);
-    assert_int_equal(cache_put(c, &key, STR("x"), STR("")), 0);  // only not measured
+    assert_int_equal(cache_put(c, &key, STR("x"), STR("")), 0);  // the folder is only not measured
     gets(c, &key, STR("x"), STR(""));
     mem_fail_after(-1);
     cache_close(c);
 }
 
-// --- many at once -------------------------------------------------------------------------------------------
+// --- many at once ------------------------------------------------------------------------------------------
 
 enum { KEYS = 5, ROUNDS = 200 };
 
-// The content of an entry follows from its number: whoever wrote it, it must be right. Small enough that entries are
-// evicted while others read them.
+// The content of an entry follows from its number, so it can be checked whoever wrote it. The cache is so
+// small that entries are evicted while others read them.
 static int use_it(struct cache *c, unsigned seed)
 {
     char image[6000];
@@ -519,7 +519,7 @@ static void good_measured(void **state)
     assert_int_equal(cache_measure(folder, &size), 0);
     assert_false(size.there);
     assert_string_equal(size.folder, folder);
-    assert_int_equal(access(folder, F_OK), -1);  // it is only looked at
+    assert_int_equal(access(folder, F_OK), -1);  // measuring does not create it
     struct cache *c = open_cache(0);
     assert_int_equal(cache_writable(c), 0);
     assert_int_equal(cache_put(c, &key, STR("image"), STR("about")), 0);

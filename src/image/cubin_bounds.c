@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT
-// A cubin has a section .nv.info.NAME for each kernel: a row of attributes, of which two bound its blocks. Read without libelf,
-// for the guard's sake.
+// A cubin has a section .nv.info.NAME for each kernel: a list of attributes, of which two bound its blocks.
+// It is read without libelf, which the guard must not need.
 #include "image/cubin_bounds.h"
 
 #include <elf.h>
 #include <stdint.h>
 
 enum {
-    SIZED = 4,  // form of an attribute: a length in its last two bytes, then so many bytes
+    SIZED = 4,  // format of an attribute: a length in its last two bytes, then so many bytes
     MAX_THREADS = 0x05,
     REQUIRED_THREADS = 0x10,
     NO_BOUND = 0,
@@ -20,7 +20,7 @@ static bool inside(struct str file, uint64_t at, uint64_t len)
     return at <= file.len && len <= file.len - at;
 }
 
-// Threads of a block at most; NO_BOUND: nothing is said.
+// Returns the most threads of a block, NO_BOUND if no attribute bounds it.
 static uint64_t bound_of_attributes(struct str info)
 {
     while (info.len >= 4) {
@@ -44,7 +44,8 @@ static size_t find(struct str text, size_t at, const char *what, size_t len)
     return p ? (size_t)(p - text.ptr) : text.len;
 }
 
-// What stands between the parameters of a kernel and its body; empty: it is not there.
+// Returns the text between the parameters of a kernel and its body, empty if the PTX does not have the
+// kernel.
 static struct str directives_of(struct str ptx, struct str kernel)
 {
     static const char entry[] = ".entry ";
@@ -60,7 +61,7 @@ static struct str directives_of(struct str ptx, struct str kernel)
     return (struct str){"", 0};
 }
 
-// ".maxntid 128, 1, 1" or less of it.
+// Returns the bound in ".maxntid 128, 1, 1", in which the second and third number may be missing.
 static uint64_t bound_of_directive(struct str text, const char *name)
 {
     size_t at = find(text, 0, name, strlen(name));
@@ -88,7 +89,7 @@ static uint64_t bound_of_directives(struct str text)
     return bound ? bound : bound_of_directive(text, ".maxntid");
 }
 
-// The sections' names; false: this is no such file.
+// Reads the header and finds the sections' names. Returns false if this is no such file.
 static bool read_header(struct str cubin, Elf64_Ehdr *e, Elf64_Shdr *names)
 {
     if (cubin.len < sizeof *e)
@@ -102,7 +103,7 @@ static bool read_header(struct str cubin, Elf64_Ehdr *e, Elf64_Shdr *names)
     return inside(cubin, names->sh_offset, names->sh_size);
 }
 
-// The kernel that a section is about; empty: none.
+// Returns the kernel that a section describes, empty if it describes none.
 static struct str kernel_of(struct str cubin, const Elf64_Shdr *names, uint32_t name)
 {
     if (name >= names->sh_size)

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-// How many threads a kernel may be launched with, as its machine code and its PTX say.
+// Compares how many threads a kernel may be launched with according to its machine code and to its PTX.
 //
-// Libraries choose the size of blocks by the GPU they run on, and carry PTX for another one. Where both say something else of a
-// kernel, what its host code launches is not what the PTX was made for.
+// Libraries choose the size of blocks by the GPU they run on, and carry PTX for another one. Where the two
+// differ for a kernel, the launches of its host code do not fit the PTX.
 #ifndef MOAT_IMAGE_CUBIN_BOUNDS_H
 #define MOAT_IMAGE_CUBIN_BOUNDS_H
 
@@ -10,8 +10,9 @@
 
 #include "base/str.h"
 
-// A kernel of the cubin whose bounds the text has otherwise; empty: there is none. Kernels that are in one of them only do
-// not count. Neither is trusted: what is damaged has no kernels from there on. The name lies in the cubin.
+// Returns the name of a kernel whose bounds differ between cubin and PTX, empty if there is none. Kernels
+// that only one of them has do not count. Neither input is trusted: reading ends at the first damage. The
+// name lies in the cubin.
 struct str cubin_bounds_differ(struct str cubin, struct str ptx);
 
 #endif

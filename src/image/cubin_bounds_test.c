@@ -3,7 +3,7 @@
 
 #include "image/image_make.h"
 
-#define NOTHING "\x02\x4a\x01\x00"  // an attribute without bytes behind it
+#define NOTHING "\x02\x4a\x01\x00"  // an attribute without further bytes
 #define MAX(x) "\x04\x05\x0c\x00" x "\x01\x00\x00\x00\x01\x00\x00\x00"
 #define REQUIRED(x) "\x04\x10\x0c\x00" x "\x02\x00\x00\x00\x01\x00\x00\x00"
 #define N128 "\x80\x00\x00\x00"
@@ -13,7 +13,7 @@
         text, sizeof text - 1 \
     }
 
-// One with two kernels: the bound of `one` is 128, that of `two` is given.
+// Makes a cubin with two kernels: the bound of `one` is 128, that of `two` is given.
 static void make_cubin(struct make *m, struct str two)
 {
     const struct make_section sections[] = {
@@ -43,7 +43,7 @@ static void good_bounds(void **state)
     differs(max, ONE ".visible .entry two(\n\t.param .u32 x\n)\n.maxntid 64\n.minnctapersm 1\n{ ret; }\n",
             "");
     differs(required, ONE ".entry two()\n.reqntid 8, 4, 4\n{ ret; }\n", "");
-    differs(max, ONE, "");  // what is in one of them only
+    differs(max, ONE, "");  // only one of them has the kernel
     differs(max, "", "");
     differs(max, ".entry three() .maxntid 5 { }", "");
     differs(max, ONE ".func two() .maxntid 5 { } .entry twofold() .maxntid 6 { }", "");
@@ -59,7 +59,7 @@ static void bad_bounds(void **state)
     differs(max, ".entry two() .maxntid 99999999999999999999, 99999999999, 7 { }", "two");
 }
 
-// Cut anywhere, and with any one byte wrong.
+// Files that are cut anywhere, and with any one byte wrong.
 static void bad_files(void **state)
 {
     struct make m = {0};

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
-// ELF files and archives: where fatbins are in a host file, and what a cubin says about itself.
+// ELF files and archives: finds fatbins in a host file, and kernels and architecture of a cubin.
 //
 // libelf reads headers, tables and names; it was fuzzed for this with inputs that end at an unmapped page.
-// Sizes and offsets it returns are still the file's own words: they are checked here against the input.
+// The sizes and offsets that it returns come from the file unchecked: they are checked here against the
+// input.
 #include <errno.h>
 #include <gelf.h>
 #include <stdio.h>
@@ -15,13 +16,13 @@ enum {
     CUDA_OSABI_2 = 0x41,     // the architecture is in bits 8 to 15 of e_flags; in bits 0 to 7 before
     CUDA_OSABI_1_A = 0x800,  // in e_flags of the older kind: an 'a' architecture (as in LLVM's ELF.h)
     CUDA_ENTRY = 0x10,       // in st_other of a kernel's symbol; device functions do not have it
-    NAME_MOST = 255,         // of sections and members: names may share bytes, so copies are bounded
+    NAME_MOST = 255,         // of names of sections and members: names may share bytes, so copies are bounded
 };
 
 struct section {
     size_t at, end;
     const char *name;
-    bool fatbins;  // by its name, holds nothing else
+    bool fatbins;  // by its name, it holds nothing else
     size_t index;
 };
 
@@ -29,7 +30,7 @@ struct sections {
     VEC(struct section) list;
 };
 
-// elf_memory does not write to the image of a file that is only read.
+// Opens an ELF image for reading. elf_memory does not write to an image that is only read.
 static Elf *open_elf(struct str bytes)
 {
     elf_version(EV_CURRENT);
@@ -41,7 +42,8 @@ static bool holds_fatbins(const char *name)
     return strcmp(name, ".nv_fatbin") == 0 || strcmp(name, "__nv_relfatbin") == 0;
 }
 
-// The sections' parts of the file, cut at the place's end. 0, -ENOMEM or -EINVAL for a damaged section table.
+// Lists the sections' parts of the file, cut at the place's end. Returns 0, -ENOMEM, or -EINVAL for a damaged
+// section table.
 static int collect_sections(struct image *im, const struct image_place *p, Elf *elf, struct sections *out)
 {
     size_t names;
@@ -83,8 +85,8 @@ static struct str copied(struct image *im, const char *name)
     return arena_str(&im->arena, (struct str){name, strnlen(name, NAME_MOST)});
 }
 
-// In the order of the file, each byte once: in a hostile file thousands of sections may be the same
-// megabytes. Sections that are not made for fatbins are searched too: libraries keep some as plain data.
+// Walks sections in file order and each byte once: in a hostile file thousands of sections may be the same
+// megabytes. Sections not meant for fatbins are searched too: libraries store some as plain data.
 static int walk_sections(struct image *im, const struct image_place *p, struct sections *sections)
 {
     qsort(sections->list.items, sections->list.len, sizeof *sections->list.items, by_offset);
@@ -92,7 +94,7 @@ static int walk_sections(struct image *im, const struct image_place *p, struct s
     for (size_t i = 0; i < sections->list.len; i++) {
         const struct section *s = &sections->list.items[i];
         struct image_place part = {s->at > done ? s->at : done, s->end, p->member};
-        if (!s->fatbins)  // a section may begin anywhere, the data in it is aligned in the file
+        if (!s->fatbins)  // a section may begin anywhere; the data in it is aligned in the file
             part.at += (p->at - part.at) % FATBIN_STEP;
         if (part.at >= part.end)
             continue;
@@ -127,7 +129,7 @@ static int walk_host(struct image *im, const struct image_place *p, Elf *elf, co
     return err;
 }
 
-// The bytes of a section as the file has them; empty if they are not inside it.
+// Returns the bytes of a section in the file; empty if they are not inside it.
 static struct str section_bytes(struct str file, const GElf_Shdr *h)
 {
     if (h->sh_type == SHT_NOBITS || h->sh_offset > file.len || h->sh_size > file.len - h->sh_offset)
@@ -135,7 +137,8 @@ static struct str section_bytes(struct str file, const GElf_Shdr *h)
     return (struct str){file.ptr + h->sh_offset, h->sh_size};
 }
 
-// e_flags of the newer kind have no 'a' or 'f': the command line that the assembler notes down has.
+// Finds the architecture's suffix. e_flags of the newer kind do not have it; the assembler's command line in
+// a note does.
 static char noted_suffix(struct str cubin, Elf *elf, uint32_t arch)
 {
     char word[16];
@@ -194,7 +197,7 @@ int elf_image_walk(struct image *im, const struct image_place *p)
     return err;
 }
 
-// libelf cuts a member's size at the end of the file; its header, 60 bytes before it, has what it was.
+// Returns a member's size from its header, 60 bytes before it: libelf cuts the size at the end of the file.
 static size_t declared_size(const struct image *im, size_t member)
 {
     enum { HEADER = 60, SIZE_AT = 48, SIZE_LEN = 10 };
@@ -204,7 +207,7 @@ static size_t declared_size(const struct image *im, size_t member)
     return strtoul(digits, NULL, 10);
 }
 
-// One member; *next: where the archive goes on.
+// Walks one member; *next becomes the offset of the one after it.
 static int walk_member(struct image *im, Elf *member, size_t *next)
 {
     const Elf_Arhdr *h = elf_getarhdr(member);
@@ -226,7 +229,7 @@ static int walk_member(struct image *im, Elf *member, size_t *next)
     if (str_starts((struct str){im->base + at, size}, STR("!<arch>\n")))
         image_damaged(im, at, "member " STR_FMT " is an archive itself: not looked into", STR_ARG(p.member));
     int err = image_detect(im, &p);
-    return err == -ENOEXEC ? 0 : err;  // other files may be there
+    return err == -ENOEXEC ? 0 : err;  // members of other kinds are fine
 }
 
 int elf_image_archive(struct image *im)
@@ -241,7 +244,7 @@ int elf_image_archive(struct image *im)
         cmd = elf_next(member);
         elf_end(member);
     }
-    // libelf ends at a damaged header as it does at the end.
+    // libelf stops at a damaged header as it does at the end.
     if (!err && next + PADDING < im->len)
         image_damaged(im, next, "damaged archive: %zu bytes are not looked into", im->len - next);
     elf_end(ar);
@@ -252,11 +255,12 @@ struct symbols {
     struct str cubin;
     Elf *elf;
     Elf_Data *data;
-    size_t names;  // the section of their names
-    size_t room;   // what all names may have together
+    size_t names;  // the section with their names
+    size_t room;   // length that all names may have together
 };
 
-// One symbol: its name if it is a kernel's, else an empty string. False: the name is damaged.
+// Returns the name of a symbol if it is a kernel's, else an empty string, in *name. Returns false if the name
+// is damaged.
 static bool kernel_name(struct symbols *symbols, int i, struct str *name)
 {
     GElf_Sym sym;
@@ -269,7 +273,7 @@ static bool kernel_name(struct symbols *symbols, int i, struct str *name)
     // libelf would decompress a compressed section: such names would not outlive the Elf.
     if (!s || s < symbols->cubin.ptr || s >= symbols->cubin.ptr + symbols->cubin.len)
         return false;
-    // Hostile symbols may all have the same long name; those of honest ones fit into the file side by side.
+    // Hostile symbols may all share one long name; valid names fit into the file side by side.
     *name = (struct str){s, strnlen(s, symbols->room)};
     if (name->len == 0 || name->len == symbols->room)
         return false;
@@ -318,7 +322,7 @@ int elf_image_kernels(struct str cubin, image_visit *visit, void *ctx, const cha
                 continue;
             *why = NULL;
             err = visit_symbols(&(struct symbols){.cubin = cubin, .elf = elf}, scn, visit, ctx, why);
-            break;  // the gABI allows one
+            break;  // the gABI allows only one
         }
     elf_end(elf);
     return err;

@@ -8,8 +8,8 @@ static struct str all(const struct make *m)
     return (struct str){m->bytes, m->len};
 }
 
-// Fatbins in both of their sections and among other data, which begins at an odd place. Returns where the
-// section table is.
+// Makes a file with fatbins in both of their sections and among other data, which begins at an odd offset.
+// Returns the offset of the section table.
 static size_t make_host(struct make *m)
 {
     struct make linked = {0}, pieces = {0}, data = {0};
@@ -97,7 +97,7 @@ static void bad_section_size(void **state)
     make_free(&m);
 }
 
-// Sections that lie on each other are read once.
+// Overlapping sections are read once.
 static void bad_sections_overlap(void **state)
 {
     struct make m = {0};
@@ -118,8 +118,8 @@ static void bad_elf_header(void **state)
     make_free(&m);
 }
 
-// A cubin with kernels, a device function, a kernel that is elsewhere, and an object. Returns where the
-// section table is.
+// Makes a cubin with kernels, a device function, a kernel that is undefined, and an object. Returns the
+// offset of the section table.
 static size_t make_cubin(struct make *m, unsigned osabi, unsigned flags, const char *note)
 {
     static const char names[] = "\0kernel\0function\0elsewhere\0object\0local";
@@ -172,7 +172,7 @@ static void good_cubin(void **state)
     check_cubin(0x33, 0x5a0d5a, "", 90, 'a');
 }
 
-// What lies behind the note does not belong to it.
+// Bytes after the note do not belong to it.
 static void bad_note(void **state)
 {
     struct make m = {0};
@@ -207,7 +207,7 @@ static void good_cubin_kernels(void **state)
     make_free(&m);
 }
 
-// 300 kernels of one name, which together is longer than the file.
+// 300 kernels share one name; together the names are longer than the file.
 static void bad_shared_name(void **state)
 {
     char names[1001] = {0};
@@ -271,7 +271,7 @@ static void good_archive(void **state)
     assert_true(str_eq(image_entry(im, 6)->member, STR("d.fatbin")));
     make_expect_text(im, 6, MAKE_PTX);
     image_free(im);
-    // Cut inside the last member, then inside its header.
+    // The file is cut inside the last member, then inside its header.
     size_t whole = m.len;
     m.len -= 16;
     image_free(make_open(&m, 7, 3));  // the member, its fatbin, its module
@@ -294,7 +294,7 @@ static void bad_archive_inside(void **state)
     make_free(&inner);
 }
 
-// A damaged header hides what follows, not what came before.
+// A damaged header hides the members after it, not those before.
 static void bad_archive_header(void **state)
 {
     struct make m = {0};

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-// The fatbin container, as nvcc writes it.
+// Reads the fatbin container that nvcc writes.
 //
-// A fatbin is a header of 16 bytes and the bytes it counts: entries one after the other, each a header of
-// 64 bytes or more and a payload. Everything is little-endian and nothing has to be aligned in our memory.
+// A fatbin is a header of 16 bytes and the bytes it counts: entries one after the other, each a header of 64
+// bytes or more and a payload. Everything is little-endian, and nothing need be aligned in our memory.
 //
 //   fatbin header: u32 magic, u16 version, u16 header size, u64 size of what follows
 //   entry header:  see read_fields; offsets of its strings count from the entry
@@ -55,7 +55,7 @@ int fatbin_measure(const void *data, image_readable *readable, size_t *len)
     return readable(data, *len) ? 0 : -EFAULT;
 }
 
-// A part of an entry's header. False: it is not inside.
+// Finds a part of an entry's header. Returns false if it is not inside.
 static bool header_slice(struct str header, uint64_t at, uint64_t len, struct str *out)
 {
     if (at > header.len || len > header.len - at)
@@ -81,7 +81,7 @@ static bool is_text(struct str s)
     return true;
 }
 
-// Source name and options. Cubins have a binary record where PTX has its options: that one is passed over.
+// Reads source name and options. Cubins have a binary record where PTX has its options; it is skipped.
 static bool read_strings(struct str header, struct image_entry *e)
 {
     uint32_t record = get32(header.ptr + 20), name = get32(header.ptr + 32);
@@ -111,7 +111,8 @@ static void read_fields(const char *h, struct image_entry *e)
     e->compression = e->flags & FLAG_ZSTD ? IMAGE_ZSTD : e->flags & FLAG_LZ4 ? IMAGE_LZ4 : IMAGE_PLAIN;
 }
 
-// The payload at `at`, of which the header h says that it has `size` bytes; `room` bytes are there.
+// Reads the payload at `at`, which has `size` bytes according to the header h; `room` bytes are left in the
+// fatbin.
 static void read_payload(struct image *im, const char *h, size_t at, uint64_t size, size_t room,
                          struct image_entry *e)
 {
@@ -130,7 +131,7 @@ static void read_payload(struct image *im, const char *h, size_t at, uint64_t si
                       stored, size);
         return;
     }
-    // What the sizes of other kinds mean is not known: nothing is decompressed by them.
+    // The meaning of the sizes of other kinds is not known; those are not decompressed.
     if (e->kind != IMAGE_OTHER && !unpack_plausible(e->compression, (size_t)stored, full)) {
         image_damaged(im, e->offset, "%" PRIu64 " bytes cannot come from %" PRIu64 " compressed ones", full,
                       stored);
@@ -141,7 +142,8 @@ static void read_payload(struct image *im, const char *h, size_t at, uint64_t si
     e->damaged = false;
 }
 
-// One entry of a fatbin that ends at `end`. *next: the entry behind it; `at` itself when that is not known.
+// Reads one entry of a fatbin that ends at `end`. *next becomes the offset of the next entry, or `at` if that
+// is not known.
 static int read_entry(struct image *im, const struct image_place *p, size_t at, size_t end, size_t *next)
 {
     const char *h = im->base + at;
@@ -169,8 +171,9 @@ static int read_entry(struct image *im, const struct image_place *p, size_t at, 
     return image_add(im, &e);
 }
 
-// The entries between *at and end. *at becomes where reading ended: before end, if the way on is not known
-// or, in a fatbin that does not say where it ends, if another one begins.
+// Reads the entries between *at and end. *at becomes the offset where reading ended. That is before end if
+// the next entry's offset is not known, or, in a fatbin whose end is not known (open_end), if another fatbin
+// begins.
 static int read_entries(struct image *im, const struct image_place *p, size_t *at, size_t end, bool open_end)
 {
     while (*at < end) {
@@ -187,13 +190,13 @@ static int read_entries(struct image *im, const struct image_place *p, size_t *a
     return 0;
 }
 
-// The fatbin at `at`. *next: where it ends; or, with *lost set, somewhere inside because it does not say so
-// believably.
-static int read_fatbin(struct image *im, const struct image_place *p, size_t at, size_t *next, bool *lost)
+// Reads the fatbin at `at`. *next becomes its end. If its sizes are not plausible, *next is a place inside
+// it, and *resync is set unless a fatbin begins there: the caller must search for the next one.
+static int read_fatbin(struct image *im, const struct image_place *p, size_t at, size_t *next, bool *resync)
 {
     size_t room = p->end - at;
     *next = p->end;
-    *lost = false;
+    *resync = false;
     if (room < HEADER_SIZE) {
         image_damaged(im, at, "fatbin header is cut off: %zu bytes are left", room);
         return 0;
@@ -208,7 +211,7 @@ static int read_fatbin(struct image *im, const struct image_place *p, size_t at,
     if (version != 1 || !header_fits) {
         image_damaged(im, at, "fatbin of version %u with a header of %u bytes is not understood", version,
                       header_size);
-        *lost = !fits;
+        *resync = !fits;
         *next = fits ? *next : at + FATBIN_STEP;
         return 0;
     }
@@ -219,13 +222,13 @@ static int read_fatbin(struct image *im, const struct image_place *p, size_t at,
     size_t entry = at + header_size;
     int err = read_entries(im, p, &entry, *next, !fits);
     if (!fits) {
-        *lost = !fatbin_is_header((struct str){im->base + entry, p->end - entry});
+        *resync = !fatbin_is_header((struct str){im->base + entry, p->end - entry});
         *next = entry;
     }
     return err;
 }
 
-// The first place from `at` on, in steps of 8, where a magic is; p->end if there is none.
+// Returns the first offset from `at` on, in steps of 8, with a magic number; p->end if there is none.
 static size_t next_magic(const struct image *im, const struct image_place *p, size_t at)
 {
     for (; at < p->end && p->end - at >= MAGIC_SIZE; at += FATBIN_STEP)
@@ -234,9 +237,9 @@ static size_t next_magic(const struct image *im, const struct image_place *p, si
     return p->end;
 }
 
-// A magic among other data begins a fatbin only if its sizes and those of its first entry fit: four bytes
-// alone may be a program's constant.
-static bool believable(const struct image *im, const struct image_place *p, size_t at)
+// Returns whether a magic number among other data begins a fatbin: its sizes and those of its first entry
+// must fit, because four bytes alone may be a program's constant.
+static bool plausible(const struct image *im, const struct image_place *p, size_t at)
 {
     size_t room = p->end - at;
     const char *h = im->base + at, *entry = h + HEADER_SIZE;
@@ -247,14 +250,14 @@ static bool believable(const struct image *im, const struct image_place *p, size
            get64(entry + 8) <= size - header_size;
 }
 
-static size_t next_believable(const struct image *im, const struct image_place *p, size_t at)
+static size_t next_plausible(const struct image *im, const struct image_place *p, size_t at)
 {
-    while ((at = next_magic(im, p, at)) < p->end && !believable(im, p, at))
+    while ((at = next_magic(im, p, at)) < p->end && !plausible(im, p, at))
         at += FATBIN_STEP;  // may pass the end, cannot wrap
     return at;
 }
 
-// Fatbins begin at multiples of 8 from the place's beginning.
+// Rounds up to a multiple of 8 from the place's beginning, where fatbins begin.
 static size_t aligned(const struct image_place *p, size_t at)
 {
     size_t over = (at - p->at) % FATBIN_STEP;
@@ -269,14 +272,14 @@ static bool all_zero(struct str s)
 
 int fatbin_walk(struct image *im, const struct image_place *p)
 {
-    bool lost = false;
+    bool resync = false;
     for (size_t at = p->at; at < p->end; at = aligned(p, at)) {
-        size_t found = lost ? next_believable(im, p, at) : next_magic(im, p, at);
-        if (!lost && !all_zero((struct str){im->base + at, found - at}))
+        size_t found = resync ? next_plausible(im, p, at) : next_magic(im, p, at);
+        if (!resync && !all_zero((struct str){im->base + at, found - at}))
             image_damaged(im, at, "%zu bytes here are not a fatbin", found - at);
         if (found == p->end)
             break;
-        int err = read_fatbin(im, p, found, &at, &lost);
+        int err = read_fatbin(im, p, found, &at, &resync);
         if (err)
             return err;
     }
@@ -285,9 +288,9 @@ int fatbin_walk(struct image *im, const struct image_place *p)
 
 int fatbin_search(struct image *im, const struct image_place *p)
 {
-    bool lost;
-    for (size_t at = p->at; (at = next_believable(im, p, at)) < p->end; at = aligned(p, at)) {
-        int err = read_fatbin(im, p, at, &at, &lost);
+    bool resync;
+    for (size_t at = p->at; (at = next_plausible(im, p, at)) < p->end; at = aligned(p, at)) {
+        int err = read_fatbin(im, p, at, &at, &resync);
         if (err)
             return err;
     }

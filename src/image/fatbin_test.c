@@ -82,7 +82,7 @@ static void good_several(void **state)
     make_free(&m);
 }
 
-// Options of a cubin are a binary record: no text, and no damage.
+// Options of a cubin are a binary record: not text, and not damage.
 static void good_binary_options(void **state)
 {
     struct make m = {0};
@@ -97,7 +97,7 @@ static void good_binary_options(void **state)
     make_free(&m);
 }
 
-// Three modules in two fatbins; `field` of the first module is set to value.
+// Makes three modules in two fatbins; `field` of the first module is set to value.
 static struct image *open_with(struct make *m, enum image_compression compression, size_t field,
                                uint64_t value, size_t size, unsigned entries, unsigned damage)
 {
@@ -117,7 +117,7 @@ struct row {
     uint64_t value;
     size_t size;
     unsigned entries, damage;
-    bool readable;  // the first one, although the place is damaged
+    bool readable;  // the first one, although it is reported as damaged
 };
 
 static void check_rows(const struct row *rows, size_t n)
@@ -194,7 +194,7 @@ static void bad_fatbin_size(void **state)
     }
 }
 
-// Neither the fatbin nor its module says where it ends: the next fatbin is found all the same.
+// Neither the fatbin nor its module has a plausible end: the next fatbin is still found.
 static void bad_fatbin_and_module_size(void **state)
 {
     struct make m = {0};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Opening a file, telling what it is, and the list of what was found.
+// Opens a file, detects its kind, and lists its modules.
 #include "image/image.h"
 
 #include <assert.h>
@@ -15,7 +15,7 @@ static void vreport(const struct image *im, struct diag_sink *sink, size_t offse
                     va_list args)
 {
     struct diag_source source = {.name = im->name};
-    // A length of 1 makes offset 0 be printed too.
+    // With length 1, offset 0 is printed too.
     diag_vreport(sink, DIAG_ERROR, &source, offset, 1, fmt, args);
 }
 
@@ -84,7 +84,7 @@ static int find_modules(struct image *im)
     return err;
 }
 
-// A report for failures that have no offset.
+// Reports a failure that has no offset.
 static int fail(struct diag_sink *sink, const char *name, int err)
 {
     struct diag_source source = {.name = name};
@@ -101,7 +101,7 @@ static int open_bytes(const char *name, struct str bytes, bool mapped, struct di
     if (!im)
         return err;
     arena_init(&im->arena, 0);
-    im->base = bytes.len ? bytes.ptr : "";  // no arithmetic on NULL
+    im->base = bytes.len ? bytes.ptr : "";  // avoids arithmetic on NULL
     im->len = bytes.len;
     im->sink = sink;
     struct str copy = arena_str(&im->arena, (struct str){name, strlen(name) + 1});
@@ -113,7 +113,7 @@ static int open_bytes(const char *name, struct str bytes, bool mapped, struct di
         return err;
     }
     im->sink = NULL;
-    im->mapped = mapped;  // only now: until here a failure leaves the bytes to the caller
+    im->mapped = mapped;  // set last: after an earlier failure the caller unmaps
     *out = im;
     return 0;
 }
@@ -126,7 +126,7 @@ int image_open_memory(const char *name, const void *data, size_t len, struct dia
     return err == -ENOMEM ? fail(sink, name, err) : err;
 }
 
-// *bytes stays empty for an empty file, which cannot be mapped.
+// Maps a file. *bytes stays empty for an empty file, which cannot be mapped.
 static int map_file(const char *path, struct str *bytes)
 {
     int fd = open(path, O_RDONLY | O_CLOEXEC);

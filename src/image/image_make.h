@@ -25,7 +25,8 @@ struct make {
     size_t len;
 };
 
-// Memory of exactly this size each time, so that a sanitizer sees the byte behind it.
+// Appends n bytes. The memory has exactly the new size each time, so that a sanitizer sees an access to the
+// byte after it.
 static inline void make_raw(struct make *m, const void *from, size_t n)
 {
     m->bytes = realloc(m->bytes, m->len + n + !(m->len + n));
@@ -109,7 +110,7 @@ static inline struct str make_compressed(const struct make_entry *e)
     return (struct str){to, n};
 }
 
-// Returns where the entry begins.
+// Appends an entry and returns its offset.
 static inline size_t make_entry(struct make *m, struct make_entry e)
 {
     struct str stored = make_compressed(&e);
@@ -139,7 +140,7 @@ static inline size_t make_entry(struct make *m, struct make_entry e)
     return at;
 }
 
-// Returns where the fatbin begins; entries follow, then make_fatbin_end.
+// Begins a fatbin and returns its offset; entries follow, then make_fatbin_end.
 static inline size_t make_fatbin(struct make *m)
 {
     size_t at = m->len;
@@ -155,7 +156,7 @@ static inline void make_fatbin_end(struct make *m, size_t at)
     make_set(m, at + 8, m->len - at - 16, 8);
 }
 
-// A fatbin with one PTX module.
+// Makes a fatbin with one PTX module.
 static inline void make_one(struct make *m, enum image_compression compression)
 {
     size_t at = make_fatbin(m);
@@ -167,13 +168,14 @@ static inline void make_one(struct make *m, enum image_compression compression)
 struct make_section {
     const char *name;
     uint32_t type, link;
-    size_t skew;  // begins so many bytes behind a multiple of 8
+    size_t skew;  // it begins so many bytes after a multiple of 8
     struct str data;
 };
 
 enum { MAKE_SECTIONS = 8 };
 
-// Sections 1 to n, then the names as section n + 1. Returns where the section table begins.
+// Makes an ELF file of sections 1 to n, and the names as section n + 1. Returns the offset of the section
+// table.
 static inline size_t make_elf(struct make *m, Elf64_Ehdr ehdr, const struct make_section *sections, size_t n)
 {
     Elf64_Shdr table[MAKE_SECTIONS + 2] = {0};
@@ -245,7 +247,7 @@ static inline struct make_sink make_sink(void)
     return (struct make_sink){.sink = {.emit = make_keep}};
 }
 
-// Opens what must open with this many entries and damaged places.
+// Opens an image, which must succeed with this many entries and damaged places.
 static inline struct image *make_open(const struct make *m, unsigned entries, unsigned damage)
 {
     struct make_sink s = make_sink();
@@ -281,7 +283,7 @@ static inline int make_name(void *ctx, struct str name)
     return 0;
 }
 
-// Does with an image all that can be done, whatever it is.
+// Does everything with an image that can be done, whatever it is.
 static inline void make_exercise(const char *bytes, size_t len)
 {
     struct make_sink s = make_sink();

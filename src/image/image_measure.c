@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// How long an image in memory is that somebody gives us the address of, and nothing else.
+// Finds the length of an image in memory of which only the address is known.
 #include <elf.h>
 
 #include "image/image_internal.h"
@@ -11,7 +11,7 @@ static const void *after(const void *p, uint64_t n)
     return (const void *)((uintptr_t)p + n);
 }
 
-// The end of a part of the file; the largest of these is the file's.
+// Extends *end to the end of a part of the file. Returns false on overflow.
 static bool reach(uint64_t *end, uint64_t offset, uint64_t size)
 {
     uint64_t to;
@@ -56,7 +56,7 @@ static int measure_elf(const void *data, image_readable *readable, size_t *len)
     return 0;
 }
 
-// Up to the NUL, or to the end of what can be read.
+// Measures text up to its NUL. Returns -EFAULT if memory ends before.
 static int measure_text(const void *data, image_readable *readable, size_t *len)
 {
     for (size_t at = 0;;) {
@@ -80,7 +80,7 @@ int image_measure(const void *data, image_readable *readable, size_t *len)
 
     if (!readable(data, 1))
         return -EFAULT;
-    // One by one up to a NUL: a text may be shorter than what it is compared with.
+    // Bytes are read one by one up to a NUL: a text may be shorter than the word it is compared with.
     for (const char *p = data; bytes.len < sizeof start && readable(p, 1); p++) {
         start[bytes.len++] = *p;
         if (!*p)

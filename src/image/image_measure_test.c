@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "image/image_make.h"
 
-// Only this much can be read.
+// Only these bytes can be read.
 static const char *first;
 static size_t room;
 
@@ -18,7 +18,7 @@ static int measure(const struct make *m, size_t *len)
     return image_measure(m->bytes, readable, len);
 }
 
-// As measured, and not measurable when the end is missing.
+// Expects this length, and a failure when the last byte cannot be read.
 static void expect(struct make *m, size_t want)
 {
     size_t len = 0;

@@ -107,7 +107,8 @@ static void bad_kinds(void **state)
     expect_unknown(STR("// .version 8.0"), -ENOEXEC);
 }
 
-// An archive of an object with several sections and modules: every kind of allocation is among its own.
+// An archive of an object with several sections and modules, so that opening it makes every kind of
+// allocation.
 static void make_large(struct make *m)
 {
     struct make fatbins = {0}, object = {0};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What can be told about PTX text without parsing it.
+// Finds header and kernels of PTX text without parsing it.
 #include "image/image_internal.h"
 
 static const size_t nowhere = (size_t)-1;
@@ -41,7 +41,7 @@ static size_t find_char(struct str text, size_t at, char c)
     return p ? (size_t)(p - text.ptr) : nowhere;
 }
 
-// Behind the comment that begins at `at`; `at` if none does.
+// Returns the offset after the comment that begins at `at`; `at` if there is none.
 static size_t skip_comment(struct str text, size_t at)
 {
     size_t end;
@@ -54,7 +54,7 @@ static size_t skip_comment(struct str text, size_t at)
     return end == nowhere ? text.len : end + (text.ptr[end] == '\n' ? 1 : 2);
 }
 
-// Behind the string that begins at `at`. It ends with its line at the latest.
+// Returns the offset after the string that begins at `at`. It ends with its line at the latest.
 static size_t skip_string(struct str text, size_t at)
 {
     for (at++; at < text.len && text.ptr[at] != '\n'; at++) {
@@ -77,7 +77,7 @@ static size_t skip_blank(struct str text, size_t at)
     return at;
 }
 
-// Behind `word` and the blanks around it, if it comes next as a whole word; nowhere otherwise.
+// Returns the offset after `word` and the blanks around it if it comes next as a whole word; else nowhere.
 static size_t expect(struct str text, size_t at, struct str word)
 {
     at = skip_blank(text, at);
@@ -92,7 +92,7 @@ bool ptx_text_is(struct str text)
     return expect(text, 0, STR(".version")) != nowhere;
 }
 
-// Too many digits give a wrong number, not an overflow.
+// Reads a number. Too many digits give a wrong number, not an overflow trap.
 static size_t read_number(struct str text, size_t at, uint32_t *out)
 {
     *out = 0;
@@ -118,18 +118,18 @@ void ptx_text_header(struct str text, struct image_entry *e)
         e->suffix = text.ptr[at];
 }
 
-// A position that moves forward through the text, and where the next quote and the next slash are, so that
-// each byte is looked at once however many comments there are.
+// A position that moves forward through the text, and the next quote and slash, so that each byte is scanned
+// once however many comments there are.
 //
-//   quote, slash: the first one at or behind `at`, or nowhere; stale when before `at`
+//   quote, slash: the first one at or after `at`, or nowhere; stale when before `at`
 struct cursor {
     struct str text;
     size_t at, quote, slash;
 };
 
-// Moves behind the comments and strings that begin before `limit`. Returns false if the last of them covers
+// Moves after the comments and strings that begin before `limit`. Returns false if the last of them covers
 // limit.
-static bool pass_hidden(struct cursor *c, size_t limit)
+static bool skip_hidden(struct cursor *c, size_t limit)
 {
     while (c->at <= limit) {
         if (c->quote < c->at)
@@ -148,7 +148,8 @@ static bool pass_hidden(struct cursor *c, size_t limit)
     return false;
 }
 
-// Behind the parameters, if any. A list that is not closed ends where a body or a statement does.
+// Returns the offset after the parameters, if any. A list that is not closed ends where a body or a statement
+// does.
 static size_t skip_params(struct str text, size_t at)
 {
     if (!has(text, at, STR("(")))
@@ -163,7 +164,7 @@ int ptx_text_kernels(struct str text, image_visit *visit, void *ctx)
     const struct str entry = STR(".entry");
     struct cursor c = {.text = text, .quote = find_char(text, 0, '"'), .slash = find_char(text, 0, '/')};
     for (size_t hit; (hit = find(text, c.at, entry)) != nowhere;) {
-        if (!pass_hidden(&c, hit))
+        if (!skip_hidden(&c, hit))
             continue;
         c.at = hit + entry.len;
         size_t from = expect(text, hit, entry), end = from;

@@ -126,7 +126,7 @@ static void good_stop(void **state)
     make_free(&m);
 }
 
-// Hostile texts of one megabyte: what is not linear would take minutes.
+// Hostile texts of one megabyte: an algorithm that is not linear would take minutes.
 static void bad_long_texts(void **state)
 {
     static const char *const pieces[] = {".entry a(", ".entry ", "/*",        "//",

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
-// Payloads, decompressed. A zstd payload is a frame, an LZ4 payload a raw block; both must give exactly the
-// size that the fatbin declares.
+// Decompresses payloads. A zstd payload is a frame, an LZ4 payload a raw block; both must decompress to
+// exactly the size that the fatbin declares.
 //
 // The buffer is allocated at the declared size, so that size is checked first. A fixed ratio would be wrong:
-// a module with a large table of zeros compresses 10,000 times and is honest. The formats have limits of
-// their own, and nothing valid is beyond them: a zstd block makes at most 128 KiB from no fewer than 4 bytes,
-// and a byte of LZ4 stands for at most 255. So 1 KiB of input costs at most 32 MiB; the limit is 1 GiB.
+// a valid module with a large table of zeros compresses 10,000 times. The formats have limits of their own,
+// which no valid payload exceeds: a zstd block makes at most 128 KiB from no fewer than 4 bytes, and a byte
+// of LZ4 stands for at most 255. So 1 KiB of input costs at most 32 MiB; the limit is 1 GiB.
 #include <errno.h>
 #include <inttypes.h>
 #include <lz4.h>
@@ -27,7 +27,7 @@ bool unpack_plausible(enum image_compression how, size_t stored, uint64_t full)
     return full <= most;
 }
 
-// The old bytes are not wanted: a new allocation instead of realloc saves copying them.
+// Makes room for size bytes. The old contents are not needed, so a new allocation saves the copy of realloc.
 static int reserve(struct image_buffer *buf, size_t size)
 {
     if (size <= buf->cap)
@@ -39,7 +39,7 @@ static int reserve(struct image_buffer *buf, size_t size)
     return buf->bytes ? 0 : -ENOMEM;
 }
 
-// The message of a failure, or NULL. *size: how many bytes came out.
+// Returns the message of a failure, or NULL. *size becomes the number of bytes produced.
 static const char *unpack_zstd(struct image_buffer *buf, const struct image_entry *e, size_t *size)
 {
     *size = ZSTD_decompressDCtx(buf->zstd, buf->bytes, e->full_size, e->payload.ptr, e->payload.len);
@@ -48,7 +48,7 @@ static const char *unpack_zstd(struct image_buffer *buf, const struct image_entr
 
 static const char *unpack_lz4(struct image_buffer *buf, const struct image_entry *e, size_t *size)
 {
-    // Both sizes are below 1 GiB, so they are ints.
+    // Both sizes are below 1 GiB, so they fit an int.
     int n = LZ4_decompress_safe(e->payload.ptr, buf->bytes, (int)e->payload.len, (int)e->full_size);
     *size = n < 0 ? 0 : (size_t)n;
     return n < 0 ? "Data corruption detected" : NULL;

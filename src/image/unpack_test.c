@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "image/image_make.h"
 
-// A fatbin with one cubin of these bytes; returns where its entry begins.
+// Makes a fatbin with one cubin of these bytes; returns the offset of its entry.
 static size_t make_packed(struct make *m, enum image_compression compression, struct str data)
 {
     size_t at = make_fatbin(m);
@@ -34,7 +34,7 @@ static void expect_failure(const struct make *m, int expected)
 static void good_sizes(void **state)
 {
     static const size_t sizes[] = {1, 7, 8, 9, 1000, 200000};
-    struct image_buffer buf = {0};  // kept from one to the next
+    struct image_buffer buf = {0};  // reused
     for (int how = IMAGE_PLAIN; how <= IMAGE_ZSTD; how++)
         for (size_t i = 0; i < sizeof sizes / sizeof sizes[0]; i++) {
             char *bytes = malloc(sizes[i]);
@@ -58,7 +58,7 @@ static void good_sizes(void **state)
     image_buffer_free(&buf);
 }
 
-// 16 MiB of zeros compress far more than any honest code does, and are honest all the same.
+// 16 MiB of zeros compress far more than code does, and are valid.
 static void good_zeros(void **state)
 {
     const size_t size = 16 << 20;
@@ -95,7 +95,7 @@ static void bad_declared_sizes(void **state)
         }
 }
 
-// One byte less of compressed data than there is, and one more than the payload has.
+// The compressed size is one byte too small, and one larger than the payload.
 static void bad_compressed_size(void **state)
 {
     const struct str text = STR("some bytes, some bytes, some bytes, some bytes, some bytes");

@@ -27,7 +27,7 @@ const char *const pass_names = &listed[2];
 const char *const pass_why_names[PASS_WHY_COUNT] = {
     [PASS_REWRITTEN] = "rewritten", [PASS_LAUNCHES] = "device-side launch"};
 
-// --- lists of names -----------------------------------------------------------------------------------------
+// --- lists of names ----------------------------------------------------------------------------------------
 
 static struct str next_name(struct str *rest)
 {
@@ -86,9 +86,10 @@ void pass_key(const char *passes, char *key, size_t size)
             len += add_key(&pass_rows[i], len > 0, key + len, size - len);
 }
 
-// --- functions ----------------------------------------------------------------------------------------------
+// --- functions ---------------------------------------------------------------------------------------------
 
-// What the device runtime calls its ways to launch; with underscores in front inside its library.
+// Returns whether a function of the device runtime launches kernels. Inside its library the names begin with
+// underscores.
 static bool is_launch(struct str name)
 {
     static const struct str names[] = {
@@ -148,7 +149,7 @@ static int list_funcs(struct pass_context *c)
     return 0;
 }
 
-// There are few: room for one more each time.
+// The array is copied for each symbol: there are few.
 int pass_add_symbol(struct pass_context *c, struct str name, uint64_t bytes)
 {
     struct pass_result *r = c->result;
@@ -188,7 +189,7 @@ void pass_break(struct pass_context *c, unsigned facts)
         flow_drop(&c->flows[i]);
 }
 
-// --- running ------------------------------------------------------------------------------------------------
+// --- running -----------------------------------------------------------------------------------------------
 
 static int run_pass(struct pass_context *c, unsigned row)
 {
@@ -202,7 +203,7 @@ static int run_pass(struct pass_context *c, unsigned row)
     return edit ? edit : err;
 }
 
-// Warnings are about the program, which is not asked for here.
+// Drops warnings: they are about the program, which is not what is verified here.
 struct errors_only {
     struct diag_sink sink;
     struct diag_sink *to;

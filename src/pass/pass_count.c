@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: MIT
 // The counting pass: see pass_count.h for what it counts and where.
 //
-// A run is a stretch of statements that are executed together: it ends at labels and wherever control may leave. What
-// a run accesses is known when it is read, so it costs one addition per counter that it needs. Counters are registers
-// of 64 bits; only those that a function needs exist, and where all accesses of a kind have the same width, bytes
-// are worked out from their number at the end.
+// A run is a sequence of statements that are executed together: it ends at labels and wherever control may
+// leave. A run's accesses are known when it is read, so it costs one addition per counter that it needs.
+// Counters are registers of 64 bits; only those that a function needs exist, and where all accesses of a kind
+// have the same width, their bytes are computed from their number at the end.
 //
-// At the end, lanes that leave together add up by redux, which has 32 bits: a counter goes in two parts of 27 bits.
-// No thread lives long enough to count to 2^54. Older targets have no redux: there each lane adds to the table itself.
-// A launch is counted by its first thread where that enters the kernel: so each run of a graph counts, and what a kernel
-// launched, of which the host hears nothing, and one that never ends.
+// At the end, lanes that leave together add up by redux, which has 32 bits: a counter is split in two parts
+// of 27 bits. No thread lives long enough to count to 2^54. Older targets have no redux: there each lane adds
+// to the table itself. A launch is counted by its first thread where that enters the kernel, so that each run
+// of a graph counts, and launches by a kernel, which the host does not see, and a kernel that never ends.
 //
-// Leaving stays where it was. A common way out would be a place where lanes wait for one another, and a thread that
-// returns early must not wait for those that wait at a barrier.
+// Each exit stays where it was. At a common exit lanes would wait for one another, and a thread that returns
+// early must not wait for those that wait at a barrier.
 #include "pass/pass_count.h"
 
 #include <assert.h>
@@ -30,8 +30,8 @@ const char *const pass_count_spaces[PASS_COUNT_SPACES] = {
     [PASS_COUNT_LOCAL] = "local",
 };
 
-// Counters of a line: threads, then for each space loads, stores, bytes loaded, bytes stored, then launches. A kind is
-// one of the first two of a space.
+// Counters of a line: threads, then for each space loads, stores, bytes loaded, bytes stored, then launches.
+// A kind is the loads or the stores of a space.
 enum { THREADS, FIRST, KINDS = 2 * PASS_COUNT_SPACES, LAUNCHES = FIRST + 2 * KINDS };
 _Static_assert(LAUNCHES + 1 <= PASS_COUNT_LINE, "a line has room for all");
 
@@ -60,11 +60,11 @@ void pass_count_add(const uint64_t *table, uint32_t func, struct pass_count_sums
     }
 }
 
-// --- what is counted ----------------------------------------------------------------------------------------
+// --- what is counted ---------------------------------------------------------------------------------------
 
 struct amount {
     uint64_t number, bytes;
-    const struct ptx_operand *more;  // a register with bytes that come on top; NULL if none
+    const struct ptx_operand *more;  // a register that holds additional bytes; NULL if none
 };
 
 struct counting {
@@ -77,9 +77,9 @@ struct counting {
         bool used, varies;  // varies: not all are `width` bytes wide
         uint32_t width;
         uint32_t number, bytes;  // registers
-        struct amount run;       // of the present run, not added yet
+        struct amount run;       // of the current run, not added yet
     } kinds[KINDS];
-    // Registers for the way out.
+    // Registers for the exit code.
     uint32_t mask, part, high, leader, line, sum;
 };
 
@@ -103,7 +103,7 @@ static void add_access(const struct ptx_mem *mem, struct amount *to)
         to->more = mem->extent == PTX_EXTENT_COUNTED ? mem->size : NULL;
 }
 
-// What one execution of s adds to each kind.
+// Computes what one execution of s adds to each kind. Returns false if s makes no counted access.
 static bool amounts_of(const struct ptx_func *f, const struct ptx_stmt *s, struct amount amounts[KINDS])
 {
     struct ptx_mem mem[PTX_MAX_MEM];
@@ -123,7 +123,7 @@ static bool amounts_of(const struct ptx_func *f, const struct ptx_stmt *s, struc
     return any;
 }
 
-static void look_at(struct counting *k, const struct ptx_stmt *s)
+static void scan_stmt(struct counting *k, const struct ptx_stmt *s)
 {
     struct amount amounts[KINDS];
     if (!amounts_of(k->f, s, amounts))
@@ -143,7 +143,7 @@ static void look_at(struct counting *k, const struct ptx_stmt *s)
     }
 }
 
-// --- adding -------------------------------------------------------------------------------------------------
+// --- adding ------------------------------------------------------------------------------------------------
 
 static void add_run(struct counting *k, uint32_t before)
 {
@@ -159,7 +159,7 @@ static void add_run(struct counting *k, uint32_t before)
     }
 }
 
-// Before the access: it may write its guard.
+// Adds the amounts under the access's guard, before the access, because it may write its guard.
 static void add_guarded(struct counting *k, uint32_t at, const struct amount amounts[KINDS])
 {
     static const char text[] = "@%0 add.u64 %1, %1, %2;";
@@ -174,8 +174,8 @@ static void add_guarded(struct counting *k, uint32_t at, const struct amount amo
     }
 }
 
-// Not in the run: the register may be another's by its end.
-static void add_more(struct counting *k, uint32_t at, const struct amount amounts[KINDS])
+// Adds bytes that a register holds, at the access: by the end of the run the register may have another value.
+static void add_register_bytes(struct counting *k, uint32_t at, const struct amount amounts[KINDS])
 {
     const struct ptx_stmt *s = &k->f->stmts[at];
     for (unsigned i = 0; i < KINDS; i++) {
@@ -200,9 +200,10 @@ static bool ends_run(const struct ptx_stmt *s)
     return s->kind == PTX_LABEL || s->kind == PTX_VERBATIM;
 }
 
-// --- launches -----------------------------------------------------------------------------------------------
+// --- launches ----------------------------------------------------------------------------------------------
 
-// Where the first thread of the first block enters: [%3] the counter. One line is enough for so few.
+// Entry code: the first thread of the first block adds to the counter [%3]. Launches are few: one slot is
+// enough.
 static const char enter[] = "mov.u32 %0, %tid.x;\n"
                             "mov.u32 %1, %tid.y;\n"
                             "or.b32 %0, %0, %1;\n"
@@ -224,10 +225,10 @@ static void add_launch(struct counting *k)
                edit_sym_at(k->table, at));
 }
 
-// --- leaving ------------------------------------------------------------------------------------------------
+// --- leaving -----------------------------------------------------------------------------------------------
 
-// What one counter of a line gets: [%0]. Lanes that leave together: %1 their mask, %2 is this the first of them?
-// %3 the line of the function and multiprocessor; %4 %5 %6 for use in between.
+// Exit code: adds to one counter of a line, [%0]. Of the lanes that leave together, %1 is the mask and %2
+// whether this is the first. %3 is the line of the function and multiprocessor; %4 %5 %6 are scratch.
 static const char begin_redux[] = "activemask.b32 %1;\n"
                                   "neg.s32 %4, %1;\n"
                                   "and.b32 %4, %4, %1;\n"
@@ -249,10 +250,10 @@ static const char number_redux[] = "cvt.u32.u64 %4, %7;\n"
                                    "cvt.u64.u32 %6, %4;\n"
                                    "mad.wide.u32 %6, %5, 0x8000000, %6;\n"
                                    "@%2 red.global.add.u64 [%0], %6;\n";
-// Bytes, behind their number: that is in %6.
+// Adds the bytes right after their number, which is in %6.
 static const char times_redux[] = "mul.lo.u64 %6, %6, %7;\n"
                                   "@%2 red.global.add.u64 [%0], %6;\n";
-// Each lane for itself.
+// Without redux, each lane adds for itself.
 static const char begin_plain[] = "mov.u32 %4, %smid;\n"
                                   "and.b32 %4, %4, %7;\n"
                                   "mov.u64 %3, %8;\n"
@@ -302,7 +303,7 @@ static void add_at_exit(struct counting *k, uint32_t at)
     edit_place_label(k->c->edit, at, stays);
 }
 
-// --- a function ---------------------------------------------------------------------------------------------
+// --- a function --------------------------------------------------------------------------------------------
 
 static void new_registers(struct counting *k)
 {
@@ -337,7 +338,7 @@ static void count_stmt(struct counting *k, uint32_t at)
     if (edit_is_exit(s)) {
         add_at_exit(k, at);
     } else if (s->kind == PTX_INSN && amounts_of(k->f, s, amounts)) {
-        add_more(k, at, amounts);
+        add_register_bytes(k, at, amounts);
         if (s->guard != PTX_NONE)
             add_guarded(k, at, amounts);
         else
@@ -353,7 +354,7 @@ static void count_func(struct counting *k)
     const struct ptx_func *f = k->f;
     for (uint32_t i = 0; i < f->nstmts; i++)
         if (f->stmts[i].kind == PTX_INSN)
-            look_at(k, &f->stmts[i]);
+            scan_stmt(k, &f->stmts[i]);
     edit_func(k->c->edit, k->f);
     new_registers(k);
     if (k->about->is_entry)
@@ -365,7 +366,7 @@ static void count_func(struct counting *k)
         add_to_table(k, f->nstmts);
 }
 
-// --- the module ---------------------------------------------------------------------------------------------
+// --- the module --------------------------------------------------------------------------------------------
 
 static bool has(const struct ptx_func *f, enum ptx_control control)
 {
@@ -391,7 +392,8 @@ static bool can_redux(const struct ptx_module *m)
     return m->version_major >= 7 && edit_target_parse(m->target, &arch, &suffix) && arch >= 80;
 }
 
-// Named by the module's text, because several modules may be linked into one; weak, because equal ones may be too.
+// Adds the table. Its name is a hash of the module's text, because several modules may be linked into one; it
+// is weak, because equal modules may be linked too.
 static int add_table(struct pass_context *c, uint32_t *sym)
 {
     struct str text = c->m->source.text;

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
-// What the host must know of a rewritten module, as lines of words:
+// The description of a rewritten module, as lines of words:
 //
 //   moat-pass 2
 //   lowered                                       if it is
 //   symbol PASS NAME BYTES
 //   kernel NAME WHY APPROXIMATE UNSIZED           or function
 //
-// Names of PTX have no space. A description may come from a file that somebody damaged: nothing is taken for granted.
+// Names of PTX have no space. A description may come from a damaged file, so every word is checked.
 #include <errno.h>
 
 #include "base/mem.h"
@@ -29,9 +29,9 @@ void pass_describe(const struct pass_result *r, struct out *to)
     }
 }
 
-// --- reading ------------------------------------------------------------------------------------------------
+// --- reading -----------------------------------------------------------------------------------------------
 
-// Up to the separator, or all that is left.
+// Takes the text up to the separator, or all that is left.
 static struct str take(struct str *rest, char separator)
 {
     const char *end = rest->len ? memchr(rest->ptr, separator, rest->len) : NULL;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The pass that redirects malloc and free: see pass_kheap.h. Between the program and the heap stands a small function for
-// each of them, which chooses: the heap or the driver.
+// The pass that redirects malloc and free: see pass_kheap.h. For each of them a small function chooses
+// between the heap and the driver.
 #include "pass/pass_kheap.h"
 
 #include <errno.h>
@@ -12,14 +12,14 @@
 #include "pass/pass.h"
 #include "pass/regbound.h"
 
-enum { OLDEST = 70 };  // architecture
+enum { OLDEST = 70 };  // oldest architecture that is rewritten
 
 #define RETURN_FROM(function)                                                        \
     "{\n.param .b64 a;\n.param .b64 b;\nst.param.b64 [a], %%n;\ncall (b), " function \
     ", (a);\nld.param.b64 %%p, [b];\n}\nst.param.b64 [r], %%p;\nret;\n"
 
-// %s: the type of the parameters as the module declares them; two declarations must agree in it. %u: where a field of
-// struct kheap lies.
+// %s: the type of the parameters as the module declares them; two declarations must have the same. %u: offset
+// of a field of struct kheap.
 static const char take_text[] =
     ".extern .func (.param %s r) malloc (.param %s n);\n"
     ".func (.param .b64 r) " EDIT_PREFIX "kheap_take (.param .b64 n)\n"
@@ -66,7 +66,8 @@ static const char give_text[] = ".extern .func free (.param %s p);\n"
                                 "}\n"
                                 "ret;\n"
                                 "}\n";
-// What malloc gives is aligned to 16 bytes. For more it is the driver's, and free must know.
+// The heap's malloc aligns to 16 bytes. Larger alignments come from the driver, and `foreign` is set for
+// free.
 static const char aligned_text[] =
     ".extern .func (.param %s r) __cuda_syscall_aligned_malloc (.param %s n, .param %s to);\n"
     ".func (.param .b64 r) " EDIT_PREFIX "kheap_take_aligned (.param .b64 n, .param .b64 to)\n"
@@ -100,7 +101,7 @@ static const char aligned_text[] =
     "here:\n" RETURN_FROM(KHEAP_MALLOC) "}\n";
 
 static const struct row {
-    const char *name;     // of the driver's function
+    const char *name;     // the driver's function
     const char *instead;  // ours
     uint8_t nrets, nparams;
 } rows[] = {
@@ -127,9 +128,9 @@ uint64_t pass_kheap_sum(void)
     return XXH3_64bits_withSeed(aligned_text, sizeof aligned_text, sum ^ PASS_KHEAP_REGISTERS);
 }
 
-// --- what is added ------------------------------------------------------------------------------------------
+// --- what is added -----------------------------------------------------------------------------------------
 
-// The function that is called in the driver's place, or with its declaration NULL: it is not called.
+// from: the driver's function, NULL if the module does not declare it; to: the function called in its place.
 struct redirection {
     const struct ptx_func *from[ROWS];
     uint32_t sym[ROWS], to[ROWS];
@@ -145,7 +146,7 @@ static const char *type_of(const struct ptx_var *v)
     }
 }
 
-// Declared as the driver has it. All of its types are the same.
+// Returns the type of all parameters and results; NULL if the function is not declared as the driver's is.
 static const char *types_of(const struct ptx_func *f, const struct row *row)
 {
     const char *type = f->nparams == row->nparams && f->nrets == row->nrets ? type_of(&f->params[0]) : NULL;
@@ -171,7 +172,7 @@ static bool find(struct pass_context *c, struct redirection *r)
     return any;
 }
 
-// One text, so that its parts know each other.
+// Prints one function. All functions go into one text, so that they can refer to each other.
 static int print_function(const struct redirection *r, unsigned i, struct out *to)
 {
     const unsigned plain = offsetof(struct kheap, plain), foreign = offsetof(struct kheap, foreign),
@@ -208,7 +209,7 @@ static int add_functions(struct pass_context *c, struct redirection *r)
     return err ? err : edit_error(c->edit);
 }
 
-// --- the program's calls ------------------------------------------------------------------------------------
+// --- the program's calls -----------------------------------------------------------------------------------
 
 static void redirect_stmt(struct pass_context *c, const struct redirection *r, struct ptx_func *f,
                           uint32_t at)
@@ -228,7 +229,8 @@ static void redirect_func(struct pass_context *c, const struct redirection *r, s
             redirect_stmt(c, r, f, i);
 }
 
-// A newer version changes nothing of what is there. A newer target does: before sm_70 lanes of a warp wait for one another.
+// Raises the PTX version, which does not change the module's meaning. The target must be new enough already,
+// because a newer one does change it: before sm_70, lanes of a warp wait for one another.
 static int raise_version(struct ptx_module *m)
 {
     unsigned arch;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What becomes of calls of malloc and free in a text. What the calls do then, test/guard/kheap_pairs.sh runs.
+// How calls of malloc and free are rewritten in a text. test/guard/kheap_pairs.sh runs the calls.
 #include "pass/pass_kheap.h"
 
 #include "kheap/kheap.h"
@@ -66,7 +66,7 @@ static void names(void **state)
     assert_true(pass_kheap_sum() == pass_kheap_sum() && pass_kheap_sum());
 }
 
-// The driver's are called from our functions alone.
+// Only our functions call the driver's.
 static void each_call_is_redirected(void **state)
 {
     struct pass_result *r = rewritten(HEAD MALLOC FREE ".func f(.param .b64 x)\n" BODY(
@@ -96,7 +96,7 @@ static void only_what_is_called_is_added(void **state)
     pass_result_free(r);
 }
 
-// Functions of the program's own may have such names, and others need none.
+// Functions of the program's own may have such names, and other modules need no rewriting.
 static void others_are_left_alone(void **state)
 {
     static const char *const texts[] = {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Requests, results and what every pass promises. What the counting pass counts, test/pass/count.sh runs.
+// Requests, results and what every pass promises. test/pass/count.sh runs what the counting pass counts.
 #include "pass/pass.h"
 
 #include "base/mem.h"
@@ -45,7 +45,7 @@ static bool has(const struct pass_result *r, const char *text)
     return memmem(r->text.ptr, r->text.len, text, strlen(text));
 }
 
-// --- the table ----------------------------------------------------------------------------------------------
+// --- the table ---------------------------------------------------------------------------------------------
 
 static void good_rows(void **state)
 {
@@ -69,9 +69,9 @@ static void good_rows(void **state)
     assert_string_equal(small, "cou");
 }
 
-// --- what a pass keeps --------------------------------------------------------------------------------------
+// --- what a pass keeps -------------------------------------------------------------------------------------
 
-// Guards, labels, scopes, lists, lines, an instruction that nobody knows, control that runs into the end.
+// Guards, labels, scopes, lists, lines, an unknown instruction, control that runs into the end.
 static const char everything[] =
     HEAD ".func (.param .b32 r) f(.param .b64 a, .reg .b32 b)\n{\n.reg .b32 %r<3>;\n.reg .b64 %rd;\n.reg "
          ".pred p;\n"
@@ -82,7 +82,7 @@ static const char everything[] =
          "@%p2 bra L1;\n@%p2 exit;\nbrx.idx %r1, list;\nlist: .branchtargets L1, L2;\n"
          "L2:\n{\n.reg .b32 %r1;\nst.local.b32 [%rd1], %r1;\nfrobnicate %r1;\n}\n}\n";
 
-// Each instruction of the one, in order, in the other.
+// Checks that each instruction of f is in g, in order.
 static void keeps_insns(const struct ptx_module *was, const struct ptx_func *f, const struct ptx_module *is,
                         const struct ptx_func *g)
 {
@@ -200,11 +200,11 @@ static void good_loans(void **state)
     assert_int_equal(flow_loops(pass_flow(&b->c, 1), &loops), 0);
     assert_int_equal(loops->nloops, 1);
     assert_false(is_made(b, 0));
-    // Only what it takes.
+    // Only the requested analyses, and those they need, are made.
     assert_true(b->flows[1].cfg && b->flows[1].dominators);
     assert_false(b->flows[1].regs || b->flows[1].postdominators || b->flows[1].reaching ||
                  b->flows[1].liveness);
-    // Made once, and shared by what rests on it.
+    // An analysis is made once and shared by those that need it.
     assert_int_equal(flow_cfg(pass_flow(&b->c, 1), &cfg), 0);
     assert_int_equal(flow_dominators(pass_flow(&b->c, 1), &dom), 0);
     assert_int_equal(flow_postdominators(pass_flow(&b->c, 1), &post), 0);
@@ -224,7 +224,7 @@ static void good_loans(void **state)
     close_borrower(b);
 }
 
-// What a pass breaks, by its row in passes.def, decides.
+// The facts that a pass breaks, by its row in passes.def, decide which analyses are dropped.
 static void good_loans_end(void **state)
 {
     struct borrower *b = open_borrower();
@@ -251,7 +251,8 @@ static uint32_t blocks_of(struct borrower *b, uint32_t func)
     return cfg->nblocks;
 }
 
-// While a function is edited it is as it was; then its analyses are made anew, and those of others are not.
+// While a function is edited, its analyses are as before; afterwards they are made anew, and those of others
+// are not.
 static void good_loans_and_edits(void **state)
 {
     struct borrower *b = open_borrower();
@@ -260,7 +261,7 @@ static void good_loans_and_edits(void **state)
     assert_int_equal(flow_cfg(pass_flow(&b->c, 0), &other), 0);
     assert_int_equal(flow_cfg(pass_flow(&b->c, 1), &cfg), 0);
     assert_int_equal(edit_open(b->c.m, b->c.sink, &b->c.edit), 0);
-    edit_func(b->c.edit, b->funcs[0]);  // which changes nothing
+    edit_func(b->c.edit, b->funcs[0]);  // changes nothing
     edit_func(b->c.edit, b->funcs[1]);
     edit_entry(b->c.edit, "bra next;\nnext:\n");
     assert_int_equal(flow_cfg(pass_flow(&b->c, 1), &same), 0);
@@ -280,7 +281,7 @@ static void good_loans_and_edits(void **state)
     edit_func(b->c.edit, b->funcs[1]);
     edit_set(b->c.edit, at, 0, target);
     assert_int_equal(edit_close(b->c.edit), 0);
-    assert_int_equal(blocks_of(b, 1), 3);  // nobody refers to L
+    assert_int_equal(blocks_of(b, 1), 3);  // nothing refers to L
     close_borrower(b);
 }
 
@@ -299,7 +300,7 @@ static void good_loans_without_memory(void **state)
         if (!err)
             err = flow_postdominators(pass_flow(&b->c, 1), NULL);
         mem_fail_after(-1);
-        // What failed can be asked for again.
+        // An analysis that failed can be requested again.
         if (err == -ENOMEM)
             assert_int_equal(flow_reaching(pass_flow(&b->c, 1), NULL), 0);
     }
@@ -307,7 +308,7 @@ static void good_loans_without_memory(void **state)
     close_borrower(b);
 }
 
-// --- requests -----------------------------------------------------------------------------------------------
+// --- requests ----------------------------------------------------------------------------------------------
 
 static void bad_requests(void **state)
 {
@@ -339,7 +340,7 @@ static void good_targets(void **state)
     free(older);
 }
 
-// --- results ------------------------------------------------------------------------------------------------
+// --- results -----------------------------------------------------------------------------------------------
 
 static const struct pass_func *func(const struct pass_result *r, const char *name)
 {

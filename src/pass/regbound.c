@@ -4,8 +4,9 @@
 #include <errno.h>
 #include <stdio.h>
 
-// Registers of 32 bits that hold the live values where the walk stands. Predicates have registers of their own.
-static uint32_t held(const struct live_walk *w, const struct ptx_func *f)
+// Returns the number of 32-bit registers that hold the live values at the walk's position. Predicates have
+// registers of their own.
+static uint32_t live_registers(const struct live_walk *w, const struct ptx_func *f)
 {
     uint32_t n = 0;
     for (uint32_t i = 0; i < w->n; i++) {
@@ -22,7 +23,7 @@ static uint32_t walk(const struct cfg *cfg, const struct ptx_func *f, struct liv
     for (uint32_t b = 0; b < cfg->nblocks; b++) {
         live_walk_block(w, b);
         for (uint32_t s = cfg->blocks[b].last; s > cfg->blocks[b].first; s--) {
-            uint32_t n = held(w, f);
+            uint32_t n = live_registers(w, f);
             most = n > most ? n : most;
             live_walk_back(w);
         }
@@ -30,8 +31,8 @@ static uint32_t walk(const struct cfg *cfg, const struct ptx_func *f, struct liv
     return most;
 }
 
-// What the function needs at least, in registers of 32 bits. All functions are asked, and their analyses may
-// be large, so they are dropped one by one.
+// Raises *most to the number of 32-bit registers that the function needs at least. Analyses may be large and
+// all functions are analysed, so each one's are dropped at once.
 static int pressure(struct pass_context *c, uint32_t func, uint32_t *most)
 {
     struct flow *flow = pass_flow(c, func);
@@ -81,13 +82,13 @@ int regbound_add(struct pass_context *c)
 {
     uint32_t most = 0;
     int err = 0;
-    // Whatever calls what: as many as the hungriest of all.
+    // Calls are not followed: the bound is that of the most demanding function.
     for (uint32_t i = 0; i < c->result->nfuncs && !err; i++)
         err = pressure(c, i, &most);
-    // A function that is too large to look at wants all there are, most likely.
+    // A function too large to analyse most likely needs all registers: no kernel gets a limit.
     if (err == -E2BIG)
         return 0;
-    // The compiler takes some more than there are values, to load ahead.
+    // The compiler uses more registers than there are live values, to load ahead.
     uint32_t registers = (most + most / 4 + 16 + 7) / 8 * 8;
     if (registers < REGBOUND_LEAST)
         registers = REGBOUND_LEAST;

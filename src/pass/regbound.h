@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
-// How many registers kernels may have that call functions of ours.
+// Limits the registers of kernels that call functions of ours.
 //
-// The compiler gives a kernel as many registers as it and all it calls want together. A kernel that was written with large
-// blocks in mind, and needs few itself, could then not be launched any more. So each kernel that says nothing about it,
-// neither by .maxnreg nor by the size of its blocks, gets a bound: what blocks of 1,024 threads leave room for, or what it needs
-// itself, if that is more.
+// The compiler gives a kernel as many registers as it and all functions that it calls need together. A kernel
+// that was written for large blocks, and needs few registers itself, could then no longer be launched. So
+// each kernel that has none of .maxnreg, .maxntid and .reqntid gets a .maxnreg: what blocks of 1,024 threads
+// leave room for, or an estimate of what the module's most demanding function needs, if that is more.
 #ifndef MOAT_PASS_REGBOUND_H
 #define MOAT_PASS_REGBOUND_H
 
@@ -12,7 +12,8 @@
 
 enum { REGBOUND_LEAST = 64 };
 
-// Requires that no statement of the module's functions was changed yet. 0 or a negative code.
+// Adds the limits. Requires that no statement of the module's functions has been changed yet. Returns 0 or a
+// negative code.
 int regbound_add(struct pass_context *c);
 
 #endif

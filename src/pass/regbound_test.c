@@ -14,7 +14,8 @@ static void ignore(struct diag_sink *sink, const struct diag *diag)
     (void)sink, (void)diag;
 }
 
-// The bound of the kernel `k` with these directives and this body, which may call malloc; "" if there is none.
+// Returns the bound of the kernel `k` with these directives and this body, which may call malloc; "" if there
+// is none.
 static const char *bound_of(const char *directives, const char *body)
 {
     static char text[20000], bound[40];
@@ -52,7 +53,7 @@ static void bounded_already(void **state)
     assert_string_equal(bound_of(".maxnreg 32", ""), ".maxnreg 32");
 }
 
-// 60 values of 64 bits are live at once: no bound below that.
+// 60 values of 64 bits are live at once: the bound is not below that.
 static void many_registers(void **state)
 {
     (void)state;

@@ -57,11 +57,12 @@ static const struct {
     [OR] = {"|", 3},   [ANDAND] = {"&&", 2}, [OROR] = {"||", 1},
 };
 
-// The operator at the lexer, two characters before one. In front of a name, % is lexed as part of it.
+// Returns the operator at the current token; two characters are tried before one. Before a name, % is lexed
+// as part of the name.
 static enum operation peek(const struct lexer *l)
 {
     char c = l->tok.punct, d = l->next < l->end ? *l->next : 0;
-    if (c == ',' || c == ';' || c == ']' || c == '}' || c == ')')  // by far the most
+    if (c == ',' || c == ';' || c == ']' || c == '}' || c == ')')  // by far the most frequent
         return NO_OPERATION;
     if (l->tok.kind == TOK_IDENT && l->tok.text.ptr[0] == '%')
         return REM;
@@ -76,7 +77,7 @@ static enum operation peek(const struct lexer *l)
     return one;
 }
 
-// Advances behind the operator, which is returned as it is written.
+// Advances past the operator and returns it as written.
 static struct str take_operator(struct lexer *l, enum operation op)
 {
     struct str text = {l->tok.text.ptr, strlen(operations[op].text)};
@@ -85,7 +86,8 @@ static struct str take_operator(struct lexer *l, enum operation op)
     return text;
 }
 
-// Arithmetic stays floating-point, a comparison becomes an integer. Returns what is wrong.
+// Applies op to floating-point operands: arithmetic stays floating-point, a comparison becomes an integer.
+// Returns what is wrong, or NULL.
 static const char *apply_double(enum operation op, struct constant *a, const struct constant *b)
 {
     double x, y, r = 0;
@@ -120,7 +122,7 @@ static uint64_t divide(uint64_t x, uint64_t y, bool is_unsigned)
     return (uint64_t)((int64_t)x / (int64_t)y);
 }
 
-// As ptxas does: only the lowest six bits of the distance count.
+// Shifts as ptxas does: only the lowest six bits of the distance count.
 static uint64_t shift(enum operation op, uint64_t x, uint64_t y, bool is_unsigned)
 {
     y &= 63;
@@ -215,7 +217,7 @@ static void expect(struct state *s, char punct, const char *why)
         fail(s, why);
 }
 
-// (.s64) and (.u64) convert; other parentheses group.
+// Parses a parenthesis: (.s64) and (.u64) convert, all others group.
 static void parse_parenthesis(struct state *s, struct constant *out)
 {
     lexer_advance(s->lex);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Constant expressions: 1, -0x10, 0f3F800000, (4+4)*2, x ? y : z. C's operators and precedences, 64 bits; signs
-// as ptxas has them: a % b and ~a are unsigned, x ? y : z is what y or z alone would be.
+// Constant expressions: 1, -0x10, 0f3F800000, (4+4)*2, x ? y : z. Operators and precedences are C's, on 64
+// bits; signs follow ptxas: a % b and ~a are unsigned, and x ? y : z has the sign of the chosen y or z.
 #ifndef MOAT_PTX_CONSTANT_H
 #define MOAT_PTX_CONSTANT_H
 
@@ -13,10 +13,11 @@ struct constant {
     uint8_t kind;      // enum ptx_imm_kind
     bool is_unsigned;  // as C would have it
     uint64_t value;    // the bits
-    struct str text;   // as written; after an error: what is wrong
+    struct str text;   // as written; after an error: the part that is wrong
 };
 
-// Reads one from the current token on. Returns NULL, or a sentence that says what is wrong with out->text.
+// Reads an expression from the current token on. Returns NULL, or a sentence that says what is wrong with
+// out->text.
 const char *constant_parse(struct lexer *l, struct constant *out);
 
 #endif

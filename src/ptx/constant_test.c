@@ -8,7 +8,7 @@
 
 #include "ptx/ptx.h"
 
-// rest: the token that follows.
+// Parses an expression; `rest` is the token after it.
 static struct constant parse(const char *text, const char *rest)
 {
     struct lexer l;
@@ -41,7 +41,7 @@ static void is_double(const char *text, double value)
     assert_true(d == value);
 }
 
-// at: the offset of what is wrong.
+// Expects an error; `at` is the offset of what is wrong.
 static void is_bad(const char *text, size_t at, const char *why)
 {
     struct lexer l;
@@ -179,7 +179,7 @@ static void bad_parentheses(void **state)
     is_bad("1?2;3", 3, "':' is missing");
 }
 
-// What follows is not ours.
+// The tokens after an expression are not part of it.
 static void good_end(void **state)
 {
     assert_true(str_eq(parse("1+2 , 3", ",").text, STR("1+2")));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The session, and a function's statements laid out anew.
+// The edit session, and the new layout of a function's statements.
 #include "ptx/edit.h"
 
 #include <assert.h>
@@ -15,7 +15,7 @@ void edit_fail(struct edit *e, int error)
 
 void *edit_alloc(struct edit *e, size_t count, size_t size)
 {
-    // A new arena has nothing at all to point to, not even for nothing.
+    // An arena without chunks returns NULL for 0 bytes, which would look like a failure.
     void *p = e->error ? NULL : arena_array(&e->m->arena, count ? count : 1, size);
     if (!p)
         edit_fail(e, -ENOMEM);
@@ -27,9 +27,9 @@ int edit_error(const struct edit *e)
     return e->error;
 }
 
-// --- names --------------------------------------------------------------------------------------------------
+// --- names -------------------------------------------------------------------------------------------------
 
-// The number in %__moat_12_, if it is such a name.
+// Finds the number in a name such as %__moat_12_. Returns false for other names.
 static bool own_number(struct str name, uint64_t *number)
 {
     struct str prefix = STR(EDIT_PREFIX);
@@ -43,8 +43,8 @@ static bool own_number(struct str name, uint64_t *number)
     return i > prefix.len;
 }
 
-// Modules may have been edited before.
-static void pass_names(struct edit *e)
+// Skips the numbers of names in the module: it may have been edited before.
+static void skip_used_names(struct edit *e)
 {
     uint64_t number;
     for (uint32_t i = 0; i < e->m->nsyms; i++)
@@ -52,7 +52,8 @@ static void pass_names(struct edit *e)
             e->named = number + 1;
 }
 
-// The underscore behind the number: a register %a_1 and the range %a_<2> would be the same thing.
+// The name ends in an underscore, because with a number at its end a register %a_1 and the range %a_<2> would
+// clash.
 struct str edit_name(struct edit *e, const char *before)
 {
     char name[64];
@@ -95,7 +96,7 @@ uint32_t edit_new_sym(struct edit *e, struct ptx_sym sym, bool global)
     return m->nsyms++;
 }
 
-// --- the session --------------------------------------------------------------------------------------------
+// --- the session -------------------------------------------------------------------------------------------
 
 int edit_open(struct ptx_module *m, struct diag_sink *sink, struct edit **out)
 {
@@ -108,7 +109,7 @@ int edit_open(struct ptx_module *m, struct diag_sink *sink, struct edit **out)
     e->forms_cap = m->nforms;
     arena_init(&e->scratch, 0);
     m->arena.limit = 0;
-    pass_names(e);
+    skip_used_names(e);
     return 0;
 }
 
@@ -135,7 +136,7 @@ int edit_close(struct edit *e)
     return error;
 }
 
-// --- what changes -------------------------------------------------------------------------------------------
+// --- what changes ------------------------------------------------------------------------------------------
 
 void edit_func(struct edit *e, struct ptx_func *f)
 {
@@ -254,9 +255,9 @@ void edit_insert_exits(struct edit *e, const char *text, unsigned nargs, const s
         edit_insert(e, EDIT_BEFORE, f->nstmts, text, nargs, args);
 }
 
-// --- laying out ---------------------------------------------------------------------------------------------
+// --- laying out --------------------------------------------------------------------------------------------
 
-// What was made later has larger numbers.
+// Orders changes by key, and those of one key by age: later statements have larger indices in `made`.
 static int by_key(const void *a, const void *b)
 {
     const struct edit_change *x = a, *y = b;
@@ -265,7 +266,7 @@ static int by_key(const void *a, const void *b)
     return (x->first > y->first) - (x->first < y->first);
 }
 
-// Takes the next change from the two sorted lists, NULL behind the last.
+// Takes the next change from the two sorted lists. Returns NULL after the last.
 static const struct edit_change *next_change(const struct edit *e, size_t *in_order, size_t *late)
 {
     const struct edit_change *a = *in_order < e->changes.len ? &e->changes.items[*in_order] : NULL;
@@ -286,11 +287,11 @@ static struct ptx_stmt *put(struct ptx_stmt *to, const struct ptx_stmt *from, si
     return to + n;
 }
 
-// Returns the end of what it wrote.
+// Writes the old statements and the changes in order. Returns the end of the output.
 static struct ptx_stmt *lay_out(struct edit *e, struct ptx_stmt *to)
 {
     size_t in_order = 0, late = 0;
-    uint64_t done = 0;  // of the old statements
+    uint64_t done = 0;  // number of old statements written or deleted
     for (size_t i = 0; i < e->vars.len; i++)
         *to++ =
             (struct ptx_stmt){.kind = PTX_DECL, .pos = PTX_NONE, .guard = PTX_NONE, .var = e->vars.items[i]};

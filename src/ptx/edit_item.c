@@ -1,20 +1,21 @@
 // SPDX-License-Identifier: MIT
-// What stands outside of functions, and parameters.
+// Edits of what is outside of functions, and of parameters.
 //
-// An added text is parsed as a module of its own. Its items move over; its symbols get numbers behind those of the
-// module, or become what the module has under their name. It lives as long as the module does: see ptx_module.added.
+// An added text is parsed as a module of its own. Its items move to the module; each of its symbols gets a
+// new number there, or becomes the module's symbol of that name. The parsed text lives as long as the module:
+// see ptx_module.added.
 #include "ptx/edit_state.h"
 #include "ptx/quote.h"
 
-// An added text on its way into the module.
+// An added text that is being moved into the module.
 struct adding {
     struct edit *e;
     struct ptx_module *from;
-    uint32_t *syms;                 // by symbol of `from`: the one of the module
+    uint32_t *syms;                 // by symbol of `from`: the module's symbol
     const struct ptx_form **forms;  // by index in from->forms
 };
 
-// --- symbols ------------------------------------------------------------------------------------------------
+// --- symbols -----------------------------------------------------------------------------------------------
 
 static bool only_declares(const struct ptx_sym *sym)
 {
@@ -23,8 +24,8 @@ static bool only_declares(const struct ptx_sym *sym)
     return sym->kind == PTX_SYM_VAR && sym->var->linkage == PTX_EXTERN;
 }
 
-// Both have it: fine if one of the two only declares it.
-static void unite(struct adding *a, const struct ptx_sym *added, struct ptx_sym *known)
+// Makes one symbol of two with the same name. At least one of them must be a mere declaration, else -EEXIST.
+static void merge_symbol(struct adding *a, const struct ptx_sym *added, struct ptx_sym *known)
 {
     if (known->kind != added->kind || (!only_declares(added) && !only_declares(known))) {
         diag_report(a->e->sink, DIAG_ERROR, &a->from->source, 0, 0, "the module has " QUOTE_FMT " already",
@@ -47,11 +48,11 @@ static void add_symbols(struct adding *a)
         uint32_t known = global ? map_get(&m->globals, sym->name) : MAP_NONE;
         a->syms[i] = known == MAP_NONE ? edit_new_sym(a->e, *sym, global) : known;
         if (known != MAP_NONE)
-            unite(a, sym, &m->syms[known]);
+            merge_symbol(a, sym, &m->syms[known]);
     }
 }
 
-// --- everything that names a symbol or a form, or has a place in the text ------------------------------------
+// --- everything that names a symbol or a form, or has a place in the text ----------------------------------
 
 static void move_var(const struct adding *a, struct ptx_var *var)
 {
@@ -115,7 +116,7 @@ static void move_func(const struct adding *a, struct ptx_func *f)
         move_stmt(a, &f->stmts[i]);
 }
 
-// --- items --------------------------------------------------------------------------------------------------
+// --- items -------------------------------------------------------------------------------------------------
 
 static bool has_registers(const struct ptx_module *m)
 {
@@ -156,7 +157,8 @@ static void add_module(struct edit *e, struct ptx_module *from)
     a.forms = arena_array(&e->scratch, from->nforms + 1u, sizeof *a.forms);
     if (!a.syms || !a.forms)
         edit_fail(e, -ENOMEM);
-    // Functions would have to be numbered anew, behind the module's registers. Compilers do not write such.
+    // The functions' registers would have to be renumbered after the module's. Compilers do not write such
+    // modules.
     if (has_registers(e->m))
         edit_fail(e, -ENOTSUP);
     if (e->error)
@@ -193,7 +195,7 @@ uint32_t edit_find(struct edit *e, struct str name)
     return 0;
 }
 
-// In front of what may use them.
+// Places the added items before all that may use them.
 void edit_place_items(struct edit *e)
 {
     struct ptx_module *m = e->m;
@@ -214,9 +216,9 @@ void edit_place_items(struct edit *e)
     m->nitems += (uint32_t)added;
 }
 
-// --- parameters ---------------------------------------------------------------------------------------------
+// --- parameters --------------------------------------------------------------------------------------------
 
-// The parameters move: their symbols, and those that are registers of the function, must follow.
+// Moves the parameters to a larger array; symbols and reg_vars that refer to them are updated.
 static struct ptx_var *move_params(struct edit *e, struct ptx_func *f)
 {
     struct ptx_var *params = edit_alloc(e, f->nparams + 1u, sizeof *params);

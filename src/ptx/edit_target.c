@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The .target line, for GPUs other than the one it was written for.
+// Rewrites the .target line for GPUs other than the one it was written for.
 #include "ptx/edit.h"
 
 #include <errno.h>
@@ -21,7 +21,8 @@ bool edit_target_parse(struct str target, unsigned *arch, char *suffix)
     return i == target.len || target.ptr[i] == ',' || target.ptr[i] == ' ' || target.ptr[i] == '\t';
 }
 
-// Code for sm_90a runs there alone. A family is an architecture and the later ones of its generation.
+// Returns whether code of that target runs on arch: sm_90a runs on sm_90 alone; a family is an architecture
+// and the later ones of its generation.
 static bool suffix_holds(unsigned written, char suffix, unsigned arch)
 {
     return suffix == 'f' ? written / 10 == arch / 10 && written <= arch : written == arch;

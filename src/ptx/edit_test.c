@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Edited modules print to what one would have written, verify, and print alike when they are parsed again.
+// Edited modules print as expected, verify, and print the same when they are parsed again.
 #include "ptx/edit.h"
 
 #include "base/mem.h"
@@ -22,7 +22,7 @@ static struct edit *open_edit(struct ptx_module *m, struct testing_sink *t)
     return e;
 }
 
-// Its n-th instruction, as an index.
+// Returns the index of the n-th instruction.
 static uint32_t insn(const struct ptx_func *f, unsigned n)
 {
     return (uint32_t)(testing_insn(f, n) - f->stmts);
@@ -48,7 +48,7 @@ static void registers_in_a_row(const struct ptx_func *f)
     assert_int_equal(f->nregs, next);
 }
 
-// Who moves parameters must tell everybody.
+// Checks that symbols and registers refer to moved parameters.
 static void parameters_known(const struct ptx_module *m, const struct ptx_func *f)
 {
     for (uint32_t i = 0; i < f->nparams; i++) {
@@ -59,7 +59,7 @@ static void parameters_known(const struct ptx_module *m, const struct ptx_func *
     }
 }
 
-// Closes, checks, frees.
+// Closes the edit, checks the module, frees it.
 static void becomes(struct edit *e, struct ptx_module *m, struct testing_sink *t, const char *expected)
 {
     int err = edit_close(e);
@@ -103,7 +103,7 @@ static void good_insertions(void **state)
     edit_after(e, at, "@%0 st.global.b32 [%1+8], %2;", edit_reg(q + 1), *addr,
                edit_reg(ptx_operand(ld, 0)->id));
     edit_exits(e, "st.global.u64 [%0], %1;", edit_imm(64), edit_reg(n));
-    // Late: what comes first was asked for last, and of what stands at one place the later is behind.
+    // Late changes: requested last, placed first; of two at one place, the later is after the other.
     edit_before(e, at, "add.u64 %0, %0, 5;", edit_reg(n));
     edit_entry(e, "mov.u64 %0, 0;", edit_reg(n));
     edit_entry(e, "mov.u64 %0, %0;", edit_reg(n));
@@ -171,7 +171,7 @@ static void good_replacing(void **state)
                  "\t@!%p1 bra $__moat_0_;\nL:\n$__moat_0_:\n\tret;\n}\n");
 }
 
-// The address of an access, the callee of a call.
+// Replaces the address of an access and the callee of a call.
 static void good_operands(void **state)
 {
     struct testing_sink *t = testing_sink_new();
@@ -249,7 +249,7 @@ static void good_added_items(void **state)
         "\tred.global.add.u64 [hits+8], 1;\nL:\n\tret;\n}\n");
 }
 
-// What was added belongs to the module: it can be edited, and is called like the rest.
+// Added functions belong to the module: they can be edited, and are called like the rest.
 static void good_edited_again(void **state)
 {
     struct testing_sink *t = testing_sink_new();
@@ -298,7 +298,7 @@ static void good_parameters(void **state)
                  "\tadd.s32 x, x, 1;\n\tret;\n}\n");
 }
 
-// Names of an edit that somebody printed and we parsed again.
+// Names of an edit that was printed and parsed again are not reused.
 static void good_fresh_names(void **state)
 {
     struct testing_sink *t = testing_sink_new();
@@ -312,7 +312,7 @@ static void good_fresh_names(void **state)
                  "\tbra $__moat_41_;\n}\n");
 }
 
-// --- what must not work -------------------------------------------------------------------------------------
+// --- what must not work ------------------------------------------------------------------------------------
 
 static void text_fails(const char *text, const char *message)
 {
@@ -362,7 +362,7 @@ static void bad_added_items(void **state)
     add_fails(".file 1 \"x\"", -EINVAL, "only functions and variables");
     add_fails(".reg .b32 r;", -EINVAL, "only functions and variables");
     add_fails(".global .b32", -EINVAL, "a name is missing");
-    add_fails(".extern .global .b32 x;", -EINVAL, "");  // fine, but there is no y
+    add_fails(".extern .global .b32 x;", -EINVAL, "");  // valid, but there is no y
 }
 
 static int edit_all(struct testing_sink *t)

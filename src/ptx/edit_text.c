@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
-// Texts to insert: parsed once, copied with their arguments put in.
+// Texts to insert: each is parsed once, then copied with its arguments filled in.
 #include <assert.h>
 
 #include "ptx/edit_state.h"
 #include "ptx/quote.h"
 
-// --- forms --------------------------------------------------------------------------------------------------
+// --- forms -------------------------------------------------------------------------------------------------
 
 static bool grow_forms(struct edit *e)
 {
@@ -23,7 +23,8 @@ static bool grow_forms(struct edit *e)
     return true;
 }
 
-// A module has a few hundred, and this is asked once for each statement of a text: no map.
+// A linear search suffices: a module has a few hundred forms, and the search runs once per statement of a
+// text.
 const struct ptx_form *edit_form(struct edit *e, const struct ptx_form *form)
 {
     struct ptx_module *m = e->m;
@@ -52,7 +53,7 @@ void edit_unspell(struct ptx_operand *o)
     }
 }
 
-// --- reading a text -----------------------------------------------------------------------------------------
+// --- reading a text ----------------------------------------------------------------------------------------
 
 #define HEAD ".version 9.0\n.target sm_90\n.address_size 64\n"
 #define ARGS ".reg .b64 %0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15;"
@@ -107,7 +108,7 @@ static const char *read_stmt(struct edit *e, struct edit_text *t, struct ptx_stm
     return NULL;
 }
 
-// From here on a label's `stmt` is its number among the labels.
+// Numbers the labels of a text: from here on a label's `stmt` is its number.
 static void number_labels(struct edit_text *t, const struct ptx_func *f)
 {
     for (uint32_t i = 0; i < f->nstmts; i++)
@@ -119,7 +120,7 @@ static void read_text(struct edit *e, struct edit_text *t)
 {
     const struct ptx_func *f = t->m->items[0].func;
     number_labels(t, f);
-    t->stmts = f->stmts + EDIT_MOST_ARGS;  // behind what ARGS declares
+    t->stmts = f->stmts + EDIT_MOST_ARGS;  // after the declarations of ARGS
     t->nstmts = f->nstmts - EDIT_MOST_ARGS;
     for (uint32_t i = EDIT_MOST_ARGS; i < f->nstmts && !e->error; i++) {
         uint32_t pos = f->stmts[i].pos;
@@ -141,7 +142,7 @@ static bool parse_text(struct edit *e, struct str text, struct edit_text *t)
     }
     memcpy(mempcpy(mempcpy(whole, before, sizeof before - 1), text.ptr, text.len), after, sizeof after - 1);
     int err = ptx_parse("inserted text", (struct str){whole, len}, e->sink, NULL, &t->m);
-    // A text with a brace too many would be two functions.
+    // A text with a surplus closing brace would parse as two functions.
     if (!err && (t->m->nitems != 1 || t->m->items[0].kind != PTX_ITEM_FUNC))
         err = -EINVAL;
     if (err)
@@ -149,7 +150,7 @@ static bool parse_text(struct edit *e, struct str text, struct edit_text *t)
     return !err;
 }
 
-// Keeps what it parsed also after a failure: edit_close frees it.
+// Parses a text and remembers it. The result is kept after a failure too, so that edit_close frees it.
 static void add_text(struct edit *e, struct str text)
 {
     struct edit_text t = {0};
@@ -160,7 +161,7 @@ static void add_text(struct edit *e, struct str text)
     }
     if (parse_text(e, text, &t))
         read_text(e, &t);
-    (void)vec_push(&e->parsed, t);  // there is room
+    (void)vec_push(&e->parsed, t);  // cannot fail: space is reserved
     if (map_put(&e->texts, key, (uint32_t)e->parsed.len - 1))
         edit_fail(e, -ENOMEM);
 }
@@ -178,7 +179,7 @@ const struct edit_text *edit_text_find(struct edit *e, const char *text)
     return e->error ? NULL : &e->parsed.items[id];
 }
 
-// --- putting it in ------------------------------------------------------------------------------------------
+// --- putting it in -----------------------------------------------------------------------------------------
 
 struct ptx_operand edit_guard(const struct ptx_stmt *s)
 {
@@ -197,7 +198,7 @@ struct ptx_operand edit_base(const struct ptx_operand *addr)
     return edit_imm(0);
 }
 
-// What [%n + offset] becomes; an address may stand for the whole of it.
+// Puts an argument into [%n + offset]; an argument that is an address replaces its base and adds its offset.
 static struct ptx_operand fill_address(struct ptx_operand o, const struct ptx_operand *arg)
 {
     static const uint8_t bases[] = {
@@ -253,7 +254,7 @@ static void copy_stmt(struct edit *e, const struct ptx_stmt *from, const struct 
     e->made.items[e->made.len++] = s;
 }
 
-// Fresh labels, with consecutive numbers; the first.
+// Makes n labels with consecutive numbers and returns the first.
 static uint32_t new_labels(struct edit *e, uint32_t n)
 {
     uint32_t first = e->m->nsyms;
@@ -262,7 +263,7 @@ static uint32_t new_labels(struct edit *e, uint32_t n)
     return first;
 }
 
-// Behind the declarations that a function begins with.
+// Returns the index behind the declarations and pragmas that a function begins with.
 static uint32_t entry_of(const struct ptx_func *f)
 {
     uint32_t i = 0;

@@ -1,5 +1,6 @@
-// SPDX-License-Identifier: MIT Which memory an instruction touches: ptx_stmt_mem. The rows of ops.def say how
-// the extent of an access is found; this file has what the dimensions of matrices add to that.
+// SPDX-License-Identifier: MIT
+// ptx_stmt_mem: which memory an instruction touches. The rows of ops.def say how the extent of an access is
+// found; this file adds the dimensions of matrices.
 #include "ptx/ptx.h"
 
 enum { WARP_LANES = 32, ROW_BYTES = 16, BARRIER_BYTES = 8 };
@@ -8,7 +9,7 @@ enum { WARP_LANES = 32, ROW_BYTES = 16, BARRIER_BYTES = 8 };
 
 static void set_plain(const struct ptx_form *form, uint32_t bytes, struct ptx_mem *out)
 {
-    if (form->odd)  // what we do not know may be what decides
+    if (form->odd)  // the unknown modifier may change the size
         return;
     out->extent = PTX_EXTENT_PLAIN;
     out->bytes = out->share = bytes;
@@ -22,7 +23,7 @@ static unsigned register_bits(const struct ptx_func *f, const struct ptx_operand
     return ptx_type_bits((enum ptx_type)var->type) * var->vec;
 }
 
-// The operand says how many bytes, at most `most` if that is not 0.
+// The operand gives the number of bytes, at most `most` if that is not 0.
 static void set_counted(const struct ptx_func *f, const struct ptx_stmt *s, const struct ptx_operand *o,
                         uint32_t most, struct ptx_mem *out)
 {
@@ -40,8 +41,8 @@ static void set_counted(const struct ptx_func *f, const struct ptx_stmt *s, cons
     out->bytes = most;
 }
 
-// cp.async. Of what it writes, it reads as much as an operand behind the size says, or nothing if that is a
-// predicate and true. The rest becomes zeroes.
+// cp.async reads as many of the bytes that it writes as an operand behind the size says, or none if that
+// operand is a predicate and true. The rest is written as zeroes.
 static void set_copy(const struct ptx_func *f, const struct ptx_stmt *s, struct ptx_mem *out)
 {
     bool hint = ptx_form_has(s->form, PTX_MOD_L2_CACHE_HINT);
@@ -62,7 +63,7 @@ static void set_copy(const struct ptx_func *f, const struct ptx_stmt *s, struct 
 
 // --- matrices ----------------------------------------------------------------------------------------------
 
-// Rows of one matrix that lanes have addresses of. What .trans transposes is the same in memory.
+// Rows of one matrix for which lanes hold addresses. .trans does not change the layout in memory.
 static const struct {
     uint8_t m, n, rows;
 } row_matrices[] = {{8, 8, 8}, {8, 16, 8}, {16, 16, 16}, {16, 8, 8}};
@@ -88,7 +89,7 @@ static void set_rows(const struct ptx_form *form, struct ptx_mem *out)
     out->padding = type == PTX_B6X16_P32 ? 4 : type == PTX_B4X16_P64 ? 8 : 0;
 }
 
-// Rows and columns of the matrices of wmma, by the dimensions of the product.
+// Rows and columns of the wmma matrices, in terms of the dimensions of the product.
 enum dim { DIM_M, DIM_N, DIM_K };
 static const struct {
     uint16_t mod;
@@ -180,7 +181,7 @@ static void set_extent(const struct ptx_func *f, const struct ptx_stmt *s, struc
     }
 }
 
-// Spaces are spelled in the order of the operands; a single one is meant for all.
+// Spaces are spelled in the order of the operands; a single one applies to all.
 static uint8_t space_of(const struct ptx_form *form, unsigned nth)
 {
     if (form->nspaces == 0)
@@ -189,25 +190,27 @@ static uint8_t space_of(const struct ptx_form *form, unsigned nth)
 }
 
 static const struct {
-    bool stands, reads, writes, atomic;  // stands: what is in brackets is memory
+    bool is_memory, reads, writes, atomic;  // is_memory: the bracketed operand is memory
 } roles[] = {
-    [PTX_ROLE_MEM_READ] = {.stands = true, .reads = true},
-    [PTX_ROLE_MEM_WRITE] = {.stands = true, .writes = true},
-    [PTX_ROLE_MEM_ATOMIC] = {.stands = true, .reads = true, .writes = true, .atomic = true},
-    [PTX_ROLE_ADDRESS] = {.stands = true},
-    [PTX_ROLE_DESCRIPTOR] = {.stands = true, .reads = true},
-    [PTX_ROLE_PROTO] = {.stands = false},
+    [PTX_ROLE_MEM_READ] = {.is_memory = true, .reads = true},
+    [PTX_ROLE_MEM_WRITE] = {.is_memory = true, .writes = true},
+    [PTX_ROLE_MEM_ATOMIC] = {.is_memory = true, .reads = true, .writes = true, .atomic = true},
+    [PTX_ROLE_ADDRESS] = {.is_memory = true},
+    [PTX_ROLE_DESCRIPTOR] = {.is_memory = true, .reads = true},
+    [PTX_ROLE_PROTO] = {.is_memory = false},
 };
 
-// The nth row of an instruction, for one of its operands. False: the operand stands for no memory.
+// Fills the nth row of an instruction, for one of its operands. Returns false if the operand does not stand
+// for memory.
 static bool fill(const struct ptx_func *f, const struct ptx_stmt *s, const struct ptx_operand *o,
                  enum ptx_role role, unsigned nth, struct ptx_mem *out)
 {
     bool brackets = o->kind == PTX_ADDR || o->kind == PTX_TUPLE;
     bool describes = role == PTX_ROLE_DESCRIPTOR && register_bits(f, o) == 64;
-    if (!describes && (!brackets || !roles[role].stands))
+    if (!describes && (!brackets || !roles[role].is_memory))
         return false;
-    // The barrier that a copy signals stands behind what is copied and lies where the copy goes to.
+    // The barrier that a copy signals is written after the copied operands and lies in the destination's
+    // space.
     bool barrier = nth > 0 && role == PTX_ROLE_MEM_ATOMIC;
     *out = (struct ptx_mem){.addr = o,
                             .space = space_of(s->form, barrier ? 0 : nth),

@@ -1,5 +1,6 @@
-// SPDX-License-Identifier: MIT How far accesses reach. The instructions below are those that ptxas accepts,
-// where there is one to ask; and what the texts of test/ptx/forms have, is held against how many registers it
+// SPDX-License-Identifier: MIT
+// The extents of accesses. The instructions below are those that ptxas accepts, where there is one to ask;
+// and the extents in the texts of test/ptx/forms are compared with the number of registers that an access
 // moves.
 #include <dirent.h>
 #include <sys/stat.h>
@@ -26,8 +27,8 @@ static const char before[] =
     "mov.b64 u, e;\nmov.b64 v, e;\nmov.b32 x, a;\nmov.b32 y, a;\nmov.b16 h, 1;\n";
 enum { FIRST = 24 };  // instructions before those of the tables
 
-// What is expected: "EXTENT space access", then what the extent has. Several accesses are separated by a
-// comma.
+// The expected text: "EXTENT space access", then the fields of the extent. Several accesses are separated by
+// a comma.
 struct row {
     enum arch arch;
     const char *insn, *expected;
@@ -255,7 +256,7 @@ static void check_row(const struct ptx_module *m, const struct ptx_func *f, cons
     out_close(&said);
 }
 
-// A kernel of all rows for one architecture, in the order of the tables.
+// Makes a kernel of all rows for one architecture, in the order of the tables.
 static char *kernel_for(enum arch arch)
 {
     struct out o;
@@ -325,7 +326,7 @@ static void check_unknown(const char *insn, const char *expected)
     free(text);
 }
 
-// An access that we do not understand in full may reach further than it seems to.
+// An access that is not fully understood may reach further than it seems to.
 static void bad_modifiers_have_no_extent(void **state)
 {
     check_unknown("ld.global.v16.f32 %f1, [%rd1];", "unsized global r share=0");
@@ -340,7 +341,7 @@ static void bad_modifiers_have_no_extent(void **state)
     check_unknown("cp.async.bulk.global.shared::cta.bulk_group [%rd1], [%r1], %p1;",
                   "unsized global w share=0, unsized shared r share=0");
     check_unknown("frobnicate.global [%rd1];", "");
-    // No stride that makes sense.
+    // Strides that make no sense.
     check_unknown("wmma.load.c.sync.aligned.row.m8n8k4.global.f64 {%rd1, %rd2}, [%rd3], -8;",
                   "tile global r warp bytes=0 share=16 lines=8 length=8 bits=64 stride=-8");
     check_unknown("wmma.load.c.sync.aligned.row.m8n8k4.global.f64 {%rd1, %rd2}, [%rd3], 0x7fffffff;",
@@ -349,7 +350,7 @@ static void bad_modifiers_have_no_extent(void **state)
 
 // --- all forms ---------------------------------------------------------------------------------------------
 
-// The registers of a matrix hold it once, but for A and B of f16, where two lanes have the same elements.
+// The registers of a matrix hold it once, except for A and B of f16, where two lanes have the same elements.
 static void check_matrix(const struct ptx_stmt *s, const struct ptx_mem *mem)
 {
     const struct ptx_form *form = s->form;

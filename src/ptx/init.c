@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-// Initialisers, walked element by element: tables of a megabyte need no tree.
+// Walks initialisers element by element: tables of a megabyte need no tree.
 //
-// Between two calls, `rest` begins at an element or at a closing brace: the comma behind an element is taken
-// with it, so that {1 2}, {1,,2} and {1,} are found malformed without remembering anything.
+// Between two calls, `rest` begins at an element or at a closing brace: the comma after an element is taken
+// with it, so that {1 2}, {1,,2} and {1,} are found malformed without any state.
 #include <errno.h>
 
 #include "ptx/constant.h"
@@ -16,7 +16,7 @@ static bool take(struct lexer *l, char punct)
     return true;
 }
 
-// Adds "+ 8" or "- 8" to *value, if one is there.
+// Adds "+ 8" or "- 8" to *value, if there is one.
 static int read_offset(struct lexer *l, int64_t *value)
 {
     if (l->tok.punct != '+' && l->tok.punct != '-')
@@ -29,7 +29,7 @@ static int read_offset(struct lexer *l, int64_t *value)
     return 0;
 }
 
-// name, name+8, generic(name), generic(name)+8
+// Reads name, name+8, generic(name) or generic(name)+8.
 static int read_address(struct lexer *l, struct ptx_init *out)
 {
     if (str_eq(l->tok.text, STR("generic")) && lexer_peek(l) == '(') {
@@ -46,7 +46,7 @@ static int read_address(struct lexer *l, struct ptx_init *out)
     return read_offset(l, &out->value);
 }
 
-// An address, or one byte of it: 0xFF00(address)
+// Reads an address, or one byte of it: 0xFF00(address).
 static int read_symbol(struct lexer *l, struct ptx_init *out)
 {
     out->kind = PTX_INIT_SYM;
@@ -83,7 +83,7 @@ static int read_element(struct lexer *l, struct ptx_init *out)
         lexer_advance(l);
         return 0;
     }
-    // filter_mode = nearest: fields of a sampler
+    // A field of a sampler: filter_mode = nearest.
     if (t->kind == TOK_IDENT && lexer_peek(l) == '=') {
         out->kind = PTX_INIT_OTHER;
         out->text = lexer_take_verbatim(l, ",}");
@@ -94,7 +94,7 @@ static int read_element(struct lexer *l, struct ptx_init *out)
     return read_number(l, out);
 }
 
-// What may follow an element: a comma and a further one, a closing brace, the end.
+// Checks what follows an element: a comma and another element, a closing brace, or the end.
 static bool follows_well(struct lexer *l, const struct ptx_init *element)
 {
     if (element->kind == PTX_INIT_OPEN)

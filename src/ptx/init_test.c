@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Initialisers, walked.
+// Tests of the walk over initialisers.
 #include "ptx/testing.h"
 
 static void append(char *to, size_t size, const struct ptx_init *e)
@@ -22,7 +22,7 @@ static void append(char *to, size_t size, const struct ptx_init *e)
     }
 }
 
-// What is left of the text when the walk ends with `end`: 0 or -EINVAL.
+// Walks an initialiser; `left` is what remains of the text when the walk ends with `end`: 0 or -EINVAL.
 static void walk(const char *text, const char *expected, int end, const char *left)
 {
     char got[1000] = "";
@@ -131,7 +131,7 @@ static void good_none(void **state)
     assert_int_equal(ptx_init_next(&rest, &e), 0);
 }
 
-// A table of a megabyte: every step goes on, and none looks at all that follows.
+// A table of a megabyte: a step does not scan everything that follows.
 static void good_large_table(void **state)
 {
     char *text = testing_repeat("{0", ", 0x7F", 200000, "}");

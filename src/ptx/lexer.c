@@ -74,7 +74,8 @@ static const char *skip_space(const char *p, const char *end)
     return p;
 }
 
-// Comments and the space behind them. False at one without an end, which has become the token.
+// Skips comments and the space after them. Returns false at a comment without an end, which has become the
+// token.
 static bool skip_comments(struct lexer *l)
 {
     while (l->end - l->next > 1 && l->next[0] == '/' && (l->next[1] == '/' || l->next[1] == '*')) {
@@ -92,7 +93,7 @@ static const char *skip_name(const char *p, const char *end)
     return p;
 }
 
-// .name and .name::name
+// Skips .name or .name::name.
 static const char *skip_word(const char *p, const char *end)
 {
     p = skip_name(p + 1, end);
@@ -106,7 +107,7 @@ static unsigned digit_value(char c)
     return c <= '9' ? (unsigned)(c - '0') : (unsigned)((c | 32) - 'a' + 10);
 }
 
-// Digits of the given base from p on; the value wraps at 64 bits, *overflow tells.
+// Reads digits of the given base from p on. The value wraps at 64 bits and sets *overflow.
 static const char *read_digits(const char *p, const char *end, unsigned base, uint64_t *value, bool *overflow)
 {
     *value = 0;
@@ -118,7 +119,7 @@ static const char *read_digits(const char *p, const char *end, unsigned base, ui
     return p;
 }
 
-// A number ends where no name could go on.
+// Ends a number, which is malformed if a character of a name follows.
 static void end_number(struct lexer *l, enum token_kind kind, const char *from, const char *to)
 {
     if (to < l->end && is(*to, NAME))
@@ -127,7 +128,7 @@ static void end_number(struct lexer *l, enum token_kind kind, const char *from, 
         set(l, kind, from, to);
 }
 
-// 0f and 8 digits, 0d and 16: exact bits
+// Lexes 0f and 8 digits, or 0d and 16: the exact bits.
 static void lex_float_bits(struct lexer *l, const char *p)
 {
     int digits = (p[1] | 32) == 'f' ? 8 : 16;
@@ -161,7 +162,7 @@ static const char *skip_decimal_float(const char *p, const char *end)
     return p;
 }
 
-// The host program's locale must not decide what a decimal point is.
+// Converts in the C locale: the host program's locale must not decide what a decimal point is.
 static double to_double(const char *text)
 {
     static locale_t c_locale;
@@ -243,7 +244,7 @@ static void lex_string(struct lexer *l, const char *p)
         set(l, TOK_STRING, p, q + 1);
 }
 
-// .5 and .5e3 are numbers; .2d and .1D are words
+// Returns whether a number begins with a point: .5 and .5e3 are numbers; .2d and .1D are words.
 static bool is_fraction(const char *p, const char *end)
 {
     if (end - p < 2 || !is(p[1], DIGIT))
@@ -252,7 +253,7 @@ static bool is_fraction(const char *p, const char *end)
     return to == end || !is(*to, NAME);
 }
 
-// Texts in fatbins end in NUL, sometimes in several.
+// Accepts trailing NULs as the end: texts in fatbins end in one or several.
 static void lex_nul(struct lexer *l, const char *p)
 {
     const char *q = p;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Tokens of PTX. The lexer never fails: what it cannot read is a TOK_BAD that the parser reports.
+// Splits PTX into tokens. The lexer never fails: text that is no token becomes a TOK_BAD, which the parser
+// reports.
 #ifndef MOAT_PTX_LEXER_H
 #define MOAT_PTX_LEXER_H
 
@@ -29,7 +30,7 @@ struct token {
 
 struct lexer {
     const char *start, *next, *end;
-    const char *prev_end;  // of the token before the current one
+    const char *prev_end;  // end of the token before the current one
     const char *bad;       // what is wrong with the last TOK_BAD
     struct token tok;
 };
@@ -37,14 +38,15 @@ struct lexer {
 void lexer_init(struct lexer *l, struct str text);
 void lexer_advance(struct lexer *l);
 
-// The current identifier and all modifiers that follow without space: "ld.global.v4.f32". Advances behind.
+// Takes the current identifier and all modifiers that follow without space: "ld.global.v4.f32". The token
+// after them becomes the current one.
 struct str lexer_take_form(struct lexer *l);
 
-// The first character of the token behind the current one, 0 if there is none.
+// Returns the first character of the token after the current one, 0 if there is none.
 char lexer_peek(const struct lexer *l);
 
-// From the current token to the next one in `stops`, which becomes the current token and is not part of the
-// result. Ends at TOK_END and TOK_BAD too.
+// Takes the text from the current token to the next one in `stops`, which becomes the current token and is
+// not part of the result. TOK_END and TOK_BAD end it too.
 struct str lexer_take_verbatim(struct lexer *l, const char *stops);
 
 #endif

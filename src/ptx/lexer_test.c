@@ -14,7 +14,7 @@ static struct lexer lexed(struct str text)
     return l;
 }
 
-// Writes all tokens as "kind:text kind:text".
+// Compares all tokens with a text "kind:text kind:text".
 static void expect(const char *text, const char *tokens)
 {
     static const char *const kinds[] = {"end", "id", "word", "int", "f32", "f64", "string", "punct", "bad"};
@@ -163,7 +163,7 @@ static void bad_bytes(void **state)
     assert_string_equal(l.bad, "NUL inside the text");
 }
 
-// Every text of one byte, and nothing is read behind it.
+// Lexes every text of one byte; nothing is read beyond it.
 static void good_each_single_byte(void **state)
 {
     for (int c = 0; c < 256; c++) {

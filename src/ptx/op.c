@@ -46,7 +46,8 @@ static const struct str sregs[PTX_SREG_COUNT] = {
 #include "ptx/sregs.def"
 };
 
-// Names to row numbers, over static arrays: filled once, never freed, no heap. 0 is an empty slot.
+// Hash tables from names to row numbers, in static arrays: filled once, never freed, without heap. 0 is an
+// empty slot.
 enum { INDEX_SIZE = 1024 };
 struct index {
     uint16_t slots[INDEX_SIZE];
@@ -78,7 +79,8 @@ static void need_indexes(void)
     pthread_once(&once, fill_indexes);
 }
 
-// The three tables differ in the shape of their rows: name_of finds a row's name.
+// Finds a name's row, -1 if there is none. The three tables differ in the shape of their rows, so name_of
+// returns a row's name.
 static int index_find(const struct index *ix, struct str name, struct str (*name_of)(unsigned))
 {
     need_indexes();
@@ -114,7 +116,7 @@ static const char *skip_digits(const char *p, const char *end)
     return p > start ? p : NULL;
 }
 
-// m16n8k16, m8n8, 32x128b, 16x32bx2
+// Returns whether a modifier is a shape: m16n8k16, m8n8, 32x128b, 16x32bx2.
 static bool is_shape(struct str s)
 {
     const char *p = s.ptr, *end = p + s.len;
@@ -140,7 +142,7 @@ enum ptx_mod ptx_mod_find(struct str name)
     return is_shape(name) ? PTX_MOD_SHAPE : PTX_MOD_UNKNOWN;
 }
 
-// Types and spaces come first among the modifiers, in the same order.
+// Types, then spaces, come first among the modifiers, in the order of their enums.
 static enum ptx_type mod_type(enum ptx_mod mod)
 {
     return mod >= 1 && (int)mod < PTX_TYPE_COUNT ? (enum ptx_type)mod : PTX_TYPE_NONE;
@@ -200,7 +202,7 @@ int ptx_sreg_find(struct str name)
     return index_find(&sreg_index, name, sreg_name);
 }
 
-// The row with the longest name that begins the spelling at a dot.
+// Returns the row with the longest name that is a prefix of the spelling and ends at a dot.
 static unsigned find_op(struct str spelling)
 {
     for (struct str s = spelling;;) {
@@ -279,7 +281,7 @@ bool ptx_form_has(const struct ptx_form *form, enum ptx_mod mod)
     return false;
 }
 
-// A letter and a number below 1,000, which is not 0.
+// Takes a letter and a number from 1 to 999.
 static bool take_dim(struct str *s, char letter, uint16_t *out)
 {
     unsigned value = 0;
@@ -307,7 +309,7 @@ bool ptx_form_dims(const struct ptx_form *form, struct ptx_dims *out)
     return false;
 }
 
-// What modifiers add to the flags of the row.
+// Returns the row's flags and those that modifiers add.
 static uint8_t flags_of(const struct ptx_form *form)
 {
     static const struct {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The vocabulary of PTX: operations, modifiers, types, spaces, special registers. Expanded from tables.
+// The vocabulary of PTX: operations, modifiers, types, spaces, special registers. It is expanded from tables.
 #ifndef MOAT_PTX_OP_H
 #define MOAT_PTX_OP_H
 
@@ -63,8 +63,8 @@ enum ptx_role {
     PTX_ROLE_MEM_READ,    // R
     PTX_ROLE_MEM_WRITE,   // W
     PTX_ROLE_MEM_ATOMIC,  // X: read and written as one
-    PTX_ROLE_ADDRESS,     // A: an address nothing is read from or written to
-    PTX_ROLE_DESCRIPTOR,  // D: describes a matrix in shared memory, which is read; in brackets as R
+    PTX_ROLE_ADDRESS,     // A: an address that is not dereferenced
+    PTX_ROLE_DESCRIPTOR,  // D: describes a matrix in shared memory, which is read; in brackets, same as R
     PTX_ROLE_LABEL,       // L
     PTX_ROLE_TARGETS,     // T: name of a .branchtargets list
     PTX_ROLE_CALLEE,      // F
@@ -73,7 +73,7 @@ enum ptx_role {
     PTX_ROLE_PROTO,       // q: prototype or .calltargets list
 };
 
-// Which type an operand must fit. 0 to 3: that type of the form, counted as spelled.
+// The type that an operand must fit. 0 to 3: that type of the form, counted as spelled.
 enum ptx_fit {
     PTX_FIT_TYPE0,
     PTX_FIT_TYPE1,
@@ -128,17 +128,17 @@ struct ptx_op {
 
 enum { PTX_MAX_MODS = 20, PTX_MAX_TYPES = 6, PTX_MAX_RULES = 16 };
 
-// An operation with its modifiers, as spelled. Interned per module: equal spelling, equal pointer.
+// An operation with its modifiers, as spelled. Forms are interned per module: equal spelling, equal pointer.
 struct ptx_form {
     struct str name;  // "ld.global.v4.f32"
     const struct ptx_op *op;
-    uint32_t pos;   // of its first use in the source text; UINT32_MAX: in none
+    uint32_t pos;   // first use in the source text; UINT32_MAX: not in it
     uint16_t id;    // enum ptx_op_id; PTX_OP_UNKNOWN if ops.def has no such row
-    bool odd;       // has a modifier that mods.def does not know
+    bool odd;       // has a modifier that is not in mods.def
     uint8_t vec;    // 1 without .v2, .v4, .v8
-    uint8_t flags;  // enum ptx_op_flags: the row's, and what .cc, .volatile, .acquire and the like add
+    uint8_t flags;  // enum ptx_op_flags: the row's, and those that .cc, .volatile, .acquire and the like add
     uint8_t nmods, ntypes, nspaces;
-    uint8_t nrules, nneeded;  // operands that may and must be there
+    uint8_t nrules, nneeded;  // operands that may be and that must be there
     uint8_t types[PTX_MAX_TYPES], spaces[PTX_MAX_TYPES];
     uint16_t mods[PTX_MAX_MODS];  // enum ptx_mod
     struct ptx_operand_rule rules[PTX_MAX_RULES];
@@ -146,11 +146,12 @@ struct ptx_form {
 
 extern const struct ptx_op ptx_ops[PTX_OP_COUNT];
 
-// Fills *form from its spelling; the spelling must outlive it. Never fails: what is not known is marked.
+// Fills *form from its spelling, which must outlive it. Never fails: unknown parts are marked as such.
 void ptx_form_decode(struct str spelling, struct ptx_form *form);
 bool ptx_form_has(const struct ptx_form *form, enum ptx_mod mod);
 
-// The dimensions that a form spells: .m16n8k16, or .m8n8 with k == 0. Returns false if it spells none.
+// Finds the dimensions in a form's spelling: .m16n8k16, or .m8n8 with k == 0. Returns false if there are
+// none.
 struct ptx_dims {
     uint16_t m, n, k;
 };

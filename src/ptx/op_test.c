@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What instructions do to registers and memory, as the rows of ops.def say.
+// What instructions do to registers and memory, according to the rows of ops.def.
 #include "ptx/ptx.h"
 
 #include <setjmp.h>
@@ -8,7 +8,7 @@
 #include <cmocka.h>
 #include <stdlib.h>
 
-// --- one instruction ----------------------------------------------------------------------------------------
+// --- one instruction ---------------------------------------------------------------------------------------
 
 static const char before[] =
     ".version 9.0\n.target sm_100a\n.address_size 64\n"
@@ -27,7 +27,7 @@ struct one {
     struct ptx_module *m;
     const struct ptx_func *f;
     const struct ptx_stmt *stmt;
-    struct out said;  // of the accesses met so far
+    struct out said;  // the accesses so far, as text
 };
 
 static const struct ptx_func *find_entry(const struct ptx_module *m)
@@ -38,7 +38,7 @@ static const struct ptx_func *find_entry(const struct ptx_module *m)
     return NULL;
 }
 
-// The instruction must be right as a whole: known, with operands that fit.
+// Parses one instruction, which must be fully known, with operands that fit.
 static void open_one(struct one *o, const char *insn)
 {
     struct diag_printer printer;
@@ -68,7 +68,7 @@ static void separate(struct one *o, const char *by)
         out_cstr(&o->said, by);
 }
 
-// "a:w b:r p:rw"; a write that leaves part of the register, or may not happen, has a '?'.
+// Writes "a:w b:r p:rw"; a write that keeps part of the register, or may not happen, has a '?'.
 static void say_access(void *ctx, struct ptx_access access)
 {
     struct one *o = ctx;
@@ -78,8 +78,7 @@ static void say_access(void *ctx, struct ptx_access access)
             access.partial ? "?" : "");
 }
 
-// "global r 4, shared rw! 8": the bytes that a thread moves. '!' is for atomic; '-' for what is only spoken
-// of.
+// Writes "global r 4, shared rw! 8": the bytes that a thread moves. '!': atomic; '-': not accessed.
 static void say_memory(struct one *o)
 {
     struct ptx_mem mem[PTX_MAX_MEM];
@@ -112,7 +111,7 @@ static void expect_roles(const char *insn, const char *regs, const char *memory)
     close_one(&o);
 }
 
-// --- the tables ---------------------------------------------------------------------------------------------
+// --- the tables --------------------------------------------------------------------------------------------
 
 static const struct {
     const char *insn, *regs, *memory;
@@ -254,7 +253,7 @@ static void good_memory_that_is_touched(void **state)
         expect_roles(memory[i].insn, memory[i].regs, memory[i].memory);
 }
 
-// --- spellings ----------------------------------------------------------------------------------------------
+// --- spellings ---------------------------------------------------------------------------------------------
 
 static void expect_row(const char *spelling, const char *row)
 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The statements of a function's body.
+// Parses the statements of a function's body.
 #include <errno.h>
 
 #include "ptx/parser.h"
@@ -16,11 +16,11 @@ static struct str *keep_text(struct parser *p, struct str text)
     return kept;
 }
 
-// --- instructions -------------------------------------------------------------------------------------------
+// --- instructions ------------------------------------------------------------------------------------------
 
 enum { MOST_FORM = 256 };
 
-// "ld .global .f32" is "ld.global.f32". Puts the pieces together in joined[0 .. MOST_FORM).
+// Joins the pieces of a form in joined[0 .. MOST_FORM): "ld .global .f32" is "ld.global.f32".
 static struct str join_form(struct parser *p, struct str form, char *joined)
 {
     size_t len = 0;
@@ -71,8 +71,8 @@ static void insert_list(struct parser *p, size_t at)
     o[at] = (struct ptx_operand){.kind = PTX_LIST};
 }
 
-// A call has always three operands or four: returned, callee, arguments, prototype. Empty lists stand for
-// what was left out.
+// Completes a call to three operands or four: returned, callee, arguments, prototype. Empty lists replace
+// missing ones.
 static void complete_call(struct parser *p, uint32_t pos)
 {
     if (p->operands.len && p->operands.items[0].kind != PTX_LIST)
@@ -105,7 +105,7 @@ static void parse_operands(struct parser *p, const struct ptx_form *form)
         parser_fail(p, "';' is missing behind the operands");
 }
 
-// Operands of an instruction that we do not know: false if our grammar does not fit them.
+// Parses the operands of an unknown instruction. Returns false if they do not fit our grammar.
 static bool try_operands(struct parser *p, const struct ptx_form *form)
 {
     jmp_buf outer;
@@ -121,7 +121,7 @@ static bool try_operands(struct parser *p, const struct ptx_form *form)
     return !err;
 }
 
-// Up to the semicolon, which stands behind all braces that were opened.
+// Skips to the semicolon, which must come after all braces that were opened.
 static void skip_unknown(struct parser *p)
 {
     unsigned open = 0;
@@ -164,12 +164,13 @@ static uint32_t parse_guard(struct parser *p, bool *negated)
     return use.id;
 }
 
-// Never NULL, so that loops over none need no case of their own.
+// Copies the operands to the arena. The result is never NULL, so that loops over no operands need no special
+// case.
 static struct ptx_operand *keep_operands(struct parser *p)
 {
     const struct ptx_operand *from = p->operands.items;
     struct ptx_operand *to = arena_alloc(&p->m->arena, p->operands.len * sizeof *to);
-    // Most have few: sizes that the compiler knows need no call.
+    // Most instructions have few operands; copies of constant size need no call.
     switch (p->operands.len) {
     case 0: break;
     case 1: memcpy(to, from, 1 * sizeof *to); break;
@@ -205,7 +206,7 @@ static void parse_instruction(struct parser *p, struct ptx_func *f)
     add(p, s);
 }
 
-// --- labels, directives -------------------------------------------------------------------------------------
+// --- labels, directives ------------------------------------------------------------------------------------
 
 static void parse_targets(struct parser *p, uint32_t sym, bool calls)
 {
@@ -247,7 +248,7 @@ static void parse_prototype(struct parser *p, uint32_t sym)
     if (p->lex.tok.punct == '(')
         proto->nparams = decl_params(p, &proto->params);
     name_close_scope(p);
-    // Registers of a prototype are types, not registers of the function.
+    // The registers of a prototype are types, not registers of the function.
     p->nregs = nregs;
     p->reg_vars.len = nvars;
     proto->directives = lexer_take_verbatim(&p->lex, ";{}");
@@ -280,7 +281,7 @@ static void parse_label(struct parser *p, struct str name, uint32_t pos)
         parse_targets(p, sym, calls);
 }
 
-// , function_name $L [+ 5], inlined_at 1 12 5: nothing marks its end.
+// Skips ", function_name $L [+ 5], inlined_at 1 12 5": nothing marks its end.
 static void skip_inlined(struct parser *p)
 {
     if (str_eq(p->lex.tok.text, STR("function_name"))) {
@@ -365,9 +366,9 @@ static void parse_stmt(struct parser *p, struct ptx_func *f)
     }
 }
 
-// --- the whole ----------------------------------------------------------------------------------------------
+// --- the whole ---------------------------------------------------------------------------------------------
 
-// Labels that turned out to stand in an outer scope.
+// Replaces references to labels that were resolved in an outer scope.
 static void resolve_forwards(struct parser *p)
 {
     for (size_t i = 0; i < p->stmts.len; i++) {
@@ -396,8 +397,8 @@ static void keep(struct parser *p, struct ptx_func *f)
         memcpy(f->reg_vars, p->reg_vars.items, f->nreg_vars * sizeof *f->reg_vars);
 }
 
-// From behind the opening brace to behind the closing one. The caller has opened the function's scope and
-// closes it here, so that labels are resolved before the function is kept.
+// Parses from behind the opening brace to behind the closing one. The caller has opened the function's scope;
+// it is closed here, so that labels are resolved before the function is kept.
 void body_parse(struct parser *p, struct ptx_func *f)
 {
     p->stmts.len = 0;

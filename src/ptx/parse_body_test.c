@@ -24,7 +24,7 @@ static void body_fails(const char *text, const char *message)
     free(in);
 }
 
-// --- registers ----------------------------------------------------------------------------------------------
+// --- registers ---------------------------------------------------------------------------------------------
 
 static void good_registers(void **state)
 {
@@ -48,7 +48,7 @@ static void bad_registers(void **state)
     body_fails("mov.b32 x, 1; .reg .b32 x;", "10:9: 'x' is used before it is declared");
 }
 
-// --- instructions -------------------------------------------------------------------------------------------
+// --- instructions ------------------------------------------------------------------------------------------
 
 static void good_instructions(void **state)
 {
@@ -178,7 +178,7 @@ static void good_sizes(void **state)
     free(more);
 }
 
-// --- calls --------------------------------------------------------------------------------------------------
+// --- calls -------------------------------------------------------------------------------------------------
 
 #define CALLEES \
     HEAD ".func f();\n.func (.param .b32 r) g(.param .b32 a);\n.entry k()\n{\n\t.reg .b64 %rd<2>;\n"
@@ -212,7 +212,7 @@ static void good_calls(void **state)
     calls("p: .calltargets f, g;\n\tcall %rd1, (1), p;\n", "p: .calltargets f, g;\n\tcall %rd1, (1), p;\n");
 }
 
-// A call has always returned values, callee, arguments.
+// A call always has returned values, callee and arguments.
 static void good_calls_are_completed(void **state)
 {
     struct ptx_module *m = testing_parse(STR(CALLEES "call f; call f, (1); call (%rd1), g;}"));
@@ -248,7 +248,7 @@ static void bad_calls(void **state)
     call_fails("p: .branchtargets f, x;", "9:22: 'x' is not declared");
 }
 
-// --- debug information --------------------------------------------------------------------------------------
+// --- debug information -------------------------------------------------------------------------------------
 
 static void good_locations(void **state)
 {
@@ -278,7 +278,7 @@ static void bad_locations(void **state)
     body_fails(".loc 1 7 3, inlined_at 1 2", "11:1: a column number is missing");
 }
 
-// --- what ops.def does not know -----------------------------------------------------------------------------
+// --- what ops.def does not know ----------------------------------------------------------------------------
 
 static void good_unknown_instructions(void **state)
 {
@@ -286,7 +286,7 @@ static void good_unknown_instructions(void **state)
     same_body("\t@!%p1 foo  %r1 := {%r2, {}} // x\n 5;\n");
     body("foo %r1 ( 5 ) /* x */ ;", "\tfoo %r1 ( 5 );\n");
     same_body("\tfoo nowhere;\n");
-    // What it names may be anything, also what is declared only later.
+    // An unknown instruction may name anything, even what is declared later.
     same_body("\tfoo x, y;\n\t.reg .b32 x;\n\t.shared .b32 y;\n\tmov.b32 x, y;\n");
     same_body("\t.foo bar, 5;\n");
     struct ptx_module *m =

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Declarations of variables, registers and parameters.
+// Parses declarations of variables, registers and parameters.
 #include "ptx/parser.h"
 #include "ptx/words.h"
 
@@ -17,7 +17,7 @@ enum ptx_linkage decl_linkage(struct parser *p)
     return PTX_LINK_NONE;
 }
 
-// .attribute(.managed, .unified(1, 2))
+// Takes .attribute(.managed, .unified(1, 2)) verbatim.
 struct str decl_attribute(struct parser *p)
 {
     const char *from = p->lex.tok.text.ptr;
@@ -41,7 +41,7 @@ static uint32_t parse_align(struct parser *p)
     return (uint32_t)align;
 }
 
-// .ptr [.space] [.align N] of an entry's parameter
+// Parses .ptr [.space] [.align N] of an entry's parameter.
 static void parse_ptr(struct parser *p, struct ptx_var *var)
 {
     var->is_ptr = true;
@@ -57,7 +57,7 @@ static void parse_ptr(struct parser *p, struct ptx_var *var)
         var->ptr_align = parse_align(p);
 }
 
-// Everything between the state space and the first name.
+// Parses everything between the state space and the first name.
 static void parse_specifiers(struct parser *p, struct ptx_var *var)
 {
     while (p->lex.tok.kind == TOK_WORD) {
@@ -111,7 +111,7 @@ static struct ptx_var parse_head(struct parser *p)
     return var;
 }
 
-// [4][8], [] and, as ptxas has it, [0], which is the same as [].
+// Parses [4][8], [] and, as ptxas accepts it, [0], which is the same as [].
 static void parse_dims(struct parser *p, struct ptx_var *var)
 {
     uint64_t dims[MOST_DIMENSIONS], bytes = ptx_var_size(var);
@@ -134,7 +134,7 @@ static void parse_dims(struct parser *p, struct ptx_var *var)
     }
 }
 
-// Everything behind '=' up to the comma or semicolon that ends the declaration; see init.c.
+// Takes the text from behind '=' to the comma or semicolon that ends the declaration; see init.c.
 static void parse_init(struct parser *p, struct ptx_var *var)
 {
     const char *from = p->lex.tok.text.ptr;
@@ -171,7 +171,7 @@ static void number_registers(struct parser *p, struct ptx_var *var)
     PUSH(p, &p->reg_vars, var);
 }
 
-// Behind a name: <N>. False if N is 0, which declares nothing.
+// Parses <N> after a name. Returns false if N is 0, which declares nothing.
 static bool parse_range(struct parser *p, struct ptx_var *var)
 {
     if (var->space != PTX_SPACE_REG)
@@ -201,8 +201,8 @@ static uint32_t declare(struct parser *p, struct ptx_var *var, struct str name)
     return sym;
 }
 
-// One name with what belongs to it alone; head has what all names of the declaration share. NULL if nothing is
-// declared.
+// Parses one name with what belongs to it alone; head is what all names of the declaration share. Returns
+// NULL if nothing is declared.
 static struct ptx_var *parse_declarator(struct parser *p, const struct ptx_var *head)
 {
     struct ptx_var *var = ARENA_NEW(&p->m->arena, struct ptx_var);
@@ -242,8 +242,8 @@ void decl_variables(struct parser *p, enum ptx_linkage linkage, bool in_function
     parser_expect(p, ';');
 }
 
-// Side by side, and what points at them must point at where they have moved to. Registers stand in reg_vars in
-// the same order.
+// Moves parameters into one array and updates the symbols and reg_vars that point to them. reg_vars lists
+// registers in the same order.
 static void move_params(struct parser *p, struct ptx_var *const *from, size_t n, size_t reg,
                         struct ptx_var *to)
 {

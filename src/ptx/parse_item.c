@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Modules: header, functions, everything outside functions.
+// Parses modules: header, functions, everything outside functions.
 #include "ptx/parser.h"
 
 static void add_item(struct parser *p, struct ptx_item item)
@@ -15,7 +15,7 @@ static void add_text_item(struct parser *p, enum ptx_item_kind kind, uint32_t po
     add_item(p, (struct ptx_item){.kind = (uint8_t)kind, .pos = pos, .text = text});
 }
 
-// --- header -------------------------------------------------------------------------------------------------
+// --- header ------------------------------------------------------------------------------------------------
 
 static bool read_version(struct str t, unsigned *major, unsigned *minor)
 {
@@ -68,7 +68,7 @@ static void parse_address_size(struct parser *p)
     lexer_advance(&p->lex);
 }
 
-// --- functions ----------------------------------------------------------------------------------------------
+// --- functions ---------------------------------------------------------------------------------------------
 
 static void parse_directives(struct parser *p, struct ptx_func *f)
 {
@@ -94,7 +94,7 @@ static void parse_directives(struct parser *p, struct ptx_func *f)
         memcpy(f->directives, p->directives.items, f->ndirectives * sizeof *f->directives);
 }
 
-// The name stands behind the returned parameters, but must be declared outside their scope.
+// Declares a function. Its name is behind the returned parameters, but must be declared outside their scope.
 static uint32_t declare_function(struct parser *p, uint32_t *name_pos)
 {
     struct lexer here = p->lex;
@@ -152,9 +152,9 @@ static void parse_function(struct parser *p, enum ptx_linkage linkage, uint32_t 
     }
 }
 
-// --- everything else outside functions ----------------------------------------------------------------------
+// --- everything else outside functions ---------------------------------------------------------------------
 
-// .file 1 "a.cu" [, time, size]
+// Parses .file 1 "a.cu" [, time, size].
 static void parse_file(struct parser *p)
 {
     uint32_t pos = parser_pos(p);
@@ -181,7 +181,7 @@ static void parse_section(struct parser *p)
     add_text_item(p, PTX_ITEM_SECTION, pos);
 }
 
-// Both names of an alias must have been declared.
+// Parses a name of an alias; both must have been declared.
 static uint32_t parse_alias_name(struct parser *p, bool is_target)
 {
     struct str text = p->lex.tok.text;
@@ -197,7 +197,7 @@ static uint32_t parse_alias_name(struct parser *p, bool is_target)
     return sym;
 }
 
-// .alias name, target;
+// Parses .alias name, target;
 static void parse_alias(struct parser *p)
 {
     uint32_t pos = parser_pos(p);
@@ -221,8 +221,8 @@ static bool at_item(const struct parser *p)
     return false;
 }
 
-// A directive we do not know, up to its ; or behind its { }. One that has neither ends where the next item
-// begins: a function must not disappear in it.
+// Skips an unknown directive up to its ; or behind its { }. One that has neither ends where the next item
+// begins, so that it swallows no function.
 static void parse_unknown_item(struct parser *p, enum ptx_item_kind kind)
 {
     uint32_t pos = parser_pos(p);
@@ -238,7 +238,8 @@ static void parse_unknown_item(struct parser *p, enum ptx_item_kind kind)
     add_text_item(p, kind, pos);
 }
 
-// Registers may be declared outside functions too: every function has them, in front of its own.
+// Parses variables and registers outside functions. Such registers are in every function, numbered before its
+// own.
 static void parse_variables(struct parser *p, enum ptx_linkage linkage)
 {
     p->nregs = p->module_regs;

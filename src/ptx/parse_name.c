@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT
-// What names mean while a module is parsed: scopes, register ranges, labels used before they stand.
+// Resolves names while a module is parsed: scopes, register ranges, labels used before their definition.
 //
-// A register range %r<100> binds its prefix "%r"; %r7 is found as prefix and number, so that no register needs
-// an entry of its own. A name that is not known yet is bound to an undefined symbol in the scope that uses it.
-// When that scope closes without declaring it, the symbol moves outwards, or turns out to be one that an
-// outer scope has.
+// A register range %r<100> binds its prefix "%r"; %r7 is found as prefix and number, so that no register
+// needs an entry of its own. A name that is not declared yet is bound to an undefined symbol in the scope
+// that uses it. When that scope closes without declaring it, the symbol moves to the next outer scope, or is
+// resolved to that scope's symbol of the name.
 #include "ptx/parser.h"
 
-// Deeper than any compiler goes. Each level may cost a walk over all labels that are not known yet.
+// Deeper than any compiler nests. Each level may cost a walk over all labels that are not known yet.
 enum { MOST_DEPTH = 64 };
 
 static uint32_t find(struct parser *p, struct str text)
@@ -29,7 +29,7 @@ static uint32_t intern(struct parser *p, struct str text)
     return id;
 }
 
-// --- scopes -------------------------------------------------------------------------------------------------
+// --- scopes ------------------------------------------------------------------------------------------------
 
 void name_open_scope(struct parser *p)
 {
@@ -38,7 +38,7 @@ void name_open_scope(struct parser *p)
     PUSH(p, &p->scopes, (struct scope){p->bindings.len, p->pending.len, p->ranges.len});
 }
 
-// At module scope nothing is ever undone.
+// Saves a binding to restore. At module scope nothing is restored.
 static void remember(struct parser *p, uint32_t id)
 {
     const struct name *n = &p->names.items[id];
@@ -59,7 +59,7 @@ static uint32_t new_sym(struct parser *p, struct str text, enum ptx_sym_kind kin
     return (uint32_t)p->syms.len - 1;
 }
 
-// pos: where a message would point to.
+// Marks an undefined symbol as needed; pos is where a message would point.
 static void need(struct ptx_sym *sym, bool needed, uint32_t pos)
 {
     if (sym->kind != PTX_SYM_UNDEFINED || sym->needed || !needed)
@@ -68,7 +68,8 @@ static void need(struct ptx_sym *sym, bool needed, uint32_t pos)
     sym->pos = pos;
 }
 
-// An undefined symbol of a closed scope: bind it outside, or let it become what stands there.
+// Rebinds an undefined symbol of a closed scope in the next outer one, or resolves it to the symbol that is
+// there.
 static bool move_outwards(struct parser *p, const struct pending *u)
 {
     uint32_t outer = p->names.items[u->name].sym;
@@ -126,10 +127,10 @@ uint32_t name_resolve_forward(const struct parser *p, uint32_t sym)
     return sym;
 }
 
-// --- ranges -------------------------------------------------------------------------------------------------
+// --- ranges ------------------------------------------------------------------------------------------------
 
-// The length of text without the number at its end, which goes to *number. The whole length if there is none,
-// or one that no range has.
+// Returns the length of text without the number at its end, which goes to *number. Returns the whole length
+// if there is no number, or one that no range has.
 static size_t split_number(struct str text, uint32_t *number)
 {
     size_t n = text.len;
@@ -153,7 +154,7 @@ void name_declare_range(struct parser *p, const struct ptx_var *var, struct str 
     p->names.items[id].range = (uint32_t)p->ranges.len - 1;
 }
 
-// Does a declaration of text alone hide the register that the range has?
+// Returns whether a declaration of text alone hides the register of the range.
 static bool is_hidden(struct parser *p, struct str text, const struct range *range, uint32_t pos)
 {
     uint32_t id = find(p, text);
@@ -166,7 +167,7 @@ static bool is_hidden(struct parser *p, struct str text, const struct range *ran
     return n->depth > range->depth;
 }
 
-// Is text a register of a range? Then *use says which.
+// Returns whether text is a register of a range; *use then says which.
 static bool find_in_range(struct parser *p, struct str text, uint32_t pos, struct name_use *use)
 {
     uint32_t number;
@@ -184,7 +185,7 @@ static bool find_in_range(struct parser *p, struct str text, uint32_t pos, struc
     return true;
 }
 
-// --- declarations and uses ----------------------------------------------------------------------------------
+// --- declarations and uses ---------------------------------------------------------------------------------
 
 static void mark_prefix(struct parser *p, struct str text)
 {
@@ -210,7 +211,7 @@ uint32_t name_declare(struct parser *p, struct str text, enum ptx_sym_kind kind,
             known->pos = pos;
             return n->sym;
         }
-        // What an unknown instruction names need not be this.
+        // The name in an unknown instruction need not be this one.
         if (known->needed)
             parser_fail_at(p, known->pos, text.len, QUOTE_FMT " is used before it is declared",
                            QUOTE_ARG(text));
@@ -252,7 +253,7 @@ struct name_use name_lookup(struct parser *p, struct str text, uint32_t pos)
         return use;
     uint32_t id = intern(p, text);
     const struct name *n = &p->names.items[id];
-    // A label further down in this scope hides one that stands further out.
+    // A label further down in this scope would hide one of an outer scope.
     bool maybe_later = p->want_labels && n->depth < p->scopes.len;
     if (n->sym == PTX_NONE && n->sreg >= 0)
         return (struct name_use){NAME_IS_SREG, (uint32_t)n->sreg};

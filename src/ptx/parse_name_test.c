@@ -4,7 +4,7 @@
 
 static struct ptx_module *module;
 
-// Statements of a function that has %r<10>, %rd<4>, %p<4>, %f<8>.
+// Parses statements of a function that has %r<10>, %rd<4>, %p<4>, %f<8>.
 static const struct ptx_func *parse(const char *text)
 {
     char *in = testing_join(TESTING_BODY, text, "\n}\n");
@@ -30,7 +30,8 @@ static void fails(const char *text, const char *message)
     free(in);
 }
 
-// The first operand of the n-th instruction is a register of this type, the number-th of its declaration.
+// Expects that the first operand of the n-th instruction is a register of this type, the number-th of its
+// declaration.
 static void is_register(const struct ptx_func *f, unsigned n, enum ptx_type type, unsigned number)
 {
     const struct ptx_operand *o = ptx_operand(testing_insn(f, n), 0);
@@ -39,7 +40,7 @@ static void is_register(const struct ptx_func *f, unsigned n, enum ptx_type type
     assert_int_equal(o->id - ptx_reg_var(f, o->id)->first_reg, number);
 }
 
-// The n-th instruction jumps to the number-th label of the function.
+// Expects that the n-th instruction jumps to the number-th label of the function.
 static void jumps_to(const struct ptx_func *f, unsigned n, unsigned number)
 {
     const struct ptx_operand *o = ptx_operand(testing_insn(f, n), 0);
@@ -80,7 +81,7 @@ static void good_ranges(void **state)
     done();
 }
 
-// A range in a block hides those registers of the outer one that it has itself, and no others.
+// A range in a block hides only those registers of the outer one that it has itself.
 static void good_ranges_in_blocks(void **state)
 {
     const struct ptx_func *f =
@@ -138,7 +139,7 @@ static void good_labels(void **state)
     done();
 }
 
-// The innermost one counts, also if it stands further down.
+// The innermost label counts, even if it is defined further down.
 static void good_labels_in_blocks(void **state)
 {
     const struct ptx_func *f =
@@ -181,7 +182,7 @@ static void good_targets_in_blocks(void **state)
     done();
 }
 
-// Functions do not see each other's names; equal names in two functions are two things.
+// Functions do not see each other's names; equal names in two functions are two symbols.
 static void good_functions_are_apart(void **state)
 {
     module = testing_parse(
@@ -208,7 +209,7 @@ static void bad_functions_are_apart(void **state)
     testing_fails(TESTING_HEAD ".func f() { call g; } .func g() {}", "4:18: 'g' is not declared");
 }
 
-// A definition wins over declarations, wherever it stands.
+// A definition takes precedence over declarations, wherever it is.
 static void good_definitions(void **state)
 {
     module = testing_parse(STR(TESTING_HEAD
@@ -220,7 +221,7 @@ static void good_definitions(void **state)
     done();
 }
 
-// Parameters move when they are kept: what points at them must follow.
+// When parameters move, what points to them is updated.
 static void good_parameters(void **state)
 {
     module = testing_parse(STR(
@@ -237,7 +238,7 @@ static void good_parameters(void **state)
     done();
 }
 
-// Prototypes name types: their registers are none of the function's.
+// The registers of a prototype are types, not registers of the function.
 static void good_prototypes_have_no_registers(void **state)
 {
     const struct ptx_func *f =

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT
-// Operands. One grammar serves all instructions: what an operand must be is the verifier's business.
+// Parses operands. One grammar serves all instructions; the verifier checks which operands an instruction
+// takes.
 //
 //   operand := item [ '|' item ]
 //   item    := '!' name | '-' name | '{' items '}' | '[' address ']' | '_' | name [ '.x' ] [ '+' int ]
 //            | constant expression
 //   A call has lists too: '(' items ')'
-//   address := base [ '+' int ] { ',' operand }; behind its ']' may stand .unified
+//   address := base [ '+' int ] { ',' operand }; .unified may follow its ']'
 #include <errno.h>
 
 #include "ptx/constant.h"
@@ -16,21 +17,21 @@ enum { MOST_NESTING = 8 };
 
 static size_t push(struct parser *p, struct ptx_operand o)
 {
-    // So that a span and a statement's number of slots fit 16 bits: a call may get two lists more.
+    // The limit makes a span and a statement's number of slots fit 16 bits; a call may get two lists more.
     if (p->operands.len >= UINT16_MAX - 2)
         parser_fail(p, "an instruction has more than %d operands", UINT16_MAX - 2);
     PUSH(p, &p->operands, o);
     return p->operands.len - 1;
 }
 
-// Closes the group at index `at`: everything behind it is inside it.
+// Closes the group at index `at`: everything after that index is inside it.
 static void end_group(struct parser *p, size_t at, int64_t items)
 {
     p->operands.items[at].span = (uint16_t)(p->operands.len - at - 1);
     p->operands.items[at].value = items;
 }
 
-// .b3210, .h10: bytes or halves by their numbers
+// Parses a selector of bytes or halves by their numbers: .b3210, .h10. Returns false if it is another one.
 static bool select_lanes(struct parser *p, struct ptx_operand *o)
 {
     struct str t = p->lex.tok.text;
@@ -84,7 +85,7 @@ static void parse_int(struct parser *p, struct constant *c)
         parser_fail_at(p, pos, c->text.len, "an address must be an integer");
 }
 
-// An optional "+ 8", "+-8" or "-8" behind a name.
+// Parses an optional "+ 8", "+-8" or "-8" after a name.
 static void parse_offset(struct parser *p, struct ptx_operand *o)
 {
     if (p->lex.tok.punct != '+' && p->lex.tok.punct != '-')
@@ -110,7 +111,7 @@ static void parse_name(struct parser *p)
     struct ptx_operand o = {.id = use.id};
     o.kind = use.is == NAME_IS_REG ? PTX_REG : use.is == NAME_IS_SREG ? PTX_SREG : PTX_SYM;
     if (p->lex.tok.kind == TOK_WORD) {
-        // v.x of a vector variable in memory does not exist: only registers have parts.
+        // Only registers have parts: there is no v.x of a vector variable in memory.
         if (o.kind == PTX_SYM)
             parser_fail_at(p, pos, text.len, QUOTE_FMT " is not a register", QUOTE_ARG(text));
         select_part(p, &o);
@@ -232,7 +233,7 @@ void operand_parse(struct parser *p)
         return;
     lexer_advance(&p->lex);
     parse_item(p, 0);
-    // Make room for the pair in front of its two items.
+    // Makes room for the pair before its two items.
     push(p, (struct ptx_operand){0});
     struct ptx_operand *items = p->operands.items;
     memmove(items + at + 1, items + at, (p->operands.len - 1 - at) * sizeof *items);

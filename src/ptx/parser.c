@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
-// What the parser's files share, and the way in and out.
+// Entry point of the parser, and functions that the parser's files share.
 #include "ptx/parser.h"
 
 #include <errno.h>
 #include <stdarg.h>
 #include <stdlib.h>
 
-// --- errors and small helpers -------------------------------------------------------------------------------
+// --- errors and small helpers ------------------------------------------------------------------------------
 
 static _Noreturn void vfail(struct parser *p, size_t pos, size_t len, const char *fmt, va_list args)
 {
@@ -23,7 +23,7 @@ void parser_fail_at(struct parser *p, size_t pos, size_t len, const char *fmt, .
     vfail(p, pos, len, fmt, args);
 }
 
-// At the current token. If that could not even be read, that is what is wrong.
+// Fails at the current token. If that is a TOK_BAD, its own message is reported instead.
 void parser_fail(struct parser *p, const char *fmt, ...)
 {
     const struct token *t = &p->lex.tok;
@@ -44,7 +44,8 @@ static size_t map_bytes(const struct map *m)
     return m->slots ? ((size_t)m->mask + 1) * sizeof *m->slots : 0;
 }
 
-// Twice the capacity, if the module's limit allows for it: hostile texts grow vectors as well as the arena.
+// Doubles a vector's capacity if the module's memory limit allows: hostile texts grow vectors as well as the
+// arena.
 void *parser_grow(struct parser *p, void *items, size_t *cap, size_t size)
 {
     size_t more = *cap ? *cap : 16, bytes;
@@ -115,9 +116,9 @@ void parser_constant(struct parser *p, struct constant *out)
         parser_fail_at(p, (size_t)(out->text.ptr - p->lex.start), out->text.len, "%s", why);
 }
 
-// --- the whole ----------------------------------------------------------------------------------------------
+// --- the whole ---------------------------------------------------------------------------------------------
 
-// A copy in the module's arena, NULL of nothing.
+// Copies an array to the module's arena. Returns NULL if it is empty.
 static void *keep_array(struct parser *p, const void *items, size_t n, size_t size)
 {
     if (!n)
@@ -184,7 +185,8 @@ static size_t memory_limit(const struct ptx_limits *limits, size_t text)
     return text > LEAST / PER_BYTE ? text * PER_BYTE : LEAST;
 }
 
-// Leaves by return alone: setjmp and everything that may jump are in here.
+// Parses the module. setjmp and everything that may jump to it run inside this call, which ends only by
+// return.
 static int run(struct parser *p)
 {
     int err = setjmp(p->escape);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Private to the parser's files.
 //
-// Errors leave by longjmp to ptx_parse, which frees everything: so the functions below have no error returns.
-// What outlives the parse lies in the module's arena; what does not lies in the vectors of struct parser.
+// Errors leave by longjmp to ptx_parse, which frees everything, so the functions below have no error returns.
+// What outlives the parse is in the module's arena; all else is in the vectors of struct parser.
 #ifndef MOAT_PTX_PARSER_H
 #define MOAT_PTX_PARSER_H
 
@@ -16,24 +16,24 @@
 #include "ptx/quick.h"
 #include "ptx/quote.h"
 
-// A name and what it means at the point that the parser has reached.
+// A name and its meaning at the place that the parser has reached.
 struct name {
     struct str text;
     uint32_t sym;        // PTX_NONE: not bound
     uint32_t depth;      // of the scope that bound sym
     uint32_t range;      // the innermost of the ranges name<N>, PTX_NONE if none
     int16_t sreg;        // enum ptx_sreg, -1 if none
-    bool prefixes_name;  // something was declared whose name is this one and digits
+    bool prefixes_name;  // a name that is this one and digits has been declared
 };
 
-// Registers name0 to name(count - 1). What a range does not have may be in the one outside it.
+// Registers name0 to name(count - 1). A register beyond the range may belong to the range of an outer scope.
 struct range {
     uint32_t first, count;
     uint32_t depth;  // of the scope that declares it
     uint32_t outer;  // the range of the same name in an outer scope, PTX_NONE if none
 };
 
-// How to undo a binding when its scope closes.
+// The binding to restore when its scope closes.
 struct binding {
     uint32_t name;
     uint32_t sym, range, depth;
@@ -43,7 +43,7 @@ struct scope {
     size_t bindings, pending, ranges;  // lengths of the parser's vectors when the scope opened
 };
 
-// A name that was used before its declaration: a label, if it is legal at all.
+// A name used before its declaration: a label, if it is legal at all.
 struct pending {
     uint32_t name, sym;
 };
@@ -63,7 +63,7 @@ struct parser {
     VEC(struct scope) scopes;
     VEC(struct pending) pending;
     VEC(struct ptx_sym) syms;
-    VEC(uint32_t) forwards;  // by symbol: the one it turned out to be, PTX_NONE; shorter than syms
+    VEC(uint32_t) forwards;  // by symbol: the one it was resolved to, PTX_NONE; shorter than syms
     VEC(const struct ptx_form *) forms;
     VEC(struct ptx_item) items;
     VEC(struct ptx_source_file) files;
@@ -88,7 +88,7 @@ _Noreturn void parser_fail(struct parser *p, const char *fmt, ...) __attribute__
 _Noreturn void parser_out_of_memory(struct parser *p);
 void parser_expect(struct parser *p, char punct);
 bool parser_accept(struct parser *p, char punct);
-void parser_skip_group(struct parser *p, char open, char close);  // from one to behind its partner, nested
+void parser_skip_group(struct parser *p, char open, char close);  // from open to behind its close, nested
 bool parser_at_word(const struct parser *p, const char *word);
 uint64_t parser_int(struct parser *p, const char *what, uint64_t most);
 void parser_constant(struct parser *p, struct constant *out);
@@ -99,7 +99,7 @@ static inline uint32_t parser_pos(const struct parser *p)
     return (uint32_t)(p->lex.tok.text.ptr - p->lex.start);
 }
 
-// vec_push within the module's limit.
+// Appends to a vector of the parser within the module's memory limit.
 #define PUSH(p, vec, ...)                                                                     \
     do {                                                                                      \
         if ((vec)->len == (vec)->cap)                                                         \
@@ -112,7 +112,8 @@ void name_open_scope(struct parser *p);
 void name_close_scope(struct parser *p);  // reports what stayed undeclared when it closes a function
 uint32_t name_declare(struct parser *p, struct str text, enum ptx_sym_kind kind, uint32_t pos);
 void name_declare_range(struct parser *p, const struct ptx_var *var, struct str text);
-// Declares, or finds what is at module scope already (functions and variables may be declared repeatedly).
+// Declares a name at module scope, or returns the symbol that it has (functions and variables may be declared
+// repeatedly).
 uint32_t name_declare_again(struct parser *p, struct str text, enum ptx_sym_kind kind, uint32_t pos);
 uint32_t name_resolve_forward(const struct parser *p, uint32_t sym);
 
@@ -120,7 +121,7 @@ struct name_use {
     enum { NAME_IS_SYM, NAME_IS_REG, NAME_IS_SREG } is;
     uint32_t id;
 };
-uint32_t name_find(const struct parser *p, struct str text);  // its symbol as it stands, PTX_NONE if none
+uint32_t name_find(const struct parser *p, struct str text);  // its current symbol, PTX_NONE if none
 struct name_use name_lookup(struct parser *p, struct str text, uint32_t pos);
 
 // parse_operand.c

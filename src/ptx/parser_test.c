@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Modules, text in, text out: what is accepted and how it prints; what is refused, where and why. And what
-// happens without memory.
+// Modules, text in, text out: what is accepted and how it prints; what is refused, where and why. And
+// behaviour out of memory.
 #include "base/mem.h"
 #include "ptx/testing.h"
 
@@ -18,7 +18,7 @@ static void item_fails(const char *text, const char *message)
     free(in);
 }
 
-// --- modules ------------------------------------------------------------------------------------------------
+// --- modules -----------------------------------------------------------------------------------------------
 
 static void good_modules(void **state)
 {
@@ -91,7 +91,7 @@ static void bad_items(void **state)
     item_fails(".foo \x01", "4:6: unexpected byte");
 }
 
-// A directive that nobody knows yet is kept, and swallows nothing that follows.
+// An unknown directive is kept, and swallows nothing that follows.
 static void good_unknown_directives(void **state)
 {
     same(HEAD ".foo 1, {a {b} c}\n.bar \"x\";\n.func f();\n");
@@ -110,7 +110,7 @@ static void good_unknown_directives(void **state)
     }
 }
 
-// --- functions ----------------------------------------------------------------------------------------------
+// --- functions ---------------------------------------------------------------------------------------------
 
 static void good_functions(void **state)
 {
@@ -146,7 +146,7 @@ static void bad_functions(void **state)
     item_fails(".func (.param .b32 x = (})) foo ();", "4:26: this ')' closes nothing");
 }
 
-// --- variables ----------------------------------------------------------------------------------------------
+// --- variables ---------------------------------------------------------------------------------------------
 
 static void good_variables(void **state)
 {
@@ -199,7 +199,7 @@ static void bad_initialisers(void **state)
     item_fails(".global .b32 x = \x01;", "4:18: unexpected byte");
 }
 
-// --- memory -------------------------------------------------------------------------------------------------
+// --- memory ------------------------------------------------------------------------------------------------
 
 static const char everything[] = HEAD
     ".file 1 \"a.cu\"\n.global .b32 x[4] = {1, 2};\n.func (.reg .b32 r) f(.reg .b32 a, .param .b64 b);\n"
@@ -247,7 +247,7 @@ static void bad_each_limit(void **state)
     assert_true(memory > 10000 && memory < 200000);
 }
 
-// Memory is bounded by the text: nothing hostile gets more than its share.
+// Memory is bounded by the size of the text, even for hostile ones.
 static void bad_hostile_growth(void **state)
 {
     char *text = testing_repeat(TESTING_BODY, "{}", 4000000, "}");
@@ -265,7 +265,7 @@ static void count_only(struct diag_sink *sink, const struct diag *d)
     assert_string_equal(d->message, "the text is 2 GiB or longer");
 }
 
-// Nothing of it is read: offsets would not fit.
+// A huge text is refused without reading it: offsets would not fit.
 static void bad_huge_text(void **state)
 {
     struct diag_sink sink = {.emit = count_only};

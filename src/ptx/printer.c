@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// From a module back to PTX. Each declaration and instruction stands on a line of its own; what was kept
-// verbatim is printed as it was.
+// Prints a module as PTX. Each declaration and instruction is on a line of its own; verbatim parts are
+// printed as they were.
 #include "ptx/ptx.h"
 #include "ptx/words.h"
 
@@ -8,7 +8,7 @@ struct printer {
     const struct ptx_module *m;
     const struct ptx_func *f;
     struct out *to;
-    const struct ptx_var *last;  // the declaration of the register printed last: often that of the next one
+    const struct ptx_var *last;  // declaration of the last printed register: often that of the next one
 };
 
 static void print_name(struct printer *p, uint32_t sym)
@@ -35,7 +35,7 @@ static void print_reg(struct printer *p, uint32_t reg)
         out_u64(p->to, reg - var->first_reg);
 }
 
-// --- operands -----------------------------------------------------------------------------------------------
+// --- operands ----------------------------------------------------------------------------------------------
 
 static void print_offset(struct printer *p, const struct ptx_operand *o)
 {
@@ -96,7 +96,7 @@ static void print_items(struct printer *p, const struct ptx_operand *group, cons
     for (int64_t i = 0; i < group->value; i++, o = ptx_next(o)) {
         if (i)
             out_cstr(p->to, separator);
-        // The first of a tuple is an address without brackets of its own.
+        // The first item of a tuple is an address without brackets of its own.
         if (i == 0 && group->kind == PTX_TUPLE)
             print_address(p, o);
         else
@@ -156,7 +156,7 @@ static void print_insn(struct printer *p, const struct ptx_stmt *s)
     char before = ' ';
     const struct ptx_operand *o = s->operands, *end = o + s->nslots;
     for (; o < end; o = ptx_next(o)) {
-        // Empty lists of a call are our own.
+        // The parser added the empty lists of a call.
         if (o->kind == PTX_LIST && o->value == 0 && s->form->id == PTX_OP_CALL)
             continue;
         if (before == ',')
@@ -168,7 +168,7 @@ static void print_insn(struct printer *p, const struct ptx_stmt *s)
     out_lit(p->to, ";\n");
 }
 
-// --- declarations -------------------------------------------------------------------------------------------
+// --- declarations ------------------------------------------------------------------------------------------
 
 static void print_linkage(struct printer *p, uint8_t linkage)
 {
@@ -250,7 +250,7 @@ static void print_params(struct printer *p, const struct ptx_var *vars, uint32_t
     out_cstr(p->to, n > 1 ? "\n)" : ")");
 }
 
-// --- statements ---------------------------------------------------------------------------------------------
+// --- statements --------------------------------------------------------------------------------------------
 
 static void print_targets(struct printer *p, const struct ptx_targets *t)
 {
@@ -333,7 +333,7 @@ static void print_directives(struct printer *p, const struct ptx_func *f)
     }
 }
 
-// With the opening brace, or the semicolon of a function without a body.
+// Prints a function's head with the opening brace, or with the semicolon if it has no body.
 static void print_head(struct printer *p)
 {
     const struct ptx_func *f = p->f;

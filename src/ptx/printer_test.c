@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What passes make has no spelling of its own; and parts of a module print alone.
+// Statements that passes make have no spelling of their own; parts of a module can be printed alone.
 #include "ptx/testing.h"
 
 static const char text[] =

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Questions to a module: what a name, a register, an instruction is and does.
+// Queries of a module: what a name, a register, an instruction is and does.
 #include "ptx/ptx.h"
 
 #include <assert.h>
@@ -11,7 +11,7 @@ struct str ptx_func_name(const struct ptx_module *m, const struct ptx_func *f)
 
 const struct ptx_sym *ptx_sym_behind_alias(const struct ptx_module *m, uint32_t id)
 {
-    enum { MOST_HOPS = 16 };  // a circle of aliases must not hold us up
+    enum { MOST_HOPS = 16 };  // ends the walk in a cycle of aliases
     const struct ptx_sym *sym = ptx_sym(m, id);
     for (unsigned hops = 0; sym->kind == PTX_SYM_ALIAS && hops < MOST_HOPS; hops++)
         sym = ptx_sym(m, sym->target);
@@ -27,7 +27,7 @@ struct ptx_sym *ptx_find(const struct ptx_module *m, struct str name)
 const struct ptx_var *ptx_reg_var(const struct ptx_func *f, uint32_t reg)
 {
     assert(reg < f->nregs);
-    // Halves without branches: nothing could predict them.
+    // Binary search without branches, which could not be predicted.
     uint32_t low = 0;
     for (uint32_t n = f->nreg_vars; n > 1; n -= n / 2)
         low += f->reg_vars[low + n / 2]->first_reg <= reg ? n / 2 : 0;
@@ -52,7 +52,7 @@ const struct ptx_operand *ptx_operand(const struct ptx_stmt *s, unsigned i)
     return NULL;
 }
 
-// --- registers ----------------------------------------------------------------------------------------------
+// --- registers ---------------------------------------------------------------------------------------------
 
 static bool is_memory_role(enum ptx_role role)
 {
@@ -84,7 +84,7 @@ static void visit(const struct ptx_stmt *s, const struct ptx_operand *o, enum pt
                                 .partial = writes && keeps});
 }
 
-// An instruction that ops.def does not know may do anything to the registers that it names.
+// An instruction that is not in ops.def may do anything to the registers that it names.
 static enum ptx_role role_of(const struct ptx_form *form, unsigned i)
 {
     if (form->id == PTX_OP_UNKNOWN)
@@ -103,7 +103,7 @@ void ptx_stmt_regs(const struct ptx_stmt *s, ptx_access_fn *fn, void *ctx)
         enum ptx_role role = role_of(s->form, i);
         if (role != PTX_ROLE_BOTH && (is_brackets(o) || is_memory_role(role)))
             role = PTX_ROLE_READ;
-        // Vectors, pairs and lists: their items are used as they are.
+        // The items of vectors, pairs and lists have the role of their group.
         for (const struct ptx_operand *next = ptx_next(o); o < next; o++)
             visit(s, o, role, fn, ctx);
     }

@@ -5,9 +5,9 @@
 //               function ── statements, in source order: instructions, labels, declarations, scopes, ...
 //                             instruction ── form ("ld.global.v4.f32", interned) + operands
 //
-// Everything a module consists of lives in its arena and refers to the source text, which the caller keeps
-// alive as long as the module. What the parser does not interpret (initialisers, debug sections, attributes)
-// is kept as slices of that text, so printing loses nothing.
+// Everything in a module lives in its arena and refers to the source text, which the caller keeps alive as
+// long as the module. What the parser does not interpret (initialisers, debug sections, attributes) is kept
+// as slices of that text, so printing loses nothing.
 #ifndef MOAT_PTX_PTX_H
 #define MOAT_PTX_PTX_H
 
@@ -23,12 +23,12 @@
 
 #define PTX_NONE UINT32_MAX
 
-// --- operands -----------------------------------------------------------------------------------------------
+// --- operands ----------------------------------------------------------------------------------------------
 
 enum ptx_operand_kind {
     PTX_REG,    // id: register of the function, see ptx_reg_var
     PTX_SREG,   // id: enum ptx_sreg
-    PTX_SYM,    // id: symbol; value: byte offset behind it
+    PTX_SYM,    // id: symbol; value: byte offset from it
     PTX_IMM,    // value: the bits; see enum ptx_imm_kind
     PTX_SINK,   // _
     PTX_ADDR,   // [base + value]; base: see enum ptx_base_kind
@@ -56,20 +56,21 @@ enum ptx_select {  // a part of a register
     PTX_SEL_B3,
     PTX_SEL_H0,
     PTX_SEL_H1,
-    // Several, for video instructions: .b7654 or .h10. value: the digits, as if hexadecimal; span: how many.
+    // Several parts, for video instructions: .b7654 or .h10. value: the digits, as if hexadecimal; span: how
+    // many.
     PTX_SEL_BYTES,
     PTX_SEL_HALVES,
 };
 
 // Operands of a statement lie in one array, depth first. A group (VEC, LIST, PAIR, TUPLE) is followed by its
-// `span` slots: its items and theirs. So a loop over all slots meets every leaf, and the next operand on the
+// `span` slots: its items and theirs. So a loop over all slots visits every leaf, and the next operand on the
 // same level is 1 + span further (ptx_next).
 struct ptx_operand {
     uint8_t kind : 5;     // enum ptx_operand_kind
     uint8_t negated : 1;  // !p; -a of a video instruction
     uint8_t unified : 1;  // ADDR: [x].unified
-    // IMM: print text[id .. id + span) of the module's source rather than the value. SYM, ADDR: print the offset
-    // even if it is 0: for debug targets ptxas makes other code from [x+0] than from [x].
+    // IMM: print text[id .. id + span) of the module's source instead of the value. SYM, ADDR: print the
+    // offset even if it is 0, because for debug targets ptxas makes other code from [x+0] than from [x].
     uint8_t spelled : 1;
     uint8_t sub;  // ptx_base_kind, ptx_imm_kind or ptx_select, by kind
     uint16_t span;
@@ -88,7 +89,7 @@ static inline const struct ptx_operand *ptx_next(const struct ptx_operand *o)
     return o + 1 + (ptx_is_group(o) ? o->span : 0);
 }
 
-// --- statements ---------------------------------------------------------------------------------------------
+// --- statements --------------------------------------------------------------------------------------------
 
 enum ptx_stmt_kind {
     PTX_INSN,
@@ -97,7 +98,7 @@ enum ptx_stmt_kind {
     PTX_OPEN,       // {
     PTX_CLOSE,      // }
     PTX_LOC,        // loc
-    PTX_PRAGMA,     // text: what stands between .pragma and ;
+    PTX_PRAGMA,     // text: everything between .pragma and ;
     PTX_TARGETS,    // targets: name: .branchtargets or .calltargets
     PTX_PROTOTYPE,  // proto:   name: .callprototype
     PTX_VERBATIM,   // text: a statement that we do not understand, without its ;
@@ -107,7 +108,7 @@ struct ptx_stmt {
     uint8_t kind;
     bool guard_negated;
     uint16_t nslots;  // INSN: length of operands, groups' items included
-    uint32_t pos;     // offset in the source text; PTX_NONE for what a pass made
+    uint32_t pos;     // offset in the source text; PTX_NONE for statements that a pass made
     uint32_t guard;   // INSN: register, PTX_NONE without a guard
     uint32_t sym;     // LABEL: the label
     union {
@@ -141,7 +142,7 @@ struct ptx_proto {
     struct str directives;  // verbatim
 };
 
-// --- declarations -------------------------------------------------------------------------------------------
+// --- declarations ------------------------------------------------------------------------------------------
 
 enum ptx_linkage { PTX_LINK_NONE, PTX_VISIBLE, PTX_EXTERN, PTX_WEAK, PTX_COMMON };
 
@@ -181,16 +182,16 @@ struct ptx_func {
     struct ptx_var *rets, *params;
     struct ptx_directive *directives;
     struct ptx_stmt *stmts;
-    // Registers are numbered 0 .. nregs in order of declaration; the module's own come first:
+    // Registers are numbered from 0 to nregs - 1 in order of declaration; the module's own come first:
     //   reg_vars[i]->first_reg + max(reg_vars[i]->range, 1) == reg_vars[i + 1]->first_reg
     uint32_t nregs, nreg_vars;
     struct ptx_var **reg_vars;
-    uint32_t nunknown;  // instructions that ops.def, or modifiers that mods.def does not know
-    uint32_t nedits;    // how often an edit has changed its statements: analyses made before are void
+    uint32_t nunknown;  // instructions not in ops.def, or with modifiers not in mods.def
+    uint32_t nedits;    // number of edits; analyses made before the last one are invalid
 };
 
 enum ptx_sym_kind {
-    PTX_SYM_UNDEFINED,  // remains only where instructions that ops.def does not know use it
+    PTX_SYM_UNDEFINED,  // remains only if none but unknown instructions use it
     PTX_SYM_VAR,        // var: variable, parameter or register
     PTX_SYM_FUNC,       // func: the definition, or a declaration if there is none
     PTX_SYM_LABEL,      // stmt: index of the label in its function
@@ -202,7 +203,7 @@ enum ptx_sym_kind {
 struct ptx_sym {
     struct str name;
     uint8_t kind;
-    bool needed;  // UNDEFINED: an instruction that ops.def knows uses it
+    bool needed;  // UNDEFINED: an instruction in ops.def uses it
     uint32_t pos;
     union {
         struct ptx_var *var;
@@ -251,17 +252,17 @@ struct ptx_module {
     const struct ptx_form **forms;  // each spelling once
     struct ptx_source_file *files;  // what .file declares, by number
     struct map globals;             // names at module scope, to symbols
-    struct ptx_module *added;       // texts that edit_add parsed: this module refers to what they hold
+    struct ptx_module *added;       // modules that edit_add parsed; this one refers to their contents
 };
 
-// --- reading ------------------------------------------------------------------------------------------------
+// --- reading -----------------------------------------------------------------------------------------------
 
 struct ptx_limits {
     size_t memory;  // bytes that parsing may take; 0: 32 times the text, at least 64 MiB
 };
 
-// Returns 0, -EINVAL (reported to sink with its place) or -ENOMEM (reported too). text and name must outlive
-// the module. A text must be shorter than 2 GiB. PTX in a fatbin ends in NUL: a text may do so.
+// Parses a text, which must be shorter than 2 GiB; like PTX in a fatbin, it may end in NUL. text and name
+// must outlive the module. Returns 0, -EINVAL (reported to sink with its place) or -ENOMEM (reported too).
 int ptx_parse(const char *name, struct str text, struct diag_sink *sink, const struct ptx_limits *limits,
               struct ptx_module **out);
 void ptx_free(struct ptx_module *m);
@@ -271,58 +272,59 @@ static inline struct ptx_sym *ptx_sym(const struct ptx_module *m, uint32_t id)
     return &m->syms[id];
 }
 
-// The declaration that register reg belongs to. Its name: ptx_print_reg.
+// Returns the declaration that register reg belongs to. ptx_print_reg prints its name.
 const struct ptx_var *ptx_reg_var(const struct ptx_func *f, uint32_t reg);
 
-// Bytes of a variable; 0 if its size is not given.
+// Returns the size of a variable in bytes; 0 if the declaration does not give it.
 uint64_t ptx_var_size(const struct ptx_var *var);
 
 struct str ptx_func_name(const struct ptx_module *m, const struct ptx_func *f);
-// What a name stands for: itself, or the function that it is an alias of.
+// Returns the symbol itself, or the function that it is an alias of.
 const struct ptx_sym *ptx_sym_behind_alias(const struct ptx_module *m, uint32_t id);
 struct ptx_sym *ptx_find(const struct ptx_module *m, struct str name);  // at module scope; NULL if absent
 
-// --- what a statement does ----------------------------------------------------------------------------------
+// --- what a statement does ---------------------------------------------------------------------------------
 
-// The roles come from the signature in ops.def. A register inside an address is read, whatever the address is
-// used for. A register written under a guard, or through a selector, keeps its value otherwise: `partial`. An
-// instruction that ops.def does not know may read and write, or not, every register that it names.
+// One access of an instruction to a register. The roles come from the signature in ops.def. A register inside
+// an address is read, whatever the address is used for. A write under a guard, or through a selector, may
+// keep (part of) the old value: `partial`. An instruction that is not in ops.def may read and write, or not,
+// every register that it names.
 struct ptx_access {
     uint32_t reg;
     bool reads, writes, partial;
 };
 
-// Calls out for each register that an instruction touches, guard first. A register met twice is called twice.
+// Calls fn for each register that an instruction accesses, guard first; for a register that occurs twice,
+// twice.
 typedef void ptx_access_fn(void *ctx, struct ptx_access access);
 void ptx_stmt_regs(const struct ptx_stmt *s, ptx_access_fn *fn, void *ctx);
 
-// The i-th top-level operand, NULL if there are fewer.
+// Returns the i-th top-level operand, NULL if there are fewer.
 const struct ptx_operand *ptx_operand(const struct ptx_stmt *s, unsigned i);
 
-// How far an access reaches from its address.
+// How many bytes from its address on an access touches.
 enum ptx_extent {
-    // The instruction does not say: textures, tensor memory, prefetches, and modifiers that mods.def does not
-    // know.
+    // The instruction does not give the size: textures, tensor memory, prefetches, and modifiers that are not
+    // in mods.def.
     PTX_EXTENT_UNSIZED,
-    // Each thread that executes it touches `bytes` bytes from the address on; 0: none. If there is an
-    // `unless`, and that predicate is true, the thread touches none.
+    // Each executing thread touches `bytes` bytes from the address on; 0: none. If there is an `unless` and
+    // that predicate is true, the thread touches none.
     PTX_EXTENT_PLAIN,
     // Each thread touches as many bytes as the register `size` holds, of 32 or 64 bits. They are at most
     // `bytes`, if that is not 0: cp.async may read less than it writes.
     PTX_EXTENT_COUNTED,
-    // ldmatrix, stmatrix. A row of a matrix is `bytes` bytes at the address that a lane below `lanes` has;
-    // the addresses of the other lanes are not used (before sm_80 they must be valid all the same). The last
-    // `padding` bytes of a row hold no elements.
+    // ldmatrix, stmatrix. A row of a matrix is `bytes` bytes at the address in a lane below `lanes`; the
+    // addresses in the other lanes are not used (but must be valid before sm_80). The last `padding` bytes of
+    // a row hold no elements.
     PTX_EXTENT_ROWS,
-    // wmma. The lanes have one address. From there on lie `lines` runs of `length` elements of `element_bits`
-    // bits, a run starts `stride` elements behind the one before: an immediate or a register of 32 bits, NULL
-    // for `length`.
+    // wmma. All lanes have the same address. `lines` runs of `length` elements of `element_bits` bits lie
+    // from there on; each run starts `stride` elements after the one before: an immediate or a register of 32
+    // bits, NULL for `length`.
     //   `bytes` == ((lines - 1) * stride + length) * element_bits / 8, or 0 if the stride is in a register
     PTX_EXTENT_TILE,
-    // A copy of a box whose size and place a tensor map says, the first item of the tuple `map`; the
-    // coordinates of the box are the second. On the side of the tensor addr == map, and what is outside of
-    // the tensor is not touched. On the other, in shared memory, addr is where the box starts, and all of it
-    // is touched.
+    // A copy of a box. The first item of the tuple `map` is a tensor map with the size of the box; the second
+    // item is the box's coordinates. On the tensor's side addr == map, and bytes outside of the tensor are
+    // not touched. On the other side, in shared memory, the box starts at addr, and all of it is touched.
     PTX_EXTENT_TENSOR,
     // wgmma, tcgen05. addr is no address but a register of 64 bits, which describes a matrix in shared
     // memory: its bits 0 to 13 are bits 4 to 17 of the address.
@@ -330,7 +332,7 @@ enum ptx_extent {
 };
 
 // A memory access of an instruction: one row per operand that stands for memory. A row that neither reads nor
-// writes names memory that is only spoken of: what is prefetched, queried, fenced or given a cache policy.
+// writes names memory that is not accessed: it is prefetched, queried, fenced or given a cache policy.
 struct ptx_mem {
     const struct ptx_operand *addr;        // PTX_ADDR or PTX_TUPLE; DESCRIPTOR: PTX_REG
     union {                                // NULL if there is none
@@ -339,9 +341,9 @@ struct ptx_mem {
         const struct ptx_operand *stride;  // TILE
         const struct ptx_operand *map;     // TENSOR
     };
-    uint32_t bytes;  // see enum ptx_extent; 0 where that does not speak of it
-    // Bytes that each of the threads moves on average, every byte of a matrix counted once for the warp; 0 if
-    // only a register or a map says.
+    uint32_t bytes;  // see enum ptx_extent; 0 for extents that do not use it
+    // Bytes that each thread moves on average, every byte of a matrix counted once for the warp; 0 if only a
+    // register or a tensor map has the size.
     uint32_t share;
     uint16_t lines, length;  // TILE
     uint8_t element_bits;    // TILE
@@ -353,31 +355,31 @@ struct ptx_mem {
 };
 _Static_assert(sizeof(struct ptx_mem) <= 40, "passes ask for each instruction");
 enum { PTX_MAX_MEM = 6 };
-// Requires a statement of f. An instruction that ops.def does not know gives no row; its function's nunknown
-// tells. Returns the number of rows, in the order of the operands.
+// Lists the memory accesses of a statement of f, in the order of the operands, and returns their number. An
+// instruction that is not in ops.def has no rows; f->nunknown counts it.
 unsigned ptx_stmt_mem(const struct ptx_func *f, const struct ptx_stmt *s, struct ptx_mem out[PTX_MAX_MEM]);
 
-// The line of source code that a .loc speaks of; false if it speaks of none. A statement belongs to the last .loc
-// before it in its function. Of inlined code this is the line of the callee; where it was inlined stands in the
-// ptx_loc.
+// Finds the source line of a .loc; returns false if it has none. A statement belongs to the last .loc before
+// it in its function. For inlined code this is the line of the callee; the ptx_loc says where it was inlined.
 struct ptx_source {
     struct str file;  // as .file has it
     uint32_t line, column;
 };
 bool ptx_loc_source(const struct ptx_module *m, const struct ptx_loc *loc, struct ptx_source *out);
 
-// The function whose inlined code a .loc speaks of, and the place that it was inlined at, which is that of an earlier
-// .loc in the same function; false if it was not inlined.
+// Finds the function whose inlined code a .loc belongs to, and the place where it was inlined, which is that
+// of an earlier .loc in the same function. Returns false if the code was not inlined.
 struct ptx_inlined {
     struct str function;  // for ptx_debug_text; empty if not known
     uint32_t file, line, column;
 };
 bool ptx_loc_inlined(const struct ptx_module *m, const struct ptx_loc *loc, struct ptx_inlined *out);
 
-// A string of a debug section, as bytes: ".b8 95, 90, 0" is "_Z". At most size - 1 of them, and a NUL. Returns how many.
+// Copies a string of a debug section, given as bytes: ".b8 95, 90, 0" is "_Z". At most size - 1 bytes and a
+// NUL are written. Returns the number of bytes without the NUL.
 size_t ptx_debug_text(struct str bytes, char *to, size_t size);
 
-// --- initialisers -------------------------------------------------------------------------------------------
+// --- initialisers ------------------------------------------------------------------------------------------
 
 enum ptx_init_kind {
     PTX_INIT_OPEN,
@@ -398,12 +400,13 @@ struct ptx_init {
     struct str text;  // SYM: name; STRING: between the quotes; OTHER (sampler fields): all of it
 };
 
-// Walks var->init. rest starts as var->init. Returns 1 for an element, 0 at the end, -EINVAL.
+// Walks an initialiser; rest starts as var->init. Returns 1 for an element, 0 at the end, or -EINVAL.
 int ptx_init_next(struct str *rest, struct ptx_init *out);
 
-// --- writing ------------------------------------------------------------------------------------------------
+// --- writing -----------------------------------------------------------------------------------------------
 
-// A module is its header and its items; a function with a body its head, its statements and "}\n".
+// ptx_print writes a module's header and its items; a function with a body is its head, its statements and
+// "}\n".
 void ptx_print(const struct ptx_module *m, struct out *to);
 void ptx_print_header(const struct ptx_module *m, struct out *to);
 void ptx_print_item(const struct ptx_module *m, const struct ptx_item *item, struct out *to);
@@ -413,11 +416,11 @@ void ptx_print_stmt(const struct ptx_module *m, const struct ptx_func *f, const 
                     struct out *to);
 void ptx_print_reg(const struct ptx_module *m, const struct ptx_func *f, uint32_t reg, struct out *to);
 
-// --- checking -----------------------------------------------------------------------------------------------
+// --- checking ----------------------------------------------------------------------------------------------
 
-// Reports as errors much of what the parser lets through and ptxas would not, and as warnings accesses to
-// variables by name that are wrong whenever they run; *wrong_accesses (may be NULL) counts those. 0, or -EINVAL
-// if there were errors.
+// Reports as errors much of what the parser accepts and ptxas would not, and as warnings accesses to
+// variables by name that are wrong whenever they run; *wrong_accesses (may be NULL) counts the latter.
+// Returns 0, or -EINVAL if there were errors.
 int ptx_verify(const struct ptx_module *m, struct diag_sink *sink, unsigned *wrong_accesses);
 
 #endif

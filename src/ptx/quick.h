@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A small cache in front of a map, for keys of at most 16 bytes: such a key is two words and its length, so that
-// finding it takes no call. Only for maps that nothing is taken out of.
+// A small cache in front of a map, for keys of at most 16 bytes: such a key is two words and its length, so a
+// lookup takes no call. It suits only maps from which nothing is removed.
 #ifndef MOAT_PTX_QUICK_H
 #define MOAT_PTX_QUICK_H
 
@@ -9,7 +9,7 @@
 enum { QUICK_BITS = 8 };
 
 struct quick_slot {
-    uint64_t head, tail;  // the first and the last bytes of the key; they overlap
+    uint64_t head, tail;  // first and last bytes of the key; they may overlap
     uint32_t len, value;  // len 0: empty
 };
 
@@ -17,7 +17,7 @@ struct quick {
     struct quick_slot slots[1 << QUICK_BITS];
 };
 
-// false: the key is too long.
+// Packs a key. Returns false if it is empty or too long.
 static inline bool quick_key(struct str s, struct quick_slot *out)
 {
     *out = (struct quick_slot){.len = (uint32_t)s.len};
@@ -36,7 +36,7 @@ static inline bool quick_key(struct str s, struct quick_slot *out)
     return true;
 }
 
-// What map_get returns.
+// Returns what map_get would.
 static inline uint32_t quick_get(struct quick *q, const struct map *m, struct str key)
 {
     struct quick_slot k;

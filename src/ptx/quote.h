@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Names in messages. A C++ name can be longer than a whole message may be: its beginning must do.
+// Quotes names in messages. A C++ name can be longer than a whole message, so only its beginning is printed.
 //
 //   report("... " QUOTE_FMT " is not declared", QUOTE_ARG(name))
 #ifndef MOAT_PTX_QUOTE_H

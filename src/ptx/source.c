@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// From .loc to lines of source code.
+// Maps .loc directives to lines of source code.
 #include "ptx/lexer.h"
 #include "ptx/ptx.h"
 
@@ -25,7 +25,7 @@ bool ptx_loc_source(const struct ptx_module *m, const struct ptx_loc *loc, struc
     return true;
 }
 
-// What stands behind "label:" in the module's .debug_str, from its `offset`-th byte on.
+// Returns what follows "label:" in the module's .debug_str, from byte `offset` on.
 static struct str find_string(const struct ptx_module *m, struct str label, uint64_t offset)
 {
     for (uint32_t i = 0; i < m->nitems; i++) {
@@ -51,7 +51,7 @@ static struct str find_string(const struct ptx_module *m, struct str label, uint
     return (struct str){NULL, 0};
 }
 
-// The parser has seen to it that numbers stand where they are read here.
+// The parser has checked that there is a number.
 static uint32_t take_number(struct lexer *lex)
 {
     lexer_advance(lex);

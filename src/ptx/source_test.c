@@ -27,7 +27,7 @@ static const struct ptx_loc *last_loc(const struct ptx_func *f)
     return loc;
 }
 
-// The source of the last statement of the only function.
+// Finds the source of the last statement of the only function.
 static bool find(const char *text, struct ptx_source *out, struct ptx_module **m)
 {
     struct diag_sink sink = {.emit = ignore};
@@ -55,7 +55,7 @@ static void good_source(void **state)
         char text[400];
         struct ptx_source s;
         struct ptx_module *m;
-        // Files may stand behind the functions, as nvcc has them.
+        // .file directives may follow the functions, as nvcc writes them.
         snprintf(text, sizeof text, HEAD ".entry k()\n{\n%s\n}\n" FILES, rows[i].body);
         assert_true(find(text, &s, &m));
         assert_true(str_eq(s.file, str_from(rows[i].file)));

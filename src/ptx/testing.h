@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What the tests of this folder share.
+// Functions that the tests of this folder share.
 #ifndef MOAT_PTX_TESTING_H
 #define MOAT_PTX_TESTING_H
 
@@ -15,12 +15,13 @@
 #include "ptx/ptx.h"
 
 #define TESTING_HEAD ".version 9.0\n.target sm_90\n.address_size 64\n"
-// Statements behind it start on line 10, column 1. It prints as it stands here.
+// The beginning of a function; statements after it start on line 10, column 1. It prints as it is written
+// here.
 #define TESTING_BODY \
     TESTING_HEAD     \
     ".entry k()\n{\n\t.reg .b32 %r<10>;\n\t.reg .b64 %rd<4>;\n\t.reg .pred %p<4>;\n\t.reg .f32 %f<8>;\n"
 
-// A sink that writes down what is reported, one line "LINE:COLUMN: message" each.
+// A sink that records what is reported, one line "LINE:COLUMN: message" each.
 struct testing_sink {
     struct diag_sink sink;
     char text[4096];
@@ -60,7 +61,7 @@ static inline struct ptx_module *testing_parse(struct str text)
     return m;
 }
 
-// The caller frees the text.
+// Prints a module. The caller frees the text.
 static inline char *testing_print(const struct ptx_module *m)
 {
     struct out o;
@@ -92,7 +93,7 @@ static inline char *testing_repeat(const char *a, const char *piece, unsigned ti
     return text;
 }
 
-// What was printed must print to itself.
+// Expects that text prints as `expected`, and that `expected` prints as itself.
 static inline void testing_prints(const char *text, const char *expected)
 {
     struct ptx_module *m = testing_parse(str_from(text));
@@ -118,7 +119,7 @@ static inline void testing_fails(const char *text, const char *message)
     free(t);
 }
 
-// The last function that has a body.
+// Returns the last function that has a body.
 static inline const struct ptx_func *testing_func(const struct ptx_module *m)
 {
     for (uint32_t i = m->nitems; i-- > 0;)
@@ -128,7 +129,7 @@ static inline const struct ptx_func *testing_func(const struct ptx_module *m)
     return NULL;
 }
 
-// Its n-th instruction.
+// Returns the n-th instruction of a function.
 static inline const struct ptx_stmt *testing_insn(const struct ptx_func *f, unsigned n)
 {
     for (uint32_t i = 0; i < f->nstmts; i++)

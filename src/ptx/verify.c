@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
-// Much of what the parser lets through and ptxas refuses, and accesses to variables that cannot be right whatever
-// values a program runs with.
+// Checks for much of what the parser accepts and ptxas refuses, and for accesses to variables that are wrong
+// whatever values a program runs with.
 //
-// Requires a parsed module; changes nothing. Errors: ptxas would refuse the module. Warnings: it would not, but
-// the statement is wrong whenever it runs. What ops.def or mods.def do not know is warned about once per
-// spelling and not checked further.
+// Requires a parsed module; changes nothing. Errors: ptxas would refuse the module. Warnings: it would not,
+// but the statement is wrong whenever it runs. What is not in ops.def or mods.def gets one warning per
+// spelling and is not checked further.
 #include "ptx/verify.h"
 
 #include <errno.h>
@@ -38,7 +38,7 @@ uint32_t verify_place(const struct verifier *v, const char *at)
     return at >= text && at <= text + v->m->source.text.len ? (uint32_t)(at - text) : PTX_NONE;
 }
 
-// --- do registers fit? --------------------------------------------------------------------------------------
+// --- do registers fit? -------------------------------------------------------------------------------------
 
 static bool classes_agree(enum ptx_type_class reg, enum ptx_type_class insn)
 {
@@ -48,7 +48,7 @@ static bool classes_agree(enum ptx_type_class reg, enum ptx_type_class insn)
         return true;
     bool reg_int = reg == PTX_CLASS_UINT || reg == PTX_CLASS_SINT;
     bool insn_int = insn == PTX_CLASS_UINT || insn == PTX_CLASS_SINT;
-    // Packed values live in registers of any kind.
+    // Packed values may be in registers of any kind.
     return (reg_int && insn_int) || reg == PTX_CLASS_PACKED || insn == PTX_CLASS_PACKED;
 }
 
@@ -73,7 +73,7 @@ static enum ptx_type widened(enum ptx_type t)
     }
 }
 
-// The type that an operand must have, PTX_TYPE_NONE if anything goes.
+// Returns the type that an operand must have, PTX_TYPE_NONE if any will do.
 static enum ptx_type wanted_type(const struct ptx_form *form, enum ptx_fit fit)
 {
     switch (fit) {
@@ -95,18 +95,18 @@ static enum ptx_type wanted_type(const struct ptx_form *form, enum ptx_fit fit)
     return PTX_TYPE_NONE;
 }
 
-// A form with more types than its signature speaks of mixes precisions: add.f32.f16. Its operands are as wide
-// as ptxas says.
+// Returns whether a form has more types than its signature uses, and so mixes precisions: add.f32.f16. The
+// widths of its operands are left to ptxas.
 static bool mixes_types(const struct ptx_form *form)
 {
     unsigned most = 0;
     for (unsigned i = 0; i < form->nrules; i++) {
         unsigned fit = form->rules[i].fit;
-        unsigned speaks = fit <= PTX_FIT_TYPE3    ? fit + 1
-                          : fit == PTX_FIT_LOOSE1 ? 2
-                          : fit == PTX_FIT_LOOSE0 ? 1
-                                                  : 0;
-        most = speaks > most ? speaks : most;
+        unsigned uses = fit <= PTX_FIT_TYPE3    ? fit + 1
+                        : fit == PTX_FIT_LOOSE1 ? 2
+                        : fit == PTX_FIT_LOOSE0 ? 1
+                                                : 0;
+        most = uses > most ? uses : most;
     }
     return most && form->ntypes > most;
 }
@@ -171,7 +171,7 @@ static void check_vector(struct verifier *v, const struct ptx_stmt *s, const str
         check_leaf(v, s, o, rule);
 }
 
-// d|p: what follows the bar is a predicate.
+// Checks d|p: the operand after the bar is a predicate.
 static void check_pair(struct verifier *v, const struct ptx_stmt *s, const struct ptx_operand *pair,
                        struct ptx_operand_rule rule)
 {
@@ -211,7 +211,7 @@ static void check_operand(struct verifier *v, const struct ptx_stmt *s, const st
     }
 }
 
-// --- calls --------------------------------------------------------------------------------------------------
+// --- calls -------------------------------------------------------------------------------------------------
 
 static void check_counts(struct verifier *v, const struct ptx_stmt *s, uint32_t rets, uint32_t params)
 {
@@ -245,7 +245,7 @@ static void check_call(struct verifier *v, const struct ptx_stmt *s)
         error_at(v, s, "an indirect call wants a prototype or a list of targets");
 }
 
-// --- instructions -------------------------------------------------------------------------------------------
+// --- instructions ------------------------------------------------------------------------------------------
 
 static void report_count(struct verifier *v, const struct ptx_stmt *s, unsigned n)
 {
@@ -279,7 +279,7 @@ static void check_insn(struct verifier *v, const struct ptx_stmt *s)
             verify_access(v, s, &mem[i]);
 }
 
-// --- the rest -----------------------------------------------------------------------------------------------
+// --- the rest ----------------------------------------------------------------------------------------------
 
 static void check_targets(struct verifier *v, const struct ptx_stmt *s)
 {
@@ -336,7 +336,7 @@ static void check_item(struct verifier *v, const struct ptx_item *item)
     }
 }
 
-// An alias and what it stands for must have been declared as functions.
+// Checks that an alias and its target have been declared as functions.
 static void check_aliases(struct verifier *v)
 {
     for (uint32_t i = 0; i < v->m->nsyms; i++) {

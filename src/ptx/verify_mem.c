@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
-// Accesses to variables by name: the right space, within bounds, aligned.
+// Checks accesses to variables by name: right space, within bounds, aligned.
 #include <stdarg.h>
 
 #include "ptx/quote.h"
 #include "ptx/verify.h"
 
-// Which function it is in, and where the compiler says that the statement comes from.
+// Adds a note with the function and the source line of the statement.
 static void note_source(struct verifier *v)
 {
     struct ptx_source from;
@@ -40,7 +40,7 @@ static const char *overflow_name(enum ptx_space space)
     }
 }
 
-// Copies in bulk and matrices are larger than the alignment they want.
+// Returns the alignment that an access needs: bulk copies and matrices are larger than theirs.
 static uint32_t wanted_alignment(const struct ptx_stmt *s, const struct ptx_mem *mem)
 {
     static const uint8_t most[] = {
@@ -49,7 +49,7 @@ static uint32_t wanted_alignment(const struct ptx_stmt *s, const struct ptx_mem 
     return limit && limit < mem->bytes ? limit : mem->bytes;
 }
 
-// How many bytes from its address on an access touches whenever it runs; 0 if that is not known.
+// Returns how many bytes from its address on an access touches whenever it runs; 0 if that is not known.
 static uint32_t certain_bytes(const struct ptx_mem *mem)
 {
     bool certain = mem->extent == PTX_EXTENT_PLAIN && !mem->unless;
@@ -61,7 +61,7 @@ static void check_bounds(struct verifier *v, const struct ptx_stmt *s, const str
 {
     uint64_t size = ptx_var_size(var);
     int64_t at = mem->addr->value;
-    // Arrays of unknown size belong to the launch; what a linker may replace may be larger elsewhere.
+    // The launch sizes arrays of unknown size; a linker may replace such a variable by a larger one.
     bool replaceable = var->linkage == PTX_EXTERN || var->linkage == PTX_WEAK || var->linkage == PTX_COMMON;
     if (!size || !certain_bytes(mem) || replaceable)
         return;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Each check of the verifier: what it must find, and what it must leave alone.
+// Each check of the verifier: what it must report, and what it must accept.
 #include "ptx/testing.h"
 
 static void verify(const char *text, const char *messages, unsigned wrong)
@@ -16,7 +16,7 @@ static void verify(const char *text, const char *messages, unsigned wrong)
     ptx_free(m);
 }
 
-// Statements of a function, from line 10 on.
+// Verifies statements of a function, from line 10 on.
 static void body(const char *text, const char *messages)
 {
     char *in = testing_join(TESTING_BODY, text, "\n}\n");
@@ -29,7 +29,7 @@ static void ok(const char *text)
     body(text, "");
 }
 
-// Items, from line 4 on.
+// Verifies items, from line 4 on.
 static void items(const char *text, const char *messages)
 {
     char *in = testing_join(TESTING_HEAD, text, "\n");
@@ -37,7 +37,7 @@ static void items(const char *text, const char *messages)
     free(in);
 }
 
-// --- registers ----------------------------------------------------------------------------------------------
+// --- registers ---------------------------------------------------------------------------------------------
 
 static void good_types(void **state)
 {
@@ -113,7 +113,7 @@ static void bad_counts(void **state)
     body("mov.b32;", "10:1: 'mov' has 2 operands, not 0");
 }
 
-// --- control ------------------------------------------------------------------------------------------------
+// --- control -----------------------------------------------------------------------------------------------
 
 static void good_branches(void **state)
 {
@@ -174,7 +174,7 @@ static void good_declarations(void **state)
     items(".func f(.param .b32 a);\n.func f(.param .b32 b) { ret; } .func f(.param .u32 c);", "");
 }
 
-// --- accesses -----------------------------------------------------------------------------------------------
+// --- accesses ----------------------------------------------------------------------------------------------
 
 static void accesses(const char *text, const char *messages, unsigned wrong)
 {
@@ -227,13 +227,13 @@ static void bad_accesses(void **state)
         TESTING_HEAD ".global .b32 g; .entry e() { .reg .b32 r; atom.global.add.u32 r, [g+4], 1; }",
         "4:43: global-buffer-overflow: WRITE of size 4 at byte 4 of 'g', which has 4 bytes\ntest.ptx: in 'e'",
         1);
-    // A linker may put a larger one in its place.
+    // A linker may replace the variable by a larger one.
     verify(TESTING_HEAD ".weak .global .b32 g; .common .global .b32 h;\n"
                         ".entry e() { .reg .b32 r; ld.global.b32 r, [g+4]; ld.global.b32 r, [h+4]; }",
            "", 0);
 }
 
-// A warp reaches as far as the matrix, not as its first element.
+// A warp accesses the whole matrix, not just its first element.
 static void bad_matrices(void **state)
 {
 #define MATRICES TESTING_HEAD ".entry e()\n{\n.shared .align 32 .b8 t[512];\n.reg .b32 r<9>;\n.reg .pred p;\n"
@@ -252,7 +252,7 @@ static void bad_matrices(void **state)
            "9:1: shared-buffer-overflow: WRITE of size 16 at byte 504 of 't', which has 512 bytes\n"
            "test.ptx: in 'e'",
            1);
-    // What may not be read, or not be read in full, is not wrong whenever it runs.
+    // An access that may be smaller, or not happen, is not wrong whenever it runs.
     verify(TESTING_HEAD
            ".global .align 16 .b8 g[8];\n.entry e()\n{\n.shared .align 16 .b8 t[16];\n.reg .b32 r;\n"
            ".reg .pred p;\ncp.async.cg.shared.global [t], [g], 16, p;\n"
@@ -260,7 +260,7 @@ static void bad_matrices(void **state)
            "", 0);
 }
 
-// A statement that the compiler tells the origin of leads there.
+// A message names the source line of a statement that has a .loc.
 static void good_origins(void **state)
 {
     accesses(".loc 1 7 9\nld.shared.b32 %r1, [s+16];",
@@ -292,7 +292,7 @@ static void bad_spaces(void **state)
              "11:1: an address must be in an integer register, not in one of type .f32", 0);
 }
 
-// --- variables ----------------------------------------------------------------------------------------------
+// --- variables ---------------------------------------------------------------------------------------------
 
 static void good_initialisers(void **state)
 {
@@ -342,7 +342,7 @@ static void good_sizes(void **state)
     items(".extern .shared .b32 a[]; .global .b32 b[] = {1}; .func f(.param .b8 x[]);", "");
 }
 
-// --- the module ---------------------------------------------------------------------------------------------
+// --- the module --------------------------------------------------------------------------------------------
 
 static void bad_modules(void **state)
 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Declarations: sizes, initialisers, functions that are declared more than once.
+// Checks declarations: sizes, initialisers, functions declared more than once.
 #include "ptx/quote.h"
 #include "ptx/verify.h"
 
@@ -10,13 +10,14 @@ static void error_at_var(struct verifier *v, const struct ptx_var *var, const ch
     verify_report(v, DIAG_ERROR, var->pos, 1, "%s", why);
 }
 
-// --- initialisers -------------------------------------------------------------------------------------------
+// --- initialisers ------------------------------------------------------------------------------------------
 
-// A walk through nested braces. Level 0 is outside all of them and holds one element: the value or the braces.
+// A walk through nested braces. Level 0 is outside all of them and holds one element: the value or the
+// braces.
 struct walk {
     struct verifier *v;
     const struct ptx_var *var;
-    unsigned depth, levels;         // levels: how deep the values stand
+    unsigned depth, levels;         // levels: the depth of the values
     uint64_t extents[MOST_LEVELS];  // elements that a level has room for; 0: as many as there are
     uint64_t counts[MOST_LEVELS];
 };
@@ -43,7 +44,7 @@ static const char *check_value(struct walk *w, const struct ptx_init *e)
     return NULL;
 }
 
-// Returns what is wrong.
+// Returns what is wrong with an element, NULL if nothing is.
 static const char *check_element(struct walk *w, const struct ptx_init *e)
 {
     if (e->kind == PTX_INIT_CLOSE) {
@@ -86,7 +87,7 @@ static void check_init(struct verifier *v, const struct ptx_var *var)
     }
 }
 
-// --- variables ----------------------------------------------------------------------------------------------
+// --- variables ---------------------------------------------------------------------------------------------
 
 static bool needs_size(const struct ptx_var *var)
 {
@@ -105,7 +106,7 @@ void verify_var(struct verifier *v, const struct ptx_var *var)
         check_init(v, var);
 }
 
-// --- functions ----------------------------------------------------------------------------------------------
+// --- functions ---------------------------------------------------------------------------------------------
 
 static bool same_params(const struct ptx_var *a, const struct ptx_var *b, uint32_t n)
 {
@@ -115,7 +116,7 @@ static bool same_params(const struct ptx_var *a, const struct ptx_var *b, uint32
     return true;
 }
 
-// Does f look like the other declarations of its name?
+// Checks that f agrees with the other declarations of its name.
 void verify_var_signature(struct verifier *v, const struct ptx_func *f)
 {
     const struct ptx_sym *sym = ptx_sym(v->m, f->sym);

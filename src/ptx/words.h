@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Words that the parser reads and the printer writes, by the enumerator they stand for; [0] is empty.
+// Words that the parser reads and the printer writes, indexed by enumerator; [0] is empty.
 #ifndef MOAT_PTX_WORDS_H
 #define MOAT_PTX_WORDS_H
 

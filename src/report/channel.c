@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT
-// A program may do anything to our descriptor: close it with all others, put a file of its own in its place, share it
-// with a child by fork. So it is used only by the process that opened it, and only while the number still names the
-// socket that was opened.
+// A program may do anything to our descriptor: close it with all others, replace it by a file of its own,
+// share it with a child by fork. So it is used only by the process that opened it, and only while the number
+// still names the socket that was opened.
 //
-// Answers come in the order of the lines. `unanswered` counts the lines whose answer was not waited for to the end;
-// while there are any, the listener is late and is not waited for again: one delay for a program, not one per report.
+// Answers come in the order of the lines. `unanswered` counts the lines whose answer has not been received;
+// while it is not 0, the listener is late and is not waited for again: one delay per program, not one per
+// report.
 #include "report/channel.h"
 
 #include <errno.h>
@@ -24,7 +25,7 @@
 #include "report/log_name.h"
 #include "report/text.h"
 
-enum { LINE_SIZE = 1 << 20, PATIENCE_S = 10 };
+enum { LINE_SIZE = 1 << 20, TIMEOUT_S = 10 };
 
 void channel_init(struct channel *c, const char *log_file)
 {
@@ -36,14 +37,15 @@ void channel_init(struct channel *c, const char *log_file)
         memcpy(c->log_file, log_file, strlen(log_file) + 1);
 }
 
-// Whether the number still names our socket, here or in the process that this one was forked from.
+// Returns whether the number still names our socket, opened here or in the process that this one was forked
+// from.
 static bool is_open(const struct channel *c)
 {
     struct stat s;
     return c->fd >= 0 && !fstat(c->fd, &s) && s.st_dev == c->device && s.st_ino == c->inode;
 }
 
-static void hang_up(struct channel *c)
+static void close_connection(struct channel *c)
 {
     if (is_open(c))
         close(c->fd);
@@ -51,7 +53,8 @@ static void hang_up(struct channel *c)
     c->unanswered = 0;
 }
 
-// Numbers that programs count on start at 3; shells use 10 and 255; services often have a limit of 1024.
+// Moves a descriptor to a high number: programs expect low ones from 3 on; shells use 10 and 255; services
+// often have a limit of 1024.
 static int move_up(int fd)
 {
     static const int numbers[] = {900, 200};
@@ -65,8 +68,8 @@ static int move_up(int fd)
     return fd;
 }
 
-// 0 or a negative code. Sets `failed` where it is certain that nobody will ever listen again.
-static int call_up(struct channel *c)
+// Connects. Returns 0 or a negative code. Sets `failed` if it is certain that nobody will ever listen again.
+static int open_connection(struct channel *c)
 {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     memcpy(address.sun_path, c->path, sizeof address.sun_path);
@@ -74,9 +77,9 @@ static int call_up(struct channel *c)
     if (fd < 0)
         return -errno;
     fd = move_up(fd);
-    struct timeval patience = {.tv_sec = PATIENCE_S};
-    setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
-    setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
+    struct timeval timeout = {.tv_sec = TIMEOUT_S};
+    setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &timeout, sizeof timeout);
+    setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof timeout);
     int err = 0;
     while (connect(fd, (struct sockaddr *)&address, sizeof address)) {
         err = -errno;
@@ -109,8 +112,9 @@ static int64_t now_ms(void)
     return t.tv_sec * INT64_C(1000) + t.tv_nsec / 1000000;
 }
 
-// Signals interrupt even calls that would be restarted: the socket has a time limit.
-static bool again(int64_t deadline)
+// Returns whether to repeat an interrupted call. Signals interrupt even calls that would be restarted,
+// because the socket has a time limit.
+static bool should_retry(int64_t deadline)
 {
     return errno == EINTR && now_ms() < deadline;
 }
@@ -120,15 +124,15 @@ static int send_all(struct channel *c, const char *text, size_t len, int64_t dea
     int flags = MSG_NOSIGNAL | (c->unanswered ? MSG_DONTWAIT : 0);
     for (size_t sent = 0; sent < len;) {
         ssize_t n = send(c->fd, text + sent, len - sent, flags);
-        if (n < 0 && !again(deadline))
+        if (n < 0 && !should_retry(deadline))
             return -errno;
         sent += n > 0 ? (size_t)n : 0;
     }
     return 0;
 }
 
-// The answer to the last line, or a negative code. A line that is not answered in time will be rendered when the
-// listener gets to it: that is no failure.
+// Returns the answer to the last line, or a negative code. A line that is not answered in time will be
+// rendered when the listener gets to it, so that is no failure.
 static int receive(struct channel *c, int64_t deadline)
 {
     char answer = CHANNEL_GO_ON;
@@ -137,7 +141,7 @@ static int receive(struct channel *c, int64_t deadline)
         ssize_t n = recv(c->fd, &answer, 1, flags);
         if (n == 0)
             return -EPIPE;
-        if (n < 0 && (errno == EAGAIN || (errno == EINTR && !again(deadline))))
+        if (n < 0 && (errno == EAGAIN || (errno == EINTR && !should_retry(deadline))))
             return CHANNEL_GO_ON;
         if (n < 0 && errno != EINTR)
             return -errno;
@@ -146,7 +150,7 @@ static int receive(struct channel *c, int64_t deadline)
     return answer == CHANNEL_SUPPRESSED ? CHANNEL_SUPPRESSED : CHANNEL_GO_ON;
 }
 
-// Takes the answers that have come since.
+// Reads late answers that have arrived since.
 static void catch_up(struct channel *c)
 {
     char answer;
@@ -157,26 +161,28 @@ static void catch_up(struct channel *c)
 static int talk(struct channel *c, const char *text, size_t len)
 {
     catch_up(c);
-    int64_t deadline = now_ms() + PATIENCE_S * 1000;
+    int64_t deadline = now_ms() + TIMEOUT_S * 1000;
     int err = send_all(c, text, len, deadline);
     err = err ? err : receive(c, deadline);
     if (err < 0)
-        hang_up(c);
+        close_connection(c);
     return err;
 }
 
-// A child calls before it lets go of its parent's connection: the listener shall not think that all have gone.
-static int call_as_child(struct channel *c)
+// Connects in a child, before it closes its parent's connection: otherwise the listener might see all
+// connections closed.
+static int connect_as_child(struct channel *c)
 {
     int inherited = is_open(c) ? c->fd : -1;
     c->fd = -1;
-    int err = call_up(c);
+    int err = open_connection(c);
     if (inherited >= 0)
         close(inherited);
     return err;
 }
 
-// A connection that breaks is tried anew once: another part of the program may have shut it down.
+// Sends a line and receives the answer. After a broken connection it connects once more: another part of the
+// program may have shut the old one down.
 static int deliver(struct channel *c, const char *text, size_t len)
 {
     if (!c->path[0] || c->failed)
@@ -184,14 +190,14 @@ static int deliver(struct channel *c, const char *text, size_t len)
     bool fresh = true;
     int err = 0;
     if (c->owner != getpid())
-        err = call_as_child(c);
+        err = connect_as_child(c);
     else if (!is_open(c))
-        err = call_up(c);
+        err = open_connection(c);
     else
         fresh = false;
     err = err ? err : talk(c, text, len);
     if (err < 0 && !fresh) {
-        err = call_up(c);
+        err = open_connection(c);
         err = err ? err : talk(c, text, len);
     }
     return err;
@@ -205,7 +211,7 @@ static int open_log(const struct channel *c)
     return open(name, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOCTTY, 0666);
 }
 
-// As many lines as there are in one call, so that processes which share a file do not cut into each other's.
+// Writes all lines in one call where possible, so that processes which share a file do not interleave.
 static void write_text(const struct channel *c, const char *text, size_t len)
 {
     int log = open_log(c);
@@ -213,9 +219,9 @@ static void write_text(const struct channel *c, const char *text, size_t len)
     int fd = log < 0 ? 2 : log;
     for (size_t done = 0; done < len;) {
         ssize_t n = write(fd, text + done, len - done);
-        // Standard error may be non-blocking: whoever shares it can make it so.
+        // Standard error may be non-blocking: another process that shares it can make it so.
         struct pollfd full = {fd, POLLOUT, 0};
-        if (n < 0 && errno != EINTR && !(errno == EAGAIN && poll(&full, 1, PATIENCE_S * 1000) > 0))
+        if (n < 0 && errno != EINTR && !(errno == EAGAIN && poll(&full, 1, TIMEOUT_S * 1000) > 0))
             break;
         done += n > 0 ? (size_t)n : 0;
     }
@@ -247,7 +253,7 @@ static enum channel_answer send_line(struct channel *c, const struct report_line
 enum channel_answer channel_send(struct channel *c, const struct report_line *line)
 {
     int saved = errno, state;
-    // Calls below are points at which a thread can be cancelled, and callers hold a lock.
+    // The calls below are cancellation points, and callers hold a lock.
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
     enum channel_answer answer = send_line(c, line);
     pthread_setcancelstate(state, NULL);

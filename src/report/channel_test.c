@@ -23,7 +23,7 @@
 #include "report/channel.h"
 #include "report/log_name.h"
 
-// A listener in a process of its own: writes what it hears to a pipe and gives the answers it is told to.
+// A listener in a process of its own: it writes the lines that it receives to a pipe and sends given answers.
 struct listener {
     char folder[64], path[80];
     pid_t process;
@@ -50,7 +50,7 @@ static const char *reply(int peer, const char *text, size_t n, const char *answe
     return answers;
 }
 
-// Answers each line by the next byte of `answers`, the last of them again and again; '!' is the end of the listener.
+// Answers each line by the next byte of `answers`, repeating the last; '!' ends the listener.
 static void serve(int listener, int to, const char *answers)
 {
     int peers[CONNECTIONS], count = 0;
@@ -101,7 +101,7 @@ static void listener_start(struct listener *l, const char *answers)
     setenv(CHANNEL_VARIABLE, l->path, 1);
 }
 
-// Ends it; what it has heard into text.
+// Ends the listener; text receives the lines that it got.
 static void listener_stop(struct listener *l, char *text, size_t size)
 {
     kill(l->process, SIGKILL);
@@ -134,7 +134,7 @@ static enum channel_answer say(struct channel *c, const char *text)
     return channel_send(c, &line);
 }
 
-// What is written to standard error while `talk` runs.
+// Sends a line; text receives what is written to standard error meanwhile.
 static enum channel_answer say_on_stderr(struct channel *c, const char *what, char *text, size_t size)
 {
     int ends[2], old = dup(2);
@@ -180,7 +180,7 @@ static void test_closed_descriptors(void **state)
     errno = 1234;
     assert_int_equal(say(&c, "two"), CHANNEL_GO_ON);
     assert_int_equal(errno, 1234);
-    // Somebody else's file under our number is not touched.
+    // Another file under our number is left alone.
     int number = c.fd, other[2];
     assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM, 0, other), 0);
     dup2(other[1], number);
@@ -197,7 +197,7 @@ static void test_closed_descriptors(void **state)
     assert_int_equal(occurrences(heard, "\n"), 6);
 }
 
-// Somebody shut the connection down, but the listener is there.
+// The connection was shut down, but the listener is there.
 static void test_shut_down(void **state)
 {
     struct listener l;
@@ -240,7 +240,8 @@ static void test_listener_gone(void **state)
     listener_start(&l, "g!");
     channel_init(&c, NULL);
     assert_int_equal(say(&c, "one"), CHANNEL_GO_ON);
-    // It ends after it has read the line: nobody knows whether it was rendered, so it is written.
+    // The listener ends after it has read the line. Whether it was rendered is not known, so it is written as
+    // text.
     assert_int_equal(say_on_stderr(&c, "unanswered", text, sizeof text), CHANNEL_NOBODY);
     assert_non_null(strstr(text, "unanswered"));
     assert_int_equal(text[strlen(text) - 1], '\n');
@@ -281,7 +282,7 @@ static void on_alarm(int signal)
 {
 }
 
-// Signals that come all the time do not end the wait, nor does the answer get lost.
+// Continuous signals do not end the wait, and the answer is not lost.
 static void test_signals(void **state)
 {
     struct listener l;
@@ -307,7 +308,7 @@ static void set_patience(const struct channel *c, struct timeval patience)
     assert_int_equal(setsockopt(c->fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience), 0);
 }
 
-// Until so many answers wait to be read: whoever gives them may be slow.
+// Waits until so many answers can be read: the listener may be slow.
 static void await_answers(const struct channel *c, int n)
 {
     int waiting = 0;
@@ -318,7 +319,7 @@ static void await_answers(const struct channel *c, int n)
     assert_int_equal(waiting, n);
 }
 
-// A listener that is late costs one delay; answers that come later are not taken for those of later lines.
+// A late listener costs one delay, and its late answers are not taken for those of later lines.
 static void test_late(void **state)
 {
     struct listener l;

@@ -9,7 +9,7 @@
 #include "base/mem.h"
 #include "base/vec.h"
 
-enum { LONGEST = 4096 };  // of mangled names that are worth the work
+enum { LONGEST = 4096 };  // longest mangled name that is demangled
 
 typedef char *demangle_function(const char *name, char *buffer, size_t *size, int *status);
 
@@ -53,7 +53,7 @@ static demangle_function *load(struct demangler *d)
     return d->function;
 }
 
-// In the arena; NULL if it is no such name, or without memory.
+// Demangles a name into the arena. Returns NULL if it is not mangled, or if out of memory.
 static const char *compute(struct demangler *d, const char *name)
 {
     int status = 0;

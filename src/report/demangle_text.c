@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
-// Apart from demangle.c: the renderers that live in a watched process need this, and no demangler.
+// Separate from demangle.c because the renderers in a watched process need this file, and no demangler.
 #include <string.h>
 
 #include "report/demangle.h"
 
-enum { LONGEST = 1024 };  // of mangled names in a sentence
+enum { LONGEST = 1024 };  // longest mangled name in a sentence
 
 static bool in_name(char c)
 {
@@ -20,7 +20,7 @@ static size_t word_length(const char *text)
     return n;
 }
 
-// What stands for the word, which is copied to `name` for it.
+// Returns the demangled word, which is copied to `name` for the lookup.
 static const char *find_word(const struct demangle *d, const char *word, size_t len, char name[LONGEST])
 {
     memcpy(name, word, len);
@@ -36,7 +36,7 @@ const char *demangle_text(const struct demangle *d, const char *text, char *buff
     for (const char *at = text; *at;) {
         char name[LONGEST];
         size_t len = word_length(at), left = size - 1 - used;
-        len -= len > 1 && at[len - 1] == '.';  // the sentence's
+        len -= len > 1 && at[len - 1] == '.';  // the sentence's full stop
         len = len ? len : 1;
         bool mangled = len > 2 && len < sizeof name && at[0] == '_' && at[1] == 'Z';
         const char *found = mangled ? find_word(d, at, len, name) : at;

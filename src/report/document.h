@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// All events of a run, for the formats that are written as a whole when it is over.
+// All events of a run, for formats that are written as a whole at its end.
 #ifndef MOAT_REPORT_DOCUMENT_H
 #define MOAT_REPORT_DOCUMENT_H
 
@@ -11,21 +11,22 @@
 #include "report/report.h"
 
 struct document {
-    const struct report_line *lines;  // in the order they came; suppressed errors are not among them
+    const struct report_line *lines;  // in order of arrival, without suppressed errors
     size_t count;
     struct demangle demangle;
     const char *version;      // moat's
-    const char *root;         // folder that file names are given relative to; NULL: none
+    const char *root;         // file names are written relative to this folder; NULL: unchanged
     int argc;                 // 0: not known, e.g. for saved reports
     const char *const *argv;  // of the program
     int exit_code;            // the program's own
     bool exit_known;
 };
 
-// How often the error of this line happened in all: its own count, or that of the last repeat of its process and id.
+// Returns how often the error of this line happened in all: its own count, or that of the last repeat with
+// its process and id.
 uint64_t document_count(const struct document *d, const struct report_line *line);
 
-// The error in one sentence, as plain bytes.
+// Writes the error as one sentence, in plain bytes.
 void document_say(const struct document *d, const struct report *r, struct out *o);
 
 #endif

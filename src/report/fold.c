@@ -4,7 +4,7 @@
 #include <assert.h>
 #include <string.h>
 
-// FNV-1a over what matters, stirred at the end: the table looks at the low bits.
+// FNV-1a; finish() spreads the result, because the table uses the low bits.
 static uint64_t mix(uint64_t h, const void *data, size_t n)
 {
     for (const unsigned char *p = data; n--; p++)
@@ -33,15 +33,15 @@ static uint64_t mix_stack(uint64_t h, const struct report_stack *s)
     return h;
 }
 
-// Never 0.
-static uint64_t stir(uint64_t h)
+// Never returns 0.
+static uint64_t finish(uint64_t h)
 {
     h = (h ^ h >> 32) * 0x9e3779b97f4a7c15u;
     h ^= h >> 29;
     return h ? h : 1;
 }
 
-// What both kinds of keys have: the file and the line are theirs to name.
+// Hashes what both kinds of keys have in common; they differ in file and line.
 static uint64_t begin(const struct report *r, const char *file, uint64_t line)
 {
     uint64_t h = 0xcbf29ce484222325u;
@@ -62,7 +62,7 @@ uint64_t fold_key(const struct report *r)
         h = mix_stack(h, &r->buffers[0].made_at);
         h = mix_stack(h, &r->buffers[0].freed_at);
     }
-    return stir(h);
+    return finish(h);
 }
 
 static const char *last_part(const char *path)
@@ -71,14 +71,14 @@ static const char *last_part(const char *path)
     return slash ? slash + 1 : path;
 }
 
-// Where a file lies differs between machines: its folder does not count.
+// The folder of a file differs between machines, so only its name counts.
 uint64_t fold_name_key(const struct report *r, bool lines)
 {
     uint64_t h = begin(r, last_part(r->place.file), lines ? r->place.line : 0);
     const struct report_stack *s = r->type == REPORT_LEAK && r->nbuffers ? &r->buffers[0].made_at : &r->stack;
     for (uint32_t i = 0; i < s->count; i++)
         h = mix_text(h, s->frames[i].function ? s->frames[i].function : last_part(s->frames[i].object));
-    return stir(h);
+    return finish(h);
 }
 
 void fold_init(struct fold *f, struct fold_slot *slots, uint32_t count)

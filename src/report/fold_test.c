@@ -56,7 +56,7 @@ static void bad_different_reports_do_not(void **state)
     assert_true(fold_name_key(&r[9], true) == fold_name_key(&base, true));
 }
 
-// Names stay when a program is built anew or elsewhere.
+// Keys of names survive a new build or another machine.
 static void good_names_outlive_addresses(void **state)
 {
     struct report a = testing_transfer().error, b = a;

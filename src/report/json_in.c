@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Any bytes may come in: nothing is believed of lengths, depths and numbers.
+// The input may be any bytes: lengths, depths and numbers are checked.
 #include "report/json_in.h"
 
 #include <errno.h>
@@ -30,7 +30,7 @@ __attribute__((format(printf, 2, 3))) static int fail(struct reader *r, const ch
     return -EINVAL;
 }
 
-// The same of a word that was read already.
+// The same, at a word that has been read already.
 #define FAIL_AT(r, word, ...) ((r)->p = (word).ptr, fail(r, __VA_ARGS__))
 
 static void skip_blanks(struct reader *r)
@@ -55,7 +55,7 @@ static int expect(struct reader *r, char c)
 
 // Texts
 
-// The inside of a string, escapes and all; r->p moves behind it.
+// Reads the inside of a string with its escapes; r->p moves behind it.
 static int raw_text(struct reader *r, struct str *raw)
 {
     skip_blanks(r);
@@ -75,7 +75,7 @@ static int raw_text(struct reader *r, struct str *raw)
     return 0;
 }
 
-// Four hex digits; -1 if they are not there.
+// Returns the value of four hex digits, -1 if they are not there.
 static int32_t hex4(const char *p, const char *end)
 {
     int32_t v = 0;
@@ -93,7 +93,8 @@ static int32_t hex4(const char *p, const char *end)
     return v;
 }
 
-// What follows \u, of which *p is moved behind. A zero would end our texts and half of a pair is no character: '?'.
+// Decodes what follows \u; *p moves behind it. A zero, which would end our texts, and half of a surrogate
+// pair become '?'.
 static int unescape_unicode(const char **p, const char *end, uint32_t *c)
 {
     int32_t v = hex4(*p, end);
@@ -148,7 +149,7 @@ static int read_text(struct reader *r, const char **out)
     return unescape(r, raw, copy);
 }
 
-// Keys and words have no escapes in them: one that has is not ours.
+// Reads a key or word without unescaping: ours contain no escapes.
 static int read_word(struct reader *r, struct str *out)
 {
     return raw_text(r, out);
@@ -209,7 +210,7 @@ static int read_address(struct reader *r, uint64_t *out)
     return 0;
 }
 
-// What is not known
+// Unknown values
 
 static int skip_value(struct reader *r, int depth);
 
@@ -252,11 +253,11 @@ static int skip_value(struct reader *r, int depth)
     return r->p > from ? 0 : fail(r, "expected a value");
 }
 
-// What is known
+// Known values
 
 static int read_object(struct reader *r, const struct json_shape *shape, char *to);
 
-// Elements of the array that begins at r->p, which does not move.
+// Counts the elements of the array that begins at r->p, which does not move.
 static int count_elements(struct reader *r, uint32_t *count)
 {
     const char *at = r->p;
@@ -432,7 +433,7 @@ static int read_object(struct reader *r, const struct json_shape *shape, char *t
     return err ? err : expect(r, '}');
 }
 
-// The text of a member of the line's object, wherever it stands; r->p does not move.
+// Finds the text of a member of the line's object, wherever it is; r->p does not move.
 static int find_word(struct reader *r, const char *wanted, struct str *out)
 {
     const char *at = r->p;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Writer and reader of JSON lines, each against the other and against texts.
+// Tests writer and reader of JSON lines against each other and against texts.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -81,7 +81,7 @@ static void good_bytes_show_what_changed(void **state)
     assert_non_null(memmem(s.ptr, s.len, "\"device\":0,\"client\":3,", 22));
 }
 
-// What was written is read, and written again the same.
+// A line that was written is read, and written again unchanged.
 static void good_round_trip(void **state)
 {
     for (int i = 0; i < TESTING_EVENTS; i++) {
@@ -104,7 +104,7 @@ static void good_round_trip(void **state)
     }
 }
 
-// However little room there is, the line is whole JSON or nothing, and what is there is right.
+// With any amount of room, the line is valid JSON or empty, and what it contains is right.
 static void bad_room_is_too_small(void **state)
 {
     for (int i = 0; i < TESTING_EVENTS; i++) {

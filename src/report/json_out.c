@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Every open bracket has taken the room of its closing one from b->cap in advance, so that closing cannot fail. A member
-// or element that does not fit is taken back as a whole.
+// Every open bracket has reserved the room of its closing one by lowering b->cap, so that closing cannot
+// fail. A member or element that does not fit is removed as a whole.
 #include "report/json_out.h"
 
 #include <assert.h>
@@ -14,8 +14,8 @@
 
 struct writer {
     struct text_buffer *b;
-    bool comma;        // before what follows
-    unsigned dropped;  // members and elements so far
+    bool comma;        // before the next member
+    unsigned dropped;  // number of members and elements left out
 };
 
 struct mark {
@@ -71,7 +71,7 @@ static void take_back(struct writer *w, struct mark m)
     w->comma = m.comma;
 }
 
-// Ends it; takes it back if it did not fit.
+// Ends a member; removes it if it did not fit.
 static void finish(struct writer *w, struct mark m)
 {
     w->comma = true;
@@ -103,7 +103,7 @@ static void close_bracket(struct writer *w, char bracket)
 
 static void write_members(struct writer *w, const struct json_shape *shape, const char *from);
 
-// An object without members is left out, unless it is an element.
+// Writes an object. One without members is left out, unless it is an element.
 static void write_object(struct writer *w, const char *key, const struct json_shape *shape, const char *from)
 {
     struct mark m = begin(w, key);
@@ -116,7 +116,7 @@ static void write_object(struct writer *w, const char *key, const struct json_sh
         take_back(w, m);
 }
 
-// Ends with the first element that is not whole: a stack with a hole would mislead.
+// Writes an array up to the first element that does not fit whole: a stack with a gap would mislead.
 static void write_array(struct writer *w, const struct json_field *f, const char *from)
 {
     uint32_t count = *(const uint32_t *)(from + f->count);

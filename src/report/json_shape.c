@@ -9,7 +9,7 @@ const char *const json_shape_access[3] = {NULL, "read", "write"};
         table, COUNT(table), sizeof(T) \
     }
 
-// Rows. AT(field) is defined for each table as the place of a field in its struct.
+// Rows. AT(field) is defined for each table as the offset of a field in its struct.
 #define ROW(key, kind, always, at, flag, count, shape)   \
     {                                                    \
         key, JSON_##kind, always, at, flag, count, shape \
@@ -154,7 +154,7 @@ static const struct json_field counts_fields[] = {
 };
 #undef AT
 
-// These two structs have no name: their fields are counted from the line's start.
+// These two structs have no name: offsets of their fields count from the start of the line.
 #define AT(field) offsetof(struct report_line, field)
 static const struct json_field repeat_fields[] = {
     ALWAYS("pid", INT, AT(repeat.pid)),

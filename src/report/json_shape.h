@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What the JSON of each event looks like: the one table that writer (json_out.c) and reader (json_in.c) share.
+// The shape of each event's JSON: the one table that writer (json_out.c) and reader (json_in.c) share.
 // doc/reports.md says what the keys mean.
 #ifndef MOAT_REPORT_JSON_SHAPE_H
 #define MOAT_REPORT_JSON_SHAPE_H
@@ -10,7 +10,7 @@
 
 #include "report/report.h"
 
-// The kinds of values, and the C type of the field at `offset`.
+// Kinds of values, with the C type of the field at `offset`.
 enum json_kind {
     JSON_TEXT,     // const char *; left out if NULL
     JSON_INT,      // int
@@ -30,19 +30,19 @@ enum json_kind {
 struct json_field {
     const char *key;
     enum json_kind kind;
-    bool always;  // also if it is 0; else it is left out, as empty arrays and objects are
+    bool always;  // written even if it is 0; else a 0, like an empty array or object, is left out
     size_t offset;
-    size_t flag;   // not 0: the place of a bool that says whether the field is there
-    size_t count;  // of JSON_TEXTS and JSON_ARRAY: the place of their uint32_t count
+    size_t flag;   // not 0: offset of a bool that says whether the field is present
+    size_t count;  // of JSON_TEXTS and JSON_ARRAY: offset of their uint32_t count
     const struct json_shape *shape;
 };
 
 struct json_shape {
-    const struct json_field *fields;  // the weightiest first: the last are left out first
+    const struct json_field *fields;  // by importance: the last are left out first
     size_t nfields, size;             // size of the struct
 };
 
-// By enum report_event.
+// The shapes, by enum report_event.
 struct json_event {
     const char *name;
     size_t offset;  // of its struct in struct report_line

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
-// An error as it was found, and the other events of a watched process: what the libraries that find errors fill in,
-// and all that renderers need. Nothing in it refers to the process it came from.
+// An error as it was found, and the other events of a watched process: the libraries that find errors fill
+// these structs, and renderers need nothing else. Nothing in them refers to the process they came from.
 //
-//   process: struct report ──▶ a line of JSON ──▶ channel ──▶ command: struct report ──▶ text, JSON, SARIF, XML
+//   process: struct report ──▶ JSON line ──▶ channel ──▶ command: struct report ──▶ text, JSON, SARIF, XML
 //
-// Pointers belong to whoever filled the struct; NULL: not known or not applicable. Texts are UTF-8 or plain bytes;
-// renderers clean them. Names of kernels and functions are as compilers mangle them; renderers demangle.
+// Pointers belong to whoever filled the struct; NULL: not known or not applicable. Texts are UTF-8 or plain
+// bytes; renderers clean them. Names of kernels and functions are mangled; renderers demangle them.
 #ifndef MOAT_REPORT_REPORT_H
 #define MOAT_REPORT_REPORT_H
 
@@ -28,12 +28,12 @@ int report_type_find(const char *name);  // -1: no such type
 
 // A place in host code. The process knows pc, object and offset; the command finds the rest (symbol.h).
 struct report_frame {
-    uint64_t pc;         // of the call's return address, or of the fault itself in the first frame of a fault
-    const char *object;  // path of the file it lies in
-    uint64_t offset;     // in the addresses of that file
+    uint64_t pc;         // the return address of the call; in the first frame of a fault, the fault itself
+    const char *object;  // path of the file that contains it
+    uint64_t offset;     // in that file's own addresses
     const char *function, *file;
     uint32_t line;
-    bool inlined;  // into the frame that follows
+    bool inlined;  // into the next frame
 };
 
 struct report_stack {
@@ -41,8 +41,9 @@ struct report_stack {
     const struct report_frame *frames;  // innermost first
 };
 
-// The frame that people mean when they ask where it was: the innermost with a source line that is not in a CUDA runtime,
-// its headers, libc or moat; else the innermost with a line, or with a name, or any. NULL: the stack is empty.
+// Returns the frame that a user would call the place of the error: the innermost with a source line that is
+// not in a CUDA runtime, its headers, libc or moat; else the innermost with a line, or with a name, or any.
+// Returns NULL if the stack is empty.
 const struct report_frame *report_frame_of_program(const struct report_stack *stack);
 
 // A place in device code.
@@ -55,7 +56,7 @@ struct report_place {
     uint32_t block[3], thread[3];
     const char *module, *instruction;  // the PTX, where it is known
     uint32_t ptx_line;
-    struct report_stack frames;  // in device code, where there are more than the kernel itself
+    struct report_stack frames;  // in device code, if there are more than the kernel itself
 };
 
 // A buffer that an error is about.
@@ -63,12 +64,13 @@ struct report_buffer {
     uint64_t base, size;
     const char *name;      // of a module's variable or of an announced block
     const char *made_by;   // the call that made it, e.g. "cuMemAlloc_v2"
-    const char *freed_by;  // NULL: it lives
-    const char *thread;    // of the host, that made it
+    const char *freed_by;  // NULL: not freed
+    const char *thread;    // host thread that made it
     struct report_stack made_at, freed_at;
 };
 
-// Bytes that should not have changed, from `base` on; touched has a bit for each, from bit 0 of its first byte.
+// Bytes that should not have changed, from `base` on; touched has a bit for each, from bit 0 of its first
+// byte.
 struct report_bytes {
     uint64_t base;
     uint32_t count;
@@ -81,22 +83,22 @@ struct report {
     enum report_type type;
     int pid;
     int device;       // -1: the host's own memory
-    uint32_t client;  // of the process, whose error it is; 0: the process itself
+    uint32_t client;  // of the process, to which the error belongs; 0: the process itself
     bool has_address;
-    uint64_t address;  // the first byte that is wrong
+    uint64_t address;  // first wrong byte
     enum report_access access;
     uint64_t bytes;             // of the whole access or transfer
-    const char *call;           // the API call in which it was found, e.g. "cuMemcpyHtoD_v2"
+    const char *call;           // API call in which it was found, e.g. "cuMemcpyHtoD_v2"
     struct report_place place;  // .kernel NULL: not in device code
-    struct report_stack stack;  // of the host thread that called or launched
+    struct report_stack stack;  // of the host thread that made the call or launch
     uint32_t nbuffers;
-    const struct report_buffer *buffers;  // the first is the likeliest; others are candidates
+    const struct report_buffer *buffers;  // the most likely first; the others are candidates
     struct report_bytes corrupted;
     uint32_t nnotes;
     const char *const *notes;  // further sentences
-    const char *library;       // that found it, where it is not the guard: "heap"
-    uint64_t id;     // of this report in its process and, until the command has it, its library; from 1
-    uint64_t count;  // how often it happened so far
+    const char *library;       // library that found it, if not the guard: "heap"
+    uint64_t id;     // of this report in its process and, until the command assigns one, its library; from 1
+    uint64_t count;  // occurrences so far
 };
 
 struct report_value {
@@ -105,48 +107,48 @@ struct report_value {
     uint64_t value;
 };
 
-// A process is watched from now on.
+// The start of watching a process.
 struct report_start {
     int pid, parent;
     const char *program;  // path
     const char *mode, *device;
     const char *version;  // moat's
-    bool also;            // the process was introduced already: another library of it; not in the JSON
+    bool also;            // another library of a process that was reported already; not in the JSON
     uint32_t nnotes;
     const char *const *notes;  // what is not protected, and why
 };
 
-// Its end: what was seen, and what was not.
+// The end of a process: what was watched, and what was not.
 struct report_end {
     int pid;
-    const char *library;  // whose summary it is, where it is not the guard's: "heap"
-    const char *quiet;    // program of which there is nothing else to say: one line will do; not in the JSON
+    const char *library;  // whose summary it is, if not the guard's: "heap"
+    const char *quiet;    // program with nothing else to report: one line will do; not in the JSON
     uint64_t errors, suppressed;
     uint32_t nvalues;
     const struct report_value *values;  // what was watched
     uint32_t nuncovered;
-    const struct report_value *uncovered;  // what was left alone: label says why
+    const struct report_value *uncovered;  // what was not watched: label says why
 };
 
-// What --mode=count saw of one space of addresses.
+// The counts of --mode=count for one address space.
 struct report_space {
     const char *name;
     uint64_t loads, stores, read, written;  // the last two in bytes
 };
 
-// What it saw of a kernel, or of a function that kernels call: that is not in its callers' numbers.
+// Its counts for a kernel, or for a function that kernels call, whose counts are not in its callers'.
 struct report_kernel {
     const char *name;
     bool function;     // not a kernel: its threads are calls
-    bool uncounted;    // it was not rewritten: only its launches are known
-    bool approximate;  // some may be missing
+    bool uncounted;    // not rewritten: only its launches are known
+    bool approximate;  // counts may be too low
     uint64_t launches, threads;
     uint64_t loads, stores, read, written;  // of all spaces
     uint32_t nspaces;
     const struct report_space *spaces;  // those that it uses
 };
 
-// The table comes in parts if it is long, those who move most bytes first.
+// The counts of kernels, most bytes first. A long table comes in several events.
 struct report_counts {
     int pid;
     uint32_t nkernels;
@@ -164,7 +166,7 @@ struct report_line {
         struct {
             int pid;
             const char *library;
-            uint64_t id, count;  // the report with this id happened so often in all
+            uint64_t id, count;  // total occurrences of the report with this id
         } repeat;
         struct {
             int pid;

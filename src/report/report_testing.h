@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Events that tests of several renderers share.
+// Events that the tests of several renderers share.
 #ifndef MOAT_REPORT_REPORT_TESTING_H
 #define MOAT_REPORT_REPORT_TESTING_H
 
@@ -61,7 +61,7 @@ static const char *const testing_notes[] = {"the mode cannot name the thread's w
 static const uint8_t testing_bytes[20] = {0, 0, 0, 0, 0xde, 0xad, 0xbe, 0xef, [19] = 0x7f};
 static const uint8_t testing_touched[3] = {0xf0, 0, 0x08};
 
-// A kernel writes behind the end of a buffer.
+// A kernel writes beyond the end of a buffer.
 static inline struct report_line testing_overflow(void)
 {
     return (struct report_line){.event = REPORT_ERROR,
@@ -85,7 +85,7 @@ static inline struct report_line testing_overflow(void)
                                           .count = 1}};
 }
 
-// Everything that a report can have.
+// A report with every field set.
 static inline struct report_line testing_full(void)
 {
     struct report_line line = testing_overflow();
@@ -104,7 +104,7 @@ static inline struct report_line testing_full(void)
     return line;
 }
 
-// A transfer reads behind the end of a buffer.
+// A transfer reads beyond the end of a buffer.
 static inline struct report_line testing_transfer(void)
 {
     struct report_line line = testing_overflow();
@@ -188,7 +188,7 @@ static inline struct report_line testing_counts(void)
                                 .counts = {.pid = 4711, .nkernels = 3, .kernels = testing_kernels}};
 }
 
-// All events, and how many.
+// All events, and their number.
 enum { TESTING_EVENTS = 9 };
 static inline struct report_line testing_event(int i)
 {
@@ -205,7 +205,7 @@ static inline struct report_line testing_event(int i)
     }
 }
 
-// Stands for a demangler.
+// A stand-in for a demangler.
 static inline const char *testing_demangle(void *context, const char *name)
 {
     return name[0] == '_' && name[1] == 'Z' && name[3] == 's' ? "scale(float*, int)" : name;

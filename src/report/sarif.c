@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
-// One run: the tool with a rule for each type of error, the CWE as its taxonomy, how the program was called, and a
-// result for each error. A result has the place of the error, the places of allocation and free as related locations
-// and as the steps that lead to it, all stacks, and a fingerprint that does not change when lines move.
+// The document has one run: the tool with a rule for each type of error, the CWE as its taxonomy, the
+// program's invocation, and a result for each error. A result has the place of the error, the places of
+// allocation and free as related locations and as the steps that lead to it, all stacks, and a fingerprint
+// that does not change when lines move.
 #include "report/sarif.h"
 
 #include <stdio.h>
@@ -15,7 +16,7 @@
 struct sarif {
     struct json_doc json;
     const struct document *d;
-    struct out text;  // for texts that are put together
+    struct out text;  // scratch for composed texts
 };
 
 static void say(struct sarif *s, const char *key, struct str text)
@@ -151,7 +152,7 @@ static void write_values(struct sarif *s, const char *key, const struct report_v
     json_doc_close(&s->json, '}');
 }
 
-// What was watched, process by process: no errors mean little without it.
+// Writes what was watched in each process: "no errors" means little without it.
 static void write_coverage(struct sarif *s)
 {
     struct json_doc *j = &s->json;
@@ -215,7 +216,7 @@ static void put_uri(struct out *o, const char *path)
     }
 }
 
-// The text put together since the last one.
+// Returns the text composed since the last call.
 static struct str take(struct sarif *s)
 {
     struct str text = {s->text.buf, s->text.len};
@@ -243,7 +244,7 @@ static void write_artifact(struct sarif *s, const char *path)
 struct place {
     const char *file, *function, *object;
     const char
-        *instead;  // a file to name if there is no source: some readers refuse results that lie nowhere
+        *instead;  // a file to name if there is no source: some readers refuse results without a location
     uint32_t line;
     uint64_t offset;
 };
@@ -253,7 +254,7 @@ static struct place place_of_frame(const struct report_frame *f)
     return f ? (struct place){f->file, f->function, f->object, NULL, f->line, f->offset} : (struct place){0};
 }
 
-// A location without its brackets.
+// Writes the members of a location, without its braces.
 static void write_place(struct sarif *s, struct place at)
 {
     struct json_doc *j = &s->json;
@@ -332,7 +333,7 @@ static struct place place_of(const struct report *r)
     return place;
 }
 
-// A step that led to the error, once as a related location and once in the flow.
+// A step that led to the error: written once as a related location and once in the code flow.
 struct step {
     const char *message;
     const struct report_stack *stack;

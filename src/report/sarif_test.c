@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What readers of SARIF rely on: the properties that the standard requires, and that indices and references fit.
+// Checks what readers of SARIF rely on: required properties, and that indices and references are valid.
 #include "report/sarif.h"
 
 #include <setjmp.h>
@@ -43,7 +43,7 @@ static cJSON *write(const struct document *d)
     return root;
 }
 
-// The value at a path such as "runs/0/tool".
+// Returns the value at a path such as "runs/0/tool".
 static cJSON *at(cJSON *from, const char *path)
 {
     char *copy = strdup(path), *rest = copy;
@@ -136,7 +136,7 @@ static void good_results(void **state)
     cJSON_Delete(root);
 }
 
-// The fingerprint of an error stays when lines move, and differs from others'.
+// The fingerprint of an error is unchanged when lines move, and differs between errors.
 static void good_fingerprints(void **state)
 {
     struct document d = document();
@@ -168,7 +168,7 @@ static void bad_names_are_encoded(void **state)
     cJSON_Delete(root);
 }
 
-// Without source lines, a result lies in the object file or in the program.
+// Without source lines, a result is located in the object file or in the program.
 static void good_results_always_lie_somewhere(void **state)
 {
     struct document d = document();

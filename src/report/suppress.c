@@ -15,7 +15,7 @@
 #include "report/fold.h"
 #include "report/json_in.h"
 
-enum { LARGEST = 256 << 20 };  // file of suppressions that is read
+enum { LARGEST = 256 << 20 };  // largest file of suppressions that is read
 
 struct rule {
     int type;  // -1: any
@@ -189,7 +189,8 @@ int suppress_load(struct suppress *s, const char *path, struct diag_sink *sink)
 
 // Matching
 
-// After a failure, only the last * is tried again: it can always take what an earlier one took.
+// Matches a pattern. After a mismatch, only the last * is retried: it can match whatever an earlier one
+// could.
 static bool glob(struct str pattern, const char *text)
 {
     size_t p = 0, star = SIZE_MAX;
@@ -221,7 +222,7 @@ static bool match_name(const struct rule *rule, const char *name, const struct d
     return glob(rule->pattern, name) || (readable != name && glob(rule->pattern, readable));
 }
 
-// A path matches as it is or by its last part.
+// Matches a path as it is or by its last part.
 static bool match_path(const struct rule *rule, const char *path)
 {
     const char *slash = path ? strrchr(path, '/') : NULL;

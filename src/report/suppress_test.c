@@ -95,7 +95,7 @@ static void bad_lines_are_shown(void **state)
     suppress_free(s);
 }
 
-// A saved report, and the errors that it does and does not speak of.
+// A saved report, errors that it suppresses, and errors that it does not.
 static void good_saved_report(void **state)
 {
     static char memory[16 << 10];

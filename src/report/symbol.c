@@ -13,7 +13,7 @@
 #include "base/vec.h"
 
 enum {
-    MOST_INLINED = 32,  // frames that one place may become
+    MOST_INLINED = 32,  // frames that one place can expand to
     DEEPEST = 100,      // nested namespaces, nested blocks
 };
 
@@ -22,10 +22,10 @@ struct object {
     Dwfl_Module *module;
     Dwarf *dwarf;     // NULL: has none
     Dwarf_Addr bias;  // of dwarf's addresses
-    bool looked;      // for dwarf
+    bool searched;    // dwarf has been searched for
 };
 
-// What a place became: frames[first .. first + count) of the symbols.
+// The result for a place: frames[first .. first + count) of the symbols.
 struct answer {
     uint32_t first, count;
 };
@@ -66,7 +66,7 @@ void symbol_free(struct symbols *s)
 
 // Objects
 
-// Not a device or a pipe, which a saved report may name: reading those may never end.
+// Opens a regular file. A saved report may name a device or a pipe, and reading those may never end.
 static int open_regular(const char *path)
 {
     struct stat st;
@@ -84,7 +84,8 @@ static int find_no_elf(Dwfl_Module *module, void **user, const char *name, Dwarf
     return -1;
 }
 
-// By build id only: what else libdwfl offers may read whole files or ask the network.
+// Opens an object. Debug files are found by build id only: libdwfl's other ways may read whole files or use
+// the network.
 static struct object open_object(const char *path)
 {
     static const Dwfl_Callbacks callbacks = {
@@ -117,7 +118,7 @@ static const char *keep(struct arena *a, const char *text)
     return text ? arena_str(a, (struct str){text, strlen(text) + 1}).ptr : NULL;
 }
 
-// Its place in s->objects, or MAP_NONE without memory.
+// Returns an object's index in s->objects, or MAP_NONE if out of memory.
 static uint32_t find_object(struct symbols *s, const char *path)
 {
     uint32_t at = map_get(&s->by_path, str_from(path));
@@ -132,7 +133,8 @@ static uint32_t find_object(struct symbols *s, const char *path)
 
 // DWARF
 
-// The unit that an address lies in. Some compilers write no index of addresses: then units are asked one by one.
+// Finds the unit that an address lies in. Some compilers write no index of addresses: then all units are
+// searched.
 static Dwarf_Die *find_unit(struct object *o, Dwarf_Addr address, Dwarf_Die *unit)
 {
     if (dwarf_addrdie(o->dwarf, address, unit))
@@ -145,7 +147,7 @@ static Dwarf_Die *find_unit(struct object *o, Dwarf_Addr address, Dwarf_Die *uni
     return NULL;
 }
 
-// As compilers mangle it, where they do.
+// Returns the mangled name, or the plain one if it has none.
 static const char *name_of(Dwarf_Die *die)
 {
     Dwarf_Attribute a;
@@ -157,7 +159,7 @@ static const char *name_of(Dwarf_Die *die)
     return NULL;
 }
 
-// The caller's place of an inlined function.
+// Reads where an inlined function was called.
 static void read_call(Dwarf_Die *die, Dwarf_Die *unit, const char **file, uint32_t *line)
 {
     Dwarf_Attribute a;
@@ -173,8 +175,8 @@ static void read_call(Dwarf_Die *die, Dwarf_Die *unit, const char **file, uint32
         *line = (uint32_t)value;
 }
 
-// The function whose code an address is, among the children of a unit and of its namespaces. libdw's own search passes
-// over namespaces.
+// Finds the function that contains an address, among the children of a unit and of its namespaces. libdw's
+// own search skips namespaces.
 static bool find_function(Dwarf_Die *parent, Dwarf_Addr address, Dwarf_Die *out, int depth)
 {
     Dwarf_Die child;
@@ -193,7 +195,7 @@ static bool find_function(Dwarf_Die *parent, Dwarf_Addr address, Dwarf_Die *out,
     return false;
 }
 
-// One step down towards the address, through blocks and what was inlined.
+// Moves one level down towards the address, through blocks and inlined functions.
 static bool find_nested(Dwarf_Die *die, Dwarf_Addr address)
 {
     Dwarf_Die child;
@@ -211,7 +213,7 @@ static bool find_nested(Dwarf_Die *die, Dwarf_Addr address)
     return false;
 }
 
-// The function around an address and those inlined into it, outermost first.
+// Finds the function around an address and those inlined into it, outermost first. Returns their number.
 static uint32_t find_scopes(Dwarf_Die *unit, Dwarf_Addr address, Dwarf_Die *scopes)
 {
     Dwarf_Die die;
@@ -256,11 +258,11 @@ static uint32_t look_up(struct object *o, uint64_t offset, struct report_frame *
 {
     if (!o->dwfl)
         return 0;
-    if (!o->looked) {
-        o->looked = true;
+    if (!o->searched) {
+        o->searched = true;
         o->dwarf = dwfl_module_getdwarf(o->module, &o->bias);
     }
-    // A return address may lie behind its function's last instruction.
+    // A return address may be past its function's last instruction.
     uint64_t address = offset ? offset - 1 : 0;
     uint32_t count = find_dwarf(o, address, out);
     if (count && out[count - 1].function)
@@ -289,7 +291,7 @@ static int remember(struct symbols *s, const struct report_frame *frames, uint32
     return vec_push(&s->answers, a);
 }
 
-// Its place in s->answers, or MAP_NONE without memory.
+// Returns a place's index in s->answers, or MAP_NONE if out of memory.
 static uint32_t find(struct symbols *s, const char *path, uint64_t offset)
 {
     uint64_t place[2] = {find_object(s, path), offset};
@@ -308,7 +310,7 @@ static uint32_t find(struct symbols *s, const char *path, uint64_t offset)
     return map_put(&s->by_place, key, at) ? MAP_NONE : at;
 }
 
-// Appends what a frame becomes.
+// Appends the frames that replace a frame.
 static void expand(struct symbols *s, struct arena *a, const struct report_frame *f,
                    const struct answer *answer, struct report_frame *out)
 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The test looks itself up: it was compiled with source lines.
+// The test looks up its own symbols: it was compiled with source lines.
 #include "report/symbol.h"
 
 #include <setjmp.h>
@@ -20,7 +20,7 @@
 static uint64_t recorded;
 static unsigned recorded_line, caller_line;
 
-// Where its caller is: a return address.
+// Records the place of its caller, as a return address.
 __attribute__((noinline)) static void record(unsigned line)
 {
     recorded = (uint64_t)(uintptr_t)__builtin_return_address(0);
@@ -82,7 +82,7 @@ static void good_lines_and_inlined_functions(void **state)
     arena_free(&a);
 }
 
-// A library without DWARF has symbols still.
+// A library without DWARF still has symbols.
 static void good_symbols_of_libraries(void **state)
 {
     struct symbols *s = symbol_new();
@@ -98,7 +98,7 @@ static void good_symbols_of_libraries(void **state)
     arena_free(&a);
 }
 
-// All stacks of an error are looked up; frames that are known stay as they are.
+// All stacks of an error are symbolised; frames that have a function stay as they are.
 static void good_whole_errors(void **state)
 {
     struct symbols *s = symbol_new();

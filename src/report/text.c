@@ -7,7 +7,7 @@
 
 #define LAST_WORDS "(moat: the rest does not fit and is left out)\n"
 
-enum { PER_LINE = 16, MOST_LINES = 16 };  // of corrupted bytes
+enum { PER_LINE = 16, MOST_LINES = 16 };  // corrupted bytes per line, and lines
 
 static bool is_leak(const struct report *r)
 {
@@ -108,7 +108,7 @@ static void paint_instruction(struct text_painter *p, const struct report_place 
     text_buffer_char(p->b, '\n');
 }
 
-// The functions that the kernel's thread was in.
+// Prints the device functions that the kernel's thread was in.
 static void paint_frames(struct text_painter *p, const struct report_place *at)
 {
     if (!at->frames.count)
@@ -120,9 +120,9 @@ static void paint_frames(struct text_painter *p, const struct report_place *at)
     text_paint_stack(p, &at->frames);
 }
 
-// "allocated by cuMemAlloc_v2 in thread T1 at:" and the stack.
-static void paint_deed(struct text_painter *p, const char *verb, const char *call, const char *thread,
-                       const struct report_stack *stack)
+// Prints "allocated by cuMemAlloc_v2 in thread T1 at:" and the stack.
+static void paint_origin(struct text_painter *p, const char *verb, const char *call, const char *thread,
+                         const struct report_stack *stack)
 {
     if (!call && !stack->count)
         return;
@@ -160,9 +160,9 @@ static void paint_region(struct text_painter *p, const struct report_buffer *b)
 
 static void paint_life(struct text_painter *p, const struct report_buffer *b)
 {
-    paint_deed(p, "allocated", b->made_by, b->thread, &b->made_at);
+    paint_origin(p, "allocated", b->made_by, b->thread, &b->made_at);
     if (b->freed_by || b->freed_at.count)
-        paint_deed(p, "freed", b->freed_by, NULL, &b->freed_at);
+        paint_origin(p, "freed", b->freed_by, NULL, &b->freed_at);
 }
 
 static void paint_distance(struct text_painter *p, uint64_t address, const struct report_buffer *b)
@@ -271,7 +271,7 @@ static void paint_bytes_line(struct text_painter *p, const struct report_bytes *
     text_buffer_char(p->b, '\n');
 }
 
-// Lines in which nothing changed are left out; a line of dots stands for them.
+// Prints corrupted bytes. Lines without a change are left out; a line of dots stands for them.
 static void paint_corrupted(struct text_painter *p, const struct report_bytes *c)
 {
     uint64_t changed = 0, shown = 0, first = c->base & ~(uint64_t)(PER_LINE - 1);
@@ -303,7 +303,7 @@ static void paint_corrupted(struct text_painter *p, const struct report_bytes *c
 static void paint_summary(struct text_painter *p, const struct report *r)
 {
     const struct report_place *at = &r->place;
-    // Where nobody knows who did it, the best place to start from is where the buffer comes from.
+    // If the place of the error is not known, the allocation of the buffer is the best place to start from.
     bool nowhere = !at->kernel && !at->file && !r->call && !r->stack.count && r->nbuffers;
     const struct report_stack *stack =
         (is_leak(r) && r->nbuffers) || nowhere ? &r->buffers[0].made_at : &r->stack;
@@ -351,7 +351,7 @@ static void paint_error(struct text_painter *p, const struct report *r)
     paint_instruction(p, &r->place);
     paint_frames(p, &r->place);
     if (r->place.kernel)
-        paint_deed(p, r->call ? "launched" : "noticed", r->call, NULL, &r->stack);
+        paint_origin(p, r->call ? "launched" : "noticed", r->call, NULL, &r->stack);
     else if (!is_leak(r))
         text_paint_stack(p, &r->stack);
     if (is_leak(r))

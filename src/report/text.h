@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
-// Events as people read them. The first line of a report is in the manner of AddressSanitizer and compute-sanitizer.
+// Renders events for people. The first line of a report is in the style of AddressSanitizer and
+// compute-sanitizer.
 //
-// No heap, no stdio: it runs inside the watched process too, where nobody listens to its channel.
+// It uses no heap and no stdio, because it also runs inside a watched process whose channel has no listener.
 #ifndef MOAT_REPORT_TEXT_H
 #define MOAT_REPORT_TEXT_H
 
@@ -11,17 +12,18 @@
 #include "report/report.h"
 #include "report/text_buffer.h"
 
-// All zero: plain text, names and paths as they are.
+// Zeroed: plain text, names and paths unchanged.
 struct text_style {
     bool colour;
     struct demangle demangle;
-    const char *root;  // a folder: files below it are called by what follows; NULL: as they are
+    const char *root;  // paths below this folder are printed relative to it; NULL: unchanged
 };
 
-// TEXT_LEAST bytes hold any report but the most excessive; what does not fit is cut at the end of a line.
+// TEXT_LEAST bytes hold any but the most excessive report; longer ones are cut at the end of a line.
 #define TEXT_LEAST (64 << 10)
 
-// Appends the event's lines. style may be NULL. Nothing that would steer a terminal gets through but our own colours.
+// Appends the event's lines. style may be NULL. No terminal control character gets through except our own
+// colours.
 void text_render(struct text_buffer *b, const struct report_line *line, const struct text_style *style);
 
 #endif

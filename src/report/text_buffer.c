@@ -9,7 +9,7 @@ void text_buffer_init(struct text_buffer *b, char *memory, size_t cap)
     *b = (struct text_buffer){.text = memory, .cap = cap};
 }
 
-// Once something was cut nothing follows: a text with a hole in it would read like a whole one.
+// Nothing is appended after a cut: a text with a gap would read like a whole one.
 void text_buffer_bytes(struct text_buffer *b, const char *p, size_t n)
 {
     if (b->cut)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Text put together without the heap or stdio, inside somebody else's process. What does not fit is cut, and `cut`
-// says so; the text is always whole up to there.
+// Composes text without heap or stdio, inside somebody else's process. Text that does not fit is cut, and
+// `cut` is set; all text before the cut is complete.
 #ifndef MOAT_REPORT_TEXT_BUFFER_H
 #define MOAT_REPORT_TEXT_BUFFER_H
 
@@ -20,7 +20,7 @@ void text_buffer_cstr(struct text_buffer *b, const char *s);
 void text_buffer_char(struct text_buffer *b, char c);
 void text_buffer_u64(struct text_buffer *b, uint64_t v);
 void text_buffer_hex(struct text_buffer *b, uint64_t v);  // 0x..., lower case
-// %s %d %u %lu %llu %x %lx %c %%, nothing else: for messages.
+// Supports %s %d %u %lu %llu %x %lx %c %%, nothing else: for messages.
 void text_buffer_fmt(struct text_buffer *b, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
 #endif

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The table of --mode=count. Names come last: they have any length.
+// The table of --mode=count. Names come last: they may have any length.
 #include <string.h>
 
 #include "report/text_paint.h"
@@ -7,7 +7,7 @@
 static const struct column {
     const char *heading;
     size_t offset;
-    bool counted;  // not known of kernels that were not rewritten
+    bool counted;  // false for kernels that were not rewritten
 } columns[] = {
     {"launches", offsetof(struct report_kernel, launches), false},
     {"threads", offsetof(struct report_kernel, threads), true},

@@ -39,7 +39,7 @@ void text_paint_sentence(struct text_painter *p, const char *text)
     text_paint_clean(p, demangle_text(&p->style.demangle, text, buffer, sizeof buffer));
 }
 
-// What follows the root, if the path lies below it.
+// Returns the part of a path after the root if it lies below it, else the path.
 static const char *below(const char *root, const char *path)
 {
     size_t n = root ? strlen(root) : 0;
@@ -120,7 +120,7 @@ static void paint_frame(struct text_painter *p, unsigned number, const struct re
     text_buffer_char(p->b, '\n');
 }
 
-// What called main is the same in every program.
+// Prints a stack up to main: the frames that called it are the same in every program.
 void text_paint_stack(struct text_painter *p, const struct report_stack *stack)
 {
     for (uint32_t i = 0; i < stack->count && !p->b->cut; i++) {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
-// How a process is introduced, and what is said of it at its end. "0 errors" alone would be a lie: it always stands
-// with what was watched.
+// Prints the start and the end of a process. "0 errors" alone would mislead, so it is always printed with
+// what was watched.
 #include <string.h>
 
 #include "report/text_paint.h"
 
-// Of a process that was introduced already, only what is new.
+// Prints a process's start; if it was printed before, only what is new.
 static void paint_introduction(struct text_painter *p, const struct report_start *s)
 {
     text_paint_colour(p, TEXT_BOLD);
@@ -46,7 +46,8 @@ void text_summary_start(struct text_painter *p, const struct report_start *s)
     }
 }
 
-// Columns: labels to the left, numbers to the right. Labels are a process's word: one may be too long for that.
+// Columns: labels to the left, numbers to the right. Labels come from the process, and one may be too long
+// for that.
 enum { MOST_LABEL = 80 };
 
 struct columns {

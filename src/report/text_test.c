@@ -184,7 +184,7 @@ static void good_second_library_has_no_banner(void **state)
     assert_string_equal(render(line, NULL), "");
 }
 
-// Where nothing tells who did it, the summary has the place where the buffer comes from.
+// If the place of the error is not known, the summary has the place of the buffer's allocation.
 static void good_summary_of_an_unknown_place(void **state)
 {
     struct report_line line = testing_overflow();
@@ -220,7 +220,7 @@ static void bad_nothing_was_watched(void **state)
     assert_string_equal(render(line, NULL), "==4711==moat: 0 errors, but NOTHING WAS WATCHED\n");
 }
 
-// With colours taken out, the text is the same; each line ends plain.
+// Without its colour codes, the text is the same; each line ends uncoloured.
 static void good_colours_change_nothing_else(void **state)
 {
     struct text_style coloured = {.colour = true};
@@ -251,7 +251,7 @@ static void bad_bytes_do_not_reach_the_terminal(void **state)
     assert_non_null(strstr(text, "in kernel ?[31m??\xc3\xa4? /src"));
 }
 
-// However little room there is, lines are whole and the last one says that there was more.
+// With any amount of room, lines are whole and the last one says that there was more.
 static void bad_room_is_too_small(void **state)
 {
     struct report_line line = testing_full();

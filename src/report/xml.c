@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A record for each error: what kind it is, who did it, what was accessed, where in the kernel, and host stacks. What
-// compute-sanitizer has no element for stands in elements of its own kind behind those that it has.
+// Writes a record for each error: its kind, who did it, what was accessed, where in the kernel, and host
+// stacks. Data that compute-sanitizer has no element for is in additional elements after its own.
 #include "report/xml.h"
 
 #include "report/utf8.h"
@@ -11,7 +11,7 @@ static void put_text(struct out *o, struct str s)
         size_t n = utf8_length(s);
         bool control = n && utf8_is_control(s, n) && s.ptr[0] != '\n' && s.ptr[0] != '\t';
         bool none = n == 3 && (unsigned char)s.ptr[0] == 0xEF && (unsigned char)s.ptr[1] == 0xBF &&
-                    (unsigned char)s.ptr[2] >= 0xBE;  // U+FFFE and U+FFFF are in no document
+                    (unsigned char)s.ptr[2] >= 0xBE;  // U+FFFE and U+FFFF are not allowed in XML
         char c = s.ptr[0];
         if (!n || control || none)
             out_char(o, '?');
@@ -132,7 +132,7 @@ static void put_where(struct out *o, const struct document *d, const struct repo
     put_close(o, 2, "where");
 }
 
-// when: NULL for the functions that a kernel's thread was in.
+// Writes a stack. when: NULL for the functions that a kernel's thread was in.
 static void put_stack(struct out *o, const struct document *d, const char *when, const struct report_stack *s)
 {
     const char *tag = when ? "hostStack" : "deviceStack";
