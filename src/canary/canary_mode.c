@@ -120,6 +120,7 @@ static void peer(struct context *ctx, const CUmemAccessDesc *desc)
 }
 
 const struct mode canary_mode = {
+    .checks_kernels = true,
     .start = start,
     .after_fork = canary_after_fork,
     .alloc = alloc,

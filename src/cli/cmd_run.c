@@ -35,7 +35,6 @@ static int use_cpu_device(struct plan *p)
                           p->folder);
     if (target_check(&p->target, why, sizeof why))
         return run_refuse("%s", why);
-    p->env.foreign_runtime = p->target.foreign_runtime;
     int status =
         p->target.foreign_runtime
             ? run_trouble(

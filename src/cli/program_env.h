@@ -12,7 +12,6 @@ struct program_env {
     bool guard;            // libmoat.so
     bool heap;             // libmoat-heap.so
     bool cpu;              // the CPU device and our runtime
-    bool foreign_runtime;  // the program has a CUDA runtime that cannot work with the CPU device
     const char *driver;    // the libcuda below the guard; NULL: as the options say
     const char *channel;   // socket for reports; NULL: none
 };

@@ -100,6 +100,14 @@ static bool accept_error(struct reports *r, struct reports_process *p, const str
     return !vec_push(&p->shown, e->id);
 }
 
+static uint64_t value_of(const struct report_value *values, uint32_t count, const char *key)
+{
+    for (uint32_t i = 0; i < count; i++)
+        if (strcmp(values[i].key, key) == 0)
+            return values[i].value;
+    return 0;
+}
+
 // Moves errors that are suppressed now from the summary's errors to its suppressed ones: a saved report does
 // not count them.
 static bool accept_end(struct reports *r, struct reports_process *p, struct report_end *end)
@@ -113,6 +121,10 @@ static bool accept_end(struct reports *r, struct reports_process *p, struct repo
     for (uint32_t i = 0; i < end->nvalues; i++)
         any |= end->values[i].value != 0;
     r->watched += any;
+    r->launches +=
+        value_of(end->values, end->nvalues, "launches") + value_of(end->values, end->nvalues, "graphs");
+    r->refused += value_of(end->uncovered, end->nuncovered, "modules_refused") +
+                  value_of(end->uncovered, end->nuncovered, "launches_refused");
     p->running -= p->running > 0;
     return true;
 }

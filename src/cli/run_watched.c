@@ -59,10 +59,31 @@ static int prepare_reports(struct reports *r, const struct options *options)
     return err == -EINVAL ? run_trouble(options, "not all suppressions can be used") : CLI_BAD;
 }
 
+// Says why "0 errors" would mislead, if it would. A program that has failed itself keeps its status, unless
+// --strict. Returns CLI_OK if something was watched.
+static int unwatched(const struct options *options, const struct reports *r, int status)
+{
+    const char *why = NULL;
+    if (!r->started)
+        why = options->heap
+                  ? "nothing was watched: no process of the program could be reached"
+                  : "nothing was watched: no process of the program has used CUDA where moat could see it";
+    else if (!r->watched)
+        why = "nothing was watched: the program has made no allocation, transfer or launch";
+    else if (r->refused && !r->launches && !options->heap)
+        why = "no kernel has run: the driver has refused every module or launch";
+    if (!why)
+        return CLI_OK;
+    if (status && !options->strict) {
+        cli_warning("%s", why);
+        return status;
+    }
+    return run_refuse("%s", why);
+}
+
 // Returns the exit status, by precedence: errors found in any process, the program's own end by a signal,
 // that nothing was watched, the program's own status.
-static int exit_status(const struct options *options, const struct reports *r, bool foreign_runtime,
-                       int status)
+static int exit_status(const struct options *options, const struct reports *r, int status)
 {
     if (r->errors && options->error_exitcode)
         return (int)options->error_exitcode;
@@ -70,10 +91,8 @@ static int exit_status(const struct options *options, const struct reports *r, b
         supervise_die_by(WTERMSIG(status));
         return 128 + WTERMSIG(status);
     }
-    if (!r->started || (foreign_runtime && !r->watched))
-        return run_refuse("nothing was watched: no process of the program %s",
-                          options->heap ? "could be reached" : "has used CUDA where moat could see it");
-    return WEXITSTATUS(status);
+    int other = unwatched(options, r, WEXITSTATUS(status));
+    return other ? other : WEXITSTATUS(status);
 }
 
 static int start_and_wait(struct reports *r, struct collect *c, const char *path, char **argv, int *status)
@@ -106,7 +125,7 @@ static int listen_and_run(const struct options *options, struct reports *r, stru
         return status;
     }
     status = start_and_wait(r, &c, path, argv, &end);
-    return status ? status : exit_status(options, r, env->foreign_runtime, end);
+    return status ? status : exit_status(options, r, end);
 }
 
 int run_watched(const struct options *options, struct program_env *env, const char *path, int argc,

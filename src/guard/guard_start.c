@@ -136,11 +136,17 @@ static const struct mode_row rows[] = {
 #undef WITH
 };
 
-// A graph counts as one launch in the ring, and its kernels are not known by number.
+// A graph counts as one launch in the ring, and its kernels are not known by number. Refused launches are in
+// the ring too.
 static void summarise(void)
 {
     uint64_t graphs = atomic_load_explicit(&launch_ring.graphs, memory_order_relaxed);
-    guard_add(GUARD_LAUNCHES, atomic_load_explicit(&launch_ring.count, memory_order_relaxed) - graphs);
+    uint64_t refused = atomic_load_explicit(&guard.counts[GUARD_LAUNCHES_REFUSED], memory_order_relaxed);
+    uint64_t kernels = atomic_load_explicit(&launch_ring.count, memory_order_relaxed) - graphs;
+    guard_add(GUARD_GRAPHS, graphs);
+    guard_add(GUARD_LAUNCHES, kernels > refused ? kernels - refused : 0);
+    if (!mode_checks_kernels())
+        guard_report_relabel(GUARD_LAUNCHES, "kernel launches, not checked inside (--mode=canary)");
     mode_summarise();
 }
 

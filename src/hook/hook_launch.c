@@ -10,13 +10,21 @@
 #include "launch/launch_call.h"
 #include "launch/launch_ring.h"
 
+// Passes the result of a launch on. A refused launch has run no kernel.
+static CUresult launched(CUresult r, unsigned launches)
+{
+    if (__builtin_expect(r != CUDA_SUCCESS, 0))
+        guard_add(GUARD_LAUNCHES_REFUSED, launches);
+    return kernel_fault_seen(r);
+}
+
 // Where no mode is on there is nobody to tell.
 #define UNTOLD(symbol, arguments)                 \
     if (__builtin_expect(!mode_any, 1)) {         \
         launch_ring_note(f);                      \
         CUresult r = guard.real.symbol arguments; \
         launch_ring_made();                       \
-        return kernel_fault_seen(r);              \
+        return launched(r, 1);                    \
     }
 // What follows the arguments fills the rest of the struct launch_call. The ring comes first: its atomic
 // operation would wait for the stores into the struct.
@@ -36,7 +44,7 @@
     CUresult r = LAUNCH_CALL_GO(&l, guard.real.symbol arguments);       \
     HOOK_TRY_AGAIN(r, LAUNCH_CALL_GO(&l, guard.real.symbol arguments)); \
     launch_ring_made();                                                 \
-    return kernel_fault_seen(r)
+    return launched(r, 1)
 // Apart, so that a launch that nobody is told of takes none of a thread's stack for the parameters' bytes.
 #define LAUNCH(symbol, parameters, arguments, ...)                     \
     __attribute__((noinline)) static CUresult told_##symbol parameters \
@@ -205,7 +213,7 @@ CUresult hook_cuLaunchCooperativeKernelMultiDevice(CUDA_LAUNCH_PARAMS *list, uns
                       : guard.real.cuLaunchCooperativeKernelMultiDevice(list, count, flags);
     for (unsigned i = 0; right && i < count; i++)
         launch_ring_made();
-    return kernel_fault_seen(r);
+    return launched(r, right ? count : 0);
 }
 
 // --- waits, and graphs -------------------------------------------------------------------------------------

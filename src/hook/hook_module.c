@@ -15,8 +15,7 @@
 
 static CUresult loaded(CUresult r)
 {
-    if (!r)
-        guard_count(GUARD_MODULES);
+    guard_count(r ? GUARD_MODULES_REFUSED : GUARD_MODULES);
     return r;
 }
 

@@ -130,6 +130,14 @@ bool mode_allocates(void)
     return false;
 }
 
+bool mode_checks_kernels(void)
+{
+    for (unsigned i = 0; i < count; i++)
+        if (active[i]->checks_kernels)
+            return true;
+    return false;
+}
+
 void mode_shares_plain(void)
 {
     EACH(shares_plain);

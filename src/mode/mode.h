@@ -56,6 +56,8 @@ struct mode_answer {
 };
 
 struct mode {
+    bool checks_kernels;  // errors that kernels make with memory are found
+
     // The process. start: the options are read and the driver is open; false: the mode cannot work, and has
     // said why.
     bool (*start)(void);
@@ -123,6 +125,7 @@ struct mode_row {
 void mode_start(const struct mode_row *rows, unsigned count);
 extern bool mode_any;       // one is on; set by mode_start
 bool mode_allocates(void);  // a mode that is on places buffers
+bool mode_checks_kernels(void);
 
 // Each calls the member of that name of every mode that is on. The first mode that answers decides.
 void mode_after_fork(void);

@@ -81,6 +81,7 @@ static void pool_opened(CUmemoryPool pool, const CUmemAccessDesc *desc, size_t c
 }
 
 const struct mode pages_mode = {
+    .checks_kernels = true,
     .start = start,
     .after_fork = pages_after_fork,
     .alloc = alloc,

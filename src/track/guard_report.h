@@ -7,6 +7,7 @@
 #ifndef MOAT_TRACK_GUARD_REPORT_H
 #define MOAT_TRACK_GUARD_REPORT_H
 
+#include "core/guard.h"
 #include "driver/driver.h"
 #include "driver/driver_fault.h"
 #include "track/track.h"
@@ -45,6 +46,8 @@ void guard_report_note(const char *fmt, ...) __attribute__((format(printf, 1, 2)
 void guard_report_start(void);
 void guard_report_finding(const struct guard_finding *finding);
 void guard_report_counts(const struct report_counts *counts);
+// The summary calls a count by this name in place of the one in stats.def. The text must stay.
+void guard_report_relabel(enum guard_count count, const char *label);
 void guard_report_end(void);
 
 uint64_t guard_report_errors(void);  // so far
