@@ -27,7 +27,7 @@ void array_reference_free(uint64_t address)
     }
 }
 
-// Levels before what they are part of: they are younger, so they come first.
+// Levels are newer than the mipmapped array they are part of, so they come first.
 void array_context_free(struct CUctx_st *ctx)
 {
     for (struct array_head *h; (h = array_of(ctx));)
@@ -36,7 +36,7 @@ void array_context_free(struct CUctx_st *ctx)
     texture_object_context_free(ctx);
 }
 
-// --- descriptions -----------------------------------------------------------------------------------------------
+// --- descriptions ------------------------------------------------------------------------------------------
 
 bool array_type(CUarray_format format, unsigned channels, uint8_t *type, unsigned *element)
 {
@@ -70,7 +70,8 @@ static bool within(const CUDA_ARRAY3D_DESCRIPTOR *d, CUdevice_attribute width, C
 
 #define LIMIT(name) CU_DEVICE_ATTRIBUTE_MAXIMUM_##name
 
-// A volume may be longer where it is thinner.
+// Returns whether a 3D array is within the limits; two of its extents may be larger where the third is
+// smaller.
 static bool fits_volume(const CUDA_ARRAY3D_DESCRIPTOR *d)
 {
     return within(d, LIMIT(TEXTURE3D_WIDTH), LIMIT(TEXTURE3D_HEIGHT), LIMIT(TEXTURE3D_DEPTH)) ||
@@ -139,7 +140,7 @@ void array_unplace(struct CUarray_st *a)
     a->level.at = 0;
 }
 
-// --- calls ----------------------------------------------------------------------------------------------------
+// --- calls -------------------------------------------------------------------------------------------------
 
 static CUresult create(CUarray *out, const CUDA_ARRAY3D_DESCRIPTOR *d)
 {
@@ -223,7 +224,7 @@ CUresult cuArrayDestroy(CUarray array)
     CUresult r = cpu_context_current(&ctx);
     if (r)
         return r;
-    // The levels of another go with it.
+    // A level is destroyed with its mipmapped array only.
     if (!array_is(array, ARRAY_PLAIN))
         return CUDA_ERROR_INVALID_HANDLE;
     r = array_wait(&array->head);
@@ -281,7 +282,7 @@ CUresult cuArrayGetDescriptor(CUDA_ARRAY_DESCRIPTOR_v1 *out, CUarray handle)
     return r;
 }
 
-// Of arrays that are mapped piece by piece, and of those in several planes: we have neither.
+// These queries are about sparse and multi-planar arrays, which the CPU device does not have.
 CUresult cuArrayGetSparseProperties(CUDA_ARRAY_SPARSE_PROPERTIES *out, CUarray handle)
 {
     struct CUarray_st *a;

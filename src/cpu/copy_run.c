@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
-// Checks copies against the allocations and does them.
+// Checks copies against the allocations and runs them.
 //
-// Pageable memory is the caller's again when the call returns, so such a source is copied aside, or waited for when it
-// is large; such a destination is waited for. Nothing waits for a copy between memory that the device can reach.
+// Pageable memory belongs to the caller again when the call returns: a pageable source is copied to a staging
+// buffer, or waited for if it is large; a pageable destination is waited for. Copies between memory that the
+// device can reach never make the caller wait.
 #include <string.h>
 
 #include "base/mem.h"
@@ -13,7 +14,7 @@
 
 enum { STAGED_MOST = 64 << 10, DIRECT_MOST = 64 << 10 };
 
-// --- checks ------------------------------------------------------------------------------------------------------
+// --- checks ------------------------------------------------------------------------------------------------
 
 static bool span(const struct copy_job *j, const struct copy_side *s, uint64_t *out)
 {
@@ -23,7 +24,7 @@ static bool span(const struct copy_job *j, const struct copy_side *s, uint64_t *
            !__builtin_add_overflow(slices, rows, out) && !__builtin_add_overflow(*out, j->width, out);
 }
 
-// Rows that lie far apart are looked at one by one, so that what is between them is left alone.
+// Rows that lie far apart are checked one by one, so that the memory between them is not touched.
 static bool accessible(const struct copy_job *j, const struct copy_side *s, uint64_t size, bool write)
 {
     if (s->pitch - j->width < 2 * MEMORY_PAGE || (j->height == 1 && j->depth == 1))
@@ -73,7 +74,7 @@ CUresult copy_run_check(struct copy_job *j, enum copy_when when)
     return r || j->element ? r : check(j, &j->src, false, when);
 }
 
-// --- the work ----------------------------------------------------------------------------------------------------
+// --- the work ----------------------------------------------------------------------------------------------
 
 static void fill(char *at, size_t size, unsigned element, uint32_t value)
 {
@@ -90,7 +91,7 @@ static void fill(char *at, size_t size, unsigned element, uint32_t value)
     }
 }
 
-// Rows without gaps on both sides become one.
+// Joins rows into one if neither side has gaps between them.
 static void join_rows(struct copy_job *j)
 {
     bool fills = j->element;
@@ -123,7 +124,8 @@ static void execute(struct copy_job *j)
     copy_rows(space_host(j->dst.at), j->staged ? j->staged : space_host(j->src.at), j);
 }
 
-// On a thread that is not the pool's. Device memory may be about to move into a file.
+// Runs a copy on a thread that is not the pool's. The lock keeps device memory from being moved to a file
+// meanwhile.
 static void execute_here(const struct copy_job *job)
 {
     struct copy_job now = *job;
@@ -135,8 +137,9 @@ static void execute_here(const struct copy_job *job)
         pthread_rwlock_unlock(&memory_share_lock);
 }
 
-// A memset that was captured may go past the end of its allocation, or begin behind it: it does what a kernel's stores
-// would, wherever those may go. Others had to lie in an allocation when they were added, and still have to.
+// Returns whether a captured memset may run. It may pass the end of its allocation, or begin behind it: it is
+// checked as the stores of a kernel are. Other memsets had to lie in an allocation when they were added, and
+// still have to.
 static bool reaches(const struct copy_job *j)
 {
     uint64_t size;
@@ -171,7 +174,7 @@ static void run(void *arg, bool go)
     mem_free(j);
 }
 
-// --- how it gets done ----------------------------------------------------------------------------------------------
+// --- submission --------------------------------------------------------------------------------------------
 
 static bool idle(struct CUstream_st *s)
 {
@@ -213,7 +216,7 @@ static int stage(struct copy_job *j, size_t bytes)
     return 0;
 }
 
-// The copy as a node of a graph.
+// Adds the copy to the stream's capture as a node. Returns false if the stream is not captured.
 static bool captured(const struct copy_job *j, struct CUstream_st *s, bool async, CUresult *r)
 {
     CUgraphNodeParams node = {.type = j->element ? CU_GRAPH_NODE_TYPE_MEMSET : CU_GRAPH_NODE_TYPE_MEMCPY};
@@ -240,7 +243,7 @@ CUresult copy_run_submit(const struct copy_job *job, struct CUstream_st *s, bool
     if (r)
         return r;
     if (job->when != COPY_NOW) {
-        // The capture has ended since.
+        // The capture has ended since the check.
         struct copy_job now = *job;
         r = copy_run_check(&now, COPY_NOW);
         return r ? r : copy_run_submit(&now, s, async);
@@ -269,9 +272,9 @@ CUresult copy_run_submit(const struct copy_job *job, struct CUstream_st *s, bool
     return wait ? stream_wait(s) : CUDA_SUCCESS;
 }
 
-// --- between devices -----------------------------------------------------------------------------------------------
+// --- between devices ---------------------------------------------------------------------------------------
 
-// The context of another device than the stream's that the memory belongs to, or NULL.
+// Returns the context that owns the side's memory if its device is not the stream's; otherwise NULL.
 static struct CUctx_st *elsewhere(const struct copy_side *side, const struct CUstream_st *s)
 {
     struct CUctx_st *ctx = NULL;
@@ -285,8 +288,8 @@ static struct CUctx_st *elsewhere(const struct copy_side *side, const struct CUs
     return ctx;
 }
 
-// In the legacy stream a copy between devices begins when everything in both has ended, and what follows in either begins
-// after it.
+// A copy between devices in the legacy stream begins after everything in both contexts, and what follows in
+// either context begins after the copy.
 static CUresult submit_between(const struct copy_job *j, struct CUstream_st *s, bool async)
 {
     struct CUctx_st *others[] = {elsewhere(&j->dst, s), j->element ? NULL : elsewhere(&j->src, s)};

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Conditional nodes and the words that decide.
 //
-// The word is device memory, so that whatever kernel writes it is seen by whatever runs behind it. Executables of one
-// graph share its words: kernels carry their addresses as parameters.
+// The word lies in device memory, so that the store of a kernel is seen by all work behind it. The
+// executables of a graph share its words: kernels have their addresses as parameters.
 #include "cpu/graphs.h"
 #include "exec/space.h"
 
@@ -68,7 +68,7 @@ CUresult cuGraphConditionalHandleCreate(CUgraphConditionalHandle *out, CUgraph g
     return r;
 }
 
-// --- nodes -----------------------------------------------------------------------------------------------------------
+// --- nodes -------------------------------------------------------------------------------------------------
 
 static CUresult make_bodies(struct graph_choice *c)
 {
@@ -146,7 +146,7 @@ void graph_choice_free(struct graph_choice *c)
     graph_choice_drop(c->condition);
 }
 
-// --- while it runs ---------------------------------------------------------------------------------------------------
+// --- at run time -------------------------------------------------------------------------------------------
 
 // Pairs with the kernels' own accesses.
 void graph_choice_begin(const struct CUgraph_st *g)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Graphs as a whole: made, copied, freed.
+// Graphs as a whole: making, copying, freeing.
 #include "cpu/graphs.h"
 #include "cpu/logs.h"
 
@@ -62,7 +62,7 @@ static CUresult copy_nodes(struct CUgraph_st *to, const struct CUgraph_st *from)
             return CUDA_ERROR_OUT_OF_MEMORY;
         n->twin->origin = n->id;
         n->twin->disabled = n->disabled;
-        // Until it is copied there is no work to free.
+        // Without a copy there is no work to free.
         CUresult r = graph_work_copy(&n->twin->work, &n->work, to->secret);
         if (r) {
             n->twin->work.type = CU_GRAPH_NODE_TYPE_EMPTY;
@@ -117,7 +117,7 @@ CUresult graph_make_copy(const struct CUgraph_st *g, bool secret, struct CUgraph
     return r;
 }
 
-// --- calls ---------------------------------------------------------------------------------------------------------
+// --- calls -------------------------------------------------------------------------------------------------
 
 CUresult cuGraphCreate(CUgraph *out, unsigned int flags)
 {
@@ -135,7 +135,7 @@ CUresult cuGraphCreate(CUgraph *out, unsigned int flags)
     return r;
 }
 
-// A graph that belongs to a node goes with that; one that is being captured, with its capture.
+// A graph that belongs to a node is freed with the node; one that is being captured, with its capture.
 CUresult cuGraphDestroy(CUgraph g)
 {
     CUresult r = graph_enter();

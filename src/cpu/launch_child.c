@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: MIT
 // Kernels that launch kernels and graphs.
 //
-// What a grid launches are children of its operation: the grid is done when they are. They may run at once, beside it.
-// Launches into one stream follow each other; a block's launches into no stream follow each other too, and those of
-// other blocks are nothing to it. A family has a few lines in which launches stand; two streams may share one. An event is
-// a line too: what was recorded stands in it, one behind the other, so that who waits for its end waits for long enough.
+// Operations that a grid launches are children of its operation: the grid is not done before they are. They
+// may begin at once, beside the grid. Launches into one stream are ordered, and so are the launches of one
+// block into no stream, independent of those of other blocks. A family has a few queues of launches; two
+// streams may share a queue. An event is a queue too: its records are ordered, so that a wait for the last of
+// them waits for all.
 //
-// Whatever a kernel has put into a line, or may yet, counts as pending in its context until it has ended, and there is a
-// limit to that: a kernel that launches without end gets an error, not all memory.
+// Whatever a kernel has put into a queue, or has prepared to, counts as pending in its context until it has
+// ended. The number is limited: a kernel that launches without end gets an error instead of using up all
+// memory.
 #include <string.h>
 
 #include "base/mem.h"
@@ -28,12 +30,12 @@ struct child {
 
 struct launch_family {
     struct child *prepared;
-    struct pool_op *lines[LINES];  // the last of each; the family keeps them
+    struct pool_op *lines[LINES];  // the last operation of each queue, with a reference
     struct pool_op *events[LINES];
     struct pool_op *tail;
 };
 
-// Of all families. Before the pool's lock.
+// Guards all families. Rank: outside the pool's lock.
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 static struct launch_family *family_of(struct launch_owner *o)
@@ -43,7 +45,7 @@ static struct launch_family *family_of(struct launch_owner *o)
     return o->family;
 }
 
-// Relaxed, all of them: a number of its own.
+// Relaxed here and below: the count is independent of all other memory.
 int launch_child_more(struct CUctx_st *ctx)
 {
     unsigned before = atomic_fetch_add_explicit(&ctx->pending, 1, memory_order_relaxed);
@@ -86,7 +88,7 @@ static int prepare(void *owner, const struct exec_kernel *k, const uint32_t grid
                                          .grid = {grid[0], grid[1], grid[2]},
                                          .block = {block[0], block[1], block[2]},
                                          .shared = shared};
-    // A kernel knows the addresses of those that it was linked with, and no others.
+    // A kernel may only launch kernels of its own program, whose addresses it knows.
     bool ours = k->program == o->module->program && !module_function(o->module, k, &c->request.f) &&
                 !launch_check(&c->request);
     if (ours)
@@ -117,13 +119,13 @@ static struct child *take(struct launch_family *f, uint64_t params)
     return NULL;
 }
 
-// Where launches into that stream stand. A kernel's own streams have numbers that are multiples of EXEC_HANDLE_STEP.
+// Returns the queue of a stream. The handles of a kernel's own streams are multiples of EXEC_HANDLE_STEP.
 static struct pool_op **line_of(struct launch_family *f, uint64_t stream, uint64_t block)
 {
     return &f->lines[(stream > FIRE_AND_FORGET ? stream / EXEC_HANDLE_STEP : block) % LINES];
 }
 
-// With the pool's lock held. Behind the last of the line, which it becomes.
+// Appends op to a queue. The pool's lock must be held.
 static void stand_in(struct pool_op **line, struct pool_op *op)
 {
     pool_depend(op, *line);
@@ -132,7 +134,7 @@ static void stand_in(struct pool_op **line, struct pool_op *op)
     pool_keep(op);
 }
 
-// What was counted as pending.
+// Submits an operation that was counted as pending.
 static void put_in(struct launch_owner *o, struct pool_op *op, uint64_t stream, uint64_t block)
 {
     struct launch_family *f = o->family;
@@ -186,7 +188,7 @@ static uint64_t current_graph(void *owner)
     return (uint64_t)(uintptr_t)((struct launch_owner *)owner)->exec;
 }
 
-// --- copies -------------------------------------------------------------------------------------------------
+// --- copies ------------------------------------------------------------------------------------------------
 
 struct copy_work {
     struct CUctx_st *ctx;
@@ -202,7 +204,7 @@ static void fail(struct CUctx_st *ctx, uint64_t address, uint64_t size, bool wri
                                         .space = "global"});
 }
 
-// False: it cannot be done.
+// Copies a row. Returns false, with the context in error, if it cannot.
 static bool run_row(struct CUctx_st *ctx, const struct exec_copy *c, uint64_t to, uint64_t from)
 {
     bool writes = space_allows(to, c->width, SPACE_WRITE);
@@ -255,9 +257,9 @@ static int copy(void *owner, const struct exec_copy *c, uint64_t stream, uint64_
     return CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-// --- events -------------------------------------------------------------------------------------------------
+// --- events ------------------------------------------------------------------------------------------------
 
-// A mark that ends when both lines have come so far, and the end of the first from now on.
+// Appends a mark to the event's queue that waits for the stream's (record), or the other way round (wait).
 static int join(struct launch_owner *o, uint64_t event, uint64_t stream, uint64_t block, bool record)
 {
     if (stream == TAIL_LAUNCH || stream == FIRE_AND_FORGET || !event || event % EXEC_HANDLE_STEP)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Memory for our own use and for module variables.
+// Memory for internal use and for module variables.
 #include <errno.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -8,16 +8,16 @@
 #include "cpu/memory.h"
 #include "exec/space.h"
 
-// Variables lie side by side, as a GPU's do.
+// Variables lie side by side, as on a GPU.
 static struct memory_slabs slabs[CONFIG_DEVICES] = {
     [0 ... CONFIG_DEVICES - 1] = {.granule = 16, .chunk = MEMORY_UNIT, .keep = MEMORY_UNIT},
 };
 
 struct internal {
     struct memory_range node;    // first
-    struct memory_range *piece;  // of slabs; NULL: host pages
+    struct memory_range *piece;  // piece of slabs; NULL: host pages
     int device;
-    uint64_t shut, shut_size;  // pages without the right to write
+    uint64_t shut, shut_size;  // pages that kernels cannot write
 };
 
 static struct memory_tree internals;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// cuMemAlloc and what goes with it.
+// cuMemAlloc and related calls.
 #include "base/mem.h"
 #include "cpu/capture.h"
 #include "cpu/graph_memory.h"
@@ -73,7 +73,7 @@ CUresult cuMemAllocPitch_v2(CUdeviceptr *out, size_t *pitch, size_t width, size_
     return r;
 }
 
-// What cuMemFree frees at p, or NULL.
+// Returns the block that cuMemFree frees at p, or NULL.
 static struct memory_block *freeable(CUdeviceptr p)
 {
     struct memory_block *b = memory_block_at(p);
@@ -116,7 +116,8 @@ CUresult cuMemFree_v2(CUdeviceptr p)
     r = capture_unsafe();
     if (r)
         return r;
-    // Kernels that use it run to their end with it; nobody holds the lock meanwhile, so look again.
+    // Kernels that use the memory run to their end. The lock is not held meanwhile, so the block is looked up
+    // again.
     r = cpu_context_wait(ctx);
     if (!r && owner && owner != ctx)
         r = cpu_context_wait(owner);
