@@ -85,6 +85,6 @@ CUresult cuGetExportTable(const void **table, const CUuuid *id)
         say("this program carries NVIDIA's own CUDA runtime, which works only with NVIDIA's driver: link it "
             "again "
             "with the flags that `moat link-flags` prints, or build it with -cudart shared");
-    logs_tell();
+    logs_notify();
     return CUDA_ERROR_INVALID_VALUE;  // as for every table that a driver does not have
 }

@@ -8,11 +8,11 @@ static void release(struct array_head *h)
 {
     texture_remove(h->handle);
     if (h->kind == ARRAY_PLAIN)
-        array_unplace((struct CUarray_st *)h);
+        array_memory_free((struct CUarray_st *)h);
     if (h->kind == ARRAY_MIPMAP) {
         struct CUmipmappedArray_st *m = (struct CUmipmappedArray_st *)h;
         for (unsigned k = 0; k < m->nlevels; k++)
-            array_unplace(&m->levels[k]);
+            array_memory_free(&m->levels[k]);
     }
     if (h->kind != ARRAY_LEVEL)
         mem_free(h);
@@ -110,7 +110,7 @@ CUresult array_describe(struct CUarray_st *a, const CUDA_ARRAY3D_DESCRIPTOR *d)
     const unsigned known = CUDA_ARRAY3D_LAYERED | CUDA_ARRAY3D_SURFACE_LDST | CUDA_ARRAY3D_CUBEMAP |
                            CUDA_ARRAY3D_TEXTURE_GATHER | CUDA_ARRAY3D_COLOR_ATTACHMENT;
     if (d->Flags & (CUDA_ARRAY3D_SPARSE | CUDA_ARRAY3D_DEFERRED_MAPPING))
-        return not_supported_told("an array without memory of its own");
+        return not_supported_notify("an array without memory of its own");
     if (d->Flags & ~known || !array_type(d->Format, d->NumChannels, &a->type, &a->element) ||
         !shape_of(d, &a->shape) || (d->Flags & CUDA_ARRAY3D_TEXTURE_GATHER && a->shape != TEXTURE_2D))
         return CUDA_ERROR_INVALID_VALUE;
@@ -125,13 +125,13 @@ CUresult array_describe(struct CUarray_st *a, const CUDA_ARRAY3D_DESCRIPTOR *d)
     return a->size > device_memory() ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS;
 }
 
-CUresult array_place(struct CUarray_st *a)
+CUresult array_memory_alloc(struct CUarray_st *a)
 {
     a->level.at = memory_internal_alloc(a->size, 512);
     return a->level.at ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-void array_unplace(struct CUarray_st *a)
+void array_memory_free(struct CUarray_st *a)
 {
     if (!a->level.at)
         return;
@@ -155,11 +155,11 @@ static CUresult create(CUarray *out, const CUDA_ARRAY3D_DESCRIPTOR *d)
         return CUDA_ERROR_OUT_OF_MEMORY;
     r = array_describe(a, d);
     if (!r)
-        r = array_place(a);
+        r = array_memory_alloc(a);
     if (!r)
         r = array_register(&a->head, ARRAY_PLAIN, ctx);
     if (r) {
-        array_unplace(a);
+        array_memory_free(a);
         mem_free(a);
         return r;
     }

@@ -39,8 +39,8 @@ bool array_type(CUarray_format format, unsigned channels, uint8_t *type, unsigne
 
 // Checks a description and fills in everything but the memory.
 CUresult array_describe(struct CUarray_st *a, const CUDA_ARRAY3D_DESCRIPTOR *d);
-CUresult array_place(struct CUarray_st *a);  // allocates the memory
-void array_unplace(struct CUarray_st *a);
+CUresult array_memory_alloc(struct CUarray_st *a);  // allocates the memory
+void array_memory_free(struct CUarray_st *a);
 
 bool array_is(const void *handle, enum array_kind kind);
 struct CUarray_st *array_get(CUarray handle);  // plain or a level; NULL: no array

@@ -212,7 +212,7 @@ bool capture_take(struct CUstream_st *s, CUgraphNodeParams *params, const CUlaun
     if (c)
         *rc = c->invalid ? CUDA_ERROR_STREAM_CAPTURE_INVALIDATED : c->sink->add(c, s, params, attributes, n);
     capture_unlock();
-    logs_tell();
+    logs_notify();
     return c;
 }
 
@@ -233,7 +233,7 @@ CUresult capture_refuse(struct CUstream_st *s)
     return rc;
 }
 
-void capture_spoil(struct CUstream_st *s)
+void capture_invalidate(struct CUstream_st *s)
 {
     if (!stream_captures(s))
         return;
@@ -379,7 +379,7 @@ CUresult capture_wait(struct CUstream_st *s, const struct capture_point *p, bool
     return rc;
 }
 
-static CUresult ask(const struct capture_point *p, bool spoil)
+static CUresult query_point(const struct capture_point *p, bool invalidate)
 {
     if (!capture_at(p))
         return CUDA_SUCCESS;
@@ -387,18 +387,19 @@ static CUresult ask(const struct capture_point *p, bool spoil)
     struct capture *c = atomic_load_explicit(&p->capture, memory_order_relaxed);
     CUresult rc = CUDA_SUCCESS;
     if (c)
-        rc = is_over(c) ? CUDA_ERROR_INVALID_VALUE : invalidated(spoil ? c : NULL, CUDA_ERROR_CAPTURED_EVENT);
+        rc = is_over(c) ? CUDA_ERROR_INVALID_VALUE
+                        : invalidated(invalidate ? c : NULL, CUDA_ERROR_CAPTURED_EVENT);
     capture_unlock();
     return rc;
 }
 
 // The query invalidates the capture. A second query reports CUDA_ERROR_INVALID_VALUE.
-CUresult capture_ask(const struct capture_point *p)
+CUresult capture_query(const struct capture_point *p)
 {
-    return ask(p, true);
+    return query_point(p, true);
 }
 
-CUresult capture_look(const struct capture_point *p)
+CUresult capture_peek(const struct capture_point *p)
 {
-    return ask(p, false);
+    return query_point(p, false);
 }

@@ -72,7 +72,7 @@ bool capture_take(struct CUstream_st *s, CUgraphNodeParams *params, const CUlaun
 // otherwise invalidates the captures and returns the error of the call.
 CUresult capture_refuse(struct CUstream_st *s);
 // Invalidates the stream's capture, if it is captured: a call failed that was to append work to it.
-void capture_spoil(struct CUstream_st *s);
+void capture_invalidate(struct CUstream_st *s);
 // The same as capture_refuse, for all streams of a context.
 CUresult capture_refuse_context(struct CUctx_st *ctx);
 // Called by an unsafe call, one that may wait for captured work or interfere with it. Returns an error and
@@ -88,8 +88,8 @@ CUresult capture_record(struct CUstream_st *s, struct capture_point *p);
 CUresult capture_wait(struct CUstream_st *s, const struct capture_point *p, bool recorded);
 // Called by a query of an event or a wait of the host. Returns CUDA_SUCCESS if the event is in no capture;
 // otherwise it can never occur, and the capture is invalidated.
-CUresult capture_ask(const struct capture_point *p);
-CUresult capture_look(const struct capture_point *p);  // the same result, but nothing is invalidated
+CUresult capture_query(const struct capture_point *p);
+CUresult capture_peek(const struct capture_point *p);  // the same result, but nothing is invalidated
 void capture_forget(struct capture_point *p);          // the event was recorded again, or is destroyed
 
 // Removes all streams of a context, including threads' own streams, from their captures. The context is being

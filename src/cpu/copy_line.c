@@ -17,7 +17,7 @@ static CUresult line(uint64_t dst, bool dst_device, uint64_t src, bool src_devic
     return copy_run(&j, stream, per_thread, async);
 }
 
-static bool cpu_context_or_none(CUcontext c)
+static bool context_or_none(CUcontext c)
 {
     return !c || cpu_context_named(c);
 }
@@ -26,7 +26,7 @@ static bool cpu_context_or_none(CUcontext c)
 static CUresult peer(CUdeviceptr dst, CUcontext to, CUdeviceptr src, CUcontext from, size_t size,
                      CUstream stream, bool per_thread, bool async)
 {
-    if (!cpu_context_or_none(to) || !cpu_context_or_none(from))
+    if (!context_or_none(to) || !context_or_none(from))
         return CUDA_ERROR_INVALID_CONTEXT;
     return line(dst, DEVICE, src, DEVICE, size, stream, per_thread, async);
 }

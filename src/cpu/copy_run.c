@@ -60,7 +60,7 @@ static CUresult check(const struct copy_job *j, struct copy_side *s, bool write,
     return CUDA_SUCCESS;
 }
 
-static bool nothing(const struct copy_job *j)
+static bool is_empty(const struct copy_job *j)
 {
     return !j->width || !j->height || !j->depth;
 }
@@ -68,7 +68,7 @@ static bool nothing(const struct copy_job *j)
 CUresult copy_run_check(struct copy_job *j, enum copy_when when)
 {
     j->when = when;
-    if (nothing(j))
+    if (is_empty(j))
         return CUDA_SUCCESS;
     CUresult r = check(j, &j->dst, true, when);
     return r || j->element ? r : check(j, &j->src, false, when);
@@ -140,7 +140,7 @@ static void execute_here(const struct copy_job *job)
 // Returns whether a captured memset may run. It may pass the end of its allocation, or begin behind it: it is
 // checked as the stores of a kernel are. Other memsets had to lie in an allocation when they were added, and
 // still have to.
-static bool reaches(const struct copy_job *j)
+static bool captured_memset_allowed(const struct copy_job *j)
 {
     uint64_t size;
     return j->element && j->when == COPY_CAPTURED && span(j, &j->dst, &size) &&
@@ -150,10 +150,10 @@ static bool reaches(const struct copy_job *j)
 CUresult copy_run_now(const struct copy_job *j, const struct copy_side **bad)
 {
     struct copy_job now = *j;
-    if (nothing(j))
+    if (is_empty(j))
         return CUDA_SUCCESS;
     CUresult r = check(&now, &now.dst, true, COPY_NOW);
-    if (r && reaches(j))
+    if (r && captured_memset_allowed(j))
         r = CUDA_SUCCESS;
     *bad = &j->dst;
     if (!r && !j->element) {
@@ -235,7 +235,7 @@ static bool captured(const struct copy_job *j, struct CUstream_st *s, bool async
 CUresult copy_run_submit(const struct copy_job *job, struct CUstream_st *s, bool async)
 {
     CUresult r;
-    if (nothing(job))
+    if (is_empty(job))
         return CUDA_SUCCESS;
     if (captured(job, s, async, &r))
         return r;
@@ -275,7 +275,7 @@ CUresult copy_run_submit(const struct copy_job *job, struct CUstream_st *s, bool
 // --- between devices ---------------------------------------------------------------------------------------
 
 // Returns the context that owns the side's memory if its device is not the stream's; otherwise NULL.
-static struct CUctx_st *elsewhere(const struct copy_side *side, const struct CUstream_st *s)
+static struct CUctx_st *other_context(const struct copy_side *side, const struct CUstream_st *s)
 {
     struct CUctx_st *ctx = NULL;
     if (side->where != MEMORY_ON_DEVICE || side->array)
@@ -292,7 +292,7 @@ static struct CUctx_st *elsewhere(const struct copy_side *side, const struct CUs
 // either context begins after the copy.
 static CUresult submit_between(const struct copy_job *j, struct CUstream_st *s, bool async)
 {
-    struct CUctx_st *others[] = {elsewhere(&j->dst, s), j->element ? NULL : elsewhere(&j->src, s)};
+    struct CUctx_st *others[] = {other_context(&j->dst, s), j->element ? NULL : other_context(&j->src, s)};
     CUresult r = CUDA_SUCCESS;
     for (int i = 0; i < 2 && !r; i++)
         r = others[i] ? stream_after_context(s, others[i]) : CUDA_SUCCESS;
@@ -311,6 +311,6 @@ CUresult copy_run(struct copy_job *j, CUstream stream, bool per_thread, bool asy
         r = copy_run_check(j, stream_captures(s) ? COPY_CAPTURED : COPY_NOW);
     if (r)
         return r;
-    bool between = device_count() > 1 && s->legacy && !nothing(j) && !stream_captures(s);
+    bool between = device_count() > 1 && s->legacy && !is_empty(j) && !stream_captures(s);
     return between ? submit_between(j, s, async) : copy_run_submit(j, s, async);
 }

@@ -135,7 +135,7 @@ static CUresult set(struct CUctx_st *ctx, CUcoredumpSettings a, const void *valu
     bool asks = good && (s->on_exception || s->user_trigger);
     pthread_mutex_unlock(&lock);
     if (asks)
-        not_supported_told("writing core files of kernels");
+        not_supported_notify("writing core files of kernels");
     return good ? CUDA_SUCCESS : s ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_OUT_OF_MEMORY;
 }
 

@@ -70,13 +70,13 @@ struct CUctx_st {
     bool primary;
     unsigned flags;
     unsigned long long id;
-    atomic_bool alive;         // false: destroyed, or a primary context that nobody retains
-    atomic_uint generation;    // number of its lives; an entry of a thread's stack means one of them
-    atomic_uint references;    // counted by cuCtxAttach
-    atomic_int error;          // sticky CUresult: every later call returns it
-    struct exec_fault fault;   // cause of the error; valid once error is set
-    struct driver_fault told;  // the fault with copies of its texts: the program may be unloaded
-    pthread_mutex_t lock;      // guards the lists below
+    atomic_bool alive;                 // false: destroyed, or a primary context that nobody retains
+    atomic_uint generation;            // number of its lives; an entry of a thread's stack means one of them
+    atomic_uint references;            // counted by cuCtxAttach
+    atomic_int error;                  // sticky CUresult: every later call returns it
+    struct exec_fault fault;           // cause of the error; valid once error is set
+    struct driver_fault fault_report;  // the fault with copies of its texts: the program may be unloaded
+    pthread_mutex_t lock;              // guards the lists below
     struct CUstream_st *legacy;
     struct CUstream_st *streams;  // all, including the legacy one, by next_in_context; under the pool's lock
     struct CUmod_st *modules;

@@ -172,7 +172,7 @@ void cpu_context_fail(struct CUctx_st *ctx, const struct exec_fault *fault)
     pthread_mutex_lock(&ctx->lock);
     if (error && !atomic_load(&ctx->error)) {
         ctx->fault = *fault;
-        fault_query_keep(&ctx->told, fault, error);
+        fault_query_keep(&ctx->fault_report, fault, error);
         atomic_store_explicit(&ctx->error, (int)error, memory_order_release);  // partner: cpu_context_current
     }
     pthread_mutex_unlock(&ctx->lock);

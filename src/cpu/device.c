@@ -45,7 +45,7 @@ CUresult device_init(void)
     if (atomic_load_explicit(&state, memory_order_acquire) == FORKED)
         return CUDA_ERROR_NOT_INITIALIZED;
     pthread_once(&once, init);
-    logs_tell();
+    logs_notify();
     return first_result;
 }
 

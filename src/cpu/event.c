@@ -48,7 +48,7 @@ static CUresult get(CUevent handle, struct CUevent_st **out)
 struct shared_record {
     struct event_share *share;
     uint64_t number;
-    atomic_bool given_up;  // relaxed: nobody waits for it any more
+    atomic_bool cancelled;  // relaxed: nobody waits for it any more
 };
 
 static void forget_record(struct shared_record *r)
@@ -58,7 +58,7 @@ static void forget_record(struct shared_record *r)
 }
 
 // Publishes the end of a record, also if the context is in error: other processes must not wait for ever.
-static void tell_end(void *arg, bool run)
+static void publish_end(void *arg, bool run)
 {
     struct shared_record *r = arg;
     event_share_end(r->share, r->number);
@@ -68,7 +68,8 @@ static void tell_end(void *arg, bool run)
 static bool poll_end(void *arg)
 {
     const struct shared_record *r = arg;
-    return atomic_load_explicit(&r->given_up, memory_order_relaxed) || event_share_ended(r->share, r->number);
+    return atomic_load_explicit(&r->cancelled, memory_order_relaxed) ||
+           event_share_ended(r->share, r->number);
 }
 
 static void end_poll(void *arg, bool run)
@@ -102,14 +103,14 @@ static void share_record(struct CUevent_st *e, struct pool_op *mark)
         event_share_end(e->share, e->number);
         return;
     }
-    op->fn = tell_end;
+    op->fn = publish_end;
     pool_depend(op, mark);
     pool_submit(op);
 }
 
 // Makes a mark for the latest record of another process, if there is one newer than the event's mark. The
 // lock must be held.
-static void look_around(struct CUevent_st *e)
+static void adopt_foreign_record(struct CUevent_st *e)
 {
     uint64_t last = e->share ? event_share_last(e->share) : 0;
     if (!e->share || last == e->number)
@@ -128,7 +129,7 @@ static void look_around(struct CUevent_st *e)
 
 // Stops polling for a record of another process if nobody but the event waits for it. all: also if others
 // wait, as their context ends. The lock must be held.
-static void give_up(struct CUevent_st *e, bool all)
+static void cancel_poll(struct CUevent_st *e, bool all)
 {
     enum { EVENT_AND_POOL = 2 };
     struct pool_op *op = e->mark;
@@ -137,7 +138,7 @@ static void give_up(struct CUevent_st *e, bool all)
     if (!all && (op->followers || op->refs > EVENT_AND_POOL))
         return;
     struct shared_record *r = op->arg;
-    atomic_store_explicit(&r->given_up, true, memory_order_relaxed);
+    atomic_store_explicit(&r->cancelled, true, memory_order_relaxed);
 }
 
 // --- marks -------------------------------------------------------------------------------------------------
@@ -146,7 +147,7 @@ static void give_up(struct CUevent_st *e, bool all)
 static struct pool_op *keep_mark(struct CUevent_st *e)
 {
     pool_lock();
-    look_around(e);
+    adopt_foreign_record(e);
     struct pool_op *mark = e->mark;
     if (mark)
         pool_keep(mark);
@@ -175,7 +176,7 @@ static void set_mark(struct CUevent_st *e, struct pool_op *mark)
 
 struct pool_op *event_mark(CUevent e)
 {
-    look_around(e);
+    adopt_foreign_record(e);
     return e->mark;
 }
 
@@ -240,7 +241,7 @@ static void unlink_event(struct CUevent_st *e)
     *(e->prev ? &e->prev->next : &events) = e->next;
     if (e->next)
         e->next->prev = e->prev;
-    give_up(e, false);
+    cancel_poll(e, false);
     pool_release(e->mark);
     e->mark = NULL;
     event_share_drop(e->share);
@@ -273,7 +274,7 @@ void event_context_free(struct CUctx_st *ctx)
         next = e->next;
         if (e->ctx != ctx)
             continue;
-        give_up(e, true);
+        cancel_poll(e, true);
         unlink_event(e);
         handle_remove(e);
         mem_free(e);
@@ -430,7 +431,7 @@ CUresult cuCtxWaitEvent(CUcontext ctx, CUevent handle)
     if (!rc)
         rc = capture_refuse_context(ctx);
     if (!rc)
-        rc = capture_ask(&e->point);
+        rc = capture_query(&e->point);
     if (rc)
         return rc;
     struct pool_op *mark = keep_mark(e);
@@ -445,7 +446,7 @@ static CUresult get_recorded(CUevent handle, struct CUevent_st **e)
 {
     CUresult rc = get(handle, e);
     if (!rc)
-        rc = capture_ask(&(*e)->point);
+        rc = capture_query(&(*e)->point);
     return rc ? rc : capture_unsafe();
 }
 
@@ -489,9 +490,9 @@ CUresult cuEventElapsedTime_v2(float *ms, CUevent start, CUevent end)
     // An H200's driver returns the same error for a null pointer.
     if (!ms || from->ctx != to->ctx || (from->flags | to->flags) & CU_EVENT_DISABLE_TIMING)
         return CUDA_ERROR_INVALID_HANDLE;
-    rc = capture_look(&from->point);
+    rc = capture_peek(&from->point);
     if (!rc)
-        rc = capture_look(&to->point);
+        rc = capture_peek(&to->point);
     if (rc)
         return rc;
     pool_lock();

@@ -102,7 +102,7 @@ int moat_driver_fault(CUcontext context, struct driver_fault *out)
     pthread_mutex_lock(&ctx->lock);
     bool faulted = atomic_load_explicit(&ctx->error, memory_order_relaxed);
     if (faulted)
-        *out = ctx->told;
+        *out = ctx->fault_report;
     pthread_mutex_unlock(&ctx->lock);
     return faulted ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;
 }

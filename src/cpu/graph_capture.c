@@ -47,7 +47,7 @@ static void drop(struct capture *c)
         graph_make_free(c->graph);
 }
 
-static const struct capture_sink sink = {add, drop, graph_object_bury};
+static const struct capture_sink sink = {add, drop, graph_object_reap};
 
 // --- beginning ---------------------------------------------------------------------------------------------
 

@@ -126,13 +126,13 @@ CUresult graph_choice_make(struct graph_choice *c, const struct CUgraph_st *g,
     return CUDA_SUCCESS;
 }
 
-CUresult graph_choice_copy(struct graph_choice *to, const struct graph_choice *from, bool secret)
+CUresult graph_choice_copy(struct graph_choice *to, const struct graph_choice *from, bool of_exec)
 {
     *to = *from;
     to->bodies = mem_zalloc(to->size, sizeof *to->bodies);
     CUresult r = to->bodies ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
     for (unsigned i = 0; i < to->size && !r; i++)
-        r = graph_make_copy(from->bodies[i], secret, &to->bodies[i]);
+        r = graph_make_copy(from->bodies[i], of_exec, &to->bodies[i]);
     if (r)
         free_bodies(to);
     else

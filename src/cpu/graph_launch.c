@@ -229,7 +229,7 @@ static bool memory_ready(const struct CUgraph_st *g, bool auto_free)
 {
     for (struct CUgraphNode_st *n = g->first; n; n = n->next) {
         const struct graph_work *w = &n->work;
-        n->took = false;
+        n->toggled = false;
         if (w->type == CU_GRAPH_NODE_TYPE_GRAPH && !memory_ready(w->child, auto_free))
             return false;
         if (w->type == CU_GRAPH_NODE_TYPE_MEM_ALLOC && w->alloc.memory->live && !auto_free)
@@ -250,11 +250,11 @@ static bool memory_change(const struct CUgraph_st *g)
         if (w->type == CU_GRAPH_NODE_TYPE_GRAPH && !memory_change(w->child))
             return false;
         if (w->type == CU_GRAPH_NODE_TYPE_MEM_ALLOC)
-            n->took = w->inside ? graph_memory_end(w->alloc.memory) : graph_memory_begin(w->alloc.memory);
+            n->toggled = w->inside ? graph_memory_end(w->alloc.memory) : graph_memory_begin(w->alloc.memory);
         if (w->type != CU_GRAPH_NODE_TYPE_MEM_FREE || w->inside)
             continue;
-        n->took = graph_memory_end(w->freed);
-        if (!n->took)
+        n->toggled = graph_memory_end(w->freed);
+        if (!n->toggled)
             return false;
     }
     return true;
@@ -267,9 +267,9 @@ static void memory_restore(const struct CUgraph_st *g)
         const struct graph_work *w = &n->work;
         if (w->type == CU_GRAPH_NODE_TYPE_GRAPH)
             memory_restore(w->child);
-        if (!n->took)
+        if (!n->toggled)
             continue;
-        n->took = false;
+        n->toggled = false;
         if (w->type == CU_GRAPH_NODE_TYPE_MEM_FREE)
             graph_memory_restore(w->freed);
         else if (w->inside)
@@ -322,7 +322,7 @@ static void end(void *arg, bool run)
     capture_lock();
     graph_exec_drop(t->exec);
     // Not graph_leave: a callback for messages may wait for work, and this thread runs work.
-    graph_object_bury();
+    graph_object_reap();
     mem_free(t);
 }
 
@@ -401,7 +401,7 @@ static void link_all(void *arg)
     release_all(frame->flight);
 }
 
-static CUresult put_in(struct frame *frame)
+static CUresult submit_flight(struct frame *frame)
 {
     struct flight *f = frame->flight;
     struct CUgraphExec_st *e = f->exec;
@@ -430,7 +430,7 @@ static CUresult put_in(struct frame *frame)
     return CUDA_SUCCESS;
 }
 
-static CUresult fly(struct flight *f)
+static CUresult launch_flight(struct flight *f)
 {
     struct frame frame = {.flight = f};
     CUresult r = memory_take(f->exec);
@@ -438,7 +438,7 @@ static CUresult fly(struct flight *f)
         return r;
     r = make_flight(&frame);
     if (!r) {
-        r = put_in(&frame);
+        r = submit_flight(&frame);
         if (r)
             abandon_all(f);
         vec_free(&f->ops);
@@ -466,7 +466,7 @@ static bool is_tail(const struct pool_op *by, bool last)
 // Submits a launch by a kernel of the launch that ends with `by`; `by` is not done before the new launch is.
 // A tail launch of a launch by a kernel becomes a child of the same parent, so that a graph that launches
 // itself again and again makes no chain. The pool's lock must be held.
-static void put_under(struct frame *frame, struct pool_op *by, bool last)
+static void submit_as_child(struct frame *frame, struct pool_op *by, bool last)
 {
     struct CUgraphExec_st *e = frame->flight->exec;
     bool tail = is_tail(by, last), again = last && !tail;
@@ -509,7 +509,7 @@ static int may_launch(const struct pool_op *by, struct CUgraphExec_st *e, bool l
     pool_unlock();
     if (many || !may)
         return many ? EXEC_TOO_MANY_PENDING : CUDA_ERROR_INVALID_VALUE;
-    return is_tail(by, last) ? CUDA_SUCCESS : launch_child_more(by->ctx);
+    return is_tail(by, last) ? CUDA_SUCCESS : launch_child_count(by->ctx);
 }
 
 int graph_launch_child(struct pool_op *by, uint64_t number, struct CUgraphExec_st *e, bool last)
@@ -522,11 +522,11 @@ int graph_launch_child(struct pool_op *by, uint64_t number, struct CUgraphExec_s
         r = (int)make_flight(&frame);
         if (!r) {
             pool_lock();
-            put_under(&frame, by, last);
+            submit_as_child(&frame, by, last);
             pool_unlock();
             vec_free(&f.ops);
         } else if (!is_tail(by, last)) {
-            launch_child_less(by->ctx);
+            launch_child_uncount(by->ctx);
         }
     }
     capture_unlock();
@@ -572,7 +572,7 @@ static CUresult launch(bool per_thread, CUgraphExec e, CUstream stream)
         return r;
     static uint64_t launches;  // guarded by graph_enter
     struct flight f = {.exec = e, .stream = s, .ctx = s->ctx, .number = ++launches};
-    r = fly(&f);
+    r = launch_flight(&f);
     graph_leave();
     return r;
 }

@@ -17,7 +17,7 @@ struct CUgraphNode_st *graph_node_new(struct CUgraph_st *g)
     n->graph = g;
     n->id = ++last_id;
     n->work.type = CU_GRAPH_NODE_TYPE_EMPTY;
-    if (!g->secret && handle_add(n, HANDLE_GRAPH_NODE)) {
+    if (!g->of_exec && handle_add(n, HANDLE_GRAPH_NODE)) {
         mem_free(n);
         return NULL;
     }
@@ -47,7 +47,7 @@ static void disconnect(struct CUgraphNode_st *from, struct CUgraphNode_st *to)
 // The node's edges must be removed before, unless its whole graph is freed.
 void graph_node_free(struct CUgraphNode_st *n)
 {
-    if (!n->graph->secret)
+    if (!n->graph->of_exec)
         handle_remove(n);
     graph_work_free(&n->work);
     vec_free(&n->in);
@@ -107,7 +107,7 @@ static bool fits_body(const struct CUgraph_st *g, const CUgraphNodeParams *p)
 }
 
 // Returns whether p moves a graph into a part of itself.
-static bool swallows_itself(const struct CUgraph_st *g, const CUgraphNodeParams *p)
+static bool contains_itself(const struct CUgraph_st *g, const CUgraphNodeParams *p)
 {
     if (p->type != CU_GRAPH_NODE_TYPE_GRAPH || p->graph.ownership != CU_GRAPH_CHILD_GRAPH_OWNERSHIP_MOVE)
         return false;
@@ -174,7 +174,7 @@ CUresult graph_node_add(struct CUgraph_st *g, const CUgraphNode *after, const CU
                         size_t n, CUgraphNodeParams *p, const struct graph_extra *extra, CUgraphNode *out)
 {
     CUresult r = check_after(g, after, edges, n);
-    if (!r && (!fits_body(g, p) || swallows_itself(g, p)))
+    if (!r && (!fits_body(g, p) || contains_itself(g, p)))
         r = CUDA_ERROR_INVALID_VALUE;
     struct graph_work work;
     if (!r)

@@ -15,7 +15,7 @@ struct CUuserObject_st {
 static struct CUuserObject_st *dead;
 
 // Moves an object without references to the list of the dead.
-static void look(struct CUuserObject_st *o)
+static void retire_if_unused(struct CUuserObject_st *o)
 {
     if (o->own || o->held)
         return;
@@ -24,7 +24,7 @@ static void look(struct CUuserObject_st *o)
     dead = o;
 }
 
-void graph_object_bury(void)
+void graph_object_reap(void)
 {
     struct CUuserObject_st *o = dead;
     dead = NULL;
@@ -63,7 +63,7 @@ void graph_object_free(struct CUgraph_st *g)
 {
     for (size_t i = 0; i < g->objects.len; i++) {
         g->objects.items[i].object->held -= g->objects.items[i].count;
-        look(g->objects.items[i].object);
+        retire_if_unused(g->objects.items[i].object);
     }
     vec_free(&g->objects);
 }
@@ -147,7 +147,7 @@ CUresult cuUserObjectRelease(CUuserObject o, unsigned int count)
         r = CUDA_ERROR_INVALID_VALUE;
     } else {
         o->own -= count;
-        look(o);
+        retire_if_unused(o);
     }
     graph_leave();
     return r;
@@ -160,7 +160,7 @@ static void give_back(struct CUgraph_st *g, struct graph_object_hold *hold, unsi
     if (!hold->count)
         *hold = g->objects.items[--g->objects.len];
     o->held -= count;
-    look(o);
+    retire_if_unused(o);
 }
 
 static CUresult retain(struct CUgraph_st *g, struct CUuserObject_st *o, unsigned count, bool move)

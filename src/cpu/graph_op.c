@@ -156,7 +156,7 @@ CUresult graph_op_make(struct CUgraphNode_st *n, struct CUctx_st *ctx, struct po
     case CU_GRAPH_NODE_TYPE_MEM_ALLOC:
         // An allocation that outlives the launch was made by the call, and one that the launch took over
         // exists already.
-        *out = w->inside && !n->took ? memory_op(ctx, w->alloc.memory, true) : graph_op_mark(ctx);
+        *out = w->inside && !n->toggled ? memory_op(ctx, w->alloc.memory, true) : graph_op_mark(ctx);
         return r;
     case CU_GRAPH_NODE_TYPE_MEM_FREE: *out = memory_op(ctx, w->freed, false); return r;
     case CU_GRAPH_NODE_TYPE_BATCH_MEM_OP:

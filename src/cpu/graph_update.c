@@ -184,7 +184,7 @@ EVENT_CALLS(EventWait, CU_GRAPH_NODE_TYPE_WAIT_EVENT, eventWait)
 
 // Returns the context of a node of that type: a node whose new parameters name no context stays in its old
 // one.
-static struct CUctx_st *cpu_context_of(CUgraphNode n, CUgraphNodeType type)
+static struct CUctx_st *context_of(CUgraphNode n, CUgraphNodeType type)
 {
     if (!graph_node_is(n) || n->work.type != type)
         return NULL;
@@ -197,7 +197,7 @@ CUresult cuGraphMemcpyNodeSetParams(CUgraphNode n, const CUDA_MEMCPY3D *p)
         return CUDA_ERROR_INVALID_VALUE;
     CUgraphNodeParams all = {
         .type = CU_GRAPH_NODE_TYPE_MEMCPY,
-        .memcpy = {.copyCtx = cpu_context_of(n, CU_GRAPH_NODE_TYPE_MEMCPY), .copyParams = *p}};
+        .memcpy = {.copyCtx = context_of(n, CU_GRAPH_NODE_TYPE_MEMCPY), .copyParams = *p}};
     return node_set(n, &all);
 }
 
@@ -218,7 +218,7 @@ CUresult cuGraphMemsetNodeSetParams(CUgraphNode n, const CUDA_MEMSET_NODE_PARAMS
     if (!p)
         return CUDA_ERROR_INVALID_VALUE;
     CUgraphNodeParams all = {.type = CU_GRAPH_NODE_TYPE_MEMSET,
-                             .memset = FILL_OF(p, cpu_context_of(n, CU_GRAPH_NODE_TYPE_MEMSET))};
+                             .memset = FILL_OF(p, context_of(n, CU_GRAPH_NODE_TYPE_MEMSET))};
     return node_set(n, &all);
 }
 

@@ -166,14 +166,14 @@ static CUresult copy_arrays(struct graph_work *to, const struct graph_work *from
     return CUDA_SUCCESS;
 }
 
-CUresult graph_work_copy(struct graph_work *to, const struct graph_work *from, bool secret)
+CUresult graph_work_copy(struct graph_work *to, const struct graph_work *from, bool of_exec)
 {
     *to = *from;
     switch ((int)from->type) {
     case CU_GRAPH_NODE_TYPE_KERNEL: return graph_kernel_copy(&to->kernel, &from->kernel);
-    case CU_GRAPH_NODE_TYPE_GRAPH: return graph_make_copy(from->child, secret, &to->child);
+    case CU_GRAPH_NODE_TYPE_GRAPH: return graph_make_copy(from->child, of_exec, &to->child);
     case CU_GRAPH_NODE_TYPE_MEM_FREE: graph_memory_keep(to->freed); return CUDA_SUCCESS;
-    case CU_GRAPH_NODE_TYPE_CONDITIONAL: return graph_choice_copy(&to->choice, &from->choice, secret);
+    case CU_GRAPH_NODE_TYPE_CONDITIONAL: return graph_choice_copy(&to->choice, &from->choice, of_exec);
     case CU_GRAPH_NODE_TYPE_BATCH_MEM_OP:
     case CU_GRAPH_NODE_TYPE_MEM_ALLOC: return copy_arrays(to, from);
     default: return CUDA_SUCCESS;

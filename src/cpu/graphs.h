@@ -95,7 +95,7 @@ struct graph_extra {
 // may be NULL.
 CUresult graph_work_make(struct graph_work *w, const struct CUgraph_st *g, CUgraphNodeParams *p,
                          const struct graph_extra *extra);
-CUresult graph_work_copy(struct graph_work *to, const struct graph_work *from, bool secret);
+CUresult graph_work_copy(struct graph_work *to, const struct graph_work *from, bool of_exec);
 void graph_work_free(struct graph_work *w);
 // Describes work in the application's structures. Arrays belong to the work and are valid as long as it is.
 void graph_work_params(const struct graph_work *w, CUgraphNodeParams *out);
@@ -130,7 +130,7 @@ struct CUgraphNode_st {
     size_t index;                 // in the list of nodes
     struct CUgraphNode_st *twin;  // in the copy that is being made
     struct pool_op *gate, *op;  // while launching: its first operation, if that is another one, and its last
-    bool took;                  // while launching: it has changed whether an allocation is live
+    bool toggled;               // while launching: it has changed whether an allocation is live
 };
 
 struct graph_object_hold {
@@ -144,7 +144,7 @@ struct CUgraph_st {
     size_t count;
     uint64_t id, origin;
     struct CUgraphNode_st *owner;   // the node whose child or body it is; NULL: none
-    bool secret;                    // of an exec: no handles
+    bool of_exec;                   // of an exec: no handles
     bool memory;                    // has nodes that allocate or free
     unsigned capturing;             // captures into it and into graphs below it
     unsigned execs;                 // living execs of it, if it has such nodes
@@ -157,10 +157,10 @@ CUresult graph_enter(void);  // takes the lock if it returns CUDA_SUCCESS
 // Releases the lock, destroys user objects that have no references left, and calls the callbacks of cuLogs*
 // for new messages.
 void graph_leave(void);
-struct CUgraph_st *graph_make_new(bool secret);
+struct CUgraph_st *graph_make_new(bool of_exec);
 void graph_make_free(struct CUgraph_st *g);
 // Copies the nodes, the edges and the references to user objects.
-CUresult graph_make_copy(const struct CUgraph_st *g, bool secret, struct CUgraph_st **out);
+CUresult graph_make_copy(const struct CUgraph_st *g, bool of_exec, struct CUgraph_st **out);
 static inline bool graph_is(CUgraph g)
 {
     return handle_is(g, HANDLE_GRAPH);
@@ -194,14 +194,14 @@ CUresult graph_object_copy(struct CUgraph_st *to, const struct CUgraph_st *from)
 void graph_object_free(struct CUgraph_st *g);
 bool graph_object_any(const struct CUgraph_st *g);  // whether it or a graph below it holds any
 // Releases the lock and destroys the objects that have no references left.
-void graph_object_bury(void);
+void graph_object_reap(void);
 
 // --- conditions (graph_choice.c) ---------------------------------------------------------------------------
 
 // Makes the choice of a node of g. Its condition must belong to g or to a graph that g is part of.
 CUresult graph_choice_make(struct graph_choice *c, const struct CUgraph_st *g,
                            CUDA_CONDITIONAL_NODE_PARAMS *p);
-CUresult graph_choice_copy(struct graph_choice *to, const struct graph_choice *from, bool secret);
+CUresult graph_choice_copy(struct graph_choice *to, const struct graph_choice *from, bool of_exec);
 void graph_choice_free(struct graph_choice *c);
 void graph_choice_drop(struct graph_condition *c);
 // Sets the words to their initial values, at the begin of a launch.

@@ -69,11 +69,11 @@ CUresult cuIpcGetMemHandle(CUipcMemHandle *out, CUdeviceptr p)
     pthread_mutex_unlock(&memory_lock);
     if (r || done)
         return r;
-    memory_share_quiet();
+    memory_share_pause();
     pthread_mutex_lock(&memory_lock);
     r = export(p, true, &done, out);
     pthread_mutex_unlock(&memory_lock);
-    memory_share_go_on();
+    memory_share_resume();
     return r;
 }
 

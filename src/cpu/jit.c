@@ -101,10 +101,10 @@ CUresult jit_end(struct jit *j, CUresult result)
     return result;
 }
 
-CUresult jit_end_told(struct jit *j, CUresult result)
+CUresult jit_end_notify(struct jit *j, CUresult result)
 {
     jit_end(j, result);
     if (result)
-        logs_tell();
+        logs_notify();
     return result;
 }

@@ -32,7 +32,7 @@ CUresult jit_begin(struct jit *j, unsigned count, const CUjit_option *options, v
 // error if the application did not request an error log, or if the input is valid and we do not support it.
 CUresult jit_end(struct jit *j, CUresult result);
 // The same, and calls the callbacks of cuLogs* at once. None of our locks may be held.
-CUresult jit_end_told(struct jit *j, CUresult result);
+CUresult jit_end_notify(struct jit *j, CUresult result);
 // Adds an error about something that has no lines.
 void jit_error(struct jit *j, const char *name, const char *fmt, ...) __attribute__((format(printf, 3, 4)));
 

@@ -310,11 +310,11 @@ static bool captured(const struct launch_request *q, CUfunction handle, struct C
 
 // Invalidates the stream's capture, as a launch that was meant for it has failed. A launch without parameters
 // or without a kernel does not invalidate it (seen on an H200).
-static CUresult spoilt(CUstream stream, bool per_thread, CUresult r)
+static CUresult invalidate_capture(CUstream stream, bool per_thread, CUresult r)
 {
     struct CUstream_st *to;
     if (!stream_get(stream, per_thread, &to))
-        capture_spoil(to);
+        capture_invalidate(to);
     return r;
 }
 
@@ -330,14 +330,14 @@ static CUresult launch(struct launch_request *q, CUfunction handle, CUstream str
         return r;
     r = launch_check(q);
     if (r)
-        return spoilt(stream, per_thread, r);
+        return invalidate_capture(stream, per_thread, r);
     r = stream_get(stream, per_thread, &to);
     if (!r && to->ctx != q->ctx)
         r = CUDA_ERROR_INVALID_HANDLE;
     if (r)
         return r;
     if (stream_captures(to) && captured(q, handle, to, config, &r))
-        return r && r != CUDA_ERROR_INVALID_VALUE ? spoilt(stream, per_thread, r) : r;
+        return r && r != CUDA_ERROR_INVALID_VALUE ? invalidate_capture(stream, per_thread, r) : r;
     r = launch_op(q, &op);
     if (r)
         return r;
@@ -451,8 +451,8 @@ static CUresult launch_ex(bool per_thread, const CUlaunchConfig *c, CUfunction f
     for (unsigned i = 0; !r && i < c->numAttrs; i++)
         r = launch_attribute(&q, &c->attrs[i], &event);
     if (r) {
-        logs_tell();
-        return spoilt(c->hStream, per_thread, r);
+        logs_notify();
+        return invalidate_capture(c->hStream, per_thread, r);
     }
     r = launch(&q, f, c->hStream, per_thread, c);
     if (!r && event)

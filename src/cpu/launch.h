@@ -42,10 +42,10 @@ extern const struct exec_children launch_children;
 // that number.
 void launch_op_exec(struct pool_op *op, struct CUgraphExec_st *e, struct pool_op *flight, uint64_t number);
 void launch_child_end(struct launch_owner *o);  // its last block has ended
-// Count an operation that a kernel launches as pending in the context. launch_child_more returns
-// CUDA_SUCCESS, or EXEC_TOO_MANY_PENDING and does not count it.
-int launch_child_more(struct CUctx_st *ctx);
-void launch_child_less(struct CUctx_st *ctx);
+// launch_child_count counts an operation that a kernel launches as pending in the context. Returns
+// CUDA_SUCCESS, or EXEC_TOO_MANY_PENDING and does not count it. launch_child_uncount undoes that.
+int launch_child_count(struct CUctx_st *ctx);
+void launch_child_uncount(struct CUctx_st *ctx);
 // The `ended` function of an operation that was counted in its own context.
 void launch_child_ended(struct pool_op *op);
 

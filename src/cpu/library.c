@@ -177,7 +177,7 @@ static CUresult loaded(struct CUlib_st *l, struct CUctx_st *ctx, struct CUmod_st
 {
     CUresult r = library_module(l, ctx, out);
     if (r)
-        logs_tell();
+        logs_notify();
     return r;
 }
 
@@ -192,7 +192,7 @@ static CUresult load_library(CUlibrary *out, const void *image, const char *path
     if (r)
         return r;
     r = path ? sources_from_file(&source, path, &jit) : sources_from_memory(&source, image, &jit);
-    r = jit_end_told(&jit, r);
+    r = jit_end_notify(&jit, r);
     if (!r)
         r = new_library(&l, &source);
     if (!r && eager()) {

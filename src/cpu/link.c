@@ -13,7 +13,7 @@ struct CUlinkState_st {
     size_t error_room, info_room;  // sizes of the logs; earlier calls have stored results in their place
 };
 
-// Begins the logs of one call; jit_end_told finishes them.
+// Begins the logs of one call; jit_end_notify finishes them.
 static CUresult begin(struct CUlinkState_st *l, struct jit *jit)
 {
     CUresult r = jit_begin(jit, l->count, l->options, l->values);
@@ -104,7 +104,7 @@ static CUresult add(CUlinkState l, CUjitInputType type, const void *bytes, size_
         r = sources_append(&l->source, &source);
         sources_free(&source);
     }
-    return jit_end_told(&jit, r);
+    return jit_end_notify(&jit, r);
 }
 
 static CUresult add_data(CUlinkState l, CUjitInputType type, void *bytes, size_t size, const char *name,
@@ -175,7 +175,7 @@ CUresult cuLinkComplete(CUlinkState l, void **image, size_t *size)
         if (size)
             *size = n;
     }
-    return jit_end_told(&jit, r);
+    return jit_end_notify(&jit, r);
 }
 
 CUresult cuLinkDestroy(CUlinkState l)

@@ -37,8 +37,8 @@ static struct {
     size_t len;
     char text[ROOM];  // with a newline
 } lines[LINES];
-static unsigned total, told;  // told: messages that callbacks have got
-// told < total, a moment ago. Relaxed: the thread that adds a message checks it itself.
+static unsigned total, delivered;  // delivered: messages that callbacks have got
+// True if delivered < total, a moment ago. Relaxed: the thread that adds a message checks it itself.
 static atomic_bool news;
 static struct CUlogsCallbackEntry_st callbacks[CALLBACKS];
 static _Thread_local const struct CUlogsCallbackEntry_st *inside;  // the callback that this thread is in
@@ -63,25 +63,25 @@ struct message {
 };
 
 // Copies the next message for callbacks. Returns false if there is none.
-static bool next_untold(struct message *m)
+static bool next_undelivered(struct message *m)
 {
     pthread_mutex_lock(&lock);
-    if (told + LINES < total)
-        told = total - LINES;
-    bool found = told < total;
+    if (delivered + LINES < total)
+        delivered = total - LINES;
+    bool found = delivered < total;
     if (found) {
-        m->number = told;
-        m->len = lines[told % LINES].len - 1;
-        memcpy(m->text, lines[told++ % LINES].text, m->len);
+        m->number = delivered;
+        m->len = lines[delivered % LINES].len - 1;
+        memcpy(m->text, lines[delivered++ % LINES].text, m->len);
         m->text[m->len] = 0;
     }
-    atomic_store_explicit(&news, told < total, memory_order_relaxed);
+    atomic_store_explicit(&news, delivered < total, memory_order_relaxed);
     pthread_mutex_unlock(&lock);
     return found;
 }
 
 // Calls a callback with its own copy of the text, which it may write to.
-static void tell_one(struct CUlogsCallbackEntry_st *e, const struct message *m)
+static void deliver_one(struct CUlogsCallbackEntry_st *e, const struct message *m)
 {
     pthread_mutex_lock(&lock);
     if (e->fn && m->number >= e->since) {
@@ -101,14 +101,14 @@ static void tell_one(struct CUlogsCallbackEntry_st *e, const struct message *m)
 }
 
 // Messages that a callback causes are delivered after it has returned.
-void logs_tell(void)
+void logs_notify(void)
 {
     struct message m;
     if (inside || !atomic_load_explicit(&news, memory_order_relaxed))
         return;
-    while (next_untold(&m)) {
+    while (next_undelivered(&m)) {
         for (unsigned i = 0; i < CALLBACKS; i++)
-            tell_one(&callbacks[i], &m);
+            deliver_one(&callbacks[i], &m);
     }
 }
 

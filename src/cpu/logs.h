@@ -7,6 +7,6 @@
 
 void logs_add(const char *text, size_t len);  // a line without its newline
 // Calls the program's callbacks with the new messages. None of our locks may be held.
-void logs_tell(void);
+void logs_notify(void);
 
 #endif

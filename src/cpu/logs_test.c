@@ -19,7 +19,7 @@ static void hear(void *data, CUlogLevel level, char *text, size_t len)
 static void add(const char *text)
 {
     logs_add(text, strlen(text));
-    logs_tell();
+    logs_notify();
 }
 
 static void test_callbacks(void **state)
@@ -47,7 +47,7 @@ static void test_callbacks(void **state)
     heard[0] = 0;
     for (int i = 0; i < 60; i++)
         logs_add("z", 1);
-    logs_tell();
+    logs_notify();
     assert_int_equal(strlen(heard), 50 * strlen("z|"));
     OK(cuLogsUnregisterCallback(a));
 }
@@ -61,7 +61,7 @@ static void leave(void *data, CUlogLevel level, char *text, size_t len)
 {
     own_calls++;
     logs_add("caused by a callback", 20);
-    logs_tell();
+    logs_notify();
     own_result = cuLogsUnregisterCallback(own);
 }
 

@@ -205,8 +205,8 @@ struct memory_share {
     _Atomic uint64_t *ids;
 };
 
-// memory_share_new moves the bytes of a chunk to a file; it must be called between memory_share_quiet and
-// memory_share_go_on, when nobody writes. Returns NULL if out of memory; the chunk is unchanged then.
+// memory_share_new moves the bytes of a chunk to a file; it must be called between memory_share_pause and
+// memory_share_resume, when nobody writes. Returns NULL if out of memory; the chunk is unchanged then.
 // memory_share_free puts an empty mapping in the place of the file.
 struct memory_share *memory_share_new(uint64_t base, uint64_t size);
 void memory_share_free(struct memory_share *s);
@@ -216,8 +216,8 @@ uint64_t memory_share_ids_size(uint64_t size);  // size of the ids behind the by
 // Threads other than the pool's hold it for reading while they write device memory. Rank: outside
 // memory_lock.
 extern pthread_rwlock_t memory_share_lock;
-void memory_share_quiet(void);  // takes the lock for writing and pauses the pool
-void memory_share_go_on(void);
+void memory_share_pause(void);  // takes the lock for writing and pauses the pool
+void memory_share_resume(void);
 
 void ipc_memory_freed(struct memory_block *b);    // MEMORY_PLAIN that was exported
 void ipc_memory_release(struct memory_block *b);  // MEMORY_OPENED; the block must be out of the tree
@@ -237,7 +237,7 @@ void memory_plain_release(struct memory_block *b);
 void memory_host_release(struct memory_block *b);  // MEMORY_HOST, MEMORY_MANAGED, MEMORY_REGISTERED
 void memory_pool_release(struct memory_block *b);
 // Returns memory that pools keep beyond their thresholds to the device; all: everything that they keep.
-void memory_pool_settle(bool all);
+void memory_pool_trim(bool all);
 void memory_heap_context_free(struct CUctx_st *ctx);  // takes the lock; no kernel may run
 bool memory_heap_valid(struct CUctx_st *ctx);         // no kernel may run
 // Returns zeroed pages for host and device; NULL if out of memory.

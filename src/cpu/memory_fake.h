@@ -52,7 +52,7 @@ uint64_t device_memory(void)
     return fake_total;
 }
 
-CUresult not_supported_told(const char *call)
+CUresult not_supported_notify(const char *call)
 {
     fake_unsupported = call;
     return CUDA_ERROR_NOT_SUPPORTED;

@@ -233,7 +233,7 @@ static void remove_empty_spans(struct memory_heap *h, struct shard *s)
 
 // Allocates when no pages are left for a new span: frees empty spans, then tries other shards, larger
 // classes, and finally whole pages.
-static uint64_t scarce(struct memory_heap *h, struct shard *s, uint64_t size)
+static uint64_t alloc_when_full(struct memory_heap *h, struct shard *s, uint64_t size)
 {
     uint64_t at = 0;
     for (uint32_t i = 0; i <= h->shard_mask; i++)
@@ -332,7 +332,7 @@ void memory_heap_alloc(struct CUctx_st *ctx, uint32_t lanes, const uint64_t *siz
     FOR_LANES(left)
     {
         if (!at[l])
-            at[l] = scarce(h, s, sizes[l]);
+            at[l] = alloc_when_full(h, s, sizes[l]);
     }
 }
 

@@ -190,7 +190,7 @@ CUresult cuMemHostRegister_v2(void *p, size_t size, unsigned int flags)
     if (!p || !size || flags & ~(known | io) || base + size < base || (base + size) >> SPACE_BITS)
         return CUDA_ERROR_INVALID_VALUE;
     if (flags & io)
-        return not_supported_told("cuMemHostRegister of I/O memory");
+        return not_supported_notify("cuMemHostRegister of I/O memory");
     r = capture_unsafe();
     if (r || space_init())
         return r ? r : CUDA_ERROR_OUT_OF_MEMORY;

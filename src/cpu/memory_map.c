@@ -181,7 +181,7 @@ static bool charge(int device, uint64_t size)
     if (memory_slab_charge(device, size))
         return true;
     memory_slab_trim(memory_slab_of(memory_plain, device), 0);
-    memory_pool_settle(true);
+    memory_pool_trim(true);
     return memory_slab_charge(device, size);
 }
 

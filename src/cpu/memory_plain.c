@@ -19,7 +19,7 @@ static CUresult alloc(struct CUctx_st *ctx, uint64_t size, CUdeviceptr *out)
     b->piece = memory_slab_take(slabs, size, MEMORY_GRANULE);
     if (!b->piece) {
         memory_slab_trim(slabs, 0);
-        memory_pool_settle(true);
+        memory_pool_trim(true);
         b->piece = memory_slab_take(slabs, size, MEMORY_GRANULE);
     }
     if (b->piece) {
@@ -137,7 +137,7 @@ CUresult cuMemGetInfo_v2(size_t *available, size_t *total)
     if (r)
         return r;
     pthread_mutex_lock(&memory_lock);
-    memory_pool_settle(false);
+    memory_pool_trim(false);
     uint64_t all = device_memory(), used = memory_slab_used(ctx->device) - memory_plain[ctx->device].empty;
     pthread_mutex_unlock(&memory_lock);
     if (available)

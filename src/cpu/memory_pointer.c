@@ -105,7 +105,7 @@ static struct answer answer(const struct memory_block *b, CUpointer_attribute a,
 
 // Returns what cuPointerGetAttributes reports for an unknown pointer, and for an attribute that its memory
 // does not have.
-static struct answer nothing(CUpointer_attribute a)
+static struct answer default_answer(CUpointer_attribute a)
 {
     static const struct memory_block blank = {.kind = MEMORY_VARIABLE};
     struct answer v = answer(&blank, a, 0);
@@ -145,7 +145,7 @@ CUresult cuPointerGetAttributes(unsigned int count, CUpointer_attribute *attribu
     if (!count || !attributes || !out)
         return CUDA_ERROR_INVALID_VALUE;
     for (unsigned i = 0; i < count; i++) {
-        if (!out[i] || !nothing(attributes[i]).size)
+        if (!out[i] || !default_answer(attributes[i]).size)
             return CUDA_ERROR_INVALID_VALUE;
     }
     pthread_mutex_lock(&memory_lock);
@@ -153,7 +153,7 @@ CUresult cuPointerGetAttributes(unsigned int count, CUpointer_attribute *attribu
     for (unsigned i = 0; i < count; i++) {
         struct answer v = b ? answer(b, attributes[i], p) : none;
         if (!v.size)
-            v = nothing(attributes[i]);
+            v = default_answer(attributes[i]);
         memcpy(out[i], &v, v.size);
     }
     pthread_mutex_unlock(&memory_lock);

@@ -108,7 +108,7 @@ static void give(struct CUmemPoolHandle_st *p, struct memory_range *piece)
         memory_slab_trim(&p->slabs, p->threshold);
 }
 
-void memory_pool_settle(bool all)
+void memory_pool_trim(bool all)
 {
     for (struct CUmemPoolHandle_st *p = pools; p; p = p->next)
         memory_slab_trim(&p->slabs, all ? 0 : p->threshold);
@@ -409,7 +409,8 @@ static void unlink_pending(struct memory_pending *f)
 }
 
 // Returns a piece that this stream has freed, if it fits well enough; NULL otherwise.
-static struct memory_range *again(struct CUmemPoolHandle_st *p, const struct CUstream_st *s, uint64_t size)
+static struct memory_range *reuse_freed(struct CUmemPoolHandle_st *p, const struct CUstream_st *s,
+                                        uint64_t size)
 {
     uint64_t most = 2 * size + MEMORY_GRANULE;
     for (struct memory_pending *f = p->pending; f; f = f->next) {
@@ -445,7 +446,7 @@ static CUresult take(struct CUmemPoolHandle_st *p, const struct CUstream_st *s, 
     pthread_mutex_lock(&memory_lock);
     if (!memory_pool_known(p) || p->imported)
         goto unlock;
-    b->piece = again(p, s, size);
+    b->piece = reuse_freed(p, s, size);
     if (!b->piece)
         b->piece = memory_slab_take(&p->slabs, size, MEMORY_GRANULE);
     r = CUDA_ERROR_OUT_OF_MEMORY;
@@ -470,7 +471,7 @@ static CUresult alloc(struct CUmemPoolHandle_st *p, struct CUstream_st *s, uint6
         r = cpu_context_wait(s->ctx);
         pthread_mutex_lock(&memory_lock);
         memory_slab_trim(memory_slab_of(memory_plain, p->slabs.device), 0);
-        memory_pool_settle(true);
+        memory_pool_trim(true);
         pthread_mutex_unlock(&memory_lock);
         if (!r)
             r = take(p, s, b, size);

@@ -92,13 +92,13 @@ _Atomic uint64_t *memory_share_id(const struct memory_share *s, uint64_t addr)
     return &s->ids[(addr - s->base) / MEMORY_GRANULE];
 }
 
-void memory_share_quiet(void)
+void memory_share_pause(void)
 {
     pthread_rwlock_wrlock(&memory_share_lock);
     pool_pause();
 }
 
-void memory_share_go_on(void)
+void memory_share_resume(void)
 {
     pool_resume();
     pthread_rwlock_unlock(&memory_share_lock);

@@ -31,7 +31,7 @@ static CUresult fill(struct CUmipmappedArray_st *m, const CUDA_ARRAY3D_DESCRIPTO
         one.Depth = volume ? at_level(d->Depth, k) : d->Depth;
         r = array_describe(&m->levels[k], &one);
         if (!r)
-            r = array_place(&m->levels[k]);
+            r = array_memory_alloc(&m->levels[k]);
     }
     return r;
 }
@@ -39,7 +39,7 @@ static CUresult fill(struct CUmipmappedArray_st *m, const CUDA_ARRAY3D_DESCRIPTO
 static void forget(struct CUmipmappedArray_st *m)
 {
     for (unsigned k = 0; k < m->nlevels; k++)
-        array_unplace(&m->levels[k]);
+        array_memory_free(&m->levels[k]);
     mem_free(m);
 }
 

@@ -236,7 +236,7 @@ static CUresult load_current(CUmodule *out, const void *image, const char *path,
     }
     if (!r)
         *out = m;
-    return jit_end_told(&jit, r);
+    return jit_end_notify(&jit, r);
 }
 
 CUresult cuModuleLoad(CUmodule *out, const char *path)

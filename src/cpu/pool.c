@@ -2,8 +2,8 @@
 // Threads. Workers take ready operations and blocks of running grids. A host thread that waits does the same,
 // as long as fewer than `limit` threads run work. One more thread runs the application's callbacks. Workers
 // start when there is work for them, spin for SPIN_NS after the last of it (longer while others run), then
-// sleep. They never end: at exit they are stopped wherever they are, so everything they touch is static or
-// never freed.
+// sleep. A worker that has its runner never ends: at exit it is stopped wherever it is, so everything that
+// workers touch is static or never freed.
 //
 // A worker goes round all running grids. It rests after a whole round in which every grid was empty, until
 // `epoch` changes. A thread that leaves a grid with work in it increments epoch, so no block is left over
@@ -51,8 +51,8 @@ static struct {
     // Written under the lock; read without it as hints, so relaxed: a thread takes the lock before it acts on
     // them.
     atomic_uint epoch, nready, ngrids;
-    atomic_bool hungry;  // another thread could run work
-    atomic_bool paused;  // no operation may begin
+    atomic_bool has_idle;  // another thread could run work
+    atomic_bool paused;    // no operation may begin
 } pool = {
     .lock = PTHREAD_ADAPTIVE_MUTEX_INITIALIZER_NP,
     .work = PTHREAD_COND_INITIALIZER,
@@ -240,7 +240,7 @@ void pool_adopt(struct pool_op *parent, struct pool_op *op, struct pool_op *begi
     parent->ntail++;
 }
 
-// Begins the tail children of an operation that lingers, if only those are left.
+// Begins the tail children of an operation that awaits its children, if only those are left.
 static void begin_tail(struct pool_op *op)
 {
     if (op->children != op->ntail)
@@ -265,7 +265,7 @@ static void finish(struct pool_op *first)
         struct pool_op *op = ended;
         ended = op->next;
         if (op->children) {
-            op->lingers = true;
+            op->awaits_children = true;
             begin_tail(op);
             continue;
         }
@@ -294,9 +294,9 @@ static void finish(struct pool_op *first)
         if (!parent)
             continue;
         parent->children--;
-        if (parent->lingers && parent->children) {
+        if (parent->awaits_children && parent->children) {
             begin_tail(parent);
-        } else if (parent->lingers) {
+        } else if (parent->awaits_children) {
             parent->next = ended;
             ended = parent;
         }
@@ -369,7 +369,7 @@ void pool_unlock(void)
     pool.started += start;
     pool.need = 0;
     pool.wake_done = pool.wake_callback = false;
-    atomic_store_explicit(&pool.hungry,
+    atomic_store_explicit(&pool.has_idle,
                           pool.running < pool.limit &&
                               (pool.spinning || pool.sleeping || pool.started < pool.limit),
                           memory_order_relaxed);
@@ -462,7 +462,7 @@ static struct pool_op *take_grid(struct runner *me)
 }
 
 // Returns whether there is work that no thread runs.
-static bool left_lying(void)
+static bool work_left(void)
 {
     const struct pool_op *op = pool.grids.first;
     while (op && op->users)
@@ -490,7 +490,7 @@ static struct pool_op *take(struct runner *me)
     // A spinning thread may have been counted for two pieces of work that became ready one after the other.
     if (pool.need)
         pool.need--;
-    if (!pool.need && left_lying())
+    if (!pool.need && work_left())
         pool.need = 1;
     return op;
 }
@@ -525,7 +525,7 @@ static enum exec_step step_grid(struct pool_op *op, struct runner *me)
         if (s != EXEC_RAN || (me->target && pool_done(me->target)) ||
             atomic_load_explicit(&pool.paused, memory_order_relaxed))
             return s;
-        if (atomic_load_explicit(&pool.hungry, memory_order_relaxed) && exec_grid_parallelism(op->grid)) {
+        if (atomic_load_explicit(&pool.has_idle, memory_order_relaxed) && exec_grid_parallelism(op->grid)) {
             pool_lock();
             bump(1);
             pool_unlock();
@@ -748,7 +748,7 @@ static void return_runner(struct exec_runner *r)
 }
 
 // Called when a waiting thread has nothing to do. It spins for a moment, then leaves the rest to the workers.
-static void look_on(struct runner *me, struct pool_op *op)
+static void idle_wait(struct runner *me, struct pool_op *op)
 {
     drop_slot(me);
     if (me->spun && me->rounds++ < YIELDS) {
@@ -795,7 +795,7 @@ void pool_wait(struct pool_op *op)
         if (other)
             run(other, &me);
         else
-            look_on(&me, op);
+            idle_wait(&me, op);
     }
     drop_slot(&me);
     if (pool.grids.first || pool.ready.first)

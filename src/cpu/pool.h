@@ -57,7 +57,7 @@ struct pool_op {
     struct pool_op *parent, *begin;    // begin: the operation to submit when the parent's tail begins
     struct pool_op *tail, *tail_last;  // linked by next
     unsigned children, ntail;
-    bool lingers;  // done, except for its children
+    bool awaits_children;  // done, except for its children
     struct CUctx_st *ctx;
     struct CUstream_st *stream;  // NULL: in no stream
     // Called with the lock held when the operation ends; may be NULL.

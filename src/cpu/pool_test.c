@@ -300,7 +300,7 @@ static void meet(void *arg, bool run)
 }
 
 // Waits without pool_wait, which would run the operations.
-static void look_on(struct pool_op *a, struct pool_op *b)
+static void await_without_helping(struct pool_op *a, struct pool_op *b)
 {
     while (!pool_done(a) || !pool_done(b))
         sched_yield();
@@ -318,9 +318,9 @@ static void good_pieces_at_once(void **state)
         double little = 0, much = (i % 8 + 1) * 30e-6;
         atomic_uint here = 0;
         struct pool_op *a = submit_work(&ctx, last, &little);
-        look_on(a, submit_work(&ctx, last, &much));
+        await_without_helping(a, submit_work(&ctx, last, &much));
         a = submit_work(&ctx, meet, &here);
-        look_on(a, submit_work(&ctx, meet, &here));
+        await_without_helping(a, submit_work(&ctx, meet, &here));
     }
     pool_limit(0);
 }

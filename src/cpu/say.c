@@ -67,9 +67,9 @@ CUresult not_supported(const char *call)
     return CUDA_ERROR_NOT_SUPPORTED;
 }
 
-CUresult not_supported_told(const char *call)
+CUresult not_supported_notify(const char *call)
 {
     CUresult r = not_supported(call);
-    logs_tell();
+    logs_notify();
     return r;
 }

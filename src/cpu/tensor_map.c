@@ -77,7 +77,7 @@ static CUresult check(const struct description *q)
         !good_sizes(q) || !good_part(q))
         return CUDA_ERROR_INVALID_VALUE;
     if (!size || q->interleave || q->swizzle > CU_TENSOR_MAP_SWIZZLE_128B)
-        return not_supported_told("a tensor map that is packed or interleaved");
+        return not_supported_notify("a tensor map that is packed or interleaved");
     if (!good_row(q, size) || (q->fill && !is_float(q->type)))
         return CUDA_ERROR_INVALID_VALUE;
     return CUDA_SUCCESS;

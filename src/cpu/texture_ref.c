@@ -31,7 +31,7 @@ static CUresult texref(CUtexref r)
 }
 
 // Stores a new handle in the module's variable and removes the old texture. Earlier work must have ended.
-static void show(struct array_head *h, uint64_t handle)
+static void publish(struct array_head *h, uint64_t handle)
 {
     if (h->reference)
         memcpy(space_host(h->reference), &handle, sizeof handle);
@@ -51,7 +51,7 @@ static CUresult update(CUtexref r)
         return error;
     if (r->bound && !(handle = texture_add(&t)))
         return CUDA_ERROR_OUT_OF_MEMORY;
-    show(&r->head, handle);
+    publish(&r->head, handle);
     return CUDA_SUCCESS;
 }
 
@@ -164,7 +164,7 @@ CUresult cuSurfRefSetArray(CUsurfref s, CUarray array, unsigned int flags)
     uint64_t handle = texture_add(&t);
     if (!handle)
         return CUDA_ERROR_OUT_OF_MEMORY;
-    show(&s->head, handle);
+    publish(&s->head, handle);
     s->array = array;
     return CUDA_SUCCESS;
 }

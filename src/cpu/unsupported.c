@@ -15,6 +15,6 @@
     CUresult symbol(void) __attribute__((weak, visibility("protected"))); \
     CUresult symbol(void)                                                 \
     {                                                                     \
-        return not_supported_told(#symbol);                               \
+        return not_supported_notify(#symbol);                             \
     }
 #include "driver/calls.def"

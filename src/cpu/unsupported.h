@@ -10,6 +10,6 @@
 // CUDA_ERROR_NOT_SUPPORTED. The string must live for ever.
 CUresult not_supported(const char *call);
 // The same, and calls the callbacks of cuLogs* at once. None of our locks may be held.
-CUresult not_supported_told(const char *call);
+CUresult not_supported_notify(const char *call);
 
 #endif
