@@ -36,7 +36,7 @@ static CUresult find(CUevent handle, struct CUevent_st **out)
     return CUDA_SUCCESS;
 }
 
-// The same as find, but returns the context's sticky error.
+// The same as find, but fails with the sticky error of the event's context.
 static CUresult get(CUevent handle, struct CUevent_st **out)
 {
     CUresult rc = find(handle, out);

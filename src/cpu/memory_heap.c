@@ -118,7 +118,7 @@ static uint32_t span_tag(const struct memory_heap *h, const struct shard *s, uns
 
 static void set_tag(struct memory_heap *h, uint32_t page, uint32_t tag)
 {
-    // Pairs with the load in memory_heap_free.
+    // Pairs with the load in free_block.
     atomic_store_explicit(&h->pages.page[page].tag, tag, memory_order_release);
 }
 

@@ -179,7 +179,7 @@ static CUresult refuse(struct CUstream_st *s)
     return rc ? rc : capture_unsafe();
 }
 
-// This is the only call that a callback may make.
+// Unlike all other calls on streams and events, this one is permitted in a callback.
 static CUresult query(bool per_thread, CUstream handle)
 {
     struct CUstream_st *s;
