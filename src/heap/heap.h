@@ -43,9 +43,8 @@ void heap_thread_ends(struct producer *w);  // gives back the blocks that its ca
 
 #define HEAP_LARGEST ((size_t)PTRDIFF_MAX - (1 << 20))
 
-struct producer *
 // Returns the calling thread's record, made if need be; NULL if it cannot be made.
-heap_join(void);
+struct producer *heap_join(void);
 void *heap_no_memory(void);
 // Returns the word of a block with this room, from the thread cache or from spans; 0 if the next allocator
 // must provide one, of heap_room_below(room) bytes.

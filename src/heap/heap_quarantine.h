@@ -80,10 +80,8 @@ static inline uint64_t heap_quarantine_cost(uint64_t packed)
     return (packed & BLOCK_SIZE_MASK) + BLOCK_HEAD;
 }
 
-static inline int
-heap_quarantine_add(struct heap_quarantine *w,
-                    // Appends an entry; there must be room. Returns 0, or -ENOMEM if it was not added.
-                    struct heap_quarantine_entry e);
+// Appends an entry; there must be room. Returns 0, or -ENOMEM if it was not added.
+static inline int heap_quarantine_add(struct heap_quarantine *w, struct heap_quarantine_entry e);
 // Removes the oldest entry if the queue is full or has no `room` bytes left under `limit`; returns false if
 // nothing was removed.
 static inline bool heap_quarantine_evict(struct heap_quarantine *w, uint64_t limit, uint64_t room,
@@ -99,10 +97,10 @@ static inline struct heap_quarantine_entry heap_quarantine_replace_oldest(struct
 // Fills the first and last HEAP_QUARANTINE_FILLED bytes of a freed block, so that large blocks cost no more
 // than small ones.
 static inline void heap_quarantine_fill(void *block, uint64_t size);
-static inline bool heap_quarantine_is_filled(const void *block, uint64_t size);  // unchanged
-int64_t heap_quarantine_first_change(const void *block,
-                                     // Returns the index of the first byte that differs from the fill, or -1.
-                                     uint64_t size);
+// Returns whether the fill is unchanged.
+static inline bool heap_quarantine_is_filled(const void *block, uint64_t size);
+// Returns the index of the first byte that differs from the fill, or -1.
+int64_t heap_quarantine_first_change(const void *block, uint64_t size);
 
 // For other threads. heap_quarantine_entry_at reads entry i of the queue, from `taken` on;
 // heap_quarantine_entry_in reads a lane's slot; both return false if there is no entry. What is read of the

@@ -22,9 +22,8 @@
 enum { MOST_REPORTS = 1000, KNOWN = MOST_REPORTS, OURS = 16 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;  // rank 3: the last
-static struct channel
-    // One for the program's threads, and one for each of ours that has descriptors of its own.
-    channels[1 + OURS];
+// One for the program's threads, and one for each of ours that has descriptors of its own.
+static struct channel channels[1 + OURS];
 static char program[512];
 static uint64_t reports, suppressed;
 static bool started;
@@ -191,9 +190,8 @@ static struct report_buffer buffer_by_head(const char *block, const struct block
 static struct report_buffer buffer_of(const char *block, const struct block_head *h, struct buffer_room *room)
 {
     struct report_buffer b = buffer_by_head(block, h, room);
-    if (b.freed_by &&
-        // Freed and not intact: the allocator has the block, and keeps a list where the size was.
-        !head_is_sound(block, h)) {
+    // Freed and not intact: the allocator has the block, and keeps a list where the size was.
+    if (b.freed_by && !head_is_sound(block, h)) {
         b.size = 0;
         b.made_by = b.thread = NULL;
     }

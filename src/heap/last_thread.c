@@ -127,9 +127,8 @@ void last_thread_leaves(void)
     static atomic_flag once = ATOMIC_FLAG_INIT;
     pid_t tids[OWN_FDS_MOST], self = (pid_t)syscall(SYS_gettid);
     enum rest rest = ABOUT_TO_LEAVE;
-    atomic_thread_fence(
-        // Between the end of this thread's record and reading those of others; with seems_to_leave.
-        memory_order_seq_cst);
+    // Between the end of this thread's record and reading those of others; with seems_to_leave.
+    atomic_thread_fence(memory_order_seq_cst);
     for (int i = 0; i < PATIENCE_MS && rest == ABOUT_TO_LEAVE; i++) {
         if (i)
             throttle_sleep(1000000);

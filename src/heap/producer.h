@@ -68,9 +68,8 @@ struct producer {
     _Atomic uint64_t generation;  // of the next block; threads start far apart; relaxed: a count for others
     uint64_t id;                  // the upper 16 bits of a place, in position
     struct thread_cache cache;
-    uint8_t filled
-        // How many blocks the last refill of a bin from spans asked for, bounds aside.
-        [THREAD_CACHE_FINE_BINS];
+    // How many blocks the last refill of a bin from spans asked for, bounds aside.
+    uint8_t filled[THREAD_CACHE_FINE_BINS];
     _Alignas(64) uint64_t callers[1 << PRODUCER_CALLERS_LOG2];
     uint32_t unwound;            // stacks unwound so far (site.h)
     _Atomic uint32_t unwatched;  // blocks that could not be recorded; relaxed

@@ -9,9 +9,8 @@
 enum {
     MOST_WORDS = 1 << 18,
     DEEP_BYTES = 32 << 20,
-    COARSE_DEEP_BYTES =
-        // For sizes above THREAD_CACHE_FINE: memory kept for them is not available to other sizes.
-    1 << 18,
+    // For sizes above THREAD_CACHE_FINE: memory kept for them is not available to other sizes.
+    COARSE_DEEP_BYTES = 1 << 18,
     STEP = 128,
     OVERHEAD = 48,
     FIRST_BYTES = 4096,

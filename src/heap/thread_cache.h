@@ -35,9 +35,8 @@
 enum {
     THREAD_CACHE_LEAST = 8,
     THREAD_CACHE_FINE_STEP = 16,
-    THREAD_CACHE_FINE =
-        // Up to here bins are the size classes of allocators: 8, 24, 40 and so on.
-    1024 + THREAD_CACHE_LEAST,
+    // Up to here bins are the size classes of allocators: 8, 24, 40 and so on.
+    THREAD_CACHE_FINE = 1024 + THREAD_CACHE_LEAST,
     THREAD_CACHE_LARGEST = 4096,
     THREAD_CACHE_STEP = 64,  // for sizes above
     THREAD_CACHE_FINE_BINS = THREAD_CACHE_FINE / THREAD_CACHE_FINE_STEP + 1,
