@@ -31,7 +31,7 @@
 enum { BLOCK_HEAD = 32, BLOCK_LEAD_LOG2 = 5, BLOCK_TAIL = 8, BLOCK_ALIGN = 16 };
 
 struct block_head {
-    uint64_t size;    // size, log2 of lead, kind; encrypted
+    uint64_t size;    // size, log2 of lead, kind, step; packed and encrypted
     uint64_t place;   // where its word is (producer.h)
     uint64_t ticket;  // generation, allocation site (site.h), turn
     uint64_t canary;
@@ -79,8 +79,8 @@ static inline struct block_info block_unpack(uint64_t packed)
                                packed >> BLOCK_KIND_SHIFT & 31, (uint16_t)(packed >> BLOCK_STEP_SHIFT)};
 }
 
-// Rooms by step, two steps for each power of two: 48, 64, 96, 128 and so on; step 0 has room 0. While a block
-// stays in place its step stays; only the size changes.
+// Rooms by step, two steps for each power of two: 48, 64, 96, 128 and so on; step 0 has room 0. Within
+// its room a block is resized in place by changing only its size.
 extern __attribute__((visibility("hidden"))) const uint64_t block_rooms[BLOCK_LAST_STEP + 1];
 
 static inline uint64_t block_room(unsigned step)
@@ -238,7 +238,7 @@ static inline __attribute__((always_inline)) void block_make_live(void *block, s
     block_make_live_packed(block, block_pack(info), info.size, place, ticket);
 }
 
-// Writes the head of a fresh block, marked as freed. The word is a block that nobody has allocated yet.
+// Writes the head of a fresh block, which was never allocated, as that of a freed one.
 static inline void block_make_freed(void *block, uint64_t place, uint64_t word)
 {
     uint64_t address = (uint64_t)(uintptr_t)block, generation = block_generation_of_word(word);

@@ -22,6 +22,8 @@ struct cpu_pressure {
 // Opens the source and keeps it open, so the calling thread must have its own descriptors (own_fds.h); if it
 // does not, no source is used.
 void cpu_pressure_open(struct cpu_pressure *c);
+// Returns whether other threads waited much for cores since the last call, or want all of them now; false if
+// unknown.
 bool cpu_pressure_is_high(struct cpu_pressure *c, int64_t now_ns);
 
 // Parsers of the files' texts; both return -1 if the text lacks the value. From a cpu.pressure: the

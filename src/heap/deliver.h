@@ -43,7 +43,7 @@ uint64_t deliver_words(void);
 
 // Exact rounds are numbered. Requests one and returns the number it will have.
 uint64_t deliver_ask_exact(void);
-bool deliver_exact_wanted(void);
+bool deliver_exact_wanted(void);  // whether one was requested and is not complete
 // Returns the number up to which all exact rounds are complete.
 uint64_t deliver_exact_done(void);
 

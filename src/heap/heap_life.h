@@ -28,6 +28,7 @@ void heap_life_end_here(void);
 extern __attribute__((visibility("hidden"))) atomic_bool heap_life_unmonitored;
 void heap_life_maybe_start(void);
 
+// Registers the calling thread's record, so that it is retired when the thread ends.
 void heap_life_thread_starts(struct producer *w);
 
 #endif

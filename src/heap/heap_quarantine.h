@@ -86,7 +86,7 @@ static inline int heap_quarantine_add(struct heap_quarantine *w, struct heap_qua
 // nothing was removed.
 static inline bool heap_quarantine_evict(struct heap_quarantine *w, uint64_t limit, uint64_t room,
                                          struct heap_quarantine_entry *e);
-void heap_quarantine_forget(struct heap_quarantine *w);
+void heap_quarantine_forget(struct heap_quarantine *w);  // empties queue and lanes; the blocks are lost
 
 // Returns the lanes, which hold about `limit` bytes if half of them are in use; NULL if out of memory.
 static inline struct heap_quarantine_lane *heap_quarantine_lanes(struct heap_quarantine *w, uint64_t limit);

@@ -18,7 +18,7 @@ struct idle {
     uint64_t words;  // delivered words when the pass began
 };
 
-void idle_begin(struct idle *s);
-bool idle_is(const struct idle *s);
+void idle_begin(struct idle *s);     // to be called when a pass begins
+bool idle_is(const struct idle *s);  // whether nothing can have changed since then
 
 #endif

@@ -62,8 +62,8 @@ size_t span_blocks(const struct span *s);
 uint64_t span_word(const struct span *s, size_t i);
 void span_give(struct span *s);
 
-void span_before_fork(void);
-void span_after_fork(void);  // in parent and child
+void span_before_fork(void);  // takes the lock
+void span_after_fork(void);   // releases it, in parent and child
 
 uint64_t span_bytes(void);  // mapped so far
 bool span_valid(void);

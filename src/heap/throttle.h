@@ -30,7 +30,7 @@ void throttle_become(struct throttle *p, const char *name, int nicer, unsigned p
 
 void throttle_start_low(struct throttle *p);  // starts with the least share
 
-void throttle_begin(struct throttle *p);
+void throttle_begin(struct throttle *p);  // work begins
 // Sleeps so long that work and sleep have their proportion, within these bounds. The lower bound is for a
 // thread with its full share; with a lower share it sleeps longer in proportion, and by the square of it
 // while others compete, because wakeups cost them something, too.
@@ -44,6 +44,7 @@ bool throttle_disturbed(int64_t waited_before, int64_t waited_within, int64_t cp
 // Return the total time to sleep: after work of this CPU time; after being idle for this time.
 int64_t throttle_rest_ns(const struct throttle *p, int64_t cpu, int64_t shortest_ns, int64_t longest_ns);
 int64_t throttle_doze_ns(int64_t idle_for, int64_t shortest_ns, int64_t longest_ns);
+// Returns the next share: halved if others wanted the core, else grown; between the least share and `most`.
 double throttle_adapt(double share, double most, bool disturbed);
 
 int64_t throttle_clock(clockid_t clock);  // nanoseconds; 0 if the clock does not exist
