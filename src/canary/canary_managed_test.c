@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
-// Plain buffers as managed memory, over the CPU device: where their canaries are, and which scans read which.
+// Plain buffers as managed memory, on the CPU device: where their canaries are, and which scans read which.
 #include "canary/canary_managed.h"
 
 #include "canary/canary_testing.h"
 
 enum { PAGE = 4096, SIZE = 10000, PAGES = 3 * PAGE, FAR = 1024, LOCK_STEP = 60000000 };
 
-// The monitor rests for a minute: scans are those of the test.
+// The monitor sleeps for a minute, so that all scans are the test's own.
 static int setup(void **state)
 {
     use_cpu_device();
@@ -55,7 +55,8 @@ static void every_scan_reads_the_pages_around(void **state)
     is_told(p, 2, 2);
 }
 
-// The last page of a buffer is the device's: what lies behind its end there is read rarely.
+// The last page of a buffer belongs to the device: only whole scans read the canary behind the buffer's end
+// there.
 static void few_scans_read_the_last_page(void **state)
 {
     CUdeviceptr p = make();

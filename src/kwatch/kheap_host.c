@@ -343,7 +343,7 @@ void kheap_host_limit_set(void)
     if (!ctx || guard.real.cuCtxGetLimit(&limit, CU_LIMIT_MALLOC_HEAP_SIZE))
         return;
     CUstreamCaptureMode mode = context_capture_relax();
-    canary_monitor_hold();
+    canary_monitor_lock();
     lock_take(&lock);
     struct kheap_host *h = kheap_host_of(ctx);
     CUcontext context = atomic_load_explicit(&ctx->handle, memory_order_relaxed);
@@ -357,7 +357,7 @@ void kheap_host_limit_set(void)
             tell_all(ctx, context, h->about.base, true);
     }
     lock_give(&lock);
-    canary_monitor_go_on();
+    canary_monitor_unlock();
     context_capture_restore(mode);
 }
 

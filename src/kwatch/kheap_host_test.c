@@ -146,9 +146,9 @@ static unsigned scan(void)
 {
     static const struct canary_occasion occasion = {DRIVER_CALLS, "a test", "in a test", true, true};
     unsigned before = atomic_load(&findings);
-    canary_monitor_hold();
+    canary_monitor_lock();
     assert_int_equal(kheap_watch_context(context_current(), &occasion), 0);
-    canary_monitor_go_on();
+    canary_monitor_unlock();
     return atomic_load(&findings) - before;
 }
 
@@ -307,9 +307,9 @@ static void scan_meanwhile(void)
         {DRIVER_CALLS, NULL, "in a test", true, false},
         {DRIVER_cuCtxSynchronize, NULL, "in a test", true, false}};
     for (unsigned i = 0; i < 2; i++) {
-        canary_monitor_hold();
+        canary_monitor_lock();
         CUresult r = kheap_watch_context(context_current(), &occasions[i]);
-        canary_monitor_go_on();
+        canary_monitor_unlock();
         assert_true(!r || r == CUDA_ERROR_NOT_READY);
     }
 }
