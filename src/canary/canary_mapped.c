@@ -21,9 +21,9 @@ enum {
     PIECE_PART = 2048,    // small pieces have 1/PIECE_PART of it: that much may be lost at their end
     MOST_AHEAD = 64 << 20,
     MOST_PIECE = 512 << 20,
-    FEW_MAPS = 4096,  // most pieces on the CPU device, where each takes several of the mappings that Linux
-                      // allows
-    PARTS = 2048,     // of a reservation, to find pieces by address
+    MOST_MAPS = 4096,  // most pieces on the CPU device, where each takes several of the mappings that Linux
+                       // allows
+    PARTS = 2048,      // of a reservation, to find pieces by address
 };
 static const uint64_t reserved_most = (uint64_t)64 << 30, reserved_least = (uint64_t)1 << 30;
 
@@ -412,7 +412,7 @@ static int grow(const struct context *ctx, struct mapping *map, uint64_t need)
     lock_take(&lock);
     uint64_t tail = map->newest ? canary_suballoc_before(&map->suballoc, map->next) : 0,
              total = map->suballoc.bytes;
-    bool full = guard.real_fault && map->pieces >= FEW_MAPS;
+    bool full = guard.real_fault && map->pieces >= MOST_MAPS;
     lock_give(&lock);
     if (tail >= need)
         return 0;  // another thread has mapped enough
