@@ -78,7 +78,7 @@ static bool offer(const struct mode_answer *a, CUipcMemHandle *handle)
     if (share_offered(a->base, handle))
         return true;
     if (a->mapped) {
-        m.later = canary_mapped_share;
+        m.on_request = canary_mapped_share;
         return canary_mapped_can_share(a->base, m.size) && !share_offer(a->base, &m, handle);
     }
     if (guard.real.cuMemGetAddressRange_v2(&base, &bytes, a->base) ||

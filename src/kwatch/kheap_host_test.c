@@ -333,7 +333,7 @@ static void several_threads(void **state)
 
 // --- records -----------------------------------------------------------------------------------------------
 
-static void overflows_are_told_once(void **state)
+static void overflows_are_reported_once(void **state)
 {
     struct loaded l = load();
     launch(l.take, 77);
@@ -373,7 +373,7 @@ static void one_kernel_is_blamed(void **state)
     forget();
 }
 
-static void frees_are_told(void **state)
+static void frees_are_reported(void **state)
 {
     struct loaded l = load();
     launch(l.take, 77);
@@ -460,12 +460,18 @@ static void registers_are_limited(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(made_at_the_first_launch), cmocka_unit_test(module_that_came_first),
-        cmocka_unit_test(without_memory),           cmocka_unit_test(module_that_is_not_ours),
-        cmocka_unit_test(several_threads),          cmocka_unit_test(another_limit),
-        cmocka_unit_test(overflows_are_told_once),  cmocka_unit_test(one_kernel_is_blamed),
-        cmocka_unit_test(frees_are_told),           cmocka_unit_test(waits_read_the_ring),
-        cmocka_unit_test(unload_that_is_refused),   cmocka_unit_test(lost_sizes_come_back),
+        cmocka_unit_test(made_at_the_first_launch),
+        cmocka_unit_test(module_that_came_first),
+        cmocka_unit_test(without_memory),
+        cmocka_unit_test(module_that_is_not_ours),
+        cmocka_unit_test(several_threads),
+        cmocka_unit_test(another_limit),
+        cmocka_unit_test(overflows_are_reported_once),
+        cmocka_unit_test(one_kernel_is_blamed),
+        cmocka_unit_test(frees_are_reported),
+        cmocka_unit_test(waits_read_the_ring),
+        cmocka_unit_test(unload_that_is_refused),
+        cmocka_unit_test(lost_sizes_come_back),
         cmocka_unit_test(registers_are_limited),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
