@@ -230,8 +230,7 @@ bool canary_alloc_pitch(CUdeviceptr *pointer, size_t *pitch, size_t width, size_
     return true;
 }
 
-// --- memory from the driver, with room for canaries
-// -----------------------------------------------------------
+// --- memory from the driver, with room for canaries --------------------------------------------------------
 
 bool canary_alloc_managed(CUdeviceptr *pointer, size_t size, unsigned flags, CUresult *r)
 {

@@ -33,7 +33,7 @@ static CUresult free_real(const struct canary_place *place)
 // By context: places whose free was postponed because somebody may have been reading them; the next scan
 // frees them.
 static _Atomic(struct canary_slab *) postponed[CONTEXT_CONTEXTS];
-// Whether postponed places have been freed on the side stream, and nobody has waited for it since
+// Whether postponed places have been freed on the side stream since the last canary_free_any_freed.
 static atomic_bool any_freed[CONTEXT_CONTEXTS];
 
 static void postpone(const struct canary_place *place, bool until_ready)
@@ -308,7 +308,7 @@ void canary_free_cached(struct context *ctx, const struct canary_place *place, b
     canary_order_side_free(ctx, real);
 }
 
-// Frees a cached place without waiting for the scan lock, now or later.
+// Frees a cached place at once, or postpones that rather than wait for the scan lock.
 static void free_cached_no_wait(struct context *ctx, const struct canary_place *place)
 {
     bool plain = place->slab->memory->kind == CANARY_SUBALLOCATED, held = !plain && canary_monitor_trylock();

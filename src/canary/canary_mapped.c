@@ -111,8 +111,7 @@ bool canary_mapped_usable(const struct context *ctx)
     return able;
 }
 
-// --- finding pieces, and how much of them is free; under the lock
-// ----------------------------------------------
+// --- finding pieces, and how much of them is free; under the lock ------------------------------------------
 
 static uint64_t part_size(const struct reservation *r)
 {
@@ -222,8 +221,7 @@ void canary_mapped_give(const struct context *ctx, uint64_t base, uint64_t bytes
     lock_give(&lock);
 }
 
-// --- mapping pieces
-// -------------------------------------------------------------------------------------------
+// --- mapping pieces ----------------------------------------------------------------------------------------
 
 // What is to be mapped: room for a range that ends `first` bytes behind base, and for `more` ranges of `need`
 // bytes.
@@ -445,8 +443,7 @@ int canary_mapped_grow(const struct context *ctx, uint64_t bytes)
     return err;
 }
 
-// --- unmapping pieces
-// -----------------------------------------------------------------------------------------
+// --- unmapping pieces --------------------------------------------------------------------------------------
 
 // Returns how many more bytes could be unmapped if these ranges were free. Requires the lock.
 static uint64_t count_more(struct mapping *map, const struct canary_extent *assumed, unsigned n)
@@ -573,8 +570,7 @@ void canary_mapped_context_gone(const struct context *ctx)
     lock_give(&grow_lock);
 }
 
-// --- sharing, and access by peers
-// -----------------------------------------------------------------------------
+// --- sharing, and access by peers --------------------------------------------------------------------------
 
 // Requires grow_lock.
 static bool export_pieces(const struct mapping *map, uint64_t buffer, uint64_t size, struct share_memory *m)

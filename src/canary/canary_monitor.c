@@ -24,12 +24,12 @@ enum {
     GRAPH = 8,         // a graph launch counts as so many
     BUSY_SHARE = 100,  // busy: copy calls take at most 1/BUSY_SHARE of the time
     BUSY = 5000,       // busy: least pause in microseconds
-    // busy: microseconds of pause for each launch per millisecond; a program that only launches loses 0.15 ms
-    // to a scan
+    // Busy: microseconds of pause for each launch per millisecond. A program that only launches loses 0.15 ms
+    // to a scan.
     EACH = 120,
     COPIES = 4,     // transfers per millisecond, beyond which our copies delay the program's
     HURRY = 50000,  // pause in microseconds while there are more; the longest pause for a busy program, too
-    SYNC_SHARE = 2000,  // scans that the program waits for take 1/SYNC_SHARE of its time
+    SYNC_SHARE = 2000,  // scans that the program waits for take at most 1/SYNC_SHARE of its time
     THOROUGH = 64,      // one scan in so many is whole, and includes managed memory
     QUIET = 20000,      // scans in a row without a launch, after which pauses are IDLE times as long; ...
     ENDED = 20,         // ... a scan counts for so many if all that was launched is known to have ended

@@ -255,7 +255,7 @@ static void hand_over(struct readbacks *set, struct readback *rb, const struct c
                       enum driver_id call)
 {
     struct canary_snapshot snapshot = canary_verify_snapshot(place);
-    // Release pairs with the acquire loads of pending_reads in canary_order_forget and in canary_free.c.
+    // Release pairs with the acquire loads of pending_reads.
     atomic_fetch_add_explicit(&place->slab->pending_reads, 1, memory_order_release);
     lock_take(&lock);
     rb->snapshot = snapshot;
@@ -392,7 +392,7 @@ static void retire_readback(struct readbacks *set, struct readback *rb)
     lock_give(&lock);
 }
 
-// Returns the oldest if l == NULL.
+// Returns the pending readback behind rb, or the oldest if rb == NULL.
 static struct readback *next_of(const struct readbacks *set, const struct readback *rb)
 {
     lock_take(&lock);
@@ -402,7 +402,8 @@ static struct readback *next_of(const struct readbacks *set, const struct readba
 }
 
 // Returns whether a readback must wait: if it is late itself, or an older readback of the same place is,
-// since the damage it shows may be the older buffer's.
+// since the damage it shows may be the older buffer's. Records the pass that found a readback of the place
+// late.
 static bool must_wait(struct readbacks *set, const struct readback *rb, bool late)
 {
     lock_take(&lock);

@@ -76,8 +76,8 @@ uint64_t canary_scan_number(void)
 
 // Verifies the tail of a buffer in a row that starts behind the smallest buffer of the slab. A buffer smaller
 // than that came after the scan began.
-static void verify_tail(struct scan *scan, const struct job *j, uint32_t number,
-                        const struct canary_buffer *b, const uint8_t *row, uint32_t width)
+static void verify_tail_in_row(struct scan *scan, const struct job *j, uint32_t number,
+                               const struct canary_buffer *b, const uint8_t *row, uint32_t width)
 {
     uint64_t skip = b->size - j->size;
     if (b->size >= j->size && skip < width)
@@ -101,7 +101,7 @@ static void verify_wholes(struct scan *scan, const struct job *j, const uint8_t 
     struct canary_buffer b;
     for (uint32_t n = j->row; n < j->row + j->rows; n++, row += j->width) {
         if (n && read_slot(scan, s, n - 1, &b))
-            verify_tail(scan, j, n - 1, &b, row, j->width);
+            verify_tail_in_row(scan, j, n - 1, &b, row, j->width);
         if (n < s->slots && read_slot(scan, s, n, &b))
             scan->found += canary_verify_head(s, n, &b, row + j->width - CANARY_HEAD, scan->occasion);
     }
@@ -116,7 +116,7 @@ static void verify_narrows(struct scan *scan, const struct job *j, const uint8_t
             continue;
         if (j->head)
             scan->found += canary_verify_head(j->slab, n, &b, head, scan->occasion);
-        verify_tail(scan, j, n, &b, tail, j->tail);
+        verify_tail_in_row(scan, j, n, &b, tail, j->tail);
     }
 }
 
@@ -199,7 +199,8 @@ static bool give_up_slab(struct scan *scan, struct canary_slab *s)
     return true;
 }
 
-// Does so for the last job, and removes it from the batch.
+// Marks the slab as unreadable if the driver refused the last job's copy, and removes the job from the batch.
+// Returns whether that was the case.
 static bool take_back_job(struct scan *scan, struct canary_slab *s)
 {
     if (!give_up_slab(scan, s))

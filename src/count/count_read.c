@@ -67,8 +67,7 @@ static struct module *module_of(const struct modules_row *row)
     return row->data[client];
 }
 
-// --- modules
-// --------------------------------------------------------------------------------------------------
+// --- modules -----------------------------------------------------------------------------------------------
 
 static void mark_lost(const struct module *m)
 {

@@ -14,18 +14,18 @@
 #include "context/names.h"
 
 // What was reported.
-static struct report_kernel told[200];
+static struct report_kernel reported[200];
 static char names[200][64];
-static unsigned ntold, batches;
+static unsigned nreported, batches;
 
 void guard_report_counts(const struct report_counts *counts)
 {
     batches++;
-    for (uint32_t i = 0; i < counts->nkernels && ntold < 200; i++) {
-        snprintf(names[ntold], sizeof names[ntold], "%s", counts->kernels[i].name);
-        told[ntold] = counts->kernels[i];
-        told[ntold].name = names[ntold];
-        ntold++;
+    for (uint32_t i = 0; i < counts->nkernels && nreported < 200; i++) {
+        snprintf(names[nreported], sizeof names[nreported], "%s", counts->kernels[i].name);
+        reported[nreported] = counts->kernels[i];
+        reported[nreported].name = names[nreported];
+        nreported++;
     }
 }
 
@@ -35,11 +35,11 @@ void guard_report_note(const char *fmt, ...)
 
 static const struct report_kernel *find(const char *name)
 {
-    ntold = batches = 0;
+    nreported = batches = 0;
     count_report();
-    for (unsigned i = 0; i < ntold; i++)
-        if (strcmp(told[i].name, name) == 0)
-            return &told[i];
+    for (unsigned i = 0; i < nreported; i++)
+        if (strcmp(reported[i].name, name) == 0)
+            return &reported[i];
     return NULL;
 }
 
@@ -158,10 +158,10 @@ static void good_twins(void **state)
     count_add(counted, &one, &none);
     unsigned seen = 0;
     assert_non_null(find("twin"));
-    for (unsigned i = 0; i < ntold; i++)
-        if (strcmp(told[i].name, "twin") == 0) {
-            assert_int_equal(told[i].launches, told[i].uncounted ? 2 : 1);
-            seen += told[i].uncounted ? 1 : 10;
+    for (unsigned i = 0; i < nreported; i++)
+        if (strcmp(reported[i].name, "twin") == 0) {
+            assert_int_equal(reported[i].launches, reported[i].uncounted ? 2 : 1);
+            seen += reported[i].uncounted ? 1 : 10;
         }
     assert_int_equal(seen, 11);
 }

@@ -62,8 +62,7 @@ struct kheap_host *kheap_host_of(const struct context *ctx)
     return atomic_load_explicit(&h->ready, memory_order_acquire) ? h : NULL;
 }
 
-// --- making heaps
-// ---------------------------------------------------------------------------------------------
+// --- making heaps ------------------------------------------------------------------------------------------
 
 static bool has_calls(void)
 {
@@ -166,8 +165,7 @@ static void make(struct kheap_host *h)
     atomic_store_explicit(&h->ready, true, memory_order_release);
 }
 
-// --- the modules' variables
-// -----------------------------------------------------------------------------------
+// --- the modules' variables --------------------------------------------------------------------------------
 
 // Sets the variable of a module to the address of its heap; 0: malloc is the driver's. Requires ctx to be
 // current.

@@ -131,8 +131,7 @@ static bool receive_with(int from, void *bytes, size_t size, int fd[MOST_FDS], u
     return n == (ssize_t)size;
 }
 
-// --- answering
-// ------------------------------------------------------------------------------------------------
+// --- answering ---------------------------------------------------------------------------------------------
 
 // Duplicates the descriptors, since the offer may be withdrawn while they are sent. Returns their number, or
 // -1 if there is no room for all of them.
@@ -324,8 +323,7 @@ void share_after_fork(void)
     atomic_store_explicit(&open_once, false, memory_order_relaxed);
 }
 
-// --- asking
-// ---------------------------------------------------------------------------------------------------
+// --- asking ------------------------------------------------------------------------------------------------
 
 static struct ticket ticket_of(const CUipcMemHandle *handle)
 {
