@@ -19,11 +19,11 @@
 #include "track/guard_report.h"
 
 bool canary_on;
-static _Atomic(bool) stopped;  // relaxed, and so is `used`: each is a fact of its own
+static _Atomic(bool) stopped;  // relaxed, like `used`: no other memory depends on it
 static _Atomic(bool) used;
-static int owner;  // the process that uses it
-static const struct canary_memory
-    *apart;  // that plain buffers get; NULL: that which we divide up. Set once, at the start
+static int owner;  // the process that uses the mode
+// The memory of plain buffers; NULL: they are suballocated. Set once, at the start.
+static const struct canary_memory *separate;
 
 void canary_start(void)
 {
@@ -33,10 +33,10 @@ void canary_start(void)
         canary_on = false;
     }
     owner = getpid();
-    apart = canary_managed_chosen();
+    separate = canary_managed_chosen();
 }
 
-// A driver does not work in the child of a process that used it. If ours did not, the child may.
+// A driver that was used does not work in a forked child. If the parent has not used it, the child may.
 void canary_after_fork(void)
 {
     canary_on &= !canary_used();
@@ -48,7 +48,7 @@ void canary_after_fork(void)
     canary_monitor_after_fork();
 }
 
-// Registered after the driver's own, so it runs before the driver goes.
+// Registered after the driver's own exit handler, so it runs before the driver shuts down.
 static void at_exit(void)
 {
     if (canary_on && owner == getpid())
@@ -75,7 +75,7 @@ bool canary_used(void)
     return atomic_load_explicit(&used, memory_order_relaxed);
 }
 
-// The context of an allocation; NULL: it gets plain memory.
+// Returns the context of an allocation, prepared for scans; NULL if the allocation must be plain.
 static struct context *ready(size_t size)
 {
     if (!size || atomic_load_explicit(&stopped, memory_order_relaxed))
@@ -85,10 +85,10 @@ static struct context *ready(size_t size)
         return NULL;
     canary_use();
     if (!canary_staging_prepared(ctx)) {
-        canary_monitor_hold();
+        canary_monitor_lock();
         if (!canary_staging_prepared(ctx))
             canary_staging_prepare(ctx);
-        canary_monitor_go_on();
+        canary_monitor_unlock();
     }
     return ctx;
 }
@@ -107,21 +107,22 @@ static uint64_t count_buffer(const struct canary_place *place)
     return place->base;
 }
 
-// The canaries are in place, or will be before the program's next operation in the same order.
+// Publishes a place whose canaries are in place, or will be before the program's next operation in the same
+// order.
 static uint64_t publish(const struct canary_place *place)
 {
     canary_slot_publish(place, canary_scan_number());
     return count_buffer(place);
 }
 
-// The same, of a place that had a buffer just like it.
+// Publishes a place that had a buffer of the same size, so that its canaries are intact.
 static uint64_t publish_again(const struct canary_place *place)
 {
     canary_slot_publish_again(place, canary_scan_number());
     return count_buffer(place);
 }
 
-// What the driver gave becomes a buffer. False: it is still the caller's.
+// Makes memory from the driver a buffer. Returns false if that fails; the caller then still owns the memory.
 static bool adopt(struct context *ctx, const struct canary_memory *memory, uint64_t real, size_t size,
                   uint64_t *base)
 {
@@ -136,28 +137,28 @@ static bool adopt(struct context *ctx, const struct canary_memory *memory, uint6
     return true;
 }
 
-// A place of plain memory that a buffer of this size had. False: there is none.
-static bool take_again(struct context *ctx, size_t size, struct canary_place *place)
+// Takes a cached suballocated place of this size, undamaged. Returns false if there is none.
+static bool take_cached(struct context *ctx, size_t size, struct canary_place *place)
 {
-    while (canary_cache_take(ctx, CANARY_OURS, NULL, 0, size, place)) {
+    while (canary_cache_take(ctx, CANARY_SUBALLOCATED, NULL, 0, size, place)) {
         bool checked = canary_slot_is_checked(place->slab, place->number) ||
-                       !canary_scan_place(ctx, place, &canary_free_wanted_again);
-        if (checked && !canary_slot_told(place->slab, place->number))
+                       !canary_scan_place(ctx, place, &canary_free_on_reuse);
+        if (checked && !canary_slot_reported(place->slab, place->number))
             return true;
         canary_store_give(place, 0);
     }
     return false;
 }
 
-// A place between canaries, which stand.
+// Takes a place and writes its canaries unless they are intact. Returns false if out of memory.
 static bool take_place(struct context *ctx, size_t size, struct canary_place *place)
 {
     for (bool patient = true;;) {
-        // The slab that is to be checked may be closed meanwhile: it must not become another.
+        // Another thread may close the slab that is to be checked; the epoch keeps it from being reused.
         unsigned section = epoch_enter();
         enum canary_took took = canary_store_take(ctx, size, patient, place);
         if (took == CANARY_CHECK) {
-            canary_monitor_check(ctx, place->slab, &canary_free_wanted_again);
+            canary_monitor_check(ctx, place->slab, &canary_free_on_reuse);
             patient = false;
         }
         epoch_leave(section);
@@ -169,7 +170,7 @@ static bool take_place(struct context *ctx, size_t size, struct canary_place *pl
             canary_store_give(place, canary_scan_number());
             if (!across)
                 return false;
-            canary_mapped_give_up(ctx, "a copy across pieces of memory fails");
+            canary_mapped_disable(ctx, "a copy across pieces of memory fails");
             continue;
         }
         if (took == CANARY_TOOK || took == CANARY_TOOK_STALE)
@@ -179,18 +180,18 @@ static bool take_place(struct context *ctx, size_t size, struct canary_place *pl
     }
 }
 
-// A plain buffer in memory that the driver gives for it alone.
-static bool alloc_apart(struct context *ctx, CUdeviceptr *pointer, size_t size, CUresult *r)
+// Allocates a plain buffer from the driver by itself.
+static bool alloc_separate(struct context *ctx, CUdeviceptr *pointer, size_t size, CUresult *r)
 {
     CUdeviceptr real;
     uint64_t base;
-    if (!apart->take(canary_slab_padded(apart, size), &real))
+    if (!separate->take(canary_slab_padded(separate, size), &real))
         return plain(size);
-    if (!adopt(ctx, apart, real, size, &base)) {
+    if (!adopt(ctx, separate, real, size, &base)) {
         guard.real.cuMemFree_v2(real);
         return plain(size);
     }
-    apart->placed(ctx, base, size);
+    separate->placed(ctx, base, size);
     *pointer = base;
     *r = CUDA_SUCCESS;
     return true;
@@ -202,9 +203,9 @@ bool canary_alloc(CUdeviceptr *pointer, size_t size, CUresult *r)
     struct context *ctx = canary_on && pointer ? ready(size) : NULL;
     if (!ctx || size > SIZE_MAX / 2)
         return canary_on && plain(size);
-    if (apart)
-        return alloc_apart(ctx, pointer, size, r);
-    if (take_again(ctx, size, &place))
+    if (separate)
+        return alloc_separate(ctx, pointer, size, r);
+    if (take_cached(ctx, size, &place))
         *pointer = publish_again(&place);
     else if (take_place(ctx, size, &place) || (canary_reclaim() && take_place(ctx, size, &place)))
         *pointer = publish(&place);
@@ -229,7 +230,7 @@ bool canary_alloc_pitch(CUdeviceptr *pointer, size_t *pitch, size_t width, size_
     return true;
 }
 
-// --- memory of the driver's with room for canaries -----------------------------------------------------------
+// --- memory from the driver, with room for canaries --------------------------------------------------------
 
 bool canary_alloc_managed(CUdeviceptr *pointer, size_t size, unsigned flags, CUresult *r)
 {
@@ -285,7 +286,7 @@ static CUresult pool_alloc(CUdeviceptr *real, size_t size, CUmemoryPool pool, CU
     return (per_thread ? d->cuMemAllocAsync_ptsz : d->cuMemAllocAsync)(real, size, stream);
 }
 
-// Both sides by one memset.
+// Writes head and tail by one memset.
 static CUresult set_in_order(const struct canary_place *place, CUstream stream, bool per_thread)
 {
     const struct driver *d = &guard.real;
@@ -306,7 +307,7 @@ static CUresult copy_in_order(const struct canary_place *place, CUstream stream,
     return r ? r : copy(place->base + place->size, tail, count, stream);
 }
 
-// Canaries in the order of the stream, and an event when they are there.
+// Writes the canaries in stream order, and records the slab's event behind them.
 static CUresult write_in_order(const struct canary_place *place, CUstream stream, bool per_thread)
 {
     __typeof__(cuEventRecord) *record = per_thread ? guard.real.cuEventRecord_ptsz : guard.real.cuEventRecord;
@@ -315,7 +316,7 @@ static CUresult write_in_order(const struct canary_place *place, CUstream stream
     return r ? r : record(place->slab->ready, stream);
 }
 
-// Memory of the driver's, with canaries in the order of the stream.
+// Allocates from a pool, and writes canaries in stream order.
 static bool alloc_in_order(struct context *ctx, CUdeviceptr *pointer, size_t size, CUmemoryPool pool,
                            CUstream stream, bool per_thread, CUresult *r)
 {
@@ -363,13 +364,13 @@ bool canary_alloc_async(CUdeviceptr *pointer, size_t size, CUmemoryPool pool, CU
     return alloc_in_order(ctx, pointer, size, pool, stream, per_thread, r);
 }
 
-// --- the rest -----------------------------------------------------------------------------------------------
+// --- the rest ----------------------------------------------------------------------------------------------
 
-void canary_let_go(struct context *ctx, uint64_t age)
+void canary_drop_cached(struct context *ctx, uint64_t age)
 {
     struct canary_place place;
     while (canary_cache_drop(ctx, age, &place))
-        canary_free_kept(ctx, &place, true);
+        canary_free_cached(ctx, &place, true);
 }
 
 void canary_pool_ends(CUmemoryPool pool)
@@ -382,16 +383,16 @@ void canary_pool_ends(CUmemoryPool pool)
             continue;
         ctx = context_enter(atomic_load_explicit(&ctx->handle, memory_order_relaxed), &pushed);
         while (ctx && canary_cache_drop_of(ctx, pool, &place))
-            canary_free_kept(ctx, &place, false);
+            canary_free_cached(ctx, &place, false);
         context_leave(ctx && pushed);
     }
 }
 
-// Who has looked at all places that wait may give the memory back. idle: see canary_free_trim.
+// Verifies all freed places, then returns unused memory to the driver. idle: as for canary_free_trim.
 static uint64_t scan_and_trim(struct context *ctx, bool idle)
 {
-    CUresult r = canary_scan_context(ctx, false, true, &canary_free_wanted_again);
-    // Where a scan fails, its copies may be under way still.
+    CUresult r = canary_scan_context(ctx, false, true, &canary_free_on_reuse);
+    // After a failed scan its copies may still be running.
     if (r && canary_staging_of(ctx))
         return 0;
     return idle ? canary_store_trim(ctx, 0) : canary_mapped_trim(ctx, UINT64_MAX);
@@ -402,37 +403,38 @@ static bool reclaim(struct context *ctx)
     enum { PASSES = 8 };  // others may go on freeing meanwhile
     bool any = canary_cache_any(ctx), more = true;
     for (unsigned i = 0; i < PASSES && more; i++) {
-        canary_monitor_hold();
-        canary_order_settle(ctx);
-        canary_let_go(ctx, 0);
+        canary_monitor_lock();
+        canary_order_verify(ctx);
+        canary_drop_cached(ctx, 0);
         canary_free_postponed(ctx);
-        more = canary_free_gone_aside(ctx);
+        more = canary_free_any_freed(ctx);
         any |= more;
         more |= canary_free_any_postponed(ctx);
-        canary_monitor_go_on();
-        // For the program's streams, which may wait for another thread of its: nothing of ours is held.
+        canary_monitor_unlock();
+        // This waits for streams of the program, which may wait for another thread of it: no lock of ours may
+        // be held.
         if (any || more)
-            canary_order_wait_aside(ctx);
+            canary_order_side_wait(ctx);
     }
-    canary_monitor_hold();
+    canary_monitor_lock();
     uint64_t given = scan_and_trim(ctx, true);
-    canary_monitor_go_on();
+    canary_monitor_unlock();
     return given || any;
 }
 
-// Without waiting for kernels or streams. The context may be another one, and about to end.
+// Reclaims without waiting for kernels or streams. ctx need not be current, and may be about to be destroyed.
 static bool reclaim_at_once(struct context *ctx)
 {
     uint64_t given = 0;
     bool pushed;
-    canary_monitor_hold();
+    canary_monitor_lock();
     CUcontext its = atomic_load_explicit(&ctx->handle, memory_order_relaxed);
     if (its && canary_monitor_watches(ctx) && context_enter(its, &pushed)) {
-        canary_let_go(ctx, 0);
+        canary_drop_cached(ctx, 0);
         given = scan_and_trim(ctx, canary_monitor_is_idle());
         context_leave(pushed);
     }
-    canary_monitor_go_on();
+    canary_monitor_unlock();
     return given;
 }
 
@@ -463,7 +465,7 @@ bool canary_reclaim_at_once(void)
     return reclaim_all(false);
 }
 
-uint64_t canary_held(void)
+uint64_t canary_reclaimable(void)
 {
     CUcontext current = NULL;
     if (!canary_on || !canary_used() || guard.real.cuCtxGetCurrent(&current) || !current)
@@ -520,7 +522,7 @@ void canary_context_gone(CUcontext context)
     struct context *ctx = canary_on && context ? context_find(context) : NULL;
     if (!ctx)
         return;
-    canary_monitor_hold();
+    canary_monitor_lock();
     canary_cache_context_gone(ctx);
     canary_free_context_gone(ctx);
     canary_store_context_gone(ctx, context);
@@ -528,6 +530,6 @@ void canary_context_gone(CUcontext context)
     canary_verify_context_gone(ctx);
     canary_order_context_gone(ctx);
     canary_monitor_context_gone(ctx);
-    context_forget(context);  // whoever waits for the lock finds no context in the row
-    canary_monitor_go_on();
+    context_forget(context);  // a thread that waits for the lock then finds no context here
+    canary_monitor_unlock();
 }

@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: MIT
-// --mode=canary: buffers between bytes that nobody may write, which a monitor reads while the program runs.
+// --mode=canary: each buffer lies between canaries, bytes that nobody may write. A monitor thread reads them
+// while the program runs.
 //
-//   canary_bytes   the bytes                            canary_scan     reads canaries, of all buffers or of one
-//   canary_slab    where in memory buffers lie          canary_look     tells which have changed, and reports
-//   canary_slot    what is known of each buffer         canary_bench    streams and pinned memory for both ways
-//   canary_store   which buffers there are              canary_write    writes canaries
-//   canary_ground  device memory in regions             canary_free     frees, at once and in the order of a stream
-//   canary_tract   or mapped, piece by piece            canary_order    reads what such a free leaves behind
-//   canary_space   and what of it is taken              canary_monitor  when to scan: the thread, waits, ends
-//   canary_shelf   freed ones for the next like them    canary_managed  plain buffers as GMODx has them
+//   canary_bytes     the bytes                        canary_scan     reads canaries, of all buffers or one
+//   canary_slab      layout of buffers in memory      canary_verify   compares them, and reports changes
+//   canary_slot      state of each buffer             canary_staging  streams and pinned memory for copies
+//   canary_store     which buffers exist              canary_write    writes canaries
+//   canary_regions   device memory from cuMemAlloc    canary_free     frees, at once and in stream order
+//   canary_mapped    or mapped, piece by piece        canary_order    readbacks before stream-ordered frees
+//   canary_suballoc  free ranges in either            canary_monitor  when to scan: thread, waits, exits
+//   canary_cache     freed places kept for reuse      canary_managed  plain buffers as in the GMODx paper
 //
-// What canaries cannot see: reads, and writes that jump over them. --mode=pages sees those that leave a page.
+// Canaries cannot detect reads, nor writes that jump over them. --mode=pages detects those that leave a page.
 #ifndef MOAT_CANARY_CANARY_H
 #define MOAT_CANARY_CANARY_H
 
@@ -21,21 +22,23 @@
 #include "canary/canary_monitor.h"
 #include "mode/mode.h"
 
-extern bool canary_on;  // set once, at the start; off in the child of a fork whose parent used it
+extern bool canary_on;  // set once, at the start; cleared in a forked child whose parent used the mode
 
-void canary_start(void);  // once, when the options are read
+void canary_start(void);  // called once, when the options are known
 void canary_after_fork(void);
-void canary_use(void);   // something is to be watched from now on; later calls return at once
-bool canary_used(void);  // whether it was called
+// Starts the monitor and registers the exit handler on the first call; later calls return at once.
+void canary_use(void);
+bool canary_used(void);  // whether canary_use was called
 
-// All of these: false: it is not for this mode to do, and the driver's own call must.
+// The allocations and frees return false if this mode does not handle the call; the caller then makes the
+// driver's own call. If they return true, *r is the result for the program.
 bool canary_alloc(CUdeviceptr *pointer, size_t size, CUresult *r);
 bool canary_alloc_pitch(CUdeviceptr *pointer, size_t *pitch, size_t width, size_t height, unsigned element,
                         CUresult *r);
 bool canary_alloc_managed(CUdeviceptr *pointer, size_t size, unsigned flags, CUresult *r);
-// flags NULL: cuMemAllocHost.
+// flags == NULL stands for cuMemAllocHost.
 bool canary_alloc_host(void **pointer, size_t size, const unsigned *flags, CUresult *r);
-// pool NULL: the device's current one. The stream is not captured.
+// pool == NULL stands for the device's current pool. The stream must not be capturing.
 bool canary_alloc_async(CUdeviceptr *pointer, size_t size, CUmemoryPool pool, CUstream stream,
                         bool per_thread, CUresult *r);
 bool canary_free(CUdeviceptr pointer, enum driver_id call, CUresult *r);
@@ -43,30 +46,33 @@ bool canary_free_host(void *pointer, enum driver_id call, CUresult *r);
 bool canary_free_async(CUdeviceptr pointer, CUstream stream, bool per_thread, bool captured,
                        enum driver_id call, CUresult *r);
 
-// The driver has no memory: gives back what it can. True: it is worth to try again.
+// Returns memory to the driver after it ran out. Returns true if anything was returned, so that a retry makes
+// sense. May wait for the program's streams.
 bool canary_reclaim(void);
-bool canary_reclaim_at_once(void);  // the same, but for what would have to be waited for
-// Bytes of the current context that would be given back then, as far as is known without looking.
-uint64_t canary_held(void);
+bool canary_reclaim_at_once(void);  // the same without waiting for kernels or streams
+// Returns the bytes of the current context that canary_reclaim would return, as far as known without a scan.
+uint64_t canary_reclaimable(void);
 
-// What is kept for buffers like those that were freed goes, if it is kept for so many nanoseconds. The context's context is
-// current, and no scan is under way.
-void canary_let_go(struct context *ctx, uint64_t age);
-// The program is about to destroy a pool of its own.
+// Frees the cached places of ctx that have been in the cache for at least `age` nanoseconds. Requires ctx to
+// be current and the scan lock to be held.
+void canary_drop_cached(struct context *ctx, uint64_t age);
+// Frees the cached places of a pool that the program is about to destroy.
 void canary_pool_ends(CUmemoryPool pool);
 
-// From now on buffers are plain: the program needs what those of this mode cannot do.
+// Makes all later allocations plain, since the program needs what buffers of this mode cannot do; a note says
+// why.
 void canary_stop(const char *why);
 
-// What a program's pointer is; *base and *size get the range of a buffer.
+// Classifies an address of the program; for a buffer, *base and *size are set to its range.
 enum mode_what canary_ask(uint64_t address, uint64_t *base, uint64_t *size);
 
-// A context: before it goes, while it still answers; when it did not; and when it has gone.
+// A context is about to be destroyed and still answers; its destruction failed; it has been destroyed.
 void canary_context_ends(CUcontext context, enum driver_id call);
 void canary_context_stays(CUcontext context);
 void canary_context_gone(CUcontext context);
 
-// The program has waited; for all kernels that were launched before, their number, or for some: 0.
+// Called after the program waited. ended: how many kernels are known to have ended; 0: it did not wait for
+// all.
 static inline void canary_synced(enum driver_id call, uint64_t ended)
 {
     if (__builtin_expect(canary_on, 0))

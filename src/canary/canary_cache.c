@@ -10,8 +10,9 @@
 
 enum { ENTRIES = CANARY_CACHE_MOST };  // of a context
 
-// Bytes that may lie here in all, of a kind: a part of what the device has, between these. Plain memory counts as taken by the
-// program even for other processes, while a pool's would be held by the driver too.
+// Limit of the cached bytes of a kind: 1/part of the device's memory, but at least `least` and at most
+// `most`. Cached plain memory counts as used by the program, also for other processes; a pool's memory would
+// be kept by the driver anyway.
 struct budget {
     uint64_t part, least, most;
 };
@@ -19,17 +20,17 @@ static const struct budget plain_budget = {16, 16 << 20, (uint64_t)8 << 30}, poo
 
 struct entry {
     bool used;
-    uint64_t stream, bytes, at;  // at: when it came
+    uint64_t stream, bytes, at;  // at: when it was cached
     struct canary_place place;
 };
 
-struct shelf {
+struct cache {
     struct entry entry[ENTRIES];
     uint64_t plain, pool;    // bytes
-    _Atomic unsigned count;  // relaxed: whether it is worth to look
+    _Atomic unsigned count;  // relaxed: a hint whether there is any
 };
 
-static struct shelf shelves[CONTEXT_CONTEXTS];
+static struct cache caches[CONTEXT_CONTEXTS];
 static struct lock lock = LOCK_INIT(CANARY_CACHE);  // a leaf
 
 void canary_cache_after_fork(void)
@@ -37,9 +38,9 @@ void canary_cache_after_fork(void)
     lock_after_fork(&lock);
 }
 
-static struct shelf *shelf_of(const struct context *ctx)
+static struct cache *cache_of(const struct context *ctx)
 {
-    return &shelves[context_number(ctx)];
+    return &caches[context_number(ctx)];
 }
 
 static uint64_t now(void)
@@ -51,7 +52,7 @@ static uint64_t now(void)
 
 static bool is_plain(const struct canary_slab *s)
 {
-    return s->memory->kind == CANARY_OURS;
+    return s->memory->kind == CANARY_SUBALLOCATED;
 }
 
 static bool entry_valid(const struct entry *e, const struct context *ctx)
@@ -62,12 +63,12 @@ static bool entry_valid(const struct entry *e, const struct context *ctx)
            !atomic_load_explicit(&s->one.size, memory_order_relaxed);
 }
 
-// Under the lock.
-static bool is_valid(const struct shelf *shelf, const struct context *ctx)
+// Requires the lock.
+static bool is_valid(const struct cache *cache, const struct context *ctx)
 {
     uint64_t bytes[2] = {0};
     unsigned count = 0;
-    for (const struct entry *e = shelf->entry, *end = e + ENTRIES; e < end; e++) {
+    for (const struct entry *e = cache->entry, *end = e + ENTRIES; e < end; e++) {
         if (!e->used)
             continue;
         if (!entry_valid(e, ctx))
@@ -78,14 +79,14 @@ static bool is_valid(const struct shelf *shelf, const struct context *ctx)
         count++;
         bytes[is_plain(e->place.slab)] += e->bytes;
     }
-    return count == atomic_load_explicit(&shelf->count, memory_order_relaxed) && shelf->plain == bytes[1] &&
-           shelf->pool == bytes[0];
+    return count == atomic_load_explicit(&cache->count, memory_order_relaxed) && cache->plain == bytes[1] &&
+           cache->pool == bytes[0];
 }
 
 bool canary_cache_valid(const struct context *ctx)
 {
     lock_take(&lock);
-    bool valid = is_valid(shelf_of(ctx), ctx);
+    bool valid = is_valid(cache_of(ctx), ctx);
     lock_give(&lock);
     return valid;
 }
@@ -96,15 +97,15 @@ static uint64_t budget(const struct canary_slab *s)
     return context_device_part(s->ctx->device, b->part, b->least, b->most);
 }
 
-// Under the lock.
-static void remove_entry(struct shelf *shelf, struct entry *e)
+// Requires the lock.
+static void remove_entry(struct cache *cache, struct entry *e)
 {
     checked_assert(lock_is_held(&lock));
     assert(e->used);
-    checked_assert(is_valid(shelf, e->place.slab->ctx));
-    *(is_plain(e->place.slab) ? &shelf->plain : &shelf->pool) -= e->bytes;
+    checked_assert(is_valid(cache, e->place.slab->ctx));
+    *(is_plain(e->place.slab) ? &cache->plain : &cache->pool) -= e->bytes;
     e->used = false;
-    atomic_fetch_sub_explicit(&shelf->count, 1, memory_order_relaxed);
+    atomic_fetch_sub_explicit(&cache->count, 1, memory_order_relaxed);
 }
 
 bool canary_cache_wants(const struct canary_place *place)
@@ -115,52 +116,53 @@ bool canary_cache_wants(const struct canary_place *place)
 bool canary_cache_put(const struct canary_place *place, uint64_t stream)
 {
     const struct canary_slab *s = place->slab;
-    struct shelf *shelf = shelf_of(s->ctx);
-    uint64_t *bytes = is_plain(s) ? &shelf->plain : &shelf->pool, limit = budget(s);
+    struct cache *cache = cache_of(s->ctx);
+    uint64_t *bytes = is_plain(s) ? &cache->plain : &cache->pool, limit = budget(s);
     struct entry *free = NULL;
     assert(canary_slab_is_lone(s) && (stream == 0 || !is_plain(s)));
     if (!canary_cache_wants(place))
         return false;
     lock_take(&lock);
     for (unsigned i = 0; i < ENTRIES && !free && *bytes + s->range.size <= limit; i++)
-        free = shelf->entry[i].used ? NULL : &shelf->entry[i];
+        free = cache->entry[i].used ? NULL : &cache->entry[i];
     if (free) {
         *free = (struct entry){
             .used = true, .stream = stream, .bytes = s->range.size, .at = now(), .place = *place};
         *bytes += s->range.size;
-        atomic_fetch_add_explicit(&shelf->count, 1, memory_order_relaxed);
-        checked_assert(is_valid(shelf, s->ctx));
+        atomic_fetch_add_explicit(&cache->count, 1, memory_order_relaxed);
+        checked_assert(is_valid(cache, s->ctx));
     }
     lock_give(&lock);
     return free;
 }
 
-// A place that is damaged is for nobody. Acquire: who finds that all was looked at sees what was told.
+// Damaged places fit nothing. Acquire pairs with the release in retire_readback (canary_order.c): if no
+// readback is pending, all that was reported of the place is visible.
 static bool fits(const struct entry *e, enum canary_kind kind, CUmemoryPool pool, uint64_t stream,
                  uint64_t size)
 {
     const struct canary_slab *s = e->place.slab;
     return e->used && e->place.size == size && s->memory->kind == kind && s->pool == pool &&
-           (kind == CANARY_OURS || e->stream == stream ||
-            !atomic_load_explicit(&s->unread, memory_order_acquire)) &&
-           !canary_slot_told(s, e->place.number);
+           (kind == CANARY_SUBALLOCATED || e->stream == stream ||
+            !atomic_load_explicit(&s->pending_reads, memory_order_acquire)) &&
+           !canary_slot_reported(s, e->place.number);
 }
 
 bool canary_cache_take(const struct context *ctx, enum canary_kind kind, CUmemoryPool pool, uint64_t stream,
                        uint64_t size, struct canary_place *place)
 {
-    struct shelf *shelf = shelf_of(ctx);
+    struct cache *cache = cache_of(ctx);
     struct entry *found = NULL;
-    if (!atomic_load_explicit(&shelf->count, memory_order_relaxed))
+    if (!atomic_load_explicit(&cache->count, memory_order_relaxed))
         return false;
     lock_take(&lock);
-    // The one that is here longest: it is the likeliest to have been looked at.
-    for (struct entry *e = shelf->entry; e < shelf->entry + ENTRIES; e++)
+    // Take the oldest: it is the likeliest to have been verified.
+    for (struct entry *e = cache->entry; e < cache->entry + ENTRIES; e++)
         if (fits(e, kind, pool, stream, size) && (!found || e->at < found->at))
             found = e;
     if (found) {
         *place = found->place;
-        remove_entry(shelf, found);
+        remove_entry(cache, found);
     }
     lock_give(&lock);
     return found;
@@ -168,45 +170,45 @@ bool canary_cache_take(const struct context *ctx, enum canary_kind kind, CUmemor
 
 bool canary_cache_has_room(const struct canary_place *place)
 {
-    const struct shelf *shelf = shelf_of(place->slab->ctx);
+    const struct cache *cache = cache_of(place->slab->ctx);
     lock_take(&lock);
     bool room =
-        atomic_load_explicit(&shelf->count, memory_order_relaxed) < ENTRIES &&
-        (is_plain(place->slab) ? shelf->plain : shelf->pool) + place->slab->range.size <= budget(place->slab);
+        atomic_load_explicit(&cache->count, memory_order_relaxed) < ENTRIES &&
+        (is_plain(place->slab) ? cache->plain : cache->pool) + place->slab->range.size <= budget(place->slab);
     lock_give(&lock);
     return room;
 }
 
 bool canary_cache_any(const struct context *ctx)
 {
-    return atomic_load_explicit(&shelf_of(ctx)->count, memory_order_relaxed);
+    return atomic_load_explicit(&cache_of(ctx)->count, memory_order_relaxed);
 }
 
 unsigned canary_cache_plain(const struct context *ctx, struct canary_extent at[CANARY_CACHE_MOST])
 {
-    const struct shelf *shelf = shelf_of(ctx);
+    const struct cache *cache = cache_of(ctx);
     unsigned n = 0;
     lock_take(&lock);
-    for (const struct entry *e = shelf->entry; e < shelf->entry + ENTRIES; e++)
+    for (const struct entry *e = cache->entry; e < cache->entry + ENTRIES; e++)
         if (e->used && is_plain(e->place.slab))
             at[n++] = (struct canary_extent){e->place.slab->range.base, e->place.slab->range.size};
     lock_give(&lock);
     return n;
 }
 
-// pool NULL: of any, and plain.
+// Takes the oldest entry that was cached at `then` or before. pool == NULL: of any memory.
 static bool drop(const struct context *ctx, uint64_t then, CUmemoryPool pool, struct canary_place *place)
 {
-    struct shelf *shelf = shelf_of(ctx);
+    struct cache *cache = cache_of(ctx);
     struct entry *found = NULL;
     lock_take(&lock);
-    for (struct entry *e = shelf->entry; e < shelf->entry + ENTRIES; e++)
+    for (struct entry *e = cache->entry; e < cache->entry + ENTRIES; e++)
         if (e->used && e->at <= then && (!found || e->at < found->at) &&
             (!pool || e->place.slab->pool == pool))
             found = e;
     if (found) {
         *place = found->place;
-        remove_entry(shelf, found);
+        remove_entry(cache, found);
     }
     lock_give(&lock);
     return found;
@@ -224,11 +226,11 @@ bool canary_cache_drop_of(const struct context *ctx, CUmemoryPool pool, struct c
 
 void canary_cache_context_gone(const struct context *ctx)
 {
-    struct shelf *shelf = shelf_of(ctx);
+    struct cache *cache = cache_of(ctx);
     lock_take(&lock);
     for (unsigned i = 0; i < ENTRIES; i++)
-        shelf->entry[i].used = false;
-    shelf->plain = shelf->pool = 0;
-    atomic_store_explicit(&shelf->count, 0, memory_order_relaxed);
+        cache->entry[i].used = false;
+    cache->plain = cache->pool = 0;
+    atomic_store_explicit(&cache->count, 0, memory_order_relaxed);
     lock_give(&lock);
 }

@@ -9,49 +9,52 @@
 #include "context/context_copy.h"
 #include "core/guard.h"
 
-// Bytes of empty regions that a context holds on to: a part of what the device has, between these.
+// Bytes of empty regions that a context keeps: 1/kept_part of the device's memory, between these bounds.
 static const uint64_t kept_part = 512, kept_least = 64 << 20, kept_most = 256 << 20;
 
-const struct canary_occasion canary_free_wanted_again = {
+const struct canary_occasion canary_free_on_reuse = {
     DRIVER_CALLS, NULL, "found when the place of the freed buffer was wanted again", true, true};
 
-// Gives memory of the driver's back to it; the place stays if the driver refuses.
+// Returns memory to the driver. If the driver refuses, the place stays as it was.
 static CUresult free_real(const struct canary_place *place)
 {
     uint64_t real = place->slab->range.base;
-    if (place->slab->memory->kind == CANARY_OURS)
+    if (place->slab->memory->kind == CANARY_SUBALLOCATED)
         return CUDA_SUCCESS;
-    if (!canary_store_hide(place))
+    if (!canary_store_unindex(place))
         return CUDA_ERROR_OUT_OF_MEMORY;
     CUresult r = place->slab->memory->kind == CANARY_HOST ? guard.real.cuMemFreeHost((void *)(uintptr_t)real)
                                                           : guard.real.cuMemFree_v2(real);
     if (r)
-        canary_store_show(place);
+        canary_store_reindex(place);
     return r;
 }
 
-// Places whose memory was to go while somebody may have been reading it, by context: who scans gives them back.
+// By context: places whose free was postponed because somebody may have been reading them; the next scan
+// frees them.
 static _Atomic(struct canary_slab *) postponed[CONTEXT_CONTEXTS];
-static atomic_bool
-    gone_aside[CONTEXT_CONTEXTS];  // such have been given back, beside streams, and nobody has waited for it
+// Whether postponed places have been freed on the side stream since the last canary_free_any_freed.
+static atomic_bool any_freed[CONTEXT_CONTEXTS];
 
-static void postpone(const struct canary_place *place, bool asks)
+static void postpone(const struct canary_place *place, bool until_ready)
 {
     struct canary_slab *s = place->slab;
     _Atomic(struct canary_slab *) *list = &postponed[context_number(s->ctx)];
-    s->later_size = place->size;
-    s->later_asks = asks;
-    s->later = atomic_load_explicit(list, memory_order_relaxed);
-    // Release pairs with the acquire in canary_free_postponed. All are taken at once, so none comes again meanwhile.
-    while (!atomic_compare_exchange_weak_explicit(list, &s->later, s, memory_order_release,
+    s->postponed_size = place->size;
+    s->postponed_until_ready = until_ready;
+    s->next_postponed = atomic_load_explicit(list, memory_order_relaxed);
+    // Release pairs with the acquire in canary_free_postponed. The list is always taken as a whole, so there
+    // is no ABA.
+    while (!atomic_compare_exchange_weak_explicit(list, &s->next_postponed, s, memory_order_release,
                                                   memory_order_relaxed))
         ;
 }
 
 static bool can_go(struct context *ctx, const struct canary_slab *s)
 {
-    return s->memory->kind == CANARY_OURS ||
-           (!canary_order_is_crowded(ctx) && (!s->later_asks || !guard.real.cuEventQuery(s->ready)));
+    return s->memory->kind == CANARY_SUBALLOCATED ||
+           (!canary_order_side_is_full(ctx) &&
+            (!s->postponed_until_ready || !guard.real.cuEventQuery(s->ready)));
 }
 
 void canary_free_postponed(struct context *ctx)
@@ -62,15 +65,15 @@ void canary_free_postponed(struct context *ctx)
         return;
     CUstreamCaptureMode mode = context_capture_relax();
     for (struct canary_slab *next; s; s = next) {
-        struct canary_place place = {.slab = s, .base = s->base, .size = s->later_size};
-        next = s->later;
+        struct canary_place place = {.slab = s, .base = s->base, .size = s->postponed_size};
+        next = s->next_postponed;
         if (!can_go(ctx, s)) {
-            postpone(&place, s->later_asks);
+            postpone(&place, s->postponed_until_ready);
             continue;
         }
-        canary_free_kept(ctx, &place, true);
-        atomic_store_explicit(&gone_aside[context_number(ctx)], true,
-                              memory_order_relaxed);  // under scan_lock
+        canary_free_cached(ctx, &place, true);
+        atomic_store_explicit(&any_freed[context_number(ctx)], true,
+                              memory_order_relaxed);  // under the scan lock
     }
     context_capture_restore(mode);
 }
@@ -80,18 +83,18 @@ bool canary_free_any_postponed(const struct context *ctx)
     return atomic_load_explicit(&postponed[context_number(ctx)], memory_order_relaxed);
 }
 
-bool canary_free_gone_aside(struct context *ctx)
+bool canary_free_any_freed(struct context *ctx)
 {
-    return atomic_exchange_explicit(&gone_aside[context_number(ctx)], false, memory_order_relaxed);
+    return atomic_exchange_explicit(&any_freed[context_number(ctx)], false, memory_order_relaxed);
 }
 
 void canary_free_context_gone(struct context *ctx)
 {
     atomic_store_explicit(&postponed[context_number(ctx)], NULL, memory_order_relaxed);
-    atomic_store_explicit(&gone_aside[context_number(ctx)], false, memory_order_relaxed);
+    atomic_store_explicit(&any_freed[context_number(ctx)], false, memory_order_relaxed);
 }
 
-static void put_back(const struct canary_place *place)
+static void republish(const struct canary_place *place)
 {
     canary_slot_publish_again(place, canary_scan_number());
 }
@@ -109,15 +112,15 @@ static bool take(uint64_t pointer, struct canary_place *place)
     return canary_on && pointer && canary_used() && canary_store_withdraw(pointer, place);
 }
 
-// A withdrawn place in the driver's memory, before that goes: nobody reads it any more. Memory that we keep may be read
-// at any time.
-static void part_from(const struct canary_place *place)
+// Makes sure that nobody reads a withdrawn place in memory that is about to be returned to the driver.
+// Suballocated memory may be read at any time.
+static void stop_readers(const struct canary_place *place)
 {
-    if (place->slab->memory->kind == CANARY_OURS)
+    if (place->slab->memory->kind == CANARY_SUBALLOCATED)
         return;
-    canary_monitor_hold();
+    canary_monitor_lock();
     canary_order_forget(place->slab);
-    canary_monitor_go_on();
+    canary_monitor_unlock();
 }
 
 static CUresult synchronize(struct canary_stream in)
@@ -126,25 +129,25 @@ static CUresult synchronize(struct canary_stream in)
     return (in.per_thread ? d->cuStreamSynchronize_ptsz : d->cuStreamSynchronize)(in.stream);
 }
 
-static void settle(struct context *ctx)
+static void verify_pending(struct context *ctx)
 {
-    canary_monitor_hold();
-    canary_order_settle(ctx);
-    canary_monitor_go_on();
+    canary_monitor_lock();
+    canary_order_verify(ctx);
+    canary_monitor_unlock();
 }
 
-// What an earlier buffer in the place left is told under its own name, before anybody looks at this one's. All work of the time
-// before has ended.
-static void settle_readings(const struct canary_slab *s)
+// Verifies pending readbacks of earlier buffers in this place, so that their damage is reported in their
+// names before this buffer is verified. All work from before the free has ended.
+static void verify_earlier(const struct canary_slab *s)
 {
-    if (!atomic_load_explicit(&s->unread, memory_order_relaxed))
+    if (!atomic_load_explicit(&s->pending_reads, memory_order_relaxed))
         return;
-    canary_order_wait_aside(s->ctx);
-    settle(s->ctx);
+    canary_order_side_wait(s->ctx);
+    verify_pending(s->ctx);
 }
 
-// Bytes of empty regions beyond what may be held.
-static uint64_t too_much(struct context *ctx, uint64_t *kept)
+// Returns the bytes of empty regions beyond what may be kept.
+static uint64_t excess(struct context *ctx, uint64_t *kept)
 {
     uint64_t spare = canary_store_spare(ctx, NULL, 0);
     *kept = context_device_part(ctx->device, kept_part, kept_least, kept_most);
@@ -153,39 +156,39 @@ static uint64_t too_much(struct context *ctx, uint64_t *kept)
 
 void canary_free_trim(struct context *ctx, bool idle)
 {
-    uint64_t kept, much = too_much(ctx, &kept);
-    if (much && idle)
+    uint64_t kept, over = excess(ctx, &kept);
+    if (over && idle)
         canary_store_trim(ctx, kept);
-    else if (much)
-        canary_mapped_trim(ctx, much);
+    else if (over)
+        canary_mapped_trim(ctx, over);
 }
 
 static void trim(struct context *ctx)
 {
     uint64_t kept;
-    if (!too_much(ctx, &kept))
+    if (!excess(ctx, &kept))
         return;
-    canary_monitor_hold();
+    canary_monitor_lock();
     canary_free_trim(ctx, true);
-    canary_monitor_go_on();
+    canary_monitor_unlock();
 }
 
-// After the wait: in memory that we divide up a scan looks at it, if its place waits for another buffer.
+// Frees a place after the wait. A suballocated place that is kept for reuse is verified by a scan.
 static CUresult free_waited(struct context *ctx, const struct canary_place *place,
                             const struct canary_occasion *occasion)
 {
     struct canary_slab *s = place->slab;
-    if (s->memory->kind == CANARY_OURS && s->slots > 1) {
+    if (s->memory->kind == CANARY_SUBALLOCATED && s->slots > 1) {
         give(place);
         return CUDA_SUCCESS;
     }
-    if (s->memory->kind == CANARY_OURS && !canary_slot_told(s, place->number)) {
+    if (s->memory->kind == CANARY_SUBALLOCATED && !canary_slot_reported(s, place->number)) {
         canary_slot_await(place, canary_scan_number());
         if (canary_cache_put(place, 0))
             return CUDA_SUCCESS;
     }
-    settle_readings(s);
-    part_from(place);
+    verify_earlier(s);
+    stop_readers(place);
     canary_scan_place(ctx, place, occasion);
     CUresult r = free_real(place);
     if (!r)
@@ -193,8 +196,9 @@ static CUresult free_waited(struct context *ctx, const struct canary_place *plac
     return r;
 }
 
-// What is ours and no buffer: the driver might take it for one of its own. It is asked about an odd address instead, which is nobody's:
-// why it refuses is its own to say. Whether it was.
+// Handles a free of an address in our memory that is no buffer: the driver might take it for an allocation of
+// its own. The driver is given an odd address instead, which belongs to nobody, so that the error is its own.
+// Returns whether it was such an address.
 static bool refuse(uint64_t pointer, CUresult *r)
 {
     uint64_t base, size;
@@ -216,7 +220,7 @@ bool canary_free(CUdeviceptr pointer, enum driver_id call, CUresult *r)
     if (!*r)
         *r = free_waited(ctx, &place, &occasion);
     if (*r)
-        put_back(&place);
+        republish(&place);
     if (ctx && !*r)
         trim(ctx);
     if (ctx)
@@ -231,37 +235,38 @@ bool canary_free_host(void *pointer, enum driver_id call, CUresult *r)
     if (!canary_on || !take((uintptr_t)pointer, &place))
         return false;
     if (place.slab->memory->kind != CANARY_HOST) {
-        put_back(&place);
+        republish(&place);
         return false;
     }
-    part_from(&place);
+    stop_readers(&place);
     canary_scan_place(place.slab->ctx, &place, &occasion);
     *r = free_real(&place);
     if (*r)
-        put_back(&place);
+        republish(&place);
     else
         give(&place);
     return true;
 }
 
-// In a capture the driver frees what the same graph allocates, and refuses all else. What it takes all the same, it frees whenever
-// the graph runs: from then on nobody may look.
+// During capture the driver frees only what the same graph allocates and refuses everything else. What it
+// accepts all the same is freed whenever the graph runs, so nobody may read it from now on.
 static CUresult free_in_graph(const struct canary_place *place, struct canary_stream in)
 {
     const struct driver *d = &guard.real;
-    if (place->slab->memory->kind == CANARY_OURS)
+    if (place->slab->memory->kind == CANARY_SUBALLOCATED)
         return CUDA_ERROR_INVALID_VALUE;
     CUresult r =
         (in.per_thread ? d->cuMemFreeAsync_ptsz : d->cuMemFreeAsync)(place->slab->range.base, in.stream);
     if (!r) {
         guard_count(GUARD_UNGUARDED);
-        part_from(place);
+        stop_readers(place);
         give(place);
     }
     return r;
 }
 
-// A stream of its own knows its context: the driver frees in its order on a thread that has another, or none.
+// Makes the buffer's context current for a created stream, which knows its context: the driver frees in its
+// order even on a thread whose current context is another one, or none.
 static void enter_for(CUstream stream, const struct canary_place *place, bool *pushed)
 {
     CUcontext current = NULL;
@@ -271,47 +276,48 @@ static void enter_for(CUstream stream, const struct canary_place *place, bool *p
         context_enter(place->slab->context, pushed);
 }
 
-// The canaries, before a free in the order of the stream. That must not wait, for a scan neither: the stream may be waiting for
-// who frees. What was read makes room for more.
-static CUresult read_in_order(const struct canary_place *place, struct canary_stream in, bool aside,
+// Enqueues a readback before a stream-ordered free. This must not wait, not even for a scan, since the stream
+// may be waiting for the thread that frees. If too many are pending, completed ones are verified to make
+// room.
+static CUresult read_in_order(const struct canary_place *place, struct canary_stream in, bool on_side,
                               enum driver_id call)
 {
-    CUresult r = canary_order_read(place, in, aside, call);
-    if (r != CUDA_ERROR_NOT_READY || !canary_monitor_try_hold())
+    CUresult r = canary_order_read(place, in, on_side, call);
+    if (r != CUDA_ERROR_NOT_READY || !canary_monitor_trylock())
         return r;
     canary_order_make_room(place->slab->ctx);
-    canary_monitor_go_on();
-    return canary_order_read(place, in, aside, call);
+    canary_monitor_unlock();
+    return canary_order_read(place, in, on_side, call);
 }
 
-void canary_free_kept(struct context *ctx, const struct canary_place *place, bool scanning)
+void canary_free_cached(struct context *ctx, const struct canary_place *place, bool scanning)
 {
     uint64_t real = place->slab->range.base;
-    if (place->slab->memory->kind == CANARY_OURS) {
+    if (place->slab->memory->kind == CANARY_SUBALLOCATED) {
         if (!canary_slot_is_checked(place->slab, place->number))
-            canary_scan_place(ctx, place, &canary_free_wanted_again);
+            canary_scan_place(ctx, place, &canary_free_on_reuse);
         give(place);
         return;
     }
     if (scanning)
         canary_order_forget(place->slab);
     else
-        part_from(place);
-    // From the driver's call on the address may be another buffer's.
+        stop_readers(place);
+    // From the driver's call on, another buffer may get the address.
     give(place);
-    canary_order_free_aside(ctx, real);
+    canary_order_side_free(ctx, real);
 }
 
-// The same for who must not wait.
-static void free_kept_some_time(struct context *ctx, const struct canary_place *place)
+// Frees a cached place at once, or postpones that rather than wait for the scan lock.
+static void free_cached_no_wait(struct context *ctx, const struct canary_place *place)
 {
-    bool plain = place->slab->memory->kind == CANARY_OURS, held = !plain && canary_monitor_try_hold();
+    bool plain = place->slab->memory->kind == CANARY_SUBALLOCATED, held = !plain && canary_monitor_trylock();
     if (plain ? canary_slot_is_checked(place->slab, place->number) : held)
-        canary_free_kept(ctx, place, true);
+        canary_free_cached(ctx, place, true);
     else
         postpone(place, false);
     if (held)
-        canary_monitor_go_on();
+        canary_monitor_unlock();
 }
 
 static bool make_room(const struct canary_place *place)
@@ -324,70 +330,74 @@ static bool make_room(const struct canary_place *place)
         return true;
     if (!canary_cache_drop(ctx, 0, &oldest))
         return false;
-    free_kept_some_time(ctx, &oldest);
+    free_cached_no_wait(ctx, &oldest);
     return canary_cache_has_room(place);
 }
 
-enum reading { NOT_READ, READ_ASIDE, NO_ROOM };
+enum reading { NOT_READ, READ_ON_SIDE, NO_ROOM };
 
-// The place is kept for a buffer like it, and its canaries are read beside the stream. Otherwise *reading is what became of that.
-static bool shelve(const struct canary_place *place, struct canary_stream in, enum driver_id call,
-                   enum reading *reading)
+// Caches the place and enqueues its readback on the side stream. Otherwise returns false, and *reading says
+// what became of the readback.
+static bool cache_place(const struct canary_place *place, struct canary_stream in, enum driver_id call,
+                        enum reading *reading)
 {
     uint64_t number;
     *reading = NOT_READ;
-    if (!place->slab->ready || canary_slot_told(place->slab, 0) || !canary_order_number(in, &number) ||
+    if (!place->slab->ready || canary_slot_reported(place->slab, 0) || !canary_order_number(in, &number) ||
         !make_room(place))
         return false;
     CUresult r = read_in_order(place, in, true, call);
-    bool full = r == CUDA_ERROR_NOT_READY && !canary_order_is_crowded(place->slab->ctx);
-    *reading = !r ? READ_ASIDE : full ? NO_ROOM : NOT_READ;
+    bool full = r == CUDA_ERROR_NOT_READY && !canary_order_side_is_full(place->slab->ctx);
+    *reading = !r ? READ_ON_SIDE : full ? NO_ROOM : NOT_READ;
     return !r && canary_cache_put(place, number);
 }
 
-// The driver takes plain memory here too, and waits for it.
+// The driver accepts memory of cuMemAlloc here too, and waits for the stream.
 static bool free_plain_in_order(const struct canary_place *place, struct canary_stream in,
                                 enum driver_id call, CUresult *r)
 {
-    put_back(place);
+    republish(place);
     *r = synchronize(in);
     return *r ? true : canary_free(place->base, call, r);
 }
 
-// Somebody may be reading it: the memory goes back after that, beside the stream, when this has come so far.
+// Postpones the free, since somebody may be reading the memory: it is freed on the side stream, behind what
+// the program's stream holds now.
 static CUresult free_later(const struct canary_place *place, struct canary_stream in)
 {
-    bool crowded = canary_order_is_crowded(place->slab->ctx);
-    CUresult r = crowded ? canary_order_mark(place->slab, in) : canary_order_follow(place, in);
+    bool side_full = canary_order_side_is_full(place->slab->ctx);
+    CUresult r = side_full ? canary_order_mark(place->slab, in) : canary_order_side_follow(place, in);
     if (r)
-        put_back(place);
+        republish(place);
     else
-        postpone(place, crowded);
+        postpone(place, side_full);
     return r;
 }
 
-// Memory of the driver's, given back in the order of the stream. What is of no pool the driver itself waits for.
+// Returns memory to the driver in stream order. For memory that is of no pool, the driver itself waits.
 static CUresult free_in_order(const struct canary_place *place, struct canary_stream in, enum reading reading,
                               enum driver_id call)
 {
     const struct driver *d = &guard.real;
     uint64_t real = place->slab->range.base;
-    // It may be read beside the stream yet, for this buffer, if the shelf was full then, or for an earlier one in its place. In the
-    // stream the memory could be another's before that.
-    bool is_read_aside = atomic_load_explicit(&place->slab->unread, memory_order_acquire);
+    // A readback on the side stream may be pending, for this buffer if the cache turned out full, or for an
+    // earlier one in the same place. A free in the program's stream could come before it, and the memory
+    // could have another owner by then.
+    bool is_read_on_side = atomic_load_explicit(&place->slab->pending_reads, memory_order_acquire);
     CUresult r = reading == NO_ROOM ? CUDA_ERROR_NOT_READY : CUDA_SUCCESS;
     if (reading == NOT_READ)
         r = read_in_order(place, in, false, call);
-    // Too many readings are under way, or the stream is another context's: it goes without a look.
+    // Too many readbacks are pending, or the stream is another context's: the buffer is freed without a
+    // check.
     if (r)
         guard_count(GUARD_UNGUARDED);
     if (!place->slab->ready)
-        canary_monitor_hold();
-    else if (is_read_aside || !canary_monitor_try_hold())
+        canary_monitor_lock();
+    else if (is_read_on_side || !canary_monitor_trylock())
         return free_later(place, in);
     canary_order_forget(place->slab);
-    canary_monitor_go_on();
-    // From the driver's call on the address may be another buffer's.
+    canary_monitor_unlock();
+    // From the driver's call on, another buffer may get the address.
     give(place);
     return (in.per_thread ? d->cuMemFreeAsync_ptsz : d->cuMemFreeAsync)(real, in.stream);
 }
@@ -404,13 +414,13 @@ bool canary_free_async(CUdeviceptr pointer, CUstream stream, bool per_thread, bo
     if (captured) {
         *r = free_in_graph(&place, in);
         if (*r)
-            put_back(&place);
+            republish(&place);
         return true;
     }
-    if (place.slab->memory->kind == CANARY_OURS)
+    if (place.slab->memory->kind == CANARY_SUBALLOCATED)
         return free_plain_in_order(&place, in, call, r);
     enter_for(stream, &place, &pushed);
-    *r = shelve(&place, in, call, &reading) ? CUDA_SUCCESS : free_in_order(&place, in, reading, call);
+    *r = cache_place(&place, in, call, &reading) ? CUDA_SUCCESS : free_in_order(&place, in, reading, call);
     context_leave(pushed);
     return true;
 }

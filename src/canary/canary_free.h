@@ -1,27 +1,31 @@
 // SPDX-License-Identifier: MIT
-// Frees of canary mode. The program's own are declared in canary.h; these are of places that were kept. Who frees a buffer
-// has withdrawn its place, and from the moment on when memory of the driver's goes nobody reads it.
+// Frees of canary mode. The program's own frees are declared in canary.h; these free places that were kept.
+// Whoever frees a buffer has withdrawn its place, and nobody reads memory of the driver's once it is being
+// returned.
 #ifndef MOAT_CANARY_CANARY_FREE_H
 #define MOAT_CANARY_CANARY_FREE_H
 
 #include "canary/canary_scan.h"
 
-// Of a look at a place that no scan of the monitor's has seen since it was freed.
-extern const struct canary_occasion canary_free_wanted_again;
+// The occasion of verifying a place that no scan of the monitor has seen since it was freed.
+extern const struct canary_occasion canary_free_on_reuse;
 
-// What was kept for a buffer like it goes; its canaries are read before, beside all streams. scanning: the caller keeps scans
-// from beginning.
-void canary_free_kept(struct context *ctx, const struct canary_place *place, bool scanning);
+// Frees a place that was kept for reuse. A suballocated one is verified first, if no scan has done so. Pool
+// memory is returned on the side stream, behind the copies that read its canaries. scanning: the caller holds
+// the scan lock.
+void canary_free_cached(struct context *ctx, const struct canary_place *place, bool scanning);
 
-// Gives back what went while a scan may have read it. The context's context is current, and the caller keeps scans from beginning.
+// Frees the places whose free was postponed because a scan may have been reading them. Requires ctx to be
+// current and the scan lock to be held.
 void canary_free_postponed(struct context *ctx);
 bool canary_free_any_postponed(const struct context *ctx);
-// Whether there was any since the last call: the device may not have it yet.
-bool canary_free_gone_aside(struct context *ctx);
+// Returns whether canary_free_postponed has freed anything since the last call; the device may not have it
+// back yet.
+bool canary_free_any_freed(struct context *ctx);
 void canary_free_context_gone(struct context *ctx);
 
-// Memory without buffers beyond what may be held goes back to the driver. idle: so does what the driver would otherwise wait
-// for all that runs for. The caller keeps scans from beginning.
+// Returns memory without buffers, beyond what may be kept, to the driver: mapped pieces, and if `idle`
+// regions too, whose cuMemFree waits for all running work. Requires the scan lock to be held.
 void canary_free_trim(struct context *ctx, bool idle);
 
 #endif

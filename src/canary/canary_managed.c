@@ -6,7 +6,7 @@
 
 enum {
     PAGE = 4096,
-    FAR = 1024,  // in the page behind a buffer, beyond the canary that may start there
+    FAR = 1024,  // in the page behind a buffer: beyond the canary that may start there
 };
 
 _Static_assert((int)FAR >= (int)CANARY_TAIL_MOST && (int)FAR + CANARY_HEAD <= (int)PAGE,
@@ -34,8 +34,7 @@ static void write_more(const struct canary_place *place)
     canary_bytes_far(&seed, more(place->slab, place->size));
 }
 
-static bool look_at_more(struct canary_slab *s, const struct canary_buffer *b,
-                         const struct canary_occasion *o)
+static bool verify_more(struct canary_slab *s, const struct canary_buffer *b, const struct canary_occasion *o)
 {
     uint8_t made[CANARY_HEAD];
     canary_bytes_far(&b->seed, made);
@@ -48,7 +47,7 @@ static bool take(uint64_t bytes, CUdeviceptr *real)
     return d->cuMemAllocManaged && !d->cuMemAllocManaged(real, bytes, CU_MEM_ATTACH_GLOBAL);
 }
 
-// The pages of the canaries are read on both sides.
+// Advises the driver that both host and device read the canaries' pages.
 static void placed(const struct context *ctx, CUdeviceptr base, uint64_t size)
 {
     const struct driver *d = &guard.real;
@@ -61,14 +60,14 @@ static void placed(const struct context *ctx, CUdeviceptr base, uint64_t size)
 }
 
 static const struct canary_memory memory = {
-    .kind = CANARY_APART,
+    .kind = CANARY_SEPARATE,
     .offset = PAGE,
     .bytes = bytes_of,
     .direct = true,
-    // What follows a buffer at once lies in the last of its pages, which a read would take from the device.
+    // The tail starts in the buffer's last page, which a read by the host would migrate from the device.
     .tails_rarely = true,
     .write_more = write_more,
-    .look_at_more = look_at_more,
+    .verify_more = verify_more,
     .take = take,
     .placed = placed,
 };

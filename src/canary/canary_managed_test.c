@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
-// Plain buffers as managed memory, over the CPU device: where their canaries are, and which scans read which.
+// Plain buffers as managed memory, on the CPU device: where their canaries are, and which scans read which.
 #include "canary/canary_managed.h"
 
 #include "canary/canary_testing.h"
 
 enum { PAGE = 4096, SIZE = 10000, PAGES = 3 * PAGE, FAR = 1024, LOCK_STEP = 60000000 };
 
-// The monitor rests for a minute: scans are those of the test.
+// The monitor sleeps for a minute, so that all scans are the test's own.
 static int setup(void **state)
 {
     use_cpu_device();
@@ -29,7 +29,7 @@ static CUdeviceptr make(void)
     return p;
 }
 
-static void is_told(CUdeviceptr p, unsigned after_a_scan, unsigned after_a_whole_one)
+static void check_reports(CUdeviceptr p, unsigned after_a_scan, unsigned after_a_whole_one)
 {
     scan(false);
     assert_int_equal(atomic_load(&findings), after_a_scan);
@@ -44,7 +44,7 @@ static void good_ones_are_left_alone(void **state)
 {
     CUdeviceptr p = make();
     assert_int_equal(cuMemsetD8_v2(p, 0, SIZE), 0);
-    is_told(p, 0, 0);
+    check_reports(p, 0, 0);
 }
 
 static void every_scan_reads_the_pages_around(void **state)
@@ -52,15 +52,16 @@ static void every_scan_reads_the_pages_around(void **state)
     CUdeviceptr p = make();
     change(p - 1);
     change(p + PAGES + FAR);
-    is_told(p, 2, 2);
+    check_reports(p, 2, 2);
 }
 
-// The last page of a buffer is the device's: what lies behind its end there is read rarely.
+// The last page of a buffer belongs to the device: only whole scans read the canary behind the buffer's end
+// there.
 static void few_scans_read_the_last_page(void **state)
 {
     CUdeviceptr p = make();
     change(p + SIZE);
-    is_told(p, 0, 1);
+    check_reports(p, 0, 1);
 }
 
 static void a_free_reads_all(void **state)

@@ -13,69 +13,71 @@
 #include "core/slab_pool.h"
 
 enum {
-    GRAIN = 2 << 20,     // in which devices give memory
-    UNIT = CANARY_LEAD,  // before the first buffer behind a gap
-    LARGE = 4 * GRAIN,   // from there on a buffer's end is a piece of its own
-    SEVERAL = 8,         // buffers that may follow for which there is room ahead
-    PART = 8,            // of all there is so far, what is ahead is a part like this
-    PIECE_PART = 2048,   // and a small piece one like this: so much may be lost at its end
+    GRANULE = 2 << 20,    // granularity of device memory
+    UNIT = CANARY_LEAD,   // lead before the first buffer behind a gap
+    LARGE = 4 * GRANULE,  // a buffer of this size or more ends in a piece of its own
+    SEVERAL = 8,          // room is mapped ahead for this many more buffers of the size
+    PART = 8,             // or for 1/PART of all memory mapped so far, if that is more
+    PIECE_PART = 2048,    // small pieces have 1/PIECE_PART of it: that much may be lost at their end
     MOST_AHEAD = 64 << 20,
     MOST_PIECE = 512 << 20,
-    FEW_MAPS = 4096,  // on the CPU device, where each takes several of the mappings that Linux allows
-    PARTS = 2048,     // of a run, in which pieces are found
+    MOST_MAPS = 4096,  // most pieces on the CPU device, where each takes several of the mappings that Linux
+                       // allows
+    PARTS = 2048,      // of a reservation, to find pieces by address
 };
 static const uint64_t reserved_most = (uint64_t)64 << 30, reserved_least = (uint64_t)1 << 30;
 
-// Addresses from one reservation.
-struct run {
+// A range of reserved addresses.
+struct reservation {
     uint64_t base, bytes;
     unsigned pieces;
-    struct run *next;
-    struct piece *in[PARTS];  // the first that reaches into each part, under the lock
+    struct reservation *next;
+    struct piece *in[PARTS];  // the first piece that reaches into each part; under the lock
 };
 
 struct piece {
     uint64_t base, bytes;
-    uint32_t lead;  // of them, at their start, are not for ranges
+    uint32_t lead;  // first bytes, which are not for ranges
     CUmemGenericAllocationHandle handle;
-    struct run *run;
+    struct reservation *reservation;
     struct piece *next;
-    uint64_t free;  // bytes of which nothing is taken, with the lead
-    bool open;      // nothing is taken at its start, so that the piece before can go
-    // while ranges count as free that are not
-    uint64_t also_free;
-    bool also_open, seen;
+    uint64_t free;  // bytes that are not taken, the lead included
+    bool open;      // nothing is taken at its start, so that the piece before it can be unmapped
+    // the same under the assumption that some taken ranges are free
+    uint64_t assumed_free;
+    bool assumed_open, seen;
 };
 
-// Of a context. The lock is for the space and the pieces; who adds or removes pieces or runs has the builder's lock too.
-struct tract {
-    struct canary_suballoc space;
-    struct piece *first;   // by address
-    struct piece *newest;  // ends where the next can start; NULL: there is a gap
-    struct run *runs;      // the newest first
-    uint64_t spare;        // bytes of pieces that can go
-    uint64_t next;         // address in the newest run, from which on nothing is mapped
+// The mapped memory of a context. `lock` protects the suballocator and the pieces; adding or removing pieces
+// or reservations requires grow_lock too.
+struct mapping {
+    struct canary_suballoc suballoc;
+    struct piece *first;               // by address
+    struct piece *newest;              // ends where the next can start; NULL: there is a gap
+    struct reservation *reservations;  // newest first
+    uint64_t spare;                    // bytes in pieces that can be unmapped
+    uint64_t next;                     // address in the newest reservation from which on nothing is mapped
     unsigned pieces;
-    _Atomic(bool) off;  // relaxed: a fact of its own
+    _Atomic(bool) disabled;  // relaxed: no other memory depends on it
 };
 
-static struct tract tracts[CONTEXT_CONTEXTS];
-static struct lock builder = LOCK_INIT(CANARY_MAPPED_GROW);  // over calls of the driver's; before `lock`
-static struct lock lock = LOCK_INIT(CANARY_MAPPED);          // a leaf but for pools
+static struct mapping mappings[CONTEXT_CONTEXTS];
+static struct lock grow_lock = LOCK_INIT(CANARY_MAPPED_GROW);  // held over driver calls; before `lock`
+static struct lock lock = LOCK_INIT(CANARY_MAPPED);            // a leaf but for pools
 static struct slab_pool pieces = SLAB_POOL(struct piece);
-static struct slab_pool runs = SLAB_POOL(struct run);
+static struct slab_pool reservations = SLAB_POOL(struct reservation);
 
 void canary_mapped_after_fork(void)
 {
-    lock_after_fork(&builder);
+    lock_after_fork(&grow_lock);
     lock_after_fork(&lock);
     slab_pool_after_fork(&pieces);
-    slab_pool_after_fork(&runs);
+    slab_pool_after_fork(&reservations);
 }
 
-static struct tract *tract_of(const struct context *ctx)
+static struct mapping *mapping_of(const struct context *ctx)
 {
-    return &tracts[context_number(ctx)];
+    return &mappings[context_number(ctx)];
 }
 
 static uint64_t end_of(const struct piece *p)
@@ -83,14 +85,14 @@ static uint64_t end_of(const struct piece *p)
     return p->base + p->bytes;
 }
 
-static bool is_off(const struct context *ctx)
+static bool is_disabled(const struct context *ctx)
 {
-    return atomic_load_explicit(&tract_of(ctx)->off, memory_order_relaxed);
+    return atomic_load_explicit(&mapping_of(ctx)->disabled, memory_order_relaxed);
 }
 
-void canary_mapped_give_up(const struct context *ctx, const char *why)
+void canary_mapped_disable(const struct context *ctx, const char *why)
 {
-    if (!atomic_exchange_explicit(&tract_of(ctx)->off, true, memory_order_relaxed))
+    if (!atomic_exchange_explicit(&mapping_of(ctx)->disabled, true, memory_order_relaxed))
         guard_report_note("canary: mapped memory: %s: buffers of a context lie in plain memory from now on",
                           why);
 }
@@ -98,27 +100,27 @@ void canary_mapped_give_up(const struct context *ctx, const char *why)
 bool canary_mapped_usable(const struct context *ctx)
 {
     const struct context_device *d = context_device_of(ctx->device);
-    if (guard.options.canary_memory == OPTION_CANARY_MEMORY_PLAIN || is_off(ctx))
+    if (guard.options.canary_memory == OPTION_CANARY_MEMORY_PLAIN || is_disabled(ctx))
         return false;
     bool able = d && d->mappable && d->exportable && guard.real.cuMemAddressFree;
-    // Whether mapped memory can be copied to a device that is no peer is not known.
+    // It is not known whether mapped memory can be copied to a device that is no peer.
     if (guard.options.canary_memory == OPTION_CANARY_MEMORY_AUTO)
         return able && d->alone;
     if (!able)
-        canary_mapped_give_up(ctx, "the device cannot map memory that other processes can open");
+        canary_mapped_disable(ctx, "the device cannot map memory that other processes can open");
     return able;
 }
 
-// --- where pieces are, and what of them is free; under the lock ------------------------------------------------
+// --- finding pieces, and how much of them is free; under the lock ------------------------------------------
 
-static uint64_t part_size(const struct run *r)
+static uint64_t part_size(const struct reservation *r)
 {
     return (r->bytes + PARTS - 1) / PARTS;
 }
 
-static struct piece *find(const struct tract *t, uint64_t address)
+static struct piece *find(const struct mapping *map, uint64_t address)
 {
-    const struct run *r = t->runs;
+    const struct reservation *r = map->reservations;
     while (r && address - r->base >= r->bytes)
         r = r->next;
     struct piece *p = r ? r->in[(address - r->base) / part_size(r)] : NULL;
@@ -127,27 +129,28 @@ static struct piece *find(const struct tract *t, uint64_t address)
     return p && p->base <= address ? p : NULL;
 }
 
-static void enlist(struct piece *p)
+static void index_piece(struct piece *p)
 {
-    struct run *r = p->run;
+    struct reservation *r = p->reservation;
     uint64_t size = part_size(r);
     for (uint64_t i = (p->base - r->base) / size; i <= (end_of(p) - 1 - r->base) / size; i++)
         if (!r->in[i] || r->in[i]->base > p->base)
             r->in[i] = p;
 }
 
-// Its successor is still known.
-static void strike(const struct piece *p)
+// Removes a piece from its reservation's table; p->next must still be valid.
+static void unindex_piece(const struct piece *p)
 {
-    struct run *r = p->run;
+    struct reservation *r = p->reservation;
     uint64_t size = part_size(r);
     for (uint64_t i = (p->base - r->base) / size; i <= (end_of(p) - 1 - r->base) / size; i++)
         if (r->in[i] == p)
-            r->in[i] =
-                p->next && p->next->run == r && p->next->base < r->base + (i + 1) * size ? p->next : NULL;
+            r->in[i] = p->next && p->next->reservation == r && p->next->base < r->base + (i + 1) * size
+                           ? p->next
+                           : NULL;
 }
 
-// The one that is mapped right behind it, whose first buffer has its head in this one; NULL: none.
+// Returns the piece mapped right behind p whose first buffer has its head in p, or NULL if there is none.
 static struct piece *depends(const struct piece *p)
 {
     struct piece *next = p->next;
@@ -159,18 +162,19 @@ static uint64_t spare_of(const struct piece *p)
     return p->free == p->bytes && (!depends(p) || p->next->open) ? p->bytes : 0;
 }
 
-// The same if what counts as free were so.
-static uint64_t also_spare_of(const struct piece *p)
+// spare_of under the assumption in assumed_free and assumed_open.
+static uint64_t spare_if_assumed(const struct piece *p)
 {
-    return p->free + p->also_free >= p->bytes && (!depends(p) || p->next->open || p->next->also_open)
+    return p->free + p->assumed_free >= p->bytes && (!depends(p) || p->next->open || p->next->assumed_open)
                ? p->bytes
                : 0;
 }
 
-// The first piece to which a range matters: the one before too, where it begins with a piece.
-static struct piece *first_of(const struct tract *t, uint64_t base, struct piece *at)
+// Returns the first piece that a range at `base` affects: if the range starts with a piece, the one before
+// it.
+static struct piece *first_of(const struct mapping *map, uint64_t base, struct piece *at)
 {
-    struct piece *before = at && at->base == base ? find(t, base - 1) : NULL;
+    struct piece *before = at && at->base == base ? find(map, base - 1) : NULL;
     return before ? before : at;
 }
 
@@ -180,57 +184,58 @@ static uint64_t overlap(const struct piece *p, uint64_t base, uint64_t end)
     return from < to ? to - from : 0;
 }
 
-// A range is taken, or free again.
-static void mark(struct tract *t, uint64_t base, uint64_t bytes, bool taken)
+// Updates the pieces after a range was taken or given back.
+static void mark(struct mapping *map, uint64_t base, uint64_t bytes, bool taken)
 {
-    struct piece *at = find(t, base), *first = first_of(t, base, at);
+    struct piece *at = find(map, base), *first = first_of(map, base, at);
     const uint64_t end = base + bytes;
     for (struct piece *p = first; p && p->base < end; p = p->next)
-        t->spare -= spare_of(p);
+        map->spare -= spare_of(p);
     for (struct piece *p = at; p && p->base < end; p = p->next) {
         p->free += taken ? -overlap(p, base, end) : overlap(p, base, end);
         p->open = p->base < base ? p->open : !taken;
     }
     for (struct piece *p = first; p && p->base < end; p = p->next)
-        t->spare += spare_of(p);
+        map->spare += spare_of(p);
 }
 
 uint64_t canary_mapped_take(const struct context *ctx, uint64_t bytes)
 {
-    struct tract *t = tract_of(ctx);
-    if (is_off(ctx))
+    struct mapping *map = mapping_of(ctx);
+    if (is_disabled(ctx))
         return 0;
     lock_take(&lock);
-    uint64_t base = canary_suballoc_take(&t->space, bytes);
+    uint64_t base = canary_suballoc_take(&map->suballoc, bytes);
     if (base)
-        mark(t, base, bytes, true);
+        mark(map, base, bytes, true);
     lock_give(&lock);
     return base;
 }
 
 void canary_mapped_give(const struct context *ctx, uint64_t base, uint64_t bytes)
 {
-    struct tract *t = tract_of(ctx);
+    struct mapping *map = mapping_of(ctx);
     lock_take(&lock);
-    if (canary_suballoc_give(&t->space, base, bytes))
-        mark(t, base, bytes, false);
+    if (canary_suballoc_give(&map->suballoc, base, bytes))
+        mark(map, base, bytes, false);
     lock_give(&lock);
 }
 
-// --- pieces come --------------------------------------------------------------------------------------------
+// --- mapping pieces ----------------------------------------------------------------------------------------
 
-// What is to be mapped: room for a range, which ends after so many bytes, and for some more of its size.
+// What is to be mapped: room for a range that ends `first` bytes behind base, and for `more` ranges of `need`
+// bytes.
 struct plan {
     uint64_t base, first, need;
     unsigned more;
-    uint64_t small;  // size of pieces where ranges are small
+    uint64_t small;  // size of pieces if ranges are small
     uint32_t lead;
 };
 
-// Where the grain ends in which a range ends; number 0: the first.
+// Returns the end of the granule in which a range ends; range 0 is the first.
 static uint64_t range_end(const struct plan *plan, unsigned number)
 {
-    return canary_suballoc_round(plan->first + number * plan->need, GRAIN);
+    return canary_suballoc_round(plan->first + number * plan->need, GRANULE);
 }
 
 static uint64_t plan_end(const struct plan *plan)
@@ -238,8 +243,8 @@ static uint64_t plan_end(const struct plan *plan)
     return range_end(plan, plan->more);
 }
 
-// The piece that comes next, after so many bytes. The grain in which a range ends it shares with the next one: so that is a piece
-// of its own, and the rest can go back when the range is free.
+// Returns the size of the next piece after `done` bytes. A range shares the granule in which it ends with the
+// next range, so that granule is a piece of its own, and the rest can be unmapped when the range is free.
 static uint64_t piece_size(const struct plan *plan, uint64_t done)
 {
     uint64_t left = plan_end(plan) - done;
@@ -247,51 +252,51 @@ static uint64_t piece_size(const struct plan *plan, uint64_t done)
         return left < plan->small ? left : plan->small;
     unsigned number = done < plan->first ? 0 : (unsigned)((done - plan->first) / plan->need + 1);
     uint64_t until = range_end(plan, number > plan->more ? plan->more : number);
-    // The start of that grain may have been reached, or passed where two ranges end in one.
-    uint64_t bytes = until > done + GRAIN ? until - GRAIN - done : GRAIN;
+    // `done` may be at the start of that granule, or behind it where two ranges end in one.
+    uint64_t bytes = until > done + GRANULE ? until - GRANULE - done : GRANULE;
     return bytes < MOST_PIECE ? bytes : MOST_PIECE;
 }
 
 static struct plan make_plan(uint64_t need, uint64_t total)
 {
     uint64_t few = SEVERAL * need < total / 2 ? SEVERAL * need : total / 2, ahead = total / PART;
-    uint64_t small = total / PIECE_PART / GRAIN * GRAIN;
+    uint64_t small = total / PIECE_PART / GRANULE * GRANULE;
     ahead = ahead < few ? few : ahead;
     ahead = ahead < MOST_AHEAD ? ahead : MOST_AHEAD;
     return (struct plan){
-        .need = need, .more = (unsigned)(ahead / need), .small = small < GRAIN ? GRAIN : small};
+        .need = need, .more = (unsigned)(ahead / need), .small = small < GRANULE ? GRANULE : small};
 }
 
-// Addresses for so many bytes behind the last, or in a new run. 0, or -ENOMEM.
-static int find_addresses(struct tract *t, uint64_t bytes)
+// Makes sure that `bytes` addresses follow t->next, if need be in a new reservation. Returns 0 or -ENOMEM.
+static int find_addresses(struct mapping *map, uint64_t bytes)
 {
-    const struct run *newest = t->runs;
+    const struct reservation *newest = map->reservations;
     CUdeviceptr base = 0;
-    if (newest && newest->base + newest->bytes - t->next >= bytes)
+    if (newest && newest->base + newest->bytes - map->next >= bytes)
         return 0;
-    struct run *r = slab_pool_get(&runs);
+    struct reservation *r = slab_pool_get(&reservations);
     if (!r)
         return -ENOMEM;
     uint64_t most = bytes < reserved_most ? reserved_most : bytes;
-    while (guard.real.cuMemAddressReserve(&base, most, GRAIN, 0, 0)) {
+    while (guard.real.cuMemAddressReserve(&base, most, GRANULE, 0, 0)) {
         most /= 2;
         if (most < bytes || most < reserved_least) {
-            slab_pool_put(&runs, r);
+            slab_pool_put(&reservations, r);
             return -ENOMEM;
         }
     }
-    *r = (struct run){.base = base, .bytes = most / GRAIN * GRAIN, .next = t->runs};
+    *r = (struct reservation){.base = base, .bytes = most / GRANULE * GRANULE, .next = map->reservations};
     lock_take(&lock);
-    t->runs = r;
-    t->next = base;
-    t->newest = NULL;
+    map->reservations = r;
+    map->next = base;
+    map->newest = NULL;
     lock_give(&lock);
     return 0;
 }
 
 static void dispose(struct piece *p)
 {
-    canary_regions_forget(p->base);
+    canary_regions_remove(p->base);
     guard.real.cuMemUnmap(p->base, p->bytes);
     guard.real.cuMemRelease(p->handle);
     slab_pool_put(&pieces, p);
@@ -313,7 +318,7 @@ static struct piece *map_piece(const struct context *ctx, uint64_t base, uint64_
         goto none;
     if (guard.real.cuMemMap(base, bytes, 0, p->handle, 0))
         goto release;
-    if (!canary_regions_claim(ctx, base, bytes, true))
+    if (!canary_regions_add(ctx, base, bytes, true))
         return p;
     guard.real.cuMemUnmap(base, bytes);
 release:
@@ -323,7 +328,7 @@ none:
     return NULL;
 }
 
-// As many pieces as can be had; *bytes: of them all.
+// Maps as many pieces as the driver allows; *bytes is set to their total size.
 static struct piece *map_pieces(const struct context *ctx, const struct plan *plan, uint64_t *bytes)
 {
     struct piece *first = NULL, **end = &first;
@@ -339,7 +344,7 @@ static struct piece *map_pieces(const struct context *ctx, const struct plan *pl
 static CUresult allow(const struct context *ctx, uint64_t base, uint64_t bytes)
 {
     CUmemAccessDesc access[CONTEXT_DEVICES];
-    // Relaxed: a peer that is enabled meanwhile is let in by the call that enables it, or by this one.
+    // Relaxed: a peer that is enabled meanwhile gets access from the call that enables it, or from this one.
     uint64_t peers = atomic_load_explicit(&ctx->peers, memory_order_relaxed) | (uint64_t)1 << ctx->device;
     size_t count = 0;
     for (int d = 0; d < CONTEXT_DEVICES; d++)
@@ -349,20 +354,20 @@ static CUresult allow(const struct context *ctx, uint64_t base, uint64_t bytes)
     return guard.real.cuMemSetAccess(base, bytes, access, count);
 }
 
-// Pieces that lie behind each other become ranges. 0, or -ENOMEM with nothing changed.
-static int add_pieces(struct tract *t, struct piece *first, const struct plan *plan, uint64_t bytes)
+// Adds adjacent pieces to the suballocator. Returns 0, or -ENOMEM with nothing changed.
+static int add_pieces(struct mapping *map, struct piece *first, const struct plan *plan, uint64_t bytes)
 {
     lock_take(&lock);
-    int err = canary_suballoc_extend(&t->space, plan->base + plan->lead, bytes - plan->lead);
-    struct piece **at = &t->first, *last = first;
+    int err = canary_suballoc_extend(&map->suballoc, plan->base + plan->lead, bytes - plan->lead);
+    struct piece **at = &map->first, *last = first;
     while (!err && *at && (*at)->base < plan->base)
         at = &(*at)->next;
     for (; !err; last = last->next) {
-        last->run = t->runs;
-        enlist(last);
-        t->runs->pieces++;
-        t->pieces++;
-        t->spare += last->bytes;
+        last->reservation = map->reservations;
+        index_piece(last);
+        map->reservations->pieces++;
+        map->pieces++;
+        map->spare += last->bytes;
         if (!last->next)
             break;
     }
@@ -370,8 +375,8 @@ static int add_pieces(struct tract *t, struct piece *first, const struct plan *p
         first->lead = plan->lead;
         last->next = *at;
         *at = first;
-        t->newest = last;
-        t->next = end_of(last);
+        map->newest = last;
+        map->next = end_of(last);
     }
     lock_give(&lock);
     return err;
@@ -385,8 +390,8 @@ static void dispose_all(struct piece *p)
     }
 }
 
-// What the device has left is enough, and what is ahead is cut to it: pieces that are of no use would be missing elsewhere for a
-// moment. False: it is not.
+// Returns whether the device has enough free memory for `wanted` bytes, and limits what is mapped ahead to
+// the rest: pieces that cannot all be mapped would take memory from others for a moment.
 static bool cut_to_free(struct plan *plan, uint64_t wanted)
 {
     size_t left, all;
@@ -399,26 +404,27 @@ static bool cut_to_free(struct plan *plan, uint64_t wanted)
     return true;
 }
 
-// Under the builder's lock.
-static int grow(const struct context *ctx, struct tract *t, uint64_t need)
+// Requires grow_lock.
+static int grow(const struct context *ctx, struct mapping *map, uint64_t need)
 {
     lock_take(&lock);
-    uint64_t tail = t->newest ? canary_suballoc_before(&t->space, t->next) : 0, total = t->space.bytes;
-    bool full = guard.real_fault && t->pieces >= FEW_MAPS;
+    uint64_t tail = map->newest ? canary_suballoc_before(&map->suballoc, map->next) : 0,
+             total = map->suballoc.bytes;
+    bool full = guard.real_fault && map->pieces >= MOST_MAPS;
     lock_give(&lock);
     if (tail >= need)
-        return 0;  // another thread was here
+        return 0;  // another thread has mapped enough
     struct plan plan = make_plan(need, total);
     plan.first = need + UNIT;
-    // Room for the range alone, wherever it comes to lie, and for what follows.
-    if (full || !cut_to_free(&plan, need - tail) || find_addresses(t, plan_end(&plan)))
+    // Room for the range wherever it comes to lie, and for what is mapped ahead.
+    if (full || !cut_to_free(&plan, need - tail) || find_addresses(map, plan_end(&plan)))
         return -ENOMEM;
-    plan.base = t->next;
-    plan.lead = t->newest ? 0 : UNIT;
-    plan.first = t->newest ? need - tail : need + UNIT;
+    plan.base = map->next;
+    plan.lead = map->newest ? 0 : UNIT;
+    plan.first = map->newest ? need - tail : need + UNIT;
     uint64_t bytes;
     struct piece *first = map_pieces(ctx, &plan, &bytes);
-    if (bytes < range_end(&plan, 0) || allow(ctx, plan.base, bytes) || add_pieces(t, first, &plan, bytes)) {
+    if (bytes < range_end(&plan, 0) || allow(ctx, plan.base, bytes) || add_pieces(map, first, &plan, bytes)) {
         dispose_all(first);
         return -ENOMEM;
     }
@@ -429,77 +435,80 @@ int canary_mapped_grow(const struct context *ctx, uint64_t bytes)
 {
     if (!canary_mapped_usable(ctx))
         return -ENOMEM;
-    lock_take(&builder);
+    lock_take(&grow_lock);
     CUstreamCaptureMode mode = context_capture_relax();
-    int err = grow(ctx, tract_of(ctx), bytes);
+    int err = grow(ctx, mapping_of(ctx), bytes);
     context_capture_restore(mode);
-    lock_give(&builder);
+    lock_give(&grow_lock);
     return err;
 }
 
-// --- pieces go ----------------------------------------------------------------------------------------------
+// --- unmapping pieces --------------------------------------------------------------------------------------
 
-// Under the lock: what pieces would have more to spare if these ranges were free.
-static uint64_t count_more(struct tract *t, const struct canary_extent *but, unsigned n)
+// Returns how many more bytes could be unmapped if these ranges were free. Requires the lock.
+static uint64_t count_more(struct mapping *map, const struct canary_extent *assumed, unsigned n)
 {
     uint64_t more = 0;
     for (unsigned i = 0; i < n; i++) {
-        const uint64_t base = but[i].base, end = base + but[i].bytes;
-        for (struct piece *p = find(t, base); p && p->base < end; p = p->next) {
-            p->also_free += overlap(p, base, end);
-            p->also_open |= p->base >= base;
+        const uint64_t base = assumed[i].base, end = base + assumed[i].bytes;
+        for (struct piece *p = find(map, base); p && p->base < end; p = p->next) {
+            p->assumed_free += overlap(p, base, end);
+            p->assumed_open |= p->base >= base;
         }
     }
-    // Pieces that several of them reach into count once.
+    // Count a piece once even if several of the ranges reach into it.
     for (int pass = 0; pass < 2; pass++)
         for (unsigned i = 0; i < n; i++) {
-            struct piece *p = first_of(t, but[i].base, find(t, but[i].base));
-            for (; p && p->base < but[i].base + but[i].bytes; p = p->next) {
+            struct piece *p = first_of(map, assumed[i].base, find(map, assumed[i].base));
+            for (; p && p->base < assumed[i].base + assumed[i].bytes; p = p->next) {
                 if (!pass && !p->seen)
-                    more += also_spare_of(p) - spare_of(p);
+                    more += spare_if_assumed(p) - spare_of(p);
                 p->seen = !pass;
                 if (pass)
-                    p->also_free = p->also_open = 0;
+                    p->assumed_free = p->assumed_open = 0;
             }
         }
     return more;
 }
 
-uint64_t canary_mapped_spare(const struct context *ctx, const struct canary_extent *but, unsigned n)
+uint64_t canary_mapped_spare(const struct context *ctx, const struct canary_extent *assumed, unsigned n)
 {
-    struct tract *t = tract_of(ctx);
+    struct mapping *map = mapping_of(ctx);
     lock_take(&lock);
-    uint64_t bytes = t->spare + (t->first ? count_more(t, but, n) : 0);
+    uint64_t bytes = map->spare + (map->first ? count_more(map, assumed, n) : 0);
     lock_give(&lock);
     return bytes;
 }
 
-// Under the lock: nobody takes anything of the piece any more. False: something is taken.
-static bool withdraw(struct tract *t, struct piece **at, struct piece *before)
+// Takes a piece out of the suballocator and the lists. Returns false if a range in it is taken. Requires the
+// lock.
+static bool withdraw(struct mapping *map, struct piece **at, struct piece *before)
 {
     struct piece *p = *at, *next = depends(p);
-    if (!canary_suballoc_cut(&t->space, p->base + p->lead, p->bytes - p->lead + (next ? UNIT : 0)))
+    if (!canary_suballoc_cut(&map->suballoc, p->base + p->lead, p->bytes - p->lead + (next ? UNIT : 0)))
         return false;
     if (next)
         next->lead = UNIT;
-    strike(p);
+    unindex_piece(p);
     *at = p->next;
-    t->spare -= p->bytes;
-    t->pieces--;
-    p->run->pieces--;
-    if (t->newest != p)
+    map->spare -= p->bytes;
+    map->pieces--;
+    p->reservation->pieces--;
+    if (map->newest != p)
         return true;
-    // What comes next lies where this one did.
-    t->next = p->base;
-    t->newest = before && before->run == p->run && end_of(before) == p->base ? before : NULL;
+    // The next piece is mapped where this one was.
+    map->next = p->base;
+    map->newest =
+        before && before->reservation == p->reservation && end_of(before) == p->base ? before : NULL;
     return true;
 }
 
-// Under the builder's lock: addresses of which nothing is mapped and nothing will be.
-static void free_runs(struct tract *t, bool all)
+// Frees reservations in which nothing is mapped and nothing will be: all but the newest, or all. Requires
+// grow_lock.
+static void free_reservations(struct mapping *map, bool all)
 {
-    for (struct run **at = &t->runs, *r; (r = *at);) {
-        if (r->pieces || (!all && r == t->runs)) {
+    for (struct reservation **at = &map->reservations, *r; (r = *at);) {
+        if (r->pieces || (!all && r == map->reservations)) {
             at = &r->next;
             continue;
         }
@@ -507,21 +516,21 @@ static void free_runs(struct tract *t, bool all)
         *at = r->next;
         lock_give(&lock);
         guard.real.cuMemAddressFree(r->base, r->bytes);
-        slab_pool_put(&runs, r);
+        slab_pool_put(&reservations, r);
     }
 }
 
 uint64_t canary_mapped_trim(const struct context *ctx, uint64_t want)
 {
-    struct tract *t = tract_of(ctx);
+    struct mapping *map = mapping_of(ctx);
     struct piece *before = NULL, *gone = NULL;
     uint64_t given = 0;
     if (!canary_mapped_spare(ctx, NULL, 0))
         return 0;
-    lock_take(&builder);
+    lock_take(&grow_lock);
     lock_take(&lock);
-    for (struct piece **at = &t->first, *p; given < want && (p = *at);) {
-        if (spare_of(p) && withdraw(t, at, before)) {
+    for (struct piece **at = &map->first, *p; given < want && (p = *at);) {
+        if (spare_of(p) && withdraw(map, at, before)) {
             given += p->bytes;
             p->next = gone;
             gone = p;
@@ -533,40 +542,40 @@ uint64_t canary_mapped_trim(const struct context *ctx, uint64_t want)
     lock_give(&lock);
     CUstreamCaptureMode mode = context_capture_relax();
     dispose_all(gone);
-    free_runs(t, false);
+    free_reservations(map, false);
     context_capture_restore(mode);
-    lock_give(&builder);
+    lock_give(&grow_lock);
     return given;
 }
 
 void canary_mapped_context_gone(const struct context *ctx)
 {
-    struct tract *t = tract_of(ctx);
-    lock_take(&builder);
+    struct mapping *map = mapping_of(ctx);
+    lock_take(&grow_lock);
     lock_take(&lock);
-    struct piece *all = t->first;
-    canary_suballoc_clear(&t->space);
-    t->first = t->newest = NULL;
-    t->next = t->spare = t->pieces = 0;
-    for (struct run *r = t->runs; r; r = r->next) {
+    struct piece *all = map->first;
+    canary_suballoc_clear(&map->suballoc);
+    map->first = map->newest = NULL;
+    map->next = map->spare = map->pieces = 0;
+    for (struct reservation *r = map->reservations; r; r = r->next) {
         r->pieces = 0;
         memset(r->in, 0, sizeof r->in);
     }
     lock_give(&lock);
     CUstreamCaptureMode mode = context_capture_relax();
     dispose_all(all);
-    free_runs(t, true);
+    free_reservations(map, true);
     context_capture_restore(mode);
-    atomic_store_explicit(&t->off, false, memory_order_relaxed);
-    lock_give(&builder);
+    atomic_store_explicit(&map->disabled, false, memory_order_relaxed);
+    lock_give(&grow_lock);
 }
 
-// --- for others ---------------------------------------------------------------------------------------------
+// --- sharing, and access by peers --------------------------------------------------------------------------
 
-// Under the builder's lock.
-static bool export_pieces(const struct tract *t, uint64_t buffer, uint64_t size, struct share_memory *m)
+// Requires grow_lock.
+static bool export_pieces(const struct mapping *map, uint64_t buffer, uint64_t size, struct share_memory *m)
 {
-    const struct piece *p = t->first;
+    const struct piece *p = map->first;
     while (p && end_of(p) <= buffer)
         p = p->next;
     m->offset = p ? buffer - p->base : 0;
@@ -603,7 +612,7 @@ bool canary_mapped_can_share(uint64_t buffer, uint64_t size)
     if (!ctx)
         return false;
     lock_take(&lock);
-    for (const struct piece *p = find(tract_of(ctx), buffer); p && p->base < buffer + size; p = p->next)
+    for (const struct piece *p = find(mapping_of(ctx), buffer); p && p->base < buffer + size; p = p->next)
         count++;
     lock_give(&lock);
     return count && count <= 1 + SHARE_MORE;
@@ -615,21 +624,21 @@ bool canary_mapped_share(uint64_t buffer, uint64_t size, struct share_memory *me
     *memory = (struct share_memory){.size = size, .fd = -1};
     if (!ctx)
         return false;
-    lock_take(&builder);
-    bool done = export_pieces(tract_of(ctx), buffer, size, memory);
-    lock_give(&builder);
+    lock_take(&grow_lock);
+    bool done = export_pieces(mapping_of(ctx), buffer, size, memory);
+    lock_give(&grow_lock);
     if (!done)
         share_close_fds(memory);
     return done;
 }
 
-void canary_mapped_let(CUcontext context, const CUmemAccessDesc *desc)
+void canary_mapped_set_access(CUcontext context, const CUmemAccessDesc *desc)
 {
     const struct context *ctx = context_find(context);
     if (!ctx)
         return;
-    lock_take(&builder);
-    for (const struct piece *p = tract_of(ctx)->first; p; p = p->next)
+    lock_take(&grow_lock);
+    for (const struct piece *p = mapping_of(ctx)->first; p; p = p->next)
         guard.real.cuMemSetAccess(p->base, p->bytes, desc, 1);
-    lock_give(&builder);
+    lock_give(&grow_lock);
 }

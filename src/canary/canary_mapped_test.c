@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Large buffers in memory that is mapped piece by piece, over the CPU device, which is linked in and gives 2 MiB at a time as
+// Large buffers in mapped memory, on the CPU device, which is linked in and has a granularity of 2 MiB as
 // GPUs do.
 #include "canary/canary_mapped.h"
 
@@ -26,7 +26,7 @@ WRAP(cuMemAddressReserve, (CUdeviceptr * p, size_t n, size_t a, CUdeviceptr w, u
      (p, n, a, w, f))
 WRAP(cuMemcpy2DAsync_v2, (const CUDA_MEMCPY2D *c, CUstream q), (c, q))
 
-// The monitor rests for a minute: scans are those of the test.
+// The monitor sleeps for a minute, so that all scans are the test's own.
 static int setup(void **state)
 {
     use_cpu_device();
@@ -50,7 +50,7 @@ static CUdeviceptr make(size_t size)
     return p;
 }
 
-// What a free waits by stays from the first one on.
+// The first free allocates what all frees wait with; that memory stays.
 static void the_first_one(void **state)
 {
     free_now(make(MIB));
@@ -67,13 +67,14 @@ static bool is_mapped(CUdeviceptr p)
     return is;
 }
 
-// What the program has left, as cuMemGetInfo tells it.
+// What the program has left according to cuMemGetInfo.
 static size_t left(void)
 {
-    return available() + canary_held();
+    return available() + canary_reclaimable();
 }
 
-// Of what the device gives, buffers of any size lose a thousandth, beside the grain that the first one begins.
+// Buffers of any size lose at most a thousandth of the device's memory, besides the granule that the first
+// one starts.
 static void many_lose_little(void **state)
 {
     static const size_t sizes[] = {MIB,     MIB + 1,  2 * MIB,  2 * MIB - 512,
@@ -90,7 +91,7 @@ static void many_lose_little(void **state)
         assert_true(is_mapped(p[count - 1]));
         size_t taken = before - left(), asked = count * sizes[i];
         assert_in_range(taken, asked, asked + asked / 1000 + GRAIN + (GRAIN / 2));
-        // What is ahead of them goes back, and nothing else.
+        // What was mapped ahead is returned, and nothing else.
         canary_reclaim();
         assert_in_range(before - available(), taken - GRAIN, taken);
         for (unsigned k = 0; k < count; k++)
@@ -103,7 +104,7 @@ static void many_lose_little(void **state)
     assert_int_equal(atomic_load(&findings), 0);
 }
 
-// What waited long enough goes back while kernels run: nobody has to wait for that.
+// Memory that has been unused for long enough is returned while kernels run, without waiting for them.
 static void goes_back_meanwhile(void **state)
 {
     enum { COUNT = 16 };
@@ -118,16 +119,16 @@ static void goes_back_meanwhile(void **state)
         p[i] = make(size);
     for (unsigned i = 0; i < COUNT; i++)
         free_now(p[i]);
-    canary_monitor_hold();
-    canary_let_go(ctx, 0);
+    canary_monitor_lock();
+    canary_drop_cached(ctx, 0);
     canary_free_trim(ctx, false);
-    canary_monitor_go_on();
+    canary_monitor_unlock();
     assert_in_range(available(), before - context_device_part(ctx->device, 512, 64 * MIB, 256 * MIB), before);
     canary_reclaim();
     assert_int_equal(available(), before);
 }
 
-// Of buffers between others that are gone, with their memory, both sides are watched still.
+// Both sides of a buffer are still watched after the buffers and memory around it are gone.
 static void neighbours_go(void **state)
 {
     static const size_t sizes[] = {MIB, 2 * MIB, 16 * MIB};
@@ -143,7 +144,7 @@ static void neighbours_go(void **state)
             if (k % 4)
                 free_now(p[k]);
         canary_reclaim();
-        // Three of four are gone, but for grains in which others lie.
+        // Three of four are gone, except for granules that others share.
         assert_in_range(before - available(), 3 * sizes[i], 3 * sizes[i] + 8 * GRAIN);
         scan(true);
         assert_int_equal(atomic_load(&findings), expected);
@@ -162,8 +163,7 @@ static void neighbours_go(void **state)
     atomic_store(&findings, 0);
 }
 
-// Buffers come and go, of many sizes, with their bytes and with canaries that nobody changes, and now and then all goes back
-// that can.
+// Random buffers of many sizes keep their bytes and canaries, while unused memory is returned now and then.
 static void comes_and_goes(void **state)
 {
     enum { MANY = 24 };
@@ -219,7 +219,7 @@ static void *work(void *argument)
             p[k] = 0;
         if (i % 40 == 0)
             canary_reclaim();
-        canary_held();
+        canary_reclaimable();
     }
     for (unsigned k = 0; k < 8; k++)
         if (p[k] && (!canary_free(p[k], DRIVER_cuMemFree_v2, &r) || r))
@@ -254,7 +254,7 @@ static void destroy_context(CUcontext c)
     assert_int_equal(cuCtxSetCurrent(context), 0);
 }
 
-// Every call of the driver fails once: buffers lie elsewhere then, or are left to the driver, and nothing is lost.
+// Every driver call fails once: the buffer then lies elsewhere, or is left to the driver, and nothing leaks.
 static void any_call_may_fail(void **state)
 {
     bool done = false;
@@ -275,7 +275,7 @@ static void any_call_may_fail(void **state)
                 free_now(p[i]);
         canary_reclaim();
         assert_int_equal(canary_store_slabs(), 0);
-        assert_true(available() + 4 * MIB >= before);  // what a free waits by stays
+        assert_true(available() + 4 * MIB >= before);  // what frees wait with stays
         destroy_context(other);
     }
     assert_true(done);
@@ -290,8 +290,9 @@ static CUresult refuse(const CUDA_MEMCPY2D *c, CUstream q)
                                                           : cuMemcpy2DAsync_v2(c, q);
 }
 
-// Where a copy into mapped memory fails buffers have canaries still, in plain memory; mapped memory that is left is not tried again.
-static void gives_up(void **state)
+// If a copy into mapped memory fails, buffers lie in plain memory, with canaries; the remaining mapped memory
+// is not tried again.
+static void a_failed_copy_disables_it(void **state)
 {
     CUcontext other;
     CUdeviceptr p[4];
@@ -322,7 +323,7 @@ static CUresult count_created(CUmemGenericAllocationHandle *h, size_t n, const C
     return cuMemCreate(h, n, p, f);
 }
 
-// What the device does not have is not tried for: others would miss it for a moment.
+// No attempt is made to map more than the device has, since others would miss that memory for a moment.
 static void takes_nothing_in_vain(void **state)
 {
     CUdeviceptr p;
@@ -352,13 +353,13 @@ static void goes_with_its_context(void **state)
     assert_true(share_offered(p, &handle));
     destroy_context(other);
     assert_false(is_mapped(p));
-    assert_false(share_offered(p, &handle));  // the next buffer there is another
+    assert_false(share_offered(p, &handle));  // the next buffer there is another one
     assert_int_equal(canary_ask(p, &(uint64_t){0}, &(uint64_t){0}), MODE_NOT_OURS);
     assert_int_equal(available(), before);
 }
 
-// All pieces that a buffer lies in, and where in the first it starts.
-static void tells_its_pieces(void **state)
+// All pieces of a buffer are exported, with its offset in the first.
+static void exports_its_pieces(void **state)
 {
     struct share_memory m;
     CUdeviceptr p[3];
@@ -379,7 +380,7 @@ static void tells_its_pieces(void **state)
     canary_reclaim();
 }
 
-// A range in so many small pieces, which others had before.
+// Returns a range in as many small pieces as possible, left behind by other ranges.
 static uint64_t in_small_pieces(const struct context *ctx, size_t size)
 {
     enum { MANY = 1000 };
@@ -396,7 +397,7 @@ static uint64_t in_small_pieces(const struct context *ctx, size_t size)
     return base;
 }
 
-// In as many pieces as there may be descriptors in a message; and not in more.
+// A buffer is shared if it has as many pieces as descriptors fit into a message, but not with one more.
 static void has_few_pieces(void **state)
 {
     const struct context *ctx = context_current();
@@ -415,12 +416,12 @@ static void has_few_pieces(void **state)
     assert_int_equal(canary_mapped_spare(ctx, NULL, 0), 0);
 }
 
-// Bytes to spare are known at any time, and what goes is just that.
-static void knows_what_it_can_spare(void **state)
+// The number of bytes to spare is exact at any time, and trimming returns just that many.
+static void spare_bytes_are_exact(void **state)
 {
     enum { MANY = 16 };
     const struct context *ctx = context_current();
-    struct canary_extent at[MANY] = {{0}}, but[2];
+    struct canary_extent at[MANY] = {{0}}, assumed[2];
     unsigned seed = 5;
     canary_reclaim();
     for (unsigned i = 0; i < 3000; i++) {
@@ -430,23 +431,23 @@ static void knows_what_it_can_spare(void **state)
             at[k].base = 0;
             continue;
         }
-        // Ends of pieces are met, and missed by little.
+        // Ranges end at ends of pieces, or just beside them.
         at[k].bytes = (1 + (unsigned)rand_r(&seed) % (k % 8 ? 6 : 40)) * (MIB / 2) +
                       (unsigned)rand_r(&seed) % 3 * 512 - 512;
         while (!(at[k].base = canary_mapped_take(ctx, at[k].bytes)))
             assert_int_equal(canary_mapped_grow(ctx, at[k].bytes), 0);
         if (i % 3)
             continue;
-        // As if two were free, and as they are when they are.
+        // The prediction for two ranges must equal the result of freeing them.
         unsigned n = 0;
-        but[n++] = at[k];
+        assumed[n++] = at[k];
         if (b != k && at[b].base)
-            but[n++] = at[b];
-        uint64_t expected = canary_mapped_spare(ctx, but, n), before = canary_mapped_spare(ctx, NULL, 0);
+            assumed[n++] = at[b];
+        uint64_t expected = canary_mapped_spare(ctx, assumed, n), before = canary_mapped_spare(ctx, NULL, 0);
         assert_int_equal(canary_mapped_spare(ctx, NULL, 0), before);
         assert_true(expected >= before);
         for (unsigned j = 0; j < n; j++)
-            canary_mapped_give(ctx, but[j].base, but[j].bytes);
+            canary_mapped_give(ctx, assumed[j].base, assumed[j].bytes);
         assert_int_equal(canary_mapped_spare(ctx, NULL, 0), expected);
         at[k].base = 0;
         if (n > 1)
@@ -463,7 +464,7 @@ static void knows_what_it_can_spare(void **state)
     assert_int_equal(canary_mapped_spare(ctx, NULL, 0), 0);
 }
 
-// Small buffers, and with --canary-memory=plain all of them, are not for it.
+// Small buffers, and all buffers under --canary-memory=plain, are not mapped.
 static void small_ones_lie_elsewhere(void **state)
 {
     CUdeviceptr p = make(300000);
@@ -478,7 +479,7 @@ static void small_ones_lie_elsewhere(void **state)
     assert_int_equal(canary_store_slabs(), 0);
 }
 
-// Without a word of the user's, a program that sees several devices has them in plain memory.
+// With several devices, buffers are mapped only if the user asks for it.
 static void with_one_device(void **state)
 {
     struct context_device *device = (struct context_device *)context_device_of(0);
@@ -491,19 +492,19 @@ static void with_one_device(void **state)
         device->alone = !device->alone;
     }
     guard.options.canary_memory = OPTION_CANARY_MEMORY_MAPPED;
-    assert_true(device->alone);  // as it was found
+    assert_true(device->alone);  // as before
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_first_one),           cmocka_unit_test(many_lose_little),
-        cmocka_unit_test(goes_back_meanwhile),     cmocka_unit_test(neighbours_go),
-        cmocka_unit_test(comes_and_goes),          cmocka_unit_test(threads_at_once),
-        cmocka_unit_test(any_call_may_fail),       cmocka_unit_test(gives_up),
-        cmocka_unit_test(takes_nothing_in_vain),   cmocka_unit_test(goes_with_its_context),
-        cmocka_unit_test(tells_its_pieces),        cmocka_unit_test(has_few_pieces),
-        cmocka_unit_test(knows_what_it_can_spare), cmocka_unit_test(small_ones_lie_elsewhere),
+        cmocka_unit_test(the_first_one),         cmocka_unit_test(many_lose_little),
+        cmocka_unit_test(goes_back_meanwhile),   cmocka_unit_test(neighbours_go),
+        cmocka_unit_test(comes_and_goes),        cmocka_unit_test(threads_at_once),
+        cmocka_unit_test(any_call_may_fail),     cmocka_unit_test(a_failed_copy_disables_it),
+        cmocka_unit_test(takes_nothing_in_vain), cmocka_unit_test(goes_with_its_context),
+        cmocka_unit_test(exports_its_pieces),    cmocka_unit_test(has_few_pieces),
+        cmocka_unit_test(spare_bytes_are_exact), cmocka_unit_test(small_ones_lie_elsewhere),
         cmocka_unit_test(with_one_device),
     };
     return cmocka_run_group_tests(tests, setup, NULL);

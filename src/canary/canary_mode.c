@@ -68,7 +68,7 @@ static bool reclaim(bool at_once)
 
 // --- cuIpcGetMemHandle -------------------------------------------------------------------------------------
 
-// The driver's handle is for all that cuMemAlloc gave, canaries and neighbours too: ours says where the
+// The driver's handle stands for a whole allocation, with canaries and neighbours; ours also says where the
 // buffer is.
 static bool offer(const struct mode_answer *a, CUipcMemHandle *handle)
 {
@@ -78,7 +78,7 @@ static bool offer(const struct mode_answer *a, CUipcMemHandle *handle)
     if (share_offered(a->base, handle))
         return true;
     if (a->mapped) {
-        m.later = canary_mapped_share;
+        m.on_request = canary_mapped_share;
         return canary_mapped_can_share(a->base, m.size) && !share_offer(a->base, &m, handle);
     }
     if (guard.real.cuMemGetAddressRange_v2(&base, &bytes, a->base) ||
@@ -94,7 +94,7 @@ static void shares_plain(void)
         "the program shares memory by cuIpcGetMemHandle, and a handle is for all that cuMemAlloc gave");
 }
 
-// If a buffer cannot be shared, those that follow it can.
+// If a buffer cannot be shared, later ones can be: those are plain.
 static CUresult share(const struct mode_answer *answer, CUdeviceptr pointer, CUipcMemHandle *handle)
 {
     const struct context *ctx = answer->mapped ? context_find(answer->context) : NULL;
@@ -106,7 +106,7 @@ static CUresult share(const struct mode_answer *answer, CUdeviceptr pointer, CUi
     if (!answer->mapped)
         shares_plain();
     else if (ctx)
-        canary_mapped_give_up(
+        canary_mapped_disable(
             ctx, "a buffer that the program shares by cuIpcGetMemHandle lies in more pieces than "
                  "can be handed over");
     return CUDA_ERROR_NOT_SUPPORTED;
@@ -116,7 +116,7 @@ static CUresult share(const struct mode_answer *answer, CUdeviceptr pointer, CUi
 
 static void peer(struct context *ctx, const CUmemAccessDesc *desc)
 {
-    canary_mapped_let(atomic_load_explicit(&ctx->handle, memory_order_relaxed), desc);
+    canary_mapped_set_access(atomic_load_explicit(&ctx->handle, memory_order_relaxed), desc);
 }
 
 const struct mode canary_mode = {
@@ -128,7 +128,7 @@ const struct mode canary_mode = {
     .free = free_,
     .ask = ask,
     .reclaim = reclaim,
-    .held = canary_held,
+    .held = canary_reclaimable,
     .share = share,
     .shares_plain = shares_plain,
     .peer = peer,

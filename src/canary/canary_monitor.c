@@ -16,34 +16,35 @@
 #include "core/own_thread.h"
 
 enum {
-    SHARE = 5,         // a scan may take one part in so many of the monitor's time ...
-    PATIENCE = 1500,   // ... but no pause need be longer for it than so many microseconds
-    CALL = 2500,       // nanoseconds of a copy's call, in which the program's own calls may wait ...
-    CALL_SHARE = 10,   // ... and which take one part in so many of the time, ...
-    LAUNCHES = 4,      // ... or, while it launches more kernels than this in a millisecond, ...
-    GRAPH = 8,         // ... a graph for so many, ...
-    BUSY_SHARE = 100,  // ... one in so many, ...
-    BUSY = 5000,       // ... with pauses of so many microseconds at least, ...
-    EACH =
-        120,  // ... and so many for each of them: a program that does nothing but launch loses 0.15 ms to a scan
-    COPIES = 4,     // transfers of the program's in a millisecond, beyond which it is in a hurry itself ...
-    HURRY = 50000,  // ... and pauses have so many microseconds: a copy of ours holds up its own
-    SYNC_SHARE = 2000,  // of the program's time, where it waits for the scan itself
-    THOROUGH = 64,      // one scan in so many is, and looks at managed memory too
-    QUIET = 20000,      // scans in a row with nothing launched, after which pauses are IDLE times as long ...
-    ENDED = 20,         // ... and each counts for so many if all that was launched is known to have ended
+    SHARE = 5,         // scans take at most 1/SHARE of the monitor's time, ...
+    PATIENCE = 1500,   // ... but need no longer pauses for that than so many microseconds
+    CALL = 2500,       // assumed nanoseconds of a copy call, during which calls of the program may wait
+    CALL_SHARE = 10,   // copy calls take at most 1/CALL_SHARE of the time
+    LAUNCHES = 4,      // launches per millisecond, beyond which the program is busy
+    GRAPH = 8,         // a graph launch counts as so many
+    BUSY_SHARE = 100,  // busy: copy calls take at most 1/BUSY_SHARE of the time
+    BUSY = 5000,       // busy: least pause in microseconds
+    // Busy: microseconds of pause for each launch per millisecond. A program that only launches loses 0.15 ms
+    // to a scan.
+    EACH = 120,
+    COPIES = 4,     // transfers per millisecond, beyond which our copies delay the program's
+    HURRY = 50000,  // pause in microseconds while there are more; the longest pause for a busy program, too
+    SYNC_SHARE = 2000,  // scans that the program waits for take at most 1/SYNC_SHARE of its time
+    THOROUGH = 64,      // one scan in so many is whole, and includes managed memory
+    QUIET = 20000,      // scans in a row without a launch, after which pauses are IDLE times as long; ...
+    ENDED = 20,         // ... a scan counts for so many if all that was launched is known to have ended
     IDLE = 4,
-    FIRST_COST = 100000,  // nanoseconds that a scan is taken to cost before there was one
-    DRAIN_SECONDS = 2,    // at exit
-    RING = 1000,  // microseconds at most until what kernels' heaps tell is read: their rings are small
+    FIRST_COST = 100000,  // assumed cost of a scan in nanoseconds, before the first one
+    DRAIN_SECONDS = 2,    // wait for running kernels at exit
+    RING = 1000,          // microseconds at most between reads of the kernels' heap rings, which are small
 };
-static const uint64_t kept = 500000000;  // nanoseconds that places wait for buffers like those they had
+static const uint64_t kept = 500000000;  // nanoseconds for which places stay in the cache
 
 static struct lock scan_lock = LOCK_INIT(SCAN);                   // before all others of ours
 static bool closing[CONTEXT_CONTEXTS], failed[CONTEXT_CONTEXTS];  // under scan_lock
-static _Atomic uint64_t seen;  // launches before the last whole scan. Relaxed: whether one is worth while
+static _Atomic uint64_t seen;  // launches before the last scan of all contexts. Relaxed: a hint
 
-// What the monitor is told; under wake_lock.
+// Signals to the monitor, under wake_lock.
 static struct lock wake_lock = LOCK_INIT(MONITOR);
 static pthread_cond_t wake;
 static bool running, ending, drained;
@@ -57,15 +58,15 @@ static void read_nothing(struct context *ctx, const struct canary_occasion *occa
 {
 }
 
-static CUresult look_at_nothing(struct context *ctx, const struct canary_occasion *occasion)
+static CUresult check_nothing(struct context *ctx, const struct canary_occasion *occasion)
 {
     return CUDA_SUCCESS;
 }
 
-static const struct canary_companion nobody = {nothing_more, read_nothing, look_at_nothing};
+static const struct canary_companion nobody = {nothing_more, read_nothing, check_nothing};
 static const struct canary_companion *companion = &nobody;
 
-void canary_monitor_accompany(const struct canary_companion *who)
+void canary_monitor_set_companion(const struct canary_companion *who)
 {
     companion = who;
 }
@@ -77,17 +78,17 @@ static uint64_t now(void)
     return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
-void canary_monitor_hold(void)
+void canary_monitor_lock(void)
 {
     lock_take(&scan_lock);
 }
 
-void canary_monitor_go_on(void)
+void canary_monitor_unlock(void)
 {
     lock_give(&scan_lock);
 }
 
-bool canary_monitor_try_hold(void)
+bool canary_monitor_trylock(void)
 {
     return lock_try(&scan_lock);
 }
@@ -103,9 +104,9 @@ bool canary_monitor_is_idle(void)
            atomic_load_explicit(&canary_scan_ended, memory_order_relaxed);
 }
 
-// --- scans --------------------------------------------------------------------------------------------------
+// --- scans -------------------------------------------------------------------------------------------------
 
-// Under scan_lock.
+// Requires scan_lock.
 static void scan_context(struct context *ctx, bool thorough, const struct canary_occasion *occasion)
 {
     unsigned n = context_number(ctx);
@@ -119,18 +120,18 @@ static void scan_context(struct context *ctx, bool thorough, const struct canary
     struct context *entered = context ? context_enter(context, &pushed) : NULL;
     if (!entered)
         return;
-    // First what was read of buffers that are gone: until then nobody looks at those in their places.
-    canary_order_settle(ctx);
+    // First the readbacks of freed buffers: until they are verified, scans skip their places.
+    canary_order_verify(ctx);
     CUresult r = canary_scan_context(ctx, thorough, thorough, occasion);
     if (r == CUDA_SUCCESS) {
         canary_store_tidy(ctx);
-        canary_let_go(ctx, kept);
+        canary_drop_cached(ctx, kept);
         canary_free_postponed(ctx);
         canary_free_trim(ctx, canary_monitor_is_idle());
     }
     if (r == CUDA_SUCCESS || r == CUDA_ERROR_OUT_OF_MEMORY)
-        r = companion->look(ctx, occasion);
-    // A context in error stays so; kernel_fault tells of it when the program hears.
+        r = companion->check(ctx, occasion);
+    // A context in error remains so; kernel_fault reports it when the program sees the error.
     failed[n] = r != CUDA_SUCCESS && r != CUDA_ERROR_OUT_OF_MEMORY && r != CUDA_ERROR_NOT_READY;
     context_leave(pushed);
     guard_count(GUARD_CANARY_SCANS);
@@ -147,7 +148,8 @@ static void scan_all(bool thorough, const struct canary_occasion *occasion)
     atomic_store_explicit(&seen, launches, memory_order_relaxed);
 }
 
-// What kernels' heaps have told, which takes no call of the driver's. Not where a scan is under way: that does it too.
+// Reads what kernels' heaps have sent, without a driver call. Skipped if a scan is running, which does it
+// too.
 static void read_rings(const struct canary_occasion *occasion)
 {
     if (!companion->any() || !lock_try(&scan_lock))
@@ -163,7 +165,7 @@ static void read_rings(const struct canary_occasion *occasion)
 void canary_monitor_check(struct context *ctx, struct canary_slab *slab,
                           const struct canary_occasion *occasion)
 {
-    // One that is under way looks at it too.
+    // A running scan verifies it too.
     if (!lock_try(&scan_lock))
         return;
     unsigned n = context_number(ctx);
@@ -176,11 +178,11 @@ void canary_monitor_synced(enum driver_id call, uint64_t ended)
 {
     if (ended)
         atomic_store_explicit(&canary_scan_ended, ended, memory_order_relaxed);
-    static _Atomic uint64_t next;  // when one may be made again. Relaxed: a bound on the cost, not on order
+    static _Atomic uint64_t next;  // earliest time of the next one. Relaxed: bounds the cost, orders nothing
     uint64_t launches = atomic_load_explicit(&launch_ring.count, memory_order_relaxed), from;
     const struct canary_occasion occasion = {call, NULL, "found when the program waited for its kernels",
                                              false, false};
-    bool kernels = companion->any();  // their heaps' scans end later than they begin
+    bool kernels = companion->any();  // scans of their heaps complete later than they begin
     read_rings(&occasion);
     if ((launches == atomic_load_explicit(&seen, memory_order_relaxed) && !kernels) ||
         !(canary_store_slabs() || kernels) ||
@@ -192,9 +194,9 @@ void canary_monitor_synced(enum driver_id call, uint64_t ended)
     atomic_store_explicit(&next, end + SYNC_SHARE * (end - from), memory_order_relaxed);
 }
 
-// --- the thread ---------------------------------------------------------------------------------------------
+// --- the thread --------------------------------------------------------------------------------------------
 
-// Until it is time, or the end. Under wake_lock.
+// Sleeps for `ns` nanoseconds, or until `ending`. Requires wake_lock.
 static void rest(uint64_t ns)
 {
     uint64_t at = now() + ns;
@@ -203,7 +205,7 @@ static void rest(uint64_t ns)
         ;
 }
 
-// The same, with a look at the rings now and then.
+// Sleeps likewise, and reads the rings now and then.
 static void rest_and_read(uint64_t ns)
 {
     const struct canary_occasion occasion = {DRIVER_CALLS, NULL, "found by a scan while the program ran",
@@ -220,7 +222,7 @@ static void rest_and_read(uint64_t ns)
     rest(at < end ? end - at : 0);
 }
 
-// All that the program launched, with nothing of ours held: this may take for ever.
+// Waits for all that the program launched, with no lock of ours held: this may take for ever.
 static void drain(void)
 {
     CUstreamCaptureMode mode = context_capture_relax();
@@ -238,17 +240,20 @@ static void drain(void)
     context_capture_restore(mode);
 }
 
-// What a scan costs, out of what the last ones took. One that took long is an exception until others do too.
+// Estimates the cost of a scan from those so far. A slow scan counts as twice the estimate at most, until
+// others follow.
 static uint64_t learn(uint64_t cost, uint64_t took)
 {
     took = took > 2 * cost ? 2 * cost : took;
     return (cost * 3 + took) / 4 + 1;
 }
 
-// What the program did since the last time, beyond what is usual.
+// What the program has done since the last call.
 struct pace {
-    bool copying;  // it may wait for each transfer, and on an H200 loses some 300 us to each scan in between
-    uint64_t launches;  // in a millisecond
+    // more transfers than COPIES: it may wait for each, and on an H200 loses some 300 us to each scan in
+    // between
+    bool copying;
+    uint64_t launches;  // per millisecond
 };
 
 static struct pace pace_now(void)
@@ -266,7 +271,8 @@ static struct pace pace_now(void)
     return pace;
 }
 
-// calls: about how many copies' calls the last scan made.
+// Returns the pause after a scan of this cost, in nanoseconds. calls: about how many copy calls the scan
+// made.
 static uint64_t pause_after(uint64_t cost, uint64_t calls, bool idle, uint64_t pause)
 {
     const uint64_t most = PATIENCE * 1000;
@@ -277,7 +283,7 @@ static uint64_t pause_after(uint64_t cost, uint64_t calls, bool idle, uint64_t p
     return wanted * (idle ? IDLE : 1);
 }
 
-// What a program that is in a hurry wants it to be at least.
+// Returns the least pause for a program that copies or launches a lot.
 static uint64_t pause_for(struct pace pace, uint64_t calls)
 {
     const uint64_t hurry = HURRY * 1000, busy = BUSY * 1000;
@@ -295,12 +301,12 @@ static uint64_t scan_once(bool thorough)
     const struct canary_occasion occasion = {DRIVER_CALLS, NULL, "found by a scan while the program ran",
                                              true, thorough};
     lock_take(&scan_lock);
-    uint64_t told = atomic_load_explicit(&canary_verify_told, memory_order_relaxed), from = now();
+    uint64_t report_ns = atomic_load_explicit(&canary_verify_report_ns, memory_order_relaxed), from = now();
     scan_all(thorough, &occasion);
     uint64_t took = now() - from;
-    told = atomic_load_explicit(&canary_verify_told, memory_order_relaxed) - told;
+    report_ns = atomic_load_explicit(&canary_verify_report_ns, memory_order_relaxed) - report_ns;
     lock_give(&scan_lock);
-    return told < took ? took - told : 0;
+    return report_ns < took ? took - report_ns : 0;
 }
 
 static void *monitor(void *unused)
@@ -357,7 +363,7 @@ void canary_monitor_after_fork(void)
     running = false;
 }
 
-// --- ends ---------------------------------------------------------------------------------------------------
+// --- ends --------------------------------------------------------------------------------------------------
 
 void canary_monitor_context_ends(CUcontext context, enum driver_id call)
 {

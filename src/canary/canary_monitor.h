@@ -1,49 +1,51 @@
 // SPDX-License-Identifier: MIT
-// The thread that scans while the program runs, and the scans that the program's own calls bring about: at
-// synchronisation, at the end of a context and of the process.
+// The thread that scans while the program runs, and the scans that calls of the program trigger:
+// synchronisation, and the end of a context or of the process.
 #ifndef MOAT_CANARY_CANARY_MONITOR_H
 #define MOAT_CANARY_CANARY_MONITOR_H
 
 #include "canary/canary_scan.h"
 
-// What is looked at whenever canaries are: the kernels' heaps. All three are called under the lock of scans,
-// but for any.
+// Checks that run along with scans: the kernels' heaps. All are called with the scan lock held, except any().
 struct canary_companion {
-    bool (*any)(void);  // there is something to look at
-    // Reports what is there already. Calls nothing of the driver, whose context may be in error.
+    bool (*any)(void);  // whether there is anything to check
+    // Reports what has arrived already. Makes no driver call, since the context may be in error.
     void (*read)(struct context *ctx, const struct canary_occasion *occasion);
-    // Looks, with the context's context current. The result is the driver's.
-    CUresult (*look)(struct context *ctx, const struct canary_occasion *occasion);
+    // Checks the context, which is current. Returns the driver's result.
+    CUresult (*check)(struct context *ctx, const struct canary_occasion *occasion);
 };
-void canary_monitor_accompany(const struct canary_companion *companion);  // once, before the monitor starts
+// Called once, before the monitor starts.
+void canary_monitor_set_companion(const struct canary_companion *companion);
 
-// At the first buffer.
+// Called at the first buffer.
 void canary_monitor_start(void);
 void canary_monitor_after_fork(void);
 
-// No scan is under way in between: for what takes memory away that a scan may be reading.
-void canary_monitor_hold(void);
-void canary_monitor_go_on(void);
-bool canary_monitor_try_hold(void);  // false: one is under way, or somebody else keeps them from it
-// All that the program launched is known to have ended.
+// The scan lock keeps scans from running, for whoever removes memory that a scan may be reading.
+void canary_monitor_lock(void);
+void canary_monitor_unlock(void);
+bool canary_monitor_trylock(void);  // false: a scan is running, or another thread holds it
+// Returns whether all that the program launched is known to have ended.
 bool canary_monitor_is_idle(void);
-// In between: a context whose context is well, and stays.
+// Returns whether the context is neither failed nor about to be destroyed. Requires the scan lock.
 bool canary_monitor_watches(const struct context *ctx);
 
-// Looks at one slab, if no scan is under way. In an epoch section; the context's context is current.
+// Scans one slab unless the scan lock is taken. Call it in an epoch section, with ctx current.
 void canary_monitor_check(struct context *ctx, struct canary_slab *slab,
                           const struct canary_occasion *occasion);
 
-// The program has waited for its kernels: looks at what they left, unless the monitor did or it would cost too much.
-// ended: see canary_scan_ended; 0: not all.
+// The program has waited for its kernels: scans, unless the monitor has done so since the last launch or it
+// would cost too much. ended: the new value of canary_scan_ended; 0: the program did not wait for all
+// kernels.
 void canary_monitor_synced(enum driver_id call, uint64_t ended);
 
-// Two scans of a context that is about to end; the monitor leaves it alone from then on, until it stays after all.
+// Scans a context that is about to be destroyed twice. From then on the monitor skips it, unless
+// canary_monitor_context_stays is called.
 void canary_monitor_context_ends(CUcontext context, enum driver_id call);
 void canary_monitor_context_stays(CUcontext context);
 void canary_monitor_context_gone(struct context *ctx);
 
-// At exit: waits a while for what still runs, scans twice, and ends the thread.
+// At exit: waits a while for running kernels, scans twice, and ends the thread.
 void canary_monitor_end(void);
 
 #endif

@@ -10,52 +10,54 @@
 #include "core/guard.h"
 
 enum {
-    LANDINGS = CANARY_LANDINGS,
-    // Operations in the stream of our own, which waits for the program's: with about 1,000 the driver of an H200 makes whoever
-    // adds one wait too, and the program's stream may be waiting for him.
-    MOST_ASIDE = 900,
+    READBACKS = CANARY_READBACKS,
+    // Most operations in the side stream, which waits for the program's streams. At about 1,000 the driver of
+    // an H200 blocks whoever adds one, and the program's stream may be waiting for that thread.
+    MOST_SIDE_OPS = 900,
 };
 
-// What readings of one place have told, that no longer is one. Under the lock, but for `told`, which is the settler's.
-struct remains {
-    unsigned readings;
-    uint32_t told;
-    uint64_t late;  // see waits
+// What readbacks of one closed slab share. Under the lock, except `reported`, which belongs to the verifying
+// thread.
+struct closed_slab {
+    unsigned readbacks;
+    uint32_t reported;
+    uint64_t late_pass;  // see must_wait
 };
 
-struct landing {
-    CUevent event;   // made once, and behind the reading
-    uint64_t aside;  // which operation it is in the stream of our own; 0: it is read in the program's
-    struct landing *older,
-        *newer;  // among those that wait to be looked at; newer: the next of those that nobody has
-    struct remains *remains;  // NULL: its place is still there, or had no other reading
+struct readback {
+    CUevent event;     // created once, recorded behind the copy
+    uint64_t side_op;  // number of the operation in the side stream; 0: it is in the program's stream
+    // Neighbours among the pending readbacks; newer: also the next on the free list.
+    struct readback *older, *newer;
+    struct closed_slab *closed;  // NULL: its slab is not closed
     enum driver_id call;
-    struct canary_relic relic;
+    struct canary_snapshot snapshot;
 };
 
-// Of a context. A landing is taken, handed over and given back under the lock; in between it is its taker's or
-// the settler's, but for its neighbours, remains and the relic's slab, which are under the lock.
+// The readbacks of a context. A readback is taken, handed over and given back under the lock; in between it
+// belongs to the thread that took it, and then to the verifying thread. Its neighbours, `closed` and the
+// snapshot's slab are always under the lock.
 //
 // Whenever the lock is free:
 //
-//   waiting + returned <= fresh <= LANDINGS: the others that somebody had are their takers', or lost, where a
-//                                            copy into one may come at any time
-//   oldest to newest is one list in both directions, empty at both ends or at none
-//   remains.readings == waiting landings that point to it
-//   of one that waits: its place is there, and slab.unread > 0; or relic.slab == NULL, and it has remains
-//   done <= asked, and aside <= asked of every landing that waits
-struct field {
-    struct landing landing[LANDINGS];
-    struct remains remains[LANDINGS];
-    struct landing *oldest, *newest;  // that wait, in the order in which they were handed over
-    struct landing *returned;         // that somebody had
-    unsigned fresh;                   // from there on nobody had them
-    uint64_t pass;                    // of the settler, so far
-    uint64_t asked, done;     // operations in the stream of our own, and how many are known to have ended
-    _Atomic(CUstream) aside;  // that stream; NULL: not made yet
+//   pending + free <= high_water <= READBACKS; others below high_water belong to the threads that took them,
+//           or are lost because a failed copy may still write to them
+//   oldest to newest is one list in both directions; both ends are NULL or neither is
+//   closed.readbacks == pending readbacks that point to it
+//   for each pending one: slab.pending_reads > 0 and closed == NULL, or slab == NULL and closed != NULL
+//   side_done <= side_ops, and side_op <= side_ops for each pending readback
+struct readbacks {
+    struct readback readback[READBACKS];
+    struct closed_slab closed[READBACKS];
+    struct readback *oldest, *newest;  // pending, in the order in which they were handed over
+    struct readback *free_list;        // linked by `newer`
+    unsigned high_water;               // readbacks from this index on have never been used
+    uint64_t pass;                     // number of verifying passes so far
+    uint64_t side_ops, side_done;      // operations put into the side stream; known to have ended
+    _Atomic(CUstream) side_stream;     // NULL: not created yet
 };
 
-static struct field fields[CONTEXT_CONTEXTS];
+static struct readbacks all_readbacks[CONTEXT_CONTEXTS];
 static struct lock lock = LOCK_INIT(CANARY_ORDER);
 
 void canary_order_after_fork(void)
@@ -66,51 +68,52 @@ void canary_order_after_fork(void)
 void canary_order_context_gone(struct context *ctx)
 {
     lock_take(&lock);
-    struct field *f = &fields[context_number(ctx)];
-    f->oldest = f->newest = f->returned = NULL;
-    f->fresh = 0;
-    f->asked = f->done = 0;
-    atomic_store_explicit(&f->aside, NULL, memory_order_relaxed);
-    for (unsigned i = 0; i < LANDINGS; i++) {
-        f->landing[i].event = NULL;
-        f->remains[i].readings = 0;
+    struct readbacks *set = &all_readbacks[context_number(ctx)];
+    set->oldest = set->newest = set->free_list = NULL;
+    set->high_water = 0;
+    set->side_ops = set->side_done = 0;
+    atomic_store_explicit(&set->side_stream, NULL, memory_order_relaxed);
+    for (unsigned i = 0; i < READBACKS; i++) {
+        set->readback[i].event = NULL;
+        set->closed[i].readbacks = 0;
     }
     lock_give(&lock);
 }
 
-static bool landing_valid(const struct field *f, const struct landing *l)
+static bool readback_valid(const struct readbacks *set, const struct readback *rb)
 {
-    const struct canary_slab *s = l->relic.slab;
-    bool has_place = s && !l->remains && atomic_load_explicit(&s->unread, memory_order_relaxed);
-    bool has_none = !s && l->remains && l->relic.remains == &l->remains->told && l->remains->readings;
-    return l >= f->landing && l < f->landing + f->fresh && l->aside <= f->asked && (has_place || has_none) &&
-           (l->newer ? l->newer->older == l : f->newest == l);
+    const struct canary_slab *s = rb->snapshot.slab;
+    bool has_place = s && !rb->closed && atomic_load_explicit(&s->pending_reads, memory_order_relaxed);
+    bool has_none =
+        !s && rb->closed && rb->snapshot.closed_reported == &rb->closed->reported && rb->closed->readbacks;
+    return rb >= set->readback && rb < set->readback + set->high_water && rb->side_op <= set->side_ops &&
+           (has_place || has_none) && (rb->newer ? rb->newer->older == rb : set->newest == rb);
 }
 
-// Under the lock.
-static bool is_valid(const struct field *f)
+// Requires the lock.
+static bool is_valid(const struct readbacks *set)
 {
-    unsigned count = 0, readings = 0, told = 0;
-    if (f->fresh > LANDINGS || f->done > f->asked || !f->oldest != !f->newest ||
-        (f->oldest && f->oldest->older))
+    unsigned count = 0, readbacks = 0, detached = 0;
+    if (set->high_water > READBACKS || set->side_done > set->side_ops || !set->oldest != !set->newest ||
+        (set->oldest && set->oldest->older))
         return false;
-    for (const struct landing *l = f->oldest; l; l = l->newer) {
-        if (!landing_valid(f, l) || ++count > f->fresh)
+    for (const struct readback *rb = set->oldest; rb; rb = rb->newer) {
+        if (!readback_valid(set, rb) || ++count > set->high_water)
             return false;
-        told += l->remains != NULL;
+        detached += rb->closed != NULL;
     }
-    for (const struct landing *l = f->returned; l; l = l->newer)
-        if (++count > f->fresh)
+    for (const struct readback *rb = set->free_list; rb; rb = rb->newer)
+        if (++count > set->high_water)
             return false;
-    for (unsigned i = 0; i < LANDINGS; i++)
-        readings += f->remains[i].readings;
-    return readings == told;
+    for (unsigned i = 0; i < READBACKS; i++)
+        readbacks += set->closed[i].readbacks;
+    return readbacks == detached;
 }
 
 bool canary_order_valid(const struct context *ctx)
 {
     lock_take(&lock);
-    bool valid = is_valid(&fields[context_number(ctx)]);
+    bool valid = is_valid(&all_readbacks[context_number(ctx)]);
     lock_give(&lock);
     return valid;
 }
@@ -126,8 +129,8 @@ bool canary_order_number(struct canary_stream in, uint64_t *number)
     return true;
 }
 
-// The context that is current may be a green one, which goes before the context does.
-static CUstream make_aside(const struct context *ctx)
+// Enters the context itself, since the current one may be a green context, which is destroyed before it.
+static CUstream make_side_stream(const struct context *ctx)
 {
     CUstream stream = NULL;
     bool pushed;
@@ -139,14 +142,15 @@ static CUstream make_aside(const struct context *ctx)
     return stream;
 }
 
-static CUstream aside_of(const struct context *ctx)
+static CUstream side_stream_of(const struct context *ctx)
 {
-    struct field *f = &fields[context_number(ctx)];
-    // Acquire and release pair with each other: a thread uses only a stream that is made.
-    CUstream stream = atomic_load_explicit(&f->aside, memory_order_acquire), none = NULL;
-    if (stream || !(stream = make_aside(ctx)))
+    struct readbacks *set = &all_readbacks[context_number(ctx)];
+    // The acquire loads and the release exchange pair with each other: a thread sees only a stream that is
+    // complete.
+    CUstream stream = atomic_load_explicit(&set->side_stream, memory_order_acquire), none = NULL;
+    if (stream || !(stream = make_side_stream(ctx)))
         return stream;
-    if (atomic_compare_exchange_strong_explicit(&f->aside, &none, stream, memory_order_release,
+    if (atomic_compare_exchange_strong_explicit(&set->side_stream, &none, stream, memory_order_release,
                                                 memory_order_acquire))
         return stream;
     if (guard.real.cuStreamDestroy_v2)
@@ -154,63 +158,63 @@ static CUstream aside_of(const struct context *ctx)
     return none;
 }
 
-// Under the lock.
-static bool is_crowded(const struct field *f)
+// Requires the lock.
+static bool side_is_full(const struct readbacks *set)
 {
-    return f->asked - f->done >= MOST_ASIDE;
+    return set->side_ops - set->side_done >= MOST_SIDE_OPS;
 }
 
-bool canary_order_is_crowded(const struct context *ctx)
-{
-    lock_take(&lock);
-    bool crowded = is_crowded(&fields[context_number(ctx)]);
-    lock_give(&lock);
-    return crowded;
-}
-
-// An operation is about to go into the stream of our own.
-static void note_aside(struct field *f)
+bool canary_order_side_is_full(const struct context *ctx)
 {
     lock_take(&lock);
-    f->asked++;
+    bool full = side_is_full(&all_readbacks[context_number(ctx)]);
     lock_give(&lock);
+    return full;
 }
 
-// NULL: there is no room.
-static struct landing *take(struct field *f, bool aside)
+// Counts an operation that is about to be put into the side stream.
+static void count_side_op(struct readbacks *set)
 {
     lock_take(&lock);
-    bool room = !aside || !is_crowded(f);
-    struct landing *l = room ? f->returned : NULL;
-    if (l)
-        f->returned = l->newer;
-    else if (room && f->fresh < LANDINGS)
-        l = &f->landing[f->fresh++];
-    if (l)
-        l->aside = aside ? ++f->asked : 0;
+    set->side_ops++;
     lock_give(&lock);
-    return l;
 }
 
-// Under the lock.
-static void put_back(struct field *f, struct landing *l)
+// Takes a readback. Returns NULL if there is none left, or if on_side and the side stream is full.
+static struct readback *take(struct readbacks *set, bool on_side)
+{
+    lock_take(&lock);
+    bool room = !on_side || !side_is_full(set);
+    struct readback *rb = room ? set->free_list : NULL;
+    if (rb)
+        set->free_list = rb->newer;
+    else if (room && set->high_water < READBACKS)
+        rb = &set->readback[set->high_water++];
+    if (rb)
+        rb->side_op = on_side ? ++set->side_ops : 0;
+    lock_give(&lock);
+    return rb;
+}
+
+// Requires the lock.
+static void put_back(struct readbacks *set, struct readback *rb)
 {
     checked_assert(lock_is_held(&lock));
-    assert(l >= f->landing && l < f->landing + f->fresh);
-    l->newer = f->returned;
-    f->returned = l;
+    assert(rb >= set->readback && rb < set->readback + set->high_water);
+    rb->newer = set->free_list;
+    set->free_list = rb;
 }
 
-static void give(struct field *f, struct landing *l)
+static void give(struct readbacks *set, struct readback *rb)
 {
     lock_take(&lock);
-    put_back(f, l);
+    put_back(set, rb);
     lock_give(&lock);
 }
 
-static uint8_t *rows_of(const struct context *ctx, const struct landing *l)
+static uint8_t *rows_of(const struct context *ctx, const struct readback *rb)
 {
-    return canary_staging_landings(ctx)[l - fields[context_number(ctx)].landing].rows;
+    return canary_staging_readbacks(ctx)[rb - all_readbacks[context_number(ctx)].readback].rows;
 }
 
 static CUresult record(CUevent event, struct canary_stream in)
@@ -218,7 +222,8 @@ static CUresult record(CUevent event, struct canary_stream in)
     return (in.per_thread ? guard.real.cuEventRecord_ptsz : guard.real.cuEventRecord)(event, in.stream);
 }
 
-// An event that the stream takes, behind all that is in it. One of a context that is gone, or another's, is made anew next time.
+// Records an event behind all that is in the stream. An event that fails, of a destroyed or another context,
+// is destroyed, and created anew next time.
 static CUresult record_own(CUevent *event, struct canary_stream in)
 {
     CUresult r = *event ? CUDA_SUCCESS : guard.real.cuEventCreate(event, CU_EVENT_DISABLE_TIMING);
@@ -231,36 +236,36 @@ static CUresult record_own(CUevent *event, struct canary_stream in)
     return r;
 }
 
-// The rows into a landing, in the order of a stream, and an event behind it. *begun: they may come even where that fails. tried:
-// the stream is known to take events of this context.
-static CUresult enqueue(struct landing *l, const struct canary_place *place, struct canary_stream in,
+// Enqueues the copy of the rows and the event behind it. *begun: the copy may arrive even if this fails.
+// tried: the stream is known to accept events of this context.
+static CUresult enqueue(struct readback *rb, const struct canary_place *place, struct canary_stream in,
                         bool tried, bool *begun)
 {
     const uint32_t width = canary_verify_width(place->slab, place->size);
-    CUresult r = tried ? CUDA_SUCCESS : record_own(&l->event, in);
+    CUresult r = tried ? CUDA_SUCCESS : record_own(&rb->event, in);
     if (!r)
         r = context_copy_rows(in.stream, in.per_thread, place->base - width, place->size + width, width, 2,
-                              rows_of(place->slab->ctx, l));
+                              rows_of(place->slab->ctx, rb));
     *begun = !r;
-    return r ? r : record_own(&l->event, in);
+    return r ? r : record_own(&rb->event, in);
 }
 
-// It is read, or will be: from now on it may be looked at.
-static void hand_over(struct field *f, struct landing *l, const struct canary_place *place,
+// Makes a readback pending; from now on it may be verified.
+static void hand_over(struct readbacks *set, struct readback *rb, const struct canary_place *place,
                       enum driver_id call)
 {
-    struct canary_relic relic = canary_verify_relic(place);
-    // Release pairs with the acquire of who finds that nothing is unread, in canary_order_settle's last step.
-    atomic_fetch_add_explicit(&place->slab->unread, 1, memory_order_release);
+    struct canary_snapshot snapshot = canary_verify_snapshot(place);
+    // Release pairs with the acquire loads of pending_reads.
+    atomic_fetch_add_explicit(&place->slab->pending_reads, 1, memory_order_release);
     lock_take(&lock);
-    l->relic = relic;
-    l->call = call;
-    l->remains = NULL;
-    l->newer = NULL;
-    l->older = f->newest;
-    *(f->newest ? &f->newest->newer : &f->oldest) = l;
-    f->newest = l;
-    checked_assert(is_valid(f));
+    rb->snapshot = snapshot;
+    rb->call = call;
+    rb->closed = NULL;
+    rb->newer = NULL;
+    rb->older = set->newest;
+    *(set->newest ? &set->newest->newer : &set->oldest) = rb;
+    set->newest = rb;
+    checked_assert(is_valid(set));
     lock_give(&lock);
 }
 
@@ -272,205 +277,215 @@ CUresult canary_order_mark(const struct canary_slab *s, struct canary_stream in)
     return r;
 }
 
-// The stream to read in is ours from here on, and waits until the program's has come so far. The place's event is used for it.
-static CUresult step_aside(const struct canary_slab *s, struct canary_stream *in)
+// Replaces *in by the side stream, and makes that wait for what the program's stream holds now, by the
+// place's event.
+static CUresult use_side_stream(const struct canary_slab *s, struct canary_stream *in)
 {
-    CUstream aside = guard.real.cuStreamWaitEvent ? aside_of(s->ctx) : NULL;
-    CUresult r = aside ? canary_order_mark(s, *in) : CUDA_ERROR_OUT_OF_MEMORY;
-    *in = (struct canary_stream){aside, false};
-    return r ? r : guard.real.cuStreamWaitEvent(aside, s->ready, 0);
+    CUstream side = guard.real.cuStreamWaitEvent ? side_stream_of(s->ctx) : NULL;
+    CUresult r = side ? canary_order_mark(s, *in) : CUDA_ERROR_OUT_OF_MEMORY;
+    *in = (struct canary_stream){side, false};
+    return r ? r : guard.real.cuStreamWaitEvent(side, s->ready, 0);
 }
 
-CUresult canary_order_read(const struct canary_place *place, struct canary_stream in, bool aside,
+CUresult canary_order_read(const struct canary_place *place, struct canary_stream in, bool on_side,
                            enum driver_id call)
 {
     struct canary_slab *s = place->slab;
-    struct field *f = &fields[context_number(s->ctx)];
-    bool fits = canary_staging_landings(s->ctx) && canary_verify_width(s, place->size) <= CANARY_LANDING;
-    struct landing *l = fits ? take(f, aside) : NULL;
-    if (!l)
+    struct readbacks *set = &all_readbacks[context_number(s->ctx)];
+    bool fits =
+        canary_staging_readbacks(s->ctx) && canary_verify_width(s, place->size) <= CANARY_READBACK_ROW;
+    struct readback *rb = fits ? take(set, on_side) : NULL;
+    if (!rb)
         return CUDA_ERROR_NOT_READY;
     CUstreamCaptureMode mode = context_capture_relax();
     bool begun = false;
-    CUresult r = aside ? step_aside(s, &in) : CUDA_SUCCESS;
+    CUresult r = on_side ? use_side_stream(s, &in) : CUDA_SUCCESS;
     if (!r)
-        r = enqueue(l, place, in, aside, &begun);
+        r = enqueue(rb, place, in, on_side, &begun);
     context_capture_restore(mode);
     if (!r)
-        hand_over(f, l, place, call);
+        hand_over(set, rb, place, call);
     else if (!begun)
-        give(f, l);
+        give(set, rb);
     return r;
 }
 
-CUresult canary_order_follow(const struct canary_place *place, struct canary_stream in)
+CUresult canary_order_side_follow(const struct canary_place *place, struct canary_stream in)
 {
-    note_aside(&fields[context_number(place->slab->ctx)]);
+    count_side_op(&all_readbacks[context_number(place->slab->ctx)]);
     CUstreamCaptureMode mode = context_capture_relax();
-    CUresult r = step_aside(place->slab, &in);
+    CUresult r = use_side_stream(place->slab, &in);
     context_capture_restore(mode);
     return r;
 }
 
-CUresult canary_order_free_aside(struct context *ctx, CUdeviceptr memory)
+CUresult canary_order_side_free(struct context *ctx, CUdeviceptr memory)
 {
-    note_aside(&fields[context_number(ctx)]);
+    count_side_op(&all_readbacks[context_number(ctx)]);
     CUstreamCaptureMode mode = context_capture_relax();
-    CUstream stream = aside_of(ctx);
+    CUstream stream = side_stream_of(ctx);
     CUresult r = stream ? guard.real.cuMemFreeAsync(memory, stream) : CUDA_ERROR_NOT_READY;
     context_capture_restore(mode);
     return r;
 }
 
-void canary_order_wait_aside(struct context *ctx)
+void canary_order_side_wait(struct context *ctx)
 {
     CUstreamCaptureMode mode = context_capture_relax();
-    CUstream stream = atomic_load_explicit(&fields[context_number(ctx)].aside, memory_order_acquire);
+    CUstream stream =
+        atomic_load_explicit(&all_readbacks[context_number(ctx)].side_stream, memory_order_acquire);
     if (stream)
         guard.real.cuStreamSynchronize(stream);
     context_capture_restore(mode);
 }
 
-// There are as many as landings, each of which has one at most.
-static struct remains *new_remains(struct field *f, uint32_t told)
+// Returns an unused record. There are as many as readbacks, each of which refers to one at most.
+static struct closed_slab *new_closed_slab(struct readbacks *set, uint32_t reported)
 {
-    struct remains *r = f->remains;
-    while (r->readings)
+    struct closed_slab *r = set->closed;
+    while (r->readbacks)
         r++;
-    r->told = told;
-    r->late = 0;
+    r->reported = reported;
+    r->late_pass = 0;
     return r;
 }
 
 void canary_order_forget(struct canary_slab *slab)
 {
-    struct remains *remains = NULL;
-    struct field *f = &fields[context_number(slab->ctx)];
-    if (!atomic_load_explicit(&slab->unread, memory_order_acquire))
+    struct closed_slab *closed = NULL;
+    struct readbacks *set = &all_readbacks[context_number(slab->ctx)];
+    if (!atomic_load_explicit(&slab->pending_reads, memory_order_acquire))
         return;
     lock_take(&lock);
-    for (struct landing *l = f->oldest; l; l = l->newer)
-        if (l->relic.slab == slab) {
-            if (!remains)
-                remains = new_remains(f, canary_slot_told(slab, 0));
-            remains->readings++;
-            l->remains = remains;
-            l->relic.slab = NULL;
-            l->relic.remains = &remains->told;
-            // Relaxed: nobody takes a place because of it that is being forgotten.
-            atomic_fetch_sub_explicit(&slab->unread, 1, memory_order_relaxed);
+    for (struct readback *rb = set->oldest; rb; rb = rb->newer)
+        if (rb->snapshot.slab == slab) {
+            if (!closed)
+                closed = new_closed_slab(set, canary_slot_reported(slab, 0));
+            closed->readbacks++;
+            rb->closed = closed;
+            rb->snapshot.slab = NULL;
+            rb->snapshot.closed_reported = &closed->reported;
+            // Relaxed: nobody takes a place that is being closed.
+            atomic_fetch_sub_explicit(&slab->pending_reads, 1, memory_order_relaxed);
         }
-    checked_assert(is_valid(f));
+    checked_assert(is_valid(set));
     lock_give(&lock);
 }
 
-// The landing is looked at no more; nor is its place, if that is kept, held up by it.
-static void settled(struct field *f, struct landing *l)
+// Gives a verified readback back; its place no longer waits for it.
+static void retire_readback(struct readbacks *set, struct readback *rb)
 {
     lock_take(&lock);
-    struct canary_slab *s = l->relic.slab;
-    // Release: who finds that nothing is unread sees what was told.
+    struct canary_slab *s = rb->snapshot.slab;
+    // Release pairs with the acquire in canary_cache.c: if no readback is pending, all that was reported is
+    // visible.
     if (s)
-        atomic_fetch_sub_explicit(&s->unread, 1, memory_order_release);
-    assert(!l->remains || l->remains->readings);
-    if (l->remains)
-        l->remains->readings--;
-    f->done = l->aside > f->done ? l->aside : f->done;
-    *(l->older ? &l->older->newer : &f->oldest) = l->newer;
-    *(l->newer ? &l->newer->older : &f->newest) = l->older;
-    put_back(f, l);
-    checked_assert(is_valid(f));
+        atomic_fetch_sub_explicit(&s->pending_reads, 1, memory_order_release);
+    assert(!rb->closed || rb->closed->readbacks);
+    if (rb->closed)
+        rb->closed->readbacks--;
+    set->side_done = rb->side_op > set->side_done ? rb->side_op : set->side_done;
+    *(rb->older ? &rb->older->newer : &set->oldest) = rb->newer;
+    *(rb->newer ? &rb->newer->older : &set->newest) = rb->older;
+    put_back(set, rb);
+    checked_assert(is_valid(set));
     lock_give(&lock);
 }
 
-// The oldest if l is NULL.
-static struct landing *next_of(const struct field *f, const struct landing *l)
+// Returns the pending readback behind rb, or the oldest if rb == NULL.
+static struct readback *next_of(const struct readbacks *set, const struct readback *rb)
 {
     lock_take(&lock);
-    struct landing *next = l ? l->newer : f->oldest;
+    struct readback *next = rb ? rb->newer : set->oldest;
     lock_give(&lock);
     return next;
 }
 
-// Of a place of which an older reading is not there yet, those that follow wait for it: what they found may be the older
-// buffer's. late: this one is such. Whether it has to wait.
-static bool waits(struct field *f, const struct landing *l, bool late)
+// Returns whether a readback must wait: if it is late itself, or an older readback of the same place is,
+// since the damage it shows may be the older buffer's. Records the pass that found a readback of the place
+// late.
+static bool must_wait(struct readbacks *set, const struct readback *rb, bool late)
 {
     lock_take(&lock);
-    uint64_t *pass = l->relic.slab ? &l->relic.slab->late : l->remains ? &l->remains->late : NULL;
+    uint64_t *pass = rb->snapshot.slab ? &rb->snapshot.slab->late_pass
+                     : rb->closed      ? &rb->closed->late_pass
+                                       : NULL;
     if (late && pass)
-        *pass = f->pass;
-    bool wait = late || (pass && *pass == f->pass);
+        *pass = set->pass;
+    bool wait = late || (pass && *pass == set->pass);
     lock_give(&lock);
     return wait;
 }
 
-// Whether its reading is still to come. Those in the stream of our own come one after the other.
-static bool is_late(const struct landing *l, bool *aside)
+// Returns whether the copy has not completed. Copies in the side stream complete in order: once one of them
+// is late, which *side_late records, so are the others.
+static bool is_late(const struct readback *rb, bool *side_late)
 {
-    bool late = (l->aside && *aside) || guard.real.cuEventQuery(l->event) != CUDA_SUCCESS;
-    *aside |= l->aside && late;
+    bool late = (rb->side_op && *side_late) || guard.real.cuEventQuery(rb->event) != CUDA_SUCCESS;
+    *side_late |= rb->side_op && late;
     return late;
 }
 
-// What else is in the stream of our own has no event: whether all of that has ended.
-static void catch_up(struct field *f)
+// Updates side_done from the state of the whole side stream, since operations other than readbacks have no
+// event.
+static void catch_up(struct readbacks *set)
 {
-    CUstream aside = atomic_load_explicit(&f->aside, memory_order_acquire);
+    CUstream side = atomic_load_explicit(&set->side_stream, memory_order_acquire);
     lock_take(&lock);
-    uint64_t asked = f->asked;
+    uint64_t side_ops = set->side_ops;
     lock_give(&lock);
-    if (aside && (!guard.real.cuStreamQuery || guard.real.cuStreamQuery(aside)))
+    if (side && (!guard.real.cuStreamQuery || guard.real.cuStreamQuery(side)))
         return;
     lock_take(&lock);
-    f->done = asked > f->done ? asked : f->done;
+    set->side_done = side_ops > set->side_done ? side_ops : set->side_done;
     lock_give(&lock);
 }
 
-static bool has_work(const struct field *f)
+static bool has_work(const struct readbacks *set)
 {
     lock_take(&lock);
-    bool work = f->oldest || f->asked != f->done;
+    bool work = set->oldest || set->side_ops != set->side_done;
     lock_give(&lock);
     return work;
 }
 
-// all: otherwise up to the first that is late.
-static void settle(struct context *ctx, bool all)
+// Verifies the completed readbacks. all == false: up to the first late one.
+static void verify_readbacks(struct context *ctx, bool all)
 {
-    struct field *f = &fields[context_number(ctx)];
-    bool aside = false;
-    if (!has_work(f))
+    struct readbacks *set = &all_readbacks[context_number(ctx)];
+    bool side_late = false;
+    if (!has_work(set))
         return;
     CUstreamCaptureMode mode = context_capture_relax();
-    f->pass++;
-    // All that were there: who settles before a free must not miss what he waited for. Nobody else takes any away.
-    for (struct landing *l = next_of(f, NULL), *next; l; l = next) {
-        next = next_of(f, l);
-        bool late = is_late(l, &aside);
+    set->pass++;
+    // Visits all that are pending now: a thread that verifies before a free must not miss those it waited
+    // for. No other thread removes any.
+    for (struct readback *rb = next_of(set, NULL), *next; rb; rb = next) {
+        next = next_of(set, rb);
+        bool late = is_late(rb, &side_late);
         if (late && !all)
             break;
-        if (waits(f, l, late))
+        if (must_wait(set, rb, late))
             continue;
         lock_take(&lock);
-        struct canary_relic relic = l->relic;
+        struct canary_snapshot snapshot = rb->snapshot;
         lock_give(&lock);
         const struct canary_occasion occasion = {
-            l->call, NULL, "found in the order of the stream, just before the buffer was freed", true, true};
-        canary_verify_relic_rows(&relic, rows_of(ctx, l), &occasion);
-        settled(f, l);
+            rb->call, NULL, "found in the order of the stream, just before the buffer was freed", true, true};
+        canary_verify_snapshot_rows(&snapshot, rows_of(ctx, rb), &occasion);
+        retire_readback(set, rb);
     }
-    if (!aside && all)
-        catch_up(f);
+    if (!side_late && all)
+        catch_up(set);
     context_capture_restore(mode);
 }
 
-void canary_order_settle(struct context *ctx)
+void canary_order_verify(struct context *ctx)
 {
-    settle(ctx, true);
+    verify_readbacks(ctx, true);
 }
 
 void canary_order_make_room(struct context *ctx)
 {
-    settle(ctx, false);
+    verify_readbacks(ctx, false);
 }

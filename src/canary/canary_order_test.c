@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Buffers of pools, which come and go in the order of a stream, over the CPU device: their places are kept, and read beside the stream.
+// Pool buffers, allocated and freed in stream order, on the CPU device: their places are cached, and read on
+// the side stream.
 #include "canary/canary_order.h"
 
 #include <pthread.h>
@@ -14,7 +15,7 @@ enum { LOCK_STEP = 60000000 };
 
 static const bool whole = false;
 
-// The monitor rests for a minute: scans are those of the test.
+// The monitor sleeps for a minute, so that all scans are the test's own.
 static int setup(void **state)
 {
     use_cpu_device();
@@ -29,7 +30,7 @@ static int setup(void **state)
     return !canary_on || cuInit(0) || cuDevicePrimaryCtxRetain(&context, 0) || cuCtxSetCurrent(context);
 }
 
-// Of two buffers that had one place, one after the other, each is told of what was written while it lived.
+// Of two buffers that had the same place, each is reported for what was written while it lived.
 static void places_of_a_pool_come_again(void **state)
 {
     CUdeviceptr p, q;
@@ -51,7 +52,7 @@ static void places_of_a_pool_come_again(void **state)
         assert_int_equal(cuCtxSynchronize(), 0);
         scan(whole);
         assert_int_equal(atomic_load(&findings), 2);
-        // Damaged, a place is for nobody.
+        // A damaged place is not reused.
         assert_true(canary_alloc_async(&p, size, NULL, NULL, false, &r) && !r);
         change(p + size);
         assert_true(canary_free_async(p, NULL, false, false, DRIVER_cuMemFreeAsync, &r) && !r);
@@ -69,7 +70,7 @@ static void places_of_a_pool_come_again(void **state)
 
 enum { IN_ORDER = 4000 };
 
-// A buffer of a pool that comes into the place of one that was written behind and that nobody has looked at yet.
+// Returns a pool buffer in the place of one whose tail was damaged, before the readback of that is verified.
 static CUdeviceptr after_a_damaged_one(CUmemoryPool pool)
 {
     CUdeviceptr p, q;
@@ -88,10 +89,10 @@ static void free_in_order(CUdeviceptr p)
     assert_true(canary_free_async(p, NULL, false, false, DRIVER_cuMemFreeAsync, &r) && !r);
 }
 
-static void are_told(unsigned count)
+static void are_reported(unsigned count)
 {
     assert_int_equal(cuCtxSynchronize(), 0);
-    canary_order_wait_aside(context_current());
+    canary_order_side_wait(context_current());
     scan(whole);
     assert_int_equal(atomic_load(&findings), count);
     canary_reclaim();
@@ -99,13 +100,13 @@ static void are_told(unsigned count)
     assert_int_equal(canary_store_slabs(), 0);
 }
 
-static void is_told_once(void)
+static void is_reported_once(void)
 {
-    are_told(1);
+    are_reported(1);
 }
 
-// Such a place leaves the shelf when that is full, before anybody has looked: what its first buffer has is told once.
-static void a_full_shelf_tells_once(void **state)
+// Such a place leaves the full cache before it is verified: the damage of its first buffer is reported once.
+static void a_full_cache_reports_once(void **state)
 {
     enum { PLACES = 100 };
     CUdeviceptr p;
@@ -115,11 +116,11 @@ static void a_full_shelf_tells_once(void **state)
         assert_true(canary_alloc_async(&p, IN_ORDER + 4 * i, NULL, NULL, false, &r) && !r);
         free_in_order(p);
     }
-    is_told_once();
+    is_reported_once();
 }
 
-// The same where its pool is destroyed.
-static void a_pool_that_ends_tells_once(void **state)
+// The same if its pool is destroyed.
+static void destroying_a_pool_reports_once(void **state)
 {
     CUmemPoolProps properties = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
                                  .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = 0}};
@@ -128,24 +129,24 @@ static void a_pool_that_ends_tells_once(void **state)
     free_in_order(after_a_damaged_one(pool));
     canary_pool_ends(pool);
     assert_int_equal(cuMemPoolDestroy(pool), 0);
-    is_told_once();
+    is_reported_once();
 }
 
-// And where the second is freed by a call that waits.
-static void a_free_that_waits_tells_once(void **state)
+// The same if the second buffer is freed by a call that waits.
+static void a_free_that_waits_reports_once(void **state)
 {
     free_now(after_a_damaged_one(NULL));
     assert_int_equal(atomic_load(&findings), 1);
-    is_told_once();
+    is_reported_once();
 }
 
-// Of two readings of one place the first is looked at first: what both have found is its buffer's.
-static void the_first_is_told_of(void **state)
+// Of two readbacks of one place the first is verified first: what both show is reported for its buffer.
+static void the_first_is_reported(void **state)
 {
     CUresult r;
     CUdeviceptr second = after_a_damaged_one(NULL);
     assert_true(canary_free_async(second, NULL, false, false, DRIVER_cuMemFreeAsync_ptsz, &r) && !r);
-    is_told_once();
+    is_reported_once();
     assert_int_equal(told_by, DRIVER_cuMemFreeAsync);
 }
 
@@ -154,7 +155,7 @@ static CUresult is_never_there(CUevent event)
     return CUDA_ERROR_NOT_READY;
 }
 
-static CUdeviceptr others[CANARY_CACHE_MOST];  // that are freed while a buffer is: 0, or all of them
+static CUdeviceptr others[CANARY_CACHE_MOST];  // freed during another free; all of them, or 0
 static unsigned freed_in_the_stream;
 
 static CUresult wait_and_free_others(CUstream q, CUevent e, unsigned f)
@@ -174,7 +175,7 @@ static CUresult note_stream(CUdeviceptr p, CUstream q)
 }
 
 static CUstream the_programs;
-static unsigned copies, frees, steps;  // in other streams
+static unsigned copies, frees, steps;  // in streams other than the_programs
 
 static CUresult count_copies(const CUDA_MEMCPY2D *copy, CUstream stream)
 {
@@ -194,8 +195,9 @@ static CUresult count_steps(CUstream stream, CUevent event, unsigned flags)
     return cuStreamWaitEvent(stream, event, flags);
 }
 
-// What is read beside the stream is freed there: in the stream it could be another's, which is then taken for damage.
-static void the_shelf_fills_meanwhile(void **state)
+// A place that is read on the side stream is freed there too: after a free in the program's stream the memory
+// could have another owner, whose writes would be taken for damage.
+static void the_cache_fills_meanwhile(void **state)
 {
     CUdeviceptr p;
     CUresult r;
@@ -213,11 +215,11 @@ static void the_shelf_fills_meanwhile(void **state)
     REAL(cuMemFreeAsync);
     assert_int_equal(others[0], 0);
     assert_int_equal(freed_in_the_stream, 0);
-    are_told(0);
+    are_reported(0);
 }
 
-// Nor where no more can be read, and an earlier buffer of the place waits to be.
-static void readings_run_out(void **state)
+// The same if no readback is left, and one of an earlier buffer in the place is pending.
+static void readbacks_run_out(void **state)
 {
     CUdeviceptr p, q;
     CUresult r;
@@ -225,7 +227,7 @@ static void readings_run_out(void **state)
     free_in_order(p);
     assert_true(canary_alloc_async(&p, IN_ORDER, NULL, NULL, false, &r) && !r);
     guard.real.cuEventQuery = is_never_there;
-    for (unsigned i = 1; i < CANARY_LANDINGS; i++) {
+    for (unsigned i = 1; i < CANARY_READBACKS; i++) {
         assert_true(canary_alloc_async(&q, IN_ORDER + 4 * i, NULL, NULL, false, &r) && !r);
         free_in_order(q);
     }
@@ -237,7 +239,7 @@ static void readings_run_out(void **state)
     assert_int_equal(freed_in_the_stream, 0);
     REAL(cuMemFreeAsync);
     REAL(cuEventQuery);
-    are_told(0);
+    are_reported(0);
 }
 
 static unsigned allocated;
@@ -248,24 +250,25 @@ static CUresult count_allocations(CUdeviceptr *p, size_t size, CUstream q)
     return cuMemAllocAsync(p, size, q);
 }
 
-// A place stays one however often it was read since the last scan: what is there already makes room.
-static void what_was_read_makes_room(void **state)
+// A place is reused however often it was freed since the last scan, since completed readbacks are verified to
+// make room.
+static void readbacks_make_room(void **state)
 {
     CUdeviceptr p;
     CUresult r;
     guard.real.cuMemAllocAsync = count_allocations;
-    for (unsigned i = 0; i < 2 * CANARY_LANDINGS; i++) {
+    for (unsigned i = 0; i < 2 * CANARY_READBACKS; i++) {
         assert_true(canary_alloc_async(&p, IN_ORDER, NULL, NULL, false, &r) && !r);
         free_in_order(p);
-        if (i % CANARY_LANDINGS == CANARY_LANDINGS - 1)
-            canary_order_wait_aside(context_current());
+        if (i % CANARY_READBACKS == CANARY_READBACKS - 1)
+            canary_order_side_wait(context_current());
     }
     REAL(cuMemAllocAsync);
     assert_int_equal(allocated, 1);
-    are_told(0);
+    are_reported(0);
 }
 
-static CUevent late;  // the first that is asked about from now on; NULL: it is to be found
+static CUevent late;  // the first event queried from now on; NULL: none yet
 
 static CUresult is_late(CUevent event)
 {
@@ -273,29 +276,30 @@ static CUresult is_late(CUevent event)
     return event == late ? CUDA_ERROR_NOT_READY : cuEventQuery(event);
 }
 
-// Where the first's reading is not there yet, what the second's has is not told in its name.
-static void a_late_reading_is_waited_for(void **state)
+// If the first buffer's readback is late, the damage that the second one's shows is not reported for the
+// second.
+static void a_late_readback_is_waited_for(void **state)
 {
     free_in_order(after_a_damaged_one(NULL));
     assert_int_equal(cuCtxSynchronize(), 0);
-    canary_order_wait_aside(context_current());
+    canary_order_side_wait(context_current());
     guard.real.cuEventQuery = is_late;
     late = NULL;
-    canary_monitor_hold();
-    canary_order_settle(context_current());
+    canary_monitor_lock();
+    canary_order_verify(context_current());
     assert_int_equal(atomic_load(&findings), 0);
-    // Nor where nobody is to look at their place any more.
-    canary_let_go(context_current(), 0);
+    // Nor if their place has been closed.
+    canary_drop_cached(context_current(), 0);
     late = NULL;
-    canary_order_settle(context_current());
-    canary_monitor_go_on();
+    canary_order_verify(context_current());
+    canary_monitor_unlock();
     assert_int_equal(atomic_load(&findings), 0);
     guard.real.cuEventQuery = cuEventQuery;
-    is_told_once();
+    is_reported_once();
 }
 
-// A free in the order of a stream waits for no scan: neither where the place is kept, nor where it takes another's, nor where the
-// memory goes at once.
+// A stream-ordered free does not wait for a scan, whether the place is cached, replaces another in the cache,
+// or is freed at once.
 static void a_free_in_order_waits_for_no_scan(void **state)
 {
     enum { PLACES = 100 };
@@ -304,23 +308,24 @@ static void a_free_in_order_waits_for_no_scan(void **state)
     for (unsigned i = 0; i < PLACES; i++)
         assert_true(canary_alloc_async(&p[i], IN_ORDER + 4 * i, NULL, NULL, false, &r) && !r);
     change(p[PLACES / 2] + IN_ORDER + 4 * (PLACES / 2));
-    scan(whole);  // such a place is not kept
+    scan(whole);  // such a place is not cached
     assert_int_equal(atomic_load(&findings), 1);
     size_t before = canary_store_slabs();
     alarm(60);
-    canary_monitor_hold();
+    canary_monitor_lock();
     free_in_order(p[PLACES / 2]);
     for (unsigned i = 0; i < PLACES; i++)
         if (i != PLACES / 2)
             free_in_order(p[i]);
-    assert_int_equal(canary_store_slabs(), before);  // nobody has taken away what a scan may be reading
-    canary_monitor_go_on();
+    assert_int_equal(canary_store_slabs(), before);  // nobody has removed what a scan may be reading
+    canary_monitor_unlock();
     alarm(0);
-    is_told_once();
+    is_reported_once();
 }
 
-// A buffer that was reported is told of no more when it is freed, in whatever way, or when a free is refused.
-static void what_was_told_stays_told(void **state)
+// Damage that was reported is not reported again when the buffer is freed, in any way, or when a free is
+// refused.
+static void damage_is_reported_once(void **state)
 {
     CUdeviceptr p;
     CUresult r;
@@ -331,7 +336,7 @@ static void what_was_told_stays_told(void **state)
     assert_false(canary_free_host((void *)(uintptr_t)p, DRIVER_cuMemFreeHost, &r));
     scan(whole);
     free_in_order(p);
-    is_told_once();
+    is_reported_once();
 }
 
 static void await_flag(void *flag)
@@ -340,10 +345,11 @@ static void await_flag(void *flag)
         usleep(1000);
 }
 
-// A stream may wait for who frees in its order: that free never waits, however many do.
+// A stream may wait for the thread that frees in its order: such a free never waits, however many are
+// pending.
 static void frees_in_order_never_wait(void **state)
 {
-    enum { MANY = CANARY_LANDINGS + 200 };
+    enum { MANY = CANARY_READBACKS + 200 };
     atomic_bool flag = false;
     CUstream stream;
     CUdeviceptr p;
@@ -356,7 +362,7 @@ static void frees_in_order_never_wait(void **state)
     }
     atomic_store(&flag, true);
     assert_int_equal(cuStreamSynchronize(stream), 0);
-    canary_order_wait_aside(context_current());
+    canary_order_side_wait(context_current());
     scan(whole);
     canary_reclaim();
     assert_int_equal(cuStreamDestroy_v2(stream), 0);
@@ -372,8 +378,8 @@ static CUresult count_questions(CUevent event)
     return cuEventQuery(event);
 }
 
-static const unsigned bearable =
-    1000;  // so much may wait in a stream before an H200's driver makes callers wait
+// Operations that a stream holds before an H200's driver blocks callers
+static const unsigned bearable = 1000;
 
 static void alloc_and_free(size_t size, CUstream stream)
 {
@@ -383,19 +389,19 @@ static void alloc_and_free(size_t size, CUstream stream)
     assert_true(canary_free_async(p, stream, false, false, DRIVER_cuMemFreeAsync, &r) && !r);
 }
 
-// However many wait, nothing is put into the stream beside all others that would have to wait for its turn; all are read as long as
-// there is room for it; and none is asked about in vain, time after time.
-static void a_crowd_waits_elsewhere(void **state)
+// However many frees are pending, nothing is put into the side stream that would block; all places are read
+// as long as there are readbacks; and no event is queried in vain over and over.
+static void a_full_side_stream_is_not_used(void **state)
 {
     enum { LATER = 100, HELD = 600 };
     atomic_bool flag = false;
-    CUdeviceptr told;
+    CUdeviceptr reported;
     CUresult r;
     assert_int_equal(cuStreamCreate(&the_programs, CU_STREAM_NON_BLOCKING), 0);
-    assert_true(canary_alloc_async(&told, IN_ORDER, NULL, the_programs, false, &r) && !r);
+    assert_true(canary_alloc_async(&reported, IN_ORDER, NULL, the_programs, false, &r) && !r);
     assert_int_equal(cuStreamSynchronize(the_programs), 0);
-    change(told + IN_ORDER);
-    scan(whole);  // such a place is not kept
+    change(reported + IN_ORDER);
+    scan(whole);  // such a place is not cached
     assert_int_equal(cuLaunchHostFunc(the_programs, await_flag, &flag), 0);
     guard.real.cuMemcpy2DAsync_v2 = count_copies;
     guard.real.cuMemFreeAsync = count_frees;
@@ -403,19 +409,19 @@ static void a_crowd_waits_elsewhere(void **state)
     copies = frees = steps = 0;
     uint64_t unguarded = guard.counts[GUARD_UNGUARDED];
     unsigned size = 1000;
-    for (unsigned i = 0; i < CANARY_LANDINGS; i++)
+    for (unsigned i = 0; i < CANARY_READBACKS; i++)
         alloc_and_free(size += 4, the_programs);
     assert_int_equal(guard.counts[GUARD_UNGUARDED], unguarded);
-    for (unsigned i = 0; i < CANARY_LANDINGS; i++)
+    for (unsigned i = 0; i < CANARY_READBACKS; i++)
         alloc_and_free(size += 4, the_programs);
     assert_true(copies + frees < bearable && steps < bearable);
-    // Nor while a scan is under way; and the monitor does not add what has to be freed later.
-    canary_monitor_hold();
-    assert_true(canary_free_async(told, the_programs, false, false, DRIVER_cuMemFreeAsync, &r) && !r);
+    // Nor during a scan; and the monitor adds none of the postponed frees.
+    canary_monitor_lock();
+    assert_true(canary_free_async(reported, the_programs, false, false, DRIVER_cuMemFreeAsync, &r) && !r);
     for (unsigned i = 0; i < HELD; i++)
         alloc_and_free(size += 4, the_programs);
     canary_free_postponed(context_current());
-    canary_monitor_go_on();
+    canary_monitor_unlock();
     assert_true(copies + frees < bearable && steps < bearable);
     REAL(cuMemcpy2DAsync_v2), REAL(cuMemFreeAsync), REAL(cuStreamWaitEvent);
     guard.real.cuEventQuery = count_questions;
@@ -426,13 +432,13 @@ static void a_crowd_waits_elsewhere(void **state)
     REAL(cuEventQuery);
     atomic_store(&flag, true);
     assert_int_equal(cuStreamSynchronize(the_programs), 0);
-    is_told_once();
+    is_reported_once();
     assert_int_equal(cuStreamDestroy_v2(the_programs), 0);
     the_programs = NULL;
 }
 
-// What is in the stream beside all others is known to have ended even where nothing was read there.
-static void a_crowd_goes(void **state)
+// Operations in the side stream are known to have ended even if none of them was a readback.
+static void the_side_stream_drains(void **state)
 {
     struct canary_place place;
     CUdeviceptr p;
@@ -440,17 +446,17 @@ static void a_crowd_goes(void **state)
     assert_true(canary_alloc_async(&p, IN_ORDER, NULL, NULL, false, &r) && !r);
     assert_true(canary_store_withdraw(p, &place));
     for (unsigned i = 0; i < bearable; i++)
-        assert_int_equal(canary_order_follow(&place, (struct canary_stream){NULL, false}), 0);
-    assert_true(canary_order_is_crowded(context_current()));
+        assert_int_equal(canary_order_side_follow(&place, (struct canary_stream){NULL, false}), 0);
+    assert_true(canary_order_side_is_full(context_current()));
     canary_slot_publish_again(&place, canary_scan_number());
-    canary_order_wait_aside(context_current());
+    canary_order_side_wait(context_current());
     scan(whole);
-    assert_false(canary_order_is_crowded(context_current()));
+    assert_false(canary_order_side_is_full(context_current()));
     free_in_order(p);
-    are_told(0);
+    are_reported(0);
 }
 
-// In a capture the driver refuses to free what is no graph's: the buffer stays one, and is watched.
+// During capture the driver refuses to free what no graph allocated: the buffer stays, and is watched.
 static void a_refused_free_changes_nothing(void **state)
 {
     CUstream stream;
@@ -468,18 +474,18 @@ static void a_refused_free_changes_nothing(void **state)
     cuStreamEndCapture(stream, &graph);
     assert_int_equal(guard.counts[GUARD_UNGUARDED], unguarded);
     assert_int_equal(cuStreamSynchronize(stream), 0);
-    canary_order_wait_aside(context_current());
+    canary_order_side_wait(context_current());
     scan(whole);
     change(p + IN_ORDER);
     scan(whole);
     assert_int_equal(atomic_load(&findings), 1);
     assert_true(canary_free_async(p, stream, false, false, DRIVER_cuMemFreeAsync, &r) && !r);
-    is_told_once();
+    is_reported_once();
     assert_int_equal(cuStreamDestroy_v2(stream), 0);
 }
 
-// A place that is forgotten, and stays all the same, has no readings that anybody would wait for.
-static void what_is_forgotten_is_read_no_more(void **state)
+// A place whose readbacks were forgotten, and which stays all the same, does not wait for them.
+static void forgotten_readbacks_are_gone(void **state)
 {
     CUresult r;
     CUdeviceptr p;
@@ -487,14 +493,14 @@ static void what_is_forgotten_is_read_no_more(void **state)
     free_in_order(p);
     assert_true(canary_alloc_async(&p, IN_ORDER, NULL, NULL, false, &r) && !r);
     assert_int_equal(cuCtxSynchronize(), 0);
-    canary_monitor_hold();
+    canary_monitor_lock();
     canary_order_forget(canary_store_find(p));
-    canary_monitor_go_on();
+    canary_monitor_unlock();
     change(p + IN_ORDER);
     scan(whole);
     assert_int_equal(atomic_load(&findings), 1);
     free_in_order(p);
-    is_told_once();
+    is_reported_once();
 }
 
 static CUresult record_at_context(CUevent event, CUstream stream)
@@ -505,7 +511,7 @@ static CUresult record_at_context(CUevent event, CUstream stream)
     return cuEventRecord(event, stream);
 }
 
-// The driver frees in the order of a stream whatever context is current; events have to be of the stream's.
+// The driver frees in stream order whatever context is current; events must be of the stream's context.
 static void another_context_may_be_current(void **state)
 {
     CUcontext other;
@@ -525,7 +531,7 @@ static void another_context_may_be_current(void **state)
     forget_context(other);
     assert_int_equal(cuCtxSetCurrent(context), 0);
     assert_int_equal(cuStreamSynchronize(stream), 0);
-    is_told_once();
+    is_reported_once();
     assert_int_equal(cuStreamDestroy_v2(stream), 0);
 }
 
@@ -534,13 +540,13 @@ static CUresult refuse_events(CUevent event, CUstream stream)
     return CUDA_ERROR_INVALID_HANDLE;
 }
 
-// A stream of another context takes none of our events: it is the driver's to say whether it frees.
+// A stream of another context does not accept our events; the driver decides whether it frees.
 static void a_stream_may_be_foreign(void **state)
 {
     CUdeviceptr p;
     CUresult r;
     uint64_t unguarded = guard.counts[GUARD_UNGUARDED];
-    for (unsigned i = 1; i <= CANARY_LANDINGS + 1; i++) {
+    for (unsigned i = 1; i <= CANARY_READBACKS + 1; i++) {
         assert_true(canary_alloc_async(&p, IN_ORDER, NULL, NULL, false, &r) && !r);
         guard.real.cuEventRecord = refuse_events;
         free_in_order(p);
@@ -548,11 +554,12 @@ static void a_stream_may_be_foreign(void **state)
         assert_int_equal(guard.counts[GUARD_UNGUARDED], unguarded + i);
     }
     free_in_order(after_a_damaged_one(NULL));
-    assert_int_equal(guard.counts[GUARD_UNGUARDED], unguarded + CANARY_LANDINGS + 1);
-    is_told_once();
+    assert_int_equal(guard.counts[GUARD_UNGUARDED], unguarded + CANARY_READBACKS + 1);
+    is_reported_once();
 }
 
-// A buffer that was whole when a scan looked at all, and that a kernel, the seventh, which has ended, has written behind.
+// Returns a buffer that was intact at the last whole scan, and damaged by the seventh kernel, which has
+// ended.
 static CUdeviceptr damaged_by_the_seventh(void)
 {
     CUdeviceptr p;
@@ -567,7 +574,7 @@ static CUdeviceptr damaged_by_the_seventh(void)
 
 static void the_seventh_is_named(void)
 {
-    is_told_once();
+    is_reported_once();
     atomic_store(&canary_scan_ended, 0);
     assert_true(blamed_since < 7);
 }
@@ -589,7 +596,7 @@ static void waited_for_is_not_clean(void **state)
     the_seventh_is_named();
 }
 
-// A context may end while buffers of its wait to be looked at, and another come in its place.
+// A context may be destroyed while readbacks are pending, and another may take its slot.
 static void goes_with_its_context(void **state)
 {
     enum { ROUNDS = 20, BUFFERS = 100 };
@@ -603,21 +610,21 @@ static void goes_with_its_context(void **state)
             assert_true(canary_alloc_async(&p, IN_ORDER + 4 * k, NULL, NULL, false, &r) && !r);
             free_in_order(p);
         }
-        canary_let_go(context_current(), 0);
+        canary_drop_cached(context_current(), 0);
         canary_context_ends(other, DRIVER_cuCtxDestroy_v2);
         assert_int_equal(cuCtxDestroy_v2(other), 0);
         forget_context(other);
         REAL(cuEventQuery);
-        // Another, from the start: nothing of the one before may be looked at, or keep a landing.
+        // The new context starts afresh: nothing of the old one may be verified, or occupy a readback.
         assert_int_equal(cuCtxCreate_v2(&other, 0, 0), 0);
         uint64_t unguarded = guard.counts[GUARD_UNGUARDED];
-        for (unsigned k = 0; k < CANARY_LANDINGS; k++) {
+        for (unsigned k = 0; k < CANARY_READBACKS; k++) {
             assert_true(canary_alloc_async(&p, IN_ORDER, NULL, NULL, false, &r) && !r);
             free_in_order(p);
         }
         assert_int_equal(guard.counts[GUARD_UNGUARDED], unguarded);
         free_in_order(after_a_damaged_one(NULL));
-        is_told_once();
+        is_reported_once();
         canary_context_ends(other, DRIVER_cuCtxDestroy_v2);
         assert_int_equal(cuCtxDestroy_v2(other), 0);
         forget_context(other);
@@ -626,8 +633,8 @@ static void goes_with_its_context(void **state)
     assert_int_equal(atomic_load(&findings), 0);
 }
 
-// That memory went back beside the streams of a context is not told of the context that comes in its place.
-static void what_went_aside_goes_with_its_context(void **state)
+// That memory was freed on the side stream of a context is not reported for the context that takes its slot.
+static void side_frees_go_with_the_context(void **state)
 {
     enum { BUFFERS = CANARY_CACHE_MOST + 10 };
     CUdeviceptr p[BUFFERS];
@@ -637,52 +644,52 @@ static void what_went_aside_goes_with_its_context(void **state)
     const struct context *ctx = context_current();
     for (unsigned i = 0; i < BUFFERS; i++)
         assert_true(canary_alloc_async(&p[i], IN_ORDER + 4 * i, NULL, NULL, false, &r) && !r);
-    canary_monitor_hold();
+    canary_monitor_lock();
     for (unsigned i = 0; i < BUFFERS; i++)
         free_in_order(p[i]);
     assert_true(canary_free_any_postponed(ctx));
     canary_free_postponed(context_current());
-    canary_monitor_go_on();
-    assert_true(canary_free_gone_aside(context_current()));
-    assert_false(canary_free_gone_aside(context_current()));
-    // The same once more, and nobody asks before the context ends.
+    canary_monitor_unlock();
+    assert_true(canary_free_any_freed(context_current()));
+    assert_false(canary_free_any_freed(context_current()));
+    // The same again, without a query before the context is destroyed.
     assert_true(canary_alloc_async(&p[0], 2 * IN_ORDER, NULL, NULL, false, &r) && !r);
-    canary_monitor_hold();
+    canary_monitor_lock();
     free_in_order(p[0]);
     canary_free_postponed(context_current());
-    canary_monitor_go_on();
+    canary_monitor_unlock();
     canary_context_ends(other, DRIVER_cuCtxDestroy_v2);
     assert_int_equal(cuCtxDestroy_v2(other), 0);
     forget_context(other);
     assert_int_equal(cuCtxCreate_v2(&other, 0, 0), 0);
     assert_ptr_equal(context_current(), ctx);
     assert_false(canary_free_any_postponed(ctx));
-    assert_false(canary_free_gone_aside(context_current()));
+    assert_false(canary_free_any_freed(context_current()));
     assert_int_equal(cuCtxDestroy_v2(other), 0);
     forget_context(other);
     assert_int_equal(cuCtxSetCurrent(context), 0);
 }
 
-// Landings whose places were forgotten serve others again and again.
-static void forgotten_ones_come_back(void **state)
+// Readbacks whose places were forgotten are reused again and again.
+static void forgotten_readbacks_are_reused(void **state)
 {
     CUdeviceptr p;
     CUresult r;
-    for (unsigned i = 0; i <= CANARY_LANDINGS; i++) {
+    for (unsigned i = 0; i <= CANARY_READBACKS; i++) {
         assert_true(canary_alloc_async(&p, IN_ORDER, NULL, NULL, false, &r) && !r);
         free_in_order(p);
         if (i % 2) {
-            canary_monitor_hold();
-            canary_let_go(context_current(), 0);
-            canary_monitor_go_on();
+            canary_monitor_lock();
+            canary_drop_cached(context_current(), 0);
+            canary_monitor_unlock();
         }
-        canary_order_wait_aside(context_current());
+        canary_order_side_wait(context_current());
         scan(whole);
     }
-    are_told(0);
+    are_reported(0);
 }
 
-// Where a scan passes a place over, for an earlier buffer's reading is to be looked at first, nobody is cleared by it.
+// If a scan skips a place because a readback of an earlier buffer is pending, it clears no kernel.
 static void passed_over_is_not_clean(void **state)
 {
     CUdeviceptr p, q;
@@ -691,7 +698,7 @@ static void passed_over_is_not_clean(void **state)
     free_in_order(p);
     assert_true(canary_alloc_async(&q, IN_ORDER, NULL, NULL, false, &r) && !r && p == q);
     assert_int_equal(cuCtxSynchronize(), 0);
-    canary_order_wait_aside(context_current());
+    canary_order_side_wait(context_current());
     change(q + IN_ORDER);
     atomic_store(&canary_scan_ended, 5);  // it was the fifth
     scan(true);
@@ -701,7 +708,7 @@ static void passed_over_is_not_clean(void **state)
     assert_true(blamed_since < 5);
     atomic_store(&canary_scan_ended, 0);
     free_in_order(q);
-    is_told_once();
+    is_reported_once();
 }
 
 static CUresult scan_and_wait(CUstream stream, CUevent event, unsigned flags)
@@ -711,8 +718,8 @@ static CUresult scan_and_wait(CUstream stream, CUevent event, unsigned flags)
     return cuStreamWaitEvent(stream, event, flags);
 }
 
-// A scan between the moment when a buffer is withdrawn and that when it is read has not looked at it: who is named has to be the
-// same as without.
+// A scan between withdrawal and verification of a buffer has not verified it: the report must name the same
+// kernels as without that scan.
 static void withdrawn_is_not_clean(void **state)
 {
     CUdeviceptr p = damaged_by_the_seventh();
@@ -725,26 +732,26 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(places_of_a_pool_come_again),
-        cmocka_unit_test(a_full_shelf_tells_once),
-        cmocka_unit_test(the_shelf_fills_meanwhile),
-        cmocka_unit_test(readings_run_out),
-        cmocka_unit_test(a_pool_that_ends_tells_once),
-        cmocka_unit_test(a_free_that_waits_tells_once),
-        cmocka_unit_test(a_late_reading_is_waited_for),
+        cmocka_unit_test(a_full_cache_reports_once),
+        cmocka_unit_test(the_cache_fills_meanwhile),
+        cmocka_unit_test(readbacks_run_out),
+        cmocka_unit_test(destroying_a_pool_reports_once),
+        cmocka_unit_test(a_free_that_waits_reports_once),
+        cmocka_unit_test(a_late_readback_is_waited_for),
         cmocka_unit_test(a_free_in_order_waits_for_no_scan),
-        cmocka_unit_test(what_was_told_stays_told),
+        cmocka_unit_test(damage_is_reported_once),
         cmocka_unit_test(frees_in_order_never_wait),
-        cmocka_unit_test(what_was_read_makes_room),
-        cmocka_unit_test(the_first_is_told_of),
-        cmocka_unit_test(a_crowd_waits_elsewhere),
+        cmocka_unit_test(readbacks_make_room),
+        cmocka_unit_test(the_first_is_reported),
+        cmocka_unit_test(a_full_side_stream_is_not_used),
         cmocka_unit_test(a_refused_free_changes_nothing),
-        cmocka_unit_test(what_is_forgotten_is_read_no_more),
+        cmocka_unit_test(forgotten_readbacks_are_gone),
         cmocka_unit_test(another_context_may_be_current),
-        cmocka_unit_test(a_crowd_goes),
-        cmocka_unit_test(forgotten_ones_come_back),
+        cmocka_unit_test(the_side_stream_drains),
+        cmocka_unit_test(forgotten_readbacks_are_reused),
         cmocka_unit_test(passed_over_is_not_clean),
         cmocka_unit_test(goes_with_its_context),
-        cmocka_unit_test(what_went_aside_goes_with_its_context),
+        cmocka_unit_test(side_frees_go_with_the_context),
         cmocka_unit_test(withdrawn_is_not_clean),
         cmocka_unit_test(a_stream_may_be_foreign),
         cmocka_unit_test(waited_for_is_not_clean),

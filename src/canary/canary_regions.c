@@ -11,66 +11,67 @@
 
 static const uint64_t least_region = CANARY_SUBALLOC_LEAST, most_region = 128 << 20;
 enum {
-    SEVERAL = 8,        // ranges for which there is room in a region
-    PART = 8,           // of all there is so far, a region is a part like this
-    ELASTIC_PART = 32,  // where nothing is lost at its end
+    SEVERAL = 8,        // a region has room for this many ranges
+    PART = 8,           // or 1/PART of all regions so far, if that is more
+    ELASTIC_PART = 32,  // the same if nothing is lost at a region's end
 };
 
-struct ground {
+struct region {
     struct index_item range;
     CUcontext context;
     bool mapped;
 };
-static struct slab_pool grounds = SLAB_POOL(struct ground);
+static struct slab_pool regions = SLAB_POOL(struct region);
 static struct index owned = INDEX_INIT;
 
 void canary_regions_after_fork(void)
 {
-    slab_pool_after_fork(&grounds);
+    slab_pool_after_fork(&regions);
     index_after_fork(&owned);
 }
 
 static void release(struct epoch_node *node)
 {
-    slab_pool_put(&grounds, (char *)node - offsetof(struct ground, range.retired));
+    slab_pool_put(&regions, (char *)node - offsetof(struct region, range.retired));
 }
 
-int canary_regions_claim(const struct context *ctx, uint64_t base, uint64_t bytes, bool mapped)
+int canary_regions_add(const struct context *ctx, uint64_t base, uint64_t bytes, bool mapped)
 {
-    struct ground *g = slab_pool_get(&grounds);
-    if (!g)
+    struct region *region = slab_pool_get(&regions);
+    if (!region)
         return -ENOMEM;
-    *g = (struct ground){.range = {.base = base, .size = bytes},
-                         .context = atomic_load_explicit(&ctx->handle, memory_order_relaxed),
-                         .mapped = mapped};
-    int err = index_insert(&owned, &g->range);
+    *region = (struct region){.range = {.base = base, .size = bytes},
+                              .context = atomic_load_explicit(&ctx->handle, memory_order_relaxed),
+                              .mapped = mapped};
+    int err = index_insert(&owned, &region->range);
     if (err)
-        slab_pool_put(&grounds, g);
+        slab_pool_put(&regions, region);
     return err;
 }
 
-static bool forget(uint64_t base)
+static bool remove_region(uint64_t base)
 {
-    struct index_item *g = index_remove(&owned, base);
-    if (g)
-        epoch_retire(&g->retired, release);
-    return g;
+    struct index_item *region = index_remove(&owned, base);
+    if (region)
+        epoch_retire(&region->retired, release);
+    return region;
 }
 
-void canary_regions_forget(uint64_t base)
+void canary_regions_remove(uint64_t base)
 {
-    forget(base);
+    remove_region(base);
 }
 
-// Of a region in which such a range can be taken.
+// Returns the size of the largest region from which a range of `need` bytes can be taken.
 static uint64_t most_for(uint64_t need)
 {
     uint64_t most = need / 2 * CANARY_SUBALLOC_SHARE / least_region * least_region;
     return most < most_region ? most : most_region;
 }
 
-// How large the next region should be: with room for several such ranges, for the driver rounds each region up by half of
-// least_region on average, but not for many more than there are, for what is not used yet is lost to others.
+// Returns the size of the next region. It has room for several ranges, since the driver rounds each region up
+// by half of least_region on average; but not for many more than exist, since unused memory is lost to
+// others.
 static uint64_t region_for(uint64_t need, uint64_t total)
 {
     uint64_t few = SEVERAL * need < total / 2 ? SEVERAL * need : total / 2, part = total / PART;
@@ -79,7 +80,8 @@ static uint64_t region_for(uint64_t need, uint64_t total)
     return canary_suballoc_round(bytes > need ? bytes / need * need : need, least_region);
 }
 
-// The same where ranges are cut to what there is: nothing is rounded up.
+// Returns the size of the next region for ranges that are cut to what there is, so that nothing is rounded
+// up.
 static uint64_t elastic_region_for(uint64_t need, uint64_t total)
 {
     uint64_t part = total / ELASTIC_PART, bytes = (need < part ? part : need) / least_region * least_region;
@@ -102,7 +104,7 @@ int canary_regions_get(const struct context *ctx, uint64_t need, bool elastic, u
     }
     if (r)
         return -ENOMEM;
-    if (region % CANARY_SUBALLOC_UNIT || canary_regions_claim(ctx, region, *bytes, false)) {
+    if (region % CANARY_SUBALLOC_UNIT || canary_regions_add(ctx, region, *bytes, false)) {
         guard.real.cuMemFree_v2(region);
         return -ENOMEM;
     }
@@ -113,16 +115,16 @@ int canary_regions_get(const struct context *ctx, uint64_t need, bool elastic, u
 void canary_regions_give(uint64_t base)
 {
     CUstreamCaptureMode mode = context_capture_relax();
-    forget(base);
+    remove_region(base);
     guard.real.cuMemFree_v2(base);
     context_capture_restore(mode);
 }
 
 bool canary_regions_is_mapped(uint64_t address, CUcontext *context)
 {
-    const struct ground *g = (const struct ground *)index_find(&owned, address);
-    *context = g ? g->context : NULL;
-    return g && g->mapped;
+    const struct region *region = (const struct region *)index_find(&owned, address);
+    *context = region ? region->context : NULL;
+    return region && region->mapped;
 }
 
 bool canary_regions_owns(uint64_t address)
@@ -139,7 +141,7 @@ static int of_context(struct index_item *item, void *context)
 {
     struct search *search = context;
     search->base = item->base;
-    return ((struct ground *)item)->context == search->context;
+    return ((struct region *)item)->context == search->context;
 }
 
 void canary_regions_context_gone(CUcontext context)
@@ -150,6 +152,6 @@ void canary_regions_context_gone(CUcontext context)
         unsigned section = epoch_enter();
         any = index_each(&owned, of_context, &search);
         epoch_leave(section);
-        any = any && forget(search.base);
+        any = any && remove_region(search.base);
     }
 }

@@ -10,12 +10,12 @@
 
 enum {
     UNIT = CANARY_SUBALLOC_UNIT,
-    PAGE = 4096,      // pinned memory starts at one, and so does the buffer in it
-    LONE_TAIL = 256,  // bytes of canary behind a buffer that has a slab of its own
+    PAGE = 4096,      // pinned memory is aligned to it, and so is the buffer in it
+    LONE_TAIL = 256,  // bytes of canary behind a lone buffer
     MOST_SLOTS = 1 << 20,
     KEPT = 256,  // bytes at the end of a slab for what lies behind it
-    ROW =
-        UNIT + CANARY_HEAD + CANARY_TAIL_LEAST,  // more than a slab's row, which is a slot's tail and a head
+    // more than a row of a slab, which is a slot's tail and a head
+    ROW = UNIT + CANARY_HEAD + CANARY_TAIL_LEAST,
 };
 
 _Static_assert(LONE_TAIL + KEPT <= UNIT && LONE_TAIL <= KEPT && (int)KEPT <= (int)CANARY_LEAD &&
@@ -46,15 +46,16 @@ struct canary_seed canary_slab_seed(const struct canary_place *place)
 {
     return canary_slab_is_flat(place->slab, place->size)
                ? canary_bytes_flat_seed(place->base, place->size)
-               : canary_bytes_seed(place->base, canary_slab_hidden(place->slab, place->size));
+               : canary_bytes_seed(place->base, canary_slab_head_number(place->slab, place->size));
 }
 
 uint32_t canary_slab_tail(const struct canary_slab *s, uint64_t size)
 {
     if (canary_slab_is_flat(s, size))
-        return CANARY_HEAD;  // alone in its slab, so that no head follows
+        return CANARY_HEAD;  // it is alone in its slab, so that no head follows
 
-    uint64_t room = (canary_slab_is_lone_of_ours(s) ? s->range.size - KEPT : s->stride - CANARY_HEAD) - size;
+    uint64_t room =
+        (canary_slab_is_lone_suballocated(s) ? s->range.size - KEPT : s->stride - CANARY_HEAD) - size;
     return (uint32_t)(canary_slab_is_lone(s) && room > LONE_TAIL ? LONE_TAIL : room);
 }
 
@@ -64,8 +65,8 @@ void canary_slab_release(struct epoch_node *node)
         (struct canary_slab *)((char *)node - offsetof(struct canary_slab, range.retired));
     if (s->slot != &s->one)
         munmap(s->slot, s->slots * sizeof *s->slot);
-    if (s->prints)
-        munmap(s->prints, s->slots * sizeof *s->prints);
+    if (s->fingerprints)
+        munmap(s->fingerprints, s->slots * sizeof *s->fingerprints);
     slab_pool_put(&slabs, s);
 }
 
@@ -112,10 +113,10 @@ bool canary_slab_valid(const struct canary_slab *s)
            s->used <= s->fresh && s->fresh <= s->slots &&
            atomic_load_explicit(&s->high, memory_order_relaxed) == s->fresh &&
            (!s->ready || s->memory->kind == CANARY_POOL) && (is_ready || s->ready) && !s->first == !s->last &&
-           !(s->open && (full || !many)) && (!many || s->hidden || s->open || full) && sizes_valid(s);
+           !(s->open && (full || !many)) && (!many || s->unindexed || s->open || full) && sizes_valid(s);
 }
 
-// A slot that is on the list is nobody's, and so it does not change.
+// A free slot belongs to nobody, and so it does not change.
 static bool free_valid(const struct canary_slab *s, uint32_t number)
 {
     const struct canary_slot *t = &s->slot[number];
@@ -151,7 +152,8 @@ uint64_t canary_slab_front(uint32_t slots)
     return slots == 1 ? 0 : UNIT;
 }
 
-// A lone buffer takes a unit more than its size, whatever that is, for its tail and what is kept.
+// A lone buffer of any size takes one unit more than its rounded size, for the tail and the bytes that are
+// kept.
 uint64_t canary_slab_bytes(uint64_t size, uint32_t slots)
 {
     return slots == 1 ? canary_suballoc_round(size, UNIT) + UNIT
@@ -163,14 +165,14 @@ uint64_t canary_slab_room(uint64_t stride, uint64_t bytes)
     return bytes < 2 * UNIT ? 0 : (bytes - 2 * UNIT) / stride;
 }
 
-uint32_t canary_slab_first(uint64_t stride)
+uint32_t canary_slab_canary_start(uint64_t stride)
 {
     return (uint32_t)(stride > ROW ? stride - ROW : 0);
 }
 
 uint64_t canary_slab_row(const struct canary_slab *s, uint32_t *width)
 {
-    *width = (uint32_t)(s->stride - canary_slab_first(s->stride));
+    *width = (uint32_t)(s->stride - canary_slab_canary_start(s->stride));
     return s->base - *width;
 }
 
@@ -180,7 +182,7 @@ void canary_slab_make_row(const struct canary_slab *s, uint32_t row, uint32_t wi
     memset(bytes, 0, width);
     if (row) {
         struct canary_seed seed = canary_bytes_seed(canary_slab_base(s, row - 1), s->stride);
-        canary_bytes_slot(&seed, canary_slab_first(s->stride), bytes, tail);
+        canary_bytes_slot(&seed, canary_slab_canary_start(s->stride), bytes, tail);
     }
     if (row < s->slots) {
         struct canary_seed seed = canary_bytes_seed(canary_slab_base(s, row), s->stride);
@@ -189,7 +191,7 @@ void canary_slab_make_row(const struct canary_slab *s, uint32_t row, uint32_t wi
 }
 
 const struct canary_memory canary_slab_memory[] = {
-    [CANARY_OURS] = {.kind = CANARY_OURS},
+    [CANARY_SUBALLOCATED] = {.kind = CANARY_SUBALLOCATED},
     [CANARY_MANAGED] = {.kind = CANARY_MANAGED, .offset = UNIT, .bytes = canary_slab_stride},
     [CANARY_HOST] = {.kind = CANARY_HOST, .offset = PAGE, .bytes = canary_slab_stride, .direct = true},
     [CANARY_POOL] = {.kind = CANARY_POOL, .offset = UNIT, .bytes = canary_slab_stride},
@@ -200,12 +202,12 @@ uint64_t canary_slab_padded(const struct canary_memory *memory, uint64_t size)
     return memory->offset + memory->bytes(size);
 }
 
-struct canary_print *canary_slab_prints(struct canary_slab *s)
+struct canary_fingerprint *canary_slab_fingerprints(struct canary_slab *s)
 {
-    if (s->prints)
-        return s->prints;
+    if (s->fingerprints)
+        return s->fingerprints;
     assert(s->slots);
-    void *p =
-        mmap(NULL, s->slots * sizeof *s->prints, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    return s->prints = p == MAP_FAILED ? NULL : p;
+    void *p = mmap(NULL, s->slots * sizeof *s->fingerprints, PROT_READ | PROT_WRITE,
+                   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    return s->fingerprints = p == MAP_FAILED ? NULL : p;
 }

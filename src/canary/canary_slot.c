@@ -5,65 +5,67 @@
 
 #include "base/checked.h"
 
-#define IDLE ((uint64_t)1 << 63)  // in a slot's held: all work of the time before has ended
+#define IDLE ((uint64_t)1 << 63)  // in freed_size: all work from before the free has ended
 
-enum { SIDES = 7 };  // of canary_verify.h, all
+enum { SIDES = 7 };  // mask of the sides of canary_verify.h
 
 bool canary_slot_valid(const struct canary_slab *s, uint32_t number)
 {
     const struct canary_slot *t = &s->slot[number];
-    uint32_t turn = atomic_load_explicit(&t->turn, memory_order_acquire);
+    uint32_t seq = atomic_load_explicit(&t->seq, memory_order_acquire);
     uint64_t size = atomic_load_explicit(&t->size, memory_order_relaxed);
-    uint64_t held = atomic_load_explicit(&t->held, memory_order_relaxed);
-    uint32_t told = (uint32_t)atomic_load_explicit(&t->told, memory_order_relaxed);
+    uint64_t freed_size = atomic_load_explicit(&t->freed_size, memory_order_relaxed);
+    uint32_t reported = (uint32_t)atomic_load_explicit(&t->reported, memory_order_relaxed);
     uint64_t most = s->stride - CANARY_HEAD - CANARY_TAIL_LEAST;
-    // Pairs with the release fences of who changes it.
+    // Pairs with the release fences of the writers.
     atomic_thread_fence(memory_order_acquire);
-    if (turn & 1 || atomic_load_explicit(&t->turn, memory_order_relaxed) != turn)
+    if (seq & 1 || atomic_load_explicit(&t->seq, memory_order_relaxed) != seq)
         return true;
-    return !(size && held) && held != IDLE && size <= most && (held & ~IDLE) <= most &&
-           (!held || s->memory->kind == CANARY_OURS) && !(told & ~SIDES);
+    return !(size && freed_size) && freed_size != IDLE && size <= most && (freed_size & ~IDLE) <= most &&
+           (!freed_size || s->memory->kind == CANARY_SUBALLOCATED) && !(reported & ~SIDES);
 }
 
-void canary_slot_hold(struct canary_slot *t, uint64_t held)
+void canary_slot_set_freed(struct canary_slot *t, uint64_t freed_size)
 {
-    uint32_t turn = atomic_load_explicit(&t->turn, memory_order_relaxed);
-    checked_assert(!(turn & 1));  // one writer at a time
-    if (atomic_load_explicit(&t->held, memory_order_relaxed) == held)
+    uint32_t seq = atomic_load_explicit(&t->seq, memory_order_relaxed);
+    checked_assert(!(seq & 1));  // one writer at a time
+    if (atomic_load_explicit(&t->freed_size, memory_order_relaxed) == freed_size)
         return;
-    atomic_store_explicit(&t->turn, turn + 1, memory_order_relaxed);
+    atomic_store_explicit(&t->seq, seq + 1, memory_order_relaxed);
     // Pairs with the acquire fence in canary_slot_read.
     atomic_thread_fence(memory_order_release);
-    atomic_store_explicit(&t->held, held, memory_order_relaxed);
-    atomic_store_explicit(&t->turn, turn + 2, memory_order_release);
+    atomic_store_explicit(&t->freed_size, freed_size, memory_order_relaxed);
+    atomic_store_explicit(&t->seq, seq + 2, memory_order_release);
 }
 
-static uint64_t untold(uint64_t telling)
+static uint64_t reset_state(uint64_t state)
 {
-    return ((telling >> 32) + 1) << 32;
+    return ((state >> 32) + 1) << 32;
 }
 
 static void publish(const struct canary_place *place, uint64_t scan, bool again)
 {
     struct canary_slot *t = &place->slab->slot[place->number];
     struct canary_seed seed = canary_slab_seed(place);
-    uint32_t turn = atomic_load_explicit(&t->turn, memory_order_relaxed);
+    uint32_t seq = atomic_load_explicit(&t->seq, memory_order_relaxed);
     assert(place->size && place->number < place->slab->slots);
-    checked_assert(!(turn & 1));  // one writer at a time
-    atomic_store_explicit(&t->turn, turn + 1, memory_order_relaxed);
-    // Pairs with the acquire fence in canary_slot_read: who sees a number below sees the odd turn.
+    checked_assert(!(seq & 1));  // one writer at a time
+    atomic_store_explicit(&t->seq, seq + 1, memory_order_relaxed);
+    // Pairs with the acquire fence in canary_slot_read: a reader that sees a member below also sees the odd
+    // seq.
     atomic_thread_fence(memory_order_release);
     atomic_store_explicit(&t->seed[0], seed.start, memory_order_relaxed);
     atomic_store_explicit(&t->seed[1], seed.step, memory_order_relaxed);
     atomic_store_explicit(&t->seed[2], seed.cover, memory_order_relaxed);
     atomic_store_explicit(&t->since, scan, memory_order_relaxed);
     if (!again)
-        atomic_store_explicit(&t->told, untold(atomic_load_explicit(&t->told, memory_order_relaxed)),
+        atomic_store_explicit(&t->reported,
+                              reset_state(atomic_load_explicit(&t->reported, memory_order_relaxed)),
                               memory_order_relaxed);
-    atomic_store_explicit(&t->held, 0, memory_order_relaxed);
+    atomic_store_explicit(&t->freed_size, 0, memory_order_relaxed);
     atomic_store_explicit(&t->size, place->size, memory_order_relaxed);
-    // Pairs with the acquire of turn in canary_slot_read.
-    atomic_store_explicit(&t->turn, turn + 2, memory_order_release);
+    // Pairs with the acquire load of seq in canary_slot_read.
+    atomic_store_explicit(&t->seq, seq + 2, memory_order_release);
 }
 
 void canary_slot_publish(const struct canary_place *place, uint64_t scan)
@@ -79,64 +81,64 @@ void canary_slot_publish_again(const struct canary_place *place, uint64_t scan)
 bool canary_slot_read(const struct canary_slab *s, uint32_t number, uint64_t scan, struct canary_buffer *b)
 {
     const struct canary_slot *t = &s->slot[number];
-    uint32_t turn = atomic_load_explicit(&t->turn, memory_order_acquire);
+    uint32_t seq = atomic_load_explicit(&t->seq, memory_order_acquire);
     b->size = atomic_load_explicit(&t->size, memory_order_relaxed);
     b->freed = !b->size;
     b->idle = b->withdrawn = false;
-    b->turn = turn;
-    b->changing = turn & 1;
+    b->seq = seq;
+    b->changing = seq & 1;
     if (b->freed) {
-        uint64_t held = atomic_load_explicit(&t->held, memory_order_relaxed);
-        b->size = held & ~IDLE;
-        b->idle = held & IDLE;
+        uint64_t freed_size = atomic_load_explicit(&t->freed_size, memory_order_relaxed);
+        b->size = freed_size & ~IDLE;
+        b->idle = freed_size & IDLE;
     }
-    if (turn & 1 || !b->size || atomic_load_explicit(&t->since, memory_order_relaxed) >= scan)
+    if (seq & 1 || !b->size || atomic_load_explicit(&t->since, memory_order_relaxed) >= scan)
         return false;
     b->seed.start = atomic_load_explicit(&t->seed[0], memory_order_relaxed);
     b->seed.step = atomic_load_explicit(&t->seed[1], memory_order_relaxed);
     b->seed.cover = atomic_load_explicit(&t->seed[2], memory_order_relaxed);
-    b->told = atomic_load_explicit(&t->told, memory_order_relaxed);
+    b->reported = atomic_load_explicit(&t->reported, memory_order_relaxed);
     // Pairs with the release fence in publish.
     atomic_thread_fence(memory_order_acquire);
-    b->changing = atomic_load_explicit(&t->turn, memory_order_relaxed) != turn;
+    b->changing = atomic_load_explicit(&t->seq, memory_order_relaxed) != seq;
     return !b->changing;
 }
 
-bool canary_slot_tell(struct canary_slab *s, uint32_t number, uint64_t telling, uint32_t sides)
+bool canary_slot_mark_reported(struct canary_slab *s, uint32_t number, uint64_t state, uint32_t sides)
 {
     assert(sides && number < s->slots);
-    // Relaxed: of two that look at once, one is first.
-    _Atomic uint64_t *told = &s->slot[number].told;
-    uint64_t now = atomic_load_explicit(told, memory_order_relaxed);
+    // Relaxed: of two threads that verify at once, one succeeds.
+    _Atomic uint64_t *reported = &s->slot[number].reported;
+    uint64_t now = atomic_load_explicit(reported, memory_order_relaxed);
     do
-        if (now >> 32 != telling >> 32 || !(sides & ~now))
+        if (now >> 32 != state >> 32 || !(sides & ~now))
             return false;
-    while (!atomic_compare_exchange_weak_explicit(told, &now, now | sides, memory_order_relaxed,
+    while (!atomic_compare_exchange_weak_explicit(reported, &now, now | sides, memory_order_relaxed,
                                                   memory_order_relaxed));
     return true;
 }
 
-uint64_t canary_slot_telling(const struct canary_slab *s, uint32_t number)
+uint64_t canary_slot_report_state(const struct canary_slab *s, uint32_t number)
 {
-    return atomic_load_explicit(&s->slot[number].told, memory_order_relaxed);
+    return atomic_load_explicit(&s->slot[number].reported, memory_order_relaxed);
 }
 
-uint32_t canary_slot_told(const struct canary_slab *s, uint32_t number)
+uint32_t canary_slot_reported(const struct canary_slab *s, uint32_t number)
 {
-    return (uint32_t)canary_slot_telling(s, number);
+    return (uint32_t)canary_slot_report_state(s, number);
 }
 
 void canary_slot_await(const struct canary_place *place, uint64_t scan)
 {
     struct canary_slab *s = place->slab;
     struct canary_slot *t = &s->slot[place->number];
-    uint64_t held = atomic_load_explicit(&t->held, memory_order_relaxed);
+    uint64_t freed_size = atomic_load_explicit(&t->freed_size, memory_order_relaxed);
     checked_assert(!atomic_load_explicit(&t->size, memory_order_relaxed));  // it is withdrawn
     atomic_store_explicit(&t->since, scan, memory_order_relaxed);
-    // After that: a scan that began before reads what may have been written before.
-    if (held)
-        canary_slot_hold(t, held | IDLE);
-    // Relaxed: a scan beyond this one sees it, see canary_scan_number.
+    // Only after `since`: a scan that began before may read what was written before the free.
+    if (freed_size)
+        canary_slot_set_freed(t, freed_size | IDLE);
+    // Relaxed: later scans see it, see canary_scan_number.
     uint64_t freed = atomic_load_explicit(&s->freed, memory_order_relaxed);
     while (freed < scan + 1 && !atomic_compare_exchange_weak_explicit(
                                    &s->freed, &freed, scan + 1, memory_order_relaxed, memory_order_relaxed))
@@ -145,7 +147,8 @@ void canary_slot_await(const struct canary_place *place, uint64_t scan)
 
 bool canary_slot_is_checked(const struct canary_slab *s, uint32_t number)
 {
-    // Acquire pairs with the release in canary_scan: who sees that a scan looked sees what it told.
+    // Acquire pairs with the release in canary_scan.c: if a scan has verified the slot, what it reported is
+    // visible.
     return atomic_load_explicit(&s->checked, memory_order_acquire) >
            atomic_load_explicit(&s->slot[number].since, memory_order_relaxed);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What a scan reads of a slot while another thread gives it one buffer after the other.
+// What a scan reads of a slot while another thread publishes one buffer after the other in it.
 #include "canary/canary_slot.h"
 
 #include <setjmp.h>
@@ -33,7 +33,7 @@ static void *publish_many(void *unused)
     return NULL;
 }
 
-// Its numbers are one buffer's, or it says that they are changing: nothing else may count as checked.
+// A read returns one buffer's state, or says that the slot is changing: nothing else may count as checked.
 static void reads_one_buffer_or_none(void **state)
 {
     struct canary_seed seeds[SIZES + 1];
@@ -61,43 +61,43 @@ static void reads_one_buffer_or_none(void **state)
     assert_true(canary_slot_valid(&slab, 0));
 }
 
-// A buffer that is freed, looked at still, idle, and followed by another: each step leaves a valid slot. What
-// no step leaves is found.
+// A buffer is freed, still verified, idle, and followed by another: each step leaves a valid slot. States
+// that no step leaves are found invalid.
 static void each_step_is_valid(void **state)
 {
     struct canary_place place = place_of(SIZES);
     struct canary_slot *t = slab.slot;
     canary_slot_publish(&place, 3);
     assert_true(canary_slot_valid(&slab, 0));
-    t->held = SIZES;  // of a buffer that is there
+    t->freed_size = SIZES;  // of a buffer that is there
     assert_false(canary_slot_valid(&slab, 0));
-    t->held = 0;
+    t->freed_size = 0;
     t->size = 0;
     assert_true(canary_slot_valid(&slab, 0));
-    canary_slot_hold(t, SIZES);
+    canary_slot_set_freed(t, SIZES);
     assert_true(canary_slot_valid(&slab, 0));
     canary_slot_await(&place, 4);
     assert_true(canary_slot_valid(&slab, 0));
     assert_true(t->since < slab.freed);
-    t->held &= (uint64_t)1 << 63;  // idle, of no size
+    t->freed_size &= (uint64_t)1 << 63;  // idle, of no size
     assert_false(canary_slot_valid(&slab, 0));
-    t->held = 0;
+    t->freed_size = 0;
     t->size = slab.stride - CANARY_HEAD;  // no room for a tail
     assert_false(canary_slot_valid(&slab, 0));
     t->size = SIZES;
-    assert_true(canary_slot_tell(&slab, 0, canary_slot_telling(&slab, 0), 2));
+    assert_true(canary_slot_mark_reported(&slab, 0, canary_slot_report_state(&slab, 0), 2));
     assert_true(canary_slot_valid(&slab, 0));
-    assert_true(canary_slot_tell(&slab, 0, canary_slot_telling(&slab, 0), 8));  // no side
+    assert_true(canary_slot_mark_reported(&slab, 0, canary_slot_report_state(&slab, 0), 8));  // no side
     assert_false(canary_slot_valid(&slab, 0));
     canary_slot_publish(&place, 5);
     assert_true(canary_slot_valid(&slab, 0));
-    assert_int_equal(canary_slot_told(&slab, 0), 0);
+    assert_int_equal(canary_slot_reported(&slab, 0), 0);
 }
 
 static int start(void **state)
 {
     slab = (struct canary_slab){
-        .memory = &canary_slab_memory[CANARY_OURS], .base = BASE, .stride = 0x10000, .slots = 1};
+        .memory = &canary_slab_memory[CANARY_SUBALLOCATED], .base = BASE, .stride = 0x10000, .slots = 1};
     slab.slot = &slab.one;
     return canary_bytes_init();
 }

@@ -15,24 +15,24 @@
 
 enum {
     UNIT = CANARY_SUBALLOC_UNIT,
-    CLASSES = 128,        // strides of slabs, in units
-    LEAST_SLOTS = 8,      // of a slab of small slots
-    SMALL_STRIDE = 4096,  // up to which they are small
+    CLASSES = 128,        // strides of slabs of several slots, in units
+    LEAST_SLOTS = 8,      // slots of a slab with a small stride, at least
+    SMALL_STRIDE = 4096,  // up to this, a stride is small
     MOST_SLAB = 4 << 20,  // bytes
-    FEWER = 4,            // a slab has so many times less slots rather than a region of its own
-    BATCH = 32,           // places that are looked at together, where no scan did yet
-    TRIED = 8,            // slabs, and free slots of one, that are tried for a buffer
+    FEWER = 4,            // a slab has up to so many times fewer slots, rather than a region of its own
+    BATCH = 32,           // this many unverified free slots are worth a scan of a slab
+    TRIED = 8,            // slabs that are tried for a buffer, and free slots of each
 };
 
-// What a context has for us.
-struct shop {
-    struct canary_suballoc space;
+// The slabs and memory of a context.
+struct store {
+    struct canary_suballoc suballoc;
     struct canary_slab *open[CLASSES + 1];
     uint32_t live[CLASSES + 1], made[CLASSES + 1];  // buffers; slots
-    _Atomic uint32_t empty;                         // open slabs without buffers. Relaxed: worth to look
+    _Atomic uint32_t empty;                         // open slabs without buffers. Relaxed: a hint
 };
 
-static struct shop shops[CONTEXT_CONTEXTS];
+static struct store stores[CONTEXT_CONTEXTS];
 static struct lock lock = LOCK_INIT(CANARY_STORE);  // a leaf but for pools and the index
 static struct index places = INDEX_INIT;
 static _Atomic uint64_t extra;
@@ -47,89 +47,91 @@ void canary_store_after_fork(void)
     canary_suballoc_after_fork();
 }
 
-static struct shop *shop_of(const struct context *ctx)
+static struct store *store_of(const struct context *ctx)
 {
-    return &shops[context_number(ctx)];
+    return &stores[context_number(ctx)];
 }
 
-// For assertions, of what is done under the lock.
+// For assertions.
 static bool is_locked(void)
 {
     return lock_is_held(&lock);
 }
 
-// --- slabs --------------------------------------------------------------------------------------------------
+// --- slabs -------------------------------------------------------------------------------------------------
 
-// How many slots the next slab of a stride should have: as many as there are, so that few slabs hold many buffers.
-static uint32_t slots_for(const struct shop *shop, uint64_t stride)
+// Returns the number of slots for the next slab of a stride: as many as exist, so that few slabs hold many
+// buffers.
+static uint32_t slots_for(const struct store *store, uint64_t stride)
 {
     if (stride / UNIT > CLASSES)
         return 1;
-    uint64_t n = shop->live[stride / UNIT], made = shop->made[stride / UNIT];
+    uint64_t n = store->live[stride / UNIT], made = store->made[stride / UNIT];
     uint64_t least = stride <= SMALL_STRIDE ? LEAST_SLOTS : 1;
     n = n < made ? made : n;
     n = n < least ? least : n;
     return (uint32_t)(n * stride > MOST_SLAB ? MOST_SLAB / stride : n);
 }
 
-// As many of these slots as there is room for in what is left of a region, if those are not far fewer: else all.
-static uint32_t slots_that_fit(const struct shop *shop, uint64_t stride, uint32_t slots)
+// Returns how many of these slots fit into the largest free range, if those are not far fewer; else `slots`.
+static uint32_t slots_that_fit(const struct store *store, uint64_t stride, uint32_t slots)
 {
-    uint64_t fit = slots > 1 ? canary_slab_room(stride, canary_suballoc_largest(&shop->space)) : slots;
+    uint64_t fit = slots > 1 ? canary_slab_room(stride, canary_suballoc_largest(&store->suballoc)) : slots;
     return fit < slots && fit > 1 && fit >= slots / FEWER ? (uint32_t)fit : slots;
 }
 
-static void list_add(struct shop *shop, struct canary_slab *s)
+static void list_add(struct store *store, struct canary_slab *s)
 {
     checked_assert(is_locked());
     assert(!s->open && s->slots > 1 && s->stride / UNIT <= CLASSES);
     s->open = true;
-    s->next = shop->open[s->stride / UNIT];
-    shop->open[s->stride / UNIT] = s;
+    s->next = store->open[s->stride / UNIT];
+    store->open[s->stride / UNIT] = s;
 }
 
-static void list_remove(struct shop *shop, struct canary_slab *s)
+static void list_remove(struct store *store, struct canary_slab *s)
 {
     checked_assert(is_locked());
     assert(s->open);
-    struct canary_slab **at = &shop->open[s->stride / UNIT];
+    struct canary_slab **at = &store->open[s->stride / UNIT];
     while (*at != s)
         at = &(*at)->next;
     *at = s->next;
     s->open = false;
 }
 
-static bool is_for_tract(uint64_t bytes, uint32_t slots)
+static bool is_for_mapped(uint64_t bytes, uint32_t slots)
 {
     return slots == 1 && bytes > CANARY_MAPPED_LEAST;
 }
 
-// Under the lock.
+// Requires the lock.
 static void give_range(const struct context *ctx, bool mapped, uint64_t base, uint64_t bytes)
 {
     if (mapped)
         canary_mapped_give(ctx, base, bytes);
     else
-        canary_suballoc_give(&shop_of(ctx)->space, base, bytes);
+        canary_suballoc_give(&store_of(ctx)->suballoc, base, bytes);
 }
 
-// Under the lock. NULL: no memory of the device's, or of ours. A slab of many is not in use yet: see canary_store_open.
+// Creates a slab. Returns NULL if out of memory, on the device or on the host. A slab of several slots is not
+// in use until canary_store_open. Requires the lock.
 static struct canary_slab *slab_make(struct context *ctx, uint64_t size, uint32_t slots)
 {
-    struct shop *shop = shop_of(ctx);
+    struct store *store = store_of(ctx);
     uint64_t bytes = canary_slab_bytes(size, slots);
-    uint64_t at = is_for_tract(bytes, slots) ? canary_mapped_take(ctx, bytes) : 0;
+    uint64_t at = is_for_mapped(bytes, slots) ? canary_mapped_take(ctx, bytes) : 0;
     bool mapped = at;
-    if (!at && !(at = canary_suballoc_take(&shop->space, bytes)))
+    if (!at && !(at = canary_suballoc_take(&store->suballoc, bytes)))
         return NULL;
-    struct canary_slab *s = canary_slab_new(ctx, &canary_slab_memory[CANARY_OURS], slots);
+    struct canary_slab *s = canary_slab_new(ctx, &canary_slab_memory[CANARY_SUBALLOCATED], slots);
     if (!s)
         goto give_back;
     s->range.base = at;
     s->range.size = bytes;
     s->base = at + canary_slab_front(slots);
     s->stride = canary_slab_stride(size);
-    s->hidden = true;
+    s->unindexed = true;
     s->mapped = mapped;
     if (slots > 1)
         return s;
@@ -137,36 +139,37 @@ static struct canary_slab *slab_make(struct context *ctx, uint64_t size, uint32_
         canary_slab_release(&s->range.retired);
         goto give_back;
     }
-    s->hidden = false;
+    s->unindexed = false;
     return s;
 give_back:
     give_range(ctx, mapped, at, bytes);
     return NULL;
 }
 
-// Under the lock: the slab is gone for all who come later. False: no memory even for that, so it stays, empty.
+// Removes a slab from the index and retires it. Returns false if out of memory; the slab then stays. Requires
+// the lock.
 static bool slab_close(struct canary_slab *s)
 {
-    struct shop *shop = shop_of(s->ctx);
+    struct store *store = store_of(s->ctx);
     checked_assert(is_locked() && canary_slab_valid(s));
-    if (!s->hidden && !index_remove(&places, s->range.base))
+    if (!s->unindexed && !index_remove(&places, s->range.base))
         return false;
     if (s->open) {
-        list_remove(shop, s);
-        shop->made[s->stride / UNIT] -= s->slots;
+        list_remove(store, s);
+        store->made[s->stride / UNIT] -= s->slots;
         if (!s->used)
-            atomic_fetch_sub_explicit(&shop->empty, 1, memory_order_relaxed);
+            atomic_fetch_sub_explicit(&store->empty, 1, memory_order_relaxed);
     }
     for (uint32_t i = 0; i < s->fresh; i++)
-        canary_slot_hold(&s->slot[i], 0);
-    if (s->memory->kind == CANARY_OURS)
+        canary_slot_set_freed(&s->slot[i], 0);
+    if (s->memory->kind == CANARY_SUBALLOCATED)
         give_range(s->ctx, s->mapped, s->range.base, s->range.size);
     epoch_retire(&s->range.retired, canary_slab_release);
     return true;
 }
 
-// A free slot, plus one, that a scan has looked at, and whose canary stands behind a buffer of this size, if `ready`;
-// 0: none among the first. It is taken out of the list.
+// Takes a free slot that a scan has verified off the list and returns its number plus one, or 0 if there is
+// none among the first ones. ready: only a slot whose canary is intact behind a buffer of this size.
 static uint32_t free_slot(struct canary_slab *s, uint64_t size, bool ready)
 {
     uint32_t before = 0, at = s->first;
@@ -174,7 +177,7 @@ static uint32_t free_slot(struct canary_slab *s, uint64_t size, bool ready)
         struct canary_slot *t = &s->slot[at - 1];
         if (!canary_slot_is_checked(s, at - 1))
             return 0;
-        if (!ready || (t->from <= size && !canary_slot_told(s, at - 1))) {
+        if (!ready || (t->from <= size && !canary_slot_reported(s, at - 1))) {
             *(before ? &s->slot[before - 1].next : &s->first) = t->next;
             if (s->last == at)
                 s->last = before;
@@ -189,18 +192,18 @@ static uint32_t free_slot(struct canary_slab *s, uint64_t size, bool ready)
 
 static struct canary_place slot_use(struct canary_slab *s, uint32_t number, uint64_t size)
 {
-    struct shop *shop = shop_of(s->ctx);
+    struct store *store = store_of(s->ctx);
     checked_assert(is_locked());
     assert(number < s->fresh && s->used < s->fresh && size && size <= s->stride);
     if (!s->used++ && s->open)
-        atomic_fetch_sub_explicit(&shop->empty, 1, memory_order_relaxed);
+        atomic_fetch_sub_explicit(&store->empty, 1, memory_order_relaxed);
     if (s->open && !s->first && s->fresh == s->slots) {
-        list_remove(shop, s);
-        shop->made[s->stride / UNIT] -= s->slots;
+        list_remove(store, s);
+        store->made[s->stride / UNIT] -= s->slots;
     }
-    if (s->memory->kind == CANARY_OURS && s->stride / UNIT <= CLASSES)
-        shop->live[s->stride / UNIT]++;
-    // Relaxed: a scan that misses a new one misses a buffer that came after it began.
+    if (s->memory->kind == CANARY_SUBALLOCATED && s->stride / UNIT <= CLASSES)
+        store->live[s->stride / UNIT]++;
+    // Relaxed: a scan that misses the new slot misses a buffer that came after it began.
     if (number >= atomic_load_explicit(&s->high, memory_order_relaxed))
         atomic_store_explicit(&s->high, number + 1, memory_order_relaxed);
     if (size < atomic_load_explicit(&s->least, memory_order_relaxed))
@@ -221,43 +224,43 @@ static struct canary_place take_only(struct canary_slab *s, uint64_t size)
     return slot_use(s, 0, size);
 }
 
-// --- places -------------------------------------------------------------------------------------------------
+// --- places ------------------------------------------------------------------------------------------------
 
-// A region for a slab, if the driver has not more than that. One of many slots may have a few less.
+// Gets memory for a slab, in a region or mapped. A slab of several slots may get less than it needs.
 static int get_region(struct context *ctx, uint64_t need, uint32_t slots)
 {
-    struct shop *shop = shop_of(ctx);
+    struct store *store = store_of(ctx);
     uint64_t base, bytes;
-    if (is_for_tract(need, slots) && !canary_mapped_grow(ctx, need))
+    if (is_for_mapped(need, slots) && !canary_mapped_grow(ctx, need))
         return 0;
     lock_take(&lock);
-    uint64_t total = shop->space.bytes;
+    uint64_t total = store->suballoc.bytes;
     lock_give(&lock);
     if (canary_regions_get(ctx, CANARY_LEAD + need, slots > 1, total, &base, &bytes))
         return -ENOMEM;
     lock_take(&lock);
-    int err = canary_suballoc_add(&shop->space, base + CANARY_LEAD, bytes - CANARY_LEAD);
+    int err = canary_suballoc_add(&store->suballoc, base + CANARY_LEAD, bytes - CANARY_LEAD);
     lock_give(&lock);
     if (err)
         canary_regions_give(base);
     return err;
 }
 
-// Under the lock, in the open slabs of a stride. CANARY_NONE: a new slab is wanted.
-static enum canary_took take_open(struct shop *shop, uint64_t stride, uint64_t size, bool patient,
+// Takes a slot in the open slabs of a stride. Returns CANARY_NONE if a new slab is needed. Requires the lock.
+static enum canary_took take_open(struct store *store, uint64_t stride, uint64_t size, bool patient,
                                   struct canary_place *place)
 {
-    struct canary_slab *fullest = NULL, *s = shop->open[stride / UNIT];
+    struct canary_slab *fullest = NULL, *s = store->open[stride / UNIT];
     uint32_t waiting = 0, most = 0;
     for (unsigned i = 0; s && i < TRIED; i++, s = s->next) {
         uint32_t at = free_slot(s, size, true), unused = s->fresh - s->used;
         if (!at && s->fresh < s->slots) {
-            s->slot[s->fresh].from = canary_slab_first(stride);
+            s->slot[s->fresh].from = canary_slab_canary_start(stride);
             at = ++s->fresh;
         }
         bool stale = !at && (at = free_slot(s, size, false));
         if (at) {
-            canary_slot_hold(&s->slot[at - 1], 0);
+            canary_slot_set_freed(&s->slot[at - 1], 0);
             if (stale)
                 s->slot[at - 1].from = (uint32_t)size;  // as soon as the caller has written it
             *place = slot_use(s, at - 1, size);
@@ -278,7 +281,7 @@ static enum canary_took take_open(struct shop *shop, uint64_t stride, uint64_t s
 enum canary_took canary_store_take(struct context *ctx, uint64_t size, bool patient,
                                    struct canary_place *place)
 {
-    struct shop *shop = shop_of(ctx);
+    struct store *store = store_of(ctx);
     uint64_t stride = canary_slab_stride(size);
     bool alone = false;
     assert(size && size < stride);
@@ -286,9 +289,9 @@ enum canary_took canary_store_take(struct context *ctx, uint64_t size, bool pati
         enum canary_took took = CANARY_NONE;
         lock_take(&lock);
         if (stride / UNIT <= CLASSES)
-            took = take_open(shop, stride, size, patient, place);
+            took = take_open(store, stride, size, patient, place);
         uint32_t slots =
-            alone || took != CANARY_NONE ? 1 : slots_that_fit(shop, stride, slots_for(shop, stride));
+            alone || took != CANARY_NONE ? 1 : slots_that_fit(store, stride, slots_for(store, stride));
         struct canary_slab *s = took == CANARY_NONE ? slab_make(ctx, size, slots) : NULL;
         if (s && slots == 1) {
             *place = take_only(s, size);
@@ -311,14 +314,14 @@ enum canary_took canary_store_take(struct context *ctx, uint64_t size, bool pati
 
 bool canary_store_open(struct canary_slab *s, bool filled)
 {
-    struct shop *shop = shop_of(s->ctx);
+    struct store *store = store_of(s->ctx);
     filled = filled && !index_insert(&places, &s->range);
     lock_take(&lock);
-    s->hidden = !filled;
+    s->unindexed = !filled;
     if (filled) {
-        list_add(shop, s);
-        shop->made[s->stride / UNIT] += s->slots;
-        atomic_fetch_add_explicit(&shop->empty, 1, memory_order_relaxed);
+        list_add(store, s);
+        store->made[s->stride / UNIT] += s->slots;
+        atomic_fetch_add_explicit(&store->empty, 1, memory_order_relaxed);
     } else {
         slab_close(s);
     }
@@ -371,35 +374,35 @@ bool canary_store_withdraw(uint64_t pointer, struct canary_place *place)
     bool found = s && pointer >= s->base && (pointer - s->base) % s->stride == 0 &&
                  (pointer - s->base) / s->stride < s->slots;
     uint32_t number = found ? (uint32_t)((pointer - s->base) / s->stride) : 0;
-    // Before: scans do not look at it from then on, and may call the rest clean.
+    // Read this before the withdrawal: after it, scans skip the buffer and may find everything else clean.
     uint64_t clean = found ? canary_verify_clean_so_far(s->ctx) : 0;
-    // Acquire and release: who gets the buffer sees all that the thread did that made it.
+    // Acquire and release: the thread that gets the buffer sees all that the allocating thread did.
     uint64_t size = found ? atomic_exchange_explicit(&s->slot[number].size, 0, memory_order_acq_rel) : 0;
     epoch_leave(section);
-    if (size && s->memory->kind == CANARY_OURS)
-        canary_slot_hold(&s->slot[number], size);
-    // Until it is given back the slot is ours, and so the slab stays.
+    if (size && s->memory->kind == CANARY_SUBALLOCATED)
+        canary_slot_set_freed(&s->slot[number], size);
+    // The slot belongs to the caller until it is given back, and so the slab stays.
     *place = (struct canary_place){s, number, pointer, size, clean};
     return size;
 }
 
-bool canary_store_hide(const struct canary_place *place)
+bool canary_store_unindex(const struct canary_place *place)
 {
-    place->slab->hidden = index_remove(&places, place->slab->range.base);
-    return place->slab->hidden;
+    place->slab->unindexed = index_remove(&places, place->slab->range.base);
+    return place->slab->unindexed;
 }
 
-void canary_store_show(const struct canary_place *place)
+void canary_store_reindex(const struct canary_place *place)
 {
-    place->slab->hidden = index_insert(&places, &place->slab->range);
+    place->slab->unindexed = index_insert(&places, &place->slab->range);
 }
 
-// A slab of many, under the lock.
-static void slot_give(struct shop *shop, const struct canary_place *place)
+// Puts a slot of several on the free list. Requires the lock.
+static void slot_give(struct store *store, const struct canary_place *place)
 {
     struct canary_slab *s = place->slab;
     struct canary_slot *t = &s->slot[place->number];
-    bool whole = atomic_load_explicit(&t->held, memory_order_relaxed);
+    bool whole = atomic_load_explicit(&t->freed_size, memory_order_relaxed);
     checked_assert(is_locked());
     t->next = 0;
     t->from = !whole                                           ? UINT32_MAX
@@ -409,52 +412,53 @@ static void slot_give(struct shop *shop, const struct canary_place *place)
     *(s->last ? &s->slot[s->last - 1].next : &s->first) = place->number + 1;
     s->last = place->number + 1;
     if (!s->open) {
-        list_add(shop, s);
-        shop->made[s->stride / UNIT] += s->slots;
+        list_add(store, s);
+        store->made[s->stride / UNIT] += s->slots;
     }
     if (!s->used)
-        atomic_fetch_add_explicit(&shop->empty, 1, memory_order_relaxed);
+        atomic_fetch_add_explicit(&store->empty, 1, memory_order_relaxed);
     checked_assert(canary_slab_valid(s));
 }
 
 void canary_store_give(const struct canary_place *place, uint64_t scan)
 {
     struct canary_slab *s = place->slab;
-    struct shop *shop = shop_of(s->ctx);
+    struct store *store = store_of(s->ctx);
     assert(place->number < s->slots && place->size && place->size <= s->stride);
     atomic_fetch_sub_explicit(
         &extra, s->stride - place->size + (canary_slab_is_lone(s) ? s->range.size - s->stride : 0),
         memory_order_relaxed);
     canary_slot_await(place, scan);
     lock_take(&lock);
-    if (s->memory->kind == CANARY_OURS && s->stride / UNIT <= CLASSES)
-        shop->live[s->stride / UNIT]--;
+    if (s->memory->kind == CANARY_SUBALLOCATED && s->stride / UNIT <= CLASSES)
+        store->live[s->stride / UNIT]--;
     assert(s->used);
     s->used--;
     if (canary_slab_is_lone(s))
         slab_close(s);
     else
-        slot_give(shop, place);
+        slot_give(store, place);
     lock_give(&lock);
 }
 
-// --- memory -------------------------------------------------------------------------------------------------
+// --- memory ------------------------------------------------------------------------------------------------
 
-uint64_t canary_store_spare(struct context *ctx, const struct canary_extent *but, unsigned n)
+uint64_t canary_store_spare(struct context *ctx, const struct canary_extent *assumed, unsigned n)
 {
     lock_take(&lock);
-    uint64_t bytes = canary_suballoc_empty(&shop_of(ctx)->space, but, n);
+    uint64_t bytes = canary_suballoc_empty(&store_of(ctx)->suballoc, assumed, n);
     lock_give(&lock);
-    return bytes + canary_mapped_spare(ctx, but, n);
+    return bytes + canary_mapped_spare(ctx, assumed, n);
 }
 
-// Under the lock: slabs without buffers that a scan has looked at; all of them, or those beside which others are open.
-static void close_empty(struct shop *shop, bool all)
+// Closes the slabs without buffers that a scan has verified: all, or those beside which others are open.
+// Requires the lock.
+static void close_empty(struct store *store, bool all)
 {
     for (unsigned c = 0; c <= CLASSES; c++)
-        for (struct canary_slab *s = shop->open[c], *next; s; s = next) {
+        for (struct canary_slab *s = store->open[c], *next; s; s = next) {
             next = s->next;
-            bool another = shop->open[c] != s || next;
+            bool another = store->open[c] != s || next;
             // Acquire: see canary_slot_is_checked.
             if (!s->used && (all || another) &&
                 atomic_load_explicit(&s->checked, memory_order_acquire) >=
@@ -465,26 +469,26 @@ static void close_empty(struct shop *shop, bool all)
 
 void canary_store_tidy(struct context *ctx)
 {
-    struct shop *shop = shop_of(ctx);
-    if (!atomic_load_explicit(&shop->empty, memory_order_relaxed))
+    struct store *store = store_of(ctx);
+    if (!atomic_load_explicit(&store->empty, memory_order_relaxed))
         return;
     lock_take(&lock);
-    close_empty(shop, false);
+    close_empty(store, false);
     lock_give(&lock);
 }
 
 uint64_t canary_store_trim(struct context *ctx, uint64_t keep)
 {
-    struct shop *shop = shop_of(ctx);
+    struct store *store = store_of(ctx);
     uint64_t given = 0, mapped = canary_mapped_spare(ctx, NULL, 0);
     for (;;) {
         uint64_t bytes = 0, base = 0;
         lock_take(&lock);
         if (!keep)
-            close_empty(shop, true);
-        uint64_t regions = canary_suballoc_empty(&shop->space, NULL, 0);
+            close_empty(store, true);
+        uint64_t regions = canary_suballoc_empty(&store->suballoc, NULL, 0);
         if (regions + mapped > keep)
-            base = canary_suballoc_remove_empty(&shop->space, &bytes);
+            base = canary_suballoc_remove_empty(&store->suballoc, &bytes);
         lock_give(&lock);
         if (!base)
             return given + (regions + mapped > keep ? canary_mapped_trim(ctx, regions + mapped - keep) : 0);
@@ -513,7 +517,7 @@ static int of_context(struct index_item *item, void *context)
 
 void canary_store_context_gone(struct context *ctx, CUcontext context)
 {
-    struct shop *shop = shop_of(ctx);
+    struct store *store = store_of(ctx);
     for (;;) {
         struct search search = {.context = context};
         unsigned section = epoch_enter();
@@ -532,8 +536,8 @@ void canary_store_context_gone(struct context *ctx, CUcontext context)
     canary_mapped_context_gone(ctx);
     canary_regions_context_gone(context);
     lock_take(&lock);
-    canary_suballoc_clear(&shop->space);
-    memset(shop, 0, sizeof *shop);
+    canary_suballoc_clear(&store->suballoc);
+    memset(store, 0, sizeof *store);
     lock_give(&lock);
 }
 
@@ -551,8 +555,8 @@ static int count_slab(struct index_item *item, void *context)
     const struct canary_slab *s = (const struct canary_slab *)item;
     if (s->ctx != tally->ctx)
         return 0;
-    tally->valid = canary_slab_valid(s) && canary_slab_slots_valid(s) && !s->hidden;
-    if (s->memory->kind == CANARY_OURS && s->stride / UNIT <= CLASSES)
+    tally->valid = canary_slab_valid(s) && canary_slab_slots_valid(s) && !s->unindexed;
+    if (s->memory->kind == CANARY_SUBALLOCATED && s->stride / UNIT <= CLASSES)
         tally->live[s->stride / UNIT] += s->used;
     tally->made[s->open ? s->stride / UNIT : 0] += s->open ? s->slots : 0;
     tally->empty += s->open && !s->used;
@@ -561,15 +565,15 @@ static int count_slab(struct index_item *item, void *context)
 
 bool canary_store_valid(const struct context *ctx)
 {
-    const struct shop *shop = shop_of(ctx);
+    const struct store *store = store_of(ctx);
     struct tally tally = {.ctx = ctx, .valid = true};
     unsigned section = epoch_enter();
     lock_take(&lock);
     index_each(&places, count_slab, &tally);
-    bool valid = tally.valid && canary_suballoc_valid(&shop->space) &&
-                 memcmp(tally.live, shop->live, sizeof tally.live) == 0 &&
-                 memcmp(tally.made, shop->made, sizeof tally.made) == 0 &&
-                 tally.empty == atomic_load_explicit(&shop->empty, memory_order_relaxed);
+    bool valid = tally.valid && canary_suballoc_valid(&store->suballoc) &&
+                 memcmp(tally.live, store->live, sizeof tally.live) == 0 &&
+                 memcmp(tally.made, store->made, sizeof tally.made) == 0 &&
+                 tally.empty == atomic_load_explicit(&store->empty, memory_order_relaxed);
     lock_give(&lock);
     epoch_leave(section);
     return valid;

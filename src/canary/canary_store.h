@@ -1,68 +1,77 @@
 // SPDX-License-Identifier: MIT
-// Which buffers of canary mode there are, and where the next ones go: what the scans go by.
+// The set of buffers of canary mode, which scans walk over, and the choice of places for new ones.
 //
-// Slabs (canary_slab.h) are found through an index (index.h), without a lock, and stay as they are until all readers have
-// left. What is in them is under the lock of the store, but for what their slots say (canary_slot.h).
+// Slabs (canary_slab.h) are found through an index (index.h), without a lock, and are not released before all
+// readers have left. Their contents are under the store's lock, except for the state of their slots
+// (canary_slot.h).
 #ifndef MOAT_CANARY_CANARY_STORE_H
 #define MOAT_CANARY_CANARY_STORE_H
 
 #include "canary/canary_slot.h"
 
-// A place for a buffer of the current context: memory comes from cuMemAlloc when there is none left.
+// Outcomes of taking a place for a buffer of the current context. If no memory is left, more is allocated or
+// mapped.
 enum canary_took {
-    CANARY_TOOK,        // its canaries stand
-    CANARY_TOOK_STALE,  // they are to be written
-    CANARY_FILL,  // none yet: place->slab is a new slab whose canaries are to be written, then canary_store_open
-    CANARY_CHECK,  // none yet: many are free in place->slab that no scan has looked at since
-    CANARY_NONE,   // no memory
+    CANARY_TOOK,        // its canaries are intact
+    CANARY_TOOK_STALE,  // its canaries must be written
+    // No place yet: place->slab is new. Its canaries must be written, then canary_store_open called.
+    CANARY_FILL,
+    // No place yet: place->slab has many free slots that no scan has verified since.
+    CANARY_CHECK,
+    CANARY_NONE,  // no memory
 };
-// patient: CANARY_CHECK may be the answer.
+// patient: CANARY_CHECK may be returned.
 enum canary_took canary_store_take(struct context *ctx, uint64_t size, bool patient,
                                    struct canary_place *place);
-// filled: the slab's canaries stand, and it is in use from now on; otherwise it goes again. False: so it is, for no memory.
+// Opens a new slab for use if `filled` says that its canaries are written. Otherwise, or if out of memory,
+// discards it and returns false.
 bool canary_store_open(struct canary_slab *s, bool filled);
 
-// What the driver gave, at least canary_slab_padded bytes, becomes the place of a buffer. ready: as in the slab. 0, or
-// -ENOMEM.
+// Makes the driver's allocation at `real`, of canary_slab_padded bytes, the place of a buffer. ready: the
+// slab's event. Returns 0 or -ENOMEM.
 int canary_store_adopt(struct context *ctx, const struct canary_memory *memory, uint64_t real, uint64_t size,
                        CUevent ready, struct canary_place *place);
 
-// The buffer that starts there is free, for of several threads one gets it. False: there is none. In memory that we divide
-// up it is looked at still, until its place has another buffer or is none; elsewhere no longer.
+// Withdraws the buffer that starts at `pointer`; exactly one of several threads succeeds. Returns false if
+// there is none. Suballocated buffers are still verified by scans, until their place is reused or closed;
+// others no longer.
 bool canary_store_withdraw(uint64_t pointer, struct canary_place *place);
-// A withdrawn place in the driver's memory, just before that is given back: from then on its addresses may be another
-// buffer's. False: no memory to do so. canary_store_show undoes it.
-bool canary_store_hide(const struct canary_place *place);
-void canary_store_show(const struct canary_place *place);
-// A withdrawn place, or one that was never published, is free; what the driver gave is the caller's to give back. In a slab
-// of many it is given out again when a scan beyond this one has looked at it.
+// canary_store_unindex removes the slab of a withdrawn place from the index just before its memory is
+// returned to the driver, since another buffer may get the addresses then. Returns false if out of memory.
+// canary_store_reindex puts it back.
+bool canary_store_unindex(const struct canary_place *place);
+void canary_store_reindex(const struct canary_place *place);
+// Gives back a withdrawn place, or one that was never published; the caller frees what came from the driver.
+// A slot of several is reused when a scan after `scan` has verified it.
 void canary_store_give(const struct canary_place *place, uint64_t scan);
 
-// The slab at an address. Inside an epoch section.
+// Returns the slab at an address. Call it in an epoch section.
 struct canary_slab *canary_store_find(uint64_t address);
-int canary_store_each(int (*f)(struct index_item *, void *), void *context);  // inside an epoch section
+int canary_store_each(int (*f)(struct index_item *, void *), void *context);  // in an epoch section
 size_t canary_store_slabs(void);
 
-// Slabs without buffers that a scan has looked at are space again, but for one of each kind.
+// Closes the empty slabs that a scan has verified, except one of each stride; their memory becomes free
+// ranges.
 void canary_store_tidy(struct context *ctx);
-// Gives empty regions of the current context back to the driver beyond `keep` bytes; how many bytes. No scan may be
-// under way.
+// Returns empty regions and mapped pieces of the current context to the driver, except `keep` bytes. Returns
+// the number of bytes. No scan may be running.
 uint64_t canary_store_trim(struct context *ctx, uint64_t keep);
-// Bytes of regions that have no slab, or none but these.
-uint64_t canary_store_spare(struct context *ctx, const struct canary_extent *but, unsigned n);
-// Bytes in all that canaries and rounding take, now.
+// Returns the bytes in regions and pieces that would be empty if the n ranges in `assumed` were free.
+uint64_t canary_store_spare(struct context *ctx, const struct canary_extent *assumed, unsigned n);
+// Returns the bytes that canaries and rounding take now, in all contexts.
 uint64_t canary_store_extra(void);
 
-// A context and its memory are gone. No scan may be under way.
+// Removes all slabs and memory of a destroyed context. No scan may be running.
 void canary_store_context_gone(struct context *ctx, CUcontext context);
 void canary_store_after_fork(void);
 
-// Whether what canary_slab.h and canary_suballoc.h say holds of all that the context has, and
+// Returns whether the equations of canary_slab.h and canary_suballoc.h hold for everything in the context,
+// and
 //
-//   of each stride, in units: live == buffers in slabs of ours; made == slots of open slabs
+//   for each stride, in units: live == buffers in suballocated slabs; made == slots of open slabs
 //   empty == open slabs without a buffer
 //
-// It holds whenever the store's lock is free. Only the tests call it: it walks over everything.
+// They hold whenever the store's lock is free. Only tests call this: it visits every slot.
 bool canary_store_valid(const struct context *ctx);
 
 #endif

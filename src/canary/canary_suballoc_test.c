@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Ranges of regions, against a map of every unit.
+// Ranges of regions, compared with a map of every unit.
 #include "canary/canary_suballoc.h"
 
 #include <setjmp.h>
@@ -115,7 +115,7 @@ static void never_gives_out_twice(void **state)
     canary_suballoc_clear(&s);
 }
 
-// Memory that comes behind what is there makes one region, out of which the middle can be cut again.
+// Memory added behind a region extends it, and can be cut out of its middle again.
 static void grows_and_is_cut(void **state)
 {
     struct canary_suballoc s = {0};
@@ -125,11 +125,11 @@ static void grows_and_is_cut(void **state)
         assert_int_equal(canary_suballoc_before(&s, base + i * PIECE), i * PIECE);
         assert_int_equal(canary_suballoc_extend(&s, base + i * PIECE, PIECE), 0);
     }
-    // From one piece into the next, however small for the region.
+    // A range reaches from one piece into the next, however small it is for the region.
     assert_int_equal(canary_suballoc_take(&s, PIECE + 512), base);
     assert_int_equal(canary_suballoc_take(&s, 512), base + PIECE + 512);
     assert_int_equal(canary_suballoc_before(&s, base + 4 * PIECE), 3 * PIECE - 1024);
-    // What is cut at the end can come again there.
+    // What is cut at the end can be added there again.
     assert_true(canary_suballoc_cut(&s, base + 3 * PIECE, PIECE));
     assert_int_equal(canary_suballoc_before(&s, base + 3 * PIECE), 2 * PIECE - 1024);
     assert_int_equal(canary_suballoc_extend(&s, base + 3 * PIECE, PIECE), 0);
@@ -165,12 +165,12 @@ static void survives_want_of_memory(void **state)
              c = canary_suballoc_take(&s, 512);
     assert_true(a && b && c);
     slab_pool_fail_after(0);
-    canary_suballoc_give(&s, b, 512);  // its place in the books cannot be made: it stays taken
+    canary_suballoc_give(&s, b, 512);  // there is no memory to record it: it stays taken
     slab_pool_fail_after(-1);
     assert_true(canary_suballoc_valid(&s));
     assert_int_equal(canary_suballoc_take(&s, 512), c + 512);
     canary_suballoc_clear(&s);
-    // The middle cannot be cut out, nor anything be added.
+    // The middle cannot be cut out, nor anything added.
     assert_int_equal(canary_suballoc_extend(&s, region(0), 4096), 0);
     slab_pool_fail_after(0);
     assert_false(canary_suballoc_cut(&s, region(0) + 512, 512));
@@ -180,7 +180,7 @@ static void survives_want_of_memory(void **state)
     canary_suballoc_clear(&s);
 }
 
-// What a region lacks is noticed: both sums, and what comes back twice.
+// The validity check finds wrong sums, and a range that is given back twice.
 static void knows_what_is_wrong(void **state)
 {
     struct canary_suballoc s = {0};
@@ -193,7 +193,7 @@ static void knows_what_is_wrong(void **state)
     assert_false(canary_suballoc_valid(&s));
     s.bytes += 512;
     assert_true(canary_suballoc_valid(&s));
-    if (CHECKED)  // what follows ends the process there
+    if (CHECKED)  // in checked builds the next line aborts
         return canary_suballoc_clear(&s);
     assert_int_equal(canary_suballoc_take(&s, 512), region(0) + 1024);
     canary_suballoc_give(&s, region(0), 512);

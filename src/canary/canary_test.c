@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Canary mode over the CPU device, which is linked in: what happens when the driver says no, in any call, and from several
-// threads. What programs see is tested by test/guard/canary.sh.
+// Canary mode on the CPU device, which is linked in: failures of any driver call, and several threads. What
+// programs see is tested by test/guard/canary.sh.
 #include "canary/canary.h"
 
 #include <pthread.h>
@@ -27,7 +27,7 @@ WRAP(cuMemcpyBatchAsync_v2,
 WRAP(cuMemsetD2D32Async, (CUdeviceptr p, size_t pitch, unsigned v, size_t w, size_t h, CUstream q),
      (p, pitch, v, w, h, q))
 
-// The monitor rests for a minute: scans are those of the test.
+// The monitor sleeps for a minute, so that all scans are the test's own.
 static int setup(void **state)
 {
     use_cpu_device();
@@ -53,7 +53,7 @@ static int setup(void **state)
 
 static bool whole;  // the kind of scan
 
-// One buffer of each size in a slab and alone, one byte changed on either side, found by a scan and once.
+// For buffers of each size, in a slab or alone, a byte changed on either side is found by a scan, once.
 static void each_side_of_each_size(void **state)
 {
     static const size_t sizes[] = {1, 3, 464, 465, 512, 1000, 4096, 65000, 65488, 65489, 1 << 20, LARGE};
@@ -85,7 +85,7 @@ static void each_side_of_each_size(void **state)
     atomic_store(&findings, 0);
 }
 
-// The last byte before the next buffer's head too.
+// The last byte before the next buffer's head counts too.
 static void the_whole_slack_counts(void **state)
 {
     CUdeviceptr p[2];
@@ -101,7 +101,8 @@ static void the_whole_slack_counts(void **state)
     atomic_store(&findings, 0);
 }
 
-// Beside what the driver rounds itself, which gives multiples of 512 bytes: 512 at most, and of large ones a thousandth.
+// Besides the driver's own rounding to 512 bytes, a buffer loses at most 512 bytes, and a large one a
+// thousandth.
 static void takes_little_memory(void **state)
 {
     static const size_t odd[] = {
@@ -122,7 +123,7 @@ static void takes_little_memory(void **state)
     }
     scan(whole);
     canary_reclaim();
-    // And what is not given out yet.
+    // This includes memory that is not handed out yet.
     enum { COUNT = 20000 };
     static CUdeviceptr p[COUNT];
     size_t start = available();
@@ -135,7 +136,8 @@ static void takes_little_memory(void **state)
     assert_int_equal(canary_store_slabs(), 0);
 }
 
-// The head of a slab's first buffer lies behind its neighbour's last: none of them writes over the other's.
+// The head of a slab's first buffer lies behind the neighbour's last buffer: neither is overwritten by the
+// other's.
 static void slabs_lie_side_by_side(void **state)
 {
     enum { MANY = 64 };
@@ -185,7 +187,8 @@ static void answers(void **state)
     assert_int_equal(canary_ask(0x1000, &base, &size), MODE_NOT_OURS);
     free_now(p);
     assert_int_equal(canary_ask(p, &base, &size), MODE_AROUND);
-    // What is ours and no buffer does not come to the driver, which has given us a region that starts thereabouts.
+    // An address in our memory that is no buffer does not reach the driver, which gave us a region that
+    // starts nearby.
     for (int at = -8; at <= 8; at++) {
         r = CUDA_SUCCESS;
         assert_true(!canary_free(p + (uint64_t)(int64_t)at * 256, DRIVER_cuMemFree_v2, &r) ||
@@ -225,7 +228,7 @@ static bool unmake(unsigned kind, CUdeviceptr p, CUresult *r)
                      : canary_free(p, DRIVER_cuMemFree_v2, r);
 }
 
-// Every call of the driver fails once: the buffer is there or is left to the driver, and nothing is lost.
+// Every driver call fails once: the buffer exists or is left to the driver, and nothing leaks.
 static void any_call_may_fail(void **state)
 {
     bool done = false;
@@ -242,7 +245,7 @@ static void any_call_may_fail(void **state)
             if (!have[i])
                 continue;
             assert_true(unmake(i, p[i], &r));
-            // Refused, it is as it was.
+            // After a refused free the buffer is as it was.
             if (r)
                 assert_true(unmake(i, p[i], &r) && !r);
         }
@@ -255,7 +258,7 @@ static void any_call_may_fail(void **state)
         assert_int_equal(canary_store_extra(), 0);
     }
     assert_true(done);
-    assert_true(available() + (4 << 20) >= before);  // the token's memory stays
+    assert_true(available() + (4 << 20) >= before);  // the memory that frees wait with stays
     assert_int_equal(atomic_load(&findings), 0);
 }
 
@@ -320,7 +323,7 @@ static void thousands_in_few_slabs(void **state)
     atomic_store(&findings, 0);
 }
 
-// Of many that are alike a scan reads the first bytes behind each; one that is whole, and the free, read all.
+// In a slab of many similar buffers a scan reads the first bytes behind each; whole scans and frees read all.
 static void alike_are_read_narrowly(void **state)
 {
     enum { COUNT = 3000 };
@@ -354,7 +357,7 @@ static void alike_are_read_narrowly(void **state)
     canary_reclaim();
 }
 
-// Calls of the driver's that are wrapped here, in a number of rounds of what follows.
+// Returns the number of driver calls, of those wrapped here, in `rounds` rounds of `part`.
 static int calls_of(void (*part)(unsigned), unsigned rounds)
 {
     enum { MANY = 1 << 30 };
@@ -415,7 +418,7 @@ static void few_calls(void **state)
     canary_reclaim();
     for (unsigned i = 0; i < 5; i++)
         alloc_and_free_in_order(i);
-    // Reading beside the stream: an event, a wait, a copy, an event, which is made at first.
+    // A readback on the side stream: an event, a wait, a copy, an event, which is created at first.
     int ordered = calls_of(alloc_and_free_in_order, 100);
     assert_true(ordered <= 100 * 5);
     canary_reclaim();
@@ -428,7 +431,7 @@ static void scan_once(unsigned round)
     scan(whole);
 }
 
-// Buffers that have their canaries for themselves are read by one call; one by one, where the driver refuses that.
+// Lone buffers are read by one call, or one by one if the driver refuses that.
 static void large_ones_are_read_together(void **state)
 {
     enum { BUFFERS = 300 };
@@ -460,7 +463,7 @@ static void large_ones_are_read_together(void **state)
     atomic_store(&findings, 0);
 }
 
-// So are slabs in which few buffers lie.
+// So are slabs with few buffers.
 static void slabs_of_a_few_are_read_together(void **state)
 {
     static const size_t sizes[] = {100, 101, 600, 1500, 1501, 1502, 6000, 30000, 70000};
@@ -486,9 +489,9 @@ static void slabs_of_a_few_are_read_together(void **state)
     atomic_store(&findings, 0);
 }
 
-// Who looks may have read a buffer whose place is another's meanwhile, and was told of: that one is neither told of again nor
-// taken for the new one.
-static void tells_of_the_buffer_that_was_read(void **state)
+// A scan may have read a buffer whose damage was reported and whose place has another buffer by now: the old
+// one is not reported again, nor mistaken for the new one.
+static void reports_the_buffer_that_was_read(void **state)
 {
     CUdeviceptr p;
     CUresult r;
@@ -497,23 +500,23 @@ static void tells_of_the_buffer_that_was_read(void **state)
     assert_true(canary_alloc(&p, 70000, &r));
     struct canary_slab *s = canary_store_find(p);
     assert_true(canary_slot_read(s, 0, UINT64_MAX, &old));
-    assert_true(canary_slot_tell(s, 0, old.told, CANARY_HEAD_SIDE));
-    assert_false(canary_slot_tell(s, 0, old.told, CANARY_HEAD_SIDE));
-    assert_int_equal(canary_slot_told(s, 0), CANARY_HEAD_SIDE);
+    assert_true(canary_slot_mark_reported(s, 0, old.reported, CANARY_HEAD_SIDE));
+    assert_false(canary_slot_mark_reported(s, 0, old.reported, CANARY_HEAD_SIDE));
+    assert_int_equal(canary_slot_reported(s, 0), CANARY_HEAD_SIDE);
     canary_slot_publish(&(struct canary_place){.slab = s, .base = p, .size = 70000}, 0);
-    assert_false(canary_slot_tell(s, 0, old.told, CANARY_HEAD_SIDE));
-    assert_false(canary_slot_tell(s, 0, old.told, CANARY_TAIL_SIDE));
-    assert_int_equal(canary_slot_told(s, 0), 0);
+    assert_false(canary_slot_mark_reported(s, 0, old.reported, CANARY_HEAD_SIDE));
+    assert_false(canary_slot_mark_reported(s, 0, old.reported, CANARY_TAIL_SIDE));
+    assert_int_equal(canary_slot_reported(s, 0), 0);
     assert_true(canary_slot_read(s, 0, UINT64_MAX, &new));
-    assert_true(canary_slot_tell(s, 0, new.told, CANARY_TAIL_SIDE));
-    assert_true(canary_slot_tell(s, 0, new.told, CANARY_HEAD_SIDE));
+    assert_true(canary_slot_mark_reported(s, 0, new.reported, CANARY_TAIL_SIDE));
+    assert_true(canary_slot_mark_reported(s, 0, new.reported, CANARY_HEAD_SIDE));
     canary_slot_publish(&(struct canary_place){.slab = s, .base = p, .size = 70000}, 0);
     free_now(p);
     canary_reclaim();
     assert_int_equal(atomic_load(&findings), 0);
 }
 
-// A slot that somebody is changing is not read: its slab has not been looked at by that scan.
+// A slot that is being changed is not read, and its slab does not count as checked by that scan.
 static void a_slot_that_changes_is_not_checked(void **state)
 {
     static const size_t sizes[] = {300, LARGE};
@@ -526,10 +529,10 @@ static void a_slot_that_changes_is_not_checked(void **state)
         scan(true);
         uint64_t checked = s->checked;
         change(p - 1);
-        t->turn++;
+        t->seq++;
         scan(true);
         assert_int_equal(s->checked, checked);
-        t->turn--;
+        t->seq--;
         scan(true);
         assert_true(s->checked > checked);
         assert_int_equal(atomic_load(&findings), 1);
@@ -550,8 +553,8 @@ static CUresult free_while_scanned(CUevent e)
     return cuEventSynchronize(e);
 }
 
-// What a scan has not looked at, because somebody was changing or freeing it, it does not call clean: kernels that had ended
-// before are named for what the next one finds.
+// A scan that could not verify a slot, because it was being changed or freed, does not call the context
+// clean: the next report still names kernels that had ended before.
 static void what_was_missed_is_not_clean(void **state)
 {
     static const size_t sizes[] = {300, LARGE};
@@ -564,12 +567,12 @@ static void what_was_missed_is_not_clean(void **state)
         scan(true);
         launch_ring.count = canary_scan_ended = 5;
         change(p - 1);
-        t->turn += !(i % 2);
+        t->seq += !(i % 2);
         freed_meanwhile = i % 2 ? p : 0;
         guard.real.cuEventSynchronize = free_while_scanned;
         scan(true);
         REAL(cuEventSynchronize);
-        t->turn -= !(i % 2);
+        t->seq -= !(i % 2);
         scan(true);
         assert_int_equal(atomic_load(&findings), 1);
         assert_int_equal(blamed_since, 0);
@@ -582,7 +585,7 @@ static void what_was_missed_is_not_clean(void **state)
     canary_reclaim();
 }
 
-// A freed place is not given out before somebody has looked at it, and not with a damaged canary.
+// A freed place is not reused before it is verified, and not if its canary is damaged.
 static void freed_places_are_looked_at(void **state)
 {
     CUdeviceptr p, q[40];
@@ -600,7 +603,7 @@ static void freed_places_are_looked_at(void **state)
     for (unsigned i = 0; i < 40; i++)
         free_now(q[i]);
     scan(whole);
-    // In the same places: larger and smaller ones, and again as large.
+    // In the same places: larger and smaller ones, and the first size again.
     for (unsigned size = 100; size < 460; size += 90)
         for (unsigned i = 0; i < 40; i++) {
             assert_true(canary_alloc(&q[i], size, &r));
@@ -613,7 +616,7 @@ static void freed_places_are_looked_at(void **state)
             scan(whole);
             atomic_store(&findings, 1);
         }
-    // A write next to what is free is seen too.
+    // A write next to a freed buffer is found too.
     change(p - 1);
     scan(whole);
     assert_int_equal(atomic_load(&findings), 2);
@@ -622,7 +625,7 @@ static void freed_places_are_looked_at(void **state)
     assert_int_equal(canary_store_slabs(), 0);
 }
 
-// What a freed buffer held stays, until its place is another's.
+// What a freed buffer held must not change until its place is reused.
 static void freed_buffers_are_left_alone(void **state)
 {
     static const size_t sizes[] = {5, 300, 2000, 300000};
@@ -642,7 +645,7 @@ static void freed_buffers_are_left_alone(void **state)
         change(p + 2);
         scan(whole);
         assert_int_equal(atomic_load(&findings), 1);
-        // Another's, and freed again.
+        // Reused, and freed again.
         for (unsigned k = 0; k < 20; k++) {
             assert_true(canary_alloc(&q, sizes[i] - k % 3, &r));
             change(q);
@@ -659,21 +662,21 @@ static void freed_buffers_are_left_alone(void **state)
     assert_int_equal(canary_store_slabs(), 0);
 }
 
-// What is held for the program counts as free, and a few bytes do not hold on to a large region.
-static void what_is_held_is_free(void **state)
+// Cached memory counts as free, and a few bytes do not keep a large region from being returned.
+static void cached_memory_counts_as_free(void **state)
 {
     enum { HUGE = 96 << 20, SLACK = 4 << 20 };
     CUdeviceptr p = 0, q = 0;
     CUresult r;
     canary_reclaim();
     size_t before = available();
-    assert_int_equal(canary_held(), 0);
+    assert_int_equal(canary_reclaimable(), 0);
     assert_true(canary_alloc(&p, HUGE, &r) && canary_alloc(&q, 100, &r));
     size_t taken = available();
     assert_true(before - taken >= HUGE);
-    assert_in_range(canary_held(), 0, SLACK);
+    assert_in_range(canary_reclaimable(), 0, SLACK);
     free_now(p);
-    assert_in_range(available() + canary_held(), before - SLACK, before);
+    assert_in_range(available() + canary_reclaimable(), before - SLACK, before);
     canary_reclaim();
     assert_in_range(available(), before - SLACK, before);
     free_now(q);
@@ -681,7 +684,7 @@ static void what_is_held_is_free(void **state)
     assert_int_equal(canary_store_slabs(), 0);
 }
 
-// Memory may be wanted while a thread captures, by a launch of another: that does not disturb it.
+// Memory may be reclaimed while another thread captures, without disturbing the capture.
 static void goes_back_during_a_capture(void **state)
 {
     CUdeviceptr p;
@@ -701,8 +704,8 @@ static void goes_back_during_a_capture(void **state)
     assert_int_equal(cuStreamDestroy_v2(stream), 0);
 }
 
-// Of what is freed, a 16th of the device's memory waits for buffers like it.
-static void little_is_held(void **state)
+// At most a 16th of the device's memory is cached.
+static void the_cache_is_bounded(void **state)
 {
     enum { BUFFERS = 10 };
     struct canary_extent waiting[CANARY_CACHE_MOST];
@@ -768,14 +771,14 @@ int main(void)
         cmocka_unit_test(few_calls),
         cmocka_unit_test(large_ones_are_read_together),
         cmocka_unit_test(slabs_of_a_few_are_read_together),
-        cmocka_unit_test(tells_of_the_buffer_that_was_read),
+        cmocka_unit_test(reports_the_buffer_that_was_read),
         cmocka_unit_test(a_slot_that_changes_is_not_checked),
         cmocka_unit_test(what_was_missed_is_not_clean),
         cmocka_unit_test(freed_places_are_looked_at),
         cmocka_unit_test(freed_buffers_are_left_alone),
-        cmocka_unit_test(what_is_held_is_free),
+        cmocka_unit_test(cached_memory_counts_as_free),
         cmocka_unit_test(goes_back_during_a_capture),
-        cmocka_unit_test(little_is_held),
+        cmocka_unit_test(the_cache_is_bounded),
         cmocka_unit_test(goes_with_its_context),
         cmocka_unit_test(stops),
     };

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// For tests of canary mode, besides mode_testing.h: a buffer's end, a byte next to it that changes, and a scan.
+// Helpers for tests of canary mode, besides mode_testing.h: free a buffer, change a byte next to it, and
+// scan.
 #ifndef MOAT_CANARY_CANARY_TESTING_H
 #define MOAT_CANARY_CANARY_TESTING_H
 
@@ -10,7 +11,7 @@
 
 struct launch_ring launch_ring;
 
-static uint64_t blamed_since;  // kernels up to that one are not named by the last report
+static uint64_t blamed_since;  // the last report names only later kernels
 
 unsigned launch_ring_since(uint64_t count, const char **names, unsigned most)
 {
@@ -18,7 +19,7 @@ unsigned launch_ring_since(uint64_t count, const char **names, unsigned most)
     return 0;
 }
 
-// As the hooks do when a context has gone.
+// Does what the hooks do when a context has been destroyed.
 static inline void forget_context(CUcontext gone)
 {
     canary_context_gone(gone);
@@ -35,10 +36,10 @@ static void free_now(CUdeviceptr p)
 static void scan(bool whole)
 {
     static const struct canary_occasion occasion = {DRIVER_CALLS, NULL, "in a test", true, true};
-    canary_monitor_hold();
+    canary_monitor_lock();
     CUresult r = canary_scan_context(context_current(), true, whole, &occasion);
-    canary_order_settle(context_current());
-    canary_monitor_go_on();
+    canary_order_verify(context_current());
+    canary_monitor_unlock();
     assert_int_equal(r, 0);
     assert_true(canary_store_valid(context_current()));
     assert_true(canary_cache_valid(context_current()));

@@ -9,18 +9,18 @@
 #include "launch/launch_ring.h"
 
 enum {
-    KERNELS = 6,  // that a report names
+    KERNELS = 6,  // that a report names at most
     NOTE = 2000,
 };
 
-// Kernels up to that one had ended when the last scan of a context began that found nothing, of any kind and of those that look
-// at all. Relaxed: for what reports name.
+// Kernels up to this number had ended when the last clean scan of a context began: of any scan, and of those
+// that verify everything. Relaxed: only reports use it.
 struct clean {
     _Atomic uint64_t any, all;
 };
 
 static struct clean cleans[CONTEXT_CONTEXTS];
-_Atomic uint64_t canary_verify_told;
+_Atomic uint64_t canary_verify_report_ns;
 
 void canary_verify_clean(const struct context *ctx, uint64_t ended, bool all)
 {
@@ -30,7 +30,7 @@ void canary_verify_clean(const struct context *ctx, uint64_t ended, bool all)
         atomic_store_explicit(&c->all, ended, memory_order_relaxed);
 }
 
-// A buffer or a byte that not every scan looks at was clean when one last looked at all.
+// What not every scan verifies was clean at the last clean scan that verified everything.
 static uint64_t clean_of(const struct context *ctx, bool all)
 {
     const struct clean *c = &cleans[context_number(ctx)];
@@ -55,14 +55,14 @@ static void add_kernels(char text[NOTE], const char *note, uint64_t since)
                       "; kernels that may have done it, the latest first:", names, n);
 }
 
-// A side of a buffer that is not as it was made.
+// A side of a buffer that differs from what was written.
 struct damage {
-    uint64_t buffer,
-        base;  // base: of the canary, or of the buffer, where nobody may write into that any more
+    uint64_t buffer;
+    uint64_t base;  // of the canary, or of a freed buffer, into which nobody may write any more
     const uint8_t *now, *made;
     uint32_t count;
-    const struct track_copy *block;  // NULL: what the books know now
-    uint64_t clean;                  // kernels up to that one cannot have done it
+    const struct track_copy *block;  // NULL: look it up
+    uint64_t clean;                  // kernels up to this one cannot have done it
 };
 
 static uint64_t clean_for(const struct canary_slab *s, const struct canary_buffer *b,
@@ -108,9 +108,10 @@ static void report(const struct damage *d, const struct canary_occasion *o)
     clock_gettime(CLOCK_MONOTONIC, &from);
     guard_report_finding(&f);
     clock_gettime(CLOCK_MONOTONIC, &to);
-    // Of frees too, in any thread: it is taken off what a scan took, and a little too much does no harm. Relaxed.
+    // This includes reports of frees, in any thread: it is subtracted from the duration of scans, and a
+    // little too much does no harm. Relaxed.
     uint64_t took = (uint64_t)(to.tv_sec - from.tv_sec) * 1000000000u + (uint64_t)(to.tv_nsec - from.tv_nsec);
-    atomic_fetch_add_explicit(&canary_verify_told, took, memory_order_relaxed);
+    atomic_fetch_add_explicit(&canary_verify_report_ns, took, memory_order_relaxed);
 }
 
 bool canary_verify_head(struct canary_slab *s, uint32_t number, const struct canary_buffer *b,
@@ -118,10 +119,10 @@ bool canary_verify_head(struct canary_slab *s, uint32_t number, const struct can
 {
     uint8_t made[CANARY_HEAD];
     uint64_t base = canary_slab_base(s, number);
-    canary_bytes_head(&b->seed, canary_slab_hidden(s, b->size), made);
+    canary_bytes_head(&b->seed, canary_slab_head_number(s, b->size), made);
     if (memcmp(now, made, CANARY_HEAD) == 0)
         return false;
-    if (!canary_slot_tell(s, number, b->told, CANARY_HEAD_SIDE))
+    if (!canary_slot_mark_reported(s, number, b->reported, CANARY_HEAD_SIDE))
         return false;
     report(&(struct damage){base, base - CANARY_HEAD, now, made, CANARY_HEAD, NULL, clean_for(s, b, o)}, o);
     return true;
@@ -137,7 +138,7 @@ bool canary_verify_tail(struct canary_slab *s, uint32_t number, const struct can
     uint32_t phase = canary_slab_phase(s, b->size);
     if (canary_bytes_slot_same(&b->seed, phase, now, count) == count)
         return false;
-    if (!canary_slot_tell(s, number, b->told, CANARY_TAIL_SIDE))
+    if (!canary_slot_mark_reported(s, number, b->reported, CANARY_TAIL_SIDE))
         return false;
     canary_bytes_slot(&b->seed, phase, made, count);
     report(&(struct damage){base, base + b->size, now, made, count, NULL, clean_for(s, b, o)}, o);
@@ -149,7 +150,7 @@ bool canary_verify_behind(struct canary_slab *s, const struct canary_buffer *b, 
 {
     if (memcmp(now, made, count) == 0)
         return false;
-    if (!canary_slot_tell(s, 0, b->told, CANARY_TAIL_SIDE))
+    if (!canary_slot_mark_reported(s, 0, b->reported, CANARY_TAIL_SIDE))
         return false;
     report(&(struct damage){s->base, (uintptr_t)now, now, made, count, NULL, clean_for(s, b, o)}, o);
     return true;
@@ -158,19 +159,19 @@ bool canary_verify_behind(struct canary_slab *s, const struct canary_buffer *b, 
 bool canary_verify_inside(struct canary_slab *s, uint32_t number, const struct canary_buffer *b,
                           const uint8_t *now, uint32_t count, const struct canary_occasion *o)
 {
-    struct canary_print *p = &s->prints[number];
+    struct canary_fingerprint *p = &s->fingerprints[number];
     uint64_t base = canary_slab_base(s, number);
-    bool found = p->taken && p->turn == b->turn && memcmp(p->bytes, now, count) != 0 &&
-                 canary_slot_tell(s, number, b->told, CANARY_INSIDE);
+    bool found = p->taken && p->seq == b->seq && memcmp(p->bytes, now, count) != 0 &&
+                 canary_slot_mark_reported(s, number, b->reported, CANARY_INSIDE);
     if (found)
         report(&(struct damage){base, base, now, p->bytes, count, NULL, clean_of(s->ctx, true)}, o);
     p->taken = true;
-    p->turn = b->turn;
+    p->seq = b->seq;
     memcpy(p->bytes, now, count);
     return found;
 }
 
-// Of a row that holds a head or a tail.
+// Width of a row that holds a head or a tail.
 static uint32_t width_of(uint32_t tail)
 {
     return tail < CANARY_HEAD ? CANARY_HEAD : tail;
@@ -181,53 +182,57 @@ uint32_t canary_verify_width(const struct canary_slab *s, uint64_t size)
     return width_of(canary_slab_tail(s, size));
 }
 
-struct canary_relic canary_verify_relic(const struct canary_place *place)
+struct canary_snapshot canary_verify_snapshot(const struct canary_place *place)
 {
-    struct canary_relic relic = {
+    struct canary_snapshot snapshot = {
         .slab = place->slab,
         .base = place->base,
         .size = place->size,
         .tail = canary_slab_tail(place->slab, place->size),
         .seed = canary_slab_seed(place),
-        .told = canary_slot_told(place->slab, place->number),
+        .reported = canary_slot_reported(place->slab, place->number),
         .clean = place->clean,
     };
     unsigned section = epoch_enter();
     struct track_block *t = track_freed(place->base);
-    relic.known = t;
+    snapshot.known = t;
     if (t)
-        relic.block = track_copy(t, true);
+        snapshot.block = track_copy(t, true);
     epoch_leave(section);
-    return relic;
+    return snapshot;
 }
 
-// Of a place that is kept, the next buffer has the same canaries: it is not to be told of what it got.
-static bool is_news(const struct canary_relic *relic, uint32_t side)
+// Returns whether a side has not been reported yet, and marks it. In a place that is kept the next buffer has
+// the same canaries, and must not be blamed for inherited damage.
+static bool is_news(const struct canary_snapshot *snapshot, uint32_t side)
 {
-    if (relic->told & side)
+    if (snapshot->reported & side)
         return false;
-    if (relic->slab && !canary_slot_tell(relic->slab, 0, canary_slot_telling(relic->slab, 0), side))
+    if (snapshot->slab &&
+        !canary_slot_mark_reported(snapshot->slab, 0, canary_slot_report_state(snapshot->slab, 0), side))
         return false;
-    if (relic->remains && *relic->remains & side)
+    if (snapshot->closed_reported && *snapshot->closed_reported & side)
         return false;
-    if (relic->remains)
-        *relic->remains |= side;
+    if (snapshot->closed_reported)
+        *snapshot->closed_reported |= side;
     return true;
 }
 
-void canary_verify_relic_rows(const struct canary_relic *relic, const uint8_t *rows,
-                              const struct canary_occasion *occasion)
+void canary_verify_snapshot_rows(const struct canary_snapshot *snapshot, const uint8_t *rows,
+                                 const struct canary_occasion *occasion)
 {
-    const uint8_t *head = rows + width_of(relic->tail) - CANARY_HEAD, *tail = rows + width_of(relic->tail);
+    const uint8_t *head = rows + width_of(snapshot->tail) - CANARY_HEAD,
+                  *tail = rows + width_of(snapshot->tail);
     uint8_t made[CANARY_TAIL_MOST];
-    const struct track_copy *block = relic->known ? &relic->block : NULL;
-    uint64_t base = relic->base;
-    canary_bytes_head(&relic->seed, relic->size, made);
-    if (memcmp(head, made, CANARY_HEAD) != 0 && is_news(relic, CANARY_HEAD_SIDE))
-        report(&(struct damage){base, base - CANARY_HEAD, head, made, CANARY_HEAD, block, relic->clean},
+    const struct track_copy *block = snapshot->known ? &snapshot->block : NULL;
+    uint64_t base = snapshot->base;
+    canary_bytes_head(&snapshot->seed, snapshot->size, made);
+    if (memcmp(head, made, CANARY_HEAD) != 0 && is_news(snapshot, CANARY_HEAD_SIDE))
+        report(&(struct damage){base, base - CANARY_HEAD, head, made, CANARY_HEAD, block, snapshot->clean},
                occasion);
-    canary_bytes_tail(&relic->seed, made, relic->tail);
-    if (memcmp(tail, made, relic->tail) != 0 && is_news(relic, CANARY_TAIL_SIDE))
-        report(&(struct damage){base, base + relic->size, tail, made, relic->tail, block, relic->clean},
-               occasion);
+    canary_bytes_tail(&snapshot->seed, made, snapshot->tail);
+    if (memcmp(tail, made, snapshot->tail) != 0 && is_news(snapshot, CANARY_TAIL_SIDE))
+        report(
+            &(struct damage){base, base + snapshot->size, tail, made, snapshot->tail, block, snapshot->clean},
+            occasion);
 }

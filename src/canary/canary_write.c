@@ -20,46 +20,47 @@ void canary_write_make(const struct canary_place *place, uint8_t head[CANARY_HEA
 {
     struct canary_seed seed = canary_slab_seed(place);
     *count = canary_slab_tail(place->slab, place->size);
-    canary_bytes_head(&seed, canary_slab_hidden(place->slab, place->size), head);
+    canary_bytes_head(&seed, canary_slab_head_number(place->slab, place->size), head);
     canary_bytes_slot(&seed, canary_slab_phase(place->slab, place->size), tail, *count);
 }
 
-// So many rows at a time as there is room for.
+// Writes as many rows at a time as fit into the fill buffer.
 CUresult canary_write_slab(struct context *ctx, const struct canary_slab *slab)
 {
-    struct canary_staging *b = canary_staging_of(ctx);
+    struct canary_staging *staging = canary_staging_of(ctx);
     uint32_t width;
     uint64_t at = canary_slab_row(slab, &width);
-    CUresult r = b ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+    CUresult r = staging ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
     CUstreamCaptureMode mode = context_capture_relax();
     lock_take(&lock);
     for (uint32_t row = 0, n; row <= slab->slots && !r; row += n) {
-        uint8_t *filling = b->pinned->filling;
-        n = slab->slots + 1 - row < CANARY_FILLING / width ? slab->slots + 1 - row : CANARY_FILLING / width;
+        uint8_t *fill_buffer = staging->pinned->fill_buffer;
+        n = slab->slots + 1 - row < CANARY_FILL_BYTES / width ? slab->slots + 1 - row
+                                                              : CANARY_FILL_BYTES / width;
         for (uint32_t i = 0; i < n; i++)
-            canary_slab_make_row(slab, row + i, width, filling + (size_t)i * width);
+            canary_slab_make_row(slab, row + i, width, fill_buffer + (size_t)i * width);
         const CUDA_MEMCPY2D c = {.srcMemoryType = CU_MEMORYTYPE_HOST,
-                                 .srcHost = filling,
+                                 .srcHost = fill_buffer,
                                  .srcPitch = width,
                                  .dstMemoryType = CU_MEMORYTYPE_DEVICE,
                                  .dstDevice = at + row * slab->stride,
                                  .dstPitch = slab->stride,
                                  .WidthInBytes = width,
                                  .Height = n};
-        r = guard.real.cuMemcpy2DAsync_v2(&c, b->filler);
+        r = guard.real.cuMemcpy2DAsync_v2(&c, staging->fill_stream);
         if (!r)
-            r = guard.real.cuStreamSynchronize(b->filler);
+            r = guard.real.cuStreamSynchronize(staging->fill_stream);
     }
     lock_give(&lock);
     context_capture_restore(mode);
     return r;
 }
 
-// A buffer that has its canaries for itself, by one copy: whatever lies before it leaves room for a row.
-static CUresult write_lone(struct context *ctx, const struct canary_place *place, struct canary_staging *b,
-                           int tray)
+// Writes the canaries of a lone buffer by one copy: whatever lies before it leaves room for a row.
+static CUresult write_lone(struct context *ctx, const struct canary_place *place,
+                           struct canary_staging *staging, int row_buffer)
 {
-    uint8_t *rows = b->pinned->tray[tray];
+    uint8_t *rows = staging->pinned->row_buffer[row_buffer];
     uint32_t width = canary_slab_tail(place->slab, place->size), count;
     memset(rows, 0, width);
     canary_write_make(place, rows + width - CANARY_HEAD, rows + width, &count);
@@ -68,11 +69,12 @@ static CUresult write_lone(struct context *ctx, const struct canary_place *place
 
 CUresult canary_write_place(struct context *ctx, const struct canary_place *place)
 {
-    struct canary_staging *b = canary_staging_of(ctx);
-    int tray = b && canary_slab_is_lone_of_ours(place->slab) ? canary_staging_take(b) : -1;
-    if (tray >= 0) {
-        CUresult r = write_lone(ctx, place, b, tray);
-        canary_staging_give(b, tray);
+    struct canary_staging *staging = canary_staging_of(ctx);
+    int row_buffer =
+        staging && canary_slab_is_lone_suballocated(place->slab) ? canary_staging_take_rows(staging) : -1;
+    if (row_buffer >= 0) {
+        CUresult r = write_lone(ctx, place, staging, row_buffer);
+        canary_staging_give_rows(staging, row_buffer);
         return r;
     }
     uint8_t head[CANARY_HEAD], tail[CANARY_TAIL_MOST];

@@ -15,7 +15,7 @@
 
 enum {
     BUCKETS = 4096,  // of rows, by name
-    BATCH = 64,      // rows in one event: its line must fit the channel's buffer
+    BATCH = 64,      // rows in one event, whose line must fit into the channel's buffer
 };
 
 struct count_state count_state;
@@ -43,7 +43,7 @@ static void forget(struct count_row *row)
     row->lost = false;
 }
 
-// A child has its parent's handles, and has launched nothing yet.
+// A forked child has its parent's handles, but has launched nothing yet.
 void count_after_fork(void)
 {
     lock_after_fork(&lock);
@@ -54,14 +54,14 @@ void count_after_fork(void)
     forget(&spilled);
 }
 
-// --- rows ---------------------------------------------------------------------------------------------------
+// --- rows --------------------------------------------------------------------------------------------------
 
 static struct count_row **bucket_of(const char *kept)
 {
     return &buckets[(uintptr_t)kept * 0x9e3779b97f4a7c15u >> 52];
 }
 
-// Under the lock. Kept names are equal if their addresses are.
+// Names from names_keep are equal if their addresses are. Requires the lock.
 static struct count_row *find_row(const char *kept, bool counted)
 {
     struct count_row *row = *bucket_of(kept);
@@ -70,7 +70,7 @@ static struct count_row *find_row(const char *kept, bool counted)
     return row;
 }
 
-// Under the lock.
+// Requires the lock.
 static struct count_row *make_row(const char *kept, bool counted)
 {
     struct count_row **bucket = bucket_of(kept), *row = slab_pool_get(&pool);
@@ -135,13 +135,13 @@ void count_add(struct count_row *row, const struct pass_count_sums *now, const s
     lock_give(&lock);
 }
 
-// --- handles ------------------------------------------------------------------------------------------------
+// --- handles -----------------------------------------------------------------------------------------------
 
-// False: there is no room.
+// Returns false if the table has no room.
 static bool set_row(const void *handle, struct count_row *row)
 {
     struct kernel *k = kernels_get(handle);
-    // Release: its partner is the acquire in count_launch, which adds to the row.
+    // Release pairs with the acquire in count_launch, which adds to the row.
     if (k)
         atomic_store_explicit(&k->data[count_state.number], row, memory_order_release);
     return k;
@@ -169,7 +169,7 @@ void count_launch_unknown(const void *handle)
     atomic_fetch_add_explicit(&row->launches, 1, memory_order_relaxed);
 }
 
-// --- the report ---------------------------------------------------------------------------------------------
+// --- the report --------------------------------------------------------------------------------------------
 
 struct shown {
     struct report_kernel kernel;

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT
-// What --mode=count knows of each kernel: rows. A kernel's word in context/kernels.h is its row, so that a
-// launch costs one look into a table. What the device counts comes in from count_read.h.
+// What --mode=count knows of each kernel: its row. A kernel's word in context/kernels.h points to the row, so
+// that a launch costs one table look-up. What the device counts comes from count_read.h.
 //
-// A kernel that was rewritten counts its launches itself, so that graphs and kernels that launch kernels are
-// counted too, and a launch that is only captured is not. Of the others, and where that could not be read,
-// there are the launch calls.
+// A rewritten kernel counts its launches itself, so that graphs and kernels that launch kernels are counted
+// too, and a launch that is only captured is not. For other kernels, and where the device's counts could not
+// be read, launch calls are counted.
 //
-// Kernels of equal names have one row, whichever modules they are in, but those that were rewritten another
-// one than those that were not: the device knows nothing of the latter's launches. Rows and handles stay for
-// the life of the process.
+// Kernels of the same name share a row, whichever modules they are in; but rewritten ones have another row
+// than the rest, since the device does not count the launches of those. Rows and handles stay for the life of
+// the process.
 #ifndef MOAT_COUNT_COUNT_H
 #define MOAT_COUNT_COUNT_H
 
@@ -21,9 +21,9 @@
 
 struct count_row {
     struct count_row *next;     // in its bucket
-    const char *name;           // names_keep's
+    const char *name;           // from names_keep
     bool counted;               // it was rewritten
-    _Atomic uint64_t launches;  // by launch calls. Relaxed: a number of its own, read at the end
+    _Atomic uint64_t launches;  // by launch calls. Relaxed: it stands alone, and is read at the end
     // Under count.c's lock.
     bool function, approximate, lost;  // lost: the device has counted more than could be read
     struct pass_count_sums sums;
@@ -31,28 +31,31 @@ struct count_row {
 
 struct count_state {
     bool on;
-    unsigned number;  // of the word that kernels have for the mode
+    unsigned number;  // of the kernels' word for this mode
 };
 extern struct count_state count_state;
 
-int count_start(void);  // 0, or -ENOMEM: kernels have no word left, and count_state.on stays false
+// Returns 0, or -ENOMEM if kernels have no word left; then count_state.on stays false.
+int count_start(void);
 void count_after_fork(void);
 
-// The row of that name, made if there is none. NULL: out of memory, or no name.
+// Returns the row of a name, made if there is none; NULL if out of memory or without a name.
 struct count_row *count_row(const char *name, bool counted);
-// The same where nobody knows whether it was rewritten: if one of that name was, it is taken for that one.
+// Returns the row of a kernel that may or may not have been rewritten: the rewritten one of that name, if
+// there is one.
 struct count_row *count_row_likely(const char *name);
 
-// What is known of a row that is counted.
+// Sets what is known of a rewritten function: whether it is no kernel, and whether its counts are
+// approximate.
 void count_is_rewritten(struct count_row *row, bool function, bool approximate);
-// Adds what has come since the last time: now - before, field by field.
+// Adds now - before, member by member.
 void count_add(struct count_row *row, const struct pass_count_sums *now,
                const struct pass_count_sums *before);
 
-// What the device has counted of it could not be read, or not all of it.
+// Records that the device's counts could not be read, or not all of them.
 void count_is_lost(struct count_row *row);
 
-// A CUfunction or CUkernel has this row; NULL changes nothing. A handle that comes again gets its new one.
+// Sets the row of a CUfunction or CUkernel; NULL changes nothing. If a handle is reused, its row is replaced.
 void count_handle(const void *handle, struct count_row *row);
 struct count_row *count_row_of(const void *handle);  // NULL: not known
 
@@ -61,7 +64,7 @@ void count_launch_unknown(const void *handle);  // the first launch by a handle
 static inline void count_launch(const void *handle)
 {
     struct kernel *k = kernels_find(handle);
-    // Acquire: its partner is the release in count.c, after the row was filled.
+    // Acquire pairs with the release in set_row, after the row was filled.
     struct count_row *row =
         k ? atomic_load_explicit(&k->data[count_state.number], memory_order_acquire) : NULL;
     if (row)
@@ -70,7 +73,7 @@ static inline void count_launch(const void *handle)
         count_launch_unknown(handle);
 }
 
-// Sends all rows, those who move most bytes first.
+// Reports all rows, those that moved the most bytes first.
 void count_report(void);
 
 #endif

@@ -26,23 +26,24 @@ enum {
 struct instance {
     struct instance *next;
     CUcontext context;
-    bool sure;                      // it is there; else it may be
+    bool sure;                      // the module is in that context; false: it may be
     bool seen;                      // by read_all
     struct pass_count_sums sums[];  // of all functions of all parts
 };
 
-// Our data of a row of the registry. Whoever has taken the row may change the instances; the rest stays.
+// Our data of a row of the registry. Whoever has taken the row may change the instances; the rest does not
+// change.
 struct module {
     const struct modules_row *in;
     struct instance *instances;
     unsigned nfuncs;
-    struct count_row **rows;  // by function of all parts; may be NULL
+    struct count_row **rows;  // by function, of all parts; entries may be NULL
 };
 
 static unsigned client;
 static struct lock lock = LOCK_INIT(COUNT_READ);  // of what follows; a leaf
 static pid_t owner;
-static bool told;
+static bool noted;
 
 static void free_module(void *data)
 {
@@ -61,21 +62,22 @@ void count_read_start(void)
     client = modules_client(free_module);
 }
 
-static struct module *of(const struct modules_row *row)
+static struct module *module_of(const struct modules_row *row)
 {
     return row->data[client];
 }
 
-// --- coming -------------------------------------------------------------------------------------------------
+// --- modules -----------------------------------------------------------------------------------------------
 
-static void lose(const struct module *m)
+static void mark_lost(const struct module *m)
 {
     for (unsigned i = 0; i < m->nfuncs; i++)
         if (m->rows[i])
             count_is_lost(m->rows[i]);
 }
 
-// NULL: out of memory.
+// Adds a context to a module, unless it is known. Returns NULL if out of memory; the module's counts are then
+// lost.
 static struct instance *add_instance(struct module *m, CUcontext context, bool sure)
 {
     struct instance *i = m->instances;
@@ -89,7 +91,7 @@ static struct instance *add_instance(struct module *m, CUcontext context, bool s
     if (i)
         i->sure |= sure;
     else
-        lose(m);
+        mark_lost(m);
     return i;
 }
 
@@ -121,7 +123,8 @@ static bool make_rows(struct module *m)
 
 static void read_at_exit(void);
 
-// Registered with the first module: the driver has registered its own end before, so this comes first.
+// Registers the exit handler with the first module: the driver has registered its own before, so this one
+// runs first.
 static void read_before_the_driver_ends(void)
 {
     static bool registered;
@@ -158,7 +161,7 @@ void count_read_used(const void *library)
         return;
     struct modules_row *row = modules_take(client, library);
     if (row)
-        add_instance(of(row), green_owner(context), true);
+        add_instance(module_of(row), green_owner(context), true);
     modules_give(client, row);
 }
 
@@ -169,7 +172,7 @@ void count_read_found(const void *handle, const void *whose, const char *name)
     if (!kept)
         return;
     struct modules_row *row = modules_hold(whose);
-    const struct module *m = row ? of(row) : NULL;
+    const struct module *m = row ? module_of(row) : NULL;
     for (unsigned i = 0; m && !found && i < m->nfuncs; i++)
         if (m->rows[i] && m->rows[i]->name == kept)
             found = m->rows[i];
@@ -177,7 +180,7 @@ void count_read_found(const void *handle, const void *whose, const char *name)
     count_handle(handle, found ? found : count_row(kept, false));
 }
 
-// --- reading ------------------------------------------------------------------------------------------------
+// --- reading -----------------------------------------------------------------------------------------------
 
 static CUresult find_table(const struct modules_row *in, const struct pass_symbol *s, CUdeviceptr *at)
 {
@@ -189,7 +192,8 @@ static CUresult find_table(const struct modules_row *in, const struct pass_symbo
     return r ? r : size < s->bytes ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
 }
 
-// With the instance's context current and idle. Copies by a stream of ours: the others may be at work still.
+// Reads the table of one part. Requires the instance's context to be current; its kernels may still run. The
+// copy goes through a stream of our own, since the program's may be busy.
 static CUresult read_part(struct module *m, struct instance *in, unsigned part, unsigned first,
                           CUstream stream)
 {
@@ -200,7 +204,7 @@ static CUresult read_part(struct module *m, struct instance *in, unsigned part, 
         return CUDA_SUCCESS;
     CUresult r = find_table(m->in, s, &at);
     if (r && !in->sure)
-        return CUDA_SUCCESS;  // where it is, it would be found: in a context that works
+        return CUDA_SUCCESS;  // in a context that works, the table would be found if the library were there
     uint64_t *table = r ? NULL : mem_alloc(s->bytes);
     if (!table)
         return r ? r : CUDA_ERROR_OUT_OF_MEMORY;
@@ -242,7 +246,8 @@ static int64_t now_ms(void)
     return t.tv_sec * INT64_C(1000) + t.tv_nsec / 1000000;
 }
 
-// All work that the context has; an event that only its legacy stream records misses streams that do not wait for it.
+// Records an event behind all work of the context. Without cuCtxRecordEvent it is recorded in the legacy
+// stream, and misses streams that do not wait for that one.
 static CUresult record(CUcontext context, CUevent event)
 {
     CUresult r =
@@ -250,7 +255,8 @@ static CUresult record(CUcontext context, CUevent event)
     return r ? guard.real.cuEventRecord(event, NULL) : r;
 }
 
-// Until the context, which is current, is idle or patience ends. CUDA_ERROR_NOT_READY: it is at work still.
+// Waits until the context, which is current, is idle. Returns CUDA_ERROR_NOT_READY if it is still busy after
+// PATIENCE_MS.
 static CUresult wait_for(CUcontext context)
 {
     CUevent event;
@@ -269,11 +275,11 @@ static CUresult wait_for(CUcontext context)
     return r;
 }
 
-static void tell_lost(CUresult r)
+static void note_lost(CUresult r)
 {
     lock_take(&lock);
-    bool again = told;
-    told = true;
+    bool again = noted;
+    noted = true;
     lock_give(&lock);
     if (again)
         return;
@@ -287,37 +293,38 @@ static void tell_lost(CUresult r)
 static bool is_any_in(struct modules_row *all, CUcontext context)
 {
     for (struct modules_row *row = all; row; row = row->more[client])
-        for (const struct instance *i = of(row)->instances; i; i = i->next)
+        for (const struct instance *i = module_of(row)->instances; i; i = i->next)
             if (i->context == context)
                 return true;
     return false;
 }
 
-// All modules of the list that are in the context; one that cannot be read says nothing of the next. r: how the context is;
-// if it is good it is current. The first result that is not good.
+// Reads all modules of the list that are in the context, going on after failures. r: the state of the
+// context; if it is CUDA_SUCCESS or CUDA_ERROR_NOT_READY the context is current. Returns the first failure.
 static CUresult read_modules(struct modules_row *all, CUcontext context, CUresult r)
 {
     CUresult first = CUDA_SUCCESS;
     for (struct modules_row *row = all; row; row = row->more[client])
-        for (struct instance *i = of(row)->instances; i; i = i->next) {
+        for (struct instance *i = module_of(row)->instances; i; i = i->next) {
             if (i->context != context)
                 continue;
-            CUresult here = !r || r == CUDA_ERROR_NOT_READY ? read_parts(of(row), i) : r;
+            CUresult here = !r || r == CUDA_ERROR_NOT_READY ? read_parts(module_of(row), i) : r;
             here = here ? here : r;
             i->seen = true;
             first = first ? first : here;
             if (here)
-                lose(of(row));
+                mark_lost(module_of(row));
         }
     return first;
 }
 
-// All modules of the list that are in the context, which need not be current.
+// Reads all modules of the list that are in the context, which need not be current.
 static void read_context(struct modules_row *all, CUcontext context)
 {
     if (!is_any_in(all, context))
         return;
-    // Another thread's capture must not fail for what we do; see also what the program has set for this one.
+    // Our calls must not break a capture of another thread. The program's own mode for this thread is
+    // restored below.
     CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_RELAXED;
     bool exchanged = !guard.real.cuThreadExchangeStreamCaptureMode(&mode);
     CUresult r = guard.real.cuCtxPushCurrent_v2(context);
@@ -328,22 +335,22 @@ static void read_context(struct modules_row *all, CUcontext context)
     if (exchanged)
         guard.real.cuThreadExchangeStreamCaptureMode(&mode);
     if (r)
-        tell_lost(r);
+        note_lost(r);
 }
 
-// Each context that one of them is in, once.
+// Reads each context that one of the modules is in, once.
 static void read_all(struct modules_row *all)
 {
     for (struct modules_row *row = all; row; row = row->more[client])
-        for (struct instance *i = of(row)->instances; i; i = i->next)
+        for (struct instance *i = module_of(row)->instances; i; i = i->next)
             i->seen = false;
     for (struct modules_row *row = all; row; row = row->more[client])
-        for (struct instance *i = of(row)->instances; i; i = i->next)
+        for (struct instance *i = module_of(row)->instances; i; i = i->next)
             if (!i->seen)
                 read_context(all, i->context);
 }
 
-// Those that come alive again without being retained.
+// Adds the active primary contexts: they may become active again without a call that retains them.
 static void add_primaries(struct module *m)
 {
     int n = 0;
@@ -361,7 +368,8 @@ static void add_primaries(struct module *m)
     }
 }
 
-// A library may have come into any context without our notice: by a launch of its kernels there.
+// Adds all contexts to a library, which may have been loaded into any of them unnoticed, by a launch of its
+// kernels.
 static void add_contexts(struct module *m)
 {
     CUcontext list[CONTEXT_ROWS];
@@ -373,7 +381,7 @@ static void add_contexts(struct module *m)
     for (unsigned i = 0; i < n; i++)
         add_instance(m, list[i], false);
     if (!all)
-        lose(m);
+        mark_lost(m);
 }
 
 static bool is_ours(void)
@@ -386,7 +394,7 @@ void count_read_ending(const void *handle)
     struct modules_row *row = is_ours() ? modules_take(client, handle) : NULL;
     if (!row)
         return;
-    add_contexts(of(row));
+    add_contexts(module_of(row));
     read_all(row);
     modules_give(client, row);
 }
@@ -399,7 +407,7 @@ void count_read_context_ending(CUcontext context)
     bool lives = context_lives(context);
     for (struct modules_row *row = all; row; row = row->more[client])
         if (row->library && lives)
-            add_instance(of(row), context, false);
+            add_instance(module_of(row), context, false);
     read_context(all, context);
     modules_give(client, all);
 }
@@ -416,25 +424,25 @@ static void drop_instance(struct module *m, CUcontext context)
     }
 }
 
-// Its modules go with it; libraries live on.
+// The modules of a destroyed context are gone with it; libraries live on.
 void count_read_context_ended(CUcontext context)
 {
     if (!is_ours() || !context)
         return;
     struct modules_row *all = modules_take_all(client);
     for (struct modules_row *row = all; row; row = row->more[client])
-        drop_instance(of(row), context);
+        drop_instance(module_of(row), context);
     modules_give(client, all);
 }
 
-// The rows are not given back: whatever is unloaded from now on was read.
+// Reads everything. The rows are not given back: whatever is unloaded from now on has been read.
 static void read_at_exit(void)
 {
     if (!is_ours())
         return;
     struct modules_row *all = modules_take_all(client);
     for (struct modules_row *row = all; row; row = row->more[client])
-        add_contexts(of(row));
+        add_contexts(module_of(row));
     read_all(all);
 }
 
@@ -442,5 +450,5 @@ void count_read_after_fork(void)
 {
     lock_after_fork(&lock);
     owner = getpid();
-    told = false;
+    noted = false;
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Which tables are read, over a driver that has contexts of numbers: each module has counted in each what the test says.
+// Which tables are read, with a driver whose contexts are numbers: the test says what each module has counted
+// in each.
 #include "count/count_read.h"
 
 #include <setjmp.h>
@@ -24,7 +25,7 @@ static CUcontext stack[4];
 static unsigned depth;
 // By module and context, both from 1.
 static uint64_t table[MODULES][CONTEXTS];
-static CUresult missing[MODULES][CONTEXTS];  // what is said instead of where the table is
+static CUresult missing[MODULES][CONTEXTS];  // result of the look-up instead of the table's address
 static CUresult broken[CONTEXTS];
 static unsigned notes;
 
@@ -47,7 +48,7 @@ static uintptr_t current(void)
     return depth ? (uintptr_t)stack[depth - 1] : 0;
 }
 
-// --- the driver ---------------------------------------------------------------------------------------------
+// --- the driver --------------------------------------------------------------------------------------------
 
 static CUresult get_current(CUcontext *c)
 {
@@ -115,7 +116,7 @@ static CUresult library_global(CUdeviceptr *at, size_t *size, CUlibrary l, const
     return module_global(at, size, (CUmodule)l, name);
 }
 
-// Every counter of the first line holds the number.
+// Every counter of the first row holds the number.
 static CUresult copy(void *to, CUdeviceptr from, size_t n, CUstream q)
 {
     memset(to, 0, n);
@@ -163,7 +164,7 @@ static int begin(void **state)
     return 0;
 }
 
-// --- the program --------------------------------------------------------------------------------------------
+// --- the program -------------------------------------------------------------------------------------------
 
 static const void *handle(uintptr_t n)
 {
@@ -195,7 +196,7 @@ static bool is_lost(const char *kernel)
     return count_row(kernel, true)->lost;
 }
 
-// Whichever of three comes first.
+// Whichever of the three comes first.
 static void bad_one_module(void **state)
 {
     for (unsigned bad = 1; bad <= 3; bad++) {
@@ -234,7 +235,7 @@ static void good_library_everywhere(void **state)
     assert_int_equal(depth, 0);
 }
 
-// A library outlives contexts, and an address may be that of another one later.
+// A library outlives contexts, and the address of a context may be reused by another.
 static void good_context_by_context(void **state)
 {
     load(1, true, "by_context");
@@ -247,7 +248,7 @@ static void good_context_by_context(void **state)
         assert_false(context_lives(context(1)));
     }
     assert_int_equal(launches("by_context"), 1 + 2 + 3);
-    // Of one that is over nothing can be read.
+    // Nothing can be read in a context that is destroyed.
     table[1][1] = 50;
     broken[1] = CUDA_ERROR_CONTEXT_IS_DESTROYED;
     count_read_context_ending(context(1));
@@ -256,7 +257,7 @@ static void good_context_by_context(void **state)
     assert_int_equal(notes, 0);
 }
 
-// It need not be there; where it is, or the context cannot tell, something is lost.
+// The library need not be there; if it is, or if the context cannot tell, something is lost.
 static void good_library_elsewhere(void **state)
 {
     load(1, true, "elsewhere");

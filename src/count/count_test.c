@@ -14,18 +14,18 @@
 #include "context/names.h"
 
 // What was reported.
-static struct report_kernel told[200];
+static struct report_kernel reported[200];
 static char names[200][64];
-static unsigned ntold, batches;
+static unsigned nreported, batches;
 
 void guard_report_counts(const struct report_counts *counts)
 {
     batches++;
-    for (uint32_t i = 0; i < counts->nkernels && ntold < 200; i++) {
-        snprintf(names[ntold], sizeof names[ntold], "%s", counts->kernels[i].name);
-        told[ntold] = counts->kernels[i];
-        told[ntold].name = names[ntold];
-        ntold++;
+    for (uint32_t i = 0; i < counts->nkernels && nreported < 200; i++) {
+        snprintf(names[nreported], sizeof names[nreported], "%s", counts->kernels[i].name);
+        reported[nreported] = counts->kernels[i];
+        reported[nreported].name = names[nreported];
+        nreported++;
     }
 }
 
@@ -35,11 +35,11 @@ void guard_report_note(const char *fmt, ...)
 
 static const struct report_kernel *find(const char *name)
 {
-    ntold = batches = 0;
+    nreported = batches = 0;
     count_report();
-    for (unsigned i = 0; i < ntold; i++)
-        if (strcmp(told[i].name, name) == 0)
-            return &told[i];
+    for (unsigned i = 0; i < nreported; i++)
+        if (strcmp(reported[i].name, name) == 0)
+            return &reported[i];
     return NULL;
 }
 
@@ -65,7 +65,7 @@ static void good_launches_by_handle(void **state)
     assert_int_equal(find("one")->launches, 6);
     assert_int_equal(find("three")->launches, 1);
     assert_true(find("one")->uncounted);
-    // A handle comes again, as another kernel's.
+    // The handle is reused by another kernel.
     count_handle(handle(2), count_row("three", false));
     count_launch(handle(2));
     assert_int_equal(find("one")->launches, 6);
@@ -108,11 +108,11 @@ static void good_sums(void **state)
     assert_false(k->uncounted);
     const struct report_kernel *s = find("small");
     assert_true(s->function && s->approximate);
-    assert_true(k < s);  // who moves more bytes comes first
+    assert_true(k < s);  // the one that moves more bytes comes first
 }
 
-// A kernel that was rewritten knows better than launch calls how often it ran: graphs run it again and again, and a call
-// that is captured does not. Where that is lost the calls are what there is.
+// A rewritten kernel knows better than launch calls how often it ran: a graph runs it again and again, and a
+// captured call does not run it. If its counts are lost, the calls are used.
 static void good_launches_by_the_device(void **state)
 {
     struct pass_count_sums none = {0}, six = {.launches = 6, .threads = 60};
@@ -139,7 +139,7 @@ static void good_launches_by_the_device(void **state)
     assert_false(plain->counted);
 }
 
-// The device tells of the launches of one, and the calls are what there is of the other.
+// The device counts the launches of one; for the other there are only launch calls.
 static void good_twins(void **state)
 {
     struct pass_count_sums none = {0}, one = {.launches = 1, .threads = 32};
@@ -158,10 +158,10 @@ static void good_twins(void **state)
     count_add(counted, &one, &none);
     unsigned seen = 0;
     assert_non_null(find("twin"));
-    for (unsigned i = 0; i < ntold; i++)
-        if (strcmp(told[i].name, "twin") == 0) {
-            assert_int_equal(told[i].launches, told[i].uncounted ? 2 : 1);
-            seen += told[i].uncounted ? 1 : 10;
+    for (unsigned i = 0; i < nreported; i++)
+        if (strcmp(reported[i].name, "twin") == 0) {
+            assert_int_equal(reported[i].launches, reported[i].uncounted ? 2 : 1);
+            seen += reported[i].uncounted ? 1 : 10;
         }
     assert_int_equal(seen, 11);
 }

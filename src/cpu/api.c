@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What a program asks of the driver about the driver itself: entry points, versions, names of errors.
+// What a program asks the driver about the driver itself: entry points, versions, names of errors.
 #include <string.h>
 
 #include "cpu/cpu.h"
@@ -41,7 +41,7 @@ CUresult cuGetErrorString(CUresult error, const char **text)
     return *text ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
-// A name that exists in some version, but not in the one asked for.
+// Returns whether the name exists in some version, though perhaps not in the one asked for.
 static bool known(const char *base)
 {
     return driver_call_for_version(base, CUDA_VERSION, false) ||
@@ -70,7 +70,7 @@ CUresult cuGetProcAddress_v2(const char *name, void **function, int version, cuu
 CUresult cuGetProcAddress(const char *name, void **function, int version, cuuint64_t flags)
 {
     CUresult r = cuGetProcAddress_v2(name, function, version, flags, NULL);
-    // Of the time before there was a status.
+    // This version of the call has no status to report a missing function by.
     return r || *function ? r : CUDA_ERROR_NOT_FOUND;
 }
 
@@ -85,6 +85,6 @@ CUresult cuGetExportTable(const void **table, const CUuuid *id)
         say("this program carries NVIDIA's own CUDA runtime, which works only with NVIDIA's driver: link it "
             "again "
             "with the flags that `moat link-flags` prints, or build it with -cudart shared");
-    logs_tell();
+    logs_notify();
     return CUDA_ERROR_INVALID_VALUE;  // as for every table that a driver does not have
 }

@@ -52,7 +52,7 @@ static void test_errors_have_names(void **state)
     IS(CUDA_ERROR_INVALID_VALUE, cuGetErrorName(CUDA_SUCCESS, NULL));
 }
 
-// What goes to standard error meanwhile.
+// Captures standard error meanwhile.
 struct capture {
     int saved, pipe[2];
     char text[600];

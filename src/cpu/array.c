@@ -8,11 +8,11 @@ static void release(struct array_head *h)
 {
     texture_remove(h->handle);
     if (h->kind == ARRAY_PLAIN)
-        array_unplace((struct CUarray_st *)h);
+        array_memory_free((struct CUarray_st *)h);
     if (h->kind == ARRAY_MIPMAP) {
         struct CUmipmappedArray_st *m = (struct CUmipmappedArray_st *)h;
         for (unsigned k = 0; k < m->nlevels; k++)
-            array_unplace(&m->levels[k]);
+            array_memory_free(&m->levels[k]);
     }
     if (h->kind != ARRAY_LEVEL)
         mem_free(h);
@@ -27,7 +27,7 @@ void array_reference_free(uint64_t address)
     }
 }
 
-// Levels before what they are part of: they are younger, so they come first.
+// Levels are newer than the mipmapped array they are part of, so they come first.
 void array_context_free(struct CUctx_st *ctx)
 {
     for (struct array_head *h; (h = array_of(ctx));)
@@ -36,7 +36,7 @@ void array_context_free(struct CUctx_st *ctx)
     texture_object_context_free(ctx);
 }
 
-// --- descriptions -----------------------------------------------------------------------------------------------
+// --- descriptions ------------------------------------------------------------------------------------------
 
 bool array_type(CUarray_format format, unsigned channels, uint8_t *type, unsigned *element)
 {
@@ -70,7 +70,8 @@ static bool within(const CUDA_ARRAY3D_DESCRIPTOR *d, CUdevice_attribute width, C
 
 #define LIMIT(name) CU_DEVICE_ATTRIBUTE_MAXIMUM_##name
 
-// A volume may be longer where it is thinner.
+// Returns whether a 3D array is within the limits; two of its extents may be larger where the third is
+// smaller.
 static bool fits_volume(const CUDA_ARRAY3D_DESCRIPTOR *d)
 {
     return within(d, LIMIT(TEXTURE3D_WIDTH), LIMIT(TEXTURE3D_HEIGHT), LIMIT(TEXTURE3D_DEPTH)) ||
@@ -109,7 +110,7 @@ CUresult array_describe(struct CUarray_st *a, const CUDA_ARRAY3D_DESCRIPTOR *d)
     const unsigned known = CUDA_ARRAY3D_LAYERED | CUDA_ARRAY3D_SURFACE_LDST | CUDA_ARRAY3D_CUBEMAP |
                            CUDA_ARRAY3D_TEXTURE_GATHER | CUDA_ARRAY3D_COLOR_ATTACHMENT;
     if (d->Flags & (CUDA_ARRAY3D_SPARSE | CUDA_ARRAY3D_DEFERRED_MAPPING))
-        return not_supported_told("an array without memory of its own");
+        return not_supported_notify("an array without memory of its own");
     if (d->Flags & ~known || !array_type(d->Format, d->NumChannels, &a->type, &a->element) ||
         !shape_of(d, &a->shape) || (d->Flags & CUDA_ARRAY3D_TEXTURE_GATHER && a->shape != TEXTURE_2D))
         return CUDA_ERROR_INVALID_VALUE;
@@ -124,13 +125,13 @@ CUresult array_describe(struct CUarray_st *a, const CUDA_ARRAY3D_DESCRIPTOR *d)
     return a->size > device_memory() ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_SUCCESS;
 }
 
-CUresult array_place(struct CUarray_st *a)
+CUresult array_memory_alloc(struct CUarray_st *a)
 {
     a->level.at = memory_internal_alloc(a->size, 512);
     return a->level.at ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-void array_unplace(struct CUarray_st *a)
+void array_memory_free(struct CUarray_st *a)
 {
     if (!a->level.at)
         return;
@@ -139,7 +140,7 @@ void array_unplace(struct CUarray_st *a)
     a->level.at = 0;
 }
 
-// --- calls ----------------------------------------------------------------------------------------------------
+// --- calls -------------------------------------------------------------------------------------------------
 
 static CUresult create(CUarray *out, const CUDA_ARRAY3D_DESCRIPTOR *d)
 {
@@ -154,11 +155,11 @@ static CUresult create(CUarray *out, const CUDA_ARRAY3D_DESCRIPTOR *d)
         return CUDA_ERROR_OUT_OF_MEMORY;
     r = array_describe(a, d);
     if (!r)
-        r = array_place(a);
+        r = array_memory_alloc(a);
     if (!r)
         r = array_register(&a->head, ARRAY_PLAIN, ctx);
     if (r) {
-        array_unplace(a);
+        array_memory_free(a);
         mem_free(a);
         return r;
     }
@@ -223,7 +224,7 @@ CUresult cuArrayDestroy(CUarray array)
     CUresult r = cpu_context_current(&ctx);
     if (r)
         return r;
-    // The levels of another go with it.
+    // A level is destroyed with its mipmapped array only.
     if (!array_is(array, ARRAY_PLAIN))
         return CUDA_ERROR_INVALID_HANDLE;
     r = array_wait(&array->head);
@@ -281,7 +282,7 @@ CUresult cuArrayGetDescriptor(CUDA_ARRAY_DESCRIPTOR_v1 *out, CUarray handle)
     return r;
 }
 
-// Of arrays that are mapped piece by piece, and of those in several planes: we have neither.
+// These queries are about sparse and multi-planar arrays, which the CPU device does not have.
 CUresult cuArrayGetSparseProperties(CUDA_ARRAY_SPARSE_PROPERTIES *out, CUarray handle)
 {
     struct CUarray_st *a;

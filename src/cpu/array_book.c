@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Which arrays and references there are: a list, the youngest first.
+// The list of all arrays and references, newest first.
 #include "cpu/array.h"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;  // rank: inside a context's lock

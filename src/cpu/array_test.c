@@ -89,7 +89,7 @@ static void bad_arrays(void **state)
     }
 }
 
-// --- copies -----------------------------------------------------------------------------------------------------
+// --- copies ------------------------------------------------------------------------------------------------
 
 static uint32_t numbers[1000], back[1000];
 
@@ -137,7 +137,7 @@ static void good_copies(void **state)
     for (unsigned y = 0; y < 5; y++)
         for (unsigned x = 0; x < 10; x++)
             assert_int_equal(back[16 * y + x], x >= 1 && x < 6 && y >= 2 ? (y - 1) * 10 + x + 1 : 0);
-    // Bytes from the start of the first row.
+    // Offsets count bytes from the start of the first row.
     OK(cuMemcpyHtoA_v2(b, 8, numbers + 500, 12));
     OK(cuMemcpyAtoA_v2(a, 0, b, 4, 16));
     OK(cuMemcpyAtoD_v2(p, a, 0, 16));
@@ -258,7 +258,7 @@ static void bad_copies(void **state)
     OK(cuArrayDestroy(a));
 }
 
-// A copy that waits in a graph finds its array, or does not.
+// A copy in a graph fails if its array was destroyed before the launch.
 static void graphs(void **state)
 {
     CUarray a = make(4, 2, 0, 0);
@@ -305,7 +305,7 @@ static void graphs(void **state)
     OK(cuArrayDestroy(a));
 }
 
-// --- levels -----------------------------------------------------------------------------------------------------
+// --- levels ------------------------------------------------------------------------------------------------
 
 static void levels(void **state)
 {
@@ -327,12 +327,12 @@ static void levels(void **state)
     NO_HANDLE(cuMipmappedArrayDestroy(m));
     NO_HANDLE(cuArray3DGetDescriptor_v2(&got, one));
     INVALID(cuMipmappedArrayCreate(&m, &d, 0));
-    // What a context leaves goes with it.
+    // Arrays that a context still holds are freed with it.
     OK(cuMipmappedArrayCreate(&m, &d, 3));
     OK(cuMipmappedArrayGetLevel(&one, m, 1));
 }
 
-// --- textures -----------------------------------------------------------------------------------------------------
+// --- textures ----------------------------------------------------------------------------------------------
 
 #define KERNELS                                                                                      \
     WHOLE_HEAD                                                                                       \
@@ -403,7 +403,7 @@ static void objects(void **state)
     INVALID(cuSurfObjectDestroy(t));
     OK(cuTexObjectDestroy(t));
     INVALID(cuTexObjectDestroy(t));
-    // Memory in rows.
+    // Pitched memory.
     r = (CUDA_RESOURCE_DESC){.resType = CU_RESOURCE_TYPE_PITCH2D};
     r.res.pitch2D.devPtr = p;
     r.res.pitch2D.format = CU_AD_FORMAT_FLOAT;
@@ -457,7 +457,7 @@ static void bad_objects(void **state)
     OK(cuMemFree_v2(p));
 }
 
-// A texture whose array is gone ends the kernel that looks at it, not the process.
+// A texture whose array is destroyed ends the kernel that reads it, not the process.
 static void bad_lost_array(void **state)
 {
     CUcontext other = whole_context();
@@ -510,7 +510,7 @@ static void references(void **state)
     OK(whole_launch(whole_function(m, "draw"), draw));
     OK(whole_launch(whole_function(m, "look_up"), look));
     assert_true(number_at(p) == 50);
-    // Memory by its address, then rows of it.
+    // Linear memory, then pitched memory.
     OK(cuTexRefSetFlags(t, 0));
     OK(cuTexRefSetFormat(t, CU_AD_FORMAT_FLOAT, 1));
     size_t offset = 77;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Who captures, and what that forbids.
+// The streams that are captured, and the calls that a capture forbids.
 #include "cpu/capture.h"
 
 #include <string.h>
@@ -8,8 +8,8 @@
 #include "cpu/stream.h"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static struct capture *captures;  // that have not ended
-// How many there are. Relaxed: see capture.h.
+static struct capture *captures;  // those that have not ended
+// The number of captures in the list. Relaxed: see capture.h.
 static atomic_uint active;
 static unsigned long long last_id;
 static _Thread_local CUstreamCaptureMode thread_mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
@@ -36,12 +36,12 @@ struct capture *capture_of(const struct CUstream_st *s)
 
 static void release(struct capture *c)
 {
-    // Whoever is last has seen what the others did.
+    // acq_rel: the thread that drops the last reference sees the writes of the others.
     if (c && atomic_fetch_sub_explicit(&c->refs, 1, memory_order_acq_rel) == 1)
         mem_free(c);
 }
 
-// --- life ------------------------------------------------------------------------------------------------------
+// --- life --------------------------------------------------------------------------------------------------
 
 static void count(struct CUctx_st *ctx, const struct CUstream_st *s, unsigned by)
 {
@@ -122,8 +122,9 @@ static int copy_nodes(struct capture_nodes *to, const struct capture_nodes *from
     return 0;
 }
 
-// The stream is destroyed, or its context is. Without the one where it began nobody can end a capture; what another one
-// did remains. The sink, if something went to it.
+// Removes a stream that is destroyed, or whose context is, from its capture. Without its origin a capture
+// cannot be ended and is invalid; the nodes of other streams remain to be joined. Returns the sink if the
+// capture was dropped, NULL otherwise.
 static const struct capture_sink *leave(struct CUstream_st *s)
 {
     struct capture *c = capture_of(s);
@@ -147,7 +148,7 @@ static void unlock_of(const struct capture_sink *sink)
         capture_unlock();
 }
 
-// With the lock in any case: another thread may be about to take the stream out of a capture.
+// Takes the lock even if the stream is not captured: another thread may be about to take it out of a capture.
 void capture_leave(struct CUstream_st *s)
 {
     capture_lock();
@@ -177,7 +178,7 @@ void capture_leave_context(struct CUctx_st *ctx)
     unlock_of(sink);
 }
 
-// --- what it forbids -----------------------------------------------------------------------------------------------
+// --- forbidden calls ---------------------------------------------------------------------------------------
 
 CUresult capture_implicit(const struct CUstream_st *s)
 {
@@ -211,7 +212,7 @@ bool capture_take(struct CUstream_st *s, CUgraphNodeParams *params, const CUlaun
     if (c)
         *rc = c->invalid ? CUDA_ERROR_STREAM_CAPTURE_INVALIDATED : c->sink->add(c, s, params, attributes, n);
     capture_unlock();
-    logs_tell();
+    logs_notify();
     return c;
 }
 
@@ -232,7 +233,7 @@ CUresult capture_refuse(struct CUstream_st *s)
     return rc;
 }
 
-void capture_spoil(struct CUstream_st *s)
+void capture_invalidate(struct CUstream_st *s)
 {
     if (!stream_captures(s))
         return;
@@ -253,7 +254,7 @@ CUresult capture_refuse_context(struct CUctx_st *ctx)
     return CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
 }
 
-// Whether c forbids this thread what is unsafe. One that nobody can end does not.
+// Returns whether c forbids unsafe calls to this thread. A capture without its origin does not.
 static bool forbids(const struct capture *c)
 {
     if (!c->origin)
@@ -279,7 +280,7 @@ CUresult capture_unsafe(void)
     return rc;
 }
 
-// Any mode will do, as on an H200; one that does not exist is neither global nor relaxed.
+// Any mode is accepted, as on an H200; an unknown mode is neither global nor relaxed.
 CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode *mode)
 {
     CUresult rc = device_ready();
@@ -291,7 +292,7 @@ CUresult cuThreadExchangeStreamCaptureMode(CUstreamCaptureMode *mode)
     return CUDA_SUCCESS;
 }
 
-// --- events --------------------------------------------------------------------------------------------------------
+// --- events ------------------------------------------------------------------------------------------------
 
 void capture_forget(struct capture_point *p)
 {
@@ -333,13 +334,14 @@ static CUresult invalidated(struct capture *c, CUresult rc)
     return rc;
 }
 
-// Events that were recorded in it are of no use until they are recorded again.
+// Returns whether events recorded in the capture are useless until they are recorded again.
 static bool is_over(const struct capture *c)
 {
     return c->ended || c->invalid;
 }
 
-// The stream waits for an event of the capture: it takes part from now on, if it did not before.
+// Makes the stream wait for an event of the capture c. From now on the stream takes part in c, if it did not
+// before.
 static CUresult join(struct CUstream_st *s, const struct capture_point *p, struct capture *c)
 {
     struct capture *mine = capture_of(s);
@@ -377,7 +379,7 @@ CUresult capture_wait(struct CUstream_st *s, const struct capture_point *p, bool
     return rc;
 }
 
-static CUresult ask(const struct capture_point *p, bool spoil)
+static CUresult query_point(const struct capture_point *p, bool invalidate)
 {
     if (!capture_at(p))
         return CUDA_SUCCESS;
@@ -385,18 +387,19 @@ static CUresult ask(const struct capture_point *p, bool spoil)
     struct capture *c = atomic_load_explicit(&p->capture, memory_order_relaxed);
     CUresult rc = CUDA_SUCCESS;
     if (c)
-        rc = is_over(c) ? CUDA_ERROR_INVALID_VALUE : invalidated(spoil ? c : NULL, CUDA_ERROR_CAPTURED_EVENT);
+        rc = is_over(c) ? CUDA_ERROR_INVALID_VALUE
+                        : invalidated(invalidate ? c : NULL, CUDA_ERROR_CAPTURED_EVENT);
     capture_unlock();
     return rc;
 }
 
-// To ask is what makes the capture invalid: who asks again hears of an event that is worth nothing.
-CUresult capture_ask(const struct capture_point *p)
+// The query invalidates the capture. A second query reports CUDA_ERROR_INVALID_VALUE.
+CUresult capture_query(const struct capture_point *p)
 {
-    return ask(p, true);
+    return query_point(p, true);
 }
 
-CUresult capture_look(const struct capture_point *p)
+CUresult capture_peek(const struct capture_point *p)
 {
-    return ask(p, false);
+    return query_point(p, false);
 }

@@ -12,7 +12,7 @@
 #define LARGE_PAGE ((uint64_t)2 << 20)
 #define LEAST_MEMORY ((uint64_t)64 << 20)
 
-// The cores that this process may use.
+// Returns the number of cores that this process may use.
 static unsigned core_count(void)
 {
     cpu_set_t set;
@@ -22,7 +22,8 @@ static unsigned core_count(void)
     return (unsigned)CPU_COUNT(&set);
 }
 
-// Half of what the machine has, for all devices together: a program that fills its GPU must not make the machine swap.
+// Returns half of the machine's memory, divided among the devices: a program that fills its GPU must not make
+// the machine swap.
 static uint64_t usual_memory(unsigned devices)
 {
     long pages = sysconf(_SC_PHYS_PAGES), size = sysconf(_SC_PAGESIZE);

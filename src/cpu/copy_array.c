@@ -32,7 +32,7 @@ CUresult copy_array_side(struct CUarray_st *handle, size_t x, size_t y, size_t z
     return CUDA_SUCCESS;
 }
 
-// --- one row ------------------------------------------------------------------------------------------------------
+// --- one row -----------------------------------------------------------------------------------------------
 
 static CUresult array_end(CUarray array, size_t at, const struct copy_job *j, struct copy_side *out)
 {

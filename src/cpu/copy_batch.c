@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Many copies in one call: all are looked at before the first is put into the stream.
+// Many copies in one call: all are checked before the first is appended to the stream.
 #include "base/mem.h"
 #include "cpu/array.h"
 #include "cpu/copy.h"
@@ -15,14 +15,14 @@ static CUresult source_of(CUmemcpySrcAccessOrder order, enum copy_source *out)
     }
 }
 
-// A batch needs a stream that has a name.
+// Gets the stream of a batch. NULL and the legacy stream are refused.
 static CUresult batch_stream(CUstream stream, bool per_thread, struct CUstream_st **out)
 {
     CUresult r = stream_get(stream, per_thread, out);
     return !r && (!stream || (*out)->legacy) ? CUDA_ERROR_INVALID_VALUE : r;
 }
 
-// fail: NULL, or where the number of the copy that is wrong goes.
+// Checks and submits the jobs. fail: NULL, or receives the index of the wrong copy.
 static CUresult submit(struct copy_job *jobs, size_t count, size_t *fail, struct CUstream_st *s)
 {
     CUresult r = CUDA_SUCCESS;
@@ -36,7 +36,7 @@ static CUresult submit(struct copy_job *jobs, size_t count, size_t *fail, struct
     return r;
 }
 
-// attributes[k] are those of the copies from first[k] up to the next.
+// attributes[k] hold for the copies from first[k] up to first[k + 1].
 static CUresult check_attributes(const CUmemcpyAttributes *attributes, const size_t *first, size_t n,
                                  size_t count)
 {
@@ -98,9 +98,9 @@ COPY_CALL(cuMemcpyBatchAsync_v2, _ptsz,
            size_t *first, size_t n, CUstream stream),
           batch(dst, src, sizes, count, attributes, first, n, NULL, stream, per_thread))
 
-// --- slices ------------------------------------------------------------------------------------------------------
+// --- slices ------------------------------------------------------------------------------------------------
 
-// Where an array takes part, widths and places along a row count its elements; else bytes.
+// Returns the unit of widths and positions along a row: an element if an array takes part, otherwise a byte.
 static size_t unit_of(const CUmemcpy3DOperand *o)
 {
     const struct CUarray_st *a =

@@ -2,7 +2,7 @@
 // Copies of one run of bytes.
 #include "cpu/copy.h"
 
-enum { DEVICE = 1, HOST = 0 };  // what the call says of a side: a device pointer must be of an allocation
+enum { DEVICE = 1, HOST = 0 };  // a device pointer must lie in an allocation
 
 static CUresult line(uint64_t dst, bool dst_device, uint64_t src, bool src_device, size_t size,
                      CUstream stream, bool per_thread, bool async)
@@ -17,16 +17,16 @@ static CUresult line(uint64_t dst, bool dst_device, uint64_t src, bool src_devic
     return copy_run(&j, stream, per_thread, async);
 }
 
-static bool cpu_context_or_none(CUcontext c)
+static bool context_or_none(CUcontext c)
 {
     return !c || cpu_context_named(c);
 }
 
-// An address says which memory it is: contexts only have to be there.
+// The address alone identifies the memory; the contexts only have to exist.
 static CUresult peer(CUdeviceptr dst, CUcontext to, CUdeviceptr src, CUcontext from, size_t size,
                      CUstream stream, bool per_thread, bool async)
 {
-    if (!cpu_context_or_none(to) || !cpu_context_or_none(from))
+    if (!context_or_none(to) || !context_or_none(from))
         return CUDA_ERROR_INVALID_CONTEXT;
     return line(dst, DEVICE, src, DEVICE, size, stream, per_thread, async);
 }

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
-// Checks copies against the allocations and does them.
+// Checks copies against the allocations and runs them.
 //
-// Pageable memory is the caller's again when the call returns, so such a source is copied aside, or waited for when it
-// is large; such a destination is waited for. Nothing waits for a copy between memory that the device can reach.
+// Pageable memory belongs to the caller again when the call returns: a pageable source is copied to a staging
+// buffer, or waited for if it is large; a pageable destination is waited for. Copies between memory that the
+// device can reach never make the caller wait.
 #include <string.h>
 
 #include "base/mem.h"
@@ -13,7 +14,7 @@
 
 enum { STAGED_MOST = 64 << 10, DIRECT_MOST = 64 << 10 };
 
-// --- checks ------------------------------------------------------------------------------------------------------
+// --- checks ------------------------------------------------------------------------------------------------
 
 static bool span(const struct copy_job *j, const struct copy_side *s, uint64_t *out)
 {
@@ -23,7 +24,7 @@ static bool span(const struct copy_job *j, const struct copy_side *s, uint64_t *
            !__builtin_add_overflow(slices, rows, out) && !__builtin_add_overflow(*out, j->width, out);
 }
 
-// Rows that lie far apart are looked at one by one, so that what is between them is left alone.
+// Rows that lie far apart are checked one by one, so that the memory between them is not touched.
 static bool accessible(const struct copy_job *j, const struct copy_side *s, uint64_t size, bool write)
 {
     if (s->pitch - j->width < 2 * MEMORY_PAGE || (j->height == 1 && j->depth == 1))
@@ -59,7 +60,7 @@ static CUresult check(const struct copy_job *j, struct copy_side *s, bool write,
     return CUDA_SUCCESS;
 }
 
-static bool nothing(const struct copy_job *j)
+static bool is_empty(const struct copy_job *j)
 {
     return !j->width || !j->height || !j->depth;
 }
@@ -67,13 +68,13 @@ static bool nothing(const struct copy_job *j)
 CUresult copy_run_check(struct copy_job *j, enum copy_when when)
 {
     j->when = when;
-    if (nothing(j))
+    if (is_empty(j))
         return CUDA_SUCCESS;
     CUresult r = check(j, &j->dst, true, when);
     return r || j->element ? r : check(j, &j->src, false, when);
 }
 
-// --- the work ----------------------------------------------------------------------------------------------------
+// --- the work ----------------------------------------------------------------------------------------------
 
 static void fill(char *at, size_t size, unsigned element, uint32_t value)
 {
@@ -90,7 +91,7 @@ static void fill(char *at, size_t size, unsigned element, uint32_t value)
     }
 }
 
-// Rows without gaps on both sides become one.
+// Joins rows into one if neither side has gaps between them.
 static void join_rows(struct copy_job *j)
 {
     bool fills = j->element;
@@ -123,7 +124,8 @@ static void execute(struct copy_job *j)
     copy_rows(space_host(j->dst.at), j->staged ? j->staged : space_host(j->src.at), j);
 }
 
-// On a thread that is not the pool's. Device memory may be about to move into a file.
+// Runs a copy on a thread that is not the pool's. The lock keeps device memory from being moved to a file
+// meanwhile.
 static void execute_here(const struct copy_job *job)
 {
     struct copy_job now = *job;
@@ -135,9 +137,10 @@ static void execute_here(const struct copy_job *job)
         pthread_rwlock_unlock(&memory_share_lock);
 }
 
-// A memset that was captured may go past the end of its allocation, or begin behind it: it does what a kernel's stores
-// would, wherever those may go. Others had to lie in an allocation when they were added, and still have to.
-static bool reaches(const struct copy_job *j)
+// Returns whether a captured memset may run. It may pass the end of its allocation, or begin behind it: it is
+// checked as the stores of a kernel are. Other memsets had to lie in an allocation when they were added, and
+// still have to.
+static bool captured_memset_allowed(const struct copy_job *j)
 {
     uint64_t size;
     return j->element && j->when == COPY_CAPTURED && span(j, &j->dst, &size) &&
@@ -147,10 +150,10 @@ static bool reaches(const struct copy_job *j)
 CUresult copy_run_now(const struct copy_job *j, const struct copy_side **bad)
 {
     struct copy_job now = *j;
-    if (nothing(j))
+    if (is_empty(j))
         return CUDA_SUCCESS;
     CUresult r = check(&now, &now.dst, true, COPY_NOW);
-    if (r && reaches(j))
+    if (r && captured_memset_allowed(j))
         r = CUDA_SUCCESS;
     *bad = &j->dst;
     if (!r && !j->element) {
@@ -171,7 +174,7 @@ static void run(void *arg, bool go)
     mem_free(j);
 }
 
-// --- how it gets done ----------------------------------------------------------------------------------------------
+// --- submission --------------------------------------------------------------------------------------------
 
 static bool idle(struct CUstream_st *s)
 {
@@ -213,7 +216,7 @@ static int stage(struct copy_job *j, size_t bytes)
     return 0;
 }
 
-// The copy as a node of a graph.
+// Adds the copy to the stream's capture as a node. Returns false if the stream is not captured.
 static bool captured(const struct copy_job *j, struct CUstream_st *s, bool async, CUresult *r)
 {
     CUgraphNodeParams node = {.type = j->element ? CU_GRAPH_NODE_TYPE_MEMSET : CU_GRAPH_NODE_TYPE_MEMCPY};
@@ -232,7 +235,7 @@ static bool captured(const struct copy_job *j, struct CUstream_st *s, bool async
 CUresult copy_run_submit(const struct copy_job *job, struct CUstream_st *s, bool async)
 {
     CUresult r;
-    if (nothing(job))
+    if (is_empty(job))
         return CUDA_SUCCESS;
     if (captured(job, s, async, &r))
         return r;
@@ -240,7 +243,7 @@ CUresult copy_run_submit(const struct copy_job *job, struct CUstream_st *s, bool
     if (r)
         return r;
     if (job->when != COPY_NOW) {
-        // The capture has ended since.
+        // The capture has ended since the check.
         struct copy_job now = *job;
         r = copy_run_check(&now, COPY_NOW);
         return r ? r : copy_run_submit(&now, s, async);
@@ -269,10 +272,10 @@ CUresult copy_run_submit(const struct copy_job *job, struct CUstream_st *s, bool
     return wait ? stream_wait(s) : CUDA_SUCCESS;
 }
 
-// --- between devices -----------------------------------------------------------------------------------------------
+// --- between devices ---------------------------------------------------------------------------------------
 
-// The context of another device than the stream's that the memory belongs to, or NULL.
-static struct CUctx_st *elsewhere(const struct copy_side *side, const struct CUstream_st *s)
+// Returns the context that owns the side's memory if its device is not the stream's; otherwise NULL.
+static struct CUctx_st *other_context(const struct copy_side *side, const struct CUstream_st *s)
 {
     struct CUctx_st *ctx = NULL;
     if (side->where != MEMORY_ON_DEVICE || side->array)
@@ -285,11 +288,11 @@ static struct CUctx_st *elsewhere(const struct copy_side *side, const struct CUs
     return ctx;
 }
 
-// In the legacy stream a copy between devices begins when everything in both has ended, and what follows in either begins
-// after it.
+// A copy between devices in the legacy stream begins after everything in both contexts, and what follows in
+// either context begins after the copy.
 static CUresult submit_between(const struct copy_job *j, struct CUstream_st *s, bool async)
 {
-    struct CUctx_st *others[] = {elsewhere(&j->dst, s), j->element ? NULL : elsewhere(&j->src, s)};
+    struct CUctx_st *others[] = {other_context(&j->dst, s), j->element ? NULL : other_context(&j->src, s)};
     CUresult r = CUDA_SUCCESS;
     for (int i = 0; i < 2 && !r; i++)
         r = others[i] ? stream_after_context(s, others[i]) : CUDA_SUCCESS;
@@ -308,6 +311,6 @@ CUresult copy_run(struct copy_job *j, CUstream stream, bool per_thread, bool asy
         r = copy_run_check(j, stream_captures(s) ? COPY_CAPTURED : COPY_NOW);
     if (r)
         return r;
-    bool between = device_count() > 1 && s->legacy && !nothing(j) && !stream_captures(s);
+    bool between = device_count() > 1 && s->legacy && !is_empty(j) && !stream_captures(s);
     return between ? submit_between(j, s, async) : copy_run_submit(j, s, async);
 }

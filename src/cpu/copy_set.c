@@ -12,7 +12,7 @@ CUresult copy_set_job(const CUDA_MEMSET_NODE_PARAMS_v2 *p, struct copy_job *j)
         if (p->height > 1 && (p->pitch < j->width || p->pitch % element))
             return CUDA_ERROR_INVALID_VALUE;
     }
-    // Of one row the pitch says nothing.
+    // The pitch of a single row is ignored.
     j->dst = (struct copy_side){.at = p->dst, .pitch = p->height > 1 ? p->pitch : j->width, .known = true};
     return CUDA_SUCCESS;
 }
@@ -38,7 +38,7 @@ static CUresult set(CUdeviceptr dst, size_t pitch, uint32_t value, unsigned elem
     return r ? r : copy_run(&j, stream, per_thread, async);
 }
 
-// Two calls and their twins for each size of the value, and as many for rows.
+// Defines two calls and their twins for each size of the value, and as many for rows.
 #define SET_CALLS(bits, type)                                                                              \
     COPY_CALL(cuMemsetD##bits##_v2, _ptds, (CUdeviceptr dst, type value, size_t count),                    \
               set(dst, 0, value, bits / 8, count, 1, NULL, per_thread, false))                             \

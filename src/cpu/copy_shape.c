@@ -2,7 +2,7 @@
 // Copies of rows and slices.
 #include "cpu/copy.h"
 
-// One side as the structures of two and three dimensions describe it.
+// One side of a copy, as the 2D and 3D structures describe it.
 struct corner {
     CUmemorytype type;
     const void *host;
@@ -11,7 +11,7 @@ struct corner {
     size_t x, y, z, pitch, height;  // pitch, height: 0 for no gaps
 };
 
-// Fills in what is 0. The rows must hold what is copied from them.
+// Fills in zero pitches and heights, and checks that the rows hold what is copied from them.
 static CUresult place(const struct corner *c, const struct copy_job *j, struct copy_side *out)
 {
     size_t width, rows, pitch = c->pitch, height = c->height;
@@ -73,7 +73,7 @@ static CUresult copy_2d(const CUDA_MEMCPY2D *c, CUstream stream, bool per_thread
     return shape(&dst, &src, &j, stream, per_thread, async);
 }
 
-// The structures for one device and for two differ in what they say of contexts only.
+// The structures for one device and for two differ only in their contexts.
 #define CORNER(c, side)                                                                    \
     {                                                                                      \
         .type = c->side##MemoryType, .host = c->side##Host, .device = c->side##Device,     \

@@ -26,7 +26,7 @@ static void good_lines(void **state)
     OK(cuMemcpy(b, a + 10, 10));
     OK(cuMemcpy((uintptr_t)back, b, 10));
     assert_memory_equal(back, host + 10, 10);
-    OK(cuMemcpyHtoD_v2(a, (void *)(uintptr_t)b, 4));  // unified addressing sees through it
+    OK(cuMemcpyHtoD_v2(a, (void *)(uintptr_t)b, 4));  // unified addressing finds the device memory
     OK(cuMemcpyPeer(a, NULL, b, NULL, 100));
     assert_int_equal(cuMemcpyPeer(a, (CUcontext)host, b, NULL, 1), CUDA_ERROR_INVALID_CONTEXT);
     OK(cuMemFree_v2(a));
@@ -57,7 +57,7 @@ static void bad_bounds(void **state)
     OK(cuMemFree_v2(b));
 }
 
-// Host memory that is not there is an error, not a signal.
+// Host memory that is not mapped is an error, not a signal.
 static void bad_host(void **state)
 {
     CUdeviceptr a = fake_alloc(100000);
@@ -71,7 +71,7 @@ static void bad_host(void **state)
     INVALID(cuMemcpyDtoH_v2(p + 8192, a, 1));
     OK(cuMemcpyHtoD_v2(a, p, 8192));
     OK(cuMemcpyDtoH_v2(p, a, 4096));
-    INVALID(cuMemcpyDtoH_v2(space_host(a), a, 4));  // our own side of device memory is not the program's
+    INVALID(cuMemcpyDtoH_v2(space_host(a), a, 4));  // the host alias of device memory is not the program's
     INVALID(cuMemcpy((uintptr_t)-8, a, 4));
     munmap(p, 8192);
     OK(cuMemFree_v2(a));
@@ -93,7 +93,7 @@ static void good_pinned_bounds(void **state)
     OK(cuMemFree_v2(a));
 }
 
-// --- order -------------------------------------------------------------------------------------------------------
+// --- order -------------------------------------------------------------------------------------------------
 
 static void nothing(void *arg, bool run)
 {
@@ -107,7 +107,7 @@ static void good_order(void **state)
     OK(cuMemHostAlloc((void **)&pinned, 100, 0));
     OK(cuMemsetD8_v2(a, 0, 1000));
     stream_push(s, nothing, NULL);
-    // Pageable and small: what it was at the call. Pinned: what it is when the stream comes to it.
+    // A small pageable source is read at the call, a pinned one when the stream reaches the copy.
     memset(host, 1, sizeof host);
     memset(pinned, 2, 100);
     OK(cuMemcpyHtoDAsync_v2(a, host, 100, s));
@@ -118,7 +118,7 @@ static void good_order(void **state)
     fake_run(s);
     assert_int_equal(at(a)[0], 1);
     assert_int_equal(at(a)[100], 4);
-    // Pageable and large: done when the call returns. A pageable destination, too.
+    // A copy from large pageable memory is done when the call returns, and so is one to pageable memory.
     stream_push(s, nothing, NULL);
     OK(cuMemcpyHtoDAsync_v2(a, host, sizeof host, s));
     assert_int_equal(at(a)[sizeof host - 1], 3);
@@ -127,7 +127,7 @@ static void good_order(void **state)
     OK(cuMemcpyDtoHAsync_v2(host, a, 10, s));
     assert_int_equal(host[9], 9);
     assert_int_equal(fake_queued, 0);
-    // A pinned destination is not waited for.
+    // The call does not wait for a copy to pinned memory.
     stream_push(s, nothing, NULL);
     OK(cuMemcpyDtoHAsync_v2(pinned, a, 10, s));
     assert_int_equal(pinned[0], 4);
@@ -154,7 +154,7 @@ static void bad_context_error(void **state)
     OK(cuMemFree_v2(a));
 }
 
-// --- memset ------------------------------------------------------------------------------------------------------
+// --- memset ------------------------------------------------------------------------------------------------
 
 static void good_sets(void **state)
 {
@@ -184,9 +184,9 @@ static void good_sets(void **state)
     OK(cuMemFree_v2(a));
 }
 
-// --- shapes ------------------------------------------------------------------------------------------------------
+// --- shapes ------------------------------------------------------------------------------------------------
 
-// Boxes of random sizes between random places, byte by byte against the plain definition.
+// Boxes of random sizes between random positions are compared byte by byte with the plain definition.
 static void good_boxes(void **state)
 {
     enum { SIZE = 4096 };
@@ -296,7 +296,7 @@ static void bad_boxes(void **state)
     OK(cuMemFree_v2(a));
 }
 
-// --- batches -----------------------------------------------------------------------------------------------------
+// --- batches -----------------------------------------------------------------------------------------------
 
 static void good_batch(void **state)
 {
@@ -351,7 +351,7 @@ static void bad_no_memory(void **state)
     OK(cuMemFree_v2(a));
 }
 
-// What a capture would have taken was not looked at.
+// A job that was checked for a capture that has ended is checked again.
 static void bad_capture_ended(void **state)
 {
     CUdeviceptr a = fake_alloc(512);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Settings of core files of the device. They are kept and told; no such file is written, which is said when a program
-// asks for one. What a kernel died of is in moat's report.
+// Settings of core dumps of the device. They are stored and returned; no core dump is ever written, which is
+// reported when a program enables them. moat's report contains the cause of a kernel's death.
 #include <string.h>
 
 #include <stdio.h>
@@ -11,14 +11,14 @@
 
 enum { TEXT = 1024 };
 
-// A row for each kind of setting. LIGHTWEIGHT and TRIGGER_HOST are older names of some flags.
+// One setting per member. LIGHTWEIGHT and TRIGGER_HOST are older names of some flags.
 struct coredump {
     bool on_exception, user_trigger;
     unsigned flags;
     char file[TEXT], pipe[TEXT];
 };
 
-// Of all, and of the contexts' own. A leaf.
+// Guards the global settings and those of all contexts. A leaf.
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct coredump global;
 
@@ -31,7 +31,8 @@ static void set_default(char *text, const char *what)
     snprintf(text, TEXT, "%s.cuda.%s.%d", what, host, (int)getpid());
 }
 
-// With the lock held: what holds for the context, or without one. NULL when out of memory, if it must have its own.
+// Returns the settings that hold for the context, or the global ones. own: the context gets its own if it has
+// none; NULL if out of memory. The lock must be held.
 static struct coredump *settings_of(struct CUctx_st *ctx, bool own)
 {
     set_default(global.file, "core");
@@ -100,7 +101,7 @@ static bool set_text(char *to, const char *from, size_t size)
     return true;
 }
 
-// With the lock held. False: that is no such value.
+// Stores a setting. Returns false if the value is invalid. The lock must be held.
 static bool store(struct coredump *s, CUcoredumpSettings a, const void *value, size_t size)
 {
     bool on = size >= sizeof on && *(const unsigned char *)value;
@@ -134,7 +135,7 @@ static CUresult set(struct CUctx_st *ctx, CUcoredumpSettings a, const void *valu
     bool asks = good && (s->on_exception || s->user_trigger);
     pthread_mutex_unlock(&lock);
     if (asks)
-        not_supported_told("writing core files of kernels");
+        not_supported_notify("writing core files of kernels");
     return good ? CUDA_SUCCESS : s ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_OUT_OF_MEMORY;
 }
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
-// What the files of the CPU device share: handles, contexts, streams and how work is put into them.
+// Handles, contexts, streams, memory and modules of the CPU device, as its files share them.
 //
 //   devices ── contexts (a primary one, others) ── streams ── operations, in order
 //                                                ── modules ── functions, variables
 //   libraries are loaded into each context that uses them
 //
-// Locks, outermost first: capture_lock (captures and graphs), cpu_context_lock (lists of a context), memory_lock
-// (allocations), pool's own. None is held across a call into the application.
+// Locks, outermost first: capture_lock (captures and graphs), the lock of a context (its lists), memory_lock
+// (allocations), the pool's own lock. None of them is held across a call into the application.
 #ifndef MOAT_CPU_CPU_H
 #define MOAT_CPU_CPU_H
 
@@ -19,14 +19,14 @@
 #include "cpu/unsupported.h"
 #include "exec/exec.h"
 
-// Exported, and bound inside the library: a library that is put before ours must not catch our own calls. Include
-// this header before others that declare the driver API.
+// The driver API is exported and yet bound inside the library: a library that is loaded before ours must not
+// intercept our own calls. Include this header before others that declare the driver API.
 #pragma GCC visibility push(protected)
 #include "driver/cuda_api.h"
 #include "driver/driver_fault.h"
 #pragma GCC visibility pop
 
-// --- handles (handle.c): what the application passes is checked before it is followed -------------------------
+// --- handles (handle.c): a pointer from the application is checked before it is followed -------------------
 
 enum handle_kind {
     HANDLE_CONTEXT = 1,
@@ -48,69 +48,75 @@ int handle_add(const void *p, enum handle_kind kind);  // 0 or -ENOMEM
 bool handle_is(const void *p, enum handle_kind kind);  // lock-free
 void handle_remove(const void *p);
 
-// --- device (device.c) ----------------------------------------------------------------------------------------
+// --- device (device.c) -------------------------------------------------------------------------------------
 
-CUresult device_init(void);   // what cuInit does; thread-safe
-CUresult device_ready(void);  // CUDA_ERROR_NOT_INITIALIZED before cuInit, and in a forked child
+CUresult device_init(void);   // does the work of cuInit; thread-safe
+CUresult device_ready(void);  // CUDA_ERROR_NOT_INITIALIZED before cuInit and in a forked child
 unsigned device_count(void);
 unsigned device_sm_count(void);
 int device_capability(void);                 // 90
-uint64_t device_memory(void);                // bytes that each pretends to have
-int device_attribute(CUdevice_attribute a);  // that all have alike; -1: no such attribute
-CUresult device_check(CUdevice device);      // device_ready, or CUDA_ERROR_INVALID_DEVICE
+uint64_t device_memory(void);                // bytes that each device claims to have
+int device_attribute(CUdevice_attribute a);  // the same on all devices; -1: no such attribute
+CUresult device_check(CUdevice device);      // the error of device_ready, or CUDA_ERROR_INVALID_DEVICE
 
-// --- contexts (cpu_context.c) -------------------------------------------------------------------------------------
+// --- contexts (cpu_context.c) ------------------------------------------------------------------------------
 
-enum { PEER_MOST = 8 };  // as many as NVIDIA's driver allows
+enum { PEER_MOST = 8 };  // NVIDIA's driver has the same limit
 
-// One whose life has ended stays as memory, for threads that still have it on their stacks, and is used again.
+// A context is used for several lives. After one has ended its memory stays valid, because threads may still
+// have the context on their stacks, and serves a later context.
 struct CUctx_st {
     CUdevice device;
     bool primary;
     unsigned flags;
     unsigned long long id;
-    atomic_bool alive;         // false: destroyed, or the primary context while nobody retains it
-    atomic_uint generation;    // counts its lives; a thread's stack remembers which one it means
-    atomic_uint references;    // of cuCtxAttach
-    atomic_int error;          // CUresult that sticks: every later call returns it
-    struct exec_fault fault;   // what caused it; valid once error is set
-    struct driver_fault told;  // the same, with texts of its own: the program may be gone
-    pthread_mutex_t lock;      // the lists below
+    atomic_bool alive;                 // false: destroyed, or a primary context that nobody retains
+    atomic_uint generation;            // number of its lives; an entry of a thread's stack means one of them
+    atomic_uint references;            // counted by cuCtxAttach
+    atomic_int error;                  // sticky CUresult: every later call returns it
+    struct exec_fault fault;           // cause of the error; valid once error is set
+    struct driver_fault fault_report;  // the fault with copies of its texts: the program may be unloaded
+    pthread_mutex_t lock;              // guards the lists below
     struct CUstream_st *legacy;
-    struct CUstream_st *streams;  // all, the legacy one included, by next_in_context; under the pool's lock
+    struct CUstream_st *streams;  // all, including the legacy one, by next_in_context; under the pool's lock
     struct CUmod_st *modules;
-    _Atomic size_t limits[16];  // by CUlimit; relaxed, each a number of its own
+    _Atomic size_t limits[16];  // by CUlimit; relaxed: each is independent of the others
     CUfunc_cache cache_config;
     atomic_ullong grid_ids;
-    atomic_uint pending;                 // what kernels have launched, or are about to, and has not ended
-    _Atomic(struct memory_heap *) heap;  // of kernels' malloc; NULL before the first
-    atomic_uint capturing, capturing_blocking;  // streams that do; capture.h
-    struct coredump *coredump;            // its settings, where they are its own; coredump.c, under its lock
-    unsigned long long peers[PEER_MOST];  // ids of contexts that it may access; peer.c, under its lock
+    atomic_uint pending;  // operations that kernels launched, or are about to, and that have not ended
+    _Atomic(struct memory_heap *) heap;         // heap of in-kernel malloc; NULL before the first malloc
+    atomic_uint capturing, capturing_blocking;  // streams (blocking streams) that are captured; capture.h
+    struct coredump *coredump;  // its own settings, or NULL; coredump.c, under that file's lock
+    // Ids of contexts that this one may access; peer.c, under the context's lock.
+    unsigned long long peers[PEER_MOST];
     struct CUctx_st *next_free;
 };
 
-// The calling thread's current context. Not initialised, no context, or in error: the code that the call must
-// return, and *out is NULL (in error: it is set all the same).
+// Stores the calling thread's current context in *out. Returns CUDA_SUCCESS, or the error that the API call
+// must return: not initialised, no current context, a destroyed one (*out is NULL), or the sticky error of
+// the context (*out is set).
 CUresult cpu_context_current(struct CUctx_st **out);
-// As that, of which no sticky error counts: for what a program may still do, such as destroying.
+// The same, but the sticky error is ignored: for calls that a program may make after an error, such as
+// destroying.
 CUresult cpu_context_current_any(struct CUctx_st **out);
-// What the application means by a handle: a context, or the primary one that a green context stands on. NULL: neither.
+// Returns the context that a handle of the application names: the context itself, or the primary context
+// below a green context. Returns NULL if the handle is neither.
 struct CUctx_st *cpu_context_named(CUcontext handle);
-// Of green contexts (green_context.c) no id is used twice, and none is 0. What is to notice that one is destroyed keeps its
-// id: the handle may be another one's by then.
-unsigned long long cpu_context_green(void);  // the id of the one that is current, 0: none is
-// NULL: it is no green context. id: NULL, or where its goes.
+// Ids of green contexts (green_context.c) are never 0 and never used twice. Code that must notice the
+// destruction of a green context keeps the id, as the handle may belong to another one by then.
+unsigned long long cpu_context_green(void);  // id of the current green context; 0: none is current
+// Returns the primary context below a green context, NULL if the handle is no green context. id: receives the
+// green context's id; may be NULL.
 struct CUctx_st *green_context_base(CUcontext handle, unsigned long long *id);
 CUgreenCtx green_context_of(unsigned long long id);                           // NULL: it is destroyed
-void cpu_context_fail(struct CUctx_st *ctx, const struct exec_fault *fault);  // the first one sticks
+void cpu_context_fail(struct CUctx_st *ctx, const struct exec_fault *fault);  // the first error sticks
 CUresult cpu_context_error_of(enum exec_fault_kind kind);
-// For whoever asks through moat_driver_fault.
+// Copies a fault and its texts for moat_driver_fault.
 void fault_query_keep(struct driver_fault *to, const struct exec_fault *f, CUresult result);
 
-// What the primary context shares with others.
-CUresult cpu_context_start(struct CUctx_st *ctx, CUdevice device, unsigned flags);  // a life begins
-void cpu_context_end(struct CUctx_st *ctx);  // waits for its work and frees what it holds
+// Used for primary contexts and for those of cuCtxCreate.
+CUresult cpu_context_start(struct CUctx_st *ctx, CUdevice device, unsigned flags);  // begins a life
+void cpu_context_end(struct CUctx_st *ctx);  // waits for the context's work and frees all it holds
 bool cpu_context_flags_valid(unsigned flags);
 void cpu_context_limits_init(struct CUctx_st *ctx);
 CUresult cpu_context_limit(const struct CUctx_st *ctx, CUlimit limit, size_t *value);
@@ -119,69 +125,73 @@ static inline size_t cpu_context_limit_now(const struct CUctx_st *ctx, CUlimit l
     return atomic_load_explicit(&ctx->limits[limit], memory_order_relaxed);
 }
 
-// --- streams (stream.c, event.c, pool.c) ------------------------------------------------------------------------
+// --- streams (stream.c, event.c, pool.c) -------------------------------------------------------------------
 
 struct CUstream_st;
 
-// What the application's handle means: NULL and CU_STREAM_LEGACY the context's legacy stream (NULL in a per-thread
-// call, and CU_STREAM_PER_THREAD, the calling thread's own). Checks the current context and its sticky error.
+// Finds the stream that a handle names: NULL and CU_STREAM_LEGACY name the context's legacy stream;
+// CU_STREAM_PER_THREAD, and NULL in a per-thread call, name the calling thread's own stream. Checks the
+// current context and its sticky error.
 CUresult stream_get(CUstream handle, bool per_thread, struct CUstream_st **out);
 
-// Puts work at the end of a stream. It runs on a thread of the pool, or on one that waits, when everything before
-// it in the stream has ended (and, between the legacy stream and blocking streams, when theirs has). When the
-// context is in error, fn is called with run == false: only to release what arg holds. CUDA_SUCCESS or
-// CUDA_ERROR_OUT_OF_MEMORY, or that the context has been destroyed: then fn is not called at all.
-// CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED while capturing.
+// Appends an operation to a stream. It runs on a thread of the pool, or on a host thread that waits, after
+// everything before it in the stream has ended (and after the operations that the rules of the legacy stream
+// put before it). If the context is in error, fn is called with run == false and must only release what arg
+// holds. Returns CUDA_SUCCESS; CUDA_ERROR_OUT_OF_MEMORY; CUDA_ERROR_CONTEXT_IS_DESTROYED; or the error of
+// capture_refuse while the stream is captured. fn is not called after an error.
 typedef void stream_fn(void *arg, bool run);
 CUresult stream_push(struct CUstream_st *s, stream_fn *fn, void *arg);
-// fn is the application's: called on a thread of the pool that may block.
+// The same for a function of the application: it is called on the pool's callback thread, where it may block.
 CUresult stream_push_callback(struct CUstream_st *s, stream_fn *fn, void *arg);
-// Runs a grid; done(arg, ...) is called once it has ended or was dropped, after a fault has been made the context's.
+// Appends a grid to a stream, with the errors of stream_push. done(arg, g) is called once, after the grid has
+// ended or was dropped; a fault of the grid has become the context's error by then. began: NULL, or a zeroed
+// clock that receives the time when the first block begins.
 typedef void grid_done_fn(void *arg, struct exec_grid *g);
-// began: where to note when its first block begins; zeroed, or NULL.
 struct grid_clock {
-    uint64_t wall, cpu;  // ns, of the monotonic clock and of the process's
+    uint64_t wall, cpu;  // ns of the monotonic clock and of the process's CPU clock
 };
 CUresult stream_push_grid(struct CUstream_st *s, struct exec_grid *g, grid_done_fn *done, void *arg,
                           struct grid_clock *began);
-struct grid_clock pool_clock(void);  // now
+struct grid_clock pool_clock(void);  // the time now
 
-// Wait, helping with the work; then print what kernels printed. The context's error, if any.
+// Wait for the stream's or the context's work, running operations meanwhile, then flush the output of
+// kernels. Return the context's error, if any.
 CUresult stream_wait(struct CUstream_st *s);
 CUresult cpu_context_wait(struct CUctx_st *ctx);
-bool cpu_context_idle(struct CUctx_st *ctx);  // nothing queued or running, a moment ago
+bool cpu_context_idle(struct CUctx_st *ctx);  // whether nothing was queued or running a moment ago
 
 CUresult stream_context_init(struct CUctx_st *ctx);  // makes the legacy stream
 void stream_context_free(struct CUctx_st *ctx);      // waits for all streams and frees them
 
-// --- memory (memory_*.c) ---------------------------------------------------------------------------------------
+// --- memory (memory_*.c) -----------------------------------------------------------------------------------
 
-// Device memory for our own use (module variables, parameters): zeroed, readable and writable by kernels, of no
-// allocation that the application can see; of the calling thread's device. 0 when out of memory. Safe to free when no kernel uses it.
+// Device memory for internal use (module variables, parameters): zeroed, readable and writable by kernels, in
+// no allocation that the application can see, charged to the calling thread's device. Returns 0 if out of
+// memory. No kernel may use it when it is freed.
 uint64_t memory_internal_alloc(uint64_t size, uint64_t align);
-// The same at an address that the host may follow, too: for managed variables.
+// The same at an address that the host can dereference too: for managed variables.
 uint64_t memory_internal_managed(uint64_t size, uint64_t align);
 void memory_internal_free(uint64_t addr);
 void memory_internal_protect(uint64_t addr, uint64_t size, bool writable);  // whole 4 KiB pages
-// Module variables that the application may copy to and query: tracked with their exact bounds.
+// Module variables that the application may copy to and query are tracked with their exact bounds.
 int memory_track_variable(struct CUctx_st *ctx, uint64_t addr, uint64_t size, bool managed);
 void memory_untrack_variable(uint64_t addr);
-// In-kernel malloc and free, on a heap of the context's CU_LIMIT_MALLOC_HEAP_SIZE, made at first use.
-// As exec_host's.
+// In-kernel malloc and free, called as exec_host calls them. The context's heap is made at the first use and
+// has the size of CU_LIMIT_MALLOC_HEAP_SIZE.
 void memory_heap_alloc(struct CUctx_st *ctx, uint32_t lanes, const uint64_t *sizes, uint64_t *at);
 uint32_t memory_heap_free(struct CUctx_st *ctx, uint32_t lanes, const uint64_t *at);
-void memory_context_free(struct CUctx_st *ctx);  // what a destroyed context still holds
+void memory_context_free(struct CUctx_st *ctx);  // frees what a destroyed context still holds
 
-// --- output (output.c): printf and assert of kernels -------------------------------------------------------------
+// --- output (output.c): printf and assert of kernels ---------------------------------------------------
 
 void output_append(const char *text, size_t len);  // from any thread
-void output_flush(void);                           // to standard output; called where the host waits
+void output_flush(void);                           // writes to standard output; called where the host waits
 
-// --- modules (module.c, library.c, launch.c) ---------------------------------------------------------------------
+// --- modules (module.c, library.c, launch.c) ---------------------------------------------------------------
 
 struct CUmod_st;  // module.h
 
-void module_context_free(struct CUctx_st *ctx);  // no kernel of it may be running
+void module_context_free(struct CUctx_st *ctx);  // none of its kernels may be running
 void coredump_context_free(struct CUctx_st *ctx);
 
 #endif

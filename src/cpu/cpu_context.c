@@ -10,12 +10,12 @@
 
 enum { DEPTH = 128 };
 
-// An entry means one life of a context: when that has ended, calls return CUDA_ERROR_CONTEXT_IS_DESTROYED.
+// An entry means one life of a context; after its end calls return CUDA_ERROR_CONTEXT_IS_DESTROYED.
 struct entry {
     struct CUctx_st *ctx;
     unsigned generation;
-    CUcontext shown;  // as the application knows it: itself, or a green context that it is the base of
-    unsigned long long green;  // that one's id; 0: itself
+    CUcontext shown;           // as the application knows it: ctx, or a green context on top of ctx
+    unsigned long long green;  // id of the green context; 0: none
 };
 
 static _Thread_local struct {
@@ -23,7 +23,7 @@ static _Thread_local struct {
     struct entry entries[DEPTH];
 } stack;
 
-// Of the two below, and of who may end a context. Outermost; not held while a context ends.
+// Guards the two below, and decides which thread ends a context. Outermost; not held while a context ends.
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct CUctx_st *free_contexts;
 static unsigned long long last_id;
@@ -117,7 +117,8 @@ unsigned long long cpu_context_green(void)
     return stack.depth ? stack.entries[stack.depth - 1].green : 0;
 }
 
-// CUDA_SUCCESS, or why there is no living context. *out: the one on top all the same, NULL if there is none.
+// Returns CUDA_SUCCESS, or why there is no living context. *out is the context on top of the stack in either
+// case, NULL if there is none.
 static CUresult look_up(struct CUctx_st **out)
 {
     CUresult r = device_ready();
@@ -171,7 +172,7 @@ void cpu_context_fail(struct CUctx_st *ctx, const struct exec_fault *fault)
     pthread_mutex_lock(&ctx->lock);
     if (error && !atomic_load(&ctx->error)) {
         ctx->fault = *fault;
-        fault_query_keep(&ctx->told, fault, error);
+        fault_query_keep(&ctx->fault_report, fault, error);
         atomic_store_explicit(&ctx->error, (int)error, memory_order_release);  // partner: cpu_context_current
     }
     pthread_mutex_unlock(&ctx->lock);
@@ -352,7 +353,7 @@ CUresult cuCtxGetDevice(CUdevice *device)
     return CUDA_SUCCESS;
 }
 
-// The context that the application names, NULL meaning the current one.
+// Finds the context that the application names; NULL names the current one.
 static CUresult named(CUcontext handle, struct CUctx_st **out)
 {
     if (!handle)
@@ -437,7 +438,7 @@ CUresult cuCtxSetCacheConfig(CUfunc_cache config)
     return CUDA_SUCCESS;
 }
 
-// Banks of shared memory have four bytes, whatever is asked for, as on every recent GPU.
+// Banks of shared memory have four bytes whatever was set, as on every recent GPU.
 CUresult cuCtxGetSharedMemConfig(CUsharedconfig *config)
 {
     struct CUctx_st *ctx;
@@ -477,7 +478,7 @@ CUresult cuCtxGetExecAffinity(CUexecAffinityParam *param, CUexecAffinityType typ
     return CUDA_SUCCESS;
 }
 
-// What others write into our memory is there when they have written it.
+// Writes of other devices into our memory are visible at once.
 CUresult cuFlushGPUDirectRDMAWrites(CUflushGPUDirectRDMAWritesTarget target,
                                     CUflushGPUDirectRDMAWritesScope scope)
 {

@@ -116,7 +116,7 @@ static void test_attach(void **state)
     IS(CUDA_ERROR_INVALID_CONTEXT, cuCtxDetach(a));
 }
 
-// A context that another thread destroys, whose memory then serves a new one.
+// Another thread destroys a context, whose memory then serves a new one.
 static atomic_int step;
 static CUcontext shared;
 
@@ -161,7 +161,7 @@ static void test_destroyed_elsewhere(void **state)
     OK(cuCtxDestroy_v2(next));
 }
 
-// A stream has its context, so that none need be current; one that is destroyed is in the way.
+// A stream has its context, so that none need be current; but a destroyed current context is an error.
 static void test_stream_of_another(void **state)
 {
     CUcontext a, b;

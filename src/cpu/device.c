@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The devices: whether they may be used, and what they say about themselves. They share the pool's threads and the
-// address space; each has contexts and an amount of memory of its own.
+// The devices: initialisation and properties. They share the pool's threads and the address space; each has
+// contexts and an amount of memory of its own.
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
@@ -15,7 +15,7 @@
 
 enum state { NOT_READY, READY, FORKED };
 
-// A forked child has the memory but not the threads: as with a GPU, nothing can be done there any more.
+// A forked child has the memory but not the threads: as with a GPU, no call works there any more.
 static atomic_int state;
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static CUresult first_result;
@@ -45,7 +45,7 @@ CUresult device_init(void)
     if (atomic_load_explicit(&state, memory_order_acquire) == FORKED)
         return CUDA_ERROR_NOT_INITIALIZED;
     pthread_once(&once, init);
-    logs_tell();
+    logs_notify();
     return first_result;
 }
 
@@ -134,7 +134,7 @@ CUresult cuDeviceGetAttribute(int *value, CUdevice_attribute attribute, CUdevice
     return find_attribute(attribute, device, value) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
-// Copies what fits, and a NUL.
+// Copies as much of a text as fits, and a NUL.
 static CUresult copy_text(char *to, int size, const char *from)
 {
     if (!to || size <= 0)
@@ -206,7 +206,7 @@ CUresult cuDeviceGetProperties(CUdevprop *p, CUdevice device)
     return CUDA_SUCCESS;
 }
 
-// Each is alone on a bus.
+// Each device is alone on a bus.
 CUresult cuDeviceGetPCIBusId(char *id, int size, CUdevice device)
 {
     char text[sizeof "0000:00:00.0"];
@@ -217,7 +217,7 @@ CUresult cuDeviceGetPCIBusId(char *id, int size, CUdevice device)
     return r ? r : (size_t)size < sizeof text ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS;
 }
 
-// A domain, a bus, a device and a function, of which the first and the last may be left out.
+// Parses domain, bus, device and function; the first and the last may be missing.
 CUresult cuDeviceGetByPCIBusId(CUdevice *device, const char *id)
 {
     unsigned domain = 0, bus = CONFIG_DEVICES, slot = 1, function = 0;
@@ -255,7 +255,7 @@ CUresult cuDeviceGetUuid_v2(CUuuid *uuid, CUdevice device)
     return get_uuid(uuid, device);
 }
 
-// There are none outside Windows.
+// LUIDs exist on Windows only.
 CUresult cuDeviceGetLuid(char *luid, unsigned int *mask, CUdevice device)
 {
     CUresult r = device_check(device);
@@ -282,7 +282,7 @@ CUresult cuDeviceGetTexture1DLinearMaxWidth(size_t *width, CUarray_format format
     return CUDA_SUCCESS;
 }
 
-// As HOST_NATIVE_ATOMIC_SUPPORTED says: nothing is promised.
+// No capability is reported, as for HOST_NATIVE_ATOMIC_SUPPORTED.
 CUresult cuDeviceGetHostAtomicCapabilities(unsigned int *capabilities, const CUatomicOperation *operations,
                                            unsigned int count, CUdevice device)
 {

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT
-// Events: the mark that was recorded last, kept. Who waits for an event waits for that mark, so that
-// recording the event again does not concern him.
+// Events. An event keeps the mark that was recorded last; a wait is for that mark, so recording the event
+// again does not affect earlier waits.
 //
-// An event that processes share has a state that all of them see. A record here is told to the others by an operation
-// behind its mark; a record of theirs becomes a mark here that ends when they say so, made when somebody asks.
+// A shared event has a state that all processes see. After a record in this process, an operation behind its
+// mark publishes its end; a record of another process becomes a mark here, made on demand, that ends when the
+// state says so.
 #include "base/mem.h"
 #include "cpu/event_share.h"
 #include "cpu/stream.h"
@@ -13,13 +14,13 @@ struct CUevent_st {
     unsigned flags;
     // Under the pool's lock.
     struct pool_op *mark;        // NULL: never recorded
-    struct event_share *share;   // NULL: of this process alone
-    uint64_t number;             // of the shared record that the mark is for
-    struct capture_point point;  // where, if that was in a stream that captures: then the mark does not count
+    struct event_share *share;   // NULL: not shared
+    uint64_t number;             // of the shared record that the mark stands for
+    struct capture_point point;  // place in a capture, if it was recorded in one: then the mark is not valid
     struct CUevent_st *next, *prev;
 };
 
-static struct CUevent_st *events;  // all; under the pool's lock
+static struct CUevent_st *events;  // list of all events; under the pool's lock
 
 static CUresult find(CUevent handle, struct CUevent_st **out)
 {
@@ -35,7 +36,7 @@ static CUresult find(CUevent handle, struct CUevent_st **out)
     return CUDA_SUCCESS;
 }
 
-// As find; the context's sticky error counts.
+// The same as find, but fails with the sticky error of the event's context.
 static CUresult get(CUevent handle, struct CUevent_st **out)
 {
     CUresult rc = find(handle, out);
@@ -47,7 +48,7 @@ static CUresult get(CUevent handle, struct CUevent_st **out)
 struct shared_record {
     struct event_share *share;
     uint64_t number;
-    atomic_bool given_up;  // relaxed: nobody waits for it any more
+    atomic_bool cancelled;  // relaxed: nobody waits for it any more
 };
 
 static void forget_record(struct shared_record *r)
@@ -56,8 +57,8 @@ static void forget_record(struct shared_record *r)
     mem_free(r);
 }
 
-// Also when the context is in error: nobody else shall wait for ever.
-static void tell_end(void *arg, bool run)
+// Publishes the end of a record, also if the context is in error: other processes must not wait for ever.
+static void publish_end(void *arg, bool run)
 {
     struct shared_record *r = arg;
     event_share_end(r->share, r->number);
@@ -67,7 +68,8 @@ static void tell_end(void *arg, bool run)
 static bool poll_end(void *arg)
 {
     const struct shared_record *r = arg;
-    return atomic_load_explicit(&r->given_up, memory_order_relaxed) || event_share_ended(r->share, r->number);
+    return atomic_load_explicit(&r->cancelled, memory_order_relaxed) ||
+           event_share_ended(r->share, r->number);
 }
 
 static void end_poll(void *arg, bool run)
@@ -75,7 +77,8 @@ static void end_poll(void *arg, bool run)
     forget_record(arg);
 }
 
-// Of no context: it is in no stream, so that nobody waits for it before the context goes.
+// Makes an operation for a shared record. It has no context and no stream, so that destroying a context does
+// not wait for it.
 static struct pool_op *record_op(const struct CUevent_st *e, enum pool_kind kind, uint64_t number)
 {
     struct shared_record *r = mem_alloc(sizeof *r);
@@ -90,23 +93,24 @@ static struct pool_op *record_op(const struct CUevent_st *e, enum pool_kind kind
     return op;
 }
 
-// With the lock held. A record of this process, whose mark is new.
+// Publishes a record of this process, whose mark is new. The lock must be held.
 static void share_record(struct CUevent_st *e, struct pool_op *mark)
 {
     e->number = event_share_record(e->share);
     struct pool_op *op = record_op(e, POOL_WORK, e->number);
     if (!op) {
-        // Out of memory: too early is better than never.
+        // Out of memory: an end too early is better than none.
         event_share_end(e->share, e->number);
         return;
     }
-    op->fn = tell_end;
+    op->fn = publish_end;
     pool_depend(op, mark);
     pool_submit(op);
 }
 
-// With the lock held. Whether another process has recorded it since: then the mark is for that.
-static void look_around(struct CUevent_st *e)
+// Makes a mark for the latest record of another process, if there is one newer than the event's mark. The
+// lock must be held.
+static void adopt_foreign_record(struct CUevent_st *e)
 {
     uint64_t last = e->share ? event_share_last(e->share) : 0;
     if (!e->share || last == e->number)
@@ -123,9 +127,9 @@ static void look_around(struct CUevent_st *e)
     pool_submit(op);
 }
 
-// With the lock held. The event goes: who looks at another process's record need not go on if nobody else waits for it.
-// all: the context goes, and with it whoever waits.
-static void give_up(struct CUevent_st *e, bool all)
+// Stops polling for a record of another process if nobody but the event waits for it. all: also if others
+// wait, as their context ends. The lock must be held.
+static void cancel_poll(struct CUevent_st *e, bool all)
 {
     enum { EVENT_AND_POOL = 2 };
     struct pool_op *op = e->mark;
@@ -134,16 +138,16 @@ static void give_up(struct CUevent_st *e, bool all)
     if (!all && (op->followers || op->refs > EVENT_AND_POOL))
         return;
     struct shared_record *r = op->arg;
-    atomic_store_explicit(&r->given_up, true, memory_order_relaxed);
+    atomic_store_explicit(&r->cancelled, true, memory_order_relaxed);
 }
 
 // --- marks -------------------------------------------------------------------------------------------------
 
-// What was recorded last, kept for the caller; NULL if nothing was.
+// Returns the mark that was recorded last, with a reference; NULL if there is none.
 static struct pool_op *keep_mark(struct CUevent_st *e)
 {
     pool_lock();
-    look_around(e);
+    adopt_foreign_record(e);
     struct pool_op *mark = e->mark;
     if (mark)
         pool_keep(mark);
@@ -158,7 +162,7 @@ static void release_mark(struct pool_op *mark)
     pool_unlock();
 }
 
-// Takes the caller's reference.
+// Records a mark and takes the caller's reference.
 static void set_mark(struct CUevent_st *e, struct pool_op *mark)
 {
     capture_forget(&e->point);
@@ -172,7 +176,7 @@ static void set_mark(struct CUevent_st *e, struct pool_op *mark)
 
 struct pool_op *event_mark(CUevent e)
 {
-    look_around(e);
+    adopt_foreign_record(e);
     return e->mark;
 }
 
@@ -193,7 +197,7 @@ bool event_timed(CUevent e)
 
 // --- making and freeing ------------------------------------------------------------------------------------
 
-// Takes over the caller's reference to what is shared.
+// Makes an event and takes the caller's reference to the shared state.
 static CUresult make(struct CUctx_st *ctx, unsigned flags, struct event_share *share, CUevent *out)
 {
     struct CUevent_st *e = mem_zalloc(1, sizeof *e);
@@ -230,14 +234,14 @@ CUresult cuEventCreate(CUevent *out, unsigned int flags)
     return make(ctx, flags, share, out);
 }
 
-// With the lock held. The mark lives on for those who wait for it.
+// Removes an event. Its mark lives on for those who wait for it. The lock must be held.
 static void unlink_event(struct CUevent_st *e)
 {
     capture_forget(&e->point);
     *(e->prev ? &e->prev->next : &events) = e->next;
     if (e->next)
         e->next->prev = e->prev;
-    give_up(e, false);
+    cancel_poll(e, false);
     pool_release(e->mark);
     e->mark = NULL;
     event_share_drop(e->share);
@@ -270,7 +274,7 @@ void event_context_free(struct CUctx_st *ctx)
         next = e->next;
         if (e->ctx != ctx)
             continue;
-        give_up(e, true);
+        cancel_poll(e, true);
         unlink_event(e);
         handle_remove(e);
         mem_free(e);
@@ -304,7 +308,8 @@ CUresult cuIpcOpenEventHandle(CUevent *out, CUipcEventHandle handle)
 }
 
 // --- recording ---------------------------------------------------------------------------------------------
-// The flags _EXTERNAL are for streams that capture: the event itself is recorded or waited for when the graph runs.
+// The _EXTERNAL flags are for captured streams: the event itself is recorded or waited for when the graph
+// runs.
 
 static CUresult record_captured(struct CUstream_st *s, struct CUevent_st *e, unsigned flags)
 {
@@ -408,7 +413,7 @@ static CUresult wait_event(bool per_thread, CUstream stream, CUevent handle, uns
     if (flags)
         return flags == CU_EVENT_WAIT_EXTERNAL ? CUDA_ERROR_ILLEGAL_STATE : CUDA_ERROR_INVALID_VALUE;
     struct pool_op *mark = keep_mark(e);
-    // In the legacy stream even a wait for nothing has an effect: it keeps blocking streams in step.
+    // In the legacy stream even a wait for nothing has an effect: it orders blocking streams.
     if (s->legacy || (mark && !pool_done(mark)))
         rc = stream_add(s, pool_op_new(POOL_MARK, s->ctx), mark, false);
     release_mark(mark);
@@ -426,7 +431,7 @@ CUresult cuCtxWaitEvent(CUcontext ctx, CUevent handle)
     if (!rc)
         rc = capture_refuse_context(ctx);
     if (!rc)
-        rc = capture_ask(&e->point);
+        rc = capture_query(&e->point);
     if (rc)
         return rc;
     struct pool_op *mark = keep_mark(e);
@@ -436,12 +441,12 @@ CUresult cuCtxWaitEvent(CUcontext ctx, CUevent handle)
     return rc;
 }
 
-// Of an event whose mark counts, for the host.
+// Finds an event whose mark is valid, for calls by which the host waits or queries.
 static CUresult get_recorded(CUevent handle, struct CUevent_st **e)
 {
     CUresult rc = get(handle, e);
     if (!rc)
-        rc = capture_ask(&(*e)->point);
+        rc = capture_query(&(*e)->point);
     return rc ? rc : capture_unsafe();
 }
 
@@ -482,12 +487,12 @@ CUresult cuEventElapsedTime_v2(float *ms, CUevent start, CUevent end)
         rc = get(end, &to);
     if (rc)
         return rc;
-    // An H200's driver says so for a null pointer too.
+    // An H200's driver returns the same error for a null pointer.
     if (!ms || from->ctx != to->ctx || (from->flags | to->flags) & CU_EVENT_DISABLE_TIMING)
         return CUDA_ERROR_INVALID_HANDLE;
-    rc = capture_look(&from->point);
+    rc = capture_peek(&from->point);
     if (!rc)
-        rc = capture_look(&to->point);
+        rc = capture_peek(&to->point);
     if (rc)
         return rc;
     pool_lock();

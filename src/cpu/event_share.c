@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A process keeps the states of its events side by side in one file, which it makes for the first of them. A handle says
-// which file and where; who opens it maps the page.
+// A process keeps the states of its shared events in one file, which it makes for the first of them. A handle
+// identifies the file and the place in it; a process that opens the handle maps the page.
 #include "cpu/event_share.h"
 
 #include <string.h>
@@ -12,10 +12,9 @@
 
 enum { PAGE = 4096, STATES = 8192, RECENT = 62 };
 
-// Of the records that have ended the file remembers the recent ones, by number modulo RECENT: one that is not there has
-// been followed by so many that it does not matter.
+// Record n has ended if ended[n % RECENT] >= n: that member holds n, or a later record that has ended.
 struct state {
-    _Atomic uint64_t id;        // of the event; 0: free
+    _Atomic uint64_t id;        // id of the event; 0: free
     _Atomic uint64_t recorded;  // number of the last record
     _Atomic uint64_t ended[RECENT];
 };
@@ -23,12 +22,12 @@ _Static_assert(PAGE % sizeof(struct state) == 0, "a state does not reach over th
 
 struct event_share {
     struct state *state;
-    void *page;  // what was mapped for it; NULL: it is our own
+    void *page;  // its mapping; NULL: the process's own file
     atomic_uint refs;
     struct share_ticket ticket;
 };
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;  // what follows; innermost
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;  // guards what follows; innermost
 static struct state *states;
 static int file = -1;
 static uint64_t ids;
@@ -52,7 +51,7 @@ static bool make_file(void)
     return true;
 }
 
-// The one that was freed longest ago: a handle of it may still be about.
+// Takes the state that was freed longest ago, as handles of freed ones may still be in use.
 static struct state *take_state(void)
 {
     for (unsigned n = 0; n < STATES; n++) {
@@ -143,7 +142,7 @@ void event_share_keep(struct event_share *s)
 
 void event_share_drop(struct event_share *s)
 {
-    // Whoever lets go last sees what the others did.
+    // acq_rel: the thread that drops the last reference sees the writes of the others.
     if (!s || atomic_fetch_sub_explicit(&s->refs, 1, memory_order_acq_rel) > 1)
         return;
     if (s->page)
@@ -163,7 +162,7 @@ void event_share_end(struct event_share *s, uint64_t number)
 {
     _Atomic uint64_t *at = &s->state->ended[number % RECENT];
     uint64_t old = atomic_load_explicit(at, memory_order_relaxed);
-    // Partner: event_share_ended. What the stream wrote before is there for who waits.
+    // Partner: event_share_ended. The stream's earlier writes are visible to those who wait.
     while (old < number && !atomic_compare_exchange_weak_explicit(at, &old, number, memory_order_release,
                                                                   memory_order_relaxed))
         continue;

@@ -19,12 +19,12 @@ static void good_numbers(void **state)
     assert_true(event_share_ended(s, 0));
     uint64_t a = event_share_record(s), b = event_share_record(s);
     assert_true(a == 1 && b == 2 && event_share_last(s) == 2);
-    // In any order; each is its own.
+    // Records end in any order, each on its own.
     event_share_end(s, b);
     assert_true(!event_share_ended(s, a) && event_share_ended(s, b));
     event_share_end(s, a);
     assert_true(event_share_ended(s, a) && event_share_ended(s, b));
-    // Of what was long ago nothing is forgotten but that it was.
+    // Records of long ago count as ended.
     for (int i = 0; i < 1000; i++)
         event_share_end(s, event_share_record(s));
     event_share_end(s, a);
@@ -56,7 +56,7 @@ static void good_another_process(void **state)
     assert_int_equal(event_share_open(&handle, &far), CUDA_ERROR_INVALID_HANDLE);
 }
 
-// More events than there are states, one after the other: old handles stay dead.
+// Handles of old events stay invalid when more events than there are states were made.
 static void good_many(void **state)
 {
     CUipcEventHandle first;

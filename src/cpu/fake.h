@@ -18,7 +18,7 @@
 
 enum { FAKE_BLOCKS = 256 };
 
-// For threads that cmocka does not know.
+// An assertion for threads that cmocka does not know.
 #define FAKE_CHECK(x) ((x) ? (void)0 : fake_fail(#x, __FILE__, __LINE__))
 
 static void fake_fail(const char *what, const char *file, int line)
@@ -28,11 +28,11 @@ static void fake_fail(const char *what, const char *file, int line)
 }
 
 struct exec_grid {
-    // EXEC_RAN: the block has ended; EXEC_SPUN: to be called again; EXEC_DONE: it faults.
+    // Runs a block. EXEC_RAN: it has ended; EXEC_SPUN: it must be called again; EXEC_DONE: it faults.
     enum exec_step (*block)(struct exec_grid *g, unsigned index);
     void *arg;
     unsigned blocks;
-    atomic_int state[FAKE_BLOCKS];  // 0 waiting, 1 in somebody's hands, 2 ended
+    atomic_int state[FAKE_BLOCKS];  // 0: waiting; 1: being run; 2: ended
     atomic_uint ended, cursor;
     atomic_bool stop;
     atomic_int inside;
@@ -124,9 +124,9 @@ static inline struct exec_grid *fake_grid(enum exec_step (*block)(struct exec_gr
     return g;
 }
 
-static atomic_uint fake_ended;  // grids
+static atomic_uint fake_ended;  // grids that have ended
 
-// What a launch does at its end.
+// Frees a grid, as the end of a launch does.
 static inline void fake_grid_done(void *arg, struct exec_grid *g)
 {
     FAKE_CHECK(!atomic_load(&g->inside));
@@ -152,7 +152,7 @@ int device_attribute(CUdevice_attribute a)
     return 0;
 }
 
-// All memory is pinned that the space allows.
+// Memory counts as pinned if the space allows the access.
 enum memory_where memory_block_check(uint64_t addr, uint64_t size, unsigned rights)
 {
     return space_allows(addr, size, rights) ? MEMORY_PINNED : MEMORY_BAD;

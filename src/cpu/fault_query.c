@@ -14,7 +14,7 @@ static void copy(char *to, size_t size, struct str from)
     to[n] = 0;
 }
 
-// An instruction may stand on several lines.
+// Copies an instruction, which may stand on several lines, with single spaces.
 static void copy_spaced(char *to, size_t size, struct str from)
 {
     size_t n = 0;
@@ -30,7 +30,7 @@ static void copy_spaced(char *to, size_t size, struct str from)
     to[n] = 0;
 }
 
-// Puts a text into `texts`, once, and returns where; 0 if it is empty or there is no room.
+// Adds a text to `texts`, once, and returns its offset; 0 if it is empty or there is no room.
 static uint16_t keep_text(struct driver_fault *to, size_t *used, const char *s)
 {
     size_t n = strlen(s) + 1;
@@ -102,7 +102,7 @@ int moat_driver_fault(CUcontext context, struct driver_fault *out)
     pthread_mutex_lock(&ctx->lock);
     bool faulted = atomic_load_explicit(&ctx->error, memory_order_relaxed);
     if (faulted)
-        *out = ctx->told;
+        *out = ctx->fault_report;
     pthread_mutex_unlock(&ctx->lock);
     return faulted ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;
 }

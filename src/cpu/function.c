@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT
-// Functions and kernels: what they are, and what can be set for them.
+// Functions and kernels: their attributes and settings.
 #include "base/mem.h"
 #include "cpu/module.h"
 
-// A block may have this much shared memory, static and dynamic together, unless a function was allowed more.
+// Returns the shared memory that a block may have, static and dynamic together, unless its function was
+// allowed more.
 static int usual_shared(void)
 {
     return device_attribute(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK);
@@ -40,7 +41,7 @@ CUresult function_get(CUfunction handle, struct CUctx_st *ctx, bool kernels, str
     return CUDA_ERROR_INVALID_HANDLE;
 }
 
-// A function that the application names, of whichever context.
+// Checks a function that the application names, of any context.
 static CUresult check(CUfunction f)
 {
     struct CUctx_st *ctx;
@@ -52,7 +53,7 @@ CUresult function_attribute(const struct exec_kernel *k, const struct function_s
                             CUfunction_attribute a, int *value)
 {
     switch ((int)a) {
-    case CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK:  // .reqntid does not count, as on a GPU
+    case CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK:  // .reqntid is ignored, as on a GPU
         *value = k->required_block[0] ? device_attribute(CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK)
                                       : (int)k->max_threads;
         break;
@@ -125,7 +126,7 @@ CUresult cuFuncSetAttribute(CUfunction f, CUfunction_attribute attribute, int va
     return r ? r : function_set(f->kernel, f->settings, attribute, value);
 }
 
-// Preferences between caches that we do not have.
+// Checks and ignores a preference between caches, which the CPU device does not have.
 CUresult cuFuncSetCacheConfig(CUfunction f, CUfunc_cache config)
 {
     CUresult r = check(f);
@@ -188,8 +189,8 @@ CUresult cuFuncLoad(CUfunction f)
     return check(f);
 }
 
-// Kernels of libraries need no context: these look into any program of the library. A handle exists only after the
-// library was loaded once.
+// Finds a library's kernel in any program of the library, as kernels of libraries need no context. A handle
+// exists only after the library was loaded once.
 static CUresult check_kernel(CUkernel k, const struct exec_kernel **out)
 {
     CUresult r = device_ready();

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-// The calls that add nodes of each type and say what they are.
+// The calls that add nodes of each type and return their parameters.
 #include "cpu/graphs.h"
 
-// --- adding ------------------------------------------------------------------------------------------------------------
+// --- adding ------------------------------------------------------------------------------------------------
 
 static CUresult add(CUgraphNode *out, CUgraph g, const CUgraphNode *after, const CUgraphEdgeData *edges,
                     size_t n, CUgraphNodeParams *p)
@@ -134,7 +134,7 @@ CUresult cuGraphAddBatchMemOpNode(CUgraphNode *out, CUgraph g, const CUgraphNode
     return add(out, g, after, NULL, n, &all);
 }
 
-// --- asking ------------------------------------------------------------------------------------------------------------
+// --- queries -----------------------------------------------------------------------------------------------
 
 static CUresult ask(CUgraphNode n, CUgraphNodeType type, const void *out, CUgraphNodeParams *all)
 {
@@ -264,7 +264,7 @@ CUresult cuGraphBatchMemOpNodeGetParams(CUgraphNode n, CUDA_BATCH_MEM_OP_NODE_PA
     return r;
 }
 
-// --- memory of all graphs ------------------------------------------------------------------------------------------------
+// --- memory of all graphs ----------------------------------------------------------------------------------
 
 static CUresult check_attribute(CUdevice device, const void *value)
 {
@@ -290,7 +290,7 @@ CUresult cuDeviceGetGraphMemAttribute(CUdevice device, CUgraphMem_attribute a, v
     return CUDA_SUCCESS;
 }
 
-// The high marks can be set back to what is now.
+// The high-water marks can be reset to the current values.
 CUresult cuDeviceSetGraphMemAttribute(CUdevice device, CUgraphMem_attribute a, void *value)
 {
     CUresult r = check_attribute(device, value);

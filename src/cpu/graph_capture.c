@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Streams whose work becomes a graph: beginning, ending and asking. The rules of capture are in capture.c.
+// Stream capture into a graph: beginning, ending and queries. The rules of capture are in capture.c.
 #include "cpu/graphs.h"
 
 static bool all_there(const struct capture *c, const struct capture_nodes *nodes)
@@ -15,12 +15,12 @@ static CUresult add(struct capture *c, struct CUstream_st *s, CUgraphNodeParams 
                     const CUlaunchAttribute *attributes, unsigned count)
 {
     CUgraphNode node;
-    // The application may have destroyed nodes of a graph that it has in its hands.
+    // The application may have destroyed nodes of the graph that it captures into.
     if (!all_there(c, &s->after)) {
         c->invalid = true;
         return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
     }
-    // Room for the one that takes their place.
+    // Makes room for the new node, which replaces them.
     if (vec_reserve(&s->after, 1))
         return CUDA_ERROR_OUT_OF_MEMORY;
     struct graph_extra extra = {attributes, count, true};
@@ -32,7 +32,8 @@ static CUresult add(struct capture *c, struct CUstream_st *s, CUgraphNodeParams 
     return CUDA_SUCCESS;
 }
 
-// The graph, and all that it is part of, stay as long as that.
+// Counts a capture in the graph and in all graphs that it is part of: none of them can be destroyed
+// meanwhile.
 static void count(struct CUgraph_st *g, unsigned by)
 {
     for (; g; g = g->owner ? g->owner->graph : NULL)
@@ -46,12 +47,12 @@ static void drop(struct capture *c)
         graph_make_free(c->graph);
 }
 
-static const struct capture_sink sink = {add, drop, graph_object_bury};
+static const struct capture_sink sink = {add, drop, graph_object_reap};
 
-// --- beginning -------------------------------------------------------------------------------------------------------------
+// --- beginning ---------------------------------------------------------------------------------------------
 
 struct beginning {
-    CUgraph into;  // NULL: a new one
+    CUgraph into;  // NULL: a new graph
     const CUgraphNode *after;
     const CUgraphEdgeData *edges;
     size_t count;
@@ -129,7 +130,7 @@ static CUresult begin_into(bool per_thread, CUstream handle, struct beginning b)
 STREAM_CALL(cuStreamBeginCaptureToGraph, begin_into, INTO_PARAMETERS, handle,
             (struct beginning){g, after, edges, count, mode})
 
-// --- ending ------------------------------------------------------------------------------------------------------------------
+// --- ending ------------------------------------------------------------------------------------------------
 
 static bool all_marked(const struct capture_nodes *nodes, uint64_t stamp)
 {
@@ -140,7 +141,7 @@ static bool all_marked(const struct capture_nodes *nodes, uint64_t stamp)
     return true;
 }
 
-// What other streams did must lie before where the first one stands.
+// Checks that the nodes of all other streams precede those that the origin depends on.
 static CUresult check_joined(const struct capture *c)
 {
     uint64_t stamp = graph_node_stamp();
@@ -165,7 +166,8 @@ static bool still_there(const struct capture *c)
     return all_there(c, &c->left);
 }
 
-// Without out nobody gets the graph, unless it was given: he who captured into his own has it already.
+// Finishes a capture. If out is NULL, a graph that the capture made is destroyed, and one that the
+// application passed stays the application's.
 static CUresult finish(struct capture *c, CUgraph *out)
 {
     CUresult r = c->invalid || !still_there(c) ? CUDA_ERROR_STREAM_CAPTURE_INVALIDATED : check_joined(c);
@@ -178,7 +180,7 @@ static CUresult finish(struct capture *c, CUgraph *out)
     return r;
 }
 
-// The stream came to the capture later. Whoever ends it there has lost his way; nothing good comes of it.
+// Fails a capture that is ended in another stream than its origin.
 static CUresult unmatched(struct capture *c)
 {
     c->invalid = true;
@@ -207,7 +209,7 @@ static CUresult end(bool per_thread, CUstream handle, CUgraph *out)
 }
 STREAM_CALL(cuStreamEndCapture, end, (CUstream handle, CUgraph *out), handle, out)
 
-// --- asking ------------------------------------------------------------------------------------------------------------------
+// --- queries -----------------------------------------------------------------------------------------------
 
 static CUstreamCaptureStatus status_of(const struct capture *c)
 {
@@ -225,7 +227,7 @@ struct inquiry {
     size_t *count;
 };
 
-// Edges of captured work say nothing; one answer serves all who ask.
+// Returns edge data for captured work, which are all zero; one array serves all callers.
 static CUresult plain_edges(size_t count, const CUgraphEdgeData **out)
 {
     static VEC(CUgraphEdgeData) plain;

@@ -31,7 +31,7 @@ static void begin(CUstreamCaptureMode mode)
     OK(cuStreamBeginCapture_v2(stream, mode));
 }
 
-// The other stream takes part.
+// The other stream takes part in the capture.
 static void begin_both(CUstreamCaptureMode mode)
 {
     begin(mode);
@@ -57,7 +57,7 @@ static void count_calls(void *arg)
     atomic_fetch_add((atomic_uint *)arg, 1);
 }
 
-// The capture was spoilt.
+// Ends a capture that was invalidated.
 static void end_spoilt(CUstream s)
 {
     CUstreamCaptureStatus status;
@@ -84,14 +84,14 @@ static void run_and_destroy(CUgraph g)
     OK(cuGraphDestroy(g));
 }
 
-// --- what is captured --------------------------------------------------------------------------------------------------------
+// --- what is captured --------------------------------------------------------------------------------------
 
 static void count_call(void *arg)
 {
     atomic_fetch_add((atomic_int *)arg, 1);
 }
 
-// One of each kind, and nothing happens before the launch.
+// One node of each kind is captured, and nothing happens before the launch.
 static void good_all_kinds(void **state)
 {
     atomic_int calls = 0;
@@ -180,7 +180,7 @@ static void good_fork_and_join(void **state)
     launch_step(side, test_words, 1);
 }
 
-// Memory that the capture allocates can be used in it, and behind its launch.
+// Memory that a capture allocates can be used in it, and after its launch.
 static void good_memory(void **state)
 {
     CUdeviceptr inside, outside;
@@ -205,7 +205,7 @@ static void good_memory(void **state)
     OK(cuGraphDestroy(g));
 }
 
-// Where a captured memset goes is not looked at. It does what a kernel's stores would.
+// The destination of a captured memset is not checked; it may write where a kernel's stores may.
 static void good_memset_past_end(void **state)
 {
     CUdeviceptr p;
@@ -219,7 +219,7 @@ static void good_memset_past_end(void **state)
     assert_int_equal(count_nodes(g), 1);
     run_and_destroy(g);
     assert_int_equal(whole_read(p + 96), 0x07070707);
-    // And where a kernel's store may go, it may begin.
+    // It may also begin there.
     begin(CU_STREAM_CAPTURE_MODE_GLOBAL);
     OK(cuMemsetD8Async(p + 100, 8, 4, stream));
     run_and_destroy(end());
@@ -229,7 +229,7 @@ static void good_memset_past_end(void **state)
     OK(cuMemFree_v2(p));
 }
 
-// Where nothing is, it fails when it runs.
+// It fails when it runs if nothing is mapped at its destination.
 static void memset_fails(CUdeviceptr at, size_t size)
 {
     begin(CU_STREAM_CAPTURE_MODE_GLOBAL);
@@ -249,7 +249,7 @@ static void bad_memset_nowhere(void **state)
     memset_fails(0x1000, 1);
 }
 
-// Memory that is the host's alone.
+// Pageable memory of the host.
 static void bad_memset_pageable(void **state)
 {
     static char page[8192];
@@ -296,7 +296,7 @@ static void good_into_graph(void **state)
     size_t n;
     OK(cuStreamGetCaptureInfo_v3(stream, &status, &id, &info, &nodes, &edges, &n));
     assert_true(status == CU_STREAM_CAPTURE_STATUS_ACTIVE && info == g && n == 1 && edges[0].type == 0);
-    // By hand, beside the capture, then in front of what it captures next.
+    // A node is added by hand beside the capture, then made a dependency of the next captured node.
     second = add_step(g, nodes[0], test_words, 3);
     OK(cuStreamUpdateCaptureDependencies(stream, &second, 1, CU_STREAM_SET_CAPTURE_DEPENDENCIES));
     BAD(cuStreamUpdateCaptureDependencies(stream, &second, 1, 2));
@@ -312,7 +312,7 @@ static void good_into_graph(void **state)
     assert_int_equal(whole_read(test_words), 1234);
     IS(CUDA_ERROR_ILLEGAL_STATE, cuStreamUpdateCaptureDependencies(stream, NULL, 0, 0));
     BAD(cuStreamBeginCaptureToGraph(stream, g, NULL, NULL, 0, CU_STREAM_CAPTURE_MODE_GLOBAL));
-    // Whose graph it is need not be told.
+    // The dependencies alone say which graph it is.
     g = new_graph();
     OK(cuStreamBeginCaptureToGraph(stream, g, NULL, NULL, 0, CU_STREAM_CAPTURE_MODE_GLOBAL));
     launch_step(stream, test_words, 5);
@@ -321,7 +321,7 @@ static void good_into_graph(void **state)
     assert_int_equal(whole_read(test_words), 12345);
 }
 
-// Nodes destroyed under a capture spoil it.
+// Destroying nodes of its graph invalidates a capture.
 static void bad_node_gone(void **state)
 {
     CUgraph g = new_graph(), out;
@@ -337,7 +337,7 @@ static void bad_node_gone(void **state)
     OK(cuGraphDestroy(g));
 }
 
-// --- what is forbidden -----------------------------------------------------------------------------------------------------------
+// --- what is forbidden -------------------------------------------------------------------------------------
 
 static void bad_begin_and_end(void **state)
 {
@@ -350,7 +350,7 @@ static void bad_begin_and_end(void **state)
     begin(CU_STREAM_CAPTURE_MODE_GLOBAL);
     IS(CUDA_ERROR_ILLEGAL_STATE, cuStreamBeginCapture_v2(stream, 0));
     BAD(cuStreamIsCapturing(stream, NULL));
-    // Ended, and nobody has the graph.
+    // The capture has ended, and nobody has the graph.
     launch_step(stream, test_words, 1);
     OK(cuStreamGetCaptureInfo_v2(stream, &status, NULL, &g, NULL, NULL));
     OK(cuStreamEndCapture(stream, NULL));
@@ -396,7 +396,7 @@ static void bad_waiting(void **state)
     OK(cuCtxSynchronize());
 }
 
-// What the host may not do beside a strict capture.
+// Calls that the host may not make beside a strict capture.
 static void bad_beside(void **state)
 {
     static char page[2 * 4096];
@@ -430,7 +430,8 @@ static void bad_beside(void **state)
     OK(cuMemHostUnregister(page));
 }
 
-// A launch that cannot be done spoils the capture that it was meant for; other calls that make no sense do not.
+// A launch that fails invalidates the capture that it was meant for; other calls with invalid arguments do
+// not.
 static void bad_work(void **state)
 {
     CUlaunchAttribute huge = {.id = CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION, .value.clusterDim = {1000, 1, 1}};
@@ -448,7 +449,7 @@ static void bad_work(void **state)
     begin(CU_STREAM_CAPTURE_MODE_RELAXED);
     IS(CUDA_ERROR_INVALID_CLUSTER_SIZE, cuLaunchKernelEx(&config, test_step, NULL, NULL));
     end_spoilt(stream);
-    // More parameters than there are, and no memory for the node.
+    // More parameters than the kernel has, and no memory for the node.
     uint64_t many[16] = {0};
     size_t size = sizeof many;
     void *extra[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, many, CU_LAUNCH_PARAM_BUFFER_SIZE, &size,
@@ -466,8 +467,8 @@ static void bad_work(void **state)
     end_spoilt(stream);
 }
 
-// Asking for a captured event, but not for the time, spoils the capture; then, and when it has ended, the event is
-// worth nothing.
+// A query of a captured event invalidates the capture, but one of the elapsed time does not. After that, and
+// after the end of the capture, the event is unusable.
 static void bad_questions(void **state)
 {
     float ms;
@@ -504,7 +505,7 @@ static void bad_events(void **state)
     end_spoilt(stream);
     begin(CU_STREAM_CAPTURE_MODE_RELAXED);
     OK(cuEventRecord(event, stream));
-    // Two captures stay apart.
+    // Two captures cannot be joined.
     OK(cuStreamBeginCapture_v2(side, CU_STREAM_CAPTURE_MODE_RELAXED));
     IS(CUDA_ERROR_STREAM_CAPTURE_MERGE, cuStreamWaitEvent(side, event, 0));
     end_spoilt(side);
@@ -512,7 +513,7 @@ static void bad_events(void **state)
     OK(cuEventRecord(event, side));
     OK(cuEventSynchronize(event));
     OK(cuStreamWaitEvent(side, event, 0));
-    // An event that was never recorded is nothing to wait for.
+    // An event that was never recorded makes nobody wait.
     CUevent fresh;
     OK(cuEventCreate(&fresh, 0));
     begin(CU_STREAM_CAPTURE_MODE_RELAXED);
@@ -544,7 +545,7 @@ static void bad_legacy(void **state)
     OK(cuEventRecord(event, blocking));
     IS(CUDA_ERROR_STREAM_CAPTURE_IMPLICIT, cuStreamWaitEvent(NULL, event, 0));
     end_spoilt(blocking);
-    // Not in step with it: nothing to do with each other.
+    // Streams that are not ordered with the legacy stream do not affect it.
     begin(CU_STREAM_CAPTURE_MODE_RELAXED);
     OK(whole_launch(test_step, params));
     OK(cuMemcpyDtoH_v2(&word, test_words, 4));
@@ -553,7 +554,7 @@ static void bad_legacy(void **state)
     OK(cuStreamDestroy_v2(blocking));
 }
 
-// --- modes ---------------------------------------------------------------------------------------------------------------------------
+// --- modes -------------------------------------------------------------------------------------------------
 
 static CUstreamCaptureMode mode_of_thread;
 
@@ -586,7 +587,7 @@ static void good_modes(void **state)
         LOCAL = CU_STREAM_CAPTURE_MODE_THREAD_LOCAL,
         RELAXED = CU_STREAM_CAPTURE_MODE_RELAXED
     };
-    // Whether the capture's mode forbids it to its own thread, and to others in each mode.
+    // Whether the capture's mode forbids the call to its own thread, and to others in each mode.
     static const struct {
         int capture, thread;
         bool own, other;
@@ -620,7 +621,7 @@ static void good_modes(void **state)
     }
 }
 
-// One that does not exist is taken, too.
+// An unknown mode is accepted, too.
 static void good_odd_mode(void **state)
 {
     CUstreamCaptureMode mode = (CUstreamCaptureMode)7;
@@ -656,7 +657,7 @@ static void bad_thread(void **state)
     }
 }
 
-// --- what goes meanwhile -----------------------------------------------------------------------------------------------------------------
+// --- destruction meanwhile ---------------------------------------------------------------------------------
 
 static void good_streams_go(void **state)
 {
@@ -665,7 +666,7 @@ static void good_streams_go(void **state)
     OK(cuStreamDestroy_v2(side));
     CUgraph g;
     IS(CUDA_ERROR_STREAM_CAPTURE_UNJOINED, cuStreamEndCapture(stream, &g));
-    // One that was joined may go: what it did stays.
+    // A stream that was joined may be destroyed: its nodes stay.
     side = new_stream();
     begin_both(CU_STREAM_CAPTURE_MODE_RELAXED);
     launch_step(side, test_words, 1);
@@ -681,13 +682,13 @@ static void good_streams_go(void **state)
     OK(cuStreamDestroy_v2(stream));
     BAD(cuEventQuery(event));
     OK(cuCtxSynchronize());
-    // And with a capture under way, the context.
+    // The context may be destroyed during a capture.
     stream = new_stream();
     begin(CU_STREAM_CAPTURE_MODE_GLOBAL);
     OK(cuEventRecord(event, stream));
 }
 
-// Threads that capture, update and launch; one executable is everybody's.
+// Threads capture, update and launch; all share one executable.
 static CUgraphExec shared_exec;
 
 static void *capture_and_run(void *arg)
@@ -734,7 +735,7 @@ static void *capture_and_run(void *arg)
     return NULL;
 }
 
-// A context takes the captures in its threads' own streams with it: nobody could end those.
+// Destroying a context ends the captures in its threads' own streams, which nobody could end.
 static CUcontext going;
 static pthread_barrier_t meeting;
 
@@ -764,13 +765,13 @@ static void good_contexts_go(void **state)
     OK(cuCtxDestroy_v2(going));
     OK(cuMemAlloc_v2(&p, 16));
     OK(cuMemFree_v2(p));
-    // The next life of a context has nothing of it.
+    // Nothing of the captures is left in the context's next life.
     OK(cuCtxCreate_v2(&going, 0, 0));
     OK(cuCtxSynchronize());
     OK(cuStreamIsCapturing(CU_STREAM_PER_THREAD, &status));
     assert_int_equal(status, CU_STREAM_CAPTURE_STATUS_NONE);
     OK(cuCtxDestroy_v2(going));
-    // And so with a primary one.
+    // The same with a primary context.
     OK(cuDevicePrimaryCtxRetain(&going, 0));
     OK(cuCtxPushCurrent_v2(going));
     OK(cuStreamBeginCapture_v2(CU_STREAM_PER_THREAD, CU_STREAM_CAPTURE_MODE_GLOBAL));
@@ -783,7 +784,7 @@ static void good_contexts_go(void **state)
     pthread_join(t, NULL);
 }
 
-// What their graphs held goes with captures that nobody ends.
+// User objects of captures that nobody ends are destroyed.
 static void destroyed(void *arg)
 {
     ++*(int *)arg;
@@ -820,7 +821,7 @@ static void good_objects_go(void **state)
     assert_int_equal(destructions(true), 1);
 }
 
-// A stream of another context is left of a capture that nobody can end. It forbids nothing.
+// A capture without its origin is left in a stream of another context. It forbids nothing.
 static void good_origin_goes(void **state)
 {
     CUcontext ctx;
@@ -841,7 +842,8 @@ static void good_origin_goes(void **state)
     OK(cuStreamDestroy_v2(side));
 }
 
-// Contexts that go while other threads use their own streams of them: calls may fail, no more.
+// Contexts are destroyed while other threads use their own streams of them: calls may fail, but nothing else
+// may go wrong.
 static struct {
     _Atomic(CUcontext) ctx;
     atomic_bool over;
@@ -885,7 +887,7 @@ static void good_contexts_go_meanwhile(void **state)
         atomic_store(&moving.ctx, NULL);
         OK(cuCtxDestroy_v2(ctx));
     }
-    // Where all of them went too soon, one that stays shows that something is captured at all.
+    // The last context stays, which shows that something is captured at all.
     CUcontext last;
     OK(cuCtxCreate_v2(&last, 0, 0));
     atomic_store(&moving.ctx, last);
@@ -897,7 +899,7 @@ static void good_contexts_go_meanwhile(void **state)
     for (int i = 0; i < 3; i++)
         pthread_join(t[i], NULL);
     assert_true(atomic_load(&moving.captures) > 0);
-    // No capture is left of them, and none is counted.
+    // No capture is left, and none is counted.
     OK(cuMemAlloc_v2(&p, 16));
     OK(cuMemFree_v2(p));
     OK(cuCtxSynchronize());

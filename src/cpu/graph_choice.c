@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 // Conditional nodes and the words that decide.
 //
-// The word is device memory, so that whatever kernel writes it is seen by whatever runs behind it. Executables of one
-// graph share its words: kernels carry their addresses as parameters.
+// The word lies in device memory, so that the store of a kernel is seen by all work behind it. The
+// executables of a graph share its words: kernels have their addresses as parameters.
 #include "cpu/graphs.h"
 #include "exec/space.h"
 
@@ -68,7 +68,7 @@ CUresult cuGraphConditionalHandleCreate(CUgraphConditionalHandle *out, CUgraph g
     return r;
 }
 
-// --- nodes -----------------------------------------------------------------------------------------------------------
+// --- nodes -------------------------------------------------------------------------------------------------
 
 static CUresult make_bodies(struct graph_choice *c)
 {
@@ -126,13 +126,13 @@ CUresult graph_choice_make(struct graph_choice *c, const struct CUgraph_st *g,
     return CUDA_SUCCESS;
 }
 
-CUresult graph_choice_copy(struct graph_choice *to, const struct graph_choice *from, bool secret)
+CUresult graph_choice_copy(struct graph_choice *to, const struct graph_choice *from, bool of_exec)
 {
     *to = *from;
     to->bodies = mem_zalloc(to->size, sizeof *to->bodies);
     CUresult r = to->bodies ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
     for (unsigned i = 0; i < to->size && !r; i++)
-        r = graph_make_copy(from->bodies[i], secret, &to->bodies[i]);
+        r = graph_make_copy(from->bodies[i], of_exec, &to->bodies[i]);
     if (r)
         free_bodies(to);
     else
@@ -146,7 +146,7 @@ void graph_choice_free(struct graph_choice *c)
     graph_choice_drop(c->condition);
 }
 
-// --- while it runs ---------------------------------------------------------------------------------------------------
+// --- at run time -------------------------------------------------------------------------------------------
 
 // Pairs with the kernels' own accesses.
 void graph_choice_begin(const struct CUgraph_st *g)

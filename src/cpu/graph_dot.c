@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A graph as a picture, in the language of Graphviz.
+// Prints a graph in the language of Graphviz.
 #include <errno.h>
 #include <fcntl.h>
 #include <stdarg.h>

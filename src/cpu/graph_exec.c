@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Executable graphs: made, found into, destroyed.
+// Executable graphs: instantiation, lookup of nodes, destruction.
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,9 +10,10 @@ static bool exec_is(CUgraphExec e)
     return handle_is(e, HANDLE_GRAPH_EXEC);
 }
 
-// --- made ------------------------------------------------------------------------------------------------------------
+// --- instantiation -----------------------------------------------------------------------------------------
 
-// Which allocations come and go with each launch. Nodes that the application's graph gets later change nothing of it.
+// Sets `inside` of the memory nodes: whether an allocation is made and freed by each launch. Later changes of
+// the application's graph do not affect it.
 static void note_inside(struct CUgraph_st *g)
 {
     uint64_t allocated = graph_node_stamp(), both = graph_node_stamp();
@@ -31,7 +32,7 @@ static void note_inside(struct CUgraph_st *g)
         n->work.inside |= n->work.type == CU_GRAPH_NODE_TYPE_MEM_ALLOC && n->work.alloc.memory->mark == both;
 }
 
-// Orders the graph and all below it, and notes every node.
+// Orders the graph and all graphs below it, and adds every node to the index.
 static CUresult finish(struct CUgraphExec_st *e, struct CUgraph_st *g, struct CUgraphNode_st **bad)
 {
     CUresult r = graph_order_make(g, bad);
@@ -77,7 +78,7 @@ void graph_exec_drop(struct CUgraphExec_st *e)
         free_exec(e);
 }
 
-// Conditions that no node reads.
+// Returns whether the graph has conditions that no node reads.
 static bool has_unused(const struct CUgraph_st *g)
 {
     for (size_t i = 0; i < g->conditions.len; i++) {
@@ -99,7 +100,7 @@ static CUresult build(struct CUgraph_st *g, uint64_t flags, struct CUgraphNode_s
     if (!r && handle_add(e, HANDLE_GRAPH_EXEC))
         r = CUDA_ERROR_OUT_OF_MEMORY;
     if (r) {
-        // The copy goes: tell by its origin.
+        // The copy will be freed: the node is found in the original by its origin.
         for (struct CUgraphNode_st *n = g->first, *of = *bad; of && n; n = n->next)
             *bad = n->id == of->origin ? n : *bad;
         if (*bad && !graph_node_is(*bad))
@@ -117,7 +118,7 @@ static CUresult build(struct CUgraph_st *g, uint64_t flags, struct CUgraphNode_s
     return CUDA_SUCCESS;
 }
 
-// Kernels may launch what consists of kernels, copies and fills.
+// Returns whether kernels may launch the graph: it must consist of kernels, copies and memsets.
 static bool for_device(const struct CUgraph_st *g)
 {
     bool any = false;
@@ -138,7 +139,7 @@ static bool for_device(const struct CUgraph_st *g)
     return any;
 }
 
-// What is wrong with the flags and the graph, before anything is made of it.
+// Checks the flags and the graph before anything is made; *why says what is wrong.
 static CUresult check(CUgraph g, uint64_t flags, CUgraphInstantiateResult *why)
 {
     uint64_t known = CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH | CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD |
@@ -226,9 +227,9 @@ static CUresult instantiate_with_params(bool per_thread, CUgraphExec *out, CUgra
 STREAM_CALL(cuGraphInstantiateWithParams, instantiate_with_params,
             (CUgraphExec * out, CUgraph g, CUDA_GRAPH_INSTANTIATE_PARAMS *p), out, g, p)
 
-// --- destroyed -------------------------------------------------------------------------------------------------------
+// --- destruction -------------------------------------------------------------------------------------------
 
-// Launches that are on their way go on.
+// Launches that are pending run to their end.
 CUresult cuGraphExecDestroy(CUgraphExec e)
 {
     CUresult r = graph_enter();
@@ -263,7 +264,7 @@ CUresult cuGraphExecGetFlags(CUgraphExec e, cuuint64_t *flags)
     return r;
 }
 
-// --- single nodes ----------------------------------------------------------------------------------------------------
+// --- single nodes ------------------------------------------------------------------------------------------
 
 static struct CUgraphNode_st *switchable(CUgraphExec e, CUgraphNode n)
 {

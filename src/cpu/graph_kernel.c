@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Kernel nodes. The kernel is looked up again at each launch: its module may have gone.
+// Kernel nodes. The kernel is looked up again at each launch, as its module may be unloaded.
 #include <string.h>
 
 #include "cpu/graphs.h"
@@ -26,7 +26,7 @@ static CUresult find(const struct graph_kernel *k, struct launch_request *q)
     return r ? r : launch_check(q);
 }
 
-// Bytes and pointers into them, in one piece.
+// Copies the parameters; the bytes and the pointers to them are one allocation.
 static CUresult keep_params(struct graph_kernel *k, const struct exec_kernel *e)
 {
     k->nparams = e->nparams;
@@ -133,7 +133,7 @@ CUresult graph_kernel_op(const struct graph_kernel *k, struct pool_op **out)
 {
     struct launch_request q;
     CUresult r = find(k, &q);
-    // Another kernel may be at the same place by now.
+    // Another kernel may have the same handle by now.
     if (!r && q.f->kernel->param_size != k->size)
         r = CUDA_ERROR_INVALID_HANDLE;
     q.packed = k->bytes;
@@ -150,7 +150,7 @@ const char *graph_kernel_name(const struct graph_kernel *k)
                                                   : NULL;
 }
 
-// --- attributes ----------------------------------------------------------------------------------------------------
+// --- attributes --------------------------------------------------------------------------------------------
 
 static CUresult enter(CUgraphNode n)
 {
@@ -210,7 +210,7 @@ static CUresult get(struct graph_kernel *k, CUkernelNodeAttrID id, CUkernelNodeA
         *value = a->value;
     else if (id == CU_LAUNCH_ATTRIBUTE_MEM_SYNC_DOMAIN_MAP)
         value->memSyncDomainMap.remote = 1;
-    // What a node does not have, another could.
+    // An attribute that the node does not have is valid if another node could have it.
     struct launch_request q = {.grid = {1, 1, 1}};
     CUlaunchAttribute none = {.id = id};
     CUevent event;

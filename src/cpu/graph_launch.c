@@ -1,20 +1,21 @@
 // SPDX-License-Identifier: MIT
-// A launch makes an operation of each node, which waits for those of the nodes before it; the stream sees one that all
-// of them wait for, and one that waits for all.
+// A launch makes an operation of each node, which waits for those of the nodes before it. The stream sees a
+// first operation that all of them wait for, and a last one that waits for all.
 //
-//   stream ── first ──▶ nodes without dependencies ──▶ ... ──▶ nodes without dependents ──▶ ends ── last ── stream
+//   stream ── first ─▶ nodes without dependencies ─▶ ... ─▶ nodes without dependents ─▶ ends ─ last ─ stream
 //
-// A child graph's nodes lie between two marks. A conditional node is an operation that looks at its word and puts the
-// body in, then itself again behind that (while), or submits the mark that the nodes behind it wait for.
+// The nodes of a child graph lie between two marks. A conditional node is an operation that reads its word.
+// If a body is to run, it submits the body, and behind that itself again (while) or the mark that the nodes
+// behind it wait for; otherwise it submits that mark at once.
 #include "cpu/graphs.h"
 
 struct flight {
     struct CUgraphExec_st *exec;
     struct CUstream_st *stream;
     struct CUctx_st *ctx;
-    struct pool_op *end;        // the frame's last
-    uint64_t number;            // the host's launches are counted; what their kernels launch has their number
-    VEC(struct pool_op *) ops;  // all that were made, in the order in which they are linked
+    struct pool_op *end;        // last operation of the frame
+    uint64_t number;            // of the host's launch; graphs that its kernels launch have the same number
+    VEC(struct pool_op *) ops;  // all operations, in the order in which they are linked
 };
 
 static void abandon_all(struct flight *f)
@@ -24,7 +25,7 @@ static void abandon_all(struct flight *f)
     vec_free(&f->ops);
 }
 
-// --- making operations -------------------------------------------------------------------------------------------------
+// --- making operations -------------------------------------------------------------------------------------
 
 static size_t count_ends(const struct CUgraph_st *g)
 {
@@ -34,7 +35,8 @@ static size_t count_ends(const struct CUgraph_st *g)
     return n;
 }
 
-// The flight has it from now on; NULL is out of memory. room: for that many dependencies.
+// Adds an operation to the flight, which owns it from then on, with room for that many dependencies. op ==
+// NULL means out of memory. On an error the operation is freed.
 static CUresult take(struct flight *f, struct pool_op *op, size_t room)
 {
     if (!op)
@@ -52,7 +54,7 @@ static struct pool_op *choice_op(struct flight *f, struct CUgraphNode_st *n);
 
 static CUresult prepare_node(struct flight *f, struct CUgraphNode_st *n)
 {
-    // One for the event that it waits for.
+    // One more for the event that the node waits for.
     size_t before = n->in.len ? n->in.len + 1 : 2, behind = before;
     bool child = n->work.type == CU_GRAPH_NODE_TYPE_GRAPH,
          choice = n->work.type == CU_GRAPH_NODE_TYPE_CONDITIONAL;
@@ -84,7 +86,7 @@ static CUresult prepare(struct flight *f, struct CUgraph_st *g)
     return r;
 }
 
-// --- linking them, with the pool's lock held ---------------------------------------------------------------------------
+// --- linking operations, with the pool's lock held ---------------------------------------------------------
 
 static void submit(struct pool_op *op)
 {
@@ -137,7 +139,7 @@ static void release_all(struct flight *f)
         pool_release(f->ops.items[i]);
 }
 
-// --- conditional nodes ---------------------------------------------------------------------------------------------------
+// --- conditional nodes -------------------------------------------------------------------------------------
 
 struct choice_task {
     struct graph_op_task task;
@@ -160,7 +162,8 @@ static struct pool_op *choice_op(struct flight *f, struct CUgraphNode_st *n)
     return graph_op_new(POOL_WORK, f->ctx, decide, t);
 }
 
-// The body, and behind it what comes next: the node once more, which has t then, or its end.
+// Submits the body, and behind it either this node again, which owns t then, or the node's end. On success t
+// belongs to the node again or is freed.
 static CUresult run_body(struct choice_task *t, struct CUgraph_st *body)
 {
     bool loop = t->node->work.choice.type == CU_GRAPH_COND_TYPE_WHILE;
@@ -218,14 +221,15 @@ static void decide(void *arg, bool run)
     mem_free(t);
 }
 
-// --- the launch ------------------------------------------------------------------------------------------------------------
+// --- the launch --------------------------------------------------------------------------------------------
 
-// Whether the allocations are as a launch needs them. Here and below memory_lock is held: others free without the graphs'.
+// Returns whether the allocations are in the state that a launch needs. Here and below memory_lock is held:
+// other calls free allocations without capture_lock.
 static bool memory_ready(const struct CUgraph_st *g, bool auto_free)
 {
     for (struct CUgraphNode_st *n = g->first; n; n = n->next) {
         const struct graph_work *w = &n->work;
-        n->took = false;
+        n->toggled = false;
         if (w->type == CU_GRAPH_NODE_TYPE_GRAPH && !memory_ready(w->child, auto_free))
             return false;
         if (w->type == CU_GRAPH_NODE_TYPE_MEM_ALLOC && w->alloc.memory->live && !auto_free)
@@ -236,8 +240,9 @@ static bool memory_ready(const struct CUgraph_st *g, bool auto_free)
     return true;
 }
 
-// The allocations after the launch, as calls that follow see them. What is live and will be allocated again was freed by
-// the launch itself: if that also frees it, it is the launch's from now on. False: something would be freed twice.
+// Changes the allocations to their state after the launch, as later calls see it. An allocation that is live
+// and inside is freed by the launch itself (auto free): the launch takes it over and frees it. Returns false
+// if something would be freed twice.
 static bool memory_change(const struct CUgraph_st *g)
 {
     for (struct CUgraphNode_st *n = g->first; n; n = n->next) {
@@ -245,26 +250,26 @@ static bool memory_change(const struct CUgraph_st *g)
         if (w->type == CU_GRAPH_NODE_TYPE_GRAPH && !memory_change(w->child))
             return false;
         if (w->type == CU_GRAPH_NODE_TYPE_MEM_ALLOC)
-            n->took = w->inside ? graph_memory_end(w->alloc.memory) : graph_memory_begin(w->alloc.memory);
+            n->toggled = w->inside ? graph_memory_end(w->alloc.memory) : graph_memory_begin(w->alloc.memory);
         if (w->type != CU_GRAPH_NODE_TYPE_MEM_FREE || w->inside)
             continue;
-        n->took = graph_memory_end(w->freed);
-        if (!n->took)
+        n->toggled = graph_memory_end(w->freed);
+        if (!n->toggled)
             return false;
     }
     return true;
 }
 
-// Backwards: a graph may free what it allocates elsewhere.
+// Undoes memory_change, backwards: a graph may free what another graph of the launch allocates.
 static void memory_restore(const struct CUgraph_st *g)
 {
     for (struct CUgraphNode_st *n = g->last; n; n = n->prev) {
         const struct graph_work *w = &n->work;
         if (w->type == CU_GRAPH_NODE_TYPE_GRAPH)
             memory_restore(w->child);
-        if (!n->took)
+        if (!n->toggled)
             continue;
-        n->took = false;
+        n->toggled = false;
         if (w->type == CU_GRAPH_NODE_TYPE_MEM_FREE)
             graph_memory_restore(w->freed);
         else if (w->inside)
@@ -288,7 +293,7 @@ static CUresult memory_take(const struct CUgraphExec_st *e)
     return ready ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
-// The launch has failed after all.
+// Undoes memory_take for a launch that has failed.
 static void memory_give_back(const struct CUgraphExec_st *e)
 {
     if (!e->graph->memory)
@@ -316,11 +321,12 @@ static void end(void *arg, bool run)
     struct exec_task *t = arg;
     capture_lock();
     graph_exec_drop(t->exec);
-    graph_object_bury();  // not graph_leave: what hears of messages may wait for work, and this thread does it
+    // Not graph_leave: a callback for messages may wait for work, and this thread runs work.
+    graph_object_reap();
     mem_free(t);
 }
 
-// Around the nodes: marks, unless there is something to do.
+// The operations around the nodes: marks, unless there is something to do.
 struct frame {
     struct flight *flight;
     struct pool_op *first, *ends, *last;
@@ -348,7 +354,8 @@ static void discard_frame(struct frame *frame)
     discard(frame->last);
 }
 
-// Objects are destroyed by the application's functions: on the thread for those.
+// Makes the operations of the frame. User objects are destroyed by functions of the application, so `last`
+// runs on the callback thread if there are any.
 static CUresult make_frame(struct frame *frame)
 {
     struct flight *f = frame->flight;
@@ -368,7 +375,8 @@ static CUresult make_frame(struct frame *frame)
     return CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-// The frame, and the nodes in it, which must know how the flight ends. On an error nothing is left.
+// Makes the frame and the operations of the nodes, which must know the last operation of the flight. On an
+// error everything is freed.
 static CUresult make_flight(struct frame *frame)
 {
     struct flight *f = frame->flight;
@@ -393,19 +401,19 @@ static void link_all(void *arg)
     release_all(frame->flight);
 }
 
-static CUresult put_in(struct frame *frame)
+static CUresult submit_flight(struct frame *frame)
 {
     struct flight *f = frame->flight;
     struct CUgraphExec_st *e = f->exec;
     bool held = frame->last->kind != POOL_MARK;
     void *task = frame->first->kind == POOL_MARK ? NULL : frame->first->arg;
-    // Our own references; nobody else knows these yet.
+    // These references are ours; no other thread knows the operations yet.
     frame->first->refs++;
     frame->last->refs++;
     e->refs += held;
     CUresult r = stream_add_run(f->stream, frame->first, e->last, link_all, frame, frame->ends, frame->last);
     if (r) {
-        // first is gone.
+        // stream_add_run has discarded first.
         mem_free(task);
         e->refs -= held;
         discard(frame->ends);
@@ -422,7 +430,7 @@ static CUresult put_in(struct frame *frame)
     return CUDA_SUCCESS;
 }
 
-static CUresult fly(struct flight *f)
+static CUresult launch_flight(struct flight *f)
 {
     struct frame frame = {.flight = f};
     CUresult r = memory_take(f->exec);
@@ -430,7 +438,7 @@ static CUresult fly(struct flight *f)
         return r;
     r = make_flight(&frame);
     if (!r) {
-        r = put_in(&frame);
+        r = submit_flight(&frame);
         if (r)
             abandon_all(f);
         vec_free(&f->ops);
@@ -440,7 +448,7 @@ static CUresult fly(struct flight *f)
     return r;
 }
 
-// Whether one operation is not done before another is: it is that one, or has launched it.
+// Returns whether op is not done before other is: it is the same operation, or an ancestor of it.
 static bool outlasts(const struct pool_op *op, const struct pool_op *other)
 {
     while (other && other != op)
@@ -448,16 +456,17 @@ static bool outlasts(const struct pool_op *op, const struct pool_op *other)
     return other;
 }
 
-// One of the few that a launch by the host may have waiting for its end: see may_launch. All others are pending in the
-// context until they have ended.
+// Returns whether the launch is a tail launch of a host's launch, of which a limited number may wait: see
+// may_launch. All other launches by kernels count as pending in the context until they have ended.
 static bool is_tail(const struct pool_op *by, bool last)
 {
     return last && !by->parent;
 }
 
-// By a kernel of a launch that ends with `by`, which cannot be done before this is. What is put behind such an end goes
-// under the same parent, so that a graph that launches itself again and again makes no chain. With the pool's lock held.
-static void put_under(struct frame *frame, struct pool_op *by, bool last)
+// Submits a launch by a kernel of the launch that ends with `by`; `by` is not done before the new launch is.
+// A tail launch of a launch by a kernel becomes a child of the same parent, so that a graph that launches
+// itself again and again makes no chain. The pool's lock must be held.
+static void submit_as_child(struct frame *frame, struct pool_op *by, bool last)
 {
     struct CUgraphExec_st *e = frame->flight->exec;
     bool tail = is_tail(by, last), again = last && !tail;
@@ -469,7 +478,8 @@ static void put_under(struct frame *frame, struct pool_op *by, bool last)
     pool_adopt(again ? by->parent : by, frame->last, tail ? frame->first : NULL);
     if (again)
         pool_depend(frame->first, by);
-    // One flight of a graph at a time, but for those that wait for us; so may all that the host has launched since.
+    // A graph has one flight at a time, but this one must not wait for a flight that waits for it: an
+    // ancestor of `by`, or anything that the host has launched since.
     bool later = e->number > frame->flight->number;
     if (!later && !outlasts(e->last, by))
         pool_depend(frame->first, e->last);
@@ -487,10 +497,11 @@ static void put_under(struct frame *frame, struct pool_op *by, bool last)
     pool_release(frame->ends);
 }
 
-// A graph that is under way cannot be launched beside itself. On success it is counted, unless it is a tail.
+// Checks that a kernel may launch e: a graph that is under way cannot be launched beside itself. On success
+// the launch is counted as pending, unless it is a tail launch.
 static int may_launch(const struct pool_op *by, struct CUgraphExec_st *e, bool last)
 {
-    enum { MOST_TAILS = 255 };  // as CUDA has it
+    enum { MOST_TAILS = 255 };  // CUDA's limit
     if (!handle_is(e, HANDLE_GRAPH_EXEC) || !(e->flags & CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH))
         return CUDA_ERROR_INVALID_VALUE;
     pool_lock();
@@ -498,7 +509,7 @@ static int may_launch(const struct pool_op *by, struct CUgraphExec_st *e, bool l
     pool_unlock();
     if (many || !may)
         return many ? EXEC_TOO_MANY_PENDING : CUDA_ERROR_INVALID_VALUE;
-    return is_tail(by, last) ? CUDA_SUCCESS : launch_child_more(by->ctx);
+    return is_tail(by, last) ? CUDA_SUCCESS : launch_child_count(by->ctx);
 }
 
 int graph_launch_child(struct pool_op *by, uint64_t number, struct CUgraphExec_st *e, bool last)
@@ -511,18 +522,18 @@ int graph_launch_child(struct pool_op *by, uint64_t number, struct CUgraphExec_s
         r = (int)make_flight(&frame);
         if (!r) {
             pool_lock();
-            put_under(&frame, by, last);
+            submit_as_child(&frame, by, last);
             pool_unlock();
             vec_free(&f.ops);
         } else if (!is_tail(by, last)) {
-            launch_child_less(by->ctx);
+            launch_child_uncount(by->ctx);
         }
     }
     capture_unlock();
     return r;
 }
 
-// The launch as a node: a child graph.
+// Adds the launch to the stream's capture as a child graph.
 static CUresult capture_launch(struct CUgraphExec_st *e, struct CUstream_st *s)
 {
     CUgraphNodeParams node = {.type = CU_GRAPH_NODE_TYPE_GRAPH,
@@ -559,15 +570,15 @@ static CUresult launch(bool per_thread, CUgraphExec e, CUstream stream)
         r = graph_enter();
     if (r)
         return r;
-    static uint64_t launches;  // inside graph_enter
+    static uint64_t launches;  // guarded by graph_enter
     struct flight f = {.exec = e, .stream = s, .ctx = s->ctx, .number = ++launches};
-    r = fly(&f);
+    r = launch_flight(&f);
     graph_leave();
     return r;
 }
 STREAM_CALL(cuGraphLaunch, launch, (CUgraphExec e, CUstream stream), e, stream)
 
-// There is nothing to be made ready.
+// Nothing has to be uploaded.
 static CUresult upload(bool per_thread, CUgraphExec e, CUstream stream)
 {
     struct CUstream_st *s;

@@ -5,7 +5,7 @@
 
 #include "base/mem.h"
 
-// --- nodes -----------------------------------------------------------------------------------------------------------------
+// --- nodes -------------------------------------------------------------------------------------------------
 
 static void count_call(void *arg)
 {
@@ -45,7 +45,7 @@ static void good_chain(void **state)
     OK(cuCtxSynchronize());
     assert_int_equal(result, 1234);
     assert_int_equal(calls, 3);
-    // Launches that are on their way survive both.
+    // Pending launches survive the destruction of both.
     CUstream s = new_stream();
     OK(cuGraphLaunch(e, s));
     OK(cuGraphExecDestroy(e));
@@ -58,7 +58,7 @@ static void good_chain(void **state)
     BAD(cuGraphExecDestroy(e));
 }
 
-// Two branches that need each other.
+// Two branches depend on each other's work.
 static void good_branches(void **state)
 {
     CUdeviceptr flags[2] = {test_words, test_words + 4};
@@ -75,7 +75,7 @@ static void good_branches(void **state)
     OK(cuGraphDestroy(g));
 }
 
-// Work in the stream before and behind, and in the legacy stream.
+// A launch is ordered with work before and after it in the stream, and with the legacy stream.
 static void good_in_stream(void **state)
 {
     CUstream s;
@@ -92,7 +92,7 @@ static void good_in_stream(void **state)
     launch_step(s, test_words, 6);
     OK(cuCtxSynchronize());
     assert_int_equal(whole_read(test_words), 12345236);
-    // Launches of one executable follow each other, in whatever streams they are.
+    // Launches of one executable run one after the other, whatever their streams.
     CUstream t[4];
     put(test_words, 0);
     for (int i = 0; i < 4; i++) {
@@ -130,7 +130,7 @@ static CUgraphNode add_stamp(CUgraph g, const CUgraphNode *after, size_t n, unsi
     return node;
 }
 
-// Random graphs, part of their nodes in children: what depends on something runs behind it.
+// Random graphs, with some of their nodes in child graphs: every node runs after its dependencies.
 static void good_random(void **state)
 {
     static uint32_t at[NODES + 1];
@@ -222,7 +222,7 @@ static void good_memory_words(void **state)
     OK(cuGraphDestroy(g));
 }
 
-// --- memory ----------------------------------------------------------------------------------------------------------------
+// --- memory ------------------------------------------------------------------------------------------------
 
 static CUDA_MEM_ALLOC_NODE_PARAMS alloc_of(size_t size)
 {
@@ -278,8 +278,8 @@ static void good_memory_inside(void **state)
     OK(cuGraphDestroy(g));
 }
 
-// A graph that frees only since it was instantiated: what was made of it before does not, and its allocation is the
-// application's to free; what is made of it now does.
+// A free is added to a graph after it was instantiated. The older executable does not free, so its allocation
+// is the application's to free; a newer one frees.
 static void good_memory_freed_by_a_newer_graph(void **state)
 {
     CUgraph g = new_graph();
@@ -315,8 +315,8 @@ static void good_memory_freed_by_a_newer_graph(void **state)
     OK(cuMemFree_v2(other));
 }
 
-// What a launch frees by itself because it is live is gone when the graph has freed it, too; it stays live when the launch
-// comes to nothing.
+// An allocation that a launch frees automatically is freed once even if the graph also frees it; it stays
+// live if the launch fails.
 static void good_memory_auto_freed(void **state)
 {
     CUgraph g = new_graph();
@@ -362,7 +362,7 @@ static CUgraphNode move_child(CUgraph g, CUgraph child)
     return n;
 }
 
-// A graph and its child free the same: nothing is freed then.
+// A graph and its child free the same memory: the launch fails and nothing is freed.
 static void bad_memory_freed_twice(void **state)
 {
     CUgraph g = new_graph(), twice = new_graph(), child = new_graph();
@@ -389,7 +389,7 @@ static void bad_memory_freed_twice(void **state)
     assert_int_equal(graph_memory_now(), 0);
 }
 
-// What a body would free is nobody's to count.
+// A body of a conditional node cannot free memory.
 static void bad_memory_in_body(void **state)
 {
     CUgraph g = new_graph(), child = new_graph();
@@ -407,7 +407,7 @@ static void bad_memory_in_body(void **state)
     OK(cuGraphDestroy(g));
 }
 
-// Of a launch and a call that free the same at the same time, one does.
+// A launch and a call free the same memory at the same time: exactly one succeeds.
 static struct {
     CUdeviceptr p;
     CUstream stream;
@@ -463,7 +463,8 @@ static void good_memory_freed_once(void **state)
     OK(cuGraphDestroy(g));
 }
 
-// A free in stream order comes after the launch, however early it is asked for; a launch behind it allocates again.
+// A stream-ordered free comes after the launch, however early it is called; a launch behind it allocates
+// again.
 static void good_memory_freed_later(void **state)
 {
     uint32_t *got;
@@ -495,7 +496,7 @@ static void good_memory_freed_later(void **state)
     OK(cuStreamDestroy_v2(s));
 }
 
-// An allocation that outlives the launch: freed by a call, by another graph, or by the next launch.
+// An allocation that outlives the launch is freed by a call, by another graph, or by the next launch.
 static void good_memory_outside(void **state)
 {
     CUgraph g = new_graph(), frees = new_graph();
@@ -547,7 +548,7 @@ static void good_memory_outside(void **state)
     assert_int_equal(value, 0);
 }
 
-// --- conditional nodes -------------------------------------------------------------------------------------------------------
+// --- conditional nodes -------------------------------------------------------------------------------------
 
 static CUgraphNode add_choice(CUgraph g, CUgraphNode after, CUgraphConditionalHandle h,
                               CUgraphConditionalNodeType type, unsigned size, CUgraph **bodies)
@@ -631,7 +632,7 @@ static void good_while(void **state)
     OK(cuStreamSynchronize(s));
     assert_int_equal(whole_read(clock), 100);
     assert_int_equal(whole_read(rounds), 0);
-    // What a body cannot have.
+    // Nodes that a body cannot have.
     CUDA_HOST_NODE_PARAMS host = {count_call, NULL};
     BAD(cuGraphAddHostNode(&n, inner[0], NULL, 0, &host));
     BAD(cuGraphDestroy(inner[0]));
@@ -644,9 +645,9 @@ static void good_while(void **state)
     OK(cuStreamDestroy_v2(s));
 }
 
-// --- what can go wrong -------------------------------------------------------------------------------------------------------
+// --- errors ------------------------------------------------------------------------------------------------
 
-// Memory that has gone is an error of the context, and what lies behind is dropped.
+// A copy from freed memory puts the context into error, and the work behind it is dropped.
 static void bad_freed_memory(void **state)
 {
     uint32_t result = 77;
@@ -685,7 +686,7 @@ static void bad_module_gone(void **state)
     OK(cuGraphDestroy(g));
 }
 
-// A context that is gone takes nothing of a graph with it but the work.
+// Destroying a context drops the work of a graph, but not the graph.
 static void bad_context_gone(void **state)
 {
     CUcontext other;
@@ -703,7 +704,7 @@ static void bad_context_gone(void **state)
     OK(cuGraphDestroy(g));
 }
 
-// Whichever allocation fails: an error, and everything as before.
+// Whichever allocation fails, the call returns an error and everything is as before.
 static void bad_no_memory(void **state)
 {
     CUgraph g = new_graph(), child = new_graph(), *bodies;
@@ -748,7 +749,7 @@ static void bad_no_memory(void **state)
     OK(cuGraphDestroy(child));
 }
 
-// --- threads -------------------------------------------------------------------------------------------------------------------
+// --- threads -----------------------------------------------------------------------------------------------
 
 static void *build_and_run(void *arg)
 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Graphs as a whole: made, copied, freed.
+// Graphs as a whole: making, copying, freeing.
 #include "cpu/graphs.h"
 #include "cpu/logs.h"
 
@@ -18,18 +18,18 @@ CUresult graph_enter(void)
 
 void graph_leave(void)
 {
-    graph_object_bury();
-    logs_tell();
+    graph_object_reap();
+    logs_notify();
 }
 
-struct CUgraph_st *graph_make_new(bool secret)
+struct CUgraph_st *graph_make_new(bool of_exec)
 {
     struct CUgraph_st *g = mem_zalloc(1, sizeof *g);
     if (!g)
         return NULL;
-    g->secret = secret;
+    g->of_exec = of_exec;
     g->id = ++last_id;
-    if (!secret && handle_add(g, HANDLE_GRAPH)) {
+    if (!of_exec && handle_add(g, HANDLE_GRAPH)) {
         mem_free(g);
         return NULL;
     }
@@ -40,7 +40,7 @@ void graph_make_free(struct CUgraph_st *g)
 {
     if (!g)
         return;
-    if (!g->secret)
+    if (!g->of_exec)
         handle_remove(g);
     for (struct CUgraphNode_st *n = g->first, *next; n; n = next) {
         next = n->next;
@@ -62,8 +62,8 @@ static CUresult copy_nodes(struct CUgraph_st *to, const struct CUgraph_st *from)
             return CUDA_ERROR_OUT_OF_MEMORY;
         n->twin->origin = n->id;
         n->twin->disabled = n->disabled;
-        // Until it is copied there is no work to free.
-        CUresult r = graph_work_copy(&n->twin->work, &n->work, to->secret);
+        // Without a copy there is no work to free.
+        CUresult r = graph_work_copy(&n->twin->work, &n->work, to->of_exec);
         if (r) {
             n->twin->work.type = CU_GRAPH_NODE_TYPE_EMPTY;
             return r;
@@ -96,9 +96,9 @@ static CUresult copy_conditions(struct CUgraph_st *to, const struct CUgraph_st *
     return CUDA_SUCCESS;
 }
 
-CUresult graph_make_copy(const struct CUgraph_st *g, bool secret, struct CUgraph_st **out)
+CUresult graph_make_copy(const struct CUgraph_st *g, bool of_exec, struct CUgraph_st **out)
 {
-    struct CUgraph_st *copy = graph_make_new(secret);
+    struct CUgraph_st *copy = graph_make_new(of_exec);
     if (!copy)
         return CUDA_ERROR_OUT_OF_MEMORY;
     copy->origin = g->id;
@@ -117,7 +117,7 @@ CUresult graph_make_copy(const struct CUgraph_st *g, bool secret, struct CUgraph
     return r;
 }
 
-// --- calls ---------------------------------------------------------------------------------------------------------
+// --- calls -------------------------------------------------------------------------------------------------
 
 CUresult cuGraphCreate(CUgraph *out, unsigned int flags)
 {
@@ -135,7 +135,7 @@ CUresult cuGraphCreate(CUgraph *out, unsigned int flags)
     return r;
 }
 
-// A graph that belongs to a node goes with that; one that is being captured, with its capture.
+// A graph that belongs to a node is freed with the node; one that is being captured, with its capture.
 CUresult cuGraphDestroy(CUgraph g)
 {
     CUresult r = graph_enter();

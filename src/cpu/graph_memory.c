@@ -53,7 +53,7 @@ CUresult graph_memory_new(uint64_t size, int device, struct graph_memory **out)
     return CUDA_SUCCESS;
 }
 
-// What is shown has who will hide it, and that has a reference.
+// While m is shown, whoever will hide it has a reference.
 static void drop(struct graph_memory *m)
 {
     if (--m->refs)
@@ -160,7 +160,7 @@ void graph_memory_restore(struct graph_memory *m)
     m->refs++;
 }
 
-// The reference of what was live is the caller's now.
+// The reference of the live allocation passes to the caller.
 struct graph_memory *graph_memory_retire(struct memory_block *b)
 {
     struct graph_memory *m = b->graph;

@@ -17,7 +17,7 @@ struct CUgraphNode_st *graph_node_new(struct CUgraph_st *g)
     n->graph = g;
     n->id = ++last_id;
     n->work.type = CU_GRAPH_NODE_TYPE_EMPTY;
-    if (!g->secret && handle_add(n, HANDLE_GRAPH_NODE)) {
+    if (!g->of_exec && handle_add(n, HANDLE_GRAPH_NODE)) {
         mem_free(n);
         return NULL;
     }
@@ -44,10 +44,10 @@ static void disconnect(struct CUgraphNode_st *from, struct CUgraphNode_st *to)
     DROP_EDGE(&to->in, from);
 }
 
-// Its edges must be gone, or all of its graph goes.
+// The node's edges must be removed before, unless its whole graph is freed.
 void graph_node_free(struct CUgraphNode_st *n)
 {
-    if (!n->graph->secret)
+    if (!n->graph->of_exec)
         handle_remove(n);
     graph_work_free(&n->work);
     vec_free(&n->in);
@@ -88,9 +88,9 @@ CUresult graph_node_connect(struct CUgraphNode_st *from, struct CUgraphNode_st *
     return CUDA_SUCCESS;
 }
 
-// --- rules ---------------------------------------------------------------------------------------------------------
+// --- rules -------------------------------------------------------------------------------------------------
 
-// What the body of a conditional node may do.
+// Returns whether a node may be part of the body of a conditional node.
 static bool fits_body(const struct CUgraph_st *g, const CUgraphNodeParams *p)
 {
     CUgraphNodeType type = p->type;
@@ -106,8 +106,8 @@ static bool fits_body(const struct CUgraph_st *g, const CUgraphNodeParams *p)
     return true;
 }
 
-// A graph cannot be moved into what is part of it.
-static bool swallows_itself(const struct CUgraph_st *g, const CUgraphNodeParams *p)
+// Returns whether p moves a graph into a part of itself.
+static bool contains_itself(const struct CUgraph_st *g, const CUgraphNodeParams *p)
 {
     if (p->type != CU_GRAPH_NODE_TYPE_GRAPH || p->graph.ownership != CU_GRAPH_CHILD_GRAPH_OWNERSHIP_MOVE)
         return false;
@@ -128,7 +128,7 @@ static bool good_edge(const CUgraphEdgeData *e)
     return true;
 }
 
-// All of the graph, and none twice.
+// Checks dependencies: all are nodes of the graph, and none occurs twice.
 static CUresult check_after(const struct CUgraph_st *g, const CUgraphNode *after,
                             const CUgraphEdgeData *edges, size_t n)
 {
@@ -153,7 +153,7 @@ static bool frees(const struct CUgraph_st *g, const struct graph_memory *m)
     return false;
 }
 
-// A graph that has memory nodes itself or in a child.
+// Notes that the graph and all graphs that it is part of have memory nodes.
 static void note_memory(struct CUgraph_st *g)
 {
     g->memory = true;
@@ -174,7 +174,7 @@ CUresult graph_node_add(struct CUgraph_st *g, const CUgraphNode *after, const CU
                         size_t n, CUgraphNodeParams *p, const struct graph_extra *extra, CUgraphNode *out)
 {
     CUresult r = check_after(g, after, edges, n);
-    if (!r && (!fits_body(g, p) || swallows_itself(g, p)))
+    if (!r && (!fits_body(g, p) || contains_itself(g, p)))
         r = CUDA_ERROR_INVALID_VALUE;
     struct graph_work work;
     if (!r)
@@ -189,7 +189,7 @@ CUresult graph_node_add(struct CUgraph_st *g, const CUgraphNode *after, const CU
     for (size_t i = 0; i < n && !r; i++)
         r = graph_node_connect(after[i], node, edges ? &edges[i] : NULL);
     if (r) {
-        // What was moved here stays the application's.
+        // A graph that was to be moved stays the application's.
         if (work.type != CU_GRAPH_NODE_TYPE_GRAPH ||
             p->graph.ownership == CU_GRAPH_CHILD_GRAPH_OWNERSHIP_CLONE)
             graph_work_free(&work);
@@ -204,7 +204,7 @@ CUresult graph_node_add(struct CUgraph_st *g, const CUgraphNode *after, const CU
     return CUDA_SUCCESS;
 }
 
-// --- calls ---------------------------------------------------------------------------------------------------------
+// --- calls -------------------------------------------------------------------------------------------------
 
 static bool capturing(const struct graph_work *w)
 {

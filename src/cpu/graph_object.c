@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// User objects: the application's own, kept alive by graphs and what was made of them. Their destructors are called
-// when nobody holds the lock.
+// User objects: objects of the application that graphs and executables keep alive. Their destructors are
+// called when no lock is held.
 #include <limits.h>
 
 #include "cpu/graphs.h"
@@ -8,14 +8,14 @@
 struct CUuserObject_st {
     _Alignas(16) void *pointer;
     CUhostFn destroy;
-    uint64_t own, held;            // references of the application, and of graphs
-    struct CUuserObject_st *next;  // of the dead
+    uint64_t own, held;            // references of the application and of graphs
+    struct CUuserObject_st *next;  // in the list of the dead
 };
 
 static struct CUuserObject_st *dead;
 
-// When the last reference has gone.
-static void look(struct CUuserObject_st *o)
+// Moves an object without references to the list of the dead.
+static void retire_if_unused(struct CUuserObject_st *o)
 {
     if (o->own || o->held)
         return;
@@ -24,7 +24,7 @@ static void look(struct CUuserObject_st *o)
     dead = o;
 }
 
-void graph_object_bury(void)
+void graph_object_reap(void)
 {
     struct CUuserObject_st *o = dead;
     dead = NULL;
@@ -37,7 +37,7 @@ void graph_object_bury(void)
     }
 }
 
-// --- what graphs hold ------------------------------------------------------------------------------------------------
+// --- references of graphs ----------------------------------------------------------------------------------
 
 static struct graph_object_hold *find(struct CUgraph_st *g, const struct CUuserObject_st *o)
 {
@@ -63,7 +63,7 @@ void graph_object_free(struct CUgraph_st *g)
 {
     for (size_t i = 0; i < g->objects.len; i++) {
         g->objects.items[i].object->held -= g->objects.items[i].count;
-        look(g->objects.items[i].object);
+        retire_if_unused(g->objects.items[i].object);
     }
     vec_free(&g->objects);
 }
@@ -90,7 +90,7 @@ bool graph_object_any(const struct CUgraph_st *g)
     return false;
 }
 
-// --- calls -----------------------------------------------------------------------------------------------------------
+// --- calls -------------------------------------------------------------------------------------------------
 
 static bool good_count(unsigned count)
 {
@@ -147,7 +147,7 @@ CUresult cuUserObjectRelease(CUuserObject o, unsigned int count)
         r = CUDA_ERROR_INVALID_VALUE;
     } else {
         o->own -= count;
-        look(o);
+        retire_if_unused(o);
     }
     graph_leave();
     return r;
@@ -160,7 +160,7 @@ static void give_back(struct CUgraph_st *g, struct graph_object_hold *hold, unsi
     if (!hold->count)
         *hold = g->objects.items[--g->objects.len];
     o->held -= count;
-    look(o);
+    retire_if_unused(o);
 }
 
 static CUresult retain(struct CUgraph_st *g, struct CUuserObject_st *o, unsigned count, bool move)
@@ -193,7 +193,7 @@ CUresult cuGraphRetainUserObject(CUgraph g, CUuserObject o, unsigned int count, 
     return r;
 }
 
-// What the graph does not have cannot be released, and there is no harm in trying, as on an H200.
+// Releasing an object that the graph does not hold has no effect, as on an H200.
 CUresult cuGraphReleaseUserObject(CUgraph g, CUuserObject o, unsigned int count)
 {
     CUresult r = graph_enter();

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Operations of single nodes. Each owns what it needs: the node may change or go while they are on their way.
+// Operations of single nodes. Each owns what it needs: the node may be changed or freed while they are
+// pending.
 #include "cpu/graphs.h"
 
 struct pool_op *graph_op_new(enum pool_kind kind, struct CUctx_st *ctx, stream_fn *fn, void *task)
@@ -20,7 +21,7 @@ struct copy_task {
     struct copy_job job;
 };
 
-// The memory may have gone since the node was made.
+// Runs a copy, whose memory may have been freed since the node was made.
 static void run_copy(void *arg, bool run)
 {
     struct copy_task *t = arg;
@@ -72,7 +73,7 @@ struct memory_task {
     bool show;
 };
 
-// Also when the context is in error: the books stay right.
+// Shows or hides an allocation, also if the context is in error: the counts must stay right.
 static void run_memory(void *arg, bool run)
 {
     struct memory_task *t = arg;
@@ -153,8 +154,9 @@ CUresult graph_op_make(struct CUgraphNode_st *n, struct CUctx_st *ctx, struct po
     case CU_GRAPH_NODE_TYPE_WAIT_EVENT:
     case CU_GRAPH_NODE_TYPE_EVENT_RECORD: return event_op(ctx, n, out);
     case CU_GRAPH_NODE_TYPE_MEM_ALLOC:
-        // What outlives the launch was made by the call, and what the call took over is there.
-        *out = w->inside && !n->took ? memory_op(ctx, w->alloc.memory, true) : graph_op_mark(ctx);
+        // An allocation that outlives the launch was made by the call, and one that the launch took over
+        // exists already.
+        *out = w->inside && !n->toggled ? memory_op(ctx, w->alloc.memory, true) : graph_op_mark(ctx);
         return r;
     case CU_GRAPH_NODE_TYPE_MEM_FREE: *out = memory_op(ctx, w->freed, false); return r;
     case CU_GRAPH_NODE_TYPE_BATCH_MEM_OP:

@@ -9,7 +9,7 @@ void graph_order_number(struct CUgraph_st *g)
         n->index = i++;
 }
 
-// order[0 .. ready) are in order, order[done .. ready) have not been left yet.
+// order[0 .. ready) are in order; the edges of order[done .. ready) have not been walked yet.
 CUresult graph_order_make(struct CUgraph_st *g, struct CUgraphNode_st **bad)
 {
     struct CUgraphNode_st **order = mem_zalloc(g->count + 1, sizeof *order);

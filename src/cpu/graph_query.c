@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT
-// Which nodes and edges there are. All of these calls say how many when they are given no room; otherwise they fill as
-// much as there is room for, and the rest of it with nothing.
+// Queries of nodes and edges. Without a buffer the calls return the number of items; otherwise they fill the
+// buffer as far as it reaches, and zero the rest of it.
 #include "cpu/graphs.h"
 
 struct answer {
     CUgraphNode *from, *to;
     CUgraphEdgeData *data;
     size_t room, found;
-    bool lossy;  // there is an edge that says more than the caller wants to know
+    bool lossy;  // an edge has data that the caller did not ask for
 };
 
 static void give(struct answer *a, CUgraphNode from, CUgraphNode to, const CUgraphEdgeData *data)
@@ -37,7 +37,7 @@ static CUresult finish(struct answer *a, size_t *count)
     return a->lossy && !asked ? CUDA_ERROR_LOSSY_QUERY : CUDA_SUCCESS;
 }
 
-// --- nodes ---------------------------------------------------------------------------------------------------------------
+// --- nodes -------------------------------------------------------------------------------------------------
 
 static CUresult nodes(CUgraph g, CUgraphNode *out, size_t *count, bool roots)
 {
@@ -81,7 +81,7 @@ CUresult cuGraphNodeGetType(CUgraphNode n, CUgraphNodeType *type)
     return r;
 }
 
-// --- edges ---------------------------------------------------------------------------------------------------------------
+// --- edges -------------------------------------------------------------------------------------------------
 
 static CUresult edges(CUgraph g, CUgraphNode *from, CUgraphNode *to, CUgraphEdgeData *data, size_t *count)
 {

@@ -7,8 +7,8 @@
 
 #define BAD(call) IS(CUDA_ERROR_INVALID_VALUE, call)
 
-// step: *p = *p * 10 + v. stamp: *p = ++*clock. spin: until *p != 0. raise: *p = 1. count: --*p, and the condition is whether there is
-// more to do.
+// step: *p = *p * 10 + v. stamp: *p = ++*clock. spin: waits until *p != 0. raise: *p = 1. count: --*p; sets
+// the condition to *p != 0.
 #define GRAPH_PTX                                                                                     \
     WHOLE_HEAD                                                                                        \
     ".extern .func cudaGraphSetConditional(.param .b64 h, .param .b32 v);\n"                          \
@@ -37,7 +37,7 @@
 static CUcontext test_ctx;
 static CUmodule test_module;
 static CUfunction test_step, test_stamp, test_spin, test_raise, test_count, test_choose;
-static CUdeviceptr test_words;  // 1024 of them
+static CUdeviceptr test_words;  // 1024 words
 
 static inline int graph_setup(void **state)
 {
@@ -117,7 +117,7 @@ static inline void run_graph(CUgraph g)
     OK(cuGraphExecDestroy(e));
 }
 
-// What a kernel that spins waits for.
+// Launches raise on p, which ends a kernel that spins on p.
 static inline void let_go(CUdeviceptr p)
 {
     CUstream s = new_stream();

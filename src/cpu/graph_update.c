@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
-// Other parameters for executable graphs: node by node, or all of them from a graph of the same shape.
+// New parameters for executable graphs: for single nodes, or for all of them from a graph of the same shape.
 #include <string.h>
 
 #include "cpu/graphs.h"
 
-// --- what may change ---------------------------------------------------------------------------------------------------
+// --- allowed changes ---------------------------------------------------------------------------------------
 
 static bool flat(const CUDA_MEMCPY3D *c)
 {
@@ -52,7 +52,7 @@ CUgraphExecUpdateResult graph_update_allowed(const struct graph_work *from, cons
     return same ? CU_GRAPH_EXEC_UPDATE_SUCCESS : CU_GRAPH_EXEC_UPDATE_ERROR_PARAMETERS_CHANGED;
 }
 
-// --- one node ----------------------------------------------------------------------------------------------------------
+// --- one node ----------------------------------------------------------------------------------------------
 
 static struct graph_extra attributes_of(const struct graph_work *w)
 {
@@ -62,7 +62,7 @@ static struct graph_extra attributes_of(const struct graph_work *w)
                                 .count = (unsigned)w->kernel.attributes.len};
 }
 
-// The attributes stay, unless there are others.
+// Replaces the work of an exec's node. Its attributes stay, unless there are new ones.
 static CUresult set_exec(struct CUgraphNode_st *at, CUgraphNodeParams *p)
 {
     struct graph_work work;
@@ -79,7 +79,7 @@ static CUresult set_exec(struct CUgraphNode_st *at, CUgraphNodeParams *p)
     return CUDA_SUCCESS;
 }
 
-// Types whose parameters can be set; the others are what they are.
+// Returns whether the parameters of nodes of this type can be set.
 static bool settable(CUgraphNodeType type)
 {
     switch ((int)type) {
@@ -130,7 +130,7 @@ CUresult cuGraphNodeSetParams(CUgraphNode n, CUgraphNodeParams *p)
     return p ? node_set(n, p) : CUDA_ERROR_INVALID_VALUE;
 }
 
-// What the structure of one type says, for a node and for an exec's.
+// Defines the calls that set the parameters of one type, for a node and for an exec's node.
 #define SET_CALLS(name, kind, suffix, structure, ...)                 \
     CUresult cuGraph##name##suffix(CUgraphNode n, const structure *p) \
     {                                                                 \
@@ -182,8 +182,9 @@ SET_EXEC_CALLS(BatchMemOpNodeSetParams, CU_GRAPH_NODE_TYPE_BATCH_MEM_OP, , CUDA_
 EVENT_CALLS(EventRecord, CU_GRAPH_NODE_TYPE_EVENT_RECORD, eventRecord)
 EVENT_CALLS(EventWait, CU_GRAPH_NODE_TYPE_WAIT_EVENT, eventWait)
 
-// Without a context they stay in the one that they had.
-static struct CUctx_st *cpu_context_of(CUgraphNode n, CUgraphNodeType type)
+// Returns the context of a node of that type: a node whose new parameters name no context stays in its old
+// one.
+static struct CUctx_st *context_of(CUgraphNode n, CUgraphNodeType type)
 {
     if (!graph_node_is(n) || n->work.type != type)
         return NULL;
@@ -196,7 +197,7 @@ CUresult cuGraphMemcpyNodeSetParams(CUgraphNode n, const CUDA_MEMCPY3D *p)
         return CUDA_ERROR_INVALID_VALUE;
     CUgraphNodeParams all = {
         .type = CU_GRAPH_NODE_TYPE_MEMCPY,
-        .memcpy = {.copyCtx = cpu_context_of(n, CU_GRAPH_NODE_TYPE_MEMCPY), .copyParams = *p}};
+        .memcpy = {.copyCtx = context_of(n, CU_GRAPH_NODE_TYPE_MEMCPY), .copyParams = *p}};
     return node_set(n, &all);
 }
 
@@ -217,7 +218,7 @@ CUresult cuGraphMemsetNodeSetParams(CUgraphNode n, const CUDA_MEMSET_NODE_PARAMS
     if (!p)
         return CUDA_ERROR_INVALID_VALUE;
     CUgraphNodeParams all = {.type = CU_GRAPH_NODE_TYPE_MEMSET,
-                             .memset = FILL_OF(p, cpu_context_of(n, CU_GRAPH_NODE_TYPE_MEMSET))};
+                             .memset = FILL_OF(p, context_of(n, CU_GRAPH_NODE_TYPE_MEMSET))};
     return node_set(n, &all);
 }
 
@@ -230,7 +231,7 @@ CUresult cuGraphExecMemsetNodeSetParams(CUgraphExec e, CUgraphNode n, const CUDA
     return exec_set(e, n, &all);
 }
 
-// --- whole graphs ------------------------------------------------------------------------------------------------------
+// --- whole graphs ------------------------------------------------------------------------------------------
 
 struct change {
     struct CUgraphNode_st *at;
@@ -250,7 +251,7 @@ static CUresult fail(struct update *u, CUgraphExecUpdateResult why, CUgraphNode 
 
 static CUresult compare(struct update *u, struct CUgraph_st *have, struct CUgraph_st *want);
 
-// Works with graphs in them: those are compared, and their nodes changed.
+// Compares the graphs in two nodes' work and updates their nodes.
 static CUresult compare_below(struct update *u, struct CUgraphNode_st *have, struct CUgraphNode_st *want)
 {
     if (have->work.type == CU_GRAPH_NODE_TYPE_GRAPH)
@@ -293,7 +294,7 @@ static CUresult compare_node(struct update *u, struct CUgraphNode_st *have, stru
     return r;
 }
 
-// Nodes are paired in the order in which they were made.
+// Pairs the nodes of two graphs in the order in which they were made.
 static CUresult compare(struct update *u, struct CUgraph_st *have, struct CUgraph_st *want)
 {
     if (have->count != want->count)
@@ -307,7 +308,7 @@ static CUresult compare(struct update *u, struct CUgraph_st *have, struct CUgrap
     return r;
 }
 
-// Conditional nodes take over the words of the other graph: its kernels write those.
+// Makes conditional nodes use the words of the other graph, which its kernels write.
 static void take_conditions(struct CUgraph_st *have, const struct CUgraph_st *want)
 {
     const struct CUgraphNode_st *b = want->first;
@@ -329,7 +330,7 @@ static void take_conditions(struct CUgraph_st *have, const struct CUgraph_st *wa
     }
 }
 
-// All of it or nothing.
+// Updates all nodes or none.
 static CUresult update(struct CUgraph_st *have, struct CUgraph_st *want, CUgraphExecUpdateResultInfo *info)
 {
     struct update u = {.info = {CU_GRAPH_EXEC_UPDATE_SUCCESS, NULL, NULL}};

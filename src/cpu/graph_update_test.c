@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
-// Graphs as data: nodes, edges, copies, parameters, updates, user objects, pictures.
+// Graphs as data: nodes, edges, copies, parameters, updates, user objects, Graphviz output.
 #include "cpu/graph_testing.h"
 
 #include <unistd.h>
 
-// --- nodes and edges -----------------------------------------------------------------------------------------------------------
+// --- nodes and edges ---------------------------------------------------------------------------------------
 
 static void good_edges(void **state)
 {
@@ -42,7 +42,7 @@ static void good_edges(void **state)
     assert_true(count == 1 && from[0] == n[0]);
     OK(cuGraphGetEdges(g, NULL, NULL, &count));
     assert_int_equal(count, 3);
-    // Not twice, not of another graph, not nothing.
+    // A dependency must not occur twice, belong to another graph, or be NULL.
     CUgraphNode twice[] = {n[0], n[0]};
     BAD(cuGraphAddEmptyNode(&x, g, twice, 2));
     BAD(cuGraphAddEmptyNode(&x, other, n, 1));
@@ -148,7 +148,7 @@ static void good_moved_child(void **state)
     BAD(cuGraphDestroy(child));
 }
 
-// --- parameters ------------------------------------------------------------------------------------------------------------------
+// --- parameters --------------------------------------------------------------------------------------------
 
 static void good_kernel_params(void **state)
 {
@@ -160,7 +160,7 @@ static void good_kernel_params(void **state)
     assert_true(k.func == test_step && k.gridDimX == 1 && k.ctx == test_ctx && !k.extra);
     assert_int_equal(*(uint32_t *)k.kernelParams[1], 7);
     assert_int_equal(*(CUdeviceptr *)k.kernelParams[0], test_words);
-    // What was got can be set, in another node and in the same one.
+    // Parameters that were read can be set, in another node and in the same one.
     OK(cuGraphAddKernelNode_v2(&m, g, &n, 1, &k));
     OK(cuGraphKernelNodeGetParams(m, &old));
     *(uint32_t *)old.kernelParams[1] = 8;
@@ -277,7 +277,7 @@ static void good_other_params(void **state)
     OK(cuGraphDestroy(g));
 }
 
-// --- updates -----------------------------------------------------------------------------------------------------------------------
+// --- updates -----------------------------------------------------------------------------------------------
 
 static void good_set_in_exec(void **state)
 {
@@ -307,7 +307,7 @@ static void good_set_in_exec(void **state)
     assert_int_equal(whole_read(test_words), 56);
     assert_int_equal(whole_read(test_words + 4), 9);
     put(test_words, 0);
-    run_graph(g);  // is as it was
+    run_graph(g);  // the graph itself is unchanged
     assert_int_equal(whole_read(test_words), 12);
     unsigned enabled = 7;
     OK(cuGraphNodeSetEnabled(e, a, 0));
@@ -318,7 +318,7 @@ static void good_set_in_exec(void **state)
     run_exec(e);
     assert_int_equal(whole_read(test_words), 6);
     OK(cuGraphNodeSetEnabled(e, a, 1));
-    // Another kernel, with other parameters.
+    // Another kernel with other parameters.
     CUdeviceptr clock = test_words + 8;
     void *others[] = {&test_words, &clock};
     k = kernel_of(test_stamp, others);
@@ -377,7 +377,7 @@ static void good_update(void **state)
     put(test_words, 0);
     run_exec(e);
     assert_int_equal(whole_read(test_words), 456);
-    // The nodes of the first graph still stand for those of the executable.
+    // The nodes of the first graph still identify those of the executable.
     size_t one = 1;
     unsigned v = 9;
     void *params[] = {&test_words, &v};
@@ -396,7 +396,7 @@ static void good_update(void **state)
         OK(cuGraphDestroy(all[i]));
 }
 
-// --- user objects --------------------------------------------------------------------------------------------------------------------
+// --- user objects ------------------------------------------------------------------------------------------
 
 static void count_destroyed(void *arg)
 {
@@ -434,7 +434,7 @@ static void good_objects(void **state)
     OK(cuGraphDestroy(g));
     OK(cuGraphDestroy(clone));
     assert_int_equal(destroyed, 1);
-    // The launch keeps it until it has ended.
+    // The launch keeps the object until it has ended.
     CUstream s = new_stream();
     OK(cuGraphLaunch(e, s));
     OK(cuGraphExecDestroy(e));
@@ -445,7 +445,7 @@ static void good_objects(void **state)
     OK(cuStreamDestroy_v2(s));
 }
 
-// More than there are: what there are.
+// Releasing more references than there are releases all of them.
 static void good_objects_all(void **state)
 {
     atomic_int destroyed = 0;

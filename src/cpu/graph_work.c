@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What nodes do: made of the application's structures, copied, described again. Work owns what it needs, so that the
-// application's structures may go when the call returns.
+// Work of nodes: made from the application's structures, copied, and described again. Work owns what it
+// needs, so that the structures may be freed when the call returns.
 #include <string.h>
 
 #include "cpu/graphs.h"
@@ -13,7 +13,7 @@ CUresult graph_work_context(CUcontext named, struct CUctx_st **out)
     return *out ? stream_error(*out) : CUDA_ERROR_INVALID_CONTEXT;
 }
 
-// --- made --------------------------------------------------------------------------------------------------------
+// --- making ------------------------------------------------------------------------------------------------
 
 static bool empty(const struct copy_job *j)
 {
@@ -49,7 +49,7 @@ static CUresult make_fill(struct graph_work *w, const CUDA_MEMSET_NODE_PARAMS_v2
     return r;
 }
 
-// Moved: the application's own graph becomes the child.
+// If ownership is moved, the application's own graph becomes the child; otherwise a copy of it.
 static CUresult make_child(struct graph_work *w, const CUDA_CHILD_GRAPH_NODE_PARAMS *p)
 {
     bool move = p->ownership == CU_GRAPH_CHILD_GRAPH_OWNERSHIP_MOVE;
@@ -145,7 +145,7 @@ CUresult graph_work_make(struct graph_work *w, const struct CUgraph_st *g, CUgra
     }
 }
 
-// --- copied ----------------------------------------------------------------------------------------------------------
+// --- copying -----------------------------------------------------------------------------------------------
 
 static CUresult copy_arrays(struct graph_work *to, const struct graph_work *from)
 {
@@ -166,14 +166,14 @@ static CUresult copy_arrays(struct graph_work *to, const struct graph_work *from
     return CUDA_SUCCESS;
 }
 
-CUresult graph_work_copy(struct graph_work *to, const struct graph_work *from, bool secret)
+CUresult graph_work_copy(struct graph_work *to, const struct graph_work *from, bool of_exec)
 {
     *to = *from;
     switch ((int)from->type) {
     case CU_GRAPH_NODE_TYPE_KERNEL: return graph_kernel_copy(&to->kernel, &from->kernel);
-    case CU_GRAPH_NODE_TYPE_GRAPH: return graph_make_copy(from->child, secret, &to->child);
+    case CU_GRAPH_NODE_TYPE_GRAPH: return graph_make_copy(from->child, of_exec, &to->child);
     case CU_GRAPH_NODE_TYPE_MEM_FREE: graph_memory_keep(to->freed); return CUDA_SUCCESS;
-    case CU_GRAPH_NODE_TYPE_CONDITIONAL: return graph_choice_copy(&to->choice, &from->choice, secret);
+    case CU_GRAPH_NODE_TYPE_CONDITIONAL: return graph_choice_copy(&to->choice, &from->choice, of_exec);
     case CU_GRAPH_NODE_TYPE_BATCH_MEM_OP:
     case CU_GRAPH_NODE_TYPE_MEM_ALLOC: return copy_arrays(to, from);
     default: return CUDA_SUCCESS;
@@ -196,7 +196,7 @@ void graph_work_free(struct graph_work *w)
     }
 }
 
-// --- described -------------------------------------------------------------------------------------------------------
+// --- description -------------------------------------------------------------------------------------------
 
 void graph_work_params(const struct graph_work *w, CUgraphNodeParams *out)
 {

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT
-// Green contexts: parts of a device's multiprocessors. Each stands on the device's primary context, which it retains: memory,
-// modules and streams that are made while it is current are that one's. Its multiprocessors are a number to be asked for: work in
-// its streams runs on whatever thread is free.
+// Green contexts: parts of a device's multiprocessors. Each is built on the device's primary context, which
+// it retains: memory, modules and streams that are made while the green context is current belong to the
+// primary context. The number of multiprocessors can only be queried: work in its streams runs on any thread
+// of the pool.
 //
-// The handle of a green context is also the context that it is made current by.
+// The handle of a green context is also the CUcontext that makes it current.
 #include <string.h>
 
 #include "base/mem.h"
@@ -17,22 +18,23 @@ struct CUgreenCtx_st {
     unsigned long long id;
 };
 
-// What a resource or a list of them comes to. One for each device and number, never freed: nothing gives them back.
+// The descriptor of a resource or of a list of resources. There is one for each device and number; they are
+// never freed, as no call returns them.
 struct CUdevResourceDesc_st {
     struct CUdevResourceDesc_st *next;
     CUdevice device;
     unsigned sms;
 };
 
-// Of both lists. A leaf.
+// Guards both lists. A leaf.
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct CUgreenCtx_st *greens;
 static struct CUdevResourceDesc_st *descs;
 static unsigned long long last_id;
 
-// --- resources ----------------------------------------------------------------------------------------------
+// --- resources ---------------------------------------------------------------------------------------------
 
-// What we keep in the part of a resource that is the driver's.
+// Our data in the part of a resource that is reserved for the driver.
 struct own {
     uint32_t mark;
     CUdevice device;
@@ -50,7 +52,7 @@ static void fill(CUdevResource *r, CUdevice device, unsigned sms)
     r->sm = (CUdevSmResource){.smCount = sms, .minSmPartitionSize = 1, .smCoscheduledAlignment = 1};
 }
 
-// Whether it is one that we filled, and of which device.
+// Checks that a resource was filled by us, and stores its device.
 static CUresult read(const CUdevResource *r, CUdevice *device)
 {
     struct own own;
@@ -103,7 +105,7 @@ CUresult cuDevSmResourceSplitByCount(CUdevResource *result, unsigned int *groups
     return CUDA_SUCCESS;
 }
 
-// With the lock held; NULL when out of memory.
+// Finds or makes a descriptor. Returns NULL if out of memory. The lock must be held.
 static struct CUdevResourceDesc_st *find_desc(CUdevice device, unsigned sms)
 {
     struct CUdevResourceDesc_st *d = descs;
@@ -139,9 +141,9 @@ CUresult cuDevResourceGenerateDesc(CUdevResourceDesc *out, CUdevResource *resour
     return *out ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-// --- contexts -----------------------------------------------------------------------------------------------
+// --- contexts ----------------------------------------------------------------------------------------------
 
-// With the lock held.
+// The lock must be held.
 static struct CUgreenCtx_st **find(CUgreenCtx handle)
 {
     struct CUgreenCtx_st **at = &greens;
@@ -150,7 +152,7 @@ static struct CUgreenCtx_st **find(CUgreenCtx handle)
     return at;
 }
 
-// What is known of one. The handle is the application's.
+// Copies the green context that the application names.
 static CUresult get(CUgreenCtx handle, struct CUgreenCtx_st *out)
 {
     CUresult r = device_ready();
@@ -218,7 +220,8 @@ CUresult cuGreenCtxCreate(CUgreenCtx *out, CUdevResourceDesc desc, CUdevice devi
     return CUDA_SUCCESS;
 }
 
-// Its streams stay, and what is in them goes on; they can be used no more, nor destroyed: they go with the primary context.
+// The streams of a destroyed green context remain and their work runs to its end. They can neither be used
+// nor destroyed any more; they are freed with the primary context.
 CUresult cuGreenCtxDestroy(CUgreenCtx handle)
 {
     CUresult r = device_ready();
@@ -290,7 +293,8 @@ CUresult cuGreenCtxStreamCreate(CUstream *out, CUgreenCtx handle, unsigned int f
     return stream_create(out, g.base, g.id, flags, priority);
 }
 
-// An event for all work of the primary context is one for the green context's, too; and so with waiting.
+// Records an event for all work of the primary context, which includes the green context's; the wait below
+// does the same.
 CUresult cuGreenCtxRecordEvent(CUgreenCtx handle, CUevent event)
 {
     struct CUgreenCtx_st g;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 #include "cpu/whole_testing.h"
 
-int moat_driver_fault(CUcontext context, struct driver_fault *out);  // found by its name elsewhere
+int moat_driver_fault(CUcontext context, struct driver_fault *out);  // other code finds it by its name
 
 static CUdevResource all;
 
@@ -56,7 +56,7 @@ static CUgreenCtx make(CUdevice device, unsigned sms)
     return g;
 }
 
-// Those that have no handle of their own are the current one's.
+// Streams without a handle belong to the current green context.
 static void expect_default_streams(CUgreenCtx g)
 {
     const CUstream streams[] = {NULL, CU_STREAM_LEGACY, CU_STREAM_PER_THREAD};
@@ -71,7 +71,8 @@ static void expect_default_streams(CUgreenCtx g)
     }
 }
 
-// What is made while one is current is the primary context's; its memory stays when the green one goes.
+// Objects made while a green context is current belong to the primary context; memory stays when the green
+// context is destroyed.
 static void test_current(void **state)
 {
     CUgreenCtx g = make(0, 2);
@@ -148,7 +149,7 @@ static void test_streams_and_events(void **state)
     volatile uint32_t *words = (volatile uint32_t *)(uintptr_t)p;
     words[0] = words[1] = 0;
     CUdeviceptr second = p + 4;
-    // The second green context's stream waits for what is in the first one's.
+    // The second green context's stream waits for the work of the first one's.
     OK(cuLaunchKernel(whole_function(m, "spin"), 1, 1, 1, 1, 1, 1, 0, s[0], (void *[]){&p}, NULL));
     OK(cuGreenCtxRecordEvent(g[0], e));
     OK(cuGreenCtxWaitEvent(g[1], e));
@@ -163,7 +164,8 @@ static void test_streams_and_events(void **state)
         OK(cuGreenCtxDestroy(g[i]));
 }
 
-// Neither its streams nor threads that it is current to go on with another one, even if that has its address.
+// After a green context is destroyed, its streams and the threads it was current in do not use a new one,
+// even if that has the same address.
 static void test_destroyed(void **state)
 {
     CUgreenCtx other = make(0, 1), g = make(0, 2), got;
@@ -194,7 +196,7 @@ static void test_destroyed(void **state)
     OK(cuGreenCtxDestroy(other));
 }
 
-// The primary context is gone, though it is retained.
+// The primary context is destroyed, though it is retained.
 static void test_reset(void **state)
 {
     CUgreenCtx g = make(0, 2);
@@ -215,7 +217,7 @@ static void test_reset(void **state)
     OK(cuCtxDestroy_v2(own));
 }
 
-// Wherever a call takes a context.
+// Green contexts are accepted wherever a call takes a context.
 static void test_named(void **state)
 {
     CUgreenCtx g[2] = {make(0, 2), make(1, 2)};
@@ -274,7 +276,7 @@ static void test_wrong(void **state)
        cuGreenCtxCreate(&other, (CUdevResourceDesc)&one, 0, CU_GREEN_CTX_DEFAULT_STREAM));
     IS(CUDA_ERROR_INVALID_VALUE, cuCtxFromGreenCtx(&as, (CUgreenCtx)&one));
     OK(cuCtxFromGreenCtx(&as, g));
-    // It is not destroyed as a context.
+    // cuCtxDestroy does not accept it.
     IS(CUDA_ERROR_INVALID_CONTEXT, cuCtxDestroy_v2(as));
     OK(cuGreenCtxDestroy(g));
     IS(CUDA_ERROR_INVALID_VALUE, cuGreenCtxDestroy(g));

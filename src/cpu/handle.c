@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: MIT
-// Which pointers are handles of ours, and of what kind: a hash table that is read without a lock.
+// The set of our handles and their kinds: a hash table that is read without a lock.
 //
 //   a slot: 0 (never used), GONE (was used), or the handle with its kind in the low 4 bits
 //   used = slots that are not 0 <= 3/4 of all
 //
-// Writers hold the lock. A reader that finds its handle is done. One that does not might have looked while the
-// table was being rebuilt: then `sequence` is odd or has changed, and it looks again with the lock held. Grown-out
-// tables stay, as readers may be inside; each is half its successor, so they cost less than the table itself.
+// Writers hold the lock. A reader that finds its handle is done. One that does not might have looked while
+// the table was being rebuilt: then `sequence` is odd or has changed, and it looks again with the lock held.
+// Outgrown tables are kept, as readers may be inside them; each is half as large as its successor, so
+// together they are smaller than the table.
 #include <errno.h>
 
 #include "base/mem.h"
@@ -30,13 +31,13 @@ static size_t place(const struct table *t, uintptr_t p)
     return (size_t)((p >> 4) * UINT64_C(0x9e3779b97f4a7c15) >> (64 - t->bits));
 }
 
-// The handle's slot; NULL if absent. p is not 0, so GONE does not match.
+// Returns the handle's slot; NULL if it is absent. p is not 0, so GONE does not match.
 static atomic_uintptr_t *find(struct table *t, uintptr_t p)
 {
     size_t mask = ((size_t)1 << t->bits) - 1;
 
     for (size_t i = place(t, p), n = 0; n <= mask; i = (i + 1) & mask, n++) {
-        // Acquire: the handle's object was filled before handle_add stored this.
+        // Acquire: pairs with the store in insert; the object was filled before handle_add.
         uintptr_t v = atomic_load_explicit(&t->slots[i], memory_order_acquire);
         if ((v & ~(uintptr_t)KIND_BITS) == p)
             return &t->slots[i];
@@ -46,7 +47,7 @@ static atomic_uintptr_t *find(struct table *t, uintptr_t p)
     return NULL;
 }
 
-// Room must be there.
+// Inserts a value; there must be room.
 static void insert(struct table *t, uintptr_t value)
 {
     size_t mask = ((size_t)1 << t->bits) - 1, i = place(t, value & ~(uintptr_t)KIND_BITS);
@@ -69,7 +70,8 @@ static size_t live(struct table *t)
     return n;
 }
 
-// Makes room for one more: a larger table, or, where most of the used slots are gone, the same one cleaned up.
+// Makes room for one more handle: a larger table, or, if most used slots are GONE, the same table rebuilt
+// without them.
 static int make_room(void)
 {
     struct table *t = atomic_load_explicit(&current, memory_order_relaxed);
@@ -125,7 +127,7 @@ bool handle_is(const void *p, enum handle_kind kind)
         slot = find(atomic_load_explicit(&current, memory_order_relaxed), key);
         pthread_mutex_unlock(&lock);
     }
-    // The slot may hold something else by now, if another thread removes what this one uses.
+    // The slot may hold another handle by now, if another thread removes the one that this thread uses.
     return slot && atomic_load_explicit(slot, memory_order_relaxed) == (key | kind);
 }
 

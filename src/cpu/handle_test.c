@@ -52,7 +52,7 @@ static void test_many(void **state)
         handle_remove(at(i * 7));
 }
 
-// Handles that come and go leave no room behind, and those that stay are found at every moment.
+// Handles that come and go do not fill the table, and those that stay are found at every moment.
 static atomic_bool stop;
 
 static void *look(void *arg)

@@ -6,7 +6,7 @@
 
 #include "base/mem.h"
 
-// --- lists ---------------------------------------------------------------------------------------------------
+// --- lists -------------------------------------------------------------------------------------------------
 
 void heap_list_push(struct heap_pages *p, struct heap_list *list, uint32_t page)
 {
@@ -29,7 +29,7 @@ void heap_list_remove(struct heap_pages *p, struct heap_list *list, uint32_t pag
         p->page[at->next - 1].prev = at->prev;
 }
 
-// --- runs ----------------------------------------------------------------------------------------------------
+// --- runs --------------------------------------------------------------------------------------------------
 
 static unsigned bin_of(uint32_t n)
 {
@@ -54,7 +54,7 @@ static void remove_run(struct heap_pages *p, uint32_t first)
         p->filled &= ~(1u << b);
 }
 
-// Runs of the bin that n falls into may be too short, those of larger bins are not.
+// Runs in the bin of n may be too short; those in larger bins are long enough.
 static uint32_t find_run(const struct heap_pages *p, uint32_t n)
 {
     unsigned b = bin_of(n);
@@ -102,7 +102,7 @@ void heap_pages_give(struct heap_pages *p, uint32_t first)
     pthread_mutex_unlock(&p->lock);
 }
 
-// --- the whole -----------------------------------------------------------------------------------------------
+// --- the whole ---------------------------------------------------------------------------------------------
 
 int heap_pages_init(struct heap_pages *p, uint32_t count)
 {

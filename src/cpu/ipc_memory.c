@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Memory of cuMemAlloc between processes. What is opened is the whole chunk that the allocation lies in, as with a GPU,
-// whose drivers share 2 MiB at the least; the application is told of the allocation alone.
+// Memory of cuMemAlloc between processes. A handle opens the whole chunk that the allocation lies in, as with
+// a GPU, whose drivers share at least 2 MiB; the application sees only the allocation.
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -11,14 +11,14 @@
 #include "cpu/share_file.h"
 #include "exec/space.h"
 
-// In one context the same handle means the same pointer.
+// Within a context the same handle yields the same pointer.
 struct ipc_opened {
     CUipcMemHandle handle;
     struct memory_range *place;  // addresses of the chunk
     unsigned times;
 };
 
-// --- export --------------------------------------------------------------------------------------------------------
+// --- export ------------------------------------------------------------------------------------------------
 
 static struct memory_block *exportable(CUdeviceptr p)
 {
@@ -26,7 +26,8 @@ static struct memory_block *exportable(CUdeviceptr p)
     return b && b->kind == MEMORY_PLAIN ? b : NULL;
 }
 
-// With memory_lock held. moving: nobody writes, so that the chunk can become a file.
+// Exports the allocation at p. moving: nobody writes, so the chunk may be moved to a file. *done is false if
+// it would have to be moved and must not. memory_lock must be held.
 static CUresult export(CUdeviceptr p, bool moving, bool *done, CUipcMemHandle *out)
 {
     struct memory_block *b = exportable(p);
@@ -47,7 +48,7 @@ static CUresult export(CUdeviceptr p, bool moving, bool *done, CUipcMemHandle *o
     t.size = s->size;
     t.offset = b->node.base - s->base;
     b->exported = true;
-    // Partner: the load in open_chunk of another process.
+    // Partner: the load in lives, in another process.
     atomic_store_explicit(memory_share_id(s, b->node.base), b->id, memory_order_release);
     share_file_write(&t, out);
     return CUDA_SUCCESS;
@@ -68,11 +69,11 @@ CUresult cuIpcGetMemHandle(CUipcMemHandle *out, CUdeviceptr p)
     pthread_mutex_unlock(&memory_lock);
     if (r || done)
         return r;
-    memory_share_quiet();
+    memory_share_pause();
     pthread_mutex_lock(&memory_lock);
     r = export(p, true, &done, out);
     pthread_mutex_unlock(&memory_lock);
-    memory_share_go_on();
+    memory_share_resume();
     return r;
 }
 
@@ -83,7 +84,7 @@ void ipc_memory_freed(struct memory_block *b)
         atomic_store_explicit(memory_share_id(*share, b->node.base), 0, memory_order_release);
 }
 
-// --- import --------------------------------------------------------------------------------------------------------
+// --- import ------------------------------------------------------------------------------------------------
 
 static bool sound(const struct share_ticket *t)
 {
@@ -91,7 +92,7 @@ static bool sound(const struct share_ticket *t)
            t->offset % MEMORY_GRANULE == 0 && t->bytes && t->bytes <= t->size - t->offset && t->id;
 }
 
-// Whether the allocation that was exported is still there.
+// Returns whether the exported allocation still exists.
 static bool lives(const struct share_ticket *t, int fd)
 {
     uint64_t words = memory_share_ids_size(t->size);
@@ -100,7 +101,7 @@ static bool lives(const struct share_ticket *t, int fd)
     _Atomic uint64_t *ids = mmap(NULL, words, PROT_READ, MAP_SHARED, fd, (off_t)t->size);
     if (ids == MAP_FAILED)
         return false;
-    // Partner: the stores in export and ipc_memory_freed of another process.
+    // Partner: the stores in export and ipc_memory_freed, in another process.
     uint64_t id = atomic_load_explicit(&ids[t->offset / MEMORY_GRANULE], memory_order_acquire);
     munmap(ids, words);
     return id == t->id;
@@ -135,7 +136,7 @@ static struct memory_block *find_opened(struct CUctx_st *ctx, const CUipcMemHand
     return b;
 }
 
-// With memory_lock held.
+// Opens a handle that is not open in the context. memory_lock must be held.
 static CUresult open_new(struct CUctx_st *ctx, const CUipcMemHandle *handle, const struct share_ticket *t,
                          CUdeviceptr *out)
 {
@@ -227,7 +228,7 @@ CUresult cuIpcCloseMemHandle(CUdeviceptr p)
     pthread_mutex_unlock(&memory_lock);
     if (!last)
         return b ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
-    // As with a free: kernels that use it run to their end with it. Nobody holds the lock meanwhile.
+    // As with a free, kernels that use the memory run to their end. No lock is held meanwhile.
     r = cpu_context_wait(ctx);
     if (!r && owner != ctx)
         r = cpu_context_wait(owner);

@@ -22,7 +22,7 @@ static bool is_shared(CUdeviceptr p)
     return *memory_slab_share(memory_plain, p);
 }
 
-// What is exported moves, with its neighbours; nothing else does, and nothing of it can be seen.
+// An exported allocation moves with its neighbours; nothing else moves, and the move cannot be seen.
 static void good_moved(void **state)
 {
     size_t before = fake_free_bytes();
@@ -44,7 +44,7 @@ static void good_moved(void **state)
     for (unsigned i = 0; i < 3; i++)
         assert_true(all_are(small[i], 1000, (unsigned char)(i + 1)));
     assert_true(all_are(large, 5 * MIB, 9) && space_allows(large, 5 * MIB, SPACE_READ | SPACE_WRITE));
-    // Its place is private again afterwards.
+    // Its addresses are private memory again afterwards.
     OK(cuMemFree_v2(large));
     assert_int_equal(fake_alloc(5 * MIB), large);
     assert_false(is_shared(large));
@@ -57,7 +57,7 @@ static void good_moved(void **state)
     assert_true(memory_slab_valid(memory_plain));
 }
 
-// What a process finds that is not the one that exported. Its tables are a copy of the other's.
+// What another process finds, whose tables are a copy of the exporting process's.
 static void other_process(const CUipcMemHandle *live, const CUipcMemHandle *dead)
 {
     CUdeviceptr p, again;
@@ -79,7 +79,7 @@ static void other_process(const CUipcMemHandle *live, const CUipcMemHandle *dead
     OK(cuIpcCloseMemHandle(p));
     INVALID(cuIpcCloseMemHandle(p));
     INVALID(cuMemsetD8_v2(p, 7, 10));
-    // Whichever allocation fails: an error, and nothing stays open.
+    // Whichever allocation fails, the call returns an error and nothing stays open.
     for (long n = 0; n < 3; n++) {
         mem_fail_after(n);
         CUresult r = cuIpcOpenMemHandle_v2(&p, *live, LAZY);
@@ -124,7 +124,7 @@ static void bad_handles(void **state)
     assert_int_equal(cuIpcOpenMemHandle_v2(&q, good, LAZY), CUDA_ERROR_INVALID_CONTEXT);
     memset(&handle, 0, sizeof handle);
     INVALID(cuIpcOpenMemHandle_v2(&q, handle, LAZY));
-    // Tickets that say what is not so, as if of another process.
+    // Tickets with wrong contents, as if from another process.
     for (int i = 0; i < 7; i++) {
         assert_true(share_file_read(&t, SHARE_MEMORY, &good));
         t.pid = i == 0 ? 0 : (uint32_t)getppid();

@@ -45,7 +45,7 @@ static void take_option(struct jit *j, CUjit_option option, void **value)
         j->error.size = (unsigned)(uintptr_t)*value;
         j->error.size_out = value;
         break;
-    default:  // of no meaning to an executor
+    default:  // has no meaning for an executor
         break;
     }
 }
@@ -70,7 +70,7 @@ CUresult jit_begin(struct jit *j, unsigned count, const CUjit_option *options, v
     return CUDA_SUCCESS;
 }
 
-// The size that goes back counts the text without its NUL.
+// The size that is returned does not count the NUL.
 static void fill_log(struct jit_log *log)
 {
     size_t n = 0;
@@ -101,10 +101,10 @@ CUresult jit_end(struct jit *j, CUresult result)
     return result;
 }
 
-CUresult jit_end_told(struct jit *j, CUresult result)
+CUresult jit_end_notify(struct jit *j, CUresult result)
 {
     jit_end(j, result);
     if (result)
-        logs_tell();
+        logs_notify();
     return result;
 }

@@ -13,12 +13,12 @@
 #include "base/vec.h"
 #include "cpu/config.h"
 
-// A leaf lock. Rows stay for the life of the process: launches in progress know theirs by number.
+// A leaf lock. Rows are never removed: launches in progress refer to theirs by index.
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static VEC(struct kernel_stats) kernels;
 static pid_t owner;
 
-// --- the table --------------------------------------------------------------------------------------------------
+// --- the table ---------------------------------------------------------------------------------------------
 
 enum { CELL = 24 };
 enum kind { NUMBER, SECONDS, PERCENT };
@@ -52,7 +52,7 @@ static int print_cell(char *to, enum kind kind, uint64_t value, uint64_t whole)
     return snprintf(to, CELL, "%" PRIu64, value);
 }
 
-// Of each column; 0: it is left out.
+// Computes the width of each column; 0: the column is left out.
 static void measure(const struct kernel_stats *rows, size_t n, int *widths)
 {
     char cell[CELL];
@@ -96,7 +96,7 @@ void kernel_stats_table(const struct kernel_stats *rows, size_t n, struct out *o
     }
 }
 
-// Takes the sums that the table has shown out of the rows. With the lock held.
+// Renders the table and resets the sums of the rows. The lock must be held.
 static bool render(struct out *o)
 {
     uint64_t launches = 0;
@@ -113,7 +113,7 @@ static bool render(struct out *o)
 void kernel_stats_print(void)
 {
     struct out text;
-    // A child made by fork has its parent's rows: they are the parent's to show.
+    // A forked child has its parent's rows, which only the parent prints.
     if (owner != getpid())
         return;
     pthread_mutex_lock(&lock);
@@ -121,17 +121,18 @@ void kernel_stats_print(void)
     pthread_mutex_unlock(&lock);
     if (!some)
         return;
-    // Whether anybody reads it is not ours to care about.
+    // A failed write is ignored.
     ssize_t ignored = write(STDERR_FILENO, text.buf, text.len);
     (void)ignored;
     out_close(&text);
 }
 
-// --- launches ---------------------------------------------------------------------------------------------------
+// --- launches ----------------------------------------------------------------------------------------------
 
 static _Atomic(unsigned) open_launches;  // begun and not ended
 
-// A program learns that its kernel failed a moment before the kernel is counted, and may end at once.
+// A program learns that its kernel failed a moment before the launch is counted, and may exit at once: so
+// this waits up to 0.2 s for launches that have not been counted.
 static void print_at_exit(void)
 {
     struct timespec moment = {.tv_nsec = 1000000};
@@ -146,7 +147,8 @@ static void start(void)
     atexit(print_at_exit);
 }
 
-// The kernel's row, a new one if it has none; SIZE_MAX when out of memory. With the lock held.
+// Returns the index of the kernel's row, which is added if need be; SIZE_MAX if out of memory. The lock must
+// be held.
 static size_t find_row(struct str name)
 {
     for (size_t i = 0; i < kernels.len; i++)

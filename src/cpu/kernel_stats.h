@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
-// What kernels did and how long they took, if the user asked: --stats counts, --times only looks at the clock.
+// Statistics of kernels, if the user asked for them: --stats counts and measures time, --times only measures
+// time.
 //
-// A launch that is measured has a struct kernel_stats_launch; NULL stands for one that is not, and all of these take
-// it, so that a launch costs one test when nothing was asked for.
+// A launch that is measured has a struct kernel_stats_launch. NULL stands for a launch that is not; all
+// functions accept it, so that a launch costs one test when nothing is measured.
 #ifndef MOAT_CPU_KERNEL_STATS_H
 #define MOAT_CPU_KERNEL_STATS_H
 
@@ -16,21 +17,21 @@
 
 struct kernel_stats_launch {
     struct exec_stats counters;
-    struct grid_clock began;  // wall == 0: it has not
+    struct grid_clock began;  // wall == 0: not yet
     size_t kernel;            // row of the table
     bool counts;
 };
 
-// The sums of a kernel's launches that have ended.
+// Sums over a kernel's launches that have ended.
 struct kernel_stats {
     char *name;
     uint64_t launches;
-    struct grid_clock
-        time;  // from a grid's first block to its end; cpu: what all of the process took meanwhile
+    // From a grid's first block to its end; cpu: CPU time of the whole process meanwhile.
+    struct grid_clock time;
     struct exec_stats counters;
 };
 
-// Also NULL when out of memory: then the table lacks the launch.
+// Returns NULL if nothing is measured, and if out of memory: the table lacks the launch then.
 struct kernel_stats_launch *kernel_stats_begin(struct str kernel);
 
 // For exec_grid_new and stream_push_grid.
@@ -43,11 +44,11 @@ static inline struct grid_clock *kernel_stats_clock(struct kernel_stats_launch *
     return l ? &l->began : NULL;
 }
 
-// Its grid has ended, or was never started; l is gone.
+// Ends a launch, after its grid has ended or was dropped, and frees l.
 void kernel_stats_end(struct kernel_stats_launch *l);
 
-// The table of what has ended since the last one, to standard error; nothing if that is nothing. Called where a
-// context ends and at exit.
+// Prints the table of launches that have ended since the last table, to standard error; prints nothing if
+// there were none. Called where a context ends and at exit.
 void kernel_stats_print(void);
 void kernel_stats_table(const struct kernel_stats *rows, size_t n, struct out *o);
 

@@ -45,7 +45,7 @@ static void good_columns_that_are_used(void **state)
         "moat: kernels:        1 0.000001    0.000002         10           80     25.0         7 first\n");
 }
 
-// What is printed to standard error by kernel_stats_print.
+// Returns what kernel_stats_print writes to standard error.
 static size_t printed(char *to, size_t size)
 {
     int ends[2], saved = dup(STDERR_FILENO);

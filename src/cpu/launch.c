@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-// Launches: checks, parameters, and the way into a stream.
+// Launches: checks, parameters, and submission to a stream.
 //
-// A kernel reads its parameters from device memory. They lie in slots, which are recycled: a launch makes no system
-// call and takes one short lock for its slot, besides what the stream needs.
+// A kernel reads its parameters from device memory. They lie in slots, which are recycled: a launch makes no
+// system call and takes one short lock for its slot, besides those of the stream.
 #include <string.h>
 
 #include "base/mem.h"
@@ -16,11 +16,12 @@ enum {
     CLASSES = 3,
     WORKSPACE = 64,
     SLAB = 64 << 10,
-    CLUSTER_PORTABLE = 8,  // blocks: more must be allowed
+    CLUSTER_PORTABLE = 8,  // blocks; more must be allowed for the function
     CLUSTER_MOST = 16,
 };
 
-// Bytes of parameters in a slot of each class; PTX allows 32,764. The workspace of a cooperative launch follows.
+// Bytes of parameters in a slot of each class; PTX allows 32,764. The workspace of a cooperative launch
+// follows them.
 static const uint32_t class_size[CLASSES] = {192, 4096, 32768};
 
 struct slot {
@@ -31,7 +32,7 @@ struct slot {
     unsigned class;
 };
 
-// Slots are never given back: there are as many as there ever were launches at once. A leaf lock.
+// Slots are never freed: there are as many as there were launches at once. A leaf lock.
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct slot *free_slots[CLASSES];
 static struct slab {
@@ -39,7 +40,7 @@ static struct slab {
     struct slot slots[];
 } * slabs;
 
-// With the lock held.
+// Adds a slab of slots. The lock must be held.
 static bool add_slab(unsigned class)
 {
     uint32_t size = class_size[class] + WORKSPACE;
@@ -105,7 +106,8 @@ static bool dimensions_fit(const uint32_t *n, CUdevice_attribute first)
     return true;
 }
 
-// The launch's cluster: what it asks for, or the kernel was compiled or set for. 0: none.
+// Stores the launch's cluster: the one requested, or the one that the kernel was compiled with, or the
+// function's setting. 0: none.
 static void cluster_of(const struct launch_request *q, uint32_t out[3])
 {
     const uint32_t *required = q->f->kernel->required_cluster;
@@ -157,7 +159,7 @@ CUresult launch_check(const struct launch_request *q)
                : CUDA_SUCCESS;
 }
 
-// What the list `extra` says. False: it is malformed.
+// Parses the list `extra`. Returns false if it is malformed.
 static bool read_extra(void **extra, const void **buffer, const size_t **size)
 {
     *buffer = NULL;
@@ -173,7 +175,7 @@ static bool read_extra(void **extra, const void **buffer, const size_t **size)
     return !*buffer == !*size;
 }
 
-// A buffer must have the kernel's parameters, to the last word, and no more.
+// Copies a buffer of parameters, which must hold the kernel's parameters up to the last word, and no more.
 static CUresult copy_buffer(const struct exec_kernel *k, const void *buffer, size_t size, char *to)
 {
     if (size > k->param_size)
@@ -203,7 +205,7 @@ CUresult launch_pack(const struct launch_request *q, char *to)
     return CUDA_SUCCESS;
 }
 
-// Blocks that may be in progress at once.
+// Returns how many blocks may be resident at once.
 static uint64_t most_resident(const struct launch_request *q)
 {
     uint32_t threads = q->block[0] * q->block[1] * q->block[2];
@@ -283,7 +285,7 @@ void launch_op_exec(struct pool_op *op, struct CUgraphExec_st *e, struct pool_op
     s->owner.number = number;
 }
 
-// The launch as a node of a graph.
+// Adds the launch to the stream's capture as a node. Returns false if the stream is not captured.
 static bool captured(const struct launch_request *q, CUfunction handle, struct CUstream_st *to,
                      const CUlaunchConfig *config, CUresult *r)
 {
@@ -306,13 +308,13 @@ static bool captured(const struct launch_request *q, CUfunction handle, struct C
     return capture_take(to, &node, attributes, config ? config->numAttrs : q->cooperative, r);
 }
 
-// A capture is no good without a launch that was meant for it. One without its parameters, or of no kernel, might as well
-// not have been (seen on an H200).
-static CUresult spoilt(CUstream stream, bool per_thread, CUresult r)
+// Invalidates the stream's capture, as a launch that was meant for it has failed. A launch without parameters
+// or without a kernel does not invalidate it (seen on an H200).
+static CUresult invalidate_capture(CUstream stream, bool per_thread, CUresult r)
 {
     struct CUstream_st *to;
     if (!stream_get(stream, per_thread, &to))
-        capture_spoil(to);
+        capture_invalidate(to);
     return r;
 }
 
@@ -328,14 +330,14 @@ static CUresult launch(struct launch_request *q, CUfunction handle, CUstream str
         return r;
     r = launch_check(q);
     if (r)
-        return spoilt(stream, per_thread, r);
+        return invalidate_capture(stream, per_thread, r);
     r = stream_get(stream, per_thread, &to);
     if (!r && to->ctx != q->ctx)
         r = CUDA_ERROR_INVALID_HANDLE;
     if (r)
         return r;
     if (stream_captures(to) && captured(q, handle, to, config, &r))
-        return r && r != CUDA_ERROR_INVALID_VALUE ? spoilt(stream, per_thread, r) : r;
+        return r && r != CUDA_ERROR_INVALID_VALUE ? invalidate_capture(stream, per_thread, r) : r;
     r = launch_op(q, &op);
     if (r)
         return r;
@@ -403,14 +405,15 @@ CUresult launch_attribute(struct launch_request *q, const CUlaunchAttribute *a, 
     case CU_LAUNCH_ATTRIBUTE_COOPERATIVE: q->cooperative = a->value.cooperative != 0; return CUDA_SUCCESS;
     case CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION:
         return take_cluster(q, a->value.clusterDim.x, a->value.clusterDim.y, a->value.clusterDim.z);
-    // Blocks that may start early may as well start in order; an event for the beginning may as well come at the end.
+    // Blocks that may start early may also start in order; an event for the begin of the grid may also come
+    // at its end.
     case CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT:
         *event = a->value.programmaticEvent.event;
         return handle_is(*event, HANDLE_EVENT) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
     case CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT:
         *event = a->value.launchCompletionEvent.event;
         return handle_is(*event, HANDLE_EVENT) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
-    // Hints.
+    // Hints have no effect.
     case CU_LAUNCH_ATTRIBUTE_IGNORE:
     case CU_LAUNCH_ATTRIBUTE_ACCESS_POLICY_WINDOW:
     case CU_LAUNCH_ATTRIBUTE_CLUSTER_SCHEDULING_POLICY_PREFERENCE:
@@ -448,8 +451,8 @@ static CUresult launch_ex(bool per_thread, const CUlaunchConfig *c, CUfunction f
     for (unsigned i = 0; !r && i < c->numAttrs; i++)
         r = launch_attribute(&q, &c->attrs[i], &event);
     if (r) {
-        logs_tell();
-        return spoilt(c->hStream, per_thread, r);
+        logs_notify();
+        return invalidate_capture(c->hStream, per_thread, r);
     }
     r = launch(&q, f, c->hStream, per_thread, c);
     if (!r && event)

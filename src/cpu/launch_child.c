@@ -1,20 +1,22 @@
 // SPDX-License-Identifier: MIT
 // Kernels that launch kernels and graphs.
 //
-// What a grid launches are children of its operation: the grid is done when they are. They may run at once, beside it.
-// Launches into one stream follow each other; a block's launches into no stream follow each other too, and those of
-// other blocks are nothing to it. A family has a few lines in which launches stand; two streams may share one. An event is
-// a line too: what was recorded stands in it, one behind the other, so that who waits for its end waits for long enough.
+// Operations that a grid launches are children of its operation: the grid is not done before they are. They
+// may begin at once, beside the grid. Launches into one stream are ordered, and so are the launches of one
+// block into no stream, independent of those of other blocks. A family has a few queues of launches; two
+// streams may share a queue. An event is a queue too: its records are ordered, so that a wait for the last of
+// them waits for all.
 //
-// Whatever a kernel has put into a line, or may yet, counts as pending in its context until it has ended, and there is a
-// limit to that: a kernel that launches without end gets an error, not all memory.
+// Whatever a kernel has put into a queue, or has prepared to, counts as pending in its context until it has
+// ended. The number is limited: a kernel that launches without end gets an error instead of using up all
+// memory.
 #include <string.h>
 
 #include "base/mem.h"
 #include "cpu/launch.h"
 #include "exec/space.h"
 
-enum { LINES = 32, TAIL_LAUNCH = 3, FIRE_AND_FORGET = 4 };
+enum { QUEUES = 32, TAIL_LAUNCH = 3, FIRE_AND_FORGET = 4 };
 #define GRAPH_TAIL UINT64_C(0x0100000000000000)
 #define GRAPH_FORGET UINT64_C(0x0200000000000000)
 #define GRAPH_SIBLING UINT64_C(0x0300000000000000)
@@ -28,12 +30,12 @@ struct child {
 
 struct launch_family {
     struct child *prepared;
-    struct pool_op *lines[LINES];  // the last of each; the family keeps them
-    struct pool_op *events[LINES];
+    struct pool_op *queues[QUEUES];  // the last operation of each queue, with a reference
+    struct pool_op *events[QUEUES];
     struct pool_op *tail;
 };
 
-// Of all families. Before the pool's lock.
+// Guards all families. Rank: outside the pool's lock.
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 static struct launch_family *family_of(struct launch_owner *o)
@@ -43,8 +45,8 @@ static struct launch_family *family_of(struct launch_owner *o)
     return o->family;
 }
 
-// Relaxed, all of them: a number of its own.
-int launch_child_more(struct CUctx_st *ctx)
+// Relaxed here and below: the count is independent of all other memory.
+int launch_child_count(struct CUctx_st *ctx)
 {
     unsigned before = atomic_fetch_add_explicit(&ctx->pending, 1, memory_order_relaxed);
     if (before < cpu_context_limit_now(ctx, CU_LIMIT_DEV_RUNTIME_PENDING_LAUNCH_COUNT))
@@ -53,14 +55,14 @@ int launch_child_more(struct CUctx_st *ctx)
     return EXEC_TOO_MANY_PENDING;
 }
 
-void launch_child_less(struct CUctx_st *ctx)
+void launch_child_uncount(struct CUctx_st *ctx)
 {
     atomic_fetch_sub_explicit(&ctx->pending, 1, memory_order_relaxed);
 }
 
 void launch_child_ended(struct pool_op *op)
 {
-    launch_child_less(op->ctx);
+    launch_child_uncount(op->ctx);
 }
 
 static void free_child(struct child *c)
@@ -74,19 +76,19 @@ static int prepare(void *owner, const struct exec_kernel *k, const uint32_t grid
                    uint32_t shared, uint64_t *params)
 {
     struct launch_owner *o = owner;
-    int r = launch_child_more(o->ctx);
+    int r = launch_child_count(o->ctx);
     if (r)
         return r;
     struct child *c = mem_zalloc(1, sizeof *c);
     if (!c) {
-        launch_child_less(o->ctx);
+        launch_child_uncount(o->ctx);
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
     c->request = (struct launch_request){.ctx = o->ctx,
                                          .grid = {grid[0], grid[1], grid[2]},
                                          .block = {block[0], block[1], block[2]},
                                          .shared = shared};
-    // A kernel knows the addresses of those that it was linked with, and no others.
+    // A kernel may only launch kernels of its own program, whose addresses it knows.
     bool ours = k->program == o->module->program && !module_function(o->module, k, &c->request.f) &&
                 !launch_check(&c->request);
     if (ours)
@@ -101,7 +103,7 @@ static int prepare(void *owner, const struct exec_kernel *k, const uint32_t grid
     pthread_mutex_unlock(&lock);
     if (f)
         return CUDA_SUCCESS;
-    launch_child_less(o->ctx);
+    launch_child_uncount(o->ctx);
     free_child(c);
     return CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES;
 }
@@ -117,23 +119,23 @@ static struct child *take(struct launch_family *f, uint64_t params)
     return NULL;
 }
 
-// Where launches into that stream stand. A kernel's own streams have numbers that are multiples of EXEC_HANDLE_STEP.
-static struct pool_op **line_of(struct launch_family *f, uint64_t stream, uint64_t block)
+// Returns the queue of a stream. The handles of a kernel's own streams are multiples of EXEC_HANDLE_STEP.
+static struct pool_op **queue_of(struct launch_family *f, uint64_t stream, uint64_t block)
 {
-    return &f->lines[(stream > FIRE_AND_FORGET ? stream / EXEC_HANDLE_STEP : block) % LINES];
+    return &f->queues[(stream > FIRE_AND_FORGET ? stream / EXEC_HANDLE_STEP : block) % QUEUES];
 }
 
-// With the pool's lock held. Behind the last of the line, which it becomes.
-static void stand_in(struct pool_op **line, struct pool_op *op)
+// Appends op to a queue. The pool's lock must be held.
+static void queue_append(struct pool_op **queue, struct pool_op *op)
 {
-    pool_depend(op, *line);
-    pool_release(*line);
-    *line = op;
+    pool_depend(op, *queue);
+    pool_release(*queue);
+    *queue = op;
     pool_keep(op);
 }
 
-// What was counted as pending.
-static void put_in(struct launch_owner *o, struct pool_op *op, uint64_t stream, uint64_t block)
+// Submits an operation that was counted as pending.
+static void submit_child(struct launch_owner *o, struct pool_op *op, uint64_t stream, uint64_t block)
 {
     struct launch_family *f = o->family;
     bool tail = stream == TAIL_LAUNCH;
@@ -142,9 +144,9 @@ static void put_in(struct launch_owner *o, struct pool_op *op, uint64_t stream, 
     op->ended = launch_child_ended;
     pool_adopt(o->op, op, tail ? op : NULL);
     if (tail)
-        stand_in(&f->tail, op);
+        queue_append(&f->tail, op);
     else if (stream != FIRE_AND_FORGET)
-        stand_in(line_of(f, stream, block), op);
+        queue_append(queue_of(f, stream, block), op);
     if (!tail)
         pool_submit(op);
     pool_unlock();
@@ -162,10 +164,10 @@ static int launch(void *owner, uint64_t params, uint64_t stream, uint64_t block)
         r = launch_op(&c->request, &op);
     }
     if (!r)
-        put_in(o, op, stream, block);
+        submit_child(o, op, stream, block);
     pthread_mutex_unlock(&lock);
     if (c && r)
-        launch_child_less(o->ctx);
+        launch_child_uncount(o->ctx);
     free_child(c);
     return (int)r;
 }
@@ -186,7 +188,7 @@ static uint64_t current_graph(void *owner)
     return (uint64_t)(uintptr_t)((struct launch_owner *)owner)->exec;
 }
 
-// --- copies -------------------------------------------------------------------------------------------------
+// --- copies ------------------------------------------------------------------------------------------------
 
 struct copy_work {
     struct CUctx_st *ctx;
@@ -202,7 +204,7 @@ static void fail(struct CUctx_st *ctx, uint64_t address, uint64_t size, bool wri
                                         .space = "global"});
 }
 
-// False: it cannot be done.
+// Copies a row. Returns false, with the context in error, if it cannot.
 static bool run_row(struct CUctx_st *ctx, const struct exec_copy *c, uint64_t to, uint64_t from)
 {
     bool writes = space_allows(to, c->width, SPACE_WRITE);
@@ -233,7 +235,7 @@ static int copy(void *owner, const struct exec_copy *c, uint64_t stream, uint64_
     struct launch_owner *o = owner;
     if (!c->width || !c->height || !c->depth)
         return CUDA_SUCCESS;
-    int r = launch_child_more(o->ctx);
+    int r = launch_child_count(o->ctx);
     if (r)
         return r;
     struct pool_op *op = pool_op_new(POOL_WORK, o->ctx);
@@ -244,46 +246,46 @@ static int copy(void *owner, const struct exec_copy *c, uint64_t stream, uint64_
         *work = (struct copy_work){o->ctx, *c};
         op->fn = run_child_copy;
         op->arg = work;
-        put_in(o, op, stream, block);
+        submit_child(o, op, stream, block);
     }
     pthread_mutex_unlock(&lock);
     if (good)
         return CUDA_SUCCESS;
-    launch_child_less(o->ctx);
+    launch_child_uncount(o->ctx);
     mem_free(work);
     pool_op_discard(op);
     return CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-// --- events -------------------------------------------------------------------------------------------------
+// --- events ------------------------------------------------------------------------------------------------
 
-// A mark that ends when both lines have come so far, and the end of the first from now on.
+// Appends a mark to the event's queue that waits for the stream's (record), or the other way round (wait).
 static int join(struct launch_owner *o, uint64_t event, uint64_t stream, uint64_t block, bool record)
 {
     if (stream == TAIL_LAUNCH || stream == FIRE_AND_FORGET || !event || event % EXEC_HANDLE_STEP)
         return CUDA_ERROR_INVALID_VALUE;
-    int r = launch_child_more(o->ctx);
+    int r = launch_child_count(o->ctx);
     if (r)
         return r;
     struct pool_op *op = pool_op_new(POOL_MARK, o->ctx);
     pthread_mutex_lock(&lock);
     struct launch_family *f = op ? family_of(o) : NULL;
     if (f) {
-        struct pool_op **line = line_of(f, stream, block),
-                       **at = &f->events[event / EXEC_HANDLE_STEP % LINES];
+        struct pool_op **queue = queue_of(f, stream, block),
+                       **at = &f->events[event / EXEC_HANDLE_STEP % QUEUES];
         pool_lock();
         op->stream = o->op->stream;
         op->ended = launch_child_ended;
         pool_adopt(o->op, op, NULL);
-        pool_depend(op, record ? *line : *at);
-        stand_in(record ? at : line, op);
+        pool_depend(op, record ? *queue : *at);
+        queue_append(record ? at : queue, op);
         pool_submit(op);
         pool_unlock();
     }
     pthread_mutex_unlock(&lock);
     if (f)
         return CUDA_SUCCESS;
-    launch_child_less(o->ctx);
+    launch_child_uncount(o->ctx);
     pool_op_discard(op);
     return CUDA_ERROR_OUT_OF_MEMORY;
 }
@@ -324,13 +326,13 @@ void launch_child_end(struct launch_owner *o)
     while (f->prepared) {
         struct child *c = f->prepared;
         f->prepared = c->next;
-        launch_child_less(c->request.ctx);
+        launch_child_uncount(c->request.ctx);
         free_child(c);
     }
     pool_lock();
     pool_release(f->tail);
-    for (unsigned i = 0; i < LINES; i++) {
-        pool_release(f->lines[i]);
+    for (unsigned i = 0; i < QUEUES; i++) {
+        pool_release(f->queues[i]);
         pool_release(f->events[i]);
     }
     pool_unlock();

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-// Kernels that launch kernels and graphs: who runs when, who waits for whom, what goes wrong.
+// Kernels that launch kernels and graphs: order, waiting, errors.
 #include "cpu/whole_testing.h"
 
-// go launches k(p, v) with that many threads into a stream; 99: the launch could not even be prepared.
+// go launches k(p, v) with that many threads into a stream; 99: the launch could not be prepared.
 #define CHILDREN_PTX                                                                                         \
     ".version 8.0\n.target sm_90\n.address_size 64\n"                                                        \
     ".extern .func (.param .b64 r) __cudaCDP2GetParameterBufferV2(.param .b64 f, .param .align 4 .b8 "       \
@@ -108,7 +108,7 @@ static void run(const char *name, unsigned blocks, unsigned threads, void **para
     OK(cuLaunchKernel(whole_function(module, name), blocks, 1, 1, threads, 1, 1, 0, NULL, params, NULL));
 }
 
-// In the order of the launches, and the host's next kernel behind them all.
+// Kernels run in the order of the launches, and the host's next kernel after all of them.
 static void good_order(void **state)
 {
     uint32_t v = 4;
@@ -117,7 +117,7 @@ static void good_order(void **state)
     assert_int_equal(whole_read(p), 2 * 11 + 4);
 }
 
-// First what is in no order, then the tail, in its own; and what the host has launched comes behind the tail.
+// Unordered launches run first, then the tail in its own order; the host's later launches run after the tail.
 static void good_tail(void **state)
 {
     uint32_t v = 5;
@@ -134,7 +134,7 @@ static void good_many(void **state)
     assert_int_equal(whole_read(p + 4), 0);
 }
 
-// Each launches two more: a tree.
+// Each kernel launches two more: a tree.
 static void good_nested(void **state)
 {
     uint32_t v = 7;
@@ -176,7 +176,7 @@ static void bad_child(void **state)
     assert_true(str_eq(ctx->fault.kernel->name, STR("wild")));
 }
 
-// The kernel waits for what will not come: the failure of what it launched ends it.
+// The kernel waits for something that never comes: the failure of its child ends it.
 static void bad_copy_ends_parent(void **state)
 {
     run("stuck", 1, 1, (void *[]){&p});
@@ -184,7 +184,7 @@ static void bad_copy_ends_parent(void **state)
     assert_int_equal(ctx->fault.address, 16);
 }
 
-// --- graphs ----------------------------------------------------------------------------------------------------------
+// --- graphs ------------------------------------------------------------------------------------------------
 
 static CUDA_KERNEL_NODE_PARAMS kernel_of(const char *name, unsigned threads, void **params)
 {
@@ -254,7 +254,7 @@ static void good_graph_again(void **state)
     OK(cuGraphExecDestroy(e));
 }
 
-// No more than CUDA allows: 255 that wait for the end.
+// CUDA allows no more than 255 tail launches.
 static void bad_graph_tails(void **state)
 {
     uint32_t v = 1;
@@ -278,7 +278,7 @@ static void bad_graph_tails(void **state)
     OK(cuGraphExecDestroy(inner));
 }
 
-// Beside a node that cannot be done, one that would wait for ever.
+// A node that fails ends one beside it that would wait for ever.
 static void bad_node_ends_others(void **state)
 {
     CUgraph g;
@@ -297,7 +297,7 @@ static void bad_node_ends_others(void **state)
     IS(CUDA_ERROR_ILLEGAL_ADDRESS, cuCtxSynchronize());
 }
 
-enum { FEW = 32, MORE = 40 };  // the least that the limit can be, and what a kernel asks for
+enum { FEW = 32, MORE = 40 };  // the least possible limit, and what a kernel requests
 
 static void expect_flood(void)
 {
@@ -324,12 +324,12 @@ static void bad_graph_flood(void **state)
     OK(cuGraphExecDestroy(inner));
 }
 
-// Behind a graph that was put behind another.
+// Tail launches of a graph that is a tail launch itself.
 static void bad_graph_flood_behind(void **state)
 {
     uint32_t n = MORE;
     uint64_t to = UINT64_C(0x0100000000000000);
-    CUdeviceptr other = p + 32;  // the first one says there how it went
+    CUdeviceptr other = p + 32;  // the first graph stores its result there
     OK(cuCtxSetLimit(CU_LIMIT_DEV_RUNTIME_PENDING_LAUNCH_COUNT, FEW));
     CUgraphExec inner = make("waits", (void *[]){&p}, 1, CUDA_GRAPH_INSTANTIATE_FLAG_DEVICE_LAUNCH);
     CUgraphExec middle =
@@ -356,7 +356,7 @@ static void bad_graphs(void **state)
     OK(cuGraphLaunch(outer, NULL));
     assert_int_equal(whole_read(p + 4), CUDA_ERROR_INVALID_VALUE);
     OK(cuGraphExecDestroy(outer));
-    // Only a graph's kernels launch graphs.
+    // Only kernels of graphs launch graphs.
     run("starts", 1, 1, (void *[]){&p, &plain, &to});
     assert_int_equal(whole_read(p + 4), CUDA_ERROR_NOT_SUPPORTED);
     assert_int_equal(whole_read(p), 0);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Launches as before CUDA 4.0: shape and parameters are set in the function, one call after the other.
+// Launches in the style before CUDA 4.0: calls set the shape and the parameters in the function one by one.
 #include "base/mem.h"
 #include "cpu/module.h"
 
@@ -10,7 +10,8 @@ struct legacy_call {
     char bytes[MOST_BYTES];
 };
 
-// The function's call, made at first use. As with the calls themselves, threads that share it are on their own.
+// Returns the function's call, made at the first use. As on a GPU, threads that share it must synchronise
+// themselves.
 static CUresult get(CUfunction f, struct legacy_call **out)
 {
     struct CUctx_st *ctx;

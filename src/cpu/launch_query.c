@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What kernels may ask about the device, themselves and errors.
+// Queries by kernels about the device, themselves and errors.
 #include <string.h>
 
 #include "cpu/launch.h"
@@ -30,7 +30,7 @@ int launch_query_attribute(void *owner, int which, int device, int *value)
     return (int)cuDeviceGetAttribute(value, (CUdevice_attribute)which, device);
 }
 
-// A kernel knows the addresses of those that it was linked with, and no others.
+// Finds the function of a kernel of the caller's own program; a kernel knows the addresses of no others.
 static CUresult find(const struct launch_owner *o, const struct exec_kernel *k, struct CUfunc_st **out)
 {
     return k->program == o->module->program ? module_function(o->module, k, out) : CUDA_ERROR_INVALID_HANDLE;
@@ -54,7 +54,7 @@ int launch_query_occupancy(void *owner, const struct exec_kernel *k, int threads
     return CUDA_SUCCESS;
 }
 
-// All that the runtime has; behind them whatever else somebody asks for.
+// All errors of the runtime. Index ERRORS stands for every other number.
 static const struct {
     int error;
     const char *name, *text;
@@ -76,7 +76,7 @@ static const char *text_of(unsigned which, bool name)
     return text ? text : unknown;
 }
 
-// Strings stay: a kernel may keep their addresses.
+// Strings are never freed: a kernel may keep their addresses.
 uint64_t launch_query_error(void *owner, int error, bool name)
 {
     static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;

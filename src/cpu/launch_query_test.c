@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: MIT
-// The device runtime: what kernels may ask, copy and order, and how much they may have pending.
+// The device runtime: queries, copies and events of kernels, and the limit of pending launches.
 #include "cpu/whole_testing.h"
 
-// go: k(p, v), one thread, into a stream; 99: it could not even be prepared. twice: *p = 2 * *p + v, after a while: what
-// comes too early is seen. hold: waits for *p. floods, records: as many as it can that cannot end before it says so; how many,
-// and the error. deeper: without end. late, opens, events: two streams, the second behind an event in the first; one that
-// was never recorded, which nobody waits for; and a third, without which the first does not get on. fills: a box, of a
-// cudaPitchedPtr and a cudaExtent. texts: an error's name and what it says, in 128 bytes each.
+// go: launches k(p, v) with one thread into a stream; 99: the launch could not be prepared. twice: *p = 2 *
+// *p + v, after a delay, so that what runs too early is seen. hold: waits for *p. floods, records: launch as
+// many operations as they can that cannot end before the kernel lets them; return their number and the error.
+// deeper: launches itself without end. late, opens, events: two streams, the second behind an event in the
+// first; an event that was never recorded, for which nobody waits; and a third stream, without which the
+// first does not get on. fills: a box, of a cudaPitchedPtr and a cudaExtent. texts: an error's name and text,
+// in 128 bytes each.
 static const char ptx[] =
     ".version 8.0\n"
     ".target sm_90\n"
@@ -200,7 +202,7 @@ static void clear(void)
     OK(cuMemsetD8_v2(p, 0, ROOM));
 }
 
-// As many as the limit says, again and again: what has ended counts no more.
+// As many launches as the limit allows, again and again: those that have ended do not count.
 static void good_limit(void **state)
 {
     uint32_t most = 5000;
@@ -295,7 +297,7 @@ static void good_boxes(void **state)
     assert_int_equal(whole_read(p + 260), CUDA_ERROR_INVALID_VALUE);
 }
 
-// Sizes that wrap around, or that nothing can have, are errors for the kernel, and nothing is copied.
+// Sizes that wrap around, or that no memory can have, are errors for the kernel, and nothing is copied.
 static void bad_boxes(void **state)
 {
     const uint64_t much = UINT64_C(1) << 62, half = UINT64_C(1) << 32;
@@ -327,7 +329,7 @@ static void bad_boxes(void **state)
         assert_int_equal(whole_read(p + 256), CUDA_ERROR_INVALID_VALUE);
         assert_int_equal(whole_read(p), 0);
     }
-    // One slice has none behind it; and of nothing no size matters.
+    // The slice pitch of a single slice is ignored; and an empty box may have any sizes.
     const uint64_t fine[][7] = {{p, half, 16, half, 1, 1, 1}, {p, half, 16, half, 1, 0, 1}};
     for (unsigned i = 0; i < sizeof fine / sizeof *fine; i++) {
         run("fills", (void *[]){&p, (void *)fine[i]});
@@ -337,7 +339,7 @@ static void bad_boxes(void **state)
     assert_int_equal(whole_read(p), 9);
 }
 
-// As the host's runtime calls them; and none is without a name.
+// The names are those of the host's runtime, and every error has one.
 static void good_texts(void **state)
 {
     static const struct {

@@ -235,7 +235,7 @@ static void test_as_of_old(void **state)
     OK(cuCtxSynchronize());
 }
 
-// Many at once: each keeps its own parameters.
+// Many launches at once each keep their own parameters.
 static void test_slots(void **state)
 {
     enum { MANY = 2000 };
@@ -255,7 +255,7 @@ static void test_slots(void **state)
     free(read);
 }
 
-// A host and a kernel that talk through memory are a race by C's rules.
+// A host and a kernel that communicate through memory are a data race by C's rules.
 __attribute__((no_sanitize("thread"))) static void *let_go(void *flag)
 {
     usleep(20000);
@@ -280,7 +280,8 @@ static void test_unload_while_running(void **state)
     OK(cuMemFreeHost(flag));
 }
 
-// Every allocation of a launch fails once, those of the threads that run it included: so each has its context.
+// Every allocation of a launch fails once, including those of the threads that run it: so each round has its
+// own context.
 static void test_out_of_memory(void **state)
 {
     CUresult launched = CUDA_ERROR_OUT_OF_MEMORY, ended = CUDA_ERROR_OUT_OF_MEMORY;

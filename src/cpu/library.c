@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
-// Libraries: loaded when something of them is first needed, into each context that needs them.
+// Libraries: loaded into each context that needs them, when something of them is first needed there.
 #include <stdlib.h>
 
 #include "base/mem.h"
 #include "cpu/logs.h"
 #include "cpu/module.h"
 
-// The kernels that the application will see, the same for all contexts.
+// Makes the kernels that the application will see, the same for all contexts.
 static CUresult make_kernels(struct CUlib_st *l, const struct CUmod_st *m)
 {
     unsigned n = exec_kernel_count(m->program);
@@ -23,7 +23,7 @@ static CUresult make_kernels(struct CUlib_st *l, const struct CUmod_st *m)
     return CUDA_SUCCESS;
 }
 
-// With the library's lock held. ctx may be NULL.
+// Loads the library; ctx may be NULL. The library's lock must be held.
 static CUresult load(struct CUlib_st *l, struct CUctx_st *ctx, struct CUmod_st **out)
 {
     struct jit jit;
@@ -35,7 +35,7 @@ static CUresult load(struct CUlib_st *l, struct CUctx_st *ctx, struct CUmod_st *
     struct CUmod_st *m = NULL;
     r = jit_end(&jit, module_new(ctx, &l->source, &jit, &m));
     if (r) {
-        // Out of memory may pass.
+        // Out of memory may be temporary.
         l->failed = r == CUDA_ERROR_OUT_OF_MEMORY ? CUDA_SUCCESS : r;
         return r;
     }
@@ -57,7 +57,8 @@ static CUresult load(struct CUlib_st *l, struct CUctx_st *ctx, struct CUmod_st *
     return CUDA_SUCCESS;
 }
 
-// With the lock held: the module of the context, or one that no context has taken yet. Without a context any will do.
+// Returns the module of the context, or one that is not bound to a context yet; any module if ctx is NULL.
+// The lock must be held.
 static struct CUmod_st *find(const struct CUlib_st *l, const struct CUctx_st *ctx)
 {
     struct CUmod_st *unbound = NULL;
@@ -85,7 +86,7 @@ CUresult library_module(struct CUlib_st *l, struct CUctx_st *ctx, struct CUmod_s
     return r;
 }
 
-// With the lock held.
+// The lock must be held.
 static void unlink_module(struct CUlib_st *l, struct CUmod_st *m)
 {
     struct CUmod_st **at = &l->modules;
@@ -108,7 +109,7 @@ void library_forget(struct CUmod_st *m)
 CUresult library_function(struct CUkern_st *k, struct CUctx_st *ctx, struct CUfunc_st **out)
 {
     struct CUmod_st *m;
-    // Acquire: its partner is the store below, after everything in the function was set.
+    // Acquire: pairs with the store below, which follows everything that was stored in the function.
     struct CUfunc_st *f = atomic_load_explicit(&k->recent, memory_order_acquire);
     if (f && f->module->ctx == ctx) {
         *out = f;
@@ -171,12 +172,12 @@ static bool eager(void)
     return mode && strcmp(mode, "EAGER") == 0;
 }
 
-// As library_module, with no lock held: if it cannot be loaded, callbacks of cuLogs* hear why.
+// The same as library_module, and calls the callbacks of cuLogs* if loading fails. No lock may be held.
 static CUresult loaded(struct CUlib_st *l, struct CUctx_st *ctx, struct CUmod_st **out)
 {
     CUresult r = library_module(l, ctx, out);
     if (r)
-        logs_tell();
+        logs_notify();
     return r;
 }
 
@@ -191,7 +192,7 @@ static CUresult load_library(CUlibrary *out, const void *image, const char *path
     if (r)
         return r;
     r = path ? sources_from_file(&source, path, &jit) : sources_from_memory(&source, image, &jit);
-    r = jit_end_told(&jit, r);
+    r = jit_end_notify(&jit, r);
     if (!r)
         r = new_library(&l, &source);
     if (!r && eager()) {
@@ -244,7 +245,7 @@ CUresult cuLibraryUnload(CUlibrary l)
     return CUDA_SUCCESS;
 }
 
-// The kernel's handle, known from then on. The library is loaded.
+// Returns the kernel's handle and registers it. The library must be loaded.
 static CUresult give_kernel(struct CUlib_st *l, const struct exec_kernel *kernel, unsigned index,
                             CUkernel *out)
 {
@@ -310,7 +311,7 @@ CUresult cuLibraryEnumerateKernels(CUkernel *out, unsigned int room, CUlibrary l
     return r;
 }
 
-// The library's module in the current context.
+// Finds the library's module in the current context.
 static CUresult current_module(CUlibrary l, struct CUmod_st **out)
 {
     struct CUctx_st *ctx;
@@ -334,7 +335,7 @@ static CUresult get_variable(CUdeviceptr *address, size_t *size, CUlibrary l, co
     CUresult r = check(l);
     if (r || !name || (!address && !size))
         return r ? r : CUDA_ERROR_INVALID_VALUE;
-    // What is managed needs no context.
+    // Managed variables need no context.
     r = managed && cpu_context_current_any(&(struct CUctx_st *){NULL}) ? loaded(l, NULL, &m)
                                                                        : current_module(l, &m);
     if (r)
@@ -361,7 +362,7 @@ CUresult cuLibraryGetManaged(CUdeviceptr *address, size_t *size, CUlibrary l, co
     return get_variable(address, size, l, name, true);
 }
 
-// No function of ours has an address that is good on both sides.
+// No function of ours has an address that is valid on both host and device.
 CUresult cuLibraryGetUnifiedFunction(void **out, CUlibrary l, const char *name)
 {
     CUresult r = check(l);

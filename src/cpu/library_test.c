@@ -70,7 +70,8 @@ static void test_bad_input(void **state)
     IS(CUDA_ERROR_INVALID_HANDLE, cuLibraryGetKernelCount(&(unsigned){0}, (CUlibrary)0x1230));
 }
 
-// A text with an error: nobody notices before something of it is needed, and then the answer stays the same.
+// An error in a text is not noticed before something of the library is needed; then the result stays the
+// same.
 static void test_errors_come_late(void **state)
 {
     CUlibrary l = load(WHOLE_HEAD ".entry x() { mov.u32 %r1, 3; }");
@@ -117,7 +118,7 @@ static void test_launch_of_a_kernel(void **state)
     OK(cuCtxDestroy_v2(ctx));
 }
 
-// Each context has variables of its own; a kernel runs in whichever is current.
+// Each context has variables of its own; a kernel runs in the current context.
 static void test_two_contexts(void **state)
 {
     CUlibrary l = load(WHOLE_PTX);

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
-// Limits of a context. What is asked for is rounded and clamped as an H200 does it.
+// Limits of a context. Requests are rounded and clamped as on an H200.
 #include "cpu/cpu.h"
 
 enum rule { UNKNOWN, FIXED, CLAMPED, CHECKED };
 
-// value = step * n, least <= value <= most. CLAMPED brings every request into the range; CHECKED refuses what is
-// above it. 0 is always 0 when least is.
+// value = step * n, least <= value <= most. CLAMPED clamps every request to the range; CHECKED refuses a
+// request above it. 0 stays 0 if least is 0.
 static const struct {
     enum rule rule;
     size_t initial, step, least, most;

@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: MIT
-// Linking: texts are kept, tried together, and handed out as a container that module loading knows.
+// Linking: texts are collected, tried together, and returned in a container that module loading knows.
 #include "base/mem.h"
 #include "cpu/module.h"
 
 struct CUlinkState_st {
     struct sources source;
-    void *image;  // of cuLinkComplete
-    // The options of cuLinkCreate hold until the end: their buffers and values are the application's.
+    void *image;  // result of cuLinkComplete
+    // The options of cuLinkCreate hold until cuLinkDestroy; their buffers and values are the application's.
     unsigned count;
     CUjit_option *options;
     void **values;
-    size_t error_room, info_room;  // sizes of the logs, where results of earlier calls stand now
+    size_t error_room, info_room;  // sizes of the logs; earlier calls have stored results in their place
 };
 
-// For one call; jit_end_told finishes it.
+// Begins the logs of one call; jit_end_notify finishes them.
 static CUresult begin(struct CUlinkState_st *l, struct jit *jit)
 {
     CUresult r = jit_begin(jit, l->count, l->options, l->values);
@@ -74,8 +74,8 @@ static CUresult check(CUlinkState l)
     return r ? r : handle_is(l, HANDLE_LINK) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_HANDLE;
 }
 
-// Objects and libraries of host code carry fatbins, so they are as good as those. What a link alone understands
-// (intermediate code) is not.
+// Objects and libraries of host code contain fatbins and are accepted like fatbins. Intermediate code, which
+// only a linker understands, is not.
 static CUresult check_type(CUjitInputType type)
 {
     if ((unsigned)type >= CU_JIT_NUM_INPUT_TYPES)
@@ -83,7 +83,7 @@ static CUresult check_type(CUjitInputType type)
     return type == CU_JIT_INPUT_NVVM ? CUDA_ERROR_NOT_SUPPORTED : CUDA_SUCCESS;
 }
 
-// bytes, or the file at name.
+// Adds bytes, or the file at name if bytes is NULL.
 static CUresult add(CUlinkState l, CUjitInputType type, const void *bytes, size_t size, const char *name)
 {
     struct jit jit;
@@ -104,7 +104,7 @@ static CUresult add(CUlinkState l, CUjitInputType type, const void *bytes, size_
         r = sources_append(&l->source, &source);
         sources_free(&source);
     }
-    return jit_end_told(&jit, r);
+    return jit_end_notify(&jit, r);
 }
 
 static CUresult add_data(CUlinkState l, CUjitInputType type, void *bytes, size_t size, const char *name,
@@ -160,7 +160,7 @@ CUresult cuLinkComplete(CUlinkState l, void **image, size_t *size)
     r = begin(l, &jit);
     if (r)
         return r;
-    // Loaded once for its errors: this is where a program expects them.
+    // The program is loaded once for its errors, as programs expect them here.
     r = module_new(NULL, &l->source, &jit, &m);
     if (!r)
         module_free(m);
@@ -175,7 +175,7 @@ CUresult cuLinkComplete(CUlinkState l, void **image, size_t *size)
         if (size)
             *size = n;
     }
-    return jit_end_told(&jit, r);
+    return jit_end_notify(&jit, r);
 }
 
 CUresult cuLinkDestroy(CUlinkState l)

@@ -56,7 +56,7 @@ static void test_two_texts(void **state)
     OK(cuLinkComplete(l, &image, &size));
     OK(cuModuleLoadData(&m, image));
     run(m);
-    // The image is data: a program may keep it elsewhere, or in a file.
+    // The image is data: a program may move it, or write it to a file.
     char path[] = "/tmp/moat-link-XXXXXX";
     int fd = mkstemp(path);
     assert_true(fd >= 0);
@@ -73,7 +73,7 @@ static void test_two_texts(void **state)
     free(copy);
 }
 
-// An image of ours that was changed. Its length is what it says, so there is more memory behind it.
+// A damaged image of ours. Its length is what it says, so more memory follows it.
 static void test_damaged_image(void **state)
 {
     CUlinkState l = create();
@@ -109,7 +109,7 @@ static void test_unresolved(void **state)
     assert_non_null(strstr(log_text, "caller.ptx"));
     assert_non_null(strstr(log_text, "twice"));
     assert_int_equal((uintptr_t)values[1], strlen(log_text));
-    // What was missing may come.
+    // A missing symbol may be added later.
     OK(add(l, callee, "callee.ptx"));
     OK(cuLinkComplete(l, &image, NULL));
     assert_string_equal(log_text, "");

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
-// The last messages, by number: message n is in line n % LINES as long as n + LINES > total. An iterator is the number of
-// the next message to be read.
+// The last messages, by number: message n is in line n % LINES as long as n + LINES > total. An iterator is
+// the number of the next message to read.
 //
-// A callback hears the messages that came since it was registered, each once, when the call that caused it has given back
-// its locks. Its entry is free again when it is not registered and no thread is in it:
+// A callback gets each message that was added since it was registered once, after the call that caused it has
+// released its locks. The entry of a callback is free if it is not registered and running == 0.
 //
-//   running: threads in it; who unregisters it waits until there is none, but a thread that is in a callback itself does
-//            not: the other one may be waiting for it
+//   running: threads in the callback. Unregistering waits until it is 0, except in a thread that is in a
+//            callback itself: the other thread may be waiting for it
 #include "cpu/logs.h"
 
 #include <errno.h>
@@ -20,7 +20,7 @@
 #include "base/mem.h"
 #include "cpu/cpu.h"
 
-enum { LINES = 50, ROOM = 512, CALLBACKS = 32 };  // of 25,600 bytes in all, as NVIDIA's driver has
+enum { LINES = 50, ROOM = 512, CALLBACKS = 32 };  // 25,600 bytes of lines in all, as NVIDIA's driver has
 static const char lost[] = "(earlier messages are lost)\n";
 
 struct CUlogsCallbackEntry_st {
@@ -29,18 +29,19 @@ struct CUlogsCallbackEntry_st {
     unsigned since, running;
 };
 
-// A leaf; not held while a callback runs. Numbers are compared as they are: nobody sends four billion messages.
+// A leaf; not held while a callback runs. Numbers are compared without regard to overflow: nobody sends four
+// billion messages.
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-static pthread_cond_t ended = PTHREAD_COND_INITIALIZER;  // a callback has
+static pthread_cond_t ended = PTHREAD_COND_INITIALIZER;  // a callback has returned
 static struct {
     size_t len;
     char text[ROOM];  // with a newline
 } lines[LINES];
-static unsigned total, told;  // told: to callbacks
-// told < total, a moment ago. Relaxed: who adds a message looks itself, in the same thread.
+static unsigned total, delivered;  // delivered: messages that callbacks have got
+// True if delivered < total, a moment ago. Relaxed: the thread that adds a message checks it itself.
 static atomic_bool news;
 static struct CUlogsCallbackEntry_st callbacks[CALLBACKS];
-static _Thread_local const struct CUlogsCallbackEntry_st *inside;  // the callback that the thread is in
+static _Thread_local const struct CUlogsCallbackEntry_st *inside;  // the callback that this thread is in
 
 void logs_add(const char *text, size_t len)
 {
@@ -61,26 +62,26 @@ struct message {
     char text[ROOM];
 };
 
-// The next message that callbacks have not heard. False: there is none.
-static bool next_untold(struct message *m)
+// Copies the next message for callbacks. Returns false if there is none.
+static bool next_undelivered(struct message *m)
 {
     pthread_mutex_lock(&lock);
-    if (told + LINES < total)
-        told = total - LINES;
-    bool found = told < total;
+    if (delivered + LINES < total)
+        delivered = total - LINES;
+    bool found = delivered < total;
     if (found) {
-        m->number = told;
-        m->len = lines[told % LINES].len - 1;
-        memcpy(m->text, lines[told++ % LINES].text, m->len);
+        m->number = delivered;
+        m->len = lines[delivered % LINES].len - 1;
+        memcpy(m->text, lines[delivered++ % LINES].text, m->len);
         m->text[m->len] = 0;
     }
-    atomic_store_explicit(&news, told < total, memory_order_relaxed);
+    atomic_store_explicit(&news, delivered < total, memory_order_relaxed);
     pthread_mutex_unlock(&lock);
     return found;
 }
 
-// The text is the callback's to write to.
-static void tell_one(struct CUlogsCallbackEntry_st *e, const struct message *m)
+// Calls a callback with its own copy of the text, which it may write to.
+static void deliver_one(struct CUlogsCallbackEntry_st *e, const struct message *m)
 {
     pthread_mutex_lock(&lock);
     if (e->fn && m->number >= e->since) {
@@ -99,15 +100,15 @@ static void tell_one(struct CUlogsCallbackEntry_st *e, const struct message *m)
     pthread_mutex_unlock(&lock);
 }
 
-// What a callback itself causes is told when it is back.
-void logs_tell(void)
+// Messages that a callback causes are delivered after it has returned.
+void logs_notify(void)
 {
     struct message m;
     if (inside || !atomic_load_explicit(&news, memory_order_relaxed))
         return;
-    while (next_untold(&m)) {
+    while (next_undelivered(&m)) {
         for (unsigned i = 0; i < CALLBACKS; i++)
-            tell_one(&callbacks[i], &m);
+            deliver_one(&callbacks[i], &m);
     }
 }
 
@@ -127,7 +128,7 @@ CUresult cuLogsRegisterCallback(CUlogsCallback fn, void *data, CUlogsCallbackHan
     return i < CALLBACKS ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-// The program may free what the callback uses as soon as this returns.
+// The program may free the callback's data as soon as this returns.
 CUresult cuLogsUnregisterCallback(CUlogsCallbackHandle handle)
 {
     struct CUlogsCallbackEntry_st *e = NULL;
@@ -154,7 +155,8 @@ CUresult cuLogsCurrent(CUlogIterator *out, unsigned int flags)
     return CUDA_SUCCESS;
 }
 
-// Copies messages from number `from` on, and as many of the last as fit; says so if that is not all. Returns their bytes.
+// Copies the messages from number `from` on, or as many of the last ones as fit, with a remark if some are
+// missing. Returns the number of bytes.
 static size_t dump(CUlogIterator *from, char *to, size_t room, bool *fits)
 {
     pthread_mutex_lock(&lock);
@@ -164,7 +166,7 @@ static size_t dump(CUlogIterator *from, char *to, size_t room, bool *fits)
     for (; begin > first && used + lines[(begin - 1) % LINES].len <= room; begin--)
         used += lines[(begin - 1) % LINES].len;
     bool cut = begin > wanted && begin != total;
-    // Room for the remark is taken from the oldest.
+    // The oldest messages make room for the remark.
     for (; cut && begin < total && used + sizeof lost - 1 > room; begin++)
         used -= lines[begin % LINES].len;
     *fits = wanted >= total || begin < total;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Logs, notifications and settings of core files.
+// Logs, notifications and settings of core dumps.
 #include <fcntl.h>
 #include <pthread.h>
 #include <unistd.h>
@@ -19,7 +19,7 @@ static void hear(void *data, CUlogLevel level, char *text, size_t len)
 static void add(const char *text)
 {
     logs_add(text, strlen(text));
-    logs_tell();
+    logs_notify();
 }
 
 static void test_callbacks(void **state)
@@ -35,7 +35,7 @@ static void test_callbacks(void **state)
     add("three");
     assert_string_equal(heard, "a:one|b:one|b:two|");
     IS(CUDA_ERROR_INVALID_VALUE, cuLogsRegisterCallback(NULL, NULL, &a));
-    // What the device says anyway goes there, too.
+    // Other messages of the device go there, too.
     heard[0] = 0;
     OK(cuLogsRegisterCallback(hear, "", &a));
     for (int i = 0; i < 2; i++) {
@@ -43,11 +43,11 @@ static void test_callbacks(void **state)
         IS(CUDA_ERROR_NOT_SUPPORTED, cuGLInit());
         assert_non_null(strstr(heard, "cuGLInit"));
     }
-    // Of more than are kept, those that are.
+    // Of more messages than are kept, the last ones are delivered.
     heard[0] = 0;
     for (int i = 0; i < 60; i++)
         logs_add("z", 1);
-    logs_tell();
+    logs_notify();
     assert_int_equal(strlen(heard), 50 * strlen("z|"));
     OK(cuLogsUnregisterCallback(a));
 }
@@ -56,12 +56,12 @@ static CUlogsCallbackHandle own;
 static CUresult own_result;
 static unsigned own_calls;
 
-// Causes a message itself, which comes afterwards, and not to who has left.
+// Causes a message itself, which is delivered afterwards, but not to a callback that was unregistered.
 static void leave(void *data, CUlogLevel level, char *text, size_t len)
 {
     own_calls++;
     logs_add("caused by a callback", 20);
-    logs_tell();
+    logs_notify();
     own_result = cuLogsUnregisterCallback(own);
 }
 
@@ -90,7 +90,7 @@ static void test_callback_hears_what_follows(void **state)
     OK(cuLogsUnregisterCallback(a));
 }
 
-// One that is under way in another thread.
+// A callback that is running in another thread.
 static atomic_int stage;
 
 static void linger(void *data, CUlogLevel level, char *text, size_t len)
@@ -121,7 +121,7 @@ static void test_unregister_waits(void **state)
     pthread_join(t, NULL);
 }
 
-// Two that unregister each other, each in a thread of its own.
+// Two callbacks unregister each other, each in a thread of its own.
 static CUlogsCallbackHandle pair[2];
 static pthread_barrier_t both_in;
 
@@ -155,7 +155,7 @@ static void test_unregister_each_other(void **state)
     pthread_barrier_destroy(&both_in);
 }
 
-// What one does to its text is not for the others.
+// A callback that writes to its text does not change that of the others.
 static void scribble(void *data, CUlogLevel level, char *text, size_t len)
 {
     memset(text, '#', len);
@@ -173,7 +173,7 @@ static void test_text_is_own(void **state)
     OK(cuLogsUnregisterCallback(b));
 }
 
-// Calls that hold locks when they say what is wrong.
+// Calls that hold locks when they report an error.
 static void test_told_at_once(void **state)
 {
     CUcontext ctx = whole_context();
@@ -245,7 +245,7 @@ static void test_dump(void **state)
     size = sizeof text;
     OK(cuLogsDumpToMemory(&at, text, &size, 0));
     assert_string_equal(text, "");
-    // Not all of them fit, then none does.
+    // Not all messages fit, then none does.
     at = again;
     add("a third one, which is the last");
     size = sizeof text;
@@ -278,7 +278,7 @@ static void test_dump_to_file(void **state)
     int fd = open(path, O_RDONLY);
     assert_int_equal(read(fd, text, sizeof text), strlen("to a file\n"));
     assert_string_equal(text, "to a file\n");
-    // Long and many: the oldest go.
+    // Long messages, and many: the oldest are dropped.
     char line[600];
     memset(line, 'y', sizeof line);
     for (int i = 0; i < 70; i++)
@@ -327,7 +327,7 @@ static void test_coredump(void **state)
     size_t size = 0, one = sizeof on, number = sizeof flags;
     assert_false(flag(true, CU_COREDUMP_ENABLE_ON_EXCEPTION));
     assert_true(flag(false, CU_COREDUMP_TRIGGER_HOST));
-    // What holds for all holds for a context that has nothing of its own.
+    // Global settings hold for a context that has none of its own.
     OK(cuCoredumpSetAttributeGlobal(CU_COREDUMP_LIGHTWEIGHT, &on, &one));
     assert_true(flag(false, CU_COREDUMP_LIGHTWEIGHT));
     OK(cuCoredumpGetAttribute(CU_COREDUMP_GENERATION_FLAGS, &flags, &number));

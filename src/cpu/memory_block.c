@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What the application sees: blocks by address, of device and host memory alike.
+// Blocks by address: device and host memory of the application.
 #include <string.h>
 
 #include "base/mem.h"
@@ -76,7 +76,7 @@ static enum memory_where kind_where(const struct memory_block *b)
     }
 }
 
-// Addresses that only the device may use, or that are ours.
+// Returns whether the address is the device's or internal, so that no pageable memory can be there.
 static bool reserved(uint64_t addr)
 {
     return addr - space.device_base < space.device_size + space.alias ||
@@ -89,7 +89,7 @@ static enum memory_where check(uint64_t addr, uint64_t size, unsigned rights)
     if (!b)
         return reserved(addr) ? MEMORY_BAD : MEMORY_UNKNOWN;
     enum memory_where where = kind_where(b);
-    // One copy may run over mappings that lie side by side.
+    // One copy may span adjacent mappings.
     for (;;) {
         if ((b->rights & rights) != rights)
             return MEMORY_BAD;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A device, a context and streams for tests of memory: work that is put into a stream waits until a test runs it.
+// A device, a context and streams for tests of memory: work in a stream waits until a test runs it.
 #ifndef MOAT_CPU_MEMORY_FAKE_H
 #define MOAT_CPU_MEMORY_FAKE_H
 
@@ -34,7 +34,7 @@ static struct CUstream_st fake_streams[FAKE_STREAMS];
 static struct fake_work fake_queue[FAKE_WORK];
 static unsigned fake_queued;
 static uint64_t fake_total = (uint64_t)256 << 20;
-static CUresult fake_state = CUDA_SUCCESS;  // what the context says
+static CUresult fake_state = CUDA_SUCCESS;  // error of the context
 static const char *fake_unsupported;
 
 CUresult device_ready(void)
@@ -52,7 +52,7 @@ uint64_t device_memory(void)
     return fake_total;
 }
 
-CUresult not_supported_told(const char *call)
+CUresult not_supported_notify(const char *call)
 {
     fake_unsupported = call;
     return CUDA_ERROR_NOT_SUPPORTED;
@@ -92,7 +92,7 @@ static void fake_run(const struct CUstream_st *s)
 {
     struct fake_work now[FAKE_WORK];
     unsigned n = 0, left = 0;
-    if (!fake_queued)  // several threads may wait for nothing
+    if (!fake_queued)  // several threads may wait while there is no work
         return;
     for (unsigned i = 0; i < fake_queued; i++) {
         if (!s || fake_queue[i].stream == s)
@@ -202,7 +202,7 @@ static inline CUdeviceptr fake_alloc(size_t size)
     return p;
 }
 
-// malloc and free of a single lane. Whether a block was freed.
+// malloc and free of a single lane; fake_heap_free returns whether a block was freed.
 static inline uint64_t fake_heap_alloc(struct CUctx_st *ctx, uint64_t size)
 {
     uint64_t at;
@@ -224,7 +224,7 @@ static inline uint32_t fake_random(void)
     return (uint32_t)(x >> 16);
 }
 
-// Bytes that the device has free, empty chunks that are kept included.
+// Returns the bytes that are free on the device, empty chunks included.
 static inline size_t fake_free_bytes(void)
 {
     size_t n = 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Files in memory that device memory is cut from, and what stands behind their bytes.
+// Files in memory that device memory is cut from, and the labels behind their bytes.
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>

@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: MIT
-// malloc and free of kernels: a heap for each context, of the size that its limit says at the first use. Kernels may
-// touch all of it, as on a GPU; so nothing is kept there.
+// In-kernel malloc and free: a heap for each context, whose size is the context's limit at the first use.
+// Kernels can write all of the heap, as on a GPU; so no metadata are kept in it.
 //
 //   pages   ── of the heap, taken in runs (heap_pages.c): a span, or one block of more than SMALL bytes
-//   span    ── pages that are cut into blocks of one class; one bit for each tells whether it is in use
-//   shard   ── spans under one lock. A thread allocates from one until that needs pages, then from another, so that
-//              threads which free what others have allocated seldom meet; it frees into whichever the block is of
+//   span    ── pages that are cut into blocks of one class; one bit for each block says whether it is in use
+//   shard   ── spans under one lock. A thread allocates from one shard until that needs pages, then from
+//              another, so that threads which free blocks of others seldom meet; it frees into the shard of
+//              the block
 //
-// A warp's mallocs are served together, under one lock, and so are its frees of the blocks of one shard.
+// The mallocs of a warp are served together under one lock, and so are its frees of blocks of one shard.
 //
-// The tag of a page says what a free of an address in it means: nothing, the start of a large block, or a span with its
-// shard and its class. So a free is found to be right or wrong without a look at what a kernel could have written.
+// The tag of a page defines the meaning of a free in it: none, the start of a large block, or a span with its
+// shard and class. So a free is validated without reading memory that a kernel could have written.
 #include <assert.h>
 #include <sched.h>
 
@@ -20,7 +21,7 @@
 
 enum {
     GRANULE = 16,
-    SMALL = 8192,  // of the largest class
+    SMALL = 8192,  // size of the largest class
     SHORT_SPAN = 4,
     LONG_SPAN = 16,  // pages, for classes above SHORT_SPAN_MOST
     SHORT_SPAN_MOST = 1024,
@@ -28,7 +29,7 @@ enum {
     MOST_SHARDS = 32,
     PAGES_PER_SHARD = 128,
     MOST_LOOKS = 200,
-    NEXT_SHARD = 7,  // from one of a thread to its next: odd, so that it comes to all
+    NEXT_SHARD = 7,  // step from a thread's shard to its next: odd, so that it reaches all
 };
 
 #define SPAN_PAGES(size) ((size) <= SHORT_SPAN_MOST ? SHORT_SPAN : LONG_SPAN)
@@ -36,11 +37,11 @@ enum {
     {                                                                                          \
         size, SPAN_PAGES(size), SPAN_PAGES(size) * HEAP_PAGE / (size), UINT32_MAX / (size) + 1 \
     }
-// Powers of two, and one between each and the next.
+// Size classes: powers of two, and one between each and the next.
 static const struct class
 {
-    uint16_t size, pages, blocks;  // of a block; of a span
-    uint32_t inverse;  // of size, times 2^32, rounded up: for offsets in a span it divides exactly
+    uint16_t size, pages, blocks;  // bytes of a block; of a span
+    uint32_t inverse;  // 2^32 / size, rounded up: the product is the exact quotient for offsets in a span
 } classes[] = {
     CLASS(16),   CLASS(32),   CLASS(48),   CLASS(64),   CLASS(96),   CLASS(128),
     CLASS(192),  CLASS(256),  CLASS(384),  CLASS(512),  CLASS(768),  CLASS(1024),
@@ -48,7 +49,7 @@ static const struct class
 };
 enum { CLASSES = sizeof classes / sizeof *classes };
 
-// Bits of a tag: kind, then of a span its class, its shard, and how many pages before this one it starts.
+// Bits of a tag: the kind; for a span also its class, its shard, and the number of its pages before this one.
 enum { TAG_LARGE = 1, TAG_SPAN = 2, TAG_CLASS = 2, TAG_SHARD = 8, TAG_BACK = 16 };
 
 #define FOR_LANES(lanes)                                                                       \
@@ -56,14 +57,14 @@ enum { TAG_LARGE = 1, TAG_SPAN = 2, TAG_CLASS = 2, TAG_SHARD = 8, TAG_BACK = 16 
          left_ &= left_ - 1)
 
 struct shard {
-    atomic_bool lock;                // rank: inside nothing, outside of the pages' lock
+    atomic_bool lock;                // rank: outside the pages' lock
     struct heap_list room[CLASSES];  // spans with a free block
     uint32_t spans;                  // that were ever added
-    char apart[64];                  // from the next one's cache line
+    char apart[64];                  // padding to the next cache line
 };
 
-//   a bit is set if and only if it is that of a block in use; used of a span == number of those
-//   a span is in its shard's list if and only if used < blocks of its class
+//   a bit is set <=> its block is in use; used of a span == number of its set bits
+//   a span is in its shard's list <=> used < blocks of its class
 //   words of bits before the span's hint are full
 struct memory_heap {
     uint64_t base, size;
@@ -78,9 +79,9 @@ struct memory_heap {
 static struct memory_slabs slabs[CONFIG_DEVICES] = {
     [0 ... CONFIG_DEVICES - 1] = {.granule = MEMORY_UNIT, .chunk = MEMORY_UNIT},
 };
-static pthread_mutex_t make_lock = PTHREAD_MUTEX_INITIALIZER;  // rank: outside of memory_lock
+static pthread_mutex_t make_lock = PTHREAD_MUTEX_INITIALIZER;  // rank: outside memory_lock
 
-// --- classes -------------------------------------------------------------------------------------------------
+// --- classes -----------------------------------------------------------------------------------------------
 
 static unsigned class_of(uint64_t size)
 {
@@ -91,7 +92,7 @@ static unsigned class_of(uint64_t size)
     return 2 * b + (2 * n > 3u << b);
 }
 
-// Held for less than a sleep takes: who finds it taken looks again, and lets others run now and then.
+// A spin lock, held for less time than a sleep takes; a waiting thread yields now and then.
 static void shard_lock(struct shard *s)
 {
     // Pairs with shard_unlock.
@@ -108,7 +109,7 @@ static void shard_unlock(struct shard *s)
     atomic_store_explicit(&s->lock, false, memory_order_release);
 }
 
-// --- spans: all under the lock of their shard ------------------------------------------------------------------
+// --- spans: all under the lock of their shard --------------------------------------------------------------
 
 static uint32_t span_tag(const struct memory_heap *h, const struct shard *s, unsigned class)
 {
@@ -117,7 +118,7 @@ static uint32_t span_tag(const struct memory_heap *h, const struct shard *s, uns
 
 static void set_tag(struct memory_heap *h, uint32_t page, uint32_t tag)
 {
-    // Pairs with the load in memory_heap_free.
+    // Pairs with the load in free_block.
     atomic_store_explicit(&h->pages.page[page].tag, tag, memory_order_release);
 }
 
@@ -158,8 +159,9 @@ static uint64_t take_block(struct memory_heap *h, struct shard *s, unsigned clas
     return h->base + (uint64_t)first * HEAP_PAGE + (word * 64 + bit) * classes[class].size;
 }
 
-// offset: from the start of the span. A span that nothing is left in goes, unless it is the shard's last one with room:
-// a program that allocates and frees one block at a time would make and remove it each time.
+// Frees the block at offset from the start of its span. Returns false if the block is not in use. An empty
+// span is removed unless it is the shard's last one with room: otherwise a program that allocates and frees
+// one block at a time would make and remove it each time.
 static bool give_block(struct memory_heap *h, struct shard *s, unsigned class, uint32_t first,
                        uint32_t offset)
 {
@@ -178,9 +180,9 @@ static bool give_block(struct memory_heap *h, struct shard *s, unsigned class, u
     return true;
 }
 
-// --- allocation ------------------------------------------------------------------------------------------------
+// --- allocation --------------------------------------------------------------------------------------------
 
-static _Thread_local uint32_t mine;  // the shard to allocate from, modulo their number; from 1
+static _Thread_local uint32_t mine;  // shard to allocate from, modulo their number; from 1
 
 static struct shard *own_shard(struct memory_heap *h)
 {
@@ -190,7 +192,7 @@ static struct shard *own_shard(struct memory_heap *h)
     return &h->shards[mine & h->shard_mask];
 }
 
-// With the lock held. more: take pages for it if need be.
+// Allocates a block of a class. more: may take pages for a new span. The lock must be held.
 static uint64_t small(struct memory_heap *h, struct shard *s, unsigned class, bool more)
 {
     return s->room[class].first || (more && add_span(h, s, class)) ? take_block(h, s, class) : 0;
@@ -215,7 +217,7 @@ static uint64_t small_of(struct memory_heap *h, struct shard *s, unsigned class,
     return at;
 }
 
-// At most one for each class is empty: see give_block.
+// Each class has at most one empty span: see give_block.
 static void remove_empty_spans(struct memory_heap *h, struct shard *s)
 {
     shard_lock(s);
@@ -229,9 +231,9 @@ static void remove_empty_spans(struct memory_heap *h, struct shard *s)
     shard_unlock(s);
 }
 
-// There are no pages left for it: lets go of what is kept for later, then looks for a block of other shards, of a larger
-// class, and at last for a page or two.
-static uint64_t scarce(struct memory_heap *h, struct shard *s, uint64_t size)
+// Allocates when no pages are left for a new span: frees empty spans, then tries other shards, larger
+// classes, and finally whole pages.
+static uint64_t alloc_when_full(struct memory_heap *h, struct shard *s, uint64_t size)
 {
     uint64_t at = 0;
     for (uint32_t i = 0; i <= h->shard_mask; i++)
@@ -246,7 +248,7 @@ static uint64_t scarce(struct memory_heap *h, struct shard *s, uint64_t size)
     return at ? at : large(h, size);
 }
 
-// --- the heap of a context ---------------------------------------------------------------------------------------
+// --- the heap of a context ---------------------------------------------------------------------------------
 
 static void unmake(struct memory_heap *h)
 {
@@ -330,13 +332,14 @@ void memory_heap_alloc(struct CUctx_st *ctx, uint32_t lanes, const uint64_t *siz
     FOR_LANES(left)
     {
         if (!at[l])
-            at[l] = scarce(h, s, sizes[l]);
+            at[l] = alloc_when_full(h, s, sizes[l]);
     }
 }
 
 enum freed { FREED, NO_BLOCK, ANOTHER_SHARD };
 
-// *held: the shard whose lock is held, NULL if none: then it is that of the block afterwards, if that is a small one.
+// Frees the block at addr. *held: the shard whose lock is held, or NULL; for a small block *held is its shard
+// afterwards.
 static enum freed free_block(struct memory_heap *h, uint64_t addr, struct shard **held)
 {
     if (addr - h->base >= h->size)
@@ -346,7 +349,7 @@ static enum freed free_block(struct memory_heap *h, uint64_t addr, struct shard 
     for (;;) {
         uint32_t tag = atomic_load_explicit(where, memory_order_acquire);  // pairs with set_tag
         if (tag == TAG_LARGE && addr % HEAP_PAGE == 0) {
-            // Of two that free it at once, one finds it.
+            // Exactly one of several threads that free the block succeeds.
             if (!atomic_compare_exchange_strong(where, &tag, 0))
                 continue;
             heap_pages_give(&h->pages, page);
@@ -394,7 +397,7 @@ void memory_heap_context_free(struct CUctx_st *ctx)
         unmake(h);
 }
 
-// --- for tests -----------------------------------------------------------------------------------------------------
+// --- for tests ---------------------------------------------------------------------------------------------
 
 static bool span_valid(const struct memory_heap *h, uint32_t first)
 {

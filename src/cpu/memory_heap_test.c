@@ -24,7 +24,7 @@ static int teardown(void **state)
     return valid ? 0 : -1;
 }
 
-// Takes the whole heap as one block, which shows where it is and that nothing else is in it.
+// Allocates the whole heap as one block, which shows where it is and that nothing else is in it.
 static uint64_t whole(uint64_t size)
 {
     uint64_t base = ALLOC(size);
@@ -34,7 +34,7 @@ static uint64_t whole(uint64_t size)
     return base;
 }
 
-// What a kernel may do to its heap.
+// Overwrites the heap, as a kernel may.
 static void overwrite(uint64_t base, uint64_t size)
 {
     memset(space_host(base), (int)fake_random(), size);
@@ -46,7 +46,7 @@ static uint64_t random_size(void)
     return 1 + fake_random() % (fake_random() % 500 ? most[fake_random() % 8] : 300000);
 }
 
-// --- against a model: who has each granule of the heap ----------------------------------------------------------
+// --- against a model: the owner of each granule of the heap ------------------------------------------------
 
 static uint16_t owner[4 << 20 >> 4];  // slot + 1
 
@@ -60,7 +60,7 @@ static void own(uint64_t base, struct block b, unsigned from, unsigned to)
     }
 }
 
-// An address of which the model says that no block starts there.
+// Frees an address at which no block starts, by the model.
 static void free_nothing(uint64_t base, const struct block *blocks)
 {
     uint64_t at = base + fake_random() % (4 * MIB);
@@ -99,7 +99,7 @@ static void good_model(void **state)
     assert_int_equal(whole(4 * MIB), base);
 }
 
-// --- frees of what is no block -----------------------------------------------------------------------------------
+// --- invalid frees -----------------------------------------------------------------------------------------
 
 static void bad_frees(void **state)
 {
@@ -136,9 +136,10 @@ static void bad_other_context(void **state)
     memory_context_free(&other);
 }
 
-// --- the limit, and no room ----------------------------------------------------------------------------------------
+// --- the limit, and out of memory --------------------------------------------------------------------------
 
-// How many blocks of a size there are; they are linked through their own bytes, as nothing else would be large enough.
+// Returns how many blocks of a size can be allocated; they are linked through their own bytes, as no other
+// memory would be large enough.
 static unsigned fill(uint64_t size, uint64_t *last)
 {
     unsigned n = 0;
@@ -157,7 +158,8 @@ static void empty(uint64_t last)
     }
 }
 
-// All that the limit allows can be had, but for what a class is larger than the size and whole pages than a block.
+// The whole limit can be allocated, except for the difference between a size and its class, and between a
+// block and whole pages.
 static void good_limit(void **state)
 {
     static const struct {
@@ -188,7 +190,7 @@ static void bad_no_heap(void **state)
     assert_int_equal(ALLOC(1), 0);
 }
 
-// Nothing is lost when sizes take turns, and holes are filled again.
+// Nothing is lost when sizes alternate, and holes are filled again.
 static void good_turns(void **state)
 {
     uint64_t some[100], last;
@@ -214,7 +216,7 @@ static void good_turns(void **state)
     whole(4 * MIB);
 }
 
-// Where no pages are left, a block of a larger class will do, and a lone page.
+// If no pages are left, a block of a larger class or a single page is used.
 static void good_scarce(void **state)
 {
     uint64_t last = 0, hole, lone[2];
@@ -251,9 +253,9 @@ static void bad_no_memory(void **state)
     assert_true(n > 4 && FREE(at));
 }
 
-// --- warps ---------------------------------------------------------------------------------------------------------
+// --- warps -------------------------------------------------------------------------------------------------
 
-// Lanes that are asked for are served, whatever they ask for; the others are left alone.
+// Requested lanes are served, whatever their sizes; the others are not touched.
 static void good_warp(void **state)
 {
     uint64_t sizes[32], at[32];
@@ -276,7 +278,7 @@ static void good_warp(void **state)
     whole(4 * MIB);
 }
 
-// One that there is no room for does not keep others from getting theirs.
+// A lane that gets nothing does not keep the others from getting their blocks.
 static void good_warp_scarce(void **state)
 {
     uint64_t most = ALLOC(3 * MIB), at[4], sizes[4] = {100, 2 * MIB, 5000, MIB};
@@ -307,7 +309,7 @@ static void *allocate_warp(void *arg)
     return NULL;
 }
 
-// A warp that frees what several threads have allocated, so of several shards, twice each.
+// A warp frees blocks that several threads have allocated, so of several shards, twice each.
 static void bad_warp_of_many_threads(void **state)
 {
     uint64_t from[8][32], mixed[32];
@@ -325,12 +327,12 @@ static void bad_warp_of_many_threads(void **state)
     whole(4 * MIB);
 }
 
-// --- threads -------------------------------------------------------------------------------------------------------
+// --- threads -----------------------------------------------------------------------------------------------
 
 enum { THREADS = 4, SHARED = 64 };
 
-static _Atomic uint64_t shared[SHARED];  // what one thread allocates another one frees
-static _Atomic uint64_t contested;       // all free it
+static _Atomic uint64_t shared[SHARED];  // one thread allocates, another one frees
+static _Atomic uint64_t contested;       // all threads free it
 static atomic_uint freed;
 static pthread_barrier_t together;
 
@@ -381,7 +383,7 @@ static void good_threads(void **state)
     whole(4 * MIB);
 }
 
-// Half of the threads free whatever address, while spans come and go: every block is still freed once.
+// Half of the threads free any address while spans come and go: every block is still freed exactly once.
 static uint64_t wild_base;
 static atomic_uint allocated;
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Host memory that kernels may touch: pinned, registered and managed. Both sides use the same addresses; rights are
-// those of whole pages, and a page that several blocks share has those of all of them.
+// Host memory that kernels may access: pinned, registered and managed. Host and device use the same
+// addresses. Rights are those of whole pages; a page that several blocks share has the rights of all of them.
 #include <errno.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -44,7 +44,7 @@ void *memory_host_map(uint64_t size, uint64_t align)
     return at;
 }
 
-// What is left of the rights to a page: those of every block that touches it.
+// Sets the rights of a page to those of all blocks that touch it.
 static void refresh_page(uint64_t page)
 {
     unsigned rights = 0;
@@ -54,7 +54,8 @@ static void refresh_page(uint64_t page)
     space_set(page, MEMORY_PAGE, rights);
 }
 
-// After a registration came or went: rights for the pages that are its own alone.
+// Sets the rights of pages after a registration was added or removed: the first and the last page may be
+// shared, all others are its own.
 static void refresh(uint64_t base, uint64_t size, unsigned rights)
 {
     uint64_t low = page_floor(base), high = page_ceil(base + size);
@@ -134,9 +135,9 @@ CUresult cuMemAllocManaged(CUdeviceptr *out, size_t size, unsigned int flags)
     return r;
 }
 
-// --- registered ------------------------------------------------------------------------------------------------
+// --- registered --------------------------------------------------------------------------------------------
 
-// Old kernels do not know the advice; then only that pages are mapped can be found out.
+// Returns whether the kernel knows the advice; older ones do not, and then only mapped pages can be detected.
 static bool can_populate(void)
 {
     static atomic_int known;  // relaxed: every thread finds the same
@@ -152,7 +153,7 @@ static bool can_populate(void)
     return k == 1;
 }
 
-// Whole pages.
+// Touches whole pages. Returns whether they can be read, or written.
 static bool touch(uint64_t low, uint64_t high, bool write)
 {
     return !madvise((void *)(uintptr_t)low, high - low, write ? MADV_POPULATE_WRITE : MADV_POPULATE_READ);
@@ -167,7 +168,7 @@ bool memory_host_accessible(const void *p, size_t size, bool write, bool all)
         return false;
     if (can_populate() && (all || high - low <= 2 * MEMORY_PAGE))
         return touch(low, high, write);
-    // Whether all is mapped costs the same for any size; whether it may be touched is asked of both ends only.
+    // The check for holes costs the same for any size; access is tried at both ends only.
     if (msync((void *)(uintptr_t)low, high - low, MS_ASYNC))
         return false;
     return !can_populate() ||
@@ -189,7 +190,7 @@ CUresult cuMemHostRegister_v2(void *p, size_t size, unsigned int flags)
     if (!p || !size || flags & ~(known | io) || base + size < base || (base + size) >> SPACE_BITS)
         return CUDA_ERROR_INVALID_VALUE;
     if (flags & io)
-        return not_supported_told("cuMemHostRegister of I/O memory");
+        return not_supported_notify("cuMemHostRegister of I/O memory");
     r = capture_unsafe();
     if (r || space_init())
         return r ? r : CUDA_ERROR_OUT_OF_MEMORY;
@@ -221,7 +222,7 @@ CUresult cuMemHostRegister(void *p, size_t size, unsigned int flags)
     return cuMemHostRegister_v2(p, size, flags);
 }
 
-// --- the other way -----------------------------------------------------------------------------------------------
+// --- addresses and flags -----------------------------------------------------------------------------------
 
 static CUresult missing(enum memory_kind kind, uint64_t p)
 {

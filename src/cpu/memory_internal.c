@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Memory for our own use and for module variables.
+// Memory for internal use and for module variables.
 #include <errno.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -8,16 +8,16 @@
 #include "cpu/memory.h"
 #include "exec/space.h"
 
-// Variables lie side by side, as a GPU's do.
+// Variables lie side by side, as on a GPU.
 static struct memory_slabs slabs[CONFIG_DEVICES] = {
     [0 ... CONFIG_DEVICES - 1] = {.granule = 16, .chunk = MEMORY_UNIT, .keep = MEMORY_UNIT},
 };
 
 struct internal {
     struct memory_range node;    // first
-    struct memory_range *piece;  // of slabs; NULL: host pages
+    struct memory_range *piece;  // piece of slabs; NULL: host pages
     int device;
-    uint64_t shut, shut_size;  // pages without the right to write
+    uint64_t readonly, readonly_size;  // pages that kernels cannot write
 };
 
 static struct memory_tree internals;
@@ -85,9 +85,9 @@ void memory_internal_protect(uint64_t addr, uint64_t size, bool writable)
     struct internal *n = (struct internal *)memory_range_at(&internals, addr);
     space_set(addr, size, writable ? SPACE_READ | SPACE_WRITE : SPACE_READ);
     if (n && !writable) {
-        uint64_t end = n->shut + n->shut_size;
-        n->shut = n->shut_size && n->shut < addr ? n->shut : addr;
-        n->shut_size = (end > addr + size ? end : addr + size) - n->shut;
+        uint64_t end = n->readonly + n->readonly_size;
+        n->readonly = n->readonly_size && n->readonly < addr ? n->readonly : addr;
+        n->readonly_size = (end > addr + size ? end : addr + size) - n->readonly;
     }
     pthread_mutex_unlock(&memory_lock);
 }
@@ -98,8 +98,8 @@ void memory_internal_free(uint64_t addr)
     struct internal *n = (struct internal *)memory_range_at(&internals, addr);
     if (n && n->node.base == addr) {
         memory_range_remove(&internals, &n->node);
-        if (n->shut_size)
-            space_set(n->shut, n->shut_size, SPACE_READ | SPACE_WRITE);
+        if (n->readonly_size)
+            space_set(n->readonly, n->readonly_size, SPACE_READ | SPACE_WRITE);
         if (n->piece) {
             memory_slab_give(memory_slab_of(slabs, n->device), n->piece);
         } else {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Advice and prefetches of managed memory: checked and remembered, for nothing moves. What is remembered is that of a
+// Advice and prefetches of managed memory: checked and stored, but nothing moves. They are stored for the
 // whole allocation, whatever part of it the call names.
 #include <string.h>
 
@@ -25,7 +25,7 @@ static CUmemLocation of_device(CUdevice d)
     return (CUmemLocation){cpu ? CU_MEM_LOCATION_TYPE_HOST : CU_MEM_LOCATION_TYPE_DEVICE, cpu ? 0 : d};
 }
 
-// The managed allocation that holds all of [p, p + size), or NULL.
+// Returns the managed allocation that holds all of [p, p + size), or NULL.
 static struct memory_block *managed(uint64_t p, uint64_t size)
 {
     struct memory_block *b = memory_block_at(p);
@@ -33,7 +33,7 @@ static struct memory_block *managed(uint64_t p, uint64_t size)
     return good ? b : NULL;
 }
 
-// --- prefetch ----------------------------------------------------------------------------------------------------
+// --- prefetch ----------------------------------------------------------------------------------------------
 
 static CUresult prefetch(CUdeviceptr p, size_t size, CUmemLocation to, unsigned flags, CUstream stream,
                          bool per_thread)
@@ -78,7 +78,7 @@ CUresult cuMemPrefetchAsync_v2_ptsz(CUdeviceptr p, size_t size, CUmemLocation to
     return prefetch(p, size, to, flags, stream, true);
 }
 
-// Where range i of a batch goes: to[k] is for the ranges from first[k] up to the next.
+// Checks a batch: to[k] is the destination of the ranges from first[k] up to first[k + 1].
 static CUresult check_batch(const CUdeviceptr *p, const size_t *sizes, size_t count, const CUmemLocation *to,
                             const size_t *first, size_t nto)
 {
@@ -117,7 +117,7 @@ CUresult cuMemPrefetchBatchAsync_ptsz(CUdeviceptr *p, size_t *sizes, size_t coun
     return prefetch_batch(p, sizes, count, to, first, nto, flags, stream, true);
 }
 
-// What is discarded may keep its contents: it need not be touched.
+// Discarded memory may keep its contents, so nothing is done.
 static CUresult discard(CUdeviceptr *p, size_t *sizes, size_t count, unsigned long long flags,
                         CUstream stream, bool per_thread)
 {
@@ -160,7 +160,7 @@ CUresult cuMemDiscardAndPrefetchBatchAsync_ptsz(CUdeviceptr *p, size_t *sizes, s
     return prefetch_batch(p, sizes, count, to, first, nto, flags, stream, true);
 }
 
-// --- advice ------------------------------------------------------------------------------------------------------
+// --- advice ------------------------------------------------------------------------------------------------
 
 static unsigned accessor(CUmemLocation l, bool host)
 {
@@ -188,7 +188,7 @@ static CUresult advise(CUdeviceptr p, size_t size, CUmem_advise advice, CUmemLoc
     bool host = false;
     if (r)
         return r;
-    // These three say nothing about a place.
+    // These three kinds of advice name no location.
     bool place = advice != CU_MEM_ADVISE_SET_READ_MOSTLY && advice != CU_MEM_ADVISE_UNSET_READ_MOSTLY &&
                  advice != CU_MEM_ADVISE_UNSET_PREFERRED_LOCATION;
     if (advice < CU_MEM_ADVISE_SET_READ_MOSTLY || advice > CU_MEM_ADVISE_UNSET_ACCESSED_BY ||
@@ -212,9 +212,9 @@ CUresult cuMemAdvise_v2(CUdeviceptr p, size_t size, CUmem_advise advice, CUmemLo
     return advise(p, size, advice, l);
 }
 
-// --- what was advised --------------------------------------------------------------------------------------------
+// --- what was advised --------------------------------------------------------------------------------------
 
-// A place as the older attributes give it.
+// Converts a location to the value of the older attributes.
 static int device_of(const CUmemLocation *l)
 {
     if (l->type == CU_MEM_LOCATION_TYPE_INVALID)
@@ -289,7 +289,7 @@ CUresult cuMemRangeGetAttribute(void *data, size_t data_size, CUmem_range_attrib
     return cuMemRangeGetAttributes(&data, &data_size, &a, 1, p, size);
 }
 
-// --- streams -----------------------------------------------------------------------------------------------------
+// --- streams -----------------------------------------------------------------------------------------------
 
 static CUresult attach(CUstream stream, CUdeviceptr p, size_t size, unsigned flags, bool per_thread)
 {
@@ -302,7 +302,7 @@ static CUresult attach(CUstream stream, CUdeviceptr p, size_t size, unsigned fla
         return CUDA_ERROR_INVALID_VALUE;
     pthread_mutex_lock(&memory_lock);
     struct memory_block *b = memory_block_at(p);
-    // Only all of an allocation can be attached.
+    // Only a whole allocation can be attached.
     bool good = b && b->kind == MEMORY_MANAGED && b->node.base == p && (!size || size == b->node.size);
     pthread_mutex_unlock(&memory_lock);
     return good ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;

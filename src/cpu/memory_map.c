@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-// Virtual memory management: addresses are reserved, physical memory is made, and one is mapped to the other.
+// Virtual memory management: reservations of addresses, physical memory, and mappings of one to the other.
 //
-// Physical memory is a piece of one file in memory that has no name; what may be exported has a file of its own.
-// Mapping takes no rights from the device's own tables: those are given by cuMemSetAccess.
+// Physical memory is a piece of one common file in memory without a name; memory that may be exported has a
+// file of its own. A mapping has no rights in the device's tables until cuMemSetAccess sets them.
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -24,7 +24,7 @@ struct memory_physical {
     CUmemAllocationProp prop;
     int fd;
     struct memory_range *place;  // in the common file; NULL: fd is its own
-    unsigned handles, maps;      // it lives while there is one of either
+    unsigned handles, maps;      // it lives while handles + maps > 0
     bool host, charged;
 };
 
@@ -46,7 +46,7 @@ static bool in_units(uint64_t n)
     return n % MEMORY_UNIT == 0;
 }
 
-// --- addresses ---------------------------------------------------------------------------------------------------
+// --- addresses ---------------------------------------------------------------------------------------------
 
 static CUresult reserve(CUdeviceptr *out, uint64_t size, uint64_t align, uint64_t at)
 {
@@ -60,8 +60,8 @@ static CUresult reserve(CUdeviceptr *out, uint64_t size, uint64_t align, uint64_
         r->node.size = size;
         memory_range_insert(&reservations, &r->node);
         *out = r->node.base;
-        // One mapping for all of it: what is unmapped later becomes part of it again, instead of one of the few mappings
-        // that a process may have. If this fails, it is as before.
+        // The whole reservation is one mapping: parts that are unmapped later merge with it instead of using
+        // up the limited number of mappings of a process. A failure changes nothing.
         memory_slab_clear(r->node.base, size);
     }
     pthread_mutex_unlock(&memory_lock);
@@ -114,7 +114,7 @@ static bool reserved(uint64_t addr, uint64_t size)
     return true;
 }
 
-// --- physical memory ---------------------------------------------------------------------------------------------
+// --- physical memory ---------------------------------------------------------------------------------------
 
 static int take_common(struct memory_physical *m)
 {
@@ -181,7 +181,7 @@ static bool charge(int device, uint64_t size)
     if (memory_slab_charge(device, size))
         return true;
     memory_slab_trim(memory_slab_of(memory_plain, device), 0);
-    memory_pool_settle(true);
+    memory_pool_trim(true);
     return memory_slab_charge(device, size);
 }
 
@@ -311,7 +311,8 @@ CUresult cuMemExportToShareableHandle(void *out, CUmemGenericAllocationHandle ha
     return CUDA_SUCCESS;
 }
 
-// Whether it is a file that take_own has made. A device that this process does not have becomes the first.
+// Reads the label of a file that take_own made. Returns false if it is none. A device that this process does
+// not have becomes device 0.
 static bool read_label(int fd, struct memory_label *l, uint64_t *size)
 {
     bool host;
@@ -323,7 +324,8 @@ static bool read_label(int fd, struct memory_label *l, uint64_t *size)
     return !check_prop(&l->physical, &host);
 }
 
-// The descriptor stays the caller's. Only files that cannot shrink are taken: a mapping of another could kill us.
+// The descriptor stays the caller's. Only files that cannot shrink are accepted: a mapping of another file
+// could kill the process.
 CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *out, void *handle,
                                         CUmemAllocationHandleType type)
 {
@@ -346,14 +348,15 @@ CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *out, void 
     m->prop = l.physical;
     m->host = l.physical.location.type != CU_MEM_LOCATION_TYPE_DEVICE;
     pthread_mutex_lock(&memory_lock);
-    // Whoever made it may live in another process: here it counts once more, or not at all if there is no room.
+    // The memory may have been made by another process: it is charged here once more, or not at all if there
+    // is no room.
     m->charged = !m->host && memory_slab_charge(m->prop.location.id, m->size);
     *out = add(m)->node.base;
     pthread_mutex_unlock(&memory_lock);
     return CUDA_SUCCESS;
 }
 
-// --- mappings ----------------------------------------------------------------------------------------------------
+// --- mappings ----------------------------------------------------------------------------------------------
 
 static CUresult map(uint64_t p, uint64_t size, struct memory_physical *m, struct memory_block *b)
 {
@@ -394,7 +397,8 @@ CUresult cuMemMap(CUdeviceptr p, size_t size, size_t offset, CUmemGenericAllocat
     return r;
 }
 
-// Whether every mapping that [p, p + size) touches lies inside it; full: and there is no gap.
+// Returns whether every mapping that [p, p + size) touches lies inside of it; full: and whether there is no
+// gap.
 static bool whole_mappings(uint64_t p, uint64_t size, bool full)
 {
     uint64_t end = p + size, at = p;
@@ -409,7 +413,7 @@ static bool whole_mappings(uint64_t p, uint64_t size, bool full)
     return !full || at == end;
 }
 
-// What the host sees at the device's address: the same bytes, or nothing.
+// Maps the bytes of a block at the device's address for the host, or nothing if rights == 0.
 static int show_to_host(struct memory_block *b, unsigned rights)
 {
     int protection = (rights & SPACE_READ ? PROT_READ : 0) | (rights & SPACE_WRITE ? PROT_WRITE : 0);
@@ -461,10 +465,10 @@ static CUresult check_access(const CUmemAccessDesc *d, bool *host)
                : CUDA_SUCCESS;
 }
 
-enum { ACCESS_BITS = 2 };  // of a device in a block's access
+enum { ACCESS_BITS = 2 };  // for each device in a block's access
 _Static_assert(CONFIG_DEVICES *ACCESS_BITS <= 32, "each device has its bits");
 
-// What one device may do, all may: there is one table of rights.
+// Sets the access of a device. There is one table of rights, so all devices may do what one may.
 static void give_access(struct memory_block *b, int device, unsigned flags)
 {
     unsigned at = (unsigned)device * ACCESS_BITS;
@@ -475,7 +479,7 @@ static void give_access(struct memory_block *b, int device, unsigned flags)
     space_set(b->node.base, b->node.size, b->rights);
 }
 
-// The flags are the bits of space_right.
+// The flags equal the bits of space_right.
 static CUresult set_access(uint64_t p, uint64_t size, const CUmemAccessDesc *d)
 {
     bool host;

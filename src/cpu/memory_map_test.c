@@ -47,14 +47,14 @@ static void good_mapping(void **state)
     OK(cuMemcpyHtoD_v2(r, host, 8));
     OK(cuMemGetAccess(&flags, &device, r + G));
     assert_int_equal(flags, CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
-    // The same memory once more: what is written through one is seen through the other.
+    // The same memory mapped twice: stores through one mapping are seen through the other.
     OK(cuMemMap(r + 2 * G, 2 * G, 0, h, 0));
     OK(access_set(r + 2 * G, 2 * G, CU_MEM_ACCESS_FLAGS_PROT_READWRITE));
     OK(cuMemsetD8_v2(r + G, 5, 10));
     assert_int_equal(space_host(r + 3 * G)[9], 5);
-    OK(cuMemsetD8_v2(r + G, 6, 2 * G));  // one copy over two mappings
+    OK(cuMemsetD8_v2(r + G, 6, 2 * G));  // one memset over two mappings
     INVALID(cuMemsetD8_v2(r + G, 6, 3 * G + 1));
-    // A handle may go while there are mappings, and come back from one.
+    // A handle may be released while there are mappings, and retained again from one.
     OK(cuMemRelease(h));
     INVALID(cuMemRelease(h));
     OK(cuMemUnmap(r, 2 * G));
@@ -66,11 +66,11 @@ static void good_mapping(void **state)
     assert_int_equal(fake_free_bytes(), before - 2 * G);
     OK(cuMemRelease(h));
     assert_int_equal(fake_free_bytes(), before);
-    assert_int_equal(space_host(r)[0], 0);  // mapped all the same: for kernels that are late
+    assert_int_equal(space_host(r)[0], 0);  // still mapped, for kernels that are late
     OK(cuMemAddressFree(r, 4 * G));
 }
 
-// A kernel that checked its rights a moment before the unmapping must not reach the memory behind it.
+// A kernel that checked its rights just before the unmapping must not reach the memory behind it.
 static void good_late_write(void **state)
 {
     CUdeviceptr r = reserve(2 * G);
@@ -87,7 +87,7 @@ static void good_late_write(void **state)
     OK(cuMemRelease(h));
 }
 
-// A copy may run from mapping to mapping, but not into memory of another kind that happens to lie behind.
+// A copy may span mappings, but not memory of another kind that happens to lie behind.
 static void bad_neighbour(void **state)
 {
     CUdeviceptr at = fake_alloc(4 * G), r, next;
@@ -179,11 +179,11 @@ static void bad_create(void **state)
     OK(cuMemAddressFree(r, G));
     CUdeviceptr s;
     OK(cuMemAddressReserve(&s, G, 0, r, 0));
-    assert_int_equal(s, r);  // a wish that can be granted
+    assert_int_equal(s, r);  // a preferred address that is free
     OK(cuMemAddressFree(r, G));
 }
 
-// Host memory in the device's range: both sides see it at one address.
+// Host memory in the device's range: host and device see it at one address.
 static void good_host_mapping(void **state)
 {
     CUmemAllocationProp prop = {.type = CU_MEM_ALLOCATION_TYPE_PINNED, .location = cpu};
@@ -241,11 +241,11 @@ static void good_export(void **state)
     OK(cuMemAddressFree(r, 2 * G));
 }
 
-// --- random sequences against a model -------------------------------------------------------------------------
+// --- random sequences against a model ----------------------------------------------------------------------
 
 enum { BUFFERS = 12, HANDLES = 4, SLOTS = 8, MARKS = 5 };
 
-// A few bytes of each memory are followed: their places relative to its start.
+// A few bytes of each allocation are tracked, by their offsets.
 struct memory {
     CUdeviceptr p;  // plain: address
     CUmemGenericAllocationHandle h;

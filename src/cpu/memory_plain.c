@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// cuMemAlloc and what goes with it.
+// cuMemAlloc and related calls.
 #include "base/mem.h"
 #include "cpu/capture.h"
 #include "cpu/graph_memory.h"
@@ -19,7 +19,7 @@ static CUresult alloc(struct CUctx_st *ctx, uint64_t size, CUdeviceptr *out)
     b->piece = memory_slab_take(slabs, size, MEMORY_GRANULE);
     if (!b->piece) {
         memory_slab_trim(slabs, 0);
-        memory_pool_settle(true);
+        memory_pool_trim(true);
         b->piece = memory_slab_take(slabs, size, MEMORY_GRANULE);
     }
     if (b->piece) {
@@ -73,7 +73,7 @@ CUresult cuMemAllocPitch_v2(CUdeviceptr *out, size_t *pitch, size_t width, size_
     return r;
 }
 
-// What cuMemFree frees at p, or NULL.
+// Returns the block that cuMemFree frees at p, or NULL.
 static struct memory_block *freeable(CUdeviceptr p)
 {
     struct memory_block *b = memory_block_at(p);
@@ -116,7 +116,8 @@ CUresult cuMemFree_v2(CUdeviceptr p)
     r = capture_unsafe();
     if (r)
         return r;
-    // Kernels that use it run to their end with it; nobody holds the lock meanwhile, so look again.
+    // Kernels that use the memory run to their end. The lock is not held meanwhile, so the block is looked up
+    // again.
     r = cpu_context_wait(ctx);
     if (!r && owner && owner != ctx)
         r = cpu_context_wait(owner);
@@ -136,7 +137,7 @@ CUresult cuMemGetInfo_v2(size_t *available, size_t *total)
     if (r)
         return r;
     pthread_mutex_lock(&memory_lock);
-    memory_pool_settle(false);
+    memory_pool_trim(false);
     uint64_t all = device_memory(), used = memory_slab_used(ctx->device) - memory_plain[ctx->device].empty;
     pthread_mutex_unlock(&memory_lock);
     if (available)

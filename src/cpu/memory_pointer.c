@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
-// What the driver knows of a pointer.
+// Attributes of pointers.
 #include <string.h>
 
 #include "cpu/memory.h"
 #include "exec/space.h"
 
-// One value in the size that its attribute has.
+// A value in the size of its attribute.
 struct answer {
     union {
         int number;
@@ -31,20 +31,20 @@ static struct answer pointer(const void *p)
     return (struct answer){.pointer = (void *)p, .size = sizeof p};
 }
 
-static const struct answer none = {.size = 0};  // not for this kind of memory
+static const struct answer none = {.size = 0};  // the attribute does not exist for this kind of memory
 
 static bool is_managed(const struct memory_block *b)
 {
     return b->kind == MEMORY_MANAGED || (b->kind == MEMORY_POOL && b->flags == CU_MEM_ATTACH_GLOBAL);
 }
 
-// Managed memory counts as the device's.
+// Managed memory counts as device memory.
 static bool on_host(const struct memory_block *b)
 {
     return memory_block_is_host(b) && !is_managed(b) && b->kind != MEMORY_MAPPED;
 }
 
-// The mapping that holds the block: what the device's tables know.
+// Returns the mapping that holds the block, in the device's tables.
 static struct memory_range mapping(const struct memory_block *b)
 {
     uint64_t low = b->node.base & ~(uint64_t)(MEMORY_PAGE - 1);
@@ -57,7 +57,7 @@ static struct memory_range mapping(const struct memory_block *b)
     return chunk ? *chunk : (struct memory_range){.base = low, .size = high - low};
 }
 
-// The whole range that the application asked for at once.
+// Returns the whole range that the application requested at once.
 static struct memory_range whole(const struct memory_block *b)
 {
     struct memory_range r = b->node;
@@ -103,8 +103,9 @@ static struct answer answer(const struct memory_block *b, CUpointer_attribute a,
     return none;
 }
 
-// What cuPointerGetAttributes says of a pointer that nobody knows, and of what its memory does not have.
-static struct answer nothing(CUpointer_attribute a)
+// Returns what cuPointerGetAttributes reports for an unknown pointer, and for an attribute that its memory
+// does not have.
+static struct answer default_answer(CUpointer_attribute a)
 {
     static const struct memory_block blank = {.kind = MEMORY_VARIABLE};
     struct answer v = answer(&blank, a, 0);
@@ -144,7 +145,7 @@ CUresult cuPointerGetAttributes(unsigned int count, CUpointer_attribute *attribu
     if (!count || !attributes || !out)
         return CUDA_ERROR_INVALID_VALUE;
     for (unsigned i = 0; i < count; i++) {
-        if (!out[i] || !nothing(attributes[i]).size)
+        if (!out[i] || !default_answer(attributes[i]).size)
             return CUDA_ERROR_INVALID_VALUE;
     }
     pthread_mutex_lock(&memory_lock);
@@ -152,7 +153,7 @@ CUresult cuPointerGetAttributes(unsigned int count, CUpointer_attribute *attribu
     for (unsigned i = 0; i < count; i++) {
         struct answer v = b ? answer(b, attributes[i], p) : none;
         if (!v.size)
-            v = nothing(attributes[i]);
+            v = default_answer(attributes[i]);
         memcpy(out[i], &v, v.size);
     }
     pthread_mutex_unlock(&memory_lock);

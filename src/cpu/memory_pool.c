@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Stream-ordered allocation. Memory is taken when the call is made; it goes back to the pool when the stream comes to
-// the free. Until then the same stream may have it again: whatever it does with it comes after the free.
+// Stream-ordered allocation. Memory is taken when the call is made; it returns to the pool when the stream
+// reaches the free. Until then the same stream may get it again, as everything that the stream does with it
+// comes after the free.
 #include <string.h>
 #include <unistd.h>
 
@@ -12,28 +13,28 @@
 
 enum {
     POOL_CHUNK = 32 << 20,
-    POOL_SLACK = 64 << 20,  // bytes of empty chunks beyond the threshold that need not go at once
+    POOL_SLACK = 64 << 20,  // bytes of empty chunks beyond the threshold that need not be freed at once
 };
 
-// A free that its stream has not come to yet. In the pool's list while it has its piece: the stream may take that
-// again.
+// A free that its stream has not reached. It is in the pool's list while it has its piece, which the stream
+// may take again.
 struct memory_pending {
     struct memory_range *piece;
-    struct CUmemPoolHandle_st *pool;  // NULL: of no pool, but one of the next two
+    struct CUmemPoolHandle_st *pool;  // NULL: memory of no pool, in one of the next two
     struct memory_block *plain;
     struct graph_memory *graph;
     struct CUstream_st *stream;
     struct memory_pending *next, *prev;
 };
 
-// What there is a default pool for: each device, the host, and managed memory.
+// There is a default pool for each device, for the host, and for managed memory.
 enum { OF_HOST = CONFIG_DEVICES, OF_MANAGED, NDEFAULTS };
 
 static struct CUmemPoolHandle_st defaults[NDEFAULTS];
 static struct CUmemPoolHandle_st *current[NDEFAULTS];
 static struct CUmemPoolHandle_st *pools;
 
-// --- life ------------------------------------------------------------------------------------------------------
+// --- life --------------------------------------------------------------------------------------------------
 
 CUresult memory_pool_add(struct CUmemPoolHandle_st *p, const CUmemPoolProps *props)
 {
@@ -107,7 +108,7 @@ static void give(struct CUmemPoolHandle_st *p, struct memory_range *piece)
         memory_slab_trim(&p->slabs, p->threshold);
 }
 
-void memory_pool_settle(bool all)
+void memory_pool_trim(bool all)
 {
     for (struct CUmemPoolHandle_st *p = pools; p; p = p->next)
         memory_slab_trim(&p->slabs, all ? 0 : p->threshold);
@@ -197,7 +198,7 @@ CUresult cuMemPoolTrimTo(CUmemoryPool p, size_t keep)
     return good ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
-// --- which pool --------------------------------------------------------------------------------------------------
+// --- which pool --------------------------------------------------------------------------------------------
 
 static CUresult get_pool(CUmemoryPool *out, unsigned which, bool now)
 {
@@ -283,7 +284,7 @@ CUresult cuMemSetMemPool(CUmemLocation *l, CUmemAllocationType type, CUmemoryPoo
     return r ? r : set_pool(p, which);
 }
 
-// --- attributes --------------------------------------------------------------------------------------------------
+// --- attributes --------------------------------------------------------------------------------------------
 
 static CUresult get_attribute(struct CUmemPoolHandle_st *p, CUmemPool_attribute a, void *value)
 {
@@ -376,7 +377,8 @@ CUresult cuMemPoolSetAccess(CUmemoryPool p, const CUmemAccessDesc *desc, size_t 
         return r;
     if (!memory_pool_known(p) || (count && !desc))
         return CUDA_ERROR_INVALID_VALUE;
-    // Its own device always has the access it was made with; kernels of the others have it anyway.
+    // The pool's own device always has the access that the pool was made with. Kernels of other devices have
+    // access in any case.
     for (size_t i = 0; i < count; i++) {
         bool host = false;
         r = memory_managed_location(desc[i].location.type, desc[i].location.id, &host);
@@ -394,7 +396,7 @@ CUresult cuMemPoolSetAccess(CUmemoryPool p, const CUmemAccessDesc *desc, size_t 
     return CUDA_SUCCESS;
 }
 
-// --- allocations -------------------------------------------------------------------------------------------------
+// --- allocations -------------------------------------------------------------------------------------------
 
 static void unlink_pending(struct memory_pending *f)
 {
@@ -406,8 +408,9 @@ static void unlink_pending(struct memory_pending *f)
         f->next->prev = f->prev;
 }
 
-// Memory that this stream has freed, if it fits well enough.
-static struct memory_range *again(struct CUmemPoolHandle_st *p, const struct CUstream_st *s, uint64_t size)
+// Returns a piece that this stream has freed, if it fits well enough; NULL otherwise.
+static struct memory_range *reuse_freed(struct CUmemPoolHandle_st *p, const struct CUstream_st *s,
+                                        uint64_t size)
 {
     uint64_t most = 2 * size + MEMORY_GRANULE;
     for (struct memory_pending *f = p->pending; f; f = f->next) {
@@ -421,7 +424,7 @@ static struct memory_range *again(struct CUmemPoolHandle_st *p, const struct CUs
     return NULL;
 }
 
-// The block is one of the pool from now on.
+// Adds the block to the pool.
 void memory_pool_take(struct CUmemPoolHandle_st *p, struct memory_block *b, uint64_t base, uint64_t size)
 {
     b->pool = p;
@@ -435,7 +438,7 @@ void memory_pool_take(struct CUmemPoolHandle_st *p, struct memory_block *b, uint
     memory_block_add(b, base, size);
 }
 
-// The pool may be gone by the time that the lock is taken.
+// The pool may be destroyed by the time the lock is taken.
 static CUresult take(struct CUmemPoolHandle_st *p, const struct CUstream_st *s, struct memory_block *b,
                      uint64_t size)
 {
@@ -443,7 +446,7 @@ static CUresult take(struct CUmemPoolHandle_st *p, const struct CUstream_st *s, 
     pthread_mutex_lock(&memory_lock);
     if (!memory_pool_known(p) || p->imported)
         goto unlock;
-    b->piece = again(p, s, size);
+    b->piece = reuse_freed(p, s, size);
     if (!b->piece)
         b->piece = memory_slab_take(&p->slabs, size, MEMORY_GRANULE);
     r = CUDA_ERROR_OUT_OF_MEMORY;
@@ -462,12 +465,13 @@ static CUresult alloc(struct CUmemPoolHandle_st *p, struct CUstream_st *s, uint6
     if (!b)
         return CUDA_ERROR_OUT_OF_MEMORY;
     CUresult r = take(p, s, b, size);
-    // Frees on their way, and what other pools keep, may make room; not if it is larger than the device.
+    // Pending frees, and memory that other pools keep, may make room, unless the request is larger than the
+    // device.
     if (r == CUDA_ERROR_OUT_OF_MEMORY && size <= device_memory()) {
         r = cpu_context_wait(s->ctx);
         pthread_mutex_lock(&memory_lock);
         memory_slab_trim(memory_slab_of(memory_plain, p->slabs.device), 0);
-        memory_pool_settle(true);
+        memory_pool_trim(true);
         pthread_mutex_unlock(&memory_lock);
         if (!r)
             r = take(p, s, b, size);
@@ -479,7 +483,7 @@ static CUresult alloc(struct CUmemPoolHandle_st *p, struct CUstream_st *s, uint6
     return r;
 }
 
-// As a node of a graph.
+// Adds the allocation to the stream's capture as a node.
 static bool alloc_captured(const struct CUmemPoolHandle_st *p, struct CUstream_st *s, uint64_t size,
                            CUdeviceptr *out, CUresult *r)
 {
@@ -540,7 +544,7 @@ CUresult cuMemAllocFromPoolAsync_ptsz(CUdeviceptr *out, size_t size, CUmemoryPoo
     return alloc_from(out, size, p, stream, true);
 }
 
-// The stream has come to the free. Also when the context is in error: the memory is free all the same.
+// Called when the stream reaches the free. The memory is freed even if the context is in error.
 static void freed(void *arg, bool run)
 {
     struct memory_pending *f = arg;
@@ -560,7 +564,7 @@ static void freed(void *arg, bool run)
     mem_free(f);
 }
 
-// Out of the application's sight from now on. f becomes the free that is on its way.
+// Removes the allocation at p from the application's view. f becomes the pending free.
 static CUresult retire(CUdeviceptr p, struct memory_pending *f)
 {
     struct memory_block *b = memory_block_at(p);
@@ -614,7 +618,7 @@ static CUresult free_async(CUdeviceptr p, CUstream stream, bool per_thread)
         return r;
     }
     if (stream_push(s, freed, f)) {
-        // No memory for the operation: the free happens when everything before it has.
+        // Out of memory for the operation: the memory is freed after waiting for everything before the free.
         r = stream_wait(s);
         freed(f, true);
     }

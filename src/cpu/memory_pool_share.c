@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Pools between processes. The descriptor that a pool is exported by is that of the file its chunks are cut from, so
-// what an allocation needs to be found in another process is its place in that file. An imported pool allocates
-// nothing: allocations are imported one by one, and freeing one here only takes it out of sight.
+// Pools between processes. A pool is exported by the descriptor of the file that its chunks are cut from, so
+// an allocation is found in another process by its place in that file. An imported pool allocates nothing:
+// allocations are imported one by one, and freeing one here only unmaps it.
 #include <errno.h>
 #include <fcntl.h>
 #include <string.h>
@@ -13,7 +13,7 @@
 
 static const char magic[16] = "moat's own pool";
 
-// What is in CUmemPoolPtrExportData.
+// The contents of CUmemPoolPtrExportData.
 struct place {
     char magic[16];
     uint64_t offset, size;  // in the pool's file
@@ -92,14 +92,14 @@ CUresult cuMemPoolImportFromShareableHandle(CUmemoryPool *out, void *handle, CUm
         l.pool.allocType != CU_MEM_ALLOCATION_TYPE_PINNED ||
         l.pool.handleTypes != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
         return CUDA_ERROR_INVALID_VALUE;
-    // A device that this process does not have becomes the first.
+    // A device that this process does not have becomes device 0.
     if ((unsigned)l.pool.location.id >= device_count())
         l.pool.location.id = 0;
     *out = import((int)(intptr_t)handle, &l.pool);
     return *out ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
-// From the pointer on: what is imported starts there.
+// The export begins at the pointer, and so does the imported allocation.
 CUresult cuMemPoolExportPointer(CUmemPoolPtrExportData *out, CUdeviceptr p)
 {
     struct place to = {.size = 0};
@@ -124,7 +124,7 @@ CUresult cuMemPoolExportPointer(CUmemPoolPtrExportData *out, CUdeviceptr p)
     return CUDA_SUCCESS;
 }
 
-// Units of the file from which the allocation starts on, at addresses of this process.
+// Maps the units of the file that hold the allocation at addresses of this process.
 static struct memory_range *map(const struct CUmemPoolHandle_st *p, const struct place *from)
 {
     uint64_t first = from->offset & ~(uint64_t)(MEMORY_UNIT - 1);

@@ -53,7 +53,7 @@ static void good_default(void **state)
     INVALID(cuMemPoolDestroy(a));
 }
 
-// The stream that freed memory has it again before the free has happened; another stream only after.
+// The stream that freed memory gets it again before the free has run; another stream only afterwards.
 static void good_reuse(void **state)
 {
     CUmemoryPool pool = make(0);
@@ -68,7 +68,7 @@ static void good_reuse(void **state)
     OK(cuMemFreeAsync(p, s));
     OK(cuMemAllocFromPoolAsync(&r, 40 * MIB, pool, t));
     assert_int_not_equal(p, r);
-    // The operations of the reused ones do nothing; the last gives the memory back.
+    // The frees of reused memory do nothing; the last one returns it to the pool.
     fake_run(s);
     assert_int_equal(value(pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT), 40 * MIB);
     assert_int_equal(value(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT), 40 * MIB);
@@ -78,7 +78,7 @@ static void good_reuse(void **state)
     OK(cuMemPoolDestroy(pool));
 }
 
-// Out of memory: the call waits for the frees that are on their way.
+// Out of memory: the call waits for pending frees.
 static void good_wait_for_room(void **state)
 {
     CUmemoryPool pool = make(0);
@@ -89,7 +89,7 @@ static void good_wait_for_room(void **state)
     assert_int_equal(cuMemAlloc_v2(&(CUdeviceptr){0}, 100 * MIB), CUDA_ERROR_OUT_OF_MEMORY);
     OK(cuMemFreeAsync(p, &fake_streams[1]));
     fake_run(NULL);
-    CUdeviceptr q = fake_alloc(200 * MIB);  // what the pool keeps makes way
+    CUdeviceptr q = fake_alloc(200 * MIB);  // the pool returns the memory that it keeps
     assert_int_equal(cuMemAllocFromPoolAsync(&p, 100 * MIB, pool, NULL), CUDA_ERROR_OUT_OF_MEMORY);
     OK(cuMemFree_v2(q));
     OK(cuMemPoolDestroy(pool));
@@ -126,7 +126,7 @@ static void good_threshold(void **state)
     OK(cuMemPoolDestroy(pool));
 }
 
-// A destroyed pool lives until its memory is free.
+// A destroyed pool lives until its memory is freed.
 static void good_destroy(void **state)
 {
     size_t before = fake_free_bytes();
@@ -196,7 +196,7 @@ static void good_host_pool(void **state)
     assert_false(space_allows(p, 1, SPACE_READ));
 }
 
-// Plain memory may be freed in the order of a stream; managed memory may not.
+// Plain memory may be freed in stream order; managed memory may not.
 static void good_plain_async(void **state)
 {
     CUdeviceptr p = fake_alloc(8 * MIB), m;
@@ -209,8 +209,8 @@ static void good_plain_async(void **state)
     assert_false(space_allows(p, 1, SPACE_READ));
 }
 
-// Random allocations and frees in four streams, run at random: memory that is live never overlaps, and keeps what
-// its stream wrote into it when all that came before has run.
+// Random allocations and frees in four streams, run at random: live allocations never overlap, and keep what
+// their stream wrote after everything before it has run.
 static void good_random(void **state)
 {
     enum { N = 60, STEPS = 6000 };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Treaps: search trees by base that are heaps by a random priority, so they are balanced whatever the order of
-// insertions. Each node knows the largest size below it, which makes the first fit logarithmic.
+// Treaps: search trees by base that are heaps by a random priority, so they are balanced whatever the order
+// of insertions. Each node has the largest size in its subtree, which makes the first fit logarithmic.
 #include <assert.h>
 
 #include "base/mem.h"

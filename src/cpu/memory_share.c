@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
-// Device memory that other processes may open. Ordinary memory is private and costs what private memory costs; when it
-// is exported, the bytes of its whole chunk move to a file, which takes the place of the private pages at the same
-// address. Nobody may write them meanwhile: kernels are stopped between two of their steps, and copies that host
-// threads make themselves wait.
+// Device memory that other processes may open. Ordinary memory is private and has no extra cost. When an
+// allocation is exported, the bytes of its whole chunk move to a file, which replaces the private pages at
+// the same address. Nobody may write them meanwhile: kernels are stopped between two of their steps, and
+// copies by host threads wait.
 //
-// Behind the bytes the file has a word for each granule: the id of the exported allocation that starts there, or 0. So
-// a handle of what was freed is found out, though other allocations in the chunk live on.
+// Behind the bytes the file has a word for each granule: the id of the exported allocation that starts there,
+// or 0. So a handle of a freed allocation is detected, even if other allocations in the chunk live on.
 #include <errno.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -17,7 +17,8 @@
 #include "cpu/share_file.h"
 #include "exec/space.h"
 
-// Threads that copy all the time must not keep the one waiting who moves memory. Nobody takes it twice.
+// Writers are preferred: threads that copy all the time must not delay the thread that moves memory. No
+// thread takes the lock twice.
 pthread_rwlock_t memory_share_lock = PTHREAD_RWLOCK_WRITER_NONRECURSIVE_INITIALIZER_NP;
 
 uint64_t memory_share_ids_size(uint64_t size)
@@ -26,7 +27,7 @@ uint64_t memory_share_ids_size(uint64_t size)
     return (bytes + MEMORY_PAGE - 1) & ~(uint64_t)(MEMORY_PAGE - 1);
 }
 
-// What was never written stays without pages.
+// Pages that were never written stay without memory.
 static void copy_pages(char *to, const char *from, uint64_t size)
 {
     static const char zeros[MEMORY_PAGE];
@@ -45,7 +46,7 @@ static int move(uint64_t base, uint64_t size, int fd)
     if (size > MEMORY_UNIT)
         madvise(new, size, MADV_HUGEPAGE);
     copy_pages(new, old, size);
-    // In one step: whoever reads meanwhile finds the same bytes before and after.
+    // mremap replaces the pages in one step: a concurrent reader finds the same bytes before and after.
     if (mremap(new, size, size, MREMAP_MAYMOVE | MREMAP_FIXED, old) == old)
         return 0;
     munmap(new, size);
@@ -79,7 +80,7 @@ no_file:
 
 void memory_share_free(struct memory_share *s)
 {
-    // If this fails, the file stays mapped until something else is.
+    // If this fails, the file stays mapped until the addresses are mapped again.
     memory_slab_clear(s->base, s->size);
     munmap(s->ids, memory_share_ids_size(s->size));
     close(s->fd);
@@ -91,13 +92,13 @@ _Atomic uint64_t *memory_share_id(const struct memory_share *s, uint64_t addr)
     return &s->ids[(addr - s->base) / MEMORY_GRANULE];
 }
 
-void memory_share_quiet(void)
+void memory_share_pause(void)
 {
     pthread_rwlock_wrlock(&memory_share_lock);
     pool_pause();
 }
 
-void memory_share_go_on(void)
+void memory_share_resume(void)
 {
     pool_resume();
     pthread_rwlock_unlock(&memory_share_lock);

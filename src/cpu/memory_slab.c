@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
-// Where device memory comes from: addresses in units of 2 MiB, chunks of them with bytes behind, and slabs that cut
-// chunks into pieces.
+// The origin of device memory: addresses in units of 2 MiB, chunks of units with memory mapped behind them,
+// and slabs that cut chunks into pieces.
 //
-//   sum of sizes of a set's chunks == reserved, of those without a piece taken == empty
-//   every byte of a chunk is in one free range of its set or in one piece that was taken
-//   no free range reaches over the end of a chunk: so a chunk is empty when one range is as large as it
+//   sum of sizes of a set's chunks == reserved, of those without a taken piece == empty
+//   every byte of a chunk is in exactly one free range of its set or in one taken piece
+//   no free range crosses the end of a chunk: so a chunk is empty <=> one free range is as large as it
 #include <assert.h>
 #include <errno.h>
 #include <sys/mman.h>
@@ -15,18 +15,18 @@
 
 pthread_mutex_t memory_lock = PTHREAD_MUTEX_INITIALIZER;
 
-static struct memory_tree addresses;  // of the device, free
+static struct memory_tree addresses;  // free addresses of the device
 static bool addresses_made;
 static uint64_t used[CONFIG_DEVICES];
 
 struct chunk {
     struct memory_range node;    // first
     struct memory_range *place;  // addresses; NULL: host memory
-    struct memory_share *share;  // what it was moved to; NULL: nothing
-    struct memory_range *part;   // of the file that the set has; NULL: its pages are private
+    struct memory_share *share;  // file that the bytes were moved to; NULL: none
+    struct memory_range *part;   // part of the set's file; NULL: private pages
 };
 
-// --- addresses -----------------------------------------------------------------------------------------------
+// --- addresses ---------------------------------------------------------------------------------------------
 
 static bool make_addresses(void)
 {
@@ -90,9 +90,9 @@ uint64_t memory_slab_used(int device)
     return used[device];
 }
 
-// --- chunks --------------------------------------------------------------------------------------------------
+// --- chunks ------------------------------------------------------------------------------------------------
 
-// Bytes for a chunk that has its addresses.
+// Maps memory for a chunk that has its addresses.
 static int map_bytes(struct memory_slabs *s, struct chunk *c, uint64_t size)
 {
     if (!s->file)
@@ -116,7 +116,7 @@ static int map_device(struct memory_slabs *s, struct chunk *c, uint64_t size)
     c->node.base = c->place->base;
     if (map_bytes(s, c, size))
         goto give_back;
-    // Worth it where all of the chunk will be touched; slabs of small pieces are cheaper in small pages.
+    // Huge pages are worth it if all of the chunk is used; small pieces are cheaper in small pages.
     if (size > MEMORY_UNIT)
         madvise(space_host(c->node.base), size, MADV_HUGEPAGE);
     return 0;
@@ -157,7 +157,7 @@ static bool new_chunk(struct memory_slabs *s, uint64_t size)
     return true;
 }
 
-// room: the free range that is all of the chunk.
+// Frees a chunk; room is the free range that covers all of it.
 static void free_chunk(struct memory_slabs *s, struct chunk *c, struct memory_range *room)
 {
     uint64_t base = c->node.base, size = c->node.size;
@@ -200,7 +200,7 @@ struct memory_share **memory_slab_share(const struct memory_slabs *s, uint64_t a
     return &((struct chunk *)memory_range_at(&s->chunks, addr))->share;
 }
 
-// --- slabs ---------------------------------------------------------------------------------------------------
+// --- slabs -------------------------------------------------------------------------------------------------
 
 static uint64_t round_up(uint64_t n, uint64_t unit)
 {
@@ -214,7 +214,7 @@ struct memory_range *memory_slab_take(struct memory_slabs *s, uint64_t size, uin
         return NULL;
     if (align < s->granule)
         align = s->granule;
-    // What is larger than a unit has units of its own, as with a GPU.
+    // A piece larger than a unit gets whole units, as on a GPU.
     size = round_up(size, size > MEMORY_UNIT ? MEMORY_UNIT : s->granule);
     if (size > MEMORY_UNIT)
         align = MEMORY_UNIT;
@@ -252,7 +252,7 @@ void memory_slab_give(struct memory_slabs *s, struct memory_range *r)
     if (r->size != c->size)
         return;
     s->empty += c->size;
-    // What others can look into is not kept for the next one.
+    // A chunk that other processes can read is not kept for later allocations.
     if (s->empty > s->keep || ((struct chunk *)c)->share)
         free_chunk(s, (struct chunk *)c, r);
 }

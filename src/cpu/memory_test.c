@@ -5,9 +5,9 @@
 
 enum { RW = SPACE_READ | SPACE_WRITE, MIB = 1 << 20 };
 
-// --- trees -------------------------------------------------------------------------------------------------------
+// --- trees -------------------------------------------------------------------------------------------------
 
-// Ranges are taken and given back at random and compared with a map of who has which cell.
+// Ranges are taken and given back at random and compared with a map of the owner of each cell.
 static void good_ranges(void **state)
 {
     enum { CELLS = 300, HELD = 40, STEPS = 4000 };
@@ -47,7 +47,7 @@ static void good_ranges(void **state)
     mem_free(t.root);
 }
 
-// --- plain -------------------------------------------------------------------------------------------------------
+// --- plain -------------------------------------------------------------------------------------------------
 
 static void good_layout(void **state)
 {
@@ -116,7 +116,7 @@ static void good_limit(void **state)
     assert_int_equal(fake_free_bytes(), before);
 }
 
-// What is freed goes back to the system.
+// Freed memory is returned to the system.
 static void good_given_back(void **state)
 {
     CUdeviceptr p = fake_alloc(8 * MIB);
@@ -128,7 +128,7 @@ static void good_given_back(void **state)
     assert_int_equal(space_host(p)[4 * MIB], 0);  // still mapped: a kernel that is late must not fault
 }
 
-// --- host --------------------------------------------------------------------------------------------------------
+// --- host --------------------------------------------------------------------------------------------------
 
 static void good_host(void **state)
 {
@@ -167,7 +167,7 @@ static void good_registered(void **state)
     assert_int_equal(cuMemHostRegister_v2(p + 50, 100, 0), CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED);
     INVALID(cuMemHostUnregister(p + 11));
     OK(cuMemHostUnregister(p + 10));
-    assert_true(space_allows(a, 12288, RW));  // the other one still has the page
+    assert_true(space_allows(a, 12288, RW));  // the other block still has the page
     assert_int_equal(cuMemHostUnregister(p + 10), CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED);
     OK(cuMemHostRegister_v2(p + 12288, 10, CU_MEMHOSTREGISTER_READ_ONLY));
     assert_true(space_allows(a + 12288, 4096, SPACE_READ));
@@ -232,7 +232,7 @@ static void good_managed(void **state)
     INVALID(cuMemAllocManaged(&m, 0, 1));
 }
 
-// --- pointers ----------------------------------------------------------------------------------------------------
+// --- pointers ----------------------------------------------------------------------------------------------
 
 static void good_pointers(void **state)
 {
@@ -272,7 +272,7 @@ static void good_pointers(void **state)
     OK(cuMemFree_v2(p));
 }
 
-// --- ours --------------------------------------------------------------------------------------------------------
+// --- internal memory ---------------------------------------------------------------------------------------
 
 static void good_internal(void **state)
 {
@@ -356,7 +356,7 @@ static void good_context_end(void **state)
     munmap(page, 4096);
 }
 
-// --- threads -----------------------------------------------------------------------------------------------------
+// --- threads -----------------------------------------------------------------------------------------------
 
 static void *busy(void *arg)
 {
@@ -395,7 +395,7 @@ static void good_threads(void **state)
     assert_int_equal(fake_free_bytes(), before);
 }
 
-// Every call that runs out of our own memory says so and leaves everything as it was.
+// Every call that runs out of memory of ours returns an error and leaves everything as it was.
 static void bad_no_memory(void **state)
 {
     size_t before = fake_free_bytes();

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT
-// Calls with arguments out of a hat: good ones, stale ones and wild ones. Nothing may crash, and when everything has
-// been given back, nothing may be left.
+// Calls with random arguments: valid, stale and wild ones. Nothing may crash, and nothing may be left when
+// everything was freed.
 #include <sys/mman.h>
 
 #include "cpu/memory_fake.h"
 
 enum { STEPS = 60000, SEEN = 64, MIB = 1 << 20 };
 
-static char *host;              // the only pageable memory that a copy may hit; closed behind its two pages
-static CUdeviceptr seen[SEEN];  // whatever calls gave out, live or not
+static char *host;              // the only pageable memory that a copy may hit; a guard follows its two pages
+static CUdeviceptr seen[SEEN];  // whatever calls returned, live or not
 static CUmemGenericAllocationHandle made[SEEN];
 static CUmemoryPool pool;
 
@@ -35,7 +35,7 @@ static uint64_t address(void)
     uint64_t a = seen[fake_random() % SEEN];
     if (space_is_device(a))
         return a + pick(off, sizeof off / sizeof *off);
-    // What was host memory of ours may be anybody's by now.
+    // Freed host memory of ours may belong to anybody by now.
     return memory_block_at(a) ? a : (uintptr_t)host;
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Mipmapped arrays: each level is half as large as the one before, rounded down, and an array of its own.
+// Mipmapped arrays: each level is an array of its own, half as large as the one before, rounded down.
 #include "base/mem.h"
 #include "cpu/array.h"
 #include "cpu/capture.h"
@@ -31,7 +31,7 @@ static CUresult fill(struct CUmipmappedArray_st *m, const CUDA_ARRAY3D_DESCRIPTO
         one.Depth = volume ? at_level(d->Depth, k) : d->Depth;
         r = array_describe(&m->levels[k], &one);
         if (!r)
-            r = array_place(&m->levels[k]);
+            r = array_memory_alloc(&m->levels[k]);
     }
     return r;
 }
@@ -39,7 +39,7 @@ static CUresult fill(struct CUmipmappedArray_st *m, const CUDA_ARRAY3D_DESCRIPTO
 static void forget(struct CUmipmappedArray_st *m)
 {
     for (unsigned k = 0; k < m->nlevels; k++)
-        array_unplace(&m->levels[k]);
+        array_memory_free(&m->levels[k]);
     mem_free(m);
 }
 
@@ -84,7 +84,7 @@ CUresult cuMipmappedArrayDestroy(CUmipmappedArray m)
     return CUDA_SUCCESS;
 }
 
-// A level's handle is made when it is first asked for.
+// The handle of a level is made when it is first requested.
 CUresult cuMipmappedArrayGetLevel(CUarray *out, CUmipmappedArray m, unsigned int level)
 {
     static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -112,7 +112,7 @@ static CUresult find(const void *out, CUmipmappedArray m)
     return r ? r : !array_is(m, ARRAY_MIPMAP) ? CUDA_ERROR_INVALID_HANDLE : CUDA_ERROR_INVALID_VALUE;
 }
 
-// Both are about arrays without memory of their own, which we do not have.
+// Both calls are about arrays without memory of their own, which the CPU device does not have.
 CUresult cuMipmappedArrayGetSparseProperties(CUDA_ARRAY_SPARSE_PROPERTIES *out, CUmipmappedArray m)
 {
     return find(out, m);

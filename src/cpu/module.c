@@ -10,7 +10,7 @@
 
 enum { PAGE = 4096 };
 
-// Rights are those of pages, so constants have pages of their own.
+// Allocates constants. Rights are those of pages, so constants have pages of their own.
 static uint64_t place_const(uint64_t size)
 {
     size = (size + PAGE - 1) / PAGE * PAGE;
@@ -65,7 +65,8 @@ static CUresult load_result(int err)
     case 0: return CUDA_SUCCESS;
     case -ENOMEM: return CUDA_ERROR_OUT_OF_MEMORY;
     default:
-        return CUDA_ERROR_INVALID_PTX;  // -ENOTSUP too: as a driver answers to an instruction it does not know
+        // -ENOTSUP too: as a driver's answer to an instruction it does not know.
+        return CUDA_ERROR_INVALID_PTX;
     }
 }
 
@@ -144,7 +145,7 @@ void module_free(struct CUmod_st *m)
 {
     if (!m)
         return;
-    // A kernel that uses it may still run.
+    // A kernel of the module may still run.
     while (atomic_load_explicit(&m->grids, memory_order_acquire)) {
         cpu_context_wait(m->ctx);
         sched_yield();
@@ -235,7 +236,7 @@ static CUresult load_current(CUmodule *out, const void *image, const char *path,
     }
     if (!r)
         *out = m;
-    return jit_end_told(&jit, r);
+    return jit_end_notify(&jit, r);
 }
 
 CUresult cuModuleLoad(CUmodule *out, const char *path)
@@ -259,7 +260,7 @@ CUresult cuModuleLoadFatBinary(CUmodule *out, const void *image)
     return load_current(out, image, NULL, 0, NULL, NULL);
 }
 
-// A module that the application names, in the current context or any other.
+// Checks a module that the application names, of the current context or any other.
 static CUresult check(CUmodule m)
 {
     struct CUctx_st *ctx;
@@ -323,7 +324,7 @@ CUresult cuModuleGetGlobal_v2(CUdeviceptr *address, size_t *size, CUmodule m, co
     return CUDA_SUCCESS;
 }
 
-// Of the time when addresses had 32 bits: ours do not fit.
+// This version is from the time of 32-bit addresses; ours do not fit.
 CUresult cuModuleGetGlobal(CUdeviceptr_v1 *address, unsigned int *size, CUmodule m, const char *name)
 {
     CUdeviceptr wide;

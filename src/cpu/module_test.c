@@ -21,7 +21,7 @@ static int end(void **state)
     return 0;
 }
 
-// A load that gives code, with nothing on standard error: a log is there.
+// Loads a module that must fail with that code and print nothing on standard error, as it has a log.
 static CUresult load(CUmodule *m, const void *image, char *log, size_t size)
 {
     CUjit_option options[] = {CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
@@ -74,7 +74,7 @@ static void test_bad_pointers(void **state)
     IS(CUDA_ERROR_INVALID_VALUE, cuModuleLoad(&m, NULL));
     refused(CUDA_ERROR_INVALID_IMAGE, (const char *)16, "");
     refused(CUDA_ERROR_INVALID_IMAGE, page + 4096, "");
-    // A text without its NUL, a fatbin and a wrapper that reach into what cannot be read.
+    // A text without its NUL, a fatbin and a wrapper that reach into unreadable memory.
     memset(page, ' ', 4096);
     refused(CUDA_ERROR_INVALID_IMAGE, page, "");
     const uint32_t fatbin[] = {0xBA55ED50, 1 | 16 << 16, 5000, 0};
@@ -146,7 +146,7 @@ static void test_variables(void **state)
     IS(CUDA_ERROR_NOT_FOUND, cuModuleGetGlobal_v2(&p, &size, m, "nope"));
     IS(CUDA_ERROR_INVALID_VALUE, cuModuleGetGlobal_v2(NULL, NULL, m, "gv"));
     IS(CUDA_ERROR_INVALID_VALUE, cuModuleGetGlobal_v2(&p, &size, m, NULL));
-    // Kernels read constants that the host has written, and managed memory is one for both.
+    // Kernels read constants that the host has written, and managed memory is the same for both.
     uint32_t hundred = 100;
     OK(cuModuleGetGlobal_v2(&p, NULL, m, "cv"));
     OK(cuMemcpyHtoD_v2(p, &hundred, sizeof hundred));
@@ -199,7 +199,7 @@ static void test_attributes(void **state)
     OK(cuModuleUnload(m));
 }
 
-// Fatbins of several entries: which one was taken shows in the kernel's name.
+// Loads a fatbin of several entries; the kernel's name shows which one was chosen.
 static CUresult which(const struct make *made, const char **name)
 {
     static const char *const names[] = {"a", "b", "c", "d"};
@@ -339,7 +339,7 @@ static void test_out_of_memory(void **state)
     OK(cuModuleUnload(m));
 }
 
-// What the application forgets goes with the context.
+// Modules that the application does not unload are freed with the context.
 static void test_left_behind(void **state)
 {
     CUcontext c = whole_context();

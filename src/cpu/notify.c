@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Notifications of a device: that a process has more memory than its share. The CPU device has no shares, so nobody is ever
-// called.
+// Notifications of a device that a process uses more memory than its share. The CPU device has no shares, so
+// no callback is ever called.
 #include "base/mem.h"
 #include "cpu/cpu.h"
 

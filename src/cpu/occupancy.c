@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// How many blocks a multiprocessor of an H200 would take. Registers are an estimate of ours, so they never keep a
-// block from running at all.
+// How many blocks a multiprocessor of an H200 would run. The number of registers is our estimate, so
+// registers alone never prevent a block from running.
 #include "cpu/module.h"
 
 static unsigned attribute(CUdevice_attribute a)
@@ -18,7 +18,7 @@ static unsigned least(unsigned a, uint64_t b)
     return b < a ? (unsigned)b : a;
 }
 
-// Registers are given to warps in pieces of 256, to blocks by four warps.
+// Registers are allocated to warps in units of 256, and to blocks for four warps at a time.
 static uint64_t blocks_by_registers(const struct exec_kernel *k, uint64_t warps)
 {
     uint64_t per_warp = round_up((uint64_t)k->nregs * 32, 256);
@@ -72,7 +72,7 @@ CUresult cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *blocks, CUfun
     return active_blocks(blocks, f, threads, dynamic, flags);
 }
 
-// The largest block of those that keep the most threads at work.
+// Finds the largest block size of those that keep the most threads resident.
 static CUresult potential_block(int *grid, int *block, CUfunction handle, CUoccupancyB2DSize size_of,
                                 size_t dynamic, int limit, unsigned flags)
 {

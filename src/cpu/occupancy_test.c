@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Figures are those that an H200 gave for kernels that need no more than 32 registers.
+// The figures are those of an H200 for kernels that need no more than 32 registers.
 #include "cpu/whole_testing.h"
 
 static CUmodule module;

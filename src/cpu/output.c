@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What kernels print. It is kept until the host waits for the device, as with a GPU; where a GPU would lose
-// text because its buffer is full, we print it early. So CU_LIMIT_PRINTF_FIFO_SIZE changes nothing that can
-// be seen.
+// Output of kernels. It is kept until the host waits for the device, as on a GPU. Where a GPU would lose text
+// because its buffer is full, we print it early: so CU_LIMIT_PRINTF_FIFO_SIZE has no visible effect.
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -9,12 +8,12 @@
 
 #include "cpu/cpu.h"
 
-enum { CAPACITY = 1 << 20 };  // of a GPU's buffer
+enum { CAPACITY = 1 << 20 };  // size of a GPU's buffer
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static char text[CAPACITY];
-// Under the lock; read without it as a hint, so relaxed: what was printed before a wait is seen because of
-// the wait itself.
+// Under the lock; read without it as a hint, so relaxed: text from before a wait is visible because of the
+// wait itself.
 static atomic_size_t used;
 
 static size_t fill(void)

@@ -10,7 +10,7 @@
 
 #include "cpu/cpu.h"
 
-// Standard output goes to a file while the function runs; what it wrote, to be freed.
+// Redirects standard output to a file while the function runs. Returns what it wrote, to be freed.
 static char *captured(void (*f)(void), size_t *len)
 {
     fflush(stdout);

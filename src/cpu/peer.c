@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Devices as each other's peers. Any device can reach any other, and nothing is a peer of itself. The address space is
-// one: what is enabled here is remembered and answered for, and no kernel needs it.
+// Peer access between devices. Any device can access any other, and none is a peer of itself. There is one
+// address space: what a program enables is stored and reported, but no kernel needs it.
 #include "cpu/cpu.h"
 
 static CUresult check_pair(CUdevice a, CUdevice b)
@@ -36,7 +36,7 @@ CUresult cuDeviceGetP2PAttribute(int *value, CUdevice_P2PAttribute attribute, CU
     return CUDA_SUCCESS;
 }
 
-// As within one device.
+// The capabilities are those within one device.
 static unsigned capability(CUatomicOperation operation)
 {
     unsigned scalar =
@@ -69,9 +69,9 @@ CUresult cuDeviceGetP2PAtomicCapabilities(unsigned int *capabilities, const CUat
     return CUDA_SUCCESS;
 }
 
-// --- between contexts ----------------------------------------------------------------------------------------------
+// --- between contexts --------------------------------------------------------------------------------------
 
-// peer: as the application names it, then the context that this is.
+// Finds the current context. *peer: the handle that the application passed; replaced by the context it names.
 static CUresult find(CUcontext *peer, struct CUctx_st **ctx)
 {
     CUresult r = cpu_context_current(ctx);
@@ -82,7 +82,8 @@ static CUresult find(CUcontext *peer, struct CUctx_st **ctx)
     return living ? CUDA_SUCCESS : CUDA_ERROR_INVALID_CONTEXT;
 }
 
-// The place of an id among those enabled; of 0: a free one. PEER_MOST: there is none. With the lock held.
+// Returns the index of an id among the enabled peers; id 0: of a free entry. Returns PEER_MOST if there is
+// none. The lock must be held.
 static unsigned place_of(const struct CUctx_st *ctx, unsigned long long id)
 {
     unsigned i = 0;

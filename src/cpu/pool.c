@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: MIT
-// Threads: workers take ready operations and blocks of running grids; a host thread that waits does the same
-// as long as fewer threads than `limit` are at it; one more thread runs the application's callbacks. Workers
-// start when there is work for them, look around for SPIN_NS after the last of it (longer while others run), then
-// sleep. None ever ends: at exit they are stopped wherever they are, so everything they touch is static or never freed.
+// Threads. Workers take ready operations and blocks of running grids. A host thread that waits does the same,
+// as long as fewer than `limit` threads run work. One more thread runs the application's callbacks. Workers
+// start when there is work for them, spin for SPIN_NS after the last of it (longer while others run), then
+// sleep. A worker that has its runner never ends: at exit it is stopped wherever it is, so everything that
+// workers touch is static or never freed.
 //
-// A worker goes round all running grids. It rests after a whole round in which every grid was empty, and
-// until `epoch` changes. Who leaves a grid that has work in it moves epoch, so no block is left lying while
-// threads rest.
+// A worker goes round all running grids. It rests after a whole round in which every grid was empty, until
+// `epoch` changes. A thread that leaves a grid with work in it increments epoch, so no block is left over
+// while threads rest.
 #include "cpu/pool.h"
 
 #include <assert.h>
@@ -21,9 +22,9 @@
 enum {
     SPIN_NS = 20000,
     BUSY_SPIN_NS = 150000,  // while others run
-    SLICE = 4,              // steps in one grid while others run
+    SLICE = 4,              // steps in one grid while there are others
     YIELDS = 64,            // rounds in which all blocks only waited, before a thread sleeps between rounds
-    NAP_NS = 50000,         // that sleep: memory that the host writes wakes nobody
+    NAP_NS = 50000,         // length of that sleep: a store of the host wakes nobody
     SPARE_RUNNERS = 32,
 };
 
@@ -37,20 +38,21 @@ static struct {
     unsigned limit, cores;
     unsigned started;             // workers
     unsigned running;             // threads that hold a slot: workers and waiting host threads; <= limit
-    unsigned spinning, sleeping;  // workers that look for work, and that do not
+    unsigned spinning, sleeping;  // workers that spin for work; workers that sleep
     uint64_t naps;
     struct queue ready, callbacks, grids;
     uint64_t turns;
     bool callback_started;
-    // Since the lock was taken: threads that new work can use, and whom to wake when it is given back.
+    // Since the lock was taken: threads that new work can use, and whom to wake when the lock is released.
     unsigned need;
     bool wake_done, wake_callback;
     unsigned nspare;
     struct exec_runner *spare[SPARE_RUNNERS];
-    // Written under the lock; read without it as hints, so relaxed: who acts on them takes the lock first.
+    // Written under the lock; read without it as hints, so relaxed: a thread takes the lock before it acts on
+    // them.
     atomic_uint epoch, nready, ngrids;
-    atomic_bool hungry;  // another thread would run work if there was some
-    atomic_bool paused;  // nobody may begin
+    atomic_bool has_idle;  // another thread could run work
+    atomic_bool paused;    // no operation may begin
 } pool = {
     .lock = PTHREAD_ADAPTIVE_MUTEX_INITIALIZER_NP,
     .work = PTHREAD_COND_INITIALIZER,
@@ -61,14 +63,14 @@ static struct {
 // A thread that runs work.
 struct runner {
     struct exec_runner *exec;
-    const struct pool_op *target;  // a host thread: what it waits for. NULL: a worker
+    const struct pool_op *target;  // of a host thread: the operation it waits for. NULL: a worker
     bool slot;
-    bool grid_next;      // its last was no grid
+    bool grid_next;      // its last operation was no grid
     uint64_t turn;       // of the grid that it ran last
-    unsigned fruitless;  // grids in a row that gave it nothing to do
-    bool spun;           // one of them only waits for others
-    unsigned rounds;     // in a row in which that was all
-    unsigned epoch;      // when the round began
+    unsigned fruitless;  // grids in a row that had nothing to do
+    bool spun;           // a block of one of them waits for others
+    unsigned rounds;     // rounds in a row with nothing but waiting blocks
+    unsigned epoch;      // at the begin of the round
 };
 
 static _Thread_local bool in_callback;
@@ -97,7 +99,7 @@ static void put(atomic_uint *a, unsigned value)
     atomic_store_explicit(a, value, memory_order_relaxed);
 }
 
-// The engine wants the default floating-point state, whatever the application's thread has.
+// The engine needs the default floating-point state, whatever that of the application's thread is.
 static unsigned fp_default(void)
 {
 #if defined(__x86_64__)
@@ -192,7 +194,7 @@ void pool_depend(struct pool_op *op, struct pool_op *on)
 
 static bool failed(const struct CUctx_st *ctx)
 {
-    // Pairs with the store in cpu_context_fail. What is of no context goes on whatever happens.
+    // Pairs with the store in cpu_context_fail. An operation without a context never fails.
     return ctx && atomic_load_explicit(&ctx->error, memory_order_acquire) != 0;
 }
 
@@ -238,7 +240,7 @@ void pool_adopt(struct pool_op *parent, struct pool_op *op, struct pool_op *begi
     parent->ntail++;
 }
 
-// Of one that lingers, when only those are left whose turn comes last.
+// Begins the tail children of an operation that awaits its children, if only those are left.
 static void begin_tail(struct pool_op *op)
 {
     if (op->children != op->ntail)
@@ -246,7 +248,7 @@ static void begin_tail(struct pool_op *op)
     struct pool_op *tail = op->tail;
     op->ntail = 0;
     op->tail = NULL;
-    // What is submitted may end at once, and the last of them ends op.
+    // A submitted child may end at once, and the last one ends op.
     while (tail) {
         struct pool_op *next = tail;
         tail = next->next;
@@ -254,7 +256,7 @@ static void begin_tail(struct pool_op *op)
     }
 }
 
-// Not recursive: a chain of marks may be long.
+// Ends an operation and all marks that become ready by that. Not recursive: a chain of marks may be long.
 static void finish(struct pool_op *first)
 {
     struct pool_op *ended = first;
@@ -263,7 +265,7 @@ static void finish(struct pool_op *first)
         struct pool_op *op = ended;
         ended = op->next;
         if (op->children) {
-            op->lingers = true;
+            op->awaits_children = true;
             begin_tail(op);
             continue;
         }
@@ -292,9 +294,9 @@ static void finish(struct pool_op *first)
         if (!parent)
             continue;
         parent->children--;
-        if (parent->lingers && parent->children) {
+        if (parent->awaits_children && parent->children) {
             begin_tail(parent);
-        } else if (parent->lingers) {
+        } else if (parent->awaits_children) {
             parent->next = ended;
             ended = parent;
         }
@@ -316,8 +318,8 @@ void pool_submit(struct pool_op *op)
 
 static void *work(void *unused);
 
-// Detached, and deaf to all signals but those that its own code causes: the application's handlers run in the
-// application's threads.
+// Starts a detached thread that blocks all signals except those its own code causes: the application's
+// handlers run in the application's threads.
 static int start_thread(void *(*entry)(void *))
 {
     static const int own[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGABRT, SIGSYS};
@@ -357,7 +359,8 @@ static unsigned least(unsigned a, unsigned b)
 
 void pool_unlock(void)
 {
-    // Those that look for work take it first: to wake one more than there are slots only moves it between cores.
+    // Spinning threads take new work first: waking more threads than there are slots only moves work between
+    // cores.
     unsigned want = least(pool.need, pool.limit > pool.running ? pool.limit - pool.running : 0);
     want -= least(want, pool.spinning);
     unsigned wake = least(want, pool.sleeping);
@@ -366,7 +369,7 @@ void pool_unlock(void)
     pool.started += start;
     pool.need = 0;
     pool.wake_done = pool.wake_callback = false;
-    atomic_store_explicit(&pool.hungry,
+    atomic_store_explicit(&pool.has_idle,
                           pool.running < pool.limit &&
                               (pool.spinning || pool.sleeping || pool.started < pool.limit),
                           memory_order_relaxed);
@@ -381,7 +384,7 @@ void pool_unlock(void)
     while (start--) {
         if (!start_thread(work))
             continue;
-        // Host threads that wait do the work then.
+        // Waiting host threads do the work then.
         pthread_mutex_lock(&pool.lock);
         pool.started--;
         pthread_mutex_unlock(&pool.lock);
@@ -415,8 +418,9 @@ struct pool_counts pool_counts(void)
 
 // --- running -----------------------------------------------------------------------------------------------
 
-// A host thread does the short pieces of any grid, but whole operations only of what it waits for, or if
-// there is nobody else: another stream's copy may take much longer.
+// Returns whether the thread may run a whole operation. A host thread runs blocks of any grid, but whole
+// operations only of the stream or context that it waits for, or if there are no workers: another stream's
+// copy may take much longer.
 static bool may_run(const struct runner *me, const struct pool_op *op)
 {
     const struct pool_op *target = me->target;
@@ -457,8 +461,8 @@ static struct pool_op *take_grid(struct runner *me)
     return found;
 }
 
-// There is work that nobody is at.
-static bool left_lying(void)
+// Returns whether there is work that no thread runs.
+static bool work_left(void)
 {
     const struct pool_op *op = pool.grids.first;
     while (op && op->users)
@@ -470,7 +474,7 @@ static struct pool_op *take(struct runner *me)
 {
     if (atomic_load_explicit(&pool.paused, memory_order_relaxed) || (!me->slot && pool.running >= pool.limit))
         return NULL;
-    // Alternately, so that neither keeps the other waiting.
+    // Grids and operations take turns, so that neither delays the other.
     bool grids = me->fruitless < peek(&pool.ngrids);
     struct pool_op *op = grids && me->grid_next ? take_grid(me) : NULL;
     me->grid_next = false;
@@ -483,10 +487,10 @@ static struct pool_op *take(struct runner *me)
     if (!me->slot)
         pool.running++;
     me->slot = true;
-    // One that looks for work may have been counted for two pieces of it, which became ready one after the other.
+    // A spinning thread may have been counted for two pieces of work that became ready one after the other.
     if (pool.need)
         pool.need--;
-    if (!pool.need && left_lying())
+    if (!pool.need && work_left())
         pool.need = 1;
     return op;
 }
@@ -498,8 +502,8 @@ static void drop_slot(struct runner *me)
     me->slot = false;
 }
 
-// A block that waits may wait for another one of the grid, whose turn comes: only when all of them do is it
-// time to let go of the core.
+// A waiting block may wait for another block of the grid, which will get its turn: only when all of them wait
+// should the thread give up its core.
 static enum exec_step step_once(struct pool_op *op, struct runner *me)
 {
     enum exec_step s = exec_grid_step(op->grid, me->exec);
@@ -521,7 +525,7 @@ static enum exec_step step_grid(struct pool_op *op, struct runner *me)
         if (s != EXEC_RAN || (me->target && pool_done(me->target)) ||
             atomic_load_explicit(&pool.paused, memory_order_relaxed))
             return s;
-        if (atomic_load_explicit(&pool.hungry, memory_order_relaxed) && exec_grid_parallelism(op->grid)) {
+        if (atomic_load_explicit(&pool.has_idle, memory_order_relaxed) && exec_grid_parallelism(op->grid)) {
             pool_lock();
             bump(1);
             pool_unlock();
@@ -531,7 +535,7 @@ static enum exec_step step_grid(struct pool_op *op, struct runner *me)
     }
 }
 
-// Everything else that the context runs ends too: it may wait for what will not come.
+// All other grids of the context are cancelled too: they may wait for something that will not come.
 void pool_fail(struct CUctx_st *ctx, const struct exec_fault *fault)
 {
     cpu_context_fail(ctx, fault);
@@ -579,7 +583,7 @@ static void run_shared(struct pool_op *op, struct runner *me)
         s = failed(op->ctx) || op->poll(op->arg) ? EXEC_DONE : EXEC_SPUN;
     pool_lock();
     op->users--;
-    // Empty, and yet in nobody's hands: whatever it is, somebody must look again.
+    // The grid is empty and yet no thread is in it: a thread must look at it again.
     if (s == EXEC_EMPTY && !op->users)
         s = EXEC_SPUN;
     note_step(me, s);
@@ -596,7 +600,7 @@ static void run_shared(struct pool_op *op, struct runner *me)
     finish(op);
 }
 
-// With the lock held, which it gives back meanwhile.
+// Runs an operation. The lock is held, and released meanwhile.
 static void run(struct pool_op *op, struct runner *me)
 {
     if (op->kind != POOL_WORK && !op->dropped) {
@@ -622,7 +626,7 @@ static void relax(void)
 #endif
 }
 
-// Until something changes or the time is over. Without the lock.
+// Spins until something changes or the time is over. The lock must not be held.
 static void spin(const struct runner *me, uint64_t ns)
 {
     uint64_t end = now() + ns;
@@ -650,7 +654,7 @@ static void nap(pthread_cond_t *cond)
     pthread_cond_clockwait(cond, &pool.lock, CLOCK_MONOTONIC, &t);
 }
 
-// All blocks wait for others: for each other, or for memory that the host will write.
+// Called when all blocks wait: for each other, or for memory that the host will write.
 static void back_off(struct runner *me)
 {
     if (me->rounds++ < YIELDS) {
@@ -680,7 +684,8 @@ static void rest(struct runner *me)
         return;
     }
     me->epoch = peek(&pool.epoch);
-    // Where a block runs, the next grid may be near, and to be woken takes long. Not on a core that another one needs.
+    // While a block runs, the next grid may be near, and waking a thread takes long. Not on a core that
+    // another thread needs.
     bool busy = pool.running && pool.running + pool.spinning < pool.cores;
     pool.spinning++;
     pool_unlock();
@@ -690,7 +695,7 @@ static void rest(struct runner *me)
     pool.spinning--;
     if (peek(&pool.epoch) == me->epoch) {
         pool.sleeping++;
-        // Nothing has become ready since pool_unlock, so there is nobody to wake.
+        // Nothing has become ready since pool_unlock, so no thread has to be woken.
         pthread_cond_wait(&pool.work, &pool.lock);
         pool.sleeping--;
     }
@@ -720,7 +725,7 @@ static void *work(void *unused)
 
 // --- waiting -----------------------------------------------------------------------------------------------
 
-// Called with the lock held.
+// The lock must be held.
 static struct exec_runner *borrow_runner(void)
 {
     if (pool.nspare)
@@ -742,8 +747,8 @@ static void return_runner(struct exec_runner *r)
     pool_lock();
 }
 
-// There is nothing for a waiting thread to do. It looks on for a moment, then leaves the rest to the workers.
-static void look_on(struct runner *me, struct pool_op *op)
+// Called when a waiting thread has nothing to do. It spins for a moment, then leaves the rest to the workers.
+static void idle_wait(struct runner *me, struct pool_op *op)
 {
     drop_slot(me);
     if (me->spun && me->rounds++ < YIELDS) {
@@ -790,7 +795,7 @@ void pool_wait(struct pool_op *op)
         if (other)
             run(other, &me);
         else
-            look_on(&me, op);
+            idle_wait(&me, op);
     }
     drop_slot(&me);
     if (pool.grids.first || pool.ready.first)
@@ -828,7 +833,8 @@ bool pool_in_callback(void)
     return in_callback;
 }
 
-// One thread, as with a GPU: callbacks never run side by side. It may block for as long as it likes.
+// There is one callback thread, as on a GPU: callbacks never run concurrently. It may block for as long as it
+// likes.
 static void *call_back(void *unused)
 {
     (void)unused;

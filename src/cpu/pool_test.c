@@ -5,7 +5,7 @@
 #include <time.h>
 #include <unistd.h>
 
-// --- random graphs: nothing runs before what it depends on -------------------------------------------------
+// --- random graphs: no operation runs before its dependencies ----------------------------------------------
 
 enum { OPS = 300 };
 
@@ -148,7 +148,7 @@ struct pair {
     atomic_uint turn, last;
 };
 
-// Two grids that hand a token to each other.
+// Two grids pass a token to each other.
 static enum exec_step ping(struct exec_grid *g, unsigned i)
 {
     struct pair *p = g->arg;
@@ -204,8 +204,8 @@ static void good_host_polls(void **state)
     }
 }
 
-// Each block waits for the one behind it: nearly every step only waits, and yet none may cost a nap. A thread whose neighbour
-// has lost its core in the middle of a block may take some.
+// Each block waits for the one behind it: nearly every step only waits, and yet none may cost a nap. A thread
+// whose neighbour has lost its core in the middle of a block may take some.
 static enum exec_step wait_for_next(struct exec_grid *g, unsigned i)
 {
     atomic_fetch_add((atomic_ulong *)g->arg, 1);
@@ -233,7 +233,7 @@ static double seconds(void)
     return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
 }
 
-// More than any machine takes: it ends a test that would fail, and no other.
+// More time than any machine takes: only a test that fails reaches it.
 enum { PATIENCE_S = 60 };
 
 static enum exec_step slow_block(struct exec_grid *g, unsigned i)
@@ -242,7 +242,7 @@ static enum exec_step slow_block(struct exec_grid *g, unsigned i)
     return EXEC_RAN;
 }
 
-// Goes on when as many are here as there may be, and lets others come if they do.
+// Waits until as many threads are here as the limit allows, then for a moment in which more could come.
 static enum exec_step gather(struct exec_grid *g, unsigned i)
 {
     for (double end = seconds() + PATIENCE_S;
@@ -258,7 +258,7 @@ static void good_limit(void **state)
     for (uintptr_t width = 1; width <= 3; width++) {
         pool_limit((unsigned)width);
         assert_int_equal(pool_width(), width);
-        while (pool_counts().running)  // one that ran under another limit may keep its place
+        while (pool_counts().running)  // a thread that ran under another limit may keep its slot
             sched_yield();
         atomic_store(&fake_most, 0);
         struct pool_op *a = submit_grid(&ctx, fake_grid(gather, 40, (void *)width));
@@ -299,8 +299,8 @@ static void meet(void *arg, bool run)
     FAKE_CHECK(atomic_load(here) == 2);
 }
 
-// Not by waiting for them: that would help.
-static void look_on(struct pool_op *a, struct pool_op *b)
+// Waits without pool_wait, which would run the operations.
+static void await_without_helping(struct pool_op *a, struct pool_op *b)
 {
     while (!pool_done(a) || !pool_done(b))
         sched_yield();
@@ -308,8 +308,8 @@ static void look_on(struct pool_op *a, struct pool_op *b)
     end_op(b);
 }
 
-// Two pieces become ready one after the other while one thread sleeps and another still looks for work: that one
-// cannot do both.
+// Two operations become ready one after the other while one thread sleeps and another spins: the spinning one
+// cannot run both.
 static void good_pieces_at_once(void **state)
 {
     struct CUctx_st ctx = {0};
@@ -318,9 +318,9 @@ static void good_pieces_at_once(void **state)
         double little = 0, much = (i % 8 + 1) * 30e-6;
         atomic_uint here = 0;
         struct pool_op *a = submit_work(&ctx, last, &little);
-        look_on(a, submit_work(&ctx, last, &much));
+        await_without_helping(a, submit_work(&ctx, last, &much));
         a = submit_work(&ctx, meet, &here);
-        look_on(a, submit_work(&ctx, meet, &here));
+        await_without_helping(a, submit_work(&ctx, meet, &here));
     }
     pool_limit(0);
 }
@@ -409,7 +409,7 @@ static void good_long_chain_of_marks(void **state)
     end_op(last);
 }
 
-// --- a pause -------------------------------------------------------------------------------------------------
+// --- a pause -----------------------------------------------------------------------------------------------
 
 static atomic_uint beats;
 static atomic_bool beat_on;
@@ -427,7 +427,7 @@ static void wait_for_beats(void)
         sched_yield();
 }
 
-// Grids stand still, what becomes ready waits, and all of it goes on afterwards.
+// Grids stop, and operations that become ready wait; all of them continue afterwards.
 static void good_pause(void **state)
 {
     struct CUctx_st *ctx = fake_context();

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Primary contexts: one for each device, alive while somebody retains it. Its handle never changes and stays
-// valid; while it is not alive, calls on it return CUDA_ERROR_CONTEXT_IS_DESTROYED.
+// valid; while the context is not alive, calls on it return CUDA_ERROR_CONTEXT_IS_DESTROYED.
 #include "base/mem.h"
 #include "cpu/config.h"
 #include "cpu/cpu.h"
@@ -11,7 +11,8 @@ struct primary {
     unsigned next_flags;  // of its next life
 };
 
-// Held while one begins and ends, so that nobody finds it half made. Outermost, before cpu_context.c's.
+// Held while a primary context begins and ends, so that nobody finds one half made. Outermost, before
+// cpu_context.c's.
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct primary primaries[CONFIG_DEVICES];
 
@@ -88,7 +89,7 @@ CUresult cuDevicePrimaryCtxRelease_v2(CUdevice device)
     return release(device);
 }
 
-// Those who retained it still have to release it.
+// Every retain still has to be matched by a release.
 static CUresult reset(CUdevice device)
 {
     CUresult r = device_check(device);

@@ -28,7 +28,7 @@ static void put(bool aloud, const char *fmt, va_list args)
             line[i] = '?';
     logs_add(line + start, len - start);
     line[len++] = '\n';
-    // Whether anybody reads it is not ours to care about.
+    // A failed write is ignored.
     ssize_t ignored = aloud ? write(STDERR_FILENO, line, len) : 0;
     (void)ignored;
     errno = saved;
@@ -42,7 +42,7 @@ void say(const char *fmt, ...)
     va_end(args);
 }
 
-// Only for those who ask for messages.
+// Adds a message for cuLogs* only.
 static void __attribute__((format(printf, 1, 2))) note(const char *fmt, ...)
 {
     va_list args;
@@ -61,15 +61,15 @@ CUresult not_supported(const char *call)
     for (size_t i = 0; i < said.len && first; i++)
         first = strcmp(said.items[i], call) != 0;
     if (first && vec_push(&said, call))
-        first = false;  // rather too quiet than without end
+        first = false;  // out of memory: rather silent than repeated without end
     pthread_mutex_unlock(&lock);
     (first ? say : note)("%s is not supported by the CPU device", call);
     return CUDA_ERROR_NOT_SUPPORTED;
 }
 
-CUresult not_supported_told(const char *call)
+CUresult not_supported_notify(const char *call)
 {
     CUresult r = not_supported(call);
-    logs_tell();
+    logs_notify();
     return r;
 }

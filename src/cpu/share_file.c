@@ -12,7 +12,7 @@
 
 static const char magic[6] = "moat-1";
 
-// A limit on the size of files would end the process with a signal.
+// A file beyond RLIMIT_FSIZE would end the process with a signal.
 int share_file_resize(int fd, uint64_t size)
 {
     struct rlimit most;
@@ -81,7 +81,7 @@ int share_file_open(const struct share_ticket *t)
 {
     char path[64];
     snprintf(path, sizeof path, "/proc/%u/fd/%d", t->pid, t->fd);
-    // What the number stands for by now may be a pipe, a terminal, or a device that notices when it is opened.
+    // The descriptor may be a pipe or a terminal by now, or a device that notices when it is opened.
     struct stat st;
     if (stat(path, &st))
         return -errno;

@@ -34,7 +34,7 @@ static void good_ticket(void **state)
     close(fd);
 }
 
-// Another process finds the bytes while this one keeps the file, and does not later.
+// Another process finds the bytes while this one keeps the file open, and not afterwards.
 static void good_another_process(void **state)
 {
     struct share_ticket t = {0};
@@ -60,7 +60,7 @@ static void good_another_process(void **state)
     assert_true(pread(fd, bytes, 4, 200) == 4 && memcmp(bytes, "back", 4) == 0);
     close(fd);
     assert_int_equal(share_file_open(&t), -ENOENT);
-    // The number stands for something else by then.
+    // The descriptor is another file by then.
     assert_int_equal(dup2(go[0], t.fd), t.fd);
     assert_true(share_file_open(&t) < 0 && !share_file_own(&t));
     int other = share_file_new(SIZE);
@@ -72,7 +72,7 @@ static void good_another_process(void **state)
     close(go[1]);
 }
 
-// What may shrink under a mapping is not taken.
+// A file that may shrink under a mapping is refused.
 static void bad_files(void **state)
 {
     int loose = memfd_create("loose", MFD_CLOEXEC | MFD_ALLOW_SEALING), fd = share_file_new(SIZE);
@@ -86,7 +86,7 @@ static void bad_files(void **state)
     close(fd);
 }
 
-// A limit on files is an error, not the signal that the kernel would send.
+// A limit on the size of files is an error, not the signal that the kernel would send.
 static void bad_limit(void **state)
 {
     struct rlimit old, small;

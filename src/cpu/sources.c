@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Images come from the application, often without a length: everything is measured before it is followed, and
-// whether an address can be read at all is asked of the kernel. Loading is rare enough for that.
+// the kernel is asked whether an address can be read at all. Loading is rare enough for that.
 #include "cpu/sources.h"
 
 #include <errno.h>
@@ -24,7 +24,7 @@ static const unsigned char wrapper_magic[4] = {0xb1, 0x43, 0x62, 0x46};
 // The newest version of PTX that moat was written for, and one that no text has unless it is damaged.
 enum { NEWEST_MAJOR = 9, NEWEST_MINOR = 0, ABSURD_MAJOR = 50, MOST_FATBINS = 1 << 16 };
 
-// Our own container: magic, count, then for each text the lengths of its name and itself and both.
+// Our own container: magic, count, then for each text the lengths of its name and of itself, and both.
 static const char pack_magic[8] = {'\177', 'M', 'O', 'A', 'T', 'L', 'N', 'K'};
 
 struct pack_head {
@@ -37,7 +37,7 @@ struct pack_text {
     uint64_t name, text;
 };
 
-// Byte by byte: a text may be shorter than what it is compared with.
+// Compares byte by byte: a text may be shorter than what it is compared with.
 static bool begins(const void *p, const void *with, size_t n)
 {
     const unsigned char *a = p, *b = with;
@@ -86,7 +86,7 @@ void sources_free(struct sources *s)
     *s = (struct sources){0};
 }
 
-// Whether code for e may run on the device. sm_90a is for 9.0 only, sm_100f for its major number.
+// Returns whether code for e may run on the device. sm_90a is for 9.0 only, sm_100f for its major number.
 static bool fits(const struct image_entry *e)
 {
     unsigned capability = (unsigned)device_capability();
@@ -97,7 +97,7 @@ static bool fits(const struct image_entry *e)
     return e->arch <= capability;
 }
 
-// The newest PTX that fits; the later one of two.
+// Returns the newest PTX that fits; of two equal ones the later.
 static int best_entry(const struct image *im)
 {
     int best = -1;
@@ -131,7 +131,7 @@ static CUresult none_fits(const struct image *im, struct jit *jit)
     else
         jit_error(jit, image_name(im), "its PTX is for sm_%u and later, this device is sm_%d", least,
                   device_capability());
-    // Text that stands alone was meant for us and does not compile for us.
+    // A text that stands alone was meant for this device and does not compile for it.
     return image_entry(im, 0)->fatbin == IMAGE_NO_FATBIN && ptx ? CUDA_ERROR_INVALID_PTX
                                                                 : CUDA_ERROR_NO_BINARY_FOR_GPU;
 }
@@ -149,7 +149,7 @@ static void warn_if_newer(const struct image_entry *e)
             e->version_minor, NEWEST_MAJOR, NEWEST_MINOR);
 }
 
-// The best PTX of an image, as one text.
+// Adds the best PTX of an image as one text.
 static CUresult take_best(struct sources *s, const struct image *im, struct jit *jit)
 {
     struct image_buffer buffer = {0};
@@ -264,8 +264,9 @@ static CUresult add_unmeasured(struct sources *s, const char *name, const void *
     return from_bytes(s, name, image, len, jit);
 }
 
-// -rdc: the PTX of the objects is in the list; data has only what was linked of their machine code. Behind the program's own
-// objects may come libraries without PTX for us, such as the device runtime: what is needed of them is found missing later.
+// -rdc: the list holds the PTX of the objects; data holds only their linked machine code. Libraries without
+// suitable PTX, such as the device runtime, may follow the program's own objects: symbols that are needed of
+// them are reported as missing later.
 static CUresult add_list(struct sources *s, const struct wrapper *w, struct jit *jit)
 {
     for (unsigned i = 0; i < MOST_FATBINS; i++) {
@@ -302,7 +303,7 @@ CUresult sources_from_memory(struct sources *s, const void *image, struct jit *j
     return r;
 }
 
-// Images that we open as files: what is not of image's kinds may be a container of ours.
+// Reads a file: an image, or a container of ours.
 CUresult sources_from_file(struct sources *s, const char *path, struct jit *jit)
 {
     struct image *im;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
-// Streams: what waits for what.
+// Streams: which operation waits for which.
 //
-// An operation waits for the one before it in its stream. One in the legacy stream also waits for the ends of
-// all blocking streams of its context, and one in a blocking stream for the end of the legacy stream. A
-// thread's own stream is a blocking stream that the thread makes when it first names it, and that goes when
-// the thread ends.
+// An operation waits for the one before it in its stream. One in the legacy stream also waits for the tails
+// of all blocking streams of its context, and one in a blocking stream for the tail of the legacy stream. A
+// thread's own stream is a blocking stream that is made when the thread first names it and destroyed when the
+// thread ends.
 #include "cpu/stream.h"
 
 #include <unistd.h>
@@ -16,10 +16,10 @@ static pthread_key_t own_key;  // the thread's own streams, one for each context
 static bool own_key_valid;
 static pid_t owner;
 
-// Relaxed: ids only have to differ. 1 and 2 are those of the special handles.
+// Relaxed: ids only have to differ. 1 and 2 are the ids of the special handles.
 static atomic_ullong ids = 3;
 
-// --- their life, with the lock held ------------------------------------------------------------------------
+// --- life of a stream, with the lock held ------------------------------------------------------------------
 
 static void list_add(struct CUstream_st *s)
 {
@@ -70,7 +70,7 @@ static void op_ended(struct pool_op *op)
 
 // --- adding ------------------------------------------------------------------------------------------------
 
-// The legacy stream and those in step with it.
+// Returns whether s is the legacy stream or ordered with it.
 static bool in_step(const struct CUstream_st *s)
 {
     return s->legacy || s->blocking;
@@ -92,7 +92,8 @@ static void depend_on_streams(struct pool_op *op, struct CUctx_st *ctx, bool som
     }
 }
 
-// With the lock held. Another thread may have destroyed the context of the caller's own stream meanwhile.
+// Appends op. The lock is held. Another thread may have destroyed the context of the caller's own stream
+// meanwhile.
 static CUresult add(struct CUstream_st *s, struct pool_op *op, struct pool_op *after)
 {
     if (!s->listed || pool_op_room(op, s->legacy ? count_busy(s->ctx, true) + 1 : 3)) {
@@ -120,7 +121,7 @@ CUresult stream_add(struct CUstream_st *s, struct pool_op *op, struct pool_op *a
 {
     if (!op)
         return CUDA_ERROR_OUT_OF_MEMORY;
-    // What can be captured was, before it became an operation.
+    // Work that can be captured was captured before it became an operation.
     CUresult refused = capture_refuse(s);
     if (refused) {
         pool_op_discard(op);
@@ -188,7 +189,7 @@ CUresult stream_push_grid(struct CUstream_st *s, struct exec_grid *g, grid_done_
     return stream_add(s, op, NULL, false);
 }
 
-// The new gate is behind the old one as well. With the lock held.
+// Replaces the gate by one that waits for `after` and for the old gate. The lock must be held.
 static CUresult set_gate(struct CUstream_st *legacy, struct pool_op *after)
 {
     struct pool_op *gate = pool_op_new(POOL_MARK, legacy->ctx);
@@ -208,7 +209,7 @@ CUresult stream_hold_context(struct CUctx_st *ctx, struct pool_op *after)
     pool_lock();
     CUresult rc = ctx->legacy ? set_gate(ctx->legacy, after) : CUDA_ERROR_CONTEXT_IS_DESTROYED;
     for (struct CUstream_st *s = ctx->streams; s && !rc; s = s->next_in_context) {
-        // Streams in step with the legacy stream wait because that does.
+        // Blocking streams wait because the legacy stream does.
         if (s->gone || s->blocking)
             continue;
         struct pool_op *mark = pool_op_new(POOL_MARK, ctx);
@@ -398,8 +399,8 @@ static struct pool_op *some_pending(struct CUctx_st *ctx)
     return op;
 }
 
-// No stream gets work any more. Returns those that are nobody's now, by next_of_thread: a thread's own stays with the
-// thread, which may be about to use it.
+// Unlists all streams, so that none gets work any more. Returns those that no thread holds, by
+// next_of_thread: a thread keeps its own stream, which it may be about to use.
 static struct CUstream_st *unlist_all(struct CUctx_st *ctx)
 {
     struct CUstream_st *s, *left = NULL;
@@ -428,7 +429,7 @@ void stream_context_free(struct CUctx_st *ctx)
     pool_unlock();
     output_flush();
     event_context_free(ctx);
-    // Nobody could end a capture of theirs.
+    // Nobody could end a capture of these streams.
     capture_leave_context(ctx);
     while (left) {
         struct CUstream_st *s = left;
@@ -440,11 +441,11 @@ void stream_context_free(struct CUctx_st *ctx)
     }
 }
 
-// --- a thread's own ----------------------------------------------------------------------------------------
+// --- a thread's own streams --------------------------------------------------------------------------------
 
 static void own_release(void *list)
 {
-    // A forked child has no pool, and its lock may be held for ever.
+    // A forked child has no pool, and the pool's lock may be held for ever.
     if (getpid() != owner)
         return;
     for (struct CUstream_st *s = list; s; s = s->next_of_thread)
@@ -465,7 +466,7 @@ static void own_init(void)
     own_key_valid = !pthread_key_create(&own_key, own_release);
 }
 
-// Streams whose contexts are gone.
+// Frees own streams whose contexts are destroyed.
 static void own_free(struct CUstream_st *list)
 {
     for (struct CUstream_st *s = list, *next; s; s = next) {
@@ -478,7 +479,7 @@ static void own_free(struct CUstream_st *list)
     }
 }
 
-// Finds the thread's stream of that context in its list; frees those whose context is gone.
+// Finds the thread's own stream of a context; frees those whose contexts are destroyed.
 static struct CUstream_st *own_find(struct CUctx_st *ctx)
 {
     struct CUstream_st *first = pthread_getspecific(own_key), *found = NULL, *dead = NULL, *s;
@@ -554,8 +555,8 @@ CUresult stream_find(CUstream handle, bool per_thread, struct CUstream_st **out)
     return *out ? CUDA_SUCCESS : CUDA_ERROR_CONTEXT_IS_DESTROYED;
 }
 
-// A stream of the program's own has its context, whether or not one is current; but a driver that finds a destroyed one
-// current says so first (seen on an H200).
+// A stream with a handle has its context, whether or not one is current; but a driver reports a destroyed
+// current context first (seen on an H200).
 static CUresult check_current(const struct CUstream_st *s, CUstream handle)
 {
     struct CUctx_st *ctx;

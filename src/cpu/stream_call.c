@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The calls on streams: making, asking, waiting, callbacks, attributes.
+// The calls on streams: making, queries, waiting, callbacks, attributes.
 #include <string.h>
 
 #include "base/mem.h"
@@ -47,7 +47,7 @@ CUresult cuStreamCreate(CUstream *out, unsigned int flags)
     return cuStreamCreateWithPriority(out, flags, 0);
 }
 
-// Work that is pending goes on; the stream is freed behind it.
+// Pending work runs to its end; the stream is freed after it.
 CUresult cuStreamDestroy_v2(CUstream handle)
 {
     struct CUstream_st *s;
@@ -67,9 +67,9 @@ CUresult cuStreamDestroy(CUstream handle)
     return cuStreamDestroy_v2(handle);
 }
 
-// --- asking ------------------------------------------------------------------------------------------------
+// --- queries -----------------------------------------------------------------------------------------------
 
-// A stream, for a call with an out-parameter.
+// Gets the stream for a call with an out-parameter.
 static CUresult ask(bool per_thread, CUstream handle, const void *out, struct CUstream_st **s)
 {
     CUresult rc = stream_get(handle, per_thread, s);
@@ -116,7 +116,8 @@ static CUresult get_ctx(bool per_thread, CUstream handle, CUcontext *out)
 }
 STREAM_CALL(cuStreamGetCtx, get_ctx, (CUstream handle, CUcontext *out), handle, out)
 
-// Of those that were made for one, or while one was current; those without a handle of their own are the current one's.
+// Returns the green context that the stream was made for, or that was current when it was made; for a stream
+// without a handle, the current one.
 static CUresult get_green(bool per_thread, CUstream handle, CUgreenCtx *out)
 {
     struct CUstream_st *s;
@@ -171,14 +172,14 @@ CUresult cuCtxGetStreamPriorityRange(int *least, int *greatest)
 
 // --- waiting -----------------------------------------------------------------------------------------------
 
-// The host may not wait for a stream that captures, nor for any other while a strict capture is under way.
+// The host may not wait for a captured stream, nor for any other while a capture forbids unsafe calls.
 static CUresult refuse(struct CUstream_st *s)
 {
     CUresult rc = capture_refuse(s);
     return rc ? rc : capture_unsafe();
 }
 
-// A callback may ask this, and nothing else.
+// Unlike all other calls on streams and events, this one is permitted in a callback.
 static CUresult query(bool per_thread, CUstream handle)
 {
     struct CUstream_st *s;
@@ -250,7 +251,7 @@ static void call_host(void *arg, bool run)
         call.fn(call.data);
 }
 
-// Called even in error, which it is told.
+// The callback is called even if the context is in error, with that error.
 static void call_callback(void *arg, bool run)
 {
     struct host_call call = *(struct host_call *)arg;

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Streams that wait for a word of memory and write one.
 //
-// A batch is one operation that is asked again until its last step has been done: a stream that waits keeps
-// no thread.
+// A batch is one operation that is polled until its last step is done: a waiting stream occupies no thread.
 #include <string.h>
 
 #include "base/mem.h"
@@ -28,7 +27,7 @@ static unsigned width_of(CUstreamBatchMemOpType type)
     return type == CU_STREAM_MEM_OP_WAIT_VALUE_64 || type == CU_STREAM_MEM_OP_WRITE_VALUE_64 ? 8 : 4;
 }
 
-// The orders pair with the kernels' and the host's own accesses to that word.
+// The orders pair with the accesses of kernels and of the host to that word.
 static uint64_t load_word(uint64_t address, unsigned width)
 {
     void *p = space_host(address);
@@ -59,7 +58,7 @@ static bool holds(const CUstreamBatchMemOpParams *step)
     }
 }
 
-// The memory may have been freed since the call.
+// Checks that the memory was not freed since the call.
 static bool reachable(struct batch *b, uint64_t address, unsigned width, bool write)
 {
     if (space_allows(address, width, write ? SPACE_WRITE : SPACE_READ))
@@ -208,8 +207,8 @@ static CUresult push_step(bool per_thread, CUstream handle, CUstreamBatchMemOpTy
     STREAM_CALL(name, push_step,                                                                            \
                 (CUstream handle, CUdeviceptr address, cuuint##bits##_t value, unsigned int flags), handle, \
                 type, address, value, flags & ~(unsigned)(ignored))
-// The second version no longer knows the flag that permits a weaker order; the first may be stricter than
-// asked.
+// The second version no longer has the flag that permits a weaker order; the first may order more strictly
+// than requested.
 VALUE_CALL(cuStreamWaitValue32, CU_STREAM_MEM_OP_WAIT_VALUE_32, 32, 0)
 VALUE_CALL(cuStreamWaitValue32_v2, CU_STREAM_MEM_OP_WAIT_VALUE_32, 32, 0)
 VALUE_CALL(cuStreamWaitValue64, CU_STREAM_MEM_OP_WAIT_VALUE_64, 64, 0)

@@ -28,11 +28,11 @@ static int teardown(void **state)
     return 0;
 }
 
-// --- work whose order can be seen --------------------------------------------------------------------------
+// --- operations whose order can be seen --------------------------------------------------------------------
 
 static atomic_uint clock_now;
 
-// An operation that can be held back, and that notes when it ran.
+// An operation that can be held back, and that records when it ran.
 struct step {
     atomic_bool go;
     atomic_uint at;  // 0: has not run
@@ -135,7 +135,7 @@ static void good_blocking_waits_for_legacy(void **state)
     CUstream s = make(0), free_one = make(CU_STREAM_NON_BLOCKING);
     struct step a = {0}, b = {0}, c = {0};
     push_step(NULL, &a);
-    assert_int_equal(cuStreamSynchronize(s), CUDA_SUCCESS);  // nothing of its own
+    assert_int_equal(cuStreamSynchronize(s), CUDA_SUCCESS);  // has no work of its own
     push_note(s, &b);
     push_note(free_one, &c);
     assert_int_equal(cuStreamSynchronize(free_one), CUDA_SUCCESS);
@@ -173,7 +173,7 @@ static void good_wait_for_event(void **state)
     assert_int_equal(cuEventRecord(e, s), CUDA_SUCCESS);
     push_step(s, &d);
     assert_int_equal(cuStreamWaitEvent(t, e, 0), CUDA_SUCCESS);
-    assert_int_equal(cuEventRecord(e, s), CUDA_SUCCESS);  // does not concern t
+    assert_int_equal(cuEventRecord(e, s), CUDA_SUCCESS);  // does not affect t
     push_note(t, &b);
     assert_int_equal(cuEventDestroy_v2(e), CUDA_SUCCESS);
     push_note(t, &c);
@@ -217,7 +217,7 @@ static void good_context_events(void **state)
 
 // --- random programs ---------------------------------------------------------------------------------------
 
-// Every operation knows, from a model of the rules, which ones must have run before it.
+// Every operation knows, from a model of the rules, which operations must have run before it.
 enum { STREAMS = 5, OPS = 120 };
 
 struct random_op {
@@ -260,8 +260,7 @@ static void merge(bool *into, const bool *from)
 
 static void random_program(unsigned start)
 {
-    // Stream 0 is the legacy one, 1 to 3 are blocking. seen: what comes before the next operation in a
-    // stream.
+    // Stream 0 is the legacy one, 1 to 3 are blocking. seen: the operations before the next one in a stream.
     static bool seen[STREAMS][OPS], recorded[OPS];
     struct random_op *ops = calloc(OPS, sizeof *ops);
     CUstream streams[STREAMS] = {NULL, make(0), make(0), CU_STREAM_PER_THREAD, make(CU_STREAM_NON_BLOCKING)};
@@ -524,7 +523,7 @@ static void good_per_thread(void **state)
     pthread_create(&thread, NULL, own_stream, &theirs);
     pthread_join(thread, NULL);
     assert_true(mine != theirs);
-    // The thread has ended, its work has not; the legacy stream waits for it, another thread's stream does
+    // The thread has ended, its work has not. The legacy stream waits for it, another thread's stream does
     // not.
     push_note(NULL, &a);
     assert_int_equal(cuStreamSynchronize(CU_STREAM_PER_THREAD), CUDA_SUCCESS);
@@ -615,7 +614,7 @@ static void bad_kernel_ends_the_context(void **state)
     atomic_uint calls = 0, ended = atomic_load(&fake_ended);
     struct CUstream_st *stream;
     atomic_store(&host_calls, 0);
-    push_step(t, &forever);  // waits for what never comes: ends with the other
+    push_step(t, &forever);  // waits for something that never comes: ends with the other
     push_step(s, &first);
     assert_int_equal(stream_get(s, false, &stream), CUDA_SUCCESS);
     assert_int_equal(stream_push_grid(stream, fake_grid(faulty, 1, NULL), fake_grid_done, NULL, NULL),
@@ -739,7 +738,7 @@ static void bad_wait_and_write(void **state)
                      CUDA_ERROR_INVALID_VALUE);
     if (SANITIZE_THREAD)
         goto out;  // readers of rights take no lock
-    // Freed while a stream waits for it.
+    // The word is freed while a stream waits for it.
     assert_int_equal(cuStreamWaitValue32_v2(s, at, 1, 0), CUDA_SUCCESS);
     settle();
     space_set(at, 4096, 0);
@@ -774,14 +773,14 @@ static void *fork_and_end(void *arg)
     if (*(pid_t *)arg == 0)
         alarm(60);
     atomic_store(&has_forked, true);
-    return NULL;  // in the child: lets go of the thread's own stream
+    return NULL;  // in the child: the thread's own stream is released
 }
 
-// The child finds the pool's lock taken, for ever, and ends all the same.
+// The child finds the pool's lock taken for ever, and ends all the same.
 static void good_fork(void **state)
 {
     if (SANITIZE_THREAD)
-        skip();  // its runtime does not survive the fork of a process with threads
+        skip();  // its runtime does not survive a fork of a process with threads
     struct step a = {0};
     push_step(NULL, &a);
     pid_t child = -1;

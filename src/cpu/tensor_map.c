@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Tensor maps: what an application describes, checked, as the engine wants it.
+// Tensor maps: descriptions of the application, checked and converted for the engine.
 #include <string.h>
 
 #include "cpu/cpu.h"
@@ -18,7 +18,7 @@ struct description {
     CUtensorMapInterleave interleave;
     CUtensorMapSwizzle swizzle;
     CUtensorMapFloatOOBfill fill;
-    // By columns: box is {channels, pixels, 1, ...}.
+    // im2col: box is {channels, pixels, 1, ...}.
     bool by_columns;
     const int *lower, *upper;
 };
@@ -42,7 +42,8 @@ static bool good_sizes(const struct description *q)
     return true;
 }
 
-// Which part of a picture: as much as the offsets of an instruction can say, and not nothing.
+// Checks the corners of the bounding box: they must be within the offsets of an instruction, and the box must
+// not be empty.
 static bool good_part(const struct description *q)
 {
     static const int most[TENSOR_RANK + 1] = {[3] = 32768, [4] = 128, [5] = 16};
@@ -59,7 +60,7 @@ static bool good_part(const struct description *q)
     return true;
 }
 
-// The span within which pieces are exchanged holds a row of the box.
+// Checks the size of a row of the box: a multiple of 16 bytes, and within the span of the swizzle.
 static bool good_row(const struct description *q, unsigned size)
 {
     unsigned step = q->by_columns ? 1 : q->steps[0], bytes = (q->box[0] + step - 1) / step * size;
@@ -76,7 +77,7 @@ static CUresult check(const struct description *q)
         !good_sizes(q) || !good_part(q))
         return CUDA_ERROR_INVALID_VALUE;
     if (!size || q->interleave || q->swizzle > CU_TENSOR_MAP_SWIZZLE_128B)
-        return not_supported_told("a tensor map that is packed or interleaved");
+        return not_supported_notify("a tensor map that is packed or interleaved");
     if (!good_row(q, size) || (q->fill && !is_float(q->type)))
         return CUDA_ERROR_INVALID_VALUE;
     return CUDA_SUCCESS;
@@ -113,7 +114,7 @@ static CUresult encode(CUtensorMap *out, const struct description *q, CUtensorMa
     return CUDA_SUCCESS;
 }
 
-// What maps of both kinds have.
+// Describes what maps of both kinds have.
 static struct description describe(CUtensorMapDataType type, cuuint32_t rank, const void *address,
                                    const cuuint64_t *dims, const cuuint64_t *strides, const cuuint32_t *steps,
                                    CUtensorMapInterleave interleave, CUtensorMapSwizzle swizzle,

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Which tensor maps can be made. What they do is for src/exec/tensor_test.c.
+// Which tensor maps can be made. src/exec/tensor_test.c tests what they do.
 #include "cpu/whole_testing.h"
 #include "exec/tensor.h"
 
@@ -105,7 +105,7 @@ static void bad_maps(void **state)
     TRY(q.strides[0] = UINT64_C(1) << 40);
     TRY(q.box[2] = 0);
     TRY(q.box[2] = 257);
-    TRY(q.box[0] = 63);   // no whole pieces
+    TRY(q.box[0] = 63);   // not a multiple of 16 bytes
     TRY(q.box[0] = 128);  // more than the span
     TRY(q.steps[0] = 9);
     TRY(q.steps[0] = 0);

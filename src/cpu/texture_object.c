@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Texture objects, and the books of all objects: a list by the handle's number.
+// Texture objects, and the list of all texture and surface objects, by number of the handle.
 #include <string.h>
 
 #include "base/mem.h"
@@ -8,7 +8,7 @@
 #include "cpu/memory.h"
 #include "exec/space.h"
 
-// --- descriptions -----------------------------------------------------------------------------------------------
+// --- descriptions ------------------------------------------------------------------------------------------
 
 static bool attribute_allows(size_t value, CUdevice_attribute a)
 {
@@ -20,7 +20,7 @@ static bool aligned(uint64_t value, CUdevice_attribute a)
     return value % (uint64_t)device_attribute(a) == 0;
 }
 
-// Memory of the application that kernels may read.
+// Returns whether the range is memory of the application that kernels may read.
 static bool readable(uint64_t at, uint64_t size)
 {
     enum memory_where where = memory_block_check(at, size, SPACE_READ);
@@ -107,7 +107,7 @@ static CUresult take_resource(const CUDA_RESOURCE_DESC *r, struct texture *t)
     }
 }
 
-// --- views ----------------------------------------------------------------------------------------------------
+// --- views -------------------------------------------------------------------------------------------------
 
 static bool view_type(CUresourceViewFormat f, uint8_t *type, unsigned *channels)
 {
@@ -126,7 +126,7 @@ static unsigned type_bytes(uint8_t type)
     return type <= TEXTURE_S8 ? 1 : type <= TEXTURE_S16 || type == TEXTURE_F16 ? 2 : 4;
 }
 
-// Another format of the same size, and fewer levels and layers.
+// Applies a view: another format of the same size, and fewer levels and layers.
 static CUresult take_view(const CUDA_RESOURCE_VIEW_DESC *v, struct texture *t)
 {
     uint8_t type = t->type;
@@ -151,7 +151,7 @@ static CUresult take_view(const CUDA_RESOURCE_VIEW_DESC *v, struct texture *t)
     return CUDA_SUCCESS;
 }
 
-// --- how it is looked at ------------------------------------------------------------------------------------------
+// --- sampling ----------------------------------------------------------------------------------------------
 
 static bool is_integer(uint8_t type)
 {
@@ -184,7 +184,7 @@ static CUresult take_desc(const CUDA_TEXTURE_DESC *d, struct texture *t)
     for (unsigned k = 0; k < 3; k++) {
         if ((unsigned)d->addressMode[k] > CU_TR_ADDRESS_MODE_BORDER)
             return CUDA_ERROR_INVALID_VALUE;
-        // Without normalised coordinates there is nothing to wrap.
+        // Without normalised coordinates nothing can wrap.
         bool repeats =
             d->addressMode[k] == CU_TR_ADDRESS_MODE_WRAP || d->addressMode[k] == CU_TR_ADDRESS_MODE_MIRROR;
         t->mode[k] = (uint8_t)(repeats && !t->normalized ? TEXTURE_CLAMP : (unsigned)d->addressMode[k]);
@@ -202,7 +202,7 @@ CUresult texture_object_describe(const CUDA_RESOURCE_DESC *resource, const CUDA_
     return r ? r : take_desc(desc, out);
 }
 
-// --- the books ----------------------------------------------------------------------------------------------------
+// --- the list ----------------------------------------------------------------------------------------------
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;  // rank: inside a context's lock
 static struct texture_object *buckets[256];
@@ -267,7 +267,7 @@ CUresult texture_object_remove(uint64_t handle, bool surface)
 {
     struct texture_object o;
     CUresult r = texture_object_find(handle, surface, &o);
-    // Kernels that look at it run to their end with it.
+    // Kernels that use the texture run to their end.
     if (!r)
         r = cpu_context_wait(o.ctx);
     if (r)
@@ -292,7 +292,7 @@ void texture_object_context_free(struct CUctx_st *ctx)
     pthread_mutex_unlock(&lock);
 }
 
-// --- calls ----------------------------------------------------------------------------------------------------
+// --- calls -------------------------------------------------------------------------------------------------
 
 CUresult cuTexObjectCreate(CUtexObject *out, const CUDA_RESOURCE_DESC *resource,
                            const CUDA_TEXTURE_DESC *desc, const CUDA_RESOURCE_VIEW_DESC *view)

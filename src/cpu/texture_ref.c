@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// References of modules to textures and surfaces, as programs before CUDA 5 use them. A reference of a module is
-// memory that holds a handle; whatever is set for it makes a new texture, once earlier work has ended.
+// References of modules to textures and surfaces, as programs before CUDA 5 use them. A module's reference is
+// a variable that holds a handle; every change of its settings makes a new texture, after earlier work has
+// ended.
 #include <string.h>
 
 #include "base/mem.h"
@@ -13,7 +14,7 @@ struct CUtexref_st {
     bool bound;
     CUDA_RESOURCE_DESC resource;
     CUDA_TEXTURE_DESC desc;
-    CUarray_format format;  // of memory that is bound by its address
+    CUarray_format format;  // of linear memory
     unsigned channels;
 };
 
@@ -29,8 +30,8 @@ static CUresult texref(CUtexref r)
     return error ? error : array_is(r, ARRAY_TEXTURE_REF) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
-// Earlier work has ended.
-static void show(struct array_head *h, uint64_t handle)
+// Stores a new handle in the module's variable and removes the old texture. Earlier work must have ended.
+static void publish(struct array_head *h, uint64_t handle)
 {
     if (h->reference)
         memcpy(space_host(h->reference), &handle, sizeof handle);
@@ -38,7 +39,7 @@ static void show(struct array_head *h, uint64_t handle)
     h->handle = handle;
 }
 
-// Makes the texture anew, if there is something to look at.
+// Makes the texture anew, if something is bound.
 static CUresult update(CUtexref r)
 {
     struct texture t;
@@ -50,7 +51,7 @@ static CUresult update(CUtexref r)
         return error;
     if (r->bound && !(handle = texture_add(&t)))
         return CUDA_ERROR_OUT_OF_MEMORY;
-    show(&r->head, handle);
+    publish(&r->head, handle);
     return CUDA_SUCCESS;
 }
 
@@ -73,7 +74,7 @@ static CUresult new_texref(struct CUctx_st *ctx, uint64_t address, CUtexref *out
     return error;
 }
 
-// --- of modules -----------------------------------------------------------------------------------------------
+// --- references of modules ---------------------------------------------------------------------------------
 
 static CUresult find(CUmodule m, const char *name, void *out, enum exec_variable_kind kind, uint64_t *address)
 {
@@ -90,7 +91,7 @@ static CUresult find(CUmodule m, const char *name, void *out, enum exec_variable
     return v && v->kind == kind ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;
 }
 
-// What a module gave out goes with it.
+// A module's reference is freed with the module.
 CUresult cuModuleGetTexRef(CUtexref *out, CUmodule m, const char *name)
 {
     uint64_t address;
@@ -136,7 +137,7 @@ CUresult cuTexRefCreate(CUtexref *out)
 CUresult cuTexRefDestroy(CUtexref r)
 {
     CUresult error = texref(r);
-    // A module's stays with it.
+    // A module's reference can only be freed with the module.
     if (error || r->head.reference)
         return error ? error : CUDA_ERROR_INVALID_VALUE;
     texture_remove(r->head.handle);
@@ -163,7 +164,7 @@ CUresult cuSurfRefSetArray(CUsurfref s, CUarray array, unsigned int flags)
     uint64_t handle = texture_add(&t);
     if (!handle)
         return CUDA_ERROR_OUT_OF_MEMORY;
-    show(&s->head, handle);
+    publish(&s->head, handle);
     s->array = array;
     return CUDA_SUCCESS;
 }
@@ -178,9 +179,9 @@ CUresult cuSurfRefGetArray(CUarray *out, CUsurfref s)
     return CUDA_SUCCESS;
 }
 
-// --- what is looked at ----------------------------------------------------------------------------------------
+// --- binding -----------------------------------------------------------------------------------------------
 
-// A resource that does not do leaves the reference as it was.
+// Binds a resource. An unsuitable resource leaves the reference as it was.
 static CUresult bind(CUtexref r, const CUDA_RESOURCE_DESC *resource)
 {
     CUDA_RESOURCE_DESC before = r->resource;
@@ -216,7 +217,7 @@ CUresult cuTexRefSetMipmappedArray(CUtexref r, CUmipmappedArray array, unsigned 
     return bind(r, &d);
 }
 
-// *offset: how far behind an aligned address it lies, in bytes.
+// *offset receives the distance from the aligned address before `at`, in bytes.
 CUresult cuTexRefSetAddress_v2(size_t *offset, CUtexref r, CUdeviceptr at, size_t size)
 {
     CUresult error = texref(r);
@@ -289,9 +290,9 @@ CUresult cuTexRefGetAddress_v2(CUdeviceptr *out, CUtexref r)
     return CUDA_SUCCESS;
 }
 
-// --- how it is looked at --------------------------------------------------------------------------------------
+// --- sampling ----------------------------------------------------------------------------------------------
 
-// Sets part of a description; what does not do is put back.
+// Defines a call that sets part of a description; an invalid setting is undone.
 #define SETTER(name, parameters, valid, ...)                 \
     CUresult name parameters                                 \
     {                                                        \
@@ -309,7 +310,7 @@ CUresult cuTexRefGetAddress_v2(CUdeviceptr *out, CUtexref r)
         return error;                                        \
     }
 
-// Gets part of it.
+// Defines a call that returns part of a description.
 #define GETTER(name, parameters, valid, ...)                 \
     CUresult name parameters                                 \
     {                                                        \
@@ -351,7 +352,7 @@ GETTER(cuTexRefGetMipmapLevelClamp, (float *least, float *most, CUtexref r), lea
 GETTER(cuTexRefGetBorderColor, (float *out, CUtexref r), out,
        memcpy(out, r->desc.borderColor, sizeof r->desc.borderColor))
 
-// Of the time when a kernel's textures were named at each launch: a module's references are known without it.
+// This call is from the time when a launch named its textures; a module's references are known without it.
 CUresult cuParamSetTexRef(CUfunction f, int unit, CUtexref r)
 {
     CUresult error = texref(r);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// For programs that link the device from our archive and not as a library: tests, fuzzers. Including this makes the
-// linker take all of it, so that no call falls to its stub; see unsupported.c.
+// For programs that link the device from our archive instead of as a library: tests, fuzzers. Including this
+// header makes the linker take all of the archive, so that no call resolves to its stub; see unsupported.c.
 #ifndef MOAT_CPU_WHOLE_H
 #define MOAT_CPU_WHOLE_H
 

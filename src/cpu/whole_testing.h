@@ -20,7 +20,7 @@
 
 #define WHOLE_HEAD ".version 8.0\n.target sm_75\n.address_size 64\n"
 
-// store: *p = v. spin: until *p != 0. trap, wild: die. parameters: what they are is read by tests of launches.
+// store: *p = v. spin: waits until *p != 0. die: traps. mixed: adds up parameters of several sizes.
 #define WHOLE_PTX                                                                                    \
     WHOLE_HEAD                                                                                       \
     ".visible .global .align 4 .b8 gv[40];\n"                                                        \

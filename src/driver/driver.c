@@ -62,7 +62,7 @@ void driver_close(struct driver *driver)
     memset(driver, 0, sizeof *driver);
 }
 
-// Index of the first row of a base, DRIVER_CALLS where there is none.
+// Returns the index of the first row of a base, DRIVER_CALLS if there is none.
 static int first_row(const char *base)
 {
     int low = 0, high = DRIVER_CALLS;

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-//
-// A libcuda opened at run time, and what is known about its calls and results.
+// A libcuda opened at run time, and the tables of its calls and results.
 #ifndef MOAT_DRIVER_DRIVER_H
 #define MOAT_DRIVER_DRIVER_H
 
@@ -25,7 +24,7 @@ enum driver_id {
 
 struct driver_call {
     const char *symbol;
-    const char *base;  // what cuGetProcAddress calls it
+    const char *base;  // its name in cuGetProcAddress
     int since;         // CUDA version, 12040 for 12.4; 0 in a bare row
     unsigned flags;    // of enum driver_flag
 };
@@ -48,23 +47,24 @@ struct driver {
 // One entry for each enum driver_id.
 extern const struct driver_call driver_calls[DRIVER_CALLS];
 
-// Opens the library at path, or libcuda.so.1 where path is NULL. On failure leaves *driver empty,
-// says why in why (which may be NULL) and returns -ENOENT where the library cannot be loaded or
-// -ENOSYS where it exports none of the calls.
+// Opens the library at path, or libcuda.so.1 if path is NULL. On failure leaves *driver empty, writes the
+// reason to why (which may be NULL) and returns -ENOENT if the library cannot be loaded or -ENOSYS if it
+// exports none of the calls.
 int driver_open(struct driver *driver, const char *path, char *why, size_t size);
 
 // Closing twice, or after a failed open, does nothing.
 void driver_close(struct driver *driver);
 
-// What cuGetProcAddress gives for base to a program of that CUDA version, or NULL. per_thread is
-// CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM. A driver also refuses versions above its own:
-// that is left to the caller.
+// Returns what cuGetProcAddress returns for base to a program of that CUDA version, or NULL. per_thread is
+// CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM. A driver also refuses versions above its own: that is left
+// to the caller.
 const struct driver_call *driver_call_for_version(const char *base, int version, bool per_thread);
 
-// Bytes of a channel of an array's element; 0 for formats whose rows are not made of whole elements.
+// Returns the bytes of a channel of an array's element; 0 for formats whose rows do not consist of whole
+// elements.
 unsigned driver_format_bytes(CUarray_format format);
 
-// NULL where the value is no CUresult of CUDA 13.0.
+// Return NULL if the value is no CUresult of CUDA 13.0.
 const char *driver_result_name(CUresult result);
 const char *driver_result_text(CUresult result);
 

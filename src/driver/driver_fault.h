@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What a libcuda of ours tells about the fault that a context died of, beyond the driver API. The symbol is
-// DRIVER_FAULT_SYMBOL; other libcudas have none.
+// A report of the fault that put a context into error, which our own libcuda offers beyond the driver API.
+// The symbol is DRIVER_FAULT_SYMBOL; other libcudas do not have it.
 #ifndef MOAT_DRIVER_DRIVER_FAULT_H
 #define MOAT_DRIVER_DRIVER_FAULT_H
 
@@ -11,17 +11,17 @@
 
 #define DRIVER_FAULT_SYMBOL "moat_driver_fault"
 
-// A function that the thread was in; offsets in `texts`, 0 if not known.
+// A function that the thread was in; offsets in `texts`, 0 if unknown.
 struct driver_fault_frame {
     uint16_t function, file;
     uint32_t line;
-    bool inlined;  // into the frame that follows
+    bool inlined;  // into the following frame
 };
 enum { DRIVER_FAULT_FRAMES = 16 };
 
-// Texts are cut to fit and end in NUL; what is not known is 0 or empty.
+// Texts are cut to fit and end in NUL; unknown members are 0 or empty.
 struct driver_fault {
-    int result;        // the CUresult that sticks to the context
+    int result;        // sticky CUresult of the context
     uint64_t address;  // generic
     uint32_t bytes;
     bool write;
@@ -35,8 +35,8 @@ struct driver_fault {
     char texts[8192];
 };
 
-// Of the context, or of the calling thread's current one for NULL. CUDA_ERROR_INVALID_CONTEXT if it is none,
-// CUDA_ERROR_NOT_FOUND if it has not faulted.
+// Reports the fault of a context; NULL: of the calling thread's current one. Returns
+// CUDA_ERROR_INVALID_CONTEXT if it is no context, CUDA_ERROR_NOT_FOUND if it has not faulted.
 typedef int driver_fault_fn(CUcontext context, struct driver_fault *out);
 
 #endif

@@ -95,7 +95,7 @@ static void bad_versions(void **state)
     expect_version("cuNothing", 13000, false, NULL);
 }
 
-// The rule without any use of the order of rows.
+// The rule, without use of the order of rows.
 static const struct driver_call *newest_by_search(const char *base, int version, bool per_thread)
 {
     const struct driver_call *best = NULL;
@@ -180,7 +180,7 @@ static void bad_results(void **state)
     }
 }
 
-// No CUDA driver is needed for these: the C library stands for a library that is none.
+// These need no CUDA driver: the C library stands for a library that is none.
 static void bad_open(void **state)
 {
     struct driver driver;

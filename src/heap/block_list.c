@@ -21,7 +21,8 @@ static struct block_list_node *next_of(struct block_list_node *n)
 static struct block_list_node *take_spare(struct block_list *w)
 {
     if (!w->own_spare)
-        // All at once, so no node can come back in between. Acquire: with the release in give_back.
+        // The exchange takes all spare nodes at once, so no ABA problem arises. Acquire: with the release in
+        // give_back.
         w->own_spare = atomic_exchange_explicit(&w->spare, NULL, memory_order_acquire);
     struct block_list_node *n = w->own_spare;
     if (n)
@@ -81,7 +82,7 @@ static void give_back(struct block_list *w, struct block_list_node *n)
                                                   memory_order_relaxed));
 }
 
-// Only for nodes that are the monitor's, both; relaxed therefore.
+// Both functions are only for nodes that are the monitor's, therefore relaxed.
 static uint64_t word_at(struct block_list_node *n, size_t i)
 {
     return atomic_load_explicit(&n->words[i], memory_order_relaxed);
@@ -92,7 +93,7 @@ static void set_word(struct block_list_node *n, size_t i, uint64_t word)
     atomic_store_explicit(&n->words[i], word, memory_order_relaxed);
 }
 
-// By address, so that what is visited together lies together. In place: on stacks there may be little room.
+// Sorts by address, so that blocks that are visited together lie together. In place, as stacks may be small.
 static void sort(struct block_list_node *n, size_t count)
 {
     static const size_t steps[] = {301, 132, 57, 23, 10, 4, 1};
@@ -107,7 +108,7 @@ static void sort(struct block_list_node *n, size_t count)
         }
 }
 
-// Moves the words of a node that are left to its front, in the order of their keys.
+// Moves the remaining words of a node to its front, sorted by address. Returns how many.
 static size_t close_gaps(struct block_list_node *n)
 {
     size_t count = count_of(n), kept = 0;
@@ -134,7 +135,7 @@ static void unlink_next(struct block_list *w, struct block_list_node *before, st
     give_back(w, n);
 }
 
-// Appends the words of n to those of `before`, which has room, and removes n.
+// Appends the words of n to those of `before`, which must have room, and removes n.
 static void merge(struct block_list *w, struct block_list_node *before, struct block_list_node *n,
                   size_t count)
 {
@@ -146,7 +147,8 @@ static void merge(struct block_list *w, struct block_list_node *before, struct b
     unlink_next(w, before, n);
 }
 
-// What must hold behind `first` after a whole cruise. These nodes are the monitor's alone.
+// Returns whether what must hold behind `first` after a complete pass does. These nodes are the monitor's
+// alone.
 static bool passed_is_valid(struct block_list_node *first)
 {
     size_t before = BLOCK_LIST_ROOM;
@@ -162,7 +164,7 @@ static bool passed_is_valid(struct block_list_node *first)
     return true;
 }
 
-bool block_list_cruise(struct block_list *w, block_list_visitor *visit, void *ctx)
+bool block_list_pass(struct block_list *w, block_list_visitor *visit, void *ctx)
 {
     struct block_list_node *first = next_of(&w->head), *before = first;
     if (!first)

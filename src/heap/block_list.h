@@ -1,23 +1,23 @@
 // SPDX-License-Identifier: MIT
-// All words that were delivered: one list for each monitor, with a deliverer on one side and the monitor on the other,
-// and no operation that either could wait for.
+// All words that were delivered: one list for each monitor, with the deliverer on one side and the monitor on
+// the other. No operation of either side waits for the other.
 //
 //   head ──▶ first ──▶ node ──▶ node ──▶ NULL        newest words first
 //   └ the deliverer's ┘ └─── the monitor's ───┘
 //
-// The head holds no words and is never removed. Only the deliverer writes head.next, and it appends words only to the
-// node that is first; when that is full it puts a new one between head and first. The monitor removes nodes, but never
-// the first: so nobody but the monitor writes the `next` of a node once it is linked. It may clear words of any
-// node, the first included: the deliverer writes only behind `count`. Nodes that the monitor removes go back to the
-// deliverer through `spare`.
+// The head holds no words and is never removed. Only the deliverer writes head.next, and it appends words
+// only to the first node; when that is full it inserts a new node between head and first. The monitor removes
+// nodes, but never the first one, so only the monitor writes the `next` of a linked node. It may clear words
+// of any node, including the first: the deliverer writes only at or behind `count`. Nodes that the monitor
+// removes return to the deliverer through `spare`.
 //
 // What holds between two operations (block_list_valid):
-//   every node that was made is in one of three lists: nodes = |linked| + |spare| + |own_spare|
-//   1 <= count <= room for each that is linked
-//   of its words, [0, count) are words or 0; those behind are nobody's business
-// and after a whole cruise, for the nodes behind the one that was first when it began:
-//   words [0, count) are words, none is 0; in the order of their addresses, unless the node was merged then
-//   count(n) + count(n->next) > room: neighbours that had room for each other were merged
+//   every node is in one of three lists: nodes = |linked| + |spare| + |own_spare|
+//   1 <= count <= BLOCK_LIST_ROOM for each linked node
+//   words [0, count) are words or 0; those behind are unspecified
+// and after a complete pass, for the nodes behind the one that was first when it began:
+//   words [0, count) are not 0, and sorted by address unless the node was merged in this pass
+//   count(n) + count(n->next) > BLOCK_LIST_ROOM: neighbours that fit into one node were merged
 #ifndef MOAT_HEAP_BLOCK_LIST_H
 #define MOAT_HEAP_BLOCK_LIST_H
 
@@ -28,10 +28,10 @@
 
 #include "heap/guarded.h"
 
-enum { BLOCK_LIST_KEY_SHIFT = 21 };  // words are sorted by the bits below the uppermost 21: their addresses
+enum { BLOCK_LIST_KEY_SHIFT = 21 };  // the sort key is a word without its upper 21 bits: its address
 
 #ifndef BLOCK_LIST_ROOM
-#define BLOCK_LIST_ROOM 510  // words of a node: a page with its two other fields
+#define BLOCK_LIST_ROOM 510  // words of a node: with the two other fields, a page
 #endif
 
 struct block_list_node {
@@ -41,23 +41,24 @@ struct block_list_node {
 };
 
 struct block_list {
-    struct block_list_node head;  // its words are not used
+    struct block_list_node head;  // its words are unused
     struct block_list_node *_Atomic spare;
-    struct block_list_node *own_spare;  // the deliverer's, taken from `spare`
+    struct block_list_node *own_spare;  // the deliverer's; taken from `spare`
     struct guarded_pool pool;           // the deliverer's
-    uint64_t nodes;                     // the deliverer's: made so far
+    uint64_t nodes;                     // the deliverer's: nodes made so far
 };
 
 void block_list_init(struct block_list *w);
 
-// Deliverer. 0 or -ENOMEM.
+// Deliverer: appends a word. Returns 0 or -ENOMEM.
 int block_list_add(struct block_list *w, uint64_t word);
 
-// Monitor: shows each node's words, newest node first; `visit` may set words to 0, which removes them. It returns
-// false to stop. Returns whether all was visited.
+// Monitor: makes one pass, which shows each node's words to `visit`, newest node first, and compacts the
+// list. `visit` may set words to 0, which removes them, and returns false to stop the pass. Returns whether
+// the pass was complete.
 typedef bool block_list_visitor(void *ctx, _Atomic uint64_t *words, size_t count);
-bool block_list_cruise(struct block_list *w, block_list_visitor *visit, void *ctx);
+bool block_list_pass(struct block_list *w, block_list_visitor *visit, void *ctx);
 
-bool block_list_valid(const struct block_list *w);  // when neither side is at work
+bool block_list_valid(const struct block_list *w);  // only while neither side is at work
 
 #endif

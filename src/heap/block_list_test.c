@@ -24,7 +24,7 @@ static uint32_t next(void)
     return seed ^= seed << 5;
 }
 
-// Counts words, and removes some of them. `ctx`: one of how many.
+// Counts words, and removes each with probability 1 / *ctx; none if *ctx is 0.
 static bool count(void *ctx, _Atomic uint64_t *words, size_t n)
 {
     uint32_t one_of = *(uint32_t *)ctx;
@@ -65,7 +65,7 @@ static void empty(struct block_list *w)
     uint32_t one_of = 2;
     for (int i = 0; i < 12; i++) {
         memset(seen, 0, sizeof seen);
-        block_list_cruise(w, count, &one_of);
+        block_list_pass(w, count, &one_of);
     }
     assert_true(nodes_of(w) <= 4);
     assert_true(block_list_valid(w));
@@ -76,7 +76,7 @@ static void fill(struct block_list *w)
     memset(gone, 0, sizeof gone);
     uint32_t all = 1;
     memset(seen, 0, sizeof seen);
-    block_list_cruise(w, count, &all);
+    block_list_pass(w, count, &all);
     memset(gone, 0, sizeof gone);
     for (uint64_t word = 1; word <= WORDS; word++)
         block_list_add(w, word);
@@ -86,18 +86,19 @@ static void good_each_word_once_until_removed(void **state)
 {
     struct block_list *w = fresh();
     uint32_t one_of = 10;
-    assert_true(block_list_cruise(w, count, &one_of));
+    assert_true(block_list_pass(w, count, &one_of));
     for (uint64_t word = 1; word <= WORDS; word++) {
         assert_int_equal(block_list_add(w, word), 0);
         if (word % 1500 == 0) {
             memset(seen, 0, sizeof seen);
-            assert_true(block_list_cruise(w, count, &one_of));
+            assert_true(block_list_pass(w, count, &one_of));
             for (uint64_t i = 1; i <= word; i++)
                 assert_true(seen[i] || gone[i]);
             assert_true(block_list_valid(w));
         }
     }
-    // When nearly all is gone, so are nearly all nodes: neighbours were merged, the others go to the deliverer.
+    // When nearly all words are removed, so are nearly all nodes: neighbours were merged, and empty nodes
+    // went back to the deliverer.
     empty(w);
     fill(w);
     uint64_t made = w->nodes;
@@ -127,10 +128,10 @@ static void good_order_and_stop(void **state)
     last = UINT64_MAX;
     ordered = true;
     for (int i = 0; i < 3; i++, last = UINT64_MAX)
-        block_list_cruise(w, newest_first, NULL);
+        block_list_pass(w, newest_first, NULL);
     assert_true(ordered);
     int visits = 0;
-    assert_false(block_list_cruise(w, stop_at_once, &visits));
+    assert_false(block_list_pass(w, stop_at_once, &visits));
     assert_int_equal(visits, 1);
 }
 
@@ -141,7 +142,7 @@ static bool note_jumps(void *ctx, _Atomic uint64_t *words, size_t n)
     return true;
 }
 
-// Words that came in any order are sorted by their lower bits once they were passed, but for those of the first node.
+// Words that came in any order are sorted by their lower bits after a pass, except those of the first node.
 static void good_sorted(void **state)
 {
     struct block_list *w = fresh();
@@ -152,10 +153,10 @@ static void good_sorted(void **state)
         sum += word;
     }
     size_t jumps = 0;
-    block_list_cruise(w, note_jumps, &jumps);
+    block_list_pass(w, note_jumps, &jumps);
     assert_true(jumps > BLOCK_LIST_ROOM);
     jumps = 0;
-    block_list_cruise(w, note_jumps, &jumps);
+    block_list_pass(w, note_jumps, &jumps);
     assert_true(jumps < BLOCK_LIST_ROOM);
     for (struct block_list_node *node = w->head.next; node; node = node->next)
         for (size_t i = 0; i < node->count; i++)
@@ -173,7 +174,8 @@ static void *deliver(void *arg)
     return NULL;
 }
 
-// A deliverer and a monitor at once: what the monitor did not remove is still there in the end, what it did never comes back.
+// A deliverer and a monitor at once: what the monitor did not remove is there in the end, and what it removed
+// never comes back.
 static void good_two_threads(void **state)
 {
     for (uint32_t one_of = 2; one_of < 30; one_of += 3) {
@@ -183,19 +185,19 @@ static void good_two_threads(void **state)
         pthread_create(&deliverer, NULL, deliver, w);
         for (int i = 0; i < 60; i++) {
             memset(seen, 0, sizeof seen);
-            block_list_cruise(w, count, &one_of);
+            block_list_pass(w, count, &one_of);
             sched_yield();
         }
         pthread_join(deliverer, NULL);
         memset(seen, 0, sizeof seen);
-        block_list_cruise(w, count, &none);
+        block_list_pass(w, count, &none);
         for (int i = 1; i <= WORDS; i++)
             assert_int_equal(seen[i], !gone[i]);
         assert_true(block_list_valid(w));
     }
 }
 
-// Each equation of block_list.h that holds at any time, broken.
+// Breaks each equation of block_list.h that holds at any time.
 static void bad_warehouses_are_not_valid(void **state)
 {
     struct block_list *w = fresh();

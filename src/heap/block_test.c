@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Heads, tails, and the small parts that have no file of their own to be tested in: bags, waiting blocks, safe copies.
+// Heads, tails, and small parts without a test file of their own: word bags, quarantine, safe reads.
 #include "heap/block.h"
 
 #include <setjmp.h>
@@ -21,15 +21,15 @@ enum { SIZE = 100 };
 static _Alignas(16) char memory[BLOCK_HEAD + SIZE + BLOCK_TAIL + 16];
 static char *const block = memory + BLOCK_HEAD;
 
-static void dress(void)
+static void make_live(void)
 {
-    block_dress(block, (struct block_info){SIZE, 5, BLOCK_CALLOC, 0}, 77, block_ticket(5, 1234, 42));
+    block_make_live(block, (struct block_info){SIZE, 5, BLOCK_CALLOC, 0}, 77, block_ticket(5, 1234, 42));
 }
 
 // Arithmetic on a word next to the block must change it: base/canary_shape.h.
 static void good_canaries_have_the_shape(void **state)
 {
-    dress();
+    make_live();
     uint64_t canary = block_head_of(block)->canary, tail = block_tail(block, SIZE);
     assert_int_equal(canary, canary_shape(canary));
     assert_int_equal(tail, canary_shape(tail));
@@ -38,7 +38,7 @@ static void good_canaries_have_the_shape(void **state)
 
 static void good_head_says_what_was_put_in(void **state)
 {
-    dress();
+    make_live();
     struct block_head *h = block_head_of(block);
     assert_true(block_is_live(block, h));
     assert_false(block_is_freed(block, h));
@@ -58,14 +58,15 @@ static void good_head_says_what_was_put_in(void **state)
     assert_int_equal(block_freed_at(block, h), 4321);
 }
 
-// A freed block is dressed anew: with whatever part of it done, its head is valid and says that it is freed.
+// A freed block is made live again: after any prefix of the stores, its head is valid and says that it is
+// freed.
 static void good_freed_until_dressed(void **state)
 {
-    dress();
+    make_live();
     struct block_head *h = block_head_of(block), old = *h;
     block_mark_freed(block, 7);
     uint64_t freed = h->canary;
-    block_dress(block, (struct block_info){50, 5, BLOCK_MALLOC, 0}, 78, block_ticket(5, 999, 43));
+    block_make_live(block, (struct block_info){50, 5, BLOCK_MALLOC, 0}, 78, block_ticket(5, 999, 43));
     struct block_head now = *h;
     assert_true(block_is_live(block, &now));
     for (int parts = 0; parts < 8; parts++) {
@@ -76,10 +77,10 @@ static void good_freed_until_dressed(void **state)
     }
 }
 
-// A block gets another size where it is: with whatever part of it done, its head is valid and says that it is freed.
+// A block is resized in place: after any prefix of the stores, its head is valid and says that it is freed.
 static void good_freed_until_resized(void **state)
 {
-    dress();
+    make_live();
     uint64_t address = (uint64_t)(uintptr_t)block;
     struct block_head *h = block_head_of(block), old = *h;
     struct block_info to = {60, 5, BLOCK_REALLOC, 3};
@@ -117,7 +118,7 @@ static void good_queue_of_waiting_blocks(void **state)
     uint64_t next = 0;
     for (uint64_t i = 0; i < 5000; i++) {
         struct heap_quarantine_entry put = {(char *)(uintptr_t)(i + 1), i % 700, 0};
-        while (heap_quarantine_oldest(&w, 100000, heap_quarantine_cost(put.packed), &e)) {
+        while (heap_quarantine_evict(&w, 100000, heap_quarantine_cost(put.packed), &e)) {
             assert_int_equal((uintptr_t)e.block, next + 1);
             assert_int_equal(e.packed, next % 700);
             next++;
@@ -126,14 +127,14 @@ static void good_queue_of_waiting_blocks(void **state)
         assert_true(w.bytes <= 100000 && w.put - w.taken <= HEAP_QUARANTINE_BLOCKS);
     }
     assert_true(next > 4000);
-    assert_true(heap_quarantine_entry_at(&w, next, &e) && heap_quarantine_still(&w, next));
+    assert_true(heap_quarantine_entry_at(&w, next, &e) && heap_quarantine_is_queued(&w, next));
     assert_int_equal((uintptr_t)e.block, next + 1);
     assert_false(heap_quarantine_entry_at(&w, 5000, &e));
-    while (heap_quarantine_oldest(&w, 0, 1, &e))
+    while (heap_quarantine_evict(&w, 0, 1, &e))
         next++;
     assert_int_equal(next, 5000);
     assert_int_equal(w.bytes, 0);
-    assert_false(heap_quarantine_still(&w, 4999));
+    assert_false(heap_quarantine_is_queued(&w, 4999));
 }
 
 static uint64_t length(const struct heap_quarantine_lane *l)
@@ -146,7 +147,7 @@ static struct heap_quarantine_entry waiting(uint64_t number)
     return (struct heap_quarantine_entry){(char *)(uintptr_t)number, 64, ~number};
 }
 
-// Who comes drives the oldest out; each bin has a lane of its own.
+// A new entry replaces the oldest; each bin has a lane of its own.
 static void good_lanes_of_waiting_blocks(void **state)
 {
     static struct heap_quarantine w;
@@ -164,40 +165,41 @@ static void good_lanes_of_waiting_blocks(void **state)
     for (uint64_t i = 1; i <= 1000; i++) {
         struct heap_quarantine_slot *next = l->next;
         assert_int_equal(heap_quarantine_entry_in(next, &e), i > room);
-        uint64_t old = (uintptr_t)heap_quarantine_drive(l, waiting(i)).block;
+        uint64_t old = (uintptr_t)heap_quarantine_replace_oldest(l, waiting(i)).block;
         assert_int_equal(old, i <= room ? 0 : i - room);
-        // The one that has left is not there any more, the youngest is, and all of the oldest that wait.
-        assert_false(old && heap_quarantine_still_in(next, &e));
-        assert_true(heap_quarantine_entry_in(next, &e) && heap_quarantine_still_in(next, &e));
+        // The replaced entry is gone, the youngest is there, and so are all others.
+        assert_false(old && heap_quarantine_is_in_slot(next, &e));
+        assert_true(heap_quarantine_entry_in(next, &e) && heap_quarantine_is_in_slot(next, &e));
         assert_int_equal((uintptr_t)e.block, i);
         assert_true(e.packed == 64 && e.sum == ~i);
         assert_int_equal(heap_quarantine_entry_in(l->next, &e), i >= room);
     }
     heap_quarantine_forget(&w);
     for (uint64_t i = 0; i < room; i++)
-        assert_null(heap_quarantine_drive(l, waiting(0)).block);
+        assert_null(heap_quarantine_replace_oldest(l, waiting(0)).block);
 }
 
-// Any part of an entry that is another one's is seen.
+// A change of any part of an entry is detected.
 static void bad_slot_written_anew(void **state)
 {
     static struct heap_quarantine_slot s;
     struct heap_quarantine_entry e, one = waiting(1);
     assert_false(heap_quarantine_entry_in(&s, &e));
     heap_quarantine_write_slot(&s, one);
-    assert_true(heap_quarantine_entry_in(&s, &e) && heap_quarantine_still_in(&s, &e));
+    assert_true(heap_quarantine_entry_in(&s, &e) && heap_quarantine_is_in_slot(&s, &e));
     heap_quarantine_write_slot(&s, (struct heap_quarantine_entry){one.block + 16, one.packed, one.sum});
-    assert_false(heap_quarantine_still_in(&s, &e));
+    assert_false(heap_quarantine_is_in_slot(&s, &e));
     heap_quarantine_write_slot(&s, (struct heap_quarantine_entry){one.block, one.packed + 1, one.sum});
-    assert_false(heap_quarantine_still_in(&s, &e));
+    assert_false(heap_quarantine_is_in_slot(&s, &e));
     heap_quarantine_write_slot(&s, (struct heap_quarantine_entry){one.block, one.packed, one.sum + 1});
-    assert_false(heap_quarantine_still_in(&s, &e));
+    assert_false(heap_quarantine_is_in_slot(&s, &e));
 }
 
-// Whatever changes in the head or the tail of a freed block changes the sum; so do bytes that are all the same.
+// A change of head or tail of a freed block changes the sum, even if all its bytes are overwritten with the
+// same value.
 static void bad_sum(void **state)
 {
-    dress();
+    make_live();
     block_mark_freed(block, 5);
     struct block_head *h = block_head_of(block);
     uint64_t sum = block_sum(h, block_tail(block, SIZE));
@@ -213,19 +215,19 @@ static void bad_sum(void **state)
             memset(block + first, value, (size_t)-first);
             changed = *h;
             assert_true(block_sum(&changed, block_tail(block, SIZE)) != sum);
-            dress();
+            make_live();
             block_mark_freed(block, 5);
         }
 }
 
-// Any bit of the head or the tail that changes is seen.
+// A change of any bit of the head or the tail is detected.
 static void bad_any_bit(void **state)
 {
     for (int at = -BLOCK_HEAD; at < SIZE + BLOCK_TAIL; at++) {
         if (at == 0)
             at = SIZE;
         for (int bit = 0; bit < 8; bit++) {
-            dress();
+            make_live();
             block[at] ^= (char)(1 << bit);
             struct block_head *h = block_head_of(block);
             if (at < 0)
@@ -285,7 +287,7 @@ static void bad_write_to_waiting_block(void **state)
     }
 }
 
-// Each step is more than the one before, by half at most.
+// Each step is larger than the one before, by half at most.
 static void good_room_in_steps(void **state)
 {
     assert_int_equal(block_room(0), 0);
@@ -322,8 +324,8 @@ static void good_copy_around_holes(void **state)
     munmap(p + 2 * page, page);
 }
 
-// Pieces near each other, one that lies before the one before it, and some around a hole; and none of it depends on how much room
-// there is for them.
+// Reads pieces near each other, one that lies before its predecessor, and some around a hole; the results do
+// not depend on the size of the buffer.
 static void good_read_what_lies_near(void **state)
 {
     enum { LEAST = 64, PIECES = 9 };

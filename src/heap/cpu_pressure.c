@@ -23,7 +23,7 @@ static int64_t number_at(const char *text, const char *end)
     return p == text ? -1 : n;
 }
 
-// "some avg10=0.12 avg60=0.03 avg300=0.00 total=4711", and another line for those that wait all at once.
+// "some avg10=0.12 avg60=0.03 avg300=0.00 total=4711", and a line "full" for the times when all wait.
 int64_t cpu_pressure_waited(const char *text, size_t len)
 {
     static const char some[] = "some ", total[] = " total=";
@@ -35,7 +35,7 @@ int64_t cpu_pressure_waited(const char *text, size_t len)
     return at ? number_at(at + sizeof total - 1, text + line) : -1;
 }
 
-// Three averages, then those that run or wait for a core, of how many there are: "0.53 1.37 2.03 3/345 7230".
+// Three averages, then runnable threads / all threads, then a pid: "0.53 1.37 2.03 3/345 7230".
 long cpu_pressure_wanted(const char *text, size_t len)
 {
     const char *end = text + len, *at = text;
@@ -50,7 +50,7 @@ long cpu_pressure_wanted(const char *text, size_t len)
     return wanted > 0 ? (long)wanted - 1 : -1;
 }
 
-// The line of the one hierarchy that knows pressure: "0::/user.slice/session-1.scope".
+// The line of the only hierarchy that has pressure files: "0::/user.slice/session-1.scope".
 int cpu_pressure_name(const char *text, size_t len, const char *mount, char *name, size_t size)
 {
     static const char file[] = "/cpu.pressure";
@@ -79,7 +79,7 @@ bool cpu_pressure_is_long(int64_t waited_us, int64_t within_ns)
 
 // --- files ---
 
-// Not by libc's functions: ThreadSanitizer takes equal numbers in two tables for one file.
+// Direct system calls: ThreadSanitizer takes equal descriptors of two tables for one file.
 static int open_file(const char *name)
 {
     return (int)syscall(SYS_openat, AT_FDCWD, name, O_RDONLY | O_CLOEXEC);
@@ -104,7 +104,7 @@ static int open_pressure(void)
     return fd < 0 ? open_file("/proc/pressure/cpu") : fd;
 }
 
-// Where pressure is switched off, its files are there and cannot be read.
+// Returns whether the file is readable: where pressure is switched off, the files exist but cannot be read.
 static bool says_pressure(int fd)
 {
     char text[TEXT];
@@ -116,7 +116,7 @@ void cpu_pressure_open(struct cpu_pressure *c)
 {
     cpu_set_t mine;
     *c = (struct cpu_pressure){.fd = -1};
-    if (!own_fds_is())
+    if (!own_fds_has())
         return;
     c->fd = open_pressure();
     c->pressure = c->fd >= 0 && says_pressure(c->fd);
@@ -137,7 +137,7 @@ static bool has_waited(struct cpu_pressure *c, int64_t now_ns, int64_t waited_us
     return !first && cpu_pressure_is_long(waited, within);
 }
 
-bool cpu_pressure_is_there(struct cpu_pressure *c, int64_t now_ns)
+bool cpu_pressure_is_high(struct cpu_pressure *c, int64_t now_ns)
 {
     char text[256];
     long n = c->fd < 0 ? -1 : read_file(c->fd, text, sizeof text);

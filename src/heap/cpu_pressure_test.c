@@ -97,7 +97,7 @@ static atomic_bool enough;
 
 static void *spin(void *unused)
 {
-    // Relaxed: it is only a matter of time.
+    // Relaxed: the threads see it eventually.
     while (!atomic_load_explicit(&enough, memory_order_relaxed))
         ;
     return NULL;
@@ -106,18 +106,18 @@ static void *spin(void *unused)
 static void *look(void *seen)
 {
     struct cpu_pressure c;
-    own_fds_leave();
+    own_fds_unshare();
     cpu_pressure_open(&c);
     if (!c.pressure)
         *(int *)seen = -1;
     for (int i = 0; i < 1000 && !*(int *)seen; i++) {
-        *(int *)seen = cpu_pressure_is_there(&c, throttle_now());
+        *(int *)seen = cpu_pressure_is_high(&c, throttle_now());
         throttle_sleep(5000000);
     }
     return NULL;
 }
 
-// More threads than cores: some of them always wait.
+// With more threads than cores, some of them always wait.
 static void good_crowd_is_seen(void **state)
 {
     enum { MOST = 64 };
@@ -134,17 +134,17 @@ static void good_crowd_is_seen(void **state)
     for (long i = 0; i < n; i++)
         pthread_join(threads[i], NULL);
     if (seen < 0)
-        skip();  // the kernel does not say
+        skip();  // the kernel has no pressure data
     assert_int_equal(seen, 1);
 }
 
-// A thread that has the program's descriptors opens nothing.
+// A thread with the program's descriptors opens nothing.
 static void good_takes_no_descriptor(void **state)
 {
     struct cpu_pressure c;
     cpu_pressure_open(&c);
     assert_int_equal(c.fd, -1);
-    assert_false(cpu_pressure_is_there(&c, throttle_now()));
+    assert_false(cpu_pressure_is_high(&c, throttle_now()));
 }
 
 int main(void)

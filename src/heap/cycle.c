@@ -3,9 +3,10 @@
 
 #include <stdatomic.h>
 
-// Four sums for each doubling of a number of microseconds: of the time that was spent in cycles of that length.
+// Four sums per doubling of a cycle's length in microseconds: the time that was spent in cycles of that
+// length.
 enum { SUMS = 4 * 40 };
-static _Atomic uint64_t sums[SUMS];  // relaxed, all: they are only added up
+static _Atomic uint64_t sums[SUMS];  // relaxed, all: only added up
 
 static unsigned sum_of(uint64_t us)
 {

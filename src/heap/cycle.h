@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// How long the monitors take from one look at all blocks to the next: what an exploit must be quicker than.
+// The time that the monitors take from one check of all blocks to the next, which is the time that an exploit
+// must beat.
 #ifndef MOAT_HEAP_CYCLE_H
 #define MOAT_HEAP_CYCLE_H
 
@@ -7,7 +8,8 @@
 
 void cycle_note(uint64_t ns);  // any monitor
 
-// For so much of the time the cycle that was under way was not longer; in microseconds, to within a fifth. 0: there was none.
+// Returns a duration, in microseconds to within a fifth: for `percent` of the time, the cycle under way was
+// not longer. Returns 0 if there was no cycle yet.
 uint64_t cycle_quantile(unsigned percent);
 
 void cycle_forget(void);  // in the child of a fork

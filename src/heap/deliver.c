@@ -15,22 +15,21 @@
 
 enum { BATCH = PRODUCER_WINDOW };
 
-static struct block_list *warehouses[DELIVER_MOST_LISTS];
+static struct block_list *block_lists[DELIVER_MOST_LISTS];
 static unsigned lists;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;  // rank 1: before monitor.c's
 static _Atomic uint64_t exact_wanted, exact_done;
-static uint64_t buffer[BATCH];  // not on stacks, which may be small; who holds the lock has it
-static _Atomic uint64_t
-    notices[DELIVER_MOST_LISTS];    // relaxed: for estimates; only who holds the lock writes
-static _Atomic uint64_t delivered;  // words; only who holds the lock writes
+static uint64_t buffer[BATCH];  // not on stacks, which may be small; the lock's holder owns it
+static _Atomic uint64_t notices[DELIVER_MOST_LISTS];  // relaxed: for estimates; only the lock's holder writes
+static _Atomic uint64_t delivered;                    // words; only the lock's holder writes
 
 int deliver_init(unsigned count)
 {
     for (lists = 0; lists < count; lists++) {
-        warehouses[lists] = guarded_keep(sizeof **warehouses);
-        if (!warehouses[lists])
+        block_lists[lists] = guarded_keep(sizeof **block_lists);
+        if (!block_lists[lists])
             return -ENOMEM;
-        block_list_init(warehouses[lists]);
+        block_list_init(block_lists[lists]);
     }
     return 0;
 }
@@ -42,7 +41,7 @@ unsigned deliver_lists(void)
 
 struct block_list *deliver_list(unsigned i)
 {
-    return warehouses[i];
+    return block_lists[i];
 }
 
 void deliver_lock(void)
@@ -55,7 +54,7 @@ bool deliver_trylock(void)
     return pthread_mutex_trylock(&lock) == 0;
 }
 
-// Whether somebody has the lock.
+// Returns whether any thread has the lock.
 static bool is_locked(void)
 {
     return pthread_mutex_trylock(&lock) == EBUSY;
@@ -67,20 +66,20 @@ void deliver_unlock(void)
     pthread_mutex_unlock(&lock);
 }
 
-// A block's word and its notice go to the same list, whoever frees it.
+// Adds words to the lists. A block's word and its notice go to the same list, whichever thread frees it.
 static void store(const uint64_t *words, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
         uint64_t list = ((words[i] & ~BLOCK_NOTICE) * 0x9e3779b97f4a7c15u >> 32) % lists;
-        // Counted before a monitor can meet it: monitor_backlog relies on that.
+        // Counted before a monitor can meet the notice, as monitor_backlog requires.
         if (words[i] & BLOCK_NOTICE)
             atomic_store_explicit(&notices[list],
                                   atomic_load_explicit(&notices[list], memory_order_relaxed) + 1,
                                   memory_order_relaxed);
-        if (block_list_add(warehouses[list], words[i]))
+        if (block_list_add(block_lists[list], words[i]))
             producer_close();
     }
-    // Release: with the acquire in deliver_words; whoever knows of them finds them.
+    // Release: with the acquire in deliver_words; whoever reads the count finds the words.
     if (n)
         atomic_store_explicit(&delivered, atomic_load_explicit(&delivered, memory_order_relaxed) + n,
                               memory_order_release);
@@ -94,7 +93,7 @@ static uint64_t drain_ring(struct producer *w)
     return all;
 }
 
-static void breathe(void)
+static void back_off(void)
 {
     struct timespec t = {.tv_nsec = 20000};
     if (sched_yield())
@@ -102,20 +101,21 @@ static void breathe(void)
     nanosleep(&t, NULL);
 }
 
-// Window before ring: a thread that was asked may have emptied its window into the ring.
+// Takes a thread's words. The window before the ring: a thread that was asked may have emptied its window
+// into the ring.
 static uint64_t visit(struct producer *w)
 {
     int n;
     while ((n = producer_take(w, buffer)) == -EAGAIN)
-        breathe();
+        back_off();
     store(buffer, (size_t)n);
     return drain_ring(w) + (uint64_t)n;
 }
 
-static void bury(struct producer *w)
+static void release_record(struct producer *w)
 {
     if (atomic_load_explicit(&w->count, memory_order_relaxed))
-        return;  // the next round has it
+        return;  // left to the next round
     // Release: with the acquire in producer.c's reuse.
     atomic_store_explicit(&w->state, PRODUCER_UNUSED, memory_order_release);
 }
@@ -127,11 +127,11 @@ uint64_t deliver_round(bool exact)
     uint64_t wanted = atomic_load_explicit(&exact_wanted, memory_order_acquire), all = 0;
     producer_ask(exact);
     for (struct producer *w = producer_all(); w; w = atomic_load_explicit(&w->older, memory_order_relaxed)) {
-        // Before the visit: with producer_retire's release.
+        // Read before the visit. Acquire: with producer_retire's release.
         int state = atomic_load_explicit(&w->state, memory_order_acquire);
         all += visit(w);
         if (state == PRODUCER_DEAD)
-            bury(w);
+            release_record(w);
     }
     if (exact)
         // Release: with the acquire in deliver_exact_done.
@@ -158,7 +158,7 @@ uint64_t deliver_words(void)
 
 uint64_t deliver_ask_exact(void)
 {
-    // Release: with the acquire in deliver_round; what the asker read lies before the round.
+    // Release: with the acquire in deliver_round; what the caller read lies before the round.
     return atomic_fetch_add_explicit(&exact_wanted, 1, memory_order_acq_rel) + 1;
 }
 
@@ -176,7 +176,7 @@ uint64_t deliver_exact_done(void)
 bool deliver_valid(void)
 {
     uint64_t done = atomic_load_explicit(&exact_done, memory_order_relaxed), sum = 0;
-    // Relaxed, all: `exact_wanted` only grows, and who has the lock writes the others.
+    // Relaxed, all: `exact_wanted` only grows, and the lock's holder writes the others.
     for (unsigned i = 0; i < lists; i++)
         sum += atomic_load_explicit(&notices[i], memory_order_relaxed);
     return is_locked() && done <= atomic_load_explicit(&exact_wanted, memory_order_relaxed) &&
@@ -189,5 +189,5 @@ void deliver_after_fork(struct producer *mine)
         atomic_store_explicit(&mine->tid, (pid_t)syscall(SYS_gettid), memory_order_relaxed);
     for (struct producer *w = producer_all(); w; w = atomic_load_explicit(&w->older, memory_order_relaxed))
         if (w != mine)
-            producer_bereave(w);
+            producer_owner_died(w);
 }

@@ -36,7 +36,7 @@ static bool is_glibc_block(const char *p)
         return false;
     if (words[1] & MAPPED)
         return is_mapped_chunk((uint64_t)(uintptr_t)p - 16, words[0], words[1]);
-    // The chunk that follows says that this one is in use.
+    // The following chunk has a flag that this one is in use.
     return safe_read_one(p - 8 + (words[1] & ~(uint64_t)FLAGS), sizeof next, &next) && next & IN_USE_BEFORE &&
            next < LARGEST_CHUNK;
 }
@@ -46,24 +46,24 @@ static bool is_glibc_block(const char *p)
 struct finder {
     const char *p;
     char *owner;
-    uint64_t word;  // the owner's
+    uint64_t word;  // that of the owner
     struct block_head head;
-    bool damaged;  // p is a block of ours whose head was overwritten
+    bool damaged;  // p is one of our blocks, with an overwritten head
 };
 
-// A block that is cut off a span and has not been given to anybody.
-static bool was_had(const char *block, const struct block_head *h)
+// Returns whether the block was ever allocated; false for one that was only cut from a span.
+static bool was_allocated(const char *block, const struct block_head *h)
 {
     return block_is_live(block, h) || block_info_of(block, h).size || block_made_at(h->ticket) ||
            block_freed_at(block, h);
 }
 
-static void look(void *ctx, uint64_t word, const struct block_head *h)
+static void visit_block(void *ctx, uint64_t word, const struct block_head *h)
 {
     struct finder *f = ctx;
     char *block = block_of_word(word);
     bool valid = block_is_live(block, h) || block_is_freed(block, h);
-    if (valid && !was_had(block, h))
+    if (valid && !was_allocated(block, h))
         return;
     if (!valid && block == f->p) {
         f->damaged = true;
@@ -85,7 +85,7 @@ static void find_owner(struct finder *f)
     monitor_all_now();
     for (unsigned i = 0; i < deliver_lists(); i++)
         if (monitor_await_lock(i)) {
-            monitor_visit(i, look, f);
+            monitor_visit(i, visit_block, f);
             monitor_unlock(i);
         }
 }
@@ -111,13 +111,13 @@ bool foreign_judge(void *p, const char *call, uint32_t site)
     bool readable =
         (uintptr_t)p % BLOCK_ALIGN == 0 && safe_read_one((char *)p - BLOCK_HEAD, sizeof own, &own);
     bool pass = false;
-    if (readable && block_is_freed(p, &own) && was_had(p, &own)) {
+    if (readable && block_is_freed(p, &own) && was_allocated(p, &own)) {
         heap_report_double_free(p, &own, call, site);
     } else {
-        // A pointer to the start of what we got from below is as wrong as any other into our block.
+        // A pointer to the start of what the next allocator gave us is as wrong as any other into our block.
         bool ours =
             safe_read_one(p, sizeof behind, &behind) && block_is_live((char *)p + BLOCK_HEAD, &behind);
-        pass = !ours && !span_has(p) && under.is_glibc && is_glibc_block(p);
+        pass = !ours && !span_has(p) && next_malloc.is_glibc && is_glibc_block(p);
         if (!pass)
             report(&f, call, site);
     }

@@ -18,7 +18,7 @@ static size_t whole_pages(size_t size)
     return (size + page - 1) / page * page;
 }
 
-// Where mappings start, as far as there is room: whoever looks for pointers of the program must not look there.
+// Where mappings start, as far as there is room: the search for leaks must skip them.
 enum { KNOWN = 4096 };
 static _Atomic uint64_t known[KNOWN];
 
@@ -67,7 +67,8 @@ void guarded_unmap(void *p, size_t size)
 static char *kept_start(void)
 {
     static char *_Atomic kept;
-    char *start = atomic_load_explicit(&kept, memory_order_relaxed), *fresh;  // nobody has written there
+    // Relaxed: the memory is fresh, nothing was written there.
+    char *start = atomic_load_explicit(&kept, memory_order_relaxed), *fresh;
     if (!start && (fresh = guarded_map(KEPT_BYTES))) {
         if (atomic_compare_exchange_strong_explicit(&kept, &start, fresh, memory_order_relaxed,
                                                     memory_order_relaxed))
@@ -83,7 +84,7 @@ void *guarded_keep(size_t size)
     char *start = kept_start();
     size_t whole = whole_pages(size);
     size_t at =
-        atomic_fetch_add_explicit(&used, whole, memory_order_relaxed);  // takes a range for the caller
+        atomic_fetch_add_explicit(&used, whole, memory_order_relaxed);  // reserves a range for the caller
     return start && at + whole <= KEPT_BYTES ? start + at : guarded_map(size);
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Memory of our own, from the system and not from the heap that we watch, with a page before and behind it that
-// nobody can touch: a stray write of the program does not reach what watches it.
+// Memory of our own, mapped from the system and not taken from the heap that we watch, with an inaccessible
+// page before and behind it, so that stray writes of the program do not reach it.
 #ifndef MOAT_HEAP_GUARDED_H
 #define MOAT_HEAP_GUARDED_H
 
@@ -10,11 +10,11 @@
 
 void *guarded_map(size_t size);  // zeroed; NULL when out of memory
 void guarded_unmap(void *p, size_t size);
-void *guarded_keep(size_t size);  // the like for what lives as long as the process: many have one mapping
+void *guarded_keep(size_t size);  // zeroed, never freed; many objects share a mapping
 
-bool guarded_is(uint64_t start);  // whether a mapping of ours starts there
+bool guarded_is(uint64_t start);  // whether one of our mappings starts there
 
-// Objects of one size that live as long as the process, many to a mapping. One thread at a time.
+// Objects of one size that live as long as the process; many share a mapping. For one thread at a time.
 struct guarded_pool {
     size_t size;  // of an object
     char *next, *end;

@@ -16,13 +16,13 @@
 #include "heap/span.h"
 #include "heap/next_malloc.h"
 
-struct heap_settings heap_settings = {.wait_bytes = 256 << 10};
+struct heap_settings heap_settings = {.quarantine_bytes = 256 << 10};
 
-__thread struct producer *heap_writer;
+__thread struct producer *heap_producer;
 
 struct producer *heap_self(void)
 {
-    return heap_writer;
+    return heap_producer;
 }
 
 void heap_set_lazy(bool lazy)
@@ -32,21 +32,21 @@ void heap_set_lazy(bool lazy)
 
 static __attribute__((noinline)) struct producer *join(void)
 {
-    if (!heap_life_ready() || own_fds_is_ours())
+    if (!heap_life_ready() || own_fds_is_our_thread())
         return NULL;
-    heap_writer = producer_new();
-    if (heap_writer)
-        heap_life_thread_starts(heap_writer);
-    return heap_writer;
+    heap_producer = producer_new();
+    if (heap_producer)
+        heap_life_thread_starts(heap_producer);
+    return heap_producer;
 }
 
 struct producer *heap_join(void)
 {
-    return heap_writer ? heap_writer : join();
+    return heap_producer ? heap_producer : join();
 }
 
-// A call that is not where it should be may be near, where others drove it: then they change places. One that is nowhere drives
-// those away that were found least often.
+// Finds the site of a call whose slot has another entry. If the call's entry is in a near slot, the two swap
+// places. If it is in none, it is made; the other entries move one slot on, and the last one is dropped.
 uint32_t heap_find_site(struct producer *w, const void *from, const void *frame, uint64_t hash)
 {
     size_t i = hash >> (64 - PRODUCER_CALLERS_LOG2), near = 1;
@@ -74,33 +74,35 @@ void *heap_no_memory(void)
 
 // --- spans ---
 
-// A span whose blocks are all back. If somebody cannot be told now, it stays as it is.
-static void take_apart(struct producer *w, struct span *s)
+// Removes the words of a span that was taken out and gives it back. If a word cannot be removed now, the span
+// stays unused for good.
+static void retire_span(struct producer *w, struct span *s)
 {
-    bool told = true;
+    bool removed = true;
     for (size_t i = 0; i < span_blocks(s); i++)
-        told &= producer_strike(w, PRODUCER_ELSEWHERE, span_word(s, i));
-    if (told)
+        removed &= producer_remove(w, PRODUCER_ELSEWHERE, span_word(s, i));
+    if (removed)
         span_give(s);
 }
 
-// Blocks that are marked as freed. Where they cannot be put now, they stay as they are.
+// Puts blocks that are marked as freed into their spans. Those that cannot be put now stay unused for good.
 static void put_into_spans(struct producer *w, const uint64_t *words, size_t n)
 {
     struct span *out;
     for (size_t done; n && (done = span_put(words, n, &out)); words += done, n -= done)
         if (out)
-            take_apart(w, out);
+            retire_span(w, out);
 }
 
-// A block of the shelf: what its head says may have been overwritten since, and its place must not mislead us: a place
-// that is wrong only makes a notice where a word could have been struck out, but for the one that means that nobody has it.
+// Gives a block of the thread cache back to the next allocator. Its head may have been overwritten since, so
+// its place is not trusted: a wrong place only causes a notice where the word could have been removed from
+// the window; PRODUCER_UNWATCHED, which would do neither, is ignored.
 static void give_back_word(struct producer *w, uint64_t word)
 {
     char *p = block_of_word(word);
     uint64_t place = block_head_of(p)->place;
-    if (producer_strike(w, place == PRODUCER_UNWATCHED ? PRODUCER_ELSEWHERE : place, word))
-        under.free(p - BLOCK_HEAD);
+    if (producer_remove(w, place == PRODUCER_UNWATCHED ? PRODUCER_ELSEWHERE : place, word))
+        next_malloc.free(p - BLOCK_HEAD);
 }
 
 static __attribute__((noinline)) void empty_bin(struct producer *w, struct thread_cache_bin *b, size_t count)
@@ -118,7 +120,7 @@ static __attribute__((noinline)) void empty_bin(struct producer *w, struct threa
 
 static void empty_bins(struct producer *w, size_t bins)
 {
-    for (struct thread_cache_bin *b = w->shelf.bins; b < w->shelf.bins + bins; b++) {
+    for (struct thread_cache_bin *b = w->cache.bins; b < w->cache.bins + bins; b++) {
         size_t count = (size_t)(b->top - b->low);
         b->top = b->low;
         empty_bin(w, b, count);
@@ -127,7 +129,7 @@ static void empty_bins(struct producer *w, size_t bins)
 
 // --- allocating ---
 
-enum { FILL_STEP = 2, FILL_MOST = 18, FILL_BYTES = 2048 };  // that a shelf gets at once
+enum { FILL_STEP = 2, FILL_MOST = 18, FILL_BYTES = 2048 };  // blocks and bytes per refill of a bin
 
 void heap_mark(const void *block, size_t size)
 {
@@ -139,48 +141,49 @@ void heap_mark(const void *block, size_t size)
     }
 }
 
-void *heap_dress(struct producer *w, const void *from, const void *frame, char *base, struct block_info info)
+void *heap_make_block(struct producer *w, const void *from, const void *frame, char *base,
+                      struct block_info info)
 {
     char *block = base + ((size_t)1 << info.lead_log2);
-    if (__builtin_expect(atomic_load_explicit(&heap_life_alone, memory_order_relaxed), 0))
-        heap_life_consider();
+    if (__builtin_expect(atomic_load_explicit(&heap_life_unmonitored, memory_order_relaxed), 0))
+        heap_life_maybe_start();
     heap_mark(block, info.size);
     uint32_t site = w ? heap_fast_site(w, from, frame) : 0;
     uint64_t place = w ? producer_reserve(w) : PRODUCER_UNWATCHED;
     uint64_t turn = w ? producer_generation(w) : 0, ticket = block_ticket(turn, site, turn);
     if (place == PRODUCER_UNWATCHED)
         info.kind |= BLOCK_UNWATCHED;
-    block_dress(block, info, place, ticket);
+    block_make_live(block, info, place, ticket);
     if (w)
         producer_commit(w, place, block_word(block, ticket));
     return block;
 }
 
-// A block may end on the shelf.
+// Rounds up to the bin's room, as the block may end in the thread cache.
 size_t heap_room_below(size_t room)
 {
     return room <= THREAD_CACHE_LARGEST ? thread_cache_room(room) : room;
 }
 
-// Somebody watches the block from now on. It is as one that was freed.
+// Makes a fresh block of a span watched: writes its head, marked as freed, and puts its word.
 static void make_known(struct producer *w, uint64_t word)
 {
     uint64_t place = producer_reserve(w);
-    block_dress_freed(block_of_word(word), place, word);
+    block_make_freed(block_of_word(word), place, word);
     producer_commit(w, place, word);
 }
 
-// All of the shelf goes back into spans, so that those which nobody uses can have other sizes.
+// Puts the whole thread cache back into spans, so that idle spans can serve other sizes.
 static void make_room(struct producer *w)
 {
-    if (!span_is_worth_it(thread_cache_bytes(&w->shelf)))
+    if (!span_should_reclaim(thread_cache_bytes(&w->cache)))
         return;
     empty_bins(w, THREAD_CACHE_FINE_BINS);
     for (struct span *s; (s = span_take_out());)
-        take_apart(w, s);
+        retire_span(w, s);
 }
 
-// Few at first: many threads need few of a size.
+// Returns how many blocks to take. Few at first, as many threads need few blocks of a size.
 static size_t fill_of(struct producer *w, const struct thread_cache_bin *b, size_t number)
 {
     size_t most = 1 + FILL_BYTES / thread_cache_fine_room(number), room = (size_t)(b->end - b->top);
@@ -190,16 +193,16 @@ static size_t fill_of(struct producer *w, const struct thread_cache_bin *b, size
     return w->filled[number] < most ? w->filled[number] : most;
 }
 
-// Of an empty bin: blocks from spans, a few at once.
+// Fills an empty bin from spans, a few blocks at a time.
 static bool fill_from_spans(struct producer *w, struct thread_cache_bin *b)
 {
     uint64_t words[FILL_MOST];
-    size_t number = (size_t)(b - w->shelf.bins);
+    size_t number = (size_t)(b - w->cache.bins);
     bool fresh;
     if (number >= THREAD_CACHE_FINE_BINS)
         return false;
-    if (__builtin_expect(atomic_load_explicit(&heap_life_alone, memory_order_relaxed), 0))
-        heap_life_consider();
+    if (__builtin_expect(atomic_load_explicit(&heap_life_unmonitored, memory_order_relaxed), 0))
+        heap_life_maybe_start();
     size_t most = fill_of(w, b, number), n = span_take(number, words, most, false, &fresh);
     if (!n) {
         make_room(w);
@@ -207,7 +210,7 @@ static bool fill_from_spans(struct producer *w, struct thread_cache_bin *b)
     }
     for (size_t i = 0; fresh && i < n; i++)
         make_known(w, words[i]);
-    // The first one comes last, so that it is the next. A signal handler may have been here.
+    // Reversed, so that the lowest block is used next. A signal handler may have filled the bin meanwhile.
     while (n && !thread_cache_is_full(b))
         thread_cache_put(b, words[--n]);
     put_into_spans(w, words, n);
@@ -218,18 +221,18 @@ uint64_t heap_take(struct producer *w, size_t room)
 {
     if (room > THREAD_CACHE_LARGEST)
         return 0;
-    struct thread_cache_bin *b = &w->shelf.bins[thread_cache_number(room)];
-    return thread_cache_is_empty(b) && !thread_cache_refill(&w->shelf, b) && !fill_from_spans(w, b)
+    struct thread_cache_bin *b = &w->cache.bins[thread_cache_number(room)];
+    return thread_cache_is_empty(b) && !thread_cache_refill(&w->cache, b) && !fill_from_spans(w, b)
                ? 0
                : thread_cache_take(b);
 }
 
-static void *alloc_from_shelf(struct producer *w, const void *from, const void *frame, size_t size,
+static void *alloc_from_cache(struct producer *w, const void *from, const void *frame, size_t size,
                               enum block_kind kind)
 {
     uint32_t site = heap_fast_site(w, from, frame);
     uint64_t word = heap_take(w, size);
-    return word ? heap_fast_dress(w, word, (struct block_info){size, BLOCK_LEAD_LOG2, kind, 0}, site) : NULL;
+    return word ? heap_fast_reuse(w, word, (struct block_info){size, BLOCK_LEAD_LOG2, kind, 0}, site) : NULL;
 }
 
 static void *alloc_aligned(struct producer *w, const void *from, const void *frame, size_t size, size_t align,
@@ -238,10 +241,10 @@ static void *alloc_aligned(struct producer *w, const void *from, const void *fra
     size_t lead = align > BLOCK_HEAD ? align : BLOCK_HEAD, total;
     void *base;
     if (__builtin_add_overflow(heap_room_below(size), lead + BLOCK_TAIL, &total) || total > HEAP_LARGEST ||
-        under.posix_memalign(&base, align, total))
+        next_malloc.posix_memalign(&base, align, total))
         return heap_no_memory();
-    return heap_dress(w, from, frame, base,
-                      (struct block_info){size, (unsigned)__builtin_ctzll(lead), kind, 0});
+    return heap_make_block(w, from, frame, base,
+                           (struct block_info){size, (unsigned)__builtin_ctzll(lead), kind, 0});
 }
 
 static __attribute__((noinline)) void *alloc_early(size_t size, size_t align)
@@ -257,14 +260,15 @@ void *heap_alloc(const void *from, const void *frame, size_t size, size_t align,
         return alloc_early(size, align);
     if (__builtin_expect(align > BLOCK_ALIGN, 0))
         return alloc_aligned(w, from, frame, size, align, kind);
-    // Not only when the shelf is empty do callers come here: large ones, and those that ask for an alignment, do not look there.
-    void *block = size <= THREAD_CACHE_LARGEST && w ? alloc_from_shelf(w, from, frame, size, kind) : NULL;
+    // Not only an empty bin leads here: large sizes and calls with an alignment have not tried the cache yet.
+    void *block = size <= THREAD_CACHE_LARGEST && w ? alloc_from_cache(w, from, frame, size, kind) : NULL;
     if (block)
         return block;
-    char *base = size <= HEAP_LARGEST ? under.malloc(heap_room_below(size) + BLOCK_HEAD + BLOCK_TAIL) : NULL;
+    char *base =
+        size <= HEAP_LARGEST ? next_malloc.malloc(heap_room_below(size) + BLOCK_HEAD + BLOCK_TAIL) : NULL;
     if (__builtin_expect(!base, 0))
         return heap_no_memory();
-    return heap_dress(w, from, frame, base, (struct block_info){size, BLOCK_LEAD_LOG2, kind, 0});
+    return heap_make_block(w, from, frame, base, (struct block_info){size, BLOCK_LEAD_LOG2, kind, 0});
 }
 
 void *heap_calloc(const void *from, const void *frame, size_t bytes)
@@ -273,14 +277,16 @@ void *heap_calloc(const void *from, const void *frame, size_t bytes)
     if (__builtin_expect(!w && !heap_life_ready(), 0))
         return alloc_early(bytes, 0);
     void *block =
-        bytes <= THREAD_CACHE_LARGEST && w ? alloc_from_shelf(w, from, frame, bytes, BLOCK_CALLOC) : NULL;
+        bytes <= THREAD_CACHE_LARGEST && w ? alloc_from_cache(w, from, frame, bytes, BLOCK_CALLOC) : NULL;
     if (block)
         return memset(block, 0, bytes);
-    char *base =
-        bytes <= HEAP_LARGEST ? under.calloc(1, heap_room_below(bytes) + BLOCK_HEAD + BLOCK_TAIL) : NULL;
+    char *base = bytes <= HEAP_LARGEST
+                     ? next_malloc.calloc(1, heap_room_below(bytes) + BLOCK_HEAD + BLOCK_TAIL)
+                     : NULL;
     if (!base)
         return heap_no_memory();
-    return heap_dress(w, from, frame, base, (struct block_info){bytes, BLOCK_LEAD_LOG2, BLOCK_CALLOC, 0});
+    return heap_make_block(w, from, frame, base,
+                           (struct block_info){bytes, BLOCK_LEAD_LOG2, BLOCK_CALLOC, 0});
 }
 
 // --- freeing ---
@@ -296,36 +302,36 @@ void heap_give_back(struct producer *w, void *p, struct block_info info)
     uint64_t word = block_word(p, h->ticket);
     if (span_has(p)) {
         put_into_spans(w, &word, 1);
-    } else if (info.kind & BLOCK_UNWATCHED || producer_strike(w, h->place, word)) {
+    } else if (info.kind & BLOCK_UNWATCHED || producer_remove(w, h->place, word)) {
         unmapped_note(p, *h, block_freed_at(p, h));
-        under.free(base_of(p, info));
+        next_malloc.free(base_of(p, info));
     }
 }
 
 void heap_put_into_bin(struct producer *w, void *p, struct thread_cache_bin *b)
 {
-    if (thread_cache_is_full(b) && !thread_cache_make_room(&w->shelf, b)) {
+    if (thread_cache_is_full(b) && !thread_cache_make_room(&w->cache, b)) {
         empty_bin(w, b, thread_cache_older(b));
         thread_cache_drop_older(b);
     }
     thread_cache_put(b, block_word(p, block_head_of(p)->ticket));
 }
 
-// Whether the shelf has the like of it.
-static bool is_for_shelf(struct block_info info)
+// Returns whether the thread cache takes such blocks.
+static bool is_for_cache(struct block_info info)
 {
     return heap_fast_is_small(info) && info.lead_log2 == BLOCK_LEAD_LOG2 && !(info.kind & BLOCK_UNWATCHED);
 }
 
 void heap_put_away(struct producer *w, void *p, struct block_info info)
 {
-    if (is_for_shelf(info))
-        heap_put_into_bin(w, p, &w->shelf.bins[thread_cache_number(heap_fast_room(info))]);
+    if (is_for_cache(info))
+        heap_put_into_bin(w, p, &w->cache.bins[thread_cache_number(heap_fast_room(info))]);
     else
         heap_give_back(w, p, info);
 }
 
-// The tail is made whole: what happens to the block from now on is another matter.
+// Reports a damaged tail and restores it, so that later damage is reported separately.
 static void report_tail(void *p, struct block_head *h, const char *name)
 {
     uint64_t size = block_info_of(p, h).size, tail, sound = block_tail_canary(h->canary);
@@ -335,7 +341,8 @@ static void report_tail(void *p, struct block_head *h, const char *name)
         heap_report_tail(p, h, tail, name);
 }
 
-// A program that has an operator new of its own, over malloc, may well leave delete to us.
+// Returns whether operator new is ours: a program with an operator new of its own, over malloc, may leave
+// delete to us.
 static bool has_our_new(void)
 {
     Dl_info ours, found;
@@ -357,10 +364,10 @@ void heap_check_block(struct producer *w, const void *from, const void *frame, v
 
 void heap_free_ours(struct producer *w, void *p, struct block_info info, uint32_t site)
 {
-    if (heap_settings.lazy && heap_quarantine_takes(info.size, heap_settings.wait_bytes)) {
+    if (heap_settings.lazy && heap_quarantine_admits(info.size, heap_settings.quarantine_bytes)) {
         size_t room = heap_fast_room(info);
-        if (is_for_shelf(info) && room <= THREAD_CACHE_FINE)
-            heap_lazy_free_free(w, p, info.size, thread_cache_fine_number(room), site);
+        if (is_for_cache(info) && room <= THREAD_CACHE_FINE)
+            heap_lazy_free_lane(w, p, info.size, thread_cache_fine_number(room), site);
         else
             heap_lazy_free_queue(w, p, block_pack(info), site);
         return;
@@ -375,19 +382,20 @@ static __attribute__((noinline)) void free_strange(struct producer *w, const voi
     if (next_malloc_is_early(p))
         return;
     if (foreign_judge(p, name, heap_fast_site(w, from, frame)))
-        under.free(p);
+        next_malloc.free(p);
 }
 
-bool heap_is_gone(struct producer *w, const void *from, const void *frame, void *p, const char *name)
+bool heap_is_unmapped(struct producer *w, const void *from, const void *frame, void *p, const char *name)
 {
     struct block_head head;
     if (!unmapped_may_be(p) || !unmapped_is(p, &head))
         return false;
-    heap_report_gone_free(p, &head, name, heap_fast_site(w, from, frame));
+    heap_report_unmapped_free(p, &head, name, heap_fast_site(w, from, frame));
     return true;
 }
 
-// There is no record for this thread, and no memory for one: its blocks are not looked after, only given back.
+// Frees without a record for the thread, which could not be made. A watched block is only marked as freed and
+// stays allocated, as its word cannot be removed.
 void heap_free_without_record(void *p)
 {
     if (!heap_life_ready() || next_malloc_is_early(p))
@@ -396,9 +404,9 @@ void heap_free_without_record(void *p)
     if (span_has(p) && !block_is_live(p, h))
         return;
     if (!foreign_may_be_any(p) || !block_is_live(p, h))
-        under.free(p);
+        next_malloc.free(p);
     else if (h->place == PRODUCER_UNWATCHED)
-        under.free(base_of(p, block_info_of(p, h)));
+        next_malloc.free(base_of(p, block_info_of(p, h)));
     else
         block_mark_freed(p, 0);
 }
@@ -410,7 +418,7 @@ void heap_free(const void *from, const void *frame, void *p, enum block_kind fam
     struct producer *w = heap_join();
     if (__builtin_expect(!w, 0)) {
         heap_free_without_record(p);
-    } else if (heap_is_gone(w, from, frame, p, name)) {
+    } else if (heap_is_unmapped(w, from, frame, p, name)) {
         return;
     } else if (__builtin_expect(foreign_may_be_any(p) && block_is_live(p, block_head_of(p)), 1)) {
         struct block_info info = block_info_of(p, block_head_of(p));
@@ -426,8 +434,8 @@ void heap_thread_ends(struct producer *w)
 {
     heap_lazy_free_end(w);
     empty_bins(w, THREAD_CACHE_BINS);
-    thread_cache_forget(&w->shelf);
-    heap_writer = NULL;
+    thread_cache_forget(&w->cache);
+    heap_producer = NULL;
     producer_retire(w);
 }
 
@@ -439,5 +447,5 @@ size_t heap_usable(void *p)
         return next_malloc_early_size(p);
     if (foreign_may_be_any(p) && block_is_live(p, block_head_of(p)))
         return block_info_of(p, block_head_of(p)).size;
-    return under.malloc_usable_size ? under.malloc_usable_size(p) : 0;
+    return next_malloc.malloc_usable_size ? next_malloc.malloc_usable_size(p) : 0;
 }

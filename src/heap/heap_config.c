@@ -26,7 +26,7 @@ static void take(struct heap_config *c, const struct options *o)
         .leaks = o->leak_check,
         .halt = o->halt_on_error,
         .exitcode = o->error_exitcode ? (int)o->error_exitcode : 1,
-        .wait_bytes = o->heap_wait,
+        .quarantine_bytes = o->heap_wait,
         .share = (unsigned)o->heap_monitor_share,
         .monitors = (unsigned)o->heap_monitors,
         .depth = depths[o->heap_stacks],
@@ -37,11 +37,11 @@ static void take(struct heap_config *c, const struct options *o)
 
 void heap_config_read(struct heap_config *c)
 {
-    // Not given back: that would leave a hole in the program's heap, in which blocks could not grow.
+    // Never freed: that would leave a hole in the program's heap, in which blocks could not grow.
     static struct option_set set;
     struct options options;
     if (option_read_variable(&set, &options, getenv(OPTION_VARIABLE), complain, NULL)) {
-        *c = (struct heap_config){.wait_bytes = 256 << 10, .share = 25, .monitors = 1};
+        *c = (struct heap_config){.quarantine_bytes = 256 << 10, .share = 25, .monitors = 1};
         return;
     }
     take(c, &options);

@@ -10,8 +10,8 @@
 
 struct heap_config {
     bool lazy, leaks, halt;
-    int exitcode;  // with halt
-    uint64_t wait_bytes;
+    int exitcode;  // the status with halt
+    uint64_t quarantine_bytes;
     unsigned share, monitors;
     enum site_depth depth;
     char log_file[512];

@@ -9,7 +9,8 @@
 
 _Alignas(HEAP_KEY_PAGE) struct heap_key heap_key;
 
-// Where getrandom is forbidden: what differs between two runs, mixed. The program is watched all the same.
+// Used where getrandom is forbidden: mixes what differs between two runs, so that the program is monitored
+// all the same.
 static void fill_without_help(void)
 {
     struct timespec t;
@@ -27,6 +28,6 @@ void heap_key_init(void)
         fill_without_help();
     uint64_t filler = (canary_shape(heap_key.word[HEAP_KEY_FILLER]) & 0xff) * 0x0101010101010101u;
     heap_key.word[HEAP_KEY_FILLER] = heap_key.word[HEAP_KEY_FILLER + 1] = filler;
-    // Not PROT_NONE around it: collectors of garbage read all that a library has.
+    // The pages around it are not PROT_NONE, because garbage collectors read all of a library's data.
     mprotect(&heap_key, sizeof heap_key, PROT_READ);
 }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Lazy frees: what happens to blocks before they wait (heap_quarantine.h), and when they have waited long enough.
+// Lazy frees: how freed blocks enter the quarantine (heap_quarantine.h), and what happens when they leave it.
 #ifndef MOAT_HEAP_HEAP_LAZY_FREE_H
 #define MOAT_HEAP_HEAP_LAZY_FREE_H
 
@@ -8,15 +8,15 @@
 
 struct producer;
 
-// A block that lives, is sound, and is for one of the shelf's fine bins joins those that wait; and any other.
-void heap_lazy_free_free(struct producer *w, void *p, uint64_t size, size_t bin, uint32_t site);
+// Quarantines a live, intact block: one that belongs to a fine bin of the thread cache; any other.
+void heap_lazy_free_lane(struct producer *w, void *p, uint64_t size, size_t bin, uint32_t site);
 void heap_lazy_free_queue(struct producer *w, char *p, uint64_t packed, uint32_t site);
-// What free does, in one piece.
-void heap_lazy_free_free_usual(const void *from, const void *frame, void *p);
+// The whole of free() for the lazy setting, as one function.
+void heap_lazy_free_entry(const void *from, const void *frame, void *p);
 
-void heap_lazy_free_end(struct producer *w);  // the thread ends: none of its blocks waits any longer
+void heap_lazy_free_end(struct producer *w);  // the thread ends: its quarantine is emptied
 
-// Blocks that wait, of all threads: looked at once more.
+// Checks the quarantined blocks of all threads once more.
 void heap_lazy_free_check(void);
 
 #endif

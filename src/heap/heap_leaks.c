@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// A conservative search, as garbage collectors do it: what lies in writable memory that is not the heap, and looks like the
-// address of a block or of a byte in it, keeps that block; so does what lies in a block that is kept. Stacks are writable
-// memory; registers of other threads are not looked at.
+// A conservative search, as in garbage collectors: a word in writable memory outside the heap that looks like
+// the address of a block or of a byte in it keeps that block alive; so does one in a block that is kept.
+// Stacks are writable memory; registers of other threads are not read.
 #include "heap/heap_leaks.h"
 
 #include <fcntl.h>
@@ -26,15 +26,16 @@ struct found {
 };
 
 struct search {
-    struct found *blocks;  // by address
+    struct found *blocks;  // sorted by address
     size_t count, room;
-    size_t *todo, ntodo;  // kept, and not looked into yet
-    uint64_t *piece;      // a copy of what is looked at; not where the search itself would find it
-    uint64_t stack;       // this thread's: what lies below is nobody's any more
+    size_t *todo, ntodo;  // kept, and not scanned yet
+    uint64_t *piece;      // a copy of what is scanned; where the search itself does not find it
+    uint64_t stack;       // this thread's stack pointer: what lies below is dead
 };
 
-// A head that changed while it was copied may be none: it is copied again.
-static bool lives(const char *block, struct block_head *h)
+// Returns whether the block is live. A head that changed while it was copied may be invalid; it is copied
+// again.
+static bool is_live_copy(const char *block, struct block_head *h)
 {
     for (int i = 0; i < MOST_COPIES; i++) {
         if (block_is_live(block, h) || block_is_resized(block, h))
@@ -45,18 +46,18 @@ static bool lives(const char *block, struct block_head *h)
     return false;
 }
 
-// A block that gets another size at this moment is in somebody's hands, maybe in registers only.
+// A block that is being resized at this moment is in use, perhaps from registers only, so it is kept.
 static void add(void *ctx, uint64_t word, const struct block_head *copy)
 {
     struct search *s = ctx;
     const char *block = block_of_word(word);
     struct block_head h = *copy;
-    if (s->count < s->room && lives(block, &h))
+    if (s->count < s->room && is_live_copy(block, &h))
         s->blocks[s->count++] = (struct found){(uint64_t)(uintptr_t)block, block_info_of(block, &h).size,
                                                word, block_made_at(h.ticket), block_is_resized(block, &h)};
 }
 
-// Shell sort: the C library's sorts allocate.
+// Shell sort, because the C library's sorts allocate.
 static void sort(struct found *a, size_t n)
 {
     for (size_t gap = n / 2; gap; gap = gap == 2 ? 1 : gap * 5 / 11)
@@ -88,7 +89,7 @@ static void keep(struct search *s, uint64_t address)
     s->todo[s->ntodo++] = low - 1;
 }
 
-static void look_into(struct search *s, uint64_t start, uint64_t size)
+static void scan(struct search *s, uint64_t start, uint64_t size)
 {
     for (uint64_t at = (start + 7) / 8 * 8; at + 8 <= start + size; at += PIECE) {
         uint64_t n = start + size - at < PIECE ? (start + size - at) / 8 * 8 : PIECE;
@@ -112,8 +113,8 @@ static bool holds_blocks(const struct search *s, uint64_t start, uint64_t end)
     return low < s->count && s->blocks[low].start < end;
 }
 
-// Those that are kept whatever points to them.
-static void look_at_kept(struct search *s)
+// Queues the blocks that are kept without a pointer to them.
+static void queue_kept(struct search *s)
 {
     for (size_t i = 0; i < s->count; i++)
         if (s->blocks[i].kept)
@@ -121,19 +122,20 @@ static void look_at_kept(struct search *s)
 }
 
 // A line of /proc/self/maps: "start-end rights offset device inode  name".
-static void look_at_line(struct search *s, const char *line)
+static void scan_line(struct search *s, const char *line)
 {
     char *rest;
     uint64_t start = strtoull(line, &rest, 16), end = *rest == '-' ? strtoull(rest + 1, &rest, 16) : 0;
     bool writable = end > start && strncmp(rest, " rw", 3) == 0;
     if (start <= s->stack && s->stack < end)
         start = s->stack;
-    // Our own tables know every block; they lie between guards, and none of them must count. Nor does what was freed.
+    // Our own tables know every block; they lie between guard pages and are skipped. So is freed memory in
+    // spans.
     if (writable && !holds_blocks(s, start, end) && !guarded_is(start) && !span_has((void *)(uintptr_t)start))
-        look_into(s, start, end - start);
+        scan(s, start, end - start);
 }
 
-static void look_at_roots(struct search *s)
+static void scan_roots(struct search *s)
 {
     static char text[8192];
     int fd = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
@@ -144,7 +146,7 @@ static void look_at_roots(struct search *s)
         char *line = text, *end;
         for (; (end = strchr(line, '\n')); line = end + 1) {
             *end = 0;
-            look_at_line(s, line);
+            scan_line(s, line);
         }
         have = (size_t)(text + have - line);
         memmove(text, line, have);
@@ -153,11 +155,11 @@ static void look_at_roots(struct search *s)
         close(fd);
     while (s->ntodo) {
         struct found *f = &s->blocks[s->todo[--s->ntodo]];
-        look_into(s, f->start, f->size);
+        scan(s, f->start, f->size);
     }
 }
 
-// One report for each calling context.
+// Reports once per allocation site.
 static void report(struct search *s)
 {
     int reports = 0;
@@ -193,8 +195,8 @@ void heap_leaks_report(void)
             monitor_unlock(i);
         }
     sort(s.blocks, s.count);
-    look_at_kept(&s);
-    look_at_roots(&s);
+    queue_kept(&s);
+    scan_roots(&s);
     report(&s);
     guarded_unmap(s.blocks, s.room * sizeof *s.blocks);
     guarded_unmap(s.todo, s.room * sizeof *s.todo);

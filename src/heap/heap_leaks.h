@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT
-// Blocks that live at the end though nothing points to them.
+// Leaks: blocks that are live at exit though nothing points to them.
 #ifndef MOAT_HEAP_LEAKS_H
 #define MOAT_HEAP_LEAKS_H
 
-// After monitor_all_now. Reports one block for each calling context that leaks, with the number of all of them.
+// Reports one block for each site that leaks, with the number of all its leaked blocks. To be called after
+// monitor_all_now.
 void heap_leaks_report(void);
 
 #endif

@@ -37,12 +37,12 @@ enum {
     LONGEST_NS = 1000000000,
     STOPPED_NS = 5000000,
     ROUND_NS = 4000000,
-    BUSY_ROUND_NS = 16000000,  // where others want the core
-    CALM_ROUND_NS = 48000000,  // and little is allocated
+    BUSY_ROUND_NS = 16000000,   // while others compete for cores
+    QUIET_ROUND_NS = 48000000,  // and little is allocated
     FEW_WORDS = 1 << 10,
     DOZE_NS = 25000000,
     DELIVER_PERCENT = 50,
-    START_NS = 4000000,  // many processes are over before that
+    START_NS = 4000000,  // many processes end before that
     START_TRIES = 250,
     LEAST_BACKLOG = 1 << 17,
     LAST_LOOK_MS = 2000,
@@ -103,10 +103,10 @@ void heap_life_thread_starts(struct producer *w)
 // --- threads of ours ---
 
 static struct heap_config config;
-static _Atomic pid_t running_in;  // the process in which our threads run; 0: nowhere
-static _Atomic pid_t home;        // whose memory this is: no vfork child's; relaxed: fork alone changes it
+static _Atomic pid_t running_in;  // the process in which our threads run; 0: none
+static _Atomic pid_t owner_pid;   // the owner of this memory, no vfork child; relaxed: only fork changes it
 static atomic_bool ended;
-static __thread bool lending __attribute__((tls_model("initial-exec")));  // this thread does work of ours
+static __thread bool helping __attribute__((tls_model("initial-exec")));  // this thread is doing our work
 
 static bool must_end(void)
 {
@@ -119,41 +119,41 @@ static bool is_behind(unsigned list)
     return backlog > LEAST_BACKLOG && backlog > monitor_stats(list).known / 2;
 }
 
-static void begin_thread(struct throttle *pace, const char *name, int nicer, unsigned percent)
+static void begin_thread(struct throttle *throttle, const char *name, int nicer, unsigned percent)
 {
-    own_fds_leave();
-    throttle_become(pace, name, nicer, percent);
+    own_fds_unshare();
+    throttle_become(throttle, name, nicer, percent);
 }
 
 static void *monitor_loop(void *arg)
 {
     unsigned list = (unsigned)(uintptr_t)arg;
-    struct throttle pace;
-    struct idle still;
-    int64_t before = 0;  // when the cruise just before began, if it was whole
+    struct throttle throttle;
+    struct idle idle;
+    int64_t before = 0;  // start of the previous pass; 0: it was not complete
     bool whole = false, judged = false;
-    own_fds_join();
-    begin_thread(&pace, "moat-monitor", NICER, config.share);
-    throttle_start_low(&pace);  // many processes are over soon
+    own_fds_register();
+    begin_thread(&throttle, "moat-monitor", NICER, config.share);
+    throttle_start_low(&throttle);  // many processes end soon
     while (!must_end()) {
-        throttle_begin(&pace);
+        throttle_begin(&throttle);
         if (before)
-            cycle_note((uint64_t)(pace.began - before));
-        if (whole && judged && idle_is(&still)) {
+            cycle_note((uint64_t)(throttle.began - before));
+        if (whole && judged && idle_is(&idle)) {
             before = 0;
-            throttle_doze(&pace, SHORTEST_NS, DOZE_NS);
+            throttle_doze(&throttle, SHORTEST_NS, DOZE_NS);
             continue;
         }
-        idle_begin(&still);
+        idle_begin(&idle);
         monitor_lock(list);
         whole = monitor_once(list);
         judged = !monitor_has_suspects(list);
         monitor_unlock(list);
-        before = whole ? pace.began : 0;
+        before = whole ? throttle.began : 0;
         if (is_behind(list))
-            throttle_rest(&pace, SHORTEST_NS, SHORTEST_NS);
+            throttle_rest(&throttle, SHORTEST_NS, SHORTEST_NS);
         else
-            throttle_rest(&pace, whole ? SHORTEST_NS : STOPPED_NS, LONGEST_NS);
+            throttle_rest(&throttle, whole ? SHORTEST_NS : STOPPED_NS, LONGEST_NS);
     }
     return NULL;
 }
@@ -176,13 +176,14 @@ static int start_thread(void *(*run)(void *), unsigned arg)
     return -err;
 }
 
-static void say_that_there_is_none(void)
+static void report_no_monitor(void)
 {
     heap_report_note(
         "the heap's monitor cannot be started: blocks are looked at when they are freed and at the end");
 }
 
-// While another thread tries to execute a program, the kernel has no threads for us. If it succeeds, that was it.
+// Starts a monitor. While another thread is inside execve, the kernel refuses new threads with EAGAIN; so
+// this is tried again, unless the exec succeeds.
 static int start_monitor(unsigned list)
 {
     int err = start_thread(monitor_loop, list);
@@ -199,10 +200,10 @@ static void start_monitors(void)
     for (unsigned i = 0; !err && i < deliver_lists(); i++)
         err = start_monitor(i);
     if (err && !must_end())
-        say_that_there_is_none();
+        report_no_monitor();
 }
 
-// Nobody is left who could call exit, nor has the files that it would write to.
+// Ends the process when no thread is left that could call exit, nor holds the files that it would write to.
 static void end_alone(void)
 {
     heap_life_end();
@@ -214,19 +215,19 @@ static int64_t next_pause(int64_t pause, bool idle)
     return !idle ? ROUND_NS : pause < 8 * ROUND_NS ? pause * 2 : pause;
 }
 
-// Rounds cost the program's threads an interrupt each, so they are as seldom as is bearable.
+// Each round interrupts the program's threads, so rounds are as rare as tolerable.
 static void *deliver_loop(void *unused)
 {
-    struct throttle pace;
+    struct throttle throttle;
     int64_t pause = ROUND_NS;
-    own_fds_join();
+    own_fds_register();
     throttle_sleep(START_NS);
     if (must_end())
         return NULL;
     start_monitors();
-    begin_thread(&pace, "moat-deliver", 0, DELIVER_PERCENT);
+    begin_thread(&throttle, "moat-deliver", 0, DELIVER_PERCENT);
     while (!must_end()) {
-        throttle_begin(&pace);
+        throttle_begin(&throttle);
         deliver_lock();
         bool asked = deliver_exact_wanted();
         uint64_t words = deliver_round(asked);
@@ -235,7 +236,7 @@ static void *deliver_loop(void *unused)
         if (!words && last_thread_has_left())
             end_alone();
         pause = next_pause(pause, !words && !asked);
-        throttle_rest(&pace, pause, asked || words > FEW_WORDS ? BUSY_ROUND_NS : CALM_ROUND_NS);
+        throttle_rest(&throttle, pause, asked || words > FEW_WORDS ? BUSY_ROUND_NS : QUIET_ROUND_NS);
     }
     return NULL;
 }
@@ -243,18 +244,18 @@ static void *deliver_loop(void *unused)
 static void start_threads(void)
 {
     if (start_thread(deliver_loop, 0))
-        say_that_there_is_none();
+        report_no_monitor();
 }
 
 // --- when we fall behind ---
 
-// A thread that has filled its window. Where all cores are busy, our threads get too little time for what the program does;
-// then its threads do some of our work themselves, so that memory stays bounded. They wait for no lock.
-static void lend_a_hand(struct producer *w)
+// Called by a thread that has filled its window. If all cores are busy and our threads get too little time,
+// the program's threads do some of our work themselves, so that memory stays bounded. They wait for no lock.
+static void help(struct producer *w)
 {
-    if (must_end() || lending)
+    if (must_end() || helping)
         return;
-    lending = true;
+    helping = true;
     if (ring_waiting(&w->ring) > LEAST_BACKLOG / 2 && deliver_trylock()) {
         deliver_rings();
         deliver_unlock();
@@ -264,7 +265,7 @@ static void lend_a_hand(struct producer *w)
             monitor_sweep(i);
             monitor_unlock(i);
         }
-    lending = false;
+    helping = false;
 }
 
 // --- fork ---
@@ -295,32 +296,33 @@ static void after_fork_in_parent(void)
     unlock_all(false);
 }
 
-// Most children become another program at once. Threads are started when one turns out to stay: when it allocates after a while.
-static int64_t forked;  // when; only the child's first thread writes it
-atomic_bool heap_life_alone;
+// Most children exec another program at once. Our threads are started when a child turns out to stay: when it
+// allocates after a while.
+static int64_t forked;  // time of the fork; only the child's first thread writes it
+atomic_bool heap_life_unmonitored;
 
-void heap_life_consider(void)
+void heap_life_maybe_start(void)
 {
-    if (must_end() || lending || throttle_now() - forked < CHILD_NS ||
-        atomic_load_explicit(&home, memory_order_relaxed) != getpid())
+    if (must_end() || helping || throttle_now() - forked < CHILD_NS ||
+        atomic_load_explicit(&owner_pid, memory_order_relaxed) != getpid())
         return;
     pid_t nowhere = 0;
-    // Relaxed, both: whoever wins starts them.
+    // Relaxed, both: exactly one thread succeeds and starts them.
     if (!atomic_compare_exchange_strong_explicit(&running_in, &nowhere, getpid(), memory_order_relaxed,
                                                  memory_order_relaxed))
         return;
-    lending = true;
-    atomic_store_explicit(&heap_life_alone, false, memory_order_relaxed);
+    helping = true;
+    atomic_store_explicit(&heap_life_unmonitored, false, memory_order_relaxed);
     start_threads();
-    lending = false;
+    helping = false;
 }
 
 static void after_fork_in_child(void)
 {
     forked = throttle_now();
-    atomic_store_explicit(&heap_life_alone, true, memory_order_relaxed);
+    atomic_store_explicit(&heap_life_unmonitored, true, memory_order_relaxed);
     atomic_store_explicit(&running_in, 0, memory_order_relaxed);
-    atomic_store_explicit(&home, getpid(), memory_order_relaxed);
+    atomic_store_explicit(&owner_pid, getpid(), memory_order_relaxed);
     deliver_after_fork(heap_self());
     own_fds_after_fork();
     thread_cache_after_fork();
@@ -344,7 +346,7 @@ void heap_life_start(void)
     heap_config_read(&config);
     heap_report_init(config.log_file, config.halt ? config.exitcode : -1);
     heap_set_lazy(config.lazy);
-    heap_settings.wait_bytes = config.wait_bytes;
+    heap_settings.quarantine_bytes = config.quarantine_bytes;
     site_set_depth(config.depth);
     if (!safe_read_works()) {
         leave_unwatched("the heap is not watched: this system does not let a process copy its own memory");
@@ -356,21 +358,22 @@ void heap_life_start(void)
     }
     if (pthread_key_create(&key, thread_ends) == 0) {
         atomic_store_explicit(&has_key, true, memory_order_release);  // with heap_life_thread_starts
-        if (heap_self())                                              // it began before there was a key
+        if (heap_self())  // this thread began before there was a key
             pthread_setspecific(key, heap_self());
     }
     pthread_atfork(before_fork, after_fork_in_parent, after_fork_in_child);
     atomic_store_explicit(&running_in, getpid(), memory_order_relaxed);
-    atomic_store_explicit(&home, getpid(), memory_order_relaxed);
+    atomic_store_explicit(&owner_pid, getpid(), memory_order_relaxed);
     start_threads();
-    producer_when_full(lend_a_hand);
+    producer_when_full(help);
 }
 
-// Whether this thread was interrupted while it had a lock of ours, or its window: nothing can be done then.
+// Returns whether this thread was interrupted while it had one of our locks or its window; then no check is
+// possible.
 static bool is_inside(void)
 {
     struct producer *w = heap_self();
-    return lending || heap_report_is_busy() ||
+    return helping || heap_report_is_busy() ||
            (w && atomic_load_explicit(&w->busy, memory_order_relaxed) != PRODUCER_IDLE);
 }
 
@@ -382,7 +385,7 @@ void heap_life_end(void)
         producer_close();
         return;
     }
-    lending = true;
+    helping = true;
     if (!monitor_all_now())
         heap_report_note("the heap was not looked at at the end: its monitor did not answer");
     else if (config.leaks)
@@ -391,18 +394,19 @@ void heap_life_end(void)
         heap_lazy_free_check();
     heap_report_end();
     producer_close();
-    lending = false;
+    helping = false;
 }
 
-// Another thread ends the process at the same time, and is looking at the heap: not too long.
+// Waits, within bounds, for another thread that is ending the process and making the last check.
 static void await_end(void)
 {
     for (int i = 0; i < LAST_LOOK_MS && !producer_closed(); i++)
         throttle_sleep(1000000);
 }
 
-// A child that was forked from a large process and ends at once would look at all that it inherited.
-static bool is_worth_it(void)
+// Returns whether to check at the end: a child that was forked from a large process and ends at once would
+// check all that it inherited.
+static bool should_check_at_exit(void)
 {
     uint64_t live = 0;
     for (unsigned i = 0; i < deliver_lists(); i++)
@@ -413,11 +417,11 @@ static bool is_worth_it(void)
 void heap_life_end_here(void)
 {
     int saved = errno;
-    if (atomic_load_explicit(&home, memory_order_relaxed) != getpid() || is_inside())
+    if (atomic_load_explicit(&owner_pid, memory_order_relaxed) != getpid() || is_inside())
         return;
     if (atomic_load_explicit(&ended, memory_order_relaxed))
         await_end();
-    else if (is_worth_it())
+    else if (should_check_at_exit())
         heap_life_end();
     errno = saved;
 }

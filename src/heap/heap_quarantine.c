@@ -19,7 +19,7 @@ int heap_quarantine_start(struct heap_quarantine *w)
 
 void heap_quarantine_forget(struct heap_quarantine *w)
 {
-    // Relaxed: in the child of a fork, where nobody looks.
+    // Relaxed: in the child of a fork, where no other thread reads.
     atomic_store_explicit(&w->taken, atomic_load_explicit(&w->put, memory_order_relaxed),
                           memory_order_relaxed);
     w->bytes = 0;
@@ -53,7 +53,7 @@ struct heap_quarantine_lane *heap_quarantine_lanes_start(struct heap_quarantine 
         lanes[i] = (struct heap_quarantine_lane){.next = slots, .first = slots, .end = end};
         slots = end;
     }
-    atomic_store_explicit(&w->lanes, lanes, memory_order_release);  // with the acquire in heap.c's last look
+    atomic_store_explicit(&w->lanes, lanes, memory_order_release);  // with the acquire in check_others
     return lanes;
 }
 
@@ -61,7 +61,7 @@ struct heap_quarantine_lane *heap_quarantine_lanes_start(struct heap_quarantine 
 
 static bool queue_is_valid(struct heap_quarantine *w)
 {
-    // Relaxed, all: the thread's own.
+    // Relaxed, all: the thread's own data.
     uint64_t taken = atomic_load_explicit(&w->taken, memory_order_relaxed), bytes = 0;
     uint64_t put = atomic_load_explicit(&w->put, memory_order_relaxed);
     if (taken > put || put - taken > HEAP_QUARANTINE_BLOCKS)
@@ -133,24 +133,25 @@ bool heap_quarantine_entry_at(struct heap_quarantine *w, uint64_t i, struct heap
     return true;
 }
 
-bool heap_quarantine_still(struct heap_quarantine *w, uint64_t i)
+bool heap_quarantine_is_queued(struct heap_quarantine *w, uint64_t i)
 {
-    atomic_thread_fence(memory_order_acquire);  // with the fence in heap_quarantine_oldest
+    atomic_thread_fence(memory_order_acquire);  // with the fence in heap_quarantine_evict
     return atomic_load_explicit(&w->taken, memory_order_relaxed) <= i;
 }
 
 bool heap_quarantine_entry_in(struct heap_quarantine_slot *s, struct heap_quarantine_entry *e)
 {
-    // Acquire: with the release in heap_quarantine_drive. The rest may be younger than that; then it does not stay.
+    // Acquire: with the release in heap_quarantine_replace_oldest. The other fields may be newer; then
+    // heap_quarantine_is_in_slot fails.
     e->block = atomic_load_explicit(&s->block, memory_order_acquire);
     e->packed = atomic_load_explicit(&s->packed, memory_order_relaxed);
     e->sum = atomic_load_explicit(&s->sum, memory_order_relaxed);
     return e->block;
 }
 
-bool heap_quarantine_still_in(struct heap_quarantine_slot *s, const struct heap_quarantine_entry *e)
+bool heap_quarantine_is_in_slot(struct heap_quarantine_slot *s, const struct heap_quarantine_entry *e)
 {
-    atomic_thread_fence(memory_order_acquire);  // with the fences in heap_quarantine_drive
+    atomic_thread_fence(memory_order_acquire);  // with the fences in heap_quarantine_replace_oldest
     return atomic_load_explicit(&s->block, memory_order_relaxed) == e->block &&
            atomic_load_explicit(&s->packed, memory_order_relaxed) == e->packed &&
            atomic_load_explicit(&s->sum, memory_order_relaxed) == e->sum;

@@ -1,21 +1,25 @@
 // SPDX-License-Identifier: MIT
-// Blocks that the program freed and that wait before they are given back: whoever writes into one of them is found, and so is a
-// second free, for certain. Each thread has lanes for what comes to a shelf's fine bins afterwards, one for each bin: a lane is a
-// ring that is always full, and who comes drives the oldest out. The others are in a queue, bounded in blocks and in bytes. The
-// thread puts and takes; others may look when the process ends:
+// The quarantine: blocks that the program freed and that wait before they are reused or given back, so that a
+// write into one of them and a second free of it are detected for certain. Each thread has a lane for each
+// fine bin of the thread cache: a lane is a ring that is always full, where a new entry replaces the oldest.
+// All other blocks are in a queue, bounded in blocks and in bytes. The thread itself adds and removes; other
+// threads may read when the process ends:
 //
-//   queue:  thread:  entry = ...; put++ (release)        taken++; [release]; the block may be used anew
-//           other:   look at put, the entry, the block; [acquire]; look at taken: if it has not passed the entry, the block waited
-//   lane:   thread:  block = NULL; [release]; the rest of the entry; block = ... (release); [release]; the old one may be used anew
-//           other:   look at the entry, the block; [acquire]; look at the entry: if it is the same, the block waited
+//   queue:  thread:  write the entry; put++ (release)        taken++; [release]; reuse the block
+//           other:   read put, the entry, the block; [acquire]; read taken: if it has not passed the entry,
+//                    the block was in quarantine all the time
+//   lane:   thread:  block = NULL; [release]; write the other fields; block = ... (release); [release];
+//                    reuse the old block
+//           other:   read the entry, the block; [acquire]; read the entry: if it is the same,
+//                    the block was in quarantine all the time
 //
-// No two entries are the same: a block that is freed once more has another ticket, which is in the sum.
+// No two entries are equal: a block that is freed again has another ticket, which is part of the sum.
 //
 // What holds between two operations of the thread (heap_quarantine_valid):
 //   of the queue: taken <= put <= taken + HEAP_QUARANTINE_BLOCKS; entries [taken, put) have blocks
 //                 bytes = sum of heap_quarantine_cost over them
 //   of a lane: first <= next < end; end is the next lane's first; next is the oldest
-//              entries are blocks that fit the lane's bin, or have none; what was forgotten has none
+//              an entry's block is NULL or fits the lane's bin; heap_quarantine_forget sets it to NULL
 #ifndef MOAT_HEAP_HEAP_QUARANTINE_H
 #define MOAT_HEAP_HEAP_QUARANTINE_H
 
@@ -40,11 +44,11 @@ enum {
     HEAP_QUARANTINE_LANES = THREAD_CACHE_FINE_BINS
 };
 
-// What is known of a block that nobody may have written to: not from its head, which somebody may.
+// What we know of a quarantined block, kept apart from its head, which the program may overwrite.
 struct heap_quarantine_entry {
     char *block;
-    uint64_t packed;  // in the queue, see block_pack; in a lane the size
-    uint64_t sum;     // see block_sum
+    uint64_t packed;  // in the queue as block_pack packs it; in a lane the size
+    uint64_t sum;     // block_sum of its head and tail
 };
 
 struct heap_quarantine_slot {
@@ -54,7 +58,7 @@ struct heap_quarantine_slot {
 
 struct heap_quarantine_lane {
     struct heap_quarantine_slot *next, *first, *end;
-    uint64_t unused;  // a size that is a power of two is quicker to multiply by
+    uint64_t unused;  // pads to a power of two, by which indexing multiplies faster
 };
 
 struct heap_quarantine {
@@ -64,52 +68,58 @@ struct heap_quarantine {
     uint64_t bytes;
 };
 
-// Whether it fits within `limit` bytes in all, others leaving.
-static inline bool heap_quarantine_takes(uint64_t size, uint64_t limit)
+// Returns whether a block of this size may enter a quarantine of `limit` bytes, evicting others.
+static inline bool heap_quarantine_admits(uint64_t size, uint64_t limit)
 {
     return size <= limit / 4;
 }
 
-static inline uint64_t heap_quarantine_cost(uint64_t packed)  // bytes of the bound that a block takes
+// Returns the bytes that a block counts for in the bound.
+static inline uint64_t heap_quarantine_cost(uint64_t packed)
 {
     return (packed & BLOCK_SIZE_MASK) + BLOCK_HEAD;
 }
 
-static inline int
-heap_quarantine_add(struct heap_quarantine *w,
-                    struct heap_quarantine_entry e);  // -ENOMEM: not added. There must be room.
-// Removes the oldest, if there are too many for `limit` and a further block of `room` bytes; false: there are not.
-static inline bool heap_quarantine_oldest(struct heap_quarantine *w, uint64_t limit, uint64_t room,
-                                          struct heap_quarantine_entry *e);
-void heap_quarantine_forget(struct heap_quarantine *w);
+// Appends an entry; there must be room. Returns 0, or -ENOMEM if it was not added.
+static inline int heap_quarantine_add(struct heap_quarantine *w, struct heap_quarantine_entry e);
+// Removes the oldest entry if the queue is full or has no `room` bytes left under `limit`; returns false if
+// nothing was removed.
+static inline bool heap_quarantine_evict(struct heap_quarantine *w, uint64_t limit, uint64_t room,
+                                         struct heap_quarantine_entry *e);
+void heap_quarantine_forget(struct heap_quarantine *w);  // empties queue and lanes; the blocks are lost
 
-// The lanes, which hold about `limit` bytes in all where all of them are used; NULL: there is no memory for them.
+// Returns the lanes, which hold about `limit` bytes if half of them are in use; NULL if out of memory.
 static inline struct heap_quarantine_lane *heap_quarantine_lanes(struct heap_quarantine *w, uint64_t limit);
-// Puts an entry and returns the one that it drove out, which may have no block.
-static inline struct heap_quarantine_entry heap_quarantine_drive(struct heap_quarantine_lane *l,
-                                                                 struct heap_quarantine_entry e);
+// Adds an entry to a lane and returns the oldest one, which it replaces and which may have no block.
+static inline struct heap_quarantine_entry heap_quarantine_replace_oldest(struct heap_quarantine_lane *l,
+                                                                          struct heap_quarantine_entry e);
 
-// What a freed block is filled with: its first and last bytes, so that large ones cost no more than small ones.
+// Fills the first and last HEAP_QUARANTINE_FILLED bytes of a freed block, so that large blocks cost no more
+// than small ones.
 static inline void heap_quarantine_fill(void *block, uint64_t size);
-static inline bool heap_quarantine_is_filled(const void *block, uint64_t size);  // and has not changed
-int64_t heap_quarantine_first_change(const void *block,
-                                     uint64_t size);  // the first byte that is not as it was filled, or -1
+// Returns whether the fill is unchanged.
+static inline bool heap_quarantine_is_filled(const void *block, uint64_t size);
+// Returns the index of the first byte that differs from the fill, or -1.
+int64_t heap_quarantine_first_change(const void *block, uint64_t size);
 
-// For any thread: the queue's entry with a number, from taken on, or what is in a slot of a lane; false: there is none. Whatever is
-// read of its block counts only if it still waits afterwards. heap_quarantine_copy takes the block's filled bytes, which heap_quarantine_copied_changed judges.
+// For other threads. heap_quarantine_entry_at reads entry i of the queue, from `taken` on;
+// heap_quarantine_entry_in reads a lane's slot; both return false if there is no entry. What is read of the
+// entry's block counts only if heap_quarantine_is_queued or heap_quarantine_is_in_slot returns true
+// afterwards. heap_quarantine_copy copies the block's filled bytes (false: unreadable), and
+// heap_quarantine_copied_changed returns the index in the block of the first changed one, or -1.
 enum { HEAP_QUARANTINE_COPY = 2 * HEAP_QUARANTINE_FILLED };
 bool heap_quarantine_entry_at(struct heap_quarantine *w, uint64_t i, struct heap_quarantine_entry *e);
-bool heap_quarantine_still(struct heap_quarantine *w, uint64_t i);
+bool heap_quarantine_is_queued(struct heap_quarantine *w, uint64_t i);
 bool heap_quarantine_entry_in(struct heap_quarantine_slot *s, struct heap_quarantine_entry *e);
-bool heap_quarantine_still_in(struct heap_quarantine_slot *s, const struct heap_quarantine_entry *e);
+bool heap_quarantine_is_in_slot(struct heap_quarantine_slot *s, const struct heap_quarantine_entry *e);
 bool heap_quarantine_copy(const void *block, uint64_t size, unsigned char *copy);
 int64_t heap_quarantine_copied_changed(const unsigned char *copy, uint64_t size);
 
-bool heap_quarantine_valid(struct heap_quarantine *w);  // for the thread
+bool heap_quarantine_valid(struct heap_quarantine *w);  // by the thread itself
 
 // --- inline: part of every free ---
 
-int heap_quarantine_start(struct heap_quarantine *w);  // maps the slots
+int heap_quarantine_start(struct heap_quarantine *w);  // maps the slots; 0 or -ENOMEM
 
 static inline struct heap_quarantine_slot *heap_quarantine_slot_at(struct heap_quarantine *w, uint64_t i)
 {
@@ -117,7 +127,7 @@ static inline struct heap_quarantine_slot *heap_quarantine_slot_at(struct heap_q
     return &atomic_load_explicit(&w->slots, memory_order_acquire)[i % HEAP_QUARANTINE_BLOCKS];
 }
 
-// Relaxed, all: who reads a slot looks at put and taken too.
+// Relaxed, all: readers validate a slot by put and taken.
 static inline void heap_quarantine_write_slot(struct heap_quarantine_slot *s, struct heap_quarantine_entry e)
 {
     atomic_store_explicit(&s->block, e.block, memory_order_relaxed);
@@ -153,15 +163,15 @@ static inline struct heap_quarantine_entry heap_quarantine_read(struct heap_quar
     return heap_quarantine_read_slot(heap_quarantine_slot_at(w, i));
 }
 
-static inline bool heap_quarantine_oldest(struct heap_quarantine *w, uint64_t limit, uint64_t room,
-                                          struct heap_quarantine_entry *e)
+static inline bool heap_quarantine_evict(struct heap_quarantine *w, uint64_t limit, uint64_t room,
+                                         struct heap_quarantine_entry *e)
 {
     uint64_t taken = atomic_load_explicit(&w->taken, memory_order_relaxed);
     uint64_t count = atomic_load_explicit(&w->put, memory_order_relaxed) - taken;
     if (!count || (w->bytes + room <= limit && count < HEAP_QUARANTINE_BLOCKS))
         return false;
     *e = heap_quarantine_read(w, taken);
-    // The block after the next will be looked at soon, and was not for long.
+    // The block after next will be checked soon and is unlikely to be in a cache.
     struct heap_quarantine_entry soon = heap_quarantine_read(w, taken + 2);
     uintptr_t at = (uintptr_t)soon.block;
     __builtin_prefetch((const void *)(at - BLOCK_HEAD), 1);
@@ -169,7 +179,7 @@ static inline bool heap_quarantine_oldest(struct heap_quarantine *w, uint64_t li
     checked_assert(e->block && w->bytes >= heap_quarantine_cost(e->packed));
     w->bytes -= heap_quarantine_cost(e->packed);
     atomic_store_explicit(&w->taken, taken + 1, memory_order_relaxed);
-    atomic_thread_fence(memory_order_release);  // with the fence in heap_quarantine_still
+    atomic_thread_fence(memory_order_release);  // with the fence in heap_quarantine_is_queued
     return true;
 }
 
@@ -181,31 +191,31 @@ static inline struct heap_quarantine_lane *heap_quarantine_lanes(struct heap_qua
     return __builtin_expect(lanes != NULL, 1) ? lanes : heap_quarantine_lanes_start(w, limit);
 }
 
-static inline struct heap_quarantine_entry heap_quarantine_drive(struct heap_quarantine_lane *l,
-                                                                 struct heap_quarantine_entry e)
+static inline struct heap_quarantine_entry heap_quarantine_replace_oldest(struct heap_quarantine_lane *l,
+                                                                          struct heap_quarantine_entry e)
 {
     checked_assert(l->first <= l->next && l->next < l->end);
     struct heap_quarantine_slot *s = l->next;
     struct heap_quarantine_entry old = heap_quarantine_read_slot(s);
     l->next = s + 1 == l->end ? l->first : s + 1;
     atomic_store_explicit(&s->block, NULL, memory_order_relaxed);
-    atomic_thread_fence(memory_order_release);  // with heap_quarantine_entry_in: no block with another's sum
+    atomic_thread_fence(memory_order_release);  // with heap_quarantine_entry_in
     atomic_store_explicit(&s->packed, e.packed, memory_order_relaxed);
     atomic_store_explicit(&s->sum, e.sum, memory_order_relaxed);
     // Release: with the acquire in heap_quarantine_entry_in.
     atomic_store_explicit(&s->block, e.block, memory_order_release);
-    atomic_thread_fence(memory_order_release);  // with the fence in heap_quarantine_still_in
+    atomic_thread_fence(memory_order_release);  // with the fence in heap_quarantine_is_in_slot
     return old;
 }
 
-// One byte, so that any place of a block can be compared with any other; eight times.
+// The fill pattern: one byte, eight times, so that any position of a block can be compared with any other.
 static inline uint64_t heap_quarantine_filler(void)
 {
     return heap_key.word[HEAP_KEY_FILLER];
 }
 
-// Two words at once. A part is so many of them from its start and as many up to its end, which may overlap: there are few
-// ways to go, and none of them is a loop.
+// Fills and compares use pairs of words: a number of pairs from the start and as many up to the end, which
+// may overlap. So there are few cases, and none of them is a loop.
 typedef uint64_t heap_quarantine_pair __attribute__((vector_size(16), aligned(1), may_alias));
 typedef uint32_t heap_quarantine_parts __attribute__((vector_size(16)));
 enum { HEAP_QUARANTINE_PAIR = sizeof(heap_quarantine_pair) };
@@ -250,7 +260,7 @@ heap_quarantine_ends_equal(const char *p, const char *end, unsigned pairs)
     return equal;
 }
 
-// Fewer than a pair: two words, or parts of such, that may overlap.
+// For less than a pair: two words, or parts of words, which may overlap.
 static inline void heap_quarantine_fill_few(char *p, uint64_t size)
 {
     uint64_t f = heap_quarantine_filler();

@@ -22,8 +22,8 @@
 enum { MOST_REPORTS = 1000, KNOWN = MOST_REPORTS, OURS = 16 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;  // rank 3: the last
-static struct channel
-    channels[1 + OURS];  // of the program's threads, and of each of ours that have descriptors of their own
+// One for the program's threads, and one for each of ours that has descriptors of its own.
+static struct channel channels[1 + OURS];
 static char program[512];
 static uint64_t reports, suppressed;
 static bool started;
@@ -34,13 +34,13 @@ static _Atomic unsigned nknown;
 
 static __thread bool busy __attribute__((tls_model("initial-exec")));
 
-static unsigned channels_taken;  // of ours
+static unsigned channels_taken;  // by our threads
 
-// Under the lock.
+// The lock must be held.
 static struct channel *channel(void)
 {
     static __thread unsigned own __attribute__((tls_model("initial-exec")));
-    if (!own_fds_is())
+    if (!own_fds_has())
         return &channels[0];
     if (!own)
         own = channels_taken < OURS ? ++channels_taken : OURS;
@@ -77,7 +77,7 @@ void heap_report_init(const char *log_file, int status)
 
 bool heap_report_is_known(uint64_t name)
 {
-    // Relaxed, all: whoever needs to be sure asks heap_report_make_known.
+    // Relaxed, all: a caller that must be sure uses heap_report_make_known.
     unsigned n = atomic_load_explicit(&nknown, memory_order_relaxed);
     for (unsigned i = 0; i < n && i < KNOWN; i++)
         if (atomic_load_explicit(&known[i], memory_order_relaxed) == name)
@@ -85,11 +85,12 @@ bool heap_report_is_known(uint64_t name)
     return false;
 }
 
-// A thread of ours may not get at standard error. The program's threads do: at a free of the block, or at the end.
-static bool can_speak(void)
+// Returns whether this thread can report. One of ours may not get at standard error; then a thread of the
+// program reports, when it frees the block or at exit.
+static bool can_report(void)
 {
     const struct channel *c = &channels[0];
-    if (!own_fds_is() || (c->path[0] && !c->failed) || c->log_file[0] || halt_status >= 0)
+    if (!own_fds_has() || (c->path[0] && !c->failed) || c->log_file[0] || halt_status >= 0)
         return true;
     int fd = own_fds_standard_error();
     if (fd >= 0)
@@ -97,11 +98,11 @@ static bool can_speak(void)
     return fd >= 0;
 }
 
-// The monitor and a free may find the same thing at the same time.
+// Under the lock, as the monitor and a free may detect the same error at the same time.
 bool heap_report_make_known(uint64_t name)
 {
     lock_reports();
-    bool fresh = !heap_report_is_known(name) && can_speak();
+    bool fresh = !heap_report_is_known(name) && can_report();
     if (fresh) {
         unsigned i = atomic_fetch_add_explicit(&nknown, 1, memory_order_relaxed);
         atomic_store_explicit(&known[i % KNOWN], name, memory_order_relaxed);
@@ -145,7 +146,8 @@ struct buffer_room {
     char thread[32];
 };
 
-// The place names the thread by its number; the number of a thread that ended may be a younger one's by now.
+// Writes the id of the thread that the place names. After that thread has ended, the record may belong to a
+// younger one.
 static void name_thread(uint64_t place, char *name, size_t size)
 {
     struct text_buffer b;
@@ -156,7 +158,7 @@ static void name_thread(uint64_t place, char *name, size_t size)
     name[b.len] = 0;
 }
 
-// Whether the head's first three words are as they were: the tail is where they say, and what they say.
+// Returns whether the head's first three words are intact: the tail is where they say and matches them.
 static bool head_is_sound(const char *block, const struct block_head *h)
 {
     uint64_t tail, size = block_info_of(block, h).size;
@@ -164,7 +166,7 @@ static bool head_is_sound(const char *block, const struct block_head *h)
            tail == block_tail_canary(block_live_canary((uint64_t)(uintptr_t)block, h));
 }
 
-// Of a head that is known to be as it was.
+// Describes a block whose head is known to be intact.
 static struct report_buffer buffer_by_head(const char *block, const struct block_head *h,
                                            struct buffer_room *room)
 {
@@ -188,8 +190,8 @@ static struct report_buffer buffer_by_head(const char *block, const struct block
 static struct report_buffer buffer_of(const char *block, const struct block_head *h, struct buffer_room *room)
 {
     struct report_buffer b = buffer_by_head(block, h, room);
-    if (b.freed_by &&
-        !head_is_sound(block, h)) {  // the allocator has it, and keeps a list where the size was
+    // Freed and not intact: the allocator has the block, and keeps a list where the size was.
+    if (b.freed_by && !head_is_sound(block, h)) {
         b.size = 0;
         b.made_by = b.thread = NULL;
     }
@@ -226,7 +228,7 @@ static void send(struct report *r)
     unlock_reports();
 }
 
-// Bits of the bytes in which two words differ; the first of them in *first.
+// Returns a bit mask of the bytes in which two words differ, with the first and the number of them.
 static uint8_t differing(uint64_t is, uint64_t should_be, unsigned *first, unsigned *count)
 {
     uint8_t bits = 0;
@@ -331,7 +333,8 @@ void heap_report_double_free(const char *block, const struct block_head *head, c
     report_free(REPORT_DOUBLE_FREE, &b, call, site);
 }
 
-void heap_report_gone_free(const char *block, const struct block_head *head, const char *call, uint32_t site)
+void heap_report_unmapped_free(const char *block, const struct block_head *head, const char *call,
+                               uint32_t site)
 {
     struct buffer_room room;
     struct report_buffer b = buffer_by_head(block, head, &room);
@@ -412,19 +415,19 @@ void heap_report_note(const char *text)
 
 void heap_report_end(void)
 {
-    uint64_t unwatched = 0, live = 0, cruises = 0, made = 0;
+    uint64_t unwatched = 0, live = 0, passes = 0, made = 0;
     for (struct producer *w = producer_all(); w; w = atomic_load_explicit(&w->older, memory_order_relaxed)) {
         unwatched += atomic_load_explicit(&w->unwatched, memory_order_relaxed);
         made += producer_made(w);
     }
     for (unsigned i = 0; i < deliver_lists(); i++) {
         live += monitor_stats(i).live;
-        cruises += monitor_stats(i).cruises;
+        passes += monitor_stats(i).passes;
     }
     const struct report_value values[] = {
         {"heap_blocks", "heap blocks allocated", made},
         {"heap_blocks_at_end", "heap blocks left at the end", live},
-        {"heap_cruises", "times that all blocks were looked at", cruises},
+        {"heap_cruises", "times that all blocks were looked at", passes},
         {"heap_cycle_us_p50", "microseconds from one time to the next, half of the time", cycle_quantile(50)},
         {"heap_cycle_us_p99", "microseconds from one time to the next, 99% of the time", cycle_quantile(99)},
     };
@@ -440,7 +443,7 @@ void heap_report_end(void)
                                        .nuncovered = unwatched ? 1 : 0,
                                        .uncovered = &left_out}};
     lock_reports();
-    // Where nobody listens, a program without errors ends as it would without us.
+    // Without a listener, a program without errors ends without output, as it would without us.
     if (channels[0].path[0] || reports) {
         start();
         channel_send(channel(), &line);

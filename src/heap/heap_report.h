@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What the heap's watchers found, on its way to src/report. No heap, no stdio; one report at a time.
+// Reports of the heap's checks, on their way to src/report. Uses no heap and no stdio; one report at a time.
 #ifndef MOAT_HEAP_REPORT_H
 #define MOAT_HEAP_REPORT_H
 
@@ -8,34 +8,36 @@
 
 #include "heap/block.h"
 
-// halt_status: the process ends with it at the first error; -1: it goes on.
+// halt_status: the exit status at the first error; -1: the process continues.
 void heap_report_init(const char *log_file, int halt_status);
 
-// Blocks about which all was said: by their name (block.h), or by their word if the head was overwritten.
+// Blocks that were reported: by block_name, or by their word if the head was overwritten.
 bool heap_report_is_known(uint64_t name);
-// False: it was already; or the calling thread can tell nobody, then it stays unknown for one that can.
+// Marks a block as reported. Returns false if it was already, or if the calling thread cannot write reports
+// now; then the block stays unmarked, for a thread that can.
 bool heap_report_make_known(uint64_t name);
 
-// found_by: the call that saw it; NULL: the monitor did.
+// found_by: the call that detected the overflow; NULL: the monitor did.
 void heap_report_tail(const char *block, const struct block_head *head, uint64_t tail, const char *found_by);
 void heap_report_head(const char *block, const struct block_head *head);
 void heap_report_freed_write(const char *block, const struct block_head *head, int64_t at);
-// site: of the call.
+// site: that of the call.
 void heap_report_double_free(const char *block, const struct block_head *head, const char *call,
                              uint32_t site);
-// The like of a block that is not there any more (unmapped.h).
-void heap_report_gone_free(const char *block, const struct block_head *head, const char *call, uint32_t site);
-// A block was freed by a call of another family than allocated it.
+// The same for a block that was unmapped (unmapped.h).
+void heap_report_unmapped_free(const char *block, const struct block_head *head, const char *call,
+                               uint32_t site);
+// A block was freed by a call of another family than the one that allocated it.
 void heap_report_mismatch(const char *block, const struct block_head *head, const char *call, uint32_t site);
-// `owner`: the block it points into, or NULL.
+// `owner`: the block that p points into, or NULL.
 void heap_report_bad_free(const void *p, const char *call, uint32_t site, const char *owner,
                           const struct block_head *owner_head);
 void heap_report_leak(const char *block, const struct block_head *head, uint64_t blocks, uint64_t bytes);
 
 uint64_t heap_report_count(void);  // errors so far
-bool heap_report_is_busy(void);    // whether this thread is in the middle of one
+bool heap_report_is_busy(void);    // whether this thread is inside a report
 
-// The process was watched: what there was, and what was left out.
+// Reports the end of the process: counts, and what was not watched.
 void heap_report_end(void);
 void heap_report_note(const char *text);
 

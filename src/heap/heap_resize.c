@@ -9,8 +9,8 @@
 #include "heap/span.h"
 #include "heap/next_malloc.h"
 
-// STEP_BELOW is the last step that allocators do not map, at a price: no block shall be mapped for our sake. From STEP_MAPPED on
-// they are anyway.
+// STEP_BELOW is the last step that allocators do not serve by mmap, which is expensive: no block shall be
+// mapped because of its spare room. From STEP_MAPPED on blocks are mapped anyway.
 enum { STEP_PAGE = 1 << 12, STEP_BELOW = 3 << 15, STEP_MAPPED = 1 << 17 };
 
 static inline size_t smaller(size_t a, size_t b)
@@ -23,14 +23,14 @@ static unsigned log2_of(size_t n)
     return 63 ^ (unsigned)__builtin_clzll(n);
 }
 
-// The first step that has room for so many bytes, more than HEAP_FAST_SPARE; 0: there is none.
+// Returns the first step with room for n bytes, n > HEAP_FAST_SPARE; 0 if there is none.
 static unsigned step_above(size_t n)
 {
     unsigned log2 = log2_of(n - 1), step = n <= 3ull << (log2 - 1) ? 2 * log2 - 9 : 2 * log2 - 8;
     return step <= BLOCK_LAST_STEP ? step : 0;
 }
 
-// The last step that so many bytes have room for, 0: there is none.
+// Returns the last step whose room is at most n bytes; 0 if there is none.
 static unsigned step_below(size_t n)
 {
     if (n < HEAP_FAST_SPARE)
@@ -39,20 +39,21 @@ static unsigned step_below(size_t n)
     return step < BLOCK_LAST_STEP ? step : BLOCK_LAST_STEP;
 }
 
-// What is to become of a block.
+// The target of a resize.
 struct resize {
     struct block_info info;
-    size_t room;    // how many bytes it shall have room for
+    size_t room;    // bytes that the block shall have room for
     uint32_t site;  // of the call
 };
 
-// A block that is resized again is likely to grow on.
+// Returns whether to expect more growth: a block that realloc made grows again.
 static bool grows_on(struct block_info info, size_t size)
 {
     return size > info.size && (info.kind & (BLOCK_UNWATCHED - 1)) == BLOCK_REALLOC;
 }
 
-// At least as much again; three times as much from a page on, which nobody touches until it is needed; of what is mapped less.
+// Returns the step for a growing block: room for twice its size; for four times from a page on, as untouched
+// pages cost nothing, but at most STEP_BELOW; for an eighth more from STEP_MAPPED on; none in between.
 static unsigned step_for(size_t size)
 {
     if (size < HEAP_FAST_SPARE)
@@ -70,16 +71,16 @@ static struct resize resize_to(struct block_info info, size_t size, uint32_t sit
     return to;
 }
 
-// Another block with what is in this one.
+// Allocates another block and copies the contents; NULL if out of memory.
 static void *move_to_room(struct producer *w, const void *from, const void *frame, void *p, size_t old,
                           struct resize to)
 {
     uint64_t word = heap_take(w, to.room);
-    char *base = word ? NULL : under.malloc(heap_room_below(to.room) + BLOCK_HEAD + BLOCK_TAIL);
+    char *base = word ? NULL : next_malloc.malloc(heap_room_below(to.room) + BLOCK_HEAD + BLOCK_TAIL);
     if (!word && !base)
         return heap_no_memory();
     void *block =
-        word ? heap_fast_dress(w, word, to.info, to.site) : heap_dress(w, from, frame, base, to.info);
+        word ? heap_fast_reuse(w, word, to.info, to.site) : heap_make_block(w, from, frame, base, to.info);
     return memcpy(block, p, smaller(old, to.info.size));
 }
 
@@ -91,7 +92,8 @@ static void *move(const void *from, const void *frame, void *p, size_t old, size
     return to;
 }
 
-// Nobody but this thread knows of the block: the allocator below may move it, and its word follows. NULL and *known: somebody does.
+// Resizes a block that only this thread knows: the next allocator may move it, and its word follows. Sets
+// *known and returns NULL if the word has left the window; the block is then unchanged.
 static void *resize_in_window(struct producer *w, void *p, struct block_info info, struct resize to,
                               bool *known)
 {
@@ -103,43 +105,44 @@ static void *resize_in_window(struct producer *w, void *p, struct block_info inf
         return NULL;
     struct block_head was = *h;
     block_mark_freed(p, to.site);
-    char *base = under.realloc((char *)p - BLOCK_HEAD, to.room + BLOCK_HEAD + BLOCK_TAIL);
+    char *base = next_malloc.realloc((char *)p - BLOCK_HEAD, to.room + BLOCK_HEAD + BLOCK_TAIL);
     void *block = base ? base + BLOCK_HEAD : p;
     if (block != p)
         unmapped_note(p, was, to.site);
     uint64_t ticket = block_ticket(generation, to.site, producer_generation(w));
     heap_mark(block, base ? to.info.size : info.size);
-    block_dress(block, base ? to.info : info, place, ticket);
+    block_make_live(block, base ? to.info : info, place, ticket);
     *word = block_word(block, ticket);
     producer_let_go(w);
     return base ? block : heap_no_memory();
 }
 
-// The block ends and another begins, which may lie at the same address.
+// Ends the block and makes another one, which may lie at the same address.
 static void *resize_below(struct producer *w, const void *from, const void *frame, void *p,
                           struct block_info info, struct resize to)
 {
     struct block_head *h = block_head_of(p);
     uint64_t place = h->place, word = block_word(p, h->ticket);
     block_mark_freed(p, block_made_at(h->ticket));
-    if (!producer_strike(w, place, word))
+    if (!producer_remove(w, place, word))
         return move(from, frame, p, info.size, to.info.size);
     struct block_head was = *h;
-    char *below = (char *)p - BLOCK_HEAD, *base = under.realloc(below, to.room + BLOCK_HEAD + BLOCK_TAIL);
+    char *below = (char *)p - BLOCK_HEAD,
+         *base = next_malloc.realloc(below, to.room + BLOCK_HEAD + BLOCK_TAIL);
     if (base && base != below)
         unmapped_note(p, was, to.site);
     info.kind &= BLOCK_UNWATCHED - 1;
-    void *block = heap_dress(w, from, frame, base ? base : below, base ? to.info : info);
+    void *block = heap_make_block(w, from, frame, base ? base : below, base ? to.info : info);
     return base ? block : heap_no_memory();
 }
 
-// Small ones come from the shelf, and go there or wait; unless they outgrow it.
+// Small blocks come from the thread cache and go there or into quarantine, unless they outgrow it.
 static bool is_small(struct block_info info)
 {
     return heap_fast_room(info) <= THREAD_CACHE_FINE;
 }
 
-// Whether the allocator below is to do it.
+// Returns whether the next allocator's realloc is to be used.
 static bool is_for_below(const void *p, struct block_info info, struct resize to)
 {
     if (to.room <= THREAD_CACHE_FINE || span_has(p))
@@ -150,7 +153,7 @@ static bool is_for_below(const void *p, struct block_info info, struct resize to
 static void *move_ours(struct producer *w, const void *from, const void *frame, void *p,
                        struct block_info info, struct resize to)
 {
-    // One that shrinks needs no more room than others of its size.
+    // A block that shrinks needs no more room than others of its size.
     void *block = to.info.size > info.size ? move_to_room(w, from, frame, p, info.size, to)
                                            : move(from, frame, p, info.size, to.info.size);
     if (block)
@@ -158,7 +161,7 @@ static void *move_ours(struct producer *w, const void *from, const void *frame, 
     return block;
 }
 
-// `difference`: as block_change has it.
+// `difference`: as for block_change.
 static inline void *change(struct producer *w, void *p, struct block_head head, uint64_t difference,
                            size_t size, uint32_t site)
 {
@@ -167,7 +170,7 @@ static inline void *change(struct producer *w, void *p, struct block_head head, 
     return p;
 }
 
-// A block that can stay where it is. It keeps what it has room for, about.
+// Resizes in place. The block keeps its room, rounded down to a step.
 static void *stay(struct producer *w, void *p, struct block_info info, struct resize to)
 {
     to.info.step = info.step ? info.step : (uint16_t)step_below(heap_fast_room(info));
@@ -200,7 +203,7 @@ static __attribute__((noinline)) void *resize(struct producer *w, const void *fr
     return move_ours(w, from, frame, p, info, to);
 }
 
-// Whether a block can stay as it is, but for its size.
+// Returns whether only the size of the block changes.
 static bool stays_as_it_is(uint64_t packed, size_t size)
 {
     size_t old = packed & BLOCK_SIZE_MASK, room = block_room((unsigned)(packed >> BLOCK_STEP_SHIFT));
@@ -219,7 +222,7 @@ void *heap_resize(struct producer *w, const void *from, const void *frame, void 
     if (!stays_as_it_is(packed, size) || !block_tail_intact(p, packed & BLOCK_SIZE_MASK, head.canary) ||
         !heap_fast_is_known(w, heap_fast_hash(from, frame), &site))
         return resize(w, from, frame, p, size);
-    // It is of malloc's family.
+    // The family is malloc's, so these bits can be replaced.
     uint64_t now = (packed & ~(BLOCK_SIZE_MASK | BLOCK_SMALL_KINDS)) |
                    (uint64_t)BLOCK_REALLOC << BLOCK_KIND_SHIFT | size;
     return change(w, p, head, packed ^ now, size, site);
@@ -230,7 +233,7 @@ static void *realloc_strange(struct producer *w, const void *from, const void *f
     if (next_malloc_is_early(p))
         return move(from, frame, p, next_malloc_early_size(p), size);
     if (!w || foreign_judge(p, "realloc", heap_fast_site(w, from, frame)))
-        return under.realloc(p, size);
+        return next_malloc.realloc(p, size);
     return heap_no_memory();
 }
 
@@ -251,7 +254,7 @@ void *heap_realloc(const void *from, const void *frame, void *p, size_t size)
         return NULL;
     }
     struct producer *w = heap_join();
-    if (w && heap_is_gone(w, from, frame, p, "realloc"))
+    if (w && heap_is_unmapped(w, from, frame, p, "realloc"))
         return heap_no_memory();
     if (!foreign_may_be_any(p) || !block_is_live(p, block_head_of(p)))
         return realloc_strange(w, from, frame, p, size);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The whole heap in one process, by the names that it has inside: so that sanitizers see it at work.
+// The whole heap in one process, by its internal names, so that sanitizers see it at work.
 #include "heap/heap.h"
 
 #include <malloc.h>
@@ -51,7 +51,7 @@ static void *churn(void *arg)
     return NULL;
 }
 
-// What every structure says must hold while nobody is at work: the other threads of the test have ended.
+// Checks all invariants; nobody is at work, as the other threads of the test have ended.
 static void check_all(void)
 {
     deliver_lock();
@@ -91,7 +91,7 @@ static void good_lazy(void **state)
     assert_int_equal(heap_report_count(), 0);
 }
 
-// Of a block in a bin: what it has for the program's bytes.
+// Returns the room of a block in a bin.
 static size_t room_of(uint64_t word)
 {
     char *block = block_of_word(word);
@@ -99,7 +99,7 @@ static size_t room_of(uint64_t word)
                            : malloc_usable_size(block - BLOCK_HEAD) - BLOCK_HEAD - BLOCK_TAIL;
 }
 
-// Blocks keep what is in them, whichever way they grow and shrink; and all of them are sound.
+// Blocks keep their contents when they grow and shrink, in every way, and all of them are intact.
 static void resize_all(void)
 {
     enum { BLOCKS = 40 };
@@ -123,9 +123,9 @@ static void resize_all(void)
     }
     for (int k = 0; k < BLOCKS; k++)
         heap_fast_free(HEAP_CALL, all[k], BLOCK_MALLOC, "free");
-    assert_true(thread_cache_valid(&heap_self()->shelf));
+    assert_true(thread_cache_valid(&heap_self()->cache));
     for (size_t number = 0; number < THREAD_CACHE_BINS; number++) {
-        struct thread_cache_bin *b = &heap_self()->shelf.bins[number];
+        struct thread_cache_bin *b = &heap_self()->cache.bins[number];
         for (uint64_t *word = b->low; word < b->top; word++)
             assert_true(thread_cache_number(room_of(*word)) >= number);
     }
@@ -140,7 +140,7 @@ static void good_resized(void **state)
     assert_int_equal(heap_report_count(), 0);
 }
 
-// Sizes that nobody has, one of which would be 0 if it were rounded up.
+// Sizes that are too large, one of which would overflow to 0 if it were rounded up.
 static void bad_sizes(void **state)
 {
     static const size_t sizes[] = {SIZE_MAX, SIZE_MAX - 3, SIZE_MAX - 16, PTRDIFF_MAX};
@@ -156,7 +156,7 @@ static void bad_sizes(void **state)
 
 static atomic_int at_work;
 
-// A few blocks that change their size all the time, so that the tail of one is a byte of the next.
+// A few blocks that are resized all the time, so that the tail of one is a byte of the next.
 static void *change(void *arg)
 {
     enum { FEW = 64 };
@@ -192,7 +192,7 @@ static void good_used_anew(void **state)
     assert_int_equal(heap_report_count(), 0);
 }
 
-// Seen by the monitor while nobody calls us.
+// The monitor detects the overflow while nobody calls us.
 static void bad_write_behind(void **state)
 {
     static char *p;
@@ -206,7 +206,7 @@ static void bad_write_behind(void **state)
     assert_int_equal(heap_report_count(), 1);
 }
 
-// Lazy: sanitizers do not like to see what was given back looked at.
+// Uses lazy frees, because sanitizers report reads of what was given back.
 static void bad_frees(void **state)
 {
     heap_set_lazy(true);
@@ -218,7 +218,7 @@ static void bad_frees(void **state)
     heap_fast_free(HEAP_CALL, p, BLOCK_MALLOC, "free");
     assert_int_equal(heap_report_count(), 3);
     heap_set_lazy(false);
-    heap_thread_ends(heap_self());  // gives back what waits
+    heap_thread_ends(heap_self());  // empties the quarantine
 }
 
 static void good_end(void **state)
@@ -226,24 +226,30 @@ static void good_end(void **state)
     heap_life_end();
     assert_int_equal(heap_report_count(), 3);
     work();
-    // What shelves and the depot keep is given back: a sanitizer looks for what is left.
+    // Gives back what caches and the depot keep, as a sanitizer looks for leaks.
     for (bool more = true; more;) {
         struct producer *w = heap_join();
         more = false;
         for (size_t i = 0; i < THREAD_CACHE_BINS; i++)
-            more |= thread_cache_refill(&w->shelf, &w->shelf.bins[i]);
+            more |= thread_cache_refill(&w->cache, &w->cache.bins[i]);
         heap_thread_ends(w);
     }
 }
 
 int main(void)
 {
-    // The allocator that a sanitizer puts before libc's: it must know who had a block when.
+    // The next allocator is the sanitizer's, which must know who had a block when.
     if (!heap_life_ready())
         return 1;
-    under = (struct next_malloc){malloc,         calloc,         realloc,
-                                 free,           posix_memalign, malloc_usable_size,
-                                 under.is_glibc, under.exit_now, under.abort};
+    next_malloc = (struct next_malloc){malloc,
+                                       calloc,
+                                       realloc,
+                                       free,
+                                       posix_memalign,
+                                       malloc_usable_size,
+                                       next_malloc.is_glibc,
+                                       next_malloc.exit_now,
+                                       next_malloc.abort};
     heap_life_start();
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(good_eager), cmocka_unit_test(good_lazy),      cmocka_unit_test(good_resized),

@@ -11,18 +11,18 @@
 #include "heap/producer.h"
 
 enum {
-    NOISE_NS = 1500,  // less than a thread needs to wake up, and more than reading a clock takes
+    NOISE_NS = 1500,  // less than a thread needs to wake up, more than reading a clock takes
     MOST_THREADS = 16,
     TRIES = 3
 };
 
-// As the kernel numbers them.
+// Returns a thread's CPU clock, in the kernel's encoding.
 static clockid_t clock_of(pid_t thread)
 {
     return (clockid_t)(~(unsigned)thread << 3 | 6);
 }
 
-// Makes the kernel charge those that run.
+// Reads the clocks of some threads, which makes the kernel charge those that run.
 static void charge_some(void)
 {
     int threads = 0;
@@ -36,8 +36,8 @@ static void charge_some(void)
     }
 }
 
-// Ours but the caller.
-static int64_t colleagues(void)
+// Returns the CPU time of our threads other than the caller.
+static int64_t time_of_our_threads(void)
 {
     pid_t tids[OWN_FDS_MOST], self = (pid_t)syscall(SYS_gettid);
     int64_t sum = 0;
@@ -47,8 +47,9 @@ static int64_t colleagues(void)
     return sum;
 }
 
-// The caller runs, so its time is taken on both sides. An interrupt between the two is charged to it too, and nobody knows on which
-// side of the middle it was: that would be taken for others' time, or hide it. So it is tried again.
+// Returns the CPU time of all threads but the caller. The caller runs, so its clock is read before and after
+// that of the process. An interrupt between the two is charged to the caller too, on an unknown side of the
+// middle, and would count as others' time or hide some. So a reading with a long gap is repeated.
 static int64_t all_but_caller(void)
 {
     int64_t others = 0, shortest = INT64_MAX;
@@ -64,17 +65,18 @@ static int64_t all_but_caller(void)
     return others;
 }
 
-// All before ours here, ours before all there: so the difference is not less than what others had, but for the noise.
+// Here the process is read before our threads, in idle_is our threads before the process, so the difference
+// is not less than what others had, except for noise.
 void idle_begin(struct idle *s)
 {
     s->words = deliver_words();
     s->others = all_but_caller();
-    s->others -= colleagues();
+    s->others -= time_of_our_threads();
 }
 
 bool idle_is(const struct idle *s)
 {
     charge_some();
-    int64_t ours = colleagues();
+    int64_t ours = time_of_our_threads();
     return all_but_caller() - ours - s->others < NOISE_NS && deliver_words() == s->words;
 }

@@ -18,7 +18,7 @@
 
 enum { TRIES = 50 };
 
-// An interrupt after the next time that a thread's own clock is read: the kernel charges that thread for it.
+// Simulates an interrupt after the next read of a thread's own clock: the kernel charges that thread for it.
 static atomic_bool interrupt;
 
 int clock_gettime(clockid_t clock, struct timespec *t)
@@ -33,7 +33,7 @@ int clock_gettime(clockid_t clock, struct timespec *t)
     return result;
 }
 
-static _Atomic int turn, done;  // sequentially consistent, all: it is a test
+static _Atomic int turn, done;  // sequentially consistent, all: this is a test
 static volatile long work;
 
 // Works as long as it is asked to, and sleeps in between.
@@ -63,7 +63,7 @@ static void good_own_work_does_not_count(void **state)
             work++;
         still += idle_is(&s);
     }
-    assert_true(still > TRIES / 2);  // an interrupt at the wrong moment makes it more, which does no harm
+    assert_true(still > TRIES / 2);  // an interrupt at the wrong moment adds time, which is harmless
 }
 
 static void good_others_work_counts(void **state)
@@ -78,17 +78,17 @@ static void good_others_work_counts(void **state)
         turn = i;
         while (done != i)
             usleep(1000);
-        usleep(10000);  // it has slept again since, so it was charged
+        usleep(10000);  // it has slept since, so it was charged
         assert_false(idle_is(&s));
     }
     turn = -1;
     pthread_join(thread, NULL);
 }
 
-// One of ours: what it does is not the program's.
+// A thread of ours: its time is not the program's.
 static void *one_of_ours(void *unused)
 {
-    own_fds_join();
+    own_fds_register();
     return other(unused);
 }
 
@@ -109,7 +109,7 @@ static void good_our_work_does_not_count(void **state)
     turn = -1;
     pthread_join(thread, NULL);
     own_fds_after_fork();
-    own_fds_join();
+    own_fds_register();
     assert_true(still > TRIES / 2);
 }
 
@@ -121,7 +121,7 @@ static uint64_t round_of(void)
     return words;
 }
 
-// What was delivered must be looked at, whoever did that.
+// Delivered words must be checked, whoever delivered them.
 static void good_deliveries_count(void **state)
 {
     struct idle s;
@@ -150,8 +150,8 @@ static void *busy_one(void *unused)
     return NULL;
 }
 
-// It never sleeps, so that nobody charges it but we, and ticks: of some hundred tries few have one. An interrupt while we look does not
-// hide it.
+// The thread never sleeps, so that it is charged only by our reads and by ticks, and few of some hundred
+// tries have a tick. An interrupt during a read does not hide its work.
 static void good_who_runs_counts(void **state)
 {
     pthread_t thread;
@@ -179,7 +179,7 @@ static void good_who_runs_counts(void **state)
 
 int main(void)
 {
-    own_fds_join();  // this thread is the monitor
+    own_fds_register();  // this thread is the monitor
     if (deliver_init(1))
         return 1;
     const struct CMUnitTest tests[] = {

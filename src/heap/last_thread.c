@@ -26,17 +26,20 @@ static bool is_ours(pid_t tid)
     return false;
 }
 
-// Its writer has retired, so it is likely to be gone soon. A number may be used anew, so this is no more than a guess.
+// Returns whether the thread's record has retired, so that it is likely to end soon. Thread ids are reused,
+// so this is a guess.
 static bool seems_to_leave(pid_t tid)
 {
     for (struct producer *w = producer_all(); w; w = atomic_load_explicit(&w->older, memory_order_relaxed))
-        // Sequentially consistent, with the fence in last_thread_leaves: of two that leave, one at least sees the other leave.
+        // Sequentially consistent: with the fence in last_thread_leaves. Of two threads that leave, at least
+        // one sees the other leave.
         if (atomic_load_explicit(&w->tid, memory_order_relaxed) == tid)
             return atomic_load_explicit(&w->state, memory_order_seq_cst) != PRODUCER_ALIVE;
     return false;
 }
 
-// Not by libc's functions: threads of ours may have a table of descriptors of their own, and ThreadSanitizer does not know that.
+// Direct system calls: our threads may have descriptor tables of their own, which ThreadSanitizer does not
+// know.
 static long read_file(const char *name, char *text, size_t size)
 {
     int fd = (int)syscall(SYS_openat, AT_FDCWD, name, O_RDONLY | O_CLOEXEC);
@@ -47,7 +50,7 @@ static long read_file(const char *name, char *text, size_t size)
     return n;
 }
 
-// "4711 (name) S 1 ...": the name may have anything in it, but not what is behind the last bracket.
+// Parses "4711 (name) S 1 ...": the name may contain anything, so the last bracket is searched for.
 static bool has_ended(pid_t tid)
 {
     char name[64], text[128];
@@ -79,7 +82,8 @@ static pid_t number(const char *text)
 
 enum rest { NOBODY, ABOUT_TO_LEAVE, STAYS };
 
-// The program's threads but `self`. Of several that leave at once, the one with the highest number waits for the others.
+// Classifies the program's threads other than `self`. Of several that leave at once, the one with the highest
+// id waits for the others.
 static enum rest rest_among(const char *entries, long bytes, pid_t self)
 {
     enum rest rest = NOBODY;
@@ -105,10 +109,10 @@ static enum rest rest_of(pid_t self)
     }
     if (fd >= 0)
         syscall(SYS_close, fd);
-    return n < 0 ? STAYS : rest;  // where it cannot be known, all stays as it is
+    return n < 0 ? STAYS : rest;  // if that cannot be known, nothing is done
 }
 
-// Most threads end while others allocate: that is seen without the kernel.
+// Most threads end while others allocate, which is cheap to see without the kernel.
 static bool anybody_allocates(void)
 {
     for (struct producer *w = producer_all(); w; w = atomic_load_explicit(&w->older, memory_order_relaxed))
@@ -123,8 +127,8 @@ void last_thread_leaves(void)
     static atomic_flag once = ATOMIC_FLAG_INIT;
     pid_t tids[OWN_FDS_MOST], self = (pid_t)syscall(SYS_gettid);
     enum rest rest = ABOUT_TO_LEAVE;
-    atomic_thread_fence(
-        memory_order_seq_cst);  // between the writer's end and a look at others'; with seems_to_leave
+    // Between the end of this thread's record and reading those of others; with seems_to_leave.
+    atomic_thread_fence(memory_order_seq_cst);
     for (int i = 0; i < PATIENCE_MS && rest == ABOUT_TO_LEAVE; i++) {
         if (i)
             throttle_sleep(1000000);

@@ -15,12 +15,12 @@
 #include "heap/producer.h"
 
 enum { SUSPECTS = 128, PATIENCE_MS = 2000 };
-enum { PIECE = 192 };  // read of a block at once, at least: its head, and of most blocks the tail too
+enum { PIECE = 192 };  // bytes read of a block, at least: its head, and of most blocks the tail too
 
 struct suspect {
     uint64_t word;   // 0: none
-    uint64_t round;  // the exact round that will tell
-    uint64_t seen;   // the cruise that saw it last
+    uint64_t round;  // the exact round after which it can be judged
+    uint64_t seen;   // the pass that saw it last
     struct block_head head;
 };
 
@@ -35,19 +35,19 @@ struct monitor {
     struct word_bag dead;  // notices whose words were not met yet
     struct suspect suspects[SUSPECTS];
     unsigned nsuspects;
-    uint64_t suspect_bits;  // bit_of each of them: most words are no suspect's
-    uint64_t round;         // exact rounds that were complete when this cruise began
-    uint64_t cruises;       // that have begun
-    // For anybody, so relaxed: numbers of the last whole cruise, and how many there were.
-    _Atomic uint64_t seen_known, seen_live, seen_cruises;
-    uint64_t known, live;      // of this cruise
-    _Atomic uint64_t matched;  // notices that found their word
-    // One batch: words that live as far as we know, and what was read of them.
+    uint64_t suspect_bits;  // the bit_of each suspect: a quick test for most words
+    uint64_t round;         // exact rounds that were complete when this pass began
+    uint64_t passes;        // passes begun
+    // For any thread, so relaxed: numbers of the last complete pass, and the passes begun by then.
+    _Atomic uint64_t seen_known, seen_live, seen_passes;
+    uint64_t known, live;      // in this pass
+    _Atomic uint64_t matched;  // notices that met their word
+    // One batch: words whose blocks are live as far as we know, and what was read of them.
     size_t count;
     uint64_t words[SAFE_READ_MOST];
     struct safe_read_piece pieces[SAFE_READ_MOST];
     _Alignas(16) char bytes[SAFE_READ_MOST * PIECE];
-    // Those of its blocks whose tails were not read with their heads.
+    // The blocks of the batch whose tails were not read with their heads.
     size_t nfar;
     struct far far[SAFE_READ_MOST];
     const char *at[SAFE_READ_MOST];
@@ -82,7 +82,7 @@ bool monitor_trylock(unsigned list)
     return pthread_mutex_trylock(&monitors[list]->lock) == 0;
 }
 
-// Whether somebody has the lock.
+// Returns whether any thread has the lock.
 static bool is_locked(unsigned list)
 {
     return pthread_mutex_trylock(&monitors[list]->lock) == EBUSY;
@@ -95,7 +95,7 @@ void monitor_unlock(unsigned list)
 
 void monitor_hurry(bool now)
 {
-    atomic_store_explicit(&hurry, now, memory_order_relaxed);  // late is fine
+    atomic_store_explicit(&hurry, now, memory_order_relaxed);  // relaxed: a late effect is fine
 }
 
 // --- suspects ---
@@ -126,9 +126,9 @@ static void report(const struct suspect *s)
         heap_report_head(block_of_word(s->word), &s->head);
 }
 
-// A tail seems wrong. What came in one piece may have been copied in any order, so it is read anew, after the head, and then
-// the head once more. If that is the same one, with the ticket that no two blocks share, then the block lived in between, and
-// nobody had any business with its tail.
+// Judges a tail that seems wrong. A piece may have been copied in any order, so the tail is read again, after
+// the head, and then the head once more. If the head is unchanged, with its unique ticket, the block was live
+// in between and its tail was overwritten.
 static void judge_tail(uint64_t word, const struct block_head *head)
 {
     const char *block = block_of_word(word);
@@ -142,7 +142,7 @@ static void judge_tail(uint64_t word, const struct block_head *head)
 
 static void suspect(struct monitor *m, uint64_t word, const struct block_head *head)
 {
-    struct suspect now = {word, 0, m->cruises, *head}, *s = find_suspect(m, word);
+    struct suspect now = {word, 0, m->passes, *head}, *s = find_suspect(m, word);
     if (s && same(s, &now)) {
         s->seen = now.seen;
         if (m->round >= s->round) {
@@ -158,7 +158,7 @@ static void suspect(struct monitor *m, uint64_t word, const struct block_head *h
     *(s ? s : &m->suspects[m->nsuspects++]) = now;
 }
 
-// A later block may have the same word: what was held against this one is not its fault.
+// A later block may have the same word; it is not to blame for this one.
 static void acquit(struct monitor *m, uint64_t word)
 {
     struct suspect *s = find_suspect(m, word);
@@ -166,13 +166,13 @@ static void acquit(struct monitor *m, uint64_t word)
         s->word = 0;
 }
 
-// Those that were right again, gone, or reported.
+// Drops suspects that were valid again, whose words were removed, or that were reported.
 static void forget_suspects(struct monitor *m)
 {
     unsigned kept = 0;
     m->suspect_bits = 0;
     for (unsigned i = 0; i < m->nsuspects; i++)
-        if (m->suspects[i].word && m->suspects[i].seen == m->cruises) {
+        if (m->suspects[i].word && m->suspects[i].seen == m->passes) {
             m->suspect_bits |= bit_of(m->suspects[i].word);
             m->suspects[kept++] = m->suspects[i];
         }
@@ -216,7 +216,8 @@ static void check_piece(struct monitor *m, uint64_t word, const struct safe_read
     struct block_head alone;
     const struct block_head *h = (const struct block_head *)(const void *)p->at;
     const char *block = block_of_word(word);
-    // A piece may reach into what is not mapped, or follow such a one; a head does not, or else its notice is on the way.
+    // A piece may reach into unmapped memory or follow such a piece; a head does not, unless its notice is on
+    // the way.
     if (p->bytes < BLOCK_HEAD) {
         if (!safe_read_one(block - BLOCK_HEAD, BLOCK_HEAD, &alone))
             return;
@@ -246,16 +247,16 @@ static void check_batch(struct monitor *m)
 
 static uint64_t get(_Atomic uint64_t *word)
 {
-    // Relaxed: block_list_cruise has seen the count that came with it.
+    // Relaxed: block_list_pass has read the count that covers it.
     return atomic_load_explicit(word, memory_order_relaxed);
 }
 
 static void clear(_Atomic uint64_t *word)
 {
-    atomic_store_explicit(word, 0, memory_order_relaxed);  // only the monitor writes below the count
+    atomic_store_explicit(word, 0, memory_order_relaxed);  // relaxed: only the monitor writes below the count
 }
 
-// Takes the notices out of a node, and the words that any notice is for; the other words are the next batch.
+// Removes the notices from a node, and the words that notices are for; the other words become the next batch.
 static void absorb(struct monitor *m, _Atomic uint64_t *words, size_t count)
 {
     uint64_t matched = 0;
@@ -303,14 +304,14 @@ static bool sweep_node(void *ctx, _Atomic uint64_t *words, size_t count)
 void monitor_sweep(unsigned list)
 {
     checked_assert(is_locked(list));
-    block_list_cruise(monitors[list]->list, sweep_node, monitors[list]);
+    block_list_pass(monitors[list]->list, sweep_node, monitors[list]);
     checked_assert(monitor_valid(list));
 }
 
 uint64_t monitor_backlog(unsigned list)
 {
-    // Acquire, and first: with the release in absorb. What was matched was counted, so the difference is not
-    // negative.
+    // Acquire, and first: with the release in absorb. Matched notices were counted before, so the difference
+    // is not negative.
     uint64_t matched = atomic_load_explicit(&monitors[list]->matched, memory_order_acquire);
     return deliver_notices(list) - matched;
 }
@@ -321,15 +322,15 @@ bool monitor_once(unsigned list)
     checked_assert(is_locked(list));
     m->round = deliver_exact_done();
     m->known = m->live = 0;
-    m->cruises++;
-    bool whole = block_list_cruise(m->list, visit_node, m);
+    m->passes++;
+    bool whole = block_list_pass(m->list, visit_node, m);
     if (whole) {
         atomic_store_explicit(&m->seen_known, m->known, memory_order_relaxed);
         atomic_store_explicit(&m->seen_live, m->live, memory_order_relaxed);
-        atomic_store_explicit(&m->seen_cruises, m->cruises, memory_order_relaxed);
+        atomic_store_explicit(&m->seen_passes, m->passes, memory_order_relaxed);
         forget_suspects(m);
     } else {
-        m->nsuspects = 0, m->suspect_bits = 0;  // a notice may lie where this cruise did not get to
+        m->nsuspects = 0, m->suspect_bits = 0;  // a notice may lie where this pass did not get to
     }
     checked_assert(monitor_valid(list));
     return whole;
@@ -338,7 +339,7 @@ bool monitor_once(unsigned list)
 struct monitor_stats monitor_stats(unsigned list)
 {
     struct monitor *m = monitors[list];
-    return (struct monitor_stats){atomic_load_explicit(&m->seen_cruises, memory_order_relaxed),
+    return (struct monitor_stats){atomic_load_explicit(&m->seen_passes, memory_order_relaxed),
                                   atomic_load_explicit(&m->seen_known, memory_order_relaxed),
                                   atomic_load_explicit(&m->seen_live, memory_order_relaxed)};
 }
@@ -353,8 +354,8 @@ static bool suspects_are_valid(const struct monitor *m)
     for (unsigned i = 0; i < m->nsuspects; i++) {
         const struct suspect *s = &m->suspects[i];
         if (!s->word)
-            continue;  // acquitted or reported, and not yet forgotten
-        if (!(m->suspect_bits & bit_of(s->word)) || s->seen > m->cruises)
+            continue;  // cleared or reported, and not yet dropped
+        if (!(m->suspect_bits & bit_of(s->word)) || s->seen > m->passes)
             return false;
         for (unsigned k = 0; k < i; k++)
             if (m->suspects[k].word == s->word)
@@ -367,10 +368,9 @@ bool monitor_valid(unsigned list)
 {
     const struct monitor *m = monitors[list];
     struct monitor_stats last = monitor_stats(list);
-    uint64_t matched = atomic_load_explicit(&m->matched, memory_order_relaxed);  // who has the lock writes it
-    return is_locked(list) && suspects_are_valid(m) && last.live <= last.known &&
-           last.cruises <= m->cruises && word_bag_valid(&m->dead) &&
-           m->dead.count + matched <= deliver_notices(list);
+    uint64_t matched = atomic_load_explicit(&m->matched, memory_order_relaxed);  // the holder writes it
+    return is_locked(list) && suspects_are_valid(m) && last.live <= last.known && last.passes <= m->passes &&
+           word_bag_valid(&m->dead) && m->dead.count + matched <= deliver_notices(list);
 }
 
 static uint64_t notices_in(const struct block_list *w)
@@ -390,13 +390,13 @@ bool monitor_all_valid(void)
     for (unsigned i = 0; i < deliver_lists(); i++) {
         const struct monitor *m = monitors[i];
         valid = valid && monitor_valid(i) && block_list_valid(m->list);
-        // Where there was no memory for a word, the watch has ended.
+        // After producer_close words may have been lost.
         valid = valid && (producer_closed() || m->dead.count + notices_in(m->list) == monitor_backlog(i));
     }
     return valid;
 }
 
-// Nobody is in so much of a hurry that it must be stopped.
+// A visit is never stopped by monitor_hurry.
 static bool show_node(void *ctx, _Atomic uint64_t *words, size_t count)
 {
     absorb(ctx, words, count);
@@ -410,7 +410,7 @@ void monitor_visit(unsigned list, monitor_visitor *visit, void *ctx)
     checked_assert(is_locked(list) && !m->visit);
     m->visit = visit;
     m->ctx = ctx;
-    block_list_cruise(m->list, show_node, m);
+    block_list_pass(m->list, show_node, m);
     m->visit = NULL;
 }
 
@@ -455,13 +455,14 @@ static bool monitor_list_now(unsigned list)
     bool done = round_now();
     if (!done || !patient_lock(monitor_trylock, list))
         return false;
-    // Twice where something is suspect: a notice can lie behind the word that it is for, and a suspect must be confirmed.
+    // Up to three passes while something is unresolved: a notice can lie behind its word, and a suspect must
+    // be seen twice.
     for (int i = 0; i < 3 && done; i++) {
         monitor_hurry(false);
         monitor_once(list);
         if (!monitors[list]->nsuspects && !monitors[list]->dead.count)
             break;
-        // Not while holding the lock: its rank is higher.
+        // Not while holding the list's lock: round_now takes the deliverer's, which has the lower rank.
         monitor_unlock(list);
         done = round_now() && patient_lock(monitor_trylock, list);
     }

@@ -7,7 +7,7 @@
 #include <stdint.h>
 #include <string.h>
 
-struct next_malloc under;
+struct next_malloc next_malloc;
 
 enum { EARLY_BYTES = 1 << 16 };
 
@@ -34,14 +34,14 @@ int next_malloc_init(void)
     if (!u.malloc || !u.calloc || !u.realloc || !u.free || !u.posix_memalign || !u.malloc_usable_size)
         return -ENOSYS;
     u.is_glibc = find("__libc_malloc") == (void *)u.malloc;
-    under = u;
+    next_malloc = u;
     return 0;
 }
 
 void *next_malloc_early(size_t size)
 {
     size_t need = (size + 31) / 16 * 16;
-    // Relaxed: the bytes are zero from the start, and nobody else gets the same ones.
+    // Relaxed: the bytes are zero from the start, and no two calls get the same ones.
     size_t at =
         size < EARLY_BYTES ? atomic_fetch_add_explicit(&early_used, need, memory_order_relaxed) : EARLY_BYTES;
     if (at + need > EARLY_BYTES)

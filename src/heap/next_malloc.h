@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The allocator below us: whichever the program would have had without us. And, for the calls that come while it is being
-// looked for, a few pages of our own.
+// The next allocator: the one that the program would have used without us. And a few pages of our own for the
+// calls that come while it is being looked up.
 #ifndef MOAT_HEAP_NEXT_MALLOC_H
 #define MOAT_HEAP_NEXT_MALLOC_H
 
@@ -15,14 +15,14 @@ struct next_malloc {
     int (*posix_memalign)(void **, size_t, size_t);
     size_t (*malloc_usable_size)(void *);
     bool is_glibc;
-    void (*exit_now)(int);  // _exit; it and abort may be missing
+    void (*exit_now)(int);  // _exit; this and abort may be NULL
     void (*abort)(void);
 };
-extern __attribute__((visibility("hidden"))) struct next_malloc under;
+extern __attribute__((visibility("hidden"))) struct next_malloc next_malloc;
 
-int next_malloc_init(void);  // once; -ENOSYS: there is none
+int next_malloc_init(void);  // once; 0, or -ENOSYS if there is no next allocator
 
-// Zeroed and aligned to 16; NULL when spent. Such a block is never freed.
+// Allocates zeroed memory, aligned to 16; NULL when it is used up. Such a block is never freed.
 void *next_malloc_early(size_t size);
 bool next_malloc_is_early(const void *p);
 size_t next_malloc_early_size(const void *p);

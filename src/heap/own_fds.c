@@ -14,42 +14,44 @@
 
 #define BY_THREAD O_EXCL  // PIDFD_THREAD, since Linux 6.9; libc has no name for it yet
 
-static _Atomic pid_t threads[OWN_FDS_MOST];  // relaxed: who asks for one that has just begun may miss it
+static _Atomic pid_t threads[OWN_FDS_MOST];  // relaxed: a reader may miss a thread that has just begun
 static _Atomic unsigned nthreads;
-static __thread bool apart __attribute__((tls_model("initial-exec")));
+static __thread bool has_own_fds __attribute__((tls_model("initial-exec")));
 static __thread bool ours __attribute__((tls_model("initial-exec")));
 
-// Asked for what there cannot be: a system that knows the call, and lets us, has another answer than these.
+// Returns whether a call with invalid arguments was refused: a system that has the call and allows it gives
+// another error than these.
 static bool is_refused(long result)
 {
     return result < 0 && (errno == ENOSYS || errno == EPERM || errno == EACCES);
 }
 
-// A filter may end the process for a call that it does not know.
+// Returns whether standard error can be fetched. Not tried under a seccomp filter, which may kill the process
+// for an unknown call.
 static bool can_fetch(void)
 {
     return prctl(PR_GET_SECCOMP) != 2 /* filters */ && !is_refused(syscall(SYS_pidfd_open, -1L, 0L)) &&
            !is_refused(syscall(SYS_pidfd_getfd, -1L, 0L, 0L));
 }
 
-bool own_fds_leave(void)
+bool own_fds_unshare(void)
 {
-    if (!apart)
-        apart = can_fetch() && syscall(SYS_close_range, 0u, ~0u, CLOSE_RANGE_UNSHARE) == 0;
-    return apart;
+    if (!has_own_fds)
+        has_own_fds = can_fetch() && syscall(SYS_close_range, 0u, ~0u, CLOSE_RANGE_UNSHARE) == 0;
+    return has_own_fds;
 }
 
-bool own_fds_is(void)
+bool own_fds_has(void)
 {
-    return apart;
+    return has_own_fds;
 }
 
-bool own_fds_is_ours(void)
+bool own_fds_is_our_thread(void)
 {
     return ours;
 }
 
-void own_fds_join(void)
+void own_fds_register(void)
 {
     ours = true;
     unsigned i = atomic_fetch_add_explicit(&nthreads, 1, memory_order_relaxed);
@@ -84,7 +86,7 @@ static int fetch(pid_t from, unsigned flags)
     return fd;
 }
 
-// Where the kernel knows only processes: if it is no socket.
+// For kernels whose pidfds name processes only; fails if standard error is a socket.
 static int open_by_name(pid_t tid)
 {
     char name[64];
@@ -100,7 +102,7 @@ int own_fds_standard_error(void)
     int fd = fetch(getpid(), 0);
     for (struct producer *w = producer_all(); fd < 0 && w;
          w = atomic_load_explicit(&w->older, memory_order_relaxed)) {
-        // Relaxed: one that has just ended has no descriptors.
+        // Relaxed: a thread that has just ended has no descriptors, and the fetch fails.
         if (atomic_load_explicit(&w->state, memory_order_relaxed) != PRODUCER_ALIVE)
             continue;
         pid_t tid = atomic_load_explicit(&w->tid, memory_order_relaxed);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The names by which programs call the heap. Not in the archive that tests and the command are linked with: there these
-// functions would take the place of libc's.
+// The public names of the heap's functions. Not in the archive that tests and the command are linked with,
+// where they would replace libc's.
 #include <errno.h>
 #include <malloc.h>
 #include <stdlib.h>
@@ -16,7 +16,7 @@
 static __attribute__((constructor(101))) void start(void)
 {
     heap_life_start();
-    at_quick_exit(heap_life_end);  // the first: the last that runs
+    at_quick_exit(heap_life_end);  // registered first, so it runs last
 }
 
 static __attribute__((destructor(101))) void end(void)
@@ -56,7 +56,7 @@ EXPORT void *reallocarray(void *p, size_t count, size_t size)
 EXPORT void free(void *p)
 {
     if (__builtin_expect(heap_settings.lazy, 0))
-        heap_lazy_free_free_usual(HEAP_CALL, p);
+        heap_lazy_free_entry(HEAP_CALL, p);
     else
         heap_fast_free(HEAP_CALL, p, BLOCK_MALLOC, "free");
 }
@@ -85,7 +85,7 @@ EXPORT int posix_memalign(void **to, size_t align, size_t size)
     return 0;
 }
 
-// glibc rounds an alignment up that is no power of two.
+// As glibc does, rounds an alignment up to a power of two.
 static size_t whole_power(size_t align)
 {
     return align <= 16 ? 16 : (size_t)1 << (64 - __builtin_clzll(align - 1));

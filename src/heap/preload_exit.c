@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The ways to end a process that run no destructors. The heap is looked at once more; then the process ends as it would have.
-// Not in the archive that tests and the command are linked with.
+// The ways to end a process that run no destructors. The heap is checked once more; then the process ends as
+// it would have. Not in the archive that tests and the command are linked with.
 #include <stdlib.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -13,8 +13,8 @@
 EXPORT __attribute__((noreturn)) void _exit(int status)
 {
     heap_life_end_here();
-    if (under.exit_now)
-        under.exit_now(status);
+    if (next_malloc.exit_now)
+        next_malloc.exit_now(status);
     for (;;)
         syscall(SYS_exit_group, status);
 }
@@ -27,7 +27,7 @@ EXPORT __attribute__((noreturn)) void _Exit(int status)
 EXPORT __attribute__((noreturn)) void abort(void)
 {
     heap_life_end_here();
-    if (under.abort)
-        under.abort();
+    if (next_malloc.abort)
+        next_malloc.abort();
     __builtin_trap();
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// C++'s operators new and delete, by the names that compilers give them: libstdc++'s own would call malloc, and the report
-// would show libstdc++ where it should show the program.
+// C++'s operators new and delete, by their mangled names: libstdc++'s own would call malloc, and reports
+// would show libstdc++ in place of the program.
 #include <dlfcn.h>
 #include <stddef.h>
 
@@ -8,8 +8,8 @@
 
 #define EXPORT __attribute__((visibility("default")))
 
-// What the standard asks for when there is no memory: the handler that the program set, as often as it likes, then
-// std::bad_alloc. Both are libstdc++'s, which a program with operators has.
+// As the standard asks if out of memory: calls the program's new handler, as often as there is one, else
+// throws std::bad_alloc. Both are libstdc++'s, which a program with these operators has.
 static void out_of_memory(void)
 {
     typedef void handler(void);
@@ -74,7 +74,7 @@ NEW(_Znam, _ZnamRKSt9nothrow_t, _ZnamSt11align_val_t, _ZnamSt11align_val_tRKSt9n
         heap_fast_free(HEAP_CALL, p, kind, spelled); \
     }
 
-// The size and alignment that a program names are not needed: a block knows its own.
+// The size and alignment that a program passes are not needed: a block knows its own.
 DELETE(_ZdlPv, BLOCK_NEW, "delete")
 DELETE(_ZdlPvm, BLOCK_NEW, "delete", size_t size)
 DELETE(_ZdlPvRKSt9nothrow_t, BLOCK_NEW, "delete", const void *unused)

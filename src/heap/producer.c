@@ -18,7 +18,7 @@
 #endif
 
 static struct producer *_Atomic all;
-static _Atomic uint32_t writers;
+static _Atomic uint32_t producers;
 bool producer_kernel_helps;
 static atomic_bool closed;
 static void (*_Atomic when_full)(struct producer *);
@@ -26,7 +26,7 @@ static void (*_Atomic when_full)(struct producer *);
 void producer_set_barrier(bool membarrier)
 {
 #ifdef UNDER_TSAN
-    membarrier = false;  // it does not know what the kernel's barrier does
+    membarrier = false;  // ThreadSanitizer does not know the kernel's barrier
 #endif
     producer_kernel_helps =
         membarrier && syscall(SYS_membarrier, MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED, 0, 0) == 0;
@@ -34,7 +34,7 @@ void producer_set_barrier(bool membarrier)
 
 void producer_close(void)
 {
-    atomic_store_explicit(&closed, true, memory_order_relaxed);  // late is fine: only memory is at stake
+    atomic_store_explicit(&closed, true, memory_order_relaxed);  // relaxed: a late effect only costs memory
 }
 
 bool producer_closed(void)
@@ -84,7 +84,7 @@ struct producer *producer_new(void)
 {
     struct producer *w = reuse();
     if (!w) {
-        uint32_t number = atomic_fetch_add_explicit(&writers, 1, memory_order_relaxed) + 1;
+        uint32_t number = atomic_fetch_add_explicit(&producers, 1, memory_order_relaxed) + 1;
         w = number < PRODUCER_MOST ? guarded_map(sizeof *w) : NULL;
         if (!w)
             return NULL;
@@ -92,7 +92,7 @@ struct producer *producer_new(void)
             guarded_unmap(w, sizeof *w);
             return NULL;
         }
-        thread_cache_init(&w->shelf);
+        thread_cache_init(&w->cache);
         w->id = (uint64_t)number << 48;
         w->base = 1;
         atomic_store_explicit(&w->generation, first_generation(w->id), memory_order_relaxed);
@@ -111,27 +111,27 @@ void producer_retire(struct producer *w)
     atomic_store_explicit(&w->state, PRODUCER_DEAD, memory_order_release);
 }
 
-void producer_bereave(struct producer *w)
+void producer_owner_died(struct producer *w)
 {
     atomic_store_explicit(&w->steal, PRODUCER_NOT_ASKED, memory_order_relaxed);
     atomic_store_explicit(&w->busy, PRODUCER_IDLE, memory_order_relaxed);
-    ring_bereave(&w->ring);
-    heap_quarantine_forget(&w->wait);  // blocks that it had freed stay as they are
-    thread_cache_forget(&w->shelf);
+    ring_producer_died(&w->ring);
+    heap_quarantine_forget(&w->quarantine);  // the blocks stay allocated, marked as freed
+    thread_cache_forget(&w->cache);
     if (atomic_load_explicit(&w->state, memory_order_relaxed) == PRODUCER_ALIVE)
         producer_retire(w);
 }
 
 // --- the thread ---
 
-// Whether the word is in good hands; after the end nobody needs it.
+// Returns whether the word is stored or no longer needed, as after producer_close.
 static bool push(struct producer *w, uint64_t word)
 {
     return producer_closed() || ring_push(&w->ring, word) == 0;
 }
 
-// Words that left the window cannot be kept when there is no memory for a larger ring: then nothing is known for
-// certain any more, and the watch ends.
+// Moves all words of the window into the ring. If there is no memory for a larger ring, words are lost and
+// nothing is certain any more, so the monitoring ends.
 static __attribute__((noinline)) void empty_window(struct producer *w, uint32_t count)
 {
     checked_assert(count == atomic_load_explicit(&w->count, memory_order_relaxed));
@@ -143,10 +143,10 @@ static __attribute__((noinline)) void empty_window(struct producer *w, uint32_t 
     checked_assert(producer_window_valid(w) && w->base >> 48 == 0);
 }
 
-int producer_is_asked(struct producer *w)
+int producer_answer(struct producer *w)
 {
     int asked = PRODUCER_ASKED;
-    // Acquire: with the release in producer_take, which may have been just before.
+    // Acquire: with the release in producer_take, which may have happened just before.
     if (atomic_compare_exchange_strong_explicit(&w->steal, &asked, PRODUCER_SERVED, memory_order_acquire,
                                                 memory_order_acquire)) {
         empty_window(w, atomic_load_explicit(&w->count, memory_order_relaxed));
@@ -163,7 +163,7 @@ int producer_is_asked(struct producer *w)
 void producer_when_full(void (*call)(struct producer *w))
 {
     atomic_store_explicit(&when_full, call,
-                          memory_order_relaxed);  // called at any time after; nothing depends on it
+                          memory_order_relaxed);  // relaxed: it may be called at any time after
 }
 
 uint64_t producer_reserve_slowly(struct producer *w, int where)
@@ -178,7 +178,7 @@ uint64_t producer_reserve_slowly(struct producer *w, int where)
     empty_window(w, PRODUCER_WINDOW);
     if (!call)
         return w->id | w->base;
-    // What is called may allocate, so it must find us outside.
+    // The callee may allocate, so it must be called outside.
     producer_leave(w);
     call(w);
     return producer_reserve(w);
@@ -193,7 +193,7 @@ void producer_commit_slowly(struct producer *w, uint64_t place, uint64_t word)
     producer_leave(w);
 }
 
-bool producer_strike_slowly(struct producer *w, uint64_t word, int where)
+bool producer_remove_slowly(struct producer *w, uint64_t word, int where)
 {
     bool done = true;
     if (where == PRODUCER_IDLE)
@@ -227,19 +227,20 @@ void producer_ask(bool everyone)
         syscall(SYS_membarrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, 0, 0);
 }
 
-// Whether the window is the deliverer's now; -EAGAIN: not yet.
+// Claims the window for the deliverer. Returns 1 if it is the deliverer's now, 0 if there is nothing to take,
+// -EAGAIN if the thread is using it.
 static int claim(struct producer *w)
 {
-    // Acquire: with the release in producer_is_asked.
+    // Acquire: with the release in producer_answer.
     int steal = atomic_load_explicit(&w->steal, memory_order_acquire);
     if (steal == PRODUCER_NOT_ASKED)
         return 0;
-    // Acquire: with producer_leave. Sequentially consistent where the kernel does not help: with producer_enter.
+    // Acquire: with producer_leave. Without membarrier, sequentially consistent: with producer_enter.
     int busy = atomic_load_explicit(&w->busy, memory_order_seq_cst);
     int state = atomic_load_explicit(&w->state, memory_order_acquire);  // with producer_retire
     if (steal == PRODUCER_SERVED || (busy == PRODUCER_IN_WINDOW && state != PRODUCER_DEAD))
         return -EAGAIN;
-    // Acquire: the thread may have served and left since.
+    // Acquire: the thread may have served the request and left since.
     return atomic_compare_exchange_strong_explicit(&w->steal, &steal, PRODUCER_TAKEN, memory_order_acquire,
                                                    memory_order_relaxed)
                ? 1
@@ -274,5 +275,5 @@ bool producer_valid(struct producer *w)
            number && number < PRODUCER_MOST && w->id << 16 == 0 &&
            atomic_load_explicit(&w->busy, memory_order_relaxed) == PRODUCER_IDLE &&
            (steal == PRODUCER_NOT_ASKED || steal == PRODUCER_ASKED) && ring_valid(&w->ring) &&
-           thread_cache_valid(&w->shelf) && heap_quarantine_valid(&w->wait);
+           thread_cache_valid(&w->cache) && heap_quarantine_valid(&w->quarantine);
 }

@@ -24,7 +24,7 @@ static uint32_t next(uint32_t *seed)
     return *seed ^= *seed << 5;
 }
 
-// What the monitor would make of the warehouse: words without a notice, notices without a word.
+// What a monitor would make of the list: words without a notice, notices without a word.
 static struct word_bag words, notices;
 
 static bool collect(void *ctx, _Atomic uint64_t *all, size_t count)
@@ -44,7 +44,7 @@ static bool collect(void *ctx, _Atomic uint64_t *all, size_t count)
 static void collect_all(void)
 {
     for (unsigned i = 0; i < deliver_lists(); i++)
-        block_list_cruise(deliver_list(i), collect, NULL);
+        block_list_pass(deliver_list(i), collect, NULL);
 }
 
 struct slot {
@@ -57,7 +57,7 @@ static struct slot shared[SLOTS];
 static uint64_t live_words;
 static atomic_bool stop;
 
-// Its word becomes another one, as if the block had moved.
+// Replaces a block's word, as if the block had moved.
 static void rename_it(struct producer *w, struct slot *s, uint64_t number)
 {
     uint64_t *word = s->word ? producer_hold(w, s->place, s->word) : NULL;
@@ -70,7 +70,7 @@ static void rename_it(struct producer *w, struct slot *s, uint64_t number)
 static void replace(struct producer *w, struct slot *s, uint64_t number)
 {
     if (s->word) {
-        assert_true(producer_strike(w, s->place, s->word));
+        assert_true(producer_remove(w, s->place, s->word));
         s->word = 0;
     }
     if (number) {
@@ -95,7 +95,7 @@ static void *mutate(void *arg)
             replace(w, &shared[r / 16 % SLOTS], fresh);
             pthread_mutex_unlock(&shared_lock);
         } else {
-            // Mostly few slots, so that words are struck out soon; sometimes bursts that fill windows.
+            // Mostly few slots, so that words are removed soon; sometimes bursts that fill windows.
             struct slot *s = &own[r / 16 % (i / 4096 % 2 ? SLOTS : 5)];
             if (fresh && r % 64 > 48)
                 rename_it(w, s, fresh);
@@ -122,8 +122,8 @@ static void *deliver(void *unused)
     return NULL;
 }
 
-// Threads come, work, free each other's blocks and go, while a deliverer empties windows and rings. In the end there is
-// one word for each block that lives, and none else.
+// Threads start, work, free each other's blocks and end, while a deliverer empties windows and rings. In the
+// end there is one word for each live block, and no other.
 static void good_nothing_lost_nothing_twice(void **state)
 {
     pthread_t deliverer, threads[THREADS];
@@ -157,7 +157,7 @@ static void good_nothing_lost_nothing_twice(void **state)
     }
 }
 
-// Each equation of producer.h, broken.
+// Breaks each equation of producer.h.
 static void bad_writers_are_not_valid(void **state)
 {
     struct producer *w = producer_new();
@@ -184,14 +184,14 @@ static void bad_writers_are_not_valid(void **state)
     w->steal = PRODUCER_TAKEN;
     assert_false(producer_valid(w));
     w->steal = PRODUCER_NOT_ASKED;
-    w->shelf.held++;
+    w->cache.held++;
     assert_false(producer_valid(w));
-    w->shelf.held--;
-    w->wait.bytes++;
+    w->cache.held--;
+    w->quarantine.bytes++;
     assert_false(producer_valid(w));
-    w->wait.bytes--;
+    w->quarantine.bytes--;
     assert_true(producer_valid(w));
-    assert_true(producer_strike(w, place, 5));
+    assert_true(producer_remove(w, place, 5));
     producer_retire(w);
 }
 

@@ -51,7 +51,7 @@ static bool is_full(struct ring *r, uint64_t put)
     return put - r->taken_seen > r->mask;
 }
 
-// What the producer can tell of the ring that it puts words into, while the consumer is at work.
+// Returns whether what the producer can check of the ring it writes to holds, while the consumer is at work.
 static bool in_is_valid(const struct ring *r)
 {
     uint64_t put = atomic_load_explicit(&r->put, memory_order_relaxed);
@@ -60,7 +60,7 @@ static bool in_is_valid(const struct ring *r)
            !atomic_load_explicit(&r->next, memory_order_relaxed);
 }
 
-// The like for the consumer, while the producer is.
+// The same for the consumer's ring, while the producer is at work.
 static bool out_is_valid(const struct ring *r)
 {
     uint64_t put = atomic_load_explicit(&r->put, memory_order_acquire);  // with ring_push's release
@@ -77,7 +77,8 @@ int ring_push(struct ring_list *l, uint64_t word)
         struct ring *larger = ring_new((r->mask + 1) * 2);
         if (!larger)
             return -ENOMEM;
-        // Release: with the acquire in ring_pop; the consumer sees the last `put` of this ring before it leaves it.
+        // Release: with the acquire in ring_pop; the consumer sees the last `put` of this ring before it
+        // leaves it.
         atomic_store_explicit(&r->next, larger, memory_order_release);
         l->in = r = larger;
         put = 0;
@@ -94,7 +95,7 @@ size_t ring_pop(struct ring_list *l, uint64_t *words, size_t most)
     size_t n = 0;
     while (n < most) {
         struct ring *r = l->out;
-        // `next` first: a ring that has one gets no more words, so what `put` says then is final.
+        // `next` is read first: a ring that has one gets no more words, so the `put` read after it is final.
         struct ring *next = atomic_load_explicit(&r->next, memory_order_acquire);  // with ring_push's release
         uint64_t put = atomic_load_explicit(&r->put, memory_order_acquire);        // with ring_push's release
         uint64_t taken = atomic_load_explicit(&r->taken, memory_order_relaxed);    // only we write it
@@ -119,7 +120,7 @@ bool ring_empty(const struct ring_list *l)
                atomic_load_explicit(&r->taken, memory_order_relaxed);
 }
 
-void ring_bereave(struct ring_list *l)
+void ring_producer_died(struct ring_list *l)
 {
     for (struct ring *r; (r = atomic_load_explicit(&l->in->next, memory_order_relaxed));)
         l->in = r;

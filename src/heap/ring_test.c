@@ -49,7 +49,7 @@ static void good_full_ring_makes_a_larger_one(void **state)
     ring_free(&l);
 }
 
-// Each equation of ring.h, broken.
+// Breaks each equation of ring.h.
 static void bad_rings_are_not_valid(void **state)
 {
     struct ring_list l;

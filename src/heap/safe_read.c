@@ -6,8 +6,9 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
-// Not the libc function: sanitizers look over its shoulder, and see races where the kernel's copy is meant to be one. By the name of
-// the calling thread: a process whose first thread has ended cannot be copied from by its own name.
+// A direct system call: sanitizers intercept the libc function and report races where the kernel's copy is
+// meant to race. By the calling thread's id: a process whose first thread has ended cannot be copied from by
+// its own id.
 static long copy(const struct iovec *from, size_t n, void *to, size_t bytes)
 {
     struct iovec target = {to, bytes};
@@ -28,14 +29,14 @@ bool safe_read_works(void)
 
 // --- pieces that lie near each other ---
 
-enum { NEAR = 512 };  // bytes between two of them that are sooner copied than jumped over
+enum { NEAR = 512 };  // bytes between two pieces that are faster copied than skipped
 
-// Grows the last run by the piece, or begins another; false: there is no room for it.
+// Extends the last run by the piece, or begins another; returns false if there is no room for it.
 static bool add_piece(struct iovec *runs, size_t *n, const char *from, size_t least, size_t *left)
 {
     struct iovec *run = *n ? &runs[*n - 1] : NULL;
     size_t reach = run ? (size_t)(from - (const char *)run->iov_base) : SIZE_MAX, more = least;
-    bool joins = run && reach <= run->iov_len + NEAR;  // one that lies before it is far
+    bool joins = run && reach <= run->iov_len + NEAR;  // a piece before the run does not join
     if (joins)
         more = reach + least > run->iov_len ? reach + least - run->iov_len : 0;
     if (more > *left)
@@ -48,7 +49,8 @@ static bool add_piece(struct iovec *runs, size_t *n, const char *from, size_t le
     return true;
 }
 
-// The pieces of one run, of which so many bytes were read; those that reach behind them may get none. Returns the next piece.
+// Sets the results of the pieces of one run, of which `bytes` bytes were read; pieces behind these get none.
+// Returns the next piece.
 static struct safe_read_piece *place(struct safe_read_piece *p, const struct safe_read_piece *end,
                                      const struct iovec *run, const char *at, size_t bytes)
 {
@@ -72,7 +74,7 @@ size_t safe_read_near(struct safe_read_piece *pieces, size_t n, size_t least, ch
     for (size_t i = 0; i < count;) {
         long copied = copy(runs + i, count - i, to, (size_t)(room - left));
         size_t bytes = copied > 0 ? (size_t)copied : 0;
-        // Whole runs, and the one at which the kernel stopped.
+        // Complete runs, and the one at which the kernel stopped.
         for (bool whole = true; i < count && whole; i++) {
             whole = bytes >= runs[i].iov_len;
             p = place(p, end, &runs[i], to, whole ? runs[i].iov_len : bytes);

@@ -10,16 +10,17 @@
 
 enum { NEAR = 1 << 14, FAR = 1 << 17, PROBES = 8, SLOTS = 1 << 17, POOL = 1 << 20 };
 
-// Filled one after the other, so that a program with few contexts touches few pages.
+// Slots are filled in order, so that a program with few contexts touches few pages.
 struct slot {
     const void *from;
-    _Atomic uint32_t stack;  // place in `pool` of a count and frames; 0: none
+    _Atomic uint32_t stack;  // position in `pool` of a count and frames; 0: none
 };
 
 static struct slot *slots;
-static _Atomic uint32_t slots_used = 1;  // slot 0 is nobody's
-// Where a key's slot is, by its hash: first the small table, which most programs do not fill, then the large one. An entry has the
-// slot's number in its lower bits and most of the key in its upper ones, so that nobody has to look at other keys' slots.
+static _Atomic uint32_t slots_used = 1;  // slot 0 is unused
+// Hash tables from keys to slots: first the small table, which most programs do not fill, then the large one.
+// An entry has the slot's number in its lower bits and most of the key in its upper ones, so that a lookup
+// does not read other keys' slots.
 static _Atomic uint64_t *near_index, *far_index;
 enum { ENTRY_SLOT = SLOTS - 1 };
 static uint64_t *pool;
@@ -63,7 +64,7 @@ static void unwind(struct slot *s, const void *from)
     _Unwind_Backtrace(step, &w);
     if (!w.count)
         w.frames[w.count++] = w.from;
-    // Relaxed: takes a range for this thread alone.
+    // Relaxed: reserves a range for this thread alone.
     uint32_t at = atomic_fetch_add_explicit(&pool_used, w.count + 1, memory_order_relaxed);
     if (at + w.count + 1 > POOL) {
         atomic_store_explicit(&pool_used, POOL, memory_order_relaxed);
@@ -85,13 +86,13 @@ static void deepen(struct slot *s, const void *from, uint32_t *unwound)
 {
     if (atomic_load_explicit(&pool_used, memory_order_relaxed) >= POOL)
         return;
-    ++*unwound;  // before: the unwinder may allocate
+    ++*unwound;  // before unwinding: the unwinder may allocate
     unwind(s, from);
 }
 
 static uint32_t take_slot(const void *from)
 {
-    // Relaxed: takes a slot for this thread alone; who finds it in an index acquires it.
+    // Relaxed: reserves a slot for this thread alone; a reader of an index acquires it.
     uint32_t n = atomic_fetch_add_explicit(&slots_used, 1, memory_order_relaxed);
     if (n >= SLOTS) {
         atomic_store_explicit(&slots_used, SLOTS, memory_order_relaxed);
@@ -101,7 +102,7 @@ static uint32_t take_slot(const void *from)
     return n;
 }
 
-// The key's slot in one index, or a fresh one put there; 0: neither.
+// Returns the key's slot in one index, or a fresh one that was put there; 0 if the index has no room.
 static uint32_t find_in(_Atomic uint64_t *index, size_t size, uint64_t key, const void *from)
 {
     size_t at = (key >> 40) & (size - 1);
@@ -113,7 +114,7 @@ static uint32_t find_in(_Atomic uint64_t *index, size_t size, uint64_t key, cons
             uint32_t fresh = take_slot(from);
             if (!fresh)
                 return 0;
-            // Release: with the acquire above. Another thread may have been quicker; then our slot is lost.
+            // Release: with the acquire above. If another thread was faster, our slot is lost.
             if (atomic_compare_exchange_strong_explicit(&index[at], &entry, tag | fresh, memory_order_acq_rel,
                                                         memory_order_acquire))
                 return fresh;
@@ -130,7 +131,7 @@ uint32_t site_of(const void *from, size_t depth, uint32_t *unwound, uint64_t ope
     uint32_t n = find_in(near_index, NEAR, key, from);
     if (!n)
         n = find_in(far_index, FAR, key, from);
-    // The slot last: it is seldom in a cache.
+    // The slot is read last, as it is seldom in a cache.
     if (n && may_unwind(*unwound, operations) && !atomic_load_explicit(&slots[n].stack, memory_order_relaxed))
         deepen(&slots[n], from, unwound);
     return n;
@@ -152,7 +153,7 @@ size_t site_frames(uint32_t site, uint64_t *frames)
     return count;
 }
 
-// Marks the slots that the index names: a bit each. False: one is not there, or was named before.
+// Marks the slots that the index names, one bit each. Returns false if a slot is unused or named twice.
 static bool index_is_valid(_Atomic uint64_t *index, size_t size, uint64_t *named)
 {
     for (size_t i = 0; i < size; i++) {

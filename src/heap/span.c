@@ -13,9 +13,9 @@
 
 enum {
     GRAIN = 1 << FOREIGN_GRAIN,
-    MOST_TRACT = 256 << 20,
+    MOST_REGION = 256 << 20,
     SPARE_PART = 8,
-    IDLE_SPANS = 16,  // whose blocks are all back, and a part of all
+    IDLE_SPANS = 16,  // idle spans to keep, plus this part of all
     IDLE_PART = 8,
     LEVEL_LOG2 = 12,
     WORDS = (SPAN_MOST_BLOCKS + 63) / 64
@@ -23,31 +23,31 @@ enum {
 
 struct span {
     char *start;
-    struct span *next, *before;  // of its bin, or of those that have none
-    uint64_t bits[WORDS];        // blocks that are here
+    struct span *next, *before;  // in its bin's list, or in `unused`
+    uint64_t bits[WORDS];        // free blocks
     uint32_t generation;
     uint16_t most, cut, free;
     uint16_t bin;
 };
 
 struct bin {
-    struct span *some;  // of those with blocks that are here, but not all
-    struct span *idle;  // of those with all
-    struct span *now;   // the one that is cut
+    struct span *some;     // spans with some free blocks, but not all
+    struct span *idle;     // spans with all blocks free
+    struct span *cutting;  // the span from which fresh blocks are cut
 };
 
-// The last of all locks: nobody takes another while he has it. The program's threads do, as they take the one of the allocator below; each
-// time for a shelf full of blocks.
+// The last of all locks: no other lock is taken while it is held. The program's threads take it, as they take
+// the next allocator's lock, once for a batch of blocks.
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static __thread bool inside __attribute__((tls_model("initial-exec")));
 static struct bin bins[THREAD_CACHE_FINE_BINS];
-static struct span *unused;      // without a bin
-static size_t used, idle;        // with one; of these, in lists of idle ones
-static char *tract, *tract_end;  // of memory that has not been given out
+static struct span *unused;        // without a bin
+static size_t used, idle;          // spans with a bin; those in lists of idle ones
+static char *region, *region_end;  // the part of the last region that is not in use yet
 static uint64_t mapped;
-static uint64_t spare, spare_after;  // bytes of blocks that are in spans; when room was last made
+static uint64_t spare, spare_after;  // bytes of free blocks in spans; the same when room was last made
 
-// False: the calling thread was interrupted in here.
+// Takes the lock. Returns false if the calling thread was interrupted in here.
 static bool enter(void)
 {
     if (inside)
@@ -73,7 +73,7 @@ static struct span *spans_of(uint64_t address)
     uint64_t grain = address >> FOREIGN_GRAIN;
     if (grain >> (LEVEL_LOG2 + LOWER_LOG2))
         return NULL;
-    // Acquire, both: with the releases in have_level and know_grains.
+    // Acquire, both: with the releases in have_level and publish_grains.
     struct span *_Atomic *lower = atomic_load_explicit(&levels[grain >> LOWER_LOG2], memory_order_acquire);
     return lower ? atomic_load_explicit(&lower[grain % (1 << LOWER_LOG2)], memory_order_acquire) : NULL;
 }
@@ -91,8 +91,9 @@ static bool have_level(const char *address)
     return atomic_load_explicit(level, memory_order_relaxed);
 }
 
-// What is known of the spans of a tract is found by its address from now on. False, and nothing is: there is no memory for it.
-static bool know_grains(char *start, size_t size, struct span *spans)
+// Makes the records of a region's spans available by address. Returns false, without effect, if out of
+// memory.
+static bool publish_grains(char *start, size_t size, struct span *spans)
 {
     if (!have_level(start) || !have_level(start + size - 1))
         return false;
@@ -121,7 +122,7 @@ bool span_has(const void *p)
 
 // --- memory ---
 
-// Whole grains between two pages that nobody can touch.
+// Maps whole grains between two inaccessible pages.
 static char *map_grains(size_t size)
 {
     size_t page = (size_t)sysconf(_SC_PAGESIZE), all = size + GRAIN + page;
@@ -147,15 +148,15 @@ static void unmap_grains(char *start, size_t size)
         munmap(start - page, size + 2 * page);
 }
 
-// Of huge pages, if there are many: in a small process they would be empty.
-static bool map_tract(void)
+// Maps a region; with huge pages unless it is the first: in a small process they would be mostly empty.
+static bool map_region(void)
 {
     size_t size = mapped / 4 / GRAIN * GRAIN;
-    size = size < GRAIN ? GRAIN : size < MOST_TRACT ? size : MOST_TRACT;
+    size = size < GRAIN ? GRAIN : size < MOST_REGION ? size : MOST_REGION;
     size_t records = size / SPAN_BYTES * sizeof(struct span);
     struct span *spans = guarded_map(records);
     char *start = spans ? map_grains(size) : NULL;
-    if (!start || !know_grains(start, size, spans)) {
+    if (!start || !publish_grains(start, size, spans)) {
         unmap_grains(start, size);
         guarded_unmap(spans, records);
         return false;
@@ -163,16 +164,16 @@ static bool map_tract(void)
     if (mapped)
         madvise(start, size, MADV_HUGEPAGE);
     mapped += size;
-    tract = start, tract_end = start + size;
+    region = start, region_end = start + size;
     return true;
 }
 
 static struct span *fresh_span(bool may_map)
 {
-    if (tract == tract_end && (!may_map || !map_tract()))
+    if (region == region_end && (!may_map || !map_region()))
         return NULL;
-    struct span *s = span_at((uint64_t)(uintptr_t)tract);
-    tract += SPAN_BYTES;
+    struct span *s = span_at((uint64_t)(uintptr_t)region);
+    region += SPAN_BYTES;
     return s;
 }
 
@@ -219,7 +220,7 @@ static bool is_valid(const struct span *s)
         bits += (size_t)__builtin_popcountll(s->bits[k]);
     }
     return bits == s->free && s->free <= s->cut && s->cut <= s->most &&
-           (s->cut == s->most || bins[s->bin].now == s) && span_at((uint64_t)(uintptr_t)s->start) == s;
+           (s->cut == s->most || bins[s->bin].cutting == s) && span_at((uint64_t)(uintptr_t)s->start) == s;
 }
 
 static bool all_are_valid(void);
@@ -259,7 +260,7 @@ static void leave_list(struct span *s)
         s->next->before = s->before;
 }
 
-// The lowest first: they lie together.
+// Takes the lowest blocks first, so that they lie together.
 static size_t take_some(struct span *s, uint64_t *words, size_t most)
 {
     size_t n = 0;
@@ -286,12 +287,12 @@ static size_t take_used(struct bin *b, uint64_t *words, size_t most)
 static size_t take_fresh(size_t bin, uint64_t *words, size_t most, bool may_map)
 {
     struct bin *b = &bins[bin];
-    if (!b->now || b->now->cut == b->now->most)
-        b->now = new_span(bin, may_map);
+    if (!b->cutting || b->cutting->cut == b->cutting->most)
+        b->cutting = new_span(bin, may_map);
     size_t n = 0;
-    for (; b->now && b->now->cut < b->now->most && n < most; n++)
-        words[n] = span_word(b->now, b->now->cut++);
-    checked_assert(!b->now || is_valid(b->now));
+    for (; b->cutting && b->cutting->cut < b->cutting->most && n < most; n++)
+        words[n] = span_word(b->cutting, b->cutting->cut++);
+    checked_assert(!b->cutting || is_valid(b->cutting));
     return n;
 }
 
@@ -312,18 +313,18 @@ static void take_out(struct span *s)
     checked_assert(is_idle(s));
     leave_list(s);
     spare -= s->most * stride_of(s->bin);
-    if (bins[s->bin].now == s)
-        bins[s->bin].now = NULL;
+    if (bins[s->bin].cutting == s)
+        bins[s->bin].cutting = NULL;
     checked_assert(all_are_valid());
 }
 
-// Whether the span must be taken out.
+// Puts one block back. Returns whether its span was taken out by that.
 static bool put(struct span *s, uint64_t word)
 {
     size_t i = number_of(s, word);
     uint64_t bit = 1ull << i % 64;
     if (s->bits[i / 64] & bit)
-        return false;  // two threads freed it at once; nobody could see that
+        return false;  // two threads freed it at once, which goes undetected
     bool moves = !s->free || s->free + 1 == s->most;
     if (moves && s->free)
         leave_list(s);
@@ -354,7 +355,7 @@ size_t span_put(const uint64_t *words, size_t n, struct span **out)
     return i;
 }
 
-bool span_is_worth_it(uint64_t held)
+bool span_should_reclaim(uint64_t held)
 {
     if (!enter())
         return false;
@@ -392,7 +393,7 @@ size_t span_blocks(const struct span *s)
 void span_give(struct span *s)
 {
     int saved = errno;
-    madvise(s->start, SPAN_BYTES, MADV_DONTNEED);  // not where the program has locked its memory
+    madvise(s->start, SPAN_BYTES, MADV_DONTNEED);  // fails where the program has locked its memory
     errno = saved;
     if (!enter())
         return;
@@ -406,8 +407,8 @@ void span_give(struct span *s)
 
 // --- fork ---
 
-// What others do before and after a fork may allocate: not from here. A handler that forks may have interrupted us: then the lock
-// is ours in both processes.
+// Code that runs before and after a fork may allocate, but not from spans. If a signal handler forks and its
+// thread was in here, the lock is that thread's in both processes.
 static __thread bool forking __attribute__((tls_model("initial-exec")));
 
 void span_before_fork(void)
@@ -429,7 +430,7 @@ uint64_t span_bytes(void)
     return bytes;
 }
 
-// `free`, while it is in that list, is more than 0.
+// Returns whether a bin's list is valid; adds up its idle spans and free bytes.
 static bool list_is_valid(const struct span *s, size_t bin, bool idle_ones, size_t *count, uint64_t *bytes)
 {
     bool valid = true;
@@ -449,7 +450,7 @@ static bool unused_are_valid(size_t *count)
     return true;
 }
 
-// For who has the lock.
+// The lock must be held.
 static bool all_are_valid(void)
 {
     size_t count = 0, without = 0;
@@ -458,9 +459,9 @@ static bool all_are_valid(void)
     for (size_t i = 0; i < THREAD_CACHE_FINE_BINS; i++)
         valid = valid && list_is_valid(bins[i].some, i, false, &count, &bytes) &&
                 list_is_valid(bins[i].idle, i, true, &count, &bytes) &&
-                (!bins[i].now || (bins[i].now->bin == i && is_valid(bins[i].now)));
+                (!bins[i].cutting || (bins[i].cutting->bin == i && is_valid(bins[i].cutting)));
     return valid && count == idle && bytes == spare &&
-           mapped / SPAN_BYTES == used + without + (size_t)(tract_end - tract) / SPAN_BYTES;
+           mapped / SPAN_BYTES == used + without + (size_t)(region_end - region) / SPAN_BYTES;
 }
 
 bool span_valid(void)

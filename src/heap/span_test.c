@@ -28,7 +28,7 @@ static void put_all(const uint64_t *words, size_t n)
     }
 }
 
-// As many as are asked for, in as many calls as it takes.
+// Takes as many as requested, in as many calls as it takes.
 static void take_all(size_t bin, uint64_t *words, size_t n)
 {
     bool fresh;
@@ -36,7 +36,7 @@ static void take_all(size_t bin, uint64_t *words, size_t n)
         assert_true((done = span_take(bin, words, n, true, &fresh)) > 0);
 }
 
-// Blocks of all bins have their room and do not overlap; those that were put back come first.
+// Blocks of all bins have their room and do not overlap; blocks that were put back are taken first.
 static void good_blocks_are_apart(void **state)
 {
     static uint64_t words[THREAD_CACHE_FINE_BINS][FEW];
@@ -68,7 +68,7 @@ static void good_blocks_are_apart(void **state)
     assert_false(span_has((void *)~(uintptr_t)0));
 }
 
-// Spans whose blocks are all back go to other bins, and then their words are others.
+// Idle spans go to other bins, and then their blocks have other words.
 static void good_idle_spans_are_given(void **state)
 {
     enum { MANY = 200000, BIN = 5, OTHER = 40 };
@@ -101,7 +101,7 @@ static void good_idle_spans_are_given(void **state)
     free(words);
 }
 
-// The span that was cut last goes to another bin; and some that are idle are used anew.
+// The span that was cut last goes to another bin, and idle spans are reused.
 static void good_one_bin_cuts_a_span(void **state)
 {
     enum {
@@ -134,7 +134,7 @@ static void *take_and_put(void *arg)
         take_all(bin, own, n);
         for (size_t k = 0; k < n; k++)
             *(uint64_t *)(void *)block_of_word(own[k]) = (uintptr_t)arg;
-        for (size_t k = 0; k < n; k++)  // nobody else has it
+        for (size_t k = 0; k < n; k++)  // no other block overlaps it
             assert_int_equal(*(uint64_t *)(void *)block_of_word(own[k]), (uintptr_t)arg);
         put_all(own, n);
     }
@@ -158,7 +158,7 @@ static void good_forked(void **state)
     bool fresh;
     take_all(3, words, FEW);
     span_before_fork();
-    // What others do before and after a fork may allocate.
+    // Code that runs before and after a fork may allocate.
     assert_int_equal(span_take(4, words, 1, true, &fresh), 0);
     pid_t child = fork();
     span_after_fork();
@@ -173,7 +173,8 @@ static void good_forked(void **state)
     assert_true(span_valid());
 }
 
-// A block that was never cut off goes back into the span that is cut now. In a child: the span stays broken.
+// A block that was never cut is put into the span that is being cut. In a child process, as the span stays
+// broken.
 static void bad_spans_are_not_valid(void **state)
 {
     enum { BIN = 20 };
@@ -192,7 +193,7 @@ static void bad_spans_are_not_valid(void **state)
         _exit(span_valid() ? 0 : 1);
     }
     assert_int_equal(waitpid(child, &status, 0), child);
-    // The assertion comes first, where there is one.
+    // In builds with assertions, the assertion fails first.
     assert_true(CHECKED ? WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT
                         : WIFEXITED(status) && WEXITSTATUS(status) == 1);
     put_all(&word, 1);

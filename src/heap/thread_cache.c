@@ -7,17 +7,17 @@
 #include "heap/guarded.h"
 
 enum {
-    DEEPEST = 1 << 18,
+    MOST_WORDS = 1 << 18,
     DEEP_BYTES = 32 << 20,
-    COARSE_DEEP_BYTES =
-        1 << 18,  // of sizes above THREAD_CACHE_FINE: what is kept of them is missing elsewhere
+    // For sizes above THREAD_CACHE_FINE: memory kept for them is not available to other sizes.
+    COARSE_DEEP_BYTES = 1 << 18,
     STEP = 128,
     OVERHEAD = 48,
     FIRST_BYTES = 4096,
     FIRST_LEAST = 6
 };
 
-static _Atomic uint64_t granted;  // bytes, of all threads; relaxed: only a sum
+static _Atomic uint64_t granted;  // bytes granted to all threads; relaxed: only a sum
 
 static size_t bytes_of(size_t number)
 {
@@ -28,12 +28,12 @@ static size_t bytes_of(size_t number)
     return room + OVERHEAD;
 }
 
-// Words that a bin may have when it has grown. There is one before them that is 0, and room for one behind them: a signal handler
-// may have filled the bin since its thread saw that it was not full.
-static size_t deepest(size_t number)
+// Returns the words that a grown bin may have. There is one more before them, which is 0, and one behind
+// them, as a signal handler may have filled the bin since its thread saw that it was not full.
+static size_t most_words(size_t number)
 {
     size_t n = (number < THREAD_CACHE_FINE_BINS ? DEEP_BYTES : COARSE_DEEP_BYTES) / bytes_of(number);
-    return n < DEEPEST ? n : DEEPEST;
+    return n < MOST_WORDS ? n : MOST_WORDS;
 }
 
 static size_t first_end(size_t number)
@@ -62,8 +62,8 @@ static uint64_t *place_of(struct thread_cache *s, size_t number)
 {
     size_t before = 0, all = 0;
     for (size_t i = 0; i < THREAD_CACHE_BINS; i++) {
-        before += i < number ? deepest(i) + 2 : 0;
-        all += deepest(i) + 2;
+        before += i < number ? most_words(i) + 2 : 0;
+        all += most_words(i) + 2;
     }
     if (!s->grown)
         s->grown = guarded_map(all * sizeof *s->grown);
@@ -77,7 +77,7 @@ static bool move(struct thread_cache *s, struct thread_cache_bin *b, size_t numb
         return false;
     size_t count = (size_t)(b->top - b->low), room = (size_t)(b->end - b->low);
     memcpy(to, b->low, count * sizeof *to);
-    *b = (struct thread_cache_bin){to + count, to + room, to, to + deepest(number)};
+    *b = (struct thread_cache_bin){to + count, to + room, to, to + most_words(number)};
     return true;
 }
 
@@ -91,14 +91,14 @@ static bool bin_is_valid(const struct thread_cache *s, const struct thread_cache
         if (!*w)
             return false;
     return is_small ? b->end == b->last && b->end == b->low + first_end(number)
-                    : s->grown && b->low > s->grown && b->last == b->low + deepest(number);
+                    : s->grown && b->low > s->grown && b->last == b->low + most_words(number);
 }
 
 static bool grow(struct thread_cache *s, struct thread_cache_bin *b)
 {
     size_t number = (size_t)(b - s->bins), bytes;
     bool is_small = b->low == s->small[number] + 1;
-    size_t left = is_small ? deepest(number) - (size_t)(b->end - b->low) : (size_t)(b->last - b->end);
+    size_t left = is_small ? most_words(number) - (size_t)(b->end - b->low) : (size_t)(b->last - b->end);
     size_t step = left < STEP ? left : STEP;
     bytes = step * bytes_of(number);
     if (!step || s->held + bytes > THREAD_CACHE_THREAD_BYTES)
@@ -119,13 +119,13 @@ static bool grow(struct thread_cache *s, struct thread_cache_bin *b)
 enum { DEPOT_WORDS = 512, DEPOT_BYTES = 1 << 16, BATCH = 64 };
 
 struct depot_bin {
-    _Alignas(64) _Atomic bool locked;  // nobody waits: who does not get it does without
-    _Atomic bool wanted;               // relaxed: a hint that somebody found it empty
-    _Atomic uint32_t count;            // relaxed: only who has the lock writes it and trusts it
-    uint64_t *words;                   // DEPOT_WORDS; elsewhere: most programs never touch them
+    _Alignas(64) _Atomic bool locked;  // nobody waits: a thread that does not get it does without
+    _Atomic bool wanted;               // relaxed: a hint that a thread found it empty
+    _Atomic uint32_t count;            // relaxed: only the lock's holder writes it and relies on it
+    uint64_t *words;                   // DEPOT_WORDS; separate, as most programs never touch them
 };
 
-static struct depot_bin *depot;  // THREAD_CACHE_BINS; NULL: there is none
+static struct depot_bin *depot;  // THREAD_CACHE_BINS; NULL: no depot
 
 void thread_cache_start(void)
 {
@@ -139,7 +139,8 @@ void thread_cache_start(void)
 void thread_cache_after_fork(void)
 {
     for (size_t i = 0; depot && i < THREAD_CACHE_BINS; i++) {
-        // Relaxed, all: there is one thread. Whoever had a lock may have been in the middle of something.
+        // Relaxed, all: there is one thread. The holder of a lock may have been interrupted, so the words are
+        // dropped.
         atomic_store_explicit(&depot[i].count, 0, memory_order_relaxed);
         atomic_store_explicit(&depot[i].locked, false, memory_order_relaxed);
     }
@@ -151,7 +152,7 @@ static size_t depot_most(size_t number)
     return most < DEPOT_WORDS ? most : DEPOT_WORDS;
 }
 
-// For who has the lock.
+// The lock must be held.
 static bool depot_is_valid(const struct depot_bin *d)
 {
     uint32_t count = atomic_load_explicit(&d->count, memory_order_relaxed);
@@ -203,7 +204,7 @@ static void drop_oldest(struct thread_cache_bin *b, size_t gone)
     b->top = b->low + left;
 }
 
-static bool unload(struct thread_cache *s, struct thread_cache_bin *b)
+static bool give_to_depot(struct thread_cache *s, struct thread_cache_bin *b)
 {
     size_t number = (size_t)(b - s->bins), most = depot_most(number), n = thread_cache_older(b);
     struct depot_bin *d = depot ? &depot[number] : NULL;
@@ -224,7 +225,7 @@ static bool unload(struct thread_cache *s, struct thread_cache_bin *b)
 
 bool thread_cache_make_room(struct thread_cache *s, struct thread_cache_bin *b)
 {
-    return unload(s, b) || grow(s, b);
+    return give_to_depot(s, b) || grow(s, b);
 }
 
 size_t thread_cache_older(const struct thread_cache_bin *b)

@@ -1,20 +1,22 @@
 // SPDX-License-Identifier: MIT
-// Blocks that a thread freed and keeps for its next allocations of their size: neither the allocator below nor the watchers
-// hear of it. The block's word stays in the warehouse, its head says that it was freed, and says that it lives when it is
-// used anew. A shelf holds words, not pointers in the blocks: whoever writes into a freed block does not reach it.
+// The thread cache: blocks that a thread freed and keeps for its next allocations of their size, without
+// involving the next allocator or the monitors. The block's word stays in the block list; its head is marked
+// as freed, and made live when the block is reused. The cache holds words, not pointers inside the blocks, so
+// writes into freed blocks do not corrupt it.
 //
-// Bins are stacks, one for each size that allocators tell apart; of the larger ones, for a few. What holds
-// for each, between two operations of its thread (thread_cache_valid):
+// Bins are stacks, one for each size class of allocators; larger sizes share bins. What holds for each bin
+// between two operations of its thread (thread_cache_valid):
 //   low <= top <= end + 1; end <= last; the words are [low, top), none is 0; low[-1] = 0
 //   low = small + 1 and end = last, or the bin has grown: low lies in `grown`
-//   held = sum over the bins that have grown of (end - low - its length while small) times a block's bytes
-//   held <= THREAD_CACHE_THREAD_BYTES; the sum of held over all shelves <= THREAD_CACHE_ALL_BYTES
-// and of a bin of the depot, while nobody has its lock:
-//   count <= what the depot may have of it; words [0, count) are not 0
-// top = end + 1 only where a signal handler filled the bin between its thread's look at it and thread_cache_put.
-// Bins start small, inside of this struct; one that overflows moves to memory where it has room to grow, as long as neither
-// the thread nor the process holds too much. Where one thread allocates and another frees, the shelf of one is always empty
-// and that of the other always full: words pass between them through a depot, in batches, and nobody waits for its locks.
+//   held = sum over the grown bins of (end - low - its length while small) times a block's bytes
+//   held <= THREAD_CACHE_THREAD_BYTES; the sum of held over all caches <= THREAD_CACHE_ALL_BYTES
+// and for a bin of the depot, while nobody has its lock:
+//   count <= the depot's limit for the bin; words [0, count) are not 0
+// top = end + 1 only if a signal handler filled the bin between its thread's test and thread_cache_put. Bins
+// start small, inside this struct; a bin that overflows moves to memory where it can grow, as long as neither
+// the thread nor the process holds too much. Where one thread allocates and another frees, the cache of one
+// is always empty and that of the other always full: words pass between them through a depot, in batches, and
+// nobody waits for its locks.
 #ifndef MOAT_HEAP_THREAD_CACHE_H
 #define MOAT_HEAP_THREAD_CACHE_H
 
@@ -25,7 +27,7 @@
 #include "base/checked.h"
 
 #ifndef THREAD_CACHE_THREAD_BYTES
-#define THREAD_CACHE_THREAD_BYTES (64u << 20)  // that bins of one thread may grow by
+#define THREAD_CACHE_THREAD_BYTES (64u << 20)  // that the bins of one thread may grow by
 #endif
 #ifndef THREAD_CACHE_ALL_BYTES
 #define THREAD_CACHE_ALL_BYTES (256u << 20)  // of all threads together
@@ -33,10 +35,10 @@
 enum {
     THREAD_CACHE_LEAST = 8,
     THREAD_CACHE_FINE_STEP = 16,
-    THREAD_CACHE_FINE =
-        1024 + THREAD_CACHE_LEAST,  // up to here sizes are told apart as allocators do: 8, 24, 40 and so on
+    // Up to here bins are the size classes of allocators: 8, 24, 40 and so on.
+    THREAD_CACHE_FINE = 1024 + THREAD_CACHE_LEAST,
     THREAD_CACHE_LARGEST = 4096,
-    THREAD_CACHE_STEP = 64,  // above
+    THREAD_CACHE_STEP = 64,  // for sizes above
     THREAD_CACHE_FINE_BINS = THREAD_CACHE_FINE / THREAD_CACHE_FINE_STEP + 1,
     THREAD_CACHE_BINS =
         THREAD_CACHE_FINE_BINS + (THREAD_CACHE_LARGEST - THREAD_CACHE_FINE) / THREAD_CACHE_STEP + 1,
@@ -49,15 +51,15 @@ struct thread_cache_bin {
 
 struct thread_cache {
     struct thread_cache_bin bins[THREAD_CACHE_BINS];
-    uint64_t *grown;  // where bins grow
-    uint64_t held;    // bytes that were granted to bins that have grown
+    uint64_t *grown;  // where bins grow; NULL: not made yet
+    uint64_t held;    // bytes granted to grown bins
     uint64_t small[THREAD_CACHE_BINS][THREAD_CACHE_SMALL];
 };
 
-void thread_cache_init(struct thread_cache *s);    // in zeroed memory
-void thread_cache_forget(struct thread_cache *s);  // all blocks; what was granted goes back. The memory stays
+void thread_cache_init(struct thread_cache *s);    // s must be zeroed
+void thread_cache_forget(struct thread_cache *s);  // drops all blocks, returns the grants
 
-// Of sizes up to THREAD_CACHE_FINE, 16 n - 7 to 16 n + 8 share bin n.
+// Returns the bin of a size up to THREAD_CACHE_FINE: sizes 16 n - 7 to 16 n + 8 share bin n.
 static inline size_t thread_cache_fine_number(size_t size)
 {
     return (size + THREAD_CACHE_FINE_STEP - THREAD_CACHE_LEAST - 1) / THREAD_CACHE_FINE_STEP;
@@ -75,14 +77,14 @@ static inline size_t thread_cache_number(size_t size)
                                            THREAD_CACHE_FINE / THREAD_CACHE_STEP;
 }
 
-// What a block must have room for, to be put there.
+// Returns the bytes that a block must have room for to be in the bin of this size.
 static inline size_t thread_cache_room(size_t size)
 {
     return size <= THREAD_CACHE_FINE ? thread_cache_fine_room(thread_cache_fine_number(size))
                                      : (size + THREAD_CACHE_STEP - 1) / THREAD_CACHE_STEP * THREAD_CACHE_STEP;
 }
 
-// 0: there is none.
+// Returns 0 if the bin is empty.
 static inline uint64_t thread_cache_take(struct thread_cache_bin *b)
 {
     uint64_t word = b->top[-1];
@@ -107,19 +109,20 @@ static inline void thread_cache_put(struct thread_cache_bin *b, uint64_t word)
     *b->top++ = word;
 }
 
-// Of a bin that is empty: gets words from the depot. Whether there were some.
+// Fills an empty bin from the depot; returns whether it got words.
 bool thread_cache_refill(struct thread_cache *s, struct thread_cache_bin *b);
 
-// Of a bin that is full: true if it has room now, because words went to the depot or because it may hold more. Else its
-// older half must go: thread_cache_older says how many words from low on, and thread_cache_drop_older removes them.
+// For a full bin: returns true if it has room now, because words went to the depot or because it was allowed
+// to grow. If false, its older half must go: thread_cache_older returns how many words from `low` on, and
+// thread_cache_drop_older removes them.
 bool thread_cache_make_room(struct thread_cache *s, struct thread_cache_bin *b);
 size_t thread_cache_older(const struct thread_cache_bin *b);
 void thread_cache_drop_older(struct thread_cache_bin *b);
 
-void thread_cache_start(void);       // the depot, once; where there is no memory for it, shelves do without
-void thread_cache_after_fork(void);  // in the child: what is in the depot stays there for good
+void thread_cache_start(void);       // makes the depot, once; if out of memory, caches work without it
+void thread_cache_after_fork(void);  // in the child: blocks in the depot are lost
 
-uint64_t thread_cache_bytes(const struct thread_cache *s);  // of the blocks in fine bins, about
+uint64_t thread_cache_bytes(const struct thread_cache *s);  // of blocks in fine bins, about
 
 bool thread_cache_valid(const struct thread_cache *s);
 

@@ -47,7 +47,7 @@ static void good_sizes_share_bins_by_room(void **state)
     }
 }
 
-// Through its growth, words come back newest first, and no bin takes another's.
+// While a bin grows, words come back newest first, and no bin takes another's.
 static void good_last_in_first_out(void **state)
 {
     struct thread_cache *s = fresh();
@@ -72,7 +72,7 @@ static void good_last_in_first_out(void **state)
     assert_true(thread_cache_valid(s));
 }
 
-// Each equation of thread_cache.h, broken.
+// Breaks each equation of thread_cache.h.
 static void bad_shelves_are_not_valid(void **state)
 {
     struct thread_cache *s = fresh();
@@ -106,7 +106,8 @@ static void bad_shelves_are_not_valid(void **state)
     thread_cache_forget(s);
 }
 
-// A signal handler fills the bin after its thread saw room for one more: there is, and then it is full.
+// A signal handler fills the bin after its thread saw room for one more: there is room for one, and then the
+// bin is full.
 static void good_filled_by_a_handler(void **state)
 {
     struct thread_cache *s = fresh();
@@ -122,7 +123,7 @@ static void good_filled_by_a_handler(void **state)
     thread_cache_forget(s);
 }
 
-// The most that a bin held.
+// Returns the most words that a bin held.
 static uint64_t put_too_many(size_t size)
 {
     struct thread_cache *s = fresh();
@@ -146,32 +147,32 @@ static void bad_too_much_is_dropped_oldest_first(void **state)
     assert_true(coarse >= 32 && coarse * THREAD_CACHE_LARGEST <= 1 << 18);
 }
 
-// What threads hold together is bounded, and what one gives back another may have.
+// The caches of all threads together are bounded, and what one gives back another may take.
 static void bad_process_holds_too_much(void **state)
 {
     enum { THREADS = THREAD_CACHE_ALL_BYTES / THREAD_CACHE_THREAD_BYTES + 8 };
-    static struct thread_cache *shelves[THREADS];
+    static struct thread_cache *caches[THREADS];
     uint64_t all = 0;
     for (int i = 0; i < THREADS; i++) {
-        shelves[i] = fresh();
+        caches[i] = fresh();
         for (size_t size = 16; size <= THREAD_CACHE_LARGEST; size += 16)
             for (uint64_t word = 1; word < 3000; word++)
-                put(shelves[i], size, word);
-        assert_true(thread_cache_valid(shelves[i]));
-        all += shelves[i]->held;
+                put(caches[i], size, word);
+        assert_true(thread_cache_valid(caches[i]));
+        all += caches[i]->held;
     }
     assert_true(all > THREAD_CACHE_ALL_BYTES / 2 && all <= THREAD_CACHE_ALL_BYTES);
-    assert_true(shelves[0]->held > THREAD_CACHE_THREAD_BYTES / 2);
-    assert_true(shelves[THREADS - 1]->held < THREAD_CACHE_THREAD_BYTES / 100);
+    assert_true(caches[0]->held > THREAD_CACHE_THREAD_BYTES / 2);
+    assert_true(caches[THREADS - 1]->held < THREAD_CACHE_THREAD_BYTES / 100);
     for (int i = 0; i < THREADS; i++)
-        thread_cache_forget(shelves[i]);
-    put(shelves[0], 16, 1);
+        thread_cache_forget(caches[i]);
+    put(caches[0], 16, 1);
     for (uint64_t word = 1; word < 500; word++)
-        put(shelves[0], 16, word);
-    assert_true(shelves[0]->held > 0);
+        put(caches[0], 16, word);
+    assert_true(caches[0]->held > 0);
 }
 
-// One allocates, the other frees: each word gets through once.
+// One thread allocates, the other frees: each word gets through once.
 static _Atomic uint64_t sum_put, sum_taken;
 static atomic_bool done;
 

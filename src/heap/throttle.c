@@ -11,11 +11,11 @@
 
 enum {
     SLICE_NS = 100000,
-    LATE_NS = 500000,  // timers are late by 60 microseconds where nobody is in the way
+    LATE_NS = 500000,  // timers are 60 microseconds late without competition
     ASK_NS = 4000000,
     REST_NS = 50000000,
-    CALM = 4,       // times that nobody is in the way, until we believe it
-    DOZE_PART = 32  // of the time that there was nothing to do, it may go unnoticed that there is
+    QUIET_CHECKS = 4,  // checks without competition until the share grows again
+    DOZE_PART = 32     // idle for n ns: new work may go unnoticed for n / DOZE_PART
 };
 #define LEAST_SHARE 0.02
 
@@ -37,7 +37,7 @@ void throttle_sleep(int64_t ns)
     nanosleep(&t, NULL);
 }
 
-// As the kernel has it; libc has no declaration.
+// As the kernel declares it; libc does not.
 struct attributes {
     uint32_t size, policy;
     uint64_t flags;
@@ -46,12 +46,13 @@ struct attributes {
     uint64_t runtime, deadline, period;
 };
 
-// SCHED_BATCH: does not take the core from others when it wakes up. A short slice, where the kernel knows such: others need not
-// wait for its end. Not SCHED_IDLE: such a thread may starve, and the program's fork waits for locks that it holds.
+// SCHED_BATCH does not preempt others at wakeup. A short slice, where the kernel supports it, spares others
+// the wait for its end. Not SCHED_IDLE: such a thread may starve while the program's fork waits for locks
+// that it holds.
 void throttle_become(struct throttle *p, const char *name, int nicer, unsigned percent)
 {
     *p = (struct throttle){.most = percent / 100.0, .share = percent / 100.0};
-    cpu_pressure_open(&p->crowd);
+    cpu_pressure_open(&p->pressure);
     prctl(PR_SET_NAME, name);
     pid_t tid = (pid_t)syscall(SYS_gettid);
     errno = 0;
@@ -90,13 +91,14 @@ double throttle_adapt(double share, double most, bool disturbed)
 static void adapt(struct throttle *p, int64_t now, int64_t cpu)
 {
     bool disturbed = throttle_disturbed(p->due ? p->began - p->due : 0, now - p->began - cpu, cpu);
-    // To ask costs some microseconds, so it is done now and then; the share does not grow in between.
+    // Reading the pressure costs some microseconds, so it is done now and then; the share does not grow in
+    // between.
     if (!disturbed && now - p->asked < ASK_NS)
         return;
     p->asked = now;
-    disturbed |= cpu_pressure_is_there(&p->crowd, now);
-    p->crowded = disturbed ? CALM : p->crowded ? p->crowded - 1 : 0;
-    if (disturbed || !p->crowded)
+    disturbed |= cpu_pressure_is_high(&p->pressure, now);
+    p->contended = disturbed ? QUIET_CHECKS : p->contended ? p->contended - 1 : 0;
+    if (disturbed || !p->contended)
         p->share = throttle_adapt(p->share, p->most, disturbed);
 }
 
@@ -110,12 +112,12 @@ int64_t throttle_rest_ns(const struct throttle *p, int64_t cpu, int64_t shortest
 {
     double less = p->most / p->share;
     int64_t ns = (int64_t)((double)cpu / p->share) - cpu;
-    int64_t least = (int64_t)((double)shortest_ns * less * (p->crowded ? less : 1));
+    int64_t least = (int64_t)((double)shortest_ns * less * (p->contended ? less : 1));
     ns = ns < least ? least : ns;
     return ns < longest_ns ? ns : longest_ns;
 }
 
-// A long rest is looked over now and then: who was in the way may have gone.
+// A long sleep is split and reconsidered, as the competition may have ended.
 void throttle_rest(struct throttle *p, int64_t shortest_ns, int64_t longest_ns)
 {
     int64_t from = throttle_now(), now = from, cpu = throttle_clock(CLOCK_THREAD_CPUTIME_ID) - p->cpu, left;

@@ -11,9 +11,9 @@
 
 #include <cmocka.h>
 
-// Time is the tests' own, in nanoseconds: nothing hangs on who else wants the core.
+// Time is simulated, in nanoseconds, so the tests do not depend on the load of the machine.
 static int64_t now = INT64_C(1000000000000), cpu;
-static int64_t late;  // for so long nobody wakes up who could
+static int64_t late;  // wakeups are late by this
 
 int clock_gettime(clockid_t clock, struct timespec *t)
 {
@@ -55,20 +55,20 @@ static void good_backs_off_and_recovers(void **state)
     assert_true(throttle_adapt(0.01, 0.01, true) == 0.01);
 }
 
-static void good_sleeps_longer_in_a_crowd(void **state)
+static void good_sleeps_longer_under_pressure(void **state)
 {
     struct throttle p = {.most = 0.5, .share = 0.5};
     assert_int_equal(throttle_rest_ns(&p, 0, 1000, 1000000), 1000);
     assert_int_equal(throttle_rest_ns(&p, 5000, 1000, 1000000), 5000);
     p.share = 0.125;
     assert_int_equal(throttle_rest_ns(&p, 0, 1000, 1000000), 4000);
-    p.crowded = 1;
+    p.contended = 1;
     assert_int_equal(throttle_rest_ns(&p, 0, 1000, 1000000), 16000);
-    assert_int_equal(throttle_rest_ns(&p, 10000, 1000, 1000000), 70000);  // its share, whoever is there
+    assert_int_equal(throttle_rest_ns(&p, 10000, 1000, 1000000), 70000);  // its share, in any case
     assert_int_equal(throttle_rest_ns(&p, 10000, 1000, 20000), 20000);
 }
 
-// As many sleeps as there are doublings of the time, not as there are milliseconds.
+// The number of sleeps is logarithmic in the time, not proportional.
 static void good_dozes_longer_and_longer(void **state)
 {
     int64_t idle = 0;
@@ -99,7 +99,7 @@ static void good_comes_last(void **state)
 
 static void good_rest_is_in_proportion(void **state)
 {
-    struct throttle p = {.most = 0.25, .share = 0.25, .crowd = {.fd = -1}};
+    struct throttle p = {.most = 0.25, .share = 0.25, .pressure = {.fd = -1}};
     throttle_begin(&p);
     work(2000000, 0);
     assert_int_equal(rest(&p, 0, 1000000000), 6000000);
@@ -107,20 +107,20 @@ static void good_rest_is_in_proportion(void **state)
     assert_int_equal(rest(&p, 4000000, 4000000), 4000000);
 }
 
-// Others had the core meanwhile: half of the share is left.
+// After others had the core, half of the share is left.
 static void good_rest_is_longer_for_others(void **state)
 {
-    struct throttle p = {.most = 0.25, .share = 0.25, .crowd = {.fd = -1}};
+    struct throttle p = {.most = 0.25, .share = 0.25, .pressure = {.fd = -1}};
     throttle_begin(&p);
     work(2000000, 1000000);
     assert_int_equal(rest(&p, 0, 1000000000), 14000000);
 }
 
-// A rest that was meant to be long ends soon if nobody turns out to be in the way, and does not if somebody is.
+// A long sleep is cut short if there turns out to be no competition, and is not if there is.
 static void good_long_rest_is_looked_over(void **state)
 {
     for (late = 0; late <= 1000000; late += 1000000) {
-        struct throttle p = {.most = 0.5, .share = 0.5, .crowd = {.fd = -1}};
+        struct throttle p = {.most = 0.5, .share = 0.5, .pressure = {.fd = -1}};
         throttle_start_low(&p);
         double low = p.share;
         throttle_begin(&p);
@@ -134,11 +134,11 @@ static void good_long_rest_is_looked_over(void **state)
     late = 0;
 }
 
-// While there is nothing to do the share grows too: what comes then finds all of it. Unless somebody is in the way.
+// Without work the share grows too, so that new work finds all of it, unless there is competition.
 static void good_share_grows_in_a_doze(void **state)
 {
     for (late = 0; late <= 1000000; late += 1000000) {
-        struct throttle p = {.most = 0.25, .share = 0.25, .crowd = {.fd = -1}};
+        struct throttle p = {.most = 0.25, .share = 0.25, .pressure = {.fd = -1}};
         throttle_start_low(&p);
         double low = p.share;
         p.due = now - late;
@@ -154,7 +154,7 @@ static void good_share_grows_in_a_doze(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(good_backs_off_and_recovers),  cmocka_unit_test(good_sleeps_longer_in_a_crowd),
+        cmocka_unit_test(good_backs_off_and_recovers),  cmocka_unit_test(good_sleeps_longer_under_pressure),
         cmocka_unit_test(good_dozes_longer_and_longer), cmocka_unit_test(good_long_rest_is_looked_over),
         cmocka_unit_test(good_share_grows_in_a_doze),   cmocka_unit_test(good_comes_last),
         cmocka_unit_test(good_rest_is_in_proportion),   cmocka_unit_test(good_rest_is_longer_for_others),

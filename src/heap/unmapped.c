@@ -7,8 +7,8 @@
 
 enum { SLOTS_LOG2 = 8 };
 
-// Relaxed, all: threads may write one at the same time, and then its sum is wrong. The address is turned, so that a search for
-// leaks does not find it here.
+// Relaxed, all: if threads write a slot at the same time, its sum is wrong. The address is complemented, so
+// that the search for leaks does not find it here.
 struct slot {
     _Atomic uint64_t address, size, place, ticket, canary, sum;
 };

@@ -9,15 +9,16 @@
 
 enum { LEAST_ROOM = 1024 };
 
-// The upper bits of the product: all bits of the word reach them, and words of one address differ in their upper bits only.
-static size_t home(const struct word_bag *b, uint64_t word)
+// Returns the slot where the search for a word starts: the upper bits of a product, which all bits of the
+// word reach, as words of one address differ in their upper bits only.
+static size_t first_slot(const struct word_bag *b, uint64_t word)
 {
     return word * 0x9e3779b97f4a7c15u >> (64 - __builtin_ctzll(b->room));
 }
 
 static void put(struct word_bag *b, uint64_t word)
 {
-    size_t i = home(b, word);
+    size_t i = first_slot(b, word);
     while (b->slots[i])
         i = (i + 1) & (b->room - 1);
     b->slots[i] = word;
@@ -50,7 +51,7 @@ int word_bag_add(struct word_bag *b, uint64_t word)
 
 static size_t find(const struct word_bag *b, uint64_t word)
 {
-    size_t i = home(b, word);
+    size_t i = first_slot(b, word);
     while (b->slots[i] && b->slots[i] != word)
         i = (i + 1) & (b->room - 1);
     return i;
@@ -72,8 +73,8 @@ bool word_bag_take(struct word_bag *b, uint64_t word)
         i = (i + 1) & (b->room - 1);
         if (!b->slots[i])
             break;
-        // A word may move back to the hole unless its home lies behind the hole.
-        if (((i - home(b, b->slots[i])) & (b->room - 1)) >= ((i - hole) & (b->room - 1))) {
+        // A word may move back to the hole unless its first slot lies behind the hole.
+        if (((i - first_slot(b, b->slots[i])) & (b->room - 1)) >= ((i - hole) & (b->room - 1))) {
             b->slots[hole] = b->slots[i];
             hole = i;
         }
@@ -92,7 +93,7 @@ bool word_bag_valid(const struct word_bag *b)
         if (!b->slots[i])
             continue;
         words++;
-        for (size_t on_way = home(b, b->slots[i]); on_way != i; on_way = (on_way + 1) & (b->room - 1))
+        for (size_t on_way = first_slot(b, b->slots[i]); on_way != i; on_way = (on_way + 1) & (b->room - 1))
             if (!b->slots[on_way])
                 return false;
     }

@@ -13,7 +13,7 @@ static uint32_t next(uint32_t *seed)
     return *seed ^= *seed << 5;
 }
 
-// Against an array of counts, while the bag grows and shrinks.
+// Compares the bag with an array of counts, while it grows and shrinks.
 static void good_bag_of_few(void **state)
 {
     enum { FEW = 300, TURNS = 20000 };
@@ -41,7 +41,7 @@ static void good_bag_of_few(void **state)
     assert_true(word_bag_valid(&b));
 }
 
-// Each equation of word_bag.h, broken.
+// Breaks each equation of word_bag.h.
 static void bad_bags_are_not_valid(void **state)
 {
     struct word_bag b = {0};
@@ -56,7 +56,7 @@ static void bad_bags_are_not_valid(void **state)
     assert_false(word_bag_valid(&b));
     for (size_t to = at + 1; b.slots[at] == 0 && to < b.room; to++)
         if (!b.slots[to] && !b.slots[to - 1]) {
-            b.slots[to] = word;  // where no lookup gets to
+            b.slots[to] = word;  // where no lookup finds it
             assert_false(word_bag_valid(&b));
             assert_false(word_bag_has(&b, word));
             b.slots[to] = 0;

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT
 // malloc and free inside kernels.
 //
-// Lanes that ask for the same class at the same time ask together: one of them takes blocks for all. What was freed is
-// not released by free but by a scan; when much waits, malloc looks at a group of entries, so that a program which
-// leaves no room for the guard's kernel gets its memory back, and its errors found.
+// Lanes that ask for the same class at the same time form a team: one of them takes blocks for all. free does
+// not release a block; a scan does. When many freed bytes wait, malloc scans a group of entries itself, so
+// that a program which leaves no room for the guard's kernel still gets its memory back and its errors
+// detected.
 #ifndef MOAT_KHEAP_KALLOC_H
 #define MOAT_KHEAP_KALLOC_H
 
@@ -12,10 +13,10 @@
 enum {
     KALLOC_RUN = 0,  // in place of a class: a run of chunks
     KALLOC_IMPOSSIBLE = 255,
-    KALLOC_HELP = 8,            // groups between two tries
+    KALLOC_HELP = 8,            // groups scanned between two attempts
     KALLOC_ROUNDS = 4,          // through all groups, at most
-    KALLOC_IDLE = 8,            // rounds in which nothing happens, before NULL
-    KALLOC_PATIENCE = 1 << 14,  // times to wait at most
+    KALLOC_IDLE = 8,            // rounds without any change, before malloc returns NULL
+    KALLOC_PATIENCE = 1 << 14,  // pauses at most
 };
 
 KPRIM uint32_t kalloc_class(uint64_t heap, uint64_t size)
@@ -26,7 +27,7 @@ KPRIM uint32_t kalloc_class(uint64_t heap, uint64_t size)
     return bytes <= KLAYOUT_SLAB_MOST ? kslab_class((uint32_t)bytes) : KALLOC_RUN;
 }
 
-// Blocks for those of the team that have none. The leader finds them, rank by rank.
+// Takes blocks for the lanes of the team that have none. The leader finds them; lanes get them by rank.
 KPRIM uint64_t kalloc_slab(uint64_t heap, uint32_t class, uint64_t block, struct kscan_team t)
 {
     uint64_t pool = KSLAB_FIELD(heap, pool);
@@ -65,7 +66,7 @@ KPRIM uint64_t kalloc_run(uint64_t heap, uint64_t size)
     return run ? KSLAB_FIELD(heap, pool) + (uint64_t)(run - 1) * KLAYOUT_CHUNK : 0;
 }
 
-// How many bytes were freed and are not released; the whole team gets one answer.
+// Returns the bytes that were freed and not released yet; the same value for the whole team.
 KPRIM uint64_t kalloc_waiting(uint64_t heap, struct kscan_team t)
 {
     uint64_t bytes = 0;
@@ -74,8 +75,8 @@ KPRIM uint64_t kalloc_waiting(uint64_t heap, struct kscan_team t)
     return kprim_share64(t.mask, bytes, t.leader);
 }
 
-// Much waits: look at some groups, the more the more it is.
-KPRIM void kalloc_lend_a_hand(uint64_t heap, uint64_t waiting, struct kscan_team t)
+// Scans some groups if many freed bytes wait; more groups for more bytes.
+KPRIM void kalloc_help(uint64_t heap, uint64_t waiting, struct kscan_team t)
 {
     uint64_t eighth = (uint64_t)KSLAB_FIELD32(heap, chunks) * (KLAYOUT_CHUNK / 8);
     uint32_t n = waiting < eighth ? 0 : waiting < 2 * eighth ? 1 : waiting < 4 * eighth ? 2 : 4;
@@ -83,27 +84,28 @@ KPRIM void kalloc_lend_a_hand(uint64_t heap, uint64_t waiting, struct kscan_team
         kscan_some(heap, kscan_turn(heap, n, t), n, t.mask);
 }
 
-// Somebody needs memory and looks through all groups for some that was freed.
+// The state of a malloc that found no memory and scans all groups for freed blocks.
 struct kalloc_round {
-    uint64_t waiting;   // when the round began
+    uint64_t waiting;   // freed bytes when the round began
     uint32_t turn;      // the next group
-    uint32_t left;      // groups to come
-    uint32_t budget;    // and how many at most in all rounds
-    uint32_t patience;  // how often to wait yet; 0: no round has begun
-    uint32_t idle;      // rounds in which nothing happened
+    uint32_t left;      // groups left in this round
+    uint32_t budget;    // groups left in all rounds
+    uint32_t patience;  // pauses left; 0: no round has begun
+    uint32_t idle;      // rounds in which nothing changed
 };
 
-// What is waiting now is what the round is about. The acquire pairs with who released: what is not waiting any more can
-// be had.
+// Begins a round over what is freed now. The acquire pairs with the release in kscan_entry: bytes that are no
+// longer waiting can be allocated.
 KPRIM void kalloc_begin(uint64_t heap, struct kalloc_round *r, struct kscan_team t)
 {
     r->waiting = kalloc_waiting(heap, t);
     r->left = r->waiting ? kprim_share32(t.mask, kscan_turns(heap), t.leader) : 0;
 }
 
-// After a try that failed: whether there is reason for another. Looks at some more groups; somebody who has one of them
-// lets go of it soon, is waited for, and the round begins anew. A round that is through, after which as much is waiting
-// as before, has shown that there is nothing; a few of them, for others may be about to free something.
+// After a failed attempt: returns whether to try again. Scans some more groups; if another team holds one of
+// them, it will release it soon, so this waits and begins the round anew. A complete round after which as
+// many bytes wait as before shows that there is nothing to release; a few such rounds are made, as others may
+// be about to free blocks.
 KPRIM_FAR bool kalloc_more(uint64_t heap, uint32_t mask, struct kalloc_round *r)
 {
     struct kscan_team t = kscan_team(mask);
@@ -137,10 +139,10 @@ KPRIM_FAR bool kalloc_more(uint64_t heap, uint32_t mask, struct kalloc_round *r)
     return --r->patience;
 }
 
-// Blocks for the whole team as far as there are any.
+// Returns a block for each lane of the team, as far as there are any; 0 for the others.
 KPRIM uint64_t kalloc_block(uint64_t heap, uint32_t class, uint64_t size, struct kscan_team t)
 {
-    // The answer comes while a block is looked for.
+    // The load completes while a block is being searched for.
     uint64_t block = 0, waiting = t.rank ? 0 : kprim_ld64(KSCAN_PENDING(heap), KPRIM_RELAXED);
     struct kalloc_round round = {0};
     for (bool first = true;; first = false) {
@@ -149,7 +151,7 @@ KPRIM uint64_t kalloc_block(uint64_t heap, uint32_t class, uint64_t size, struct
         else if (!block)
             block = kalloc_run(heap, size);
         if (first)
-            kalloc_lend_a_hand(heap, kprim_share64(t.mask, waiting, t.leader), t);
+            kalloc_help(heap, kprim_share64(t.mask, waiting, t.leader), t);
         if (!kprim_ballot(t.mask, !block) || !kalloc_more(heap, t.mask, &round))
             return block;
     }
@@ -166,7 +168,8 @@ KPRIM bool kalloc_register(uint64_t heap, uint64_t block)
     return false;
 }
 
-// Writes the canaries and the entry; what the program gets, or 0 if there is no room for the entry.
+// Writes the canaries and the entry. Returns the program's pointer, or 0 if there is no room for the entry;
+// then the block is released.
 KPRIM uint64_t kalloc_finish(uint64_t heap, uint64_t block, uint64_t size)
 {
     uint64_t user = block + KLAYOUT_HEAD;
@@ -176,7 +179,7 @@ KPRIM uint64_t kalloc_finish(uint64_t heap, uint64_t block, uint64_t size)
     kcanary_put_tail(user + size, c.tail);
     if (kalloc_register(heap, block))
         return user;
-    // Alone: the others may have what they want.
+    // Without the team: the other lanes may be done.
     struct kalloc_round round = {0};
     while (kprim_ld64(KSCAN_PENDING(heap), KPRIM_ACQUIRE) &&
            kalloc_more(heap, (uint32_t)1 << kprim_lane(), &round))
@@ -208,9 +211,9 @@ KPRIM uint64_t kalloc_malloc(uint64_t heap, uint64_t size)
     return user;
 }
 
-// --- free ---------------------------------------------------------------------------------------------------
+// --- free --------------------------------------------------------------------------------------------------
 
-// Whether the block is in the allocator's hands.
+// Returns whether the block is in the allocator's hands.
 KPRIM bool kalloc_unused(uint64_t heap, const struct kscan_block *b)
 {
     if (b->what == KLAYOUT_RUN)
@@ -220,7 +223,8 @@ KPRIM bool kalloc_unused(uint64_t heap, const struct kscan_block *b)
            1;
 }
 
-// Marks the block as freed and returns how large it is; 0 if that is wrong, which is told, now or by the next scan.
+// Marks the block as freed and returns its size; 0 if the free is wrong, which is reported now or by the next
+// scan.
 KPRIM uint64_t kalloc_mark(uint64_t heap, uint64_t user)
 {
     struct kscan_block b;
@@ -233,8 +237,8 @@ KPRIM uint64_t kalloc_mark(uint64_t heap, uint64_t user)
              head = kprim_ld64(b.address, KPRIM_RELAXED), before;
     struct kcanary made = kcanary_make(heap, user, size, cover);
     bool fits = size <= b.bytes - KLAYOUT_HEAD - KLAYOUT_TAIL;
-    // Equation 3: what is wrong with the head stays wrong. Of two that free at the same time, one finds the other's mark.
-    // The release is for the block's next owner: what was done with it comes before.
+    // Equation 3: a damaged head stays damaged. Of two threads that free at the same time, one finds the
+    // other's mark. The release is for the block's next owner: what was done with the block comes before.
     for (;; head = before) {
         if (fits && head == (made.head ^ unfree)) {
             kscan_complain(heap, b.address, KHEAP_DOUBLE_FREE, KHEAP_BY_THREAD | KHEAP_FREED, 0);
@@ -255,7 +259,7 @@ KPRIM void kalloc_free(uint64_t heap, uint64_t user)
 {
     if (!heap || !user)
         return;
-    // Those that freed blocks of one size count together.
+    // Lanes that freed blocks of one size are counted together.
     uint32_t size = (uint32_t)(kalloc_mark(heap, user) / 16);
     struct kscan_team t = kscan_team(kprim_same(kprim_active(), size));
     if (size && !t.rank) {

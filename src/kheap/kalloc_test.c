@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The heap's code on the host: what it gives, what it finds, and many threads at once against what they know themselves.
+// The heap's code on the host: what it allocates, what it detects, and many threads at once, compared with
+// what they know themselves.
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -60,7 +61,7 @@ static const struct kheap_record *record(uint64_t i)
     return &r;
 }
 
-// --- classes ------------------------------------------------------------------------------------------------
+// --- classes -----------------------------------------------------------------------------------------------
 
 static void classes_fit(void **state)
 {
@@ -88,7 +89,7 @@ static void nth_bit(void **state)
     }
 }
 
-// --- one thread ---------------------------------------------------------------------------------------------
+// --- one thread --------------------------------------------------------------------------------------------
 
 static void good_pairs(void **state)
 {
@@ -223,7 +224,8 @@ static void ring_full(void **state)
     assert_int_equal(t.ring->records[4].sequence, KHEAP_RECORDS + 5);
 }
 
-// All the memory, in pieces of one size; then again, without a scan in between: malloc must see to that itself.
+// Allocates all the memory in blocks of one size; then again without a scan in between: malloc must release
+// freed blocks itself.
 static void exhaustion(void **state)
 {
     (void)state;
@@ -237,8 +239,7 @@ static void exhaustion(void **state)
                 break;
             memset(all[n], (int)n, sizes[s]);
         }
-        // Blocks and entries: at least two thirds of the limit, whatever the size; rounding to classes and canaries
-        // included.
+        // At least two thirds of the limit for any size, canaries and rounding to classes included.
         uint64_t each = sizes[s] + 33;
         assert_true(n * each > (uint64_t)(8 << 20) * 2 / 3);
         assert_true(n * sizes[s] < t.plan.bytes);
@@ -250,7 +251,8 @@ static void exhaustion(void **state)
     assert_int_equal(kheap_testing_waits(&t), 0);
 }
 
-// Blocks of all sizes come and go, half of the limit at a time: what they keep from others stays within bounds.
+// Blocks of all sizes are allocated and freed, half of the limit at a time: what they deny to others stays
+// within bounds.
 static void fragmentation(void **state)
 {
     (void)state;
@@ -284,7 +286,7 @@ static void fragmentation(void **state)
     assert_int_equal(kheap_testing_records(&t), 0);
 }
 
-// --- many threads -------------------------------------------------------------------------------------------
+// --- many threads ------------------------------------------------------------------------------------------
 
 enum { THREADS = 4, HELD = 1500, ROUNDS = 20000 };
 
@@ -315,7 +317,7 @@ static void check_and_free(struct worker *w, uint32_t i)
     w->held[i].p = NULL;
 }
 
-// Each block is filled with its holder's number: a block given out twice has the wrong one.
+// Each block is filled with its holder's number: a block that was given out twice has the wrong one.
 static void *work(void *arg)
 {
     struct worker *w = arg;
@@ -361,7 +363,7 @@ static void run_threads(uint32_t held, uint32_t arrays)
     assert_int_equal(kheap_testing_waits(&t), 0);
 }
 
-// None lost: whatever was a block can be one again, of any size.
+// No block is lost: memory of a block can be one again, of any size.
 static void many_threads(void **state)
 {
     (void)state;
@@ -370,7 +372,7 @@ static void many_threads(void **state)
     assert_non_null(take((uint64_t)t.plan.chunks * KLAYOUT_CHUNK - 24));
 }
 
-// The same with so much in one array that it grows meanwhile.
+// The same with so many blocks in one array that it grows meanwhile.
 static void many_threads_one_array(void **state)
 {
     (void)state;

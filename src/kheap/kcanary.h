@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
 // Canaries of blocks on the kernels' heap.
 //
-// As in guard/canary_bytes.h, everything follows from a keyed hash (SipHash's rounds, one for each word and three at
-// the end) of the buffer's address and size: whoever reads the canary of one buffer can put that one back, but knows
-// nothing of any other's. The size is covered by a hash of the address alone, because it must be read without being
-// known. No byte of a canary is 0. Unlike there, the keys lie in device memory: a kernel that goes looking for them
-// finds them.
+// As in core/canary_bytes.h, everything is derived from a keyed hash (SipHash's rounds, one for each word
+// and three at the end) of the buffer's address and size: a program that reads the canary of one buffer can
+// restore that one, but learns nothing about any other. The size is encrypted with a hash of the address
+// alone, because it must be readable before it is known. No byte of a canary is 0. Unlike there, the keys lie
+// in device memory, where a kernel that searches for them finds them.
 #ifndef MOAT_KHEAP_KCANARY_H
 #define MOAT_KHEAP_KCANARY_H
 
@@ -64,7 +64,7 @@ KPRIM uint64_t kcanary_draw(uint64_t v[4], uint64_t tweak)
     return v[0] ^ v[1] ^ v[2] ^ v[3];
 }
 
-// What the size is covered with.
+// Returns the mask that encrypts the size.
 KPRIM_FAR uint64_t kcanary_cover(uint64_t heap, uint64_t address)
 {
     uint64_t v[4];
@@ -86,7 +86,8 @@ KPRIM_FAR struct kcanary kcanary_make(uint64_t heap, uint64_t address, uint64_t 
     return c;
 }
 
-// A freed buffer's head canary is its head canary xor this (equation 3 of GMODx): damage to it stays visible.
+// Returns the mark of freed buffers: their head canary is XORed with it (equation 3 of GMODx), so that damage
+// to it stays visible.
 KPRIM uint64_t kcanary_free(uint64_t heap)
 {
     return KCANARY_KEY(heap, 3) & CANARY_SHAPE_RANDOM;

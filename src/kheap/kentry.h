@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: MIT
-// The byte arrays: where every live block is written down, 9 bytes each, so that a scan finds it.
+// The byte arrays, in which every live block is recorded with 9 bytes, so that a scan finds it.
 //
-// An array's control word counts entries that are in use and hands out tickets, in one addition. Who finds less than
-// all in use has an entry coming: the ticket says where to look for one whose header is 0. It becomes his by setting
-// TAKEN; he writes the address and sets LIVE last, with release. Nobody but a scan that holds the entry's group, BUSY,
-// reads an entry; it clears the header when the block is released, and takes 1 from the count then. So
+// An array's control word counts entries in use and hands out tickets, in one addition. A thread that finds
+// fewer in use than there are entries is due one: the ticket says where to start the search for a header that
+// is 0. The thread claims it by setting TAKEN, writes the address, and sets LIVE last, with release. Only a
+// scan that holds the entry's group (BUSY) reads the entry; it clears the header when the block is released,
+// and then decrements the count. So
 //
 //     headers that are not 0  <=  entries in use
 //
-// holds always, and the search ends. An array that is four fifths full gets a further segment as large as all it has:
-// nothing ever moves, so there is no old array in which somebody could still be writing. What is given up is used again
-// in its place.
+// always holds, and the search ends. An array that is four fifths full gets another segment as large as all
+// it has: nothing ever moves, so there is no old array that another thread could still be writing to.
+// Released entries are reused in place.
 #ifndef MOAT_KHEAP_KENTRY_H
 #define MOAT_KHEAP_KENTRY_H
 
@@ -19,14 +20,14 @@
 enum {
     KENTRY_TAKEN = 1,
     KENTRY_LIVE = 2,
-    KENTRY_REPORTED = 4,  // once is enough
-    KENTRY_BUSY = 128,    // in the first header of a group: somebody scans it
+    KENTRY_REPORTED = 4,  // an error is reported once
+    KENTRY_BUSY = 128,    // in the first header of a group: it is being scanned
     KENTRY_ALL = 7,
     KENTRY_PATIENCE = 1 << 16,
 };
 
 struct kentry_place {
-    uint64_t address, header;  // where they lie; the header's is that of a word of four
+    uint64_t address, header;  // their addresses; the header's is that of a word of four
     uint32_t shift;            // of the header in its word
 };
 
@@ -42,7 +43,7 @@ KPRIM uint32_t kentry_count(uint32_t level)
     return (uint32_t)KLAYOUT_ENTRIES << level;
 }
 
-// Pairs with the release in kentry_grow: segments up to that level are there.
+// Returns the array's level. Pairs with the release in kentry_grow: segments up to that level exist.
 KPRIM uint32_t kentry_level(uint64_t at)
 {
     uint32_t level = kprim_ld32(KENTRY_AT(at, level), KPRIM_RELAXED);
@@ -67,9 +68,9 @@ KPRIM struct kentry_place kentry_place(uint64_t heap, uint32_t array, uint64_t a
     return (struct kentry_place){segment + (uint64_t)i * 8, headers + i / 4 * 4, i % 4 * 8};
 }
 
-// --- growing ------------------------------------------------------------------------------------------------
+// --- growing -----------------------------------------------------------------------------------------------
 
-// Memory for a segment; 0 if there is none.
+// Returns memory for a segment; 0 if there is none.
 KPRIM uint64_t kentry_memory(uint64_t heap, uint64_t bytes)
 {
     uint64_t pool = KSLAB_FIELD(heap, pool), bits;
@@ -86,8 +87,9 @@ KPRIM uint64_t kentry_memory(uint64_t heap, uint64_t bytes)
     return pool + (uint64_t)due.chunk * KLAYOUT_CHUNK + offset;
 }
 
-// Who finds another at work waits for him, and shares his luck: he finds memory, writes a segment and does nothing else. Patience is for a heap
-// that was written over. Returns 1: the array has grown; 0: it has not; -1: it is the caller's to do.
+// Waits for another thread that is adding the next level, and shares its result: that thread only takes
+// memory and writes a segment. The wait is bounded in case the heap was overwritten. Returns 1 if the array
+// has grown, 0 if it has not, -1 if the caller must add the level.
 KPRIM int kentry_wait(uint64_t at, uint32_t level)
 {
     uint64_t growing = KENTRY_AT(at, growing), now = KENTRY_AT(at, level);
@@ -101,7 +103,7 @@ KPRIM int kentry_wait(uint64_t at, uint32_t level)
     return kprim_ld32(now, KPRIM_RELAXED) != level;
 }
 
-// From `level` to the next. false: there is no memory for it.
+// Grows the array from `level` to the next. Returns false if out of memory.
 KPRIM_FAR bool kentry_grow(uint64_t heap, uint64_t at, uint32_t level)
 {
     uint64_t growing = KENTRY_AT(at, growing), now = KENTRY_AT(at, level);
@@ -125,16 +127,16 @@ KPRIM_FAR bool kentry_grow(uint64_t heap, uint64_t at, uint32_t level)
     return grown;
 }
 
-// --- inserting ----------------------------------------------------------------------------------------------
+// --- inserting ---------------------------------------------------------------------------------------------
 
-// The place of a header that is made ours, from entry `i` on. false: a whole turn twice found none, so something was
-// written over.
+// Claims an entry, searching from entry `i` on. Returns false if two complete turns found none, which means
+// that headers were overwritten.
 KPRIM bool kentry_claim(uint64_t heap, uint32_t array, uint64_t at, uint32_t count, uint32_t i,
                         struct kentry_place *place)
 {
     for (uint32_t turns = 0, four = 0; turns <= 2 * count; turns += 4) {
         *place = kentry_place(heap, array, at, i);
-        // The first is tried unseen: most likely it is the one.
+        // The first is tried without reading it, as it is most likely unused.
         if (turns)
             four = kprim_ld32(place->header, KPRIM_RELAXED);
         for (; place->shift < 32; place->shift += 8) {
@@ -149,14 +151,15 @@ KPRIM bool kentry_claim(uint64_t heap, uint32_t array, uint64_t at, uint32_t cou
     return false;
 }
 
-// false: the array is full. What was written to the block before is seen by whoever finds it.
+// Records a block. Returns false if the array is full. What was written to the block before is visible to
+// whoever finds the entry.
 KPRIM_FAR bool kentry_insert(uint64_t heap, uint32_t array, uint64_t block)
 {
     uint64_t at = kentry_array(heap, array);
     uint64_t control = kprim_add64(KENTRY_AT(at, control), (uint64_t)1 << 32 | 1, KPRIM_RELAXED);
     uint32_t used = (uint32_t)control, ticket = (uint32_t)(control >> 32);
     uint32_t level = kentry_level(at), count = kentry_count(level);
-    // One sees to it in time; those who find no entry left must wait for it.
+    // One thread grows the array in time; threads that find no entry left must wait for it.
     if (used == count - count / 5)
         kentry_grow(heap, at, level);
     while (used >= (count = kentry_count(level = kentry_level(at))) && kentry_grow(heap, at, level))
@@ -171,21 +174,21 @@ KPRIM_FAR bool kentry_insert(uint64_t heap, uint32_t array, uint64_t block)
     return true;
 }
 
-// The entry is nobody's from here on. Requires the group, BUSY.
+// Makes the entry unused. The caller must hold the group (BUSY).
 KPRIM void kentry_expire(uint64_t heap, uint32_t array, const struct kentry_place *place)
 {
     kprim_and32(place->header, ~((uint32_t)KENTRY_ALL << place->shift), KPRIM_RELEASE);
     kprim_add64(KENTRY_AT(kentry_array(heap, array), control), (uint64_t)-1, KPRIM_RELEASE);
 }
 
-// --- groups -------------------------------------------------------------------------------------------------
+// --- groups ------------------------------------------------------------------------------------------------
 
 KPRIM uint32_t kentry_groups(uint64_t heap, uint32_t array)
 {
     return kentry_count(kentry_level(kentry_array(heap, array))) / KLAYOUT_GROUP;
 }
 
-// Whether the group is ours now. Pairs with kentry_unlock of whoever had it before.
+// Returns whether the group is ours now. Pairs with kentry_unlock of its last holder.
 KPRIM bool kentry_lock(uint64_t heap, uint32_t array, uint32_t group)
 {
     struct kentry_place p = kentry_place(heap, array, kentry_array(heap, array), group * KLAYOUT_GROUP);

@@ -14,7 +14,7 @@ static uint64_t round_up(uint64_t n, uint64_t to)
     return (n + to - 1) / to * to;
 }
 
-// Returns where a part of so many bytes begins, and moves on behind it.
+// Returns where a part of this size begins, and advances *at behind it.
 static uint64_t part(uint64_t *at, uint64_t bytes)
 {
     uint64_t from = *at;
@@ -35,11 +35,11 @@ int kheap_plan(struct kheap *k, uint64_t limit, uint32_t arrays, const uint64_t 
     memset(k, 0, sizeof *k);
     if (arrays < KHEAP_ARRAYS_LEAST || arrays > KHEAP_ARRAYS_MOST || limit > (uint64_t)1 << 44)
         return -EINVAL;
-    // Canaries, what waits for its release and the rounding to classes are on us, not on the program's limit.
+    // Canaries, blocks waiting for release and rounding to classes do not count against the program's limit.
     uint64_t chunks = (limit + limit / 4) / KLAYOUT_CHUNK + KLAYOUT_CHUNKS_MORE;
     k->magic = KLAYOUT_MAGIC;
     memcpy(k->key, keys, sizeof k->key);
-    // What freed buffers are marked with must change something.
+    // The mark of freed buffers must change something.
     k->key[KHEAP_KEYS - 1] |= 1;
     k->chunks = (uint32_t)chunks;
     k->arrays = arrays;

@@ -22,7 +22,7 @@ static inline void kheap_testing_reset(struct kheap_testing *t)
     memset(t->ring, 0, kheap_ring_bytes());
 }
 
-// With so many chunks; 0: as many as a limit of 8 MiB gives.
+// Makes a heap with so many chunks; 0: as many as a limit of 8 MiB gives.
 static inline void kheap_testing_new(struct kheap_testing *t, uint32_t chunks)
 {
     const uint64_t keys[KHEAP_KEYS] = {0x243f6a8885a308d3u, 0x13198a2e03707344u, 0xa4093822299f31d0u,
@@ -55,7 +55,7 @@ static inline void kheap_testing_scan(struct kheap_testing *t)
     kscan_all(t->heap, 0, 1, kscan_team(1));
 }
 
-// How many records there are.
+// Returns the number of records.
 static inline uint64_t kheap_testing_records(const struct kheap_testing *t)
 {
     return kprim_ld64(t->heap + __builtin_offsetof(struct kheap, errors.next), KPRIM_ACQUIRE);
@@ -66,7 +66,7 @@ static inline uint64_t kheap_testing_waits(const struct kheap_testing *t)
     return kprim_ld64(KSCAN_PENDING(t->heap), KPRIM_ACQUIRE);
 }
 
-// Chunks that are free or whole. When nothing is in use, all but those of grown arrays.
+// Returns the chunks that are free or whole: when nothing is in use, all but those of grown arrays.
 static inline uint32_t kheap_testing_whole(const struct kheap_testing *t)
 {
     uint32_t n = 0;

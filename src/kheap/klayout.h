@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: MIT
-// How the heap's parts are made, for its own files: the device's code and what lays it out on the host.
+// The layout of the heap's parts, for its own files: the device's code and the host's planning.
 //
-// The pool is cut into chunks of 64 KiB. A chunk is free, or a slab of blocks of one class, or belongs to a run of chunks
-// that is one large block. Blocks begin with 16 bytes of ours, so what a program gets is aligned to 16:
+// The pool is cut into chunks of 64 KiB. A chunk is free, or a slab of blocks of one class, or part of a run
+// of chunks that is one large block. Blocks begin with 16 bytes of ours, so that the program's buffers are
+// aligned to 16:
 //
-//     head canary 8 | encrypted size 8 | the buffer, n bytes | tail canary 8, from the very byte behind it | rest
+//     head canary 8 | encrypted size 8 | the buffer, n bytes | tail canary 8, right behind it | rest
 //
-// Everything that says what is where lies outside of the pool.
+// All bookkeeping lies outside of the pool.
 #ifndef MOAT_KHEAP_KLAYOUT_H
 #define MOAT_KHEAP_KLAYOUT_H
 
@@ -25,18 +26,18 @@ enum {
     KLAYOUT_SLAB_MOST = KLAYOUT_CHUNK / 2,  // larger blocks are runs of chunks
 };
 
-// What a chunk is: the low half of its state.
+// The use of a chunk: the low half of its state.
 enum {
     KLAYOUT_FREE,
     KLAYOUT_CLASS_FIRST = 1,
     KLAYOUT_CLASSES = 36,
-    KLAYOUT_CLAIMED = 64,  // somebody gathers chunks for a run
+    KLAYOUT_CLAIMED = 64,  // a thread is gathering chunks for a run
     KLAYOUT_RUN,           // the first chunk of a run
-    KLAYOUT_BODY,          // and the others
+    KLAYOUT_BODY,          // the other chunks of a run
 };
 
-// Byte arrays. An entry is an address of 8 bytes and a header of 1. A segment has the addresses first, then the headers.
-// Tests that try every interleaving have smaller ones.
+// Byte arrays. An entry is an address of 8 bytes and a header of 1. A segment has the addresses first, then
+// the headers. Tests that try every interleaving use smaller ones.
 #ifndef KLAYOUT_GROUP_SIZE
 #define KLAYOUT_GROUP_SIZE 32
 #define KLAYOUT_FIRST_ENTRIES 2272
@@ -51,11 +52,11 @@ _Static_assert(KLAYOUT_ENTRIES % KLAYOUT_GROUP == 0 && KLAYOUT_ENTRIES * 9 <= KL
                "20 KB at first");
 
 struct klayout_array {
-    uint64_t control;  // used << 32 | ticket
+    uint64_t control;  // ticket << 32 | entries in use
     uint32_t level;    // it has KLAYOUT_ENTRIES << level entries
-    uint32_t growing;  // somebody sees to the next level
-    uint64_t segment
-        [KLAYOUT_LEVELS];  // [i]: the entries that level i added; [0] is not used: those lie in `entries`
+    uint32_t growing;  // a thread is adding the next level
+    // [i]: the entries that level i added; [0] is unused: those lie in `entries`.
+    uint64_t segment[KLAYOUT_LEVELS];
     uint64_t unused[6];
 };
 _Static_assert(sizeof(struct klayout_array) == 256, "two lines");

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
-// Blocks that are too large for slabs: runs of chunks.
+// Runs of chunks, for blocks that are too large for slabs.
 //
-// Chunks are gathered upwards, one compare-and-swap each. Who meets a chunk that is in use gives up what he has
-// gathered and goes on behind it. Of two that meet, the upper one goes on; the lower one, if it reaches the end without
-// success, begins again if anybody else was gathering.
+// A thread gathers chunks upwards, with one compare-and-swap each. When it meets a chunk in use, it gives up
+// what it has gathered and continues behind it. Of two threads that meet, the upper one continues; the lower
+// one, if it reaches the end without success, begins again if any other thread was gathering.
 #ifndef MOAT_KHEAP_KRUN_H
 #define MOAT_KHEAP_KRUN_H
 
@@ -25,7 +25,8 @@ KPRIM void krun_settle(uint64_t heap, uint32_t first, uint32_t n)
                     (i ? KLAYOUT_BODY : KLAYOUT_RUN) - (uint64_t)KLAYOUT_CLAIMED, KPRIM_RELEASE);
 }
 
-// One sweep over all chunks. Where 64 of them are taken, it looks at one hint only.
+// Makes one sweep over all chunks. Returns the run's first chunk + 1, or 0. A word of hints in which all 64
+// chunks are taken is skipped at once.
 KPRIM uint32_t krun_sweep(uint64_t heap, uint32_t n)
 {
     uint64_t hints = KSLAB_FIELD(heap, free_hints);
@@ -47,8 +48,8 @@ KPRIM uint32_t krun_sweep(uint64_t heap, uint32_t n)
     return 0;
 }
 
-// The number of the run's first chunk + 1; 0 if there is none. A sweep that ends without success says something only if
-// nobody had chunks meanwhile that he gave up later.
+// Returns the run's first chunk + 1, or 0 if there is no run. A sweep without success is conclusive only if
+// no other thread held chunks meanwhile that it gave up later.
 KPRIM_FAR uint32_t krun_take(uint64_t heap, uint32_t n)
 {
     uint64_t gatherers = heap + __builtin_offsetof(struct kheap, gatherers), ended = gatherers + 8;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
-// Looking at canaries, releasing what was freed, telling what is wrong.
+// Verifies canaries, releases freed blocks, and writes error records.
 //
-// A group of entries is in the hands of one warp, or one part of a warp, at a time. Nobody else looks at its blocks'
-// canaries and nobody else releases them, so between the look and the release no block can become another. free only ever
-// changes a head canary that is right into one that is right too.
+// A group of entries is held by one warp, or by one part of a warp, at a time. Nobody else verifies the
+// canaries of its blocks or releases them, so between verification and release no block can become another
+// one. free only ever changes a valid head canary into another valid one.
 #ifndef MOAT_KHEAP_KSCAN_H
 #define MOAT_KHEAP_KSCAN_H
 
@@ -31,16 +31,16 @@ KPRIM uint64_t kscan_counts(uint64_t heap)
     kprim_add64(kscan_counts(heap) + __builtin_offsetof(struct kheap_counts, field), n, KPRIM_RELAXED)
 #define KSCAN_PENDING(heap) ((heap) + __builtin_offsetof(struct kheap, pending))
 
-// --- a block ------------------------------------------------------------------------------------------------
+// --- a block -----------------------------------------------------------------------------------------------
 
-// Where in the pool a block begins and what it is.
+// A block's position in the pool, and its kind.
 struct kscan_block {
-    uint64_t address;  // its first byte; what the program has is 16 behind
+    uint64_t address;  // its first byte; the program's buffer is 16 behind
     uint32_t chunk, what, index;
     uint64_t bytes;
 };
 
-// false: no block begins there. Says nothing of whether it is in use.
+// Returns false if no block begins at the address. Does not say whether the block is in use.
 KPRIM bool kscan_block(uint64_t heap, uint64_t address, struct kscan_block *b)
 {
     uint64_t offset = address - KSLAB_FIELD(heap, pool);
@@ -70,11 +70,12 @@ KPRIM void kscan_release(uint64_t heap, const struct kscan_block *b)
         kslab_release(heap, b->chunk, b->index);
 }
 
-// What is found around a block: of enum kheap_flags, 0 if it is in use and all is as it should be.
+// Verifies a block's canaries. Returns enum kheap_flags; 0 if the block is in use and intact.
 KPRIM uint32_t kscan_verify(uint64_t heap, const struct kscan_block *b, struct kheap_record *r)
 {
     uint64_t user = b->address + KLAYOUT_HEAD, cover = kcanary_cover(heap, user), unfree = kcanary_free(heap);
-    // Pairs with the release in kalloc_mark: whoever finds the block freed comes after all that its owner did.
+    // Pairs with the release in kalloc_mark: a reader that finds the block freed comes after all that its
+    // owner did.
     r->found_head = kprim_ld64(b->address, KPRIM_ACQUIRE);
     r->found_size = kprim_get64(b->address + 8);
     r->size = canary_shape_reveal(r->found_size, cover);
@@ -92,13 +93,13 @@ KPRIM uint32_t kscan_verify(uint64_t heap, const struct kscan_block *b, struct k
     }
     if (r->found_head == made.head)
         return flags;
-    // Neither canary fits that size: it is most likely not the block's.
+    // Neither canary fits that size, so the size is most likely damaged.
     return flags ? KHEAP_HEAD | KHEAP_SIZE_LOST : KHEAP_HEAD;
 }
 
-// --- records ------------------------------------------------------------------------------------------------
+// --- records -----------------------------------------------------------------------------------------------
 
-KPRIM void kscan_tell(uint64_t heap, const struct kheap_record *r)
+KPRIM void kscan_write_record(uint64_t heap, const struct kheap_record *r)
 {
     uint64_t n, writer = heap + __builtin_offsetof(struct kheap, errors);
     uint64_t at =
@@ -117,7 +118,7 @@ KPRIM void kscan_tell(uint64_t heap, const struct kheap_record *r)
     error_ring_write_end(at, n);
 }
 
-// Tells of the block, as it is now, or of the address where none begins.
+// Reports the block, as it is now, or the address where none begins.
 KPRIM_FAR void kscan_complain(uint64_t heap, uint64_t address, uint32_t kind, uint32_t flags, uint32_t array)
 {
     struct kscan_block b;
@@ -127,12 +128,13 @@ KPRIM_FAR void kscan_complain(uint64_t heap, uint64_t address, uint32_t kind, ui
         r.capacity = (uint32_t)(b.bytes / 16);
     }
     r.address = address + KLAYOUT_HEAD;
-    kscan_tell(heap, &r);
+    kscan_write_record(heap, &r);
 }
 
-// --- entries ------------------------------------------------------------------------------------------------
+// --- entries -----------------------------------------------------------------------------------------------
 
-// An entry of a group that is ours. A block whose head is damaged is not released: nobody knows whether it was freed.
+// Checks an entry of a group that we hold. A block with a damaged head is not released, as it is unknown
+// whether it was freed.
 KPRIM void kscan_entry(uint64_t heap, uint32_t array, uint32_t i)
 {
     struct kentry_place place = kentry_place(heap, array, kentry_array(heap, array), i);
@@ -143,7 +145,7 @@ KPRIM void kscan_entry(uint64_t heap, uint32_t array, uint32_t i)
         return;
     uint32_t flags = kscan_verify(heap, &b, &r);
     if (flags & (KHEAP_HEAD | KHEAP_TAIL) && !(header & KENTRY_REPORTED)) {
-        // The next scan sees to the rest.
+        // The next scan continues with this entry.
         kprim_or32(place.header, (uint32_t)KENTRY_REPORTED << place.shift, KPRIM_RELAXED);
         kscan_complain(heap, b.address, KHEAP_OVERRUN, flags, array);
         return;
@@ -152,13 +154,13 @@ KPRIM void kscan_entry(uint64_t heap, uint32_t array, uint32_t i)
         return;
     kentry_expire(heap, array, &place);
     kscan_release(heap, &b);
-    // Last, so that who finds nothing waiting finds the block.
+    // Last, so that a thread that finds nothing waiting finds the block.
     kprim_add64(KSCAN_PENDING(heap), (uint64_t)0 - b.bytes, KPRIM_RELEASE);
 }
 
-// --- groups -------------------------------------------------------------------------------------------------
+// --- groups ------------------------------------------------------------------------------------------------
 
-// Whether there is a live entry in the group: for one that is empty, nobody needs to have it.
+// Returns whether the group has a live entry; an empty group need not be held.
 KPRIM bool kscan_occupied(uint64_t heap, uint32_t array, uint32_t group, struct kscan_team t)
 {
     uint32_t any = 0;
@@ -170,7 +172,8 @@ KPRIM bool kscan_occupied(uint64_t heap, uint32_t array, uint32_t group, struct 
     return kprim_ballot(t.mask, any & (KENTRY_LIVE * 0x01010101u));
 }
 
-// By a team, all of which must come here. false: somebody else has the group.
+// Scans a group with a team, all lanes of which must come here. Returns false if another team holds the
+// group.
 KPRIM bool kscan_group(uint64_t heap, uint32_t array, uint32_t group, struct kscan_team t)
 {
     uint32_t ours = 0;
@@ -182,14 +185,14 @@ KPRIM bool kscan_group(uint64_t heap, uint32_t array, uint32_t group, struct ksc
         return false;
     for (uint32_t i = t.rank; i < KLAYOUT_GROUP; i += t.size)
         kscan_entry(heap, array, group * KLAYOUT_GROUP + i);
-    // Orders what the others did before the leader's release.
+    // Orders the work of the other lanes before the leader's release.
     kprim_sync(t.mask);
     if (!t.rank)
         kentry_unlock(heap, array, group);
     return true;
 }
 
-// n groups, in turn of all arrays, from number `turn` on. Returns how many of them somebody else had.
+// Scans n groups, in turn from all arrays, from number `turn` on. Returns how many of them another team held.
 KPRIM_FAR uint32_t kscan_some(uint64_t heap, uint32_t turn, uint32_t n, uint32_t mask)
 {
     struct kscan_team t = kscan_team(mask);
@@ -201,7 +204,7 @@ KPRIM_FAR uint32_t kscan_some(uint64_t heap, uint32_t turn, uint32_t n, uint32_t
     return held;
 }
 
-// Where the next n groups begin that nobody looks at yet.
+// Reserves the next n groups and returns the number of the first.
 KPRIM uint32_t kscan_turn(uint64_t heap, uint32_t n, struct kscan_team t)
 {
     uint32_t turn = 0;
@@ -210,7 +213,7 @@ KPRIM uint32_t kscan_turn(uint64_t heap, uint32_t n, struct kscan_team t)
     return kprim_share32(t.mask, turn, t.leader);
 }
 
-// How many turns make a round: arrays are not of one length.
+// Returns the number of turns in a round: that of the longest array, for each array.
 KPRIM uint32_t kscan_turns(uint64_t heap)
 {
     uint32_t arrays = KSLAB_FIELD32(heap, arrays), most = 0;
@@ -221,13 +224,13 @@ KPRIM uint32_t kscan_turns(uint64_t heap)
     return most * arrays;
 }
 
-// All groups of all arrays, by warp number `warp` of `warps`.
+// Scans all groups of all arrays, as warp number `warp` of `warps`.
 KPRIM void kscan_all(uint64_t heap, uint32_t warp, uint32_t warps, struct kscan_team t)
 {
     uint32_t arrays = KSLAB_FIELD32(heap, arrays);
     for (uint32_t array = 0; array < arrays; array++) {
         uint32_t count = kprim_share32(t.mask, kentry_groups(heap, array), t.leader);
-        // Not all arrays begin with the same warp.
+        // Arrays begin with different warps.
         for (uint32_t group = (warp + array * 7) % warps; group < count; group += warps)
             kscan_group(heap, array, group, t);
     }

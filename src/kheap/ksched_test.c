@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Every interleaving of two or three threads in the heap's code: see ksched_testing.h. After each schedule
-// the heap's invariants must hold. That what is shared between atomic operations has an order, kalloc_test.c
-// shows under ThreadSanitizer.
+// Runs every interleaving of two or three threads in the heap's code (ksched_testing.h). After each schedule
+// the heap's invariants must hold. kalloc_test.c shows under ThreadSanitizer that what is shared between
+// atomic operations has an order.
 #define KLAYOUT_GROUP_SIZE 4
 #define KLAYOUT_FIRST_ENTRIES 8
 
@@ -13,13 +13,13 @@
 #include "kheap/kheap_testing.h"
 #include "kprim/ksched_testing.h"
 
-enum { THREADS = KSCHED_THREADS, CHUNKS = 4, PAIR = 32744 };  // of PAIR bytes, two fit a chunk
+enum { THREADS = KSCHED_THREADS, CHUNKS = 4, PAIR = 32744 };  // two blocks of PAIR bytes fit a chunk
 
 static struct kheap_testing t;
 static uint64_t out[THREADS + 7];  // what the threads were given
-static bool wanted[THREADS];       // and whether they asked
+static bool wanted[THREADS];       // whether they asked
 
-// --- what must hold when nobody is at work ------------------------------------------------------------------
+// --- what must hold when nobody is at work -----------------------------------------------------------------
 
 static uint64_t hint(uint64_t at, uint32_t chunk)
 {
@@ -64,7 +64,7 @@ static uint32_t entries_hold(uint32_t array)
     return used;
 }
 
-// live: blocks that should be there. Everything that was given to the threads is freed first, each once.
+// live: blocks that should be there. First frees everything that was given to the threads, each once.
 static void holds(uint32_t records)
 {
     uint32_t used = 0;
@@ -122,7 +122,7 @@ static int drop(void **state)
     return 0;
 }
 
-// --- what the threads do ------------------------------------------------------------------------------------
+// --- what the threads do -----------------------------------------------------------------------------------
 
 static void ask(uint64_t size)
 {
@@ -200,7 +200,7 @@ static void full_but_one(void)
 {
     for (unsigned i = 0; i < 4; i++)
         kalloc_malloc(t.heap, PAIR);
-    // Those are found by no scan any more, but stay in use.
+    // No scan finds these any more, but they stay in use.
     memset((void *)(uintptr_t)t.plan.entries, 0, KLAYOUT_SEGMENT_BYTES);
     kprim_put64(KENTRY_AT(kentry_array(t.heap, 0), control), 0);
     two();
@@ -214,7 +214,7 @@ static void shared(void)
     out[THREADS] = 0;
 }
 
-// The array has room for one more.
+// The array has room for one more entry.
 static void array_full_but_one(void)
 {
     for (unsigned i = 0; i < 6; i++)
@@ -222,14 +222,14 @@ static void array_full_but_one(void)
     first();
 }
 
-// One more begins to add entries; who comes meanwhile must have his.
+// One more entry starts the growth; threads that come meanwhile must get theirs.
 static void seven_live(void)
 {
     for (unsigned i = 0; i < 7; i++)
         out[THREADS + i] = kalloc_malloc(t.heap, 8);
 }
 
-// Eight entries, with no memory for more, of which two can be used again; what they said is still there.
+// Eight entries, with no memory for more, two of which can be reused; their old addresses are still there.
 static void two_holes(void)
 {
     uint64_t blocks[8];
@@ -258,7 +258,7 @@ static void take_give_and_scan(void)
     kheap_testing_scan(&t);
 }
 
-// --- tests --------------------------------------------------------------------------------------------------
+// --- tests -------------------------------------------------------------------------------------------------
 
 static void (*arrange)(void);
 
@@ -294,7 +294,7 @@ static void shared_twice(void)
     holds(1);
 }
 
-// One of the two got the last block; the others have theirs still.
+// One of the two threads got the last block; the others still have theirs.
 static void one_given(void)
 {
     if (!out[0] == !out[1])
@@ -304,7 +304,7 @@ static void one_given(void)
     holds(0);
 }
 
-// Two blocks of PAIR bytes lie in a slab: nobody makes one that is not needed.
+// Two blocks of PAIR bytes lie in one slab: no unneeded slab is made.
 static void no_slab_too_many(void)
 {
     uint32_t class = kalloc_class(t.heap, PAIR);

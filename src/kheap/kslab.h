@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: MIT
-// Blocks of 36 classes, from slabs of 64 KiB.
+// Slabs of 64 KiB with blocks of 36 classes.
 //
-// A chunk's state is one word: how many blocks can still be had, signed, above what the chunk is (klayout.h). Who wants
-// n blocks takes n from the number; if it was there, n bits of the slab's bitmap are his to find. Who gives a block back
-// sets its bit first and adds to the number then. So
+// A chunk's state is one word: the signed number of available blocks, above the chunk's use (klayout.h). A
+// thread that wants n blocks subtracts n from the number; if they were available, it is due n bits of the
+// slab's bitmap. A thread that gives a block back first sets its bit and then adds to the number. So
 //
-//     bits set in the bitmap  >=  number + blocks that were taken from it and whose bits were not cleared yet
+//     bits set in the bitmap  >=  number + blocks that were subtracted and whose bits were not cleared yet
 //
-// and a search for a bit that one is due ends. Who finds that the number was too small, or the chunk another's by now,
-// adds back what he took; until then the number is too low, never too high. A chunk changes from free or whole to
-// another class only by a compare-and-swap on that one word, from exactly "all blocks are there", so nobody can be
-// looking for bits in it.
+// and the search for a bit that is due ends. A thread that finds the number too small, or the chunk of
+// another use by now, adds back what it subtracted; until then the number is too low, never too high. A chunk
+// changes from free or whole to another use only by a compare-and-swap on that one word, from exactly "all
+// blocks are available", so no thread can be searching for bits in it.
 //
-// Hints say where to look: a bit for each chunk that is free or whole, and for each class one for each slab with
-// blocks. A hint may be wrong in one way only, there though nothing is: it is set after the state says so, and who
-// takes it away looks at the state again. All are acquire-release operations: if the removal of a hint saw it being
-// set, it sees the state too.
+// Hints say where to search: a bit for each chunk that is free or whole, and for each class one for each slab
+// with available blocks. A hint may be wrong in one way only, set without need: it is set after the state
+// says so, and a thread that clears it reads the state again. All are acquire-release operations: if the
+// clearing of a hint saw it being set, it sees the state too.
 #ifndef MOAT_KHEAP_KSLAB_H
 #define MOAT_KHEAP_KSLAB_H
 
@@ -26,14 +26,14 @@
 #define KSLAB_FIELD(heap, name) kprim_get64((heap) + __builtin_offsetof(struct kheap, name))
 #define KSLAB_FIELD32(heap, name) kprim_get32((heap) + __builtin_offsetof(struct kheap, name))
 
-enum { KSLAB_PATIENCE = 1 << 12 };  // times to wait for slabs that others make
+enum { KSLAB_PATIENCE = 1 << 12 };  // times to wait for slabs that other threads make
 
-// n blocks of a chunk whose bits are to be found, beginning the search at bit `from`.
+// n blocks of a chunk whose bits are still to be found, searching from bit `from` on.
 struct kslab_due {
     uint32_t chunk, n, from;
 };
 
-// In one word, to be returned in a register: 0 is nothing.
+// Packed into one word, to be returned in a register; 0: no blocks.
 KPRIM uint64_t kslab_pack(uint32_t chunk, uint32_t n, uint32_t from)
 {
     return (uint64_t)chunk << 32 | n << 16 | from;
@@ -44,10 +44,10 @@ KPRIM struct kslab_due kslab_unpack(uint64_t due)
     return (struct kslab_due){(uint32_t)(due >> 32), (uint32_t)due >> 16, (uint32_t)due & 0xffff};
 }
 
-// --- classes ------------------------------------------------------------------------------------------------
+// --- classes -----------------------------------------------------------------------------------------------
 
-// Classes are numbered from KLAYOUT_CLASS_FIRST: in steps of 16 to 128, in four steps for each doubling to 8192, then as
-// many as fit a chunk 6, 5, 4, 3 and 2 times.
+// Classes are numbered from KLAYOUT_CLASS_FIRST: steps of 16 up to 128, four steps for each doubling up to
+// 8192, then the sizes that fit a chunk 6, 5, 4, 3 and 2 times.
 KPRIM uint32_t kslab_size(uint32_t class)
 {
     uint32_t c = class - KLAYOUT_CLASS_FIRST;
@@ -86,7 +86,7 @@ KPRIM bool kslab_is_class(uint32_t what)
     return what - KLAYOUT_CLASS_FIRST < KLAYOUT_CLASSES;
 }
 
-// --- states -------------------------------------------------------------------------------------------------
+// --- states ------------------------------------------------------------------------------------------------
 
 KPRIM uint32_t kslab_what(uint64_t state)
 {
@@ -108,7 +108,7 @@ KPRIM uint64_t kslab_bitmap(uint64_t heap, uint32_t chunk)
     return KSLAB_FIELD(heap, bitmaps) + (uint64_t)chunk * (KLAYOUT_BITMAP * 8);
 }
 
-// Nothing in the chunk is in use.
+// Returns whether nothing in the chunk is in use.
 KPRIM bool kslab_whole(uint64_t state)
 {
     uint32_t what = kslab_what(state);
@@ -117,9 +117,10 @@ KPRIM bool kslab_whole(uint64_t state)
     return kslab_is_class(what) && kslab_number(state) == (int32_t)kslab_blocks(what);
 }
 
-// --- hints --------------------------------------------------------------------------------------------------
+// --- hints -------------------------------------------------------------------------------------------------
 
-// Of free chunks, a bit that is set says "not free": cleared memory is a heap in which all is free.
+// In the hints of free chunks a set bit means "not free", so that zeroed memory is a heap in which all is
+// free.
 KPRIM void kslab_free_hint(uint64_t heap, uint32_t chunk, bool is_free)
 {
     uint64_t at = KSLAB_FIELD(heap, free_hints) + (uint64_t)(chunk / 64) * 8, bit = (uint64_t)1 << chunk % 64;
@@ -145,7 +146,8 @@ KPRIM void kslab_class_hint(uint64_t heap, uint32_t class, uint32_t chunk, bool 
         kprim_and64(at, ~bit, KPRIM_ACQ_REL);
 }
 
-// A free chunk whose number is off for a moment stays hinted: nobody else would hint it again.
+// Clears the hint unless the chunk is free or whole. A free chunk whose number is off for a moment stays
+// hinted, as nobody else would set the hint again.
 KPRIM void kslab_unhint_free(uint64_t heap, uint32_t chunk)
 {
     kslab_free_hint(heap, chunk, false);
@@ -162,9 +164,10 @@ KPRIM void kslab_unhint_class(uint64_t heap, uint32_t class, uint32_t chunk)
         kslab_class_hint(heap, class, chunk, true);
 }
 
-// --- giving back --------------------------------------------------------------------------------------------
+// --- giving back -------------------------------------------------------------------------------------------
 
-// n blocks more can be had, whose bits are set; or n were taken in error. The release pairs with kslab_reserve.
+// Makes n more blocks available: their bits are set, or they were subtracted in error. The release pairs with
+// kslab_reserve.
 KPRIM void kslab_give(uint64_t heap, uint32_t chunk, uint32_t n)
 {
     uint64_t state = kprim_add64(kslab_state(heap, chunk), (uint64_t)n << 32, KPRIM_RELEASE);
@@ -178,7 +181,8 @@ KPRIM void kslab_give(uint64_t heap, uint32_t chunk, uint32_t n)
         kslab_free_hint(heap, chunk, true);
 }
 
-// The release pairs with the acquire in kslab_find: what was done with the block comes before what will be.
+// Releases a block. The release pairs with the acquire in kslab_find: what was done with the block comes
+// before its next use.
 KPRIM void kslab_release(uint64_t heap, uint32_t chunk, uint32_t block)
 {
     kprim_or64(kslab_bitmap(heap, chunk) + (uint64_t)(block / 64) * 8, (uint64_t)1 << block % 64,
@@ -186,9 +190,9 @@ KPRIM void kslab_release(uint64_t heap, uint32_t chunk, uint32_t block)
     kslab_give(heap, chunk, 1);
 }
 
-// --- taking -------------------------------------------------------------------------------------------------
+// --- taking ------------------------------------------------------------------------------------------------
 
-// Where the n-th of the bits of x is, from 0; 64 if there are not so many.
+// Returns the position of the n-th set bit of x, from 0; 64 if there are not so many.
 KPRIM uint32_t kslab_nth(uint64_t x, uint32_t n)
 {
     uint32_t at = 0;
@@ -204,8 +208,9 @@ KPRIM uint32_t kslab_nth(uint64_t x, uint32_t n)
     return at;
 }
 
-// Up to `want` blocks of that chunk, packed, if it is a slab of that class. The acquire pairs with kslab_give: bits that
-// the number tells of are seen, and so is the bitmap that kslab_make wrote.
+// Subtracts up to `want` blocks from the chunk and returns them packed, if it is a slab of that class. The
+// acquire pairs with kslab_give: the bits that the number counts are visible, and so is the bitmap that
+// kslab_make wrote.
 KPRIM uint64_t kslab_reserve(uint64_t heap, uint32_t chunk, uint32_t class, uint32_t want)
 {
     uint64_t state =
@@ -217,9 +222,9 @@ KPRIM uint64_t kslab_reserve(uint64_t heap, uint32_t chunk, uint32_t class, uint
     return n ? kslab_pack(chunk, n, kslab_blocks(class) - (uint32_t)number) : 0;
 }
 
-// Takes at least one of the blocks that are due, all from one word: sets *bits, returns the number of the first bit of
-// that word. The search begins where a slab that was only taken from has them, and takes them unseen. The acquire pairs
-// with kslab_release.
+// Takes at least one of the due blocks, all from one word: sets *bits and returns the number of that word's
+// first bit. The search begins where the bits of a slab are that was only taken from, and tries these without
+// reading. The acquire pairs with kslab_release.
 KPRIM uint32_t kslab_find(uint64_t heap, uint32_t class, struct kslab_due *due, uint64_t *bits)
 {
     uint64_t map = kslab_bitmap(heap, due->chunk);
@@ -245,7 +250,8 @@ KPRIM uint64_t kslab_slabs(uint64_t heap, uint32_t class)
     return KSLAB_FIELD(heap, actives) + (uint64_t)(class - KLAYOUT_CLASS_FIRST) * 4;
 }
 
-// Takes the chunk, if nothing in it is in use, and says so; `what` becomes of it, with no blocks to be had.
+// Takes the chunk if nothing in it is in use, for use as `what`, with no available blocks. Returns whether it
+// did.
 KPRIM bool kslab_take_chunk(uint64_t heap, uint32_t chunk, uint32_t what)
 {
     uint64_t at = kslab_state(heap, chunk), state = kprim_ld64(at, KPRIM_RELAXED);
@@ -261,14 +267,14 @@ KPRIM bool kslab_take_chunk(uint64_t heap, uint32_t chunk, uint32_t what)
     return true;
 }
 
-// Gives up a chunk that is `what`, of which nothing is in use.
+// Frees a chunk in use as `what`, in which no block is in use.
 KPRIM void kslab_free_chunk(uint64_t heap, uint32_t chunk, uint32_t what)
 {
     kprim_add64(kslab_state(heap, chunk), KLAYOUT_FREE - (uint64_t)what, KPRIM_ACQ_REL);
     kslab_free_hint(heap, chunk, true);
 }
 
-// A slab from a chunk that was taken; the first `want` of its blocks are due.
+// Makes a slab of a chunk that was taken; the first `want` of its blocks are due.
 KPRIM uint64_t kslab_make(uint64_t heap, uint32_t chunk, uint32_t class, uint32_t want)
 {
     uint32_t blocks = kslab_blocks(class), n = want < blocks ? want : blocks;
@@ -281,14 +287,15 @@ KPRIM uint64_t kslab_make(uint64_t heap, uint32_t chunk, uint32_t class, uint32_
         kslab_give(heap, chunk, blocks - n);
     else
         kprim_add64(kslab_state(heap, chunk), 0, KPRIM_RELEASE);
-    // Pairs with kslab_fresh: who counts it can find it.
+    // Pairs with kslab_fresh: a thread that counts the slab can find it.
     kprim_add32(kslab_slabs(heap, class), 1, KPRIM_RELEASE);
     return kslab_pack(chunk, n, 0);
 }
 
-// --- where to look ------------------------------------------------------------------------------------------
+// --- where to look -----------------------------------------------------------------------------------------
 
-// Slabs of the class that have `least` blocks. Looks at `patience` of them at most.
+// Searches slabs of the class with at least `least` available blocks; looks at no more than `patience` of
+// them.
 KPRIM_FAR uint64_t kslab_search_class(uint64_t heap, uint32_t class, uint32_t want, uint32_t least,
                                       uint32_t patience, uint32_t start)
 {
@@ -311,7 +318,7 @@ KPRIM_FAR uint64_t kslab_search_class(uint64_t heap, uint32_t class, uint32_t wa
     return 0;
 }
 
-// A chunk of which nothing was in use, its number + 1; 0 if there is none.
+// Takes a chunk in which nothing was in use, and returns its number + 1; 0 if there is none.
 KPRIM_FAR uint32_t kslab_search_free(uint64_t heap, uint32_t what, uint32_t start)
 {
     uint64_t hints = KSLAB_FIELD(heap, free_hints);
@@ -331,7 +338,7 @@ KPRIM_FAR uint32_t kslab_search_free(uint64_t heap, uint32_t what, uint32_t star
     return 0;
 }
 
-// Where the slab is written down that is used next: a place for each class and bucket. Bucket 0 is everybody's.
+// Returns where the slab to use next is recorded, for each class and bucket. Bucket 0 is shared by all.
 KPRIM uint64_t kslab_active(uint64_t heap, uint32_t class, uint32_t bucket)
 {
     uint64_t row = (uint64_t)(class - KLAYOUT_CLASS_FIRST) * KSLAB_FIELD32(heap, buckets);
@@ -344,12 +351,12 @@ KPRIM uint64_t kslab_makers(uint64_t heap, uint32_t class)
            (KLAYOUT_CLASSES * (1 + (uint64_t)KSLAB_FIELD32(heap, buckets)) + class - KLAYOUT_CLASS_FIRST) * 4;
 }
 
-// Whether the caller may make a slab now: no more than there are buckets do so at a time. Otherwise each warp of a grid that begins
-// would take a chunk for itself.
+// Returns whether the caller may make a slab now: no more threads than there are buckets do so at a time.
+// Otherwise each warp of a starting grid would take a chunk for itself.
 KPRIM bool kslab_begin(uint64_t heap, uint32_t class)
 {
     uint64_t makers = kslab_makers(heap, class);
-    // Acquire: pairs with kslab_end; what others have made before is seen.
+    // Acquire: pairs with kslab_end; what others have made before is visible.
     if (kprim_add32(makers, 1, KPRIM_ACQUIRE) < KSLAB_FIELD32(heap, buckets))
         return true;
     kprim_add32(makers, (uint32_t)-1, KPRIM_RELAXED);
@@ -361,7 +368,7 @@ KPRIM void kslab_end(uint64_t heap, uint32_t class)
     kprim_add32(kslab_makers(heap, class), (uint32_t)-1, KPRIM_RELEASE);
 }
 
-// Blocks of the slab that was used last.
+// Takes blocks of the slab that was used last.
 KPRIM uint64_t kslab_last(uint64_t heap, uint32_t class, uint32_t want)
 {
     uint32_t last = kprim_ld32(kslab_active(heap, class, kprim_smid() & (KSLAB_FIELD32(heap, buckets) - 1)),
@@ -379,8 +386,9 @@ KPRIM uint64_t kslab_new(uint64_t heap, uint32_t class, uint32_t want, uint32_t 
     return chunk ? kslab_make(heap, chunk - 1, class, want) : 0;
 }
 
-// A slab of which a quarter is there, or a new one. Who may not make one waits for those that do, and who may looks again if there
-// is one that he has not seen. With patience: they may be in a warp that does not run.
+// Takes blocks of a slab with a quarter of its blocks available, or of a new one. A thread that may not make
+// one waits for those that do, and one that may searches again if a slab was made meanwhile. The wait is
+// bounded: the makers may be in a warp that does not run.
 KPRIM uint64_t kslab_fresh(uint64_t heap, uint32_t class, uint32_t want, uint32_t start)
 {
     uint32_t least = kslab_blocks(class) / 4 + 1;
@@ -403,8 +411,8 @@ KPRIM uint64_t kslab_fresh(uint64_t heap, uint32_t class, uint32_t want, uint32_
     }
 }
 
-// Slabs of which a quarter is there; then chunks that are free; then whatever has a block left. While the class has few
-// slabs, everybody uses the same.
+// Searches slabs with a quarter of their blocks available; then free chunks; then any slab with an available
+// block. While the class has few slabs, all buckets share one.
 KPRIM_FAR uint64_t kslab_search(uint64_t heap, uint32_t class, uint32_t want)
 {
     uint32_t buckets = KSLAB_FIELD32(heap, buckets), mine = kprim_smid() & (buckets - 1);
@@ -419,7 +427,7 @@ KPRIM_FAR uint64_t kslab_search(uint64_t heap, uint32_t class, uint32_t want)
     return due;
 }
 
-// At least one block of the class, up to `want`, packed; 0 if there is none.
+// Takes at least one block of the class, up to `want`, and returns them packed; 0 if there is none.
 KPRIM uint64_t kslab_take(uint64_t heap, uint32_t class, uint32_t want)
 {
     uint64_t due = kslab_last(heap, class, want);

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
-// What code for kernels needs of the machine it runs on: memory, atomic operations, the warp.
+// What code for kernels needs of the machine: memory, atomic operations, the warp.
 //
-// Such code (the kernels' heap, the ring of errors) is written once, over these. On a GPU they are
-// instructions of PTX; on the host they are C11's atomics, each preceded by a step that a test can use to let
-// another thread run, and a warp has one lane. Addresses are numbers. get and put are for memory that one
-// thread owns at the time; ld, st and the rest are atomic at the scope of the device. Orders are C11's; the
-// operations of one address see each other in one order.
+// Such code (the kernels' heap, the error ring) is written once, over these functions. On a GPU they are PTX
+// instructions; on the host they are C11 atomics, each preceded by a step in which a test can let another
+// thread run, and a warp has one lane. Addresses are numbers. get and put are for memory that one thread owns
+// at the time; ld, st and the others are atomic at device scope. Orders are C11's; operations on one address
+// see each other in one order.
 #ifndef MOAT_KPRIM_KPRIM_H
 #define MOAT_KPRIM_KPRIM_H
 

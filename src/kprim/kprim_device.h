@@ -4,7 +4,7 @@
 #define MOAT_KPRIM_KPRIM_DEVICE_H
 
 #define KPRIM static inline __attribute__((always_inline))
-// What is rare or long is called.
+// For rare or long functions, which are not inlined.
 #define KPRIM_FAR static __attribute__((noinline, unused))
 #define KPRIM_GLOBAL __attribute__((address_space(1)))
 #define KPRIM_ASM(...) __asm__ volatile(__VA_ARGS__ : "memory")
@@ -62,7 +62,7 @@ KPRIM_LOAD(64, l)
 #define KPRIM_ATOM(how, op, type, at, v, old, reg) \
     KPRIM_ASM("atom." #how ".gpu.global." op "." type " %0, [%1], %2;" : "=" #reg(old) : "l"(at), #reg(v))
 
-// ptxas makes a reduction of it where nobody looks at the result.
+// ptxas makes a reduction of it where the result is unused.
 #define KPRIM_RMW(name, bits, reg, op, type)                                                       \
     KPRIM uint##bits##_t kprim_##name##bits(uint64_t at, uint##bits##_t v, enum kprim_order order) \
     {                                                                                              \
@@ -84,7 +84,7 @@ KPRIM_RMW(and, 64, l, "and", "b64")
 KPRIM_RMW(or, 32, r, "or", "b32")
 KPRIM_RMW(and, 32, r, "and", "b32")
 
-// Acquires and releases.
+// A compare-and-swap with acquire and release.
 KPRIM uint64_t kprim_cas64(uint64_t at, uint64_t from, uint64_t to)
 {
     uint64_t old;
@@ -92,7 +92,7 @@ KPRIM uint64_t kprim_cas64(uint64_t at, uint64_t from, uint64_t to)
     return old;
 }
 
-// Releases only.
+// A compare-and-swap with release only.
 KPRIM uint64_t kprim_mark64(uint64_t at, uint64_t from, uint64_t to)
 {
     uint64_t old;
@@ -107,7 +107,7 @@ KPRIM uint32_t kprim_cas32(uint64_t at, uint32_t from, uint32_t to)
     return old;
 }
 
-// With the host.
+// At system scope: with the host.
 KPRIM uint64_t kprim_ld64_system(uint64_t at)
 {
     uint64_t v;
@@ -120,7 +120,7 @@ KPRIM void kprim_st64_system(uint64_t at, uint64_t v)
     KPRIM_ASM("st.release.sys.global.u64 [%0], %1;" : : "l"(at), "l"(v));
 }
 
-// --- the warp -----------------------------------------------------------------------------------------------
+// --- the warp ----------------------------------------------------------------------------------------------
 
 #define KPRIM_SPECIAL(name, what)                             \
     KPRIM uint32_t kprim_##name(void)                         \
@@ -133,7 +133,7 @@ KPRIM_SPECIAL(lane, "%laneid")
 KPRIM_SPECIAL(below, "%lanemask_lt")
 KPRIM_SPECIAL(smid, "%smid")
 
-// The lanes that are here together now.
+// Returns the lanes that are converged here now.
 KPRIM uint32_t kprim_active(void)
 {
     uint32_t v;
@@ -141,7 +141,7 @@ KPRIM uint32_t kprim_active(void)
     return v;
 }
 
-// Those of mask whose v is the same. All of mask must come here.
+// Returns the lanes of mask with the same v. All lanes of mask must come here.
 KPRIM uint32_t kprim_same(uint32_t mask, uint32_t v)
 {
     uint32_t same;
@@ -176,13 +176,13 @@ KPRIM void kprim_sync(uint32_t mask)
     KPRIM_ASM("bar.warp.sync %0;" : : "r"(mask));
 }
 
-// Lets others go first.
+// Lets other threads run first.
 KPRIM void kprim_pause(void)
 {
     KPRIM_ASM("nanosleep.u32 200;" : :);
 }
 
-// --- the grid -----------------------------------------------------------------------------------------------
+// --- the grid ----------------------------------------------------------------------------------------------
 
 #define KPRIM_READ(v, what) __asm__ volatile("mov.u32 %0, %" what ";" : "=r"(v))
 
@@ -197,7 +197,7 @@ KPRIM void kprim_who(struct kprim_thread *t)
     KPRIM_READ(t->thread[2], "%tid.z");
 }
 
-// The thread's number in its grid, modulo 2^32.
+// Returns the thread's number in its grid, modulo 2^32.
 KPRIM uint32_t kprim_number(void)
 {
     struct kprim_thread t;

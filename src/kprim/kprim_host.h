@@ -8,9 +8,9 @@
 #define KPRIM static inline
 #define KPRIM_FAR static __attribute__((unused))
 
-// Defined by the test: called before each atomic operation.
+// Defined by the test; called before each atomic operation.
 void kprim_step(void);
-// The test's thread: what kprim_number, kprim_smid and kprim_who answer.
+// The number of the test's thread, from which kprim_number, kprim_smid and kprim_who derive their results.
 extern _Thread_local uint32_t kprim_self;
 
 KPRIM int kprim_c11(enum kprim_order order)

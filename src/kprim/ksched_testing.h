@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: MIT
-// Every interleaving of a few threads in code over kprim.h, at its atomic operations, with a bounded number
-// of preemptions.
+// Runs every interleaving of a few threads in code over kprim.h, at its atomic operations, with a bounded
+// number of preemptions.
 //
-// The code is the device's own. Threads of a test stop before each atomic operation; a schedule says who goes
-// on. All schedules are tried, depth first, in which at most `bound` times a thread is stopped that could
-// have gone on: where a thread ends, all choices are made. Between atomic operations nothing may be shared
-// without an order, which ThreadSanitizer must see to in another test, so stopping there shows all that can
-// be seen under sequential consistency. KSCHED_BOUND raises the bound. For one test program: what
-// kprim_host.h leaves to the test is defined here.
+// The code is the device's own. Threads of a test stop before each atomic operation; a schedule says which
+// one continues. All schedules with at most `bound` preemptions are tried, depth first; where a thread ends,
+// all choices are tried. Nothing may be shared without an order between atomic operations, which another test
+// must check with ThreadSanitizer, so stopping there shows all that is visible under sequential consistency.
+// KSCHED_BOUND raises the bound. For one test program: what kprim_host.h leaves to the test is defined here.
 #ifndef MOAT_KPRIM_KSCHED_TESTING_H
 #define MOAT_KPRIM_KSCHED_TESTING_H
 
@@ -22,7 +21,7 @@
 enum { KSCHED_THREADS = 3, KSCHED_POINTS = 4096 };
 
 _Thread_local uint32_t kprim_self;
-static _Thread_local int ksched_me = -1;  // the thread's number; -1: none of those that are scheduled
+static _Thread_local int ksched_me = -1;  // the thread's number; -1: not scheduled
 
 struct ksched_point {
     uint8_t choice, choices;
@@ -31,7 +30,7 @@ struct ksched_point {
 static struct {
     struct ksched_point path[KSCHED_POINTS];
     unsigned at, length, stops, bound;
-    unsigned threads, running, waiting;  // running: a bit each, and waiting for another of them
+    unsigned threads, running, waiting;  // running: a bit each; waiting: those in kprim_pause
     void (*const *work)(void);
     sem_t go[KSCHED_THREADS], done;
 } ksched;
@@ -46,7 +45,7 @@ static _Noreturn void ksched_broken(const char *what)
     abort();
 }
 
-// Who is next: the thread itself, if it can go on, comes first.
+// Returns the next thread: the first option is the thread itself, if it can continue.
 static int ksched_choose(int self)
 {
     int options[KSCHED_THREADS], n = 0;
@@ -78,8 +77,8 @@ void kprim_step(void)
     sem_wait(&ksched.go[self]);
 }
 
-// Somebody else goes on, if there is anybody: that counts as no stop. A thread that waits itself is chosen
-// only if all do, or they would wait for each other for ever.
+// Lets another thread continue, if there is one; that is no preemption. A thread that is waiting itself is
+// chosen only if all are, else they would wait for each other for ever.
 void kprim_pause(void)
 {
     int self = ksched_me;
@@ -112,7 +111,7 @@ static void *ksched_thread(void *arg)
     }
 }
 
-// Goes to the next schedule. Returns false if that was the last.
+// Advances to the next schedule. Returns false if that was the last.
 static bool ksched_advance(void)
 {
     while (ksched.length &&
@@ -124,8 +123,8 @@ static bool ksched_advance(void)
     return true;
 }
 
-// Runs work[0 ... threads - 1] in every schedule, each between before() and after(). Returns how many there
-// were.
+// Runs work[0 ... threads - 1] in every schedule, each between before() and after(). Returns the number of
+// schedules.
 static unsigned long ksched_every(unsigned bound, void (*before)(void), void (*const *work)(void),
                                   unsigned threads, void (*after)(void))
 {

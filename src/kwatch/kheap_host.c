@@ -14,24 +14,25 @@
 #include "context/context_copy.h"
 #include "track/guard_report.h"
 
-// Our data of the row of a module or library whose calls are redirected. Rows are taken under the lock only,
-// so all of them are there.
+// Our data of the row of a redirected module or library. Rows are taken under the lock only, so
+// modules_take_all returns all of them.
 struct module {
-    uint64_t told;  // contexts in which its variable is set, a bit for each
-    bool ending;    // the driver is about to unload it
+    uint64_t set_in;  // contexts in which its variable is set, a bit for each
+    bool ending;      // the driver is about to unload it
 };
 _Static_assert(CONTEXT_CONTEXTS <= 64, "a bit for each ctx");
 
 _Atomic(bool) kheap_host_on;
-static _Atomic(unsigned) heaps_ready;  // relaxed: whether it is worth to look
+static _Atomic(unsigned) heaps_ready;  // relaxed: a hint whether there are any
 
-// Behind the lock of scans, before all others of ours; held over calls into the driver, as only a launch, a load and a limit
-// need what it protects, and those wait for the driver anyway.
+// After the scan lock, before all others of ours. It is held over driver calls: only launches, loads and
+// limits need what it protects, and those wait for the driver anyway.
 static struct lock lock = LOCK_INIT(KHEAP);
 static struct kheap_host heaps[CONTEXT_CONTEXTS];
 static unsigned client;
-static bool refused;  // in every context: a library calls the driver's functions
-// The context of the last launch, if all is set there. Acquire and release: who finds it sees what was set.
+static bool refused;  // in every context, since a library calls the driver's functions
+// The context of the last launch, if its heap and all variables are set. Acquire and release: who finds the
+// context here sees what was set.
 static _Atomic(CUcontext) ready_in;
 
 void kheap_host_start(void)
@@ -42,7 +43,7 @@ void kheap_host_start(void)
 void kheap_host_after_fork(void)
 {
     lock_after_fork(&lock);
-    // The driver does not work in the child; what the parent has there is the parent's.
+    // The driver does not work in the child; what is on the device belongs to the parent.
     atomic_store_explicit(&kheap_host_on, false, memory_order_relaxed);
     atomic_store_explicit(&heaps_ready, 0, memory_order_relaxed);
     memset(heaps, 0, sizeof heaps);
@@ -61,7 +62,7 @@ struct kheap_host *kheap_host_of(const struct context *ctx)
     return atomic_load_explicit(&h->ready, memory_order_acquire) ? h : NULL;
 }
 
-// --- making -------------------------------------------------------------------------------------------------
+// --- making heaps ------------------------------------------------------------------------------------------
 
 static bool has_calls(void)
 {
@@ -100,7 +101,7 @@ static CUresult make_ring(struct kheap_host *h, CUdeviceptr *ring)
     return guard.real.cuMemHostGetDevicePointer_v2(ring, p, 0);
 }
 
-// All of it on a stream of our own: the program's may be at work.
+// All work goes to a stream of our own, since the program's streams may be busy.
 static CUresult make_memory(struct kheap_host *h)
 {
     const struct driver *d = &guard.real;
@@ -164,10 +165,11 @@ static void make(struct kheap_host *h)
     atomic_store_explicit(&h->ready, true, memory_order_release);
 }
 
-// --- telling modules ----------------------------------------------------------------------------------------
+// --- the modules' variables --------------------------------------------------------------------------------
 
-// The context's context is current. address 0: malloc is the driver's.
-static CUresult tell(struct context *ctx, const struct modules_row *row, uint64_t address)
+// Sets the variable of a module to the address of its heap; 0: malloc is the driver's. Requires ctx to be
+// current.
+static CUresult set_variable(struct context *ctx, const struct modules_row *row, uint64_t address)
 {
     const struct driver *d = &guard.real;
     CUdeviceptr at = 0;
@@ -180,22 +182,22 @@ static CUresult tell(struct context *ctx, const struct modules_row *row, uint64_
     return r ? r : context_write(ctx, &copy, 1);
 }
 
-// Under the lock.
-static void tell_all(struct context *ctx, CUcontext context, uint64_t address, bool again)
+// Sets the variables of all modules in a context; again: also those that are set already. Requires the lock.
+static void set_variables(struct context *ctx, CUcontext context, uint64_t address, bool again)
 {
-    static bool told;
+    static bool noted;
     uint64_t bit = (uint64_t)1 << context_number(ctx);
     struct modules_row *all = modules_take_all(client);
     for (struct modules_row *row = all; row; row = row->more[client]) {
         struct module *m = row->data[client];
         if (m->ending)
-            m->told &= ~bit;  // it is told if it stays
-        if (m->ending || (row->context && row->context != context) || (!again && m->told & bit))
+            m->set_in &= ~bit;  // it is set if the module stays
+        if (m->ending || (row->context && row->context != context) || (!again && m->set_in & bit))
             continue;
-        CUresult r = tell(ctx, row, address);
-        m->told |= bit;
-        if (r && !told) {
-            told = true;
+        CUresult r = set_variable(ctx, row, address);
+        m->set_in |= bit;
+        if (r && !noted) {
+            noted = true;
             guard_report_note("canary: a module could not be told of its heap (%s): its kernels' malloc is "
                               "the driver's, and nobody looks at it",
                               name_of(r));
@@ -224,7 +226,7 @@ void kheap_host_prepare(void)
     if (!atomic_load_explicit(&h->ready, memory_order_relaxed) && !h->failed && !h->plain && !refused)
         make(h);
     if (atomic_load_explicit(&h->ready, memory_order_relaxed))
-        tell_all(ctx, context, h->about.base, false);
+        set_variables(ctx, context, h->about.base, false);
     atomic_store_explicit(&ready_in, context, memory_order_release);
     lock_give(&lock);
     context_capture_restore(mode);
@@ -232,13 +234,13 @@ void kheap_host_prepare(void)
     errno = saved;
 }
 
-// --- modules ------------------------------------------------------------------------------------------------
+// --- modules -----------------------------------------------------------------------------------------------
 
 void kheap_host_module(struct modules_row *row)
 {
     struct module *m = row && (row->library || row->context) ? mem_zalloc(1, sizeof *m) : NULL;
     if (!m) {
-        // Its variable stays 0: its kernels have the driver's heap.
+        // Its variable stays 0, so its kernels use the driver's heap.
         guard_count(GUARD_KHEAP_NONE);
         return;
     }
@@ -249,7 +251,7 @@ void kheap_host_module(struct modules_row *row)
     lock_give(&lock);
 }
 
-// Whoever tells modules has the lock, so nobody asks the driver for this one once it may be unloaded.
+// Variables are set under the lock, so nobody asks the driver for this module's once it may be unloaded.
 static void set_ending(const void *handle, bool ending)
 {
     if (!atomic_load_explicit(&kheap_host_on, memory_order_relaxed))
@@ -274,9 +276,9 @@ void kheap_host_module_stays(const void *handle)
     set_ending(handle, false);
 }
 
-// --- the driver's own functions -----------------------------------------------------------------------------
+// --- the driver's own functions ----------------------------------------------------------------------------
 
-// The context's context is current, or was made so. Under the lock.
+// Sends malloc in this context back to the driver. Requires the lock, and ctx to be current.
 static void go_plain(struct kheap_host *h, struct context *ctx)
 {
     uint64_t set[2] = {1, 1};
@@ -321,9 +323,9 @@ void kheap_host_foreign(bool library, const char *why)
     context_leave(pushed);
 }
 
-// --- the limit ----------------------------------------------------------------------------------------------
+// --- the limit ---------------------------------------------------------------------------------------------
 
-// A heap from which nothing was taken yet.
+// Returns whether nothing has been allocated from the heap.
 static bool is_unused(struct context *ctx, const struct kheap_host *h)
 {
     struct kheap_counts counts[KHEAP_COUNTS];
@@ -343,25 +345,26 @@ void kheap_host_limit_set(void)
     if (!ctx || guard.real.cuCtxGetLimit(&limit, CU_LIMIT_MALLOC_HEAP_SIZE))
         return;
     CUstreamCaptureMode mode = context_capture_relax();
-    canary_monitor_hold();
+    canary_monitor_lock();
     lock_take(&lock);
     struct kheap_host *h = kheap_host_of(ctx);
     CUcontext context = atomic_load_explicit(&ctx->handle, memory_order_relaxed);
-    // The driver refuses where a kernel has used its heap. Ours may be in use all the same: then it stays as it is.
+    // The driver refuses a new limit if a kernel has used its heap. Ours may be in use all the same: then it
+    // stays.
     if (h && h->limit != limit && !h->plain && !guard.real.cuCtxSynchronize() && is_unused(ctx, h)) {
-        tell_all(ctx, context, 0, true);
+        set_variables(ctx, context, 0, true);
         unmake(h);
         atomic_fetch_sub_explicit(&heaps_ready, 1, memory_order_relaxed);
         make(h);
         if (atomic_load_explicit(&h->ready, memory_order_relaxed))
-            tell_all(ctx, context, h->about.base, true);
+            set_variables(ctx, context, h->about.base, true);
     }
     lock_give(&lock);
-    canary_monitor_go_on();
+    canary_monitor_unlock();
     context_capture_restore(mode);
 }
 
-// --- the end of a context -----------------------------------------------------------------------------------
+// --- the end of a context ----------------------------------------------------------------------------------
 
 void kheap_host_context_gone(struct context *ctx)
 {
@@ -374,7 +377,7 @@ void kheap_host_context_gone(struct context *ctx)
     heaps[n] = (struct kheap_host){.failed = false};
     struct modules_row *all = modules_take_all(client);
     for (struct modules_row *row = all; row; row = row->more[client])
-        ((struct module *)row->data[client])->told &= ~((uint64_t)1 << n);
+        ((struct module *)row->data[client])->set_in &= ~((uint64_t)1 << n);
     modules_give(client, all);
     atomic_store_explicit(&ready_in, NULL, memory_order_relaxed);
     lock_give(&lock);

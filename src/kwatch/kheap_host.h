@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: MIT
-// The heaps that canary mode gives to malloc and free inside kernels: one for each context in which a kernel is launched
-// after a module came that calls them (rewrite.h redirects its calls; kheap.h has the heap itself). It is as large as
-// cudaLimitMallocHeapSize says at that moment, or when the program sets the limit later, before the heap was used.
+// The heaps that canary mode provides for malloc and free inside kernels: one for each context in which a
+// kernel is launched after a module was loaded that calls them (rewrite.h redirects its calls; kheap.h has
+// the heap itself). Its size is cudaLimitMallocHeapSize at that moment, or when the program sets the limit
+// later, before the heap was used.
 //
-// The two heaps never mix. A module whose calls could not be redirected makes every redirected one in its context, for
-// libraries in all contexts, go back to the driver's malloc, at once and for good; free goes by the address. What cannot be
-// helped is that module freeing a buffer that a redirected kernel took before it came: a note says so.
+// The driver's heap and ours never mix. If the calls of a module cannot be redirected, all redirected modules
+// in its context (for a library: in all contexts) go back to the driver's malloc, at once and for good; free
+// decides by the address. It remains possible that such a module frees a buffer that a redirected kernel
+// allocated before; a note says so.
 #ifndef MOAT_KWATCH_KHEAP_HOST_H
 #define MOAT_KWATCH_KHEAP_HOST_H
 
@@ -16,8 +18,8 @@
 #include "kheap/kheap.h"
 #include "rewrite/modules.h"
 
-// A context's heap. Made under kheap_host.c's lock; who finds it ready may read it, and what follows `ready` belongs to
-// kheap_watch.c.
+// The heap of a context. It is made under kheap_host.c's lock; whoever finds it ready may read it. The
+// members from `running` on belong to kheap_watch.c.
 struct kheap_host {
     _Atomic(bool) ready;
     bool failed;     // there is none and will be none
@@ -25,38 +27,39 @@ struct kheap_host {
     uint64_t limit;  // that it was made for
     struct kheap about;
     struct error_ring *ring;
-    CUmodule module;  // with the kernel that scans; NULL: nothing scans it
+    CUmodule module;  // has the kernel that scans
     CUfunction scan;
     CUstream stream;
     CUevent done;
-    // Of kheap_watch.c, under the lock of scans.
-    bool running;       // a scan was launched and has not been seen to end
-    uint64_t launched;  // when
-    uint64_t due;       // when the next may be
+    // For kheap_watch.c, under the scan lock.
+    bool running;       // a scan was launched and is not known to have ended
+    uint64_t launched;  // when it was
+    uint64_t due;       // earliest time of the next one
     uint64_t before;    // kernels that had ended when it was launched
-    uint64_t clean;     // kernels up to that one are known to have done nothing
+    uint64_t clean;     // kernels up to this one have damaged nothing
     uint64_t seen;      // launches when it was launched
-    uint64_t lost;      // records that found no room, as far as was told
-    unsigned quiet;     // scans in a row since the program launched something
-    uint64_t mallocs;   // that were counted for the summary
+    uint64_t lost;      // records without room in the ring that were counted for the summary
+    unsigned quiet;     // scans in a row since the last launch of the program
+    uint64_t mallocs;   // calls that were counted for the summary
     struct error_ring_reader reader;
 };
 
-extern _Atomic(bool)
-    kheap_host_on;  // there are redirected modules. Relaxed: who loaded one launches after it
+// There are redirected modules. Relaxed: whoever loaded one launches after that.
+extern _Atomic(bool) kheap_host_on;
 
-void kheap_host_start(void);  // once, before all else
+void kheap_host_start(void);  // called once, before all else
 void kheap_host_after_fork(void);
 
-// A module or library was loaded whose calls are redirected; its row is held. NULL: no memory for one.
+// A module or library was loaded whose calls are redirected; the caller holds its row. NULL: no memory for a
+// row.
 void kheap_host_module(struct modules_row *row);
-// The driver is about to unload one, and has refused to.
+// The driver is about to unload a module or library; it has refused to.
 void kheap_host_module_ends(const void *handle);
 void kheap_host_module_stays(const void *handle);
-// One was loaded that calls malloc or free of the driver's.
+// A module or library was loaded that calls the driver's malloc or free.
 void kheap_host_foreign(bool library, const char *why);
 
-// Before a launch: the current context has its heap, and its modules know it.
+// Called before a launch: makes the heap of the current context, and sets the variables of its modules.
 void kheap_host_prepare(void);
 static inline void kheap_host_launch(void)
 {
@@ -64,13 +67,13 @@ static inline void kheap_host_launch(void)
         kheap_host_prepare();
 }
 
-// The program has set the limit of the current context.
+// The program has set a limit of the current context.
 void kheap_host_limit_set(void);
 
-// NULL: it has none. Under the lock of scans, so that it stays.
+// Returns the heap of a context, or NULL if it has none. The heap stays while the scan lock is held.
 struct kheap_host *kheap_host_of(const struct context *ctx);
 bool kheap_host_any(void);
-// Under the lock of scans: all of it went with the context.
+// The heap was freed with its context. Requires the scan lock.
 void kheap_host_context_gone(struct context *ctx);
 
 #endif

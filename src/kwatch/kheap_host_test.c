@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Heaps of contexts over the CPU device, which is linked in: what happens when the driver says no, in any call, when a module
-// comes that cannot be redirected, and what records become. What programs see is tested by test/guard/kheap_pairs.sh.
+// Heaps of contexts on the CPU device, which is linked in: failures of any driver call, modules that cannot
+// be redirected, and what becomes of records. What programs see is tested by test/guard/kheap_pairs.sh.
 #include "kwatch/kheap_host.h"
 
 #include <pthread.h>
@@ -47,7 +47,7 @@ static const char text[] =
     "ld.u64 %q, [%p];\n{\n.param .b64 a;\nst.param.b64 [a], %q;\ncall.uni free, (a);\n}\nret;\n}\n";
 
 static struct pass_result *redirected;
-static uint64_t *list;  // that host and device see
+static uint64_t *list;  // shared by host and device
 
 WRAP(cuMemHostAlloc, (void **p, size_t n, unsigned f), (p, n, f))
 WRAP(cuMemHostGetDevicePointer_v2, (CUdeviceptr * p, void *h, unsigned f), (p, h, f))
@@ -63,7 +63,7 @@ static void ignore(struct diag_sink *sink, const struct diag *d)
 
 extern const struct mode kheap_mode;
 
-// The monitor rests for a minute: scans are those of the test.
+// The monitor sleeps for a minute, so that all scans are the test's own.
 static int setup(void **state)
 {
     struct diag_sink sink = {.emit = ignore};
@@ -146,9 +146,9 @@ static unsigned scan(void)
 {
     static const struct canary_occasion occasion = {DRIVER_CALLS, "a test", "in a test", true, true};
     unsigned before = atomic_load(&findings);
-    canary_monitor_hold();
+    canary_monitor_lock();
     assert_int_equal(kheap_watch_context(context_current(), &occasion), 0);
-    canary_monitor_go_on();
+    canary_monitor_unlock();
     return atomic_load(&findings) - before;
 }
 
@@ -168,7 +168,7 @@ static void forget(void)
     assert_null(heap());
 }
 
-// --- heaps --------------------------------------------------------------------------------------------------
+// --- heaps -------------------------------------------------------------------------------------------------
 
 static void made_at_the_first_launch(void **state)
 {
@@ -184,7 +184,7 @@ static void made_at_the_first_launch(void **state)
     forget();
 }
 
-// The driver's heap is there from now on.
+// The driver's heap exists from now on.
 static void module_that_came_first(void **state)
 {
     kheap_host_foreign(false, "a test");
@@ -196,7 +196,7 @@ static void module_that_came_first(void **state)
     forget();
 }
 
-// Each of the driver's calls fails once. The program has memory in any case, and gives it back.
+// Every driver call fails once. The program gets memory in any case, and frees it.
 static void without_memory(void **state)
 {
     for (int n = 0; n < 24; n++) {
@@ -237,7 +237,8 @@ static void module_that_is_not_ours(void **state)
     forget();
 }
 
-// Nobody asks the driver for a module that it may be unloading; if it stays, the next launch tells it.
+// Nobody asks the driver for a module that it may be unloading; if the module stays, the next launch sets its
+// variable.
 static void unload_that_is_refused(void **state)
 {
     struct loaded l = load();
@@ -264,7 +265,7 @@ static void another_limit(void **state)
     launch(l.take, 2 << 20);
     assert_int_equal(in_heap(), THREADS);
     bytes = heap()->about.bytes;
-    // It is in use: it stays.
+    // It is in use, so it stays.
     assert_int_equal(cuCtxSetLimit(CU_LIMIT_MALLOC_HEAP_SIZE, 8 << 20), 0);
     kheap_host_limit_set();
     assert_int_equal(heap()->about.bytes, bytes);
@@ -274,11 +275,11 @@ static void another_limit(void **state)
     forget();
 }
 
-// --- threads ------------------------------------------------------------------------------------------------
+// --- threads -----------------------------------------------------------------------------------------------
 
 static _Atomic(unsigned) done;
 
-// Modules come, allocate and go, while others do and scans run.
+// Modules are loaded, allocate and are unloaded by several threads, while scans run.
 static void *come_and_go(void *unused)
 {
     uint64_t *mine = NULL, size = 60;
@@ -300,16 +301,16 @@ static void *come_and_go(void *unused)
     return NULL;
 }
 
-// As the monitor does it, which waits for nothing, and as a program that waits for its kernels.
+// Scans as the monitor does, which waits for nothing, and as a program that waits for its kernels.
 static void scan_meanwhile(void)
 {
     static const struct canary_occasion occasions[] = {
         {DRIVER_CALLS, NULL, "in a test", true, false},
         {DRIVER_cuCtxSynchronize, NULL, "in a test", true, false}};
     for (unsigned i = 0; i < 2; i++) {
-        canary_monitor_hold();
+        canary_monitor_lock();
         CUresult r = kheap_watch_context(context_current(), &occasions[i]);
-        canary_monitor_go_on();
+        canary_monitor_unlock();
         assert_true(!r || r == CUDA_ERROR_NOT_READY);
     }
 }
@@ -330,9 +331,9 @@ static void several_threads(void **state)
     forget();
 }
 
-// --- records ------------------------------------------------------------------------------------------------
+// --- records -----------------------------------------------------------------------------------------------
 
-static void overflows_are_told_once(void **state)
+static void overflows_are_reported_once(void **state)
 {
     struct loaded l = load();
     launch(l.take, 77);
@@ -353,7 +354,7 @@ static void assert_blames(const struct loaded *l, const char *whom)
     assert_string_equal(blamed, whom);
 }
 
-// A kernel is named where no other can have done it.
+// A kernel is named if no other can have done it.
 static void one_kernel_is_blamed(void **state)
 {
     struct loaded l = load();
@@ -372,7 +373,7 @@ static void one_kernel_is_blamed(void **state)
     forget();
 }
 
-static void frees_are_told(void **state)
+static void frees_are_reported(void **state)
 {
     struct loaded l = load();
     launch(l.take, 77);
@@ -389,7 +390,7 @@ static void frees_are_told(void **state)
     forget();
 }
 
-// Where the program waits again and again, what kernels tell is read each time, scan or not: the ring is small.
+// Each wait of the program reads the ring, whether or not it scans, since the ring is small.
 static void waits_read_the_ring(void **state)
 {
     struct loaded l = load();
@@ -405,7 +406,7 @@ static void waits_read_the_ring(void **state)
     forget();
 }
 
-// Its canary tells the size of a buffer whose size is gone, alive or freed.
+// The size of a buffer, live or freed, is recovered from its canary.
 static void lost_sizes_come_back(void **state)
 {
     struct kheap k = {.key = {1, 2, 3, 4}};
@@ -429,7 +430,7 @@ static void lost_sizes_come_back(void **state)
     }
 }
 
-// The program's own limit holds where it is lower, and where it follows from the size of blocks.
+// The program's own limit holds if it is lower, also if it follows from the size of blocks.
 static void registers_are_limited(void **state)
 {
     static const struct {
@@ -459,12 +460,18 @@ static void registers_are_limited(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(made_at_the_first_launch), cmocka_unit_test(module_that_came_first),
-        cmocka_unit_test(without_memory),           cmocka_unit_test(module_that_is_not_ours),
-        cmocka_unit_test(several_threads),          cmocka_unit_test(another_limit),
-        cmocka_unit_test(overflows_are_told_once),  cmocka_unit_test(one_kernel_is_blamed),
-        cmocka_unit_test(frees_are_told),           cmocka_unit_test(waits_read_the_ring),
-        cmocka_unit_test(unload_that_is_refused),   cmocka_unit_test(lost_sizes_come_back),
+        cmocka_unit_test(made_at_the_first_launch),
+        cmocka_unit_test(module_that_came_first),
+        cmocka_unit_test(without_memory),
+        cmocka_unit_test(module_that_is_not_ours),
+        cmocka_unit_test(several_threads),
+        cmocka_unit_test(another_limit),
+        cmocka_unit_test(overflows_are_reported_once),
+        cmocka_unit_test(one_kernel_is_blamed),
+        cmocka_unit_test(frees_are_reported),
+        cmocka_unit_test(waits_read_the_ring),
+        cmocka_unit_test(unload_that_is_refused),
+        cmocka_unit_test(lost_sizes_come_back),
         cmocka_unit_test(registers_are_limited),
     };
     return cmocka_run_group_tests(tests, setup, teardown);

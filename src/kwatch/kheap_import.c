@@ -27,7 +27,7 @@ static bool inside(struct str file, uint64_t at, uint64_t len)
     return at <= file.len && len <= file.len - at;
 }
 
-// --- machine code -------------------------------------------------------------------------------------------
+// --- machine code ------------------------------------------------------------------------------------------
 
 static bool read_section(struct str cubin, const Elf64_Ehdr *e, unsigned number, Elf64_Shdr *s)
 {
@@ -76,7 +76,7 @@ bool kheap_import_cubin(struct str cubin)
     return false;
 }
 
-// --- PTX ----------------------------------------------------------------------------------------------------
+// --- PTX ---------------------------------------------------------------------------------------------------
 
 static bool is_space(char c)
 {
@@ -90,7 +90,7 @@ static struct str skip_space(struct str s)
     return s;
 }
 
-// What stands behind ".func": perhaps "(what it returns)", then the name.
+// Returns the name behind ".func", which may be preceded by the parenthesised return value.
 static struct str name_of(struct str s)
 {
     s = skip_space(s);
@@ -117,13 +117,13 @@ bool kheap_import_ptx(struct str text)
     return false;
 }
 
-// --- images -------------------------------------------------------------------------------------------------
+// --- images ------------------------------------------------------------------------------------------------
 
 static void say_nothing(struct diag_sink *sink, const struct diag *d)
 {
 }
 
-// Machine code runs on GPUs of its major number that are not older; sm_90a on 9.0 only.
+// Machine code runs on GPUs of the same major version that are not older; sm_90a on 9.0 only.
 static bool runs(const struct image_entry *e, unsigned arch)
 {
     if (e->suffix == 'a' && e->arch != arch)
@@ -143,7 +143,7 @@ static bool entry_imports(const struct image *im, unsigned i)
     return imports;
 }
 
-// Entries [first, end) of one fatbin. *has_code: there is machine code that the device can run.
+// Checks entries [first, end) of one fatbin. *has_code is set if it has machine code that the device can run.
 static bool fatbin_imports(const struct image *im, unsigned first, unsigned end, unsigned arch,
                            bool *has_code)
 {
@@ -159,7 +159,7 @@ static bool fatbin_imports(const struct image *im, unsigned first, unsigned end,
     return false;
 }
 
-// What is in no fatbin is taken as it is, whatever it is for.
+// Entries outside of fatbins are checked whatever their architecture.
 static bool image_imports(const struct image *im, unsigned arch, bool *has_code)
 {
     unsigned n = image_count(im);
@@ -176,7 +176,7 @@ static bool image_imports(const struct image *im, unsigned arch, bool *has_code)
     return false;
 }
 
-// Image knows nothing of these where it does without libelf.
+// image.h does not know cubins if it is built without libelf.
 static bool is_cubin(const void *bytes, size_t size)
 {
     Elf64_Ehdr e;
@@ -207,7 +207,8 @@ static bool unmeasured_imports(const void *image, unsigned arch, bool *has_code)
     return !image_measure(image, readable_bytes, &size) && bytes_import(image, size, arch, has_code);
 }
 
-// -rdc: data has what was linked of the objects' machine code; where the device cannot run that, the list has their PTX.
+// With -rdc, `data` has the linked machine code of the objects; if the device cannot run that, `list` has
+// their PTX.
 static bool wrapper_imports(const struct wrapper *w, unsigned arch)
 {
     bool has_code = false;

@@ -74,7 +74,7 @@ static void cubins(void **state)
     }
 }
 
-// Whatever is wrong with it, nothing is read that is not there. A sanitizer watches.
+// Whatever is wrong with it, nothing is read out of bounds. A sanitizer watches.
 static void broken_cubins(void **state)
 {
     struct make m = {0};
@@ -118,7 +118,7 @@ static void fatbins(void **state)
     make_free(&silent);
 }
 
-// -rdc: machine code that was linked, or the objects' PTX.
+// -rdc: linked machine code, or the objects' PTX.
 static void lists(void **state)
 {
     struct make linked = {0}, first = {0}, second = {0}, cubin = {0};

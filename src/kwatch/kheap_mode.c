@@ -19,7 +19,7 @@ static bool start(void)
         return false;
     }
     kheap_host_start();
-    canary_monitor_accompany(&companion);
+    canary_monitor_set_companion(&companion);
     return true;
 }
 
@@ -64,9 +64,9 @@ static void context_gone(CUcontext context)
     struct context *ctx = context_find(context);
     if (!ctx)
         return;
-    canary_monitor_hold();
+    canary_monitor_lock();
     kheap_host_context_gone(ctx);
-    canary_monitor_go_on();
+    canary_monitor_unlock();
 }
 
 static void limit_set(CUlimit limit)

@@ -10,24 +10,24 @@
 #include "kheap/kcanary.h"
 
 enum {
-    KERNELS = 6,  // that a report names
+    KERNELS = 6,  // most that a report names
     NOTE = 2000,
     HEAD_BYTES = 16,
     TAIL_BYTES = 8,
     UNIT = 16,             // of a record's capacity
-    MOST_TRIES = 1 << 20,  // sizes
+    MOST_TRIES = 1 << 20,  // most sizes that are tried
 };
 
-// All that reports of a record share. With one kernel that may have done it there is no doubt.
-struct telling {
+// What the reports of a record share. If only one kernel can have done it, there is no doubt.
+struct record_report {
     const struct kheap_record *record;
     const struct canary_occasion *occasion;
     struct driver_fault fault;
     char note[NOTE];
-    bool is_certain;  // which kernel it was
+    bool is_certain;  // whether the kernel is
 };
 
-static void find_kernels(struct telling *t, const struct kheap_host *h, const char *note)
+static void find_kernels(struct record_report *t, const struct kheap_host *h, const char *note)
 {
     const char *names[KERNELS];
     unsigned n = launch_ring_since(h->clean, names, KERNELS);
@@ -57,7 +57,7 @@ static struct track_copy buffer_of(const struct kheap_record *r, const struct co
     };
 }
 
-static struct guard_finding finding_of(const struct telling *t, const struct context *ctx,
+static struct guard_finding finding_of(const struct record_report *t, const struct context *ctx,
                                        enum report_type type)
 {
     const struct canary_occasion *o = t->occasion;
@@ -76,7 +76,7 @@ static struct guard_finding finding_of(const struct telling *t, const struct con
     };
 }
 
-// --- canaries -----------------------------------------------------------------------------------------------
+// --- canaries ----------------------------------------------------------------------------------------------
 
 static uint64_t most_size(const struct kheap_record *r)
 {
@@ -101,8 +101,8 @@ bool kheap_report_recover(const struct kheap *k, struct kheap_record *r)
     return false;
 }
 
-// One side of a buffer.
-static void tell_side(const struct telling *t, const struct context *ctx, bool tail)
+// Reports one side of a buffer.
+static void report_side(const struct record_report *t, const struct context *ctx, bool tail)
 {
     const struct kheap_record *r = t->record;
     uint8_t found[HEAD_BYTES], made[HEAD_BYTES], touched[HEAD_BYTES / 8];
@@ -112,7 +112,7 @@ static void tell_side(const struct telling *t, const struct context *ctx, bool t
     memcpy(made, tail ? &r->made_tail : &r->made_head, 8);
     memcpy(found + 8, &r->found_size, 8);
     memcpy(made + 8, &r->made_size, 8);
-    // Nothing is known of how it was made: all of it may have changed.
+    // Nothing is known of the original bytes: all of them may have changed.
     for (uint32_t i = 0; r->flags & KHEAP_SIZE_LOST && i < count; i++)
         made[i] = (uint8_t)~found[i];
     canary_bytes_compare(found, made, count, touched, &first, &last);
@@ -123,13 +123,13 @@ static void tell_side(const struct telling *t, const struct context *ctx, bool t
     guard_report_finding(&f);
 }
 
-static void tell_overrun(struct telling *t, const struct context *ctx, const struct kheap_host *h)
+static void report_overrun(struct record_report *t, const struct context *ctx, const struct kheap_host *h)
 {
     struct kheap_record r = *t->record;
     char note[200];
     bool lost = r.flags & KHEAP_SIZE_LOST;
     if (lost && kheap_report_recover(&h->about, &r))
-        r.flags = (r.flags & ~(uint32_t)KHEAP_TAIL) | KHEAP_HEAD;  // nobody has looked behind it
+        r.flags = (r.flags & ~(uint32_t)KHEAP_TAIL) | KHEAP_HEAD;  // its tail was not checked
     else if (lost)
         r.size = most_size(&r);
     t->record = &r;
@@ -138,14 +138,14 @@ static void tell_overrun(struct telling *t, const struct context *ctx, const str
                                        : "");
     find_kernels(t, h, note);
     if (r.flags & KHEAP_HEAD)
-        tell_side(t, ctx, false);
+        report_side(t, ctx, false);
     if (r.flags & KHEAP_TAIL && !(r.flags & KHEAP_SIZE_LOST))
-        tell_side(t, ctx, true);
+        report_side(t, ctx, true);
 }
 
-// --- frees --------------------------------------------------------------------------------------------------
+// --- frees -------------------------------------------------------------------------------------------------
 
-static void tell_free(struct telling *t, const struct context *ctx, const struct kheap_host *h)
+static void report_free(struct record_report *t, const struct context *ctx, const struct kheap_host *h)
 {
     const struct kheap_record *r = t->record;
     bool twice = r->kind == KHEAP_DOUBLE_FREE;
@@ -161,14 +161,14 @@ static void tell_free(struct telling *t, const struct context *ctx, const struct
     guard_report_finding(&f);
 }
 
-void kheap_tell(const struct kheap_record *record, const struct context *ctx, const struct kheap_host *heap,
-                const struct canary_occasion *occasion)
+void kheap_report_record(const struct kheap_record *record, const struct context *ctx,
+                         const struct kheap_host *heap, const struct canary_occasion *occasion)
 {
-    struct telling t = {.record = record, .occasion = occasion};
+    struct record_report t = {.record = record, .occasion = occasion};
     switch (record->kind) {
-    case KHEAP_OVERRUN: tell_overrun(&t, ctx, heap); break;
+    case KHEAP_OVERRUN: report_overrun(&t, ctx, heap); break;
     case KHEAP_DOUBLE_FREE:
-    case KHEAP_BAD_FREE: tell_free(&t, ctx, heap); break;
-    default: break;  // whatever wrote it was not the heap
+    case KHEAP_BAD_FREE: report_free(&t, ctx, heap); break;
+    default: break;  // the record was not written by the heap
     }
 }

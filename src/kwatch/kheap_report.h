@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: MIT
-// From a record that the kernels' heap wrote to a report.
+// Turns records of the kernels' heap into reports.
 #ifndef MOAT_KWATCH_KHEAP_REPORT_H
 #define MOAT_KWATCH_KHEAP_REPORT_H
 
 #include "canary/canary_scan.h"
 #include "kwatch/kheap_host.h"
 
-// The record is a copy: nothing in it is trusted.
-void kheap_tell(const struct kheap_record *record, const struct context *ctx, const struct kheap_host *heap,
-                const struct canary_occasion *occasion);
+// Reports a record. It is a copy, and nothing in it is trusted.
+void kheap_report_record(const struct kheap_record *record, const struct context *ctx,
+                         const struct kheap_host *heap, const struct canary_occasion *occasion);
 
-// Where the size of a buffer was overwritten and its head canary was not: the size that goes with that canary. True: r has
-// it, and what was made of it.
+// Recovers the size of a buffer from its head canary, if only the size was overwritten. Returns true if r was
+// updated with the size and the canary that goes with it.
 bool kheap_report_recover(const struct kheap *k, struct kheap_record *r);
 
 #endif

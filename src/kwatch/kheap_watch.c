@@ -12,12 +12,12 @@
 #include "launch/launch_ring.h"
 
 enum {
-    SHARE = 10,     // a scan may take one part in so many of the time
-    MOST_COST = 5,  // milliseconds that one is taken to cost at most: it may only have waited for its turn
-    QUIET = 64,     // scans in a row with nothing launched, after which pauses are longer
-    IDLE = 16,      // times as long
-    SHORT = 50,     // milliseconds that a program waits for a scan at most, where it goes on
-    LONG = 2000,    // and before an end
+    SHARE = 10,     // pauses last at least so many times as long as a scan
+    MOST_COST = 5,  // assumed milliseconds of a scan at most: it may have waited for a free multiprocessor
+    QUIET = 64,     // scans in a row without a launch, after which pauses are longer ...
+    IDLE = 16,      // ... by this factor
+    SHORT = 50,     // milliseconds that a program waits for a scan at most, if it goes on
+    LONG = 2000,    // the same before the end of a context or of the process
 };
 
 static uint64_t now(void)
@@ -27,9 +27,9 @@ static uint64_t now(void)
     return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
-// --- the ring -----------------------------------------------------------------------------------------------
+// --- the ring ----------------------------------------------------------------------------------------------
 
-// How many records were read.
+// Reports the records in the ring. Returns how many were read.
 static unsigned take_records(struct kheap_host *h, const struct context *ctx,
                              const struct canary_occasion *occasion)
 {
@@ -38,7 +38,7 @@ static unsigned take_records(struct kheap_host *h, const struct context *ctx,
     unsigned n = 0;
     for (; error_ring_take(&h->reader, &from); n++)
         if (kheap_record_read(&from, &r))
-            kheap_tell(&r, ctx, h, occasion);
+            kheap_report_record(&r, ctx, h, occasion);
     return n;
 }
 
@@ -46,10 +46,10 @@ void kheap_watch_read(struct context *ctx, const struct canary_occasion *occasio
 {
     struct kheap_host *h = kheap_host_of(ctx);
     if (h && take_records(h, ctx, occasion))
-        h->before = h->clean;  // a scan that is under way cannot say that there was nothing
+        h->before = h->clean;  // the running scan can no longer declare kernels clean
 }
 
-// --- scans --------------------------------------------------------------------------------------------------
+// --- scans -------------------------------------------------------------------------------------------------
 
 static CUresult launch(struct kheap_host *h)
 {
@@ -68,8 +68,8 @@ static CUresult launch(struct kheap_host *h)
     return r;
 }
 
-// The scan has ended: what it found is in the ring.
-static void ended(struct kheap_host *h, struct context *ctx, const struct canary_occasion *occasion)
+// A scan has ended: reports what it found, and determines when the next one is due.
+static void scan_ended(struct kheap_host *h, struct context *ctx, const struct canary_occasion *occasion)
 {
     const uint64_t pause = (uint64_t)guard.options.canary_interval * 1000, most = MOST_COST * 1000000;
     uint64_t at = now(), cost = at - h->launched;
@@ -83,7 +83,7 @@ static void ended(struct kheap_host *h, struct context *ctx, const struct canary
     h->due = at + (h->quiet < QUIET ? least : least * IDLE);
 }
 
-// CUDA_ERROR_NOT_READY: it has not ended after so many milliseconds.
+// Returns CUDA_ERROR_NOT_READY if the scan has not ended after `patience` milliseconds.
 static CUresult await(struct kheap_host *h, unsigned patience)
 {
     uint64_t end = now() + (uint64_t)patience * 1000000;
@@ -100,28 +100,28 @@ static CUresult scan_now(struct kheap_host *h, struct context *ctx, const struct
                          unsigned patience)
 {
     CUresult r = CUDA_SUCCESS;
-    // One that is under way began before what this one must see.
+    // A running scan began before what this one must see, so another one follows.
     for (bool again = h->running; !r; again = false) {
         if (!h->running)
             r = launch(h);
         if (!r)
             r = await(h, patience);
         if (!r)
-            ended(h, ctx, occasion);
+            scan_ended(h, ctx, occasion);
         if (!again)
             break;
     }
     return r;
 }
 
-// Where all kernels had ended before the last scan there is nothing left to find.
+// If all kernels had ended before the last scan, there is nothing left to find.
 static bool is_due(const struct kheap_host *h)
 {
     uint64_t launches = atomic_load_explicit(&launch_ring.count, memory_order_relaxed);
     return (h->clean < launches || h->seen != launches) && now() >= h->due;
 }
 
-static CUresult glance(struct kheap_host *h, struct context *ctx, const struct canary_occasion *occasion)
+static CUresult poll_scan(struct kheap_host *h, struct context *ctx, const struct canary_occasion *occasion)
 {
     CUresult r = CUDA_SUCCESS;
     if (!h->running && is_due(h))
@@ -129,11 +129,11 @@ static CUresult glance(struct kheap_host *h, struct context *ctx, const struct c
     if (!r && h->running)
         r = guard.real.cuEventQuery(h->done);
     if (!r && h->running)
-        ended(h, ctx, occasion);
+        scan_ended(h, ctx, occasion);
     return r;
 }
 
-// For the summary: what has come since the last time.
+// Adds what is new since the last call to the summary.
 static void count(struct kheap_host *h, struct context *ctx)
 {
     struct kheap_counts counts[KHEAP_COUNTS];
@@ -165,7 +165,7 @@ CUresult kheap_watch_context(struct context *ctx, const struct canary_occasion *
     if (!monitor)
         r = scan_now(h, ctx, occasion, occasion->all ? LONG : SHORT);
     else
-        r = glance(h, ctx, occasion);
+        r = poll_scan(h, ctx, occasion);
     if (!monitor && occasion->all)
         count(h, ctx);
     context_capture_restore(mode);

@@ -1,22 +1,23 @@
 // SPDX-License-Identifier: MIT
-// Looks at the heaps of kheap_host.h: launches the kernel that compares canaries and releases what was freed, reads what it
-// and free have put into the ring, and reports.
+// Checks the heaps of kheap_host.h: launches the kernel that verifies canaries and releases freed buffers,
+// reads the records that it and free have put into the ring, and reports them.
 //
-// The kernel is short, runs on a stream of ours and is never waited for with a lock that the program may want for longer than
-// a moment: on a GPU that is full of blocks it waits for one of them to end. So the monitor launches one and looks a
-// little later whether it has ended. The ring is the host's memory: double frees are read from it while their kernel runs.
+// The kernel is short and runs on a stream of our own. On a GPU that is full of blocks it has to wait for one
+// of them to end, so nobody waits for it for long with a lock that the program may need: the monitor launches
+// it, and finds out later whether it has ended. The ring is in host memory: double frees are read from it
+// while their kernel runs.
 #ifndef MOAT_KWATCH_KHEAP_WATCH_H
 #define MOAT_KWATCH_KHEAP_WATCH_H
 
 #include "canary/canary_scan.h"
 
-// Under the lock of scans, one context after the other. Reads and reports what is there; needs nothing of the driver, so also of
-// a context that is in error.
+// Reads and reports the records that have arrived. It makes no driver call, so it works for a context in
+// error. Requires the scan lock.
 void kheap_watch_read(struct context *ctx, const struct canary_occasion *occasion);
 
-// With the context's context current. The monitor's own: launches a scan if one is due, and waits for nothing. On others'
-// occasions: a scan that begins now, and waits until it has ended, a short while where the program goes on and a longer one
-// before an end.
+// Checks a context, which must be current. For the monitor, launches a scan if one is due, and does not wait.
+// On other occasions, launches a scan now and waits for it: a short while if the program goes on, longer
+// before the end of a context or process.
 CUresult kheap_watch_context(struct context *ctx, const struct canary_occasion *occasion);
 
 #endif

@@ -12,13 +12,13 @@
 #include "share/share.h"
 
 enum {
-    SHARE = 8,  // of a device's memory, a part that may go for rounding unless --pages-budget says otherwise
+    SHARE = 8,  // 1/SHARE of a device's memory may be lost to rounding, unless --pages-budget says otherwise
 };
 
 bool pages_on;
 static _Atomic(bool) stopped;
 static _Atomic(bool) used;
-static int owner;  // the process that uses it
+static int owner;  // the process that uses the mode
 
 void pages_start(void)
 {
@@ -30,7 +30,7 @@ void pages_start(void)
     owner = getpid();
 }
 
-// A driver does not work in the child of a process that used it. If ours did not, the child may.
+// A driver that was used does not work in a forked child. If the parent has not used it, the child may.
 void pages_after_fork(void)
 {
     pages_on &= !atomic_load_explicit(&used, memory_order_relaxed);
@@ -43,7 +43,7 @@ void pages_after_fork(void)
 
 struct ending {
     CUcontext context;    // NULL: all
-    enum driver_id call;  // that ends it
+    enum driver_id call;  // the call that destroys it
 };
 
 static int check_one(struct index_item *item, void *context)
@@ -60,12 +60,12 @@ static int check_one(struct index_item *item, void *context)
     return 0;
 }
 
-// Registered after the driver's own, so it runs before the driver goes.
+// Registered after the driver's own exit handler, so it runs before the driver shuts down.
 static void at_exit(void)
 {
     if (!pages_on || owner != getpid())
         return;
-    pages_order_settle(UINT32_MAX, false);
+    pages_order_unmap(UINT32_MAX, false);
     pages_block_each(check_one, &(struct ending){NULL, DRIVER_CALLS});
 }
 
@@ -82,7 +82,7 @@ static void begin(void)
         guard_report_note("what was written behind buffers that are never freed is not looked at");
 }
 
-// The context of an allocation; NULL: it gets plain memory.
+// Returns the context of an allocation; NULL if the allocation must be plain.
 static struct context *ready(size_t size)
 {
     if (!size || atomic_load_explicit(&stopped, memory_order_relaxed))
@@ -216,12 +216,12 @@ bool pages_reclaim(void)
     uint64_t before = atomic_load_explicit(&pages_order_waiting, memory_order_relaxed);
     if (!pages_on || !atomic_load_explicit(&used, memory_order_relaxed))
         return false;
-    pages_order_settle(UINT32_MAX, true);
+    pages_order_unmap(UINT32_MAX, true);
     pages_memory_trim();
     return before || pages_memory_extra();
 }
 
-// As with the driver, what comes from a pool is not.
+// As with the driver's own memory, buffers of a pool cannot be shared.
 static bool is_shareable(const struct pages_block *b)
 {
     return !b->pool && context_device_of(b->device)->exportable;
@@ -281,7 +281,8 @@ void pages_context_ends(CUcontext context, enum driver_id call)
         pages_block_each(check_one, &ending);
 }
 
-// Mapped memory is the process's, plain memory its context's: it would have gone with it.
+// Unmaps the buffers of a destroyed context. Mapped memory belongs to the process, while plain memory would
+// have been freed with its context.
 void pages_context_gone(CUcontext context)
 {
     struct pages_block *b;

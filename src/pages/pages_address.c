@@ -21,7 +21,7 @@ static void *map(size_t size)
     return p == MAP_FAILED ? NULL : p;
 }
 
-// Under the lock: what takes no walk.
+// Checks the equations that need no walk over the queue. Requires the lock.
 static bool is_sound(const struct pages_address *a)
 {
     return a->next <= a->end && a->end <= PAGES_ADDRESS_UNITS && a->first <= a->last &&
@@ -30,7 +30,7 @@ static bool is_sound(const struct pages_address *a)
            a->piece <= (a->pieces == PAGES_ADDRESS_PIECES ? 0 : PAGES_ADDRESS_LARGEST);
 }
 
-// Marks units; whether none of them was.
+// Marks units. Returns false if one of them was marked already, or is out of range.
 static bool mark(uint64_t *ones, uint32_t unit, uint32_t units)
 {
     if (unit > PAGES_ADDRESS_UNITS || units > PAGES_ADDRESS_UNITS - unit)
@@ -57,14 +57,15 @@ bool pages_address_valid(struct pages_address *a)
     return valid;
 }
 
-// Under the lock. What cannot be remembered is lost: it is never given out again.
+// Adds a range to the queue. If the queue has no room the range is lost and never handed out again. Requires
+// the lock.
 static void push(struct pages_address *a, uint32_t unit, uint32_t units)
 {
     if (!a->queue)
         a->queue = map(PAGES_ADDRESS_QUEUE * sizeof *a->queue);
     if (!a->queue || !units)
         return;
-    // Buffers go mostly in the order in which they came, or in the opposite one.
+    // Merge with the newest range: buffers are mostly freed in the order of their allocation, or in reverse.
     struct pages_address_range *newest = a->last > a->first ? at(a, a->last - 1) : NULL;
     if (newest && newest->units && newest->unit + newest->units == unit)
         newest->units += units;
@@ -100,7 +101,7 @@ static void cut_front(struct pages_address *a, struct pages_address_range *r, ui
         a->first++;
 }
 
-// The oldest range that is long enough.
+// Takes from the oldest range that is long enough.
 static bool take_oldest(struct pages_address *a, uint32_t units, uint32_t *unit)
 {
     for (uint64_t i = a->first; i < a->last; i++) {
@@ -114,7 +115,7 @@ static bool take_oldest(struct pages_address *a, uint32_t units, uint32_t *unit)
     return false;
 }
 
-// The first run of ones, at least so long; PAGES_ADDRESS_UNITS if there is none.
+// Returns the start of the first run of `units` ones, or PAGES_ADDRESS_UNITS if there is none.
 static uint32_t find_run(const uint64_t *ones, uint32_t units)
 {
     uint32_t run = 0;
@@ -131,8 +132,8 @@ static uint32_t find_run(const uint64_t *ones, uint32_t units)
     return PAGES_ADDRESS_UNITS;
 }
 
-// No single range is long enough, but several neighbours may be. A run begins where a range begins, so ranges within
-// [unit, unit + units) vanish, and the last may keep its end.
+// Takes from several adjacent ranges when no single one is long enough. A run starts where a range starts, so
+// the ranges in [unit, unit + units) vanish, and the last may keep its end.
 static bool take_neighbours(struct pages_address *a, uint32_t units, uint32_t *unit)
 {
     uint64_t *ones = map(PAGES_ADDRESS_UNITS / 8);
@@ -155,7 +156,8 @@ static bool take_neighbours(struct pages_address *a, uint32_t units, uint32_t *u
     return true;
 }
 
-// Not under the lock. The driver may be slow, and another thread may have added a piece meanwhile: both count.
+// Reserves a piece, without the lock, since the driver may be slow. Another thread may add a piece at the
+// same time; both are used.
 static void add_piece(struct pages_address *a, uint32_t units)
 {
     uint64_t base = 0;
@@ -166,7 +168,7 @@ static void add_piece(struct pages_address *a, uint32_t units)
             a->piece = units / 2 >= PAGES_ADDRESS_LEAST ? units / 2 : 0;
     } else {
         push(a, a->next, a->end - a->next);
-        // The first unit stays free: nothing lies directly before the first buffer.
+        // The first unit stays free, so that nothing is mapped directly before the first buffer.
         a->next = (uint32_t)(base >> PAGES_ADDRESS_BITS) + 1;
         a->end = a->next - 1 + units;
         if (++a->pieces == PAGES_ADDRESS_PIECES)

@@ -14,7 +14,7 @@ static unsigned pieces_left;
 static uint64_t most, next_base, asked[64];
 static unsigned nasked;
 
-// A driver that has so many pieces of at most so many bytes.
+// A driver that reserves a limited number of pieces of limited size.
 static int reserve(uint64_t size, uint64_t *base)
 {
     if (nasked < 64)
@@ -50,7 +50,7 @@ static void never_twice(void **state)
 {
     struct pages_address a = fresh(3, (uint64_t)1 << 33);
     uint64_t last = 0;
-    // 2^12 units in each piece, of which the first stays free.
+    // Each piece has 2^12 units, of which the first stays free.
     for (unsigned i = 0; i < 3 * 4095 / 3; i++) {
         uint64_t base = take(&a, 3, false);
         assert_true(base >= last + (last ? 3 * PAGES_ADDRESS_UNIT : 0));
@@ -106,7 +106,7 @@ static void cuts_and_joins(void **state)
     for (unsigned i = 0; i < 1023; i++)
         p[i] = take(&a, 2, false);
     take(&a, 1, false);
-    // Neighbours that went at different times.
+    // Neighbours that were given back at different times.
     pages_address_give(&a, p[10], 2);
     pages_address_give(&a, p[20], 2);
     pages_address_give(&a, p[12], 2);
@@ -137,14 +137,14 @@ static void what_comes_back_twice_is_noticed(void **state)
     assert_false(pages_address_valid(&a));
     a.last--;
     assert_true(pages_address_valid(&a));
-    pages_address_give(&a, p[3] + 2 * PAGES_ADDRESS_UNIT, 1);  // never given out
+    pages_address_give(&a, p[3] + 2 * PAGES_ADDRESS_UNIT, 1);  // never handed out
     assert_false(pages_address_valid(&a));
     a.last--;
     a.end = a.next - 1;
     assert_false(pages_address_valid(&a));
 }
 
-// Against a map of units: what is given out is free at that moment, and nothing is lost.
+// Compared with a map of units: what is handed out is free at that moment, and nothing is lost.
 static void random_use(void **state)
 {
     enum { UNITS = 4096, LIVE = 300 };

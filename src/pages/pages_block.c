@@ -18,11 +18,12 @@
 
 enum {
     HEAD = 256,         // bytes of the canary before a buffer
-    CANARY_MOST = 512,  // and on either side at most
-    MOST_GAP = 16,      // units behind a large one
+    CANARY_MOST = 512,  // bytes of a canary on either side, at most
+    MOST_GAP = 16,      // most units behind a large buffer
     NOTE = 2000,
-    KERNELS = 4,      // that a note names
-    FEW_MAPS = 8192,  // at once on the CPU device, where each takes several of the mappings that Linux allows
+    KERNELS = 4,  // most that a note names
+    // most blocks on the CPU device, where each takes several of the mappings that Linux allows
+    MOST_MAPS = 8192,
 };
 
 static struct slab_pool blocks = SLAB_POOL(struct pages_block);
@@ -62,7 +63,8 @@ static uint32_t units_of(const struct pages_memory *m)
     return (uint32_t)(units + (m->slab ? 1 : units < MOST_GAP ? units : MOST_GAP));
 }
 
-// Addresses, mapping and rights for memory that there is. 0, or -1 with nothing changed.
+// Takes addresses, maps the block's memory there and sets access rights. Returns 0, or -1 with nothing
+// changed.
 static int map(struct pages_block *b, uint64_t peers)
 {
     CUmemAccessDesc access[1 + CONTEXT_DEVICES];
@@ -111,7 +113,7 @@ static void set_canaries(struct pages_block *b)
         return;
     b->seed = canary_bytes_seed(b->base, b->size);
     b->head = b->memory.offset < HEAD ? (uint32_t)b->memory.offset : HEAD;
-    // Alignments above what one canary may be are no GPU's: the first bytes count.
+    // No GPU has an alignment beyond the size of a canary; if it had, the first bytes would count.
     b->tail = behind < CANARY_MOST ? (uint32_t)behind : CANARY_MOST;
 }
 
@@ -133,7 +135,7 @@ bool pages_block_valid(const struct pages_block *b)
 
 static bool too_many(void)
 {
-    return guard.real_fault && index_count(&mapped) >= FEW_MAPS;
+    return guard.real_fault && index_count(&mapped) >= MOST_MAPS;
 }
 
 struct pages_block *pages_block_make(struct context *ctx, uint64_t size, const struct pages_block *same)
@@ -151,7 +153,7 @@ struct pages_block *pages_block_make(struct context *ctx, uint64_t size, const s
         b->memory = same->memory;
     else if (pages_memory_take(ctx->device, size, &b->memory))
         goto fail;
-    // Relaxed: a peer that is enabled meanwhile is let in by the call that enables it, or by this one.
+    // Relaxed: a peer that is enabled meanwhile gets access from the call that enables it, or from this one.
     if (map(b, atomic_load_explicit(&ctx->peers, memory_order_relaxed))) {
         if (!same)
             pages_memory_give(&b->memory);
@@ -188,7 +190,7 @@ struct pages_block *pages_block_withdraw(uint64_t pointer)
     struct pages_block *b = pages_block_find(pointer);
     uint64_t base = b && b->base == pointer ? b->range.base : 0;
     epoch_leave(section);
-    // Of two threads that free the same buffer one finds it gone.
+    // Of two threads that free the same buffer, one finds it gone.
     b = base ? (struct pages_block *)index_remove(&mapped, base) : NULL;
     assert(!b || b->base == pointer);
     return b;
@@ -228,7 +230,7 @@ void pages_block_orphan(CUcontext context)
     pages_block_each(orphan, context);
 }
 
-// Inside an epoch section: the buffer as the books know it.
+// Adds the buffer's record to a finding. Call it in an epoch section.
 static void add_buffer(struct guard_finding *f, const struct pages_block *b)
 {
     struct track_block *t = track_live(b->base);
@@ -239,7 +241,7 @@ static void add_buffer(struct guard_finding *f, const struct pages_block *b)
         f->buffers[f->nbuffers++] = track_copy(t, freed);
 }
 
-// The note, and who may have done it.
+// Composes the note and the names of the last kernels.
 static void add_kernels(char text[NOTE], const char *note)
 {
     const char *names[KERNELS];
@@ -267,7 +269,7 @@ static void report(const struct pages_block *b, unsigned side, const uint8_t *by
         .type = side ? REPORT_HEAP_OVERFLOW : REPORT_HEAP_UNDERFLOW,
         .call = call < DRIVER_CALLS ? call : 0,
         .call_name = call < DRIVER_CALLS ? NULL : "the end of the program",
-        // The write that is nearest to the buffer.
+        // The changed bytes nearest to the buffer.
         .address = base + (side ? first : canary_bytes_run(touched, last)),
         .note = text,
         .corrupted = {.base = base, .count = count, .bytes = bytes, .touched = touched},
@@ -283,18 +285,18 @@ void pages_block_check(struct context *ctx, struct pages_block *b, enum driver_i
     uint8_t head[CANARY_MOST], tail[CANARY_MOST], now[2][CANARY_MOST];
     const struct context_copy copies[] = {{b->base - b->head, now[0], b->head},
                                           {b->base + b->size, now[1], b->tail}};
-    if ((!b->head && !b->tail) || atomic_load_explicit(&b->told, memory_order_relaxed))
+    if ((!b->head && !b->tail) || atomic_load_explicit(&b->reported, memory_order_relaxed))
         return;
     canary_bytes_before(&b->seed, head, b->head);
     canary_bytes_tail(&b->seed, tail, b->tail);
     if (context_read(ctx, copies, 2) ||
         (memcmp(now[0], head, b->head) == 0 && memcmp(now[1], tail, b->tail) == 0))
         return;
-    // Relaxed: two threads that look at once tell it twice, and the reports are folded.
-    atomic_store_explicit(&b->told, true, memory_order_relaxed);
+    // Relaxed: two threads that check at once report twice, and the reports are merged.
+    atomic_store_explicit(&b->reported, true, memory_order_relaxed);
     report(b, 0, now[0], call, note);
     report(b, 1, now[1], call, note);
-    // A buffer that took the memory over must not be blamed again.
+    // A buffer that takes the memory over must not be blamed again.
     write_canaries(ctx, b);
 }
 
@@ -302,7 +304,7 @@ void pages_block_dispose(struct pages_block *b)
 {
     checked_assert(pages_block_valid(b));
     share_withdraw(b->base);
-    // Addresses that cannot be unmapped are not used again, nor is their memory: the context is broken.
+    // If unmapping fails the context is broken; neither the addresses nor the memory are reused.
     if (!guard.real.cuMemUnmap(b->range.base, b->range.size)) {
         pages_memory_give(&b->memory);
         pages_address_give(&addresses, b->range.base, b->units);
@@ -310,25 +312,25 @@ void pages_block_dispose(struct pages_block *b)
     epoch_retire(&b->range.retired, release);
 }
 
-struct let {
+struct access_change {
     CUcontext context;
     CUmemoryPool pool;
     const CUmemAccessDesc *desc;
     size_t count;
 };
 
-static int let_one(struct index_item *item, void *context)
+static int set_access(struct index_item *item, void *context)
 {
-    const struct let *l = context;
+    const struct access_change *l = context;
     const struct pages_block *b = (const struct pages_block *)item;
     if (l->pool ? b->pool == l->pool : b->context == l->context && !b->pool)
         guard.real.cuMemSetAccess(item->base, item->size, l->desc, l->count);
     return 0;
 }
 
-void pages_block_let(CUcontext context, CUmemoryPool pool, const CUmemAccessDesc *desc, size_t count)
+void pages_block_set_access(CUcontext context, CUmemoryPool pool, const CUmemAccessDesc *desc, size_t count)
 {
-    pages_block_each(let_one, &(struct let){context, pool, desc, count});
+    pages_block_each(set_access, &(struct access_change){context, pool, desc, count});
 }
 
 int pages_block_each(int (*f)(struct index_item *, void *), void *context)

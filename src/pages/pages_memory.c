@@ -16,7 +16,8 @@ enum {
     SLOTS = 1 << CLASSES,  // of the smallest size in a slab
 };
 
-// A handle and which of its slots are free. In the list of its device and order (512 << order is the size of a slot) while one is.
+// A handle and its free slots, each of 512 << order bytes. It is in the list of its device and order while a
+// slot is free.
 struct pages_slab {
     struct pages_slab *next, **link;  // *link == this; NULL: in no list
     CUmemGenericAllocationHandle handle;
@@ -29,8 +30,8 @@ static struct slab_pool pool = SLAB_POOL(struct pages_slab);
 static struct pages_slab *open_slabs[CONTEXT_DEVICES][CLASSES];
 static struct lock lock = LOCK_INIT(PAGES_MEMORY);  // of the slabs; a leaf
 static uint64_t budget, least_own;
-static _Atomic int64_t
-    extra;  // relaxed: a bound that several threads may miss by their own buffers is good enough
+// Relaxed: threads that allocate at once may exceed the budget by their own buffers, which is good enough.
+static _Atomic int64_t extra;
 
 void pages_memory_init(uint64_t budget_bytes, uint64_t own)
 {
@@ -79,7 +80,7 @@ static void release(CUmemGenericAllocationHandle handle, uint64_t bytes)
     add_extra(-(int64_t)bytes);
 }
 
-// The lists. All under the lock.
+// The lists. All of these require the lock.
 
 static void link_slab(struct pages_slab *s)
 {
@@ -176,7 +177,7 @@ int pages_memory_take(CUdevice device, uint64_t size, struct pages_memory *m)
     return err;
 }
 
-// An empty slab stays if it is the only one of its kind with room: the next small buffer will want it.
+// Frees a slot. An empty slab stays if it is the only one in its list: the next small buffer will need it.
 static void give_slot(const struct pages_memory *m)
 {
     struct pages_slab *s = m->slab, *gone = NULL;

@@ -55,7 +55,7 @@ static void shares_plain(void)
     pages_stop("the program shares memory by cuIpcGetMemHandle, which cannot be mapped");
 }
 
-// If a buffer cannot be shared, those that follow it can.
+// If a buffer cannot be shared, later ones can be: those are plain.
 static CUresult share(const struct mode_answer *answer, CUdeviceptr pointer, CUipcMemHandle *handle)
 {
     if (pages_share(pointer, handle)) {
@@ -69,7 +69,7 @@ static CUresult share(const struct mode_answer *answer, CUdeviceptr pointer, CUi
 
 static void peer(struct context *ctx, const CUmemAccessDesc *desc)
 {
-    pages_block_let(atomic_load_explicit(&ctx->handle, memory_order_relaxed), NULL, desc, 1);
+    pages_block_set_access(atomic_load_explicit(&ctx->handle, memory_order_relaxed), NULL, desc, 1);
 }
 
 static void pool_opened(CUmemoryPool pool, const CUmemAccessDesc *desc, size_t count)
@@ -77,7 +77,7 @@ static void pool_opened(CUmemoryPool pool, const CUmemAccessDesc *desc, size_t c
     if (!pool)
         return;
     pages_pool_opened(pool);
-    pages_block_let(NULL, pool, desc, count);
+    pages_block_set_access(NULL, pool, desc, count);
 }
 
 const struct mode pages_mode = {

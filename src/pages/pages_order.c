@@ -5,10 +5,11 @@
 #include "core/lock.h"
 #include "core/guard.h"
 
-// Blocks that wait, oldest first. The lock is a leaf; a thread that looks at blocks takes them out of the list meanwhile.
+// Freed blocks that wait for their streams, oldest first. The lock is a leaf; a thread that examines a block
+// takes it off the list meanwhile.
 static struct pages_block *first, **last = &first;
 static struct lock lock = LOCK_INIT(PAGES_ORDER);
-// Relaxed: only tells whether it is worth to look.
+// Relaxed: a hint whether there are any.
 _Atomic uint64_t pages_order_waiting;
 
 void pages_order_after_fork(void)
@@ -23,7 +24,7 @@ static uint64_t stream_id(CUstream stream, bool per_thread)
 {
     unsigned long long id = 0;
     __typeof__(cuStreamGetId) *get = per_thread ? guard.real.cuStreamGetId_ptsz : guard.real.cuStreamGetId;
-    // Ids count from 0 or 1; handles come again, ids never do.
+    // Ids start at 0 or 1. Handles are reused, ids never are.
     return get && !get(stream, &id) ? id + 1 : 0;
 }
 
@@ -35,7 +36,7 @@ static void push(struct pages_block *b)
     atomic_fetch_add_explicit(&pages_order_waiting, 1, memory_order_relaxed);
 }
 
-// Under the lock: takes out the first that fits.
+// Takes the first block of the context off the list; context == NULL: of any. Requires the lock.
 static struct pages_block *pop(CUcontext context)
 {
     struct pages_block **at = &first, *b;
@@ -51,8 +52,9 @@ static struct pages_block *pop(CUcontext context)
     return b;
 }
 
-// A stream of its own knows its context: the driver frees in its order on a thread that has none.
-static bool lend_context(const struct pages_block *b, CUstream stream)
+// Makes the block's context current for a created stream, which knows its context: the driver frees in its
+// order even on a thread that has none.
+static bool enter_for_stream(const struct pages_block *b, CUstream stream)
 {
     CUcontext current = NULL;
     bool pushed = false;
@@ -64,7 +66,7 @@ static bool lend_context(const struct pages_block *b, CUstream stream)
 
 CUresult pages_order_free(struct pages_block *b, CUstream stream, bool per_thread, enum driver_id call)
 {
-    bool pushed = lend_context(b, stream);
+    bool pushed = enter_for_stream(b, stream);
     __typeof__(cuEventRecord) *record = per_thread ? guard.real.cuEventRecord_ptsz : guard.real.cuEventRecord;
     CUstreamCaptureMode mode = context_capture_relax();
     CUresult r =
@@ -99,7 +101,7 @@ static void finish(struct pages_block *b)
     pages_block_dispose(b);
 }
 
-void pages_order_settle(unsigned most, bool wait)
+void pages_order_unmap(unsigned most, bool wait)
 {
     uint64_t waiting = atomic_load_explicit(&pages_order_waiting, memory_order_relaxed);
     CUstreamCaptureMode mode = context_capture_relax();
@@ -115,7 +117,8 @@ void pages_order_settle(unsigned most, bool wait)
             finish(b);
             continue;
         }
-        // Not there yet; or the context has failed, and keeps what it has until it goes.
+        // The stream has not reached the free; or the context is in error, and keeps its memory until it is
+        // destroyed.
         lock_take(&lock);
         push(b);
         lock_give(&lock);

@@ -6,9 +6,9 @@
 
 enum { POOLS = 256 };
 
-// What is known of a pool; one that is not in the table is taken for a device's own, or left alone.
+// What is known of a pool. One that is not in the table is usable only if it is its device's default pool.
 struct known {
-    CUmemoryPool pool;  // NULL: a free place
+    CUmemoryPool pool;  // NULL: a free row
     CUdevice device;    // -1: not to be replaced
 };
 
@@ -20,7 +20,7 @@ void pages_pool_after_fork(void)
     lock_after_fork(&lock);
 }
 
-// Under the lock.
+// Requires the lock.
 static struct known *find(CUmemoryPool pool)
 {
     for (unsigned i = 0; i < POOLS; i++)

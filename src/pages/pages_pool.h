@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Which pools of stream-ordered memory pages mode may take the place of: those of a device, without a limit, that can be
-// reached from nowhere else.
+// Which pools pages mode may replace: pools of one device, without a size limit, that nothing else can
+// access.
 #ifndef MOAT_PAGES_PAGES_POOL_H
 #define MOAT_PAGES_PAGES_POOL_H
 
@@ -11,10 +11,10 @@
 void pages_pool_made(CUmemoryPool pool, const CUmemPoolProps *props);
 void pages_pool_gone(CUmemoryPool pool);
 
-// Other devices were given access: what is allocated from now on is left to the driver.
+// Other devices were given access: later allocations from the pool are left to the driver.
 void pages_pool_opened(CUmemoryPool pool);
 
-// *pool NULL: becomes the device's current one.
+// Returns whether the pool may be replaced. If *pool == NULL, it is set to the device's current pool first.
 bool pages_pool_usable(CUdevice device, CUmemoryPool *pool);
 
 void pages_pool_after_fork(void);

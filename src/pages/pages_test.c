@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Pages mode over the CPU device, which is linked in: what happens when the driver says no, in any call, and from several
-// threads. What programs see is tested by test/guard/pages.sh.
+// Pages mode on the CPU device, which is linked in: failures of any driver call, and several threads. What
+// programs see is tested by test/guard/pages.sh.
 #include "pages/pages.h"
 
 #include <pthread.h>
@@ -53,7 +53,7 @@ static int setup(void **state)
     pages_start();
     if (!pages_on || cuInit(0) || cuDevicePrimaryCtxRetain(&context, 0) || cuCtxSetCurrent(context))
         return -1;
-    // The first free takes memory that stays.
+    // The first free allocates memory that stays.
     CUdeviceptr p;
     CUresult r;
     bool good = pages_alloc(&p, SMALL, &r) && pages_free(p, DRIVER_cuMemFree_v2, &r) && !r;
@@ -102,7 +102,7 @@ static void memory_comes_back(void **state)
     assert_int_equal(atomic_load(&findings), 0);
 }
 
-// A block whose numbers do not fit each other is noticed.
+// Inconsistent blocks are found invalid.
 static void knows_what_is_wrong(void **state)
 {
     const uint64_t unit = 2 << 20;
@@ -145,7 +145,7 @@ static void canaries_tell(void **state)
     atomic_store(&findings, 0);
 }
 
-// Every call of the driver fails once: the buffer is there or is left to the driver, and nothing is lost.
+// Every driver call fails once: the buffer exists or is left to the driver, and nothing leaks.
 static void any_call_may_fail(void **state)
 {
     size_t before = available();
@@ -166,7 +166,7 @@ static void any_call_may_fail(void **state)
                 continue;
             assert_true(i & 1 ? pages_free_async(p[i], NULL, false, false, DRIVER_cuMemFreeAsync, &r)
                               : pages_free(p[i], DRIVER_cuMemFree_v2, &r));
-            // Refused, it is as it was.
+            // After a refused free the buffer is as it was.
             if (r)
                 assert_true(pages_free(p[i], DRIVER_cuMemFree_v2, &r) && !r);
         }
@@ -187,7 +187,7 @@ static void budget_holds(void **state)
     CUresult r;
     CUdeviceptr p[200] = {0};
     unsigned n = 0;
-    // Each wastes one MiB and a little less.
+    // Each wastes slightly less than one MiB.
     while (n < 200 && pages_alloc(&p[n], (1 << 20) + 1, &r))
         n++;
     assert_true(n == 64 && pages_memory_extra() <= 64 << 20);
@@ -201,8 +201,8 @@ static void wait_for_flag(void *flag)
         sched_yield();
 }
 
-// The stream does not move, so what is freed in it waits; its memory serves what comes later in the stream, at another
-// address.
+// While the stream does not advance, buffers freed in it wait; their memory serves later allocations of the
+// stream, at other addresses.
 static void order_is_kept(void **state)
 {
     CUresult r;
@@ -222,14 +222,14 @@ static void order_is_kept(void **state)
     assert_true(available() < left);
     assert_true(pages_free_async(other, NULL, false, false, DRIVER_cuMemFreeAsync, &r) && !r);
     while (atomic_load(&pages_order_waiting) > 1)
-        pages_order_settle(UINT32_MAX, false);
+        pages_order_unmap(UINT32_MAX, false);
     assert_true(pages_alloc_async(&q, LARGE, NULL, stream, false, &r));
     assert_true(q != p && pages_memory_extra() == extra && available() == left);
     assert_int_equal(pages_ask(p, &(struct mode_answer){0}), MODE_NOT_OURS);
     assert_true(pages_free_async(q, stream, false, false, DRIVER_cuMemFreeAsync, &r) && !r);
     assert_int_equal(atomic_load(&pages_order_waiting), 2);
     atomic_store(&flag, true);
-    pages_order_settle(UINT32_MAX, true);
+    pages_order_unmap(UINT32_MAX, true);
     assert_int_equal(atomic_load(&pages_order_waiting), 0);
     assert_int_equal(pages_block_count(), 0);
     assert_int_equal(cuStreamDestroy_v2(stream), 0);

@@ -26,7 +26,7 @@ void error_ring_reader_start(struct error_ring_reader *r, struct error_ring *rin
     *r = (struct error_ring_reader){.ring = ring, .size = size, .end = size};
 }
 
-// --- what was read out of turn -----------------------------------------------------------------------------
+// --- records read out of order -----------------------------------------------------------------------------
 
 static uint64_t *word_of(struct error_ring_reader *r, uint64_t n)
 {
@@ -48,19 +48,19 @@ static void clear_ahead(struct error_ring_reader *r, uint64_t n)
     *word_of(r, n) &= ~((uint64_t)1 << n % r->size % 64);
 }
 
-// Moves on over what was read, and tells the device.
+// Advances `taken` over records that were read, and publishes it to the device.
 static void publish(struct error_ring_reader *r)
 {
     while (is_ahead(r, r->taken))
         clear_ahead(r, r->taken++);
-    // Release pairs with the acquire in error_ring_write_place: a place is written again when it has been
+    // Release: with the acquire in error_ring_write_place; a place is written again only after it has been
     // read.
     __atomic_store_n(&r->ring->taken, r->taken, __ATOMIC_RELEASE);
 }
 
 // --- reading -----------------------------------------------------------------------------------------------
 
-// Word by word and each once: nothing that comes after may read the ring again, however the compiler sees it.
+// Copies word by word, each once: nothing that follows may read the ring again, whatever the compiler does.
 static void copy_record(struct error_ring_record *out, const struct error_ring_record *at)
 {
     const volatile uint64_t *from = (const volatile uint64_t *)at;
@@ -70,11 +70,11 @@ static void copy_record(struct error_ring_record *out, const struct error_ring_r
     memcpy(out, words, sizeof words);
 }
 
-// Returns false if record n is not there, was read before or cannot be one.
+// Takes record n. Returns false if it is not there, was read before or is invalid.
 static bool take(struct error_ring_reader *r, uint64_t n, struct error_ring_record *out)
 {
     const struct error_ring_record *at = &r->ring->records[n % r->size];
-    // Acquire pairs with the release in error_ring_write_end: a record whose number is there is there.
+    // Acquire: with the release in error_ring_write_end; a record with its number is complete.
     if (is_ahead(r, n) || __atomic_load_n(&at->sequence, __ATOMIC_ACQUIRE) != n + 1)
         return false;
     copy_record(out, at);
@@ -92,7 +92,8 @@ bool error_ring_take(struct error_ring_reader *r, struct error_ring_record *out)
 {
     while (r->at < r->end) {
         bool taken = take(r, r->at++, out);
-        // Behind a place that was filled late may stand what was read before it, whose bits are cleared now.
+        // Records behind a place that was filled late may have been read before it, and their bits are
+        // cleared now.
         r->at = r->at < r->taken ? r->taken : r->at;
         if (taken)
             return true;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-// Every interleaving of writers and a reader of the ring: see ksched_testing.h. The reader stops before each
-// of its calls only: what it does in one is shown by error_ring_test.c under ThreadSanitizer. After each
-// schedule, and what the reader finds then, every record was either returned, whole and once, or counted as
-// lost; and lost only if the ring was full.
+// Runs every interleaving of writers and a reader of the ring (ksched_testing.h). The reader stops only
+// before each of its calls: error_ring_test.c covers the inside of a call under ThreadSanitizer. After each
+// schedule and a final read, every record was either returned, complete and once, or counted as lost, and
+// lost only if the ring was full.
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -19,7 +19,7 @@ static struct error_ring *ring;
 static struct error_ring_writer writer;
 static struct error_ring_reader reader;
 static unsigned seen[VALUES], expected;
-static unsigned kept;               // values that find room whatever happens, a bit each
+static unsigned kept;               // values that find room in every schedule, a bit each
 static uint64_t dying, unfinished;  // calls of writers that die; those of them that had a place
 
 static void start(void)
@@ -54,13 +54,13 @@ static void write_two(void)
 
 static void take_one(void);
 
-// Has never more than one record in the ring.
+// Never has more than one record in the ring.
 static void write_and_take(void)
 {
     for (unsigned i = 0; i < 3; i++) {
         report((uint64_t)ksched_me + 4 * i);
         expected |= 1u << (ksched_me + 4 * i);
-        // One of them may only end a round.
+        // One of the calls may only end a round.
         take_one();
         take_one();
     }

@@ -58,7 +58,7 @@ static void report(uint64_t v)
                             v + 2);
 }
 
-// A place, taken and not filled.
+// Takes a place and does not fill it.
 static uint64_t begin(uint64_t v, uint64_t *number)
 {
     return error_ring_write_begin((uintptr_t)&writer, ERROR_RING_WHAT(ERROR_RING_CHECK, 7, v), v * 16,
@@ -102,7 +102,7 @@ static void sizes(void **state)
         assert_int_equal(error_ring_bytes(wrong[i]), 0);
 }
 
-// Numbers go round many times, whatever the size and however many are read at once.
+// Numbers wrap around many times, for any size and any number of records read at once.
 static void order(void **state)
 {
     (void)state;
@@ -195,7 +195,7 @@ static void slow_writer(void **state)
     assert_true(error_ring_valid(ring, &writer));
 }
 
-// One that never ends keeps no record from being read, and at most its own place.
+// A writer that never ends keeps no record from being read, and costs at most its own place.
 static void dead_writer(void **state)
 {
     (void)state;
@@ -237,7 +237,7 @@ static void several_dead(void **state)
     expect(1);
     expect(2);
     expect_none();
-    // Nobody can tell that the last was taken.
+    // It cannot be known that the last place was taken.
     assert_int_equal(error_ring_skip(&reader), 3);
     assert_int_equal(error_ring_skip(&reader), 0);
     assert_int_equal(ring->taken, 6);
@@ -268,7 +268,7 @@ static void bad_records(void **state)
     assert_int_equal(ring->taken, 6);
 }
 
-// Numbers that jump are no records, and do not move the reader.
+// Sequence numbers that jump are no records, and do not move the reader.
 static void odd_sequences(void **state)
 {
     (void)state;
@@ -289,7 +289,7 @@ static void odd_sequences(void **state)
     assert_int_equal(reader.returned, 1);
 }
 
-// A place that is overwritten between two looks gives whatever stood there: a copy.
+// A place that is overwritten between two reads yields whatever stood there, as a copy.
 static void copies(void **state)
 {
     (void)state;
@@ -301,7 +301,7 @@ static void copies(void **state)
     expect_none();
 }
 
-// Somebody fills the ring as fast as it is read: a round ends all the same.
+// A round ends even if the ring is filled as fast as it is read.
 static void endless_writer(void **state)
 {
     (void)state;
@@ -342,7 +342,7 @@ static void noise(void **state)
     assert_true(reader.returned && reader.bad && reader.skipped);
 }
 
-// A writer never leaves the ring either, whatever the ring says was taken.
+// A writer never leaves the ring either, whatever the ring's `taken` is.
 static void hostile_taken(void **state)
 {
     (void)state;
@@ -366,8 +366,8 @@ static void *write_all(void *arg)
     return NULL;
 }
 
-// What arrives is whole; of each thread it is in order, but for what was read out of turn, and all of it is
-// counted.
+// Records that arrive are complete; those of each thread are in order, except for those read out of order,
+// and all of them are counted.
 static void many_threads(void **state)
 {
     (void)state;

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
-// The device's side of the ring: see error_ring.h. Inlined wherever it is used, so that several texts of PTX
-// with it fit into one module.
+// The device's side of the ring (error_ring.h). Inlined wherever it is used, so that several PTX texts with
+// it fit into one module.
 //
 //     at = error_ring_write_begin(writer, ERROR_RING_WHAT(...), address, &n);
 //     if (at) { error_ring_write_word(at, 0, ...); ...; error_ring_write_end(at, n); }
 //
-// Words of the payload that are not written keep what an earlier record had there.
+// Payload words that are not written keep what an earlier record had there.
 #ifndef MOAT_RING_ERROR_RING_WRITE_H
 #define MOAT_RING_ERROR_RING_WRITE_H
 
@@ -15,8 +15,8 @@
 #define ERROR_RING_WRITER(writer, field) ((writer) + __builtin_offsetof(struct error_ring_writer, field))
 #define ERROR_RING_RECORD(at, field) ((at) + __builtin_offsetof(struct error_ring_record, field))
 
-// Whether record n finds no room. A number that is older than `taken` does: the exchange below will refuse
-// it.
+// Returns whether record n finds no room. A number that is older than `taken` does find room: the exchange
+// below will refuse it.
 KPRIM bool error_ring_write_full(uint64_t n, uint64_t taken, uint64_t size)
 {
     return (int64_t)(n - taken) >= (int64_t)size;
@@ -28,13 +28,13 @@ KPRIM void error_ring_write_lose(uint64_t writer, uint64_t ring)
     kprim_st64_system(ring + __builtin_offsetof(struct error_ring, lost), lost);
 }
 
-// Takes a place. Returns its address and stores the record's number, or returns 0 if there is none. Memory of
-// the host is far: what it has taken is asked for once, and again only where that leaves no room.
+// Takes a place. Returns its address and stores the record's number, or returns 0 if there is none. Host
+// memory is slow to read: `taken` is read once, and again only if that leaves no room.
 KPRIM uint64_t error_ring_write_place(uint64_t writer, uint64_t *number)
 {
     uint64_t ring = kprim_get64(ERROR_RING_WRITER(writer, ring)),
              size = kprim_get64(ERROR_RING_WRITER(writer, size));
-    // Acquire, with the host's release in error_ring.c: the place was read before it is written again.
+    // Acquire: with the host's release in error_ring.c; the place was read before it is written again.
     uint64_t taken = kprim_ld64_system(ring + __builtin_offsetof(struct error_ring, taken));
     uint64_t n = kprim_ld64(ERROR_RING_WRITER(writer, next), KPRIM_RELAXED), now;
     for (;; n = now) {
@@ -81,7 +81,7 @@ KPRIM void error_ring_write_end(uint64_t at, uint64_t number)
     kprim_st64_system(ERROR_RING_RECORD(at, sequence), number + 1);
 }
 
-// What ERROR_RING_REPORT does.
+// The body of ERROR_RING_REPORT.
 KPRIM void error_ring_write_report(uint64_t writer, uint64_t what, uint64_t address, uint64_t a, uint64_t b,
                                    uint64_t c)
 {

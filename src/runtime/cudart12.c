@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: MIT
-//
-// What CUDA 12's libcudart has and CUDA 13's has not, or has with other parameters. libcudart.so.12 is the runtime with
-// these functions under their names without the prefix; where the runtime has such a name, its own is set aside. The
-// names of CUDA 12's headers: NAME_v2 is what 13 calls NAME.
+// Functions that CUDA 12's libcudart has and CUDA 13's has not, or has with other parameters. libcudart.so.12
+// is the runtime with these functions under their names without the prefix; they replace those of the runtime
+// with the same names. The names are those of CUDA 12's headers: NAME_v2 is what 13 calls NAME.
 #include "runtime/cudart12.h"
 
 #include <string.h>
 
 #include "runtime/rt.h"
 
-// --- devices --------------------------------------------------------------------------------------------------
+// --- devices -----------------------------------------------------------------------------------------------
 
 _Static_assert(sizeof(struct cudart12_prop) == 1032, "as CUDA 12's headers have it");
 
@@ -18,7 +17,7 @@ static cudaError_t attribute(int *value, CUdevice_attribute which, int device)
     return cudaDeviceGetAttribute(value, which, device);
 }
 
-// What is gone in 13.
+// Fills in the fields that 13 no longer has.
 static cudaError_t fill_old(struct cudart12_prop *to, int device)
 {
     const struct {
@@ -45,7 +44,7 @@ cudaError_t cudart12_cudaGetDeviceProperties_v2(struct cudart12_prop *to, int de
     RT_REQUIRE(to);
     RT_TRY(cudaGetDeviceProperties(&from, device));
     memset(to, 0, sizeof *to);
-    // Fields that are arrays too: both structures have the same.
+    // Some fields are arrays; both structures have the same.
 #define FIELD(name) memcpy(&to->name, &from.name, sizeof to->name);
 #include "runtime/cudart12_fields.def"
 #undef FIELD
@@ -72,7 +71,7 @@ cudaError_t cudart12_cudaChooseDevice_v2(int *device, const struct cudart12_prop
     return cudart12_cudaChooseDevice(device, wish);
 }
 
-// The last version of 12.
+// Returns the last version of 12.
 cudaError_t cudart12_cudaRuntimeGetVersion(int *version)
 {
     RT_TRY(cudaRuntimeGetVersion(version));
@@ -80,7 +79,7 @@ cudaError_t cudart12_cudaRuntimeGetVersion(int *version)
     return cudaSuccess;
 }
 
-// --- names from before contexts were devices' -------------------------------------------------------------------
+// --- names from before contexts belonged to devices --------------------------------------------------------
 
 cudaError_t cudart12_cudaThreadSynchronize(void)
 {
@@ -112,9 +111,9 @@ cudaError_t cudart12_cudaThreadSetCacheConfig(cudaFuncCache config)
     return cudaDeviceSetCacheConfig(config);
 }
 
-// --- managed memory ---------------------------------------------------------------------------------------------
+// --- managed memory ----------------------------------------------------------------------------------------
 
-// A place was a device's number; -1 was the host.
+// Returns a location; 12 names it by the device's number, or -1 for the host.
 static cudaMemLocation place(int device)
 {
     if (device == -1)
@@ -156,14 +155,14 @@ cudaError_t cudart12_cudaMemPrefetchAsync_v2_ptsz(const void *pointer, size_t si
     return cudaMemPrefetchAsync_ptsz(pointer, size, where, flags, stream);
 }
 
-// --- events, launches ---------------------------------------------------------------------------------------------
+// --- events, launches --------------------------------------------------------------------------------------
 
 cudaError_t cudart12_cudaEventElapsedTime_v2(float *milliseconds, cudaEvent_t start, cudaEvent_t end)
 {
     return cudaEventElapsedTime(milliseconds, start, end);
 }
 
-// One device is all that such a launch can have here.
+// Such a launch can have only one device here.
 cudaError_t cudart12_cudaLaunchCooperativeKernelMultiDevice(struct cudart12_launch *launches,
                                                             unsigned int count, unsigned int flags)
 {
@@ -173,7 +172,7 @@ cudaError_t cudart12_cudaLaunchCooperativeKernelMultiDevice(struct cudart12_laun
                                        launches->shared, launches->stream);
 }
 
-// --- graphs -------------------------------------------------------------------------------------------------------
+// --- graphs ------------------------------------------------------------------------------------------------
 
 cudaError_t cudart12_cudaGraphAddNode(cudaGraphNode_t *node, cudaGraph_t graph, const cudaGraphNode_t *before,
                                       size_t count, cudaGraphNodeParams *params)
@@ -228,9 +227,9 @@ cudaError_t cudart12_cudaGraphGetEdges_v2(cudaGraph_t graph, cudaGraphNode_t *fr
 NEIGHBOURS(cudaGraphNodeGetDependencies)
 NEIGHBOURS(cudaGraphNodeGetDependentNodes)
 
-// --- capture --------------------------------------------------------------------------------------------------------
+// --- capture -----------------------------------------------------------------------------------------------
 
-// With `end`, ways for both meanings of stream 0.
+// With `end`, the variants for both meanings of stream 0.
 #define CAPTURE(end)                                                                                         \
     cudaError_t cudart12_cudaStreamGetCaptureInfo##end(cudaStream_t stream, cudaStreamCaptureStatus *status, \
                                                        unsigned long long *id)                               \

@@ -6,7 +6,7 @@
 
 #include "runtime/cudart_types.h"
 
-// In the archive, what is hidden becomes local to it: these stay.
+// The archive makes hidden symbols local: these stay visible.
 #define CALL(symbol, result, parameters) __attribute__((visibility("default"))) result symbol parameters;
 #include "runtime/runtime_calls.def"
 

@@ -164,7 +164,7 @@ static cudaError_t resource_from_driver(cudaResourceDesc *to, const CUDA_RESOURC
     }
 }
 
-// The format of what a texture reads.
+// Returns the format of the resource that a texture reads.
 static cudaError_t resource_format(const CUDA_RESOURCE_DESC *resource, CUarray_format *format)
 {
     CUDA_ARRAY3D_DESCRIPTOR desc;

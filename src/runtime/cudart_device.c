@@ -13,7 +13,7 @@ cudaError_t cudaRuntimeGetVersion(int *version)
     return cudaSuccess;
 }
 
-// 0 where there is no driver.
+// The version is 0 if there is no driver.
 cudaError_t cudaDriverGetVersion(int *version)
 {
     RT_REQUIRE(version);
@@ -156,7 +156,7 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp *prop, int device)
     RT_TRY(rt_error(RT_RAW(cuDeviceGetName, prop->name, (int)sizeof prop->name, rt_device(device))));
     RT_TRY(rt_error(RT_RAW(cuDeviceTotalMem_v2, &prop->totalGlobalMem, rt_device(device))));
     RT_TRY(rt_error(RT_RAW(cuDeviceGetUuid_v2, &prop->uuid, rt_device(device))));
-    // Windows alone has an LUID.
+    // LUIDs exist on Windows only.
     if (rt_driver.cuDeviceGetLuid &&
         RT_RAW(cuDeviceGetLuid, prop->luid, &prop->luidDeviceNodeMask, rt_device(device)))
         memset(prop->luid, 0, sizeof prop->luid);
@@ -164,7 +164,7 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp *prop, int device)
     return cudaSuccess;
 }
 
-// How many of the wishes that are not 0 a device meets.
+// Returns how many of the wishes that are not 0 a device meets.
 static int suits(const cudaDeviceProp *wish, const cudaDeviceProp *have)
 {
     return (wish->major && have->major == wish->major) + (wish->minor && have->minor == wish->minor) +
@@ -286,7 +286,7 @@ cudaError_t cudaDeviceGetNvSciSyncAttributes(void *list, int device, int flags)
     return RT_CALL(cuDeviceGetNvSciSyncAttributes, list, rt_device(device), flags);
 }
 
-// To these a device that is not there is a wrong value like any other.
+// These calls report a device that does not exist as an invalid value.
 #define POOL_OF(index)                                           \
     do {                                                         \
         RT_OPEN();                                               \
@@ -342,7 +342,7 @@ cudaError_t cudaDeviceUnregisterAsyncNotification(int device, cudaAsyncCallbackH
     return RT_CALL(cuDeviceUnregisterAsyncNotification, rt_device(device), handle);
 }
 
-// Of the two default streams, the one that the caller's code was compiled for.
+// Finds the entry point for the default stream that the caller's code was compiled for.
 static cudaError_t entry_point(const char *symbol, void **function, int version, unsigned long long flags,
                                cudaDriverEntryPointQueryResult *status)
 {

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-//
-// Kernels, libraries of kernels, and how many blocks of a kernel fit a device.
+// Kernels, libraries of kernels, and how many blocks of a kernel fit on a device.
 #include "runtime/rt_launch.h"
 #include "runtime/rt_registry.h"
 
@@ -12,7 +11,7 @@ cudaError_t cudaGetKernel(cudaKernel_t *kernel, const void *func)
     return rt_return(rt_registry_kernel(func, kernel));
 }
 
-// The kernel's function in the current context; loads it.
+// Finds the kernel's function in the current context; loads it.
 static cudaError_t function_of(const void *func, CUkernel *kernel, CUfunction *function)
 {
     cudaError_t error = rt_registry_kernel(func, kernel);

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: MIT
-//
-// Graphs, but for the parameters of their nodes: those are in cudart_graph_node.c.
+// Graphs, except for the parameters of their nodes, which are in cudart_graph_node.c.
 #include "runtime/rt.h"
 
 RT_THIN(cudaGraphCreate, (cudaGraph_t * graph, unsigned int flags), cuGraphCreate, graph, flags)
@@ -78,7 +77,7 @@ cudaError_t cudaGraphConditionalHandleCreate(cudaGraphConditionalHandle *handle,
     return RT_CALL(cuGraphConditionalHandleCreate, handle, graph, context, initial, flags);
 }
 
-// Nodes without parameters that would need other words.
+// Nodes whose parameters need no conversion.
 #define PLACE cudaGraphNode_t *node, cudaGraph_t graph, const cudaGraphNode_t *dependencies, size_t count
 #define THERE node, graph, dependencies, count
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
-//
-// Nodes of graphs whose parameters the runtime says in other words than the driver: kernels by their stubs,
-// copies in elements of arrays, and everything without the context that it happens in.
+// Nodes of graphs whose parameters differ between the runtime and the driver: the runtime names kernels by
+// their stubs, copies in elements of arrays, and everything without its context.
 #include <string.h>
 
 #include "runtime/rt_copy3d.h"
@@ -91,8 +90,7 @@ cudaError_t cudaGraphExecKernelNodeSetParams(cudaGraphExec_t exec, cudaGraphNode
     return RT_CALL(cuGraphExecKernelNodeSetParams_v2, exec, node, &driver_params);
 }
 
-// Copies. Each of three kinds (any, one dimension, to and from a variable) for each of three things done with
-// it.
+// Copies. Each of three kinds (any, one dimension, to and from a variable) for each of three uses.
 
 static cudaError_t any_copy(CUDA_MEMCPY3D *copy, const cudaMemcpy3DParms *params)
 {
@@ -217,13 +215,13 @@ static cudaError_t node_to_driver(CUgraphNodeParams *to, const cudaGraphNodePara
 
     if (error)
         return error;
-    // The rest is alike on both sides.
+    // All other types have the same layout on both sides.
     _Static_assert(sizeof *to == sizeof *from, "node parameters have one size");
     memcpy(to, from, sizeof *to);
     return special_to_driver(to, from, context);
 }
 
-// What the driver returns in the parameters.
+// Copies the results that the driver stores in the parameters.
 static void node_results(cudaGraphNodeParams *to, const CUgraphNodeParams *from)
 {
     if (to->type == CU_GRAPH_NODE_TYPE_MEM_ALLOC)

@@ -3,8 +3,8 @@
 // Memory that is not an array: allocation, pools, host memory, advice, sharing.
 #include "runtime/rt.h"
 
-// Nothing is allocated for a size of 0. Freeing nothing is left to the driver: it is no error, but the common
-// way to ask whether the context is in error.
+// Nothing is allocated for a size of 0. Freeing NULL is left to the driver: it is no error, but the common
+// way to query the context's error.
 
 cudaError_t cudaMalloc(void **pointer, size_t size)
 {

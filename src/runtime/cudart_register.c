@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-//
-// What compiled host code calls on its own: registration from static constructors, and launches from stubs.
+// Functions that compiled host code calls by itself: registration from static constructors, and launches from
+// stubs.
 #include "runtime/rt_launch.h"
 #include "runtime/rt_registry.h"
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
-//
-// The _ptsz twins of calls that take a stream: to them stream 0 is the calling thread's own. Copies and fills
-// have theirs in rt_copy.c and rt_copy3d.c.
+// The _ptsz twins of calls that take a stream: for them stream 0 is the calling thread's own. The twins of
+// copies and memsets are in rt_copy.c and rt_copy3d.c.
 #include "runtime/rt.h"
 
 // The parameters, then the arguments with OWN where the stream goes.

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: MIT
-//
-// Types of the CUDA runtime API (CUDA 13.0). Where the runtime's type has the layout and the values of the
-// driver's, it is the driver's under another name: such a value passes through without being looked at.
-// Not to be mixed with cuda_runtime_api.h in one file.
+// Types of the CUDA runtime API (CUDA 13.0). A type of the runtime with the layout and the values of the
+// driver's is the driver's type under another name: such a value is passed on unchanged. Not to be mixed with
+// cuda_runtime_api.h in one file.
 #ifndef MOAT_RUNTIME_CUDART_TYPES_H
 #define MOAT_RUNTIME_CUDART_TYPES_H
 
@@ -116,7 +115,7 @@ typedef CUhostFn cudaHostFn_t;
 typedef CUlogsCallback cudaLogsCallback_t;
 typedef void (*cudaStreamCallback_t)(cudaStream_t, cudaError_t, void *);
 
-// What the runtime has for itself.
+// Types that only the runtime has.
 
 typedef struct { unsigned int x, y, z; } dim3, uint3;
 
@@ -346,7 +345,7 @@ typedef struct {
     int hostNumaMultinodeIpcSupported, reserved[56];
 } cudaDeviceProp;
 
-// Graphics: a driver of ours has none of it, so that these calls are only counted, never looked into.
+// Graphics: our driver supports none of it, so the contents of these types are never used.
 
 typedef struct cudaEglFrame_st cudaEglFrame;
 typedef unsigned int GLuint, GLenum, VdpDevice, VdpOutputSurface, VdpVideoSurface;

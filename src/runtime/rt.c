@@ -15,14 +15,14 @@ struct device {
     CUcontext primary;  // NULL: not retained
 };
 
-// Guards the devices and the list of valid ones, and makes the first caller open the driver. Nothing of the
-// program's runs under it.
+// Guards the devices and the list of valid ones, and makes the first caller open the driver. No code of the
+// program runs under it.
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static struct device devices[RT_DEVICES];
 static int device_count;
 static int valid[RT_DEVICES], valid_count;
 
-// 0: not yet; written with release after all that rt_open fills, read with acquire.
+// 0: not opened. Written with release after everything that rt_open fills, read with acquire.
 static atomic_int opened;
 static cudaError_t open_error;
 
@@ -123,7 +123,7 @@ static cudaError_t bind(int index)
     return error;
 }
 
-// Without a choice of the thread's, the first valid device that has room for us.
+// Binds a thread without a chosen device to the first valid device that has room for us.
 static cudaError_t bind_first(void)
 {
     cudaError_t error = cudaErrorNoDevice;

@@ -16,7 +16,8 @@ static const struct channel table[] = {
 
 enum { ROWS = sizeof table / sizeof *table };
 
-// 0 where some channel has other bits than the first, or one follows that is missing.
+// Returns the number of channels; 0 if some channel has other bits than the first, or one before it is
+// missing.
 static unsigned count(const cudaChannelFormatDesc *desc)
 {
     const int bits[4] = {desc->x, desc->y, desc->z, desc->w};

@@ -10,7 +10,7 @@ cudaError_t rt_channel_to_driver(const cudaChannelFormatDesc *desc, CUarray_form
                                  unsigned *channels);
 cudaError_t rt_channel_from_driver(CUarray_format format, unsigned channels, cudaChannelFormatDesc *desc);
 
-// Bytes of an element of the array.
+// Returns the bytes of an element of the array.
 cudaError_t rt_channel_array_size(cudaArray_const_t array, size_t *size);
 
 #endif

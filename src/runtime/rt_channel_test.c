@@ -26,7 +26,7 @@ static cudaChannelFormatDesc describe(int bits, unsigned channels, cudaChannelFo
                                    channels > 3 ? bits : 0, kind};
 }
 
-// Every format that can be described comes back as it was.
+// Every format that can be described is converted back to itself.
 static void test_back_and_forth(void **state)
 {
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {

@@ -210,7 +210,7 @@ static cudaError_t fill_plane(void *dst, size_t pitch, int value, size_t width, 
                   how);
 }
 
-// One plane where rows follow each other evenly, else plane by plane.
+// Fills one plane if all rows are equally far apart, otherwise plane by plane.
 static cudaError_t fill_volume(cudaPitchedPtr dst, int value, cudaExtent extent, struct rt_copy_how how)
 {
     size_t slice = dst.pitch * dst.ysize;

@@ -3,9 +3,9 @@
 
 #include "runtime/rt_channel.h"
 
-// Positions in an array count its elements, those in other memory bytes; so does the width of a copy, in the
-// elements of whichever array takes part. *size is that of the array's elements, unchanged where there is
-// none.
+// Sets one side of a copy. Positions in an array count its elements, those in other memory bytes; the width
+// of a copy counts the elements of whichever array takes part. *size receives the size of the array's
+// elements and is unchanged if there is no array.
 static cudaError_t set_source(CUDA_MEMCPY3D *to, cudaArray_const_t array, cudaPos pos, cudaPitchedPtr ptr,
                               CUmemorytype type, size_t *size)
 {
@@ -56,7 +56,7 @@ static cudaError_t set_target(CUDA_MEMCPY3D *to, cudaArray_const_t array, cudaPo
     return cudaSuccess;
 }
 
-// A copy of the runtime's as the driver says it; kind is that of the sides that are no arrays.
+// Converts a copy of the runtime to the driver's structure; kind applies to the sides that are no arrays.
 cudaError_t rt_copy3d_to_driver(CUDA_MEMCPY3D *to, const cudaMemcpy3DParms *from)
 {
     size_t size = 1;
@@ -151,7 +151,7 @@ static cudaError_t peer_volume(const cudaMemcpy3DPeerParms *parms, struct rt_cop
     error = rt_copy3d_to_driver(&copy, &plain);
     if (error)
         return error;
-    // The two differ in the contexts, which are reserved in the first.
+    // The two structures differ in the contexts, which are reserved in the first.
     _Static_assert(sizeof copy == sizeof between, "a copy between contexts has the layout of one within");
     __builtin_memcpy(&between, &copy, sizeof copy);
     error = rt_primary(parms->srcDevice, &between.srcContext);
@@ -165,7 +165,7 @@ static cudaError_t peer_volume(const cudaMemcpy3DPeerParms *parms, struct rt_cop
     return error || !how.wait ? error : rt_error(RT_RAW(cuStreamSynchronize, how.stream));
 }
 
-// Offsets and widths are in bytes in the calls that name arrays.
+// Calls that name arrays have offsets and widths in bytes.
 struct side {
     cudaArray_const_t array;
     size_t x, y;
@@ -201,7 +201,7 @@ static cudaError_t plane(struct side dst, struct side src, size_t width, size_t 
     return rt_copy_volume(&copy, how);
 }
 
-// Bytes in the order of an array's rows: the rest of the first row, whole rows, the start of the last.
+// Copies bytes in the order of an array's rows: the rest of the first row, whole rows, the start of the last.
 static cudaError_t run(struct side dst, struct side src, size_t size, cudaMemcpyKind kind,
                        struct rt_copy_how how)
 {
@@ -276,7 +276,7 @@ RT_COPY_ASYNC_CALLS(cudaMemcpyFromArrayAsync,
                     (void *dst, cudaArray_const_t src, size_t x, size_t y, size_t size, cudaMemcpyKind kind,
                      cudaStream_t stream),
                     run(LINEAR(dst, 0), ARRAY(src, x, y), size, kind, how))
-// Of two arrays only whole parts of one row are taken.
+// A copy between two arrays is limited to parts of one row.
 RT_COPY_SYNC_CALLS(cudaMemcpyArrayToArray,
                    (cudaArray_t dst, size_t dst_x, size_t dst_y, cudaArray_const_t src, size_t src_x,
                     size_t src_y, size_t size, cudaMemcpyKind kind),

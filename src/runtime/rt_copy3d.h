@@ -6,7 +6,7 @@
 
 #include "runtime/rt_copy.h"
 
-// The driver's words for a copy of the runtime's, and back.
+// Convert a copy between the runtime's and the driver's structures.
 cudaError_t rt_copy3d_to_driver(CUDA_MEMCPY3D *to, const cudaMemcpy3DParms *from);
 cudaError_t rt_copy3d_from_driver(cudaMemcpy3DParms *to, const CUDA_MEMCPY3D *from);
 

@@ -3,7 +3,7 @@
 
 #include "runtime/rt_registry.h"
 
-// cuLaunchKernel takes a kernel where it takes a function.
+// cuLaunchKernel accepts a kernel in the place of a function.
 cudaError_t rt_launch_kernel(CUkernel kernel, dim3 grid, dim3 block, void **args, size_t shared,
                              CUstream stream)
 {

@@ -4,11 +4,11 @@
 
 #include "runtime/rt.h"
 
-// After rt_enter. A NULL kernel is one that could not be had earlier.
+// rt_enter must have been called. A NULL kernel is one whose lookup failed before.
 cudaError_t rt_launch_kernel(CUkernel kernel, dim3 grid, dim3 block, void **args, size_t shared,
                              CUstream stream);
 
-// The driver's configuration that says the same.
+// Converts a configuration to the driver's.
 void rt_launch_config(CUlaunchConfig *to, const cudaLaunchConfig_t *from);
 
 #endif

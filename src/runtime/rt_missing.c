@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: MIT
-//
-// A weak definition of every call, for those that nothing else defines. They look at no argument, so that
-// they need none; cudart_api.h, which declares them as they are, must not be included here.
+// A weak definition of every call, for those that nothing else defines. They use no arguments and so declare
+// none; cudart_api.h, which declares the real parameters, must not be included here.
 #include "runtime/rt_missing.h"
 
 #define STUB(symbol)                                                       \

@@ -6,7 +6,7 @@
 
 #include "runtime/cudart_types.h"
 
-// cudaErrorNotSupported; says once on standard error that the runtime lacks the call.
+// Returns cudaErrorNotSupported; reports once on standard error that the runtime lacks the call.
 cudaError_t rt_missing(const char *symbol, bool *said);
 
 #endif

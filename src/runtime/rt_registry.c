@@ -1,13 +1,12 @@
 // SPDX-License-Identifier: MIT
+// Registration runs in static constructors, so everything here works from its static initial values. Lookups
+// take no lock: a table is published whole, a slot's entry is written before its key, and an entry is read
+// only by threads that look for its key. So closing a library disturbs only that library's own launches. An
+// outgrown table is kept, because a reader may still be in it; together they take less than twice the memory
+// of the last one.
 //
-// Registration runs in static constructors, so that everything here works from its static initial values.
-// Lookups take no lock: a table is published whole, a slot's entry is written before its key, and an entry is
-// read only by who looks for its key. So whoever closes a library disturbs no launch but that library's own.
-// A table that was outgrown is kept, because a reader may still be in it; together they take less than twice
-// the last one's memory.
-//
-// Two kinds of lock, taken in this order: a module's, around the loading of its image, and table_lock. The
-// driver is called under the first; it knows nothing that would lead it back here.
+// There are two kinds of locks, taken in this order: a module's, around the loading of its image, and
+// table_lock. The driver is called under the first and never calls back into this file.
 #include "runtime/rt_registry.h"
 
 #include <pthread.h>
@@ -20,7 +19,7 @@ struct entry {
     enum rt_registry_kind kind;
     const char *name;
     size_t size;
-    struct rt_registry_module *module;  // NULL: a kernel that somebody else loaded
+    struct rt_registry_module *module;  // NULL: a kernel that the program loaded itself
     const void *stub;                   // of an entry whose key is the kernel
     _Atomic(CUkernel) kernel;           // NULL: not looked up yet
     struct entry *next;                 // in its module
@@ -36,7 +35,7 @@ struct rt_registry_module {
     struct rt_registry_module *next;
 };
 
-// key NULL: never used; TOMBSTONE: its entry is gone, and probing goes on.
+// key NULL: never used; TOMBSTONE: its entry was removed, and probing goes on.
 struct slot {
     _Atomic(const void *) key;
     _Atomic(struct entry *) entry;
@@ -67,7 +66,7 @@ static struct entry *find(const void *host)
 
     for (size_t i = hash(host); t; i++) {
         struct slot *slot = &t->slots[i & t->mask];
-        const void *key = atomic_load_explicit(&slot->key, memory_order_acquire);  // of put
+        const void *key = atomic_load_explicit(&slot->key, memory_order_acquire);  // pairs with put
         if (key == host)
             return host ? atomic_load_explicit(&slot->entry, memory_order_relaxed) : NULL;
         if (!key)
@@ -76,7 +75,7 @@ static struct entry *find(const void *host)
     return NULL;
 }
 
-// Under table_lock; the key is not there yet.
+// Adds an entry whose key is not in the table. table_lock must be held.
 static void put(struct table *t, struct entry *entry)
 {
     for (size_t i = hash(entry->host);; i++) {
@@ -86,12 +85,12 @@ static void put(struct table *t, struct entry *entry)
             continue;
         t->used += !key;
         atomic_store_explicit(&slot->entry, entry, memory_order_relaxed);
-        atomic_store_explicit(&slot->key, entry->host, memory_order_release);  // for find
+        atomic_store_explicit(&slot->key, entry->host, memory_order_release);  // pairs with find
         return;
     }
 }
 
-// Under table_lock. A table with room for one more, or NULL.
+// Returns a table with room for one more, or NULL if out of memory. table_lock must be held.
 static struct table *grown(void)
 {
     struct table *old = atomic_load_explicit(&table, memory_order_relaxed), *new;
@@ -109,7 +108,7 @@ static struct table *grown(void)
         if (key && key != TOMBSTONE)
             put(new, atomic_load_explicit(&old->slots[i].entry, memory_order_relaxed));
     }
-    atomic_store_explicit(&table, new, memory_order_release);  // for find
+    atomic_store_explicit(&table, new, memory_order_release);  // pairs with find
     return new;
 }
 
@@ -142,7 +141,7 @@ static struct entry *new_entry(struct rt_registry_module *module, enum rt_regist
     return entry;
 }
 
-// Under table_lock. Does nothing where the address belongs to another entry.
+// Removes an entry, unless the address belongs to another entry. table_lock must be held.
 static void drop(struct entry *entry)
 {
     struct table *t = atomic_load_explicit(&table, memory_order_relaxed);
@@ -213,7 +212,7 @@ void rt_registry_remove_module(struct rt_registry_module *module)
     mem_free(module);
 }
 
-// Host code reads a managed variable through a pointer of its own.
+// Fills the pointers through which host code reads managed variables.
 static cudaError_t fill_managed(struct rt_registry_module *module)
 {
     for (struct entry *entry = module->entries; entry; entry = entry->next) {
@@ -250,7 +249,7 @@ cudaError_t rt_registry_load(struct rt_registry_module *module)
     return module->error;
 }
 
-// A kernel is also found by its own handle.
+// Adds a kernel under its own handle, by which it can be found too.
 static void know(CUkernel kernel, struct rt_registry_module *module, const void *stub)
 {
     struct entry *entry = find(kernel) ? NULL : new_entry(module, RT_KERNEL, kernel);
@@ -311,7 +310,7 @@ const void *rt_registry_stub(CUkernel kernel)
     return entry && entry->stub ? entry->stub : kernel;
 }
 
-// To compiled code the address of a managed variable is what its pointer points to.
+// Finds a managed variable by the address that its pointer points to, as compiled code names it.
 static struct entry *find_managed(const void *address)
 {
     struct entry *found = NULL;

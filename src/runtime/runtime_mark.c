@@ -1,4 +1,4 @@
 // SPDX-License-Identifier: MIT
-// A section that tells a program linked with our runtime from one linked with NVIDIA's: `moat` looks for it.
+// A section by which `moat` recognises a program that is linked with our runtime instead of NVIDIA's.
 
 __attribute__((section(".moat_runtime"), used)) static const char runtime_mark[] = "moat";

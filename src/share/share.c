@@ -17,10 +17,10 @@
 
 enum {
     PATIENCE = 2,  // seconds that either side waits for the other
-    WAITING = 64,  // who may wait to be answered
+    WAITING = 64,  // backlog of the listening socket
 };
 
-// What is in a CUipcMemHandle of ours.
+// The contents of our CUipcMemHandle.
 struct ticket {
     char magic[16];
     uint32_t pid, unused;
@@ -49,31 +49,31 @@ struct offer {
     struct share_memory memory;
 };
 
-static struct lock lock = LOCK_INIT(SHARE);  // what follows
+static struct lock lock = LOCK_INIT(SHARE);  // of what follows
 static struct slab_pool pool = SLAB_POOL(struct offer);
 static struct offer *offers;
 static uint64_t numbers;
-static struct ticket own;  // pid 0: the desk is not open
-static int desk = -1;
-static _Atomic(bool) open_once;  // relaxed: whether it is worth to take the lock
+static struct ticket own;  // pid == 0: not listening
+static int listener = -1;
+static _Atomic(bool) open_once;  // relaxed: a hint whether to take the lock
 
 static socklen_t address_of(const struct ticket *t, struct sockaddr_un *a)
 {
     *a = (struct sockaddr_un){.sun_family = AF_UNIX};
-    // A name of no file: it starts with a zero, and goes when the process does.
+    // An abstract name: it starts with a zero, stands for no file, and is gone with the process.
     int n = snprintf(a->sun_path + 1, sizeof a->sun_path - 1, "moat-%u-%02x%02x%02x%02x", t->pid, t->key[0],
                      t->key[1], t->key[2], t->key[3]);
     return (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)n);
 }
 
-static void be_patient(int fd)
+static void set_timeouts(int fd)
 {
     const struct timeval t = {.tv_sec = PATIENCE};
     setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &t, sizeof t);
     setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &t, sizeof t);
 }
 
-// In time that does not depend on where they differ.
+// Compares in time that does not depend on where the keys differ.
 static bool same_key(const struct ticket *a, const struct ticket *b)
 {
     unsigned different = 0;
@@ -98,7 +98,7 @@ void share_close_fds(const struct share_memory *m)
         close(m->fds[i]);
 }
 
-// One message with so many descriptors.
+// Sends one message with `fds` descriptors.
 static bool send_with(int to, const void *bytes, size_t size, const int *fd, unsigned fds)
 {
     union control control = {0};
@@ -131,9 +131,10 @@ static bool receive_with(int from, void *bytes, size_t size, int fd[MOST_FDS], u
     return n == (ssize_t)size;
 }
 
-// --- the desk -----------------------------------------------------------------------------------------------
+// --- answering ---------------------------------------------------------------------------------------------
 
-// Copies: the offer may be withdrawn while it is sent. How many, or -1: there is no room for all of them.
+// Duplicates the descriptors, since the offer may be withdrawn while they are sent. Returns their number, or
+// -1 if there is no room for all of them.
 static int copy_fds(const struct share_memory *m, int fd[MOST_FDS])
 {
     unsigned count = m->fd < 0 ? 0 : 1 + m->more;
@@ -148,14 +149,15 @@ static int copy_fds(const struct share_memory *m, int fd[MOST_FDS])
     return (int)count;
 }
 
-// Descriptors that are the caller's, and what they stand for; how many, or -1. Under the lock, so that the buffer is there.
+// Gets descriptors that the caller owns, and what they stand for. Returns their number, or -1. Requires the
+// lock, so that the buffer exists.
 static int take_fds(const struct offer *o, struct share_memory *m, int fd[MOST_FDS])
 {
-    if (!o->memory.later) {
+    if (!o->memory.on_request) {
         *m = o->memory;
         return copy_fds(m, fd);
     }
-    if (!o->memory.later(o->buffer, o->memory.size, m))
+    if (!o->memory.on_request(o->buffer, o->memory.size, m))
         return -1;
     fd[0] = m->fd;
     memcpy(fd + 1, m->fds, m->more * sizeof *fd);
@@ -168,7 +170,7 @@ static void answer_one(int client)
     struct answer a = {0};
     struct share_memory m;
     int fd[MOST_FDS], fds = 0;
-    be_patient(client);
+    set_timeouts(client);
     if (recv(client, &asked, sizeof asked, 0) != (ssize_t)sizeof asked)
         return;
     lock_take(&lock);
@@ -195,7 +197,7 @@ static void *answer_all(void *unused)
 {
     (void)unused;
     for (;;) {
-        int client = accept4(desk, NULL, NULL, SOCK_CLOEXEC);
+        int client = accept4(listener, NULL, NULL, SOCK_CLOEXEC);
         struct ucred who;
         socklen_t size = sizeof who;
         if (client < 0 && (errno == EINTR || errno == ECONNABORTED))
@@ -208,8 +210,8 @@ static void *answer_all(void *unused)
     }
 }
 
-// Under the lock.
-static int open_desk(void)
+// Requires the lock.
+static int listen_for_requests(void)
 {
     struct sockaddr_un a;
     int err = 0;
@@ -219,16 +221,16 @@ static int open_desk(void)
     if (getrandom(own.key, sizeof own.key, 0) != (ssize_t)sizeof own.key)
         return -EAGAIN;
     own.pid = (uint32_t)getpid();
-    desk = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
+    listener = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
     socklen_t size = address_of(&own, &a);
-    if (desk < 0 || bind(desk, (const struct sockaddr *)&a, size) || listen(desk, WAITING))
+    if (listener < 0 || bind(listener, (const struct sockaddr *)&a, size) || listen(listener, WAITING))
         err = -errno;
     else if (!own_thread(answer_all))
         err = -EAGAIN;
     if (err) {
-        if (desk >= 0)
-            close(desk);
-        desk = -1;
+        if (listener >= 0)
+            close(listener);
+        listener = -1;
         own.pid = 0;
         return err;
     }
@@ -259,7 +261,7 @@ bool share_offered(uint64_t buffer, CUipcMemHandle *handle)
 int share_offer(uint64_t buffer, const struct share_memory *memory, CUipcMemHandle *handle)
 {
     lock_take(&lock);
-    int err = open_desk();
+    int err = listen_for_requests();
     struct offer *o = err ? NULL : offer_of(buffer);
     bool there = o;
     if (!err && !there) {
@@ -306,22 +308,22 @@ void share_withdraw_within(uint64_t base, uint64_t bytes)
     }
 }
 
-// The parent's offers are the parent's: the child has no thread that would answer.
+// The offers belong to the parent: the child has no thread that would answer.
 void share_after_fork(void)
 {
     lock_after_fork(&lock);
     slab_pool_after_fork(&pool);
     for (struct offer *o = offers; o; o = o->next)
         share_close_fds(&o->memory);
-    if (desk >= 0)
-        close(desk);
-    desk = -1;
+    if (listener >= 0)
+        close(listener);
+    listener = -1;
     offers = NULL;
     own = (struct ticket){.pid = 0};
     atomic_store_explicit(&open_once, false, memory_order_relaxed);
 }
 
-// --- who opens ----------------------------------------------------------------------------------------------
+// --- asking ------------------------------------------------------------------------------------------------
 
 static struct ticket ticket_of(const CUipcMemHandle *handle)
 {
@@ -338,7 +340,7 @@ bool share_is_ours(const CUipcMemHandle *handle)
 
 bool share_is_own(const CUipcMemHandle *handle)
 {
-    // By the key: another process may have the same number, in another container.
+    // Compares the key: in another container, another process may have the same pid.
     struct ticket t = ticket_of(handle);
     lock_take(&lock);
     bool is = own.pid && same_key(&t, &own);
@@ -356,7 +358,7 @@ int share_ask(const CUipcMemHandle *handle, struct share_memory *memory)
     unsigned fds = 0;
     if (s < 0)
         return -errno;
-    be_patient(s);
+    set_timeouts(s);
     int err = connect(s, (const struct sockaddr *)&a, size) ? -errno : 0;
     if (!err && (send(s, &t, sizeof t, MSG_NOSIGNAL) != (ssize_t)sizeof t ||
                  !receive_with(s, &answer, sizeof answer, fd, &fds)))

@@ -15,18 +15,18 @@
 struct opened {
     struct opened *next;
     CUipcMemHandle handle;
-    CUcontext context;  // as with the driver's, each context has a pointer of its own
+    CUcontext context;  // as with the driver, each context has a pointer of its own
     uint64_t base, bytes, offset, size;
-    bool mapped;  // here, at base; else the driver's cuIpcOpenMemHandle gave it
+    bool mapped;  // by us, at base; false: by the driver's cuIpcOpenMemHandle
     unsigned times;
 };
 
-static struct lock lock = LOCK_INIT(SHARE_OPEN);  // the list
+static struct lock lock = LOCK_INIT(SHARE_OPEN);  // of the list
 static struct slab_pool pool = SLAB_POOL(struct opened);
 static struct opened *all;
-static _Atomic(bool) used;  // relaxed: whether it is worth to take the lock
+static _Atomic(bool) used;  // relaxed: a hint whether to take the lock
 
-// One piece, at so many bytes from the start.
+// Maps one piece at an address.
 static CUresult map_piece(uint64_t at, uint64_t bytes, int fd)
 {
     CUmemGenericAllocationHandle handle;
@@ -34,11 +34,12 @@ static CUresult map_piece(uint64_t at, uint64_t bytes, int fd)
                                                   CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR))
         return CUDA_ERROR_MAP_FAILED;
     CUresult r = guard.real.cuMemMap(at, bytes, 0, handle, 0);
-    guard.real.cuMemRelease(handle);  // the mapping holds it
+    guard.real.cuMemRelease(handle);  // the mapping keeps it
     return r;
 }
 
-// Whether all pieces together have as many bytes as they should: the other process may say anything.
+// Gets the size of the first piece, which is what the others leave. Returns false if they are too large: the
+// other process may send anything.
 static bool first_piece(const struct share_memory *m, uint64_t *bytes)
 {
     *bytes = m->bytes;
@@ -143,7 +144,7 @@ static CUresult undo(const struct opened *o)
     bool pushed = false;
     if (!o->mapped)
         return guard.real.cuIpcCloseMemHandle(o->base);
-    // What was launched may use it still: the driver's own call waits for that.
+    // Work that was launched may still use it: the driver's own call waits for that, too.
     struct context *ctx = context_enter(o->context, &pushed);
     CUresult r = ctx ? context_wait_as_free(ctx) : CUDA_SUCCESS;
     context_leave(pushed);

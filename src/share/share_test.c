@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Offers of memory to other processes: found by their handle, with their descriptor, until they are withdrawn.
+// Offers of memory to other processes: found by their handle, with their descriptor, until they are
+// withdrawn.
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -64,7 +65,7 @@ static void finds_what_was_offered(void **state)
     share_withdraw(2000);
 }
 
-// A context's buffers go all at once; those of others stay.
+// A range's offers are withdrawn together; others stay.
 static void goes_with_its_range(void **state)
 {
     (void)state;
@@ -77,7 +78,7 @@ static void goes_with_its_range(void **state)
         assert_int_equal(share_offer(7000 + 100 * i, &one, &a[i]), 0);
     }
     share_withdraw_within(7000, 200);
-    // At once: the thread that answers may get the same numbers for its connections.
+    // Checked right away: the answering thread may get the same numbers for its connections.
     assert_true(fcntl(fd[0], F_GETFD) == -1 && fcntl(fd[1], F_GETFD) == -1);
     assert_int_equal(share_ask(&a[0], &m), -ENOENT);
     assert_int_equal(share_ask(&a[1], &m), -ENOENT);
@@ -87,7 +88,7 @@ static void goes_with_its_range(void **state)
     assert_int_equal(fcntl(fd[2], F_GETFD), -1);
 }
 
-// The same buffer twice is one offer, and the second descriptor is not kept.
+// Offering the same buffer twice makes one offer, and the second descriptor is closed.
 static void offers_once(void **state)
 {
     (void)state;
@@ -115,12 +116,12 @@ static bool makes_two(uint64_t buffer, uint64_t size, struct share_memory *memor
     return true;
 }
 
-// Descriptors that are made when somebody asks are not kept.
-static void makes_them_later(void **state)
+// Descriptors that are made on request are not kept.
+static void makes_them_on_request(void **state)
 {
     (void)state;
     CUipcMemHandle a, b;
-    struct share_memory m, later = {.size = 5, .fd = -1, .later = makes_two};
+    struct share_memory m, later = {.size = 5, .fd = -1, .on_request = makes_two};
     assert_int_equal(share_offer(5000, &later, &a), 0);
     int before = file_with('z'), after;
     for (unsigned i = 0; i < 3; i++) {
@@ -136,7 +137,7 @@ static void makes_them_later(void **state)
     share_withdraw_within(5000, 200);
     assert_int_equal(share_ask(&a, &m), -ENOENT);
     close(before);
-    // The thread that answers closes its own after it has sent them.
+    // The answering thread closes its descriptors after sending them.
     for (unsigned i = 0; i < 3000; i++) {
         after = file_with('z');
         close(after);
@@ -147,7 +148,7 @@ static void makes_them_later(void **state)
     assert_int_equal(after, before);
 }
 
-// What lies in several pieces comes with a descriptor for each, in their order.
+// Memory in several pieces comes with a descriptor for each, in their order.
 static void offers_pieces(void **state)
 {
     (void)state;
@@ -189,7 +190,7 @@ static void refuses_strangers(void **state)
     other = a;
     other.reserved[55] ^= 1;
     assert_int_equal(share_ask(&other, &m), -ENOENT);
-    // Its first: nobody listens there.
+    // Its first byte: nobody listens at that name.
     other = a;
     other.reserved[32] ^= 1;
     assert_int_equal(share_ask(&other, &m), -ECONNREFUSED);
@@ -198,7 +199,7 @@ static void refuses_strangers(void **state)
     share_withdraw(4000);
 }
 
-// The child of a fork asks the parent, and has no offers itself.
+// A forked child asks the parent, and has no offers itself.
 static void serves_another_process(void **state)
 {
     (void)state;
@@ -229,7 +230,7 @@ int main(void)
         cmocka_unit_test(goes_with_its_range),
         cmocka_unit_test(offers_once),
         cmocka_unit_test(offers_pieces),
-        cmocka_unit_test(makes_them_later),
+        cmocka_unit_test(makes_them_on_request),
         cmocka_unit_test(refuses_strangers),
         cmocka_unit_test(serves_another_process),
     };

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// --mode=tally: counts what modes are told. It decides nothing, and is there for the tests of moat: whoever
-// adds a mode can see by it which events a program causes, and that a mode takes a folder and a row.
+// --mode=tally: counts the events that modes get. It decides nothing, and exists for the tests of moat:
+// whoever adds a mode can see which events a program causes, and that a mode takes a folder and a row.
 #include <inttypes.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -22,7 +22,7 @@ static const char *const names[EVENTS] = {
 #undef EVENT
 };
 
-static _Atomic uint64_t counts[EVENTS];  // relaxed: each is a number of its own, read at the end
+static _Atomic uint64_t counts[EVENTS];  // relaxed: each stands alone, and is read at the end
 
 static void count(enum event which)
 {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// heap_life_check NAME: one of the ways in which a process lives and ends. Each is correct: under libmoat-heap.so it must end
-// with status 0 and say nothing. With "+bug" behind the name, a block is overrun in the part that is easiest to lose.
+// heap_life_check NAME: runs one of the ways in which a process lives and ends. Each is correct: under
+// libmoat-heap.so it must end with status 0 and without output. With "+bug" behind the name, a block is
+// overrun where the error is easiest to miss.
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -24,9 +25,9 @@
 #include <unistd.h>
 
 extern char **environ;
-static size_t bug;  // bytes too many
+static size_t bug;  // bytes written behind the end
 static char *early;
-static char *volatile held;  // at the end, where a search for leaks finds it
+static char *volatile held;  // the last block, where a search for leaks finds it
 
 static __attribute__((constructor)) void before_main(void)
 {
@@ -40,7 +41,7 @@ static __attribute__((noinline)) char *fill(size_t size)
     return p;
 }
 
-// Allocates and frees until the window of the thread was full several times, and leaves nothing.
+// Allocates and frees until the thread's window was full several times; leaves nothing allocated.
 static void churn(int rounds)
 {
     char *blocks[100] = {0};
@@ -87,7 +88,8 @@ static void do_fork(void)
     }
 }
 
-// A child that stays and allocates little is watched while it runs: at its end nobody looks.
+// A child that stays and allocates little is monitored while it runs; it is killed, so there is no check at
+// its end.
 static void stay(size_t size)
 {
     int status;
@@ -129,10 +131,10 @@ static void *churn_thread(void *arg)
     do
         churn(500);
     while (running);
-    return fill(33);  // whoever joins frees it
+    return fill(33);  // freed by the thread that joins
 }
 
-// What it resizes holds the only pointers to others. arg: where a search for leaks finds it.
+// Resizes a block that holds the only pointers to others. arg: where a search for leaks finds it.
 static void *resize_thread(void *arg)
 {
     char **volatile nowhere, **volatile *found = arg ? arg : &nowhere;
@@ -140,7 +142,7 @@ static void *resize_thread(void *arg)
     for (int i = 0; i < 20; i++)
         p[i] = fill(33);
     for (size_t i = 0; running; i++)
-        *found = p = realloc(p, 260 + i % 40);  // where it is
+        *found = p = realloc(p, 260 + i % 40);  // in place
     for (int i = 0; i < 20; i++)
         free(p[i]);
     return p;
@@ -176,13 +178,13 @@ static void do_fork_threads(void)
     fork_beside(churn_thread, 20);
 }
 
-// In the child, a block that was just being resized stays as it is.
+// In the child, a block that was being resized stays as it is.
 static void do_fork_resizes(void)
 {
     fork_beside(resize_thread, 50);
 }
 
-// A process, and a child of it, end while others resize: nothing is a leak.
+// A process and a child of it end while other threads resize: nothing is a leak.
 static void exit_beside(bool last)
 {
     static char **volatile found[2];
@@ -219,7 +221,7 @@ static void *leave_pending(void *arg)
     return NULL;
 }
 
-// Threads that end with their windows full, more than there are at once.
+// Threads end with full windows; more in all than at once.
 static void do_threads(void)
 {
     char *left[200];
@@ -274,12 +276,12 @@ static void on_fault(int number)
     siglongjmp(back, 1);
 }
 
-// The program's own handler of faults stays its own, while the monitor reads memory that comes and goes.
+// The program's own fault handler stays in place while the monitor reads memory that is mapped and unmapped.
 static void do_faults(void)
 {
     signal(SIGSEGV, on_fault);
     for (volatile int i = 0; i < 300; i++) {
-        char *volatile large = fill(300000);  // mapped; unmapped when it is freed
+        char *volatile large = fill(300000);  // mapped, and unmapped when freed
         if (!sigsetjmp(back, 1))
             *(volatile char *)(uintptr_t)(i * 16) = 1;
         free(large);
@@ -331,7 +333,7 @@ static void do_exec(void)
 {
     char *argv[] = {"/bin/sh", "-c", "exec echo", NULL}, nothing[] = "/tmp/moat-XXXXXX";
     churn(5000);
-    // While a program is being started that then is none, there are no new threads.
+    // While an execve is under way that then fails, the kernel refuses new threads.
     int fd = mkstemp(nothing);
     bool made = write(fd, "nothing", 7) == 7 && fchmod(fd, 0700) == 0;
     close(fd);
@@ -350,7 +352,7 @@ static void do_exec(void)
     free(p);
 }
 
-// Ends without destructors; in the child of a vfork that is nobody's end but its own.
+// Ends without destructors; in the child of a vfork only the child ends.
 static void do_exit_now(void)
 {
     churn(5000);
@@ -390,7 +392,7 @@ static void end_in_handler(int number)
     _exit(0);
 }
 
-// The signal comes wherever the process happens to be, in the allocator too: it ends, and soon.
+// The signal comes anywhere in the process, in the allocator too: the process must end soon.
 static void do_exit_in_handler(void)
 {
     for (int i = 0; i < 30; i++) {
@@ -427,7 +429,7 @@ static void do_main_ends(void)
     pthread_exit(NULL);
 }
 
-// Ends without a last look: what was reported, the monitor has. Its report is awaited if there is to be one.
+// Ends without a last check, so only the monitor can report. Waits for its report if there is to be one.
 static __attribute__((noreturn)) void leave_to_monitor(void)
 {
     struct stat s;
@@ -456,7 +458,7 @@ static void *main_was_first(void *arg)
     leave_to_monitor();
 }
 
-// Nobody can see whether the report has come: time is all there is.
+// It cannot be seen whether the report has come, so this waits for a fixed time.
 static void *main_was_alone(void *arg)
 {
     usleep(100000);
@@ -474,7 +476,7 @@ static void do_monitor_main_ends(void)
     pthread_exit(NULL);
 }
 
-// The same where standard error is a socket: it has no name by which it could be opened. The other end passes on what comes.
+// The same if standard error is a socket, which has no name to open it by. The other end forwards what comes.
 static void do_monitor_socket(void)
 {
     int ends_of[2];
@@ -507,7 +509,7 @@ static void *last_of_all(void *arg)
     return arg;
 }
 
-// No thread is left but ours: the process ends.
+// Only our threads are left: the process must end.
 static void do_all_end(void)
 {
     pthread_t thread;
@@ -515,7 +517,7 @@ static void do_all_end(void)
     pthread_exit(NULL);
 }
 
-// A process that waits comes to rest, however many blocks it has; and what it does behind that is seen.
+// An idle process costs no CPU time, however many blocks it has, and what it does afterwards is detected.
 static void do_idle(void)
 {
     struct rusage before, after;
@@ -535,7 +537,7 @@ static void do_idle(void)
     leave_to_monitor();
 }
 
-// Our threads begin in a child while a pipe is open there, and must not keep its end.
+// Our threads begin in a child while a pipe is open there, and must not keep its end open.
 static void do_holds_nothing(void)
 {
     int fds[2];
@@ -558,7 +560,7 @@ static void do_holds_nothing(void)
     ends(pid);
 }
 
-// Daemons close everything.
+// Daemons close all descriptors.
 static void do_close_all(void)
 {
     churn(2000);
@@ -570,7 +572,7 @@ static void do_close_all(void)
     free(p);
 }
 
-// Blocks of a library that does not see us; it was linked to find libc first.
+// Blocks of a library that bypasses us; it was loaded to find libc first.
 static void do_deepbind(void)
 {
     void *library = dlopen(getenv("DEEP_LIBRARY"), RTLD_NOW | RTLD_DEEPBIND);
@@ -646,8 +648,8 @@ static void *anew_thread(void *arg)
     return NULL;
 }
 
-// A few blocks that change their size all the time, so that the tail of one is a byte of the next: the monitor is often in the
-// middle of one.
+// A few blocks that are resized all the time, so that the tail of one is a byte of the next: the monitor
+// often reads one in the middle of a change.
 static void do_anew(void)
 {
     pthread_t threads[2];
@@ -660,7 +662,7 @@ static void do_anew(void)
     free(p);
 }
 
-// What is freed comes back: memory does not grow.
+// Returns the peak resident size: freed memory is reused, so it must not grow.
 static long most_resident(void)
 {
     struct rusage now;
@@ -668,7 +670,7 @@ static long most_resident(void)
     return now.ru_maxrss;
 }
 
-// Blocks that were freed are used again, by whichever call they were asked for.
+// Freed blocks are reused, whichever call asks for them.
 static void steady_ways(void)
 {
     long before = 0;

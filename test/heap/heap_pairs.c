@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// heap_pairs list: name, CWE, type and who finds it of every row of heap_pairs.def, one per line.
-// heap_pairs bad|good NAME: does what the row says. Run by heap_pairs.sh under libmoat-heap.so.
+// heap_pairs list: prints name, CWE, type and who finds it of every row of heap_pairs.def, one per line.
+//
+// heap_pairs bad|good NAME: runs the row's program. Called by heap_pairs.sh under libmoat-heap.so.
 #include <malloc.h>
 #include <pthread.h>
 #include <signal.h>
@@ -12,7 +13,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-// Compilers leave out what is written just before it is freed, and see some of these errors themselves.
+// Compilers drop writes just before a free, and detect some of these errors themselves.
 #pragma GCC diagnostic ignored "-Wunused-but-set-variable"
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"
 #ifdef __clang__
@@ -25,9 +26,9 @@
 
 static char text[2048];
 static volatile int sink;
-static char *kept, *volatile shared, *crowd[20000];
+static char *kept, *volatile shared, *batch[20000];
 
-// Through a number: compilers follow pointers.
+// Hides a pointer as a number, because compilers follow pointers.
 static __attribute__((noinline)) char *unhide(volatile uintptr_t n)
 {
     return (char *)n;
@@ -108,7 +109,7 @@ static void *run_and_stay(void *unused)
     return NULL;
 }
 
-// The thread still lives when the process ends.
+// The thread is still alive when the process ends.
 static void in_thread_that_stays(char *(*run)(char *, int), char *p)
 {
     pthread_t thread;
@@ -143,13 +144,13 @@ static void handle_signal(int offset)
 static void many(int n)
 {
     for (int i = 0; i < n; i++)
-        crowd[i] = malloc(40);
+        batch[i] = malloc(40);
 }
 
 static void many_free(int n)
 {
     for (int i = 0; i < n; i++)
-        free(crowd[i]);
+        free(batch[i]);
 }
 
 // --- what the exploits did, in few lines of our own ---
@@ -167,7 +168,7 @@ static void glob_fail(struct glob *g)
 
 static char *cvs_name;
 
-// Forgets that somebody else freed the name.
+// Forgets that another function freed the name.
 static void cvs_directory(const char *name)
 {
     if (cvs_name)
@@ -175,7 +176,7 @@ static void cvs_directory(const char *name)
     cvs_name = strdup(name);
 }
 
-// Counts each % once, but writes two characters for %%.
+// Counts two characters for %h, but writes four.
 static char *expand_prompt(const char *in, int right)
 {
     size_t len = 1;
@@ -194,7 +195,7 @@ static char *expand_prompt(const char *in, int right)
     return out;
 }
 
-// Allocates the fields that were asked for, fills all that there are.
+// Allocates the fields that were asked for, but fills one more.
 static void split_fields(const char *in, int most, int right)
 {
     char *copy = strdup(in), *left = copy, *field;
@@ -206,7 +207,7 @@ static void split_fields(const char *in, int most, int right)
     free(copy);
 }
 
-// Room for one byte a character, but characters of two bytes.
+// Allocates one byte per character, but some characters have two.
 static char *convert_wide(const char *in, int right)
 {
     size_t len = 0;
@@ -216,7 +217,7 @@ static char *convert_wide(const char *in, int right)
     return strcpy(out, in);
 }
 
-// Three bytes for an escape that becomes up to three; but one of the kind %uXXXX was counted as one.
+// Counts one byte for an escape %uXXXX, but writes three.
 static char *unescape_url(const char *in, int right)
 {
     size_t len = 1;

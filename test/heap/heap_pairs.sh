@@ -1,10 +1,11 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
 # builds: one
-# Every row of heap_pairs.def, and of pairs.cc: with libmoat-heap.so the bad program's error is reported, with its type; the
-# good one runs in silence. HEAP_RUNS: how often the good ones run. A write of one byte is seen unless it writes what the
-# canary has there already: bad programs change the byte, or write an even one, for the first of a tail canary is odd.
-# HEAP_AT_ONCE: how many rows run beside each other, 1 unless told. SECTION=FILE: what was found is written there.
+# Every row of heap_pairs.def and of pairs.cc: with libmoat-heap.so the bad program's error is reported, with
+# its type, and the good one runs without output. HEAP_RUNS: how often the good ones run. A write of one byte
+# is undetected if it writes what the canary has there already, so bad programs change the byte, or write an
+# even one, as the first byte of a tail canary is odd. HEAP_AT_ONCE: how many rows run in parallel, 1 by
+# default. SECTION=FILE: the results are written there.
 set -u
 here=$(dirname "$0")
 T=$(mktemp -d)
@@ -30,7 +31,7 @@ check_row() {  # check_row PROGRAM NAME TYPE FOUND
     for mode in eager lazy; do
         run $mode "$1" bad "$2"
         if [ "$4" = NEVER ] || { [ "$4" = LAZY ] && [ $mode = eager ]; }; then
-            :  # it may or may not be seen; what is there is checked elsewhere
+            :  # it may or may not be detected: nothing to check
         elif [ "$(grep -c '^==[0-9]*==ERROR: moat: ' "$T/log")" != 1 ] || ! grep -q "ERROR: moat: $3 " "$T/log"; then
             fail "bad_$2 ($mode): not one report of $3"
             continue
@@ -44,7 +45,7 @@ check_row() {  # check_row PROGRAM NAME TYPE FOUND
         passed=$((passed + 1))
     done
 }
-start_row() {  # start_row PROGRAM NAME TYPE FOUND: in a folder of its own, when there is room beside the others
+start_row() {  # start_row PROGRAM NAME TYPE FOUND: in a folder of its own, when a slot is free
     while [ "$(jobs -rp | wc -l)" -ge "$at_once" ]; do
         wait -n
     done
@@ -57,7 +58,7 @@ start_row() {  # start_row PROGRAM NAME TYPE FOUND: in a folder of its own, when
         echo "$passed $failed" >"$T/counts"
     ) &
 }
-finish_rows() {  # what they say, in their order
+finish_rows() {  # prints their output, in their order
     local i counts
     wait
     for ((i = 1; i <= rows; i++)); do

@@ -2,9 +2,10 @@
 # SPDX-License-Identifier: MIT
 # builds: one
 # slow
-# Programs of the system under libmoat-heap.so: they do what they do without it, no error is reported, and servers do not grow.
-# HEAP_SECONDS: for how long each of six runs, half of it eager and half lazy; 0: all of them a few times. HEAP_ONLY: which ones.
-# HEAP_TOGETHER=yes: all six run beside each other. SECTION=FILE: a table of those is written there.
+# Programs of the system under libmoat-heap.so: their output is the same as without it, no error is reported,
+# and servers do not grow. HEAP_SECONDS: for how long each of six runs, half of it eager and half lazy; 0: all
+# programs a few times. HEAP_ONLY: which ones. HEAP_TOGETHER=yes: all six run in parallel. SECTION=FILE: a
+# table of the six is written there.
 set -u
 T=$(mktemp -d)
 server=
@@ -55,10 +56,10 @@ print(len(s), subprocess.run(["echo", "hi"], capture_output=True).stdout)'
     try git git log --oneline -20
     try ls ls /usr/bin
 }
-resident() {  # of a process and its children, in KiB
+resident() {  # the resident memory of a process and its children, in KiB
     cat /proc/"$1"/status $(pgrep -P "$1" | sed 's|.*|/proc/&/status|') 2>/dev/null | awk '/^VmRSS/ { sum += $2 } END { print sum + 0 }'
 }
-# judge NAME MODE ROUNDS BEFORE AFTER FINE: what is in $T/log and $T/out counts too
+# judge NAME MODE ROUNDS BEFORE AFTER FINE: $T/log and $T/out are checked too
 judge() {
     if [ "$6" != yes ] || grep -q 'moat: ' "$T/log" "$T/out" || [ "$5" -gt $(($4 * 5 / 4 + 8192)) ]; then
         failed=$((failed + 1))
@@ -72,7 +73,8 @@ judge() {
 chosen() {
     [ -z "${HEAP_ONLY:-}" ] || [[ " $HEAP_ONLY " = *" $1 "* ]]
 }
-# serve NAME PROGRAM CLIENT: the client's command runs some times, or as long as there is time, after which the server must not have grown.
+# serve NAME PROGRAM CLIENT: the client's command runs a few times, or as long as there is time; after that
+# the server must not have grown.
 serve() {
     local name=$1 program=$2 client=$3 mode before after i begins fine
     chosen "$name" && command -v "${program%% *}" >/dev/null && command -v "${client%% *}" >/dev/null || return 0
@@ -85,7 +87,7 @@ serve() {
             sleep 0.1
         done
         begins=$SECONDS before=0 fine=yes
-        # What found the server ready was the first round.
+        # The call that found the server ready was the first round.
         for ((i = 1; i < 4 || SECONDS < begins + seconds; i++)); do
             # A client that waits for ever means a server that does.
             timeout 120 $client >"$T/client" 2>&1 || fine=no
@@ -112,7 +114,8 @@ servers() {
     client_ok='grep -q Requests/sec'
     serve nginx "nginx -c $T/conf -p $T" "wrk -t 1 -c 8 -d 1 http://127.0.0.1:$port/index.html"
 }
-# work NAME FEED COMMAND...: one process that works until $until, reads what FEED prints, and says how many rounds it made.
+# work NAME FEED COMMAND...: one process that works until $until, reads what FEED prints, and prints how many
+# rounds it made.
 work() {
     local name=$1 feed=$2 mode before after i
     shift 2
@@ -139,7 +142,7 @@ work() {
     done
 }
 nothing() { :; }
-statements() {  # each as long as a pipe is: no more than one waits in it
+statements() {  # each fills a pipe, so that no more than one waits in it
     local i=0
     echo 'create table t(a, b); create index i on t(b);'
     while [ "$(date +%s)" -lt "$until" ]; do
@@ -148,7 +151,7 @@ statements() {  # each as long as a pipe is: no more than one waits in it
             delete from t; commit;" ''
     done
 }
-compile() {  # the compiler does not live long, so it is started again and again
+compile() {  # the compiler is short-lived, so it is started again and again
     local mode rounds fine
     chosen gcc && command -v gcc >/dev/null || return 0
     CCACHE_DISABLE=1 gcc -O2 -D_GNU_SOURCE -Isrc -S -o "$T/expected" src/base/option.c || return 0
@@ -182,7 +185,7 @@ while time.time() < int(os.environ["until"]):
     n += 1
 print("rounds", n)'
 }
-# beside_each_other NAME...: each by a script of its own, whose rows and words are put together.
+# beside_each_other NAME...: each in a script of its own, whose rows and output are put together.
 beside_each_other() {
     local name jobs=()
     for name; do

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: MIT
 # builds: one
 # slow
-# The ways in which processes live and end (heap_life_check.c): silent where they are correct, one report where they are not;
-# over libc's allocator, and over others that are preloaded behind us where they are installed.
+# The ways in which processes live and end (heap_life_check.c): silent if they are correct, one report if not;
+# over libc's allocator, and over others that are preloaded behind us if they are installed.
 set -u
 T=$(mktemp -d)
 trap 'rm -rf "$T"' EXIT
@@ -17,7 +17,7 @@ void deep_take(char *p) { free(p); }
 END
 gcc -shared -fPIC -o "$T/deep.so" "$T/deep.c" || exit 1
 export DEEP_LIBRARY=$T/deep.so
-# Its handlers are called while ours hold their locks.
+# The handlers of this library are called while ours hold their locks.
 cat >"$T/atfork.c" <<'END'
 #include <pthread.h>
 #include <stdlib.h>
@@ -69,7 +69,7 @@ more=
 for name in mimalloc jemalloc; do
     other=$(ldconfig -p | sed -n "s/.*lib$name\\.so.* => //p" | head -n 1)
     [ -n "$other" ] || continue
-    # Blocks of libc's own heap are not theirs.
+    # These ways have no blocks from libc's own heap, which these allocators do not know.
     over "$library:$other" $name fork fork_threads threads api exec
 done
 echo "$passed passed, $failed failed"

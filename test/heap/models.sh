@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: MIT
 # builds: one
 # slow
-# The lock-free structures of src/heap in all interleavings, by spin; and each model would notice what it looks for.
+# Checks the lock-free structures of src/heap in all interleavings, with spin; and that each model, broken on
+# purpose, fails.
 set -u
 command -v spin >/dev/null || { echo 'no spin here'; exit 77; }
 here=$(realpath "$(dirname "$0")")
@@ -25,7 +26,7 @@ good() {
 bad() {  # bad MODEL WHAT SED-SCRIPT: must be noticed
     sed "$3" "$here/$1.pml" >broken.pml
     ! cmp -s "$here/$1.pml" broken.pml || { echo "$1: nothing to change for: $2"; exit 1; }
-    if check broken.pml -O0; then  # what is wrong is found before optimizing pays
+    if check broken.pml -O0; then  # the error is found before optimizing pays
         echo "$1: not noticed: $2"
         exit 1
     fi
@@ -39,14 +40,14 @@ good window
 bad window 'no membarrier' 's/atomic { flush() };  \/\* membarrier \*\//skip;/'
 bad window 'ring before window' 's/steal == ASKED \&\& busy == WINDOW -> skip/false -> skip/; s/steal == ASKED \&\& busy != WINDOW/steal == ASKED/'
 bad window 'the thread does not look' 's/:: steal == NOT_ASKED -> where = WINDOW$/:: true -> where = WINDOW/'
-good warehouse
-bad warehouse 'the first node is removed' 's/before = first;/before = 0;/'
-good anew
-bad anew 'the tail is read before the head' 's/        s = size; t = ticket; c = canary;/        seen = tail[0]; s = size; t = ticket; c = canary;/; s/            seen = tail\[s\];/            if :: s == 1 -> seen = tail[1] :: else fi;/'
-bad anew 'the head is not read again' 's/s2 == s && t2 == t && c2 == c ->/true ->/'
-bad anew 'a block that is used anew keeps its ticket' 's/    ticket = turn;/    ticket = 1;/; s/LIVE(s, turn)/LIVE(s, ticket)/g'
-bad anew 'the canary before the tail' 's/    tail\[s\] = LIVE(s, turn);//; s/alive = true }/alive = true }; tail[s] = LIVE(s, turn)/'
-bad anew 'a head that is not marked as freed' 's/canary = FREED } }/skip } }/'
-bad anew 'a block that is resized without a mark' 's/canary = RESIZED } }/skip } }/'
+good block_list
+bad block_list 'the first node is removed' 's/before = first;/before = 0;/'
+good reuse
+bad reuse 'the tail is read before the head' 's/        s = size; t = ticket; c = canary;/        seen = tail[0]; s = size; t = ticket; c = canary;/; s/            seen = tail\[s\];/            if :: s == 1 -> seen = tail[1] :: else fi;/'
+bad reuse 'the head is not read again' 's/s2 == s && t2 == t && c2 == c ->/true ->/'
+bad reuse 'a block that is used anew keeps its ticket' 's/    ticket = turn;/    ticket = 1;/; s/LIVE(s, turn)/LIVE(s, ticket)/g'
+bad reuse 'the canary before the tail' 's/    tail\[s\] = LIVE(s, turn);//; s/alive = true }/alive = true }; tail[s] = LIVE(s, turn)/'
+bad reuse 'a head that is not marked as freed' 's/canary = FREED } }/skip } }/'
+bad reuse 'a block that is resized without a mark' 's/canary = RESIZED } }/skip } }/'
 echo "covered: states ${states[*]}"
 echo "$passed passed, 0 failed"

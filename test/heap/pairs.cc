@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The operators of C++, as heap_pairs.def has the functions of C. Rows: name, CWE, type, who finds it, bad, good.
+// Pairs for the operators of C++, as heap_pairs.def has them for the functions of C. Rows: name, CWE, type,
+// who finds it, bad, good.
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: MIT */
-/* src/heap/ring.c: a producer that never waits, a consumer, rings of 1, 2, 4 and 8 slots. In all interleavings words come out
- * once and in order, none is lost, and no ring is used after the consumer freed it.
- * A statement is one read or write of shared memory; the order is the one that acquire and release in the C code allow. */
+/* src/heap/ring.c: a producer that never waits, a consumer, rings of 1, 2, 4 and 8 slots. In all
+ * interleavings words come out once and in order, none is lost, and no ring is used after the consumer
+ * freed it. A statement is one read or write of shared memory; the order is the one that acquire and
+ * release in the C code guarantee. */
 #define WORDS 6
 #define RINGS 4
 

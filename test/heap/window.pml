@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: MIT */
-/* src/heap/producer.h: a thread's window, which the deliverer empties behind its back. In all interleavings each word is
- * delivered once or struck out; the two are never in the window at once; an exact round brings every notice that was put before it
- * was asked for.
- * The thread's store to `busy` may be delayed past its load of `steal`, as processors do: the store buffer is `pending`; the
- * deliverer's membarrier empties it. */
+/* src/heap/producer.h: a thread's window, which the deliverer empties without the thread's cooperation. In
+ * all interleavings each word is delivered once or removed; the two are never in the window at once; an
+ * exact round brings every notice that was put before it was requested. The thread's store to `busy` may be
+ * delayed past its load of `steal`, as processors do: the store buffer is `pending`; the deliverer's
+ * membarrier empties it. */
 #define BLOCKS 3
 #define ROUNDS 2
 
@@ -12,7 +12,7 @@ mtype busy = IDLE, pending = IDLE, steal = NOT_ASKED;
 bool has_pending, in_window, taking;
 byte window[2 * BLOCKS], count;           /* words, + 100: notices */
 byte ring[4 * BLOCKS], ring_put, ring_taken;
-byte delivered[BLOCKS + 1], notices[BLOCKS + 1], struck[BLOCKS + 1];
+byte delivered[BLOCKS + 1], notices[BLOCKS + 1], removed[BLOCKS + 1];
 bool given_back[BLOCKS + 1];
 
 inline flush() { if :: has_pending -> busy = pending; has_pending = false :: else fi }
@@ -67,7 +67,10 @@ active proctype thread()
     :: block <= BLOCKS ->
         enter(where);
         if
-        :: where == WINDOW -> in_window = true; assert(!taking); window[count] = block; count++; in_window = false
+        :: where == WINDOW ->
+            in_window = true; assert(!taking);
+            window[count] = block; count++;
+            in_window = false
         :: else -> push(block)
         fi;
         leave();
@@ -83,7 +86,7 @@ active proctype thread()
                 :: else -> break
                 od;
                 if
-                :: at < count -> window[at] = 0; struck[block]++
+                :: at < count -> window[at] = 0; removed[block]++
                 :: else -> window[count] = block + 100; count++
                 fi;
                 in_window = false
@@ -118,7 +121,7 @@ inline round()
     :: steal == SERVED -> skip
     :: steal == ASKED && busy == WINDOW -> skip
     :: atomic { steal == ASKED && busy != WINDOW -> busy_seen = true };
-        /* Between the look at busy and the claim anything can happen. */
+        /* Between the read of busy and the claim anything can happen. */
         if
         :: atomic { steal == ASKED -> steal = TAKEN };
             taking = true; assert(!in_window);
@@ -154,9 +157,9 @@ active proctype deliverer()
         b = 1;
         do
         :: b <= BLOCKS ->
-            assert(!was_given_back[b] || struck[b] || notices[b]);
-            assert(!(struck[b] && notices[b]));
-            assert(!(struck[b] && delivered[b]));
+            assert(!was_given_back[b] || removed[b] || notices[b]);
+            assert(!(removed[b] && notices[b]));
+            assert(!(removed[b] && delivered[b]));
             b++
         :: else -> break
         od;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What takes the place of malloc and free in a module. Weak: modules that are linked share one.
+// The functions that replace malloc and free in a module. Weak: linked modules share one copy.
 #include "kheap/kalloc.h"
 
 __attribute__((address_space(1), weak)) uint64_t moat_kheap_base;

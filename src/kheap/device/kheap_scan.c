@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The guard's kernel.
+// The kernel with which the guard scans the heap.
 #include "kheap/kscan.h"
 
 void moat_kheap_scan(uint64_t heap, uint32_t zero);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What rewritten kernels report with. Weak: modules that are linked share one.
+// The function by which rewritten kernels report errors. Weak: linked modules share one copy.
 #include "ring/error_ring_write.h"
 
 __attribute__((address_space(1), weak)) uint64_t moat_ring_writer;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* src/heap/block_list.c: a deliverer that adds and a monitor that removes, with nodes of one word each. In all interleavings no
- * word is lost, none comes twice in one cruise, and no node is used by both sides.
- * Node 0 is the head. A node that is removed goes back to the deliverer, who uses it anew. */
+/* src/heap/block_list.c: a deliverer that adds and a monitor that removes, with nodes of one word each. In
+ * all interleavings no word is lost, none is met twice in one pass, and no node is used by both sides. Node
+ * 0 is the head. A removed node goes back to the deliverer, which reuses it. */
 #define NODES 5
 #define WORDS 5
-#define CRUISES 3
+#define PASSES 3
 
 byte next[NODES], word[NODES];  /* next: 0 ends the list */
 byte made = 0;
@@ -17,7 +17,7 @@ active proctype deliverer()
     do
     :: w <= WORDS ->
         n = 0;
-        atomic {  /* the exchange of the whole list, and then its first node: others stay ours */
+        atomic {  /* the exchange takes the whole list; nodes behind the first stay the deliverer's */
             i = 1;
             do
             :: i < NODES && !n && spare[i] -> n = i; spare[i] = false; i++
@@ -44,14 +44,14 @@ active proctype deliverer()
 
 active proctype monitor()
 {
-    byte cruises = 0, first, before, n;
+    byte passes = 0, first, before, n;
     byte seen[WORDS + 1], b;
     bool known[WORDS + 1];
     do
-    :: cruises < CRUISES ->
+    :: passes < PASSES ->
         b = 0;
         do :: b <= WORDS -> seen[b] = 0; b++ :: else -> break od;
-        atomic {  /* words whose adding was complete when the cruise began */
+        atomic {  /* words whose adding was complete when the pass began */
             b = 1;
             do :: b <= WORDS -> known[b] = false; b++ :: else -> break od;
             n = next[0];
@@ -82,7 +82,7 @@ active proctype monitor()
         :: b <= WORDS -> assert(!known[b] || seen[b] == 1); b++
         :: else -> break
         od;
-        cruises++
+        passes++
     :: else -> break
     od
 }

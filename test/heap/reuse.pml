@@ -1,21 +1,22 @@
 /* SPDX-License-Identifier: MIT */
-/* src/heap/thread_cache.h and monitor.h: a block that its threads free and dress anew, or resize, over and over, with one of two sizes, so that the
- * tail of one lies where the other has a byte of the program's; and the monitor, which copies it word by word. In all
- * interleavings a tail is reported only if somebody wrote over it while that very block lived; one that was overwritten
- * before a look began and lives until its end is reported; and the head is valid at any moment, so that a thread may stop there.
- * Stores are seen in the order of block_dress and block_change. */
+/* src/heap/thread_cache.h and monitor.h: a block that its threads free and reuse, or resize, again and
+ * again, with one of two sizes, so that the tail of one lies where the other has a byte of the program's;
+ * and the monitor, which copies it word by word. In all interleavings a tail is reported only if it was
+ * overwritten while that very block was live; one that was overwritten before a check began and is live
+ * until its end is reported; and the head is valid at any moment, so that a thread may stop there. Stores
+ * become visible in the order of block_make_live and block_change. */
 #define TURNS 2
 #define LOOKS 2
-#define FREED 200  /* a canary that is valid whatever the head's other words are */
-#define RESIZED 201  /* the like, while a block that lives gets another size */
-#define OTHER 99   /* a byte of the program's */
+#define FREED 200  /* a canary that is valid with any other words of the head */
+#define RESIZED 201  /* the same, while a live block is being resized */
+#define OTHER 99   /* a byte of the program */
 #define LIVE(s, t) (10 + (t) * 2 + (s))
 
 byte size, ticket, canary = FREED, tail[2];
 byte turn;
 bool alive, overran[TURNS + 1];
 
-inline dress(s)
+inline make_live(s)
 {
     turn++;
     size = s;
@@ -37,7 +38,7 @@ inline resize() { atomic { alive = false; canary = RESIZED } }
 active proctype program()
 {
     do
-    :: turn < TURNS -> if :: dress(0) :: dress(1) fi; use(); if :: release() :: resize() fi
+    :: turn < TURNS -> if :: make_live(0) :: make_live(1) fi; use(); if :: release() :: resize() fi
     :: else -> break
     od
 }
@@ -70,4 +71,7 @@ active proctype monitor()
     od
 }
 
-active proctype at_any_moment() { assert(canary == FREED || canary == RESIZED || canary == LIVE(size, ticket)) }
+active proctype at_any_moment()
+{
+    assert(canary == FREED || canary == RESIZED || canary == LIVE(size, ticket))
+}
