@@ -40,7 +40,8 @@ const struct exec_insn *control_bra(struct exec_warp *w, const struct exec_insn 
     return go(w, i);
 }
 
-// The part that is further behind goes on. Apart from the branches that all lanes take, which need no stack.
+// Splits the warp at a branch; the part with the lower position continues. It is kept apart from branches
+// that all lanes take, which then need no stack.
 static __attribute__((noinline)) const struct exec_insn *split(struct exec_warp *w, const struct exec_insn *i,
                                                                uint32_t taken)
 {
@@ -94,7 +95,7 @@ const struct exec_insn *control_brx(struct exec_warp *w, const struct exec_insn 
     return first;
 }
 
-// --- calls --------------------------------------------------------------------------------------------------
+// --- calls -------------------------------------------------------------------------------------------------
 
 static void pass(struct exec_warp *w, uint32_t to_base, const struct exec_place *to, uint32_t from_base,
                  const struct exec_place *from, uint32_t n)
@@ -105,7 +106,8 @@ static void pass(struct exec_warp *w, uint32_t to_base, const struct exec_place 
     }
 }
 
-// The function that the lanes call; lanes that call another one wait. NULL: w has faulted.
+// Returns the function that the lanes call, and splits off lanes that call another one. Returns NULL after a
+// fault of w.
 static const struct exec_func *callee(struct exec_warp *w, const struct exec_insn *i,
                                       const struct control_call *call)
 {
@@ -133,7 +135,7 @@ static const struct exec_func *callee(struct exec_warp *w, const struct exec_ins
 const struct exec_insn *control_call(struct exec_warp *w, const struct exec_insn *i)
 {
     const struct control_call *call = i->ptr;
-    // Without a loop, calls of calls of calls can still take for ever.
+    // Nested calls can take forever without any loop.
     if (w->fuel < 0)
         return sched_yield_turn(w, i);
     const struct exec_func *f = callee(w, i, call);
@@ -172,7 +174,7 @@ const struct exec_insn *control_ret(struct exec_warp *w, const struct exec_insn 
     return next;
 }
 
-// --- ends ---------------------------------------------------------------------------------------------------
+// --- ends --------------------------------------------------------------------------------------------------
 
 const struct exec_insn *control_exit(struct exec_warp *w, const struct exec_insn *i)
 {

@@ -22,14 +22,14 @@ static unsigned rank_of(struct decode *d)
     decode_unsupported(d);
 }
 
-// By tiles, or by columns.
+// Tiles and im2col are supported.
 static bool is_known(struct decode *d)
 {
     return !has(d, PTX_MOD_IM2COL_W) && !has(d, PTX_MOD_IM2COL_W_128) && !has(d, PTX_MOD_TILE_GATHER4) &&
            !has(d, PTX_MOD_TILE_SCATTER4);
 }
 
-// [map, {coordinates}]: the map's address, and slots.
+// Decodes [map, {coordinates}]. Returns the map's address; l gets the slots of the coordinates.
 static struct decode_address take_map(struct decode *d, const struct ptx_operand *o, struct tensor_lane *l)
 {
     struct ptx_operand items[DECODE_ITEMS];
@@ -43,7 +43,7 @@ static struct decode_address take_map(struct decode *d, const struct ptx_operand
     return a;
 }
 
-// By how much pixels are shifted, in each dimension of a picture.
+// Decodes im2col's pixel offsets, one per dimension of an image.
 static void take_shift(struct decode *d, const struct ptx_operand *o, struct tensor_lane *l)
 {
     struct ptx_operand items[DECODE_ITEMS];

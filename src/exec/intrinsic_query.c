@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
-// What kernels may ask the device runtime: errors, the device, its limits and attributes, what a kernel is like.
+// The device runtime's queries: errors, the device, its limits and attributes, attributes of kernels.
 #include <stddef.h>
 
 #include "exec/control.h"
 #include "exec/intrinsic.h"
 
-// --- errors -------------------------------------------------------------------------------------------------
+// --- errors ------------------------------------------------------------------------------------------------
 
 static const struct exec_insn *last_error(struct exec_warp *w, const struct exec_insn *i, bool clear)
 {
@@ -52,9 +52,9 @@ static const struct exec_insn *get_error_string(struct exec_warp *w, const struc
     return error_text(w, i, false);
 }
 
-// --- the device ---------------------------------------------------------------------------------------------
+// --- the device --------------------------------------------------------------------------------------------
 
-// (to) or (to, which); what is written has that many bytes.
+// (to) or (to, which); writes `size` bytes to `to`.
 static const struct exec_insn *ask(struct exec_warp *w, const struct exec_insn *i,
                                    enum exec_question question, unsigned nparams, unsigned size)
 {
@@ -104,9 +104,10 @@ static const struct exec_insn *get_attribute(struct exec_warp *w, const struct e
     return control_ret(w, i);
 }
 
-// --- kernels ------------------------------------------------------------------------------------------------
+// --- kernels -----------------------------------------------------------------------------------------------
 
-// cudaFuncAttributes: three numbers of 64 bits, then of 32, each an attribute as the driver API counts them; the rest is 0.
+// cudaFuncAttributes: three 64-bit numbers, then 32-bit numbers, each an attribute numbered as in the driver
+// API; the rest is 0.
 enum { WIDE_COUNT = 3, NARROW_COUNT = 13, RESERVED_COUNT = 16 };
 struct attributes {
     uint64_t wide[WIDE_COUNT];
@@ -116,7 +117,7 @@ static const uint8_t attribute_order[WIDE_COUNT + NARROW_COUNT] = {
     1,  2,  3,  // shared, constant, local bytes
     0,  4,  5,  6,  7,  8,
     9,  // threads, registers, versions of PTX and code, cache, dynamic shared bytes, carveout
-    10, 11, 12, 13, 15, 14,  // clusters: must be set, shape, policy, may be larger than portable
+    10, 11, 12, 13, 15, 14,  // clusters: size must be set, shape, policy, non-portable size allowed
 };
 
 static int describe(const struct exec_launch *q, const struct exec_kernel *k, struct attributes *to)
@@ -154,7 +155,7 @@ static const struct exec_insn *get_function(struct exec_warp *w, const struct ex
     return control_ret(w, i);
 }
 
-// (to, kernel, threads, shared), and flags that change nothing.
+// (to, kernel, threads, shared), and optional flags, which are ignored.
 static const struct exec_insn *occupancy(struct exec_warp *w, const struct exec_insn *i)
 {
     const struct exec_launch *q = intrinsic_launch(w);

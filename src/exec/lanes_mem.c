@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Loads and stores of whole warps. Addresses that are one behind the other, or all the same, are one access. Others
-// are checked together and then used one by one. Whatever is not allowed, or not so simple, goes lane by lane
-// through access.c, which knows exactly what is wrong.
+// Loads and stores of whole warps. Consecutive or identical addresses become one access. Other addresses are
+// checked together and then used one by one. Accesses that are forbidden or not that simple go lane by lane
+// through access.c, which determines the fault.
 #include <string.h>
 
 #include "exec/lanes_mem.h"
@@ -31,7 +31,7 @@ INLINE void addresses(const struct exec_warp *w, const struct exec_insn *i, uint
     }
 }
 
-// Half a warp is a row of a 16 x 16 block, the most common shape of all that are not rows of 32.
+// Half a warp is a row of a 16 x 16 block, the most common shape apart from rows of 32.
 enum pattern { SCATTERED, CONSECUTIVE, SAME, HALVES };
 enum { HALF = EXEC_LANES / 2 };
 
@@ -67,7 +67,7 @@ INLINE struct shape shape(const uint64_t *at, unsigned step)
     return s;
 }
 
-// The host's place of [at, at + size); NULL if that is not allowed or not so simple.
+// Returns the host address of [at, at + size); NULL if the access is forbidden or not that simple.
 INLINE char *resolve(const struct exec_warp *w, enum access_space where, uint64_t at, unsigned size,
                      unsigned right)
 {
@@ -83,7 +83,7 @@ INLINE uint32_t slot_of(const struct exec_insn *i, unsigned k)
     return k == 0 ? i->d : k == 1 ? i->b : k == 2 ? i->c : i->e;
 }
 
-// `count` lanes of a register, from lane `first` on.
+// These fill `count` lanes of a register, starting at lane `first`.
 #define FILL(D, S)                          \
     do {                                    \
         S value;                            \
@@ -98,7 +98,7 @@ INLINE uint32_t slot_of(const struct exec_insn *i, unsigned k)
         LOOP(count) d[l] = (D) * (const S *)(from + (size_t)l * step); \
     } while (0)
 
-// The ways an element becomes a register: its log2 size, sign and the register's size.
+// The ways to convert an element to a register: by log2 of its size, its sign and the register's size.
 #define WAYS(log, DO)                            \
     switch ((log) << 4 | is_signed << 3 | reg) { \
     case 0x00: DO(uint16_t, uint8_t); break;     \
@@ -191,17 +191,17 @@ static const struct exec_insn *store_each(struct exec_warp *w, const struct exec
     return i + 1;
 }
 
-// --- scattered accesses -------------------------------------------------------------------------------------
+// --- scattered accesses ------------------------------------------------------------------------------------
 
-// Gives inactive lanes the address of an active one, so that loops need not ask.
+// Gives inactive lanes the address of an active one, so that loops need no condition.
 INLINE void settle_inactive(uint64_t *at, uint32_t mask)
 {
     uint64_t some = at[__builtin_ctz(mask)];
     LANES_LOOP at[l] = mask >> l & 1 ? at[l] : some;
 }
 
-// What must be added to every lane's address to find it in the host's memory. False: not all are allowed and
-// aligned, or they are not in one place.
+// Finds the base to add to every lane's address to get its host address. Returns false unless all are allowed
+// and aligned and share one base.
 INLINE bool common_base(const struct exec_warp *w, enum access_space where, const uint64_t *at, unsigned size,
                         unsigned right, uintptr_t *base)
 {
@@ -223,7 +223,7 @@ INLINE bool common_base(const struct exec_warp *w, enum access_space where, cons
         if (!(r & SPACE_FINE))
             return (r & right) == right;
     }
-    // Between two addresses of the host's, on both sides of it, there may be one of the device's.
+    // Host addresses may lie on both sides of the device's range, with device addresses between.
     if (space_is_device(least) != space_is_device(most) || most >> SPACE_BITS ||
         (least < space.device_base) != (most < space.device_base))
         return false;
@@ -269,7 +269,7 @@ INLINE
     WAYS(log, STREW)
 }
 
-// `count` lanes whose addresses follow a pattern, n elements each.
+// Loads `count` lanes whose addresses follow a pattern, n elements each.
 INLINE void load_part(struct exec_warp *w, const struct exec_insn *i, enum pattern p, unsigned first,
                       unsigned count, const char *from, unsigned log)
 {
@@ -399,7 +399,7 @@ INLINE const struct exec_insn *store(struct exec_warp *w, const struct exec_insn
     return i + 1;
 }
 
-// --- local memory: rows of words ----------------------------------------------------------------------------
+// --- local memory: rows of words ---------------------------------------------------------------------------
 
 static bool is_uniform(const uint64_t *at, uint32_t mask)
 {
@@ -421,7 +421,7 @@ static bool local_addresses(struct exec_warp *w, const struct exec_insn *i, uint
     return is_uniform(at, w->mask);
 }
 
-// Whole rows can be used: the same aligned words in every lane.
+// Returns whether the access covers whole rows: the same aligned words in every lane.
 static bool is_rows(const struct exec_warp *w, const struct exec_insn *i, uint64_t at)
 {
     unsigned size = access_count(i) << access_log(i);
@@ -476,7 +476,7 @@ static const struct exec_insn *store_local(struct exec_warp *w, const struct exe
     return i + 1;
 }
 
-// --- 16 bytes in one register: two halves -------------------------------------------------------------------
+// --- 16 bytes in one register: low halves, high halves -----------------------------------------------------
 
 static const struct exec_insn *load_wide(struct exec_warp *w, const struct exec_insn *i)
 {
@@ -504,7 +504,7 @@ static const struct exec_insn *store_wide(struct exec_warp *w, const struct exec
     return i + 1;
 }
 
-// A kernel's parameter: the same for all.
+// A kernel's parameter is the same for all lanes.
 static const struct exec_insn *load_param(struct exec_warp *w, const struct exec_insn *i)
 {
     unsigned log = access_log(i), n = access_count(i);

@@ -46,7 +46,7 @@ void sched_push(struct exec_warp *w, const struct exec_insn *pc, uint32_t mask)
     w->frame->references++;
 }
 
-// Splits that wait at i in the same frame, and for the same, become part of the current one.
+// Merges into the current split the splits at i in the same frame with the same state and wait.
 static void absorb(struct exec_warp *w, const struct exec_insn *i, enum split_state state, uint32_t wait)
 {
     for (uint32_t k = 0; k < w->nsplits;) {
@@ -68,7 +68,8 @@ static bool is_behind(const struct exec_split *s, const struct exec_frame *frame
     return s->pc < pc;
 }
 
-// The ready split that should run: the one that is furthest behind, or has waited longest. nsplits if none.
+// Returns the index of the ready split that should run: the deepest with the lowest position, or, if
+// w->alternate, the one that has waited longest; nsplits if none is ready.
 static uint32_t choose(const struct exec_warp *w)
 {
     uint32_t best = w->nsplits;
@@ -91,7 +92,7 @@ const struct exec_insn *sched_join(struct exec_warp *w, const struct exec_insn *
     if (best == w->nsplits || !is_behind(&w->splits[best], w->frame, i))
         return i + 1;
     store(w, i, SPLIT_READY, 0);
-    // The place that `store` took is the last: `best` has not moved.
+    // `store` appended a split, so `best` is still the same split.
     load(w, best);
     return w->pc;
 }
@@ -109,7 +110,8 @@ const struct exec_insn *sched_yield_turn(struct exec_warp *w, const struct exec_
     return NULL;
 }
 
-// Lanes that wait for lanes which wait elsewhere, at another warp instruction, have met in a way too.
+// Releases splits whose missing members all wait at other warp collectives: those lanes could never arrive.
+// Returns whether it released any.
 static bool release(struct exec_warp *w)
 {
     uint32_t waiting = 0;

@@ -22,7 +22,7 @@ static uint64_t handle_of(const struct exec_warp *w, uint32_t slot, unsigned lan
     return ((const uint64_t *)(w->regs + slot))[lane];
 }
 
-// What a warp's lanes look at is nearly always the same.
+// The last lookup: a warp's lanes nearly always use the same texture.
 struct seen {
     uint64_t handle;
     const struct texture *texture;
@@ -66,7 +66,7 @@ static void give_halves(struct exec_warp *w, const struct texture_lane *l, uint3
         unsigned lane = (unsigned)__builtin_ctz(left);
         for (unsigned k = 0; k < 4; k++) {
             uint16_t half = half_from_f32(f32_of(out[lane][k]));
-            // In pairs the first lies in the lower half.
+            // The first of a pair lies in the lower half.
             unsigned slot = l->to[k / l->halves], at = lane * l->halves + k % l->halves;
             ((uint16_t *)(void *)(w->regs + slot))[at] = half;
         }
@@ -95,7 +95,7 @@ const struct exec_insn *texture_lane_sample(struct exec_warp *w, const struct ex
         else if (!t || t->surface || !sample_read(t, &s, out[lane], &bad))
             return refuse(w, i, lane, bad, t ? t->element : 0, false, "texture");
     }
-    // All are read before the first is written: a result may lie where a coordinate is.
+    // All lanes are read before the first result is written: a result may overwrite a coordinate.
     if (l->halves)
         give_halves(w, l, out);
     for (unsigned k = 0; k < 4 && !l->halves; k++)
@@ -108,9 +108,9 @@ const struct exec_insn *texture_lane_sample(struct exec_warp *w, const struct ex
     return i + 1;
 }
 
-// --- questions ----------------------------------------------------------------------------------------------
+// --- queries -----------------------------------------------------------------------------------------------
 
-// As the resource was described: what it does not have is 0, but a row of texels has a height of 1.
+// Returns the height as the resource was described: 0 if it has none, but 1 for a one-dimensional texture.
 static uint32_t height(const struct texture *t, const struct texture_level *l)
 {
     switch (t->shape) {
