@@ -21,7 +21,7 @@ uint64_t access_address(const struct exec_warp *w, const struct exec_insn *i, un
 }
 
 // Returns the space that an address is in; *address becomes an offset there.
-static enum access_space settle(enum access_space where, uint64_t *address)
+static enum access_space resolve_space(enum access_space where, uint64_t *address)
 {
     if (where != ACCESS_GENERIC)
         return where;
@@ -36,8 +36,8 @@ static enum access_space settle(enum access_space where, uint64_t *address)
     return ACCESS_GLOBAL;
 }
 
-static void refuse(struct exec_warp *w, const struct exec_insn *i, enum exec_fault_kind kind, unsigned lane,
-                   uint64_t address, unsigned size, bool write)
+static void raise_fault(struct exec_warp *w, const struct exec_insn *i, enum exec_fault_kind kind,
+                        unsigned lane, uint64_t address, unsigned size, bool write)
 {
     enum access_space where = access_space(i);
     if (i->flags & ACCESS_WIDE)
@@ -84,13 +84,13 @@ static enum access_space check(struct exec_warp *w, const struct exec_insn *i, u
 {
     uint64_t original = *address;
     if (original & (size - 1)) {
-        refuse(w, i, EXEC_MISALIGNED_ADDRESS, lane, original, size, write);
+        raise_fault(w, i, EXEC_MISALIGNED_ADDRESS, lane, original, size, write);
         return ACCESS_SPACES;
     }
-    enum access_space where = settle(access_space(i), address);
+    enum access_space where = resolve_space(access_space(i), address);
     if (is_allowed(w, where, *address, size, write))
         return where;
-    refuse(w, i, EXEC_ILLEGAL_ADDRESS, lane, original, size, write);
+    raise_fault(w, i, EXEC_ILLEGAL_ADDRESS, lane, original, size, write);
     return ACCESS_SPACES;
 }
 
@@ -116,7 +116,7 @@ const struct exec_insn *access_wide(struct exec_warp *w, const struct exec_insn 
         unsigned lane = (unsigned)__builtin_ctz(left);
         uint64_t at = access_address(w, i, lane);
         if (at % WIDE) {
-            refuse(w, i, EXEC_MISALIGNED_ADDRESS, lane, at, WIDE, i->flags & ACCESS_STORES);
+            raise_fault(w, i, EXEC_MISALIGNED_ADDRESS, lane, at, WIDE, i->flags & ACCESS_STORES);
             return NULL;
         }
         if (i->flags & ACCESS_NO_BASE)

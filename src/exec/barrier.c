@@ -66,7 +66,7 @@ static void count(struct exec_barrier *bar, const struct exec_warp *w, const str
 }
 
 // Splits off the lanes that name another barrier than `number`; they arrive later.
-static void part(struct exec_warp *w, const struct exec_insn *i, uint32_t number)
+static void split_off(struct exec_warp *w, const struct exec_insn *i, uint32_t number)
 {
     const uint32_t *named = (const uint32_t *)(w->regs + i->a);
     uint32_t others = 0;
@@ -87,7 +87,7 @@ const struct exec_insn *barrier_arrive(struct exec_warp *w, const struct exec_in
     if (number >= EXEC_BARRIERS)
         return fault_raise(w, i, EXEC_ILLEGAL_INSTRUCTION);
     if (i->flags & BARRIER_VARIES)
-        part(w, i, number);
+        split_off(w, i, number);
     struct exec_barrier *bar = &b->barriers[number];
     if (i->flags & BARRIER_COUNTED)
         bar->expected = ((const uint32_t *)(w->regs + i->b))[lane];

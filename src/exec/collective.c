@@ -44,7 +44,7 @@ static uint32_t all_members(const struct exec_warp *w, const struct exec_insn *i
 // Returns true when all members are here. PTX requires a lane to name a set that it belongs to; this is not
 // checked. Lanes may name different sets: if not all members of all sets are here, lanes that name another
 // set than the first execute separately, later. If it returns false, *next is what to execute instead.
-static bool meet(struct exec_warp *w, const struct exec_insn *i, const struct exec_insn **next)
+static bool converge(struct exec_warp *w, const struct exec_insn *i, const struct exec_insn **next)
 {
     if (!(i->flags & COLLECTIVE_SYNC))
         return true;
@@ -57,17 +57,16 @@ static bool meet(struct exec_warp *w, const struct exec_insn *i, const struct ex
         sched_push(w, i, others);
         w->mask &= ~others;
     }
-    return sched_meet(w, i, members, next);
+    return sched_converge(w, i, members, next);
 }
 
 // Runs fn for each set of members that lanes name: `lanes` name `members`, reduced to those in w->mask.
-typedef void together_fn(struct exec_warp *w, const struct exec_insn *i, uint32_t members, uint32_t lanes);
+typedef void set_fn(struct exec_warp *w, const struct exec_insn *i, uint32_t members, uint32_t lanes);
 
-static inline const struct exec_insn *for_sets(struct exec_warp *w, const struct exec_insn *i,
-                                               together_fn *fn)
+static inline const struct exec_insn *for_sets(struct exec_warp *w, const struct exec_insn *i, set_fn *fn)
 {
     const struct exec_insn *next;
-    if (!meet(w, i, &next))
+    if (!converge(w, i, &next))
         return next;
     if (!(i->flags & COLLECTIVE_SYNC)) {
         fn(w, i, w->mask, w->mask);
@@ -111,7 +110,7 @@ static uint32_t sources(enum collective_shuffle kind, const uint32_t *b, const u
 const struct exec_insn *collective_shfl(struct exec_warp *w, const struct exec_insn *i)
 {
     const struct exec_insn *next;
-    if (!meet(w, i, &next))
+    if (!converge(w, i, &next))
         return next;
     uint32_t *d = lanes32(w, i->d), from[EXEC_LANES], result[EXEC_LANES], mask = w->mask;
     const uint32_t *a = lanes32(w, i->a);
@@ -239,5 +238,5 @@ const struct exec_insn *collective_activemask(struct exec_warp *w, const struct 
 const struct exec_insn *collective_barrier(struct exec_warp *w, const struct exec_insn *i)
 {
     const struct exec_insn *next;
-    return meet(w, i, &next) ? i + 1 : next;
+    return converge(w, i, &next) ? i + 1 : next;
 }

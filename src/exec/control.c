@@ -24,7 +24,7 @@ const struct exec_insn *control_guard(struct exec_warp *w, const struct exec_ins
     return i + 2;
 }
 
-static inline const struct exec_insn *go(struct exec_warp *w, const struct exec_insn *i)
+static inline const struct exec_insn *jump(struct exec_warp *w, const struct exec_insn *i)
 {
     const struct exec_insn *target = i->target;
     int32_t cost = (int32_t)(i->flags >> CONTROL_COST_SHIFT);
@@ -37,7 +37,7 @@ static inline const struct exec_insn *go(struct exec_warp *w, const struct exec_
 
 const struct exec_insn *control_bra(struct exec_warp *w, const struct exec_insn *i)
 {
-    return go(w, i);
+    return jump(w, i);
 }
 
 // Splits the warp at a branch; the part with the lower position continues. It is kept apart from branches
@@ -53,7 +53,7 @@ static __attribute__((noinline)) const struct exec_insn *split(struct exec_warp 
     }
     sched_push(w, i + 1, rest);
     w->mask = taken;
-    return go(w, i);
+    return jump(w, i);
 }
 
 const struct exec_insn *control_bra_if(struct exec_warp *w, const struct exec_insn *i)
@@ -61,7 +61,7 @@ const struct exec_insn *control_bra_if(struct exec_warp *w, const struct exec_in
     uint32_t taken = predicate(w, i);
     if (!taken)
         return i + 1;
-    return taken == w->mask ? go(w, i) : split(w, i, taken);
+    return taken == w->mask ? jump(w, i) : split(w, i, taken);
 }
 
 const struct exec_insn *control_brx(struct exec_warp *w, const struct exec_insn *i)
@@ -97,8 +97,8 @@ const struct exec_insn *control_brx(struct exec_warp *w, const struct exec_insn 
 
 // --- calls -------------------------------------------------------------------------------------------------
 
-static void pass(struct exec_warp *w, uint32_t to_base, const struct exec_place *to, uint32_t from_base,
-                 const struct exec_place *from, uint32_t n)
+static void copy_params(struct exec_warp *w, uint32_t to_base, const struct exec_place *to,
+                        uint32_t from_base, const struct exec_place *from, uint32_t n)
 {
     for (uint32_t k = 0; k < n; k++) {
         uint32_t size = to[k].size < from[k].size ? to[k].size : from[k].size;
@@ -155,7 +155,7 @@ const struct exec_insn *control_call(struct exec_warp *w, const struct exec_insn
     frame->depth = caller->depth + 1;
     frame->local_base = base;
     frame->local_top = base + f->local_size;
-    pass(w, base, f->params, caller->local_base, call->args, call->nargs);
+    copy_params(w, base, f->params, caller->local_base, call->args, call->nargs);
     frame_enter(w, frame);
     return f->intrinsic ? f->intrinsic(w, i) : f->code;
 }
@@ -166,7 +166,7 @@ const struct exec_insn *control_ret(struct exec_warp *w, const struct exec_insn 
     if (!caller)
         return sched_end(w, i, w->mask);
     const struct control_call *call = frame->call->ptr;
-    pass(w, caller->local_base, call->rets, frame->local_base, frame->func->rets, call->nrets);
+    copy_params(w, caller->local_base, call->rets, frame->local_base, frame->func->rets, call->nrets);
     const struct exec_insn *next = frame->call + 1;
     caller->references++;
     frame_release(w->block, frame);

@@ -273,7 +273,7 @@ static void dispatch(struct decode *d)
     case PTX_OP_REDUX:
     case PTX_OP_ACTIVEMASK:
     case PTX_OP_ELECT:
-    case PTX_OP_BARRIER_CLUSTER: decode_meet(d); return;
+    case PTX_OP_BARRIER_CLUSTER: decode_collective(d); return;
     case PTX_OP_TEX:
     case PTX_OP_TLD4:
     case PTX_OP_TXQ:
@@ -493,7 +493,7 @@ static void find_joins(struct decode *d)
         d->join[b] = pred.n > 1;
     }
     for (uint32_t k = 0; k < d->loops->nloops; k++)
-        d->spin[d->loops->loops[k].header] = loop_cost(d, &d->loops->loops[k]);
+        d->loop_fuel[d->loops->loops[k].header] = loop_cost(d, &d->loops->loops[k]);
 }
 
 // Returns whether the function uses registers declared outside functions, which come first in regs; their
@@ -540,7 +540,7 @@ static void prepare(struct decode *d)
     d->block_at = ARENA_ARRAY(a, uint32_t, d->cfg->nblocks);
     d->block_loc = ARENA_ARRAY(a, uint32_t, d->cfg->nblocks);
     d->join = ARENA_ARRAY(a, bool, d->cfg->nblocks);
-    d->spin = ARENA_ARRAY(a, uint8_t, d->cfg->nblocks);
+    d->loop_fuel = ARENA_ARRAY(a, uint8_t, d->cfg->nblocks);
     d->slot = ARENA_ARRAY(a, uint32_t, d->regs->n);
     uint32_t words = 0;
     err = order_blocks(d->cfg, d->loops, d->order, &d->norder);
@@ -568,7 +568,7 @@ static void resolve(struct decode *d, struct exec_insn *code, uint32_t end)
         if (f->block == DECODE_RETURN || d->join[f->block])
             i->flags |= CONTROL_JOIN;
         if (i->target <= i) {
-            unsigned cost = d->spin[f->block] ? d->spin[f->block] : SCHED_STEP;
+            unsigned cost = d->loop_fuel[f->block] ? d->loop_fuel[f->block] : SCHED_STEP;
             i->flags |= cost == SCHED_SPIN ? CONTROL_SPINS : 0;
             // The longer the jump back, the fewer iterations make a turn: so a turn ends soon, whatever it
             // runs.

@@ -33,7 +33,7 @@ struct decode {
     uint32_t *block_at;   // per block: index of its first instruction
     uint32_t *block_loc;  // per block: index in load->locs of the .loc that comes next in the text
     bool *join;           // per block: starts with a control_join
-    uint8_t *spin;        // per loop header: fuel that each iteration takes; see loop_cost
+    uint8_t *loop_fuel;   // per loop header: fuel that each iteration takes; see loop_cost
     VEC(struct exec_insn) code;
     VEC(uint32_t) pos;
     VEC(uint32_t) loc;
@@ -120,14 +120,14 @@ void decode_put_local(struct decode *d, const struct ptx_operand *from, const st
                       uint32_t offset);
 void decode_get_local(struct decode *d, const struct ptx_operand *to, const struct ptx_var *type,
                       uint32_t offset);
-void decode_control(struct decode *d);  // bra, brx, call, ret, exit, trap
-void decode_enter(struct decode *d);    // loads parameters declared as registers, at the function's start
-void decode_leave(struct decode *d);    // stores results declared as registers, at its end
-void decode_meet(struct decode *d);     // warp collectives and barriers
-void decode_special(struct decode *d);  // cvta, isspacep, alloca, ...
-void decode_video(struct decode *d);    // vadd to vset4
-void decode_texture(struct decode *d);  // tex, tld4, txq, suld, sust, suq
-void decode_cluster(struct decode *d);  // mbarrier, bulk copies, addresses in clusters
+void decode_control(struct decode *d);     // bra, brx, call, ret, exit, trap
+void decode_enter(struct decode *d);       // loads parameters declared as registers, at the function's start
+void decode_leave(struct decode *d);       // stores results declared as registers, at its end
+void decode_collective(struct decode *d);  // warp collectives and barriers
+void decode_special(struct decode *d);     // cvta, isspacep, alloca, ...
+void decode_video(struct decode *d);       // vadd to vset4
+void decode_texture(struct decode *d);     // tex, tld4, txq, suld, sust, suq
+void decode_cluster(struct decode *d);     // mbarrier, bulk copies, addresses in clusters
 void decode_tensor(struct decode *d);
 void decode_matrix(struct decode *d);  // mma, wmma, ldmatrix, ...
 void decode_wgmma(struct decode *d);

@@ -147,7 +147,7 @@ static void sparse(struct decode *d)
         const struct matrix_map *map = p->map[k] = decode_matrix_map(d, &kind);
         kind.shape.k /= 2;
         if (k == MATRIX_A)
-            map = s->half = decode_matrix_map(d, &kind);
+            map = s->stored = decode_matrix_map(d, &kind);
         fragment(d, decode_operand(d, k), map, (enum ptx_type)p->type[k], p->slot[k], k == MATRIX_D);
     }
     s->metadata = decode_source(d, decode_operand(d, 4), PTX_B32);

@@ -47,11 +47,11 @@ static struct decode_address take_map(struct decode *d, const struct ptx_operand
 static void take_shift(struct decode *d, const struct ptx_operand *o, struct tensor_lane *l)
 {
     struct ptx_operand items[DECODE_ITEMS];
-    l->nby = (uint8_t)decode_items(d, o, items);
-    if (l->nby != l->rank - 2)
+    l->noffsets = (uint8_t)decode_items(d, o, items);
+    if (l->noffsets != l->rank - 2)
         decode_unsupported(d);
-    for (unsigned k = 0; k < l->nby; k++)
-        l->by[k] = decode_source(d, &items[k], PTX_B16);
+    for (unsigned k = 0; k < l->noffsets; k++)
+        l->offset[k] = decode_source(d, &items[k], PTX_B16);
 }
 
 static void copy(struct decode *d)
@@ -62,7 +62,7 @@ static void copy(struct decode *d)
         decode_unsupported(d);
     bool loads = ptx_space_is((enum ptx_space)d->stmt->form->spaces[0]) != PTX_SPACE_GLOBAL;
     l->rank = (uint8_t)rank_of(d);
-    l->way = reduces ? TENSOR_REDUCE : loads ? TENSOR_LOAD : TENSOR_STORE;
+    l->kind = reduces ? TENSOR_REDUCE : loads ? TENSOR_LOAD : TENSOR_STORE;
     l->signals = has(d, PTX_MOD_MBARRIER_COMPLETE_TX_BYTES);
     l->multicast = has(d, PTX_MOD_MULTICAST_CLUSTER);
     l->by_columns = has(d, PTX_MOD_IM2COL) || has(d, PTX_MOD_IM2COL_NO_OFFS);

@@ -110,7 +110,7 @@ static uint8_t gathered(struct decode *d)
 
 // Decodes what follows the coordinates: a level or derivatives, then offsets. Depth comparison is not
 // supported.
-static void follows(struct decode *d, struct texture_lane *l)
+static void decode_tail(struct decode *d, struct texture_lane *l)
 {
     unsigned at = 2;
     if (l->how == SAMPLE_LEVEL)
@@ -135,9 +135,9 @@ static void results(struct decode *d, struct texture_lane *l, struct decode_dest
     struct ptx_operand items[DECODE_ITEMS];
     if (o->kind == PTX_PAIR) {
         const struct ptx_operand *second = ptx_next(o + 1);
-        l->has_present = second->kind == PTX_REG;
-        if (l->has_present)
-            l->present = decode_dest(d, second, PTX_PRED).slot;
+        l->has_resident = second->kind == PTX_REG;
+        if (l->has_resident)
+            l->resident = decode_dest(d, second, PTX_PRED).slot;
         o = o + 1;
     }
     unsigned n = d->stmt->form->vec;
@@ -182,7 +182,7 @@ static void sample(struct decode *d)
                                                : SAMPLE_PLAIN);
     l->handle = handle(d, &p.object);
     places(d, p.place, row, PTX_B32, l->place, &l->layer);
-    follows(d, l);
+    decode_tail(d, l);
     struct decode_dest dest[4];
     results(d, l, dest);
     decode_emit(d, texture_lane_sample)->ptr = l;

@@ -105,7 +105,7 @@ void decode_wgmma(struct decode *d)
     p->type[MATRIX_B] = form->types[2];
     p->saturates = ptx_form_has(form, PTX_MOD_SATFINITE);
     p->by_and = ptx_form_has(form, PTX_MOD_AND);
-    p->by_group = true;
+    p->of_wgmma = true;
     check(d, g);
     struct matrix_kind kind = {.shape = p->shape, .which = MATRIX_D, .type = p->type[MATRIX_D]};
     p->map[MATRIX_D] = p->map[MATRIX_C] = decode_matrix_map(d, &kind);

@@ -54,7 +54,7 @@ static void adds_vectors(void **state)
     exec_program_free(p);
 }
 
-static void diverges_and_meets(void **state)
+static void diverges_and_reconverges(void **state)
 {
     // Each thread loops tid times, then odd ones add 100; at the end all must have reconverged.
     struct exec_program *p = exec_testing_text(
@@ -373,7 +373,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(adds_vectors),
-        cmocka_unit_test(diverges_and_meets),
+        cmocka_unit_test(diverges_and_reconverges),
         cmocka_unit_test(waits_at_barriers),
         cmocka_unit_test(names_several_barriers),
         cmocka_unit_test(blocks_wait_for_memory),

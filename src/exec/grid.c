@@ -147,7 +147,7 @@ static bool warp_start(struct exec_warp *w, const struct exec_func *f)
     w->pc = f->code;
     w->state = WARP_READY;
     w->fuel = SCHED_FUEL;
-    w->spins = w->alternate = w->released = false;
+    w->spins = w->oldest_first = w->released = false;
     return true;
 }
 
@@ -243,7 +243,7 @@ static enum block_state one_run(struct exec_block *b)
 }
 
 // Raises a fault in a block that is deadlocked.
-static void give_up(struct exec_block *b)
+static void raise_deadlock(struct exec_block *b)
 {
     struct exec_warp *w = b->warps;
     while (w->state == WARP_DONE)
@@ -273,7 +273,7 @@ static enum block_state cluster_run(struct exec_cluster *c)
             stuck = c->blocks[r];
     }
     if (stuck)
-        give_up(stuck);
+        raise_deadlock(stuck);
     return BLOCK_DONE;
 }
 
@@ -284,7 +284,7 @@ static enum block_state block_run(struct exec_block *b)
     enum block_state state = one_run(b);
     if (state != BLOCK_STUCK)
         return state;
-    give_up(b);
+    raise_deadlock(b);
     return BLOCK_DONE;
 }
 

@@ -219,7 +219,7 @@ static const struct exec_insn *print(struct exec_warp *w, const struct exec_insn
             !format(&t, &a, fmt))
             return NULL;
         intrinsic_host(w)->print(intrinsic_host(w)->ctx, t.bytes, t.len);
-        intrinsic_give(w, l, (uint64_t)(int64_t)a.count);
+        intrinsic_return(w, l, (uint64_t)(int64_t)a.count);
     }
     return control_ret(w, i);
 }
@@ -260,7 +260,7 @@ static const struct exec_insn *allocate(struct exec_warp *w, const struct exec_i
     uint64_t sizes[EXEC_LANES], at[EXEC_LANES];
     intrinsic_arguments(w, 0, sizes);
     intrinsic_host(w)->heap_alloc(intrinsic_host(w)->ctx, w->mask, sizes, at);
-    FOR_LANES(w->mask) intrinsic_give(w, l, at[l]);
+    FOR_LANES(w->mask) intrinsic_return(w, l, at[l]);
     return control_ret(w, i);
 }
 

@@ -41,7 +41,7 @@ static inline void intrinsic_arguments(const struct exec_warp *w, unsigned n, ui
         values[l] |= (uint64_t)word[EXEC_LANES + l] << 32;
 }
 
-static inline void intrinsic_give(struct exec_warp *w, unsigned lane, uint64_t value)
+static inline void intrinsic_return(struct exec_warp *w, unsigned lane, uint64_t value)
 {
     const struct exec_place *p = &w->frame->func->rets[0];
     uint32_t *word = intrinsic_words(w, p, lane);
@@ -67,12 +67,12 @@ static inline const struct exec_launch *intrinsic_launch(const struct exec_warp 
 
 // Returns an error from a lane's call. Errors belong to the grid, not to the thread: cudaGetLastError in a
 // kernel returns the last error of any of its threads.
-static inline void intrinsic_give_error(struct exec_warp *w, unsigned lane, int error)
+static inline void intrinsic_return_error(struct exec_warp *w, unsigned lane, int error)
 {
     // Relaxed: the number does not publish other data.
     if (error)
         atomic_store_explicit(&w->block->grid->child_error, error, memory_order_relaxed);
-    intrinsic_give(w, lane, (uint64_t)(uint32_t)error);
+    intrinsic_return(w, lane, (uint64_t)(uint32_t)error);
 }
 
 // Writes a result through the pointer in argument 0. Returns false after a fault of w.

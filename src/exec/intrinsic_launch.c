@@ -50,8 +50,8 @@ static const struct exec_insn *prepare(struct exec_warp *w, const struct exec_in
         if (k && q->children)
             error = q->children->prepare(q->owner, k, grid, block, shared, &at);
         // The first call records the error; the result is the address.
-        intrinsic_give_error(w, l, error);
-        intrinsic_give(w, l, error ? 0 : at);
+        intrinsic_return_error(w, l, error);
+        intrinsic_return(w, l, error ? 0 : at);
     }
     return control_ret(w, i);
 }
@@ -67,7 +67,7 @@ static const struct exec_insn *launch(struct exec_warp *w, const struct exec_ins
         int error = INTRINSIC_INVALID_VALUE;
         if (q->children)
             error = q->children->launch(q->owner, params, stream, block_number(w));
-        intrinsic_give_error(w, l, error);
+        intrinsic_return_error(w, l, error);
     }
     return control_ret(w, i);
 }
@@ -80,7 +80,7 @@ static const struct exec_insn *launch_graph(struct exec_warp *w, const struct ex
     FOR_LANES(w->mask)
     {
         uint64_t graph = intrinsic_argument(w, 0, l), stream = intrinsic_argument(w, 1, l);
-        intrinsic_give_error(
+        intrinsic_return_error(
             w, l, q->children ? q->children->launch_graph(q->owner, graph, stream) : INTRINSIC_INVALID_VALUE);
     }
     return control_ret(w, i);
@@ -125,7 +125,7 @@ static const struct exec_insn *copy(struct exec_warp *w, const struct exec_insn 
             error = INTRINSIC_INVALID_VALUE;
         if (!error)
             error = q->children->copy(q->owner, &c, stream, block_number(w));
-        intrinsic_give_error(w, l, error);
+        intrinsic_return_error(w, l, error);
     }
     return control_ret(w, i);
 }
@@ -281,7 +281,7 @@ static const struct exec_insn *make_handle(struct exec_warp *w, const struct exe
         uint64_t handle = atomic_fetch_add_explicit(&last_handle, EXEC_HANDLE_STEP, memory_order_relaxed);
         if (good && !intrinsic_put(w, l, &handle, sizeof handle))
             return NULL;
-        intrinsic_give_error(w, l, good ? 0 : INTRINSIC_INVALID_VALUE);
+        intrinsic_return_error(w, l, good ? 0 : INTRINSIC_INVALID_VALUE);
     }
     return control_ret(w, i);
 }
@@ -303,7 +303,7 @@ static const struct exec_insn *destroy_handle(struct exec_warp *w, const struct 
 {
     if (!intrinsic_has_signature(w, 1, 1))
         return fault_raise(w, i, EXEC_INVALID_PC);
-    FOR_LANES(w->mask) intrinsic_give_error(w, l, 0);
+    FOR_LANES(w->mask) intrinsic_return_error(w, l, 0);
     return control_ret(w, i);
 }
 
@@ -320,7 +320,7 @@ static const struct exec_insn *event_record(struct exec_warp *w, const struct ex
         int error = INTRINSIC_INVALID_VALUE;
         if (q->children && !(flags && intrinsic_argument(w, 2, l)))
             error = q->children->record(q->owner, event, stream, block_number(w));
-        intrinsic_give_error(w, l, error);
+        intrinsic_return_error(w, l, error);
     }
     return control_ret(w, i);
 }
@@ -337,7 +337,7 @@ static const struct exec_insn *stream_wait(struct exec_warp *w, const struct exe
         int error = INTRINSIC_INVALID_VALUE;
         if (q->children && !intrinsic_argument(w, 2, l))
             error = q->children->await(q->owner, event, stream, block_number(w));
-        intrinsic_give_error(w, l, error);
+        intrinsic_return_error(w, l, error);
     }
     return control_ret(w, i);
 }
@@ -355,7 +355,7 @@ static const struct exec_insn *cuda_malloc(struct exec_warp *w, const struct exe
     {
         if (at[l] && !intrinsic_put(w, l, &at[l], sizeof at[l]))
             return NULL;
-        intrinsic_give_error(w, l, at[l] ? 0 : OUT_OF_MEMORY);
+        intrinsic_return_error(w, l, at[l] ? 0 : OUT_OF_MEMORY);
     }
     return control_ret(w, i);
 }
@@ -367,7 +367,7 @@ static const struct exec_insn *cuda_free(struct exec_warp *w, const struct exec_
         return fault_raise(w, i, EXEC_INVALID_PC);
     intrinsic_arguments(w, 0, at);
     uint32_t bad = intrinsic_host(w)->heap_free(intrinsic_host(w)->ctx, w->mask, at);
-    FOR_LANES(w->mask) intrinsic_give_error(w, l, bad >> l & 1 ? INTRINSIC_INVALID_VALUE : 0);
+    FOR_LANES(w->mask) intrinsic_return_error(w, l, bad >> l & 1 ? INTRINSIC_INVALID_VALUE : 0);
     return control_ret(w, i);
 }
 

@@ -13,9 +13,9 @@ static const struct exec_insn *last_error(struct exec_warp *w, const struct exec
     if (!intrinsic_has_signature(w, 0, 1))
         return fault_raise(w, i, EXEC_INVALID_PC);
     FOR_LANES(w->mask)
-    intrinsic_give(w, l,
-                   (uint64_t)(clear ? atomic_exchange_explicit(error, 0, memory_order_relaxed)
-                                    : atomic_load_explicit(error, memory_order_relaxed)));
+    intrinsic_return(w, l,
+                     (uint64_t)(clear ? atomic_exchange_explicit(error, 0, memory_order_relaxed)
+                                      : atomic_load_explicit(error, memory_order_relaxed)));
     return control_ret(w, i);
 }
 
@@ -37,7 +37,7 @@ static const struct exec_insn *error_text(struct exec_warp *w, const struct exec
     FOR_LANES(w->mask)
     {
         int error = (int)intrinsic_argument(w, 0, l);
-        intrinsic_give(w, l, q->children ? q->children->error_text(q->owner, error, name) : 0);
+        intrinsic_return(w, l, q->children ? q->children->error_text(q->owner, error, name) : 0);
     }
     return control_ret(w, i);
 }
@@ -55,8 +55,8 @@ static const struct exec_insn *get_error_string(struct exec_warp *w, const struc
 // --- the device --------------------------------------------------------------------------------------------
 
 // (to) or (to, which); writes `size` bytes to `to`.
-static const struct exec_insn *ask(struct exec_warp *w, const struct exec_insn *i,
-                                   enum exec_question question, unsigned nparams, unsigned size)
+static const struct exec_insn *query(struct exec_warp *w, const struct exec_insn *i,
+                                     enum exec_question question, unsigned nparams, unsigned size)
 {
     const struct exec_launch *q = intrinsic_launch(w);
     if (!intrinsic_has_signature(w, nparams, 1))
@@ -69,7 +69,7 @@ static const struct exec_insn *ask(struct exec_warp *w, const struct exec_insn *
             error = q->children->ask(q->owner, question, which, &value);
         if (!error && !intrinsic_put(w, l, &value, size))
             return NULL;
-        intrinsic_give_error(w, l, error);
+        intrinsic_return_error(w, l, error);
     }
     return control_ret(w, i);
 }
@@ -77,7 +77,7 @@ static const struct exec_insn *ask(struct exec_warp *w, const struct exec_insn *
 #define ASK(name, question, nparams, size)                                              \
     static const struct exec_insn *name(struct exec_warp *w, const struct exec_insn *i) \
     {                                                                                   \
-        return ask(w, i, question, nparams, size);                                      \
+        return query(w, i, question, nparams, size);                                    \
     }
 ASK(get_device, EXEC_ASK_DEVICE, 1, sizeof(int))
 ASK(get_device_count, EXEC_ASK_DEVICES, 1, sizeof(int))
@@ -99,7 +99,7 @@ static const struct exec_insn *get_attribute(struct exec_warp *w, const struct e
                                            (int)intrinsic_argument(w, 2, l), &value);
         if (!error && !intrinsic_put(w, l, &value, sizeof value))
             return NULL;
-        intrinsic_give_error(w, l, error);
+        intrinsic_return_error(w, l, error);
     }
     return control_ret(w, i);
 }
@@ -150,7 +150,7 @@ static const struct exec_insn *get_function(struct exec_warp *w, const struct ex
         for (unsigned at = 0; !error && at < sizeof a; at += PIECE)
             if (!access_write(w, &intrinsic_generic, l, to + at, (const char *)&a + at, PIECE))
                 return NULL;
-        intrinsic_give_error(w, l, error);
+        intrinsic_return_error(w, l, error);
     }
     return control_ret(w, i);
 }
@@ -170,7 +170,7 @@ static const struct exec_insn *occupancy(struct exec_warp *w, const struct exec_
                                            intrinsic_argument(w, 3, l), &blocks);
         if (!error && !intrinsic_put(w, l, &blocks, sizeof blocks))
             return NULL;
-        intrinsic_give_error(w, l, error);
+        intrinsic_return_error(w, l, error);
     }
     return control_ret(w, i);
 }

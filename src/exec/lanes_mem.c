@@ -99,7 +99,7 @@ INLINE uint32_t slot_of(const struct exec_insn *i, unsigned k)
     } while (0)
 
 // The ways to convert an element to a register: by log2 of its size, its sign and the register's size.
-#define WAYS(log, DO)                            \
+#define CONVERSIONS(log, DO)                     \
     switch ((log) << 4 | is_signed << 3 | reg) { \
     case 0x00: DO(uint16_t, uint8_t); break;     \
     case 0x08: DO(uint16_t, int8_t); break;      \
@@ -121,12 +121,12 @@ INLINE uint32_t slot_of(const struct exec_insn *i, unsigned k)
     }
 
 INLINE void fill(char *to, unsigned first, unsigned count, const char *from, unsigned log, unsigned is_signed,
-                 unsigned reg){WAYS(log, FILL)}
+                 unsigned reg){CONVERSIONS(log, FILL)}
 
 INLINE void spread(char *to, unsigned first, unsigned count, const char *from, unsigned log,
                    unsigned is_signed, unsigned reg, unsigned step)
 {
-    WAYS(log, SPREAD)
+    CONVERSIONS(log, SPREAD)
 }
 
 static void set_lane(char *to, unsigned lane, uint64_t raw, unsigned log, unsigned is_signed, unsigned reg)
@@ -194,7 +194,7 @@ static const struct exec_insn *store_each(struct exec_warp *w, const struct exec
 // --- scattered accesses ------------------------------------------------------------------------------------
 
 // Gives inactive lanes the address of an active one, so that loops need no condition.
-INLINE void settle_inactive(uint64_t *at, uint32_t mask)
+INLINE void fill_inactive(uint64_t *at, uint32_t mask)
 {
     uint64_t some = at[__builtin_ctz(mask)];
     LANES_LOOP at[l] = mask >> l & 1 ? at[l] : some;
@@ -246,9 +246,9 @@ INLINE bool common_base(const struct exec_warp *w, enum access_space where, cons
     } while (0)
 
 INLINE void pick(char *to, uintptr_t from, const uint64_t *at, uint32_t mask, unsigned log,
-                 unsigned is_signed, unsigned reg){WAYS(log, PICK)}
+                 unsigned is_signed, unsigned reg){CONVERSIONS(log, PICK)}
 
-#define STREW(D, S)                                              \
+#define SCATTER(D, S)                                            \
     do {                                                         \
         const D *s = (const D *)from;                            \
         if (mask == EXEC_ALL) {                                  \
@@ -262,11 +262,11 @@ INLINE void pick(char *to, uintptr_t from, const uint64_t *at, uint32_t mask, un
         }                                                        \
     } while (0)
 
-INLINE
-    void strew(uintptr_t to, const char *from, const uint64_t *at, uint32_t mask, unsigned log, unsigned reg)
+INLINE void scatter(uintptr_t to, const char *from, const uint64_t *at, uint32_t mask, unsigned log,
+                    unsigned reg)
 {
     const unsigned is_signed = 0;
-    WAYS(log, STREW)
+    CONVERSIONS(log, SCATTER)
 }
 
 // Loads `count` lanes whose addresses follow a pattern, n elements each.
@@ -318,7 +318,7 @@ INLINE const struct exec_insn *load(struct exec_warp *w, const struct exec_insn 
     unsigned n = access_count(i), size = n << log;
     addresses(w, i, at);
     if (w->mask != EXEC_ALL)
-        settle_inactive(at, w->mask);
+        fill_inactive(at, w->mask);
     else if (load_pattern(w, i, where, log, at))
         return i + 1;
     uintptr_t base;
@@ -340,7 +340,7 @@ INLINE void unspread(char *to, const char *from, unsigned first, unsigned count,
                      unsigned step)
 {
     const unsigned is_signed = 0;
-    WAYS(log, GATHER)
+    CONVERSIONS(log, GATHER)
 }
 
 INLINE void store_part(struct exec_warp *w, const struct exec_insn *i, unsigned first, unsigned count,
@@ -388,14 +388,15 @@ INLINE const struct exec_insn *store(struct exec_warp *w, const struct exec_insn
     unsigned n = access_count(i), size = n << log;
     addresses(w, i, at);
     if (w->mask != EXEC_ALL)
-        settle_inactive(at, w->mask);
+        fill_inactive(at, w->mask);
     else if (store_pattern(w, i, where, log, at))
         return i + 1;
     uintptr_t base;
     if (!common_base(w, where, at, size, SPACE_WRITE, &base))
         return store_each(w, i, where, at);
     for (unsigned k = 0; k < n; k++)
-        strew(base + (k << log), w->regs + slot_of(i, k), at, w->mask, log, i->flags >> ACCESS_REG_SHIFT & 3);
+        scatter(base + (k << log), w->regs + slot_of(i, k), at, w->mask, log,
+                i->flags >> ACCESS_REG_SHIFT & 3);
     return i + 1;
 }
 

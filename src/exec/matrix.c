@@ -6,11 +6,11 @@
 
 #include "exec/access.h"
 
-bool matrix_meet(struct exec_warp *w, const struct exec_insn *i, const struct exec_insn **next)
+bool matrix_converge(struct exec_warp *w, const struct exec_insn *i, const struct exec_insn **next)
 {
     if (!w->released && !(w->alive & ~w->mask))
         return true;
-    return sched_meet(w, i, EXEC_ALL, next);
+    return sched_converge(w, i, EXEC_ALL, next);
 }
 
 // --- registers ---------------------------------------------------------------------------------------------
@@ -140,7 +140,7 @@ const struct exec_insn *matrix_load(struct exec_warp *w, const struct exec_insn 
 {
     const struct matrix_tile *t = i->ptr;
     const struct exec_insn *next;
-    if (!matrix_meet(w, i, &next))
+    if (!matrix_converge(w, i, &next))
         return next;
     for (uint32_t left = w->mask; left; left &= left - 1) {
         unsigned lane = (unsigned)__builtin_ctz(left);
@@ -164,7 +164,7 @@ const struct exec_insn *matrix_store(struct exec_warp *w, const struct exec_insn
 {
     const struct matrix_tile *t = i->ptr;
     const struct exec_insn *next;
-    if (!matrix_meet(w, i, &next))
+    if (!matrix_converge(w, i, &next))
         return next;
     unsigned size = unit(t);
     for (uint32_t left = w->mask; left; left &= left - 1) {
@@ -202,7 +202,7 @@ static uint32_t *matrix_slot(const struct exec_warp *w, const struct exec_insn *
 const struct exec_insn *matrix_ldmatrix(struct exec_warp *w, const struct exec_insn *i)
 {
     const struct exec_insn *next;
-    if (!matrix_meet(w, i, &next))
+    if (!matrix_converge(w, i, &next))
         return next;
     uint16_t rows[4][SIDE][SIDE] = {0};
     unsigned n = i->flags & MATRIX_COUNT;
@@ -223,7 +223,7 @@ const struct exec_insn *matrix_ldmatrix(struct exec_warp *w, const struct exec_i
 const struct exec_insn *matrix_stmatrix(struct exec_warp *w, const struct exec_insn *i)
 {
     const struct exec_insn *next;
-    if (!matrix_meet(w, i, &next))
+    if (!matrix_converge(w, i, &next))
         return next;
     unsigned n = i->flags & MATRIX_COUNT;
     uint16_t rows[4][SIDE][SIDE];
@@ -242,7 +242,7 @@ const struct exec_insn *matrix_stmatrix(struct exec_warp *w, const struct exec_i
 const struct exec_insn *matrix_movmatrix(struct exec_warp *w, const struct exec_insn *i)
 {
     const struct exec_insn *next;
-    if (!matrix_meet(w, i, &next))
+    if (!matrix_converge(w, i, &next))
         return next;
     uint16_t all[SIDE * SIDE];
     const uint32_t *a = (const uint32_t *)(w->regs + i->a);

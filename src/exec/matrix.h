@@ -45,7 +45,7 @@ struct matrix_product {
     uint8_t type[MATRIX_OPERANDS];  // enum ptx_type
     uint8_t rounding;               // f64: enum matrix_rounding
     bool saturates, by_and;         // saturates: integers; by_and: b1 with .and instead of .xor
-    bool by_group;                  // a part of wgmma
+    bool of_wgmma;                  // a part of wgmma
     const struct matrix_map *map[MATRIX_OPERANDS];
     uint32_t slot[MATRIX_OPERANDS][MATRIX_REGS];
 };
@@ -55,10 +55,10 @@ struct matrix_product {
 // is stored, and half of the first two bits gives its number. Four bits of metadata cover four columns, or
 // two of tf32.
 struct matrix_sparse {
-    struct matrix_product product;  // with the map of the full A
-    const struct matrix_map *half;  // the map of the stored A, for its slots
-    uint32_t metadata;              // slot
-    uint8_t selector;               // which lanes hold the metadata
+    struct matrix_product product;    // with the map of the full A
+    const struct matrix_map *stored;  // the map of the stored A, for its slots
+    uint32_t metadata;                // slot
+    uint8_t selector;                 // which lanes hold the metadata
 };
 enum matrix_rounding { MATRIX_RN, MATRIX_RZ, MATRIX_RM, MATRIX_RP };
 
@@ -90,7 +90,7 @@ exec_fn matrix_movmatrix;  // d, a
 enum { MATRIX_COUNT = 7, MATRIX_TRANSPOSE = 8 };
 
 // Returns true if all live lanes have arrived at i. Otherwise returns false; execute *next instead.
-bool matrix_meet(struct exec_warp *w, const struct exec_insn *i, const struct exec_insn **next);
+bool matrix_converge(struct exec_warp *w, const struct exec_insn *i, const struct exec_insn **next);
 
 // matrix_gather* read elements, one per word, from registers; matrix_scatter* write them to the registers of
 // active lanes.

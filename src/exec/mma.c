@@ -218,7 +218,7 @@ void mma_multiply(const struct matrix_product *p, struct mma_operands *o)
     case PTX_S8:
     case PTX_U8: integers(p, o); return;
     case PTX_E4M3:
-    case PTX_E5M2: p->by_group ? group_bytes(p, o) : bytes(p, o); return;
+    case PTX_E5M2: p->of_wgmma ? group_bytes(p, o) : bytes(p, o); return;
     default: break;
     }
     if (p->shape.m == 8 && p->shape.n == 8)
@@ -242,7 +242,7 @@ const struct exec_insn *mma_run(struct exec_warp *w, const struct exec_insn *i)
     const struct matrix_product *p = i->ptr;
     const struct exec_insn *next;
     struct mma_operands o;
-    if (!matrix_meet(w, i, &next))
+    if (!matrix_converge(w, i, &next))
         return next;
     if (p->type[MATRIX_D] == PTX_F64) {
         multiply_wide(w, p);

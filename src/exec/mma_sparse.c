@@ -78,9 +78,9 @@ const struct exec_insn *mma_sparse_run(struct exec_warp *w, const struct exec_in
     const struct exec_insn *next;
     struct mma_operands o;
     uint32_t half[MATRIX_MOST / 2];
-    if (!matrix_meet(w, i, &next))
+    if (!matrix_converge(w, i, &next))
         return next;
-    matrix_gather32(w, s->half, p->slot[MATRIX_A], half);
+    matrix_gather32(w, s->stored, p->slot[MATRIX_A], half);
     matrix_gather32(w, p->map[MATRIX_B], p->slot[MATRIX_B], o.b);
     matrix_gather32(w, p->map[MATRIX_C], p->slot[MATRIX_C], o.c);
     make_whole(s, metadata, half, o.a);

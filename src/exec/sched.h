@@ -47,8 +47,8 @@ bool sched_can_run(const struct exec_warp *w);  // one of its splits is ready
 
 // Returns true if all live lanes of `members` have arrived at i: in this split, or in splits that were
 // waiting there and join it now. Otherwise returns false, and *next is what to execute instead.
-bool sched_meet(struct exec_warp *w, const struct exec_insn *i, uint32_t members,
-                const struct exec_insn **next);
+bool sched_converge(struct exec_warp *w, const struct exec_insn *i, uint32_t members,
+                    const struct exec_insn **next);
 
 // --- frames (frame.c) --------------------------------------------------------------------------------------
 

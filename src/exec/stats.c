@@ -20,7 +20,7 @@ enum { FIRST = 1, SECOND = 2, THIRD = 4, FOURTH = 8 };
 static const struct carrier {
     exec_fn *fn;
     uint8_t accesses;
-    bool meets;  // executed again until all lanes have arrived
+    bool converges;  // executed again until all lanes have arrived
 } carriers[] = {
     {cp_async, FIRST | SECOND, false}, {matrix_ldmatrix, FIRST, true},
     {matrix_stmatrix, FIRST, true},    {matrix_load, FIRST, true},
@@ -165,7 +165,7 @@ static const struct exec_insn *run_carrier(struct exec_stats *s, struct exec_war
     for (unsigned k = 0; k < 4; k++)
         touched[k] = accesses >> k & 1 ? count_sectors(w, i, i + 1 + k) : 0;
     const struct exec_insn *next = i->fn(w, i);
-    if (c->meets && next != i + 2 && w->state != WARP_FAULT)
+    if (c->converges && next != i + 2 && w->state != WARP_FAULT)
         return next;
     for (unsigned k = 0; k < 4; k++)
         if (accesses >> k & 1)

@@ -48,11 +48,11 @@ static bool is_good(const struct tensor_map *m, unsigned rank)
 
 struct box {
     struct tensor_map map;
-    unsigned size;                // bytes of an element
-    int64_t at[TENSOR_RANK];      // the first element
-    uint16_t by[TENSOR_PICTURE];  // im2col: pixel offsets
-    uint32_t count[TENSOR_RANK];  // elements copied per dimension
-    uint32_t bytes;               // bytes of all elements
+    unsigned size;                       // bytes of an element
+    int64_t at[TENSOR_RANK];             // the first element
+    uint16_t offset[TENSOR_IMAGE_DIMS];  // im2col: pixel offsets
+    uint32_t count[TENSOR_RANK];         // elements copied per dimension
+    uint32_t bytes;                      // bytes of all elements
     uint64_t shared, barrier;
     uint32_t what;  // reduction, as in atomic.h
 };
@@ -92,11 +92,11 @@ static void fill(const struct box *b, char *to)
 }
 
 static bool one(struct exec_warp *w, const struct exec_insn *i, unsigned lane, const struct box *b,
-                enum tensor_way way, uint64_t address, char *bytes)
+                enum tensor_kind kind, uint64_t address, char *bytes)
 {
-    if (way == TENSOR_LOAD)
+    if (kind == TENSOR_LOAD)
         return access_read(w, i + 3, lane, address, bytes, b->size);
-    if (way == TENSOR_STORE)
+    if (kind == TENSOR_STORE)
         return access_write(w, i + 3, lane, address, bytes, b->size);
     char *to = access_host(w, i + 3, lane, address, b->size, true);
     if (to)
@@ -106,7 +106,7 @@ static bool one(struct exec_warp *w, const struct exec_insn *i, unsigned lane, c
 
 // Copies 16 bytes of a row, starting at the index.
 static bool piece(struct exec_warp *w, const struct exec_insn *i, unsigned lane, const struct box *b,
-                  enum tensor_way way, uint32_t index[TENSOR_RANK], char bytes[PIECE])
+                  enum tensor_kind kind, uint32_t index[TENSOR_RANK], char bytes[PIECE])
 {
     uint32_t first = index[0], n = PIECE / b->size;
     uint64_t address, end;
@@ -114,16 +114,16 @@ static bool piece(struct exec_warp *w, const struct exec_insn *i, unsigned lane,
     bool whole = b->map.step[0] == 1 && locate(b, index, &end);
     index[0] = first;
     // All elements are inside, contiguous, and 16-byte aligned in global memory.
-    if (whole && locate(b, index, &address) && address % PIECE == 0 && way != TENSOR_REDUCE)
-        return way == TENSOR_LOAD ? access_read(w, i + 3, lane, address, bytes, PIECE)
-                                  : access_write(w, i + 3, lane, address, bytes, PIECE);
+    if (whole && locate(b, index, &address) && address % PIECE == 0 && kind != TENSOR_REDUCE)
+        return kind == TENSOR_LOAD ? access_read(w, i + 3, lane, address, bytes, PIECE)
+                                   : access_write(w, i + 3, lane, address, bytes, PIECE);
     for (uint32_t k = 0; k < n && first + k < b->count[0]; k++) {
         char *at = bytes + k * b->size;
         index[0] = first + k;
         if (locate(b, index, &address)) {
-            if (!one(w, i, lane, b, way, address, at))
+            if (!one(w, i, lane, b, kind, address, at))
                 return false;
-        } else if (way == TENSOR_LOAD) {
+        } else if (kind == TENSOR_LOAD) {
             fill(b, at);
         }
     }
@@ -132,28 +132,28 @@ static bool piece(struct exec_warp *w, const struct exec_insn *i, unsigned lane,
 }
 
 static bool row(struct exec_warp *w, const struct exec_insn *i, unsigned lane, const struct box *b,
-                enum tensor_way way, uint32_t index[TENSOR_RANK], uint64_t shared)
+                enum tensor_kind kind, uint32_t index[TENSOR_RANK], uint64_t shared)
 {
     for (uint32_t k = 0; k < b->count[0]; k += PIECE / b->size) {
         char bytes[PIECE] = {0};
         uint64_t at = swizzled(b, shared + (uint64_t)k * b->size);
         index[0] = k;
-        if (way != TENSOR_LOAD && !access_read(w, i + 1, lane, at, bytes, PIECE))
+        if (kind != TENSOR_LOAD && !access_read(w, i + 1, lane, at, bytes, PIECE))
             return false;
-        if (!piece(w, i, lane, b, way, index, bytes))
+        if (!piece(w, i, lane, b, kind, index, bytes))
             return false;
-        if (way == TENSOR_LOAD && !access_write(w, i + 1, lane, at, bytes, PIECE))
+        if (kind == TENSOR_LOAD && !access_write(w, i + 1, lane, at, bytes, PIECE))
             return false;
     }
     return true;
 }
 
 static bool all_rows(struct exec_warp *w, const struct exec_insn *i, unsigned lane, const struct box *b,
-                     enum tensor_way way)
+                     enum tensor_kind kind)
 {
     uint32_t index[TENSOR_RANK] = {0}, pitch = b->count[0] * b->size;
     for (uint64_t at = b->shared; at < b->shared + b->bytes; at += pitch) {
-        if (!row(w, i, lane, b, way, index, at))
+        if (!row(w, i, lane, b, kind, index, at))
             return false;
         for (unsigned k = 1; k < b->map.rank && ++index[k] == b->count[k]; k++)
             index[k] = 0;
@@ -175,7 +175,7 @@ static void next_pixel(const struct tensor_map *m, int64_t at[TENSOR_RANK])
 }
 
 static bool all_pixels(struct exec_warp *w, const struct exec_insn *i, unsigned lane, const struct box *b,
-                       enum tensor_way way)
+                       enum tensor_kind kind)
 {
     struct box shifted = *b;
     int64_t at[TENSOR_RANK];
@@ -184,8 +184,8 @@ static bool all_pixels(struct exec_warp *w, const struct exec_insn *i, unsigned 
     for (uint64_t to = b->shared; to < b->shared + b->bytes; to += pitch) {
         uint32_t index[TENSOR_RANK] = {0};
         for (unsigned k = 1; k < b->map.rank; k++)
-            shifted.at[k] = at[k] + (k + 1 < b->map.rank ? b->by[k - 1] : 0);
-        if (!row(w, i, lane, &shifted, way, index, to))
+            shifted.at[k] = at[k] + (k + 1 < b->map.rank ? b->offset[k - 1] : 0);
+        if (!row(w, i, lane, &shifted, kind, index, to))
             return false;
         next_pixel(&b->map, at);
     }
@@ -209,8 +209,8 @@ static bool make_box(const struct exec_warp *w, const struct tensor_lane *l, uns
 {
     if (!is_good(&b->map, l->rank) || l->by_columns != b->map.by_columns)
         return false;
-    for (unsigned k = 0; k < l->nby; k++)
-        b->by[k] = ((const uint16_t *)(w->regs + l->by[k]))[lane];
+    for (unsigned k = 0; k < l->noffsets; k++)
+        b->offset[k] = ((const uint16_t *)(w->regs + l->offset[k]))[lane];
     b->size = tensor_type_bytes((enum tensor_type)b->map.type);
     uint64_t bytes = b->size;
     for (unsigned k = 0; k < l->rank; k++) {
@@ -225,14 +225,14 @@ static bool make_box(const struct exec_warp *w, const struct tensor_lane *l, uns
     b->bytes = (uint32_t)bytes;
     enum ptx_type type = type_of(&b->map, l->op);
     b->what = l->op | (uint32_t)type << ATOMIC_TYPE_SHIFT | ATOMIC_NO_RESULT | ATOMIC_GLOBAL;
-    return l->way != TENSOR_REDUCE || atomic_knows((enum atomic_op)l->op, type);
+    return l->kind != TENSOR_REDUCE || atomic_knows((enum atomic_op)l->op, type);
 }
 
 static bool copy(struct exec_warp *w, const struct exec_insn *i, unsigned lane, const struct box *b)
 {
     const struct tensor_lane *l = i->ptr;
-    enum tensor_way way = (enum tensor_way)l->way;
-    return (l->by_columns ? all_pixels(w, i, lane, b, way) : all_rows(w, i, lane, b, way)) &&
+    enum tensor_kind kind = (enum tensor_kind)l->kind;
+    return (l->by_columns ? all_pixels(w, i, lane, b, kind) : all_rows(w, i, lane, b, kind)) &&
            (!l->signals || mbarrier_bytes(w, i + 4, lane, b->barrier, b->bytes));
 }
 

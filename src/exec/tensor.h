@@ -21,7 +21,7 @@ enum {
     TENSOR_MAGIC = 0x706d746d,
     TENSOR_BOX_MOST = 256,      // elements in a dimension of a box
     TENSOR_PIXELS_MOST = 1024,  // pixels of an im2col box
-    TENSOR_PICTURE = 3,         // dimensions of an image
+    TENSOR_IMAGE_DIMS = 3,      // dimensions of an image
     TENSOR_STEP_MOST = 8,
     TENSOR_BYTES_MOST = 1 << 18,  // of a box: more than shared memory has
 };
@@ -54,21 +54,21 @@ struct tensor_map {
     uint16_t box[TENSOR_RANK];     // elements
     uint8_t step[TENSOR_RANK];     // the box takes every step-th element
     uint8_t by_columns;
-    int16_t lower[TENSOR_PICTURE];  // im2col: the bounding box's first pixel
-    int16_t upper[TENSOR_PICTURE];  // im2col: its last pixel, relative to the image's last
+    int16_t lower[TENSOR_IMAGE_DIMS];  // im2col: the bounding box's first pixel
+    int16_t upper[TENSOR_IMAGE_DIMS];  // im2col: its last pixel, relative to the image's last
 };
 _Static_assert(sizeof(struct tensor_map) <= 128, "the application has room for this much");
 
 unsigned tensor_type_bytes(enum tensor_type type);
 
-enum tensor_way { TENSOR_LOAD, TENSOR_STORE, TENSOR_REDUCE };
+enum tensor_kind { TENSOR_LOAD, TENSOR_STORE, TENSOR_REDUCE };
 
 struct tensor_lane {
-    uint8_t way, rank;
+    uint8_t kind, rank;
     bool signals, multicast, by_columns;
-    uint32_t at[TENSOR_RANK];     // slots of the coordinates
-    uint32_t by[TENSOR_PICTURE];  // im2col: 16-bit slots of the pixel offsets
-    uint8_t nby;
+    uint32_t at[TENSOR_RANK];            // slots of the coordinates
+    uint32_t offset[TENSOR_IMAGE_DIMS];  // im2col: 16-bit slots of the pixel offsets
+    uint8_t noffsets;
     uint32_t blocks;  // multicast: slot with the mask of the cluster's blocks
     uint32_t op;      // enum atomic_op
 };

@@ -11,11 +11,11 @@ struct texture_lane {
     uint8_t shape, how, gather;
     bool integers;
     uint8_t nplace;  // coordinates, without the layer
-    bool has_layer, has_offset, has_present;
+    bool has_layer, has_offset, has_resident;
     uint8_t halves;  // f16 results: 1: one per register, 2: two per register
     uint32_t place[3], layer, level, dx[3], dy[3], offset[3];
     uint32_t to[4];
-    uint32_t present;  // slot of a predicate: the texel is resident; always true here
+    uint32_t resident;  // slot of a predicate: the texel is resident; always true here
 };
 
 // What sm_90 supports; its compiler drops kernels that query anything else.

@@ -64,8 +64,8 @@ struct exec_frame {
 
 enum split_state {
     SPLIT_READY,
-    SPLIT_MEETS,    // at a warp collective, for the lanes in `wait`
-    SPLIT_BARRIER,  // at barrier number `wait`
+    SPLIT_CONVERGES,  // at a warp collective, for the lanes in `wait`
+    SPLIT_BARRIER,    // at barrier number `wait`
 };
 
 struct exec_split {
@@ -99,7 +99,7 @@ struct exec_warp {
     uint32_t index;              // in its block
     uint8_t state;               // enum warp_state
     bool spins;                  // it gave up its turn in a loop that only waits
-    bool alternate;              // the oldest split runs next, wherever it is
+    bool oldest_first;           // the oldest split runs next, wherever it is
     bool released;               // the current split need not wait for others at its warp collective
     uint32_t arrived;            // lanes that have arrived at barrier.cluster in its current phase
     uint64_t turn;

@@ -114,7 +114,7 @@ const struct exec_insn *wgmma_run(struct exec_warp *w, const struct exec_insn *i
     enum ptx_type type = (enum ptx_type)p->type[MATRIX_B];
     struct mma_operands o;
     struct source s;
-    if (!matrix_meet(w, i, &next))
+    if (!matrix_converge(w, i, &next))
         return next;
     if (!read_descriptor(uniform(w, g->b), size_of(type), g->b_by_row, &s))
         return fault_raise(w, i, EXEC_ILLEGAL_INSTRUCTION);

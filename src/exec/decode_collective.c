@@ -146,7 +146,7 @@ static void barrier(struct decode *d, bool reduces)
         (struct exec_insn){.fn = barrier_arrive, .d = dest.slot, .a = a, .b = b, .c = c, .flags = flags};
 }
 
-void decode_meet(struct decode *d)
+void decode_collective(struct decode *d)
 {
     if (d->stmt->form->id == PTX_OP_ACTIVEMASK) {
         struct decode_dest dest = decode_dest(d, decode_operand(d, 0), PTX_B32);
