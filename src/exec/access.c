@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Accesses to memory lane by lane: slow, exact, for every space. lanes_mem.c has the fast ways.
+// Accesses to memory lane by lane: slow, exact, for every space. lanes_mem.c has the fast paths.
 #include "exec/access.h"
 
 #include <string.h>
@@ -20,8 +20,8 @@ uint64_t access_address(const struct exec_warp *w, const struct exec_insn *i, un
     return ((const uint64_t *)(w->regs + i->a))[lane] + i->imm;
 }
 
-// The space that an address is really in; *address becomes an offset there.
-static enum access_space settle(enum access_space where, uint64_t *address)
+// Returns the space that an address is in; *address becomes an offset there.
+static enum access_space resolve_space(enum access_space where, uint64_t *address)
 {
     if (where != ACCESS_GENERIC)
         return where;
@@ -36,8 +36,8 @@ static enum access_space settle(enum access_space where, uint64_t *address)
     return ACCESS_GLOBAL;
 }
 
-static void refuse(struct exec_warp *w, const struct exec_insn *i, enum exec_fault_kind kind, unsigned lane,
-                   uint64_t address, unsigned size, bool write)
+static void raise_fault(struct exec_warp *w, const struct exec_insn *i, enum exec_fault_kind kind,
+                        unsigned lane, uint64_t address, unsigned size, bool write)
 {
     enum access_space where = access_space(i);
     if (i->flags & ACCESS_WIDE)
@@ -49,14 +49,16 @@ static void refuse(struct exec_warp *w, const struct exec_insn *i, enum exec_fau
     fault_memory(w, i, kind, lane, address, size, write, names[where]);
 }
 
-// In the shared memory of another block of the cluster, or of its own under the cluster's address.
+// Returns the host address in the shared memory of another block of the cluster, or of the own block through
+// its cluster address; NULL if out of bounds.
 static __attribute__((noinline)) char *cluster_at(const struct exec_warp *w, uint64_t at, unsigned size)
 {
     const struct exec_block *b = cluster_block(w, &at);
     return b && at <= b->shared_size && size <= b->shared_size - at ? b->shared + at : NULL;
 }
 
-// Where an offset in the window of shared memory lies; NULL if nothing of that size does.
+// Returns the host address of an offset in the window of shared memory; NULL if `size` bytes there are out of
+// bounds.
 static inline char *shared_at(const struct exec_warp *w, uint64_t at, unsigned size)
 {
     const struct exec_block *b = w->block;
@@ -75,23 +77,24 @@ static bool is_allowed(const struct exec_warp *w, enum access_space where, uint6
     }
 }
 
-// Checks an access. ACCESS_SPACES: w has faulted.
+// Checks an access and makes *address an offset in the space that it returns. Returns ACCESS_SPACES after a
+// fault of w.
 static enum access_space check(struct exec_warp *w, const struct exec_insn *i, unsigned lane,
                                uint64_t *address, unsigned size, bool write)
 {
     uint64_t original = *address;
     if (original & (size - 1)) {
-        refuse(w, i, EXEC_MISALIGNED_ADDRESS, lane, original, size, write);
+        raise_fault(w, i, EXEC_MISALIGNED_ADDRESS, lane, original, size, write);
         return ACCESS_SPACES;
     }
-    enum access_space where = settle(access_space(i), address);
+    enum access_space where = resolve_space(access_space(i), address);
     if (is_allowed(w, where, *address, size, write))
         return where;
-    refuse(w, i, EXEC_ILLEGAL_ADDRESS, lane, original, size, write);
+    raise_fault(w, i, EXEC_ILLEGAL_ADDRESS, lane, original, size, write);
     return ACCESS_SPACES;
 }
 
-// The usual case: all lanes, and all well.
+// The common case: all lanes are active and aligned. Returns false in other cases.
 static bool quick_wide(struct exec_warp *w, const struct exec_insn *i)
 {
     uint64_t *d = (uint64_t *)(w->regs + i->d), any = 0;
@@ -113,7 +116,7 @@ const struct exec_insn *access_wide(struct exec_warp *w, const struct exec_insn 
         unsigned lane = (unsigned)__builtin_ctz(left);
         uint64_t at = access_address(w, i, lane);
         if (at % WIDE) {
-            refuse(w, i, EXEC_MISALIGNED_ADDRESS, lane, at, WIDE, i->flags & ACCESS_STORES);
+            raise_fault(w, i, EXEC_MISALIGNED_ADDRESS, lane, at, WIDE, i->flags & ACCESS_STORES);
             return NULL;
         }
         if (i->flags & ACCESS_NO_BASE)

@@ -8,28 +8,28 @@
 
 enum access_space { ACCESS_GENERIC, ACCESS_GLOBAL, ACCESS_SHARED, ACCESS_LOCAL, ACCESS_PARAM, ACCESS_SPACES };
 
-// insn.flags of an access. Slots: a the address; values in d, b, c, e.
+// insn.flags of an access. Slot a is the address; values are in d, b, c, e.
 enum {
     ACCESS_LOG = 7,        // log2 of the bytes of one element, 0 to 4
-    ACCESS_SIGNED = 8,     // loads extend it by its sign
-    ACCESS_VEC_SHIFT = 4,  // 1, 2 or 4 elements, as 0, 1, 2
+    ACCESS_SIGNED = 8,     // loads sign-extend
+    ACCESS_VEC_SHIFT = 4,  // log2 of the elements: 1, 2 or 4
     ACCESS_VEC = 3 << ACCESS_VEC_SHIFT,
-    ACCESS_REG_SHIFT = 6,  // registers: 16, 32, 64, 128 bits, as 0 to 3
+    ACCESS_REG_SHIFT = 6,  // registers of 16, 32, 64, 128 bits, as 0 to 3
     ACCESS_REG = 3 << ACCESS_REG_SHIFT,
     ACCESS_A32 = 1 << 8,      // the address register has 32 bits
-    ACCESS_NO_BASE = 1 << 9,  // there is none: imm is the address, in local memory relative to the frame
+    ACCESS_NO_BASE = 1 << 9,  // no address register: imm is the address; in local memory, relative to frame
     ACCESS_SPACE_SHIFT = 10,
     ACCESS_SPACE = 7 << ACCESS_SPACE_SHIFT,
     ACCESS_STORES = 1 << 13,
     ACCESS_ATOMIC = 1 << 14,
     ACCESS_WIDE = 1 << 15,  // the first half of an access to twice as many bytes
-    // For who counts. The space that the program spells, where it is another than the one in which the bytes lie: both
-    // joined by xor, so 0 says that they are one.
+    // For the counters: the space that the program spells, xor the space in which the bytes lie
+    // (ACCESS_SPACE); 0 if they are the same.
     ACCESS_SPELLED_SHIFT = 16,
     ACCESS_SPELLED = 7 << ACCESS_SPELLED_SHIFT,
-    ACCESS_PART = 1 << 19,  // not the first part of what the program has as one access
+    ACCESS_PART = 1 << 19,  // not the first part of what is one access in the program
 };
-enum { ACCESS_CONST = ACCESS_SPACES };  // only spelled: constants lie in global memory
+enum { ACCESS_CONST = ACCESS_SPACES };  // only as a spelled space: constants lie in global memory
 
 static inline unsigned access_log(const struct exec_insn *i)
 {
@@ -48,35 +48,36 @@ static inline unsigned access_spelled(const struct exec_insn *i)
     return (i->flags >> ACCESS_SPACE_SHIFT ^ i->flags >> ACCESS_SPELLED_SHIFT) & 7;
 }
 
-// The function for an access with these flags, in the chosen instruction set. NULL: there is none.
+// Returns the function for an access with these flags, in the chosen instruction set; NULL if there is none.
 exec_fn *access_fn(uint32_t flags);
 
-// Before the two halves of an access to 32 bytes: the address must be aligned to them. Keeps the address register in d,
-// unless there is none.
+// Runs before the two halves of a 32-byte access: faults unless the address is 32-byte aligned, and copies
+// the address register to d, if there is one.
 exec_fn access_wide;
 
-// The address of one lane's access: generic, or within the instruction's space.
+// Returns the address of one lane's access: generic, or an offset in the instruction's space.
 uint64_t access_address(const struct exec_warp *w, const struct exec_insn *i, unsigned lane);
 
-// One lane's bytes, at most 16. False: w has faulted.
+// Access one lane's bytes, at most 16. They return false after a fault of w.
 bool access_read(struct exec_warp *w, const struct exec_insn *i, unsigned lane, uint64_t address, void *to,
                  unsigned size);
 bool access_write(struct exec_warp *w, const struct exec_insn *i, unsigned lane, uint64_t address,
                   const void *from, unsigned size);
 
-// Where the host finds them, all in one place: for atomic accesses. NULL: w has faulted. Local memory is no such
-// place beyond 4 bytes: then NULL without a fault.
+// Returns the host address of one lane's bytes, which must be contiguous: for atomic accesses. Returns NULL
+// after a fault of w, and without a fault for more than 4 bytes of local memory.
 char *access_host(struct exec_warp *w, const struct exec_insn *i, unsigned lane, uint64_t address,
                   unsigned size, bool write);
 
-// Bytes of local memory, which the caller has checked.
+// Access bytes of local memory. The caller has checked them.
 void access_local_read(const struct exec_warp *w, unsigned lane, uint32_t at, void *to, unsigned size);
 void access_local_write(struct exec_warp *w, unsigned lane, uint32_t at, const void *from, unsigned size);
 
 // Copies words of local memory between frames, for the lanes of mask.
 void access_local_copy(struct exec_warp *w, uint32_t to, uint32_t from, uint32_t size, uint32_t mask);
 
-// Up to size bytes of a string at a generic address, with its end. For printf and assert. False: fault.
+// Reads a zero-terminated string at address, at most size - 1 bytes of it, and terminates it. For printf and
+// assert. Returns false after a fault.
 bool access_string(struct exec_warp *w, const struct exec_insn *i, unsigned lane, uint64_t address, char *to,
                    unsigned size);
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Atomic operations, lane after lane. Values are handled as bits; floating-point sums and the like are retried
-// until nobody came in between. All orders are the strongest: on this machine that costs nothing more.
+// Atomic operations, lane by lane. Values are handled as bits; floating-point sums and the like retry until
+// no other thread has written in between. All memory orders are sequentially consistent, which costs nothing
+// more on x86.
 #include "exec/atomic.h"
 
 #include <string.h>
@@ -9,7 +10,7 @@
 #include "exec/scalar_float.h"
 #include "exec/scalar_half.h"
 
-// --- what becomes of a value ----------------------------------------------------------------------------------
+// --- new values --------------------------------------------------------------------------------------------
 
 static uint64_t mask_of(unsigned bits)
 {
@@ -47,7 +48,7 @@ static uint16_t half(enum atomic_op op, bool brain, uint16_t x, uint16_t y)
     else if (a != a || b != b)
         r = a != a ? b : a;
     else if (a == b)
-        return op == ATOMIC_MIN ? x | y : x & y;  // of zeros, the sign counts
+        return op == ATOMIC_MIN ? x | y : x & y;  // zeros differ in their sign
     else
         r = (a < b) == (op == ATOMIC_MIN) ? a : b;
     if (r != r)
@@ -66,8 +67,8 @@ static uint32_t add_f32(uint32_t x, uint32_t y, bool flush)
     return f32_bits(flush ? f32_flush(r) : r);
 }
 
-// In global memory a NaN operand, else a NaN in memory, is the result as it is. In shared memory, where a compiler
-// would have made a loop of it, the sum is that of add.f64.
+// In global memory the result is the operand if that is NaN, else the value in memory if that is NaN,
+// unchanged. In shared memory, where a compiler would emit a loop, the sum is that of add.f64.
 static uint64_t add_f64(uint64_t old, uint64_t b, bool global)
 {
     double x = f64_of(old), y = f64_of(b), r = x + y;
@@ -114,7 +115,7 @@ bool atomic_knows(enum atomic_op op, enum ptx_type type)
     }
 }
 
-// --- on memory ------------------------------------------------------------------------------------------------
+// --- on memory ---------------------------------------------------------------------------------------------
 
 #define RETRY(T)                                                                                           \
     do {                                                                                                   \
@@ -136,7 +137,7 @@ static uint64_t apply(char *at, uint32_t what, unsigned log, uint64_t b, uint64_
     RETRY(uint64_t);
 }
 
-// Local memory belongs to one lane: nobody can come in between.
+// Local memory belongs to one lane, so the operation need not be atomic.
 static bool apply_private(struct exec_warp *w, const struct exec_insn *i, unsigned lane, uint64_t address,
                           uint64_t b, uint64_t c, uint64_t *old)
 {
@@ -168,9 +169,9 @@ static void set(char *regs, uint32_t slot, unsigned log, unsigned lane, uint64_t
         ((uint64_t *)at)[lane] = value;
 }
 
-// --- 16 bytes -------------------------------------------------------------------------------------------------
+// --- 16 bytes ----------------------------------------------------------------------------------------------
 
-// True if *at was `seen` and is `to` now; else *seen is what it is.
+// Returns true if *at was `seen` and is now `to`; otherwise stores the current value in `seen`.
 static bool swap16(char *at, uint64_t seen[2], const uint64_t to[2])
 {
     bool done;
@@ -207,9 +208,10 @@ static bool wide(struct exec_warp *w, const struct exec_insn *i, unsigned lane)
     return true;
 }
 
-// --- quick ways -----------------------------------------------------------------------------------------------
+// --- fast paths --------------------------------------------------------------------------------------------
 
-// Where the lane's value lies if that is plain to see; NULL: access_host must look.
+// Returns the host address of the lane's value if the access is simple and allowed; NULL: access_host must
+// check it.
 static char *quick(const struct exec_warp *w, const struct exec_insn *i, unsigned lane, unsigned size)
 {
     uint64_t address = access_address(w, i, lane);
@@ -221,7 +223,7 @@ static char *quick(const struct exec_warp *w, const struct exec_insn *i, unsigne
     return space_access(address, size, SPACE_READ | SPACE_WRITE) ? space_host(address) : NULL;
 }
 
-// A block is in the hands of one thread, so nobody else touches its shared memory meanwhile.
+// One thread runs the block, so no other thread accesses its shared memory meanwhile.
 #define PLAIN(T)                                                                      \
     do {                                                                              \
         T seen = *(T *)at;                                                            \
@@ -269,7 +271,7 @@ static const struct exec_insn *run(struct exec_warp *w, const struct exec_insn *
     return i + 1;
 }
 
-// The places of all active lanes at once. False: one of them needs a closer look.
+// Finds the host addresses of all active lanes. Returns false if one of them needs access_host.
 static bool quick_all(const struct exec_warp *w, const struct exec_insn *i, unsigned size, char **at)
 {
     for (uint32_t left = w->mask; left; left &= left - 1) {
@@ -283,7 +285,7 @@ static bool quick_all(const struct exec_warp *w, const struct exec_insn *i, unsi
 
 #define INLINE static inline __attribute__((always_inline))
 
-// Sums of integers, the most frequent by far. Lanes that follow one another on the same address share one access.
+// Integer sums, by far the most frequent. Consecutive active lanes with the same address share one access.
 #define SUM(T, bits)                                                                                   \
     static const struct exec_insn *sum_##bits(struct exec_warp *w, const struct exec_insn *i)          \
     {                                                                                                  \
@@ -318,7 +320,7 @@ static bool quick_all(const struct exec_warp *w, const struct exec_insn *i, unsi
 SUM(uint32_t, 32)
 SUM(uint64_t, 64)
 
-// Any other operation on integers, with the operation known when this is compiled.
+// Any other integer operation, specialised at compile time.
 #define STEP(T, bits)                                                                                       \
     INLINE T step_##bits(T *at, enum atomic_op op, bool is_signed, T b, T c, bool shared)                   \
     {                                                                                                       \
@@ -395,7 +397,7 @@ void atomic_apply(char *at, uint32_t what, const void *operand)
 
 exec_fn *atomic_fn(enum atomic_op op, enum ptx_type type)
 {
-    // By operation, then 32 or 64 bits, then unsigned or signed.
+    // Indexed by operation, 64 bits, signed.
     static exec_fn *const rows[][2][2] = {
         [ATOMIC_ADD] = {{sum_32, sum_32}, {sum_64, sum_64}},
         [ATOMIC_INC] = {{inc_32, inc_32}, {inc_64, inc_64}},
@@ -418,7 +420,7 @@ exec_fn *atomic_fn(enum atomic_op op, enum ptx_type type)
 
 bool atomic_is(const struct exec_insn *i)
 {
-    // Of other instructions e may hold anything.
+    // In other instructions e may hold any value.
     uint32_t op = i->e & ((1u << ATOMIC_TYPE_SHIFT) - 1), type = i->e >> ATOMIC_TYPE_SHIFT & 0xff;
     return op <= ATOMIC_CAS && type < PTX_TYPE_COUNT &&
            i->fn == atomic_fn((enum atomic_op)op, (enum ptx_type)type);

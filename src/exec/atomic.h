@@ -6,7 +6,7 @@
 #include "exec/warp.h"
 #include "ptx/op.h"
 
-// d: old value, a: address, b and c: operands; flags as of an access (access.h); e: the operation and its type.
+// d: old value, a: address, b and c: operands; flags: those of an access (access.h); e: operation and type.
 enum atomic_op {
     ATOMIC_ADD,
     ATOMIC_INC,
@@ -22,24 +22,25 @@ enum atomic_op {
 enum {
     ATOMIC_TYPE_SHIFT = 8,       // enum ptx_type
     ATOMIC_NO_RESULT = 1 << 16,  // red
-    ATOMIC_GLOBAL = 1 << 17,     // where sums of f32 flush subnormal numbers, and those of f64 keep NaNs
+    ATOMIC_GLOBAL = 1 << 17,     // in global memory: sums of f32 flush subnormals, sums of f64 propagate NaNs
 };
 
-exec_fn *atomic_fn(enum atomic_op op, enum ptx_type type);  // what executes such a combination
+exec_fn *atomic_fn(enum atomic_op op, enum ptx_type type);  // the function that executes the combination
 exec_fn atomic_fence;
 
-// Whether the instruction, which may be any, is one of these.
+// Returns whether i, which may be any instruction, is one of these.
 bool atomic_is(const struct exec_insn *i);
 
-// Outside instructions: `what` as in e. Of an element its log2 of bytes, and the operation on one in the host's memory.
+// For use outside instructions; `what` is encoded as in e. atomic_log returns log2 of an element's bytes;
+// atomic_apply performs the operation on an element in host memory.
 unsigned atomic_log(uint32_t what);
 void atomic_apply(char *at, uint32_t what, const void *operand);
 
-// What the statement's modifiers say (decode_mem.c).
+// Returns the operation that the statement's modifiers name (decode_mem.c).
 struct decode;
 enum atomic_op decode_atomic_op(struct decode *d);
 
-// Whether there is such a combination.
+// Returns whether the combination exists.
 bool atomic_knows(enum atomic_op op, enum ptx_type type);
 
 #endif

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Barriers of a block: bar, barrier and their reductions. Threads are counted, not warps, so lanes of a warp may
-// arrive one after another.
+// Barriers of a block: bar, barrier and their reductions. Threads are counted, not warps, so lanes of a warp
+// may arrive one after another.
 #include "exec/barrier.h"
 
 #include "exec/sched.h"
@@ -10,7 +10,7 @@ static uint32_t expected(const struct exec_block *b, const struct exec_barrier *
     return bar->expected ? bar->expected : b->nthreads - b->ended;
 }
 
-// What a thread of a reduction gets.
+// Stores the result of a reduction for the threads of a split.
 static void deliver(struct exec_warp *w, const struct exec_split *s, const struct exec_barrier *bar)
 {
     char *to = s->frame->regs + s->pc->d;
@@ -65,8 +65,8 @@ static void count(struct exec_barrier *bar, const struct exec_warp *w, const str
     bar->all &= p == w->mask;
 }
 
-// Lanes that name another barrier than the first come to it later.
-static void part(struct exec_warp *w, const struct exec_insn *i, uint32_t number)
+// Splits off the lanes that name another barrier than `number`; they arrive later.
+static void split_off(struct exec_warp *w, const struct exec_insn *i, uint32_t number)
 {
     const uint32_t *named = (const uint32_t *)(w->regs + i->a);
     uint32_t others = 0;
@@ -87,7 +87,7 @@ const struct exec_insn *barrier_arrive(struct exec_warp *w, const struct exec_in
     if (number >= EXEC_BARRIERS)
         return fault_raise(w, i, EXEC_ILLEGAL_INSTRUCTION);
     if (i->flags & BARRIER_VARIES)
-        part(w, i, number);
+        split_off(w, i, number);
     struct exec_barrier *bar = &b->barriers[number];
     if (i->flags & BARRIER_COUNTED)
         bar->expected = ((const uint32_t *)(w->regs + i->b))[lane];

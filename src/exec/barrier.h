@@ -9,12 +9,12 @@ enum barrier_flags {
     BARRIER_AND = 2,
     BARRIER_OR = 3,
     BARRIER_KIND = 3,
-    BARRIER_COUNTED = 4,  // b: how many threads
+    BARRIER_COUNTED = 4,  // b: number of threads
     BARRIER_NO_WAIT = 8,  // arrive
-    BARRIER_VARIES = 16,  // lanes may name several
+    BARRIER_VARIES = 16,  // lanes may name different barriers
 };
 
-// a: number, b: threads, c: predicate, d: result
+// a: barrier number, b: threads, c: predicate, d: result.
 exec_fn barrier_arrive;
 
 #endif

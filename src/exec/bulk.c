@@ -8,7 +8,7 @@
 #include "exec/cluster.h"
 #include "exec/mbarrier.h"
 
-enum { PIECE = 16 };  // what sizes and addresses are multiples of
+enum { PIECE = 16 };  // divides all sizes and addresses
 
 struct copy {
     uint64_t to, from, barrier;
@@ -42,7 +42,7 @@ static bool copy(struct exec_warp *w, const struct exec_insn *i, unsigned lane, 
     return !(i->flags & BULK_SIGNALS) || mbarrier_bytes(w, end, lane, c->barrier, c->bytes);
 }
 
-// To the same place of several blocks, and each block's barrier.
+// Copies to the same offset in several blocks, and signals each block's barrier.
 static bool copy_to_all(struct exec_warp *w, const struct exec_insn *i, unsigned lane, const struct copy *c)
 {
     uint32_t blocks = ((const uint16_t *)(w->regs + i->c))[lane];

@@ -4,7 +4,7 @@
 #include "exec/sched.h"
 #include "exec/space.h"
 
-// --- addresses ------------------------------------------------------------------------------------------------
+// --- addresses ---------------------------------------------------------------------------------------------
 
 uint32_t cluster_rank(const struct exec_warp *w, uint64_t offset)
 {
@@ -60,9 +60,9 @@ const struct exec_insn *cluster_getctarank(struct exec_warp *w, const struct exe
     return i + 1;
 }
 
-// --- barrier.cluster ------------------------------------------------------------------------------------------
+// --- barrier.cluster ---------------------------------------------------------------------------------------
 
-// Splits wait at barriers of their block by number; this one comes behind those.
+// Splits wait at a barrier of their block by its number; barrier.cluster has the next number.
 enum { BARRIER = EXEC_BARRIERS };
 
 static void open_barrier(struct exec_cluster *c)
@@ -84,7 +84,7 @@ static void open_barrier(struct exec_cluster *c)
         }
 }
 
-// Threads that have ended are not waited for.
+// Opens the barrier if all live threads have arrived.
 static void check(struct exec_cluster *c)
 {
     uint32_t alive = 0;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Clusters, barriers in shared memory and bulk copies: what golden vectors do not show.
+// Clusters, mbarriers and bulk copies: cases that golden vectors do not cover.
 #include "exec/exec_testing.h"
 
 static struct exec_fault run(const char *text, uint32_t blocks, uint32_t cluster, uint32_t threads,
@@ -27,7 +27,7 @@ static void expect(uint64_t at, const uint32_t *values, unsigned n)
         assert_int_equal(exec_testing_word(at + 4 * k), values[k]);
 }
 
-// --- clusters -------------------------------------------------------------------------------------------------
+// --- clusters ----------------------------------------------------------------------------------------------
 
 static void test_numbers(void **state)
 {
@@ -42,7 +42,7 @@ static void test_numbers(void **state)
     expect(out, (const uint32_t[]){0x1200, 0x1210}, 2);
 }
 
-// Each block reads its neighbour's memory; more clusters than may be in progress at once.
+// Each block reads its neighbour's memory; there are more clusters than may be in progress at once.
 static void test_neighbours(void **state)
 {
     uint64_t out;
@@ -58,7 +58,7 @@ static void test_neighbours(void **state)
             assert_int_equal(exec_testing_word(out + 4 * (b * 40 + t)), (b ^ 1) * 100 + t);
 }
 
-// Threads that have ended are not waited for; the others go through the barrier twice.
+// The barrier does not wait for threads that have ended; the others pass it twice.
 static void test_early_end(void **state)
 {
     uint64_t out;
@@ -73,7 +73,7 @@ static void test_early_end(void **state)
 static void test_waits_for_ever(void **state)
 {
     uint64_t out;
-    // One block waits at a barrier of its own that nobody else comes to.
+    // One block waits at a barrier of its own where no other thread arrives.
     struct exec_fault f =
         run(KERNEL("setp.ne.u32 p, r1, 0; @p bra JOIN; bar.sync 3, 64;\nJOIN:\n" TOGETHER), 2, 2, 32, &out);
     assert_int_equal(f.kind, EXEC_LAUNCH_FAILED);
@@ -98,9 +98,9 @@ static void test_block_has_ended(void **state)
     assert_int_equal(f.kind, EXEC_ILLEGAL_ADDRESS);
 }
 
-// --- mbarrier ---------------------------------------------------------------------------------------------------
+// --- mbarrier ----------------------------------------------------------------------------------------------
 
-// Two warps in turn, phase after phase.
+// Two warps alternate, phase after phase.
 static void test_phases(void **state)
 {
     uint64_t out;
@@ -127,7 +127,7 @@ static void test_bad_barriers(void **state)
         EXEC_ILLEGAL_ADDRESS);
 }
 
-// --- copies -------------------------------------------------------------------------------------------------------
+// --- copies ------------------------------------------------------------------------------------------------
 
 #define BULK                                                                                             \
     "mbarrier.init.shared.b64 [bar], 1; mov.u32 r2, sv; mov.u32 r3, tv; mov.u32 r4, 7; mov.u32 r5, 3;\n" \

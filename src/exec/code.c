@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Addresses of functions: places in the upper half of the local window, where no thread's memory reaches.
+// Addresses of functions: in the upper half of the local window, which no thread's local memory reaches.
 #include <pthread.h>
 
 #include "base/vec.h"
@@ -40,7 +40,7 @@ void code_remove(uint64_t address)
     pthread_rwlock_wrlock(&lock);
     functions.items[at] = NULL;
     if (vec_push(&unused, at)) {
-        // Out of memory: the address is not used again.
+        // Out of memory: the address is not reused.
     }
     pthread_rwlock_unlock(&lock);
 }

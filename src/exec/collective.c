@@ -41,9 +41,10 @@ static uint32_t all_members(const struct exec_warp *w, const struct exec_insn *i
     return all;
 }
 
-// True when all members are here. A lane may only name a set that it is in; we do not insist. Lanes may name several
-// sets: if not all of all are here, those that name another set than the first execute by themselves, later.
-static bool meet(struct exec_warp *w, const struct exec_insn *i, const struct exec_insn **next)
+// Returns true when all members are here. PTX requires a lane to name a set that it belongs to; this is not
+// checked. Lanes may name different sets: if not all members of all sets are here, lanes that name another
+// set than the first execute separately, later. If it returns false, *next is what to execute instead.
+static bool converge(struct exec_warp *w, const struct exec_insn *i, const struct exec_insn **next)
 {
     if (!(i->flags & COLLECTIVE_SYNC))
         return true;
@@ -56,17 +57,16 @@ static bool meet(struct exec_warp *w, const struct exec_insn *i, const struct ex
         sched_push(w, i, others);
         w->mask &= ~others;
     }
-    return sched_meet(w, i, members, next);
+    return sched_converge(w, i, members, next);
 }
 
-// Does it for each set of members that lanes name: `lanes` name `members`, of which those in w->mask are here.
-typedef void together_fn(struct exec_warp *w, const struct exec_insn *i, uint32_t members, uint32_t lanes);
+// Runs fn for each set of members that lanes name: `lanes` name `members`, reduced to those in w->mask.
+typedef void set_fn(struct exec_warp *w, const struct exec_insn *i, uint32_t members, uint32_t lanes);
 
-static inline const struct exec_insn *for_sets(struct exec_warp *w, const struct exec_insn *i,
-                                               together_fn *fn)
+static inline const struct exec_insn *for_sets(struct exec_warp *w, const struct exec_insn *i, set_fn *fn)
 {
     const struct exec_insn *next;
-    if (!meet(w, i, &next))
+    if (!converge(w, i, &next))
         return next;
     if (!(i->flags & COLLECTIVE_SYNC)) {
         fn(w, i, w->mask, w->mask);
@@ -81,8 +81,8 @@ static inline const struct exec_insn *for_sets(struct exec_warp *w, const struct
     return i + 1;
 }
 
-// The lanes that lanes read from, and a bit for each that is in range; the others keep their own value.
-// Written without branches inside the loops, over all lanes, so that they vectorise.
+// Computes the lane that each lane reads from, and a mask of those that are in range; the others keep their
+// own value. The loops have no branches and run over all lanes, so that they vectorise.
 #define SOURCES(expression, in_range)                                          \
     for (uint32_t l = 0; l < EXEC_LANES; l++) {                                \
         uint32_t arg = b[l] & 31, clamp = c[l] & 31, segment = c[l] >> 8 & 31; \
@@ -110,7 +110,7 @@ static uint32_t sources(enum collective_shuffle kind, const uint32_t *b, const u
 const struct exec_insn *collective_shfl(struct exec_warp *w, const struct exec_insn *i)
 {
     const struct exec_insn *next;
-    if (!meet(w, i, &next))
+    if (!converge(w, i, &next))
         return next;
     uint32_t *d = lanes32(w, i->d), from[EXEC_LANES], result[EXEC_LANES], mask = w->mask;
     const uint32_t *a = lanes32(w, i->a);
@@ -158,7 +158,7 @@ static uint32_t equal(const struct exec_warp *w, const struct exec_insn *i, uint
 static void match_any(struct exec_warp *w, const struct exec_insn *i, uint32_t members, uint32_t lanes)
 {
     uint32_t result[EXEC_LANES];
-    // One round for each value that there is.
+    // One iteration per distinct value.
     for (uint32_t left = lanes; left;) {
         uint64_t to = value(w, i, (uint32_t)__builtin_ctz(left));
         uint32_t same = equal(w, i, to, lanes | members);
@@ -239,5 +239,5 @@ const struct exec_insn *collective_activemask(struct exec_warp *w, const struct 
 const struct exec_insn *collective_barrier(struct exec_warp *w, const struct exec_insn *i)
 {
     const struct exec_insn *next;
-    return meet(w, i, &next) ? i + 1 : next;
+    return converge(w, i, &next) ? i + 1 : next;
 }

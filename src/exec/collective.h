@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Instructions that lanes of a warp execute together. Internal to src/exec.
+// Warp collectives: instructions that lanes of a warp execute together. Internal to src/exec.
 #ifndef MOAT_EXEC_COLLECTIVE_H
 #define MOAT_EXEC_COLLECTIVE_H
 
@@ -8,7 +8,7 @@
 // flags
 enum {
     COLLECTIVE_KIND = 15,
-    COLLECTIVE_SYNC = 16,  // e: the members; without it, whoever is here
+    COLLECTIVE_SYNC = 16,  // e: the members; otherwise, the active lanes
     COLLECTIVE_SIGNED = 32,
     COLLECTIVE_CONSTANT = 128,  // all lanes name the same members
 };
@@ -24,12 +24,12 @@ enum collective_reduction {
     COLLECTIVE_XOR
 };
 
-exec_fn collective_shfl;        // d, imm.lo: slot of the predicate p; a value, b lane, c clamp
+exec_fn collective_shfl;        // d, imm.lo: slot of the predicate p; a: value, b: lane, c: clamp
 exec_fn collective_vote;        // d, a: predicate
 exec_fn collective_match_any;   // d, a: 32 or 64 bits, by flags & COLLECTIVE_WIDE
 exec_fn collective_match_all;   // d, imm.lo: slot of the predicate
 exec_fn collective_redux;       // d, a
-exec_fn collective_elect;       // d: the lane, imm.lo: slot of the predicate
+exec_fn collective_elect;       // d: the lane; imm.lo: slot of the predicate
 exec_fn collective_activemask;  // d
 exec_fn collective_barrier;     // bar.warp.sync
 enum { COLLECTIVE_WIDE = 64 };

@@ -24,7 +24,7 @@ const struct exec_insn *control_guard(struct exec_warp *w, const struct exec_ins
     return i + 2;
 }
 
-static inline const struct exec_insn *go(struct exec_warp *w, const struct exec_insn *i)
+static inline const struct exec_insn *jump(struct exec_warp *w, const struct exec_insn *i)
 {
     const struct exec_insn *target = i->target;
     int32_t cost = (int32_t)(i->flags >> CONTROL_COST_SHIFT);
@@ -37,10 +37,11 @@ static inline const struct exec_insn *go(struct exec_warp *w, const struct exec_
 
 const struct exec_insn *control_bra(struct exec_warp *w, const struct exec_insn *i)
 {
-    return go(w, i);
+    return jump(w, i);
 }
 
-// The part that is further behind goes on. Apart from the branches that all lanes take, which need no stack.
+// Splits the warp at a branch; the part with the lower position continues. It is kept apart from branches
+// that all lanes take, which then need no stack.
 static __attribute__((noinline)) const struct exec_insn *split(struct exec_warp *w, const struct exec_insn *i,
                                                                uint32_t taken)
 {
@@ -52,7 +53,7 @@ static __attribute__((noinline)) const struct exec_insn *split(struct exec_warp 
     }
     sched_push(w, i + 1, rest);
     w->mask = taken;
-    return go(w, i);
+    return jump(w, i);
 }
 
 const struct exec_insn *control_bra_if(struct exec_warp *w, const struct exec_insn *i)
@@ -60,7 +61,7 @@ const struct exec_insn *control_bra_if(struct exec_warp *w, const struct exec_in
     uint32_t taken = predicate(w, i);
     if (!taken)
         return i + 1;
-    return taken == w->mask ? go(w, i) : split(w, i, taken);
+    return taken == w->mask ? jump(w, i) : split(w, i, taken);
 }
 
 const struct exec_insn *control_brx(struct exec_warp *w, const struct exec_insn *i)
@@ -94,10 +95,10 @@ const struct exec_insn *control_brx(struct exec_warp *w, const struct exec_insn 
     return first;
 }
 
-// --- calls --------------------------------------------------------------------------------------------------
+// --- calls -------------------------------------------------------------------------------------------------
 
-static void pass(struct exec_warp *w, uint32_t to_base, const struct exec_place *to, uint32_t from_base,
-                 const struct exec_place *from, uint32_t n)
+static void copy_params(struct exec_warp *w, uint32_t to_base, const struct exec_place *to,
+                        uint32_t from_base, const struct exec_place *from, uint32_t n)
 {
     for (uint32_t k = 0; k < n; k++) {
         uint32_t size = to[k].size < from[k].size ? to[k].size : from[k].size;
@@ -105,7 +106,8 @@ static void pass(struct exec_warp *w, uint32_t to_base, const struct exec_place 
     }
 }
 
-// The function that the lanes call; lanes that call another one wait. NULL: w has faulted.
+// Returns the function that the lanes call, and splits off lanes that call another one. Returns NULL after a
+// fault of w.
 static const struct exec_func *callee(struct exec_warp *w, const struct exec_insn *i,
                                       const struct control_call *call)
 {
@@ -133,7 +135,7 @@ static const struct exec_func *callee(struct exec_warp *w, const struct exec_ins
 const struct exec_insn *control_call(struct exec_warp *w, const struct exec_insn *i)
 {
     const struct control_call *call = i->ptr;
-    // Without a loop, calls of calls of calls can still take for ever.
+    // Nested calls can take forever without any loop.
     if (w->fuel < 0)
         return sched_yield_turn(w, i);
     const struct exec_func *f = callee(w, i, call);
@@ -153,7 +155,7 @@ const struct exec_insn *control_call(struct exec_warp *w, const struct exec_insn
     frame->depth = caller->depth + 1;
     frame->local_base = base;
     frame->local_top = base + f->local_size;
-    pass(w, base, f->params, caller->local_base, call->args, call->nargs);
+    copy_params(w, base, f->params, caller->local_base, call->args, call->nargs);
     frame_enter(w, frame);
     return f->intrinsic ? f->intrinsic(w, i) : f->code;
 }
@@ -164,7 +166,7 @@ const struct exec_insn *control_ret(struct exec_warp *w, const struct exec_insn 
     if (!caller)
         return sched_end(w, i, w->mask);
     const struct control_call *call = frame->call->ptr;
-    pass(w, caller->local_base, call->rets, frame->local_base, frame->func->rets, call->nrets);
+    copy_params(w, caller->local_base, call->rets, frame->local_base, frame->func->rets, call->nrets);
     const struct exec_insn *next = frame->call + 1;
     caller->references++;
     frame_release(w->block, frame);
@@ -172,7 +174,7 @@ const struct exec_insn *control_ret(struct exec_warp *w, const struct exec_insn 
     return next;
 }
 
-// --- ends ---------------------------------------------------------------------------------------------------
+// --- ends --------------------------------------------------------------------------------------------------
 
 const struct exec_insn *control_exit(struct exec_warp *w, const struct exec_insn *i)
 {

@@ -5,7 +5,7 @@
 
 #include "exec/access.h"
 
-// Where bytes lie if that is plain to see; NULL: access.c must look.
+// Returns the host address of an access that is simple and allowed; NULL: access.c must check it.
 static char *direct(const struct exec_warp *w, const struct exec_insn *at, uint64_t address, unsigned size,
                     unsigned right)
 {
@@ -35,7 +35,7 @@ const struct exec_insn *cp_async(struct exec_warp *w, const struct exec_insn *i)
             continue;
         }
         char bytes[16] = {0};
-        // Beyond what exists nothing is read, so it is read piece by piece.
+        // Bytes beyond `have` must not be read, so a partial source is read byte by byte.
         if (have == size) {
             if (!access_read(w, source, lane, from, bytes, size))
                 return NULL;

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: MIT
-// cp.async: done at once, which the instruction allows. Internal to src/exec.
+// cp.async, which completes at once, as the instruction allows. Internal to src/exec.
 #ifndef MOAT_EXEC_CP_ASYNC_H
 #define MOAT_EXEC_CP_ASYNC_H
 
 #include "exec/warp.h"
 
-// b: slot of the bytes that exist, c: predicate to ignore them; 0 if absent. The two instructions behind it have the
-// addresses, from and to, as for a load and a store: so a fault knows its place.
+// b: slot of the bytes to read from the source; c: predicate that ignores the source; 0 if absent. The two
+// instructions that follow carry the addresses, source and destination, as a load and a store do, so that a
+// fault has its address.
 exec_fn cp_async;
 
 #endif

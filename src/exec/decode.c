@@ -46,14 +46,14 @@ void decode_jump(struct decode *d, uint32_t block)
         out_of_memory(d);
 }
 
-// --- constants and temporaries ------------------------------------------------------------------------------
+// --- constants and temporaries -----------------------------------------------------------------------------
 
 static uint32_t take_slot(struct decode *d, unsigned class)
 {
     uint32_t at = d->regs_size;
     if (at >= SLOTS_MOST)
         decode_fail(d, -ENOTSUP, "more registers and constants than we have room for");
-    // Predicates leave the rest of their line unused: there are few.
+    // Predicates take a whole cache line: there are few.
     d->regs_size += slots_size[class] < 64 ? 64 : slots_size[class];
     return at;
 }
@@ -110,7 +110,7 @@ uint32_t decode_temp(struct decode *d, unsigned bits)
     return d->temps[class][n];
 }
 
-// --- lanes --------------------------------------------------------------------------------------------------
+// --- lanes -------------------------------------------------------------------------------------------------
 
 static enum ptx_type fit_type(const struct ptx_form *form, unsigned fit)
 {
@@ -128,8 +128,8 @@ static enum ptx_type fit_type(const struct ptx_form *form, unsigned fit)
     return n < form->ntypes ? (enum ptx_type)form->types[n] : PTX_B32;
 }
 
-// Where the table says that any type goes, the rows know better: the second value of a cvt is like the first, what
-// cvt.pack has are words.
+// Returns the type of an operand. Where the table allows any type, the row fixes it: the second value of a
+// cvt has the type of the first, and cvt.pack takes words.
 static enum ptx_type operand_type(struct decode *d, unsigned i)
 {
     const struct ptx_form *form = d->stmt->form;
@@ -139,7 +139,7 @@ static enum ptx_type operand_type(struct decode *d, unsigned i)
     return form->id == PTX_OP_CVT ? fit_type(form, PTX_FIT_TYPE1) : PTX_B32;
 }
 
-// What a row takes for granted about the number of operands and their kinds.
+// Returns whether the operands have the number and kinds that the row assumes.
 static bool suits_row(struct decode *d, unsigned count, bool pair)
 {
     const struct ptx_form *form = d->stmt->form;
@@ -212,7 +212,7 @@ void decode_lane(struct decode *d)
     decode_finish(d, &dest);
 }
 
-// --- statements ---------------------------------------------------------------------------------------------
+// --- statements --------------------------------------------------------------------------------------------
 
 uint32_t decode_skip_begin(struct decode *d)
 {
@@ -228,7 +228,7 @@ void decode_skip_end(struct decode *d, uint32_t at)
 {
     if (at == PTX_NONE)
         return;
-    // Targets within the statement are kept as distances until the code has its final place.
+    // Targets within the statement are distances until the code has its final address.
     d->code.items[at].imm = d->code.len - at;
     decode_emit(d, control_join);
 }
@@ -273,7 +273,7 @@ static void dispatch(struct decode *d)
     case PTX_OP_REDUX:
     case PTX_OP_ACTIVEMASK:
     case PTX_OP_ELECT:
-    case PTX_OP_BARRIER_CLUSTER: decode_meet(d); return;
+    case PTX_OP_BARRIER_CLUSTER: decode_collective(d); return;
     case PTX_OP_TEX:
     case PTX_OP_TLD4:
     case PTX_OP_TXQ:
@@ -303,7 +303,7 @@ static void dispatch(struct decode *d)
     case PTX_OP_CP_ASYNC_BULK_PREFETCH:
     case PTX_OP_CP_ASYNC_BULK_PREFETCH_TENSOR:
     case PTX_OP_CP_ASYNC_BULK_COMMIT:
-    case PTX_OP_CP_ASYNC_BULK_WAIT: return;  // hints, and waits for what is done at once here
+    case PTX_OP_CP_ASYNC_BULK_WAIT: return;  // hints, and waits for operations that complete at once here
     case PTX_OP_CP_ASYNC_BULK_TENSOR:
     case PTX_OP_CP_REDUCE_BULK_TENSOR:
     case PTX_OP_TENSORMAP_REPLACE:
@@ -360,14 +360,14 @@ static void decode_insn(struct decode *d)
     uint32_t made = (uint32_t)d->code.len - before - 1;
     if (made == 1)
         return;
-    // Several instructions, or none: a branch over them.
+    // Several instructions, or none: branch over them.
     d->code.items[before].fn = control_bra_if;
     d->code.items[before].flags = (d->stmt->guard_negated ? 0 : CONTROL_NEGATED) | CONTROL_JOIN;
     decode_skip_end(d, before);
 }
 
-// Keeps every .loc in the order of the text, whatever the order of blocks becomes: an instruction belongs to the last
-// one before it in the text.
+// Collects every .loc in text order, whatever the block order becomes: an instruction belongs to the last
+// .loc before it in the text.
 static void note_locs(struct decode *d)
 {
     uint32_t block = 0;
@@ -396,7 +396,7 @@ static bool ends_in_jump(const struct decode *d, uint32_t block)
     return false;
 }
 
-// Control may reach what follows in the text.
+// Returns whether control may reach the next block in the text.
 static bool falls_on(const struct decode *d, uint32_t block)
 {
     if (block + 1 == d->cfg->nblocks)
@@ -431,7 +431,7 @@ static void decode_block(struct decode *d, uint32_t block, uint32_t next)
         return;
     uint32_t falls = block + 1 < d->cfg->nblocks ? block + 1 : DECODE_RETURN;
     if (d->cfg->exits[block] && !falls_on(d, block)) {
-        // A call that does not come back has come back.
+        // Reached only if a call that must not return has returned.
         decode_emit(d, control_illegal);
     } else if (falls != next) {
         decode_emit(d, control_bra);
@@ -439,9 +439,10 @@ static void decode_block(struct decode *d, uint32_t block, uint32_t next)
     }
 }
 
-// --- loops that wait ----------------------------------------------------------------------------------------
+// --- loops that wait ---------------------------------------------------------------------------------------
 
-// What a round of the loop costs: loops that may wait for other threads give up their turn sooner.
+// Returns whether a statement may wait for other threads; sets *stores if it stores, calls or is a barrier.
+// Loops that may wait give up their turn sooner.
 static uint8_t stmt_waits(const struct ptx_stmt *s, bool *stores)
 {
     if (s->kind != PTX_INSN)
@@ -482,7 +483,7 @@ static uint8_t loop_cost(const struct decode *d, const struct loop *l)
     return !stores && insns <= 32 ? SCHED_SPIN : SCHED_LOCK;
 }
 
-// --- a function ---------------------------------------------------------------------------------------------
+// --- a function --------------------------------------------------------------------------------------------
 
 static void find_joins(struct decode *d)
 {
@@ -492,16 +493,17 @@ static void find_joins(struct decode *d)
         d->join[b] = pred.n > 1;
     }
     for (uint32_t k = 0; k < d->loops->nloops; k++)
-        d->spin[d->loops->loops[k].header] = loop_cost(d, &d->loops->loops[k]);
+        d->loop_fuel[d->loops->loops[k].header] = loop_cost(d, &d->loops->loops[k]);
 }
 
-// Registers that a text declares outside functions come first; their values would outlive a call.
+// Returns whether the function uses registers declared outside functions, which come first in regs; their
+// values would outlive a call.
 static bool uses_shared_registers(const struct decode *d)
 {
     return d->regs->n && ptx_reg_var(d->f, d->regs->reg[0])->pos < d->f->pos;
 }
 
-// The parts of a vector register lie in one slot, one behind the other.
+// Rejects vector registers that do not fit in one slot, elements one after the other.
 static void check_registers(struct decode *d)
 {
     for (uint32_t k = 0; k < d->f->nreg_vars; k++) {
@@ -538,7 +540,7 @@ static void prepare(struct decode *d)
     d->block_at = ARENA_ARRAY(a, uint32_t, d->cfg->nblocks);
     d->block_loc = ARENA_ARRAY(a, uint32_t, d->cfg->nblocks);
     d->join = ARENA_ARRAY(a, bool, d->cfg->nblocks);
-    d->spin = ARENA_ARRAY(a, uint8_t, d->cfg->nblocks);
+    d->loop_fuel = ARENA_ARRAY(a, uint8_t, d->cfg->nblocks);
     d->slot = ARENA_ARRAY(a, uint32_t, d->regs->n);
     uint32_t words = 0;
     err = order_blocks(d->cfg, d->loops, d->order, &d->norder);
@@ -568,9 +570,10 @@ static void resolve(struct decode *d, struct exec_insn *code, uint32_t end)
         if (f->block == DECODE_RETURN || d->join[f->block])
             i->flags |= CONTROL_JOIN;
         if (i->target <= i) {
-            unsigned cost = d->spin[f->block] ? d->spin[f->block] : SCHED_STEP;
+            unsigned cost = d->loop_fuel[f->block] ? d->loop_fuel[f->block] : SCHED_STEP;
             i->flags |= cost == SCHED_SPIN ? CONTROL_SPINS : 0;
-            // The longer the way back, the fewer rounds make a turn: so a turn ends soon, whatever it runs.
+            // The longer the jump back, the fewer iterations make a turn: so a turn ends soon, whatever it
+            // runs.
             cost += (unsigned)(i - i->target) / SCHED_STRETCH;
             i->flags |= (cost < SCHED_FUEL ? cost : SCHED_FUEL) << CONTROL_COST_SHIFT;
         }

@@ -15,18 +15,18 @@ static bool has(struct decode *d, enum ptx_mod mod)
     return ptx_form_has(d->stmt->form, mod);
 }
 
-// --- addresses ------------------------------------------------------------------------------------------------
+// --- addresses ---------------------------------------------------------------------------------------------
 
 static void cluster_of(struct decode *d)
 {
     const struct ptx_form *form = d->stmt->form;
     bool map = form->id == PTX_OP_MAPA;
     enum ptx_type type = form->ntypes ? (enum ptx_type)form->types[0] : PTX_U64;
-    // Generic addresses of 32 bits there are none.
+    // There are no 32-bit generic addresses.
     uint32_t flags = ptx_type_bits(type) != 64 ? 0
                      : form->nspaces           ? CLUSTER_WIDE
                                                : CLUSTER_WIDE | CLUSTER_GENERIC;
-    // A shared variable's name is its offset, even where the address is to be a generic one.
+    // A shared variable's name is its offset, even where a generic address is expected.
     if (decode_operand(d, 1)->kind == PTX_SYM)
         flags &= ~(uint32_t)CLUSTER_GENERIC;
     uint32_t a = decode_source(d, decode_operand(d, 1), type),
@@ -37,9 +37,9 @@ static void cluster_of(struct decode *d)
     decode_finish(d, &dest);
 }
 
-// --- mbarrier -------------------------------------------------------------------------------------------------
+// --- mbarrier ----------------------------------------------------------------------------------------------
 
-// An instruction whose first operand is the barrier, and whose second, if it has one, a number.
+// Decodes an instruction whose first operand is the barrier and whose optional second operand is a number.
 static void change(struct decode *d, exec_fn *fn)
 {
     const struct ptx_operand *o = ptx_operand(d->stmt, 1);
@@ -95,7 +95,8 @@ static void pending(struct decode *d)
     decode_finish(d, &dest);
 }
 
-// Copies are done when they are asked for. Without .noinc the barrier expects one more arrival, which comes at once.
+// Copies complete at once. Without .noinc the barrier expects one more arrival, which comes at once, so
+// nothing remains.
 static void after_copies(struct decode *d)
 {
     struct decode_address a = decode_address(d, decode_operand(d, 0), 0);
@@ -105,7 +106,7 @@ static void after_copies(struct decode *d)
     decode_put_address(d, &a, true);
 }
 
-// --- bulk -----------------------------------------------------------------------------------------------------
+// --- bulk --------------------------------------------------------------------------------------------------
 
 static uint32_t reduction(struct decode *d)
 {
@@ -143,7 +144,7 @@ static void bulk(struct decode *d)
         decode_put_address(d, &barrier, true);
 }
 
-// A store or a reduction, and then the barrier.
+// Emits a store or a reduction, and a signal to the barrier.
 static void store_and_signal(struct decode *d)
 {
     const struct ptx_form *form = d->stmt->form;
@@ -151,7 +152,7 @@ static void store_and_signal(struct decode *d)
         decode_unsupported(d);
     unsigned bytes = ptx_type_bits((enum ptx_type)form->types[form->ntypes - 1]) / 8 * form->vec;
     decode_memory(d);
-    // In the space of the store; generic if that spells none.
+    // The barrier is in the space of the store; generic if the store spells none.
     struct decode_address barrier = decode_address(d, decode_operand(d, 2), 0);
     decode_emit(d, bulk_signal)->flags = bytes << BULK_SIZE_SHIFT;
     decode_put_address(d, &barrier, true);

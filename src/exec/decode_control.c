@@ -27,7 +27,8 @@ static void branch(struct decode *d)
     decode_jump(d, block);
 }
 
-// One for all that jump by a list: there may be many, and lists may be long.
+// Returns the table of a list of targets. All jumps that use a list share one: there may be many, and lists
+// may be long.
 static const struct control_table *table_of(struct decode *d, uint32_t id)
 {
     const struct ptx_sym *sym = ptx_sym(d->module->ptx, id);
@@ -40,7 +41,7 @@ static const struct control_table *table_of(struct decode *d, uint32_t id)
     struct control_table *table =
         arena_alloc(&d->load->program->arena, sizeof *table + t->ntargets * sizeof table->targets[0]);
     table->n = t->ntargets;
-    // Blocks for now; decode.c makes them instructions when all have their place.
+    // These are blocks for now; decode.c replaces them by instructions when the code is complete.
     for (uint32_t k = 0; k < t->ntargets; k++)
         table->targets[k] = (const struct exec_insn *)(uintptr_t)block_of_label(d, t->targets[k]);
     if (vec_push(&d->tables, table))
@@ -60,17 +61,18 @@ static void branch_table(struct decode *d)
     decode_skip_end(d, skip);
 }
 
-// --- call ---------------------------------------------------------------------------------------------------
+// --- call --------------------------------------------------------------------------------------------------
 
-// All that is passed lies in local memory: in the caller's frame, whence a call copies it to the callee's. For what is
-// in registers, and for constants, each frame has a place behind its variables, which its calls use one after another.
+// Arguments and results lie in local memory: a call copies them between the caller's frame and the callee's.
+// For registers and constants, each frame has an area after its variables, which its calls use one after
+// another.
 
-// A call as it is written, and what its callee says of itself.
+// A call as written, and its callee's signature.
 struct call {
     const struct ptx_operand *rets, *target, *args, *last;
     uint32_t nrets, nargs;
-    const struct ptx_var *ret_vars, *arg_vars;  // NULL: nobody says
-    uint32_t at;                                // where the next place is
+    const struct ptx_var *ret_vars, *arg_vars;  // NULL: unknown
+    uint32_t at;                                // next free offset in the argument area
 };
 
 static struct call call_of(struct decode *d)
@@ -94,7 +96,7 @@ static struct call call_of(struct decode *d)
     return c;
 }
 
-// The signature, if it has that many parameters and results.
+// Keeps the signature if it has as many parameters and results as the call.
 static void take_signature(struct call *c, const struct ptx_var *rets, uint32_t nrets,
                            const struct ptx_var *params, uint32_t nparams)
 {
@@ -102,7 +104,7 @@ static void take_signature(struct call *c, const struct ptx_var *rets, uint32_t 
     c->arg_vars = nparams == c->nargs ? params : NULL;
 }
 
-// What a call through a pointer says of its callees: a prototype, or a list of functions that are alike.
+// Finds the signature of a call through a pointer: a prototype, or the first function of a list.
 static void find_prototype(struct decode *d, struct call *c)
 {
     const struct ptx_sym *s =
@@ -126,7 +128,7 @@ static struct exec_place take_place(struct decode *d, struct call *c, const stru
     return (struct exec_place){at, (uint32_t)size};
 }
 
-// Of each operand of a list. The types are the callee's.
+// Returns the place of each operand of a list. The types are the callee's.
 static struct exec_place *places(struct decode *d, struct call *c, const struct ptx_operand *list, uint32_t n,
                                  const struct ptx_var *types)
 {
@@ -148,7 +150,7 @@ static struct exec_place *places(struct decode *d, struct call *c, const struct 
     return out;
 }
 
-// Moves what is in registers to its places, or what came back from there.
+// Moves arguments from registers to their places, or results back.
 static void move_list(struct decode *d, const struct ptx_operand *list, uint32_t n,
                       const struct exec_place *at, const struct ptx_var *types, bool back)
 {
@@ -170,7 +172,8 @@ static void note_callee(struct decode *d, const struct exec_func *f)
         longjmp(d->fail, -ENOMEM);
 }
 
-// Calls of the device runtime that are not there, and those of its first version.
+// Returns whether a name belongs to the device runtime: functions of its current version that we lack, or of
+// its first version.
 static bool launches(struct str name)
 {
     return str_starts(name, STR("__cudaCDP2")) || str_starts(name, STR("cudaLaunchDevice")) ||
@@ -226,7 +229,7 @@ static void call(struct decode *d)
     decode_skip_end(d, skip);
 }
 
-// The register that a parameter or result is.
+// Returns the register that a parameter or result is declared as.
 static struct ptx_operand variable(const struct ptx_var *v)
 {
     return (struct ptx_operand){.kind = PTX_REG, .id = v->first_reg};
@@ -259,7 +262,7 @@ void decode_leave(struct decode *d)
     }
 }
 
-// --- ends ---------------------------------------------------------------------------------------------------
+// --- ends --------------------------------------------------------------------------------------------------
 
 static void end(struct decode *d, exec_fn *fn)
 {

@@ -13,7 +13,7 @@ static bool has(struct decode *d, enum ptx_mod mod)
     return ptx_form_has(d->stmt->form, mod);
 }
 
-// --- shapes and maps ------------------------------------------------------------------------------------------
+// --- shapes and maps ---------------------------------------------------------------------------------------
 
 struct matrix_shape decode_shape(struct decode *d)
 {
@@ -39,7 +39,7 @@ const struct matrix_map *decode_matrix_map(struct decode *d, const struct matrix
     return made;
 }
 
-// The registers of a fragment: as many as the map has.
+// Decodes the registers of a fragment: as many as the map has.
 static void fragment(struct decode *d, const struct ptx_operand *o, const struct matrix_map *map,
                      enum ptx_type type, uint32_t slot[MATRIX_REGS], bool written)
 {
@@ -59,7 +59,7 @@ static void fragment(struct decode *d, const struct ptx_operand *o, const struct
     }
 }
 
-// --- products -------------------------------------------------------------------------------------------------
+// --- products ----------------------------------------------------------------------------------------------
 
 // wmma spells only D's and C's type where A and B are f16.
 static void set_types(struct decode *d, struct matrix_product *p)
@@ -94,7 +94,7 @@ static bool is_f16_or_f32(unsigned type)
     return type == PTX_F16 || type == PTX_F32;
 }
 
-// Which types go together.
+// Returns whether the types can be combined.
 static bool types_fit(const struct matrix_product *p)
 {
     unsigned a = p->type[MATRIX_A], b = p->type[MATRIX_B], c = p->type[MATRIX_C], d = p->type[MATRIX_D];
@@ -114,7 +114,7 @@ static bool types_fit(const struct matrix_product *p)
     }
 }
 
-// mma.sp, of the shapes whose metadata is known here.
+// mma.sp, for the shapes whose metadata layout is known here.
 static bool is_sparse(struct decode *d)
 {
     return has(d, PTX_MOD_SP) || has(d, PTX_MOD_SP_ORDERED_METADATA);
@@ -135,7 +135,7 @@ static void sparse(struct decode *d)
     if (!known || !types_fit(p) || p->type[MATRIX_C] != p->type[MATRIX_D] || by_column[0] || !by_column[1] ||
         p->shape.m != 16 || p->shape.n != 8 || (bytes != 32 && bytes != 64) || selector->kind != PTX_IMM)
         decode_unsupported(d);
-    // How many lanes of four have what one product needs.
+    // How many of four lanes hold the metadata of one product.
     unsigned lanes = (type == PTX_S8 || type == PTX_U8 ? 2 : 1) * bytes / 32;
     if (selector->value < 0 || selector->value >= (int64_t)(4 / lanes))
         decode_fail(d, -EINVAL, "there is no such selector");
@@ -147,7 +147,7 @@ static void sparse(struct decode *d)
         const struct matrix_map *map = p->map[k] = decode_matrix_map(d, &kind);
         kind.shape.k /= 2;
         if (k == MATRIX_A)
-            map = s->half = decode_matrix_map(d, &kind);
+            map = s->stored = decode_matrix_map(d, &kind);
         fragment(d, decode_operand(d, k), map, (enum ptx_type)p->type[k], p->slot[k], k == MATRIX_D);
     }
     s->metadata = decode_source(d, decode_operand(d, 4), PTX_B32);
@@ -159,7 +159,7 @@ static void product(struct decode *d)
     static const enum ptx_mod roundings[] = {PTX_MOD_RN, PTX_MOD_RZ, PTX_MOD_RM, PTX_MOD_RP};
     struct matrix_product *p = ARENA_NEW(&d->load->program->arena, struct matrix_product);
     bool by_column[2], warp_level = d->stmt->form->id == PTX_OP_WMMA_MMA;
-    // Scaled matrices and those of later GPUs are not ours.
+    // Block scaling and later GPUs' variants are not supported.
     if (has(d, PTX_MOD_BLOCK_SCALE) || ptx_operand(d->stmt, is_sparse(d) ? 6 : 4))
         decode_unsupported(d);
     if (is_sparse(d)) {
@@ -177,7 +177,7 @@ static void product(struct decode *d)
     for (unsigned k = 0; k < 4; k++)
         if (has(d, roundings[k]))
             p->rounding = (uint8_t)k;
-    // D first: nothing is written before all is read.
+    // D may come first: nothing is written before everything is read.
     for (unsigned k = 0; k < MATRIX_OPERANDS; k++) {
         struct matrix_kind kind = {
             .shape = p->shape, .which = (uint8_t)k, .type = p->type[k], .warp_level = warp_level};
@@ -193,9 +193,9 @@ static void product(struct decode *d)
     decode_emit(d, mma_run)->ptr = p;
 }
 
-// --- memory ---------------------------------------------------------------------------------------------------
+// --- memory ------------------------------------------------------------------------------------------------
 
-// Behind the instruction: the address, as of a load or a store.
+// Appends an instruction that carries an address, as for a load or a store.
 static void put_address(struct decode *d, const struct decode_address *a, uint32_t flags)
 {
     struct exec_insn *i = decode_emit(d, control_illegal);
@@ -233,7 +233,7 @@ static void eight_by_eight(struct decode *d, bool store)
     unsigned n = decode_items(d, decode_operand(d, store ? 1 : 0), items);
     unsigned said = has(d, PTX_MOD_X4) ? 4 : has(d, PTX_MOD_X2) ? 2 : 1;
     uint32_t slot[4] = {0};
-    // Other shapes and types are of later GPUs.
+    // Other shapes and types belong to later GPUs.
     if (n != said || d->stmt->form->ntypes != 1 || d->stmt->form->types[0] != PTX_B16)
         decode_unsupported(d);
     for (unsigned k = 0; k < n; k++) {

@@ -10,7 +10,7 @@
 #include "exec/lane.h"
 #include "exec/access.h"
 
-// --- addresses ----------------------------------------------------------------------------------------------
+// --- addresses ---------------------------------------------------------------------------------------------
 
 static enum access_space space_of(struct decode *d, unsigned n)
 {
@@ -58,7 +58,8 @@ static struct decode_address symbol_address(struct decode *d, const struct ptx_o
     case EXEC_SYM_PARAM:
         if (where != ACCESS_PARAM)
             break;
-        // A kernel's parameters are read without a check: what is not within them is read as memory.
+        // A kernel's parameters are read without a check, so an access beyond them becomes one to global
+        // memory.
         if (a.imm > d->func->kernel->param_size || d->func->kernel->param_size - a.imm < bytes) {
             struct ptx_operand sym = {.kind = PTX_SYM, .id = o->id};
             a.slot = decode_source(d, &sym, PTX_B64);
@@ -80,7 +81,7 @@ static struct decode_address symbol_address(struct decode *d, const struct ptx_o
     decode_fail(d, -EINVAL, STR_FMT " is in another space", STR_ARG(ptx_sym(d->module->ptx, o->id)->name));
 }
 
-// The address was spelled as one of that space, or of ACCESS_CONST.
+// Records that the program spelled the address in that space, which may be ACCESS_CONST.
 static void set_spelled(struct decode_address *a, unsigned spelled)
 {
     uint32_t other = (a->flags >> ACCESS_SPACE_SHIFT ^ spelled) & 7;
@@ -94,12 +95,12 @@ static struct decode_address place(struct decode *d, const struct ptx_operand *o
         decode_unsupported(d);
     if (o->sub == PTX_BASE_SYM)
         return symbol_address(d, o, where, bytes);
-    // Through a register: a kernel's parameters are global memory, a function's are local.
+    // Through a register, a kernel's parameters are in global memory, a function's in local memory.
     if (where == ACCESS_PARAM)
         where = d->func->kernel ? ACCESS_GLOBAL : ACCESS_LOCAL;
     struct decode_address a = {.flags = space_flag(where), .imm = (uint64_t)o->value};
     if (o->sub == PTX_BASE_NONE) {
-        // An absolute address. Local memory counts from the thread's own start, not from the frame.
+        // An absolute address. In local memory it is relative to the thread's local memory, not to the frame.
         a.slot = decode_const(d, 64, a.imm);
         a.imm = 0;
         return a;
@@ -144,14 +145,14 @@ static void put_address(struct exec_insn *i, const struct decode_address *a, uin
     i->flags = a->flags | flags;
 }
 
-// --- ld, st -------------------------------------------------------------------------------------------------
+// --- ld, st ------------------------------------------------------------------------------------------------
 
 static uint32_t reg_flag(unsigned bits)
 {
     return (bits == 16 ? 0u : bits == 32 ? 1u : bits == 64 ? 2u : 3u) << ACCESS_REG_SHIFT;
 }
 
-// The registers of a vector must be of one size.
+// Returns the bits of a vector's registers, which must all have the same size.
 static unsigned vector_bits(struct decode *d, const struct ptx_operand *items, unsigned n, unsigned least)
 {
     unsigned bits = 0;
@@ -172,7 +173,7 @@ struct access {
     uint32_t flags;
 };
 
-// An access to n values of that type.
+// Describes an access to n values of that type.
 static void access_items(struct decode *d, const struct ptx_operand *items, enum ptx_type type, unsigned n,
                          struct access *out)
 {
@@ -191,7 +192,7 @@ static void access_items(struct decode *d, const struct ptx_operand *items, enum
     *out = a;
 }
 
-// The same, which the operand holds.
+// The same for the values of an operand.
 static void access_of(struct decode *d, const struct ptx_operand *value, enum ptx_type type, unsigned n,
                       struct access *out)
 {
@@ -201,8 +202,8 @@ static void access_of(struct decode *d, const struct ptx_operand *value, enum pt
     access_items(d, items, type, n, out);
 }
 
-// 32 bytes: two accesses of half as many, behind one that looks at the address. That is kept, for the first may load into its
-// register. Only global memory has such accesses.
+// An access to 32 bytes is two accesses to 16, after an instruction that checks the address and copies it,
+// because the first load may overwrite its register. Only global memory has such accesses.
 static bool is_wide(const struct ptx_form *form, enum ptx_type type)
 {
     return form->vec >= 4 && form->vec * ptx_type_bits(type) == 256;
@@ -312,7 +313,7 @@ static void decode_store(struct decode *d)
         decode_emit(d, atomic_fence);
 }
 
-// --- parameters in registers --------------------------------------------------------------------------------
+// --- parameters in registers -------------------------------------------------------------------------------
 
 static struct decode_address in_frame(uint32_t offset)
 {
@@ -337,7 +338,7 @@ void decode_get_local(struct decode *d, const struct ptx_operand *to, const stru
     emit_load(d, &v, &a);
 }
 
-// --- atom, red ----------------------------------------------------------------------------------------------
+// --- atom, red ---------------------------------------------------------------------------------------------
 
 enum atomic_op decode_atomic_op(struct decode *d)
 {
@@ -356,7 +357,7 @@ enum atomic_op decode_atomic_op(struct decode *d)
     decode_unsupported(d);
 }
 
-// The values of an operand of an instruction with so many; a sink stands for all.
+// Lists an operand's values in an instruction with form->vec of them; a sink stands for all.
 static void items(struct decode *d, const struct ptx_operand *o, struct ptx_operand out[DECODE_ITEMS])
 {
     unsigned n = d->stmt->form->vec;
@@ -371,14 +372,15 @@ static void items(struct decode *d, const struct ptx_operand *o, struct ptx_oper
         out[k] = *o;
 }
 
-// What is done for each element, one after another.
+// The operation on one element; elements are processed one after another.
 struct element {
     uint32_t b, c;
     struct decode_dest dest;
     bool sink;
 };
 
-// A result that would overwrite what a later element still reads is kept until the end.
+// Returns whether a later element still reads the register of this result, which is then kept aside until the
+// end.
 static bool must_wait(const struct element *e, unsigned k, unsigned n)
 {
     for (unsigned later = k + 1; later < n; later++)
@@ -448,7 +450,7 @@ static void decode_atomic(struct decode *d)
     }
 }
 
-// --- cp.async -----------------------------------------------------------------------------------------------
+// --- cp.async ----------------------------------------------------------------------------------------------
 
 static void decode_copy(struct decode *d)
 {
@@ -458,7 +460,7 @@ static void decode_copy(struct decode *d)
     struct decode_address to = address(d, decode_operand(d, 0), ACCESS_SHARED, 0);
     struct decode_address from = address(d, decode_operand(d, 1), ACCESS_GLOBAL, 0);
     uint32_t size = 0, ignore = 0;
-    // With a cache policy the last operand is 64 bits wide and means nothing here.
+    // The last operand may be a 64-bit cache policy, which is ignored.
     if (source_size && source_size->kind == PTX_REG && decode_reg_bits(d, source_size) == 64)
         source_size = NULL;
     if (source_size && source_size->kind == PTX_REG && decode_reg_bits(d, source_size) == 1)

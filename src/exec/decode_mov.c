@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// mov, with its vectors: values are put together from parts and taken apart.
+// mov, and its vectors: values are built from parts and split into parts.
 #include <errno.h>
 
 #include "exec/decode.h"
@@ -13,7 +13,7 @@ static unsigned type_bits(struct decode *d)
     return form->ntypes ? ptx_type_bits((enum ptx_type)form->types[0]) : 32;
 }
 
-// d = {a, b, ...}: the first is lowest.
+// d = {a, b, ...}: the first part is the lowest.
 static void pack(struct decode *d, const struct ptx_operand *to, const struct ptx_operand *from)
 {
     struct ptx_operand items[DECODE_ITEMS];
@@ -59,7 +59,7 @@ static void unpack(struct decode *d, const struct ptx_operand *to, const struct 
         decode_finish(d, &part[k]);
 }
 
-// {a, b, c, d} = %tid: each component by itself.
+// {a, b, c, d} = %tid: reads each component by itself.
 static void read_vector(struct decode *d, const struct ptx_operand *to, const struct ptx_operand *from)
 {
     struct ptx_operand items[DECODE_ITEMS];
@@ -81,7 +81,7 @@ static void move(struct decode *d, unsigned bits, uint32_t to, uint32_t from)
     i->a = from;
 }
 
-// mov.v2 and mov.v4: all is read before anything is written.
+// mov.v2 and mov.v4: everything is read before anything is written.
 static void move_vector(struct decode *d, const struct ptx_operand *to, const struct ptx_operand *from,
                         enum ptx_type type)
 {
@@ -131,7 +131,7 @@ void decode_mov(struct decode *d)
     uint32_t slot = decode_source(d, from, type);
     struct decode_dest dest = decode_dest(d, to, type);
     struct exec_insn *last = d->code.len ? &d->code.items[d->code.len - 1] : NULL;
-    // A value that was just made for us can be made in its place.
+    // If the last instruction only made this value in a temporary, it writes to the destination instead.
     if (from->kind != PTX_REG && from->kind != PTX_IMM && last && last->d == slot && !dest.extend &&
         d->ntemps[slots_class(decode_slot_bits(ptx_type_bits(type)))] &&
         d->pos.items[d->pos.len - 1] == d->stmt_pos && d->code.len > d->block_at[d->block]) {

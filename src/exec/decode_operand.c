@@ -12,7 +12,7 @@ unsigned decode_slot_bits(unsigned type_bits)
     return type_bits == 1 ? 1 : type_bits <= 16 ? 16 : type_bits <= 32 ? 32 : type_bits <= 64 ? 64 : 128;
 }
 
-// --- registers ----------------------------------------------------------------------------------------------
+// --- registers ---------------------------------------------------------------------------------------------
 
 static uint32_t slot_of(struct decode *d, uint32_t reg)
 {
@@ -26,7 +26,7 @@ static unsigned element_bits(const struct ptx_var *v)
     return decode_slot_bits(ptx_type_bits((enum ptx_type)v->type));
 }
 
-// Which part of a vector register the operand is; 0 of any other.
+// Returns the index of the vector register's element that the operand selects; 0 for other registers.
 static unsigned part_of(struct decode *d, const struct ptx_operand *o, const struct ptx_var *v)
 {
     if (v->vec == 1 && o->sub == PTX_SEL_NONE)
@@ -64,7 +64,7 @@ uint32_t decode_guard(struct decode *d)
     return slot_of(d, d->stmt->guard);
 }
 
-// --- vectors ------------------------------------------------------------------------------------------------
+// --- vectors -----------------------------------------------------------------------------------------------
 
 static bool is_vector_reg(struct decode *d, const struct ptx_operand *o)
 {
@@ -106,7 +106,7 @@ const struct ptx_operand *decode_operand(struct decode *d, unsigned i)
     return o;
 }
 
-// --- constants ----------------------------------------------------------------------------------------------
+// --- constants ---------------------------------------------------------------------------------------------
 
 static uint64_t to_float(const struct ptx_operand *o, enum ptx_type type)
 {
@@ -119,7 +119,7 @@ static uint64_t to_float(const struct ptx_operand *o, enum ptx_type type)
         memcpy(&out, &narrow, sizeof out);
         return out;
     }
-    // ptxas takes the 32 bits of 0f... for an f64 operand as they are.
+    // ptxas uses the 32 bits of 0f... unchanged for an f64 operand.
     return bits;
 }
 
@@ -140,7 +140,7 @@ static uint64_t constant(const struct ptx_operand *o, enum ptx_type type)
     return cut((uint64_t)o->value, bits);
 }
 
-// --- symbols ------------------------------------------------------------------------------------------------
+// --- symbols -----------------------------------------------------------------------------------------------
 
 static uint32_t symbol(struct decode *d, const struct ptx_operand *o, unsigned bits)
 {
@@ -189,7 +189,7 @@ static uint32_t special(struct decode *d, const struct ptx_operand *o, unsigned 
     return slot;
 }
 
-// --- sources ------------------------------------------------------------------------------------------------
+// --- sources -----------------------------------------------------------------------------------------------
 
 static uint32_t lane(struct decode *d, uint16_t row, unsigned bits, uint32_t from)
 {
@@ -239,7 +239,7 @@ uint32_t decode_pred(struct decode *d, const struct ptx_operand *o)
     return decode_source(d, o, PTX_PRED);
 }
 
-// --- destinations -------------------------------------------------------------------------------------------
+// --- destinations ------------------------------------------------------------------------------------------
 
 struct decode_dest decode_dest(struct decode *d, const struct ptx_operand *o, enum ptx_type type)
 {

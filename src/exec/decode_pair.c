@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Arithmetic on f32 whose operands are not: two in a register (f32x2), or halves that are made f32 first. Both become the
-// rows of f32.
+// f32 arithmetic on other operands: two f32 in a register (f32x2), or halves that are converted to f32 first.
+// Both use the rows of f32.
 #include "exec/decode.h"
 #include "exec/lane.h"
 #include "exec/pack.h"
@@ -17,7 +17,7 @@ static void emit(struct decode *d, const struct lane_op *op, uint32_t to, const 
     i->flags = op->flags;
 }
 
-// The row for the same operation on f32.
+// Returns the row for the same operation on f32.
 static struct lane_op pick(struct decode *d, unsigned n)
 {
     struct ptx_form form = *d->stmt->form;
@@ -52,7 +52,7 @@ static void both(struct decode *d, unsigned n)
     decode_finish(d, &dest);
 }
 
-// The last operand is f32, those before it are halves.
+// The last operand is f32, the others are halves.
 static void mixed(struct decode *d, unsigned n)
 {
     struct lane_op op = pick(d, n), wide;

@@ -22,14 +22,14 @@ static unsigned rank_of(struct decode *d)
     decode_unsupported(d);
 }
 
-// By tiles, or by columns.
+// Tiles and im2col are supported.
 static bool is_known(struct decode *d)
 {
     return !has(d, PTX_MOD_IM2COL_W) && !has(d, PTX_MOD_IM2COL_W_128) && !has(d, PTX_MOD_TILE_GATHER4) &&
            !has(d, PTX_MOD_TILE_SCATTER4);
 }
 
-// [map, {coordinates}]: the map's address, and slots.
+// Decodes [map, {coordinates}]. Returns the map's address; l gets the slots of the coordinates.
 static struct decode_address take_map(struct decode *d, const struct ptx_operand *o, struct tensor_lane *l)
 {
     struct ptx_operand items[DECODE_ITEMS];
@@ -43,15 +43,15 @@ static struct decode_address take_map(struct decode *d, const struct ptx_operand
     return a;
 }
 
-// By how much pixels are shifted, in each dimension of a picture.
+// Decodes im2col's pixel offsets, one per dimension of an image.
 static void take_shift(struct decode *d, const struct ptx_operand *o, struct tensor_lane *l)
 {
     struct ptx_operand items[DECODE_ITEMS];
-    l->nby = (uint8_t)decode_items(d, o, items);
-    if (l->nby != l->rank - 2)
+    l->noffsets = (uint8_t)decode_items(d, o, items);
+    if (l->noffsets != l->rank - 2)
         decode_unsupported(d);
-    for (unsigned k = 0; k < l->nby; k++)
-        l->by[k] = decode_source(d, &items[k], PTX_B16);
+    for (unsigned k = 0; k < l->noffsets; k++)
+        l->offset[k] = decode_source(d, &items[k], PTX_B16);
 }
 
 static void copy(struct decode *d)
@@ -62,7 +62,7 @@ static void copy(struct decode *d)
         decode_unsupported(d);
     bool loads = ptx_space_is((enum ptx_space)d->stmt->form->spaces[0]) != PTX_SPACE_GLOBAL;
     l->rank = (uint8_t)rank_of(d);
-    l->way = reduces ? TENSOR_REDUCE : loads ? TENSOR_LOAD : TENSOR_STORE;
+    l->kind = reduces ? TENSOR_REDUCE : loads ? TENSOR_LOAD : TENSOR_STORE;
     l->signals = has(d, PTX_MOD_MBARRIER_COMPLETE_TX_BYTES);
     l->multicast = has(d, PTX_MOD_MULTICAST_CLUSTER);
     l->by_columns = has(d, PTX_MOD_IM2COL) || has(d, PTX_MOD_IM2COL_NO_OFFS);

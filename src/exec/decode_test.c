@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What is refused and how; how texts are linked.
+// What is rejected, with which report; how texts are linked.
 #include <errno.h>
 
 #include "exec/exec_testing.h"
@@ -17,7 +17,7 @@ static void refuse_text(const char *text, int err, const char *report)
     free(all);
 }
 
-// One statement of a kernel: it stands on line 14.
+// Rejects one statement of a kernel, which is on line 14.
 static void refuse_insn(const char *insn, int err, const char *report)
 {
     char *all;
@@ -30,7 +30,7 @@ static void refuse_insn(const char *insn, int err, const char *report)
     free(all);
 }
 
-// --- instructions -------------------------------------------------------------------------------------------
+// --- instructions ------------------------------------------------------------------------------------------
 
 static void unsupported_instructions(void **state)
 {
@@ -91,7 +91,7 @@ static void malformed_operands(void **state)
     refuse_insn("T: .branchtargets x; brx.idx %r1, T;", -EINVAL, "a:14:1: 'x' in this list is not a label");
 }
 
-// --- declarations -------------------------------------------------------------------------------------------
+// --- declarations ------------------------------------------------------------------------------------------
 
 static uint64_t variable(struct exec_program *p, const char *name)
 {
@@ -121,7 +121,7 @@ static void too_much_memory(void **state)
                 -EINVAL, "a:5:13: more shared memory than a block may have, with t");
     refuse_text(".func a() { .local .b8 x[300000]; ret; }\n.entry k() { .local .b8 x[300000]; call a; }\n",
                 -EINVAL, "a:5:1: more local memory than a thread may have in k");
-    // The host has less than that: nothing is wrong with the text.
+    // The host has less memory than that: the text itself is correct.
     refuse_text(".global .b8 g[1000000000];\n", -ENOMEM, "");
 }
 
@@ -161,7 +161,7 @@ static void odd_declarations(void **state)
     exec_program_free(p);
 }
 
-// What a text declares is no variable for the host; texture_lane_test.c has the instructions.
+// Texture references and samplers are no variables for the host; texture_lane_test.c tests the instructions.
 static void textures(void **state)
 {
     struct exec_program *p = exec_testing_text(
@@ -206,7 +206,7 @@ static void initialisers(void **state)
     exec_program_free(p);
 }
 
-// --- links --------------------------------------------------------------------------------------------------
+// --- links -------------------------------------------------------------------------------------------------
 
 #define CALL(f) \
     "{ .param .b32 a; .param .b32 r; st.param.b32 [a], 5; call (r), " f ", (a); ld.param.b32 %r1, [r]; }\n"
@@ -238,7 +238,8 @@ static void extern_names(void **state)
     const char *defines = HEAD ADDS(".visible ", "adds", "7") ".visible .global .u32 x = 100;\n";
     assert_int_equal(result_of((const char *const[]){uses, defines, NULL}, "k"), 112);
     assert_int_equal(result_of((const char *const[]){defines, uses, NULL}, "k"), 112);
-    // Nothing is missing before it is used, and what others do not see does not help.
+    // An undefined name is an error only where it is used, and private definitions of other texts do not
+    // count.
     exec_testing_refuse((const char *const[]){uses, NULL}, -ENOENT, "a:7:54: nothing defines adds");
     const char *hides = HEAD ADDS("", "adds", "7") ".visible .global .u32 x = 100;\n";
     exec_testing_refuse((const char *const[]){uses, hides, NULL}, -ENOENT, "a:7:54: nothing defines adds");
@@ -255,7 +256,7 @@ static void definitions_meet(void **state)
                         "b:4:32: another module defines adds");
     const char *var = HEAD ".visible .global .u32 x;\n", *other = HEAD ".visible .global .u64 x;\n";
     exec_testing_refuse((const char *const[]){var, other, NULL}, -EEXIST, "b:4:23: another module defines x");
-    // What each keeps to itself does not collide.
+    // Private definitions of two texts do not collide.
     const char *first = HEAD ".global .u32 x = 1;\n" ADDS("", "adds", "1") KERNEL("k", CALL("adds"));
     const char *second = HEAD ".global .u32 x = 2;\n" ADDS("", "adds", "2")
         KERNEL("l", CALL("adds") "ld.global.u32 %r2, [x]; add.u32 %r1, %r1, %r2;");
@@ -263,7 +264,7 @@ static void definitions_meet(void **state)
     assert_int_equal(result_of((const char *const[]){first, second, NULL}, "l"), 9);
 }
 
-// A weak function gives way, in the text that has it too.
+// A weak function yields to a strong one, in its own text too.
 static void weak_gives_way(void **state)
 {
     const char *weak = HEAD ADDS(".weak ", "adds", "7") KERNEL("k", CALL("adds"));
@@ -271,7 +272,7 @@ static void weak_gives_way(void **state)
     assert_int_equal(result_of((const char *const[]){weak, NULL}, "k"), 12);
     assert_int_equal(result_of((const char *const[]){weak, strong, NULL}, "k"), 13);
     assert_int_equal(result_of((const char *const[]){strong, weak, NULL}, "k"), 13);
-    // Of weak ones the first counts, and a kernel is one kernel.
+    // Of weak definitions the first counts, for variables and kernels.
     const char *first = HEAD ".weak .global .u32 x = 1;\n.weak .entry w() { ret; }\n";
     const char *second =
         HEAD ".weak .global .u32 x = 2;\n.weak .entry w() { ret; }\n.visible .entry v() { ret; }\n";

@@ -16,8 +16,7 @@ static const struct {
     enum ptx_mod mod;
     uint8_t shape, nplace;
     bool layered;
-    bool
-        sampled;  // the number of a sample follows the layer; no array that can be made here has more than one
+    bool sampled;  // a sample number follows the layer; arrays here have one sample
 } shapes[] = {
     {PTX_MOD_D_1D, TEXTURE_1D, 1, false, false},    {PTX_MOD_D_2D, TEXTURE_2D, 2, false, false},
     {PTX_MOD_D_3D, TEXTURE_3D, 3, false, false},    {PTX_MOD_A1D, TEXTURE_A1D, 1, true, false},
@@ -34,7 +33,7 @@ static unsigned shape_row(struct decode *d)
     decode_unsupported(d);
 }
 
-// The parts of [texture, sampler, coordinates]; what is not there is NULL.
+// The parts of [texture, sampler, coordinates]; absent ones are NULL.
 struct parts {
     struct ptx_operand object;
     const struct ptx_operand *sampler, *place;
@@ -55,13 +54,13 @@ static struct parts take_apart(struct decode *d, const struct ptx_operand *o)
     }
     if (p.object.kind != PTX_ADDR)
         decode_unsupported(d);
-    // Samplers of their own belong to a mode that no compiler for this API uses.
+    // Separate samplers belong to a mode that no CUDA compiler uses.
     if (p.sampler)
         decode_unsupported(d);
     return p;
 }
 
-// A slot with the handle, or with the address of a reference.
+// Returns a slot with the handle, or with the address of a reference.
 static uint32_t handle(struct decode *d, const struct ptx_operand *o)
 {
     struct ptx_operand base = {.id = o->id, .value = o->value};
@@ -70,13 +69,13 @@ static uint32_t handle(struct decode *d, const struct ptx_operand *o)
     base.kind = o->sub == PTX_BASE_REG ? PTX_REG : PTX_SYM;
     if (base.kind == PTX_REG && base.value)
         decode_unsupported(d);
-    // A parameter that is a reference holds a handle, as one that is a number does.
+    // A parameter that is a reference would hold a handle, like one that is a number.
     if (base.kind == PTX_SYM && d->module->symbols[o->id].kind == EXEC_SYM_PARAM)
         decode_unsupported(d);
     return decode_source(d, &base, PTX_B64);
 }
 
-// Slots of n words out of an operand that may have more: 3D coordinates come in fours.
+// Decodes n words of an operand that may have more: 3D coordinates come in fours.
 static void words(struct decode *d, const struct ptx_operand *o, unsigned n, uint32_t *out,
                   enum ptx_type type)
 {
@@ -98,7 +97,7 @@ static void places(struct decode *d, const struct ptx_operand *o, unsigned row, 
     *layer = all[0];
 }
 
-// --- tex, tld4 ------------------------------------------------------------------------------------------------
+// --- tex, tld4 ---------------------------------------------------------------------------------------------
 
 static uint8_t gathered(struct decode *d)
 {
@@ -109,8 +108,9 @@ static uint8_t gathered(struct decode *d)
     decode_unsupported(d);
 }
 
-// What follows the coordinates: a level or derivatives, then offsets; what compares depths is not for us.
-static void follows(struct decode *d, struct texture_lane *l)
+// Decodes what follows the coordinates: a level or derivatives, then offsets. Depth comparison is not
+// supported.
+static void decode_tail(struct decode *d, struct texture_lane *l)
 {
     unsigned at = 2;
     if (l->how == SAMPLE_LEVEL)
@@ -135,9 +135,9 @@ static void results(struct decode *d, struct texture_lane *l, struct decode_dest
     struct ptx_operand items[DECODE_ITEMS];
     if (o->kind == PTX_PAIR) {
         const struct ptx_operand *second = ptx_next(o + 1);
-        l->has_present = second->kind == PTX_REG;
-        if (l->has_present)
-            l->present = decode_dest(d, second, PTX_PRED).slot;
+        l->has_resident = second->kind == PTX_REG;
+        if (l->has_resident)
+            l->resident = decode_dest(d, second, PTX_PRED).slot;
         o = o + 1;
     }
     unsigned n = d->stmt->form->vec;
@@ -149,7 +149,7 @@ static void results(struct decode *d, struct texture_lane *l, struct decode_dest
     }
 }
 
-// f32, u32 and s32 come in fours, f16 too, f16x2 in twos.
+// f32, u32, s32 and f16 results come in fours, f16x2 in twos.
 static bool good_results(const struct ptx_form *form)
 {
     if (form->types[0] == PTX_F16X2)
@@ -182,7 +182,7 @@ static void sample(struct decode *d)
                                                : SAMPLE_PLAIN);
     l->handle = handle(d, &p.object);
     places(d, p.place, row, PTX_B32, l->place, &l->layer);
-    follows(d, l);
+    decode_tail(d, l);
     struct decode_dest dest[4];
     results(d, l, dest);
     decode_emit(d, texture_lane_sample)->ptr = l;
@@ -190,7 +190,7 @@ static void sample(struct decode *d)
         decode_finish(d, &dest[k]);
 }
 
-// --- txq, suq -------------------------------------------------------------------------------------------------
+// --- txq, suq ----------------------------------------------------------------------------------------------
 
 static void query(struct decode *d)
 {
@@ -216,7 +216,7 @@ static void query(struct decode *d)
     decode_finish(d, &dest);
 }
 
-// --- suld, sust, sured ----------------------------------------------------------------------------------------
+// --- suld, sust, sured -------------------------------------------------------------------------------------
 
 static void values(struct decode *d, struct surface_lane *l, const struct ptx_operand *o)
 {
@@ -242,7 +242,7 @@ static void values(struct decode *d, struct surface_lane *l, const struct ptx_op
     }
 }
 
-// A formatted one has the type of the texels, which only the surface knows.
+// A formatted reduction has the type of the texels, which only the surface knows.
 static uint32_t reduction(struct decode *d, const struct surface_lane *l)
 {
     enum atomic_op op = decode_atomic_op(d);

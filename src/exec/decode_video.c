@@ -51,14 +51,14 @@ static void check_types(struct decode *d, unsigned n)
             decode_unsupported(d);
 }
 
-// --- parts --------------------------------------------------------------------------------------------------
+// --- parts -------------------------------------------------------------------------------------------------
 
 static unsigned selector(const struct ptx_operand *o)
 {
     return o->kind == PTX_REG ? o->sub : PTX_SEL_NONE;
 }
 
-// Of .b0 to .b3, .h0, .h1 or a whole register: the number of bits, and the first of them.
+// Returns the bits of .b0 to .b3, .h0, .h1 or a whole register, and in *first the first of them.
 static unsigned one_part(struct decode *d, const struct ptx_operand *o, uint8_t *first)
 {
     unsigned sub = selector(o);
@@ -76,7 +76,8 @@ static unsigned one_part(struct decode *d, const struct ptx_operand *o, uint8_t 
     return 32;
 }
 
-// The digits of .b7654 or .h32 from the right, and how many there are. They count the parts of a, then those of b.
+// Stores the digits of .b7654 or .h32 from the right, and returns how many there are. Digits number the parts
+// of a, then those of b.
 static unsigned digits(struct decode *d, const struct ptx_operand *o, unsigned ways, uint8_t *out)
 {
     unsigned sub = selector(o);
@@ -109,7 +110,7 @@ static void source_parts(struct decode *d, struct video *v, unsigned source, uns
     v->source[source].bits = (uint8_t)bits;
 }
 
-// Which results are wanted, a bit each.
+// Returns a mask of the results that are wanted.
 static unsigned result_mask(struct decode *d, const struct ptx_operand *o, unsigned ways)
 {
     unsigned sub = selector(o), one = ways == 2 ? PTX_SEL_H0 : PTX_SEL_B0, mask = 0;
@@ -134,7 +135,7 @@ static void result_parts(struct decode *d, struct video *v, unsigned ways)
         v->nparts = 1;
         v->result.bits = (uint8_t)one_part(d, o, &p->shift);
         p->mask = UINT32_MAX >> (32 - v->result.bits) << p->shift;
-        // The high half comes from the result's own: see video.c.
+        // The high half comes from the result's own high half: see video.c.
         if (v->result.bits == 16)
             p->shift = 0;
         return;
@@ -149,7 +150,7 @@ static void result_parts(struct decode *d, struct video *v, unsigned ways)
     }
 }
 
-// --- instructions -------------------------------------------------------------------------------------------
+// --- instructions ------------------------------------------------------------------------------------------
 
 static struct ptx_operand whole(const struct ptx_operand *o)
 {
@@ -197,7 +198,7 @@ static enum video_limit limit(const struct video *v, unsigned ways)
     return ways > 1 || v->result.is_signed ? VIDEO_CLAMP : VIDEO_NOT_NEGATIVE;
 }
 
-// A scalar has c if and only if something is done with it. Only vmad negates.
+// A scalar instruction has c if and only if it uses c. Only vmad negates operands.
 static void check_operands(struct decode *d, const struct video *v, unsigned ways)
 {
     bool uses_c = ways > 1 || v->then != VIDEO_PUT || v->result.bits < 32;

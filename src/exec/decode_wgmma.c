@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// wgmma. Fences, groups and waits are nothing here: a product is made when it is asked for.
+// wgmma. Fences, groups and waits do nothing here: a product is computed at once.
 #include "exec/access.h"
 #include "exec/control.h"
 #include "exec/decode.h"
@@ -15,7 +15,7 @@ static bool is_byte_float(unsigned type)
     return type == PTX_E4M3 || type == PTX_E5M2;
 }
 
-// Which types and depths there are.
+// Rejects types and depths that do not exist.
 static void check(struct decode *d, const struct wgmma *g)
 {
     const struct matrix_product *p = &g->product;
@@ -30,7 +30,7 @@ static void check(struct decode *d, const struct wgmma *g)
         decode_unsupported(d);
 }
 
-// 1 or -1, 0 or 1: only what is known when compiling.
+// Returns an immediate operand: 1 or -1, or 0 or 1.
 static int64_t flag(struct decode *d, unsigned *at)
 {
     const struct ptx_operand *o = decode_operand(d, (*at)++);
@@ -105,7 +105,7 @@ void decode_wgmma(struct decode *d)
     p->type[MATRIX_B] = form->types[2];
     p->saturates = ptx_form_has(form, PTX_MOD_SATFINITE);
     p->by_and = ptx_form_has(form, PTX_MOD_AND);
-    p->by_group = true;
+    p->of_wgmma = true;
     check(d, g);
     struct matrix_kind kind = {.shape = p->shape, .which = MATRIX_D, .type = p->type[MATRIX_D]};
     p->map[MATRIX_D] = p->map[MATRIX_C] = decode_matrix_map(d, &kind);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Lanes that part and meet compute what each would alone: random kernels, run with many threads in a block and with
-// one thread in each of many blocks, must give the same. And so must the kernel in which all registers are needed to
-// the end, so that no two share a slot.
+// Lanes that diverge and reconverge compute what each would compute alone: random kernels must give the same
+// results with many threads in a block and with one thread in each of many blocks. The same kernel with all
+// registers live to the end, so that no two share a slot, must give them too.
 #include <stdlib.h>
 
 #include "exec/exec_testing.h"
@@ -71,7 +71,7 @@ static void put_call(FILE *to, struct brute_random *r)
         fprintf(to, "call (z), %%e1, (x, y), shape;\n");
     else
         fprintf(to, "call (z), %s, (x, y);\n", kind ? "mix" : "count");
-    // What a call that was not made leaves there is up to nobody: it is made by all, or not looked at.
+    // The result of a call that was not made is undefined: either all lanes call, or it is not read.
     fprintf(
         to,
         "}\n{ .param .b32 x; .param .b32 y; .param .b32 z; st.param.b32 [x], %%r%u; st.param.b32 [y], %%id;\n"
@@ -79,7 +79,7 @@ static void put_call(FILE *to, struct brute_random *r)
         b, a);
 }
 
-// Values that live from here to there, and beyond branches, but not beyond the next label.
+// Temporaries that live across branches, but not beyond the next label.
 static void put_temporary(FILE *to, struct brute_random *r, uint32_t *defined)
 {
     unsigned a = brute_below(r, TEMPS), b = brute_below(r, TEMPS), c = brute_below(r, 8);
@@ -193,7 +193,7 @@ static void run(struct exec_program *p, uint32_t blocks, uint32_t threads, uint3
     memcpy(results, space_host(out), THREADS * 4);
 }
 
-// The text of the kernel, for the caller to free.
+// Returns the kernel's text; the caller frees it.
 static char *run_kernel(uint64_t seed, bool keep_all, uint32_t blocks, uint32_t results[THREADS])
 {
     struct brute_random r = {(19990101 + seed) * 2654435761u + 1};

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// A program as the engine keeps it. Internal to src/exec.
+// A loaded program: modules, functions, kernels, variables. Internal to src/exec.
 #ifndef MOAT_EXEC_EXEC_PROGRAM_H
 #define MOAT_EXEC_EXEC_PROGRAM_H
 
@@ -10,23 +10,24 @@
 #include "ptx/ptx.h"
 
 enum {
-    EXEC_RESERVED_SHARED = 1024,  // the system's, at offset 0
-    // What a GPU gives at most: to a block, with what is reserved; to a thread; to a kernel.
+    EXEC_RESERVED_SHARED = 1024,  // the system's bytes, at offset 0
+    // A GPU's limits: shared memory of a block with the reserved bytes, local memory of a thread, parameters
+    // of a kernel.
     EXEC_MOST_SHARED = 228 << 10,
     EXEC_MOST_LOCAL = 512 << 10,
     EXEC_MOST_PARAMS = 32764,
 };
 
-// What a symbol of a module stands for, once everything has its place.
+// What a module's symbol stands for, once it has been placed.
 enum exec_symbol_kind {
     EXEC_SYM_NONE,
-    EXEC_SYM_ADDRESS,  // value: of a .global or .const variable
+    EXEC_SYM_ADDRESS,  // value: device address of a .global or .const variable
     EXEC_SYM_SHARED,   // value: offset, once its kernel is laid out
-    EXEC_SYM_DYNAMIC,  // .extern .shared: behind all else
-    EXEC_SYM_LOCAL,    // value: offset in the frame: .local, and .param of functions
+    EXEC_SYM_DYNAMIC,  // .extern .shared: after all static shared memory
+    EXEC_SYM_LOCAL,    // value: offset in the frame's local memory: .local, and .param of functions
     EXEC_SYM_PARAM,    // value: offset in a kernel's parameters
     EXEC_SYM_FUNC,
-    EXEC_SYM_TABLE,  // table: of a .branchtargets list, once something jumps by it
+    EXEC_SYM_TABLE,  // table: of a .branchtargets list, once a brx uses it
 };
 
 struct exec_symbol {
@@ -35,25 +36,25 @@ struct exec_symbol {
     uint64_t value;
     union {
         struct exec_func *func;  // FUNC
-        uint32_t number;         // SHARED: among those in use, from 1; see layout_shared.c
+        uint32_t number;         // SHARED: number among the variables in use, from 1; see layout_shared.c
         struct control_table *table;
     };
 };
 
 struct exec_module {
     struct ptx_module *ptx;
-    struct exec_symbol *symbols;  // by symbol of ptx
+    struct exec_symbol *symbols;  // indexed by ptx's symbols
     const char *name;
     char *text;
 };
 
 struct exec_const {
     uint32_t slot;
-    uint8_t bits;  // 1, 16, 32, 64
+    uint8_t bits;  // 1, 16, 32, 64, 128
     uint64_t value;
 };
 
-// Where a parameter lies in the local memory of a function's frame, or in a kernel's parameters.
+// A parameter's offset in the local memory of a function's frame, or in a kernel's parameters.
 struct exec_place {
     uint32_t offset, size;
 };
@@ -63,27 +64,27 @@ struct exec_func {
     struct exec_program *program;
     struct exec_module *module;
     const struct ptx_func *ptx;
-    uint32_t id;  // in its program
+    uint32_t id;  // index in its program
     uint64_t code_address;
-    exec_fn *intrinsic;  // implemented here rather than in PTX
+    exec_fn *intrinsic;  // set if the function is implemented in C rather than PTX
     struct exec_insn *code;
     uint32_t ncode;
-    uint32_t *pos;       // by instruction: offset in the module's text
-    uint32_t *loc;       // by instruction: index of the .loc before it in locs, or PTX_NONE
-    uint32_t first_loc;  // in locs: the function's own, in the order of the text
+    uint32_t *pos;       // per instruction: offset in the module's text
+    uint32_t *loc;       // per instruction: index in locs of the preceding .loc, or PTX_NONE
+    uint32_t first_loc;  // index in locs of the function's first .loc; they follow in text order
     uint32_t regs_size;
     uint32_t nconsts;
     struct exec_const *consts;
     uint32_t local_size;
     uint32_t nparams, nrets;
     struct exec_place *params, *rets;
-    // what it calls, for the size of the stack
+    // callees, for the stack size
     uint32_t ncallees;
     struct exec_func **callees;
     bool calls_unknown, has_alloca;
-    uint32_t stack_size;  // with callees; UINT32_MAX while not known
+    uint32_t stack_size;  // callees included; UINT32_MAX while not known
     uint8_t visiting;
-    struct exec_kernel *kernel;  // of an entry
+    struct exec_kernel *kernel;  // if the function is an entry
 };
 
 struct exec_program {
@@ -94,11 +95,11 @@ struct exec_program {
     uint32_t nfuncs, nkernels, nvariables, nreferences, nlocs;
     struct exec_func **funcs;
     struct exec_kernel *kernels;
-    struct exec_func **entries;  // by kernel
+    struct exec_func **entries;  // indexed like kernels
     struct exec_variable *variables, *references;
     struct map kernel_names, variable_names;
     const struct ptx_loc **locs;
-    uint32_t most_stack;  // of the functions whose address may be taken
+    uint32_t most_stack;  // sum of local_size over all functions, at most 1 MiB: for calls through pointers
 };
 
 static inline struct exec_func *program_entry(const struct exec_kernel *k)
@@ -106,14 +107,16 @@ static inline struct exec_func *program_entry(const struct exec_kernel *k)
     return k->program->entries[k - k->program->kernels];
 }
 
-// --- code.c: addresses of functions, over all programs --------------------------------------------------------
+// --- code.c: addresses of functions, over all programs -----------------------------------------------------
 
-uint64_t code_add(const struct exec_func *f);  // 0 when out of memory
+uint64_t code_add(const struct exec_func *f);  // a new code address; 0 when out of memory
 void code_remove(uint64_t address);
-const struct exec_func *code_find(uint64_t address);  // NULL if there is none
+const struct exec_func *code_find(uint64_t address);  // NULL if no function has it
 
-// --- intrinsic.c ----------------------------------------------------------------------------------------------
+// --- intrinsic.c -------------------------------------------------------------------------------------------
 
-exec_fn *intrinsic_find(struct str name);  // vprintf, __assertfail, malloc, free; NULL if it is none
+// Returns the function for vprintf, __assertfail, malloc, free, cudaGraphSetConditional or a function of the
+// device runtime; NULL if the name is none of them.
+exec_fn *intrinsic_find(struct str name);
 
 #endif

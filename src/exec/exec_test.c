@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The engine on small kernels, without a driver around it.
+// The executor on small kernels, without a driver.
 #include "base/mem.h"
 #include "exec/exec_testing.h"
 #include "exec/lane.h"
@@ -22,7 +22,7 @@ static void launch(struct exec_program *p, const char *kernel, unsigned blocks, 
     launch_shape(p, kernel, blocks, threads, false, params);
 }
 
-// --- kernels ------------------------------------------------------------------------------------------------
+// --- kernels -----------------------------------------------------------------------------------------------
 
 static void adds_vectors(void **state)
 {
@@ -54,9 +54,9 @@ static void adds_vectors(void **state)
     exec_program_free(p);
 }
 
-static void diverges_and_meets(void **state)
+static void diverges_and_reconverges(void **state)
 {
-    // Each thread loops tid times, then odd ones add 100; at the end all must be together again.
+    // Each thread loops tid times, then odd ones add 100; at the end all must have reconverged.
     struct exec_program *p = exec_testing_text(
         ".visible .entry k(.param .u64 out)\n{\n"
         ".reg .pred %p<4>; .reg .b32 %r<9>; .reg .b64 %rd<4>;\n"
@@ -99,7 +99,7 @@ static void waits_at_barriers(void **state)
 
 static void names_several_barriers(void **state)
 {
-    // Odd threads meet at barrier 2, even ones at barrier 1; then all pass by others without waiting.
+    // Odd threads wait at barrier 2, even ones at barrier 1; then all arrive at others without waiting.
     struct exec_program *p = exec_testing_text(
         ".visible .entry k(.param .u64 out)\n{\n"
         ".reg .pred %p<2>; .reg .b32 %r<9>; .reg .b64 %rd<4>;\n"
@@ -117,7 +117,7 @@ static void names_several_barriers(void **state)
     exec_program_free(p);
 }
 
-// Blocks that cannot be started for want of memory wait for others to end.
+// Blocks that cannot start for lack of memory wait for others to end.
 static void blocks_wait_for_memory(void **state)
 {
     enum { BLOCKS = 12 };
@@ -140,7 +140,7 @@ static void blocks_wait_for_memory(void **state)
             mem_fail_after(-1);
             assert_true(steps < 1000);
             enum exec_fault_kind kind = exec_grid_fault(g)->kind;
-            // Those of a cooperative grid would wait for ever.
+            // Blocks of a cooperative grid would wait forever.
             assert_true(kind == EXEC_NO_FAULT || (cooperative && kind == EXEC_OUT_OF_MEMORY));
             assert_true(kind != EXEC_NO_FAULT || exec_testing_word(at) == BLOCKS * 64);
             assert_true(!cooperative || n || kind == EXEC_OUT_OF_MEMORY);
@@ -179,7 +179,7 @@ static void recurses(void **state)
 
 static void takes_locks(void **state)
 {
-    // Every thread takes one lock: lanes, warps and blocks must all get on.
+    // Every thread takes one lock: lanes, warps and blocks must all make progress.
     struct exec_program *p = exec_testing_text(
         ".global .u32 lock; .global .u32 count;\n"
         ".visible .entry k()\n{\n"
@@ -209,7 +209,8 @@ static void blocks_wait_for_one_another(void **state)
     exec_program_free(p);
 }
 
-// Blocks are given to a thread in runs: one that waits for the next of its own run must not keep it from starting.
+// A thread takes blocks in runs: a block that waits for the next one of its own run must not keep it from
+// starting.
 static void blocks_wait_for_the_next(void **state)
 {
     enum { BLOCKS = 1200 };
@@ -319,7 +320,7 @@ static void prints(void **state)
     exec_program_free(p);
 }
 
-// --- special registers ---------------------------------------------------------------------------------------
+// --- special registers -------------------------------------------------------------------------------------
 
 enum { SPECIALS = 17 };
 static const char *const specials[SPECIALS] = {"%tid.x",    "%tid.y",   "%tid.z",    "%tid.w",    "%ntid.x",
@@ -327,7 +328,8 @@ static const char *const specials[SPECIALS] = {"%tid.x",    "%tid.y",   "%tid.z"
                                                "%ctaid.z",  "%ctaid.w", "%nctaid.x", "%nctaid.y", "%nctaid.z",
                                                "%nctaid.w", "%laneid"};
 
-// Thread t of all stores each register as all lanes see it, and as 32 and as 16 bits that odd lanes read while the others keep 77.
+// Thread t of all stores each register as all lanes see it, and as 32 and 16 bits that odd lanes read while
+// the others keep 77.
 static struct exec_program *reads_all(void)
 {
     char text[8192];
@@ -399,7 +401,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(adds_vectors),
-        cmocka_unit_test(diverges_and_meets),
+        cmocka_unit_test(diverges_and_reconverges),
         cmocka_unit_test(waits_at_barriers),
         cmocka_unit_test(names_several_barriers),
         cmocka_unit_test(blocks_wait_for_memory),

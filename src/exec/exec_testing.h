@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// For tests: a host with a little memory, loading with what was reported, running.
+// For tests: a host with a little memory, loading with captured reports, running.
 #ifndef MOAT_EXEC_EXEC_TESTING_H
 #define MOAT_EXEC_EXEC_TESTING_H
 
@@ -21,7 +21,7 @@
 
 enum { EXEC_TESTING_MEMORY = 1 << 21, EXEC_TESTING_TEXTS = 4 };
 
-// What a test sees of its host. Set `used` to 0 to start afresh.
+// What a test sees of its host. Setting `used` to 0 frees the memory.
 struct exec_testing {
     uint64_t used;
     char printed[1 << 16], reported[4096];
@@ -86,7 +86,7 @@ static inline int exec_testing_setup(void **state)
     return p == MAP_FAILED ? -1 : 0;
 }
 
-// "NAME:LINE:COLUMN: message", a line each.
+// Appends "NAME:LINE:COLUMN: message" to the reports, a line each.
 static void exec_testing_emit(struct diag_sink *sink, const struct diag *d)
 {
     (void)sink;
@@ -96,7 +96,7 @@ static void exec_testing_emit(struct diag_sink *sink, const struct diag *d)
              d->source.name, p.line, p.column, d->message);
 }
 
-// Loads texts named "a", "b", ... until a NULL, and starts the memory afresh.
+// Loads texts named "a", "b", ... up to a NULL, after clearing the memory and the reports.
 static inline int exec_testing_load(const char *const *texts, struct exec_program **out)
 {
     static const char *const names[EXEC_TESTING_TEXTS] = {"a", "b", "c", "d"};
@@ -110,7 +110,7 @@ static inline int exec_testing_load(const char *const *texts, struct exec_progra
     return exec_load(list, n, &exec_testing_host, &sink, out);
 }
 
-// Texts that must load.
+// Loads texts, which must succeed.
 static inline struct exec_program *exec_testing_texts(const char *const *texts)
 {
     struct exec_program *p;
@@ -121,7 +121,7 @@ static inline struct exec_program *exec_testing_texts(const char *const *texts)
     return p;
 }
 
-// One, without its head.
+// Loads one text, without its head, which must succeed.
 static inline struct exec_program *exec_testing_text(const char *text)
 {
     char *all;
@@ -131,7 +131,7 @@ static inline struct exec_program *exec_testing_text(const char *text)
     return p;
 }
 
-// Texts that must not, and what is reported.
+// Loads texts, which must fail with err and that report.
 static inline void exec_testing_refuse(const char *const *texts, int err, const char *report)
 {
     struct exec_program *p;
@@ -150,7 +150,7 @@ static inline uint32_t exec_testing_word(uint64_t address)
     return value;
 }
 
-// Runs a grid to its end, or cancels it after so many steps. What ended it.
+// Runs a grid to its end, or cancels it after most_steps steps. Returns what ended it.
 static inline struct exec_fault exec_testing_run(const struct exec_launch *launch, unsigned most_steps)
 {
     struct exec_grid *g = exec_grid_new(launch, NULL);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What ended a grid: the first fault wins, and says exactly where.
+// What ended a grid: the first fault wins, with its exact position.
 #include <string.h>
 
 #include "exec/sched.h"
@@ -22,7 +22,8 @@ static void set_source(struct exec_fault_frame *frame, const struct ptx_module *
     }
 }
 
-// The .loc of the place that code was inlined at, and its index; NULL if nothing is left of that place but its number.
+// Returns the .loc of the position that code was inlined at, and its index; NULL if no .loc before `before`
+// has it.
 static const struct ptx_loc *find_caller(const struct exec_func *func, uint32_t before,
                                          const struct ptx_inlined *at, uint32_t *index)
 {
@@ -36,7 +37,7 @@ static const struct ptx_loc *find_caller(const struct exec_func *func, uint32_t 
     return NULL;
 }
 
-// Frames of one activation: what was inlined, one into the other, and the function itself.
+// Adds the frames of one activation: inlined functions, innermost first, and the function itself.
 static void add_frames(struct exec_fault *f, const struct exec_func *func, const struct exec_insn *i)
 {
     if (!func->module || i < func->code || i >= func->code + func->ncode) {
@@ -48,7 +49,7 @@ static void add_frames(struct exec_fault *f, const struct exec_func *func, const
     const struct ptx_loc *loc = index == PTX_NONE ? NULL : func->program->locs[index];
     struct ptx_loc place;
     struct ptx_inlined at;
-    // Each step goes back in the list, so it ends.
+    // Each step goes back in the list, so the loop ends.
     while (loc && f->nframes < EXEC_FAULT_FRAMES && ptx_loc_inlined(m, loc, &at)) {
         set_source(add_frame(f, at.function, true), m, loc);
         loc = find_caller(func, index, &at, &index);
@@ -92,7 +93,7 @@ static void record(struct exec_warp *w, const struct exec_insn *i, struct exec_f
         fault->block[k] = w->block->ctaid[k];
         fault->thread[k] = w->tid[k][lane];
     }
-    // What the system provides has no code of its own: the call is what the program knows.
+    // An intrinsic has no PTX code: the fault is reported at the call.
     const struct exec_frame *frame = w->frame;
     if (frame->func->intrinsic) {
         i = frame->call;
@@ -101,7 +102,7 @@ static void record(struct exec_warp *w, const struct exec_insn *i, struct exec_f
     locate(fault, frame->func, i);
     for (; frame && fault->nframes < EXEC_FAULT_FRAMES; i = frame->call, frame = frame->caller)
         add_frames(fault, frame->func, i);
-    // Pairs with the acquire in grid.c: whoever sees stop == 2 may read the fault.
+    // Pairs with the acquire in grid.c: a thread that reads GRID_STOPPED may read the fault.
     int expected = 0;
     if (atomic_compare_exchange_strong_explicit(&g->stop, &expected, GRID_FAULTING, memory_order_acq_rel,
                                                 memory_order_acquire)) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Where a fault says that it happened: lines of source, functions, what was inlined into what.
+// The position that a fault reports: source lines, functions, inlined functions.
 #include "exec/exec_testing.h"
 #include "ptx/ptx.h"
 
@@ -55,7 +55,7 @@ static void inlined_twice(void **state)
         {"in", "b.h", 30, true}, {"outer", "b.h", 20, true}, {"k", "a.cu", 12, false});
 }
 
-// The last place of that number counts: the second copy of the code was inlined somewhere else.
+// The last .loc with that position counts: the second copy of the code was inlined elsewhere.
 static void inlined_again(void **state)
 {
     EXPECT(".entry k()\n{\n.loc 1 12 3\n.loc 2 20 5, function_name $Lnames, inlined_at 1 12 3\nbar.sync 0;\n"
@@ -64,7 +64,7 @@ static void inlined_again(void **state)
            {"in", "b.h", 30, true}, {"outer", "b.h", 20, true}, {"k", "a.cu", 14, false});
 }
 
-// No .loc for the place itself, no names; and those of another function do not count.
+// There is no .loc for the position itself, and no name; those of another function do not count.
 static void inlined_into_nothing(void **state)
 {
     EXPECT(".func f()\n{\n.loc 1 12 3, function_name $Lnames, inlined_at 2 50 1\nret;\n}\n"
@@ -72,7 +72,7 @@ static void inlined_into_nothing(void **state)
            {"", "b.h", 30, true}, {"k", "a.cu", 12, false});
 }
 
-// A place that claims to be inlined into itself.
+// A position that claims to be inlined into itself.
 static void inlined_for_ever(void **state)
 {
     EXPECT(".entry k()\n{\n.loc 1 5 1, function_name $Lnames, inlined_at 1 5 1\n"
@@ -88,8 +88,8 @@ static void called(void **state)
            {"g", "b.h", 3, false}, {"f", "a.cu", 5, false}, {"k", "a.cu", 9, false});
 }
 
-// Blocks are decoded in another order than that of the text: the trap belongs to the .loc above it in the text, which
-// stands in a block that it does not follow.
+// Blocks are decoded in another order than the text's: the trap belongs to the .loc above it in the text,
+// which is in a block that it does not follow.
 static void order_of_the_text(void **state)
 {
     EXPECT(
@@ -104,7 +104,7 @@ static void without_lines(void **state)
            {"k", "", 0, false});
 }
 
-// More calls than there are frames: the innermost are told.
+// There are more calls than frames: the innermost are reported.
 static void too_deep(void **state)
 {
     struct exec_program *p = exec_testing_text(

@@ -7,7 +7,7 @@
 
 enum {
     ALIGN = 64,
-    MOST_MEMORY = 512 << 20,  // of a block's frames: recursion that never ends must not take all there is
+    MOST_MEMORY = 512 << 20,  // of a block's frames: endless recursion must not take all memory
 };
 
 static void fill(char *regs, const struct exec_const *c)

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT
-// Grids and their blocks. A block is run warp by warp, each for one turn; then it goes to the end of the grid's
-// queue, unless it has ended. So blocks that wait for one another all get on, whatever thread has them.
+// Grids and their blocks. A block runs warp by warp, each for one turn; after that it goes to the end of the
+// grid's queue unless it has ended. So blocks that wait for one another all make progress, whatever thread
+// runs them.
 //
-// The blocks of a cluster go through all this as one: what is queued, counted and numbered is the first, and it has the
-// others with it.
+// The blocks of a cluster are handled as one: the first block is queued, counted and numbered, and it brings
+// the others with it.
 #include <assert.h>
 #include <errno.h>
 #include <string.h>
@@ -17,14 +18,14 @@
 enum {
     LOCAL_ALIGN = 64,
     MOST_TURNS = 256,
-    STEP_TURNS = 8,  // of one block, before it lets another have the thread
+    STEP_TURNS = 8,  // turns of one block before its thread takes another
     RUN_MOST = 8,    // blocks in a run
-    RUN_SHARE = 64,  // and at most this part of those that have not started
+    RUN_SHARE = 64,  // a run is at most this fraction of the blocks not started
 };
 
 static void grid_lock(struct exec_grid *g)
 {
-    // Held for a few instructions only. Pairs with the release in grid_unlock.
+    // The lock is held for a few instructions only. Pairs with the release in grid_unlock.
     while (atomic_exchange_explicit(&g->lock, 1, memory_order_acquire))
         __builtin_ia32_pause();
 }
@@ -39,7 +40,7 @@ static bool is_stopped(struct exec_grid *g)
     return atomic_load_explicit(&g->stop, memory_order_acquire) != GRID_RUNS;
 }
 
-// --- blocks -------------------------------------------------------------------------------------------------
+// --- blocks ------------------------------------------------------------------------------------------------
 
 static void one_free(struct exec_block *b)
 {
@@ -93,7 +94,7 @@ static struct exec_block *one_make(struct exec_grid *g)
         w->block = b;
         w->index = k;
         set_tids(w, g->launch.block);
-        // Fresh memory is zero and costs nothing until it is used.
+        // Fresh memory is zeroed and costs nothing until it is used.
         w->local = mem_zalloc(EXEC_LANES, g->local_size + LOCAL_ALIGN);
         complete = w->local != NULL;
     }
@@ -103,7 +104,8 @@ static struct exec_block *one_make(struct exec_grid *g)
     return NULL;
 }
 
-// A cluster's blocks, by the first; a block that is alone is a cluster, too.
+// Creates the blocks of a cluster and returns the first; a block without a cluster is a cluster of one.
+// Returns NULL when out of memory.
 static struct exec_block *block_make(struct exec_grid *g)
 {
     struct exec_block *first = one_make(g);
@@ -145,11 +147,11 @@ static bool warp_start(struct exec_warp *w, const struct exec_func *f)
     w->pc = f->code;
     w->state = WARP_READY;
     w->fuel = SCHED_FUEL;
-    w->spins = w->alternate = w->released = false;
+    w->spins = w->oldest_first = w->released = false;
     return true;
 }
 
-// Where element n of a box of that size lies.
+// Computes the coordinates of element n of a box of that size.
 static void place_in(const uint32_t size[3], uint64_t n, uint32_t at[3])
 {
     at[0] = (uint32_t)(n % size[0]);
@@ -185,9 +187,10 @@ static bool block_start(struct exec_block *b, uint64_t number)
     return started;
 }
 
-// Processors foretell a call's target by its place and the path to it. So the instructions of a stretch are called from
-// a place each, and a jump starts again with the first: were the places taken in turn throughout, a loop's instructions
-// would have others in each round, and what one round taught would not help in the next.
+// Processors predict an indirect call's target from its address and the path to it. So each instruction of a
+// straight stretch has a call site of its own, and a jump starts over at the first site. If the sites were
+// used round-robin throughout, a loop's instructions would use other sites in each iteration, and could not
+// be predicted from the one before.
 static void run(struct exec_warp *w, const struct exec_insn *i)
 {
     for (const struct exec_insn *next; i; i = next)
@@ -214,7 +217,7 @@ static void warp_run(struct exec_warp *w)
 
 enum block_state { BLOCK_RAN, BLOCK_SPUN, BLOCK_DONE, BLOCK_STARVED, BLOCK_STUCK };
 
-// Gives each warp that can run one turn.
+// Gives each ready warp one turn.
 static enum block_state one_run(struct exec_block *b)
 {
     struct exec_grid *g = b->grid;
@@ -230,7 +233,7 @@ static enum block_state one_run(struct exec_block *b)
         spun &= w->spins;
         if (w->state == WARP_FAULT)
             return BLOCK_DONE;
-        // A barrier may have opened while the warp ran: it said so itself.
+        // A barrier may have opened after the warp began to wait: then it can still run.
         if (w->state != WARP_READY && !(w->state == WARP_WAITS && sched_can_run(w)))
             b->ready &= ~((uint32_t)1 << k);
     }
@@ -239,8 +242,8 @@ static enum block_state one_run(struct exec_block *b)
     return !ran || !b->ready ? BLOCK_STUCK : spun ? BLOCK_SPUN : BLOCK_RAN;
 }
 
-// All of it waits for what cannot come.
-static void give_up(struct exec_block *b)
+// Raises a fault in a block that is deadlocked.
+static void raise_deadlock(struct exec_block *b)
 {
     struct exec_warp *w = b->warps;
     while (w->state == WARP_DONE)
@@ -251,7 +254,7 @@ static void give_up(struct exec_block *b)
     fault_raise(w, i, EXEC_LAUNCH_FAILED);
 }
 
-// Each block a turn. One that is stuck may go on after another has run.
+// Gives each block a turn. A block that is stuck may continue after another has run.
 static enum block_state cluster_run(struct exec_cluster *c)
 {
     bool spun = true;
@@ -270,7 +273,7 @@ static enum block_state cluster_run(struct exec_cluster *c)
             stuck = c->blocks[r];
     }
     if (stuck)
-        give_up(stuck);
+        raise_deadlock(stuck);
     return BLOCK_DONE;
 }
 
@@ -281,11 +284,11 @@ static enum block_state block_run(struct exec_block *b)
     enum block_state state = one_run(b);
     if (state != BLOCK_STUCK)
         return state;
-    give_up(b);
+    raise_deadlock(b);
     return BLOCK_DONE;
 }
 
-// --- grids --------------------------------------------------------------------------------------------------
+// --- grids -------------------------------------------------------------------------------------------------
 
 static uint32_t local_need(const struct exec_grid *g)
 {
@@ -345,7 +348,8 @@ void exec_grid_free(struct exec_grid *g)
     mem_free(g);
 }
 
-// One that ran on this thread last, whose registers are in its cache; else any. NULL: there is none.
+// Returns a free block, preferably one that ran on this thread last, whose registers are in its cache; NULL
+// if there is none.
 static struct exec_block *take_free(struct exec_grid *g, const struct exec_runner *r)
 {
     struct exec_block **at = &g->free;
@@ -359,7 +363,7 @@ static struct exec_block *take_free(struct exec_grid *g, const struct exec_runne
     return b;
 }
 
-// The next blocks to start: one, or several for the same thread.
+// Returns the next blocks to start: one, or several for the same thread.
 static struct grid_run take_run(struct exec_grid *g)
 {
     if (g->nleft) {
@@ -377,7 +381,8 @@ static struct grid_run take_run(struct exec_grid *g)
     return (struct grid_run){g->started - n, g->started};
 }
 
-// A block to start, and its number and those after it. NULL when out of memory: then one that ends will do.
+// Returns a block to start, and in *run the numbers to start in it. Returns NULL when out of memory; the
+// numbers are then left for a block that ends.
 static struct exec_block *take_fresh(struct exec_grid *g, const struct exec_runner *r, struct grid_run *run)
 {
     struct exec_block *b = take_free(g, r), *starved = g->starved;
@@ -409,7 +414,8 @@ static struct exec_block *take_suspended(struct exec_grid *g)
     return b;
 }
 
-// Which block to run next, with the lock held: NULL if there is none. *run: which to start in it, none if it goes on.
+// Returns the block to run next, NULL if there is none. *run: the numbers to start in it, empty if the block
+// resumes. The lock must be held.
 static struct exec_block *pick(struct exec_grid *g, const struct exec_runner *r, struct grid_run *run)
 {
     uint64_t most = g->launch.cooperative ? UINT64_MAX : g->launch.most_resident;
@@ -420,14 +426,15 @@ static struct exec_block *pick(struct exec_grid *g, const struct exec_runner *r,
     *run = (struct grid_run){0, 0};
     if (fresh && (turn || !g->suspended))
         b = take_fresh(g, r, run);
-    // Those of a cooperative grid wait for all others: without memory for all there is no point in going on.
+    // Blocks of a cooperative grid wait for all others: if memory does not suffice for all, resuming some is
+    // pointless.
     if (!b && !(fresh && g->launch.cooperative))
         b = take_suspended(g);
     g->running += b != NULL;
     return b;
 }
 
-// With the lock held.
+// The lock must be held.
 static bool is_over(struct exec_grid *g)
 {
     return g->running == 0 && (g->ended == g->nblocks || is_stopped(g));
@@ -435,9 +442,9 @@ static bool is_over(struct exec_grid *g)
 
 struct turn_done {
     enum block_state state;
-    uint64_t ended;  // blocks
-    uint32_t turns;  // of the last one
-    bool had_run;    // more than one block was to be started
+    uint64_t ended;  // blocks that ended
+    uint32_t turns;  // turns of the last block
+    bool had_run;    // more than one block was to start
     struct grid_run left;
 };
 
@@ -472,10 +479,11 @@ static void put_back(struct exec_grid *g, struct exec_block *b, const struct tur
     g->suspended_end = &b->next;
 }
 
-// Starts the blocks of the run one after the other in b as long as each ends at once; without a run b goes on.
+// Starts the blocks of the run in b one after the other, as long as each ends at once; with an empty run,
+// resumes b.
 static struct turn_done run_in(struct exec_block *b, struct grid_run run)
 {
-    // Those of a cooperative grid have work for others between two of their barriers, and little.
+    // Blocks of a cooperative grid do little between two barriers, and others wait for it.
     const uint32_t most = b->grid->launch.cooperative ? 1 : STEP_TURNS;
     struct turn_done done = {.state = BLOCK_RAN, .had_run = run.end - run.next > 1, .left = run};
     do {

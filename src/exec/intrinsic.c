@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// printf, assert, malloc, free, conditions of graphs.
+// printf, assert, malloc, free, graph conditionals.
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -10,7 +10,7 @@
 
 enum { MOST_TEXT = 4096 };
 
-// --- printf -------------------------------------------------------------------------------------------------
+// --- printf ------------------------------------------------------------------------------------------------
 
 struct text {
     char bytes[MOST_TEXT];
@@ -28,16 +28,16 @@ static void append(struct text *t, const char *fmt, ...)
         t->len = t->len + (size_t)n < sizeof t->bytes ? t->len + (size_t)n : sizeof t->bytes - 1;
 }
 
-// A conversion, as for the C library: flags, width, precision, letter.
+// A conversion in the C library's terms: flags, width, precision, letter.
 struct conversion {
     char flags[8];
     bool star[2], precise;
     int width, precision;
-    unsigned bytes;  // of an integer
+    unsigned bytes;  // of an integer argument
     char letter;
 };
 
-// Widths and precisions beyond the text's size change nothing that is seen, but cost memory and time.
+// Widths and precisions beyond the text's size have no visible effect, but cost memory and time.
 static int at_most(int64_t n)
 {
     return (int)(n > MOST_TEXT ? MOST_TEXT : n < -MOST_TEXT ? -MOST_TEXT : n);
@@ -62,7 +62,7 @@ static const char *read_length(const char *p, struct conversion *c)
     return p;
 }
 
-// Reads a conversion behind '%'. Returns what is behind it, NULL if there is none.
+// Reads a conversion after its '%'. Returns the text that follows it, NULL if the conversion is incomplete.
 static const char *read_conversion(const char *p, struct conversion *c)
 {
     *c = (struct conversion){.precision = 0};
@@ -98,7 +98,8 @@ static bool next(struct arguments *a, unsigned size, uint64_t *value)
     return ok;
 }
 
-// Numbers that the arguments give. A negative width is a flag and a width, a negative precision none.
+// Reads widths and precisions given as arguments. A negative width means the flag '-', a negative precision
+// means none. Returns false after a fault.
 static bool read_stars(struct arguments *a, struct conversion *c)
 {
     uint64_t number;
@@ -118,7 +119,7 @@ static bool read_stars(struct arguments *a, struct conversion *c)
 
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wformat-nonliteral"
-// The format that the C library gets: %, flags, *.*, length and letter.
+// The format for the C library: %, flags, *.*, length and letter.
 #define EMIT(length, letter, value)                                                                     \
     do {                                                                                                \
         char spec[24];                                                                                  \
@@ -218,12 +219,12 @@ static const struct exec_insn *print(struct exec_warp *w, const struct exec_insn
             !format(&t, &a, fmt))
             return NULL;
         intrinsic_host(w)->print(intrinsic_host(w)->ctx, t.bytes, t.len);
-        intrinsic_give(w, l, (uint64_t)(int64_t)a.count);
+        intrinsic_return(w, l, (uint64_t)(int64_t)a.count);
     }
     return control_ret(w, i);
 }
 
-// --- assert -------------------------------------------------------------------------------------------------
+// --- assert ------------------------------------------------------------------------------------------------
 
 // __assertfail(expression, file, line, function, size of a character)
 static const struct exec_insn *assert_fail(struct exec_warp *w, const struct exec_insn *i)
@@ -245,12 +246,12 @@ static const struct exec_insn *assert_fail(struct exec_warp *w, const struct exe
                w->tid[1][l], w->tid[2][l], expression);
         intrinsic_host(w)->print(intrinsic_host(w)->ctx, t.bytes, t.len);
     }
-    // The caller's frame knows the line.
+    // The caller's frame has the source line.
     frame_enter(w, w->frame->caller);
     return fault_raise(w, i, EXEC_ASSERT);
 }
 
-// --- malloc, free -------------------------------------------------------------------------------------------
+// --- malloc, free ------------------------------------------------------------------------------------------
 
 static const struct exec_insn *allocate(struct exec_warp *w, const struct exec_insn *i)
 {
@@ -259,7 +260,7 @@ static const struct exec_insn *allocate(struct exec_warp *w, const struct exec_i
     uint64_t sizes[EXEC_LANES], at[EXEC_LANES];
     intrinsic_arguments(w, 0, sizes);
     intrinsic_host(w)->heap_alloc(intrinsic_host(w)->ctx, w->mask, sizes, at);
-    FOR_LANES(w->mask) intrinsic_give(w, l, at[l]);
+    FOR_LANES(w->mask) intrinsic_return(w, l, at[l]);
     return control_ret(w, i);
 }
 
@@ -292,7 +293,7 @@ static const struct exec_insn *allocate_aligned(struct exec_warp *w, const struc
     FOR_LANES(w->mask) crooked |= (uint32_t)(sizes[l] && at[l] % to[l]) << l;
     if (crooked)
         host->heap_free(host->ctx, crooked, at);
-    FOR_LANES(w->mask) intrinsic_give(w, l, sizes[l] && !(crooked >> l & 1) ? at[l] : 0);
+    FOR_LANES(w->mask) intrinsic_return(w, l, sizes[l] && !(crooked >> l & 1) ? at[l] : 0);
     return control_ret(w, i);
 }
 
@@ -311,7 +312,7 @@ static const struct exec_insn *release(struct exec_warp *w, const struct exec_in
     return control_ret(w, i);
 }
 
-// --- conditions of graphs -----------------------------------------------------------------------------------
+// --- graph conditionals ------------------------------------------------------------------------------------
 
 // A handle is the address of a word of device memory.
 static const struct exec_insn *set_condition(struct exec_warp *w, const struct exec_insn *i)

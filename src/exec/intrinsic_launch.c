@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The calls by which kernels launch kernels, copies and graphs, and the order between those. Whoever launched the grid does
-// it (exec_children); here are only arguments and results.
+// The calls by which kernels launch kernels, copies and graphs, and order them. Whoever launched the grid
+// performs them (exec_children); this file handles arguments and results only.
 #include <string.h>
 
 #include "exec/control.h"
@@ -9,7 +9,7 @@
 
 enum { OUT_OF_MEMORY = 2, OUT_OF_RESOURCES = 701 };
 
-// Handles of streams and events that kernels make: numbers, for they are nothing but an order.
+// Handles of streams and events created by kernels are just numbers: the objects are nothing but an order.
 static _Atomic uint64_t last_handle = EXEC_HANDLE_STEP;
 
 static uint64_t block_number(const struct exec_warp *w)
@@ -18,7 +18,7 @@ static uint64_t block_number(const struct exec_warp *w)
     return at[0] + (uint64_t)grid[0] * (at[1] + (uint64_t)grid[1] * at[2]);
 }
 
-// `count` words of a parameter.
+// Reads the first `count` words of parameter n.
 static void words(const struct exec_warp *w, unsigned n, unsigned lane, uint32_t *out, unsigned count)
 {
     const uint32_t *word = intrinsic_words(w, &w->frame->func->params[n], lane);
@@ -31,7 +31,7 @@ static bool has_size(const struct exec_warp *w, unsigned n, unsigned bytes)
     return w->frame->func->params[n].size >= bytes;
 }
 
-// --- kernels and graphs -------------------------------------------------------------------------------------
+// --- kernels and graphs ------------------------------------------------------------------------------------
 
 static const struct exec_insn *prepare(struct exec_warp *w, const struct exec_insn *i)
 {
@@ -49,9 +49,9 @@ static const struct exec_insn *prepare(struct exec_warp *w, const struct exec_in
         int error = OUT_OF_RESOURCES;
         if (k && q->children)
             error = q->children->prepare(q->owner, k, grid, block, shared, &at);
-        // The result is the address.
-        intrinsic_give_error(w, l, error);
-        intrinsic_give(w, l, error ? 0 : at);
+        // The first call records the error; the result is the address.
+        intrinsic_return_error(w, l, error);
+        intrinsic_return(w, l, error ? 0 : at);
     }
     return control_ret(w, i);
 }
@@ -67,7 +67,7 @@ static const struct exec_insn *launch(struct exec_warp *w, const struct exec_ins
         int error = INTRINSIC_INVALID_VALUE;
         if (q->children)
             error = q->children->launch(q->owner, params, stream, block_number(w));
-        intrinsic_give_error(w, l, error);
+        intrinsic_return_error(w, l, error);
     }
     return control_ret(w, i);
 }
@@ -80,18 +80,18 @@ static const struct exec_insn *launch_graph(struct exec_warp *w, const struct ex
     FOR_LANES(w->mask)
     {
         uint64_t graph = intrinsic_argument(w, 0, l), stream = intrinsic_argument(w, 1, l);
-        intrinsic_give_error(
+        intrinsic_return_error(
             w, l, q->children ? q->children->launch_graph(q->owner, graph, stream) : INTRINSIC_INVALID_VALUE);
     }
     return control_ret(w, i);
 }
 
-// --- copies -------------------------------------------------------------------------------------------------
+// --- copies ------------------------------------------------------------------------------------------------
 
-// Makes a copy of a lane's arguments. False: w has faulted; *error: they make none.
+// Reads a lane's arguments into *c. Returns false after a fault of w; sets *error if they are invalid.
 typedef bool copy_fn(struct exec_warp *w, unsigned lane, struct exec_copy *c, int *error);
 
-// Whether rows that lie so could be within the address space: what wraps around might go on for ever.
+// Returns whether such rows fit in the address space: a copy that wraps around might never end.
 static bool fits(const struct exec_copy *c, uint64_t pitch, uint64_t slice)
 {
     uint64_t rows, slices, size;
@@ -125,7 +125,7 @@ static const struct exec_insn *copy(struct exec_warp *w, const struct exec_insn 
             error = INTRINSIC_INVALID_VALUE;
         if (!error)
             error = q->children->copy(q->owner, &c, stream, block_number(w));
-        intrinsic_give_error(w, l, error);
+        intrinsic_return_error(w, l, error);
     }
     return control_ret(w, i);
 }
@@ -190,7 +190,7 @@ struct box {
     uint64_t kind;
 };
 
-// Where a box of that extent begins that lies there, and how far its slices are apart. False: there is no such place.
+// Computes the address of a box's first byte and the distance of its slices. Returns false if they overflow.
 static bool place(const struct pitched *p, const struct position *at, const struct position *extent,
                   uint64_t *first, uint64_t *slice)
 {
@@ -203,7 +203,7 @@ static bool place(const struct pitched *p, const struct position *at, const stru
            !__builtin_add_overflow(p->at, bytes, first);
 }
 
-// (box, stream). Arrays are not for kernels to copy.
+// (box, stream). Kernels cannot copy arrays.
 static bool read_box(struct exec_warp *w, unsigned lane, struct exec_copy *c, int *error)
 {
     struct box b;
@@ -267,7 +267,7 @@ COPY(memset_2d, 6, read_plane_fill)
 COPY(memcpy_3d, 2, read_box)
 COPY(memset_3d, 4, read_box_fill)
 
-// --- streams and events -------------------------------------------------------------------------------------
+// --- streams and events ------------------------------------------------------------------------------------
 
 static const struct exec_insn *make_handle(struct exec_warp *w, const struct exec_insn *i, uint64_t required,
                                            uint64_t allowed)
@@ -281,12 +281,12 @@ static const struct exec_insn *make_handle(struct exec_warp *w, const struct exe
         uint64_t handle = atomic_fetch_add_explicit(&last_handle, EXEC_HANDLE_STEP, memory_order_relaxed);
         if (good && !intrinsic_put(w, l, &handle, sizeof handle))
             return NULL;
-        intrinsic_give_error(w, l, good ? 0 : INTRINSIC_INVALID_VALUE);
+        intrinsic_return_error(w, l, good ? 0 : INTRINSIC_INVALID_VALUE);
     }
     return control_ret(w, i);
 }
 
-// All streams of kernels are what cudaStreamNonBlocking says; all events what cudaEventDisableTiming does.
+// Streams created by kernels must be cudaStreamNonBlocking, and events cudaEventDisableTiming.
 static const struct exec_insn *stream_create(struct exec_warp *w, const struct exec_insn *i)
 {
     enum { NON_BLOCKING = 1 };
@@ -303,11 +303,11 @@ static const struct exec_insn *destroy_handle(struct exec_warp *w, const struct 
 {
     if (!intrinsic_has_signature(w, 1, 1))
         return fault_raise(w, i, EXEC_INVALID_PC);
-    FOR_LANES(w->mask) intrinsic_give_error(w, l, 0);
+    FOR_LANES(w->mask) intrinsic_return_error(w, l, 0);
     return control_ret(w, i);
 }
 
-// (event, stream), or (event, stream, flags); none of the flags is for kernels.
+// (event, stream), or (event, stream, flags); kernels may set no flags.
 static const struct exec_insn *event_record(struct exec_warp *w, const struct exec_insn *i)
 {
     const struct exec_launch *q = intrinsic_launch(w);
@@ -320,7 +320,7 @@ static const struct exec_insn *event_record(struct exec_warp *w, const struct ex
         int error = INTRINSIC_INVALID_VALUE;
         if (q->children && !(flags && intrinsic_argument(w, 2, l)))
             error = q->children->record(q->owner, event, stream, block_number(w));
-        intrinsic_give_error(w, l, error);
+        intrinsic_return_error(w, l, error);
     }
     return control_ret(w, i);
 }
@@ -337,12 +337,12 @@ static const struct exec_insn *stream_wait(struct exec_warp *w, const struct exe
         int error = INTRINSIC_INVALID_VALUE;
         if (q->children && !intrinsic_argument(w, 2, l))
             error = q->children->await(q->owner, event, stream, block_number(w));
-        intrinsic_give_error(w, l, error);
+        intrinsic_return_error(w, l, error);
     }
     return control_ret(w, i);
 }
 
-// --- memory: the heap's, as malloc in a kernel ----------------------------------------------------------------
+// --- memory: the heap of malloc in kernels -----------------------------------------------------------------
 
 static const struct exec_insn *cuda_malloc(struct exec_warp *w, const struct exec_insn *i)
 {
@@ -355,7 +355,7 @@ static const struct exec_insn *cuda_malloc(struct exec_warp *w, const struct exe
     {
         if (at[l] && !intrinsic_put(w, l, &at[l], sizeof at[l]))
             return NULL;
-        intrinsic_give_error(w, l, at[l] ? 0 : OUT_OF_MEMORY);
+        intrinsic_return_error(w, l, at[l] ? 0 : OUT_OF_MEMORY);
     }
     return control_ret(w, i);
 }
@@ -367,11 +367,11 @@ static const struct exec_insn *cuda_free(struct exec_warp *w, const struct exec_
         return fault_raise(w, i, EXEC_INVALID_PC);
     intrinsic_arguments(w, 0, at);
     uint32_t bad = intrinsic_host(w)->heap_free(intrinsic_host(w)->ctx, w->mask, at);
-    FOR_LANES(w->mask) intrinsic_give_error(w, l, bad >> l & 1 ? INTRINSIC_INVALID_VALUE : 0);
+    FOR_LANES(w->mask) intrinsic_return_error(w, l, bad >> l & 1 ? INTRINSIC_INVALID_VALUE : 0);
     return control_ret(w, i);
 }
 
-// With a twin for those who have a stream of their own per thread: in a kernel that is the block's, too.
+// Also matches the variant for per-thread default streams: in a kernel, that stream is the block's too.
 #define WITH_TWIN(call, fn) INTRINSIC_ROW(call, fn), INTRINSIC_ROW(call "_ptsz", fn)
 
 exec_fn *intrinsic_launch_find(struct str name)

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
-// What kernels may ask the device runtime: errors, the device, its limits and attributes, what a kernel is like.
+// The device runtime's queries: errors, the device, its limits and attributes, attributes of kernels.
 #include <stddef.h>
 
 #include "exec/control.h"
 #include "exec/intrinsic.h"
 
-// --- errors -------------------------------------------------------------------------------------------------
+// --- errors ------------------------------------------------------------------------------------------------
 
 static const struct exec_insn *last_error(struct exec_warp *w, const struct exec_insn *i, bool clear)
 {
@@ -13,9 +13,9 @@ static const struct exec_insn *last_error(struct exec_warp *w, const struct exec
     if (!intrinsic_has_signature(w, 0, 1))
         return fault_raise(w, i, EXEC_INVALID_PC);
     FOR_LANES(w->mask)
-    intrinsic_give(w, l,
-                   (uint64_t)(clear ? atomic_exchange_explicit(error, 0, memory_order_relaxed)
-                                    : atomic_load_explicit(error, memory_order_relaxed)));
+    intrinsic_return(w, l,
+                     (uint64_t)(clear ? atomic_exchange_explicit(error, 0, memory_order_relaxed)
+                                      : atomic_load_explicit(error, memory_order_relaxed)));
     return control_ret(w, i);
 }
 
@@ -37,7 +37,7 @@ static const struct exec_insn *error_text(struct exec_warp *w, const struct exec
     FOR_LANES(w->mask)
     {
         int error = (int)intrinsic_argument(w, 0, l);
-        intrinsic_give(w, l, q->children ? q->children->error_text(q->owner, error, name) : 0);
+        intrinsic_return(w, l, q->children ? q->children->error_text(q->owner, error, name) : 0);
     }
     return control_ret(w, i);
 }
@@ -52,11 +52,11 @@ static const struct exec_insn *get_error_string(struct exec_warp *w, const struc
     return error_text(w, i, false);
 }
 
-// --- the device ---------------------------------------------------------------------------------------------
+// --- the device --------------------------------------------------------------------------------------------
 
-// (to) or (to, which); what is written has that many bytes.
-static const struct exec_insn *ask(struct exec_warp *w, const struct exec_insn *i,
-                                   enum exec_question question, unsigned nparams, unsigned size)
+// (to) or (to, which); writes `size` bytes to `to`.
+static const struct exec_insn *query(struct exec_warp *w, const struct exec_insn *i,
+                                     enum exec_question question, unsigned nparams, unsigned size)
 {
     const struct exec_launch *q = intrinsic_launch(w);
     if (!intrinsic_has_signature(w, nparams, 1))
@@ -69,7 +69,7 @@ static const struct exec_insn *ask(struct exec_warp *w, const struct exec_insn *
             error = q->children->ask(q->owner, question, which, &value);
         if (!error && !intrinsic_put(w, l, &value, size))
             return NULL;
-        intrinsic_give_error(w, l, error);
+        intrinsic_return_error(w, l, error);
     }
     return control_ret(w, i);
 }
@@ -77,7 +77,7 @@ static const struct exec_insn *ask(struct exec_warp *w, const struct exec_insn *
 #define ASK(name, question, nparams, size)                                              \
     static const struct exec_insn *name(struct exec_warp *w, const struct exec_insn *i) \
     {                                                                                   \
-        return ask(w, i, question, nparams, size);                                      \
+        return query(w, i, question, nparams, size);                                    \
     }
 ASK(get_device, EXEC_ASK_DEVICE, 1, sizeof(int))
 ASK(get_device_count, EXEC_ASK_DEVICES, 1, sizeof(int))
@@ -99,14 +99,15 @@ static const struct exec_insn *get_attribute(struct exec_warp *w, const struct e
                                            (int)intrinsic_argument(w, 2, l), &value);
         if (!error && !intrinsic_put(w, l, &value, sizeof value))
             return NULL;
-        intrinsic_give_error(w, l, error);
+        intrinsic_return_error(w, l, error);
     }
     return control_ret(w, i);
 }
 
-// --- kernels ------------------------------------------------------------------------------------------------
+// --- kernels -----------------------------------------------------------------------------------------------
 
-// cudaFuncAttributes: three numbers of 64 bits, then of 32, each an attribute as the driver API counts them; the rest is 0.
+// cudaFuncAttributes: three 64-bit numbers, then 32-bit numbers, each an attribute numbered as in the driver
+// API; the rest is 0.
 enum { WIDE_COUNT = 3, NARROW_COUNT = 13, RESERVED_COUNT = 16 };
 struct attributes {
     uint64_t wide[WIDE_COUNT];
@@ -116,7 +117,7 @@ static const uint8_t attribute_order[WIDE_COUNT + NARROW_COUNT] = {
     1,  2,  3,  // shared, constant, local bytes
     0,  4,  5,  6,  7,  8,
     9,  // threads, registers, versions of PTX and code, cache, dynamic shared bytes, carveout
-    10, 11, 12, 13, 15, 14,  // clusters: must be set, shape, policy, may be larger than portable
+    10, 11, 12, 13, 15, 14,  // clusters: size must be set, shape, policy, non-portable size allowed
 };
 
 static int describe(const struct exec_launch *q, const struct exec_kernel *k, struct attributes *to)
@@ -149,12 +150,12 @@ static const struct exec_insn *get_function(struct exec_warp *w, const struct ex
         for (unsigned at = 0; !error && at < sizeof a; at += PIECE)
             if (!access_write(w, &intrinsic_generic, l, to + at, (const char *)&a + at, PIECE))
                 return NULL;
-        intrinsic_give_error(w, l, error);
+        intrinsic_return_error(w, l, error);
     }
     return control_ret(w, i);
 }
 
-// (to, kernel, threads, shared), and flags that change nothing.
+// (to, kernel, threads, shared), and optional flags, which are ignored.
 static const struct exec_insn *occupancy(struct exec_warp *w, const struct exec_insn *i)
 {
     const struct exec_launch *q = intrinsic_launch(w);
@@ -169,7 +170,7 @@ static const struct exec_insn *occupancy(struct exec_warp *w, const struct exec_
                                            intrinsic_argument(w, 3, l), &blocks);
         if (!error && !intrinsic_put(w, l, &blocks, sizeof blocks))
             return NULL;
-        intrinsic_give_error(w, l, error);
+        intrinsic_return_error(w, l, error);
     }
     return control_ret(w, i);
 }

@@ -51,7 +51,7 @@ static void formats(void **state)
     check_format("%-+ #0-+ #0d", "+5");
 }
 
-// A width costs no more than the text that is kept of it.
+// A huge width costs no more than the text that is kept.
 static void wide_formats(void **state)
 {
     char *expected = calloc(1, 5000);
@@ -63,8 +63,8 @@ static void wide_formats(void **state)
     free(expected);
 }
 
-// Lanes get blocks of their own, and those that take no part keep what they have; a free of what is none names the
-// first lane that does it.
+// Active lanes get blocks of their own, and inactive lanes keep their values; an invalid free names the first
+// lane that does it.
 static struct exec_fault run_heap(const char *free_what, uint64_t *out)
 {
     char text[2048];

@@ -10,7 +10,7 @@
 #include "exec/exec.h"
 #include "exec/lanes_row.h"
 
-// --- the tables ---------------------------------------------------------------------------------------------
+// --- the tables --------------------------------------------------------------------------------------------
 
 #define LANES_TABLES "exec/lanes_all.def"
 
@@ -21,7 +21,7 @@ enum lane_row {
     ROW_COUNT,
 };
 
-// Modifiers of an instruction as a set.
+// The modifiers of an instruction, as a set.
 enum have {
 #define ROUND(mod) HAVE_##mod,
 #define FLAG(mod) HAVE_##mod,
@@ -53,7 +53,7 @@ _Static_assert(HAVE_COUNT <= 32 && (int)PTX_TYPE_COUNT <= 64, "sets of modifiers
 #define PAIRS (T(F16X2) | T(BF16X2) | T(E4M3X2) | T(E5M2X2))
 #define PACKED (I16 | T(U8) | T(S8) | T(U4) | T(S4) | T(U2) | T(S2))
 
-// What a row's variant may be besides a modifier: none is left; whatever comparison there is.
+// A row's variant may be a modifier, or one of these: no modifier; any comparison.
 #define PTX_MOD_NONE PTX_MOD_UNKNOWN
 #define PTX_MOD_COMPARISON PTX_MOD_COUNT
 
@@ -69,9 +69,9 @@ static const struct row {
 #undef ROW
 };
 
-// --- instruction sets ---------------------------------------------------------------------------------------
+// --- instruction sets --------------------------------------------------------------------------------------
 
-// A set that is not built has no functions.
+// An instruction set that is not built has no functions.
 #ifdef LANES_HAVE_plain
 #define ROW(name, ...) exec_fn lanes_##name##_plain;
 #include LANES_TABLES
@@ -116,7 +116,7 @@ static bool has_plain(void)
     return true;
 }
 
-// f16c and lzcnt came with it.
+// Every processor with AVX2 has f16c and lzcnt.
 static bool has_avx2(void)
 {
     return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi") &&
@@ -138,7 +138,8 @@ static const struct isa {
     {"avx512", fns_avx512, has_avx512}, {"avx2", fns_avx2, has_avx2}, {"plain", fns_plain, has_plain}};
 enum { ISA_COUNT = sizeof isas / sizeof *isas };
 
-// NULL: the best. Whoever finds it so stores the same pointer, hence no order is needed.
+// NULL: not chosen yet, the best will be. Threads that choose store the same pointer, so relaxed order
+// suffices.
 static _Atomic(const struct isa *) chosen;
 
 static const struct isa *isa_get(void)
@@ -190,9 +191,9 @@ const char *lane_name(uint16_t row)
     return rows[row].name;
 }
 
-// --- picking ------------------------------------------------------------------------------------------------
+// --- picking -----------------------------------------------------------------------------------------------
 
-// The rows of an operation, chained in their order; row numbers plus one, 0 at the end.
+// The rows of an operation, chained in table order: row number + 1, 0 at the end.
 static uint16_t first_row[PTX_OP_COUNT], next_row[ROW_COUNT];
 
 static void chain_rows(void)
@@ -203,13 +204,13 @@ static void chain_rows(void)
     }
 }
 
-// What the modifiers of a form come to.
+// What a form's modifiers amount to.
 struct mods {
     uint32_t have, flags;
     enum ptx_mod variant;
 };
 
-// false: a second variant, or a second rounding.
+// Returns false for a second variant or a second rounding.
 static bool add_mod(struct mods *m, enum ptx_mod mod)
 {
     switch (mod) {
@@ -261,7 +262,7 @@ static int compare_of(enum ptx_mod mod)
     }
 }
 
-// Comparisons of unsigned numbers have names of their own, too.
+// Unsigned comparisons have alternative names. Returns the common one.
 static enum ptx_mod plain_compare(enum ptx_mod mod, const struct ptx_form *form)
 {
     enum ptx_type_class class = ptx_type_class((enum ptx_type)form->types[form->ntypes - 1]);
@@ -291,7 +292,7 @@ static unsigned type_of(enum ptx_type type)
     return types[type];
 }
 
-// The sources that an operation needs; what is more is LANES_SOURCE.
+// Returns whether the instruction has a source beyond those that its operation needs (LANES_SOURCE).
 static bool has_extra(const struct ptx_form *form, unsigned nsources)
 {
     switch (form->id) {
@@ -304,7 +305,7 @@ static bool has_extra(const struct ptx_form *form, unsigned nsources)
     }
 }
 
-// Bits are equal or not; integers have an order; NaN is for the others.
+// Returns whether the comparison exists for the type: bits have equality, integers an order, floats also NaN.
 static bool compares(enum ptx_mod variant, const struct ptx_form *form)
 {
     int compare = compare_of(variant);
@@ -353,7 +354,7 @@ int lane_pick(const struct ptx_form *form, unsigned nsources, struct lane_op *ou
     return -ENOTSUP;
 }
 
-// --- rows for the decoder -----------------------------------------------------------------------------------
+// --- rows for the decoder ----------------------------------------------------------------------------------
 
 uint16_t lane_mov(unsigned bits)
 {

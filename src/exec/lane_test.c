@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Every row, without asking what it computes: instruction sets agree, masks are kept. lane_value_test.c asks.
+// Every row, without knowing what it computes: instruction sets agree, inactive lanes do not change.
+// lane_value_test.c tests the values.
 #include <stdio.h>
 
 #include "exec/lane_testing.h"
@@ -15,12 +16,12 @@ static void fill_file(const struct form *f, char *file)
             put(file + SOURCES + k * SLOT, f->bits[k], l, any_value(f->bits[k]));
 }
 
-// --- every row ----------------------------------------------------------------------------------------------
+// --- every row ---------------------------------------------------------------------------------------------
 
 static unsigned char reached[2048];
 static unsigned combinations;
 
-// The chosen set's result for a mask in *file and *carry.
+// Runs the chosen instruction set for a mask; results are in *file and *carry.
 static void run_once(const struct form *f, char *file, uint32_t mask, uint32_t *carry)
 {
     struct exec_warp w = {.mask = mask, .carry = *carry, .regs = file};
@@ -30,7 +31,7 @@ static void run_once(const struct form *f, char *file, uint32_t mask, uint32_t *
     *carry = w.carry;
 }
 
-// Active lanes as with a full mask, all else as before.
+// Checks that active lanes are as with a full mask, and everything else is unchanged.
 static void check_masked(const struct form *f, const char *before, const char *full, const char *part,
                          uint32_t mask)
 {
@@ -50,7 +51,7 @@ static void check_masked(const struct form *f, const char *before, const char *f
                  lane_name(f->op.row), exec_lanes_name(), mask);
 }
 
-// All instruction sets agree, for full and partial masks, in place or not.
+// Checks that all instruction sets agree, for full and partial masks, in place or not.
 static void check_form(const char *spelling)
 {
     static _Alignas(64) char before[FILE_SIZE], first[FILE_SIZE], full[FILE_SIZE], part[FILE_SIZE];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What the tests of rows share: from a spelling to its row, operands in slots, values worth trying.
+// Shared by the tests of rows: from a spelling to its row, operands in slots, interesting values.
 #ifndef MOAT_EXEC_LANE_TESTING_H
 #define MOAT_EXEC_LANE_TESTING_H
 
@@ -28,7 +28,7 @@ static inline uint64_t any64(void)
     return seed * 0x2545F4914F6CDD1Du;
 }
 
-// --- running a form -----------------------------------------------------------------------------------------
+// --- running a form ----------------------------------------------------------------------------------------
 
 enum { D = 0, E = 1024, SOURCES = 2048, SLOT = 1024, FILE_SIZE = 8192 };
 
@@ -36,7 +36,7 @@ struct form {
     struct ptx_form ptx;
     struct lane_op op;
     unsigned nsources, dest_bits;  // 1: a predicate
-    unsigned bits[4];              // of sources
+    unsigned bits[4];              // bits of the sources
 };
 
 static inline unsigned bits_of(const struct ptx_form *f, unsigned rule)
@@ -55,7 +55,7 @@ static inline unsigned bits_of(const struct ptx_form *f, unsigned rule)
     }
 }
 
-// The sources that the spelling asks for.
+// Returns how many sources the spelling takes.
 static inline unsigned sources_of(const struct ptx_form *f)
 {
     bool logic = ptx_form_has(f, PTX_MOD_AND) || ptx_form_has(f, PTX_MOD_OR) || ptx_form_has(f, PTX_MOD_XOR);
@@ -121,7 +121,7 @@ static inline uint64_t get(const char *slot, unsigned bits, int lane)
     }
 }
 
-// --- values worth trying ------------------------------------------------------------------------------------
+// --- values worth trying -----------------------------------------------------------------------------------
 
 static const uint32_t edges32[] = {0x00000000, 0x80000000, 0x3f800000, 0xbf800000, 0x00000001, 0x80000001,
                                    0x007fffff, 0x00800000, 0x80800000, 0x7f7fffff, 0xff7fffff, 0x7f800000,

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What rows compute, against other ways of computing it: C's 128-bit integers, libm, bit by bit as the manual
-// has it, tables of all small floats; and single results that an H200 gave.
+// What rows compute, against other ways to compute it: C's 128-bit integers, libm, bit by bit like the
+// manual, tables of all small floats; and single results of an H200.
 #include <fenv.h>
 #include <float.h>
 #include <math.h>
@@ -11,10 +11,10 @@
 typedef unsigned __int128 u128;
 typedef __int128 s128;
 
-// What a lane should hold, from the sources' bits, each extended with zeros.
+// Returns what a lane should hold, from the sources' bits, each zero-extended.
 typedef uint64_t expect_fn(uint64_t a, uint64_t b, uint64_t c, uint64_t e);
 
-// Runs a form over many values with every instruction set that is here.
+// Runs a form over many values with every available instruction set.
 static void check(const char *spelling, expect_fn *expect)
 {
     static _Alignas(64) char file[FILE_SIZE];
@@ -56,7 +56,7 @@ static void check(const char *spelling, expect_fn *expect)
         __VA_ARGS__;                                                     \
     }
 
-// --- integers -----------------------------------------------------------------------------------------------
+// --- integers ----------------------------------------------------------------------------------------------
 
 static s128 sx(uint64_t x, unsigned bits)
 {
@@ -267,7 +267,7 @@ static void test_integers(void **state)
     EACH(k, rows) check(rows[k].spelling, rows[k].expect);
 }
 
-// A chain of add.cc, addc.cc over 128 bits, and of sub.cc, subc.
+// Chains of add.cc, addc.cc over 128 bits, and of sub.cc, subc.
 static void chain(const char *low, const char *high, u128 (*expect)(u128, u128))
 {
     static _Alignas(64) char file[FILE_SIZE];
@@ -320,7 +320,7 @@ static void test_carries(void **state)
     exec_lanes_force(NULL);
 }
 
-// --- floating point -----------------------------------------------------------------------------------------
+// --- floating point ----------------------------------------------------------------------------------------
 
 static float f(uint64_t bits)
 {
@@ -356,7 +356,7 @@ static uint64_t flush(uint64_t bits)
     return bits & 0x7f800000 ? bits : bits & 0x80000000;
 }
 
-// Rounded once, by the C library, in a direction.
+// Rounded once, by the C library, in a given direction.
 #define ROUNDED(how, expr)                          \
     fesetround(how);                                \
     volatile float x = f(a), y = f(b), z = f(c), r; \
@@ -438,7 +438,7 @@ static void test_floats(void **state)
     EACH(k, rows) check(rows[k].spelling, rows[k].expect);
 }
 
-// --- small formats: the nearest of all values there are -----------------------------------------------------
+// --- small formats: the nearest of all values --------------------------------------------------------------
 
 struct small {
     unsigned bits, fraction;
@@ -449,7 +449,7 @@ static const struct small formats[] = {
     {16, 10, 15, true}, {16, 7, 127, true}, {8, 3, 7, false}, {8, 2, 15, true}};
 enum { F16, BF16, E4M3, E5M2 };
 
-// Of bits without sign; what would be the value after the largest is infinity's.
+// Returns the value of bits without sign; the value after the largest stands for infinity.
 static double small_value(const struct small *s, uint32_t bits)
 {
     int field = (int)(bits >> s->fraction);
@@ -457,12 +457,12 @@ static double small_value(const struct small *s, uint32_t bits)
     return ldexp(m, (field ? field : 1) - s->bias - (int)s->fraction);
 }
 
-// Rounded to nearest, ties to even; saturated to the largest finite value if asked.
+// Rounds to nearest, ties to even; saturates to the largest finite value if `finite`.
 static uint64_t small_nearest(const struct small *s, double x, bool finite)
 {
     uint32_t top = 1u << (s->bits - 1),
              beyond = s->has_infinity ? (top - 1) >> s->fraction << s->fraction : top - 1;
-    uint32_t low = 0, high = beyond;  // the first value that is not below
+    uint32_t low = 0, high = beyond;  // finds the first value >= size
     double size = fabs(x);
     if (isnan(x))
         return top - 1;
@@ -493,7 +493,7 @@ static double small_of(const struct small *s, uint64_t bits)
     return bits & top ? -r : r;
 }
 
-// Exact in double, so that one rounding is left.
+// Exact in double, so that only one rounding remains.
 EXPECT(f16_add,
        return small_nearest(&formats[F16], small_of(&formats[F16], a) + small_of(&formats[F16], b), false))
 EXPECT(f16_mul,
@@ -517,7 +517,7 @@ EXPECT(f16_s64, return small_nearest(&formats[F16], (double)(int64_t)a, false))
 EXPECT(f16x2_e4m3x2, return small_nearest(&formats[F16], small_of(&formats[E4M3], a & 0xff), false) |
                             small_nearest(&formats[F16], small_of(&formats[E4M3], a >> 8), false) << 16)
 
-// The tie between 1 and its successor, and a product far below it that decides.
+// The tie between 1 and its successor, decided by a much smaller product.
 static void test_bf16_fma(void **state)
 {
     static const uint16_t in[][4] = {{0x3f80, 0x3b80, 0x3f80, 0x3f80}, {0x0080, 0x3f80, 0x3f80, 0x3f80},
@@ -562,7 +562,7 @@ static void test_small(void **state)
     EACH(k, rows) check(rows[k].spelling, rows[k].expect);
 }
 
-// --- conversions --------------------------------------------------------------------------------------------
+// --- conversions -------------------------------------------------------------------------------------------
 
 static uint64_t to_int(long double x, long double (*round)(long double), long double least, long double most,
                        uint64_t nan)
@@ -637,7 +637,7 @@ static void test_conversions(void **state)
     EACH(k, rows) check(rows[k].spelling, rows[k].expect);
 }
 
-// --- comparisons --------------------------------------------------------------------------------------------
+// --- comparisons -------------------------------------------------------------------------------------------
 
 EXPECT(f32_lt, return f(a) < f(b))
 EXPECT(f32_ge, return f(a) >= f(b))
@@ -721,7 +721,7 @@ static void test_comparisons(void **state)
     EACH(k, rows) check(rows[k].spelling, rows[k].expect);
 }
 
-// --- approximations -----------------------------------------------------------------------------------------
+// --- approximations ----------------------------------------------------------------------------------------
 
 static double rsqrt(double x)
 {
@@ -733,7 +733,7 @@ static double rcp(double x)
     return 1 / x;
 }
 
-// Errors relative to the result or, where `least` is larger, to that, in powers of two as the manual has them.
+// Errors are relative to the result, or to `least` if that is larger; the limits are the manual's.
 static void test_approximations(void **state)
 {
     static const struct {
@@ -773,7 +773,7 @@ static void test_approximations(void **state)
     }
 }
 
-// --- what an H200 gave --------------------------------------------------------------------------------------
+// --- results of an H200 ------------------------------------------------------------------------------------
 
 static void test_hardware(void **state)
 {
@@ -782,7 +782,8 @@ static void test_hardware(void **state)
         uint64_t a, b, c, d;
     } rows[] = {
 #define GOT(spelling, a, b, c, d) {spelling, UINT64_C(a), UINT64_C(b), UINT64_C(c), UINT64_C(d)},
-        // NaNs: one in f32 and the halves, kept in f64, the second operand's before the third's before the first's
+        // NaNs: one in f32 and the halves; f64 keeps the second operand's before the third's before the
+        // first's
         GOT("abs.f32", 0xff812345, 0, 0, 0x7fffffff) GOT("neg.f16", 0x7e00, 0, 0, 0x7fff)
             GOT("neg.bf16", 0x7fff, 0, 0, 0x7fff) GOT("abs.f64", 0xfff8123456789abc, 0, 0, 0xfff8123456789abc)
                 GOT("neg.f64", 0x7ff0000000000001, 0, 0, 0x7ff8000000000001)
@@ -802,7 +803,7 @@ static void test_hardware(void **state)
                                                                 0, 0x7f7fe000)
                                                                 GOT("rcp.approx.ftz.f64", 0xfff8123456789abc,
                                                                     0, 0, 0x7fffffff00000000)
-        // flushing looks at the result as rounded without an end to exponents
+        // .ftz flushes by the result rounded with an unbounded exponent
         GOT("mul.ftz.f32", 0x3f7fffff, 0x00800000, 0, 0)
             GOT("mul.ftz.f32", 0x20000001, 0x1ffffffe, 0, 0x00800000)
                 GOT("mul.rm.ftz.f32", 0x3f7fffff, 0x80800000, 0, 0x80000000)

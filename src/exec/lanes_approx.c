@@ -3,7 +3,7 @@
 #include "exec/scalar_approx.h"
 #include "exec/scalar_half.h"
 
-// With .ftz, subnormal operands and results become 0; all of it flushed or none.
+// .ftz flushes subnormal operands and results to 0.
 static inline float flush_if(float x, uint32_t flags)
 {
     return flags & LANES_FTZ ? f32_flush(x) : x;
@@ -13,7 +13,7 @@ static inline float flush_if(float x, uint32_t flags)
     uint32_t flags = i->flags; \
     LOOP1(float, float, flush_if(f32_canonical(f(flush_if(a, flags))), flags))
 
-// bf16's subnormals are those of f32, so that they are flushed there.
+// bf16 has the subnormals of f32, so flushing in f32 is right.
 #define APPROX_HALF(format, n, f)                                                          \
     LANES_OUT(uint16_t, n);                                                                \
     const uint16_t *as = LANES_SLOT(const uint16_t, w, i->a);                              \

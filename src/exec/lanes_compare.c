@@ -5,13 +5,13 @@
 #include "exec/scalar_float.h"
 #include "exec/scalar_half.h"
 
-// A bit per lane for a condition on lanes a and b of type T.
+// Returns a bit per lane for a condition on a and b of type T.
 #define COMPARE(T, bytes, ...)                                                          \
     ({                                                                                  \
         const T *as = LANES_SLOT(const T, w, i->a), *bs = LANES_SLOT(const T, w, i->b); \
         COMPARE_LOOP(T, bytes, __VA_ARGS__);                                            \
     })
-// The same for f32, where .ftz may be spelled.
+// The same for f32, with .ftz.
 #define COMPARE_F32(...)                                                                                    \
     ({                                                                                                      \
         _Alignas(64) float a_buffer[32], b_buffer[32];                                                      \
@@ -56,13 +56,13 @@ static inline void put_both(struct exec_warp *w, const struct exec_insn *i, uint
     lanes_put_pred(w, i->d, p);
 }
 
-// setp p|q: q is the opposite.
+// setp p|q: q is the opposite of p.
 static inline void setp_put(struct exec_warp *w, const struct exec_insn *i, uint32_t t)
 {
     put_both(w, i, t, ~t);
 }
 
-// --- any comparison of any type: lanes widened to 64 bits ---------------------------------------------------
+// --- any comparison of any type: lanes widened to 64 bits --------------------------------------------------
 
 union wide {
     int64_t s[32];
@@ -70,7 +70,7 @@ union wide {
     double f[32];
 };
 
-// The lane's value; of pairs, the lower (half 0) or upper one.
+// Returns the lane's value; for pairs, the lower (half 0) or upper one.
 static double wide_float(const char *slot, int l, unsigned type, int half, uint32_t flags)
 {
     const uint16_t *h = (const uint16_t *)(const void *)slot;
@@ -168,7 +168,7 @@ static void setp_half(struct exec_warp *w, const struct exec_insn *i)
     put_both(w, i, low, is_pair(type) ? compare_any(w, i, type, 1) : ~low);
 }
 
-// What set writes for true: all ones, or 1 in the destination's type.
+// Returns what set writes for true: all ones, or 1 in the destination's type.
 static uint32_t set_true(unsigned type)
 {
     switch (type) {
@@ -200,7 +200,7 @@ static void set_any(struct exec_warp *w, const struct exec_insn *i)
     }
 }
 
-// --- testp --------------------------------------------------------------------------------------------------
+// --- testp -------------------------------------------------------------------------------------------------
 
 #define TEST(T, bytes, TM, exponent, significand, ...)                     \
     const T *as = LANES_SLOT(const T, w, i->a);                            \

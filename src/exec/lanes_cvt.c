@@ -5,8 +5,8 @@
 #include "exec/scalar_float.h"
 #include "exec/scalar_half.h"
 
-// Rounding to integers, where the processor has no instruction for it: adding 2^23 (2^52) leaves no room for a
-// fraction. The sign survives even where 0 is left.
+// Rounding to integers for processors without such an instruction: adding 2^23 (2^52) leaves no bits for a
+// fraction. Zero results keep the sign.
 #ifdef __SSE4_1__
 #define f32_rni __builtin_rintf
 #define f32_rmi __builtin_floorf
@@ -64,7 +64,7 @@ static inline double f64_rzi(double x)
 }
 #endif
 
-// Saturates. What is converted is always in range: C leaves all else undefined.
+// Saturates. The value that is cast is always in range: C leaves other casts undefined.
 #define F32_TO(T, x, least, beyond, most, nan)                                        \
     ({                                                                                \
         float v = (x), in = v >= (least) && v < (beyond) ? v : 0;                     \
@@ -145,7 +145,7 @@ static inline bool is_byte_pair(unsigned type)
     return type == LANES_E4M3X2 || type == LANES_E5M2X2;
 }
 
-// Two values into the halves of one: from two f32, the first into the upper half; or from halves.
+// Converts two values to the halves of one: from two f32, the first to the upper half; or from two halves.
 static void cvt_pair(struct exec_warp *w, const struct exec_insn *i)
 {
     unsigned to = lanes_type0(i->flags), from = lanes_type1(i->flags), bits = is_byte_pair(to) ? 8 : 16;
@@ -164,7 +164,7 @@ static void cvt_pair(struct exec_warp *w, const struct exec_insn *i)
     }
 }
 
-// cvt.pack: a and b saturated, a above b, and c shifted up above them.
+// cvt.pack: a and b are saturated, a above b, and c is shifted up above them.
 static void cvt_pack(struct exec_warp *w, const struct exec_insn *i)
 {
     unsigned to = lanes_type0(i->flags), bits = cvt_int_bits(to);

@@ -24,9 +24,9 @@
     }                                                                           \
     LANES_STORE(float, 1)
 
-// --- all modifiers ------------------------------------------------------------------------------------------
+// --- all modifiers -----------------------------------------------------------------------------------------
 
-// The processor rounds and flushes as asked; what is left comes here.
+// Canonicalises NaNs, saturates and stores. The processor has rounded and flushed.
 static void finish(const struct exec_warp *w, const struct exec_insn *i, float *r)
 {
     LANES_EACH(32) r[l] = f32_canonical(r[l]);
@@ -73,7 +73,7 @@ static void finish(const struct exec_warp *w, const struct exec_insn *i, float *
     lanes_round_end(before, r);                         \
     finish(w, i, r)
 
-// Minimum and maximum compute nothing, so that their operands are flushed here.
+// Minimum and maximum do no arithmetic, so their operands are flushed here.
 static const float *operand(const struct exec_warp *w, uint32_t slot, uint32_t flags, float *buffer)
 {
     const float *x = LANES_SLOT(const float, w, slot);
@@ -83,7 +83,8 @@ static const float *operand(const struct exec_warp *w, uint32_t slot, uint32_t f
     return buffer;
 }
 
-// A divisor beyond 2^126 makes the reciprocal subnormal, that is 0: infinity over it is NaN, all else 0.
+// A divisor beyond 2^126 has a subnormal reciprocal, which counts as 0: infinity divided by it is NaN,
+// anything else 0.
 static inline float f32_div_approx(float a, float b)
 {
     float size = f32_of(f32_bits(b) & 0x7fffffffu), q = a / b;

@@ -2,7 +2,8 @@
 #include "exec/lanes_row.h"
 #include "exec/scalar_float.h"
 
-// The upper half of 1/x, computed from the upper half of x; subnormals are flushed.
+// rcp.approx and the like compute the upper half of the result from the upper half of x; subnormals are
+// flushed.
 static inline double f64_flush_upper(double x)
 {
     uint64_t bits = f64_bits(x) & ~UINT64_C(0xffffffff);

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: MIT
-// Values of 16 bits are widened to f32, computed with and narrowed again.
+// 16-bit values are widened to f32, computed with and narrowed again.
 //
-// Rounding twice is as good as once: f32 has 24 bits, and sums and products of f16 need 2 * 11 + 2 of them to be
-// safe, those of bf16 fewer; results below f16's normal range are exact in f32, and bf16's sums there are too.
-// A product of bf16 there has 16 bits, so that rounding to f32 can reach a tie only where the tie goes to 0, which
-// is right. Only fma needs care: half_fma.
+// Rounding twice equals rounding once: sums and products of f16 need 2 * 11 + 2 bits for that, which f32 has,
+// and those of bf16 fewer. Results below f16's normal range are exact in f32, and so are sums of bf16 below
+// its range. A product of bf16 in that range has 16 bits, so rounding to f32 can reach a tie only where the
+// tie goes to 0, which is right. Only fma needs care: see half_fma.
 #include "exec/lanes_half.h"
 #include "exec/lanes_row.h"
 #include "exec/scalar_float.h"
 #include "exec/scalar_half.h"
 
-// --- without modifiers --------------------------------------------------------------------------------------
+// --- without modifiers -------------------------------------------------------------------------------------
 
 #define HALF_LOOP2(format, n, ...)                                   \
     _Alignas(64) float as[32 * n], bs[32 * n];                       \
@@ -42,9 +42,10 @@
 #define BF16_LOOP2(n, ...) HALF_LOOP2(bf16, n, __VA_ARGS__)
 #define BF16_LOOP3(n, ...) HALF_LOOP3(bf16, n, __VA_ARGS__)
 
-// --- with modifiers -----------------------------------------------------------------------------------------
+// --- with modifiers ----------------------------------------------------------------------------------------
 
-// The NaN, of either sign, that a tensor copy leaves for what lies outside the tensor: .oob makes a result of it 0.
+// The NaN, of either sign, that a tensor copy writes for elements outside the tensor; .oob turns such a
+// result into 0.
 #define OOB_NAN 0x7ff7
 
 static void mod_widen(float *to, const uint16_t *from, int n, uint32_t flags, bool bf16)

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Whole slots of f16 and bf16 as f32 and back, rounded to nearest; n values. NaNs narrow to one.
+// Converts n values, as in whole slots, between f32 and f16 or bf16. Narrowing rounds to nearest and makes
+// every NaN the same.
 #ifndef MOAT_EXEC_LANES_HALF_H
 #define MOAT_EXEC_LANES_HALF_H
 

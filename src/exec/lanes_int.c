@@ -32,8 +32,8 @@ static inline uint64_t int_mul24_s(uint32_t a, uint32_t b)
     return (uint64_t)((int64_t)((int32_t)(a << 8) >> 8) * ((int32_t)(b << 8) >> 8));
 }
 
-// 32-bit quotients are exact in double: the distance of a/b from an integer is at least 1/b, that is 2^-32 of it.
-// Division by 0 and its remainder give all ones, division of the most negative number by -1 that number.
+// 32-bit quotients are exact in double: a/b is at least 1/b, that is 2^-32 of it, from any other integer.
+// Division and remainder by 0 give all ones; the most negative number divided by -1 gives itself.
 static inline int32_t int_div_s32(int32_t a, int32_t b)
 {
     int32_t by = b == 0 || (b == -1 && a == INT32_MIN) ? 1 : b;
@@ -84,7 +84,7 @@ static inline int64_t int_rem_s64(int64_t a, int64_t b)
 #define DOT2(TA, TB, from) \
     c + (uint32_t)((TA)a * (TB)(b >> (from))) + (uint32_t)((TA)(a >> 16) * (TB)(b >> ((from) + 8)))
 
-// Addition and subtraction with a carry (borrow) in, a bit per lane, and one out where .cc asks for it. Inside, a
+// Addition and subtraction with a carry (borrow) in, a bit per lane, and one out for .cc. Within a lane, a
 // carry is all ones, that is -1.
 #define ADD_R(u, v, carry) ((u) + (v) - (carry))
 #define ADD_OVER(u, v, r, carry) ((r) < (u) || ((carry) && (r) == (u)))

@@ -9,13 +9,13 @@
 #define PRED(value) lanes_put_pred(w, i->d, value)
 #define PRED_OF(name) *lanes_pred(w, i->name)
 
-// slct: NaN is not at least 0, -0 is.
+// slct: NaN is not >= 0, -0 is.
 static inline bool slct_first(float c, uint32_t flags)
 {
     return c >= (flags & LANES_FTZ ? -FLT_MIN + FLT_TRUE_MIN : 0);
 }
 
-// The table's bit for a bit of each source: a chosen by halves of the table, then b, then c.
+// Looks up the table's bit for a bit of each source: a chooses a half of the table, then b, then c.
 static inline void lop3_loop(uint32_t *o, const uint32_t *as, const uint32_t *bs, const uint32_t *cs,
                              unsigned lut)
 {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Loads and stores of whole warps. Addresses that are one behind the other, or all the same, are one access. Others
-// are checked together and then used one by one. Whatever is not allowed, or not so simple, goes lane by lane
-// through access.c, which knows exactly what is wrong.
+// Loads and stores of whole warps. Consecutive or identical addresses become one access. Other addresses are
+// checked together and then used one by one. Accesses that are forbidden or not that simple go lane by lane
+// through access.c, which determines the fault.
 #include <string.h>
 
 #include "exec/lanes_mem.h"
@@ -31,7 +31,7 @@ INLINE void addresses(const struct exec_warp *w, const struct exec_insn *i, uint
     }
 }
 
-// Half a warp is a row of a 16 x 16 block, the most common shape of all that are not rows of 32.
+// Half a warp is a row of a 16 x 16 block, the most common shape apart from rows of 32.
 enum pattern { SCATTERED, CONSECUTIVE, SAME, HALVES };
 enum { HALF = EXEC_LANES / 2 };
 
@@ -67,7 +67,7 @@ INLINE struct shape shape(const uint64_t *at, unsigned step)
     return s;
 }
 
-// The host's place of [at, at + size); NULL if that is not allowed or not so simple.
+// Returns the host address of [at, at + size); NULL if the access is forbidden or not that simple.
 INLINE char *resolve(const struct exec_warp *w, enum access_space where, uint64_t at, unsigned size,
                      unsigned right)
 {
@@ -83,7 +83,7 @@ INLINE uint32_t slot_of(const struct exec_insn *i, unsigned k)
     return k == 0 ? i->d : k == 1 ? i->b : k == 2 ? i->c : i->e;
 }
 
-// `count` lanes of a register, from lane `first` on.
+// These fill `count` lanes of a register, starting at lane `first`.
 #define FILL(D, S)                          \
     do {                                    \
         S value;                            \
@@ -98,8 +98,8 @@ INLINE uint32_t slot_of(const struct exec_insn *i, unsigned k)
         LOOP(count) d[l] = (D) * (const S *)(from + (size_t)l * step); \
     } while (0)
 
-// The ways an element becomes a register: its log2 size, sign and the register's size.
-#define WAYS(log, DO)                            \
+// The ways to convert an element to a register: by log2 of its size, its sign and the register's size.
+#define CONVERSIONS(log, DO)                     \
     switch ((log) << 4 | is_signed << 3 | reg) { \
     case 0x00: DO(uint16_t, uint8_t); break;     \
     case 0x08: DO(uint16_t, int8_t); break;      \
@@ -121,12 +121,12 @@ INLINE uint32_t slot_of(const struct exec_insn *i, unsigned k)
     }
 
 INLINE void fill(char *to, unsigned first, unsigned count, const char *from, unsigned log, unsigned is_signed,
-                 unsigned reg){WAYS(log, FILL)}
+                 unsigned reg){CONVERSIONS(log, FILL)}
 
 INLINE void spread(char *to, unsigned first, unsigned count, const char *from, unsigned log,
                    unsigned is_signed, unsigned reg, unsigned step)
 {
-    WAYS(log, SPREAD)
+    CONVERSIONS(log, SPREAD)
 }
 
 static void set_lane(char *to, unsigned lane, uint64_t raw, unsigned log, unsigned is_signed, unsigned reg)
@@ -191,17 +191,17 @@ static const struct exec_insn *store_each(struct exec_warp *w, const struct exec
     return i + 1;
 }
 
-// --- scattered accesses -------------------------------------------------------------------------------------
+// --- scattered accesses ------------------------------------------------------------------------------------
 
-// Gives inactive lanes the address of an active one, so that loops need not ask.
-INLINE void settle_inactive(uint64_t *at, uint32_t mask)
+// Gives inactive lanes the address of an active one, so that loops need no condition.
+INLINE void fill_inactive(uint64_t *at, uint32_t mask)
 {
     uint64_t some = at[__builtin_ctz(mask)];
     LANES_LOOP at[l] = mask >> l & 1 ? at[l] : some;
 }
 
-// What must be added to every lane's address to find it in the host's memory. False: not all are allowed and
-// aligned, or they are not in one place.
+// Finds the base to add to every lane's address to get its host address. Returns false unless all are allowed
+// and aligned and share one base.
 INLINE bool common_base(const struct exec_warp *w, enum access_space where, const uint64_t *at, unsigned size,
                         unsigned right, uintptr_t *base)
 {
@@ -223,7 +223,7 @@ INLINE bool common_base(const struct exec_warp *w, enum access_space where, cons
         if (!(r & SPACE_FINE))
             return (r & right) == right;
     }
-    // Between two addresses of the host's, on both sides of it, there may be one of the device's.
+    // Host addresses may lie on both sides of the device's range, with device addresses between.
     if (space_is_device(least) != space_is_device(most) || most >> SPACE_BITS ||
         (least < space.device_base) != (most < space.device_base))
         return false;
@@ -246,9 +246,9 @@ INLINE bool common_base(const struct exec_warp *w, enum access_space where, cons
     } while (0)
 
 INLINE void pick(char *to, uintptr_t from, const uint64_t *at, uint32_t mask, unsigned log,
-                 unsigned is_signed, unsigned reg){WAYS(log, PICK)}
+                 unsigned is_signed, unsigned reg){CONVERSIONS(log, PICK)}
 
-#define STREW(D, S)                                              \
+#define SCATTER(D, S)                                            \
     do {                                                         \
         const D *s = (const D *)from;                            \
         if (mask == EXEC_ALL) {                                  \
@@ -262,14 +262,14 @@ INLINE void pick(char *to, uintptr_t from, const uint64_t *at, uint32_t mask, un
         }                                                        \
     } while (0)
 
-INLINE
-    void strew(uintptr_t to, const char *from, const uint64_t *at, uint32_t mask, unsigned log, unsigned reg)
+INLINE void scatter(uintptr_t to, const char *from, const uint64_t *at, uint32_t mask, unsigned log,
+                    unsigned reg)
 {
     const unsigned is_signed = 0;
-    WAYS(log, STREW)
+    CONVERSIONS(log, SCATTER)
 }
 
-// `count` lanes whose addresses follow a pattern, n elements each.
+// Loads `count` lanes whose addresses follow a pattern, n elements each.
 INLINE void load_part(struct exec_warp *w, const struct exec_insn *i, enum pattern p, unsigned first,
                       unsigned count, const char *from, unsigned log)
 {
@@ -318,7 +318,7 @@ INLINE const struct exec_insn *load(struct exec_warp *w, const struct exec_insn 
     unsigned n = access_count(i), size = n << log;
     addresses(w, i, at);
     if (w->mask != EXEC_ALL)
-        settle_inactive(at, w->mask);
+        fill_inactive(at, w->mask);
     else if (load_pattern(w, i, where, log, at))
         return i + 1;
     uintptr_t base;
@@ -340,7 +340,7 @@ INLINE void unspread(char *to, const char *from, unsigned first, unsigned count,
                      unsigned step)
 {
     const unsigned is_signed = 0;
-    WAYS(log, GATHER)
+    CONVERSIONS(log, GATHER)
 }
 
 INLINE void store_part(struct exec_warp *w, const struct exec_insn *i, unsigned first, unsigned count,
@@ -388,18 +388,19 @@ INLINE const struct exec_insn *store(struct exec_warp *w, const struct exec_insn
     unsigned n = access_count(i), size = n << log;
     addresses(w, i, at);
     if (w->mask != EXEC_ALL)
-        settle_inactive(at, w->mask);
+        fill_inactive(at, w->mask);
     else if (store_pattern(w, i, where, log, at))
         return i + 1;
     uintptr_t base;
     if (!common_base(w, where, at, size, SPACE_WRITE, &base))
         return store_each(w, i, where, at);
     for (unsigned k = 0; k < n; k++)
-        strew(base + (k << log), w->regs + slot_of(i, k), at, w->mask, log, i->flags >> ACCESS_REG_SHIFT & 3);
+        scatter(base + (k << log), w->regs + slot_of(i, k), at, w->mask, log,
+                i->flags >> ACCESS_REG_SHIFT & 3);
     return i + 1;
 }
 
-// --- local memory: rows of words ----------------------------------------------------------------------------
+// --- local memory: rows of words ---------------------------------------------------------------------------
 
 static bool is_uniform(const uint64_t *at, uint32_t mask)
 {
@@ -421,7 +422,7 @@ static bool local_addresses(struct exec_warp *w, const struct exec_insn *i, uint
     return is_uniform(at, w->mask);
 }
 
-// Whole rows can be used: the same aligned words in every lane.
+// Returns whether the access covers whole rows: the same aligned words in every lane.
 static bool is_rows(const struct exec_warp *w, const struct exec_insn *i, uint64_t at)
 {
     unsigned size = access_count(i) << access_log(i);
@@ -476,7 +477,7 @@ static const struct exec_insn *store_local(struct exec_warp *w, const struct exe
     return i + 1;
 }
 
-// --- 16 bytes in one register: two halves -------------------------------------------------------------------
+// --- 16 bytes in one register: low halves, high halves -----------------------------------------------------
 
 static const struct exec_insn *load_wide(struct exec_warp *w, const struct exec_insn *i)
 {
@@ -504,7 +505,7 @@ static const struct exec_insn *store_wide(struct exec_warp *w, const struct exec
     return i + 1;
 }
 
-// A kernel's parameter: the same for all.
+// A kernel's parameter is the same for all lanes.
 static const struct exec_insn *load_param(struct exec_warp *w, const struct exec_insn *i)
 {
     unsigned log = access_log(i), n = access_count(i);

@@ -4,7 +4,7 @@
 
 #include "exec/access.h"
 
-// By space and log2 of the element's size.
+// Indexed by space and log2 of the element's size.
 struct lanes_mem {
     exec_fn *load[ACCESS_SPACES][5];
     exec_fn *store[ACCESS_SPACES][5];

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Products of matrices, column beside column.
+// Matrix products, vectorised over columns.
 #include "exec/lanes_row.h"
 #include "exec/mma.h"
 #include "exec/scalar_float.h"
@@ -13,11 +13,12 @@
 #define NAME(isa) NAME_(isa)
 #define NAME_(isa) mma_lanes_##isa
 
-// --- numbers ----------------------------------------------------------------------------------------------------
+// --- numbers -----------------------------------------------------------------------------------------------
 
 #define INLINE static inline __attribute__((always_inline))
 
-// With the format known when this is compiled: `drop` bits that are ignored, those of the fraction, of the exponent.
+// Specialised at compile time by format: `drop` ignored bits, `fraction` bits of fraction, `width` bits of
+// exponent.
 INLINE bool unpack_as(const uint32_t *from, unsigned n, unsigned left, int32_t *significand,
                       int32_t *exponent, unsigned drop, unsigned fraction, unsigned width)
 {
@@ -47,7 +48,7 @@ static bool unpack(enum ptx_type type, const uint32_t *from, unsigned n, unsigne
     }
 }
 
-// --- floating point -------------------------------------------------------------------------------------------
+// --- floating point ----------------------------------------------------------------------------------------
 
 static inline int32_t shifted(int32_t significand, unsigned left, int32_t right)
 {
@@ -57,8 +58,8 @@ static inline int32_t shifted(int32_t significand, unsigned left, int32_t right)
     return ((int32_t)size ^ sign) - sign;
 }
 
-// Factors are below 2, and so a product with MMA_FRACTION bits of fraction is below 2^(MMA_FRACTION + 2); C is smaller. Even
-// and odd ones are summed apart, a stretch of them at a time, and C with one of those.
+// Factors are below 2, so a product with MMA_FRACTION bits of fraction is below 2^(MMA_FRACTION + 2); C is
+// smaller. Even and odd products are summed separately, STRETCH at a time, and C with one of the sums.
 enum { STRETCH = 16 };
 _Static_assert(((int64_t)STRETCH / 2 + 1) << (MMA_FRACTION + 2) <= INT32_MAX, "a sum overflows");
 
@@ -91,7 +92,7 @@ static inline void row(const struct mma_finite *f, const int32_t *a, const int32
     }
     LOOP(n)
     {
-        // All 0: any exponent will do.
+        // If all addends are 0, any exponent will do.
         int32_t exponent = most[j] < -700 ? -700 : most[j];
         double unit = f64_of((uint64_t)(uint32_t)(exponent - MMA_FRACTION + 1023) << 52);
         sum[j] *= unit;
@@ -102,7 +103,7 @@ static void floats(struct mma_finite *f)
 {
     for (unsigned i = 0; i < f->m; i++) {
         size_t at = (size_t)i * f->n, from = (size_t)i * f->k;
-        // Known counts make for straight code.
+        // Constant counts let the compiler unroll.
         if (f->n == 8)
             row(f, f->a + from, f->a_exponent + from, f->c + at, f->c_exponent + at, f->sum + at, 8);
         else if (f->n == 16)
@@ -112,7 +113,7 @@ static void floats(struct mma_finite *f)
     }
 }
 
-// --- integers ---------------------------------------------------------------------------------------------------
+// --- integers ----------------------------------------------------------------------------------------------
 
 static void integers(unsigned m, unsigned n, unsigned k, const int16_t *a, const int16_t *b,
                      const uint32_t *c, bool saturates, uint32_t *d)
@@ -129,7 +130,7 @@ static void integers(unsigned m, unsigned n, unsigned k, const int16_t *a, const
         }
 }
 
-// --- f64 --------------------------------------------------------------------------------------------------------
+// --- f64 ---------------------------------------------------------------------------------------------------
 
 static void doubles(unsigned m, unsigned n, unsigned k, const uint64_t *a, const uint64_t *b,
                     const uint64_t *c, unsigned rounding, uint64_t *d)

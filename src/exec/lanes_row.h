@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
-// What the functions of the rows are made of: flags, loops over lanes, masked stores, predicates.
+// Building blocks of the rows' functions: flags, loops over lanes, masked stores, predicates.
 //
-// A row computes all 32 lanes, into its destination when all are active and otherwise into a buffer of which the
-// active lanes are then stored. So there is one loop, of constant length, that the compiler vectorises; it must
-// not mind what inactive lanes hold. Destination and sources may be the same slot: a lane is read before it is
-// written, and loops promise (LANES_EACH) that iterations do not depend on each other.
+// A row computes all 32 lanes. Results go to the destination if all lanes are active, otherwise to a buffer
+// from which the active lanes are stored. So there is one loop of constant length, which the compiler
+// vectorises; it must work for whatever inactive lanes hold. Destination and sources may be the same slot: a
+// lane is read before it is written, and LANES_EACH promises the compiler that iterations are independent.
 #ifndef MOAT_EXEC_LANES_ROW_H
 #define MOAT_EXEC_LANES_ROW_H
 
@@ -15,14 +15,14 @@
 #include "exec/warp.h"
 
 #ifdef __clang__
-// Without optimisation, and in a few rows with it, there is nothing to vectorise.
+// Without optimisation, and in a few rows with it, a loop is not vectorised.
 #pragma clang diagnostic ignored "-Wpass-failed"
 #else
 // gcc does not see that the buffer of LANES_OUT is written exactly when it is read.
 #pragma GCC diagnostic ignored "-Wmaybe-uninitialized"
 #endif
 
-// --- exec_insn.flags ----------------------------------------------------------------------------------------
+// --- exec_insn.flags ---------------------------------------------------------------------------------------
 
 enum lanes_round {
 #define ROUND(mod) LANES_##mod,
@@ -35,7 +35,7 @@ enum lanes_flag_number {
     LANES_BEFORE_FLAGS = LANES_ROUND_BITS - 1,
 #define FLAG(mod) LANES_NUMBER_##mod,
 #include "exec/lanes_flags.def"
-    LANES_NUMBER_SOURCE,  // of the operand that the syntax lets one leave out
+    LANES_NUMBER_SOURCE,  // number of the flag for an optional operand that is present
     LANES_FLAG_COUNT,
 };
 _Static_assert((int)LANES_ROUND_COUNT <= 1 << LANES_ROUND_BITS, "");
@@ -48,7 +48,7 @@ enum lanes_flag {
     LANES_BOOL = LANES_AND | LANES_OR | LANES_XOR,
 };
 
-// Rows that serve many types and comparisons find them here.
+// Rows that serve many types and comparisons find them in these bits of the flags.
 enum {
     LANES_TYPE0_SHIFT = 17,
     LANES_TYPE1_SHIFT = 22,
@@ -116,13 +116,13 @@ static inline unsigned lanes_compare(uint32_t flags)
     return flags >> LANES_COMPARE_SHIFT & LANES_COMPARE_MASK;
 }
 
-// --- functions ----------------------------------------------------------------------------------------------
+// --- functions ---------------------------------------------------------------------------------------------
 
 #define LANES_NAME3(name, isa) lanes_##name##_##isa
 #define LANES_NAME2(name, isa) LANES_NAME3(name, isa)
 #define LANES_NAME(name) LANES_NAME2(name, LANES_ISA)
 
-// The function of a row. Its body sees w and i.
+// Defines the function of a row. Its body uses w and i.
 #define LANES_ROW(name, ...)                                                                  \
     exec_fn LANES_NAME(name);                                                                 \
     const struct exec_insn *LANES_NAME(name)(struct exec_warp * w, const struct exec_insn *i) \
@@ -133,7 +133,7 @@ static inline unsigned lanes_compare(uint32_t flags)
 
 #define LANES_SLOT(type, w, offset) ((type *)__builtin_assume_aligned((w)->regs + (offset), 64))
 
-// clang would unroll first and then find nothing to vectorise.
+// clang would unroll first, and then find no loop to vectorise.
 #ifdef __clang__
 #define LANES_EACH(n)                                                                                  \
     _Pragma("clang loop vectorize(assume_safety) interleave_count(2) unroll(disable)") for (int l = 0; \
@@ -142,9 +142,10 @@ static inline unsigned lanes_compare(uint32_t flags)
 #define LANES_EACH(n) _Pragma("GCC ivdep") for (int l = 0; l < (n); l++)
 #endif
 
-// --- selection by a mask ------------------------------------------------------------------------------------
+// --- selection by a mask -----------------------------------------------------------------------------------
 
-// A vector of lanes, each from `yes` if the mask has its bit and else from `no`; bits above do not matter.
+// Return a vector whose lane l is from `yes` if bit l of mask is set, else from `no`; higher bits are
+// ignored.
 #if defined __AVX512BW__
 typedef __m512i lanes_vector;
 static inline lanes_vector lanes_blend2(uint32_t mask, lanes_vector yes, lanes_vector no)
@@ -210,14 +211,14 @@ static inline lanes_vector lanes_blend8(uint32_t mask, lanes_vector yes, lanes_v
 }
 #endif
 
-// clang would make it a masked load, which must wait for a store before it to reach the cache.
+// Keeps clang from making a masked load, which would wait for a preceding store to reach the cache.
 #if defined __clang__ && defined __AVX512BW__
 #define LANES_KEEP(x) __asm__("" : "+v"(x))
 #else
 #define LANES_KEEP(x) (void)0
 #endif
 
-// d[l] = mask has l ? a[l] : b[l], for lanes of 2, 4 and 8 bytes. All are aligned like slots.
+// d[l] = mask >> l & 1 ? a[l] : b[l], for lanes of 2, 4 and 8 bytes. All are aligned like slots.
 #define LANES_SELECT(bytes)                                                                      \
     static inline void lanes_select##bytes(void *d, const void *a, const void *b, uint32_t mask) \
     {                                                                                            \
@@ -245,9 +246,9 @@ static inline __attribute__((always_inline)) void lanes_select(size_t size, void
         lanes_select8(d, a, b, mask);
 }
 
-// --- rows that compute a value per lane ---------------------------------------------------------------------
+// --- rows that compute a value per lane --------------------------------------------------------------------
 
-// Between them, o is where to put results of type T, count of them per lane.
+// Between LANES_OUT and LANES_STORE, o is where to put results of type T, count of them per lane.
 #define LANES_OUT(T, count)                    \
     T *const lanes_d = LANES_SLOT(T, w, i->d); \
     _Alignas(64) T lanes_buffer[32 * (count)]; \
@@ -256,7 +257,7 @@ static inline __attribute__((always_inline)) void lanes_select(size_t size, void
     if (__builtin_expect(w->mask != EXEC_ALL, 0)) \
     lanes_select(sizeof(T) * (count), lanes_d, lanes_buffer, lanes_d, w->mask)
 
-// One, two, three, four sources; the expression's names are a, b, c, e.
+// Rows with one, two, three, four sources; the expression names them a, b, c, e.
 #define LOOP1(TD, TA, ...)                        \
     LANES_OUT(TD, 1);                             \
     const TA *as = LANES_SLOT(const TA, w, i->a); \
@@ -306,7 +307,7 @@ static inline __attribute__((always_inline)) void lanes_select(size_t size, void
     }                                             \
     LANES_STORE(TD, 1)
 
-// Both halves of 32-bit lanes, as elements of 16 bits.
+// Rows on both halves of 32-bit lanes, as 16-bit elements.
 #define PAIR1(T, ...)                           \
     LANES_OUT(T, 2);                            \
     const T *as = LANES_SLOT(const T, w, i->a); \
@@ -327,7 +328,7 @@ static inline __attribute__((always_inline)) void lanes_select(size_t size, void
     }                                           \
     LANES_STORE(T, 2)
 
-// For what cannot be vectorised: active lanes only, one after the other.
+// Rows that cannot be vectorised compute active lanes only, one after the other.
 #define SLOW(TD, ...)                                                               \
     TD *d = LANES_SLOT(TD, w, i->d);                                                \
     for (uint32_t lanes_left = w->mask; lanes_left; lanes_left &= lanes_left - 1) { \
@@ -337,7 +338,7 @@ static inline __attribute__((always_inline)) void lanes_select(size_t size, void
 // A source's lane, inside SLOW.
 #define LANE(T, name) (LANES_SLOT(const T, w, i->name)[l])
 
-// --- predicates ---------------------------------------------------------------------------------------------
+// --- predicates --------------------------------------------------------------------------------------------
 
 static inline uint32_t *lanes_pred(const struct exec_warp *w, uint32_t slot)
 {
@@ -350,7 +351,7 @@ static inline void lanes_put_pred(struct exec_warp *w, uint32_t slot, uint32_t v
     *p = (*p & ~w->mask) | (value & w->mask);
 }
 
-// Bit l: x[l] is not 0. Elements are 0 or all ones.
+// Returns a word with bit l set if x[l] is not 0. Elements are 0 or all ones.
 static inline uint32_t lanes_pack4(const uint32_t *x)
 {
 #if defined __AVX512BW__
@@ -404,7 +405,7 @@ static inline uint32_t lanes_pack2(const uint16_t *x)
 #endif
 }
 
-// o[l] = all ones if the mask has l, else 0.
+// o[l] = all ones if bit l of mask is set, else 0.
 #define LANES_SPREAD(bytes, T)                                                         \
     static inline void lanes_spread##bytes(T *o, uint32_t mask)                        \
     {                                                                                  \
@@ -415,10 +416,11 @@ static inline uint32_t lanes_pack2(const uint16_t *x)
 LANES_SPREAD(4, uint32_t)
 LANES_SPREAD(8, uint64_t)
 
-// --- rounding modes -----------------------------------------------------------------------------------------
+// --- rounding modes ----------------------------------------------------------------------------------------
 
-// Between the two, rounding other than to nearest and f32's .ftz. What is computed there must come from memory and
-// go to memory that escapes: the compiler knows nothing of rounding modes.
+// Between the two calls, the processor uses the rounding mode of flags, and flushes subnormals if they have
+// .ftz. Computations there must read from memory and write to memory that escapes, because the compiler does
+// not know about rounding modes.
 static inline uint32_t lanes_round_begin(uint32_t flags)
 {
     static const uint16_t control[] = {

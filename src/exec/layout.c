@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Where variables lie in local memory, and how much stack a kernel needs.
+// Lays out local memory, and computes how much stack a kernel needs.
 #include <errno.h>
 #include <string.h>
 
@@ -10,7 +10,7 @@ static uint64_t align_up(uint64_t n, uint64_t align)
     return (n + align - 1) / align * align;
 }
 
-// --- local --------------------------------------------------------------------------------------------------
+// --- local -------------------------------------------------------------------------------------------------
 
 static int place_local(struct load *l, struct exec_func *f, const struct ptx_var *v, struct exec_place *out)
 {
@@ -53,7 +53,7 @@ static int place_signature(struct load *l, struct exec_func *f)
 {
     f->nparams = f->ptx->nparams;
     f->nrets = f->ptx->nrets;
-    // Even a function without variables takes a bit of stack, so that endless recursion ends.
+    // Even a function without variables takes some stack, so that endless recursion ends.
     f->local_size = 16;
     int err = place_list(l, f, f->ptx->params, f->nparams, &f->params);
     return err ? err : place_list(l, f, f->ptx->rets, f->nrets, &f->rets);
@@ -89,14 +89,15 @@ int load_layout(struct load *l)
     return load_shared(l);
 }
 
-// --- stacks -------------------------------------------------------------------------------------------------
+// --- stacks ------------------------------------------------------------------------------------------------
 
-enum { NEW, OPEN, DONE };  // exec_func.visiting
+// exec_func.visiting
+enum { NEW, OPEN, DONE };
 
 struct visit {
     struct exec_func *func;
-    uint32_t next;  // callee
-    uint32_t most;  // of the callees so far
+    uint32_t next;  // index of the next callee
+    uint32_t most;  // largest stack of the callees so far
 };
 struct walk {
     VEC(struct visit) open;
@@ -108,7 +109,8 @@ static int open_func(struct walk *w, struct exec_func *f)
     return vec_push(&w->open, (struct visit){f, 0, 0});
 }
 
-// Bytes for f and what it calls; UINT32_MAX: nobody knows, because of recursion or a call through a pointer.
+// Computes f->stack_size: bytes for f and its callees; UINT32_MAX if unknown because of recursion, a call
+// through a pointer or alloca. Returns 0 or -ENOMEM.
 static int find_stack(struct exec_func *f)
 {
     struct walk w = {0};
@@ -129,7 +131,7 @@ static int find_stack(struct exec_func *f)
             err = open_func(&w, callee);
             continue;
         }
-        // One that is open calls itself by way of us.
+        // An open callee calls this function, directly or not: recursion.
         uint32_t size = callee->visiting == OPEN ? UINT32_MAX : callee->stack_size;
         top->most = size > top->most ? size : top->most;
         top->next++;

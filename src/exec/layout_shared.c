@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
-// Where variables lie in shared memory. A variable has one place in every kernel, because functions have its address
-// as a constant. A kernel has those that it or its callees use, and no others:
+// Lays out shared memory. A variable has the same offset in every kernel, because functions have its address
+// as a constant. A kernel contains the variables that it or its callees use, and no others:
 //
 //   two variables that a kernel reaches do not overlap
-//   what a kernel reaches ends at or below its shared_size
+//   the variables that a kernel reaches end at or below its shared_size
 //
-// Variables that many kernels reach are placed first, small ones before large ones, each behind what any of those
-// kernels has so far. What a kernel has may then have gaps.
+// Variables that many kernels reach are placed first, small ones before large ones, each after everything
+// placed so far in any of those kernels. A kernel's shared memory may thus have gaps.
 #include <errno.h>
 #include <stdlib.h>
 
@@ -18,38 +18,38 @@ struct variable {
     uint32_t sym;
     uint32_t number;  // in order of appearance
     uint64_t size;
-    uint32_t first, last, users;  // of the kernels that reach it, in list: the ends, and how many
+    uint32_t first, last, users;  // list of the kernels that reach it: its ends in users, its length
 };
 
-// A kernel in the list of a variable.
+// A kernel in a variable's list.
 struct user {
     uint32_t kernel, next;  // next: index in users
 };
 
 struct function {
-    uint32_t first_callee, first_use;  // in callees and in uses; they end where the next function's start
+    uint32_t first_callee, first_use;  // in callees and uses; they end where the next function's start
     bool calls_unknown;
 };
 
 struct sharing {
     struct load *load;
-    struct function *functions;  // by id, and one behind the last
+    struct function *functions;  // by id, and a sentinel
     VEC(uint32_t) callees;       // ids
     VEC(uint32_t) uses;          // indices of variables
     VEC(struct variable) variables;
     VEC(struct user) users;
-    uint32_t *reached;  // by function: 1 + the last kernel that reached it
-    uint32_t *todo;     // functions to look at
+    uint32_t *reached;  // per function: 1 + the last kernel that reached it
+    uint32_t *todo;     // functions to visit
     uint32_t ntodo;
-    uint64_t *end;    // by kernel: where its variables end
-    uint32_t *align;  // by kernel: of what the launch adds behind
+    uint64_t *end;    // per kernel: end of its variables
+    uint32_t *align;  // per kernel: alignment of dynamic shared memory
 };
 
 enum { NONE = UINT32_MAX };
 
-// --- what functions mention ---------------------------------------------------------------------------------
+// --- what functions mention --------------------------------------------------------------------------------
 
-// A variable whose place is the launch's business is listed too, for its alignment.
+// Dynamic shared variables are noted too, for their alignment.
 static int note_variable(struct sharing *s, struct exec_module *m, uint32_t sym)
 {
     struct exec_symbol *symbol = &m->symbols[sym];
@@ -76,7 +76,8 @@ static int note_symbol(struct sharing *s, struct exec_module *m, uint32_t sym)
     }
 }
 
-// The target of a call comes first, or behind the list of results.
+// Returns whether the statement calls through a pointer. A call's target comes first, or after the list of
+// results.
 static bool calls_unknown(const struct ptx_stmt *s)
 {
     if (s->form->id != PTX_OP_CALL)
@@ -109,7 +110,7 @@ static int note_function(struct sharing *s, const struct exec_func *f)
     return 0;
 }
 
-// --- what kernels reach -------------------------------------------------------------------------------------
+// --- what kernels reach ------------------------------------------------------------------------------------
 
 static void reach(struct sharing *s, uint32_t kernel, uint32_t function)
 {
@@ -135,7 +136,7 @@ static int reach_variable(struct sharing *s, uint32_t kernel, struct variable *v
     return 0;
 }
 
-// A call through a pointer may reach any function.
+// Finds everything that a kernel reaches. A call through a pointer may reach any function.
 static int reach_all(struct sharing *s, uint32_t kernel)
 {
     const struct exec_program *p = s->load->program;
@@ -156,7 +157,7 @@ static int reach_all(struct sharing *s, uint32_t kernel)
     return err;
 }
 
-// --- places -------------------------------------------------------------------------------------------------
+// --- places ------------------------------------------------------------------------------------------------
 
 static int by_users(const void *a, const void *b)
 {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Shared memory: what a kernel and its callees use lies apart, and kernels need no room for one another's.
+// Shared memory: the variables of a kernel and its callees do not overlap, and kernels need no room for one
+// another's.
 #include "exec/exec_testing.h"
 
 static uint32_t shared_size(struct exec_program *p, const char *name)
@@ -26,7 +27,7 @@ static void by_kernel(void **state)
     assert_int_equal(shared_size(p, "k"), 1024 + 40960);
     assert_int_equal(shared_size(p, "m"), 64);
     assert_int_equal(shared_size(p, "none"), 0);
-    // `b` has one place, which is behind `a` for those who have both.
+    // `b` has one offset, which is after `a` because some kernels have both.
     assert_in_range(shared_size(p, "all"), 2 * 40960, 2 * 40960 + 1024);
     assert_in_range(shared_size(p, "l"), 40960 + 1024, 2 * 40960 + 1024);
     exec_program_free(p);
@@ -40,7 +41,7 @@ static void by_kernel(void **state)
     exec_program_free(p);
 }
 
-// Through a pointer any function may be called; and recursion has an end.
+// A call through a pointer may reach any function; and recursion ends.
 static void by_pointer(void **state)
 {
     struct exec_program *p = exec_testing_text(
@@ -54,7 +55,7 @@ static void by_pointer(void **state)
     exec_program_free(p);
 }
 
-// What the launch adds lies behind, as the most demanding of those who use it wants.
+// Dynamic shared memory follows, with the largest alignment among its users.
 static void dynamic_alignment(void **state)
 {
     struct exec_program *p = exec_testing_text(".extern .shared .align 256 .b8 dyn[];\n.shared .b8 a[20];\n"
@@ -74,7 +75,7 @@ static void dynamic_alignment(void **state)
     "mov.u32 r2, " var "; mad.lo.u32 r2, r1, 4, r2; ld.shared.u32 r3, [r2]; st.global.u32 [d0+" at "], " \
     "r3;\n"
 
-// Nothing overlaps that one kernel has.
+// The variables of one kernel do not overlap.
 static void values(void **state)
 {
     struct exec_program *p = exec_testing_text(

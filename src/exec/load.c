@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// From PTX texts to a program: parse, link by name, give every variable its place, decode.
+// Turns PTX texts into a program: parses, links by name, places every variable, decodes.
 #include <errno.h>
 #include <setjmp.h>
 #include <stdlib.h>
@@ -9,9 +9,9 @@
 #include "exec/load.h"
 #include "exec/space.h"
 
-// --- texts --------------------------------------------------------------------------------------------------
+// --- texts -------------------------------------------------------------------------------------------------
 
-// Warnings of the verifier are for people who look at PTX, not for those who run it.
+// Passes on errors only: the verifier's warnings are for people who read PTX, not for those who run it.
 struct errors_only {
     struct diag_sink sink;
     struct diag_sink *to;
@@ -51,7 +51,7 @@ static int parse(struct load *l, struct exec_module *m, const struct exec_text *
     return 0;
 }
 
-// --- names --------------------------------------------------------------------------------------------------
+// --- names -------------------------------------------------------------------------------------------------
 
 int load_error(struct load *l, const struct exec_module *m, uint32_t pos, int err, const char *what,
                struct str name)
@@ -73,7 +73,8 @@ static uint64_t size_of(const struct exec_module *m, uint32_t sym)
     return s->kind == PTX_SYM_VAR ? ptx_var_size(s->var) : 0;
 }
 
-// A definition that other texts can see. A weak one gives way; of common ones the largest counts.
+// Adds a definition visible to other texts. A weak definition yields to another; of common ones the largest
+// counts.
 static int define(struct load *l, struct exec_module *m, uint32_t sym, uint8_t linkage)
 {
     struct str name = ptx_sym(m->ptx, sym)->name;
@@ -94,7 +95,7 @@ static int define(struct load *l, struct exec_module *m, uint32_t sym, uint8_t l
     return 0;
 }
 
-// Whether this definition is the one that its name stands for.
+// Returns whether this definition is the one that its name refers to.
 static bool counts(const struct load *l, const struct exec_module *m, uint32_t sym, uint8_t linkage)
 {
     if (!is_global(linkage))
@@ -133,7 +134,7 @@ static int define_module(struct load *l, struct exec_module *m)
     return 0;
 }
 
-// A function that gave way to another text's is not part of the program.
+// Adds a module's functions, except those replaced by another text's definition.
 static void add_functions(struct load *l, struct exec_module *m)
 {
     for (uint32_t k = 0; k < m->ptx->nitems; k++) {
@@ -146,7 +147,7 @@ static void add_functions(struct load *l, struct exec_module *m)
     }
 }
 
-// --- variables ----------------------------------------------------------------------------------------------
+// --- variables ---------------------------------------------------------------------------------------------
 
 uint32_t load_align(const struct ptx_var *v)
 {
@@ -176,7 +177,7 @@ static int place(struct load *l, struct exec_module *m, const struct ptx_var *v)
     *s = (struct exec_symbol){.kind = EXEC_SYM_ADDRESS, .placed = true, .value = at};
     struct exec_variable var = {
         .name = ptx_sym(m->ptx, v->sym)->name, .address = at, .size = size, .kind = (uint8_t)kind};
-    // For the host, textures, samplers and surfaces are no variables.
+    // Textures, samplers and surfaces are no variables for the host.
     if (ptx_type_class((enum ptx_type)v->type) == PTX_CLASS_OPAQUE) {
         var.kind = v->type == PTX_SURFREF ? EXEC_SURFREF : EXEC_TEXREF;
         return v->type != PTX_SAMPLERREF && vec_push(&l->references, var) ? -ENOMEM : 0;
@@ -187,7 +188,7 @@ static int place(struct load *l, struct exec_module *m, const struct ptx_var *v)
 static int place_var(struct load *l, struct exec_module *m, const struct ptx_var *v, bool in_function)
 {
     enum ptx_space where = ptx_space_is((enum ptx_space)v->space);
-    // One without a name is nobody's; one that is declared again elsewhere in the text is placed once.
+    // A variable without a name cannot be used; one declared several times in a text is placed once.
     if (v->sym == PTX_NONE || ptx_sym(m->ptx, v->sym)->var != v)
         return 0;
     struct exec_symbol *s = &m->symbols[v->sym];
@@ -227,7 +228,7 @@ static int place_module(struct load *l, struct exec_module *m)
     return 0;
 }
 
-// A name that this module only declares.
+// Resolves a name that this module only declares.
 static int resolve(struct load *l, struct exec_module *m, uint32_t sym, bool is_func)
 {
     struct exec_symbol *s = &m->symbols[sym];
@@ -246,7 +247,7 @@ static int resolve(struct load *l, struct exec_module *m, uint32_t sym, bool is_
         s->func = add_func(l, m, ptx_sym(m->ptx, sym)->func);
         s->func->intrinsic = intrinsic;
     }
-    // What nothing defines is an error only where it is used.
+    // An undefined name is an error only where it is used.
     return 0;
 }
 
@@ -271,7 +272,7 @@ static int resolve_module(struct load *l, struct exec_module *m)
     return 0;
 }
 
-// --- kernels ------------------------------------------------------------------------------------------------
+// --- kernels -----------------------------------------------------------------------------------------------
 
 static int kernel_params(struct load *l, struct exec_kernel *k, const struct exec_func *f)
 {
@@ -404,7 +405,7 @@ static int add_kernels(struct load *l)
     return 0;
 }
 
-// --- all --------------------------------------------------------------------------------------------------
+// --- all ---------------------------------------------------------------------------------------------------
 
 static int finish(struct load *l)
 {
@@ -520,7 +521,7 @@ void exec_program_free(struct exec_program *p)
     mem_free(p);
 }
 
-// --- questions ----------------------------------------------------------------------------------------------
+// --- queries -----------------------------------------------------------------------------------------------
 
 unsigned exec_kernel_count(const struct exec_program *p)
 {

@@ -29,7 +29,7 @@ static int put(struct filling *f, uint64_t value, unsigned size)
 {
     if (f->at > f->size || size > f->size - f->at)
         return bad(f, "too many values for");
-    // The rest of a larger element is zero, as all memory was.
+    // The rest of a larger element stays zero.
     memcpy(f->bytes + f->at, &value, size < sizeof value ? size : sizeof value);
     f->at += size;
     return 0;
@@ -100,7 +100,7 @@ static int put_one(struct filling *f, const struct ptx_init *init)
     }
 }
 
-// How many elements the outermost braces hold; UINT64_MAX if they are malformed.
+// Returns how many elements the outermost braces hold; UINT64_MAX if they are malformed.
 static uint64_t count_elements(struct str init)
 {
     struct ptx_init element;

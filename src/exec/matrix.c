@@ -1,19 +1,19 @@
 // SPDX-License-Identifier: MIT
-// Moving matrices between memory and the registers of a warp.
+// Moves matrices between memory and the registers of a warp.
 #include "exec/matrix.h"
 
 #include <string.h>
 
 #include "exec/access.h"
 
-bool matrix_meet(struct exec_warp *w, const struct exec_insn *i, const struct exec_insn **next)
+bool matrix_converge(struct exec_warp *w, const struct exec_insn *i, const struct exec_insn **next)
 {
     if (!w->released && !(w->alive & ~w->mask))
         return true;
-    return sched_meet(w, i, EXEC_ALL, next);
+    return sched_converge(w, i, EXEC_ALL, next);
 }
 
-// --- registers ------------------------------------------------------------------------------------------------
+// --- registers ---------------------------------------------------------------------------------------------
 
 void matrix_gather32(const struct exec_warp *w, const struct matrix_map *map, const uint32_t *slot,
                      uint32_t *out)
@@ -61,16 +61,17 @@ void matrix_scatter64(struct exec_warp *w, const struct matrix_map *map, const u
                 ((uint64_t *)(w->regs + slot[r]))[l] = from[map->at[r][l][0]];
 }
 
-// --- wmma.load, wmma.store ------------------------------------------------------------------------------------
+// --- wmma.load, wmma.store ---------------------------------------------------------------------------------
 
-// Bytes of what a map counts as one: an element, or a word of small ones.
+// Returns the bytes of a map's unit: an element, or a word of small elements.
 static unsigned unit(const struct matrix_tile *t)
 {
     unsigned bits = ptx_type_bits((enum ptx_type)t->type);
     return bits < 32 && bits != 16 ? 4 : bits / 8;
 }
 
-// Where an element lies behind the first one. Words of small elements lie along k, which is where memory goes on.
+// Returns an element's offset from the first. Words of small elements lie along k, which is contiguous in
+// memory.
 static uint64_t offset(const struct exec_warp *w, const struct matrix_tile *t, unsigned lane, unsigned at)
 {
     const struct matrix_map *m = t->map;
@@ -83,7 +84,7 @@ static uint64_t offset(const struct exec_warp *w, const struct matrix_tile *t, u
     return line * stride * bits / 8 + along * unit(t);
 }
 
-// Of integers of 8 bits, A by columns and B by rows have their words across memory: one byte from each line.
+// For 8-bit integers, A by columns and B by rows have their words across memory: one byte from each line.
 static bool is_across(const struct matrix_map *m)
 {
     unsigned bits = ptx_type_bits((enum ptx_type)m->kind.type);
@@ -139,7 +140,7 @@ const struct exec_insn *matrix_load(struct exec_warp *w, const struct exec_insn 
 {
     const struct matrix_tile *t = i->ptr;
     const struct exec_insn *next;
-    if (!matrix_meet(w, i, &next))
+    if (!matrix_converge(w, i, &next))
         return next;
     for (uint32_t left = w->mask; left; left &= left - 1) {
         unsigned lane = (unsigned)__builtin_ctz(left);
@@ -163,7 +164,7 @@ const struct exec_insn *matrix_store(struct exec_warp *w, const struct exec_insn
 {
     const struct matrix_tile *t = i->ptr;
     const struct exec_insn *next;
-    if (!matrix_meet(w, i, &next))
+    if (!matrix_converge(w, i, &next))
         return next;
     unsigned size = unit(t);
     for (uint32_t left = w->mask; left; left &= left - 1) {
@@ -182,11 +183,11 @@ const struct exec_insn *matrix_store(struct exec_warp *w, const struct exec_insn
     return i + 2;
 }
 
-// --- ldmatrix, stmatrix, movmatrix ----------------------------------------------------------------------------
+// --- ldmatrix, stmatrix, movmatrix -------------------------------------------------------------------------
 
 enum { SIDE = 8 };
 
-// Matrices of 8 rows of 8 halves. Lane l has two of row l / 4; transposed, of column l / 4.
+// Matrices have 8 rows of 8 halves. Lane l holds two of row l / 4; transposed, of column l / 4.
 static unsigned half_at(unsigned lane, unsigned part, bool transpose)
 {
     unsigned line = lane / 4, along = lane % 4 * 2 + part;
@@ -201,7 +202,7 @@ static uint32_t *matrix_slot(const struct exec_warp *w, const struct exec_insn *
 const struct exec_insn *matrix_ldmatrix(struct exec_warp *w, const struct exec_insn *i)
 {
     const struct exec_insn *next;
-    if (!matrix_meet(w, i, &next))
+    if (!matrix_converge(w, i, &next))
         return next;
     uint16_t rows[4][SIDE][SIDE] = {0};
     unsigned n = i->flags & MATRIX_COUNT;
@@ -222,7 +223,7 @@ const struct exec_insn *matrix_ldmatrix(struct exec_warp *w, const struct exec_i
 const struct exec_insn *matrix_stmatrix(struct exec_warp *w, const struct exec_insn *i)
 {
     const struct exec_insn *next;
-    if (!matrix_meet(w, i, &next))
+    if (!matrix_converge(w, i, &next))
         return next;
     unsigned n = i->flags & MATRIX_COUNT;
     uint16_t rows[4][SIDE][SIDE];
@@ -241,7 +242,7 @@ const struct exec_insn *matrix_stmatrix(struct exec_warp *w, const struct exec_i
 const struct exec_insn *matrix_movmatrix(struct exec_warp *w, const struct exec_insn *i)
 {
     const struct exec_insn *next;
-    if (!matrix_meet(w, i, &next))
+    if (!matrix_converge(w, i, &next))
         return next;
     uint16_t all[SIDE * SIDE];
     const uint32_t *a = (const uint32_t *)(w->regs + i->a);

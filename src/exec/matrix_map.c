@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Which lane holds what of a matrix. For mma, PTX says so; for wmma it says nothing, and this is what an H200 does.
+// Which lane holds which element of a matrix. PTX specifies this for mma; for wmma it does not, and this is
+// what an H200 does.
 #include <string.h>
 
 #include "exec/matrix.h"
@@ -9,14 +10,15 @@ static unsigned bits_of(const struct matrix_kind *k)
     return ptx_type_bits((enum ptx_type)k->type);
 }
 
-// Elements of less than 16 bits count as words along k.
+// Returns the depth; elements of less than 16 bits count as words along k.
 static unsigned depth(const struct matrix_kind *k)
 {
     unsigned bits = bits_of(k);
     return bits < 16 ? k->shape.k * bits / 32 : k->shape.k;
 }
 
-// The map's dimensions. Registers of A and B hold 32 bits along k, or an f64; of C and D also pairs of f16.
+// Sets the map's dimensions. Registers of A and B hold 32 bits along k, or an f64; those of C and D also
+// pairs of f16.
 static void set_size(const struct matrix_kind *k, struct matrix_map *map)
 {
     unsigned m = k->shape.m, n = k->shape.n;
@@ -31,9 +33,10 @@ static void put(struct matrix_map *map, unsigned reg, unsigned lane, unsigned pa
     map->at[reg][lane][part] = (uint16_t)(row * map->columns + column);
 }
 
-// --- mma ------------------------------------------------------------------------------------------------------
+// --- mma ---------------------------------------------------------------------------------------------------
 
-// Of 8 or 16 rows and 8 columns. Lanes make groups of four: a group has a row of A and of C, a column of B.
+// 8 or 16 rows and 8 columns. Lanes form groups of four: a group holds a row of A and of C, and a column of
+// B.
 static bool make_groups(struct matrix_map *map)
 {
     const struct matrix_kind *k = &map->kind;
@@ -61,8 +64,8 @@ static bool make_groups(struct matrix_map *map)
     return true;
 }
 
-// m8n8k4 of f16: eight lanes, four of the lower half and four of the upper, have a product of their own. The four
-// products lie one behind the other.
+// m8n8k4 of f16: eight lanes, four of the lower half warp and four of the upper, compute a product of their
+// own. The four products lie one after the other.
 static void put_eight(struct matrix_map *map, unsigned lane, unsigned i)
 {
     const struct matrix_kind *k = &map->kind;
@@ -94,11 +97,11 @@ static bool make_eights(struct matrix_map *map)
     return true;
 }
 
-// --- wmma -----------------------------------------------------------------------------------------------------
+// --- wmma --------------------------------------------------------------------------------------------------
 
-// Lane l is member l % 4 of group l / 4. A group has a row of A, a column of B; a member words of k. Where a matrix is
-// taller or wider than 8, further registers have what is 8 further. f16 always fills eight registers: what there is
-// comes again.
+// Lane l is member l % 4 of group l / 4. A group holds a row of A, a column of B; a member holds words of k.
+// If a matrix is taller or wider than 8, further registers hold what is 8 further. f16 always fills eight
+// registers: the contents repeat.
 static void put_factor(struct matrix_map *map, unsigned r, unsigned lane, unsigned part)
 {
     const struct matrix_kind *k = &map->kind;
@@ -122,7 +125,7 @@ static void put_factor(struct matrix_map *map, unsigned r, unsigned lane, unsign
         put(map, r, lane, part, along, across);
 }
 
-// Of C and D, element e of a lane.
+// Places element e of a lane in C or D.
 static void put_sum(struct matrix_map *map, unsigned lane, unsigned e)
 {
     const struct matrix_shape *s = &map->kind.shape;
@@ -161,9 +164,9 @@ static bool make_warp(struct matrix_map *map)
     return true;
 }
 
-// --- which there are ------------------------------------------------------------------------------------------
+// --- existing kinds ----------------------------------------------------------------------------------------
 
-// The depths of A and B: of mma with m = 8, with m = 16, and of wmma. 0: none.
+// The depths of A and B: for mma with m = 8, with m = 16, and for wmma. 0: none.
 static const struct {
     uint8_t type;
     uint16_t eight, sixteen[3], warp;
@@ -174,7 +177,7 @@ static const struct {
     {PTX_E4M3, 0, {16, 32, 0}, 0}, {PTX_E5M2, 0, {16, 32, 0}, 0},
 };
 
-// C and D have no depth, but are not of all types.
+// C and D have no depth, but not all types.
 static bool is_known(const struct matrix_kind *kind)
 {
     unsigned k = kind->shape.k;
@@ -205,6 +208,6 @@ bool matrix_map_make(const struct matrix_kind *kind, struct matrix_map *out)
     if (kind->warp_level)
         return make_warp(out);
     bool eights = kind->shape.m == 8 && kind->shape.n == 8 && kind->shape.k == 4;
-    // Of m8n8k4 there is one of f64, which is like the others.
+    // m8n8k4 of f64 is laid out like the other shapes.
     return eights && bits_of(kind) != 64 ? make_eights(out) : make_groups(out);
 }

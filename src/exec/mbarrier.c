@@ -41,7 +41,7 @@ static void complete(struct barrier *b)
     b->pending = b->expected;
 }
 
-// NULL: w has faulted.
+// Returns the barrier's host address; NULL after a fault of w.
 static uint64_t *place_at(struct exec_warp *w, const struct exec_insn *at, unsigned lane, uint64_t address)
 {
     char *host = access_host(w, at, lane, address, 8, true);
@@ -154,7 +154,7 @@ bool mbarrier_bytes(struct exec_warp *w, const struct exec_insn *at, unsigned la
     return true;
 }
 
-// A state belongs to a phase that has ended if the barrier is in another one.
+// The phase of a state has ended if the barrier is in another phase.
 const struct exec_insn *mbarrier_wait(struct exec_warp *w, const struct exec_insn *i)
 {
     uint32_t done = 0;
@@ -172,7 +172,7 @@ const struct exec_insn *mbarrier_wait(struct exec_warp *w, const struct exec_ins
     *p = (*p & ~w->mask) | done;
     if (done == w->mask || !(i->flags & MBARRIER_TRY))
         return i + 2;
-    // It may wait for a while before it says no: for a turn, here.
+    // try_wait may wait a while before it returns false: here, for a turn.
     w->spins = true;
     return sched_yield_turn(w, i + 2);
 }

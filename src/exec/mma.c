@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// mma and wmma.mma: from registers to products and back. mma.h says how they are computed.
+// mma and wmma.mma: from registers to products and back. mma.h describes the arithmetic.
 #include "exec/mma.h"
 
 #include <string.h>
@@ -29,9 +29,9 @@ static const struct mma_lanes *chosen(void)
     return &mma_lanes_plain;
 }
 
-// --- floating point -------------------------------------------------------------------------------------------
+// --- floating point ----------------------------------------------------------------------------------------
 
-// wmma of tf32 is two products of four, one after the other; all else is one piece.
+// Returns the depth of one product: wmma of tf32 is two products of depth four, one after the other.
 static unsigned piece(const struct matrix_product *p)
 {
     return p->type[MATRIX_A] == PTX_TF32 && p->map[MATRIX_A]->kind.warp_level ? 4 : p->shape.k;
@@ -79,7 +79,7 @@ static void float_slow(const struct matrix_product *p, enum ptx_type of, struct 
         }
 }
 
-// Where C and D are of two types, f32 is what is computed, and f16 what is converted.
+// If the types of C and D differ, the product is computed in f32, and f16 is converted.
 static void floats(const struct matrix_product *p, struct mma_operands *o)
 {
     bool mixed = p->type[MATRIX_C] != p->type[MATRIX_D];
@@ -93,8 +93,8 @@ static void floats(const struct matrix_product *p, struct mma_operands *o)
         o->d[k] = half_from_f32(f32_of(o->d[k]));
 }
 
-// An H200 has no such instruction for floats of 8 bits: they become f16, the lower two of each four bytes are multiplied
-// and summed, then the upper two, and C is added at last, rounded to nearest.
+// An H200's mma has no 8-bit floats: they are converted to f16, the lower two of each four bytes are
+// multiplied and summed, then the upper two, and C is added last, rounded to nearest.
 static uint32_t byte_sum(const struct matrix_product *p, const struct mma_number *a,
                          const struct mma_number *b, uint32_t c)
 {
@@ -109,7 +109,7 @@ static uint32_t byte_sum(const struct matrix_product *p, const struct mma_number
     return f32_bits(f32_canonical(f32_of(sum) + f32_of(c)));
 }
 
-// wgmma has one.
+// wgmma has 8-bit floats.
 static void group_bytes(const struct matrix_product *p, struct mma_operands *o)
 {
     unsigned m = p->shape.m, n = p->shape.n, words = p->shape.k / 4u;
@@ -140,7 +140,7 @@ static void bytes(const struct matrix_product *p, struct mma_operands *o)
         }
 }
 
-// m8n8k4 of f16 is no instruction of an H200 either, but several of f32.
+// m8n8k4 of f16 is not an instruction of an H200 either; it becomes several f32 instructions.
 static uint32_t eight_sum(const struct matrix_product *p, const float *a, const float *b, uint32_t c)
 {
     float start = p->type[MATRIX_C] == PTX_F16 ? half_to_f32((uint16_t)c) : f32_of(c);
@@ -167,7 +167,7 @@ static void eights(const struct matrix_product *p, struct mma_operands *o)
     }
 }
 
-// --- integers ---------------------------------------------------------------------------------------------------
+// --- integers ----------------------------------------------------------------------------------------------
 
 static void bits(const struct matrix_product *p, struct mma_operands *o)
 {
@@ -183,7 +183,7 @@ static void bits(const struct matrix_product *p, struct mma_operands *o)
         }
 }
 
-// Numbers of 4 or 8 bits in words along k: `from` has `count` words, `apart` from one to the next.
+// Widens 4-bit or 8-bit numbers in words along k: `from` has `count` words, `apart` words from each other.
 static void widen(enum ptx_type type, const uint32_t *from, unsigned count, unsigned apart, int16_t *to)
 {
     unsigned size = ptx_type_bits(type);
@@ -207,7 +207,7 @@ static void integers(const struct matrix_product *p, struct mma_operands *o)
     chosen()->integer(m, n, k, a, b, o->c, p->saturates, o->d);
 }
 
-// ----------------------------------------------------------------------------------------------------------------
+// --- all types ---------------------------------------------------------------------------------------------
 
 void mma_multiply(const struct matrix_product *p, struct mma_operands *o)
 {
@@ -218,7 +218,7 @@ void mma_multiply(const struct matrix_product *p, struct mma_operands *o)
     case PTX_S8:
     case PTX_U8: integers(p, o); return;
     case PTX_E4M3:
-    case PTX_E5M2: p->by_group ? group_bytes(p, o) : bytes(p, o); return;
+    case PTX_E5M2: p->of_wgmma ? group_bytes(p, o) : bytes(p, o); return;
     default: break;
     }
     if (p->shape.m == 8 && p->shape.n == 8)
@@ -242,7 +242,7 @@ const struct exec_insn *mma_run(struct exec_warp *w, const struct exec_insn *i)
     const struct matrix_product *p = i->ptr;
     const struct exec_insn *next;
     struct mma_operands o;
-    if (!matrix_meet(w, i, &next))
+    if (!matrix_converge(w, i, &next))
         return next;
     if (p->type[MATRIX_D] == PTX_F64) {
         multiply_wide(w, p);

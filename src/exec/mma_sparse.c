@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
-// mma.sp: A is made whole, with zeros where it has nothing, and multiplied as any other. Only what is not finite in B must not
-// meet those zeros.
+// mma.sp: A is expanded to the full matrix, with zeros, and multiplied like any other. Infinities and NaNs in
+// B must not be multiplied by those zeros.
 //
-// Which lanes have the metadata, of group g (lanes 4g to 4g + 3), which is of rows g and g + 8; s is the selector:
+// Which lanes hold the metadata of group g (lanes 4g to 4g + 3), which covers rows g and g + 8; s is the
+// selector:
 //
 //   16 bits and tf32, 32 bytes of k   lane s       its lower half row g, its upper half row g + 8
 //                     64 bytes        lanes 2s, 2s + 1: the first and the second half of k, likewise
@@ -15,7 +16,8 @@
 
 enum { ROWS = 16, GROUPS = 8 };
 
-// Four bits: which two of numbers 4q to 4q + 3 of a row, or which of 2q and 2q + 1 of tf32.
+// Returns four bits of metadata: which two of columns 4q to 4q + 3 of a row are stored, or which of
+// 2q and 2q + 1 for tf32.
 static unsigned index_bits(const struct matrix_sparse *s, const uint32_t *metadata, unsigned row, unsigned q)
 {
     unsigned bits = ptx_type_bits((enum ptx_type)s->product.type[MATRIX_A]), group = row % GROUPS * 4;
@@ -26,7 +28,7 @@ static unsigned index_bits(const struct matrix_sparse *s, const uint32_t *metada
     return metadata[group + lane] >> (row / GROUPS * 16 + q % 4 * 4) & 15;
 }
 
-// Where number n of A's half row stands in the whole one.
+// Returns the column in the full A of stored column n of a row.
 static unsigned place(const struct matrix_sparse *s, const uint32_t *metadata, unsigned row, unsigned n)
 {
     if (s->product.type[MATRIX_A] == PTX_TF32)
@@ -50,7 +52,7 @@ static void make_whole(const struct matrix_sparse *s, const uint32_t *metadata, 
         }
 }
 
-// As in mma.c, with what A has only.
+// As in mma.c, with the stored elements of A only.
 static void slow(const struct matrix_sparse *s, const uint32_t *metadata, const uint32_t *half,
                  struct mma_operands *o)
 {
@@ -76,9 +78,9 @@ const struct exec_insn *mma_sparse_run(struct exec_warp *w, const struct exec_in
     const struct exec_insn *next;
     struct mma_operands o;
     uint32_t half[MATRIX_MOST / 2];
-    if (!matrix_meet(w, i, &next))
+    if (!matrix_converge(w, i, &next))
         return next;
-    matrix_gather32(w, s->half, p->slot[MATRIX_A], half);
+    matrix_gather32(w, s->stored, p->slot[MATRIX_A], half);
     matrix_gather32(w, p->map[MATRIX_B], p->slot[MATRIX_B], o.b);
     matrix_gather32(w, p->map[MATRIX_C], p->slot[MATRIX_C], o.c);
     make_whole(s, metadata, half, o.a);

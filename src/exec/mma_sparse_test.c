@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// mma.sp with whole numbers, which every sum keeps exact, against a plain product of the whole matrix.
+// mma.sp with small integers, whose sums are exact, against a plain product of the full matrix.
 #include <errno.h>
 
 #include "exec/exec_testing.h"
@@ -7,8 +7,8 @@
 
 enum { M = 16, N = 8, MOST_K = 64, LANES = 32 };
 
-static int a[M][MOST_K], b[MOST_K][N];  // the whole of A
-static int kept[M][MOST_K / 2];         // what A has
+static int a[M][MOST_K], b[MOST_K][N];  // the full A
+static int kept[M][MOST_K / 2];         // the stored elements of A
 static unsigned meta[M][MOST_K / 2];    // two bits each, in the order of kept
 static uint64_t seed = 7;
 
@@ -18,7 +18,7 @@ static unsigned next(unsigned n)
     return (unsigned)(seed >> 40) % n;
 }
 
-// Of each four the first and the last of three choices, or of each two one.
+// Chooses two of each four columns, or one of each two.
 static void numbers(unsigned k, bool pairs)
 {
     memset(a, 0, sizeof a);
@@ -71,7 +71,7 @@ static uint32_t word(enum kind kind, const int *v, unsigned apart)
     return out;
 }
 
-// Bits of row `row` from index number `first` on, `n` of them.
+// Returns n indices of a row's metadata, from number `first` on.
 static uint32_t indices(unsigned row, unsigned first, unsigned n)
 {
     uint32_t out = 0;
@@ -80,7 +80,8 @@ static uint32_t indices(unsigned row, unsigned first, unsigned n)
     return out;
 }
 
-// Registers of a lane, as PTX describes the fragments. What the selector does not mean is filled with what is wrong.
+// Fills the registers of a lane, as PTX describes the fragments. Metadata that the selector excludes is wrong
+// on purpose.
 static void fill(struct inputs *in, unsigned lane, enum kind kind, unsigned k, unsigned selector)
 {
     unsigned g = lane / 4, t = lane % 4, per = kind == BYTES ? 4 : kind == WORDS ? 1 : 2;
@@ -160,7 +161,8 @@ static void test_products(void **state)
     check("m16n8k64.row.col.s32.s8.s8.s32", BYTES, 64, 1);
 }
 
-// An infinity in B counts only where A has something: its first row has B's first, its second row the second.
+// An infinity in B counts only where A has an element: A's first row uses B's first row, its second row does
+// not.
 static void test_infinity(void **state)
 {
     struct exec_program *p = load("m16n8k16.row.col.f32.f16.f16.f32", FLOATS, false, 0);
@@ -173,13 +175,13 @@ static void test_infinity(void **state)
     }
     struct exec_launch l = exec_testing_launch(p, "k", 1, LANES, (uint64_t[]){in, out});
     assert_int_equal(exec_testing_run(&l, 1000).kind, EXEC_NO_FAULT);
-    // Lane 0's metadata takes numbers 0 and 1 of each four, the others' 1 and 3.
+    // Lane 0's metadata selects columns 0 and 1 of each four, the other lanes' 1 and 3.
     assert_int_equal(exec_testing_word(out), 0x7f800000);
     assert_int_equal(exec_testing_word(out + 4 * 16), whole(8));
     exec_program_free(p);
 }
 
-// The largest sums of which the quick way must lose nothing: all that A has in odd, or in even, places.
+// The largest sums that the fast path must compute exactly: all elements of A in odd, or in even, columns.
 static void check_large(const char *name, uint32_t metadata, uint32_t a_bits, uint32_t expected)
 {
     enum { LARGE = 0x3fffffff };  // as f32, just below 2
@@ -205,7 +207,7 @@ static void test_large(void **state)
 {
     static const uint32_t metadata[] = {0xdddddddd, 0x88888888, 0x44444444};
     for (unsigned k = 0; k < sizeof metadata / sizeof *metadata; k++) {
-        // 16 * 1.9990234375^2 + 2 - 2^-23, and 16 * 1.9921875^2 + 2 - 2^-23, cut off.
+        // 16 * 1.9990234375^2 + 2 - 2^-23, and 16 * 1.9921875^2 + 2 - 2^-23, truncated.
         check_large("m16n8k32.row.col.f32.f16.f16.f32", metadata[k], 0x3fff3fff, 0x4283e001);
         check_large("m16n8k32.row.col.f32.f16.f16.f32", metadata[k], 0xbfffbfff, 0xc283e001);
         check_large("m16n8k32.row.col.f32.bf16.bf16.f32", metadata[k], 0x3fff3fff, 0x4283007f);

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT
-// One element of a product of matrices, step by step: for what is not finite, or not of one piece.
+// One element of a matrix product, step by step: for numbers that are not finite, and products in several
+// pieces.
 #include "exec/mma.h"
 #include "exec/scalar_half.h"
 
 static const struct format {
-    uint8_t type, fraction, exponent;  // bits
+    uint8_t type, fraction, exponent;  // in bits
 } formats[] = {
     {PTX_F16, 10, 5}, {PTX_BF16, 7, 8}, {PTX_TF32, 10, 8},
     {PTX_F32, 23, 8}, {PTX_E4M3, 3, 4}, {PTX_E5M2, 2, 5},
@@ -44,7 +45,7 @@ static struct mma_number unpack(enum ptx_type type, uint32_t bits)
 struct mma_number mma_unpack(enum ptx_type type, uint32_t bits)
 {
     struct mma_number x = unpack(type, bits);
-    // As f16, which it becomes first, no e4m3 is subnormal.
+    // An e4m3 is converted to f16 first, where none is subnormal.
     while (type == PTX_E4M3 && x.class == MMA_FINITE && x.significand && !(x.significand / 8)) {
         x.significand *= 2;
         x.exponent--;
@@ -52,7 +53,7 @@ struct mma_number mma_unpack(enum ptx_type type, uint32_t bits)
     return x;
 }
 
-// --- results --------------------------------------------------------------------------------------------------
+// --- results -----------------------------------------------------------------------------------------------
 
 static uint32_t not_finite(enum ptx_type to, bool nan, bool negative)
 {
@@ -75,7 +76,7 @@ uint32_t mma_result(enum ptx_type to, double x)
     return subnormal ? sign | subnormal : 0;
 }
 
-// Cut off `kept` bits behind the point.
+// Truncates to `kept` bits of fraction.
 static int64_t shifted(int64_t significand, unsigned fraction, int32_t by, unsigned kept)
 {
     uint64_t size = (uint64_t)(significand < 0 ? -significand : significand);
@@ -112,7 +113,7 @@ static uint32_t sum_of(enum ptx_type to, const struct mma_number *a, const struc
     for (unsigned k = 0; k < n; k++) {
         if (a[k].class == MMA_FINITE && b[k].class == MMA_FINITE)
             continue;
-        // Infinity times 0 is none.
+        // Infinity times 0 is NaN.
         nan |= a[k].class == MMA_NAN || b[k].class == MMA_NAN || !a[k].significand || !b[k].significand;
         bool negative = (a[k].significand < 0) != (b[k].significand < 0);
         plus |= !negative;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Products of matrices: golden vectors say what they are; here, that the quick way gives what the slow one does, and
-// what has no vectors.
+// Matrix products: golden vectors define the results; these tests check that the fast path equals the slow
+// one, and cases without vectors.
 #include <errno.h>
 
 #include "exec/mma.h"
@@ -16,7 +16,7 @@ static uint32_t next(void)
     return (uint32_t)(seed >> 33);
 }
 
-// --- sums -------------------------------------------------------------------------------------------------------
+// --- sums --------------------------------------------------------------------------------------------------
 
 static void quick_and_slow(enum ptx_type type, enum ptx_type of, unsigned k, const struct mma_lanes *lanes)
 {
@@ -66,7 +66,7 @@ static void test_sum(void **state)
     struct mma_number one = mma_unpack(PTX_F16, 0x3c00), tiny = mma_unpack(PTX_F16, 0x0001);
     struct mma_number infinite = mma_unpack(PTX_F16, 0x7c00), zero = mma_unpack(PTX_F16, 0x8000);
     assert_int_equal(mma_sum(PTX_F32, &one, &one, 1, 20, PTX_F32, 0x3f800000), 0x40000000);
-    // 2^-24 beside 1 has one place left of the 25; 2^-26 has none.
+    // 2^-24 next to 1 is within the 25 bits of fraction; 2^-26 is not.
     struct mma_number a[2] = {one, tiny}, b[2] = {one, one}, quarter[2] = {one, mma_unpack(PTX_F16, 0x3400)};
     assert_int_equal(mma_sum(PTX_F32, a, b, 2, 20, PTX_F32, 0xbf800000), 0x33800000);
     assert_int_equal(mma_sum(PTX_F32, a, quarter, 2, 20, PTX_F32, 0xbf800000), 0);
@@ -80,9 +80,9 @@ static void test_sum(void **state)
     assert_int_equal(mma_result(PTX_F16, 65520), 0x7c00);
 }
 
-// --- maps -------------------------------------------------------------------------------------------------------
+// --- maps --------------------------------------------------------------------------------------------------
 
-// Every element is somewhere, and in one place unless f16 of wmma has it again.
+// Checks that every element is in the map, and once unless wmma repeats f16.
 static void check_map(struct matrix_kind kind, unsigned nregs)
 {
     struct matrix_map map;
@@ -130,7 +130,7 @@ static void test_maps(void **state)
         &(struct matrix_kind){.shape = huge, .which = MATRIX_A, .type = PTX_F16, .warp_level = true}, &map));
 }
 
-// --- refusals ---------------------------------------------------------------------------------------------------
+// --- refusals ----------------------------------------------------------------------------------------------
 
 static void refuse(const char *instruction, const char *name)
 {
@@ -157,7 +157,7 @@ static void test_refusals(void **state)
            "wgmma.mma_async.sp.sync.aligned.m64n8k32.f32.f16.f16");
 }
 
-// A warp that is not whole, and one whose lanes come in two parts.
+// A partial warp, and a warp whose lanes arrive in two parts.
 static void test_some_lanes(void **state)
 {
     struct exec_program *p = exec_testing_text(

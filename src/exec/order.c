@@ -5,10 +5,10 @@
 
 #include "base/mem.h"
 
-// --- reverse postorder --------------------------------------------------------------------------------------
+// --- reverse postorder -------------------------------------------------------------------------------------
 
 struct visit {
-    uint32_t block, next;  // next: the successors before it have been looked at
+    uint32_t block, next;  // next: successors before it have been visited
 };
 
 struct walk {
@@ -24,7 +24,8 @@ static void enter(struct walk *w, uint32_t v)
     w->stack[w->depth++] = (struct visit){v, 0};
 }
 
-// The next successor to visit, GRAPH_NONE behind the last. The next block in the source comes last, to follow at once.
+// Returns the next successor to visit, GRAPH_NONE after the last. The next block in the source is visited
+// last, so that it follows directly in the reversed order.
 static uint32_t next_successor(const struct walk *w, struct visit *at)
 {
     struct graph_nodes succ = graph_succ(w->graph, at->block);
@@ -63,15 +64,15 @@ static uint32_t reverse_postorder(struct walk *w, uint32_t *order)
     return n;
 }
 
-// --- loops in one piece -------------------------------------------------------------------------------------
+// --- contiguous loops --------------------------------------------------------------------------------------
 
-// Each loop is a list of blocks and of the loops in it, as they first appear in the order; and so is what is in no
-// loop. A loop is entered at its header only, which is its first block in any such order: so an edge that led
-// forward still does when the lists are put one into the other.
+// Each loop is a list of its blocks and inner loops, as they first appear in the order; so is the root, for
+// everything outside loops. A loop is entered only at its header, which is its first block in any reverse
+// postorder: so forward edges stay forward edges when the lists are flattened.
 struct lists {
     uint32_t nblocks, root;
-    uint32_t *first, *last;  // by loop, and of the root: items, which are blocks, or nblocks + a loop
-    uint32_t *next;          // by item
+    uint32_t *first, *last;  // per loop, and for the root; an item is a block, or nblocks + a loop
+    uint32_t *next;          // per item
 };
 
 static void append(struct lists *l, uint32_t list, uint32_t item)
@@ -133,7 +134,7 @@ int order_blocks(const struct cfg *c, const struct loops *l, uint32_t *order, ui
     bool complete = w.seen && w.stack && lists.first && lists.last && lists.next;
     if (complete) {
         *n = reverse_postorder(&w, order);
-        // Cycles with several entries are no loops, and may be torn.
+        // Cycles with several entries are not loops, and may be split.
         if (!l->nregions) {
             fill(&lists, l, order, *n);
             flatten(&lists, l, order);

@@ -7,7 +7,7 @@
 #define AT(T, slot) ((T *)(w->regs + (slot)))
 #define ON(to, value) (to) = (mask >> l & 1 ? (value) : (to))
 
-// Parts of 8 bits lie in slots of 16.
+// 8-bit parts lie in 16-bit slots.
 #define PACK2(name, W, P, bits)                                                                  \
     static const struct exec_insn *pack_##name(struct exec_warp *w, const struct exec_insn *i)   \
     {                                                                                            \

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Whatever the program is: loops end when they are told to, memory has an end, lanes do not get lost.
+// Any program: endless loops end when cancelled, memory is bounded, lanes do not get lost.
 #include <errno.h>
 
 #include "base/mem.h"
@@ -13,7 +13,7 @@ static struct exec_fault run(struct exec_program *p, const char *kernel, const v
     return exec_testing_run(&l, steps);
 }
 
-// Whatever has no end ends when it is told to.
+// Endless programs end when cancelled.
 static void endless_programs_stop(void **state)
 {
     struct exec_program *p = exec_testing_text(
@@ -54,7 +54,7 @@ static void recursion_ends(void **state)
     exec_program_free(p);
 }
 
-// What calls what: a long chain, and one where the ways double at each step.
+// Call graphs: a long chain, and one whose paths double at each step.
 static void call_graphs_are_walked_once(void **state)
 {
     enum { N = 20000 };
@@ -77,7 +77,7 @@ static void call_graphs_are_walked_once(void **state)
     free(text);
 }
 
-// Many switches by one long list: they share it. Too many are refused.
+// Many switches share one long list of targets. Too many are rejected.
 static void long_switches(void **state)
 {
     for (unsigned n = 1000; n <= 5000; n += 4000) {
@@ -104,7 +104,7 @@ static void long_switches(void **state)
     }
 }
 
-// Frames of many registers, called without end: memory has an end, too.
+// Endless recursion with frames of many registers ends: frame memory is bounded.
 static void recursion_with_many_registers(void **state)
 {
     enum { N = 20000 };
@@ -125,7 +125,7 @@ static void recursion_with_many_registers(void **state)
     free(text);
 }
 
-// However lanes leave a function, its frame can be used again: some 2,000 of these would be too many.
+// However lanes leave a function, its frame is reused: about 2,000 of these would be too many.
 static void frames_are_given_back(void **state)
 {
     enum { N = 1000 };
@@ -176,7 +176,7 @@ static void guards_keep_all_lanes(void **state)
     exec_program_free(p);
 }
 
-// Beyond a kernel's parameters there is other memory, or none.
+// An access beyond a kernel's parameters reads other memory, or faults.
 static void parameters_have_ends(void **state)
 {
     struct exec_program *p = exec_testing_text(
@@ -211,7 +211,7 @@ static void unmap(uint64_t at)
     munmap((void *)(uintptr_t)at, 4096);
 }
 
-// Lanes of one access may be in the host's memory on both sides of the device's.
+// Lanes of one access may be in host memory on both sides of the device's range.
 static void scattered_over_all_memory(void **state)
 {
     struct exec_program *p = exec_testing_text(
@@ -235,7 +235,7 @@ static void scattered_over_all_memory(void **state)
     exec_program_free(p);
 }
 
-// A pointer to global memory is none to local memory, wherever each lane's leads.
+// A pointer to global memory is invalid in local memory, wherever each lane's points.
 static void local_memory_is_local(void **state)
 {
     struct exec_program *p = exec_testing_text(
@@ -260,7 +260,7 @@ static void calls_that_come_back(void **state)
     exec_program_free(p);
 }
 
-// --- memory -------------------------------------------------------------------------------------------------
+// --- memory ------------------------------------------------------------------------------------------------
 
 static const char rich[] = HEAD
     ".file 1 \"a.cu\"\n.global .u32 x[] = {1, 2, 3};\n.weak .global .u32 w;\n.common .global .u32 "
@@ -275,7 +275,7 @@ static const char rich[] = HEAD
     "{ .param .b64 a; .param .b64 r; st.param.b64 [a], 8; call (r), malloc, (a); ld.param.b64 %d1, [r]; }\n"
     "L: sub.u32 %r1, %r1, 1; setp.gt.s32 %p2, %r1, 0; @%p2 bra L; ret; }\n.visible .entry l() { call f; }\n";
 
-// Every allocation may fail: nothing leaks, nothing breaks.
+// Any allocation may fail: nothing leaks, nothing breaks.
 static void out_of_memory(void **state)
 {
     const char *second =

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Which texels a coordinate means, and with which weights. All of it is what an H200 does, found by looking at what it
-// answers (test/golden/sampling.h): coordinates become fixed-point numbers with 8 bits behind the point, and weights
-// are whole 256ths that are cut in a certain order, so that their sum is always one.
+// Which texels a coordinate selects, and with which weights. All of it is what an H200 does, derived from its
+// results (test/golden/sampling.h): coordinates become fixed-point numbers with 8 bits of fraction, and
+// weights are multiples of 1/256 that are rounded in a certain order, so that their sum is always one.
 #include "exec/sample.h"
 
 #include <math.h>
@@ -9,9 +9,9 @@
 
 #include "exec/sample_filter.h"
 
-// --- along an axis ------------------------------------------------------------------------------------------
+// --- along an axis -----------------------------------------------------------------------------------------
 
-// One or two texels and the weight of the second in 256ths. A place outside is the border's.
+// One or two texels, and the weight of the second in 256ths. A texel outside is the border colour.
 struct axis {
     uint32_t at[2];
     bool outside[2];
@@ -38,7 +38,7 @@ static double limit(double x)
     return x > 0x1p40 ? 0x1p40 : x < -0x1p40 ? -0x1p40 : x;
 }
 
-// In texels; what is no number is the first. Normalised coordinates lose bits before they are multiplied.
+// Returns a coordinate in texels; NaN becomes 0. Normalised coordinates lose bits before they are multiplied.
 static double in_texels(const struct texture *t, float x, uint32_t size, enum texture_mode mode)
 {
     if (x != x)
@@ -69,7 +69,8 @@ static void along(const struct texture *t, const struct sample *s, unsigned numb
     a->weight = (uint32_t)(fixed & 255);
 }
 
-// A texture of one dimension has a second coordinate, which is 0; it shows where both have a border.
+// Returns the number of axes. A texture of one dimension has a second coordinate, which is 0; it matters only
+// if both axes have a border.
 static unsigned axes(const struct texture *t)
 {
     return t->shape == TEXTURE_3D ? 3 : t->shape == TEXTURE_A1D ? 1 : 2;
@@ -84,16 +85,16 @@ static void find_axes(const struct texture *t, const struct sample *s, const str
         along(t, s, k, size[k], &a[k]);
 }
 
-// --- weights ------------------------------------------------------------------------------------------------
+// --- weights -----------------------------------------------------------------------------------------------
 
-// A weight is cut into two by another.
+// Splits a weight in two, by another weight.
 static void cut(uint32_t whole, uint32_t weight, uint32_t *first, uint32_t *second)
 {
     *second = (whole * weight + 128) >> 8;
     *first = whole - *second;
 }
 
-// Along the height, halves of 256ths go to the outer texel on either side.
+// Along the height, half units go to the outer texel on either side.
 static void cut_outwards(const uint32_t whole[2], uint32_t weight, uint32_t out[4])
 {
     cut(whole[0], 256 - weight, &out[2], &out[0]);
@@ -111,9 +112,9 @@ static void share(const struct texture *t, const struct axis a[3], uint32_t whol
     cut_outwards(p, a[1].weight, out + 4);
 }
 
-// --- texels -------------------------------------------------------------------------------------------------
+// --- texels ------------------------------------------------------------------------------------------------
 
-// Layers are counted without a sign.
+// Layers are unsigned.
 static uint32_t slice_of(const struct sample *s, const struct texture_level *l)
 {
     return s->layer < l->slices ? s->layer : l->slices - 1;
@@ -165,8 +166,8 @@ static bool gather(const struct texture *t, const struct sample *s, const struct
     return true;
 }
 
-// By whole numbers: no mode counts, and what is outside is 0. So is an array of one dimension: that instruction is for
-// memory.
+// Fetches by integer coordinates: address modes do not apply, and texels outside are 0. So is every texel of
+// a one-dimensional array: that instruction is for linear memory.
 static bool fetch(const struct texture *t, const struct sample *s, const struct texture_level *l,
                   uint32_t out[4], uint64_t *bad)
 {
@@ -185,9 +186,9 @@ static bool fetch(const struct texture *t, const struct sample *s, const struct 
     return true;
 }
 
-// --- levels -------------------------------------------------------------------------------------------------
+// --- levels ------------------------------------------------------------------------------------------------
 
-// The length of a vector, as a GPU thinks.
+// Returns the length of a vector, as a GPU approximates it.
 static double length(const double v[3])
 {
     double most = 0, sum = 0;
@@ -198,7 +199,7 @@ static double length(const double v[3])
     return most + 0.34375 * (sum - most);
 }
 
-// How many texels apart neighbours are, from the derivatives and from their diagonals.
+// Returns the distance of neighbouring samples in texels, from the derivatives and from their diagonals.
 static double spread(const struct texture *t, const struct sample *s)
 {
     const struct texture_level *l = &t->level[0];
@@ -214,7 +215,7 @@ static double spread(const struct texture *t, const struct sample *s)
     return fmax(fmax(length(dx), length(dy)), 0.6875 * fmax(length(sum), length(difference)));
 }
 
-// In 256ths.
+// Returns the level in 256ths.
 static unsigned level_of(const struct texture *t, const struct sample *s)
 {
     double level = 0;
@@ -225,7 +226,7 @@ static unsigned level_of(const struct texture *t, const struct sample *s)
     if (s->how == SAMPLE_LEVEL || s->how == SAMPLE_GRADIENT)
         level += floor((double)t->bias * 256) / 256;
     level = level > (double)t->most ? (double)t->most : level;
-    // Also what is no number.
+    // Also if the level is NaN.
     level = level >= (double)t->least ? level : (double)t->least;
     level = level >= 0 ? level : 0;
     return (unsigned)(fmin(level, t->nlevels - 1) * 256);
@@ -262,21 +263,21 @@ static bool read_between(const struct texture *t, const struct sample *s, unsign
     return true;
 }
 
-// --- cubes --------------------------------------------------------------------------------------------------
+// --- cubes -------------------------------------------------------------------------------------------------
 
 static bool less(float a, float b)
 {
     return a != a || a < b;
 }
 
-// What is no number is 0.
+// Replaces NaN by 0.
 static float known(float f)
 {
     return f == f ? f : 0;
 }
 
-// A direction becomes a face and a place on it. The vector is multiplied by a reciprocal without subnormal numbers
-// first.
+// Converts a direction to a cube's face and a position on it. The vector is first multiplied by a reciprocal
+// that is never subnormal.
 static void on_face(struct sample *s, uint32_t slices)
 {
     float v[3], size[3], most = 0;
@@ -299,9 +300,10 @@ static void on_face(struct sample *s, uint32_t slices)
     s->place[1].f = (float)(((double)down / unit + 1) / 2);
 }
 
-// --- all ----------------------------------------------------------------------------------------------------
+// --- all ---------------------------------------------------------------------------------------------------
 
-// Whether the instruction is for what the texture is: rows and planes are alike, memory is a row.
+// Returns whether the instruction suits the texture's shape: one and two dimensions and linear memory are
+// interchangeable.
 static bool suits(const struct texture *t, const struct sample *s)
 {
     bool flat = t->shape == TEXTURE_1D || t->shape == TEXTURE_2D || t->shape == TEXTURE_LINEAR;

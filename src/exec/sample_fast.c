@@ -8,7 +8,8 @@
 #include "exec/scalar_float.h"
 #include "exec/space.h"
 
-enum { MOST = 64 << 20 };  // bytes of memory whose rights are looked at, page by page
+// Rights are checked page by page, for at most this many bytes.
+enum { MOST = 64 << 20 };
 
 static bool readable(const struct texture *t)
 {
@@ -26,9 +27,10 @@ bool sample_fast_suits(const struct texture *t, const struct sample *s)
            (by_index || (!s->integers && !borders)) && readable(t);
 }
 
-// --- along an axis ------------------------------------------------------------------------------------------
+// --- along an axis -----------------------------------------------------------------------------------------
 
-// Normalised coordinates in units of 2^-bits, from 0 to what two texture widths have; 2 for what is beyond measure.
+// Returns a normalised coordinate in units of 2^-bits, from 0 to two texture widths; 0 if it is too large or
+// NaN.
 static int64_t normal(float x, unsigned bits, enum texture_mode mode)
 {
     int64_t one = (int64_t)1 << bits;
@@ -47,7 +49,7 @@ static uint32_t fold(int64_t i, uint32_t size, enum texture_mode mode)
     int64_t n = size;
     if (mode == TEXTURE_CLAMP)
         return (uint32_t)(i < 0 ? 0 : i < n ? i : n - 1);
-    // From -1 to two widths.
+    // i is from -1 to two widths.
     i = i < 0 ? i + 2 * n : i;
     i = i >= 2 * n ? i - 2 * n : i;
     return (uint32_t)(i < n ? i : mode == TEXTURE_WRAP ? i - n : 2 * n - 1 - i);
@@ -68,7 +70,7 @@ static uint32_t nearest(const struct texture *t, float x, uint32_t size, enum te
     return fold(normal(x, bits, mode) * size >> bits, size, mode);
 }
 
-// Two texels and the weight of the second.
+// Two texels, and the weight of the second.
 struct pair {
     uint32_t at[2], weight;
 };
@@ -88,7 +90,7 @@ static struct pair neighbours(const struct texture *t, float x, uint32_t size, e
     return (struct pair){{fold(fixed >> 8, size, mode), fold((fixed >> 8) + 1, size, mode)}, fixed & 255};
 }
 
-// --- texels -------------------------------------------------------------------------------------------------
+// --- texels ------------------------------------------------------------------------------------------------
 
 static void read_near(const struct texture *t, const struct sample *s, uint32_t out[4])
 {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// As sample.c, this is what an H200 does: in which precision texels are mixed, and where it rounds.
+// Like sample.c, this is what an H200 does: the precision in which texels are filtered, and where it rounds.
 #include "exec/sample_filter.h"
 
 #include <math.h>
@@ -9,9 +9,9 @@
 #include "exec/scalar_half.h"
 #include "exec/space.h"
 
-// --- texels -------------------------------------------------------------------------------------------------
+// --- texels ------------------------------------------------------------------------------------------------
 
-// Of two channels only the first is a colour.
+// With two channels only the first is a colour.
 static bool is_srgb(const struct texture *t, unsigned channel)
 {
     return t->srgb && t->type == TEXTURE_U8 && channel < (t->channels == 4 ? 3 : 1);
@@ -27,7 +27,7 @@ static float normal(const struct texture *t, int32_t value, unsigned channel)
     case TEXTURE_S8: f = (float)value / 127; break;
     default: f = (float)value / 32767; break;
     }
-    // -128 is -1 where it stands alone, and less in a mixture.
+    // -128 reads as -1 by itself, and as less when filtered.
     return f < -1 && !(t->linear && t->type == TEXTURE_S8) ? -1 : f;
 }
 
@@ -75,7 +75,7 @@ bool sample_filter_texel(const struct texture *t, const struct texture_level *l,
     return true;
 }
 
-// --- the border -----------------------------------------------------------------------------------------------
+// --- the border --------------------------------------------------------------------------------------------
 
 uint16_t sample_filter_half(float f)
 {
@@ -110,7 +110,7 @@ static uint32_t cut_bits(const struct texture *t, uint32_t bits)
     }
 }
 
-// The colour goes through the texture's format: the bits of an integer are cut to it, a fraction is rounded.
+// The border colour passes through the texture's format: integers are truncated to it, fractions are rounded.
 static uint32_t border(const struct texture *t, unsigned channel)
 {
     double f = (double)t->border[channel], most = steps(t);
@@ -133,16 +133,16 @@ void sample_filter_border(const struct texture *t, uint32_t out[4])
         out[k] = k < t->channels ? border(t, k) : 0;
 }
 
-// --- mixing -------------------------------------------------------------------------------------------------
+// --- filtering ---------------------------------------------------------------------------------------------
 
-// What a component is while it is mixed.
+// The representation of a component while it is filtered.
 enum mix_as {
     MIX_FLOAT,
     MIX_HALF,
     MIX_COLOUR,  // of sRGB
-    MIX_U16,     // whole 65535ths
-    MIX_S8,      // whole 32767ths, of texels that are 127ths
-    MIX_S16,     // whole 32767ths
+    MIX_U16,     // multiples of 1/65535
+    MIX_S8,      // multiples of 1/32767, from texels in 1/127
+    MIX_S16,     // multiples of 1/32767
 };
 
 static enum mix_as mix_as(const struct texture *t, unsigned channel)
@@ -167,7 +167,8 @@ static double widen(enum mix_as as, float f)
     }
 }
 
-// The four texels of a group get the largest one's exponent, with so many bits below; the rest is cut off.
+// Aligns the four texels of a group to the largest one's exponent with `bits` bits below it, and truncates
+// the rest.
 static void align(double v[4], int bits, int digits)
 {
     double most = 0, least = INFINITY;
@@ -176,7 +177,7 @@ static void align(double v[4], int bits, int digits)
         most = size > most ? size : most;
         least = size > 0 && size < least ? size : least;
     }
-    // With so many digits, nothing of the smallest one is cut off.
+    // Values of `digits` bits: nothing of the smallest one is truncated.
     if (least * (double)(1 << (bits - digits)) >= most || isinf(most))
         return;
     double unit = ldexp(1, ilogb(most) - bits);
@@ -184,7 +185,7 @@ static void align(double v[4], int bits, int digits)
         v[k] = trunc(v[k] / unit) * unit;
 }
 
-// To nearest, with so many bits behind the first; from the middle away from zero.
+// Rounds to nearest with `bits` bits of fraction, ties away from zero.
 static float round_away(double x, unsigned bits)
 {
     uint64_t u, unit = UINT64_C(1) << (52 - bits);

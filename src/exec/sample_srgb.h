@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What a GPU makes of a byte of an sRGB texture: the upper half of the float, whose lower half is 0.
+// The float that a GPU makes of a byte of an sRGB texture: its upper half; the lower half is 0.
 #ifndef MOAT_EXEC_SAMPLE_SRGB_H
 #define MOAT_EXEC_SAMPLE_SRGB_H
 

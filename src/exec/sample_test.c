@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// test/golden/sampling.sh compares with a GPU; this is about what one can say by hand, and about the fast way.
+// test/golden/sampling.sh compares with a GPU; these are cases with known results, and the fast path.
 #include <math.h>
 
 #include "exec/exec_testing.h"
@@ -130,7 +130,7 @@ static void memory_without_rights(void **state)
     assert_true(sample_fast_suits(&t, &s));
 }
 
-// The fast way gives what the other gives, whatever the numbers.
+// The fast path returns what the other returns, for any input.
 static void fast(void **state)
 {
     uint64_t seed = 1;

@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: MIT
-// Approximate functions of one lane, on f32. PTX allows errors from 2^-23 to 2^-11; these are computed in double,
-// much closer than that, and rounded once, so that results are the same with every instruction set. No branches.
+// Approximate functions of one lane, on f32. PTX allows errors from 2^-23 to 2^-11; these compute in double,
+// much closer than that, and round once, so that results are the same with every instruction set. They have
+// no branches.
 #ifndef MOAT_EXEC_SCALAR_APPROX_H
 #define MOAT_EXEC_SCALAR_APPROX_H
 
 #include "exec/scalar_float.h"
 
-// Added to a double below 2^51, this leaves its integer part in the lowest bits.
+// Added to a double below 2^51, this leaves the double's integer part in the lowest bits.
 #define APPROX_MAGIC 0x1.8p52
 
-// 2^x for |x| up to 1000: 2^n times a series for the rest, which is at most 1/2.
+// Returns 2^x for |x| up to 1000, as 2^n times a series for the rest, which is at most 1/2.
 static inline double approx_exp2(double x)
 {
     double t = x + APPROX_MAGIC, f = (x - (t - APPROX_MAGIC)) * 0x1.62e42fefa39efp-1;  // ln 2
@@ -48,7 +49,7 @@ static inline float approx_lg2(float x)
     p = p * q + 1.0 / 5;
     p = p * q + 1.0 / 3;
     p = p * q + 1;
-    // The exponent as a double without a conversion of 64-bit integers, which AVX2 has not.
+    // The exponent becomes a double without a conversion of 64-bit integers, which AVX2 lacks.
     double e = f64_of((uint64_t)exponent + f64_bits(APPROX_MAGIC)) - APPROX_MAGIC;
     float r = (float)(e + p * s * 0x1.71547652b82fep1);  // 2 / ln 2
     r = x == 0 ? -__builtin_inff() : r;
@@ -56,10 +57,9 @@ static inline float approx_lg2(float x)
     return x < 0 || x != x ? f32_of(F32_NAN_BITS) : r;
 }
 
-// The hardware multiplies by 1 / (2 pi), rounding toward 0 to f32 and flushing, and takes the sine of the
-// fraction of a turn. Done likewise, large angles come out as they do there: once no fraction is left, as whole
-// turns.
-// quarters: of a turn that are added.
+// Returns the sine of x plus `quarters` quarter turns. The hardware multiplies by 1 / (2 pi), rounding toward
+// 0 to f32 and flushing, and takes the sine of the fraction of a turn. This does the same, so large angles
+// give the hardware's results: once the product has no fraction, they count as whole turns.
 static inline float approx_turn(float x, uint64_t quarters)
 {
     double product = (double)x * 0x1.45f306p-3;

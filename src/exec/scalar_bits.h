@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Bits of one lane: counting, finding, extracting, inserting. Written without branches so that loops over lanes
-// vectorise.
+// Bit operations of one lane: counting, finding, extracting, inserting. They have no branches, so that loops
+// over lanes vectorise.
 #ifndef MOAT_EXEC_SCALAR_BITS_H
 #define MOAT_EXEC_SCALAR_BITS_H
 
@@ -31,7 +31,7 @@ static inline uint32_t bits_clz64(uint64_t x)
     return x ? (uint32_t)__builtin_clzll(x) : 64;
 }
 
-// bfind.shiftamt of a value with that many leading zeros.
+// Returns bfind.shiftamt of a value with clz leading zeros.
 static inline uint32_t bits_shift(uint32_t clz, uint32_t width)
 {
     return clz == width ? UINT32_MAX : clz;
@@ -50,8 +50,8 @@ static inline uint64_t bits_brev64(uint64_t x)
     return (uint64_t)bits_brev32((uint32_t)x) << 32 | bits_brev32((uint32_t)(x >> 32));
 }
 
-// The position of the n-th set bit at or above base; n < 0: the |n|-th at or below it; 0: base itself if set. The
-// most negative n, whatever the rest, gives 0 on hardware.
+// Returns the position of the n-th set bit at or above base; for n < 0, the |n|-th at or below it; for n ==
+// 0, base if its bit is set. Returns UINT32_MAX if there is none. INT32_MIN as n gives 0, as on hardware.
 static inline uint32_t bits_fns(uint32_t mask, uint32_t base, int32_t n)
 {
     if (n == INT32_MIN)
@@ -68,7 +68,7 @@ static inline uint32_t bits_fns(uint32_t mask, uint32_t base, int32_t n)
     return UINT32_MAX;
 }
 
-// Shifts that go on to the end: by the width or more, all bits leave.
+// Shift amounts are not taken modulo the width: shifting by the width or more shifts all bits out.
 static inline uint16_t bits_shl16(uint16_t x, uint32_t n)
 {
     return n > 15 ? 0 : (uint16_t)((uint32_t)x << n);
@@ -131,7 +131,7 @@ static inline uint64_t bits_low64(uint32_t n)
     return n > 63 ? UINT64_MAX : (UINT64_C(1) << (n & 63)) - 1;
 }
 
-// Position and length of a field: their low 8 bits count in 32-bit instructions, all in 64-bit ones.
+// Position and length of a field: 32-bit instructions use their low 8 bits, 64-bit ones all bits.
 static inline uint32_t bits_bfe_u32(uint32_t x, uint32_t pos, uint32_t len)
 {
     return bits_shr_u32(x, pos & 255) & bits_low32(len & 255);
@@ -142,7 +142,8 @@ static inline uint64_t bits_bfe_u64(uint64_t x, uint32_t pos, uint32_t len)
     return bits_shr_u64(x, pos) & bits_low64(len);
 }
 
-// Bits beyond the top are copies of the top bit; those beyond the field, copies of the field's.
+// Bits beyond the top of x are copies of its top bit; bits beyond the field are copies of the field's top
+// bit.
 static inline uint32_t bits_bfe_s32(int32_t x, uint32_t pos, uint32_t len)
 {
     len &= 255;
@@ -173,7 +174,7 @@ static inline uint64_t bits_bfi64(uint64_t x, uint64_t into, uint32_t pos, uint3
     return (into & ~mask) | (bits_shl64(x, pos) & mask);
 }
 
-// A width of szext: .clamp goes to 32, .wrap counts modulo 32.
+// Returns szext's width: .clamp limits it to 32, .wrap takes it modulo 32.
 static inline uint32_t bits_width(uint32_t n, uint32_t flags)
 {
     return flags & LANES_CLAMP ? (n > 32 ? 32 : n) : n & 31;
@@ -200,7 +201,8 @@ static inline uint32_t bits_bmsk(uint32_t pos, uint32_t width, uint32_t flags)
     return mask;
 }
 
-// Bytes of the 64 bits b:a chosen by the nibbles of a selector; bit 3 of one takes the byte's sign instead.
+// Returns bytes of the 64 bits b:a, chosen by the selector's nibbles; bit 3 of a nibble replicates the byte's
+// sign instead.
 static inline uint32_t bits_prmt(uint32_t a, uint32_t b, uint32_t selector)
 {
     uint64_t bytes = (uint64_t)b << 32 | a;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Conversion of one value from any type to any other with any rounding, by integer arithmetic: exact, not fast.
-// Rows that matter for speed do without it, and are tested against it.
+// Conversion of one value from any type to any other with any rounding, by integer arithmetic: exact, not
+// fast. Rows that matter for speed do not use it, and are tested against it.
 #ifndef MOAT_EXEC_SCALAR_CVT_H
 #define MOAT_EXEC_SCALAR_CVT_H
 
@@ -9,7 +9,7 @@
 
 enum cvt_class { CVT_ZERO, CVT_FINITE, CVT_INFINITE, CVT_NAN };
 
-// m has its highest bit set and stands for m / 2^63 * 2^exponent.
+// value == m / 2^63 * 2^exponent; the highest bit of m is set
 struct cvt_number {
     enum cvt_class class;
     bool negative;
@@ -24,7 +24,7 @@ struct cvt_format {
     uint64_t largest, infinity, nan;  // infinity 0: the format has none
 };
 
-// Of a floating-point type. Packed types: of an element.
+// Returns a floating-point type's format; a packed type's is its element's.
 static inline const struct cvt_format *cvt_format(unsigned type)
 {
     static const struct cvt_format formats[LANES_TYPE_COUNT] = {
@@ -115,13 +115,13 @@ static inline struct cvt_number cvt_unpack_int(uint64_t bits, unsigned type)
     return cvt_normal(value < 0, 63, value < 0 ? 0 - (uint64_t)value : (uint64_t)value);
 }
 
-// m / 2^shift as an integer.
+// Returns m / 2^shift, rounded to an integer.
 static inline uint64_t cvt_shift(uint64_t m, int shift, bool negative, unsigned round)
 {
     if (shift <= 0)
         return m;
     uint64_t q = shift < 64 ? m >> shift : 0;
-    uint64_t rest = shift < 64 ? m << (64 - shift) : shift == 64 ? m : 1;  // of 2^64
+    uint64_t rest = shift < 64 ? m << (64 - shift) : shift == 64 ? m : 1;  // in units of 2^-64
     uint64_t half = UINT64_C(1) << 63;
     switch (round) {
     case LANES_RZ:
@@ -166,7 +166,7 @@ static inline uint64_t cvt_pack_float(const struct cvt_number *x, const struct c
     return (r | (uint64_t)x->negative << f->bits) << f->below;
 }
 
-// What NaN becomes as an integer: 0, or the highest bit alone if 64 bits are on either side.
+// Returns the integer that NaN converts to: 0, or the highest bit alone if 64 bits are on either side.
 static inline uint64_t cvt_int_of_nan(unsigned to, unsigned from)
 {
     unsigned bits = cvt_int_bits(to);
@@ -174,7 +174,7 @@ static inline uint64_t cvt_int_of_nan(unsigned to, unsigned from)
     return from != LANES_F64 && bits < 64 ? 0 : cvt_is_signed(to) ? 0 - top : top;
 }
 
-// Saturates. The result is extended to 64 bits by the type's signedness.
+// Converts with saturation. The result is extended to 64 bits by the type's signedness.
 static inline uint64_t cvt_pack_int(const struct cvt_number *x, unsigned type, unsigned round)
 {
     unsigned bits = cvt_int_bits(type);
@@ -191,7 +191,7 @@ static inline uint64_t cvt_pack_int(const struct cvt_number *x, unsigned type, u
     return x->negative ? 0 - q : q;
 }
 
-// .rni and its like with a floating-point result.
+// Rounds to an integral value, for .rni and the like with a floating-point result.
 static inline struct cvt_number cvt_integral(struct cvt_number x, unsigned round)
 {
     if (x.class != CVT_FINITE || x.exponent >= 63)
@@ -213,7 +213,8 @@ static inline struct cvt_number cvt_modify(struct cvt_number x, uint32_t flags)
     return x;
 }
 
-// Between f64 and the others, NaN keeps its sign and what fits of its payload; elsewhere all NaNs are one.
+// Converts a NaN. Between f64 and other types it keeps its sign and the part of its payload that fits;
+// otherwise all NaNs become the same.
 static inline uint64_t cvt_nan(uint64_t bits, unsigned to, unsigned from, uint32_t flags)
 {
     const struct cvt_format *t = cvt_format(to), *f = cvt_format(from);
@@ -227,7 +228,7 @@ static inline uint64_t cvt_nan(uint64_t bits, unsigned to, unsigned from, uint32
     return sign << t->bits | t->infinity | payload | UINT64_C(1) << (t->fraction - 1);
 }
 
-// .rna to tf32 works on the bits alone.
+// .rna to tf32 operates on the bits alone.
 static inline uint32_t cvt_rna_tf32(uint32_t bits, uint32_t flags)
 {
     bool finite = (bits & 0x7f800000u) != 0x7f800000u;
@@ -235,7 +236,7 @@ static inline uint32_t cvt_rna_tf32(uint32_t bits, uint32_t flags)
     return flags & LANES_SATFINITE && (r & 0x7f800000u) == 0x7f800000u ? r - 0x2000 : r;
 }
 
-// Below f32's normal range even if rounded as though exponents had no end.
+// Returns whether x, rounded with an unbounded exponent, is below f32's normal range.
 static inline bool cvt_is_tiny(const struct cvt_number *x, unsigned round)
 {
     uint64_t m = cvt_shift(x->m, 40, x->negative, round);
@@ -247,7 +248,7 @@ static inline bool cvt_is_tiny32(uint64_t bits)
     return !(bits & 0x7f800000u);
 }
 
-// The value's bits as type `to`; 8-bit integers and the like come extended to 64 bits.
+// Returns the value's bits as type `to`; 8-bit integers and the like are extended to 64 bits.
 static inline uint64_t cvt_value(uint64_t bits, unsigned to, unsigned from, uint32_t flags)
 {
     unsigned round = flags & LANES_ROUND_MASK;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Floating point of one lane as an H200 does it: what NaNs look like, flushing, saturation, minimum and maximum.
-// Without branches, so that loops over lanes vectorise.
+// Floating-point operations of one lane as an H200 does them: NaN encodings, flushing, saturation, minimum
+// and maximum. They have no branches, so that loops over lanes vectorise.
 #ifndef MOAT_EXEC_SCALAR_FLOAT_H
 #define MOAT_EXEC_SCALAR_FLOAT_H
 
@@ -11,10 +11,10 @@
 
 #include "exec/lanes_row.h"
 
-// Every NaN that an f32 operation results in, and the same for f16 and bf16.
+// Every NaN that results from an f32 operation; the same for f16 and bf16.
 #define F32_NAN_BITS UINT32_C(0x7fffffff)
 #define F16_NAN_BITS UINT16_C(0x7fff)
-// What an f64 operation gives if no operand was NaN.
+// The NaN that an f64 operation gives if no operand was NaN.
 #define F64_NAN_BITS UINT64_C(0xfff8000000000000)
 
 static inline uint32_t f32_bits(float x)
@@ -45,7 +45,7 @@ static inline double f64_of(uint64_t bits)
     return r;
 }
 
-// --- f32 ----------------------------------------------------------------------------------------------------
+// --- f32 ---------------------------------------------------------------------------------------------------
 
 static inline float f32_canonical(float r)
 {
@@ -70,7 +70,7 @@ static inline float f32_relu(float r)
     return r > 0 ? r : r != r ? f32_of(F32_NAN_BITS) : 0;
 }
 
-// The other operand if one is NaN; -0 is less than +0.
+// If one operand is NaN, the result is the other; -0 is less than +0.
 static inline float f32_min(float a, float b)
 {
     float r = a < b ? a : b;
@@ -105,7 +105,7 @@ static inline float f32_fma(float a, float b, float c)
 #ifdef __FMA__
     return __builtin_fmaf(a, b, c);
 #else
-    // The product is exact in double. Their sum is rounded to odd, which makes rounding once more harmless.
+    // The product is exact in double. The sum is rounded to odd, which makes the second rounding harmless.
     double p = (double)a * b, s = p + c;
     double back = s - p, error = (p - (s - back)) + (c - back);
     uint64_t bits = f64_bits(s);
@@ -115,9 +115,9 @@ static inline float f32_fma(float a, float b, float c)
 #endif
 }
 
-// With .ftz: operands are flushed before. A result is flushed if, rounded as though exponents had no end, it is
-// below the normal range, even if it would be rounded up to the smallest normal number because subnormal ones are
-// coarser. Scaling by 2^32 shows. Sums are exact down there.
+// With .ftz, operands are flushed first. A result is flushed if, rounded with an unbounded exponent, it is
+// below the normal range, even if it would round up to the smallest normal number because subnormals are
+// coarser. Scaling by 2^32 reveals that. Sums are exact in that range.
 static inline float f32_tiny_to_0(float r, float scaled)
 {
     bool tiny = scaled < 0x1p-94f && scaled > -0x1p-94f;
@@ -134,15 +134,16 @@ static inline float f32_fma_ftz(float a, float b, float c)
     return f32_tiny_to_0(f32_fma(a, b, c), f32_fma(a * 0x1p32f, b, c * 0x1p32f));
 }
 
-// --- f64 ----------------------------------------------------------------------------------------------------
+// --- f64 ---------------------------------------------------------------------------------------------------
 
 static inline double f64_quiet(double x)
 {
     return f64_of(f64_bits(x) | UINT64_C(0x0008000000000000));
 }
 
-// The result of an operation on a, b and c: if it is NaN, which one. The only place that knows: the second operand
-// comes first, then the third, then the first. (Division asks with a and b swapped.)
+// Returns r, the result of an operation on a, b and c, with the right NaN if it is one: the second operand's
+// comes first, then the third's, then the first's. No other place knows that order. (Division passes a and b
+// swapped.)
 static inline double f64_canonical3(double r, double a, double b, double c)
 {
     double nan = b != b ? f64_quiet(b) : c != c ? f64_quiet(c) : a != a ? f64_quiet(a) : f64_of(F64_NAN_BITS);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// f16 and bf16 of one lane, by integer arithmetic on f32, so that it works without the processor's help.
+// f16 and bf16 of one lane, by integer arithmetic on f32, so that no instructions for f16 are needed.
 #ifndef MOAT_EXEC_SCALAR_HALF_H
 #define MOAT_EXEC_SCALAR_HALF_H
 
@@ -10,7 +10,7 @@ static inline float bf16_to_f32(uint16_t h)
     return f32_of((uint32_t)h << 16);
 }
 
-// To nearest, ties to even.
+// Rounds to nearest, ties to even.
 static inline uint16_t bf16_from_f32(float x)
 {
     uint32_t bits = f32_bits(x);
@@ -27,7 +27,7 @@ static inline float half_to_f32(uint16_t h)
     return f32_of(f32_bits(r) | sign);
 }
 
-// To nearest, ties to even.
+// Rounds to nearest, ties to even.
 static inline uint16_t half_from_f32(float x)
 {
     uint32_t bits = f32_bits(x), sign = bits >> 16 & 0x8000, size = bits & 0x7fffffffu;
@@ -52,7 +52,7 @@ static inline uint16_t bf16_canonical(uint32_t h)
     return (uint16_t)((h & 0x7fff) > 0x7f80 ? F16_NAN_BITS : h);
 }
 
-// Is x, rounded to 11 bits as though exponents had no end, below the normal range of f16?
+// Returns whether x, rounded to 11 bits with an unbounded exponent, is below the normal range of f16.
 static inline bool half_is_tiny(float x)
 {
     uint32_t size = f32_bits(x) & 0x7fffffffu;
@@ -64,8 +64,8 @@ static inline uint16_t half_flush(uint16_t h)
     return h & 0x7c00 ? h : h & 0x8000;
 }
 
-// To the nearest f32 whose last bit is odd unless x is one itself: rounding that once more, to fewer bits, is the
-// same as rounding x.
+// Rounds x to f32 to odd: an inexact result has its last bit set. Rounding that again, to fewer bits, equals
+// rounding x once.
 static inline float half_odd_f32(double x)
 {
     float r = (float)x;
@@ -75,14 +75,14 @@ static inline float half_odd_f32(double x)
     return f32_of((back < x || back > x) && !(bits & 1) ? odd : bits);
 }
 
-// a * b + c of f16, rounded to odd. In double the sum is exact wherever it does not overflow f16: its bits lie
-// between 2^-48 and 2^17, and where they do not, not all of them matter.
+// Returns a * b + c of f16, rounded to odd. In double the sum is exact wherever it does not overflow f16: its
+// bits lie between 2^-48 and 2^17, and where they do not, not all of them matter.
 static inline float half_fma(float a, float b, float c)
 {
     return half_odd_f32((double)a * b + c);
 }
 
-// The same of bf16, whose exponents lie further apart: the sum in double is rounded to odd too.
+// The same for bf16, whose exponents lie further apart: the sum in double is rounded to odd too.
 static inline float bf16_fma(float a, float b, float c)
 {
     double p = (double)a * b, s = p + c;

@@ -46,8 +46,8 @@ void sched_push(struct exec_warp *w, const struct exec_insn *pc, uint32_t mask)
     w->frame->references++;
 }
 
-// Splits that wait at i in the same frame, and for the same, become part of the current one.
-static void absorb(struct exec_warp *w, const struct exec_insn *i, enum split_state state, uint32_t wait)
+// Merges into the current split the splits at i in the same frame with the same state and wait.
+static void merge(struct exec_warp *w, const struct exec_insn *i, enum split_state state, uint32_t wait)
 {
     for (uint32_t k = 0; k < w->nsplits;) {
         struct exec_split *s = &w->splits[k];
@@ -68,7 +68,8 @@ static bool is_behind(const struct exec_split *s, const struct exec_frame *frame
     return s->pc < pc;
 }
 
-// The ready split that should run: the one that is furthest behind, or has waited longest. nsplits if none.
+// Returns the index of the ready split that should run: the deepest with the lowest position, or, if
+// w->oldest_first, the one that has waited longest; nsplits if none is ready.
 static uint32_t choose(const struct exec_warp *w)
 {
     uint32_t best = w->nsplits;
@@ -76,7 +77,7 @@ static uint32_t choose(const struct exec_warp *w)
         const struct exec_split *s = &w->splits[k], *b = &w->splits[best];
         if (s->state != SPLIT_READY)
             continue;
-        if (best == w->nsplits || (w->alternate ? s->since < b->since : is_behind(s, b->frame, b->pc)))
+        if (best == w->nsplits || (w->oldest_first ? s->since < b->since : is_behind(s, b->frame, b->pc)))
             best = k;
     }
     return best;
@@ -84,14 +85,14 @@ static uint32_t choose(const struct exec_warp *w)
 
 const struct exec_insn *sched_join(struct exec_warp *w, const struct exec_insn *i)
 {
-    absorb(w, i, SPLIT_READY, 0);
-    if (w->alternate)
+    merge(w, i, SPLIT_READY, 0);
+    if (w->oldest_first)
         return i + 1;
     uint32_t best = choose(w);
     if (best == w->nsplits || !is_behind(&w->splits[best], w->frame, i))
         return i + 1;
     store(w, i, SPLIT_READY, 0);
-    // The place that `store` took is the last: `best` has not moved.
+    // `store` appended a split, so `best` is still the same split.
     load(w, best);
     return w->pc;
 }
@@ -101,25 +102,26 @@ const struct exec_insn *sched_yield_turn(struct exec_warp *w, const struct exec_
     w->turn++;
     w->fuel = SCHED_FUEL;
     store(w, pc, SPLIT_READY, 0);
-    w->alternate = !w->alternate && w->nsplits > 1;
+    w->oldest_first = !w->oldest_first && w->nsplits > 1;
     load(w, choose(w));
     if (w->nsplits == 0)
-        w->alternate = false;
+        w->oldest_first = false;
     w->state = WARP_READY;
     return NULL;
 }
 
-// Lanes that wait for lanes which wait elsewhere, at another warp instruction, have met in a way too.
+// Releases splits whose missing members all wait at other warp collectives: those lanes could never arrive.
+// Returns whether it released any.
 static bool release(struct exec_warp *w)
 {
     uint32_t waiting = 0;
     bool any = false;
     for (uint32_t k = 0; k < w->nsplits; k++)
-        if (w->splits[k].state == SPLIT_MEETS)
+        if (w->splits[k].state == SPLIT_CONVERGES)
             waiting |= w->splits[k].mask;
     for (uint32_t k = 0; k < w->nsplits; k++) {
         struct exec_split *s = &w->splits[k];
-        if (s->state == SPLIT_MEETS && !(s->wait & w->alive & ~waiting)) {
+        if (s->state == SPLIT_CONVERGES && !(s->wait & w->alive & ~waiting)) {
             s->state = SPLIT_READY;
             s->wait = 1;
             any = true;
@@ -177,16 +179,16 @@ const struct exec_insn *sched_end(struct exec_warp *w, const struct exec_insn *i
     return next;
 }
 
-bool sched_meet(struct exec_warp *w, const struct exec_insn *i, uint32_t members,
-                const struct exec_insn **next)
+bool sched_converge(struct exec_warp *w, const struct exec_insn *i, uint32_t members,
+                    const struct exec_insn **next)
 {
     if (w->released) {
         w->released = false;
         return true;
     }
-    absorb(w, i, SPLIT_MEETS, members);
+    merge(w, i, SPLIT_CONVERGES, members);
     if (!(members & w->alive & ~w->mask))
         return true;
-    *next = sched_wait(w, i, SPLIT_MEETS, members);
+    *next = sched_wait(w, i, SPLIT_CONVERGES, members);
     return false;
 }

@@ -10,7 +10,7 @@
 const uint32_t slots_size[SLOTS_CLASSES] = {4, 64, 128, 256, 512};
 
 struct range {
-    uint32_t first, last;  // twice the position in the order, +1 behind the statement
+    uint32_t first, last;  // 2 * position in the order, + 1 after the statement
     uint32_t reg;
     uint8_t class;
     bool is_vector;
@@ -24,10 +24,10 @@ static void extend(struct range *r, uint32_t at)
         r->last = at;
 }
 
-// A result may take the place of an operand that is read for the last time, lane by lane. Instructions that read
-// other lanes write only after they have read everything; what is decoded into several (atom.v2), has many
-// operands, or touches parts of a vector, whose lanes lie elsewhere than those of a whole slot, gets places of its
-// own.
+// Computes the live ranges. A result may share the slot of an operand that is read for the last time, because
+// lanes are computed one by one, and instructions that read other lanes write only after they have read
+// everything. A statement gets slots of its own if it is decoded into several instructions (atom.v2), has
+// many operands, or accesses elements of a vector, whose lanes lie elsewhere than those of a whole slot.
 static void find_ranges(const struct cfg *c, const struct regs *r, const struct live *l,
                         const uint32_t *order, uint32_t norder, struct range *ranges)
 {
@@ -68,7 +68,7 @@ struct held {
     uint32_t last, number;
 };
 struct pool {
-    VEC(struct held) held;  // a heap by last
+    VEC(struct held) held;  // a min-heap by last
     VEC(uint32_t) unused;
     uint32_t count;
 };
@@ -113,7 +113,7 @@ static struct range range_of(const struct cfg *c, const struct regs *r, uint32_t
 {
     const struct ptx_var *v = ptx_reg_var(c->func, r->reg[index]);
     unsigned bits = ptx_type_bits((enum ptx_type)v->type);
-    // Bytes take 16 bits each in a vector too.
+    // Bytes take 16 bits each in vectors too.
     if (v->vec > 1 && bits < 16)
         bits = 16;
     return (struct range){UINT32_MAX, 0, index, (uint8_t)slots_class(bits * v->vec), v->vec > 1};

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
 // Which registers share a slot. Internal to src/exec.
 //
-// Each lane runs as if it were alone: instructions write only active lanes. So two registers may share a slot if
-// no thread ever needs both, as in any register allocator; that other lanes of the warp are elsewhere changes
-// nothing. A register holds its slot from its first to its last mention in the order of the blocks, live ranges
-// included (a linear scan).
+// Instructions write active lanes only, so each lane runs as if it were alone. Two registers may therefore
+// share a slot if no thread ever needs both, as in any register allocator, wherever the other lanes of the
+// warp are. A register holds its slot from its first to its last mention in the block order, extended by its
+// live ranges (a linear scan).
 #ifndef MOAT_EXEC_SLOTS_H
 #define MOAT_EXEC_SLOTS_H
 
@@ -23,13 +23,15 @@ static inline unsigned slots_class(unsigned bits)
                         : SLOTS_128;
 }
 
-// The parts of a vector register lie in its slot one behind the other, each as large as a register of its own.
+// The elements of a vector register lie in its slot one after the other, each as large as a register of its
+// own.
 extern const uint32_t slots_size[SLOTS_CLASSES];  // bytes
 
-enum { SLOTS_MOST = 64 << 20 };  // bytes of a frame's registers
+enum { SLOTS_MOST = 64 << 20 };  // limit on the bytes of a frame's registers
 
-// Fills slot[] (by index of regs) with byte offsets from 64, *size with where they end, a multiple of 64, and
-// *words with the most 32-bit registers in use at once. 0, -ENOMEM, or -E2BIG if they take more than SLOTS_MOST.
+// Fills slot[] (indexed like regs) with byte offsets from 64 on, *size with their end, a multiple of 64, and
+// *words with the highest number of 32-bit registers in use at once. Returns 0, -ENOMEM, or -E2BIG if they
+// take more than SLOTS_MOST.
 int slots_assign(const struct cfg *c, const struct regs *r, const struct live *l, const uint32_t *order,
                  uint32_t norder, uint32_t *slot, uint32_t *size, uint32_t *words);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Slots and the order of blocks, on random functions and on those of test/ptx/forms: what the headers promise,
-// checked against liveness and reachability straight from their definitions.
+// Slots and block order, on random functions and on those of test/ptx/forms: checks the headers' invariants
+// against liveness and reachability computed from their definitions.
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -44,7 +44,7 @@ static void layout_free(struct layout *l)
     free(l->slot);
 }
 
-// --- order --------------------------------------------------------------------------------------------------
+// --- order -------------------------------------------------------------------------------------------------
 
 static bool check_order(struct brute_func *b, const struct layout *l)
 {
@@ -88,12 +88,12 @@ static bool check_order(struct brute_func *b, const struct layout *l)
     return good;
 }
 
-// --- slots --------------------------------------------------------------------------------------------------
+// --- slots -------------------------------------------------------------------------------------------------
 
 struct check {
     struct brute_func *b;
     const struct layout *l;
-    uint8_t *live;  // by register's index and statement: live before it
+    uint8_t *live;  // by register index and statement: live before it
 };
 
 static uint32_t size_of(const struct check *c, uint32_t index)
@@ -117,8 +117,8 @@ static bool is_live_after(const struct check *c, uint32_t index, uint32_t stmt)
     return false;
 }
 
-// What the statement writes must leave alone what is needed later, and its other results; and its operands, if it
-// is one that is executed in steps.
+// Checks that a write does not touch registers needed later or the statement's other results; nor its
+// operands, if it is executed in steps.
 static bool check_write(struct check *c, uint32_t stmt, uint32_t index)
 {
     struct regs_list list = regs_at(c->l->a.regs, stmt);
@@ -176,7 +176,7 @@ static bool check_func(const struct ptx_module *m, const struct ptx_func *f, cha
     return good;
 }
 
-// --- random functions ---------------------------------------------------------------------------------------
+// --- random functions --------------------------------------------------------------------------------------
 
 static const char HEAD[] = ".version 8.0\n.target sm_90\n.address_size 64\n.extern .func die() .noreturn;\n";
 
@@ -278,7 +278,7 @@ static void random_functions(void **state)
     }
 }
 
-// --- real functions -----------------------------------------------------------------------------------------
+// --- real functions ----------------------------------------------------------------------------------------
 
 static char *read_file(const char *path)
 {
@@ -314,9 +314,9 @@ static void forms(void **state)
     assert_true(checked > 50);
 }
 
-// --- limits -------------------------------------------------------------------------------------------------
+// --- limits ------------------------------------------------------------------------------------------------
 
-// As many registers alive at once as there is no room for.
+// More registers are live at once than there is room for.
 static void too_many_registers(void **state)
 {
     enum { N = SLOTS_MOST / 256 + 1 };

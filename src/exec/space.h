@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: MIT
-// The address space of the CPU device: what kernels may touch, and where the bytes lie.
+// The address space of the CPU device: what kernels may access, and where the bytes lie.
 //
-// One space per process, as with unified addressing. Kernels use these addresses:
+// There is one space per process, as with unified addressing. Kernels use these addresses:
 //
 //   device memory    [device_base, device_base + device_size): reserved once, never accessible at these
-//                    addresses to the host. The bytes lie `alias` further, so a host program that follows a
-//                    device pointer faults as it would with a GPU.
+//                    addresses to the host. The bytes lie at address + alias, so a host program that
+//                    dereferences a device pointer faults as it would with a GPU.
 //   host memory      pinned, registered or managed: the same address on both sides
 //   shared window    [shared_window, + SPACE_WINDOW): generic addresses of .shared
 //   local window     [local_window, + SPACE_WINDOW): generic addresses of .local
 //
-// Rights are kept in bytes of enum space_right: coarse[] has one for each 2 MiB; SPACE_FINE there means that
-// fine[] has one for each 4 KiB. Both cover the 47 bits of a process and are touched only where memory is.
-// Readers take no lock: whoever removes rights waits for running kernels, or lets them fault.
+// Access rights are bytes of enum space_right: coarse[] has one per 2 MiB; SPACE_FINE there means that fine[]
+// has one per 4 KiB. Both cover the 47 bits of a process's address space; their pages are touched only where
+// memory is. Readers take no lock: whoever removes rights waits for running kernels, or lets them fault.
 #ifndef MOAT_EXEC_SPACE_H
 #define MOAT_EXEC_SPACE_H
 
@@ -39,16 +39,17 @@ struct space {
     uint64_t shared_window, local_window;
 };
 
-// Valid after space_init; never moves, never freed.
+// Valid after space_init; never moved or freed.
 extern struct space space;
 
-// Idempotent and thread-safe. 0, or -ENOMEM if the address space is too small (ulimit -v).
+// Idempotent and thread-safe. Returns 0, or -ENOMEM if the address space is too small (ulimit -v).
 int space_init(void);
 
-// Rights of [addr, addr + size), which must be multiples of 4 KiB. 0 takes them away. Thread-safe.
+// Sets the rights of [addr, addr + size); both must be multiples of 4 KiB. Rights of 0 forbid all access.
+// Thread-safe.
 void space_set(uint64_t addr, uint64_t size, unsigned rights);
 
-// Whether all of [addr, addr + size) has the rights. size may be 0: true.
+// Returns whether all of [addr, addr + size) has the rights; true if size is 0.
 bool space_allows(uint64_t addr, uint64_t size, unsigned rights);
 
 static inline bool space_is_device(uint64_t addr)
@@ -56,7 +57,7 @@ static inline bool space_is_device(uint64_t addr)
     return addr - space.device_base < space.device_size;
 }
 
-// Where the bytes of addr lie for the host. Says nothing about rights.
+// Returns the host address of addr's bytes. Does not check rights.
 static inline char *space_host(uint64_t addr)
 {
     return (char *)(uintptr_t)(space_is_device(addr) ? addr + space.alias : addr);
@@ -71,7 +72,7 @@ static inline unsigned space_rights(uint64_t addr)
     return r & SPACE_FINE ? __atomic_load_n(&space.fine[addr >> SPACE_FINE_BITS], __ATOMIC_RELAXED) : r;
 }
 
-// As space_allows for one access of at most 4 KiB.
+// Like space_allows, for one access of 1 to 4096 bytes.
 static inline bool space_access(uint64_t addr, unsigned size, unsigned rights)
 {
     return (space_rights(addr) & space_rights(addr + size - 1) & rights) == rights;

@@ -21,7 +21,7 @@ static uint64_t component(const uint32_t v[3], unsigned which)
     return which < 3 ? v[which] : 0;
 }
 
-// What is the same in all lanes of a warp.
+// Returns the value of a register that is the same in all lanes of a warp.
 static uint64_t uniform(const struct exec_warp *w, uint32_t id, unsigned which)
 {
     const struct exec_block *b = w->block;
@@ -61,7 +61,7 @@ static uint64_t uniform(const struct exec_warp *w, uint32_t id, unsigned which)
     }
 }
 
-// What differs from lane to lane. False: it is no such register.
+// Reads a register that differs from lane to lane. Returns false for other registers.
 static bool of_lane(const struct exec_warp *w, const struct exec_insn *i, uint32_t lane, uint64_t *value)
 {
     uint32_t bit = (uint32_t)1 << lane;
@@ -185,7 +185,7 @@ const struct exec_insn *special_isspacep(struct exec_warp *w, const struct exec_
     return i + 1;
 }
 
-// --- the stack ----------------------------------------------------------------------------------------------
+// --- the stack ---------------------------------------------------------------------------------------------
 
 const struct exec_insn *special_alloca(struct exec_warp *w, const struct exec_insn *i)
 {
@@ -214,7 +214,7 @@ const struct exec_insn *special_stacksave(struct exec_warp *w, const struct exec
 
 const struct exec_insn *special_stackrestore(struct exec_warp *w, const struct exec_insn *i)
 {
-    // Other lanes of the frame may still use theirs: give back only when all are here.
+    // Other lanes of the frame may still use their memory: release it only when all are here.
     if (w->frame->references > 1)
         return i + 1;
     uint32_t lane = (uint32_t)__builtin_ctz(w->mask);

@@ -12,15 +12,15 @@
 
 enum { SECTOR = 32, MAP = 128 };
 
-// --- what accesses there are ------------------------------------------------------------------------------------
+// --- accesses ----------------------------------------------------------------------------------------------
 
-// Instructions whose addresses are those of the instructions behind them. One bit for each of these that is an access:
-// what a copy reads of a tensor's map is none of the program's.
+// Instructions whose addresses are in the instructions that follow them, with a bit for each of those that is
+// an access of the program; a copy's read of a tensor map is not.
 enum { FIRST = 1, SECOND = 2, THIRD = 4, FOURTH = 8 };
 static const struct carrier {
     exec_fn *fn;
     uint8_t accesses;
-    bool meets;  // executed again until all lanes are there
+    bool converges;  // executed again until all lanes have arrived
 } carriers[] = {
     {cp_async, FIRST | SECOND, false}, {matrix_ldmatrix, FIRST, true},
     {matrix_stmatrix, FIRST, true},    {matrix_load, FIRST, true},
@@ -32,7 +32,8 @@ static const struct carrier {
     {tensor_replace, FIRST, false},    {tensor_copy_map, FIRST | SECOND, false},
 };
 
-// A bit of 64 for each function: most instructions are told from those of the table by it.
+// Returns one of 64 bits for each function: a filter that excludes most instructions from the search of the
+// table.
 static uint64_t bit_of(exec_fn *fn)
 {
     return (uint64_t)1 << ((uintptr_t)fn >> 6 & 63);
@@ -56,7 +57,7 @@ static const struct carrier *carrier_of(const struct exec_insn *i, uint64_t bits
     return NULL;
 }
 
-// With the barrier, where a copy signals one.
+// Includes the mbarrier, if a copy signals one.
 static unsigned accesses_of(const struct carrier *c, const struct exec_insn *i)
 {
     if (i->fn == bulk_copy && i->flags & BULK_SIGNALS)
@@ -68,14 +69,14 @@ static unsigned accesses_of(const struct carrier *c, const struct exec_insn *i)
 
 static bool is_access(const struct exec_insn *i)
 {
-    // The flag alone says nothing of instructions that are no accesses.
+    // The flag means nothing in instructions that are not accesses.
     return (i->flags & ACCESS_ATOMIC && atomic_is(i)) || i->fn == access_fn(i->flags);
 }
 
-// --- sectors ----------------------------------------------------------------------------------------------------
+// --- sectors -----------------------------------------------------------------------------------------------
 
-// 32-byte sectors of global memory. Each is compared with the one before it only: that is exact for addresses in order
-// and an upper bound otherwise.
+// 32-byte sectors of global memory. Each is compared only with the one before it, which is exact for
+// ascending addresses and an upper bound otherwise.
 struct sectors {
     uint64_t n, last;
 };
@@ -89,7 +90,7 @@ static void touch(struct sectors *s, uint64_t at, uint64_t bytes)
     s->last = last;
 }
 
-// What one lane's access by i touches, whose address `at` has.
+// Returns the bytes that a lane's access by i touches; `at` carries the address.
 static uint64_t bytes_of(const struct exec_warp *w, const struct exec_insn *i, const struct exec_insn *at,
                          unsigned lane)
 {
@@ -105,7 +106,7 @@ static uint64_t count_sectors(const struct exec_warp *w, const struct exec_insn 
 {
     struct sectors s = {.last = UINT64_MAX};
     unsigned where = access_spelled(at);
-    // Of a box only its map knows where it lies.
+    // Only a tensor's map knows where its box lies.
     if ((where != ACCESS_GLOBAL && where != ACCESS_GENERIC) || i->fn == tensor_copy)
         return 0;
     if (i->fn == matrix_load || i->fn == matrix_store) {
@@ -122,7 +123,7 @@ static uint64_t count_sectors(const struct exec_warp *w, const struct exec_insn 
     return s.n;
 }
 
-// --- counting ---------------------------------------------------------------------------------------------------
+// --- counting ----------------------------------------------------------------------------------------------
 
 static void add(uint64_t *to, uint64_t n)
 {
@@ -154,8 +155,8 @@ static void count(struct exec_stats *s, const struct exec_warp *w, const struct 
     }
 }
 
-// Executes an instruction of the table. It may overwrite the register with its address, and where it meets others it
-// has not accessed anything before it goes on.
+// Executes an instruction of the table. Its sectors are counted before it runs, because it may overwrite its
+// address register. If it waits for other lanes it has not accessed anything yet, and is not counted.
 static const struct exec_insn *run_carrier(struct exec_stats *s, struct exec_warp *w,
                                            const struct exec_insn *i, const struct carrier *c)
 {
@@ -164,7 +165,7 @@ static const struct exec_insn *run_carrier(struct exec_stats *s, struct exec_war
     for (unsigned k = 0; k < 4; k++)
         touched[k] = accesses >> k & 1 ? count_sectors(w, i, i + 1 + k) : 0;
     const struct exec_insn *next = i->fn(w, i);
-    if (c->meets && next != i + 2 && w->state != WARP_FAULT)
+    if (c->converges && next != i + 2 && w->state != WARP_FAULT)
         return next;
     for (unsigned k = 0; k < 4; k++)
         if (accesses >> k & 1)
@@ -178,7 +179,7 @@ void stats_run(struct exec_warp *w, const struct exec_insn *i)
     const uint64_t bits = carrier_bits();
     while (i) {
         count(s, w, i);
-        // What a guard lets through is counted with the lanes that it lets.
+        // The guarded instruction is counted with the lanes that the guard lets through.
         if (i->fn == control_guard) {
             uint32_t p = *(const uint32_t *)(w->regs + i->a), all = w->mask;
             w->mask = all & (i->flags & CONTROL_NEGATED ? ~p : p);

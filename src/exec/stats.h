@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Runs a warp and counts what it does: the same as the plain loop of grid.c, slower.
+// Runs a warp like the plain loop of grid.c, and counts what it does; slower.
 #ifndef MOAT_EXEC_STATS_H
 #define MOAT_EXEC_STATS_H
 

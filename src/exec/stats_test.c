@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT
-// What --stats counts of accesses, one kernel after the other; test/cpu/stats.sh has instructions and branches.
+// What --stats counts of accesses, one kernel after the other; test/cpu/stats.sh tests instructions and
+// branches.
 #include "exec/access.h"
 #include "exec/exec_testing.h"
 
 static struct exec_stats counted;
 
-// Runs a block of so many threads.
+// Runs a block of `threads` threads.
 static void run(const char *text, uint32_t threads)
 {
     struct exec_program *p = exec_testing_text(text);
@@ -23,7 +24,7 @@ static void run(const char *text, uint32_t threads)
     exec_program_free(p);
 }
 
-// What was counted besides the parameter's load; spaces that are not named have 0.
+// The counts apart from the parameter's load; spaces that are not named have 0.
 struct expected {
     uint64_t loads[ACCESS_CONST + 1], stores[ACCESS_CONST + 1], sectors;
 };
@@ -59,14 +60,14 @@ static void good_plain(void **state)
                              .sectors = 3 * 4 + 1});
 }
 
-// By the space that is spelled, wherever the bytes lie.
+// Accesses count by the space that is spelled, wherever the bytes lie.
 static void good_spaces(void **state)
 {
     run(KERNEL("ld.const.u32 r3, [table+4];\nmov.b64 d1, out;\nld.param.u64 d2, [d1];\n"), 32);
     expect((struct expected){.loads = {[ACCESS_CONST] = 1, [ACCESS_PARAM] = 1}});
 }
 
-// What the device makes of several parts is one access of the program's.
+// An access that the device splits counts once.
 static void good_parts(void **state)
 {
     run(KERNEL("mad.wide.u32 d1, r0, 32, d0;\nld.global.v8.b32 {r3, r4, r5, r6, r7, r8, r9, r10}, [d1];\n"
@@ -80,7 +81,7 @@ static void good_parts(void **state)
 
 static void good_matrices(void **state)
 {
-    // 16 rows of 32 bytes, then as many of 64, 256 bytes apart.
+    // 16 rows of 32 bytes, then 16 rows of 64, 256 bytes apart.
     run(KERNEL("wmma.load.a.sync.aligned.row.m16n16k16.global.f16 " FRAGMENT ", [d0];\n"
                "mov.u32 r3, 64;\n"
                "wmma.load.c.sync.aligned.row.m16n16k16.f32 " FRAGMENT ", [d0], r3;\n"
@@ -96,14 +97,14 @@ static void good_matrices(void **state)
     expect((struct expected){.loads = {[ACCESS_SHARED] = 1}, .stores = {[ACCESS_SHARED] = 1}});
 }
 
-// The instruction is tried by those who come first, and executed once.
+// Lanes that arrive first try the instruction, but it is executed and counted once.
 static void good_meeting(void **state)
 {
     run(KERNEL("setp.lt.u32 p, r0, 7;\n@p bra early;\n"
                "wmma.load.a.sync.aligned.row.m16n16k16.global.f16 " FRAGMENT ", [d0];\nret;\nearly:\n"
                "wmma.load.a.sync.aligned.row.m16n16k16.global.f16 " FRAGMENT ", [d0];"),
         32);
-    // In two places: each part waits for the other, and goes on with its own.
+    // The instruction occurs twice: each part waits for the other, and then executes its own.
     expect((struct expected){.loads = {[ACCESS_GLOBAL] = 2}, .sectors = 2 * 16});
     run(KERNEL("setp.lt.u32 p, r0, 7;\n@p bra join;\nadd.u32 r3, r3, 1;\njoin:\n"
                "wmma.load.a.sync.aligned.row.m16n16k16.global.f16 " FRAGMENT ", [d0];"),
@@ -123,7 +124,8 @@ static void good_copies(void **state)
     expect((struct expected){.loads = {[ACCESS_SHARED] = 1}, .stores = {[ACCESS_GLOBAL] = 1}, .sectors = 8});
 }
 
-// A barrier is in memory: who changes it stores, who asks it loads, and a copy that signals it stores once more.
+// A barrier is in memory: changing it is a store, testing it a load, and a copy that signals it stores once
+// more.
 static void good_barriers(void **state)
 {
     run(KERNEL("mbarrier.init.shared.b64 [r2], 1;\n"
@@ -135,7 +137,7 @@ static void good_barriers(void **state)
         .loads = {[ACCESS_SHARED] = 1, [ACCESS_GLOBAL] = 1}, .stores = {[ACCESS_SHARED] = 5}, .sectors = 2});
 }
 
-// Instructions that are no accesses have flags of their own.
+// Instructions that are not accesses use the same flag bits otherwise.
 static void good_others(void **state)
 {
     char text[8192] = "", *at = text;

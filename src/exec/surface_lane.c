@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// suld, sust and sured: texels of an array by their place, x in bytes, without conversion; sust.p with it, and sured.p
-// by texels.
+// suld, sust and sured: texels of an array by coordinates, x in bytes, without conversion; sust.p converts,
+// and sured.p addresses texels.
 #include <string.h>
 
 #include "exec/atomic.h"
@@ -16,7 +16,8 @@ static uint32_t word(const struct exec_warp *w, uint32_t slot, unsigned lane)
     return ((const uint32_t *)(w->regs + slot))[lane];
 }
 
-// Into what there is, where the instruction says so. False: it lies outside, or nothing of that size is there.
+// Returns whether *at is inside; a coordinate outside is moved inside first if the instruction clamps.
+// Returns false if there is not even one unit.
 static bool fit(uint32_t *at, uint32_t size, uint32_t unit, enum surface_outside outside)
 {
     if (size < unit)
@@ -27,7 +28,7 @@ static bool fit(uint32_t *at, uint32_t size, uint32_t unit, enum surface_outside
     return outside == SURFACE_CLAMP;
 }
 
-// Where the bytes of one lane's access lie; 0: outside.
+// Returns the device address of one lane's access; 0 if it is outside.
 static uint64_t find(const struct exec_warp *w, const struct surface_lane *l, const struct texture *t,
                      unsigned lane, unsigned bytes)
 {
@@ -39,7 +40,7 @@ static uint64_t find(const struct exec_warp *w, const struct surface_lane *l, co
     uint32_t row = l->formatted ? level->width : level->width * t->element;
     bool inside = fit(&at[0], row - row % unit, unit, (enum surface_outside)l->outside);
     inside &= fit(&at[1], level->height, 1, (enum surface_outside)l->outside);
-    // Layers are counted without a sign.
+    // Layers are unsigned.
     if (l->has_layer && layer >= level->slices) {
         layer = level->slices - 1;
         inside &= l->outside == SURFACE_CLAMP;
@@ -76,7 +77,7 @@ static void store(const struct exec_warp *w, const struct surface_lane *l, unsig
     }
 }
 
-// The component of a texel, from a word that is a float or an integer as the texels are.
+// Stores a component of a texel from a word that is a float or an integer, like the texels.
 static void put(const struct texture *t, char *to, uint32_t value)
 {
     uint16_t half;
@@ -100,7 +101,7 @@ static void store_formatted(const struct exec_warp *w, const struct surface_lane
         put(t, to + k * size, word(w, l->value[k], lane));
 }
 
-// Texels that are no whole words have no reductions: they stay as they are.
+// Texels that are not whole words have no reductions: they do not change.
 static void reduce(const struct exec_warp *w, const struct surface_lane *l, const struct texture *t,
                    unsigned lane, char *to)
 {

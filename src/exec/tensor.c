@@ -17,7 +17,7 @@ unsigned tensor_type_bytes(enum tensor_type type)
     return (unsigned)type < TENSOR_TYPES ? bytes[type] : 0;
 }
 
-// --- maps -----------------------------------------------------------------------------------------------------
+// --- maps --------------------------------------------------------------------------------------------------
 
 static bool read_map(struct exec_warp *w, const struct exec_insn *i, unsigned lane, uint64_t at,
                      struct tensor_map *m)
@@ -30,7 +30,7 @@ static bool read_map(struct exec_warp *w, const struct exec_insn *i, unsigned la
     return true;
 }
 
-// Kernels can write maps: nothing in them is taken for granted.
+// Kernels can write maps, so every field is checked.
 static bool is_good(const struct tensor_map *m, unsigned rank)
 {
     if (m->magic != TENSOR_MAGIC || m->rank != rank || m->type >= TENSOR_TYPES || m->swizzle >= SWIZZLES ||
@@ -44,27 +44,28 @@ static bool is_good(const struct tensor_map *m, unsigned rank)
     return true;
 }
 
-// --- boxes ----------------------------------------------------------------------------------------------------
+// --- boxes -------------------------------------------------------------------------------------------------
 
 struct box {
     struct tensor_map map;
-    unsigned size;                // of an element
-    int64_t at[TENSOR_RANK];      // the first element
-    uint16_t by[TENSOR_PICTURE];  // how far pixels are shifted
-    uint32_t count[TENSOR_RANK];  // elements that are taken
-    uint32_t bytes;               // of all of them
+    unsigned size;                       // bytes of an element
+    int64_t at[TENSOR_RANK];             // the first element
+    uint16_t offset[TENSOR_IMAGE_DIMS];  // im2col: pixel offsets
+    uint32_t count[TENSOR_RANK];         // elements copied per dimension
+    uint32_t bytes;                      // bytes of all elements
     uint64_t shared, barrier;
-    uint32_t what;  // of a reduction
+    uint32_t what;  // reduction, as in atomic.h
 };
 
-// Bits 4 to 6 of an address are changed by those three places further up, as many as the span has.
+// Returns the swizzled address: bits 4 to 6 are xored with the bits three positions higher, as many as the
+// span has.
 static uint64_t swizzled(const struct box *b, uint64_t address)
 {
     uint64_t mask = (1u << b->map.swizzle) - 1;
     return address ^ (address >> 7 & mask) << 4;
 }
 
-// Where an element lies; false: outside of the tensor.
+// Computes an element's address. Returns false if it is outside the tensor.
 static bool locate(const struct box *b, const uint32_t index[TENSOR_RANK], uint64_t *address)
 {
     *address = b->map.address;
@@ -91,11 +92,11 @@ static void fill(const struct box *b, char *to)
 }
 
 static bool one(struct exec_warp *w, const struct exec_insn *i, unsigned lane, const struct box *b,
-                enum tensor_way way, uint64_t address, char *bytes)
+                enum tensor_kind kind, uint64_t address, char *bytes)
 {
-    if (way == TENSOR_LOAD)
+    if (kind == TENSOR_LOAD)
         return access_read(w, i + 3, lane, address, bytes, b->size);
-    if (way == TENSOR_STORE)
+    if (kind == TENSOR_STORE)
         return access_write(w, i + 3, lane, address, bytes, b->size);
     char *to = access_host(w, i + 3, lane, address, b->size, true);
     if (to)
@@ -103,26 +104,26 @@ static bool one(struct exec_warp *w, const struct exec_insn *i, unsigned lane, c
     return to;
 }
 
-// A piece of 16 bytes of a row, from the index on.
+// Copies 16 bytes of a row, starting at the index.
 static bool piece(struct exec_warp *w, const struct exec_insn *i, unsigned lane, const struct box *b,
-                  enum tensor_way way, uint32_t index[TENSOR_RANK], char bytes[PIECE])
+                  enum tensor_kind kind, uint32_t index[TENSOR_RANK], char bytes[PIECE])
 {
     uint32_t first = index[0], n = PIECE / b->size;
     uint64_t address, end;
     index[0] = first + n - 1;
     bool whole = b->map.step[0] == 1 && locate(b, index, &end);
     index[0] = first;
-    // All inside, side by side, and in one piece there too.
-    if (whole && locate(b, index, &address) && address % PIECE == 0 && way != TENSOR_REDUCE)
-        return way == TENSOR_LOAD ? access_read(w, i + 3, lane, address, bytes, PIECE)
-                                  : access_write(w, i + 3, lane, address, bytes, PIECE);
+    // All elements are inside, contiguous, and 16-byte aligned in global memory.
+    if (whole && locate(b, index, &address) && address % PIECE == 0 && kind != TENSOR_REDUCE)
+        return kind == TENSOR_LOAD ? access_read(w, i + 3, lane, address, bytes, PIECE)
+                                   : access_write(w, i + 3, lane, address, bytes, PIECE);
     for (uint32_t k = 0; k < n && first + k < b->count[0]; k++) {
         char *at = bytes + k * b->size;
         index[0] = first + k;
         if (locate(b, index, &address)) {
-            if (!one(w, i, lane, b, way, address, at))
+            if (!one(w, i, lane, b, kind, address, at))
                 return false;
-        } else if (way == TENSOR_LOAD) {
+        } else if (kind == TENSOR_LOAD) {
             fill(b, at);
         }
     }
@@ -131,28 +132,28 @@ static bool piece(struct exec_warp *w, const struct exec_insn *i, unsigned lane,
 }
 
 static bool row(struct exec_warp *w, const struct exec_insn *i, unsigned lane, const struct box *b,
-                enum tensor_way way, uint32_t index[TENSOR_RANK], uint64_t shared)
+                enum tensor_kind kind, uint32_t index[TENSOR_RANK], uint64_t shared)
 {
     for (uint32_t k = 0; k < b->count[0]; k += PIECE / b->size) {
         char bytes[PIECE] = {0};
         uint64_t at = swizzled(b, shared + (uint64_t)k * b->size);
         index[0] = k;
-        if (way != TENSOR_LOAD && !access_read(w, i + 1, lane, at, bytes, PIECE))
+        if (kind != TENSOR_LOAD && !access_read(w, i + 1, lane, at, bytes, PIECE))
             return false;
-        if (!piece(w, i, lane, b, way, index, bytes))
+        if (!piece(w, i, lane, b, kind, index, bytes))
             return false;
-        if (way == TENSOR_LOAD && !access_write(w, i + 1, lane, at, bytes, PIECE))
+        if (kind == TENSOR_LOAD && !access_write(w, i + 1, lane, at, bytes, PIECE))
             return false;
     }
     return true;
 }
 
 static bool all_rows(struct exec_warp *w, const struct exec_insn *i, unsigned lane, const struct box *b,
-                     enum tensor_way way)
+                     enum tensor_kind kind)
 {
     uint32_t index[TENSOR_RANK] = {0}, pitch = b->count[0] * b->size;
     for (uint64_t at = b->shared; at < b->shared + b->bytes; at += pitch) {
-        if (!row(w, i, lane, b, way, index, at))
+        if (!row(w, i, lane, b, kind, index, at))
             return false;
         for (unsigned k = 1; k < b->map.rank && ++index[k] == b->count[k]; k++)
             index[k] = 0;
@@ -160,7 +161,7 @@ static bool all_rows(struct exec_warp *w, const struct exec_insn *i, unsigned la
     return true;
 }
 
-// The pixel behind this one: along the picture's innermost dimension first, the picture itself last.
+// Advances to the next pixel: along the image's innermost dimension first, the image itself last.
 static void next_pixel(const struct tensor_map *m, int64_t at[TENSOR_RANK])
 {
     unsigned k = 1;
@@ -174,7 +175,7 @@ static void next_pixel(const struct tensor_map *m, int64_t at[TENSOR_RANK])
 }
 
 static bool all_pixels(struct exec_warp *w, const struct exec_insn *i, unsigned lane, const struct box *b,
-                       enum tensor_way way)
+                       enum tensor_kind kind)
 {
     struct box shifted = *b;
     int64_t at[TENSOR_RANK];
@@ -183,8 +184,8 @@ static bool all_pixels(struct exec_warp *w, const struct exec_insn *i, unsigned 
     for (uint64_t to = b->shared; to < b->shared + b->bytes; to += pitch) {
         uint32_t index[TENSOR_RANK] = {0};
         for (unsigned k = 1; k < b->map.rank; k++)
-            shifted.at[k] = at[k] + (k + 1 < b->map.rank ? b->by[k - 1] : 0);
-        if (!row(w, i, lane, &shifted, way, index, to))
+            shifted.at[k] = at[k] + (k + 1 < b->map.rank ? b->offset[k - 1] : 0);
+        if (!row(w, i, lane, &shifted, kind, index, to))
             return false;
         next_pixel(&b->map, at);
     }
@@ -203,13 +204,13 @@ static enum ptx_type type_of(const struct tensor_map *m, uint32_t op)
     return size == 8 ? PTX_B64 : PTX_B32;
 }
 
-// False: the map is none, or not for this.
+// Returns false if the map is invalid or does not match the instruction.
 static bool make_box(const struct exec_warp *w, const struct tensor_lane *l, unsigned lane, struct box *b)
 {
     if (!is_good(&b->map, l->rank) || l->by_columns != b->map.by_columns)
         return false;
-    for (unsigned k = 0; k < l->nby; k++)
-        b->by[k] = ((const uint16_t *)(w->regs + l->by[k]))[lane];
+    for (unsigned k = 0; k < l->noffsets; k++)
+        b->offset[k] = ((const uint16_t *)(w->regs + l->offset[k]))[lane];
     b->size = tensor_type_bytes((enum tensor_type)b->map.type);
     uint64_t bytes = b->size;
     for (unsigned k = 0; k < l->rank; k++) {
@@ -224,14 +225,14 @@ static bool make_box(const struct exec_warp *w, const struct tensor_lane *l, uns
     b->bytes = (uint32_t)bytes;
     enum ptx_type type = type_of(&b->map, l->op);
     b->what = l->op | (uint32_t)type << ATOMIC_TYPE_SHIFT | ATOMIC_NO_RESULT | ATOMIC_GLOBAL;
-    return l->way != TENSOR_REDUCE || atomic_knows((enum atomic_op)l->op, type);
+    return l->kind != TENSOR_REDUCE || atomic_knows((enum atomic_op)l->op, type);
 }
 
 static bool copy(struct exec_warp *w, const struct exec_insn *i, unsigned lane, const struct box *b)
 {
     const struct tensor_lane *l = i->ptr;
-    enum tensor_way way = (enum tensor_way)l->way;
-    return (l->by_columns ? all_pixels(w, i, lane, b, way) : all_rows(w, i, lane, b, way)) &&
+    enum tensor_kind kind = (enum tensor_kind)l->kind;
+    return (l->by_columns ? all_pixels(w, i, lane, b, kind) : all_rows(w, i, lane, b, kind)) &&
            (!l->signals || mbarrier_bytes(w, i + 4, lane, b->barrier, b->bytes));
 }
 
@@ -267,11 +268,11 @@ const struct exec_insn *tensor_copy(struct exec_warp *w, const struct exec_insn 
     return i + (l->signals ? 5 : 4);
 }
 
-// --- maps that kernels change ---------------------------------------------------------------------------------
+// --- changing maps -----------------------------------------------------------------------------------------
 
 static bool set_type(struct tensor_map *m, uint64_t value)
 {
-    // As the instruction numbers them.
+    // In the instruction's numbering.
     static const uint8_t types[] = {TENSOR_U8,   TENSOR_U16,  TENSOR_U32,     TENSOR_S32,     TENSOR_U64,
                                     TENSOR_S64,  TENSOR_F16,  TENSOR_F32,     TENSOR_F32_FTZ, TENSOR_F64,
                                     TENSOR_BF16, TENSOR_TF32, TENSOR_TF32_FTZ};
@@ -282,7 +283,7 @@ static bool set_type(struct tensor_map *m, uint64_t value)
     return true;
 }
 
-// False: it cannot be that.
+// Returns false if the field cannot have that value.
 static bool set_field(struct tensor_map *m, enum tensor_field field, uint32_t k, uint64_t value)
 {
     if (k >= TENSOR_RANK - (field == TENSOR_FIELD_STRIDE))

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Boxes of tensors, against the definition of a tensor map, element by element.
+// Copies of tensor boxes, against the definition of a tensor map, element by element.
 #include "exec/exec_testing.h"
 #include "exec/tensor.h"
 
@@ -7,7 +7,7 @@ enum { ROWS = 11, COLUMNS = 24, DEEP = 3, WORDS = DEEP * ROWS * COLUMNS };
 
 static uint64_t map_at, data, out;
 
-// A kernel of one thread: copies a box of the map into shared memory at `tile`, and all of that to `out`.
+// A kernel of one thread: copies a box of the map to shared memory at `tile`, and all of that to `out`.
 #define HEAD                                                                                             \
     ".visible .entry k(.param .align 64 .b8 map[128], .param .u64 out, .param .u32 px, .param .u32 py, " \
     ".param .u32 pz)\n{\n.reg .b64 m, o, s, d; .reg .b32 x, y, z, i, v; .reg .pred p;\n"                 \
@@ -79,7 +79,7 @@ static void expect_box(const struct tensor_map *m, int32_t x, int32_t y, int32_t
         for (unsigned b = 0; b < n[1]; b++)
             for (unsigned a = 0; a < n[0]; a++) {
                 unsigned at = ((c * n[1] + b) * n[0] + a) * 4;
-                // 16-byte pieces: their number within a span, changed by that of the 128 bytes.
+                // 16-byte pieces: their number within a span is xored with the number of their 128 bytes.
                 at ^= (at / 128 % (1u << swizzle)) * 16;
                 assert_int_equal(
                     exec_testing_word(out + at),
@@ -153,7 +153,8 @@ static void good_stores(void **state)
     }
 }
 
-// A map that the kernel makes of another: copied to shared memory, changed there, and copied to global memory.
+// A kernel derives a map from another: it copies it to shared memory, changes it there, and copies it to
+// global memory.
 static void good_replaced(void **state)
 {
     load(HEAD "mov.u64 s, tile; mov.u32 i, 0;\nC: cvt.u64.u32 d, i; add.u64 d, m, d; ld.b32 v, [d]; "
@@ -178,7 +179,7 @@ static void good_replaced(void **state)
     exec_program_free(program);
 }
 
-// --- by columns -----------------------------------------------------------------------------------------------
+// --- im2col ------------------------------------------------------------------------------------------------
 
 enum { CHANNELS = 8, WIDE = 6, HIGH = 5, PICTURES = 3, PIXELS = 20 };
 
@@ -203,7 +204,7 @@ static struct tensor_map pictures(void)
     return m;
 }
 
-// All pixels of all pictures in order, those of the part only, from the first one that is asked for.
+// Checks the pixels of all images in order, within the bounding box, from the first pixel that is asked for.
 static void expect_pixels(const struct tensor_map *m, int first_x, int first_y, int shift_x, int shift_y)
 {
     unsigned found = 0;
@@ -231,7 +232,7 @@ static void good_columns(void **state)
     struct tensor_map m = pictures();
     assert_int_equal(run_at(&m, 1, 2, 1).kind, EXEC_NO_FAULT);
     expect_pixels(&m, 1, 2, 2, 1);
-    // A part of the picture, with an edge around it on one side and less on the other; and every second pixel.
+    // A bounding box that exceeds the image on one side and is smaller on the other; and every second pixel.
     m.lower[0] = m.lower[1] = -1;
     m.upper[0] = -2;
     m.upper[1] = -1;
@@ -264,7 +265,8 @@ static void bad_columns(void **state)
     exec_program_free(program);
 }
 
-// Back from shared memory, which holds 1000, 1004, ...: a row of a picture of one dimension, and the next one's.
+// Stores from shared memory, which holds 1000, 1004, ...: a row of a one-dimensional image, and the next
+// image's.
 static void good_columns_stored(void **state)
 {
     load(HEAD
@@ -316,12 +318,12 @@ static void bad_maps(void **state)
     assert_int_equal(f.kind, EXEC_ILLEGAL_ADDRESS);
     assert_int_equal(f.address, m.address);
     assert_true(str_starts(f.instruction, STR("cp.async.bulk.tensor")));
-    // Into shared memory that is not there.
+    // The destination exceeds shared memory.
     m = good;
     m.box[0] = m.box[1] = 256;
     assert_int_equal(run_at(&m, 0, 0, 0).kind, EXEC_ILLEGAL_ADDRESS);
     exec_program_free(program);
-    // More than any shared memory, and more than 32 bits say.
+    // The box exceeds any shared memory, and 32 bits.
     load(HEAD LOAD("4d", "{x, y, z, z}") "ret;\n}\n");
     m = make(4);
     m.type = TENSOR_U8;
@@ -331,7 +333,7 @@ static void bad_maps(void **state)
     exec_program_free(program);
 }
 
-// Bits of elements that no atomic operation is as narrow as.
+// A bitwise reduction of elements narrower than any atomic operation.
 static void bad_narrow_bits(void **state)
 {
     load(HEAD SEND("cp.reduce.async.bulk.tensor", ".and"));

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// The table of handles: chunks of slots that never move and are never freed, so that readers need no lock.
+// The table of handles: chunks of slots that are never moved or freed, so that readers need no lock.
 //
-//   a handle: the slot's number + 1 in the low bits, above it how often the slot was taken
+//   handle == (times the slot was taken before) << SLOT_BITS | (slot number + 1)
 #include "exec/texture.h"
 
 #include <pthread.h>
@@ -16,12 +16,13 @@ struct slot {
     _Atomic uint64_t handle;  // 0: free
     atomic_bool gone;
     uint64_t taken;
-    uint32_t next_free;  // number + 1
+    uint32_t next_free;  // slot number + 1
     struct texture texture;
 };
 
 static _Atomic(struct slot *) chunks[CHUNKS];
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;  // rank: leaf; of the two below
+// rank: leaf. Protects nslots and first_free.
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static uint32_t nslots, first_free;
 
 static struct slot *at(uint32_t number)
@@ -67,7 +68,7 @@ static struct slot *find_slot(uint64_t handle)
 {
     uint32_t number = (uint32_t)handle & ((1u << SLOT_BITS) - 1);
     struct slot *s = number ? at(number - 1) : NULL;
-    // Pairs with the release in texture_add: who sees the handle sees the texture.
+    // Pairs with the release in texture_add: a thread that reads the handle sees the texture.
     return s && atomic_load_explicit(&s->handle, memory_order_acquire) == handle ? s : NULL;
 }
 
@@ -86,7 +87,7 @@ void texture_remove(uint64_t handle)
 const struct texture *texture_get(uint64_t handle)
 {
     struct slot *s = find_slot(handle);
-    // Relaxed: a kernel that runs while its array is destroyed sees either.
+    // Relaxed: a kernel that runs while its array is destroyed may see either value.
     return s && !atomic_load_explicit(&s->gone, memory_order_relaxed) ? &s->texture : NULL;
 }
 

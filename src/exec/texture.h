@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-// Textures and surfaces as kernels see them: what a 64-bit handle stands for.
+// Textures and surfaces as kernels see them: the object that a 64-bit handle stands for.
 //
-// A .texref or .surfref of a module is a variable that holds a handle; an instruction that names one, or passes its
-// address, means what it holds.
+// A .texref or .surfref of a module is a variable that holds a handle. An instruction that names one, or
+// passes its address, uses the handle that it holds.
 #ifndef MOAT_EXEC_TEXTURE_H
 #define MOAT_EXEC_TEXTURE_H
 
@@ -28,7 +28,7 @@ enum texture_mode {
     TEXTURE_BORDER
 };  // as the driver numbers them
 
-// Slices are the depth of a volume, else layers; of a cube, six for each layer.
+// Slices are the depth of a volume, otherwise layers; a cube has six for each layer.
 enum texture_shape {
     TEXTURE_1D,
     TEXTURE_2D,
@@ -37,7 +37,7 @@ enum texture_shape {
     TEXTURE_A2D,
     TEXTURE_CUBE,
     TEXTURE_ACUBE,
-    TEXTURE_LINEAR,  // memory in one row, by index
+    TEXTURE_LINEAR,  // linear memory, by index
 };
 
 enum { TEXTURE_LEVELS = 18 };
@@ -53,25 +53,26 @@ struct texture {
     uint8_t shape, type, channels, element;  // element: bytes of a texel
     uint8_t mode[3];
     bool surface;
-    bool normalized;   // coordinates
-    bool as_integers;  // texels are
+    bool normalized;   // coordinates are normalized
+    bool as_integers;  // texels are integers
     bool srgb, linear, linear_levels, seamless;
-    bool array;  // the memory is an array's: it stays while !gone
+    bool array;  // the memory is an array's: texture_lose may invalidate it
     uint8_t anisotropy;
     uint8_t nlevels;
-    float border[4], bias, least, most;  // least, most: levels
+    float border[4], bias, least, most;  // least, most: range of levels
     struct texture_level level[TEXTURE_LEVELS];
 };
 
-// A handle for it, of which a copy is kept; 0 when there is no room. Thread-safe, as all of this.
+// Registers a copy of t and returns its handle; 0 when out of space. All functions here are thread-safe.
 uint64_t texture_add(const struct texture *t);
-// No kernel that uses it may run.
+// No running kernel may use the handle.
 void texture_remove(uint64_t handle);
-// What the handle stands for; NULL if nothing, or if its array is gone. It stays until texture_remove.
+// Returns the object; NULL if the handle is unknown, or if its array has been freed. The object stays until
+// texture_remove.
 const struct texture *texture_get(uint64_t handle);
-// Also what an address of a reference stands for.
+// Like texture_get, but the handle may also be the address of a reference.
 const struct texture *texture_find(uint64_t handle);
-// The memory of an array goes: what looks at it becomes useless.
+// An array's memory [at, at + size) is being freed: textures and surfaces on it become invalid.
 void texture_lose(uint64_t at, uint64_t size);
 
 #endif

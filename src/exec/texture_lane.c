@@ -22,13 +22,13 @@ static uint64_t handle_of(const struct exec_warp *w, uint32_t slot, unsigned lan
     return ((const uint64_t *)(w->regs + slot))[lane];
 }
 
-// What a warp's lanes look at is nearly always the same.
-struct seen {
+// The last lookup: a warp's lanes nearly always use the same texture.
+struct last_lookup {
     uint64_t handle;
     const struct texture *texture;
 };
 
-static const struct texture *see(struct seen *s, uint64_t handle)
+static const struct texture *find_texture(struct last_lookup *s, uint64_t handle)
 {
     if (!s->texture || s->handle != handle) {
         s->handle = handle;
@@ -37,13 +37,14 @@ static const struct texture *see(struct seen *s, uint64_t handle)
     return s->texture;
 }
 
-static const struct exec_insn *refuse(struct exec_warp *w, const struct exec_insn *i, unsigned lane,
-                                      uint64_t address, unsigned size, bool write, const char *space)
+static const struct exec_insn *raise_fault(struct exec_warp *w, const struct exec_insn *i, unsigned lane,
+                                           uint64_t address, unsigned size, bool write, const char *space)
 {
     return fault_memory(w, i, EXEC_ILLEGAL_ADDRESS, lane, address, size, write, space);
 }
 
-static void ask(const struct exec_warp *w, const struct texture_lane *l, unsigned lane, struct sample *s)
+static void make_sample(const struct exec_warp *w, const struct texture_lane *l, unsigned lane,
+                        struct sample *s)
 {
     for (unsigned k = 0; k < l->nplace; k++) {
         s->place[k].u = word(w, l->place[k], lane);
@@ -66,7 +67,7 @@ static void give_halves(struct exec_warp *w, const struct texture_lane *l, uint3
         unsigned lane = (unsigned)__builtin_ctz(left);
         for (unsigned k = 0; k < 4; k++) {
             uint16_t half = half_from_f32(f32_of(out[lane][k]));
-            // In pairs the first lies in the lower half.
+            // The first of a pair lies in the lower half.
             unsigned slot = l->to[k / l->halves], at = lane * l->halves + k % l->halves;
             ((uint16_t *)(void *)(w->regs + slot))[at] = half;
         }
@@ -77,25 +78,25 @@ const struct exec_insn *texture_lane_sample(struct exec_warp *w, const struct ex
 {
     const struct texture_lane *l = i->ptr;
     struct sample s = {.shape = l->shape, .how = l->how, .integers = l->integers, .gather = l->gather};
-    struct seen seen = {0};
+    struct last_lookup last_lookup = {0};
     bool fast = false;
     uint32_t out[EXEC_LANES][4];
     for (uint32_t left = w->mask; left; left &= left - 1) {
         unsigned lane = (unsigned)__builtin_ctz(left);
         uint64_t handle = handle_of(w, l->handle, lane), bad = handle;
-        const struct texture *before = seen.texture, *t = see(&seen, handle);
+        const struct texture *before = last_lookup.texture, *t = find_texture(&last_lookup, handle);
         if (t != before)
             fast = t && !t->surface && !l->has_offset && sample_fast_suits(t, &s);
-        ask(w, l, lane, &s);
+        make_sample(w, l, lane, &s);
         // A handle of 0 is a texture without texels.
         if (!handle)
             memset(out[lane], 0, sizeof out[lane]);
         else if (t && fast)
             sample_fast_read(t, &s, out[lane]);
         else if (!t || t->surface || !sample_read(t, &s, out[lane], &bad))
-            return refuse(w, i, lane, bad, t ? t->element : 0, false, "texture");
+            return raise_fault(w, i, lane, bad, t ? t->element : 0, false, "texture");
     }
-    // All are read before the first is written: a result may lie where a coordinate is.
+    // All lanes are read before the first result is written: a result may overwrite a coordinate.
     if (l->halves)
         give_halves(w, l, out);
     for (unsigned k = 0; k < 4 && !l->halves; k++)
@@ -103,14 +104,14 @@ const struct exec_insn *texture_lane_sample(struct exec_warp *w, const struct ex
             unsigned lane = (unsigned)__builtin_ctz(left);
             ((uint32_t *)(w->regs + l->to[k]))[lane] = out[lane][k];
         }
-    if (l->has_present)
-        *(uint32_t *)(w->regs + l->present) |= w->mask;
+    if (l->has_resident)
+        *(uint32_t *)(w->regs + l->resident) |= w->mask;
     return i + 1;
 }
 
-// --- questions ----------------------------------------------------------------------------------------------
+// --- queries -----------------------------------------------------------------------------------------------
 
-// As the resource was described: what it does not have is 0, but a row of texels has a height of 1.
+// Returns the height as the resource was described: 0 if it has none, but 1 for a one-dimensional texture.
 static uint32_t height(const struct texture *t, const struct texture_level *l)
 {
     switch (t->shape) {
@@ -144,14 +145,14 @@ static uint32_t answer(const struct texture *t, enum texture_question q, uint32_
 
 const struct exec_insn *texture_lane_query(struct exec_warp *w, const struct exec_insn *i)
 {
-    struct seen seen = {0};
+    struct last_lookup last_lookup = {0};
     bool surface = i->flags & TEXTURE_LANE_SURFACE;
     for (uint32_t left = w->mask; left; left &= left - 1) {
         unsigned lane = (unsigned)__builtin_ctz(left);
         uint64_t handle = handle_of(w, i->a, lane);
-        const struct texture *t = see(&seen, handle);
+        const struct texture *t = find_texture(&last_lookup, handle);
         if (!t)
-            return refuse(w, i, lane, handle, 0, false, surface ? "surface" : "texture");
+            return raise_fault(w, i, lane, handle, 0, false, surface ? "surface" : "texture");
         uint32_t level = i->flags & TEXTURE_LANE_LEVEL ? word(w, i->b, lane) : 0;
         ((uint32_t *)(w->regs + i->d))[lane] = answer(t, (enum texture_question)i->lo, level);
     }

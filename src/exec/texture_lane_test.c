@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Texture and surface instructions in kernels: how they are decoded, and what ends a grid.
+// Texture and surface instructions in kernels: decoding, and faults.
 #include <errno.h>
 
 #include "exec/exec_testing.h"
@@ -75,11 +75,11 @@ static void reads(void **state)
         assert_int_equal(word(k, 0), k);
         assert_int_equal(word(k, 1), 1);
     }
-    // Lanes that do not run keep what they have; an offset counts texels.
+    // Inactive lanes keep their values; an offset counts texels.
     good(ENTRY "@t tex.2d.v4.u32.f32 {a, b, c, d}, [o, {f, g}], {2, 1};" END, false);
     for (unsigned k = 0; k < 32; k++)
         assert_int_equal(word(k, 0), k < 5 ? k + 10 : 0);
-    // Results over coordinates.
+    // Results overwrite coordinates.
     good(ENTRY "tex.2d.v4.u32.s32 {x, y, c, d}, [o, {x, y}]; mov.u32 a, x;" END, false);
     assert_int_equal(word(31, 0), 31);
     good(ENTRY "tld4.r.2d.v4.u32.f32 {a, b, c, d}, [o, {f, g}];" END, false);
@@ -96,7 +96,7 @@ static void reads(void **state)
     assert_int_equal(word(3, 3), WIDTH);
 }
 
-// Results as halves: four registers, or two with two each; a filter's result is rounded.
+// Results as halves: four registers, or two with two each; filtered results are rounded.
 static void halves(void **state)
 {
     static const float texels[WIDTH * HEIGHT] = {1, 2, 65504, 70000, -0.5f, 1e-8f, 1.0009765f, 3};
@@ -114,14 +114,14 @@ static void halves(void **state)
     static const uint16_t want[8] = {0x3c00, 0x4000, 0x7bff, 0x7c00, 0xb800, 0, 0x3c01, 0x4200};
     for (unsigned k = 0; k < 8; k++) {
         assert_int_equal(word(k, 0), want[k]);
-        assert_int_equal(word(k, 2), want[k]);  // the second channel is not there: 0
+        assert_int_equal(word(k, 2), want[k]);  // the second channel is missing: 0
         assert_int_equal(word(k, 1), word(k, 3) >> 16);
     }
     texture_remove(params[0]);
     exec_program_free(p);
 }
 
-// Nothing here has more than one sample for a texel.
+// Every texel has one sample.
 static void samples(void **state)
 {
     good(ENTRY "tex.2dms.v4.u32.s32 {a, b, c, d}, [o, {i, x, y, y}];" END, false);
@@ -131,13 +131,13 @@ static void samples(void **state)
 
 static void reductions(void **state)
 {
-    // Threads in pairs at one texel; each counts.
+    // Threads reduce in pairs at one texel; both count.
     good(ENTRY
          "and.b32 x, x, 6; shl.b32 x, x, 2; mov.u32 c, 100; sured.b.add.2d.u32.trap [o, {x, y}], c;" END,
          true);
     for (unsigned k = 0; k < 32; k++)
         assert_int_equal(exec_testing_word(memory + 4 * k), k % 2 ? k : k + 200);
-    // By texels; what lies outside is left out.
+    // sured.p addresses texels; those outside are skipped.
     good(ENTRY "add.u32 x, x, 4; mov.u32 c, 0xff00; sured.p.or.2d.b32.zero [o, {x, y}], c;" END, true);
     for (unsigned k = 0; k < 32; k++)
         assert_int_equal(exec_testing_word(memory + 4 * k), k % 8 >= 4 ? k | 0xff00 : k);
@@ -146,7 +146,7 @@ static void reductions(void **state)
     good(ENTRY "shl.b32 x, x, 2; mov.u32 c, 9; sured.b.max.2d.u32.trap [o, {x, y}], c;" END, true);
     assert_int_equal(exec_testing_word(memory + 4 * 3), 9);
     assert_int_equal(exec_testing_word(memory + 4 * 13), 13);
-    // What is unsigned in the instruction is signed if the texels are; add does not care.
+    // Unsigned operations are signed if the texels are; add is the same for both.
     good(ENTRY "mov.u32 c, -5; sured.p.min.2d.b32.zero [o, {x, y}], c;" END, true);
     assert_int_equal(exec_testing_word(memory + 4 * 9), 9);
     struct exec_fault f = run(ENTRY "mov.u32 x, 32; sured.b.add.2d.u32.trap [o, {x, y}], a;" END, true, NULL);
@@ -207,7 +207,7 @@ static void faults(void **state)
     f = run(ENTRY "mov.u32 x, 32; sust.b.2d.b32.trap [o, {x, y}], a;" END, true, NULL);
     assert_int_equal(f.kind, EXEC_LAUNCH_FAILED);
     assert_true(f.write);
-    // Nothing is a texture without texels.
+    // A handle of 0 is a texture without texels.
     uint64_t none = 0;
     f = run(ENTRY "tex.2d.v4.u32.f32 {a, b, c, d}, [o, {f, g}];" END, false, &none);
     assert_int_equal(f.kind, EXEC_NO_FAULT);

@@ -20,14 +20,14 @@ static void handles(void **state)
     texture_remove(h[7]);
     texture_remove(h[7]);
     assert_null(texture_get(h[7]));
-    // The slot is used again under another handle.
+    // The slot is reused with another handle.
     struct texture t = {.nlevels = 1};
     uint64_t again = texture_add(&t);
     assert_true(again != h[7]);
     assert_null(texture_get(h[7]));
     assert_non_null(texture_get(again));
     texture_remove(again);
-    // The memory of some goes.
+    // The memory of some arrays is freed.
     texture_lose(4096 + 10 * 16, 2 * 16);
     for (unsigned k = 0; k < N; k++)
         assert_int_equal(texture_get(h[k]) == NULL, k == 7 || k == 10 || k == 11);
@@ -47,7 +47,7 @@ static void wild(void **state)
     assert_null(texture_find(space.device_base + EXEC_TESTING_MEMORY));
 }
 
-// A reference is memory with a handle in it.
+// A reference is memory that holds a handle.
 static void references(void **state)
 {
     struct texture t = {.nlevels = 1};

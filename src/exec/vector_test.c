@@ -2,12 +2,12 @@
 // Vector registers, and functions whose parameters and results are registers.
 #include "exec/exec_testing.h"
 
-enum { THREADS = 40, WORDS = 32 };  // a warp, and a part of one
+enum { THREADS = 40, WORDS = 32 };  // a full warp and a partial one
 
 static uint64_t out;
 
-// Runs a kernel k(out, in). Thread t finds t * 16 + k in word k of its row of `in`, and must leave the words that
-// `expect` gives in its row of `out`.
+// Runs a kernel k(out, in). Thread t reads t * 16 + k in word k of its row of `in`, and must store the words
+// that `expect` gives in its row of `out`.
 typedef void expect_fn(uint32_t t, uint32_t *words);
 
 static uint64_t numbers(void)
@@ -45,7 +45,7 @@ static void check(const char *text, unsigned n, expect_fn *expect)
     "mul.wide.u32 d0, t, 128; add.u64 o, o, d0; mul.wide.u32 d0, t, 64; add.u64 i, i, d0; mov.u32 r0, " \
     "t;\n"
 
-// --- vectors ------------------------------------------------------------------------------------------------
+// --- vectors -----------------------------------------------------------------------------------------------
 
 static uint32_t bits_of(float x)
 {
@@ -86,7 +86,7 @@ static void expect_wide(uint32_t t, uint32_t *w)
         w[k] = t * 16 + (k < 8 ? 7 - k : k);
 }
 
-// 32 bytes at once; the second load overwrites the register that it takes its address from.
+// 32 bytes at once; the second load overwrites its address register.
 static void wide_vectors(void **state)
 {
     check(KERNEL ".reg .b32 q<8>;\nld.global.v8.b32 {q0, q1, q2, q3, q4, q5, q6, q7}, [i];\n"
@@ -117,14 +117,14 @@ static void refuse_wide(const char *text, unsigned threads, int64_t offset, bool
     assert_int_equal(f.write, write);
 }
 
-// 32 bytes must be aligned to 32, though their halves are: of all lanes, of some, and of a variable.
+// 32-byte accesses must be 32-byte aligned, not just their halves: in all lanes, in some, and for a variable.
 static void wide_alignment(void **state)
 {
     uint64_t in;
     refuse_wide(KERNEL "ld.global.v4.b64 {d0, d1, d2, d3}, [i+16]; ret;\n}\n", 32, 16, false);
     refuse_wide(KERNEL "ld.v4.b64 {d0, d1, d2, d3}, [i+80]; ret;\n}\n", 3, 80, false);
     refuse_wide(KERNEL "st.global.v8.b32 [o+48], {r0, r1, r2, r3, r4, r5, r6, r7}; ret;\n}\n", 32, 48, true);
-    // The last lane's alone.
+    // Only the last lane is misaligned.
     refuse_wide(KERNEL "setp.eq.u32 p1, t, 31; selp.u64 d1, 16, 0, p1; add.u64 i, i, d1;\n"
                        "ld.global.v4.b64 {d0, d1, d2, d3}, [i]; ret;\n}\n",
                 32, 31 * 64 + 16, false);
@@ -132,7 +132,7 @@ static void wide_alignment(void **state)
                                    "ld.global.v4.b64 {d0, d1, d2, d3}, [v+16]; ret;\n}\n",
                                    1, &in);
     assert_int_equal(f.kind, EXEC_MISALIGNED_ADDRESS);
-    // One that is not allowed at all says how long it is, too.
+    // A forbidden access reports its full size, too.
     f = fault_of(KERNEL "mov.u64 d1, 64; ld.global.v4.b64 {d0, d1, d2, d3}, [d1]; ret;\n}\n", 1, &in);
     assert_int_equal(f.kind, EXEC_ILLEGAL_ADDRESS);
     assert_int_equal(f.size, 32);
@@ -198,7 +198,7 @@ static void moves(void **state)
           "mov.v4.u32 x, %tid; st.global.v2.u32 [o+48], {x.x, x.y}; st.global.u32 [o+56], x.z;\n"
           "mov.v2.u32 {r2, r3}, {v.x, v.y}; mov.b64 d2, {r2, r3}; st.global.b32 [o+60], d2; mov.b64 "
           "{r2, r3}, d2; st.global.u32 [o+64], r3;\n"
-          // The pair is not needed when the word is there.
+          // The pair is dead when the word is ready.
           "mov.v2.u32 z, {v.y, v.x}; mov.b64 d3, z; st.global.u64 [o+72], d3; ret;\n}\n",
           20, expect_moves);
 }
@@ -243,7 +243,7 @@ static void expect_others(uint32_t t, uint32_t *w)
     w[4] = (t & 31) * 2;
 }
 
-// Where a part of a vector is an operand like any other.
+// Elements of vectors are operands like any other.
 static void others(void **state)
 {
     check(KERNEL
@@ -265,7 +265,7 @@ static void expect_atoms(uint32_t t, uint32_t *w)
     w[1] = 0x40c00000;  // 2 + 4
     w[2] = 0x3f800000;
     w[3] = 0x40000000;
-    w[4] = 0x40000000;  // once more
+    w[4] = 0x40000000;  // again
     w[5] = 0x41400000;
 }
 
@@ -281,7 +281,7 @@ static void vector_atoms(void **state)
           6, expect_atoms);
 }
 
-// --- parameters in registers --------------------------------------------------------------------------------
+// --- parameters in registers -------------------------------------------------------------------------------
 
 static void expect_calls(uint32_t t, uint32_t *w)
 {
@@ -339,7 +339,7 @@ static void expect_recursion(uint32_t t, uint32_t *w)
     w[3] = t % 3;
 }
 
-// Recursion with returns in several places; calls through pointers, to several functions at once; a function that
+// Recursion with several returns; calls through pointers, to several functions at once; a function that
 // starts with a loop.
 static void recursion_and_pointers(void **state)
 {

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: MIT
-// GPUs of today have hardly any of these instructions: ptxas makes them from others, and for scalar ones what it
-// makes is not always what the manual says. We do as an H200 does:
-//   .sat       unsigned words have no upper bound; bytes and halves get their greatest value from a negative result;
-//              a shift is clamped as a word, by the low 34 bits of its result, whatever part of d it goes to
-//   .min .max  what vadd, vsub and shifts with .sat give is cut to a signed word first, even if c is unsigned
+// Current GPUs have hardly any of these instructions: ptxas emulates them, and its scalar ones do not always
+// match the manual. This is what an H200 does:
+//   .sat       unsigned words have no upper bound; bytes and halves get their greatest value from a negative
+//              result; a shift is clamped as a word, by the low 34 bits of its result, whatever part of d
+//              it writes
+//   .min .max  results of vadd, vsub and shifts with .sat are truncated to a signed word first, even if c is
+//              unsigned
 //   d.h1       gets the high half of the result
-//   vmad       words are signed, whatever their type; without any sign, .sat behind .shr gives the greatest value for
-//              a negative sum
+//   vmad       words are signed, whatever their type; if nothing is signed, .sat with .shr gives the
+//              greatest value for a negative sum
 #include "exec/video.h"
 
 static int64_t least(int64_t x, int64_t y)

@@ -23,13 +23,13 @@ enum video_compare { VIDEO_EQ, VIDEO_NE, VIDEO_LT, VIDEO_LE, VIDEO_GT, VIDEO_GE 
 // What .sat does to a result.
 enum video_limit {
     VIDEO_NO_LIMIT,
-    VIDEO_CLAMP,         // to what the type has
+    VIDEO_CLAMP,         // to the type's range
     VIDEO_NOT_NEGATIVE,  // at least 0
-    VIDEO_AT_MOST,       // at most the type's greatest value, and that instead of a negative one
-    VIDEO_SHIFTED,       // cut to 34 bits, then to what a word of that sign has
+    VIDEO_AT_MOST,       // at most the type's greatest value, which also replaces negative results
+    VIDEO_SHIFTED,       // truncated to 34 bits, then clamped to a word of that signedness
 };
 
-// What becomes of a result and of c, which lends the bits of d that no result has.
+// How a result is combined with c, which provides the bits of d that no result has.
 enum video_then { VIDEO_PUT, VIDEO_THEN_ADD, VIDEO_THEN_MIN, VIDEO_THEN_MAX };
 
 struct video_type {
@@ -38,14 +38,14 @@ struct video_type {
 };
 
 struct video_part {
-    uint8_t from[2];  // the first bit of each source, in the 64 bits that a (low) and b make
-    uint8_t shift;    // VIDEO_PUT: to the left,
-    uint32_t mask;    // and these bits of d
+    uint8_t from[2];  // first bit of each source, in the 64 bits b:a
+    uint8_t shift;    // VIDEO_PUT: left shift
+    uint32_t mask;    // bits of d that it writes
 };
 
 struct video {
     uint8_t op, compare, limit, then;
-    bool wraps;  // shifts: by what b has modulo 32, else by at most 32
+    bool wraps;  // shifts: by b modulo 32; otherwise by at most 32
     struct video_type source[2], result;
     uint8_t nparts;
     struct video_part parts[4];
@@ -55,8 +55,8 @@ struct video_mad {
     struct video_type source[2], result;
     uint8_t from[2];
     uint8_t limit;
-    bool negates_product, negates_c, plus_one;  // one of them at most
-    uint8_t shift;                              // to the right
+    bool negates_product, negates_c, plus_one;  // at most one is set
+    uint8_t shift;                              // right shift
 };
 
 exec_fn video_parts;  // d, a, b, c: 32 bits; ptr: struct video

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Video instructions, one at a time, on one warp. What they compute over all their forms is in test/golden; here is what
-// has no place there: lanes that are not active, forms that do not exist, and combinations of .sat, .min and parts.
+// Video instructions, one at a time, on one warp. test/golden covers what they compute over all their forms;
+// these are the other cases: inactive lanes, forms that do not exist, and combinations of .sat, .min and
+// parts.
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -33,7 +34,8 @@ static int load(const char *instruction, struct exec_program **out)
     return exec_load(&t, 1, &host, &sink, out);
 }
 
-// By the lanes of mask. The last lane has 0s for sources. Slots are as the decoder chose them: d may be one of a, b, c.
+// Runs an instruction for the lanes of mask. The last lane's sources are 0. Slots are the decoder's: d may be
+// one of a, b, c.
 static void execute(const char *instruction, const uint32_t sources[3], uint32_t mask,
                     uint32_t result[EXEC_LANES])
 {
@@ -68,7 +70,7 @@ static void computes_what_a_gpu_does(void **state)
         const char *instruction;
         uint32_t sources[3], result;
     } rows[] = {
-        // as the manual has it
+        // as in the manual
         {"vadd.s32.u32.s32.sat d, a.b1, b.h0", {0xff00, 0xfffe, 0}, 0xfd},
         {"vsub.s32.u32.u32.max d, a, b, c", {1, 3, 7}, 7},
         {"vshr.s32.s32.u32.clamp d, a, b", {0x80000000, 99, 0}, 0xffffffff},
@@ -77,7 +79,7 @@ static void computes_what_a_gpu_does(void **state)
         {"vadd4.s32.s32.u32.sat d.b20, a, b, c", {0x80000000, 0xffffffff, 0x80000001}, 0x807f007f},
         {"vset4.u32.s32.lt.add d.b20, a.b4051, b.b7123, c", {0x00000100, 0x0000003f, 0xffffffef}, 0xfffffff0},
         {"vmad.s32.s32.s32.sat.shr7 d, -a.h0, b, c", {2, 0x40, 0x100}, 1},
-        // as it has not
+        // unlike the manual
         {"vadd.u32.u32.u32.sat d, a, b", {0xffffffff, 1, 0}, 0},
         {"vabsdiff.u32.u32.s32.sat d, a, b", {0xffffffff, 0xffffffff, 0}, 0},
         {"vadd.s32.s32.s32.sat d.b1, a, b, c", {0xffffffff, 0xffffffff, 0x80000000}, 0x80007f00},

@@ -10,11 +10,11 @@
 //   64 bits                 uint64_t[32] or double[32]
 //   128 bits                uint64_t[32] low halves, uint64_t[32] high halves
 //
-// Slots are 64-byte aligned (predicates 4). Two operands of an instruction are the same slot or do not overlap.
-// Constants are slots like any other, filled when a frame is made and never written.
+// Slots are 64-byte aligned (predicates 4). Two operands of an instruction are the same slot or do not
+// overlap. Constants are slots like any other, filled when a frame is created and never written.
 //
-// The lanes of a warp that are at the same place make a split. One split runs; the others are in splits[].
-// Which one runs is the business of sched.c.
+// A split is the set of a warp's lanes that are at the same instruction. One split runs; the others are in
+// splits[]. sched.c chooses which one runs.
 #ifndef MOAT_EXEC_WARP_H
 #define MOAT_EXEC_WARP_H
 
@@ -30,8 +30,8 @@ struct exec_frame;
 struct exec_block;
 struct exec_func;
 
-// Executes one instruction for the lanes of w->mask, which is never 0, and leaves other lanes' registers as they
-// are. Returns what to execute next, usually i + 1; NULL to leave the warp (w->state says why).
+// Executes one instruction for the lanes of w->mask, which is never 0, and does not change other lanes'
+// registers. Returns the next instruction, usually i + 1, or NULL to leave the warp (w->state says why).
 typedef const struct exec_insn *exec_fn(struct exec_warp *w, const struct exec_insn *i);
 
 struct exec_insn {
@@ -49,11 +49,11 @@ struct exec_insn {
 };
 
 // One activation of a function, by the lanes that made the call together.
-//   references == splits in it, and frames called from it
+//   references == splits in it + frames called from it
 struct exec_frame {
     const struct exec_func *func;
     struct exec_frame *caller;
-    const struct exec_insn *call;  // in the caller
+    const struct exec_insn *call;  // the call instruction, in the caller
     char *regs;
     uint32_t depth;
     uint32_t local_base, local_top;  // its part of local memory; alloca moves the top
@@ -64,8 +64,8 @@ struct exec_frame {
 
 enum split_state {
     SPLIT_READY,
-    SPLIT_MEETS,    // at a warp instruction, for the lanes in `wait`
-    SPLIT_BARRIER,  // at barrier number `wait`
+    SPLIT_CONVERGES,  // at a warp collective, for the lanes in `wait`
+    SPLIT_BARRIER,    // at barrier number `wait`
 };
 
 struct exec_split {
@@ -79,29 +79,29 @@ struct exec_split {
 
 enum warp_state {
     WARP_READY,
-    WARP_WAITS,  // no split can run before a barrier opens
+    WARP_WAITS,  // no split can run until a barrier opens
     WARP_DONE,
     WARP_FAULT,  // the grid's fault is set
 };
 
-// The part of a warp that lanes need comes first.
+// The members that instructions use most come first.
 struct exec_warp {
     uint32_t mask;   // lanes that execute now
     uint32_t carry;  // the condition code of add.cc and its relatives, a bit per lane
-    char *regs;      // of the current frame
+    char *regs;      // registers of the current frame
     struct exec_frame *frame;
     struct exec_block *block;
     char *local;  // local memory: word n of lane l at local + n * 128 + l * 4
     uint32_t nsplits;
-    int32_t fuel;                // what is left of its turn
-    const struct exec_insn *pc;  // while it does not run
+    int32_t fuel;                // left of its turn
+    const struct exec_insn *pc;  // where it continues; valid while it does not run
     uint32_t alive;              // lanes that have not ended
     uint32_t index;              // in its block
     uint8_t state;               // enum warp_state
     bool spins;                  // it gave up its turn in a loop that only waits
-    bool alternate;              // the oldest split has the turn, wherever it is
-    bool released;               // the current split need not meet others at its warp instruction
-    uint32_t arrived;            // lanes that have arrived at barrier.cluster, in its present phase
+    bool oldest_first;           // the oldest split runs next, wherever it is
+    bool released;               // the current split need not wait for others at its warp collective
+    uint32_t arrived;            // lanes that have arrived at barrier.cluster in its current phase
     uint64_t turn;
     struct exec_split splits[EXEC_LANES];
     uint32_t tid[3][EXEC_LANES];
@@ -110,12 +110,12 @@ struct exec_warp {
 struct exec_barrier {
     uint32_t arrived;        // threads
     uint32_t expected;       // 0: all of the block
-    uint32_t sum, any, all;  // of the predicates of bar.red
+    uint32_t sum, any, all;  // reductions of bar.red's predicates
 };
 
 struct exec_block {
     struct exec_grid *grid;
-    struct exec_runner *runner;  // that ran it last
+    struct exec_runner *runner;  // the runner that ran it last
     struct exec_cluster *cluster;
     uint32_t rank;  // in its cluster
     char *shared;
@@ -124,10 +124,10 @@ struct exec_block {
     uint32_t ctaid[3];
     uint32_t nwarps, nthreads;
     uint32_t ready;  // warps that can run, a bit each
-    uint32_t ended;  // threads that have
+    uint32_t ended;  // threads that have ended
     struct exec_barrier barriers[EXEC_BARRIERS];
-    struct exec_frame **free_frames;  // by function, constants already in place
-    struct exec_frame *frames;        // all that were made for it
+    struct exec_frame **free_frames;  // per function; their constants are filled in
+    struct exec_frame *frames;        // all frames created for it
     uint32_t frame_memory;            // their bytes
     struct exec_block *next;
     struct exec_warp *warps;

@@ -7,12 +7,13 @@
 #include "exec/mma.h"
 #include "exec/sched.h"
 
-enum { ROWS = 16, PIECE = 16, WARPS = 4 };  // PIECE: bytes that lie side by side whatever the layout
+// PIECE: bytes that are contiguous in every layout.
+enum { ROWS = 16, PIECE = 16, WARPS = 4 };
 
 struct source {
     uint64_t start, leading, stride;
-    unsigned swizzle;  // 0 to 3: pieces in a span of 16 << swizzle bytes are exchanged
-    unsigned size;     // of an element
+    unsigned swizzle;  // 0 to 3: pieces are permuted within spans of 16 << swizzle bytes
+    unsigned size;     // bytes of an element
     bool by_row;
 };
 
@@ -25,11 +26,12 @@ static bool read_descriptor(uint64_t bits, unsigned size, bool by_row, struct so
                          .swizzle = swizzles[bits >> 62],
                          .size = size,
                          .by_row = by_row};
-    // A pattern that begins elsewhere than at a whole one is not known here.
+    // A pattern with a base offset is not supported.
     return !(bits >> 49 & 7);
 }
 
-// Where element (row, k) lies. Eight lines of a span make an atom; by rows, lines are k, and rows go along the span.
+// Returns the address of element (row, k). Eight lines of a span form an atom; by rows, lines are k, and rows
+// go along the span.
 static uint64_t address_of(const struct source *s, unsigned row, unsigned k)
 {
     unsigned along = (s->by_row ? row : k) * s->size, line = s->by_row ? k : row, span = PIECE << s->swizzle;
@@ -44,7 +46,7 @@ static uint64_t address_of(const struct source *s, unsigned row, unsigned k)
     return at ^ (at >> 7 & ((1u << s->swizzle) - 1)) << 4;
 }
 
-// An element, or four bytes along k. False: w has faulted.
+// Reads an element, or four bytes along k. Returns false after a fault of w.
 static bool element(struct exec_warp *w, const struct exec_insn *i, const struct source *s, unsigned row,
                     unsigned k, uint32_t *out)
 {
@@ -55,7 +57,7 @@ static bool element(struct exec_warp *w, const struct exec_insn *i, const struct
 
 enum { DEPTH = 32 };  // bytes of k
 
-// Rows of A, or columns of B, in words as mma.c has them.
+// Reads rows of A, or columns of B, as words in mma.c's layout. Returns false after a fault of w.
 static bool read_matrix(struct exec_warp *w, const struct exec_insn *i, const struct source *s,
                         unsigned first, unsigned rows, bool is_b, uint32_t *out)
 {
@@ -67,7 +69,7 @@ static bool read_matrix(struct exec_warp *w, const struct exec_insn *i, const st
     return true;
 }
 
-// Bytes of an element; bits count as bytes.
+// Returns the bytes of an element; bits count as bytes.
 static unsigned size_of(enum ptx_type type)
 {
     return type == PTX_B1 ? 1 : ptx_type_bits(type) / 8;
@@ -112,7 +114,7 @@ const struct exec_insn *wgmma_run(struct exec_warp *w, const struct exec_insn *i
     enum ptx_type type = (enum ptx_type)p->type[MATRIX_B];
     struct mma_operands o;
     struct source s;
-    if (!matrix_meet(w, i, &next))
+    if (!matrix_converge(w, i, &next))
         return next;
     if (!read_descriptor(uniform(w, g->b), size_of(type), g->b_by_row, &s))
         return fault_raise(w, i, EXEC_ILLEGAL_INSTRUCTION);

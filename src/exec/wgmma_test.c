@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: MIT
-// wgmma with whole numbers, which every sum keeps exact: layouts of shared memory, written as pictures of them, against
-// a plain product.
+// wgmma with small integers, whose sums are exact: layouts of shared memory, written out as images, against a
+// plain product.
 #include "exec/exec_testing.h"
 #include "exec/mma.h"
 #include "exec/scalar_half.h"
 
 enum { M = 64, N = 16, THREADS = 128, AREA = 8192, IMAGE = 2 * AREA, MOST_K = 32 };
 
-// Copies the image to shared memory, makes the product of what the descriptors find there, and stores the registers.
+// Copies the image to shared memory, computes the product that the descriptors address, and stores the
+// registers.
 #define KERNEL(regs, product, store)                                                                         \
     ".visible .entry k(.param .u64 image, .param .u64 out, .param .u64 da, .param .u64 db, .param .u32 "     \
     "add)\n{\n"                                                                                              \
@@ -43,14 +44,14 @@ static void numbers(void)
     }
 }
 
-// f16 of a small whole number.
+// Returns a small integer as f16.
 static uint16_t half(int v)
 {
     static const uint16_t of[] = {0, 0x3c00, 0x4000, 0x4200, 0x4400, 0x4500, 0x4600};
     return (uint16_t)(v < 0 ? of[-v] | 0x8000 : of[v]);
 }
 
-// The bytes of a matrix as they lie along k (or along rows), 16 at a time: piece p of line l.
+// Returns 16 bytes of a matrix along k (or along rows): piece p of line l.
 typedef const void *piece_fn(bool of_b, bool by_row, unsigned line, unsigned piece);
 
 static const void *half_piece(bool of_b, bool by_row, unsigned line, unsigned piece)
@@ -76,8 +77,9 @@ static void put(uint64_t at, const void *bytes)
     memcpy(space_host(at), bytes, 16);
 }
 
-// Two pieces of each row, along k. span: 16, 32, 64 or 128 bytes; rows of a span lie one behind the other, eight of them
-// make a block, and a piece stands where its number and the row's, both within the pattern, differ least: at their xor.
+// Writes two pieces of each row, along k. span: 16, 32, 64 or 128 bytes; rows of a span lie one after the
+// other, eight of them form a block, and a piece is at the xor of its number and the row's, both within the
+// pattern.
 static uint64_t by_k(uint64_t to, bool of_b, unsigned rows, unsigned span, piece_fn *piece)
 {
     enum { BEHIND = 2048 };
@@ -92,7 +94,7 @@ static uint64_t by_k(uint64_t to, bool of_b, unsigned rows, unsigned span, piece
     return swizzle << 62 | (uint64_t)(8 * span / 16) << 32 | (uint64_t)(BEHIND / 16) << 16;
 }
 
-// 16 lines of k, along rows: spans of 128 bytes, 64 rows; eight lines make a block.
+// Writes 16 lines of k, along rows: spans of 128 bytes, 64 rows; eight lines form a block.
 static uint64_t by_rows(uint64_t to, bool of_b, unsigned rows)
 {
     for (unsigned k = 0; k < 16; k++)
@@ -129,7 +131,7 @@ static void go(struct exec_program *p, uint64_t da, uint64_t db, uint32_t add)
     assert_int_equal(run(p, da, db, add).kind, EXEC_NO_FAULT);
 }
 
-// Which element register r of a thread holds.
+// Checks the element that register r of each thread holds.
 static void expect(unsigned depth, int factor, int more, bool floats)
 {
     for (unsigned t = 0; t < THREADS; t++)
@@ -178,7 +180,7 @@ static void good_bytes(void **state)
     exec_program_free(p);
 }
 
-// e4m3 and e5m2 of a small whole number.
+// Return a small integer as e4m3 and as e5m2.
 static uint8_t e4m3(int v)
 {
     static const uint8_t of[] = {0, 0x38, 0x40, 0x44, 0x48, 0x4a, 0x4c};
@@ -212,7 +214,7 @@ static void good_byte_floats(void **state)
     exec_program_free(p);
 }
 
-// To f16: two columns in a register.
+// f16 results: two columns per register.
 static void good_byte_halves(void **state)
 {
     struct exec_program *p;
@@ -229,7 +231,8 @@ static void good_byte_halves(void **state)
     exec_program_free(p);
 }
 
-// Sums keep 13 bits behind the point of the largest: 1/2^13 counts beside 1, 1/2^14 does not; nor does an f32 result.
+// Sums keep 13 bits of fraction relative to the largest: 1/2^13 counts next to 1, 1/2^15 does not; nor does
+// an f32 result keep more.
 static void byte_sums(void **state)
 {
     enum { ONE = 0x38, MINUS_ONE = 0xb8 };                                  // e4m3
@@ -245,7 +248,7 @@ static void byte_sums(void **state)
     assert_int_equal(mma_byte_sum(PTX_F16, PTX_E4M3, PTX_E4M3, x, y, 1, 0x3c00), 0x4000);
 }
 
-// Bits: how many both have.
+// Bits: counts those set in both.
 static void good_bits(void **state)
 {
     struct exec_program *p;
@@ -269,7 +272,7 @@ static void good_bits(void **state)
     exec_program_free(p);
 }
 
-// A from registers: 1 everywhere, so that each row of D is the sums of B's columns.
+// A from registers: all elements are 1, so that each row of D has the sums of B's columns.
 static void good_registers(void **state)
 {
     struct exec_program *p;
@@ -292,7 +295,7 @@ static void bad_descriptors(void **state)
     begin(KERNEL(TENS, F16 "1, 1, 0, 0;", STORE_FLOATS), &p);
     uint64_t good = by_k(image, false, M, 128, half_piece);
     assert_int_equal(run(p, good | UINT64_C(1) << 49, good, 0).kind, EXEC_ILLEGAL_INSTRUCTION);
-    // A stride that leads out of shared memory.
+    // A stride beyond shared memory.
     struct exec_fault f = run(p, good, good | UINT64_C(0x3fff) << 32, 0);
     assert_int_equal(f.kind, EXEC_ILLEGAL_ADDRESS);
     assert_string_equal(f.space, "shared");

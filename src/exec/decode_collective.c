@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What lanes of a warp or threads of a block do together; and what is neither arithmetic nor memory.
+// Warp collectives and block barriers; and instructions that are neither arithmetic nor memory accesses.
 #include <errno.h>
 
 #include "exec/atomic.h"
@@ -22,7 +22,7 @@ static enum ptx_type type0(struct decode *d)
     return d->stmt->form->ntypes ? (enum ptx_type)d->stmt->form->types[0] : PTX_B32;
 }
 
-// --- lanes --------------------------------------------------------------------------------------------------
+// --- lanes -------------------------------------------------------------------------------------------------
 
 // d or d|p
 static void results(struct decode *d, enum ptx_type type, struct decode_dest *first, struct decode_dest *p)
@@ -118,7 +118,7 @@ static void elect(struct decode *d)
         (struct exec_insn){.fn = collective_elect, .d = first.slot, .e = e, .flags = flags, .lo = p.slot};
 }
 
-// --- barriers -----------------------------------------------------------------------------------------------
+// --- barriers ----------------------------------------------------------------------------------------------
 
 static void barrier(struct decode *d, bool reduces)
 {
@@ -146,7 +146,7 @@ static void barrier(struct decode *d, bool reduces)
         (struct exec_insn){.fn = barrier_arrive, .d = dest.slot, .a = a, .b = b, .c = c, .flags = flags};
 }
 
-void decode_meet(struct decode *d)
+void decode_collective(struct decode *d)
 {
     if (d->stmt->form->id == PTX_OP_ACTIVEMASK) {
         struct decode_dest dest = decode_dest(d, decode_operand(d, 0), PTX_B32);
@@ -174,9 +174,10 @@ void decode_meet(struct decode *d)
     decode_skip_end(d, skip);
 }
 
-// --- the rest -----------------------------------------------------------------------------------------------
+// --- the rest ----------------------------------------------------------------------------------------------
 
-// Generic addresses of .global, .const and .param are the addresses; of .shared and .local, offsets in a window.
+// cvta: generic addresses of .global, .const and .param are the addresses themselves; those of .shared and
+// .local are offsets in a window.
 static void convert_address(struct decode *d)
 {
     const struct ptx_form *form = d->stmt->form;
