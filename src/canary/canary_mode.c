@@ -90,8 +90,7 @@ static bool offer(const struct mode_answer *a, CUipcMemHandle *handle)
 
 static void shares_plain(void)
 {
-    canary_stop(
-        "the program shares memory by cuIpcGetMemHandle, and a handle is for all that cuMemAlloc gave");
+    canary_stop("the program shares memory by cuIpcGetMemHandle, whose handles cover whole allocations");
 }
 
 // If a buffer cannot be shared, those that follow it can.
@@ -108,7 +107,7 @@ static CUresult share(const struct mode_answer *answer, CUdeviceptr pointer, CUi
     else if (home)
         canary_tract_give_up(home,
                              "a buffer that the program shares by cuIpcGetMemHandle lies in more pieces than "
-                             "can be handed over");
+                             "can be sent");
     return CUDA_ERROR_NOT_SUPPORTED;
 }
 

@@ -456,7 +456,7 @@ static void settle(struct home *home, bool all)
         struct canary_relic relic = l->relic;
         lock_give(&lock);
         const struct canary_occasion occasion = {
-            l->call, NULL, "found in the order of the stream, just before the buffer was freed", true, true};
+            l->call, NULL, "found in stream order, just before the buffer was freed", true, true};
         canary_look_relic_rows(&relic, rows_of(home, l), &occasion);
         settled(f, l);
     }

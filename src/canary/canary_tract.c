@@ -91,8 +91,7 @@ static bool is_off(const struct home *home)
 void canary_tract_give_up(const struct home *home, const char *why)
 {
     if (!atomic_exchange_explicit(&tract_of(home)->off, true, memory_order_relaxed))
-        guard_report_note("canary: mapped memory: %s: buffers of a context lie in plain memory from now on",
-                          why);
+        guard_report_note("canary: mapped memory: %s: a context gets plain memory from now on", why);
 }
 
 bool canary_tract_usable(const struct home *home)

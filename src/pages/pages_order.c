@@ -90,9 +90,8 @@ static void finish(struct pages_block *b)
     bool pushed;
     struct home *home = home_enter(b->context, &pushed);
     if (home) {
-        pages_block_check(
-            home, b, b->freed_by,
-            "found after the buffer was freed in the order of its stream, written some time before");
+        pages_block_check(home, b, b->freed_by,
+                          "found after the buffer was freed in stream order; the write happened earlier");
         guard.real.cuEventDestroy_v2(b->event);
         home_leave(pushed);
     }

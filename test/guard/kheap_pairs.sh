@@ -21,7 +21,7 @@ lacks() {  # lacks LOG NAME TRAIT: prints what a report must show and does not
     if [ "$trait" = free ]; then
         grep -Eq 'Freed by thread \([0-9]+,0,0\) in block' "$log" || echo 'who freed is not said'
     else
-        grep -q ' 1 byte that nobody may write' "$log" || echo 'the byte is not shown'
+        grep -q ' 1 byte outside any live buffer' "$log" || echo 'the byte is not shown'
         grep -Eq 'bytes? (after|before) [0-9]+-byte region' "$log" || echo 'no buffer is named'
     fi
     [[ $name == bad_free || $name == double_much_later ]] || grep -q 'allocated by malloc in a kernel' "$log" ||
