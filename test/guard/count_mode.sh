@@ -49,14 +49,14 @@ for way in $("$program" list); do
     fault)
         run "$way"
         check "$way" same $status 97
-        check "$way" says 'counted could not be read: CUDA_ERROR_ILLEGAL_ADDRESS'
+        check "$way" says 'counters could not be read: CUDA_ERROR_ILLEGAL_ADDRESS'
         check "$way" same "$(row counted)" '1 0 0 0 0 0'
         ;;
     hang)
         [ "$device" = cpu ] || continue
         run "$way"
         check "$way" same $status 0
-        check "$way" says 'kernels were running still'
+        check "$way" says 'kernels were still running'
         ;;
     twins)
         run "$way"
@@ -124,7 +124,7 @@ check 'not a full path' says 'WARNING.*no cache.*full path'
 (ulimit -f 0 && XDG_CACHE_HOME=$T/full timeout 60 "$MOAT" --device="$device" --mode=count "$program" data) 2>&1 |
     cat >"$T/log"
 check 'a full disk' right
-check 'a full disk' says 'could not be kept'
+check 'a full disk' says 'could not be stored'
 
 # Many at once, with an empty cache.
 for i in 1 2 3 4; do

@@ -129,10 +129,10 @@ check 'a full disk' same "$(files "$T/full")" 0
 
 # Modes that leave modules alone.
 run "$T/api" api "$program" data
-check 'the default mode' says 'dump-rewritten: no mode that is on rewrites modules'
+check 'the default mode' says 'dump-rewritten has no effect: no active mode rewrites modules'
 check 'the default mode' [ ! -e "$T/api" ]
 run "$T/none" canary --no-kheap "$program" data
-check '--no-kheap' says 'dump-rewritten: no mode that is on rewrites modules'
+check '--no-kheap' says 'dump-rewritten has no effect: no active mode rewrites modules'
 
 echo "$passed passed, $failed failed"
 [ $failed = 0 ] && [ $passed -gt 0 ]

@@ -85,8 +85,8 @@ others=old
 for other in $others; do
     for order in last first; do
         pairs_watch "$T/log" "$BUILD/tool/kheap_foreign" "$other" $order
-        [ "$status" = 0 ] && [ -z "$found" ] && grep -q 'from now on the driver gives memory' "$T/log" &&
-            grep -Eq 'could not be redirected +1$' "$T/log" && grep -q ok "$T/log.out"
+        [ "$status" = 0 ] && [ -z "$found" ] && grep -q 'from now on kernels use the driver' "$T/log" &&
+            grep -Eq 'not redirected +1$' "$T/log" && grep -q ok "$T/log.out"
         pairs_verdict $? "a module that is not redirected and comes $order"
     done
 done
