@@ -26,7 +26,7 @@ lacks() {  # lacks LOG NAME TRAIT: prints what a report must show and does not
     fi
     [[ $name == bad_free || $name == double_much_later ]] || grep -q 'allocated by malloc in a kernel' "$log" ||
         echo 'who allocated is not said'
-    grep -Eq '\<(write|flip|twice|both|give|objects|tree|grid)\>' "$log" || echo 'the kernel is not named'
+    grep -Eq '(in kernel|latest first:).*\<(write|flip|twice|both|give|use_objects|tree|grid)\>' "$log" || echo 'the kernel is not named'
     grep -q 'heaps for malloc inside kernels' "$log" || echo 'the summary does not speak of the heap'
 }
 
