@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
 # builds: one
-# What the README shows is real: its kernel is demo/scale.cu's, and `make demo` prints every line of its first block of
-# console, in this order. Processes and addresses have other numbers each time. Links lead somewhere.
+# What the README shows is real: its kernel is demo/scale.cu's, and `make demo` prints every line of its first
+# block of console, in this order. Processes and addresses have other numbers each time. Links lead somewhere.
 set -u
 T=$(mktemp -d)
 trap 'rm -rf "$T"' EXIT

@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
 # builds: one
-# Documents and the tables that users read are plain English (script/check-words). WORDS_SCOPE=all adds the comments and
-# strings of all sources, tests, benchmarks and scripts.
+# Documents and the tables that users read are plain English (script/check-words). WORDS_SCOPE=all adds the
+# comments and strings of all sources, tests, benchmarks and scripts.
 set -eu
 scope=${WORDS_SCOPE:-documents}
 files=(README.md CHANGELOG.md doc/*.md doc/moat.1 demo/* src/*/*.def)
