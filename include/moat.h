@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
-// What a program can tell moat. Include it anywhere, C or C++: nothing has to be linked, and where moat does not watch the
-// program every call does nothing.
+// Calls by which a program informs moat. Include it anywhere, C or C++: nothing has to be linked, and if moat does not
+// watch the program, every call does nothing.
 //
-// A pool allocator takes large buffers from CUDA and gives out pieces. moat sees the large buffers; what the pieces are it
-// must be told:
+// A pool allocator takes large buffers from CUDA and gives out pieces. moat sees the large buffers only; the allocator
+// announces the pieces:
 //
 //     void *piece = pool_take(pool, size);
 //     moat_block_made(piece, size, "activations");
@@ -11,7 +11,7 @@
 //     moat_block_gone(piece);
 //     pool_give_back(pool, piece);
 //
-// From then on transfers that leave a piece are found, as if it had been allocated by itself.
+// moat then finds transfers that leave a piece, as if it had been allocated separately.
 #ifndef MOAT_H
 #define MOAT_H
 
@@ -21,7 +21,7 @@
 extern "C" {
 #endif
 
-// What libmoat.so does for the functions below; it has one of these, by the name of moat_calls.
+// The functions of libmoat.so behind those below; it exports one such struct, moat_calls.
 struct moat_calls {
     size_t size;
     void (*block_made)(const void *base, size_t size, const char *name);
@@ -29,8 +29,8 @@ struct moat_calls {
     unsigned long long (*errors)(void);
 };
 
-// dlsym, if the program has it. It is asked at run time, because a linker takes a symbol that nobody defines for one that
-// never will be.
+// dlsym, if the program has it. moat_calls is looked up at run time, because a linker binds a weak symbol without a
+// definition to NULL for good.
 extern void *moat_find_symbol(void *handle, const char *name) __asm__("dlsym") __attribute__((weak));
 
 // NULL: moat does not watch this process.
@@ -47,7 +47,7 @@ static inline const struct moat_calls *moat_find_calls(void)
     return calls == &none ? NULL : (const struct moat_calls *)calls;
 }
 
-// A block was given out. name may be NULL; it is copied.
+// The allocator gave out a block. name may be NULL; it is copied.
 static inline void moat_block_made(const void *base, size_t size, const char *name)
 {
     const struct moat_calls *calls = moat_find_calls();
@@ -55,7 +55,7 @@ static inline void moat_block_made(const void *base, size_t size, const char *na
         calls->block_made(base, size, name);
 }
 
-// It was taken back: its memory is its owner's again.
+// The allocator took the block back: its memory belongs to the pool again.
 static inline void moat_block_gone(const void *base)
 {
     const struct moat_calls *calls = moat_find_calls();

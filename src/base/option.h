@@ -28,9 +28,8 @@
 
 enum option_type { OPTION_FLAG, OPTION_INT, OPTION_MS, OPTION_SIZE, OPTION_WORD, OPTION_LIST, OPTION_STRING };
 
-// What a row of modes.def expands to: a word of --mode, and its part of the help.
+// What a row of modes.def expands to: a word of --mode.
 #define OPTION_MODE_WORD(id, symbol, word, ...) W(MODE_##id, word)
-#define OPTION_MODE_HELP(id, symbol, word, decides, help) word ": " help "; "
 #define OPTION_MODE_NO_WORD(id, symbol)
 
 // Enumerators of words: OPTION_FORMAT_TEXT, ...

@@ -29,7 +29,7 @@ void canary_start(void)
 {
     canary_on = guard.watching && guard.options.mode >> OPTION_MODE_CANARY & 1;
     if (canary_on && canary_bytes_init()) {
-        guard_report_note("canary: no memory for a key: buffers are plain");
+        guard_report_note("canary: no memory for a key, so buffers have no canaries");
         canary_on = false;
     }
     owner = getpid();
@@ -61,7 +61,7 @@ static void begin(void)
 {
     atomic_store_explicit(&used, true, memory_order_relaxed);
     if (atexit(at_exit))
-        guard_report_note("canary: buffers that are never freed are not looked at when the program ends");
+        guard_report_note("canary: buffers that are never freed are not checked when the program ends");
     canary_monitor_start();
 }
 
@@ -478,7 +478,7 @@ uint64_t canary_reclaimable(void)
 void canary_stop(const char *why)
 {
     if (canary_on && !atomic_exchange_explicit(&stopped, true, memory_order_relaxed))
-        guard_report_note("canary: %s: memory allocated from now on is plain", why);
+        guard_report_note("canary: %s: memory allocated from now on has no canaries", why);
 }
 
 enum mode_what canary_ask(uint64_t address, uint64_t *base, uint64_t *size)

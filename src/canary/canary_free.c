@@ -13,7 +13,7 @@
 static const uint64_t kept_part = 512, kept_least = 64 << 20, kept_most = 256 << 20;
 
 const struct canary_occasion canary_free_on_reuse = {
-    DRIVER_CALLS, NULL, "found when the place of the freed buffer was wanted again", true, true};
+    DRIVER_CALLS, NULL, "found when the freed buffer's memory was needed again", true, true};
 
 // Returns memory to the driver. If the driver refuses, the place stays as it was.
 static CUresult free_real(const struct canary_place *place)

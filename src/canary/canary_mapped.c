@@ -93,8 +93,7 @@ static bool is_disabled(const struct context *ctx)
 void canary_mapped_disable(const struct context *ctx, const char *why)
 {
     if (!atomic_exchange_explicit(&mapping_of(ctx)->disabled, true, memory_order_relaxed))
-        guard_report_note("canary: mapped memory: %s: buffers of a context lie in plain memory from now on",
-                          why);
+        guard_report_note("canary: mapped memory: %s: a context gets plain memory from now on", why);
 }
 
 bool canary_mapped_usable(const struct context *ctx)

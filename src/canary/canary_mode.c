@@ -90,8 +90,7 @@ static bool offer(const struct mode_answer *a, CUipcMemHandle *handle)
 
 static void shares_plain(void)
 {
-    canary_stop(
-        "the program shares memory by cuIpcGetMemHandle, and a handle is for all that cuMemAlloc gave");
+    canary_stop("the program shares memory by cuIpcGetMemHandle, whose handles cover whole allocations");
 }
 
 // If a buffer cannot be shared, later ones can be: those are plain.
@@ -107,8 +106,8 @@ static CUresult share(const struct mode_answer *answer, CUdeviceptr pointer, CUi
         shares_plain();
     else if (ctx)
         canary_mapped_disable(
-            ctx, "a buffer that the program shares by cuIpcGetMemHandle lies in more pieces than "
-                 "can be handed over");
+            ctx,
+            "a buffer that the program shares by cuIpcGetMemHandle lies in more pieces than can be sent");
     return CUDA_ERROR_NOT_SUPPORTED;
 }
 

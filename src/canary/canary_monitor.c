@@ -352,8 +352,8 @@ void canary_monitor_start(void)
     running = own_thread(monitor);
     if (!running)
         guard_report_note(
-            "canary: no thread for the monitor: canaries are looked at when the program waits, frees "
-            "or ends");
+            "canary: the monitor thread cannot be started: canaries are checked only when the program waits, "
+            "frees or ends");
 }
 
 void canary_monitor_after_fork(void)

@@ -471,7 +471,7 @@ static void verify_readbacks(struct context *ctx, bool all)
         struct canary_snapshot snapshot = rb->snapshot;
         lock_give(&lock);
         const struct canary_occasion occasion = {
-            rb->call, NULL, "found in the order of the stream, just before the buffer was freed", true, true};
+            rb->call, NULL, "found in stream order, just before the buffer was freed", true, true};
         canary_verify_snapshot_rows(&snapshot, rows_of(ctx, rb), &occasion);
         retire_readback(set, rb);
     }

@@ -52,7 +52,7 @@ static void add_kernels(char text[NOTE], const char *note, uint64_t since)
     const char *names[KERNELS];
     unsigned n = launch_ring_since(since, names, KERNELS);
     launch_ring_print(text, NOTE, (size_t)snprintf(text, NOTE, "%s", note),
-                      "; kernels that may have done it, the latest first:", names, n);
+                      "; kernels that may have done it, latest first:", names, n);
 }
 
 // A side of a buffer that differs from what was written.

@@ -52,6 +52,27 @@ static void print_command(struct out *o, const struct cli_command *command)
     print_item(o, start, command->help);
 }
 
+static void print_mode(struct out *o, const char *word, const char *help)
+{
+    size_t start = o->len;
+    out_fmt(o, "  %s", word);
+    print_item(o, start, help);
+}
+
+// The words of --mode, each with the help of its row in modes.def.
+static void print_modes(struct out *o)
+{
+#define MODE(id, symbol, word, decides, help) print_mode(o, word, help);
+#define WITH(id, symbol)
+#define WORD(word, help) print_mode(o, word, help);
+    out_cstr(o, "\nModes, of which all but off include what api does:\n");
+    MODES_BASIC(WORD)
+    MODES(MODE, WITH)
+#undef MODE
+#undef WITH
+#undef WORD
+}
+
 static void print_overview(struct out *o)
 {
     out_cstr(o, "usage: moat [OPTIONS] PROGRAM [ARG...]\n       moat [OPTIONS] COMMAND ...\n\n"
@@ -80,6 +101,8 @@ static void print_topic(struct out *o, const struct cli_command *command)
         print_option(o, row);
         title = "";
     }
+    if (strcmp(command->name, "run") == 0)
+        print_modes(o);
 }
 
 int cmd_help(const struct options *options, int argc, char **argv)

@@ -67,7 +67,7 @@ static void print_driver(struct out *o)
     if (driver_open(&d, NULL, why, sizeof why))
         out_fmt(o, "driver:    none (%s)\n", why);
     else if (!complete(&d))
-        out_cstr(o, "driver:    one that lacks the calls to list its GPUs\n");
+        out_cstr(o, "driver:    a driver without the calls that list GPUs\n");
     else
         print_gpus(&d, o);
     driver_close(&d);

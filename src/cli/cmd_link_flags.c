@@ -27,7 +27,7 @@ int cmd_link_flags(const struct options *options, int argc, char **argv)
         return cli_error("`moat link-flags` takes no operand, but \"%.60s\" was given", argv[0]);
     char folder[PATH_MAX], why[400];
     if (libdir_find(folder, sizeof folder, options->shared ? shared : fixed, why, sizeof why))
-        return cli_error("moat's CUDA runtime is not there: %s", why);
+        return cli_error("moat's CUDA runtime was not found: %s", why);
     if (strpbrk(folder, " \t\n'\"\\"))
         return cli_error("nvcc cannot be given the folder \"%.200s\": a path with blanks or quotes", folder);
     struct out o;

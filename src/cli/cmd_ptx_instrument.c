@@ -9,7 +9,7 @@ static const char *reason(int err)
 {
     switch (err) {
     case -ENOTSUP: return "passes take neither 32-bit addresses nor registers outside of functions";
-    case -EEXIST: return "it has names of ours: it was rewritten before";
+    case -EEXIST: return "it contains moat's names: it was rewritten before";
     case -ENOMEM: return "there is not enough memory";
     default: return "see above";
     }

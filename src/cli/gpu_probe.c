@@ -94,7 +94,7 @@ int gpu_probe(char *path, size_t path_size, char *why, size_t why_size)
     int ends[2];
     pid_t child = pipe(ends) ? -1 : fork();
     if (child < 0) {
-        snprintf(why, why_size, "no GPU can be looked for: %s", strerror(errno));
+        snprintf(why, why_size, "cannot look for a GPU: %s", strerror(errno));
         return -ENODEV;
     }
     if (!child)

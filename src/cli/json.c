@@ -9,7 +9,7 @@ int json_check_format(const struct options *options)
 {
     if (options->format == OPTION_FORMAT_TEXT || options->format == OPTION_FORMAT_JSON)
         return CLI_OK;
-    return cli_error("this command prints text or json; the format chosen is one of reports");
+    return cli_error("this command prints text or json; sarif and xml are for reports");
 }
 
 cJSON *json_str(struct str s)

@@ -257,10 +257,11 @@ void reports_note_unended(struct reports *r)
         if (!p->running)
             continue;
         bool lives = !kill(p->pid, 0) || errno == EPERM;
-        reports_note(r, p->pid,
-                     lives ? "this process outlives the program; what it finds from now on, it writes itself"
-                           : "this process ended without a summary: a signal or _exit ended it, or it became "
-                             "another program");
+        reports_note(
+            r, p->pid,
+            lives ? "this process outlives the program and prints its further reports itself"
+                  : "this process ended without a summary: by a signal, by _exit, or because it became "
+                    "another program");
     }
 }
 

@@ -82,7 +82,7 @@ static const char *gained_rights(int fd)
         return "it runs with another user's or group's rights, so the system lets no library be put before "
                "it";
     if (geteuid() && fgetxattr(fd, "security.capability", NULL, 0) > 0)
-        return "it has file capabilities, so the system lets no library be put before it";
+        return "it has file capabilities, so the system allows no preloaded library";
     return NULL;
 }
 
@@ -144,7 +144,7 @@ static const char *check_elf(struct target *t, int fd)
     else if (header.e_machine != MACHINE || header.e_ident[EI_CLASS] != ELFCLASS64)
         bad = "it is for another kind of processor";
     else if (!has_interpreter(elf))
-        bad = "it is statically linked, so no library can be put before it";
+        bad = "it is statically linked, so no library can be preloaded";
     else
         t->foreign_runtime = has_foreign_runtime(elf);
     elf_end(elf);

@@ -162,8 +162,7 @@ struct count_row *count_row_of(const void *handle)
 void count_launch_unknown(const void *handle)
 {
     const char *name = kernels_name(handle);
-    struct count_row *row =
-        handle ? count_row_likely(name ? name : "(kernels whose names are not known)") : NULL;
+    struct count_row *row = handle ? count_row_likely(name ? name : "(kernels of unknown name)") : NULL;
     if (!row || !set_row(handle, row))
         row = &spilled;
     atomic_fetch_add_explicit(&row->launches, 1, memory_order_relaxed);
@@ -186,7 +185,7 @@ static void show(struct shown *to, const struct count_row *row)
 {
     struct report_kernel *k = &to->kernel;
     *k = (struct report_kernel){
-        .name = row->name ? row->name : "(kernels that moat had no room for)",
+        .name = row->name ? row->name : "(kernels beyond the size of the table)",
         .function = row->function,
         .uncounted = !row->counted,
         .approximate = row->approximate,
@@ -247,7 +246,7 @@ void count_report(void)
         show(&all[n++], &spilled);
     lock_give(&lock);
     if (!all) {
-        guard_report_note("no memory for the table of --mode=count");
+        guard_report_note("count: no memory for the table");
         return;
     }
     qsort(all, n, sizeof *all, by_bytes);

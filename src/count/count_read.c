@@ -134,7 +134,7 @@ static void read_before_the_driver_ends(void)
     owner = owner ? owner : getpid();
     lock_give(&lock);
     if (first && atexit(read_at_exit))
-        guard_report_note("what modules count is lost where they are not unloaded");
+        guard_report_note("count: the counts of modules that are never unloaded are lost");
 }
 
 void count_read_add(struct modules_row *row)
@@ -284,9 +284,9 @@ static void note_lost(CUresult r)
     if (again)
         return;
     if (r == CUDA_ERROR_NOT_READY)
-        guard_report_note("kernels were running still when --mode=count read what they had counted");
+        guard_report_note("count: some kernels were still running when their counters were read");
     else
-        guard_report_note("what --mode=count counted could not be read: %s",
+        guard_report_note("count: the counters could not be read: %s",
                           driver_result_name(r) ? driver_result_name(r) : "an unknown error");
 }
 

@@ -79,7 +79,7 @@ static void good_names_may_come_late(void **state)
     count_launch(handle(10));
     assert_int_equal(find("late")->launches, 2);
     count_launch(handle(11));
-    assert_int_equal(find("(kernels whose names are not known)")->launches, 1);
+    assert_int_equal(find("(kernels of unknown name)")->launches, 1);
 }
 
 static void good_sums(void **state)
@@ -204,8 +204,8 @@ static void bad_more_handles_than_room(void **state)
 {
     for (uintptr_t i = 0; i < KERNELS_SLOTS; i++)
         count_launch(handle(10000 + i));
-    uint64_t unnamed = find("(kernels whose names are not known)")->launches;
-    uint64_t spilled = find("(kernels that moat had no room for)")->launches;
+    uint64_t unnamed = find("(kernels of unknown name)")->launches;
+    uint64_t spilled = find("(kernels beyond the size of the table)")->launches;
     assert_int_equal(unnamed + spilled, KERNELS_SLOTS + 1);
     // Those known before still are.
     count_launch(handle(3));

@@ -52,7 +52,7 @@ static uint32_t take_slot(struct decode *d, unsigned class)
 {
     uint32_t at = d->regs_size;
     if (at >= SLOTS_MOST)
-        decode_fail(d, -ENOTSUP, "more registers and constants than we have room for");
+        decode_fail(d, -ENOTSUP, "too many registers and constants");
     // Predicates take a whole cache line: there are few.
     d->regs_size += slots_size[class] < 64 ? 64 : slots_size[class];
     return at;
@@ -425,7 +425,7 @@ static void decode_block(struct decode *d, uint32_t block, uint32_t next)
         else if (d->stmt->kind == PTX_INSN)
             decode_insn(d);
         else if (d->stmt->kind == PTX_VERBATIM)
-            decode_fail(d, -ENOTSUP, "a statement that we do not know");
+            decode_fail(d, -ENOTSUP, "an unknown statement");
     }
     if (ends_in_jump(d, block))
         return;
@@ -511,7 +511,7 @@ static void check_registers(struct decode *d)
         unsigned bits = ptx_type_bits((enum ptx_type)v->type);
         if (v->vec > 1 && (bits < 8 || bits * v->vec > 128 || (v->vec != 2 && v->vec != 4))) {
             d->stmt_pos = v->pos;
-            decode_fail(d, -EINVAL, "no vector register is like that");
+            decode_fail(d, -EINVAL, "there is no such vector register");
         }
     }
 }
@@ -529,8 +529,7 @@ static void prepare(struct decode *d)
     if (!err)
         err = live_build(d->cfg, d->regs, 0, &d->live);
     if (err == -E2BIG)
-        decode_fail(d, -ENOTSUP, "the control flow of " STR_FMT " is more than we can follow",
-                    STR_ARG(d->func->name));
+        decode_fail(d, -ENOTSUP, "the control flow of " STR_FMT " is too complex", STR_ARG(d->func->name));
     if (err)
         longjmp(d->fail, err);
     if (uses_shared_registers(d))
@@ -547,7 +546,7 @@ static void prepare(struct decode *d)
     if (!err)
         err = slots_assign(d->cfg, d->regs, d->live, d->order, d->norder, d->slot, &d->regs_size, &words);
     if (err == -E2BIG)
-        decode_fail(d, -ENOTSUP, "more registers and constants than we have room for");
+        decode_fail(d, -ENOTSUP, "too many registers and constants");
     if (err)
         longjmp(d->fail, err);
     if (d->func->kernel) {

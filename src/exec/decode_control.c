@@ -122,7 +122,7 @@ static struct exec_place take_place(struct decode *d, struct call *c, const stru
 {
     uint64_t size = type->ndims ? 0 : ptx_var_size(type);
     if (!size || size > 16)
-        decode_fail(d, -EINVAL, "an argument that no register holds");
+        decode_fail(d, -EINVAL, "an argument that does not fit a register");
     uint32_t at = (c->at + (uint32_t)size - 1) / (uint32_t)size * (uint32_t)size;
     c->at = (at + (uint32_t)size + 3) & ~3u;
     return (struct exec_place){at, (uint32_t)size};

@@ -141,9 +141,10 @@ static void odd_declarations(void **state)
                 "a:4:31: a vector register where add.u32 takes one value");
     refuse_text(".entry k() { .reg .b32 v; add.u32 v, v.x, 1; }\n", -EINVAL,
                 "a:4:27: a part that the register does not have, in add.u32");
-    refuse_text(".entry k() { .reg .v4 .b64 v; ret; }\n", -EINVAL, "a:4:28: no vector register is like that");
+    refuse_text(".entry k() { .reg .v4 .b64 v; ret; }\n", -EINVAL,
+                "a:4:28: there is no such vector register");
     refuse_text(".entry k() { .reg .v2 .pred v; @v ret; }\n", -EINVAL,
-                "a:4:29: no vector register is like that");
+                "a:4:29: there is no such vector register");
     refuse_text(".entry k() { .reg .v4 .b32 v; .reg .b64 d; ld.global.v2.b32 v, [d]; }\n", -ENOTSUP,
                 "a:4:44: the CPU device does not execute ld.global.v2.b32");
     refuse_text(".entry k() { .reg .v2 .b64 v; .reg .b32 r; ld.global.b32 r, [v]; }\n", -EINVAL,
@@ -323,7 +324,7 @@ static void calls_that_do_not_fit(void **state)
                *var = HEAD ".visible .global .u32 v;\n";
     exec_testing_refuse((const char *const[]){calls_var, var, NULL}, -ENOENT, "a:5:14: nothing defines v");
     refuse_text(".func f(.param .b8 a[16]) { ret; }\n.entry k() { .reg .b32 r; call f, (r); }\n", -EINVAL,
-                "a:5:27: an argument that no register holds");
+                "a:5:27: an argument that does not fit a register");
     refuse_text(".func f(.reg .b64 a) { ret; }\n.entry k() { .reg .b32 r; call f, (r); }\n", -EINVAL,
                 "a:5:27: a register of 32 bits for call");
 }

@@ -98,7 +98,7 @@ static void long_switches(void **state)
             exec_program_free(p);
         } else {
             exec_testing_refuse((const char *const[]){text, NULL}, -ENOTSUP,
-                                "a:4:1: the control flow of k is more than we can follow");
+                                "a:4:1: the control flow of k is too complex");
         }
         free(text);
     }

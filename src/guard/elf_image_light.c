@@ -18,6 +18,6 @@ int elf_image_archive(struct image *im)
 
 int elf_image_kernels(struct str cubin, image_visit *visit, void *ctx, const char **why)
 {
-    *why = "machine code is not looked into here";
+    *why = "machine code is not read here";
     return -EINVAL;
 }

@@ -164,7 +164,7 @@ static void start_once(void)
     }
     char why[200];
     if (guard.watching && modes_conflict(guard.options.mode, why, sizeof why)) {
-        guard_report_note("%s: none of the modes is on", why);
+        guard_report_note("%s: no mode is active", why);
         guard.options.mode = 1 << OPTION_MODE_API;
     }
     mode_start(rows, sizeof rows / sizeof *rows);

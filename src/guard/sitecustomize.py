@@ -29,9 +29,9 @@ def _say(text):
 
 def _replace_torch_allocator(torch):
     if getattr(torch.version, "cuda", None) is None:
-        return "this PyTorch was built without CUDA: its allocator stays"
+        return "this PyTorch was built without CUDA and keeps its allocator"
     if not hasattr(_guard(), "moat_torch_alloc"):
-        return "PyTorch's allocator stays: libmoat.so is not loaded"
+        return "PyTorch keeps its allocator: libmoat.so is not loaded"
     memory = torch.cuda.memory
     allocator = memory.CUDAPluggableAllocator("libcuda.so.1", "moat_torch_alloc", "moat_torch_free")
     memory.change_current_allocator(allocator)
@@ -41,7 +41,7 @@ def _replace_torch_allocator(torch):
 def _unpool_cupy(cupy):
     cupy.cuda.set_allocator(None)
     cupy.cuda.set_pinned_memory_allocator(None)
-    return "CuPy's pools are off: each array is a buffer of its own"
+    return "CuPy's pools are off: each array is a separate buffer"
 
 
 _WISHES = (("torch-alloc", "torch", _replace_torch_allocator), ("unpool", "cupy", _unpool_cupy))

@@ -31,14 +31,13 @@ void torch_alloc_note(void)
     char off[160] = "";
     size_t used = 0;
     if (guard.options.torch_alloc)
-        guard_report_note(
-            "--torch-alloc: moat takes the place of PyTorch's allocator when torch is imported");
+        guard_report_note("--torch-alloc: moat replaces PyTorch's allocator when torch is imported");
     for (size_t i = 0; guard.options.unpool && i < sizeof rows / sizeof *rows; i++) {
         const char *value = getenv(rows[i].variable);
         if (value && strcmp(value, rows[i].value) == 0 && used < sizeof off)
             used += (size_t)snprintf(off + used, sizeof off - used, " %s=%s", rows[i].variable, value);
         else
-            guard_report_note("--unpool: %s's pool stays as the environment has it: %s=%.60s",
+            guard_report_note("--unpool: %s's pool is left on, because the environment sets %s=%.60s",
                               rows[i].framework, rows[i].variable, value ? value : "(not set)");
     }
     if (used)
@@ -144,7 +143,7 @@ __attribute__((visibility("default"))) void *moat_torch_alloc(ssize_t size, int 
         return NULL;
     // Only now is it sure, and the process uses CUDA.
     if (guard.watching && !atomic_flag_test_and_set_explicit(&told, memory_order_relaxed))
-        guard_report_note("PyTorch allocates through moat: each tensor is a buffer of its own");
+        guard_report_note("PyTorch allocates through moat: each tensor is a separate buffer");
     struct place place = enter(device);
     CUresult r = allocate(&p, (size_t)size, stream);
     leave(place);

@@ -179,7 +179,7 @@ static int start_thread(void *(*run)(void *), unsigned arg)
 static void report_no_monitor(void)
 {
     heap_report_note(
-        "the heap's monitor cannot be started: blocks are looked at when they are freed and at the end");
+        "the heap's monitor cannot be started: blocks are checked only when they are freed and at the end");
 }
 
 // Starts a monitor. While another thread is inside execve, the kernel refuses new threads with EAGAIN; so
@@ -353,7 +353,7 @@ void heap_life_start(void)
         return;
     }
     if (deliver_init(config.monitors) || monitor_init(config.monitors)) {
-        leave_unwatched("the heap is not watched: there is no memory for it");
+        leave_unwatched("the heap is not watched: out of memory");
         return;
     }
     if (pthread_key_create(&key, thread_ends) == 0) {
@@ -387,7 +387,7 @@ void heap_life_end(void)
     }
     helping = true;
     if (!monitor_all_now())
-        heap_report_note("the heap was not looked at at the end: its monitor did not answer");
+        heap_report_note("the heap was not checked at the end, because its monitor did not answer");
     else if (config.leaks)
         heap_leaks_report();
     if (heap_settings.lazy)

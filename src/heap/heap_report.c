@@ -273,8 +273,8 @@ void heap_report_head(const char *block, const struct block_head *head)
     uint8_t touched[4] = {0, 0, 0, differing(head->canary, block_live_canary(address, head), &first, &count)};
     // If more than the canary was overwritten, neither size nor stack is known.
     bool canary_only = head_is_sound(block, head);
-    static const char *const notes[] = {"the bytes before the block were overwritten: by a write before its "
-                                        "start, or behind the end of another block"};
+    static const char *const notes[] = {"the bytes before the block were overwritten, by a write before its "
+                                        "start or past the end of another block"};
     struct report_buffer b = {.base = address, .made_by = "an allocation"};
     struct buffer_room room;
     if (canary_only)
@@ -352,7 +352,7 @@ void heap_report_bad_free(const void *p, const char *call, uint32_t site, const 
                           const struct block_head *owner_head)
 {
     const char *why =
-        owner ? "the pointer is into a block, not to its start" : "no block that lives lies around it";
+        owner ? "the pointer points into a block, not to its start" : "no live block contains this address";
     struct buffer_room room;
     struct stack_room here;
     struct report_buffer b = {0};
@@ -380,7 +380,7 @@ void heap_report_leak(const char *block, const struct block_head *head, uint64_t
     struct text_buffer t;
     text_buffer_init(&t, text, sizeof text - 1);
     text_buffer_fmt(
-        &t, "%lu blocks of %lu bytes in all, allocated here, were never freed and nothing points to them",
+        &t, "%lu blocks, %lu bytes in total, were allocated here and never freed, and nothing points to them",
         (unsigned long)blocks, (unsigned long)bytes);
     text[t.len] = 0;
     const char *note = text;
@@ -427,9 +427,9 @@ void heap_report_end(void)
     const struct report_value values[] = {
         {"heap_blocks", "heap blocks allocated", made},
         {"heap_blocks_at_end", "heap blocks left at the end", live},
-        {"heap_cruises", "times that all blocks were looked at", passes},
-        {"heap_cycle_us_p50", "microseconds from one time to the next, half of the time", cycle_quantile(50)},
-        {"heap_cycle_us_p99", "microseconds from one time to the next, 99% of the time", cycle_quantile(99)},
+        {"heap_cruises", "scans of all heap blocks", passes},
+        {"heap_cycle_us_p50", "microseconds between two scans, median", cycle_quantile(50)},
+        {"heap_cycle_us_p99", "microseconds between two scans, 99th percentile", cycle_quantile(99)},
     };
     const struct report_value left_out = {"heap_unwatched", "heap blocks allocated inside a signal handler",
                                           unwatched};

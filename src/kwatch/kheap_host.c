@@ -153,8 +153,8 @@ static void make(struct kheap_host *h)
         unmake(h);
         h->failed = true;
         guard_count(GUARD_KHEAP_NONE);
-        guard_report_note("canary: no heap of %zu bytes for malloc inside kernels (%s): it is the driver's, "
-                          "and nobody looks at it",
+        guard_report_note("canary: no heap of %zu bytes for malloc inside kernels (%s): the driver's heap is "
+                          "used and not watched",
                           limit, name_of(r));
         return;
     }
@@ -198,8 +198,8 @@ static void set_variables(struct context *ctx, CUcontext context, uint64_t addre
         m->set_in |= bit;
         if (r && !noted) {
             noted = true;
-            guard_report_note("canary: a module could not be told of its heap (%s): its kernels' malloc is "
-                              "the driver's, and nobody looks at it",
+            guard_report_note("canary: the heap of a module could not be set (%s): its kernels use the "
+                              "driver's heap, which is not watched",
                               name_of(r));
         }
     }
@@ -286,8 +286,8 @@ static void go_plain(struct kheap_host *h, struct context *ctx)
     _Static_assert(offsetof(struct kheap, foreign) == offsetof(struct kheap, plain) + sizeof(uint64_t),
                    "set at once");
     if (atomic_load_explicit(&h->ready, memory_order_relaxed) && !h->plain && !context_write(ctx, &copy, 1))
-        guard_report_note("canary: buffers that kernels took from malloc until now must not be freed by that "
-                          "module: it would give them to the driver's heap");
+        guard_report_note("canary: that module must not free what kernels have taken from malloc so far: its "
+                          "free would pass it to the driver's heap");
     h->plain = true;
 }
 
@@ -313,7 +313,7 @@ void kheap_host_foreign(bool library, const char *why)
     bool first = library ? !refused : ctx && !heaps[context_number(ctx)].plain;
     if (first)
         guard_report_note("canary: a module calls malloc or free and could not be redirected (%s): from now "
-                          "on the driver gives memory to kernels, and nobody looks at it",
+                          "on kernels use the driver's heap, which is not watched",
                           why);
     if (library)
         go_plain_everywhere();

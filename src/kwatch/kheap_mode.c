@@ -15,7 +15,7 @@ static bool start(void)
     if (!guard.options.kheap)
         return false;
     if (!rewrite_possible()) {
-        guard_report_note("canary: malloc inside kernels is the driver's: the driver has no compiler");
+        guard_report_note("canary: malloc inside kernels is not watched: the driver has no compiler");
         return false;
     }
     kheap_host_start();

@@ -40,7 +40,7 @@ static void find_kernels(struct record_report *t, const struct kheap_host *h, co
     size_t used = (size_t)snprintf(t->note, sizeof t->note, "%s", note);
     if (!t->is_certain)
         launch_ring_print(t->note, sizeof t->note, used,
-                          "; kernels that may have done it, the latest first:", names, n);
+                          "; kernels that may have done it, latest first:", names, n);
 }
 
 static struct track_copy buffer_of(const struct kheap_record *r, const struct context *ctx)
@@ -134,8 +134,9 @@ static void report_overrun(struct record_report *t, const struct context *ctx, c
         r.size = most_size(&r);
     t->record = &r;
     snprintf(note, sizeof note, "%s%s", t->occasion->note,
-             r.flags & KHEAP_SIZE_LOST ? "; its size was overwritten too: it can have had that many bytes"
-                                       : "");
+             r.flags & KHEAP_SIZE_LOST
+                 ? "; its size was overwritten too, and the one shown is the largest possible"
+                 : "");
     find_kernels(t, h, note);
     if (r.flags & KHEAP_HEAD)
         report_side(t, ctx, false);
@@ -150,8 +151,8 @@ static void report_free(struct record_report *t, const struct context *ctx, cons
     const struct kheap_record *r = t->record;
     bool twice = r->kind == KHEAP_DOUBLE_FREE;
     find_kernels(t, h,
-                 twice ? "a kernel freed it when a kernel had freed it already"
-                       : "a kernel gave it to free, which malloc never returned");
+                 twice ? "a kernel had freed it before"
+                       : "a kernel passed a pointer to free that malloc never returned");
     struct guard_finding f = finding_of(t, ctx, twice ? REPORT_DOUBLE_FREE : REPORT_BAD_FREE);
     f.address = r->address;
     if (twice) {

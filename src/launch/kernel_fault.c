@@ -48,7 +48,7 @@ static void blame(struct guard_finding *f)
         return;
     f->type = behind <= before ? REPORT_HEAP_OVERFLOW : REPORT_HEAP_UNDERFLOW;
     if ((behind <= before ? behind : before) >= SURE)
-        f->note = "this is the nearest buffer; another may be meant";
+        f->note = "this is the nearest buffer; the access may belong to another";
     f->buffers[f->nbuffers++] = track_copy(behind <= before ? b : after, false);
 }
 
@@ -93,10 +93,10 @@ static void add_candidates(struct guard_finding *f, char *note, size_t size)
     size_t used = strlen(note);
     f->nbuffers = freed + made;
     if (f->nbuffers && used < size)
-        snprintf(
-            note + used, size - used,
-            "; the buffers listed are the %u freed last and the %u allocated last: it may be none of them",
-            freed, made);
+        snprintf(note + used, size - used,
+                 "; the buffers listed are the %u freed last and the %u allocated last: the fault may be in "
+                 "none of them",
+                 freed, made);
 }
 
 // A GPU tells only that it happened: the kernels that may have done it are those launched last.
@@ -105,7 +105,7 @@ static void report_vague(CUresult r)
     const char *names[KERNELS];
     unsigned n = launch_ring_recent(names, KERNELS);
     char note[NOTE];
-    size_t used = (size_t)snprintf(note, sizeof note, "%s, which tells no address", driver_result_name(r));
+    size_t used = (size_t)snprintf(note, sizeof note, "%s, which carries no address", driver_result_name(r));
     launch_ring_print(note, sizeof note, used, "; launched last:", names, n);
     struct driver_fault fault = {.result = (int)r};
     bool certain = launch_ring_is_certain(names, n) && launch_ring_has_all_since(0);

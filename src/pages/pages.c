@@ -24,7 +24,7 @@ void pages_start(void)
 {
     pages_on = guard.watching && guard.options.mode >> OPTION_MODE_PAGES & 1;
     if (pages_on && canary_bytes_init()) {
-        guard_report_note("pages: no memory for a key: buffers are plain");
+        guard_report_note("pages: no memory for a key, so buffers are plain");
         pages_on = false;
     }
     owner = getpid();
@@ -53,8 +53,7 @@ static int check_one(struct index_item *item, void *context)
     bool pushed, meant = !ending->context || ending->context == b->context;
     struct context *ctx = meant ? context_enter(b->context, &pushed) : NULL;
     if (ctx) {
-        pages_block_check(ctx, b, ending->call,
-                          "found at the end, for the buffer was not freed; written some time before");
+        pages_block_check(ctx, b, ending->call, "found when the program ended; the write happened earlier");
         context_leave(pushed);
     }
     return 0;
@@ -79,7 +78,8 @@ static void begin(void)
     pages_memory_init(budget ? budget : memory / SHARE, (uint64_t)guard.options.pages_own);
     atomic_store_explicit(&used, true, memory_order_relaxed);
     if (atexit(at_exit))
-        guard_report_note("what was written behind buffers that are never freed is not looked at");
+        guard_report_note(
+            "pages: the bytes around buffers that are never freed are not checked when the program ends");
 }
 
 // Returns the context of an allocation; NULL if the allocation must be plain.
@@ -178,7 +178,7 @@ bool pages_free(CUdeviceptr pointer, enum driver_id call, CUresult *r)
     struct context *ctx = context_enter(b->context, &pushed);
     *r = ctx ? context_wait_as_free(ctx) : CUDA_ERROR_INVALID_CONTEXT;
     if (!*r)
-        pages_block_check(ctx, b, call, "found when the buffer was freed, written some time before");
+        pages_block_check(ctx, b, call, "found when the buffer was freed; the write happened earlier");
     if (ctx)
         context_leave(pushed);
     if (!*r)

@@ -92,9 +92,8 @@ static void finish(struct pages_block *b)
     bool pushed;
     struct context *ctx = context_enter(b->context, &pushed);
     if (ctx) {
-        pages_block_check(
-            ctx, b, b->freed_by,
-            "found after the buffer was freed in the order of its stream, written some time before");
+        pages_block_check(ctx, b, b->freed_by,
+                          "found after the buffer was freed in stream order; the write happened earlier");
         guard.real.cuEventDestroy_v2(b->event);
         context_leave(pushed);
     }

@@ -78,9 +78,9 @@ static int bad_type(struct input *in, struct str name)
     for (int i = 0; i < REPORT_TYPES; i++)
         near_offer(&near, report_rows[i].name);
     if (near.best)
-        snprintf(message, sizeof message, "no error is called this; did you mean %s?", near.best);
+        snprintf(message, sizeof message, "there is no such type of error; did you mean %s?", near.best);
     else
-        snprintf(message, sizeof message, "no error is called this; * stands for any");
+        snprintf(message, sizeof message, "there is no such type of error; * stands for any");
     return bad(in, name, message);
 }
 
@@ -103,7 +103,7 @@ static int parse_rule(struct input *in, struct str line)
     if (rule.type < 0 && !str_eq(type, STR("*")))
         return bad_type(in, type);
     if (!pattern.len)
-        return bad(in, (struct str){colon, 1}, "expected a pattern behind the colon; * stands for any text");
+        return bad(in, (struct str){colon, 1}, "expected a pattern after the colon; * stands for any text");
     rule.pattern = arena_str(&in->suppress->arena, pattern);
     return rule.pattern.ptr && !vec_push(&in->suppress->rules, rule) ? 0 : -ENOMEM;
 }

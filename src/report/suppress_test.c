@@ -73,22 +73,22 @@ static void bad_lines_are_shown(void **state)
     const char *text =
         "heap-buffer-overflo:x\n  main\n*:\n{\"event\":\"error\",\"type\":\"bad\"}\nquux:*\n*:good\n";
     assert_int_equal(suppress_parse(s, "my.supp", str_from(text), &m.sink), -EINVAL);
-    assert_string_equal(m.text,
-                        "my.supp:1:1: error: no error is called this; did you mean heap-buffer-overflow?\n"
-                        "  heap-buffer-overflo:x\n"
-                        "  ^~~~~~~~~~~~~~~~~~~\n"
-                        "my.supp:2:3: error: expected type:pattern\n"
-                        "    main\n"
-                        "    ^~~~\n"
-                        "my.supp:3:2: error: expected a pattern behind the colon; * stands for any text\n"
-                        "  *:\n"
-                        "   ^\n"
-                        "my.supp:4:26: error: no error is called \"bad\"\n"
-                        "  {\"event\":\"error\",\"type\":\"bad\"}\n"
-                        "                           ^\n"
-                        "my.supp:5:1: error: no error is called this; * stands for any\n"
-                        "  quux:*\n"
-                        "  ^~~~\n");
+    assert_string_equal(
+        m.text, "my.supp:1:1: error: there is no such type of error; did you mean heap-buffer-overflow?\n"
+                "  heap-buffer-overflo:x\n"
+                "  ^~~~~~~~~~~~~~~~~~~\n"
+                "my.supp:2:3: error: expected type:pattern\n"
+                "    main\n"
+                "    ^~~~\n"
+                "my.supp:3:2: error: expected a pattern after the colon; * stands for any text\n"
+                "  *:\n"
+                "   ^\n"
+                "my.supp:4:26: error: no error is called \"bad\"\n"
+                "  {\"event\":\"error\",\"type\":\"bad\"}\n"
+                "                           ^\n"
+                "my.supp:5:1: error: there is no such type of error; * stands for any\n"
+                "  quux:*\n"
+                "  ^~~~\n");
     struct report_line line = testing_overflow();
     line.error.place.kernel = "good";
     assert_true(suppress_match(s, &line.error, NULL));

@@ -5,7 +5,7 @@
 
 #include "report/text_paint.h"
 
-#define LAST_WORDS "(moat: the rest does not fit and is left out)\n"
+#define LAST_WORDS "(moat: the rest is too long and left out)\n"
 
 enum { PER_LINE = 16, MOST_LINES = 16 };  // corrupted bytes per line, and lines
 
@@ -74,7 +74,7 @@ static void paint_access(struct text_painter *p, const struct report *r)
         paint_triple(p, " by thread", at->thread);
         paint_triple(p, " in block", at->block);
     } else if (at->kernel) {
-        text_buffer_cstr(p->b, " by a thread that is not known");
+        text_buffer_cstr(p->b, " by an unknown thread");
     } else if (r->call) {
         text_buffer_cstr(p->b, " by ");
         text_paint_clean(p, r->call);
@@ -213,15 +213,15 @@ static void paint_buffers(struct text_painter *p, const struct report *r)
     if (!r->nbuffers) {
         if (r->has_address && (r->type == REPORT_WILD_ACCESS || r->type == REPORT_BAD_FREE)) {
             text_buffer_hex(p->b, r->address);
-            text_buffer_cstr(p->b, " lies in no buffer that moat knows\n");
+            text_buffer_cstr(p->b, " is in no buffer that moat knows\n");
         }
         return;
     }
     if (!r->has_address && r->nbuffers > 1)
-        text_buffer_cstr(p->b, "The buffer may be one of these, the likeliest first:\n");
+        text_buffer_cstr(p->b, "The buffer may be one of these, most likely first:\n");
     paint_buffer(p, r, &r->buffers[0]);
     if (r->has_address && r->nbuffers > 1)
-        text_buffer_cstr(p->b, "Other buffers that may be meant:\n");
+        text_buffer_cstr(p->b, "Other buffers that it may belong to:\n");
     for (uint32_t i = 1; i < r->nbuffers; i++)
         paint_buffer(p, r, &r->buffers[i]);
 }
@@ -279,7 +279,7 @@ static void paint_corrupted(struct text_painter *p, const struct report_bytes *c
         return;
     for (uint32_t i = 0; i < c->count; i++)
         changed += is_touched(c, i);
-    text_paint_count(p, changed, "byte that nobody may write was", "bytes that nobody may write were");
+    text_paint_count(p, changed, "byte outside any live buffer was", "bytes outside any live buffer were");
     text_buffer_cstr(p->b, " changed:\n");
     bool gap = false;
     for (uint64_t line = first; line - first < c->count + (c->base - first) && shown < MOST_LINES;

@@ -62,13 +62,13 @@ static void good_everything(void **state)
         "allocated by cuMemAlloc_v2 at:\n"
         "    #0 _Z4makei /src/scale.cu:19\n"
         "    #1 main /src/scale.cu:40\n"
-        "Other buffers that may be meant:\n"
+        "Other buffers that it may belong to:\n"
         "0x7f2a00000400 is located 512 bytes before 512-byte region [0x7f2a00000600,0x7f2a00000800) named "
         "weights\n"
         "allocated by cuMemAllocAsync in thread T2\n"
         "freed by cuMemFreeAsync at:\n"
         "    #0 pool_release (/opt/app/libpool.so+0x42)\n"
-        "5 bytes that nobody may write were changed:\n"
+        "5 bytes outside any live buffer were changed:\n"
         "  0x7f2a00000400:  .  .  .  . de ad be ef   .  .  .  .  .  .  .  .\n"
         "  0x7f2a00000410:  .  .  . 7f\n"
         "note: the mode cannot name the thread's warp\n"
@@ -125,7 +125,7 @@ static void good_candidates(void **state)
     assert_non_null(
         strstr(text, "==4711==ERROR: moat: heap-use-after-free on device 3 at an unknown address in kernel "
                      "scale(float*, int) scale.cu:7\n    in device"));
-    assert_non_null(strstr(text, "\nThe buffer may be one of these, the likeliest first:\n"
+    assert_non_null(strstr(text, "\nThe buffer may be one of these, most likely first:\n"
                                  "1024-byte region [0x7f2a00000000,0x7f2a00000400)\nallocated"));
     assert_non_null(strstr(text, "\n512-byte region [0x7f2a00000600,0x7f2a00000800) named weights\n"));
     assert_null(strstr(text, "is located"));
@@ -143,7 +143,7 @@ static void good_distances(void **state)
     line.error.type = REPORT_WILD_ACCESS;
     line.error.device = -1;
     assert_non_null(strstr(render(line, NULL), "wild-access on the host address 0x7f29fffffff0 in kernel"));
-    assert_non_null(strstr(render(line, NULL), "\n0x7f29fffffff0 lies in no buffer that moat knows\n"));
+    assert_non_null(strstr(render(line, NULL), "\n0x7f29fffffff0 is in no buffer that moat knows\n"));
 }
 
 static void good_only_files_below_the_root_are_shortened(void **state)
@@ -265,7 +265,7 @@ static void bad_room_is_too_small(void **state)
         if (!b.len)
             continue;
         memory[b.len] = 0;
-        char *last = strstr(memory, "(moat: the rest does not fit and is left out)\n");
+        char *last = strstr(memory, "(moat: the rest is too long and left out)\n");
         assert_non_null(last);
         assert_memory_equal(memory, whole, (size_t)(last - memory));
         assert_true(last == memory || last[-1] == '\n');
@@ -281,7 +281,7 @@ static void good_untouched_lines_are_left_out(void **state)
     touched[0] = 1;
     touched[100] = 1;
     const char *text = render(line, NULL);
-    assert_non_null(strstr(text, "2 bytes that nobody may write were changed:\n"
+    assert_non_null(strstr(text, "2 bytes outside any live buffer were changed:\n"
                                  "  0x1000:                          00  .  .  .  .  .  .  .\n"
                                  "  ...\n"
                                  "  0x1320:  .  .  .  .  .  .  .  .  00  .  .  .  .  .  .  .\n"

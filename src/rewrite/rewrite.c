@@ -44,7 +44,7 @@ static void open_cache(void)
         return;
     int err = cache_open(guard.options.cache_dir, guard.options.cache_size, &cache);
     if (err)
-        guard_report_note("no cache of rewritten modules, each is compiled at every start: %s%s%s",
+        guard_report_note("no cache of rewritten modules, so each is compiled at every start: %s%s%s",
                           guard.options.cache_dir ? guard.options.cache_dir : "",
                           guard.options.cache_dir ? ": " : "", cache_why(err));
 }
@@ -182,7 +182,7 @@ static void store(const struct cache_key *key, struct str image, struct str abou
     if (!err)
         guard_count(GUARD_CACHE_STORED);
     else if (!atomic_exchange_explicit(&told, true, memory_order_relaxed))
-        guard_report_note("%s: a rewritten module could not be kept: %s", cache_folder(cache),
+        guard_report_note("%s: a rewritten module could not be stored: %s", cache_folder(cache),
                           strerror(-err));
 }
 
@@ -282,7 +282,7 @@ static bool limit_registers(struct work *w)
     }
     return !least ||
            rewrite_jit_limit(w->jit.options, w->jit.values, &w->jit.count, REWRITE_JIT_MOST, least) ||
-           leave(w->r, REWRITE_FAILED, "it is compiled with options that cannot be kept");
+           leave(w->r, REWRITE_FAILED, "it is compiled with options that moat cannot preserve");
 }
 
 static CUresult link_all(struct work *w, size_t *size)
@@ -424,7 +424,7 @@ static struct work *begin(struct rewrite *r, bool library, const struct rewrite_
         return NULL;
     }
     if (rewrite_jit_take(&w->jit, options)) {
-        leave(r, REWRITE_FAILED, "it is compiled with options that cannot be kept");
+        leave(r, REWRITE_FAILED, "it is compiled with options that moat cannot preserve");
         mem_free(w);
         return NULL;
     }
@@ -548,8 +548,8 @@ void rewrite_left(const struct rewrite *r, CUresult result)
         return;
     guard_count(rows[r->why].count);
     if (!atomic_exchange_explicit(&told[r->why], true, memory_order_relaxed))
-        guard_report_note("a module %s and runs as it is (%s); others like it are counted", rows[r->why].text,
-                          r->detail);
+        guard_report_note("a module %s and runs unchanged (%s); the summary counts others like it",
+                          rows[r->why].text, r->detail);
 }
 
 // --- links --------------------------------------------------------------------------------------------------

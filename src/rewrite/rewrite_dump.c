@@ -141,7 +141,7 @@ static void put_header(struct out *o, const struct rewrite_dump *d)
     ssize_t n = readlink("/proc/self/exe", program, sizeof program - 1);
     program[n > 0 ? n : 0] = 0;
     pass_key(d->passes, passes, sizeof passes);
-    out_lit(o, "// What moat gave to the driver in place of the program's own code.\n");
+    out_lit(o, "// The code that moat passed to the driver instead of the program's own.\n");
     put_line(o, "program", program);
     out_fmt(o, "// process: %d\n// module: %u, text %u of %u\n", getpid(), d->module, d->text, d->texts);
     put_line(o, "name", d->name);

@@ -158,7 +158,7 @@ void guard_report_start(void)
 {
     struct held before;
     if (guard.options.dump_rewritten && !modes_rewrite(&guard.options))
-        guard_report_note("--dump-rewritten: no mode that is on rewrites modules, so nothing is dumped");
+        guard_report_note("--dump-rewritten has no effect: no active mode rewrites modules");
     lock_reports(&before);
     start_locked();
     unlock_reports(&before);

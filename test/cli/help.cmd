@@ -9,20 +9,20 @@ moat finds memory errors in GPU programs.
 Commands:
   help [COMMAND]          print help on moat or on a command
   info                    print what this machine offers: driver, GPUs, CPU device, cache
-  link-flags              print shell commands after which nvcc and CMake link moat's CUDA runtime
-  options                 print every option, its value and where that comes from
-  ptx instrument FILE     print the PTX inside FILE as a rewriting pass leaves it
+  link-flags              print shell commands that make nvcc and CMake link moat's CUDA runtime
+  options                 print every option with its value and the source of the value
+  ptx instrument FILE     print the PTX inside FILE after a rewriting pass
   ptx list FILE           list the GPU modules inside an executable, library, object, archive,
                           fatbin, cubin or PTX file
   ptx print FILE          print the PTX inside FILE
   ptx stats FILE          count kernels, functions, loads and stores of the PTX inside FILE
-  ptx verify FILE         check the PTX inside FILE: is it well formed, does it stay inside its
+  ptx verify FILE         check that the PTX inside FILE is well formed and stays inside its
                           variables
-  report FILE...          render saved reports, JSON Lines, as text, json, sarif or xml
-  [run] PROGRAM [ARG...]  run a program; `run` may be left out
+  report FILE...          render saved reports (JSON Lines) as text, json, sarif or xml
+  [run] PROGRAM [ARG...]  run a program and watch it (the word run may be left out)
 
 Options:
-  --config=FILE           read options from FILE, lines of the form key = value
+  --config=FILE           read options from FILE, which has lines of the form key = value
   --help                  print help on moat or on the command given and exit
   --version               print the version and exit
 
@@ -35,9 +35,9 @@ usage: moat ptx print FILE
   print the PTX inside FILE
 
 Options:
-  --dump-after=ANALYSIS   print each function with what ANALYSIS found: cfg, dominators,
+  --dump-after=ANALYSIS   print each function with the result of ANALYSIS: cfg, dominators,
                           postdominators, loops, reaching or liveness
-  --module=N              look only at the N-th module of the file, counted from 1
+  --module=N              use only the N-th module of the file, counted from 1
   --raw                   print PTX as it is stored, decompressed but not parsed
 $ moat help info
 usage: moat info
@@ -45,19 +45,19 @@ usage: moat info
   print what this machine offers: driver, GPUs, CPU device, cache
 
 Options:
-  --cache                 keep rewritten modules on disk, so that they are compiled once
-  --cache-dir=DIR         where; a full path, the user's alone; not set: moat in $XDG_CACHE_HOME or
-                          in ~/.cache
-  --cache-size=SIZE       bytes that they may take; those not used for longest go first
-  --cpu-capability=N      compute capability of the CPU device, 75 for 7.5
-  --cpu-devices=N         devices that the CPU device shows; they share its threads, each has memory
-                          of its own
+  --cache                 keep rewritten modules on disk, so that each is compiled only once
+  --cache-dir=DIR         keep the cache in DIR, an absolute path that only the user can write to
+                          (by default moat below $XDG_CACHE_HOME or ~/.cache)
+  --cache-size=SIZE       let the cache take at most SIZE bytes, by removing the modules that were
+                          not used for longest
+  --cpu-capability=N      set the compute capability of the CPU device (75 means 7.5)
+  --cpu-devices=N         show programs N CPU devices, which share threads and have separate memory
   --cpu-lanes=auto|plain|avx2|avx512
-                          vector instructions that the CPU device runs a warp's lanes on; auto: the
-                          best there are
-  --cpu-memory=SIZE       memory of each CPU device; not set: half of what the machine has, divided
-                          among them
-  --cpu-threads=N         threads that the CPU device runs blocks on; not set: one for each core
+                          run the lanes of a warp on these vector instructions, where auto means the
+                          best that the CPU has
+  --cpu-memory=SIZE       give each CPU device SIZE bytes of memory (by default half of the
+                          machine's memory, divided among the devices)
+  --cpu-threads=N         run blocks on N threads of the CPU (by default one for each core)
 $ moat info --help | diff - <(moat help info)
 $ moat ptx --help | grep usage
 usage: moat ptx instrument FILE

@@ -14,5 +14,5 @@ $ moat link-flags now
 2> moat: error: `moat link-flags` takes no operand, but "now" was given
 [status 2]
 $ mkdir $T/bin; cp $(command -v moat) $T/bin/; $T/bin/moat link-flags
-2> moat: error: moat's CUDA runtime is not there: $T/lib/moat/libcudart_static.a: No such file or directory
+2> moat: error: moat's CUDA runtime was not found: $T/lib/moat/libcudart_static.a: No such file or directory
 [status 2]

@@ -2,101 +2,101 @@
 
 $ moat options
 --cache
-    keep rewritten modules on disk, so that they are compiled once
+    keep rewritten modules on disk, so that each is compiled only once
     for: info,run
     default: yes
     now: yes (default)
 --cache-dir=DIR
-    where; a full path, the user's alone; not set: moat in $XDG_CACHE_HOME or in ~/.cache
+    keep the cache in DIR, an absolute path that only the user can write to (by default moat below $XDG_CACHE_HOME or ~/.cache)
     for: info,run
     default: not set
     now: not set (default)
 --cache-size=SIZE
-    bytes that they may take; those not used for longest go first
+    let the cache take at most SIZE bytes, by removing the modules that were not used for longest
     for: info,run
     default: 1G
     now: 1073741824 (default)
 --canary-interval=MS
-    milliseconds between two scans of --mode=canary, at least; longer where scans would take more than a fifth of the monitor's time, but not beyond 1.5 ms for that, 5 to 50 ms while the program launches many kernels, and 50 ms while it makes many transfers
+    wait at least MS milliseconds between two scans of --mode=canary
     for: run
     default: 0.5
     now: 0.5 (default)
 --canary-memory=auto|plain|mapped
-    where --mode=canary puts buffers of 1 MiB and more; mapped: one behind the other in memory that is mapped as it is needed, of which a thousandth is lost; plain: in memory from cuMemAlloc, of which some hundredths are; auto: mapped where the program sees one GPU, else plain
+    take memory for canary mode's buffers of 1 MiB and more from cuMemMap (mapped) or cuMemAlloc (plain), where auto is mapped if there is one GPU
     for: run
     default: auto
     now: auto (default)
 --canary-scan=copy|managed
-    how --mode=canary reads canaries; copy: by copies; managed: buffers are managed memory, of which the monitor reads pages, as GMODx does, to compare with
+    read canaries by copies (copy) or as GMODx does, from managed memory (managed)
     for: run
     default: copy
     now: copy (default)
 --color=auto|always|never
-    colours in text reports; auto: on a terminal, unless NO_COLOR is set
+    use colours in text reports, where auto means on a terminal unless NO_COLOR is set
     for: report,run
     default: auto
     now: auto (default)
 --config=FILE
-    read options from FILE, lines of the form key = value
+    read options from FILE, which has lines of the form key = value
     default: not set
     now: not set (default)
 --cpu-capability=N
-    compute capability of the CPU device, 75 for 7.5
+    set the compute capability of the CPU device (75 means 7.5)
     for: info,run
     default: 90
     now: 90 (default)
 --cpu-devices=N
-    devices that the CPU device shows; they share its threads, each has memory of its own
+    show programs N CPU devices, which share threads and have separate memory
     for: info,run
     default: 1
     now: 1 (default)
 --cpu-lanes=auto|plain|avx2|avx512
-    vector instructions that the CPU device runs a warp's lanes on; auto: the best there are
+    run the lanes of a warp on these vector instructions, where auto means the best that the CPU has
     for: info,run
     default: auto
     now: auto (default)
 --cpu-memory=SIZE
-    memory of each CPU device; not set: half of what the machine has, divided among them
+    give each CPU device SIZE bytes of memory (by default half of the machine's memory, divided among the devices)
     for: info,run
     default: not set
     now: not set (default)
 --cpu-threads=N
-    threads that the CPU device runs blocks on; not set: one for each core
+    run blocks on N threads of the CPU (by default one for each core)
     for: info,run
     default: not set
     now: not set (default)
 --device=auto|gpu|cpu
-    what kernels run on; auto: a GPU if there is one, else the CPU device
+    run kernels on a GPU or on the CPU device, where auto means a GPU if there is one
     for: run
     default: auto
     now: auto (default)
 --driver=FILE
-    the libcuda that moat stands before; not set: the machine's, or the CPU device
+    load FILE as the CUDA driver (by default the machine's libcuda.so.1, or the CPU device)
     for: run
     default: not set
     now: not set (default)
 --dump-after=ANALYSIS
-    print each function with what ANALYSIS found: cfg, dominators, postdominators, loops, reaching or liveness
+    print each function with the result of ANALYSIS: cfg, dominators, postdominators, loops, reaching or liveness
     for: ptx print
     default: not set
     now: not set (default)
 --dump-rewritten=DIR
-    write each module that a mode rewrites to a file in DIR, as the PTX that the driver gets
+    write the PTX of each rewritten module to a file in DIR, as the driver gets it
     for: run
     default: not set
     now: not set (default)
 --error-exitcode=N
-    exit status when errors were found in any process, or are in a saved report; 0: the program's own
+    exit with status N if errors were found in any process or are in a saved report (0 keeps the program's own status)
     for: report,run
     default: 97
     now: 97 (default)
 --follow-children
-    watch the programs that the program starts too
+    also watch the programs that the program starts
     for: run
     default: yes
     now: yes (default)
 --format=text|json|sarif|xml
-    print for people or for programs; sarif and xml: reports only
+    choose the output format, of which sarif and xml are for reports only
     for: ptx list,ptx stats,report,run
     default: text
     now: text (default)
@@ -106,32 +106,32 @@ $ moat options
     default: no
     now: no (default)
 --heap
-    watch the heap of the program's processes too
+    also watch the CPU heap of the program's processes
     for: run
     default: no
     now: no (default)
 --heap-free=eager|lazy
-    when a block of the heap is given back; eager: at once; lazy: after a while, in which writes to it are found
+    release a freed heap block at once (eager) or after a delay in which writes to it are found (lazy)
     for: run
     default: eager
     now: eager (default)
 --heap-monitor-share=PERCENT
-    how much of a core each monitor of the heap may take; less where other threads want it
+    let each heap monitor use at most PERCENT of a core, and less while other threads need it
     for: run
     default: 25
     now: 25 (default)
 --heap-monitors=N
-    threads that look at the blocks of the heap
+    check the heap's blocks with N threads
     for: run
     default: 1
     now: 1 (default)
 --heap-stacks=auto|caller|full
-    how much of the call stack is kept for the heap's blocks; auto: all of it, for calling paths that were seen often or first
+    record only the caller of each heap allocation, its full call stack, or the full stack of paths that are seen first or often (auto)
     for: run
     default: auto
     now: auto (default)
 --heap-wait=SIZE
-    how much of the heap each thread keeps back with --heap-free=lazy
+    let each thread hold back SIZE bytes of freed heap blocks with --heap-free=lazy
     for: run
     default: 256k
     now: 262144 (default)
@@ -140,12 +140,12 @@ $ moat options
     default: no
     now: no (default)
 --kheap
-    with --mode=canary, also watch what kernels take from malloc: their calls of malloc and free go to a heap of moat's
+    with --mode=canary, also watch memory that kernels take from malloc, by redirecting their calls to a heap of moat's own
     for: run
     default: yes
     now: yes (default)
 --kheap-arrays=N
-    in how many arrays that heap keeps its buffers' addresses; threads are spread over them
+    record the buffers that kernels take from malloc in N arrays, over which threads are spread
     for: run
     default: 32
     now: 32 (default)
@@ -155,37 +155,37 @@ $ moat options
     default: no
     now: no (default)
 --log-file=FILE
-    write reports to FILE; %p: number of the process, %h: name of the host, %%: a percent sign; not set: standard error
+    write reports to FILE instead of standard error, with %p for the process, %h for the host and %% for a percent sign
     for: run
     default: not set
     now: not set (default)
 --mode=off|api|count|pages|canary|tally
-    how to look for errors, several ways with commas; api: check frees, transfers and leaks; count: also count what kernels read and write; pages: also make kernels fault that leave large buffers or use freed ones; canary: also watch the bytes around each buffer while kernels run; tally: also count what modes are told, to test moat itself; off: run the program as it is
+    look for errors in this mode or in several, separated by commas
     for: run
     default: api
     now: api (default)
 --module=N
-    look only at the N-th module of the file, counted from 1
+    use only the N-th module of the file, counted from 1
     for: ptx instrument,ptx list,ptx print,ptx stats,ptx verify
     default: not set
     now: not set (default)
 --pages-budget=SIZE
-    memory that --mode=pages may take beyond what the program asks for, by rounding; what does not fit gets plain memory; not set: an eighth of the device's
+    let --mode=pages take SIZE bytes for rounding and give plain memory beyond that (by default an eighth of the device's memory)
     for: run
     default: not set
     now: not set (default)
 --pages-own=SIZE
-    with --mode=pages, buffers from SIZE on get pages of their own, so that overflows are found; smaller ones share pages
+    with --mode=pages, give buffers of SIZE bytes and more pages of their own, so that overflows of them are found
     for: run
     default: 1M
     now: 1048576 (default)
 --pass=PASS
-    how to rewrite: count adds counters of loads, stores and bytes; kheap sends malloc and free to a heap of moat's
+    apply PASS: count adds counters of loads, stores and bytes, kheap redirects malloc and free to a heap of moat's own
     for: ptx instrument
     default: count
     now: count (default)
 --print-limit=N
-    print at most N errors and count the others; 0: print all
+    print at most N errors and count the others (0 prints all)
     for: report,run
     default: 100
     now: 100 (default)
@@ -200,37 +200,37 @@ $ moat options
     default: no
     now: no (default)
 --stack-depth=N
-    frames of the host's call stack that are kept for each allocation and free
+    record N frames of the host's call stack for each allocation and free
     for: run
     default: 16
     now: 16 (default)
 --stats
-    count what kernels execute on the CPU device and print it at exit
+    count what kernels execute on the CPU device and print the counts at exit
     for: run
     default: no
     now: no (default)
 --strict
-    do not run the program, status 98, where something that moat needs is missing
+    exit with status 98 instead of running the program if something that moat needs is missing
     for: run
     default: no
     now: no (default)
 --suppressions=FILE
-    leave out the errors that FILE names: lines of the form type:pattern, or a saved report
+    leave out the errors that FILE lists, as lines of the form type:pattern or as a saved report
     for: report,run
     default: not set
     now: not set (default)
 --times
-    measure how long kernels take on the CPU device and print it at exit
+    measure how long kernels take on the CPU device and print the times at exit
     for: run
     default: no
     now: no (default)
 --torch-alloc
-    take the place of PyTorch's allocator, so that each tensor is a buffer of its own
+    replace PyTorch's allocator by moat's, so that each tensor is a separate buffer
     for: run
     default: no
     now: no (default)
 --unpool
-    turn off the memory pools of PyTorch, JAX and CuPy, so that each array is a buffer of its own
+    turn off the memory pools of PyTorch, JAX and CuPy, so that each array is a separate buffer
     for: run
     default: no
     now: no (default)

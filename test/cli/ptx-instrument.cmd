@@ -64,7 +64,7 @@ $ moat ptx instrument test/fuzz/corpus/image/two-archs.fatbin | grep '^//\|^.tar
 
 # What cannot be rewritten.
 $ moat ptx instrument $T/b.ptx
-2> moat: error: $T/b.ptx cannot be rewritten: it has names of ours: it was rewritten before
+2> moat: error: $T/b.ptx cannot be rewritten: it contains moat's names: it was rewritten before
 [status 2]
 $ sed 's/size 64/size 32/' $T/a.ptx > $T/c.ptx; moat ptx instrument $T/c.ptx
 2> moat: error: $T/c.ptx cannot be rewritten: passes take neither 32-bit addresses nor registers outside of functions

@@ -212,7 +212,7 @@ $ moat ptx stats --format=json $T/cut.ptx
 2>   ^
 [status 2]
 $ moat ptx stats --format=xml $T/a.ptx
-2> moat: error: this command prints text or json; the format chosen is one of reports
+2> moat: error: this command prints text or json; sarif and xml are for reports
 [status 2]
 $ moat ptx stats --raw $T/a.ptx
 2> --raw: error: not an option of `moat ptx stats`, but of: ptx print

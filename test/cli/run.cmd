@@ -62,10 +62,10 @@ $ chmod +x $T/plain; moat --device=cpu $T/plain
 2> moat: error: cannot watch "$T/plain": it is neither an executable nor a script
 [status 98]
 $ gcc -static -x c -o $T/static - <<< 'int main(void) { return 0; }'; moat --device=cpu $T/static
-2> moat: error: cannot watch "$T/static": it is statically linked, so no library can be put before it
+2> moat: error: cannot watch "$T/static": it is statically linked, so no library can be preloaded
 [status 98]
 $ printf '#!%s\n' $T/static > $T/script; moat --device=cpu $T/script
-2> moat: error: cannot watch "$T/static": it is statically linked, so no library can be put before it
+2> moat: error: cannot watch "$T/static": it is statically linked, so no library can be preloaded
 [status 98]
 $ printf '#!%s\n' $T/script > $T/script; moat --device=cpu $T/script
 2> moat: error: cannot watch "$T/script": its interpreter is a script, too many times over

@@ -19,13 +19,13 @@ lacks() {  # lacks LOG NAME TRAIT: prints what is missing
         grep -q '1001-byte region' "$log" || echo 'the size is not the one that was asked for'
         return
     elif [ "$trait" = call ]; then
-        ! grep -q 'that nobody may write' "$log" || echo 'the canary tells what the call did'
+        ! grep -q 'outside any live buffer' "$log" || echo 'the canary tells what the call did'
         return
     fi
-    grep -q 'that nobody may write' "$log" || echo 'no bytes are shown'
+    grep -q 'outside any live buffer' "$log" || echo 'no bytes are shown'
     grep -Eq 'bytes? (after|before|inside) [0-9]+-byte region' "$log" || echo 'no buffer is named'
     grep -q 'allocated by cuMem' "$log" || echo 'who allocated is not said'
-    [[ $name != one_byte* ]] || grep -q ' 1 byte that nobody may write' "$log" || echo 'more than one byte is said to be changed'
+    [[ $name != one_byte* ]] || grep -q ' 1 byte outside any live buffer' "$log" || echo 'more than one byte is said to be changed'
     [ "$name" != blamed_alone ] || ! grep -q '\<fill\>' "$log" || echo 'a kernel is named that cannot have done it'
     [ "$trait" = host ] || grep -Eq '\<(flip|restore)\>' "$log" || echo 'the kernel is not named'
 }

@@ -49,14 +49,14 @@ for way in $("$program" list); do
     fault)
         run "$way"
         check "$way" same $status 97
-        check "$way" says 'counted could not be read: CUDA_ERROR_ILLEGAL_ADDRESS'
+        check "$way" says 'counters could not be read: CUDA_ERROR_ILLEGAL_ADDRESS'
         check "$way" same "$(row counted)" '1 0 0 0 0 0'
         ;;
     hang)
         [ "$device" = cpu ] || continue
         run "$way"
         check "$way" same $status 0
-        check "$way" says 'kernels were running still'
+        check "$way" says 'kernels were still running'
         ;;
     twins)
         run "$way"
@@ -78,20 +78,20 @@ run linked_two
 check 'a function that is called' same "$(row helper)" '- 192 192 0 768 0'
 check 'a kernel that calls' same "$(row caller)" '1 192 0 0 0 0'
 run lowered
-check 'newer PTX' says 'modules rewritten whose PTX is for another GPU'
+check 'newer PTX' says 'modules rewritten from PTX for another GPU'
 
 # The second time nothing is compiled.
 rm -rf "$XDG_CACHE_HOME"
 run data
-check 'first start' same "$(stat 'modules put into the cache')$(stat 'modules that the cache had')" 1
+check 'first start' same "$(stat 'modules stored in the cache')$(stat 'modules loaded from the cache')" 1
 run data
-check 'second start' same "$(stat 'modules that the cache had')" 1
+check 'second start' same "$(stat 'modules loaded from the cache')" 1
 check 'second start' right
 run options
-check 'other options of the compiler are another module' same "$(stat 'modules put into the cache')" 1
+check 'other options of the compiler are another module' same "$(stat 'modules stored in the cache')" 1
 check 'the cache is private' same "$(command stat -c %a "$XDG_CACHE_HOME/moat")" 700
 run data --no-cache
-check 'without the cache' same "$(stat 'modules that the cache had')$(stat 'modules put into the cache')" ''
+check 'without the cache' same "$(stat 'modules loaded from the cache')$(stat 'modules stored in the cache')" ''
 check 'without the cache' right
 run data --cache-dir="$T/other"
 check 'another folder' same "$(find "$T/other" -name '*.mod' | wc -l)" 1
@@ -103,9 +103,9 @@ for damage in 'truncate -s 100' 'truncate -s 0' 'dd if=/dev/urandom bs=64 count=
     case $damage in *=) $damage"$entry" ;; *) $damage "$entry" ;; esac
     run data --cache-dir="$T/other"
     check "after $damage" right
-    check "after $damage" same "$(stat 'modules put into the cache')" 1
+    check "after $damage" same "$(stat 'modules stored in the cache')" 1
     run data --cache-dir="$T/other"
-    check "repaired after $damage" same "$(stat 'modules that the cache had')" 1
+    check "repaired after $damage" same "$(stat 'modules loaded from the cache')" 1
 done
 chmod 755 "$T/other"
 run data --cache-dir="$T/other"
@@ -124,7 +124,7 @@ check 'not a full path' says 'WARNING.*no cache.*full path'
 (ulimit -f 0 && XDG_CACHE_HOME=$T/full timeout 60 "$MOAT" --device="$device" --mode=count "$program" data) 2>&1 |
     cat >"$T/log"
 check 'a full disk' right
-check 'a full disk' says 'could not be kept'
+check 'a full disk' says 'could not be stored'
 
 # Many at once, with an empty cache.
 for i in 1 2 3 4; do

@@ -68,12 +68,12 @@ check 'the folder is made, for its user' same "$(command stat -c %a "$T/data")" 
 
 # The cache has machine code only: it is filled, and not asked.
 run "$T/filled" count --cache-dir="$T/own" "$program" data
-check 'first start' same "$(stat 'modules put into the cache')" 1
+check 'first start' same "$(stat 'modules stored in the cache')" 1
 run "$T/second" count --cache-dir="$T/own" "$program" data
-check 'second start' same "$(stat 'modules that the cache had')$(files "$T/second")" 1
+check 'second start' same "$(stat 'modules loaded from the cache')$(files "$T/second")" 1
 check 'the same text' same "$(grep -v '^//' "$T"/filled/* | md5sum)" "$(grep -v '^//' "$T"/second/* | md5sum)"
 timeout 60 "$MOAT" --device="$device" --mode=count --cache-dir="$T/own" "$program" data >"$T/log" 2>&1
-check 'without the option the cache serves' same "$(stat 'modules that the cache had')" 1
+check 'without the option the cache serves' same "$(stat 'modules loaded from the cache')" 1
 
 # malloc inside kernels.
 run "$T/kheap" canary "$BUILD/tool/kheap_errors" good single_kernel 1
@@ -129,10 +129,10 @@ check 'a full disk' same "$(files "$T/full")" 0
 
 # Modes that leave modules alone.
 run "$T/api" api "$program" data
-check 'the default mode' says 'dump-rewritten: no mode that is on rewrites modules'
+check 'the default mode' says 'dump-rewritten has no effect: no active mode rewrites modules'
 check 'the default mode' [ ! -e "$T/api" ]
 run "$T/none" canary --no-kheap "$program" data
-check '--no-kheap' says 'dump-rewritten: no mode that is on rewrites modules'
+check '--no-kheap' says 'dump-rewritten has no effect: no active mode rewrites modules'
 
 echo "$passed passed, $failed failed"
 [ $failed = 0 ] && [ $passed -gt 0 ]

@@ -105,7 +105,7 @@ sed 's/%s/good/' "$T/tensors.py" >"$T/good.py"
 watch --torch-alloc good.py
 check 0 '^done' 'torch-alloc'
 check 0 'PyTorch allocates through moat' 'torch-alloc says so'
-check 0 "moat takes the place of PyTorch's allocator" 'the banner says so'
+check 0 "moat replaces PyTorch's allocator" 'the banner says so'
 check 0 'allocations  *2$' 'two tensors are two buffers'
 check 0 'frees  *2$' 'and both are freed'
 check 0 'their own sitecustomize sitecustomize' 'their own sitecustomize runs'
@@ -163,7 +163,7 @@ END
 XLA_PYTHON_CLIENT_ALLOCATOR=bfc watch --unpool pools.py
 check 0 "^\[None, None\] \['1', 'false', 'bfc'\]" 'unpool'
 check 0 "pools are turned off: PYTORCH_NO_CUDA_MEMORY_CACHING=1 XLA_PYTHON_CLIENT_PREALLOCATE=false$" 'unpool says so'
-check 0 'stays as the environment has it: XLA_PYTHON_CLIENT_ALLOCATOR=bfc' 'unpool leaves what is set'
+check 0 'because the environment sets XLA_PYTHON_CLIENT_ALLOCATOR=bfc' 'unpool leaves what is set'
 check 0 "CuPy's pools are off" 'unpool for CuPy'
 watch --unpool pools.py
 check 0 "^\[None, None\] \['1', 'false', 'cuda_async'\]" 'unpool, nothing set before'

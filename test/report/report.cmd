@@ -11,7 +11,7 @@ $ cat > $T/saved <<'END'
 $ moat report $T/saved
 ==11==moat 0: watching /usr/bin/app (pid 11), mode api, device cpu
 ==11==ERROR: moat: heap-buffer-overflow on device 0 address 0x7f0000000400 in kernel scale(float*, int) scale.cu:7
-WRITE of size 4 by a thread that is not known
+WRITE of size 4 by an unknown thread
 0x7f0000000400 is located 0 bytes after 1024-byte region [0x7f0000000000,0x7f0000000400)
 allocated by cuMemAlloc_v2
 Report 1 of process 11
@@ -96,7 +96,7 @@ $ moat report $T/saved > /dev/full
 2> moat: error: cannot write the output: No space left on device
 [status 2]
 $ moat ptx list --format=sarif $T/saved
-2> moat: error: this command prints text or json; the format chosen is one of reports
+2> moat: error: this command prints text or json; sarif and xml are for reports
 [status 2]
 $ moat report --log-file=x $T/saved
 2> --log-file: error: not an option of `moat report`, but of: run

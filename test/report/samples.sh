@@ -9,12 +9,12 @@ T=$(mktemp -d) || exit 1
 trap 'rm -rf "$T"' EXIT
 export XDG_CACHE_HOME=$T/cache
 cc -g -Isrc -o "$T/pipeline" demo/pipeline.c -L"$BUILD/lib/moat" -lcuda || exit 1
-sed 's/tile\[1024\]/tile[1028]/' demo/smooth.ptx >"$T/mended.ptx"
+sed 's/tile\[1024\]/tile[1028]/' demo/smooth.ptx >"$T/fixed.ptx"
 same() {
-    sed -E 's/==[0-9]+==/==PID==/; s/(thread|process|pid) [0-9]+/\1 PID/; s/0x[0-9a-f]+/ADDRESS/g; s|of [^ ]*/mended.ptx|of mended.ptx|'
+    sed -E 's/==[0-9]+==/==PID==/; s/(thread|process|pid) [0-9]+/\1 PID/; s/0x[0-9a-f]+/ADDRESS/g; s|of [^ ]*/fixed.ptx|of fixed.ptx|'
 }
 for way in 'pages freed' 'api overflow' 'count good'; do
-    "$MOAT" --device=cpu --mode="${way% *}" "$T/pipeline" "$T/mended.ptx" "${way#* }" 2>&1 >/dev/null
+    "$MOAT" --device=cpu --mode="${way% *}" "$T/pipeline" "$T/fixed.ptx" "${way#* }" 2>&1 >/dev/null
 done | same >"$T/out"
 same <doc/reports.md | awk -v out="$T/out" '
     BEGIN { while ((getline line < out) > 0) all = all "\n" line; all = all "\n" }

@@ -44,7 +44,7 @@ hello
 $ $T/w $T/fake start error end exit=7
 ==P==moat 0: watching /usr/bin/fake (pid P), mode api, device cpu
 ==P==ERROR: moat: heap-buffer-overflow on device 0 address 0x7f0000000400 in kernel scale(float*, int) scale.cu:7
-WRITE of size 4 by a thread that is not known
+WRITE of size 4 by an unknown thread
 0x7f0000000400 is located 0 bytes after 1024-byte region [0x7f0000000000,0x7f0000000400)
 allocated by cuMemAlloc_v2
 Report 1 of process P
@@ -62,7 +62,7 @@ moat: error: nothing was watched: no process of the program has used CUDA where 
 $ $T/w --error-exitcode=5 $T/fake start error end
 ==P==moat 0: watching /usr/bin/fake (pid P), mode api, device cpu
 ==P==ERROR: moat: heap-buffer-overflow on device 0 address 0x7f0000000400 in kernel scale(float*, int) scale.cu:7
-WRITE of size 4 by a thread that is not known
+WRITE of size 4 by an unknown thread
 0x7f0000000400 is located 0 bytes after 1024-byte region [0x7f0000000000,0x7f0000000400)
 allocated by cuMemAlloc_v2
 Report 1 of process P
@@ -83,14 +83,14 @@ hello
 # A signal: the command dies by it, so that a shell sees what it would have seen.
 $ $T/w $T/fake start raise=9 2> /dev/null; echo $?
 ==P==moat 0: watching /usr/bin/fake (pid P), mode api, device cpu
-==P==moat: this process ended without a summary: a signal or _exit ended it, or it became another program
+==P==moat: this process ended without a summary: by a signal, by _exit, or because it became another program
 137
 $ $T/w $T/fake start raise=6 > $T/log 2>&1; echo $?; ls $T/tmp
 134
 $ $T/w $T/fake raise=15 2> /dev/null; echo $?
 143
 $ $T/w $T/fake start error raise=9 | tail -n 1; $T/w $T/fake start error raise=9 > $T/log; echo $?
-==P==moat: this process ended without a summary: a signal or _exit ended it, or it became another program
+==P==moat: this process ended without a summary: by a signal, by _exit, or because it became another program
 97
 $ python3 -c 'import os, subprocess; print(subprocess.run([os.environ["T"] + "/tree/bin/moat", "--device=cpu", os.environ["T"] + "/fake", "raise=15"], stderr=subprocess.DEVNULL).returncode)'
 -15
@@ -116,7 +116,7 @@ $ $T/w sh -c '$T/fake start end; $T/fake start error=double-free end; exit 3' | 
 ==P==moat: 0 errors
 ==P==moat 0: watching /usr/bin/fake (pid P), mode api, device cpu
 ==P==ERROR: moat: double-free on device 0 address 0x7f0000000400 in kernel scale(float*, int) scale.cu:7
-WRITE of size 4 by a thread that is not known
+WRITE of size 4 by an unknown thread
 0x7f0000000400 is located 0 bytes after 1024-byte region [0x7f0000000000,0x7f0000000400)
 allocated by cuMemAlloc_v2
 Report 1 of process P
@@ -158,7 +158,7 @@ $ $T/w $T/fake fork start=heap note=attention end | grep -v '^ '
 ==P==moat: 0 errors in the CPU's heap
 $ $T/w $T/fake fork start=heap
 ==P==moat 0: watching /usr/bin/fake (pid P), mode heap
-==P==moat: this process ended without a summary: a signal or _exit ended it, or it became another program
+==P==moat: this process ended without a summary: by a signal, by _exit, or because it became another program
 $ $T/w --format=json $T/fake fork start=heap end | cut -c 1-30
 {"event":"start","pid":P,"pare
 {"event":"end","pid":P,"librar
@@ -234,7 +234,7 @@ $ $T/w $T/fake start 'raw={"event":"error"}' raw=nonsense error end | grep -E 'c
 SUMMARY: moat: heap-buffer-overflow scale.cu:7 in scale(float*, int)
 $ $T/w $T/fake start error raise=9 | grep -E 'SUMMARY|without'
 SUMMARY: moat: heap-buffer-overflow scale.cu:7 in scale(float*, int)
-==P==moat: this process ended without a summary: a signal or _exit ended it, or it became another program
+==P==moat: this process ended without a summary: by a signal, by _exit, or because it became another program
 
 # Log files.
 $ $T/w --log-file=$T/a.log $T/fake start error end say=hello; head -n 2 $T/a.log | tail -n 1 | cut -d' ' -f2-5
@@ -321,7 +321,7 @@ $ $T/w --suppressions=$T/saved.json $T/fake start error end | grep -c ERROR
 0
 [status 1]
 $ printf 'double-fre:*\n' > $T/bad; $T/w --suppressions=$T/bad $T/fake start error=double-free end | head -n 4
-$T/bad:1:1: error: no error is called this; did you mean double-free?
+$T/bad:1:1: error: there is no such type of error; did you mean double-free?
   double-fre:*
   ^~~~~~~~~~
 moat: warning: not all suppressions can be used
