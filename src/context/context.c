@@ -8,13 +8,13 @@
 
 static struct context contexts[CONTEXT_ROWS];
 static _Atomic(struct context *) numbered[CONTEXT_CONTEXTS];
-static bool attach_lost;                       // one that was attached to found no row
+static bool attach_lost;                       // a context that was attached to found no row
 static bool crowded;                           // a context found no row
-static struct one_or_many seen;                // of contexts that were begun
-static struct lock lock = LOCK_INIT(CONTEXT);  // of changes to the table; a leaf
+static struct one_or_many seen;                // contexts that were begun
+static struct lock lock = LOCK_INIT(CONTEXT);  // protects changes to the table; a leaf
 
-// The parent's contexts are not the child's: no driver works across a fork. What modes know of them they
-// forget themselves.
+// The parent's contexts are invalid in the child: no driver works across a fork. Modes forget their own data
+// about them.
 void context_after_fork(void)
 {
     lock_after_fork(&lock);
@@ -41,14 +41,15 @@ static bool has_calls(void)
 
 static struct context *find_row(CUcontext context)
 {
-    // Acquire pairs with the release in add_row: who finds the context sees what the row says.
+    // Acquire: pairs with the release in add_row, so that a thread that finds the handle sees the row's
+    // contents.
     for (unsigned i = 0; i < CONTEXT_ROWS; i++)
         if (atomic_load_explicit(&contexts[i].handle, memory_order_acquire) == context)
             return &contexts[i];
     return NULL;
 }
 
-// Under the lock. NULL: there is no room, which is remembered.
+// Requires the lock. Returns NULL if there is no room, which `crowded` remembers.
 static struct context *add_row(CUcontext context)
 {
     struct context *h = find_row(context);
@@ -125,7 +126,7 @@ bool context_detach(CUcontext context, bool all)
     return held;
 }
 
-// Under the lock.
+// Requires the lock.
 static void retire(struct context *h)
 {
     if (!atomic_load_explicit(&h->used, memory_order_relaxed))
@@ -149,7 +150,7 @@ void context_forget(CUcontext context)
 
 static bool is_used(const struct context *h)
 {
-    // Acquire pairs with the release in use.
+    // Acquire: pairs with the release in use.
     return h && atomic_load_explicit(&h->used, memory_order_acquire);
 }
 
@@ -166,7 +167,7 @@ unsigned context_number(const struct context *ctx)
 
 struct context *context_of_number(unsigned number)
 {
-    // Acquire pairs with the release in use: who finds the row sees what it says.
+    // Acquire: pairs with the release in use, so that a thread that finds the row sees its contents.
     return atomic_load_explicit(&numbered[number], memory_order_acquire);
 }
 
@@ -198,7 +199,7 @@ struct context *context_current(void)
     CUdevice device;
     if (!guard.real.cuCtxGetCurrent || guard.real.cuCtxGetCurrent(&context) || !context)
         return NULL;
-    // A stream that we made in a green one would go with it.
+    // A stream that moat created in a green context would be destroyed with it.
     if (green_owner(context) != context)
         return NULL;
     struct context *h = context_find(context);

@@ -84,7 +84,8 @@ static void finds(void **state)
     assert_string_equal(kernels_name(HANDLE(0)), "other");
 }
 
-// What modes keep is gone when the handle is another kernel's, and stays when it is found again.
+// Data of modes is cleared when the handle becomes another kernel's, and stays when the kernel is found
+// again.
 static void keeps_data(void **state)
 {
     int a, b;
@@ -114,7 +115,7 @@ static void forgets_with_owner(void **state)
     kernels_found(HANDLE(6), KERNELS_FUNCTION, OWNER(5), "k");
     atomic_store(&kernels_find(HANDLE(6))->data[0], &a);
     kernels_old(kernels_find(HANDLE(3)))->size = 8;
-    // Of an owner that has the same handle and came later nothing is forgotten.
+    // Kernels of a later owner that got the same handle are not forgotten.
     uint64_t before = kernels_found_so_far();
     kernels_found(HANDLE(17), KERNELS_FUNCTION, OWNER(3), "later");
     kernels_owner_gone(OWNER(3), before);
@@ -189,7 +190,7 @@ static void hides(void **state)
     assert_layout(kernels_layout(k), three, 3, 24);
 }
 
-// A handle that nobody told of is asked for as either kind.
+// A handle of unknown kind is queried as either.
 static void asks_both_ways(void **state)
 {
     assert_layout(kernels_layout(kernels_get(HANDLE(40))), two, 2, 12);
@@ -246,7 +247,7 @@ static void runs_out(void **state)
     assert_null(kernels_old(NULL));
 }
 
-// The last: a table with no more room finds what it has, and says of others that they are not known.
+// Runs last: a full table finds what it has, and reports others as unknown.
 static void runs_full(void **state)
 {
     const uintptr_t first = 0x700000000000, most = KERNELS_SLOTS / 4 * 3;
