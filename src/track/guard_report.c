@@ -21,12 +21,12 @@
 enum {
     NOTES = 16,
     NOTE_SIZE = 240,
-    EQUALS = 4096,  // different errors that are remembered; a power of two
+    EQUALS = 4096,  // distinct errors that are remembered; a power of two
     STACKS = 2 + 2 * GUARD_REPORT_BUFFERS,
     PATHS_SIZE = 64 << 10,
 };
 
-// What a report is put together in; mapped at the first one. Under the lock.
+// Buffers in which a report is assembled; mapped for the first one. Protected by the lock.
 struct desk {
     struct report_frame frames[STACKS][STACK_DEPTH_MAX];
     struct report_buffer buffers[GUARD_REPORT_BUFFERS];
@@ -38,27 +38,28 @@ struct desk {
     char note[NOTE_SIZE];
 };
 
-// The last in the order of locks: taken with none of ours held, held over the channel only.
+// The last lock by rank: taken while no other of moat's is held, and held over the channel only.
 static struct lock lock = LOCK_INIT(REPORT);
 static struct channel channel;
 static struct desk *desk;
 static struct fold_slot equals[EQUALS];
 static struct fold told = {.slots = equals, .mask = EQUALS - 1};
 static uint64_t next_id = 1, errors, suppressed;
-static _Atomic(bool) halting;  // --halt-on-error, and there was one. Relaxed: who set it reads it
-static int started;            // the process whose banner is out; 0: none
+// --halt-on-error, and an error was found. Relaxed: the thread that sets it reads it
+static _Atomic(bool) halting;
+static int started;  // pid of the process whose banner is out; 0: none
 static char notes[NOTES][NOTE_SIZE];
 static unsigned nnotes;
-static void (*summarise)(void);  // NULL: nobody has more to count
+static void (*summarise)(void);  // NULL: there is nothing more to count
 
 void guard_report_init(void (*before_end)(void))
 {
     summarise = before_end;
-    // Whatever is written without the command is text: it must not land in the middle of a document.
+    // Without the moat command only text is written: it must not end up inside a structured document.
     channel_init(&channel, guard.options.format == OPTION_FORMAT_TEXT ? guard.options.log_file : NULL);
 }
 
-// The child of a fork is a process of its own: its banner comes with its first report or its end.
+// The child of a fork is a process of its own: its banner is sent with its first report.
 void guard_report_after_fork(void)
 {
     lock_after_fork(&lock);
@@ -68,14 +69,14 @@ void guard_report_after_fork(void)
     next_id = 1;
 }
 
-// What the thread had before it took the lock.
+// The thread's state before it took the lock.
 struct held {
     sigset_t signals;
     int cancel;
 };
 
-// A handler of the program's may call CUDA, or leave by longjmp, and another thread may cancel this one: none of it while
-// the lock is held.
+// Blocks signals and cancellation while the lock is held: a signal handler of the program may call CUDA or
+// leave by longjmp, and another thread may cancel this one.
 static void lock_reports(struct held *before)
 {
     sigset_t all;
@@ -116,7 +117,7 @@ void guard_report_note(const char *fmt, ...)
     unlock_reports(&before);
 }
 
-// "pages,count", as --mode has it.
+// Writes the modes that are on as --mode takes them: "pages,count".
 static const char *mode_text(char *text, size_t size)
 {
     const struct option_row *row = option_table.rows;
@@ -130,7 +131,7 @@ static const char *mode_text(char *text, size_t size)
     return text;
 }
 
-// Under the lock.
+// Requires the lock.
 static void start_locked(void)
 {
     const char *list[NOTES];
@@ -167,7 +168,7 @@ void guard_report_start(void)
 static const char *keep_path(const char *path)
 {
     size_t n = strlen(path) + 1;
-    // Frames of one object follow each other.
+    // Paths are few: frames of one object share theirs.
     for (size_t at = 0; at < desk->paths_used; at += strlen(desk->paths + at) + 1)
         if (strcmp(desk->paths + at, path) == 0)
             return desk->paths + at;
@@ -220,8 +221,9 @@ static void make_buffer(unsigned i, const struct track_copy *b)
     };
 }
 
-// Canaries are looked at while a buffer is freed. The books have it as freed by then, by the call that the report is about:
-// that is no news. A free in the order of a stream was another call, even of the same function.
+// Canaries are checked while a buffer is freed. The buffer is recorded as freed by then, by the very call
+// that the report is about, so the report leaves the free out. A stream-ordered free was another call, even
+// if of the same function.
 static bool is_freed_here(const struct guard_finding *f, const struct track_copy *b, uint32_t stack)
 {
     uint64_t here, there;
@@ -230,7 +232,7 @@ static bool is_freed_here(const struct guard_finding *f, const struct track_copy
     return !stack_frames(stack, &here, 1) || !stack_frames(b->freed_stack, &there, 1) || here == there;
 }
 
-// Of the kernel alone the place tells enough.
+// Frames of the device; none if there is only the kernel itself, whose place is shown already.
 static struct report_stack make_frames(const struct driver_fault *fault)
 {
     uint32_t n = fault->nframes < DRIVER_FAULT_FRAMES ? fault->nframes : DRIVER_FAULT_FRAMES;
@@ -279,13 +281,13 @@ static uint64_t hash_text(uint64_t hash, const char *text)
     return hash;
 }
 
-// Where it happened and whose buffer it is, not which address.
+// Hashes where the error happened and whose buffer it is, not the address.
 static uint64_t hash_of(const struct guard_finding *f, uint32_t stack, uint32_t client)
 {
     uint64_t hash = mix(mix(mix(f->type + 1, f->call), stack), client);
     if (f->nbuffers)
         hash = mix(hash, f->buffers[0].facts.made_stack);
-    // Kernels have no stacks: their buffers are told apart by size.
+    // Kernels have no host stacks: their buffers are distinguished by size.
     if (f->nbuffers && f->buffers[0].facts.made_by == TRACK_MADE_BY_KERNEL)
         hash = mix(hash, f->buffers[0].facts.bytes);
     if (f->fault)
@@ -309,7 +311,7 @@ static uint32_t client_of(const struct guard_finding *f)
     return client || f->client_known || !f->nbuffers ? client : f->buffers[0].facts.client;
 }
 
-// Under the lock.
+// Requires the lock.
 static void tell(const struct guard_finding *f, uint32_t stack, int device, uint32_t client,
                  struct fold_slot *e)
 {
@@ -354,7 +356,7 @@ static void tell(const struct guard_finding *f, uint32_t stack, int device, uint
         atomic_store_explicit(&halting, true, memory_order_relaxed);
 }
 
-// The summary first. A process that was stopped midway did not succeed, whatever the status for errors is.
+// Sends the summary, then exits. A process that was stopped midway did not succeed, so the status is never 0.
 static void halt(void)
 {
     guard_report_end();

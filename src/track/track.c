@@ -21,20 +21,20 @@ const struct track_family_row track_families[TRACK_FAMILIES] = {
 
 enum { SPARES = 32, DISMISSED = 16 };
 
-// Live and freed blocks are in one index: to free a block is to mark it, and one that comes where another was takes over
-// its place. What most calls need lies together, for the driver leaves nothing of it in the nearer caches.
+// Live and freed blocks are in one index: freeing a block marks it, and a new block at the same base replaces
+// it. The members that most calls need lie together, because the driver evicts them from the nearer caches.
 static struct {
-    _Alignas(64) struct lock lock;  // of all that changes here; held over nothing but those changes
+    _Alignas(64) struct lock lock;  // protects all changes to what follows; no other work is done under it
     uint64_t serial;
     uint64_t queue_first, queue_last;  // queue_last - queue_first <= TRACK_FREED
     struct index memory;
     struct index announced, handles;
-    bool any_announced;  // so far
-    // Taken out, to be retired together.
+    bool any_announced;  // ever
+    // Blocks removed from an index, to be retired together.
     unsigned dismissed;
     struct epoch_node *first_dismissed, *last_dismissed;
-    // Blocks taken from the pool beforehand. A fork leaves the child with one too few, never with one that is in use:
-    // stored in the order of slab_pool.c, where relaxed and release are for the fork alone.
+    // Blocks taken from the pool in advance. A fork leaves the child with one too few, never with one that is
+    // in use: the stores are ordered as in slab_pool.c, and the memory orders are for the fork alone.
     _Atomic unsigned spares;
     struct track_block *spare[SPARES];
 } books = {
@@ -43,13 +43,14 @@ static struct {
     .announced = INDEX_INIT,
     .handles = INDEX_INIT,
 };
-// Freed blocks in the order in which they went. A block that goes otherwise leaves NULL. Under the lock.
+// Freed blocks in the order of their frees. A block that is removed earlier leaves NULL. Protected by the
+// lock.
 static struct track_block *queue[TRACK_FREED];
 static struct slab_pool blocks = SLAB_POOL(struct track_block);
-static uint64_t inherited;  // changes in after_fork only
+static uint64_t inherited;  // changes in track_after_fork only
 
-// Of the calling thread: its number, for whom it acts, and the device of the context that it used last.
-// Contexts may come again at the address of one that is gone: `ends` counts those.
+// The calling thread's id, its client, and the device of the context that it used last. A new context may get
+// the address of one that ended: `ends` counts ended contexts.
 static __thread struct {
     uint32_t thread;
     uint32_t client;
@@ -59,20 +60,20 @@ static __thread struct {
 } mine __attribute__((tls_model("initial-exec")));
 static _Atomic unsigned ends;
 
-// What a call will need is under way together while other things are done.
+// Prefetches what a call will need, while it does other work.
 static void fetch_books(enum guard_count count)
 {
     __builtin_prefetch(&books.lock, 1);
     __builtin_prefetch(&books.memory.items, 1);
     __builtin_prefetch(&books.spares, 1);
     __builtin_prefetch((const void *)&guard.counts[count], 1);
-    // Relaxed: a hint of where to look.
+    // Relaxed: only a hint.
     __builtin_prefetch((const void *)atomic_load_explicit(&books.memory.root, memory_order_relaxed));
 }
 
 static bool is_freed(const struct track_block *b)
 {
-    // Acquire: pairs with mark_freed, so that who freed it is known.
+    // Acquire: pairs with mark_freed, so that freed_by and freed_stack are visible.
     return atomic_load_explicit(&b->freed, memory_order_acquire);
 }
 
@@ -84,11 +85,11 @@ void track_after_fork(void)
     index_after_fork(&books.memory);
     index_after_fork(&books.announced);
     index_after_fork(&books.handles);
-    // Another thread may have been about to free it.
+    // Another thread of the parent may have been about to free the last one.
     struct track_block **last = &queue[(books.queue_last - 1) % TRACK_FREED];
     if (books.queue_last > books.queue_first && *last && !is_freed(*last))
         *last = NULL;
-    // What another was about to retire is lost.
+    // Blocks that another thread of the parent was about to retire are leaked.
     books.dismissed = 0;
     books.first_dismissed = NULL;
     inherited = books.serial;
@@ -124,7 +125,7 @@ static struct index *index_of(enum track_family family)
     }
 }
 
-// Under the lock.
+// Requires the lock.
 static void retire_dismissed(void)
 {
     struct epoch_node *first = books.first_dismissed;
@@ -133,8 +134,8 @@ static void retire_dismissed(void)
     epoch_retire_list(first, books.last_dismissed);
 }
 
-// Under the lock. A freed block may have lost its place in the queue before: when there was no memory to drop it, or to
-// another thread of the process that this one is the fork of.
+// Requires the lock. A freed block may have lost its place in the queue before: when there was no memory to
+// remove it, or to another thread of the process that forked this one.
 static void leave_queue(const struct track_block *b)
 {
     struct track_block **place = &queue[b->freed_at % TRACK_FREED];
@@ -142,7 +143,8 @@ static void leave_queue(const struct track_block *b)
         *place = NULL;
 }
 
-// Under the lock: a block that is in no index any more, and so found by nobody new.
+// Requires the lock. Queues a block to be retired that is in no index any more, so that no new reader finds
+// it.
 static void dismiss(struct track_block *b)
 {
     if (is_freed(b))
@@ -156,38 +158,39 @@ static void dismiss(struct track_block *b)
         retire_dismissed();
 }
 
-// Under the lock.
+// Requires the lock.
 static void drop(struct track_block *b)
 {
     if (index_take(index_of(b->facts.family), &b->range))
         dismiss(b);
 }
 
-// Under the lock: the block that starts there.
+// Requires the lock. Returns the block that starts at base, or NULL.
 static struct track_block *starting_at(const struct index *index, uint64_t base)
 {
     struct track_block *b = (struct track_block *)index_find(index, base);
     return b && b->range.base == base ? b : NULL;
 }
 
-// Under the lock: a block that overlaps [base, end).
+// Requires the lock. Returns a block that overlaps [base, end), or NULL.
 static struct track_block *overlapping(const struct index *index, uint64_t base, uint64_t end)
 {
     struct index_item *item = index_at_or_below(index, end - 1);
     return item && item->base + (item->size ? item->size : 1) > base ? (struct track_block *)item : NULL;
 }
 
-// Removes what overlaps [base, end) from an index. Under the lock.
+// Requires the lock. Removes all blocks that overlap [base, end) from an index.
 static void clear_range(struct index *index, uint64_t base, uint64_t end)
 {
     struct track_block *b, *last = NULL;
-    // Without memory to take it out, one may stay.
+    // If out of memory, a block may stay.
     for (; (b = overlapping(index, base, end)) && b != last; last = b)
         drop(b);
 }
 
-// Under the lock. Freed blocks that are in its way are of no interest any more; a live one went by a way nobody told us
-// of. Mostly it takes the place of one that had the same base.
+// Requires the lock. Removes the blocks that the new one overlaps: freed ones are of no interest any more,
+// and a live one was freed by a call that moat did not see. Usually the new block replaces one of the same
+// base.
 static int put(struct track_block *b)
 {
     struct index *index = index_of(b->facts.family);
@@ -201,13 +204,13 @@ static int put(struct track_block *b)
     if (former)
         dismiss((struct track_block *)former);
     books.any_announced |= index == &books.announced;
-    // Whoever announced blocks of memory that was there before did not withdraw them.
+    // An allocator did not withdraw the blocks that it had announced in memory that was there before.
     if (index == &books.memory && b->facts.family != TRACK_REGISTERED && books.any_announced)
         clear_range(&books.announced, b->range.base, end);
     return err;
 }
 
-// Under the lock: the freed block that went first.
+// Requires the lock. Forgets the block that was freed first.
 static void forget_oldest(void)
 {
     struct track_block **oldest = &queue[books.queue_first++ % TRACK_FREED];
@@ -216,7 +219,7 @@ static void forget_oldest(void)
     *oldest = NULL;
 }
 
-// Under the lock. A full queue lets the oldest go.
+// Requires the lock. If the queue is full, the oldest freed block is forgotten.
 static void mark_freed(struct track_block *b, enum driver_id call, uint32_t stack)
 {
     if (books.queue_last - books.queue_first == TRACK_FREED)
@@ -230,15 +233,15 @@ static void mark_freed(struct track_block *b, enum driver_id call, uint32_t stac
     atomic_store_explicit(&b->freed, true, memory_order_release);
 }
 
-// Under the lock.
+// Requires the lock.
 static void mark_live(struct track_block *b)
 {
     leave_queue(b);
-    // Release, as in mark_freed; what it says of a free does not matter then.
+    // Release, as in mark_freed; freed_by and freed_stack are then meaningless.
     atomic_store_explicit(&b->freed, false, memory_order_release);
 }
 
-// Under the lock.
+// Requires the lock.
 static struct track_block *take_spare(void)
 {
     void *more[SPARES];
@@ -251,7 +254,8 @@ static struct track_block *take_spare(void)
     }
     struct track_block *b = books.spare[have - 1];
     if (have > 1) {
-        // Both its lines, for the next call: ours must not wait for them when it gives the lock back.
+        // Prefetches both cache lines of the next spare for the next call: this one must not wait for them
+        // when it releases the lock.
         __builtin_prefetch(&books.spare[have - 2]->range, 1);
         __builtin_prefetch(&books.spare[have - 2]->facts.serial, 1);
     }
@@ -259,7 +263,8 @@ static struct track_block *take_spare(void)
     return b;
 }
 
-// Enters a block with these facts, a serial of its own but for one that has it already. False: no memory.
+// Inserts a block with these facts; assigns a serial unless the facts have one. Returns false if out of
+// memory.
 static bool enter(uint64_t base, uint64_t size, const struct track_facts *facts)
 {
     lock_take(&books.lock);
@@ -289,10 +294,10 @@ static CUcontext current_context(void)
     return context;
 }
 
-// Asks the driver once for as long as the thread stays with a context.
+// Queries the driver only when the thread has changed its context.
 static int device_of(CUcontext current)
 {
-    // Relaxed: it tells only that what we know may be old.
+    // Relaxed: it only shows that the cached device may be outdated.
     unsigned now = atomic_load_explicit(&ends, memory_order_relaxed);
     if (current && current == mine.context && now == mine.ends)
         return mine.device;
@@ -353,7 +358,7 @@ bool track_freeing(uint64_t base, enum track_way way, enum driver_id call)
     if (!base)
         return false;
     fetch_books(GUARD_FREES);
-    // Before the lock: the unwinder takes the loader's.
+    // Before the lock is taken, because the unwinder takes the dynamic loader's lock.
     uint32_t stack = stack_capture(NULL, (unsigned)guard.options.stack_depth);
     lock_take(&books.lock);
     __builtin_prefetch(&queue[books.queue_last % TRACK_FREED], 1);
@@ -367,7 +372,7 @@ bool track_freeing(uint64_t base, enum track_way way, enum driver_id call)
     return right;
 }
 
-// Under no lock: the freed block that starts there is live again, or is forgotten.
+// Requires that the lock is not held. Calls f for the freed block that starts at base.
 static void undo(const struct index *index, uint64_t base, void (*f)(struct track_block *))
 {
     lock_take(&books.lock);
@@ -438,7 +443,7 @@ static int block_gone(struct index_item *item, void *context)
     if (b->facts.owner != gone->owner)
         return 0;
     lock_take(&books.lock);
-    // Meanwhile another may have been made there.
+    // Another block may have been made there in the meantime.
     if (!is_freed(b) && index_find(index_of(b->facts.family), item->base) == item)
         mark_freed(b, gone->call, gone->stack);
     lock_give(&books.lock);
@@ -468,7 +473,7 @@ struct track_copy track_copy(const struct track_block *b, bool was_freed)
     };
 }
 
-// The block if it is in that state.
+// Returns the block if it is freed as requested, otherwise NULL.
 static struct track_block *in_state(struct index_item *item, bool freed)
 {
     struct track_block *b = (struct track_block *)item;
@@ -545,7 +550,7 @@ struct last_made {
     unsigned count, most;
 };
 
-// Kept in the order of age, the youngest first.
+// Keeps the copies sorted by age, youngest first.
 static int keep_young(struct index_item *item, void *context)
 {
     struct last_made *l = context;
