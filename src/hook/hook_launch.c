@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Launches, and calls that wait for them or ask for them and so learn of their faults.
+// Launches, and calls that wait for kernels or query them and so return their faults.
 #include <string.h>
 
 #include "context/green.h"
@@ -10,7 +10,7 @@
 #include "launch/launch_call.h"
 #include "launch/launch_ring.h"
 
-// Where no mode is on there is nobody to tell.
+// The fast path if no mode is on.
 #define UNTOLD(symbol, arguments)                 \
     if (__builtin_expect(!mode_any, 1)) {         \
         launch_ring_note(f);                      \
@@ -18,8 +18,8 @@
         launch_ring_made();                       \
         return kernel_fault_seen(r);              \
     }
-// What follows the arguments fills the rest of the struct launch_call. The ring comes first: its atomic
-// operation would wait for the stores into the struct.
+// Shows a launch to the modes. The arguments after `arguments` fill the rest of the struct launch_call. The
+// ring comes first: its atomic operation would wait for the stores into the struct.
 #define TOLD(symbol, arguments, ...)                                    \
     launch_ring_note(f);                                                \
     _Alignas(16) char room[LAUNCH_CALL_ROOM];                           \
@@ -37,7 +37,7 @@
     HOOK_TRY_AGAIN(r, LAUNCH_CALL_GO(&l, guard.real.symbol arguments)); \
     launch_ring_made();                                                 \
     return kernel_fault_seen(r)
-// Apart, so that a launch that nobody is told of takes none of a thread's stack for the parameters' bytes.
+// A separate function, so that a launch that no mode sees needs no stack for the parameters' bytes.
 #define LAUNCH(symbol, parameters, arguments, ...)                     \
     __attribute__((noinline)) static CUresult told_##symbol parameters \
     {                                                                  \
@@ -64,7 +64,7 @@ LAUNCHES(cuLaunchCooperativeKernel,
          (f, gx, gy, gz, bx, by, bz, shared, q, arguments), .grid = {gx, gy, gz}, .block = {bx, by, bz},
          .shared = shared, .stream = q, .parameters = arguments, .extra = NULL, .config = NULL, .old = NULL)
 
-// The driver refuses a launch without a configuration.
+// Read if the configuration is NULL; the driver refuses such a launch.
 static const CUlaunchConfig none;
 #define EX(c) ((c) ? (c) : &none)
 LAUNCHES(cuLaunchKernelEx, (const CUlaunchConfig *c, CUfunction f, void **arguments, void **extra),
@@ -74,7 +74,7 @@ LAUNCHES(cuLaunchKernelEx, (const CUlaunchConfig *c, CUfunction f, void **argume
 
 // --- the oldest way: shape and parameters are set in the function, one call after the other ----------------
 
-// NULL: there is no room.
+// Returns NULL if there is no room.
 static struct kernels_old *old_of(CUfunction f)
 {
     return guard.watching ? kernels_old(kernels_get(f)) : NULL;
@@ -133,9 +133,9 @@ SET(cuParamSetv, set_bytes(o, offset, from, n), (CUfunction f, int offset, void 
 
 // --- several devices by one call ---------------------------------------------------------------------------
 
-enum { DEVICES = 16, POINTERS = 256 };  // with more the launches go on as they are
+enum { DEVICES = 16, POINTERS = 256 };  // longer lists are launched unchanged
 
-// What modes make of the list.
+// The list as modes have changed it.
 struct devices {
     CUDA_LAUNCH_PARAMS list[DEVICES];
     struct launch_change changes[DEVICES];
@@ -189,8 +189,7 @@ __attribute__((noinline)) static CUresult told_devices(CUDA_LAUNCH_PARAMS *list,
     return r;
 }
 
-// Nothing of the list is read that the driver would not read: it refuses more launches than there are
-// devices.
+// Reads nothing of the list that the driver would not read: it refuses more launches than there are devices.
 CUresult hook_cuLaunchCooperativeKernelMultiDevice(CUDA_LAUNCH_PARAMS *list, unsigned count, unsigned flags)
 {
     int devices = 0;
@@ -217,7 +216,7 @@ CUresult hook_cuLaunchCooperativeKernelMultiDevice(CUDA_LAUNCH_PARAMS *list, uns
         mode_poll();                              \
         return kernel_fault_seen(r);              \
     }
-// all: it waits for every kernel that was launched before.
+// all: the call waits for every kernel launched before.
 #define WAIT(symbol, all, parameters, arguments)                  \
     CUresult hook_##symbol parameters                             \
     {                                                             \
@@ -228,7 +227,8 @@ CUresult hook_cuLaunchCooperativeKernelMultiDevice(CUDA_LAUNCH_PARAMS *list, uns
         return kernel_fault_seen(r);                              \
     }
 
-// Any context waits for its own only, and so does a green one.
+// Returns whether the program has had only one context. Every context, green ones too, waits only for its own
+// work.
 static bool is_alone(void)
 {
     return !atomic_load_explicit(&green_used, memory_order_relaxed) && context_only_one();
