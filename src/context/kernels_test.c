@@ -21,16 +21,16 @@ static char handles[64], owners[8];
 // --- the driver --------------------------------------------------------------------------------------------
 
 static const struct kernels_parameter two[] = {{0, 8}, {8, 4}}, three[] = {{0, 8}, {8, 4}, {16, 8}};
-static const struct kernels_parameter *told = two;
-static unsigned ntold = 2, asked_function, asked_kernel;
+static const struct kernels_parameter *reported = two;
+static unsigned nreported = 2, asked_function, asked_kernel;
 static CUresult refuses;
 
 static CUresult tell(size_t index, size_t *offset, size_t *size)
 {
-    if (refuses || index >= ntold)
+    if (refuses || index >= nreported)
         return refuses ? refuses : CUDA_ERROR_INVALID_VALUE;
-    *offset = told ? told[index].offset : 4 * index;
-    *size = told ? told[index].size : 4;
+    *offset = reported ? reported[index].offset : 4 * index;
+    *size = reported ? reported[index].size : 4;
     return CUDA_SUCCESS;
 }
 
@@ -49,8 +49,8 @@ static CUresult kernel_info(CUkernel k, size_t index, size_t *offset, size_t *si
 static int setup(void **state)
 {
     guard.real = (struct driver){.cuFuncGetParamInfo = function_info, .cuKernelGetParamInfo = kernel_info};
-    told = two;
-    ntold = 2;
+    reported = two;
+    nreported = 2;
     asked_function = asked_kernel = 0;
     refuses = CUDA_SUCCESS;
     return 0;
@@ -169,17 +169,17 @@ static void asks_once(void **state)
     kernels_layout(f), kernels_layout(k);
     assert_int_equal(asked_function + asked_kernel, 6);
     // The handle may be another kernel's by now.
-    told = three, ntold = 3;
+    reported = three, nreported = 3;
     kernels_found(HANDLE(12), KERNELS_FUNCTION, OWNER(6), "k");
     assert_layout(kernels_layout(f), three, 3, 24);
     assert_layout(kernels_layout(k), two, 2, 12);
-    ntold = 0;
+    nreported = 0;
     assert_layout(kernels_layout(kernels_get(HANDLE(14))), NULL, 0, 0);
 }
 
 static void hides(void **state)
 {
-    told = three, ntold = 3;
+    reported = three, nreported = 3;
     struct kernel *k = kernels_get(HANDLE(15));
     assert_layout(kernels_layout(k), three, 3, 24);
     kernels_hide(k, 1);
@@ -215,9 +215,9 @@ static void asks_in_vain(void **state)
     guard.real.cuKernelGetParamInfo = NULL;
     assert_null(kernels_layout(kernels_get(HANDLE(17))));
     guard.real.cuFuncGetParamInfo = function_info;
-    told = NULL, ntold = KERNELS_PARAMETERS;
+    reported = NULL, nreported = KERNELS_PARAMETERS;
     assert_int_equal(kernels_layout(kernels_get(HANDLE(18)))->count, KERNELS_PARAMETERS);
-    ntold++;
+    nreported++;
     assert_null(kernels_layout(kernels_get(HANDLE(19))));
 }
 

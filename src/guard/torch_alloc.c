@@ -120,9 +120,9 @@ static CUresult allocate(CUdeviceptr *p, size_t size, CUstream stream)
 // PyTorch's code.
 static void refuse(size_t size, CUresult r)
 {
-    static atomic_flag told = ATOMIC_FLAG_INIT;
+    static atomic_flag noted = ATOMIC_FLAG_INIT;
     void (*throw_bad_alloc)(void) = NULL;
-    if (!atomic_flag_test_and_set_explicit(&told, memory_order_relaxed))
+    if (!atomic_flag_test_and_set_explicit(&noted, memory_order_relaxed))
         guard_report_note("PyTorch asked for %zu bytes, and the driver refused with %d", size, r);
     void *library = dlopen("libstdc++.so.6", RTLD_LAZY | RTLD_NOLOAD);
     void *symbol = library ? dlsym(library, "_ZSt17__throw_bad_allocv") : NULL;
@@ -140,12 +140,12 @@ static bool have_driver(void)
 
 __attribute__((visibility("default"))) void *moat_torch_alloc(ssize_t size, int device, CUstream stream)
 {
-    static atomic_flag told = ATOMIC_FLAG_INIT;
+    static atomic_flag noted = ATOMIC_FLAG_INIT;
     CUdeviceptr p = 0;
     if (size <= 0 || !have_driver())
         return NULL;
     // Only now is it certain that the process uses CUDA and this allocator.
-    if (guard.watching && !atomic_flag_test_and_set_explicit(&told, memory_order_relaxed))
+    if (guard.watching && !atomic_flag_test_and_set_explicit(&noted, memory_order_relaxed))
         guard_report_note("PyTorch allocates through moat: each tensor is a buffer of its own");
     struct place place = enter(device);
     CUresult r = allocate(&p, (size_t)size, stream);

@@ -78,14 +78,14 @@ CUresult hook_cuGraphExecDestroy(CUgraphExec e)
 // Kernel nodes: the arguments after `arguments` fill the struct launch_node. kernel: used if there is no
 // function.
 #define NODE(symbol, kernel, then, parameters, arguments, ...)                                          \
-    __attribute__((noinline)) static CUresult told_##symbol parameters                                  \
+    __attribute__((noinline)) static CUresult shown_##symbol parameters                                 \
     {                                                                                                   \
-        HOOK_TELL_NODE(symbol, arguments, p, p->func ? (void *)p->func : (void *)(kernel), .params = p, \
+        HOOK_NODE_BODY(symbol, arguments, p, p->func ? (void *)p->func : (void *)(kernel), .params = p, \
                        __VA_ARGS__);                                                                    \
     }                                                                                                   \
     CUresult hook_##symbol parameters                                                                   \
     {                                                                                                   \
-        CUresult r = p && mode_any ? told_##symbol arguments : guard.real.symbol arguments;             \
+        CUresult r = p && mode_any ? shown_##symbol arguments : guard.real.symbol arguments;            \
         if (!r && p && guard.watching)                                                                  \
             then;                                                                                       \
         return r;                                                                                       \

@@ -11,7 +11,7 @@
 #include "launch/launch_ring.h"
 
 // The fast path if no mode is on.
-#define UNTOLD(symbol, arguments)                 \
+#define WITHOUT_MODES(symbol, arguments)          \
     if (__builtin_expect(!mode_any, 1)) {         \
         launch_ring_note(f);                      \
         CUresult r = guard.real.symbol arguments; \
@@ -20,7 +20,7 @@
     }
 // Shows a launch to the modes. The arguments after `arguments` fill the rest of the struct launch_call. The
 // ring comes first: its atomic operation would wait for the stores into the struct.
-#define TOLD(symbol, arguments, ...)                                    \
+#define WITH_MODES(symbol, arguments, ...)                              \
     launch_ring_note(f);                                                \
     _Alignas(16) char room[LAUNCH_CALL_ROOM];                           \
     struct launch_change change;                                        \
@@ -38,15 +38,15 @@
     launch_ring_made();                                                 \
     return kernel_fault_seen(r)
 // A separate function, so that a launch that no mode sees needs no stack for the parameters' bytes.
-#define LAUNCH(symbol, parameters, arguments, ...)                     \
-    __attribute__((noinline)) static CUresult told_##symbol parameters \
-    {                                                                  \
-        TOLD(symbol, arguments, __VA_ARGS__);                          \
-    }                                                                  \
-    CUresult hook_##symbol parameters                                  \
-    {                                                                  \
-        UNTOLD(symbol, arguments)                                      \
-        return told_##symbol arguments;                                \
+#define LAUNCH(symbol, parameters, arguments, ...)                      \
+    __attribute__((noinline)) static CUresult shown_##symbol parameters \
+    {                                                                   \
+        WITH_MODES(symbol, arguments, __VA_ARGS__);                     \
+    }                                                                   \
+    CUresult hook_##symbol parameters                                   \
+    {                                                                   \
+        WITHOUT_MODES(symbol, arguments)                                \
+        return shown_##symbol arguments;                                \
     }
 #define LAUNCHES(symbol, parameters, arguments, ...)   \
     LAUNCH(symbol, parameters, arguments, __VA_ARGS__) \
@@ -80,18 +80,18 @@ static struct kernels_old *old_of(CUfunction f)
     return guard.watching ? kernels_old(kernels_get(f)) : NULL;
 }
 
-#define OLD(symbol, x, y, q, parameters, arguments)                                                   \
-    __attribute__((noinline)) static CUresult told_##symbol parameters                                \
-    {                                                                                                 \
-        static const struct kernels_old unset = {.block = {1, 1, 1}};                                 \
-        const struct kernels_old *o = old_of(f), *is = o ? o : &unset;                                \
-        TOLD(symbol, arguments, .old = o, .grid = {(unsigned)(x), (unsigned)(y), 1},                  \
-             .block = {is->block[0], is->block[1], is->block[2]}, .shared = is->shared, .stream = q); \
-    }                                                                                                 \
-    CUresult hook_##symbol parameters                                                                 \
-    {                                                                                                 \
-        UNTOLD(symbol, arguments)                                                                     \
-        return told_##symbol arguments;                                                               \
+#define OLD(symbol, x, y, q, parameters, arguments)                                                         \
+    __attribute__((noinline)) static CUresult shown_##symbol parameters                                     \
+    {                                                                                                       \
+        static const struct kernels_old unset = {.block = {1, 1, 1}};                                       \
+        const struct kernels_old *o = old_of(f), *is = o ? o : &unset;                                      \
+        WITH_MODES(symbol, arguments, .old = o, .grid = {(unsigned)(x), (unsigned)(y), 1},                  \
+                   .block = {is->block[0], is->block[1], is->block[2]}, .shared = is->shared, .stream = q); \
+    }                                                                                                       \
+    CUresult hook_##symbol parameters                                                                       \
+    {                                                                                                       \
+        WITHOUT_MODES(symbol, arguments)                                                                    \
+        return shown_##symbol arguments;                                                                    \
     }
 OLD(cuLaunch, 1, 1, NULL, (CUfunction f), (f))
 OLD(cuLaunchGrid, gx, gy, NULL, (CUfunction f, int gx, int gy), (f, gx, gy))
@@ -144,7 +144,7 @@ struct devices {
     bool changed;
 };
 
-static void tell_device(struct devices *d, unsigned i, const CUDA_LAUNCH_PARAMS *p)
+static void show_device(struct devices *d, unsigned i, const CUDA_LAUNCH_PARAMS *p)
 {
     _Alignas(16) char room[LAUNCH_CALL_ROOM];
     const struct launch_call l = {
@@ -163,7 +163,7 @@ static void tell_device(struct devices *d, unsigned i, const CUDA_LAUNCH_PARAMS 
     if (!launch_call_is_changed(&l))
         return;
     void **to = d->pointers + d->used;
-    int n = l.change->count ? launch_call_point(&l, to, POINTERS - d->used) : 0;
+    int n = l.change->count ? launch_call_pointers(&l, to, POINTERS - d->used) : 0;
     if (n < 0) {
         launch_call_leave(&l);
         return;
@@ -174,14 +174,14 @@ static void tell_device(struct devices *d, unsigned i, const CUDA_LAUNCH_PARAMS 
     d->changed = true;
 }
 
-__attribute__((noinline)) static CUresult told_devices(CUDA_LAUNCH_PARAMS *list, unsigned count,
-                                                       unsigned flags)
+__attribute__((noinline)) static CUresult launch_devices(CUDA_LAUNCH_PARAMS *list, unsigned count,
+                                                         unsigned flags)
 {
     struct devices d;
     d.used = 0;
     d.changed = false;
     for (unsigned i = 0; i < count; i++)
-        tell_device(&d, i, &list[i]);
+        show_device(&d, i, &list[i]);
     mode_poll();
     CUDA_LAUNCH_PARAMS *to = d.changed ? d.list : list;
     CUresult r = guard.real.cuLaunchCooperativeKernelMultiDevice(to, count, flags);
@@ -195,13 +195,13 @@ CUresult hook_cuLaunchCooperativeKernelMultiDevice(CUDA_LAUNCH_PARAMS *list, uns
     int devices = 0;
     bool right = list && guard.real.cuDeviceGetCount && !guard.real.cuDeviceGetCount(&devices) &&
                  count <= (unsigned)devices;
-    bool told = right && mode_any && count <= DEVICES;
-    if (right && mode_any && !told)
+    bool shown = right && mode_any && count <= DEVICES;
+    if (right && mode_any && !shown)
         guard_add(GUARD_LAUNCHES_LEFT, count);
     for (unsigned i = 0; right && i < count; i++)
         launch_ring_note(list[i].function);
-    CUresult r = told ? told_devices(list, count, flags)
-                      : guard.real.cuLaunchCooperativeKernelMultiDevice(list, count, flags);
+    CUresult r = shown ? launch_devices(list, count, flags)
+                       : guard.real.cuLaunchCooperativeKernelMultiDevice(list, count, flags);
     for (unsigned i = 0; right && i < count; i++)
         launch_ring_made();
     return kernel_fault_seen(r);

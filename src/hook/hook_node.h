@@ -11,7 +11,7 @@
 // separate from the hook, so that a call that no mode sees needs no stack for the parameters' bytes. p: the
 // kernel's parameters, in whichever version; handle: its CUfunction or CUkernel. The remaining arguments fill
 // the struct launch_node.
-#define HOOK_TELL_NODE(symbol, arguments, p, handle, ...)                   \
+#define HOOK_NODE_BODY(symbol, arguments, p, handle, ...)                   \
     _Alignas(16) char room[LAUNCH_CALL_ROOM];                               \
     struct launch_change change;                                            \
     const struct launch_node made_or_set = {__VA_ARGS__};                   \

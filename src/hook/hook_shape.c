@@ -220,17 +220,17 @@ SHAPE(cuGraphExecMemsetNodeSetParams, r, check_memset,
       (CUgraphExec g, CUgraphNode node, const CUDA_MEMSET_NODE_PARAMS *c, CUcontext x), (g, node, c, x))
 
 // Returns whether modes see the node: they may change one that runs a kernel.
-static bool is_told(const CUgraphNodeParams *c)
+static bool is_shown(const CUgraphNodeParams *c)
 {
     return mode_any && c && c->type == CU_GRAPH_NODE_TYPE_KERNEL;
 }
 
 // The arguments after `arguments` fill the struct launch_node.
 #define NODE(symbol, parameters, arguments, ...)                                                       \
-    __attribute__((noinline)) static CUresult told_##symbol parameters                                 \
+    __attribute__((noinline)) static CUresult shown_##symbol parameters                                \
     {                                                                                                  \
         const CUDA_KERNEL_NODE_PARAMS_v3 *k = &c->kernel;                                              \
-        HOOK_TELL_NODE(symbol, arguments, k, k->func ? (void *)k->func : (void *)k->kern, .params = c, \
+        HOOK_NODE_BODY(symbol, arguments, k, k->func ? (void *)k->func : (void *)k->kern, .params = c, \
                        __VA_ARGS__);                                                                   \
     }                                                                                                  \
     CUresult hook_##symbol parameters                                                                  \
@@ -239,9 +239,9 @@ static bool is_told(const CUgraphNodeParams *c)
         CUresult r = check_node(DRIVER_##symbol, c);                                                   \
         if (r)                                                                                         \
             return r;                                                                                  \
-        bool told = is_told(c);                                                                        \
-        r = told ? told_##symbol arguments : guard.real.symbol arguments;                              \
-        if (made_or_set.made && !told)                                                                 \
+        bool shown = is_shown(c);                                                                      \
+        r = shown ? shown_##symbol arguments : guard.real.symbol arguments;                            \
+        if (made_or_set.made && !shown)                                                                \
             HOOK_TRY_AGAIN(r, guard.real.symbol arguments);                                            \
         return node_done(DRIVER_##symbol, &made_or_set, bounds_done(r), c);                            \
     }

@@ -714,7 +714,7 @@ static void sets_any_nodes(void **state)
 }
 
 // The program gets back what it set.
-static void tells_own_kernels(void **state)
+static void returns_own_kernels(void **state)
 {
     CUgraphNode made;
     CUDA_KERNEL_NODE_PARAMS_v1 v1 = {OWN, 1, 2, 3, 4, 5, 6, 7, own_pointers, NULL};
@@ -884,7 +884,7 @@ int main(void)
         cmocka_unit_test_setup(adds_nodes, setup),
         cmocka_unit_test_setup(sets_nodes, setup),
         cmocka_unit_test_setup(sets_any_nodes, setup),
-        cmocka_unit_test_setup(tells_own_kernels, setup),
+        cmocka_unit_test_setup(returns_own_kernels, setup),
         cmocka_unit_test_setup(hides_parameters, setup),
         cmocka_unit_test_setup(leaves_what_nobody_knows, setup),
         cmocka_unit_test_setup(leaves_what_is_wrong, setup),

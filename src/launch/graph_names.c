@@ -89,13 +89,13 @@ static void add(struct graph_names *set, const char *name)
 static const char *name_of(CUfunction function, CUkernel kernel)
 {
     const char *name = kernels_name(function ? (const void *)function : (const void *)kernel);
-    const char *told = NULL;
+    const char *text = NULL;
     if (name)
         return name;
-    if (function && guard.real.cuFuncGetName && !guard.real.cuFuncGetName(&told, function))
-        return names_keep(told);
-    if (!function && kernel && guard.real.cuKernelGetName && !guard.real.cuKernelGetName(&told, kernel))
-        return names_keep(told);
+    if (function && guard.real.cuFuncGetName && !guard.real.cuFuncGetName(&text, function))
+        return names_keep(text);
+    if (!function && kernel && guard.real.cuKernelGetName && !guard.real.cuKernelGetName(&text, kernel))
+        return names_keep(text);
     return NULL;
 }
 

@@ -127,10 +127,10 @@ static void report_vague(CUresult r)
 void kernel_fault_report(CUresult r)
 {
     // the process that reported: a fault ends every context of a process, so one report is enough
-    static _Atomic(int) told;
+    static _Atomic(int) reported_in;
     int self = getpid();
     if (!guard.watching || fault_type(r) == REPORT_TYPES ||
-        atomic_exchange_explicit(&told, self, memory_order_relaxed) == self)
+        atomic_exchange_explicit(&reported_in, self, memory_order_relaxed) == self)
         return;
     struct driver_fault fault;
     if (guard.real_fault && !guard.real_fault(NULL, &fault))

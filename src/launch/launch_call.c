@@ -67,18 +67,18 @@ static bool has_list(const struct launch_call *l)
 // the list.
 static bool read_extra(void **extra, const void **bytes, size_t *size)
 {
-    const size_t *told = NULL;
+    const size_t *given = NULL;
     *bytes = NULL;
     for (; extra && *extra != CU_LAUNCH_PARAM_END; extra += 2) {
         if (*extra == CU_LAUNCH_PARAM_BUFFER_POINTER)
             *bytes = extra[1];
         else if (*extra == CU_LAUNCH_PARAM_BUFFER_SIZE)
-            told = extra[1];
+            given = extra[1];
         else
             return false;
     }
-    *size = told ? *told : 0;
-    return *bytes && told;
+    *size = given ? *given : 0;
+    return *bytes && given;
 }
 
 static bool gather(const struct launch_call *l, const struct kernels_layout *layout)
@@ -215,7 +215,7 @@ struct passed {
     void *pointers[KERNELS_PARAMETERS + LAUNCH_CALL_MORE];
 };
 
-int launch_call_point(const struct launch_call *l, void **to, size_t most)
+int launch_call_pointers(const struct launch_call *l, void **to, size_t most)
 {
     const struct launch_change *c = l->change;
     if (c->own + c->count > most)
@@ -228,7 +228,7 @@ int launch_call_point(const struct launch_call *l, void **to, size_t most)
 }
 
 // Writes the program's bytes, followed by the appended parameters, into the room.
-static void lay(const struct launch_call *l, struct passed *p)
+static void fill_room(const struct launch_call *l, struct passed *p)
 {
     const struct launch_change *c = l->change;
     const void *bytes;
@@ -260,8 +260,8 @@ static void prepare(const struct launch_call *l, struct passed *p)
     p->parameters = l->parameters;
     p->extra = l->extra;
     if (is_old(l) || (c->count && has_list(l)))
-        lay(l, p);
-    else if (c->count && launch_call_point(l, p->pointers, sizeof p->pointers / sizeof *p->pointers) >= 0)
+        fill_room(l, p);
+    else if (c->count && launch_call_pointers(l, p->pointers, sizeof p->pointers / sizeof *p->pointers) >= 0)
         p->parameters = p->pointers;
 }
 

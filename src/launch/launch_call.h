@@ -124,7 +124,7 @@ CUresult launch_call_go(const struct launch_call *l);
 
 // For cuLaunchCooperativeKernelMultiDevice: stores the pointers to the program's and the appended parameters
 // in `to`, at most `most`. Returns how many were stored, or -1 if there is no room.
-int launch_call_point(const struct launch_call *l, void **to, size_t most);
+int launch_call_pointers(const struct launch_call *l, void **to, size_t most);
 // Has the launch made unchanged, and counts it, whatever modes have changed.
 void launch_call_leave(const struct launch_call *l);
 

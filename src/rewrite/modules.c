@@ -76,7 +76,7 @@ static void free_rows(struct modules_row *dead)
 }
 
 // Requires the lock. Moves the row to the list of those to free if it is unloaded and nobody uses it.
-static void bury(struct modules_row *row, struct modules_row **dead)
+static void unlink_if_unused(struct modules_row *row, struct modules_row **dead)
 {
     if (!row->gone || row->holds || row->taken)
         return;
@@ -141,7 +141,7 @@ struct modules_row *modules_add(const void *handle, bool library, struct pass_re
     struct modules_row *before = find(handle), **bucket = bucket_of(handle);
     if (before) {
         before->gone = true;
-        bury(before, &dead);
+        unlink_if_unused(before, &dead);
     }
     row->next = *bucket;
     *bucket = row;
@@ -245,7 +245,7 @@ void modules_context_gone(CUcontext context)
             next = row->next;
             free_aliases(drop_aliases(row, NULL, context));
             row->gone |= !row->library && row->context == context;
-            bury(row, &dead);
+            unlink_if_unused(row, &dead);
         }
     lock_give(&lock);
     free_rows(dead);
@@ -320,7 +320,7 @@ void modules_give(unsigned client, struct modules_row *rows)
         rows = row->more[client];
         row->more[client] = NULL;
         row->taken &= ~((uint32_t)1 << client);
-        bury(row, &dead);
+        unlink_if_unused(row, &dead);
     }
     lock_give(&lock);
     free_rows(dead);
@@ -339,7 +339,7 @@ void modules_release(struct modules_row *row)
     lock_take(&lock);
     assert(row->holds);
     row->holds--;
-    bury(row, &dead);
+    unlink_if_unused(row, &dead);
     lock_give(&lock);
     free_rows(dead);
 }

@@ -176,13 +176,13 @@ static bool recall(struct work *w, const struct cache_key *key)
 
 static void store(const struct cache_key *key, struct str image, struct str about)
 {
-    static _Atomic(bool) told;
+    static _Atomic(bool) noted;
     if (!cache)
         return;
     int err = cache_put(cache, key, image, about);
     if (!err)
         guard_count(GUARD_CACHE_STORED);
-    else if (!atomic_exchange_explicit(&told, true, memory_order_relaxed))
+    else if (!atomic_exchange_explicit(&noted, true, memory_order_relaxed))
         guard_report_note("%s: a rewritten module could not be kept: %s", cache_folder(cache),
                           strerror(-err));
 }
@@ -542,7 +542,7 @@ void rewrite_left(const struct rewrite *r, CUresult result)
         [REWRITE_FAILED] = {GUARD_LEFT_FAILED, "could not be rewritten"},
         [REWRITE_REFUSED] = {GUARD_LEFT_REFUSED, "was refused by the driver after it was rewritten"},
     };
-    static _Atomic(bool) told[REWRITE_WHYS];
+    static _Atomic(bool) noted[REWRITE_WHYS];
     // An image that the driver refuses as well is not counted.
     if (result || r->why == REWRITE_OFF)
         return;
@@ -550,7 +550,7 @@ void rewrite_left(const struct rewrite *r, CUresult result)
     if (!r->plan.whole)
         return;
     guard_count(rows[r->why].count);
-    if (!atomic_exchange_explicit(&told[r->why], true, memory_order_relaxed))
+    if (!atomic_exchange_explicit(&noted[r->why], true, memory_order_relaxed))
         guard_report_note("a module %s and runs as it is (%s); others like it are counted", rows[r->why].text,
                           r->detail);
 }

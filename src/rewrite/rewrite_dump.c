@@ -29,8 +29,8 @@ static _Atomic unsigned files, modules;
 
 static void fail(int err)
 {
-    static _Atomic(bool) told;
-    if (!atomic_exchange_explicit(&told, true, memory_order_relaxed))
+    static _Atomic(bool) noted;
+    if (!atomic_exchange_explicit(&noted, true, memory_order_relaxed))
         guard_report_note("--dump-rewritten: %.100s: %s; rewritten modules may be missing there", folder,
                           err == -ENOTDIR || err == -ELOOP ? "it is a link, or no folder" : strerror(-err));
 }

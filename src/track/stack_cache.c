@@ -43,7 +43,7 @@ void stack_cache_start(struct stack_cache_walk *walk, const void *frame, unsigne
     walk->frame = frame;
     walk->depth = depth;
     walk->count = 0;
-    walk->too_much = !KEEPS;
+    walk->uncacheable = !KEEPS;
 }
 
 // Reads stack memory outside of any object that the compiler knows.
@@ -56,9 +56,9 @@ void stack_cache_add(struct stack_cache_walk *walk, uint64_t pc, uint64_t cfa)
 {
     uint64_t offset = cfa - sizeof pc - (uintptr_t)walk->frame;
     uint64_t least = walk->count ? walk->offset[walk->count - 1] + sizeof pc : sizeof pc;
-    walk->too_much |= walk->count == STACK_CACHE_FRAMES || cfa % sizeof pc || offset > UINT32_MAX ||
-                      offset < least || word_at(walk->frame, (uint32_t)offset) != pc;
-    if (walk->too_much)
+    walk->uncacheable |= walk->count == STACK_CACHE_FRAMES || cfa % sizeof pc || offset > UINT32_MAX ||
+                         offset < least || word_at(walk->frame, (uint32_t)offset) != pc;
+    if (walk->uncacheable)
         return;
     walk->pc[walk->count] = pc;
     walk->offset[walk->count++] = (uint32_t)offset;
@@ -99,7 +99,7 @@ uint32_t stack_cache_find(const void *frame, unsigned depth)
 
 void stack_cache_keep(const struct stack_cache_walk *walk, uint32_t id)
 {
-    if (walk->too_much || !walk->count || !id)
+    if (walk->uncacheable || !walk->count || !id)
         return;
     struct entry *e = entry_of(walk->frame);
     uint64_t turn = atomic_load_explicit(&e->turn, memory_order_relaxed);

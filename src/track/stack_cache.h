@@ -18,7 +18,7 @@ struct stack_cache_walk {
     unsigned count;
     uint64_t pc[STACK_CACHE_FRAMES];
     uint32_t offset[STACK_CACHE_FRAMES];  // bytes from `frame`
-    bool too_much;  // too many frames, or one of another form: the walk cannot be cached
+    bool uncacheable;  // too many frames, or one of another form: the walk cannot be cached
 };
 
 void stack_cache_start(struct stack_cache_walk *walk, const void *frame, unsigned depth);

@@ -92,10 +92,10 @@ static void bad_walks_are_not_kept(void **state)
     stack_cache_start(&walk, stack, DEPTH);
     stack_cache_add(&walk, stack[GAP + 1], cfa_of(stack, 1));
     stack_cache_add(&walk, stack[1], cfa_of(stack, 0));
-    assert_true(walk.too_much);
+    assert_true(walk.uncacheable);
     stack_cache_start(&walk, stack + GAP, DEPTH);
     stack_cache_add(&walk, stack[1], cfa_of(stack, 0));
-    assert_true(walk.too_much);
+    assert_true(walk.uncacheable);
     keep(stack, STACK_CACHE_FRAMES, 7);
     assert_int_equal(stack_cache_find(stack, DEPTH), 7);
     stack_cache_clear();
