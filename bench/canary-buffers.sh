@@ -1,10 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
-# What canaries cost, by number of live buffers: bench/canary_load.c alone and under --mode=canary, with both ways to scan, in turns.
-# On a GPU where there is one, else on the CPU device.
-# SECTION=FILE: the table goes there instead of into doc/results.md, and the drawing beside it instead of into doc/:
-# canary-overhead.svg, of the CPU device canary-overhead-cpu.svg.
-# CANARY_BUFFERS_RUNS, CANARY_BUFFERS_SECONDS, CANARY_BUFFERS_LIVE, CANARY_BUFFERS_SCANS; CANARY_SECONDS: see
+# What canaries cost, by number of live buffers: bench/canary_load.c alone and under --mode=canary, with both
+# ways to scan, in turns. On a GPU if there is one, otherwise on the CPU device. SECTION=FILE: writes the
+# table there instead of into doc/results.md, and the drawing beside it instead of into doc/:
+# canary-overhead.svg, for the CPU device canary-overhead-cpu.svg. CANARY_BUFFERS_RUNS,
+# CANARY_BUFFERS_SECONDS, CANARY_BUFFERS_LIVE, CANARY_BUFFERS_SCANS; CANARY_SECONDS: see canary_programs.
 # canary_programs.
 set -eu
 here=$(dirname "$0")
@@ -53,7 +53,7 @@ done
         'a kernel that reads and writes memory, one that computes, an empty one that is waited for, and an allocation with its free.' \
         "The kernels are drawn in \`$(basename "$svg")\`."
     echo
-    # An average over such different things means nothing.
+    # An average over such different things is meaningless.
     python3 "$here/canary_table.py" "$T/rows" work us alone "${scans[@]}" | grep -v '^| \*\*'
 } >"$T/section"
 cat "$T/section"

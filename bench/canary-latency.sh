@@ -1,11 +1,11 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
-# From the write behind a buffer to its report, on a device that is full: bench/canary_latency.c under --mode=canary, by number
-# of buffers, with both ways to scan. On a GPU where there is one, else on the CPU device.
-# SECTION=FILE: the table goes there instead of into doc/results.md, and the drawing beside it instead of into doc/:
-# canary-latency.svg, of the CPU device canary-latency-cpu.svg.
-# CANARY_LATENCY_ROUNDS: writes for each number of buffers; CANARY_LATENCY_LIVE: numbers of buffers;
-# CANARY_LATENCY_SCANS: copy and managed; CANARY_SECONDS: see canary_programs.
+# From the write behind a buffer to its report, on a busy device: bench/canary_latency.c under --mode=canary,
+# by number of buffers, with both ways to scan. On a GPU if there is one, otherwise on the CPU device.
+# SECTION=FILE: writes the table there instead of into doc/results.md, and the drawing beside it instead of
+# into doc/: canary-latency.svg, for the CPU device canary-latency-cpu.svg. CANARY_LATENCY_ROUNDS: writes for
+# each number of buffers; CANARY_LATENCY_LIVE: numbers of buffers; CANARY_LATENCY_SCANS: copy and managed;
+# CANARY_SECONDS: see canary_programs.
 set -eu
 here=$(dirname "$0")
 "$MOAT" --mode=canary --version >/dev/null 2>&1 || { echo 'canary-latency.sh: this moat has no --mode=canary' >&2; exit 0; }
@@ -19,7 +19,7 @@ device=cpu blocks=1
 svg=$(dirname "${SECTION:-$here/../doc/.}")/canary-latency$([ $device = gpu ] || echo -cpu).svg
 
 read -ra scans <<<"${CANARY_LATENCY_SCANS:-$(canary_programs_scans | paste -sd " ")}"
-# The numbers that matter most come first.
+# The most important numbers come first.
 read -ra lives <<<"${CANARY_LATENCY_LIVE:-1000 100000 10000 600 3000 30000}"
 for scan in "${scans[@]}"; do
     for live in "${lives[@]}"; do
@@ -34,7 +34,7 @@ for scan in "${scans[@]}"; do
 done
 [ -s "$T/rows" ] || { echo 'canary-latency.sh: nothing measured' >&2; exit 1; }
 
-# Milliseconds of each number of buffers, sorted; what was lost is counted.
+# Milliseconds for each number of buffers, sorted; lost reports are counted.
 sort -t $'\t' -k1,1 -k2,2n -k3,3g "$T/rows" | awk -F '\t' -v svg="$T/points" '
     function put(   i, sum, square, mean, half) {
         if (!n)

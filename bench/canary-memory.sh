@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
-# What canaries take of a device's memory: how much less is free with so many buffers more, alone and with canaries, by size.
-# On a GPU where there is one, else on the CPU device. SECTION=FILE: the table goes there instead of into doc/results.md.
-# CANARY_SECONDS: see canary_programs.
+# How much device memory canaries take: how much less is free with so many more buffers, alone and with
+# canaries, by size. On a GPU if there is one, otherwise on the CPU device. SECTION=FILE: writes the table
+# there instead of into doc/results.md. CANARY_SECONDS: see canary_programs.
 set -eu
 here=$(dirname "$0")
 "$MOAT" --mode=canary --version >/dev/null 2>&1 || { echo 'canary-memory.sh: this moat has no --mode=canary' >&2; exit 0; }

@@ -1,15 +1,16 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
-# Programs of the suite that run together on one GPU, each pair of eight: 28 pairs, alone and each program under --mode=canary, in
-# turns. Programs that were built before are taken from $BUILD/cache/gpu-suite. SECTION=FILE: the table goes there instead of
-# into doc/results.md. CANARY_PAIRS_RUNS; CANARY_PAIRS_PROGRAMS: which; CANARY_SECONDS and CANARY_ROWS: see
-# canary_programs.
+# Programs of the suite that run together on one GPU, each pair of eight: 28 pairs, alone and each program
+# under --mode=canary, in turns. Programs that were built before are taken from $BUILD/cache/gpu-suite.
+# SECTION=FILE: writes the table there instead of into doc/results.md. CANARY_PAIRS_RUNS;
+# CANARY_PAIRS_PROGRAMS: which; CANARY_SECONDS and CANARY_ROWS: see canary_programs.
 set -eu
 here=$(dirname "$0")
 "$MOAT" --mode=canary --version >/dev/null 2>&1 || { echo 'canary-pairs.sh: this moat has no --mode=canary' >&2; exit 0; }
 nvidia-smi -L >/dev/null 2>&1 || { echo 'canary-pairs.sh: no GPU on this machine' >&2; exit 0; }
 RUNS=${CANARY_PAIRS_RUNS:-3}
-# As in the paper: graphs, transforms, images in pitched memory, host memory, arithmetic; plain and stream-ordered memory.
+# As in the paper: graphs, transforms, images in pitched memory, host memory, arithmetic; plain and
+# stream-ordered memory.
 read -ra programs <<<"${CANARY_PAIRS_PROGRAMS:-bfs fft spmv pitched zero_copy nbody stencil2d async_alloc}"
 T=$(mktemp -d)
 trap 'rm -rf "$T"' EXIT
@@ -43,7 +44,8 @@ together() {  # together LABEL A B COMMAND...: a row with the time from when bot
     fi >>"$rows"
 }
 
-# When both are ready; or after ten seconds, for one may have failed, and then the two are no pair.
+# Opens the gate when both are ready; or after ten seconds, because one may have failed, and then they are no
+# pair.
 open_gate() {
     local i ready
     for ((i = 0; i < 1000; i++)); do

@@ -1,11 +1,11 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
-# The suite's programs on a GPU at their large sizes: alone and under --mode=canary, in turns; then, a few times, with
-# --canary-scan=managed and under compute-sanitizer, where it is installed. Page faults in managed memory are counted by CUPTI,
-# in runs of their own (um_faults.c).
-# Programs that were built before are taken from $BUILD/cache/gpu-suite. SECTION=FILE: the tables go there instead of into
-# doc/results.md. CANARY_SUITE_RUNS, CANARY_SUITE_FEW, CANARY_SUITE_PROGRAMS; CANARY_SECONDS and CANARY_ROWS: see
-# canary_programs. CANARY_SUITE_STEPS: which of turns, managed, faults and sanitizer; all if not set.
+# The suite's programs on a GPU at their large sizes: alone and under --mode=canary, in turns; then, a few
+# times, with --canary-scan=managed and under compute-sanitizer, if it is installed. Page faults in managed
+# memory are counted by CUPTI, in runs of their own (um_faults.c). Programs that were built before are taken
+# from $BUILD/cache/gpu-suite. SECTION=FILE: writes the tables there instead of into doc/results.md.
+# CANARY_SUITE_RUNS, CANARY_SUITE_FEW, CANARY_SUITE_PROGRAMS; CANARY_SECONDS and CANARY_ROWS: see
+# canary_programs. CANARY_SUITE_STEPS: which of turns, managed, faults and sanitizer; all by default.
 set -eu
 here=$(dirname "$0")
 "$MOAT" --mode=canary --version >/dev/null 2>&1 || { echo 'canary-suite.sh: this moat has no --mode=canary' >&2; exit 0; }
@@ -30,7 +30,8 @@ measure() {  # measure LABEL NAME COMMAND...
     canary_programs_step python3 "$here/canary_run.py" "$rows" "$label" "$name" "$@" "$canary_programs_at/$name" $(arguments "$label" "$name") || true
 }
 
-# Under compute-sanitizer, and beside it, a twentieth of the repetitions, which are every program's last argument.
+# Under compute-sanitizer, and for its baseline, a twentieth of the repetitions, which are every program's
+# last argument.
 arguments() {
     case $1 in
     short | compute-sanitizer) canary_programs_arguments "$2" | awk '{ $NF = int($NF / 20) + 1; print }' ;;
@@ -48,13 +49,13 @@ in_turns() {  # in_turns PERCENT TIMES NAME...: each once more that was not meas
     done
 }
 
-# Those to which canaries seem to add most, by the runs so far.
+# The programs to which canaries seem to add most, by the runs so far.
 worst() {
     python3 "$here/canary_table.py" "$rows" work ms alone copy | awk -F '|' '$4 ~ /%/ && $2 !~ /\*/ { sub(/^ */, "", $2); sub(/%.*/, "", $4); print $4 + 0, $2 }' |
         sort -rn | head -n 12 | cut -d ' ' -f 2
 }
 
-# Their runs so far were the choice: only those that follow count, until the time is over.
+# Their runs so far were used to choose them: only later ones count, until the time is over.
 again() {
     local name chosen fresh=''
     mapfile -t chosen < <(worst)
@@ -75,8 +76,8 @@ has() {
     [[ $STEPS = *" $1 "* ]]
 }
 
-# All programs a few times, then the worst of them anew and more often: their medians should say more than chance. Turns have 55% of the
-# time, what we compare with the rest.
+# All programs a few times, then the worst of them anew and more often, so that their medians are not chance.
+# Turns get 55% of the time, the comparisons the rest.
 if has turns; then
     for ((i = 0; i < RUNS; i++)); do
         # shellcheck disable=SC2086
@@ -96,7 +97,7 @@ if has managed; then
         done
     done
 fi
-# Programs that have managed memory of their own are counted alone too.
+# Programs with managed memory of their own are counted alone too.
 uncounted='' tries=0
 if counter=$(canary_programs_counter "$T" 2>"$T/why"); then
     export UM_FAULTS_COUNTER=$counter
@@ -105,7 +106,7 @@ if counter=$(canary_programs_counter "$T" 2>"$T/why"); then
         # shellcheck disable=SC2046
         [ ${#scans[@]} = 1 ] || measure "${scans[1]}" "$name" "$MOAT" --device=gpu $(canary_programs_options "${scans[1]}")
         ! canary_programs_has "$name" managed || measure alone "$name"
-        # What two of them lack the others lack too.
+        # If two of them have no counts, the others have none either.
         grep -q $'\tmanaged_cpu\t' "$rows" || [ $((++tries)) -lt 2 ] || break
     done
     unset UM_FAULTS_COUNTER

@@ -1,10 +1,11 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
-# Training steps of four models in PyTorch on a GPU, alone and with canaries, in turns (bench/torch_compare.py); with PyTorch's pool
-# of memory, which hides its pieces from moat, and without it, where each tensor is a buffer.
-# SECTION=FILE: the tables go there instead of into doc/results.md. CANARY_TORCH_SETS of processes, CANARY_TORCH_ROUNDS turns of each
-# model; CANARY_SECONDS: for all of it. CANARY_ROWS: a folder in which what is measured is kept as it comes, and what stands there
-# already counts, of the same build and on the same GPU (rows-key).
+# Training steps of four models in PyTorch on a GPU, alone and with canaries, in turns
+# (bench/torch_compare.py); with PyTorch's memory pool, which hides its pieces from moat, and without it,
+# where each tensor is a buffer. SECTION=FILE: writes the tables there instead of into doc/results.md.
+# CANARY_TORCH_SETS of processes, CANARY_TORCH_ROUNDS turns of each model; CANARY_SECONDS: for all of it.
+# CANARY_ROWS: a folder in which results are kept as they come; those there already count, if they are of the
+# same build and GPU (rows-key).
 set -eu
 here=$(dirname "$0")
 "$MOAT" --mode=canary --version >/dev/null 2>&1 || { echo 'canary-torch.sh: this moat has no --mode=canary' >&2; exit 0; }
@@ -21,7 +22,7 @@ failed=0 tried=0
 # shellcheck source=bench/canary_programs
 . "$here/canary_programs"
 
-# With many examples in a batch the GPU bounds a step, as where people train; with few, the launches do.
+# With many examples in a batch the GPU bounds a step, as in practice; with few, the launches do.
 models=resnet-fp32-512,transformer-fp32-512,mlp-fp32-2048,lstm-fp32-4096/resnet-fp32-64,transformer-fp32-32,mlp-fp32-512,lstm-fp32-64
 
 measure() {  # measure WAY SETS ROUNDS [ANOTHER]: with PyTorch's pool and without
@@ -46,7 +47,8 @@ measure() {  # measure WAY SETS ROUNDS [ANOTHER]: with PyTorch's pool and withou
     echo "PyTorch $(python3 -c 'import importlib.metadata; print(importlib.metadata.version("torch"))'), fp32; steps end with a synchronisation." \
         '`copy` is `--mode=canary` as it is, `managed` with `--canary-scan=managed`,' \
         '`nothing` a second process without moat: how far it is from the first. `copy` is compared with the mean of both.'
-    # The way to compare with takes ten times as long without a pool: it comes last, a few times, if there is time.
+    # The way to compare with takes ten times as long without a pool: it comes last, a few times, if there is
+    # time.
     measure copy "$SETS" "$ROUNDS" 'nothing:'
     [ -n "${CANARY_SECONDS:-}" ] && [ $SECONDS -ge $((CANARY_SECONDS * 4 / 5)) ] || measure managed 1 3
 } >"$T/section"

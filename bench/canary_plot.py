@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: MIT
-# canary_plot.py TITLE XLABEL YLABEL: a line chart as SVG on standard output, from lines of SERIES, x, y, separated by tabs, on
-# standard input. SERIES is "KIND, WAY", or one word: a colour for each kind, a dash for each way. The x axis is logarithmic; the y
-# axis too where the largest is 20 times the smallest, and where some y are not above 0 it is so beyond 1 and linear around 0.
-# The colours are readable on light and on dark ground, and the ground is that of the page.
+# canary_plot.py TITLE XLABEL YLABEL: a line chart as SVG on standard output, from lines of SERIES, x, y,
+# separated by tabs, on standard input. SERIES is "KIND, WAY", or one word: a colour for each kind, a dash for
+# each way. The x axis is logarithmic; so is the y axis if the largest is 20 times the smallest, and if some y
+# are not above 0 it is logarithmic beyond 1 and linear around 0. The colours are readable on light and dark
+# backgrounds, and the background is that of the page.
 import math
 import sys
 from xml.sax.saxutils import escape

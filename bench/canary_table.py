@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: MIT
-# canary_table.py ROWS WHAT UNIT BASE LABEL...: a Markdown table from lines of LABEL, NAME, WHAT, number, separated by tabs: what
-# each LABEL adds to BASE, or LABEL:OTHER to OTHER, in percent. The i-th run of a label is compared with the i-th run of the base.
-# Per name: the median of the runs. Below: over all names, average, median and worst of those medians, and the 95%
-# confidence interval of the average, from the runs' own averages; and the average as if no name had become faster, which some do by
-# far.
-# In brackets, where they were counted: page faults in managed memory, of the CPU and of the GPU.
+# canary_table.py ROWS WHAT UNIT BASE LABEL...: a Markdown table from lines of LABEL, NAME, WHAT, number,
+# separated by tabs: what each LABEL adds to BASE, or LABEL:OTHER to OTHER, in percent. The i-th run of a
+# label is compared with the i-th run of the base. Per name: the median of the runs. Below: over all names,
+# average, median and worst of those medians, and the 95% confidence interval of the average, from the runs'
+# own averages; and the average as if no name had become faster, which some do by far.
+# In brackets, if they were counted: page faults in managed memory, of the CPU and of the GPU.
 import statistics
 import sys
 

@@ -1,12 +1,13 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
-# What --mode=count adds to the start of the suite's programs, with an empty and with a warm cache, and to PyTorch's import with
-# the first step. Each program runs at its smallest size, ROUNDS times each way, the ways in turns: without moat (on the
-# CPU device: --mode=off) and with a warm cache; once with an empty one.
-# count_start.sh [NAME...]: all programs and pytorch, and the tables go to doc/results.md; or these, and they are printed.
-# A process that does nothing keeps the GPU open meanwhile: else the driver starts and stops it with every program.
-# SECTION=FILE: they go there, and PyTorch's to FILE.torch. Programs are taken from $BUILD/programs, or compiled. JOBS programs at a time, each on cores of its own. After a
-# SIGTERM the tables have what there is.
+# What --mode=count adds to the start of the suite's programs, with an empty and with a warm cache, and to
+# PyTorch's import with the first step. Each program runs at its smallest size, ROUNDS times each way, the
+# ways in turns: without moat (on the CPU device: --mode=off) and with a warm cache; once with an empty one.
+# count_start.sh [NAME...]: all programs and pytorch, and the tables go to doc/results.md; or these, and they
+# are printed. An idle process keeps the GPU open meanwhile, because otherwise the driver starts and stops it
+# with every program. SECTION=FILE: they go there, and PyTorch's to FILE.torch. Programs are taken from
+# $BUILD/programs, or compiled. JOBS programs at a time, each on cores of its own. After a SIGTERM the tables
+# have what there is.
 set -u
 cd "$(dirname "$0")/.." || exit 1
 BUILD=${BUILD:-build} MOAT=${MOAT:-$BUILD/bin/moat} ROUNDS=${ROUNDS:-7} JOBS=${JOBS:-1} TORCH_ROUNDS=${TORCH_ROUNDS:-5}
@@ -16,7 +17,7 @@ T=$(mktemp -d) || exit 1
 trap 'exec {hold}>&-; wait; rm -rf "$T"' EXIT
 export BUILD XDG_CACHE_HOME=$T/cache
 
-# Ends when the pipe does.
+# Ends with the pipe.
 exec {hold}>/dev/null
 kept=
 if [ "$device" = gpu ] && [ -x "$BUILD/bench/guard_calls" ]; then
@@ -36,7 +37,7 @@ program() {  # program NAME SM: its path
     echo "$T/$1"
 }
 
-# Without importing it, which takes seconds.
+# Checks without importing it, which takes seconds.
 has_torch() { python3 -c 'import importlib.util, sys; sys.exit(not importlib.util.find_spec("torch"))' 2>/dev/null; }
 torch_version() { python3 -c 'import importlib.metadata; print(importlib.metadata.version("torch"))' 2>/dev/null; }
 

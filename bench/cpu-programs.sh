@@ -1,14 +1,15 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
-# cpu-programs.sh DIR [NAME...]: programs of others, already built, on the CPU device, each alone; the table of doc/cpu-device.md
-# says which pass. DIR is what others_programs describes; a command line may begin with options of moat's, as --cpu-devices=2.
-# DIR/notes.tsv may have lines with a name, a tab and what the table is to say of that program: smaller arguments, or why it cannot
-# pass. With names only those run, and the document stays as it is.
+# cpu-programs.sh DIR [NAME...]: other people's programs, already built, on the CPU device, each alone; the
+# table of doc/cpu-device.md lists which pass. DIR is as others_programs describes; a command line may begin
+# with options of moat, such as --cpu-devices=2. DIR/notes.tsv may have lines with a name, a tab and a note on
+# that program for the table: smaller arguments, or why it cannot pass. With names only those run, and the
+# document is not changed.
 #
-# A program passes if it ends with status 0 and no line that counts says that something failed; "passed" if one also says that all
-# is well, "ran" if none does. Status 2 with the word "waiving" is how a sample declines to run.
-# JOBS at a time, each run at most CPU_PROGRAMS_SECONDS. CPU_PROGRAMS_KEEP=FOLDER: what they print is kept there. CPU_PROGRAMS_SHARE:
-# status 1 if fewer percent pass.
+# A program passes if it exits with status 0 and no line that counts reports a failure; "passed" if one also
+# reports success, "ran" if none does. Status 2 with the word "waiving" is how a sample declines to run. JOBS
+# at a time, each run at most CPU_PROGRAMS_SECONDS. CPU_PROGRAMS_KEEP=FOLDER: keeps their output there.
+# CPU_PROGRAMS_SHARE: status 1 if fewer percent pass.
 set -eu
 here=$(realpath "$(dirname "$0")")
 dir=$(realpath "$1")

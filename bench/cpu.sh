@@ -1,9 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
-# How fast the CPU device is: the kernels of test/programs at the sizes of cpu_sizes.tsv, one core and two, against the
-# same work in plain C (cpu_kernels); loading and launching.
-# cpu.sh [NAME...]: all programs, or these; with names, nothing is written into doc/.
-# CPU_BENCH_BEFORE=MOAT: the moat of an earlier build, against which the programs are timed in turns; CPU_BENCH_RUNS.
+# How fast the CPU device is: the kernels of test/programs at the sizes of cpu_sizes.tsv, one core and two,
+# against the same work in plain C (cpu_kernels); loading and launching. cpu.sh [NAME...]: all programs, or
+# these; with names, nothing is written into doc/. CPU_BENCH_BEFORE=MOAT: the moat of an earlier build,
+# against which the programs are timed in turns; CPU_BENCH_RUNS.
 set -eu
 here=$(dirname "$0")
 RUNS=${CPU_BENCH_RUNS:-5}
@@ -26,7 +26,8 @@ build() {  # build NAME: the program, and its plain twin if there is one
     fi
 }
 
-# Rows of $T/rows: LABEL RUN NAME KERNEL seconds cpu-seconds warp-insns thread-insns branches divergent launches
+# Rows of $T/rows: LABEL RUN NAME KERNEL seconds cpu-seconds warp-insns thread-insns branches divergent
+# launches
 run() {  # run LABEL RUN NAME OPTION...: status 1 if the program fails
     local label="$1 $2" name=$3
     shift 3
@@ -87,13 +88,13 @@ for ((i = 0; i < RUNS; i++)); do
     for name in "${names[@]}"; do
         [[ " ${failed[*]} " != *" $name "* ]] || continue
         run one $i "$name" --times --cpu-threads=1 || fail "$name"
-        # What the earlier one does not run has nothing to be compared with.
+        # Programs that the earlier one does not run are not compared.
         [ -z "${CPU_BENCH_BEFORE:-}" ] || moat=$CPU_BENCH_BEFORE run before $i "$name" --times --cpu-threads=1 || true
         [ "$(nproc)" -lt 2 ] || run two $i "$name" --times --cpu-threads=2 || fail "$name"
         plain $i "$name"
     done
 done
-# The same on what other processors have, once.
+# The same with the instruction sets of other processors, once.
 lanes=$("$MOAT" info | sed -n 's/.*lanes on //p' | head -n 1)
 for other in avx2 plain; do
     "$MOAT" info --cpu-lanes=$other | grep -q "lanes on $other" || continue

@@ -1,8 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
-# What the guard adds to calls of the driver API (bench/guard_calls.py). On a GPU where there is one, else on the CPU device.
-# GUARD_BENCH_SETS of processes, which take turns GUARD_BENCH_ROUNDS times. SECTION=FILE: the tables go there instead of into
-# doc/results.md. GUARD_BENCH_CALLS=FILE: figures for bench/guard-torch.sh.
+# What the guard adds to calls of the driver API (bench/guard_calls.py). On a GPU if there is one, otherwise
+# on the CPU device. GUARD_BENCH_SETS of processes, which take turns GUARD_BENCH_ROUNDS times. SECTION=FILE:
+# writes the tables there instead of into doc/results.md. GUARD_BENCH_CALLS=FILE: figures for
+# bench/guard-torch.sh.
 set -eu
 here=$(dirname "$0")
 T=$(mktemp -d)

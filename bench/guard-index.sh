@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
-# guard-index.sh [FILE]: the guard's index of buffers, its depot of stacks, and what both make of an allocation, as a
-# section of FILE (doc/results.md).
+# guard-index.sh [FILE]: the guard's index of buffers, its depot of stacks, and what both add to an
+# allocation, as a section of FILE (doc/results.md).
 set -eu
 here=$(dirname "$0")
 {

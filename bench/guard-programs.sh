@@ -1,14 +1,15 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
-# guard-programs.sh DIR: programs of others, already built, on a GPU (or with GUARD_PROGRAMS_DEVICE=cpu on the CPU device): alone, in
-# the default mode, with --mode=pages and with --mode=count. They must end and print as they do alone.
-# DIR is what others_programs describes. JOBS at a time, each run at most GUARD_PROGRAMS_SECONDS. GUARD_PROGRAMS_MODES: instead of
-# api, pages and count. SECTION=FILE: the table goes there instead of into doc/results.md. After a SIGTERM it has what there is.
-# Status 1 if any runs otherwise.
+# guard-programs.sh DIR: other people's programs, already built, on a GPU (or with GUARD_PROGRAMS_DEVICE=cpu
+# on the CPU device): alone, in the default mode, with --mode=pages and with --mode=count. They must exit and
+# print as they do alone. DIR is as others_programs describes. JOBS at a time, each run at most
+# GUARD_PROGRAMS_SECONDS. GUARD_PROGRAMS_MODES: instead of api, pages and count. SECTION=FILE: writes the
+# table there instead of into doc/results.md. After a SIGTERM it has what there is. Status 1 if any program
+# behaves differently.
 #
-# What a program prints is compared by lines, in any order. Alone it runs twice: a line that is the same both times must be there
-# when it is watched; in the others, in what is followed by a unit of time or rate, and in lines that speak of such, numbers do not
-# count.
+# The output of a program is compared by lines, in any order. Alone it runs twice: a line that is the same
+# both times must be there when it is watched; in other lines, before a unit of time or rate, and in lines
+# about such, numbers do not count.
 set -eu
 here=$(realpath "$(dirname "$0")")
 dir=$(realpath "$1")
@@ -27,7 +28,8 @@ mask_units() {
 }
 mask_numbers() { sed -E 's/0x[0-9a-fA-F]+/N/g; s/-?[0-9]+(\.[0-9]*)?(e[-+]?[0-9]+)?/N/g; s/\b(nan|inf)\b/N/g'; }
 
-# start WAY OUTPUT COMMAND...: its status, and milliseconds. What moat reports goes into OUTPUT.log. $only: lines that count.
+# start WAY OUTPUT COMMAND...: its status, and milliseconds. moat's reports go to OUTPUT.log. $only: lines
+# that count.
 start() {
     local way=$1 output=$2 ended
     shift 2
@@ -40,7 +42,7 @@ start() {
     echo "$ended"
 }
 
-# What is different from alone, in a word; nothing if all is the same.
+# The difference from the program alone, in a word; nothing if there is none.
 difference() {  # difference FILES STATUS OUTPUT STATUS
     local base=$1
     if others_late "$4"; then

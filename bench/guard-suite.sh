@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
-# The suite's programs on a GPU: alone, watched, and with --mode=pages, in turns. All must be right and none may be
-# reported. Programs that were built before are taken from $BUILD/cache/gpu-suite.
-# SECTION=FILE: the table goes there instead of into doc/results.md.
+# The suite's programs on a GPU: alone, watched, and with --mode=pages, in turns. All must be right and none
+# may be reported. Programs that were built before are taken from $BUILD/cache/gpu-suite. SECTION=FILE: writes
+# the table there instead of into doc/results.md.
 set -eu
 here=$(dirname "$0")
 nvidia-smi -L >/dev/null 2>&1 || { echo 'guard-suite.sh: no GPU on this machine' >&2; exit 0; }

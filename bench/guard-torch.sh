@@ -1,9 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
-# PyTorch training steps on a GPU, alone and watched, in turns (bench/torch_compare.py), and what calls cost there
-# (bench/guard-calls.sh). GUARD_TORCH_MODES: modes, api if not set. All processes on the cores GUARD_TORCH_CORES.
-# GUARD_TORCH_SETS sets of processes, GUARD_TORCH_ROUNDS turns of each model; GUARD_TORCH_SECONDS: for all turns of a mode.
-# SECTION=FILE: the tables go there instead of into doc/results.md, and those of the calls to FILE.calls.
+# PyTorch training steps on a GPU, alone and watched, in turns (bench/torch_compare.py), and what calls cost
+# there (bench/guard-calls.sh). GUARD_TORCH_MODES: modes, api by default. All processes run on the cores
+# GUARD_TORCH_CORES. GUARD_TORCH_SETS sets of processes, GUARD_TORCH_ROUNDS turns of each model;
+# GUARD_TORCH_SECONDS: for all turns of a mode. SECTION=FILE: writes the tables there instead of into
+# doc/results.md, and those of the calls to FILE.calls.
 set -eu
 here=$(dirname "$0")
 nvidia-smi -L >/dev/null 2>&1 || { echo 'guard-torch.sh: no GPU on this machine' >&2; exit 0; }

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: MIT
-# guard_calls.py MOAT CALLS DEVICE SETS ROUNDS: what the guard adds to calls of the driver API (bench/guard_calls.c is CALLS), on
-# the device gpu or cpu, in SETS sets of processes that take turns ROUNDS times. Tables go to standard output.
-# guard_calls.py ... FILE: and lines CALL AVERAGE LOW HIGH, in nanoseconds, without stacks, go to FILE.
+# guard_calls.py MOAT CALLS DEVICE SETS ROUNDS: what the guard adds to calls of the driver API
+# (bench/guard_calls.c is CALLS), on the device gpu or cpu, in SETS sets of processes that take turns ROUNDS
+# times. Tables go to standard output. guard_calls.py ... FILE: lines CALL AVERAGE LOW HIGH, in nanoseconds,
+# without stacks, go to FILE too.
 import statistics
 import sys
 

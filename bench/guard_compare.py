@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: MIT
-# guard_compare.py MOAT OTHER CALLS DEVICE SETS ROUNDS: what calls of the driver API cost under two builds of moat, the commands
-# MOAT and OTHER (bench/guard_calls.c is CALLS), on the device gpu or cpu. Processes of both builds, and one without moat, live
-# side by side in SETS sets and take turns ROUNDS times. Tables go to standard output.
+# guard_compare.py MOAT OTHER CALLS DEVICE SETS ROUNDS: what calls of the driver API cost under two builds of
+# moat, the commands MOAT and OTHER (bench/guard_calls.c is CALLS), on the device gpu or cpu. Processes of
+# both builds, and one without moat, live side by side in SETS sets and take turns ROUNDS times. Tables go to
+# standard output.
 import statistics
 import sys
 

@@ -1,11 +1,12 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
-# What libmoat-heap.so costs, eager and lazy, against the same program without it: work that only allocates (heap_load.c), and
-# programs of Debian as far as they are installed; what a block takes; how soon a write is seen. Runs are interleaved. Other
-# tools stand beside it: Scudo (clang's), Electric Fence, AddressSanitizer where the program can be rebuilt.
-# HEAP_BENCH_SECONDS: for all of it, about, and two minutes more for programs under Electric Fence; each part runs at least once. HEAP_BENCH_SCALE: allocations of a load;
-# HEAP_BENCH_LIVE: numbers of live blocks; HEAP_BENCH_PARTS: of loads, programs, servers, memory, latency, exploits;
-# HEAP_BENCH_DRY: nothing is written to doc/.
+# What libmoat-heap.so costs, eager and lazy, against the same program without it: work that only allocates
+# (heap_load.c), and programs of Debian as far as they are installed; how much memory a block takes; how soon
+# a write is detected. Runs are interleaved. Other tools for comparison: Scudo (clang's), Electric Fence,
+# AddressSanitizer where the program can be rebuilt. HEAP_BENCH_SECONDS: for all of it, about, and two minutes
+# more for programs under Electric Fence; each part runs at least once. HEAP_BENCH_SCALE: allocations of a
+# load; HEAP_BENCH_LIVE: numbers of live blocks; HEAP_BENCH_PARTS: of loads, programs, servers, memory,
+# latency, exploits; HEAP_BENCH_DRY: nothing is written to doc/.
 set -eu
 here=$(dirname "$0")
 SECONDS_IN_ALL=${HEAP_BENCH_SECONDS:-600}
@@ -67,7 +68,7 @@ loads() {
     for name in pairs sizes batch larson handover resize; do
         for v in "${variants[@]}" efence asan; do
             scale=$SCALE program=$load
-            # Two system calls or more for each block: fewer of them tell as much.
+            # Two system calls or more for each block, so fewer are enough.
             [ $v != efence ] || scale=$((SCALE / 50 > 10000 ? SCALE / 50 : 10000))
             [ $v != asan ] || program=$T/asan_load
             [ $v != efence ] || [ -n "$fence" ] || continue
@@ -91,14 +92,15 @@ program[gcc]="$(tool gcc) -std=gnu11 -O2 -D_GNU_SOURCE -I$here/../src -c -o $T/o
 program[perl]="$(tool perl) -e 'my %h; for my \$r (1..3) { \$h{\$_} = \"x\" x (\$_ % 100) for 1..150000; my @k = sort keys %h; %h = (); }'"
 program[python3]="$(tool python3) -c 'import json; d = [{\"a\": i, \"b\": [str(j) for j in range(20)]} for i in range(15000)]; [json.loads(json.dumps(d)) for _ in range(3)]'"
 
-# The shell that starts it is the same for all: what is loaded into the program is not loaded there.
+# The shell that starts it is the same for all: what is preloaded into the program is not loaded there.
 start_program() {  # start_program VARIANT NAME
     choose "$1"
     local set=("${wrap[@]:1}")
     sh -c "${set:+export \"\$@\"; }exec ${program[$2]}" sh "${set[@]}" >"$T/out" 2>"$T/err" </dev/null || die "$2 failed: $(tail -n 1 "$T/err")"
     silent "$2"
 }
-# What is over sooner runs more often. Who comes first is a matter of chance: a run finds the machine as the one before left it.
+# Short programs run more often. The order is random, because a run finds the machine as the one before left
+# it.
 declare -A times=([sqlite3]=2 [gcc]=5 [perl]=1 [python3]=2)
 programs() {
     local name v i start
@@ -113,7 +115,7 @@ programs() {
         done
     done
 }
-# Once: it takes minutes, or it takes more mappings than a process may have, and fails.
+# Once, because it takes minutes, or needs more mappings than a process may have, and fails.
 with_fence() {
     local name start
     [ -n "$fence" ] || return 0
@@ -216,7 +218,7 @@ latency() {  # latency BLOCKS SECONDS INTERVAL: heap_load says when it wrote, ou
         NR == FNR { at[$1] = at[$1] " " $2; writes++; next }
         $1 == "cycle" { print "cycle\t" blocks "\t" (n++ ? "p99" : "p50") "\t" $2 / 1000; next }
         {
-            # The last write there before it was seen: a block may be chosen twice.
+            # The last write there before it was detected: a block may be chosen twice.
             k = split(at[$2], times, " ")
             while (k && times[k] > $3) k--
             if (k) print "latency\t" blocks "\tseen\t" ($3 - times[k]) * 1e3
@@ -228,7 +230,7 @@ latencies() {
     count=$(wc -w <<<"$LIVE")
     each=$((all / count > 1 ? all / count : 1))
     for blocks in $LIVE; do
-        # A cycle takes some hundred nanoseconds for each block, where nobody is in the way.
+        # A cycle takes some hundred nanoseconds for each block, without disturbance.
         latency "$blocks" $each "$(awk -v n="$blocks" 'BEGIN { print n < 20000 ? 0.05 : n < 200000 ? 0.2 : n < 2000000 ? 1 : 4 }')"
     done
 }

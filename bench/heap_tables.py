@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
-# heap_tables.py FOLDER SCALE: what bench/heap.sh measured, as tables on standard output and as drawings in FOLDER. Lines of
-# KIND, NAME, VARIANT, VALUE come on standard input, separated by tabs, in the order in which they were measured.
+# heap_tables.py FOLDER SCALE: what bench/heap.sh measured, as tables on standard output and as drawings in
+# FOLDER. Lines of KIND, NAME, VARIANT, VALUE come on standard input, separated by tabs, in the order in which
+# they were measured.
 import math
 import os
 import subprocess

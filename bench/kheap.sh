@@ -1,13 +1,14 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
-# malloc and free inside kernels: the programs of bench/kheap_kernels.cu with CUDA's own heap, unprotected, and with ours and its
-# canaries, in turns; how much the number of byte arrays matters; how long a scan takes, and how long it takes to find an overflow.
-# On a GPU: the CPU device's own malloc costs next to nothing, so there is nothing to compare with. KHEAP_CPU=1: nevertheless.
-# SECTION=FILE: the table goes there instead of into doc/results.md, and the drawing, kheap.svg, beside it instead of into doc/.
-# KHEAP_RUNS, KHEAP_THREADS, KHEAP_ARRAYS, KHEAP_MIB; KHEAP_PTX=FILE: the kernels, compiled before. KHEAP_KEEP=FILE: what was
-# measured goes there too; KHEAP_ROWS=FILE: the tables are made from such a file, and KHEAP_MACHINE says where it is from.
-# KHEAP_ROUTE=direct: ours is put into the module by test/cpu/kheap_load.c itself, with a scan every millisecond; moat: by
-# `moat --mode=canary`, as it is for users.
+# malloc and free inside kernels: the programs of bench/kheap_kernels.cu with CUDA's own heap, unprotected,
+# and with ours and its canaries, in turns; how much the number of byte arrays matters; how long a scan takes,
+# and how long it takes to find an overflow. On a GPU: the CPU device's own malloc costs next to nothing, so
+# there is nothing to compare with. KHEAP_CPU=1: nevertheless. SECTION=FILE: writes the table there instead of
+# into doc/results.md, and the drawing, kheap.svg, beside it instead of into doc/. KHEAP_RUNS, KHEAP_THREADS,
+# KHEAP_ARRAYS, KHEAP_MIB; KHEAP_PTX=FILE: the kernels, compiled before. KHEAP_KEEP=FILE: results go there
+# too; KHEAP_ROWS=FILE: the tables are made from such a file, and KHEAP_MACHINE says where it is from.
+# KHEAP_ROUTE=direct: test/cpu/kheap_load.c itself puts ours into the module, with a scan every millisecond;
+# moat: `moat --mode=canary` does, as for users.
 set -eu
 here=$(dirname "$0")
 svg=$(dirname "${SECTION:-$here/../doc/.}")/kheap.svg

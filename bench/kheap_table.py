@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-# kheap_table.py ROWS POINTS: tables in Markdown from lines of LABEL, PROGRAM, THREADS, milliseconds, separated by tabs, as
-# bench/kheap.sh gathers them; to the file POINTS, what bench/canary_plot.py draws.
+# kheap_table.py ROWS POINTS: tables in Markdown from lines of LABEL, PROGRAM, THREADS, milliseconds,
+# separated by tabs, as bench/kheap.sh collects them; to the file POINTS, what bench/canary_plot.py draws.
 import statistics
 import sys
 

@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: MIT
-# torch_compare.py MOAT MODELS SETS ROUNDS SECONDS CALLS WAY...: what moat adds to a training step of each of the MODELS of
-# bench/torch_step.py, separated by commas, and by slashes where they are to be summed up in groups; for each WAY, which is a
-# word for the table, a colon, and options of moat's; with none of them the program runs without moat: that tells how far two
-# processes that do the same are apart, and others are compared with the mean of both.
+# torch_compare.py MOAT MODELS SETS ROUNDS SECONDS CALLS WAY...: what moat adds to a training step of each of
+# the MODELS of bench/torch_step.py, separated by commas, and by slashes into groups with a summary each. Each
+# WAY is a word for the table, a colon, and options of moat; without options the program runs without moat:
+# that shows how far two equal processes are apart, and others are compared with the mean of both.
 #   Measured   processes, one alone and one for each way, take turns, a few steps each time; SETS such sets
-#   Computed   driver calls per step, by moat's own counts, times what moat adds to a call in the first way. CALLS: a file from
-#              bench/guard-calls.sh, or -: not computed
-# The processes are forked from some that have imported PyTorch and have not used CUDA, so that a set is there in seconds.
-# Measuring ends after SECONDS, unless that is 0. Tables go to standard output.
-# TORCH_COMPARE_ROWS=FILE: what is measured is kept there as it comes, a line for each model and set, and what stands there already,
-# of the same ways, counts. The file is for one build and one GPU: see rows-key.
+#   Computed   driver calls per step, by moat's own counts, times what moat adds to a call in the first way.
+#              CALLS: a file from bench/guard-calls.sh, or -: not computed
+# The processes are forked from some that have imported PyTorch and have not used CUDA, so that a set is ready
+# in seconds. Measuring ends after SECONDS, unless that is 0. Tables go to standard output.
+# TORCH_COMPARE_ROWS=FILE: results are kept there as they come, a line for each model and set, and those there
+# already, of the same ways, count. The file is for one build and one GPU: see rows-key.
 import json
 import os
 import statistics
@@ -35,7 +35,7 @@ def kept():
     if rows and os.path.exists(rows):
         with open(rows) as f:
             for line in f:
-                # The last one may have been cut off.
+                # The last one may have been truncated.
                 options, name, data = json.loads(line) if line.endswith(']\n') else ([], '', [])
                 if options == [way[1] for way in ways] and name in figures:
                     figures[name].append(data)
@@ -51,7 +51,7 @@ def keep(name, data):
 def measure(players, figures):
     end = time.monotonic() + seconds
     for i in range(sets):
-        # A set that would get less than half of its time is not begun.
+        # A set that would get less than half of its time is not started.
         if seconds and i and end - time.monotonic() < seconds / sets / 2:
             break
         missing = [name for name in models if len(figures[name]) <= i]
@@ -133,7 +133,7 @@ def print_computed(figures, counts, added):
             (name, n['launches'], n['transfers'], n['allocations'], n['frees']) + tuple(us) + tuple(u / step * 100 for u in us)))
 
 
-# Of all that was measured.
+# Prints the tables of all that was measured.
 def print_tables(figures):
     figures = {name: data for name, data in figures.items() if data}
     turn_counts = [len(rounds) for data in figures.values() for rounds in data]
@@ -146,7 +146,7 @@ def print_tables(figures):
         print_measured(figures, i + 1, label)
 
 
-# A program that fails may do so because of what moat took for an error.
+# A program may fail because of what moat took for an error.
 def tell_errors(logs):
     for log in logs:
         if os.path.exists(log):
@@ -172,7 +172,7 @@ def main(folder):
         tell_errors(logs)
         print_tables(figures)
         raise end
-    # However many examples there are, the calls are the same.
+    # The calls are the same, however many examples there are.
     kinds = {name.rpartition('-')[0]: name for name in models} if calls_file != '-' else {}
     counts = {name: count(players[1], logs[0], name) for name in kinds.values()}
     for player in players:

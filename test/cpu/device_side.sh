@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
 # builds: one
-# Kernels that launch kernels and graphs, tensor maps, wgmma and mma.sp, as nvcc compiles them, with our shared runtime and with the
-# static one, alone and watched by moat.
+# Kernels that launch kernels and graphs, tensor maps, wgmma and mma.sp, as nvcc compiles them, with our
+# shared runtime and with the static one, alone and watched by moat.
 set -u
 command -v nvcc >/dev/null || { echo 'no nvcc on this machine'; exit 77; }
 ! grep -q fsanitize "$BUILD/flags" 2>/dev/null || { echo 'a sanitizer wants to be loaded first'; exit 77; }

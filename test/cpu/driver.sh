@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
-# Programs against the driver API, in plain C, on the CPU device: with the library's code in the program itself, where
-# a sanitizer sees it, and linked with libcuda and run by `moat`.
+# Programs on the driver API, in plain C, on the CPU device: with the library's code in the program itself,
+# where a sanitizer sees it, and linked with libcuda and run by `moat`.
 set -u
 # shellcheck source=test/cpu/try
 . test/cpu/try

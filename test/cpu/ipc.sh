@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
-# Two processes that share memory, events and pools of the CPU device: with the library's code in the program itself,
-# where a sanitizer sees it, and by `moat`, unwatched and watched.
+# Two processes that share memory, events and pools of the CPU device: with the library's code in the program
+# itself, where a sanitizer sees it, and by `moat`, unwatched and watched.
 set -u
 # shellcheck source=test/cpu/try
 . test/cpu/try

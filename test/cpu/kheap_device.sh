@@ -1,9 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
 # builds: one
-# The heap for malloc inside kernels, put into kernels directly: programs that check what they get while others take and free, with
-# and without scans beside them; memory that runs out; overflows that must be found. On the CPU device, or with
-# GUARD_DEVICE=gpu on a GPU, with more threads. KHEAP_PTX=FILE: bench/kheap_kernels.cu, compiled before.
+# The heap for malloc inside kernels, put into kernels directly: programs that check their memory while others
+# allocate and free, with and without concurrent scans; memory that runs out; overflows that must be found. On
+# the CPU device, or with GUARD_DEVICE=gpu on a GPU, with more threads. KHEAP_PTX=FILE:
+# bench/kheap_kernels.cu, compiled before.
 set -u
 T=$(mktemp -d) || exit 1
 trap 'rm -rf "$T"' EXIT

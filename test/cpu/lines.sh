@@ -1,8 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
 # builds: one
-# Reports of faults on the CPU device name lines of source, for functions that were inlined too: with PTX as nvcc writes it,
-# with PTX from clang, and where there is an nvcc with -lineinfo, with -G, and in modes that rewrite the PTX.
+# Reports of faults on the CPU device name source lines, also for inlined functions: with PTX as nvcc writes
+# it, with PTX from clang, and where there is an nvcc with -lineinfo, with -G, and in modes that rewrite the
+# PTX.
 set -u
 ! grep -q fsanitize "$BUILD/flags" 2>/dev/null || { echo 'a sanitizer wants to be loaded first'; exit 77; }
 T=$(mktemp -d) || exit 1
@@ -40,7 +41,7 @@ moat: wild-access put.h:7 in smooth(float*)
 END
 done
 
-# clang 14 has lines, but not what was inlined where.
+# clang 14 emits lines, but not inlining information.
 if command -v clang >/dev/null && test/clang/ptx test/cpu/lines.cu sm_75 -O2 -gline-tables-only >"$T/clang.ptx" 2>"$T/log"; then
     expect 'PTX of clang' pages "$T/pipeline" "$T/clang.ptx" < <(
         echo 'smooth(float*) lines.cu:6'

@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: MIT
 # builds: one
 # slow
-# What nvcc and CMake make, on the CPU device, by routes that test/cpu/suite.sh does not take: code in several objects
-# that are linked on the device (-rdc), CMake projects, the demo's kernel as a CUDA program, and a program that NVIDIA's
-# static runtime is part of, which must be told.
+# What nvcc and CMake build, on the CPU device, by routes that test/cpu/suite.sh does not take: code in
+# several objects that are linked on the device (-rdc), CMake projects, the demo's kernel as a CUDA program,
+# and a program with NVIDIA's static runtime, which moat must warn about.
 set -u
 command -v nvcc >/dev/null || { echo 'no nvcc on this machine'; exit 77; }
 T=$(mktemp -d) || exit 1

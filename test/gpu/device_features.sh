@@ -1,9 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
 # builds: one
-# The programs of test/cpu that nvcc compiles, on a real GPU, alone and watched: kernels that launch kernels and graphs, tensor maps,
-# wgmma and mma.sp. They compare what a device does with what they compute themselves and say "all right", so that what
-# the CPU device is tested against is what a GPU does. On the CPU device: test/cpu/device_side.sh.
+# The programs of test/cpu that nvcc compiles, on a real GPU, alone and watched: kernels that launch kernels
+# and graphs, tensor maps, wgmma and mma.sp. They compare what a device does with what they compute themselves
+# and print "all right", which shows that the CPU device is tested against what a GPU does. On the CPU device:
+# test/cpu/device_side.sh.
 set -u
 cd "$(dirname "$0")/../.." || exit 1
 nvidia-smi -L >/dev/null 2>&1 || { echo 'no GPU on this machine'; exit 77; }

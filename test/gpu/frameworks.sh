@@ -1,11 +1,11 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
 # builds: one
-# PyTorch, CuPy, JAX and Triton under moat on a GPU: small programs (test/gpu/frameworks.py) run as without it, and a copy past
-# the end of an array is found where the array is a buffer of its own: with --unpool, with --torch-alloc. What a pool
-# hides must run as it does without moat.
-# MOAT: the command; PYTHON: which Python; SECTION=FILE: a table of the results goes
-# there: bench/section guard-frameworks <FILE puts it into doc/results.md.
+# PyTorch, CuPy, JAX and Triton under moat on a GPU: small programs (test/gpu/frameworks.py) run as without
+# it, and a copy past the end of an array is found where the array is a buffer of its own: with --unpool, with
+# --torch-alloc. Programs whose pool hides the error must run as without moat.
+# MOAT: the command; PYTHON: which Python; SECTION=FILE: writes a table of the results there: bench/section
+# guard-frameworks <FILE puts it into doc/results.md.
 set -u
 cd "$(dirname "$0")/../.." || exit 1
 nvidia-smi -L >/dev/null 2>&1 || { echo 'no GPU on this machine'; exit 77; }
@@ -20,7 +20,8 @@ unset NVTX_INJECTION64_PATH PYTORCH_NO_CUDA_MEMORY_CACHING XLA_PYTHON_CLIENT_ALL
 export XLA_CLIENT_MEM_FRACTION=.1 TF_CPP_MIN_LOG_LEVEL=2 TRITON_CACHE_DIR=$T/triton TORCHINDUCTOR_CACHE_DIR=$T/inductor
 export CUPY_CACHE_DIR=$T/cupy PYTHONUNBUFFERED=1
 
-# Framework, program, status, what the output must say, what it must not say, options or variables (-: none).
+# Framework, program, status, what the output must contain, what it must not contain, options or variables (-:
+# none).
 rows='
 torch torch_train 0 ^trained ERROR -
 torch torch_train 0 ^trained ERROR --unpool

@@ -1,8 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
 # builds: one
-# The guard on a real GPU: every class of error and its correct twin, the ways to the driver, pages and count mode. The tables
-# go to the file SECTION names, if any: bench/section guard-errors-gpu <FILE puts them into doc/results.md.
+# The guard on a real GPU: every class of error and its correct twin, the ways to the driver, pages and count
+# mode. The tables go to the file SECTION names, if any: bench/section guard-errors-gpu <FILE puts them into
+# doc/results.md.
 set -u
 cd "$(dirname "$0")/../.." || exit 1
 nvidia-smi -L >/dev/null 2>&1 || { echo 'no GPU on this machine'; exit 77; }

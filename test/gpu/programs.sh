@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
 # builds: one
-# The suite on a real GPU: every program, small and large, must find its own result right. The table of run times
-# goes to the file SECTION names, if any: bench/section suite-gpu <FILE puts it into doc/results.md.
+# The suite on a real GPU: every program, small and large, must find its own result right. The table of run
+# times goes to the file SECTION names, if any: bench/section suite-gpu <FILE puts it into doc/results.md.
 # programs.sh driver: from PTX, on the driver API alone (test/cpu/driver_route.h), each run in another way.
 set -u
 cd "$(dirname "$0")/../.." || exit 1

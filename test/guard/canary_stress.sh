@@ -1,11 +1,11 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
 # slow
-# --mode=canary under load: test/guard/canary_stress.c allocates, launches and frees at random in several threads. What it
-# planted must be reported, all of it and nothing else.
-# CANARY_STRESS_SECONDS: how long; 10 if not set, in `make check` 4, and 600 with ThreadSanitizer, which only `make check-all` has;
-# CANARY_STRESS_THREADS, CANARY_STRESS_SEED.
-# GUARD_DEVICE=gpu: on a GPU instead of the CPU device. PAIRS_OPTIONS: options to run with besides.
+# --mode=canary under load: test/guard/canary_stress.c allocates, launches and frees at random in several
+# threads. All errors that it planted must be reported, and nothing else.
+# CANARY_STRESS_SECONDS: how long; by default 10, in `make check` 4, and 600 with ThreadSanitizer, which only
+# `make check-all` uses. Also CANARY_STRESS_THREADS, CANARY_STRESS_SEED.
+# GUARD_DEVICE=gpu: on a GPU instead of the CPU device. PAIRS_OPTIONS: additional options.
 set -u
 seconds=10
 [ "${TEST_ALL:-1}" = 1 ] || seconds=4
@@ -25,7 +25,7 @@ run() {  # run SECONDS CLEAN: a run, and what was reported of each type in the f
         --log-file="$T/log" --print-limit=0 "$BUILD/tool/canary_stress" "$1" "${CANARY_STRESS_THREADS:-4}" \
         "${CANARY_STRESS_SEED:-$RANDOM}" $2 >"$T/out" 2>&1 </dev/null
     status=$?
-    # Equal errors are told once; how often they came is said at the end.
+    # Equal errors are reported once; their number is reported at the end.
     awk '
         function value(key,   rest) { rest = $0; if (!sub(".*\"" key "\":\"?", "", rest)) return ""; sub(/[",}].*/, "", rest); return rest }
         /^\{"event":"error"/ { id = $0; sub(/.*"pid":[0-9]+,"id":/, "", id); sub(/,.*/, "", id); type[id] = $0
@@ -38,8 +38,8 @@ of() {  # of TYPE: how many
     awk -v type="$1" '$1 == type { n = $2 } END { print n + 0 }' "$T/found"
 }
 
-# A scan reads what kernels write, by design; on the CPU device both happen in its own code. Functions are named below:
-# ThreadSanitizer's helper would have moat preloaded too.
+# A scan reads what kernels write, by design; on the CPU device both happen in its own code. Functions are
+# named below: ThreadSanitizer's helper would have moat preloaded too.
 echo 'race:libmoat-cpu.so' >"$T/suppressions"
 export TSAN_OPTIONS=${TSAN_OPTIONS:-}:symbolize=0:suppressions=$T/suppressions
 

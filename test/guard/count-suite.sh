@@ -3,8 +3,8 @@
 # tier: all
 # builds: one
 # slow
-# The suite under --mode=count on the CPU device: results stay right, every kernel is counted, and the counts agree with
-# those of the device. count-suite.sh [NAME...]: all programs, or these.
+# The suite under --mode=count on the CPU device: results stay right, every kernel is counted, and the counts
+# agree with those of the device. count-suite.sh [NAME...]: all programs, or these.
 set -u
 command -v nvcc >/dev/null || { echo 'no nvcc on this machine'; exit 77; }
 command -v python3 >/dev/null || { echo 'no python3 on this machine'; exit 77; }

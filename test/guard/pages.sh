@@ -1,8 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
 # slow
-# --mode=pages: each program of test/guard/pages_errors.c must be reported as what it is, its twin run in silence; what a
-# program is told about its memory must be the same as without the mode; bounds on memory must hold.
+# --mode=pages: each program of test/guard/pages_errors.c must be reported as what it is, and its twin run
+# silently; what a program can query about its memory must be the same as without the mode; memory limits must
+# hold.
 # GUARD_DEVICE=gpu: on a GPU instead of the CPU device. SECTION=FILE: a table of the results goes there.
 set -u
 ! grep -q fsanitize "$BUILD/flags" 2>/dev/null || { echo 'a sanitizer wants to be loaded first'; exit 77; }
@@ -78,7 +79,7 @@ summary() {  # summary PATTERN: the summary of the last run has a line that matc
     grep -qE "$1" "$T/log" && passed=$((passed + 1)) || wrong "summary" "no line matches $1"
 }
 
-# What a program is told, in plain memory and in pages.
+# What a program can query, in plain memory and in pages.
 "$MOAT" --device="$device" --mode=off "$BUILD/tool/pages_good" answers >"$T/plain" 2>"$T/log" </dev/null || wrong answers 'fails without pages'
 "$MOAT" --device="$device" --mode=pages "$BUILD/tool/pages_good" answers >"$T/pages" 2>"$T/log" </dev/null || wrong answers 'fails in pages'
 if diff "$T/plain" "$T/pages" >"$T/log"; then passed=$((passed + 1)); else wrong answers 'differ'; fi

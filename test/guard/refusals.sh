@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
-# Calls that moat refuses return what the driver itself would: test/guard/refusals.c with moat and, by --mode=off, without.
+# Calls that moat refuses return what the driver itself would: test/guard/refusals.c with moat and, by
+# --mode=off, without.
 # GUARD_DEVICE=gpu: on a GPU instead of the CPU device.
 set -u
 ! grep -q fsanitize "$BUILD/flags" 2>/dev/null || { echo 'a sanitizer wants to be loaded first'; exit 77; }

@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
-# Memory that two processes share by cuIpcGetMemHandle (test/guard/share_pair.c), plain and in every mode that places buffers itself.
+# Memory that two processes share by cuIpcGetMemHandle (test/guard/share_pair.c), plain and in every mode that
+# places buffers.
 # GUARD_DEVICE=gpu: on a GPU instead of the CPU device.
 set -u
 ! grep -q fsanitize "$BUILD/flags" 2>/dev/null || { echo 'a sanitizer wants to be loaded first'; exit 77; }

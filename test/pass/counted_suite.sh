@@ -3,8 +3,8 @@
 # tier: all
 # builds: one
 # slow
-# The suite's programs with every kernel rewritten by the counting pass, on the CPU device: their results are still right.
-# counted_suite.sh [NAME...]: all of them, or these.
+# The suite's programs with every kernel rewritten by the counting pass, on the CPU device: their results are
+# still right. counted_suite.sh [NAME...]: all of them, or these.
 set -u
 command -v nvcc >/dev/null || { echo 'no nvcc on this machine'; exit 77; }
 

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: MIT
 # builds: one
 # slow
-# Every pass over many modules: the verifier and, where it is, ptxas accept what comes out. The suite as nvcc compiles
-# it, plain, with lines and for debugging in turn; what clang makes; and the texts that have every form.
+# Every pass over many modules: the verifier and, if installed, ptxas accept the result. The suite as nvcc
+# compiles it, plain, with lines and for debugging in turn; clang's output; and the texts with every form.
 set -u
 T=$(mktemp -d) || exit 1
 trap 'rm -rf "$T"' EXIT
@@ -32,7 +32,7 @@ one() {  # one NAME FILE
     elif ! "$MOAT" ptx verify "$to" >"$log" 2>&1; then
         fail "$1" verify "$log"
     elif [ -n "$ptxas" ] && ! assemble "$to" "$log"; then
-        # What ptxas refuses as it is, is not ours to answer for.
+        # What ptxas refuses unchanged is not our error.
         assemble "$2" "$log.plain" && fail "$1" ptxas "$log" || echo "skip $1: ptxas refuses the original"
     else
         echo "ok $1"

@@ -2,10 +2,11 @@
 # SPDX-License-Identifier: MIT
 # builds: one
 # slow
-# The PTX modules inside the toolkit's cuBLAS, cuSPARSE and cuRAND through parse and print: a sample of the smaller ones
-# here. With --all every one, smallest first, until LIBRARIES_SECONDS (1,200) are over; then those that are being looked at may end,
-# each within MODULE_SECONDS (300). What was right is remembered in BUILD/cache, so that with the same programs and libraries
-# another run goes on with the others. Says how many modules, of how many, are right, in time and over it.
+# The PTX modules inside the toolkit's cuBLAS, cuSPARSE and cuRAND through parse and print: a sample of the
+# smaller ones here. With --all every one, smallest first, until LIBRARIES_SECONDS (1,200) have passed;
+# modules in progress may finish, each within MODULE_SECONDS (300). What was right is remembered in
+# BUILD/cache, so that with the same programs and libraries another run continues with the others. Prints how
+# many modules, of how many, are right, in time and over it.
 set -u
 command -v ptxas >/dev/null || { echo 'no ptxas on this machine'; exit 77; }
 lib=$(dirname "$(readlink -f "$(command -v ptxas)")")/../lib64
