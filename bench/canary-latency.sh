@@ -8,7 +8,8 @@
 # CANARY_SECONDS: see canary_programs.
 set -eu
 here=$(dirname "$0")
-"$MOAT" --mode=canary --version >/dev/null 2>&1 || { echo 'canary-latency.sh: this moat has no --mode=canary' >&2; exit 0; }
+"$MOAT" --mode=canary --version >/dev/null 2>&1 ||
+    { echo 'canary-latency.sh: this moat has no --mode=canary' >&2; exit 0; }
 ROUNDS=${CANARY_LATENCY_ROUNDS:-500}
 T=$(mktemp -d)
 trap 'rm -rf "$T"' EXIT
@@ -26,10 +27,13 @@ for scan in "${scans[@]}"; do
         canary_programs_left 100 || break 2
         rm -f "$T/log"
         # shellcheck disable=SC2046
-        canary_programs_step "$MOAT" --device=$device $(canary_programs_options "$scan") --print-limit=0 --error-exitcode=0 --log-file="$T/log" \
-            "$BUILD/bench/canary_latency" "$live" "$ROUNDS" "$T/log" $blocks >"$T/out" 2>"$T/errors" </dev/null ||
+        canary_programs_step "$MOAT" --device=$device $(canary_programs_options "$scan") --print-limit=0 \
+            --error-exitcode=0 --log-file="$T/log" \
+            "$BUILD/bench/canary_latency" "$live" "$ROUNDS" "$T/log" $blocks >"$T/out" \
+            2>"$T/errors" </dev/null ||
             echo "canary-latency.sh: $scan, $live buffers: $(tail -n 1 "$T/errors")" >&2
-        awk -v scan="$scan" -v live="$live" '$1 == "round" && NF == 3 { print scan "\t" live "\t" $3 }' "$T/out" >>"$T/rows"
+        awk -v scan="$scan" -v live="$live" '$1 == "round" && NF == 3 { print scan "\t" live "\t" $3 }' \
+            "$T/out" >>"$T/rows"
     done
 done
 [ -s "$T/rows" ] || { echo 'canary-latency.sh: nothing measured' >&2; exit 1; }
@@ -42,9 +46,11 @@ sort -t $'\t' -k1,1 -k2,2n -k3,3g "$T/rows" | awk -F '\t' -v svg="$T/points" '
         for (i = 1; i <= n; i++) { sum += v[i]; square += v[i] * v[i] }
         mean = sum / n
         half = n > 1 ? 1.96 * sqrt((square > sum * mean ? square - sum * mean : 0) / (n - 1) / n) : 0
-        printf "| %s | %d | %.2f | %.2f | %.2f | %.2f | %.2f to %.2f | %d of %d |\n", scan, live, v[int((n + 1) / 2)],
+        printf "| %s | %d | %.2f | %.2f | %.2f | %.2f | %.2f to %.2f | %d of %d |\n",
+            scan, live, v[int((n + 1) / 2)],
             v[int(n * 0.99 + 0.999)], mean, v[n], mean - half, mean + half, n, n + lost
-        printf "%s, half of them\t%d\t%.4f\n%s, 99 of 100\t%d\t%.4f\n", scan, live, v[int((n + 1) / 2)], scan, live, v[int(n * 0.99 + 0.999)] >svg
+        printf "%s, half of them\t%d\t%.4f\n%s, 99 of 100\t%d\t%.4f\n",
+            scan, live, v[int((n + 1) / 2)], scan, live, v[int(n * 0.99 + 0.999)] >svg
     }
     $1 != scan || $2 != live { put(); n = lost = 0; scan = $1; live = $2 }
     $3 == "lost" { lost++; next }
@@ -54,8 +60,10 @@ sort -t $'\t' -k1,1 -k2,2n -k3,3g "$T/rows" | awk -F '\t' -v svg="$T/points" '
     echo '## From the write to the report'
     echo
     "$here/machine"
-    echo "On $([ $device = gpu ] && echo 'the GPU, which one kernel keeps full' || echo 'the CPU device'): a byte is written behind one of the" \
-        "buffers, up to $ROUNDS times, each time behind another; milliseconds from then until the report stands in the log file. " \
+    echo "On $([ $device = gpu ] && echo 'the GPU, which one kernel keeps full' || echo 'the CPU device'):" \
+        "a byte is written behind one of the" \
+        "buffers, up to $ROUNDS times, each time behind another; milliseconds from then" \
+        "until the report stands in the log file. " \
         "Drawn in \`$(basename "$svg")\`."
     echo
     echo '| scan | buffers | p50 ms | p99 ms | average | worst | 95% confidence of the average | reported |'
@@ -63,7 +71,8 @@ sort -t $'\t' -k1,1 -k2,2n -k3,3g "$T/rows" | awk -F '\t' -v svg="$T/points" '
     cat "$T/table"
 } >"$T/section"
 cat "$T/section"
-python3 "$here/canary_plot.py" 'From the write to the report' 'live buffers' 'milliseconds' <"$T/points" >"$svg"
+python3 "$here/canary_plot.py" 'From the write to the report' 'live buffers' \
+    'milliseconds' <"$T/points" >"$svg"
 if [ -n "${SECTION:-}" ]; then
     cp "$T/section" "$SECTION"
 else

@@ -6,7 +6,8 @@
 # CANARY_PAIRS_PROGRAMS: which; CANARY_SECONDS and CANARY_ROWS: see canary_programs.
 set -eu
 here=$(dirname "$0")
-"$MOAT" --mode=canary --version >/dev/null 2>&1 || { echo 'canary-pairs.sh: this moat has no --mode=canary' >&2; exit 0; }
+"$MOAT" --mode=canary --version >/dev/null 2>&1 ||
+    { echo 'canary-pairs.sh: this moat has no --mode=canary' >&2; exit 0; }
 nvidia-smi -L >/dev/null 2>&1 || { echo 'canary-pairs.sh: no GPU on this machine' >&2; exit 0; }
 RUNS=${CANARY_PAIRS_RUNS:-3}
 # As in the paper: graphs, transforms, images in pitched memory, host memory, arithmetic; plain and
@@ -19,7 +20,8 @@ trap 'rm -rf "$T"' EXIT
 canary_programs_build "${programs[*]}"
 rows=$(canary_programs_rows canary-pairs)
 
-together() {  # together LABEL A B COMMAND...: a row with the time from when both begin their work to when both have done it
+# together LABEL A B COMMAND...: a row with the time from when both begin their work to when both have done it
+together() {
     local label=$1 a=$2 b=$3 one two longer
     shift 3
     rm -rf "$T/a" "$T/b" "$T/gate"
@@ -27,9 +29,11 @@ together() {  # together LABEL A B COMMAND...: a row with the time from when bot
     open_gate &
     local opener=$!
     # shellcheck disable=SC2046
-    PROGRAM_GATE=$T/gate canary_programs_start python3 "$here/canary_run.py" "$T/a" x x "$@" "$canary_programs_at/$a" $(canary_programs_arguments "$a")
+    PROGRAM_GATE=$T/gate canary_programs_start python3 "$here/canary_run.py" "$T/a" x x "$@" \
+        "$canary_programs_at/$a" $(canary_programs_arguments "$a")
     # shellcheck disable=SC2046
-    PROGRAM_GATE=$T/gate canary_programs_step python3 "$here/canary_run.py" "$T/b" x x "$@" "$canary_programs_at/$b" $(canary_programs_arguments "$b") || true
+    PROGRAM_GATE=$T/gate canary_programs_step python3 "$here/canary_run.py" "$T/b" x x "$@" \
+        "$canary_programs_at/$b" $(canary_programs_arguments "$b") || true
     canary_programs_join || true
     wait $opener || true
     [ -z "$canary_programs_over" ] || return 0
@@ -65,8 +69,10 @@ for ((i = 0; i < RUNS; i++)); do
         for ((b = a + 1; b < ${#programs[@]}; b++)); do
             pair="${programs[a]}, ${programs[b]}"
             canary_programs_left 100 || break 3
-            canary_programs_done $((i + 1)) "$rows" alone "$pair" || together alone "${programs[a]}" "${programs[b]}"
-            canary_programs_done $((i + 1)) "$rows" canary "$pair" || together canary "${programs[a]}" "${programs[b]}" "$MOAT" --device=gpu --mode=canary
+            canary_programs_done $((i + 1)) "$rows" alone "$pair" ||
+                together alone "${programs[a]}" "${programs[b]}"
+            canary_programs_done $((i + 1)) "$rows" canary "$pair" ||
+                together canary "${programs[a]}" "${programs[b]}" "$MOAT" --device=gpu --mode=canary
         done
     done
 done
@@ -74,7 +80,8 @@ done
     echo '## Pairs of programs with canaries'
     echo
     "$here/machine"
-    echo "Two programs of the suite begin their work at the same moment, $(canary_programs_runs "$rows") without and with canaries in turns; the time until both have done it."
+    echo "Two programs of the suite begin their work at the same moment, $(canary_programs_runs "$rows")" \
+        "without and with canaries in turns; the time until both have done it."
     echo
     python3 "$here/canary_table.py" "$rows" work ms alone canary
 } >"$T/section"

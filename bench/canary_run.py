@@ -49,7 +49,8 @@ elif status == 77:
     measured['skipped'] = status
 elif status != 0 or 'ERROR: moat' in said:
     measured['failed'] = status
-    print(f'canary_run.py: {label} {name}: status {status}: {said.strip().splitlines()[-1:]}', file=sys.stderr)
+    print(f'canary_run.py: {label} {name}: status {status}: {said.strip().splitlines()[-1:]}',
+          file=sys.stderr)
 else:
     measured['wall'] = wall
     measured['faults'] = resource.getrusage(resource.RUSAGE_CHILDREN).ru_minflt

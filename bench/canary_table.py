@@ -9,7 +9,8 @@ import statistics
 import sys
 
 # Student's t, two-sided 95%, by degrees of freedom; beyond the table the last one is near enough.
-STUDENT = [12.71, 4.30, 3.18, 2.78, 2.57, 2.45, 2.36, 2.31, 2.26, 2.23, 2.20, 2.18, 2.16, 2.14, 2.13, 2.12, 2.11, 2.10, 2.09, 2.09]
+STUDENT = [12.71, 4.30, 3.18, 2.78, 2.57, 2.45, 2.36, 2.31, 2.26, 2.23, 2.20, 2.18, 2.16,
+           2.14, 2.13, 2.12, 2.11, 2.10, 2.09, 2.09]
 SCALE = {'ms': 1e3, 's': 1.0, 'us': 1e6}
 
 path, what, unit, base, *labels = sys.argv[1:]
@@ -57,7 +58,8 @@ def counted(counts):
     counts = [c for c in counts if c]
     if not counts:
         return ''
-    return ' (%.0f, %.0f)' % tuple(statistics.fmean(c[what] for c in counts) for what in ('managed_cpu', 'managed_gpu'))
+    return ' (%.0f, %.0f)' % tuple(
+        statistics.fmean(c[what] for c in counts) for what in ('managed_cpu', 'managed_gpu'))
 
 
 print(f'| | {base} {unit} | ' + ' | '.join(labels) + ' |')

@@ -38,7 +38,9 @@ calls() {
         $1 != group { flush(); group = $1; all = missing = 0; names = "" }
         { last = $2; all++ }
         $3 == 2 && ++missing <= SHOWN { names = names " `" $2 "`" }
-        END { flush(); printf "%d of %d calls.\n\n| calls | there | not yet |\n| --- | --- | --- |\n%s", have, sum, rows }'
+        END { flush();
+              printf "%d of %d calls.\n\n| calls | there | not yet |\n| --- | --- | --- |\n%s",
+                  have, sum, rows }'
 }
 
 instructions | "$here/section" instructions "$doc"

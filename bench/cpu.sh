@@ -32,13 +32,15 @@ run() {  # run LABEL RUN NAME OPTION...: status 1 if the program fails
     local label="$1 $2" name=$3
     shift 3
     # shellcheck disable=SC2046
-    "${moat:-$MOAT}" --device=cpu --mode=off "$@" "$cache/$name" $(size_of "$name" 2) >/dev/null 2>"$T/log" </dev/null || return 1
+    "${moat:-$MOAT}" --device=cpu --mode=off "$@" "$cache/$name" $(size_of "$name" 2) >/dev/null \
+        2>"$T/log" </dev/null || return 1
     awk -v label="$label" -v name="$name" '
         function get(heading) { return heading in at ? $at[heading] : 0 }
         !/^moat: kernels: / { next }
         $3 == "launches" { split("", at); for (i = 3; i <= NF; i++) at[$i] = i; next }
         {
-            print label, name, $NF, get("seconds"), get("cpu-seconds"), get("warp-insns"), get("thread-insns"),
+            print label, name, $NF, get("seconds"), get("cpu-seconds"),
+                get("warp-insns"), get("thread-insns"),
                 get("branches"), get("divergent"), get("launches")
         }' "$T/log" >>"$T/rows"
 }
@@ -46,7 +48,8 @@ run() {  # run LABEL RUN NAME OPTION...: status 1 if the program fails
 plain() {  # plain RUN NAME: the program's twin
     [ -x "$cache/plain_$2" ] || return 0
     # shellcheck disable=SC2046
-    "$cache/plain_$2" $(size_of "$2" 2) | awk -v run="$1" -v name="$2" '{ print "plain", run, name, "-", $2, $2 }' >>"$T/rows"
+    "$cache/plain_$2" $(size_of "$2" 2) |
+        awk -v run="$1" -v name="$2" '{ print "plain", run, name, "-", $2, $2 }' >>"$T/rows"
 }
 
 fail() {  # fail NAME: it ran before
@@ -68,7 +71,8 @@ large_text() {
 }
 
 report() {  # report TABLE: kernels, summary, plain or threads, from $T/rows
-    awk -v table="$1" -v least=1e6 -v least_launch=20e-6 -f "$here/cpu_report.awk" "$here/cpu_sizes.tsv" "$T/rows"
+    awk -v table="$1" -v least=1e6 -v least_launch=20e-6 -f "$here/cpu_report.awk" \
+        "$here/cpu_sizes.tsv" "$T/rows"
 }
 
 if ! command -v nvcc >/dev/null; then
@@ -89,7 +93,8 @@ for ((i = 0; i < RUNS; i++)); do
         [[ " ${failed[*]} " != *" $name "* ]] || continue
         run one $i "$name" --times --cpu-threads=1 || fail "$name"
         # Programs that the earlier one does not run are not compared.
-        [ -z "${CPU_BENCH_BEFORE:-}" ] || moat=$CPU_BENCH_BEFORE run before $i "$name" --times --cpu-threads=1 || true
+        [ -z "${CPU_BENCH_BEFORE:-}" ] ||
+            moat=$CPU_BENCH_BEFORE run before $i "$name" --times --cpu-threads=1 || true
         [ "$(nproc)" -lt 2 ] || run two $i "$name" --times --cpu-threads=2 || fail "$name"
         plain $i "$name"
     done
@@ -100,7 +105,8 @@ for other in avx2 plain; do
     "$MOAT" info --cpu-lanes=$other | grep -q "lanes on $other" || continue
     for name in "${names[@]}"; do
         [[ " ${failed[*]} " != *" $name "* ]] || continue
-        [ $other = "$lanes" ] || run lanes-$other 0 "$name" --times --cpu-threads=1 --cpu-lanes=$other || fail "$name"
+        [ $other = "$lanes" ] || run lanes-$other 0 "$name" --times --cpu-threads=1 --cpu-lanes=$other ||
+            fail "$name"
     done
 done
 large_text
@@ -108,8 +114,10 @@ large_text
 summary() {
     "$here/machine"
     echo "Lanes: $lanes. $((${#names[@]} - ${#failed[@]})) programs of the suite" \
-        "at the sizes of \`bench/cpu_sizes.tsv\`, runs of each: $RUNS. Rates are thread instructions per second of processor time" \
-        "on one core; a kernel's time is the median of its runs. Kernels that execute less than a million or take less than 20 us a launch are left out."
+        "at the sizes of \`bench/cpu_sizes.tsv\`, runs of each: $RUNS. Rates are thread instructions" \
+        "per second of processor time" \
+        "on one core; a kernel's time is the median of its runs. Kernels that execute less than a million" \
+        "or take less than 20 us a launch are left out."
     [ ${#failed[@]} = 0 ] || echo "Not run: ${failed[*]}."
     echo
     report summary

@@ -16,7 +16,8 @@ device=cpu where='the CPU device'
     "$here/machine"
     echo "On $where, \`--mode=api\`."
     # shellcheck disable=SC2086
-    python3 "$here/guard_calls.py" "$MOAT" "$BUILD/bench/guard_calls" $device "${GUARD_BENCH_SETS:-9}" "${GUARD_BENCH_ROUNDS:-60}" ${GUARD_BENCH_CALLS:-}
+    python3 "$here/guard_calls.py" "$MOAT" "$BUILD/bench/guard_calls" $device "${GUARD_BENCH_SETS:-9}" \
+        "${GUARD_BENCH_ROUNDS:-60}" ${GUARD_BENCH_CALLS:-}
 } >"$T/section"
 cat "$T/section"
 if [ -n "${SECTION:-}" ]; then

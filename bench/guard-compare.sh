@@ -16,7 +16,8 @@ device=cpu where='the CPU device'
     echo
     "$here/machine"
     echo "On $where; before: ${OTHER_IS:-another build}."
-    python3 "$here/guard_compare.py" "$MOAT" "$OTHER/bin/moat" "$BUILD/bench/guard_calls" $device "${GUARD_BENCH_SETS:-5}" \
+    python3 "$here/guard_compare.py" "$MOAT" "$OTHER/bin/moat" "$BUILD/bench/guard_calls" $device \
+        "${GUARD_BENCH_SETS:-5}" \
         "${GUARD_BENCH_ROUNDS:-40}"
 } >"$T/section"
 cat "$T/section"

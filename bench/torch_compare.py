@@ -60,7 +60,8 @@ def measure(players, figures):
         for j, name in enumerate(missing):
             turns.play(players, '%s %d' % (name, STEPS), WARM)
             left = (end - time.monotonic()) / (sets - i) / (len(missing) - j)
-            figures[name].append(turns.play(players, '%s %d' % (name, STEPS), rounds, seconds and time.monotonic() + left))
+            figures[name].append(turns.play(players, '%s %d' % (name, STEPS), rounds,
+                                            seconds and time.monotonic() + left))
             keep(name, figures[name][-1])
         for player in players if missing else []:
             player.ask('end')
@@ -80,7 +81,8 @@ def counts_after(watched, log, name, steps):
 
 def count(watched, log, name):
     few, many = counts_after(watched, log, name, FEW), counts_after(watched, log, name, MANY)
-    return {key: (many[key] - few.get(key, 0)) / (MANY - FEW) for key in ('launches', 'transfers', 'allocations', 'frees')}
+    return {key: (many[key] - few.get(key, 0)) / (MANY - FEW)
+            for key in ('launches', 'transfers', 'allocations', 'frees')}
 
 
 # What moat adds to a call, in ns, with its confidence interval.
@@ -122,7 +124,8 @@ def print_measured(figures, way, label):
 
 
 def print_computed(figures, counts, added):
-    print('\nComputed: calls per step, by moat\'s counts, times what moat adds to a call on this machine (%s).\n' % ', '.join(
+    print('\nComputed: calls per step, by moat\'s counts, times what moat adds to a call on this'
+          ' machine (%s).\n' % ', '.join(
         '%s %.0f ns, %.0f to %.0f' % ((key,) + tuple(added[key])) for key in added))
     print('| step | launches | transfers and memsets | allocations | frees | added us | of the step |')
     print('| --- | ---: | ---: | ---: | ---: | ---: | ---: |')
@@ -130,7 +133,8 @@ def print_computed(figures, counts, added):
         us = [sum(n[key] * added[key][i] for key in added) / 1000 for i in range(3)]
         step = turns.plain(figures[name], 0) * 1e6
         print('| %s | %.1f | %.1f | %.1f | %.1f | %.1f (%.1f to %.1f) | %.2f%% (%.2f to %.2f) |' % (
-            (name, n['launches'], n['transfers'], n['allocations'], n['frees']) + tuple(us) + tuple(u / step * 100 for u in us)))
+            (name, n['launches'], n['transfers'], n['allocations'], n['frees']) + tuple(us) +
+            tuple(u / step * 100 for u in us)))
 
 
 # Prints the tables of all that was measured.
@@ -139,7 +143,8 @@ def print_tables(figures):
     turn_counts = [len(rounds) for data in figures.values() for rounds in data]
     if not turn_counts:
         return
-    print('%d sets of processes that take turns, %d to %d times, %d steps each time. Average, median and worst are of the sets, each by'
+    print('%d sets of processes that take turns, %d to %d times, %d steps each time.'
+          ' Average, median and worst are of the sets, each by'
           ' the median of its differences. The number behind a model is that of examples in a batch.' % (
               max(len(data) for data in figures.values()), min(turn_counts), max(turn_counts), STEPS))
     for i, (label, _) in enumerate(ways):
@@ -161,7 +166,8 @@ def main(folder):
     serve = [sys.executable, script, 'serve']
     logs = [os.path.join(folder, '%d.json' % i) for i in range(len(ways))]
     players = [turns.Player(serve)] + [
-        turns.Player([moat, '--device=gpu', '--format=json', '--log-file=' + log] + options + serve if options else serve)
+        turns.Player([moat, '--device=gpu', '--format=json', '--log-file=' + log] + options + serve
+                     if options else serve)
         for log, (_, options) in zip(logs, ways)]
     for player in players:  # all import at once
         player.listen()

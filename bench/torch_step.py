@@ -4,8 +4,8 @@
 # PyTorch and the driver.
 #
 # torch_step.py first       seconds of the import with the first step
-# torch_step.py serve       orders from standard input. begin: forks a process, before CUDA is used, that takes the
-#                           following orders up to end; "begun" and "done PID" are the answers:
+# torch_step.py serve       orders from standard input. begin: forks a process, before CUDA is used, that
+#                           takes the following orders up to end; "begun" and "done PID" are the answers:
 #                             MODEL STEPS   so many steps; answered with the seconds of one, their median
 import os
 import sys
@@ -43,21 +43,24 @@ class Last(nn.Module):
 
 
 def resnet(batch):
-    model = nn.Sequential(nn.Conv2d(3, 64, 3, padding=1), *[Block(64) for _ in range(6)], nn.AdaptiveAvgPool2d(1),
+    model = nn.Sequential(nn.Conv2d(3, 64, 3, padding=1), *[Block(64) for _ in range(6)],
+                          nn.AdaptiveAvgPool2d(1),
                           nn.Flatten(), nn.Linear(64, CLASSES))
     return model, torch.randn(batch, 3, 32, 32, device=device)
 
 
 def transformer(batch):
     layer = nn.TransformerEncoderLayer(256, 8, 1024, batch_first=True, dropout=0.0)
-    model = nn.Sequential(nn.TransformerEncoder(layer, 4, enable_nested_tensor=False), nn.Flatten(), nn.Linear(64 * 256, CLASSES))
+    model = nn.Sequential(nn.TransformerEncoder(layer, 4, enable_nested_tensor=False), nn.Flatten(),
+                          nn.Linear(64 * 256, CLASSES))
     return model, torch.randn(batch, 64, 256, device=device)
 
 
 def mlp(batch):
     widths = [1024, 4096, 4096, 4096, 1024]
     layers = [part for a, b in zip(widths, widths[1:]) for part in (nn.Linear(a, b), nn.ReLU())]
-    return nn.Sequential(*layers, nn.Linear(widths[-1], CLASSES)), torch.randn(batch, widths[0], device=device)
+    model = nn.Sequential(*layers, nn.Linear(widths[-1], CLASSES))
+    return model, torch.randn(batch, widths[0], device=device)
 
 
 def lstm(batch):

@@ -38,8 +38,9 @@ class Player:
     def __init__(self, command, environment=None):
         self.command = command
         # A group of its own: signals reach all processes that it starts.
-        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1,
-                                        start_new_session=True, env=dict(os.environ, **(environment or {})))
+        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+                                        bufsize=1, start_new_session=True,
+                                        env=dict(os.environ, **(environment or {})))
         players_alive.add(self)
 
     def signal(self, number):
@@ -103,7 +104,8 @@ def play(players, order, rounds, until=None):
 
 # What way b adds to way a: the median of each set's differences, or of their shares of a.
 def added(sets, a, b, share=False):
-    return [statistics.median((row[b] - row[a]) / (row[a] if share else 1) for row in rounds) for rounds in sets]
+    return [statistics.median((row[b] - row[a]) / (row[a] if share else 1) for row in rounds)
+            for rounds in sets]
 
 
 # The 95% interval of the mean of these medians, by drawing sets and then rounds.

@@ -38,7 +38,7 @@ struct scratch {
     char note[NOTE_SIZE];
 };
 
-// The last lock by rank: taken while no other of moat's is thread_state, and thread_state over the channel only.
+// The last lock by rank: taken while no other of moat's is held, and held over the channel only.
 static struct lock lock = LOCK_INIT(REPORT);
 static struct channel channel;
 static struct scratch *scratch;
@@ -75,7 +75,7 @@ struct thread_state {
     int cancel;
 };
 
-// Blocks signals and cancellation while the lock is thread_state: a signal handler of the program may call CUDA or
+// Blocks signals and cancellation while the lock is held: a signal handler of the program may call CUDA or
 // leave by longjmp, and another thread may cancel this one.
 static void lock_reports(struct thread_state *before)
 {

@@ -22,7 +22,8 @@ for program in nested tensors warpgroup sparse; do
     # shellcheck disable=SC2086
     (eval "$("$MOAT" link-flags)" && nvcc $flags test/cpu/$program.cu -o "$T/$program-static") || exit 1
     for way in shared-off static-off shared-pages shared-canary; do
-        if timeout 120 "$MOAT" --device=cpu --mode="${way#*-}" "$T/$program-${way%-*}" >"$T/log" 2>&1 </dev/null &&
+        if timeout 120 "$MOAT" --device=cpu --mode="${way#*-}" "$T/$program-${way%-*}" \
+            >"$T/log" 2>&1 </dev/null &&
             grep -qx 'all right' "$T/log" && ! grep -q 'sets nothing' "$T/log"; then
             echo "ok   $program, $way"
         else

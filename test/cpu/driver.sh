@@ -34,6 +34,7 @@ END
     cc -o "$T/open" "$T/open.c" -ldl || exit 1
     try 'dlopen("libcuda.so.1")' "$MOAT" --device=cpu "$T/open" libcuda.so.1
     try 'dlopen("libcuda.so")' "$MOAT" --device=cpu "$T/open" libcuda.so
-    try 'settings' "$MOAT" --device=cpu --cpu-threads=1 --cpu-lanes=plain --cpu-capability=75 "$T/driver_launch"
+    try 'settings' "$MOAT" --device=cpu --cpu-threads=1 --cpu-lanes=plain \
+        --cpu-capability=75 "$T/driver_launch"
 fi
 try_end

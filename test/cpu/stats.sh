@@ -15,7 +15,8 @@ trap 'rm -rf "$T"' EXIT
 passed=0 failed=0
 
 expect() {  # expect OPTIONS: standard input is what must come, with S for times
-    MOAT_OPTIONS=$1 "$BUILD/tool/count_kernels" >"$T/out" 2>"$T/err" || echo "count_kernels: status $?" >>"$T/err"
+    MOAT_OPTIONS=$1 "$BUILD/tool/count_kernels" >"$T/out" 2>"$T/err" ||
+        echo "count_kernels: status $?" >>"$T/err"
     sed -E 's/ +/ /g; s/[0-9]+\.[0-9]{6}/S/g' "$T/err" >"$T/got"
     if diff -u - "$T/got"; then
         passed=$((passed + 1))

@@ -62,7 +62,8 @@ one() {  # one NAME: a line on it
         echo "ok   $name:${line%;}$reason"
     else
         : >"$T/$name.failed"
-        { echo "FAIL $name:${line%;}$reason, DRIVER_ROUTE=$DRIVER_ROUTE"; tail -n 6 "$T/$name"-*.log | sed 's/^/    | /'; }
+        { echo "FAIL $name:${line%;}$reason, DRIVER_ROUTE=$DRIVER_ROUTE"; tail -n 6 "$T/$name"-*.log |
+            sed 's/^/    | /'; }
     fi
 }
 
@@ -74,14 +75,17 @@ T=$(mktemp -d) || exit 1
 export T
 trap 'rm -rf "$T"' EXIT
 start=$SECONDS
-nvcc -std=c++17 -Xcompiler -Wall,-Wextra,-Werror,-Wno-deprecated-declarations -odir "$T" -c test/cpu/driver_route*.cpp ||
+nvcc -std=c++17 -Xcompiler -Wall,-Wextra,-Werror,-Wno-deprecated-declarations -odir "$T" -c \
+    test/cpu/driver_route*.cpp ||
     exit 1
 names=("$@")
 # Those of libraries first, because they compile longest.
-[ $# -gt 0 ] || mapfile -t names < <(tail -n +2 test/programs/programs.tsv | awk '{ print !/library/, $1 }' | sort -s -k 1,1 | cut -d ' ' -f 2)
+[ $# -gt 0 ] || mapfile -t names < <(tail -n +2 test/programs/programs.tsv | awk '{ print !/library/, $1 }' |
+    sort -s -k 1,1 | cut -d ' ' -f 2)
 printf '%s\n' "${names[@]}" | xargs -P "${TEST_JOBS:-2}" -I{} "$0" --one {}
 count() { find "$T" -name "*.$1" | wc -l; }
 refused=$(count refused) failed=$((${#names[@]} - $(count refused) - $(count passed)))
-echo "$((SECONDS - start)) seconds; $refused programs need what the CPU device does not have yet, and are told so"
+echo "$((SECONDS - start)) seconds; $refused programs need what the CPU device" \
+    "does not have yet, and are told so"
 echo "$(($(count passed) + refused)) passed, $failed failed"
 [ "$failed" = 0 ]

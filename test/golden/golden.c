@@ -111,7 +111,7 @@ static void list(const struct combos *all)
             printf("# not tried: %u of " STR_FMT "\n", all->left_out[i], STR_ARG(ptx_ops[i].name));
 }
 
-// --- options ------------------------------------------------------------------------------------------------
+// --- options ----------------------------------------------------------------------------------------------
 
 static bool take_option(struct options *o, const char *arg)
 {

@@ -36,7 +36,8 @@ if [ -n "${SECTION:-}" ]; then
     } >"$SECTION"
 fi
 sum() {  # sum WORD: over all
-    sed -nE "s/.*(^|[ ,])([0-9]+) $1.*/\\2/p" <(tail -qn 1 "$T"/{copy,stress,managed}) | awk '{ n += $1 } END { print n + 0 }'
+    sed -nE "s/.*(^|[ ,])([0-9]+) $1.*/\\2/p" <(tail -qn 1 "$T"/{copy,stress,managed}) |
+        awk '{ n += $1 } END { print n + 0 }'
 }
 echo "$(sum passed) passed, $(sum failed) failed, $(sum skipped) skipped"
 exit $status

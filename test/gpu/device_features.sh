@@ -10,7 +10,8 @@ cd "$(dirname "$0")/../.." || exit 1
 nvidia-smi -L >/dev/null 2>&1 || { echo 'no GPU on this machine'; exit 77; }
 command -v nvcc >/dev/null || { echo 'no nvcc on this machine'; exit 77; }
 capability=$(nvidia-smi --query-gpu=compute_cap --format=csv,noheader | head -n 1 | tr -d .)
-[ "${capability:-0}" -ge 90 ] || { echo "the GPU is of compute capability $capability, they need 90"; exit 77; }
+[ "${capability:-0}" -ge 90 ] ||
+    { echo "the GPU is of compute capability $capability, they need 90"; exit 77; }
 T=$(mktemp -d) || exit 1
 trap 'rm -rf "$T"' EXIT
 export XDG_CACHE_HOME=$T/cache

@@ -12,10 +12,13 @@ T=$(mktemp -d) || exit 1
 trap 'rm -rf "$T"' EXIT
 if command -v nvcc >/dev/null; then
     mkdir -p "$BUILD/programs"
-    [ -e "$BUILD/programs/kheap_objects" ] || nvcc -std=c++17 -arch=sm_90 -o "$BUILD/programs/kheap_objects" test/guard/kheap_objects.cu || exit 1
-    [ -e "$BUILD/programs/device_heap" ] || nvcc -std=c++17 -arch=sm_90 -o "$BUILD/programs/device_heap" test/programs/device_heap.cu || exit 1
+    [ -e "$BUILD/programs/kheap_objects" ] ||
+        nvcc -std=c++17 -arch=sm_90 -o "$BUILD/programs/kheap_objects" test/guard/kheap_objects.cu || exit 1
+    [ -e "$BUILD/programs/device_heap" ] ||
+        nvcc -std=c++17 -arch=sm_90 -o "$BUILD/programs/device_heap" test/programs/device_heap.cu || exit 1
     [ -e "$BUILD/programs/kheap.cubin" ] || {
-        "$BUILD/tool/kheap_foreign" text >"$T/k.ptx" && ptxas -arch=sm_90 -o "$BUILD/programs/kheap.cubin" "$T/k.ptx" || exit 1
+        "$BUILD/tool/kheap_foreign" text >"$T/k.ptx" &&
+            ptxas -arch=sm_90 -o "$BUILD/programs/kheap.cubin" "$T/k.ptx" || exit 1
     }
 fi
 export GUARD_DEVICE=gpu KHEAP_MANY=${KHEAP_MANY:-1000000}

@@ -27,7 +27,8 @@ for way in $("$BUILD/tool/attach" list); do
     else
         fail "$way: status $status"
     fi
-    [ "$device $way" != 'cpu driver_beside' ] || grep -q 'drivers in namespaces of their own (dlmopen).* 1$' "$T/log" ||
+    [ "$device $way" != 'cpu driver_beside' ] ||
+        grep -q 'drivers in namespaces of their own (dlmopen).* 1$' "$T/log" ||
         fail "$way: nothing is said of the driver that is not watched"
 done
 

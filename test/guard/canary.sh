@@ -25,8 +25,10 @@ lacks() {  # lacks LOG NAME TRAIT: prints what is missing
     grep -q 'that nobody may write' "$log" || echo 'no bytes are shown'
     grep -Eq 'bytes? (after|before|inside) [0-9]+-byte region' "$log" || echo 'no buffer is named'
     grep -q 'allocated by cuMem' "$log" || echo 'who allocated is not said'
-    [[ $name != one_byte* ]] || grep -q ' 1 byte that nobody may write' "$log" || echo 'more than one byte is said to be changed'
-    [ "$name" != blamed_alone ] || ! grep -q '\<fill\>' "$log" || echo 'a kernel is named that cannot have done it'
+    [[ $name != one_byte* ]] || grep -q ' 1 byte that nobody may write' "$log" ||
+        echo 'more than one byte is said to be changed'
+    [ "$name" != blamed_alone ] || ! grep -q '\<fill\>' "$log" ||
+        echo 'a kernel is named that cannot have done it'
     [ "$trait" = host ] || grep -Eq '\<(flip|restore)\>' "$log" || echo 'the kernel is not named'
 }
 
@@ -73,7 +75,8 @@ try "$BUILD/tool/pages_good" order
 # What a program can query, without and with canaries.
 for program in canary_good pages_good; do
     [ $plain = yes ] || break
-    "$MOAT" --device="$GUARD_DEVICE" --mode=off "$BUILD/tool/$program" answers >"$T/plain" 2>"$T/log" </dev/null || echo 'FAIL answers without moat'
+    "$MOAT" --device="$GUARD_DEVICE" --mode=off "$BUILD/tool/$program" answers >"$T/plain" 2>"$T/log" \
+        </dev/null || echo 'FAIL answers without moat'
     pairs_watch "$T/log" "$BUILD/tool/$program" answers
     diff "$T/plain" "$T/log.out" >"$T/differences" || status=1
     [ "$status" = 0 ] || head -n 20 "$T/differences" >"$T/log.out"

@@ -4,7 +4,8 @@
 //   canary_good whole         buffers of many sizes and kinds: every byte is the program's, and kept
 //   canary_good copies        large buffers and all ways to copy and set them
 //   canary_good info          what the device says is free moves by what was asked for
-//   canary_good pressure      far more than the device has, one buffer after the other, and then nearly all of it at once
+//   canary_good pressure      far more than the device has, one buffer after the other, then nearly all of it
+//                             at once
 //   canary_good registered    memory that moat did not allocate
 //   canary_good graph         memory of a graph
 //   canary_good graph_pressure the same, where the device has little left but what was freed

@@ -11,7 +11,8 @@ device=${GUARD_DEVICE:-cpu} failed=0 passed=0
 taken() {  # taken COUNT SIZE OPTION...
     local count=$1 size=$2
     shift 2
-    timeout 100 "$MOAT" --device="$device" "$@" "$BUILD/tool/canary_good" memory "$count" "$size" 2>/dev/null </dev/null | awk '/^taken/ { print $2 }'
+    timeout 100 "$MOAT" --device="$device" "$@" "$BUILD/tool/canary_good" memory "$count" "$size" \
+        2>/dev/null </dev/null | awk '/^taken/ { print $2 }'
 }
 
 for row in '4096 1048576' '2048 2097152' '256 16777216' '40 104857600'; do

@@ -83,7 +83,8 @@ timeout 60 bench/canary-suite.sh >"$T/log" 2>&1 && ran 0
 check 'the first one is remembered'
 
 # Both programs are stopped at the time limit, not only the second.
-CANARY_PAIRS_PROGRAMS='long bfs' CANARY_SECONDS=2 CANARY_ROWS=$T/other timeout 60 bench/canary-pairs.sh >"$T/log" 2>&1
+CANARY_PAIRS_PROGRAMS='long bfs' CANARY_SECONDS=2 CANARY_ROWS=$T/other timeout 60 \
+    bench/canary-pairs.sh >"$T/log" 2>&1
 [ $? != 124 ]
 check 'canary-pairs.sh ends its first program'
 
@@ -101,7 +102,8 @@ for order in sys.stdin:
 END
 export TORCH_COMPARE_ROWS=$T/torch.json
 compare() {  # compare SETS
-    timeout 60 python3 "$T/torch/torch_compare.py" "$MOAT" m-one-1,m-two-1 "$1" 3 0 - 'copy:--mode=canary' >"$T/log" 2>&1
+    timeout 60 python3 "$T/torch/torch_compare.py" "$MOAT" m-one-1,m-two-1 "$1" 3 0 - \
+        'copy:--mode=canary' >"$T/log" 2>&1
 }
 models() { [ ! -e "$RAN" ] || sort -u "$RAN" | paste -sd ' '; rm -f "$RAN"; }
 rm -f "$RAN"

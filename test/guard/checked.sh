@@ -7,7 +7,8 @@ set -u
 checked=$BUILD/clang
 grep -q MOAT_CHECKED "$checked/flags" 2>/dev/null || { echo "no checked build in $checked"; exit 77; }
 scripts='share canary_stress launch_ways tally refusals'
-[ "${TEST_ALL:-1}" = 0 ] || scripts+=' errors pages canary canary_memory kheap_pairs count_mode announced attach dump_rewritten'
+[ "${TEST_ALL:-1}" = 0 ] ||
+    scripts+=' errors pages canary canary_memory kheap_pairs count_mode announced attach dump_rewritten'
 T=$(mktemp -d) || exit 1
 trap 'rm -rf "$T"' EXIT
 status=0

@@ -70,7 +70,8 @@ for way in $("$program" list); do
         check "$way" same $status 0
         check "$way" right
         check "$way" is_silent 'could not be read'
-        check "$way" same "$(stat 'modules that could not be rewritten')$(stat 'modules that the driver refused.*')" ''
+        check "$way" same \
+            "$(stat 'modules that could not be rewritten')$(stat 'modules that the driver refused.*')" ''
         ;;
     esac
 done
@@ -98,7 +99,8 @@ check 'another folder' same "$(find "$T/other" -name '*.mod' | wc -l)" 1
 
 # Damage of every kind is a cache miss, and is repaired.
 entry=$(ls "$T"/other/*.mod)
-for damage in 'truncate -s 100' 'truncate -s 0' 'dd if=/dev/urandom bs=64 count=4 seek=3 conv=notrunc status=none of='; do
+for damage in 'truncate -s 100' 'truncate -s 0' \
+    'dd if=/dev/urandom bs=64 count=4 seek=3 conv=notrunc status=none of='; do
     # shellcheck disable=SC2086
     case $damage in *=) $damage"$entry" ;; *) $damage "$entry" ;; esac
     run data --cache-dir="$T/other"
@@ -121,14 +123,16 @@ check 'no folder can be there' right
 check 'no folder can be there' says 'WARNING.*no cache'
 run data --cache-dir=relative
 check 'not a full path' says 'WARNING.*no cache.*full path'
-(ulimit -f 0 && XDG_CACHE_HOME=$T/full timeout 60 "$MOAT" --device="$device" --mode=count "$program" data) 2>&1 |
+(ulimit -f 0 &&
+    XDG_CACHE_HOME=$T/full timeout 60 "$MOAT" --device="$device" --mode=count "$program" data) 2>&1 |
     cat >"$T/log"
 check 'a full disk' right
 check 'a full disk' says 'could not be kept'
 
 # Several processes at once, with an empty cache.
 for i in 1 2 3 4; do
-    (XDG_CACHE_HOME=$T/many timeout 60 "$MOAT" --device="$device" --mode=count "$program" again >"$T/many.$i" 2>&1) &
+    (XDG_CACHE_HOME=$T/many timeout 60 "$MOAT" --device="$device" --mode=count "$program" again \
+        >"$T/many.$i" 2>&1) &
 done
 wait
 for i in 1 2 3 4; do

@@ -72,7 +72,8 @@ done <"$T/cases"
 result="$passed passed, $failed failed"
 [ $skipped = 0 ] || result+=", $skipped skipped"
 if [ -n "${SECTION:-}" ]; then
-    printf 'Each program has an error planted; its correct twin ran too and was not reported: %s.\n\n' "$result"
+    printf 'Each program has an error planted; its correct twin ran too and was not reported: %s.\n\n' \
+        "$result"
     printf '| program | error | reported |\n| --- | --- | --- |\n%s' "$rows"
 fi >"${SECTION:-/dev/null}"
 echo "$result"

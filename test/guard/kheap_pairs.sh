@@ -10,7 +10,8 @@
 # with the time from the write to the report. PAIRS_OPTIONS and PAIRS_ROUNDS: see test/guard/pairs.
 set -u
 ! grep -q fsanitize "$BUILD/flags" 2>/dev/null || { echo 'a sanitizer wants to be loaded first'; exit 77; }
-"$MOAT" --kheap-arrays=32 --version >/dev/null 2>&1 || { echo 'this moat leaves malloc inside kernels alone'; exit 77; }
+"$MOAT" --kheap-arrays=32 --version >/dev/null 2>&1 ||
+    { echo 'this moat leaves malloc inside kernels alone'; exit 77; }
 rounds=100
 [ "${TEST_ALL:-1}" = 1 ] || rounds=30
 PAIRS_ROUNDS=${PAIRS_ROUNDS:-$rounds}
@@ -25,7 +26,8 @@ lacks() {  # lacks LOG NAME TRAIT: prints what a report must show and does not
         grep -q ' 1 byte that nobody may write' "$log" || echo 'the byte is not shown'
         grep -Eq 'bytes? (after|before) [0-9]+-byte region' "$log" || echo 'no buffer is named'
     fi
-    [[ $name == bad_free || $name == double_much_later ]] || grep -q 'allocated by malloc in a kernel' "$log" ||
+    [[ $name == bad_free || $name == double_much_later ]] ||
+        grep -q 'allocated by malloc in a kernel' "$log" ||
         echo 'who allocated is not said'
     grep -Eq '\<(write|flip|twice|both|give|objects|tree|grid)\>' "$log" || echo 'the kernel is not named'
     grep -q 'heaps for malloc inside kernels' "$log" || echo 'the summary does not speak of the heap'
@@ -41,7 +43,8 @@ compiled() {  # compiled NAME SOURCE: its path, or nothing
     if [ "$GUARD_DEVICE" = gpu ] && [ -x "$BUILD/programs/$1" ]; then
         echo "$BUILD/programs/$1"
     elif command -v nvcc >/dev/null && [ "$GUARD_DEVICE" = cpu ]; then
-        nvcc -std=c++17 -gencode arch=compute_75,code=compute_75 -cudart shared -L"$BUILD/lib/moat" -o "$T/$1" "$2" \
+        nvcc -std=c++17 -gencode arch=compute_75,code=compute_75 -cudart shared \
+            -L"$BUILD/lib/moat" -o "$T/$1" "$2" \
             >"$T/$1.log" 2>&1 && echo "$T/$1" || cat "$T/$1.log" >&2
     fi
 }

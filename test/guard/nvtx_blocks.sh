@@ -43,7 +43,8 @@ nvcc=$(command -v nvcc || true)
 for dir in "${CUDA_HOME:-}" "${nvcc:+$(dirname "$(dirname "$(readlink -f "$nvcc")")")}" /usr/local/cuda; do
     if [ -n "$dir" ] && [ -f "$dir/include/nvtx3/nvToolsExtMem.h" ]; then
         # NVTX's own inline functions may have unused arguments.
-        if gcc -std=gnu11 -O1 -DREAL_NVTX -isystem "$dir/include" -o "$T/real" test/guard/nvtx_blocks.c -ldl; then
+        if gcc -std=gnu11 -O1 -DREAL_NVTX -isystem "$dir/include" -o "$T/real" \
+            test/guard/nvtx_blocks.c -ldl; then
             programs+=("$T/real")
             said='with NVTX'\''s headers too'
         else

@@ -8,7 +8,8 @@ command -v python3 >/dev/null || { echo 'no python3'; exit 77; }
 T=$(mktemp -d) || exit 1
 trap 'rm -rf "$T"' EXIT
 passed=0 failed=0
-unset PYTHONPATH NVTX_INJECTION64_PATH PYTORCH_NO_CUDA_MEMORY_CACHING XLA_PYTHON_CLIENT_PREALLOCATE XLA_PYTHON_CLIENT_ALLOCATOR
+unset PYTHONPATH NVTX_INJECTION64_PATH PYTORCH_NO_CUDA_MEMORY_CACHING XLA_PYTHON_CLIENT_PREALLOCATE \
+    XLA_PYTHON_CLIENT_ALLOCATOR
 export PYTHONDONTWRITEBYTECODE=1
 
 check() {  # check STATUS PATTERN WHAT: of the program that just ran
@@ -115,7 +116,8 @@ check 97 'ERROR: moat: heap-buffer-overflow' 'torch-alloc, an overflow'
 check 97 '0 bytes after 1000-byte region' 'torch-alloc, whose overflow'
 
 # Without the option Python is not changed.
-echo 'import sys, torch, cupy; print(torch.current, cupy.said, [p for p in sys.path if "moat" in p])' >"$T/alone.py"
+echo 'import sys, torch, cupy; print(torch.current, cupy.said, [p for p in sys.path if "moat" in p])' \
+    >"$T/alone.py"
 watch alone.py
 check 98 '^None \[\] \[\]' 'no option'
 
@@ -157,12 +159,14 @@ import os
 
 import cupy
 
-print(cupy.said, [os.environ.get(v) for v in ("PYTORCH_NO_CUDA_MEMORY_CACHING", "XLA_PYTHON_CLIENT_PREALLOCATE", "XLA_PYTHON_CLIENT_ALLOCATOR")])
+print(cupy.said, [os.environ.get(v) for v in (
+    "PYTORCH_NO_CUDA_MEMORY_CACHING", "XLA_PYTHON_CLIENT_PREALLOCATE", "XLA_PYTHON_CLIENT_ALLOCATOR")])
 ctypes.CDLL("libcuda.so.1").cuInit(0)
 END
 XLA_PYTHON_CLIENT_ALLOCATOR=bfc watch --unpool pools.py
 check 0 "^\[None, None\] \['1', 'false', 'bfc'\]" 'unpool'
-check 0 "pools are turned off: PYTORCH_NO_CUDA_MEMORY_CACHING=1 XLA_PYTHON_CLIENT_PREALLOCATE=false$" 'unpool says so'
+check 0 "pools are turned off: PYTORCH_NO_CUDA_MEMORY_CACHING=1 XLA_PYTHON_CLIENT_PREALLOCATE=false$" \
+    'unpool says so'
 check 0 'stays as the environment has it: XLA_PYTHON_CLIENT_ALLOCATOR=bfc' 'unpool leaves what is set'
 check 0 "CuPy's pools are off" 'unpool for CuPy'
 watch --unpool pools.py

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Two processes share memory by cuIpcGetMemHandle:
-//   share_pair good     both find what the other wrote; handles are opened and closed twice; freed memory cannot
-//                       be opened
+//   share_pair good     both find what the other wrote; handles are opened and closed twice; freed memory
+//                       cannot be opened
 //   share_pair bad      the second copies one byte too many
 // The first starts the second before it uses the driver. They communicate through pipes. Status 0; 77 if the
 // driver has no such handles.

@@ -25,7 +25,8 @@ result $? 'known counts' "$T/log"
 # memory in `calls`); and a read-modify-write is a store to --stats (loads from shared memory in `barriers`,
 # from global memory in `spellings`).
 "$BUILD/tool/count_run" counted 2>"$T/log" |
-    sed -E 's/^((calls|spellings) [0-9]+) [0-9]+/\1 -/; s/^(barriers [0-9]+ [0-9]+) [0-9]+/\1 -/' >"$T/counted"
+    sed -E 's/^((calls|spellings) [0-9]+) [0-9]+/\1 -/; s/^(barriers [0-9]+ [0-9]+) [0-9]+/\1 -/' \
+        >"$T/counted"
 MOAT_OPTIONS=stats "$BUILD/tool/count_run" plain 2>"$T/table" || cat "$T/table"
 awk '
     $3 == "launches" { for (i = 3; i <= NF; i++) column[$i] = i; next }
