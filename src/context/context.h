@@ -62,8 +62,8 @@ struct context *context_current(void);
 // Returns the row of any context, of the current one for NULL. *pushed is true if the context was made
 // current; context_leave must follow.
 struct context *context_enter(CUcontext context, bool *pushed);
-// Does the same for the context that owns what the program makes now: things made in a green context belong
-// to the primary context.
+// Enters, as context_enter does, the context that owns what the program makes now: things made in a green
+// context belong to the primary context.
 struct context *context_enter_owner(bool *pushed);
 void context_leave(bool pushed);
 // Returns the row of a context that a mode has worked in; NULL if it has ended.

@@ -21,7 +21,8 @@ struct bounds_range {
 // Returns CUDA_SUCCESS, or what the call must return.
 CUresult bounds_check(enum driver_id call, const struct bounds_range *range);
 
-// Does the same for rows of first->bytes bytes, `pitch` apart, in planes that are `plane` apart.
+// Checks rows of first->bytes bytes, `pitch` apart, in planes that are `plane` apart; returns as bounds_check
+// does.
 CUresult bounds_check_rows(enum driver_id call, const struct bounds_range *first, uint64_t pitch,
                            uint64_t rows, uint64_t plane, uint64_t planes);
 

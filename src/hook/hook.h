@@ -24,7 +24,8 @@ driver_function hook_instead_of(driver_function f);
 // again.
 bool hook_reclaim(CUresult r);
 
-// Does so around a call that allocates as a side effect and seldom fails: modes must not wait for kernels.
+// Repeats a call that allocates as a side effect, if it was out of memory and modes could release some
+// without waiting for kernels.
 #define HOOK_TRY_AGAIN(r, call)                                                         \
     do {                                                                                \
         if (__builtin_expect((r) == CUDA_ERROR_OUT_OF_MEMORY, 0) && mode_reclaim(true)) \

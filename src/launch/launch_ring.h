@@ -75,8 +75,8 @@ bool launch_ring_valid(void);
 // Stores the names of the last kernels, newest first, none twice; returns how many, at most `most`.
 // launch_ring_unknown comes last if there were kernels whose names are unknown.
 unsigned launch_ring_recent(const char **names, unsigned most);
-// Does the same for all launches after the first `count`. Those no longer kept count as unknown, unless there
-// was only one launch target ever.
+// Stores the names, as launch_ring_recent does, of all launches after the first `count`. Those no longer kept
+// count as unknown, unless there was only one launch target ever.
 unsigned launch_ring_since(uint64_t count, const char **names, unsigned most);
 bool launch_ring_has_all_since(uint64_t count);
 extern const char launch_ring_unknown[];
