@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Correct programs for --mode=canary:
-//   canary_good answers       prints what a program is told about its memory, without addresses
+//   canary_good answers       prints what a program can query about its memory, without addresses
 //   canary_good whole         buffers of many sizes and kinds: every byte is the program's, and kept
 //   canary_good copies        large buffers and all ways to copy and set them
 //   canary_good info          what the device says is free moves by what was asked for

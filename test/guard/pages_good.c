@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Correct programs for --mode=pages:
-//   pages_good answers            prints what a program is told about its memory, without addresses
+//   pages_good answers            prints what a program can query about its memory, without addresses
 //   pages_good many SIZE COUNT    buffers that live at once: none may lie in another, all keep their bytes
 //   pages_good churn SIZE COUNT   one after the other
 //   pages_good threads            several threads at once
