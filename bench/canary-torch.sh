@@ -1,15 +1,18 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
-# Training steps of four models in PyTorch on a GPU, alone and with canaries, in turns (bench/torch_compare.py); with PyTorch's pool
-# of memory, which hides its pieces from moat, and without it, where each tensor is a buffer.
-# SECTION=FILE: the tables go there instead of into doc/results.md. CANARY_TORCH_SETS of processes, CANARY_TORCH_ROUNDS turns of each
-# model; CANARY_SECONDS: for all of it. CANARY_ROWS: a folder in which what is measured is kept as it comes, and what stands there
-# already counts, of the same build and on the same GPU (rows-key).
+# Training steps of four models in PyTorch on a GPU, alone and with canaries, in turns
+# (bench/torch_compare.py); with PyTorch's memory pool, which hides its pieces from moat, and without it,
+# where each tensor is a buffer. SECTION=FILE: writes the tables there instead of into doc/results.md.
+# CANARY_TORCH_SETS of processes, CANARY_TORCH_ROUNDS turns of each model; CANARY_SECONDS: for all of it.
+# CANARY_ROWS: a folder in which results are kept as they come; those there already count, if they are of the
+# same build and GPU (rows-key).
 set -eu
 here=$(dirname "$0")
-"$MOAT" --mode=canary --version >/dev/null 2>&1 || { echo 'canary-torch.sh: this moat has no --mode=canary' >&2; exit 0; }
+"$MOAT" --mode=canary --version >/dev/null 2>&1 ||
+    { echo 'canary-torch.sh: this moat has no --mode=canary' >&2; exit 0; }
 nvidia-smi -L >/dev/null 2>&1 || { echo 'canary-torch.sh: no GPU on this machine' >&2; exit 0; }
-python3 -c 'import importlib.util, sys; sys.exit(not importlib.util.find_spec("torch"))' 2>/dev/null || { echo 'canary-torch.sh: no PyTorch on this machine' >&2; exit 0; }
+python3 -c 'import importlib.util, sys; sys.exit(not importlib.util.find_spec("torch"))' 2>/dev/null ||
+    { echo 'canary-torch.sh: no PyTorch on this machine' >&2; exit 0; }
 SETS=${CANARY_TORCH_SETS:-2} ROUNDS=${CANARY_TORCH_ROUNDS:-150}
 # Each part imports PyTorch and starts CUDA, which takes time too.
 seconds=$((${CANARY_SECONDS:-0} * 3 / 10))
@@ -21,8 +24,9 @@ failed=0 tried=0
 # shellcheck source=bench/canary_programs
 . "$here/canary_programs"
 
-# With many examples in a batch the GPU bounds a step, as where people train; with few, the launches do.
-models=resnet-fp32-512,transformer-fp32-512,mlp-fp32-2048,lstm-fp32-4096/resnet-fp32-64,transformer-fp32-32,mlp-fp32-512,lstm-fp32-64
+# With many examples in a batch the GPU bounds a step, as in practice; with few, the launches do.
+models=resnet-fp32-512,transformer-fp32-512,mlp-fp32-2048,lstm-fp32-4096/
+models+=resnet-fp32-64,transformer-fp32-32,mlp-fp32-512,lstm-fp32-64
 
 measure() {  # measure WAY SETS ROUNDS [ANOTHER]: with PyTorch's pool and without
     local pool
@@ -34,7 +38,8 @@ measure() {  # measure WAY SETS ROUNDS [ANOTHER]: with PyTorch's pool and withou
         echo
         echo "PyTorch's own pool of memory $([ "$pool" = pool ] && echo 'as it is' || echo 'off'):"
         canary_programs_step env TORCH_COMPARE_ROWS="$rows/canary-torch-$1-${pool/ /-}-$key.json" \
-            python3 "$here/torch_compare.py" "$MOAT" $models "$2" "$3" $seconds - "$1, $pool:$(canary_programs_options "$1")" ${4:+"$4"} ||
+            python3 "$here/torch_compare.py" "$MOAT" $models "$2" "$3" $seconds - \
+                "$1, $pool:$(canary_programs_options "$1")" ${4:+"$4"} ||
             { printf '\nNot all of it was measured.\n'; failed=$((failed + 1)); }
     done
 }
@@ -43,10 +48,13 @@ measure() {  # measure WAY SETS ROUNDS [ANOTHER]: with PyTorch's pool and withou
     echo '## PyTorch with canaries'
     echo
     "$here/machine"
-    echo "PyTorch $(python3 -c 'import importlib.metadata; print(importlib.metadata.version("torch"))'), fp32; steps end with a synchronisation." \
+    echo "PyTorch $(python3 -c 'import importlib.metadata; print(importlib.metadata.version("torch"))')," \
+        "fp32; steps end with a synchronisation." \
         '`copy` is `--mode=canary` as it is, `managed` with `--canary-scan=managed`,' \
-        '`nothing` a second process without moat: how far it is from the first. `copy` is compared with the mean of both.'
-    # The way to compare with takes ten times as long without a pool: it comes last, a few times, if there is time.
+        '`nothing` a second process without moat: how far it is from the first.' \
+        '`copy` is compared with the mean of both.'
+    # The way to compare with takes ten times as long without a pool: it comes last, a few times, if there is
+    # time.
     measure copy "$SETS" "$ROUNDS" 'nothing:'
     [ -n "${CANARY_SECONDS:-}" ] && [ $SECONDS -ge $((CANARY_SECONDS * 4 / 5)) ] || measure managed 1 3
 } >"$T/section"

@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: MIT
-// How long it takes from a write behind a buffer to its report, on a device that is full, under
-// `moat --mode=canary --log-file=LOG`:
+// How long it takes from a write behind a buffer to its report, on a busy device, under `moat --mode=canary
+// --log-file=LOG`:
 //   canary_latency LIVE ROUNDS LOG [BLOCKS]
-// LIVE buffers; one kernel keeps all multiprocessors busy (BLOCKS blocks; 0 or not given: as many as fit at once), and its first
-// thread writes where the host tells it to, a byte behind another buffer in each round. It says so in host memory; from then
-// on the clock runs until one more error stands in LOG.
+// LIVE buffers; one kernel keeps all multiprocessors busy (BLOCKS blocks; 0 or not given: as many as are
+// resident at once), and its first thread writes where the host requests, a byte behind another buffer in
+// each round. It signals that in host memory; from then on the clock runs until LOG has one more error.
 // Prints a line for each round: "round N MILLISECONDS", with "lost" where no report came.
 //
-// Equal errors are reported once, so each buffer that is written behind is allocated by another path of calls.
+// Equal errors are reported once, so each buffer that is written behind is allocated by another path of
+// calls.
 #include <fcntl.h>
 #include <stdatomic.h>
 #include <stdint.h>
@@ -28,13 +29,14 @@ enum {
 };  // bits of a path; rounds that do not count; seconds
 
 static struct driver d;
-static bool patient;  // the host's cores are the device's too: leave them some time
+static bool patient;  // the device shares the host's cores: leave it some time
 
 static const char text[] =
     ".version 6.3\n"
     ".target sm_70\n"
     ".address_size 64\n"
-    // post: u64 where to write, u32 number of the round, u32 unused; the answer is a copy of the number. Number ~0: end.
+    // post: u64 where to write, u32 number of the round, u32 unused; the answer is a copy of the number.
+    // Number ~0: end.
     ".visible .entry obey(.param .u64 post, .param .u64 answer, .param .u64 over)\n"
     "{\n"
     "    .reg .u64 %post, %answer, %over, %p;\n"
@@ -70,7 +72,7 @@ static const char text[] =
     "end:\n"
     "    st.volatile.u32 [%over], 1;\n"
     "    ret;\n"
-    // The others compute, and look at a word of the device now and then.
+    // The others compute, and check a word of device memory now and then.
     "busy:\n"
     "    mov.u32 %w, 0;\n"
     "turn:\n"
@@ -108,8 +110,8 @@ static double now(void)
     return (double)t.tv_sec * 1e3 + (double)t.tv_nsec / 1e6;
 }
 
-// Two places from which it calls itself, one for each bit: the calls leave a stack of their own. What the compiler must
-// not see is that they are the same call.
+// Calls itself from two places, one for each bit, so that the calls leave a stack of their own. The compiler
+// must not see that they are the same call.
 static void __attribute__((noinline)) take(unsigned path, unsigned bits, CUdeviceptr *p)
 {
     if (!bits) {
@@ -125,11 +127,11 @@ static void __attribute__((noinline)) take(unsigned path, unsigned bits, CUdevic
     }
 }
 
-// More errors in the log than there were: looks at what was added.
+// Counts the errors that were added to the log.
 struct log {
     int file;
     off_t read;
-    char tail[64];  // the end of what was read: a word may be cut in two
+    char tail[64];  // the end of what was read: a word may be split
     size_t kept;
 };
 
@@ -139,7 +141,7 @@ static unsigned new_errors(struct log *l)
     char buffer[sizeof l->tail + 65536];
     struct stat s;
     unsigned found = 0;
-    // A read might make who writes wait.
+    // A read might make the writer wait.
     if (fstat(l->file, &s) || s.st_size == l->read)
         return 0;
     memcpy(buffer, l->tail, l->kept);
@@ -164,10 +166,10 @@ static double one_round(struct post *post, _Atomic uint32_t *answer, struct log 
     while (new_errors(log))
         ;
     atomic_store_explicit(&post->where, where, memory_order_relaxed);
-    // Release: the kernel that sees the number sees where (its membar.sys).
+    // Release: pairs with the kernel's membar.sys; a kernel that sees the number sees the address.
     atomic_store_explicit(&post->number, number, memory_order_release);
     double start = now();
-    // Acquire: with the kernel's membar.sys before the answer.
+    // Acquire: pairs with the kernel's membar.sys before the answer.
     while (atomic_load_explicit(answer, memory_order_acquire) != number) {
         if (now() - start > PATIENCE * 1e3) {
             fprintf(stderr, "canary_latency: the kernel does not answer\n");
@@ -232,7 +234,7 @@ static void rounds(unsigned live, unsigned count, struct log *log, unsigned bloc
         else
             printf("round %u %.4f\n", i, took);
     }
-    // Release: nothing follows but the kernel's end.
+    // Release: only the kernel's end follows.
     atomic_store_explicit(&post->number, UINT32_MAX, memory_order_release);
     NEED(d.cuCtxSynchronize());
     free(target);
@@ -257,7 +259,7 @@ int main(int argc, char **argv)
     NEED(d.cuInit(0));
     NEED(d.cuDevicePrimaryCtxRetain(&context, 0));
     NEED(d.cuCtxSetCurrent(context));
-    setvbuf(stdout, NULL, _IOLBF, 0);  // who ends it in the middle has what it measured
+    setvbuf(stdout, NULL, _IOLBF, 0);  // results so far are printed even if the process is killed
     struct log log = {.file = open(argv[3], O_RDONLY | O_CREAT | O_CLOEXEC, 0644)};
     if (log.file < 0) {
         perror(argv[3]);

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 // What the number of live buffers costs a program: run it with and without `moat --mode=canary`.
 //   canary_load LIVE SECONDS [MIB]
-// LIVE buffers of 1,000 bytes; then for SECONDS in turns: a kernel that reads and writes MIB mebibytes (256 if not given), a kernel
-// that computes, an empty kernel that is waited for, an allocation with its free. Prints "NAME SECONDS" for each: the median.
+// LIVE buffers of 1,000 bytes; then for SECONDS in turns: a kernel that reads and writes MIB mebibytes (256
+// by default), a kernel that computes, an empty kernel that is waited for, an allocation with its free.
+// Prints "NAME SECONDS" for each: the median.
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: MIT
-# canary_plot.py TITLE XLABEL YLABEL: a line chart as SVG on standard output, from lines of SERIES, x, y, separated by tabs, on
-# standard input. SERIES is "KIND, WAY", or one word: a colour for each kind, a dash for each way. The x axis is logarithmic; the y
-# axis too where the largest is 20 times the smallest, and where some y are not above 0 it is so beyond 1 and linear around 0.
-# The colours are readable on light and on dark ground, and the ground is that of the page.
+# canary_plot.py TITLE XLABEL YLABEL: a line chart as SVG on standard output, from lines of SERIES, x, y,
+# separated by tabs, on standard input. SERIES is "KIND, WAY", or one word: a colour for each kind, a dash for
+# each way. The x axis is logarithmic; so is the y axis if the largest is 20 times the smallest, and if some y
+# are not above 0 it is logarithmic beyond 1 and linear around 0. The colours are readable on light and dark
+# backgrounds, and the background is that of the page.
 import math
 import sys
 from xml.sax.saxutils import escape
@@ -75,7 +76,8 @@ class Chart:
             self.stroke(self.across(x), TOP, self.across(x), HEIGHT - BOTTOM, 'class="grid"')
             self.text(self.across(x), HEIGHT - BOTTOM + 18, f'{x:,.0f}')
         for y in self.y_ticks:
-            self.stroke(LEFT, self.down(y), WIDTH - RIGHT, self.down(y), 'class="axis"' if y == 0 else 'class="grid"')
+            self.stroke(LEFT, self.down(y), WIDTH - RIGHT, self.down(y),
+                        'class="axis"' if y == 0 else 'class="grid"')
             self.text(LEFT - 8, self.down(y) + 4, f'{y:g}', 'end')
         self.stroke(LEFT, HEIGHT - BOTTOM, WIDTH - RIGHT, HEIGHT - BOTTOM, 'class="axis"')
         self.stroke(LEFT, TOP, LEFT, HEIGHT - BOTTOM, 'class="axis"')
@@ -87,7 +89,8 @@ class Chart:
         path = ' '.join(f'{self.across(x):.1f},{self.down(y):.1f}' for x, y in sorted(points))
         self.out.append(f'<polyline points="{path}" fill="none" {how}/>')
         for x, y in points:
-            self.out.append(f'<circle cx="{self.across(x):.1f}" cy="{self.down(y):.1f}" r="3" fill="{colour}"/>')
+            self.out.append(
+                f'<circle cx="{self.across(x):.1f}" cy="{self.down(y):.1f}" r="3" fill="{colour}"/>')
         beside = TOP + 14 + 18 * i
         self.stroke(WIDTH - RIGHT + 12, beside, WIDTH - RIGHT + 40, beside, how)
         self.text(WIDTH - RIGHT + 46, beside + 4, name, 'start')
@@ -101,13 +104,16 @@ def main():
     if not series:
         sys.exit('canary_plot.py: nothing to draw')
     parts = {name: (name.split(', ', 1) + [''])[:2] for name in series}
-    kinds, ways = list(dict.fromkeys(p[0] for p in parts.values())), list(dict.fromkeys(p[1] for p in parts.values()))
+    kinds = list(dict.fromkeys(p[0] for p in parts.values()))
+    ways = list(dict.fromkeys(p[1] for p in parts.values()))
     chart = Chart(series)
     chart.frame(*sys.argv[1:4])
     for i, (name, points) in enumerate(series.items()):
         kind, way = parts[name]
-        chart.line(i, name, points, COLOURS[kinds.index(kind) % len(COLOURS)], DASHES[ways.index(way) % len(DASHES)])
-    print(f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" font-family="sans-serif" font-size="12">')
+        chart.line(i, name, points, COLOURS[kinds.index(kind) % len(COLOURS)],
+                   DASHES[ways.index(way) % len(DASHES)])
+    print(f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}"'
+          ' font-family="sans-serif" font-size="12">')
     print(STYLE, *chart.out, '</svg>', sep='\n')
 
 

@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: MIT
-# canary_run.py ROWS LABEL NAME COMMAND...: runs a command and appends lines to the file ROWS, separated by tabs: LABEL, NAME,
-# what was measured, a number:
+# canary_run.py ROWS LABEL NAME COMMAND...: runs a command and appends lines to the file ROWS, separated by
+# tabs: LABEL, NAME, what was measured, a number:
 #   wall    seconds of the whole command
-#   work    seconds that the program says its work took ("seconds: S", programs of the suite with PROGRAM_TIME set)
+#   work    seconds that the program's work took ("seconds: S", programs of the suite with PROGRAM_TIME set)
 #   faults  page faults of the CPU, of the command and all it waited for
 # UM_FAULTS_COUNTER=FILE, a library made of um_faults.c: instead of all that
 #   managed_cpu, managed_gpu  page faults in managed memory, of the CPU and of the GPU
 #   managed_none              why there are none
-# A command that fails, or of which moat reports an error, gives a line `failed` with its status instead; 77: `skipped`.
+# A command that fails, or for which moat reports an error, gives a line `failed` with its status instead; 77:
+# `skipped`.
 import os
 import re
 import resource
@@ -48,7 +49,8 @@ elif status == 77:
     measured['skipped'] = status
 elif status != 0 or 'ERROR: moat' in said:
     measured['failed'] = status
-    print(f'canary_run.py: {label} {name}: status {status}: {said.strip().splitlines()[-1:]}', file=sys.stderr)
+    print(f'canary_run.py: {label} {name}: status {status}: {said.strip().splitlines()[-1:]}',
+          file=sys.stderr)
 else:
     measured['wall'] = wall
     measured['faults'] = resource.getrusage(resource.RUSAGE_CHILDREN).ru_minflt

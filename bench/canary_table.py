@@ -1,15 +1,16 @@
 # SPDX-License-Identifier: MIT
-# canary_table.py ROWS WHAT UNIT BASE LABEL...: a Markdown table from lines of LABEL, NAME, WHAT, number, separated by tabs: what
-# each LABEL adds to BASE, or LABEL:OTHER to OTHER, in percent. The i-th run of a label is compared with the i-th run of the base.
-# Per name: the median of the runs. Below: over all names, average, median and worst of those medians, and the 95%
-# confidence interval of the average, from the runs' own averages; and the average as if no name had become faster, which some do by
-# far.
-# In brackets, where they were counted: page faults in managed memory, of the CPU and of the GPU.
+# canary_table.py ROWS WHAT UNIT BASE LABEL...: a Markdown table from lines of LABEL, NAME, WHAT, number,
+# separated by tabs: what each LABEL adds to BASE, or LABEL:OTHER to OTHER, in percent. The i-th run of a
+# label is compared with the i-th run of the base. Per name: the median of the runs. Below: over all names,
+# average, median and worst of those medians, and the 95% confidence interval of the average, from the runs'
+# own averages; and the average as if no name had become faster, which some do by far.
+# In brackets, if they were counted: page faults in managed memory, of the CPU and of the GPU.
 import statistics
 import sys
 
 # Student's t, two-sided 95%, by degrees of freedom; beyond the table the last one is near enough.
-STUDENT = [12.71, 4.30, 3.18, 2.78, 2.57, 2.45, 2.36, 2.31, 2.26, 2.23, 2.20, 2.18, 2.16, 2.14, 2.13, 2.12, 2.11, 2.10, 2.09, 2.09]
+STUDENT = [12.71, 4.30, 3.18, 2.78, 2.57, 2.45, 2.36, 2.31, 2.26, 2.23, 2.20, 2.18, 2.16,
+           2.14, 2.13, 2.12, 2.11, 2.10, 2.09, 2.09]
 SCALE = {'ms': 1e3, 's': 1.0, 'us': 1e6}
 
 path, what, unit, base, *labels = sys.argv[1:]
@@ -57,7 +58,8 @@ def counted(counts):
     counts = [c for c in counts if c]
     if not counts:
         return ''
-    return ' (%.0f, %.0f)' % tuple(statistics.fmean(c[what] for c in counts) for what in ('managed_cpu', 'managed_gpu'))
+    return ' (%.0f, %.0f)' % tuple(
+        statistics.fmean(c[what] for c in counts) for what in ('managed_cpu', 'managed_gpu'))
 
 
 print(f'| | {base} {unit} | ' + ' | '.join(labels) + ' |')

@@ -1,22 +1,24 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
-# What --mode=count adds to the start of the suite's programs, with an empty and with a warm cache, and to PyTorch's import with
-# the first step. Each program runs at its smallest size, ROUNDS times each way, the ways in turns: without moat (on the
-# CPU device: --mode=off) and with a warm cache; once with an empty one.
-# count_start.sh [NAME...]: all programs and pytorch, and the tables go to doc/results.md; or these, and they are printed.
-# A process that does nothing keeps the GPU open meanwhile: else the driver starts and stops it with every program.
-# SECTION=FILE: they go there, and PyTorch's to FILE.torch. Programs are taken from $BUILD/programs, or compiled. JOBS programs at a time, each on cores of its own. After a
-# SIGTERM the tables have what there is.
+# What --mode=count adds to the start of the suite's programs, with an empty and with a warm cache, and to
+# PyTorch's import with the first step. Each program runs at its smallest size, ROUNDS times each way, the
+# ways in turns: without moat (on the CPU device: --mode=off) and with a warm cache; once with an empty one.
+# count_start.sh [NAME...]: all programs and pytorch, and the tables go to doc/results.md; or these, and they
+# are printed. An idle process keeps the GPU open meanwhile, because otherwise the driver starts and stops it
+# with every program. SECTION=FILE: they go there, and PyTorch's to FILE.torch. Programs are taken from
+# $BUILD/programs, or compiled. JOBS programs at a time, each on cores of its own. After a SIGTERM the tables
+# have what there is.
 set -u
 cd "$(dirname "$0")/.." || exit 1
-BUILD=${BUILD:-build} MOAT=${MOAT:-$BUILD/bin/moat} ROUNDS=${ROUNDS:-7} JOBS=${JOBS:-1} TORCH_ROUNDS=${TORCH_ROUNDS:-5}
+BUILD=${BUILD:-build} MOAT=${MOAT:-$BUILD/bin/moat} ROUNDS=${ROUNDS:-7} JOBS=${JOBS:-1} \
+    TORCH_ROUNDS=${TORCH_ROUNDS:-5}
 device=cpu
 ! nvidia-smi -L >/dev/null 2>&1 || device=gpu
 T=$(mktemp -d) || exit 1
 trap 'exec {hold}>&-; wait; rm -rf "$T"' EXIT
 export BUILD XDG_CACHE_HOME=$T/cache
 
-# Ends when the pipe does.
+# Ends with the pipe.
 exec {hold}>/dev/null
 kept=
 if [ "$device" = gpu ] && [ -x "$BUILD/bench/guard_calls" ]; then
@@ -31,14 +33,19 @@ program() {  # program NAME SM: its path
     if [ "$device" = cpu ]; then
         nvcc -cudart shared -L"$BUILD/lib/moat" "$(test/programs/object "$1" "$2")" -o "$T/$1" || return 1
     else
-        nvcc -O2 -gencode 'arch=compute_90,code=[sm_90,compute_90]' "test/programs/$1.cu" -o "$T/$1" || return 1
+        nvcc -O2 -gencode 'arch=compute_90,code=[sm_90,compute_90]' "test/programs/$1.cu" -o "$T/$1" ||
+            return 1
     fi
     echo "$T/$1"
 }
 
-# Without importing it, which takes seconds.
-has_torch() { python3 -c 'import importlib.util, sys; sys.exit(not importlib.util.find_spec("torch"))' 2>/dev/null; }
-torch_version() { python3 -c 'import importlib.metadata; print(importlib.metadata.version("torch"))' 2>/dev/null; }
+# Checks without importing it, which takes seconds.
+has_torch() {
+    python3 -c 'import importlib.util, sys; sys.exit(not importlib.util.find_spec("torch"))' 2>/dev/null
+}
+torch_version() {
+    python3 -c 'import importlib.metadata; print(importlib.metadata.version("torch"))' 2>/dev/null
+}
 
 took() {  # took COMMAND...: milliseconds; status 1 if it failed
     local start=${EPOCHREALTIME/./} us
@@ -67,16 +74,24 @@ measure() {
 statistics() {
     awk '
         function median(v, n,   i, j, x) {
-            for (i = 2; i <= n; i++) { x = v[i]; for (j = i - 1; j > 0 && v[j] > x; j--) v[j + 1] = v[j]; v[j + 1] = x }
+            for (i = 2; i <= n; i++) {
+                x = v[i]; for (j = i - 1; j > 0 && v[j] > x; j--) v[j + 1] = v[j]; v[j + 1] = x }
             return n % 2 ? v[(n + 1) / 2] : (v[n / 2] + v[n / 2 + 1]) / 2
         }
-        function student(n) { return n > 30 ? 1.96 : n > 15 ? 2.07 : n > 9 ? 2.2 : n > 6 ? 2.4 : n > 4 ? 2.78 : n > 3 ? 3.18 : n > 2 ? 4.3 : 12.7 }
+        function student(n) {
+            if (n > 6)
+                return n > 30 ? 1.96 : n > 15 ? 2.07 : n > 9 ? 2.2 : 2.4
+            return n > 4 ? 2.78 : n > 3 ? 3.18 : n > 2 ? 4.3 : 12.7
+        }
         {
             n = NF - 2; sum = square = 0
             for (i = 1; i <= n; i++) {
-                split($(i + 2), p, ","); plain[i] = p[1]; warm[i] = p[2]; d[i] = p[2] - p[1]; sum += d[i]; square += d[i] * d[i]
+                split($(i + 2), p, ","); plain[i] = p[1]; warm[i] = p[2];
+                d[i] = p[2] - p[1]; sum += d[i]; square += d[i] * d[i]
             }
-            mean = sum / n; half = n > 1 ? student(n) * sqrt((square - sum * mean > 0 ? square - sum * mean : 0) / (n - 1) / n) : 0
+            mean = sum / n
+            rest = square - sum * mean
+            half = n > 1 ? student(n) * sqrt((rest > 0 ? rest : 0) / (n - 1) / n) : 0
             print $1, median(plain, n), $2, median(warm, n), median(d, n), mean, mean - half, mean + half
         }'
 }
@@ -86,7 +101,8 @@ title() {  # title WHAT ROUNDS
     echo
     bench/machine
     echo
-    echo "Milliseconds from start to end; plain, and with a warm cache, in turns, $2 times, $JOBS at a time$kept."
+    echo "Milliseconds from start to end; plain," \
+        "and with a warm cache, in turns, $2 times, $JOBS at a time$kept."
     echo
 }
 
@@ -96,14 +112,17 @@ suite_table() {
     echo '| program | plain ms | empty cache | warm cache | added: median | average | 95% interval |'
     echo '| --- | ---: | ---: | ---: | ---: | ---: | ---: |'
     grep -v '^pytorch ' "$T/rows" | statistics | tee "$T/figures" |
-        awk '{ printf "| %s | %.1f | %.1f | %.1f | %.1f | %.1f | %.1f to %.1f |\n", $1, $2, $3, $4, $5, $6, $7, $8 }'
+        awk '{ printf "| %s | %.1f | %.1f | %.1f | %.1f | %.1f | %.1f to %.1f |\n",
+              $1, $2, $3, $4, $5, $6, $7, $8 }'
     echo
     sort -n -k5,5 "$T/figures" | awk '
         { v[NR] = $5; sum += $5; square += $5 * $5; if ($5 <= 20) within++ }
         END {
             mean = sum / NR; half = NR > 1 ? 1.96 * sqrt((square - sum * mean) / (NR - 1) / NR) : 0
-            printf "Added by a warm cache, of the medians of %d programs: %.1f ms on average (95%%: %.1f to %.1f), %.1f in the middle, %.1f at worst; %d within 20 ms.\n",
-                NR, mean, mean - half, mean + half, NR % 2 ? v[(NR + 1) / 2] : (v[NR / 2] + v[NR / 2 + 1]) / 2, v[NR], within
+            printf "Added by a warm cache, of the medians of %d programs: %.1f ms on average " \
+                "(95%%: %.1f to %.1f), %.1f in the middle, %.1f at worst; %d within 20 ms.\n",
+                NR, mean, mean - half, mean + half,
+                NR % 2 ? v[(NR + 1) / 2] : (v[NR / 2] + v[NR / 2 + 1]) / 2, v[NR], within
         }'
 }
 
@@ -114,13 +133,15 @@ torch_table() {
     echo
     echo '| plain ms | empty cache | warm cache | added: median | average | 95% interval |'
     echo '| ---: | ---: | ---: | ---: | ---: | ---: |'
-    grep '^pytorch ' "$T/rows" | statistics | awk '{ printf "| %.0f | %.0f (%+.1f%%) | %.0f | %+.1f%% | %+.1f%% | %+.1f%% to %+.1f%% |\n",
+    grep '^pytorch ' "$T/rows" | statistics |
+        awk '{ printf "| %.0f | %.0f (%+.1f%%) | %.0f | %+.1f%% | %+.1f%% | %+.1f%% to %+.1f%% |\n",
         $2, $3, ($3 / $2 - 1) * 100, $4, $5 / $2 * 100, $6 / $2 * 100, $7 / $2 * 100, $8 / $2 * 100 }'
 }
 
 worker() {  # worker NUMBER: every JOBS-th program
     local per=$(($(nproc) / JOBS)) line=0 name sm args path
-    [ $per -gt 0 ] && [ "$JOBS" -gt 1 ] && taskset -cp "$(($1 * per))-$(($1 * per + per - 1))" $BASHPID >/dev/null
+    [ $per -gt 0 ] && [ "$JOBS" -gt 1 ] &&
+        taskset -cp "$(($1 * per))-$(($1 * per + per - 1))" $BASHPID >/dev/null
     for name in "${names[@]}"; do
         [ "$name" != pytorch ] || continue
         [ $((line++ % JOBS)) = "$1" ] || continue

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
-# Which instructions and which calls the CPU device and our runtime have: the tables of doc/cpu-device.md, from the
-# libraries themselves. A call that is only a stub, which says that it is not there, is a weak symbol.
+# Which instructions and which calls the CPU device and our runtime have: the tables of doc/cpu-device.md,
+# from the libraries themselves. A call that is only a stub is a weak symbol.
 set -eu
 here=$(dirname "$0")
 doc=$here/../doc/cpu-device.md
@@ -38,7 +38,9 @@ calls() {
         $1 != group { flush(); group = $1; all = missing = 0; names = "" }
         { last = $2; all++ }
         $3 == 2 && ++missing <= SHOWN { names = names " `" $2 "`" }
-        END { flush(); printf "%d of %d calls.\n\n| calls | there | not yet |\n| --- | --- | --- |\n%s", have, sum, rows }'
+        END { flush();
+              printf "%d of %d calls.\n\n| calls | there | not yet |\n| --- | --- | --- |\n%s",
+                  have, sum, rows }'
 }
 
 instructions | "$here/section" instructions "$doc"

@@ -1,9 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
-# How fast the CPU device is: the kernels of test/programs at the sizes of cpu_sizes.tsv, one core and two, against the
-# same work in plain C (cpu_kernels); loading and launching.
-# cpu.sh [NAME...]: all programs, or these; with names, nothing is written into doc/.
-# CPU_BENCH_BEFORE=MOAT: the moat of an earlier build, against which the programs are timed in turns; CPU_BENCH_RUNS.
+# How fast the CPU device is: the kernels of test/programs at the sizes of cpu_sizes.tsv, one core and two,
+# against the same work in plain C (cpu_kernels); loading and launching. cpu.sh [NAME...]: all programs, or
+# these; with names, nothing is written into doc/. CPU_BENCH_BEFORE=MOAT: the moat of an earlier build,
+# against which the programs are timed in turns; CPU_BENCH_RUNS.
 set -eu
 here=$(dirname "$0")
 RUNS=${CPU_BENCH_RUNS:-5}
@@ -26,18 +26,21 @@ build() {  # build NAME: the program, and its plain twin if there is one
     fi
 }
 
-# Rows of $T/rows: LABEL RUN NAME KERNEL seconds cpu-seconds warp-insns thread-insns branches divergent launches
+# Rows of $T/rows: LABEL RUN NAME KERNEL seconds cpu-seconds warp-insns thread-insns branches divergent
+# launches
 run() {  # run LABEL RUN NAME OPTION...: status 1 if the program fails
     local label="$1 $2" name=$3
     shift 3
     # shellcheck disable=SC2046
-    "${moat:-$MOAT}" --device=cpu --mode=off "$@" "$cache/$name" $(size_of "$name" 2) >/dev/null 2>"$T/log" </dev/null || return 1
+    "${moat:-$MOAT}" --device=cpu --mode=off "$@" "$cache/$name" $(size_of "$name" 2) >/dev/null \
+        2>"$T/log" </dev/null || return 1
     awk -v label="$label" -v name="$name" '
         function get(heading) { return heading in at ? $at[heading] : 0 }
         !/^moat: kernels: / { next }
         $3 == "launches" { split("", at); for (i = 3; i <= NF; i++) at[$i] = i; next }
         {
-            print label, name, $NF, get("seconds"), get("cpu-seconds"), get("warp-insns"), get("thread-insns"),
+            print label, name, $NF, get("seconds"), get("cpu-seconds"),
+                get("warp-insns"), get("thread-insns"),
                 get("branches"), get("divergent"), get("launches")
         }' "$T/log" >>"$T/rows"
 }
@@ -45,7 +48,8 @@ run() {  # run LABEL RUN NAME OPTION...: status 1 if the program fails
 plain() {  # plain RUN NAME: the program's twin
     [ -x "$cache/plain_$2" ] || return 0
     # shellcheck disable=SC2046
-    "$cache/plain_$2" $(size_of "$2" 2) | awk -v run="$1" -v name="$2" '{ print "plain", run, name, "-", $2, $2 }' >>"$T/rows"
+    "$cache/plain_$2" $(size_of "$2" 2) |
+        awk -v run="$1" -v name="$2" '{ print "plain", run, name, "-", $2, $2 }' >>"$T/rows"
 }
 
 fail() {  # fail NAME: it ran before
@@ -67,7 +71,8 @@ large_text() {
 }
 
 report() {  # report TABLE: kernels, summary, plain or threads, from $T/rows
-    awk -v table="$1" -v least=1e6 -v least_launch=20e-6 -f "$here/cpu_report.awk" "$here/cpu_sizes.tsv" "$T/rows"
+    awk -v table="$1" -v least=1e6 -v least_launch=20e-6 -f "$here/cpu_report.awk" \
+        "$here/cpu_sizes.tsv" "$T/rows"
 }
 
 if ! command -v nvcc >/dev/null; then
@@ -87,19 +92,21 @@ for ((i = 0; i < RUNS; i++)); do
     for name in "${names[@]}"; do
         [[ " ${failed[*]} " != *" $name "* ]] || continue
         run one $i "$name" --times --cpu-threads=1 || fail "$name"
-        # What the earlier one does not run has nothing to be compared with.
-        [ -z "${CPU_BENCH_BEFORE:-}" ] || moat=$CPU_BENCH_BEFORE run before $i "$name" --times --cpu-threads=1 || true
+        # Programs that the earlier one does not run are not compared.
+        [ -z "${CPU_BENCH_BEFORE:-}" ] ||
+            moat=$CPU_BENCH_BEFORE run before $i "$name" --times --cpu-threads=1 || true
         [ "$(nproc)" -lt 2 ] || run two $i "$name" --times --cpu-threads=2 || fail "$name"
         plain $i "$name"
     done
 done
-# The same on what other processors have, once.
+# The same with the instruction sets of other processors, once.
 lanes=$("$MOAT" info | sed -n 's/.*lanes on //p' | head -n 1)
 for other in avx2 plain; do
     "$MOAT" info --cpu-lanes=$other | grep -q "lanes on $other" || continue
     for name in "${names[@]}"; do
         [[ " ${failed[*]} " != *" $name "* ]] || continue
-        [ $other = "$lanes" ] || run lanes-$other 0 "$name" --times --cpu-threads=1 --cpu-lanes=$other || fail "$name"
+        [ $other = "$lanes" ] || run lanes-$other 0 "$name" --times --cpu-threads=1 --cpu-lanes=$other ||
+            fail "$name"
     done
 done
 large_text
@@ -107,8 +114,10 @@ large_text
 summary() {
     "$here/machine"
     echo "Lanes: $lanes. $((${#names[@]} - ${#failed[@]})) programs of the suite" \
-        "at the sizes of \`bench/cpu_sizes.tsv\`, runs of each: $RUNS. Rates are thread instructions per second of processor time" \
-        "on one core; a kernel's time is the median of its runs. Kernels that execute less than a million or take less than 20 us a launch are left out."
+        "at the sizes of \`bench/cpu_sizes.tsv\`, runs of each: $RUNS. Rates are thread instructions" \
+        "per second of processor time" \
+        "on one core; a kernel's time is the median of its runs. Kernels that execute less than a million" \
+        "or take less than 20 us a launch are left out."
     [ ${#failed[@]} = 0 ] || echo "Not run: ${failed[*]}."
     echo
     report summary

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// cpu_calls [FILE.ptx]: how long the CPU device takes to load the file, and to launch an empty kernel and wait for it.
-// Rows of a table.
+// cpu_calls [FILE.ptx]: how long the CPU device takes to load the file, and to launch an empty kernel and
+// wait for it. Prints rows of a table.
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>

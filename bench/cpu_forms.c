@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// cpu_forms FILE.ptx...: which instructions of these texts the CPU device executes, as Markdown. A text is loaded; while
-// an instruction is refused, it is noted, blanked out, and the text loaded again.
+// cpu_forms FILE.ptx...: which instructions of these texts the CPU device executes, as Markdown. A text is
+// loaded; while an instruction is refused, it is noted, blanked out, and the text loaded again.
 #include <err.h>
 #include <errno.h>
 #include <stdio.h>
@@ -30,7 +30,7 @@ static const char *const op_names[] = {
 #include "ptx/ops.def"
 };
 
-// --- what the device asks of whoever loads a program ---
+// --- what the device requires of the loader of a program ---
 
 static uint64_t place(void *ctx, enum exec_variable_kind kind, uint64_t size, uint64_t align)
 {
@@ -118,7 +118,8 @@ static void note_reason(const char *message)
         memcpy(reasons[nreasons++], reason, sizeof reason);
 }
 
-// Takes the statement at offset out of the text: from the start of its line, where a guard may stand, to its semicolon.
+// Removes the statement at offset from the text: from the start of its line, where a guard may stand, to its
+// semicolon.
 static bool refuse(char *text, size_t offset, const char *message)
 {
     size_t start = offset, end = offset + strcspn(text + offset, ";");
@@ -138,7 +139,7 @@ static bool refuse(char *text, size_t offset, const char *message)
     return true;
 }
 
-// Takes the function out whose head stands at offset, a declaration or a definition. Its line starts with it.
+// Removes the function whose head stands at offset, a declaration or a definition. Its line starts with it.
 static bool refuse_function(char *text, size_t offset, const char *message)
 {
     size_t start = offset, end = offset + strcspn(text + offset, ";{");

@@ -1,9 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
-# What calls of the driver API cost under this build of moat and under another one, OTHER, the folder of a packed build
-# (make dist) of an earlier commit; OTHER_IS says which, for the table. On a GPU where there is one, else on the CPU device.
-# GUARD_BENCH_SETS of processes, which take turns GUARD_BENCH_ROUNDS times. SECTION=FILE: the tables go there instead of into
-# doc/results.md.
+# What calls of the driver API cost under this build of moat and under another one, OTHER, the folder of a
+# packed build (make dist) of an earlier commit; OTHER_IS names it in the table. On a GPU if there is one,
+# otherwise on the CPU device. GUARD_BENCH_SETS of processes, which take turns GUARD_BENCH_ROUNDS times.
+# SECTION=FILE: writes the tables there instead of into doc/results.md.
 set -eu
 here=$(dirname "$0")
 [ -n "${OTHER:-}" ] || { echo 'guard-compare: OTHER names no packed build to compare with'; exit 77; }
@@ -16,7 +16,8 @@ device=cpu where='the CPU device'
     echo
     "$here/machine"
     echo "On $where; before: ${OTHER_IS:-another build}."
-    python3 "$here/guard_compare.py" "$MOAT" "$OTHER/bin/moat" "$BUILD/bench/guard_calls" $device "${GUARD_BENCH_SETS:-5}" \
+    python3 "$here/guard_compare.py" "$MOAT" "$OTHER/bin/moat" "$BUILD/bench/guard_calls" $device \
+        "${GUARD_BENCH_SETS:-5}" \
         "${GUARD_BENCH_ROUNDS:-40}"
 } >"$T/section"
 cat "$T/section"

@@ -1,14 +1,15 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
-# guard-programs.sh DIR: programs of others, already built, on a GPU (or with GUARD_PROGRAMS_DEVICE=cpu on the CPU device): alone, in
-# the default mode, with --mode=pages and with --mode=count. They must end and print as they do alone.
-# DIR is what others_programs describes. JOBS at a time, each run at most GUARD_PROGRAMS_SECONDS. GUARD_PROGRAMS_MODES: instead of
-# api, pages and count. SECTION=FILE: the table goes there instead of into doc/results.md. After a SIGTERM it has what there is.
-# Status 1 if any runs otherwise.
+# guard-programs.sh DIR: other people's programs, already built, on a GPU (or with GUARD_PROGRAMS_DEVICE=cpu
+# on the CPU device): alone, in the default mode, with --mode=pages and with --mode=count. They must exit and
+# print as they do alone. DIR is as others_programs describes. JOBS at a time, each run at most
+# GUARD_PROGRAMS_SECONDS. GUARD_PROGRAMS_MODES: instead of api, pages and count. SECTION=FILE: writes the
+# table there instead of into doc/results.md. After a SIGTERM it has what there is. Status 1 if any program
+# behaves differently.
 #
-# What a program prints is compared by lines, in any order. Alone it runs twice: a line that is the same both times must be there
-# when it is watched; in the others, in what is followed by a unit of time or rate, and in lines that speak of such, numbers do not
-# count.
+# The output of a program is compared by lines, in any order. Alone it runs twice: a line that is the same
+# both times must be there when it is watched; in other lines, before a unit of time or rate, and in lines
+# about such, numbers do not count.
 set -eu
 here=$(realpath "$(dirname "$0")")
 dir=$(realpath "$1")
@@ -17,17 +18,24 @@ MOAT=$(realpath "${MOAT:-$BUILD/bin/moat}")
 . "$here/others_programs"
 JOBS=${JOBS:-1} device=${GUARD_PROGRAMS_DEVICE:-gpu} limit=${GUARD_PROGRAMS_SECONDS:-60}
 ways=${GUARD_PROGRAMS_MODES:-api pages count}
-[ "$device" = cpu ] || nvidia-smi -L >/dev/null 2>&1 || { echo 'guard-programs.sh: no GPU on this machine' >&2; exit 0; }
+[ "$device" = cpu ] || nvidia-smi -L >/dev/null 2>&1 ||
+    { echo 'guard-programs.sh: no GPU on this machine' >&2; exit 0; }
 T=$(mktemp -d)
 trap 'rm -rf "$T"' EXIT
 export XDG_CACHE_HOME=$T/cache
 
 mask_units() {
-    sed -E -e '/time|elapsed|bandwidth|throughput|speed|latency|perf|clock|cycle|per second|took|\/s/I s/[0-9]+(\.[0-9]*)?/N/g' -e 's/[0-9.]+(e[-+]?[0-9]+)? ?(ns|us|ms|msec|sec|s|seconds|microseconds|milliseconds|[KMGT]?i?B(\/s|ytes\/s)?|[KMGT]?[Ff][Ll][Oo][Pp]s?(\/s)?|[KMGT]?[Hh]z|fps|FPS)\b/N \2/g'
+    local timed='time|elapsed|bandwidth|throughput|speed|latency|perf|clock|cycle|per second|took|\/s'
+    local units='ns|us|ms|msec|sec|s|seconds|microseconds|milliseconds|[KMGT]?i?B(\/s|ytes\/s)?'
+    units+='|[KMGT]?[Ff][Ll][Oo][Pp]s?(\/s)?|[KMGT]?[Hh]z|fps|FPS'
+    sed -E -e "/$timed/I s/[0-9]+(\.[0-9]*)?/N/g" -e "s/[0-9.]+(e[-+]?[0-9]+)? ?($units)\b/N \2/g"
 }
-mask_numbers() { sed -E 's/0x[0-9a-fA-F]+/N/g; s/-?[0-9]+(\.[0-9]*)?(e[-+]?[0-9]+)?/N/g; s/\b(nan|inf)\b/N/g'; }
+mask_numbers() {
+    sed -E 's/0x[0-9a-fA-F]+/N/g; s/-?[0-9]+(\.[0-9]*)?(e[-+]?[0-9]+)?/N/g; s/\b(nan|inf)\b/N/g'
+}
 
-# start WAY OUTPUT COMMAND...: its status, and milliseconds. What moat reports goes into OUTPUT.log. $only: lines that count.
+# start WAY OUTPUT COMMAND...: its status, and milliseconds. moat's reports go to OUTPUT.log. $only: lines
+# that count.
 start() {
     local way=$1 output=$2 ended
     shift 2
@@ -40,7 +48,7 @@ start() {
     echo "$ended"
 }
 
-# What is different from alone, in a word; nothing if all is the same.
+# The difference from the program alone, in a word; nothing if there is none.
 difference() {  # difference FILES STATUS OUTPUT STATUS
     local base=$1
     if others_late "$4"; then
@@ -70,21 +78,30 @@ one() {
     for way in $ways; do
         read -r way_status way_ms < <(start "$way" "$files.$way" "$@")
         word=$(difference "$files" "$status" "$files.$way" "$way_status")
-        grep -hs '^SUMMARY: moat' "$files.$way.log" | sed "s|^SUMMARY: moat: |$name, $way: |" >>"$files.found" || true
+        grep -hs '^SUMMARY: moat' "$files.$way.log" |
+            sed "s|^SUMMARY: moat: |$name, $way: |" >>"$files.found" || true
         row+=" ${word:-same}, $way_ms ms |"
-        [ -z "$word" ] || { echo "$name, $way: $word"; diff "$files.alone" "$files.$way" | head -n 8; tail -n 3 "$files.$way.log" 2>/dev/null; } >&2
+        [ -z "$word" ] || {
+            echo "$name, $way: $word"
+            diff "$files.alone" "$files.$way" | head -n 8
+            tail -n 3 "$files.$way.log" 2>/dev/null
+        } >&2
     done
     echo "$row" >"$files.row"
 }
 
 others_each one
-right=$(awk -F'|' -v ways="$(wc -w <<<"$ways")" '{ n = 0; for (i = 5; i <= NF; i++) n += $i ~ /^ same,/; right += n == ways } END { print right + 0 }' "$T/rows")
+right=$(awk -F'|' -v ways="$(wc -w <<<"$ways")" \
+    '{ n = 0; for (i = 5; i <= NF; i++) n += $i ~ /^ same,/; right += n == ways } END { print right + 0 }' \
+    "$T/rows")
 {
-    echo "## Programs of others under the guard, on $([ "$device" = gpu ] && echo a GPU || echo the CPU device)"
+    echo "## Programs of others under the guard," \
+        "on $([ "$device" = gpu ] && echo a GPU || echo the CPU device)"
     echo
     "$here/machine"
     [ ! -f "$dir/about" ] || cat "$dir/about"
-    echo "Wall time of one run, $JOBS programs at a time; \"same\": status and output are those of the program alone."
+    echo "Wall time of one run, $JOBS programs at a time;" \
+        "\"same\": status and output are those of the program alone."
     echo
     echo "| program | status | alone ms |$(sed -E 's/(\w+)/--mode=\1 |/g; s/^/ /' <<<"$ways")"
     echo "| --- | ---: | ---: |$(sed -E 's/(\w+)/---: |/g; s/^/ /' <<<"$ways")"

@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
-# The suite's programs on a GPU: alone, watched, and with --mode=pages, in turns. All must be right and none may be
-# reported. Programs that were built before are taken from $BUILD/cache/gpu-suite.
-# SECTION=FILE: the table goes there instead of into doc/results.md.
+# The suite's programs on a GPU: alone, watched, and with --mode=pages, in turns. All must be right and none
+# may be reported. Programs that were built before are taken from $BUILD/cache/gpu-suite. SECTION=FILE: writes
+# the table there instead of into doc/results.md.
 set -eu
 here=$(dirname "$0")
 nvidia-smi -L >/dev/null 2>&1 || { echo 'guard-suite.sh: no GPU on this machine' >&2; exit 0; }
@@ -44,14 +44,20 @@ done
     echo '## The suite under the guard, on a GPU'
     echo
     "$here/machine"
-    echo "Wall time of the whole program, with the start of CUDA and of moat; median of $RUNS runs in turns. Each program checks its own results."
+    echo "Wall time of the whole program, with the start of CUDA and of moat;" \
+        "median of $RUNS runs in turns. Each program checks its own results."
     echo
     echo '| program | alone ms | watched | --mode=pages |'
     echo '| --- | --- | --- | --- |'
     awk '
-        { key = $2 SUBSEP $1; if (!($2 in seen)) { seen[$2] = 1; order[++names] = $2 } if ($3 ~ /^[0-9]/) v[key, ++n[key]] = $3; else word[key] = $3 }
+        {
+            key = $2 SUBSEP $1
+            if (!($2 in seen)) { seen[$2] = 1; order[++names] = $2 }
+            if ($3 ~ /^[0-9]/) v[key, ++n[key]] = $3; else word[key] = $3
+        }
         function median(key,   i, j, x, a) {
-            for (i = 1; i <= n[key]; i++) { x = v[key, i]; for (j = i - 1; j > 0 && a[j] > x; j--) a[j + 1] = a[j]; a[j + 1] = x }
+            for (i = 1; i <= n[key]; i++) {
+                x = v[key, i]; for (j = i - 1; j > 0 && a[j] > x; j--) a[j + 1] = a[j]; a[j + 1] = x }
             return a[int((n[key] + 1) / 2)]
         }
         function cell(name, label,   key) {
@@ -61,15 +67,20 @@ done
             x = median(key); sum[label] += x; diff[label, ++d[label]] = x - median(name SUBSEP "alone")
             return x
         }
-        function worst(label,   i, w) { w = -1e9; for (i = 1; i <= d[label]; i++) if (diff[label, i] > w) w = diff[label, i]; return w }
+        function worst(label,   i, w) {
+            w = -1e9; for (i = 1; i <= d[label]; i++) if (diff[label, i] > w) w = diff[label, i]; return w
+        }
         function middle(label,   i, j, x, a) {
-            for (i = 1; i <= d[label]; i++) { x = diff[label, i]; for (j = i - 1; j > 0 && a[j] > x; j--) a[j + 1] = a[j]; a[j + 1] = x }
+            for (i = 1; i <= d[label]; i++) {
+                x = diff[label, i]; for (j = i - 1; j > 0 && a[j] > x; j--) a[j + 1] = a[j]; a[j + 1] = x }
             return a[int((d[label] + 1) / 2)]
         }
         END {
             for (k = 1; k <= names; k++)
-                printf "| %s | %s | %s | %s |\n", order[k], cell(order[k], "alone"), cell(order[k], "api"), cell(order[k], "pages")
-            printf "| right | %d of %d | %d of %d | %d of %d |\n", right["alone"], names, right["api"], names, right["pages"], names
+                printf "| %s | %s | %s | %s |\n", order[k], cell(order[k], "alone"),
+                    cell(order[k], "api"), cell(order[k], "pages")
+            printf "| right | %d of %d | %d of %d | %d of %d |\n", right["alone"], names,
+                right["api"], names, right["pages"], names
             printf "| added, average / median / worst ms | | %.0f / %.0f / %.0f | %.0f / %.0f / %.0f |\n",
                 (sum["api"] - sum["alone"]) / d["api"], middle("api"), worst("api"),
                 (sum["pages"] - sum["alone"]) / d["pages"], middle("pages"), worst("pages")

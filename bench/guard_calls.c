@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// guard_calls [LIVE]: takes orders, the name of a call of the driver API on each line, makes CALLS such calls and answers with the
-// name and the nanoseconds of one. With LIVE, so many further buffers are alive meanwhile. It finds the driver as programs
-// do, so that moat can stand before it.
+// guard_calls [LIVE]: reads names of driver API calls, one a line, makes CALLS such calls and answers with
+// the name and the nanoseconds of one. With LIVE, so many more buffers are alive meanwhile. It finds the
+// driver as programs do, so that moat can be put before it.
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>

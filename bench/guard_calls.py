@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: MIT
-# guard_calls.py MOAT CALLS DEVICE SETS ROUNDS: what the guard adds to calls of the driver API (bench/guard_calls.c is CALLS), on
-# the device gpu or cpu, in SETS sets of processes that take turns ROUNDS times. Tables go to standard output.
-# guard_calls.py ... FILE: and lines CALL AVERAGE LOW HIGH, in nanoseconds, without stacks, go to FILE.
+# guard_calls.py MOAT CALLS DEVICE SETS ROUNDS: what the guard adds to calls of the driver API
+# (bench/guard_calls.c is CALLS), on the device gpu or cpu, in SETS sets of processes that take turns ROUNDS
+# times. Tables go to standard output. guard_calls.py ... FILE: lines CALL AVERAGE LOW HIGH, in nanoseconds,
+# without stacks, go to FILE too.
 import statistics
 import sys
 
@@ -17,7 +18,9 @@ WARM = 5
 def measure(ways, live, how_often):
     figures = {name: [] for name in NAMES}
     for _ in range(how_often):
-        players = [turns.Player([moat, '--device=' + device, '--log-file=/dev/null'] + way + [calls, str(live)]) for way in ways]
+        alone = [moat, '--device=' + device, '--log-file=/dev/null']
+        players = [turns.Player(alone + way + [calls, str(live)])
+                   for way in ways]
         turns.begin(players, NAMES[0])
         for name in NAMES:
             turns.play(players, name, WARM)
@@ -40,12 +43,14 @@ def table(title, figures, way):
 
 few = measure(WAYS, 0, sets)
 many = measure(WAYS[:STACKS], 100000, max(sets // 3, 1))
-print('%d sets of processes, one without moat and one for each way with it, take turns: %d times 400 calls each. Average, median and'
-      ' worst are of the sets, each by the median of its differences. An allocation and its free are two calls.' % (sets, rounds))
+print('%d sets of processes, one without moat and one for each way with it, take turns: %d times 400 calls'
+      ' each. Average, median and worst are of the sets, each by the median of its differences. An'
+      ' allocation and its free are two calls.' % (sets, rounds))
 table('Without call stacks (`--stack-depth=0`):', few, BARE)
 table('With stacks of up to 16 frames, the default:', few, STACKS)
 table('Without call stacks, 100,000 buffers alive, %d sets:' % max(sets // 3, 1), many, BARE)
 if len(sys.argv) > 6:
     with open(sys.argv[6], 'w') as f:
         for name, data in few.items():
-            print(name, statistics.fmean(turns.added(data, OFF, STACKS)), *turns.interval(data, OFF, STACKS), file=f)
+            print(name, statistics.fmean(turns.added(data, OFF, STACKS)),
+                  *turns.interval(data, OFF, STACKS), file=f)

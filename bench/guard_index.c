@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// guard_index [ITEMS]: how long the guard's index of addresses takes, with that many buffers in it (100,000). Rows of a
-// table; each measures groups of calls and divides by the group's size.
+// guard_index [ITEMS]: how long the guard's index of addresses takes, with that many buffers in it (100,000).
+// Prints rows of a table; each measures groups of calls and divides by the group's size.
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
@@ -71,7 +71,7 @@ static void put_in(struct index_item **chosen)
         sink += (uint64_t)-index_insert(&buffers, chosen[i]);
 }
 
-// Different ones: spread over the array at a random offset.
+// Different ones, spread over the array at a random offset.
 static void choose(struct index_item **chosen)
 {
     uint64_t start = random_below(count);
@@ -88,7 +88,7 @@ static __attribute__((noinline)) uint64_t deep(unsigned levels)
     return r;
 }
 
-// From a place on the stack that is always the same, or from one of so many that none is remembered.
+// Captures from a place on the stack that is always the same, or from one of so many that none is cached.
 static __attribute__((noinline)) uint64_t somewhere(unsigned place)
 {
     volatile char room[16 * (place + 1)];
@@ -116,7 +116,7 @@ int main(int argc, char **argv)
         count = strtoul(argv[1], NULL, 10);
     if (count < GROUP || !(items = calloc(count, sizeof *items)))
         return 1;
-    // Shuffled: a program's buffers do not come in the order of their addresses.
+    // Shuffled, because a program's buffers do not come in the order of their addresses.
     for (unsigned long i = 0; i < count; i++)
         items[i].base = 0x7f0000000000 + i * 4096, items[i].size = 2048;
     for (unsigned long i = count - 1; i > 0; i--) {

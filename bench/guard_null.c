@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-// guard_null [LIVE...]: what the guard's own code costs for an allocation and a free, over a driver whose calls do
-// nothing but give out addresses, or also use as much memory as throws ours out of the processor's nearest caches, as a
-// real driver's calls do. Rows of a table, nanoseconds for one call of each kind without the driver's; what the same
-// calls take while the guard is off is taken off. With one thread and with two.
+// guard_null [LIVE...]: what the guard's own code costs for an allocation and a free, over a driver whose
+// calls only return addresses, or also use enough memory to evict ours from the processor's nearest caches,
+// as a real driver's calls do. Prints rows of a table, nanoseconds for one call of each kind without the
+// driver's; the time of the same calls while the guard is off is subtracted. With one thread and with two.
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,7 +17,8 @@ enum { ROUNDS = 400, PAIRS = 200, FRAMES = 16, STEP = 4096, SIZE = 2048, THREADS
 
 enum { BUSY = 2 << 20, LINE = 64 };
 
-// What the driver gives out: the address that was freed last, as allocators do, or never one twice, as pages mode does.
+// What the driver returns: the address that was freed last, as allocators do, or never one twice, as pages
+// mode does.
 enum order { LAST_FREED, NEVER_AGAIN };
 
 struct worker {
@@ -89,7 +90,7 @@ static uint64_t random_below(struct worker *w, uint64_t n)
     return w->random % n;
 }
 
-// One allocation or free from so many frames down, so that a stack of FRAMES is there to be walked.
+// One allocation or free from so many frames down, so that a stack of FRAMES can be walked.
 static __attribute__((noinline)) CUresult call(unsigned frames, bool alloc, CUdeviceptr *p)
 {
     CUresult r = frames  ? call(frames - 1, alloc, p)
@@ -99,7 +100,8 @@ static __attribute__((noinline)) CUresult call(unsigned frames, bool alloc, CUde
     return r;
 }
 
-// A buffer is freed and another made, so that the number of those alive stays; all within one round's two sums.
+// A buffer is freed and another allocated, so that the number of live ones is constant; all within one
+// round's two sums.
 static void pairs(struct worker *w, unsigned round)
 {
     double freeing = 0, making = 0;
@@ -135,7 +137,7 @@ static void *work(void *opaque)
     return NULL;
 }
 
-// What is known of earlier buffers goes, so that a row does not pay for the one before it.
+// Clears the records of earlier buffers, so that a row does not pay for the one before it.
 static void forget_freed(void)
 {
     CUdeviceptr p;
@@ -153,7 +155,7 @@ static int compare(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-// Nanoseconds, of the round that is slower than a tenth of all: what other programs of the machine take is left out.
+// Nanoseconds, of the round that is slower than a tenth of all: disturbances by other programs are left out.
 static void measure(struct worker like, unsigned threads, double result[2])
 {
     static double made[THREADS * ROUNDS], freed[THREADS * ROUNDS];

@@ -1,11 +1,12 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
-# What libmoat-heap.so costs, eager and lazy, against the same program without it: work that only allocates (heap_load.c), and
-# programs of Debian as far as they are installed; what a block takes; how soon a write is seen. Runs are interleaved. Other
-# tools stand beside it: Scudo (clang's), Electric Fence, AddressSanitizer where the program can be rebuilt.
-# HEAP_BENCH_SECONDS: for all of it, about, and two minutes more for programs under Electric Fence; each part runs at least once. HEAP_BENCH_SCALE: allocations of a load;
-# HEAP_BENCH_LIVE: numbers of live blocks; HEAP_BENCH_PARTS: of loads, programs, servers, memory, latency, exploits;
-# HEAP_BENCH_DRY: nothing is written to doc/.
+# What libmoat-heap.so costs, eager and lazy, against the same program without it: work that only allocates
+# (heap_load.c), and programs of Debian as far as they are installed; how much memory a block takes; how soon
+# a write is detected. Runs are interleaved. Other tools for comparison: Scudo (clang's), Electric Fence,
+# AddressSanitizer where the program can be rebuilt. HEAP_BENCH_SECONDS: for all of it, about, and two minutes
+# more for programs under Electric Fence; each part runs at least once. HEAP_BENCH_SCALE: allocations of a
+# load; HEAP_BENCH_LIVE: numbers of live blocks; HEAP_BENCH_PARTS: of loads, programs, servers, memory,
+# latency, exploits; HEAP_BENCH_DRY: nothing is written to doc/.
 set -eu
 here=$(dirname "$0")
 SECONDS_IN_ALL=${HEAP_BENCH_SECONDS:-600}
@@ -27,7 +28,8 @@ library=$(realpath "$BUILD/lib/libmoat-heap.so")
 load=$BUILD/bench/heap_load
 scudo=$(clang -print-file-name=libclang_rt.scudo_standalone-x86_64.so 2>/dev/null || true)
 fence=$(ldconfig -p | sed -n 's/.*libefence\.so.* => //p' | head -n 1)
-${CC:-gcc} -O2 -g -std=gnu11 -D_GNU_SOURCE -fsanitize=address -o "$T/asan_load" "$here/heap_load.c" -pthread 2>/dev/null || true
+${CC:-gcc} -O2 -g -std=gnu11 -D_GNU_SOURCE -fsanitize=address -o "$T/asan_load" "$here/heap_load.c" \
+    -pthread 2>/dev/null || true
 
 variants=(plain eager lazy)
 [ ! -f "$scudo" ] || variants+=(scudo)
@@ -67,7 +69,7 @@ loads() {
     for name in pairs sizes batch larson handover resize; do
         for v in "${variants[@]}" efence asan; do
             scale=$SCALE program=$load
-            # Two system calls or more for each block: fewer of them tell as much.
+            # Two system calls or more for each block, so fewer are enough.
             [ $v != efence ] || scale=$((SCALE / 50 > 10000 ? SCALE / 50 : 10000))
             [ $v != asan ] || program=$T/asan_load
             [ $v != efence ] || [ -n "$fence" ] || continue
@@ -86,19 +88,27 @@ tool() {  # the distribution's own, not a wrapper that comes before it
 # The same order of keys in all runs.
 export PERL_HASH_SEED=0 PERL_PERTURB_KEYS=0 PYTHONHASHSEED=0
 declare -A program
-program[sqlite3]="$(tool sqlite3) :memory: 'create table t(a,b); with recursive c(x) as (select 1 union all select x+1 from c where x<300000) insert into t select x, hex(randomblob(8)) from c; create index i on t(b); select count(*), max(b) from t where b like \"A%\";'"
+program[sqlite3]="$(tool sqlite3) :memory: 'create table t(a,b);
+    with recursive c(x) as (select 1 union all select x+1 from c where x<300000)
+        insert into t select x, hex(randomblob(8)) from c;
+    create index i on t(b); select count(*), max(b) from t where b like \"A%\";'"
 program[gcc]="$(tool gcc) -std=gnu11 -O2 -D_GNU_SOURCE -I$here/../src -c -o $T/o.o $here/../src/ptx/parser.c"
-program[perl]="$(tool perl) -e 'my %h; for my \$r (1..3) { \$h{\$_} = \"x\" x (\$_ % 100) for 1..150000; my @k = sort keys %h; %h = (); }'"
-program[python3]="$(tool python3) -c 'import json; d = [{\"a\": i, \"b\": [str(j) for j in range(20)]} for i in range(15000)]; [json.loads(json.dumps(d)) for _ in range(3)]'"
+program[perl]="$(tool perl) -e 'my %h; for my \$r (1..3) { \$h{\$_} = \"x\" x (\$_ % 100) for 1..150000;
+    my @k = sort keys %h; %h = (); }'"
+program[python3]="$(tool python3) -c 'import json
+d = [{\"a\": i, \"b\": [str(j) for j in range(20)]} for i in range(15000)]
+[json.loads(json.dumps(d)) for _ in range(3)]'"
 
-# The shell that starts it is the same for all: what is loaded into the program is not loaded there.
+# The shell that starts it is the same for all: what is preloaded into the program is not loaded there.
 start_program() {  # start_program VARIANT NAME
     choose "$1"
     local set=("${wrap[@]:1}")
-    sh -c "${set:+export \"\$@\"; }exec ${program[$2]}" sh "${set[@]}" >"$T/out" 2>"$T/err" </dev/null || die "$2 failed: $(tail -n 1 "$T/err")"
+    sh -c "${set:+export \"\$@\"; }exec ${program[$2]}" sh "${set[@]}" >"$T/out" 2>"$T/err" </dev/null ||
+        die "$2 failed: $(tail -n 1 "$T/err")"
     silent "$2"
 }
-# What is over sooner runs more often. Who comes first is a matter of chance: a run finds the machine as the one before left it.
+# Short programs run more often. The order is random, because a run finds the machine as the one before left
+# it.
 declare -A times=([sqlite3]=2 [gcc]=5 [perl]=1 [python3]=2)
 programs() {
     local name v i start
@@ -113,7 +123,7 @@ programs() {
         done
     done
 }
-# Once: it takes minutes, or it takes more mappings than a process may have, and fails.
+# Once, because it takes minutes, or needs more mappings than a process may have, and fails.
 with_fence() {
     local name start
     [ -n "$fence" ] || return 0
@@ -164,7 +174,8 @@ web() {  # web VARIANT CONNECTIONS: seconds for a request on average
     mkdir -p "$T/www"
     chmod 755 "$T" "$T/www"
     head -c 4000 /dev/zero >"$T/www/index.html"
-    printf 'daemon off; pid %s/pid; error_log stderr; events {} http { access_log off; server { listen 16380; root %s/www; } }\n' "$T" "$T" >"$T/conf"
+    printf 'daemon off; pid %s/pid; error_log stderr; events {} %s\n' "$T" \
+        "http { access_log off; server { listen 16380; root $T/www; } }" >"$T/conf"
     serve "$1" 16380 nginx -c "$T/conf" -p "$T"
     wrk -t 1 -c "$2" -d 1 http://127.0.0.1:16380/index.html >"$T/wrk" || die "wrk: $(tail -n 1 "$T/wrk")"
     ! grep -q 'Non-2xx' "$T/wrk" || die "nginx does not serve the page"
@@ -216,7 +227,7 @@ latency() {  # latency BLOCKS SECONDS INTERVAL: heap_load says when it wrote, ou
         NR == FNR { at[$1] = at[$1] " " $2; writes++; next }
         $1 == "cycle" { print "cycle\t" blocks "\t" (n++ ? "p99" : "p50") "\t" $2 / 1000; next }
         {
-            # The last write there before it was seen: a block may be chosen twice.
+            # The last write there before it was detected: a block may be chosen twice.
             k = split(at[$2], times, " ")
             while (k && times[k] > $3) k--
             if (k) print "latency\t" blocks "\tseen\t" ($3 - times[k]) * 1e3
@@ -228,8 +239,10 @@ latencies() {
     count=$(wc -w <<<"$LIVE")
     each=$((all / count > 1 ? all / count : 1))
     for blocks in $LIVE; do
-        # A cycle takes some hundred nanoseconds for each block, where nobody is in the way.
-        latency "$blocks" $each "$(awk -v n="$blocks" 'BEGIN { print n < 20000 ? 0.05 : n < 200000 ? 0.2 : n < 2000000 ? 1 : 4 }')"
+        # A cycle takes some hundred nanoseconds for each block, without disturbance.
+        latency "$blocks" $each \
+            "$(awk -v n="$blocks" '
+                BEGIN { print n < 20000 ? 0.05 : n < 200000 ? 0.2 : n < 2000000 ? 1 : 4 }')"
     done
 }
 
@@ -242,7 +255,8 @@ exploits() {  # T1 of what heap_exploit.c does, without us; and how often it get
             run plain "$BUILD/bench/heap_exploit" $way $blocks
             row exploit "$way $blocks" plain "$(cat "$T/out")"
             choose eager
-            if "${wrap[@]}" MOAT_OPTIONS=heap-free=eager:halt-on-error "$BUILD/bench/heap_exploit" $way $blocks >"$T/out" 2>"$T/err"; then
+            if "${wrap[@]}" MOAT_OPTIONS=heap-free=eager:halt-on-error "$BUILD/bench/heap_exploit" $way \
+                $blocks >"$T/out" 2>"$T/err"; then
                 row exploit "$way $blocks" stopped 0
             else
                 grep -q 'ERROR: moat' "$T/err" || die "heap_exploit $way fails: $(tail -n 1 "$T/err")"

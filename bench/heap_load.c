@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: MIT
-// heap_load NAME SCALE: work that is nothing but allocating and freeing, after which it prints the nanoseconds that one
-// allocation and its free took. bench/heap.sh runs it with and without libmoat-heap.so.
+// heap_load NAME SCALE: only allocates and frees, and prints the nanoseconds of one allocation and its free.
+// bench/heap.sh runs it with and without libmoat-heap.so.
 //   pairs     one thread, 64 bytes, freed at once
 //   sizes     one thread, sizes from 1 to 4096, a thousand blocks at a time, freed in any order
 //   batch     one thread, 10,000 blocks allocated, then all freed
 //   larson    two threads, each replaces random ones of a thousand blocks, and hands them on now and then
 //   handover  one thread allocates, another frees
 //   resize    one thread, blocks that grow step by step
-// heap_load live BLOCKS SECONDS INTERVAL: keeps so many blocks, writes behind one of them every INTERVAL seconds and says when.
+// heap_load live BLOCKS SECONDS INTERVAL: keeps so many blocks, writes behind one of them every INTERVAL
+// seconds and prints when.
 // heap_load memory BLOCKS SIZE: keeps so many blocks and prints the bytes of memory that each one takes.
 #include <pthread.h>
 #include <stdatomic.h>
@@ -152,7 +153,7 @@ static char **keep(long blocks)
     char **all = calloc((size_t)blocks, sizeof *all);
     if (!all)
         abort();
-    memset(all, 1, (size_t)blocks * sizeof *all);  // its pages are there before anybody counts
+    memset(all, 1, (size_t)blocks * sizeof *all);  // maps its pages before memory is counted
     return all;
 }
 
@@ -162,7 +163,7 @@ static void fill(char **all, long blocks, size_t size)
         all[i] = touch(malloc(size), size);
 }
 
-// No block twice: what was reported once is not reported again.
+// No block twice, because an error is reported only once.
 static void live(long blocks, double seconds, double interval)
 {
     enum { SIZE = 32, STRIDE = 7919 };
@@ -193,7 +194,7 @@ static long resident(void)
     return pages * sysconf(_SC_PAGESIZE);
 }
 
-// Some seconds later, so that all that is known of the blocks is where it stays.
+// Some seconds later, when all records of the blocks are in their final place.
 static void memory(long blocks, size_t size)
 {
     char **all = keep(blocks);

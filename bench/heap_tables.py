@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: MIT
-# heap_tables.py FOLDER SCALE: what bench/heap.sh measured, as tables on standard output and as drawings in FOLDER. Lines of
-# KIND, NAME, VARIANT, VALUE come on standard input, separated by tabs, in the order in which they were measured.
+# heap_tables.py FOLDER SCALE: what bench/heap.sh measured, as tables on standard output and as drawings in
+# FOLDER. Lines of KIND, NAME, VARIANT, VALUE come on standard input, separated by tabs, in the order in which
+# they were measured.
 import math
 import os
 import subprocess
@@ -53,11 +54,13 @@ def table(kind, unit, factor):
             else:
                 low, high = spread(row, v)
                 cells.append(f'{t:.2f} ({low:.2f} to {high:.2f})')
-        print(f'| {name} | {median(row["plain"]) * factor:.3g} | ' + ' | '.join(cells) + f' | {len(row["plain"])} |')
+        print(f'| {name} | {median(row["plain"]) * factor:.3g} | ' + ' | '.join(cells) +
+              f' | {len(row["plain"])} |')
     for label, summary in (('average', mean), ('median', median), ('worst', max)):
         cells = []
         for v in others:
-            all_of_it = [t for t in (times(row, v) for row in rows.values()) if t is not None and not math.isnan(t)]
+            all_of_it = [t for t in (times(row, v) for row in rows.values())
+                         if t is not None and not math.isnan(t)]
             cells.append(f'**{summary(all_of_it):.2f}**' if all_of_it else '')
         print(f'| {label} | | ' + ' | '.join(cells) + ' | |')
     print()
@@ -74,7 +77,8 @@ def bars(kind, title, file):
     most = min(max(max(values), 1.2) * 1.05, 4)
     left, width, bar, gap = 130, 640, 12, 10
     height = 70 + len(rows) * (bar * len(shown) + gap)
-    out = [f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" font-family="sans-serif" font-size="12">',
+    out = [f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}"'
+           ' font-family="sans-serif" font-size="12">',
            f'<rect width="{width}" height="{height}" fill="white"/>',
            f'<text x="{width / 2}" y="20" text-anchor="middle" font-size="15">{escape(title)}</text>']
 
@@ -83,21 +87,25 @@ def bars(kind, title, file):
 
     for tick in range(int(most * 4) + 1):
         x = across(tick / 4)
-        out.append(f'<line x1="{x:.1f}" y1="30" x2="{x:.1f}" y2="{height - 30}" stroke="{"#333" if tick == 4 else "#ddd"}"/>')
+        out.append(f'<line x1="{x:.1f}" y1="30" x2="{x:.1f}" y2="{height - 30}" '
+                   f'stroke="{"#333" if tick == 4 else "#ddd"}"/>')
         if tick % 2 == 0:
             out.append(f'<text x="{x:.1f}" y="{height - 14}" text-anchor="middle">{tick / 4:g}</text>')
     y = 40
     for name, row in rows.items():
-        out.append(f'<text x="{left - 8}" y="{y + bar * len(shown) / 2 + 4:.1f}" text-anchor="end">{escape(name)}</text>')
+        out.append(f'<text x="{left - 8}" y="{y + bar * len(shown) / 2 + 4:.1f}" '
+                   f'text-anchor="end">{escape(name)}</text>')
         for v in shown:
             t = times(row, v)
             if t:
-                out.append(f'<rect x="{left}" y="{y}" width="{across(t) - left:.1f}" height="{bar - 1}" fill="{colours[v]}"/>')
+                out.append(f'<rect x="{left}" y="{y}" width="{across(t) - left:.1f}" '
+                           f'height="{bar - 1}" fill="{colours[v]}"/>')
                 out.append(f'<text x="{across(t) + 4:.1f}" y="{y + bar - 2}" font-size="10">{t:.2f}</text>')
             y += bar
         y += gap
     for i, v in enumerate(shown):
-        out.append(f'<text x="{left + 90 * i}" y="{height - 1}" fill="{colours[v]}" font-size="11">{v}</text>')
+        out.append(f'<text x="{left + 90 * i}" y="{height - 1}" fill="{colours[v]}" '
+                   f'font-size="11">{v}</text>')
     out.append('</svg>')
     with open(os.path.join(folder, file), 'w') as f:
         f.write('\n'.join(out) + '\n')
@@ -130,8 +138,9 @@ def chance(exploit_ms, cycle_ms):
 
 def latency():
     exploits = [(0.001, '1 ms'), (0.01, '10 ms'), (0.1, '100 ms'), (1, '1 s')]
-    print('From a write one byte behind a block of 32 bytes to its report, and from one look at all blocks to the next (the cycle),',
-          'eager, in milliseconds, by time; and from the cycle at half of the time (T2) the chance that the paper gives for stopping an exploit which',
+    print('From a write one byte behind a block of 32 bytes to its report, and from one look at all blocks',
+          'to the next (the cycle), eager, in milliseconds, by time; and from the cycle at half of the time',
+          '(T2) the chance that the paper gives for stopping an exploit which',
           'needs so long (T1): T1/T2.\n')
     print('| live blocks | writes | seen | p50 | p99 | cycle p50 | cycle p99 | ' +
           ' | '.join(name for _, name in exploits) + ' |')
@@ -156,11 +165,14 @@ def latency():
 
 
 def exploit():
-    print('Programs like those of known exploits (`bench/heap_exploit.c`): a string too long overwrites a pointer in the block behind, which is used',
-          'after a while; T1 is that while, without us, the median; T2 the cycle at half of the time with that many live blocks, from above; and how',
-          'often `--halt-on-error` ended the program before the pointer was used. Exploits that work by a free of the overrun block, by a second',
+    print('Programs like those of known exploits (`bench/heap_exploit.c`): a string too long overwrites a',
+          'pointer in the block behind, which is used after a while; T1 is that while, without us, the',
+          'median; T2 the cycle at half of the time with that many live blocks, from above; and how often',
+          '`--halt-on-error` ended the program before the pointer was used. Exploits that work by a free of',
+          'the overrun block, by a second',
           'free, or by one of a wild pointer are not among them: the call itself finds those, always.\n')
-    print('| what happens in between | live blocks | T1, ms | T2, ms | T1/T2 | stopped | runs |\n' + '| --- |' + ' --- |' * 6)
+    print('| what happens in between | live blocks | T1, ms | T2, ms | T1/T2 | stopped | runs |\n' +
+          '| --- |' + ' --- |' * 6)
     for name, row in kinds['exploit'].items():
         way, blocks = name.split()
         t1, t2 = median(row['plain']) / 1000, cycle_of(blocks)
@@ -174,20 +186,23 @@ def draw(points):
     if len(points) < 2 or not os.path.exists(plot):
         return
     text = ''.join(f'{name}\t{x}\t{y}\n' for name, x, y in points)
-    drawn = subprocess.run([sys.executable, plot, 'How soon the heap is looked at', 'live blocks', 'milliseconds'],
+    drawn = subprocess.run([sys.executable, plot, 'How soon the heap is looked at',
+                            'live blocks', 'milliseconds'],
                            input=text, capture_output=True, text=True, check=True)
     with open(os.path.join(folder, 'heap-latency.svg'), 'w') as f:
         f.write(drawn.stdout)
     print('Drawn in `heap-latency.svg`.\n')
 
 
-print('Columns are times the plain program\'s: the median of runs that stood next to each other, and the middle half of them.\n')
+print('Columns are times the plain program\'s: the median of runs that stood next to each other,'
+      ' and the middle half of them.\n')
 if 'load' in kinds:
     print(f'Work that only allocates, {scale:,} allocations, nanoseconds for one and its free:\n')
     table('load', 'ns', 1)
     bars('load', 'Work that only allocates: times the plain one', 'heap-loads.svg')
 if 'program' in kinds:
-    print('Programs, wall time; of nginx, time for a request at that many connections. They come from the distribution and are not',
+    print('Programs, wall time; of nginx, time for a request at that many connections. They come from',
+          'the distribution and are not',
           'rebuilt, so there is no AddressSanitizer; Electric Fence ran once:\n')
     table('program', 'ms', 1000)
     bars('program', 'Programs: times the plain one', 'heap-programs.svg')

@@ -1,13 +1,14 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
-# malloc and free inside kernels: the programs of bench/kheap_kernels.cu with CUDA's own heap, unprotected, and with ours and its
-# canaries, in turns; how much the number of byte arrays matters; how long a scan takes, and how long it takes to find an overflow.
-# On a GPU: the CPU device's own malloc costs next to nothing, so there is nothing to compare with. KHEAP_CPU=1: nevertheless.
-# SECTION=FILE: the table goes there instead of into doc/results.md, and the drawing, kheap.svg, beside it instead of into doc/.
-# KHEAP_RUNS, KHEAP_THREADS, KHEAP_ARRAYS, KHEAP_MIB; KHEAP_PTX=FILE: the kernels, compiled before. KHEAP_KEEP=FILE: what was
-# measured goes there too; KHEAP_ROWS=FILE: the tables are made from such a file, and KHEAP_MACHINE says where it is from.
-# KHEAP_ROUTE=direct: ours is put into the module by test/cpu/kheap_load.c itself, with a scan every millisecond; moat: by
-# `moat --mode=canary`, as it is for users.
+# malloc and free inside kernels: the programs of bench/kheap_kernels.cu with CUDA's own heap, unprotected,
+# and with ours and its canaries, in turns; how much the number of byte arrays matters; how long a scan takes,
+# and how long it takes to find an overflow. On a GPU: the CPU device's own malloc costs next to nothing, so
+# there is nothing to compare with. KHEAP_CPU=1: nevertheless. SECTION=FILE: writes the table there instead of
+# into doc/results.md, and the drawing, kheap.svg, beside it instead of into doc/. KHEAP_RUNS, KHEAP_THREADS,
+# KHEAP_ARRAYS, KHEAP_MIB; KHEAP_PTX=FILE: the kernels, compiled before. KHEAP_KEEP=FILE: results go there
+# too; KHEAP_ROWS=FILE: the tables are made from such a file, and KHEAP_MACHINE says where it is from.
+# KHEAP_ROUTE=direct: test/cpu/kheap_load.c itself puts ours into the module, with a scan every millisecond;
+# moat: `moat --mode=canary` does, as for users.
 set -eu
 here=$(dirname "$0")
 svg=$(dirname "${SECTION:-$here/../doc/.}")/kheap.svg
@@ -27,7 +28,8 @@ run() {  # run LABEL HEAP ARRAYS PROGRAM:THREADS...
     local label=$1 heap=$2 arrays=$3 with=("$MOAT" --device="$device" --mode=off)
     shift 3
     [ "$device" = cpu ] || with=()
-    [ "$heap" = cuda ] || [ "$route" = direct ] || { heap=cuda with=("$MOAT" --device="$device" --mode=canary --kheap-arrays="$arrays"); }
+    [ "$heap" = cuda ] || [ "$route" = direct ] ||
+        { heap=cuda with=("$MOAT" --device="$device" --mode=canary --kheap-arrays="$arrays"); }
     "${with[@]}" "$load" "$heap" "$ptx" "$mib" "$runs" "$arrays" "$@" >"$T/out" 2>"$T/log" </dev/null ||
         { echo "kheap.sh: $label: $(tail -n 1 "$T/log")" >&2; return 0; }
     awk -v label="$label" -v OFS='\t' 'NF >= 3 && $3 + 0 > 0 { print label, $1, $2, $3 }' "$T/out" >>"$T/rows"
@@ -38,7 +40,8 @@ compile() {
         if command -v nvcc >/dev/null; then
             nvcc -ptx -arch=compute_75 -o "$ptx" "$here/kheap_kernels.cu" 2>/dev/null
         else
-            (cd "$here/.." && test/clang/ptx bench/kheap_kernels.cu sm_75 -O2) >"$ptx" || { echo 'kheap.sh: no compiler for CUDA' >&2; exit 0; }
+            (cd "$here/.." && test/clang/ptx bench/kheap_kernels.cu sm_75 -O2) >"$ptx" ||
+                { echo 'kheap.sh: no compiler for CUDA' >&2; exit 0; }
         fi
     fi
 }
@@ -58,7 +61,8 @@ measure() {
     read -ra counts <<<"$threads"
     most=${counts[-1]}
     for arrays in ${KHEAP_ARRAYS:-32 64 96 128}; do
-        run "arrays $arrays" ours "$arrays" "alloc-dealloc:$most" "alloc-cycle-dealloc:$most" "random-graph:$most" "malloc-16:$most"
+        run "arrays $arrays" ours "$arrays" "alloc-dealloc:$most" "alloc-cycle-dealloc:$most" \
+            "random-graph:$most" "malloc-16:$most"
     done
     if [ "$route" = direct ]; then
         for n in $threads; do
@@ -79,15 +83,18 @@ fi
     echo '## malloc and free inside kernels'
     echo
     echo "${KHEAP_MACHINE:-$("$here/machine")}"
-    echo "On $([ $device = gpu ] && echo 'the GPU' || echo 'the CPU device'), $mib MiB of heap, median of $runs runs, time on the device." \
+    echo "On $([ $device = gpu ] && echo 'the GPU' || echo 'the CPU device'), $mib MiB of heap," \
+        "median of $runs runs, time on the device." \
         "\"CUDA\" is the driver's heap without protection, \"moat\" ours with canaries," \
-        "$([ "$route" = direct ] && echo 'put into the module directly and scanned every millisecond' || echo 'under `moat --mode=canary`')." \
+        "$([ "$route" = direct ] && echo 'put into the module directly and scanned every millisecond' ||
+            echo 'under `moat --mode=canary`')." \
         "Drawn in \`$(basename "$svg")\`."
     echo
     python3 "$here/kheap_table.py" "$T/rows" "$T/points"
 } >"$T/section"
 cat "$T/section"
-python3 "$here/canary_plot.py" 'Times as fast as CUDA, with protection' 'threads' 'times as fast' <"$T/points" >"$svg"
+python3 "$here/canary_plot.py" 'Times as fast as CUDA, with protection' 'threads' \
+    'times as fast' <"$T/points" >"$svg"
 if [ -n "${SECTION:-}" ]; then
     cp "$T/section" "$SECTION"
 else

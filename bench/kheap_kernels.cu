@@ -33,7 +33,7 @@ static __device__ unsigned hash(unsigned x)
     return x ^ x >> 16;
 }
 
-// --- alloc-dealloc -------------------------------------------------------------------------------------------
+// --- alloc-dealloc ----------------------------------------------------------------------------------------
 
 KERNEL alloc_dealloc(unsigned n, u64 *table, unsigned *wrong, unsigned size)
 {
@@ -48,7 +48,7 @@ KERNEL alloc_dealloc(unsigned n, u64 *table, unsigned *wrong, unsigned size)
     free(p);
 }
 
-// --- alloc-cycle-dealloc -------------------------------------------------------------------------------------
+// --- alloc-cycle-dealloc ----------------------------------------------------------------------------------
 
 KERNEL alloc_only(unsigned n, u64 *table, unsigned *wrong, unsigned size)
 {
@@ -89,7 +89,7 @@ KERNEL dealloc_only(unsigned n, u64 *table, unsigned *wrong, unsigned size)
     table[self()] = 0;
 }
 
-// --- grid-point: points of a plane, each put into the list of its cell; then the lists are taken apart -------
+// --- grid-point: points of a plane, each put into the list of its cell; then the lists are taken apart ----
 
 struct point {
     struct point *next;
@@ -131,7 +131,7 @@ KERNEL grid_free(unsigned n, u64 *table, unsigned *wrong, unsigned size)
     }
 }
 
-// --- add-string: strings are made, others are added to them, all are freed -----------------------------------
+// --- add-string: strings are made, others are added to them, all are freed --------------------------------
 
 KERNEL string_make(unsigned n, u64 *table, unsigned *wrong, unsigned size)
 {
@@ -188,7 +188,7 @@ KERNEL string_free(unsigned n, u64 *table, unsigned *wrong, unsigned size)
     table[self()] = 0;
 }
 
-// --- random-graph: a vertex is a thread; its list of edges grows twice ---------------------------------------
+// --- random-graph: a vertex is a thread; its list of edges grows twice ------------------------------------
 
 KERNEL random_graph(unsigned n, u64 *table, unsigned *wrong, unsigned size)
 {
@@ -219,7 +219,7 @@ KERNEL random_graph(unsigned n, u64 *table, unsigned *wrong, unsigned size)
     free(edges);
 }
 
-// --- the heap against what its users know --------------------------------------------------------------------
+// --- the heap against what its users know -----------------------------------------------------------------
 
 // Each thread has a place in the table; in each round it frees what is there, after a look whether it is as it was
 // left, and takes another block of another size. Its bytes say whose it is.

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-# kheap_table.py ROWS POINTS: tables in Markdown from lines of LABEL, PROGRAM, THREADS, milliseconds, separated by tabs, as
-# bench/kheap.sh gathers them; to the file POINTS, what bench/canary_plot.py draws.
+# kheap_table.py ROWS POINTS: tables in Markdown from lines of LABEL, PROGRAM, THREADS, milliseconds,
+# separated by tabs, as bench/kheap.sh collects them; to the file POINTS, what bench/canary_plot.py draws.
 import statistics
 import sys
 
@@ -50,7 +50,8 @@ with open(sys.argv[2], 'w') as points:
     print('\nmalloc without free:\n')
     compare(ALONE, points)
 
-labels = sorted((label for label, _, _ in runs if label.startswith('arrays ')), key=lambda label: int(label.split()[1]))
+labels = sorted((label for label, _, _ in runs if label.startswith('arrays ')),
+                key=lambda label: int(label.split()[1]))
 labels = list(dict.fromkeys(labels))
 if labels:
     names = list(dict.fromkeys((p, n) for label, p, n in runs if label in labels and p in PROGRAMS + ALONE))
@@ -58,14 +59,16 @@ if labels:
     print('| program | threads | ' + ' | '.join(labels) + ' |')
     print('| --- ' * (len(labels) + 2) + '|')
     for program, n in names:
-        print(f'| {program} | {n} | ' + ' | '.join(number(median(label, program, n)) for label in labels) + ' |')
+        print(f'| {program} | {n} | ' +
+              ' | '.join(number(median(label, program, n)) for label in labels) + ' |')
 
 scans = sorted({n for _, p, n in runs if p == 'scan'})
 if scans:
     # The comparison with CUDA's heap has 32 arrays too.
     for n in scans:
         runs.setdefault(('arrays 32', 'scan', n), []).extend(runs.get(('ours', 'scan', n), []))
-    labels = sorted({name for name, p, _ in runs if p == 'scan' and name != 'ours'}, key=lambda name: int(name.split()[1]))
+    labels = sorted({name for name, p, _ in runs if p == 'scan' and name != 'ours'},
+                    key=lambda name: int(name.split()[1]))
     print('\nMilliseconds of one scan of all arrays, on an idle device:\n')
     print('| live blocks | ' + ' | '.join(labels) + ' |')
     print('| --- ' * (len(labels) + 1) + '|')
@@ -78,4 +81,5 @@ if found:
     print('| live blocks | median ms | average | worst | writes |')
     print('| --- | --- | --- | --- | --- |')
     for n, values in found:
-        print(f'| {n} | {number(statistics.median(values))} | {number(statistics.fmean(values))} | {number(max(values))} | {len(values)} |')
+        print(f'| {n} | {number(statistics.median(values))} | {number(statistics.fmean(values))} | '
+              f'{number(max(values))} | {len(values)} |')

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// measure RUNS NAME COMMAND... [-- NAME COMMAND...]...: runs the commands in turn, RUNS times each, and prints a
-// Markdown table of wall time and peak memory. The first is the baseline. Their output goes nowhere. Exit status
-// 1 if a command fails.
+// measure RUNS NAME COMMAND... [-- NAME COMMAND...]...: runs the commands in turn, RUNS times each, and
+// prints a Markdown table of wall time and peak memory. The first is the baseline. Their output is discarded.
+// Exit status 1 if a command fails.
 #include <err.h>
 #include <fcntl.h>
 #include <stdio.h>

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
 // What an allocation and a free cost, by size: run it with and without `moat --mode=pages`.
-//   pages_alloc [LABEL]: lines of LABEL, kind, bytes, microseconds for an allocation and for a free; the median of ROUNDS
-// Buffers of one size live at once, LIVE of them, and are freed in the order in which they came.
+//   pages_alloc [LABEL]: lines of LABEL, kind, bytes, microseconds for an allocation and for a free; the
+//   median of ROUNDS
+// LIVE buffers of one size are alive at once, and are freed in the order in which they were allocated.
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>

@@ -10,9 +10,11 @@ if [ $# -gt 0 ]; then
     cp "$1" "$T/large.ptx"
     what="\`${1##*/}\`"
 else
-    ptxas=$(command -v ptxas) || { echo 'ptx.sh: no toolkit here, so no cuBLAS: give a PTX file' >&2; exit 0; }
+    ptxas=$(command -v ptxas) ||
+        { echo 'ptx.sh: no toolkit here, so no cuBLAS: give a PTX file' >&2; exit 0; }
     library=$(readlink -f "$(dirname "$(readlink -f "$ptxas")")/../lib64/libcublas.so")
-    module=$("$MOAT" ptx list "$library" | awk '$2 == "ptx" && $7 > most { most = $7; at = $1 } END { print at }')
+    module=$("$MOAT" ptx list "$library" |
+        awk '$2 == "ptx" && $7 > most { most = $7; at = $1 } END { print at }')
     "$MOAT" ptx print --raw --module="$module" "$library" >"$T/large.ptx"
     what="module $module of \`${library##*/}\`"
 fi
@@ -26,7 +28,8 @@ bytes=$(stat -c %s "$T/large.ptx")
     echo
     "$BUILD/bench/ptx_rate" "$T/large.ptx" 30
     echo
-    echo "Whole commands. Peak memory of \`moat ptx print\` less that of \`moat --version\`, over the text's size, is"
+    echo "Whole commands." \
+        "Peak memory of \`moat ptx print\` less that of \`moat --version\`, over the text's size, is"
     echo "what the front end takes per byte, the text itself and the output included."
     echo
     "$BUILD/bench/measure" 20 'cat (baseline)' cat "$T/large.ptx" -- 'moat --version' "$MOAT" --version -- \
@@ -36,9 +39,11 @@ bytes=$(stat -c %s "$T/large.ptx")
         END { printf "Memory: %.1f times the text.\n", (peak - none) * 1048576 / bytes }' "$T/table"
     if [ -n "${library:-}" ]; then
         echo
-        echo "Listing \`${library##*/}\` ($(($(stat -c %s "$library") / 1000000)) MB, $("$MOAT" ptx list "$library" | tail -n 1)):"
+        echo "Listing \`${library##*/}\` ($(($(stat -c %s "$library") / 1000000)) MB," \
+            "$("$MOAT" ptx list "$library" | tail -n 1)):"
         echo
-        "$BUILD/bench/measure" 10 'cat (baseline)' cat "$library" -- 'moat ptx list' "$MOAT" ptx list "$library"
+        "$BUILD/bench/measure" 10 'cat (baseline)' cat "$library" -- 'moat ptx list' \
+            "$MOAT" ptx list "$library"
     fi
 } >"$T/section"
 cat "$T/section"

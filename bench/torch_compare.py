@@ -1,15 +1,15 @@
 # SPDX-License-Identifier: MIT
-# torch_compare.py MOAT MODELS SETS ROUNDS SECONDS CALLS WAY...: what moat adds to a training step of each of the MODELS of
-# bench/torch_step.py, separated by commas, and by slashes where they are to be summed up in groups; for each WAY, which is a
-# word for the table, a colon, and options of moat's; with none of them the program runs without moat: that tells how far two
-# processes that do the same are apart, and others are compared with the mean of both.
+# torch_compare.py MOAT MODELS SETS ROUNDS SECONDS CALLS WAY...: what moat adds to a training step of each of
+# the MODELS of bench/torch_step.py, separated by commas, and by slashes into groups with a summary each. Each
+# WAY is a word for the table, a colon, and options of moat; without options the program runs without moat:
+# that shows how far two equal processes are apart, and others are compared with the mean of both.
 #   Measured   processes, one alone and one for each way, take turns, a few steps each time; SETS such sets
-#   Computed   driver calls per step, by moat's own counts, times what moat adds to a call in the first way. CALLS: a file from
-#              bench/guard-calls.sh, or -: not computed
-# The processes are forked from some that have imported PyTorch and have not used CUDA, so that a set is there in seconds.
-# Measuring ends after SECONDS, unless that is 0. Tables go to standard output.
-# TORCH_COMPARE_ROWS=FILE: what is measured is kept there as it comes, a line for each model and set, and what stands there already,
-# of the same ways, counts. The file is for one build and one GPU: see rows-key.
+#   Computed   driver calls per step, by moat's own counts, times what moat adds to a call in the first way.
+#              CALLS: a file from bench/guard-calls.sh, or -: not computed
+# The processes are forked from some that have imported PyTorch and have not used CUDA, so that a set is ready
+# in seconds. Measuring ends after SECONDS, unless that is 0. Tables go to standard output.
+# TORCH_COMPARE_ROWS=FILE: results are kept there as they come, a line for each model and set, and those there
+# already, of the same ways, count. The file is for one build and one GPU: see rows-key.
 import json
 import os
 import statistics
@@ -35,7 +35,7 @@ def kept():
     if rows and os.path.exists(rows):
         with open(rows) as f:
             for line in f:
-                # The last one may have been cut off.
+                # The last one may have been truncated.
                 options, name, data = json.loads(line) if line.endswith(']\n') else ([], '', [])
                 if options == [way[1] for way in ways] and name in figures:
                     figures[name].append(data)
@@ -51,7 +51,7 @@ def keep(name, data):
 def measure(players, figures):
     end = time.monotonic() + seconds
     for i in range(sets):
-        # A set that would get less than half of its time is not begun.
+        # A set that would get less than half of its time is not started.
         if seconds and i and end - time.monotonic() < seconds / sets / 2:
             break
         missing = [name for name in models if len(figures[name]) <= i]
@@ -60,7 +60,8 @@ def measure(players, figures):
         for j, name in enumerate(missing):
             turns.play(players, '%s %d' % (name, STEPS), WARM)
             left = (end - time.monotonic()) / (sets - i) / (len(missing) - j)
-            figures[name].append(turns.play(players, '%s %d' % (name, STEPS), rounds, seconds and time.monotonic() + left))
+            figures[name].append(turns.play(players, '%s %d' % (name, STEPS), rounds,
+                                            seconds and time.monotonic() + left))
             keep(name, figures[name][-1])
         for player in players if missing else []:
             player.ask('end')
@@ -80,7 +81,8 @@ def counts_after(watched, log, name, steps):
 
 def count(watched, log, name):
     few, many = counts_after(watched, log, name, FEW), counts_after(watched, log, name, MANY)
-    return {key: (many[key] - few.get(key, 0)) / (MANY - FEW) for key in ('launches', 'transfers', 'allocations', 'frees')}
+    return {key: (many[key] - few.get(key, 0)) / (MANY - FEW)
+            for key in ('launches', 'transfers', 'allocations', 'frees')}
 
 
 # What moat adds to a call, in ns, with its confidence interval.
@@ -122,7 +124,8 @@ def print_measured(figures, way, label):
 
 
 def print_computed(figures, counts, added):
-    print('\nComputed: calls per step, by moat\'s counts, times what moat adds to a call on this machine (%s).\n' % ', '.join(
+    print('\nComputed: calls per step, by moat\'s counts, times what moat adds to a call on this'
+          ' machine (%s).\n' % ', '.join(
         '%s %.0f ns, %.0f to %.0f' % ((key,) + tuple(added[key])) for key in added))
     print('| step | launches | transfers and memsets | allocations | frees | added us | of the step |')
     print('| --- | ---: | ---: | ---: | ---: | ---: | ---: |')
@@ -130,23 +133,25 @@ def print_computed(figures, counts, added):
         us = [sum(n[key] * added[key][i] for key in added) / 1000 for i in range(3)]
         step = turns.plain(figures[name], 0) * 1e6
         print('| %s | %.1f | %.1f | %.1f | %.1f | %.1f (%.1f to %.1f) | %.2f%% (%.2f to %.2f) |' % (
-            (name, n['launches'], n['transfers'], n['allocations'], n['frees']) + tuple(us) + tuple(u / step * 100 for u in us)))
+            (name, n['launches'], n['transfers'], n['allocations'], n['frees']) + tuple(us) +
+            tuple(u / step * 100 for u in us)))
 
 
-# Of all that was measured.
+# Prints the tables of all that was measured.
 def print_tables(figures):
     figures = {name: data for name, data in figures.items() if data}
     turn_counts = [len(rounds) for data in figures.values() for rounds in data]
     if not turn_counts:
         return
-    print('%d sets of processes that take turns, %d to %d times, %d steps each time. Average, median and worst are of the sets, each by'
+    print('%d sets of processes that take turns, %d to %d times, %d steps each time.'
+          ' Average, median and worst are of the sets, each by'
           ' the median of its differences. The number behind a model is that of examples in a batch.' % (
               max(len(data) for data in figures.values()), min(turn_counts), max(turn_counts), STEPS))
     for i, (label, _) in enumerate(ways):
         print_measured(figures, i + 1, label)
 
 
-# A program that fails may do so because of what moat took for an error.
+# A program may fail because of what moat took for an error.
 def tell_errors(logs):
     for log in logs:
         if os.path.exists(log):
@@ -161,7 +166,8 @@ def main(folder):
     serve = [sys.executable, script, 'serve']
     logs = [os.path.join(folder, '%d.json' % i) for i in range(len(ways))]
     players = [turns.Player(serve)] + [
-        turns.Player([moat, '--device=gpu', '--format=json', '--log-file=' + log] + options + serve if options else serve)
+        turns.Player([moat, '--device=gpu', '--format=json', '--log-file=' + log] + options + serve
+                     if options else serve)
         for log, (_, options) in zip(logs, ways)]
     for player in players:  # all import at once
         player.listen()
@@ -172,7 +178,7 @@ def main(folder):
         tell_errors(logs)
         print_tables(figures)
         raise end
-    # However many examples there are, the calls are the same.
+    # The calls are the same, however many examples there are.
     kinds = {name.rpartition('-')[0]: name for name in models} if calls_file != '-' else {}
     counts = {name: count(players[1], logs[0], name) for name in kinds.values()}
     for player in players:

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: MIT
-# Training steps of small models in PyTorch. A model is named like resnet-bf16-16: with 16 examples in a batch. With few of them a
-# step is bound by its launches, not by the GPU: the worst case for whoever stands between PyTorch and the driver.
+# Training steps of small models in PyTorch. A model is named like resnet-bf16-16: with 16 examples in a
+# batch. With few of them a step is bound by its launches, not by the GPU: the worst case for a layer between
+# PyTorch and the driver.
 #
 # torch_step.py first       seconds of the import with the first step
-# torch_step.py serve       orders from standard input. begin: a process is forked, before CUDA is used, that takes those that
-#                           follow, up to the order end; "begun" and "done PID" are the answers:
+# torch_step.py serve       orders from standard input. begin: forks a process, before CUDA is used, that
+#                           takes the following orders up to end; "begun" and "done PID" are the answers:
 #                             MODEL STEPS   so many steps; answered with the seconds of one, their median
 import os
 import sys
@@ -42,21 +43,24 @@ class Last(nn.Module):
 
 
 def resnet(batch):
-    model = nn.Sequential(nn.Conv2d(3, 64, 3, padding=1), *[Block(64) for _ in range(6)], nn.AdaptiveAvgPool2d(1),
+    model = nn.Sequential(nn.Conv2d(3, 64, 3, padding=1), *[Block(64) for _ in range(6)],
+                          nn.AdaptiveAvgPool2d(1),
                           nn.Flatten(), nn.Linear(64, CLASSES))
     return model, torch.randn(batch, 3, 32, 32, device=device)
 
 
 def transformer(batch):
     layer = nn.TransformerEncoderLayer(256, 8, 1024, batch_first=True, dropout=0.0)
-    model = nn.Sequential(nn.TransformerEncoder(layer, 4, enable_nested_tensor=False), nn.Flatten(), nn.Linear(64 * 256, CLASSES))
+    model = nn.Sequential(nn.TransformerEncoder(layer, 4, enable_nested_tensor=False), nn.Flatten(),
+                          nn.Linear(64 * 256, CLASSES))
     return model, torch.randn(batch, 64, 256, device=device)
 
 
 def mlp(batch):
     widths = [1024, 4096, 4096, 4096, 1024]
     layers = [part for a, b in zip(widths, widths[1:]) for part in (nn.Linear(a, b), nn.ReLU())]
-    return nn.Sequential(*layers, nn.Linear(widths[-1], CLASSES)), torch.randn(batch, widths[0], device=device)
+    model = nn.Sequential(*layers, nn.Linear(widths[-1], CLASSES))
+    return model, torch.randn(batch, widths[0], device=device)
 
 
 def lstm(batch):
@@ -86,7 +90,7 @@ def make_step(name):
 
 
 def median_step(step, count):
-    step()  # who was stopped meanwhile finds caches cold, and what moat keeps for half a second gone
+    step()  # after a pause caches are cold, and what moat keeps for half a second is gone
     times = []
     for _ in range(count):
         begin = time.perf_counter()
@@ -106,13 +110,13 @@ def obey():
         print(name, median_step(steps[name], int(count)), flush=True)
 
 
-# No order is read before the one before it was answered: parent and child never hold lines that are the other's.
+# No order is read before the previous one was answered: parent and child never buffer each other's lines.
 def serve():
     for line in iter(sys.stdin.readline, ''):
         child = os.fork()
         if not child:
             obey()
-            return  # as a program ends: who watches it must see its end
+            return  # exits normally, so that a watching tool sees the end
         status = os.waitpid(child, 0)[1]
         if status:
             sys.exit('torch_step.py: the process has ended with status %d' % status)

@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: MIT
-# Programs that differ only in who watches them, measured in turns: all of them live at once, each waits for orders, and one at a
-# time is asked for a short piece of work while the others are stopped. What a busy machine does within a second it does to all.
+# Programs that differ only in the tool that watches them, measured in turns: all of them live at once, each
+# waits for orders, and one at a time does a short piece of work while the others are stopped. What a busy
+# machine does within a second it does to all.
 #
 #   players = [turns.Player(['app', 'serve']), turns.Player(['moat', 'app', 'serve'])]
 #   rounds = turns.play(players, 'launch', 60)     [[alone, watched], ...]
 #
-# Memory lies otherwise in every process: what is measured with several sets of processes says more than with one. A list of
-# sets, each a list of rounds, is what the statistics below take.
+# Memory lies elsewhere in every process, so several sets of processes say more than one. The statistics below
+# take a list of sets, each a list of rounds.
 import atexit
 import os
 import random
@@ -21,7 +22,7 @@ LEAST = 10
 players_alive = set()
 
 
-# Who is stopped would wait for ever.
+# A stopped process would wait for ever.
 @atexit.register
 def end_all():
     for player in players_alive:
@@ -32,13 +33,14 @@ signal.signal(signal.SIGTERM, lambda *_: sys.exit('turns.py: ended by a signal')
 
 
 class Player:
-    # It answers each order, a line, with a line, and ends when there are no more. In a game the last word of an answer is what
-    # is measured. environment: what is added to ours.
+    # It answers each order, a line, with a line, and exits when there are no more. In a game the last word of
+    # an answer is the result. environment: added to ours.
     def __init__(self, command, environment=None):
         self.command = command
-        # A group of its own: signals reach all that it starts.
-        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1,
-                                        start_new_session=True, env=dict(os.environ, **(environment or {})))
+        # A group of its own: signals reach all processes that it starts.
+        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+                                        bufsize=1, start_new_session=True,
+                                        env=dict(os.environ, **(environment or {})))
         players_alive.add(self)
 
     def signal(self, number):
@@ -70,14 +72,15 @@ class Player:
         players_alive.discard(self)
 
 
-# Before the first game: each answers once, one after the other, before any is stopped. A program that is stopped while it starts may hold
-# what the others wait for, as the lock of the driver's cache of compiled code.
+# Before the first game: each answers once, one after the other, before any is stopped. A program that is
+# stopped while it starts may hold what the others wait for, such as the lock of the driver's cache of
+# compiled code.
 def begin(players, order):
     for player in players:
         player.ask(order)
 
 
-# Rounds, up to the time `until`; so many at least that a median says something.
+# Plays rounds, until the time `until`; at least enough for a median.
 def play(players, order, rounds, until=None):
     done = []
     for player in players:
@@ -86,7 +89,8 @@ def play(players, order, rounds, until=None):
         if until and i >= LEAST and time.monotonic() > until:
             break
         row = [0.0] * len(players)
-        # Who comes behind another finds the device and the caches as that one left them: each does so as often.
+        # A process finds the device and the caches as the previous one left them: each follows each other
+        # equally often.
         for j in range(len(players)):
             player = players[(i + j) % len(players)]
             player.signal(signal.SIGCONT)
@@ -100,10 +104,11 @@ def play(players, order, rounds, until=None):
 
 # What way b adds to way a: the median of each set's differences, or of their shares of a.
 def added(sets, a, b, share=False):
-    return [statistics.median((row[b] - row[a]) / (row[a] if share else 1) for row in rounds) for rounds in sets]
+    return [statistics.median((row[b] - row[a]) / (row[a] if share else 1) for row in rounds)
+            for rounds in sets]
 
 
-# Of the mean of these medians: 95%, by drawing sets and then rounds.
+# The 95% interval of the mean of these medians, by drawing sets and then rounds.
 def interval(sets, a, b, share=False):
     rng = random.Random(1)
     means = []

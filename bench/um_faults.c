@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: MIT
-// Counts the page faults of managed memory in a CUDA program, by CUPTI: a library that the driver loads itself, no part of moat.
+// Counts the page faults of managed memory in a CUDA program, by CUPTI: a library that the driver loads
+// itself, no part of moat.
 //   cc -shared -fPIC -o um_faults.so um_faults.c -lcupti     (bench/canary_programs finds CUPTI)
 //   UM_FAULTS=FILE CUDA_INJECTION64_PATH=$PWD/um_faults.so PROGRAM
-// When the process ends a line is added to FILE: "faults CPU GPU", or "none WHY". The first number counts faults of the CPU in
-// managed memory, the second one groups of faults of the GPU in one page, as CUPTI has them.
+// When the process ends a line is added to FILE: "faults CPU GPU", or "none WHY". The first number counts
+// faults of the CPU in managed memory, the second one groups of faults of the GPU in one page, as CUPTI
+// reports them.
 #include <cupti.h>
 #include <fcntl.h>
 #include <stdatomic.h>
@@ -15,19 +17,19 @@
 
 enum { BUFFER = 1 << 20, ALIGNED = 8 };
 
-// What records of unified memory begin with in all versions of CUPTI.
+// The common beginning of unified-memory records in all versions of CUPTI.
 struct record {
     CUpti_ActivityKind kind;
     CUpti_ActivityUnifiedMemoryCounterKind counter;
     uint64_t value;
 };
 
-static _Atomic uint64_t cpu, gpu, dropped;  // relaxed: sums, read when all is over
+static _Atomic uint64_t cpu, gpu, dropped;  // relaxed: sums, read at the end
 static atomic_bool counting;
 static const char *failed;  // call that failed, and why
 static CUptiResult why;
 
-// Once: what fails first is what is told.
+// Records only the first failure.
 static bool good(CUptiResult r, const char *call)
 {
     if (r && !failed) {
@@ -67,7 +69,7 @@ static void CUPTIAPI take_buffer(CUcontext context, uint32_t stream, uint8_t *bu
     free(buffer);
 }
 
-// The counters are there once the driver is: with the first context.
+// The counters exist once the driver does: with the first context.
 static void begin(void)
 {
     CUpti_ActivityUnifiedMemoryCounterConfig config[2];

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// smooth FILE.ptx: runs the kernel of smooth.cu on 256 numbers and checks what it made of them. Plain C on the CUDA
-// driver API: built by any C compiler, with no CUDA toolkit, and linked with the machine's libcuda or with moat's.
+// smooth FILE.ptx: runs the kernel of smooth.cu on 256 numbers and checks the result. Plain C on the CUDA
+// driver API: built by any C compiler, without a CUDA toolkit, linked with the machine's libcuda or moat's.
 #include <stdio.h>
 #include <stdlib.h>
 

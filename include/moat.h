@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
-// Calls by which a program informs moat. Include it anywhere, C or C++: nothing has to be linked, and if moat does not
-// watch the program, every call does nothing.
+// The interface by which a program informs moat. Include it anywhere, from C or C++: nothing has to be
+// linked, and every call is a no-op in a process that moat does not watch.
 //
-// A pool allocator takes large buffers from CUDA and gives out pieces. moat sees the large buffers only; the allocator
-// announces the pieces:
+// A pool allocator takes large buffers from CUDA and hands out pieces of them. moat sees the large buffers;
+// the program announces the pieces:
 //
 //     void *piece = pool_take(pool, size);
 //     moat_block_made(piece, size, "activations");
@@ -11,7 +11,7 @@
 //     moat_block_gone(piece);
 //     pool_give_back(pool, piece);
 //
-// moat then finds transfers that leave a piece, as if it had been allocated separately.
+// From then on moat reports transfers that leave a piece, as if the piece had been allocated by itself.
 #ifndef MOAT_H
 #define MOAT_H
 
@@ -21,7 +21,7 @@
 extern "C" {
 #endif
 
-// The functions of libmoat.so behind those below; it exports one such struct, moat_calls.
+// The functions that libmoat.so provides for those below. It exports one object of this type, moat_calls.
 struct moat_calls {
     size_t size;
     void (*block_made)(const void *base, size_t size, const char *name);
@@ -29,15 +29,15 @@ struct moat_calls {
     unsigned long long (*errors)(void);
 };
 
-// dlsym, if the program has it. moat_calls is looked up at run time, because a linker binds a weak symbol without a
-// definition to NULL for good.
+// dlsym, or NULL if the program does not have it. moat_calls is looked up at run time because a linker
+// resolves a weak symbol that nothing defines to NULL for good.
 extern void *moat_find_symbol(void *handle, const char *name) __asm__("dlsym") __attribute__((weak));
 
-// NULL: moat does not watch this process.
+// Returns NULL if moat does not watch this process.
 static inline const struct moat_calls *moat_find_calls(void)
 {
     static const char none = 0;
-    static const void *found;  // threads that race find the same
+    static const void *found;  // threads that race store the same value
     const void *calls = __atomic_load_n(&found, __ATOMIC_RELAXED);
     if (!calls) {
         calls = moat_find_symbol ? moat_find_symbol(NULL, "moat_calls") : NULL;
@@ -47,7 +47,7 @@ static inline const struct moat_calls *moat_find_calls(void)
     return calls == &none ? NULL : (const struct moat_calls *)calls;
 }
 
-// The allocator gave out a block. name may be NULL; it is copied.
+// Announces that an allocator handed out a block. name may be NULL; it is copied.
 static inline void moat_block_made(const void *base, size_t size, const char *name)
 {
     const struct moat_calls *calls = moat_find_calls();
@@ -55,7 +55,7 @@ static inline void moat_block_made(const void *base, size_t size, const char *na
         calls->block_made(base, size, name);
 }
 
-// The allocator took the block back: its memory belongs to the pool again.
+// Announces that the block was taken back: its memory belongs to the allocator again.
 static inline void moat_block_gone(const void *base)
 {
     const struct moat_calls *calls = moat_find_calls();
@@ -63,13 +63,13 @@ static inline void moat_block_gone(const void *base)
         calls->block_gone(base);
 }
 
-// Whether moat watches this process.
+// Returns whether moat watches this process.
 static inline int moat_is_watching(void)
 {
     return moat_find_calls() != NULL;
 }
 
-// How many errors were reported in this process so far.
+// Returns how many errors moat has reported in this process so far.
 static inline unsigned long long moat_errors(void)
 {
     const struct moat_calls *calls = moat_find_calls();

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// What the plain versions of the suite's kernels share. Each takes the arguments of its program in test/programs, makes
-// the same input, does on one core what the program's kernels do, and prints how long that took.
+// What the plain versions of the suite's kernels share. Each takes the arguments of its program in
+// test/programs, makes the same input, does on one core what the program's kernels do, and prints how long
+// that took.
 #ifndef PLAIN_H
 #define PLAIN_H
 
@@ -9,7 +10,7 @@
 #include <stdlib.h>
 #include <time.h>
 
-// Kernels are not inlined into the loop that repeats them: their results are the same each time.
+// Kernels are not inlined into the loop that repeats them, because their results are the same each time.
 #define KERNEL static __attribute__((noinline)) void
 
 static double plain_seconds, plain_started;

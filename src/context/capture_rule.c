@@ -7,9 +7,9 @@
 #include "context/context.h"
 #include "core/lock.h"
 
-enum { MOST = 256 };  // of those beyond, nobody is told
+enum { MOST = 256 };  // captures beyond are not recorded
 
-// A relaxed one forbids nothing and is not here.
+// Captures under way, except relaxed ones, which forbid nothing.
 static struct row {
     pthread_t thread;
     CUstream stream;
@@ -17,7 +17,7 @@ static struct row {
     bool used;
 } rows[MOST];
 static struct lock lock = LOCK_INIT(CAPTURE);  // a leaf
-static _Atomic unsigned used;                  // relaxed: whether it is worth to look
+static _Atomic unsigned used;                  // relaxed: only a hint whether to look
 
 void capture_rule_after_fork(void)
 {
@@ -39,7 +39,8 @@ void capture_rule_begun(CUstream stream, CUstreamCaptureMode mode)
     lock_give(&lock);
 }
 
-// Only its own thread can end it. Handles of streams of a thread's own are the same in all.
+// A capture can only be ended by the thread that began it. Per-thread default streams have the same handle in
+// all threads, so the thread is compared too.
 void capture_rule_ended(CUstream stream)
 {
     pthread_t self = pthread_self();
@@ -60,7 +61,7 @@ bool capture_rule_forbids(void)
     pthread_t self = pthread_self();
     if (!atomic_load_explicit(&used, memory_order_relaxed))
         return false;
-    CUstreamCaptureMode mode = context_capture_relax();  // the thread's own
+    CUstreamCaptureMode mode = context_capture_relax();  // the thread's own mode
     context_capture_restore(mode);
     lock_take(&lock);
     for (const struct row *r = rows; r < rows + MOST; r++) {

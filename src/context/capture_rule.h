@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Captures that forbid their thread, or every thread, to allocate. Memory that a mode divides up itself takes no call of the
-// driver's, which would refuse: whoever gives it out asks here first.
+// Captures that forbid their thread, or every thread, to allocate. When a mode suballocates memory there is
+// no call of the driver that could refuse, so the mode asks here first.
 #ifndef MOAT_CONTEXT_CAPTURE_RULE_H
 #define MOAT_CONTEXT_CAPTURE_RULE_H
 
@@ -11,7 +11,7 @@
 void capture_rule_begun(CUstream stream, CUstreamCaptureMode mode);
 void capture_rule_ended(CUstream stream);
 
-// Whether the driver would refuse this thread. Cheap where nobody captures.
+// Returns whether the driver would refuse an allocation of this thread. Cheap while no capture is under way.
 bool capture_rule_forbids(void);
 
 void capture_rule_after_fork(void);

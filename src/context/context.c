@@ -8,13 +8,13 @@
 
 static struct context contexts[CONTEXT_ROWS];
 static _Atomic(struct context *) numbered[CONTEXT_CONTEXTS];
-static bool attach_lost;                       // one that was attached to found no row
-static bool crowded;                           // a context found no row
-static struct one_or_many seen;                // of contexts that were begun
-static struct lock lock = LOCK_INIT(CONTEXT);  // of changes to the table; a leaf
+static bool attach_lost;                       // a context that was attached to found no row
+static bool table_full;                        // a context found no row
+static struct one_or_many seen;                // contexts that were begun
+static struct lock lock = LOCK_INIT(CONTEXT);  // protects changes to the table; a leaf
 
-// The parent's contexts are not the child's: no driver works across a fork. What modes know of them they
-// forget themselves.
+// The parent's contexts are invalid in the child: no driver works across a fork. Modes forget their own data
+// about them.
 void context_after_fork(void)
 {
     lock_after_fork(&lock);
@@ -25,7 +25,7 @@ void context_after_fork(void)
         if (!atomic_load_explicit(&contexts[i].used, memory_order_relaxed))
             atomic_store_explicit(&contexts[i].handle, NULL, memory_order_relaxed);
     }
-    crowded = false;
+    table_full = false;
 }
 
 static bool has_calls(void)
@@ -41,25 +41,26 @@ static bool has_calls(void)
 
 static struct context *find_row(CUcontext context)
 {
-    // Acquire pairs with the release in add_row: who finds the context sees what the row says.
+    // Acquire: pairs with the release in add_row, so that a thread that finds the handle sees the row's
+    // contents.
     for (unsigned i = 0; i < CONTEXT_ROWS; i++)
         if (atomic_load_explicit(&contexts[i].handle, memory_order_acquire) == context)
             return &contexts[i];
     return NULL;
 }
 
-// Under the lock. NULL: there is no room, which is remembered.
+// Requires the lock. Returns NULL if there is no room, which `table_full` remembers.
 static struct context *add_row(CUcontext context)
 {
-    struct context *h = find_row(context);
-    if (!h && (h = find_row(NULL))) {
-        atomic_store_explicit(&h->used, false, memory_order_relaxed);
-        h->lives = false;
-        h->attached = 0;
-        atomic_store_explicit(&h->handle, context, memory_order_release);
+    struct context *ctx = find_row(context);
+    if (!ctx && (ctx = find_row(NULL))) {
+        atomic_store_explicit(&ctx->used, false, memory_order_relaxed);
+        ctx->lives = false;
+        ctx->attached = 0;
+        atomic_store_explicit(&ctx->handle, context, memory_order_release);
     }
-    crowded |= !h;
-    return h;
+    table_full |= !ctx;
+    return ctx;
 }
 
 void context_begun(CUcontext context)
@@ -68,9 +69,9 @@ void context_begun(CUcontext context)
         return;
     one_or_many_note(&seen, context);
     lock_take(&lock);
-    struct context *h = add_row(context);
-    if (h)
-        h->lives = true;
+    struct context *ctx = add_row(context);
+    if (ctx)
+        ctx->lives = true;
     lock_give(&lock);
 }
 
@@ -82,8 +83,8 @@ bool context_only_one(void)
 bool context_lives(CUcontext context)
 {
     lock_take(&lock);
-    const struct context *h = context ? find_row(context) : NULL;
-    bool lives = h && h->lives;
+    const struct context *ctx = context ? find_row(context) : NULL;
+    bool lives = ctx && ctx->lives;
     lock_give(&lock);
     return lives;
 }
@@ -97,7 +98,7 @@ unsigned context_list(CUcontext list[CONTEXT_ROWS], bool *all)
         if (context && contexts[i].lives)
             list[n++] = context;
     }
-    *all = !crowded;
+    *all = !table_full;
     lock_give(&lock);
     return n;
 }
@@ -105,58 +106,58 @@ unsigned context_list(CUcontext list[CONTEXT_ROWS], bool *all)
 void context_attach(CUcontext context)
 {
     lock_take(&lock);
-    struct context *h = add_row(context);
-    if (h)
-        h->attached++;
-    attach_lost |= !h;
+    struct context *ctx = add_row(context);
+    if (ctx)
+        ctx->attached++;
+    attach_lost |= !ctx;
     lock_give(&lock);
 }
 
 bool context_detach(CUcontext context, bool all)
 {
     lock_take(&lock);
-    struct context *h = context ? find_row(context) : NULL;
+    struct context *ctx = context ? find_row(context) : NULL;
     bool held = attach_lost;
-    if (h && h->attached) {
-        h->attached = all ? 0 : h->attached - 1;
+    if (ctx && ctx->attached) {
+        ctx->attached = all ? 0 : ctx->attached - 1;
         held = true;
     }
     lock_give(&lock);
     return held;
 }
 
-// Under the lock.
-static void retire(struct context *h)
+// Requires the lock.
+static void retire(struct context *ctx)
 {
-    if (!atomic_load_explicit(&h->used, memory_order_relaxed))
+    if (!atomic_load_explicit(&ctx->used, memory_order_relaxed))
         return;
-    atomic_store_explicit(&numbered[h->number], NULL, memory_order_release);
-    atomic_store_explicit(&h->used, false, memory_order_release);
+    atomic_store_explicit(&numbered[ctx->number], NULL, memory_order_release);
+    atomic_store_explicit(&ctx->used, false, memory_order_release);
 }
 
 void context_forget(CUcontext context)
 {
     lock_take(&lock);
-    struct context *h = context ? find_row(context) : NULL;
-    if (h) {
-        retire(h);
-        atomic_store_explicit(&h->handle, NULL, memory_order_release);
+    struct context *ctx = context ? find_row(context) : NULL;
+    if (ctx) {
+        retire(ctx);
+        atomic_store_explicit(&ctx->handle, NULL, memory_order_release);
     }
     lock_give(&lock);
 }
 
 // --- where modes work --------------------------------------------------------------------------------------
 
-static bool is_used(const struct context *h)
+static bool is_used(const struct context *ctx)
 {
-    // Acquire pairs with the release in use.
-    return h && atomic_load_explicit(&h->used, memory_order_acquire);
+    // Acquire: pairs with the release in use.
+    return ctx && atomic_load_explicit(&ctx->used, memory_order_acquire);
 }
 
 struct context *context_find(CUcontext context)
 {
-    struct context *h = context ? find_row(context) : NULL;
-    return is_used(h) ? h : NULL;
+    struct context *ctx = context ? find_row(context) : NULL;
+    return is_used(ctx) ? ctx : NULL;
 }
 
 unsigned context_number(const struct context *ctx)
@@ -166,30 +167,30 @@ unsigned context_number(const struct context *ctx)
 
 struct context *context_of_number(unsigned number)
 {
-    // Acquire pairs with the release in use: who finds the row sees what it says.
+    // Acquire: pairs with the release in use, so that a thread that finds the row sees its contents.
     return atomic_load_explicit(&numbered[number], memory_order_acquire);
 }
 
 static struct context *use(CUcontext context, CUdevice device)
 {
     lock_take(&lock);
-    struct context *h = add_row(context);
+    struct context *ctx = add_row(context);
     unsigned number = 0;
     while (number < CONTEXT_CONTEXTS && atomic_load_explicit(&numbered[number], memory_order_relaxed))
         number++;
-    if (h && !is_used(h) && number == CONTEXT_CONTEXTS) {
-        h = NULL;
-    } else if (h && !is_used(h)) {
-        h->number = number;
-        h->device = device;
-        atomic_store_explicit(&h->stream, NULL, memory_order_relaxed);
-        atomic_store_explicit(&h->anchor, 0, memory_order_relaxed);
-        atomic_store_explicit(&h->peers, 0, memory_order_relaxed);
-        atomic_store_explicit(&h->used, true, memory_order_release);
-        atomic_store_explicit(&numbered[number], h, memory_order_release);
+    if (ctx && !is_used(ctx) && number == CONTEXT_CONTEXTS) {
+        ctx = NULL;
+    } else if (ctx && !is_used(ctx)) {
+        ctx->number = number;
+        ctx->device = device;
+        atomic_store_explicit(&ctx->stream, NULL, memory_order_relaxed);
+        atomic_store_explicit(&ctx->anchor, 0, memory_order_relaxed);
+        atomic_store_explicit(&ctx->peers, 0, memory_order_relaxed);
+        atomic_store_explicit(&ctx->used, true, memory_order_release);
+        atomic_store_explicit(&numbered[number], ctx, memory_order_release);
     }
     lock_give(&lock);
-    return h;
+    return ctx;
 }
 
 struct context *context_current(void)
@@ -198,12 +199,12 @@ struct context *context_current(void)
     CUdevice device;
     if (!guard.real.cuCtxGetCurrent || guard.real.cuCtxGetCurrent(&context) || !context)
         return NULL;
-    // A stream that we made in a green one would go with it.
+    // A stream that moat created in a green context would be destroyed with it.
     if (green_owner(context) != context)
         return NULL;
-    struct context *h = context_find(context);
-    if (h)
-        return h;
+    struct context *ctx = context_find(context);
+    if (ctx)
+        return ctx;
     if (!has_calls() || guard.real.cuCtxGetDevice(&device) || !context_device_of(device))
         return NULL;
     return use(context, device);
@@ -220,11 +221,11 @@ struct context *context_enter(CUcontext context, bool *pushed)
             return NULL;
         *pushed = true;
     }
-    struct context *h = context_current();
-    if (!h)
+    struct context *ctx = context_current();
+    if (!ctx)
         context_leave(*pushed);
-    *pushed &= h != NULL;
-    return h;
+    *pushed &= ctx != NULL;
+    return ctx;
 }
 
 struct context *context_enter_owner(bool *pushed)

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: MIT
-// The registry of contexts: which the program has, who holds them, and what modes need to work in them.
+// The registry of contexts: which contexts the program has, who holds them, and what modes need to work in
+// them.
 //
-// A row exists from the call that made or retained the context, or from the first use of one that nobody told
-// of, until context_forget. Modes see a row only once it is used: then it has a number, by which they keep data
-// of their own.
+// A row exists from the call that made or retained the context, or from the first use of a context that no
+// call announced, until context_forget. Modes see a row only once it is used: then it has a number, by which
+// they keep data of their own.
 //
-//   numbered[n] == h  <=>  h->used and h->number == n
+//   numbered[n] == ctx  <=>  ctx->used and ctx->number == n
 #ifndef MOAT_CONTEXT_CONTEXT_H
 #define MOAT_CONTEXT_CONTEXT_H
 
@@ -18,57 +19,59 @@
 #include "driver/driver.h"
 
 enum {
-    CONTEXT_ROWS = 256,     // contexts that are known at a time
-    CONTEXT_CONTEXTS = 64,  // of them, those in which modes work
+    CONTEXT_ROWS = 256,     // contexts known at a time
+    CONTEXT_CONTEXTS = 64,  // of them, those that modes work in
 };
 
 struct context {
     _Atomic(CUcontext) handle;  // NULL: the row is free
-    _Atomic(bool) used;         // a mode has worked in it: what follows holds
+    _Atomic(bool) used;         // a mode has worked in it: the members below are valid
     unsigned number;            // below CONTEXT_CONTEXTS
     CUdevice device;
-    _Atomic(CUstream) stream;  // of our own; NULL: not made yet
-    _Atomic uint64_t anchor;   // plain memory that stays, see context_copy.c; 0: none yet
-    _Atomic uint64_t peers;    // devices that the program let reach this context's memory
-    // Under the lock of context.c.
+    _Atomic(CUstream) stream;  // moat's own; NULL: not made yet
+    _Atomic uint64_t anchor;   // plain memory that stays allocated, see context_copy.c; 0: none yet
+    _Atomic uint64_t peers;    // devices that the program lets access this context's memory
+    // Protected by the lock of context.c.
     bool lives;         // the program has made or retained it, and not ended it
-    unsigned attached;  // how often the program has attached to it: its creation does not count
+    unsigned attached;  // how often the program has attached to it; its creation does not count
 };
 
 // --- what the program has ----------------------------------------------------------------------------------
 
-void context_begun(CUcontext context);  // made or retained; no green one
-bool context_lives(CUcontext context);  // false: it does not, or there was no room for it
-// The contexts that live: how many. *all is false once there were more than fit.
+void context_begun(CUcontext context);  // made or retained; not for green contexts
+bool context_lives(CUcontext context);  // false: it is not alive, or it found no row
+// Lists the contexts that are alive and returns how many. *all is false if a context ever found no row.
 unsigned context_list(CUcontext list[CONTEXT_ROWS], bool *all);
-bool context_only_one(void);  // the program has had one context at most, green ones not counted
+bool context_only_one(void);  // true: the program has had at most one context; green contexts do not count
 
-// cuCtxAttach, the oldest way to hold a context, and its opposite. context_detach returns true if somebody else
-// holds it still, or may: once there were more than fit, nobody knows. all: whoever held it does so no more.
+// cuCtxAttach and its opposite. context_detach returns true if the context is still held, or may be: once an
+// attachment found no row, that is unknown. With `all`, every attachment is dropped.
 void context_attach(CUcontext context);
 bool context_detach(CUcontext context, bool all);
 
-// A context is no more: the row is free. The hooks do it when all modes were told; a mode whose own thread
-// visits rows does it before that thread can go on.
+// Frees the row of a context that has ended. The hooks call it when all modes have been informed; a mode
+// whose own thread visits rows calls it before that thread can go on.
 void context_forget(CUcontext context);
 void context_after_fork(void);
 
 // --- where modes work --------------------------------------------------------------------------------------
 
-// NULL: none is current, or a green one (green.h), or calls that all modes need are missing.
+// Returns the row of the current context. Returns NULL if no context is current, if it is a green one
+// (green.h), if there is no room, or if the driver lacks calls that all modes need.
 struct context *context_current(void);
-// The same for any context, the current one for NULL; *pushed says that it was made current, and context_leave
-// must follow.
+// Returns the row of any context, of the current one for NULL. *pushed is true if the context was made
+// current; context_leave must follow.
 struct context *context_enter(CUcontext context, bool *pushed);
-// The same for the context to which belongs what the program makes now: a green one's things are the primary
-// one's.
+// Enters, as context_enter does, the context that owns what the program makes now: things made in a green
+// context belong to the primary context.
 struct context *context_enter_owner(bool *pushed);
 void context_leave(bool pushed);
-// Of one that was found before; NULL: it is gone.
+// Returns the row of a context that a mode has worked in; NULL if it has ended.
 struct context *context_find(CUcontext context);
 unsigned context_number(const struct context *ctx);  // below CONTEXT_CONTEXTS
-struct context *context_of_number(unsigned number);  // NULL: no context's place
-// Calls of ours in between are allowed whatever the application is capturing, and do not disturb it.
+struct context *context_of_number(unsigned number);  // NULL: no context has this number
+// Between these two, calls of moat's are allowed whatever the application is capturing, and do not disturb
+// the capture.
 CUstreamCaptureMode context_capture_relax(void);
 void context_capture_restore(CUstreamCaptureMode mode);
 

@@ -3,15 +3,15 @@
 
 #include "core/guard.h"
 
-enum { TOKEN = 256 };  // bytes of the allocation that is freed to wait
+enum { TOKEN = 256 };  // bytes of the allocation that is freed in order to wait
 
-static CUstream stream_of(struct context *h)
+static CUstream stream_of(struct context *ctx)
 {
-    // Acquire and release pair with each other: a thread uses only a stream that is made.
-    CUstream stream = atomic_load_explicit(&h->stream, memory_order_acquire), none = NULL;
+    // Acquire and release pair with each other: a thread uses only a stream whose creation is complete.
+    CUstream stream = atomic_load_explicit(&ctx->stream, memory_order_acquire), none = NULL;
     if (stream || guard.real.cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING))
         return stream;
-    if (atomic_compare_exchange_strong_explicit(&h->stream, &none, stream, memory_order_release,
+    if (atomic_compare_exchange_strong_explicit(&ctx->stream, &none, stream, memory_order_release,
                                                 memory_order_acquire))
         return stream;
     if (guard.real.cuStreamDestroy_v2)
@@ -19,10 +19,10 @@ static CUstream stream_of(struct context *h)
     return none;
 }
 
-static CUresult copy(struct context *h, const struct context_copy *copies, unsigned n, bool to_device)
+static CUresult copy(struct context *ctx, const struct context_copy *copies, unsigned n, bool to_device)
 {
     CUstreamCaptureMode mode = context_capture_relax();
-    CUstream stream = stream_of(h);
+    CUstream stream = stream_of(ctx);
     CUresult r = stream ? CUDA_SUCCESS : CUDA_ERROR_NOT_READY;
     for (unsigned i = 0; i < n && !r; i++) {
         const struct context_copy *c = &copies[i];
@@ -47,7 +47,7 @@ CUresult context_read(struct context *ctx, const struct context_copy *copies, un
     return copy(ctx, copies, n, false);
 }
 
-// Rows of device memory from or to the host.
+// Rows of device memory, copied from or to the host.
 struct rows {
     CUdeviceptr device;
     size_t pitch;
@@ -67,7 +67,7 @@ static CUresult copy_row(const struct rows *r, uint32_t number, CUstream stream,
     return (per_thread ? d->cuMemcpyDtoHAsync_v2_ptsz : d->cuMemcpyDtoHAsync_v2)(host, at, r->width, stream);
 }
 
-// By one copy, unless they are too far apart for that.
+// Uses one copy, unless the pitch is too large for one.
 static CUresult copy_rows(const struct rows *rows, CUstream stream, bool per_thread)
 {
     const struct driver *d = &guard.real;
@@ -122,12 +122,12 @@ CUresult context_write_rows(struct context *ctx, CUdeviceptr to, size_t pitch, u
     return copy_rows_now(ctx, &(struct rows){to, pitch, width, 2, pinned, true});
 }
 
-// The driver takes 2 MiB for the first small allocation of a context and gives them back with the last. One
-// that stays saves it that work at every free: of a small buffer 64 of 83 us on an H200.
-static void drop_anchor(struct context *ctx)
+// The driver takes 2 MiB for the first small allocation of a context and returns them with the last. One that
+// stays allocated saves the driver that work at every free: 64 of 83 us for a small buffer on an H200.
+static void keep_anchor(struct context *ctx)
 {
     CUdeviceptr p;
-    // Relaxed: it is only ever looked at for whether there is one.
+    // Relaxed: it is only tested for being nonzero.
     if (atomic_load_explicit(&ctx->anchor, memory_order_relaxed) || guard.real.cuMemAlloc_v2(&p, TOKEN))
         return;
     if (atomic_exchange_explicit(&ctx->anchor, p, memory_order_relaxed))
@@ -137,7 +137,7 @@ static void drop_anchor(struct context *ctx)
 CUresult context_wait_as_free(struct context *ctx)
 {
     CUdeviceptr token;
-    drop_anchor(ctx);
+    keep_anchor(ctx);
     CUresult r = guard.real.cuMemAlloc_v2(&token, TOKEN);
     if (r == CUDA_ERROR_OUT_OF_MEMORY)
         return guard.real.cuCtxSynchronize();

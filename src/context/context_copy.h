@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
-// Copies between the host and the device, and waits, apart from the streams of the application.
+// Copies between host and device, and waits, independent of the application's streams.
 #ifndef MOAT_CONTEXT_CONTEXT_COPY_H
 #define MOAT_CONTEXT_CONTEXT_COPY_H
 
 #include "context/context.h"
 
-// At once. The context's context is current.
+// Copies that are complete when the call returns. The context of ctx must be current.
 struct context_copy {
     CUdeviceptr address;
     void *bytes;
@@ -14,15 +14,15 @@ struct context_copy {
 CUresult context_write(struct context *ctx, const struct context_copy *copies, unsigned n);
 CUresult context_read(struct context *ctx, const struct context_copy *copies, unsigned n);
 
-// Rows of device memory to the host, in the order of a stream: by one copy, unless they are too far apart for
-// that.
+// Copies rows of device memory to the host in stream order: by one copy, unless the pitch is too large for
+// one.
 CUresult context_copy_rows(CUstream stream, bool per_thread, CUdeviceptr from, size_t pitch, uint32_t width,
                            uint32_t rows, void *to);
-// Two rows into pinned memory, or out of it, at once: quicker than context_read and context_write.
+// Copy two rows into or out of pinned memory and wait; faster than context_read and context_write.
 CUresult context_read_rows(struct context *ctx, CUdeviceptr from, size_t pitch, uint32_t width, void *pinned);
 CUresult context_write_rows(struct context *ctx, CUdeviceptr to, size_t pitch, uint32_t width, void *pinned);
 
-// Waits for all work of the context's context, which is current, as cuMemFree does.
+// Waits for all work of ctx's context, which must be current, as cuMemFree does.
 CUresult context_wait_as_free(struct context *ctx);
 
 #endif

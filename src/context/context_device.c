@@ -12,11 +12,11 @@ enum {
 
 static struct context_device devices[CONTEXT_DEVICES];
 static _Atomic(bool) asked[CONTEXT_DEVICES];
-static struct lock lock = LOCK_INIT(CONTEXT_DEVICE);  // of the answers; a leaf
+static struct lock lock = LOCK_INIT(CONTEXT_DEVICE);  // protects the answers; a leaf
 
 // The primary context of each device, once somebody has retained it. Relaxed: it never changes to another.
 static _Atomic(CUcontext) primary[CONTEXT_DEVICES];
-// How often it was retained. Relaxed: it tells when a release may be the last, and no more.
+// How often it was retained. Relaxed: it only shows when a release may be the last.
 static _Atomic(int) retained[CONTEXT_DEVICES];
 
 void context_device_after_fork(void)
@@ -67,7 +67,7 @@ const struct context_device *context_device_of(CUdevice device)
     if (device < 0 || device >= CONTEXT_DEVICES)
         return NULL;
     struct context_device *d = &devices[device];
-    // Acquire pairs with the release below: who sees it asked sees the answers.
+    // Acquire: pairs with the release below, so that a thread that sees the flag sees the answers.
     if (!atomic_load_explicit(&asked[device], memory_order_acquire)) {
         struct context_device answers = {.mappable = false};
         ask(&answers, device);
@@ -93,11 +93,12 @@ uint64_t context_device_part(CUdevice device, uint64_t part, uint64_t least, uin
     return bytes < least ? least : bytes > most ? most : bytes;
 }
 
-// A row of one byte tells. It is freed again, which waits for the device: once.
+// Learns the pitch from an allocation of one row of one byte. It is freed again, which waits for the device,
+// but only once.
 size_t context_device_pitch(CUdevice device)
 {
     struct context_device *d = &devices[device];
-    // Relaxed: it is one number, and every thread would find the same.
+    // Relaxed: it is one number, and every thread finds the same.
     size_t pitch = atomic_load_explicit(&d->pitch, memory_order_relaxed);
     CUdeviceptr p = 0;
     if (!pitch && guard.real.cuMemAllocPitch_v2 && !guard.real.cuMemAllocPitch_v2(&p, &pitch, 1, 1, 4)) {

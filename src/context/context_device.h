@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The devices: what the driver says of them, and who holds their primary contexts.
+// The devices: their properties, and who holds their primary contexts.
 #ifndef MOAT_CONTEXT_CONTEXT_DEVICE_H
 #define MOAT_CONTEXT_CONTEXT_DEVICE_H
 
@@ -12,31 +12,33 @@
 
 enum {
     CONTEXT_DEVICES = 64,
-    CONTEXT_GRANULE = 2 << 20,  // bytes in which memory is mapped
+    CONTEXT_GRANULE = 2 << 20,  // bytes; memory is mapped in multiples of it
 };
 
-// Asked of the driver once.
+// Queried from the driver once.
 struct context_device {
-    bool mappable;         // memory can be made and mapped, in units of CONTEXT_GRANULE
-    bool rdma;             // and be reached by other devices of the bus, as plain memory can
-    bool exportable;       // and be given to other processes by a file descriptor
+    bool mappable;         // memory can be created and mapped in units of CONTEXT_GRANULE
+    bool rdma;             // mapped memory can be accessed by other PCIe devices, as plain memory can
+    bool exportable;       // mapped memory can be exported to other processes as a file descriptor
     bool alone;            // the process sees no other device
-    size_t alignment;      // that textures ask of linear memory, at least 256: plain memory has it
-    size_t memory;         // bytes in all
-    _Atomic size_t pitch;  // rows of cuMemAllocPitch start at multiples of it; 0: not asked yet
+    size_t alignment;      // what textures require of linear memory, at least 256; plain memory has it
+    size_t memory;         // total bytes
+    _Atomic size_t pitch;  // rows of cuMemAllocPitch start at multiples of it; 0: not queried yet
 };
 
 const struct context_device *context_device_of(CUdevice device);  // NULL: there is no such device
-// One part in so many of the memory of the device, between these.
+// Returns the device's memory divided by `part`, clamped to [least, most].
 uint64_t context_device_part(CUdevice device, uint64_t part, uint64_t least, uint64_t most);
-// The granule of pitches; 0 if the driver does not tell. A context of the device is current.
+// Returns the granularity of pitches, or 0 if the driver does not reveal it. A context of the device must be
+// current.
 size_t context_device_pitch(CUdevice device);
 
-// The primary context, which the program or a green context of its has retained. NULL: nobody did yet.
+// The primary context, once the program or one of its green contexts has retained it; NULL until then.
 CUcontext context_device_primary(CUdevice device);
-void context_device_retained(CUdevice device, CUcontext context);  // NULL: the one that is known, once more
-bool context_device_releases(
-    CUdevice device);  // once less; true: as far as is known nobody holds it any more
+// Records a retain; a context of NULL means the known one.
+void context_device_retained(CUdevice device, CUcontext context);
+// Records a release. Returns true if, as far as moat knows, nobody holds the primary context any more.
+bool context_device_releases(CUdevice device);
 
 void context_device_after_fork(void);
 

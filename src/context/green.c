@@ -7,13 +7,14 @@
 
 enum { GREENS = 256 };
 
-// What does not fit is taken for an ordinary context whose end nobody tells: what is made in it stays in the books.
+// A green context that finds no row is taken for an ordinary context whose end is never seen: what is made in
+// it stays recorded.
 static struct row {
-    CUgreenCtx green;  // NULL: free
+    CUgreenCtx green;  // NULL: the row is free
     CUcontext context, primary;
     CUdevice device;
 } rows[GREENS];
-static struct lock lock = LOCK_INIT(GREEN);  // of the rows; a leaf
+static struct lock lock = LOCK_INIT(GREEN);  // protects the rows; a leaf
 
 _Atomic bool green_used;
 
@@ -22,7 +23,7 @@ void green_after_fork(void)
     lock_after_fork(&lock);
 }
 
-// Under the lock. NULL finds a free one.
+// Requires the lock. NULL finds a free row.
 static struct row *row_of(CUgreenCtx green)
 {
     for (struct row *r = rows; r < rows + GREENS; r++)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Green contexts: parts of a device's multiprocessors, each with a handle that can be made current. Memory and modules that
-// are made meanwhile are the primary context's: they stay when the green one goes.
+// Green contexts: partitions of a device's multiprocessors, each with a handle that can be made current.
+// Memory and modules made while one is current belong to the primary context: they stay when the green
+// context is destroyed.
 #ifndef MOAT_CONTEXT_GREEN_H
 #define MOAT_CONTEXT_GREEN_H
 
@@ -8,23 +9,24 @@
 
 #include "driver/driver.h"
 
-extern _Atomic bool green_used;  // relaxed: set before the program has a handle that it is about
+extern _Atomic bool green_used;  // relaxed: set before the program gets the first handle
 
-// One was made on a device, and holds that device's primary context.
+// Records a green context, which holds the primary context of its device.
 void green_made(CUgreenCtx green, CUdevice device, CUcontext primary);
-// The handle by which it is made current.
+// Records the handle by which the green context is made current.
 void green_current_as(CUgreenCtx green, CUcontext context);
-// It is no more. NULL: nobody asked for a handle, or it is not known.
+// Forgets a destroyed green context. Returns its handle; NULL if the program never asked for one, or if the
+// green context is unknown.
 CUcontext green_gone(CUgreenCtx green);
-// A primary context has ended, and all that held it.
+// Forgets the green contexts of a primary context that has ended.
 void green_primary_gone(CUcontext primary);
-// -1: it is not known.
+// Returns -1 if the green context is unknown.
 CUdevice green_device(CUgreenCtx green);
 
-CUcontext green_primary(CUcontext context);  // NULL: it is no green one's
+CUcontext green_primary(CUcontext context);  // NULL: not the handle of a green context
 void green_after_fork(void);
 
-// To whom things belong that are made while a context is current.
+// Returns the context that owns what is made while `context` is current.
 static inline CUcontext green_owner(CUcontext context)
 {
     if (__builtin_expect(!atomic_load_explicit(&green_used, memory_order_relaxed), 1))

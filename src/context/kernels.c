@@ -11,28 +11,28 @@
 #include "core/slab_pool.h"
 
 enum {
-    MOST = KERNELS_SLOTS / 4 * 3,  // a table that is full would have no end for those who look
+    MOST = KERNELS_SLOTS / 4 * 3,  // a search for an unknown handle would not end in a full table
     OWNERS = 4096,                 // buckets
-    ROOM = 8 << 20,  // bytes of layouts: addresses are reserved, and memory is taken as it is filled
+    ROOM = 8 << 20,  // bytes of layouts; address space is reserved, and memory is committed as it is filled
     LAYOUTS = 1 << 14,
 };
 
 _Atomic(struct kernels_slot *) kernels_slots;
 
 static struct lock lock = LOCK_INIT(KERNELS);  // held over a pool's lock only
-static _Atomic uint64_t found;  // relaxed: whoever unloads a module has found its kernels before
+static _Atomic uint64_t found;  // relaxed: a thread that unloads a module has found its kernels before
 static struct slab_pool pool = SLAB_POOL(struct kernel);
 static struct slab_pool old_pool = SLAB_POOL(struct kernels_old);
 static unsigned filled;
 static struct kernel *owners[OWNERS];
 static atomic_int numbers;
 
-// Layouts, each once; a table of offsets finds one again. Under the lock.
+// Each layout is kept once; a table of offsets finds it again. Protected by the lock.
 static char *room;
 static size_t used = 8;  // offset 0 means none
 static uint32_t layouts[LAYOUTS];
 static unsigned nlayouts;
-static const struct kernels_layout unknown;  // asked for in vain: nobody is given it
+static const struct kernels_layout unknown;  // a query that failed; never returned to callers
 
 static void *reserve(size_t size)
 {
@@ -42,7 +42,7 @@ static void *reserve(size_t size)
 
 // --- entries -----------------------------------------------------------------------------------------------
 
-// Under the lock. The table; NULL: no memory.
+// Requires the lock. Returns the table, or NULL if out of memory.
 static struct kernels_slot *table(void)
 {
     struct kernels_slot *slots = atomic_load_explicit(&kernels_slots, memory_order_relaxed);
@@ -51,7 +51,7 @@ static struct kernels_slot *table(void)
     return slots;
 }
 
-// Under the lock.
+// Requires the lock.
 static struct kernel *get(const void *handle)
 {
     struct kernels_slot *slots = table();
@@ -84,8 +84,7 @@ static struct kernel **bucket_of(const void *owner)
     return &owners[(uintptr_t)owner * 0x9e3779b97f4a7c15u >> 52];
 }
 
-// Under the lock. All but the name and what the oldest calls have set, which is the function's until it is
-// set again.
+// Requires the lock. Clears the entry except its name and what cuFuncSet* and cuParamSet* have set.
 static void forget(struct kernel *k)
 {
     const void *owner = atomic_load_explicit(&k->owner, memory_order_relaxed);
@@ -102,7 +101,7 @@ static void forget(struct kernel *k)
     atomic_store_explicit(&k->own, NULL, memory_order_release);
 }
 
-// Under the lock. What the oldest calls set was set in the function that is gone.
+// Requires the lock. Clears what cuFuncSet* and cuParamSet* had set in a function that is gone.
 static void forget_old(struct kernel *k)
 {
     struct kernels_old *old = atomic_load_explicit(&k->old, memory_order_relaxed);
@@ -110,7 +109,7 @@ static void forget_old(struct kernel *k)
         *old = (struct kernels_old){.block = {1, 1, 1}};
 }
 
-// Under the lock.
+// Requires the lock.
 static void set_owner(struct kernel *k, const void *owner)
 {
     struct kernel **bucket = bucket_of(owner);
@@ -125,8 +124,8 @@ void kernels_found(const void *handle, enum kernels_kind kind, const void *owner
 {
     const char *kept = names_keep(name);
     struct kernel *k = kernels_find(handle);
-    // A program may ask for its kernels again and again. Where a context has ended, another kernel can have
-    // the same handle, name and owner: the driver is asked for its layout again.
+    // A program may ask for its kernels again and again. After a context has ended, another kernel can have
+    // the same handle, name and owner, so the driver is queried for its layout again.
     if (k && (!owner || atomic_load_explicit(&k->owner, memory_order_acquire) == owner) &&
         (!kept || atomic_load_explicit(&k->name, memory_order_acquire) == kept) &&
         (!kind || atomic_load_explicit(&k->kind, memory_order_acquire) == kind)) {
@@ -176,7 +175,7 @@ const char *kernels_name(const void *handle)
 
 void kernels_stands_for(struct kernel *instead, const struct kernel *own)
 {
-    // Release pairs with the acquire in kernels_own.
+    // Release: pairs with the acquire in kernels_own.
     if (instead && own && instead != own && kernels_own(instead) != own)
         atomic_store_explicit(&instead->own, own, memory_order_release);
 }
@@ -190,7 +189,7 @@ struct kernels_old *kernels_old(struct kernel *k)
     if (!made)
         return NULL;
     *made = (struct kernels_old){.block = {1, 1, 1}};
-    // Release pairs with the acquire above and in the failing exchange.
+    // Release: pairs with the acquire above and with that of a failing exchange.
     if (atomic_compare_exchange_strong_explicit(&k->old, &old, made, memory_order_acq_rel,
                                                 memory_order_acquire))
         return made;
@@ -219,7 +218,7 @@ static uint32_t hash(const struct kernels_parameter *p, uint32_t count)
     return (uint32_t)(h >> 40) & (LAYOUTS - 1);
 }
 
-// Under the lock. NULL: there is no room.
+// Requires the lock. Returns NULL if there is no room.
 static const struct kernels_layout *keep(const struct kernels_parameter *p, uint32_t count)
 {
     uint32_t at = hash(p, count);
@@ -253,7 +252,7 @@ static const struct kernels_layout *keep_locked(const struct kernels_parameter *
     return l;
 }
 
-// A handle that nobody has told of may be either.
+// A handle of unknown kind may be either: both calls are tried.
 static CUresult ask(const struct kernel *k, uint32_t index, size_t *offset, size_t *size)
 {
     enum kernels_kind kind = atomic_load_explicit(&k->kind, memory_order_acquire);
@@ -267,7 +266,8 @@ static CUresult ask(const struct kernel *k, uint32_t index, size_t *offset, size
     return r;
 }
 
-// How many there are, or -1. The driver refuses the first that there is not.
+// Returns how many parameters there are, or -1 if unknown. The driver refuses the first index that does not
+// exist.
 static int ask_all(const struct kernel *k, struct kernels_parameter *p)
 {
     uint32_t n = 0;
@@ -293,7 +293,7 @@ const struct kernels_layout *kernels_layout(struct kernel *k)
     context_capture_restore(mode);
     int hidden = (int)atomic_load_explicit(&k->hidden, memory_order_acquire);
     l = count >= hidden ? keep_locked(p, (uint32_t)(count - hidden)) : NULL;
-    // Release pairs with the acquire above: who sees the layout sees what is in it.
+    // Release: pairs with the acquire above, so that a thread that sees the layout sees its contents.
     atomic_store_explicit(&k->layout, l ? l : &unknown, memory_order_release);
     return l;
 }

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
-// What is known of each kernel, by its handle: a CUfunction or a CUkernel.
+// What is known about each kernel, by its handle: a CUfunction or a CUkernel.
 //
-// A launch finds its kernel by one look into a hash table: no lock, no epoch section, for an entry, once
-// made, stays for the life of the process and keeps its handle. When a handle comes again as another
-// kernel's, its entry is filled anew in place. Members are atomic, each by itself: whoever launches a kernel
-// while its module is being unloaded may see some of the new ones.
+// A launch finds its kernel by one lookup in a hash table, without a lock or an epoch section, because an
+// entry, once made, stays for the life of the process and keeps its handle. When a handle is reused for
+// another kernel, its entry is refilled in place. Members are atomic, each by itself: a thread that launches
+// a kernel while its module is being unloaded may see some of the new values.
 #ifndef MOAT_CONTEXT_KERNELS_H
 #define MOAT_CONTEXT_KERNELS_H
 
@@ -17,25 +17,27 @@
 
 enum {
     KERNELS_SLOTS =
-        1 << 18,  // a power of two; three quarters of them can be filled, and later handles are not known
+        // a power of two; three quarters of the slots can be filled, and later handles are unknown
+    1 << 18,
     KERNELS_DATA = 4,
     KERNELS_PARAMETERS = 1024,  // a kernel with more has no layout
-    KERNELS_OLD_BYTES = 4096,   // of parameters that cuParamSet* can set
+    KERNELS_OLD_BYTES = 4096,   // bytes of parameters that cuParamSet* can set
 };
 
 struct kernels_parameter {
     uint16_t offset, size;
 };
 
-// Of the parameters that the program knows. Layouts are kept once and stay for the life of the process.
+// The layout of the parameters that the program knows. Equal layouts are kept once, for the life of the
+// process.
 struct kernels_layout {
     uint32_t count;
-    uint32_t size;  // where the last one ends
+    uint32_t size;  // where the last parameter ends
     struct kernels_parameter parameter[];
 };
 
 // What cuFuncSet* and cuParamSet* have set in a function, for cuLaunch and its kin. As with those calls
-// themselves, threads that share a function are on their own.
+// themselves, threads that share a function must synchronise.
 struct kernels_old {
     unsigned block[3], shared, size;
     char bytes[KERNELS_OLD_BYTES];
@@ -43,36 +45,36 @@ struct kernels_old {
 
 enum kernels_kind { KERNELS_UNKNOWN, KERNELS_FUNCTION, KERNELS_KERNEL };
 
-// Read with acquire, whose partner are the releases in kernels.c, by the functions below; `data` is the
-// modes' own.
+// Members are read with acquire by the functions below; the releases in kernels.c are the partners. `data`
+// belongs to the modes.
 struct kernel {
     const void *handle;
-    _Atomic(const char *) name;   // of names.h; NULL: not known
-    _Atomic(const void *) owner;  // a CUmodule or a CUlibrary; NULL: not known, or gone
+    _Atomic(const char *) name;   // kept by names.h; NULL: unknown
+    _Atomic(const void *) owner;  // a CUmodule or a CUlibrary; NULL: unknown, or unloaded
     _Atomic enum kernels_kind kind;
-    _Atomic uint32_t hidden;  // the driver's last so many parameters are not the program's
-    _Atomic(const struct kernels_layout *) layout;  // NULL: not asked yet
-    _Atomic(const struct kernel *) own;  // the program's kernel that this one stands for; NULL: none
-    _Atomic(struct kernels_old *) old;   // NULL: nothing was set
-    _Atomic(void *) data[KERNELS_DATA];  // by the numbers of kernels_take_number
-    struct kernel *next;                 // of the same owner's bucket. Under kernels.c's lock
-    uint64_t serial;                     // kernels found before it. Under kernels.c's lock
+    _Atomic uint32_t hidden;                        // how many of the last parameters moat has added
+    _Atomic(const struct kernels_layout *) layout;  // NULL: not queried yet
+    _Atomic(const struct kernel *) own;             // the program's kernel that this one replaces; NULL: none
+    _Atomic(struct kernels_old *) old;              // NULL: nothing was set
+    _Atomic(void *) data[KERNELS_DATA];             // indexed by what kernels_take_number returned
+    struct kernel *next;  // in the owner's bucket; protected by the lock of kernels.c
+    uint64_t serial;      // kernels found before this one; protected by the lock of kernels.c
 };
 
 struct kernels_slot {
     _Atomic(struct kernel *) kernel;
 };
-extern _Atomic(struct kernels_slot *) kernels_slots;  // NULL: none is known
+extern _Atomic(struct kernels_slot *) kernels_slots;  // NULL: no kernel is known
 
 static inline uint32_t kernels_hash(const void *handle)
 {
     return (uint32_t)((uintptr_t)handle * 0x9e3779b97f4a7c15u >> 46) & (KERNELS_SLOTS - 1);
 }
 
-// NULL: not known. Never waits.
+// Returns NULL if the handle is unknown. Wait-free.
 static inline struct kernel *kernels_find(const void *handle)
 {
-    // Acquire, both: the partners are the releases in kernels.c, after the table and the entry were filled.
+    // Acquire, both: pair with the releases in kernels.c, after the table and the entry were filled.
     struct kernels_slot *slots = atomic_load_explicit(&kernels_slots, memory_order_acquire);
     for (uint32_t i = kernels_hash(handle); slots; i = (i + 1) & (KERNELS_SLOTS - 1)) {
         struct kernel *k = atomic_load_explicit(&slots[i].kernel, memory_order_acquire);
@@ -82,45 +84,47 @@ static inline struct kernel *kernels_find(const void *handle)
     return NULL;
 }
 
-// The program has got this handle. A handle that was another kernel's loses all that was known of it. With a
-// name or an owner of NULL what is known of them stays.
+// Records that the program got this handle. If the handle was another kernel's, all that was known about that
+// one is cleared. A name or an owner of NULL leaves the known one.
 void kernels_found(const void *handle, enum kernels_kind kind, const void *owner, const char *name);
-// The entry of a handle that nobody has told of is made. NULL: there is no room.
+// Returns the entry of a handle; makes one if there is none. Returns NULL if there is no room.
 struct kernel *kernels_get(const void *handle);
-// How many kernels were found so far, for kernels_owner_gone: taken before the driver unloads a module or
-// library.
+// Returns how many kernels were found so far. Taken before the driver unloads a module or library, for
+// kernels_owner_gone.
 uint64_t kernels_found_so_far(void);
-// The module or library has gone. Of its kernels that were found before, the names stay, for reports that
-// come late; those found later are another owner's, which has got the same handle.
+// Clears the kernels of a module or library that was unloaded, if they were found before `before`; their
+// names stay, for late reports. Kernels found later belong to a new owner that got the same handle.
 void kernels_owner_gone(const void *owner, uint64_t before);
 
-const char *kernels_name(const void *handle);  // of the kernel that it stands for; NULL: not known
+const char *kernels_name(const void *handle);  // of the program's kernel that it stands for; NULL: unknown
 
-// The parameters that the program knows; NULL: not known. The driver is asked once, and can tell since CUDA
-// 12.4.
+// Returns the layout of the parameters that the program knows; NULL if unknown. The driver is queried once,
+// and can answer since CUDA 12.4.
 const struct kernels_layout *kernels_layout(struct kernel *k);
-// A mode knows it from the kernel's text: the driver is not asked. False: there is no room for it.
+// Sets the layout, which a mode knows from the kernel's PTX, so that the driver is not queried. Returns false
+// if there is no room.
 bool kernels_set_layout(struct kernel *k, const struct kernels_parameter *parameters, uint32_t count);
-// The kernel was rewritten, and its last `count` parameters are not the program's.
+// Records that the kernel was rewritten: its last `count` parameters are not the program's.
 void kernels_hide(struct kernel *k, uint32_t count);
 
-// `instead` is launched where the program launches `own`, and is nowhere told to the program. One stands for
-// one only.
+// Records that `instead` is launched where the program launches `own`; the program never sees `instead`. A
+// kernel stands for one other only.
 void kernels_stands_for(struct kernel *instead, const struct kernel *own);
-// The kernel that the program knows for this one: often itself.
+// Returns the kernel that the program knows for this one: usually the same.
 static inline const struct kernel *kernels_own(const struct kernel *k)
 {
-    // Acquire pairs with the release in kernels_stands_for.
+    // Acquire: pairs with the release in kernels_stands_for.
     const struct kernel *own = k ? atomic_load_explicit(&k->own, memory_order_acquire) : NULL;
     return own ? own : k;
 }
 
-// What was set by the oldest calls; made where there is none yet. NULL: there is no room.
+// Returns what cuFuncSet* and cuParamSet* have set; makes it if there is none. Returns NULL if there is no
+// room.
 struct kernels_old *kernels_old(struct kernel *k);
 
-// Once for each mode that keeps something with kernels: an index into `data`, or -1 if all are taken. What is
-// kept there is cleared when the handle becomes another kernel's, before modes are told of that one, and when
-// its owner ends, after modes are.
+// Called once by each mode that keeps data with kernels. Returns an index into `data`, or -1 if all are
+// taken. The data is cleared when the handle is reused for another kernel, before modes are informed of that
+// one, and when its owner is unloaded, after modes are informed.
 int kernels_take_number(void);
 
 void kernels_after_fork(void);

@@ -21,16 +21,16 @@ static char handles[64], owners[8];
 // --- the driver --------------------------------------------------------------------------------------------
 
 static const struct kernels_parameter two[] = {{0, 8}, {8, 4}}, three[] = {{0, 8}, {8, 4}, {16, 8}};
-static const struct kernels_parameter *told = two;
-static unsigned ntold = 2, asked_function, asked_kernel;
+static const struct kernels_parameter *reported = two;
+static unsigned nreported = 2, asked_function, asked_kernel;
 static CUresult refuses;
 
 static CUresult tell(size_t index, size_t *offset, size_t *size)
 {
-    if (refuses || index >= ntold)
+    if (refuses || index >= nreported)
         return refuses ? refuses : CUDA_ERROR_INVALID_VALUE;
-    *offset = told ? told[index].offset : 4 * index;
-    *size = told ? told[index].size : 4;
+    *offset = reported ? reported[index].offset : 4 * index;
+    *size = reported ? reported[index].size : 4;
     return CUDA_SUCCESS;
 }
 
@@ -49,8 +49,8 @@ static CUresult kernel_info(CUkernel k, size_t index, size_t *offset, size_t *si
 static int setup(void **state)
 {
     guard.real = (struct driver){.cuFuncGetParamInfo = function_info, .cuKernelGetParamInfo = kernel_info};
-    told = two;
-    ntold = 2;
+    reported = two;
+    nreported = 2;
     asked_function = asked_kernel = 0;
     refuses = CUDA_SUCCESS;
     return 0;
@@ -84,7 +84,8 @@ static void finds(void **state)
     assert_string_equal(kernels_name(HANDLE(0)), "other");
 }
 
-// What modes keep is gone when the handle is another kernel's, and stays when it is found again.
+// Data of modes is cleared when the handle becomes another kernel's, and stays when the kernel is found
+// again.
 static void keeps_data(void **state)
 {
     int a, b;
@@ -114,7 +115,7 @@ static void forgets_with_owner(void **state)
     kernels_found(HANDLE(6), KERNELS_FUNCTION, OWNER(5), "k");
     atomic_store(&kernels_find(HANDLE(6))->data[0], &a);
     kernels_old(kernels_find(HANDLE(3)))->size = 8;
-    // Of an owner that has the same handle and came later nothing is forgotten.
+    // Kernels of a later owner that got the same handle are not forgotten.
     uint64_t before = kernels_found_so_far();
     kernels_found(HANDLE(17), KERNELS_FUNCTION, OWNER(3), "later");
     kernels_owner_gone(OWNER(3), before);
@@ -168,17 +169,17 @@ static void asks_once(void **state)
     kernels_layout(f), kernels_layout(k);
     assert_int_equal(asked_function + asked_kernel, 6);
     // The handle may be another kernel's by now.
-    told = three, ntold = 3;
+    reported = three, nreported = 3;
     kernels_found(HANDLE(12), KERNELS_FUNCTION, OWNER(6), "k");
     assert_layout(kernels_layout(f), three, 3, 24);
     assert_layout(kernels_layout(k), two, 2, 12);
-    ntold = 0;
+    nreported = 0;
     assert_layout(kernels_layout(kernels_get(HANDLE(14))), NULL, 0, 0);
 }
 
 static void hides(void **state)
 {
-    told = three, ntold = 3;
+    reported = three, nreported = 3;
     struct kernel *k = kernels_get(HANDLE(15));
     assert_layout(kernels_layout(k), three, 3, 24);
     kernels_hide(k, 1);
@@ -189,7 +190,7 @@ static void hides(void **state)
     assert_layout(kernels_layout(k), three, 3, 24);
 }
 
-// A handle that nobody told of is asked for as either kind.
+// A handle of unknown kind is queried as either.
 static void asks_both_ways(void **state)
 {
     assert_layout(kernels_layout(kernels_get(HANDLE(40))), two, 2, 12);
@@ -214,9 +215,9 @@ static void asks_in_vain(void **state)
     guard.real.cuKernelGetParamInfo = NULL;
     assert_null(kernels_layout(kernels_get(HANDLE(17))));
     guard.real.cuFuncGetParamInfo = function_info;
-    told = NULL, ntold = KERNELS_PARAMETERS;
+    reported = NULL, nreported = KERNELS_PARAMETERS;
     assert_int_equal(kernels_layout(kernels_get(HANDLE(18)))->count, KERNELS_PARAMETERS);
-    ntold++;
+    nreported++;
     assert_null(kernels_layout(kernels_get(HANDLE(19))));
 }
 
@@ -246,7 +247,7 @@ static void runs_out(void **state)
     assert_null(kernels_old(NULL));
 }
 
-// The last: a table with no more room finds what it has, and says of others that they are not known.
+// Runs last: a full table finds what it has, and reports others as unknown.
 static void runs_full(void **state)
 {
     const uintptr_t first = 0x700000000000, most = KERNELS_SLOTS / 4 * 3;

@@ -7,8 +7,8 @@
 
 #include "core/lock.h"
 
-// Addresses are reserved at the first use and memory is taken as it is filled. A table of offsets finds a
-// text again.
+// Address space is reserved at the first use, and memory is committed as it is filled. A table of offsets
+// finds a text again.
 enum { ROOM = 16 << 20, SLOTS = 1 << 16 };
 
 static struct lock lock = LOCK_INIT(NAMES);  // a leaf
@@ -35,7 +35,7 @@ static bool have_room(void)
     return room;
 }
 
-// Under the lock.
+// Requires the lock.
 static const char *keep(const char *text, size_t n)
 {
     uint32_t at = hash(text, n) % SLOTS;

@@ -10,10 +10,11 @@
 
 #include "base/canary_shape.h"
 
-// Which words of a buffer's sequence lie where, so that no byte on one side tells one on another.
+// Where each kind of canary begins in a buffer's sequence of words. The ranges are disjoint, so that no byte
+// of one kind reveals a byte of another.
 enum { TAIL_WORDS = 0, HEAD_WORDS = 1 << 29, FAR_WORDS = 1 << 30 };
 
-// A page of its own, read-only once it is drawn.
+// The key lies in a page of its own, which is read-only once the key is drawn.
 struct key {
     uint64_t word[4];
 };
@@ -69,7 +70,8 @@ static void mix(uint64_t v[4])
     v[2] = rotate(v[2], 32);
 }
 
-// SipHash's rounds, one for each word and three at the end, over two words; three numbers are drawn from its end.
+// SipHash's rounds over two words, one round for each word. The three numbers of the seed are drawn from the
+// final state by three more rounds each.
 struct canary_seed canary_bytes_seed(uint64_t address, uint64_t size)
 {
     const uint64_t words[2] = {address, size};
@@ -116,13 +118,14 @@ void canary_bytes_head(const struct canary_seed *seed, uint64_t size, uint8_t by
     memcpy(bytes, words, sizeof words);
 }
 
-// Bytes of a word from byte `skip` on, at most `count`.
+// Returns how many of `count` bytes lie in a word from its byte `skip` on.
 static uint32_t part(uint32_t skip, uint32_t count)
 {
     return count < 8 - skip ? count : 8 - skip;
 }
 
-// The bytes from byte `at` of word `from` on. Whole words in the middle: there are many.
+// Writes the sequence from byte `at` of word `from` on. The middle is written in whole words, because
+// sequences can be long.
 static void fill(const struct canary_seed *seed, uint32_t from, uint32_t at, uint8_t *bytes, uint32_t count)
 {
     uint32_t i = part(at % 8, count), n = from + at / 8;
@@ -156,7 +159,7 @@ void canary_bytes_far(const struct canary_seed *seed, uint8_t bytes[CANARY_HEAD]
     fill(seed, FAR_WORDS, 0, bytes, CANARY_HEAD);
 }
 
-// Where a word is not as it was made, of which n bytes from its first on were read; n: nowhere.
+// Returns the first of the n bytes that differs from the word as it was written, or n if none does.
 static uint32_t same(uint64_t made, const uint8_t *bytes, uint32_t n)
 {
     uint64_t now = made;

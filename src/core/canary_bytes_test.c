@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Canaries: what they depend on, and that every change of a byte is seen.
+// Canaries: what they depend on, and that every changed byte is detected.
 #include "core/canary_bytes.h"
 
 #include <math.h>
@@ -37,7 +37,7 @@ static void head_holds_the_size_encrypted(void **state)
     memcpy(&hidden, head + 16, 8);
     assert_true(hidden != 4242);
     assert_int_equal(canary_shape_reveal(hidden, seed.cover), 4242);
-    // The byte before the buffer is canary, and none is 0.
+    // The byte before the buffer is a canary, and no canary byte is 0.
     for (int i = 0; i < CANARY_HEAD; i++)
         if (i < 16 || i >= 24)
             assert_int_not_equal(head[i], 0);
@@ -91,7 +91,7 @@ static void each_byte_counts(void **state)
     }
 }
 
-// Wherever a buffer ends in its slot, what is behind it is the same sequence.
+// The bytes behind a buffer are the same sequence, wherever in its slot the buffer ends.
 static void slots_are_one_sequence(void **state)
 {
     uint8_t all[128], some[128];

@@ -1,18 +1,21 @@
 // SPDX-License-Identifier: MIT
-// Open sections are counted, not listed, so threads need not register and may die as they like. The counters are spread
-// over stripes that threads choose by their stack's place; a section remembers its counter and leaves that one.
+// Open sections are counted, not listed, so threads need not register and may exit at any time. The counters
+// are spread over stripes; a thread's stripe follows from the address of its stack. A section remembers its
+// counter and leaves that one.
 //
-// Safety. Let a writer unlink X by a seq_cst store U and retire it. X is released after each counter was seen to be
-// zero, by a seq_cst load that U happens before. A section that holds X has counted itself by a seq_cst addition A and
-// then loaded the link, seq_cst, before U: in the single order of seq_cst operations A < link load < U < counter load.
-// So the counter's load saw the section, unless it had been left. Conversely, a section whose A comes after the load
-// also loads the link after U, and does not find X. The counters may be seen zero at different times: each argument
-// concerns one counter. Leaving is a release, the load that sees zero an acquire (all between are additions, so the
-// release sequence is whole): what the section read, it read before X is written again.
+// Safety. A writer unlinks X by a seq_cst store U and retires it. X is released after each counter was seen
+// to be zero by a seq_cst load that U happens before. A section that holds X has counted itself by a seq_cst
+// addition A and then loaded the link, seq_cst, before U: in the single order of seq_cst operations A < link
+// load < U < counter load. So the counter's load saw the section, unless the section had been left.
+// Conversely, a section whose A comes after the counter load also loads the link after U, and does not find
+// X. The counters may be seen zero at different times: each argument concerns one counter. Leaving is a
+// release, and the load that sees zero is an acquire (all operations between are additions, so the release
+// sequence is unbroken): every read of the section happens before X is written again.
 //
-// Progress. Under a steady stream of sections a counter may never be zero. So each stripe has two counters, and
-// sections use `current`. The one not in use only drains; when it is empty everywhere, the two change places and the
-// other one drains. Which of them a section uses does not matter for safety, so `current` is read and written relaxed.
+// Progress. Under a steady flow of sections a counter may never be zero. So each stripe has two counters, and
+// new sections use the one that `current` names. The other only drains; when it is zero in every stripe, the
+// two swap roles. Safety does not depend on which of them a section uses, so `current` is read and written
+// relaxed.
 #include "core/epoch.h"
 
 #include <assert.h>
@@ -21,7 +24,7 @@
 #include <stdint.h>
 
 enum {
-    STRIPES = 64,  // bits of a mask
+    STRIPES = 64,  // a 64-bit mask has a bit for each
     ATTEMPT = 32,  // retired objects between two attempts to release some
 };
 
@@ -30,15 +33,15 @@ static struct stripe {
 } stripes[STRIPES];
 
 static _Atomic unsigned current;               // which counter new sections use
-static _Atomic(struct epoch_node *) incoming;  // retired, in no batch yet
-static _Atomic size_t retired, released;       // objects so far; the difference is waiting
-static _Atomic bool busy;                      // somebody works on the batch; who finds it so goes on
+static _Atomic(struct epoch_node *) incoming;  // retired, not in a batch yet
+static _Atomic size_t retired, released;       // objects so far; retired - released are waiting
+static _Atomic bool busy;                      // a thread works on the batch; others do not wait for it
 
-// What is waiting together. Only who has set `busy` looks at it.
+// The objects that wait together. Only the thread that has set `busy` accesses it.
 static struct {
     struct epoch_node *first;
-    uint64_t unseen[2];  // stripes whose counter was not yet seen zero
-    unsigned used;       // `current` when the batch was made
+    uint64_t unseen[2];  // stripes whose counter was not yet seen to be zero
+    unsigned used;       // value of `current` when the batch was made
 } batch;
 
 static unsigned stripe_of_thread(void)
@@ -65,7 +68,7 @@ void epoch_leave(unsigned section)
     (void)open;
 }
 
-// Whether every counter of this slot has been zero at some time since the batch was made.
+// Returns whether every counter of this slot has been zero at some time since the batch was made.
 static bool all_left(unsigned slot)
 {
     for (uint64_t left = batch.unseen[slot]; left; left &= left - 1) {
@@ -88,11 +91,13 @@ static void release_batch(void)
     atomic_fetch_add_explicit(&released, n, memory_order_relaxed);
 }
 
-// One step with the batch; true if it was released.
+// Makes a batch if there is none, and releases it if no section can hold its objects. Returns true if it was
+// released.
 static bool advance(void)
 {
     if (!batch.first) {
-        // Acquire: pairs with the push in epoch_retire_list, and puts the unlinking before our loads of the counters.
+        // Acquire: pairs with the push in epoch_retire_list, so that the unlinking happens before our loads
+        // of the counters.
         batch.first = atomic_exchange_explicit(&incoming, NULL, memory_order_acquire);
         if (!batch.first)
             return false;
@@ -111,7 +116,7 @@ static bool advance(void)
 
 static bool attempt(bool all)
 {
-    // Acquire and release: one worker's batch is handed to the next.
+    // Acquire and release pair with each other: one thread's batch is handed to the next.
     if (atomic_exchange_explicit(&busy, true, memory_order_acquire))
         return false;
     while (advance() && all)
@@ -145,9 +150,10 @@ void epoch_retire(struct epoch_node *node, void (*release)(struct epoch_node *))
 size_t epoch_reclaim(void)
 {
     attempt(true);
-    // The second attempt profits from counters changing places in the first.
+    // The second attempt can succeed because the first may have swapped the counters.
     attempt(true);
-    // Relaxed: a number for people. `released` first, so that the difference is not negative.
+    // Relaxed: the result is informative only. `released` is loaded first, so that the difference is not
+    // negative.
     size_t done = atomic_load_explicit(&released, memory_order_relaxed);
     return atomic_load_explicit(&retired, memory_order_relaxed) - done;
 }
@@ -162,13 +168,13 @@ static size_t length(const struct epoch_node *node)
 
 void epoch_after_fork(void)
 {
-    // Relaxed throughout: there is one thread.
+    // Relaxed throughout: there is only one thread.
     for (unsigned i = 0; i < STRIPES * 2; i++)
         atomic_store_explicit(&stripes[i / 2].open[i % 2], 0, memory_order_relaxed);
     if (atomic_load_explicit(&busy, memory_order_relaxed))
         batch.first = NULL;
     atomic_store_explicit(&busy, false, memory_order_relaxed);
-    // Another thread may have retired and not yet counted.
+    // Another thread may have pushed objects without having added them to `retired`.
     size_t waiting = length(batch.first) + length(atomic_load_explicit(&incoming, memory_order_relaxed));
     atomic_store_explicit(&retired, waiting, memory_order_relaxed);
     atomic_store_explicit(&released, 0, memory_order_relaxed);

@@ -58,7 +58,7 @@ static void later_sections_do_not_matter(void **state)
     unsigned section = epoch_enter();
     epoch_retire(&x.node, count_release);
     epoch_reclaim();
-    // From here on there is never a moment without an open section.
+    // From here on a section is open at every moment.
     unsigned later = epoch_enter();
     epoch_leave(section);
     assert_int_equal(epoch_reclaim(), 0);
@@ -135,7 +135,7 @@ static void another_thread_may_leave(void **state)
     assert_int_equal(epoch_reclaim(), 0);
 }
 
-// A pointer that writers replace and readers follow. Released objects say so.
+// A pointer that writers replace and readers follow. Released objects are marked.
 struct live {
     struct epoch_node node;
     uint64_t alive, twin;
@@ -244,7 +244,8 @@ static void a_child_forgets_others_sections(void **state)
     assert_int_equal(held.releases, 1);
 }
 
-// A release callback that forks: the child's only thread then finds the work flag set, as if its owner were gone.
+// A release callback that forks: the child's only thread finds the `busy` flag set, as if its owner were
+// gone.
 static int forked_status;
 
 static void fork_and_release(struct epoch_node *node)

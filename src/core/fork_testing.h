@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// For tests: what a process can do that was forked at some moment. After cmocka's header.
+// For tests: checks in a forked child that `works` returns true there. Include it after cmocka's header.
 #ifndef MOAT_CORE_FORK_TESTING_H
 #define MOAT_CORE_FORK_TESTING_H
 

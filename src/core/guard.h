@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
-// libmoat.so: stands between a program and its libcuda. The state that all of it shares.
+// The state that all parts of libmoat.so share. libmoat.so stands between a program and its libcuda.
 //
-// A call of the driver API comes in through forward.c. Calls that hooks.def names go to a hook_*.c, which checks or
-// records (track.h, bounds.h) and passes on to the driver; the others go on by the same jump. What is found goes out
-// through guard_report.h.
+// A call of the driver API comes in through forward.c. Calls that hooks.def names go to a hook_*.c, which
+// checks or records them (track.h, bounds.h) and passes them on to the driver; all others jump to the driver
+// directly. Errors that are found go out through guard_report.h.
 //
-// Rules for hooks: no malloc, no stdio, no lock held across a call into the driver or the application. If something of
-// ours fails the call is passed on as it came, and the failure is counted.
+// Rules for hooks: no malloc, no stdio, no lock held across a call into the driver or the application. If
+// moat itself fails, the call is passed on unchanged and the failure is counted.
 #ifndef MOAT_CORE_GUARD_H
 #define MOAT_CORE_GUARD_H
 
@@ -28,17 +28,17 @@ enum guard_count {
 struct guard {
     struct driver real;
     char real_path[512];
-    driver_fault_fn *real_fault;  // the CPU device tells what a context died of; NULL: others do not
+    driver_fault_fn *real_fault;  // reports what killed a context (CPU device); NULL: not offered
     struct options options;
     struct option_set option_set;
-    bool options_read;  // else defaults hold, of which strings are NULL
-    bool watching;      // false: every call passes as it is
+    bool options_read;  // false: defaults hold, and strings are NULL
+    bool watching;      // false: every call is passed on unchanged
     _Atomic uint64_t counts[GUARD_COUNTS];
 };
 
 extern struct guard guard;
 
-// Counters are relaxed: each is a number of its own, read at the end.
+// Counters are relaxed: each is independent of the others and is read at the end.
 static inline void guard_count(enum guard_count which)
 {
     atomic_fetch_add_explicit(&guard.counts[which], 1, memory_order_relaxed);
@@ -49,7 +49,7 @@ static inline void guard_add(enum guard_count which, uint64_t n)
     atomic_fetch_add_explicit(&guard.counts[which], n, memory_order_relaxed);
 }
 
-// For what counts the most that there was of something.
+// Raises a counter that holds a maximum.
 static inline void guard_most(enum guard_count which, uint64_t value)
 {
     uint64_t most = atomic_load_explicit(&guard.counts[which], memory_order_relaxed);

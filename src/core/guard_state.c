@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Apart from guard.c, so that tests of a part need not link all hooks.
+// Separate from guard_start.c, so that unit tests need not link all hooks.
 #include "core/guard.h"
 
 struct guard guard;

@@ -1,19 +1,20 @@
 // SPDX-License-Identifier: MIT
-// A B-tree whose nodes, once they are published, keep their bases and their number of entries. What changes in a node
-// is where an entry leads, and that by one store each:
-//   an item gives its place in a leaf to another of the same base
-//   a leaf gives its place in its parent to a copy with an item more or less, if it need not be split or joined and
-//   its least base stays
-// For all else a writer builds new nodes along the path from the root and publishes them by storing the new root. So a
-// reader walks inner nodes of one moment, and finds each leaf as it was at some moment between its loads of the root
-// and of the leaf: a node that a new root has replaced does not change any more. What is replaced is retired through
-// epochs; whoever still finds it on a way that is out of date entered its section before that way was.
+// A B-tree whose nodes, once published, keep their bases and their number of entries. Only the target of an
+// entry changes in a published node, by one store each:
+//   an item in a leaf is replaced by another item of the same base
+//   a leaf is replaced, in its parent, by a copy with one item more or less, if no split or join is needed
+//   and the leaf's least base stays
+// For every other change a writer builds new nodes along the path from the root and publishes them by storing
+// the new root. So a reader walks inner nodes of one moment, and finds each leaf as it was at some moment
+// between its loads of the root and of the leaf: a node that a new root has replaced does not change any
+// more. Replaced nodes are retired through epochs; a reader that still reaches one over an outdated path
+// entered its section before that path was replaced.
 //
-// What holds of a published tree:
+// Invariants of a published tree:
 //   all leaves are at one depth; a node's bases ascend strictly
-//   an inner node's base[i] is the least base of the items below below[i], exactly, so that a neighbour's base is known
-//   without a visit to the neighbour
-//   MIN <= count <= FAN, but for the root: there 1 <= count in a leaf, 2 <= count in an inner node
+//   an inner node's base[i] is exactly the least base of the items below below[i], so that a neighbour's
+//   base is known without a visit to the neighbour
+//   MIN <= count <= FAN, except in the root: there 1 <= count in a leaf, 2 <= count in an inner node
 #include "core/lock.h"
 #include "core/index.h"
 
@@ -25,20 +26,21 @@
 
 enum {
     FAN = 64,   // with 16 or 32, bench/guard_index.c is slower: more levels
-    GROUP = 8,  // a line of memory
+    GROUP = 8,  // bases in a cache line
     MIN = FAN / 4,
-    JOIN = FAN * 3 / 4,        // two neighbours become one up to this; beyond, they share evenly
+    // two neighbours with up to this many entries become one node; with more they share evenly
+    JOIN = FAN * 3 / 4,
     LEVELS = 10,               // MIN to this power is more items than memory holds
-    RESERVE = 2 * LEVELS + 1,  // the most nodes that a removal takes
+    RESERVE = 2 * LEVELS + 1,  // the most nodes that a removal needs
 };
 
-// A search looks at three lines of memory, of which the last two are known when the first is there.
+// A search reads three cache lines; the addresses of the last two are known once the first is loaded.
 struct index_node {
     _Alignas(64) unsigned count;
     bool leaf;
-    uint64_t last[FAN / GROUP - 1];  // base of each group but the last: that of its last entry
-    uint64_t base[FAN];              // from count on UINT64_MAX, which slot_of relies on
-    _Atomic(void *) below[FAN];      // items in a leaf, nodes elsewhere
+    uint64_t last[FAN / GROUP - 1];  // base of the last entry of each group but the last group
+    uint64_t base[FAN];              // UINT64_MAX from count on, which slot_of relies on
+    _Atomic(void *) below[FAN];      // items in a leaf, nodes in an inner node
     struct epoch_node retired;
 };
 
@@ -48,14 +50,14 @@ struct entry {
 };
 
 struct path {
-    unsigned levels;  // from 0, the root's, to levels - 1, the leaf's
+    unsigned levels;  // level 0 is the root's, level levels - 1 the leaf's
     struct {
         struct index_node *node;
         unsigned slot;  // the last whose base is not above the address; 0 if there is none
     } at[LEVELS];
 };
 
-// Nodes replaced by a change, to be retired when it is published.
+// Nodes that a change replaces; they are retired when the change is published.
 struct replaced {
     struct epoch_node *first, *end;
 };
@@ -69,8 +71,9 @@ static uint64_t extent(const struct index_item *item)
     return item->size ? item->size : 1;
 }
 
-// The last slot whose base is not above the address; 0 also if there is none. First among groups, then within one; no
-// branch depends on the address, for it would be mispredicted half the time, and the loads do not wait for each other.
+// Returns the last slot whose base is not above the address; 0 also if there is none. It searches the groups,
+// then one group. No branch depends on the address, because it would be mispredicted half the time, and the
+// loads do not depend on each other.
 static unsigned slot_of(const struct index_node *node, uint64_t address)
 {
     unsigned n = 0;
@@ -83,13 +86,13 @@ static unsigned slot_of(const struct index_node *node, uint64_t address)
 #pragma GCC unroll 8
     for (unsigned i = 0; i < GROUP; i++)
         n += group[i] <= address;
-    n = n < node->count ? n : node->count;  // the greatest address is not below the filling
+    n = n < node->count ? n : node->count;  // UINT64_MAX as the address counts the filler too
     return n ? n - 1 : 0;
 }
 
 static const struct index_node *load_root(const struct index *index)
 {
-    // seq_cst: pairs with publish; epoch.c says why an acquire would not do.
+    // seq_cst: pairs with publish; epoch.c explains why an acquire is not enough.
     return atomic_load_explicit(&index->root, memory_order_seq_cst);
 }
 
@@ -99,17 +102,18 @@ static void *load_below(const struct index_node *node, unsigned slot)
     return atomic_load_explicit(&node->below[slot], memory_order_seq_cst);
 }
 
-// For the holder of the lock, and for a node that is being built.
+// For the holder of the lock, and for nodes that are not published yet.
 static void *below(const struct index_node *node, unsigned slot)
 {
     // Relaxed: only holders of the lock store it.
     return atomic_load_explicit(&node->below[slot], memory_order_relaxed);
 }
 
-// A published entry leads to something else from now on.
+// Changes the target of a published entry.
 static void lead_to(struct index_node *node, unsigned slot, void *other)
 {
-    // seq_cst: pairs with load_below. A release for what it leads to; more for the sake of epochs (epoch.c).
+    // seq_cst: pairs with load_below. A release would publish the target's contents; epochs need more
+    // (epoch.c).
     atomic_store_explicit(&node->below[slot], other, memory_order_seq_cst);
 }
 
@@ -152,7 +156,7 @@ struct index_item *index_above(const struct index *index, uint64_t address)
 
 size_t index_count(const struct index *index)
 {
-    // Relaxed: a number for people, and for writers, who hold the lock.
+    // Relaxed: the number is informative for readers, and writers hold the lock.
     return atomic_load_explicit(&index->items, memory_order_relaxed);
 }
 
@@ -170,7 +174,8 @@ int index_each(const struct index *index, int (*f)(struct index_item *, void *),
     return root ? each(root, f, context) : 0;
 }
 
-// Checks what lies below a node and adds its items to *items. Returns the number of levels, 0 if something is wrong.
+// Checks the subtree below a node and adds its items to *items. Returns the number of levels, 0 if an
+// invariant does not hold.
 static unsigned check(const struct index_node *node, bool root, size_t *items)
 {
     unsigned levels = 0, least = !root ? MIN : node->leaf ? 1 : 2;
@@ -219,8 +224,9 @@ static void replace(struct replaced *list, struct index_node *node)
         list->end = &node->retired;
 }
 
-// Spares are counted in an order that leaves a forked child with a node too few, never with one that is in use: the
-// same as in slab_pool.c. Only the holder of the lock uses them; relaxed and release are for the fork alone.
+// Ensures that `need` spare nodes are there; returns false if out of memory. The stores are ordered so that a
+// forked child has a node too few, never one that is in use, as in slab_pool.c. Only the holder of the lock
+// uses spares; the memory orders are for the fork alone.
 static bool stock(struct index *index, unsigned need)
 {
     unsigned have = atomic_load_explicit(&index->spares, memory_order_relaxed);
@@ -249,7 +255,7 @@ static struct index_node *take(struct index *index, bool leaf)
     return node;
 }
 
-// A node that was never published.
+// Puts back a node that was never published.
 static void give_back(struct index *index, struct index_node *node)
 {
     unsigned have = atomic_load_explicit(&index->spares, memory_order_relaxed);
@@ -264,7 +270,7 @@ static void give_back(struct index *index, struct index_node *node)
 static void append(struct index_node *to, const struct index_node *from, unsigned start, unsigned end)
 {
     memcpy(&to->base[to->count], &from->base[start], (end - start) * sizeof *to->base);
-    // Not as atomics: the holder of the lock is the only one to store in `from`, and nobody knows `to` yet.
+    // Plain copies are safe: only the holder of the lock stores to `from`, and `to` is not published yet.
     memcpy((void *)&to->below[to->count], (const void *)&from->below[start],
            (end - start) * sizeof *to->below);
     to->count += end - start;
@@ -273,11 +279,12 @@ static void append(struct index_node *to, const struct index_node *from, unsigne
 static void append_entry(struct index_node *to, struct entry entry)
 {
     to->base[to->count] = entry.base;
-    // Relaxed: it is published with its node.
+    // Relaxed: the entry is published with its node.
     atomic_store_explicit(&to->below[to->count++], entry.below, memory_order_relaxed);
 }
 
-// Appends the entries [start, end) of the sequence that `old` is with `n` entries put in the place of `drop` at `slot`.
+// Appends the entries [start, end) of the sequence that results from `old` when `n` entries replace the
+// `drop` entries at `slot`.
 static void append_changed(struct index_node *to, const struct index_node *old, unsigned slot, unsigned drop,
                            const struct entry *add, unsigned n, unsigned start, unsigned end)
 {
@@ -289,7 +296,7 @@ static void append_changed(struct index_node *to, const struct index_node *old, 
         append(to, old, (start > slot + n ? start : slot + n) - n + drop, end - n + drop);
 }
 
-// Ends the building of a node.
+// Completes a node that was built.
 static struct entry entry_of(struct index_node *node)
 {
     for (unsigned i = node->count; i < FAN; i++)
@@ -299,7 +306,8 @@ static struct entry entry_of(struct index_node *node)
     return (struct entry){node->base[0], node};
 }
 
-// A new node, or two, for `old` with `n` entries in the place of `drop` at `slot`. Returns how many; 0 if none is left.
+// Makes one new node or two from `old` with `n` entries in place of the `drop` entries at `slot`. Returns how
+// many; 0 if no entry is left.
 static unsigned change(struct index *index, const struct index_node *old, unsigned slot, unsigned drop,
                        const struct entry *add, unsigned n, struct entry made[2])
 {
@@ -316,7 +324,7 @@ static unsigned change(struct index *index, const struct index_node *old, unsign
     }
 }
 
-// The entries of two neighbours in one new node or two.
+// Puts the entries of two neighbours into one new node or two. Returns how many.
 static unsigned join(struct index *index, const struct index_node *left, const struct index_node *right,
                      struct entry made[2])
 {
@@ -338,19 +346,19 @@ static unsigned join(struct index *index, const struct index_node *left, const s
 
 static void publish(struct index *index, struct index_node *root)
 {
-    // seq_cst: pairs with load_root. A release for the nodes' contents; more for the sake of epochs (epoch.c).
+    // seq_cst: pairs with load_root. A release would publish the nodes' contents; epochs need more (epoch.c).
     atomic_store_explicit(&index->root, root, memory_order_seq_cst);
 }
 
 static struct index_node *writer_root(struct index *index)
 {
-    // Relaxed: the lock is held, and only its holders store it.
+    // Relaxed: the lock is held, and only its holders store the root.
     return atomic_load_explicit(&index->root, memory_order_relaxed);
 }
 
 static void add_items(struct index *index, int n)
 {
-    // Relaxed: the holder of the lock is the only one to store it.
+    // Relaxed: only the holder of the lock stores the number.
     size_t items = atomic_load_explicit(&index->items, memory_order_relaxed);
     atomic_store_explicit(&index->items, items + (size_t)n, memory_order_relaxed);
 }
@@ -381,7 +389,7 @@ static struct index_node *leaf_of(const struct path *path, unsigned *slot)
     return path->at[path->levels - 1].node;
 }
 
-// Whether the item reaches into the next one behind the path.
+// Returns whether the item reaches into the next item to the right of the path.
 static bool overlaps_next(const struct path *path, const struct index_item *item)
 {
     for (unsigned level = path->levels; level-- > 0;) {
@@ -393,7 +401,7 @@ static bool overlaps_next(const struct path *path, const struct index_item *item
     return false;
 }
 
-// Whether the item overlaps its neighbours on the path that leads to its base.
+// Returns whether the item overlaps its neighbours on the path that leads to its base.
 static bool overlaps(const struct path *path, const struct index_item *item)
 {
     unsigned slot;
@@ -403,7 +411,7 @@ static bool overlaps(const struct path *path, const struct index_item *item)
     return item->base - leaf->base[slot] < extent(below(leaf, slot)) || overlaps_next(path, item);
 }
 
-// A new root over two nodes, or over one item.
+// Makes a new root over two nodes, or over one item.
 static struct index_node *root_over(struct index *index, const struct entry *entries, unsigned n, bool leaf)
 {
     struct index_node *root = take(index, leaf);
@@ -412,7 +420,8 @@ static struct index_node *root_over(struct index *index, const struct entry *ent
     return entry_of(root).below;
 }
 
-// Puts the item into a new leaf, or two. Its neighbour's size, which overlaps() looks at, is fetched meanwhile.
+// Puts the item into a new leaf, or two; returns how many. The neighbour's size, which overlaps() reads, is
+// prefetched meanwhile.
 static unsigned change_leaf(struct index *index, const struct path *path, struct index_item *item,
                             struct entry made[2])
 {
@@ -423,7 +432,8 @@ static unsigned change_leaf(struct index *index, const struct path *path, struct
     return change(index, leaf, at, 0, &(struct entry){item->base, item}, 1, made);
 }
 
-// Publishes a leaf in the place of the path's: one store, if its parent need not change.
+// Publishes a leaf in place of the path's by one store. Returns false, and does nothing, if the parent has to
+// change.
 static bool put_leaf(const struct path *path, struct entry made, struct replaced *old)
 {
     unsigned slot;
@@ -435,7 +445,7 @@ static bool put_leaf(const struct path *path, struct entry made, struct replaced
     return true;
 }
 
-// The root of a tree in which n new nodes stand in the place of the path's leaf.
+// Returns the root of a tree in which n new nodes replace the path's leaf.
 static struct index_node *build_over(struct index *index, const struct path *path, struct entry made[2],
                                      unsigned n, struct replaced *old)
 {
@@ -467,7 +477,7 @@ static int insert_at(struct index *index, const struct path *path, struct index_
     return 0;
 }
 
-// Under the lock. With `former`, an item of the same base gives its place to this one.
+// Requires the lock. If `former` is not NULL, the item replaces one of the same base.
 static int put(struct index *index, struct index_item *item, struct index_item **former, struct replaced *old)
 {
     struct index_node *root = writer_root(index);
@@ -510,7 +520,7 @@ int index_insert(struct index *index, struct index_item *item)
     int r = insert(index, item);
     if (r != -ENOMEM)
         return r;
-    // Without the lock, for whatever a release does.
+    // The lock is not held here, because release functions may do anything.
     epoch_reclaim();
     return insert(index, item);
 }
@@ -529,8 +539,8 @@ int index_put(struct index *index, struct index_item *item, struct index_item **
     return r;
 }
 
-// The new root of a tree without the item that the path leads to, whose leaf was changed to n entries of `made`; NULL if
-// none is left.
+// Returns the new root of a tree without the item that the path leads to, whose leaf was changed to the n
+// nodes in `made`; NULL if no item is left.
 static struct index_node *build_without(struct index *index, const struct path *path, struct entry made[2],
                                         unsigned n, struct replaced *old)
 {
@@ -564,7 +574,8 @@ static struct index_node *build_without(struct index *index, const struct path *
     return root;
 }
 
-// Under the lock: the item of this base, or that very item only, if `item` says which.
+// Requires the lock. Removes the item of this base; if *item is not NULL, only that very item. *item is what
+// was removed, or NULL. Returns 0 or -ENOMEM.
 static int take_out(struct index *index, uint64_t base, struct index_item **item, struct replaced *old)
 {
     struct index_node *root = writer_root(index);
@@ -667,7 +678,8 @@ void index_after_fork(struct index *index)
     const struct index_node *root = load_root(index);
     lock_after_fork(&index->lock);
     slab_pool_after_fork(&nodes);
-    // Relaxed: there is one thread. Another may have changed the tree and not yet the number.
+    // Relaxed: there is one thread. Another thread of the parent may have changed the tree and not yet the
+    // number.
     atomic_store_explicit(&index->items, root ? items_below(root) : 0, memory_order_relaxed);
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The index against a model that knows, for each address of a small space, whose it is.
+// The index against a model that records the owner of each address in a small space.
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -27,7 +27,7 @@ enum {
 
 struct buffer {
     struct index_item item;
-    uint64_t twin;  // base again while it is alive
+    uint64_t twin;  // equal to base while the item is alive
 };
 
 static struct slab_pool buffers = SLAB_POOL(struct buffer);
@@ -61,7 +61,7 @@ static void retire(struct index_item *item, void *unused)
     epoch_retire(&item->retired, buffer_release);
 }
 
-// Who has each address, and how many there are.
+// The owner of each address, and the number of items.
 struct model {
     struct index_item *owner[SPACE + LARGEST];
     size_t count;
@@ -100,7 +100,7 @@ static struct index_item *model_above(uint64_t address)
 }
 
 struct checking {
-    uint64_t next;  // the least address not passed yet
+    uint64_t next;  // the least address not visited yet
     size_t n;
 };
 
@@ -145,7 +145,7 @@ static void insert(struct index *index, uint64_t base, uint64_t size)
         model_set(&b->item, &b->item);
 }
 
-// An item of the same base gives way, if the new one does not reach into the next.
+// An item of the same base is replaced if the new one does not reach into the next.
 static void put(struct index *index, uint64_t base, uint64_t size)
 {
     struct buffer *b = buffer_new(base, size);
@@ -204,7 +204,7 @@ static void empty(struct index *index)
     memset(&model, 0, sizeof model);
 }
 
-// Grows and shrinks by turns, so that nodes split, join and share at every level.
+// Grows and shrinks in turn, so that nodes split, join and share at every level.
 static void random_operations(void **state)
 {
     struct index index = INDEX_INIT;
@@ -320,8 +320,8 @@ static void memory_stays_bounded(void **state)
     empty(&index);
 }
 
-// With every number of nodes the pool gives before it refuses: an insertion happens or does not, and one can still
-// remove with what was set aside.
+// For every number of nodes that the pool gives before it refuses: an insertion succeeds or changes nothing,
+// and removals succeed with the reserve.
 static void memory_runs_out(void **state)
 {
     unsigned refused = 0;
@@ -338,7 +338,7 @@ static void memory_runs_out(void **state)
                 model_set(&few[i].item, &few[i].item);
         }
         check_all(&index);
-        // The reserve is enough for a few; all of them only if the pool gives again.
+        // The reserve is enough for a few removals; the rest needs the pool again.
         for (unsigned i = 0; i < 300; i++) {
             if (i == 3)
                 slab_pool_fail_after(-1);
@@ -384,7 +384,7 @@ static struct index shared = INDEX_INIT;
 static _Atomic bool stop;
 static struct buffer kept[KEPT];
 
-// The kept ones lie at multiples of 64 and are always there; others come and go in between.
+// The kept items lie at multiples of 64 and are always present; others come and go in between.
 static bool all_kept_are_found(void)
 {
     bool good = true;
@@ -435,7 +435,7 @@ static void *come_and_go_for_ever(void *number)
     return NULL;
 }
 
-// Two that take each other's place.
+// Two items that replace each other.
 static void *take_turns(void *unused)
 {
     for (unsigned i = 0; i < STEPS; i++) {
@@ -548,7 +548,7 @@ static void forks_in_the_middle(void **state)
 {
     pthread_t reader, writer;
     keep();
-    // The lock taken: what a fork inside another thread's call leaves to the child.
+    // With the lock taken, as a fork during another thread's call leaves it to the child.
     lock_take(&shared.lock);
     fork_testing_child(works_in_child);
     lock_give(&shared.lock);

@@ -7,7 +7,7 @@
 
 enum { DEEPEST = 16 };
 
-// What the calling thread holds, in the order in which it was taken. depth <= DEEPEST.
+// The locks that the calling thread holds, in the order in which it took them. depth <= DEEPEST.
 static _Thread_local const struct lock *held[DEEPEST];
 static _Thread_local unsigned depth;
 
@@ -19,7 +19,7 @@ static bool is_recursive(const struct lock *lock)
     return false;
 }
 
-// The greatest rank that the thread holds is less than this one.
+// Returns whether every lock that the thread holds has a lesser rank than this one.
 static bool is_in_order(const struct lock *lock)
 {
     for (unsigned i = 0; i < depth; i++)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Locks of libmoat.so. Each has a rank: a thread takes locks in ascending order of rank only, and never two
-// of one rank. Builds with MOAT_CHECKED (base/checked.h) assert it at every lock that is taken.
+// of one rank. Builds with MOAT_CHECKED (base/checked.h) assert this whenever a lock is taken.
 #ifndef MOAT_CORE_LOCK_H
 #define MOAT_CORE_LOCK_H
 
@@ -9,7 +9,7 @@
 
 #include "base/checked.h"
 
-// From the one that is taken first to the one that is taken last.
+// In the order in which a thread takes them.
 enum lock_rank {
 #define RANK(id, text) LOCK_##id,
 #include "core/lock_ranks.def"
@@ -27,8 +27,7 @@ struct lock {
     {                                                         \
         .mutex = PTHREAD_MUTEX_INITIALIZER, .rank = LOCK_##id \
     }
-// For a lock that its holder may take again: what is loaded into the driver may call us from inside the
-// driver's calls.
+// For a lock that its holder may take again, because a call into the driver may call back into libmoat.so.
 #define LOCK_INIT_RECURSIVE(id)                                            \
     {                                                                      \
         .mutex = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP, .rank = LOCK_##id \
@@ -57,7 +56,8 @@ static inline void lock_take(struct lock *lock)
     pthread_mutex_lock(&lock->mutex);
 }
 
-// False: another thread has it. A lock that is only tried cannot wait, so its rank does not matter.
+// Returns false if another thread holds the lock. lock_try never waits, so the order of ranks does not apply
+// to it.
 static inline bool lock_try(struct lock *lock)
 {
     bool taken = !pthread_mutex_trylock(&lock->mutex);
@@ -72,13 +72,13 @@ static inline void lock_give(struct lock *lock)
     pthread_mutex_unlock(&lock->mutex);
 }
 
-// In the child of a fork, whose parent's threads may have held it: it is free. A recursive one is initialised
-// anew by its owner.
+// Makes the lock free in the child of a fork, where another thread of the parent may have held it. Its owner
+// initialises a recursive lock anew by itself.
 static inline void lock_after_fork(struct lock *lock)
 {
     pthread_mutex_init(&lock->mutex, NULL);
 }
 
-void lock_forget_held(void);  // in the child of a fork: its one thread holds nothing
+void lock_forget_held(void);  // in the child of a fork, whose one thread holds no lock
 
 #endif

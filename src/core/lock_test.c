@@ -15,7 +15,7 @@
 static struct lock first = LOCK_INIT(SCAN), second = LOCK_INIT(TRACK), other = LOCK_INIT(TRACK);
 static struct lock again = LOCK_INIT_RECURSIVE(CONTEXT_ENDS);
 
-// True: it was stopped by an assertion.
+// Returns true if f was stopped by an assertion.
 static bool is_stopped(void (*f)(void))
 {
     int status;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Whether a program has had one thing of a kind, or several.
+// Records whether a program has had one object of a kind, or several.
 #ifndef MOAT_CORE_ONE_OR_MANY_H
 #define MOAT_CORE_ONE_OR_MANY_H
 
@@ -7,7 +7,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-// Relaxed, all: who has a thing has noted it before.
+// All accesses are relaxed: a thread that has an object has noted it before.
 struct one_or_many {
     _Atomic(const void *) first;
     _Atomic(bool) several;

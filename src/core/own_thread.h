@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A thread of moat's own in the program's process: it takes none of the program's signals, and nobody waits for it.
+// A thread of moat's own in the program's process. It is detached and has all signals blocked. Returns false
+// if the thread could not be created.
 #ifndef MOAT_CORE_OWN_THREAD_H
 #define MOAT_CORE_OWN_THREAD_H
 

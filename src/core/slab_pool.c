@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// A fork copies the memory of all threads as it is at some point of each one's stores, in their order. So that a child
-// can go on with what it finds, stores here are made in an order in which an object is lost at worst: it leaves the
-// pool's lists before anybody can have linked it elsewhere.
+// A fork copies the memory of all threads as it is at some point of each one's stores, in their order. So
+// that a child can continue with what it finds, the stores here are ordered so that an object is leaked at
+// worst: it leaves the pool's lists before any other thread can have linked it elsewhere.
 #include "core/lock.h"
 #include "core/slab_pool.h"
 
@@ -26,8 +26,8 @@
 #define SHOW(object, size) ((void)0)
 #endif
 
-// A large pool takes huge pages: its objects are looked at in no order, and each look would miss the processor's table of
-// pages.
+// A large pool uses huge pages: its objects are accessed in random order, and each access would otherwise
+// miss the TLB.
 enum { CHUNK = 256 * 1024, HUGE = 2 << 20, LARGE = HUGE };
 
 static _Atomic long remaining = FAIL_AFTER_NEVER;
@@ -48,7 +48,7 @@ static char *map(size_t bytes)
     return memory == MAP_FAILED ? NULL : memory;
 }
 
-// Where the system has no huge pages to give, it is memory like any other.
+// Returns memory aligned for a huge page. Where the system has none to give, ordinary pages back it.
 static char *map_huge(void)
 {
     char *memory = map(2 * HUGE);
@@ -62,7 +62,7 @@ static char *map_huge(void)
     return memory + before;
 }
 
-// Requires that no fresh memory is left.
+// Requires that no fresh memory is left. Returns false if out of memory.
 static bool map_chunk(struct slab_pool *pool)
 {
     size_t bytes = CHUNK;
@@ -77,7 +77,7 @@ static bool map_chunk(struct slab_pool *pool)
     errno = saved;
     if (!memory)
         return false;
-    // Under the lock; the orders are for the memory that a fork copies.
+    // The lock is held; the memory orders are for the copy that a fork makes.
     atomic_store_explicit(&pool->fresh, memory, memory_order_release);
     atomic_store_explicit(&pool->left, bytes / pool->size, memory_order_release);
     size_t mapped = atomic_load_explicit(&pool->mapped, memory_order_relaxed);
@@ -85,13 +85,14 @@ static bool map_chunk(struct slab_pool *pool)
     return true;
 }
 
-// Puts what came back before what is free already: it was used last and is near in the caches.
+// Moves returned objects to the front of the free list: they were used last and are likely in the caches.
 static void take_returned(struct slab_pool *pool)
 {
     if (!atomic_load_explicit(&pool->returned, memory_order_relaxed))
         return;
-    // Acquire: pairs with slab_pool_put, whose object we take over with what was done to it. The whole list is
-    // taken at once, so that no object can come back between a look at it and its removal.
+    // Acquire: pairs with slab_pool_put, so that all accesses of an object's former user happen before ours.
+    // The whole list is taken at once, so that no object can come back between reading its link and removing
+    // it.
     void *first = atomic_exchange_explicit(&pool->returned, NULL, memory_order_acquire);
     void *last = first;
     while (next_of(last))

@@ -76,7 +76,7 @@ static void many_or_none(void **state)
             slab_pool_put(&pool, things[i]);
         assert_true(!n || slab_pool_mapped(&pool) == mapped);
     }
-    // What a refused call had taken is given out again.
+    // Objects that a refused call had taken can be taken again.
     for (unsigned i = 0; i < MANY; i++) {
         slab_pool_fail_after(5);
         assert_int_equal(slab_pool_get_many(&pool, things, 6), -ENOMEM);
@@ -105,7 +105,7 @@ static void what_came_back_last_goes_first(void **state)
 static void no_memory_is_null(void **state)
 {
     struct slab_pool pool = SLAB_POOL(struct thing);
-    pool.size = (size_t)1 << 50;  // more than there are addresses
+    pool.size = (size_t)1 << 50;  // more than the address space
     errno = EXDEV;
     assert_null(slab_pool_get(&pool));
     assert_int_equal(errno, EXDEV);
@@ -166,7 +166,7 @@ static void *keep_taking(void *unused)
 
 static void a_child_goes_on(void **state)
 {
-    // The lock itself taken: what a fork in the middle of a call in another thread leaves to the child.
+    // With the lock itself taken, as a fork during another thread's call leaves it to the child.
     lock_take(&shared.lock);
     fork_testing_child(usable_in_child);
     lock_give(&shared.lock);

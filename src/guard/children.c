@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// --follow-children=no: the programs that this process starts are not watched. The loader reads LD_PRELOAD in each of
-// them, so our libraries leave it here, before the program has looked at it.
+// --follow-children=no: the programs that this process starts are not watched. The dynamic loader of each of
+// them reads LD_PRELOAD, so moat's libraries are removed from it here, before the program reads it.
 #include <stdlib.h>
 #include <string.h>
 
@@ -17,7 +17,7 @@ static bool is_ours(const char *entry, size_t len)
     return false;
 }
 
-// In place: it only becomes shorter.
+// Removes moat's libraries from the list in place: the list only becomes shorter.
 static void leave(char *list)
 {
     char *to = list;
@@ -39,7 +39,7 @@ static bool is_wanted(const char *text)
 {
     struct option_set set;
     struct options options;
-    // Almost always the default holds: then nothing is parsed.
+    // Almost always the default holds, and nothing is parsed.
     if (!text || !strstr(text, "follow-children") || option_read_variable(&set, &options, text, NULL, NULL))
         return true;
     bool wanted = options.follow_children;

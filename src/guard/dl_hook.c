@@ -24,11 +24,11 @@ const char *dl_hook_name(const char *name)
     const char *file = slash ? slash + 1 : name;
     if (strncmp(file, "libcuda.so", 10) != 0 || (file[10] && file[10] != '.'))
         return name;
-    // A toolkit's stub is meant to be linked with, never to be run.
+    // A toolkit's stub library is for linking only, never to be run.
     return SONAME;
 }
 
-// What the stubs below need: where to go on, and with which name.
+// What the assembly stubs below need: the function to jump to, and the name to pass.
 struct dl_hook_target {
     const char *name;
     void *function;
@@ -36,7 +36,7 @@ struct dl_hook_target {
 
 __attribute__((used)) static struct dl_hook_target dl_hook_open(const char *name)
 {
-    static void *real;  // a race finds the same address twice
+    static void *real;  // threads that race store the same address
     void *function = __atomic_load_n(&real, __ATOMIC_RELAXED);
     if (!function) {
         function = dlsym(RTLD_NEXT, "dlopen");
@@ -45,10 +45,10 @@ __attribute__((used)) static struct dl_hook_target dl_hook_open(const char *name
     return (struct dl_hook_target){dl_hook_name(name), function};
 }
 
-// Whether something was loaded into another namespace. Relaxed: only the end of the process looks at it.
+// Whether something was loaded into another namespace. Relaxed: only the end of the process reads it.
 static _Atomic bool namespaces;
 
-// The driver is the one that the first namespace has: the stub takes that one where the name is another.
+// The driver is the one of the base namespace: the stub selects that namespace if the name was replaced.
 __attribute__((used)) static struct dl_hook_target dl_hook_open_in(const char *name, Lmid_t in)
 {
     static void *real;
@@ -80,7 +80,7 @@ unsigned dl_hook_other_drivers(void)
     unsigned n = 0;
     if (!atomic_load_explicit(&namespaces, memory_order_relaxed) || _r_debug.r_version < 2)
         return 0;
-    // From that version on it is the first part of the longer one.
+    // From version 2 on _r_debug is the beginning of the extended struct.
     const struct r_debug_extended *r = (const struct r_debug_extended *)&_r_debug;
     while ((r = r->r_next))
         for (const struct link_map *map = r->base.r_map; map; map = map->l_next)
@@ -94,7 +94,7 @@ unsigned dl_hook_other_drivers(void)
 }
 #endif
 
-// A jump, not a call: the C library takes its return address for the caller's identity.
+// A jump, not a call, because the C library identifies the caller by the return address.
 #if defined(__x86_64__)
 __asm__(".text\n"
         ".globl dlopen\n"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Stands in for image/elf_image.c in libmoat.so, which is loaded into any program and should bring no libelf with it: a
-// program may have one of its own. Objects and archives are searched for fatbins, wherever they are in them; of machine
-// code nothing needs to be known.
+// Replaces image/elf_image.c in libmoat.so, which is loaded into any program and must not bring libelf with
+// it: a program may have its own. Objects and archives are searched for fatbins anywhere in them; machine
+// code is not inspected.
 #include <errno.h>
 
 #include "image/image_internal.h"

@@ -9,14 +9,14 @@ CUresult forward_missing(void)
     return guard.real.handle ? CUDA_ERROR_NOT_SUPPORTED : CUDA_ERROR_NO_DEVICE;
 }
 
-// Called by the stub below, with the caller's arguments saved.
+// Called by the stub below, which has saved the caller's arguments.
 __attribute__((used)) static void forward_start(void)
 {
     guard_start();
 }
 
-// The address of the slot goes through a register that the ABI leaves to code between caller and callee, so that the
-// stub knows where to jump when the guard has filled the table.
+// The address of the slot is passed in a register that the ABI reserves for code between caller and callee,
+// so that the stub knows where to jump when the guard has filled the table.
 #if defined(__x86_64__)
 #define ENTRY(symbol)                          \
     ".globl " #symbol "\n"                     \

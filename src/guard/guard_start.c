@@ -47,7 +47,8 @@ static void read_options(void)
     guard.options_read = !option_read_variable(&guard.option_set, &guard.options, text, complain, NULL);
 }
 
-// Whether the library that was opened is this one: a link of ours may stand where the driver is expected.
+// Returns whether the library that was opened is this one: a link to moat may stand where the driver is
+// expected.
 static bool is_ourselves(const struct driver *d)
 {
     return d->cuInit == cuInit;
@@ -67,7 +68,7 @@ static bool try_driver(const char *path, char *why, size_t size)
     return !err;
 }
 
-// Without the command nobody says where the driver is: where its packages put it.
+// Searches the folders where packages install the driver; used if the options do not name one.
 static bool search_driver(char *why, size_t size)
 {
     static const char *const folders[] = {
@@ -96,7 +97,8 @@ static void open_driver(void)
     guard_report_note("no CUDA driver: %s", why);
 }
 
-// A fork finds no lock of ours held by a thread that the child does not have: all of them are made new there.
+// Initialises all locks anew in the child of a fork, because a thread that the child does not have may have
+// held them.
 static void after_fork(void)
 {
     lock_forget_held();
@@ -136,8 +138,8 @@ static const struct mode_row rows[] = {
 #undef WITH
 };
 
-// A graph counts as one launch in the ring, and its kernels are not known by number. Refused launches are in
-// the ring too.
+// A graph counts as one launch in the ring; how many kernels it runs is unknown. Refused launches are in the
+// ring too.
 static void summarise(void)
 {
     uint64_t graphs = atomic_load_explicit(&launch_ring.graphs, memory_order_relaxed);
@@ -182,7 +184,7 @@ void guard_start(void)
     pthread_once(&once, start_once);
 }
 
-// Needs nothing of the driver, which is gone.
+// Makes no call of the driver, which is unloaded by now.
 static void end(void *unused)
 {
     leak_report(NULL);
@@ -193,8 +195,8 @@ static void end(void *unused)
 
 int __cxa_atexit(void (*f)(void *), void *argument, void *library);
 
-// Destructors of libraries run in an order that is not ours to choose, and some free CUDA memory. A handler that is
-// added meanwhile, and for no library in particular, runs when all of them are done.
+// Destructors of libraries run in an order that moat cannot choose, and some free CUDA memory. A handler that
+// is registered meanwhile, for no library in particular, runs after all of them.
 __attribute__((destructor)) static void at_unload(void)
 {
     if (guard.watching && __cxa_atexit(end, NULL, NULL))

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Blocks that pool allocators announce through NVTX's memory API: regions of heaps that are sub-allocators. Regions of
-// other heaps, and of the whole address space, describe memory that is accessible around them too: they bound nothing.
+// Blocks that pool allocators announce through NVTX's memory API: regions of heaps that are sub-allocators.
+// Regions of other heaps, and of the whole address space, describe memory whose surroundings are accessible
+// too, so they are no bounds.
 //
 // A heap's handle is its address, and so is a region's.
 #include <stdatomic.h>
@@ -14,10 +15,10 @@
 
 enum { HEAPS = 4096, NAME_SIZE = 256 };
 
-// Sub-allocators. Relaxed throughout: a program makes sure that a heap is registered before it is used, and no field is
-// read for another's sake.
+// Registered sub-allocators. Relaxed throughout: a program registers a heap before it uses it, and no field
+// is read to synchronise with another.
 static struct {
-    _Atomic uint64_t base;  // 0: free
+    _Atomic uint64_t base;  // 0: the entry is free
     _Atomic uint64_t size;
     const char *_Atomic name;
 } heaps[HEAPS];
@@ -108,7 +109,7 @@ static void heap_unregister(void *domain, void *heap)
     atomic_store_explicit(&heaps[i].base, 0, memory_order_relaxed);
 }
 
-// An announced block that starts there, as it is.
+// Copies the announced block that starts at base. Returns false if there is none.
 static bool find_region(uint64_t base, struct track_copy *copy)
 {
     unsigned section = epoch_enter();
@@ -182,7 +183,7 @@ static void regions_name(void *domain, const struct nvtx_api_names *batch)
     }
 }
 
-// Of NVTX itself only strings matter: regions may be named by a registered one.
+// Of NVTX's core only strings are needed: regions may be named by a registered one.
 __attribute__((visibility("default"))) int InitializeInjectionNvtx2(const void *(*get_table)(uint32_t id))
 {
     const struct nvtx_api_callbacks *callbacks = get_table ? get_table(NVTX_API_TABLE_CALLBACKS) : NULL;
@@ -195,7 +196,7 @@ __attribute__((visibility("default"))) int InitializeInjectionNvtx2(const void *
     return 1;
 }
 
-// 0: another extension than the one for memory, or one that is laid out otherwise.
+// Returns 0 for extensions other than the one for memory, and for one of another layout.
 __attribute__((visibility("default"))) int InitializeInjectionNvtxExtension(struct nvtx_api_module *module)
 {
     static nvtx_api_function *const functions[] = {

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT
-// What moat needs of NVTX 3's interface for tools, declared by us. Fields are NVTX's, in its order and with its widths;
-// test/guard/compare_nvtx_h.sh compares them with NVTX's own headers where those are installed.
+// Declarations of what moat needs of NVTX 3's interface for tools. Fields are NVTX's, in its order and with
+// its widths; test/guard/compare_nvtx_h.sh compares them with NVTX's own headers where those are installed.
 //
-// A program carries NVTX in itself: inline functions with slots for a tool's. At the first use it opens the library that
-// NVTX_INJECTION64_PATH names and calls InitializeInjectionNvtx2 there, and for each extension that is used
-// InitializeInjectionNvtxExtension. These fill the slots they care for; the others become no-ops.
+// NVTX is header-only: a program contains inline functions with slots for a tool's. At the first use they
+// open the library that NVTX_INJECTION64_PATH names and call its InitializeInjectionNvtx2, and
+// InitializeInjectionNvtxExtension for each extension that is used. These fill the slots that they handle;
+// the others become no-ops.
 #ifndef MOAT_GUARD_NVTX_API_H
 #define MOAT_GUARD_NVTX_API_H
 
@@ -13,9 +14,9 @@
 #include <wchar.h>
 
 enum {
-    NVTX_API_TABLE_CALLBACKS = 1,   // for the getter that InitializeInjectionNvtx2 is given
-    NVTX_API_MODULE_CORE2 = 5,      // of whose functions
-    NVTX_API_REGISTER_STRING = 10,  // nvtxDomainRegisterStringA is this one
+    NVTX_API_TABLE_CALLBACKS = 1,   // argument of the getter that InitializeInjectionNvtx2 gets
+    NVTX_API_MODULE_CORE2 = 5,      // the module whose functions are replaced
+    NVTX_API_REGISTER_STRING = 10,  // index of nvtxDomainRegisterStringA
 
     NVTX_API_EXTENSION_MEM = 1,
     NVTX_API_COMPATIBLE_MEM = 0x0102,
@@ -103,7 +104,7 @@ struct nvtx_api_unregister {
     uint16_t compatible, size;
     uint32_t ref_type;
     size_t count, stride;
-    const void *refs;  // a pointer or handle each
+    const void *refs;  // a pointer or a handle each
 };
 
 struct nvtx_api_name {
@@ -121,7 +122,7 @@ struct nvtx_api_names {
     size_t reserved1;
 };
 
-// The heap that is all of the address space, and what a heap is called that no tool keeps.
+// The heap that is the whole address space, and the handle for a heap that no tool has registered.
 #define NVTX_API_WHOLE_PROCESS ((void *)0)
 #define NVTX_API_NO_HEAP ((void *)(intptr_t)-1)
 

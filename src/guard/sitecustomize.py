@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: MIT
 """What moat does inside Python, for --torch-alloc and --unpool.
 
-Python imports a module of this name before the program starts; moat puts it in front of others. Nothing is imported
-here that the program does not import itself: torch and cupy are watched for, and changed when they come. A module of
-the same name that would have been imported without moat is imported then."""
+Python imports a module of this name before the program starts; moat puts it in front of others. This module
+imports nothing that the program does not import itself: it watches for torch and cupy, and changes them when
+they are imported. A module of the same name that would have been imported without moat is imported as
+well."""
 
 import importlib.machinery
 import importlib.util
@@ -67,7 +68,7 @@ class _Loader:
         self._loader.exec_module(module)
         try:
             said = self._act(module)
-        except Exception as why:  # whatever it is, the program goes on with the module as it is
+        except Exception as why:  # the program continues with the module unchanged
             said = "{} keeps its own allocator: {}".format(spec.name, why)
         if said:
             _say(said)

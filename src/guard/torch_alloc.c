@@ -16,7 +16,7 @@
 
 enum { DEVICES = 64 };
 
-// Known by its address: memory that a graph may use whenever it runs.
+// Compared by address: memory that a graph may use whenever it runs.
 static const char graph_memory[] = "memory of a CUDA graph";
 
 void torch_alloc_note(void)
@@ -51,15 +51,15 @@ __attribute__((visibility("default"))) void moat_tell_note(const char *text)
         guard_report_note("%s", text);
 }
 
-// PyTorch calls with the device of its choice, on threads that may have no context yet. Held for good: so does the
-// runtime.
+// PyTorch passes a device of its choice, on threads that may have no context yet. The primary context is
+// retained for good, as the CUDA runtime does.
 static CUcontext primary(int device)
 {
     static _Atomic(CUcontext) contexts[DEVICES];
     CUdevice d;
     if (device < 0 || device >= DEVICES)
         return NULL;
-    // Relaxed: a handle of the driver's, with nothing of ours behind it.
+    // Relaxed: the handle is the driver's, and no memory of moat's is read through it.
     CUcontext context = atomic_load_explicit(&contexts[device], memory_order_relaxed);
     if (context || guard.real.cuInit(0) || guard.real.cuDeviceGet(&d, device) ||
         guard.real.cuDevicePrimaryCtxRetain(&context, d))
@@ -68,13 +68,14 @@ static CUcontext primary(int device)
     return context;
 }
 
-// What a thread had before a call of ours, to be put back after it.
+// The thread's state before a call of moat's, restored after it.
 struct place {
     bool pushed;
     CUstreamCaptureMode mode;
 };
 
-// The device's context, and a mode in which allocations do not break a capture: they are not part of it.
+// Makes the device's context current, and selects the capture mode in which allocations do not break a
+// capture, of which they are no part.
 static struct place enter(int device)
 {
     struct place place = {.mode = CU_STREAM_CAPTURE_MODE_RELAXED};
@@ -113,13 +114,14 @@ static CUresult allocate(CUdeviceptr *p, size_t size, CUstream stream)
     return r;
 }
 
-// PyTorch takes whatever it is given for memory. It must hear of a failure in C++'s way: as the exception that the
-// C++ library throws for it, which becomes one of Python's. Nothing of ours lies between here and PyTorch's code.
+// PyTorch takes whatever it gets for memory. A failure must be raised as the exception that the C++ library
+// throws for it, which becomes one of Python's. No frame of moat's that needs unwinding lies between here and
+// PyTorch's code.
 static void refuse(size_t size, CUresult r)
 {
-    static atomic_flag told = ATOMIC_FLAG_INIT;
+    static atomic_flag noted = ATOMIC_FLAG_INIT;
     void (*throw_bad_alloc)(void) = NULL;
-    if (!atomic_flag_test_and_set_explicit(&told, memory_order_relaxed))
+    if (!atomic_flag_test_and_set_explicit(&noted, memory_order_relaxed))
         guard_report_note("PyTorch asked for %zu bytes, and the driver refused with %d", size, r);
     void *library = dlopen("libstdc++.so.6", RTLD_LAZY | RTLD_NOLOAD);
     void *symbol = library ? dlsym(library, "_ZSt17__throw_bad_allocv") : NULL;
@@ -137,12 +139,12 @@ static bool have_driver(void)
 
 __attribute__((visibility("default"))) void *moat_torch_alloc(ssize_t size, int device, CUstream stream)
 {
-    static atomic_flag told = ATOMIC_FLAG_INIT;
+    static atomic_flag noted = ATOMIC_FLAG_INIT;
     CUdeviceptr p = 0;
     if (size <= 0 || !have_driver())
         return NULL;
-    // Only now is it sure, and the process uses CUDA.
-    if (guard.watching && !atomic_flag_test_and_set_explicit(&told, memory_order_relaxed))
+    // Only now is it certain that the process uses CUDA and this allocator.
+    if (guard.watching && !atomic_flag_test_and_set_explicit(&noted, memory_order_relaxed))
         guard_report_note("PyTorch allocates through moat: each tensor is a separate buffer");
     struct place place = enter(device);
     CUresult r = allocate(&p, (size_t)size, stream);
@@ -163,7 +165,8 @@ static bool is_graphs(uint64_t pointer)
     return yes;
 }
 
-// PyTorch's own allocator keeps a graph's memory as long as the graph; here nobody tells when that ends.
+// PyTorch's own allocator keeps a graph's memory as long as the graph; this interface does not reveal when
+// the graph ends, so the memory is never freed.
 __attribute__((visibility("default"))) void moat_torch_free(void *pointer, ssize_t size, int device,
                                                             CUstream stream)
 {

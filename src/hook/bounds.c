@@ -9,17 +9,17 @@
 #include "mode/mode.h"
 #include "track/track.h"
 
-// How far from a buffer an address that is no buffer's is still taken for an error with that buffer.
+// NEAR: bytes from a buffer within which an access to no buffer is blamed on it.
 enum { NEAR = 2 << 20, NULL_PAGE = 4096 };
 
 enum verdict {
     FINE,
-    WRONG,    // refused
-    SUSPECT,  // the driver decides: moat does not know the memory at all
+    WRONG,    // the call is refused
+    SUSPECT,  // the driver decides, because moat does not know the memory
 };
 
-// The calling thread's call whose arguments are suspect, until the driver has answered. Rarely set, so only a flag is
-// looked at on the way back.
+// The calling thread's call with suspect arguments, until the driver has answered. Rarely set, so the way
+// back tests only a flag.
 static __thread struct {
     bool set;
     enum driver_id call;
@@ -37,7 +37,7 @@ static bool is_device(const struct track_block *b)
     return !track_families[b->facts.family].host;
 }
 
-// A finding is large, and most calls are right: nothing is written to it before this.
+// Fills a finding. A finding is large and most calls are right, so nothing is written to it before this.
 static void found(struct guard_finding *f, enum report_type type, uint64_t address,
                   const struct track_block *b, bool freed)
 {
@@ -46,7 +46,7 @@ static void found(struct guard_finding *f, enum report_type type, uint64_t addre
         f->buffers[0] = track_copy(b, freed);
 }
 
-// The end of the memory that may be walked through from b on: mapped pieces that touch count as one.
+// Returns the end of the memory that may be accessed from b on: adjacent mapped blocks count as one.
 static uint64_t reach(const struct track_block *b, uint64_t end)
 {
     uint64_t to = track_end(b);
@@ -62,7 +62,7 @@ static uint64_t reach(const struct track_block *b, uint64_t end)
 static enum verdict check_in(const struct track_block *b, const struct bounds_range *r, uint64_t end,
                              struct guard_finding *f)
 {
-    // What was registered may be part of a larger array; when a graph has which memory there, only the driver knows.
+    // Registered memory may be part of a larger array; when memory of a graph is valid only the driver knows.
     if (end <= track_end(b) || b->facts.family == TRACK_REGISTERED || b->facts.family == TRACK_GRAPH)
         return FINE;
     uint64_t to = reach(b, end);
@@ -72,7 +72,7 @@ static enum verdict check_in(const struct track_block *b, const struct bounds_ra
     return WRONG;
 }
 
-// Whether the driver knows an allocation there that moat did not see.
+// Returns whether the driver knows an allocation there that moat did not see.
 static bool is_foreign(const struct bounds_range *r)
 {
     CUdeviceptr base;
@@ -105,7 +105,8 @@ static enum verdict check_nowhere(const struct bounds_range *r, uint64_t end, st
     return SUSPECT;
 }
 
-// Whether its addresses were the system's again at once. Those of other buffers may be where they were large.
+// Returns whether the block's addresses returned to the system at once. Those of other large buffers may have
+// too.
 static bool went_back(const struct track_block *b)
 {
     switch (atomic_load_explicit(&b->freed_by, memory_order_relaxed)) {
@@ -122,14 +123,14 @@ static bool went_back(const struct track_block *b)
     }
 }
 
-// What the call takes for the host's may lie there now. The rest of a large buffer may still be nobody's.
+// Returns whether host memory lies there now. The rest of a large freed buffer may still be unmapped.
 static bool is_hosts_again(const struct track_block *b, uint64_t address)
 {
     const void *p = (const void *)(uintptr_t)address;
     return went_back(b) ? readable_bytes(p, 1) : readable_surely(p, 1);
 }
 
-// Inside an epoch section.
+// Call it inside an epoch section.
 static enum verdict judge(const struct bounds_range *r, struct guard_finding *f)
 {
     uint64_t end = end_of(r);
@@ -161,7 +162,7 @@ CUresult bounds_check(enum driver_id call, const struct bounds_range *r)
     if (v == FINE)
         return CUDA_SUCCESS;
     if (v == WRONG) {
-        suspect.set = false;  // of the other side: the driver is not asked
+        suspect.set = false;  // set by the other side, but the driver is not called
         f.call = call;
         f.bytes = r->bytes;
         f.access = r->access;
@@ -180,7 +181,7 @@ CUresult bounds_check_rows(enum driver_id call, const struct bounds_range *first
     uint64_t by_rows, by_planes, bytes;
     if (!rows || !planes || !first->bytes)
         return CUDA_SUCCESS;
-    // Sizes that no memory has are the driver's to refuse.
+    // The driver refuses sizes that overflow.
     if (__builtin_mul_overflow(rows - 1, pitch, &by_rows) ||
         __builtin_mul_overflow(planes - 1, plane, &by_planes) ||
         __builtin_add_overflow(by_rows, by_planes, &bytes) ||
@@ -211,8 +212,9 @@ CUresult bounds_done(CUresult r)
     return kernel_fault_seen(r);
 }
 
-// To ask how much memory there is needs a context as a transfer does, and changes nothing. A stream of the program's own
-// knows its context, so it does not matter that none is current; one that is destroyed does (seen on an H200).
+// cuMemGetInfo needs a context as a transfer does, and has no side effects. A stream of the program's own
+// knows its context, so it does not matter if none is current; it does matter if the context is destroyed
+// (seen on an H200).
 CUresult bounds_refused(CUresult r, CUstream stream)
 {
     size_t available, all;
@@ -227,7 +229,7 @@ CUresult bounds_refused(CUresult r, CUstream stream)
     return context ? kernel_fault_seen(context) : r;
 }
 
-// Inside an epoch section: what a pointer that cannot be freed is.
+// Call it inside an epoch section. Finds out what a pointer that cannot be freed is.
 static void judge_free(uint64_t pointer, enum track_way way, struct guard_finding *f)
 {
     bool array = way == TRACK_BY_ARRAY;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The judgement alone: the driver is a function that knows one foreign buffer, and reports are only kept.
+// The checks alone: the driver is a function that knows one foreign buffer, and reports are only recorded.
 #include "hook/bounds.h"
 
 #include <setjmp.h>
@@ -96,7 +96,7 @@ static void bad_before_the_start(void **state)
     expect_report(REPORT_HEAP_UNDERFLOW, BASE - 8, BASE);
 }
 
-// Memory of the host's that CUDA was never told of may be anything.
+// Host memory that CUDA does not know may be anything.
 static void good_host_memory(void **state)
 {
     static char pageable[4096];
@@ -107,7 +107,7 @@ static void good_host_memory(void **state)
     assert_int_equal(touch((uintptr_t)pageable + 512, 2048, false), 0);
     assert_int_equal(reports, 0);
     assert_true(track_freeing((uintptr_t)pageable + 512, TRACK_BY_REGISTER, DRIVER_cuMemHostUnregister));
-    // The page is still there.
+    // The page is still mapped.
     assert_int_equal(touch((uintptr_t)pageable + 512, 100, false), 0);
     assert_int_equal(reports, 0);
 }
@@ -145,7 +145,8 @@ static void bad_freed(void **state)
     assert_true(last.buffers[0].freed);
 }
 
-// A handle is a number: host memory at the same address has nothing to do with it, and another array may get it again.
+// A handle is a number: host memory at the same address is unrelated to it, and another array may get the
+// handle.
 static void good_handles_of_arrays(void **state)
 {
     static char memory[64];
@@ -165,7 +166,7 @@ static void good_handles_of_arrays(void **state)
     assert_int_equal(reports, 1);
 }
 
-// Of what a graph allocates nobody knows when it is there.
+// When memory of a graph is valid is unknown.
 static void good_graph_memory(void **state)
 {
     track_made_in_graph(DRIVER_cuGraphAddMemAllocNode, BASE + 4096, 64);
@@ -176,7 +177,7 @@ static void good_graph_memory(void **state)
     assert_true(track_freeing(BASE + 4096, TRACK_BY_DEVICE, DRIVER_cuMemFreeAsync));
 }
 
-// Managed memory's addresses go back to the system, which gives them out as ordinary memory.
+// Addresses of managed memory return to the system, which hands them out as ordinary memory.
 static void good_host_memory_again(void **state)
 {
     static char memory[64];
@@ -187,7 +188,8 @@ static void good_host_memory_again(void **state)
     assert_int_equal(touch((uintptr_t)memory, sizeof memory, false), 0);
     assert_int_equal(touch((uintptr_t)memory, sizeof memory, false), 0);
     assert_int_equal(reports, 0);
-    // The same of plain memory, whose addresses the driver gives back too where it was large; the rest of it is known still.
+    // The same for plain memory, whose addresses the driver returns too if it was large; the rest of it is
+    // still known.
     track_made(TRACK_PLAIN, DRIVER_cuMemAlloc_v2, (uintptr_t)memory, sizeof memory);
     assert_true(track_freeing((uintptr_t)memory, TRACK_BY_DEVICE, DRIVER_cuMemFree_v2));
     assert_int_equal(touch((uintptr_t)memory, sizeof memory, false), 0);
@@ -200,7 +202,7 @@ static void good_host_memory_again(void **state)
     expect_report(REPORT_USE_AFTER_FREE, BASE + 0x500000, BASE + 0x500000);
 }
 
-// One side of a copy is unknown, the other wrong: the call after it has nothing to do with that.
+// One side of a copy is unknown, the other wrong: the next call is not affected.
 static void good_call_after_a_wrong_one(void **state)
 {
     assert_int_equal(touch(0x123456789000, 20, true), 0);
@@ -229,7 +231,7 @@ static void bad_announced(void **state)
     assert_int_equal(touch(BASE + 256, 101, true), 0);
 }
 
-// Whether unknown memory is an error, the driver says.
+// The driver decides whether unknown memory is an error.
 static void good_unknown(void **state)
 {
     assert_int_equal(touch(FOREIGN + 10, 20, true), 0);
@@ -243,7 +245,7 @@ static void good_unknown(void **state)
     assert_int_equal(touch(0, 20, true), 0);
     assert_int_equal(bounds_done(CUDA_ERROR_INVALID_VALUE), CUDA_ERROR_INVALID_VALUE);
     expect_report(REPORT_NULL_DEREFERENCE, 0, 0);
-    // It concerned that call only.
+    // Only that call was suspect.
     assert_int_equal(bounds_done(CUDA_ERROR_INVALID_VALUE), CUDA_ERROR_INVALID_VALUE);
     assert_int_equal(reports, 0);
 }
@@ -265,7 +267,7 @@ static void good_rows(void **state)
     assert_int_equal(rows(41, 240, 5, 0, 1), CUDA_ERROR_INVALID_VALUE);
     assert_int_equal(rows(100, 100, 5, 501, 2), CUDA_ERROR_INVALID_VALUE);
     assert_int_equal(reports, 2);
-    // What overflows is left to the driver.
+    // Sizes that overflow are left to the driver.
     assert_int_equal(rows(100, UINT64_MAX / 2, 4, 0, 1), 0);
     assert_int_equal(reports, 2);
 }
@@ -292,7 +294,7 @@ static CUresult memory_info(size_t *available, size_t *all)
     return state_of_context;
 }
 
-// What the driver says of the context comes first, unless there is none and the call has one of its own by its stream.
+// An error of the context comes first, unless none is current and the call's stream has one.
 static void refused_as_the_driver_would(void **state)
 {
     const CUresult invalid = CUDA_ERROR_INVALID_VALUE;

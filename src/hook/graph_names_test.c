@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Which kernels a launched graph is said to run, over a driver whose graphs are a few numbers; and what a fault is blamed on.
+// Which kernels a launched graph is reported to run, over a fake driver with small graphs; and which kernel a
+// fault is blamed on.
 #include "launch/graph_names.h"
 
 #include <setjmp.h>
@@ -33,7 +34,7 @@ struct CUgraph_st {
     size_t count;
 };
 
-// Not functions: only their addresses matter.
+// Not functions: only their addresses are used.
 static char functions[2 * PAIRS];
 #define FUNCTION(n) ((CUfunction)&functions[n])
 #define KERNEL(n) ((CUkernel)&functions[PAIRS + (n)])
@@ -42,7 +43,7 @@ static char functions[2 * PAIRS];
 static struct CUgraph_st graph, child;
 static CUgraphExec next_exec = EXEC(0);
 static CUstreamCaptureMode capture_mode = CU_STREAM_CAPTURE_MODE_GLOBAL;
-static int calls_left = -1;  // until one fails; < 0: none will
+static int calls_left = -1;  // until one fails; < 0: none fails
 static char blamed[600], note[2000];
 
 void guard_report_finding(const struct guard_finding *f)
@@ -55,9 +56,9 @@ void guard_report_note(const char *fmt, ...)
 {
 }
 
-// --- the driver ---------------------------------------------------------------------------------------------
+// --- the driver -------------------------------------------------------------------------------------------
 
-// What is asked must be allowed whoever captures.
+// Queries must be allowed during any capture.
 static CUresult asked(void)
 {
     assert_int_equal(capture_mode, CU_STREAM_CAPTURE_MODE_RELAXED);
@@ -212,7 +213,7 @@ static CUgraphExec make(void)
     return e;
 }
 
-// --- what is listed -----------------------------------------------------------------------------------------
+// --- what is listed ---------------------------------------------------------------------------------------
 
 static void assert_listed(const char *expected)
 {
@@ -222,7 +223,7 @@ static void assert_listed(const char *expected)
     assert_string_equal(text, expected);
 }
 
-// Nothing else was launched.
+// As the only launch.
 static void assert_runs(CUgraphExec e, const char *expected)
 {
     memset(&launch_ring, 0, sizeof launch_ring);
@@ -267,7 +268,7 @@ static void assert_certain(uint64_t since, bool expected)
     assert_int_equal(launch_ring_is_certain(names, launch_ring_since(since, names, MOST)), expected);
 }
 
-// Where another may have done it, because it has no name or is no longer kept, nobody is certain.
+// If an unnamed kernel, or one no longer kept, may have been the cause, no kernel is certain.
 static void lists_what_has_no_name(void **state)
 {
     memset(&launch_ring, 0, sizeof launch_ring);
@@ -290,7 +291,7 @@ static void lists_what_has_no_name(void **state)
     assert_certain(0, true);
 }
 
-// Who waits while one is being launched does not wait for it.
+// A wait during a launch does not cover that launch.
 static void counts_what_the_driver_has(void **state)
 {
     memset(&launch_ring, 0, sizeof launch_ring);
@@ -318,7 +319,7 @@ static void has_a_place_for_what_has_no_name(void **state)
     assert_ptr_equal(names[1], launch_ring_unknown);
 }
 
-// The driver knows names that nobody has asked it for before.
+// The driver knows names that the program has never requested.
 static void asks_for_names(void **state)
 {
     add_function(&graph, 4);
@@ -366,7 +367,7 @@ static void bounds_walks(void **state)
     assert_runs(make(), ": one");
 }
 
-// Any of the calls may fail: less is known then, and nobody is certain.
+// Any of the calls may fail: then fewer names are known, and no kernel is certain.
 static void asks_in_vain(void **state)
 {
     const char *names[MOST];
@@ -429,7 +430,7 @@ static void follows_changes(void **state)
     assert_int_equal(capture_mode, CU_STREAM_CAPTURE_MODE_GLOBAL);
 }
 
-// What was launched is what the graph ran then, though it is gone and its handle another's.
+// The names of a launch are those at that time, even if the graph is destroyed and its handle reused.
 static void outlives_graph(void **state)
 {
     add_function(&graph, 1);
@@ -445,7 +446,7 @@ static void outlives_graph(void **state)
     assert_listed(": two, one");
 }
 
-// --- what is blamed -----------------------------------------------------------------------------------------
+// --- what is blamed ---------------------------------------------------------------------------------------
 
 static bool blames(const char *whom, const char *list)
 {
@@ -474,7 +475,7 @@ static bool blames_unknown(void)
     return blames("nobody", "launched last: unknown ones");
 }
 
-// One report for each process.
+// One report per process.
 static void blames_graphs(void **state)
 {
     add_function(&graph, 1);
@@ -487,7 +488,7 @@ static void blames_graphs(void **state)
     memset(&launch_ring, 0, sizeof launch_ring);
     launch_ring_note_graph(graph_names_of(EXEC(99)));
     fork_testing_child(blames_unknown);
-    // Those before are not kept, and it may have been one of them.
+    // Earlier launches are not kept, and one of them may have been the cause.
     launch_ring_note(FUNCTION(2));
     for (unsigned i = 0; i < LAUNCH_RING_KEPT; i++)
         launch_ring_note(FUNCTION(1));
@@ -510,7 +511,7 @@ static void forks(void **state)
     fork_testing_child(goes_on);
 }
 
-// The last: nothing new is known when there is no more room, and the rest stays.
+// Runs last: when there is no more room, new graphs are unknown, and known ones stay.
 static void runs_full(void **state)
 {
     unsigned unknown = 0;

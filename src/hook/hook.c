@@ -6,7 +6,7 @@
 struct hook_row {
     enum driver_id id;
     driver_function hook;
-    driver_function real;  // what it stands in for; NULL: the driver lacks it
+    driver_function real;  // the driver's function; NULL: the driver lacks it
 };
 
 static struct hook_row rows[] = {
@@ -24,14 +24,15 @@ static int by_function(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-// Release: pairs with the load in forward.c, after which a hook uses what was made before.
+// Release: pairs with the load in forward.c, so that a hook sees all that was initialised before.
 static void fill(driver_function *slot, driver_function f)
 {
     __atomic_store_n(slot, f, __ATOMIC_RELEASE);
 }
 
-// The rows first: a thread that finds a filled slot runs its hook at once. A driver may have one function for several
-// symbols. Those that have no hook get the function, not another call's hook.
+// Sorts the rows before it fills slots, because a thread that finds a filled slot runs its hook at once. A
+// driver may have one function for several symbols; those without a hook get the function, not another call's
+// hook.
 void hook_install(const struct driver *real, driver_function *slots, driver_function missing)
 {
     bool hooked[DRIVER_CALLS] = {0};

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What stands in for calls of the driver API: hook_SYMBOL for each row of hooks.def, with the call's own type.
+// The hooks: hook_SYMBOL replaces a call of the driver API for each row of hooks.def, with the call's own
+// type.
 #ifndef MOAT_HOOK_HOOK_H
 #define MOAT_HOOK_HOOK_H
 
@@ -12,17 +13,19 @@
 #include "hook/hooks.def"
 #undef HOOK
 
-// Points the forwarder's slots at the driver's functions, at the hooks where there are some, and at `missing`
-// where the driver lacks the call.
+// Points the forwarder's slots at the hooks, at the driver's functions where there is no hook, and at
+// `missing` where the driver lacks the call.
 void hook_install(const struct driver *real, driver_function *slots, driver_function missing);
 
-// The hook that stands in for a function of the driver; the function itself if there is none.
+// Returns the hook of a driver function; the function itself if it has none.
 driver_function hook_instead_of(driver_function f);
 
-// The driver has no memory, and modes that hold some back have given of it: it is worth to try again.
+// If the driver is out of memory, lets modes release what they hold; returns true if the call should be tried
+// again.
 bool hook_reclaim(CUresult r);
 
-// The same around a call that allocates as a side effect, and seldom fails: it waits for nothing.
+// Repeats a call that allocates as a side effect, if it was out of memory and modes could release some
+// without waiting for kernels.
 #define HOOK_TRY_AGAIN(r, call)                                                         \
     do {                                                                                \
         if (__builtin_expect((r) == CUDA_ERROR_OUT_OF_MEMORY, 0) && mode_reclaim(true)) \

@@ -46,7 +46,7 @@ CUresult hook_cuMipmappedArrayCreate(CUmipmappedArray *array, const CUDA_ARRAY3D
     return made(r, DRIVER_cuMipmappedArrayCreate, r ? NULL : *array, 0);
 }
 
-// The driver follows the handle, so one that is known to be gone does not reach it.
+// The driver dereferences the handle, so one that is known to be destroyed is not passed to it.
 static bool destroyed_before(enum driver_id call, const void *handle)
 {
     unsigned section = epoch_enter();
@@ -69,7 +69,7 @@ static bool destroyed_before(enum driver_id call, const void *handle)
         return r;                                                                                        \
     }
 
-// Arrays that belong to something else. They are not tracked; the handle may be one that an array of ours had.
+// Arrays that belong to something else. They are not tracked; the handle may be one that a tracked array had.
 #define PART(symbol, parameters, arguments)         \
     CUresult hook_##symbol parameters               \
     {                                               \

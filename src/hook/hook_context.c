@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The ends of contexts: what they held is gone, and what the program still held has leaked.
+// The ends of contexts: blocks in them are gone, and those not yet freed have leaked.
 #include "hook/hook_context.h"
 
 #include "context/context.h"
@@ -11,9 +11,9 @@
 #include "mode/mode.h"
 #include "track/track.h"
 
-// Held from before the driver ends a context until nothing of it is known any more: the driver may give its handle out again at
-// once, and whoever gets one waits for this. Before all other locks of ours; recursive, for what is loaded into the driver may
-// call us from inside its calls.
+// Held from before the driver ends a context until all records of it are removed: the driver may reuse its
+// handle at once, and a thread that gets the handle waits for this lock. First in rank; recursive, because a
+// call into the driver may call back into libmoat.so.
 static struct lock ending = LOCK_INIT_RECURSIVE(CONTEXT_ENDS);
 
 void hook_context_after_fork(void)
@@ -31,8 +31,8 @@ static void gone(CUcontext context, enum driver_id call)
     context_forget(context);
 }
 
-// Before the driver's call, and after it: one for each of the other. last: nobody else is known to hold the
-// context.
+// ends is called before the driver's call and over after it, always in pairs. last: nobody else is known to
+// hold the context.
 static void ends(CUcontext context, enum driver_id call, bool last)
 {
     if (last)
@@ -64,7 +64,7 @@ static void retain(CUdevice device, CUcontext context)
 
 CUresult hook_cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device)
 {
-    // Else one that is being released here would be taken for living on.
+    // Otherwise a context that is being released here would be taken for one that stays alive.
     lock_take(&ending);
     CUresult r = guard.real.cuDevicePrimaryCtxRetain(context, device);
     if (!r)
@@ -73,7 +73,8 @@ CUresult hook_cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device)
     return r;
 }
 
-// A context that is made must be known: libraries come into it unseen.
+// A context must be recorded when it is created, because libraries are loaded into it without a call that
+// moat sees.
 #define CREATE(symbol, parameters, arguments)     \
     CUresult hook_##symbol parameters             \
     {                                             \
@@ -101,7 +102,7 @@ static CUresult reset(enum driver_id call, __typeof__(cuDevicePrimaryCtxReset) *
     return r;
 }
 
-// Before a call that gives a primary context back, and after it.
+// releases is called before a call that releases a primary context, and released after it.
 static void releases(enum driver_id call, CUdevice device)
 {
     bool last = context_device_releases(device);
@@ -153,7 +154,7 @@ ENDS(cuDevicePrimaryCtxReset, reset, CUdevice)
 ENDS(cuDevicePrimaryCtxRelease, release, CUdevice)
 ENDS(cuCtxDestroy, destroy, CUcontext)
 
-// The oldest way to hold contexts: the last to let go destroys it.
+// cuCtxAttach and cuCtxDetach, the oldest way to hold contexts: the last detach destroys the context.
 
 CUresult hook_cuCtxAttach(CUcontext *context, unsigned flags)
 {
@@ -173,7 +174,7 @@ CUresult hook_cuCtxDetach(CUcontext context)
     return r;
 }
 
-// A green context holds the primary one of its device.
+// A green context holds the primary context of its device.
 
 static CUcontext find_primary(CUdevice device)
 {
@@ -203,7 +204,8 @@ CUresult hook_cuCtxFromGreenCtx(CUcontext *context, CUgreenCtx green)
     return r;
 }
 
-// Out of the books before the driver's call: then another may have its handles.
+// The green context is removed from the records before the driver's call, because afterwards another may have
+// its handles.
 CUresult hook_cuGreenCtxDestroy(CUgreenCtx green)
 {
     enum driver_id call = DRIVER_cuGreenCtxDestroy;
@@ -215,7 +217,7 @@ CUresult hook_cuGreenCtxDestroy(CUgreenCtx green)
         green_made(green, device, context_device_primary(device));
         green_current_as(green, context);
     } else if (context && guard.watching) {
-        track_owner_gone(context, call);  // nothing is its own, but its handle may come again
+        track_owner_gone(context, call);  // it owns nothing, but its handle may be reused
     }
     return released(call, device, r);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Whose memory goes with which context, over a driver that is a few numbers: it has one device, whose primary context lives
-// as long as somebody holds it, contexts that are counted, and green ones.
+// Which memory ends with which context, over a fake driver: it has one device, whose primary context lives as
+// long as it is held, contexts with reference counts, and green ones.
 #include "hook/hook_context.h"
 
 #include <setjmp.h>
@@ -26,8 +26,8 @@ enum { SIZE = 1000 };
 struct guard guard;
 static unsigned leaks;
 static CUcontext current;
-static int held;        // the primary context
-static int references;  // of OTHER
+static int held;        // references to the primary context
+static int references;  // references to OTHER
 static CUcontext attach_to = OTHER;
 static CUresult next_result;
 static uint64_t next_address = 0x10000000;
@@ -149,7 +149,7 @@ static CUresult create(CUcontext *context, unsigned flags, CUdevice device)
     return CUDA_SUCCESS;
 }
 
-// The first of all tests.
+// Must be the first test.
 static void tells_one_context_from_several(void **state)
 {
     CUcontext c;
@@ -231,7 +231,7 @@ static void destroyed_whoever_holds_it(void **state)
     uint64_t p = make_in(OTHER);
     assert_int_equal(hook_cuCtxDestroy_v2(OTHER), 0);
     assert_int_equal(freed_by(p), DRIVER_cuCtxDestroy_v2);
-    // The next context at that address is another one, held once.
+    // The next context at that address is a new one, held once.
     references = 1;
     p = make_in(OTHER);
     assert_int_equal(hook_cuCtxDetach(OTHER), 0);
@@ -292,7 +292,7 @@ static void more_green_contexts_than_rows(void **state)
     assert_null(green_gone(NULL));
 }
 
-// Last: from then on nobody knows.
+// Runs last: from then on attachments are unknown.
 static void more_attached_than_rows(void **state)
 {
     CUcontext c;

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: MIT
-// Copies of one dimension: both ends are checked before the driver sees the call.
+// One-dimensional copies: both sides are checked before the driver sees the call.
 #include "hook/bounds.h"
 #include "hook/bounds_array.h"
 #include "core/guard.h"
 #include "hook/hook.h"
 
-// One end of a copy.
+// One side of a copy.
 struct side {
     uint64_t address;
-    bool device;    // an address of the device's, by the call's own word
-    CUarray array;  // instead of an address, which is then the offset in it
+    bool device;    // the call takes it for a device address
+    CUarray array;  // replaces the address, which is then the offset in it
 };
 
 #define DEVICE(p) ((struct side){(p), true, NULL})
@@ -39,7 +39,7 @@ static CUresult check_copy(enum driver_id call, struct side to, struct side from
         return r ? bounds_refused(r, stream) : bounds_done(guard.real.symbol arguments); \
     }
 
-// A call and its variant for the thread's own stream.
+// A call and its variant for per-thread default streams.
 #define COPIES(symbol, variant, parameters, arguments, to, from)          \
     COPY(symbol, BOUNDS_STREAM##variant, parameters, arguments, to, from) \
     COPY(symbol##variant, BOUNDS_STREAM##variant, parameters, arguments, to, from)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Captures: what they forbid must not be done without the driver. Kernel nodes: modes are told of them.
-// Executable graphs: which kernels they run is learnt here, for reports to name them. Their launches are in
+// Captures: modes must not do what a capture forbids without the driver. Kernel nodes: modes see them.
+// Executable graphs: the names of their kernels are collected here, for reports. Launches of graphs are in
 // hook_launch.c.
 #include "context/capture_rule.h"
 #include "launch/graph_names.h"
@@ -68,23 +68,24 @@ CHANGED(cuGraphExecUpdate_v2, graph_names_made(e, g),
 CHANGED(cuGraphExecChildGraphNodeSetParams, graph_names_add_graph(e, g),
         (CUgraphExec e, CUgraphNode node, CUgraph g), (e, node, g))
 
-// Before the call: after it another thread may have got the same handle.
+// Called before the driver's call, because afterwards another thread may get the same handle.
 CUresult hook_cuGraphExecDestroy(CUgraphExec e)
 {
     graph_names_forget(e);
     return guard.real.cuGraphExecDestroy(e);
 }
 
-// Kernel nodes: what follows the arguments fills the struct launch_node. kernel: where there is no function.
+// Kernel nodes: the arguments after `arguments` fill the struct launch_node. kernel: used if there is no
+// function.
 #define NODE(symbol, kernel, then, parameters, arguments, ...)                                          \
-    __attribute__((noinline)) static CUresult told_##symbol parameters                                  \
+    __attribute__((noinline)) static CUresult shown_##symbol parameters                                 \
     {                                                                                                   \
-        HOOK_TELL_NODE(symbol, arguments, p, p->func ? (void *)p->func : (void *)(kernel), .params = p, \
+        HOOK_NODE_BODY(symbol, arguments, p, p->func ? (void *)p->func : (void *)(kernel), .params = p, \
                        __VA_ARGS__);                                                                    \
     }                                                                                                   \
     CUresult hook_##symbol parameters                                                                   \
     {                                                                                                   \
-        CUresult r = p && mode_any ? told_##symbol arguments : guard.real.symbol arguments;             \
+        CUresult r = p && mode_any ? shown_##symbol arguments : guard.real.symbol arguments;            \
         if (!r && p && guard.watching)                                                                  \
             then;                                                                                       \
         return r;                                                                                       \
@@ -100,8 +101,8 @@ CUresult hook_cuGraphExecDestroy(CUgraphExec e)
 NODES(, CUDA_KERNEL_NODE_PARAMS_v1, NULL)
 NODES(_v2, CUDA_KERNEL_NODE_PARAMS, p->kern)
 
-// A node whose kernel a mode has replaced has the program's own. Hidden parameters are behind those that the
-// program looks at.
+// Returns the program's own kernel for a node whose kernel a mode has replaced. Hidden parameters come after
+// those that the program reads.
 CUresult hook_cuGraphKernelNodeGetParams(CUgraphNode node, CUDA_KERNEL_NODE_PARAMS_v1 *p)
 {
     CUresult r = guard.real.cuGraphKernelNodeGetParams(node, p);

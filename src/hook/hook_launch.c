@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Launches, and calls that wait for them or ask for them and so learn of their faults.
+// Launches, and calls that wait for kernels or query them and so return their faults.
 #include <string.h>
 
 #include "context/green.h"
@@ -18,17 +18,17 @@ static CUresult launched(CUresult r, unsigned launches)
     return kernel_fault_seen(r);
 }
 
-// Where no mode is on there is nobody to tell.
-#define UNTOLD(symbol, arguments)                 \
+// The fast path if no mode is on.
+#define WITHOUT_MODES(symbol, arguments)          \
     if (__builtin_expect(!mode_any, 1)) {         \
         launch_ring_note(f);                      \
         CUresult r = guard.real.symbol arguments; \
         launch_ring_made();                       \
         return launched(r, 1);                    \
     }
-// What follows the arguments fills the rest of the struct launch_call. The ring comes first: its atomic
-// operation would wait for the stores into the struct.
-#define TOLD(symbol, arguments, ...)                                    \
+// Shows a launch to the modes. The arguments after `arguments` fill the rest of the struct launch_call. The
+// ring comes first: its atomic operation would wait for the stores into the struct.
+#define WITH_MODES(symbol, arguments, ...)                              \
     launch_ring_note(f);                                                \
     _Alignas(16) char room[LAUNCH_CALL_ROOM];                           \
     struct launch_change change;                                        \
@@ -45,16 +45,16 @@ static CUresult launched(CUresult r, unsigned launches)
     HOOK_TRY_AGAIN(r, LAUNCH_CALL_GO(&l, guard.real.symbol arguments)); \
     launch_ring_made();                                                 \
     return launched(r, 1)
-// Apart, so that a launch that nobody is told of takes none of a thread's stack for the parameters' bytes.
-#define LAUNCH(symbol, parameters, arguments, ...)                     \
-    __attribute__((noinline)) static CUresult told_##symbol parameters \
-    {                                                                  \
-        TOLD(symbol, arguments, __VA_ARGS__);                          \
-    }                                                                  \
-    CUresult hook_##symbol parameters                                  \
-    {                                                                  \
-        UNTOLD(symbol, arguments)                                      \
-        return told_##symbol arguments;                                \
+// A separate function, so that a launch that no mode sees needs no stack for the parameters' bytes.
+#define LAUNCH(symbol, parameters, arguments, ...)                      \
+    __attribute__((noinline)) static CUresult shown_##symbol parameters \
+    {                                                                   \
+        WITH_MODES(symbol, arguments, __VA_ARGS__);                     \
+    }                                                                   \
+    CUresult hook_##symbol parameters                                   \
+    {                                                                   \
+        WITHOUT_MODES(symbol, arguments)                                \
+        return shown_##symbol arguments;                                \
     }
 #define LAUNCHES(symbol, parameters, arguments, ...)   \
     LAUNCH(symbol, parameters, arguments, __VA_ARGS__) \
@@ -72,7 +72,7 @@ LAUNCHES(cuLaunchCooperativeKernel,
          (f, gx, gy, gz, bx, by, bz, shared, q, arguments), .grid = {gx, gy, gz}, .block = {bx, by, bz},
          .shared = shared, .stream = q, .parameters = arguments, .extra = NULL, .config = NULL, .old = NULL)
 
-// The driver refuses a launch without a configuration.
+// Read if the configuration is NULL; the driver refuses such a launch.
 static const CUlaunchConfig none;
 #define EX(c) ((c) ? (c) : &none)
 LAUNCHES(cuLaunchKernelEx, (const CUlaunchConfig *c, CUfunction f, void **arguments, void **extra),
@@ -82,24 +82,24 @@ LAUNCHES(cuLaunchKernelEx, (const CUlaunchConfig *c, CUfunction f, void **argume
 
 // --- the oldest way: shape and parameters are set in the function, one call after the other ----------------
 
-// NULL: there is no room.
+// Returns NULL if there is no room.
 static struct kernels_old *old_of(CUfunction f)
 {
     return guard.watching ? kernels_old(kernels_get(f)) : NULL;
 }
 
-#define OLD(symbol, x, y, q, parameters, arguments)                                                   \
-    __attribute__((noinline)) static CUresult told_##symbol parameters                                \
-    {                                                                                                 \
-        static const struct kernels_old unset = {.block = {1, 1, 1}};                                 \
-        const struct kernels_old *o = old_of(f), *is = o ? o : &unset;                                \
-        TOLD(symbol, arguments, .old = o, .grid = {(unsigned)(x), (unsigned)(y), 1},                  \
-             .block = {is->block[0], is->block[1], is->block[2]}, .shared = is->shared, .stream = q); \
-    }                                                                                                 \
-    CUresult hook_##symbol parameters                                                                 \
-    {                                                                                                 \
-        UNTOLD(symbol, arguments)                                                                     \
-        return told_##symbol arguments;                                                               \
+#define OLD(symbol, x, y, q, parameters, arguments)                                                         \
+    __attribute__((noinline)) static CUresult shown_##symbol parameters                                     \
+    {                                                                                                       \
+        static const struct kernels_old unset = {.block = {1, 1, 1}};                                       \
+        const struct kernels_old *o = old_of(f), *is = o ? o : &unset;                                      \
+        WITH_MODES(symbol, arguments, .old = o, .grid = {(unsigned)(x), (unsigned)(y), 1},                  \
+                   .block = {is->block[0], is->block[1], is->block[2]}, .shared = is->shared, .stream = q); \
+    }                                                                                                       \
+    CUresult hook_##symbol parameters                                                                       \
+    {                                                                                                       \
+        WITHOUT_MODES(symbol, arguments)                                                                    \
+        return shown_##symbol arguments;                                                                    \
     }
 OLD(cuLaunch, 1, 1, NULL, (CUfunction f), (f))
 OLD(cuLaunchGrid, gx, gy, NULL, (CUfunction f, int gx, int gy), (f, gx, gy))
@@ -141,9 +141,9 @@ SET(cuParamSetv, set_bytes(o, offset, from, n), (CUfunction f, int offset, void 
 
 // --- several devices by one call ---------------------------------------------------------------------------
 
-enum { DEVICES = 16, POINTERS = 256 };  // with more the launches go on as they are
+enum { DEVICES = 16, POINTERS = 256 };  // longer lists are launched unchanged
 
-// What modes make of the list.
+// The list as modes have changed it.
 struct devices {
     CUDA_LAUNCH_PARAMS list[DEVICES];
     struct launch_change changes[DEVICES];
@@ -152,7 +152,7 @@ struct devices {
     bool changed;
 };
 
-static void tell_device(struct devices *d, unsigned i, const CUDA_LAUNCH_PARAMS *p)
+static void show_device(struct devices *d, unsigned i, const CUDA_LAUNCH_PARAMS *p)
 {
     _Alignas(16) char room[LAUNCH_CALL_ROOM];
     const struct launch_call l = {
@@ -171,7 +171,7 @@ static void tell_device(struct devices *d, unsigned i, const CUDA_LAUNCH_PARAMS 
     if (!launch_call_is_changed(&l))
         return;
     void **to = d->pointers + d->used;
-    int n = l.change->count ? launch_call_point(&l, to, POINTERS - d->used) : 0;
+    int n = l.change->count ? launch_call_pointers(&l, to, POINTERS - d->used) : 0;
     if (n < 0) {
         launch_call_leave(&l);
         return;
@@ -182,14 +182,14 @@ static void tell_device(struct devices *d, unsigned i, const CUDA_LAUNCH_PARAMS 
     d->changed = true;
 }
 
-__attribute__((noinline)) static CUresult told_devices(CUDA_LAUNCH_PARAMS *list, unsigned count,
-                                                       unsigned flags)
+__attribute__((noinline)) static CUresult launch_devices(CUDA_LAUNCH_PARAMS *list, unsigned count,
+                                                         unsigned flags)
 {
     struct devices d;
     d.used = 0;
     d.changed = false;
     for (unsigned i = 0; i < count; i++)
-        tell_device(&d, i, &list[i]);
+        show_device(&d, i, &list[i]);
     mode_poll();
     CUDA_LAUNCH_PARAMS *to = d.changed ? d.list : list;
     CUresult r = guard.real.cuLaunchCooperativeKernelMultiDevice(to, count, flags);
@@ -197,20 +197,19 @@ __attribute__((noinline)) static CUresult told_devices(CUDA_LAUNCH_PARAMS *list,
     return r;
 }
 
-// Nothing of the list is read that the driver would not read: it refuses more launches than there are
-// devices.
+// Reads nothing of the list that the driver would not read: it refuses more launches than there are devices.
 CUresult hook_cuLaunchCooperativeKernelMultiDevice(CUDA_LAUNCH_PARAMS *list, unsigned count, unsigned flags)
 {
     int devices = 0;
     bool right = list && guard.real.cuDeviceGetCount && !guard.real.cuDeviceGetCount(&devices) &&
                  count <= (unsigned)devices;
-    bool told = right && mode_any && count <= DEVICES;
-    if (right && mode_any && !told)
+    bool shown = right && mode_any && count <= DEVICES;
+    if (right && mode_any && !shown)
         guard_add(GUARD_LAUNCHES_LEFT, count);
     for (unsigned i = 0; right && i < count; i++)
         launch_ring_note(list[i].function);
-    CUresult r = told ? told_devices(list, count, flags)
-                      : guard.real.cuLaunchCooperativeKernelMultiDevice(list, count, flags);
+    CUresult r = shown ? launch_devices(list, count, flags)
+                       : guard.real.cuLaunchCooperativeKernelMultiDevice(list, count, flags);
     for (unsigned i = 0; right && i < count; i++)
         launch_ring_made();
     return launched(r, right ? count : 0);
@@ -225,7 +224,7 @@ CUresult hook_cuLaunchCooperativeKernelMultiDevice(CUDA_LAUNCH_PARAMS *list, uns
         mode_poll();                              \
         return kernel_fault_seen(r);              \
     }
-// all: it waits for every kernel that was launched before.
+// all: the call waits for every kernel launched before.
 #define WAIT(symbol, all, parameters, arguments)                  \
     CUresult hook_##symbol parameters                             \
     {                                                             \
@@ -236,7 +235,8 @@ CUresult hook_cuLaunchCooperativeKernelMultiDevice(CUDA_LAUNCH_PARAMS *list, uns
         return kernel_fault_seen(r);                              \
     }
 
-// Any context waits for its own only, and so does a green one.
+// Returns whether the program has had only one context. Every context, green ones too, waits only for its own
+// work.
 static bool is_alone(void)
 {
     return !atomic_load_explicit(&green_used, memory_order_relaxed) && context_only_one();

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: MIT
-// Links: PTX among their inputs is rewritten, and the image that comes out is remembered, so that it is known when the
-// program loads it.
+// Links: PTX among the inputs is rewritten, and the resulting image is remembered, so that it is recognised
+// when the program loads it.
 //
-// What the program adds is kept. Should the driver refuse what we made of it, at once or when the link is completed,
-// a second link of the inputs as they are takes the place of the first; the program keeps its handle.
+// The program's inputs are kept. If the driver refuses the rewritten ones, at once or when the link is
+// completed, a second link of the original inputs replaces the first; the program keeps its handle.
 #include <stdio.h>
 #include <string.h>
 
@@ -34,16 +34,16 @@ struct input {
 struct link {
     struct link *next;
     CUlinkState handle;
-    CUlinkState plain;           // the second link; NULL: none was needed
-    struct jit_options options;  // the values are copies
-    void **values;               // the program's: results go there
-    bool lost;                   // an input could not be kept: there will be no second link
+    CUlinkState plain;           // the second link; NULL: not needed
+    struct jit_options options;  // with copies of the values
+    void **values;               // the program's, where the driver stores results
+    bool lost;                   // an input could not be kept: no second link is possible
     VEC(struct input) inputs;
     VEC(struct pass_result *) parts;
-    struct rewrite left;  // why, of the first input that is as it was
+    struct rewrite left;  // the reason, for the first input that was not rewritten
 };
 
-static struct lock lock = LOCK_INIT(LINKS);  // a leaf; a link itself is for one thread at a time
+static struct lock lock = LOCK_INIT(LINKS);  // a leaf; a link itself is used by one thread at a time
 static struct link *links;
 
 void hook_link_after_fork(void)
@@ -78,7 +78,7 @@ static struct link *take(CUlinkState handle)
     return l;
 }
 
-// --- what is kept -------------------------------------------------------------------------------------------
+// --- what is kept -----------------------------------------------------------------------------------------
 
 static bool copy_options(struct jit_options *to, unsigned count, const CUjit_option *options,
                          void *const *values)
@@ -131,7 +131,8 @@ static char *copy(const void *bytes, size_t n)
     return to;
 }
 
-// bytes NULL: a file. False: it cannot be kept, so it must go in as it is.
+// Keeps an input; bytes NULL means a file. Returns false if out of memory: the input must be linked
+// unchanged.
 static bool keep(struct link *l, const struct input *from)
 {
     struct input i = {.type = from->type, .size = from->size};
@@ -148,7 +149,7 @@ static bool keep(struct link *l, const struct input *from)
     return ok;
 }
 
-// --- the second link ----------------------------------------------------------------------------------------
+// --- the second link --------------------------------------------------------------------------------------
 
 static CUresult add_as_it_is(CUlinkState to, struct input *i)
 {
@@ -179,12 +180,12 @@ static CUresult go_plain(struct link *l)
     return r;
 }
 
-// --- the calls ----------------------------------------------------------------------------------------------
+// --- the calls --------------------------------------------------------------------------------------------
 
 static CUresult create(__typeof__(cuLinkCreate_v2) *real, unsigned count, CUjit_option *options,
                        void **values, CUlinkState *out)
 {
-    // The driver writes results to the values, so the copies come first.
+    // The driver writes results to the values, so they are copied first.
     struct link *l = rewrite_on ? mem_zalloc(1, sizeof *l) : NULL;
     bool kept = l && (!count || (options && values)) && copy_options(&l->options, count, options, values);
     CUresult r = real(count, options, values, out);
@@ -212,7 +213,7 @@ CUresult hook_cuLinkCreate_v2(unsigned count, CUjit_option *options, void **valu
     return create(guard.real.cuLinkCreate_v2, count, options, values, out);
 }
 
-// The device runtime is what launches kernels: it is not the program's.
+// The device runtime, which launches kernels, is not part of the program.
 static bool is_runtime(const struct input *i)
 {
     const char *slash = i->name ? strrchr(i->name, '/') : NULL, *file = slash ? slash + 1 : i->name;
@@ -229,7 +230,7 @@ static bool is_rewritable(const struct input *i)
 
 enum { OPTIONS = 64 };
 
-// The driver writes into the values of options; a copy of them goes back.
+// The driver writes into the values of options, which are copied back.
 static CUresult add_text(struct link *l, const struct input *from, const struct pass_result *part)
 {
     CUjit_option options[OPTIONS];
@@ -266,7 +267,7 @@ static CUresult add_texts(struct link *l, const struct input *from, struct rewri
     return r;
 }
 
-// False: it was not rewritten, and is to be added as it is.
+// Returns false if the input was not rewritten, and must be added unchanged.
 static bool add_rewritten(struct link *l, const struct input *from, CUresult *result)
 {
     struct rewrite_texts t;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// What hook_link.c must be told besides the calls that it wraps.
+// Initialises the lock of hook_link.c anew in the child of a fork.
 #ifndef MOAT_HOOK_HOOK_LINK_H
 #define MOAT_HOOK_HOOK_LINK_H
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Allocation and free of every family that has addresses. Frees take the block out of the books first and put it back if
-// the driver refuses: in between another thread may be given the same address.
+// Allocation and free of every family that has addresses. A free marks the block as freed first and reverts
+// that if the driver refuses: in between another thread may get the same address.
 #include "hook/bounds.h"
 #include "context/capture_rule.h"
 #include "launch/kernel_fault.h"
@@ -11,7 +11,7 @@
 #include "share/share_open.h"
 #include "track/track.h"
 
-// Whether the refusal is about the pointer, and not about a context that is gone or in error.
+// Returns whether a refusal is about the pointer, and not about a context that is destroyed or in error.
 static bool is_about_pointer(CUresult r)
 {
     return r == CUDA_ERROR_INVALID_VALUE || r == CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED ||
@@ -34,7 +34,7 @@ static CUresult made(CUresult r, enum track_family family, enum driver_id call, 
     return r;
 }
 
-// Memory that no mode can place.
+// Records memory that no mode can place.
 static CUresult made_elsewhere(CUresult r, enum track_family family, enum driver_id call, uint64_t base,
                                uint64_t size)
 {
@@ -48,8 +48,8 @@ bool hook_reclaim(CUresult r)
     return r == CUDA_ERROR_OUT_OF_MEMORY && mode_reclaim(false);
 }
 
-// By a mode that gives out memory of its own, or the driver's with something around it. *r is the driver's
-// answer then.
+// Lets a mode allocate, from memory of its own or from the driver with surroundings. If it returns true, *r
+// is the program's result.
 static bool by_mode(const struct mode_alloc *a, CUdeviceptr *pointer, CUresult *r)
 {
     uint64_t address = 0;
@@ -133,7 +133,7 @@ CUresult hook_cuMemHostRegister_v2(void *pointer, size_t size, unsigned flags)
     return made_elsewhere(r, TRACK_REGISTERED, DRIVER_cuMemHostRegister_v2, (uintptr_t)pointer, size);
 }
 
-// While a stream is captured no memory is given out: the address is a graph's, for whenever that runs.
+// An allocation in a captured stream gives out no memory: the address belongs to a graph, whenever that runs.
 static bool is_capturing(CUstream stream, bool per_thread)
 {
     CUstreamCaptureStatus status = CU_STREAM_CAPTURE_STATUS_NONE;
@@ -165,7 +165,7 @@ static bool pool_by_mode(enum driver_id call, CUdeviceptr *pointer, size_t size,
     return true;
 }
 
-// possible: what the driver would not refuse anyway.
+// possible: the driver would not refuse the call anyway.
 #define POOL(symbol, per_thread, possible, the_pool, parameters, arguments)                          \
     CUresult hook_##symbol parameters                                                                \
     {                                                                                                \
@@ -190,7 +190,7 @@ CUresult hook_cuMemFree_v2(CUdeviceptr pointer)
 {
     CUresult r;
     bool known = guard.watching && track_freeing(pointer, TRACK_BY_DEVICE, DRIVER_cuMemFree_v2);
-    share_withdraw(pointer);  // now: afterwards another buffer may be there
+    share_withdraw(pointer);  // before the free: afterwards another buffer may be there
     struct mode_free f = {.way = MODE_FREE, .pointer = pointer, .call = DRIVER_cuMemFree_v2};
     if (!mode_free(&f, &r))
         r = guard.real.cuMemFree_v2(pointer);
@@ -204,7 +204,7 @@ static CUresult free_in_order(enum driver_id call, __typeof__(cuMemFreeAsync) *r
     bool captured = guard.watching && is_capturing(stream, per_thread);
     bool known = guard.watching && !captured && track_freeing(pointer, TRACK_BY_DEVICE, call);
     if (!captured)
-        share_withdraw(pointer);  // now: afterwards another buffer may be there
+        share_withdraw(pointer);  // before the free: afterwards another buffer may be there
     struct mode_free f = {MODE_FREE_IN_ORDER, pointer, call, stream, per_thread, captured};
     if (!mode_free(&f, &r))
         r = real(pointer, stream);
@@ -238,7 +238,7 @@ CUresult hook_cuMemHostUnregister(void *pointer)
     return freed(guard.real.cuMemHostUnregister(pointer), known, (uintptr_t)pointer, TRACK_BY_REGISTER, call);
 }
 
-// Memory of other processes and APIs: the driver knows how large it is.
+// Records memory of other processes and APIs, whose size the driver knows.
 static CUresult imported(CUresult r, enum track_family family, enum driver_id call,
                          const CUdeviceptr *pointer)
 {
@@ -250,7 +250,7 @@ static CUresult imported(CUresult r, enum track_family family, enum driver_id ca
     return made_elsewhere(r, family, call, *pointer, base + size - *pointer);
 }
 
-// A handle is the driver's, or from another process under moat.
+// Opens a handle of the driver's, or one from another process under moat.
 static CUresult open_handle(enum driver_id call, share_open_fn *real, CUdeviceptr *pointer,
                             const CUipcMemHandle *handle, unsigned flags)
 {
@@ -272,7 +272,7 @@ CUresult hook_cuIpcOpenMemHandle(CUdeviceptr *pointer, CUipcMemHandle handle, un
     return open_handle(DRIVER_cuIpcOpenMemHandle, guard.real.cuIpcOpenMemHandle, pointer, &handle, flags);
 }
 
-// Opened twice, the same memory stays until it is closed twice.
+// Memory that was opened twice stays until it is closed twice.
 CUresult hook_cuIpcCloseMemHandle(CUdeviceptr pointer)
 {
     CUdeviceptr base;
@@ -303,7 +303,7 @@ CUresult hook_cuExternalMemoryGetMappedBuffer(CUdeviceptr *pointer, CUexternalMe
                           r ? 0 : desc->size);
 }
 
-// Virtual memory: what counts is what is mapped. One call may take away several mappings.
+// Virtual memory: only mappings are tracked. One call may remove several of them.
 
 CUresult hook_cuMemCreate(CUmemGenericAllocationHandle *handle, size_t size, const CUmemAllocationProp *how,
                           unsigned long long flags)
@@ -323,7 +323,7 @@ CUresult hook_cuMemUnmap(CUdeviceptr pointer, size_t size)
 {
     uint64_t at = pointer;
     struct mode_answer answer;
-    // Plain memory, as far as the program knows.
+    // The program takes it for plain memory, which cannot be unmapped.
     if (mode_ask(pointer, &answer) != MODE_NOT_OURS)
         return CUDA_ERROR_INVALID_VALUE;
     CUresult r = guard.real.cuMemUnmap(pointer, size);

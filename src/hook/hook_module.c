@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Modules and libraries: rewritten on their way in where the mode asks for it; the names of kernels, and the variables
-// that the program asks for.
+// Modules and libraries: images are rewritten when they are loaded, if a mode wants that; the names of
+// kernels are recorded, and the variables that the program requests.
 #include <string.h>
 
 #include "core/guard.h"
@@ -19,7 +19,8 @@ static CUresult loaded(CUresult r)
     return r;
 }
 
-// The driver writes into the values of its options (sizes of logs, times): a second call must find the first one's.
+// The driver writes into the values of its options (sizes of logs, times): a second call must get the
+// original values.
 enum { VALUES = 64 };
 
 static bool save_values(const struct rewrite_options *o, void **saved)
@@ -90,7 +91,7 @@ CUresult hook_cuModuleLoadDataEx(CUmodule *module, const void *image, unsigned c
     return loaded(result);
 }
 
-// A library's own options. What it says of the program's image does not hold for ours.
+// A library's own options. Those about the program's image do not apply to moat's.
 struct library_options {
     unsigned count;
     CUlibraryOption options[CU_LIBRARY_NUM_OPTIONS];
@@ -112,15 +113,15 @@ static bool keep_options(struct library_options *o, const CUlibraryOption *optio
     return true;
 }
 
-// The program's own, or a copy with an option more.
+// The program's own options, or a copy with one more.
 struct load_options {
     struct rewrite_options from;
     CUjit_option options[VALUES + 1];
     void *values[VALUES + 1];
 };
 
-// False: there is no room. What the driver writes into the copy's values the program does not see, and need not: without a
-// context it is only compiled later.
+// Returns false if there is no room. The program does not see what the driver writes into the copy's values,
+// and need not: without a context, the compilation happens later.
 static bool limit_registers(const struct rewrite *r, const struct rewrite_options *o, struct load_options *to)
 {
     to->from = *o;
@@ -137,7 +138,7 @@ static bool limit_registers(const struct rewrite *r, const struct rewrite_option
     return rewrite_jit_limit(to->options, to->values, &to->from.count, VALUES + 1, r->registers);
 }
 
-// True: the library is ours, and *result the program's answer.
+// Returns true if moat's library was loaded; *result is then the program's result.
 static bool load_library(struct rewrite *r, CUlibrary *library, const struct rewrite_options *o,
                          struct library_options *l, CUresult *result)
 {
@@ -192,7 +193,7 @@ CUresult hook_cuLibraryLoadFromFile(CUlibrary *library, const char *file, CUjit_
     return loaded(result);
 }
 
-// After the driver's call the handle may be another module's: the row says which one has gone.
+// After the driver's call the handle may be another module's: the row identifies the one that was unloaded.
 #define UNLOAD(symbol, handle)                           \
     struct modules_row *row = modules_unloading(handle); \
     mode_module_ends(handle);                            \
@@ -261,7 +262,7 @@ CUresult hook_cuKernelGetFunction(CUfunction *function, CUkernel kernel)
     return r;
 }
 
-// A rewritten kernel may have more parameters than its program knows.
+// Returns whether the parameter is one that moat has added to a rewritten kernel.
 static bool is_hidden(const void *handle, size_t index)
 {
     struct kernel *k = kernels_find(handle);
@@ -291,7 +292,7 @@ CUresult hook_cuLibraryGetModule(CUmodule *module, CUlibrary library)
     return r;
 }
 
-// Who walks through all of them gets no names.
+// A program that enumerates kernels passes no names, so the driver is asked for them.
 
 #define ENUMERATE(symbol, kind, handle_type, owner_type, number_of, name_of, used) \
     CUresult hook_##symbol(handle_type *handles, unsigned room, owner_type owner)  \
@@ -314,7 +315,7 @@ ENUMERATE(cuModuleEnumerateFunctions, KERNELS_FUNCTION, CUfunction, CUmodule, cu
 ENUMERATE(cuLibraryEnumerateKernels, KERNELS_KERNEL, CUkernel, CUlibrary, cuLibraryGetKernelCount,
           cuKernelGetName, mode_library_in_context(owner, NULL))
 
-// Variables. A program asks for one again and again; it is new only the first time.
+// Variables. A program may request one again and again; it is recorded only the first time.
 
 static void found_variable(enum driver_id call, uint64_t base, size_t size, const void *owner,
                            const char *name)

@@ -7,11 +7,11 @@
 #include "launch/launch_call.h"
 #include "mode/mode.h"
 
-// The body of a function that tells modes of a node and makes the driver's call, with what they have changed. It is apart
-// from the hook, so that a call that nobody is told of takes none of a thread's stack for the parameters' bytes.
-// p: parameters of the kernel, in whichever version; handle: its CUfunction or CUkernel. What follows fills the
-// struct launch_node.
-#define HOOK_TELL_NODE(symbol, arguments, p, handle, ...)                   \
+// The body of a function that shows a node to the modes and makes the driver's call with their changes. It is
+// separate from the hook, so that a call that no mode sees needs no stack for the parameters' bytes. p: the
+// kernel's parameters, in whichever version; handle: its CUfunction or CUkernel. The remaining arguments fill
+// the struct launch_node.
+#define HOOK_NODE_BODY(symbol, arguments, p, handle, ...)                   \
     _Alignas(16) char room[LAUNCH_CALL_ROOM];                               \
     struct launch_change change;                                            \
     const struct launch_node made_or_set = {__VA_ARGS__};                   \

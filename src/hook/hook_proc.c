@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// cuGetProcAddress: the driver answers, as only it knows its versions and per-thread variants; where the function it
-// names is one that the guard wraps, the program gets the wrapper.
+// cuGetProcAddress: the driver answers, because only it knows its versions and per-thread variants; if the
+// function is one that the guard wraps, the program gets the wrapper.
 #include <string.h>
 
 #include "core/guard.h"

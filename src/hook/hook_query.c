@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What a program can ask about its memory, answered for buffers that a mode placed as for plain ones; and the
-// calls that such memory cannot serve. Without such a mode all of it passes.
+// Queries about memory: buffers that a mode placed are described as plain ones. Also the calls that such
+// memory cannot serve. Without such a mode all calls are passed on unchanged.
 #include <string.h>
 
 #include "launch/kernel_fault.h"
@@ -20,7 +20,7 @@ static struct whose ask(CUdeviceptr pointer)
     return w;
 }
 
-// The driver knows nothing at address 0: the same answer as for a place between two buffers.
+// The driver knows no memory at address 0, so it returns what it would for an address between two buffers.
 static CUdeviceptr known_as(const struct whose *w, CUdeviceptr pointer)
 {
     return w->what == MODE_AROUND ? 0 : pointer;
@@ -39,7 +39,7 @@ CUresult hook_cuMemGetAddressRange_v2(CUdeviceptr *base, size_t *size, CUdevicep
     return r;
 }
 
-// What is held for the program's next buffers is free to it.
+// Memory that modes hold for the program's next buffers counts as available.
 CUresult hook_cuMemGetInfo_v2(size_t *available, size_t *all)
 {
     size_t total;
@@ -47,13 +47,13 @@ CUresult hook_cuMemGetInfo_v2(size_t *available, size_t *all)
     CUresult r = guard.real.cuMemGetInfo_v2(available, all ? all : &total);
     if (r || !available)
         return r;
-    // Meanwhile others may have given some back.
+    // Other threads may have freed some meanwhile.
     total = all ? *all : total;
     *available = held < total - *available ? *available + held : total;
     return r;
 }
 
-// Mapped memory is of no context and of no pool, and its range is all that was reserved.
+// For mapped memory the driver reports no context and no pool, and as its range all that was reserved.
 static void correct(CUpointer_attribute attribute, void *value, const struct whose *w)
 {
     const struct mode_answer *a = &w->answer;
@@ -72,11 +72,12 @@ static void correct(CUpointer_attribute attribute, void *value, const struct who
         if (a->pool)
             memcpy(value, &no, sizeof no);
         break;
-    case CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES:  // the program did not ask for any
+    case CU_POINTER_ATTRIBUTE_ALLOWED_HANDLE_TYPES:  // the program requested none
         memcpy(value, &no, sizeof no);
         break;
     case CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE:
-        // The driver has written that mapped memory is not, as a byte or a word. It is shared as plain memory is.
+        // The driver has written, as a byte or a word, that mapped memory is not; moat shares it as plain
+        // memory.
         *(char *)value = a->shareable;
         break;
     default: break;
@@ -102,7 +103,7 @@ CUresult hook_cuPointerGetAttributes(unsigned count, CUpointer_attribute *attrib
     return r;
 }
 
-// On an H200 it is on for all memory, and setting it is an error for mapped memory only.
+// On an H200 SYNC_MEMOPS is set for all memory, and setting it is an error for mapped memory only.
 CUresult hook_cuPointerSetAttribute(const void *value, CUpointer_attribute attribute, CUdeviceptr pointer)
 {
     struct whose w = ask(pointer);
@@ -111,7 +112,7 @@ CUresult hook_cuPointerSetAttribute(const void *value, CUpointer_attribute attri
     return r == CUDA_ERROR_NOT_SUPPORTED && all_have_it ? CUDA_SUCCESS : r;
 }
 
-// The program did not map it.
+// Memory that a mode mapped has no handle, as far as the program knows.
 CUresult hook_cuMemRetainAllocationHandle(CUmemGenericAllocationHandle *handle, void *address)
 {
     bool ours = ask((uintptr_t)address).what != MODE_NOT_OURS;
@@ -128,7 +129,7 @@ CUresult hook_cuIpcGetMemHandle(CUipcMemHandle *handle, CUdeviceptr pointer)
     return guard.real.cuIpcGetMemHandle(handle, pointer);
 }
 
-// The current context's device may use the memory of another context.
+// The device of the current context gets access to the memory of another context.
 CUresult hook_cuCtxEnablePeerAccess(CUcontext peer, unsigned flags)
 {
     CUresult r = guard.real.cuCtxEnablePeerAccess(peer, flags);
@@ -140,7 +141,7 @@ CUresult hook_cuCtxEnablePeerAccess(CUcontext peer, unsigned flags)
     struct context *ctx = context_enter(peer, &pushed);
     if (!ctx)
         return r;
-    // Relaxed: a mode that makes a buffer meanwhile is told of the peer below.
+    // Relaxed: a mode that makes a buffer meanwhile is informed of the peer below.
     atomic_fetch_or_explicit(&ctx->peers, (uint64_t)1 << device, memory_order_relaxed);
     CUmemAccessDesc desc = {{CU_MEM_LOCATION_TYPE_DEVICE, device}, CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
     mode_peer(ctx, &desc);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Copies of rows and slices, one by one, in batches, and as nodes of graphs.
+// Two- and three-dimensional copies, one by one, in batches, and as nodes of graphs.
 #include "hook/bounds.h"
 #include "hook/bounds_array.h"
 #include "launch/graph_names.h"
@@ -9,20 +9,20 @@
 #include "hook/hook_node.h"
 #include "track/track.h"
 
-// One side as the structures of two and three dimensions describe it.
+// One side as the structures for two and three dimensions describe it.
 struct corner {
     CUmemorytype type;
     const void *host;
     CUdeviceptr device;
     CUarray array;
-    uint64_t x, y, z, pitch, height;  // pitch, height: 0 for no gaps
+    uint64_t x, y, z, pitch, height;  // pitch, height: 0 means no gaps
 };
 
 struct extent {
     uint64_t width, height, depth;
 };
 
-// Sums and products that overflow are the driver's to refuse.
+// The driver refuses sums and products that overflow.
 static CUresult check_corner(enum driver_id call, const struct corner *c, const struct extent *e,
                              enum report_access access)
 {
@@ -88,7 +88,7 @@ static CUresult check_peer(enum driver_id call, const CUDA_MEMCPY3D_PEER *c)
                          &(struct extent){c->WidthInBytes, c->Height, c->Depth});
 }
 
-// refused: what it returns if the check's result is r.
+// refused: what the hook returns if the check's result is r.
 #define SHAPE(symbol, refused, check, parameters, arguments)             \
     CUresult hook_##symbol parameters                                    \
     {                                                                    \
@@ -107,7 +107,7 @@ SHAPES(cuMemcpy3DAsync_v2, _ptsz, check_3d, (const CUDA_MEMCPY3D *c, CUstream q)
 SHAPES(cuMemcpy3DPeer, _ptds, check_peer, (const CUDA_MEMCPY3D_PEER *c), (c))
 SHAPES(cuMemcpy3DPeerAsync, _ptsz, check_peer, (const CUDA_MEMCPY3D_PEER *c, CUstream q), (c, q))
 
-// An operand of a batch counts rows and layers in elements of 1 byte for pointers.
+// For pointers, rowLength and layerHeight of an operand count elements of 1 byte.
 static struct corner corner_of(const CUmemcpy3DOperand *o)
 {
     if (o->type == CU_MEMCPY_OPERAND_TYPE_ARRAY)
@@ -122,7 +122,7 @@ static struct corner corner_of(const CUmemcpy3DOperand *o)
                            .height = o->op.ptr.layerHeight};
 }
 
-// With an array on a side, widths count its elements: the driver's own checks are all there is then.
+// With an array on a side, widths count its elements; such an operation is only checked by the driver.
 static CUresult check_batch(enum driver_id call, const CUDA_MEMCPY3D_BATCH_OP *ops, size_t count)
 {
     CUresult r = CUDA_SUCCESS;
@@ -155,7 +155,7 @@ BATCH(cuMemcpy3DBatchAsync_v2, (size_t n, CUDA_MEMCPY3D_BATCH_OP *ops, unsigned 
 BATCH(cuMemcpy3DBatchAsync_v2_ptsz,
       (size_t n, CUDA_MEMCPY3D_BATCH_OP *ops, unsigned long long flags, CUstream q), (n, ops, flags, q))
 
-// Nodes of graphs: what a graph touches is known when the node is made.
+// Nodes of graphs: what a graph will access is known when the node is added.
 
 static CUresult check_memset(enum driver_id call, const CUDA_MEMSET_NODE_PARAMS *p)
 {
@@ -219,18 +219,18 @@ SHAPE(cuGraphMemsetNodeSetParams, r, check_memset, (CUgraphNode node, const CUDA
 SHAPE(cuGraphExecMemsetNodeSetParams, r, check_memset,
       (CUgraphExec g, CUgraphNode node, const CUDA_MEMSET_NODE_PARAMS *c, CUcontext x), (g, node, c, x))
 
-// A mode may change a node that runs a kernel.
-static bool is_told(const CUgraphNodeParams *c)
+// Returns whether modes see the node: they may change one that runs a kernel.
+static bool is_shown(const CUgraphNodeParams *c)
 {
     return mode_any && c && c->type == CU_GRAPH_NODE_TYPE_KERNEL;
 }
 
-// What follows the arguments fills the struct launch_node.
+// The arguments after `arguments` fill the struct launch_node.
 #define NODE(symbol, parameters, arguments, ...)                                                       \
-    __attribute__((noinline)) static CUresult told_##symbol parameters                                 \
+    __attribute__((noinline)) static CUresult shown_##symbol parameters                                \
     {                                                                                                  \
         const CUDA_KERNEL_NODE_PARAMS_v3 *k = &c->kernel;                                              \
-        HOOK_TELL_NODE(symbol, arguments, k, k->func ? (void *)k->func : (void *)k->kern, .params = c, \
+        HOOK_NODE_BODY(symbol, arguments, k, k->func ? (void *)k->func : (void *)k->kern, .params = c, \
                        __VA_ARGS__);                                                                   \
     }                                                                                                  \
     CUresult hook_##symbol parameters                                                                  \
@@ -239,9 +239,9 @@ static bool is_told(const CUgraphNodeParams *c)
         CUresult r = check_node(DRIVER_##symbol, c);                                                   \
         if (r)                                                                                         \
             return r;                                                                                  \
-        bool told = is_told(c);                                                                        \
-        r = told ? told_##symbol arguments : guard.real.symbol arguments;                              \
-        if (made_or_set.made && !told)                                                                 \
+        bool shown = is_shown(c);                                                                      \
+        r = shown ? shown_##symbol arguments : guard.real.symbol arguments;                            \
+        if (made_or_set.made && !shown)                                                                \
             HOOK_TRY_AGAIN(r, guard.real.symbol arguments);                                            \
         return node_done(DRIVER_##symbol, &made_or_set, bounds_done(r), c);                            \
     }

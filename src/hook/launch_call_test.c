@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Every way to launch a kernel, or to put one into a graph, over a driver that writes down what it is asked
-// for: what a mode sees of it, and what the driver gets when a mode has changed it.
+// Every way to launch a kernel, or to put one into a graph, over a driver that records its calls: what a mode
+// sees, and what the driver gets when a mode has changed the launch.
 #include "launch/launch_call.h"
 #include "launch/launch_ring.h"
 
@@ -26,7 +26,7 @@ void guard_report_note(const char *fmt, ...)
 {
 }
 
-// Not functions: only their addresses matter. The kernel takes 8 bytes at 0 and 4 at 8.
+// Not functions: only their addresses are used. The kernel takes 8 bytes at 0 and 4 at 8.
 static char functions[8];
 #define OWN ((CUfunction)&functions[0])
 #define INSTEAD ((CUfunction)&functions[1])
@@ -47,7 +47,7 @@ static void *own_extra[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, packed, CU_LAUNCH_PA
 
 // --- the driver --------------------------------------------------------------------------------------------
 
-// What it was asked for last, its parameters as bytes.
+// The last call, with its parameters as bytes.
 static struct {
     enum driver_id call;
     unsigned calls;
@@ -63,7 +63,7 @@ static struct {
 static bool tells_layout = true;
 static unsigned hidden_of_own;
 
-// Parameters of what is launched: of 8, 4 and, behind them, 8 bytes.
+// The kernels' parameters: 8, 4 and, behind them, 8 bytes.
 static unsigned count_of(const void *function)
 {
     return function == INSTEAD || function == OTHER_KERNEL ? 3 : 2 + hidden_of_own;
@@ -295,7 +295,7 @@ static CUresult set_any_exec(CUgraphExec e, CUgraphNode node, CUgraphNodeParams 
     return CUDA_SUCCESS;
 }
 
-// A node has what it was set to last.
+// Returns what the node was set to last.
 static CUresult get_params(CUgraphNode node, CUDA_KERNEL_NODE_PARAMS_v1 *p)
 {
     *p = (CUDA_KERNEL_NODE_PARAMS_v1){.func = (CUfunction)got.function, .gridDimX = got.shape[0]};
@@ -352,9 +352,9 @@ static void fill_driver(struct driver *d)
 
 // --- the mode ----------------------------------------------------------------------------------------------
 
-// What it saw last, and what it does.
+// What the mode saw last, and what it does.
 static struct launch_call saw;
-static struct launch_node saw_node;  // a copy: the hook's own goes with its frame
+static struct launch_node saw_node;  // a copy, because the hook's own is in its frame
 static unsigned launches, nodes;
 static char saw_bytes[8192];
 static size_t saw_size;
@@ -441,7 +441,7 @@ static void changing(const void *function, bool append)
     appends = append;
 }
 
-// What every way below launches: blocks of 4 by 5 by 6 threads, 7 bytes of shared memory.
+// Every way below launches blocks of 4 by 5 by 6 threads, with 7 bytes of shared memory.
 static void assert_saw(enum driver_id call, const void *function, unsigned gx, unsigned gy, unsigned gz,
                        CUstream q)
 {
@@ -458,7 +458,7 @@ static void assert_saw(enum driver_id call, const void *function, unsigned gx, u
     assert_int_equal(left(), 0);
 }
 
-// The driver has what the program said, with that function, and the appended parameter or not.
+// The driver got the program's arguments, with that function, and the appended parameter or not.
 static void assert_got(enum driver_id call, const void *function, const unsigned grid[3], CUstream q,
                        bool appended)
 {
@@ -478,7 +478,7 @@ static const unsigned grid[3] = {1, 2, 3};
 
 // --- launches ----------------------------------------------------------------------------------------------
 
-// Each way three times: as the program said it, with another function, and with a parameter more.
+// Each way three times: unchanged, with another function, and with one more parameter.
 #define WAY(symbol, stream, expect_extra, ...)                              \
     do {                                                                    \
         changes = false;                                                    \
@@ -538,7 +538,7 @@ static void launches_by_configuration(void **state)
     mem_fail_after(-1);
 }
 
-// As cuLaunchKernel where something is changed: the driver's own calls would change what the program has set.
+// Changed launches use cuLaunchKernel: the old calls would change what the program has set.
 #define OLD_WAY(symbol, gx, gy, stream, ...)                                                     \
     do {                                                                                         \
         changes = false;                                                                         \
@@ -599,14 +599,14 @@ static void launches_on_devices(void **state)
     assert_got(DRIVER_cuLaunchCooperativeKernelMultiDevice, INSTEAD, grid, STREAM, true);
     assert_ptr_equal(list[0].function, OWN);
     assert_int_equal(left(), 0);
-    // More than there is room for.
+    // More launches than there is room for.
     launches = 0;
     assert_int_equal(hook_cuLaunchCooperativeKernelMultiDevice(list, 20, 0), 0);
     assert_int_equal(launches, 0);
     assert_int_equal(left(), 20);
     assert_ptr_equal(devices[0].function, OWN);
     assert_ptr_equal(devices[0].kernelParams, own_pointers);
-    // More than there are devices: the driver refuses it, and nothing of the list is read.
+    // More launches than devices: the driver refuses the call, and the list is not read.
     uint64_t noted = atomic_load(&launch_ring.count);
     assert_int_equal(hook_cuLaunchCooperativeKernelMultiDevice(list, UINT_MAX, 0), CUDA_ERROR_INVALID_VALUE);
     assert_int_equal(atomic_load(&launch_ring.count), noted);
@@ -714,7 +714,7 @@ static void sets_any_nodes(void **state)
 }
 
 // The program gets back what it set.
-static void tells_own_kernels(void **state)
+static void returns_own_kernels(void **state)
 {
     CUgraphNode made;
     CUDA_KERNEL_NODE_PARAMS_v1 v1 = {OWN, 1, 2, 3, 4, 5, 6, 7, own_pointers, NULL};
@@ -750,7 +750,7 @@ static void hides_parameters(void **state)
     kernels_hide(kernels_find(KERNEL), 1);
     assert_int_equal(hook_cuKernelGetParamInfo(KERNEL, 2, &offset, &size), CUDA_ERROR_INVALID_VALUE);
     assert_int_equal(hook_cuKernelGetParamInfo(KERNEL, 0, &offset, &size), 0);
-    // The program's pointers are two; the third comes from the mode.
+    // The program passes two pointers; the third comes from the mode.
     changing(OWN, true);
     hook_cuLaunchKernel(OWN, 1, 2, 3, 4, 5, 6, 7, STREAM, own_pointers, NULL);
     assert_got(DRIVER_cuLaunchKernel, OWN, grid, STREAM, true);
@@ -767,7 +767,7 @@ static void launch_own(void **pointers, void **extra)
     assert_int_equal(hook_cuLaunchKernel(OWN, 1, 2, 3, 4, 5, 6, 7, STREAM, pointers, extra), 0);
 }
 
-// It goes on as the program said, and is counted.
+// Such launches are made unchanged and counted.
 static void leaves_what_nobody_knows(void **state)
 {
     guard.real.cuFuncGetParamInfo = NULL;
@@ -780,7 +780,7 @@ static void leaves_what_nobody_knows(void **state)
     assert_ptr_equal(got.function, OWN);
     assert_ptr_equal(got.pointers, own_pointers);
     assert_int_equal(left(), 2);
-    // Without a parameter more there is nothing to know, and a buffer has its size.
+    // Without an appended parameter no layout is needed, and a buffer has its size.
     changing(KERNEL, false);
     looks = false;
     launch_own(own_pointers, NULL);
@@ -789,7 +789,7 @@ static void leaves_what_nobody_knows(void **state)
     changing(INSTEAD, true);
     launch_own(NULL, own_extra);
     assert_got(DRIVER_cuLaunchKernel, INSTEAD, grid, STREAM, true);
-    // A mode may know it.
+    // A mode may know the layout.
     setup(NULL);
     guard.real.cuFuncGetParamInfo = NULL;
     kernels_set_layout(kernels_find(OWN), (const struct kernels_parameter[]){{0, 8}, {8, 4}}, 2);
@@ -821,7 +821,7 @@ static void leaves_what_is_wrong(void **state)
     launch_change_start(&c, room);
     assert_true(launch_call_parameters(&l, &bytes, &size));
     assert_int_equal(size, 12);
-    // A buffer that the driver would refuse is not made good.
+    // A buffer that the driver would refuse is not repaired.
     for (packed_size = 0; packed_size < 30; packed_size++) {
         l.parameters = NULL, l.extra = own_extra;
         launch_change_start(&c, room);
@@ -851,7 +851,7 @@ static void appends_what_fits(void **state)
     assert_false(launch_call_append(&l, wide, 1, 1));
     launch_change_start(&c, room);
     assert_false(launch_call_append(&l, wide, 65, 1));
-    // As many bytes as there can be, behind the least aligned start.
+    // The most bytes possible, with the least aligned start.
     static char most[4096];
     size_t size = 4093;
     void *extra[] = {CU_LAUNCH_PARAM_BUFFER_POINTER, most, CU_LAUNCH_PARAM_BUFFER_SIZE, &size,
@@ -884,7 +884,7 @@ int main(void)
         cmocka_unit_test_setup(adds_nodes, setup),
         cmocka_unit_test_setup(sets_nodes, setup),
         cmocka_unit_test_setup(sets_any_nodes, setup),
-        cmocka_unit_test_setup(tells_own_kernels, setup),
+        cmocka_unit_test_setup(returns_own_kernels, setup),
         cmocka_unit_test_setup(hides_parameters, setup),
         cmocka_unit_test_setup(leaves_what_nobody_knows, setup),
         cmocka_unit_test_setup(leaves_what_is_wrong, setup),

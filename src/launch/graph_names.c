@@ -15,13 +15,13 @@
 #include "core/slab_pool.h"
 
 enum {
-    SETS = 1 << 13,  // different ones; of graphs that come later nothing is known
+    SETS = 1 << 13,  // distinct sets; graphs that come later are unknown
     SLOTS = 2 * SETS,
-    MOST_NODES = 4096,  // that are looked at, with those of graphs inside
+    MOST_NODES = 4096,  // nodes that are visited, including those of child graphs
     MOST_DEPTH = 8,
 };
 
-// Sets are kept once, as texts are in names.c, and a table of their numbers finds one again.
+// Each set is kept once, as names.c keeps texts; a table of their numbers finds it again.
 static struct lock lock = LOCK_INIT(GRAPHS);  // a leaf
 static struct graph_names sets[SETS];
 static uint32_t used = 1;  // number 0 means none
@@ -84,18 +84,18 @@ static void add(struct graph_names *set, const char *name)
         set->others = true;
 }
 
-// --- what a graph holds -------------------------------------------------------------------------------------
+// --- what a graph holds -----------------------------------------------------------------------------------
 
 static const char *name_of(CUfunction function, CUkernel kernel)
 {
     const char *name = kernels_name(function ? (const void *)function : (const void *)kernel);
-    const char *told = NULL;
+    const char *text = NULL;
     if (name)
         return name;
-    if (function && guard.real.cuFuncGetName && !guard.real.cuFuncGetName(&told, function))
-        return names_keep(told);
-    if (!function && kernel && guard.real.cuKernelGetName && !guard.real.cuKernelGetName(&told, kernel))
-        return names_keep(told);
+    if (function && guard.real.cuFuncGetName && !guard.real.cuFuncGetName(&text, function))
+        return names_keep(text);
+    if (!function && kernel && guard.real.cuKernelGetName && !guard.real.cuKernelGetName(&text, kernel))
+        return names_keep(text);
     return NULL;
 }
 
@@ -113,7 +113,7 @@ static void walk_node(struct walk *w, CUgraphNode node, unsigned depth)
     CUgraph child = NULL;
     bool failed = guard.real.cuGraphNodeGetType(node, &type);
     if (failed || type == CU_GRAPH_NODE_TYPE_CONDITIONAL)
-        w->set->others = true;  // nobody tells what the bodies of a condition hold
+        w->set->others = true;  // the bodies of a conditional node cannot be listed
     else if (type == CU_GRAPH_NODE_TYPE_KERNEL)
         add(w->set, guard.real.cuGraphKernelNodeGetParams_v2(node, &p) ? NULL : name_of(p.func, p.kern));
     else if (type != CU_GRAPH_NODE_TYPE_GRAPH)
@@ -124,7 +124,7 @@ static void walk_node(struct walk *w, CUgraphNode node, unsigned depth)
         walk_graph(w, child, depth + 1);
 }
 
-// The nodes are asked for all at once: there is no other way.
+// The driver can only list all nodes at once.
 static void walk_graph(struct walk *w, CUgraph graph, unsigned depth)
 {
     size_t count = 0;
@@ -163,19 +163,20 @@ static void add_graph(struct graph_names *set, CUgraph graph)
     context_capture_restore(mode);
 }
 
-// --- executable graphs --------------------------------------------------------------------------------------
+// --- executable graphs ------------------------------------------------------------------------------------
 
 static void release(struct epoch_node *node)
 {
     slab_pool_put(&pool, (char *)node - offsetof(struct exec, handle.retired));
 }
 
-// A handle that comes again has its place already.
+// Sets the names of an executable graph; a handle that is reused has an entry already.
 static void set_names(CUgraphExec handle, const struct graph_names *names)
 {
     unsigned section = epoch_enter();
     struct exec *e = (struct exec *)index_find(&execs, (uintptr_t)handle);
-    // Release pairs with the acquire in graph_names_of: who sees the set sees what is in it.
+    // Release: pairs with the acquire in graph_names_of, so that a thread that sees the set sees its
+    // contents.
     if (e)
         atomic_store_explicit(&e->names, names, memory_order_release);
     epoch_leave(section);

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
-// Which kernels executable graphs run, by name. It is learnt where a graph is made executable or changed: a launch tells nothing.
+// The names of the kernels that executable graphs run. They are collected when a graph is instantiated or
+// changed: a launch does not reveal them.
 //
-// The calls of the driver that this takes change nothing, hold no lock of ours, and are allowed while anybody captures. Where one
-// is missing or fails, less is known.
+// The driver calls needed for this have no side effects, are made with no lock of moat's held, and are
+// allowed during any capture. If one is missing or fails, fewer names are known.
 #ifndef MOAT_LAUNCH_GRAPH_NAMES_H
 #define MOAT_LAUNCH_GRAPH_NAMES_H
 
@@ -13,23 +14,25 @@
 
 enum { GRAPH_NAMES_MOST = 8 };
 
-// Of a graph as it was at some time. Stays as it is until the process ends, whatever becomes of the graph.
+// The kernels of a graph at some moment. Never changes, and stays valid until the process ends, also when the
+// graph is destroyed.
 struct graph_names {
-    const char *name[GRAPH_NAMES_MOST];  // names.h, none twice
+    const char *name[GRAPH_NAMES_MOST];  // kept by names.h, none twice
     uint32_t count;
-    bool others;  // it may run kernels besides
+    bool others;  // it may run other kernels too
 };
 
-// It was made from that graph, or updated by it: what it ran before counts no more.
+// Records that `exec` was instantiated from the graph or updated by it: its former kernels no longer count.
 void graph_names_made(CUgraphExec exec, CUgraph graph);
-// A node of it got another kernel, the second where the first is NULL, or another graph. Which it had is not known: it is added.
+// Record that a node of `exec` got another kernel (`kernel` if `function` is NULL) or another child graph.
+// The node's former kernels are unknown, so the new ones are added.
 void graph_names_add_kernel(CUgraphExec exec, CUfunction function, CUkernel kernel);
 void graph_names_add_graph(CUgraphExec exec, CUgraph graph);
 void graph_names_forget(CUgraphExec exec);
 
-// Never NULL.
+// Never returns NULL.
 const struct graph_names *graph_names_of(CUgraphExec exec);
-// The same pointer, if it is one that graph_names_of returned; NULL: it is something else's.
+// Returns p if graph_names_of returned it, otherwise NULL.
 const struct graph_names *graph_names_from(const void *p);
 
 void graph_names_after_fork(void);

@@ -12,11 +12,12 @@
 
 bool kernel_fault_lists_candidates;
 
-// How far from a buffer an address is still taken for an error with that buffer.
+// NEAR, SURE: bytes from a buffer within which an access is blamed on it, and within which that is certain.
 enum { NEAR = 16 << 20, SURE = 4096, NULL_PAGE = 1 << 16, KERNELS = 8, NOTE = 2000 };
 
-// What a result that sticks to a context says of the kernel that died; REPORT_TYPES: it is none of these. A failed assert
-// is not: the program has looked for it, and prints it. Nor is what the hardware or the watchdog did.
+// Returns what a sticky result says about the kernel that died; REPORT_TYPES if it is not a memory error. A
+// failed assert is not one, because the program checked for it and prints it; nor are failures of the
+// hardware or the watchdog.
 static enum report_type fault_type(CUresult r)
 {
     switch (r) {
@@ -31,7 +32,7 @@ static enum report_type fault_type(CUresult r)
     }
 }
 
-// The buffer that an address was meant to be in, or once was. Inside an epoch section.
+// Finds the buffer that an address was meant to be in, or once was in. Call it inside an epoch section.
 static void blame(struct guard_finding *f)
 {
     struct track_block *b = track_live(f->address), *after = track_after(f->address, f->address + NEAR);
@@ -52,7 +53,7 @@ static void blame(struct guard_finding *f)
     f->buffers[f->nbuffers++] = track_copy(behind <= before ? b : after, false);
 }
 
-// The device itself tells what happened.
+// Reports a fault that the device describes exactly.
 static void report_exact(const struct driver_fault *fault)
 {
     struct guard_finding f = {
@@ -85,7 +86,8 @@ static void report_exact(const struct driver_fault *fault)
     guard_report_finding(&f);
 }
 
-// In pages mode what is behind a buffer, and what was freed, ends in a fault. Which buffer it was nobody tells.
+// In pages mode accesses behind a buffer, and to freed memory, end in a fault, but the driver does not reveal
+// the address: lists the buffers freed and allocated last.
 static void add_candidates(struct guard_finding *f, char *note, size_t size)
 {
     unsigned freed = track_last_freed(f->buffers, GUARD_REPORT_BUFFERS / 2);
@@ -99,7 +101,7 @@ static void add_candidates(struct guard_finding *f, char *note, size_t size)
                  freed, made);
 }
 
-// A GPU tells only that it happened: the kernels that may have done it are those launched last.
+// A GPU reports only that a fault happened: the kernels launched last may have caused it.
 static void report_vague(CUresult r)
 {
     const char *names[KERNELS];
@@ -124,10 +126,11 @@ static void report_vague(CUresult r)
 
 void kernel_fault_report(CUresult r)
 {
-    static _Atomic(int) told;  // in which process: a fault ends every context of it, so one report
+    // the process that reported: a fault ends every context of a process, so one report is enough
+    static _Atomic(int) reported_in;
     int self = getpid();
     if (!guard.watching || fault_type(r) == REPORT_TYPES ||
-        atomic_exchange_explicit(&told, self, memory_order_relaxed) == self)
+        atomic_exchange_explicit(&reported_in, self, memory_order_relaxed) == self)
         return;
     struct driver_fault fault;
     if (guard.real_fault && !guard.real_fault(NULL, &fault))

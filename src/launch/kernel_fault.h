@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Kernels that died of an access: seen when a call returns the error that sticks to their context.
+// Kernels killed by a fault, detected when a call returns the sticky error of their context.
 #ifndef MOAT_LAUNCH_KERNEL_FAULT_H
 #define MOAT_LAUNCH_KERNEL_FAULT_H
 
@@ -7,13 +7,13 @@
 
 #include "driver/driver.h"
 
-// A mode sets it in which kernels fault that leave buffers: a report of a fault without an address lists
-// buffers then.
+// Set by a mode in which out-of-bounds accesses of kernels fault: a report of a fault without an address then
+// lists buffers.
 extern bool kernel_fault_lists_candidates;
 
 void kernel_fault_report(CUresult r);
 
-// Passes the result of a call on. The first that tells of a fault in a context makes a report.
+// Returns the result of a call. The first result that is a fault in a context is reported.
 static inline CUresult kernel_fault_seen(CUresult r)
 {
     if (__builtin_expect(r != CUDA_SUCCESS, 0))

@@ -42,7 +42,7 @@ bool launch_call_is_captured(const struct launch_call *l)
         launch_call_per_thread(l) ? guard.real.cuStreamIsCapturing_ptsz : guard.real.cuStreamIsCapturing;
     if (l->node || !ask)
         return false;
-    // A legacy stream beside one that captures is refused, and captures nothing.
+    // A launch into the legacy stream beside one that captures is refused, and captures nothing.
     return !ask(l->stream, &status) && status != CU_STREAM_CAPTURE_STATUS_NONE;
 }
 
@@ -57,27 +57,28 @@ static const struct kernels_layout *layout_of(const struct launch_call *l)
     return kernels_layout(kernels_get(l->function));
 }
 
-// A list that ends at once is as good as none.
+// A list that ends at once counts as none.
 static bool has_list(const struct launch_call *l)
 {
     return l->extra && *l->extra != CU_LAUNCH_PARAM_END;
 }
 
-// The buffer that `extra` names. False: there is none, or the driver will refuse the list.
+// Finds the parameter buffer that `extra` names. Returns false if there is none, or if the driver will refuse
+// the list.
 static bool read_extra(void **extra, const void **bytes, size_t *size)
 {
-    const size_t *told = NULL;
+    const size_t *given = NULL;
     *bytes = NULL;
     for (; extra && *extra != CU_LAUNCH_PARAM_END; extra += 2) {
         if (*extra == CU_LAUNCH_PARAM_BUFFER_POINTER)
             *bytes = extra[1];
         else if (*extra == CU_LAUNCH_PARAM_BUFFER_SIZE)
-            told = extra[1];
+            given = extra[1];
         else
             return false;
     }
-    *size = told ? *told : 0;
-    return *bytes && told;
+    *size = given ? *given : 0;
+    return *bytes && given;
 }
 
 static bool gather(const struct launch_call *l, const struct kernels_layout *layout)
@@ -111,7 +112,7 @@ static bool find_bytes(const struct launch_call *l, const void **bytes, size_t *
     return true;
 }
 
-// Once for each launch.
+// Counts each launch once.
 static void count(const struct launch_call *l)
 {
     if (!l->change->counted)
@@ -157,8 +158,8 @@ static size_t align_up(size_t n, size_t align)
     return (n + align - 1) & ~(align - 1);
 }
 
-// Where the program's parameters end in a buffer of that size: as the kernel has them, for a program may
-// round up. False: it has so many bytes too few, or too many, that the driver is to judge it.
+// Computes where the program's parameters end in a buffer of that size: where the kernel's layout ends,
+// because a program may round up. Returns false if the size is so different that the driver must judge it.
 static bool own_end(const struct launch_call *l, size_t size, size_t *end)
 {
     const struct kernels_layout *layout = layout_of(l);
@@ -166,7 +167,8 @@ static bool own_end(const struct launch_call *l, size_t size, size_t *end)
     return size + 3 >= *end && size <= align_up(*end, 16);
 }
 
-// What comes before appended parameters: pointers, or bytes. False: that is not known, or there is no room.
+// Computes how many pointers or bytes precede appended parameters. Returns false if that is unknown, or if
+// there is no room.
 static bool find_own(const struct launch_call *l, uint32_t *own)
 {
     const struct kernels_layout *layout = layout_of(l);
@@ -190,7 +192,7 @@ bool launch_call_append(const struct launch_call *l, const void *bytes, size_t s
         return false;
     size_t at = c->count ? c->at[c->count - 1] + c->size[c->count - 1] : 0;
     at = align_up(at, align);
-    // Room is left for the gap before the first one.
+    // 16 bytes are kept for padding before the first one.
     if (c->count == LAUNCH_CALL_MORE || size > MOST_APPENDED || at + size > LAUNCH_CALL_MORE_BYTES - 16 ||
         align > 16 || (!c->count && !find_own(l, &c->own))) {
         launch_call_leave(l);
@@ -213,7 +215,7 @@ struct passed {
     void *pointers[KERNELS_PARAMETERS + LAUNCH_CALL_MORE];
 };
 
-int launch_call_point(const struct launch_call *l, void **to, size_t most)
+int launch_call_pointers(const struct launch_call *l, void **to, size_t most)
 {
     const struct launch_change *c = l->change;
     if (c->own + c->count > most)
@@ -225,8 +227,8 @@ int launch_call_point(const struct launch_call *l, void **to, size_t most)
     return (int)(c->own + c->count);
 }
 
-// The program's bytes, and behind them the others, in the room.
-static void lay(const struct launch_call *l, struct passed *p)
+// Writes the program's bytes, followed by the appended parameters, into the room.
+static void fill_room(const struct launch_call *l, struct passed *p)
 {
     const struct launch_change *c = l->change;
     const void *bytes;
@@ -258,12 +260,12 @@ static void prepare(const struct launch_call *l, struct passed *p)
     p->parameters = l->parameters;
     p->extra = l->extra;
     if (is_old(l) || (c->count && has_list(l)))
-        lay(l, p);
-    else if (c->count && launch_call_point(l, p->pointers, sizeof p->pointers / sizeof *p->pointers) >= 0)
+        fill_room(l, p);
+    else if (c->count && launch_call_pointers(l, p->pointers, sizeof p->pointers / sizeof *p->pointers) >= 0)
         p->parameters = p->pointers;
 }
 
-// The kinds of structures have these members alike.
+// Members that all versions of the struct have.
 #define CHANGE(to, p)                         \
     do {                                      \
         (to)->kernelParams = (p)->parameters; \

@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: MIT
-// A launch on its way to the driver, or a kernel node of a graph: whichever call of the program's it is,
-// modes see it here, and may have another kernel launched, or more parameters passed than the program knows
-// of.
+// A launch on its way to the driver, or a kernel node of a graph. Whichever call the program made, modes see
+// it here, and may have another kernel launched or additional parameters passed.
 //
-// The struct is what the program said and takes few stores. What costs more is found out when somebody asks:
-// parameters as bytes, attributes, clusters. As long as nobody changes anything the hook passes the program's
-// own arguments to the driver.
+// The struct holds what the program passed and takes few stores. What costs more is computed on demand:
+// parameters as bytes, attributes, clusters. As long as no mode changes anything, the hook passes the
+// program's own arguments to the driver.
 //
-// No memory is taken: bytes lie in the hook's frame, LAUNCH_CALL_ROOM of them. That is what CUDA allows on
-// all GPUs and what modes may append; newer GPUs take 32,764. A kernel with more bytes, or whose parameters
-// nobody knows (kernels_layout), is launched as the program said, is counted (GUARD_LAUNCHES_LEFT), and the
+// No memory is allocated: the bytes lie in the hook's frame, LAUNCH_CALL_ROOM of them. That is what CUDA
+// allows on all GPUs plus what modes may append; newer GPUs take 32,764. A kernel with more bytes, or whose
+// parameters are unknown (kernels_layout), is launched unchanged and counted (GUARD_LAUNCHES_LEFT), and the
 // functions below return false.
 #ifndef MOAT_LAUNCH_LAUNCH_CALL_H
 #define MOAT_LAUNCH_LAUNCH_CALL_H
@@ -22,51 +21,51 @@
 #include "driver/driver.h"
 
 enum {
-    LAUNCH_CALL_MORE = 8,          // parameters that modes can append to a launch, all together ...
-    LAUNCH_CALL_MORE_BYTES = 128,  // ... and their bytes, with what aligns them
+    LAUNCH_CALL_MORE = 8,          // most parameters that all modes together can append to a launch ...
+    LAUNCH_CALL_MORE_BYTES = 128,  // ... and their bytes, including padding
     LAUNCH_CALL_ROOM = 4096 + LAUNCH_CALL_MORE_BYTES,
 };
 
-// What modes make of a launch. Only the functions below write it.
+// What modes change in a launch. Only the functions below write it.
 struct launch_change {
     const void *function;  // launched instead, a CUfunction or CUkernel; NULL: the program's own
     char *room;            // LAUNCH_CALL_ROOM bytes, aligned to 16
-    bool left;             // it cannot be changed
+    bool left;             // the launch cannot be changed
     bool counted;          // in GUARD_LAUNCHES_LEFT
-    bool gathered;         // room has the program's parameters
+    bool gathered;         // room holds the program's parameters
     uint8_t count;         // appended parameters: size[i] bytes at more + at[i]
     uint8_t at[LAUNCH_CALL_MORE], size[LAUNCH_CALL_MORE], align[LAUNCH_CALL_MORE];
-    uint32_t own;  // where some are appended: the program's pointers, or bytes, that come before them
+    uint32_t own;  // if parameters are appended: the program's pointers, or bytes, that come before them
     _Alignas(16) char more[LAUNCH_CALL_MORE_BYTES];
 };
 
-// Of a kernel node that is added or set: the rest of the call's arguments.
+// The other arguments of a call that adds or sets a kernel node.
 struct launch_node {
-    CUgraphNode *made;         // where the driver stores the new node; NULL: one that there is, is set
-    CUgraphNode node;          // that one
-    CUgraph graph;             // to which one is added
-    CUgraphExec exec;          // in which one is set; NULL: in its graph
-    const CUgraphNode *after;  // of one that is added, with their edges, which may be NULL
+    CUgraphNode *made;         // where the driver stores a new node; NULL: an existing node is set
+    CUgraphNode node;          // the existing node
+    CUgraph graph;             // the graph that a node is added to
+    CUgraphExec exec;          // in which a node is set; NULL: in its graph
+    const CUgraphNode *after;  // dependencies of a new node, with their edges, which may be NULL
     const CUgraphEdgeData *edges;
     size_t count;
-    const void *params;  // as the call has them
+    const void *params;  // as the program passed them
 };
 
-// Without gaps: the launch hooks fill all members, and nothing is cleared before.
+// Without padding: the launch hooks fill all members, and do not clear the struct first.
 struct launch_call {
-    enum driver_id call;  // which way it came
+    enum driver_id call;  // the call that the program made
     unsigned grid[3], block[3], shared;
     CUfunction function;  // or a CUkernel; NULL: a graph is launched
     CUgraphExec graph;    // NULL: a kernel is launched
     CUstream stream;
-    void **parameters, **extra;      // as the program passes them
+    void **parameters, **extra;      // as the program passed them
     const CUlaunchConfig *config;    // of cuLaunchKernelEx
-    const struct kernels_old *old;   // of cuLaunch and its kin: what was set before
-    const struct launch_node *node;  // NULL: it is launched
-    struct launch_change *change;    // NULL: it is a graph, and cannot be changed
+    const struct kernels_old *old;   // of cuLaunch and its kin: what earlier calls have set
+    const struct launch_node *node;  // NULL: a launch
+    struct launch_change *change;    // NULL: a graph, which cannot be changed
 };
 
-// Before anybody is told of the launch.
+// Initialises the change before modes see the launch.
 static inline void launch_change_start(struct launch_change *c, char *room)
 {
     c->function = NULL;
@@ -80,54 +79,57 @@ static inline bool launch_call_is_changed(const struct launch_call *l)
     return __builtin_expect(!l->change->left && (l->change->function || l->change->count), 0);
 }
 
-// A stream of NULL is the calling thread's own.
+// Returns whether a stream of NULL means the calling thread's default stream.
 static inline bool launch_call_per_thread(const struct launch_call *l)
 {
     return driver_calls[l->call].flags & DRIVER_PTSZ;
 }
 
-// NULL: the program gave none. Attributes of nodes are set by calls of their own, and are not seen here.
+// Returns NULL if the program did not pass the attribute. Attributes of nodes are set by calls of their own,
+// and are not seen here.
 const CUlaunchAttributeValue *launch_call_attribute(const struct launch_call *l, CUlaunchAttributeID id);
 bool launch_call_is_cooperative(const struct launch_call *l);
-// False, and zeros: the launch asks for no clusters. The kernel may have been compiled or set for some.
+// Returns false, and zeros, if the launch does not request clusters. The kernel may still have been compiled
+// or configured for clusters.
 bool launch_call_cluster(const struct launch_call *l, unsigned cluster[3]);
-// The launch becomes a node of a graph that its stream captures.
+// Returns whether the launch becomes a node of a graph that its stream captures.
 bool launch_call_is_captured(const struct launch_call *l);
 
-// The program's parameters as the kernel will read them, valid until the hook returns; without those that
-// modes append.
+// Provides the program's parameters as the kernel will read them, without those that modes append. They are
+// valid until the hook returns.
 bool launch_call_parameters(const struct launch_call *l, const void **bytes, size_t *size);
 
-// From the mode's launch or node member, for that call only. Another kernel is launched, which takes the same
-// parameters and those that are appended. One that is a CUkernel must be known as such (kernels_found). It
-// may stand for one kernel of the program's only (kernels_stands_for): by that cuGraphKernelNodeGetParams
-// gives back what the program set.
+// Has another kernel launched, which takes the same parameters and the appended ones. Call it from a mode's
+// launch or node member; it is valid for that call only. A CUkernel must be known as one (kernels_found). A
+// kernel may replace one kernel of the program only (kernels_stands_for), so that cuGraphKernelNodeGetParams
+// can return what the program set.
 bool launch_call_replace(const struct launch_call *l, const void *function);
-// One more parameter behind all others, at the next multiple of its alignment, as a kernel has it that
-// declares it last. At most 64 bytes. False: the launch goes on as the program said it, and replaced or
-// appended is nothing. Who cannot have a kernel run without its hidden parameters must have kept the
-// program's own, and leave that as the function.
+// Appends a parameter of at most 64 bytes at the next multiple of its alignment, as in a kernel that declares
+// it last. If it returns false, the launch is made unchanged: nothing is replaced or appended. A mode whose
+// kernel cannot run without its hidden parameters must keep the program's own kernel loaded, as the function
+// that is launched then.
 bool launch_call_append(const struct launch_call *l, const void *bytes, size_t size, size_t align);
 
-// The driver's call with what was changed, of the same kind as the program's; by cuLaunchKernel for cuLaunch
-// and its kin. Of a node: the call that adds or sets it. Not for cuLaunchCooperativeKernelMultiDevice.
+// Makes the driver's call with the changes, of the same kind as the program's; cuLaunchKernel replaces
+// cuLaunch and its kin. For a node it is the call that adds or sets it. Not for
+// cuLaunchCooperativeKernelMultiDevice.
 CUresult launch_call_go(const struct launch_call *l);
-// In a hook: `call` with the program's own arguments, unless a mode has changed something.
+// For hooks: evaluates `call`, with the program's own arguments, unless a mode has changed something.
 #define LAUNCH_CALL_GO(l, call) (launch_call_is_changed(l) ? launch_call_go(l) : (call))
-// The members that CUDA_KERNEL_NODE_PARAMS has, in whichever version.
+// The members that all versions of CUDA_KERNEL_NODE_PARAMS have.
 #define LAUNCH_CALL_OF_NODE(p)                                                                \
     .grid = {(p)->gridDimX, (p)->gridDimY, (p)->gridDimZ},                                    \
     .block = {(p)->blockDimX, (p)->blockDimY, (p)->blockDimZ}, .shared = (p)->sharedMemBytes, \
     .parameters = (p)->kernelParams, .extra = (p)->extra
 
-// For cuLaunchCooperativeKernelMultiDevice: the pointers to the parameters with those appended, in `to`,
-// which has room for so many. Returns how many were written, -1 if there is no room.
-int launch_call_point(const struct launch_call *l, void **to, size_t most);
-// It goes on as the program said, and is counted, whatever modes have changed.
+// For cuLaunchCooperativeKernelMultiDevice: stores the pointers to the program's and the appended parameters
+// in `to`, at most `most`. Returns how many were stored, or -1 if there is no room.
+int launch_call_pointers(const struct launch_call *l, void **to, size_t most);
+// Has the launch made unchanged, and counts it, whatever modes have changed.
 void launch_call_leave(const struct launch_call *l);
 
-// What the program knows instead of a kernel that a graph's node has: the kernel itself for most. True: it is
-// another.
+// Replaces the kernel of a graph's node by the one that the program knows. Returns false if they are the
+// same, as for most.
 bool launch_call_own(const void **handle, enum kernels_kind *kind);
 
 #endif

@@ -10,7 +10,7 @@ struct launch_ring launch_ring;
 
 const char launch_ring_unknown[] = "unknown ones";
 
-// Relaxed, all: nothing changes meanwhile.
+// All relaxed: nothing changes meanwhile.
 bool launch_ring_valid(void)
 {
     const struct launch_ring *r = &launch_ring;
@@ -19,7 +19,7 @@ bool launch_ring_valid(void)
     const void *first = atomic_load_explicit(&r->only.first, memory_order_relaxed);
     for (uint64_t i = 0; i < count && i < LAUNCH_RING_KEPT && one_or_many_one(&r->only); i++) {
         const void *kept = atomic_load_explicit(&r->function[i], memory_order_relaxed);
-        if (kept && kept != first)  // NULL is noted nowhere
+        if (kept && kept != first)  // launches of a NULL function are not noted in only
             return false;
     }
     return made == count && atomic_load_explicit(&r->graphs, memory_order_relaxed) <= count;
@@ -62,7 +62,7 @@ static unsigned list_from(uint64_t from, uint64_t count, struct list *l)
     for (uint64_t i = count; i > from && count - i < LAUNCH_RING_KEPT; i--)
         add_launch(
             l, atomic_load_explicit(&launch_ring.function[(i - 1) % LAUNCH_RING_KEPT], memory_order_acquire));
-    // The last place is theirs, if there is no other.
+    // The last place is for launch_ring_unknown if the list is full.
     l->found -= l->others && l->found == l->most;
     if (l->others)
         add(l, launch_ring_unknown);

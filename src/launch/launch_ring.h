@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Which kernels were launched last: an error that a GPU tells of later is one of theirs. A graph counts as one,
-// with the names of all its kernels.
+// The kernels launched last: an error that a GPU reports later was caused by one of them. A graph counts as
+// one launch, with the names of all its kernels.
 #ifndef MOAT_LAUNCH_LAUNCH_RING_H
 #define MOAT_LAUNCH_LAUNCH_RING_H
 
@@ -15,21 +15,21 @@
 
 enum { LAUNCH_RING_KEPT = 64 };
 
-// A launch adds to count, and to graphs if it is one, is noted in only, is told to the driver, and adds to
-// made. So, at any moment, if made is read first and with acquire (it is added to with release):
+// A launch adds to count, and to graphs if it is a graph, is noted in only, is passed to the driver, and adds
+// to made. So at any moment, if made is read first and with acquire (additions are releases):
 //
 //   made <= count
 //
-// and when no launch is under way, for relaxed reads of two words have no order:
+// and when no launch is under way, because relaxed reads of two words have no order:
 //
 //   made == count, and graphs <= count
-//   if only knows of one, all that is kept in function is that one
+//   if only has seen one launch target, every entry of function is that one
 struct launch_ring {
     _Atomic uint64_t count;                            // kernels and graphs
-    _Atomic uint64_t made;                             // of them, calls of the driver's that have ended
-    _Atomic uint64_t graphs;                           // of them
-    _Atomic(const void *) function[LAUNCH_RING_KEPT];  // or what graph_names_of told
-    struct one_or_many only;                           // of those, ever
+    _Atomic uint64_t made;                             // of them, those whose driver call has returned
+    _Atomic uint64_t graphs;                           // of them, graphs
+    _Atomic(const void *) function[LAUNCH_RING_KEPT];  // or what graph_names_of returned
+    struct one_or_many only;                           // all launch targets ever
 };
 extern struct launch_ring launch_ring;
 
@@ -41,7 +41,8 @@ static inline void launch_ring_note(const void *function)
     one_or_many_note(&launch_ring.only, function);
 }
 
-// Release pairs with the acquire in launch_ring_since: who sees the names sees what is in them.
+// Release: pairs with the acquire in list_from of launch_ring.c, so that a thread that sees the set sees its
+// names.
 static inline void launch_ring_note_graph(const struct graph_names *names)
 {
     uint64_t n = atomic_fetch_add_explicit(&launch_ring.count, 1, memory_order_relaxed);
@@ -50,41 +51,44 @@ static inline void launch_ring_note_graph(const struct graph_names *names)
     one_or_many_note(&launch_ring.only, names);
 }
 
-// After the driver's call.
+// Called after the driver's call.
 static inline void launch_ring_made(void)
 {
     atomic_fetch_add_explicit(&launch_ring.made, 1, memory_order_release);
 }
 
-// The count, if the driver has been told of all of them: who waits now waits for each. Otherwise 0.
+// Returns the count if every launch has been passed to the driver, so that a wait from now on covers all of
+// them; otherwise 0.
 static inline uint64_t launch_ring_all_made(void)
 {
-    // In this order: what is made later cannot make up for one that is being made. Acquire pairs with the release above.
+    // made is loaded first, so that a later launch cannot make up for one that is under way. Acquire pairs
+    // with the release above.
     uint64_t made = atomic_load_explicit(&launch_ring.made, memory_order_acquire);
     uint64_t count = atomic_load_explicit(&launch_ring.count, memory_order_relaxed);
     checked_assert(made <= count);
     return count == made ? made : 0;
 }
 
-// Whether these hold. No launch is under way between its first count and its last.
+// Returns whether the equations above hold. Requires that no launch is under way.
 bool launch_ring_valid(void);
 
-// Names of the last kernels, the newest first, none twice; returns how many of at most `most`. launch_ring_unknown comes last
-// where there were kernels that nobody knows a name of.
+// Stores the names of the last kernels, newest first, none twice; returns how many, at most `most`.
+// launch_ring_unknown comes last if there were kernels whose names are unknown.
 unsigned launch_ring_recent(const char **names, unsigned most);
-// The same of all after the first `count`: those that are no longer kept are unknown too, unless there was only one ever.
+// Stores the names, as launch_ring_recent does, of all launches after the first `count`. Those no longer kept
+// count as unknown, unless there was only one launch target ever.
 unsigned launch_ring_since(uint64_t count, const char **names, unsigned most);
 bool launch_ring_has_all_since(uint64_t count);
 extern const char launch_ring_unknown[];
 
-// Whether they leave no doubt about who it was.
+// Returns whether the names identify one kernel for certain.
 static inline bool launch_ring_is_certain(const char *const *names, unsigned count)
 {
     return count == 1 && names[0] != launch_ring_unknown;
 }
 
-// Appends to a text of `used` characters the introduction and the names, if there are any; returns how long it is then. Whole
-// names only: a part of one cannot be made readable.
+// Appends the introduction and the names, if there are any, to a text of `used` characters, and returns its
+// new length. Names are never truncated: part of a mangled name cannot be demangled.
 size_t launch_ring_print(char *text, size_t size, size_t used, const char *introduction,
                          const char *const *names, unsigned count);
 

@@ -32,7 +32,8 @@ static void *launch_many(void *function)
     return NULL;
 }
 
-// While others launch, what all_made says was so; afterwards all is counted.
+// While others launch, every result of launch_ring_all_made was true at that moment; at the end all launches
+// are counted.
 static void threads_at_once(void **state)
 {
     pthread_t threads[THREADS];
@@ -78,7 +79,7 @@ static void knows_what_is_wrong(void **state)
     launch_ring.made = 2;
     assert_false(launch_ring_valid());
     launch_ring.made = 1;
-    launch_ring.function[0] = &b;  // and nobody noted that there are two
+    launch_ring.function[0] = &b;  // without a note that there are two
     assert_false(launch_ring_valid());
 }
 

@@ -17,7 +17,7 @@ bool mode_any;
                 active[i]->member(__VA_ARGS__); \
     } while (0)
 
-// The answer of the first mode for which the member returns true.
+// Returns true from the function as soon as the member of a mode returns true.
 #define FIRST(member, ...)                                           \
     do {                                                             \
         for (unsigned i = 0; i < count; i++)                         \

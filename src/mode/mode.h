@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
-// What a mode is: a table of functions, one for each thing that a mode may want to know or to decide. The
-// hooks (src/hook) call the mode_* functions below, which walk the modes that are on, and name none of them.
+// A mode is a table of functions, one for each event that it may observe or decide. The hooks (src/hook) call
+// the mode_* functions below, which call every mode that is on; the hooks name no mode.
 //
 // A mode is a folder with a `const struct mode SYMBOL_mode` and a row in base/modes.def. Every member may be
-// NULL: the mode has no interest in it. Members are called on the program's threads, with no lock of moat's
-// held but where a comment says so.
+// NULL: the mode is not interested. Members are called on the program's threads, with no lock of moat's held
+// unless a comment says so.
 #ifndef MOAT_MODE_MODE_H
 #define MOAT_MODE_MODE_H
 
@@ -18,38 +18,38 @@
 
 struct launch_call;
 
-// An allocation that the program asks for. The stream of a pool's is not being captured.
+// An allocation that the program requests. The stream of MODE_POOL is not being captured.
 enum mode_kind { MODE_PLAIN, MODE_PITCH, MODE_MANAGED, MODE_HOST, MODE_POOL };
 struct mode_alloc {
     enum mode_kind kind;
-    size_t size;            // of all kinds but MODE_PITCH
-    size_t width, height;   // of MODE_PITCH
-    size_t *pitch;          // of MODE_PITCH: the mode stores the pitch there
-    unsigned element;       // of MODE_PITCH
-    const unsigned *flags;  // of MODE_MANAGED and MODE_HOST; NULL: cuMemAllocHost
-    CUmemoryPool pool;      // of MODE_POOL; NULL: the device's current one
-    CUstream stream;        // of MODE_POOL
-    bool per_thread;        // of MODE_POOL: the stream's handle is the calling thread's
+    size_t size;            // for all kinds but MODE_PITCH
+    size_t width, height;   // for MODE_PITCH
+    size_t *pitch;          // for MODE_PITCH: where the mode stores the pitch
+    unsigned element;       // for MODE_PITCH
+    const unsigned *flags;  // for MODE_MANAGED and MODE_HOST; NULL: cuMemAllocHost
+    CUmemoryPool pool;      // for MODE_POOL; NULL: the device's current pool
+    CUstream stream;        // for MODE_POOL
+    bool per_thread;        // for MODE_POOL: the handle means the calling thread's stream
 };
 
-// A free that the program asks for.
+// A free that the program requests.
 enum mode_way { MODE_FREE, MODE_FREE_HOST, MODE_FREE_IN_ORDER };
 struct mode_free {
     enum mode_way way;
     uint64_t pointer;
     enum driver_id call;
-    CUstream stream;  // of MODE_FREE_IN_ORDER
+    CUstream stream;  // for MODE_FREE_IN_ORDER
     bool per_thread;
     bool captured;  // the free becomes part of a graph
 };
 
-// What an address of the program's is: inside a buffer that a mode placed; in what surrounds one; or neither.
+// What an address is: inside a buffer that a mode placed, in the surroundings of one, or neither.
 enum mode_what { MODE_NOT_OURS, MODE_BUFFER, MODE_AROUND };
 struct mode;
 struct mode_answer {
-    const struct mode *mode;  // whose it is; NULL: nobody's
-    uint64_t base, size;      // of a buffer
-    bool mapped;              // the driver knows it as mapped memory, so context, pool and shareable hold
+    const struct mode *mode;  // the mode that placed it; NULL: none
+    uint64_t base, size;      // of the buffer
+    bool mapped;              // the driver knows it as mapped memory: context, pool and shareable are valid
     CUcontext context;
     CUmemoryPool pool;
     bool shareable;  // by cuIpcGetMemHandle
@@ -58,76 +58,79 @@ struct mode_answer {
 struct mode {
     bool checks_kernels;  // errors that kernels make with memory are found
 
-    // The process. start: the options are read and the driver is open; false: the mode cannot work, and has
-    // said why.
+    // The process. start is called when the options are read and the driver is open; it returns false if the
+    // mode cannot work, and has reported why.
     bool (*start)(void);
-    void (*after_fork)(void);  // in the child, which has one thread: makes locks new
-    void (*end)(void);         // the process ends, and the driver is gone
+    void (*after_fork)(void);  // in the child, which has one thread; initialises locks anew
+    void (*end)(void);         // the process ends, and the driver is unloaded
 
-    // Memory. alloc and free return false if the driver's own call must do it; true: *r is the program's
-    // answer.
+    // Memory. alloc and free return false if the driver's own call must be made; if they return true, *r is
+    // the program's result.
     bool (*alloc)(const struct mode_alloc *a, uint64_t *pointer, CUresult *r);
     void (*made_elsewhere)(void);  // the program has memory that no mode can place
     bool (*free)(const struct mode_free *f, CUresult *r);
     enum mode_what (*ask)(uint64_t address, struct mode_answer *answer);
-    // The driver has no memory. Gives back what the mode holds, without waiting for kernels if `at_once`;
-    // true: the call is worth another try.
+    // Called when the driver is out of memory. Releases what the mode holds, without waiting for kernels if
+    // `at_once`. Returns true if the call should be tried again.
     bool (*reclaim)(bool at_once);
-    uint64_t (*held)(void);  // bytes of the current context that reclaim would give back
-    // cuIpcGetMemHandle for a pointer that `ask` has answered for, and for any other pointer.
+    uint64_t (*held)(void);  // bytes of the current context that reclaim would release
+    // cuIpcGetMemHandle: share for a pointer that `ask` has answered for, shares_plain for any other.
     CUresult (*share)(const struct mode_answer *answer, CUdeviceptr pointer, CUipcMemHandle *handle);
     void (*shares_plain)(void);
-    // A device may use the memory of the context's context, which is current.
+    // A device was given access to the memory of ctx's context, which is current.
     void (*peer)(struct context *ctx, const CUmemAccessDesc *desc);
     void (*pool_made)(CUmemoryPool pool, const CUmemPoolProps *props);
     void (*pool_ends)(CUmemoryPool pool);  // before the driver's call
     void (*pool_gone)(CUmemoryPool pool);  // after it
     void (*pool_opened)(CUmemoryPool pool, const CUmemAccessDesc *desc, size_t count);
 
-    // Contexts. last_look: it will go, as far as is known; no lock is held, so a mode may wait for its
-    // kernels. The others under the lock of ends: before the driver's call, and after it either stays or
-    // gone.
+    // Contexts. context_last_look: the context will end, as far as is known; no lock is held, so a mode may
+    // wait for its kernels. The others are called with LOCK_CONTEXT_ENDS held: context_ends before the
+    // driver's call, and after it context_stays or context_gone.
     void (*context_last_look)(CUcontext context);
     void (*context_ends)(CUcontext context, enum driver_id call);
     void (*context_stays)(CUcontext context);
     void (*context_gone)(CUcontext context);
-    void (*limit_set)(CUlimit limit);  // of the current context
+    void (*limit_set)(CUlimit limit);  // in the current context
 
-    // Modules and libraries. plan: whether, and how, this image is to be rewritten (rewrite.h). loaded: it
-    // was. left: the plan wanted it, and it runs as it is.
+    // Modules and libraries. plan decides whether, and how, an image is rewritten (rewrite.h). module_loaded:
+    // it was. module_left: the plan wanted it, but the image runs unchanged.
     void (*plan)(const struct rewrite_origin *origin, struct rewrite_plan *plan);
-    void (*input_left)(const struct rewrite_origin *origin);  // an input of a link that is linked as it is
+    void (*input_left)(const struct rewrite_origin *origin);  // an input of a link is linked unchanged
     void (*module_loaded)(const struct rewrite_module *module);
     void (*module_left)(const struct rewrite *r);
-    void (*module_ends)(const void *handle);                           // before the driver's call
-    void (*module_stays)(const void *handle);                          // after it: the driver has refused
-    void (*module_gone)(const void *handle);                           // after it
-    void (*library_in_context)(const void *library, CUmodule module);  // the current one; module may be NULL
+    void (*module_ends)(const void *handle);   // before the driver's call
+    void (*module_stays)(const void *handle);  // after it, if the driver refused
+    void (*module_gone)(const void *handle);   // after it
+    // the current context; module may be NULL
+    void (*library_in_context)(const void *library, CUmodule module);
     void (*function_found)(const void *handle, const void *owner, const char *name);
     void (*function_of)(CUfunction function, CUkernel kernel);  // cuKernelGetFunction
 
     // Launches and waits.
-    // Before the driver's call; what the launch becomes may be changed (launch_call.h).
-    void (*launch)(const struct launch_call *launch);  // kernels, captured ones too, and graphs
-    void (*node)(const struct launch_call *node);      // a kernel node of a graph is added, or set
-    void (*poll)(void);  // the program launches, waits or asks: work that waited for its streams may be done
-    void (*waited)(enum driver_id call, uint64_t ended);  // ended: kernels known to have ended; 0: not all
+    // Called before the driver's call; they may change the launch (launch_call.h).
+    void (*launch)(const struct launch_call *launch);  // kernels, also captured ones, and graphs
+    void (*node)(const struct launch_call *node);      // a kernel node of a graph is added or set
+    void (*poll)(void);  // the program launches, waits or queries: a chance for deferred work
+    // ended: launches known to have ended; 0: not all have
+    void (*waited)(enum driver_id call, uint64_t ended);
 
-    void (*summarise)(void);  // adds to the guard's counts, before the summary is sent
+    void (*summarise)(void);  // adds to the guard's counts before the summary is sent
 };
 
 struct mode_row {
     const struct mode *mode;
-    unsigned option;  // OPTION_MODE_*: the bit that turns it on
+    unsigned option;  // OPTION_MODE_*: the bit that turns the mode on
 };
 
 // Starts the modes that the options name, in the order of the rows.
 void mode_start(const struct mode_row *rows, unsigned count);
-extern bool mode_any;       // one is on; set by mode_start
+extern bool mode_any;       // a mode is on; set by mode_start
 bool mode_allocates(void);  // a mode that is on places buffers
 bool mode_checks_kernels(void);
 
-// Each calls the member of that name of every mode that is on. The first mode that answers decides.
+// Each calls the member of that name in every mode that is on; for a member that returns a decision, the
+// first mode that answers decides.
 void mode_after_fork(void);
 void mode_end(void);
 bool mode_alloc(const struct mode_alloc *a, uint64_t *pointer, CUresult *r);

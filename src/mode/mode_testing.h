@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// For tests of modes that place buffers, over the CPU device, which is linked in: the guard around them, and drivers' calls
-// that fail when the test wants it.
+// For tests of modes that place buffers, with the CPU device linked in: a guard around them, and driver calls
+// that fail on request.
 #ifndef MOAT_MODE_MODE_TESTING_H
 #define MOAT_MODE_MODE_TESTING_H
 
@@ -18,9 +18,9 @@
 struct guard guard;
 static CUcontext context;
 static _Atomic unsigned findings;
-static char blamed[600];        // whom the last one names; empty: nobody
-static enum driver_id told_by;  // in which call it was found
-static _Atomic int calls_left;  // until one fails; < 0: none will
+static char blamed[600];        // the kernel that the last finding blames; empty: none
+static enum driver_id told_by;  // the call in which it was found
+static _Atomic int calls_left;  // until one fails; < 0: none fails
 
 void guard_report_finding(const struct guard_finding *f)
 {
@@ -63,7 +63,7 @@ WRAP(cuStreamCreate, (CUstream * q, unsigned f), (q, f))
 WRAP(cuEventCreate, (CUevent * e, unsigned f), (e, f))
 WRAP(cuEventRecord, (CUevent e, CUstream q), (e, q))
 
-// What either mode calls; the rest is the test's to set.
+// The calls that every such mode uses; the test sets others itself.
 static void use_cpu_device(void)
 {
     REAL(cuDeviceGetAttribute), REAL(cuCtxGetCurrent), REAL(cuCtxGetDevice), REAL(cuCtxPushCurrent_v2);

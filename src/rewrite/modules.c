@@ -11,17 +11,17 @@
 
 enum { BUCKETS = 256 };
 
-// A library as a module of a context.
+// The module that a library is in one context.
 struct modules_alias {
     struct modules_alias *next;
     const void *module;
     CUcontext context;
 };
 
-// A leaf: neither the driver nor another lock of ours is waited for while it is held.
+// A leaf: while it is held, neither the driver is called nor another lock of moat's taken.
 static struct lock lock = LOCK_INIT(MODULES);
 static struct modules_row *buckets[BUCKETS];
-// Rows in the buckets. Written under the lock; relaxed: whoever asks for a handle has seen its load return.
+// Rows in the buckets. Written under the lock. Relaxed: a thread that has a handle has seen its load return.
 static _Atomic(unsigned) count;
 
 static void (*releases[MODULES_CLIENTS])(void *data);
@@ -49,7 +49,7 @@ static bool is_empty(void)
     return !atomic_load_explicit(&count, memory_order_relaxed);
 }
 
-// Without the lock: nobody can find the row.
+// Requires that the row is in no bucket; the lock is not needed.
 static void free_row(struct modules_row *row)
 {
     for (unsigned c = 0; c < MODULES_CLIENTS; c++)
@@ -75,8 +75,8 @@ static void free_rows(struct modules_row *dead)
     }
 }
 
-// Under the lock. Puts the row onto the list of those to free if it is unloaded and nobody uses it.
-static void bury(struct modules_row *row, struct modules_row **dead)
+// Requires the lock. Moves the row to the list of those to free if it is unloaded and nobody uses it.
+static void unlink_if_unused(struct modules_row *row, struct modules_row **dead)
 {
     if (!row->gone || row->holds || row->taken)
         return;
@@ -89,7 +89,7 @@ static void bury(struct modules_row *row, struct modules_row **dead)
     *dead = row;
 }
 
-// Under the lock.
+// Requires the lock.
 static struct modules_row *find(const void *handle)
 {
     struct modules_row *row = *bucket_of(handle);
@@ -98,7 +98,7 @@ static struct modules_row *find(const void *handle)
     return row;
 }
 
-// Under the lock. Where the alias of that module or context is linked in; NULL: there is none.
+// Requires the lock. Returns where the alias of that module or context is linked in, or NULL.
 static struct modules_alias **find_alias(struct modules_row *row, const void *module, CUcontext context)
 {
     for (struct modules_alias **at = &row->aliases; *at; at = &(*at)->next)
@@ -107,7 +107,7 @@ static struct modules_alias **find_alias(struct modules_row *row, const void *mo
     return NULL;
 }
 
-// Under the lock.
+// Requires the lock.
 static struct modules_row *find_library_of(const void *module)
 {
     for (unsigned i = 0; i < BUCKETS; i++)
@@ -137,11 +137,11 @@ struct modules_row *modules_add(const void *handle, bool library, struct pass_re
     row->nparts = nparts;
     row->holds = 1;
     lock_take(&lock);
-    // The driver has given the handle out again: whoever unloaded the other has not said so yet.
+    // The driver has reused the handle: the thread that unloaded the former row has not recorded it yet.
     struct modules_row *before = find(handle), **bucket = bucket_of(handle);
     if (before) {
         before->gone = true;
-        bury(before, &dead);
+        unlink_if_unused(before, &dead);
     }
     row->next = *bucket;
     *bucket = row;
@@ -159,8 +159,8 @@ void modules_set(struct modules_row *row, unsigned client, void *data)
     lock_give(&lock);
 }
 
-// Under the lock. Takes aliases out that cannot be any more: the context has another module now, or the
-// module is another library's.
+// Requires the lock. Removes the aliases that a new one invalidates: the context has another module now, or
+// the module belongs to another library.
 static struct modules_alias *drop_aliases(struct modules_row *row, const void *module, CUcontext context)
 {
     struct modules_alias *dropped = NULL, **at;
@@ -245,13 +245,13 @@ void modules_context_gone(CUcontext context)
             next = row->next;
             free_aliases(drop_aliases(row, NULL, context));
             row->gone |= !row->library && row->context == context;
-            bury(row, &dead);
+            unlink_if_unused(row, &dead);
         }
     lock_give(&lock);
     free_rows(dead);
 }
 
-// What another thread of the parent was about to change cannot be freed: nobody knows how far it came.
+// Rows that another thread of the parent was using are leaked: they may be half changed.
 void modules_after_fork(void)
 {
     lock_after_fork(&lock);
@@ -270,7 +270,7 @@ void modules_after_fork(void)
 
 // --- use ---------------------------------------------------------------------------------------------------
 
-// Under the lock.
+// Requires the lock.
 static bool take(struct modules_row *row, unsigned client)
 {
     uint32_t bit = (uint32_t)1 << client;
@@ -320,7 +320,7 @@ void modules_give(unsigned client, struct modules_row *rows)
         rows = row->more[client];
         row->more[client] = NULL;
         row->taken &= ~((uint32_t)1 << client);
-        bury(row, &dead);
+        unlink_if_unused(row, &dead);
     }
     lock_give(&lock);
     free_rows(dead);
@@ -339,14 +339,14 @@ void modules_release(struct modules_row *row)
     lock_take(&lock);
     assert(row->holds);
     row->holds--;
-    bury(row, &dead);
+    unlink_if_unused(row, &dead);
     lock_give(&lock);
     free_rows(dead);
 }
 
 // --- what must hold ----------------------------------------------------------------------------------------
 
-// Under the lock.
+// Requires the lock.
 static bool are_aliases_valid(const struct modules_row *row)
 {
     for (const struct modules_alias *a = row->aliases; a; a = a->next) {
@@ -359,7 +359,7 @@ static bool are_aliases_valid(const struct modules_row *row)
     return true;
 }
 
-// Under the lock.
+// Requires the lock.
 static bool is_valid(const struct modules_row *row)
 {
     if ((row->gone && !row->holds && !row->taken) || (!row->gone && find(row->handle) != row) ||

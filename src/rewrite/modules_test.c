@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The registry of modules: what of it is found while others use it, and when it is freed. The driver is a
+// The registry of modules: what is found while others use it, and when rows are freed. The driver is a
 // context that the test sets.
 #include "rewrite/modules.h"
 
@@ -22,10 +22,10 @@ struct guard guard;
 
 static _Thread_local uintptr_t current;
 static unsigned first, second;     // clients
-static _Atomic(unsigned) freed;    // data of either
+static _Atomic(unsigned) freed;    // data of either client
 static _Atomic(unsigned) changes;  // of all data
 
-// Not atomic: whoever has taken the row is alone with it.
+// Not atomic: a thread that has taken the row has exclusive access.
 struct data {
     unsigned changes;
 };
@@ -163,7 +163,7 @@ static void unloaded_meanwhile(void **state)
     assert_true(modules_valid());
 }
 
-// Whoever has the old one keeps it, and gives it back; the new one is another's.
+// A user of the old row keeps it and gives it back; the new row is separate.
 static void handle_that_comes_again(void **state)
 {
     load(1, false);
@@ -180,7 +180,7 @@ static void handle_that_comes_again(void **state)
     assert_true(modules_valid());
 }
 
-// The driver has unloaded it, and gives its handle to another load before we are told.
+// The driver has unloaded the module and reuses its handle for another load before modules_gone is called.
 static void handle_that_comes_before_the_unload(void **state)
 {
     load(1, false);
@@ -277,13 +277,13 @@ static void libraries_as_modules(void **state)
     assert_ptr_equal(library_of(12), handle(1));
     assert_null(library_of(13));
     assert_ptr_equal(library_of(3), handle(3));
-    // Neither can be unloaded, or taken, by it.
+    // An alias cannot be used to unload or take either row.
     assert_null(modules_unloading(handle(11)));
     assert_null(modules_take(first, handle(11)));
     assert_true(modules_valid());
     modules_context_gone(context(2));
     assert_null(library_of(12));
-    // Each context has one, and each module is one library's.
+    // A library has one alias in each context, and a module belongs to one library.
     current = 1;
     modules_alias(handle(1), (CUmodule)handle(14));
     assert_null(library_of(11));
@@ -308,14 +308,14 @@ static void without_memory(void **state)
     mem_fail_after(-1);
     assert_true(modules_valid());
     assert_null(modules_hold(handle(1)));
-    mem_free(parts);  // they are still ours
+    mem_free(parts);  // they still belong to the caller
     load(2, true);
     mem_fail_after(0);
     modules_alias(handle(2), (CUmodule)handle(3));
     mem_fail_after(-1);
     assert_null(library_of(3));
     assert_true(modules_valid());
-    // Nothing else needs memory.
+    // No other call needs memory.
     mem_fail_after(0);
     struct modules_row *all = modules_take_all(first), *held = modules_hold(handle(2));
     assert_int_equal(length(all), 1);
@@ -328,7 +328,7 @@ static void without_memory(void **state)
 
 // --- several -----------------------------------------------------------------------------------------------
 
-static _Atomic(unsigned) users;  // of the first client's data; one at most in each row
+static _Atomic(unsigned) users;  // of the first client's data; at most one in each row
 
 static void *take_one(void *unused)
 {
@@ -365,7 +365,7 @@ static void two_that_take_the_same(void **state)
 
 static _Atomic(unsigned) loads, numbers;
 
-// Each loads modules of its own context, and uses everybody's.
+// Each thread loads modules in its own context, and uses those of all.
 static void *come_and_go(void *unused)
 {
     uintptr_t me = 1 + atomic_fetch_add(&numbers, 1);
@@ -407,7 +407,7 @@ static void several_that_come_and_go(void **state)
     assert_int_equal(freed, 2 * loads);
 }
 
-// In the child nothing is known, whatever the parent had taken, and the parent has lost nothing.
+// The child knows no rows, whatever the parent had taken, and the parent has lost none.
 static void after_a_fork(void **state)
 {
     load(1, false);

@@ -19,7 +19,7 @@ bool rewrite_on;
 static const struct rewrite_client *client;
 static struct cache *cache;  // NULL: none
 
-// What it takes to make one image from another.
+// The state while one image is made from another.
 struct work {
     struct diag_sink sink;
     struct rewrite *r;
@@ -30,13 +30,13 @@ struct work {
     unsigned ntexts;
     char passes[CACHE_MOST_PASS + 1];
     unsigned arch;
-    const char *where;  // the image is, for --dump-rewritten
-    bool compile;       // else the driver gets PTX, and does it for each device
-    char first[400];    // error
+    const char *where;  // the image's origin, for --dump-rewritten
+    bool compile;       // false: the driver gets PTX, and compiles it for each device
+    char first[400];    // first error message
     char key[CACHE_MOST_PASS + 1];
 };
 
-// --- starting -----------------------------------------------------------------------------------------------
+// --- starting ---------------------------------------------------------------------------------------------
 
 static void open_cache(void)
 {
@@ -62,7 +62,7 @@ void rewrite_start(const struct rewrite_client *for_whom)
     rewrite_on = true;
 }
 
-// --- failing ------------------------------------------------------------------------------------------------
+// --- failing ----------------------------------------------------------------------------------------------
 
 __attribute__((format(printf, 3, 4))) static bool leave(struct rewrite *r, enum rewrite_why why,
                                                         const char *fmt, ...)
@@ -72,7 +72,7 @@ __attribute__((format(printf, 3, 4))) static bool leave(struct rewrite *r, enum 
     r->why = why;
     vsnprintf(r->detail, sizeof r->detail, fmt, args);
     va_end(args);
-    // One line: it may go into the cache and into a note.
+    // One line, because it may go into the cache and into a note.
     for (char *p = r->detail; *p; p++)
         *p = *p == '\n' ? ' ' : *p;
     return false;
@@ -101,7 +101,7 @@ static bool failed(struct work *w, int err)
     return leave(w->r, REWRITE_FAILED, "%s", w->first[0] ? w->first : strerror(-err));
 }
 
-// --- the device ---------------------------------------------------------------------------------------------
+// --- the device -------------------------------------------------------------------------------------------
 
 static unsigned arch_of(CUdevice device)
 {
@@ -112,8 +112,9 @@ static unsigned arch_of(CUdevice device)
     return (unsigned)(major * 10 + minor);
 }
 
-// A module is for the current context. A library is for all: machine code will do where all devices are alike. Without
-// a context the driver's compiler cannot be called.
+// Finds the architecture to rewrite for. A module is for the current context. A library is for all devices:
+// it is compiled if all are alike. Without a context the driver's compiler cannot be called. Returns false if
+// unknown.
 static bool find_device(struct work *w, bool library)
 {
     CUcontext context = NULL;
@@ -131,9 +132,9 @@ static bool find_device(struct work *w, bool library)
     return w->arch;
 }
 
-// --- the cache ----------------------------------------------------------------------------------------------
+// --- the cache --------------------------------------------------------------------------------------------
 
-// The CPU device's compiled modules are no GPU's.
+// Modules compiled by the CPU device are kept apart from those of GPUs.
 static struct cache_key key_of(struct work *w)
 {
     int driver = 0;
@@ -152,13 +153,13 @@ static struct cache_key key_of(struct work *w)
     };
 }
 
-// True: the work is done, one way or the other.
+// Returns true if the cache has decided the matter, one way or the other.
 static bool recall(struct work *w, const struct cache_key *key)
 {
     struct rewrite *r = w->r;
     if (cache_get(cache, key, &r->entry))
         return false;
-    // An entry without an image says why there is none.
+    // An entry without an image gives the reason why there is none.
     if (rewrite_about_read(r->entry.about, r) || !r->nparts != !r->entry.image.len) {
         cache_entry_free(&r->entry);
         return false;
@@ -175,13 +176,13 @@ static bool recall(struct work *w, const struct cache_key *key)
 
 static void store(const struct cache_key *key, struct str image, struct str about)
 {
-    static _Atomic(bool) told;
+    static _Atomic(bool) noted;
     if (!cache)
         return;
     int err = cache_put(cache, key, image, about);
     if (!err)
         guard_count(GUARD_CACHE_STORED);
-    else if (!atomic_exchange_explicit(&told, true, memory_order_relaxed))
+    else if (!atomic_exchange_explicit(&noted, true, memory_order_relaxed))
         guard_report_note("%s: a rewritten module could not be stored: %s", cache_folder(cache),
                           strerror(-err));
 }
@@ -197,7 +198,7 @@ static void store_left(const struct cache_key *key, const struct rewrite *r)
     out_close(&about);
 }
 
-// --- rewriting ----------------------------------------------------------------------------------------------
+// --- rewriting --------------------------------------------------------------------------------------------
 
 static int rewrite_text(struct work *w, unsigned i)
 {
@@ -214,7 +215,7 @@ static int rewrite_text(struct work *w, unsigned i)
     return err;
 }
 
-// The same will be said at the next start.
+// Leaves images whose PTX would be launched differently; the cache remembers that for the next start.
 static bool launched_alike(struct work *w, const struct cache_key *key)
 {
     char kernel[200];
@@ -229,7 +230,7 @@ static bool launched_alike(struct work *w, const struct cache_key *key)
     return true;
 }
 
-// Before the driver has said whether it takes them: what it refuses is worth a look too.
+// Texts are dumped before the driver has accepted them, because refused ones are of interest too.
 static void dump_all(const struct work *w)
 {
     if (!rewrite_dump_on)
@@ -272,7 +273,7 @@ static bool launches(const struct work *w)
     return false;
 }
 
-// The smallest limit that a pass has set, for all: they are compiled together.
+// Applies the smallest limit that a pass has set to all texts, because they are compiled together.
 static bool limit_registers(struct work *w)
 {
     unsigned least = 0;
@@ -307,7 +308,8 @@ static CUresult link_all(struct work *w, size_t *size)
     return result;
 }
 
-// Whether the same will be said of it at the next start. The CPU device learns more with every version of moat.
+// Returns whether the driver will refuse the image at the next start too. The CPU device supports more with
+// every version of moat.
 static bool lasts(CUresult result)
 {
     if (guard.real_fault)
@@ -337,7 +339,8 @@ static bool compile(struct work *w, const struct cache_key *key, size_t *size)
     return false;
 }
 
-// The program's memory should not hold texts longer than they are needed: the parts are made from their description.
+// The texts should not stay in the program's memory longer than needed: the parts are made from their
+// description.
 static bool describe(struct work *w, const struct cache_key *key, size_t size)
 {
     struct out about;
@@ -360,7 +363,7 @@ static bool make(struct work *w)
     size_t size = 0;
     if (w->compile) {
         key = key_of(w);
-        // The cache has no texts.
+        // The cache holds no texts to dump.
         if (cache && !rewrite_dump_on && recall(w, &key))
             return w->r->image;
     }
@@ -380,7 +383,7 @@ static bool make(struct work *w)
     return true;
 }
 
-// --- the ways in --------------------------------------------------------------------------------------------
+// --- the ways in ------------------------------------------------------------------------------------------
 
 static void release(struct rewrite *r)
 {
@@ -399,7 +402,7 @@ static void release(struct rewrite *r)
     r->nparts = 0;
 }
 
-// False: there is nothing to do.
+// Returns false if no mode wants the image rewritten.
 static bool choose_passes(struct work *w, const struct rewrite_origin *from)
 {
     struct rewrite_origin origin = *from;
@@ -452,7 +455,7 @@ static bool finish(struct work *w, int err)
     return ours;
 }
 
-// An image that a link of ours made.
+// Recognises an image that a link of rewritten texts made.
 static bool recall_link(struct rewrite *r, const void *image)
 {
     if (!rewrite_about_recall(image, r))
@@ -466,7 +469,7 @@ bool rewrite_memory(struct rewrite *r, const void *image, bool library, const st
     int saved = errno;
     struct work *w = begin(r, library, options, &(struct rewrite_origin){.image = image}, "in memory");
     if (!w) {
-        // Nothing in it says what it was made of.
+        // The image itself does not say what it was made of.
         bool known = rewrite_on && r->why == REWRITE_OFF && recall_link(r, image);
         errno = saved;
         return known && r->image;
@@ -539,20 +542,20 @@ void rewrite_left(const struct rewrite *r, CUresult result)
         [REWRITE_FAILED] = {GUARD_LEFT_FAILED, "could not be rewritten"},
         [REWRITE_REFUSED] = {GUARD_LEFT_REFUSED, "was refused by the driver after it was rewritten"},
     };
-    static _Atomic(bool) told[REWRITE_WHYS];
-    // What the driver does not take either is not ours to count.
+    static _Atomic(bool) noted[REWRITE_WHYS];
+    // An image that the driver refuses as well is not counted.
     if (result || r->why == REWRITE_OFF)
         return;
     client->left(r);
     if (!r->plan.whole)
         return;
     guard_count(rows[r->why].count);
-    if (!atomic_exchange_explicit(&told[r->why], true, memory_order_relaxed))
+    if (!atomic_exchange_explicit(&noted[r->why], true, memory_order_relaxed))
         guard_report_note("a module %s and runs unchanged (%s); the summary counts others like it",
                           rows[r->why].text, r->detail);
 }
 
-// --- links --------------------------------------------------------------------------------------------------
+// --- links ------------------------------------------------------------------------------------------------
 
 bool rewrite_input(struct rewrite *r, struct rewrite_texts *t, const void *bytes, size_t size,
                    const char *path)
@@ -590,7 +593,7 @@ bool rewrite_input(struct rewrite *r, struct rewrite_texts *t, const void *bytes
     return ours;
 }
 
-// What is linked with it may be rewritten, and be loaded as ours: now is the time to say so.
+// What it is linked with may be rewritten and loaded as moat's: this is the only moment to inform the client.
 void rewrite_input_left(const void *bytes, size_t size, const char *path)
 {
     int saved = errno;

@@ -4,13 +4,13 @@
 //   image ──▶ the PTX for this device ──▶ passes ──▶ the driver's compiler ──▶ machine code ──▶ the driver
 //                     └──────────────── cache: content, passes, architecture, driver ──────────────┘
 //
-// Which images are rewritten, and by which passes, the modes say (rewrite_plan.h).
+// The modes decide which images are rewritten, and by which passes (rewrite_plan.h).
 //
-// It happens when a module is loaded, not when one of its kernels is first asked for: handles of modules and libraries
-// are the driver's own, so there must be something behind them. For programs on the CUDA runtime that is late enough: it
-// loads a library when one of its kernels is first needed.
+// An image is rewritten when its module is loaded, not when one of its kernels is first requested: handles of
+// modules and libraries are the driver's own, so there must be something behind them. For programs on the
+// CUDA runtime that is late enough: it loads a library when one of its kernels is first needed.
 //
-// If anything fails the program's own image is loaded, and counted with the reason (stats.def).
+// If anything fails, the program's own image is loaded and counted with the reason (stats.def).
 #ifndef MOAT_REWRITE_REWRITE_H
 #define MOAT_REWRITE_REWRITE_H
 
@@ -24,18 +24,19 @@ struct rewrite;
 
 // A module or library that was loaded rewritten.
 struct rewrite_module {
-    struct modules_row *row;  // held until all were told; NULL: out of memory, it is not in the registry
+    // held until all modes are informed; NULL: out of memory, it is not in the registry
+    struct modules_row *row;
     struct pass_result *const *parts;
     unsigned nparts;
 };
 
-// Who wants images to be rewritten, and learns what became of them.
+// The client decides which images are rewritten, and is informed of the outcome.
 struct rewrite_client {
     void (*plan)(const struct rewrite_origin *origin, struct rewrite_plan *plan);
-    void (*input_left)(const struct rewrite_origin *origin);  // an input of a link that is linked as it is
+    void (*input_left)(const struct rewrite_origin *origin);  // an input of a link is linked unchanged
     void (*loaded)(const struct rewrite_module *module);
-    void (*left)(
-        const struct rewrite *r);  // the plan wanted something, and the program's own image was loaded
+    // The plan wanted passes, but the program's own image was loaded.
+    void (*left)(const struct rewrite *r);
 };
 
 extern bool rewrite_on;  // set once, by rewrite_start
@@ -45,11 +46,11 @@ void rewrite_start(const struct rewrite_client *client);
 
 // Why the program's own image is loaded.
 enum rewrite_why {
-    REWRITE_OFF,           // no mode rewrites, or the driver will refuse the call anyway
-    REWRITE_MACHINE_CODE,  // there is no PTX in it
-    REWRITE_LAUNCHES,      // it needs the device's own launches
-    REWRITE_FAILED,        // we could not
-    REWRITE_REFUSED,       // the driver would not take what we made
+    REWRITE_OFF,           // no mode rewrites it, or the driver will refuse the call anyway
+    REWRITE_MACHINE_CODE,  // it contains no PTX
+    REWRITE_LAUNCHES,      // it uses device-side launches
+    REWRITE_FAILED,        // moat could not rewrite it
+    REWRITE_REFUSED,       // the driver refused the rewritten image
     REWRITE_WHYS
 };
 
@@ -61,32 +62,33 @@ struct rewrite_options {
 };
 
 struct rewrite {
-    const void *image;  // to load instead; NULL: why tells
+    const void *image;  // to load instead; NULL: `why` gives the reason
     enum rewrite_why why;
     char detail[160];
     struct rewrite_plan plan;
     bool library;
-    unsigned registers;          // not 0: the image is PTX, and must be compiled with so many at most
-    struct pass_result **parts;  // what there is to know of it
+    unsigned registers;          // not 0: the image is PTX, and must be compiled with at most this many
+    struct pass_result **parts;  // the results of the passes
     unsigned nparts;
-    // Where the image is.
+    // What holds the image.
     struct pass_result *text;
     CUlinkState link;
     struct cache_entry entry;
     bool cached;
 };
 
-// An image in memory, of which only the address is known, or in a file. `library`: it must do for every device. True:
-// there is one to load instead, and rewrite_end must follow with the driver's answer and the handle that it gave; if that
-// is false, or this was, the program's own image is to be loaded, and rewrite_left must follow.
+// Rewrite an image in memory, of which only the address is known, or in a file. `library`: the image must
+// work on every device. If they return true, there is an image to load instead, and rewrite_end must follow
+// with the driver's result and the handle it returned. If they or rewrite_end return false, the program's own
+// image must be loaded, and rewrite_left must follow.
 bool rewrite_memory(struct rewrite *r, const void *image, bool library,
                     const struct rewrite_options *options);
 bool rewrite_file(struct rewrite *r, const char *path, bool library, const struct rewrite_options *options);
 bool rewrite_end(struct rewrite *r, CUresult result, const void *handle, bool library);
 void rewrite_left(const struct rewrite *r, CUresult result);
 
-// An input of a link, bytes or a file: the texts that stand for it, each with what there is to know of it, or
-// r->why. rewrite_texts_free in any case.
+// Rewrites an input of a link, bytes or a file, into texts, each with the result of its passes. If it returns
+// false, r->why gives the reason. rewrite_texts_free must follow in either case.
 struct rewrite_texts {
     unsigned count;
     struct pass_result **parts;
@@ -94,7 +96,7 @@ struct rewrite_texts {
 bool rewrite_input(struct rewrite *r, struct rewrite_texts *t, const void *bytes, size_t size,
                    const char *path);
 void rewrite_texts_free(struct rewrite_texts *t);
-// An input that is linked as it is.
+// Informs the client of an input that is linked unchanged.
 void rewrite_input_left(const void *bytes, size_t size, const char *path);
 
 #endif

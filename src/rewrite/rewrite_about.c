@@ -11,11 +11,11 @@
 #include "rewrite/rewrite_source.h"
 #include "core/lock.h"
 
-// --- text ---------------------------------------------------------------------------------------------------
+// --- text -------------------------------------------------------------------------------------------------
 
 enum { MOST_PARTS = REWRITE_SOURCE_MOST };
 
-// A number, a line's end, and so many bytes.
+// Writes the length, a newline, and that many bytes.
 static void write_part(const struct pass_result *part, struct out *to)
 {
     struct out text;
@@ -107,12 +107,12 @@ int rewrite_about_read(struct str about, struct rewrite *r)
     return str_starts(about, left) ? read_left(str_skip(about, left.len), r) : -EINVAL;
 }
 
-// --- images of links ----------------------------------------------------------------------------------------
+// --- images of links --------------------------------------------------------------------------------------
 
 struct known {
     XXH128_hash_t sum;
     size_t size;
-    uint64_t start;  // its first bytes: most others differ there
+    uint64_t start;  // first bytes: most other images differ there
     struct str about;
 };
 

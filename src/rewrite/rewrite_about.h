@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What there is to know of a rewritten image, as text: its parts, or why there is none. And images that links made of
-// rewritten texts, which come back to be loaded.
+// Serialises what is known about a rewritten image: its parts, or why there is none. Also remembers images
+// that links made of rewritten texts, because the program passes them back to be loaded.
 #ifndef MOAT_REWRITE_REWRITE_ABOUT_H
 #define MOAT_REWRITE_REWRITE_ABOUT_H
 
@@ -9,12 +9,13 @@
 void rewrite_about_parts(struct pass_result *const *parts, unsigned nparts, struct out *to);
 void rewrite_about_left(enum rewrite_why why, const char *detail, struct out *to);
 
-// The same back into r: its parts, or why and detail. 0, -EINVAL or -ENOMEM.
+// Reads either back into r: its parts, or `why` and `detail`. Returns 0, -EINVAL or -ENOMEM.
 int rewrite_about_read(struct str about, struct rewrite *r);
 
-// An image, and what it was made of: copied.
+// Remembers an image and what it was made of; both are copied or hashed.
 void rewrite_about_remember(const void *image, size_t size, struct str about);
-// False: no such image. Else as rewrite_about_read.
+// Returns false if the image is unknown, or as rewrite_about_read failed. Otherwise fills r as
+// rewrite_about_read does.
 bool rewrite_about_recall(const void *image, struct rewrite *r);
 
 void rewrite_about_after_fork(void);

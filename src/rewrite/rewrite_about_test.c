@@ -64,7 +64,7 @@ static void good_reasons_come_back(void **state)
     out_close(&o);
 }
 
-// Whatever stands in a cache's file that has the right sums.
+// Texts that a cache file with valid checksums may contain.
 static void bad_texts_are_refused(void **state)
 {
     static const char *const texts[] = {
@@ -78,7 +78,7 @@ static void bad_texts_are_refused(void **state)
     struct out o;
     write_both(&o);
     for (size_t n = 0; n < o.len; n++) {
-        // Cut behind the first part it is whole.
+        // Truncated after the first part, the text is valid.
         if (!rewrite_about_read((struct str){o.buf, n}, &r)) {
             assert_int_equal(r.nparts, 1);
             clear(&r);

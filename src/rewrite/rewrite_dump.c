@@ -17,27 +17,28 @@
 #include "track/guard_report.h"
 
 enum {
-    MOST_FILES = 1000000,  // that a process tries to make
-    MOST_NAME = 80,        // characters of a module's name in a file's
+    MOST_FILES = 1000000,  // most that a process tries to create
+    MOST_NAME = 80,        // characters of a module's name in a file's name
 };
 
 bool rewrite_dump_on;
 
-static char folder[PATH_MAX];  // a full path
-// Numbers that were given out. Relaxed: each stands alone.
+static char folder[PATH_MAX];  // an absolute path
+// Numbers given out so far. Relaxed: each is independent.
 static _Atomic unsigned files, modules;
 
 static void fail(int err)
 {
-    static _Atomic(bool) told;
-    if (!atomic_exchange_explicit(&told, true, memory_order_relaxed))
+    static _Atomic(bool) noted;
+    if (!atomic_exchange_explicit(&noted, true, memory_order_relaxed))
         guard_report_note("--dump-rewritten: %.100s: %s; rewritten modules may be missing there", folder,
                           err == -ENOTDIR || err == -ELOOP ? "it is a link, or no folder" : strerror(-err));
 }
 
 // --- the folder ------------------------------------------------------------------------------------------
 
-// The program may go elsewhere before its first module is loaded.
+// Makes the path absolute now, because the program may change its directory before its first module is
+// loaded.
 static int name_folder(const char *path)
 {
     char here[PATH_MAX] = "";
@@ -46,13 +47,14 @@ static int name_folder(const char *path)
     int len = snprintf(folder, sizeof folder, "%s%s%s", here, here[0] ? "/" : "", path);
     if (len < 0 || (size_t)len >= sizeof folder)
         return -ENAMETOOLONG;
-    // What ends in a slash, or in a slash and a dot, is opened through a link.
+    // A path that ends in "/" or "/." would be opened through a symbolic link.
     while (len > 1 && (folder[len - 1] == '/' || (folder[len - 1] == '.' && folder[len - 2] == '/')))
         folder[--len] = 0;
     return 0;
 }
 
-// A descriptor or a negative code. None is kept: programs close what they do not know.
+// Returns a descriptor or a negative code. The descriptor is not kept open, because programs close
+// descriptors that they do not know.
 static int open_folder(const char *path)
 {
     int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
@@ -110,7 +112,7 @@ static int write_in(int dir, const char *name, struct str header, struct str tex
     int err = file_write_all(fd, parts, 2);
     if (close(fd) && !err)
         err = -errno;
-    // Half a text would be taken for all of it.
+    // A partial file would be taken for the whole text.
     if (err)
         unlinkat(dir, name, 0);
     return err == -EEXIST ? -EIO : err;
@@ -150,7 +152,7 @@ static void put_header(struct out *o, const struct rewrite_dump *d)
     out_fmt(o, "// architecture: sm_%u\n//\n", d->arch);
 }
 
-// Another process of that number may have been here before, or another name space has one.
+// The name may be taken: by an earlier process with the same pid, or by one in another pid namespace.
 static int write_new(const char *module, struct str header, struct str text)
 {
     char name[REWRITE_DUMP_NAME];
@@ -174,7 +176,7 @@ void rewrite_dump(const struct rewrite_dump *d, struct str text)
 {
     struct out header;
     int saved = errno, cancel;
-    // Calls below are points at which a thread can be cancelled, and nobody would close the files.
+    // The calls below are cancellation points: a cancelled thread would leave files open.
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
     int err = out_to_memory(&header);
     if (!err) {

@@ -92,7 +92,7 @@ static void bad_nothing_is_overwritten(void **state)
     expect("a.ptx", "// above\n.version 8.0\n");
 }
 
-// Neither to a file that is there nor to one that is not.
+// Neither to an existing file nor to a missing one.
 static void bad_links_are_not_followed(void **state)
 {
     char target[160];
@@ -111,7 +111,7 @@ static void bad_no_folder(void **state)
     assert_int_equal(rewrite_dump_write(inside("none"), "a.ptx", HEADER, TEXT), -ENOENT);
 }
 
-// The process lives, and half a file does not stay.
+// The process survives, and no partial file stays.
 static void bad_files_may_not_be_large(void **state)
 {
     struct rlimit limit, small = {8, 8};

@@ -74,7 +74,7 @@ int rewrite_jit_take(struct rewrite_jit *j, const struct rewrite_options *from)
     return 0;
 }
 
-// Of the threads of a block, too, the number of registers follows: the driver takes only one of the two.
+// CU_JIT_THREADS_PER_BLOCK limits the registers too: the driver accepts only one of the two options.
 bool rewrite_jit_limit(CUjit_option *options, void **values, unsigned *count, unsigned most,
                        unsigned registers)
 {

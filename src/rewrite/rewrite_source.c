@@ -18,9 +18,9 @@ struct wrapper {
 
 static const unsigned char wrapper_magic[4] = {0xb1, 0x43, 0x62, 0x46};
 
-// --- choosing -----------------------------------------------------------------------------------------------
+// --- choosing ---------------------------------------------------------------------------------------------
 
-// sm_90a is for 9.0 only, sm_100f for its major number.
+// sm_90a fits 9.0 only, sm_100f its major version.
 static bool fits(const struct image_entry *e, unsigned arch)
 {
     if (e->suffix == 'a')
@@ -30,7 +30,7 @@ static bool fits(const struct image_entry *e, unsigned arch)
     return e->arch <= arch;
 }
 
-// The newest that fits, else the oldest of the others; the later one of two.
+// The newest that fits is best, otherwise the oldest of the others; of equals the later one.
 static bool better(const struct image_entry *e, const struct image_entry *than, unsigned arch)
 {
     if (!than || fits(e, arch) != fits(than, arch))
@@ -38,7 +38,7 @@ static bool better(const struct image_entry *e, const struct image_entry *than, 
     return fits(e, arch) ? e->arch >= than->arch : e->arch <= than->arch;
 }
 
-// Machine code runs on GPUs of its major number that are not older.
+// Machine code runs on GPUs of the same major version that are not older.
 static unsigned find_cubin(const struct image *im, unsigned first, unsigned end, unsigned arch)
 {
     unsigned found = REWRITE_SOURCE_NONE;
@@ -74,7 +74,7 @@ static int add_best(struct rewrite_source *s, const struct image *im, unsigned f
     return 0;
 }
 
-// Entries of one fatbin follow each other.
+// Entries of one fatbin are contiguous.
 static int add_image(struct rewrite_source *s, struct image *im, unsigned arch, bool many)
 {
     unsigned n = image_count(im);
@@ -102,9 +102,9 @@ static int add_bytes(struct rewrite_source *s, const void *bytes, size_t size, u
     return err ? err : add_image(s, im, arch, many);
 }
 
-// --- where images are ---------------------------------------------------------------------------------------
+// --- where images are -------------------------------------------------------------------------------------
 
-// Byte by byte: a text may be shorter than what it is compared with.
+// Compares byte by byte, because a text may be shorter than n bytes.
 static bool begins(const void *p, const void *with, size_t n)
 {
     const unsigned char *a = p, *b = with;
@@ -121,7 +121,7 @@ static int add_unmeasured(struct rewrite_source *s, const void *image, unsigned 
     return err ? err : add_bytes(s, image, size, arch, false, sink);
 }
 
-// -rdc: the PTX of the objects is in the list; data has only what was linked of their machine code.
+// With -rdc the list holds the PTX of the objects; data holds only their linked machine code.
 static int add_list(struct rewrite_source *s, const void *const *list, unsigned arch, struct diag_sink *sink)
 {
     for (unsigned i = 0;; i++) {
@@ -169,9 +169,10 @@ void rewrite_source_free(struct rewrite_source *s)
         image_free(s->images[i]);
 }
 
-// --- texts --------------------------------------------------------------------------------------------------
+// --- texts ------------------------------------------------------------------------------------------------
 
-// The header of the entry tells how to read it: what the bytes mean does not depend on anything else.
+// Only the payload is hashed: the entry's header says how to read it, so the meaning of the bytes depends on
+// nothing else.
 void rewrite_source_sums(const struct rewrite_source *s, struct rewrite_source_sum *sums)
 {
     for (unsigned i = 0; i < s->count; i++) {

@@ -53,7 +53,7 @@ static void good_the_best_text_is_taken(void **state)
     make_free(&m);
 }
 
-// PTX for one GPU beside machine code for another that has, or has not, the same blocks.
+// PTX for one GPU beside machine code for another, with the same or other block sizes.
 static bool is_alike(unsigned ptx_arch, const char *ptx, unsigned cubin_arch, unsigned arch)
 {
     static const char info[] = "\x04\x05\x0c\x00\x80\x00\x00\x00\x01\x00\x00\x00\x01\x00\x00\x00";
@@ -85,7 +85,7 @@ static void bad_blocks_of_another_gpu(void **state)
     assert_false(is_alike(120, other, 86, 89));
     assert_true(is_alike(120, other, 80, 90));  // which the device cannot run
     assert_true(is_alike(120, other, 100, 90));
-    assert_true(is_alike(90, other, 90, 90));  // of one source
+    assert_true(is_alike(90, other, 90, 90));  // from one source
 }
 
 static void bad_machine_code_only(void **state)
@@ -166,7 +166,7 @@ static void good_options_that_steer_are_kept(void **state)
     void *values[] = {NULL, (void *)32, &k, (void *)1};
     struct rewrite_options o = {4, names, values}, none = {0};
     assert_int_equal(rewrite_jit_take(&j, &o), 0);
-    assert_int_equal(j.count, 4);  // two, and our own log
+    assert_int_equal(j.count, 4);  // two, and moat's own log
     assert_int_equal(j.options[0], CU_JIT_MAX_REGISTERS);
     assert_ptr_equal(j.values[0], (void *)32);
     assert_int_equal(j.options[1], CU_JIT_FMA);

@@ -21,13 +21,13 @@
 enum {
     NOTES = 16,
     NOTE_SIZE = 240,
-    EQUALS = 4096,  // different errors that are remembered; a power of two
+    SLOTS = 4096,  // distinct errors that are remembered; a power of two
     STACKS = 2 + 2 * GUARD_REPORT_BUFFERS,
     PATHS_SIZE = 64 << 10,
 };
 
-// What a report is put together in; mapped at the first one. Under the lock.
-struct desk {
+// Buffers in which a report is assembled; mapped for the first one. Protected by the lock.
+struct scratch {
     struct report_frame frames[STACKS][STACK_DEPTH_MAX];
     struct report_buffer buffers[GUARD_REPORT_BUFFERS];
     char threads[GUARD_REPORT_BUFFERS][24];
@@ -38,45 +38,46 @@ struct desk {
     char note[NOTE_SIZE];
 };
 
-// The last in the order of locks: taken with none of ours held, held over the channel only.
+// The last lock by rank: taken while no other of moat's is held, and held over the channel only.
 static struct lock lock = LOCK_INIT(REPORT);
 static struct channel channel;
-static struct desk *desk;
-static struct fold_slot equals[EQUALS];
-static struct fold told = {.slots = equals, .mask = EQUALS - 1};
+static struct scratch *scratch;
+static struct fold_slot slots[SLOTS];
+static struct fold reported = {.slots = slots, .mask = SLOTS - 1};
 static uint64_t next_id = 1, errors, suppressed;
-static _Atomic(bool) halting;  // --halt-on-error, and there was one. Relaxed: who set it reads it
-static int started;            // the process whose banner is out; 0: none
+// --halt-on-error, and an error was found. Relaxed: the thread that sets it reads it
+static _Atomic(bool) halting;
+static int started;  // pid of the process whose banner is out; 0: none
 static char notes[NOTES][NOTE_SIZE];
 static unsigned nnotes;
-static void (*summarise)(void);  // NULL: nobody has more to count
+static void (*summarise)(void);  // NULL: there is nothing more to count
 
 void guard_report_init(void (*before_end)(void))
 {
     summarise = before_end;
-    // Whatever is written without the command is text: it must not land in the middle of a document.
+    // Without the moat command only text is written: it must not end up inside a structured document.
     channel_init(&channel, guard.options.format == OPTION_FORMAT_TEXT ? guard.options.log_file : NULL);
 }
 
-// The child of a fork is a process of its own: its banner comes with its first report or its end.
+// The child of a fork is a process of its own: its banner is sent with its first report.
 void guard_report_after_fork(void)
 {
     lock_after_fork(&lock);
-    memset(equals, 0, sizeof equals);
-    fold_init(&told, equals, EQUALS);
+    memset(slots, 0, sizeof slots);
+    fold_init(&reported, slots, SLOTS);
     errors = suppressed = 0;
     next_id = 1;
 }
 
-// What the thread had before it took the lock.
-struct held {
+// The thread's state before it took the lock.
+struct thread_state {
     sigset_t signals;
     int cancel;
 };
 
-// A handler of the program's may call CUDA, or leave by longjmp, and another thread may cancel this one: none of it while
-// the lock is held.
-static void lock_reports(struct held *before)
+// Blocks signals and cancellation while the lock is held: a signal handler of the program may call CUDA or
+// leave by longjmp, and another thread may cancel this one.
+static void lock_reports(struct thread_state *before)
 {
     sigset_t all;
     sigfillset(&all);
@@ -85,7 +86,7 @@ static void lock_reports(struct held *before)
     lock_take(&lock);
 }
 
-static void unlock_reports(const struct held *before)
+static void unlock_reports(const struct thread_state *before)
 {
     lock_give(&lock);
     pthread_sigmask(SIG_SETMASK, &before->signals, NULL);
@@ -107,7 +108,7 @@ void guard_report_note(const char *fmt, ...)
     va_start(args, fmt);
     vsnprintf(text, sizeof text, fmt, args);
     va_end(args);
-    struct held before;
+    struct thread_state before;
     lock_reports(&before);
     if (started != getpid() && nnotes < NOTES)
         memcpy(notes[nnotes++], text, sizeof text);
@@ -116,7 +117,7 @@ void guard_report_note(const char *fmt, ...)
     unlock_reports(&before);
 }
 
-// "pages,count", as --mode has it.
+// Writes the modes that are on as --mode takes them: "pages,count".
 static const char *mode_text(char *text, size_t size)
 {
     const struct option_row *row = option_table.rows;
@@ -130,7 +131,7 @@ static const char *mode_text(char *text, size_t size)
     return text;
 }
 
-// Under the lock.
+// Requires the lock.
 static void start_locked(void)
 {
     const char *list[NOTES];
@@ -156,7 +157,7 @@ static void start_locked(void)
 
 void guard_report_start(void)
 {
-    struct held before;
+    struct thread_state before;
     if (guard.options.dump_rewritten && !modes_rewrite(&guard.options))
         guard_report_note("--dump-rewritten has no effect: no active mode rewrites modules");
     lock_reports(&before);
@@ -167,14 +168,14 @@ void guard_report_start(void)
 static const char *keep_path(const char *path)
 {
     size_t n = strlen(path) + 1;
-    // Frames of one object follow each other.
-    for (size_t at = 0; at < desk->paths_used; at += strlen(desk->paths + at) + 1)
-        if (strcmp(desk->paths + at, path) == 0)
-            return desk->paths + at;
-    if (n > PATHS_SIZE - desk->paths_used)
+    // Paths are few: frames of one object share theirs.
+    for (size_t at = 0; at < scratch->paths_used; at += strlen(scratch->paths + at) + 1)
+        if (strcmp(scratch->paths + at, path) == 0)
+            return scratch->paths + at;
+    if (n > PATHS_SIZE - scratch->paths_used)
         return NULL;
-    char *kept = memcpy(desk->paths + desk->paths_used, path, n);
-    desk->paths_used += n;
+    char *kept = memcpy(scratch->paths + scratch->paths_used, path, n);
+    scratch->paths_used += n;
     return kept;
 }
 
@@ -183,9 +184,9 @@ static struct report_stack make_stack(uint32_t id)
     uint64_t pcs[STACK_DEPTH_MAX];
     unsigned n = stack_frames(id, pcs, STACK_DEPTH_MAX);
     n = n < STACK_DEPTH_MAX ? n : STACK_DEPTH_MAX;
-    if (!n || desk->stacks_used == STACKS)
+    if (!n || scratch->stacks_used == STACKS)
         return (struct report_stack){0};
-    struct report_frame *frames = desk->frames[desk->stacks_used++];
+    struct report_frame *frames = scratch->frames[scratch->stacks_used++];
     for (unsigned i = 0; i < n; i++) {
         char path[512];
         frames[i] = (struct report_frame){.pc = pcs[i]};
@@ -206,9 +207,9 @@ static const char *call_name(unsigned call, bool freed)
 
 static void make_buffer(unsigned i, const struct track_copy *b)
 {
-    char *thread = desk->threads[i];
-    snprintf(thread, sizeof desk->threads[i], "%u", b->facts.thread);
-    desk->buffers[i] = (struct report_buffer){
+    char *thread = scratch->threads[i];
+    snprintf(thread, sizeof scratch->threads[i], "%u", b->facts.thread);
+    scratch->buffers[i] = (struct report_buffer){
         .base = b->base,
         .size = b->facts.bytes,
         .name = b->facts.name,
@@ -220,8 +221,9 @@ static void make_buffer(unsigned i, const struct track_copy *b)
     };
 }
 
-// Canaries are looked at while a buffer is freed. The books have it as freed by then, by the call that the report is about:
-// that is no news. A free in the order of a stream was another call, even of the same function.
+// Canaries are checked while a buffer is freed. The buffer is recorded as freed by then, by the very call
+// that the report is about, so the report leaves the free out. A stream-ordered free was another call, even
+// if of the same function.
 static bool is_freed_here(const struct guard_finding *f, const struct track_copy *b, uint32_t stack)
 {
     uint64_t here, there;
@@ -230,13 +232,13 @@ static bool is_freed_here(const struct guard_finding *f, const struct track_copy
     return !stack_frames(stack, &here, 1) || !stack_frames(b->freed_stack, &there, 1) || here == there;
 }
 
-// Of the kernel alone the place tells enough.
+// Frames of the device; none if there is only the kernel itself, whose place is shown already.
 static struct report_stack make_frames(const struct driver_fault *fault)
 {
     uint32_t n = fault->nframes < DRIVER_FAULT_FRAMES ? fault->nframes : DRIVER_FAULT_FRAMES;
-    if (n < 2 || desk->stacks_used == STACKS)
+    if (n < 2 || scratch->stacks_used == STACKS)
         return (struct report_stack){0};
-    struct report_frame *frames = desk->frames[desk->stacks_used++];
+    struct report_frame *frames = scratch->frames[scratch->stacks_used++];
     for (uint32_t i = 0; i < n; i++) {
         const struct driver_fault_frame *f = &fault->frames[i];
         frames[i] = (struct report_frame){
@@ -279,13 +281,13 @@ static uint64_t hash_text(uint64_t hash, const char *text)
     return hash;
 }
 
-// Where it happened and whose buffer it is, not which address.
+// Hashes where the error happened and whose buffer it is, not the address.
 static uint64_t hash_of(const struct guard_finding *f, uint32_t stack, uint32_t client)
 {
     uint64_t hash = mix(mix(mix(f->type + 1, f->call), stack), client);
     if (f->nbuffers)
         hash = mix(hash, f->buffers[0].facts.made_stack);
-    // Kernels have no stacks: their buffers are told apart by size.
+    // Kernels have no host stacks: their buffers are distinguished by size.
     if (f->nbuffers && f->buffers[0].facts.made_by == TRACK_MADE_BY_KERNEL)
         hash = mix(hash, f->buffers[0].facts.bytes);
     if (f->fault)
@@ -309,9 +311,9 @@ static uint32_t client_of(const struct guard_finding *f)
     return client || f->client_known || !f->nbuffers ? client : f->buffers[0].facts.client;
 }
 
-// Under the lock.
-static void tell(const struct guard_finding *f, uint32_t stack, int device, uint32_t client,
-                 struct fold_slot *e)
+// Requires the lock.
+static void send_error(const struct guard_finding *f, uint32_t stack, int device, uint32_t client,
+                       struct fold_slot *e)
 {
     struct report r = {
         .type = f->type,
@@ -330,19 +332,19 @@ static void tell(const struct guard_finding *f, uint32_t stack, int device, uint
         .id = next_id++,
         .count = 1,
     };
-    desk->paths_used = desk->stacks_used = 0;
+    scratch->paths_used = scratch->stacks_used = 0;
     r.stack = make_stack(stack);
     for (unsigned i = 0; i < f->nbuffers; i++) {
         struct track_copy b = f->buffers[i];
         b.freed &= !is_freed_here(f, &b, stack);
         make_buffer(i, &b);
     }
-    r.buffers = desk->buffers;
+    r.buffers = scratch->buffers;
     if (f->fault)
         r.place = make_place(f->fault, f->thread_known);
     if (f->note)
-        desk->notes[r.nnotes++] = f->note;
-    r.notes = desk->notes;
+        scratch->notes[r.nnotes++] = f->note;
+    r.notes = scratch->notes;
     if (e)
         *e = (struct fold_slot){e->key, r.id, 1};
     enum channel_answer answer = send(&(struct report_line){.event = REPORT_ERROR, .error = r});
@@ -354,20 +356,20 @@ static void tell(const struct guard_finding *f, uint32_t stack, int device, uint
         atomic_store_explicit(&halting, true, memory_order_relaxed);
 }
 
-// The summary first. A process that was stopped midway did not succeed, whatever the status for errors is.
+// Sends the summary, then exits. A process that was stopped midway did not succeed, so the status is never 0.
 static void halt(void)
 {
     guard_report_end();
     _exit(guard.options.error_exitcode ? (int)guard.options.error_exitcode : 97);
 }
 
-static bool have_desk(void)
+static bool have_scratch(void)
 {
-    if (!desk) {
-        void *p = mmap(NULL, sizeof *desk, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-        desk = p == MAP_FAILED ? NULL : p;
+    if (!scratch) {
+        void *p = mmap(NULL, sizeof *scratch, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        scratch = p == MAP_FAILED ? NULL : p;
     }
-    return desk;
+    return scratch;
 }
 
 void guard_report_finding(const struct guard_finding *f)
@@ -376,33 +378,33 @@ void guard_report_finding(const struct guard_finding *f)
     int device = device_of(f);
     uint32_t client = client_of(f);
     uint64_t hash = hash_of(f, stack, client);
-    struct held before;
+    struct thread_state before;
     lock_reports(&before);
     if (started != getpid())
         start_locked();
-    struct fold_slot *e = fold_find(&told, hash);
+    struct fold_slot *e = fold_find(&reported, hash);
     if (e && e->count)
         e->count++;
-    else if (have_desk())
-        tell(f, stack, device, client, e);
+    else if (have_scratch())
+        send_error(f, stack, device, client, e);
     unlock_reports(&before);
     if (atomic_load_explicit(&halting, memory_order_relaxed))
         halt();
 }
 
-static void tell_repeats(void)
+static void send_repeats(void)
 {
-    for (unsigned i = 0; i < EQUALS; i++)
-        if (equals[i].count > 1)
+    for (unsigned i = 0; i < SLOTS; i++)
+        if (slots[i].count > 1)
             send(&(struct report_line){
                 .event = REPORT_REPEAT,
-                .repeat = {.pid = getpid(), .id = equals[i].id, .count = equals[i].count},
+                .repeat = {.pid = getpid(), .id = slots[i].id, .count = slots[i].count},
             });
 }
 
 void guard_report_counts(const struct report_counts *counts)
 {
-    struct held before;
+    struct thread_state before;
     lock_reports(&before);
     if (started != getpid())
         start_locked();
@@ -438,10 +440,10 @@ void guard_report_end(void)
             values[covered][count[covered]++] =
                 (struct report_value){rows[i].key, labels[i] ? labels[i] : rows[i].label, value};
     }
-    struct held before;
+    struct thread_state before;
     lock_reports(&before);
     if (started == getpid()) {
-        tell_repeats();
+        send_repeats();
         send(&(struct report_line){
             .event = REPORT_END,
             .end = {.pid = getpid(),
@@ -458,7 +460,7 @@ void guard_report_end(void)
 
 uint64_t guard_report_errors(void)
 {
-    struct held before;
+    struct thread_state before;
     lock_reports(&before);
     uint64_t n = errors;
     unlock_reports(&before);

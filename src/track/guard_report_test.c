@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Whose an error is. Reports go to a file here, as text: nobody listens.
+// Which client an error belongs to. Reports go to a file as text, because there is no listener.
 #include "track/guard_report.h"
 
 #include <fcntl.h>
@@ -36,7 +36,7 @@ static int teardown(void **state)
     return unlink(log_file);
 }
 
-// Each test tells anew what another has told before.
+// Each test reports anew what another has reported before.
 static int begin(void **state)
 {
     guard_report_after_fork();
@@ -81,7 +81,7 @@ static void good_the_process_itself_is_not_named(void **state)
     assert_int_equal(count("client"), 0);
 }
 
-// The one that acts, not the one whose buffer it is.
+// The client that acts, not the owner of the buffer.
 static void good_an_error_is_its_threads_client(void **state)
 {
     track_client_set(3);
@@ -124,7 +124,7 @@ static void make(uint32_t client, unsigned first, unsigned blocks)
         track_made(TRACK_PLAIN, DRIVER_cuMemAlloc_v2, BASE + i * STEP, 16);
 }
 
-// Whoever looks for them.
+// Whichever thread checks for leaks.
 static void good_leaks_are_their_clients(void **state)
 {
     make(0, 0, 1);

@@ -16,9 +16,9 @@ struct group {
 enum { GROUPS = 256 };
 
 struct groups {
-    const void *owner;  // NULL: all
+    const void *owner;  // NULL: any owner
     unsigned count;
-    uint64_t blocks_left, bytes_left;  // of those that found no group
+    uint64_t blocks_left, bytes_left;  // blocks that found no group
     struct group group[GROUPS];
 };
 
@@ -69,7 +69,7 @@ static void report_group(const struct group *g)
 
 void leak_report(const void *owner)
 {
-    static struct groups groups;  // large; two contexts that go at once would take turns
+    static struct groups groups;  // large, so static; of two contexts that end at once, only one is reported
     static _Atomic(int) busy;
     if (!guard.options.leak_check || atomic_exchange(&busy, 1))
         return;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-// The depot is memory reserved once: a table of chains and then records, one after another, that are never changed
-// after publication nor freed. An id is a record's place in words of 8 bytes; 0, where the table is, names none. A
-// record is written in full and then becomes the head of its chain by a compare-and-swap, so readers need no lock,
-// nothing is waited for, and a fork leaves the child a whole depot.
+// The depot is address space reserved once: a table of chains, and then records, one after another, that are
+// never changed after publication nor freed. An id is a record's offset in 8-byte words; 0, where the table
+// is, identifies none. A record is written in full and then made the head of its chain by a compare-and-swap,
+// so readers need no lock, nobody waits, and the child of a fork has a consistent depot.
 #include "track/stack.h"
 
 #include <assert.h>
@@ -20,18 +20,18 @@ enum {
     CHAINS = 1 << 16,
     TABLE_WORDS = CHAINS / 2,
     DEFAULT_BYTES = 64 << 20,
-    LOOK_FURTHER = 16,  // frames beyond the depth in which skip_until is still looked for
+    LOOK_FURTHER = 16,  // frames beyond the depth in which skip_until is still searched for
 };
 
 struct record {
     uint32_t hash;
-    uint32_t next;  // in its chain
+    uint32_t next;  // next record of the chain
     uint32_t count;
-    uint32_t check;  // the id, so that a number that is none is told from one that is
+    uint32_t check;  // the record's id, by which invalid ids are recognised
     uint64_t pc[];
 };
 
-static uint64_t *depot;        // set once, before threads use it
+static uint64_t *depot;        // set once, before other threads use it
 static uint64_t room;          // words
 static _Atomic uint64_t used;  // words
 static _Atomic uint64_t stacks, refused;
@@ -57,7 +57,7 @@ static uint32_t hash_of(const uint64_t *pcs, unsigned n)
     return (uint32_t)(h >> 32);
 }
 
-// The record of these frames among those from `id` on, up to `end`.
+// Returns the record of these frames among those from `id` up to `end`; 0 if there is none.
 static uint32_t look_up(uint32_t id, uint32_t end, uint32_t hash, const uint64_t *pcs, unsigned n)
 {
     for (; id != end; id = record_at(id)->next) {
@@ -75,7 +75,8 @@ static uint64_t words_for(unsigned n)
 
 static uint32_t take_room(unsigned n)
 {
-    // Acquire: pairs with give_room_back, whose caller wrote there. Records are published through their chains.
+    // Acquire: pairs with give_room_back, whose caller wrote there. Records are published through their
+    // chains.
     uint64_t at = atomic_load_explicit(&used, memory_order_relaxed);
     do
         if (room - at < words_for(n))
@@ -85,7 +86,7 @@ static uint32_t take_room(unsigned n)
     return (uint32_t)at;
 }
 
-// Gives back room that was taken last and never published, if nobody has taken more since.
+// Returns space that was taken last and never published, if no other thread has taken more since.
 static void give_room_back(uint32_t id, unsigned n)
 {
     uint64_t end = id + words_for(n);
@@ -180,7 +181,7 @@ uint32_t stack_capture(const void *skip_until, unsigned depth)
 
 unsigned stack_frames(uint32_t id, uint64_t *pcs, unsigned most)
 {
-    // Relaxed: whoever has an id got it from a thread that saw the record published.
+    // Relaxed: a thread that has an id got it from one that saw the record published.
     uint64_t end = atomic_load_explicit(&used, memory_order_relaxed);
     if (!depot || id < TABLE_WORDS || id + words_for(0) > end)
         return 0;
@@ -200,13 +201,13 @@ void stack_stats(struct stack_stats *stats)
 
 struct place {
     uint64_t pc, offset;
-    uint64_t from, to;  // of the segment
+    uint64_t from, to;  // bounds of the segment
     bool found, program;
     char *object;
     size_t size;
 };
 
-// Runs under the loader's lock: nothing is called that might want it.
+// Runs under the dynamic loader's lock: it must not call anything that may take that lock.
 static int look_into(struct dl_phdr_info *info, size_t size, void *opaque)
 {
     struct place *place = opaque;
@@ -273,7 +274,7 @@ int stack_init(size_t bytes)
     if (memory == MAP_FAILED)
         return -ENOMEM;
     dl_iterate_phdr(look_into, &here);
-    // In a program, as opposed to a library, the frames around ours are the program's own.
+    // Linked into a program, as opposed to a library, moat's frames cannot be separated from the program's.
     if (here.found && !here.program)
         stack_own(here.from, here.to);
     room = words;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Call stacks of the application, each kept once and named by a number.
+// Call stacks of the application. Each is kept once and identified by a number.
 #ifndef MOAT_TRACK_STACK_H
 #define MOAT_TRACK_STACK_H
 
@@ -9,33 +9,35 @@
 
 enum { STACK_DEPTH_MAX = 64 };
 
-// Once, before the first capture and from one thread: room for `bytes` of stacks (0: a default), reserved as addresses
-// and taken as it is used. Loads what the unwinder loads late. -ENOMEM: captures then give 0.
+// Reserves address space for `bytes` of stacks (0: a default), which is committed as it is used, and loads
+// what the unwinder would load lazily. Call it once, from one thread, before the first capture. Returns 0 or
+// -ENOMEM; captures then return 0.
 int stack_init(size_t bytes);
 
-// Return addresses of the calling thread, innermost first, at most `depth`. Frames within the object that holds this
-// code are left out. With skip_until, so is all before the frame that returns to that address, where there is one (a
-// hook passes its __builtin_return_address(0)). 0: no frame, or out of room. Thread-safe; takes no memory but the
-// room reserved and no lock of ours.
+// Captures the return addresses of the calling thread, innermost first, at most `depth`, and returns the
+// stack's id. Frames of the object that contains this code are left out. With skip_until, so are all frames
+// before the one that returns to that address, if there is one (a hook passes its
+// __builtin_return_address(0)). Returns 0 if there is no frame, or if the reserved space is full.
+// Thread-safe; allocates nothing else and takes no lock of moat's.
 uint32_t stack_capture(const void *skip_until, unsigned depth);
 
-// The frames of a stack, innermost first, at most `most`; returns how many there are. 0 for id 0 or an unknown one.
-// They are return addresses: the call is at pc - 1.
+// Stores the frames of a stack, innermost first, at most `most`, and returns how many the stack has; 0 for id
+// 0 or an unknown one. Frames are return addresses: the call is at pc - 1.
 unsigned stack_frames(uint32_t id, uint64_t *pcs, unsigned most);
 
-// The object (path; the main program's is its own path, not "") that pc lies in now, and pc's address in the numbering
-// of the object's file. false if it lies in none.
+// Finds the object that pc lies in now: its path (for the main program its own path, not ""), and pc as an
+// address in the object's file. Returns false if pc lies in no object.
 bool stack_locate(uint64_t pc, char *object, size_t size, uint64_t *offset);
 
 struct stack_stats {
-    uint64_t stacks, bytes, refused;  // refused: captures that found no room
+    uint64_t stacks, bytes, refused;  // refused: captures that found no space
 };
 void stack_stats(struct stack_stats *stats);
 
-// For tests: code addresses [from, to) are taken for ours, instead of the object's.
+// For tests: treats the code addresses [from, to) as moat's, instead of those of the object.
 void stack_own(uint64_t from, uint64_t to);
 
-// For tests: undoes stack_init; ids are void.
+// For tests: undoes stack_init; ids become invalid.
 void stack_forget(void);
 
 // For tests: keeps a stack given by the caller, as stack_capture does.

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: MIT
-// A stack is the same as one that was walked before if it starts at the same frame with the same frame pointer, and every
-// return address is where it was and what it was. From the innermost on each one says where the next is, as the unwinder
-// would find it: the address of a call determines the size of its function's frame, unless that was made at run time
-// (alloca), and then it hangs on the frame pointer. So an address is looked at only when those below it are known to be
-// right, and lies in this thread's stack.
+// A stack equals one that was unwound before if it starts at the same frame with the same frame pointer, and
+// every return address has the same place and value. Each return address, from the innermost on, determines
+// where the next one lies, as the unwinder would find it: the address of a call determines the size of its
+// function's frame, unless the size is chosen at run time (alloca), and then it follows from the frame
+// pointer. So an address is read only when those below it are known to be right, and lies in this thread's
+// stack.
 //
-// Entries are shared between threads, whose stacks lie apart. A writer makes `turn` odd while it stores; a reader takes a
-// copy and believes it if `turn` was even and has not changed. Neither waits: an entry that is busy is as good as none.
+// Entries are shared between threads, whose stacks lie apart. Each entry is a seqlock: a writer makes `turn`
+// odd while it stores; a reader copies the entry and uses the copy if `turn` was even and has not changed.
+// Neither waits: a busy entry counts as a miss.
 #include "track/stack_cache.h"
 
 #include <stdatomic.h>
@@ -22,8 +24,8 @@ static struct entry {
     _Atomic uint64_t pc[STACK_CACHE_FRAMES];
 } entries[ENTRIES];
 
-// On x86-64 a frame begins with the caller's frame pointer and the address to return to, and a return address lies
-// right below the canonical frame address. Elsewhere nothing is kept.
+// On x86-64 a frame begins with the caller's frame pointer and the return address, and a return address lies
+// right below the canonical frame address. On other machines nothing is cached.
 #ifdef __x86_64__
 enum { KEEPS = 1 };
 #else
@@ -41,10 +43,10 @@ void stack_cache_start(struct stack_cache_walk *walk, const void *frame, unsigne
     walk->frame = frame;
     walk->depth = depth;
     walk->count = 0;
-    walk->too_much = !KEEPS;
+    walk->uncacheable = !KEEPS;
 }
 
-// It reads what the compiler knows of no object.
+// Reads stack memory outside of any object that the compiler knows.
 __attribute__((no_sanitize("address"))) static uint64_t word_at(const uint64_t *frame, uint32_t offset)
 {
     return *(const volatile uint64_t *)((const char *)frame + offset);
@@ -54,20 +56,20 @@ void stack_cache_add(struct stack_cache_walk *walk, uint64_t pc, uint64_t cfa)
 {
     uint64_t offset = cfa - sizeof pc - (uintptr_t)walk->frame;
     uint64_t least = walk->count ? walk->offset[walk->count - 1] + sizeof pc : sizeof pc;
-    walk->too_much |= walk->count == STACK_CACHE_FRAMES || cfa % sizeof pc || offset > UINT32_MAX ||
-                      offset < least || word_at(walk->frame, (uint32_t)offset) != pc;
-    if (walk->too_much)
+    walk->uncacheable |= walk->count == STACK_CACHE_FRAMES || cfa % sizeof pc || offset > UINT32_MAX ||
+                         offset < least || word_at(walk->frame, (uint32_t)offset) != pc;
+    if (walk->uncacheable)
         return;
     walk->pc[walk->count] = pc;
     walk->offset[walk->count++] = (uint32_t)offset;
 }
 
-// A copy of an entry, if it is whole and about this frame.
+// Copies an entry. Returns false if it is being written or is about another frame.
 static bool copy(struct entry *e, const uint64_t *frame, unsigned depth, struct stack_cache_walk *walk,
                  uint32_t *id)
 {
-    // Acquire, here and below: pairs with the releases in stack_cache_keep. Below, so that `turn` is looked at again
-    // after all the rest.
+    // Acquire, here and below: pairs with the releases in stack_cache_keep. Below, it keeps the second load
+    // of `turn` after all other loads.
     uint64_t turn = atomic_load_explicit(&e->turn, memory_order_acquire);
     walk->count = atomic_load_explicit(&e->count, memory_order_acquire);
     if (turn % 2 || walk->count > STACK_CACHE_FRAMES ||
@@ -97,12 +99,12 @@ uint32_t stack_cache_find(const void *frame, unsigned depth)
 
 void stack_cache_keep(const struct stack_cache_walk *walk, uint32_t id)
 {
-    if (walk->too_much || !walk->count || !id)
+    if (walk->uncacheable || !walk->count || !id)
         return;
     struct entry *e = entry_of(walk->frame);
     uint64_t turn = atomic_load_explicit(&e->turn, memory_order_relaxed);
-    // Acquire: another writer's stores come before ours. The releases below keep ours behind this one, and before the
-    // last; they pair with copy.
+    // Acquire: orders our stores after another writer's. The releases below keep our stores after this
+    // exchange and before the last store of `turn`; they pair with copy.
     if (turn % 2 || !atomic_compare_exchange_strong_explicit(&e->turn, &turn, turn + 1, memory_order_acquire,
                                                              memory_order_relaxed))
         return;

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Stacks made up in memory: a word is a frame pointer, a return address or something else.
+// Stacks built in memory: a word is a frame pointer, a return address or something else.
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -43,7 +43,7 @@ static void good_the_same_stack(void **state)
     assert_int_equal(stack_cache_find(stack, DEPTH), 0);
     keep(stack, 20, 7);
     assert_int_equal(stack_cache_find(stack, DEPTH), 7);
-    stack[2]++;  // what is no return address may change
+    stack[2]++;  // words other than return addresses may change
     assert_int_equal(stack_cache_find(stack, DEPTH), 7);
     assert_int_equal(stack_cache_find(stack, DEPTH + 1), 0);
     stack_cache_clear();
@@ -64,7 +64,7 @@ static void bad_one_word_is_another(void **state)
     stack[0]++;
     assert_int_equal(stack_cache_find(stack, DEPTH), 0);
     stack[0]--;
-    // The same words elsewhere.
+    // The same words at another place.
     uint64_t other[WORDS];
     memcpy(other, stack, sizeof other);
     assert_int_equal(stack_cache_find(other, DEPTH), 0);
@@ -82,7 +82,7 @@ static void bad_walks_are_not_kept(void **state)
     assert_int_equal(stack_cache_find(stack, DEPTH), 0);
     keep(stack, 3, 0);
     assert_int_equal(stack_cache_find(stack, DEPTH), 0);
-    // A signal's frame returns to where no call was.
+    // A signal frame returns to an address that follows no call.
     stack_cache_start(&walk, stack, DEPTH);
     stack_cache_add(&walk, stack[1], cfa_of(stack, 0));
     stack_cache_add(&walk, stack[GAP + 1] + 1, cfa_of(stack, 1));
@@ -92,16 +92,16 @@ static void bad_walks_are_not_kept(void **state)
     stack_cache_start(&walk, stack, DEPTH);
     stack_cache_add(&walk, stack[GAP + 1], cfa_of(stack, 1));
     stack_cache_add(&walk, stack[1], cfa_of(stack, 0));
-    assert_true(walk.too_much);
+    assert_true(walk.uncacheable);
     stack_cache_start(&walk, stack + GAP, DEPTH);
     stack_cache_add(&walk, stack[1], cfa_of(stack, 0));
-    assert_true(walk.too_much);
+    assert_true(walk.uncacheable);
     keep(stack, STACK_CACHE_FRAMES, 7);
     assert_int_equal(stack_cache_find(stack, DEPTH), 7);
     stack_cache_clear();
 }
 
-// What lies behind a frame that is another may be no memory.
+// Beyond a frame that differs there may be no memory.
 static void good_nothing_is_read_behind_a_difference(void **state)
 {
     enum { PAGE = 4096 };
@@ -118,7 +118,7 @@ static void good_nothing_is_read_behind_a_difference(void **state)
     stack_cache_clear();
 }
 
-// More places than there is room for: threads take entries from each other all the time.
+// More places than entries: threads replace each other's entries all the time.
 static void *keep_and_find(void *number)
 {
     uint64_t *stack = malloc((PLACES + 20 * GAP) * sizeof *stack);

@@ -29,14 +29,14 @@ static int end(void **state)
     return 0;
 }
 
-// n, unknown to the compiler: a loop that is unrolled calls from several places.
+// Returns n, opaque to the compiler: an unrolled loop would call from several places.
 static unsigned rolled(unsigned n)
 {
     volatile unsigned m = n;
     return m;
 }
 
-// Where the call of the function that was running last returned to.
+// The return addresses of the last calls.
 static _Thread_local uint64_t inner_return, outer_return;
 
 static __attribute__((noinline)) uint32_t inner(const void *skip_until, unsigned depth)
@@ -62,7 +62,7 @@ static __attribute__((noinline)) uint32_t deep(unsigned levels, unsigned depth)
     return id;
 }
 
-// The place of a return address in a stack; -1 if it is not there.
+// Returns the place of a return address in a stack; -1 if it is not there.
 static int place(uint32_t id, uint64_t pc)
 {
     uint64_t pcs[STACK_DEPTH_MAX];
@@ -83,7 +83,7 @@ static void callers_are_in_order(void **state)
     int at = place(id, inner_return);
     assert_in_range(at, 0, 4);
     assert_int_equal(pcs[at + 1], outer_return);
-    // Asked for less, told how many there are.
+    // Stores fewer frames than there are, and returns how many there are.
     uint64_t two[3] = {0, 0, 7};
     assert_int_equal(stack_frames(id, two, 2), n);
     assert_int_equal(two[1], pcs[1]);
@@ -110,7 +110,7 @@ static void equal_stacks_are_one(void **state)
     for (unsigned i = 0; i < rolled(100); i++)
         deep(10 + i % 2, 64);
     stack_stats(&after);
-    // One for each depth: this loop's call returns elsewhere.
+    // One for each depth, because this loop's call returns to another address.
     assert_int_equal(after.stacks - before.stacks, 2);
 }
 
@@ -126,17 +126,18 @@ static void frames_before_the_call_are_skipped(void **state)
     uint64_t first = 0, pc = 0;
     uint32_t id = hook(3);
     assert_int_equal(stack_frames(id, &first, 1), 3);
-    // The hook called outer, which returned into it: that frame is gone, the hook's caller is the first.
+    // The hook called outer, which returned into it: that frame is skipped, and the hook's caller is the
+    // first.
     assert_int_equal(place(id, outer_return), -1);
     assert_int_equal(place(id, inner_return), -1);
     assert_true(first > (uintptr_t)frames_before_the_call_are_skipped &&
                 first < (uintptr_t)frames_before_the_call_are_skipped + 4096);
-    // An address that nobody returns to: nothing is skipped.
+    // An address that no frame returns to: nothing is skipped.
     id = outer(&pc, 64);
     assert_true(place(id, inner_return) >= 0);
 }
 
-// Two functions with frames of one size, told apart by what they call from.
+// Two functions with frames of the same size, distinguished by where they call from.
 #define CALLER(name, text)                               \
     static __attribute__((noinline)) uint32_t name(void) \
     {                                                    \
@@ -147,7 +148,7 @@ static void frames_before_the_call_are_skipped(void **state)
 CALLER(first_caller, "nop")
 CALLER(second_caller, "nop; nop")
 
-// What was walked before is not walked again; it must be told from a stack that differs in an outer frame only.
+// A known stack is not unwound again; it must be distinguished from one that differs in an outer frame only.
 static void stacks_from_one_frame(void **state)
 {
     uint32_t (*volatile callers[])(void) = {first_caller, second_caller};
@@ -158,7 +159,7 @@ static void stacks_from_one_frame(void **state)
             assert_int_equal(id, ids[i / 2 % 2][i % 2]);
         ids[i / 2 % 2][i % 2] = id;
         if (i % 2)
-            stack_own(0, 0);  // forgets what was walked
+            stack_own(0, 0);  // empties the cache
     }
     assert_int_equal(ids[0][0], ids[0][1]);
     assert_int_equal(ids[1][0], ids[1][1]);
@@ -168,7 +169,7 @@ static void stacks_from_one_frame(void **state)
 static void our_own_frames_are_left_out(void **state)
 {
     outer(NULL, 64);
-    // As if only the code around this return address were ours.
+    // Treats only the code at this return address as moat's.
     stack_own(outer_return, outer_return + 1);
     uint64_t before = outer_return;
     uint32_t id = 0;
@@ -192,7 +193,7 @@ static void numbers_that_are_no_stacks(void **state)
     assert_int_equal(stack_frames(1, pcs, 64), 0);
     assert_int_equal(stack_frames(id + 1, pcs, 64), 0);
     assert_int_equal(stack_frames(UINT32_MAX, pcs, 64), 0);
-    // Frames that read like a record of five.
+    // Frames that look like a record of five.
     pcs[0] = 5;
     id = stack_keep(pcs, 8);
     assert_int_equal(stack_frames(id, pcs, 64), 8);
@@ -254,7 +255,7 @@ static void room_is_bounded(void **state)
     assert_int_equal(stats.stacks, had + kept);
     assert_int_equal(stats.refused, 1000 - kept);
     assert_int_equal(stats.bytes - before, 144 * kept);
-    // What is known is still known.
+    // Known stacks are still known.
     pcs[3] = 1;
     assert_int_equal(stack_keep(pcs, 16), first);
     assert_int_equal(stack_frames(first, back, 16), 16);
@@ -279,7 +280,7 @@ static void *keep_all(void *number)
     uint64_t pcs[20], back[20];
     unsigned n;
     for (unsigned i = 0; i < DIFFERENT * ROUNDS; i++) {
-        // In step at first, so that threads meet on a new stack.
+        // In step at first, so that threads race for a new stack.
         if (i < MEETINGS)
             pthread_barrier_wait(&meeting);
         make(i % DIFFERENT, pcs, &n);

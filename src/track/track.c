@@ -19,90 +19,91 @@ const struct track_family_row track_families[TRACK_FAMILIES] = {
 #undef FAMILY
 };
 
-enum { SPARES = 32, DISMISSED = 16 };
+enum { SPARES = 32, RETIRE_BATCH = 16 };
 
-// Live and freed blocks are in one index: to free a block is to mark it, and one that comes where another was takes over
-// its place. What most calls need lies together, for the driver leaves nothing of it in the nearer caches.
+// Live and freed blocks are in one index: freeing a block marks it, and a new block at the same base replaces
+// it. The members that most calls need lie together, because the driver evicts them from the nearer caches.
 static struct {
-    _Alignas(64) struct lock lock;  // of all that changes here; held over nothing but those changes
+    _Alignas(64) struct lock lock;  // protects all changes to what follows; no other work is done under it
     uint64_t serial;
     uint64_t queue_first, queue_last;  // queue_last - queue_first <= TRACK_FREED
     struct index memory;
     struct index announced, handles;
-    bool any_announced;  // so far
-    // Taken out, to be retired together.
-    unsigned dismissed;
-    struct epoch_node *first_dismissed, *last_dismissed;
-    // Blocks taken from the pool beforehand. A fork leaves the child with one too few, never with one that is in use:
-    // stored in the order of slab_pool.c, where relaxed and release are for the fork alone.
+    bool any_announced;  // ever
+    // Blocks removed from an index, to be retired together.
+    unsigned removed;
+    struct epoch_node *first_removed, *last_removed;
+    // Blocks taken from the pool in advance. A fork leaves the child with one too few, never with one that is
+    // in use: the stores are ordered as in slab_pool.c, and the memory orders are for the fork alone.
     _Atomic unsigned spares;
     struct track_block *spare[SPARES];
-} books = {
+} registry = {
     .lock = LOCK_INIT(TRACK),
     .memory = INDEX_INIT,
     .announced = INDEX_INIT,
     .handles = INDEX_INIT,
 };
-// Freed blocks in the order in which they went. A block that goes otherwise leaves NULL. Under the lock.
+// Freed blocks in the order of their frees. A block that is removed earlier leaves NULL. Protected by the
+// lock.
 static struct track_block *queue[TRACK_FREED];
 static struct slab_pool blocks = SLAB_POOL(struct track_block);
-static uint64_t inherited;  // changes in after_fork only
+static uint64_t inherited;  // changes in track_after_fork only
 
-// Of the calling thread: its number, for whom it acts, and the device of the context that it used last.
-// Contexts may come again at the address of one that is gone: `ends` counts those.
+// The calling thread's id, its client, and the device of the context that it used last. A new context may get
+// the address of one that ended: `ends` counts ended contexts.
 static __thread struct {
     uint32_t thread;
     uint32_t client;
     int device;
     CUcontext context;
     unsigned ends;
-} mine __attribute__((tls_model("initial-exec")));
+} this_thread __attribute__((tls_model("initial-exec")));
 static _Atomic unsigned ends;
 
-// What a call will need is under way together while other things are done.
-static void fetch_books(enum guard_count count)
+// Prefetches what a call will need, while it does other work.
+static void prefetch_registry(enum guard_count count)
 {
-    __builtin_prefetch(&books.lock, 1);
-    __builtin_prefetch(&books.memory.items, 1);
-    __builtin_prefetch(&books.spares, 1);
+    __builtin_prefetch(&registry.lock, 1);
+    __builtin_prefetch(&registry.memory.items, 1);
+    __builtin_prefetch(&registry.spares, 1);
     __builtin_prefetch((const void *)&guard.counts[count], 1);
-    // Relaxed: a hint of where to look.
-    __builtin_prefetch((const void *)atomic_load_explicit(&books.memory.root, memory_order_relaxed));
+    // Relaxed: only a hint.
+    __builtin_prefetch((const void *)atomic_load_explicit(&registry.memory.root, memory_order_relaxed));
 }
 
 static bool is_freed(const struct track_block *b)
 {
-    // Acquire: pairs with mark_freed, so that who freed it is known.
+    // Acquire: pairs with mark_freed, so that freed_by and freed_stack are visible.
     return atomic_load_explicit(&b->freed, memory_order_acquire);
 }
 
 void track_after_fork(void)
 {
-    lock_after_fork(&books.lock);
+    lock_after_fork(&registry.lock);
     epoch_after_fork();
     slab_pool_after_fork(&blocks);
-    index_after_fork(&books.memory);
-    index_after_fork(&books.announced);
-    index_after_fork(&books.handles);
-    // Another thread may have been about to free it.
-    struct track_block **last = &queue[(books.queue_last - 1) % TRACK_FREED];
-    if (books.queue_last > books.queue_first && *last && !is_freed(*last))
+    index_after_fork(&registry.memory);
+    index_after_fork(&registry.announced);
+    index_after_fork(&registry.handles);
+    // Another thread of the parent may have been about to free the last one.
+    struct track_block **last = &queue[(registry.queue_last - 1) % TRACK_FREED];
+    if (registry.queue_last > registry.queue_first && *last && !is_freed(*last))
         *last = NULL;
-    // What another was about to retire is lost.
-    books.dismissed = 0;
-    books.first_dismissed = NULL;
-    inherited = books.serial;
-    mine.thread = 0;
+    // Blocks that another thread of the parent was about to retire are leaked.
+    registry.removed = 0;
+    registry.first_removed = NULL;
+    inherited = registry.serial;
+    this_thread.thread = 0;
 }
 
 void track_client_set(uint32_t client)
 {
-    mine.client = client;
+    this_thread.client = client;
 }
 
 uint32_t track_client(void)
 {
-    return mine.client;
+    return this_thread.client;
 }
 
 uint64_t track_inherited(void)
@@ -118,23 +119,23 @@ static void release(struct epoch_node *node)
 static struct index *index_of(enum track_family family)
 {
     switch (family) {
-    case TRACK_ANNOUNCED: return &books.announced;
-    case TRACK_ARRAY: return &books.handles;
-    default: return &books.memory;
+    case TRACK_ANNOUNCED: return &registry.announced;
+    case TRACK_ARRAY: return &registry.handles;
+    default: return &registry.memory;
     }
 }
 
-// Under the lock.
-static void retire_dismissed(void)
+// Requires the lock.
+static void retire_removed(void)
 {
-    struct epoch_node *first = books.first_dismissed;
-    books.first_dismissed = NULL;
-    books.dismissed = 0;
-    epoch_retire_list(first, books.last_dismissed);
+    struct epoch_node *first = registry.first_removed;
+    registry.first_removed = NULL;
+    registry.removed = 0;
+    epoch_retire_list(first, registry.last_removed);
 }
 
-// Under the lock. A freed block may have lost its place in the queue before: when there was no memory to drop it, or to
-// another thread of the process that this one is the fork of.
+// Requires the lock. A freed block may have lost its place in the queue before: when there was no memory to
+// remove it, or to another thread of the process that forked this one.
 static void leave_queue(const struct track_block *b)
 {
     struct track_block **place = &queue[b->freed_at % TRACK_FREED];
@@ -142,52 +143,54 @@ static void leave_queue(const struct track_block *b)
         *place = NULL;
 }
 
-// Under the lock: a block that is in no index any more, and so found by nobody new.
-static void dismiss(struct track_block *b)
+// Requires the lock. Queues a block to be retired that is in no index any more, so that no new reader finds
+// it.
+static void retire_later(struct track_block *b)
 {
     if (is_freed(b))
         leave_queue(b);
     b->range.retired.release = release;
-    b->range.retired.next = books.first_dismissed;
-    books.first_dismissed = &b->range.retired;
-    if (!books.dismissed++)
-        books.last_dismissed = &b->range.retired;
-    if (books.dismissed == DISMISSED)
-        retire_dismissed();
+    b->range.retired.next = registry.first_removed;
+    registry.first_removed = &b->range.retired;
+    if (!registry.removed++)
+        registry.last_removed = &b->range.retired;
+    if (registry.removed == RETIRE_BATCH)
+        retire_removed();
 }
 
-// Under the lock.
+// Requires the lock.
 static void drop(struct track_block *b)
 {
     if (index_take(index_of(b->facts.family), &b->range))
-        dismiss(b);
+        retire_later(b);
 }
 
-// Under the lock: the block that starts there.
+// Requires the lock. Returns the block that starts at base, or NULL.
 static struct track_block *starting_at(const struct index *index, uint64_t base)
 {
     struct track_block *b = (struct track_block *)index_find(index, base);
     return b && b->range.base == base ? b : NULL;
 }
 
-// Under the lock: a block that overlaps [base, end).
+// Requires the lock. Returns a block that overlaps [base, end), or NULL.
 static struct track_block *overlapping(const struct index *index, uint64_t base, uint64_t end)
 {
     struct index_item *item = index_at_or_below(index, end - 1);
     return item && item->base + (item->size ? item->size : 1) > base ? (struct track_block *)item : NULL;
 }
 
-// Removes what overlaps [base, end) from an index. Under the lock.
+// Requires the lock. Removes all blocks that overlap [base, end) from an index.
 static void clear_range(struct index *index, uint64_t base, uint64_t end)
 {
     struct track_block *b, *last = NULL;
-    // Without memory to take it out, one may stay.
+    // If out of memory, a block may stay.
     for (; (b = overlapping(index, base, end)) && b != last; last = b)
         drop(b);
 }
 
-// Under the lock. Freed blocks that are in its way are of no interest any more; a live one went by a way nobody told us
-// of. Mostly it takes the place of one that had the same base.
+// Requires the lock. Removes the blocks that the new one overlaps: freed ones are of no interest any more,
+// and a live one was freed by a call that moat did not see. Usually the new block replaces one of the same
+// base.
 static int put(struct track_block *b)
 {
     struct index *index = index_of(b->facts.family);
@@ -199,76 +202,78 @@ static int put(struct track_block *b)
         err = index_put(index, &b->range, &former);
     }
     if (former)
-        dismiss((struct track_block *)former);
-    books.any_announced |= index == &books.announced;
-    // Whoever announced blocks of memory that was there before did not withdraw them.
-    if (index == &books.memory && b->facts.family != TRACK_REGISTERED && books.any_announced)
-        clear_range(&books.announced, b->range.base, end);
+        retire_later((struct track_block *)former);
+    registry.any_announced |= index == &registry.announced;
+    // An allocator did not withdraw the blocks that it had announced in memory that was there before.
+    if (index == &registry.memory && b->facts.family != TRACK_REGISTERED && registry.any_announced)
+        clear_range(&registry.announced, b->range.base, end);
     return err;
 }
 
-// Under the lock: the freed block that went first.
+// Requires the lock. Forgets the block that was freed first.
 static void forget_oldest(void)
 {
-    struct track_block **oldest = &queue[books.queue_first++ % TRACK_FREED];
+    struct track_block **oldest = &queue[registry.queue_first++ % TRACK_FREED];
     if (*oldest)
         drop(*oldest);
     *oldest = NULL;
 }
 
-// Under the lock. A full queue lets the oldest go.
+// Requires the lock. If the queue is full, the oldest freed block is forgotten.
 static void mark_freed(struct track_block *b, enum driver_id call, uint32_t stack)
 {
-    if (books.queue_last - books.queue_first == TRACK_FREED)
+    if (registry.queue_last - registry.queue_first == TRACK_FREED)
         forget_oldest();
     atomic_store_explicit(&b->freed_by, (uint16_t)call, memory_order_relaxed);
     atomic_store_explicit(&b->freed_stack, stack, memory_order_relaxed);
-    b->freed_at = books.queue_last;
-    queue[books.queue_last % TRACK_FREED] = b;
-    books.queue_last++;
+    b->freed_at = registry.queue_last;
+    queue[registry.queue_last % TRACK_FREED] = b;
+    registry.queue_last++;
     // Release: pairs with is_freed.
     atomic_store_explicit(&b->freed, true, memory_order_release);
 }
 
-// Under the lock.
+// Requires the lock.
 static void mark_live(struct track_block *b)
 {
     leave_queue(b);
-    // Release, as in mark_freed; what it says of a free does not matter then.
+    // Release, as in mark_freed; freed_by and freed_stack are then meaningless.
     atomic_store_explicit(&b->freed, false, memory_order_release);
 }
 
-// Under the lock.
+// Requires the lock.
 static struct track_block *take_spare(void)
 {
     void *more[SPARES];
-    unsigned have = atomic_load_explicit(&books.spares, memory_order_relaxed);
+    unsigned have = atomic_load_explicit(&registry.spares, memory_order_relaxed);
     if (!have) {
         have = slab_pool_get_many(&blocks, more, SPARES) ? 1 : SPARES;
         if (have == 1 && !(more[0] = slab_pool_get(&blocks)))
             return NULL;
-        memcpy(books.spare, more, have * sizeof *more);
+        memcpy(registry.spare, more, have * sizeof *more);
     }
-    struct track_block *b = books.spare[have - 1];
+    struct track_block *b = registry.spare[have - 1];
     if (have > 1) {
-        // Both its lines, for the next call: ours must not wait for them when it gives the lock back.
-        __builtin_prefetch(&books.spare[have - 2]->range, 1);
-        __builtin_prefetch(&books.spare[have - 2]->facts.serial, 1);
+        // Prefetches both cache lines of the next spare for the next call: this one must not wait for them
+        // when it releases the lock.
+        __builtin_prefetch(&registry.spare[have - 2]->range, 1);
+        __builtin_prefetch(&registry.spare[have - 2]->facts.serial, 1);
     }
-    atomic_store_explicit(&books.spares, have - 1, memory_order_release);
+    atomic_store_explicit(&registry.spares, have - 1, memory_order_release);
     return b;
 }
 
-// Enters a block with these facts, a serial of its own but for one that has it already. False: no memory.
-static bool enter(uint64_t base, uint64_t size, const struct track_facts *facts)
+// Inserts a block with these facts; assigns a serial unless the facts have one. Returns false if out of
+// memory.
+static bool insert_block(uint64_t base, uint64_t size, const struct track_facts *facts)
 {
-    lock_take(&books.lock);
+    lock_take(&registry.lock);
     struct track_block *b = take_spare();
     if (b) {
         b->range.base = base;
         b->range.size = size;
         b->facts = *facts;
-        b->facts.serial = facts->serial ? facts->serial : ++books.serial;
+        b->facts.serial = facts->serial ? facts->serial : ++registry.serial;
         atomic_store_explicit(&b->freed, false, memory_order_relaxed);
         atomic_store_explicit(&b->freed_by, 0, memory_order_relaxed);
         atomic_store_explicit(&b->freed_stack, 0, memory_order_relaxed);
@@ -277,7 +282,7 @@ static bool enter(uint64_t base, uint64_t size, const struct track_facts *facts)
             b = NULL;
         }
     }
-    lock_give(&books.lock);
+    lock_give(&registry.lock);
     return b;
 }
 
@@ -289,39 +294,39 @@ static CUcontext current_context(void)
     return context;
 }
 
-// Asks the driver once for as long as the thread stays with a context.
+// Queries the driver only when the thread has changed its context.
 static int device_of(CUcontext current)
 {
-    // Relaxed: it tells only that what we know may be old.
+    // Relaxed: it only shows that the cached device may be outdated.
     unsigned now = atomic_load_explicit(&ends, memory_order_relaxed);
-    if (current && current == mine.context && now == mine.ends)
-        return mine.device;
+    if (current && current == this_thread.context && now == this_thread.ends)
+        return this_thread.device;
     CUdevice device = 0;
     if (!guard.real.cuCtxGetDevice || guard.real.cuCtxGetDevice(&device))
         return -1;
-    mine.device = device;
-    mine.context = current;
-    mine.ends = now;
+    this_thread.device = device;
+    this_thread.context = current;
+    this_thread.ends = now;
     return device;
 }
 
 static void made_in(CUcontext current, enum track_family family, unsigned call, uint64_t base, uint64_t size,
                     const void *owner, const char *name)
 {
-    if (!mine.thread)
-        mine.thread = (uint32_t)syscall(SYS_gettid);
+    if (!this_thread.thread)
+        this_thread.thread = (uint32_t)syscall(SYS_gettid);
     struct track_facts facts = {
         .family = family,
         .made_by = (uint16_t)call,
         .device = (int16_t)(track_families[family].host ? -1 : device_of(current)),
         .made_stack = stack_capture(NULL, (unsigned)guard.options.stack_depth),
-        .thread = mine.thread,
+        .thread = this_thread.thread,
         .owner = owner,
         .name = name,
         .bytes = size,
-        .client = mine.client,
+        .client = this_thread.client,
     };
-    if (!enter(base, family == TRACK_ARRAY ? 0 : size, &facts))
+    if (!insert_block(base, family == TRACK_ARRAY ? 0 : size, &facts))
         guard_count(GUARD_UNTRACKED);
 }
 
@@ -333,7 +338,7 @@ void track_made_for(enum track_family family, unsigned call, uint64_t base, uint
 
 void track_made(enum track_family family, enum driver_id call, uint64_t base, uint64_t size)
 {
-    fetch_books(GUARD_ALLOCATIONS);
+    prefetch_registry(GUARD_ALLOCATIONS);
     CUcontext current = current_context();
     guard_count(GUARD_ALLOCATIONS);
     guard_add(GUARD_ALLOCATED_BYTES, size);
@@ -352,44 +357,44 @@ bool track_freeing(uint64_t base, enum track_way way, enum driver_id call)
 {
     if (!base)
         return false;
-    fetch_books(GUARD_FREES);
-    // Before the lock: the unwinder takes the loader's.
+    prefetch_registry(GUARD_FREES);
+    // Before the lock is taken, because the unwinder takes the dynamic loader's lock.
     uint32_t stack = stack_capture(NULL, (unsigned)guard.options.stack_depth);
-    lock_take(&books.lock);
-    __builtin_prefetch(&queue[books.queue_last % TRACK_FREED], 1);
-    struct track_block *b = starting_at(way == TRACK_BY_ARRAY ? &books.handles : &books.memory, base);
+    lock_take(&registry.lock);
+    __builtin_prefetch(&queue[registry.queue_last % TRACK_FREED], 1);
+    struct track_block *b = starting_at(way == TRACK_BY_ARRAY ? &registry.handles : &registry.memory, base);
     bool right = b && !is_freed(b) && track_families[b->facts.family].freed_by == way;
     if (right)
         mark_freed(b, call, stack);
-    lock_give(&books.lock);
+    lock_give(&registry.lock);
     if (right)
         guard_count(GUARD_FREES);
     return right;
 }
 
-// Under no lock: the freed block that starts there is live again, or is forgotten.
+// Requires that the lock is not held. Calls f for the freed block that starts at base.
 static void undo(const struct index *index, uint64_t base, void (*f)(struct track_block *))
 {
-    lock_take(&books.lock);
+    lock_take(&registry.lock);
     struct track_block *b = starting_at(index, base);
     if (b && is_freed(b))
         f(b);
-    lock_give(&books.lock);
+    lock_give(&registry.lock);
 }
 
 void track_not_freed(uint64_t base)
 {
-    undo(&books.memory, base, mark_live);
+    undo(&registry.memory, base, mark_live);
 }
 
 void track_array_not_freed(uint64_t handle)
 {
-    undo(&books.handles, handle, mark_live);
+    undo(&registry.handles, handle, mark_live);
 }
 
 void track_array_foreign(uint64_t handle)
 {
-    undo(&books.handles, handle, drop);
+    undo(&registry.handles, handle, drop);
 }
 
 void track_changed(uint64_t base, uint64_t size, const char *name)
@@ -405,24 +410,24 @@ void track_changed(uint64_t base, uint64_t size, const char *name)
         return;
     facts.name = name;
     facts.bytes = size;
-    if (!enter(base, size, &facts))
+    if (!insert_block(base, size, &facts))
         guard_count(GUARD_UNTRACKED);
 }
 
 void track_withdraw(uint64_t base)
 {
-    lock_take(&books.lock);
-    struct track_block *b = starting_at(&books.announced, base);
+    lock_take(&registry.lock);
+    struct track_block *b = starting_at(&registry.announced, base);
     if (b)
         drop(b);
-    lock_give(&books.lock);
+    lock_give(&registry.lock);
 }
 
 void track_withdraw_range(uint64_t base, uint64_t end)
 {
-    lock_take(&books.lock);
-    clear_range(&books.announced, base, end);
-    lock_give(&books.lock);
+    lock_take(&registry.lock);
+    clear_range(&registry.announced, base, end);
+    lock_give(&registry.lock);
 }
 
 struct owner_gone {
@@ -437,11 +442,11 @@ static int block_gone(struct index_item *item, void *context)
     struct track_block *b = (struct track_block *)item;
     if (b->facts.owner != gone->owner)
         return 0;
-    lock_take(&books.lock);
-    // Meanwhile another may have been made there.
+    lock_take(&registry.lock);
+    // Another block may have been made there in the meantime.
     if (!is_freed(b) && index_find(index_of(b->facts.family), item->base) == item)
         mark_freed(b, gone->call, gone->stack);
-    lock_give(&books.lock);
+    lock_give(&registry.lock);
     return 0;
 }
 
@@ -451,8 +456,8 @@ void track_owner_gone(const void *owner, enum driver_id call)
     // Relaxed: see device_of.
     atomic_fetch_add_explicit(&ends, 1, memory_order_relaxed);
     unsigned section = epoch_enter();
-    index_each(&books.memory, block_gone, &gone);
-    index_each(&books.handles, block_gone, &gone);
+    index_each(&registry.memory, block_gone, &gone);
+    index_each(&registry.handles, block_gone, &gone);
     epoch_leave(section);
 }
 
@@ -468,7 +473,7 @@ struct track_copy track_copy(const struct track_block *b, bool was_freed)
     };
 }
 
-// The block if it is in that state.
+// Returns the block if it is freed as requested, otherwise NULL.
 static struct track_block *in_state(struct index_item *item, bool freed)
 {
     struct track_block *b = (struct track_block *)item;
@@ -477,34 +482,34 @@ static struct track_block *in_state(struct index_item *item, bool freed)
 
 struct track_block *track_live(uint64_t address)
 {
-    return in_state(index_find(&books.memory, address), false);
+    return in_state(index_find(&registry.memory, address), false);
 }
 
 struct track_block *track_freed(uint64_t address)
 {
-    return in_state(index_find(&books.memory, address), true);
+    return in_state(index_find(&registry.memory, address), true);
 }
 
 struct track_block *track_handle(uint64_t handle)
 {
-    return in_state(index_find(&books.handles, handle), false);
+    return in_state(index_find(&registry.handles, handle), false);
 }
 
 struct track_block *track_freed_handle(uint64_t handle)
 {
-    return in_state(index_find(&books.handles, handle), true);
+    return in_state(index_find(&registry.handles, handle), true);
 }
 
 struct track_block *track_announced(uint64_t address)
 {
-    return (struct track_block *)index_find(&books.announced, address);
+    return (struct track_block *)index_find(&registry.announced, address);
 }
 
 struct track_block *track_before(uint64_t address, uint64_t near)
 {
     uint64_t at = address;
     for (;;) {
-        struct track_block *b = (struct track_block *)index_at_or_below(&books.memory, at);
+        struct track_block *b = (struct track_block *)index_at_or_below(&registry.memory, at);
         if (!b || (address >= track_end(b) && address - track_end(b) >= near))
             return NULL;
         if (!is_freed(b))
@@ -518,7 +523,7 @@ struct track_block *track_before(uint64_t address, uint64_t near)
 struct track_block *track_after(uint64_t address, uint64_t end)
 {
     for (;;) {
-        struct track_block *b = (struct track_block *)index_above(&books.memory, address);
+        struct track_block *b = (struct track_block *)index_above(&registry.memory, address);
         if (!b || b->range.base >= end)
             return NULL;
         if (!is_freed(b))
@@ -530,13 +535,13 @@ struct track_block *track_after(uint64_t address, uint64_t end)
 unsigned track_last_freed(struct track_copy *copies, unsigned most)
 {
     unsigned n = 0;
-    lock_take(&books.lock);
-    for (uint64_t i = books.queue_last; i > books.queue_first && n < most; i--) {
+    lock_take(&registry.lock);
+    for (uint64_t i = registry.queue_last; i > registry.queue_first && n < most; i--) {
         const struct track_block *b = queue[(i - 1) % TRACK_FREED];
         if (b && b->facts.family != TRACK_ARRAY)
             copies[n++] = track_copy(b, true);
     }
-    lock_give(&books.lock);
+    lock_give(&registry.lock);
     return n;
 }
 
@@ -545,7 +550,7 @@ struct last_made {
     unsigned count, most;
 };
 
-// Kept in the order of age, the youngest first.
+// Keeps the copies sorted by age, youngest first.
 static int keep_young(struct index_item *item, void *context)
 {
     struct last_made *l = context;
@@ -567,7 +572,7 @@ unsigned track_last_made(struct track_copy *copies, unsigned most)
 {
     struct last_made l = {copies, 0, most};
     unsigned section = epoch_enter();
-    index_each(&books.memory, keep_young, &l);
+    index_each(&registry.memory, keep_young, &l);
     epoch_leave(section);
     return l.count;
 }
@@ -587,8 +592,8 @@ int track_each(int (*f)(struct index_item *, void *), void *context)
 {
     struct each_live each = {f, context};
     unsigned section = epoch_enter();
-    int r = index_each(&books.memory, if_live, &each);
-    r = r ? r : index_each(&books.handles, if_live, &each);
+    int r = index_each(&registry.memory, if_live, &each);
+    r = r ? r : index_each(&registry.handles, if_live, &each);
     epoch_leave(section);
     return r;
 }

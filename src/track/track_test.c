@@ -74,7 +74,7 @@ static void good_address_given_out_again(void **state)
     track_made(TRACK_PLAIN, DRIVER_cuMemAlloc_v2, BASE + 100, 100);
     assert_true(track_freeing(BASE, TRACK_BY_DEVICE, DRIVER_cuMemFree_v2));
     assert_true(track_freeing(BASE + 100, TRACK_BY_DEVICE, DRIVER_cuMemFree_v2));
-    // It lies over the ends of both.
+    // It overlaps the ends of both.
     track_made(TRACK_PLAIN, DRIVER_cuMemAlloc_v2, BASE + 50, 100);
     assert_true(is_live(BASE + 50));
     assert_false(is_freed(BASE));
@@ -82,7 +82,7 @@ static void good_address_given_out_again(void **state)
     assert_true(track_freeing(BASE + 50, TRACK_BY_DEVICE, DRIVER_cuMemFree_v2));
 }
 
-// A block whose end nobody told us of gives way to what is there now.
+// A block whose free moat did not see is replaced by the one that is there now.
 static void good_block_lost(void **state)
 {
     track_made(TRACK_PLAIN, DRIVER_cuMemAlloc_v2, BASE, 1000);
@@ -162,7 +162,7 @@ static void make_and_free_at(uint64_t base)
     assert_true(track_freeing(base, TRACK_BY_DEVICE, DRIVER_cuMemFree_v2));
 }
 
-// What is known of old blocks must not go early because their addresses came again and again.
+// Old freed blocks must not be forgotten early because others came and went at the same addresses.
 static void good_freed_at_the_same_addresses(void **state)
 {
     for (unsigned i = 0; i < TRACK_FREED + 1; i++)
@@ -200,10 +200,10 @@ static void good_neighbours(void **state)
         track_made(TRACK_PLAIN, DRIVER_cuMemAlloc_v2, BASE + i * STEP, 16);
     for (unsigned i = 1; i < 9; i++)
         assert_true(track_freeing(BASE + i * STEP, TRACK_BY_DEVICE, DRIVER_cuMemFree_v2));
-    // Freed ones are passed over.
+    // Freed blocks are skipped.
     assert_int_equal(before(BASE + 5 * STEP, 5 * STEP), BASE);
     assert_int_equal(after(BASE + 5 * STEP, UINT64_MAX), BASE + 9 * STEP);
-    // No further than asked for.
+    // Not further than `near`.
     assert_int_equal(before(BASE + 5 * STEP, 5 * STEP - 16), 0);
     assert_int_equal(before(BASE + 5 * STEP, 5 * STEP - 15), BASE);
     assert_int_equal(after(BASE + 5 * STEP, BASE + 9 * STEP), 0);
@@ -223,7 +223,7 @@ static void good_last_freed(void **state)
         track_made(TRACK_PLAIN, DRIVER_cuMemAlloc_v2, BASE + i * STEP, 16);
     for (unsigned i = 0; i < 6; i++)
         assert_true(track_freeing(BASE + i * STEP, TRACK_BY_DEVICE, DRIVER_cuMemFree_v2));
-    // Neither what is live again, nor where another is.
+    // Neither blocks that are live again, nor those that another has replaced.
     track_not_freed(BASE + 5 * STEP);
     track_made(TRACK_PLAIN, DRIVER_cuMemAlloc_v2, BASE + 3 * STEP - 8, 16);
     assert_int_equal(track_last_freed(copies, 2), 2);
@@ -263,7 +263,7 @@ static CUresult some_context(CUcontext *context)
     return CUDA_SUCCESS;
 }
 
-// Pools are the device's, and mappings the process's: neither goes with the context that was current.
+// Pools belong to the device, and mappings to the process: neither ends with the context that was current.
 static void good_context_gone(void **state)
 {
     CUcontext context;
@@ -289,7 +289,8 @@ static CUresult current_one(CUcontext *context)
     return CUDA_SUCCESS;
 }
 
-// The driver is asked for a context's device once, and again when a context is gone: its handle may come again.
+// The driver is asked for a context's device once, and again when a context has ended: its handle may be
+// reused.
 static void good_device_of_a_context(void **state)
 {
     int one, other;
@@ -312,7 +313,7 @@ static void good_device_of_a_context(void **state)
     guard.real.cuCtxGetDevice = NULL;
 }
 
-// What was set aside lasts for a while; then blocks are counted and not known.
+// The reserve lasts for a while; then blocks are counted and not recorded.
 static void bad_memory_stays_out(void **state)
 {
     enum { MANY = 300 };
@@ -347,7 +348,7 @@ static void bad_memory_runs_out(void **state)
 
 static _Atomic bool stop;
 
-// At one address, and where nothing was yet: every kind of change.
+// Every kind of change, at one address and at new ones.
 static void *change_always(void *unused)
 {
     for (uint64_t i = 0; !atomic_load_explicit(&stop, memory_order_relaxed); i++) {
@@ -357,7 +358,7 @@ static void *change_always(void *unused)
     return NULL;
 }
 
-// Where the parent's other thread was in the middle of something.
+// The parent's other thread was in the middle of a change.
 static bool works_in_child(void)
 {
     bool good = true;
@@ -404,7 +405,7 @@ static void *client_of_a_thread(void *unused)
     return NULL;
 }
 
-// Whoever changes or frees it afterwards.
+// Whichever client changes or frees it afterwards.
 static void good_blocks_are_their_clients(void **state)
 {
     pthread_t thread;
@@ -448,13 +449,13 @@ static void *make_and_free(void *number)
     return NULL;
 }
 
-// A block that comes and goes at one address is always known as the one or the other.
+// A block that comes and goes at one address is always known as live or freed.
 static void *look_always(void *unused)
 {
     while (!atomic_load_explicit(&stop, memory_order_relaxed)) {
         unsigned section = epoch_enter();
         struct track_block *b = NULL;
-        // It may change twice between two looks, but not for ever.
+        // It may change twice between two lookups, but not for ever.
         for (unsigned i = 0; i < 1000 && !b; i++)
             b = i % 2 ? track_freed(BASE + 5) : track_live(BASE + 5);
         struct track_copy copy = b ? track_copy(b, false) : (struct track_copy){0};

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// answers [--libcuda=FILE] [GROUP...]: asks a libcuda several hundred things, most of them odd, and writes down what it
-// answers. answers.expected is what an H200 said. Each group runs in a process of its own, so that one that ends it does
-// not end the others, and none depends on what came before.
+// answers [--libcuda=FILE] [GROUP...]: makes several hundred calls of a libcuda, most of them odd, and prints
+// its answers. answers.expected is what an H200 said. Each group runs in a process of its own, so that a
+// crash does not end the others, and none depends on what came before.
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -100,7 +100,7 @@ static void say_which(void)
            version % 1000 / 10);
 }
 
-// 0, or what the process ended with.
+// Returns 0, or the status that the process ended with.
 static int apart(void (*run)(void))
 {
     fflush(stdout);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What the groups of answers.c share: the driver under test, how a call and its answer are written, and what each group
-// starts with. Nothing that is written may depend on where memory lies.
+// What the groups of answers.c share: the driver under test, how a call and its answer are printed, and what
+// each group starts with. The output must not depend on addresses.
 #ifndef ANSWERS_H
 #define ANSWERS_H
 
@@ -16,7 +16,7 @@ static struct driver cu;
 static inline void answers_call(const char *text)
 {
     printf("%s: ", text);
-    fflush(stdout);  // the call may be the last thing that this process does
+    fflush(stdout);  // the call may crash this process
 }
 
 static inline void answers_result(CUresult r)
@@ -51,7 +51,7 @@ static CUmemLocation the_host = {.type = CU_MEM_LOCATION_TYPE_HOST};
 static CUcontext context;        // the primary one, current
 static CUdeviceptr small, next;  // 100 bytes each
 static CUdeviceptr large;        // 3000000 bytes
-static char pageable[4 << 20];   // that the driver knows nothing of
+static char pageable[4 << 20];   // unknown to the driver
 
 static inline CUdeviceptr answers_alloc(size_t size)
 {

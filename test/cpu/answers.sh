@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
-# What the CPU device answers to odd calls, against what an H200 answered (answers.expected), but for the differences
-# that answers.tsv gives reasons for. A reason for a difference that there is not fails, too.
+# The CPU device's answers to odd calls, against those of an H200 (answers.expected), except for the
+# differences that answers.tsv gives reasons for. A reason for a difference that does not exist fails, too.
 set -u
 T=$(mktemp -d) || exit 1
 trap 'rm -rf "$T"' EXIT

@@ -41,7 +41,7 @@ static void graphs_begin(CUstreamCaptureMode mode)
     NEED(cuStreamBeginCapture_v2(graphs_stream, mode));
 }
 
-// How the capture stands, and how it ends.
+// Prints the state of the capture, and ends it.
 static void graphs_end(CUstream s)
 {
     CUstreamCaptureStatus status = 77;
@@ -52,7 +52,7 @@ static void graphs_end(CUstream s)
     SHOW(graphs_result != NULL);
 }
 
-// A driver reads the thread's mode without looking whether there is one: NULL is not asked.
+// A driver dereferences the pointer to the mode without a check, so NULL is not tried.
 static void group_captures(void)
 {
     CUstreamCaptureMode mode = 7;
@@ -212,7 +212,7 @@ static void group_capture_unsafe(void)
     IN_CAPTURE(RELAXED, cuCtxSynchronize());
 }
 
-// How far the answers above go: the same with other addresses, streams and parameters.
+// How general the answers above are: the same with other addresses, streams and parameters.
 static void group_capture_more(void)
 {
     CUdeviceptr p = 0, freed = 0;
@@ -232,7 +232,7 @@ static void group_capture_more(void)
     IN_CAPTURE(GLOBAL, cuLaunchKernel(NULL, 1, 1, 1, 1, 1, 1, 0, graphs_stream, NULL, NULL));
     IN_CAPTURE(GLOBAL, cuLaunchKernel(graphs_store, 1, 1, 1, 1, 1, 1, 0, graphs_stream, NULL, NULL));
     IN_CAPTURE(GLOBAL, cuMemAllocAsync(NULL, 64, graphs_stream));
-    // A captured event that is asked about once, in each way.
+    // A captured event that is queried once, in each way.
     graphs_begin(CU_STREAM_CAPTURE_MODE_RELAXED);
     NEED(cuEventRecord(graphs_event, graphs_stream));
     ASK(cuEventQuery(graphs_event));

@@ -89,7 +89,7 @@ static void group_reserve(void)
     ASK(cuMemAddressFree(0, 0));
 }
 
-// Five units of eight: two and two of one handle, one of another, without access.
+// Maps five units of eight: two and two of one handle, one of another, without access.
 static CUdeviceptr answers_place(CUmemGenericAllocationHandle *two, CUmemGenericAllocationHandle *one)
 {
     CUdeviceptr place = 0;
@@ -230,7 +230,7 @@ static void group_unmap(void)
     ASK(cuMemRelease(one));
 }
 
-// One call each: with handles that are made up, NVIDIA's driver ends the process.
+// One call each, because NVIDIA's driver crashes on made-up handles.
 
 static void group_made_up_map(void)
 {

@@ -88,14 +88,14 @@ static void group_address_range(void)
     ASK(cuMemGetAddressRange_v2(NULL, NULL, 0));
 }
 
-// --- what a pointer is -------------------------------------------------------------------------------------------
+// --- what a pointer is ------------------------------------------------------------------------------------
 
 enum answers_kind {
-    NUMBER,  // of four bytes
-    WIDE,    // of eight
-    PLACE,   // an address, from the one that is asked about
-    HOLDS,   // an address, of which only matters that it is not above
-    UNIQUE,  // of which only matters that it is not 0
+    NUMBER,  // four bytes
+    WIDE,    // eight bytes
+    PLACE,   // an address, printed relative to the queried one
+    HOLDS,   // an address; only printed whether it is not above
+    UNIQUE,  // a number; only printed whether it is not 0
     CONTEXT,
 };
 
@@ -193,7 +193,7 @@ static void group_pointers(void)
     ASK(cuPointerSetAttribute(&one, CU_POINTER_ATTRIBUTE_SYNC_MEMOPS, AS_ADDRESS(pageable)));
 }
 
-// --- copies and memsets --------------------------------------------------------------------------------------------
+// --- copies and memsets -----------------------------------------------------------------------------------
 
 static void group_copies(void)
 {
@@ -266,7 +266,7 @@ static void group_memsets(void)
     ASK(cuCtxSynchronize());
 }
 
-// --- host memory ---------------------------------------------------------------------------------------------------
+// --- host memory ------------------------------------------------------------------------------------------
 
 static void group_pinned(void)
 {

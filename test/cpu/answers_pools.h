@@ -5,7 +5,7 @@
 
 #include "answers_memory.h"
 
-// --- managed memory ------------------------------------------------------------------------------------------------
+// --- managed memory ---------------------------------------------------------------------------------------
 
 static CUdeviceptr answers_managed(void)
 {
@@ -82,7 +82,7 @@ static void group_advice(void)
     ASK(cuMemRangeGetAttribute(value, 2, CU_MEM_RANGE_ATTRIBUTE_ACCESSED_BY, managed, 100));
 }
 
-// --- pools ---------------------------------------------------------------------------------------------------------
+// --- pools ------------------------------------------------------------------------------------------------
 
 static void answers_pool(CUmemoryPool pool)
 {

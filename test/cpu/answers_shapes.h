@@ -5,7 +5,7 @@
 
 #include "answers.h"
 
-// --- rectangles ----------------------------------------------------------------------------------------------------
+// --- rectangles -------------------------------------------------------------------------------------------
 
 // From the host to the device, 10 bytes of 3 rows.
 static CUDA_MEMCPY2D answers_rectangle(void)
@@ -54,7 +54,7 @@ static void group_rectangles(void)
     ASK_AS("cuMemcpy2DUnaligned_v2", cuMemcpy2DUnaligned_v2(&c));
 }
 
-// --- boxes -----------------------------------------------------------------------------------------------------------
+// --- boxes ------------------------------------------------------------------------------------------------
 
 // From the host to the device, 10 bytes of 2 rows of 2 layers.
 static CUDA_MEMCPY3D answers_box(void)
@@ -94,7 +94,7 @@ static void group_boxes(void)
     ASK(cuMemcpy3D_v2(NULL));
 }
 
-// --- batches -----------------------------------------------------------------------------------------------------------
+// --- batches ----------------------------------------------------------------------------------------------
 
 static void group_batches(void)
 {
@@ -126,7 +126,7 @@ static void group_batches(void)
     ASK(cuStreamSynchronize(stream));
 }
 
-// --- between contexts --------------------------------------------------------------------------------------------------
+// --- between contexts -------------------------------------------------------------------------------------
 
 static void group_peers(void)
 {

@@ -261,7 +261,7 @@ static void group_events(void)
     ASK(cuEventDestroy_v2(event));
 }
 
-// --- modules and launches ------------------------------------------------------------------------------------------
+// --- modules and launches ---------------------------------------------------------------------------------
 
 static const char answers_ptx[] =
     ".version 7.0\n.target sm_75\n.address_size 64\n"
@@ -511,7 +511,7 @@ static void answers_fault(CUmodule module)
     ASK(cuCtxSynchronize());
 }
 
-// What a fault leaves behind: each call answers with it, a few do all the same.
+// What a fault leaves behind: almost every call returns it, a few succeed nonetheless.
 static void group_after_a_fault(void)
 {
     CUmodule module = answers_module();
@@ -552,7 +552,7 @@ static void group_after_a_fault(void)
     ASK_AS("retained again, cuMemAlloc_v2", cuMemAlloc_v2(&p, 4));
 }
 
-// What it leaves in other contexts of the process.
+// What a fault leaves in other contexts of the process.
 static void group_a_fault_elsewhere(void)
 {
     CUcontext second, third;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Launches kernels whose counts are known: some before a context ends, one after, and one that never runs because
-// its context is in error.
+// Launches kernels whose counts are known: some before a context ends, one after, and one that never runs
+// because its context is in error.
 #include "driver_check.h"
 
 static void launch(CUmodule module, unsigned launches)

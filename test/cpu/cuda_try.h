@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: MIT
-// For programs in CUDA C++: calls and conditions that must go well, or the program says which did not and ends.
+// For programs in CUDA C++: calls and conditions that must succeed; otherwise the program prints the failed
+// one and exits.
 #ifndef CUDA_TRY_H
 #define CUDA_TRY_H
 
 #include <cstdio>
 #include <cstdlib>
 
-// Of the runtime and of the driver: their errors have the same numbers.
+// For the runtime and the driver: their errors have the same numbers.
 #define TRY(call)                                                                           \
     do {                                                                                    \
         cudaError_t error_ = (cudaError_t)(int)(call);                                      \

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Three devices with 64 MiB each, asked of the CPU device by the options of test/cpu/devices.sh: what is each one's own,
-// and what they do together. Returns 0, or 1 after saying what was wrong.
+// Three devices with 64 MiB each, requested from the CPU device by the options of test/cpu/devices.sh: what
+// each has for itself, and what they do together. Returns 0, or 1 after printing what was wrong.
 #include <unistd.h>
 
 #include "driver_check.h"
@@ -138,7 +138,7 @@ static void peers(void)
     TRY(cuCtxEnablePeerAccess(contexts[2], 0));
     TRY(cuCtxDisablePeerAccess(contexts[1]));
     EXPECT(CUDA_ERROR_PEER_ACCESS_NOT_ENABLED, cuCtxDisablePeerAccess(contexts[1]));
-    // It is a matter of one direction.
+    // Access is one-directional.
     use(2);
     EXPECT(CUDA_ERROR_PEER_ACCESS_NOT_ENABLED, cuCtxDisablePeerAccess(contexts[0]));
     use(0);
@@ -242,7 +242,7 @@ static void kernels(void)
     TRY(cuCtxEnablePeerAccess(contexts[2], 0));
     CUfunction add = check_function(module[0], "add");
     TRY(LAUNCH(add, 2, 128, 0, s[0], &in[0], &in[1], &out, &n));
-    // A stream and an event are of one device; others may wait for the event.
+    // A stream and an event belong to one device; others may wait for the event.
     EXPECT(CUDA_ERROR_INVALID_HANDLE, LAUNCH(add, 2, 128, 0, s[1], &in[0], &in[1], &out, &n));
     TRY(cuEventCreate(&e, 0));
     EXPECT(CUDA_ERROR_INVALID_HANDLE, cuEventRecord(e, s[1]));
@@ -266,7 +266,7 @@ static void kernels(void)
     TRY(cuMemFree_v2(out));
 }
 
-// A copy in the legacy stream comes after what either device is at, and before what they are given then.
+// A copy in the legacy stream comes after earlier work of either device, and before later work.
 static void order(void)
 {
     CUstream s;
@@ -382,7 +382,7 @@ static void managed(void)
     TRY(cuMemFree_v2(p));
 }
 
-// What goes wrong on one device is its own affair.
+// A fault on one device does not affect the others.
 static void faults(void)
 {
     use(1);

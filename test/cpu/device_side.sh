@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
 # builds: one
-# Kernels that launch kernels and graphs, tensor maps, wgmma and mma.sp, as nvcc compiles them, with our shared runtime and with the
-# static one, alone and watched by moat.
+# Kernels that launch kernels and graphs, tensor maps, wgmma and mma.sp, as nvcc compiles them, with our
+# shared runtime and with the static one, alone and watched by moat.
 set -u
 command -v nvcc >/dev/null || { echo 'no nvcc on this machine'; exit 77; }
 ! grep -q fsanitize "$BUILD/flags" 2>/dev/null || { echo 'a sanitizer wants to be loaded first'; exit 77; }
@@ -22,7 +22,8 @@ for program in nested tensors warpgroup sparse; do
     # shellcheck disable=SC2086
     (eval "$("$MOAT" link-flags)" && nvcc $flags test/cpu/$program.cu -o "$T/$program-static") || exit 1
     for way in shared-off static-off shared-pages shared-canary; do
-        if timeout 120 "$MOAT" --device=cpu --mode="${way#*-}" "$T/$program-${way%-*}" >"$T/log" 2>&1 </dev/null &&
+        if timeout 120 "$MOAT" --device=cpu --mode="${way#*-}" "$T/$program-${way%-*}" \
+            >"$T/log" 2>&1 </dev/null &&
             grep -qx 'all right' "$T/log" && ! grep -q 'sets nothing' "$T/log"; then
             echo "ok   $program, $way"
         else

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
-# Programs against the driver API, in plain C, on the CPU device: with the library's code in the program itself, where
-# a sanitizer sees it, and linked with libcuda and run by `moat`.
+# Programs on the driver API, in plain C, on the CPU device: with the library's code in the program itself,
+# where a sanitizer sees it, and linked with libcuda and run by `moat`.
 set -u
 # shellcheck source=test/cpu/try
 . test/cpu/try
@@ -34,6 +34,7 @@ END
     cc -o "$T/open" "$T/open.c" -ldl || exit 1
     try 'dlopen("libcuda.so.1")' "$MOAT" --device=cpu "$T/open" libcuda.so.1
     try 'dlopen("libcuda.so")' "$MOAT" --device=cpu "$T/open" libcuda.so
-    try 'settings' "$MOAT" --device=cpu --cpu-threads=1 --cpu-lanes=plain --cpu-capability=75 "$T/driver_launch"
+    try 'settings' "$MOAT" --device=cpu --cpu-threads=1 --cpu-lanes=plain \
+        --cpu-capability=75 "$T/driver_launch"
 fi
 try_end

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// What the driver-API tests share. They run on any libcuda: on the CPU device, and on a GPU to see that they are right.
-// With ON_GPU in the environment they leave out what a GPU cannot be asked. Each returns 0, or 1 after saying what was wrong. Run in the root of the tree: PTX is read from test/cpu.
+// What the driver-API tests share. They run on any libcuda: on the CPU device, and on a GPU to check that
+// they are right. With ON_GPU in the environment they skip what a GPU cannot do. Each returns 0, or 1 after
+// printing what was wrong. Run them in the root of the tree: PTX is read from test/cpu.
 #ifndef DRIVER_CHECK_H
 #define DRIVER_CHECK_H
 
@@ -64,7 +65,8 @@ static inline void check_need(bool good)
     exit(1);
 }
 
-#define EXPECT(code, call) check_result((call), (code), #call, __LINE__)  // and goes on
+// Reports a wrong result and continues.
+#define EXPECT(code, call) check_result((call), (code), #call, __LINE__)
 #define TRY(call) check_need(check_result((call), CUDA_SUCCESS, #call, __LINE__))
 #define CHECK(condition) check_condition((condition), #condition, __LINE__)
 #define EQUAL(got, expected) \
@@ -86,7 +88,7 @@ static inline CUcontext check_context(void)
     return context;
 }
 
-// The text of test/cpu/NAME, NUL-terminated; the caller frees it.
+// Returns the text of test/cpu/NAME, NUL-terminated; the caller frees it.
 static inline char *check_read(const char *name)
 {
     char path[200];

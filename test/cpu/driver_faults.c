@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Kernels that go wrong: the error of a GPU, which sticks to the context, and the process lives. On a GPU no context of
-// the process works afterwards, so each fault has a process of its own; on the CPU device a new context works.
+// Kernels that fault: the result is a GPU's sticky error of the context, and the process survives. On a GPU
+// no context of the process works afterwards, so each fault has a process of its own; on the CPU device a new
+// context works.
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -9,7 +10,7 @@
 struct fault {
     const char *kernel;
     CUresult expected;
-    CUdeviceptr address;  // that it gets, or
+    CUdeviceptr address;  // argument of the kernel, or
     unsigned offset;      // not 0: this far behind the start of a buffer
 };
 
@@ -37,14 +38,14 @@ static void fails(const struct fault *fault)
     TRY(LAUNCH(f, 3, 64, 0, NULL, &p, &out));
     if (!EXPECT(fault->expected, cuCtxSynchronize()))
         printf("  in kernel %s\n", fault->kernel);
-    // It sticks.
+    // The error is sticky.
     EXPECT(fault->expected, cuCtxSynchronize());
     EXPECT(fault->expected, LAUNCH(nothing, 1, 1, 0, NULL, &p));
     EXPECT(fault->expected, cuMemAlloc_v2(&p, 16));
     unsigned word;
     EXPECT(fault->expected, cuMemcpyDtoH_v2(&word, out, 4));
     EXPECT(fault->expected, cuStreamQuery(NULL));
-    // What asks nothing of the context still answers.
+    // Calls that need no context still work.
     int value = 0;
     EXPECT(CUDA_SUCCESS, cuDeviceGetAttribute(&value, CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK, 0));
     EQUAL(value, 1024);
@@ -53,7 +54,7 @@ static void fails(const struct fault *fault)
         still_works();
 }
 
-// Freed memory is gone at once.
+// Freed memory is inaccessible at once.
 static void freed(const struct fault *fault)
 {
     CUcontext context;
@@ -66,7 +67,7 @@ static void freed(const struct fault *fault)
     fails(&gone);
 }
 
-// A kernel without end in another stream is ended by the fault.
+// An endless kernel in another stream is ended by the fault.
 static void ends_others(const struct fault *fault)
 {
     CUcontext context;
@@ -84,7 +85,7 @@ static void ends_others(const struct fault *fault)
     cuCtxDestroy_v2(context);
 }
 
-// In a process of its own, which has not used the device before.
+// Runs the test in a process of its own, which has not used the device before.
 static void alone(void (*test)(const struct fault *), const struct fault *fault)
 {
     fflush(stdout);
@@ -105,7 +106,7 @@ static void alone(void (*test)(const struct fault *), const struct fault *fault)
 
 int main(void)
 {
-    static unsigned host;  // that no kernel may touch
+    static unsigned host;  // which no kernel may access
     const CUdeviceptr wild = 0x123456789000;
     const struct fault faults[] = {
         {"write", CUDA_ERROR_ILLEGAL_ADDRESS, 0, 0},
@@ -122,8 +123,8 @@ int main(void)
     };
     for (size_t i = 0; i < sizeof faults / sizeof *faults; i++)
         alone(fails, &faults[i]);
-    // A GPU's driver may have given freed memory to somebody else, a kernel without end may stay, and the machine's
-    // memory may be within reach.
+    // A GPU's driver may have given freed memory to another allocation, an endless kernel may stay, and host
+    // memory may be accessible.
     if (!check_on_gpu()) {
         alone(freed, &faults[0]);
         alone(ends_others, &faults[0]);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Launches through the driver API: arguments in all forms, grids of three dimensions, dynamic shared memory, limits.
+// Launches through the driver API: arguments in all forms, three-dimensional grids, dynamic shared memory,
+// limits.
 #include "driver_check.h"
 
 enum { N = 1000 };
@@ -95,7 +96,7 @@ static void dynamic_shared(CUmodule module)
     for (unsigned b = 0; b < BLOCKS; b++)
         EQUAL(out[b], b * THREADS * THREADS + THREADS * (THREADS - 1) / 2);
 
-    // More than 48 KiB must be asked for.
+    // More than 48 KiB must be requested.
     EXPECT(CUDA_ERROR_INVALID_VALUE, LAUNCH(f, 1, 32, 60000, NULL, &pin, &pout));
     TRY(cuFuncSetAttribute(f, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, 60000));
     EXPECT(CUDA_SUCCESS, LAUNCH(f, 1, 32, 60000, NULL, &pin, &pout));

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: MIT
-// printf of kernels, which comes when the host waits, and their malloc and free.
+// printf of kernels, whose output appears when the host waits, and their malloc and free.
 #include <unistd.h>
 
 #include "driver_check.h"
 
 enum { BLOCKS = 2, THREADS = 40 };
 
-// Standard output while the kernel runs, into a file; what it printed must be there after the wait.
+// Redirects standard output into a file while the kernel runs; what it printed must be there after the wait.
 static void printing(CUmodule module)
 {
     fflush(stdout);

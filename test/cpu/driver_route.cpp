@@ -40,7 +40,7 @@ unsigned long route_way;
 static unsigned long launches;
 static thread_local cudaError_t last_error;
 
-// The numbers of the two kinds of error are the same.
+// Errors of the runtime and the driver have the same numbers.
 cudaError_t route_done(CUresult result)
 {
     if (result)
@@ -121,7 +121,7 @@ static CUresult load_linked()
 
 static CUresult (*const load_forms[])() = {load_wrapper, load_fatbin, load_with_log, load_file, load_linked};
 
-// Not before it is needed: the size of the device's heap is set before any code that uses it is loaded.
+// Loads on first use: the size of the device's heap is set before any code that uses it is loaded.
 static CUresult load()
 {
     return module ? CUDA_SUCCESS : load_forms[route_way % (sizeof load_forms / sizeof *load_forms)]();
@@ -156,7 +156,7 @@ CUresult route_variable(const void *host, CUdeviceptr *address, size_t *size)
     return cuModuleGetGlobal(address, size, module, symbol->name);
 }
 
-// To standard error and out, from a constructor or while the program ends.
+// Prints to standard error and exits, from a constructor or while the program ends.
 [[noreturn]] static void fail(const char *what)
 {
     fflush(nullptr);
@@ -183,7 +183,8 @@ extern "C" void __cudaRegisterFatBinaryEnd(void **)
 {
 }
 
-// What a kernel printed comes out when its context is waited for. After an error nothing more is asked of the context.
+// Output of kernels appears when their context is waited for. After an error the context is not used any
+// more.
 extern "C" void __cudaUnregisterFatBinary(void **)
 {
     if (!route_context || cuCtxSynchronize())
@@ -212,7 +213,7 @@ extern "C" void __cudaRegisterManagedVar(void **, void **host, char *, const cha
     add(MANAGED, host, name);
 }
 
-// Before the host uses a managed variable: it does so through a pointer.
+// Called before the host uses a managed variable, which it does through a pointer.
 static CUresult place_managed()
 {
     ROUTE_TRY(load());
@@ -271,7 +272,7 @@ static CUresult launch_ex(const route_launch &l, void **arguments)
     return cuLaunchKernelEx(&config, l.function, arguments, nullptr);
 }
 
-// The arguments as the kernel's parameters lie in memory.
+// Lays the arguments out as the kernel's parameters lie in memory.
 static CUresult pack(CUfunction function, void **arguments, char *buffer, size_t *bytes)
 {
     size_t offset, size;
@@ -295,7 +296,7 @@ static CUresult launch_packed(const route_launch &l, void **arguments)
     return cuLaunchKernel(l.function, SHAPE(l), nullptr, extra);
 }
 
-// The calls of the first CUDA, as far as they reach.
+// The calls of the first CUDA, as far as they suffice.
 static CUresult launch_legacy(const route_launch &l, void **arguments)
 {
     char buffer[4096];

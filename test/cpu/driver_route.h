@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: MIT
-// The suite's programs on the driver API alone: what the host code that nvcc makes asks a CUDA runtime for, said in
-// calls of the driver, with no runtime in the program. Link a program's object with those of driver_route*.cpp,
-// -cudart none and -lcuda; it runs on any libcuda. Where the driver has several calls for one thing, this takes others
-// than our runtime does (a context of its own, modules), and the number in DRIVER_ROUTE chooses among them: each of
-// load_forms and of launch_forms is used by some value, and the launches of a program take turns.
+// Runs the suite's programs on the driver API alone: the functions of the CUDA runtime that nvcc's host code
+// calls, implemented with driver calls, without a runtime in the program. Link a program's object with those
+// of driver_route*.cpp, -cudart none and -lcuda; it runs on any libcuda. Where the driver has several calls
+// for one thing, this uses others than our runtime does (a context of its own, modules), and the number in
+// DRIVER_ROUTE chooses among them: each of load_forms and of launch_forms is used by some value, and the
+// launches of a program take turns.
 #ifndef DRIVER_ROUTE_H
 #define DRIVER_ROUTE_H
 
@@ -13,7 +14,7 @@
 extern CUcontext route_context;
 extern unsigned long route_way;  // DRIVER_ROUTE
 
-CUresult route_enter();  // there is a context, and it is this thread's
+CUresult route_enter();  // ensures that a context exists and is current
 cudaError_t route_done(CUresult result);
 CUresult route_kernel(const void *host, CUfunction *function);
 CUresult route_variable(const void *host, CUdeviceptr *address, size_t *size);

@@ -62,7 +62,7 @@ static CUresult set(CUdeviceptr to, int value, size_t bytes)
     return cuMemsetD8(to, (unsigned char)byte, bytes);
 }
 
-// A pointer whose side the kind tells, in the fields of a copy's structure.
+// A pointer whose side follows from the kind, in the fields of a copy's structure.
 #define SIDE(c, side, pointer, host_side)                                           \
     do {                                                                            \
         c.side##MemoryType = host_side ? CU_MEMORYTYPE_HOST : CU_MEMORYTYPE_DEVICE; \

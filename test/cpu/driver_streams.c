@@ -54,7 +54,7 @@ static void order_between(void)
     TRY(cuEventCreate(&event, CU_EVENT_DISABLE_TIMING));
     TRY(cuEventCreate(&begin, CU_EVENT_DEFAULT));
     TRY(cuEventCreate(&end, CU_EVENT_DEFAULT));
-    EXPECT(CUDA_SUCCESS, cuEventQuery(event));  // never recorded: done
+    EXPECT(CUDA_SUCCESS, cuEventQuery(event));  // never recorded: complete
     CUdeviceptr p = check_zeroed(N * 4);
     TRY(cuCtxSynchronize());
     unsigned expected = 0;
@@ -111,7 +111,7 @@ static CUdeviceptr host_memory;
 
 static void from_stream(void *arg)
 {
-    // Between the kernel before and the one behind.
+    // Runs after the kernel before it and before the next.
     unsigned *p = arg;
     if (p[0] == 1)
         p[0] = 100;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Progress: two kernels, a kernel and the host, blocks of one grid, lanes of one warp wait for each other.
+// Progress: two kernels, a kernel and the host, blocks of one grid, and lanes of one warp wait for each
+// other.
 #include <stdatomic.h>
 #include <time.h>
 
@@ -68,7 +69,7 @@ static void whole_grids(CUmodule module)
     TRY(cuMemcpyDtoH_v2(result, out, sizeof result));
     for (unsigned i = 0; i < BARRIERS; i++)
         CHECK(result[i] >= (i + 1) * BLOCKS && result[i] <= BARRIERS * BLOCKS);
-    // More blocks than fit at once can never meet.
+    // More blocks than can be resident could never meet.
     EXPECT(CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE,
            cuLaunchCooperativeKernel(f, 1 << 20, 1, 1, 64, 1, 1, 0, NULL, args));
     TRY(cuCtxSynchronize());

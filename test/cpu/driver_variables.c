@@ -42,7 +42,7 @@ static void use(CUmodule module)
     float result = 0;
     TRY(cuMemcpyDtoH_v2(&result, out, 4));
     CHECK(result == 6.0f);
-    // The host reads and writes a managed variable where it is.
+    // The host accesses a managed variable in place.
     volatile uint64_t *shared = (volatile uint64_t *)(uintptr_t)total;
     EQUAL(*shared, 647);
     *shared = 1000;

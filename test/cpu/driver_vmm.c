@@ -53,7 +53,7 @@ static void two_mappings(CUmodule module, size_t g)
     location.type = CU_MEM_LOCATION_TYPE_DEVICE;
     TRY(cuMemGetAccess(&flags, &location, p));
     EQUAL(flags, CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
-    EXPECT(CUDA_ERROR_INVALID_VALUE, cuMemMap(p, g, 0, handle, 0));  // released, and taken
+    EXPECT(CUDA_ERROR_INVALID_VALUE, cuMemMap(p, g, 0, handle, 0));  // released, and the range is taken
     TRY(cuMemUnmap(p, g));
     TRY(cuMemcpyDtoH_v2(&value, second, 4));
     EQUAL(value, 13);
@@ -83,7 +83,7 @@ static CUresult end_of(CUfunction f, CUdeviceptr a, CUdeviceptr b)
     return cuCtxSynchronize();
 }
 
-// A kernel that writes what it may only read, or touches what is mapped but not accessible, ends with 700.
+// A kernel that writes read-only memory, or accesses what is mapped without access, ends with error 700.
 static void rights(size_t g, CUmemAccess_flags flags, bool write, CUresult expected)
 {
     CUdeviceptr p, out;
@@ -116,7 +116,7 @@ int main(int argc, char **argv)
     TRY(cuCtxDestroy_v2(context));
     rights(g, CU_MEM_ACCESS_FLAGS_PROT_READ, false, CUDA_SUCCESS);
     rights(g, CU_MEM_ACCESS_FLAGS_PROT_READWRITE, true, CUDA_SUCCESS);
-    // On a GPU a fault is the last thing that a process sees of it.
+    // On a GPU, a process cannot use the device after a fault.
     bool second = argc > 1;
     if (!second || !check_on_gpu())
         rights(g, CU_MEM_ACCESS_FLAGS_PROT_READ, true, CUDA_ERROR_ILLEGAL_ADDRESS);

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
-// What the device remembers of a fault: address, kernel, block, thread, line of PTX and of source. Has the library's
-// code in it: programs cannot ask for this.
+// What the device records about a fault: address, kernel, block, thread, line of PTX and of source. Linked
+// with the library's code, because programs cannot query this.
 #include "cpu/cpu.h"
 #include "driver_check.h"
 
-// The line of `text` on which `what` stands first in the body of the kernel that starts with `head`.
+// Returns the line of `text` that first contains `what` in the body of the kernel that starts with `head`.
 static unsigned line_of(const char *text, const char *head, const char *what)
 {
     const char *start = strstr(text, head), *body = start ? strchr(start, '{') : NULL;
@@ -20,7 +20,7 @@ struct expected {
     const char *kernel, *instruction, *space;
     enum exec_fault_kind kind;
     bool write;
-    CUdeviceptr address;  // 0: not looked at
+    CUdeviceptr address;  // 0: not checked
 };
 
 static void compare(const struct exec_fault *f, const struct expected *e, const char *text)
@@ -60,7 +60,7 @@ static void fault(const struct expected *e)
     cuCtxDestroy_v2(context);
 }
 
-// The demo's kernel has lines of source.
+// The demo's kernel has source lines.
 static void source_line(void)
 {
     CUcontext context;

@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
 # builds: one
-# Graphs through the CUDA runtime on the CPU device, with our shared runtime and with the static one, alone and watched
-# by moat.
+# Graphs through the CUDA runtime on the CPU device, with our shared runtime and with the static one, alone
+# and watched by moat.
 set -u
 command -v nvcc >/dev/null || { echo 'no nvcc on this machine'; exit 77; }
 T=$(mktemp -d) || exit 1

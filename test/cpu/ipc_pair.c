@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Two processes share memory, events, physical memory and pools. The first starts the second before it uses the driver, and
-// they speak through a socket. Status 0, or 1 after saying what was wrong.
+// Two processes share memory, events, physical memory and pools. The first starts the second before it uses
+// the driver, and they communicate through a socket. Status 0, or 1 after printing what was wrong.
 #include <pthread.h>
 #include <stdatomic.h>
 #include <sys/socket.h>
@@ -15,7 +15,7 @@ enum { LAZY = CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS, TURNS = 50, UNIT = 2 << 20 };
 static int line;  // to the other process
 static bool first;
 
-// --- speaking ------------------------------------------------------------------------------------------------------
+// --- speaking ---------------------------------------------------------------------------------------------
 
 static void say(const void *bytes, size_t size)
 {
@@ -31,7 +31,7 @@ static void hear(void *bytes, size_t size)
     }
 }
 
-// Both come here before either goes on.
+// Both processes arrive here before either continues.
 static void meet(void)
 {
     char c = 0;
@@ -84,7 +84,7 @@ static bool all_are(CUdeviceptr p, size_t size, unsigned char c)
     return n == size;
 }
 
-// --- memory --------------------------------------------------------------------------------------------------------
+// --- memory -----------------------------------------------------------------------------------------------
 
 static const size_t sizes[] = {100, 100, 4096, (3 << 20) + 17};
 enum { BUFFERS = sizeof sizes / sizeof *sizes };
@@ -107,7 +107,7 @@ static void memory_first(void)
     meet();
     for (unsigned i = 0; i < BUFFERS; i++)
         CHECK(all_are(p[i], sizes[i], (unsigned char)(20 + i)));
-    // The second stays where the first was, and the third in place of the large one.
+    // The second takes the place of the first, and the third that of the large one.
     TRY(cuMemFree_v2(p[0]));
     TRY(cuMemFree_v2(p[3]));
     TRY(cuMemAlloc_v2(&p[3], sizes[3]));
@@ -140,7 +140,7 @@ static void memory_second(void)
         EQUAL(value, CU_MEMORYTYPE_DEVICE);
         CHECK(all_are(p[i], sizes[i], (unsigned char)(10 + i)));
         TRY(cuMemsetD8_v2(p[i], (unsigned char)(20 + i), sizes[i]));
-        // The pointer is no allocation of this process, and ends where the other's does.
+        // The pointer is no allocation of this process, and its memory ends where the other's does.
         EXPECT(CUDA_ERROR_INVALID_VALUE, cuMemFree_v2(p[i]));
         EXPECT(CUDA_ERROR_INVALID_VALUE, cuIpcGetMemHandle(&other, p[0]));
         EXPECT(CUDA_ERROR_INVALID_VALUE, cuMemsetD8_v2(p[i], 0, sizes[i] + 1));
@@ -153,7 +153,7 @@ static void memory_second(void)
     TRY(cuCtxSynchronize());
     meet();
     meet();
-    // What was opened stays; what was freed cannot be opened again, whatever lies there now.
+    // What was opened stays valid; what was freed cannot be opened again, whatever lies there now.
     CHECK(all_are(p[3], sizes[3], 23) && all_are(p[0], sizes[0], 20));
     for (unsigned i = 0; i < BUFFERS; i += 3) {
         TRY(cuIpcCloseMemHandle(p[i]));
@@ -186,7 +186,7 @@ static void odd_memory(void)
     TRY(cuMemFreeHost(host));
 }
 
-// --- kernels that talk, while memory becomes shared ----------------------------------------------------------------
+// --- kernels that talk, while memory becomes shared -------------------------------------------------------
 
 static void talk(CUmodule module)
 {
@@ -231,7 +231,7 @@ static const char count_ptx[] =
 static atomic_bool stop;
 static CUcontext our_context;
 
-// Copies that the host makes itself: of what it wrote it finds all.
+// Copies that the host makes itself: it must find all that it wrote.
 static void *copy_on(void *arg)
 {
     CUdeviceptr p = *(CUdeviceptr *)arg;
@@ -249,7 +249,7 @@ static void *copy_on(void *arg)
     return NULL;
 }
 
-// A kernel and a thread write into memory while that becomes shared: nothing is lost.
+// A kernel and a thread write into memory while it becomes shared: no write is lost.
 static void move_under_load(void)
 {
     enum { BLOCKS = 15, THREADS = 128, STRIDE = 1024, TURNS_EACH = 4000 };
@@ -283,7 +283,7 @@ static void move_under_load(void)
     TRY(cuModuleUnload(module));
 }
 
-// --- events --------------------------------------------------------------------------------------------------------
+// --- events -----------------------------------------------------------------------------------------------
 
 static void events_first(CUmodule module)
 {
@@ -305,7 +305,7 @@ static void events_first(CUmodule module)
     TRY(cuIpcGetMemHandle(&memory, p));
     say(&handle, sizeof handle);
     say(&memory, sizeof memory);
-    meet();  // it was opened, and found never recorded
+    meet();  // the other has opened it, and found it never recorded
     TRY(LAUNCH(ping, 1, 1, 0, s, &flag, &side, &turns));
     TRY(cuMemsetD32Async(p, 1234, 1, s));
     TRY(cuEventRecord(e, s));
@@ -316,7 +316,7 @@ static void events_first(CUmodule module)
     TRY(cuEventSynchronize(e));
     TRY(cuEventQuery(e));
     meet();
-    meet();  // the other has recorded it, behind something that waits for us
+    meet();  // the other has recorded it, behind work that waits for us
     EXPECT(CUDA_ERROR_NOT_READY, cuEventQuery(e));
     TRY(cuStreamWaitEvent(s, e, 0));
     TRY(cuMemcpyDtoHAsync_v2(flag, p, 4, s));
@@ -386,7 +386,7 @@ static void events_second(CUmodule module)
     TRY(cuStreamDestroy_v2(s));
 }
 
-// --- physical memory -------------------------------------------------------------------------------------------------
+// --- physical memory --------------------------------------------------------------------------------------
 
 static CUdeviceptr map(CUmemGenericAllocationHandle physical, size_t size)
 {
@@ -438,7 +438,7 @@ static void physical(void)
     meet();
 }
 
-// --- pools ---------------------------------------------------------------------------------------------------------
+// --- pools ------------------------------------------------------------------------------------------------
 
 static void pools_first(CUstream s)
 {
@@ -502,7 +502,7 @@ static void pools_second(CUstream s)
     meet();
 }
 
-// --- both ----------------------------------------------------------------------------------------------------------
+// --- both -------------------------------------------------------------------------------------------------
 
 static int both(void)
 {

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
 // Programs that allocate inside kernels, timed.
 //   kheap_load cuda|ours KERNELS.ptx HEAP_MIB RUNS ARRAYS PROGRAM:THREADS...
-// KERNELS.ptx: what bench/kheap_kernels.cu becomes. cuda: malloc is the driver's, or that of whoever stands before it,
-// as moat does. ours: the heap of src/kheap, put into the module here, with a scan every millisecond by a thread of
-// this program. For each run it prints "PROGRAM THREADS MILLISECONDS", by events on the device; for ours also "scan
-// LIVE MILLISECONDS", of a scan alone. Ends with 1 if a program found something wrong, or, in the program "latency", if
-// an overflow was not found.
+// KERNELS.ptx: compiled from bench/kheap_kernels.cu. cuda: malloc is the driver's, or that of a library in
+// front of it, such as moat. ours: the heap of src/kheap, put into the module here, with a scan every
+// millisecond by a thread of this program. For each run it prints "PROGRAM THREADS MILLISECONDS", by events
+// on the device; for ours also "scan LIVE MILLISECONDS", for a scan alone. Exits with 1 if a program found an
+// error, or, in the program "latency", if an overflow was not found.
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -25,7 +25,7 @@ struct step {
     unsigned argument;
 };
 
-// What is measured, then what tidies up.
+// The kernel that is measured, then the one that cleans up.
 struct program {
     const char *name;
     struct step steps[STEPS], after[2];
@@ -79,7 +79,7 @@ static double now_ms(void)
     return (double)t.tv_sec * 1e3 + (double)t.tv_nsec / 1e6;
 }
 
-// --- the module ---------------------------------------------------------------------------------------------
+// --- the module -------------------------------------------------------------------------------------------
 
 static char *read_file(const char *name)
 {
@@ -98,8 +98,8 @@ static int is_word(char c)
     return c == '_' || c == '$' || (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
 }
 
-// Declarations of malloc and free go; calls get other names; the functions stand behind .address_size. As the pass does
-// it, kernels get no more registers than large blocks leave them.
+// Removes the declarations of malloc and free, renames calls, and puts the functions behind .address_size. As
+// in the pass, kernels get no more registers than large blocks leave them.
 static char *redirect(char *text)
 {
     for (char *p = text; (p = strstr(p, ".extern .func"));)
@@ -167,7 +167,7 @@ static void make_heap(uint64_t limit, uint32_t arrays)
     TRY(d.cuModuleGetFunction(&scan, guard, KHEAP_SCAN));
 }
 
-// --- scans --------------------------------------------------------------------------------------------------
+// --- scans ------------------------------------------------------------------------------------------------
 
 static void launch_scan(CUstream s)
 {
@@ -205,7 +205,7 @@ static double timed(void (*work)(const void *), const void *what)
     return ms;
 }
 
-// --- programs -----------------------------------------------------------------------------------------------
+// --- programs ---------------------------------------------------------------------------------------------
 
 struct load {
     const struct step *steps;
@@ -269,7 +269,8 @@ static int run_program(const struct program *p, unsigned threads, unsigned runs)
     return 0;
 }
 
-// From the moment at which the kernel that writes has ended to the record in the ring, with a scan at once.
+// Measures from the moment at which the writing kernel has ended to the record in the ring, with a scan at
+// once.
 static int run_latency(unsigned threads)
 {
     launch("alloc_only", threads, 16);

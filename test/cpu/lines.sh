@@ -1,8 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
 # builds: one
-# Reports of faults on the CPU device name lines of source, for functions that were inlined too: with PTX as nvcc writes it,
-# with PTX from clang, and where there is an nvcc with -lineinfo, with -G, and in modes that rewrite the PTX.
+# Reports of faults on the CPU device name source lines, also for inlined functions: with PTX as nvcc writes
+# it, with PTX from clang, and where there is an nvcc with -lineinfo, with -G, and in modes that rewrite the
+# PTX.
 set -u
 ! grep -q fsanitize "$BUILD/flags" 2>/dev/null || { echo 'a sanitizer wants to be loaded first'; exit 77; }
 T=$(mktemp -d) || exit 1
@@ -11,7 +12,8 @@ export XDG_CACHE_HOME=$T/cache
 passed=0 failed=0
 cc -g -Isrc -o "$T/pipeline" demo/pipeline.c -L"$BUILD/lib/moat" -lcuda || exit 1
 
-expect() {  # expect WHAT MODE COMMAND...: standard input has the lines that must follow each other in the report
+# expect WHAT MODE COMMAND...: standard input has the lines that must be adjacent in the report
+expect() {
     local what=$1 mode=$2 want
     want=$(cat)
     shift 2
@@ -40,12 +42,14 @@ moat: wild-access put.h:7 in smooth(float*)
 END
 done
 
-# clang 14 has lines, but not what was inlined where.
-if command -v clang >/dev/null && test/clang/ptx test/cpu/lines.cu sm_75 -O2 -gline-tables-only >"$T/clang.ptx" 2>"$T/log"; then
+# clang 14 emits lines, but not inlining information.
+if command -v clang >/dev/null && test/clang/ptx test/cpu/lines.cu sm_75 -O2 -gline-tables-only \
+    >"$T/clang.ptx" 2>"$T/log"; then
     expect 'PTX of clang' pages "$T/pipeline" "$T/clang.ptx" < <(
         echo 'smooth(float*) lines.cu:6'
         ! grep -q inlined_at "$T/clang.ptx" ||
-            printf '%s\n' 'in the kernel at:' '    #0 put(float*, long) lines.cu:6' '    #1 both(float*, long) lines.cu:10' \
+            printf '%s\n' 'in the kernel at:' '    #0 put(float*, long) lines.cu:6' \
+                '    #1 both(float*, long) lines.cu:10' \
                 '    #2 smooth(float*) lines.cu:14'
         echo 'moat: wild-access lines.cu:6 in smooth(float*)')
 else
@@ -54,7 +58,8 @@ fi
 
 for flag in -lineinfo -G; do
     command -v nvcc >/dev/null || { echo "skip nvcc $flag"; continue; }
-    nvcc "$flag" -cudart shared -gencode arch=compute_90,code=compute_90 -o "$T/lines" test/cpu/lines.cu || exit 1
+    nvcc "$flag" -cudart shared -gencode arch=compute_90,code=compute_90 -o "$T/lines" test/cpu/lines.cu ||
+        exit 1
     expect "nvcc $flag, inlined" pages "$T/lines" <<'END'
 smooth(float*) lines.cu:6
 in the kernel at:

@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
 # builds: one
-# The ring of errors, written by kernels: all that fits, and what does not is counted. On the CPU device, or with
-# GUARD_DEVICE=gpu on a GPU, with more threads.
+# The ring of errors, written by kernels: what fits arrives, and the rest is counted. On the CPU device, or
+# with GUARD_DEVICE=gpu on a GPU, with more threads.
 set -u
 T=$(mktemp -d) || exit 1
 trap 'rm -rf "$T"' EXIT

@@ -2,8 +2,8 @@
 // The ring of errors, written by kernels and read while they run.
 //   ring_load RECORDS BLOCKS THREADS CALLS
 // Each of BLOCKS * THREADS threads reports CALLS times with the function that passes put into modules. Every
-// record that arrives is looked at; all that do not must be counted as lost. Then some threads report and one
-// of them traps: what was reported must arrive all the same. Prints "records N lost M"; ends with 1 if
+// record that arrives is checked; all others must be counted as lost. Then some threads report and one of
+// them traps: what was reported must arrive all the same. Prints "records N lost M"; exits with 1 if
 // something was wrong.
 #include <stdbool.h>
 #include <stdint.h>
@@ -17,7 +17,7 @@
 
 enum { KIND = 3, SITE = 7, LAST_THREADS = 64 };
 
-// The heap's functions as well: a module may need both.
+// The heap's functions as well, because a module may need both.
 static const char head_text[] = ".version 6.3\n.target sm_70\n.address_size 64\n";
 static const char kernel_text[] =
     ".visible .entry report_all(.param .u32 calls, .param .u64 what, .param .u32 trapping)\n"
@@ -63,7 +63,7 @@ static struct error_ring *ring;
 static struct error_ring_reader reader;
 static CUfunction report_all;
 static CUdeviceptr writer_at;
-static uint64_t expected;  // what the records of the kernel say
+static uint64_t expected;  // contents of the kernel's records
 
 static void try(CUresult r, const char *call)
 {
@@ -167,7 +167,7 @@ static int run(unsigned blocks, unsigned threads, unsigned calls)
     return 0;
 }
 
-// The context is of no use afterwards; the ring is.
+// The context is unusable afterwards; the ring is not.
 static int run_trapping(void)
 {
     launch(1, LAST_THREADS, 1, LAST_THREADS / 2);

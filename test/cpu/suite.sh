@@ -2,10 +2,10 @@
 # SPDX-License-Identifier: MIT
 # builds: one
 # slow
-# The suite on the CPU device by three routes: each program compiled to PTX, linked with our shared runtime, with our
-# static one, and with none, on the driver API alone (driver_route.h), must find its own results right. What needs what
-# the CPU device does not have yet must say so and end in order.
-# suite.sh [NAME...]: all of them, or these.
+# The suite on the CPU device by three routes: each program compiled to PTX, linked with our shared runtime,
+# with our static one, and with none, on the driver API alone (driver_route.h), must find its own results
+# right. A program that needs what the CPU device does not have yet must print so and exit normally. suite.sh
+# [NAME...]: all of them, or these.
 set -u
 command -v nvcc >/dev/null || { echo 'no nvcc on this machine'; exit 77; }
 SECONDS_EACH=100
@@ -43,7 +43,7 @@ run() {  # run ROUTE PROGRAM ARGS EXPECTED-PATTERN: prints how it went; status 1
 one() {  # one NAME: a line on it
     local name sm args features feature pattern='' file line='' status=0 reason='' row
     IFS=$'\t' read -r name sm args _ features < <(grep "^$1	" test/programs/programs.tsv)
-    # Each program takes another way through the driver, always the same.
+    # Each program always takes the same way through the driver, and different programs take different ones.
     DRIVER_ROUTE=$(grep -n "^$1	" test/programs/programs.tsv | cut -d : -f 1)
     export DRIVER_ROUTE
     while read -r feature row; do
@@ -62,7 +62,8 @@ one() {  # one NAME: a line on it
         echo "ok   $name:${line%;}$reason"
     else
         : >"$T/$name.failed"
-        { echo "FAIL $name:${line%;}$reason, DRIVER_ROUTE=$DRIVER_ROUTE"; tail -n 6 "$T/$name"-*.log | sed 's/^/    | /'; }
+        { echo "FAIL $name:${line%;}$reason, DRIVER_ROUTE=$DRIVER_ROUTE"; tail -n 6 "$T/$name"-*.log |
+            sed 's/^/    | /'; }
     fi
 }
 
@@ -74,14 +75,17 @@ T=$(mktemp -d) || exit 1
 export T
 trap 'rm -rf "$T"' EXIT
 start=$SECONDS
-nvcc -std=c++17 -Xcompiler -Wall,-Wextra,-Werror,-Wno-deprecated-declarations -odir "$T" -c test/cpu/driver_route*.cpp ||
+nvcc -std=c++17 -Xcompiler -Wall,-Wextra,-Werror,-Wno-deprecated-declarations -odir "$T" -c \
+    test/cpu/driver_route*.cpp ||
     exit 1
 names=("$@")
-# Those of libraries first: they compile longest.
-[ $# -gt 0 ] || mapfile -t names < <(tail -n +2 test/programs/programs.tsv | awk '{ print !/library/, $1 }' | sort -s -k 1,1 | cut -d ' ' -f 2)
+# Those of libraries first, because they compile longest.
+[ $# -gt 0 ] || mapfile -t names < <(tail -n +2 test/programs/programs.tsv | awk '{ print !/library/, $1 }' |
+    sort -s -k 1,1 | cut -d ' ' -f 2)
 printf '%s\n' "${names[@]}" | xargs -P "${TEST_JOBS:-2}" -I{} "$0" --one {}
 count() { find "$T" -name "*.$1" | wc -l; }
 refused=$(count refused) failed=$((${#names[@]} - $(count refused) - $(count passed)))
-echo "$((SECONDS - start)) seconds; $refused programs need what the CPU device does not have yet, and are told so"
+echo "$((SECONDS - start)) seconds; $refused programs need what the CPU device" \
+    "does not have yet, and are told so"
 echo "$(($(count passed) + refused)) passed, $failed failed"
 [ "$failed" = 0 ]

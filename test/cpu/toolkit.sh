@@ -2,9 +2,9 @@
 # SPDX-License-Identifier: MIT
 # builds: one
 # slow
-# What nvcc and CMake make, on the CPU device, by routes that test/cpu/suite.sh does not take: code in several objects
-# that are linked on the device (-rdc), CMake projects, the demo's kernel as a CUDA program, and a program that NVIDIA's
-# static runtime is part of, which must be told.
+# What nvcc and CMake build, on the CPU device, by routes that test/cpu/suite.sh does not take: code in
+# several objects that are linked on the device (-rdc), CMake projects, the demo's kernel as a CUDA program,
+# and a program with NVIDIA's static runtime, which moat must warn about.
 set -u
 command -v nvcc >/dev/null || { echo 'no nvcc on this machine'; exit 77; }
 T=$(mktemp -d) || exit 1
@@ -49,8 +49,10 @@ __device__ int offset = 100;
 __device__ int scale(int x) { return 3 * x; }
 END
 (cd "$T" && nvcc -rdc=true -arch=sm_75 -c main.cu other.cu) || exit 1
-nvcc -arch=sm_75 -rdc=true -cudart shared -L"$BUILD/lib/moat" -o "$T/rdc-shared" "$T"/main.o "$T"/other.o || exit 1
-(eval "$("$MOAT" link-flags)" && nvcc -arch=sm_75 -rdc=true -o "$T/rdc-static" "$T"/main.o "$T"/other.o) || exit 1
+nvcc -arch=sm_75 -rdc=true -cudart shared -L"$BUILD/lib/moat" -o "$T/rdc-shared" "$T"/main.o "$T"/other.o ||
+    exit 1
+(eval "$("$MOAT" link-flags)" && nvcc -arch=sm_75 -rdc=true -o "$T/rdc-static" "$T"/main.o "$T"/other.o) ||
+    exit 1
 check 'device code in two objects, shared runtime' 0 '^cudaSuccess 121$' "${run[@]}" "$T/rdc-shared"
 check 'device code in two objects, static runtime' 0 '^cudaSuccess 121$' "${run[@]}" "$T/rdc-static"
 
@@ -71,16 +73,19 @@ int main()
 }
 END
 # shellcheck disable=SC2086
-nvcc -Wno-deprecated-gpu-targets $ptx -cudart shared -L"$BUILD/lib/moat" -o "$T/smooth" "$T/smooth.cu" 2>"$T/log" || { cat "$T/log"; exit 1; }
+nvcc -Wno-deprecated-gpu-targets $ptx -cudart shared -L"$BUILD/lib/moat" -o "$T/smooth" "$T/smooth.cu" \
+    2>"$T/log" || { cat "$T/log"; exit 1; }
 check 'the demo as a CUDA program' 0 '^cudaErrorIllegalAddress' "${run[@]}" "$T/smooth"
 
 # NVIDIA's static runtime.
 # shellcheck disable=SC2086
 nvcc $ptx -o "$T/foreign" test/programs/triad.cu || exit 1
-check "a program with NVIDIA's static runtime is told" 2 "warning: .*/foreign\" has NVIDIA's static CUDA runtime" \
+check "a program with NVIDIA's static runtime is told" 2 \
+    "warning: .*/foreign\" has NVIDIA's static CUDA runtime" \
     "${run[@]}" "$T/foreign" 100 1
 check 'nothing of it is watched' 98 'nothing was watched' "$MOAT" --device=cpu "$T/foreign" 100 1
-check 'and --strict does not start it' 98 "error: .*/foreign\" has NVIDIA's static" "$MOAT" --device=cpu --strict "$T/foreign" 100 1
+check 'and --strict does not start it' 98 "error: .*/foreign\" has NVIDIA's static" "$MOAT" --device=cpu \
+    --strict "$T/foreign" 100 1
 
 # CMake: unchanged with our static runtime; with the shared one by its own setting.
 if command -v cmake >/dev/null; then
@@ -93,11 +98,13 @@ add_executable(triad triad.cu)
 END
     (
         eval "$("$MOAT" link-flags)"
-        cmake -S "$T/project" -B "$T/static" -DCMAKE_CUDA_ARCHITECTURES=75-virtual && cmake --build "$T/static"
+        cmake -S "$T/project" -B "$T/static" -DCMAKE_CUDA_ARCHITECTURES=75-virtual &&
+            cmake --build "$T/static"
     ) >"$T/cmake.log" 2>&1 || { tail "$T/cmake.log"; exit 1; }
     check 'CMake, static runtime' 0 '^triad: ok$' "${run[@]}" "$T/static/triad" 1000 1
     {
-        cmake -S "$T/project" -B "$T/shared" -DCMAKE_CUDA_ARCHITECTURES=75-virtual -DCMAKE_CUDA_RUNTIME_LIBRARY=Shared &&
+        cmake -S "$T/project" -B "$T/shared" -DCMAKE_CUDA_ARCHITECTURES=75-virtual \
+            -DCMAKE_CUDA_RUNTIME_LIBRARY=Shared &&
             cmake --build "$T/shared"
     } >"$T/cmake.log" 2>&1 || { tail "$T/cmake.log"; exit 1; }
     check 'CMake, shared runtime' 0 '^triad: ok$' "${run[@]}" "$T/shared/triad" 1000 1
@@ -105,5 +112,6 @@ else
     skipped=1
     echo 'skip CMake: there is none on this machine'
 fi
-[ $skipped = 0 ] && echo "$passed passed, $failed failed" || echo "$passed passed, $failed failed, $skipped skipped"
+[ $skipped = 0 ] && echo "$passed passed, $failed failed" ||
+    echo "$passed passed, $failed failed, $skipped skipped"
 [ $failed = 0 ]

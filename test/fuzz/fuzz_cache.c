@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT
-// Any bytes as an entry of the cache, and what an entry says about its module as a description: either nothing, or
+// Any bytes as an entry of the cache, and an entry's description of its module: reading it must fail, or give
 // parts that lie inside the entry and print to what they were read from.
 //
-// The first byte of an input says what is put right before it is read, else the sums would stop almost everything:
-// 1 the key, 2 the sums of the parts, where the lengths allow for it, 4 the sum of the header. The seeds in
-// corpus/cache are an entry that `moat ptx instrument` could have made, whole and cut off, and descriptions.
+// The first byte of an input selects what is repaired before it is read, otherwise the checksums would reject
+// almost everything: 1 the key, 2 the sums of the parts, if the lengths allow it, 4 the sum of the header.
+// The seeds in corpus/cache are an entry that `moat ptx instrument` could have made, whole and truncated, and
+// descriptions.
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -51,7 +52,7 @@ static void put_right(char *file, size_t len, unsigned what)
     memcpy(file, &h, sizeof h);
 }
 
-// What it prints reads as the same.
+// Returns whether its printed form reads as the same.
 static bool is_normal(const struct pass_result *r)
 {
     struct out o;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
-// Any bytes as a program of driver calls: which call, and for each parameter which of the things that fit its type:
-// nothing, something wild, something that was destroyed, or something that earlier calls gave out. Parameters and
-// their types come from calls.def, so every call is tried, those too that are written tomorrow.
+// Any bytes as a program of driver calls: which call, and for each parameter a value that fits its type:
+// nothing, something wild, something that was destroyed, or something that earlier calls returned. Parameters
+// and their types come from calls.def, so every call is tried, also future ones.
 //
-// Addresses that a call reads or writes are NULL or in one area of memory: a program that passes others dies of its
-// own fault. Calls that would wait for something that nobody does are left out.
+// Addresses that a call reads or writes are NULL or in one area of memory: a program that passes others is to
+// blame for its crash. Calls that would wait for something that never happens are left out.
 //
 // The seeds in corpus/cuda_api are random bytes, of a length that makes programs of some 30 calls.
 #include <stdbool.h>
@@ -35,10 +35,10 @@ static const char text[] =
     "tex.1d.v4.u32.s32 {%r0, %r1, %r2, %r3}, [image, {%x}];\n"
     "sust.b.2d.b32.zero [canvas, {%x, %x}], %r0; ret; }\n";
 
-// What a parameter is, as far as it matters here.
+// What a parameter is, as far as the fuzzer needs to know.
 enum kind {
     NUMBER,
-    POINTER,   // to anything; also where handles come out
+    POINTER,   // to anything; also for returned handles
     POINTERS,  // to more of them
     NAME,
     FUNCTION,  // a callback
@@ -78,7 +78,8 @@ enum { TYPES = sizeof handle_types / sizeof *handle_types };
 
 struct parameter {
     enum kind kind;
-    int type;  // of HANDLE and DEVICE_ADDRESS, and of what a POINTER points to; -1: none of ours
+    // For HANDLE and DEVICE_ADDRESS, and for the target of a POINTER; -1: no known type.
+    int type;
 };
 
 struct call {
@@ -120,7 +121,7 @@ enum {
     RESOURCE,
     LOG_CALLBACK,
     NOTIFICATION,
-    // Of `made` only: pairs with a size.
+    // Only in `made`: pairs with a size.
     RESERVED,
     MAPPED
 };  // of handle_types
@@ -129,15 +130,15 @@ static char *area;
 static uint64_t kept[TYPES][KEPT];
 static unsigned nkept[TYPES];
 
-// What must be ended with a program: all that does not go with a context. A call gives out at most its parameters and one
-// pair; BEGUN is what begin makes, and more.
+// What must be released at the end of a program: all that does not end with a context. A call returns at most
+// its parameters and one pair; BEGUN is more than what begin makes.
 enum { BEGUN = 32 };
 static struct made {
     int type;
     uint64_t handle, size;
 } made[(PARAMS + 1) * CALLS + BEGUN];
 static unsigned nmade;
-static size_t free_at_first;  // bytes of the device's memory
+static size_t free_at_first;  // bytes of device memory
 
 static const uint8_t *input;
 static size_t left;
@@ -150,7 +151,7 @@ static unsigned take(void)
     return *input++;
 }
 
-// --- what calls.def says ------------------------------------------------------------------------------------------
+// --- what calls.def says ----------------------------------------------------------------------------------
 
 static int find_type(const char *p, size_t n)
 {
@@ -165,7 +166,7 @@ static bool starts(const char *p, size_t n, const char *with)
     return n >= strlen(with) && memcmp(p, with, strlen(with)) == 0;
 }
 
-// Not what only begins like one: CUlogsCallbackHandle.
+// Not types that only begin like one: CUlogsCallbackHandle.
 static bool is_function(const char *p, size_t n)
 {
     static const char *const names[] = {"CUhostFn", "CUstreamCallback", "CUoccupancyB2DSize",
@@ -198,7 +199,7 @@ static struct parameter classify(const char *p, size_t n)
     return (struct parameter){strcmp(handle_types[type], "CUdeviceptr") ? HANDLE : DEVICE_ADDRESS, type};
 }
 
-// "(CUcontext *, unsigned int)" to parameters.
+// Parses "(CUcontext *, unsigned int)" into parameters.
 static void parse(struct call *c)
 {
     const char *p = c->text + 1, *start = p;
@@ -217,7 +218,7 @@ static void parse(struct call *c)
     }
 }
 
-// --- arguments ----------------------------------------------------------------------------------------------------
+// --- arguments --------------------------------------------------------------------------------------------
 
 static void nothing(void)
 {
@@ -254,19 +255,19 @@ static uint64_t handle(int type)
     if (n < 8)
         return 0;
     if (n < 12)
-        return n;  // streams 1 and 2 among them
+        return n;  // including streams 1 and 2
     if (n < 16)
         return (uintptr_t)area + n;
     if (n < 32 || type < 0 || !nkept[type]) {
-        // Something of another type.
+        // A handle of another type.
         int other = (int)(n % TYPES);
         return nkept[other] ? kept[other][n / 16 % nkept[other]] : UINT64_C(0x7f0012345670);
     }
     return kept[type][n % nkept[type]];
 }
 
-// The host's addresses are as good as the device's in many calls: so what is not given out lies where only the
-// device may have memory, nowhere, or in our area.
+// In many calls host addresses are as valid as device addresses, so an address that no call returned lies
+// where only the device may have memory, nowhere, or in our area.
 static uint64_t device_address(int type)
 {
     unsigned n = take(), more = take();
@@ -293,7 +294,7 @@ static uint64_t name(const char *symbol)
     return n < 8 ? 0 : (uintptr_t)names[n % (sizeof names / sizeof *names)];
 }
 
-// Where the parameter at index may read or write. Two kilobytes of zeros are its own.
+// Returns where the parameter at `index` may read or write. Two kilobytes of zeros are its own.
 static uint64_t pointer(unsigned index, bool text_too)
 {
     unsigned n = take();
@@ -307,7 +308,7 @@ static bool begins(const char *symbol, const char *with)
     return strncmp(symbol, with, strlen(with)) == 0;
 }
 
-// Numbers that say how long an array is must be true, as far as we can tell.
+// Numbers that are lengths of arrays must be true, as far as we can tell.
 static uint64_t bounded(const struct call *c, unsigned index, uint64_t n)
 {
     static const struct {
@@ -336,7 +337,7 @@ static uint64_t bounded(const struct call *c, unsigned index, uint64_t n)
         {"cuMemDiscard", 2, 50},
         {"cuMemDiscardAndPrefetchBatchAsync", 5, 50},
     };
-    // A grid that ends in time; what is far too large is left, and refused.
+    // A grid that ends in time; a number that is far too large stays, and is refused.
     if (begins(c->symbol, "cuLaunch") && n < (uint64_t)1 << 32)
         return n % 12;
     for (size_t i = 0; i < sizeof counts / sizeof *counts; i++)
@@ -348,7 +349,7 @@ static uint64_t bounded(const struct call *c, unsigned index, uint64_t n)
 static bool allowed(const char *symbol, const uint64_t *arguments)
 {
     static const char *const waits[] = {"cuStreamWaitValue", "cuStreamBatchMemOp"};
-    // What these read from memory are addresses and sizes again, and those of the host cannot be checked by anybody; or they
+    // These read addresses and sizes from memory, and host addresses among them cannot be checked; or they
     // write files.
     static const char *const follow[] = {
         "cuMemcpy2D",
@@ -371,7 +372,7 @@ static bool allowed(const char *symbol, const uint64_t *arguments)
     for (size_t i = 0; i < sizeof follow / sizeof *follow; i++)
         if (begins(symbol, follow[i]))
             return false;
-    // Nobody could ever unregister it.
+    // It could never be unregistered.
     return strcmp(symbol, "cuLogsRegisterCallback") || arguments[2];
 }
 
@@ -395,7 +396,7 @@ static uint64_t word_at(uint64_t address)
     return value;
 }
 
-// What came out can go in again.
+// Keeps returned handles for later calls.
 static void keep(const struct call *c, const uint64_t *arguments)
 {
     for (unsigned i = 0; i < c->count; i++) {
@@ -405,7 +406,7 @@ static void keep(const struct call *c, const uint64_t *arguments)
         if (word_at(arguments[i]))
             remember(type, word_at(arguments[i]));
     }
-    // Neither the context nor the handle ends these.
+    // These end neither with the context nor with the handle.
     if (!strcmp(c->symbol, "cuMemAddressReserve"))
         to_end(RESERVED, word_at(arguments[0]), arguments[1]);
     if (!strcmp(c->symbol, "cuMemMap"))
@@ -415,14 +416,14 @@ static void keep(const struct call *c, const uint64_t *arguments)
         close(*(const int *)(uintptr_t)arguments[0]);
 }
 
-// What these read from memory says how much they write, or how they run.
+// These read from memory how much they write, or how they run.
 static bool sizes_in_memory(const char *symbol)
 {
     return begins(symbol, "cuLaunch") || begins(symbol, "cuGraphGet") || begins(symbol, "cuGraphNodeGet") ||
            begins(symbol, "cuLogs") || begins(symbol, "cuCoredump");
 }
 
-// How many bytes the parameter before it has: no more than there are.
+// Limits how many bytes the parameter before it has to those that exist.
 static void give_size(const char *symbol, const uint64_t *arguments)
 {
     if ((begins(symbol, "cuCoredump") || !strcmp(symbol, "cuLogsDumpToMemory")) && arguments[2]) {
@@ -448,8 +449,8 @@ static void make_call(const struct call *c)
         return;
     memset(area + OUT, 0, PARAMS * 2048);
     give_size(c->symbol, a);
-    // All parameters are words here: the ABI passes the first six in registers and the others in memory, and nobody
-    // minds some more of them.
+    // All parameters are words here: the ABI passes the first six in registers and the others in memory, and
+    // additional ones do no harm.
     typedef CUresult any(uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t,
                          uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t);
     any *f = (any *)c->function;
@@ -461,9 +462,9 @@ static void make_call(const struct call *c)
         keep(c, a);
 }
 
-// --- programs -------------------------------------------------------------------------------------------------------
+// --- programs ---------------------------------------------------------------------------------------------
 
-// Blocks of a grid that ends in time, or too many for any.
+// Returns the blocks of a grid that ends in time, or too many for any device.
 static unsigned blocks(void)
 {
     uint64_t n = number();
@@ -532,7 +533,7 @@ static void add_node(void)
         break;
     case CU_GRAPH_NODE_TYPE_MEM_FREE: all.free.dptr = p; break;
     case CU_GRAPH_NODE_TYPE_CONDITIONAL:
-        // No loops: nothing would end them.
+        // No loops, because they would not end.
         all.conditional = (CUDA_CONDITIONAL_NODE_PARAMS){.handle = handle(CONDITION),
                                                          .type = kind & 16 ? CU_GRAPH_COND_TYPE_IF
                                                                            : CU_GRAPH_COND_TYPE_SWITCH,
@@ -549,7 +550,7 @@ static void add_node(void)
         remember(GRAPH, (uintptr_t)all.conditional.phGraph_out[0]);
 }
 
-// Work in a stream, captured if that captures.
+// Work in a stream, which is captured if the stream captures.
 static void capture_something(void)
 {
     CUstream s = (CUstream)(uintptr_t)handle(STREAM);
@@ -574,7 +575,7 @@ static void capture_something(void)
     }
 }
 
-// A graph, or an executable that is there, launched.
+// Launches a graph, or an existing executable.
 static void launch_graph(void)
 {
     CUstream s = (CUstream)(uintptr_t)handle(STREAM);
@@ -592,7 +593,7 @@ static void launch_graph(void)
     cuGraphLaunch(e, s);
 }
 
-// An array, levels, and what looks at them.
+// Makes an array, a mipmapped array, and objects on them.
 static void begin_images(CUmodule m)
 {
     CUDA_ARRAY3D_DESCRIPTOR d = {20, 10, 0, CU_AD_FORMAT_FLOAT, 1, CUDA_ARRAY3D_SURFACE_LDST};
@@ -621,7 +622,7 @@ static void begin_images(CUmodule m)
     remember(SURFACE_REF, (uintptr_t)surface);
 }
 
-// A part of the device, and a stream there.
+// Makes a green context, and a stream in it.
 static void begin_green(void)
 {
     CUdevResource all;
@@ -645,7 +646,7 @@ static void begin(void)
     CUfunction f;
     CUlibrary l;
     CUkernel k;
-    CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_GLOBAL;  // not the last program's
+    CUstreamCaptureMode mode = CU_STREAM_CAPTURE_MODE_GLOBAL;  // not that of the previous program
     cuThreadExchangeStreamCaptureMode(&mode);
     memset(nkept, 0, sizeof nkept);
     nmade = 0;
@@ -669,7 +670,7 @@ static void begin(void)
     begin_green();
 }
 
-// What a handle of that type stands for ends, however many hold it.
+// Ends what a handle of that type refers to, however many references there are.
 static void end_one(const struct made *m)
 {
     void *handle = (void *)(uintptr_t)m->handle;
@@ -710,7 +711,7 @@ static void end_all(const int *types, size_t n)
     }
 }
 
-// The pools that are always there, and what they keep back.
+// Empties the pools that always exist.
 static void empty_pools(void)
 {
     CUmemoryPool pool;
@@ -721,7 +722,7 @@ static void empty_pools(void)
         abort();
 }
 
-// As they were when the process began.
+// Restores the settings that the process began with.
 static void reset_settings(void)
 {
     static const CUcoredumpSettings all[] = {CU_COREDUMP_ENABLE_ON_EXCEPTION, CU_COREDUMP_ENABLE_USER_TRIGGER,
@@ -735,12 +736,12 @@ static void reset_settings(void)
     }
 }
 
-// Nothing of one program may be left for the next: no capture that forbids it something, no memory, and no setting. The
-// flags of the primary context go when that is reset.
+// Leaves nothing of one program for the next: no capture that forbids something, no memory, and no setting.
+// The flags of the primary context are cleared when that is reset.
 static void end(void)
 {
     static const int before[] = {GREEN, LIBRARY, LINK, CONTEXT, LOG_CALLBACK, NOTIFICATION};
-    // No stream is left that captures into a graph.
+    // No stream that captures into a graph is left.
     static const int after[] = {EXEC, GRAPH, OBJECT, ADDRESS, MAPPED, PHYSICAL, RESERVED, POOL};
     CUcontext ctx;
     size_t left_free, total;
@@ -757,7 +758,7 @@ static void end(void)
     empty_pools();
     if (cuMemGetInfo_v2(&left_free, &total))
         abort();
-    if (!free_at_first)  // the first one: LLVMFuzzerInitialize
+    if (!free_at_first)  // the first call, from LLVMFuzzerInitialize
         free_at_first = left_free;
     if (left_free < free_at_first)
         abort();
@@ -771,7 +772,7 @@ int LLVMFuzzerInitialize(int *argc, char ***argv)
     area = mmap(NULL, AREA, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (area == MAP_FAILED || cuInit(0))
         return 1;
-    // What a program without calls leaves is what every one has to leave.
+    // Every program must leave what a program without calls leaves.
     begin();
     end();
     return 0;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
-// The reader of the ring of errors against whoever writes its memory: an input is a program of steps, between
-// which honest writers may be at work too. Whatever the ring holds, a round ends, the reader stays valid,
-// nothing outside of the ring is touched (the ring ends where its memory does), and what is returned has a
-// client and a kind.
+// The reader of the ring of errors against a hostile writer of its memory: an input is a program of steps,
+// between which honest writers may be at work too. Whatever the ring holds, a round ends, the reader stays
+// valid, nothing outside of the ring is accessed (the ring ends where its memory does), and what is returned
+// has a client and a kind.
 //
-// The first byte is the size of the ring, as a power of two. A step is a byte and what it needs: 0 put bytes
+// The first byte is the size of the ring, as a power of two. A step is a byte and its arguments: 0 put bytes
 // anywhere; 1 put a number near the reader's into a place; 2 put a whole record there; 3 an honest report; 4
 // one that dies midway; 5 read one; 6 read a round; 7 give up what was not filled. The seeds in
 // corpus/error_ring are a few such programs.
@@ -63,7 +63,7 @@ static void scribble(struct error_ring *ring, struct input *in)
         ((uint8_t *)ring)[(at + i) % error_ring_bytes(reader.size)] = (uint8_t)number(in, 1);
 }
 
-// Like one that was written, in its own place or in any other.
+// Writes a record like a real one, in its own place or in any other.
 static void forge(struct error_ring *ring, struct input *in, bool whole)
 {
     uint64_t n = reader.taken + number(in, 1) % (2 * reader.size + 1);

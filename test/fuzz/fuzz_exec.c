@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-// Any bytes as PTX to be executed: modules that load are run, kernel by kernel, for a while. Nothing that a kernel
-// does may touch memory that it has no right to, every loop must end when it is told to, and what is refused is
-// refused with a reason. A line "//&" divides texts that are linked. Of every fourth input one allocation fails, and
-// all after it.
+// Any bytes as PTX to be executed: modules that load are run, kernel by kernel, for a while. No kernel may
+// access memory that it has no right to, every loop must end when it is stopped, and a refusal must have a
+// reason. A line "//&" separates texts that are linked. In every fourth input one allocation fails, and all
+// after it.
 #include <errno.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -25,7 +25,7 @@ static void require(bool holds)
         abort();
 }
 
-// --- a host -------------------------------------------------------------------------------------------------
+// --- a host -----------------------------------------------------------------------------------------------
 
 static uint64_t place(void *ctx, enum exec_variable_kind kind, uint64_t size, uint64_t align)
 {
@@ -73,7 +73,7 @@ static void emit_nothing(struct diag_sink *sink, const struct diag *d)
     consumed += strlen(d->message) + diag_locate(d->source.text, d->offset).line;
 }
 
-// --- runs ---------------------------------------------------------------------------------------------------
+// --- runs -------------------------------------------------------------------------------------------------
 
 static void check_fault(const struct exec_kernel *k, const struct exec_fault *f)
 {
@@ -90,7 +90,7 @@ static void run(const struct exec_kernel *k, struct exec_runner *runner, struct 
     uint64_t params = place(NULL, EXEC_GLOBAL, k->param_size + 8, 16);
     if (!params)
         return;
-    // Arguments that are pointers into memory that there is.
+    // Arguments that point into existing memory.
     for (uint32_t n = 0; n + 8 <= k->param_size; n += 8)
         memcpy(space_host(params) + n, &space.device_base, 8);
     uint32_t threads = k->max_threads < 40 ? k->max_threads : 40;
@@ -127,7 +127,7 @@ static void run_all(struct exec_program *p, struct exec_runner *runner)
     }
 }
 
-// --- inputs -------------------------------------------------------------------------------------------------
+// --- inputs -----------------------------------------------------------------------------------------------
 
 static unsigned divide(struct str all, struct exec_text texts[MOST_TEXTS])
 {
@@ -143,7 +143,7 @@ static unsigned divide(struct str all, struct exec_text texts[MOST_TEXTS])
     return n + 1;
 }
 
-// -1: none fails.
+// Returns which allocation fails first; -1: none fails.
 static long first_failure(const uint8_t *data, size_t size)
 {
     uint32_t hash = 2166136261;

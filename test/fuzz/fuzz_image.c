@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // Any bytes as a file: open, list, read every module, name its kernels. What is returned must lie where the
-// header says it does.
+// header says.
 //
 // The seeds in corpus/image are made by nvcc, ar and cat from one file of three lines, with each way to
 // compress, as fatbin, cubin, PTX, object, program and archive.
@@ -10,7 +10,7 @@
 
 #include "image/image.h"
 
-enum { MOST_READ = 4 << 20 };  // larger modules only cost the fuzzer time
+enum { MOST_READ = 4 << 20 };  // larger modules only cost time
 
 static volatile unsigned char consumed;
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// The first byte says where the rest comes from: the environment, a configuration file, or the command line.
+// The first byte selects the source of the rest: the environment, a configuration file, or the command line.
 #include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
@@ -18,7 +18,7 @@ static void print_nowhere(struct diag_sink *sink, const struct diag *d)
     diag_print(nowhere, d);
 }
 
-// Arguments are separated by line ends.
+// Arguments are separated by newlines.
 static int parse_lines(struct option_set *set, char *text, bool mixed)
 {
     char *argv[MOST_ARGUMENTS], *rest = text;

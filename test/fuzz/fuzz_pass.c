@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Any bytes as PTX that is to be rewritten: whatever parses and verifies still does so when every pass has been over it,
-// for an older and for a newer GPU, and has its functions.
+// Any bytes as PTX that is to be rewritten: whatever parses and verifies still does so after every pass, for
+// an older and for a newer GPU, and keeps its functions.
 #include <errno.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -23,7 +23,7 @@ static void emit_nothing(struct diag_sink *sink, const struct diag *d)
     (void)d;
 }
 
-// Does it parse, and has the verifier no errors?
+// Returns the module if it parses and the verifier reports no errors.
 static struct ptx_module *sound(struct str text)
 {
     struct diag_sink sink = {.emit = emit_nothing};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Any bytes as PTX: what is parsed must print to a text that parses, verifies and prints alike. On the way every
-// question to a module is asked, and small functions go through every analysis.
+// Any bytes as PTX: what is parsed must print to a text that parses, verifies and prints alike. On the way
+// every query of a module is made, and small functions go through every analysis.
 //
 //   make BUILD=build/asan CC=clang OPT=-O1 SAN=address,undefined,fuzzer-no-link build/asan/fuzz/fuzz_ptx
 //   build/asan/fuzz/fuzz_ptx -dict=test/fuzz/ptx.dict NEW-CORPUS test/fuzz/corpus/ptx
@@ -35,7 +35,7 @@ static void emit_nothing(struct diag_sink *sink, const struct diag *d)
     consumed += strlen(d->source.name) + strlen(d->message);
 }
 
-// --- questions ----------------------------------------------------------------------------------------------
+// --- questions --------------------------------------------------------------------------------------------
 
 struct asker {
     const struct ptx_module *m;
@@ -107,7 +107,7 @@ static void ask_func(const struct ptx_module *m, const struct ptx_func *f)
     }
 }
 
-// --- analyses -----------------------------------------------------------------------------------------------
+// --- analyses ---------------------------------------------------------------------------------------------
 
 static bool built(int err)
 {
@@ -167,7 +167,7 @@ static void ask(const struct ptx_module *m)
     }
 }
 
-// --- there and back -----------------------------------------------------------------------------------------
+// --- there and back ---------------------------------------------------------------------------------------
 
 static struct ptx_module *parse(struct str text, struct diag_sink *sink)
 {

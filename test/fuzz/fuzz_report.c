@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The first byte says what the rest is: lines of a saved report, which are then rendered in every way, or a file of
-// suppressions.
+// The first byte selects what the rest is: lines of a saved report, which are then rendered in every format,
+// or a file of suppressions.
 #include <assert.h>
 #include <errno.h>
 #include <stdio.h>
@@ -21,7 +21,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 static char first[ROOM], second[ROOM];
 
-// What was read and written again stays as it is, however often that is done.
+// What was read and written again stays the same, however often that is repeated.
 static void check_round_trip(const struct report_line *line)
 {
     struct text_buffer a, b;
@@ -114,7 +114,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
     if (!size)
         return 0;
-    char *copy = malloc(size);  // exactly as long, so that reading behind it shows
+    char *copy = malloc(size);  // exactly as long, so that a read behind it is detected
     memcpy(copy, data + 1, size - 1);
     struct str text = {copy, size - 1};
     if (data[0] == 's')

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Mutations of PTX for fuzzers. Random bytes rarely parse: most mutations change whole tokens or statements instead.
-// Included by one file of a fuzzer, which gets LLVMFuzzerCustomMutator from here.
+// Mutations of PTX for fuzzers. Random bytes rarely parse, so most mutations change whole tokens or
+// statements. Included by one file of a fuzzer, which gets LLVMFuzzerCustomMutator from here.
 #ifndef MOAT_FUZZ_PTX_MUTATE_H
 #define MOAT_FUZZ_PTX_MUTATE_H
 
@@ -27,7 +27,7 @@ static const char *const mutate_words[] = {
 };
 // clang-format on
 
-// What stands at the edges of something.
+// Numbers at the limits of types.
 static const char *const mutate_numbers[] = {
     "0",
     "1",
@@ -86,7 +86,7 @@ static bool mutate_is_name(char c)
            (c && strchr("_$%", c));
 }
 
-// A whole token somewhere in text.
+// Returns a whole token somewhere in text.
 static struct token mutate_pick(struct str text, uint32_t *seed)
 {
     size_t at = mutate_random(seed, (uint32_t)text.len);
@@ -103,7 +103,7 @@ static struct str mutate_any_token(struct str text, uint32_t *seed)
     return mutate_random(seed, 2) ? MUTATE_ONE_OF(mutate_words, seed) : mutate_pick(text, seed).text;
 }
 
-// Something that may stand in the place of the token: a register for a register, a number for a number.
+// Returns something that may replace the token: a register for a register, a number for a number.
 static struct str mutate_alike(struct str text, struct token t, uint32_t *seed)
 {
     if (t.kind == TOK_INT || t.kind == TOK_F32 || t.kind == TOK_F64)
@@ -154,7 +154,7 @@ static void mutate_token(struct str text, uint32_t *seed, struct mutate_buffer *
     mutate_put(out, str_skip(text, head + token.text.len));
 }
 
-// The statement around a random place: from behind a ';' or a brace to the next ';'.
+// Returns the statement around a random place: from behind a ';' or a brace to the next ';'.
 static struct str mutate_any_statement(struct str text, uint32_t *seed)
 {
     size_t at = mutate_random(seed, (uint32_t)text.len), end;

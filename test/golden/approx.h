@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
-// Whether a result of an approximate instruction lies within the bound that PTX states.
+// Checks whether a result of an approximate instruction lies within the bound that PTX states.
 //
-// The exact value is computed in long double from the operands, after flushing where .ftz is said. If it is
-// infinite, zero or NaN, or an operand is, the result must be it; else it may be as far away as approx.def says, and
-// more at the ends of the format: what is subnormal may be off by one unit, and is 0 with .ftz; what is larger
-// than the largest number may be infinite.
+// The exact value is computed in long double from the operands, after flushing for .ftz. If it is infinite,
+// zero or NaN, or an operand is, the result must be exactly that; otherwise it may be as far away as
+// approx.def says, and further at the limits of the format: a subnormal result may be off by one unit, and is
+// 0 with .ftz; a result above the largest number may be infinite.
 #ifndef MOAT_TEST_GOLDEN_APPROX_H
 #define MOAT_TEST_GOLDEN_APPROX_H
 
@@ -80,7 +80,7 @@ static const struct approx approx_rows[] = {
 #include "approx.def"
 };
 
-// NULL: its results are exact.
+// Returns NULL if its results are exact.
 static const struct approx *approx_find(const struct ptx_form *form)
 {
     for (size_t i = 0; i < sizeof approx_rows / sizeof *approx_rows; i++)
@@ -126,7 +126,7 @@ static long double approx_exact(const struct approx *row, double a, double b)
     return row->function(a, b);
 }
 
-// Operands a and b (0 if there is one only), each in the format f. *special: the result is one value and no other.
+// Operands a and b (0 if there is only one), each in the format f. *special: the result must be one value.
 static bool approx_fits(const struct approx *row, struct format f, bool ftz, const uint64_t *in, unsigned nin,
                         uint64_t result, bool *special)
 {

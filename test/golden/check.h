@@ -23,7 +23,7 @@ static void print_value(unsigned bits, uint64_t v)
     printf(" %0*llx", bits < 4 ? 1 : (int)bits / 4, (unsigned long long)input_cut(v, bits));
 }
 
-// Inputs, and what is expected and what has come, of tuple i.
+// Prints the inputs, the expected and the actual results of tuple i.
 static void print_tuple(const struct check *c, size_t combo, const struct inputs *in, unsigned i, bool kept)
 {
     struct word words[KERNEL_WORDS];
@@ -47,7 +47,7 @@ static void print_head(const struct check *c, size_t combo, const char *what)
     printf("%s: %s\n", what, c->run.all->list.items[combo].label);
 }
 
-// Says that tuple i is wrong; seen: how many of this combination were.
+// Reports that tuple i is wrong; seen: how many of this combination were.
 static void report_tuple(const struct check *c, size_t combo, const struct inputs *in, unsigned i,
                          unsigned seen)
 {
@@ -87,7 +87,8 @@ static bool approx_tuple(const struct approx *row, const struct combo *c, const 
     return fits;
 }
 
-// Only within the bound; but special values as they were recorded, so that the sign and the kind of NaN are checked.
+// Checks only the bound; but special values as they were recorded, so that the sign and the kind of NaN are
+// checked.
 static unsigned check_approx(struct check *c, const struct approx *row, size_t combo, const struct inputs *in)
 {
     const struct combo *of = &c->run.all->list.items[combo];
@@ -144,7 +145,7 @@ static void check_fault(struct run *r, size_t i, CUresult result)
     printf("    %s\n", driver_result_name(result));
 }
 
-// Takes out what the CPU device does not execute yet; returns how many that were.
+// Removes what the CPU device does not execute yet; returns how many that were.
 static unsigned check_leave_out(struct combos *all)
 {
     size_t kept = 0;
@@ -171,7 +172,8 @@ static void check_print(const struct check *c, unsigned later, bool quiet)
                PTX_OP_COUNT - 1);
 }
 
-// 0: all agree; 1: not all; 77: this device has no such lanes; negative: it could not be found out.
+// Returns 0 if all agree, 1 if not, 77 if this device has no such lanes, negative if it could not be
+// determined.
 static int check(struct combos *all, const char *path, const char *libcuda, const char *lanes, bool verbose,
                  bool quiet)
 {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Which instructions are tried: a combination is a spelling with a shape of operands. They come from PTX texts, in
-// which every instruction that has a defined result stands for one combination; equal ones count once.
+// Which instructions are tried: a combination is a spelling with a shape of operands. They come from PTX
+// texts, in which every instruction with a defined result is one combination; equal ones count once.
 #ifndef MOAT_TEST_GOLDEN_COMBOS_H
 #define MOAT_TEST_GOLDEN_COMBOS_H
 
@@ -33,7 +33,7 @@ struct combo {
     const struct ptx_form *form;
     uint8_t group;
     uint8_t nin, nout;
-    bool masked;    // the last source says which lanes execute it
+    bool masked;    // the last source is the mask of lanes that execute it
     uint8_t space;  // MEMORY: where the cell is
     bool hinted;    // MEMORY: the last source is a cache policy
     bool clusters;  // launched in clusters of KERNEL_CLUSTER blocks
@@ -46,7 +46,7 @@ struct combos {
     VEC(char *) texts;
     VEC(struct ptx_form *) forms;  // those that no module has
     struct map seen;
-    unsigned left_out[PTX_OP_COUNT];  // statements of an operation that are none
+    unsigned left_out[PTX_OP_COUNT];  // statements of an operation that are no combinations
 };
 
 static enum combo_group combo_group(unsigned id)
@@ -72,7 +72,7 @@ static enum combo_group combo_group(unsigned id)
     }
 }
 
-// --- what an operand holds ----------------------------------------------------------------------------------
+// --- what an operand holds --------------------------------------------------------------------------------
 
 static struct input input_of_type(enum ptx_type t, unsigned bits)
 {
@@ -109,7 +109,7 @@ static struct input input_of_type(enum ptx_type t, unsigned bits)
     return in;
 }
 
-// The type that the signature gives operand i; PTX_TYPE_NONE: only its width counts.
+// Returns the type that the signature gives operand i; PTX_TYPE_NONE: only its width matters.
 static enum ptx_type fit_type(const struct ptx_form *f, unsigned i)
 {
     unsigned fit = f->rules[i].fit;
@@ -175,7 +175,7 @@ static struct input input_of_operand(const struct ptx_form *f, unsigned i, unsig
     return in;
 }
 
-// --- an instruction's text, with registers of its own -------------------------------------------------------
+// --- an instruction's text, with registers of its own -----------------------------------------------------
 
 struct combo_reader {
     const struct ptx_module *module;
@@ -298,7 +298,7 @@ static int read_stmt(struct combo_reader *r)
     return 0;
 }
 
-// --- texts --------------------------------------------------------------------------------------------------
+// --- texts ------------------------------------------------------------------------------------------------
 
 static int combos_add_stmt(struct combos *all, const struct ptx_module *m, const struct ptx_func *f,
                            const struct ptx_stmt *s)
@@ -324,7 +324,7 @@ static int combos_add_stmt(struct combos *all, const struct ptx_module *m, const
     return err;
 }
 
-// Adds what stands in a text; the text belongs to `all` from now on.
+// Adds the instructions of a text; the text belongs to `all` from now on.
 static int combos_add_text(struct combos *all, const char *name, char *text)
 {
     struct diag_printer errors;
@@ -345,7 +345,7 @@ static int combos_add_text(struct combos *all, const char *name, char *text)
     return 0;
 }
 
-// sm_NN of the .target line; those above the GPU's are not for us.
+// Returns sm_NN of the .target line; texts for newer GPUs are skipped.
 static unsigned text_target(const char *text)
 {
     const char *at = strstr(text, "\n.target sm_");

@@ -16,7 +16,7 @@ struct device {
     CUdeviceptr in, out, mem;
     char name[64];
     int version;
-    char log[4096];  // what the last module load had to say
+    char log[4096];  // messages of the last module load
 };
 
 static int device_error(const char *what, CUresult result)

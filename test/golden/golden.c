@@ -2,7 +2,7 @@
 // What a GPU computes, instruction by instruction, and whether another device computes the same.
 //   golden list             the combinations, one a line
 //   golden emit FOLDER      the kernels, as PTX modules
-//   golden record FILE      runs all on libcuda and writes the results to FILE; what the driver refuses to FILE.txt
+//   golden record FILE      runs all on libcuda and writes the results to FILE, refused ones to FILE.txt
 //   golden check FILE       runs all on libcuda and compares the results with FILE
 // --libcuda=PATH      instead of libcuda.so.1
 // --forms=FOLDER      instead of test/ptx/forms
@@ -21,7 +21,7 @@ struct options {
     bool verbose, quiet;
 };
 
-// --- combinations -------------------------------------------------------------------------------------------
+// --- combinations -----------------------------------------------------------------------------------------
 
 static int is_ptx(const struct dirent *entry)
 {
@@ -82,7 +82,7 @@ static int collect(struct combos *all, const struct options *o)
     return err;
 }
 
-// --- commands that need no device ---------------------------------------------------------------------------
+// --- commands that need no device -------------------------------------------------------------------------
 
 static int emit(const struct combos *all, const char *folder)
 {
@@ -111,7 +111,7 @@ static void list(const struct combos *all)
             printf("# not tried: %u of " STR_FMT "\n", all->left_out[i], STR_ARG(ptx_ops[i].name));
 }
 
-// ------------------------------------------------------------------------------------------------------------
+// --- options ----------------------------------------------------------------------------------------------
 
 static bool take_option(struct options *o, const char *arg)
 {

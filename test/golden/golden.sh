@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
-# Whether the CPU device computes what an H200 computed: every combination of test/golden, with each instruction set
-# that this machine has. `golden check` says more; `golden record --only-missing` adds what is not recorded.
+# Checks whether the CPU device computes what an H200 computed: every combination of test/golden, with each
+# instruction set that this machine has. `golden check` prints more; `golden record --only-missing` adds what
+# is not recorded.
 # builds: one
 # slow
 set -u

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: MIT
-// What goes into an instruction: for each register that it reads, COUNT values, the same on every machine.
+// The inputs of an instruction: for each register that it reads, COUNT values, the same on every machine.
 //
-// Values of one index make a tuple. Tuples 0 to 143 cross the twelve principal values of each operand's kind; of
-// the others a part are edges, a part are ordinary numbers, a part are random bits, and in a part the operands lie
-// close to each other (a == b, a == b + 1 ulp, c == -(a * b)), where rounding and cancellation show.
-// The seed is the list of kinds, not the instruction: instructions of one shape get the same inputs, and the file
-// with their results compresses.
+// Values of one index make a tuple. Tuples 0 to 143 cross the twelve principal values of each operand's kind;
+// of the others a part are edges, a part are ordinary numbers, a part are random bits, and in a part the
+// operands lie close to each other (a == b, a == b + 1 ulp, c == -(a * b)), where rounding and cancellation
+// show. The seed is the list of kinds, not the instruction: instructions of one shape get the same inputs,
+// and the file with their results compresses.
 #ifndef MOAT_TEST_GOLDEN_INPUTS_H
 #define MOAT_TEST_GOLDEN_INPUTS_H
 
@@ -29,8 +29,8 @@ enum input_kind {
     INPUT_MASK,     // lanes; the same in a warp
     INPUT_FEW,      // few different values in a warp
     INPUT_VOTE,     // 0 or 1; all equal in some warps
-    INPUT_MATRIX,   // a floating-point element of a matrix; the warp says of which order of magnitude
-    INPUT_WORD,     // random bits; in some warps near the ends of 32 bits
+    INPUT_MATRIX,   // a floating-point element of a matrix; the warp selects its order of magnitude
+    INPUT_WORD,     // random bits; in some warps near the limits of 32 bits
 };
 
 struct input {
@@ -53,7 +53,7 @@ static uint64_t input_cut(uint64_t v, unsigned bits)
     return bits >= 64 ? v : v & ((UINT64_C(1) << bits) - 1);
 }
 
-// --- integers -----------------------------------------------------------------------------------------------
+// --- integers ---------------------------------------------------------------------------------------------
 
 static uint64_t int_principal(unsigned bits, unsigned n)
 {
@@ -86,7 +86,7 @@ static uint64_t int_ordinary(unsigned bits, uint64_t *rng)
     return r >> 63 ? -v : v;
 }
 
-// --- floating point -----------------------------------------------------------------------------------------
+// --- floating point ---------------------------------------------------------------------------------------
 
 struct format {
     unsigned bits, mantissa;
@@ -113,7 +113,7 @@ static uint64_t format_make(struct format f, unsigned sign, int64_t exponent, ui
            input_cut(mantissa, f.mantissa);
 }
 
-// v * 2^scale, cut off.
+// Returns v * 2^scale, truncated.
 static uint64_t format_scaled(struct format f, unsigned sign, uint64_t v, int scale)
 {
     if (!v)
@@ -134,7 +134,7 @@ static double format_decode(struct format f, uint64_t v)
     return v >> (f.bits - 1) & 1 ? -x : x;
 }
 
-// Cut off, and flushed where it would be subnormal: only a starting point near x.
+// Truncated, and flushed if it would be subnormal: only a starting point near x.
 static uint64_t format_encode(struct format f, double x)
 {
     uint64_t b;
@@ -200,10 +200,10 @@ static uint64_t float_ordinary(struct format f, uint64_t *rng)
     return format_make(f, (unsigned)(r >> 40), exponent, m);
 }
 
-// --- matrices -----------------------------------------------------------------------------------------------
+// --- matrices ---------------------------------------------------------------------------------------------
 
-// Eight sorts of matrices, warp by warp: whole numbers; numbers of one magnitude, of several, of very many; few bits,
-// which cancel; some special values; the smallest numbers; the largest.
+// Eight sorts of matrices, warp by warp: whole numbers; numbers of one magnitude, of several, of very many;
+// few bits, which cancel; some special values; the smallest numbers; the largest.
 enum matrix_sort { WHOLE, ALIKE, SEVERAL, MANY, FEW_BITS, SPECIAL, SMALLEST, LARGEST, MATRIX_SORTS };
 
 static uint64_t matrix_byte(bool brain, unsigned sort, uint64_t r)
@@ -252,7 +252,7 @@ static uint64_t matrix_value(const struct input *in, unsigned index, uint64_t *r
     return format_make(f, sign, f.bias + (int64_t)(r % 3) - 1, m);
 }
 
-// --- kinds --------------------------------------------------------------------------------------------------
+// --- kinds ------------------------------------------------------------------------------------------------
 
 static uint64_t input_principal(const struct input *in, unsigned n)
 {
@@ -275,7 +275,7 @@ static uint64_t input_any(const struct input *in, unsigned style, uint64_t *rng)
     return style ? int_ordinary(in->bits, rng) : int_edge(in->bits, rng);
 }
 
-// Kinds that look at the index rather than the style. False: it is none of them.
+// Kinds that depend on the index rather than the style. Returns false if it is none of them.
 static bool input_by_index(const struct input *in, unsigned index, uint64_t seed, uint64_t *rng, uint64_t *v)
 {
     uint64_t warp_rng = seed ^ (index / 32 + 1) * UINT64_C(0x2545f4914f6cdd1d);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-// The kernel of a combination. Thread i of the grid loads the i-th tuple from `in`, executes the instruction and
-// stores what it wrote to `out`: a row of 64-bit words each. An instruction that works on memory has a cell of 16
-// bytes for each thread, filled from the first two words of the tuple; what it holds afterwards is stored behind
-// the other results. Loads from global memory read the tuple itself, so that .nc may be said.
+// The kernel of a combination. Thread i of the grid loads the i-th tuple from `in`, executes the instruction
+// and stores its results to `out`: a row of 64-bit words each. An instruction that accesses memory has a cell
+// of 16 bytes for each thread, filled from the first two words of the tuple; its contents afterwards are
+// stored behind the other results. Loads from global memory read the tuple itself, so that .nc is allowed.
 #ifndef MOAT_TEST_GOLDEN_KERNEL_H
 #define MOAT_TEST_GOLDEN_KERNEL_H
 
@@ -20,7 +20,7 @@ static bool kernel_is_load(const struct combo *c)
     return c->form->id == PTX_OP_LD || c->form->id == PTX_OP_LDU;
 }
 
-// The cell is not the tuple itself: it is to be filled, and may be changed.
+// Returns true if the cell is not the tuple itself: it must be filled, and may be changed.
 static bool kernel_fills_cell(const struct combo *c)
 {
     unsigned space = ptx_space_is(c->space);
@@ -40,7 +40,7 @@ static unsigned slot_words(const struct combo_slot *s)
     return s->bits == 128 ? 2 : 1;
 }
 
-// What the words of a tuple hold; returns their number.
+// Describes what the words of a tuple hold; returns their number.
 static unsigned kernel_inputs(const struct combo *c, struct input in[KERNEL_WORDS])
 {
     unsigned n = 0;
@@ -71,7 +71,7 @@ static unsigned kernel_outputs(const struct combo *c)
     return n + !!(c->form->flags & PTX_CC_WRITE) + (kernel_shows_cell(c) ? 2 : 0);
 }
 
-// --- writing it ---------------------------------------------------------------------------------------------
+// --- writing it -------------------------------------------------------------------------------------------
 
 static void kernel_declare_one(struct out *to, char letter, unsigned i, unsigned bits)
 {
@@ -217,7 +217,7 @@ static void kernel_store(const struct combo *c, struct out *to)
                 cell_word(c), word * 8, word * 8 + 8);
 }
 
-// From the parameters to the closing brace: all but its name.
+// Prints from the parameters to the closing brace: all but the name.
 static void kernel_print(const struct combo *c, struct out *to)
 {
     struct input in[KERNEL_WORDS];

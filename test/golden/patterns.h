@@ -12,7 +12,7 @@ static const struct {
 #include "patterns.def"
 };
 
-// The letter of the register that operand i of a form takes.
+// Returns the letter of the register that operand i of a form takes.
 static char pattern_letter(const struct ptx_form *f, unsigned i)
 {
     enum ptx_type t = fit_type(f, i);
@@ -38,7 +38,7 @@ static void pattern_operand(char letter, unsigned i, struct out *to)
         out_fmt(to, "%c%u", letter, i);
 }
 
-// A register for operand i, or as many as the form's vector has.
+// Writes a register for operand i, or as many as the form's vector has.
 static void pattern_register(const struct ptx_form *f, unsigned i, struct out *to)
 {
     char letter = pattern_letter(f, i);
@@ -74,7 +74,7 @@ static void pattern_line(struct str spelling, const char *operands, struct out *
     out_lit(to, ";\n");
 }
 
-// Writes the lines of a spelling whose first `done` characters hold no choice any more.
+// Writes the lines of a spelling whose first `done` characters contain no choice any more.
 static void pattern_expand(struct str spelling, size_t done, const char *operands, struct out *to)
 {
     char line[256];

@@ -72,7 +72,7 @@ static int record_write(struct recorder *rec, const char *path)
     return err ? err : write_file(notes, rec->notes.buf, rec->notes.len);
 }
 
-// missing: a file of results to which only what it lacks is added; NULL: all are recorded.
+// missing: a file of results to which only missing ones are added; NULL: all are recorded.
 static int record(struct combos *all, const char *path, const char *libcuda, const char *missing)
 {
     struct recorder rec = {

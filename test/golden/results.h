@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-// What a combination's results are, and the file that holds those of a device.
+// The results of a combination, and the file that holds those of a device.
 //
 // The file, compressed by zstd, holds a line that names the device, and for each combination a record:
-//   u64 key      of the kernel and its inputs; a combination that has changed since is not in the file any more
+//   u64 key      of the kernel and its inputs; a combination that has changed since is no longer found
 //   u64 hash     of the results of tuples KEPT to INPUT_COUNT, NaNs made equal
 //   u32 length   and as many bytes: the results of the first KEPT tuples, word by word
 #ifndef MOAT_TEST_GOLDEN_RESULTS_H
@@ -25,7 +25,7 @@ static uint64_t hash_bytes(uint64_t hash, const void *data, size_t n)
     return hash ^ hash >> 29;
 }
 
-// What a word of a row of results is.
+// A word of a row of results.
 struct word {
     uint8_t bits;
     struct input is;
@@ -72,7 +72,8 @@ static uint64_t hash_results(const struct combo *c, const uint64_t *rows, size_t
     return hash;
 }
 
-// The first KEPT rows, word by word, each in its own width; predicates eight a byte. Returns the number of bytes.
+// Packs the first KEPT rows, word by word, each in its own width; predicates eight a byte. Returns the number
+// of bytes.
 static size_t pack_results(const struct combo *c, const uint64_t *rows, unsigned char *to)
 {
     struct word words[KERNEL_WORDS];
@@ -92,7 +93,7 @@ static size_t pack_results(const struct combo *c, const uint64_t *rows, unsigned
     return at;
 }
 
-// The other way round. False: that many bytes are not the results of this combination.
+// Unpacks them. Returns false if that many bytes are not the results of this combination.
 static bool unpack_results(const struct combo *c, const unsigned char *from, size_t len, uint64_t *rows)
 {
     struct word words[KERNEL_WORDS];
@@ -113,7 +114,7 @@ static bool unpack_results(const struct combo *c, const unsigned char *from, siz
     return at == len;
 }
 
-// --- inputs, once for each shape ----------------------------------------------------------------------------
+// --- inputs, once for each shape --------------------------------------------------------------------------
 
 struct inputs {
     struct input in[KERNEL_WORDS];
@@ -158,7 +159,7 @@ static uint64_t combo_key(const struct combo *c, const struct inputs *in)
     return key;
 }
 
-// --- the file -----------------------------------------------------------------------------------------------
+// --- the file ---------------------------------------------------------------------------------------------
 
 struct record {
     uint64_t key, hash;
@@ -169,7 +170,7 @@ struct record {
 struct results {
     char *device;  // the first line, without its end
     VEC(struct record) list;
-    struct map keys;  // of the eight bytes of a key
+    struct map keys;  // by the eight bytes of a key
     char *data;
 };
 
@@ -219,7 +220,7 @@ static void results_free(struct results *r)
     free(r->data);
 }
 
-// Cuts data into records; equal keys: the first one counts.
+// Splits data into records; of equal keys the first one counts.
 static int results_index(struct results *r, char *data, size_t size)
 {
     char *line = memchr(data, '\n', size);

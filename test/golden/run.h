@@ -13,8 +13,9 @@ struct run {
     const struct combos *all;
     struct device device;
     struct bank bank;
-    uint64_t *rows;  // results of the combination at hand
-    // What becomes of combination i: its results are in rows; the driver did not load it; it ended the context.
+    uint64_t *rows;  // results of the current combination
+    // The outcome of combination i: its results are in rows; the driver did not load it; it ended the
+    // context.
     void (*done)(struct run *r, size_t i, const struct inputs *in);
     void (*refused)(struct run *r, size_t i);
     void (*fault)(struct run *r, size_t i, CUresult result);
@@ -48,7 +49,7 @@ static void print_module(const struct combos *all, size_t first, size_t last, st
     out_char(to, '\0');
 }
 
-// 0, a negative code, or the CUresult of a fault.
+// Returns 0, a negative code, or the CUresult of a fault.
 static int run_one(struct run *r, size_t i)
 {
     const struct combo *c = &r->all->list.items[i];
@@ -66,7 +67,7 @@ static int run_one(struct run *r, size_t i)
 
 static int run_range(struct run *r, size_t first, size_t last);
 
-// A fault ends the context: the rest of the module starts afresh.
+// A fault ends the context: the rest of the module is run in a new one.
 static int run_after_fault(struct run *r, size_t i, size_t last, CUresult result)
 {
     r->fault(r, i, result);
@@ -111,7 +112,7 @@ static int run_all(struct run *r)
     return err;
 }
 
-// The driver's words about a module, in one line.
+// Returns the driver's messages about a module, in one line.
 static char *run_log(struct run *r)
 {
     for (char *p = r->device.log; *p; p++)

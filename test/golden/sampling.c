@@ -3,8 +3,8 @@
 //   sampling list            the cases, one a line
 //   sampling raw FILE        runs all and writes all results to FILE
 //   sampling diff FILE       runs all and shows where the results differ from such a file
-//   sampling pack RAW FILE   makes of such a file one that can be kept
-//   sampling check FILE      runs all and compares the results with a file that was kept
+//   sampling pack RAW FILE   makes a packed file from such a file
+//   sampling check FILE      runs all and compares the results with a packed file
 // --libcuda=PATH  instead of libcuda.so.1
 // --only=TEXT     cases with it in their names
 #include "sampling_results.h"
@@ -89,7 +89,7 @@ static int pack_file(const struct samplings *all, const char *from, const char *
     return bad;
 }
 
-// --- check ----------------------------------------------------------------------------------------------------
+// --- check ------------------------------------------------------------------------------------------------
 
 static const struct packed *find(const char *data, size_t size, uint64_t key, const char **words)
 {
@@ -114,7 +114,7 @@ static bool far(uint32_t a, uint32_t b, double by)
     return a != b && !(by > 0 && fabs(x - y) <= by);
 }
 
-// Rows of what was kept that are not near enough.
+// Counts the kept rows that are not near enough.
 static unsigned count_far(const struct sampling *c, const struct packed *p, double by)
 {
     unsigned rows = 0, shown = 0;

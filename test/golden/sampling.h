@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: MIT
-// Cases of texture and surface instructions: a resource, how it is looked at, an instruction, and coordinates.
+// Cases of texture and surface instructions: a resource, a texture object or surface, an instruction, and
+// coordinates.
 //
-// A case is run by one kernel: thread i loads the eight words of row i, executes the instruction and stores the four
-// words that it wrote. What is in the resource and in the rows follows from the case by a fixed rule.
+// A case is run by one kernel: thread i loads the eight words of row i, executes the instruction and stores
+// the four words that it wrote. The contents of the resource and of the rows follow from the case by a fixed
+// rule.
 #ifndef MOAT_TEST_GOLDEN_SAMPLING_H
 #define MOAT_TEST_GOLDEN_SAMPLING_H
 
@@ -115,7 +117,7 @@ static float unit(uint32_t h)
     return (float)(h >> 8) * 0x1p-24f;
 }
 
-// --- sizes --------------------------------------------------------------------------------------------------
+// --- sizes ------------------------------------------------------------------------------------------------
 
 static unsigned format_bytes(CUarray_format f)
 {
@@ -164,7 +166,7 @@ static size_t sampling_bytes(const struct sampling *s, unsigned level)
            sampling_element(s);
 }
 
-// --- texels -------------------------------------------------------------------------------------------------
+// --- texels -----------------------------------------------------------------------------------------------
 
 static float texel_float(const struct sampling *s, unsigned level, uint32_t i, uint32_t h)
 {
@@ -196,7 +198,7 @@ static void sampling_texels(const struct sampling *s, unsigned level, void *to)
     }
 }
 
-// --- coordinates --------------------------------------------------------------------------------------------
+// --- coordinates ------------------------------------------------------------------------------------------
 
 static float strange(unsigned row)
 {
@@ -234,7 +236,7 @@ static unsigned axis_size(const struct sampling *s, unsigned axis)
     return axis == 0 ? s->width : axis == 1 ? (s->height ? s->height : 1) : s->depth ? s->depth : 1;
 }
 
-// Of a store, no two rows go to the same place: the last ones go outside.
+// In a store, no two rows go to the same place: the last ones go outside.
 static uint32_t store_place(const struct sampling *s, unsigned row, uint32_t h, enum word what)
 {
     unsigned size = what == WORD_FACE    ? sampling_slices(s, 0)

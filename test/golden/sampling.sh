@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
-# Whether the CPU device answers to texture and surface instructions what an H200 answered. `sampling diff` says more.
+# Checks whether the CPU device answers texture and surface instructions as an H200 did. `sampling diff`
+# prints more.
 # builds: one
 set -u
 sampling=$BUILD/tool/sampling

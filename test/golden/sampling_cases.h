@@ -107,7 +107,7 @@ static struct sampling *add_case(struct samplings *all, enum shape shape, unsign
     return s;
 }
 
-// The name tells all that a case depends on, but for what `more` stands for.
+// The name contains all that a case depends on, except what `more` stands for.
 static void name_case(struct sampling *s, const char *more)
 {
     unsigned f = 0;
@@ -153,7 +153,7 @@ static void plain(struct samplings *all, enum shape shape, unsigned format, unsi
     name_case(s, integers ? "tex s32" : "tex");
 }
 
-// All ways to look at a resource of that format.
+// All ways to access a resource of that format.
 static void ways(struct samplings *all, enum shape shape, unsigned format, unsigned channels)
 {
     for (unsigned k = 0; k < 2 * 2 * 4 * 2; k++) {
@@ -274,7 +274,7 @@ static void levels(struct samplings *all)
     static const char *const names[] = {"tex", "tex.level", "tex.grad", "tex.base"};
     for (unsigned k = 0; k < 4 * 2 * 2 * 4; k++) {
         unsigned code = k & 3, filter = k >> 2 & 1, mip = k >> 3 & 1, variant = k >> 4;
-        // What becomes of levels where anisotropy is allowed is not known.
+        // How levels behave with anisotropy is unknown.
         if (variant == 2 && (code == 2 || (code == 1 && mip)))
             continue;
         struct sampling *s = add_case(all, SHAPE_2D, 0, 1);
@@ -545,7 +545,7 @@ static void borders(struct samplings *all)
                      result_type(s, f));
             s->rows = 128;
             name_case(s, k >> 1 ? "border two" : "border one");
-            // Of small fractions of 65535 we do not know how they are rounded.
+            // How small fractions of 65535 are rounded is unknown.
             if ((k & 1 && !sampling_formats[f].narrow) ||
                 (k == 2 && sampling_formats[f].format == CU_AD_FORMAT_UNSIGNED_INT16))
                 all->n--;
@@ -599,7 +599,7 @@ static void halves(struct samplings *all)
     }
 }
 
-// Several threads at one texel: what it ends up with does not depend on who was first.
+// Several threads at one texel: the final value does not depend on their order.
 static void reductions(struct samplings *all)
 {
     static const char *const kinds[] = {"b.add.2d.u32", "b.add.2d.s32", "b.min.2d.u32", "b.max.2d.s32",
@@ -621,7 +621,7 @@ static void reductions(struct samplings *all)
     }
 }
 
-// What goes wrong: how is it told?
+// How errors are reported.
 static void faults(struct samplings *all)
 {
     static const uint8_t xy[SAMPLING_IN] = {WORD_X, WORD_Y};

@@ -2,7 +2,7 @@
 // Files of results: all of them as they were recorded, or packed.
 //
 // Packed, compressed by zstd: a line that names the device, and for each case
-//   u64 key       of its name and its code; one that has changed since is not in the file any more
+//   u64 key       of its name and its code; a case that has changed since is no longer found
 //   u64 hash      of all results
 //   u32 stage, u32 result, u32 words, u32 kept, and as many of the words
 #ifndef MOAT_TEST_GOLDEN_SAMPLING_RESULTS_H
@@ -15,8 +15,8 @@
 
 enum { KEPT_EXACT = 8 * SAMPLING_OUT, KEPT_NEAR = 96 * SAMPLING_OUT };
 
-// Where we do not know what a GPU does bit by bit: by what part of 1 results may differ, and how many of 1000 rows may
-// differ by more.
+// Where it is unknown what a GPU does bit by bit: by what part of 1 results may differ, and how many of 1000
+// rows may differ by more.
 static const struct near {
     const char *has, *too;
     double by;
@@ -62,7 +62,7 @@ static struct packed pack(const struct sampling *c, const struct outcome *o)
                            o->n,        o->n < most ? o->n : most};
 }
 
-// --- all results ----------------------------------------------------------------------------------------------
+// --- all results ------------------------------------------------------------------------------------------
 
 struct raw_head {
     char name[128];
@@ -76,7 +76,7 @@ static int raw_write(FILE *f, const struct sampling *c, const struct outcome *o)
     return fwrite(&h, sizeof h, 1, f) == 1 && fwrite(o->words, 4, o->n, f) == o->n ? 0 : -1;
 }
 
-// The next case that is in the list; NULL at the end.
+// Returns the next case that is in the list; NULL at the end.
 static const struct sampling *raw_read(FILE *f, const struct samplings *all, struct outcome *o)
 {
     struct raw_head h;
@@ -93,7 +93,7 @@ static const struct sampling *raw_read(FILE *f, const struct samplings *all, str
     return NULL;
 }
 
-// --- packed ---------------------------------------------------------------------------------------------------
+// --- packed -----------------------------------------------------------------------------------------------
 
 typedef VEC(char) bytes;
 
@@ -125,7 +125,7 @@ static int packed_write(const char *path, const bytes *from)
     return bad;
 }
 
-// The bytes behind the first line; NULL if there is no such file.
+// Returns the bytes behind the first line; NULL if there is no such file.
 static char *packed_read(const char *path, size_t *size)
 {
     enum { MOST = 64 << 20 };

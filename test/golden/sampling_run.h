@@ -8,7 +8,7 @@
 
 enum { SAMPLING_MOST = 1 << 20 };  // bytes of a level
 
-// How far a case came, and what the driver said then.
+// How far a case came, and the driver's result then.
 enum stage { STAGE_DONE, STAGE_ARRAY, STAGE_COPY, STAGE_OBJECT, STAGE_MODULE, STAGE_LAUNCH };
 
 struct sampler {
@@ -20,7 +20,7 @@ struct sampler {
     CUmipmappedArray mipmap;
     CUtexObject object;
     char device[64];
-    char code[256];  // that the module has
+    char code[256];  // that the module was compiled from
     CUmodule module;
     char log[1024];
 };
@@ -63,7 +63,7 @@ static void sampler_close(struct sampler *s)
     driver_close(&s->api);
 }
 
-// --- resources ----------------------------------------------------------------------------------------------
+// --- resources --------------------------------------------------------------------------------------------
 
 static CUDA_ARRAY3D_DESCRIPTOR describe(const struct sampling *c)
 {
@@ -169,7 +169,7 @@ static void drop(struct sampler *s, const struct sampling *c)
     s->mipmap = NULL;
 }
 
-// --- kernels ------------------------------------------------------------------------------------------------
+// --- kernels ----------------------------------------------------------------------------------------------
 
 static CUresult load(struct sampler *s, const struct sampling *c)
 {

@@ -49,7 +49,7 @@ static void snippet_body(const char *body, const char *spelling, struct out *to)
     out_char(to, '\0');
 }
 
-// The combination of a spelling without choices. The form's name points into the label.
+// Adds the combination of a spelling without choices. The form's name points into the label.
 static int snippet_add(struct combos *all, const struct snippet *s, const char *spelling)
 {
     struct combo c = {.group = COMBO_BLOCK, .clusters = strstr(s->note, "cluster") != NULL};
@@ -73,7 +73,7 @@ static int snippet_add(struct combos *all, const struct snippet *s, const char *
     return vec_push(&all->list, c);
 }
 
-// Adds the combinations of a spelling whose first `done` characters hold no choice any more.
+// Adds the combinations of a spelling whose first `done` characters contain no choice any more.
 static int snippet_expand(struct combos *all, const struct snippet *s, const char *spelling, size_t done)
 {
     char line[256];

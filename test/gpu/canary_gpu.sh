@@ -1,9 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
 # builds: one
-# --mode=canary on a real GPU: test/guard/canary.sh with both ways to scan, and beside them the stress test. The tables go to the file
-# SECTION names, if any: bench/section canary-errors-gpu <FILE puts them into doc/results.md.
-# CANARY_STRESS_SECONDS: how long the stress test runs, 30 if not set.
+# --mode=canary on a real GPU: test/guard/canary.sh with both ways to scan, and beside them the stress test.
+# The tables go to the file SECTION names, if any: bench/section canary-errors-gpu <FILE puts them into
+# doc/results.md. CANARY_STRESS_SECONDS: how long the stress test runs, 30 by default.
 set -u
 cd "$(dirname "$0")/../.." || exit 1
 nvidia-smi -L >/dev/null 2>&1 || { echo 'no GPU on this machine'; exit 77; }
@@ -36,7 +36,8 @@ if [ -n "${SECTION:-}" ]; then
     } >"$SECTION"
 fi
 sum() {  # sum WORD: over all
-    sed -nE "s/.*(^|[ ,])([0-9]+) $1.*/\\2/p" <(tail -qn 1 "$T"/{copy,stress,managed}) | awk '{ n += $1 } END { print n + 0 }'
+    sed -nE "s/.*(^|[ ,])([0-9]+) $1.*/\\2/p" <(tail -qn 1 "$T"/{copy,stress,managed}) |
+        awk '{ n += $1 } END { print n + 0 }'
 }
 echo "$(sum passed) passed, $(sum failed) failed, $(sum skipped) skipped"
 exit $status

@@ -1,15 +1,17 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
 # builds: one
-# The programs of test/cpu that nvcc compiles, on a real GPU, alone and watched: kernels that launch kernels and graphs, tensor maps,
-# wgmma and mma.sp. They compare what a device does with what they compute themselves and say "all right", so that what
-# the CPU device is tested against is what a GPU does. On the CPU device: test/cpu/device_side.sh.
+# The programs of test/cpu that nvcc compiles, on a real GPU, alone and watched: kernels that launch kernels
+# and graphs, tensor maps, wgmma and mma.sp. They compare what a device does with what they compute themselves
+# and print "all right", which shows that the CPU device is tested against what a GPU does. On the CPU device:
+# test/cpu/device_side.sh.
 set -u
 cd "$(dirname "$0")/../.." || exit 1
 nvidia-smi -L >/dev/null 2>&1 || { echo 'no GPU on this machine'; exit 77; }
 command -v nvcc >/dev/null || { echo 'no nvcc on this machine'; exit 77; }
 capability=$(nvidia-smi --query-gpu=compute_cap --format=csv,noheader | head -n 1 | tr -d .)
-[ "${capability:-0}" -ge 90 ] || { echo "the GPU is of compute capability $capability, they need 90"; exit 77; }
+[ "${capability:-0}" -ge 90 ] ||
+    { echo "the GPU is of compute capability $capability, they need 90"; exit 77; }
 T=$(mktemp -d) || exit 1
 trap 'rm -rf "$T"' EXIT
 export XDG_CACHE_HOME=$T/cache

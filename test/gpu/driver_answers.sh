@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
 # builds: one
-# What the machine's own driver answers to odd calls, against the H200 that answers.expected was recorded on. Other
-# GPUs and other versions of the driver may differ. RECORD=1 writes answers.expected anew.
+# What the machine's own driver answers to odd calls, against the H200 that answers.expected was recorded on.
+# Other GPUs and other versions of the driver may differ. RECORD=1 writes answers.expected anew.
 set -u
 cd "$(dirname "$0")/../.." || exit 1
 nvidia-smi -L >/dev/null 2>&1 || { echo 'no GPU on this machine'; exit 77; }

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: MIT
-"""Small programs on frameworks: frameworks.py CASE. Each checks its own result and ends with status 0, or with 2 if it
-is wrong. test/gpu/frameworks.sh runs them with and without moat."""
+"""Small programs on frameworks: frameworks.py CASE. Each checks its own result and exits with status 0, or
+with 2 if it is wrong. test/gpu/frameworks.sh runs them with and without moat."""
 
 import ctypes
 import sys
@@ -44,7 +44,8 @@ def torch_train():
     for step in range(30):
         optimizer.zero_grad()
         with torch.autocast("cuda", dtype=torch.bfloat16, enabled=step % 2 == 1):
-            loss = nn.functional.cross_entropy(model(images), labels) + encoder(words).float().pow(2).mean() / 10
+            loss = nn.functional.cross_entropy(model(images), labels)
+            loss = loss + encoder(words).float().pow(2).mean() / 10
         loss.backward()
         optimizer.step()
         side.wait_stream(torch.cuda.current_stream())
@@ -131,7 +132,8 @@ def cupy_run():
     x = cupy.arange(100000, dtype=cupy.float32)
     check(int((x * 2).astype("i8").sum()) == 100000 * 99999, "sum")
     kernel = cupy.RawKernel(
-        'extern "C" __global__ void twice(float *x, int n) { int i = blockIdx.x * 256 + threadIdx.x; if (i < n) x[i] *= 2; }',
+        'extern "C" __global__ void twice(float *x, int n) '
+        '{ int i = blockIdx.x * 256 + threadIdx.x; if (i < n) x[i] *= 2; }',
         "twice",
     )
     kernel((391,), (256,), (x, 100000))

@@ -1,11 +1,11 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
 # builds: one
-# PyTorch, CuPy, JAX and Triton under moat on a GPU: small programs (test/gpu/frameworks.py) run as without it, and a copy past
-# the end of an array is found where the array is a buffer of its own: with --unpool, with --torch-alloc. What a pool
-# hides must run as it does without moat.
-# MOAT: the command; PYTHON: which Python; SECTION=FILE: a table of the results goes
-# there: bench/section guard-frameworks <FILE puts it into doc/results.md.
+# PyTorch, CuPy, JAX and Triton under moat on a GPU: small programs (test/gpu/frameworks.py) run as without
+# it, and a copy past the end of an array is found where the array is a buffer of its own: with --unpool, with
+# --torch-alloc. Programs whose pool hides the error must run as without moat.
+# MOAT: the command; PYTHON: which Python; SECTION=FILE: writes a table of the results there: bench/section
+# guard-frameworks <FILE puts it into doc/results.md.
 set -u
 cd "$(dirname "$0")/../.." || exit 1
 nvidia-smi -L >/dev/null 2>&1 || { echo 'no GPU on this machine'; exit 77; }
@@ -15,12 +15,15 @@ moat=${MOAT:-$PWD/bin/moat}
 [ -x "$moat" ] || { echo "no moat at $moat"; exit 77; }
 T=$(mktemp -d) || exit 1
 trap 'rm -rf "$T"' EXIT
-unset NVTX_INJECTION64_PATH PYTORCH_NO_CUDA_MEMORY_CACHING XLA_PYTHON_CLIENT_ALLOCATOR XLA_PYTHON_CLIENT_PREALLOCATE
+unset NVTX_INJECTION64_PATH PYTORCH_NO_CUDA_MEMORY_CACHING XLA_PYTHON_CLIENT_ALLOCATOR \
+    XLA_PYTHON_CLIENT_PREALLOCATE
 # Several at a time on one GPU.
-export XLA_CLIENT_MEM_FRACTION=.1 TF_CPP_MIN_LOG_LEVEL=2 TRITON_CACHE_DIR=$T/triton TORCHINDUCTOR_CACHE_DIR=$T/inductor
+export XLA_CLIENT_MEM_FRACTION=.1 TF_CPP_MIN_LOG_LEVEL=2 TRITON_CACHE_DIR=$T/triton \
+    TORCHINDUCTOR_CACHE_DIR=$T/inductor
 export CUPY_CACHE_DIR=$T/cupy PYTHONUNBUFFERED=1
 
-# Framework, program, status, what the output must say, what it must not say, options or variables (-: none).
+# Framework, program, status, what the output must contain, what it must not contain, options or variables (-:
+# none).
 rows='
 torch torch_train 0 ^trained ERROR -
 torch torch_train 0 ^trained ERROR --unpool
@@ -55,7 +58,9 @@ triton triton_run 0 ^computed ERROR -
 triton triton_run 0 ^computed ERROR --torch-alloc
 '
 
-has() { "$python" -c "import importlib.util, sys; sys.exit(importlib.util.find_spec('$1') is None)" 2>/dev/null; }
+has() {
+    "$python" -c "import importlib.util, sys; sys.exit(importlib.util.find_spec('$1') is None)" 2>/dev/null
+}
 
 one() {  # one NUMBER FRAMEWORK PROGRAM STATUS SAYS NOT OPTION...: a line for the table in $T/NUMBER
     local number=$1 framework=$2 program=$3 wanted=$4 says=$5 not=$6 status word=found log=$T/$1.log

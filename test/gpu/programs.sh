@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
 # builds: one
-# The suite on a real GPU: every program, small and large, must find its own result right. The table of run times
-# goes to the file SECTION names, if any: bench/section suite-gpu <FILE puts it into doc/results.md.
+# The suite on a real GPU: every program, small and large, must find its own result right. The table of run
+# times goes to the file SECTION names, if any: bench/section suite-gpu <FILE puts it into doc/results.md.
 # programs.sh driver: from PTX, on the driver API alone (test/cpu/driver_route.h), each run in another way.
 set -u
 cd "$(dirname "$0")/../.." || exit 1
@@ -14,7 +14,8 @@ arch=sm_$(nvidia-smi --query-gpu=compute_cap --format=csv,noheader | head -n 1 |
 flags=-arch=$arch
 if [ "${1:-}" = driver ]; then
     nvcc -std=c++17 -Xcompiler -Wno-deprecated-declarations -odir "$T" -c test/cpu/driver_route*.cpp || exit 1
-    flags="-gencode arch=compute_${arch#sm_},code=compute_${arch#sm_} -cudart none $(echo "$T"/driver_route*.o)"
+    flags="-gencode arch=compute_${arch#sm_},code=compute_${arch#sm_} -cudart none"
+    flags+=" $(echo "$T"/driver_route*.o)"
     flags+=" -L$(dirname "$(command -v nvcc)")/../lib64/stubs -lcuda"
 fi
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
-// A pool allocator that announces its pieces through moat.h: `announced bad NAME`, `announced good NAME`, `announced list`. A
-// case is one function; what makes it wrong is the only thing that depends on `bad`. `announced idle` only looks whether
-// moat is there. Plain C that is C++ too, with nothing but moat.h and a libcuda that is found at run time: so programs
-// of others look.
+// A pool allocator that announces its pieces through moat.h: `announced bad NAME`, `announced good NAME`,
+// `announced list`. A case is one function, in which only the error depends on `bad`. `announced idle` only
+// checks whether moat is there. It is plain C that is also C++, with only moat.h and a libcuda that is found
+// at run time, as in other people's programs.
 #include <dlfcn.h>
 #include <stdio.h>
 #include <string.h>
@@ -52,7 +52,7 @@ static int clear(int bad)
     return fill((address)p, 0, PIECE + 24 * (size_t)bad);
 }
 
-// The space between pieces is nobody's, but the copy goes on into a piece that lives.
+// The space between pieces belongs to no piece, but the copy continues into a live one.
 static int into_neighbour(int bad)
 {
     char *p = take(1, PIECE, "left");
@@ -60,7 +60,7 @@ static int into_neighbour(int bad)
     return to_device((address)p, host, bad ? PIECE + STEP : PIECE);
 }
 
-// A piece comes again with another size.
+// A piece is taken again with another size.
 static int taken_again(int bad)
 {
     char *p = take(4, 100, "first");
@@ -69,7 +69,7 @@ static int taken_again(int bad)
     return to_device((address)p, host, 500 + (size_t)bad);
 }
 
-// With no word of its end, the new piece counts.
+// If the end of the old piece was not announced, the new piece replaces it.
 static int taken_over(int bad)
 {
     char *p = take(5, 2 * STEP, "first");
@@ -78,7 +78,7 @@ static int taken_over(int bad)
     return to_device((address)(p + STEP), host, 100 + (size_t)bad);
 }
 
-// Memory that was given back is the owner's, who may do with the whole pool what he likes.
+// Memory that was given back belongs to the pool's owner, who may use the whole pool.
 static int owner(int bad)
 {
     char *p = take(0, PIECE, "lent");
@@ -87,7 +87,7 @@ static int owner(int bad)
     return fill(pool, 1, POOL);
 }
 
-// The pool's own end holds for what lies in no piece.
+// The pool's own end is the bound for what lies in no piece.
 static int pool_end(int bad)
 {
     return to_device(pool + POOL - 8, host, 8 + (size_t)bad);

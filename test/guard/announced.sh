@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
-# moat.h: what a pool allocator announces, test/guard/announced.c, and the header itself: in C and C++, by each compiler that
-# is there, in programs of each kind; without moat it must do nothing.
+# moat.h: what a pool allocator announces, test/guard/announced.c, and the header itself: in C and C++, with
+# each compiler that is there, in programs of each kind; without moat it must do nothing.
 # GUARD_DEVICE=gpu: on a GPU instead of the CPU device.
 set -u
 ! grep -q fsanitize "$BUILD/flags" 2>/dev/null || { echo 'a sanitizer wants to be loaded first'; exit 77; }

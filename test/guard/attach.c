@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Ways in which programs reach the driver: `attach WAY [LIBCUDA]` goes that way and copies one byte too many, which the
-// guard must report. 1: the copy was not even refused; 2: the way is closed.
+// Ways in which programs reach the driver: `attach WAY [LIBCUDA]` takes that way and copies one byte too
+// many, which the guard must report. Status 1: the copy was not even refused; 2: the way does not exist here.
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stdint.h>
@@ -86,14 +86,14 @@ static int deepbind(const char *libcuda)
     return by_handle(dlopen("libcuda.so.1", RTLD_NOW | RTLD_DEEPBIND));
 }
 
-// Neither name of it leads to a driver of that namespace.
+// Neither of its names leads to a driver in that namespace.
 static int in_namespace(const char *libcuda)
 {
     int r = by_handle(dlmopen(LM_ID_NEWLM, "libcuda.so.1", RTLD_NOW));
     return r ? r : by_handle(dlmopen(LM_ID_NEWLM, libcuda, RTLD_NOW | RTLD_LOCAL));
 }
 
-// A library in a namespace of its own brings a driver along, under a name that says nothing.
+// A library in a namespace of its own loads a driver under a different file name.
 static int driver_beside(const char *libcuda)
 {
     char *file = realpath(libcuda, NULL);
@@ -172,7 +172,7 @@ static int proc_address_thread_stream(const char *libcuda)
                      bases);
 }
 
-// What cuGetProcAddress says of itself leads to the guard again.
+// A cuGetProcAddress that cuGetProcAddress returned leads to the guard again.
 static void *ask_twice(void *context, const char *base)
 {
     struct versioned v = {13000, 0, false};
@@ -213,7 +213,7 @@ static int in_child(int (*run)(const char *), const char *libcuda)
     return waitpid(child, &status, 0) == child && WIFEXITED(status) ? WEXITSTATUS(status) : 2;
 }
 
-// CUDA begins in the child: the parent never uses it.
+// Only the child uses CUDA, not the parent.
 static int forked(const char *libcuda)
 {
     return in_child(soname, libcuda);
@@ -230,7 +230,7 @@ static int executed(const char *libcuda)
     return in_child(again, libcuda);
 }
 
-// All descriptors closed, as daemons and Python's subprocess do.
+// All descriptors are closed, as daemons and Python's subprocess do.
 static int no_descriptors(const char *libcuda)
 {
     int r = soname(libcuda);

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
-# The ways in which programs reach the driver, test/guard/attach.c: the guard must be on each of them.
+# Every way in which programs reach the driver, test/guard/attach.c, must lead through the guard.
 # GUARD_DEVICE=gpu: on a GPU instead of the CPU device.
 set -u
 ! grep -q fsanitize "$BUILD/flags" 2>/dev/null || { echo 'a sanitizer wants to be loaded first'; exit 77; }
@@ -15,7 +15,7 @@ fail() {
     tail -n 20 "$T/log" | sed 's/^/    | /'
 }
 
-# The path of a libcuda, for those who open it by path: the machine's own, or a file that was never loaded.
+# The path of a libcuda, for ways that open it by path: the machine's own, or a file that was never loaded.
 libcuda=$BUILD/lib/moat/libcuda.so.1
 [ "$device" = cpu ] || libcuda=$(ldconfig -p | sed -n 's/.*libcuda\.so\.1 .*=> //p' | head -n 1)
 [ -e "$libcuda" ] || libcuda=/usr/local/nvidia/lib64/libcuda.so.1
@@ -27,7 +27,8 @@ for way in $("$BUILD/tool/attach" list); do
     else
         fail "$way: status $status"
     fi
-    [ "$device $way" != 'cpu driver_beside' ] || grep -q 'drivers in namespaces of their own (dlmopen).* 1$' "$T/log" ||
+    [ "$device $way" != 'cpu driver_beside' ] ||
+        grep -q 'drivers in namespaces of their own (dlmopen).* 1$' "$T/log" ||
         fail "$way: nothing is said of the driver that is not watched"
 done
 

@@ -1,11 +1,11 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
 # slow
-# --mode=canary: each program of test/guard/canary_errors.c and canary_moments.c must be reported as what it is, with bytes,
-# buffer and kernel; its twin runs in silence, many times over. What a program is told about its memory must be the same as
-# without the mode.
-# GUARD_DEVICE=gpu: on a GPU instead of the CPU device. SECTION=FILE: a table of the results goes there, with the time from the
-# write to the report. PAIRS_OPTIONS and PAIRS_ROUNDS: see test/guard/pairs.
+# --mode=canary: each program of test/guard/canary_errors.c and canary_moments.c must be reported as what it
+# is, with bytes, buffer and kernel; its twin runs silently, many times over. What a program can query about
+# its memory must be the same as without the mode.
+# GUARD_DEVICE=gpu: on a GPU instead of the CPU device. SECTION=FILE: writes a table of the results there,
+# with the time from the write to the report. PAIRS_OPTIONS and PAIRS_ROUNDS: see test/guard/pairs.
 set -u
 ! grep -q fsanitize "$BUILD/flags" 2>/dev/null || { echo 'a sanitizer wants to be loaded first'; exit 77; }
 "$MOAT" --mode=canary --version >/dev/null 2>&1 || { echo 'this moat has no --mode=canary'; exit 77; }
@@ -25,8 +25,10 @@ lacks() {  # lacks LOG NAME TRAIT: prints what is missing
     grep -q 'outside any live buffer' "$log" || echo 'no bytes are shown'
     grep -Eq 'bytes? (after|before|inside) [0-9]+-byte region' "$log" || echo 'no buffer is named'
     grep -q 'allocated by cuMem' "$log" || echo 'who allocated is not said'
-    [[ $name != one_byte* ]] || grep -q ' 1 byte outside any live buffer' "$log" || echo 'more than one byte is said to be changed'
-    [ "$name" != blamed_alone ] || ! grep -q '\<fill\>' "$log" || echo 'a kernel is named that cannot have done it'
+    [[ $name != one_byte* ]] || grep -q ' 1 byte outside any live buffer' "$log" ||
+        echo 'more than one byte is said to be changed'
+    [ "$name" != blamed_alone ] || ! grep -q '\<fill\>' "$log" ||
+        echo 'a kernel is named that cannot have done it'
     [ "$trait" = host ] || grep -Eq '\<(flip|restore)\>' "$log" || echo 'the kernel is not named'
 }
 
@@ -37,7 +39,8 @@ export T
 for program in canary_errors canary_moments; do
     "$BUILD/tool/$program" list | sed "s|^|$BUILD/tool/$program |"
 done >"$T/cases"
-# GMODx's way, to compare with: plain memory is managed, and says so; the bytes next to a buffer are read now and then.
+# GMODx's way, for comparison: plain memory is managed, and reports so; the bytes next to a buffer are read
+# periodically.
 plain=yes
 if [[ $PAIRS_OPTIONS == *=managed* ]]; then
     plain=no
@@ -69,24 +72,25 @@ try "$BUILD/tool/pages_good" churn 3145728 500
 try "$BUILD/tool/pages_good" threads
 try "$BUILD/tool/pages_good" order
 
-# What a program is told, without and with canaries.
+# What a program can query, without and with canaries.
 for program in canary_good pages_good; do
     [ $plain = yes ] || break
-    "$MOAT" --device="$GUARD_DEVICE" --mode=off "$BUILD/tool/$program" answers >"$T/plain" 2>"$T/log" </dev/null || echo 'FAIL answers without moat'
+    "$MOAT" --device="$GUARD_DEVICE" --mode=off "$BUILD/tool/$program" answers >"$T/plain" 2>"$T/log" \
+        </dev/null || echo 'FAIL answers without moat'
     pairs_watch "$T/log" "$BUILD/tool/$program" answers
     diff "$T/plain" "$T/log.out" >"$T/differences" || status=1
     [ "$status" = 0 ] || head -n 20 "$T/differences" >"$T/log.out"
     verdict "$program answers, without canaries and with"
 done
 
-# The monitor alone stops a program whose host does nothing, even one that looks five times a second.
+# The monitor alone stops a program whose host does nothing, even with five scans a second.
 for option in --canary-interval=1 --canary-interval=200; do
     pairs_watch "$T/log" $option --halt-on-error "$BUILD/tool/canary_moments" bad host_idle
     [ "$status" = 97 ] && [ "$found" = heap-buffer-overflow ] && ! grep -q 'went on' "$T/log.out"
     pairs_verdict $? "--halt-on-error $option"
 done
 
-# Where it looks once a minute, the program's own waits tell, of graphs too.
+# With one scan a minute, the program's own waits find the error, also of graphs.
 pairs_watch "$T/log" --canary-interval=60000 "$BUILD/tool/canary_moments" bad replayed
 [ "$status" = 97 ] && [ "$found" = heap-buffer-overflow ] && grep -q 'when the program waited' "$T/log"
 pairs_verdict $? "a graph, --canary-interval=60000"

@@ -14,7 +14,7 @@
 #include "canary_kernels.h"
 
 enum { SMALL = 1000, ODD = 1001, LARGE = 3 << 20 };
-enum { PATIENCE_S = 60 };  // more than any machine takes
+enum { PATIENCE_S = 60 };  // longer than any machine takes
 
 #define OVER "heap-buffer-overflow"
 #define UNDER "heap-buffer-underflow"
@@ -44,7 +44,7 @@ static inline void flip_and_see(CUdeviceptr p, uint64_t count, CUstream stream, 
     wait_for_write(bad);
 }
 
-// The byte behind a buffer, or its last one.
+// Writes the byte behind a buffer, or its last one.
 static inline void behind(CUdeviceptr p, size_t size, int bad)
 {
     flip_and_see(p + size - 1 + (unsigned)bad, 1, NULL, bad);
@@ -57,7 +57,7 @@ static inline void before(CUdeviceptr p, int bad)
     NEED(d.cuCtxSynchronize());
 }
 
-// The first of the paper's experiments, and what children do.
+// The first of the paper's experiments; child processes run it too.
 static inline void single(int bad)
 {
     CUdeviceptr p = plain(SMALL);
@@ -80,8 +80,9 @@ static inline int is_reported(void)
     return found;
 }
 
-// Until the report stands in the file that PAIRS_LOG names, without a call of CUDA's; 0 if it has not come in time. Where a
-// report ends the program, that may take as long. One that is right waits a moment in which it could be accused.
+// Waits, without a call of CUDA, until the report is in the file that PAIRS_LOG names; returns 0 if it does
+// not come in time. If a report ends the program, that may take as long. A correct case waits a moment in
+// which it could be reported.
 static inline int await_report(int bad, double seconds)
 {
     const char *options = getenv("MOAT_OPTIONS");
@@ -107,8 +108,8 @@ static inline int status_of(pid_t child)
     return WEXITSTATUS(status);
 }
 
-// Children that are made before CUDA is used: how many, for a case, and in the third one of several the error. Returns in the
-// children only.
+// Makes child processes before CUDA is used: how many depends on the case, and of several the third has the
+// error. Returns in the children only.
 static inline void forks(const char *name, int *bad)
 {
     unsigned count = strcmp(name, "by_process") == 0 ? 4 : strcmp(name, "forked_before") == 0 ? 1 : 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What --mode=canary finds: the paper's experiments, places, families of memory, calls; with twins that are right. See
-// canary_cases.h. What makes a case wrong is the only thing that depends on `bad`.
+// What --mode=canary finds: the paper's experiments, places, families of memory, calls; with correct twins.
+// See canary_cases.h. Only the error of a case depends on `bad`.
 #include "canary_cases.h"
 
 enum { PAGE = 4096, WHOLE = 2 << 20, WIDTH = 500, ROWS = 7, DEPTH = 3, AT_ONCE = 8 };
@@ -96,7 +96,7 @@ static void by_thread(int bad)
         pthread_join(w[i].thread, NULL);
 }
 
-// main forks before anything of CUDA is used: see forks.
+// main forks before CUDA is used: see forks.
 static void by_process(int bad)
 {
     single(bad);
@@ -290,7 +290,7 @@ static void of_pool(int bad)
     NEED(d.cuMemPoolDestroy(pool));
 }
 
-// Frees, and calls that every mode checks: the canary must not tell them a second time.
+// Frees, and calls that every mode checks: the canary must not be reported a second time.
 
 static void twice(int bad)
 {
@@ -350,7 +350,7 @@ static void set(int bad)
 
 static void leak(int bad)
 {
-    // No kernel is launched that would need it.
+    // No kernel that would need it is launched.
     if (flag)
         NEED(d.cuMemFreeHost((void *)flag));
     flag = NULL;

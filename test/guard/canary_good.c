@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT
 // Correct programs for --mode=canary:
-//   canary_good answers       prints what a program is told about its memory, without addresses
+//   canary_good answers       prints what a program can query about its memory, without addresses
 //   canary_good whole         buffers of many sizes and kinds: every byte is the program's, and kept
 //   canary_good copies        large buffers and all ways to copy and set them
 //   canary_good info          what the device says is free moves by what was asked for
-//   canary_good pressure      far more than the device has, one buffer after the other, and then nearly all of it at once
+//   canary_good pressure      far more than the device has, one buffer after the other, then nearly all of it
+//                             at once
 //   canary_good registered    memory that moat did not allocate
 //   canary_good graph         memory of a graph
 //   canary_good graph_pressure the same, where the device has little left but what was freed
@@ -27,7 +28,7 @@ static void wrong(const char *what, size_t size)
     exit(2);
 }
 
-// A row per kind of memory: how it comes and how it goes.
+// A row for each kind of memory: how it is allocated and freed.
 
 static CUresult make_plain(CUdeviceptr *p, size_t size)
 {
@@ -92,7 +93,7 @@ static const size_t sizes[] = {1,    4,     100,     255,     256,     257,     
                                5000, 65536, 1000000, 1 << 20, 1048577, 2 << 20, (2 << 20) + 1, 3000000};
 enum { SIZES = sizeof sizes / sizeof *sizes };
 
-// Ids, and handles of what differs from run to run, are only told to be there.
+// Of ids and handles, which differ from run to run, only whether they exist is printed.
 static void attributes(const char *kind, size_t size, const char *where, CUdeviceptr p)
 {
     for (int a = CU_POINTER_ATTRIBUTE_CONTEXT; a <= CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE; a++) {
@@ -126,7 +127,7 @@ static void host_answers(size_t size, CUdeviceptr p)
     printf("host of %zu, flags: %d, %u\n", size, r, flags);
 }
 
-// One captures in some way, and the same thread or another allocates.
+// A thread captures in some mode, and the same thread or another allocates.
 struct allocation {
     size_t size;
     CUresult result;
@@ -167,7 +168,7 @@ static void answers_in_capture(CUstreamCaptureMode capture, CUstreamCaptureMode 
     if (!a.result)
         NEED(d.cuMemFree_v2(a.p));
     NEED(d.cuStreamDestroy_v2(stream));
-    NEED(d.cuMemAlloc_v2(&a.p, size));  // and when it has ended
+    NEED(d.cuMemAlloc_v2(&a.p, size));  // and after the capture has ended
     NEED(d.cuMemFree_v2(a.p));
 }
 
@@ -205,7 +206,7 @@ static void answers(void)
     printf("too much: %d, %d\n", d.cuMemAlloc_v2(&p, (size_t)1 << 50), d.cuMemAlloc_v2(&p, (size_t)-1));
 }
 
-// fill sets byte i to i.
+// The kernel `fill` sets byte i to i.
 static void check_bytes(CUdeviceptr p, size_t size)
 {
     static unsigned char bytes[4 << 20];
@@ -232,7 +233,7 @@ static void whole(void)
     NEED(d.cuCtxSynchronize());
 }
 
-// A row per way to copy from one buffer to another, of ROWS rows of ROW bytes.
+// A row for each way to copy from one buffer to another, of ROWS rows of ROW bytes.
 enum { ROW = 3000, ROWS = 1001, COPY_SIZE = ROW * ROWS };
 static unsigned char copy_host[COPY_SIZE];
 
@@ -336,7 +337,8 @@ static void copy_peer(CUdeviceptr to, CUdeviceptr from)
     NEED(d.cuMemcpyPeer(to, context, from, context, COPY_SIZE));
 }
 
-// Memory that is mapped may consist of several pieces, and a buffer reach from one into the next: each of them is the target once.
+// Mapped memory may consist of several pieces, and a buffer may cross from one into the next: each is the
+// target once.
 static void copies(void)
 {
     static void (*const ways[])(CUdeviceptr, CUdeviceptr) = {copy_any,       copy_device, copy_by_host,
@@ -383,7 +385,7 @@ static void info(void)
         wrong("an allocation takes something else", taken);
     NEED(d.cuMemFree_v2(p));
     NEED(d.cuCtxSynchronize());
-    // What is held back counts as free, or is given back soon.
+    // Memory in quarantine counts as free, or is released soon.
     for (unsigned i = 0; i < 3000 && available() + slack < start; i++)
         usleep(20000);
     if (available() + slack < start)
@@ -470,7 +472,7 @@ static void graph_pressure(void)
 
 static void await(void *flag)
 {
-    // Relaxed: nothing else is told by it.
+    // Relaxed: no other data depends on it.
     while (!atomic_load_explicit((_Atomic(bool) *)flag, memory_order_relaxed))
         usleep(1000);
 }
@@ -586,7 +588,7 @@ static void import(const char *text, size_t size)
     }
     NEED(d.cuIpcOpenMemHandle_v2(&p, handle, CU_IPC_MEM_LAZY_ENABLE_PEER_ACCESS));
     check_bytes(p, size);
-    // All of it is still to come when the memory is closed, which waits for it.
+    // All of it is still queued when the memory is closed, which waits for it.
     for (unsigned i = 0; i < 20; i++)
         kernels_fill(&kernels, p, size, NULL);
     NEED(d.cuMemsetD8_v2(p, 77, 1));

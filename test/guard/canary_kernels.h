@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
-// Kernels for programs that test --mode=canary, as PTX, with a function for each; a word of host memory in which a kernel
-// says that it has written, so that the host knows when.
+// Kernels for programs that test --mode=canary, as PTX, with a function for each; and a word of host memory
+// in which a kernel signals that it has written, so that the host knows when.
 //
-// Bytes are flipped, not set: a canary may have any value, so a fixed one could be the very byte that was there.
+// Bytes are flipped, not set: a canary may have any value, so a fixed one could equal the byte that was
+// there.
 #ifndef CANARY_KERNELS_H
 #define CANARY_KERNELS_H
 
@@ -101,7 +102,7 @@ static const char kernels_text[] =
     "    bra loop;\n"
     "}\n";
 
-// Of one context.
+// The kernels of one context.
 struct kernels {
     CUmodule module;
     CUfunction flip, restore, hold, fill;
@@ -118,7 +119,7 @@ static inline void kernels_load(struct kernels *k)
     NEED(d.cuModuleGetFunction(&k->fill, k->module, "fill"));
 }
 
-// A word that host and kernels see at the same address.
+// A word that host and kernels access at the same address.
 static inline kernels_word *kernels_new_word(void)
 {
     void *word;
@@ -153,7 +154,7 @@ static inline void kernels_fill(const struct kernels *k, CUdeviceptr p, uint64_t
     NEED(d.cuLaunchKernel(k->fill, 2, 1, 1, 64, 1, 1, 0, stream, arguments, NULL));
 }
 
-// Seconds since 1970, to compare with the stamps that a script puts beside what moat prints.
+// Seconds since 1970, to compare with the time stamps that a script adds to moat's output.
 static inline double kernels_now(void)
 {
     struct timespec now;
@@ -161,11 +162,11 @@ static inline double kernels_now(void)
     return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
 }
 
-// Waits until a kernel has set the flag and says when that was; the flag is 0 again.
+// Waits until a kernel has set the flag, returns when that was, and clears the flag.
 static inline double kernels_wait(kernels_word *flag)
 {
     double start = kernels_now();
-    // Acquire: what the kernel wrote before it set the flag (membar.sys) is there.
+    // Acquire: what the kernel wrote before it set the flag (membar.sys) is visible.
     while (!atomic_load_explicit(flag, memory_order_acquire)) {
         if (kernels_now() > start + 60) {
             printf("a kernel does not say that it has written\n");

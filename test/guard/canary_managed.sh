@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
 # tier: all
-# --mode=canary --canary-scan=managed, what GMODx does and we compare with: finds the same errors, later.
+# --mode=canary --canary-scan=managed, which does what GMODx does, for comparison: finds the same errors,
+# later.
 export PAIRS_OPTIONS=--canary-scan=managed PAIRS_ROUNDS=100
 exec "$(dirname "$0")/canary.sh"

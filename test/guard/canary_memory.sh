@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
 # slow
-# What many large buffers take of a device that gives 2 MiB at a time with --mode=canary: a thousandth more than without moat at most.
-# And test/guard/canary.sh with --canary-memory=plain.
+# How much memory many large buffers take with --mode=canary, of a device that gives 2 MiB at a time: at most
+# a thousandth more than without moat. And test/guard/canary.sh with --canary-memory=plain.
 # GUARD_DEVICE=gpu: on a GPU instead of the CPU device.
 set -u
 ! grep -q fsanitize "$BUILD/flags" 2>/dev/null || { echo 'a sanitizer wants to be loaded first'; exit 77; }
@@ -11,7 +11,8 @@ device=${GUARD_DEVICE:-cpu} failed=0 passed=0
 taken() {  # taken COUNT SIZE OPTION...
     local count=$1 size=$2
     shift 2
-    timeout 100 "$MOAT" --device="$device" "$@" "$BUILD/tool/canary_good" memory "$count" "$size" 2>/dev/null </dev/null | awk '/^taken/ { print $2 }'
+    timeout 100 "$MOAT" --device="$device" "$@" "$BUILD/tool/canary_good" memory "$count" "$size" \
+        2>/dev/null </dev/null | awk '/^taken/ { print $2 }'
 }
 
 for row in '4096 1048576' '2048 2097152' '256 16777216' '40 104857600'; do
@@ -26,7 +27,7 @@ for row in '4096 1048576' '2048 2097152' '256 16777216' '40 104857600'; do
         echo "FAIL buffers and bytes $row: $alone bytes alone, ${with:-none} with canaries"
     fi
 done
-# Most twins have small buffers, which lie as they do without the option: a few rounds.
+# Most twins have small buffers, which are placed as without the option: a few rounds are enough.
 [ "${TEST_ALL:-1}" = 1 ] || export PAIRS_ROUNDS=20
 PAIRS_OPTIONS=--canary-memory=plain test/guard/canary.sh || failed=$((failed + 1))
 echo "sizes: $passed passed, $failed failed"

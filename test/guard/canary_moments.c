@@ -1,20 +1,20 @@
 // SPDX-License-Identifier: MIT
-// When and where --mode=canary finds what kernels wrote: while they run, at frees, at exit, during captures, in children;
-// with twins that are right. See canary_cases.h. What makes a case wrong is the only thing that depends on `bad`.
+// When and where --mode=canary finds what kernels wrote: while they run, at frees, at exit, during captures,
+// in child processes; with correct twins. See canary_cases.h. Only the error of a case depends on `bad`.
 #include "canary_cases.h"
 
 enum { MANY = 100000 };
 
 // When it is found.
 
-// Nothing but the monitor can see it: the byte is as it was before anybody else looks.
+// Only the monitor can see it: the byte is restored before anything else checks it.
 static void restored_at(CUdeviceptr p, CUdeviceptr at, int bad)
 {
     kernels_word *go = kernels_new_word();
     kernels_restore(&kernels, at, go, flag, NULL);
     wait_for_write(bad);
     await_report(bad, PATIENCE_S);
-    // Relaxed: nothing else is told by it.
+    // Relaxed: no other data depends on it.
     atomic_store_explicit(go, 1, memory_order_relaxed);
     NEED(d.cuCtxSynchronize());
     NEED(d.cuMemFree_v2(p));
@@ -33,14 +33,14 @@ static void restored_before(int bad)
     restored_at(p, p - (unsigned)bad, bad);
 }
 
-// The host makes no call of CUDA's in which somebody could look.
+// The host makes no call of CUDA in which the canary could be checked.
 static void host_idle(int bad)
 {
     CUdeviceptr p = plain(SMALL);
     flip_and_see(p + SMALL - 1 + (unsigned)bad, 1, NULL, bad);
     await_report(bad, PATIENCE_S);
     printf("went on\n");
-    fflush(stdout);  // what ends the program now writes nothing
+    fflush(stdout);  // the process is killed without flushing
     NEED(d.cuMemFree_v2(p));
 }
 
@@ -94,8 +94,8 @@ static void freed_at_once_large(int bad)
     wait_for_write(bad);
 }
 
-// Whatever is in a freed buffer stays there until the place is another's; a scan must have seen it. How long that takes nobody
-// says: longer and longer, then.
+// A write into a freed buffer stays until the place is reused, and a scan must see it before. How long that
+// takes is unknown, so the wait grows.
 static void written_after_free(int bad)
 {
     for (double seconds = 0.2; seconds < PATIENCE_S; seconds *= 2) {
@@ -136,7 +136,7 @@ static void plain_freed_in_order(int bad)
     NEED(d.cuStreamSynchronize(NULL));
 }
 
-// The free waits in its stream while another stream's kernel writes.
+// The free waits in its stream while a kernel of another stream writes.
 static void freed_later(int bad)
 {
     static kernels_word *go;
@@ -159,7 +159,7 @@ static void freed_later(int bad)
     NEED(d.cuStreamDestroy_v2(other));
 }
 
-// One wrong among very many.
+// One wrong buffer among very many.
 static void many(int bad)
 {
     CUdeviceptr *p = calloc(MANY, sizeof *p);
@@ -172,7 +172,7 @@ static void many(int bad)
     free(p);
 }
 
-// While a stream is captured in the strictest way: nobody may make a call that a capture forbids.
+// While a stream is captured in the strictest mode: moat must make no call that a capture forbids.
 
 struct capture {
     CUstream stream;
@@ -215,7 +215,7 @@ static void *capture_thread(void *argument)
     return NULL;
 }
 
-// Is there capture at all? NEED skips the case in the main thread, where exit is safe.
+// NEED skips the case if there is no capture at all; in the main thread, where exit is safe.
 static void capture_new(struct capture *c)
 {
     NEED(d.cuStreamCreate(&c->stream, CU_STREAM_NON_BLOCKING));
@@ -280,7 +280,8 @@ static void captured_kernel(int bad)
     NEED(d.cuMemFree_v2(p));
 }
 
-// A graph that was right the first time. Where the monitor does not look, the program's own waits tell, though nothing but a graph was launched.
+// A graph that was correct the first time. Without scans of the monitor the program's own waits find the
+// error, though only a graph was launched.
 static void replayed(int bad)
 {
     struct capture c = {0};
@@ -316,13 +317,13 @@ static void replayed(int bad)
 
 // Processes.
 
-// main forks before anything of CUDA is used: see forks.
+// main forks before CUDA is used: see forks.
 static void forked_before(int bad)
 {
     single(bad);
 }
 
-// The child uses nothing of CUDA's and ends as programs do.
+// The child uses no CUDA and exits normally.
 static void forked_after(int bad)
 {
     CUdeviceptr p = plain(SMALL);
@@ -355,9 +356,9 @@ static void forked_exec(int bad)
     NEED(d.cuMemFree_v2(p));
 }
 
-// Whom a report names.
+// Which kernels a report names.
 
-// A kernel that had ended when a scan found nothing is not among them.
+// A kernel that had ended before a clean scan is not named.
 static void blamed_alone(int bad)
 {
     CUdeviceptr p = plain(SMALL);
@@ -368,7 +369,8 @@ static void blamed_alone(int bad)
     NEED(d.cuMemFree_v2(p));
 }
 
-// But one that ran before a scan did not look at its buffer, for the place had another and that was not looked at yet.
+// But one is named if the scan after it could not check its buffer, because the place had another buffer that
+// was not checked yet.
 static void blamed_in_a_used_place(int bad)
 {
     CUdeviceptr p, other = plain(SMALL);

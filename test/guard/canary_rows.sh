@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
 # builds: one
-# bench/canary-*.sh keep what they measure as it comes, go on where an earlier run ended, and end with their time: with programs, a
-# driver's tool and a moat that only pretend.
+# bench/canary-*.sh keep results as they come, continue where an earlier run ended, and respect their time
+# limit; with programs, a driver tool and a moat that are fakes.
 set -u
 cd "$(dirname "$0")/../.." || exit 1
 command -v python3 >/dev/null || { echo 'no python3 on this machine'; exit 77; }
@@ -63,13 +63,13 @@ for script in pairs:6 suite:5; do
     timeout 60 bench/canary-$script.sh >"$T/log" 2>&1 && ran 0 && grep -q '| bfs' "$SECTION"
     check "canary-$script.sh measures nothing again"
     export CANARY_PAIRS_RUNS=2 CANARY_SUITE_RUNS=2
-    # As if it had been ended between the two of a pair.
+    # As if it had been stopped between the two of a pair.
     sed -i '$d' "$CANARY_ROWS"/canary-$script-*.tsv
     timeout 60 bench/canary-$script.sh >"$T/log" 2>&1 && ran "$more"
     check "canary-$script.sh goes on"
 done
 
-# Another build's rows are not this one's, nor another GPU's.
+# Rows of another build or another GPU are not used.
 export CANARY_SUITE_RUNS=1
 echo two >"$T/lib/libmoat.so"
 timeout 60 bench/canary-suite.sh >"$T/log" 2>&1 && ran 4
@@ -82,12 +82,13 @@ echo one >"$T/lib/libmoat.so"
 timeout 60 bench/canary-suite.sh >"$T/log" 2>&1 && ran 0
 check 'the first one is remembered'
 
-# Both programs are ended with the time, not only the second.
-CANARY_PAIRS_PROGRAMS='long bfs' CANARY_SECONDS=2 CANARY_ROWS=$T/other timeout 60 bench/canary-pairs.sh >"$T/log" 2>&1
+# Both programs are stopped at the time limit, not only the second.
+CANARY_PAIRS_PROGRAMS='long bfs' CANARY_SECONDS=2 CANARY_ROWS=$T/other timeout 60 \
+    bench/canary-pairs.sh >"$T/log" 2>&1
 [ $? != 124 ]
 check 'canary-pairs.sh ends its first program'
 
-# Models: a set of processes that answers at once, and tells what it was asked for.
+# Models: fake processes that answer at once, and record their requests.
 mkdir "$T/torch"
 cp bench/torch_compare.py bench/turns.py "$T/torch"
 cat >"$T/torch/torch_step.py" <<'END'
@@ -101,7 +102,8 @@ for order in sys.stdin:
 END
 export TORCH_COMPARE_ROWS=$T/torch.json
 compare() {  # compare SETS
-    timeout 60 python3 "$T/torch/torch_compare.py" "$MOAT" m-one-1,m-two-1 "$1" 3 0 - 'copy:--mode=canary' >"$T/log" 2>&1
+    timeout 60 python3 "$T/torch/torch_compare.py" "$MOAT" m-one-1,m-two-1 "$1" 3 0 - \
+        'copy:--mode=canary' >"$T/log" 2>&1
 }
 models() { [ ! -e "$RAN" ] || sort -u "$RAN" | paste -sd ' '; rm -f "$RAN"; }
 rm -f "$RAN"

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: MIT
-// canary_stress SECONDS [THREADS [SEED [clean]]]: threads that allocate, launch, copy, capture and free at random, in memory of every
-// kind, and now and then write a byte behind or before a buffer, once for each buffer and by a kernel. At the end they say
-// how often: "planted behind N before M". So many must be reported, and nothing else. With `clean` they plant none and free
-// all. What the device had free must come back, but for what is not freed.
+// canary_stress SECONDS [THREADS [SEED [clean]]]: threads that allocate, launch, copy, capture and free at
+// random, in memory of every kind, and now and then write a byte behind or before a buffer, once per buffer
+// and by a kernel. At the end they print how often: "planted behind N before M". Exactly so many must be
+// reported. With `clean` they plant none and free all. The free memory of the device must return to its
+// start, except for what is not freed.
 //
-// Each buffer belongs to one thread and one of its streams: that is the only order there is.
+// Each buffer belongs to one thread and one of its streams; there is no other order.
 #include "canary_kernels.h"
 
 enum { SLOTS = 48, STREAMS = 3, MOST_THREADS = 64 };
@@ -16,7 +17,7 @@ struct slot {
     size_t size;
     enum kind kind;
     unsigned stream;
-    bool common;  // of a size that many have: its place is another's soon
+    bool common;  // of a common size: its place is reused soon
     bool planted;
 };
 
@@ -76,7 +77,8 @@ static void take(struct stress *s, struct slot *b)
     NEED(make(s, b));
 }
 
-// cuMemFree waits for what runs; cuMemFreeHost may not, and an order is the stream's own.
+// cuMemFree waits for running work; cuMemFreeHost may not, and a stream-ordered free is ordered by its
+// stream.
 static void give(struct stress *s, struct slot *b)
 {
     CUstream stream = s->streams[b->stream];
@@ -95,7 +97,7 @@ static void give(struct stress *s, struct slot *b)
     b->p = 0;
 }
 
-// The next buffer in a pool's place could undo it before anybody looks.
+// The next buffer in a pool's place could overwrite the error before it is checked.
 static void plant(struct stress *s, struct slot *b)
 {
     bool in_order = b->kind == ORDERED || b->kind == POOLED;
@@ -108,7 +110,8 @@ static void plant(struct stress *s, struct slot *b)
     kernels_flip(&kernels, behind ? b->p + b->size : b->p - 1, 1, s->flag, s->streams[b->stream]);
 }
 
-// To wait for a context ends every capture in it: held by those who capture, and alone by who waits.
+// Waiting for a context ends every capture in it: held shared by threads that capture, and exclusively by one
+// that waits.
 static pthread_rwlock_t capturing = PTHREAD_RWLOCK_INITIALIZER;
 
 static void wait_for_all(void)
@@ -235,8 +238,8 @@ static size_t not_freed(const struct stress *s)
     return bytes;
 }
 
-// Nothing may be lost but what is held back for a while and what slabs and pools keep. Other programs come and go on a device, and
-// what they take does too.
+// Nothing may be lost except what is in quarantine for a while and what slabs and pools keep. Other programs
+// come and go on a device, and so does their memory.
 static void check_memory(size_t start, size_t taken)
 {
     enum { KEPT = 256 << 20, PATIENCE = 200, TENTH = 100000 };
@@ -258,7 +261,7 @@ static void check_memory(size_t start, size_t taken)
 static void begin(void)
 {
     char why[300];
-    // A sanitized program cannot have the guard preloaded in all builds: it may name it instead.
+    // In some builds a sanitized program cannot have the guard preloaded: it may open it by name instead.
     if (driver_open(&d, getenv("CANARY_STRESS_DRIVER"), why, sizeof why)) {
         printf("no driver: %s\n", why);
         exit(77);

@@ -1,11 +1,11 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
 # slow
-# --mode=canary under load: test/guard/canary_stress.c allocates, launches and frees at random in several threads. What it
-# planted must be reported, all of it and nothing else.
-# CANARY_STRESS_SECONDS: how long; 10 if not set, in `make check` 4, and 600 with ThreadSanitizer, which only `make check-all` has;
-# CANARY_STRESS_THREADS, CANARY_STRESS_SEED.
-# GUARD_DEVICE=gpu: on a GPU instead of the CPU device. PAIRS_OPTIONS: options to run with besides.
+# --mode=canary under load: test/guard/canary_stress.c allocates, launches and frees at random in several
+# threads. All errors that it planted must be reported, and nothing else.
+# CANARY_STRESS_SECONDS: how long; by default 10, in `make check` 4, and 600 with ThreadSanitizer, which only
+# `make check-all` uses. Also CANARY_STRESS_THREADS, CANARY_STRESS_SEED.
+# GUARD_DEVICE=gpu: on a GPU instead of the CPU device. PAIRS_OPTIONS: additional options.
 set -u
 seconds=10
 [ "${TEST_ALL:-1}" = 1 ] || seconds=4
@@ -21,13 +21,20 @@ passed=0 failed=0
 
 run() {  # run SECONDS CLEAN: a run, and what was reported of each type in the file $T/found
     # shellcheck disable=SC2086
-    timeout $((seconds * 10 + 120)) "$MOAT" --device="$device" --mode=canary ${PAIRS_OPTIONS:-} --format=json \
+    timeout $((seconds * 10 + 120)) "$MOAT" --device="$device" --mode=canary \
+        ${PAIRS_OPTIONS:-} --format=json \
         --log-file="$T/log" --print-limit=0 "$BUILD/tool/canary_stress" "$1" "${CANARY_STRESS_THREADS:-4}" \
         "${CANARY_STRESS_SEED:-$RANDOM}" $2 >"$T/out" 2>&1 </dev/null
     status=$?
-    # Equal errors are told once; how often they came is said at the end.
+    # Equal errors are reported once; their number is reported at the end.
     awk '
-        function value(key,   rest) { rest = $0; if (!sub(".*\"" key "\":\"?", "", rest)) return ""; sub(/[",}].*/, "", rest); return rest }
+        function value(key,   rest) {
+            rest = $0
+            if (!sub(".*\"" key "\":\"?", "", rest))
+                return ""
+            sub(/[",}].*/, "", rest)
+            return rest
+        }
         /^\{"event":"error"/ { id = $0; sub(/.*"pid":[0-9]+,"id":/, "", id); sub(/,.*/, "", id); type[id] = $0
             sub(/.*"event":"error","type":"/, "", type[id]); sub(/".*/, "", type[id]); count[id] = 1 }
         /^\{"event":"repeat"/ { count[value("id")] = value("count") }
@@ -38,14 +45,15 @@ of() {  # of TYPE: how many
     awk -v type="$1" '$1 == type { n = $2 } END { print n + 0 }' "$T/found"
 }
 
-# A scan reads what kernels write, by design; on the CPU device both happen in its own code. Functions are named below:
-# ThreadSanitizer's helper would have moat preloaded too.
+# A scan reads what kernels write, by design; on the CPU device both happen in its own code. Functions are
+# named below: ThreadSanitizer's helper would have moat preloaded too.
 echo 'race:libmoat-cpu.so' >"$T/suppressions"
 export TSAN_OPTIONS=${TSAN_OPTIONS:-}:symbolize=0:suppressions=$T/suppressions
 
 places() {
     local library offset
-    grep -A 3 -E '(Write|Read|write|read) of size' "$T/out" | sed -nE 's/.*\((lib[a-z-]+\.so)\+(0x[0-9a-f]+)\).*/\1 \2/p' | sort -u | head -n 30 |
+    grep -A 3 -E '(Write|Read|write|read) of size' "$T/out" |
+        sed -nE 's/.*\((lib[a-z-]+\.so)\+(0x[0-9a-f]+)\).*/\1 \2/p' | sort -u | head -n 30 |
         while read -r library offset; do addr2line -fse "$BUILD/lib/$library" "$offset" | paste -sd ' '; done
 }
 
@@ -54,12 +62,14 @@ judge() {  # judge WHAT STATUS
     read -r _ _ behind _ before < <(grep '^planted' "$T/out")
     others=$(grep -Evc '^heap-buffer-(over|under)flow ' "$T/found")
     if [ "$status" = "$2" ] && [ "$(of heap-buffer-overflow)" = "${behind:-none}" ] &&
-        [ "$(of heap-buffer-underflow)" = "${before:-none}" ] && [ "$others" = 0 ] && ! grep -q 'WARNING: ThreadSanitizer' "$T/out"; then
+        [ "$(of heap-buffer-underflow)" = "${before:-none}" ] && [ "$others" = 0 ] &&
+        ! grep -q 'WARNING: ThreadSanitizer' "$T/out"; then
         passed=$((passed + 1))
         echo "$1: $(paste -sd ' ' "$T/out"); all reported"
     else
         failed=$((failed + 1))
-        echo "FAIL $1: status $status, expected $2; planted behind ${behind:-?}, before ${before:-?}; reported:"
+        echo "FAIL $1: status $status, expected $2;" \
+            "planted behind ${behind:-?}, before ${before:-?}; reported:"
         { cat "$T/found" "$T/out" | tail -n 50; places; } | sed 's/^/    | /'
     fi
 }

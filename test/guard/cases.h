@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Programs that consist of cases, each a function that is wrong or right: PROGRAM bad NAME, PROGRAM good NAME, PROGRAM list.
-// They find a libcuda as programs do, and expect no more of it than that the correct calls succeed.
+// Programs that consist of cases, each a function that is wrong or right: PROGRAM bad NAME, PROGRAM good
+// NAME, PROGRAM list. They find a libcuda as programs do, and require only that the correct calls succeed.
 #ifndef CASES_H
 #define CASES_H
 
@@ -14,10 +14,10 @@
 static struct driver d;
 static CUcontext context;
 
-// Correct calls must work, with moat as without.
+// Correct calls must succeed, with and without moat.
 #define NEED(call) cases_need((call), #call, __FILE_NAME__, __LINE__)
 
-// The call that may be wrong: only its twin must work.
+// The call that may be wrong: only in the twin it must succeed.
 #define TRY(call) (bad ? (void)(call) : NEED(call))
 
 #ifndef __FILE_NAME__

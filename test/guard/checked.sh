@@ -1,13 +1,14 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
 # builds: one
-# Programs under a library that asserts what it relies on, the order of its locks among it (base/checked.h): clang's build, of
-# whose scripts `make check` runs these only. All of them with TEST_ALL=1.
+# Programs under a library that asserts its invariants, among them the order of its locks (base/checked.h):
+# clang's build. Of its scripts `make check` runs only these, and TEST_ALL=1 all.
 set -u
 checked=$BUILD/clang
 grep -q MOAT_CHECKED "$checked/flags" 2>/dev/null || { echo "no checked build in $checked"; exit 77; }
 scripts='share canary_stress launch_ways tally refusals'
-[ "${TEST_ALL:-1}" = 0 ] || scripts+=' errors pages canary canary_memory kheap_pairs count_mode announced attach dump_rewritten'
+[ "${TEST_ALL:-1}" = 0 ] ||
+    scripts+=' errors pages canary canary_memory kheap_pairs count_mode announced attach dump_rewritten'
 T=$(mktemp -d) || exit 1
 trap 'rm -rf "$T"' EXIT
 status=0

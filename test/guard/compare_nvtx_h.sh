@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
 # builds: one
-# Compares src/guard/nvtx_api.h with the headers of an installed NVTX: sizes, offsets and values, by the compiler.
+# Compares src/guard/nvtx_api.h with the headers of an installed NVTX, by the compiler: sizes,
+# offsets and values.
 # Exit status: 0 all alike, 1 some difference, 77 nothing to compare with.
 set -u
 cd "$(dirname "$0")/../.." || exit 1
@@ -13,7 +14,8 @@ for dir in "${CUDA_HOME:-}" "${nvcc:+$(dirname "$(dirname "$(readlink -f "$nvcc"
         break
     fi
 done
-[ -n "$include" ] || { echo 'skipped: no nvtx3/nvToolsExtMem.h found (CUDA_HOME, nvcc, /usr/local/cuda)'; exit 77; }
+[ -n "$include" ] ||
+    { echo 'skipped: no nvtx3/nvToolsExtMem.h found (CUDA_HOME, nvcc, /usr/local/cuda)'; exit 77; }
 T=$(mktemp -d) || exit 1
 trap 'rm -rf "$T"' EXIT
 
@@ -22,8 +24,10 @@ same() {  # same OURS THEIRS OUR_FIELD:THEIR_FIELD...
     shift 2
     echo "_Static_assert(sizeof(struct $ours) == sizeof($theirs), \"size of $ours\");"
     for pair; do
-        echo "_Static_assert(offsetof(struct $ours, ${pair%:*}) == offsetof($theirs, ${pair#*:}), \"$ours.${pair%:*}\");"
-        echo "_Static_assert(sizeof(((struct $ours *)0)->${pair%:*}) == sizeof((($theirs *)0)->${pair#*:}), \"width of $ours.${pair%:*}\");"
+        echo "_Static_assert(offsetof(struct $ours, ${pair%:*}) == offsetof($theirs, ${pair#*:})," \
+            "\"$ours.${pair%:*}\");"
+        echo "_Static_assert(sizeof(((struct $ours *)0)->${pair%:*}) == sizeof((($theirs *)0)->${pair#*:})," \
+            "\"width of $ours.${pair%:*}\");"
     done
 }
 
@@ -38,14 +42,19 @@ value() { echo "_Static_assert((int)$1 == (int)$2, \"$1\");"; }
         nsegments:segmentsCount segments:segments get_function:getExportFunction info:extInfo
     same nvtx_api_range nvtxMemVirtualRangeDesc_t size:size pointer:ptr
     same nvtx_api_heap nvtxMemHeapDesc_t compatible:extCompatID size:structSize usage:usage type:type \
-        range_size:typeSpecificDescSize range:typeSpecificDesc category:category text_type:messageType text:message
-    same nvtx_api_register nvtxMemRegionsRegisterBatch_t compatible:extCompatID size:structSize type:regionType heap:heap \
-        count:regionCount stride:regionDescElementSize ranges:regionDescElements handles:regionHandleElementsOut
+        range_size:typeSpecificDescSize range:typeSpecificDesc category:category \
+        text_type:messageType text:message
+    same nvtx_api_register nvtxMemRegionsRegisterBatch_t compatible:extCompatID size:structSize \
+        type:regionType heap:heap \
+        count:regionCount stride:regionDescElementSize ranges:regionDescElements \
+        handles:regionHandleElementsOut
     same nvtx_api_resize nvtxMemRegionsResizeBatch_t compatible:extCompatID size:structSize type:regionType \
         count:regionDescCount stride:regionDescElementSize ranges:regionDescElements
-    same nvtx_api_unregister nvtxMemRegionsUnregisterBatch_t compatible:extCompatID size:structSize ref_type:refType \
+    same nvtx_api_unregister nvtxMemRegionsUnregisterBatch_t compatible:extCompatID \
+        size:structSize ref_type:refType \
         count:refCount stride:refElementSize refs:refElements
-    same nvtx_api_name nvtxMemRegionNameDesc_t ref_type:regionRefType text_type:nameType region:region text:name \
+    same nvtx_api_name nvtxMemRegionNameDesc_t ref_type:regionRefType text_type:nameType \
+        region:region text:name \
         category:category
     same nvtx_api_names nvtxMemRegionsNameBatch_t compatible:extCompatID size:structSize count:regionCount \
         stride:regionElementSize names:regionElements

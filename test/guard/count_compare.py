@@ -1,14 +1,14 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""count_compare.py JSON STATS PLAIN: what --mode=count told of a program against what the CPU device's --stats counted in the
-same run, and in one without moat's counters.
+"""count_compare.py JSON STATS PLAIN: compares what --mode=count counted in a program with what the CPU
+device's --stats counted in the same run, and in one without moat's counters.
 
-The device counts instructions of warps, the pass accesses of threads: of these there are 1 to 32 for each. An atomic
-is a store to the device, a load and a store to the pass. The device adds what functions do to the kernel, so accesses of
-programs with functions are not compared.
+The device counts instructions of warps, the pass accesses of threads: 1 to 32 of these for each. An atomic is
+a store to the device, a load and a store to the pass. The device adds what functions do to the kernel, so
+accesses of programs with functions are not compared.
 
-In the same run the device sees the pass's own stores to global memory too. The program's are those of the other run, if both
-did the same: a kernel that waits for others looks at memory as often as it has to.
+In the same run the device counts the pass's own stores to global memory too. The program's are those of the
+other run, if both did the same: a kernel that waits for others reads memory as often as it has to.
 """
 import json
 import sys
@@ -44,7 +44,8 @@ same, plain = read_stats(sys.argv[2]), read_stats(sys.argv[3])
 for name, sums in plain.items():
     kernel, seen = counted.get(name), same.get(name, {"launches": 0})
     if not kernel or not kernel["launches"] == seen["launches"] == sums["launches"]:
-        print(f"{name}: launched {sums['launches']} and {seen['launches']} times, counted {kernel and kernel['launches']}")
+        print(f"{name}: launched {sums['launches']} and {seen['launches']} times, "
+              f"counted {kernel and kernel['launches']}")
         wrong += 1
         continue
     steady = accesses(sums) == accesses(seen)
@@ -58,7 +59,8 @@ for name, sums in plain.items():
             st = least if steady else st
         compared += 1
         if not (ld <= loads <= 32 * (ld + st) and least <= stores <= 32 * st):
-            print(f"{name}: {space}: {loads} loads, {stores} stores by threads; {ld}, {least} to {st} by warps")
+            print(f"{name}: {space}: {loads} loads, {stores} stores by threads; "
+                  f"{ld}, {least} to {st} by warps")
             wrong += 1
     unsteady += not steady
 print(f"{compared} compared" + (f"; kernels that did not do the same twice: {unsteady}" if unsteady else ""))

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Ways in which kernels reach a device: `count_load WAY` loads `counted` that way and launches it, so that --mode=count must
-// tell of LAUNCHES launches; `count_load list`. What a launch does is known: see `counted` and count_mode.sh.
-// 0: all went as it does without moat; 2: it did not.
+// Ways in which kernels reach a device: `count_load WAY` loads `counted` that way and launches it, so that
+// --mode=count must report LAUNCHES launches; `count_load list`. What a launch does is known: see `counted`
+// and count_mode.sh. Status 0: all went as without moat; 2: it did not.
 #include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -13,7 +13,7 @@
 #include "driver/driver.h"
 #include "ptx/edit.h"
 
-// For each thread a load and a store of 4 bytes of global memory; for the first 8 of a block a store of 4 to shared.
+// Each thread loads and stores 4 bytes of global memory; the first 8 of a block store 4 to shared memory.
 #define KERNEL(version, target)                                                               \
     ".version " version "\n.target " target "\n.address_size 64\n"                            \
     ".visible .global .u32 touched;\n"                                                        \
@@ -32,7 +32,7 @@ static const char calling[] = ".version 7.0\n.target sm_75\n.address_size 64\n"
 static const char called[] = ".version 7.0\n.target sm_75\n.address_size 64\n"
                              ".visible .func helper(.param .b64 a)\n{\n.reg .b64 %rd<2>; .reg .b32 %r<2>;\n"
                              "ld.param.u64 %rd1, [a];\nld.global.u32 %r1, [%rd1];\nret;\n}\n";
-// A module with names of moat's own is left as it is.
+// A module with names of moat's own is not rewritten.
 static const char twin[] = ".version 7.0\n.target sm_75\n.address_size 64\n"
                            ".visible .global .u32 " EDIT_PREFIX "twin;\n"
                            ".visible .entry counted(.param .u64 memory)\n{\nret;\n}\n";
@@ -110,7 +110,7 @@ static void use_library(CUlibrary l)
     launch(f);
 }
 
-// --- images -------------------------------------------------------------------------------------------------
+// --- images -----------------------------------------------------------------------------------------------
 
 static char folder[] = "/tmp/count_load.XXXXXX";
 static char path[64];
@@ -124,7 +124,7 @@ static const char *file_of(const void *bytes, size_t n)
     return path;
 }
 
-// A fatbin of two texts, of which the second is the better one, as the toolkit lays it out.
+// A fatbin of two texts, of which the second fits better, laid out as the toolkit does.
 static _Alignas(8) char fatbin[8192];
 
 static size_t add_entry(char *to, unsigned arch, const char *ptx)
@@ -161,7 +161,7 @@ static const struct {
     const void *data, *list;
 } wrapper = {0x466243b1, 1, fatbin, NULL};
 
-// --- ways ---------------------------------------------------------------------------------------------------
+// --- ways -------------------------------------------------------------------------------------------------
 
 static void data(void)
 {
@@ -170,7 +170,7 @@ static void data(void)
     use_module(m);
 }
 
-// Options that steer the compiler, and such as only bring results: those must arrive.
+// Options that change code, and options that return results: the results must arrive.
 static void options(void)
 {
     static char info[500] = "old", error[500] = "old";
@@ -186,7 +186,7 @@ static void options(void)
     use_module(m);
 }
 
-// The error must be the driver's own, as it is of the program's text.
+// The error must be the driver's own, as for the program's text.
 static void wrong_text(void)
 {
     static const char wrong[] =
@@ -254,7 +254,7 @@ static void library_early(void)
     use_library(l);
 }
 
-// A library comes into contexts by launches. Its kernels are found with no context, or with one of those.
+// A library enters contexts by launches. Its kernels are found without a context, or in one of them.
 static void in_contexts(CUlibrary l, CUkernel k, unsigned contexts, bool destroyed)
 {
     CUdeviceptr before = memory;
@@ -320,7 +320,8 @@ static void library_module(void)
     use_module(m);
 }
 
-// One of that name is rewritten, and LAUNCHES is of that one; the other is launched three times.
+// Only one of the two modules with that name is rewritten, and LAUNCHES counts that one; the other is
+// launched three times.
 static void twins(void)
 {
     CUmodule m;
@@ -358,7 +359,7 @@ static void linked(void)
     use_module(m);
 }
 
-// What functions do is told of them, not of the kernel that calls.
+// Accesses of functions are counted for them, not for the kernel that calls.
 static void linked_two(void)
 {
     CUmodule m;
@@ -442,7 +443,7 @@ static void released(void)
     NEED(d.cuDevicePrimaryCtxRelease_v2(0));
 }
 
-// The process ends while work is queued.
+// The process exits while work is queued.
 static void unfinished(void)
 {
     CUmodule m;
@@ -493,7 +494,7 @@ static void forked(void)
     data();
 }
 
-// --- graphs -------------------------------------------------------------------------------------------------
+// --- graphs -----------------------------------------------------------------------------------------------
 
 enum { RUNS = 4 };
 
@@ -526,7 +527,7 @@ static CUgraph capture(CUfunction f, unsigned kernels)
     return g;
 }
 
-// A launch is what runs: at each run of the graph, not when it is captured.
+// Launches are counted at each run of the graph, not when it is captured.
 static void captured(void)
 {
     CUgraphExec e;
@@ -544,7 +545,7 @@ static void captured_in_vain(void)
     launch(f);
 }
 
-// Nodes, one of them in a graph inside the graph, and one that is switched off after the first run.
+// Nodes, one of them in a child graph, and one that is disabled after the first run.
 static void nodes(void)
 {
     void *arguments[] = {&memory};
@@ -570,7 +571,7 @@ static void nodes(void)
         run_graph(e, 2);
 }
 
-// What the driver refuses is no launch.
+// A launch that the driver refuses is not counted.
 static void refused(void)
 {
     void *arguments[] = {&memory};
@@ -580,7 +581,7 @@ static void refused(void)
     launch(f);
 }
 
-// Ends that are not good: the process must end nonetheless, and soon.
+// Abnormal ends: the process must end nonetheless, and soon.
 
 static void fault(void)
 {

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
-# --mode=count: kernels that reach the device by every way are rewritten, do what they did, and their counts are right; and
-# what happens when the cache is not as it should be.
+# --mode=count: kernels that reach the device by every way are rewritten, behave as before, and their counts
+# are right; and what happens when the cache is damaged or unusable.
 # GUARD_DEVICE=gpu: on a GPU instead of the CPU device.
 set -u
 ! grep -q fsanitize "$BUILD/flags" 2>/dev/null || { echo 'a sanitizer wants to be loaded first'; exit 77; }
@@ -30,7 +30,7 @@ run() {  # run WAY OPTION...: status in $status, output in $T/log
     status=$?
 }
 
-# The row of a kernel of the table: launches threads loads stores read written, without commas.
+# The row of a kernel in the table: launches threads loads stores read written, without commas.
 row() { sed -n "s/^ *\([-0-9, ]*\)  $1\( (.*)\)\?\$/\1/p" "$T/log" | tr -d , | tr -s ' '; }
 stat() { sed -n "s/^ *$1  *\([0-9,]*\)\$/\1/p" "$T/log" | tr -d ,; }
 same() { [ "$1" = "$2" ]; }
@@ -70,7 +70,8 @@ for way in $("$program" list); do
         check "$way" same $status 0
         check "$way" right
         check "$way" is_silent 'could not be read'
-        check "$way" same "$(stat 'modules that could not be rewritten')$(stat 'modules that the driver refused.*')" ''
+        check "$way" same \
+            "$(stat 'modules that could not be rewritten')$(stat 'modules that the driver refused.*')" ''
         ;;
     esac
 done
@@ -96,9 +97,10 @@ check 'without the cache' right
 run data --cache-dir="$T/other"
 check 'another folder' same "$(find "$T/other" -name '*.mod' | wc -l)" 1
 
-# Bad days. Damage of every kind is a miss, and is repaired.
+# Damage of every kind is a cache miss, and is repaired.
 entry=$(ls "$T"/other/*.mod)
-for damage in 'truncate -s 100' 'truncate -s 0' 'dd if=/dev/urandom bs=64 count=4 seek=3 conv=notrunc status=none of='; do
+for damage in 'truncate -s 100' 'truncate -s 0' \
+    'dd if=/dev/urandom bs=64 count=4 seek=3 conv=notrunc status=none of='; do
     # shellcheck disable=SC2086
     case $damage in *=) $damage"$entry" ;; *) $damage "$entry" ;; esac
     run data --cache-dir="$T/other"
@@ -121,14 +123,16 @@ check 'no folder can be there' right
 check 'no folder can be there' says 'WARNING.*no cache'
 run data --cache-dir=relative
 check 'not a full path' says 'WARNING.*no cache.*full path'
-(ulimit -f 0 && XDG_CACHE_HOME=$T/full timeout 60 "$MOAT" --device="$device" --mode=count "$program" data) 2>&1 |
+(ulimit -f 0 &&
+    XDG_CACHE_HOME=$T/full timeout 60 "$MOAT" --device="$device" --mode=count "$program" data) 2>&1 |
     cat >"$T/log"
 check 'a full disk' right
 check 'a full disk' says 'could not be stored'
 
-# Many at once, with an empty cache.
+# Several processes at once, with an empty cache.
 for i in 1 2 3 4; do
-    (XDG_CACHE_HOME=$T/many timeout 60 "$MOAT" --device="$device" --mode=count "$program" again >"$T/many.$i" 2>&1) &
+    (XDG_CACHE_HOME=$T/many timeout 60 "$MOAT" --device="$device" --mode=count "$program" again \
+        >"$T/many.$i" 2>&1) &
 done
 wait
 for i in 1 2 3 4; do
@@ -137,7 +141,7 @@ for i in 1 2 3 4; do
 done
 check 'nothing unfinished is left' same "$(find "$T/many/moat" -type f ! -name '*.mod' | wc -l)" 0
 
-# Other modes leave modules alone.
+# Other modes do not rewrite modules.
 timeout 60 "$MOAT" --device="$device" "$program" data >"$T/log" 2>&1
 check 'the default mode' is_silent 'what kernels read'
 check 'the default mode' is_silent 'modules rewritten'

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
-# --dump-rewritten: what modes rewrite is written down as the driver gets it, complete and well formed; what
-# stands in the way is said, once, and the program runs as it would have.
+# --dump-rewritten: what modes rewrite is written as the driver gets it, complete and well formed; a failure
+# is reported once, and the program runs as it would have.
 # GUARD_DEVICE=gpu: on a GPU instead of the CPU device.
 set -u
 ! grep -q fsanitize "$BUILD/flags" 2>/dev/null || { echo 'a sanitizer wants to be loaded first'; exit 77; }
@@ -66,7 +66,7 @@ check 'inputs of a link' all_have "$T/linked_two" '^// from: PTX as an input of 
 check 'in memory' all_have "$T/data" '^// from: PTX in memory$'
 check 'the folder is made, for its user' same "$(command stat -c %a "$T/data")" 700
 
-# The cache has machine code only: it is filled, and not asked.
+# The cache has machine code only: it is filled, but not read.
 run "$T/filled" count --cache-dir="$T/own" "$program" data
 check 'first start' same "$(stat 'modules stored in the cache')" 1
 run "$T/second" count --cache-dir="$T/own" "$program" data
@@ -85,7 +85,7 @@ run "$T/both" canary,count "$BUILD/tool/kheap_errors" good single_kernel 1
 check both all_have "$T/both" '__moat_count_'
 check both grep -qr '^// passes: count\.[0-9]*,kheap\.' "$T/both"
 
-# Many processes at once, and several runs, in one folder.
+# Several processes at once, and several runs, in one folder.
 for i in 1 2 3 4; do
     timeout 60 "$MOAT" --device="$device" --mode=count --dump-rewritten="$T/many" "$program" again \
         >"$T/many.$i" 2>&1 &
@@ -96,13 +96,13 @@ check 'many at once' same "$(files "$T/many")" 20
 check 'many at once' all_verify "$T/many"
 check 'many at once' is_silent 'WARNING'
 
-# From where the program is.
+# A relative folder.
 full=$(realpath "$program")
 (cd "$T" && timeout 60 "$MOAT" --device="$device" --mode=count --dump-rewritten=here "$full" data) \
     >"$T/log" 2>&1
 check 'a relative name' same "$(files "$T/here")" 1
 
-# What stands in the way.
+# Failures.
 nothing() {  # nothing WHAT DIR REASON
     run "$2" count "$program" again
     check "$1" same $status 0
@@ -127,7 +127,7 @@ check 'a full disk' says '^LAUNCHES'
 check 'a full disk' says 'dump-rewritten: .*: File too large'
 check 'a full disk' same "$(files "$T/full")" 0
 
-# Modes that leave modules alone.
+# Modes that do not rewrite modules.
 run "$T/api" api "$program" data
 check 'the default mode' says 'dump-rewritten has no effect: no active mode rewrites modules'
 check 'the default mode' [ ! -e "$T/api" ]

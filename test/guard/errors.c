@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Programs with one memory error each, and their twins without it: `errors bad NAME`, `errors good NAME`, `errors list`.
-// A case is one function; what makes it wrong is the only thing that depends on `bad`.
+// Programs with one memory error each, and their twins without it: `errors bad NAME`, `errors good NAME`,
+// `errors list`. A case is one function, in which only the error depends on `bad`.
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -207,7 +207,7 @@ static void variable(int bad)
     NEED(d.cuModuleUnload(module));
 }
 
-// Two mapped pieces that touch may be copied over as one; what lies behind may not.
+// Two adjacent mappings may be copied as one; what lies behind may not.
 static void mapped(int bad)
 {
     enum { PIECE = 2 << 20 };
@@ -287,7 +287,7 @@ static void behind(int bad)
     release(p);
 }
 
-// A buffer of whole pages has nothing of ours before it.
+// A buffer of whole pages has no buffer of ours before it.
 static void before(int bad)
 {
     CUdeviceptr p = plain(2 << 20);
@@ -360,7 +360,7 @@ static void freed_in_order(int bad)
     NEED(d.cuStreamSynchronize(stream));
 }
 
-// A context takes its memory with it, but not what came from a pool, which is the device's.
+// A context ends with its memory, but not with that of a pool, which belongs to the device.
 static void freed_with_context(int bad)
 {
     CUcontext other;
@@ -378,7 +378,7 @@ static void freed_with_context(int bad)
         release(p);
 }
 
-// The last to let go of a context takes its memory with it.
+// The last detach ends a context with its memory.
 static void freed_by_detach(int bad)
 {
     CUcontext other, same;
@@ -393,7 +393,7 @@ static void freed_by_detach(int bad)
     TRY(d.cuMemsetD8_v2(p, 1, SIZE));
 }
 
-// The addresses of managed memory are the system's again when it is freed, and may become ordinary memory.
+// Addresses of managed memory return to the system when it is freed, and may become ordinary memory.
 static void freed_managed(int bad)
 {
     enum { BYTES = 64 << 20, PART = 1 << 16 };
@@ -596,7 +596,7 @@ static void leak_with_detach(int bad)
     NEED(d.cuCtxDetach(other));
 }
 
-// What a process has when it forks is not the child's to free.
+// Memory that a process has when it forks is not the child's to free.
 static void leak_beside_a_child(int bad)
 {
     CUdeviceptr p = plain(SIZE);

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
-# Every class of error that needs no instrumentation: test/guard/errors.c has a program for each and its correct twin. The
-# first must be reported as what it is, with the line that is wrong, the second must run in silence.
+# Every class of error that needs no instrumentation: test/guard/errors.c has a program for each and its
+# correct twin. The first must be reported as what it is, with the wrong line; the second must run silently.
 # GUARD_DEVICE=gpu: on a GPU instead of the CPU device. SECTION=FILE: a table of the results goes there.
 set -u
 ! grep -q fsanitize "$BUILD/flags" 2>/dev/null || { echo 'a sanitizer wants to be loaded first'; exit 77; }
@@ -34,7 +34,7 @@ one() {  # one NAME TYPE TRAITS
         return
     fi
     run bad "$name" "${options[@]}"
-    # A GPU tells of a kernel's fault, not of its address.
+    # A GPU reports a kernel's fault without its address.
     [ "$device $traits" != 'gpu vague' ] || type="$type|wild-access"
     if [ "$status" != 97 ] || ! [[ $found =~ ^($type)$ ]]; then
         wrong "bad: status $status, reported: ${found:-nothing}, expected $type"
@@ -72,7 +72,8 @@ done <"$T/cases"
 result="$passed passed, $failed failed"
 [ $skipped = 0 ] || result+=", $skipped skipped"
 if [ -n "${SECTION:-}" ]; then
-    printf 'Each program has an error planted; its correct twin ran too and was not reported: %s.\n\n' "$result"
+    printf 'Each program has an error planted; its correct twin ran too and was not reported: %s.\n\n' \
+        "$result"
     printf '| program | error | reported |\n| --- | --- | --- |\n%s' "$rows"
 fi >"${SECTION:-/dev/null}"
 echo "$result"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// What kernels do wrong with memory that they take from malloc, for --mode=canary, with twins that are right. See
-// canary_cases.h. What makes a case wrong is the only thing that depends on `bad`.
-// KHEAP_MANY: how many buffers live at once in the case of that name, 20000 if not set.
+// What kernels do wrong with memory from malloc, for --mode=canary, with correct twins. See canary_cases.h.
+// Only the error of a case depends on `bad`. KHEAP_MANY: how many buffers live at once in the case of that
+// name, 20000 by default.
 #include "canary_cases.h"
 #include "kheap_kernels.h"
 
@@ -39,7 +39,7 @@ static void launch(CUfunction f, unsigned blocks, unsigned threads, CUstream str
     NEED(d.cuLaunchKernel(f, blocks, 1, 1, threads, 1, 1, 0, stream, arguments, NULL));
 }
 
-// Takes a buffer, flips a byte of it or beside it, and frees it, or not.
+// Takes a buffer, flips a byte in or beside it, and frees it or not.
 static void write_at(uint64_t size, uint64_t at, uint32_t when, int bad)
 {
     need_heap();
@@ -49,7 +49,7 @@ static void write_at(uint64_t size, uint64_t at, uint32_t when, int bad)
     NEED(d.cuCtxSynchronize());
 }
 
-// Pointers that the host can read.
+// Returns pointers that the host can read.
 static CUdeviceptr *take(CUfunction f, unsigned blocks, unsigned threads, uint64_t size, CUstream stream)
 {
     void *list;
@@ -96,7 +96,7 @@ static void sequential_kernels(int bad)
     NEED(d.cuMemFreeHost(list));
 }
 
-// One kernel waits while another writes: nothing but the monitor can see it before the first one ends.
+// One kernel waits while another writes: only the monitor can see it before the first one ends.
 static void concurrent_kernels(int bad)
 {
     kernels_word *go = kernels_new_word();
@@ -150,7 +150,7 @@ static void before_free(int bad)
     write_at(SMALL, 0 - (uint64_t)bad, AFTER, bad);
 }
 
-// Freed already when it is written.
+// The buffer is written after it was freed.
 static void after_free(int bad)
 {
     write_at(SMALL, SMALL - 1 + (unsigned)bad, bad ? LATER : AFTER, bad);
@@ -203,7 +203,7 @@ static void double_by_kernels(int bad)
     NEED(d.cuMemFreeHost(list));
 }
 
-// Long after: the buffer has been looked at and released.
+// The second free comes long after the buffer was checked and released.
 static void double_much_later(int bad)
 {
     need_heap();
@@ -256,7 +256,7 @@ static uint64_t fill(uint64_t size)
     return n;
 }
 
-// The heap is as large as the limit says, ends in NULL, and comes back whole.
+// The heap is as large as the limit says, returns NULL when it is full, and is whole again after the frees.
 static void exhausted(int bad)
 {
     size_t limit = 0;
@@ -288,7 +288,7 @@ static void many_live(int bad)
     NEED(d.cuMemFreeHost(list));
 }
 
-// The largest blocks there are: a kernel must not need more registers than they have.
+// The largest possible blocks: a kernel must not need more registers than they leave.
 static void whole_blocks(int bad)
 {
     need_heap();
@@ -299,7 +299,7 @@ static void whole_blocks(int bad)
     NEED(d.cuMemFreeHost(list));
 }
 
-// The limit holds where it is set after the module was loaded, and after another kernel has run.
+// The limit applies even if it is set after the module was loaded and after another kernel has run.
 static void limit_raised(int bad)
 {
     uint64_t size = 24 << 20;
@@ -328,7 +328,7 @@ static void host_idle(int bad)
     wait_for_write(bad);
     await_report(bad, PATIENCE_S);
     printf("went on\n");
-    fflush(stdout);  // what ends the program now writes nothing
+    fflush(stdout);  // the process is killed without flushing
 }
 
 static void ends_at_once(int bad)
@@ -371,7 +371,7 @@ static void library_loaded(int bad)
     NEED(d.cuLibraryUnload(library));
 }
 
-// A library is in every context; what one allocates is another's business.
+// A library is in every context; each context has its own allocations.
 static void library_elsewhere(int bad)
 {
     CUlibrary library;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
-// A module that cannot be redirected beside one that can, for test/guard/kheap_pairs.sh. What either allocates, the redirected
-// one frees; from the moment the other is there, both take memory from the driver.
-//   kheap_foreign CUBIN|old first|last   machine code, made of what `text` prints, or PTX for an old GPU; when it is loaded
+// A module that cannot be redirected beside one that can, for test/guard/kheap_pairs.sh. The redirected one
+// frees what either allocates; from the moment the other is loaded, both take memory from the driver.
+//   kheap_foreign CUBIN|old first|last   machine code made of what `text` prints, or PTX for an old GPU;
+//                                        and when it is loaded
 //   kheap_foreign text                   prints that text
 #include "cases.h"
 #include "kheap_kernels.h"

@@ -3,7 +3,7 @@
 //
 //   take   each thread: p[i] = malloc(size), and writes its first and last byte
 //   give   each thread: free(p[i])
-//   write  one thread: q = malloc(size); flips q[at]; free(q) before or after, as `when` says; says so in *flag
+//   write  one thread: q = malloc(size); flips q[at]; frees q before or after, by `when`; sets *flag
 //   twice  one thread: q = malloc(size), and frees it `times` times
 //   both   two threads: the first makes a buffer, then the threads below `givers` free it
 //   fill   one thread: mallocs until there is no more, counts in *count, and frees all of it
@@ -63,7 +63,7 @@
     "    ld.param.u64 %p, [list];\n" KHEAP_INDEX "    ld.u64 %q, [%p];\n" KHEAP_FREE("%q") "    ret;\n" \
                                                                                            "}\n"
 
-// when: 0 it is never freed, 1 freed after the write, 2 before.
+// when: 0 never freed, 1 freed after the write, 2 before.
 #define KHEAP_WRITE                                                                                    \
     ".visible .entry write(.param .u64 size, .param .u64 at, .param .u32 when, .param .u64 flag)\n"    \
     "{\n"                                                                                              \
@@ -146,10 +146,10 @@
 
 static const char kheap_text[] =
     KHEAP_HEAD KHEAP_EXTERN KHEAP_TAKE KHEAP_GIVE KHEAP_WRITE KHEAP_TWICE KHEAP_BOTH KHEAP_FILL;
-// For a GPU so old that a module for it is not redirected.
+// For a GPU so old that its module is not redirected.
 static const char kheap_old[] =
     ".version 6.3\n.target sm_60\n.address_size 64\n" KHEAP_EXTERN KHEAP_TAKE KHEAP_GIVE;
-// Two modules that share nothing but what they allocate.
+// Two modules that share nothing but their allocations.
 static const char kheap_taking[] =
     KHEAP_HEAD ".extern .func (.param .b64 r) malloc (.param .b64 n);\n" KHEAP_TAKE;
 static const char kheap_giving[] = KHEAP_HEAD ".extern .func free (.param .b64 p);\n" KHEAP_GIVE;

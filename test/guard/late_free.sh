@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
-# Libraries whose destructors free CUDA memory, linked and opened: what they free has not leaked, what they keep has.
+# Libraries whose destructors free CUDA memory, linked and opened: what they free has not leaked, what they
+# keep has.
 set -u
 ! grep -q fsanitize "$BUILD/flags" 2>/dev/null || { echo 'a sanitizer wants to be loaded first'; exit 77; }
 T=$(mktemp -d) || exit 1

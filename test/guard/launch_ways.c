@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Launches one kernel by every way that there is, and looks at what it did: `launch_ways [WAY]`, or
-// `launch_ways list`. The last line says how many launches, graph launches and kernel nodes the program asked
-// for: launch_ways.sh compares that with what modes are told. 0: all went as it does without moat; 2: it did
+// Launches one kernel by every way that there is, and checks what it did: `launch_ways [WAY]`, or
+// `launch_ways list`. The last line prints how many launches, graph launches and kernel nodes the program
+// requested; launch_ways.sh compares that with what modes see. Status 0: all went as without moat; 2: it did
 // not.
 #include <stdint.h>
 #include <stdio.h>
@@ -27,7 +27,7 @@ static CUmodule module;
 static CUfunction function;
 static CUstream stream;
 static CUdeviceptr memory;
-static unsigned launches, graphs, nodes;  // what modes are told of
+static unsigned launches, graphs, nodes;  // what modes see
 static uint32_t expected;
 
 static void must(int holds, const char *what, int line)
@@ -41,7 +41,7 @@ static void must(int holds, const char *what, int line)
 #define MUST(what) must((what), #what, __LINE__)
 #define NEED(call) must((call) == CUDA_SUCCESS, #call, __LINE__)
 
-// As many launches have run, and each has added b for each of its blocks.
+// Checks that so many launches have run, and that each has added b for each of its blocks.
 static void did(unsigned count, unsigned blocks, uint32_t b)
 {
     uint32_t value;
@@ -53,7 +53,7 @@ static void did(unsigned count, unsigned blocks, uint32_t b)
     MUST(value == expected);
 }
 
-// Parameters that are gone, or other ones, when the kernel runs.
+// Parameters that are overwritten or gone when the kernel runs.
 struct parameters {
     CUdeviceptr a;
     uint32_t b;
@@ -156,7 +156,7 @@ static void oldest(void)
     launches += 4;
 }
 
-// The CPU device has it not, and neither have newer drivers.
+// The CPU device does not have the call, nor do newer drivers.
 static void devices(void)
 {
     struct parameters p;
@@ -286,7 +286,7 @@ static void any_nodes(void)
     nodes += 6;
 }
 
-// --- what the program is told ------------------------------------------------------------------------------
+// --- what the program sees ------------------------------------------------------------------------------
 
 static void asked(void)
 {

@@ -1,7 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
-# Every way to launch a kernel does what it does without moat, and modes are told of each launch, graph and
-# node.
+# Every way to launch a kernel behaves as without moat, and modes see each launch, graph and node.
 set -u
 ! grep -q fsanitize "$BUILD/flags" 2>/dev/null || { echo 'a sanitizer wants to be loaded first'; exit 77; }
 T=$(mktemp -d) || exit 1
@@ -10,7 +9,7 @@ export XDG_CACHE_HOME=$T/cache
 program=$BUILD/tool/launch_ways
 failed=0 passed=0
 
-# try MODE WAY...: what the program says that it asked for is what the note at the end says.
+# try MODE WAY...: the numbers that the program prints equal those of the note at the end.
 try() {
     local mode=$1 said told
     shift

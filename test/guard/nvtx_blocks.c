@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// A pool allocator that announces its pieces through NVTX's memory API: `nvtx_blocks bad NAME`, `nvtx_blocks good NAME`,
-// `nvtx_blocks list`. With REAL_NVTX it is built on NVTX's own headers; without, on a stand-in that follows the
-// protocol between NVTX and a tool (guard/nvtx_api.h).
+// A pool allocator that announces its pieces through NVTX's memory API: `nvtx_blocks bad NAME`, `nvtx_blocks
+// good NAME`, `nvtx_blocks list`. With REAL_NVTX it is built on NVTX's own headers; without, on a replacement
+// that follows the protocol between NVTX and a tool (guard/nvtx_api.h).
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -111,7 +111,7 @@ static void name_it(handle region, const char *name, int registered)
     nvtxMemRegionsName(NULL, &batch);
 }
 
-// Any call of another kind: nobody wants it.
+// Any call of another kind, which no tool handles.
 static void mark(void)
 {
     nvtxMarkA("nobody listens");
@@ -159,7 +159,7 @@ static int extension(void *tool, uint16_t id, uint16_t compatible, size_t count)
     return init && init(&module);
 }
 
-// As NVTX does it: the library that the environment names, its two functions.
+// As NVTX does it: opens the library that the environment names, and calls its two functions.
 static void *open_tool(void)
 {
     const char *path = getenv("NVTX_INJECTION64_PATH");
@@ -178,7 +178,7 @@ static void need_tool(void)
     memcpy(&register_string, &core_slot, sizeof core_slot);
 }
 
-// Extensions that it cannot know.
+// Extensions that the tool cannot know.
 static int decline(void)
 {
     void *tool = open_tool();
@@ -383,14 +383,14 @@ static int closed(int bad)
     return fill((address)(size_t)pool, 0, POOL);
 }
 
-// Regions of a layout say what lies where; the memory around them is accessible too.
+// Regions of a layout describe what lies where; the memory around them is accessible too.
 static int layout(int bad)
 {
     take_one(open_heap(pool, POOL, bad ? SUB_ALLOCATOR : LAYOUT, "the pool"), 2);
     return upload(piece(2), PIECE + STEP);
 }
 
-// And so it is with regions of no heap.
+// The same for regions of no heap.
 static int whole_process(int bad)
 {
     take_one(bad ? open_heap(pool, POOL, SUB_ALLOCATOR, "the pool") : NULL, 2);

@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
-# Pieces of pools that are announced through NVTX, test/guard/nvtx_blocks.c: against moat's declarations of NVTX's protocol,
-# and built with NVTX's own headers where they are installed. A tool that is there before moat keeps NVTX.
+# Pieces of pools that are announced through NVTX, test/guard/nvtx_blocks.c: with moat's declarations of
+# NVTX's protocol, and built with NVTX's own headers where they are installed. A tool that was there before
+# moat keeps NVTX.
 # GUARD_DEVICE=gpu: on a GPU instead of the CPU device.
 set -u
 ! grep -q fsanitize "$BUILD/flags" 2>/dev/null || { echo 'a sanitizer wants to be loaded first'; exit 77; }
@@ -41,8 +42,9 @@ said='without NVTX'\''s headers'
 nvcc=$(command -v nvcc || true)
 for dir in "${CUDA_HOME:-}" "${nvcc:+$(dirname "$(dirname "$(readlink -f "$nvcc")")")}" /usr/local/cuda; do
     if [ -n "$dir" ] && [ -f "$dir/include/nvtx3/nvToolsExtMem.h" ]; then
-        # NVTX's own inline functions may have arguments that they do not use.
-        if gcc -std=gnu11 -O1 -DREAL_NVTX -isystem "$dir/include" -o "$T/real" test/guard/nvtx_blocks.c -ldl; then
+        # NVTX's own inline functions may have unused arguments.
+        if gcc -std=gnu11 -O1 -DREAL_NVTX -isystem "$dir/include" -o "$T/real" \
+            test/guard/nvtx_blocks.c -ldl; then
             programs+=("$T/real")
             said='with NVTX'\''s headers too'
         else
@@ -56,7 +58,7 @@ for program in "${programs[@]}"; do
     while read -r name buffer; do
         both "$program" "$name" "$buffer"
     done < <("$program" list)
-    # Another tool has NVTX: moat leaves it there, and hears nothing.
+    # Another tool has NVTX: moat leaves it there, and sees no announcements.
     export NVTX_INJECTION64_PATH=/nonexistent/tool.so
     watch "$program" bad layout
     check 1 'layout: result 0' "$program: NVTX was another's"

@@ -1,8 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
 # slow
-# --mode=pages: each program of test/guard/pages_errors.c must be reported as what it is, its twin run in silence; what a
-# program is told about its memory must be the same as without the mode; bounds on memory must hold.
+# --mode=pages: each program of test/guard/pages_errors.c must be reported as what it is, and its twin run
+# silently; what a program can query about its memory must be the same as without the mode; memory limits must
+# hold.
 # GUARD_DEVICE=gpu: on a GPU instead of the CPU device. SECTION=FILE: a table of the results goes there.
 set -u
 ! grep -q fsanitize "$BUILD/flags" 2>/dev/null || { echo 'a sanitizer wants to be loaded first'; exit 77; }
@@ -21,7 +22,8 @@ wrong() {  # wrong NAME WHAT
 run() {  # run TWIN NAME OPTION...: status in $status, types of what was reported in $found
     local twin=$1 name=$2
     shift 2
-    timeout 60 "$MOAT" --device="$device" --mode=pages "$@" "$BUILD/tool/pages_errors" "$twin" "$name" >"$T/log" 2>&1 </dev/null
+    timeout 60 "$MOAT" --device="$device" --mode=pages "$@" "$BUILD/tool/pages_errors" "$twin" "$name" \
+        >"$T/log" 2>&1 </dev/null
     status=$?
     found=$(sed -n 's/.*ERROR: moat: \([a-z-]*\).*/\1/p' "$T/log" | tr '\n' ' ')
     found=${found% }
@@ -47,7 +49,8 @@ check_bad() {  # check_bad NAME TYPE TRAITS OPTION...
         wrong "bad $name" 'the report does not show the bytes'
     elif [ "$name" = slack_behind ] && grep -q '^freed by' "$T/log"; then
         wrong "bad $name" 'the free in which it was found is told as an earlier one'
-    elif [ "$name" = slack_before ] && ! grep -q 'is located [34] bytes before' "$T/log"; then  # 3: the first byte may be what the canary's was
+    elif [ "$name" = slack_before ] && ! grep -q 'is located [34] bytes before' "$T/log"; then
+        # 3: the first byte may equal the canary's
         wrong "bad $name" 'the address is not that of the write'
     else
         passed=$((passed + 1))
@@ -69,7 +72,8 @@ try() {  # try NAME OPTION... -- ARGUMENT...: test/guard/pages_good.c, which say
     shift
     while [ "$1" != -- ]; do options+=("$1") && shift; done
     shift
-    timeout 120 "$MOAT" --device="$device" --mode=pages "${options[@]}" "$BUILD/tool/pages_good" "$@" >"$T/log" 2>&1 </dev/null
+    timeout 120 "$MOAT" --device="$device" --mode=pages "${options[@]}" "$BUILD/tool/pages_good" "$@" \
+        >"$T/log" 2>&1 </dev/null
     status=$?
     [ $status = 0 ] && passed=$((passed + 1)) || wrong "$name" "status $status"
 }
@@ -78,9 +82,11 @@ summary() {  # summary PATTERN: the summary of the last run has a line that matc
     grep -qE "$1" "$T/log" && passed=$((passed + 1)) || wrong "summary" "no line matches $1"
 }
 
-# What a program is told, in plain memory and in pages.
-"$MOAT" --device="$device" --mode=off "$BUILD/tool/pages_good" answers >"$T/plain" 2>"$T/log" </dev/null || wrong answers 'fails without pages'
-"$MOAT" --device="$device" --mode=pages "$BUILD/tool/pages_good" answers >"$T/pages" 2>"$T/log" </dev/null || wrong answers 'fails in pages'
+# What a program can query, in plain memory and in pages.
+"$MOAT" --device="$device" --mode=off "$BUILD/tool/pages_good" answers >"$T/plain" 2>"$T/log" </dev/null ||
+    wrong answers 'fails without pages'
+"$MOAT" --device="$device" --mode=pages "$BUILD/tool/pages_good" answers >"$T/pages" 2>"$T/log" </dev/null ||
+    wrong answers 'fails in pages'
 if diff "$T/plain" "$T/pages" >"$T/log"; then passed=$((passed + 1)); else wrong answers 'differ'; fi
 
 try 'many small buffers' -- many 1000 3000
@@ -95,7 +101,8 @@ summary 'pages mode gave plain memory +48$'
 
 result="$passed passed, $failed failed"
 if [ -n "${SECTION:-}" ]; then
-    printf 'Each program has an error planted; its correct twin ran too and was not reported: %s.\n\n' "$result"
+    printf 'Each program has an error planted; its correct twin ran too and was not reported: %s.\n\n' \
+        "$result"
     printf '| program | error | reported |\n| --- | --- | --- |\n%s' "$rows"
 fi >"${SECTION:-/dev/null}"
 echo "$result"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Programs with one error each that --mode=pages finds, and their twins without it: `pages_errors bad NAME`,
-// `pages_errors good NAME`, `pages_errors list`. Most are errors of kernels, which nothing else sees without rewriting
-// them. What makes a case wrong is the only thing that depends on `bad`.
+// `pages_errors good NAME`, `pages_errors list`. Most are errors of kernels, which nothing else finds without
+// rewriting them. Only the error of a case depends on `bad`.
 #include "cases.h"
 
 enum { SMALL = 1000, LARGE = 3 << 20, WHOLE = 4 << 20, ODD = LARGE - 100 };
@@ -16,7 +16,7 @@ static CUdeviceptr plain(size_t size)
     return p;
 }
 
-// p[offset / 4] = 7 by one thread, and p[0] is read.
+// One thread stores p[offset / 4] = 7 and reads p[0].
 static const char text[] = ".version 6.0\n"
                            ".target sm_50\n"
                            ".address_size 64\n"
@@ -41,7 +41,7 @@ static void touch(CUdeviceptr p, int64_t offset, CUstream stream)
         NEED(d.cuModuleLoadData(&module, text));
         NEED(d.cuModuleGetFunction(&f, module, "touch"));
     }
-    // The launch itself may tell of the fault.
+    // The launch itself may return the fault.
     d.cuLaunchKernel(f, 1, 1, 1, 1, 1, 1, 0, stream, arguments, NULL);
 }
 
@@ -93,7 +93,7 @@ static void behind_in_order(int bad)
     TRY(d.cuCtxSynchronize());
 }
 
-// In the slack, where nothing faults: canaries tell, when the buffer goes.
+// In the slack, where nothing faults: canaries show it when the buffer is freed.
 
 static void slack_behind(int bad)
 {
@@ -144,7 +144,7 @@ static void slack_in_order(int bad)
     NEED(d.cuStreamSynchronize(NULL));
 }
 
-// Freed buffers: others have come in the meantime, as large and in plain memory at the same place.
+// Freed buffers: others were allocated in the meantime, as large and in plain memory at the same place.
 
 static void freed_large(int bad)
 {
@@ -190,7 +190,7 @@ static void freed_in_order(int bad)
     TRY(d.cuStreamSynchronize(stream));
 }
 
-// Calls, which every mode checks, must be told from what is mapped around a buffer.
+// Calls, which every mode checks, must be distinguished from what is mapped around a buffer.
 
 static void copy_in_slack(int bad)
 {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
 // Correct programs for --mode=pages:
-//   pages_good answers            prints what a program is told about its memory, without addresses
+//   pages_good answers            prints what a program can query about its memory, without addresses
 //   pages_good many SIZE COUNT    buffers that live at once: none may lie in another, all keep their bytes
 //   pages_good churn SIZE COUNT   one after the other
 //   pages_good threads            several threads at once
-//   pages_good order              stream-ordered memory far beyond what the device has, in a loop that waits for nothing
+//   pages_good order              stream-ordered memory beyond what the device has, in a loop without waits
 #include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -30,7 +30,8 @@ static void attributes(const char *what, CUdeviceptr p)
 {
     for (int a = CU_POINTER_ATTRIBUTE_CONTEXT; a <= CU_POINTER_ATTRIBUTE_MEMPOOL_HANDLE; a++) {
         uint64_t value[2] = {0};
-        // Ids differ by nature; memory in pages can be shared by a legacy handle even where plain memory cannot.
+        // Ids differ by nature; memory in pages can be shared by a legacy handle even where plain memory
+        // cannot.
         if (a == CU_POINTER_ATTRIBUTE_BUFFER_ID || a == CU_POINTER_ATTRIBUTE_IS_LEGACY_CUDA_IPC_CAPABLE)
             continue;
         CUresult r = d.cuPointerGetAttribute(value, (CUpointer_attribute)a, p);
@@ -175,7 +176,7 @@ struct borrowed {
     CUdeviceptr pointer;
 };
 
-// A stream knows its context, so a thread that has none may free in its order.
+// A stream knows its context, so a thread without one may free in its order.
 static void *free_without_context(void *argument)
 {
     const struct borrowed *b = argument;

@@ -1,14 +1,15 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
-# --torch-alloc and --unpool from the command to the driver, with modules that stand in for torch and cupy: what Python
-# finds, what is said, what is left alone. With the real ones: test/gpu/frameworks.sh.
+# --torch-alloc and --unpool from the command to the driver, with fake torch and cupy modules: what Python
+# finds, what is printed, what stays unchanged. With the real ones: test/gpu/frameworks.sh.
 set -u
 ! grep -q fsanitize "$BUILD/flags" 2>/dev/null || { echo 'a sanitizer wants to be loaded first'; exit 77; }
 command -v python3 >/dev/null || { echo 'no python3'; exit 77; }
 T=$(mktemp -d) || exit 1
 trap 'rm -rf "$T"' EXIT
 passed=0 failed=0
-unset PYTHONPATH NVTX_INJECTION64_PATH PYTORCH_NO_CUDA_MEMORY_CACHING XLA_PYTHON_CLIENT_PREALLOCATE XLA_PYTHON_CLIENT_ALLOCATOR
+unset PYTHONPATH NVTX_INJECTION64_PATH PYTORCH_NO_CUDA_MEMORY_CACHING XLA_PYTHON_CLIENT_PREALLOCATE \
+    XLA_PYTHON_CLIENT_ALLOCATOR
 export PYTHONDONTWRITEBYTECODE=1
 
 check() {  # check STATUS PATTERN WHAT: of the program that just ran
@@ -33,7 +34,7 @@ watch() {  # watch OPTION... PROGRAM
     status=$?
 }
 
-# The modules: theirs is a folder as users have it on PYTHONPATH, with a sitecustomize of their own.
+# The modules: `theirs` is a folder as users have it on PYTHONPATH, with a sitecustomize of its own.
 mkdir -p "$T/theirs/torch" "$T/theirs/cupy"
 cat >"$T/theirs/sitecustomize.py" <<'END'
 print("their own sitecustomize", __name__)
@@ -114,18 +115,19 @@ watch --torch-alloc bad.py
 check 97 'ERROR: moat: heap-buffer-overflow' 'torch-alloc, an overflow'
 check 97 '0 bytes after 1000-byte region' 'torch-alloc, whose overflow'
 
-# Without the option nothing of Python's is touched.
-echo 'import sys, torch, cupy; print(torch.current, cupy.said, [p for p in sys.path if "moat" in p])' >"$T/alone.py"
+# Without the option Python is not changed.
+echo 'import sys, torch, cupy; print(torch.current, cupy.said, [p for p in sys.path if "moat" in p])' \
+    >"$T/alone.py"
 watch alone.py
 check 98 '^None \[\] \[\]' 'no option'
 
-# A process that imports torch and uses no GPU is none that moat has to do with.
+# A process that imports torch and uses no GPU is not reported on.
 echo 'import torch; print("ran")' >"$T/import.py"
 watch --torch-alloc import.py
 check 98 '^ran' 'torch is imported only'
 not 'watching' 'torch is imported only'
 
-# What goes wrong is said, and the program runs.
+# Failures are reported, and the program runs.
 cp -r "$T/theirs" "$T/refusing"
 echo 'def change_current_allocator(a): raise RuntimeError("already initialized")
 memory.change_current_allocator = change_current_allocator' >>"$T/refusing/torch/__init__.py"
@@ -150,19 +152,21 @@ status=$?
 check 0 'None' 'the module without the library'
 check 0 'moat: ' 'says why'
 
-# --unpool: what the user has set stays.
+# --unpool: variables that the user has set stay.
 cat >"$T/pools.py" <<'END'
 import ctypes
 import os
 
 import cupy
 
-print(cupy.said, [os.environ.get(v) for v in ("PYTORCH_NO_CUDA_MEMORY_CACHING", "XLA_PYTHON_CLIENT_PREALLOCATE", "XLA_PYTHON_CLIENT_ALLOCATOR")])
+print(cupy.said, [os.environ.get(v) for v in (
+    "PYTORCH_NO_CUDA_MEMORY_CACHING", "XLA_PYTHON_CLIENT_PREALLOCATE", "XLA_PYTHON_CLIENT_ALLOCATOR")])
 ctypes.CDLL("libcuda.so.1").cuInit(0)
 END
 XLA_PYTHON_CLIENT_ALLOCATOR=bfc watch --unpool pools.py
 check 0 "^\[None, None\] \['1', 'false', 'bfc'\]" 'unpool'
-check 0 "pools are turned off: PYTORCH_NO_CUDA_MEMORY_CACHING=1 XLA_PYTHON_CLIENT_PREALLOCATE=false$" 'unpool says so'
+check 0 "pools are turned off: PYTORCH_NO_CUDA_MEMORY_CACHING=1 XLA_PYTHON_CLIENT_PREALLOCATE=false$" \
+    'unpool says so'
 check 0 'because the environment sets XLA_PYTHON_CLIENT_ALLOCATOR=bfc' 'unpool leaves what is set'
 check 0 "CuPy's pools are off" 'unpool for CuPy'
 watch --unpool pools.py

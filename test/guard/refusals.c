@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// What wrong transfers return in whatever state a program is in: `refusals STATE` prints the answers, `refusals list` the
-// states. With moat they must be the driver's own.
+// What wrong transfers return in every state of a program: `refusals STATE` prints the results, `refusals
+// list` the states. With moat they must be the driver's own.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -32,7 +32,7 @@ static void no_context(void)
     NEED(cuCtxSetCurrent(NULL));
 }
 
-// Current twice, so that one is left when it goes.
+// Current twice, so that one is left when it is destroyed.
 static void destroyed(void)
 {
     CUcontext other;
@@ -44,7 +44,7 @@ static void destroyed(void)
 static void primary_released(void)
 {
     NEED(cuDevicePrimaryCtxRelease_v2(0));
-    stream = NULL;  // gone with it
+    stream = NULL;  // destroyed with it
 }
 
 static const char store[] = ".version 7.0\n.target sm_75\n.address_size 64\n"

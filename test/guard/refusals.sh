@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
-# Calls that moat refuses return what the driver itself would: test/guard/refusals.c with moat and, by --mode=off, without.
+# Calls that moat refuses return what the driver itself would: test/guard/refusals.c with moat and, by
+# --mode=off, without.
 # GUARD_DEVICE=gpu: on a GPU instead of the CPU device.
 set -u
 ! grep -q fsanitize "$BUILD/flags" 2>/dev/null || { echo 'a sanitizer wants to be loaded first'; exit 77; }
@@ -10,13 +11,16 @@ trap 'rm -rf "$T"' EXIT
 passed=0 failed=0
 
 for state in $("$BUILD/tool/refusals" list); do
-    timeout 60 "$MOAT" --device="$device" --mode=off "$BUILD/tool/refusals" "$state" >"$T/off" 2>/dev/null </dev/null
+    timeout 60 "$MOAT" --device="$device" --mode=off "$BUILD/tool/refusals" "$state" \
+        >"$T/off" 2>/dev/null </dev/null
     for mode in api pages canary; do
         option=--mode=$mode
         [ $mode != api ] || option=
-        timeout 60 "$MOAT" --device="$device" $option --log-file="$T/log" "$BUILD/tool/refusals" "$state" >"$T/on" </dev/null
+        timeout 60 "$MOAT" --device="$device" $option --log-file="$T/log" "$BUILD/tool/refusals" \
+            "$state" >"$T/on" </dev/null
         status=$?
-        if [ $status = 97 ] && [ -s "$T/off" ] && diff "$T/off" "$T/on" >"$T/diff" && grep -q heap-use-after-free "$T/log"; then
+        if [ $status = 97 ] && [ -s "$T/off" ] && diff "$T/off" "$T/on" >"$T/diff" &&
+            grep -q heap-use-after-free "$T/log"; then
             passed=$((passed + 1))
         else
             failed=$((failed + 1))

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: MIT
 // Two processes share memory by cuIpcGetMemHandle:
-//   share_pair good     both find what the other wrote; handles are opened and closed twice; what was freed cannot be opened
-//   share_pair bad      the second copies one byte more than there is
-// The first makes the second before it uses the driver. They speak through pipes. Status 0, 77 if the driver has no such handles.
+//   share_pair good     both find what the other wrote; handles are opened and closed twice; freed memory
+//                       cannot be opened
+//   share_pair bad      the second copies one byte too many
+// The first starts the second before it uses the driver. They communicate through pipes. Status 0; 77 if the
+// driver has no such handles.
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -91,12 +93,12 @@ static int second(int from, int to, bool bad)
         use_one(&handle, sizes[i], (unsigned char)(10 * i), bad && i == 0);
         say(to, "y", 1);
     }
-    hear(from, &handle, sizeof handle);  // of a buffer that was freed
+    hear(from, &handle, sizeof handle);  // of a freed buffer
     say(to, d.cuIpcOpenMemHandle_v2(&p, handle, LAZY) ? "n" : "y", 1);
     return 0;
 }
 
-// Handles of equal buffers differ, of one buffer they do not.
+// Handles of different buffers differ; handles of one buffer are equal.
 static void share_all(int from, int to)
 {
     CUdeviceptr buffers[BUFFERS];
@@ -119,7 +121,7 @@ static void share_all(int from, int to)
         hear(from, &answer, 1);
         NEED(all_are(buffers[i], sizes[i], (unsigned char)(10 * i + 1)));
     }
-    // What can be freed in the order of a stream is gone with that too.
+    // A stream-ordered free ends the sharing too.
     for (unsigned i = 0; i < BUFFERS; i++)
         NEED(!(i == 3 ? d.cuMemFreeAsync(buffers[i], NULL) : d.cuMemFree_v2(buffers[i])));
     NEED(!d.cuCtxSynchronize());

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
-# --mode=tally: a mode is told what a program does, on its own and beside others, and decides nothing.
+# --mode=tally: a mode observes what a program does, alone and beside others, and decides nothing.
 set -u
 ! grep -q fsanitize "$BUILD/flags" 2>/dev/null || { echo 'a sanitizer wants to be loaded first'; exit 77; }
 T=$(mktemp -d) || exit 1
@@ -25,7 +25,7 @@ program=$BUILD/tool/count_load
 expect 'alone' "$(tally --mode=tally "$program" data)" \
     'alloc 1, free 0, ask 0, function 1, launch 1, graph 0, node 0, wait 1, module gone 0, context gone 0'
 expect 'beside counters' "$(tally --mode=tally,count "$program" data)" 'alloc 1, *, function 1, launch 1, *'
-# What another mode places is not asked of those behind it.
+# A mode does not see allocations that an earlier one places.
 expect 'beside canaries' "$(tally --mode=tally,canary "$program" data)" 'alloc 0, *, function 1, launch 1, *'
 expect 'not asked for' "$(tally --mode=canary "$program" data)" ''
 exit $failed

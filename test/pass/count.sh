@@ -20,11 +20,13 @@ result() {  # result STATUS WHAT [LOG]
 "$BUILD/tool/count_run" >"$T/log" 2>&1
 result $? 'known counts' "$T/log"
 
-# With one thread in a block, an instruction of a warp is one of a thread. Two things differ, and are not compared: what a
-# function does --stats has at the kernel, the pass at the function (loads from global memory in `calls`); and what reads and
-# writes is a store to --stats (loads from shared memory in `barriers`, from global memory in `spellings`).
+# With one thread in a block, an instruction of a warp is one of a thread. Two things differ, and are not
+# compared: --stats adds what a function does to the kernel, the pass to the function (loads from global
+# memory in `calls`); and a read-modify-write is a store to --stats (loads from shared memory in `barriers`,
+# from global memory in `spellings`).
 "$BUILD/tool/count_run" counted 2>"$T/log" |
-    sed -E 's/^((calls|spellings) [0-9]+) [0-9]+/\1 -/; s/^(barriers [0-9]+ [0-9]+) [0-9]+/\1 -/' >"$T/counted"
+    sed -E 's/^((calls|spellings) [0-9]+) [0-9]+/\1 -/; s/^(barriers [0-9]+ [0-9]+) [0-9]+/\1 -/' \
+        >"$T/counted"
 MOAT_OPTIONS=stats "$BUILD/tool/count_run" plain 2>"$T/table" || cat "$T/table"
 awk '
     $3 == "launches" { for (i = 3; i <= NF; i++) column[$i] = i; next }

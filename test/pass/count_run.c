@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: MIT
-// count_run: kernels of counted_kernels.ptx, rewritten by the counting pass and run on the CPU device, must count what
-// is worked out here; with and without redux.
-// count_run plain|counted: launches them with one thread in a block, as they are or rewritten. Rewritten, it prints a
-// line for each: its name, then the loads and the stores in each space. See count.sh.
-// Run in the root of the tree.
+// count_run: kernels of counted_kernels.ptx, rewritten by the counting pass and run on the CPU device, must
+// count what is computed here; with and without redux.
+// count_run plain|counted: launches them with one thread in a block, original or rewritten. Rewritten, it
+// prints a line for each: its name, then the loads and the stores in each space. See count.sh.
+// Run it in the root of the tree.
 #include "../cpu/driver_check.h"
 #include "pass/pass.h"
 #include "pass/pass_count.h"
 
-// Rounds of `many`: so many that bytes do not fit one part of a sum. With a sanitizer that would take a minute.
+// Rounds of `many`: enough that bytes do not fit one part of a sum. With a sanitizer that would take a
+// minute.
 #if defined(__has_feature)
 #if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
 #define SANITIZED
@@ -95,7 +96,7 @@ static void launch(CUmodule module, const char *kernel, unsigned blocks, unsigne
     TRY(cuMemFree_v2(memory));
 }
 
-// --- what must be counted -----------------------------------------------------------------------------------
+// --- what must be counted ---------------------------------------------------------------------------------
 
 static bool is(const char *what, struct pass_count_sums got, struct pass_count_sums expected)
 {
@@ -117,7 +118,7 @@ static bool is(const char *what, struct pass_count_sums got, struct pass_count_s
 #define SHARED space[PASS_COUNT_SHARED]
 #define LOCAL space[PASS_COUNT_LOCAL]
 
-// In blocks of 70 threads: two warps and a part of one.
+// Blocks of 70 threads: two warps and a partial one.
 static void simple(const struct counted *c)
 {
     enum { B = 3, T = 70, ALL = B * T, N = 41 };
@@ -170,8 +171,8 @@ static void copies(const struct counted *c)
                                 .SHARED = {0, B * (T + N), 0, 16 * B * (T + N)}});
 }
 
-// One warp, which loads matrices of 512, 256, 1024, 256, 256 and 512 bytes into as many registers as they need or more, stores
-// one of 16 x 16, and moves four and two of 8 x 8.
+// One warp, which loads matrices of 512, 256, 1024, 256, 256 and 512 bytes into as many registers as they
+// need or more, stores one of 16 x 16, and moves four and two of 8 x 8.
 static void matrices(const struct counted *c)
 {
     enum { B = 3, T = 32, ALL = B * T };
@@ -184,7 +185,8 @@ static void matrices(const struct counted *c)
                                 .SHARED = {ALL, ALL, 16 * ALL, 8 * ALL}});
 }
 
-// One thread: a barrier is made, told, asked and ended, and signalled by a copy of 64 bytes; another copy is not told of.
+// One thread: an mbarrier is initialised, arrived at, tested and invalidated, and signalled by a copy of 64
+// bytes; another copy has no mbarrier.
 static void barriers(const struct counted *c)
 {
     launch(c->module, "barriers", 3, 1, 0);
@@ -201,7 +203,8 @@ static void functions(const struct counted *c)
     launch(c->module, "calls", B, T, 0);
     is("calls", counts(c, "calls"),
        (struct pass_count_sums){.launches = 1, .threads = ALL, .GLOBAL = {0, ALL, 0, 4 * ALL}});
-    // Of four threads those with 1, 2 and 3 call as often; where that is odd they load once a call, else twice.
+    // Of four threads those with 1, 2 and 3 call as often; if that is odd they load once a call, otherwise
+    // twice.
     uint64_t fours = ALL / 4;
     is("twice", counts(c, "twice"),
        (struct pass_count_sums){.threads = 6 * fours, .GLOBAL = {8 * fours, 0, 32 * fours, 0}});
@@ -228,7 +231,7 @@ static void check_all(const char *target)
     unload(&c);
 }
 
-// --- to be compared with --stats ----------------------------------------------------------------------------
+// --- to be compared with --stats --------------------------------------------------------------------------
 
 static const char *const kernels[] = {"widths", "rounds",   "guards",   "locals",   "calls",
                                       "copies", "matrices", "barriers", "spellings"};

@@ -3,8 +3,8 @@
 # tier: all
 # builds: one
 # slow
-# The suite's programs with every kernel rewritten by the counting pass, on the CPU device: their results are still right.
-# counted_suite.sh [NAME...]: all of them, or these.
+# The suite's programs with every kernel rewritten by the counting pass, on the CPU device: their results are
+# still right. counted_suite.sh [NAME...]: all of them, or these.
 set -u
 command -v nvcc >/dev/null || { echo 'no nvcc on this machine'; exit 77; }
 
@@ -12,10 +12,17 @@ command -v nvcc >/dev/null || { echo 'no nvcc on this machine'; exit 77; }
 compile() {  # compile NAME SM FOLDER
     (
         cd "$3" || exit 1
-        nvcc --dryrun --keep -O2 -gencode "arch=compute_$2,code=compute_$2" -cudart shared -L"$LIB" "$ROOT/test/programs/$1.cu" \
+        nvcc --dryrun --keep -O2 -gencode "arch=compute_$2,code=compute_$2" -cudart shared -L"$LIB" \
+            "$ROOT/test/programs/$1.cu" \
             -o program 2>&1 | sed -n 's/^#\$ //p' |
             sed 's/^_SPACE_=.*//; s/^\([A-Za-z_]*\)=\(.*\)/\1="\2"/' |
-            awk '/fatbinary/ && !done++ { print "for f in *.ptx; do \"$MOAT\" ptx instrument $f >counted && mv counted $f || exit 1; done" } { print }' >commands
+            awk '
+                /fatbinary/ && !done++ {
+                    print "for f in *.ptx; do"
+                    print "    \"$MOAT\" ptx instrument $f >counted && mv counted $f || exit 1"
+                    print "done"
+                }
+                { print }' >commands
         grep -q instrument commands && sed -i "s,^rm ,rm -f ," commands && bash -e commands
     )
 }

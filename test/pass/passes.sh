@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: MIT
 # builds: one
 # slow
-# Every pass over many modules: the verifier and, where it is, ptxas accept what comes out. The suite as nvcc compiles
-# it, plain, with lines and for debugging in turn; what clang makes; and the texts that have every form.
+# Every pass over many modules: the verifier and, if installed, ptxas accept the result. The suite as nvcc
+# compiles it, plain, with lines and for debugging in turn; clang's output; and the texts with every form.
 set -u
 T=$(mktemp -d) || exit 1
 trap 'rm -rf "$T"' EXIT
@@ -21,7 +21,8 @@ assemble() {  # assemble TEXT LOG: for the .target that it names; code for a lat
     local arch
     arch=$(sed -n 's/^\.target[[:space:]]*\(sm_[0-9]*[af]\{0,1\}\).*/\1/p' "$1" | head -n 1)
     [[ $arch == sm_[0-9][0-9] && ${arch#sm_} -lt 75 ]] && arch=sm_75
-    "$ptxas" -arch="$arch" -o /dev/null "$1" >"$2" 2>&1 || "$ptxas" -c -arch="$arch" -o /dev/null "$1" >"$2" 2>&1
+    "$ptxas" -arch="$arch" -o /dev/null "$1" >"$2" 2>&1 ||
+        "$ptxas" -c -arch="$arch" -o /dev/null "$1" >"$2" 2>&1
 }
 
 one() {  # one NAME FILE
@@ -32,7 +33,7 @@ one() {  # one NAME FILE
     elif ! "$MOAT" ptx verify "$to" >"$log" 2>&1; then
         fail "$1" verify "$log"
     elif [ -n "$ptxas" ] && ! assemble "$to" "$log"; then
-        # What ptxas refuses as it is, is not ours to answer for.
+        # What ptxas refuses unchanged is not our error.
         assemble "$2" "$log.plain" && fail "$1" ptxas "$log" || echo "skip $1: ptxas refuses the original"
     else
         echo "ok $1"
@@ -42,14 +43,16 @@ one() {  # one NAME FILE
 
 program() {  # program NAME ARCH WAY
     local file
-    file=$(test/programs/object "$1" "$2" ptx "${3:-}" 2>"$T/$1.nvcc") || { fail "$1" nvcc "$T/$1.nvcc"; return; }
+    file=$(test/programs/object "$1" "$2" ptx "${3:-}" 2>"$T/$1.nvcc") ||
+        { fail "$1" nvcc "$T/$1.nvcc"; return; }
     one "$1-$2${3:-}" "$file"
 }
 
 library() {  # library NAME SM: of what test/cpu/suite.sh runs, since nvcc takes long over it
     local file
     file=$(test/programs/object "$1" "$2" 2>"$T/$1.nvcc") || { fail "$1" nvcc "$T/$1.nvcc"; return; }
-    "$MOAT" ptx print --raw --module=1 "$file" >"$T/$1.ptx" 2>"$T/$1.nvcc" || { fail "$1" print "$T/$1.nvcc"; return; }
+    "$MOAT" ptx print --raw --module=1 "$file" >"$T/$1.ptx" 2>"$T/$1.nvcc" ||
+        { fail "$1" print "$T/$1.nvcc"; return; }
     one "$1" "$T/$1.ptx"
 }
 export -f one fail assemble program library
@@ -71,7 +74,8 @@ if command -v nvcc >/dev/null; then
     done <test/programs/programs.tsv >"$T/list"
 fi
 for arch in sm_75 sm_90; do
-    if command -v clang >/dev/null && test/clang/ptx test/clang/kernels.cu $arch -O1 >"$T/clang-$arch.ptx" 2>/dev/null; then
+    if command -v clang >/dev/null && test/clang/ptx test/clang/kernels.cu $arch -O1 \
+        >"$T/clang-$arch.ptx" 2>/dev/null; then
         printf 'one clang-%s %s\0' $arch "$T/clang-$arch.ptx" >>"$T/list"
     fi
 done

@@ -37,7 +37,7 @@ static void add_kernel(struct plan *plan, cudaGraphNode_t *node, cudaGraphNode_t
         CUDA_TRY(cudaGraphAddKernelNode(node, plan->graph, &after, 1, &parameters));
 }
 
-// sum = 0; sum += 2 * in; sum += 3 * in; then sum is copied to the host and the host told.
+// sum = 0; sum += 2 * in; sum += 3 * in; then sum is copied to the host, and a host function runs.
 static void plan_build(struct plan *plan)
 {
     cudaGraphNode_t clear, second_kernel, copy, tell;

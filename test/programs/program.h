@@ -15,13 +15,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum program_status {
-    PROGRAM_OK,
-    PROGRAM_WRONG,
-    PROGRAM_CUDA_ERROR,
-    PROGRAM_USAGE,
-    PROGRAM_SKIPPED = 77
-};
+enum program_status { PROGRAM_OK, PROGRAM_WRONG, PROGRAM_CUDA_ERROR, PROGRAM_USAGE, PROGRAM_SKIPPED = 77 };
 
 #define CUDA_TRY(call) program_try((call), #call, __FILE__, __LINE__)
 
@@ -161,8 +155,8 @@ inline double program_seconds(void)
     return (double)now.tv_sec + 1e-9 * (double)now.tv_nsec;
 }
 
-// PROGRAM_GATE names a folder: a file there says that the program is ready, and it goes on when there is one named `go`, so that
-// several can begin at once.
+// PROGRAM_GATE names a folder: a file there signals that the program is ready, and it continues when there is
+// one named `go`, so that several can begin at once.
 inline void program_gate(void)
 {
     const char *folder = getenv("PROGRAM_GATE");
@@ -193,8 +187,7 @@ inline void program_stop(double start)
 }
 
 // 1 if actual is wrong, else 0. The tolerance is relative, and absolute where expected is below 1.
-template <typename T>
-long program_wrong(size_t index, T actual, T expected, double tolerance = 0)
+template <typename T> long program_wrong(size_t index, T actual, T expected, double tolerance = 0)
 {
     static int shown;
     double limit = tolerance * fmax(1.0, fabs((double)expected));
@@ -202,14 +195,12 @@ long program_wrong(size_t index, T actual, T expected, double tolerance = 0)
     if (exact || (tolerance > 0 && fabs((double)actual - (double)expected) <= limit))
         return 0;
     if (shown++ < 5)
-        fprintf(stderr, "result %zu is %.17g, expected %.17g\n", index, (double)actual,
-                (double)expected);
+        fprintf(stderr, "result %zu is %.17g, expected %.17g\n", index, (double)actual, (double)expected);
     return 1;
 }
 
 template <typename T>
-long program_compare(const std::vector<T> &actual, const std::vector<T> &expected,
-                     double tolerance = 0)
+long program_compare(const std::vector<T> &actual, const std::vector<T> &expected, double tolerance = 0)
 {
     long errors = actual.size() != expected.size();
     const T *a = actual.data(), *e = expected.data();
@@ -227,8 +218,7 @@ long program_compare(const std::vector<T> &actual, const std::vector<T> &expecte
 
 // Asks for what the kernel was compiled for, not for the device: on a newer device a kernel
 // compiled for an older one still lacks the code behind __CUDA_ARCH__.
-template <typename kernel_type>
-void program_require(const char *name, kernel_type *kernel, int architecture)
+template <typename kernel_type> void program_require(const char *name, kernel_type *kernel, int architecture)
 {
     cudaFuncAttributes attributes;
     char reason[64];

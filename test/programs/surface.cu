@@ -47,7 +47,7 @@ int main(int argc, char **argv)
                                    cudaMemcpyDeviceToHost));
     CUDA_TRY(cudaDestroySurfaceObject(surface));
     CUDA_TRY(cudaFreeArray(array));
-    // The step is linear modulo 2^32: what it makes of (1, 0) and (0, 1) tells about every texel.
+    // The step is linear modulo 2^32: what it makes of (1, 0) and (0, 1) determines every texel.
     uint2 by_x = {1, 0}, by_y = {0, 1};
     for (long step = 0; step < steps; step++) {
         by_x = make_uint2(by_x.y, by_x.x + by_x.y);

@@ -2,10 +2,11 @@
 # SPDX-License-Identifier: MIT
 # builds: one
 # slow
-# The PTX modules inside the toolkit's cuBLAS, cuSPARSE and cuRAND through parse and print: a sample of the smaller ones
-# here. With --all every one, smallest first, until LIBRARIES_SECONDS (1,200) are over; then those that are being looked at may end,
-# each within MODULE_SECONDS (300). What was right is remembered in BUILD/cache, so that with the same programs and libraries
-# another run goes on with the others. Says how many modules, of how many, are right, in time and over it.
+# The PTX modules inside the toolkit's cuBLAS, cuSPARSE and cuRAND through parse and print: a sample of the
+# smaller ones here. With --all every one, smallest first, until LIBRARIES_SECONDS (1,200) have passed;
+# modules in progress may finish, each within MODULE_SECONDS (300). What was right is remembered in
+# BUILD/cache, so that with the same programs and libraries another run continues with the others. Prints how
+# many modules, of how many, are right, in time and over it.
 set -u
 command -v ptxas >/dev/null || { echo 'no ptxas on this machine'; exit 77; }
 lib=$(dirname "$(readlink -f "$(command -v ptxas)")")/../lib64
@@ -22,7 +23,8 @@ all=0 END=
 LIMIT=${MODULE_SECONDS:-300}
 DONE=$T/done
 if [ $all = 1 ]; then
-    key=$({ cat "$MOAT" "$BUILD"/tool/{same_code,flow_check} test/ptx/roundtrip-one; ptxas --version; stat -L -c '%s %Y' "${found[@]}"; } |
+    key=$({ cat "$MOAT" "$BUILD"/tool/{same_code,flow_check} test/ptx/roundtrip-one; ptxas --version
+        stat -L -c '%s %Y' "${found[@]}"; } |
         sha256sum | cut -c 1-16)
     DONE=$BUILD/cache/roundtrip/libraries-$key
     mkdir -p "${DONE%/*}"
@@ -55,7 +57,8 @@ for l in "${found[@]}"; do
         printf '%s %s %s %s\n' "$size" "${l##*/}-$m" "$l" "$m"
     done
 done | sort -n >"$T/modules"
-awk 'FILENAME == ARGV[1] { done[$1] = 1; next } !($2 in done) { print $3; print $4 }' "$DONE" "$T/modules" >"$T/list"
+awk 'FILENAME == ARGV[1] { done[$1] = 1; next } !($2 in done) { print $3; print $4 }' \
+    "$DONE" "$T/modules" >"$T/list"
 xargs -d '\n' -a "$T/list" -r -n 2 -P "${JOBS:-1}" bash -c 'one "$@"' one >>"$T/out"
 grep -v '^ok' "$T/out"
 failed=$(grep -c '^FAIL' "$T/out") long=$(grep -c '^long' "$T/out")
@@ -65,7 +68,8 @@ right=$(awk 'FILENAME == ARGV[1] { done[$1] = 1; next } { m++; b += $1 } $2 in d
 passed=${right%% *}
 if [ $all = 1 ]; then
     left=$(($(wc -l <"$T/modules") - passed - failed - long))
-    echo "covered: $right right, $(grep -c '^ok' "$T/out") of them now; $long take over $LIMIT s; $left left for another run"
+    echo "covered: $right right, $(grep -c '^ok' "$T/out") of them now;" \
+        "$long take over $LIMIT s; $left left for another run"
 fi
 echo "$passed passed, $failed failed"
 [ "$failed" = 0 ] && [ "$passed" -gt 0 ]

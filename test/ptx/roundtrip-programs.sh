@@ -2,10 +2,11 @@
 # SPDX-License-Identifier: MIT
 # builds: one
 # slow
-# Every program of the suite, as nvcc compiles it, through parse and print. Twelve ways to compile: four
-# architectures, plain, with line information, for debugging. Here one of them per program, so that each way is met by
-# several, and what test/cpu/suite.sh runs; all with --all, and then those of libraries too, which are megabytes.
-# test/pass/passes.sh chooses the same ways, so that nvcc runs once for both.
+# Every program of the suite, as nvcc compiles it, through parse and print. There are twelve ways to compile:
+# four architectures, plain, with line information, for debugging. Here each program is compiled in one of
+# them, so that each way is used by several, and as test/cpu/suite.sh runs it; with --all in all, and then the
+# programs with libraries too, which are megabytes. test/pass/passes.sh chooses the same ways, so that nvcc
+# runs once for both.
 set -u
 command -v nvcc >/dev/null && command -v ptxas >/dev/null || { echo 'no nvcc on this machine'; exit 77; }
 T=$(mktemp -d) || exit 1

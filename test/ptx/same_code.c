@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// same_code A.cubin B.cubin: do both hold the same machine code? Compares the sections that a GPU executes and
-// reads; names of files, options and debug information may differ. Exit status 0: same; 1: not; 2: bad input.
+// same_code A.cubin B.cubin: do both hold the same machine code? Compares the sections that a GPU executes
+// and reads; names of files, options and debug information may differ. Exit status 0: same; 1: not; 2: bad
+// input.
 #include <err.h>
 #include <fcntl.h>
 #include <gelf.h>
@@ -38,7 +39,7 @@ static bool is_compared(const char *name)
     return false;
 }
 
-// The section's name if it is one to compare, and what is in it.
+// Returns the section's name if it must be compared, and its data.
 static const char *section(const struct cubin *c, Elf_Scn *scn, GElf_Shdr *header, Elf_Data **data)
 {
     if (!gelf_getshdr(scn, header))
@@ -59,7 +60,7 @@ static bool equal(const GElf_Shdr *a, const Elf_Data *x, const GElf_Shdr *b, con
     return x && y && x->d_size == y->d_size && memcmp(x->d_buf, y->d_buf, x->d_size) == 0;
 }
 
-// Every section of a that matters must stand in b; *count says how many did.
+// Every relevant section of a must be in b; *count is how many were.
 static bool contains(const struct cubin *a, const struct cubin *b, unsigned *count)
 {
     Elf_Scn *scn = NULL;

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""triton_kernels.py FOLDER: compile kernels of our own with Triton for the GPU at hand; their PTX goes to FOLDER."""
+"""triton_kernels.py FOLDER: compiles kernels with Triton for the GPU at hand; their PTX goes to FOLDER."""
 import os
 import sys
 
