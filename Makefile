@@ -76,8 +76,8 @@ COMMAND  := $(BUILD)/bin/moat
 SHARED   := $(LIBS:%=$(BUILD)/lib/%) $(BUILD)/lib/libcudart.so.12
 STATIC   := $(BUILD)/lib/libcudart_static.a
 TESTSRC  := $(foreach m,$(MODULES) cli,$(wildcard src/$(m)/*_test.c))
-TESTS    := $(patsubst %.c,$(BUILD)/test/%,$(notdir $(TESTSRC)))
-TOOLSRC  := $(filter-out test/fuzz/%,$(wildcard test/*/*.c))
+TESTS    := $(patsubst src/%/,$(BUILD)/test/%.linked,$(sort $(dir $(TESTSRC))))
+TOOLSRC  := $(filter-out test/fuzz/% test/unit/%,$(wildcard test/*/*.c))
 TOOLS    := $(patsubst %.c,$(BUILD)/tool/%,$(notdir $(TOOLSRC)))
 # Tools of folders whose scripts all leave this build out.
 NO_TOOLS  = $(patsubst %.c,$(BUILD)/tool/%,$(notdir $(wildcard $(UNSCRIPTED:%=test/%/*.c))))
@@ -105,12 +105,14 @@ endif
 
 all: $(COMMAND) $(SHARED) $(STATIC) $(BUILD)/lib/moat/libcuda.so  ## build/bin/moat and build/lib/*.so
 
-# What is built depends on the flags it was built with, and an archive or a command on the list of its parts.
+# What is built depends on the flags it was built with, and an archive, a command or a test program on
+# the list of its parts.
 FLAGS := $(CC) $(ALL_CPPFLAGS) $(ALL_CFLAGS) $(ALL_LDFLAGS) $(VERSION) $(LANES) $(LANES_OPT) $(EXEC_OPT)
 PARTS := $(call objects,$(MODULES) cli)
 $(BUILD)/flags: STAMP := $(FLAGS)
 $(BUILD)/parts: STAMP := $(PARTS)
-$(BUILD)/flags $(BUILD)/parts: FORCE
+$(BUILD)/units: STAMP := $(TESTSRC)
+$(BUILD)/flags $(BUILD)/parts $(BUILD)/units: FORCE
 	@mkdir -p $(@D)
 	@printf '%s\n' '$(subst ','\'',$(STAMP))' | cmp -s - $@ || printf '%s\n' '$(subst ','\'',$(STAMP))' > $@
 $(BUILD)/flags: | packages
@@ -120,7 +122,7 @@ FORCE:
 
 $(BUILD)/obj/%.o: src/%.c $(BUILD)/flags
 	@mkdir -p $(@D)
-	$(call run,CC,$(CC) $(ALL_CPPFLAGS) $(ALL_CFLAGS) -MMD -MP -c -o $@ $<)
+	$(call run,CC,$(CC) $(ALL_CPPFLAGS) $(GROUP) $(ALL_CFLAGS) -MMD -MP -c -o $@ $<)
 
 # Exact arithmetic: no contraction into fma, but nobody looks at errno or the exception flags.
 define lanes
@@ -195,12 +197,20 @@ UNCOUNTED := -fno-sanitize=fuzzer-no-link
 $(BUILD)/obj/%_test.o: ALL_CFLAGS += $(UNCOUNTED)
 endif
 
-define test_program
-$(BUILD)/test/$(basename $(notdir $(1))): $(patsubst src/%.c,$(BUILD)/obj/%.o,$(1)) $(ARCHIVE)
-	@mkdir -p $$(@D)
-	$$(call run,LD,$$(CC) $$(ALL_CFLAGS) $$(ALL_LDFLAGS) -o $$@ $$^ -lcmocka $$(LDLIBS))
+# One program has the tests of a module. BUILD/test/NAME_test, a name of it, runs those of NAME_test.c: test/unit/unit_main.c.
+$(BUILD)/obj/%_test.o: GROUP = -include test/unit/unit_group.h -DTEST_GROUP=$(basename $(@F))
+$(BUILD)/test/unit_main.o: test/unit/unit_main.c test/unit/unit_group.h $(BUILD)/flags
+	@mkdir -p $(@D)
+	$(call run,CC,$(CC) $(ALL_CPPFLAGS) $(ALL_CFLAGS) $(UNCOUNTED) -c -o $@ $<)
+
+define test_programs
+$(BUILD)/test/$(1).linked: $(patsubst src/%.c,$(BUILD)/obj/%.o,$(filter src/$(1)/%,$(TESTSRC))) $(BUILD)/test/unit_main.o $(ARCHIVE) \
+		$(BUILD)/units script/link-tests
+	$$(call run,LD,script/link-tests $$(@D) $(1) $$(filter %_test.o,$$^) -- \
+		$$(CC) $$(ALL_CFLAGS) $$(ALL_LDFLAGS) @ $$(filter %/unit_main.o,$$^) $(ARCHIVE) -lcmocka $$(LDLIBS))
+$(patsubst src/$(1)/%.c,$(BUILD)/test/%,$(filter src/$(1)/%,$(TESTSRC))): $(BUILD)/test/$(1).linked ;
 endef
-$(foreach t,$(TESTSRC),$(eval $(call test_program,$(t))))
+$(foreach m,$(TESTS:$(BUILD)/test/%.linked=%),$(eval $(call test_programs,$(m))))
 
 # Programs that the test scripts beside them use: test/NAME/*.c.
 define tool
