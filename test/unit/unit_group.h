@@ -13,6 +13,10 @@ struct unit_group {
 // Before main: the program offers the group. The caller keeps it.
 void unit_add(struct unit_group *group);
 
+// How many of n random cases a test looks at: all of them, but an eighth in a build with sanitizers where TEST_ALL is 0. The
+// build without them looks at the same cases, from the first on.
+unsigned unit_cases(unsigned n);
+
 #ifdef TEST_GROUP
 #define UNIT_JOIN(a, b) a##b
 #define UNIT_MAIN(group) UNIT_JOIN(unit_main_, group)

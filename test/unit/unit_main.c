@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <cmocka.h>
@@ -19,6 +20,12 @@ void unit_add(struct unit_group *group)
 {
     group->next = groups;
     groups = group;
+}
+
+unsigned unit_cases(unsigned n)
+{
+    const char *all = getenv("TEST_ALL");
+    return UNIT_SANITIZED && all && !strcmp(all, "0") ? n / 8 : n;
 }
 
 int main(int argc, char **argv)
