@@ -1,9 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
-# check.sh [--load] [RUNS]: what `make check` takes from a fresh clone, without ccache, RUNS times (5), as section check-time of
-# doc/results.md. --load: beside a compiler on every processor, as section check-load, with how many runs were green. What a run
-# that failed printed, and the logs of its tests, are kept in a folder that is named.
-# Not for `make bench`, which it would build anew five times: does nothing there unless CHECK_RUNS says how often.
+# check.sh [--load] [RUNS]: what `make check` takes from a fresh clone, without ccache, RUNS times (5), as
+# section check-time of doc/results.md. --load: beside a compiler on every processor, as section check-load,
+# with how many runs were green. What a run that failed printed, and the logs of its tests, are kept in a
+# folder that is named. Not for `make bench`, which it would build anew five times: does nothing there unless
+# CHECK_RUNS says how often.
 set -u
 cd "$(dirname "$0")/.." || exit 1
 load=0 section=check-time

@@ -150,9 +150,9 @@ static void *busy_one(void *unused)
     return NULL;
 }
 
-// It never sleeps, so that nobody charges it but we, and ticks: of some hundred tries few have one. An interrupt while we look does not
-// hide it. On a busy machine each of the few tries of one look may be interrupted, so that a run now and then is missed; without the
-// charges nearly all would be.
+// It never sleeps, so that nobody charges it but we, and ticks: of some hundred tries few have one. An
+// interrupt while we look does not hide it. On a busy machine each of the few tries of one look may be
+// interrupted, so that a run now and then is missed; without the charges nearly all would be.
 static void good_who_runs_counts(void **state)
 {
     pthread_t thread;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The Makefile includes this before each src/*/*_test.c and defines TEST_GROUP as the file's name without .c. The file's
-// main becomes a group of tests, one of several in a program of unit_main.c's.
+// The Makefile includes this before each src/*/*_test.c and defines TEST_GROUP as the file's name without .c.
+// The file's main becomes a group of tests, one of several in a program of unit_main.c's.
 #ifndef MOAT_UNIT_GROUP_H
 #define MOAT_UNIT_GROUP_H
 
@@ -13,8 +13,8 @@ struct unit_group {
 // Before main: the program offers the group. The caller keeps it.
 void unit_add(struct unit_group *group);
 
-// How many of n random cases a test looks at: all of them, but an eighth in a build with sanitizers where TEST_ALL is 0. The
-// build without them looks at the same cases, from the first on.
+// How many of n random cases a test looks at: all of them, but an eighth in a build with sanitizers where
+// TEST_ALL is 0. The build without them looks at the same cases, from the first on.
 unsigned unit_cases(unsigned n);
 
 #ifdef TEST_GROUP

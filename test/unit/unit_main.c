@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// The program around the test files of a module. BUILD/test/NAME_test is a link to it; called by that name, it runs the
-// tests of NAME_test.c and no others, so that a process is never shared by two files. An argument is a pattern, with *
-// and ?, of the tests to run. Called by its own name, the program lists its files.
+// The program around the test files of a module. BUILD/test/NAME_test is a link to it; called by that name,
+// it runs the tests of NAME_test.c and no others, so that a process is never shared by two files. An argument
+// is a pattern, with * and ?, of the tests to run. Called by its own name, the program lists its files.
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
