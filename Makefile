@@ -19,6 +19,11 @@ DEBUG   ?= -g
 # Warnings stop the build in a checkout, so that `make` and `make check` share their objects; not in a release.
 WERROR  ?= $(if $(wildcard .git),1,0)
 V       ?= 0
+# After OPT, for unit tests: they are compiled more often than they run.
+TEST_OPT ?= -O1
+# After OPT, for the modules in which tests spend their time.
+HOT      := base exec flow kheap kprim ptx
+HOT_OPT  ?=
 # 1: what base/checked.h asserts is looked at.
 CHECKED ?= $(if $(SAN),1,0)
 
@@ -76,23 +81,28 @@ COMMAND  := $(BUILD)/bin/moat
 SHARED   := $(LIBS:%=$(BUILD)/lib/%) $(BUILD)/lib/libcudart.so.12
 STATIC   := $(BUILD)/lib/libcudart_static.a
 TESTSRC  := $(foreach m,$(MODULES) cli,$(wildcard src/$(m)/*_test.c))
-TESTS    := $(patsubst %.c,$(BUILD)/test/%,$(notdir $(TESTSRC)))
-TOOLSRC  := $(filter-out test/fuzz/%,$(wildcard test/*/*.c))
+TESTS    := $(patsubst src/%/,$(BUILD)/test/%.linked,$(sort $(dir $(TESTSRC))))
+TOOLSRC  := $(filter-out test/fuzz/% test/unit/%,$(wildcard test/*/*.c))
 TOOLS    := $(patsubst %.c,$(BUILD)/tool/%,$(notdir $(TOOLSRC)))
-# Tools of folders whose scripts all leave this build out.
-NO_TOOLS  = $(patsubst %.c,$(BUILD)/tool/%,$(notdir $(wildcard $(UNSCRIPTED:%=test/%/*.c))))
+# Tools of folders whose scripts all leave this build out: UNSCRIPTED, or all but SCRIPTED.
+NO_TOOLS  = $(patsubst %.c,$(BUILD)/tool/%,$(notdir $(wildcard $(UNSCRIPTED:%=test/%/*.c)) \
+	$(if $(SCRIPTED),$(filter-out $(SCRIPTED:%=test/%/%),$(TOOLSRC)))))
 FUZZERS  := $(patsubst test/fuzz/%.c,$(BUILD)/fuzz/%,$(wildcard test/fuzz/fuzz_*.c))
 # um_faults.c needs NVIDIA's CUPTI: canary_programs compiles it where that is.
 BENCHES  := $(patsubst bench/%.c,$(BUILD)/bench/%,$(filter-out bench/um_faults.c,$(wildcard bench/*.c)))
 
 VARIANT := $(MAKE) --no-print-directory
 PLAIN   := $(VARIANT) BUILD=$(BUILD) WERROR=1
-# What nobody installs has only the lines that reports of errors need.
+# What nobody installs has only the lines that reports of errors need. `make check` has a clang build to see its warnings and
+# to run programs under a library that asserts (test/guard/checked.sh); its unit tests, and lanes for all processors, are
+# left to check-all, since the build with sanitizers has the same ones, with the same assertions. Each tool is compiled by
+# one of the two. clang's optimizer takes most of the time where there are sanitizers: only what much is executed of is optimized.
 CLANG   := $(VARIANT) BUILD=$(BUILD)/clang CC=clang DEBUG=-g1 LANES_OPT=-O2 CHECKED=1 WERROR=1
-ASAN    := $(VARIANT) BUILD=$(BUILD)/asan CC=clang DEBUG=-g1 OPT=-O1 LANES=plain LANES_OPT=-O1 \
+ASAN    := $(VARIANT) BUILD=$(BUILD)/asan CC=clang DEBUG=-g1 LANES=plain \
 	UNSCRIPTED="flow golden guard heap" SAN=address,undefined,fuzzer-no-link WERROR=1
 TSAN    := $(VARIANT) BUILD=$(BUILD)/tsan CC=clang DEBUG=-g1 LANES=plain LANES_OPT=-O1 SAN=thread WERROR=1
-VARIANTS := $(BUILD) $(BUILD)/clang $(BUILD)/asan
+CLANG_MORE := LANES=plain SCRIPTED="flow golden guard heap" TESTSRC=
+ASAN_MORE  := OPT=-O0 HOT_OPT=-O1 LANES_OPT=-O1 TEST_OPT=-O0
 
 ifeq ($(V),0)
 run = @printf '  %-7s %s\n' '$(1)' '$@'; $(2)
@@ -105,12 +115,14 @@ endif
 
 all: $(COMMAND) $(SHARED) $(STATIC) $(BUILD)/lib/moat/libcuda.so  ## build/bin/moat and build/lib/*.so
 
-# What is built depends on the flags it was built with, and an archive or a command on the list of its parts.
-FLAGS := $(CC) $(ALL_CPPFLAGS) $(ALL_CFLAGS) $(ALL_LDFLAGS) $(VERSION) $(LANES) $(LANES_OPT) $(EXEC_OPT)
+# What is built depends on the flags it was built with, and an archive, a command or a test program on
+# the list of its parts.
+FLAGS := $(CC) $(ALL_CPPFLAGS) $(ALL_CFLAGS) $(ALL_LDFLAGS) $(VERSION) $(LANES) $(LANES_OPT) $(EXEC_OPT) $(TEST_OPT) $(HOT_OPT)
 PARTS := $(call objects,$(MODULES) cli)
 $(BUILD)/flags: STAMP := $(FLAGS)
 $(BUILD)/parts: STAMP := $(PARTS)
-$(BUILD)/flags $(BUILD)/parts: FORCE
+$(BUILD)/units: STAMP := $(TESTSRC)
+$(BUILD)/flags $(BUILD)/parts $(BUILD)/units: FORCE
 	@mkdir -p $(@D)
 	@printf '%s\n' '$(subst ','\'',$(STAMP))' | cmp -s - $@ || printf '%s\n' '$(subst ','\'',$(STAMP))' > $@
 $(BUILD)/flags: | packages
@@ -120,7 +132,7 @@ FORCE:
 
 $(BUILD)/obj/%.o: src/%.c $(BUILD)/flags
 	@mkdir -p $(@D)
-	$(call run,CC,$(CC) $(ALL_CPPFLAGS) $(ALL_CFLAGS) -MMD -MP -c -o $@ $<)
+	$(call run,CC,$(CC) $(ALL_CPPFLAGS) $(GROUP) $(ALL_CFLAGS) -MMD -MP -c -o $@ $<)
 
 # Exact arithmetic: no contraction into fma, but nobody looks at errno or the exception flags.
 define lanes
@@ -131,6 +143,7 @@ $(BUILD)/obj/%.$(1).o: src/%.c $(BUILD)/flags
 endef
 $(foreach l,$(LANES),$(eval $(call lanes,$(l))))
 $(BUILD)/obj/exec/%.o: ALL_CFLAGS += $(EXEC_OPT)
+$(HOT:%=$(BUILD)/obj/%/%.o): ALL_CFLAGS += $(HOT_OPT)
 # What kernels do to memory they do as their program says, races and all: those are not ours to find.
 $(BUILD)/obj/exec/lanes_mem.%.o: ALL_CFLAGS += -fno-sanitize=thread
 $(BUILD)/obj/exec/lane.o $(BUILD)/obj/exec/access.o $(BUILD)/obj/exec/mma.o: ALL_CPPFLAGS += $(LANES:%=-DLANES_HAVE_%)
@@ -195,12 +208,21 @@ UNCOUNTED := -fno-sanitize=fuzzer-no-link
 $(BUILD)/obj/%_test.o: ALL_CFLAGS += $(UNCOUNTED)
 endif
 
-define test_program
-$(BUILD)/test/$(basename $(notdir $(1))): $(patsubst src/%.c,$(BUILD)/obj/%.o,$(1)) $(ARCHIVE)
-	@mkdir -p $$(@D)
-	$$(call run,LD,$$(CC) $$(ALL_CFLAGS) $$(ALL_LDFLAGS) -o $$@ $$^ -lcmocka $$(LDLIBS))
+# One program has the tests of a module. BUILD/test/NAME_test, a name of it, runs those of NAME_test.c: test/unit/unit_main.c.
+$(BUILD)/obj/%_test.o: ALL_CFLAGS += $(TEST_OPT)
+$(BUILD)/obj/%_test.o: GROUP = -include test/unit/unit_group.h -DTEST_GROUP=$(basename $(@F))
+$(BUILD)/test/unit_main.o: test/unit/unit_main.c test/unit/unit_group.h $(BUILD)/flags
+	@mkdir -p $(@D)
+	$(call run,CC,$(CC) $(ALL_CPPFLAGS) -DUNIT_SANITIZED=$(if $(SAN),1,0) $(ALL_CFLAGS) $(UNCOUNTED) -c -o $@ $<)
+
+define test_programs
+$(BUILD)/test/$(1).linked: $(patsubst src/%.c,$(BUILD)/obj/%.o,$(filter src/$(1)/%,$(TESTSRC))) $(BUILD)/test/unit_main.o $(ARCHIVE) \
+		$(BUILD)/units script/link-tests
+	$$(call run,LD,script/link-tests $$(@D) $(1) $$(filter %_test.o,$$^) -- \
+		$$(CC) $$(ALL_CFLAGS) $$(ALL_LDFLAGS) @ $$(filter %/unit_main.o,$$^) $(ARCHIVE) -lcmocka $$(LDLIBS))
+$(patsubst src/$(1)/%.c,$(BUILD)/test/%,$(filter src/$(1)/%,$(TESTSRC))): $(BUILD)/test/$(1).linked ;
 endef
-$(foreach t,$(TESTSRC),$(eval $(call test_program,$(t))))
+$(foreach m,$(TESTS:$(BUILD)/test/%.linked=%),$(eval $(call test_programs,$(m))))
 
 # Programs that the test scripts beside them use: test/NAME/*.c.
 define tool
@@ -234,18 +256,20 @@ plain clang asan: | dependencies
 plain:
 	+@$(PLAIN) all tests
 clang:
-	+@$(CLANG) all tests
+	+@$(CLANG) $(CLANG_MORE) all tests
 asan:
-	+@$(ASAN) all tests fuzzers
+	+@$(ASAN) $(ASAN_MORE) all tests fuzzers
 dependencies:
 	@script/install-deps check
 
 check: variants  ## install what is missing, build with gcc and clang, run the tests
-	@test/run $(VARIANTS)
+	@test/run $(BUILD) $(BUILD)/asan
 
+check-all: CLANG_MORE :=
+check-all: ASAN_MORE := OPT=-O1 LANES_OPT=-O1
 check-all: variants  ## also the long tests, a long fuzzing run, ThreadSanitizer
 	+@$(TSAN) all tests
-	@FUZZ_SECONDS=$${FUZZ_SECONDS:-600} test/run --all $(VARIANTS) $(BUILD)/tsan
+	@FUZZ_SECONDS=$${FUZZ_SECONDS:-600} test/run --all $(BUILD) $(BUILD)/clang $(BUILD)/asan $(BUILD)/tsan
 
 bench: all $(BENCHES) $(BUILD)/tool/kheap_load  ## measure speed and memory
 	@set -e; for b in bench/*.sh; do [ ! -x "$$b" ] || MOAT=$(COMMAND) BUILD=$(BUILD) "$$b"; done

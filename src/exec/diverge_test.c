@@ -208,7 +208,7 @@ static char *run_kernel(uint64_t seed, bool keep_all, uint32_t blocks, uint32_t 
 
 static void random_kernels(void **state)
 {
-    for (uint64_t k = 0; k < KERNELS; k++) {
+    for (uint64_t k = 0; k < unit_cases(KERNELS); k++) {
         uint32_t together[THREADS], other[THREADS];
         char *text = run_kernel(k, false, 1, together);
         for (unsigned way = 0; way < 2; way++) {

@@ -116,7 +116,7 @@ static void put_function(FILE *to, struct brute_random *r)
 static void random_functions(void **state)
 {
     (void)state;
-    for (uint64_t i = 0; i < FUNCTIONS; i++) {
+    for (uint64_t i = 0; i < unit_cases(FUNCTIONS); i++) {
         struct brute_random r = {(SEED + i) * 2654435761u + 1};
         struct brute_func b;
         char *text;
@@ -266,7 +266,7 @@ static void large_function(void **state)
     struct brute_analyses a;
     FILE *to = open_memstream(&text, &size);
     fprintf(to, "%s.entry k ()\n{\n.reg .pred p;\n.reg .b32 r<16000000>;\n", HEAD);
-    for (unsigned i = 0; i < 900000; i++)
+    for (unsigned i = 0; i < unit_cases(900000); i++)
         fprintf(to, "L%u: add.s32 r%u, r15999999, r0;\n@p bra L%u;\n", i, i % 2 * 15999999, i - i / 2);
     fprintf(to, "ret;\n}\n");
     fclose(to);

@@ -305,7 +305,7 @@ static void check_loops(const struct sample *s, const struct graph *g, const str
 static void random_graphs(void **state)
 {
     (void)state;
-    for (uint64_t i = 0; i < GRAPHS; i++) {
+    for (uint64_t i = 0; i < unit_cases(GRAPHS); i++) {
         struct sample s;
         struct graph *g;
         struct dom *d;
@@ -374,7 +374,7 @@ static void two_entries_are_irreducible(void **state)
 static void large_graphs(void **state)
 {
     (void)state;
-    const uint32_t n = 1000000;
+    const uint32_t n = unit_cases(1000000);
     struct graph_edge *edges = malloc(2 * (size_t)n * sizeof *edges);
     bool *exits = calloc(n, 1);
     exits[n - 1] = true;

@@ -151,11 +151,14 @@ static void *busy_one(void *unused)
 }
 
 // The thread never sleeps, so that it is charged only by our reads and by ticks, and few of some hundred
-// tries have a tick. An interrupt during a read does not hide its work.
+// tries have a tick. An interrupt during a read does not hide its work. On a busy machine each of the few
+// tries of one read may be interrupted, so that a run is missed now and then; without the charges nearly all
+// would be.
 static void good_who_runs_counts(void **state)
 {
     pthread_t thread;
     struct idle s;
+    int missed = 0;
     pthread_create(&thread, NULL, busy_one, NULL);
     while (!steps)
         usleep(100);
@@ -163,7 +166,7 @@ static void good_who_runs_counts(void **state)
         idle_begin(&s);
         for (long before = steps; steps < before + 2000;)
             ;
-        assert_false(idle_is(&s));
+        missed += idle_is(&s);
     }
     for (int i = 0; i < TRIES; i++) {
         interrupt = true;
@@ -171,10 +174,11 @@ static void good_who_runs_counts(void **state)
         assert_false(interrupt);
         for (long before = steps; steps < before + 2000;)
             ;
-        assert_false(idle_is(&s));
+        missed += idle_is(&s);
     }
     turn = -2;
     pthread_join(thread, NULL);
+    assert_true(missed < TRIES / 2);
 }
 
 int main(void)

@@ -52,11 +52,15 @@ expect '6 passed, 0 failed' 0 b
 script b/test/units_test 'echo "[  PASSED  ] 5 test(s)."' 'echo "[  FAILED  ] 2 test(s), listed below:"' 'exit 2'
 expect '6 passed, 2 failed' 1 b
 grep -q '^FAIL .* units_test: status 2$' log
+grep -q PASSED b/test-logs/units_test.log
+grep -q "^    all of it: b/test-logs/units_test.log$" log
 script b/test/units_test 'echo "[  PASSED  ] 5 test(s)."' 'exit 99'
 expect '6 passed, 1 failed' 1 b
 script b/test/units_test 'kill -SEGV $$'
 expect '1 passed, 1 failed' 1 b
 rm b/test/units_test
+expect '1 passed, 0 failed' 0 b
+[ ! -e b/test-logs ] || { echo 'logs of an earlier run are left'; exit 1; }
 
 script test/some/slow.sh 'sleep 60'
 TEST_TIMEOUT=1 expect '0 passed, 1 failed' 1 --only=slow b
