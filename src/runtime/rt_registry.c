@@ -6,6 +6,8 @@
 // A table that was outgrown is kept, because a reader may still be in it; together they take less than twice
 // the last one's memory.
 //
+// While the process exits, modules stay: other threads may be launching their kernels.
+//
 // Two kinds of lock, taken in this order: a module's, around the loading of its image, and table_lock. The
 // driver is called under the first; it knows nothing that would lead it back here.
 #include "runtime/rt_registry.h"
@@ -14,6 +16,7 @@
 #include <stdatomic.h>
 
 #include "base/mem.h"
+#include "runtime/rt_exit.h"
 
 struct entry {
     const void *host;  // the key
@@ -191,7 +194,7 @@ void rt_registry_remove_module(struct rt_registry_module *module)
 {
     struct entry *entry, *next;
 
-    if (!module)
+    if (!module || rt_exit_begun())
         return;
     pthread_mutex_lock(&table_lock);
     for (struct rt_registry_module **m = &modules; *m; m = &(*m)->next) {
@@ -242,6 +245,7 @@ cudaError_t rt_registry_load(struct rt_registry_module *module)
                 RT_RAW(cuLibraryLoadData, &module->library, module->wrapper, NULL, NULL, 0, NULL, NULL, 0);
             if (result)
                 module->library = NULL;
+            rt_exit_watch();
             module->error = result ? rt_error(result) : fill_managed(module);
             atomic_store_explicit(&module->tried, 1, memory_order_release);
         }
