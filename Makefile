@@ -195,8 +195,10 @@ UNCOUNTED := -fno-sanitize=fuzzer-no-link
 $(BUILD)/obj/%_test.o: ALL_CFLAGS += $(UNCOUNTED)
 endif
 
+# The command is not in the archive: its tests have all of it but main.
 define test_program
-$(BUILD)/test/$(basename $(notdir $(1))): $(patsubst src/%.c,$(BUILD)/obj/%.o,$(1)) $(ARCHIVE)
+$(BUILD)/test/$(basename $(notdir $(1))): $(patsubst src/%.c,$(BUILD)/obj/%.o,$(1)) \
+		$(if $(filter src/cli/%,$(1)),$(filter-out %/main.o,$(call objects,cli))) $(ARCHIVE)
 	@mkdir -p $$(@D)
 	$$(call run,LD,$$(CC) $$(ALL_CFLAGS) $$(ALL_LDFLAGS) -o $$@ $$^ -lcmocka $$(LDLIBS))
 endef
