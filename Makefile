@@ -208,6 +208,8 @@ UNCOUNTED := -fno-sanitize=fuzzer-no-link
 $(BUILD)/obj/%_test.o: ALL_CFLAGS += $(UNCOUNTED)
 endif
 
+# The command is not in the archive: its tests are linked with all of it but main.
+command = $(if $(filter cli,$(1)),$(filter-out %/main.o,$(call objects,cli)))
 # One program has the tests of a module. BUILD/test/NAME_test, a name of it, runs those of NAME_test.c: test/unit/unit_main.c.
 $(BUILD)/obj/%_test.o: ALL_CFLAGS += $(TEST_OPT)
 $(BUILD)/obj/%_test.o: GROUP = -include test/unit/unit_group.h -DTEST_GROUP=$(basename $(@F))
@@ -216,10 +218,10 @@ $(BUILD)/test/unit_main.o: test/unit/unit_main.c test/unit/unit_group.h $(BUILD)
 	$(call run,CC,$(CC) $(ALL_CPPFLAGS) -DUNIT_SANITIZED=$(if $(SAN),1,0) $(ALL_CFLAGS) $(UNCOUNTED) -c -o $@ $<)
 
 define test_programs
-$(BUILD)/test/$(1).linked: $(patsubst src/%.c,$(BUILD)/obj/%.o,$(filter src/$(1)/%,$(TESTSRC))) $(BUILD)/test/unit_main.o $(ARCHIVE) \
-		$(BUILD)/units script/link-tests
+$(BUILD)/test/$(1).linked: $(patsubst src/%.c,$(BUILD)/obj/%.o,$(filter src/$(1)/%,$(TESTSRC))) $(BUILD)/test/unit_main.o \
+		$(call command,$(1)) $(ARCHIVE) $(BUILD)/units script/link-tests
 	$$(call run,LD,script/link-tests $$(@D) $(1) $$(filter %_test.o,$$^) -- \
-		$$(CC) $$(ALL_CFLAGS) $$(ALL_LDFLAGS) @ $$(filter %/unit_main.o,$$^) $(ARCHIVE) -lcmocka $$(LDLIBS))
+		$$(CC) $$(ALL_CFLAGS) $$(ALL_LDFLAGS) @ $$(filter %/unit_main.o,$$^) $(call command,$(1)) $(ARCHIVE) -lcmocka $$(LDLIBS))
 $(patsubst src/$(1)/%.c,$(BUILD)/test/%,$(filter src/$(1)/%,$(TESTSRC))): $(BUILD)/test/$(1).linked ;
 endef
 $(foreach m,$(TESTS:$(BUILD)/test/%.linked=%),$(eval $(call test_programs,$(m))))

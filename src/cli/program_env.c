@@ -77,13 +77,28 @@ static void add_option(struct out *o, const char *key, const char *value)
     }
 }
 
+// Appends a log file's name as an absolute one: the program may change its folder. A percent sign in the folder's
+// own name must not be read as one of the log's.
+static void add_log_file(struct out *o, const char *log)
+{
+    char folder[PATH_MAX], path[3 * PATH_MAX];
+    size_t len = 0;
+    if (log[0] == '/' || !getcwd(folder, sizeof folder))
+        return;
+    for (const char *c = folder; *c; c++) {
+        if (*c == '%')
+            path[len++] = '%';
+        path[len++] = *c;
+    }
+    snprintf(path + len, sizeof path - len, "/%s", log);
+    add_option(o, "log-file", path);
+}
+
 static int set_options(const struct program_env *p, const struct options *options)
 {
     int err = cli_export_options(options);
     if (err || !(p->guard || p->heap))
         return err;
-    const char *log = options->log_file;
-    char folder[PATH_MAX], path[2 * PATH_MAX];
     struct out o;
     out_to_memory(&o);
     add_old("MOAT_OPTIONS", &o);
@@ -91,10 +106,8 @@ static int set_options(const struct program_env *p, const struct options *option
         add_option(&o, "device", "cpu");
     if (p->driver)
         add_option(&o, "driver", p->driver);
-    if (log && log[0] != '/' && getcwd(folder, sizeof folder)) {  // the program may change its folder
-        snprintf(path, sizeof path, "%s/%s", folder, log);
-        add_option(&o, "log-file", path);
-    }
+    if (options->log_file)
+        add_log_file(&o, options->log_file);
     return set_and_close("MOAT_OPTIONS", &o);
 }
 

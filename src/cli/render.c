@@ -163,7 +163,8 @@ static int try_log(struct render *r, char *name, size_t size)
         return err;
     if (log_name_per_process(r->setup.log_file))
         return check_folder(name);
-    add_sink(r, name, &err);
+    if (add_sink(r, name, &err) && err)
+        sink_free(&r->sinks.items[--r->sinks.len]);  // or a document would be written for it
     return err;
 }
 

@@ -12,7 +12,7 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
-enum { MOST_SCRIPTS = 4 };  // interpreters that are scripts themselves; the kernel's own limit
+enum { MOST_SCRIPTS = 5 };  // one the interpreter of another; the kernel's own limit
 
 #if defined(__x86_64__)
 enum { MACHINE = EM_X86_64 };

@@ -45,7 +45,7 @@ static void test_errors_have_names(void **state)
     OK(cuGetErrorName(CUDA_ERROR_ASSERT, &text));
     assert_string_equal(text, "CUDA_ERROR_ASSERT");
     OK(cuGetErrorString(CUDA_ERROR_ASSERT, &text));
-    assert_string_equal(text, "an assert in a kernel failed");
+    assert_string_equal(text, "device-side assert triggered");
     IS(CUDA_ERROR_INVALID_VALUE, cuGetErrorName((CUresult)12345, &text));
     assert_null(text);
     IS(CUDA_ERROR_INVALID_VALUE, cuGetErrorString((CUresult)-1, &text));

@@ -7,6 +7,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "runtime/rt_exit.h"
+
 _Thread_local struct rt_thread rt_thread = {.device = -1};
 struct driver rt_driver;
 
@@ -51,7 +53,8 @@ static cudaError_t open_driver(void)
     CUresult result;
     int version = 0;
 
-    if (driver_open(&rt_driver, NULL, NULL, 0))
+    // A test that has the driver in its own program has filled the table.
+    if (!rt_driver.handle && driver_open(&rt_driver, NULL, NULL, 0))
         return cudaErrorInsufficientDriver;
     if (RT_RAW(cuDriverGetVersion, &version) || version < CUDART_VERSION)
         return cudaErrorInsufficientDriver;
@@ -65,6 +68,7 @@ cudaError_t rt_open(void)
         pthread_mutex_lock(&lock);
         if (!atomic_load_explicit(&opened, memory_order_relaxed)) {
             open_error = open_driver();
+            rt_exit_watch();
             atomic_store_explicit(&opened, 1, memory_order_release);
         }
         pthread_mutex_unlock(&lock);

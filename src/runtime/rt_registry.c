@@ -5,6 +5,8 @@
 // outgrown table is kept, because a reader may still be in it; together they take less than twice the memory
 // of the last one.
 //
+// While the process exits, modules stay loaded: other threads may be launching their kernels.
+//
 // There are two kinds of locks, taken in this order: a module's, around the loading of its image, and
 // table_lock. The driver is called under the first and never calls back into this file.
 #include "runtime/rt_registry.h"
@@ -13,6 +15,7 @@
 #include <stdatomic.h>
 
 #include "base/mem.h"
+#include "runtime/rt_exit.h"
 
 struct entry {
     const void *host;  // the key
@@ -190,7 +193,7 @@ void rt_registry_remove_module(struct rt_registry_module *module)
 {
     struct entry *entry, *next;
 
-    if (!module)
+    if (!module || rt_exit_begun())
         return;
     pthread_mutex_lock(&table_lock);
     for (struct rt_registry_module **m = &modules; *m; m = &(*m)->next) {
@@ -241,6 +244,7 @@ cudaError_t rt_registry_load(struct rt_registry_module *module)
                 RT_RAW(cuLibraryLoadData, &module->library, module->wrapper, NULL, NULL, 0, NULL, NULL, 0);
             if (result)
                 module->library = NULL;
+            rt_exit_watch();
             module->error = result ? rt_error(result) : fill_managed(module);
             atomic_store_explicit(&module->tried, 1, memory_order_release);
         }

@@ -15,6 +15,7 @@ enum rt_registry_kind { RT_KERNEL, RT_VARIABLE, RT_MANAGED };
 struct rt_registry_module *rt_registry_add_module(const void *wrapper);
 void rt_registry_add(struct rt_registry_module *module, enum rt_registry_kind kind, const void *host,
                      const char *name, size_t size);
+// Does nothing while the process exits.
 void rt_registry_remove_module(struct rt_registry_module *module);
 
 // Loads the module's image and fills the pointers of its managed variables.
