@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// app [FILE.ptx]: runs the kernel of scale.cu on 1 MiB of numbers. Plain C on the CUDA driver API, so that any
-// C compiler builds it without a CUDA toolkit.
+// app [FILE.ptx]: runs the kernel of scale.cu on 1 MiB of numbers. Plain C on the CUDA driver API, so that
+// any C compiler builds it without a CUDA toolkit.
 #include <stdio.h>
 #include <stdlib.h>
 

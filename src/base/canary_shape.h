@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT
 // The bytes that canaries are made of. Programs do not only store past a buffer: they add to what lies there,
-// scale it, clamp it, and set bits in it. A canary is seen only if such an operation changes it, so each of its
-// bytes is
+// scale it, clamp it, and set bits in it. A canary is seen only if such an operation changes it, so each of
+// its bytes is
 //
 //   1 0 r r r r r 0, from bit 7 down: r is random
 //
 // Whatever 2, 4 or 8 of these bytes a program takes for a number, the number is a negative integer, or a
-// negative, finite, non-zero float below 2 in magnitude (f16, bf16, f32, f64): adding or subtracting 1, doubling,
-// halving, max with 0, atomic increments and decrements, and `|= 1` all change it. doc/canary.md lists what
-// leaves it as it is.
+// negative, finite, non-zero float below 2 in magnitude (f16, bf16, f32, f64): adding or subtracting 1,
+// doubling, halving, max with 0, atomic increments and decrements, and `|= 1` all change it. doc/canary.md
+// lists what leaves it as it is.
 #ifndef MOAT_BASE_CANARY_SHAPE_H
 #define MOAT_BASE_CANARY_SHAPE_H
 
@@ -36,8 +36,8 @@ static inline uint64_t canary_shape_hide(uint64_t number, uint64_t cover)
     return canary_shape(x << 1 ^ cover);
 }
 
-// The inverse of canary_shape_hide. Returns UINT64_MAX for a word that does not have the shape; of other words
-// that were changed, the number may be any.
+// The inverse of canary_shape_hide. Returns UINT64_MAX for a word that does not have the shape; of other
+// words that were changed, the number may be any.
 static inline uint64_t canary_shape_reveal(uint64_t word, uint64_t cover)
 {
     if ((word & ~CANARY_SHAPE_RANDOM) != CANARY_SHAPE_SIGN)

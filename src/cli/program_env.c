@@ -77,8 +77,8 @@ static void add_option(struct out *o, const char *key, const char *value)
     }
 }
 
-// Appends a log file's name as an absolute one: the program may change its folder. A percent sign in the folder's
-// own name must not be read as one of the log's.
+// Appends a log file's name as an absolute one: the program may change its folder. A percent sign in the
+// folder's own name must not be read as one of the log's.
 static void add_log_file(struct out *o, const char *log)
 {
     char folder[PATH_MAX], path[3 * PATH_MAX];

@@ -8,12 +8,12 @@
 #include "base/option.h"
 
 struct program_env {
-    const char *folder;    // of our libraries
-    bool guard;            // libmoat.so
-    bool heap;             // libmoat-heap.so
-    bool cpu;              // the CPU device and our runtime
-    const char *driver;    // the libcuda below the guard; NULL: as the options say
-    const char *channel;   // socket for reports; NULL: none
+    const char *folder;   // of our libraries
+    bool guard;           // libmoat.so
+    bool heap;            // libmoat-heap.so
+    bool cpu;             // the CPU device and our runtime
+    const char *driver;   // the libcuda below the guard; NULL: as the options say
+    const char *channel;  // socket for reports; NULL: none
 };
 
 // Sets LD_PRELOAD, LD_LIBRARY_PATH, MOAT_OPTIONS and the channel. Returns 0 or a negative code.

@@ -38,7 +38,8 @@ static void set(struct program_env p)
 #define IS(variable, value) assert_string_equal(getenv(variable), value)
 #define UNSET(variable) assert_null(getenv(variable))
 
-// The heap's library is first, because it takes malloc's place; then what has the driver's names, the runtime's.
+// The heap's library is first, because it takes malloc's place; then what has the driver's names, the
+// runtime's.
 static void test_order(void **state)
 {
     set((struct program_env){.folder = "/l", .guard = true, .heap = true, .cpu = true});

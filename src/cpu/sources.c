@@ -136,8 +136,8 @@ static CUresult none_fits(const struct image *im, struct jit *jit)
                                                                 : CUDA_ERROR_NO_BINARY_FOR_GPU;
 }
 
-// A newer toolkit labels texts with its version whatever is in them. Instructions that are not known are refused
-// by name when the text is loaded.
+// A newer toolkit labels texts with its version whatever is in them. Instructions that are not known are
+// refused by name when the text is loaded.
 static void warn_if_newer(const struct image_entry *e)
 {
     static atomic_bool warned;

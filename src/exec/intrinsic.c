@@ -264,8 +264,8 @@ static const struct exec_insn *allocate(struct exec_warp *w, const struct exec_i
     return control_ret(w, i);
 }
 
-// How many bytes to ask for so that the block is aligned: the heap aligns blocks of 2^k bytes to their size, up
-// to a page, and larger blocks to a page. Returns 0 for an alignment that it does not have.
+// How many bytes to ask for so that the block is aligned: the heap aligns blocks of 2^k bytes to their size,
+// up to a page, and larger blocks to a page. Returns 0 for an alignment that it does not have.
 static uint64_t aligned_size(uint64_t size, uint64_t alignment)
 {
     enum { PAGE = 4096 };

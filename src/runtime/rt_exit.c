@@ -8,8 +8,8 @@
 int __cxa_atexit(void (*handler)(void *), void *argument, void *library);
 void __cxa_finalize(void *library);
 
-// The handlers' library is none, because the runtime may be part of a library that is closed before the process
-// exits: they would then run and take that for the exit.
+// The handlers' library is none, because the runtime may be part of a library that is closed before the
+// process exits: they would then run and take that for the exit.
 static char no_library;
 
 // Written by the exiting thread and read by it; atomic for threads that close libraries meanwhile.

@@ -7,8 +7,8 @@
 
 #include <stdbool.h>
 
-// Makes rt_exit_begun true in exit handlers that were registered before this call: handlers run in the opposite
-// order. To be called after each first use of a module, whose own handler was registered with it.
+// Makes rt_exit_begun true in exit handlers that were registered before this call: handlers run in the
+// opposite order. To be called after each first use of a module, whose own handler was registered with it.
 void rt_exit_watch(void);
 
 bool rt_exit_begun(void);

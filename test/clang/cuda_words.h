@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// The words of CUDA that device code needs, for clang without a CUDA toolkit: clang -x cuda -nocudainc -include.
+// The words of CUDA that device code needs, for clang without a CUDA toolkit: clang -x cuda -nocudainc
+// -include.
 #pragma once
 #define __global__ __attribute__((global))
 #define __device__ __attribute__((device))

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A program that reports as a watched one does, without a guard: what the command makes of it can be tested alone.
-// Does what its arguments say, one after the other:
+// A program that reports as a watched one does, without a guard: what the command makes of it can be tested
+// alone. Does what its arguments say, one after the other:
 //   start[=MODE], end     a process is watched, in mode api, or heap: then it is that library; its summary
 //   error[=TYPE]          an error, in a kernel that is named after its type
 //   repeat=ID,COUNT       the error happened so often in all

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// name_places OBJECT OFFSET...: the functions and lines at places of objects, one frame per line, as a report has them.
+// name_places OBJECT OFFSET...: the functions and lines at places of objects, one frame per line, as a report
+// has them.
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
 # builds: one
-# What doc/reports.md shows is what moat prints, but for numbers of processes, addresses and folders: each of its blocks that
-# begin as moat's lines do stands in the output of a run, line by line.
+# What doc/reports.md shows is what moat prints, but for numbers of processes, addresses and folders: each of
+# its blocks that begin as moat's lines do stands in the output of a run, line by line.
 set -u
 ! grep -q fsanitize "$BUILD/flags" 2>/dev/null || { echo 'a sanitizer wants to be loaded first'; exit 77; }
 T=$(mktemp -d) || exit 1

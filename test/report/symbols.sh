@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
-# Places in programs are named however those were built: gcc and clang, with and without PIE, as shared objects,
-# stripped more or less, with debugging information elsewhere, gone.
+# Places in programs are named however those were built: gcc and clang, with and without PIE, as shared
+# objects, stripped more or less, with debugging information elsewhere, gone.
 set -u
 T=$(mktemp -d)
 trap 'rm -rf "$T"' EXIT

@@ -46,8 +46,8 @@ class Job:
         return os.waitpid(self.pid, 0)[1]
 
 
-# Ctrl-C reaches the program once, from the terminal; the command waits for it and gives its status. Two signals that
-# come at the same time are often one, so it is typed many times.
+# Ctrl-C reaches the program once, from the terminal; the command waits for it and gives its status. Two
+# signals that come at the same time are often one, so it is typed many times.
 job = Job(moat, "--device=cpu", fake, "start", "count", "end", "exit=4")
 expect("the program starts", job.read_until(b"ready"))
 for _ in range(25):
@@ -76,8 +76,8 @@ status = job.end()
 expect("ended by SIGINT", os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGINT)
 expect("its reports are complete", b"without a summary" in job.text)
 
-# Ctrl-Z stops both, a shell's fg wakes both. A shell stands between them and the leader of the session, whose group would
-# be an orphan and not stop.
+# Ctrl-Z stops both, a shell's fg wakes both. A shell stands between them and the leader of the session, whose
+# group would be an orphan and not stop.
 shell = (
     f"set -m; {moat} --device=cpu {fake} start say=ready line say=awake end exit=5; "
     "echo stopped $?; fg; echo ended $?"

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: MIT
 //
-// Prints every error code that a runtime and a driver know, with its name and text: "R CODE<tab>NAME<tab>TEXT"
-// of the runtime, "D CODE<tab>STATUS NAME<tab>STATUS TEXT" of the driver. They are those that the loader finds:
-// with NVIDIA's in LD_LIBRARY_PATH this records error_strings.expected.
+// Prints every error code that a runtime and a driver know, with its name and text: "R
+// CODE<tab>NAME<tab>TEXT" of the runtime, "D CODE<tab>STATUS NAME<tab>STATUS TEXT" of the driver. They are
+// those that the loader finds: with NVIDIA's in LD_LIBRARY_PATH this records error_strings.expected.
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
 #
-# A process may end while its threads launch kernels: modules stay loaded then. A library that is closed takes its own
-# along, with our runtime shared or linked into it.
+# A process may end while its threads launch kernels: modules stay loaded then. A library that is closed takes
+# its own along, with our runtime shared or linked into it.
 set -eu
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT

@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: MIT
 # builds: one
 #
-# libcudart.so.13 has the symbols and the version of its table. The archive has the same and shows nothing else: a
-# program that links it with what nvcc adds, and has functions of the names that ours have, works.
+# libcudart.so.13 has the symbols and the version of its table. The archive has the same and shows nothing
+# else: a program that links it with what nvcc adds, and has functions of the names that ours have, works.
 set -eu
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT

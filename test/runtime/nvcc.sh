@@ -3,8 +3,8 @@
 # builds: one
 # slow
 #
-# What nvcc makes links with our runtime, as a shared library and as an archive, whole and in parts (-rdc), and says
-# to unusual calls what NVIDIA's runtime says: behaviour.expected.
+# What nvcc makes links with our runtime, as a shared library and as an archive, whole and in parts (-rdc),
+# and says to unusual calls what NVIDIA's runtime says: behaviour.expected.
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
 command -v nvcc >/dev/null || { echo 'skipped: no nvcc'; exit 77; }

@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
 # builds: one
-# libcudart.so.12: its name, its symbols' version, and the functions that CUDA 12 has with other parameters, from a program
-# that is linked with it; with nvcc, a whole program too.
+# libcudart.so.12: its name, its symbols' version, and the functions that CUDA 12 has with other parameters,
+# from a program that is linked with it; with nvcc, a whole program too.
 set -eu
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT

@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
 # builds: one
-# The builds that the tests run on were made by gcc and by clang, with warnings as errors; and a warning stops both.
+# The builds that the tests run on were made by gcc and by clang, with warnings as errors; and a warning stops
+# both.
 set -eu
 warnings='-Wall -Wextra -Wshadow -Wstrict-prototypes -Wmissing-prototypes -Wpointer-arith'
 expect() {  # expect BUILD WORD...: in the flags it was built with

@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
 # builds: one
-# `make install` puts the command, its libraries and its manual below DESTDIR and nowhere else, and what is installed
-# works; what programs would take for the driver stays out of the folders that are searched.
+# `make install` puts the command, its libraries and its manual below DESTDIR and nowhere else, and what is
+# installed works; what programs would take for the driver stays out of the folders that are searched.
 set -eu
 T=$(mktemp -d)
 trap 'rm -rf "$T"' EXIT

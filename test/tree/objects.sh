@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
 # builds: one
-# Modules that libraries are made of neither exit, print, start threads nor take memory behind base/mem's back;
-# and the script that checks it notices when they do.
+# Modules that libraries are made of neither exit, print, start threads nor take memory behind base/mem's
+# back; and the script that checks it notices when they do.
 set -u
 T=$(mktemp -d)
 trap 'rm -rf "$T"' EXIT
