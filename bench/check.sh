@@ -17,7 +17,9 @@ finish() {
     local pid
     for pid in "${loads[@]}"; do kill "$pid" 2>/dev/null; done
     rm -rf "$T/clone" "$T/large.c"
-    rmdir "$T" 2>/dev/null || { [ -n "$(find "$T" -name 'failed-*')" ] && echo "kept: $T" >&2 || rm -rf "$T"; }
+    rmdir "$T" 2>/dev/null || {
+        [ -n "$(find "$T" -name 'failed-*')" ] && echo "kept: $T" >&2 || rm -rf "$T"
+    }
 }
 trap finish EXIT
 export CCACHE_DISABLE=1
@@ -28,7 +30,8 @@ compile() {  # without end
     while :; do cc -O2 -w -c -o /dev/null "$T/large.c"; done
 }
 if [ $load = 1 ]; then
-    for ((i = 0; i < 20000; i++)); do printf 'int f%d(int *a, int n) { int s = 0; for (int i = 0; i < n; i++) s += a[i] * %d; return s; }\n' $i $i; done >"$T/large.c"
+    body='{ int s = 0; for (int i = 0; i < n; i++) s += a[i] * %d; return s; }'
+    for ((i = 0; i < 20000; i++)); do printf "int f%d(int *a, int n) $body\n" $i $i; done >"$T/large.c"
     for ((i = 0; i < $(nproc); i++)); do
         compile &
         loads+=($!)
@@ -63,13 +66,16 @@ done
 {
     bench/machine
     [ $load = 0 ] || echo 'A compiler ran on every processor beside it.'
-    printf '\n`make check` from a fresh clone, without ccache: %d of %d runs green. Seconds of those.\n\n' $green "$runs"
+    printf '\n`make check` from a fresh clone, without ccache: %d of %d runs green. Seconds of those.\n\n' \
+        $green "$runs"
     echo '| | average | median | worst |'
     echo '| --- | ---: | ---: | ---: |'
     while read -r label column; do
-        awk -v c="$column" '{ n = split(c, k, "+"); s = 0; for (i = 1; i <= n; i++) s += $k[i]; print s }' "$T/rows" | sort -n |
+        awk -v c="$column" '{
+            n = split(c, k, "+"); s = 0; for (i = 1; i <= n; i++) s += $k[i]; print s }' "$T/rows" | sort -n |
             awk -v label="${label//_/ }" '{ v[NR] = $1; sum += $1 }
-                END { if (NR) printf "| %s | %.0f | %.0f | %.0f |\n", label, sum / NR, (v[int((NR + 1) / 2)] + v[int(NR / 2) + 1]) / 2, v[NR] }'
+                END { if (NR) printf "| %s | %.0f | %.0f | %.0f |\n", label, sum / NR,
+                    (v[int((NR + 1) / 2)] + v[int(NR / 2) + 1]) / 2, v[NR] }'
     done <<'END'
 build,_clock 1
 build,_processors 2

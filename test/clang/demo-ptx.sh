@@ -3,7 +3,10 @@
 # builds: one
 # demo/NAME.ptx is what clang makes of demo/NAME.cu. With --update, makes them anew.
 set -eu
-[[ $(clang --version 2>/dev/null) == *'version 14.'* ]] || { echo 'the committed PTX was made by clang 14, which is not here'; exit 77; }
+[[ $(clang --version 2>/dev/null) == *'version 14.'* ]] || {
+    echo 'the committed PTX was made by clang 14, which is not here'
+    exit 77
+}
 T=$(mktemp -d)
 trap 'rm -rf "$T"' EXIT
 for source in demo/*.cu; do

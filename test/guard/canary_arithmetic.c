@@ -2,7 +2,8 @@
 // Kernels that compute with the element behind a buffer, or the one before it, in place of storing a value of
 // their own: `x[i] += 1.0f` and its like. --mode=canary must see each of them.
 //   canary_arithmetic list                the operations, a line each
-//   canary_arithmetic OPERATION [ROUNDS]  for buffers of several sizes; prints how many words it computed with
+//   canary_arithmetic OPERATION [ROUNDS]  for buffers of several sizes; prints how many words it computed
+//                                         with
 #include "cases.h"
 
 // The text computes with v, which is loaded before and stored behind it; one that works `in_memory` has the

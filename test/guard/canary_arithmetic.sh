@@ -24,8 +24,8 @@ END
 rows=
 for operation in $("$program" list); do
     rm -f "$T/log"
-    wanted=$("$MOAT" --device="$device" --mode=canary --format=json --log-file="$T/log" "$program" "$operation" \
-        "${CANARY_ARITHMETIC_ROUNDS:-4}" 2>"$T/err" </dev/null | tail -n 1)
+    wanted=$("$MOAT" --device="$device" --mode=canary --format=json --log-file="$T/log" \
+        "$program" "$operation" "${CANARY_ARITHMETIC_ROUNDS:-4}" 2>"$T/err" </dev/null | tail -n 1)
     got=$(found "$T/log")
     if [[ $wanted =~ ^[0-9]+$ ]] && [ "$got" = "$wanted" ]; then
         passed=$((passed + 1))

@@ -92,7 +92,8 @@ run options
 check 'other options of the compiler are another module' same "$(stat 'modules stored in the cache')" 1
 check 'the cache is private' same "$(command stat -c %a "$XDG_CACHE_HOME/moat")" 700
 run data --no-cache
-check 'without the cache' same "$(stat 'modules loaded from the cache')$(stat 'modules stored in the cache')" ''
+check 'without the cache' same \
+    "$(stat 'modules loaded from the cache')$(stat 'modules stored in the cache')" ''
 check 'without the cache' right
 run data --cache-dir="$T/other"
 check 'another folder' same "$(find "$T/other" -name '*.mod' | wc -l)" 1

@@ -29,7 +29,8 @@ lacks() {  # lacks LOG NAME TRAIT: prints what a report must show and does not
     [[ $name == bad_free || $name == double_much_later ]] ||
         grep -q 'allocated by malloc in a kernel' "$log" ||
         echo 'who allocated is not said'
-    grep -Eq '(in kernel|latest first:).*\<(write|flip|twice|both|give|use_objects|tree|grid)\>' "$log" || echo 'the kernel is not named'
+    grep -Eq '(in kernel|latest first:).*\<(write|flip|twice|both|give|use_objects|tree|grid)\>' "$log" ||
+        echo 'the kernel is not named'
     grep -q 'heaps for malloc inside kernels' "$log" || echo 'the summary does not speak of the heap'
 }
 

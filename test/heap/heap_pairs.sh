@@ -14,7 +14,10 @@ library=$(realpath "$BUILD/lib/libmoat-heap.so")
 tool=$BUILD/tool/heap_pairs
 runs=${HEAP_RUNS:-2}
 at_once=${HEAP_AT_ONCE:-1}
-[[ $at_once =~ ^[1-9][0-9]{0,3}$ ]] || { echo "heap_pairs: HEAP_AT_ONCE is a number from 1 to 9999, not $at_once" >&2; exit 2; }
+[[ $at_once =~ ^[1-9][0-9]{0,3}$ ]] || {
+    echo "heap_pairs: HEAP_AT_ONCE is a number from 1 to 9999, not $at_once" >&2
+    exit 2
+}
 passed=0 failed=0 rows=0 names=()
 fail() {
     failed=$((failed + 1))
@@ -32,7 +35,8 @@ check_row() {  # check_row PROGRAM NAME TYPE FOUND
         run $mode "$1" bad "$2"
         if [ "$4" = NEVER ] || { [ "$4" = LAZY ] && [ $mode = eager ]; }; then
             :  # it may or may not be detected: nothing to check
-        elif [ "$(grep -c '^==[0-9]*==ERROR: moat: ' "$T/log")" != 1 ] || ! grep -q "ERROR: moat: $3 " "$T/log"; then
+        elif [ "$(grep -c '^==[0-9]*==ERROR: moat: ' "$T/log")" != 1 ] ||
+            ! grep -q "ERROR: moat: $3 " "$T/log"; then
             fail "bad_$2 ($mode): not one report of $3"
             continue
         fi
@@ -83,13 +87,15 @@ if command -v g++ >/dev/null; then
     cat "$T/rows_cxx" >>"$T/rows"
 fi
 finish_rows
-echo "covered: $(wc -l <"$T/rows") pairs, $(grep -c NEVER "$T/rows") of them with an error that cannot be found (reads)"
+echo "covered: $(wc -l <"$T/rows") pairs," \
+    "$(grep -c NEVER "$T/rows") of them with an error that cannot be found (reads)"
 {
     echo "## The heap's programs, with and without their errors"
     echo
     "$here/../../bench/machine"
     echo
-    echo "Programs with one planted heap error and their correct twins, eager and lazy; each twin ran $runs times in each:"
+    echo 'Programs with one planted heap error and their correct twins, eager and lazy;' \
+        "each twin ran $runs times in each:"
     echo
     echo '| pairs | errors that cannot be found | passed | failed |'
     echo '| --- | --- | --- | --- |'

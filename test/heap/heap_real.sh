@@ -25,7 +25,8 @@ try() {  # try NAME COMMAND...
     command -v "$1" >/dev/null || return 0
     timeout 100 "$@" >"$T/expected" 2>/dev/null </dev/null || return 0
     for mode in eager lazy; do
-        if ! MOAT_OPTIONS=heap-free=$mode LD_PRELOAD=$library timeout 200 "$@" >"$T/out" 2>"$T/log" </dev/null ||
+        if ! MOAT_OPTIONS=heap-free=$mode LD_PRELOAD=$library \
+            timeout 200 "$@" >"$T/out" 2>"$T/log" </dev/null ||
             grep -q 'moat: ' "$T/log" || ! cmp -s "$T/out" "$T/expected"; then
             failed=$((failed + 1))
             echo "$name ($mode): fails, says something or prints something else"
@@ -36,7 +37,8 @@ try() {  # try NAME COMMAND...
     done
 }
 all() {
-    try bash bash -c 'for i in $(seq 100); do x=$(echo $i | sed s/1/2/); a[$i]=$x; done; echo ${#a[@]} ${a[7]}'
+    try bash \
+        bash -c 'for i in $(seq 100); do x=$(echo $i | sed s/1/2/); a[$i]=$x; done; echo ${#a[@]} ${a[7]}'
     try python3 python3 -c '
 import json, subprocess, threading
 d = [{"a": i, "b": [str(j) for j in range(20)]} for i in range(5000)]
@@ -49,15 +51,18 @@ print(len(s), subprocess.run(["echo", "hi"], capture_output=True).stdout)'
     try perl perl -e 'my %h; $h{$_} = "x" x ($_ % 100) for 1..50000; print scalar(sort keys %h), "\n";
         for (1..20) { my $p = fork; exit 0 if !$p; waitpid $p, 0 }'
     try gcc env CCACHE_DISABLE=1 gcc -O2 -D_GNU_SOURCE -Isrc -S -o - src/base/option.c
-    try sqlite3 sqlite3 :memory: 'create table t(a, b); with recursive c(x) as (select 1 union all select x+1 from c where x < 50000)
-        insert into t select x, x * 7919 % 100003 from c; create index i on t(b); select count(*), max(b) from t where b > 50000;'
+    try sqlite3 sqlite3 :memory: 'create table t(a, b);
+        with recursive c(x) as (select 1 union all select x+1 from c where x < 50000)
+        insert into t select x, x * 7919 % 100003 from c; create index i on t(b);
+        select count(*), max(b) from t where b > 50000;'
     try sort bash -c 'seq 100000 | sort -r --parallel=2 | md5sum'
     try tar bash -c 'tar cf - src/heap | tar tf - | wc -l'
     try git git log --oneline -20
     try ls ls /usr/bin
 }
 resident() {  # the resident memory of a process and its children, in KiB
-    cat /proc/"$1"/status $(pgrep -P "$1" | sed 's|.*|/proc/&/status|') 2>/dev/null | awk '/^VmRSS/ { sum += $2 } END { print sum + 0 }'
+    cat /proc/"$1"/status $(pgrep -P "$1" | sed 's|.*|/proc/&/status|') 2>/dev/null |
+        awk '/^VmRSS/ { sum += $2 } END { print sum + 0 }'
 }
 # judge NAME MODE ROUNDS BEFORE AFTER FINE: $T/log and $T/out are checked too
 judge() {
@@ -68,7 +73,8 @@ judge() {
     else
         passed=$((passed + 1))
     fi
-    [ $seconds = 0 ] || echo "| $1 | $2 | $seconds | $3 | $4 | $5 | $(grep -c 'ERROR: moat' "$T/log") |" >>"$T/rows"
+    [ $seconds = 0 ] ||
+        echo "| $1 | $2 | $seconds | $3 | $4 | $5 | $(grep -c 'ERROR: moat' "$T/log") |" >>"$T/rows"
 }
 chosen() {
     [ -z "${HEAP_ONLY:-}" ] || [[ " $HEAP_ONLY " = *" $1 "* ]]
@@ -77,7 +83,8 @@ chosen() {
 # the server must not have grown.
 serve() {
     local name=$1 program=$2 client=$3 mode before after i begins fine
-    chosen "$name" && command -v "${program%% *}" >/dev/null && command -v "${client%% *}" >/dev/null || return 0
+    chosen "$name" && command -v "${program%% *}" >/dev/null &&
+        command -v "${client%% *}" >/dev/null || return 0
     for mode in eager lazy; do
         rm -f "$T/socket"
         MOAT_OPTIONS=heap-free=$mode LD_PRELOAD=$library $program >"$T/out" 2>"$T/log" </dev/null &
@@ -91,7 +98,8 @@ serve() {
         for ((i = 1; i < 4 || SECONDS < begins + seconds; i++)); do
             # A client that waits for ever means a server that does.
             timeout 120 $client >"$T/client" 2>&1 || fine=no
-            [ $i -lt 2 ] || [ $SECONDS -lt $((begins + seconds / 5)) ] || [ $before != 0 ] || before=$(resident $server)
+            [ $i -lt 2 ] || [ $SECONDS -lt $((begins + seconds / 5)) ] || [ $before != 0 ] ||
+                before=$(resident $server)
             [ $fine = yes ] || break
         done
         after=$(resident $server)
@@ -110,7 +118,8 @@ servers() {
     mkdir -p "$T/www"
     chmod 755 "$T" "$T/www"
     echo page >"$T/www/index.html"
-    echo "daemon off; pid $T/pid; error_log stderr; events {} http { access_log off; server { listen 127.0.0.1:$port; root $T/www; } }" >"$T/conf"
+    echo "daemon off; pid $T/pid; error_log stderr; events {}" \
+        "http { access_log off; server { listen 127.0.0.1:$port; root $T/www; } }" >"$T/conf"
     client_ok='grep -q Requests/sec'
     serve nginx "nginx -c $T/conf -p $T" "wrk -t 1 -c 8 -d 1 http://127.0.0.1:$port/index.html"
 }
@@ -146,8 +155,10 @@ statements() {  # each fills a pipe, so that no more than one waits in it
     local i=0
     echo 'create table t(a, b); create index i on t(b);'
     while [ "$(date +%s)" -lt "$until" ]; do
-        printf '%s%65000s\n' "begin; with recursive c(x) as (select 1 union all select x+1 from c where x < 50000)
-            insert into t select x, hex(randomblob(8)) from c; select 'rounds', $((++i)) where (select count(*) from t where b > 'A') > 0;
+        printf '%s%65000s\n' "begin;
+            with recursive c(x) as (select 1 union all select x+1 from c where x < 50000)
+            insert into t select x, hex(randomblob(8)) from c;
+            select 'rounds', $((++i)) where (select count(*) from t where b > 'A') > 0;
             delete from t; commit;" ''
     done
 }
@@ -160,8 +171,9 @@ compile() {  # the compiler is short-lived, so it is started again and again
         : >"$T/log"
         : >"$T/out"
         for ((rounds = 0; SECONDS < ends; rounds++)); do
-            CCACHE_DISABLE=1 MOAT_OPTIONS=heap-free=$mode LD_PRELOAD=$library timeout 100 gcc -O2 -D_GNU_SOURCE -Isrc -S -o "$T/s" \
-                src/base/option.c 2>>"$T/log" && cmp -s "$T/s" "$T/expected" && fine=yes || fine=no
+            CCACHE_DISABLE=1 MOAT_OPTIONS=heap-free=$mode LD_PRELOAD=$library \
+                timeout 100 gcc -O2 -D_GNU_SOURCE -Isrc -S -o "$T/s" src/base/option.c 2>>"$T/log" &&
+                cmp -s "$T/s" "$T/expected" && fine=yes || fine=no
             [ $fine = yes ] || break
         done
         judge gcc $mode $rounds 0 0 $fine
@@ -171,7 +183,8 @@ long() {
     servers
     work sqlite3 statements sqlite3 -separator ' ' :memory:
     compile
-    work perl nothing perl -e 'my $n = 0; while (time < $ENV{until}) { my %h; $h{$_ + $n} = "x" x ($_ % 100) for 1..50000;
+    work perl nothing perl -e 'my $n = 0;
+        while (time < $ENV{until}) { my %h; $h{$_ + $n} = "x" x ($_ % 100) for 1..50000;
         my @k = sort keys %h; my $p = fork; exit 0 if !$p; waitpid $p, 0; $n++ } print "rounds $n\n"'
     work python3 nothing python3 -c '
 import json, os, threading, time
@@ -213,7 +226,8 @@ else
         echo
         "$(dirname "$0")/../../bench/machine"
         echo
-        echo 'KiB that they have resident after a fifth of the time and at the end; the compiler is started again and again:'
+        echo 'KiB that they have resident after a fifth of the time and at the end;' \
+            'the compiler is started again and again:'
         echo
         echo '| | | seconds | rounds | resident, KiB | at the end | reports |'
         echo '| --- | --- | --- | --- | --- | --- | --- |'

@@ -12,7 +12,8 @@
 //   many=N                the rest is done by N children at once
 //   other                 go on as the other one of two libraries that report for the process
 //   exec                  the rest is done by a program that takes this one's place
-//   count                 say how many SIGINT come until a line of standard input does; each is said at once, too
+//   count                 say how many SIGINT come until a line of standard input does; each is said at once,
+//                         too
 //   line, await=FILE      wait until a line of standard input comes, or that file is there
 //   sleep=MS, exit=STATUS, raise=SIGNAL
 #include <signal.h>

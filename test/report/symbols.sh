@@ -62,7 +62,8 @@ build() {  # build COMPILER NAME FLAG...
 }
 for cxx in g++ clang++; do
     command -v $cxx >/dev/null || continue
-    for flags in '-g -O0' '-g -O2' '-g -O2 -no-pie -fno-pie' '-gdwarf-4 -O1' '-g -O2 -gz' '-g -Os -ffunction-sections'; do
+    for flags in '-g -O0' '-g -O2' '-g -O2 -no-pie -fno-pie' '-gdwarf-4 -O1' '-g -O2 -gz' \
+        '-g -Os -ffunction-sections'; do
         # shellcheck disable=SC2086
         at=$(build $cxx app $flags) || exit 1
         expect "$cxx $flags" "$lines" "$T/app" "$at"

@@ -78,7 +78,8 @@ class Comparison:
         self.calls_text = contents(f'{src}/runtime/runtime_calls.def')
         self.rows = re.findall(r'^CALL\((\w+), ([\w *]+),\s*\((.*?)\)\)$', self.calls_text, re.M | re.S)
         write(f'{work}/ours.c', '#include "runtime/cudart_types.h"\n')
-        files = {os.path.realpath(f'{src}/{name}') for name in ('runtime/cudart_types.h', 'driver/cudart_errors.def')}
+        files = {os.path.realpath(f'{src}/{name}')
+                 for name in ('runtime/cudart_types.h', 'driver/cudart_errors.def')}
         self.ours = cheader.read(os.environ['CC'], self.our_flags, f'{work}/ours.c',
                                  lambda path: os.path.realpath(path) in files)
         write(f'{work}/theirs.cc', self.their_text + '#include <cuda.h>\n')
@@ -86,7 +87,8 @@ class Comparison:
 
     def probe(self, compiler, name, text, flags, lines):
         write(f'{self.work}/{name}', text + PROBE + '\n'.join(lines) + '\nreturn 0;\n}\n')
-        subprocess.run([compiler, '-w', *flags, f'{self.work}/{name}', '-o', f'{self.work}/probe'], check=True)
+        command = [compiler, '-w', *flags, f'{self.work}/{name}', '-o', f'{self.work}/probe']
+        subprocess.run(command, check=True)
         return output(f'{self.work}/probe').splitlines()
 
     def values(self):

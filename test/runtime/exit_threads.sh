@@ -15,7 +15,7 @@ for ((i = 0; i < 60; i++)); do
 done
 
 for runtime in libcudart_static.a libcudart.so.13; do
-    ${CC:-cc} -std=gnu11 -D_GNU_SOURCE -DLIBRARY -fvisibility=hidden -Isrc -fPIC -shared "$here/exit_threads.c" \
-        "$BUILD/lib/$runtime" -ldl -pthread -o "$work/library.so"
+    ${CC:-cc} -std=gnu11 -D_GNU_SOURCE -DLIBRARY -fvisibility=hidden -Isrc -fPIC -shared \
+        "$here/exit_threads.c" "$BUILD/lib/$runtime" -ldl -pthread -o "$work/library.so"
     "$program" close "$work/library.so"
 done

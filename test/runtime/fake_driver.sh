@@ -9,8 +9,8 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 program=$BUILD/tool/fake_driver
 
-${CC:-cc} -std=gnu11 -fPIC -shared -I "$here/../../src" "$here/fake/libcuda.c" -Wl,-soname,libcuda.so.1 -pthread \
-    -o "$work/libcuda.so.1"
+${CC:-cc} -std=gnu11 -fPIC -shared -I "$here/../../src" "$here/fake/libcuda.c" \
+    -Wl,-soname,libcuda.so.1 -pthread -o "$work/libcuda.so.1"
 LD_LIBRARY_PATH=$work "$program" calls 2>"$work/said"
 printf '%s\n' 'moat: the CUDA driver does not have cuCtxResetPersistingL2Cache' \
     'moat: this CUDA runtime does not have cudaGLSetGLDevice' >"$work/expected"

@@ -15,7 +15,8 @@ script/check-exports "$shared" "$table"
 nm -D --defined-only "$shared" | awk '$2 != "A" && $3 !~ /@@libcudart[.]so[.]13$/' >"$work/unversioned"
 [ ! -s "$work/unversioned" ] || { echo 'without version:'; cat "$work/unversioned"; exit 1; }
 readelf -d "$shared" | grep -q 'SONAME.*\[libcudart.so.13\]'
-needed=$(readelf -d "$shared" | sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p' | grep -vE '^(libc|libdl|libm|libpthread|ld-linux.*)\.so' || true)
+needed=$(readelf -d "$shared" | sed -n 's/.*(NEEDED).*\[\(.*\)\]/\1/p' |
+    grep -vE '^(libc|libdl|libm|libpthread|ld-linux.*)\.so' || true)
 [ -z "$needed" ] || { echo "needs $needed"; exit 1; }
 
 script/list-exports "$table" >"$work/table"

@@ -60,6 +60,6 @@ __device__ int twice(int x) { return x + x; }
 END
 NVCC_APPEND_FLAGS=-L$lib nvcc -w -rdc=true -arch=sm_90 -o "$work/parts" "$work/a.cu" "$work/b.cu" || exit 1
 [ "$("$work/parts")" = '0 42' ] || { echo "-rdc: $("$work/parts" 2>&1)"; exit 1; }
-NVCC_APPEND_FLAGS=-L$lib nvcc -w -rdc=true -arch=sm_90 -default-stream per-thread -o "$work/parts" "$work/a.cu" \
-    "$work/b.cu" || exit 1
+NVCC_APPEND_FLAGS=-L$lib nvcc -w -rdc=true -arch=sm_90 -default-stream per-thread -o "$work/parts" \
+    "$work/a.cu" "$work/b.cu" || exit 1
 [ "$("$work/parts")" = '0 42' ] || { echo "-rdc, per-thread: $("$work/parts" 2>&1)"; exit 1; }

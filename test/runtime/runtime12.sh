@@ -14,7 +14,8 @@ if awk '$2 != "A" && $3 !~ /@@libcudart[.]so[.]12$/' "$work/symbols" | grep .; t
     echo 'symbols of another version'
     exit 1
 fi
-for name in cudaGetDeviceProperties_v2 cudaMemPrefetchAsync_v2 cudaThreadSynchronize cudaMalloc __cudaRegisterFatBinary; do
+for name in cudaGetDeviceProperties_v2 cudaMemPrefetchAsync_v2 cudaThreadSynchronize cudaMalloc \
+    __cudaRegisterFatBinary; do
     grep -q " $name@@" "$work/symbols" || { echo "$name is not there"; exit 1; }
 done
 if grep 'cudart1[23]_' "$work/symbols"; then
@@ -72,7 +73,8 @@ cc -std=gnu11 -Isrc -Iinclude -o "$work/old" "$work/old.c" -L"$BUILD/lib" -l:lib
 passed=1
 if command -v nvcc >/dev/null; then
     ln -s "$PWD/$library" "$work/libcudart.so" 2>/dev/null || ln -s "$library" "$work/libcudart.so"
-    nvcc -gencode arch=compute_75,code=compute_75 -cudart shared -L"$work" -o "$work/triad" test/programs/triad.cu
+    nvcc -gencode arch=compute_75,code=compute_75 -cudart shared -L"$work" \
+        -o "$work/triad" test/programs/triad.cu
     readelf -d "$work/triad" | grep -q 'NEEDED.*libcudart.so.12'
     "$MOAT" --device=cpu --mode=off "$work/triad" | grep -q 'triad: ok'
     passed=2

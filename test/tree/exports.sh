@@ -57,8 +57,8 @@ for table in twice empty split missing; do
     fi
 done
 
-for pair in 'leaky.so good' 'tight.so more' 'tight.so nothing' 'none.so good' 'leaky.so x/good' 'tight.so x/more' \
-    'tight.so x/both' 'tight.so x/twice' 'tight.so x/empty' 'tight.so x/missing'; do
+for pair in 'leaky.so good' 'tight.so more' 'tight.so nothing' 'none.so good' 'leaky.so x/good' \
+    'tight.so x/more' 'tight.so x/both' 'tight.so x/twice' 'tight.so x/empty' 'tight.so x/missing'; do
     read -r library table <<<"$pair"
     if script/check-exports "$T/$library" "$T/$table" >"$T/log" 2>&1; then
         echo "not noticed: $library against $table"

@@ -13,13 +13,15 @@ moat=$T/usr/local/bin/moat
 
 lib=$T/usr/local/lib
 [ "$(ls "$lib")" = moat ] || { echo "in lib: $(ls "$lib")"; exit 1; }
-for f in libmoat.so libmoat-cpu.so libmoat-heap.so libcuda.so.1 libcuda.so libcudart.so.13 libcudart.so.12 libcudart.so libcudart_static.a; do
+for f in libmoat.so libmoat-cpu.so libmoat-heap.so libcuda.so.1 libcuda.so libcudart.so.13 \
+    libcudart.so.12 libcudart.so libcudart_static.a; do
     [ -s "$lib/moat/$f" ] || { echo "not installed: $f"; exit 1; }
 done
 [ -z "$(find "$T" -xtype l)" ] || { echo 'a link leads nowhere'; exit 1; }
 "$moat" info | grep -q '^CPU:  .*compute capability' || { "$moat" info; exit 1; }
 preload=$("$moat" --device=cpu --mode=off sh -c 'echo $LD_PRELOAD')
-[ "$preload" = "$lib/moat/libmoat-cpu.so:$lib/moat/libcudart.so.13" ] || { echo "LD_PRELOAD=$preload"; exit 1; }
+[ "$preload" = "$lib/moat/libmoat-cpu.so:$lib/moat/libcudart.so.13" ] ||
+    { echo "LD_PRELOAD=$preload"; exit 1; }
 
 # A program linked with what is installed, in a folder with a blank in its name.
 cp -r "$T/usr" "$T/with blank"

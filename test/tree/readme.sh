@@ -12,14 +12,16 @@ same() {
 block() {  # block LANGUAGE: the first such block of the README
     sed -n "/^\`\`\`$1\$/,/^\`\`\`\$/p" README.md | sed '/^```$/q' | sed '1d;$d'
 }
-block cuda | diff - <(sed -n '/^__global__/,$p' demo/scale.cu) || { echo "the README's kernel is another one"; exit 1; }
+block cuda | diff - <(sed -n '/^__global__/,$p' demo/scale.cu) ||
+    { echo "the README's kernel is another one"; exit 1; }
 script/demo "$BUILD" >"$T/out" 2>&1 || { cat "$T/out"; exit 1; }
 same <"$T/out" >"$T/demo"
 block console | same >"$T/readme"
 [ "$(wc -l <"$T/readme")" -gt 10 ] || { echo 'the README shows no demo'; exit 1; }
 awk 'NR == FNR { want[++n] = $0; next }
      at < n && $0 == want[at + 1] { at++ }
-     END { if (at < n) { print "make demo does not print: " want[at + 1]; exit 1 } }' "$T/readme" "$T/demo" || exit 1
+     END { if (at < n) { print "make demo does not print: " want[at + 1]; exit 1 } }' \
+    "$T/readme" "$T/demo" || exit 1
 
 anchors() {  # anchors FILE: of its headings, as code hosts make them
     sed -nE 's/^#+ //p' "$1" | tr 'A-Z' 'a-z' | sed -E 's/[^a-z0-9 _-]//g; s/ /-/g'

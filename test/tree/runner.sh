@@ -49,7 +49,8 @@ rm test/some/{skipped,many}.sh
 
 script b/test/units_test 'echo "[  PASSED  ] 5 test(s)."'
 expect '6 passed, 0 failed' 0 b
-script b/test/units_test 'echo "[  PASSED  ] 5 test(s)."' 'echo "[  FAILED  ] 2 test(s), listed below:"' 'exit 2'
+script b/test/units_test 'echo "[  PASSED  ] 5 test(s)."' \
+    'echo "[  FAILED  ] 2 test(s), listed below:"' 'exit 2'
 expect '6 passed, 2 failed' 1 b
 grep -q '^FAIL .* units_test: status 2$' log
 grep -q PASSED b/test-logs/units_test.log
@@ -66,7 +67,11 @@ script test/some/slow.sh 'sleep 60'
 TEST_TIMEOUT=1 expect '0 passed, 1 failed' 1 --only=slow b
 grep -q 'slow.sh: stopped after 1 s' log
 rm test/some/slow.sh
-[ -e /dev/nvidia0 ] || { script test/gpu/any.sh 'exit 1'; expect '1 passed, 0 failed, 1 skipped' 0 b; rm test/gpu/any.sh; }
+if [ ! -e /dev/nvidia0 ]; then
+    script test/gpu/any.sh 'exit 1'
+    expect '1 passed, 0 failed, 1 skipped' 0 b
+    rm test/gpu/any.sh
+fi
 
 # A second build repeats unit tests, and scripts where it has a sanitizer.
 script test/some/good.sh 'exit 0'

@@ -7,8 +7,8 @@ set -eu
 scope=${WORDS_SCOPE:-documents}
 files=(README.md CHANGELOG.md doc/*.md doc/moat.1 demo/* src/*/*.def)
 if [ "$scope" = all ]; then
-    mapfile -t more < <(find src test bench script include -type f ! -name '*.def' ! -path 'test/fuzz/corpus/*' \
-        ! -name check-words ! -name words.sh -exec grep -Il . {} +)
+    mapfile -t more < <(find src test bench script include -type f ! -name '*.def' \
+        ! -path 'test/fuzz/corpus/*' ! -name check-words ! -name words.sh -exec grep -Il . {} +)
     files+=("${more[@]}")
 fi
 [ ${#files[@]} -gt 20 ] || { echo "only ${#files[@]} files were found"; exit 1; }
