@@ -119,7 +119,7 @@ static void a_full_cache_reports_once(void **state)
     is_reported_once();
 }
 
-// The same if its pool is destroyed.
+// Such a place goes with its pool: the damage of its first buffer is reported once.
 static void destroying_a_pool_reports_once(void **state)
 {
     CUmemPoolProps properties = {.allocType = CU_MEM_ALLOCATION_TYPE_PINNED,
@@ -132,7 +132,7 @@ static void destroying_a_pool_reports_once(void **state)
     is_reported_once();
 }
 
-// The same if the second buffer is freed by a call that waits.
+// A call that waits frees the second buffer: the damage of the first buffer is reported once.
 static void a_free_that_waits_reports_once(void **state)
 {
     free_now(after_a_damaged_one(NULL));
@@ -218,7 +218,7 @@ static void the_cache_fills_meanwhile(void **state)
     are_reported(0);
 }
 
-// The same if no readback is left, and one of an earlier buffer in the place is pending.
+// No readback is left and one of an earlier buffer in the place is pending: the side stream frees the place.
 static void readbacks_run_out(void **state)
 {
     CUdeviceptr p, q;

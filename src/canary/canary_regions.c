@@ -13,7 +13,7 @@ static const uint64_t least_region = CANARY_SUBALLOC_LEAST, most_region = 128 <<
 enum {
     SEVERAL = 8,        // a region has room for this many ranges
     PART = 8,           // or 1/PART of all regions so far, if that is more
-    ELASTIC_PART = 32,  // the same if nothing is lost at a region's end
+    ELASTIC_PART = 32,  // PART of regions that lose nothing at their end
 };
 
 struct region {

@@ -8,7 +8,7 @@
 //
 // A writer unlinks an object, so that no new reader can reach it, and retires it: the object is released when
 // every section that was open at that moment has been left. The unlinking store and the readers' load of the
-// pointer must be seq_cst (the argument is in epoch.c); the index does so for its items.
+// pointer must be seq_cst (the argument is in epoch.c); the index has this order for its items.
 #ifndef MOAT_CORE_EPOCH_H
 #define MOAT_CORE_EPOCH_H
 

@@ -2,7 +2,7 @@
 // Modules that the counting pass rewrote, and what they have counted on the device so far.
 //
 // Each context that a module is in has a table of its own. Nothing says into which contexts a library has
-// been loaded, so it is looked for in all live ones (context.h); where it was not loaded, its table is new
+// been loaded, so the search covers all live ones (context.h); where it was not loaded, its table is new
 // and holds nothing. A table is read when the module, its context or the process is about to end; counters
 // only grow, so it can be read at any time, and again.
 //

@@ -44,7 +44,7 @@ static uint16_t keep_text(struct driver_fault *to, size_t *used, const char *s)
     return (uint16_t)(*used - n);
 }
 
-_Static_assert((int)EXEC_FAULT_FRAMES <= (int)DRIVER_FAULT_FRAMES, "all of them are told");
+_Static_assert((int)EXEC_FAULT_FRAMES <= (int)DRIVER_FAULT_FRAMES, "every frame is reported");
 
 static void keep_frames(struct driver_fault *to, const struct exec_fault *f)
 {

@@ -7,7 +7,7 @@
 
 #include <stdbool.h>
 
-// Pauses the replacement of names in the calling thread: the guard does so while it opens the driver itself.
+// Pauses the replacement of names in the calling thread: the guard calls it to open the driver itself.
 void dl_hook_pause(bool on);
 
 // Returns the name to open: the name itself, or the guard's SONAME.

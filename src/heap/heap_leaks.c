@@ -46,7 +46,7 @@ static bool is_live_copy(const char *block, struct block_head *h)
     return false;
 }
 
-// A block that is being resized at this moment is in use, perhaps from registers only, so it is kept.
+// A block that is being resized at this moment is in use, perhaps from registers only, so the block is kept.
 static void add(void *ctx, uint64_t word, const struct block_head *copy)
 {
     struct search *s = ctx;

@@ -91,7 +91,7 @@ double throttle_adapt(double share, double most, bool disturbed)
 static void adapt(struct throttle *p, int64_t now, int64_t cpu)
 {
     bool disturbed = throttle_disturbed(p->due ? p->began - p->due : 0, now - p->began - cpu, cpu);
-    // Reading the pressure costs some microseconds, so it is done now and then; the share does not grow in
+    // Reading the pressure costs some microseconds, so we ask now and then; the share does not grow in
     // between.
     if (!disturbed && now - p->asked < ASK_NS)
         return;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 // A program may do anything to our descriptor: close it with all others, replace it by a file of its own,
-// share it with a child by fork. So it is used only by the process that opened it, and only while the number
+// share it with a child by fork. We use it only in the process that opened it, and only while the number
 // still names the socket that was opened.
 //
 // Answers come in the order of the lines. `unanswered` counts the lines whose answer has not been received;

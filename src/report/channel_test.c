@@ -240,7 +240,7 @@ static void test_listener_gone(void **state)
     listener_start(&l, "g!");
     channel_init(&c, NULL);
     assert_int_equal(say(&c, "one"), CHANNEL_GO_ON);
-    // The listener ends after it has read the line. Whether it was rendered is not known, so it is written as
+    // The listener ends after it has read the line. Whether it was rendered is unknown, so we write it as
     // text.
     assert_int_equal(say_on_stderr(&c, "unanswered", text, sizeof text), CHANNEL_NOBODY);
     assert_non_null(strstr(text, "unanswered"));

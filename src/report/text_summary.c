@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Prints the start and the end of a process. "0 errors" alone would mislead, so it is always printed with
+// Prints the start and the end of a process. "0 errors" alone would mislead, so the count comes with
 // what was watched.
 #include <string.h>
 

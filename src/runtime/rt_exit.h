@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
 //
-// Tells whether the process has begun to exit. Compiled code unregisters its modules in exit handlers, which
+// Says whether the process has begun to exit. Compiled code unregisters its modules in exit handlers, which
 // run when the process exits and when a library is closed: only in the second case may they be unloaded.
 #ifndef MOAT_RUNTIME_RT_EXIT_H
 #define MOAT_RUNTIME_RT_EXIT_H

@@ -88,6 +88,6 @@ printf '%s\n' "${names[@]}" | xargs -P "${TEST_JOBS:-2}" -I{} "$0" --one {}
 count() { find "$T" -name "*.$1" | wc -l; }
 refused=$(count refused) failed=$((${#names[@]} - $(count refused) - $(count passed)))
 echo "$((SECONDS - start)) seconds; $refused programs need what the CPU device" \
-    "does not have yet, and are told so"
+    "does not have yet, and are refused"
 echo "$(($(count passed) + refused)) passed, $failed failed"
 [ "$failed" = 0 ]

@@ -80,7 +80,7 @@ check 'the demo as a CUDA program' 0 '^cudaErrorIllegalAddress' "${run[@]}" "$T/
 # NVIDIA's static runtime.
 # shellcheck disable=SC2086
 nvcc $ptx -o "$T/foreign" test/programs/triad.cu || exit 1
-check "a program with NVIDIA's static runtime is told" 2 \
+check "a program with NVIDIA's static runtime gets a warning" 2 \
     "warning: .*/foreign\" has NVIDIA's static CUDA runtime" \
     "${run[@]}" "$T/foreign" 100 1
 check 'nothing of it is watched' 98 'nothing was watched' "$MOAT" --device=cpu "$T/foreign" 100 1

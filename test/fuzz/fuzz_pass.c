@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Any bytes as PTX that is to be rewritten: whatever parses and verifies still does so after every pass, for
+// Any bytes as PTX that is to be rewritten: whatever parses and verifies is valid after every pass too, for
 // an older and for a newer GPU, and keeps its functions.
 #include <errno.h>
 #include <stdint.h>

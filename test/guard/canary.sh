@@ -19,7 +19,7 @@ lacks() {  # lacks LOG NAME TRAIT: prints what is missing
         grep -q '1001-byte region' "$log" || echo 'the size is not the one that was asked for'
         return
     elif [ "$trait" = call ]; then
-        ! grep -q 'outside any live buffer' "$log" || echo 'the canary tells what the call did'
+        ! grep -q 'outside any live buffer' "$log" || echo 'the canary reports what the call did'
         return
     fi
     grep -q 'outside any live buffer' "$log" || echo 'no bytes are shown'

@@ -21,7 +21,7 @@ try() {
         passed=$((passed + 1))
         return
     fi
-    echo "FAIL $mode $*: status $status, asked for \"$said\", told of \"$told\""
+    echo "FAIL $mode $*: status $status, asked for \"$said\", reported \"$told\""
     sed 's/^/    | /' "$T/out" "$T/log"
     failed=$((failed + 1))
 }

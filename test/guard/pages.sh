@@ -48,7 +48,7 @@ check_bad() {  # check_bad NAME TYPE TRAITS OPTION...
     elif [[ $name == slack_* ]] && ! grep -q 'outside any live buffer' "$T/log"; then
         wrong "bad $name" 'the report does not show the bytes'
     elif [ "$name" = slack_behind ] && grep -q '^freed by' "$T/log"; then
-        wrong "bad $name" 'the free in which it was found is told as an earlier one'
+        wrong "bad $name" 'the free in which it was found is reported as an earlier one'
     elif [ "$name" = slack_before ] && ! grep -q 'is located [34] bytes before' "$T/log"; then
         # 3: the first byte may equal the canary's
         wrong "bad $name" 'the address is not that of the write'

@@ -476,7 +476,7 @@ static void do_monitor_main_ends(void)
     pthread_exit(NULL);
 }
 
-// The same if standard error is a socket, which has no name to open it by. The other end forwards what comes.
+// The main thread ends; standard error is a socket, which no name opens. The other end forwards what comes.
 static void do_monitor_socket(void)
 {
     int ends_of[2];

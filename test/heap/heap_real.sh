@@ -162,7 +162,7 @@ statements() {  # each fills a pipe, so that no more than one waits in it
             delete from t; commit;" ''
     done
 }
-compile() {  # the compiler is short-lived, so it is started again and again
+compile() {  # the compiler is short-lived, so the loop starts it again and again
     local mode rounds fine
     chosen gcc && command -v gcc >/dev/null || return 0
     CCACHE_DISABLE=1 gcc -O2 -D_GNU_SOURCE -Isrc -S -o "$T/expected" src/base/option.c || return 0

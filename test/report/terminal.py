@@ -47,7 +47,7 @@ class Job:
 
 
 # Ctrl-C reaches the program once, from the terminal; the command waits for it and gives its status. Two
-# signals that come at the same time are often one, so it is typed many times.
+# signals that come at the same time are often one, so Ctrl-C is typed many times.
 job = Job(moat, "--device=cpu", fake, "start", "count", "end", "exit=4")
 expect("the program starts", job.read_until(b"ready"))
 for _ in range(25):
