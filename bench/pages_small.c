@@ -21,8 +21,8 @@ static void need(CUresult r, const char *call)
 }
 #define NEED(call) need((call), #call)
 
-// x follows a linear congruence whose upper bits choose the buffer and the word in it. Buffers hold zeros, which
-// are added, so that a read waits for the one before.
+// x follows a linear congruence whose upper bits choose the buffer and the word in it. Buffers hold zeros,
+// which are added, so that a read waits for the one before.
 static const char text[] =
     ".version 6.3\n.target sm_70\n.address_size 64\n"
     ".visible .entry chase(.param .u64 table, .param .u32 count, .param .u32 reads, .param .u64 out)\n{\n"
