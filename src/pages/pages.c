@@ -114,12 +114,21 @@ static bool plain(void)
     return false;
 }
 
+// Leaves a small buffer to the driver.
+static bool packed(void)
+{
+    guard_count(GUARD_PAGES_PACKED);
+    return false;
+}
+
 bool pages_alloc(CUdeviceptr *pointer, size_t size, CUresult *r)
 {
     if (!pages_on || !pointer)
         return false;
     pages_poll();
     struct context *ctx = ready(size);
+    if (ctx && pages_memory_should_pack(size))
+        return packed();
     struct pages_block *b = ctx ? pages_block_make(ctx, size, NULL) : NULL;
     if (!b || !publish(b, pointer))
         return size ? plain() : false;
@@ -152,6 +161,8 @@ bool pages_alloc_async(CUdeviceptr *pointer, size_t size, CUmemoryPool pool, CUs
     struct context *ctx = ready(size);
     if (!ctx || !pages_pool_usable(ctx->device, &pool))
         return plain();
+    if (pages_memory_should_pack(size))
+        return packed();
     if (pages_order_reuse(&same, size, ctx, pool, stream, per_thread)) {
         b = pages_block_make(ctx, size, &same);
         if (!b)

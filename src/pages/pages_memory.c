@@ -10,6 +10,11 @@
 #include "pages/pages_address.h"
 #include "core/slab_pool.h"
 
+// Each small buffer at addresses of its own takes an entry of the GPU's TLB. Measured on an H200
+// (bench/pages-small.sh): reads over 64 buffers take 1.02 times as long as over packed ones, over 96 1.12 times,
+// over 512 1.59 times.
+enum { MOST_APART = 64 };
+
 enum {
     SLOT_BITS = 9,  // of the smallest slot
     CLASSES = PAGES_ADDRESS_BITS - SLOT_BITS,
@@ -32,6 +37,7 @@ static struct lock lock = LOCK_INIT(PAGES_MEMORY);  // of the slabs; a leaf
 static uint64_t budget, least_own;
 // Relaxed: threads that allocate at once may exceed the budget by their own buffers, which is good enough.
 static _Atomic int64_t extra;
+static _Atomic uint32_t apart;  // small buffers that live; relaxed, as extra is
 
 void pages_memory_init(uint64_t budget_bytes, uint64_t own)
 {
@@ -152,9 +158,17 @@ static int take_shared(CUdevice device, uint64_t size, uint64_t alignment, struc
     m->slot = take_slot(s);
     m->handle = s->handle;
     lock_give(&lock);
+    atomic_fetch_add_explicit(&apart, 1, memory_order_relaxed);
     m->bytes = PAGES_ADDRESS_UNIT;
     m->offset = (uint64_t)m->slot << (order + SLOT_BITS);
     return 0;
+}
+
+bool pages_memory_should_pack(uint64_t size)
+{
+    // The CPU device, which says where a kernel faulted, has no such TLB.
+    return size < least_own && !guard.real_fault && guard.options.pages_small == OPTION_PAGES_SMALL_AUTO &&
+           atomic_load_explicit(&apart, memory_order_relaxed) >= MOST_APART;
 }
 
 int pages_memory_take(CUdevice device, uint64_t size, struct pages_memory *m)
@@ -181,6 +195,7 @@ int pages_memory_take(CUdevice device, uint64_t size, struct pages_memory *m)
 static void give_slot(const struct pages_memory *m)
 {
     struct pages_slab *s = m->slab, *gone = NULL;
+    atomic_fetch_sub_explicit(&apart, 1, memory_order_relaxed);
     lock_take(&lock);
     s->bits[m->slot / 64] |= (uint64_t)1 << m->slot % 64;
     s->free++;

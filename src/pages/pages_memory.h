@@ -36,4 +36,8 @@ void pages_memory_trim(void);
 
 uint64_t pages_memory_extra(void);
 
+// Whether a buffer of this size should be left to the driver, which packs small ones: as many as a GPU can
+// address quickly have addresses of their own already.
+bool pages_memory_should_pack(uint64_t size);
+
 #endif

@@ -102,6 +102,32 @@ static void memory_comes_back(void **state)
     assert_int_equal(atomic_load(&findings), 0);
 }
 
+// As many small buffers as a GPU's TLB has room for have addresses of their own; the driver packs the others.
+static void packs_small_ones_beyond_a_number(void **state)
+{
+    enum { APART = 64 };
+    CUresult r;
+    CUdeviceptr p[APART + 1], other;
+    uint64_t packed = atomic_load(&guard.counts[GUARD_PAGES_PACKED]);
+    for (unsigned i = 0; i < APART; i++)
+        assert_true(pages_alloc(&p[i], SMALL, &r));
+    assert_false(pages_alloc(&other, SMALL, &r));
+    assert_false(pages_alloc_async(&other, SMALL, NULL, NULL, false, &r));
+    assert_int_equal(atomic_load(&guard.counts[GUARD_PAGES_PACKED]), packed + 2);
+    assert_true(pages_alloc(&p[APART], LARGE, &r));
+    free_now(p[APART]);
+    guard.options.pages_small = OPTION_PAGES_SMALL_APART;
+    assert_true(pages_alloc(&p[APART], SMALL, &r));
+    free_now(p[APART]);
+    guard.options.pages_small = OPTION_PAGES_SMALL_AUTO;
+    free_now(p[0]);
+    assert_true(pages_alloc(&p[0], SMALL, &r));
+    for (unsigned i = 0; i < APART; i++)
+        free_now(p[i]);
+    pages_reclaim();
+    assert_int_equal(pages_block_count(), 0);
+}
+
 // Inconsistent blocks are found invalid.
 static void knows_what_is_wrong(void **state)
 {
@@ -311,15 +337,11 @@ static void stops(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(memory_comes_back),
-        cmocka_unit_test(knows_what_is_wrong),
-        cmocka_unit_test(canaries_tell),
-        cmocka_unit_test(any_call_may_fail),
-        cmocka_unit_test(budget_holds),
-        cmocka_unit_test(order_is_kept),
-        cmocka_unit_test(threads_at_once),
-        cmocka_unit_test(goes_with_its_context),
-        cmocka_unit_test(stops),
+        cmocka_unit_test(memory_comes_back),     cmocka_unit_test(packs_small_ones_beyond_a_number),
+        cmocka_unit_test(knows_what_is_wrong),   cmocka_unit_test(canaries_tell),
+        cmocka_unit_test(any_call_may_fail),     cmocka_unit_test(budget_holds),
+        cmocka_unit_test(order_is_kept),         cmocka_unit_test(threads_at_once),
+        cmocka_unit_test(goes_with_its_context), cmocka_unit_test(stops),
     };
     return cmocka_run_group_tests(tests, setup, NULL);
 }

@@ -179,6 +179,11 @@ $ moat options
     for: run
     default: 1M
     now: 1048576 (default)
+--pages-small=auto|apart
+    give each of the first small buffers of pages mode (auto), or all of them (apart), addresses of its own
+    for: run
+    default: auto
+    now: auto (default)
 --pass=PASS
     apply PASS: count adds counters of loads, stores and bytes, kheap redirects malloc and free to a heap of moat's own
     for: ptx instrument
