@@ -11,8 +11,8 @@
 #include "core/slab_pool.h"
 
 // Each small buffer at addresses of its own takes an entry of the GPU's TLB. Measured on an H200
-// (bench/pages-small.sh): reads over 64 buffers take 1.02 times as long as over packed ones, over 96 1.12 times,
-// over 512 1.59 times.
+// (bench/pages-small.sh): reads over 64 buffers take 1.02 times as long as over packed ones, over 96 buffers
+// 1.12 times, over 512 buffers 1.59 times.
 enum { MOST_APART = 64 };
 
 enum {
