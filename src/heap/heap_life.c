@@ -125,6 +125,21 @@ static void begin_thread(struct throttle *throttle, const char *name, int nicer,
     throttle_become(throttle, name, nicer, percent);
 }
 
+// Waits, within bounds, for another thread that is ending the process and making the last check.
+static void await_end(void)
+{
+    for (int i = 0; i < LAST_LOOK_MS && !producer_closed(); i++)
+        throttle_sleep(1000000);
+}
+
+// Ends a thread of ours, not before the last check: the C library frees memory of threads that end, and the
+// search for leaks would meet that.
+static void *end_thread(void)
+{
+    await_end();
+    return NULL;
+}
+
 static void *monitor_loop(void *arg)
 {
     unsigned list = (unsigned)(uintptr_t)arg;
@@ -155,7 +170,7 @@ static void *monitor_loop(void *arg)
         else
             throttle_rest(&throttle, whole ? SHORTEST_NS : STOPPED_NS, LONGEST_NS);
     }
-    return NULL;
+    return end_thread();
 }
 
 static int start_thread(void *(*run)(void *), unsigned arg)
@@ -223,7 +238,7 @@ static void *deliver_loop(void *unused)
     own_fds_register();
     throttle_sleep(START_NS);
     if (must_end())
-        return NULL;
+        return end_thread();
     start_monitors();
     begin_thread(&throttle, "moat-deliver", 0, DELIVER_PERCENT);
     while (!must_end()) {
@@ -238,7 +253,7 @@ static void *deliver_loop(void *unused)
         pause = next_pause(pause, !words && !asked);
         throttle_rest(&throttle, pause, asked || words > FEW_WORDS ? BUSY_ROUND_NS : QUIET_ROUND_NS);
     }
-    return NULL;
+    return end_thread();
 }
 
 static void start_threads(void)
@@ -395,13 +410,6 @@ void heap_life_end(void)
     heap_report_end();
     producer_close();
     helping = false;
-}
-
-// Waits, within bounds, for another thread that is ending the process and making the last check.
-static void await_end(void)
-{
-    for (int i = 0; i < LAST_LOOK_MS && !producer_closed(); i++)
-        throttle_sleep(1000000);
 }
 
 // Returns whether to check at the end: a child that was forked from a large process and ends at once would
