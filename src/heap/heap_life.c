@@ -258,6 +258,7 @@ static void *deliver_loop(void *unused)
 
 static void start_threads(void)
 {
+    heap_report_before_threads();
     if (start_thread(deliver_loop, 0))
         report_no_monitor();
 }

@@ -53,19 +53,32 @@ static void close_connection(struct channel *c)
     c->unanswered = 0;
 }
 
-// Moves a descriptor to a high number: programs expect low ones from 3 on; shells use 10 and 255; services
-// often have a limit of 1024.
-static int move_up(int fd)
+// Returns a copy of a descriptor with a high number, -1 if there is none: programs expect low ones from 3 on;
+// shells use 10 and 255; services often have a limit of 1024.
+static int copy_up(int fd)
 {
     static const int numbers[] = {900, 200};
-    for (int i = 0; i < 2; i++) {
-        int high = fcntl(fd, F_DUPFD_CLOEXEC, numbers[i]);
-        if (high >= 0) {
-            close(fd);
-            return high;
-        }
-    }
-    return fd;
+    int high = -1;
+    for (int i = 0; i < 2 && high < 0; i++)
+        high = fcntl(fd, F_DUPFD_CLOEXEC, numbers[i]);
+    return high;
+}
+
+static int move_up(int fd)
+{
+    int high = copy_up(fd);
+    if (high < 0)
+        return fd;
+    close(fd);
+    return high;
+}
+
+void channel_prepare(const struct channel *c)
+{
+    int saved = errno, fd = c->path[0] ? open("/", O_PATH | O_CLOEXEC) : -1;
+    if (fd >= 0)
+        close(move_up(fd));
+    errno = saved;
 }
 
 // Connects. Returns 0 or a negative code. Sets `failed` if it is certain that nobody will ever listen again.
