@@ -25,7 +25,7 @@
 #include "report/log_name.h"
 #include "report/text.h"
 
-enum { LINE_SIZE = 1 << 20, TIMEOUT_S = 10 };
+enum { LINE_SIZE = 1 << 20, SMALL_SIZE = 64 << 10, TIMEOUT_S = 10 };
 
 void channel_init(struct channel *c, const char *log_file)
 {
@@ -242,22 +242,33 @@ static void write_text(const struct channel *c, const char *text, size_t len)
         close(log);
 }
 
-static enum channel_answer send_line(struct channel *c, const struct report_line *line)
+// Returns room for a line: a process that gets no more memory has a smaller one that was there from its start.
+static char *line_room(struct channel *c, size_t *size)
 {
+    static char small[SMALL_SIZE];
+    *size = LINE_SIZE;
     if (!c->buffer) {
         void *p =
             mmap(NULL, LINE_SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-        if (p == MAP_FAILED)
-            return CHANNEL_NOBODY;
-        c->buffer = p;
+        c->buffer = p != MAP_FAILED ? p : NULL;
     }
+    if (c->buffer)
+        return c->buffer;
+    *size = sizeof small;
+    return small;
+}
+
+static enum channel_answer send_line(struct channel *c, const struct report_line *line)
+{
     struct text_buffer b;
-    text_buffer_init(&b, c->buffer, LINE_SIZE);
+    size_t size;
+    char *room = line_room(c, &size);
+    text_buffer_init(&b, room, size);
     json_out_line(&b, line);
     int answer = b.len ? deliver(c, b.text, b.len) : -EMSGSIZE;
     if (answer >= 0)
         return (enum channel_answer)answer;
-    text_buffer_init(&b, c->buffer, LINE_SIZE);
+    text_buffer_init(&b, room, size);
     text_render(&b, line, NULL);
     write_text(c, b.text, b.len);
     return CHANNEL_NOBODY;

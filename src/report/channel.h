@@ -21,7 +21,7 @@
 enum channel_answer {
     CHANNEL_GO_ON = 'g',
     CHANNEL_SUPPRESSED = 's',  // it does not count
-    CHANNEL_NOBODY = 0,        // nobody listens: it was written as text, or lost for want of memory
+    CHANNEL_NOBODY = 0,        // nobody listens: it was written as text
 };
 
 struct channel {
