@@ -22,6 +22,7 @@
 #include "heap/heap_lazy_free.h"
 #include "heap/heap_leaks.h"
 #include "heap/heap_report.h"
+#include "heap/heap_signals.h"
 #include "heap/last_thread.h"
 #include "heap/throttle.h"
 #include "heap/thread_cache.h"
@@ -47,7 +48,8 @@ enum {
     LEAST_BACKLOG = 1 << 17,
     LAST_LOOK_MS = 2000,
     CHILD_BLOCKS = 200000,
-    CHILD_NS = 20000000
+    CHILD_NS = 20000000,
+    LEAST_STACK = 32 << 10  // bytes that a check needs
 };
 
 // --- the first step ---
@@ -382,6 +384,16 @@ void heap_life_start(void)
     atomic_store_explicit(&owner_pid, getpid(), memory_order_relaxed);
     start_threads();
     producer_when_full(help);
+    if (config.signals)
+        heap_signals_start();
+}
+
+// Returns whether this thread is on a stack for signals that has no room for a check.
+static bool is_on_small_stack(void)
+{
+    stack_t s;
+    uintptr_t here = (uintptr_t)__builtin_frame_address(0);
+    return sigaltstack(NULL, &s) == 0 && s.ss_flags & SS_ONSTACK && here - (uintptr_t)s.ss_sp < LEAST_STACK;
 }
 
 // Returns whether this thread was interrupted while it had one of our locks or its window; then no check is
@@ -426,11 +438,22 @@ static bool should_check_at_exit(void)
 void heap_life_end_here(void)
 {
     int saved = errno;
-    if (atomic_load_explicit(&owner_pid, memory_order_relaxed) != getpid() || is_inside())
+    if (atomic_load_explicit(&owner_pid, memory_order_relaxed) != getpid() || is_inside() ||
+        is_on_small_stack())
         return;
     if (atomic_load_explicit(&ended, memory_order_relaxed))
         await_end();
     else if (should_check_at_exit())
         heap_life_end();
     errno = saved;
+}
+
+void heap_life_look(void)
+{
+    if (atomic_load_explicit(&owner_pid, memory_order_relaxed) != getpid() || is_inside() || must_end() ||
+        is_on_small_stack())
+        return;
+    helping = true;
+    monitor_all_now();
+    helping = false;
 }

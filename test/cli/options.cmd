@@ -125,6 +125,11 @@ $ moat options
     for: run
     default: 1
     now: 1 (default)
+--heap-signals
+    check the heap when SIGSEGV, SIGBUS or SIGABRT comes, before the program's own handlers
+    for: run
+    default: no
+    now: no (default)
 --heap-stacks=auto|caller|full
     how much of the call stack is kept for the heap's blocks; auto: all of it, for calling paths that were seen often or first
     for: run
