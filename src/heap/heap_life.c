@@ -348,6 +348,36 @@ static void after_fork_in_child(void)
     unlock_all(true);
 }
 
+// --- signals ---
+
+// Returns whether this thread is on a stack for signals that has no room for a check.
+static bool is_on_small_stack(void)
+{
+    stack_t s;
+    uintptr_t here = (uintptr_t)__builtin_frame_address(0);
+    return sigaltstack(NULL, &s) == 0 && s.ss_flags & SS_ONSTACK && here - (uintptr_t)s.ss_sp < LEAST_STACK;
+}
+
+// Returns whether this thread was interrupted while it had one of our locks or its window; then no check is
+// possible.
+static bool is_inside(void)
+{
+    struct producer *w = heap_self();
+    return helping || heap_report_is_busy() ||
+           (w && atomic_load_explicit(&w->busy, memory_order_relaxed) != PRODUCER_IDLE);
+}
+
+// Checks the heap once more, in a signal handler of a process that may go on.
+static void look(void)
+{
+    if (atomic_load_explicit(&owner_pid, memory_order_relaxed) != getpid() || is_inside() || must_end() ||
+        is_on_small_stack())
+        return;
+    helping = true;
+    monitor_all_now();
+    helping = false;
+}
+
 // --- the second step ---
 
 static void leave_unwatched(const char *why)
@@ -385,24 +415,7 @@ void heap_life_start(void)
     start_threads();
     producer_when_full(help);
     if (config.signals)
-        heap_signals_start();
-}
-
-// Returns whether this thread is on a stack for signals that has no room for a check.
-static bool is_on_small_stack(void)
-{
-    stack_t s;
-    uintptr_t here = (uintptr_t)__builtin_frame_address(0);
-    return sigaltstack(NULL, &s) == 0 && s.ss_flags & SS_ONSTACK && here - (uintptr_t)s.ss_sp < LEAST_STACK;
-}
-
-// Returns whether this thread was interrupted while it had one of our locks or its window; then no check is
-// possible.
-static bool is_inside(void)
-{
-    struct producer *w = heap_self();
-    return helping || heap_report_is_busy() ||
-           (w && atomic_load_explicit(&w->busy, memory_order_relaxed) != PRODUCER_IDLE);
+        heap_signals_start(look, heap_life_end_here);
 }
 
 void heap_life_end(void)
@@ -446,14 +459,4 @@ void heap_life_end_here(void)
     else if (should_check_at_exit())
         heap_life_end();
     errno = saved;
-}
-
-void heap_life_look(void)
-{
-    if (atomic_load_explicit(&owner_pid, memory_order_relaxed) != getpid() || is_inside() || must_end() ||
-        is_on_small_stack())
-        return;
-    helping = true;
-    monitor_all_now();
-    helping = false;
 }

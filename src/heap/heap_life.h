@@ -23,9 +23,6 @@ void heap_life_end(void);
 // vfork. Does what is possible there.
 void heap_life_end_here(void);
 
-// Checks the heap once more, from a signal handler of a process that may go on.
-void heap_life_look(void);
-
 // Whether this is the child of a fork that has no deliverer and monitors, and what to call now and then while
 // that is so. Relaxed: a hint.
 extern __attribute__((visibility("hidden"))) atomic_bool heap_life_unmonitored;

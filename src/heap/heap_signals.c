@@ -7,14 +7,13 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "heap/heap_life.h"
-
 static const int signals[] = {SIGSEGV, SIGBUS, SIGABRT};
 enum { SIGNALS = sizeof signals / sizeof *signals };
 
 static atomic_bool on;
-static atomic_flag lock = ATOMIC_FLAG_INIT;  // of `actions`; its holder has all signals blocked
-static struct sigaction actions[SIGNALS];    // what the program has set
+static void (*look_now)(void), (*look_at_end)(void);  // set before our handler
+static atomic_flag lock = ATOMIC_FLAG_INIT;           // of `actions`; its holder has all signals blocked
+static struct sigaction actions[SIGNALS];             // what the program has set
 
 typedef int set_action(int, const struct sigaction *, struct sigaction *);
 
@@ -88,9 +87,9 @@ static void handle(int sig, siginfo_t *info, void *context)
         return;
     bool ends = a.sa_handler == SIG_DFL || a.sa_handler == SIG_IGN;
     if (ends)
-        heap_life_end_here();
+        look_at_end();
     else
-        heap_life_look();
+        look_now();
     errno = saved;
     if (ends)
         end_by(sig, info, &a);
@@ -128,10 +127,12 @@ int heap_signals_action(int sig, const struct sigaction *act, struct sigaction *
     return result;
 }
 
-void heap_signals_start(void)
+void heap_signals_start(void (*look)(void), void (*end)(void))
 {
     if (!next_sigaction())
         return;
+    look_now = look;
+    look_at_end = end;
     for (int i = 0; i < SIGNALS; i++)
         if (next_sigaction()(signals[i], NULL, &actions[i]) == 0)
             put(signals[i], &actions[i]);

@@ -10,7 +10,8 @@
 #include <signal.h>
 #include <stdbool.h>
 
-void heap_signals_start(void);
+// `look` checks the heap of a process that may go on, `end` that of one that ends by the signal.
+void heap_signals_start(void (*look)(void), void (*end)(void));
 
 // Returns whether the program's action for this signal is kept here and our handler is in its place.
 bool heap_signals_has(int sig);
