@@ -28,7 +28,8 @@ done
     echo
     "$here/machine"
     echo "Random reads, each of which waits for the one before, over buffers of 4 KiB; nanoseconds" \
-        "of a read, average, median and worst of $RUNS processes that take turns with those of the other columns."
+        "of a read, average, median and worst of $RUNS processes that take turns with those of the" \
+        "other columns."
     echo
     echo '| buffers | without moat | `--mode=pages` | `--pages-small=apart` | apart, times |'
     echo '| ---: | ---: | ---: | ---: | ---: |'

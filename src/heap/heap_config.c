@@ -25,6 +25,7 @@ static void take(struct heap_config *c, const struct options *o)
         .lazy = o->heap_free == OPTION_HEAP_FREE_LAZY,
         .leaks = o->leak_check,
         .halt = o->halt_on_error,
+        .signals = o->heap_signals,
         .exitcode = o->error_exitcode ? (int)o->error_exitcode : 1,
         .quarantine_bytes = o->heap_wait,
         .share = (unsigned)o->heap_monitor_share,

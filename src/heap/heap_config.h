@@ -9,7 +9,7 @@
 #include "heap/site.h"
 
 struct heap_config {
-    bool lazy, leaks, halt;
+    bool lazy, leaks, halt, signals;
     int exitcode;  // the status with halt
     uint64_t quarantine_bytes;
     unsigned share, monitors;

@@ -22,6 +22,7 @@
 #include "heap/heap_lazy_free.h"
 #include "heap/heap_leaks.h"
 #include "heap/heap_report.h"
+#include "heap/heap_signals.h"
 #include "heap/last_thread.h"
 #include "heap/throttle.h"
 #include "heap/thread_cache.h"
@@ -47,7 +48,8 @@ enum {
     LEAST_BACKLOG = 1 << 17,
     LAST_LOOK_MS = 2000,
     CHILD_BLOCKS = 200000,
-    CHILD_NS = 20000000
+    CHILD_NS = 20000000,
+    LEAST_STACK = 32 << 10  // bytes that a check needs
 };
 
 // --- the first step ---
@@ -125,6 +127,21 @@ static void begin_thread(struct throttle *throttle, const char *name, int nicer,
     throttle_become(throttle, name, nicer, percent);
 }
 
+// Waits, within bounds, for another thread that is ending the process and making the last check.
+static void await_end(void)
+{
+    for (int i = 0; i < LAST_LOOK_MS && !producer_closed(); i++)
+        throttle_sleep(1000000);
+}
+
+// Ends a thread of ours, not before the last check: the C library frees memory of threads that end, and the
+// search for leaks would meet that.
+static void *end_thread(void)
+{
+    await_end();
+    return NULL;
+}
+
 static void *monitor_loop(void *arg)
 {
     unsigned list = (unsigned)(uintptr_t)arg;
@@ -155,7 +172,7 @@ static void *monitor_loop(void *arg)
         else
             throttle_rest(&throttle, whole ? SHORTEST_NS : STOPPED_NS, LONGEST_NS);
     }
-    return NULL;
+    return end_thread();
 }
 
 static int start_thread(void *(*run)(void *), unsigned arg)
@@ -223,7 +240,7 @@ static void *deliver_loop(void *unused)
     own_fds_register();
     throttle_sleep(START_NS);
     if (must_end())
-        return NULL;
+        return end_thread();
     start_monitors();
     begin_thread(&throttle, "moat-deliver", 0, DELIVER_PERCENT);
     while (!must_end()) {
@@ -238,11 +255,12 @@ static void *deliver_loop(void *unused)
         pause = next_pause(pause, !words && !asked);
         throttle_rest(&throttle, pause, asked || words > FEW_WORDS ? BUSY_ROUND_NS : QUIET_ROUND_NS);
     }
-    return NULL;
+    return end_thread();
 }
 
 static void start_threads(void)
 {
+    heap_report_before_threads();
     if (start_thread(deliver_loop, 0))
         report_no_monitor();
 }
@@ -330,6 +348,36 @@ static void after_fork_in_child(void)
     unlock_all(true);
 }
 
+// --- signals ---
+
+// Returns whether this thread is on a stack for signals that has no room for a check.
+static bool is_on_small_stack(void)
+{
+    stack_t s;
+    uintptr_t here = (uintptr_t)__builtin_frame_address(0);
+    return sigaltstack(NULL, &s) == 0 && s.ss_flags & SS_ONSTACK && here - (uintptr_t)s.ss_sp < LEAST_STACK;
+}
+
+// Returns whether this thread was interrupted while it had one of our locks or its window; then no check is
+// possible.
+static bool is_inside(void)
+{
+    struct producer *w = heap_self();
+    return helping || heap_report_is_busy() ||
+           (w && atomic_load_explicit(&w->busy, memory_order_relaxed) != PRODUCER_IDLE);
+}
+
+// Checks the heap once more, in a signal handler of a process that may go on.
+static void look(void)
+{
+    if (atomic_load_explicit(&owner_pid, memory_order_relaxed) != getpid() || is_inside() || must_end() ||
+        is_on_small_stack())
+        return;
+    helping = true;
+    monitor_all_now();
+    helping = false;
+}
+
 // --- the second step ---
 
 static void leave_unwatched(const char *why)
@@ -366,15 +414,8 @@ void heap_life_start(void)
     atomic_store_explicit(&owner_pid, getpid(), memory_order_relaxed);
     start_threads();
     producer_when_full(help);
-}
-
-// Returns whether this thread was interrupted while it had one of our locks or its window; then no check is
-// possible.
-static bool is_inside(void)
-{
-    struct producer *w = heap_self();
-    return helping || heap_report_is_busy() ||
-           (w && atomic_load_explicit(&w->busy, memory_order_relaxed) != PRODUCER_IDLE);
+    if (config.signals)
+        heap_signals_start(look, heap_life_end_here);
 }
 
 void heap_life_end(void)
@@ -397,13 +438,6 @@ void heap_life_end(void)
     helping = false;
 }
 
-// Waits, within bounds, for another thread that is ending the process and making the last check.
-static void await_end(void)
-{
-    for (int i = 0; i < LAST_LOOK_MS && !producer_closed(); i++)
-        throttle_sleep(1000000);
-}
-
 // Returns whether to check at the end: a child that was forked from a large process and ends at once would
 // check all that it inherited.
 static bool should_check_at_exit(void)
@@ -417,7 +451,8 @@ static bool should_check_at_exit(void)
 void heap_life_end_here(void)
 {
     int saved = errno;
-    if (atomic_load_explicit(&owner_pid, memory_order_relaxed) != getpid() || is_inside())
+    if (atomic_load_explicit(&owner_pid, memory_order_relaxed) != getpid() || is_inside() ||
+        is_on_small_stack())
         return;
     if (atomic_load_explicit(&ended, memory_order_relaxed))
         await_end();

@@ -75,6 +75,11 @@ void heap_report_init(const char *log_file, int status)
     program[n > 0 ? n : 0] = 0;
 }
 
+void heap_report_before_threads(void)
+{
+    channel_prepare(&channels[0]);
+}
+
 bool heap_report_is_known(uint64_t name)
 {
     // Relaxed, all: a caller that must be sure uses heap_report_make_known.

@@ -11,6 +11,8 @@
 // halt_status: the exit status at the first error; -1: the process continues.
 void heap_report_init(const char *log_file, int halt_status);
 
+void heap_report_before_threads(void);  // to be called before the first thread of ours is started
+
 // Blocks that were reported: by block_name, or by their word if the head was overwritten.
 bool heap_report_is_known(uint64_t name);
 // Marks a block as reported. Returns false if it was already, or if the calling thread cannot write reports

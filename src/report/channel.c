@@ -25,7 +25,7 @@
 #include "report/log_name.h"
 #include "report/text.h"
 
-enum { LINE_SIZE = 1 << 20, TIMEOUT_S = 10 };
+enum { LINE_SIZE = 1 << 20, SMALL_SIZE = 64 << 10, TIMEOUT_S = 10 };
 
 void channel_init(struct channel *c, const char *log_file)
 {
@@ -53,19 +53,32 @@ static void close_connection(struct channel *c)
     c->unanswered = 0;
 }
 
-// Moves a descriptor to a high number: programs expect low ones from 3 on; shells use 10 and 255; services
-// often have a limit of 1024.
-static int move_up(int fd)
+// Returns a copy of a descriptor with a high number, -1 if there is none: programs expect low ones from 3 on;
+// shells use 10 and 255; services often have a limit of 1024.
+static int copy_up(int fd)
 {
     static const int numbers[] = {900, 200};
-    for (int i = 0; i < 2; i++) {
-        int high = fcntl(fd, F_DUPFD_CLOEXEC, numbers[i]);
-        if (high >= 0) {
-            close(fd);
-            return high;
-        }
-    }
-    return fd;
+    int high = -1;
+    for (int i = 0; i < 2 && high < 0; i++)
+        high = fcntl(fd, F_DUPFD_CLOEXEC, numbers[i]);
+    return high;
+}
+
+static int move_up(int fd)
+{
+    int high = copy_up(fd);
+    if (high < 0)
+        return fd;
+    close(fd);
+    return high;
+}
+
+void channel_prepare(const struct channel *c)
+{
+    int saved = errno, fd = c->path[0] ? open("/", O_PATH | O_CLOEXEC) : -1;
+    if (fd >= 0)
+        close(move_up(fd));
+    errno = saved;
 }
 
 // Connects. Returns 0 or a negative code. Sets `failed` if it is certain that nobody will ever listen again.
@@ -229,22 +242,33 @@ static void write_text(const struct channel *c, const char *text, size_t len)
         close(log);
 }
 
-static enum channel_answer send_line(struct channel *c, const struct report_line *line)
+// Returns room for a line: a process that gets no more memory has a smaller one that was there from its start.
+static char *line_room(struct channel *c, size_t *size)
 {
+    static char small[SMALL_SIZE];
+    *size = LINE_SIZE;
     if (!c->buffer) {
         void *p =
             mmap(NULL, LINE_SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-        if (p == MAP_FAILED)
-            return CHANNEL_NOBODY;
-        c->buffer = p;
+        c->buffer = p != MAP_FAILED ? p : NULL;
     }
+    if (c->buffer)
+        return c->buffer;
+    *size = sizeof small;
+    return small;
+}
+
+static enum channel_answer send_line(struct channel *c, const struct report_line *line)
+{
     struct text_buffer b;
-    text_buffer_init(&b, c->buffer, LINE_SIZE);
+    size_t size;
+    char *room = line_room(c, &size);
+    text_buffer_init(&b, room, size);
     json_out_line(&b, line);
     int answer = b.len ? deliver(c, b.text, b.len) : -EMSGSIZE;
     if (answer >= 0)
         return (enum channel_answer)answer;
-    text_buffer_init(&b, c->buffer, LINE_SIZE);
+    text_buffer_init(&b, room, size);
     text_render(&b, line, NULL);
     write_text(c, b.text, b.len);
     return CHANNEL_NOBODY;

@@ -21,7 +21,7 @@
 enum channel_answer {
     CHANNEL_GO_ON = 'g',
     CHANNEL_SUPPRESSED = 's',  // it does not count
-    CHANNEL_NOBODY = 0,        // nobody listens: it was written as text, or lost for want of memory
+    CHANNEL_NOBODY = 0,        // nobody listens: it was written as text
 };
 
 struct channel {
@@ -40,6 +40,10 @@ struct channel {
 
 // Initialises a channel from CHANNEL_VARIABLE. log_file may be NULL. Opens nothing yet.
 void channel_init(struct channel *c, const char *log_file);
+
+// To be called before a process gets its second thread: lets the kernel's table of descriptors grow to where
+// the connection will be. In a process with threads the kernel takes 10 ms for that.
+void channel_prepare(const struct channel *c);
 
 // Sends an event and waits, at most some seconds, until it has been rendered. Keeps errno.
 enum channel_answer channel_send(struct channel *c, const struct report_line *line);

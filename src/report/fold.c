@@ -71,11 +71,17 @@ static const char *last_part(const char *path)
     return slash ? slash + 1 : path;
 }
 
+const struct report_stack *fold_stack(const struct report *r)
+{
+    bool alone = !r->stack.count && !r->call && !r->place.kernel && !r->place.frames.count;
+    return r->nbuffers && (r->type == REPORT_LEAK || alone) ? &r->buffers[0].made_at : &r->stack;
+}
+
 // The folder of a file differs between machines, so only its name counts.
 uint64_t fold_name_key(const struct report *r, bool lines)
 {
     uint64_t h = begin(r, last_part(r->place.file), lines ? r->place.line : 0);
-    const struct report_stack *s = r->type == REPORT_LEAK && r->nbuffers ? &r->buffers[0].made_at : &r->stack;
+    const struct report_stack *s = fold_stack(r);
     for (uint32_t i = 0; i < s->count; i++)
         h = mix_text(h, s->frames[i].function ? s->frames[i].function : last_part(s->frames[i].object));
     return finish(h);

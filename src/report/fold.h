@@ -35,6 +35,10 @@ uint64_t fold_key(const struct report *r);
 // only. The report must have been symbolised.
 uint64_t fold_name_key(const struct report *r, bool lines);
 
+// Returns the stack that tells where the error is: the report's own. A leak, and what a monitor of the CPU
+// heap finds later, in no call and no kernel, have that of the allocation.
+const struct report_stack *fold_stack(const struct report *r);
+
 // Returns the slot of a key, which may be any number but 0; a new slot has a count of 0. Returns NULL if the
 // key is new and the table is full.
 struct fold_slot *fold_find(struct fold *f, uint64_t key);

@@ -248,11 +248,10 @@ static bool match_rule(const struct rule *rule, const struct report *r, const st
         return false;
     if (str_eq(rule->pattern, STR("*")))
         return true;
-    if (match_name(rule, at->kernel, demangle) || match_name(rule, at->function, demangle) ||
-        match_path(rule, at->file) || match_name(rule, r->call, demangle) ||
-        match_stack(rule, &at->frames, demangle) || match_stack(rule, &r->stack, demangle))
-        return true;
-    return r->type == REPORT_LEAK && r->nbuffers && match_stack(rule, &r->buffers[0].made_at, demangle);
+    return match_name(rule, at->kernel, demangle) || match_name(rule, at->function, demangle) ||
+           match_path(rule, at->file) || match_name(rule, r->call, demangle) ||
+           match_stack(rule, &at->frames, demangle) || match_stack(rule, &r->stack, demangle) ||
+           match_stack(rule, fold_stack(r), demangle);
 }
 
 bool suppress_match(struct suppress *s, const struct report *r, const struct demangle *demangle)

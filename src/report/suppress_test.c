@@ -66,6 +66,38 @@ static void bad_patterns_match_nothing_else(void **state)
     assert_false(suppress_match(NULL, &line.error, NULL));
 }
 
+// An error that a monitor finds has no stack but that of the allocation.
+static struct report_line found_later(void)
+{
+    struct report_line line = testing_leak();
+    line.error.type = REPORT_HEAP_OVERFLOW;
+    return line;
+}
+
+static void good_allocation_stack_where_there_is_no_other(void **state)
+{
+    assert_true(matches("heap-buffer-overflow:_Z4makei", found_later()));
+    assert_true(matches("*:main", found_later()));
+    assert_false(matches("*:nothing", found_later()));
+    assert_false(matches("memory-leak:*", found_later()));
+}
+
+static void bad_saved_report_of_another_allocation(void **state)
+{
+    static char saved[4096];
+    struct text_buffer b;
+    struct report_line known = found_later(), other = found_later();
+    text_buffer_init(&b, saved, sizeof saved - 1);
+    json_out_line(&b, &known);
+    saved[b.len] = 0;
+    assert_true(matches(saved, known));
+    struct report_frame frame = {.pc = 1, .function = "elsewhere"};
+    struct report_buffer buffer = other.error.buffers[0];
+    buffer.made_at = (struct report_stack){1, &frame};
+    other.error.buffers = &buffer;
+    assert_false(matches(saved, other));
+}
+
 static void bad_lines_are_shown(void **state)
 {
     struct messages m = {.sink = {.emit = collect}};
@@ -152,9 +184,14 @@ static void bad_memory_runs_out(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(good_patterns),       cmocka_unit_test(bad_patterns_match_nothing_else),
-        cmocka_unit_test(bad_lines_are_shown), cmocka_unit_test(good_saved_report),
-        cmocka_unit_test(good_files),          cmocka_unit_test(bad_memory_runs_out),
+        cmocka_unit_test(good_patterns),
+        cmocka_unit_test(bad_patterns_match_nothing_else),
+        cmocka_unit_test(bad_lines_are_shown),
+        cmocka_unit_test(good_saved_report),
+        cmocka_unit_test(good_files),
+        cmocka_unit_test(bad_memory_runs_out),
+        cmocka_unit_test(good_allocation_stack_where_there_is_no_other),
+        cmocka_unit_test(bad_saved_report_of_another_allocation),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -125,6 +125,11 @@ $ moat options
     for: run
     default: 1
     now: 1 (default)
+--heap-signals
+    check the heap when SIGSEGV, SIGBUS or SIGABRT comes, before the program's own handlers
+    for: run
+    default: no
+    now: no (default)
 --heap-stacks=auto|caller|full
     record only the caller of each heap allocation, its full call stack, or the full stack of paths that are seen first or often (auto)
     for: run
