@@ -262,8 +262,15 @@ bool canary_free_host(void *pointer, enum driver_id call, CUresult *r)
         context_release(held);
         return false;
     }
+    // The driver's free waits for the device, and after it nothing can be read.
+    bool pushed;
+    struct context *ctx = context_enter(place.slab->context, &pushed);
+    if (ctx)
+        context_wait_as_free(ctx);
     stop_readers(&place);
     canary_scan_place(place.slab->ctx, &place, &occasion);
+    if (ctx)
+        context_leave(pushed);
     *r = free_real(&place);
     if (*r)
         republish(&place);

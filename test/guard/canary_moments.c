@@ -94,6 +94,30 @@ static void freed_at_once_large(int bad)
     wait_for_write(bad);
 }
 
+static void *let_go(void *word)
+{
+    usleep(50000);
+    // Release: the kernel that waits for it need not see more.
+    atomic_store_explicit((kernels_word *)word, 1, memory_order_release);
+    return NULL;
+}
+
+// The kernel writes while cuMemFreeHost waits for it.
+static void pinned_freed_at_once(int bad)
+{
+    kernels_word *go = kernels_new_word();
+    pthread_t t;
+    void *p;
+    NEED(d.cuMemHostAlloc(&p, SMALL, CU_MEMHOSTALLOC_DEVICEMAP));
+    kernels_hold(&kernels, go, NULL);
+    kernels_flip(&kernels, (uintptr_t)p + SMALL - 1 + (unsigned)bad, 1, flag, NULL);
+    pthread_create(&t, NULL, let_go, go);
+    NEED(d.cuMemFreeHost(p));
+    wait_for_write(bad);
+    pthread_join(t, NULL);
+    NEED(d.cuMemFreeHost(go));
+}
+
 // Whatever is in a freed buffer stays there until the place is another's; a scan must have seen it. How long that takes nobody
 // says: longer and longer, then.
 static void written_after_free(int bad)
@@ -394,6 +418,7 @@ static const struct cases_row cases[] = {
     CASE(device_reset, OVER, "once"),
     CASE(freed_at_once, OVER, ""),
     CASE(freed_at_once_large, OVER, ""),
+    CASE(pinned_freed_at_once, OVER, "once"),
     CASE(written_after_free, "heap-use-after-free", "once"),
     CASE(freed_in_order, OVER, ""),
     CASE(plain_freed_in_order, OVER, ""),
