@@ -20,7 +20,9 @@ CUresult context_copy_rows(CUstream stream, bool per_thread, CUdeviceptr from, s
                            uint32_t rows, void *to);
 // Two rows into pinned memory, or out of it, at once: quicker than context_read and context_write.
 CUresult context_read_rows(struct context *ctx, CUdeviceptr from, size_t pitch, uint32_t width, void *pinned);
-CUresult context_write_rows(struct context *ctx, CUdeviceptr to, size_t pitch, uint32_t width, void *pinned);
+// `more` is written behind the rows.
+CUresult context_write_rows(struct context *ctx, CUdeviceptr to, size_t pitch, uint32_t width, void *pinned,
+                            const struct context_copy *more);
 
 // Waits for all work of the context's context, which is current, as cuMemFree does.
 CUresult context_wait_as_free(struct context *ctx);
