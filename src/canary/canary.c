@@ -55,6 +55,12 @@ static void at_exit(void)
         canary_monitor_end();
 }
 
+void canary_aborts(void)
+{
+    if (canary_on && canary_used() && owner == getpid())
+        canary_monitor_aborts();
+}
+
 static pthread_once_t first_use = PTHREAD_ONCE_INIT;
 
 static void begin(void)

@@ -63,6 +63,7 @@ struct mode {
     bool (*start)(void);
     void (*after_fork)(void);  // in the child, which has one thread: makes locks new
     void (*end)(void);         // the process ends, and the driver is gone
+    void (*aborts)(void);      // the program calls abort: a last look, which must not wait for ever
 
     // Memory. alloc and free return false if the driver's own call must do it; true: *r is the program's
     // answer.
@@ -130,6 +131,7 @@ bool mode_checks_kernels(void);
 // Each calls the member of that name of every mode that is on. The first mode that answers decides.
 void mode_after_fork(void);
 void mode_end(void);
+void mode_aborts(void);
 bool mode_alloc(const struct mode_alloc *a, uint64_t *pointer, CUresult *r);
 void mode_made_elsewhere(void);
 bool mode_free(const struct mode_free *f, CUresult *r);
