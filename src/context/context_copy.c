@@ -42,6 +42,19 @@ CUresult context_write(struct context *ctx, const struct context_copy *copies, u
     return copy(ctx, copies, n, true);
 }
 
+CUresult context_fill(struct context *ctx, CUdeviceptr to, unsigned char byte, size_t count)
+{
+    if (!guard.real.cuMemsetD8Async)
+        return CUDA_ERROR_NOT_SUPPORTED;
+    CUstreamCaptureMode mode = context_capture_relax();
+    CUstream stream = stream_of(ctx);
+    CUresult r = stream ? guard.real.cuMemsetD8Async(to, byte, count, stream) : CUDA_ERROR_NOT_READY;
+    if (!r)
+        r = guard.real.cuStreamSynchronize(stream);
+    context_capture_restore(mode);
+    return r;
+}
+
 CUresult context_read(struct context *ctx, const struct context_copy *copies, unsigned n)
 {
     return copy(ctx, copies, n, false);

@@ -12,6 +12,8 @@ struct context_copy {
     uint32_t count;
 };
 CUresult context_write(struct context *ctx, const struct context_copy *copies, unsigned n);
+// Sets bytes of device memory, and waits until that is done.
+CUresult context_fill(struct context *ctx, CUdeviceptr to, unsigned char byte, size_t count);
 CUresult context_read(struct context *ctx, const struct context_copy *copies, unsigned n);
 
 // Rows of device memory to the host, in the order of a stream: by one copy, unless they are too far apart for
