@@ -81,8 +81,8 @@ bool canary_used(void)
     return atomic_load_explicit(&used, memory_order_relaxed);
 }
 
-// Returns the context of an allocation, held (context_hold) and prepared for scans; NULL if the allocation must
-// be plain.
+// Returns the context of an allocation, held (context_hold) and prepared for scans; NULL if the allocation
+// must be plain.
 static struct context *ready(size_t size)
 {
     if (!size || atomic_load_explicit(&stopped, memory_order_relaxed))

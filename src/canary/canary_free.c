@@ -118,7 +118,7 @@ static bool hold(uint64_t pointer, struct context **ctx)
     return *ctx && context_hold(*ctx, context);
 }
 
-// Withdraws the buffer that starts at `pointer`, and holds its context: the caller gives that back by release.
+// Withdraws the buffer that starts at `pointer`, and holds its context, which the caller releases.
 static bool take(uint64_t pointer, struct canary_place *place, struct context **ctx)
 {
     if (!canary_on || !pointer || !canary_used() || !hold(pointer, ctx))

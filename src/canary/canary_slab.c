@@ -11,8 +11,8 @@
 enum {
     UNIT = CANARY_SUBALLOC_UNIT,
     PAGE = 4096,  // pinned memory is aligned to it, and so is the buffer in it
-    // Bytes of canary behind a lone buffer at most: a row of them ends where the next buffer's head starts, and
-    // whatever lies before a buffer has as many bytes that may be read.
+    // Bytes of canary behind a lone buffer at most: a row of them ends where the next buffer's head starts,
+    // and whatever lies before a buffer has as many bytes that may be read.
     LONE_TAIL = UNIT - CANARY_HEAD,
     POOL_TAIL = 256,  // the same for a pool's, whose rows have less room (CANARY_READBACK_ROW)
     MOST_SLOTS = 1 << 20,

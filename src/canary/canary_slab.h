@@ -10,9 +10,10 @@
 // each such buffer is a slab of one slot.
 //
 // In a slab of several slots the canary of a slot is one sequence over the slot that depends on its address
-// alone. It is written for all slots when the slab is opened, from where the buffer ends for which that is done,
-// and is valid for buffers of that size or more until overwritten. So allocating and freeing such a buffer takes no driver call: the next scan verifies a freed
-// slot, still in the name of the freed buffer, and only then is it reused.
+// alone. It is written for all slots when the slab is opened, from where the buffer ends for which that is
+// done, and is valid for buffers of that size or more until overwritten. So allocating and freeing such a
+// buffer takes no driver call: the next scan verifies a freed slot, still in the name of the freed buffer,
+// and only then is it reused.
 #ifndef MOAT_CANARY_CANARY_SLAB_H
 #define MOAT_CANARY_CANARY_SLAB_H
 

@@ -107,7 +107,7 @@ static void the_rest_of_a_place_counts(void **state)
     static const size_t sizes[] = {4096, 65536, 1 << 20, 2 << 20};
     for (unsigned i = 0; i < sizeof sizes / sizeof *sizes; i++)
         for (unsigned at = 0; at < 480; at += at == 448 ? 31 : 64) {
-            CUdeviceptr p, behind;
+            CUdeviceptr p = 0, behind = 0;
             CUresult r;
             assert_true(canary_alloc(&p, sizes[i], &r) && canary_alloc(&behind, sizes[i], &r));
             change(p + sizes[i] + at);

@@ -69,8 +69,8 @@ CUresult canary_write_slab(struct context *ctx, const struct canary_slab *slab)
     return r;
 }
 
-// Writes the canaries of a lone buffer. The first copy is of two rows, as a scan's: if the driver refuses it, as
-// it may across pieces of mapped memory, that is known from the start.
+// Writes the canaries of a lone buffer. The first copy is of two rows, as a scan's: if the driver refuses
+// it, as it may across pieces of mapped memory, that is known from the start.
 static CUresult write_lone(struct context *ctx, const struct canary_place *place,
                            struct canary_staging *staging, int row_buffer)
 {

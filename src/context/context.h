@@ -72,8 +72,8 @@ struct context *context_of_number(unsigned number);  // NULL: no context's place
 
 // Whoever works in a context for a mode, in a call of the program's, holds the context meanwhile, and its end
 // waits for that: another thread may reset the device at any time. context_hold returns false if `context` is
-// not the row's any more, or if it is closed and remains so for longer than a moment: the call is the driver's
-// alone then.
+// not the row's any more, or if it is closed and remains so for longer than a moment: the call is the
+// driver's alone then.
 bool context_hold(struct context *ctx, CUcontext context);
 void context_release(struct context *ctx);
 // Closes a context that is about to be destroyed, and waits until nobody holds it, for at most two seconds:

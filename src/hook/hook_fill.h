@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// --fill=BYTE: memory that the program gets, and memory that it gives back, is full of a byte, so that a program
-// which reads what it has not written, or what it has freed, shows it.
+// --fill=BYTE: memory that the program gets, and memory that it gives back, is full of a byte, so that a
+// program which reads what it has not written, or what it has freed, shows it.
 #ifndef MOAT_HOOK_HOOK_FILL_H
 #define MOAT_HOOK_HOOK_FILL_H
 

@@ -184,8 +184,8 @@ bool pages_alloc_async(CUdeviceptr *pointer, size_t size, CUmemoryPool pool, CUs
     return done ? true : plain();
 }
 
-// Withdraws the buffer that starts at `pointer`, and holds its context, if that is not destroyed: *held == NULL.
-// Returns NULL if there is no such buffer, or if its context ends.
+// Withdraws the buffer that starts at `pointer`, and holds its context, if that is not destroyed: *held ==
+// NULL. Returns NULL if there is no such buffer, or if its context ends.
 static struct pages_block *take(CUdeviceptr pointer, struct context **held)
 {
     unsigned section = epoch_enter();

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
-# --fill=BYTE: memory of every family is full of the byte when the program gets it (fill.c), in every mode, and
-# nothing is reported for that; without it fresh memory holds zeros in canary mode too.
+# --fill=BYTE: memory of every family is full of the byte when the program gets it (fill.c), in every mode,
+# and nothing is reported for that; without it fresh memory holds zeros in canary mode too.
 # GUARD_DEVICE=gpu: on a GPU instead of the CPU device.
 set -u
 ! grep -q fsanitize "$BUILD/flags" 2>/dev/null || { echo 'a sanitizer wants to be loaded first'; exit 77; }

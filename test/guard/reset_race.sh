@@ -1,9 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
-# A thread resets the device while four others allocate and free (reset_race.c): in every mode the program goes
-# on, with errors of the driver, and ends. Of reports, only those of frees that came after a reset are right.
-# GUARD_DEVICE=gpu: on a GPU, with launches and stream-ordered memory too, where the driver alone can do it.
-# RESET_RACE_SECONDS: how long each run takes, 1 if not set.
+# A thread resets the device while four others allocate and free (reset_race.c): in every mode the program
+# goes on, with errors of the driver, and ends. Of reports, only those of frees that came after a reset are
+# right. GUARD_DEVICE=gpu: on a GPU, with launches and stream-ordered memory too, where the driver alone can
+# do it. RESET_RACE_SECONDS: how long each run takes, 1 if not set.
 set -u
 ! grep -q fsanitize "$BUILD/flags" 2>/dev/null || { echo 'a sanitizer wants to be loaded first'; exit 77; }
 device=${GUARD_DEVICE:-cpu} seconds=${RESET_RACE_SECONDS:-1} passed=0 failed=0 skipped=0
