@@ -55,6 +55,12 @@ static void at_exit(void)
         canary_monitor_end();
 }
 
+void canary_aborts(void)
+{
+    if (canary_on && canary_used() && owner == getpid())
+        canary_monitor_aborts();
+}
+
 static pthread_once_t first_use = PTHREAD_ONCE_INIT;
 
 static void begin(void)
@@ -75,13 +81,15 @@ bool canary_used(void)
     return atomic_load_explicit(&used, memory_order_relaxed);
 }
 
-// Returns the context of an allocation, prepared for scans; NULL if the allocation must be plain.
+// Returns the context of an allocation, held (context_hold) and prepared for scans; NULL if the allocation
+// must be plain.
 static struct context *ready(size_t size)
 {
     if (!size || atomic_load_explicit(&stopped, memory_order_relaxed))
         return NULL;
+    CUcontext current = NULL;
     struct context *ctx = context_current();
-    if (!ctx)
+    if (!ctx || guard.real.cuCtxGetCurrent(&current) || !context_hold(ctx, current))
         return NULL;
     canary_use();
     if (!canary_staging_prepared(ctx)) {
@@ -98,6 +106,13 @@ static bool plain(size_t size)
     if (size)
         guard_count(GUARD_UNGUARDED);
     return false;
+}
+
+// Ends an allocation for which ready returned a context. Returns `done`.
+static bool finish(struct context *ctx, bool done)
+{
+    context_release(ctx);
+    return done;
 }
 
 static uint64_t count_buffer(const struct canary_place *place)
@@ -197,12 +212,9 @@ static bool alloc_separate(struct context *ctx, CUdeviceptr *pointer, size_t siz
     return true;
 }
 
-bool canary_alloc(CUdeviceptr *pointer, size_t size, CUresult *r)
+static bool alloc_plain(struct context *ctx, CUdeviceptr *pointer, size_t size, CUresult *r)
 {
     struct canary_place place;
-    struct context *ctx = canary_on && pointer ? ready(size) : NULL;
-    if (!ctx || size > SIZE_MAX / 2)
-        return canary_on && plain(size);
     if (separate)
         return alloc_separate(ctx, pointer, size, r);
     if (take_cached(ctx, size, &place))
@@ -215,11 +227,19 @@ bool canary_alloc(CUdeviceptr *pointer, size_t size, CUresult *r)
     return true;
 }
 
+bool canary_alloc(CUdeviceptr *pointer, size_t size, CUresult *r)
+{
+    struct context *ctx = canary_on && pointer && size <= SIZE_MAX / 2 ? ready(size) : NULL;
+    if (!ctx)
+        return canary_on && plain(size);
+    return finish(ctx, alloc_plain(ctx, pointer, size, r));
+}
+
 bool canary_alloc_pitch(CUdeviceptr *pointer, size_t *pitch, size_t width, size_t height, unsigned element,
                         CUresult *r)
 {
     bool right = pointer && pitch && width && height && (element == 4 || element == 8 || element == 16);
-    struct context *ctx = canary_on && right ? ready(width) : NULL;
+    struct context *ctx = canary_on && right ? context_current() : NULL;
     size_t granule = ctx ? context_device_pitch(ctx->device) : 0, row, size;
     if (!granule || granule > CANARY_SUBALLOC_UNIT || __builtin_add_overflow(width, granule - 1, &row))
         return canary_on && right && plain(width);
@@ -232,13 +252,10 @@ bool canary_alloc_pitch(CUdeviceptr *pointer, size_t *pitch, size_t width, size_
 
 // --- memory from the driver, with room for canaries --------------------------------------------------------
 
-bool canary_alloc_managed(CUdeviceptr *pointer, size_t size, unsigned flags, CUresult *r)
+static bool alloc_managed(struct context *ctx, CUdeviceptr *pointer, size_t size, unsigned flags, CUresult *r)
 {
-    struct context *ctx = canary_on && pointer ? ready(size) : NULL;
     CUdeviceptr real;
     uint64_t base;
-    if (!ctx || size > SIZE_MAX / 2)
-        return canary_on && plain(size);
     const struct canary_memory *memory = &canary_slab_memory[CANARY_MANAGED];
     *r = guard.real.cuMemAllocManaged(&real, canary_slab_padded(memory, size), flags);
     if (*r == CUDA_ERROR_OUT_OF_MEMORY)
@@ -253,13 +270,18 @@ bool canary_alloc_managed(CUdeviceptr *pointer, size_t size, unsigned flags, CUr
     return true;
 }
 
-bool canary_alloc_host(void **pointer, size_t size, const unsigned *flags, CUresult *r)
+bool canary_alloc_managed(CUdeviceptr *pointer, size_t size, unsigned flags, CUresult *r)
 {
-    struct context *ctx = canary_on && pointer ? ready(size) : NULL;
+    struct context *ctx = canary_on && pointer && size <= SIZE_MAX / 2 ? ready(size) : NULL;
+    if (!ctx)
+        return canary_on && plain(size);
+    return finish(ctx, alloc_managed(ctx, pointer, size, flags, r));
+}
+
+static bool alloc_host(struct context *ctx, void **pointer, size_t size, const unsigned *flags, CUresult *r)
+{
     void *real = NULL;
     uint64_t base;
-    if (!ctx || size > SIZE_MAX / 2)
-        return canary_on && plain(size);
     const struct canary_memory *memory = &canary_slab_memory[CANARY_HOST];
     size_t padded = canary_slab_padded(memory, size);
     *r = flags ? guard.real.cuMemHostAlloc(&real, padded, *flags)
@@ -274,6 +296,14 @@ bool canary_alloc_host(void **pointer, size_t size, const unsigned *flags, CUres
     }
     *pointer = (void *)(uintptr_t)base;
     return true;
+}
+
+bool canary_alloc_host(void **pointer, size_t size, const unsigned *flags, CUresult *r)
+{
+    struct context *ctx = canary_on && pointer && size <= SIZE_MAX / 2 ? ready(size) : NULL;
+    if (!ctx)
+        return canary_on && plain(size);
+    return finish(ctx, alloc_host(ctx, pointer, size, flags, r));
 }
 
 static CUresult pool_alloc(CUdeviceptr *real, size_t size, CUmemoryPool pool, CUstream stream,
@@ -350,18 +380,18 @@ static bool alloc_in_order(struct context *ctx, CUdeviceptr *pointer, size_t siz
 bool canary_alloc_async(CUdeviceptr *pointer, size_t size, CUmemoryPool pool, CUstream stream,
                         bool per_thread, CUresult *r)
 {
-    struct context *ctx = canary_on && pointer ? ready(size) : NULL;
+    struct context *ctx = canary_on && pointer && size <= SIZE_MAX / 2 ? ready(size) : NULL;
     struct canary_place place;
     uint64_t number;
-    if (!ctx || size > SIZE_MAX / 2)
+    if (!ctx)
         return canary_on && plain(size);
     if (canary_order_number((struct canary_stream){stream, per_thread}, &number) &&
         canary_cache_take(ctx, CANARY_POOL, pool, number, size, &place)) {
         *pointer = publish_again(&place);
         *r = CUDA_SUCCESS;
-        return true;
+        return finish(ctx, true);
     }
-    return alloc_in_order(ctx, pointer, size, pool, stream, per_thread, r);
+    return finish(ctx, alloc_in_order(ctx, pointer, size, pool, stream, per_thread, r));
 }
 
 // --- the rest ----------------------------------------------------------------------------------------------
@@ -381,10 +411,14 @@ void canary_pool_ends(CUmemoryPool pool)
         struct context *ctx = context_of_number(i);
         if (!ctx || !canary_cache_any(ctx))
             continue;
-        ctx = context_enter(atomic_load_explicit(&ctx->handle, memory_order_relaxed), &pushed);
-        while (ctx && canary_cache_drop_of(ctx, pool, &place))
+        CUcontext its = atomic_load_explicit(&ctx->handle, memory_order_relaxed);
+        if (!context_hold(ctx, its))
+            continue;
+        bool entered = context_enter(its, &pushed);
+        while (entered && canary_cache_drop_of(ctx, pool, &place))
             canary_free_cached(ctx, &place, false);
-        context_leave(ctx && pushed);
+        context_leave(entered && pushed);
+        context_release(ctx);
     }
 }
 
@@ -444,8 +478,10 @@ static bool reclaim_all(bool patient)
     struct context *ctx = canary_on && canary_used() ? context_enter_owner(&pushed) : NULL;
     if (!ctx)
         return false;
-    if (patient)
+    if (patient && context_hold(ctx, atomic_load_explicit(&ctx->handle, memory_order_relaxed))) {
         any = reclaim(ctx);
+        context_release(ctx);
+    }
     for (unsigned i = 0; i < CONTEXT_CONTEXTS; i++) {
         struct context *other = context_of_number(i);
         if (other && (!patient || other != ctx) && other->device == ctx->device)

@@ -28,7 +28,8 @@ void canary_start(void);  // called once, when the options are known
 void canary_after_fork(void);
 // Starts the monitor and registers the exit handler on the first call; later calls return at once.
 void canary_use(void);
-bool canary_used(void);  // whether canary_use was called
+bool canary_used(void);    // whether canary_use was called
+void canary_aborts(void);  // the program calls abort: looks at all buffers once more
 
 // The allocations and frees return false if this mode does not handle the call; the caller then makes the
 // driver's own call. If they return true, *r is the result for the program.

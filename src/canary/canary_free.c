@@ -107,9 +107,29 @@ static void give(const struct canary_place *place)
         guard.real.cuEventDestroy_v2(event);
 }
 
-static bool take(uint64_t pointer, struct canary_place *place)
+// Holds the context of the slab at an address. Returns false if there is none, or if its context ends.
+static bool hold(uint64_t pointer, struct context **ctx)
 {
-    return canary_on && pointer && canary_used() && canary_store_withdraw(pointer, place);
+    unsigned section = epoch_enter();
+    const struct canary_slab *s = canary_store_find(pointer);
+    *ctx = s ? s->ctx : NULL;
+    CUcontext context = s ? s->context : NULL;
+    epoch_leave(section);
+    return *ctx && context_hold(*ctx, context);
+}
+
+// Withdraws the buffer that starts at `pointer`, and holds its context, which the caller releases.
+static bool take(uint64_t pointer, struct canary_place *place, struct context **ctx)
+{
+    if (!canary_on || !pointer || !canary_used() || !hold(pointer, ctx))
+        return false;
+    // Another context's buffer may have come to lie there meanwhile.
+    if (canary_store_withdraw(pointer, place) && place->slab->ctx == *ctx)
+        return true;
+    if (place->size)
+        republish(place);
+    context_release(*ctx);
+    return false;
 }
 
 // Makes sure that nobody reads a withdrawn place in memory that is about to be returned to the driver.
@@ -212,8 +232,9 @@ bool canary_free(CUdeviceptr pointer, enum driver_id call, CUresult *r)
 {
     const struct canary_occasion occasion = {call, NULL, "found when the buffer was freed", false, true};
     struct canary_place place;
+    struct context *held;
     bool pushed;
-    if (!take(pointer, &place))
+    if (!take(pointer, &place, &held))
         return refuse(pointer, r);
     struct context *ctx = context_enter(place.slab->context, &pushed);
     *r = ctx ? context_wait_as_free(ctx) : CUDA_ERROR_INVALID_CONTEXT;
@@ -225,6 +246,7 @@ bool canary_free(CUdeviceptr pointer, enum driver_id call, CUresult *r)
         trim(ctx);
     if (ctx)
         context_leave(pushed);
+    context_release(held);
     return true;
 }
 
@@ -232,19 +254,29 @@ bool canary_free_host(void *pointer, enum driver_id call, CUresult *r)
 {
     const struct canary_occasion occasion = {call, NULL, "found when the buffer was freed", false, true};
     struct canary_place place;
-    if (!canary_on || !take((uintptr_t)pointer, &place))
+    struct context *held;
+    if (!take((uintptr_t)pointer, &place, &held))
         return false;
     if (place.slab->memory->kind != CANARY_HOST) {
         republish(&place);
+        context_release(held);
         return false;
     }
+    // The driver's free waits for the device, and after it nothing can be read.
+    bool pushed;
+    struct context *ctx = context_enter(place.slab->context, &pushed);
+    if (ctx)
+        context_wait_as_free(ctx);
     stop_readers(&place);
     canary_scan_place(place.slab->ctx, &place, &occasion);
+    if (ctx)
+        context_leave(pushed);
     *r = free_real(&place);
     if (*r)
         republish(&place);
     else
         give(&place);
+    context_release(held);
     return true;
 }
 
@@ -353,12 +385,11 @@ static bool cache_place(const struct canary_place *place, struct canary_stream i
 }
 
 // The driver accepts memory of cuMemAlloc here too, and waits for the stream.
-static bool free_plain_in_order(const struct canary_place *place, struct canary_stream in,
-                                enum driver_id call, CUresult *r)
+static bool free_plain_in_order(CUdeviceptr pointer, struct canary_stream in, enum driver_id call,
+                                CUresult *r)
 {
-    republish(place);
     *r = synchronize(in);
-    return *r ? true : canary_free(place->base, call, r);
+    return *r ? true : canary_free(pointer, call, r);
 }
 
 // Postpones the free, since somebody may be reading the memory: it is freed on the side stream, behind what
@@ -407,20 +438,26 @@ bool canary_free_async(CUdeviceptr pointer, CUstream stream, bool per_thread, bo
 {
     const struct canary_stream in = {stream, per_thread};
     struct canary_place place;
+    struct context *held;
     enum reading reading;
     bool pushed;
-    if (!take(pointer, &place))
+    if (!take(pointer, &place, &held))
         return refuse(pointer, r);
     if (captured) {
         *r = free_in_graph(&place, in);
         if (*r)
             republish(&place);
+        context_release(held);
         return true;
     }
-    if (place.slab->memory->kind == CANARY_SUBALLOCATED)
-        return free_plain_in_order(&place, in, call, r);
+    if (place.slab->memory->kind == CANARY_SUBALLOCATED) {
+        republish(&place);
+        context_release(held);
+        return free_plain_in_order(pointer, in, call, r);
+    }
     enter_for(stream, &place, &pushed);
     *r = cache_place(&place, in, call, &reading) ? CUDA_SUCCESS : free_in_order(&place, in, reading, call);
     context_leave(pushed);
+    context_release(held);
     return true;
 }

@@ -122,6 +122,7 @@ const struct mode canary_mode = {
     .checks_kernels = true,
     .start = start,
     .after_fork = canary_after_fork,
+    .aborts = canary_aborts,
     .alloc = alloc,
     .made_elsewhere = made_elsewhere,
     .free = free_,

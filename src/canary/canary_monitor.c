@@ -393,12 +393,12 @@ void canary_monitor_context_gone(struct context *ctx)
     closing[context_number(ctx)] = failed[context_number(ctx)] = false;
 }
 
+// Requires wake_lock, and gives it back.
 static void await_drain(void)
 {
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
     t.tv_sec += DRAIN_SECONDS;
-    lock_take(&wake_lock);
     ending = true;
     pthread_cond_broadcast(&wake);
     while (running && !drained && pthread_cond_timedwait(&wake, &wake_lock.mutex, &t) != ETIMEDOUT)
@@ -410,9 +410,37 @@ void canary_monitor_end(void)
 {
     const struct canary_occasion occasion = {DRIVER_CALLS, "the end of the program",
                                              "found when the program ended", true, true};
+    lock_take(&wake_lock);
     await_drain();
     lock_take(&scan_lock);
     scan_all(true, &occasion);
+    scan_all(true, &occasion);
+    lock_give(&scan_lock);
+}
+
+// Takes a lock within as long as running kernels are waited for. Returns false if that fails.
+static bool take_in_time(struct lock *l)
+{
+    const uint64_t end = now() + (uint64_t)DRAIN_SECONDS * 1000000000u;
+    while (!lock_try(l)) {
+        if (now() > end)
+            return false;
+        nanosleep(&(struct timespec){.tv_nsec = 100000}, NULL);
+    }
+    return true;
+}
+
+void canary_monitor_aborts(void)
+{
+    static atomic_flag begun = ATOMIC_FLAG_INIT;
+    const struct canary_occasion occasion = {DRIVER_CALLS, "abort", "found when the program called abort",
+                                             true, true};
+    // Relaxed: of several threads that call abort, one looks.
+    if (atomic_flag_test_and_set_explicit(&begun, memory_order_relaxed) || !take_in_time(&wake_lock))
+        return;
+    await_drain();
+    if (!take_in_time(&scan_lock))
+        return;
     scan_all(true, &occasion);
     lock_give(&scan_lock);
 }

@@ -47,5 +47,8 @@ void canary_monitor_context_gone(struct context *ctx);
 
 // At exit: waits a while for running kernels, scans twice, and ends the thread.
 void canary_monitor_end(void);
+// The same when the program calls abort, where any lock of ours may be held, by this thread too: without one,
+// there is no look after a while.
+void canary_monitor_aborts(void);
 
 #endif

@@ -10,17 +10,20 @@
 
 enum {
     UNIT = CANARY_SUBALLOC_UNIT,
-    PAGE = 4096,      // pinned memory is aligned to it, and so is the buffer in it
-    LONE_TAIL = 256,  // bytes of canary behind a lone buffer
+    PAGE = 4096,  // pinned memory is aligned to it, and so is the buffer in it
+    // Bytes of canary behind a lone buffer at most: a row of them ends where the next buffer's head starts,
+    // and whatever lies before a buffer has as many bytes that may be read.
+    LONE_TAIL = UNIT - CANARY_HEAD,
+    POOL_TAIL = 256,  // the same for a pool's, whose rows have less room (CANARY_READBACK_ROW)
     MOST_SLOTS = 1 << 20,
-    KEPT = 256,  // bytes at the end of a slab for what lies behind it
+    KEPT = CANARY_HEAD,  // bytes at the end of a slab for the head of what lies behind it
     // more than a row of a slab, which is a slot's tail and a head
     ROW = UNIT + CANARY_HEAD + CANARY_TAIL_LEAST,
 };
 
-_Static_assert(LONE_TAIL + KEPT <= UNIT && LONE_TAIL <= KEPT && (int)KEPT <= (int)CANARY_LEAD &&
-                   ROW <= UNIT + KEPT,
-               "what lies before a buffer has room for a row of it");
+_Static_assert(LONE_TAIL + KEPT <= UNIT && (int)LONE_TAIL <= (int)CANARY_LEAD &&
+                   (int)KEPT <= (int)CANARY_LEAD,
+               "what lies before a buffer has room for its head, and for a row to be read");
 _Static_assert((int)LONE_TAIL <= (int)CANARY_TAIL_MOST &&
                    (int)UNIT + CANARY_TAIL_LEAST <= (int)CANARY_TAIL_MOST,
                "tails fit");
@@ -56,7 +59,8 @@ uint32_t canary_slab_tail(const struct canary_slab *s, uint64_t size)
 
     uint64_t room =
         (canary_slab_is_lone_suballocated(s) ? s->range.size - KEPT : s->stride - CANARY_HEAD) - size;
-    return (uint32_t)(canary_slab_is_lone(s) && room > LONE_TAIL ? LONE_TAIL : room);
+    uint64_t most = s->memory->kind == CANARY_POOL ? POOL_TAIL : LONE_TAIL;
+    return (uint32_t)(canary_slab_is_lone(s) && room > most ? most : room);
 }
 
 void canary_slab_release(struct epoch_node *node)
@@ -178,11 +182,11 @@ uint64_t canary_slab_row(const struct canary_slab *s, uint32_t *width)
 
 void canary_slab_make_row(const struct canary_slab *s, uint32_t row, uint32_t width, uint8_t *bytes)
 {
-    uint32_t tail = width - CANARY_HEAD;
+    uint32_t tail = width - CANARY_HEAD, zeros = s->filled_from - canary_slab_canary_start(s->stride);
     memset(bytes, 0, width);
     if (row) {
         struct canary_seed seed = canary_bytes_seed(canary_slab_base(s, row - 1), s->stride);
-        canary_bytes_slot(&seed, canary_slab_canary_start(s->stride), bytes, tail);
+        canary_bytes_slot(&seed, s->filled_from, bytes + zeros, tail - zeros);
     }
     if (row < s->slots) {
         struct canary_seed seed = canary_bytes_seed(canary_slab_base(s, row), s->stride);

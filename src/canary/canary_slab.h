@@ -10,9 +10,10 @@
 // each such buffer is a slab of one slot.
 //
 // In a slab of several slots the canary of a slot is one sequence over the slot that depends on its address
-// alone. It is written for all slots when the slab is opened, and is valid for buffers of any size until
-// overwritten. So allocating and freeing such a buffer takes no driver call: the next scan verifies a freed
-// slot, still in the name of the freed buffer, and only then is it reused.
+// alone. It is written for all slots when the slab is opened, from where the buffer ends for which that is
+// done, and is valid for buffers of that size or more until overwritten. So allocating and freeing such a
+// buffer takes no driver call: the next scan verifies a freed slot, still in the name of the freed buffer,
+// and only then is it reused.
 #ifndef MOAT_CANARY_CANARY_SLAB_H
 #define MOAT_CANARY_CANARY_SLAB_H
 
@@ -96,6 +97,9 @@ struct canary_slab {
     uint64_t base;  // of the first slot's buffer
     uint64_t stride;
     uint32_t slots;
+    // Of several slots: offset of the canary in slots that no buffer has had. Before it they hold what the
+    // memory held, zeros where it is fresh: programs read what they have not written.
+    uint32_t filled_from;
     CUevent ready;  // pool memory: recorded behind its canaries' writes, then at its free; else NULL
     _Atomic bool unreadable;         // the driver refuses to copy from it: another device's memory, perhaps
     _Atomic bool is_ready;           // `ready` has been reached, or is NULL
@@ -138,6 +142,8 @@ struct canary_place {
     uint32_t number;
     uint64_t base, size;
     uint64_t clean;  // of a withdrawn buffer: kernels up to this one have not damaged it
+    // of a taken slot: from this offset on the buffer has canary bytes, to be cleared; 0: it has none
+    uint32_t clear_from;
 };
 
 // A consistent copy of a slot.

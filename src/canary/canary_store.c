@@ -133,6 +133,7 @@ static struct canary_slab *slab_make(struct context *ctx, uint64_t size, uint32_
     s->stride = canary_slab_stride(size);
     s->unindexed = true;
     s->mapped = mapped;
+    s->filled_from = slots > 1 ? (uint32_t)size : 0;
     if (slots > 1)
         return s;
     if (index_insert(&places, &s->range)) {
@@ -253,17 +254,24 @@ static enum canary_took take_open(struct store *store, uint64_t stride, uint64_t
     struct canary_slab *fullest = NULL, *s = store->open[stride / UNIT];
     uint32_t waiting = 0, most = 0;
     for (unsigned i = 0; s && i < TRIED; i++, s = s->next) {
-        uint32_t at = free_slot(s, size, true), unused = s->fresh - s->used;
+        uint32_t at = free_slot(s, size, true), unused = s->fresh - s->used, clear_from = 0;
+        bool stale = false;
         if (!at && s->fresh < s->slots) {
-            s->slot[s->fresh].from = canary_slab_canary_start(stride);
+            s->slot[s->fresh].from = s->filled_from;
             at = ++s->fresh;
+            stale = s->filled_from != size;
+            clear_from = s->filled_from < size ? s->filled_from : 0;
         }
-        bool stale = !at && (at = free_slot(s, size, false));
+        if (!at) {
+            at = free_slot(s, size, false);
+            stale = at;
+        }
         if (at) {
             canary_slot_set_freed(&s->slot[at - 1], 0);
             if (stale)
                 s->slot[at - 1].from = (uint32_t)size;  // as soon as the caller has written it
             *place = slot_use(s, at - 1, size);
+            place->clear_from = clear_from;
             return stale ? CANARY_TOOK_STALE : CANARY_TOOK;
         }
         waiting += unused;
@@ -382,7 +390,8 @@ bool canary_store_withdraw(uint64_t pointer, struct canary_place *place)
     if (size && s->memory->kind == CANARY_SUBALLOCATED)
         canary_slot_set_freed(&s->slot[number], size);
     // The slot belongs to the caller until it is given back, and so the slab stays.
-    *place = (struct canary_place){s, number, pointer, size, clean};
+    *place =
+        (struct canary_place){.slab = s, .number = number, .base = pointer, .size = size, .clean = clean};
     return size;
 }
 

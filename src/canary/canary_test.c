@@ -101,6 +101,48 @@ static void the_whole_slack_counts(void **state)
     atomic_store(&findings, 0);
 }
 
+// Behind a buffer that has its canaries for itself too.
+static void the_rest_of_a_place_counts(void **state)
+{
+    static const size_t sizes[] = {4096, 65536, 1 << 20, 2 << 20};
+    for (unsigned i = 0; i < sizeof sizes / sizeof *sizes; i++)
+        for (unsigned at = 0; at < 480; at += at == 448 ? 31 : 64) {
+            CUdeviceptr p = 0, behind = 0;
+            CUresult r;
+            assert_true(canary_alloc(&p, sizes[i], &r) && canary_alloc(&behind, sizes[i], &r));
+            change(p + sizes[i] + at);
+            scan(true);
+            assert_int_equal(atomic_exchange(&findings, 0), 1);
+            free_now(p);
+            free_now(behind);
+            canary_reclaim();
+        }
+    assert_int_equal(atomic_load(&findings), 0);
+}
+
+// Fresh memory holds what the driver's does, whatever the sizes are: the CPU device gives zeros.
+static void fresh_buffers_are_zero(void **state)
+{
+    enum { COUNT = 200 };
+    static uint8_t bytes[5000];
+    CUdeviceptr p[COUNT];
+    CUresult r;
+    canary_reclaim();
+    for (unsigned i = 0; i < COUNT; i++) {
+        size_t size = i % 4 ? 1 + i * 37 % 460 : 1 + i * 4099 % sizeof bytes;
+        assert_true(canary_alloc(&p[i], size, &r));
+        assert_int_equal(cuMemcpyDtoH_v2(bytes, p[i], size), 0);
+        for (size_t k = 0; k < size; k++)
+            assert_int_equal(bytes[k], 0);
+    }
+    scan(true);
+    for (unsigned i = 0; i < COUNT; i++)
+        free_now(p[i]);
+    scan(true);
+    assert_int_equal(atomic_load(&findings), 0);
+    canary_reclaim();
+}
+
 // Besides the driver's own rounding to 512 bytes, a buffer loses at most 512 bytes, and a large one a
 // thousandth.
 static void takes_little_memory(void **state)
@@ -761,6 +803,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_side_of_each_size),
         cmocka_unit_test(the_whole_slack_counts),
+        cmocka_unit_test(the_rest_of_a_place_counts),
+        cmocka_unit_test(fresh_buffers_are_zero),
         cmocka_unit_test(takes_little_memory),
         cmocka_unit_test(slabs_lie_side_by_side),
         cmocka_unit_test(answers),

@@ -24,6 +24,17 @@ void canary_write_make(const struct canary_place *place, uint8_t head[CANARY_HEA
     canary_bytes_slot(&seed, canary_slab_phase(place->slab, place->size), tail, *count);
 }
 
+// Writes the head of the first slot. The rest of its row is before the slab, and may be another's.
+static CUresult write_first_head(const struct canary_slab *slab, struct canary_staging *staging)
+{
+    uint8_t *head = staging->pinned->fill_buffer;
+    struct canary_seed seed = canary_bytes_seed(slab->base, slab->stride);
+    canary_bytes_head(&seed, slab->stride, head);
+    CUresult r =
+        guard.real.cuMemcpyHtoDAsync_v2(slab->base - CANARY_HEAD, head, CANARY_HEAD, staging->fill_stream);
+    return r ? r : guard.real.cuStreamSynchronize(staging->fill_stream);
+}
+
 // Writes as many rows at a time as fit into the fill buffer.
 CUresult canary_write_slab(struct context *ctx, const struct canary_slab *slab)
 {
@@ -33,7 +44,9 @@ CUresult canary_write_slab(struct context *ctx, const struct canary_slab *slab)
     CUresult r = staging ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
     CUstreamCaptureMode mode = context_capture_relax();
     lock_take(&lock);
-    for (uint32_t row = 0, n; row <= slab->slots && !r; row += n) {
+    if (!r)
+        r = write_first_head(slab, staging);
+    for (uint32_t row = 1, n; row <= slab->slots && !r; row += n) {
         uint8_t *fill_buffer = staging->pinned->fill_buffer;
         n = slab->slots + 1 - row < CANARY_FILL_BYTES / width ? slab->slots + 1 - row
                                                               : CANARY_FILL_BYTES / width;
@@ -56,15 +69,18 @@ CUresult canary_write_slab(struct context *ctx, const struct canary_slab *slab)
     return r;
 }
 
-// Writes the canaries of a lone buffer by one copy: whatever lies before it leaves room for a row.
+// Writes the canaries of a lone buffer. The first copy is of two rows, as a scan's: if the driver refuses
+// it, as it may across pieces of mapped memory, that is known from the start.
 static CUresult write_lone(struct context *ctx, const struct canary_place *place,
                            struct canary_staging *staging, int row_buffer)
 {
     uint8_t *rows = staging->pinned->row_buffer[row_buffer];
-    uint32_t width = canary_slab_tail(place->slab, place->size), count;
-    memset(rows, 0, width);
-    canary_write_make(place, rows + width - CANARY_HEAD, rows + width, &count);
-    return context_write_rows(ctx, place->base - width, place->size + width, width, rows);
+    uint32_t count;
+    canary_write_make(place, rows, rows + CANARY_HEAD, &count);
+    const struct context_copy rest = {place->base + place->size + CANARY_HEAD, rows + 2 * CANARY_HEAD,
+                                      count - CANARY_HEAD};
+    return context_write_rows(ctx, place->base - CANARY_HEAD, place->size + CANARY_HEAD, CANARY_HEAD, rows,
+                              &rest);
 }
 
 CUresult canary_write_place(struct context *ctx, const struct canary_place *place)
@@ -88,7 +104,10 @@ CUresult canary_write_place(struct context *ctx, const struct canary_place *plac
         memcpy((uint8_t *)(uintptr_t)behind, tail, count);
         return CUDA_SUCCESS;
     }
+    static const uint8_t zeros[CANARY_TAIL_MOST];
+    uint32_t clear = place->clear_from ? (uint32_t)place->size - place->clear_from : 0;
     const struct context_copy copies[] = {{place->base - CANARY_HEAD, head, CANARY_HEAD},
-                                          {behind, tail, count}};
-    return context_write(ctx, copies, 2);
+                                          {behind, tail, count},
+                                          {place->base + place->clear_from, (void *)zeros, clear}};
+    return context_write(ctx, copies, 3);
 }

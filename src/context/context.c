@@ -1,10 +1,20 @@
 // SPDX-License-Identifier: MIT
 #include "context/context.h"
 
+#include <time.h>
+
 #include "context/green.h"
 #include "core/lock.h"
 #include "core/guard.h"
 #include "core/one_or_many.h"
+
+#define CLOSED ((uint32_t)1 << 31)  // in `held`
+
+enum {
+    PAUSE = 50000,            // nanoseconds between looks at `held`
+    MOST_FOR_OPEN = 4000,     // so many looks until a closed context counts as lost: 0.2 s
+    MOST_FOR_HOLDERS = 40000  // and until a context ends though somebody holds it: 2 s
+};
 
 static struct context contexts[CONTEXT_ROWS];
 static _Atomic(struct context *) numbered[CONTEXT_CONTEXTS];
@@ -22,6 +32,7 @@ void context_after_fork(void)
     for (unsigned i = 0; i < CONTEXT_ROWS; i++) {
         contexts[i].lives = false;
         contexts[i].attached = 0;
+        atomic_store_explicit(&contexts[i].held, 0, memory_order_relaxed);
         if (!atomic_load_explicit(&contexts[i].used, memory_order_relaxed))
             atomic_store_explicit(&contexts[i].handle, NULL, memory_order_relaxed);
     }
@@ -57,6 +68,7 @@ static struct context *add_row(CUcontext context)
         atomic_store_explicit(&ctx->used, false, memory_order_relaxed);
         ctx->lives = false;
         ctx->attached = 0;
+        atomic_fetch_and_explicit(&ctx->held, ~CLOSED, memory_order_relaxed);
         atomic_store_explicit(&ctx->handle, context, memory_order_release);
     }
     table_full |= !ctx;
@@ -242,6 +254,53 @@ void context_leave(bool pushed)
     CUcontext context;
     if (pushed)
         guard.real.cuCtxPopCurrent_v2(&context);
+}
+
+// --- ends, while others work -------------------------------------------------------------------------------
+
+static void rest(void)
+{
+    nanosleep(&(struct timespec){.tv_nsec = PAUSE}, NULL);
+}
+
+bool context_hold(struct context *ctx, CUcontext context)
+{
+    for (unsigned looks = 0;; looks++) {
+        // Both seq_cst, as is context_close: either this thread sees that the context is closed, or the one
+        // that closes it sees that it is held. The acquire in is_used pairs with the release in use.
+        uint32_t held = atomic_fetch_add(&ctx->held, 1);
+        bool same = atomic_load(&ctx->handle) == context && is_used(ctx);
+        if (same && !(held & CLOSED))
+            return true;
+        context_release(ctx);
+        if (!same || looks == MOST_FOR_OPEN)
+            return false;
+        rest();
+    }
+}
+
+void context_release(struct context *ctx)
+{
+    // Release pairs with the acquire in context_close.
+    atomic_fetch_sub_explicit(&ctx->held, 1, memory_order_release);
+}
+
+void context_close(CUcontext context)
+{
+    struct context *h = context ? find_row(context) : NULL;
+    if (!h)
+        return;
+    atomic_fetch_or(&h->held, CLOSED);
+    for (unsigned looks = 0;
+         atomic_load_explicit(&h->held, memory_order_acquire) & ~CLOSED && looks < MOST_FOR_HOLDERS; looks++)
+        rest();
+}
+
+void context_open(CUcontext context)
+{
+    struct context *h = context ? find_row(context) : NULL;
+    if (h)
+        atomic_fetch_and_explicit(&h->held, ~CLOSED, memory_order_release);
 }
 
 CUstreamCaptureMode context_capture_relax(void)

@@ -31,6 +31,7 @@ struct context {
     _Atomic(CUstream) stream;  // moat's own; NULL: not made yet
     _Atomic uint64_t anchor;   // plain memory that stays allocated, see context_copy.c; 0: none yet
     _Atomic uint64_t peers;    // devices that the program lets access this context's memory
+    _Atomic uint32_t held;     // how many hold it, see context_hold; the highest bit: it is closed
     // Protected by the lock of context.c.
     bool lives;         // the program has made or retained it, and not ended it
     unsigned attached;  // how often the program has attached to it; its creation does not count
@@ -70,6 +71,18 @@ void context_leave(bool pushed);
 struct context *context_find(CUcontext context);
 unsigned context_number(const struct context *ctx);  // below CONTEXT_CONTEXTS
 struct context *context_of_number(unsigned number);  // NULL: no context has this number
+
+// Whoever works in a context for a mode, in a call of the program's, holds the context meanwhile, and its end
+// waits for that: another thread may reset the device at any time. context_hold returns false if `context` is
+// not the row's any more, or if it is closed and remains so for longer than a moment: the call is the
+// driver's alone then.
+bool context_hold(struct context *ctx, CUcontext context);
+void context_release(struct context *ctx);
+// Closes a context that is about to be destroyed, and waits until nobody holds it, for at most two seconds:
+// whoever holds it may be waiting for a kernel. context_open: the context has not been destroyed.
+void context_close(CUcontext context);
+void context_open(CUcontext context);
+
 // Between these two, calls of moat's are allowed whatever the application is capturing, and do not disturb
 // the capture.
 CUstreamCaptureMode context_capture_relax(void);

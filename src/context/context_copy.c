@@ -42,6 +42,19 @@ CUresult context_write(struct context *ctx, const struct context_copy *copies, u
     return copy(ctx, copies, n, true);
 }
 
+CUresult context_fill(struct context *ctx, CUdeviceptr to, unsigned char byte, size_t count)
+{
+    if (!guard.real.cuMemsetD8Async)
+        return CUDA_ERROR_NOT_SUPPORTED;
+    CUstreamCaptureMode mode = context_capture_relax();
+    CUstream stream = stream_of(ctx);
+    CUresult r = stream ? guard.real.cuMemsetD8Async(to, byte, count, stream) : CUDA_ERROR_NOT_READY;
+    if (!r)
+        r = guard.real.cuStreamSynchronize(stream);
+    context_capture_restore(mode);
+    return r;
+}
+
 CUresult context_read(struct context *ctx, const struct context_copy *copies, unsigned n)
 {
     return copy(ctx, copies, n, false);
@@ -101,11 +114,13 @@ CUresult context_copy_rows(CUstream stream, bool per_thread, CUdeviceptr from, s
     return copy_rows(&(struct rows){from, pitch, width, rows, to, false}, stream, per_thread);
 }
 
-static CUresult copy_rows_now(struct context *ctx, const struct rows *rows)
+static CUresult copy_rows_now(struct context *ctx, const struct rows *rows, const struct context_copy *more)
 {
     CUstreamCaptureMode mode = context_capture_relax();
     CUstream stream = stream_of(ctx);
     CUresult r = stream ? copy_rows(rows, stream, false) : CUDA_ERROR_NOT_READY;
+    if (!r && more && more->count)
+        r = guard.real.cuMemcpyHtoDAsync_v2(more->address, more->bytes, more->count, stream);
     if (!r)
         r = guard.real.cuStreamSynchronize(stream);
     context_capture_restore(mode);
@@ -114,12 +129,13 @@ static CUresult copy_rows_now(struct context *ctx, const struct rows *rows)
 
 CUresult context_read_rows(struct context *ctx, CUdeviceptr from, size_t pitch, uint32_t width, void *pinned)
 {
-    return copy_rows_now(ctx, &(struct rows){from, pitch, width, 2, pinned, false});
+    return copy_rows_now(ctx, &(struct rows){from, pitch, width, 2, pinned, false}, NULL);
 }
 
-CUresult context_write_rows(struct context *ctx, CUdeviceptr to, size_t pitch, uint32_t width, void *pinned)
+CUresult context_write_rows(struct context *ctx, CUdeviceptr to, size_t pitch, uint32_t width, void *pinned,
+                            const struct context_copy *more)
 {
-    return copy_rows_now(ctx, &(struct rows){to, pitch, width, 2, pinned, true});
+    return copy_rows_now(ctx, &(struct rows){to, pitch, width, 2, pinned, true}, more);
 }
 
 // The driver takes 2 MiB for the first small allocation of a context and returns them with the last. One that

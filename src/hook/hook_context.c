@@ -38,7 +38,19 @@ static void ends(CUcontext context, enum driver_id call, bool last)
     if (last)
         mode_context_last_look(context);
     lock_take(&ending);
+    context_close(context);
     mode_context_ends(context, call);
+}
+
+// The same for the primary context of a device. Which one that is is known for certain only under the lock:
+// another thread may be ending it, and the next is another.
+static void primary_ends(CUdevice device, enum driver_id call, bool last)
+{
+    if (last)
+        mode_context_last_look(context_device_primary(device));
+    lock_take(&ending);
+    ends(context_device_primary(device), call, false);
+    lock_give(&ending);
 }
 
 static void over(CUcontext context, enum driver_id call, bool is_gone)
@@ -47,6 +59,7 @@ static void over(CUcontext context, enum driver_id call, bool is_gone)
         gone(context, call);
     else
         mode_context_stays(context);
+    context_open(context);
     lock_give(&ending);
 }
 
@@ -94,7 +107,7 @@ CREATE(cuCtxCreate_v4, (CUcontext * context, CUctxCreateParams *how, unsigned fl
 
 static CUresult reset(enum driver_id call, __typeof__(cuDevicePrimaryCtxReset) *real, CUdevice device)
 {
-    ends(context_device_primary(device), call, true);
+    primary_ends(device, call, true);
     CUresult r = real(device);
     if (!r)
         green_primary_gone(context_device_primary(device));
@@ -106,7 +119,7 @@ static CUresult reset(enum driver_id call, __typeof__(cuDevicePrimaryCtxReset) *
 static void releases(enum driver_id call, CUdevice device)
 {
     bool last = context_device_releases(device);
-    ends(context_device_primary(device), call, last);
+    primary_ends(device, call, last);
 }
 
 static CUresult released(enum driver_id call, CUdevice device, CUresult r)

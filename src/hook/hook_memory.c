@@ -6,6 +6,7 @@
 #include "launch/kernel_fault.h"
 #include "core/guard.h"
 #include "hook/hook.h"
+#include "hook/hook_fill.h"
 #include "mode/mode.h"
 #include "share/share.h"
 #include "share/share_open.h"
@@ -31,6 +32,8 @@ static CUresult made(CUresult r, enum track_family family, enum driver_id call, 
 {
     if (!r && base && guard.watching)
         track_made(family, call, base, size);
+    if (!r && base && hook_fill_on())
+        hook_fill_made(family, base, size);
     return r;
 }
 
@@ -151,6 +154,8 @@ static CUresult made_in_order(CUresult r, enum driver_id call, const CUdeviceptr
         track_made_in_graph(call, *pointer, size);
         return r;
     }
+    if (hook_fill_on())
+        hook_fill_in_order(*pointer, size, stream, per_thread);
     return made(r, TRACK_POOL, call, *pointer, size);
 }
 
@@ -161,6 +166,8 @@ static bool pool_by_mode(enum driver_id call, CUdeviceptr *pointer, size_t size,
         .kind = MODE_POOL, .size = size, .pool = pool, .stream = stream, .per_thread = per_thread};
     if (!mode_allocates() || is_capturing(stream, per_thread) || !by_mode(&a, pointer, r))
         return false;
+    if (!*r && hook_fill_on())
+        hook_fill_in_order(*pointer, size, stream, per_thread);
     made(*r, TRACK_POOL, call, *r ? 0 : *pointer, size);
     return true;
 }
@@ -191,6 +198,8 @@ CUresult hook_cuMemFree_v2(CUdeviceptr pointer)
     CUresult r;
     bool known = guard.watching && track_freeing(pointer, TRACK_BY_DEVICE, DRIVER_cuMemFree_v2);
     share_withdraw(pointer);  // before the free: afterwards another buffer may be there
+    if (known && hook_fill_on())
+        hook_fill_freed(pointer);
     struct mode_free f = {.way = MODE_FREE, .pointer = pointer, .call = DRIVER_cuMemFree_v2};
     if (!mode_free(&f, &r))
         r = guard.real.cuMemFree_v2(pointer);
@@ -205,6 +214,8 @@ static CUresult free_in_order(enum driver_id call, __typeof__(cuMemFreeAsync) *r
     bool known = guard.watching && !captured && track_freeing(pointer, TRACK_BY_DEVICE, call);
     if (!captured)
         share_withdraw(pointer);  // before the free: afterwards another buffer may be there
+    if (known && hook_fill_on())
+        hook_fill_freed_in_order(pointer, stream, per_thread);
     struct mode_free f = {MODE_FREE_IN_ORDER, pointer, call, stream, per_thread, captured};
     if (!mode_free(&f, &r))
         r = real(pointer, stream);
@@ -225,6 +236,8 @@ CUresult hook_cuMemFreeHost(void *pointer)
 {
     CUresult r;
     bool known = guard.watching && track_freeing((uintptr_t)pointer, TRACK_BY_HOST, DRIVER_cuMemFreeHost);
+    if (known && hook_fill_on())
+        hook_fill_freed((uintptr_t)pointer);
     struct mode_free f = {.way = MODE_FREE_HOST, .pointer = (uintptr_t)pointer, .call = DRIVER_cuMemFreeHost};
     if (!mode_free(&f, &r))
         r = guard.real.cuMemFreeHost(pointer);

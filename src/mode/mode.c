@@ -71,6 +71,11 @@ void mode_after_fork(void)
     EACH(after_fork);
 }
 
+void mode_aborts(void)
+{
+    EACH(aborts);
+}
+
 void mode_end(void)
 {
     EACH(end);

@@ -63,6 +63,7 @@ struct mode {
     bool (*start)(void);
     void (*after_fork)(void);  // in the child, which has one thread; initialises locks anew
     void (*end)(void);         // the process ends, and the driver is unloaded
+    void (*aborts)(void);      // the program calls abort: a last scan, which must not wait for ever
 
     // Memory. alloc and free return false if the driver's own call must be made; if they return true, *r is
     // the program's result.
@@ -133,6 +134,7 @@ bool mode_checks_kernels(void);
 // first mode that answers decides.
 void mode_after_fork(void);
 void mode_end(void);
+void mode_aborts(void);
 bool mode_alloc(const struct mode_alloc *a, uint64_t *pointer, CUresult *r);
 void mode_made_elsewhere(void);
 bool mode_free(const struct mode_free *f, CUresult *r);

@@ -82,13 +82,15 @@ static void begin(void)
             "pages: the bytes around buffers that are never freed are not checked when the program ends");
 }
 
-// Returns the context of an allocation; NULL if the allocation must be plain.
+// Returns the context of an allocation, held (context_hold); NULL if the allocation must be plain.
 static struct context *ready(size_t size)
 {
+    CUcontext current = NULL;
     if (!size || atomic_load_explicit(&stopped, memory_order_relaxed))
         return NULL;
     struct context *ctx = context_current();
-    if (!ctx || !context_device_of(ctx->device)->mappable)
+    if (!ctx || !context_device_of(ctx->device)->mappable || guard.real.cuCtxGetCurrent(&current) ||
+        !context_hold(ctx, current))
         return NULL;
     pthread_once(&first_use, begin);
     return ctx;
@@ -114,9 +116,16 @@ static bool plain(void)
     return false;
 }
 
-// Leaves a small buffer to the driver.
-static bool packed(void)
+static void release(struct context *held)
 {
+    if (held)
+        context_release(held);
+}
+
+// Leaves a small buffer to the driver.
+static bool packed(struct context *held)
+{
+    release(held);
     guard_count(GUARD_PAGES_PACKED);
     return false;
 }
@@ -128,9 +137,11 @@ bool pages_alloc(CUdeviceptr *pointer, size_t size, CUresult *r)
     pages_poll();
     struct context *ctx = ready(size);
     if (ctx && pages_memory_should_pack(size))
-        return packed();
+        return packed(ctx);
     struct pages_block *b = ctx ? pages_block_make(ctx, size, NULL) : NULL;
-    if (!b || !publish(b, pointer))
+    bool done = b && publish(b, pointer);
+    release(ctx);
+    if (!done)
         return size ? plain() : false;
     *r = CUDA_SUCCESS;
     return true;
@@ -140,7 +151,7 @@ bool pages_alloc_pitch(CUdeviceptr *pointer, size_t *pitch, size_t width, size_t
                        CUresult *r)
 {
     bool right = pointer && pitch && width && height && (element == 4 || element == 8 || element == 16);
-    struct context *ctx = pages_on && right ? ready(width) : NULL;
+    struct context *ctx = pages_on && right ? context_current() : NULL;
     size_t granule = ctx ? context_device_pitch(ctx->device) : 0, row, size;
     if (!granule || __builtin_add_overflow(width, granule - 1, &row))
         return pages_on && right ? plain() : false;
@@ -151,18 +162,12 @@ bool pages_alloc_pitch(CUdeviceptr *pointer, size_t *pitch, size_t width, size_t
     return true;
 }
 
-bool pages_alloc_async(CUdeviceptr *pointer, size_t size, CUmemoryPool pool, CUstream stream, bool per_thread,
-                       CUresult *r)
+static bool alloc_in_order(struct context *ctx, CUdeviceptr *pointer, size_t size, CUmemoryPool pool,
+                           CUstream stream, bool per_thread)
 {
     struct pages_block same, *b = NULL;
-    if (!pages_on || !pointer || !size)
+    if (!pages_pool_usable(ctx->device, &pool))
         return false;
-    pages_poll();
-    struct context *ctx = ready(size);
-    if (!ctx || !pages_pool_usable(ctx->device, &pool))
-        return plain();
-    if (pages_memory_should_pack(size))
-        return packed();
     if (pages_order_reuse(&same, size, ctx, pool, stream, per_thread)) {
         b = pages_block_make(ctx, size, &same);
         if (!b)
@@ -171,17 +176,47 @@ bool pages_alloc_async(CUdeviceptr *pointer, size_t size, CUmemoryPool pool, CUs
     if (!b)
         b = pages_block_make(ctx, size, NULL);
     if (!b)
-        return plain();
+        return false;
     b->pool = pool;
-    if (!publish(b, pointer))
-        return plain();
+    return publish(b, pointer);
+}
+
+bool pages_alloc_async(CUdeviceptr *pointer, size_t size, CUmemoryPool pool, CUstream stream, bool per_thread,
+                       CUresult *r)
+{
+    if (!pages_on || !pointer || !size)
+        return false;
+    pages_poll();
+    struct context *ctx = ready(size);
+    if (ctx && pages_memory_should_pack(size))
+        return packed(ctx);
+    bool done = ctx && alloc_in_order(ctx, pointer, size, pool, stream, per_thread);
+    release(ctx);
     *r = CUDA_SUCCESS;
-    return true;
+    return done ? true : plain();
+}
+
+// Withdraws the buffer that starts at `pointer`, and holds its context, if that is not destroyed: *held ==
+// NULL. Returns NULL if there is no such buffer, or if its context ends.
+static struct pages_block *take(CUdeviceptr pointer, struct context **held)
+{
+    unsigned section = epoch_enter();
+    const struct pages_block *found = pages_block_find(pointer);
+    CUcontext context = found ? found->context : NULL;
+    epoch_leave(section);
+    *held = context ? context_find(context) : NULL;
+    if (!found || (*held && !context_hold(*held, context)))
+        return NULL;
+    struct pages_block *b = pages_block_withdraw(pointer);
+    if (!b)
+        release(*held);
+    return b;
 }
 
 bool pages_free(CUdeviceptr pointer, enum driver_id call, CUresult *r)
 {
-    struct pages_block *b = pages_on && pointer ? pages_block_withdraw(pointer) : NULL;
+    struct context *held;
+    struct pages_block *b = pages_on && pointer ? take(pointer, &held) : NULL;
     bool pushed;
     if (!b)
         return false;
@@ -196,6 +231,7 @@ bool pages_free(CUdeviceptr pointer, enum driver_id call, CUresult *r)
         pages_block_dispose(b);
     else if (!pages_block_publish(b))
         guard_count(GUARD_UNTRACKED);
+    release(held);
     return true;
 }
 
@@ -203,6 +239,7 @@ bool pages_free_async(CUdeviceptr pointer, CUstream stream, bool per_thread, boo
                       enum driver_id call, CUresult *r)
 {
     struct mode_answer answer;
+    struct context *held;
     if (!pages_on || !pointer)
         return false;
     if (captured) {
@@ -212,12 +249,13 @@ bool pages_free_async(CUdeviceptr pointer, CUstream stream, bool per_thread, boo
         *r = CUDA_SUCCESS;
         return ours;
     }
-    struct pages_block *b = pages_block_withdraw(pointer);
+    struct pages_block *b = take(pointer, &held);
     if (!b)
         return false;
     *r = pages_order_free(b, stream, per_thread, call);
     if (*r && !pages_block_publish(b))
         guard_count(GUARD_UNTRACKED);
+    release(held);
     pages_poll();
     return true;
 }

@@ -90,6 +90,11 @@ $ moat options
     for: report,run
     default: 97
     now: 97 (default)
+--fill=BYTE
+    fill memory that the program gets, and memory that it frees, with a byte; not set: leave it as it is
+    for: run
+    default: not set
+    now: not set (default)
 --follow-children
     also watch the programs that the program starts
     for: run

@@ -129,6 +129,31 @@ static void one_byte_tiny(int bad)
     behind_plain(1, bad);
 }
 
+// As far behind as the canary reaches.
+static void far_behind(size_t size, int bad)
+{
+    CUdeviceptr p = plain(size), next = plain(size);
+    flip_and_see(p + (bad ? size + 479 : size - 1), 1, NULL, bad);
+    NEED(d.cuCtxSynchronize());
+    NEED(d.cuMemFree_v2(p));
+    NEED(d.cuMemFree_v2(next));
+}
+
+static void far_page(int bad)
+{
+    far_behind(PAGE, bad);
+}
+
+static void far_64k(int bad)
+{
+    far_behind(1 << 16, bad);
+}
+
+static void far_whole(int bad)
+{
+    far_behind(WHOLE, bad);
+}
+
 static void one_byte_256(int bad)
 {
     behind_plain(256, bad);
@@ -375,6 +400,9 @@ static const struct cases_row cases[] = {
     CASE(one_byte_large, OVER, ""),
     CASE(one_byte_whole, OVER, ""),
     CASE(one_byte_large_odd, OVER, ""),
+    CASE(far_page, OVER, ""),
+    CASE(far_64k, OVER, ""),
+    CASE(far_whole, OVER, ""),
     CASE(long_run, OVER "(.heap-buffer-underflow)?", ""),
     CASE(both_sides, BOTH, ""),
     CASE(pitched, OVER, ""),

@@ -629,6 +629,24 @@ static void begin(void)
     kernels_load(&kernels);
 }
 
+// What a program reads before it has written: zeros, as a driver's fresh memory has them.
+static void fresh(void)
+{
+    enum { COUNT = 400, MOST = 6000 };
+    static unsigned char bytes[MOST];
+    for (unsigned i = 0; i < COUNT; i++) {
+        size_t size = i % 4 ? 1 + i * 37 % 460 : 1 + i * 4099 % MOST;
+        CUdeviceptr p;
+        NEED(d.cuMemAlloc_v2(&p, size));
+        NEED(d.cuMemcpyDtoH_v2(bytes, p, size));
+        for (size_t k = 0; k < size; k++)
+            if (bytes[k]) {
+                printf("byte %zu of fresh buffer %u, of %zu bytes, is 0x%02x\n", k, i, size, bytes[k]);
+                exit(2);
+            }
+    }
+}
+
 int main(int argc, char **argv)
 {
     static const struct {
@@ -637,6 +655,7 @@ int main(int argc, char **argv)
     } rows[] = {{"answers", answers},
                 {"whole", whole},
                 {"copies", copies},
+                {"fresh", fresh},
                 {"info", info},
                 {"pressure", pressure},
                 {"registered", registered},

@@ -51,6 +51,41 @@ static void ends_at_once(int bad)
     exit(0);
 }
 
+static void *let_go(void *word)
+{
+    usleep(50000);
+    // Release: the kernel that waits for it need not see more.
+    atomic_store_explicit((kernels_word *)word, 1, memory_order_release);
+    return NULL;
+}
+
+// The process dies by a signal, and its twin ends.
+static void aborts(int bad)
+{
+    CUdeviceptr p = plain(SMALL);
+    flip_and_see(p + SMALL - 1 + (unsigned)bad, 1, NULL, bad);
+    if (bad)
+        abort();
+}
+
+// The kernel still runs.
+static void aborts_at_once(int bad)
+{
+    CUdeviceptr p = plain(SMALL);
+    kernels_word *go = kernels_new_word();
+    pthread_t t;
+    kernels_hold(&kernels, go, NULL);
+    kernels_flip(&kernels, p + SMALL - 1 + (unsigned)bad, 1, flag, NULL);
+    pthread_create(&t, NULL, let_go, go);
+    if (bad) {
+        printf("wrote %.6f\n", kernels_now() + 0.05);
+        fflush(stdout);
+        abort();
+    }
+    pthread_join(t, NULL);
+    wait_for_write(0);
+}
+
 static void ends_after_write(int bad)
 {
     CUdeviceptr p = plain(SMALL);
@@ -92,6 +127,22 @@ static void freed_at_once_large(int bad)
     kernels_flip(&kernels, p + LARGE - 1 + (unsigned)bad, 1, flag, NULL);
     NEED(d.cuMemFree_v2(p));
     wait_for_write(bad);
+}
+
+// The kernel writes while cuMemFreeHost waits for it.
+static void pinned_freed_at_once(int bad)
+{
+    kernels_word *go = kernels_new_word();
+    pthread_t t;
+    void *p;
+    NEED(d.cuMemHostAlloc(&p, SMALL, CU_MEMHOSTALLOC_DEVICEMAP));
+    kernels_hold(&kernels, go, NULL);
+    kernels_flip(&kernels, (uintptr_t)p + SMALL - 1 + (unsigned)bad, 1, flag, NULL);
+    pthread_create(&t, NULL, let_go, go);
+    NEED(d.cuMemFreeHost(p));
+    wait_for_write(bad);
+    pthread_join(t, NULL);
+    NEED(d.cuMemFreeHost(go));
 }
 
 // A write into a freed buffer stays until the place is reused, and a scan must see it before. How long that
@@ -391,11 +442,14 @@ static const struct cases_row cases[] = {
     CASE(restored_before, UNDER, "once"),
     CASE(host_idle, OVER, "once"),
     CASE(ends_at_once, OVER, "once"),
+    CASE(aborts, OVER, "once"),
+    CASE(aborts_at_once, OVER, "once"),
     CASE(ends_after_write, OVER, "once"),
     CASE(context_ends, OVER, "once"),
     CASE(device_reset, OVER, "once"),
     CASE(freed_at_once, OVER, ""),
     CASE(freed_at_once_large, OVER, ""),
+    CASE(pinned_freed_at_once, OVER, "once"),
     CASE(written_after_free, "heap-use-after-free", "once"),
     CASE(freed_in_order, OVER, ""),
     CASE(plain_freed_in_order, OVER, ""),
