@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: MIT
 // Locks of libmoat.so. Each has a rank: a thread takes locks in ascending order of rank only, and never two
-// of one rank. Builds with MOAT_CHECKED (base/checked.h) assert it at every lock that is taken.
+// of one rank. Its holder is not cancelled (base/cancel.h). Builds with MOAT_CHECKED (base/checked.h) assert it at every lock that is taken.
 #ifndef MOAT_CORE_LOCK_H
 #define MOAT_CORE_LOCK_H
 
 #include <pthread.h>
 #include <stdbool.h>
 
+#include "base/cancel.h"
 #include "base/checked.h"
 
 // From the one that is taken first to the one that is taken last.
@@ -54,15 +55,19 @@ static inline bool lock_is_held(const struct lock *lock)
 static inline void lock_take(struct lock *lock)
 {
     lock_note_take(lock, false);
+    cancel_hold();
     pthread_mutex_lock(&lock->mutex);
 }
 
 // False: another thread has it. A lock that is only tried cannot wait, so its rank does not matter.
 static inline bool lock_try(struct lock *lock)
 {
+    cancel_hold();
     bool taken = !pthread_mutex_trylock(&lock->mutex);
     if (taken)
         lock_note_take(lock, true);
+    else
+        cancel_release();
     return taken;
 }
 
@@ -70,6 +75,7 @@ static inline void lock_give(struct lock *lock)
 {
     lock_note_give(lock);
     pthread_mutex_unlock(&lock->mutex);
+    cancel_release();
 }
 
 // In the child of a fork, whose parent's threads may have held it: it is free. A recursive one is initialised

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "base/mutex.h"
 #include "base/option_variable.h"
 
 #define LARGE_PAGE ((uint64_t)2 << 20)
@@ -82,6 +83,6 @@ static void read_environment(void)
 const struct config *config_get(void)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
-    pthread_once(&once, read_environment);
+    mutex_once(&once, read_environment);
     return &the_config;
 }

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/mutex.h"
 #include "cpu/config.h"
 #include "cpu/cpu.h"
 #include "cpu/logs.h"
@@ -44,7 +45,7 @@ CUresult device_init(void)
 {
     if (atomic_load_explicit(&state, memory_order_acquire) == FORKED)
         return CUDA_ERROR_NOT_INITIALIZED;
-    pthread_once(&once, init);
+    mutex_once(&once, init);
     logs_notify();
     return first_result;
 }

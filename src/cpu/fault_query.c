@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/mutex.h"
 #include "cpu/cpu.h"
 #include "driver/driver_fault.h"
 #include "ptx/ptx.h"
@@ -99,10 +100,10 @@ int moat_driver_fault(CUcontext context, struct driver_fault *out)
         cpu_context_current_any(&ctx);
     if (!ctx)
         return CUDA_ERROR_INVALID_CONTEXT;
-    pthread_mutex_lock(&ctx->lock);
+    mutex_lock(&ctx->lock);
     bool faulted = atomic_load_explicit(&ctx->error, memory_order_relaxed);
     if (faulted)
         *out = ctx->fault_report;
-    pthread_mutex_unlock(&ctx->lock);
+    mutex_unlock(&ctx->lock);
     return faulted ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;
 }

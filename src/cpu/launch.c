@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/mutex.h"
 #include "cpu/kernel_stats.h"
 #include "cpu/launch.h"
 #include "cpu/logs.h"
@@ -68,22 +69,22 @@ static struct slot *take_slot(uint32_t size)
         class ++;
     if (class == CLASSES)
         return NULL;
-    pthread_mutex_lock(&lock);
+    mutex_lock(&lock);
     struct slot *s = NULL;
     if (free_slots[class] || add_slab(class)) {
         s = free_slots[class];
         free_slots[class] = s->next;
     }
-    pthread_mutex_unlock(&lock);
+    mutex_unlock(&lock);
     return s;
 }
 
 static void return_slot(struct slot *s)
 {
-    pthread_mutex_lock(&lock);
+    mutex_lock(&lock);
     s->next = free_slots[s->class];
     free_slots[s->class] = s;
-    pthread_mutex_unlock(&lock);
+    mutex_unlock(&lock);
 }
 
 static void grid_done(void *arg, struct exec_grid *g)

@@ -18,6 +18,7 @@
 #include <time.h>
 
 #include "base/mem.h"
+#include "base/mutex.h"
 
 enum {
     SPIN_NS = 20000,
@@ -345,7 +346,7 @@ static void count_cores(void)
 
 void pool_lock(void)
 {
-    pthread_mutex_lock(&pool.lock);
+    mutex_lock(&pool.lock);
     if (pool.limit)
         return;
     count_cores();
@@ -373,7 +374,7 @@ void pool_unlock(void)
                           pool.running < pool.limit &&
                               (pool.spinning || pool.sleeping || pool.started < pool.limit),
                           memory_order_relaxed);
-    pthread_mutex_unlock(&pool.lock);
+    mutex_unlock(&pool.lock);
 
     while (wake--)
         pthread_cond_signal(&pool.work);
@@ -385,9 +386,9 @@ void pool_unlock(void)
         if (!start_thread(work))
             continue;
         // Waiting host threads do the work then.
-        pthread_mutex_lock(&pool.lock);
+        mutex_lock(&pool.lock);
         pool.started--;
-        pthread_mutex_unlock(&pool.lock);
+        mutex_unlock(&pool.lock);
     }
 }
 
@@ -664,7 +665,7 @@ static void back_off(struct runner *me)
     } else {
         pool.sleeping++;
         pool_unlock();
-        pthread_mutex_lock(&pool.lock);
+        mutex_lock(&pool.lock);
         nap(&pool.work);
         pool.sleeping--;
     }
@@ -705,6 +706,7 @@ static void rest(struct runner *me)
 static void *work(void *unused)
 {
     (void)unused;
+    mutex_hold();  // for good: locks cost less inside
     fp_default();
     struct runner me = {.exec = exec_runner_new()};
     pool_lock();
@@ -770,7 +772,7 @@ static void idle_wait(struct runner *me, struct pool_op *op)
     if (pool.grids.first || pool.ready.first)
         bump(1);
     pool_unlock();
-    pthread_mutex_lock(&pool.lock);
+    mutex_lock(&pool.lock);
     if (!pool.started)
         nap(&pool.done);
     else if (!pool_done(op))
@@ -782,8 +784,7 @@ void pool_wait(struct pool_op *op)
 {
     if (pool_done(op))
         return;
-    int cancel;
-    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
+    mutex_hold();
     unsigned fp = fp_default();
     pool_lock();
     struct runner me = {.target = op};
@@ -803,7 +804,7 @@ void pool_wait(struct pool_op *op)
     return_runner(me.exec);
     pool_unlock();
     fp_restore(fp);
-    pthread_setcancelstate(cancel, NULL);
+    mutex_release();
 }
 
 void pool_pause(void)

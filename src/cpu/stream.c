@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/mem.h"
+#include "base/mutex.h"
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static pthread_key_t own_key;  // the thread's own streams, one for each context, by next_of_thread
@@ -504,7 +505,7 @@ static struct CUstream_st *own_find(struct CUctx_st *ctx)
 
 static CUresult own_get(struct CUctx_st *ctx, struct CUstream_st **out)
 {
-    pthread_once(&once, own_init);
+    mutex_once(&once, own_init);
     if (!own_key_valid)
         return CUDA_ERROR_OUT_OF_MEMORY;
     *out = own_find(ctx);

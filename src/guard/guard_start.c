@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/cancel.h"
 #include "base/option_variable.h"
 #include "base/modes.def"
 #include "base/modes.h"
@@ -169,7 +170,7 @@ static void start_once(void)
     }
     mode_start(rows, sizeof rows / sizeof *rows);
     pthread_atfork(NULL, NULL, after_fork);
-    hook_install(&guard.real, forward_slots, (driver_function)forward_missing);
+    hook_install(&guard.real, &forward_tables);
     if (guard.watching) {
         guard_report_start();
         torch_alloc_note();
@@ -179,7 +180,9 @@ static void start_once(void)
 void guard_start(void)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
+    cancel_hold();
     pthread_once(&once, start_once);
+    cancel_release();
 }
 
 // Needs nothing of the driver, which is gone.

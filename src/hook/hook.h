@@ -12,11 +12,19 @@
 #include "hook/hooks.def"
 #undef HOOK
 
-// Points the forwarder's slots at the driver's functions, at the hooks where there are some, and at `missing`
-// where the driver lacks the call.
-void hook_install(const struct driver *real, driver_function *slots, driver_function missing);
+// The forwarder's tables, by enum driver_id, and its functions.
+struct hook_forwarder {
+    driver_function *slots;          // where a call of the program's jumps to
+    driver_function *behind;         // what `watched` calls, for slots that hold it
+    const driver_function *entries;  // the symbols that the library exports
+    driver_function watched;         // calls what is behind its slot, and comes back
+    driver_function missing;         // for what the driver lacks
+};
 
-// The hook that stands in for a function of the driver; the function itself if there is none.
+// Points the slots at the driver's functions, and at the hooks where there are some.
+void hook_install(const struct driver *real, const struct hook_forwarder *f);
+
+// What stands in for a function of the driver; the function itself if nothing does.
 driver_function hook_instead_of(driver_function f);
 
 // The driver has no memory, and modes that hold some back have given of it: it is worth to try again.

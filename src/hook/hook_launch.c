@@ -2,6 +2,7 @@
 // Launches, and calls that wait for them or ask for them and so learn of their faults.
 #include <string.h>
 
+#include "base/cancel.h"
 #include "context/green.h"
 #include "core/guard.h"
 #include "hook/hook.h"
@@ -39,12 +40,15 @@ static CUresult launched(CUresult r, unsigned launches)
                                   .change = &change,                    \
                                   __VA_ARGS__};                         \
     launch_change_start(&change, room);                                 \
+    cancel_hold();                                                      \
     mode_launch(&l);                                                    \
     mode_poll();                                                        \
     CUresult r = LAUNCH_CALL_GO(&l, guard.real.symbol arguments);       \
     HOOK_TRY_AGAIN(r, LAUNCH_CALL_GO(&l, guard.real.symbol arguments)); \
     launch_ring_made();                                                 \
-    return launched(r, 1)
+    r = launched(r, 1);                                                 \
+    cancel_release();                                                   \
+    return r
 // Apart, so that a launch that nobody is told of takes none of a thread's stack for the parameters' bytes.
 #define LAUNCH(symbol, parameters, arguments, ...)                     \
     __attribute__((noinline)) static CUresult told_##symbol parameters \

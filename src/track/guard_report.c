@@ -71,7 +71,6 @@ void guard_report_after_fork(void)
 // What the thread had before it took the lock.
 struct held {
     sigset_t signals;
-    int cancel;
 };
 
 // A handler of the program's may call CUDA, or leave by longjmp, and another thread may cancel this one: none of it while
@@ -80,7 +79,7 @@ static void lock_reports(struct held *before)
 {
     sigset_t all;
     sigfillset(&all);
-    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before->cancel);
+    cancel_hold();
     pthread_sigmask(SIG_SETMASK, &all, &before->signals);
     lock_take(&lock);
 }
@@ -89,7 +88,7 @@ static void unlock_reports(const struct held *before)
 {
     lock_give(&lock);
     pthread_sigmask(SIG_SETMASK, &before->signals, NULL);
-    pthread_setcancelstate(before->cancel, NULL);
+    cancel_release();
 }
 
 static enum channel_answer send(const struct report_line *line)
