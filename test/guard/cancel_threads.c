@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// cancel COUNT [SEED]: threads allocate, copy, launch, wait, load modules and free, and are cancelled at random moments, COUNT times
+// cancel_threads COUNT [SEED]: threads allocate, copy, launch, wait, load modules and free, and are cancelled at random moments, COUNT times
 // in all. What a call has made when its thread is cancelled is kept in the thread's row, which main frees. Threads that
 // nobody cancels do the same meanwhile and must go on, and so must main when the last of the others is gone.
 #include "canary_kernels.h"
