@@ -51,12 +51,4 @@ static inline void mutex_unlock_rw(pthread_rwlock_t *m)
     mutex_release();
 }
 
-// `make` is called once in the process, and its thread is not cancelled meanwhile: others wait for it.
-static inline void mutex_once(pthread_once_t *once, void (*make)(void))
-{
-    mutex_hold();
-    pthread_once(once, make);
-    mutex_release();
-}
-
 #endif

@@ -75,14 +75,22 @@ static void to_standard_error(void *ctx, const char *line)
 
 static struct config the_config;
 
-static void read_environment(void)
+static void read_environment_held(void)
 {
     config_parse(&the_config, getenv(OPTION_VARIABLE), to_standard_error, NULL);
+}
+
+// Other threads wait for this one.
+static void read_environment(void)
+{
+    mutex_hold();
+    read_environment_held();
+    mutex_release();
 }
 
 const struct config *config_get(void)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
-    mutex_once(&once, read_environment);
+    pthread_once(&once, read_environment);
     return &the_config;
 }

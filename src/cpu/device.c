@@ -27,7 +27,7 @@ static void after_fork(void)
     atomic_compare_exchange_strong(&state, &ready, FORKED);
 }
 
-static void init(void)
+static void init_held(void)
 {
     const struct config *config = config_get();
 
@@ -41,11 +41,19 @@ static void init(void)
     atomic_store_explicit(&state, READY, memory_order_release);  // partner: device_ready
 }
 
+// Other threads wait for this one.
+static void init(void)
+{
+    mutex_hold();
+    init_held();
+    mutex_release();
+}
+
 CUresult device_init(void)
 {
     if (atomic_load_explicit(&state, memory_order_acquire) == FORKED)
         return CUDA_ERROR_NOT_INITIALIZED;
-    mutex_once(&once, init);
+    pthread_once(&once, init);
     logs_notify();
     return first_result;
 }

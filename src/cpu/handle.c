@@ -11,7 +11,6 @@
 #include <errno.h>
 
 #include "base/mem.h"
-#include "base/mutex.h"
 #include "cpu/cpu.h"
 
 enum { KIND_BITS = 15, GONE = 15, FIRST_BITS = 8 };
@@ -107,11 +106,11 @@ static int make_room(void)
 
 int handle_add(const void *p, enum handle_kind kind)
 {
-    mutex_lock(&lock);
+    pthread_mutex_lock(&lock);
     int err = make_room();
     if (!err)
         insert(atomic_load_explicit(&current, memory_order_relaxed), (uintptr_t)p | kind);
-    mutex_unlock(&lock);
+    pthread_mutex_unlock(&lock);
     return err;
 }
 
@@ -124,9 +123,9 @@ bool handle_is(const void *p, enum handle_kind kind)
     struct table *t = atomic_load_explicit(&current, memory_order_acquire);
     atomic_uintptr_t *slot = t ? find(t, key) : NULL;
     if (!slot && (before & 1 || atomic_load(&sequence) != before)) {
-        mutex_lock(&lock);
+        pthread_mutex_lock(&lock);
         slot = find(atomic_load_explicit(&current, memory_order_relaxed), key);
-        mutex_unlock(&lock);
+        pthread_mutex_unlock(&lock);
     }
     // The slot may hold another handle by now, if another thread removes the one that this thread uses.
     return slot && atomic_load_explicit(slot, memory_order_relaxed) == (key | kind);
@@ -134,10 +133,10 @@ bool handle_is(const void *p, enum handle_kind kind)
 
 void handle_remove(const void *p)
 {
-    mutex_lock(&lock);
+    pthread_mutex_lock(&lock);
     struct table *t = atomic_load_explicit(&current, memory_order_relaxed);
     atomic_uintptr_t *slot = t && p ? find(t, (uintptr_t)p) : NULL;
     if (slot)
         atomic_store_explicit(slot, GONE, memory_order_relaxed);
-    mutex_unlock(&lock);
+    pthread_mutex_unlock(&lock);
 }

@@ -142,10 +142,18 @@ static void print_at_exit(void)
     kernel_stats_print();
 }
 
-static void start(void)
+static void start_held(void)
 {
     owner = getpid();
     atexit(print_at_exit);
+}
+
+// Other threads wait for this one.
+static void start(void)
+{
+    mutex_hold();
+    start_held();
+    mutex_release();
 }
 
 // Returns the index of the kernel's row, which is added if need be; SIZE_MAX if out of memory. The lock must
@@ -171,7 +179,7 @@ struct kernel_stats_launch *kernel_stats_begin(struct str kernel)
     if (!config->stats && !config->times)
         return NULL;
     static pthread_once_t once = PTHREAD_ONCE_INIT;
-    mutex_once(&once, start);
+    pthread_once(&once, start);
     struct kernel_stats_launch *l = mem_zalloc(1, sizeof *l);
     if (!l)
         return NULL;

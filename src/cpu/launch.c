@@ -42,7 +42,7 @@ static struct slab {
 } * slabs;
 
 // Adds a slab of slots. The lock must be held.
-static bool add_slab(unsigned class)
+static bool map_slab(unsigned class)
 {
     uint32_t size = class_size[class] + WORKSPACE;
     unsigned n = SLAB / size ? SLAB / size : 1;
@@ -62,6 +62,14 @@ static bool add_slab(unsigned class)
     return true;
 }
 
+static bool add_slab(unsigned class)
+{
+    mutex_hold();
+    bool added = map_slab(class);
+    mutex_release();
+    return added;
+}
+
 static struct slot *take_slot(uint32_t size)
 {
     unsigned class = 0;
@@ -69,22 +77,22 @@ static struct slot *take_slot(uint32_t size)
         class ++;
     if (class == CLASSES)
         return NULL;
-    mutex_lock(&lock);
+    pthread_mutex_lock(&lock);
     struct slot *s = NULL;
     if (free_slots[class] || add_slab(class)) {
         s = free_slots[class];
         free_slots[class] = s->next;
     }
-    mutex_unlock(&lock);
+    pthread_mutex_unlock(&lock);
     return s;
 }
 
 static void return_slot(struct slot *s)
 {
-    mutex_lock(&lock);
+    pthread_mutex_lock(&lock);
     s->next = free_slots[s->class];
     free_slots[s->class] = s;
-    mutex_unlock(&lock);
+    pthread_mutex_unlock(&lock);
 }
 
 static void grid_done(void *arg, struct exec_grid *g)

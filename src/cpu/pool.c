@@ -344,9 +344,11 @@ static void count_cores(void)
     pool.cores = n > 0 ? (unsigned)n : 1;
 }
 
+// No cancellation point comes while it is held, but in threads that are not cancelled: here a launch counts
+// nanoseconds.
 void pool_lock(void)
 {
-    mutex_lock(&pool.lock);
+    pthread_mutex_lock(&pool.lock);
     if (pool.limit)
         return;
     count_cores();
@@ -374,7 +376,7 @@ void pool_unlock(void)
                           pool.running < pool.limit &&
                               (pool.spinning || pool.sleeping || pool.started < pool.limit),
                           memory_order_relaxed);
-    mutex_unlock(&pool.lock);
+    pthread_mutex_unlock(&pool.lock);
 
     while (wake--)
         pthread_cond_signal(&pool.work);
@@ -386,9 +388,9 @@ void pool_unlock(void)
         if (!start_thread(work))
             continue;
         // Waiting host threads do the work then.
-        mutex_lock(&pool.lock);
+        pthread_mutex_lock(&pool.lock);
         pool.started--;
-        mutex_unlock(&pool.lock);
+        pthread_mutex_unlock(&pool.lock);
     }
 }
 
@@ -665,7 +667,7 @@ static void back_off(struct runner *me)
     } else {
         pool.sleeping++;
         pool_unlock();
-        mutex_lock(&pool.lock);
+        pthread_mutex_lock(&pool.lock);
         nap(&pool.work);
         pool.sleeping--;
     }
@@ -706,7 +708,7 @@ static void rest(struct runner *me)
 static void *work(void *unused)
 {
     (void)unused;
-    mutex_hold();  // for good: locks cost less inside
+    mutex_hold();  // for good
     fp_default();
     struct runner me = {.exec = exec_runner_new()};
     pool_lock();
@@ -772,7 +774,7 @@ static void idle_wait(struct runner *me, struct pool_op *op)
     if (pool.grids.first || pool.ready.first)
         bump(1);
     pool_unlock();
-    mutex_lock(&pool.lock);
+    pthread_mutex_lock(&pool.lock);
     if (!pool.started)
         nap(&pool.done);
     else if (!pool_done(op))

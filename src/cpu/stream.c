@@ -461,10 +461,18 @@ static void own_release(void *list)
     pool_unlock();
 }
 
-static void own_init(void)
+static void own_init_held(void)
 {
     owner = getpid();
     own_key_valid = !pthread_key_create(&own_key, own_release);
+}
+
+// Other threads wait for this one.
+static void own_init(void)
+{
+    mutex_hold();
+    own_init_held();
+    mutex_release();
 }
 
 // Frees own streams whose contexts are destroyed.
@@ -505,7 +513,7 @@ static struct CUstream_st *own_find(struct CUctx_st *ctx)
 
 static CUresult own_get(struct CUctx_st *ctx, struct CUstream_st **out)
 {
-    mutex_once(&once, own_init);
+    pthread_once(&once, own_init);
     if (!own_key_valid)
         return CUDA_ERROR_OUT_OF_MEMORY;
     *out = own_find(ctx);
