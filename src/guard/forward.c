@@ -4,6 +4,7 @@
 #include "base/cancel.h"
 #include "core/guard.h"
 #include "guard/guard_start.h"
+#include "hook/api_error.h"
 
 extern driver_function forward_slots[DRIVER_CALLS];
 extern const driver_function forward_entries[DRIVER_CALLS];
@@ -34,6 +35,8 @@ __attribute__((used)) static driver_function forward_enter(const driver_function
 // Called by forward_watched after the call. Returns what the program gets.
 __attribute__((used)) static CUresult forward_leave(const driver_function *slot, CUresult r)
 {
+    if (__builtin_expect(r != CUDA_SUCCESS && api_error_wanted(), 0))
+        api_error_seen((enum driver_id)(slot - forward_slots), r);
     cancel_release();
     return r;
 }

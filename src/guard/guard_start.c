@@ -23,6 +23,7 @@
 #include "launch/graph_names.h"
 #include "context/green.h"
 #include "track/guard_report.h"
+#include "hook/api_error.h"
 #include "hook/hook.h"
 #include "hook/hook_context.h"
 #include "hook/hook_link.h"
@@ -170,7 +171,7 @@ static void start_once(void)
     }
     mode_start(rows, sizeof rows / sizeof *rows);
     pthread_atfork(NULL, NULL, after_fork);
-    hook_install(&guard.real, &forward_tables);
+    hook_install(&guard.real, &forward_tables, api_error_wanted());
     if (guard.watching) {
         guard_report_start();
         torch_alloc_note();

@@ -7,24 +7,30 @@ struct hook_row {
     enum driver_id id;
     driver_function hook;
     bool quick;
-    driver_function real;     // what it stands in for; NULL: the driver lacks it
-    driver_function instead;  // what a program is given that asks for it
 };
 
-static struct hook_row rows[] = {
-#define HOOK(symbol) {DRIVER_##symbol, (driver_function)hook_##symbol, false, NULL, NULL},
-#define QUICK(symbol) {DRIVER_##symbol, (driver_function)hook_##symbol, true, NULL, NULL},
+static const struct hook_row rows[] = {
+#define HOOK(symbol) {DRIVER_##symbol, (driver_function)hook_##symbol, false},
+#define QUICK(symbol) {DRIVER_##symbol, (driver_function)hook_##symbol, true},
 #include "hook/hooks.def"
 #undef HOOK
 };
 
 enum { ROWS = sizeof rows / sizeof *rows };
 
+// What a program is given that asks for a function of the driver. Ordered by function; of several for one, hooks come
+// first: a driver may have one function for several symbols.
+static struct answer {
+    driver_function real, instead;
+    bool hooked;
+} answers[DRIVER_CALLS];
+static int nanswers;
+
 static int by_function(const void *a, const void *b)
 {
-    uintptr_t x = (uintptr_t)((const struct hook_row *)a)->real;
-    uintptr_t y = (uintptr_t)((const struct hook_row *)b)->real;
-    return (x > y) - (x < y);
+    const struct answer *p = a, *q = b;
+    uintptr_t x = (uintptr_t)p->real, y = (uintptr_t)q->real;
+    return x != y ? (x > y) - (x < y) : q->hooked - p->hooked;
 }
 
 // Release: pairs with the load in forward.c, after which a hook uses what was made before.
@@ -33,44 +39,45 @@ static void fill(driver_function *slot, driver_function f)
     __atomic_store_n(slot, f, __ATOMIC_RELEASE);
 }
 
-// Says what the slot of a row holds, and what a program that asks for the function gets.
-static void choose(struct hook_row *row, const struct hook_forwarder *f)
+// The answers first: a thread that finds a filled slot runs its hook at once. Symbols that have no hook get the
+// function, not another call's hook.
+void hook_install(const struct driver *real, const struct hook_forwarder *f, bool all)
 {
-    if (!row->quick)
-        fill(&f->behind[row->id], row->hook);
-    row->instead = row->quick ? row->hook : f->entries[row->id];
-}
-
-// The rows first: a thread that finds a filled slot runs its hook at once. A driver may have one function for several
-// symbols. Those that have no hook get the function, not another call's hook.
-void hook_install(const struct driver *real, const struct hook_forwarder *f)
-{
-    bool hooked[DRIVER_CALLS] = {0};
-    for (int i = 0; i < ROWS; i++) {
-        rows[i].real = real->call[rows[i].id];
-        hooked[rows[i].id] = rows[i].real;
-        choose(&rows[i], f);
+    driver_function targets[DRIVER_CALLS];
+    bool watched[DRIVER_CALLS], hooked[DRIVER_CALLS] = {0};
+    for (int i = 0; i < DRIVER_CALLS; i++) {
+        targets[i] = real->call[i] ? real->call[i] : f->missing;
+        watched[i] = all && driver_calls[i].since;
     }
-    qsort(rows, ROWS, sizeof *rows, by_function);
-    for (int i = 0; i < ROWS; i++)
-        if (rows[i].real)
-            fill(&f->slots[rows[i].id], rows[i].quick ? rows[i].hook : f->watched);
+    for (int i = 0; i < ROWS; i++) {
+        enum driver_id id = rows[i].id;
+        if (!real->call[id])
+            continue;
+        targets[id] = rows[i].hook;
+        hooked[id] = true;
+        watched[id] |= !rows[i].quick;
+    }
+    for (int i = 0; i < DRIVER_CALLS; i++) {
+        fill(&f->behind[i], targets[i]);
+        if (real->call[i] && (watched[i] || hooked[i]))
+            answers[nanswers++] =
+                (struct answer){real->call[i], watched[i] ? f->entries[i] : targets[i], hooked[i]};
+    }
+    qsort(answers, (size_t)nanswers, sizeof *answers, by_function);
     for (int i = 0; i < DRIVER_CALLS; i++)
-        if (!hooked[i])
-            fill(&f->slots[i], real->call[i] ? real->call[i] : f->missing);
+        fill(&f->slots[i], watched[i] ? f->watched : targets[i]);
 }
 
+// The first of the function's answers.
 driver_function hook_instead_of(driver_function f)
 {
-    int low = 0, high = ROWS;
+    int low = 0, high = nanswers;
     while (low < high) {
         int middle = low + (high - low) / 2;
-        if (rows[middle].real == f)
-            return f ? rows[middle].instead : f;
-        if ((uintptr_t)rows[middle].real < (uintptr_t)f)
+        if ((uintptr_t)answers[middle].real < (uintptr_t)f)
             low = middle + 1;
         else
             high = middle;
     }
-    return f;
+    return low < nanswers && answers[low].real == f ? answers[low].instead : f;
 }

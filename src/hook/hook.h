@@ -21,8 +21,8 @@ struct hook_forwarder {
     driver_function missing;         // for what the driver lacks
 };
 
-// Points the slots at the driver's functions, and at the hooks where there are some.
-void hook_install(const struct driver *real, const struct hook_forwarder *f);
+// Points the slots at the driver's functions, and at the hooks where there are some. With `all`, each call comes back.
+void hook_install(const struct driver *real, const struct hook_forwarder *f, bool all);
 
 // What stands in for a function of the driver; the function itself if nothing does.
 driver_function hook_instead_of(driver_function f);
