@@ -28,7 +28,8 @@ enum guard_count {
 struct guard {
     struct driver real;
     char real_path[512];
-    driver_fault_fn *real_fault;  // the CPU device tells what a context died of; NULL: others do not
+    driver_fault_fn *real_fault;      // the CPU device tells what a context died of; NULL: others do not
+    driver_skipped_fn *real_skipped;  // with --on-error=skip, where the device can; else NULL
     struct options options;
     struct option_set option_set;
     bool options_read;  // else defaults hold, of which strings are NULL

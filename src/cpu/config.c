@@ -49,6 +49,7 @@ static void take(struct config *c, const struct options *o)
         .lanes = lanes[o->cpu_lanes],
         .stats = o->stats,
         .times = o->times,
+        .skip = o->on_error == OPTION_ON_ERROR_SKIP,
     };
 }
 

@@ -7,6 +7,7 @@
 
 #include "base/mem.h"
 #include "base/mutex.h"
+#include "cpu/config.h"
 #include "cpu/kernel_stats.h"
 #include "cpu/launch.h"
 #include "cpu/logs.h"
@@ -226,6 +227,7 @@ static struct exec_grid *new_grid(const struct launch_request *q, struct slot *s
     struct exec_launch launch = {
         .children = &launch_children,
         .owner = &s->owner,
+        .skipped = config_get()->skip ? fault_query_skipped : NULL,
         .kernel = q->f->kernel,
         .grid = {q->grid[0], q->grid[1], q->grid[2]},
         .block = {q->block[0], q->block[1], q->block[2]},

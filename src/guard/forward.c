@@ -5,6 +5,7 @@
 #include "core/guard.h"
 #include "guard/guard_start.h"
 #include "hook/api_error.h"
+#include "launch/kernel_fault.h"
 
 extern driver_function forward_slots[DRIVER_CALLS];
 extern const driver_function forward_entries[DRIVER_CALLS];
@@ -37,6 +38,7 @@ __attribute__((used)) static CUresult forward_leave(const driver_function *slot,
 {
     if (__builtin_expect(r != CUDA_SUCCESS && api_error_wanted(), 0))
         api_error_seen((enum driver_id)(slot - forward_slots), r);
+    kernel_fault_skipped();
     cancel_release();
     return r;
 }

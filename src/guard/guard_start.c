@@ -21,6 +21,7 @@
 #include "guard/forward.h"
 #include "context/capture_rule.h"
 #include "launch/graph_names.h"
+#include "launch/kernel_fault.h"
 #include "context/green.h"
 #include "track/guard_report.h"
 #include "hook/api_error.h"
@@ -163,6 +164,12 @@ static void start_once(void)
     if (guard.real.handle) {
         void *fault = dlsym(guard.real.handle, DRIVER_FAULT_SYMBOL);
         memcpy(&guard.real_fault, &fault, sizeof fault);
+        fault = dlsym(guard.real.handle, DRIVER_SKIPPED_SYMBOL);
+        if (guard.watching && guard.options.on_error == OPTION_ON_ERROR_SKIP) {
+            memcpy(&guard.real_skipped, &fault, sizeof fault);
+            if (!fault)
+                guard_report_note("--on-error=skip: only the CPU device can skip, so kernels stop at errors");
+        }
     }
     char why[200];
     if (guard.watching && modes_conflict(guard.options.mode, why, sizeof why)) {
@@ -189,6 +196,7 @@ void guard_start(void)
 // Needs nothing of the driver, which is gone.
 static void end(void *unused)
 {
+    kernel_fault_skipped();
     leak_report(NULL);
     guard_add(GUARD_OTHER_DRIVERS, dl_hook_other_drivers());
     mode_end();
