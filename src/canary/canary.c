@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "base/cancel.h"
 #include "canary/canary_staging.h"
 #include "canary/canary_free.h"
 #include "canary/canary_regions.h"
@@ -73,7 +74,9 @@ static void begin(void)
 
 void canary_use(void)
 {
+    cancel_hold();
     pthread_once(&first_use, begin);
+    cancel_release();
 }
 
 bool canary_used(void)

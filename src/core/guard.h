@@ -28,7 +28,8 @@ enum guard_count {
 struct guard {
     struct driver real;
     char real_path[512];
-    driver_fault_fn *real_fault;  // reports what killed a context (CPU device); NULL: not offered
+    driver_fault_fn *real_fault;      // reports what killed a context (CPU device); NULL: not offered
+    driver_skipped_fn *real_skipped;  // with --on-error=skip, if the device offers it; else NULL
     struct options options;
     struct option_set option_set;
     bool options_read;  // false: defaults hold, and strings are NULL

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: MIT
 // Locks of libmoat.so. Each has a rank: a thread takes locks in ascending order of rank only, and never two
-// of one rank. Builds with MOAT_CHECKED (base/checked.h) assert this whenever a lock is taken.
+// of one rank. The holder of a lock is not cancelled (base/cancel.h). Builds with MOAT_CHECKED
+// (base/checked.h) assert the order of ranks whenever a lock is taken.
 #ifndef MOAT_CORE_LOCK_H
 #define MOAT_CORE_LOCK_H
 
 #include <pthread.h>
 #include <stdbool.h>
 
+#include "base/cancel.h"
 #include "base/checked.h"
 
 // In the order in which a thread takes them.
@@ -53,6 +55,7 @@ static inline bool lock_is_held(const struct lock *lock)
 static inline void lock_take(struct lock *lock)
 {
     lock_note_take(lock, false);
+    cancel_hold();
     pthread_mutex_lock(&lock->mutex);
 }
 
@@ -60,9 +63,12 @@ static inline void lock_take(struct lock *lock)
 // to it.
 static inline bool lock_try(struct lock *lock)
 {
+    cancel_hold();
     bool taken = !pthread_mutex_trylock(&lock->mutex);
     if (taken)
         lock_note_take(lock, true);
+    else
+        cancel_release();
     return taken;
 }
 
@@ -70,6 +76,7 @@ static inline void lock_give(struct lock *lock)
 {
     lock_note_give(lock);
     pthread_mutex_unlock(&lock->mutex);
+    cancel_release();
 }
 
 // Makes the lock free in the child of a fork, where another thread of the parent may have held it. Its owner

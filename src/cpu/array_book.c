@@ -2,6 +2,8 @@
 // The list of all arrays and references, newest first.
 #include "cpu/array.h"
 
+#include "base/mutex.h"
+
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;  // rank: inside a context's lock
 static struct array_head *all;
 
@@ -21,23 +23,23 @@ CUresult array_register(struct array_head *h, enum array_kind kind, struct CUctx
     h->ctx = ctx;
     if (handle_add(h, HANDLE_IMAGE))
         return CUDA_ERROR_OUT_OF_MEMORY;
-    pthread_mutex_lock(&lock);
+    mutex_lock(&lock);
     h->next = all;
     all = h;
-    pthread_mutex_unlock(&lock);
+    mutex_unlock(&lock);
     return CUDA_SUCCESS;
 }
 
 bool array_unregister(struct array_head *h)
 {
     bool found = false;
-    pthread_mutex_lock(&lock);
+    mutex_lock(&lock);
     for (struct array_head **at = &all; *at && !found; at = found ? at : &(*at)->next)
         if (*at == h) {
             found = true;
             *at = h->next;
         }
-    pthread_mutex_unlock(&lock);
+    mutex_unlock(&lock);
     if (found)
         handle_remove(h);
     return found;
@@ -45,20 +47,20 @@ bool array_unregister(struct array_head *h)
 
 struct array_head *array_reference(enum array_kind kind, uint64_t address)
 {
-    pthread_mutex_lock(&lock);
+    mutex_lock(&lock);
     struct array_head *h = all;
     while (h && (h->kind != kind || h->reference != address))
         h = h->next;
-    pthread_mutex_unlock(&lock);
+    mutex_unlock(&lock);
     return h;
 }
 
 struct array_head *array_of(const struct CUctx_st *ctx)
 {
-    pthread_mutex_lock(&lock);
+    mutex_lock(&lock);
     struct array_head *h = all;
     while (h && h->ctx != ctx)
         h = h->next;
-    pthread_mutex_unlock(&lock);
+    mutex_unlock(&lock);
     return h;
 }

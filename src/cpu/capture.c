@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "base/mutex.h"
 #include "cpu/logs.h"
 #include "cpu/stream.h"
 
@@ -16,12 +17,12 @@ static _Thread_local CUstreamCaptureMode thread_mode = CU_STREAM_CAPTURE_MODE_GL
 
 void capture_lock(void)
 {
-    pthread_mutex_lock(&lock);
+    mutex_lock(&lock);
 }
 
 void capture_unlock(void)
 {
-    pthread_mutex_unlock(&lock);
+    mutex_unlock(&lock);
 }
 
 const void *capture_thread(void)

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "base/mutex.h"
 #include "base/option_variable.h"
 
 #define LARGE_PAGE ((uint64_t)2 << 20)
@@ -48,6 +49,7 @@ static void take(struct config *c, const struct options *o)
         .lanes = lanes[o->cpu_lanes],
         .stats = o->stats,
         .times = o->times,
+        .skip = o->on_error == OPTION_ON_ERROR_SKIP,
     };
 }
 
@@ -74,9 +76,17 @@ static void to_standard_error(void *ctx, const char *line)
 
 static struct config the_config;
 
-static void read_environment(void)
+static void read_environment_held(void)
 {
     config_parse(&the_config, getenv(OPTION_VARIABLE), to_standard_error, NULL);
+}
+
+// Other threads wait for this one.
+static void read_environment(void)
+{
+    mutex_hold();
+    read_environment_held();
+    mutex_release();
 }
 
 const struct config *config_get(void)

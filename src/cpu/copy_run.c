@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/mutex.h"
 #include "cpu/copy.h"
 #include "cpu/graph_memory.h"
 #include "cpu/stream.h"
@@ -131,10 +132,10 @@ static void execute_here(const struct copy_job *job)
     struct copy_job now = *job;
     bool device = job->dst.where == MEMORY_ON_DEVICE;
     if (device)
-        pthread_rwlock_rdlock(&memory_share_lock);
+        mutex_lock_read(&memory_share_lock);
     execute(&now);
     if (device)
-        pthread_rwlock_unlock(&memory_share_lock);
+        mutex_unlock_rw(&memory_share_lock);
 }
 
 // Returns whether a captured memset may run. It may pass the end of its allocation, or begin behind it: it is
@@ -280,11 +281,11 @@ static struct CUctx_st *other_context(const struct copy_side *side, const struct
     struct CUctx_st *ctx = NULL;
     if (side->where != MEMORY_ON_DEVICE || side->array)
         return NULL;
-    pthread_mutex_lock(&memory_lock);
+    mutex_lock(&memory_lock);
     const struct memory_block *b = memory_block_at(side->at);
     if (b && b->ctx && b->device != s->ctx->device)
         ctx = b->ctx;
-    pthread_mutex_unlock(&memory_lock);
+    mutex_unlock(&memory_lock);
     return ctx;
 }
 

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/mem.h"
+#include "base/mutex.h"
 #include "cpu/cpu.h"
 
 enum { TEXT = 1024 };
@@ -46,10 +47,10 @@ static struct coredump *settings_of(struct CUctx_st *ctx, bool own)
 
 void coredump_context_free(struct CUctx_st *ctx)
 {
-    pthread_mutex_lock(&lock);
+    mutex_lock(&lock);
     mem_free(ctx->coredump);
     ctx->coredump = NULL;
-    pthread_mutex_unlock(&lock);
+    mutex_unlock(&lock);
 }
 
 static const char *text_of(const struct coredump *s, CUcoredumpSettings a)
@@ -71,7 +72,7 @@ static CUresult get(struct CUctx_st *ctx, CUcoredumpSettings a, void *value, siz
 {
     if (a < CU_COREDUMP_ENABLE_ON_EXCEPTION || a >= CU_COREDUMP_MAX || !size)
         return CUDA_ERROR_INVALID_VALUE;
-    pthread_mutex_lock(&lock);
+    mutex_lock(&lock);
     const struct coredump *s = settings_of(ctx, false);
     const char *text = text_of(s, a);
     bool flag = is_set(s, a), flags = a == CU_COREDUMP_GENERATION_FLAGS;
@@ -82,7 +83,7 @@ static CUresult get(struct CUctx_st *ctx, CUcoredumpSettings a, void *value, siz
         memcpy(value, from, need);
     if (!value)
         *size = need;
-    pthread_mutex_unlock(&lock);
+    mutex_unlock(&lock);
     return fits || !value ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
@@ -129,11 +130,11 @@ static CUresult set(struct CUctx_st *ctx, CUcoredumpSettings a, const void *valu
 {
     if (a < CU_COREDUMP_ENABLE_ON_EXCEPTION || a >= CU_COREDUMP_MAX || !size || !value)
         return CUDA_ERROR_INVALID_VALUE;
-    pthread_mutex_lock(&lock);
+    mutex_lock(&lock);
     struct coredump *s = settings_of(ctx, true);
     bool good = s && store(s, a, value, *size);
     bool asks = good && (s->on_exception || s->user_trigger);
-    pthread_mutex_unlock(&lock);
+    mutex_unlock(&lock);
     if (asks)
         not_supported_notify("writing core files of kernels");
     return good ? CUDA_SUCCESS : s ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_OUT_OF_MEMORY;

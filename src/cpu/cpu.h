@@ -113,6 +113,7 @@ void cpu_context_fail(struct CUctx_st *ctx, const struct exec_fault *fault);  //
 CUresult cpu_context_error_of(enum exec_fault_kind kind);
 // Copies a fault and its texts for moat_driver_fault.
 void fault_query_keep(struct driver_fault *to, const struct exec_fault *f, CUresult result);
+void fault_query_skipped(void *owner, const struct exec_fault *f);  // keeps it for moat_driver_skipped
 
 // Used for primary contexts and for those of cuCtxCreate.
 CUresult cpu_context_start(struct CUctx_st *ctx, CUdevice device, unsigned flags);  // begins a life

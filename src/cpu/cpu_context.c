@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/mutex.h"
 #include "cpu/array.h"
 #include "cpu/kernel_stats.h"
 
@@ -40,9 +41,9 @@ CUresult cpu_context_start(struct CUctx_st *ctx, CUdevice device, unsigned flags
 {
     ctx->device = device;
     ctx->flags = flags;
-    pthread_mutex_lock(&lock);
+    mutex_lock(&lock);
     ctx->id = ++last_id;
-    pthread_mutex_unlock(&lock);
+    mutex_unlock(&lock);
     ctx->modules = NULL;
     memset(ctx->peers, 0, sizeof ctx->peers);
     ctx->cache_config = CU_FUNC_CACHE_PREFER_NONE;
@@ -71,11 +72,11 @@ void cpu_context_end(struct CUctx_st *ctx)
 
 static struct CUctx_st *take_memory(void)
 {
-    pthread_mutex_lock(&lock);
+    mutex_lock(&lock);
     struct CUctx_st *ctx = free_contexts;
     if (ctx)
         free_contexts = ctx->next_free;
-    pthread_mutex_unlock(&lock);
+    mutex_unlock(&lock);
     if (ctx)
         return ctx;
     ctx = mem_zalloc(1, sizeof *ctx);
@@ -89,10 +90,10 @@ static struct CUctx_st *take_memory(void)
 static void return_memory(struct CUctx_st *ctx)
 {
     atomic_fetch_add(&ctx->generation, 1);
-    pthread_mutex_lock(&lock);
+    mutex_lock(&lock);
     ctx->next_free = free_contexts;
     free_contexts = ctx;
-    pthread_mutex_unlock(&lock);
+    mutex_unlock(&lock);
 }
 
 struct CUctx_st *cpu_context_named(CUcontext handle)
@@ -169,13 +170,13 @@ CUresult cpu_context_error_of(enum exec_fault_kind kind)
 void cpu_context_fail(struct CUctx_st *ctx, const struct exec_fault *fault)
 {
     CUresult error = cpu_context_error_of(fault->kind);
-    pthread_mutex_lock(&ctx->lock);
+    mutex_lock(&ctx->lock);
     if (error && !atomic_load(&ctx->error)) {
         ctx->fault = *fault;
         fault_query_keep(&ctx->fault_report, fault, error);
         atomic_store_explicit(&ctx->error, (int)error, memory_order_release);  // partner: cpu_context_current
     }
-    pthread_mutex_unlock(&ctx->lock);
+    mutex_unlock(&ctx->lock);
 }
 
 static CUresult create(CUcontext *out, unsigned flags, CUdevice device)
@@ -238,11 +239,11 @@ static CUresult destroy(CUcontext ctx)
     CUresult r = device_ready();
     if (r || !ctx)
         return r ? r : CUDA_ERROR_INVALID_VALUE;
-    pthread_mutex_lock(&lock);
+    mutex_lock(&lock);
     bool ours = handle_is(ctx, HANDLE_CONTEXT) && !ctx->primary;
     if (ours)
         handle_remove(ctx);
-    pthread_mutex_unlock(&lock);
+    mutex_unlock(&lock);
     if (!ours)
         return CUDA_ERROR_INVALID_CONTEXT;
     if (stack.depth && stack.entries[stack.depth - 1].ctx == ctx)

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/mutex.h"
 #include "cpu/config.h"
 #include "cpu/cpu.h"
 #include "cpu/logs.h"
@@ -26,7 +27,7 @@ static void after_fork(void)
     atomic_compare_exchange_strong(&state, &ready, FORKED);
 }
 
-static void init(void)
+static void init_held(void)
 {
     const struct config *config = config_get();
 
@@ -38,6 +39,14 @@ static void init(void)
         say("cpu-lanes=%s: this processor does not have them; %s is used", config->lanes, exec_lanes_name());
     pool_limit(config->threads);
     atomic_store_explicit(&state, READY, memory_order_release);  // partner: device_ready
+}
+
+// Other threads wait for this one.
+static void init(void)
+{
+    mutex_hold();
+    init_held();
+    mutex_release();
 }
 
 CUresult device_init(void)

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/mem.h"
+#include "base/mutex.h"
 #include "cpu/share_file.h"
 
 enum { PAGE = 4096, STATES = 8192, RECENT = 62 };
@@ -72,7 +73,7 @@ struct event_share *event_share_new(void)
     struct event_share *s = mem_zalloc(1, sizeof *s);
     if (!s)
         return NULL;
-    pthread_mutex_lock(&lock);
+    mutex_lock(&lock);
     s->state = make_file() ? take_state() : NULL;
     if (s->state) {
         s->ticket.size = STATES * sizeof *states;
@@ -80,7 +81,7 @@ struct event_share *event_share_new(void)
         s->ticket.bytes = sizeof *states;
         s->ticket.id = ids;
     }
-    pthread_mutex_unlock(&lock);
+    mutex_unlock(&lock);
     if (!s->state || share_file_ticket(&s->ticket, SHARE_EVENT, file)) {
         if (s->state)
             atomic_store_explicit(&s->state->id, 0, memory_order_release);

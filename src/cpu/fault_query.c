@@ -2,6 +2,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/mem.h"
+#include "base/mutex.h"
 #include "cpu/cpu.h"
 #include "driver/driver_fault.h"
 #include "ptx/ptx.h"
@@ -89,6 +91,47 @@ void fault_query_keep(struct driver_fault *to, const struct exec_fault *f, CUres
     keep_frames(to, f);
 }
 
+// Faults that were skipped, until somebody takes them. What finds no room is lost; the guard takes them at every call.
+enum { SKIPPED = 64 };
+static struct {
+    pthread_mutex_t lock;
+    struct driver_fault *fault[SKIPPED];
+    unsigned first, count;
+} skipped = {.lock = PTHREAD_MUTEX_INITIALIZER};
+
+void fault_query_skipped(void *owner, const struct exec_fault *f)
+{
+    struct driver_fault *kept = mem_alloc(sizeof *kept);
+    if (!kept)
+        return;
+    fault_query_keep(kept, f, cpu_context_error_of(f->kind));
+    mutex_lock(&skipped.lock);
+    if (skipped.count < SKIPPED) {
+        skipped.fault[(skipped.first + skipped.count++) % SKIPPED] = kept;
+        kept = NULL;
+    }
+    mutex_unlock(&skipped.lock);
+    mem_free(kept);
+}
+
+__attribute__((visibility("default"))) int moat_driver_skipped(struct driver_fault *out);
+int moat_driver_skipped(struct driver_fault *out)
+{
+    struct driver_fault *taken = NULL;
+    mutex_lock(&skipped.lock);
+    if (skipped.count) {
+        taken = skipped.fault[skipped.first];
+        skipped.first = (skipped.first + 1) % SKIPPED;
+        skipped.count--;
+    }
+    mutex_unlock(&skipped.lock);
+    if (!taken)
+        return CUDA_ERROR_NOT_FOUND;
+    *out = *taken;
+    mem_free(taken);
+    return CUDA_SUCCESS;
+}
+
 __attribute__((visibility("default"))) int moat_driver_fault(CUcontext context, struct driver_fault *out);
 int moat_driver_fault(CUcontext context, struct driver_fault *out)
 {
@@ -99,10 +142,10 @@ int moat_driver_fault(CUcontext context, struct driver_fault *out)
         cpu_context_current_any(&ctx);
     if (!ctx)
         return CUDA_ERROR_INVALID_CONTEXT;
-    pthread_mutex_lock(&ctx->lock);
+    mutex_lock(&ctx->lock);
     bool faulted = atomic_load_explicit(&ctx->error, memory_order_relaxed);
     if (faulted)
         *out = ctx->fault_report;
-    pthread_mutex_unlock(&ctx->lock);
+    mutex_unlock(&ctx->lock);
     return faulted ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;
 }

@@ -7,6 +7,7 @@
 // The nodes of a child graph lie between two marks. A conditional node is an operation that reads its word.
 // If a body is to run, it submits the body, and behind that itself again (while) or the mark that the nodes
 // behind it wait for; otherwise it submits that mark at once.
+#include "base/mutex.h"
 #include "cpu/graphs.h"
 
 struct flight {
@@ -283,13 +284,13 @@ static CUresult memory_take(const struct CUgraphExec_st *e)
 {
     if (!e->graph->memory)
         return CUDA_SUCCESS;
-    pthread_mutex_lock(&memory_lock);
+    mutex_lock(&memory_lock);
     bool ready = memory_ready(e->graph, e->flags & CUDA_GRAPH_INSTANTIATE_FLAG_AUTO_FREE_ON_LAUNCH);
     if (ready && !memory_change(e->graph)) {
         memory_restore(e->graph);
         ready = false;
     }
-    pthread_mutex_unlock(&memory_lock);
+    mutex_unlock(&memory_lock);
     return ready ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
@@ -298,9 +299,9 @@ static void memory_give_back(const struct CUgraphExec_st *e)
 {
     if (!e->graph->memory)
         return;
-    pthread_mutex_lock(&memory_lock);
+    mutex_lock(&memory_lock);
     memory_restore(e->graph);
-    pthread_mutex_unlock(&memory_lock);
+    mutex_unlock(&memory_lock);
 }
 
 struct exec_task {

@@ -4,6 +4,7 @@
 #include <assert.h>
 
 #include "base/mem.h"
+#include "base/mutex.h"
 
 enum { CHUNK = 32 << 20 };
 
@@ -15,12 +16,12 @@ static uint64_t used[CONFIG_DEVICES], used_high[CONFIG_DEVICES];
 
 static void lock(void)
 {
-    pthread_mutex_lock(&memory_lock);
+    mutex_lock(&memory_lock);
 }
 
 static void unlock(void)
 {
-    pthread_mutex_unlock(&memory_lock);
+    mutex_unlock(&memory_lock);
 }
 
 CUresult graph_memory_new(uint64_t size, int device, struct graph_memory **out)

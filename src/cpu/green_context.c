@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/mutex.h"
 #include "cpu/stream.h"
 
 struct CUgreenCtx_st {
@@ -135,9 +136,9 @@ CUresult cuDevResourceGenerateDesc(CUdevResourceDesc *out, CUdevResource *resour
         if (sms > device_sm_count())
             return CUDA_ERROR_INVALID_RESOURCE_CONFIGURATION;
     }
-    pthread_mutex_lock(&lock);
+    mutex_lock(&lock);
     *out = find_desc(device, sms);
-    pthread_mutex_unlock(&lock);
+    mutex_unlock(&lock);
     return *out ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
 
@@ -158,11 +159,11 @@ static CUresult get(CUgreenCtx handle, struct CUgreenCtx_st *out)
     CUresult r = device_ready();
     if (r)
         return r;
-    pthread_mutex_lock(&lock);
+    mutex_lock(&lock);
     const struct CUgreenCtx_st *g = *find(handle);
     if (g)
         *out = *g;
-    pthread_mutex_unlock(&lock);
+    mutex_unlock(&lock);
     return g ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
@@ -178,21 +179,21 @@ struct CUctx_st *green_context_base(CUcontext handle, unsigned long long *id)
 
 CUgreenCtx green_context_of(unsigned long long id)
 {
-    pthread_mutex_lock(&lock);
+    mutex_lock(&lock);
     struct CUgreenCtx_st *g = greens;
     while (g && g->id != id)
         g = g->next;
-    pthread_mutex_unlock(&lock);
+    mutex_unlock(&lock);
     return g;
 }
 
 static bool desc_is(CUdevResourceDesc handle)
 {
-    pthread_mutex_lock(&lock);
+    mutex_lock(&lock);
     const struct CUdevResourceDesc_st *d = descs;
     while (d && d != handle)
         d = d->next;
-    pthread_mutex_unlock(&lock);
+    mutex_unlock(&lock);
     return d;
 }
 
@@ -211,11 +212,11 @@ CUresult cuGreenCtxCreate(CUgreenCtx *out, CUdevResourceDesc desc, CUdevice devi
     }
     g->device = device;
     g->sms = desc->sms;
-    pthread_mutex_lock(&lock);
+    mutex_lock(&lock);
     g->id = ++last_id;
     g->next = greens;
     greens = g;
-    pthread_mutex_unlock(&lock);
+    mutex_unlock(&lock);
     *out = g;
     return CUDA_SUCCESS;
 }
@@ -227,11 +228,11 @@ CUresult cuGreenCtxDestroy(CUgreenCtx handle)
     CUresult r = device_ready();
     if (r)
         return r;
-    pthread_mutex_lock(&lock);
+    mutex_lock(&lock);
     struct CUgreenCtx_st **at = find(handle), *g = *at;
     if (g)
         *at = g->next;
-    pthread_mutex_unlock(&lock);
+    mutex_unlock(&lock);
     if (!g)
         return CUDA_ERROR_INVALID_VALUE;
     CUdevice device = g->device;

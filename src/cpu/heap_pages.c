@@ -5,6 +5,7 @@
 #include <errno.h>
 
 #include "base/mem.h"
+#include "base/mutex.h"
 
 // --- lists -------------------------------------------------------------------------------------------------
 
@@ -69,7 +70,7 @@ static uint32_t find_run(const struct heap_pages *p, uint32_t n)
 uint32_t heap_pages_take(struct heap_pages *p, uint32_t n)
 {
     assert(n);
-    pthread_mutex_lock(&p->lock);
+    mutex_lock(&p->lock);
     uint32_t first = find_run(p, n);
     if (first != HEAP_NO_PAGE) {
         uint32_t all = p->page[first].free;
@@ -78,13 +79,13 @@ uint32_t heap_pages_take(struct heap_pages *p, uint32_t n)
             add_run(p, first + n, all - n);
         p->page[first].taken = n;
     }
-    pthread_mutex_unlock(&p->lock);
+    mutex_unlock(&p->lock);
     return first;
 }
 
 void heap_pages_give(struct heap_pages *p, uint32_t first)
 {
-    pthread_mutex_lock(&p->lock);
+    mutex_lock(&p->lock);
     uint32_t n = p->page[first].taken, after = first + n;
     assert(n && !p->page[first].free);
     p->page[first].taken = 0;
@@ -99,7 +100,7 @@ void heap_pages_give(struct heap_pages *p, uint32_t first)
         remove_run(p, first);
     }
     add_run(p, first, n);
-    pthread_mutex_unlock(&p->lock);
+    mutex_unlock(&p->lock);
 }
 
 // --- the whole ---------------------------------------------------------------------------------------------
@@ -141,7 +142,7 @@ static uint32_t listed(const struct heap_pages *p)
 
 bool heap_pages_valid(struct heap_pages *p)
 {
-    pthread_mutex_lock(&p->lock);
+    mutex_lock(&p->lock);
     uint32_t runs = 0, i = 0;
     bool valid = true, was_free = false;
     while (valid && i < p->count) {
@@ -154,6 +155,6 @@ bool heap_pages_valid(struct heap_pages *p)
         i += n;
     }
     valid = valid && listed(p) == runs;
-    pthread_mutex_unlock(&p->lock);
+    mutex_unlock(&p->lock);
     return valid;
 }

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "base/mem.h"
+#include "base/mutex.h"
 #include "cpu/capture.h"
 #include "cpu/memory.h"
 #include "cpu/share_file.h"
@@ -64,15 +65,15 @@ CUresult cuIpcGetMemHandle(CUipcMemHandle *out, CUdeviceptr p)
     r = capture_unsafe();
     if (r)
         return r;
-    pthread_mutex_lock(&memory_lock);
+    mutex_lock(&memory_lock);
     r = export(p, false, &done, out);
-    pthread_mutex_unlock(&memory_lock);
+    mutex_unlock(&memory_lock);
     if (r || done)
         return r;
     memory_share_pause();
-    pthread_mutex_lock(&memory_lock);
+    mutex_lock(&memory_lock);
     r = export(p, true, &done, out);
-    pthread_mutex_unlock(&memory_lock);
+    mutex_unlock(&memory_lock);
     memory_share_resume();
     return r;
 }
@@ -173,7 +174,7 @@ static CUresult open_handle(CUdeviceptr *out, const CUipcMemHandle *handle, unsi
     r = capture_unsafe();
     if (r)
         return r;
-    pthread_mutex_lock(&memory_lock);
+    mutex_lock(&memory_lock);
     struct memory_block *b = find_opened(ctx, handle);
     if (b) {
         b->opened->times++;
@@ -181,7 +182,7 @@ static CUresult open_handle(CUdeviceptr *out, const CUipcMemHandle *handle, unsi
     } else {
         r = open_new(ctx, handle, &t, out);
     }
-    pthread_mutex_unlock(&memory_lock);
+    mutex_unlock(&memory_lock);
     return r;
 }
 
@@ -219,13 +220,13 @@ CUresult cuIpcCloseMemHandle(CUdeviceptr p)
         r = capture_unsafe();
     if (r)
         return r;
-    pthread_mutex_lock(&memory_lock);
+    mutex_lock(&memory_lock);
     struct memory_block *b = closable(p);
     bool last = b && b->opened->times == 1;
     if (b && !last)
         b->opened->times--;
     struct CUctx_st *owner = b ? b->ctx : NULL;
-    pthread_mutex_unlock(&memory_lock);
+    mutex_unlock(&memory_lock);
     if (!last)
         return b ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
     // As with a free, kernels that use the memory run to their end. No lock is held meanwhile.
@@ -234,12 +235,12 @@ CUresult cuIpcCloseMemHandle(CUdeviceptr p)
         r = cpu_context_wait(owner);
     if (r)
         return r;
-    pthread_mutex_lock(&memory_lock);
+    mutex_lock(&memory_lock);
     b = closable(p);
     if (b && --b->opened->times == 0) {
         memory_block_remove(b);
         ipc_memory_release(b);
     }
-    pthread_mutex_unlock(&memory_lock);
+    mutex_unlock(&memory_lock);
     return b ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/mem.h"
+#include "base/mutex.h"
 #include "base/vec.h"
 #include "cpu/config.h"
 
@@ -116,9 +117,9 @@ void kernel_stats_print(void)
     // A forked child has its parent's rows, which only the parent prints.
     if (owner != getpid())
         return;
-    pthread_mutex_lock(&lock);
+    mutex_lock(&lock);
     bool some = render(&text);
-    pthread_mutex_unlock(&lock);
+    mutex_unlock(&lock);
     if (!some)
         return;
     // A failed write is ignored.
@@ -141,10 +142,18 @@ static void print_at_exit(void)
     kernel_stats_print();
 }
 
-static void start(void)
+static void start_held(void)
 {
     owner = getpid();
     atexit(print_at_exit);
+}
+
+// Other threads wait for this one.
+static void start(void)
+{
+    mutex_hold();
+    start_held();
+    mutex_release();
 }
 
 // Returns the index of the kernel's row, which is added if need be; SIZE_MAX if out of memory. The lock must
@@ -174,9 +183,9 @@ struct kernel_stats_launch *kernel_stats_begin(struct str kernel)
     struct kernel_stats_launch *l = mem_zalloc(1, sizeof *l);
     if (!l)
         return NULL;
-    pthread_mutex_lock(&lock);
+    mutex_lock(&lock);
     l->kernel = find_row(kernel);
-    pthread_mutex_unlock(&lock);
+    mutex_unlock(&lock);
     l->counts = config->stats;
     if (l->kernel != SIZE_MAX) {
         atomic_fetch_add_explicit(&open_launches, 1, memory_order_relaxed);
@@ -204,7 +213,7 @@ void kernel_stats_end(struct kernel_stats_launch *l)
     if (!l)
         return;
     struct grid_clock now = pool_clock();
-    pthread_mutex_lock(&lock);
+    mutex_lock(&lock);
     if (l->began.wall) {
         struct kernel_stats *k = &kernels.items[l->kernel];
         k->launches++;
@@ -212,7 +221,7 @@ void kernel_stats_end(struct kernel_stats_launch *l)
         k->time.cpu += now.cpu - l->began.cpu;
         add(&k->counters, &l->counters);
     }
-    pthread_mutex_unlock(&lock);
+    mutex_unlock(&lock);
     mem_free(l);
     atomic_fetch_sub_explicit(&open_launches, 1, memory_order_release);  // partner: print_at_exit
 }

@@ -6,6 +6,8 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/mutex.h"
+#include "cpu/config.h"
 #include "cpu/kernel_stats.h"
 #include "cpu/launch.h"
 #include "cpu/logs.h"
@@ -41,7 +43,7 @@ static struct slab {
 } * slabs;
 
 // Adds a slab of slots. The lock must be held.
-static bool add_slab(unsigned class)
+static bool map_slab(unsigned class)
 {
     uint32_t size = class_size[class] + WORKSPACE;
     unsigned n = SLAB / size ? SLAB / size : 1;
@@ -59,6 +61,14 @@ static bool add_slab(unsigned class)
         free_slots[class] = &s->slots[i];
     }
     return true;
+}
+
+static bool add_slab(unsigned class)
+{
+    mutex_hold();
+    bool added = map_slab(class);
+    mutex_release();
+    return added;
 }
 
 static struct slot *take_slot(uint32_t size)
@@ -217,6 +227,7 @@ static struct exec_grid *new_grid(const struct launch_request *q, struct slot *s
     struct exec_launch launch = {
         .children = &launch_children,
         .owner = &s->owner,
+        .skipped = config_get()->skip ? fault_query_skipped : NULL,
         .kernel = q->f->kernel,
         .grid = {q->grid[0], q->grid[1], q->grid[2]},
         .block = {q->block[0], q->block[1], q->block[2]},

@@ -13,6 +13,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/mutex.h"
 #include "cpu/launch.h"
 #include "exec/space.h"
 
@@ -93,14 +94,14 @@ static int prepare(void *owner, const struct exec_kernel *k, const uint32_t grid
                 !launch_check(&c->request);
     if (ours)
         c->params = memory_internal_alloc(k->param_size, 256);
-    pthread_mutex_lock(&lock);
+    mutex_lock(&lock);
     struct launch_family *f = c->params ? family_of(o) : NULL;
     *params = c->params;
     if (f) {
         c->next = f->prepared;
         f->prepared = c;
     }
-    pthread_mutex_unlock(&lock);
+    mutex_unlock(&lock);
     if (f)
         return CUDA_SUCCESS;
     launch_child_uncount(o->ctx);
@@ -156,7 +157,7 @@ static int launch(void *owner, uint64_t params, uint64_t stream, uint64_t block)
 {
     struct launch_owner *o = owner;
     struct pool_op *op;
-    pthread_mutex_lock(&lock);
+    mutex_lock(&lock);
     struct child *c = take(o->family, params);
     CUresult r = c ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
     if (!r) {
@@ -165,7 +166,7 @@ static int launch(void *owner, uint64_t params, uint64_t stream, uint64_t block)
     }
     if (!r)
         submit_child(o, op, stream, block);
-    pthread_mutex_unlock(&lock);
+    mutex_unlock(&lock);
     if (c && r)
         launch_child_uncount(o->ctx);
     free_child(c);
@@ -240,7 +241,7 @@ static int copy(void *owner, const struct exec_copy *c, uint64_t stream, uint64_
         return r;
     struct pool_op *op = pool_op_new(POOL_WORK, o->ctx);
     struct copy_work *work = op ? mem_alloc(sizeof *work) : NULL;
-    pthread_mutex_lock(&lock);
+    mutex_lock(&lock);
     bool good = work && family_of(o);
     if (good) {
         *work = (struct copy_work){o->ctx, *c};
@@ -248,7 +249,7 @@ static int copy(void *owner, const struct exec_copy *c, uint64_t stream, uint64_
         op->arg = work;
         submit_child(o, op, stream, block);
     }
-    pthread_mutex_unlock(&lock);
+    mutex_unlock(&lock);
     if (good)
         return CUDA_SUCCESS;
     launch_child_uncount(o->ctx);
@@ -268,7 +269,7 @@ static int join(struct launch_owner *o, uint64_t event, uint64_t stream, uint64_
     if (r)
         return r;
     struct pool_op *op = pool_op_new(POOL_MARK, o->ctx);
-    pthread_mutex_lock(&lock);
+    mutex_lock(&lock);
     struct launch_family *f = op ? family_of(o) : NULL;
     if (f) {
         struct pool_op **queue = queue_of(f, stream, block),
@@ -282,7 +283,7 @@ static int join(struct launch_owner *o, uint64_t event, uint64_t stream, uint64_
         pool_submit(op);
         pool_unlock();
     }
-    pthread_mutex_unlock(&lock);
+    mutex_unlock(&lock);
     if (f)
         return CUDA_SUCCESS;
     launch_child_uncount(o->ctx);
@@ -317,10 +318,10 @@ const struct exec_children launch_children = {
 
 void launch_child_end(struct launch_owner *o)
 {
-    pthread_mutex_lock(&lock);
+    mutex_lock(&lock);
     struct launch_family *f = o->family;
     o->family = NULL;
-    pthread_mutex_unlock(&lock);
+    mutex_unlock(&lock);
     if (!f)
         return;
     while (f->prepared) {

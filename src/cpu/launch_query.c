@@ -2,6 +2,7 @@
 // Queries by kernels about the device, themselves and errors.
 #include <string.h>
 
+#include "base/mutex.h"
 #include "cpu/launch.h"
 #include "driver/driver.h"
 #include "exec/space.h"
@@ -85,11 +86,11 @@ uint64_t launch_query_error(void *owner, int error, bool name)
     while (which < ERRORS && errors[which].error != error)
         which++;
     const char *text = text_of(which, name);
-    pthread_mutex_lock(&lock);
+    mutex_lock(&lock);
     uint64_t *at = &texts[which][name];
     if (!*at && (*at = memory_internal_alloc(strlen(text) + 1, 1)))
         memcpy(space_host(*at), text, strlen(text) + 1);
     uint64_t found = *at;
-    pthread_mutex_unlock(&lock);
+    mutex_unlock(&lock);
     return found;
 }

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 
 #include "base/mem.h"
+#include "base/mutex.h"
 #include "cpu/logs.h"
 #include "cpu/module.h"
 
@@ -74,13 +75,13 @@ static struct CUmod_st *find(const struct CUlib_st *l, const struct CUctx_st *ct
 CUresult library_module(struct CUlib_st *l, struct CUctx_st *ctx, struct CUmod_st **out)
 {
     CUresult r = CUDA_SUCCESS;
-    pthread_mutex_lock(&l->lock);
+    mutex_lock(&l->lock);
     struct CUmod_st *m = find(l, ctx);
     if (!m)
         r = load(l, ctx, &m);
     else if (ctx && !m->ctx)
         r = module_adopt(m, ctx);
-    pthread_mutex_unlock(&l->lock);
+    mutex_unlock(&l->lock);
     if (!r)
         *out = m;
     return r;
@@ -101,9 +102,9 @@ static void unlink_module(struct CUlib_st *l, struct CUmod_st *m)
 
 void library_forget(struct CUmod_st *m)
 {
-    pthread_mutex_lock(&m->library->lock);
+    mutex_lock(&m->library->lock);
     unlink_module(m->library, m);
-    pthread_mutex_unlock(&m->library->lock);
+    mutex_unlock(&m->library->lock);
 }
 
 CUresult library_function(struct CUkern_st *k, struct CUctx_st *ctx, struct CUfunc_st **out)
@@ -251,7 +252,7 @@ static CUresult give_kernel(struct CUlib_st *l, const struct exec_kernel *kernel
 {
     struct CUkern_st *k = &l->kernels[index];
     CUresult r = CUDA_SUCCESS;
-    pthread_mutex_lock(&l->lock);
+    mutex_lock(&l->lock);
     if (!k->name) {
         char *copy = mem_alloc(kernel->name.len + 1);
         if (!copy || handle_add(k, HANDLE_KERNEL)) {
@@ -263,7 +264,7 @@ static CUresult give_kernel(struct CUlib_st *l, const struct exec_kernel *kernel
             k->name = copy;
         }
     }
-    pthread_mutex_unlock(&l->lock);
+    mutex_unlock(&l->lock);
     if (!r)
         *out = k;
     return r;

@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "base/mem.h"
+#include "base/mutex.h"
 #include "cpu/cpu.h"
 
 enum { LINES = 50, ROOM = 512, CALLBACKS = 32 };  // 25,600 bytes of lines in all, as NVIDIA's driver has
@@ -47,13 +48,13 @@ void logs_add(const char *text, size_t len)
 {
     if (len > ROOM - 1)
         len = ROOM - 1;
-    pthread_mutex_lock(&lock);
+    mutex_lock(&lock);
     char *to = lines[total % LINES].text;
     memcpy(to, text, len);
     to[len] = '\n';
     lines[total++ % LINES].len = len + 1;
     atomic_store_explicit(&news, true, memory_order_relaxed);
-    pthread_mutex_unlock(&lock);
+    mutex_unlock(&lock);
 }
 
 struct message {
@@ -65,7 +66,7 @@ struct message {
 // Copies the next message for callbacks. Returns false if there is none.
 static bool next_undelivered(struct message *m)
 {
-    pthread_mutex_lock(&lock);
+    mutex_lock(&lock);
     if (delivered + LINES < total)
         delivered = total - LINES;
     bool found = delivered < total;
@@ -76,28 +77,28 @@ static bool next_undelivered(struct message *m)
         m->text[m->len] = 0;
     }
     atomic_store_explicit(&news, delivered < total, memory_order_relaxed);
-    pthread_mutex_unlock(&lock);
+    mutex_unlock(&lock);
     return found;
 }
 
 // Calls a callback with its own copy of the text, which it may write to.
 static void deliver_one(struct CUlogsCallbackEntry_st *e, const struct message *m)
 {
-    pthread_mutex_lock(&lock);
+    mutex_lock(&lock);
     if (e->fn && m->number >= e->since) {
         struct message own = *m;
         CUlogsCallback fn = e->fn;
         void *data = e->data;
         e->running++;
-        pthread_mutex_unlock(&lock);
+        mutex_unlock(&lock);
         inside = e;
         fn(data, CU_LOG_LEVEL_ERROR, own.text, own.len);
         inside = NULL;
-        pthread_mutex_lock(&lock);
+        mutex_lock(&lock);
         e->running--;
         pthread_cond_broadcast(&ended);
     }
-    pthread_mutex_unlock(&lock);
+    mutex_unlock(&lock);
 }
 
 // Messages that a callback causes are delivered after it has returned.
@@ -117,12 +118,12 @@ CUresult cuLogsRegisterCallback(CUlogsCallback fn, void *data, CUlogsCallbackHan
     unsigned i = 0;
     if (!fn)
         return CUDA_ERROR_INVALID_VALUE;
-    pthread_mutex_lock(&lock);
+    mutex_lock(&lock);
     while (i < CALLBACKS && (callbacks[i].fn || callbacks[i].running))
         i++;
     if (i < CALLBACKS)
         callbacks[i] = (struct CUlogsCallbackEntry_st){fn, data, total, 0};
-    pthread_mutex_unlock(&lock);
+    mutex_unlock(&lock);
     if (i < CALLBACKS && out)
         *out = &callbacks[i];
     return i < CALLBACKS ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
@@ -132,7 +133,7 @@ CUresult cuLogsRegisterCallback(CUlogsCallback fn, void *data, CUlogsCallbackHan
 CUresult cuLogsUnregisterCallback(CUlogsCallbackHandle handle)
 {
     struct CUlogsCallbackEntry_st *e = NULL;
-    pthread_mutex_lock(&lock);
+    mutex_lock(&lock);
     for (unsigned i = 0; i < CALLBACKS; i++) {
         if (handle == &callbacks[i] && callbacks[i].fn)
             e = &callbacks[i];
@@ -141,7 +142,7 @@ CUresult cuLogsUnregisterCallback(CUlogsCallbackHandle handle)
         e->fn = NULL;
     while (e && e->running && !inside)
         pthread_cond_wait(&ended, &lock);
-    pthread_mutex_unlock(&lock);
+    mutex_unlock(&lock);
     return e ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
@@ -149,9 +150,9 @@ CUresult cuLogsCurrent(CUlogIterator *out, unsigned int flags)
 {
     if (!out || flags)
         return CUDA_ERROR_INVALID_VALUE;
-    pthread_mutex_lock(&lock);
+    mutex_lock(&lock);
     *out = total;
-    pthread_mutex_unlock(&lock);
+    mutex_unlock(&lock);
     return CUDA_SUCCESS;
 }
 
@@ -159,7 +160,7 @@ CUresult cuLogsCurrent(CUlogIterator *out, unsigned int flags)
 // missing. Returns the number of bytes.
 static size_t dump(CUlogIterator *from, char *to, size_t room, bool *fits)
 {
-    pthread_mutex_lock(&lock);
+    mutex_lock(&lock);
     unsigned wanted = from ? *from : 0, oldest = total > LINES ? total - LINES : 0;
     unsigned first = wanted < oldest ? oldest : wanted, begin = total;
     size_t used = 0;
@@ -180,7 +181,7 @@ static size_t dump(CUlogIterator *from, char *to, size_t room, bool *fits)
     }
     if (from && *fits)
         *from = total;
-    pthread_mutex_unlock(&lock);
+    mutex_unlock(&lock);
     return used;
 }
 

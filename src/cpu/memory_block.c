@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/mutex.h"
 #include "cpu/memory.h"
 #include "exec/space.h"
 
@@ -109,8 +110,8 @@ enum memory_where memory_block_check(uint64_t addr, uint64_t size, unsigned righ
 {
     if (addr + size < addr || space_init())
         return MEMORY_BAD;
-    pthread_mutex_lock(&memory_lock);
+    mutex_lock(&memory_lock);
     enum memory_where where = check(addr, size, rights);
-    pthread_mutex_unlock(&memory_lock);
+    mutex_unlock(&memory_lock);
     return where;
 }

@@ -16,6 +16,7 @@
 #include <sched.h>
 
 #include "base/mem.h"
+#include "base/mutex.h"
 #include "cpu/heap_pages.h"
 #include "cpu/memory.h"
 
@@ -253,9 +254,9 @@ static uint64_t alloc_when_full(struct memory_heap *h, struct shard *s, uint64_t
 static void unmake(struct memory_heap *h)
 {
     if (h->piece) {
-        pthread_mutex_lock(&memory_lock);
+        mutex_lock(&memory_lock);
         memory_slab_give(memory_slab_of(slabs, h->device), h->piece);
-        pthread_mutex_unlock(&memory_lock);
+        mutex_unlock(&memory_lock);
     }
     heap_pages_free(&h->pages);
     mem_free(h->shards);
@@ -269,9 +270,9 @@ static struct memory_heap *make(int device, uint64_t size)
     if (!h)
         return NULL;
     h->device = device;
-    pthread_mutex_lock(&memory_lock);
+    mutex_lock(&memory_lock);
     h->piece = memory_slab_take(memory_slab_of(slabs, device), size, MEMORY_UNIT);
-    pthread_mutex_unlock(&memory_lock);
+    mutex_unlock(&memory_lock);
     if (!h->piece || h->piece->size / HEAP_PAGE >= HEAP_NO_PAGE) {
         unmake(h);
         return NULL;
@@ -294,13 +295,13 @@ static struct memory_heap *make(int device, uint64_t size)
 static struct memory_heap *make_once(struct CUctx_st *ctx)
 {
     uint64_t size = cpu_context_limit_now(ctx, CU_LIMIT_MALLOC_HEAP_SIZE);
-    pthread_mutex_lock(&make_lock);
+    mutex_lock(&make_lock);
     struct memory_heap *h = atomic_load_explicit(&ctx->heap, memory_order_relaxed);
     if (!h && size) {
         h = make(ctx->device, size);
         atomic_store_explicit(&ctx->heap, h, memory_order_release);  // pairs with heap_of
     }
-    pthread_mutex_unlock(&make_lock);
+    mutex_unlock(&make_lock);
     return h;
 }
 

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "base/mem.h"
+#include "base/mutex.h"
 #include "cpu/capture.h"
 #include "cpu/memory.h"
 #include "exec/space.h"
@@ -89,11 +90,11 @@ static CUresult alloc(enum memory_kind kind, struct CUctx_st *ctx, uint64_t size
     }
     b->flags = flags;
     b->preferred.id = b->prefetched.id = CU_DEVICE_INVALID;
-    pthread_mutex_lock(&memory_lock);
+    mutex_lock(&memory_lock);
     memory_block_add(b, (uintptr_t)b->pages, size);
     space_set(b->node.base, page_ceil(size), b->rights);
     *out = b->pages;
-    pthread_mutex_unlock(&memory_lock);
+    mutex_unlock(&memory_lock);
     return CUDA_SUCCESS;
 }
 
@@ -204,14 +205,14 @@ CUresult cuMemHostRegister_v2(void *p, size_t size, unsigned int flags)
     b->flags = flags | CU_MEMHOSTREGISTER_DEVICEMAP;
     if (read_only)
         b->rights = SPACE_READ;
-    pthread_mutex_lock(&memory_lock);
+    mutex_lock(&memory_lock);
     if (memory_block_touches(base, size)) {
         r = CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED;
     } else {
         memory_block_add(b, base, size);
         refresh(base, size, b->rights);
     }
-    pthread_mutex_unlock(&memory_lock);
+    mutex_unlock(&memory_lock);
     if (r)
         mem_free(b);
     return r;
@@ -241,24 +242,24 @@ static CUresult give_up(enum memory_kind kind, void *p)
     if (r)
         return r;
     uint64_t addr = (uintptr_t)p;
-    pthread_mutex_lock(&memory_lock);
+    mutex_lock(&memory_lock);
     r = missing(kind, addr);
     struct CUctx_st *owner = r ? NULL : memory_block_at(addr)->ctx;
-    pthread_mutex_unlock(&memory_lock);
+    mutex_unlock(&memory_lock);
     if (!r)
         r = cpu_context_wait(ctx);
     if (!r && owner != ctx)
         r = cpu_context_wait(owner);
     if (r)
         return r;
-    pthread_mutex_lock(&memory_lock);
+    mutex_lock(&memory_lock);
     r = missing(kind, addr);
     if (!r) {
         struct memory_block *b = memory_block_at(addr);
         memory_block_remove(b);
         memory_host_release(b);
     }
-    pthread_mutex_unlock(&memory_lock);
+    mutex_unlock(&memory_lock);
     return r;
 }
 
@@ -281,10 +282,10 @@ CUresult cuMemHostGetDevicePointer_v2(CUdeviceptr *out, void *p, unsigned int fl
         return r;
     if (!out || !p || flags)
         return CUDA_ERROR_INVALID_VALUE;
-    pthread_mutex_lock(&memory_lock);
+    mutex_lock(&memory_lock);
     const struct memory_block *b = memory_block_at((uintptr_t)p);
     bool pinned = b && (b->kind == MEMORY_HOST || b->kind == MEMORY_REGISTERED);
-    pthread_mutex_unlock(&memory_lock);
+    mutex_unlock(&memory_lock);
     if (!pinned)
         return CUDA_ERROR_INVALID_VALUE;
     *out = (uintptr_t)p;
@@ -299,11 +300,11 @@ CUresult cuMemHostGetFlags(unsigned int *out, void *p)
         return r;
     if (!out || !p)
         return CUDA_ERROR_INVALID_VALUE;
-    pthread_mutex_lock(&memory_lock);
+    mutex_lock(&memory_lock);
     const struct memory_block *b = memory_block_at((uintptr_t)p);
     bool host = b && (b->kind == MEMORY_HOST || b->kind == MEMORY_REGISTERED || b->kind == MEMORY_MANAGED);
     if (host)
         *out = b->kind == MEMORY_MANAGED ? CU_MEMHOSTALLOC_DEVICEMAP : b->flags;
-    pthread_mutex_unlock(&memory_lock);
+    mutex_unlock(&memory_lock);
     return host ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }

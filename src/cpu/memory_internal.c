@@ -5,6 +5,7 @@
 #include <sys/mman.h>
 
 #include "base/mem.h"
+#include "base/mutex.h"
 #include "cpu/memory.h"
 #include "exec/space.h"
 
@@ -42,7 +43,7 @@ uint64_t memory_internal_alloc(uint64_t size, uint64_t align)
         return 0;
     struct CUctx_st *ctx;
     n->device = cpu_context_current_any(&ctx) ? 0 : ctx->device;
-    pthread_mutex_lock(&memory_lock);
+    mutex_lock(&memory_lock);
     struct memory_slabs *from = memory_slab_of(slabs, n->device);
     n->piece = memory_slab_take(from, size ? size : 1, align ? align : 1);
     if (n->piece && zero(n->piece)) {
@@ -55,7 +56,7 @@ uint64_t memory_internal_alloc(uint64_t size, uint64_t align)
         n->node.size = n->piece->size;
         memory_range_insert(&internals, &n->node);
     }
-    pthread_mutex_unlock(&memory_lock);
+    mutex_unlock(&memory_lock);
     if (!at)
         mem_free(n);
     return at;
@@ -72,16 +73,16 @@ uint64_t memory_internal_managed(uint64_t size, uint64_t align)
     }
     n->node.base = (uintptr_t)p;
     n->node.size = size;
-    pthread_mutex_lock(&memory_lock);
+    mutex_lock(&memory_lock);
     memory_range_insert(&internals, &n->node);
     space_set(n->node.base, size, SPACE_READ | SPACE_WRITE);
-    pthread_mutex_unlock(&memory_lock);
+    mutex_unlock(&memory_lock);
     return (uintptr_t)p;
 }
 
 void memory_internal_protect(uint64_t addr, uint64_t size, bool writable)
 {
-    pthread_mutex_lock(&memory_lock);
+    mutex_lock(&memory_lock);
     struct internal *n = (struct internal *)memory_range_at(&internals, addr);
     space_set(addr, size, writable ? SPACE_READ | SPACE_WRITE : SPACE_READ);
     if (n && !writable) {
@@ -89,12 +90,12 @@ void memory_internal_protect(uint64_t addr, uint64_t size, bool writable)
         n->readonly = n->readonly_size && n->readonly < addr ? n->readonly : addr;
         n->readonly_size = (end > addr + size ? end : addr + size) - n->readonly;
     }
-    pthread_mutex_unlock(&memory_lock);
+    mutex_unlock(&memory_lock);
 }
 
 void memory_internal_free(uint64_t addr)
 {
-    pthread_mutex_lock(&memory_lock);
+    mutex_lock(&memory_lock);
     struct internal *n = (struct internal *)memory_range_at(&internals, addr);
     if (n && n->node.base == addr) {
         memory_range_remove(&internals, &n->node);
@@ -108,7 +109,7 @@ void memory_internal_free(uint64_t addr)
         }
         mem_free(n);
     }
-    pthread_mutex_unlock(&memory_lock);
+    mutex_unlock(&memory_lock);
 }
 
 int memory_track_variable(struct CUctx_st *ctx, uint64_t addr, uint64_t size, bool managed)
@@ -118,20 +119,20 @@ int memory_track_variable(struct CUctx_st *ctx, uint64_t addr, uint64_t size, bo
         return -ENOMEM;
     b->flags = managed ? CU_MEM_ATTACH_GLOBAL : 0;
     b->preferred.id = b->prefetched.id = CU_DEVICE_INVALID;
-    pthread_mutex_lock(&memory_lock);
+    mutex_lock(&memory_lock);
     memory_block_add(b, addr, size ? size : 1);
-    pthread_mutex_unlock(&memory_lock);
+    mutex_unlock(&memory_lock);
     return 0;
 }
 
 void memory_untrack_variable(uint64_t addr)
 {
-    pthread_mutex_lock(&memory_lock);
+    mutex_lock(&memory_lock);
     struct memory_block *b = memory_block_at(addr);
     bool variable = b && (b->kind == MEMORY_VARIABLE || (b->kind == MEMORY_MANAGED && !b->pages));
     if (variable) {
         memory_block_remove(b);
         mem_free(b);
     }
-    pthread_mutex_unlock(&memory_lock);
+    mutex_unlock(&memory_lock);
 }

@@ -3,6 +3,7 @@
 // whole allocation, whatever part of it the call names.
 #include <string.h>
 
+#include "base/mutex.h"
 #include "cpu/memory.h"
 #include "cpu/stream.h"
 
@@ -48,11 +49,11 @@ static CUresult prefetch(CUdeviceptr p, size_t size, CUmemLocation to, unsigned 
     r = memory_managed_location(to.type, to.id, &host);
     if (r)
         return r;
-    pthread_mutex_lock(&memory_lock);
+    mutex_lock(&memory_lock);
     struct memory_block *b = managed(p, size);
     if (b)
         b->prefetched = to;
-    pthread_mutex_unlock(&memory_lock);
+    mutex_unlock(&memory_lock);
     return b ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
@@ -125,12 +126,12 @@ static CUresult discard(CUdeviceptr *p, size_t *sizes, size_t count, unsigned lo
     CUresult r = stream_get(stream, per_thread, &s);
     if (!r && (!p || !sizes || !count || flags))
         r = CUDA_ERROR_INVALID_VALUE;
-    pthread_mutex_lock(&memory_lock);
+    mutex_lock(&memory_lock);
     for (size_t i = 0; !r && i < count; i++) {
         if (!managed(p[i], sizes[i]))
             r = CUDA_ERROR_INVALID_VALUE;
     }
-    pthread_mutex_unlock(&memory_lock);
+    mutex_unlock(&memory_lock);
     return r;
 }
 
@@ -194,11 +195,11 @@ static CUresult advise(CUdeviceptr p, size_t size, CUmem_advise advice, CUmemLoc
     if (advice < CU_MEM_ADVISE_SET_READ_MOSTLY || advice > CU_MEM_ADVISE_UNSET_ACCESSED_BY ||
         (place && memory_managed_location(l.type, l.id, &host)))
         return CUDA_ERROR_INVALID_VALUE;
-    pthread_mutex_lock(&memory_lock);
+    mutex_lock(&memory_lock);
     struct memory_block *b = managed(p, size);
     if (b)
         apply(b, advice, l, host);
-    pthread_mutex_unlock(&memory_lock);
+    mutex_unlock(&memory_lock);
     return b ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
@@ -273,13 +274,13 @@ CUresult cuMemRangeGetAttributes(void **data, size_t *sizes, CUmem_range_attribu
         return r;
     if (!data || !sizes || !attributes || !count)
         return CUDA_ERROR_INVALID_VALUE;
-    pthread_mutex_lock(&memory_lock);
+    mutex_lock(&memory_lock);
     const struct memory_block *b = managed(p, size);
     if (!b)
         r = CUDA_ERROR_INVALID_VALUE;
     for (size_t i = 0; i < count && !r; i++)
         r = get_attribute(b, data[i], sizes[i], attributes[i]);
-    pthread_mutex_unlock(&memory_lock);
+    mutex_unlock(&memory_lock);
     return r;
 }
 
@@ -300,11 +301,11 @@ static CUresult attach(CUstream stream, CUdeviceptr p, size_t size, unsigned fla
     bool one = flags == CU_MEM_ATTACH_GLOBAL || flags == CU_MEM_ATTACH_HOST || flags == CU_MEM_ATTACH_SINGLE;
     if (!one || (flags == CU_MEM_ATTACH_SINGLE && s->legacy))
         return CUDA_ERROR_INVALID_VALUE;
-    pthread_mutex_lock(&memory_lock);
+    mutex_lock(&memory_lock);
     struct memory_block *b = memory_block_at(p);
     // Only a whole allocation can be attached.
     bool good = b && b->kind == MEMORY_MANAGED && b->node.base == p && (!size || size == b->node.size);
-    pthread_mutex_unlock(&memory_lock);
+    mutex_unlock(&memory_lock);
     return good ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 

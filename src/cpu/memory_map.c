@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/mem.h"
+#include "base/mutex.h"
 #include "cpu/memory.h"
 #include "exec/space.h"
 
@@ -53,7 +54,7 @@ static CUresult reserve(CUdeviceptr *out, uint64_t size, uint64_t align, uint64_
     struct reservation *r = mem_zalloc(1, sizeof *r);
     if (!r)
         return CUDA_ERROR_OUT_OF_MEMORY;
-    pthread_mutex_lock(&memory_lock);
+    mutex_lock(&memory_lock);
     r->place = memory_slab_addresses(size, align, at);
     if (r->place) {
         r->node.base = r->place->base;
@@ -64,7 +65,7 @@ static CUresult reserve(CUdeviceptr *out, uint64_t size, uint64_t align, uint64_
         // up the limited number of mappings of a process. A failure changes nothing.
         memory_slab_clear(r->node.base, size);
     }
-    pthread_mutex_unlock(&memory_lock);
+    mutex_unlock(&memory_lock);
     if (r->place)
         return CUDA_SUCCESS;
     mem_free(r);
@@ -87,7 +88,7 @@ CUresult cuMemAddressFree(CUdeviceptr p, size_t size)
     CUresult ready = memory_map_ready();
     if (ready)
         return ready;
-    pthread_mutex_lock(&memory_lock);
+    mutex_lock(&memory_lock);
     struct reservation *r = (struct reservation *)memory_range_at(&reservations, p);
     bool good = r && r->node.base == p && r->node.size == size && !memory_block_touches(p, size);
     if (good) {
@@ -95,7 +96,7 @@ CUresult cuMemAddressFree(CUdeviceptr p, size_t size)
         memory_slab_addresses_free(r->place);
         mem_free(r);
     }
-    pthread_mutex_unlock(&memory_lock);
+    mutex_unlock(&memory_lock);
     return good ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
@@ -218,11 +219,11 @@ CUresult cuMemCreate(CUmemGenericAllocationHandle *out, size_t size, const CUmem
     m->size = size;
     m->prop = *prop;
     m->host = host;
-    pthread_mutex_lock(&memory_lock);
+    mutex_lock(&memory_lock);
     r = create(m);
     if (!r)
         *out = m->node.base;
-    pthread_mutex_unlock(&memory_lock);
+    mutex_unlock(&memory_lock);
     if (r)
         mem_free(m);
     return r;
@@ -233,14 +234,14 @@ CUresult cuMemRelease(CUmemGenericAllocationHandle handle)
     CUresult r = memory_map_ready();
     if (r)
         return r;
-    pthread_mutex_lock(&memory_lock);
+    mutex_lock(&memory_lock);
     struct memory_physical *m = find(handle);
     bool good = m && m->handles;
     if (good) {
         m->handles--;
         drop(m);
     }
-    pthread_mutex_unlock(&memory_lock);
+    mutex_unlock(&memory_lock);
     return good ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
@@ -251,14 +252,14 @@ CUresult cuMemRetainAllocationHandle(CUmemGenericAllocationHandle *out, void *ad
         return r;
     if (!out)
         return CUDA_ERROR_INVALID_VALUE;
-    pthread_mutex_lock(&memory_lock);
+    mutex_lock(&memory_lock);
     struct memory_block *b = memory_block_at((uintptr_t)addr);
     bool good = b && b->kind == MEMORY_MAPPED;
     if (good) {
         b->physical->handles++;
         *out = b->physical->node.base;
     }
-    pthread_mutex_unlock(&memory_lock);
+    mutex_unlock(&memory_lock);
     return good ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
@@ -269,11 +270,11 @@ CUresult cuMemGetAllocationPropertiesFromHandle(CUmemAllocationProp *out, CUmemG
         return r;
     if (!out)
         return CUDA_ERROR_INVALID_VALUE;
-    pthread_mutex_lock(&memory_lock);
+    mutex_lock(&memory_lock);
     const struct memory_physical *m = find(handle);
     if (m)
         *out = m->prop;
-    pthread_mutex_unlock(&memory_lock);
+    mutex_unlock(&memory_lock);
     return m ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
@@ -301,10 +302,10 @@ CUresult cuMemExportToShareableHandle(void *out, CUmemGenericAllocationHandle ha
         return r;
     if (!out || flags || type != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
         return CUDA_ERROR_INVALID_VALUE;
-    pthread_mutex_lock(&memory_lock);
+    mutex_lock(&memory_lock);
     const struct memory_physical *m = find(handle);
     int fd = m && !m->place ? fcntl(m->fd, F_DUPFD_CLOEXEC, 0) : -1;
-    pthread_mutex_unlock(&memory_lock);
+    mutex_unlock(&memory_lock);
     if (fd < 0)
         return CUDA_ERROR_INVALID_VALUE;
     memcpy(out, &fd, sizeof fd);
@@ -347,12 +348,12 @@ CUresult cuMemImportFromShareableHandle(CUmemGenericAllocationHandle *out, void 
     m->size = size;
     m->prop = l.physical;
     m->host = l.physical.location.type != CU_MEM_LOCATION_TYPE_DEVICE;
-    pthread_mutex_lock(&memory_lock);
+    mutex_lock(&memory_lock);
     // The memory may have been made by another process: it is charged here once more, or not at all if there
     // is no room.
     m->charged = !m->host && memory_slab_charge(m->prop.location.id, m->size);
     *out = add(m)->node.base;
-    pthread_mutex_unlock(&memory_lock);
+    mutex_unlock(&memory_lock);
     return CUDA_SUCCESS;
 }
 
@@ -383,7 +384,7 @@ CUresult cuMemMap(CUdeviceptr p, size_t size, size_t offset, CUmemGenericAllocat
     struct memory_block *b = memory_block_new(MEMORY_MAPPED, NULL);
     if (!b)
         return CUDA_ERROR_OUT_OF_MEMORY;
-    pthread_mutex_lock(&memory_lock);
+    mutex_lock(&memory_lock);
     struct memory_physical *m = find(handle);
     if (!m)
         r = CUDA_ERROR_INVALID_VALUE;
@@ -391,7 +392,7 @@ CUresult cuMemMap(CUdeviceptr p, size_t size, size_t offset, CUmemGenericAllocat
         r = CUDA_ERROR_NOT_SUPPORTED;
     else
         r = map(p, size, m, b);
-    pthread_mutex_unlock(&memory_lock);
+    mutex_unlock(&memory_lock);
     if (r)
         mem_free(b);
     return r;
@@ -448,11 +449,11 @@ CUresult cuMemUnmap(CUdeviceptr p, size_t size)
         return r;
     if (!size || !in_units(p) || !in_units(size) || p + size < p)
         return CUDA_ERROR_INVALID_VALUE;
-    pthread_mutex_lock(&memory_lock);
+    mutex_lock(&memory_lock);
     bool good = reserved(p, size) && whole_mappings(p, size, false);
     while (good && memory_block_touches(p, size))
         unmap(memory_block_after(p));
-    pthread_mutex_unlock(&memory_lock);
+    mutex_unlock(&memory_lock);
     return good ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
@@ -509,12 +510,12 @@ CUresult cuMemSetAccess(CUdeviceptr p, size_t size, const CUmemAccessDesc *desc,
         return r;
     if (!desc || !count || !size || !in_units(p) || !in_units(size) || p + size < p)
         return CUDA_ERROR_INVALID_VALUE;
-    pthread_mutex_lock(&memory_lock);
+    mutex_lock(&memory_lock);
     if (!whole_mappings(p, size, true))
         r = CUDA_ERROR_INVALID_VALUE;
     for (size_t i = 0; i < count && !r; i++)
         r = set_access(p, size, &desc[i]);
-    pthread_mutex_unlock(&memory_lock);
+    mutex_unlock(&memory_lock);
     return r;
 }
 
@@ -529,14 +530,14 @@ CUresult cuMemGetAccess(unsigned long long *flags, const CUmemLocation *location
     r = memory_managed_location(location->type, location->id, &host);
     if (r)
         return r;
-    pthread_mutex_lock(&memory_lock);
+    mutex_lock(&memory_lock);
     const struct memory_block *b = memory_block_at(p);
     if (b && !host)
         *flags = b->kind == MEMORY_MAPPED ? b->access >> location->id * ACCESS_BITS & 3 : b->rights;
     else if (b)
         *flags = b->kind == MEMORY_MAPPED ? b->host_rights
                                           : memory_block_is_host(b) * CU_MEM_ACCESS_FLAGS_PROT_READWRITE;
-    pthread_mutex_unlock(&memory_lock);
+    mutex_unlock(&memory_lock);
     return b ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 

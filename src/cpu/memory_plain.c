@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // cuMemAlloc and related calls.
 #include "base/mem.h"
+#include "base/mutex.h"
 #include "cpu/capture.h"
 #include "cpu/graph_memory.h"
 #include "cpu/memory.h"
@@ -14,7 +15,7 @@ static CUresult alloc(struct CUctx_st *ctx, uint64_t size, CUdeviceptr *out)
     struct memory_block *b = memory_block_new(MEMORY_PLAIN, ctx);
     if (!b)
         return CUDA_ERROR_OUT_OF_MEMORY;
-    pthread_mutex_lock(&memory_lock);
+    mutex_lock(&memory_lock);
     struct memory_slabs *slabs = memory_slab_of(memory_plain, b->device);
     b->piece = memory_slab_take(slabs, size, MEMORY_GRANULE);
     if (!b->piece) {
@@ -26,7 +27,7 @@ static CUresult alloc(struct CUctx_st *ctx, uint64_t size, CUdeviceptr *out)
         memory_block_add(b, b->piece->base, size);
         *out = b->node.base;
     }
-    pthread_mutex_unlock(&memory_lock);
+    mutex_unlock(&memory_lock);
     if (b->piece)
         return CUDA_SUCCESS;
     mem_free(b);
@@ -106,11 +107,11 @@ CUresult cuMemFree_v2(CUdeviceptr p)
     CUresult r = cpu_context_current(&ctx);
     if (r || !p)
         return r;
-    pthread_mutex_lock(&memory_lock);
+    mutex_lock(&memory_lock);
     struct memory_block *b = freeable(p);
     if (b)
         owner = b->ctx;
-    pthread_mutex_unlock(&memory_lock);
+    mutex_unlock(&memory_lock);
     if (!b)
         return CUDA_ERROR_INVALID_VALUE;
     r = capture_unsafe();
@@ -123,10 +124,10 @@ CUresult cuMemFree_v2(CUdeviceptr p)
         r = cpu_context_wait(owner);
     if (r)
         return r;
-    pthread_mutex_lock(&memory_lock);
+    mutex_lock(&memory_lock);
     b = freeable(p);
     bool done = b && release(b);
-    pthread_mutex_unlock(&memory_lock);
+    mutex_unlock(&memory_lock);
     return done ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
@@ -136,10 +137,10 @@ CUresult cuMemGetInfo_v2(size_t *available, size_t *total)
     CUresult r = cpu_context_current(&ctx);
     if (r)
         return r;
-    pthread_mutex_lock(&memory_lock);
+    mutex_lock(&memory_lock);
     memory_pool_trim(false);
     uint64_t all = device_memory(), used = memory_slab_used(ctx->device) - memory_plain[ctx->device].empty;
-    pthread_mutex_unlock(&memory_lock);
+    mutex_unlock(&memory_lock);
     if (available)
         *available = all - used;
     if (total)
@@ -153,24 +154,24 @@ CUresult cuMemGetAddressRange_v2(CUdeviceptr *base, size_t *size, CUdeviceptr p)
     CUresult r = cpu_context_current(&ctx);
     if (r || (!base && !size))
         return r;
-    pthread_mutex_lock(&memory_lock);
+    mutex_lock(&memory_lock);
     const struct memory_block *b = memory_block_at(p);
     if (b && base)
         *base = b->node.base;
     if (b && size)
         *size = b->node.size;
-    pthread_mutex_unlock(&memory_lock);
+    mutex_unlock(&memory_lock);
     return b ? CUDA_SUCCESS : CUDA_ERROR_NOT_FOUND;
 }
 
 void memory_context_free(struct CUctx_st *ctx)
 {
-    pthread_mutex_lock(&memory_lock);
+    mutex_lock(&memory_lock);
     uint64_t from = 0;
     for (struct memory_block *b; (b = memory_block_of(ctx, from));) {
         from = memory_range_end(&b->node);
         release(b);
     }
-    pthread_mutex_unlock(&memory_lock);
+    mutex_unlock(&memory_lock);
     memory_heap_context_free(ctx);
 }

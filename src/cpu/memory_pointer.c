@@ -2,6 +2,7 @@
 // Attributes of pointers.
 #include <string.h>
 
+#include "base/mutex.h"
 #include "cpu/memory.h"
 #include "exec/space.h"
 
@@ -125,10 +126,10 @@ CUresult cuPointerGetAttribute(void *out, CUpointer_attribute a, CUdeviceptr p)
     CUresult r = cpu_context_current_any(&ctx);
     if (r)
         return r;
-    pthread_mutex_lock(&memory_lock);
+    mutex_lock(&memory_lock);
     const struct memory_block *b = memory_block_at(p);
     struct answer v = b ? answer(b, a, p) : none;
-    pthread_mutex_unlock(&memory_lock);
+    mutex_unlock(&memory_lock);
     if (!v.size || !out)
         return CUDA_ERROR_INVALID_VALUE;
     memcpy(out, &v, v.size);
@@ -148,7 +149,7 @@ CUresult cuPointerGetAttributes(unsigned int count, CUpointer_attribute *attribu
         if (!out[i] || !default_answer(attributes[i]).size)
             return CUDA_ERROR_INVALID_VALUE;
     }
-    pthread_mutex_lock(&memory_lock);
+    mutex_lock(&memory_lock);
     const struct memory_block *b = memory_block_at(p);
     for (unsigned i = 0; i < count; i++) {
         struct answer v = b ? answer(b, attributes[i], p) : none;
@@ -156,7 +157,7 @@ CUresult cuPointerGetAttributes(unsigned int count, CUpointer_attribute *attribu
             v = default_answer(attributes[i]);
         memcpy(out[i], &v, v.size);
     }
-    pthread_mutex_unlock(&memory_lock);
+    mutex_unlock(&memory_lock);
     return CUDA_SUCCESS;
 }
 
@@ -168,7 +169,7 @@ CUresult cuPointerSetAttribute(const void *value, CUpointer_attribute a, CUdevic
         return r;
     if (!value || a != CU_POINTER_ATTRIBUTE_SYNC_MEMOPS)
         return CUDA_ERROR_INVALID_VALUE;
-    pthread_mutex_lock(&memory_lock);
+    mutex_lock(&memory_lock);
     struct memory_block *b = memory_block_at(p);
     bool device = b && !on_host(b);
     if (device) {
@@ -176,6 +177,6 @@ CUresult cuPointerSetAttribute(const void *value, CUpointer_attribute a, CUdevic
         memcpy(&on, value, sizeof on);
         b->sync_memops = on != 0;
     }
-    pthread_mutex_unlock(&memory_lock);
+    mutex_unlock(&memory_lock);
     return device ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }

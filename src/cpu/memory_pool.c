@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "base/mem.h"
+#include "base/mutex.h"
 #include "cpu/graph_memory.h"
 #include "cpu/memory_pool.h"
 #include "cpu/stream.h"
@@ -151,13 +152,13 @@ CUresult cuMemPoolCreate(CUmemoryPool *out, const CUmemPoolProps *props)
     struct CUmemPoolHandle_st *p = mem_zalloc(1, sizeof *p);
     if (!p)
         return CUDA_ERROR_OUT_OF_MEMORY;
-    pthread_mutex_lock(&memory_lock);
+    mutex_lock(&memory_lock);
     r = memory_pool_add(p, props);
     if (!r && (r = memory_pool_share_make(p))) {
         handle_remove(p);
         unlink_pool(p);
     }
-    pthread_mutex_unlock(&memory_lock);
+    mutex_unlock(&memory_lock);
     if (r)
         mem_free(p);
     else
@@ -170,7 +171,7 @@ CUresult cuMemPoolDestroy(CUmemoryPool p)
     CUresult r = memory_map_ready();
     if (r)
         return r;
-    pthread_mutex_lock(&memory_lock);
+    mutex_lock(&memory_lock);
     bool mine = memory_pool_known(p) && !p->built_in;
     if (mine) {
         handle_remove(p);
@@ -181,7 +182,7 @@ CUresult cuMemPoolDestroy(CUmemoryPool p)
         p->destroyed = true;
         unreference(p);
     }
-    pthread_mutex_unlock(&memory_lock);
+    mutex_unlock(&memory_lock);
     return mine ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
@@ -190,11 +191,11 @@ CUresult cuMemPoolTrimTo(CUmemoryPool p, size_t keep)
     CUresult r = memory_map_ready();
     if (r)
         return r;
-    pthread_mutex_lock(&memory_lock);
+    mutex_lock(&memory_lock);
     bool good = memory_pool_known(p);
     if (good)
         memory_slab_trim(&p->slabs, keep);
-    pthread_mutex_unlock(&memory_lock);
+    mutex_unlock(&memory_lock);
     return good ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }
 
@@ -204,25 +205,25 @@ static CUresult get_pool(CUmemoryPool *out, unsigned which, bool now)
 {
     if (!out)
         return CUDA_ERROR_INVALID_VALUE;
-    pthread_mutex_lock(&memory_lock);
+    mutex_lock(&memory_lock);
     struct CUmemPoolHandle_st *p;
     CUresult r = default_pool(which, &p);
     if (!r)
         *out = now ? current[which] : p;
-    pthread_mutex_unlock(&memory_lock);
+    mutex_unlock(&memory_lock);
     return r;
 }
 
 static CUresult set_pool(CUmemoryPool p, unsigned which)
 {
-    pthread_mutex_lock(&memory_lock);
+    mutex_lock(&memory_lock);
     struct CUmemPoolHandle_st *standard;
     CUresult r = default_pool(which, &standard);
     if (!r && memory_pool_known(p) && !p->imported && (which >= OF_HOST || p->slabs.device == (int)which))
         current[which] = p;
     else if (!r)
         r = CUDA_ERROR_INVALID_VALUE;
-    pthread_mutex_unlock(&memory_lock);
+    mutex_unlock(&memory_lock);
     return r;
 }
 
@@ -340,9 +341,9 @@ CUresult cuMemPoolGetAttribute(CUmemoryPool p, CUmemPool_attribute a, void *valu
     CUresult r = memory_map_ready();
     if (r)
         return r;
-    pthread_mutex_lock(&memory_lock);
+    mutex_lock(&memory_lock);
     r = memory_pool_known(p) && value ? get_attribute(p, a, value) : CUDA_ERROR_INVALID_VALUE;
-    pthread_mutex_unlock(&memory_lock);
+    mutex_unlock(&memory_lock);
     return r;
 }
 
@@ -351,9 +352,9 @@ CUresult cuMemPoolSetAttribute(CUmemoryPool p, CUmemPool_attribute a, void *valu
     CUresult r = memory_map_ready();
     if (r)
         return r;
-    pthread_mutex_lock(&memory_lock);
+    mutex_lock(&memory_lock);
     r = memory_pool_known(p) && value ? set_attribute(p, a, value) : CUDA_ERROR_INVALID_VALUE;
-    pthread_mutex_unlock(&memory_lock);
+    mutex_unlock(&memory_lock);
     return r;
 }
 
@@ -443,7 +444,7 @@ static CUresult take(struct CUmemPoolHandle_st *p, const struct CUstream_st *s, 
                      uint64_t size)
 {
     CUresult r = CUDA_ERROR_INVALID_VALUE;
-    pthread_mutex_lock(&memory_lock);
+    mutex_lock(&memory_lock);
     if (!memory_pool_known(p) || p->imported)
         goto unlock;
     b->piece = reuse_freed(p, s, size);
@@ -455,7 +456,7 @@ static CUresult take(struct CUmemPoolHandle_st *p, const struct CUstream_st *s, 
     memory_pool_take(p, b, b->piece->base, size);
     r = CUDA_SUCCESS;
 unlock:
-    pthread_mutex_unlock(&memory_lock);
+    mutex_unlock(&memory_lock);
     return r;
 }
 
@@ -469,10 +470,10 @@ static CUresult alloc(struct CUmemPoolHandle_st *p, struct CUstream_st *s, uint6
     // device.
     if (r == CUDA_ERROR_OUT_OF_MEMORY && size <= device_memory()) {
         r = cpu_context_wait(s->ctx);
-        pthread_mutex_lock(&memory_lock);
+        mutex_lock(&memory_lock);
         memory_slab_trim(memory_slab_of(memory_plain, p->slabs.device), 0);
         memory_pool_trim(true);
-        pthread_mutex_unlock(&memory_lock);
+        mutex_unlock(&memory_lock);
         if (!r)
             r = take(p, s, b, size);
     }
@@ -548,7 +549,7 @@ CUresult cuMemAllocFromPoolAsync_ptsz(CUdeviceptr *out, size_t size, CUmemoryPoo
 static void freed(void *arg, bool run)
 {
     struct memory_pending *f = arg;
-    pthread_mutex_lock(&memory_lock);
+    mutex_lock(&memory_lock);
     if (f->plain)
         memory_plain_release(f->plain);
     if (f->graph)
@@ -560,7 +561,7 @@ static void freed(void *arg, bool run)
         }
         unreference(f->pool);
     }
-    pthread_mutex_unlock(&memory_lock);
+    mutex_unlock(&memory_lock);
     mem_free(f);
 }
 
@@ -610,9 +611,9 @@ static CUresult free_async(CUdeviceptr p, CUstream stream, bool per_thread)
     if (!f)
         return CUDA_ERROR_OUT_OF_MEMORY;
     f->stream = s;
-    pthread_mutex_lock(&memory_lock);
+    mutex_lock(&memory_lock);
     r = retire(p, f);
-    pthread_mutex_unlock(&memory_lock);
+    mutex_unlock(&memory_lock);
     if (r) {
         mem_free(f);
         return r;

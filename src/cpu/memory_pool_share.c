@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/mem.h"
+#include "base/mutex.h"
 #include "cpu/memory_pool.h"
 #include "exec/space.h"
 
@@ -47,10 +48,10 @@ CUresult cuMemPoolExportToShareableHandle(void *out, CUmemoryPool p, CUmemAlloca
         return r;
     if (!out || flags || type != CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR)
         return CUDA_ERROR_INVALID_VALUE;
-    pthread_mutex_lock(&memory_lock);
+    mutex_lock(&memory_lock);
     bool good = memory_pool_known(p) && p->file.made && !p->imported;
     int fd = good ? fcntl(p->file.fd, F_DUPFD_CLOEXEC, 0) : -1;
-    pthread_mutex_unlock(&memory_lock);
+    mutex_unlock(&memory_lock);
     if (fd < 0)
         return good ? CUDA_ERROR_OUT_OF_MEMORY : CUDA_ERROR_INVALID_VALUE;
     memcpy(out, &fd, sizeof fd);
@@ -67,9 +68,9 @@ static struct CUmemPoolHandle_st *import(int fd, const CUmemPoolProps *props)
     }
     p->imported = true;
     p->file.fd = mine;
-    pthread_mutex_lock(&memory_lock);
+    mutex_lock(&memory_lock);
     CUresult r = memory_pool_add(p, props);
-    pthread_mutex_unlock(&memory_lock);
+    mutex_unlock(&memory_lock);
     if (!r)
         return p;
     close(mine);
@@ -109,14 +110,14 @@ CUresult cuMemPoolExportPointer(CUmemPoolPtrExportData *out, CUdeviceptr p)
     if (!out)
         return CUDA_ERROR_INVALID_VALUE;
     memcpy(to.magic, magic, sizeof to.magic);
-    pthread_mutex_lock(&memory_lock);
+    mutex_lock(&memory_lock);
     const struct memory_block *b = memory_block_at(p);
     bool good = b && b->kind == MEMORY_POOL && b->pool->slabs.file;
     if (good) {
         to.offset = memory_slab_offset(&b->pool->slabs, p);
         to.size = memory_range_end(&b->node) - p;
     }
-    pthread_mutex_unlock(&memory_lock);
+    mutex_unlock(&memory_lock);
     if (!good)
         return CUDA_ERROR_INVALID_VALUE;
     memset(out, 0, sizeof *out);
@@ -169,9 +170,9 @@ CUresult cuMemPoolImportPointer(CUdeviceptr *out, CUmemoryPool p, CUmemPoolPtrEx
     struct memory_block *b = memory_block_new(MEMORY_POOL, NULL);
     if (!b)
         return CUDA_ERROR_OUT_OF_MEMORY;
-    pthread_mutex_lock(&memory_lock);
+    mutex_lock(&memory_lock);
     r = import_pointer(out, p, &from, b);
-    pthread_mutex_unlock(&memory_lock);
+    mutex_unlock(&memory_lock);
     if (r)
         mem_free(b);
     return r;

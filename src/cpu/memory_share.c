@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/mem.h"
+#include "base/mutex.h"
 #include "cpu/memory.h"
 #include "cpu/pool.h"
 #include "cpu/share_file.h"
@@ -94,12 +95,12 @@ _Atomic uint64_t *memory_share_id(const struct memory_share *s, uint64_t addr)
 
 void memory_share_pause(void)
 {
-    pthread_rwlock_wrlock(&memory_share_lock);
+    mutex_lock_write(&memory_share_lock);
     pool_pause();
 }
 
 void memory_share_resume(void)
 {
     pool_resume();
-    pthread_rwlock_unlock(&memory_share_lock);
+    mutex_unlock_rw(&memory_share_lock);
 }

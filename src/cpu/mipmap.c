@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Mipmapped arrays: each level is an array of its own, half as large as the one before, rounded down.
 #include "base/mem.h"
+#include "base/mutex.h"
 #include "cpu/array.h"
 #include "cpu/capture.h"
 
@@ -96,10 +97,10 @@ CUresult cuMipmappedArrayGetLevel(CUarray *out, CUmipmappedArray m, unsigned int
         return CUDA_ERROR_INVALID_HANDLE;
     if (!out || level >= m->nlevels)
         return CUDA_ERROR_INVALID_VALUE;
-    pthread_mutex_lock(&lock);
+    mutex_lock(&lock);
     if (!array_is(&m->levels[level], ARRAY_LEVEL))
         r = array_register(&m->levels[level].head, ARRAY_LEVEL, m->head.ctx);
-    pthread_mutex_unlock(&lock);
+    mutex_unlock(&lock);
     if (!r)
         *out = &m->levels[level];
     return r;

@@ -5,6 +5,7 @@
 #include <sched.h>
 
 #include "base/mem.h"
+#include "base/mutex.h"
 #include "cpu/array.h"
 #include "exec/space.h"
 
@@ -121,10 +122,10 @@ CUresult module_adopt(struct CUmod_st *m, struct CUctx_st *ctx)
         p->tracked = true;
     }
     m->ctx = ctx;
-    pthread_mutex_lock(&ctx->lock);
+    mutex_lock(&ctx->lock);
     m->next_in_context = ctx->modules;
     ctx->modules = m;
-    pthread_mutex_unlock(&ctx->lock);
+    mutex_unlock(&ctx->lock);
     return CUDA_SUCCESS;
 }
 
@@ -132,13 +133,13 @@ void module_list_remove(struct CUmod_st *m)
 {
     if (!m->ctx)
         return;
-    pthread_mutex_lock(&m->ctx->lock);
+    mutex_lock(&m->ctx->lock);
     struct CUmod_st **at = &m->ctx->modules;
     while (*at && *at != m)
         at = &(*at)->next_in_context;
     if (*at)
         *at = m->next_in_context;
-    pthread_mutex_unlock(&m->ctx->lock);
+    mutex_unlock(&m->ctx->lock);
 }
 
 void module_free(struct CUmod_st *m)
@@ -165,11 +166,11 @@ void module_free(struct CUmod_st *m)
 void module_context_free(struct CUctx_st *ctx)
 {
     for (;;) {
-        pthread_mutex_lock(&ctx->lock);
+        mutex_lock(&ctx->lock);
         struct CUmod_st *m = ctx->modules;
         if (m)
             ctx->modules = m->next_in_context;
-        pthread_mutex_unlock(&ctx->lock);
+        mutex_unlock(&ctx->lock);
         if (!m)
             return;
         handle_remove(m);
@@ -184,7 +185,7 @@ CUresult module_function_at(struct CUmod_st *m, unsigned index, struct CUfunc_st
     struct CUfunc_st *f = &m->functions[index];
     CUresult r = CUDA_SUCCESS;
 
-    pthread_mutex_lock(&m->lock);
+    mutex_lock(&m->lock);
     if (!f->name) {
         struct str name = f->kernel->name;
         char *copy = mem_alloc(name.len + 1);
@@ -197,7 +198,7 @@ CUresult module_function_at(struct CUmod_st *m, unsigned index, struct CUfunc_st
             f->name = copy;
         }
     }
-    pthread_mutex_unlock(&m->lock);
+    mutex_unlock(&m->lock);
     *out = r ? NULL : f;
     return r;
 }

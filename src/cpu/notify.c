@@ -2,6 +2,7 @@
 // Notifications of a device that a process uses more memory than its share. The CPU device has no shares, so
 // no callback is ever called.
 #include "base/mem.h"
+#include "base/mutex.h"
 #include "cpu/cpu.h"
 
 struct CUasyncCallbackEntry_st {
@@ -21,10 +22,10 @@ CUresult cuDeviceRegisterAsyncNotification(CUdevice device, CUasyncCallback fn, 
     struct CUasyncCallbackEntry_st *e = mem_alloc(sizeof *e);
     if (!e)
         return CUDA_ERROR_OUT_OF_MEMORY;
-    pthread_mutex_lock(&lock);
+    mutex_lock(&lock);
     *e = (struct CUasyncCallbackEntry_st){entries, device};
     entries = e;
-    pthread_mutex_unlock(&lock);
+    mutex_unlock(&lock);
     *out = e;
     return CUDA_SUCCESS;
 }
@@ -34,14 +35,14 @@ CUresult cuDeviceUnregisterAsyncNotification(CUdevice device, CUasyncCallbackHan
     CUresult r = device_check(device);
     if (r)
         return r;
-    pthread_mutex_lock(&lock);
+    mutex_lock(&lock);
     struct CUasyncCallbackEntry_st **at = &entries, *found;
     while (*at && (*at != handle || (*at)->device != device))
         at = &(*at)->next;
     found = *at;
     if (found)
         *at = found->next;
-    pthread_mutex_unlock(&lock);
+    mutex_unlock(&lock);
     mem_free(found);
     return found ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
 }

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/mutex.h"
 #include "cpu/cpu.h"
 
 enum { CAPACITY = 1 << 20 };  // size of a GPU's buffer
@@ -33,7 +34,7 @@ static void drain(void)
 
 void output_append(const char *bytes, size_t len)
 {
-    pthread_mutex_lock(&lock);
+    mutex_lock(&lock);
     while (len) {
         size_t at = fill(), n = CAPACITY - at;
         if (n > len)
@@ -45,14 +46,14 @@ void output_append(const char *bytes, size_t len)
         if (at + n == CAPACITY)
             drain();
     }
-    pthread_mutex_unlock(&lock);
+    mutex_unlock(&lock);
 }
 
 void output_flush(void)
 {
     if (!fill())
         return;
-    pthread_mutex_lock(&lock);
+    mutex_lock(&lock);
     drain();
-    pthread_mutex_unlock(&lock);
+    mutex_unlock(&lock);
 }

@@ -3,6 +3,8 @@
 // address space: what a program enables is stored and reported, but no kernel needs it.
 #include "cpu/cpu.h"
 
+#include "base/mutex.h"
+
 static CUresult check_pair(CUdevice a, CUdevice b)
 {
     CUresult r = device_check(a);
@@ -100,7 +102,7 @@ CUresult cuCtxEnablePeerAccess(CUcontext peer, unsigned int flags)
         return r ? r : CUDA_ERROR_INVALID_VALUE;
     if (peer->device == ctx->device)
         return CUDA_ERROR_PEER_ACCESS_UNSUPPORTED;
-    pthread_mutex_lock(&ctx->lock);
+    mutex_lock(&ctx->lock);
     unsigned room = place_of(ctx, 0);
     if (place_of(ctx, peer->id) < PEER_MOST)
         r = CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED;
@@ -108,7 +110,7 @@ CUresult cuCtxEnablePeerAccess(CUcontext peer, unsigned int flags)
         r = CUDA_ERROR_TOO_MANY_PEERS;
     else
         ctx->peers[room] = peer->id;
-    pthread_mutex_unlock(&ctx->lock);
+    mutex_unlock(&ctx->lock);
     return r;
 }
 
@@ -118,10 +120,10 @@ CUresult cuCtxDisablePeerAccess(CUcontext peer)
     CUresult r = find(&peer, &ctx);
     if (r)
         return r;
-    pthread_mutex_lock(&ctx->lock);
+    mutex_lock(&ctx->lock);
     unsigned at = place_of(ctx, peer->id);
     if (at < PEER_MOST)
         ctx->peers[at] = 0;
-    pthread_mutex_unlock(&ctx->lock);
+    mutex_unlock(&ctx->lock);
     return at < PEER_MOST ? CUDA_SUCCESS : CUDA_ERROR_PEER_ACCESS_NOT_ENABLED;
 }

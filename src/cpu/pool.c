@@ -18,6 +18,7 @@
 #include <time.h>
 
 #include "base/mem.h"
+#include "base/mutex.h"
 
 enum {
     SPIN_NS = 20000,
@@ -343,6 +344,8 @@ static void count_cores(void)
     pool.cores = n > 0 ? (unsigned)n : 1;
 }
 
+// No cancellation point comes while it is held, but in threads that are not cancelled: here a launch counts
+// nanoseconds.
 void pool_lock(void)
 {
     pthread_mutex_lock(&pool.lock);
@@ -705,6 +708,7 @@ static void rest(struct runner *me)
 static void *work(void *unused)
 {
     (void)unused;
+    mutex_hold();  // for good
     fp_default();
     struct runner me = {.exec = exec_runner_new()};
     pool_lock();
@@ -782,8 +786,7 @@ void pool_wait(struct pool_op *op)
 {
     if (pool_done(op))
         return;
-    int cancel;
-    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
+    mutex_hold();
     unsigned fp = fp_default();
     pool_lock();
     struct runner me = {.target = op};
@@ -803,7 +806,7 @@ void pool_wait(struct pool_op *op)
     return_runner(me.exec);
     pool_unlock();
     fp_restore(fp);
-    pthread_setcancelstate(cancel, NULL);
+    mutex_release();
 }
 
 void pool_pause(void)

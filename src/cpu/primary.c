@@ -2,6 +2,7 @@
 // Primary contexts: one for each device, alive while somebody retains it. Its handle never changes and stays
 // valid; while the context is not alive, calls on it return CUDA_ERROR_CONTEXT_IS_DESTROYED.
 #include "base/mem.h"
+#include "base/mutex.h"
 #include "cpu/config.h"
 #include "cpu/cpu.h"
 
@@ -43,7 +44,7 @@ CUresult cuDevicePrimaryCtxRetain(CUcontext *out, CUdevice device)
     r = device_check(device);
     if (r)
         return r;
-    pthread_mutex_lock(&lock);
+    mutex_lock(&lock);
     struct primary *p = &primaries[device];
     if (!p->ctx)
         r = make(p);
@@ -53,7 +54,7 @@ CUresult cuDevicePrimaryCtxRetain(CUcontext *out, CUdevice device)
         p->retained++;
         *out = p->ctx;
     }
-    pthread_mutex_unlock(&lock);
+    mutex_unlock(&lock);
     return r;
 }
 
@@ -69,13 +70,13 @@ static CUresult release(CUdevice device)
     CUresult r = device_check(device);
     if (r)
         return r;
-    pthread_mutex_lock(&lock);
+    mutex_lock(&lock);
     struct primary *p = &primaries[device];
     if (!p->retained)
         r = CUDA_ERROR_INVALID_CONTEXT;
     else if (--p->retained == 0)
         end(p);
-    pthread_mutex_unlock(&lock);
+    mutex_unlock(&lock);
     return r;
 }
 
@@ -95,9 +96,9 @@ static CUresult reset(CUdevice device)
     CUresult r = device_check(device);
     if (r)
         return r;
-    pthread_mutex_lock(&lock);
+    mutex_lock(&lock);
     end(&primaries[device]);
-    pthread_mutex_unlock(&lock);
+    mutex_unlock(&lock);
     return CUDA_SUCCESS;
 }
 
@@ -116,12 +117,12 @@ static CUresult set_flags(CUdevice device, unsigned flags)
     CUresult r = device_check(device);
     if (r || !cpu_context_flags_valid(flags))
         return r ? r : CUDA_ERROR_INVALID_VALUE;
-    pthread_mutex_lock(&lock);
+    mutex_lock(&lock);
     struct primary *p = &primaries[device];
     p->next_flags = flags;
     if (alive(p))
         p->ctx->flags = flags;
-    pthread_mutex_unlock(&lock);
+    mutex_unlock(&lock);
     return CUDA_SUCCESS;
 }
 
@@ -143,10 +144,10 @@ CUresult cuDevicePrimaryCtxGetState(CUdevice device, unsigned int *flags, int *a
     r = device_check(device);
     if (r)
         return r;
-    pthread_mutex_lock(&lock);
+    mutex_lock(&lock);
     const struct primary *p = &primaries[device];
     *active = alive(p);
     *flags = *active ? p->ctx->flags : p->next_flags;
-    pthread_mutex_unlock(&lock);
+    mutex_unlock(&lock);
     return CUDA_SUCCESS;
 }

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/mem.h"
+#include "base/mutex.h"
 #include "base/vec.h"
 #include "cpu/logs.h"
 #include "cpu/unsupported.h"
@@ -57,12 +58,12 @@ CUresult not_supported(const char *call)
     static VEC(const char *) said;
     bool first = true;
 
-    pthread_mutex_lock(&lock);
+    mutex_lock(&lock);
     for (size_t i = 0; i < said.len && first; i++)
         first = strcmp(said.items[i], call) != 0;
     if (first && vec_push(&said, call))
         first = false;  // out of memory: rather silent than repeated without end
-    pthread_mutex_unlock(&lock);
+    mutex_unlock(&lock);
     (first ? say : note)("%s is not supported by the CPU device", call);
     return CUDA_ERROR_NOT_SUPPORTED;
 }

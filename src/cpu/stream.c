@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "base/mem.h"
+#include "base/mutex.h"
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static pthread_key_t own_key;  // the thread's own streams, one for each context, by next_of_thread
@@ -460,10 +461,18 @@ static void own_release(void *list)
     pool_unlock();
 }
 
-static void own_init(void)
+static void own_init_held(void)
 {
     owner = getpid();
     own_key_valid = !pthread_key_create(&own_key, own_release);
+}
+
+// Other threads wait for this one.
+static void own_init(void)
+{
+    mutex_hold();
+    own_init_held();
+    mutex_release();
 }
 
 // Frees own streams whose contexts are destroyed.

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/mutex.h"
 #include "base/vec.h"
 #include "cpu/array.h"
 #include "cpu/memory.h"
@@ -223,11 +224,11 @@ CUresult texture_object_add(const struct texture_object *o, const struct texture
         mem_free(kept);
         return CUDA_ERROR_OUT_OF_MEMORY;
     }
-    pthread_mutex_lock(&lock);
+    mutex_lock(&lock);
     struct texture_object **at = bucket(kept->handle);
     kept->next = *at;
     *at = kept;
-    pthread_mutex_unlock(&lock);
+    mutex_unlock(&lock);
     *out = kept->handle;
     return CUDA_SUCCESS;
 }
@@ -246,12 +247,12 @@ CUresult texture_object_find(uint64_t handle, bool surface, struct texture_objec
     CUresult r = cpu_context_current(&ctx);
     if (r)
         return r;
-    pthread_mutex_lock(&lock);
+    mutex_lock(&lock);
     struct texture_object **at = find(handle, surface);
     if (*at)
         *out = **at;
     r = *at ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
-    pthread_mutex_unlock(&lock);
+    mutex_unlock(&lock);
     return r;
 }
 
@@ -272,24 +273,24 @@ CUresult texture_object_remove(uint64_t handle, bool surface)
         r = cpu_context_wait(o.ctx);
     if (r)
         return r;
-    pthread_mutex_lock(&lock);
+    mutex_lock(&lock);
     struct texture_object **at = find(handle, surface);
     if (*at)
         drop(at);
-    pthread_mutex_unlock(&lock);
+    mutex_unlock(&lock);
     return CUDA_SUCCESS;
 }
 
 void texture_object_context_free(struct CUctx_st *ctx)
 {
-    pthread_mutex_lock(&lock);
+    mutex_lock(&lock);
     for (size_t k = 0; k < sizeof buckets / sizeof *buckets; k++)
         for (struct texture_object **at = &buckets[k]; *at;)
             if ((*at)->ctx == ctx)
                 drop(at);
             else
                 at = &(*at)->next;
-    pthread_mutex_unlock(&lock);
+    mutex_unlock(&lock);
 }
 
 // --- calls -------------------------------------------------------------------------------------------------

@@ -39,4 +39,9 @@ struct driver_fault {
 // CUDA_ERROR_INVALID_CONTEXT if it is no context, CUDA_ERROR_NOT_FOUND if it has not faulted.
 typedef int driver_fault_fn(CUcontext context, struct driver_fault *out);
 
+// Takes one of the faults that were skipped (--on-error=skip), in any context; the first that is left. Returns
+// CUDA_ERROR_NOT_FOUND if there is none.
+#define DRIVER_SKIPPED_SYMBOL "moat_driver_skipped"
+typedef int driver_skipped_fn(struct driver_fault *out);
+
 #endif

@@ -36,8 +36,9 @@ static enum access_space resolve_space(enum access_space where, uint64_t *addres
     return ACCESS_GLOBAL;
 }
 
-static void raise_fault(struct exec_warp *w, const struct exec_insn *i, enum exec_fault_kind kind,
-                        unsigned lane, uint64_t address, unsigned size, bool write)
+// Returns whether the access is skipped; if not, w has faulted.
+static bool raise_fault(struct exec_warp *w, const struct exec_insn *i, enum exec_fault_kind kind,
+                        unsigned lane, uint64_t address, unsigned size, bool write, bool may_skip)
 {
     enum access_space where = access_space(i);
     if (i->flags & ACCESS_WIDE)
@@ -46,7 +47,10 @@ static void raise_fault(struct exec_warp *w, const struct exec_insn *i, enum exe
         address += space.shared_window;
     else if (where == ACCESS_LOCAL)
         address += space.local_window;
+    if (may_skip && fault_skip(w, i, kind, lane, address, size, write, names[where]))
+        return true;
     fault_memory(w, i, kind, lane, address, size, write, names[where]);
+    return false;
 }
 
 // Returns the host address in the shared memory of another block of the cluster, or of the own block through
@@ -77,21 +81,24 @@ static bool is_allowed(const struct exec_warp *w, enum access_space where, uint6
     }
 }
 
+enum { SKIPPED = ACCESS_SPACES + 1 };
+
 // Checks an access and makes *address an offset in the space that it returns. Returns ACCESS_SPACES after a
-// fault of w.
-static enum access_space check(struct exec_warp *w, const struct exec_insn *i, unsigned lane,
-                               uint64_t *address, unsigned size, bool write)
+// fault of w, SKIPPED if the access is to have no effect.
+static int check(struct exec_warp *w, const struct exec_insn *i, unsigned lane, uint64_t *address,
+                 unsigned size, bool write, bool may_skip)
 {
     uint64_t original = *address;
     if (original & (size - 1)) {
-        raise_fault(w, i, EXEC_MISALIGNED_ADDRESS, lane, original, size, write);
-        return ACCESS_SPACES;
+        return raise_fault(w, i, EXEC_MISALIGNED_ADDRESS, lane, original, size, write, may_skip)
+                   ? SKIPPED
+                   : ACCESS_SPACES;
     }
     enum access_space where = resolve_space(access_space(i), address);
     if (is_allowed(w, where, *address, size, write))
-        return where;
-    raise_fault(w, i, EXEC_ILLEGAL_ADDRESS, lane, original, size, write);
-    return ACCESS_SPACES;
+        return (int)where;
+    return raise_fault(w, i, EXEC_ILLEGAL_ADDRESS, lane, original, size, write, may_skip) ? SKIPPED
+                                                                                          : ACCESS_SPACES;
 }
 
 // The common case: all lanes are active and aligned. Returns false in other cases.
@@ -115,10 +122,10 @@ const struct exec_insn *access_wide(struct exec_warp *w, const struct exec_insn 
     for (uint32_t left = w->mask; left; left &= left - 1) {
         unsigned lane = (unsigned)__builtin_ctz(left);
         uint64_t at = access_address(w, i, lane);
-        if (at % WIDE) {
-            raise_fault(w, i, EXEC_MISALIGNED_ADDRESS, lane, at, WIDE, i->flags & ACCESS_STORES);
+        // Skipped, its parts are accesses of their own.
+        if (at % WIDE &&
+            !raise_fault(w, i, EXEC_MISALIGNED_ADDRESS, lane, at, WIDE, i->flags & ACCESS_STORES, true))
             return NULL;
-        }
         if (i->flags & ACCESS_NO_BASE)
             continue;
         if (i->flags & ACCESS_A32)
@@ -168,8 +175,9 @@ void access_local_copy(struct exec_warp *w, uint32_t to, uint32_t from, uint32_t
 bool access_read(struct exec_warp *w, const struct exec_insn *i, unsigned lane, uint64_t address, void *to,
                  unsigned size)
 {
-    switch (check(w, i, lane, &address, size, false)) {
+    switch (check(w, i, lane, &address, size, false, true)) {
     case ACCESS_SPACES: return false;
+    case SKIPPED: memset(to, 0, size); return true;
     case ACCESS_SHARED: memcpy(to, shared_at(w, address, size), size); return true;
     case ACCESS_LOCAL: access_local_read(w, lane, (uint32_t)address, to, size); return true;
     default: memcpy(to, space_host(address), size); return true;
@@ -179,23 +187,38 @@ bool access_read(struct exec_warp *w, const struct exec_insn *i, unsigned lane, 
 bool access_write(struct exec_warp *w, const struct exec_insn *i, unsigned lane, uint64_t address,
                   const void *from, unsigned size)
 {
-    switch (check(w, i, lane, &address, size, true)) {
+    switch (check(w, i, lane, &address, size, true, true)) {
     case ACCESS_SPACES: return false;
+    case SKIPPED: return true;
     case ACCESS_SHARED: memcpy(shared_at(w, address, size), from, size); return true;
     case ACCESS_LOCAL: access_local_write(w, lane, (uint32_t)address, from, size); return true;
     default: memcpy(space_host(address), from, size); return true;
     }
 }
 
-char *access_host(struct exec_warp *w, const struct exec_insn *i, unsigned lane, uint64_t address,
-                  unsigned size, bool write)
+static char *host(struct exec_warp *w, unsigned lane, int where, uint64_t address, unsigned size)
 {
-    switch (check(w, i, lane, &address, size, write)) {
+    switch (where) {
     case ACCESS_SPACES: return NULL;
     case ACCESS_SHARED: return shared_at(w, address, size);
     case ACCESS_LOCAL: return size <= WORD ? word(w, lane, (uint32_t)address) : NULL;
     default: return space_host(address);
     }
+}
+
+char *access_host(struct exec_warp *w, const struct exec_insn *i, unsigned lane, uint64_t address,
+                  unsigned size, bool write)
+{
+    int where = check(w, i, lane, &address, size, write, false);
+    return host(w, lane, where, address, size);
+}
+
+char *access_atomic(struct exec_warp *w, const struct exec_insn *i, unsigned lane, uint64_t address,
+                    unsigned size)
+{
+    static _Thread_local _Alignas(16) char nowhere[16];
+    int where = check(w, i, lane, &address, size, true, true);
+    return where == SKIPPED ? memset(nowhere, 0, sizeof nowhere) : host(w, lane, where, address, size);
 }
 
 bool access_string(struct exec_warp *w, const struct exec_insn *i, unsigned lane, uint64_t address, char *to,

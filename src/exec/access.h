@@ -69,6 +69,10 @@ bool access_write(struct exec_warp *w, const struct exec_insn *i, unsigned lane,
 char *access_host(struct exec_warp *w, const struct exec_insn *i, unsigned lane, uint64_t address,
                   unsigned size, bool write);
 
+// The same for an atomic of up to 16 bytes. One that is skipped changes memory of nobody's, which holds 0.
+char *access_atomic(struct exec_warp *w, const struct exec_insn *i, unsigned lane, uint64_t address,
+                    unsigned size);
+
 // Access bytes of local memory. The caller has checked them.
 void access_local_read(const struct exec_warp *w, unsigned lane, uint32_t at, void *to, unsigned size);
 void access_local_write(struct exec_warp *w, unsigned lane, uint32_t at, const void *from, unsigned size);

@@ -185,7 +185,7 @@ static bool swap16(char *at, uint64_t seen[2], const uint64_t to[2])
 static bool wide(struct exec_warp *w, const struct exec_insn *i, unsigned lane)
 {
     const uint64_t *b = (const uint64_t *)(w->regs + i->b), *c = (const uint64_t *)(w->regs + i->c);
-    char *at = access_host(w, i, lane, access_address(w, i, lane), 16, true);
+    char *at = access_atomic(w, i, lane, access_address(w, i, lane), 16);
     if (!at)
         return w->state != WARP_FAULT && fault_raise(w, i, EXEC_INVALID_ADDRESS_SPACE);
     bool cas = (i->e & 0xff) == ATOMIC_CAS;
@@ -252,7 +252,7 @@ static bool one(struct exec_warp *w, const struct exec_insn *i, unsigned lane)
         old = (access_space(i) == ACCESS_SHARED ? apply_alone : apply)(at, i->e, log, b, c);
     } else {
         uint64_t address = access_address(w, i, lane);
-        at = access_host(w, i, lane, address, 1u << log, true);
+        at = access_atomic(w, i, lane, address, 1u << log);
         if (at)
             old = apply(at, i->e, log, b, c);
         else if (w->state == WARP_FAULT || !apply_private(w, i, lane, address, b, c, &old))

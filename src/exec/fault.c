@@ -85,10 +85,9 @@ static void locate(struct exec_fault *f, const struct exec_func *func, const str
     }
 }
 
-static void record(struct exec_warp *w, const struct exec_insn *i, struct exec_fault *fault, unsigned lane)
+static void describe(struct exec_warp *w, const struct exec_insn *i, struct exec_fault *fault, unsigned lane)
 {
-    struct exec_grid *g = w->block->grid;
-    fault->kernel = g->launch.kernel;
+    fault->kernel = w->block->grid->launch.kernel;
     for (unsigned k = 0; k < 3; k++) {
         fault->block[k] = w->block->ctaid[k];
         fault->thread[k] = w->tid[k][lane];
@@ -102,6 +101,12 @@ static void record(struct exec_warp *w, const struct exec_insn *i, struct exec_f
     locate(fault, frame->func, i);
     for (; frame && fault->nframes < EXEC_FAULT_FRAMES; i = frame->call, frame = frame->caller)
         add_frames(fault, frame->func, i);
+}
+
+static void record(struct exec_warp *w, const struct exec_insn *i, struct exec_fault *fault, unsigned lane)
+{
+    struct exec_grid *g = w->block->grid;
+    describe(w, i, fault, lane);
     // Pairs with the acquire in grid.c: a thread that reads GRID_STOPPED may read the fault.
     int expected = 0;
     if (atomic_compare_exchange_strong_explicit(&g->stop, &expected, GRID_FAULTING, memory_order_acq_rel,
@@ -127,4 +132,34 @@ const struct exec_insn *fault_memory(struct exec_warp *w, const struct exec_insn
         .kind = kind, .address = address, .size = size, .write = write, .space = space};
     record(w, i, &fault, lane);
     return NULL;
+}
+
+// Returns whether the instruction was not told of yet; then this thread tells, and no other. Relaxed: the places are
+// numbers of their own.
+static bool is_first(struct exec_grid *g, const struct exec_insn *i)
+{
+    for (unsigned k = 0; k < GRID_SKIPPED; k++) {
+        const struct exec_insn *was = NULL;
+        if (atomic_compare_exchange_strong_explicit(&g->skipped[k], &was, i, memory_order_relaxed,
+                                                    memory_order_relaxed))
+            return true;
+        if (was == i)
+            return false;
+    }
+    return false;
+}
+
+bool fault_skip(struct exec_warp *w, const struct exec_insn *i, enum exec_fault_kind kind, unsigned lane,
+                uint64_t address, uint32_t size, bool write, const char *space)
+{
+    struct exec_grid *g = w->block->grid;
+    if (!g->launch.skipped)
+        return false;
+    if (is_first(g, i)) {
+        struct exec_fault fault = {
+            .kind = kind, .address = address, .size = size, .write = write, .space = space};
+        describe(w, i, &fault, lane);
+        g->launch.skipped(g->launch.owner, &fault);
+    }
+    return true;
 }

@@ -74,6 +74,10 @@ const struct exec_insn *fault_memory(struct exec_warp *w, const struct exec_insn
                                      enum exec_fault_kind kind, unsigned lane, uint64_t address,
                                      uint32_t size, bool write, const char *space);
 
+// Tells of an access that is skipped. Returns false if the grid does not skip: then it is a fault.
+bool fault_skip(struct exec_warp *w, const struct exec_insn *i, enum exec_fault_kind kind, unsigned lane,
+                uint64_t address, uint32_t size, bool write, const char *space);
+
 // --- grids (grid.c) ----------------------------------------------------------------------------------------
 
 enum grid_stop { GRID_RUNS, GRID_FAULTING, GRID_STOPPED };
@@ -84,6 +88,7 @@ struct grid_run {
     uint64_t next, end;
 };
 enum { GRID_RUNS_MOST = 16 };
+enum { GRID_SKIPPED = 64 };  // instructions of a grid that are told of
 
 struct exec_grid {
     struct exec_launch launch;
@@ -97,6 +102,7 @@ struct exec_grid {
     uint64_t nblocks;  // here and below, a cluster counts as one block
     _Atomic int stop;  // enum grid_stop: set by the first fault
     struct exec_fault fault;
+    _Atomic(const struct exec_insn *) skipped[GRID_SKIPPED];  // what was told of, from the first on
     _Atomic int child_error;  // of the last child launch that failed in any of its threads; 0: none failed
     // The members below are protected by lock.
     _Alignas(64) _Atomic int lock;

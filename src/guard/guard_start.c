@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/cancel.h"
 #include "base/option_variable.h"
 #include "base/modes.def"
 #include "base/modes.h"
@@ -20,8 +21,10 @@
 #include "guard/forward.h"
 #include "context/capture_rule.h"
 #include "launch/graph_names.h"
+#include "launch/kernel_fault.h"
 #include "context/green.h"
 #include "track/guard_report.h"
+#include "hook/api_error.h"
 #include "hook/hook.h"
 #include "hook/hook_context.h"
 #include "hook/hook_link.h"
@@ -163,6 +166,12 @@ static void start_once(void)
     if (guard.real.handle) {
         void *fault = dlsym(guard.real.handle, DRIVER_FAULT_SYMBOL);
         memcpy(&guard.real_fault, &fault, sizeof fault);
+        fault = dlsym(guard.real.handle, DRIVER_SKIPPED_SYMBOL);
+        if (guard.watching && guard.options.on_error == OPTION_ON_ERROR_SKIP) {
+            memcpy(&guard.real_skipped, &fault, sizeof fault);
+            if (!fault)
+                guard_report_note("--on-error=skip: only the CPU device can skip, so kernels stop at errors");
+        }
     }
     char why[200];
     if (guard.watching && modes_conflict(guard.options.mode, why, sizeof why)) {
@@ -171,7 +180,7 @@ static void start_once(void)
     }
     mode_start(rows, sizeof rows / sizeof *rows);
     pthread_atfork(NULL, NULL, after_fork);
-    hook_install(&guard.real, forward_slots, (driver_function)forward_missing);
+    hook_install(&guard.real, &forward_tables, api_error_wanted());
     if (guard.watching) {
         guard_report_start();
         torch_alloc_note();
@@ -181,12 +190,15 @@ static void start_once(void)
 void guard_start(void)
 {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
+    cancel_hold();
     pthread_once(&once, start_once);
+    cancel_release();
 }
 
 // Makes no call of the driver, which is unloaded by now.
 static void end(void *unused)
 {
+    kernel_fault_skipped();
     leak_report(NULL);
     guard_add(GUARD_OTHER_DRIVERS, dl_hook_other_drivers());
     mode_end();

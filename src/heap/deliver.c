@@ -8,6 +8,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/cancel.h"
 #include "base/checked.h"
 #include "heap/block.h"
 #include "heap/guarded.h"
@@ -98,7 +99,9 @@ static void back_off(void)
     struct timespec t = {.tv_nsec = 20000};
     if (sched_yield())
         return;
+    cancel_hold();
     nanosleep(&t, NULL);
+    cancel_release();
 }
 
 // Takes a thread's words. The window before the ring: a thread that was asked may have emptied its window

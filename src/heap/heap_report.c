@@ -9,6 +9,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/cancel.h"
 #include "heap/own_fds.h"
 #include "heap/monitor.h"
 #include "heap/cycle.h"
@@ -49,6 +50,7 @@ static struct channel *channel(void)
 
 static void lock_reports(void)
 {
+    cancel_hold();
     pthread_mutex_lock(&lock);
     busy = true;
 }
@@ -57,6 +59,7 @@ static void unlock_reports(void)
 {
     busy = false;
     pthread_mutex_unlock(&lock);
+    cancel_release();
 }
 
 bool heap_report_is_busy(void)

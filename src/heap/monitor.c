@@ -6,6 +6,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/cancel.h"
 #include "base/checked.h"
 #include "heap/deliver.h"
 #include "heap/safe_read.h"
@@ -422,7 +423,9 @@ static bool patient_lock(bool (*trylock)(unsigned), unsigned list)
     for (int i = 0; i < PATIENCE_MS * 20; i++) {
         if (trylock(list))
             return true;
+        cancel_hold();
         nanosleep(&t, NULL);
+        cancel_release();
     }
     return false;
 }

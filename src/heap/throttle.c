@@ -9,6 +9,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/cancel.h"
+
 enum {
     SLICE_NS = 100000,
     LATE_NS = 500000,  // timers are 60 microseconds late without competition
@@ -34,7 +36,9 @@ int64_t throttle_now(void)
 void throttle_sleep(int64_t ns)
 {
     struct timespec t = {ns / 1000000000, ns % 1000000000};
+    cancel_hold();
     nanosleep(&t, NULL);
+    cancel_release();
 }
 
 // As the kernel declares it; libc does not.

@@ -6,22 +6,31 @@
 struct hook_row {
     enum driver_id id;
     driver_function hook;
-    driver_function real;  // the driver's function; NULL: the driver lacks it
+    bool quick;  // the hook disables cancellation itself
 };
 
-static struct hook_row rows[] = {
-#define HOOK(symbol) {DRIVER_##symbol, (driver_function)hook_##symbol, NULL},
+static const struct hook_row rows[] = {
+#define HOOK(symbol) {DRIVER_##symbol, (driver_function)hook_##symbol, false},
+#define QUICK(symbol) {DRIVER_##symbol, (driver_function)hook_##symbol, true},
 #include "hook/hooks.def"
 #undef HOOK
 };
 
 enum { ROWS = sizeof rows / sizeof *rows };
 
+// What a program is given that asks for a function of the driver. Ordered by function; of several for one, hooks come
+// first: a driver may have one function for several symbols.
+static struct answer {
+    driver_function real, instead;
+    bool hooked;
+} answers[DRIVER_CALLS];
+static int nanswers;
+
 static int by_function(const void *a, const void *b)
 {
-    uintptr_t x = (uintptr_t)((const struct hook_row *)a)->real;
-    uintptr_t y = (uintptr_t)((const struct hook_row *)b)->real;
-    return (x > y) - (x < y);
+    const struct answer *p = a, *q = b;
+    uintptr_t x = (uintptr_t)p->real, y = (uintptr_t)q->real;
+    return x != y ? (x > y) - (x < y) : q->hooked - p->hooked;
 }
 
 // Release: pairs with the load in forward.c, so that a hook sees all that was initialised before.
@@ -30,36 +39,46 @@ static void fill(driver_function *slot, driver_function f)
     __atomic_store_n(slot, f, __ATOMIC_RELEASE);
 }
 
-// Sorts the rows before it fills slots, because a thread that finds a filled slot runs its hook at once. A
+// Fills the answers before the slots, because a thread that finds a filled slot runs its hook at once. A
 // driver may have one function for several symbols; those without a hook get the function, not another call's
 // hook.
-void hook_install(const struct driver *real, driver_function *slots, driver_function missing)
+void hook_install(const struct driver *real, const struct hook_forwarder *f, bool all)
 {
-    bool hooked[DRIVER_CALLS] = {0};
-    for (int i = 0; i < ROWS; i++) {
-        rows[i].real = real->call[rows[i].id];
-        hooked[rows[i].id] = rows[i].real;
+    driver_function targets[DRIVER_CALLS];
+    bool watched[DRIVER_CALLS], hooked[DRIVER_CALLS] = {0};
+    for (int i = 0; i < DRIVER_CALLS; i++) {
+        targets[i] = real->call[i] ? real->call[i] : f->missing;
+        watched[i] = all && driver_calls[i].since;
     }
-    qsort(rows, ROWS, sizeof *rows, by_function);
-    for (int i = 0; i < ROWS; i++)
-        if (rows[i].real)
-            fill(&slots[rows[i].id], rows[i].hook);
+    for (int i = 0; i < ROWS; i++) {
+        enum driver_id id = rows[i].id;
+        if (!real->call[id])
+            continue;
+        targets[id] = rows[i].hook;
+        hooked[id] = true;
+        watched[id] |= !rows[i].quick;
+    }
+    for (int i = 0; i < DRIVER_CALLS; i++) {
+        fill(&f->behind[i], targets[i]);
+        if (real->call[i] && (watched[i] || hooked[i]))
+            answers[nanswers++] =
+                (struct answer){real->call[i], watched[i] ? f->entries[i] : targets[i], hooked[i]};
+    }
+    qsort(answers, (size_t)nanswers, sizeof *answers, by_function);
     for (int i = 0; i < DRIVER_CALLS; i++)
-        if (!hooked[i])
-            fill(&slots[i], real->call[i] ? real->call[i] : missing);
+        fill(&f->slots[i], watched[i] ? f->watched : targets[i]);
 }
 
+// The first of the function's answers.
 driver_function hook_instead_of(driver_function f)
 {
-    int low = 0, high = ROWS;
+    int low = 0, high = nanswers;
     while (low < high) {
         int middle = low + (high - low) / 2;
-        if (rows[middle].real == f)
-            return f ? rows[middle].hook : f;
-        if ((uintptr_t)rows[middle].real < (uintptr_t)f)
+        if ((uintptr_t)answers[middle].real < (uintptr_t)f)
             low = middle + 1;
         else
             high = middle;
     }
-    return f;
+    return low < nanswers && answers[low].real == f ? answers[low].instead : f;
 }

@@ -13,11 +13,20 @@
 #include "hook/hooks.def"
 #undef HOOK
 
-// Points the forwarder's slots at the hooks, at the driver's functions where there is no hook, and at
-// `missing` where the driver lacks the call.
-void hook_install(const struct driver *real, driver_function *slots, driver_function missing);
+// The forwarder's tables, by enum driver_id, and its functions.
+struct hook_forwarder {
+    driver_function *slots;          // where a call of the program's jumps to
+    driver_function *behind;         // what `watched` calls, for slots that hold it
+    const driver_function *entries;  // the symbols that the library exports
+    driver_function watched;         // calls what is behind its slot, and comes back
+    driver_function missing;         // for what the driver lacks
+};
 
-// Returns the hook of a driver function; the function itself if it has none.
+// Points the slots at the hooks, at the driver's functions where there is no hook, and at `missing` where the
+// driver lacks the call. With `all`, every call returns through `watched`.
+void hook_install(const struct driver *real, const struct hook_forwarder *f, bool all);
+
+// Returns what replaces a driver function; the function itself if nothing does.
 driver_function hook_instead_of(driver_function f);
 
 // If the driver is out of memory, lets modes release what they hold; returns true if the call should be tried

@@ -2,6 +2,7 @@
 // Launches, and calls that wait for kernels or query them and so return their faults.
 #include <string.h>
 
+#include "base/cancel.h"
 #include "context/green.h"
 #include "core/guard.h"
 #include "hook/hook.h"
@@ -39,12 +40,15 @@ static CUresult launched(CUresult r, unsigned launches)
                                   .change = &change,                    \
                                   __VA_ARGS__};                         \
     launch_change_start(&change, room);                                 \
+    cancel_hold();                                                      \
     mode_launch(&l);                                                    \
     mode_poll();                                                        \
     CUresult r = LAUNCH_CALL_GO(&l, guard.real.symbol arguments);       \
     HOOK_TRY_AGAIN(r, LAUNCH_CALL_GO(&l, guard.real.symbol arguments)); \
     launch_ring_made();                                                 \
-    return launched(r, 1)
+    r = launched(r, 1);                                                 \
+    cancel_release();                                                   \
+    return r
 // A separate function, so that a launch that no mode sees needs no stack for the parameters' bytes.
 #define LAUNCH(symbol, parameters, arguments, ...)                      \
     __attribute__((noinline)) static CUresult shown_##symbol parameters \

@@ -138,3 +138,10 @@ void kernel_fault_report(CUresult r)
     else
         report_vague(r);
 }
+
+void kernel_fault_report_skipped(void)
+{
+    struct driver_fault fault;
+    while (!guard.real_skipped(&fault))
+        report_exact(&fault);
+}

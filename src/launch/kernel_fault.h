@@ -5,6 +5,7 @@
 
 #include <stdbool.h>
 
+#include "core/guard.h"
 #include "driver/driver.h"
 
 // Set by a mode in which out-of-bounds accesses of kernels fault: a report of a fault without an address then
@@ -12,6 +13,14 @@
 extern bool kernel_fault_lists_candidates;
 
 void kernel_fault_report(CUresult r);
+
+// Reports the faults that the device has skipped since the last call.
+void kernel_fault_report_skipped(void);
+static inline void kernel_fault_skipped(void)
+{
+    if (__builtin_expect(guard.real_skipped != NULL, 0))
+        kernel_fault_report_skipped();
+}
 
 // Returns the result of a call. The first result that is a fault in a context is reported.
 static inline CUresult kernel_fault_seen(CUresult r)

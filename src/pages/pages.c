@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
+#include "base/cancel.h"
 #include "core/guard.h"
 #include "track/guard_report.h"
 #include "pages/pages_pool.h"
@@ -92,7 +93,9 @@ static struct context *ready(size_t size)
     if (!ctx || !context_device_of(ctx->device)->mappable || guard.real.cuCtxGetCurrent(&current) ||
         !context_hold(ctx, current))
         return NULL;
+    cancel_hold();
     pthread_once(&first_use, begin);
+    cancel_release();
     return ctx;
 }
 

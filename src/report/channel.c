@@ -21,6 +21,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/cancel.h"
 #include "report/json_out.h"
 #include "report/log_name.h"
 #include "report/text.h"
@@ -276,11 +277,11 @@ static enum channel_answer send_line(struct channel *c, const struct report_line
 
 enum channel_answer channel_send(struct channel *c, const struct report_line *line)
 {
-    int saved = errno, state;
+    int saved = errno;
     // The calls below are cancellation points, and callers hold a lock.
-    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &state);
+    cancel_hold();
     enum channel_answer answer = send_line(c, line);
-    pthread_setcancelstate(state, NULL);
+    cancel_release();
     errno = saved;
     return answer;
 }

@@ -42,7 +42,7 @@ static void paint_first_line(struct text_painter *p, const struct report *r)
     if (r->has_address) {
         text_buffer_cstr(p->b, " address ");
         text_buffer_hex(p->b, r->address);
-    } else if (r->type != REPORT_KERNEL_FAULT) {
+    } else if (r->type != REPORT_KERNEL_FAULT && r->type != REPORT_API_ERROR) {
         text_buffer_cstr(p->b, " at an unknown address");
     }
     paint_where(p, r);

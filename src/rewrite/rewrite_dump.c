@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/cancel.h"
 #include "base/file.h"
 #include "base/out.h"
 #include "core/guard.h"
@@ -175,9 +176,9 @@ unsigned rewrite_dump_module(void)
 void rewrite_dump(const struct rewrite_dump *d, struct str text)
 {
     struct out header;
-    int saved = errno, cancel;
+    int saved = errno;
     // The calls below are cancellation points: a cancelled thread would leave files open.
-    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel);
+    cancel_hold();
     int err = out_to_memory(&header);
     if (!err) {
         put_header(&header, d);
@@ -186,6 +187,6 @@ void rewrite_dump(const struct rewrite_dump *d, struct str text)
     }
     if (err)
         fail(err);
-    pthread_setcancelstate(cancel, NULL);
+    cancel_release();
     errno = saved;
 }

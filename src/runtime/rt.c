@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/mutex.h"
 #include "runtime/rt_exit.h"
 
 _Thread_local struct rt_thread rt_thread = {.device = -1};
@@ -65,13 +66,13 @@ static cudaError_t open_driver(void)
 cudaError_t rt_open(void)
 {
     if (!atomic_load_explicit(&opened, memory_order_acquire)) {
-        pthread_mutex_lock(&lock);
+        mutex_lock(&lock);
         if (!atomic_load_explicit(&opened, memory_order_relaxed)) {
             open_error = open_driver();
             rt_exit_watch();
             atomic_store_explicit(&opened, 1, memory_order_release);
         }
-        pthread_mutex_unlock(&lock);
+        mutex_unlock(&lock);
     }
     return open_error;
 }
@@ -104,13 +105,13 @@ cudaError_t rt_primary(int index, CUcontext *context)
 {
     CUresult result = CUDA_SUCCESS;
 
-    pthread_mutex_lock(&lock);
+    mutex_lock(&lock);
     if (!devices[index].primary)
         result = RT_RAW(cuDevicePrimaryCtxRetain, &devices[index].primary, devices[index].device);
     if (result)
         devices[index].primary = NULL;
     *context = devices[index].primary;
-    pthread_mutex_unlock(&lock);
+    mutex_unlock(&lock);
     return rt_error(result);
 }
 
@@ -201,11 +202,11 @@ cudaError_t rt_set_valid(const int *list, int count)
         error = rt_check_device(list[i]);
     if (error)
         return error;
-    pthread_mutex_lock(&lock);
+    mutex_lock(&lock);
     for (int i = 0; i < count; i++)
         valid[i] = list[i];
     valid_count = count;
-    pthread_mutex_unlock(&lock);
+    mutex_unlock(&lock);
     return cudaSuccess;
 }
 
@@ -213,13 +214,13 @@ cudaError_t rt_reset(int index)
 {
     CUresult result;
 
-    pthread_mutex_lock(&lock);
+    mutex_lock(&lock);
     result = RT_RAW(cuDevicePrimaryCtxReset_v2, devices[index].device);
     if (!result) {
         devices[index].primary = NULL;
         atomic_fetch_add_explicit(&epoch, 1, memory_order_relaxed);
     }
-    pthread_mutex_unlock(&lock);
+    mutex_unlock(&lock);
     return rt_error(result);
 }
 

@@ -15,6 +15,7 @@
 #include <stdatomic.h>
 
 #include "base/mem.h"
+#include "base/mutex.h"
 #include "runtime/rt_exit.h"
 
 struct entry {
@@ -120,7 +121,7 @@ static void insert(struct entry *entry)
 {
     struct table *t;
 
-    pthread_mutex_lock(&table_lock);
+    mutex_lock(&table_lock);
     t = grown();
     if (entry->module) {
         entry->next = entry->module->entries;
@@ -128,7 +129,7 @@ static void insert(struct entry *entry)
     }
     if (t && entry->host && !find(entry->host))
         put(t, entry);
-    pthread_mutex_unlock(&table_lock);
+    mutex_unlock(&table_lock);
 }
 
 static struct entry *new_entry(struct rt_registry_module *module, enum rt_registry_kind kind,
@@ -170,10 +171,10 @@ struct rt_registry_module *rt_registry_add_module(const void *wrapper)
         return NULL;
     module->wrapper = wrapper;
     pthread_mutex_init(&module->lock, NULL);
-    pthread_mutex_lock(&table_lock);
+    mutex_lock(&table_lock);
     module->next = modules;
     modules = module;
-    pthread_mutex_unlock(&table_lock);
+    mutex_unlock(&table_lock);
     return module;
 }
 
@@ -195,7 +196,7 @@ void rt_registry_remove_module(struct rt_registry_module *module)
 
     if (!module || rt_exit_begun())
         return;
-    pthread_mutex_lock(&table_lock);
+    mutex_lock(&table_lock);
     for (struct rt_registry_module **m = &modules; *m; m = &(*m)->next) {
         if (*m == module) {
             *m = module->next;
@@ -204,7 +205,7 @@ void rt_registry_remove_module(struct rt_registry_module *module)
     }
     for (entry = module->entries; entry; entry = entry->next)
         drop(entry);
-    pthread_mutex_unlock(&table_lock);
+    mutex_unlock(&table_lock);
     for (entry = module->entries; entry; entry = next) {
         next = entry->next;
         mem_free(entry);
@@ -238,7 +239,7 @@ cudaError_t rt_registry_load(struct rt_registry_module *module)
     if (!module)
         return cudaErrorMemoryAllocation;
     if (!atomic_load_explicit(&module->tried, memory_order_acquire)) {
-        pthread_mutex_lock(&module->lock);
+        mutex_lock(&module->lock);
         if (!atomic_load_explicit(&module->tried, memory_order_relaxed)) {
             CUresult result =
                 RT_RAW(cuLibraryLoadData, &module->library, module->wrapper, NULL, NULL, 0, NULL, NULL, 0);
@@ -248,7 +249,7 @@ cudaError_t rt_registry_load(struct rt_registry_module *module)
             module->error = result ? rt_error(result) : fill_managed(module);
             atomic_store_explicit(&module->tried, 1, memory_order_release);
         }
-        pthread_mutex_unlock(&module->lock);
+        mutex_unlock(&module->lock);
     }
     return module->error;
 }
@@ -319,12 +320,12 @@ static struct entry *find_managed(const void *address)
 {
     struct entry *found = NULL;
 
-    pthread_mutex_lock(&table_lock);
+    mutex_lock(&table_lock);
     for (struct rt_registry_module *m = modules; m && !found; m = m->next)
         for (struct entry *e = m->entries; e && !found; e = e->next)
             if (e->kind == RT_MANAGED && *(void *const *)e->host == address)
                 found = e;
-    pthread_mutex_unlock(&table_lock);
+    mutex_unlock(&table_lock);
     return found;
 }
 

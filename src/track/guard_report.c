@@ -72,7 +72,6 @@ void guard_report_after_fork(void)
 // The thread's state before it took the lock.
 struct thread_state {
     sigset_t signals;
-    int cancel;
 };
 
 // Blocks signals and cancellation while the lock is held: a signal handler of the program may call CUDA or
@@ -81,7 +80,7 @@ static void lock_reports(struct thread_state *before)
 {
     sigset_t all;
     sigfillset(&all);
-    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before->cancel);
+    cancel_hold();
     pthread_sigmask(SIG_SETMASK, &all, &before->signals);
     lock_take(&lock);
 }
@@ -90,7 +89,7 @@ static void unlock_reports(const struct thread_state *before)
 {
     lock_give(&lock);
     pthread_sigmask(SIG_SETMASK, &before->signals, NULL);
-    pthread_setcancelstate(before->cancel, NULL);
+    cancel_release();
 }
 
 static enum channel_answer send(const struct report_line *line)
