@@ -243,7 +243,8 @@ static void write_text(const struct channel *c, const char *text, size_t len)
         close(log);
 }
 
-// Returns room for a line: a process that gets no more memory has a smaller one that was there from its start.
+// Returns room for a line. A process that gets no more memory has a smaller one, which was there from its
+// start.
 static char *line_room(struct channel *c, size_t *size)
 {
     static char small[SMALL_SIZE];

@@ -6,8 +6,9 @@
 //
 // where type is an error's name or *, and pattern, in which * stands for any text and ? for any character, is
 // compared with the kernel, the call, and the functions, objects and source files of the report's stack,
-// which for a leak, and for what a monitor of the CPU heap finds, is that of the allocation. Lines of a saved report (JSON Lines) suppress errors equal to
-// theirs: same type, call, kernel and place in it, and functions of the stack.
+// which for a leak, and for what a monitor of the CPU heap finds, is that of the allocation. Lines of a saved
+// report (JSON Lines) suppress errors equal to theirs: same type, call, kernel and place in it, and functions
+// of the stack.
 #ifndef MOAT_REPORT_SUPPRESS_H
 #define MOAT_REPORT_SUPPRESS_H
 
