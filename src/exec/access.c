@@ -40,13 +40,16 @@ static void raise_fault(struct exec_warp *w, const struct exec_insn *i, enum exe
                         unsigned lane, uint64_t address, unsigned size, bool write)
 {
     enum access_space where = access_space(i);
+    uint64_t offset = address;
     if (i->flags & ACCESS_WIDE)
         size = WIDE;
     if (where == ACCESS_SHARED)
         address += space.shared_window;
     else if (where == ACCESS_LOCAL)
         address += space.local_window;
-    fault_memory(w, i, kind, lane, address, size, write, names[where]);
+    // An address in a window is that space's, whatever instruction has used it.
+    enum access_space in = resolve_space(where, &offset);
+    fault_memory(w, i, kind, lane, address, size, write, names[in == ACCESS_GLOBAL ? where : in]);
 }
 
 // Returns the host address in the shared memory of another block of the cluster, or of the own block through

@@ -32,8 +32,10 @@ struct guard_finding {
     struct track_copy buffers[GUARD_REPORT_BUFFERS];
     const struct driver_fault *fault;  // on the device; NULL: found in the call itself
     bool thread_known;                 // the fault's block and thread are, whatever the device
-    const char *note;                  // a further sentence; may be NULL
-    struct report_bytes corrupted;     // count 0: nothing to show
+    const char *const *suspects;       // kernels one of which did it; may be NULL
+    unsigned nsuspects;
+    const char *note;               // a further sentence; may be NULL
+    struct report_bytes corrupted;  // count 0: nothing to show
 };
 
 // before_end is called before the summary is put together, to add to the guard's counts; it may be NULL.
