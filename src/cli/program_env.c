@@ -67,7 +67,7 @@ static int set_library_path(const struct program_env *p)
 }
 
 // AddressSanitizer's runtime, where it is a shared library, refuses to start behind other libraries. Ours
-// intercept nothing that it does, so it may; the heap's monitor would take its malloc, so there it must refuse.
+// intercept nothing that it needs; only the heap's monitor would take its malloc, so there it must refuse.
 // The user's own settings come behind and win.
 static int let_sanitizer_follow(const struct program_env *p)
 {
