@@ -13,6 +13,8 @@ CC      := gcc
 endif
 BUILD   ?= build
 PREFIX  ?= /usr/local
+LIBDIR  ?= $(PREFIX)/lib
+MANDIR  ?= $(PREFIX)/share/man
 SAN     ?=
 OPT     ?= -O2
 DEBUG   ?= -g
@@ -110,7 +112,7 @@ else
 run = $(2)
 endif
 
-.PHONY: all demo check check-all bench install format dist clean help packages tests fuzzers variants dependencies plain clang asan
+.PHONY: all demo check check-all bench install uninstall format dist clean help packages tests fuzzers variants dependencies plain clang asan
 .DELETE_ON_ERROR:
 
 all: $(COMMAND) $(SHARED) $(STATIC) $(BUILD)/lib/moat/libcuda.so  ## build/bin/moat and build/lib/*.so
@@ -277,10 +279,13 @@ bench: all $(BENCHES) $(BUILD)/tool/kheap_load  ## measure speed and memory
 	@set -e; for b in bench/*.sh; do [ ! -x "$$b" ] || MOAT=$(COMMAND) BUILD=$(BUILD) "$$b"; done
 
 install: all  ## to $(DESTDIR)$(PREFIX)
-	@script/install $(BUILD) "$(DESTDIR)$(PREFIX)"
+	@script/install $(BUILD) "$(DESTDIR)$(PREFIX)" "$(DESTDIR)$(LIBDIR)" "$(DESTDIR)$(MANDIR)"
 
-dist: all  ## one folder, and its archive, that runs where nothing can be installed
-	@script/dist $(BUILD) $(VERSION)
+uninstall: all  ## remove what install has put there
+	@script/uninstall $(BUILD) "$(DESTDIR)$(PREFIX)" "$(DESTDIR)$(LIBDIR)" "$(DESTDIR)$(MANDIR)"
+
+dist: all $(if $(WITH_TESTS),$(TOOLS) $(BENCHES))  ## one folder, and its archive, that runs where nothing can be installed; WITH_TESTS=1
+	@WITH_TESTS=$(WITH_TESTS) script/dist $(BUILD) $(VERSION)
 
 format:  ## clang-format over the sources
 	@script/format
@@ -290,6 +295,6 @@ clean:  ## remove the build folder
 
 help:  ## this text
 	@sed -n 's/^\([a-z-]*\):.*  ## \(.*\)/  \1\t\2/p' Makefile | expand -t 14
-	@echo 'Variables: BUILD CC SAN OPT CHECKED WERROR MODULES CFLAGS LDFLAGS PREFIX DESTDIR V=1'
+	@echo 'Variables: BUILD CC SAN OPT CHECKED WERROR MODULES CFLAGS LDFLAGS PREFIX LIBDIR MANDIR DESTDIR WITH_TESTS V=1'
 
 -include $(wildcard $(BUILD)/obj/*/*.d)

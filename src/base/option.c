@@ -350,7 +350,10 @@ static bool keep_first(int err, int *first)
 static int parse_arg(struct option_set *set, char **argv, int argc, int *i)
 {
     char name[SHOWN + 8];
-    struct str arg = str_from(argv[*i]);
+    // The two short forms that people try first.
+    struct str arg = str_from(strcmp(argv[*i], "-h") == 0   ? "--help"
+                              : strcmp(argv[*i], "-V") == 0 ? "--version"
+                                                            : argv[*i]);
     struct entry e = {.origin = OPTION_BY_COMMAND_LINE, .source.name = name};
     const char *equals = memchr(arg.ptr, '=', arg.len);
     if (equals) {

@@ -47,12 +47,13 @@ void canary_verify_context_gone(const struct context *ctx)
     cleans[context_number(ctx)] = (struct clean){0};
 }
 
-static void add_kernels(char text[NOTE], const char *note, uint64_t since)
+// Returns how many kernels there are that may have done it.
+static unsigned add_kernels(char text[NOTE], const char *note, uint64_t since, const char *names[KERNELS])
 {
-    const char *names[KERNELS];
     unsigned n = launch_ring_since(since, names, KERNELS);
     launch_ring_print(text, NOTE, (size_t)snprintf(text, NOTE, "%s", note),
                       "; kernels that may have done it, latest first:", names, n);
+    return n;
 }
 
 // A side of a buffer that differs from what was written.
@@ -79,7 +80,8 @@ static void report(const struct damage *d, const struct canary_occasion *o)
     if (!canary_bytes_compare(d->now, d->made, d->count, touched, &first, &last))
         return;
     char text[NOTE];
-    add_kernels(text, o->note, d->clean);
+    const char *names[KERNELS];
+    unsigned suspects = add_kernels(text, o->note, d->clean, names);
     bool inside = d->base == d->buffer;
     struct guard_finding f = {
         .type = inside ? REPORT_USE_AFTER_FREE
@@ -93,6 +95,8 @@ static void report(const struct damage *d, const struct canary_occasion *o)
         .address =
             d->base + (tail || inside ? first : canary_bytes_run(touched, last)),  // nearest to the buffer
 
+        .suspects = names,
+        .nsuspects = suspects,
         .note = text,
         .corrupted = {.base = d->base, .count = d->count, .bytes = d->now, .touched = touched},
     };

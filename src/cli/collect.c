@@ -12,7 +12,7 @@
 
 #include "report/channel.h"
 
-enum { LONGEST_LINE = 16 << 20, READ_SIZE = 64 << 10 };
+enum { LONGEST_LINE = 16 << 20, READ_SIZE = 64 << 10, FIRST_PEER = 3, DEEPEST = 64 };
 
 // Makes a folder of our own in `parent`. Fails if the name is too long for a socket's address.
 static int make_folder(struct collect *c, const char *parent)
@@ -58,12 +58,22 @@ static int start_listening(struct collect *c)
     if (c->listener < 0 || bind(c->listener, (struct sockaddr *)&address, sizeof address) ||
         listen(c->listener, SOMAXCONN))
         return -errno;
+    // Only root's programs can change their user or root. Without this name, those report to standard error.
+    if (geteuid() == 0) {
+        channel_abstract_name(&address, c->path);
+        c->abstract = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+        if (c->abstract >= 0 && (bind(c->abstract, (struct sockaddr *)&address, sizeof address) ||
+                                 listen(c->abstract, SOMAXCONN))) {
+            close(c->abstract);
+            c->abstract = -1;
+        }
+    }
     return 0;
 }
 
 int collect_open(struct collect *c, struct reports *reports, char *why, size_t size)
 {
-    *c = (struct collect){.reports = reports, .listener = -1};
+    *c = (struct collect){.reports = reports, .listener = -1, .abstract = -1};
     int err = make_path(c);
     err = err ? err : start_listening(c);
     if (!err)
@@ -87,7 +97,9 @@ void collect_close(struct collect *c)
     vec_free(&c->polled);
     if (c->listener >= 0)
         close(c->listener);
-    c->listener = -1;
+    if (c->abstract >= 0)
+        close(c->abstract);
+    c->listener = c->abstract = -1;
     remove_path(c);
 }
 
@@ -106,11 +118,36 @@ static int process_of(int fd)
     return getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &who, &size) ? 0 : who.pid;
 }
 
-static void accept_peers(struct collect *c)
+static int parent_of(int process)
+{
+    char name[32], text[512];
+    snprintf(name, sizeof name, "/proc/%d/stat", process);
+    FILE *f = fopen(name, "re");
+    size_t n = f ? fread(text, 1, sizeof text - 1, f) : 0;
+    if (f)
+        fclose(f);
+    text[n] = 0;
+    const char *end = strrchr(text, ')');  // of the program's name, which may have blanks
+    int parent = 0;
+    return end && sscanf(end + 1, " %*c %d", &parent) == 1 ? parent : 0;
+}
+
+// Returns whether a process was started by ours or by one of its descendants. Anybody can find an abstract
+// name, so only these may report there.
+static bool is_descendant(int process)
+{
+    for (int i = 0; i < DEEPEST && process > 1; i++, process = parent_of(process))
+        if (process == getpid())
+            return true;
+    return false;
+}
+
+static void accept_peers(struct collect *c, int listener)
 {
     int fd;
-    while ((fd = accept4(c->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK)) >= 0)
-        if (vec_push(&c->peers, (struct collect_peer){.fd = fd, .process = process_of(fd)}))
+    while ((fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK)) >= 0)
+        if ((listener == c->abstract && !is_descendant(process_of(fd))) ||
+            vec_push(&c->peers, (struct collect_peer){.fd = fd, .process = process_of(fd)}))
             close(fd);
     c->full = errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM;
 }
@@ -180,11 +217,12 @@ static bool read_peer(struct collect *c, struct collect_peer *p)
 static int fill_polled(struct collect *c, int other)
 {
     c->polled.len = 0;
-    if (vec_reserve(&c->polled, c->peers.len + 2))
+    if (vec_reserve(&c->polled, c->peers.len + FIRST_PEER))
         return -ENOMEM;
     struct pollfd *p = c->polled.items;
     p[c->polled.len++] = (struct pollfd){other, POLLIN, 0};
     p[c->polled.len++] = (struct pollfd){c->full ? -1 : c->listener, POLLIN, 0};
+    p[c->polled.len++] = (struct pollfd){c->full ? -1 : c->abstract, POLLIN, 0};
     for (size_t i = 0; i < c->peers.len; i++)
         p[c->polled.len++] = (struct pollfd){c->peers.items[i].fd, POLLIN, 0};
     return 0;
@@ -196,7 +234,7 @@ static bool read_peers(struct collect *c, size_t count)
 {
     bool heard = false;
     for (size_t i = count; i-- > 0;) {
-        if (!c->polled.items[i + 2].revents)
+        if (!c->polled.items[i + FIRST_PEER].revents)
             continue;
         heard = true;
         struct collect_peer *p = &c->peers.items[i];
@@ -218,10 +256,13 @@ int collect_wait(struct collect *c, int other, int timeout)
     if (poll(c->polled.items, c->polled.len, timeout) <= 0)
         return 0;
     int happened = c->polled.items[0].revents ? COLLECT_OTHER : 0;
-    if (read_peers(c, c->polled.len - 2))
+    if (read_peers(c, c->polled.len - FIRST_PEER))
         happened |= COLLECT_HEARD;
-    if (c->polled.items[1].revents) {
-        accept_peers(c);
+    if (c->polled.items[1].revents || c->polled.items[2].revents) {
+        c->full = false;
+        accept_peers(c, c->listener);
+        if (!c->full && c->abstract >= 0)
+            accept_peers(c, c->abstract);
         happened |= COLLECT_HEARD;
     }
     return happened;

@@ -21,6 +21,7 @@ struct collect_peer {
 struct collect {
     struct reports *reports;
     int listener;    // -1: nobody can connect
+    int abstract;    // the same under an abstract name, for processes that have changed user or root; or -1
     char path[108];  // of the socket; its folder is ours too
     bool full;       // no descriptor is left: no connection is accepted until one has closed
     VEC(struct collect_peer) peers;

@@ -78,7 +78,7 @@ static int load_options(struct option_set *set, const struct options *options)
     return err ? err : second;
 }
 
-static int print_version(void)
+int cmd_version(const struct options *options, int argc, char **argv)
 {
     struct out o;
     out_to_file(&o, stdout);
@@ -98,7 +98,7 @@ static int run_command(struct option_set *set, const struct options *options, in
     if (err)
         return bad_options(err);
     if (options->version)
-        return print_version();
+        return cmd_version(options, 0, NULL);
     if (options->help)
         return cmd_help(options, argc, argv);
     static char *run[] = {"run"};

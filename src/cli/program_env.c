@@ -66,6 +66,20 @@ static int set_library_path(const struct program_env *p)
     return set_and_close("LD_LIBRARY_PATH", &o);
 }
 
+// AddressSanitizer's runtime, where it is a shared library, refuses to start behind other libraries. Ours
+// intercept nothing that it needs; only the heap's monitor would take its malloc, so there it must refuse.
+// The user's own settings come behind and win.
+static int let_sanitizer_follow(const struct program_env *p)
+{
+    if (p->heap)
+        return 0;
+    struct out o;
+    out_to_memory(&o);
+    out_lit(&o, "verify_asan_link_order=0");
+    add_old("ASAN_OPTIONS", &o);
+    return set_and_close("ASAN_OPTIONS", &o);
+}
+
 // Appends an option after those set already, so that it wins.
 static void add_option(struct out *o, const char *key, const char *value)
 {
@@ -115,6 +129,7 @@ int program_env_set(const struct program_env *p, const struct options *options)
 {
     int err = set_preload(p);
     err = err ? err : set_library_path(p);
+    err = err ? err : let_sanitizer_follow(p);
     err = err ? err : set_options(p, options);
     if (!err && p->guard)
         err = pools_set(p->folder, options);

@@ -38,16 +38,14 @@ int run_trouble(const struct options *options, const char *fmt, ...)
     return CLI_OK;
 }
 
-// Opens the log and loads suppressions. Unless --strict, a log that cannot be opened or a bad line is only a
-// warning.
+// Opens the log and loads suppressions. Unless --strict, a bad line is only a warning.
 static int prepare_reports(struct reports *r, const struct options *options)
 {
     char why[MESSAGE];
-    int status = CLI_OK;
     if (render_open_log(r->render, why, sizeof why))
-        status = run_trouble(options, "%s%s", why, options->strict ? "" : "; reports go to standard error");
-    if (status || !options->suppressions)
-        return status;
+        return cli_error("%s", why);
+    if (!options->suppressions)
+        return CLI_OK;
     struct diag_printer printer;
     diag_printer_init(&printer, 20);
     int err = reports_load_suppressions(r, options->suppressions, &printer.sink);

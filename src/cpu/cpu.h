@@ -181,6 +181,9 @@ void memory_untrack_variable(uint64_t addr);
 // has the size of CU_LIMIT_MALLOC_HEAP_SIZE.
 void memory_heap_alloc(struct CUctx_st *ctx, uint32_t lanes, const uint64_t *sizes, uint64_t *at);
 uint32_t memory_heap_free(struct CUctx_st *ctx, uint32_t lanes, const uint64_t *at);
+// Returns whether a pointer that could not be freed is where a block was before: it was freed twice. A place
+// for a block that was never allocated counts too.
+bool memory_heap_was_block(struct CUctx_st *ctx, uint64_t at);
 void memory_context_free(struct CUctx_st *ctx);  // frees what a destroyed context still holds
 
 // --- output (output.c): printf and assert of kernels ---------------------------------------------------

@@ -14,11 +14,12 @@ enum { HEAP_PAGE_BITS = 12, HEAP_PAGE = 1 << HEAP_PAGE_BITS, HEAP_BINS = 32 };
 #define HEAP_NO_PAGE UINT32_MAX
 
 struct heap_page {
-    _Atomic uint32_t tag;  // meaning of a free in this page, for the user of the page; 0: none
-    uint32_t free;         // length of a free run, at its first and at its last page; otherwise 0
-    uint32_t taken;        // length of a taken run, at its first page
-    uint32_t next, prev;   // in a list: page number + 1; 0: none
-    uint16_t used, hint;   // for the user of the page
+    _Atomic uint32_t tag;   // meaning of a free in this page, for the user of the page; 0: none
+    _Atomic uint32_t last;  // the tag before it became 0, for reports only
+    uint32_t free;          // length of a free run, at its first and at its last page; otherwise 0
+    uint32_t taken;         // length of a taken run, at its first page
+    uint32_t next, prev;    // in a list: page number + 1; 0: none
+    uint16_t used, hint;    // for the user of the page
 };
 
 // Pages that are linked by next and prev; each is in one list at most.

@@ -119,6 +119,8 @@ static uint32_t span_tag(const struct memory_heap *h, const struct shard *s, uns
 
 static void set_tag(struct memory_heap *h, uint32_t page, uint32_t tag)
 {
+    if (!tag)
+        h->pages.page[page].last = h->pages.page[page].tag;
     // Pairs with the load in free_block.
     atomic_store_explicit(&h->pages.page[page].tag, tag, memory_order_release);
 }
@@ -353,6 +355,7 @@ static enum freed free_block(struct memory_heap *h, uint64_t addr, struct shard 
             // Exactly one of several threads that free the block succeeds.
             if (!atomic_compare_exchange_strong(where, &tag, 0))
                 continue;
+            h->pages.page[page].last = TAG_LARGE;
             heap_pages_give(&h->pages, page);
             return FREED;
         }
@@ -389,6 +392,22 @@ uint32_t memory_heap_free(struct CUctx_st *ctx, uint32_t lanes, const uint64_t *
             shard_unlock(held);
     }
     return bad;
+}
+
+bool memory_heap_was_block(struct CUctx_st *ctx, uint64_t at)
+{
+    struct memory_heap *h = heap_of(ctx);
+    if (!h || at - h->base >= h->size)
+        return false;
+    uint32_t page = (uint32_t)((at - h->base) / HEAP_PAGE);
+    uint32_t tag = h->pages.page[page].tag;
+    tag = tag ? tag : h->pages.page[page].last;
+    if (tag == TAG_LARGE)
+        return at % HEAP_PAGE == 0;
+    if (!(tag & TAG_SPAN))
+        return false;
+    uint32_t first = page - (tag >> TAG_BACK);
+    return (at - h->base - (uint64_t)first * HEAP_PAGE) % classes[tag >> TAG_CLASS & 0x3f].size == 0;
 }
 
 void memory_heap_context_free(struct CUctx_st *ctx)

@@ -55,6 +55,12 @@ static uint32_t heap_free(void *ctx, uint32_t lanes, const uint64_t *at)
     return memory_heap_free(m->ctx, lanes, at);
 }
 
+static bool heap_was_block(void *ctx, uint64_t at)
+{
+    struct CUmod_st *m = ctx;
+    return memory_heap_was_block(m->ctx, at);
+}
+
 static void print(void *ctx, const char *text, size_t len)
 {
     output_append(text, len);
@@ -73,7 +79,7 @@ static CUresult load_result(int err)
 
 static CUresult load(struct CUmod_st *m, const struct sources *s, struct jit *jit)
 {
-    struct exec_host host = {m, place, heap_alloc, heap_free, print};
+    struct exec_host host = {m, place, heap_alloc, heap_free, print, heap_was_block};
     int err = exec_load(s->texts, s->count, &host, &jit->sink, &m->program);
     jit->ours |= err == -ENOTSUP;
     jit->unlinked |= err == -ENOENT || err == -EEXIST;

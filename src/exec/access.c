@@ -41,15 +41,19 @@ static bool raise_fault(struct exec_warp *w, const struct exec_insn *i, enum exe
                         unsigned lane, uint64_t address, unsigned size, bool write, bool may_skip)
 {
     enum access_space where = access_space(i);
+    uint64_t offset = address;
     if (i->flags & ACCESS_WIDE)
         size = WIDE;
     if (where == ACCESS_SHARED)
         address += space.shared_window;
     else if (where == ACCESS_LOCAL)
         address += space.local_window;
-    if (may_skip && fault_skip(w, i, kind, lane, address, size, write, names[where]))
+    // An address in a window belongs to that space, whatever instruction has used it.
+    enum access_space in = resolve_space(where, &offset);
+    const char *name = names[in == ACCESS_GLOBAL ? where : in];
+    if (may_skip && fault_skip(w, i, kind, lane, address, size, write, name))
         return true;
-    fault_memory(w, i, kind, lane, address, size, write, names[where]);
+    fault_memory(w, i, kind, lane, address, size, write, name);
     return false;
 }
 

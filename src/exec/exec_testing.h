@@ -72,8 +72,8 @@ static void exec_testing_print(void *ctx, const char *text, size_t len)
     snprintf(exec_testing.printed + at, sizeof exec_testing.printed - at, "%.*s", (int)len, text);
 }
 
-static const struct exec_host exec_testing_host = {NULL, exec_testing_place, exec_testing_heap_alloc,
-                                                   exec_testing_heap_free, exec_testing_print};
+static const struct exec_host exec_testing_host = {
+    NULL, exec_testing_place, exec_testing_heap_alloc, exec_testing_heap_free, exec_testing_print, NULL};
 
 static inline int exec_testing_setup(void **state)
 {

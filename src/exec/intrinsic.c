@@ -307,7 +307,9 @@ static const struct exec_insn *release(struct exec_warp *w, const struct exec_in
     if (bad) {
         unsigned l = (unsigned)__builtin_ctz(bad);
         frame_enter(w, w->frame->caller);
-        return fault_memory(w, i, EXEC_LAUNCH_FAILED, l, at[l], 0, true, "heap");
+        const struct exec_host *host = intrinsic_host(w);
+        bool twice = host->heap_was_block && host->heap_was_block(host->ctx, at[l]);
+        return fault_memory(w, i, EXEC_LAUNCH_FAILED, l, at[l], 0, true, twice ? "freed" : "heap");
     }
     return control_ret(w, i);
 }

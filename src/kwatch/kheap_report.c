@@ -25,14 +25,17 @@ struct record_report {
     struct driver_fault fault;
     char note[NOTE];
     bool is_certain;  // whether the kernel is
+    const char *names[KERNELS];
+    unsigned nnames;  // 0 if it is certain
 };
 
 static void find_kernels(struct record_report *t, const struct kheap_host *h, const char *note)
 {
-    const char *names[KERNELS];
+    const char **names = t->names;
     unsigned n = launch_ring_since(h->clean, names, KERNELS);
     const struct kheap_record *r = t->record;
     t->is_certain = launch_ring_is_certain(names, n);
+    t->nnames = t->is_certain ? 0 : n;
     if (t->is_certain)
         snprintf(t->fault.kernel, sizeof t->fault.kernel, "%s", names[0]);
     memcpy(t->fault.block, r->block, sizeof r->block);
@@ -72,6 +75,8 @@ static struct guard_finding finding_of(const struct record_report *t, const stru
         .stackless = o->ours,
         .fault = t->is_certain || by_thread ? &t->fault : NULL,
         .thread_known = by_thread,
+        .suspects = t->names,
+        .nsuspects = t->nnames,
         .note = t->note,
     };
 }

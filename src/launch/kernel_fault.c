@@ -66,7 +66,11 @@ static void report_exact(const struct driver_fault *fault)
         .thread_known = true,
     };
     enum report_type type = fault_type((CUresult)fault->result);
-    if (type == REPORT_MISALIGNED) {
+    bool twice = strcmp(fault->space, "freed") == 0;
+    if (twice || strcmp(fault->space, "heap") == 0) {
+        f.type = twice ? REPORT_DOUBLE_FREE : REPORT_BAD_FREE;
+        f.access = REPORT_NO_ACCESS;
+    } else if (type == REPORT_MISALIGNED) {
         f.type = type;
     } else if (type == REPORT_KERNEL_FAULT) {
         f.type = type;

@@ -82,6 +82,24 @@ void channel_prepare(const struct channel *c)
     errno = saved;
 }
 
+void channel_abstract_name(struct sockaddr_un *address, const char *path)
+{
+    *address = (struct sockaddr_un){.sun_family = AF_UNIX};
+    size_t n = strnlen(path, sizeof address->sun_path - 1);
+    memcpy(address->sun_path + 1, path, n);
+}
+
+static int connect_to(int fd, const struct sockaddr_un *address)
+{
+    while (connect(fd, (const struct sockaddr *)address, sizeof *address)) {
+        if (errno == EISCONN)
+            return 0;
+        if (errno != EINTR)
+            return -errno;
+    }
+    return 0;
+}
+
 // Connects. Returns 0 or a negative code. Sets `failed` if it is certain that nobody will ever listen again.
 static int open_connection(struct channel *c)
 {
@@ -94,14 +112,10 @@ static int open_connection(struct channel *c)
     struct timeval timeout = {.tv_sec = TIMEOUT_S};
     setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &timeout, sizeof timeout);
     setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof timeout);
-    int err = 0;
-    while (connect(fd, (struct sockaddr *)&address, sizeof address)) {
-        err = -errno;
-        if (err == -EISCONN)
-            err = 0;
-        if (err != -EINTR)
-            break;
-        err = 0;
+    int err = connect_to(fd, &address);
+    if (err == -EACCES || err == -ENOENT) {
+        channel_abstract_name(&address, c->path);
+        err = connect_to(fd, &address);
     }
     struct stat s;
     if (!err && fstat(fd, &s))

@@ -17,6 +17,11 @@
 
 #define CHANNEL_VARIABLE "MOAT_CHANNEL"
 
+// A process that has changed its user or its root cannot reach the path. Where the listener is root, it also
+// listens under an abstract name, which is the path behind a zero.
+struct sockaddr_un;
+void channel_abstract_name(struct sockaddr_un *address, const char *path);
+
 // The command's answer to a report.
 enum channel_answer {
     CHANNEL_GO_ON = 'g',

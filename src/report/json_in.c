@@ -94,14 +94,19 @@ static int32_t hex4(const char *p, const char *end)
 }
 
 // Decodes what follows \u; *p moves behind it. A zero, which would end our texts, and half of a surrogate
-// pair become '?'.
-static int unescape_unicode(const char **p, const char *end, uint32_t *c)
+// pair become '?'. \udc80 to \udcff are the bytes that are not UTF-8 (json_out.h): *byte is set.
+static int unescape_unicode(const char **p, const char *end, uint32_t *c, bool *byte)
 {
     int32_t v = hex4(*p, end);
     if (v < 0)
         return -EINVAL;
     *p += 4;
     *c = v ? (uint32_t)v : '?';
+    *byte = v >= 0xDC80 && v <= 0xDCFF;
+    if (*byte) {
+        *c = (uint32_t)v & 0xFF;
+        return 0;
+    }
     if (v < 0xD800 || v > 0xDFFF)
         return 0;
     int32_t low = end - *p >= 6 && (*p)[0] == '\\' && (*p)[1] == 'u' ? hex4(*p + 2, end) : -1;
@@ -123,11 +128,15 @@ static int unescape(struct reader *r, struct str raw, char *to)
         const char *at = p++;
         const char *letter = *p && *p != 'u' ? strchr(letters, *p) : NULL;
         uint32_t c = 0;
+        bool byte = false;
         if (letter) {
             *to++ = meanings[letter - letters];
             p++;
-        } else if (*p++ == 'u' && !unescape_unicode(&p, end, &c)) {
-            to += utf8_put(to, c);
+        } else if (*p++ == 'u' && !unescape_unicode(&p, end, &c, &byte)) {
+            if (byte)
+                *to++ = (char)c;
+            else
+                to += utf8_put(to, c);
         } else {
             return FAIL_AT(r, ((struct str){at, 2}), "no such escape in the string");
         }

@@ -137,7 +137,23 @@ static void bad_text_is_cleaned(void **state)
         .event = REPORT_NOTE,
         .note = {.pid = 1, .text = "a\x01\xff\xc3\xa4\xed\xa0\x80\\ \xf0\x9f\x98\x80\xe2\x82"}};
     expect_line(line,
-                "{\"event\":\"note\",\"pid\":1,\"text\":\"a\\u0001?\xc3\xa4???\\\\ \xf0\x9f\x98\x80??\"}\n");
+                "{\"event\":\"note\",\"pid\":1,\"text\":\"a\\u0001\\udcff\xc3\xa4\\udced\\udca0\\udc80\\\\ "
+                "\xf0\x9f\x98\x80\\udce2\\udc82\"}\n");
+}
+
+// A path may be any bytes, and its file must be found by whoever reads the line.
+static void good_bytes_survive(void **state)
+{
+    static const char path[] = "/a\xff\xc3\xa4\xed\xa0\x80 \xf0\x9f\x98\x80\xe2\x82";
+    struct report_line line = {.event = REPORT_NOTE, .note = {.pid = 1, .text = path}}, back;
+    char text[400], why[200];
+    struct text_buffer b = {.text = text, .cap = sizeof text};
+    struct arena a;
+    arena_init(&a, 0);
+    json_out_line(&b, &line);
+    assert_int_equal(json_in_line(&a, (struct str){text, b.len}, &back, why, sizeof why), 0);
+    assert_string_equal(back.note.text, path);
+    arena_free(&a);
 }
 
 static void good_reader_is_generous(void **state)
@@ -235,6 +251,7 @@ int main(void)
         cmocka_unit_test(good_round_trip),
         cmocka_unit_test(bad_room_is_too_small),
         cmocka_unit_test(bad_text_is_cleaned),
+        cmocka_unit_test(good_bytes_survive),
         cmocka_unit_test(good_reader_is_generous),
         cmocka_unit_test(bad_lines_are_refused),
         cmocka_unit_test(bad_depth_is_bounded),

@@ -35,6 +35,13 @@ static void write_escape(struct text_buffer *b, unsigned char c)
     text_buffer_bytes(b, text, text[1] == 'u' ? 6 : 2);
 }
 
+// Writes a byte that is not UTF-8 as half of a surrogate pair, which no character is.
+static void write_byte(struct text_buffer *b, unsigned char c)
+{
+    char text[6] = {'\\', 'u', 'd', 'c', "0123456789abcdef"[c >> 4], "0123456789abcdef"[c & 15]};
+    text_buffer_bytes(b, text, sizeof text);
+}
+
 static void write_text(struct text_buffer *b, const char *text)
 {
     struct str s = str_from(text);
@@ -44,8 +51,10 @@ static void write_text(struct text_buffer *b, const char *text)
         unsigned char c = (unsigned char)s.ptr[0];
         if (c < 0x20 || c == '"' || c == '\\')
             write_escape(b, c);
+        else if (n)
+            text_buffer_bytes(b, s.ptr, n);
         else
-            text_buffer_bytes(b, n ? s.ptr : "?", n ? n : 1);
+            write_byte(b, c);
         s = str_skip(s, n ? n : 1);
     }
     text_buffer_char(b, '"');

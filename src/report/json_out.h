@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
 // Writes an event as one line of JSON. The keys are documented in doc/reports.md and stable; new ones may be
 // added. Addresses are strings, "0x7f2a00000400": JSON's numbers lose bits of them.
+// Bytes that are not UTF-8 are written as \udc80 to \udcff, so that paths keep them.
 //
 // It uses no heap and no stdio, because it runs inside the watched process too.
 #ifndef MOAT_REPORT_JSON_OUT_H

@@ -89,6 +89,7 @@ static const struct json_field error_fields[] = {
     STACK("stack", stack),
     ARRAY("buffers", AT(buffers), AT(nbuffers), buffer),
     OBJECT("corrupted", AT(corrupted), bytes),
+    TEXTS("suspects", AT(suspects), AT(nsuspects)),
     TEXTS("notes", AT(notes), AT(nnotes)),
 };
 #undef AT

@@ -42,9 +42,21 @@ struct report_stack {
 };
 
 // Returns the frame that a user would call the place of the error: the innermost with a source line that is
-// not in a CUDA runtime, its headers, libc or moat; else the innermost with a line, or with a name, or any.
-// Returns NULL if the stack is empty.
+// not in a CUDA runtime, its headers, libc, an interpreter or moat; else the innermost of those with a name,
+// or any. Returns NULL if all frames are a runtime's.
 const struct report_frame *report_frame_of_program(const struct report_stack *stack);
+
+// Returns the first frame worth showing: functions inside a CUDA runtime are left out, its call stays.
+uint32_t report_first_shown(const struct report_stack *stack);
+
+// Returns whether a frame is of what calls main.
+bool report_is_start_code(const struct report_frame *f);
+
+// Returns whether a source file is a header of a CUDA toolkit or of a compiler: never the program's own code.
+bool report_is_toolkit_header(const char *file);
+
+// Returns whether an object file is an interpreter of Python, by its path.
+bool report_is_interpreter(const char *object);
 
 // A place in device code.
 struct report_place {
@@ -87,10 +99,12 @@ struct report {
     bool has_address;
     uint64_t address;  // first wrong byte
     enum report_access access;
-    uint64_t bytes;             // of the whole access or transfer
-    const char *call;           // API call in which it was found, e.g. "cuMemcpyHtoD_v2"
-    struct report_place place;  // .kernel NULL: not in device code
-    struct report_stack stack;  // of the host thread that made the call or launch
+    uint64_t bytes;               // of the whole access or transfer
+    const char *call;             // API call in which it was found, e.g. "cuMemcpyHtoD_v2"
+    struct report_place place;    // .kernel NULL: not in device code
+    struct report_stack stack;    // of the host thread that made the call or launch
+    uint32_t nsuspects;           // 0: not known, or place.kernel is it
+    const char *const *suspects;  // kernels one of which did it, the likeliest first
     uint32_t nbuffers;
     const struct report_buffer *buffers;  // the most likely first; the others are candidates
     struct report_bytes corrupted;

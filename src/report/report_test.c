@@ -25,10 +25,51 @@ static void good_frame_of_program(void **state)
 {
     struct report_frame all[] = {runtime, header, bare, named, program, outer};
     assert_string_equal(chosen(all, 6), "load");
-    assert_string_equal(chosen(all, 4), "cudaMemcpy");
+    assert_string_equal(chosen(all, 4), "helper");
+    assert_string_equal(chosen(all, 2), "none");
     assert_string_equal(chosen(all + 2, 2), "helper");
     assert_string_equal(chosen(all + 2, 1), "nameless");
     assert_string_equal(chosen(all, 0), "none");
+}
+
+// Runtimes that are part of the program have names only, and functions of any name inside.
+static void good_folded_frames(void **state)
+{
+    static const struct report_frame inside = {.object = "/opt/app", .function = "rt_copy_bytes"},
+                                     call = {.object = "/opt/app", .function = "cudaMemcpy"},
+                                     nvidia = {.object = "/opt/app", .function = "libcudart_static_ff46"},
+                                     wrapper = {.object = "/opt/app",
+                                                .function = "_Z10cudaMallocIiE9cudaErrorPPT_m"},
+                                     own = {.object = "/opt/app", .function = "rt_of_the_program"},
+                                     start = {.object = "/lib/libc.so.6",
+                                              .function = "__libc_start_call_main",
+                                              .file = "libc_start_call_main.h"},
+                                     python = {.object = "/usr/bin/python3.11", .function = "_PyEval"};
+    struct report_frame in_call[] = {inside, call, wrapper, own, start};
+    assert_string_equal(chosen(in_call, 5), "rt_of_the_program");
+    assert_int_equal(report_first_shown(&(struct report_stack){5, in_call}), 1);
+    struct report_frame in_nvidia[] = {nvidia, nvidia, call, named, start};
+    assert_string_equal(chosen(in_nvidia, 5), "helper");
+    struct report_frame in_own[] = {own, named, start};
+    assert_string_equal(chosen(in_own, 3), "rt_of_the_program");
+    assert_int_equal(report_first_shown(&(struct report_stack){3, in_own}), 0);
+    struct report_frame in_python[] = {call, python, python, start};
+    assert_string_equal(chosen(in_python, 4), "none");
+}
+
+static void good_toolkit_headers(void **state)
+{
+    static const char *const toolkit[] = {
+        "/usr/local/cuda/bin/../targets/x86_64-linux/include/sm_32_intrinsics.hpp",
+        "/opt/cuda-13.0/include/cuda_pipeline_helpers.h",
+        "/venv/site-packages/nvidia/cu13/include/cccl/cub/util.cuh", "/usr/include/cuda_fp16.hpp"};
+    static const char *const own[] = {"/src/cuda-samples/include/helper.h", "include/a.h", "/src/cuda/a.cuh",
+                                      "kernel.cu"};
+    for (size_t i = 0; i < 4; i++) {
+        assert_true(report_is_toolkit_header(toolkit[i]));
+        assert_false(report_is_toolkit_header(own[i]));
+    }
+    assert_false(report_is_toolkit_header(NULL));
 }
 
 static void good_types_have_names(void **state)
@@ -42,6 +83,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(good_frame_of_program),
+        cmocka_unit_test(good_folded_frames),
+        cmocka_unit_test(good_toolkit_headers),
         cmocka_unit_test(good_types_have_names),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -328,8 +328,9 @@ static struct place place_of(const struct report *r)
     if (r->type == REPORT_LEAK && r->nbuffers)
         stack = &r->buffers[0].made_at;
     struct place place = place_of_frame(report_frame_of_program(stack));
-    if (at->kernel)
-        place.function = at->kernel;
+    // The file is the program's place next to it; readers want one.
+    if (at->kernel || r->nsuspects)
+        place.function = at->kernel ? at->kernel : r->suspects[0];
     return place;
 }
 

@@ -300,26 +300,42 @@ static void paint_corrupted(struct text_painter *p, const struct report_bytes *c
 
 // Summary
 
+// Prints the kernels one of which did it.
+static void paint_suspects(struct text_painter *p, const struct report *r)
+{
+    for (uint32_t i = 0; i < r->nsuspects; i++) {
+        text_buffer_cstr(p->b, !i ? r->nsuspects > 1 ? " in one of " : " in " : ", ");
+        text_paint_name(p, r->suspects[i]);
+    }
+}
+
 static void paint_summary(struct text_painter *p, const struct report *r)
 {
     const struct report_place *at = &r->place;
+    bool suspects = !at->kernel && r->nsuspects;
     // If the place of the error is not known, the allocation of the buffer is the best place to start from.
-    bool nowhere = !at->kernel && !at->file && !r->call && !r->stack.count && r->nbuffers;
+    bool nowhere = !at->kernel && !suspects && !at->file && !r->call && !r->stack.count && r->nbuffers;
     const struct report_stack *stack =
         (is_leak(r) && r->nbuffers) || nowhere ? &r->buffers[0].made_at : &r->stack;
-    const struct report_frame *f = at->kernel ? NULL : report_frame_of_program(stack);
-    const char *file = f ? f->file : at->file, *name = at->kernel ? at->kernel : f ? f->function : r->call;
+    const struct report_frame *f = at->kernel || suspects ? NULL : report_frame_of_program(stack);
+    const char *file = f ? f->file : at->file;
+    const char *name = suspects ? NULL : at->kernel ? at->kernel : f ? f->function : r->call;
+    bool bare = f && !file && !name;
     text_paint_colour(p, TEXT_BOLD);
     text_buffer_fmt(p->b, "SUMMARY: moat: %s", report_rows[r->type].name);
-    if (file) {
+    if (file || bare)
         text_buffer_char(p->b, ' ');
+    if (file)
         text_paint_path(p, file, f ? f->line : at->line);
-    }
+    else if (bare)
+        text_paint_object(p, f);
     if (name) {
         text_buffer_cstr(p->b, " in ");
         text_paint_name(p, name);
     }
-    if (nowhere && (file || name) && !is_leak(r))
+    if (suspects)
+        paint_suspects(p, r);
+    if (nowhere && (file || name || bare) && !is_leak(r))
         text_buffer_cstr(p->b, ", which allocated the buffer");
     text_paint_colour(p, TEXT_PLAIN);
     text_buffer_char(p->b, '\n');

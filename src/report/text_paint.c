@@ -120,15 +120,37 @@ static void paint_frame(struct text_painter *p, unsigned number, const struct re
     text_buffer_char(p->b, '\n');
 }
 
-// Prints a stack up to main: the frames that called it are the same in every program.
+// Returns the end of the run of the interpreter's frames that begins at i.
+static uint32_t end_of_interpreter(const struct report_stack *stack, uint32_t i)
+{
+    while (i < stack->count && report_is_interpreter(stack->frames[i].object))
+        i++;
+    return i;
+}
+
+// Prints a stack from the runtime's call up to main: the frames that called it are the same in every program.
+// An interpreter's frames are one line.
 void text_paint_stack(struct text_painter *p, const struct report_stack *stack)
 {
-    for (uint32_t i = 0; i < stack->count && !p->b->cut; i++) {
-        const char *function = stack->frames[i].function;
-        paint_frame(p, i, &stack->frames[i]);
-        if (function && strcmp(function, "main") == 0)
+    unsigned number = 0;
+    for (uint32_t i = report_first_shown(stack); i < stack->count && !p->b->cut; i++) {
+        const struct report_frame *f = &stack->frames[i];
+        if (number && report_is_start_code(f))
             break;
+        paint_frame(p, number++, f);
+        if (f->function && strcmp(f->function, "main") == 0)
+            break;
+        uint32_t end = end_of_interpreter(stack, i);
+        if (end > i + 1) {
+            text_buffer_fmt(p->b, "    ... %u more frames of the interpreter\n", end - i - 1);
+            i = end - 1;
+        }
     }
+}
+
+void text_paint_object(struct text_painter *p, const struct report_frame *f)
+{
+    paint_object(p, f);
 }
 
 void text_paint_notes(struct text_painter *p, const char *const *notes, uint32_t count, const char *before)

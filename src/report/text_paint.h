@@ -21,6 +21,8 @@ void text_paint_count(struct text_painter *p, uint64_t n, const char *one, const
 void text_paint_u64(struct text_painter *p, uint64_t v, size_t width);  // 1,234,567, right-aligned
 size_t text_paint_width(uint64_t v);                                    // of that number
 void text_paint_pad(struct text_painter *p, size_t n);                  // blanks
+// "FILE+0x1f", where nothing else is known of a frame.
+void text_paint_object(struct text_painter *p, const struct report_frame *f);
 void text_paint_stack(struct text_painter *p, const struct report_stack *stack);
 void text_paint_notes(struct text_painter *p, const char *const *notes, uint32_t count, const char *before);
 

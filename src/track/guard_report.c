@@ -250,6 +250,16 @@ static struct report_stack make_frames(const struct driver_fault *fault)
     return (struct report_stack){n, frames};
 }
 
+// Returns the innermost frame of the program's own code, if a header of the toolkit was inlined into it; NULL
+// if the innermost frame of all is the program's, or none is.
+static const struct report_frame *own_frame(const struct report_stack *frames)
+{
+    uint32_t i = 0;
+    while (i < frames->count && (!frames->frames[i].file || report_is_toolkit_header(frames->frames[i].file)))
+        i++;
+    return i && i < frames->count ? &frames->frames[i] : NULL;
+}
+
 static struct report_place make_place(const struct driver_fault *fault, bool thread_known)
 {
     struct report_place p = {
@@ -262,6 +272,11 @@ static struct report_place make_place(const struct driver_fault *fault, bool thr
         .ptx_line = fault->line,
         .frames = make_frames(fault),
     };
+    const struct report_frame *own = own_frame(&p.frames);
+    if (own) {
+        p.file = own->file;
+        p.line = own->line;
+    }
     memcpy(p.block, fault->block, sizeof p.block);
     memcpy(p.thread, fault->thread, sizeof p.thread);
     return p;
@@ -327,6 +342,8 @@ static void send_error(const struct guard_finding *f, uint32_t stack, int device
                 : f->call_name ? f->call_name
                                : driver_calls[f->call].symbol,
         .nbuffers = f->nbuffers,
+        .nsuspects = f->nsuspects,
+        .suspects = f->suspects,
         .corrupted = f->corrupted,
         .id = next_id++,
         .count = 1,

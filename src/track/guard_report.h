@@ -32,8 +32,10 @@ struct guard_finding {
     struct track_copy buffers[GUARD_REPORT_BUFFERS];
     const struct driver_fault *fault;  // what the device recorded; NULL: found in the call itself
     bool thread_known;                 // block and thread of the fault are valid
-    const char *note;                  // one more sentence; may be NULL
-    struct report_bytes corrupted;     // count 0: none
+    const char *const *suspects;       // kernels one of which caused the error; may be NULL
+    unsigned nsuspects;
+    const char *note;               // one more sentence; may be NULL
+    struct report_bytes corrupted;  // count 0: none
 };
 
 // before_end is called before the summary is assembled, to add to the guard's counts; it may be NULL.

@@ -7,6 +7,7 @@ usage: moat [OPTIONS] PROGRAM [ARG...]
 moat finds memory errors in GPU programs.
 
 Commands:
+  completion bash|zsh     print what makes a shell complete moat's commands and options
   help [COMMAND]          print help on moat or on a command
   info                    print what this machine offers: driver, GPUs, CPU device, cache
   link-flags              print shell commands that make nvcc and CMake link moat's CUDA runtime
@@ -20,6 +21,7 @@ Commands:
                           variables
   report FILE...          render saved reports (JSON Lines) as text, json, sarif or xml
   [run] PROGRAM [ARG...]  run a program and watch it (the word run may be left out)
+  version                 print the version
 
 Options:
   --config=FILE           read options from FILE, which has lines of the form key = value

@@ -64,7 +64,7 @@ static void print(void *ctx, const char *text, size_t len)
     consumed += strnlen(text, len);
 }
 
-static const struct exec_host host = {NULL, place, heap_alloc, heap_free, print};
+static const struct exec_host host = {NULL, place, heap_alloc, heap_free, print, NULL};
 
 static void emit_nothing(struct diag_sink *sink, const struct diag *d)
 {

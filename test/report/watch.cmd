@@ -245,21 +245,15 @@ b.HOST.%.log
 $ mkdir $T/logs; $T/w --log-file=$T/logs/%p.log $T/fake many=3 start error end; ls $T/logs | wc -l; cat $T/logs/* | grep -c SUMMARY
 3
 3
-$ $T/w --log-file=$T/absent/log $T/fake start error end exit=7 | grep -E 'warning|SUMMARY'
-moat: warning: the log file "$T/absent/log" cannot be written: No such file or directory; reports go to standard error
-SUMMARY: moat: heap-buffer-overflow scale.cu:7 in scale(float*, int)
-$ $T/w --log-file=$T/absent/%p $T/fake start end exit=7
-moat: warning: the log file "$T/absent/%p" cannot be written: No such file or directory; reports go to standard error
-==P==moat 0: watching /usr/bin/fake (pid P), mode api, device cpu
-==P==moat: 0 errors
-  watched
-    kernels launched  3
-[status 7]
-$ $T/w --strict --log-file=$T/absent/log $T/fake start error end
+$ $T/w --log-file=$T/absent/log $T/fake start error end exit=7
 moat: error: the log file "$T/absent/log" cannot be written: No such file or directory
-[status 98]
-$ $T/w --log-file=%x $T/fake start end | head -n 1
-moat: warning: the log file's name "%x" has a % before something other than p, h or %; reports go to standard error
+[status 2]
+$ $T/w --log-file=$T/absent/%p $T/fake start end exit=7
+moat: error: the log file "$T/absent/%p" cannot be written: No such file or directory
+[status 2]
+$ $T/w --log-file=%x $T/fake start end
+moat: error: the log file's name "%x" has a % before something other than p, h or %
+[status 2]
 $ $T/w --log-file=/dev/full $T/fake start end
 moat: error: cannot write the log file "/dev/full": No space left on device; reports go to standard error
 ==P==moat 0: watching /usr/bin/fake (pid P), mode api, device cpu

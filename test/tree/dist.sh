@@ -6,6 +6,11 @@ set -eu
 T=$(mktemp -d)
 trap 'rm -rf "$T"' EXIT
 script/dist "$BUILD" test "$T/packed" >"$T/log"
+# The same sum twice, and no tests unless asked for.
+sum=$(sha256sum <"$T/packed/moat-test.tar.gz")
+script/dist "$BUILD" test "$T/packed" >"$T/log"
+[ "$sum" = "$(sha256sum <"$T/packed/moat-test.tar.gz")" ] || { echo 'two archives differ'; exit 1; }
+! tar -tzf "$T/packed/moat-test.tar.gz" | grep -q '/test/\|/tool/' || { echo 'tests are packed'; exit 1; }
 mkdir "$T/elsewhere"
 tar -C "$T/elsewhere" -xzf "$T/packed/moat-test.tar.gz"
 rm -r "$T/packed"

@@ -10,6 +10,11 @@ script/install "$BUILD" "$T/usr/local"
 moat=$T/usr/local/bin/moat
 [ "$("$moat" --version)" = "$("$MOAT" --version)" ]
 [ -s "$T/usr/local/share/man/man1/moat.1" ]
+for f in share/doc/moat/LICENSE share/doc/moat/using.md share/bash-completion/completions/moat share/zsh/site-functions/_moat; do
+    [ -s "$T/usr/local/$f" ] || { echo "not installed: $f"; exit 1; }
+done
+! command -v pkg-config >/dev/null ||
+    [ "moat $(PKG_CONFIG_PATH=$T/usr/local/share/pkgconfig pkg-config --modversion moat)" = "$("$MOAT" --version)" ]
 
 lib=$T/usr/local/lib
 [ "$(ls "$lib")" = moat ] || { echo "in lib: $(ls "$lib")"; exit 1; }
@@ -29,3 +34,14 @@ cc -Isrc -D_GNU_SOURCE -o "$T/launch" test/cpu/driver_launch.c -L"$lib/moat" -lc
 "$moat" --device=cpu "$T/launch"
 "$T/with blank/local/bin/moat" --device=cpu "$T/launch"
 [ -z "$(find "$T/usr" -name '*.map')" ] || { echo 'what only the build needs is installed'; exit 1; }
+
+# Libraries and manual elsewhere; and nothing is left when they are removed.
+script/install "$BUILD" "$T/other" "$T/other/lib64" "$T/other/man"
+"$T/other/bin/moat" --device=cpu "$T/launch"
+[ -s "$T/other/man/man1/moat.1" ] && [ ! -e "$T/other/lib" ]
+touch "$T/other/bin/not ours"
+script/uninstall "$BUILD" "$T/other" "$T/other/lib64" "$T/other/man"
+left=$(cd "$T/other" && find . ! -type d)
+[ "$left" = './bin/not ours' ] || { echo "left: $left"; exit 1; }
+[ ! -e "$T/other/lib64/moat" ] || { echo 'the folder of the libraries is left'; exit 1; }
+! script/install "$BUILD" "$T/third" "$T/elsewhere" 2>/dev/null
