@@ -308,6 +308,11 @@ struct exec_grid *exec_grid_new(const struct exec_launch *launch, struct exec_st
     if (!g)
         return NULL;
     g->launch = *launch;
+    g->skipped = launch->skipped ? mem_zalloc(GRID_SKIPPED, sizeof *g->skipped) : NULL;
+    if (launch->skipped && !g->skipped) {
+        mem_free(g);
+        return NULL;
+    }
     g->stats = stats;
     g->func = program_entry(launch->kernel);
     g->params = space_host(launch->params);
@@ -345,6 +350,7 @@ void exec_grid_free(struct exec_grid *g)
     free_list(g->suspended);
     free_list(g->free);
     free_list(g->starved);
+    mem_free(g->skipped);
     mem_free(g);
 }
 

@@ -102,7 +102,8 @@ struct exec_grid {
     uint64_t nblocks;  // here and below, a cluster counts as one block
     _Atomic int stop;  // enum grid_stop: set by the first fault
     struct exec_fault fault;
-    _Atomic(const struct exec_insn *) skipped[GRID_SKIPPED];  // what was told of, from the first on
+    _Atomic(const struct exec_insn *)
+        *skipped;             // GRID_SKIPPED that were told of; NULL: the grid skips nothing
     _Atomic int child_error;  // of the last child launch that failed in any of its threads; 0: none failed
     // The members below are protected by lock.
     _Alignas(64) _Atomic int lock;

@@ -1,6 +1,11 @@
 # SPDX-License-Identifier: MIT
 
 $ moat options
+--api-errors
+    report CUDA calls that fail, with their code
+    for: run
+    default: no
+    now: no (default)
 --cache
     keep rewritten modules on disk, so that each is compiled only once
     for: info,run
@@ -179,6 +184,11 @@ $ moat options
     for: ptx instrument,ptx list,ptx print,ptx stats,ptx verify
     default: not set
     now: not set (default)
+--on-error=stop|skip
+    what becomes of a kernel whose access faults, on the CPU device; stop: it ends, as on a GPU; skip: it goes on without the access, so that one run finds several errors
+    for: run
+    default: stop
+    now: stop (default)
 --pages-budget=SIZE
     let --mode=pages take SIZE bytes for rounding and give plain memory beyond that (by default an eighth of the device's memory)
     for: run

@@ -19,4 +19,4 @@ $ moat options >&-
 $ moat --version >&- 2>&-
 [status 2]
 $ moat options | head -n 1
---cache
+--api-errors
