@@ -78,14 +78,6 @@ static int load_options(struct option_set *set, const struct options *options)
     return err ? err : second;
 }
 
-int cmd_version(const struct options *options, int argc, char **argv)
-{
-    struct out o;
-    out_to_file(&o, stdout);
-    out_cstr(&o, "moat " MOAT_VERSION "\n");
-    return cli_close(&o, CLI_OK);
-}
-
 static int bad_options(int err)
 {
     return err == -ENOMEM ? cli_error("out of memory") : CLI_BAD;

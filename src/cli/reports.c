@@ -120,6 +120,7 @@ static bool accept_end(struct reports *r, struct reports_process *p, struct repo
     bool any = false;
     for (uint32_t i = 0; i < end->nvalues; i++)
         any |= end->values[i].value != 0;
+    r->ended++;
     r->watched += any;
     r->launches +=
         value_of(end->values, end->nvalues, "launches") + value_of(end->values, end->nvalues, "graphs");

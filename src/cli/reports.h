@@ -44,6 +44,7 @@ struct reports {
     bool brief;            // children with nothing to report get one line
     VEC(struct reports_process) processes;
     uint64_t started, watched, errors, suppressed, unprinted;  // watched: with a summary that is not empty
+    uint64_t ended;                                            // processes that have sent a summary
     uint64_t launches, refused;  // of kernels and graphs; modules and launches that the driver refused
     int last_pid;
     enum report_event last_event;

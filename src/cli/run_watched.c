@@ -66,7 +66,7 @@ static int unwatched(const struct options *options, const struct reports *r, int
         why = options->heap
                   ? "nothing was watched: no process of the program could be reached"
                   : "nothing was watched: no process of the program has used CUDA where moat could see it";
-    else if (!r->watched)
+    else if (r->ended && !r->watched)  // of a process without a summary nothing is known
         why = "nothing was watched: the program has made no allocation, transfer or launch";
     else if (r->refused && !r->launches && !options->heap)
         why = "no kernel has run: the driver has refused every module or launch";

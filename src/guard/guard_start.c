@@ -150,7 +150,7 @@ static void summarise(void)
     uint64_t kernels = atomic_load_explicit(&launch_ring.count, memory_order_relaxed) - graphs;
     guard_add(GUARD_GRAPHS, graphs);
     guard_add(GUARD_LAUNCHES, kernels > refused ? kernels - refused : 0);
-    if (!mode_checks_kernels())
+    if (kernels > refused && !mode_checks_kernels())
         guard_report_relabel(GUARD_LAUNCHES, "kernel launches, not checked inside (--mode=canary)");
     mode_summarise();
 }

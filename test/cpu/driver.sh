@@ -26,9 +26,14 @@ if [ $sanitized = 0 ]; then
 #include <dlfcn.h>
 int main(int argc, char **argv)
 {
-    void *cuda = dlopen(argv[1], RTLD_NOW);
-    int (*init)(unsigned) = cuda ? (int (*)(unsigned))dlsym(cuda, "cuInit") : 0;
-    return init ? init(0) : 1;
+    void *cuda = dlopen(argv[1], RTLD_NOW), *context, *p;
+    if (!cuda)
+        return 1;
+    int (*init)(unsigned) = (int (*)(unsigned))dlsym(cuda, "cuInit");
+    int (*retain)(void **, int) = (int (*)(void **, int))dlsym(cuda, "cuDevicePrimaryCtxRetain");
+    int (*set)(void *) = (int (*)(void *))dlsym(cuda, "cuCtxSetCurrent");
+    int (*take)(void **, unsigned long) = (int (*)(void **, unsigned long))dlsym(cuda, "cuMemAlloc_v2");
+    return init(0) || retain(&context, 0) || set(context) || take(&p, 100);
 }
 END
     cc -o "$T/open" "$T/open.c" -ldl || exit 1

@@ -132,19 +132,19 @@ cp -r "$T/theirs" "$T/refusing"
 echo 'def change_current_allocator(a): raise RuntimeError("already initialized")
 memory.change_current_allocator = change_current_allocator' >>"$T/refusing/torch/__init__.py"
 PYTHONPATH=$T/refusing watch --torch-alloc import.py
-check 0 'torch keeps its own allocator: already initialized' 'an allocator that cannot be replaced'
-check 0 '^ran' 'it runs all the same'
+check 98 'torch keeps its own allocator: already initialized' 'an allocator that cannot be replaced'
+check 98 '^ran' 'it runs all the same'
 cp -r "$T/theirs" "$T/cpu"
 echo 'version.cuda = None' >>"$T/cpu/torch/__init__.py"
 PYTHONPATH=$T/cpu watch --torch-alloc import.py
-check 0 'built without CUDA' 'a torch without CUDA'
+check 98 'built without CUDA' 'a torch without CUDA'
 cp -r "$T/theirs" "$T/broken"
 echo 'raise ImportError("torch is broken")' >"$T/broken/torch/__init__.py"
 PYTHONPATH=$T/broken watch --torch-alloc import.py
-check 98 'ImportError: torch is broken' 'a torch that cannot be imported'
+check 1 'ImportError: torch is broken' 'a torch that cannot be imported'
 rm -r "$T/cpu/torch"
 PYTHONPATH=$T/cpu watch --torch-alloc import.py
-check 98 "No module named 'torch'" 'no torch'
+check 1 "No module named 'torch'" 'no torch'
 PYTHONPATH=$T/theirs MOAT_PYTHON=torch-alloc \
     python3 -c "import sys; sys.path.insert(0, '$BUILD/lib/moat/python'); import importlib
 del sys.modules['sitecustomize']; import sitecustomize, torch; print(torch.current)" >"$T/log" 2>&1
@@ -163,14 +163,15 @@ print(cupy.said, [os.environ.get(v) for v in (
     "PYTORCH_NO_CUDA_MEMORY_CACHING", "XLA_PYTHON_CLIENT_PREALLOCATE", "XLA_PYTHON_CLIENT_ALLOCATOR")])
 ctypes.CDLL("libcuda.so.1").cuInit(0)
 END
+# pools.py only starts the driver, so nothing is watched.
 XLA_PYTHON_CLIENT_ALLOCATOR=bfc watch --unpool pools.py
-check 0 "^\[None, None\] \['1', 'false', 'bfc'\]" 'unpool'
-check 0 "pools are turned off: PYTORCH_NO_CUDA_MEMORY_CACHING=1 XLA_PYTHON_CLIENT_PREALLOCATE=false$" \
+check 98 "^\[None, None\] \['1', 'false', 'bfc'\]" 'unpool'
+check 98 "pools are turned off: PYTORCH_NO_CUDA_MEMORY_CACHING=1 XLA_PYTHON_CLIENT_PREALLOCATE=false$" \
     'unpool says so'
-check 0 'because the environment sets XLA_PYTHON_CLIENT_ALLOCATOR=bfc' 'unpool leaves what is set'
-check 0 "CuPy's pools are off" 'unpool for CuPy'
+check 98 'because the environment sets XLA_PYTHON_CLIENT_ALLOCATOR=bfc' 'unpool leaves what is set'
+check 98 "CuPy's pools are off" 'unpool for CuPy'
 watch --unpool pools.py
-check 0 "^\[None, None\] \['1', 'false', 'cuda_async'\]" 'unpool, nothing set before'
+check 98 "^\[None, None\] \['1', 'false', 'cuda_async'\]" 'unpool, nothing set before'
 
 echo "$passed passed, $failed failed"
 [ $failed = 0 ] && [ $passed -gt 0 ]

@@ -57,8 +57,8 @@ SUMMARY: moat: heap-buffer-overflow scale.cu:7 in scale(float*, int)
 
 $ $T/w $T/fake say=hello exit=7
 hello
-moat: error: nothing was watched: no process of the program has used CUDA where moat could see it
-[status 98]
+moat: warning: nothing was watched: no process of the program has used CUDA where moat could see it
+[status 7]
 $ $T/w --error-exitcode=5 $T/fake start error end
 ==P==moat 0: watching /usr/bin/fake (pid P), mode api, device cpu
 ==P==ERROR: moat: heap-buffer-overflow on device 0 address 0x7f0000000400 in kernel scale(float*, int) scale.cu:7
@@ -98,7 +98,7 @@ $ python3 -c 'import os, subprocess; print(subprocess.run([os.environ["T"] + "/t
 # Signals sent to the command reach the program.
 $ $T/tree/bin/moat --device=cpu sh -c 'trap "echo got; exit 3" TERM; echo ready > $T/ready; while :; do sleep 0.05; done' 2> $T/log & until [ -s $T/ready ]; do sleep 0.05; done; kill $!; wait $!; echo $?
 got
-98
+3
 $ rm $T/ready; $T/tree/bin/moat --device=cpu sh -c 'trap "echo got; touch $T/got" USR1; echo $$ > $T/ready; while :; do sleep 0.05; done' 2> $T/log & until [ -s $T/ready ]; do sleep 0.05; done; kill -USR1 $!; until [ -e $T/got ]; do sleep 0.05; done; kill -9 $(cat $T/ready); wait $! 2> /dev/null; echo $?
 got
 137
