@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Locks whose holder is not cancelled (cancel.h): what it does with the lock held may be a cancellation point, as
-// a wait for a condition is. For libraries that a program or moat opens at run time.
+// Locks whose holder is not cancelled (cancel.h): what it does with the lock held may be a cancellation
+// point, as a wait for a condition is. For libraries that a program or moat opens at run time.
 #ifndef MOAT_BASE_MUTEX_H
 #define MOAT_BASE_MUTEX_H
 

@@ -91,7 +91,8 @@ void fault_query_keep(struct driver_fault *to, const struct exec_fault *f, CUres
     keep_frames(to, f);
 }
 
-// Faults that were skipped, until somebody takes them. What finds no room is lost; the guard takes them at every call.
+// Faults that were skipped, until somebody takes them. What finds no room is lost; the guard takes them at
+// every call.
 enum { SKIPPED = 64 };
 static struct {
     pthread_mutex_t lock;

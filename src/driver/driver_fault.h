@@ -28,8 +28,8 @@ struct driver_fault {
     uint32_t block[3], thread[3];
     uint32_t line, column;  // in the module's PTX
     uint32_t source_line;
-    char space
-        [16];  // "global", "shared", "local", "param", "generic", "stack"; a bad free: "heap", a second one: "freed"
+    // "global", "shared", "local", "param", "generic", "stack"; a bad free: "heap", a second one: "freed"
+    char space[16];
     char kernel[512], module[256], instruction[256], source_file[512];
     uint32_t nframes;  // innermost first; the last is the kernel, unless there were more
     struct driver_fault_frame frames[DRIVER_FAULT_FRAMES];
@@ -40,8 +40,8 @@ struct driver_fault {
 // CUDA_ERROR_INVALID_CONTEXT if it is no context, CUDA_ERROR_NOT_FOUND if it has not faulted.
 typedef int driver_fault_fn(CUcontext context, struct driver_fault *out);
 
-// Takes one of the faults that were skipped (--on-error=skip), in any context; the first that is left. Returns
-// CUDA_ERROR_NOT_FOUND if there is none.
+// Takes one of the faults that were skipped (--on-error=skip), in any context; the first that is left.
+// Returns CUDA_ERROR_NOT_FOUND if there is none.
 #define DRIVER_SKIPPED_SYMBOL "moat_driver_skipped"
 typedef int driver_skipped_fn(struct driver_fault *out);
 

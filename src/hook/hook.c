@@ -18,8 +18,8 @@ static const struct hook_row rows[] = {
 
 enum { ROWS = sizeof rows / sizeof *rows };
 
-// What a program is given that asks for a function of the driver. Ordered by function; of several for one, hooks come
-// first: a driver may have one function for several symbols.
+// What a program is given that asks for a function of the driver. Ordered by function; of several for one,
+// hooks come first: a driver may have one function for several symbols.
 static struct answer {
     driver_function real, instead;
     bool hooked;

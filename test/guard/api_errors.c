@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// api_errors bad|good: calls that fail and that the program passes over, by every way to the driver; good: only such failures
-// as are a call's usual answer.
+// api_errors bad|good: calls that fail and that the program passes over, by every way to the driver; good:
+// only such failures as are a call's usual answer.
 #include "cases.h"
 
 static const char text[] =

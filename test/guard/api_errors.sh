@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
-# --api-errors: calls that fail are reported once, with call, code and place, and only on request; a usual answer is not.
-# GUARD_DEVICE=gpu: on a GPU instead of the CPU device.
+# --api-errors: calls that fail are reported once, with call, code and place, and only on request; a usual
+# answer is not. GUARD_DEVICE=gpu: on a GPU instead of the CPU device.
 set -u
 ! grep -q fsanitize "$BUILD/flags" 2>/dev/null || { echo 'a sanitizer wants to be loaded first'; exit 77; }
 T=$(mktemp -d) || exit 1
@@ -10,7 +10,8 @@ passed=0 failed=0
 expect() {  # expect WHAT STATUS REPORTS OPTION...: with the program's argument last
     local what=$1 status=$2 reports=$3 got
     shift 3
-    timeout 60 "$MOAT" --device="${GUARD_DEVICE:-cpu}" "${@:1:$#-1}" "$BUILD/tool/api_errors" "${@: -1}" >"$T/log" 2>&1 </dev/null
+    timeout 60 "$MOAT" --device="${GUARD_DEVICE:-cpu}" "${@:1:$#-1}" "$BUILD/tool/api_errors" "${@: -1}" \
+        >"$T/log" 2>&1 </dev/null
     got="$? $(grep -c 'ERROR: moat: api-error' "$T/log")"
     if [ "$got" = "$status $reports" ]; then
         passed=$((passed + 1))

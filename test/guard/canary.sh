@@ -63,7 +63,8 @@ try() {  # try COMMAND...: it must end well and nothing may be reported
 }
 
 [ $plain = no ] || try "$BUILD/tool/canary_good" info
-for what in whole fresh copies pressure registered graph contexts captured shared_device graph_pressure ipc; do
+for what in whole fresh copies pressure registered graph contexts captured shared_device graph_pressure \
+    ipc; do
     # shellcheck disable=SC2086
     try "$BUILD/tool/canary_good" $what
 done

@@ -1,8 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
 # slow
-# A program that cancels threads inside calls (test/guard/cancel_threads.c): no lock stays held, no other thread waits for ever, and the
-# process ends as usual, in every mode. CANCEL_COUNT: how many are cancelled in each; GUARD_DEVICE=gpu: on a GPU.
+# A program that cancels threads inside calls (test/guard/cancel_threads.c): no lock stays held, no other
+# thread waits for ever, and the process ends as usual, in every mode. CANCEL_COUNT: how many are cancelled in
+# each; GUARD_DEVICE=gpu: on a GPU.
 set -u
 ! grep -q fsanitize "$BUILD/flags" 2>/dev/null || { echo 'a sanitizer wants to be loaded first'; exit 77; }
 device=${GUARD_DEVICE:-cpu} count=3000
@@ -13,7 +14,8 @@ passed=0 failed=0
 for options in --mode=api --mode=pages --mode=canary --mode=count '--mode=off' '--mode=api --heap'; do
     # An empty cache: modules are compiled, written and read.
     # shellcheck disable=SC2086
-    XDG_CACHE_HOME=$T/cache timeout 120 "$MOAT" --device="$device" $options "$BUILD/tool/cancel_threads" "${CANCEL_COUNT:-$count}" "$RANDOM" \
+    XDG_CACHE_HOME=$T/cache timeout 120 "$MOAT" --device="$device" $options "$BUILD/tool/cancel_threads" \
+        "${CANCEL_COUNT:-$count}" "$RANDOM" \
         >"$T/log" 2>&1 </dev/null
     status=$?
     if [ $status = 0 ] && grep -q ' cancelled, ' "$T/log" && ! grep -q 'ERROR' "$T/log"; then

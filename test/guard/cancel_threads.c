@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: MIT
-// cancel_threads COUNT [SEED]: threads allocate, copy, launch, wait, load modules and free, and are cancelled at random moments, COUNT times
-// in all. What a call has made when its thread is cancelled is kept in the thread's row, which main frees. Threads that
-// nobody cancels do the same meanwhile and must go on, and so must main when the last of the others is gone.
+// cancel_threads COUNT [SEED]: threads allocate, copy, launch, wait, load modules and free, and are cancelled
+// at random moments, COUNT times in all. What a call has made when its thread is cancelled is kept in the
+// thread's row, which main frees. Threads that nobody cancels do the same meanwhile and must go on, and so
+// must main when the last of the others is gone.
 #include "canary_kernels.h"
 
 enum { VICTIMS = 4, OTHERS = 2, BUFFERS = 6, SECONDS = 20 };

@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
 # builds: one
-# A program that changes its user before its first CUDA call, or its root before it must connect again, reports to the
-# command all the same.
+# A program that changes its user before its first CUDA call, or its root before it must connect again,
+# reports to the command all the same.
 set -u
 ! grep -q fsanitize "$BUILD/flags" 2>/dev/null || { echo 'a sanitizer wants to be loaded first'; exit 77; }
 [ "$(id -u)" = 0 ] || { echo 'only root can do that'; exit 77; }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// on_error: a kernel reads, writes and adds outside of memory at three instructions, many times, and then does its work. Prints what
-// it computed, and what the program's calls returned.
+// on_error: a kernel reads, writes and adds outside of memory at three instructions, many times, and then
+// does its work. Prints what it computed, and what the program's calls returned.
 #include "cases.h"
 
 static const char text[] = ".version 6.3\n"

@@ -1,7 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
-# --on-error=skip on the CPU device: each instruction that faults is reported once, the kernel goes on without the access, loads and
-# atomics give 0, and the context is not in error. Without it the first fault ends the kernel, as on a GPU.
+# --on-error=skip on the CPU device: each instruction that faults is reported once, the kernel goes on without
+# the access, loads and atomics give 0, and the context is not in error. Without it the first fault ends the
+# kernel, as on a GPU.
 set -u
 ! grep -q fsanitize "$BUILD/flags" 2>/dev/null || { echo 'a sanitizer wants to be loaded first'; exit 77; }
 T=$(mktemp -d) || exit 1

@@ -1,8 +1,8 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
 # builds: one
-# The place of an error is the program's: not libc's start code, not a CUDA runtime, not a header of the toolkit; and its
-# type does not hang on how the memory was reached. On the CPU device.
+# The place of an error is the program's: not libc's start code, not a CUDA runtime, not a header of the
+# toolkit; and its type does not hang on how the memory was reached. On the CPU device.
 set -u
 ! grep -q fsanitize "$BUILD/flags" 2>/dev/null || { echo 'a sanitizer wants to be loaded first'; exit 77; }
 T=$(mktemp -d) || exit 1
@@ -10,7 +10,8 @@ trap 'rm -rf "$T"' EXIT
 export XDG_CACHE_HOME=$T/cache
 passed=0 failed=0
 
-summary() {  # summary WHAT WANTED OPTION PROGRAM...: what the report's last line says behind "SUMMARY: moat: "
+# summary WHAT WANTED OPTION PROGRAM...: what the report's last line says behind "SUMMARY: moat: "
+summary() {
     local what=$1 want=$2
     shift 2
     timeout 120 "$MOAT" --device=cpu "$@" >"$T/log" 2>&1 </dev/null
@@ -50,7 +51,8 @@ for row in "${runtimes[@]}"; do
     # shellcheck disable=SC2086
     cc -O1 -o "$T/copy_$name" "$T/copy.c" $libs || exit 1
     summary "$name runtime, no -g" 'heap-buffer-overflow in copy_it' "$T/copy_$name"
-    ! grep -q 'rt_copy\|__libc_start' "$T/log" || { echo "FAIL $name: frames of the runtime"; failed=$((failed + 1)); }
+    ! grep -q 'rt_copy\|__libc_start' "$T/log" ||
+        { echo "FAIL $name: frames of the runtime"; failed=$((failed + 1)); }
     # shellcheck disable=SC2086
     cc -g -O1 -o "$T/copy_lines_$name" "$T/copy.c" $libs || exit 1
     summary "$name runtime, -g" 'heap-buffer-overflow copy.c:6 in copy_it' "$T/copy_lines_$name"
@@ -58,7 +60,8 @@ done
 strip -o "$T/bare" "$T/copy_shared"
 summary 'stripped' 'heap-buffer-overflow bare+0x*' "$T/bare"
 timeout 120 "$MOAT" --device=cpu --format=sarif --log-file="$T/sarif" "$T/copy_static" >/dev/null 2>&1
-if grep -q '"fullyQualifiedName": "copy_it"' "$T/sarif" && ! grep -A30 '"locations"' "$T/sarif" | grep -q libc_start; then
+if grep -q '"fullyQualifiedName": "copy_it"' "$T/sarif" && ! grep -A30 '"locations"' "$T/sarif" |
+    grep -q libc_start; then
     passed=$((passed + 1))
 else
     echo 'FAIL SARIF does not name copy_it'
@@ -76,8 +79,9 @@ kernel() {  # kernel NAME: standard input is the body of smooth(float*), whose p
     {
         printf '.version 9.0\n.target sm_75\n.address_size 64\n'
         printf '.extern .func (.param .b64 r) malloc(.param .b64 n);\n.extern .func free(.param .b64 p);\n'
-        printf '.visible .entry _Z6smoothPf(.param .u64 p)\n{\n.reg .pred %%q<4>;\n.reg .b32 %%r<9>;\n.reg .b64 %%rd<9>;\n'
-        printf '.shared .align 4 .b8 s[64];\nld.param.u64 %%rd1, [p];\nmov.u32 %%r1, %%tid.x;\nsetp.ne.u32 %%q1, %%r1, 0;\n'
+        printf '.visible .entry _Z6smoothPf(.param .u64 p)\n{\n.reg .pred %%q<4>;\n.reg .b32 %%r<9>;\n'
+        printf '.reg .b64 %%rd<9>;\n.shared .align 4 .b8 s[64];\nld.param.u64 %%rd1, [p];\n'
+        printf 'mov.u32 %%r1, %%tid.x;\nsetp.ne.u32 %%q1, %%r1, 0;\n'
         printf '@%%q1 bra DONE;\n'
         sed '/^\.file/,$d' "$T/body"
         printf 'DONE:\nret;\n}\n'
@@ -95,7 +99,8 @@ sed -i '/cvta/d; s/ld.u32 %r2, .%rd3/ld.shared.u32 %r2, [%rd2/' "$T/body"
 kernel direct
 for way in generic direct; do
     for mode in api pages; do
-        summary "read past shared memory, $way, $mode" 'shared-buffer-overflow in smooth(float\*)' --mode=$mode "$T/pipeline" "$T/$way.ptx"
+        summary "read past shared memory, $way, $mode" 'shared-buffer-overflow in smooth(float\*)' \
+            --mode=$mode "$T/pipeline" "$T/$way.ptx"
     done
 done
 take='mov.u64 %rd2, 16;
@@ -109,8 +114,10 @@ printf '%s\n' 'mov.u64 %rd3, 4096;' "$give" >"$T/body"
 kernel nowhere
 for mode in api pages; do
     summary "free twice, $mode" 'double-free in smooth(float\*)' --mode=$mode "$T/pipeline" "$T/twice.ptx"
-    summary "free inside a block, $mode" 'bad-free in smooth(float\*)' --mode=$mode "$T/pipeline" "$T/inside.ptx"
-    summary "free of no block, $mode" 'bad-free in smooth(float\*)' --mode=$mode "$T/pipeline" "$T/nowhere.ptx"
+    summary "free inside a block, $mode" 'bad-free in smooth(float\*)' --mode=$mode "$T/pipeline" \
+        "$T/inside.ptx"
+    summary "free of no block, $mode" 'bad-free in smooth(float\*)' --mode=$mode "$T/pipeline" \
+        "$T/nowhere.ptx"
 done
 cat >"$T/body" <<'P'
 .loc 1 20 1
@@ -127,8 +134,10 @@ $L_name:
 }
 P
 kernel inlined
-summary 'a header of the toolkit' 'wild-access /src/own.cu:20 in smooth(float\*)' "$T/pipeline" "$T/inlined.ptx"
-grep -q '#0 __ldg /opt/cuda.*sm_32_intrinsics.hpp:134' "$T/log" || { echo 'FAIL the inlined chain is gone'; failed=$((failed + 1)); }
+summary 'a header of the toolkit' 'wild-access /src/own.cu:20 in smooth(float\*)' "$T/pipeline" \
+    "$T/inlined.ptx"
+grep -q '#0 __ldg /opt/cuda.*sm_32_intrinsics.hpp:134' "$T/log" ||
+    { echo 'FAIL the inlined chain is gone'; failed=$((failed + 1)); }
 printf 'mov.u32 %%r2, 7;\nst.global.u32 [%%rd1+1024], %%r2;\n' >"$T/body"
 kernel over
 summary 'canaries' 'heap-buffer-overflow in smooth(float\*)' --mode=canary "$T/pipeline" "$T/over.ptx"
@@ -139,7 +148,8 @@ if [ -n "$python" ]; then
     cc -O1 -shared -fPIC -Dmain=run_it -o "$T/libcopy.so" "$T/copy.c" "$BUILD/lib/libcudart.so.13" || exit 1
     echo "import ctypes; ctypes.CDLL('$T/libcopy.so').run_it()" >"$T/copy.py"
     summary 'Python' 'heap-buffer-overflow in copy_it' "$python" "$T/copy.py"
-    grep -q 'more frames of the interpreter' "$T/log" || { echo 'FAIL frames of the interpreter'; failed=$((failed + 1)); }
+    grep -q 'more frames of the interpreter' "$T/log" ||
+        { echo 'FAIL frames of the interpreter'; failed=$((failed + 1)); }
 fi
 echo "$passed passed, $failed failed"
 [ $failed = 0 ] && [ $passed -gt 10 ]

@@ -11,17 +11,20 @@ T=$(mktemp -d) || exit 1
 trap 'rm -rf "$T"' EXIT
 
 race() {  # race MODE WHAT...
-    timeout $((seconds * 10 + 30)) "$MOAT" --device="$device" --mode="$1" --log-file="$T/log" "$BUILD/tool/reset_race" \
+    timeout $((seconds * 10 + 30)) "$MOAT" --device="$device" --mode="$1" --log-file="$T/log" \
+        "$BUILD/tool/reset_race" \
         "$seconds" "${@:2}" >"$T/out" 2>&1 </dev/null
     status=$?
-    others=$(sed -nE 's/.*ERROR: moat: ([a-z-]+).*/\1/p' "$T/log" 2>/dev/null | grep -Evx '(bad|double)-free' | sort | uniq -c)
+    others=$(sed -nE 's/.*ERROR: moat: ([a-z-]+).*/\1/p' "$T/log" 2>/dev/null |
+        grep -Evx '(bad|double)-free' | sort | uniq -c)
 }
 
 all() {  # all WHAT...: in each mode
     local mode
     for mode in off api canary pages count; do
         race "$mode" "$@"
-        if { [ $status = 0 ] || [ $status = 97 ]; } && [ -z "$others" ] && grep -q 'rounds, .* resets' "$T/out"; then
+        if { [ $status = 0 ] || [ $status = 97 ]; } && [ -z "$others" ] &&
+            grep -q 'rounds, .* resets' "$T/out"; then
             passed=$((passed + 1))
         elif [ "$mode" = off ] && [ "$device" = gpu ]; then
             echo "the driver alone cannot do this: $* (status $status)"

@@ -22,7 +22,8 @@ int main(void)
 }
 C
 for cc in gcc clang; do
-    $cc -fsanitize=address -g -o "$T/both" "$T/both.c" "$BUILD/lib/libcudart.so.13" 2>/dev/null || { echo "skip $cc"; continue; }
+    $cc -fsanitize=address -g -o "$T/both" "$T/both.c" "$BUILD/lib/libcudart.so.13" 2>/dev/null ||
+        { echo "skip $cc"; continue; }
     for mode in api canary pages; do
         timeout 120 "$MOAT" --device=cpu --mode=$mode "$T/both" >"$T/log" 2>&1
         if grep -q '^SUMMARY: moat: double-free .*both.c:9' "$T/log" &&

@@ -1,9 +1,9 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
 # builds: one
-# What an exec costs under --heap. The kernel takes 10 ms to enlarge a table of descriptors that threads share,
-# so that it must have its size before our threads begin: that is checked by the table itself, because times
-# depend on the machine. The time of an exec is printed.
+# What an exec costs under --heap. The kernel takes 10 ms to enlarge a table of descriptors that threads
+# share, so that it must have its size before our threads begin: that is checked by the table itself, because
+# times depend on the machine. The time of an exec is printed.
 set -u
 bash=$(command -v bash) || exit 77
 [ "$(ulimit -n)" = unlimited ] || [ "$(ulimit -n)" -gt 901 ] || exit 77

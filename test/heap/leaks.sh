@@ -34,7 +34,8 @@ for way in "${ways[@]}"; do
         fail "$way: $flagged runs are not silent"
     fi
     run "$way+bug"
-    if [ "$(grep -c '^==[0-9]*==ERROR: moat: memory-leak' "$T/log")" = 1 ] && grep -q '^77 bytes in 1 buffer' "$T/log"; then
+    if [ "$(grep -c '^==[0-9]*==ERROR: moat: memory-leak' "$T/log")" = 1 ] &&
+        grep -q '^77 bytes in 1 buffer' "$T/log"; then
         passed=$((passed + 1))
     else
         fail "$way+bug: the leak is not reported once"

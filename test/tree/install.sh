@@ -10,11 +10,13 @@ script/install "$BUILD" "$T/usr/local"
 moat=$T/usr/local/bin/moat
 [ "$("$moat" --version)" = "$("$MOAT" --version)" ]
 [ -s "$T/usr/local/share/man/man1/moat.1" ]
-for f in share/doc/moat/LICENSE share/doc/moat/using.md share/bash-completion/completions/moat share/zsh/site-functions/_moat; do
+for f in share/doc/moat/LICENSE share/doc/moat/using.md share/bash-completion/completions/moat \
+    share/zsh/site-functions/_moat; do
     [ -s "$T/usr/local/$f" ] || { echo "not installed: $f"; exit 1; }
 done
 ! command -v pkg-config >/dev/null ||
-    [ "moat $(PKG_CONFIG_PATH=$T/usr/local/share/pkgconfig pkg-config --modversion moat)" = "$("$MOAT" --version)" ]
+    [ "moat $(PKG_CONFIG_PATH=$T/usr/local/share/pkgconfig pkg-config --modversion moat)" = \
+        "$("$MOAT" --version)" ]
 
 lib=$T/usr/local/lib
 [ "$(ls "$lib")" = moat ] || { echo "in lib: $(ls "$lib")"; exit 1; }
