@@ -55,7 +55,8 @@ static void print(void *ctx, const char *text, size_t len)
 {
 }
 
-static const struct exec_host host = {NULL, place, heap_alloc, heap_free, print};
+static const struct exec_host host = {
+    .place = place, .heap_alloc = heap_alloc, .heap_free = heap_free, .print = print};
 
 // --- texts ---
 

@@ -34,7 +34,7 @@ struct exec_host {
     uint32_t (*heap_free)(void *ctx, uint32_t lanes, const uint64_t *at);
     // Prints text of printf or of a failed assert.
     void (*print)(void *ctx, const char *text, size_t len);
-    // Returns whether a pointer that heap_free has refused was that of a block; NULL: nobody knows.
+    // Returns whether a pointer that heap_free has refused was that of a block; NULL: unknown.
     bool (*heap_was_block)(void *ctx, uint64_t at);
 };
 
