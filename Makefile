@@ -194,7 +194,8 @@ $(BUILD)/lib/libcudart.so.12: $(call objects,base driver runtime) $(call exports
 		$(CC) $(ALL_CFLAGS) $(ALL_LDFLAGS) $(LIBFLAGS) $(NO_UNDEFINED) -o $@ $@.o $(libcudart.so.13_LDLIBS) $(LDLIBS) && rm $@.o $@.exports)
 
 # One object in which all but the API is local: a program may have functions of any name.
-$(STATIC): $(filter-out %/cudart12.o,$(call objects,driver runtime)) $(BUILD)/obj/base/mem.o $(BUILD)/parts
+$(STATIC): $(filter-out %/cudart12.o,$(call objects,driver runtime)) $(patsubst %,$(BUILD)/obj/base/%.o,mem mutex cancel) \
+		$(BUILD)/parts
 	@mkdir -p $(@D)
 	$(call run,AR,$(LD) -r -o $@.o $(filter %.o,$^) && $(OBJCOPY) --localize-hidden --strip-debug $@.o && rm -f $@ && \
 		$(AR) rcs $@ $@.o && rm $@.o)

@@ -403,7 +403,9 @@ bool canary_store_unindex(const struct canary_place *place)
 
 void canary_store_reindex(const struct canary_place *place)
 {
-    place->slab->unindexed = index_insert(&places, &place->slab->range);
+    place->slab->unindexed = false;
+    if (index_insert(&places, &place->slab->range))
+        place->slab->unindexed = true;
 }
 
 // Puts a slot of several on the free list. Requires the lock.
@@ -564,7 +566,9 @@ static int count_slab(struct index_item *item, void *context)
     const struct canary_slab *s = (const struct canary_slab *)item;
     if (s->ctx != tally->ctx)
         return 0;
-    tally->valid = canary_slab_valid(s) && canary_slab_slots_valid(s) && !s->unindexed;
+    // A slab that was taken out of the index after this walk began is still visited.
+    tally->valid = canary_slab_valid(s) && canary_slab_slots_valid(s) &&
+                   (!s->unindexed || index_find(&places, s->range.base) != item);
     if (s->memory->kind == CANARY_SUBALLOCATED && s->stride / UNIT <= CLASSES)
         tally->live[s->stride / UNIT] += s->used;
     tally->made[s->open ? s->stride / UNIT : 0] += s->open ? s->slots : 0;

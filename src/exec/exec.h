@@ -150,7 +150,7 @@ struct exec_fault;
 
 struct exec_launch {
     // NULL: a fault ends the grid. Otherwise a load, store or atomic that would fault is skipped: it reads 0
-    // and writes nothing, and the function is told, once for each instruction of the grid.
+    // and writes nothing, and the function is called, once for each instruction of the grid.
     void (*skipped)(void *owner, const struct exec_fault *fault);
     const struct exec_children *children;  // NULL: the kernel cannot launch anything
     void *owner;

@@ -134,8 +134,8 @@ const struct exec_insn *fault_memory(struct exec_warp *w, const struct exec_insn
     return NULL;
 }
 
-// Returns whether the instruction was not told of yet; then this thread tells, and no other. Relaxed: the
-// places are numbers of their own.
+// Returns whether the instruction was not reported yet; this thread then reports it, and no other does.
+// Relaxed: each place stands alone.
 static bool is_first(struct exec_grid *g, const struct exec_insn *i)
 {
     for (unsigned k = 0; k < GRID_SKIPPED; k++) {

@@ -74,7 +74,7 @@ const struct exec_insn *fault_memory(struct exec_warp *w, const struct exec_insn
                                      enum exec_fault_kind kind, unsigned lane, uint64_t address,
                                      uint32_t size, bool write, const char *space);
 
-// Tells of an access that is skipped. Returns false if the grid does not skip: then it is a fault.
+// Reports an access that is skipped. Returns false if the grid does not skip: the access is then a fault.
 bool fault_skip(struct exec_warp *w, const struct exec_insn *i, enum exec_fault_kind kind, unsigned lane,
                 uint64_t address, uint32_t size, bool write, const char *space);
 
@@ -88,7 +88,7 @@ struct grid_run {
     uint64_t next, end;
 };
 enum { GRID_RUNS_MOST = 16 };
-enum { GRID_SKIPPED = 64 };  // instructions of a grid that are told of
+enum { GRID_SKIPPED = 64 };  // instructions of a grid that are reported
 
 struct exec_grid {
     struct exec_launch launch;
@@ -102,8 +102,8 @@ struct exec_grid {
     uint64_t nblocks;  // here and below, a cluster counts as one block
     _Atomic int stop;  // enum grid_stop: set by the first fault
     struct exec_fault fault;
-    _Atomic(const struct exec_insn *)
-        *skipped;             // GRID_SKIPPED that were told of; NULL: the grid skips nothing
+    // GRID_SKIPPED instructions that were reported; NULL: the grid skips nothing
+    _Atomic(const struct exec_insn *) *skipped;
     _Atomic int child_error;  // of the last child launch that failed in any of its threads; 0: none failed
     // The members below are protected by lock.
     _Alignas(64) _Atomic int lock;

@@ -2,8 +2,8 @@
 // On request only (--heap-signals): a handler of ours for SIGSEGV, SIGBUS and SIGABRT, in front of the
 // program's own, checks the heap once more, because an overflow is often followed by such a signal before the
 // monitor gets there. Then what the program has set for the signal happens: its handler is called, or the
-// process ends by the signal, with the same core dump. What the program is told of its handlers is what it
-// has set.
+// process ends by the signal, with the same core dump. The program that queries its handlers
+// gets what it has set.
 #ifndef MOAT_HEAP_SIGNALS_H
 #define MOAT_HEAP_SIGNALS_H
 

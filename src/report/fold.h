@@ -35,7 +35,7 @@ uint64_t fold_key(const struct report *r);
 // only. The report must have been symbolised.
 uint64_t fold_name_key(const struct report *r, bool lines);
 
-// Returns the stack that tells where the error is: the report's own. A leak, and what a monitor of the CPU
+// Returns the stack of the place of the error: the report's own. A leak, and what a monitor of the CPU
 // heap finds later, in no call and no kernel, have that of the allocation.
 const struct report_stack *fold_stack(const struct report *r);
 

@@ -2,7 +2,7 @@
 
 $ moat options
 --api-errors
-    report CUDA calls that fail, with their code
+    report CUDA driver calls that fail, with their code and stack
     for: run
     default: no
     now: no (default)
@@ -96,7 +96,7 @@ $ moat options
     default: 97
     now: 97 (default)
 --fill=BYTE
-    fill memory that the program gets, and memory that it frees, with a byte; not set: leave it as it is
+    fill memory that the program gets, and memory that it frees, with BYTE (by default it stays as it is)
     for: run
     default: not set
     now: not set (default)
@@ -185,7 +185,7 @@ $ moat options
     default: not set
     now: not set (default)
 --on-error=stop|skip
-    what becomes of a kernel whose access faults, on the CPU device; stop: it ends, as on a GPU; skip: it goes on without the access, so that one run finds several errors
+    end a kernel of the CPU device at an access that faults (stop), or skip the access and go on, so that one run finds several errors (skip)
     for: run
     default: stop
     now: stop (default)

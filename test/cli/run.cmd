@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: MIT
 # builds: one
 # With --mode=off moat becomes the program: its arguments, streams and exit status are its own.
+$ moat --mode=off --device=cpu echo -h -V
+-h -V
 $ moat --mode=off --device=cpu sh -c 'echo "$0 $*"; echo err >&2; exit 7' a --device=gpu -- --help
 a --device=gpu -- --help
 2> err

@@ -5,8 +5,6 @@ $ moat -V | diff - <(moat --version)
 $ moat version | diff - <(moat --version)
 $ moat -h | diff - <(moat help)
 $ moat -h ptx print | diff - <(moat help ptx print)
-$ moat --mode=off echo -h -V
--h -V
 $ moat --device=cpu --log-file=$T/absent/log echo not run
 2> moat: error: the log file "$T/absent/log" cannot be written: No such file or directory
 [status 2]
