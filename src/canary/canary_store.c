@@ -131,7 +131,7 @@ static struct canary_slab *slab_make(struct context *ctx, uint64_t size, uint32_
     s->range.size = bytes;
     s->base = at + canary_slab_front(slots);
     s->stride = canary_slab_stride(size);
-    s->unindexed = true;
+    atomic_store_explicit(&s->unindexed, true, memory_order_relaxed);
     s->mapped = mapped;
     s->filled_from = slots > 1 ? (uint32_t)size : 0;
     if (slots > 1)
@@ -140,7 +140,7 @@ static struct canary_slab *slab_make(struct context *ctx, uint64_t size, uint32_
         canary_slab_release(&s->range.retired);
         goto give_back;
     }
-    s->unindexed = false;
+    atomic_store_explicit(&s->unindexed, false, memory_order_relaxed);
     return s;
 give_back:
     give_range(ctx, mapped, at, bytes);
@@ -153,7 +153,7 @@ static bool slab_close(struct canary_slab *s)
 {
     struct store *store = store_of(s->ctx);
     checked_assert(is_locked() && canary_slab_valid(s));
-    if (!s->unindexed && !index_remove(&places, s->range.base))
+    if (!atomic_load_explicit(&s->unindexed, memory_order_relaxed) && !index_remove(&places, s->range.base))
         return false;
     if (s->open) {
         list_remove(store, s);
@@ -325,7 +325,7 @@ bool canary_store_open(struct canary_slab *s, bool filled)
     struct store *store = store_of(s->ctx);
     filled = filled && !index_insert(&places, &s->range);
     lock_take(&lock);
-    s->unindexed = !filled;
+    atomic_store_explicit(&s->unindexed, !filled, memory_order_relaxed);
     if (filled) {
         list_add(store, s);
         store->made[s->stride / UNIT] += s->slots;
@@ -397,15 +397,16 @@ bool canary_store_withdraw(uint64_t pointer, struct canary_place *place)
 
 bool canary_store_unindex(const struct canary_place *place)
 {
-    place->slab->unindexed = index_remove(&places, place->slab->range.base);
-    return place->slab->unindexed;
+    bool removed = index_remove(&places, place->slab->range.base);
+    atomic_store_explicit(&place->slab->unindexed, removed, memory_order_relaxed);
+    return removed;
 }
 
 void canary_store_reindex(const struct canary_place *place)
 {
-    place->slab->unindexed = false;
+    atomic_store_explicit(&place->slab->unindexed, false, memory_order_relaxed);
     if (index_insert(&places, &place->slab->range))
-        place->slab->unindexed = true;
+        atomic_store_explicit(&place->slab->unindexed, true, memory_order_relaxed);
 }
 
 // Puts a slot of several on the free list. Requires the lock.
@@ -568,7 +569,8 @@ static int count_slab(struct index_item *item, void *context)
         return 0;
     // A slab that was taken out of the index after this walk began is still visited.
     tally->valid = canary_slab_valid(s) && canary_slab_slots_valid(s) &&
-                   (!s->unindexed || index_find(&places, s->range.base) != item);
+                   (!atomic_load_explicit(&s->unindexed, memory_order_relaxed) ||
+                    index_find(&places, s->range.base) != item);
     if (s->memory->kind == CANARY_SUBALLOCATED && s->stride / UNIT <= CLASSES)
         tally->live[s->stride / UNIT] += s->used;
     tally->made[s->open ? s->stride / UNIT : 0] += s->open ? s->slots : 0;
