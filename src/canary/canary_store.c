@@ -567,10 +567,11 @@ static int count_slab(struct index_item *item, void *context)
     const struct canary_slab *s = (const struct canary_slab *)item;
     if (s->ctx != tally->ctx)
         return 0;
-    // A slab that was taken out of the index after this walk began is still visited.
-    tally->valid = canary_slab_valid(s) && canary_slab_slots_valid(s) &&
-                   (!atomic_load_explicit(&s->unindexed, memory_order_relaxed) ||
-                    index_find(&places, s->range.base) != item);
+    bool valid = canary_slab_valid(s) && canary_slab_slots_valid(s);
+    // A free takes a slab out of the index without the lock, and then changes it. The walk still visits a
+    // slab that left the index after it began.
+    bool unindexed = atomic_load_explicit(&s->unindexed, memory_order_relaxed);
+    tally->valid = unindexed ? index_find(&places, s->range.base) != item : valid;
     if (s->memory->kind == CANARY_SUBALLOCATED && s->stride / UNIT <= CLASSES)
         tally->live[s->stride / UNIT] += s->used;
     tally->made[s->open ? s->stride / UNIT : 0] += s->open ? s->slots : 0;
