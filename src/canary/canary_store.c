@@ -568,10 +568,11 @@ static int count_slab(struct index_item *item, void *context)
     if (s->ctx != tally->ctx)
         return 0;
     bool valid = canary_slab_valid(s) && canary_slab_slots_valid(s);
-    // A free takes a slab out of the index without the lock, and then changes it. The walk still visits a
-    // slab that left the index after it began.
-    bool unindexed = atomic_load_explicit(&s->unindexed, memory_order_relaxed);
-    tally->valid = unindexed ? index_find(&places, s->range.base) != item : valid;
+    // Without the lock, canary_store_open inserts a slab before it clears the flag, and a free takes a slab
+    // out of the index, sets the flag and changes the slab, which the walk may still visit.
+    if (atomic_load_explicit(&s->unindexed, memory_order_relaxed))
+        return 0;
+    tally->valid = valid;
     if (s->memory->kind == CANARY_SUBALLOCATED && s->stride / UNIT <= CLASSES)
         tally->live[s->stride / UNIT] += s->used;
     tally->made[s->open ? s->stride / UNIT : 0] += s->open ? s->slots : 0;
