@@ -217,7 +217,7 @@ static char *convert_wide(const char *in, int right)
     return strcpy(out, in);
 }
 
-// Counts one byte for an escape %uXXXX, but writes three.
+// Counts one byte for an escape of %u and four digits, but writes three.
 static char *unescape_url(const char *in, int right)
 {
     size_t len = 1;
