@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: MIT
+// What code on the device and the host of --mode=check share: the table of buffers, the variable through which
+// kernels reach it, and the function that judges an access which a quick comparison did not accept.
+//
+//   pass_check inserts          quick comparison: (address - base) < limit, with base and limit of the root
+//     fails ──▶ KCHECK_ACCESS   looks the root and the address up, and decides: perform or skip; records
+//     records ──▶ the error ring (client ERROR_RING_CHECK) ──▶ src/check reports
+//
+// The quick comparison is an optimization: whatever it accepts KCHECK_ACCESS would accept too. Therefore a pair
+// that accepts nothing is always correct, and the host passes one where it cannot tell.
+//
+// The table. Addresses below 2^47 are divided into chunks of 2 MiB. A word of the directory describes a chunk:
+//
+//   0                       no tracked block touches the chunk
+//   first << 32 | reciprocal   record number first + slot(offset in the chunk, reciprocal) describes the address
+//
+// where slot(offset, reciprocal) = (offset >> 7) * reciprocal >> 32. A reciprocal of 0 makes all addresses of the
+// chunk share one record; kcheck_reciprocal(stride) cuts it into slots of `stride` bytes, a multiple of 256.
+// A lookup is two loads, and cannot fault: the whole directory is readable, and every record that it can lead to
+// exists. Kernels cannot write the table.
+#ifndef MOAT_KCHECK_KCHECK_H
+#define MOAT_KCHECK_KCHECK_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+enum {
+    KCHECK_ADDRESS_BITS = 47,
+    KCHECK_CHUNK_BITS = 21,
+    KCHECK_DIRECTORY_WORDS = 1 << (KCHECK_ADDRESS_BITS - KCHECK_CHUNK_BITS),
+    KCHECK_GRANULE = 256,  // blocks of one chunk that do not share a granule can be told apart
+};
+
+// What is known of the addresses of one slot. Invariants:
+//   base == 0           no tracked block touches the slot; size == 0
+//   size <  2^47        [base, base + size) is live; it contains an address of the slot or ends in it, and no
+//                       other live block touches the slot
+//   size has FREED      the block of size & KCHECK_SIZE bytes was freed; no live block touches the slot
+//   size has MIXED      several blocks touch the slot: base is the first, KCHECK_ACCESS searches the list
+struct kcheck_record {
+    uint64_t base;
+    uint64_t size;
+};
+_Static_assert(sizeof(struct kcheck_record) == 16, "one vector load");
+#define KCHECK_SIZE (((uint64_t)1 << KCHECK_ADDRESS_BITS) - 1)
+#define KCHECK_FREED ((uint64_t)1 << 63)
+#define KCHECK_MIXED ((uint64_t)1 << 62)
+
+// Returns the reciprocal for slots of stride bytes: a multiple of 256, from 256 to 2^20.
+static inline uint32_t kcheck_reciprocal(uint32_t stride)
+{
+    uint32_t units = stride >> 7;  // 2 <= units <= 2^13
+    return ((1u << 27) / units + 1) << 5;
+}
+
+// Exact: with r = floor(2^27 / units) + 1, x * (r * units - 2^27) < 2^14 * 2^13 = 2^27 for every x < 2^14.
+static inline uint32_t kcheck_slot(uint64_t address, uint32_t reciprocal)
+{
+    uint32_t x = (uint32_t)(address & ((1u << KCHECK_CHUNK_BITS) - 1)) >> 7;
+    return (uint32_t)((uint64_t)x * reciprocal >> 32);
+}
+
+// --- the module's variable ---------------------------------------------------------------------------------
+
+// .const .align 16 .b8 [sizeof(struct kcheck_module)] in every module that pass_check rewrites, at first zeros.
+// The host sets it, in each context, before any kernel of the module is launched there.
+#define KCHECK_VARIABLE "__moat_check_module"
+struct kcheck_module {
+    uint64_t directory;  // device address of KCHECK_DIRECTORY_WORDS words
+    uint64_t records;    // device address of the records
+    uint64_t state;      // device address of the struct kcheck_state
+    uint64_t number;     // of the module, for records of errors; never 0
+};
+
+// --- hidden parameters -------------------------------------------------------------------------------------
+
+// The checked variant of kernel NAME is KCHECK_PREFIX NAME. It has one more parameter, the last one: .align 16
+// .b8 [KCHECK_HIDDEN + 16 * pairs], a struct kcheck_hidden followed by the pairs in the order of the pass's list.
+#define KCHECK_PREFIX "__moat_check_"
+struct kcheck_hidden {
+    uint64_t launch;  // number of the launch, for records of errors; 0: unknown
+    uint64_t reserved;
+};
+enum { KCHECK_HIDDEN = 16 };
+
+// The bounds of a root for accesses of `span` bytes: an access at `address` is inside if and only if
+// address - base < limit, unsigned. limit == size - span + 1, or 0 if span > size or the root is in no live
+// block; then base is 0 too.
+struct kcheck_pair {
+    uint64_t base;
+    uint64_t limit;
+};
+
+static inline struct kcheck_pair kcheck_pair(uint64_t base, uint64_t size, uint64_t span)
+{
+    return span && span <= size ? (struct kcheck_pair){base, size - span + 1} : (struct kcheck_pair){0, 0};
+}
+
+// --- the judge ---------------------------------------------------------------------------------------------
+
+// .func (.param .b32 verdict) KCHECK_ACCESS (.param .b64 what, .param .b64 address, .param .b64 root,
+//                                            .param .b64 launch)
+// what: KCHECK_WHAT(site, width, flags). root: the pointer that the address was made from, or any address in its
+// block, with KCHECK_ROOT; ignored without. launch: kcheck_hidden.launch, 0 in functions that do not have it.
+// Returns KCHECK_PERFORM or KCHECK_SKIP; with --on-error=trap it does not return from an error.
+#define KCHECK_ACCESS "moat_check_access"
+#define KCHECK_WHAT(site, width, flags) \
+    ((uint64_t)(uint32_t)(site) | (uint64_t)(uint16_t)(width) << 32 | (uint64_t)(flags) << 48)
+enum kcheck_flags {
+    KCHECK_READS = 1,
+    KCHECK_WRITES = 2,  // atomics read and write
+    KCHECK_ATOMIC = 4,
+    KCHECK_GENERIC = 8,  // the address may be in shared or local memory: then the access is performed
+    KCHECK_ROOT = 16,    // `root` is valid; without it only the address itself is looked up
+    KCHECK_VARIABLE_LEFT =
+        32,  // the root is a variable of the module and the access is outside of it: an error
+};
+enum kcheck_verdict { KCHECK_PERFORM, KCHECK_SKIP };
+
+// Kinds of records (error_ring_record.kind). payload[0]: what; [1]: root; [2], [3]: base and size of the block
+// that the judgement rests on, with its flags, or 0; [4]: launch; [5]: number of the module. site and address are
+// members of the record.
+enum kcheck_kind {
+    KCHECK_LEFT = 1,          // the root's block is live and the access is not inside it
+    KCHECK_USE_FREED,         // the root's block, or that of the address, was freed
+    KCHECK_NULL,              // the root is null, or the address is in the first 64 KiB
+    KCHECK_OUTSIDE_VARIABLE,  // KCHECK_VARIABLE_LEFT
+    KCHECK_STRAY,  // the address is in no block that is tracked: performed; the host asks the driver
+    KCHECK_KINDS,
+};
+
+#endif
