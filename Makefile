@@ -103,7 +103,7 @@ CLANG   := $(VARIANT) BUILD=$(BUILD)/clang CC=clang DEBUG=-g1 LANES_OPT=-O2 CHEC
 ASAN    := $(VARIANT) BUILD=$(BUILD)/asan CC=clang DEBUG=-g1 LANES=plain \
 	UNSCRIPTED="flow golden guard heap" SAN=address,undefined,fuzzer-no-link WERROR=1
 TSAN    := $(VARIANT) BUILD=$(BUILD)/tsan CC=clang DEBUG=-g1 LANES=plain LANES_OPT=-O1 SAN=thread WERROR=1
-CLANG_MORE := LANES=plain SCRIPTED="flow golden guard heap" TESTSRC=
+CLANG_MORE := OPT=-O0 LANES=plain LANES_OPT=-O0 SCRIPTED="flow golden guard heap" TESTSRC=
 ASAN_MORE  := OPT=-O0 HOT_OPT=-O1 LANES_OPT=-O1 TEST_OPT=-O0
 
 ifeq ($(V),0)

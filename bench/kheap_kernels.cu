@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Programs that allocate inside kernels: the five that GMODx is measured with, malloc alone, and a check of the heap
-// itself. Compiled by nvcc, or by clang with test/clang/ptx. test/cpu/kheap_load.c launches them: one thread for each
-// element of table.
+// Programs that allocate inside kernels: the five that GMODx is measured with, malloc alone, and a check of
+// the heap itself. Compiled by nvcc, or by clang with test/clang/ptx. test/cpu/kheap_load.c launches them:
+// one thread for each element of table.
 typedef unsigned long long u64;
 #ifdef __clang__
 extern "C" __device__ void *malloc(unsigned long);
@@ -221,8 +221,8 @@ KERNEL random_graph(unsigned n, u64 *table, unsigned *wrong, unsigned size)
 
 // --- the heap against what its users know -----------------------------------------------------------------
 
-// Each thread has a place in the table; in each round it frees what is there, after a look whether it is as it was
-// left, and takes another block of another size. Its bytes say whose it is.
+// Each thread has a place in the table; in each round it frees what is there, after a look whether it is as
+// it was left, and takes another block of another size. Its bytes say whose it is.
 KERNEL stress(unsigned n, u64 *table, unsigned *wrong, unsigned round)
 {
     unsigned me = self();
@@ -230,7 +230,8 @@ KERNEL stress(unsigned n, u64 *table, unsigned *wrong, unsigned round)
         return;
     unsigned char *p = (unsigned char *)table[me];
     unsigned h = hash(me * 977 + round), before = hash(me * 977 + round - 1);
-    unsigned old = before % 64 ? 1 + before / 64 % 200 : before / 64 % 40000, size = h % 64 ? 1 + h / 64 % 200 : h / 64 % 40000;
+    unsigned old = before % 64 ? 1 + before / 64 % 200 : before / 64 % 40000,
+             size = h % 64 ? 1 + h / 64 % 200 : h / 64 % 40000;
     if (p) {
         for (unsigned i = 0; i < old; i += 1 + old / 64)
             if (p[i] != (unsigned char)(hash(me + i) + round - 1)) {

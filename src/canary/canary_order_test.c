@@ -600,7 +600,7 @@ static void waited_for_is_not_clean(void **state)
 static void goes_with_its_context(void **state)
 {
     enum { ROUNDS = 20, BUFFERS = 100 };
-    for (unsigned i = 0; i < ROUNDS; i++) {
+    for (unsigned i = 0; i < unit_cases(ROUNDS); i++) {
         CUcontext other;
         CUdeviceptr p;
         CUresult r;

@@ -117,9 +117,7 @@ bool canary_slab_valid(const struct canary_slab *s)
            s->used <= s->fresh && s->fresh <= s->slots &&
            atomic_load_explicit(&s->high, memory_order_relaxed) == s->fresh &&
            (!s->ready || s->memory->kind == CANARY_POOL) && (is_ready || s->ready) && !s->first == !s->last &&
-           !(s->open && (full || !many)) &&
-           (!many || atomic_load_explicit(&s->unindexed, memory_order_relaxed) || s->open || full) &&
-           sizes_valid(s);
+           !(s->open && (full || !many)) && (!many || s->unindexed || s->open || full) && sizes_valid(s);
 }
 
 // A free slot belongs to nobody, and so it does not change.

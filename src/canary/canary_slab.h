@@ -119,8 +119,7 @@ struct canary_slab {
     uint32_t first, last, used;  // free list, oldest first (slot numbers plus one); slots in use
     uint32_t fresh;              // slots from here on have never been taken
     bool open;
-    // Not in the index. Relaxed: it stands alone; its writer owns the slab's place.
-    _Atomic(bool) unindexed;
+    bool unindexed;            // not in the index
     bool mapped;               // in memory of canary_mapped.h
     struct canary_slab *next;  // open slab of the same stride
     struct canary_slot *slot, one;

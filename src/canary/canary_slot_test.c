@@ -25,7 +25,7 @@ static struct canary_place place_of(uint64_t size)
 
 static void *publish_many(void *unused)
 {
-    for (unsigned i = 0; i < BUFFERS; i++) {
+    for (unsigned i = 0; i < unit_cases(BUFFERS); i++) {
         struct canary_place place = place_of(1 + i % SIZES);
         canary_slot_publish(&place, 0);
     }

@@ -34,7 +34,7 @@ struct store {
 
 static struct store stores[CONTEXT_CONTEXTS];
 static struct lock lock = LOCK_INIT(CANARY_STORE);  // a leaf but for pools and the index
-static struct index places = INDEX_INIT;
+static struct index places = INDEX_INIT;            // changes under the lock
 static _Atomic uint64_t extra;
 
 void canary_store_after_fork(void)
@@ -131,7 +131,7 @@ static struct canary_slab *slab_make(struct context *ctx, uint64_t size, uint32_
     s->range.size = bytes;
     s->base = at + canary_slab_front(slots);
     s->stride = canary_slab_stride(size);
-    atomic_store_explicit(&s->unindexed, true, memory_order_relaxed);
+    s->unindexed = true;
     s->mapped = mapped;
     s->filled_from = slots > 1 ? (uint32_t)size : 0;
     if (slots > 1)
@@ -140,7 +140,7 @@ static struct canary_slab *slab_make(struct context *ctx, uint64_t size, uint32_
         canary_slab_release(&s->range.retired);
         goto give_back;
     }
-    atomic_store_explicit(&s->unindexed, false, memory_order_relaxed);
+    s->unindexed = false;
     return s;
 give_back:
     give_range(ctx, mapped, at, bytes);
@@ -153,7 +153,7 @@ static bool slab_close(struct canary_slab *s)
 {
     struct store *store = store_of(s->ctx);
     checked_assert(is_locked() && canary_slab_valid(s));
-    if (!atomic_load_explicit(&s->unindexed, memory_order_relaxed) && !index_remove(&places, s->range.base))
+    if (!s->unindexed && !index_remove(&places, s->range.base))
         return false;
     if (s->open) {
         list_remove(store, s);
@@ -323,9 +323,9 @@ enum canary_took canary_store_take(struct context *ctx, uint64_t size, bool pati
 bool canary_store_open(struct canary_slab *s, bool filled)
 {
     struct store *store = store_of(s->ctx);
-    filled = filled && !index_insert(&places, &s->range);
     lock_take(&lock);
-    atomic_store_explicit(&s->unindexed, !filled, memory_order_relaxed);
+    filled = filled && !index_insert(&places, &s->range);
+    s->unindexed = !filled;
     if (filled) {
         list_add(store, s);
         store->made[s->stride / UNIT] += s->slots;
@@ -350,14 +350,14 @@ int canary_store_adopt(struct context *ctx, const struct canary_memory *memory, 
     s->stride = canary_slab_stride(size);
     s->ready = ready;
     s->is_ready = !ready;
-    if (index_insert(&places, &s->range)) {
-        canary_slab_release(&s->range.retired);
-        return -ENOMEM;
-    }
     lock_take(&lock);
-    *place = take_only(s, size);
+    int err = index_insert(&places, &s->range);
+    if (!err)
+        *place = take_only(s, size);
     lock_give(&lock);
-    return 0;
+    if (err)
+        canary_slab_release(&s->range.retired);
+    return err ? -ENOMEM : 0;
 }
 
 struct canary_slab *canary_store_find(uint64_t address)
@@ -397,16 +397,18 @@ bool canary_store_withdraw(uint64_t pointer, struct canary_place *place)
 
 bool canary_store_unindex(const struct canary_place *place)
 {
+    lock_take(&lock);
     bool removed = index_remove(&places, place->slab->range.base);
-    atomic_store_explicit(&place->slab->unindexed, removed, memory_order_relaxed);
+    place->slab->unindexed = removed;
+    lock_give(&lock);
     return removed;
 }
 
 void canary_store_reindex(const struct canary_place *place)
 {
-    atomic_store_explicit(&place->slab->unindexed, false, memory_order_relaxed);
-    if (index_insert(&places, &place->slab->range))
-        atomic_store_explicit(&place->slab->unindexed, true, memory_order_relaxed);
+    lock_take(&lock);
+    place->slab->unindexed = index_insert(&places, &place->slab->range);
+    lock_give(&lock);
 }
 
 // Puts a slot of several on the free list. Requires the lock.
@@ -567,12 +569,7 @@ static int count_slab(struct index_item *item, void *context)
     const struct canary_slab *s = (const struct canary_slab *)item;
     if (s->ctx != tally->ctx)
         return 0;
-    bool valid = canary_slab_valid(s) && canary_slab_slots_valid(s);
-    // Without the lock, canary_store_open inserts a slab before it clears the flag, and a free takes a slab
-    // out of the index, sets the flag and changes the slab, which the walk may still visit.
-    if (atomic_load_explicit(&s->unindexed, memory_order_relaxed))
-        return 0;
-    tally->valid = valid;
+    tally->valid = !s->unindexed && canary_slab_valid(s) && canary_slab_slots_valid(s);
     if (s->memory->kind == CANARY_SUBALLOCATED && s->stride / UNIT <= CLASSES)
         tally->live[s->stride / UNIT] += s->used;
     tally->made[s->open ? s->stride / UNIT : 0] += s->open ? s->slots : 0;

@@ -343,6 +343,41 @@ static void threads_at_once(void **state)
     assert_int_equal(atomic_load(&findings), 0);
 }
 
+static atomic_bool all_opened;
+
+static void *open_slabs(void *ctx)
+{
+    void *wrong = NULL;
+    cuCtxSetCurrent(context);
+    for (unsigned i = 0; i < 2000 && !wrong; i++) {
+        struct canary_place place;
+        enum canary_took took = canary_store_take(ctx, SMALL, false, &place);
+        if (took == CANARY_FILL && canary_store_open(place.slab, true))
+            canary_store_trim(ctx, 0);
+        else
+            wrong = "no new slab";
+    }
+    atomic_store(&all_opened, true);
+    return wrong;
+}
+
+// While a thread opens and closes slabs, whoever has the lock finds those in the index whose flag says so.
+static void index_agrees_with_flags(void **state)
+{
+    pthread_t t;
+    void *wrong;
+    canary_reclaim();
+    atomic_store(&all_opened, false);
+    assert_int_equal(pthread_create(&t, NULL, open_slabs, context_current()), 0);
+    bool valid = true;
+    while (!atomic_load(&all_opened))
+        valid = canary_store_valid(context_current()) && valid;
+    pthread_join(t, &wrong);
+    assert_null(wrong);
+    assert_true(valid);
+    assert_int_equal(canary_store_slabs(), 0);
+}
+
 // Many small buffers lie in few slabs.
 static void thousands_in_few_slabs(void **state)
 {
@@ -810,6 +845,7 @@ int main(void)
         cmocka_unit_test(answers),
         cmocka_unit_test(any_call_may_fail),
         cmocka_unit_test(threads_at_once),
+        cmocka_unit_test(index_agrees_with_flags),
         cmocka_unit_test(thousands_in_few_slabs),
         cmocka_unit_test(alike_are_read_narrowly),
         cmocka_unit_test(few_calls),

@@ -83,7 +83,8 @@ struct CUctx_st {
     _Atomic size_t limits[16];  // by CUlimit; relaxed: each is independent of the others
     CUfunc_cache cache_config;
     atomic_ullong grid_ids;
-    atomic_uint pending;  // operations that kernels launched, or are about to, and that have not ended
+    atomic_uint launching;  // calls inside cpu_context_enter
+    atomic_uint pending;    // operations that kernels launched, or are about to, and that have not ended
     _Atomic(struct memory_heap *) heap;         // heap of in-kernel malloc; NULL before the first malloc
     atomic_uint capturing, capturing_blocking;  // streams (blocking streams) that are captured; capture.h
     struct coredump *coredump;  // its own settings, or NULL; coredump.c, under that file's lock
@@ -116,6 +117,11 @@ void fault_query_keep(struct driver_fault *to, const struct exec_fault *f, CUres
 void fault_query_skipped(void *owner, const struct exec_fault *f);  // keeps it for moat_driver_skipped
 
 // Used for primary contexts and for those of cuCtxCreate.
+// A call that uses modules of the context is between these two: the context's end waits for it. Returns the
+// error of a call in a destroyed context; then the call is not inside. The context may be in error.
+CUresult cpu_context_enter(struct CUctx_st *ctx);
+void cpu_context_leave(struct CUctx_st *ctx);
+
 CUresult cpu_context_start(struct CUctx_st *ctx, CUdevice device, unsigned flags);  // begins a life
 void cpu_context_end(struct CUctx_st *ctx);  // waits for the context's work and frees all it holds
 bool cpu_context_flags_valid(unsigned flags);

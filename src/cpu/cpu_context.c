@@ -2,6 +2,7 @@
 // Contexts and each thread's stack of them.
 #include "cpu/cpu.h"
 
+#include <sched.h>
 #include <string.h>
 
 #include "base/mem.h"
@@ -59,9 +60,26 @@ CUresult cpu_context_start(struct CUctx_st *ctx, CUdevice device, unsigned flags
     return r;
 }
 
+// Sequentially consistent, as in cpu_context_end: either the end sees the call, or the call sees the end.
+CUresult cpu_context_enter(struct CUctx_st *ctx)
+{
+    atomic_fetch_add(&ctx->launching, 1);
+    if (atomic_load(&ctx->alive))
+        return CUDA_SUCCESS;
+    cpu_context_leave(ctx);
+    return CUDA_ERROR_CONTEXT_IS_DESTROYED;
+}
+
+void cpu_context_leave(struct CUctx_st *ctx)
+{
+    atomic_fetch_sub(&ctx->launching, 1);
+}
+
 void cpu_context_end(struct CUctx_st *ctx)
 {
     atomic_store(&ctx->alive, false);
+    while (atomic_load(&ctx->launching))
+        sched_yield();
     stream_context_free(ctx);
     module_context_free(ctx);
     array_context_free(ctx);

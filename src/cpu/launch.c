@@ -329,14 +329,13 @@ static CUresult invalidate_capture(CUstream stream, bool per_thread, CUresult r)
     return r;
 }
 
-static CUresult launch(struct launch_request *q, CUfunction handle, CUstream stream, bool per_thread,
-                       const CUlaunchConfig *config)
+// Another thread may end the context, but not before this returns.
+static CUresult launch_inside(struct launch_request *q, CUfunction handle, CUstream stream, bool per_thread,
+                              const CUlaunchConfig *config)
 {
     struct CUstream_st *to;
     struct pool_op *op;
-    CUresult r = cpu_context_current(&q->ctx);
-    if (!r)
-        r = function_get(handle, q->ctx, true, &q->f);
+    CUresult r = function_get(handle, q->ctx, true, &q->f);
     if (r)
         return r;
     r = launch_check(q);
@@ -357,6 +356,19 @@ static CUresult launch(struct launch_request *q, CUfunction handle, CUstream str
     r = stream_add(to, op, NULL, false);
     if (r)
         grid_done(slot, g);
+    return r;
+}
+
+static CUresult launch(struct launch_request *q, CUfunction handle, CUstream stream, bool per_thread,
+                       const CUlaunchConfig *config)
+{
+    CUresult r = cpu_context_current(&q->ctx);
+    if (!r)
+        r = cpu_context_enter(q->ctx);
+    if (r)
+        return r;
+    r = launch_inside(q, handle, stream, per_thread, config);
+    cpu_context_leave(q->ctx);
     return r;
 }
 

@@ -33,6 +33,7 @@ static struct memory_tree reservations, physicals;
 static struct memory_file common;
 static const char magic[16] = "moat's physical";
 static uint64_t next_handle = 0x1000;
+static uint64_t reserved_bytes;  // of all reservations
 
 CUresult memory_map_ready(void)
 {
@@ -49,14 +50,25 @@ static bool in_units(uint64_t n)
 
 // --- addresses ---------------------------------------------------------------------------------------------
 
+// Returns whether that many more bytes may be reserved. An eighth of the addresses is left to allocations, to
+// modules and to the parameters of launches, which would fail for ever otherwise.
+static bool may_reserve(uint64_t size)
+{
+    if (space_init())
+        return false;
+    uint64_t most = space.device_size - space.device_size / 8;
+    return size <= most && reserved_bytes <= most - size;
+}
+
 static CUresult reserve(CUdeviceptr *out, uint64_t size, uint64_t align, uint64_t at)
 {
     struct reservation *r = mem_zalloc(1, sizeof *r);
     if (!r)
         return CUDA_ERROR_OUT_OF_MEMORY;
     mutex_lock(&memory_lock);
-    r->place = memory_slab_addresses(size, align, at);
+    r->place = may_reserve(size) ? memory_slab_addresses(size, align, at) : NULL;
     if (r->place) {
+        reserved_bytes += size;
         r->node.base = r->place->base;
         r->node.size = size;
         memory_range_insert(&reservations, &r->node);
@@ -94,6 +106,7 @@ CUresult cuMemAddressFree(CUdeviceptr p, size_t size)
     if (good) {
         memory_range_remove(&reservations, &r->node);
         memory_slab_addresses_free(r->place);
+        reserved_bytes -= size;
         mem_free(r);
     }
     mutex_unlock(&memory_lock);

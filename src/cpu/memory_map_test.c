@@ -378,6 +378,23 @@ static void bad_no_memory(void **state)
     }
 }
 
+// Reserves all addresses that it gets, largest pieces first. There is still room for allocations.
+static void good_addresses_for_allocations(void **state)
+{
+    CUdeviceptr p, r[64];
+    size_t size[64], most = 0;
+    unsigned n = 0;
+    for (size_t want = space.device_size; want >= G; want /= 2)
+        for (; n < 64 && !cuMemAddressReserve(&r[n], want, 0, 0, 0); n++)
+            most += size[n] = want;
+    assert_true(n && n < 64 && most >= space.device_size / 2);
+    OK(cuMemAlloc_v2(&p, 40 * G));
+    OK(cuMemFree_v2(p));
+    while (n--)
+        OK(cuMemAddressFree(r[n], size[n]));
+    OK(cuMemAddressFree(reserve(most), most));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -385,7 +402,7 @@ int main(void)
         cmocka_unit_test(bad_neighbour), cmocka_unit_test(bad_mapping),
         cmocka_unit_test(bad_create),    cmocka_unit_test(good_host_mapping),
         cmocka_unit_test(good_export),   cmocka_unit_test(good_random),
-        cmocka_unit_test(bad_no_memory),
+        cmocka_unit_test(bad_no_memory), cmocka_unit_test(good_addresses_for_allocations),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -51,6 +51,7 @@ int share_file_ticket(struct share_ticket *t, enum share_kind kind, int fd)
     t->pid = (uint32_t)getpid();
     t->fd = fd;
     t->inode = st.st_ino;
+    t->zero = 0;
     return 0;
 }
 

@@ -22,6 +22,7 @@ struct share_ticket {
     uint64_t bytes;   // length of that part
     uint64_t id;      // of that part, in the process that made it
     uint32_t device;
+    uint32_t zero;  // equal tickets have equal bytes
 };
 _Static_assert(sizeof(struct share_ticket) <= 64, "a ticket fits into a handle");
 

@@ -27,6 +27,11 @@ static void good_ticket(void **state)
     share_file_write(&t, handle);
     assert_true(share_file_read(&back, SHARE_MEMORY, handle));
     assert_memory_equal(&back, &t, sizeof t);
+    // Programs compare handles byte by byte.
+    memset(&back, 0xee, sizeof back);
+    back.size = SIZE, back.offset = 512, back.bytes = 100, back.id = 7, back.device = 2;
+    assert_int_equal(share_file_ticket(&back, SHARE_MEMORY, fd), 0);
+    assert_memory_equal(&back, &t, sizeof t);
     assert_true(share_file_own(&back));
     assert_false(share_file_read(&back, SHARE_EVENT, handle));
     handle[0] ^= 1;

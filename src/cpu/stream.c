@@ -7,6 +7,7 @@
 // thread ends.
 #include "cpu/stream.h"
 
+#include <string.h>
 #include <unistd.h>
 
 #include "base/mem.h"
@@ -50,13 +51,18 @@ bool stream_lives(const struct CUstream_st *s)
     return lives;
 }
 
+// Memory of streams is used again, for streams only: a call may still have the stream of a context that
+// another thread destroys. Such a stream is not listed, and its ctx is valid.
+static struct CUstream_st *unused;  // by next_of_thread
+
 static void reap(struct CUstream_st *s)
 {
     if (!s->gone || s->held || s->tail)
         return;
     list_remove(s);
     pool_release(s->gate);
-    mem_free(s);
+    s->next_of_thread = unused;
+    unused = s;
 }
 
 static void op_ended(struct pool_op *op)
@@ -336,7 +342,15 @@ CUresult stream_context_for_new(struct CUctx_st **out)
 
 struct CUstream_st *stream_new(struct CUctx_st *ctx, unsigned flags, int priority)
 {
-    struct CUstream_st *s = mem_zalloc(1, sizeof *s);
+    pool_lock();
+    struct CUstream_st *s = unused;
+    if (s)
+        unused = s->next_of_thread;
+    pool_unlock();
+    if (s)
+        memset((char *)s + sizeof s->ctx, 0, sizeof *s - sizeof s->ctx);
+    else
+        s = mem_zalloc(1, sizeof *s);
     if (!s)
         return NULL;
     s->ctx = ctx;

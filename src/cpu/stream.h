@@ -2,7 +2,8 @@
 // Streams, for the files that implement the calls on them.
 //
 // tail is the last operation that has not ended, NULL if the stream is idle; the stream has a reference to
-// it. A stream is freed when it is gone (it or its context was destroyed), idle, and held by no thread.
+// it. A stream is freed when it is gone (it or its context was destroyed), idle, and held by no thread; its
+// memory then serves another stream.
 //
 // The pool's lock guards everything that changes, including the context's list of streams.
 #ifndef MOAT_CPU_STREAM_H
@@ -13,7 +14,7 @@
 #include "cpu/pool.h"
 
 struct CUstream_st {
-    struct CUctx_st *ctx;      // of a thread's own stream its life may have ended: see listed
+    struct CUctx_st *ctx;  // first, never NULL; of a thread's own stream its life may have ended: see listed
     unsigned long long green;  // id of the green context it was made for, which may be destroyed; 0: none
     unsigned flags;
     int priority;

@@ -51,12 +51,15 @@ static void check_masked(const struct form *f, const char *before, const char *f
                  lane_name(f->op.row), exec_lanes_name(), mask);
 }
 
+enum { EIGHTHS = 8 };  // of the spellings, as unit_cases counts
+
 // Checks that all instruction sets agree, for full and partial masks, in place or not.
 static void check_form(const char *spelling)
 {
     static _Alignas(64) char before[FILE_SIZE], first[FILE_SIZE], full[FILE_SIZE], part[FILE_SIZE];
+    static unsigned tried;
     struct form f;
-    if (form_try(spelling, &f) || reached[f.op.row] > 40)
+    if (tried++ % EIGHTHS >= unit_cases(EIGHTHS) || form_try(spelling, &f) || reached[f.op.row] > 40)
         return;
     reached[f.op.row]++;
     combinations++;
@@ -159,7 +162,7 @@ static void test_every_row(void **state)
     }
     check_form("cvt.pack.sat.u8.s32.b32");
     check_form("cvt.pack.sat.s16.s32");
-    for (unsigned r = 0; r < lane_rows(); r++)
+    for (unsigned r = 0; r < lane_rows() && unit_cases(EIGHTHS) == EIGHTHS; r++)
         if (!reached[r] && strncmp(lane_name((uint16_t)r), "resize", 6) != 0 &&
             strncmp(lane_name((uint16_t)r), "extend", 6) != 0 &&
             strncmp(lane_name((uint16_t)r), "special", 7) != 0)

@@ -106,7 +106,7 @@ static void resize_all(void)
     char *all[BLOCKS] = {0};
     size_t sizes[BLOCKS] = {0};
     uint32_t seed = 11;
-    for (int i = 0; i < TURNS; i++) {
+    for (unsigned i = 0; i < unit_cases(TURNS); i++) {
         seed = seed * 1664525 + 1013904223;
         uint32_t r = seed >> 8, k = r % BLOCKS, way = r / BLOCKS % 8;
         size_t old = sizes[k], size = way == 0   ? 1 + r / 512 % 5000
@@ -162,7 +162,7 @@ static void *change(void *arg)
     enum { FEW = 64 };
     char *own[FEW] = {0};
     uint32_t seed = 5 + (uint32_t)(uintptr_t)arg;
-    for (int i = 0; i < 100 * TURNS; i++) {
+    for (int i = 0; i < (int)unit_cases(100 * TURNS); i++) {
         seed = seed * 1664525 + 1013904223;
         uint32_t r = seed >> 8;
         size_t size = 49 + r / FEW % 16;

@@ -128,7 +128,7 @@ static void good_nothing_lost_nothing_twice(void **state)
 {
     pthread_t deliverer, threads[THREADS];
     deliver_init(2);
-    for (int turn = 0; turn < 20; turn++) {
+    for (unsigned turn = 0; turn < unit_cases(20); turn++) {
         atomic_store(&stop, false);
         pthread_create(&deliverer, NULL, deliver, NULL);
         for (uintptr_t i = 0; i < THREADS; i++)

@@ -285,7 +285,7 @@ static void *come_and_go(void *unused)
     uint64_t *mine = NULL, size = 60;
     assert_int_equal(cuCtxSetCurrent(context), 0);
     assert_int_equal(cuMemHostAlloc((void **)&mine, THREADS * sizeof *mine, 0), 0);
-    for (unsigned i = 0; i < 20; i++) {
+    for (unsigned i = 0; i < unit_cases(20); i++) {
         struct loaded l = load();
         void *arguments[] = {&mine, &size};
         kheap_host_launch();

@@ -156,7 +156,7 @@ static void random_use(void **state)
     struct pages_address a = fresh(2, (uint64_t)UNITS / 2 * PAGES_ADDRESS_UNIT);
     unsigned seed = 7, refused = 0;
     memset(used, 0, sizeof used);
-    for (unsigned i = 0; i < 20000; i++) {
+    for (unsigned i = 0; i < unit_cases(20000); i++) {
         unsigned at = (unsigned)rand_r(&seed) % LIVE;
         uint64_t first = (live[at].base - ((uint64_t)1 << 40)) / PAGES_ADDRESS_UNIT;
         for (uint32_t u = 0; u < live[at].units; u++)

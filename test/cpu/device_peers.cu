@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Several devices through the CUDA runtime: a thread for each, variables of each, copies and kernels between them. Says
-// "all right", or what was wrong.
+// Several devices through the CUDA runtime: a thread for each, variables of each, copies and kernels between
+// them. Says "all right", or what was wrong.
 #include <cstring>
 #include <thread>
 #include <vector>

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: MIT
-// Graphs through the CUDA runtime, as programs use them: nodes of all kinds, captured work, updates, conditional nodes.
-// Each part checks its own results; the exit status is the number of those that are wrong, or 1 if a call fails.
+// Graphs through the CUDA runtime, as programs use them: nodes of all kinds, captured work, updates,
+// conditional nodes. Each part checks its own results; the exit status is the number of those that are wrong,
+// or 1 if a call fails.
 #include <cstring>
 
 #include "cuda_try.h"

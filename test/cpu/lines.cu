@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// A fault in a function inlined into a function inlined into the kernel, and one in a function that is called. The script
-// knows the numbers of the lines. clang compiles the first kernel, too, without the rest of CUDA.
+// A fault in a function inlined into a function inlined into the kernel, and one in a function that is
+// called. The script knows the numbers of the lines. clang compiles the first kernel too, without CUDA.
 __device__ void put(float *p, long i)
 {
     p[i] = 1;

@@ -198,7 +198,8 @@ static void graphs()
     TRY(cudaGraphLaunch(loop, s));
     TRY(cudaStreamSynchronize(s));
     CHECK(memory[0] == 100);
-    // What follows the first launch follows all that it launched, though the graph is launched once more at once.
+    // What follows the first launch follows all that it launched, though the graph is launched once more at
+    // once.
     memory[0] = 90;
     TRY(cudaGraphLaunch(loop, s));
     copy_count<<<1, 1, 0, s>>>(memory + 1, memory);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// mma.sp with whole numbers, which every sum keeps exact, against a product of the whole matrix: where the metadata lies.
+// mma.sp with whole numbers, which every sum keeps exact, against a product of the whole matrix: where the
+// metadata lies.
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>

@@ -5,8 +5,7 @@
 # The suite on the CPU device by three routes: each program compiled to PTX, linked with our shared runtime,
 # with our static one, and with none, on the driver API alone (driver_route.h), must find its own results
 # right. A program that needs what the CPU device does not have yet must print so and exit normally.
-# suite.sh [NAME...]: all of them, or these. Thrust, which takes nvcc 20 seconds, runs only where TEST_ALL is
-# not 0; cub stands for it.
+# suite.sh [NAME...]: all of them, or these. test/programs/groups says which are compiled together.
 set -u
 command -v nvcc >/dev/null || { echo 'no nvcc on this machine'; exit 77; }
 SECONDS_EACH=100
@@ -41,21 +40,20 @@ run() {  # run ROUTE PROGRAM ARGS EXPECTED-PATTERN: prints how it went; status 1
     return 1
 }
 
-one() {  # one NAME: a line on it
-    local name sm args features feature pattern='' file line='' status=0 reason='' row
-    IFS=$'\t' read -r name sm args _ features < <(grep "^$1	" test/programs/programs.tsv)
+one() {  # one NAME: a line on it, by the links that `group` has made
+    local name args features feature pattern='' line='' status=0 reason='' row
+    IFS=$'\t' read -r name _ args _ features < <(grep "^$1	" test/programs/programs.tsv)
     # Each program always takes the same way through the driver, and different programs take different ones.
     DRIVER_ROUTE=$(grep -n "^$1	" test/programs/programs.tsv | cut -d : -f 1)
     export DRIVER_ROUTE
     while read -r feature row; do
         [[ ,$features, != *,$feature,* ]] || { pattern=$row; reason=" (not here yet: $feature)"; break; }
     done <<<"$missing"
-    file=$(test/programs/object "$name" "$sm") || { echo "FAIL $name: nvcc"; return 1; }
     for route in shared static driver; do
-        if ! link $route "$file" "$T/$name-$route" >"$T/$name-$route.log" 2>&1; then
+        if [ ! -x "$T/$route/$name" ]; then
             line+=" $route DOES NOT LINK;" status=1
         else
-            line+=$(run $route "$T/$name-$route" "$args" "$pattern"; exit $?) || status=1
+            line+=$(run $route "$T/$route/$name" "$args" "$pattern"; exit $?) || status=1
         fi
     done
     if [ $status = 0 ]; then
@@ -63,31 +61,44 @@ one() {  # one NAME: a line on it
         echo "ok   $name:${line%;}$reason"
     else
         : >"$T/$name.failed"
-        { echo "FAIL $name:${line%;}$reason, DRIVER_ROUTE=$DRIVER_ROUTE"; tail -n 6 "$T/$name"-*.log |
+        { echo "FAIL $name:${line%;}$reason, DRIVER_ROUTE=$DRIVER_ROUTE"; tail -n 6 "$T"/*/"$name".log |
             sed 's/^/    | /'; }
     fi
 }
 
-if [ "${1:-}" = --one ]; then
-    one "$2"
+group() {  # group SM NAMES: compiles and links them, and runs each under its own name
+    local file route name names
+    IFS=, read -ra names <<<"$2"
+    file=$(test/programs/object "$2" "$1") || { echo "FAIL $2: nvcc"; return 1; }
+    for route in shared static driver; do
+        link $route "$file" "$T/$route/${names[0]}" >"$T/$route/${names[0]}.log" 2>&1 || continue
+        for name in "${names[@]:1}"; do ln "$T/$route/${names[0]}" "$T/$route/$name"; done
+    done
+    for name in "${names[@]}"; do one "$name"; done
+}
+
+if [ "${1:-}" = --group ]; then
+    group "$2" "$3"
     exit 0
 fi
 T=$(mktemp -d) || exit 1
 export T
 trap 'rm -rf "$T"' EXIT
 start=$SECONDS
+mkdir "$T/shared" "$T/static" "$T/driver"
 nvcc -std=c++17 -Xcompiler -Wall,-Wextra,-Werror,-Wno-deprecated-declarations -odir "$T" -c \
     test/cpu/driver_route*.cpp ||
     exit 1
-names=("$@")
-# Those of libraries first, because they compile longest.
-[ $# -gt 0 ] || mapfile -t names < <(tail -n +2 test/programs/programs.tsv |
-    awk -v all="${TEST_ALL:-1}" 'all || $1 != "thrust" { print !/library/, $1 }' |
-    sort -s -k 1,1 | cut -d ' ' -f 2)
-printf '%s\n' "${names[@]}" | xargs -P "${TEST_JOBS:-2}" -I{} "$0" --one {}
+if [ $# -gt 0 ]; then
+    for name; do awk -F '\t' -v name="$name" '$1 == name { print $2, $1 }' test/programs/programs.tsv; done
+else
+    test/programs/groups objects
+fi >"$T/groups"
+names=$(cut -d ' ' -f 2 "$T/groups" | tr , '\n' | wc -l)
+xargs -a "$T/groups" -P "${TEST_JOBS:-2}" -L 1 "$0" --group
 count() { find "$T" -name "*.$1" | wc -l; }
-refused=$(count refused) failed=$((${#names[@]} - $(count refused) - $(count passed)))
+refused=$(count refused) failed=$((names - $(count refused) - $(count passed)))
 echo "$((SECONDS - start)) seconds; $refused programs need what the CPU device" \
     "does not have yet, and are refused"
 echo "$(($(count passed) + refused)) passed, $failed failed"
-[ "$failed" = 0 ]
+[ "$failed" = 0 ] && [ "$names" -gt 0 ]

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Tensor maps, made by the driver, passed to kernels: tiles of a matrix are read, changed, and written or added elsewhere.
+// Tensor maps, made by the driver, passed to kernels: tiles of a matrix are read, changed, and written or
+// added elsewhere.
 #include <cstdint>
 #include <cuda.h>
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// Products by wgmma of tiles that tensor maps bring to shared memory, from sm_90a: whole numbers, so that sums are exact.
+// Products by wgmma of tiles that tensor maps bring to shared memory, from sm_90a: whole numbers, so that
+// sums are exact.
 #include <cstdint>
 #include <cuda.h>
 #include <cuda_fp16.h>

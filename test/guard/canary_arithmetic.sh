@@ -10,29 +10,34 @@ device=${GUARD_DEVICE:-cpu} passed=0 failed=0
 T=$(mktemp -d) || exit 1
 trap 'rm -rf "$T"' EXIT
 
-found() {  # found LOG: how many errors were reported, equal ones counted each
-    python3 - "$1" <<'END'
+found() {  # found LOG...: of each, how many errors were reported, equal ones counted each
+    python3 - "$@" <<'END'
 import json, sys
-counts = {}
-for event in map(json.loads, open(sys.argv[1])):
-    if event["event"] in ("error", "repeat"):
-        counts[event["id"]] = event["count"]
-print(sum(counts.values()))
+for log in sys.argv[1:]:
+    counts = {}
+    for event in map(json.loads, open(log)):
+        if event["event"] in ("error", "repeat"):
+            counts[event["id"]] = event["count"]
+    print(log.rsplit(".", 1)[1], sum(counts.values()))
 END
 }
 
+for operation in $("$program" list); do
+    "$MOAT" --device="$device" --mode=canary --format=json --log-file="$T/log.$operation" \
+        "$program" "$operation" "${CANARY_ARITHMETIC_ROUNDS:-4}" 2>"$T/err.$operation" </dev/null |
+        tail -n 1 >"$T/wanted.$operation"
+done
+found "$T"/log.* >"$T/found"
 rows=
 for operation in $("$program" list); do
-    rm -f "$T/log"
-    wanted=$("$MOAT" --device="$device" --mode=canary --format=json --log-file="$T/log" \
-        "$program" "$operation" "${CANARY_ARITHMETIC_ROUNDS:-4}" 2>"$T/err" </dev/null | tail -n 1)
-    got=$(found "$T/log")
+    wanted=$(<"$T/wanted.$operation")
+    got=$(awk -v name="$operation" '$1 == name { print $2 }' "$T/found")
     if [[ $wanted =~ ^[0-9]+$ ]] && [ "$got" = "$wanted" ]; then
         passed=$((passed + 1))
     else
         failed=$((failed + 1))
         echo "FAIL $operation: $got of $wanted reported"
-        sed 's/^/    | /' "$T/err" | head -n 5
+        sed 's/^/    | /' "$T/err.$operation" | head -n 5
     fi
     rows+="| $operation | $wanted | $got |"$'\n'
 done

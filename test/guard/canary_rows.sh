@@ -1,5 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
+# tier: all
 # builds: one
 # bench/canary-*.sh keep results as they come, continue where an earlier run ended, and respect their time
 # limit; with programs, a driver tool and a moat that are fakes.

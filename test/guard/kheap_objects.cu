@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// C++ objects with virtual functions, recursion and cooperative grids that take memory from malloc, wrong and right, for
-// test/guard/kheap_pairs.sh:
+// C++ objects with virtual functions, recursion and cooperative grids that take memory from malloc, wrong and
+// right, for test/guard/kheap_pairs.sh:
 //   kheap_objects list | bad NAME | good NAME [ROUNDS]
 #include <cooperative_groups.h>
 
@@ -184,7 +184,8 @@ static void cooperative(int bad)
     NEED(cudaMallocManaged(&list, 128 * sizeof *list));
     NEED(cudaMallocManaged(&sums, 128 * sizeof *sums));
     void *arguments[] = {&list, &sums, &at};
-    NEED(cudaLaunchCooperativeKernel(reinterpret_cast<void *>(grid), dim3(4), dim3(32), arguments, 0, nullptr));
+    NEED(cudaLaunchCooperativeKernel(reinterpret_cast<void *>(grid), dim3(4), dim3(32), arguments, 0,
+                                     nullptr));
     NEED(cudaDeviceSynchronize());
     for (int i = 0; i < 128; i++)
         if (sums[i] != 45 + 10L * i) {

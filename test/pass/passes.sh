@@ -41,38 +41,27 @@ one() {  # one NAME FILE
     rm -f "$to" "$log"
 }
 
-program() {  # program NAME ARCH WAY
-    local file
-    file=$(test/programs/object "$1" "$2" ptx "${3:-}" 2>"$T/$1.nvcc") ||
-        { fail "$1" nvcc "$T/$1.nvcc"; return; }
-    one "$1-$2${3:-}" "$file"
+programs() {  # programs ARCH WAY NAMES
+    local file name=${3%%,*}
+    file=$(test/programs/object "$3" "$1" ptx "${2#plain}" 2>"$T/$name.nvcc") ||
+        { fail "$name" nvcc "$T/$name.nvcc"; return; }
+    one "$3-$1-${2#-}" "$file"
 }
 
-library() {  # library NAME SM: of what test/cpu/suite.sh runs, since nvcc takes long over it
+library() {  # library SM NAME: of what test/cpu/suite.sh runs, since nvcc takes long over it
     local file
-    file=$(test/programs/object "$1" "$2" 2>"$T/$1.nvcc") || { fail "$1" nvcc "$T/$1.nvcc"; return; }
-    "$MOAT" ptx print --raw --module=1 "$file" >"$T/$1.ptx" 2>"$T/$1.nvcc" ||
-        { fail "$1" print "$T/$1.nvcc"; return; }
-    one "$1" "$T/$1.ptx"
+    file=$(test/programs/object "$2" "$1" 2>"$T/$2.nvcc") || { fail "$2" nvcc "$T/$2.nvcc"; return; }
+    "$MOAT" ptx print --raw --module=1 "$file" >"$T/$2.ptx" 2>"$T/$2.nvcc" ||
+        { fail "$2" print "$T/$2.nvcc"; return; }
+    one "$2" "$T/$2.ptx"
 }
-export -f one fail assemble program library
+export -f one fail assemble programs library
 
-# The ways to compile are those of test/ptx/roundtrip-programs.sh, numbered as there.
-archs=(sm_75 sm_90 sm_100 sm_120) ways=('' -lineinfo -G)
-n=0 libraries=()
+libraries=()
 if command -v nvcc >/dev/null; then
-    while IFS=$'\t' read -r name least _ _ features; do
-        [ "$name" = name ] && continue
-        if [[ $features == *library* ]]; then
-            [ "$name" != thrust ] || [ "${TEST_ALL:-1}" != 0 ] || continue  # as in test/cpu/suite.sh
-            libraries+=("library $name $least")
-            continue
-        fi
-        i=$((n * 5 % 12))
-        [ "${archs[i % 4]#sm_}" -ge "$least" ] || i=$((i + 1))
-        printf 'program %s %s %s\0' "$name" "${archs[i % 4]}" "${ways[i / 4]}"
-        n=$((n + 1))
-    done <test/programs/programs.tsv >"$T/list"
+    test/programs/groups ways | sed 's/.*/programs &/' | tr '\n' '\0' >"$T/list"
+    mapfile -t libraries < <(test/programs/groups objects | grep -wE "$(awk -F '\t' \
+        '$5 ~ /library/ { print s $1; s = "|" }' ORS= test/programs/programs.tsv)" | sed 's/^/library /')
 fi
 for arch in sm_75 sm_90; do
     if command -v clang >/dev/null && test/clang/ptx test/clang/kernels.cu $arch -O1 \

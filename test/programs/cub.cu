@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: MIT
-// CUB: device-wide radix sort, scan, histogram, selection, run lengths; and a block's collectives in a kernel of ours.
+// CUB: device-wide radix sort, scan, histogram, selection, run lengths; and a block's collectives in a kernel
+// of ours.
 #include <cub/cub.cuh>
 
 #include "program.h"
@@ -57,12 +58,14 @@ struct Odd {
 static void compute(const Results &r, const unsigned *in, int count)
 {
     sort_blocks<<<count / (THREADS * ITEMS), THREADS>>>(r.sorted_blocks, r.block_sums, in);
-    with_scratch([&](void *s, size_t &n) { return cub::DeviceRadixSort::SortKeys(s, n, in, r.sorted, count); });
+    with_scratch(
+        [&](void *s, size_t &n) { return cub::DeviceRadixSort::SortKeys(s, n, in, r.sorted, count); });
     with_scratch([&](void *s, size_t &n) { return cub::DeviceScan::ExclusiveSum(s, n, in, r.sums, count); });
     with_scratch([&](void *s, size_t &n) {
         return cub::DeviceHistogram::HistogramEven(s, n, in, r.bins, BINS + 1, 0u, (unsigned)BINS, count);
     });
-    with_scratch([&](void *s, size_t &n) { return cub::DeviceSelect::If(s, n, in, r.odd, r.kept, count, Odd()); });
+    with_scratch(
+        [&](void *s, size_t &n) { return cub::DeviceSelect::If(s, n, in, r.odd, r.kept, count, Odd()); });
     with_scratch([&](void *s, size_t &n) { return cub::DeviceReduce::Max(s, n, in, r.most, count); });
 }
 
@@ -105,8 +108,9 @@ int main(int argc, char **argv)
     std::vector<unsigned> in = program_numbers<unsigned>(blocks * THREADS * ITEMS, 0, BINS - 1, 1);
     size_t count = in.size();
     unsigned *device_in = program_upload(in);
-    Results r = {program_allocate<unsigned>(count), program_allocate<unsigned>(count), program_allocate<unsigned>(count),
-                 program_allocate<unsigned>(count), program_allocate<unsigned>(count), program_allocate<unsigned>(1),
+    Results r = {program_allocate<unsigned>(count), program_allocate<unsigned>(count),
+                 program_allocate<unsigned>(count), program_allocate<unsigned>(count),
+                 program_allocate<unsigned>(count), program_allocate<unsigned>(1),
                  program_allocate<unsigned>(1),     program_allocate<int>(BINS)};
     double start = program_start();
     for (long repeat = 0; repeat < repeats; repeat++)

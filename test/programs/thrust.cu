@@ -31,8 +31,11 @@ struct Results {
     int sum;
     size_t found, left;
 
-    explicit Results(size_t n) : sorted(n), order(n), falling(n), scanned(n), scanned_from_5(n), keys(n), values(n),
-                                 different(KEYS), totals(KEYS), ends(KEYS), counts(KEYS) {}
+    explicit Results(size_t n)
+        : sorted(n), order(n), falling(n), scanned(n), scanned_from_5(n), keys(n), values(n), different(KEYS),
+          totals(KEYS), ends(KEYS), counts(KEYS)
+    {
+    }
 };
 
 // small: of each number, which key it has. Sums and numbers of equal keys that stand together, after sorting.
@@ -49,7 +52,8 @@ static void compute(Results &r, const Vector &in, const Vector &small)
     r.keys = small;
     r.values = in;
     thrust::sort_by_key(r.keys.begin(), r.keys.end(), r.values.begin());
-    auto end = thrust::reduce_by_key(r.keys.begin(), r.keys.end(), r.values.begin(), r.different.begin(), r.totals.begin());
+    auto end = thrust::reduce_by_key(r.keys.begin(), r.keys.end(), r.values.begin(), r.different.begin(),
+                                     r.totals.begin());
     r.found = end.first - r.different.begin();
     thrust::counting_iterator<int> numbers(0);
     thrust::upper_bound(r.keys.begin(), r.keys.end(), numbers, numbers + KEYS, r.ends.begin());
@@ -64,7 +68,8 @@ static long check_sort(const Results &r, const std::vector<int> &in)
         order[i] = (int)i;
     std::stable_sort(order.begin(), order.end(), [&](int a, int b) { return in[a] < in[b]; });
     std::sort(sorted.begin(), sorted.end());
-    long errors = program_compare(host(r.sorted, in.size()), sorted) + program_compare(host(r.order, in.size()), order);
+    long errors =
+        program_compare(host(r.sorted, in.size()), sorted) + program_compare(host(r.order, in.size()), order);
     std::reverse(sorted.begin(), sorted.end());
     return errors + program_compare(host(r.falling, in.size()), sorted);
 }
@@ -95,8 +100,9 @@ static long check_keys(const Results &r, const std::vector<int> &in, const std::
     }
     if (r.found != sums.size() || r.left != sums.size())
         return 1;
-    return program_compare(host(r.different, r.found), keys) + program_compare(host(r.totals, r.found), totals) +
-           program_compare(host(r.counts, KEYS), counts) + program_compare(host(r.keys, r.left), keys);
+    return program_compare(host(r.different, r.found), keys) +
+           program_compare(host(r.totals, r.found), totals) + program_compare(host(r.counts, KEYS), counts) +
+           program_compare(host(r.keys, r.left), keys);
 }
 
 int main(int argc, char **argv)

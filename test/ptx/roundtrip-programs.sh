@@ -2,24 +2,23 @@
 # SPDX-License-Identifier: MIT
 # builds: one
 # slow
-# Every program of the suite, as nvcc compiles it, through parse and print. There are twelve ways to compile:
-# four architectures, plain, with line information, for debugging. Here each program is compiled in one of
-# them, so that each way is used by several, and as test/cpu/suite.sh runs it; with --all in all, and then the
-# programs with libraries too, which are megabytes. test/pass/passes.sh chooses the same ways, so that nvcc
-# runs once for both.
+# Every program of the suite, as nvcc compiles it, through parse and print: in one of the twelve ways that
+# test/programs/groups knows, which test/pass/passes.sh uses too, so that nvcc runs once for both, and as
+# test/cpu/suite.sh runs it. With --all in all ways, and then the programs with libraries too, which are
+# megabytes.
 set -u
 command -v nvcc >/dev/null && command -v ptxas >/dev/null || { echo 'no nvcc on this machine'; exit 77; }
 T=$(mktemp -d) || exit 1
 trap 'rm -rf "$T"' EXIT
 export T
 
-one() {  # one NAME ARCH WAY
-    local name="$1-$2$3" file
-    if [ "$3" = object ]; then
+one() {  # one ARCH WAY NAMES
+    local name="$3-$1-${2#-}" file
+    if [ "$2" = object ]; then
         file=$T/$name.ptx
-        "$MOAT" ptx print --raw --module=1 "$(test/programs/object "$1" "$2")" >"$file" 2>"$T/$name.log"
+        "$MOAT" ptx print --raw --module=1 "$(test/programs/object "$3" "$1")" >"$file" 2>"$T/$name.log"
     else
-        file=$(test/programs/object "$1" "$2" ptx "$3" 2>"$T/$name.log")
+        file=$(test/programs/object "$3" "$1" ptx "${2#plain}" 2>"$T/$name.log")
     fi || { echo "FAIL $name: nvcc"; cat "$T/$name.log"; return 1; }
     test/ptx/roundtrip-one "$name" "$file" || return 1
     rm -f "$T/$name".*
@@ -28,21 +27,20 @@ one() {  # one NAME ARCH WAY
 export -f one
 [ "${1:-}" != --all ] || export PROGRAMS_CACHE=$T  # too much to keep
 
-archs=(sm_75 sm_90 sm_100 sm_120) ways=('' -lineinfo -G)
-n=0
-while IFS=$'\t' read -r name least _ _ features; do
-    [ "$name" = name ] && continue
-    [ "${1:-}" = --all ] || [[ $features != *library* ]] || continue
-    for i in {0..11}; do
-        arch=${archs[i % 4]}
-        [ "${arch#sm_}" -ge "$least" ] || continue
-        [ "${1:-}" = --all ] || [ $i = $((n * 5 % 12)) ] || continue
-        printf '%s\0%s\0%s\0' "$name" "$arch" "${ways[i / 4]}"
-    done
-    [ "${1:-}" = --all ] || printf '%s\0%s\0object\0' "$name" "$least"
-    n=$((n + 1))
-done <test/programs/programs.tsv >"$T/list"
-xargs -0 -a "$T/list" -n 3 -P "${JOBS:-1}" bash -c 'one "$@"' one >>"$T/out"
+if [ "${1:-}" = --all ]; then
+    while IFS=$'\t' read -r name least _; do
+        [ "$name" != name ] || continue
+        for arch in sm_75 sm_90 sm_100 sm_120; do
+            [ "${arch#sm_}" -ge "$least" ] || continue
+            printf '%s %s %s\n' $arch plain "$name" $arch -lineinfo "$name" $arch -G "$name"
+        done
+    done <test/programs/programs.tsv
+else
+    test/programs/groups ways
+    awk -F '\t' '$5 ~ /library/ { print $1 }' test/programs/programs.tsv >"$T/libraries"
+    test/programs/groups objects | grep -vwFf "$T/libraries" | sed 's/ / object /'
+fi >"$T/list"
+xargs -a "$T/list" -L 1 -P "${JOBS:-1}" bash -c 'one "$@"' one >>"$T/out"
 grep -v '^ok' "$T/out"
 passed=$(grep -c '^ok' "$T/out") failed=$(grep -c '^FAIL' "$T/out")
 echo "$passed passed, $failed failed"

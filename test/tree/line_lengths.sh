@@ -18,7 +18,7 @@ expect() {  # expect 0|1 FILE WHAT: whether the check complains of standard inpu
     rm "$T/$2"
 }
 long=$(printf 'x%.0s' {1..111}) most=$(printf 'ä%.0s' {1..110})
-for file in src/a.c src/a.h src/a.inc src/a.sh src/a.py; do
+for file in src/a.c src/a.h src/a.cu src/a.cpp src/a.inc src/a.sh src/a.py; do
     expect 1 $file "a long line in $file" <<<"$long"
     expect 0 $file "110 characters in $file" <<<"$most"
 done
