@@ -154,7 +154,7 @@ $(BUILD)/obj/cli/%.o $(BUILD)/obj/track/%.o $(BUILD)/obj/rewrite/%.o: ALL_CPPFLA
 
 # They have the names of libc's and libcuda's functions, whose place they would take in whatever is linked with the archive.
 PRELOADED := $(patsubst src/%.c,$(BUILD)/obj/%.o,$(wildcard src/heap/preload*.c) src/guard/forward.c src/guard/dl_hook.c \
-	src/guard/abort_hook.c src/guard/elf_image_light.c)
+	src/guard/abort_hook.c src/guard/elf_image_light.c src/guard/jit_forward.c)
 
 # Rebuilt from scratch: `ar` would keep the objects of files that are gone.
 $(ARCHIVE): $(filter-out $(PRELOADED),$(call objects,$(MODULES))) $(BUILD)/parts
@@ -201,7 +201,7 @@ $(STATIC): $(filter-out %/cudart12.o,$(call objects,driver runtime)) $(patsubst 
 		$(AR) rcs $@ $@.o && rm $@.o)
 
 # What programs ask for by name is found in lib/moat. Not in lib: there `moat` would take our libcuda for the machine's.
-$(BUILD)/lib/moat/libcuda.so: script/name-libraries src/guard/sitecustomize.py
+$(BUILD)/lib/moat/libcuda.so: script/name-libraries $(wildcard src/guard/*.py)
 	@script/name-libraries $(@D) ..
 	@touch -h $@
 

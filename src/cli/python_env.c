@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: MIT
+#include "cli/python_env.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "base/out.h"
+
+static int set_and_close(const char *variable, struct out *o)
+{
+    out_char(o, 0);
+    int err = o->error ? o->error : setenv(variable, o->buf, 1) ? -errno : 0;
+    out_close(o);
+    return err;
+}
+
+// Lists the words that sitecustomize.py knows.
+static void add_words(struct out *o, const struct options *options, bool cpu)
+{
+    if (options->torch_alloc)
+        out_cstr(o, "torch-alloc ");
+    if (options->unpool)
+        out_cstr(o, "unpool ");
+    if (options->jit_ptx)
+        out_cstr(o, "ptx ");
+    if (cpu)
+        out_cstr(o, options->autotune == OPTION_AUTOTUNE_ALL ? "autotune-all " : "autotune-first ");
+    if (cpu && options->torch_ops)
+        out_cstr(o, "torch-ops ");
+}
+
+int python_env_set(const char *folder, const struct options *options, bool cpu)
+{
+    const char *old = getenv("PYTHONPATH");
+    struct out o;
+    out_to_memory(&o);
+    add_words(&o, options, cpu);
+    if (!o.len) {
+        out_close(&o);
+        return 0;
+    }
+    int err = set_and_close("MOAT_PYTHON", &o);
+    out_to_memory(&o);
+    out_fmt(&o, "%s/python", folder);
+    if (old && *old)
+        out_fmt(&o, ":%s", old);
+    int err2 = set_and_close("PYTHONPATH", &o);
+    return err ? err : err2;
+}
