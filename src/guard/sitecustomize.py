@@ -31,47 +31,33 @@ def _unpool_cupy(cupy):
     return "CuPy's pools are off: each array is a separate buffer"
 
 
-def _keep_triton_ptx(module):
-    import moat_triton
+def _by(helper, function):
+    """A function of another file of moat's, which is imported when it is first needed."""
 
-    return moat_triton.keep_ptx(module)
+    def act(module):
+        return getattr(__import__(helper), function)(module)
 
-
-def _keep_inductor_ptx(module):
-    import moat_triton
-
-    return moat_triton.keep_inductor_ptx(module)
-
-
-def _autotune_first(module):
-    import moat_triton
-
-    return moat_triton.autotune_first(module)
-
-
-def _autotune_all(module):
-    import moat_triton
-
-    return moat_triton.autotune_all(module)
-
-
-def _replace_torch_operators(torch):
-    import moat_torch
-
-    return moat_torch.replace_operators(torch)
+    return act
 
 
 # The word in MOAT_PYTHON, the module, what is done to it once it is imported, and what stays as it was if that
 # fails.
+_KERNELS = "triton.compiler.compiler"
+_TUNER = "triton.runtime.autotuner"
+_INDUCTOR = "torch._inductor.runtime."
 _WISHES = (
     ("torch-alloc", "torch", _replace_torch_allocator, "torch keeps its own allocator"),
-    ("torch-ops", "torch", _replace_torch_operators, "PyTorch's operators are not replaced"),
+    ("torch-ops", "torch", _by("moat_torch", "replace_operators"), "PyTorch's operators are not replaced"),
     ("unpool", "cupy", _unpool_cupy, "cupy keeps its own allocator"),
-    ("ptx", "triton.compiler.compiler", _keep_triton_ptx, "no PTX of Triton's kernels"),
-    ("ptx", "torch._inductor.runtime.static_triton_launcher", _keep_inductor_ptx, "no PTX of Inductor's kernels"),
-    ("ptx", "torch._inductor.runtime.static_cuda_launcher", _keep_inductor_ptx, "no PTX of Inductor's kernels"),
-    ("autotune-first", "triton.runtime.autotuner", _autotune_first, "Triton's autotuner measures"),
-    ("autotune-all", "triton.runtime.autotuner", _autotune_all, "Triton's autotuner measures"),
+    ("ptx", _KERNELS, _by("moat_triton", "keep_ptx"), "no PTX of Triton's kernels"),
+    ("ptx", _INDUCTOR + "static_triton_launcher", _by("moat_triton", "keep_inductor_ptx"), "no PTX of Inductor's kernels"),
+    ("ptx", _INDUCTOR + "static_cuda_launcher", _by("moat_triton", "keep_inductor_ptx"), "no PTX of Inductor's kernels"),
+    ("autotune-first", _TUNER, _by("moat_triton", "autotune_first"), "Triton's autotuner measures"),
+    ("autotune-all", _TUNER, _by("moat_triton", "autotune_all"), "Triton's autotuner measures"),
+    ("autotune-first", _INDUCTOR + "triton_heuristics", _by("moat_triton", "inductor_first"), "Inductor measures"),
+    ("autotune-all", _INDUCTOR + "triton_heuristics", _by("moat_triton", "inductor_all"), "Inductor measures"),
+    ("autotune-first", _INDUCTOR + "benchmarking", _by("moat_triton", "inductor_measures_once"), "Inductor measures"),
+    ("autotune-all", _INDUCTOR + "benchmarking", _by("moat_triton", "inductor_measures_once"), "Inductor measures"),
 )
 
 
