@@ -249,12 +249,14 @@ class _Operator:
         index = torch.cuda.current_device()
         results = self._shapes(args, kwargs, index)
         many = len(self.aliases) > 1
-        new = [r for r, a in zip(results if many else (results,), self.aliases) if a is None]
+        # Addresses in a graph are fixed. The graph owns its memory: a tensor that is kept here would keep it.
+        new = [_aliases(r) for r, a in zip(results if many else (results,), self.aliases) if a is None]
+        call = _Call()
+        cpu_args = [call.argument(a) for a in args]
+        cpu_kwargs = {k: call.argument(v) for k, v in kwargs.items()}
+        call.pairs.clear()
 
         def replay(_):
-            call = _Call()
-            cpu_args = [call.argument(a) for a in args]
-            cpu_kwargs = {k: call.argument(v) for k, v in kwargs.items()}
             if self.generator:
                 self._replace_generator(cpu_args, cpu_kwargs, index)
             value = self._on_cpu(call, cpu_args, cpu_kwargs, index)
@@ -262,7 +264,7 @@ class _Operator:
             _copy_into(new, values)
 
         function = s.callback(_guarded(self.name, replay))
-        s.captured.append((function, args, kwargs, new))
+        s.captured.append(function)
         if s.launch_host(s.raw_stream(index), function, None):
             raise RuntimeError("moat: {} cannot be captured".format(self.name))
         return results
@@ -297,10 +299,16 @@ class _Operator:
         return tuple(out) if many else out[0]
 
 
+def _aliases(value):
+    if isinstance(value, (list, tuple)):
+        return [_aliases(v) for v in value]
+    return _alias(value) if isinstance(value, _state.Tensor) else value
+
+
 def _copy_into(targets, values):
     for target, value in zip(targets, values):
         if isinstance(value, _state.Tensor):
-            _alias(target).copy_(value)
+            target.copy_(value)
         elif isinstance(value, (list, tuple)):
             _copy_into(target, value)
 
@@ -333,6 +341,9 @@ def _copy(plain):
 
     def copy(self, src, non_blocking=False):
         if plain is not None and _plain_bytes(self, src):
+            if _state.captured and not _state.is_capturing():
+                # PyTorch's copy waits with the interpreter's lock held, which host functions of graphs need.
+                _synchronize(_state.torch.cuda.current_device())
             return plain(self, src, non_blocking)
         return operator(self, src, non_blocking)
 
