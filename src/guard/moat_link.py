@@ -3,6 +3,7 @@
 
 import ctypes
 import os
+import re
 import sys
 
 _driver = None
@@ -24,6 +25,24 @@ def say(text):
         sys.stderr.write("moat: " + text + "\n")
 
 
+_INLINE = re.compile(rb"// begin inline asm\n.*?// end inline asm", re.DOTALL)
+_LOC = re.compile(rb"^[ \t]*\.loc[ \t].*$", re.MULTILINE)
+
+
+def _true_lines(ptx):
+    """PTX in which inline assembly has the line of its source.
+
+    LLVM counts on by one for each line of the assembly: only the first .loc of a piece is right. The others
+    become empty lines."""
+
+    def first_only(piece):
+        text = piece.group(0)
+        first = _LOC.search(text)
+        return text if first is None else text[: first.end()] + _LOC.sub(b"", text[first.end() :])
+
+    return _INLINE.sub(first_only, ptx)
+
+
 def keep_ptx(code, ptx):
     """Tells from which PTX machine code was made. Returns whether moat has kept it."""
     try:
@@ -32,6 +51,7 @@ def keep_ptx(code, ptx):
         return False
     if isinstance(ptx, str):
         ptx = ptx.encode()
+    ptx = _true_lines(ptx)
     function.argtypes = (ctypes.c_char_p, ctypes.c_size_t, ctypes.c_char_p, ctypes.c_size_t)
     return function(code, len(code), ptx, len(ptx)) == 0
 

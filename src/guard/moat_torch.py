@@ -13,6 +13,7 @@ import functools
 import os
 
 import moat_link
+import moat_torch_cells
 
 # Operators that run no kernel, and copies, which have functions of their own below.
 _KEPT = frozenset(
@@ -22,12 +23,15 @@ _KEPT = frozenset(
         " empty_strided is_pinned is_set_to record_stream resize_ set_ set_.source_Storage"
         " set_.source_Storage_storage_offset set_.source_Tensor unfold view view_as_complex view_as_real"
         " _assert_async _assert_async.msg copy_ _fused_sdp_choice _cudnn_init_dropout_state"
+        " _thnn_fused_lstm_cell _thnn_fused_lstm_cell_backward_impl _thnn_fused_gru_cell"
+        " _thnn_fused_gru_cell_backward"
     ).split()
 )
 
 # Operators without a kernel of their own for CUDA that would choose a library by the device.
 _ADDED = ("aten::convolution", "aten::convolution_overrideable", "aten::_fused_rms_norm")
 
+_LINE = 150  # characters of a line of the list at the end
 _state = None
 
 
@@ -369,6 +373,7 @@ def _register(torch):
         warnings.simplefilter("ignore")
         library.impl("copy_", _copy(_native_copy(torch)), "CUDA")
         library.impl("_fused_sdp_choice", lambda *args, **kwargs: 0, "CUDA")
+        moat_torch_cells.register(library, torch)
         for name in [n for n in names if n.startswith("aten::")] + list(_ADDED):
             if name in _KEPT:
                 continue
@@ -384,14 +389,22 @@ def _register(torch):
 
 
 def _summarise():
+    """Says what ran where, in sentences of a length that a report keeps."""
     s = _state
     if not s.counts or os.getpid() != s.pid:
         return
     rows = sorted(s.counts.items(), key=lambda row: (-row[1], row[0]))
     moat_link.say(
-        "{} calls of {} operators of PyTorch ran on the CPU, not as kernels: {}".format(
-            sum(s.counts.values()), len(rows), ", ".join("{} {}".format(n[6:], c) for n, c in rows))
+        "{} calls of {} operators of PyTorch ran on the CPU, not as kernels:".format(sum(s.counts.values()), len(rows))
     )
+    line = ""
+    for name, count in rows:
+        word = "{} {}".format(name[6:], count)
+        if line and len(line) + len(word) > _LINE:
+            moat_link.say("  " + line)
+            line = ""
+        line += (", " if line else "") + word
+    moat_link.say("  " + line)
 
 
 def replace_operators(torch):

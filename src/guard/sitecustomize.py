@@ -52,6 +52,8 @@ _WISHES = (
     ("ptx", _KERNELS, _by("moat_triton", "keep_ptx"), "no PTX of Triton's kernels"),
     ("ptx", _INDUCTOR + "static_triton_launcher", _by("moat_triton", "keep_inductor_ptx"), "no PTX of Inductor's kernels"),
     ("ptx", _INDUCTOR + "static_cuda_launcher", _by("moat_triton", "keep_inductor_ptx"), "no PTX of Inductor's kernels"),
+    ("launches", _KERNELS, _by("moat_launch", "watch_triton"), "no Python lines for Triton's kernels"),
+    ("launches", _INDUCTOR + "triton_heuristics", _by("moat_launch", "watch_inductor"), "no Python lines for Inductor"),
     ("autotune-first", _TUNER, _by("moat_triton", "autotune_first"), "Triton's autotuner measures"),
     ("autotune-all", _TUNER, _by("moat_triton", "autotune_all"), "Triton's autotuner measures"),
     ("autotune-first", _INDUCTOR + "triton_heuristics", _by("moat_triton", "inductor_first"), "Inductor measures"),
