@@ -36,10 +36,10 @@ static void add_words(struct out *o, const struct options *options, bool cpu)
         out_cstr(o, "unpool ");
     if (options->jit_ptx)
         out_cstr(o, "ptx ");
-    if (cpu)
+    if (cpu && options->jit_ptx) {  // without PTX no kernel of Triton's runs
         out_cstr(o, "launches ");
-    if (cpu)
         out_cstr(o, options->autotune == OPTION_AUTOTUNE_ALL ? "autotune-all " : "autotune-first ");
+    }
     if (cpu && options->torch_ops)
         out_cstr(o, "torch-ops ");
 }

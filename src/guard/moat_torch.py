@@ -411,7 +411,9 @@ def replace_operators(torch):
     """Replaces PyTorch's operators when CUDA is first used."""
     if getattr(torch.version, "cuda", None) is None:
         return None
-    plain = torch.cuda._lazy_init
+    plain = getattr(torch.cuda, "_lazy_init", None)
+    if plain is None:
+        return None
 
     @functools.wraps(plain)
     def lazy_init():
