@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 """Errors in Python's terms: where a kernel was launched, and which tensor it left.
 
-On the CPU device each launch of Triton's and Inductor's kernels waits for its end, unless it is captured into a
-graph. So the interpreter's stack, when an error is reported, is that of the launch, and its arguments are at
+On the CPU device each launch of Triton's and Inductor's kernels waits for its end, unless it is captured into
+a graph. So the interpreter's stack, when an error is reported, is that of the launch, and its arguments are at
 hand. moat asks for both by a callback (guard_report.h)."""
 
 import ctypes
@@ -136,7 +136,8 @@ def _write_explanation(address, count, kernel, text, size):
 def _lines(address, kernel):
     frames = _program_frames(sys._getframe(1))
     lines = [
-        "@{}\t{}\t{}".format(f.f_code.co_name, f.f_code.co_filename, f.f_lineno) for f in frames[:_MOST_FRAMES]
+        "@{}\t{}\t{}".format(f.f_code.co_name, f.f_code.co_filename, f.f_lineno)
+        for f in frames[:_MOST_FRAMES]
     ]
     launch = getattr(_local, "launch", None)
     if launch is not None and kernel is not None and address:

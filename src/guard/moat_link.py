@@ -17,6 +17,14 @@ def driver():
     return _driver
 
 
+def is_moat():
+    """Whether the driver is one of moat's libraries."""
+    try:
+        return hasattr(driver(), "moat_driver_ptx")
+    except OSError:
+        return False
+
+
 def say(text):
     """Adds a sentence to the report, or writes it where there is none."""
     try:

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: MIT
 """PyTorch on the CPU device: operators whose CUDA kernels are machine code run on the CPU, on the same bytes.
 
-The wheels' own kernels have no PTX that the device could execute. Each operator with a kernel for the dispatch
-key CUDA gets another one here, which waits for the current stream, looks at the tensors' device memory as
-CPU tensors (no copy), runs the operator on them, and puts results into new device memory. Autograd, streams,
-events, views and allocation stay PyTorch's own. In a stream that is being captured the operator becomes a host
-function of the graph."""
+The wheels' own kernels have no PTX that the device could execute. Each operator with a kernel for the
+dispatch key CUDA gets another one here, which waits for the current stream, runs the operator on CPU tensors
+whose bytes are the device's (no copy), and puts results into new device memory. Autograd, streams, events,
+views and allocation stay PyTorch's own. In a stream that is being captured the operator becomes a host function
+of the graph."""
 
 import atexit
 import ctypes
@@ -19,8 +19,8 @@ import moat_torch_cells
 _KEPT = frozenset(
     "aten::" + name
     for name in (
-        "_local_scalar_dense _nested_view_from_buffer _pin_memory _reshape_alias as_strided empty.memory_format"
-        " empty_strided is_pinned is_set_to record_stream resize_ set_ set_.source_Storage"
+        "_local_scalar_dense _nested_view_from_buffer _pin_memory _reshape_alias as_strided"
+        " empty.memory_format empty_strided is_pinned is_set_to record_stream resize_ set_ set_.source_Storage"
         " set_.source_Storage_storage_offset set_.source_Tensor unfold view view_as_complex view_as_real"
         " _assert_async _assert_async.msg copy_ _fused_sdp_choice _cudnn_init_dropout_state"
         " _thnn_fused_lstm_cell _thnn_fused_lstm_cell_backward_impl _thnn_fused_gru_cell"
@@ -73,8 +73,11 @@ def _alias(tensor):
         nbytes = span * tensor.element_size()
         address = s.host(tensor.data_ptr(), nbytes)
         if not address:
-            raise RuntimeError("moat: no memory of the CPU device lies behind a tensor of {} bytes at {:#x}".format(
-                nbytes, tensor.data_ptr()))
+            raise RuntimeError(
+                "moat: a tensor of {} bytes at {:#x} is not in memory of the CPU device".format(
+                    nbytes, tensor.data_ptr()
+                )
+            )
         alias.set_(s.storage(address, s.cpu, nbytes), 0, size, stride)
     else:
         alias = torch.empty_strided(size, stride, dtype=tensor.dtype, device=s.cpu)
@@ -200,7 +203,7 @@ class _Operator:
         except NotImplementedError as why:
             s.missing[self.name] = s.missing.get(self.name, 0) + 1
             raise NotImplementedError(
-                "moat: {} has no kernel for the CPU, and the one for CUDA is machine code only".format(self.name)
+                "moat: {} has no kernel for the CPU, and that for CUDA is machine code".format(self.name)
             ) from why
         for name, cpu in fresh:
             out = kwargs[name]
@@ -394,9 +397,8 @@ def _summarise():
     if not s.counts or os.getpid() != s.pid:
         return
     rows = sorted(s.counts.items(), key=lambda row: (-row[1], row[0]))
-    moat_link.say(
-        "{} calls of {} operators of PyTorch ran on the CPU, not as kernels:".format(sum(s.counts.values()), len(rows))
-    )
+    total = sum(s.counts.values())
+    moat_link.say("{} calls of {} operators of PyTorch ran on the CPU, not as kernels:".format(total, len(rows)))
     line = ""
     for name, count in rows:
         word = "{} {}".format(name[6:], count)

@@ -352,15 +352,15 @@ static bool explained_frame(char *line, struct report_frame *out)
     if (!number)
         return false;
     *file++ = *number++ = 0;
-    *out = (struct report_frame){
-        .function = line, .file = file, .line = (uint32_t)strtoul(number, NULL, 10)};
+    *out = (struct report_frame){.function = line, .file = file, .line = (uint32_t)strtoul(number, NULL, 10)};
     return true;
 }
 
 // Adds an interpreter's explanation to a report: its frames replace those of the interpreter's own code.
 static void add_explanation(struct report *r, char *text)
 {
-    struct report_frame *frames = scratch->stacks_used < STACKS ? scratch->frames[scratch->stacks_used] : NULL;
+    struct report_frame *frames =
+        scratch->stacks_used < STACKS ? scratch->frames[scratch->stacks_used] : NULL;
     uint32_t nframes = 0, most = r->nnotes + EXPLAINED_NOTES;
     for (char *line = text, *next; line && *line; line = next) {
         next = strchr(line, '\n');

@@ -6,7 +6,7 @@ set -u
 # shellcheck source=test/python/common
 . test/python/common
 
-watch triton_kernels.py
+watch triton_language.py
 check 0 '^add ok' 'vector add'
 check 0 '^dot_bf16_pipelined ok' 'tl.dot with asynchronous copies'
 check 0 '^descriptors_on_host ok' 'tensor descriptors'
@@ -16,7 +16,7 @@ not 'WRONG|refused' 'kernels'
 find "$T/triton" -name '*.cubin' -exec sha256sum {} + | sort >"$T/before"
 [ -s "$T/before" ] || { echo 'FAIL no machine code in the cache'; failed=$((failed + 1)); }
 
-watch --autotune=all triton_kernels.py
+watch --autotune=all triton_language.py
 check 0 'autotune: the kernel ran 4 times' 'every configuration once, then the first'
 not 'WRONG' 'kernels from the cache'
 find "$T/triton" -name '*.cubin' -exec sha256sum {} + | sort >"$T/after"
@@ -26,6 +26,6 @@ if find "$T/triton" -name '*.autotune.json' | grep -q .; then
     failed=$((failed + 1))
 fi
 
-watch --no-jit-ptx triton_kernels.py
+watch --no-jit-ptx triton_language.py
 check 1 'modules that the driver refused to load  *1$' 'without the PTX nothing can be loaded'
 finish
