@@ -112,7 +112,7 @@ else
 run = $(2)
 endif
 
-.PHONY: all demo check check-all bench install uninstall format dist clean help packages tests fuzzers variants dependencies plain clang asan
+.PHONY: all demo check check-all check-python venv bench install uninstall format dist clean help packages tests fuzzers variants dependencies plain clang asan
 .DELETE_ON_ERROR:
 
 all: $(COMMAND) $(SHARED) $(STATIC) $(BUILD)/lib/moat/libcuda.so  ## build/bin/moat and build/lib/*.so
@@ -154,7 +154,7 @@ $(BUILD)/obj/cli/%.o $(BUILD)/obj/track/%.o $(BUILD)/obj/rewrite/%.o: ALL_CPPFLA
 
 # They have the names of libc's and libcuda's functions, whose place they would take in whatever is linked with the archive.
 PRELOADED := $(patsubst src/%.c,$(BUILD)/obj/%.o,$(wildcard src/heap/preload*.c) src/guard/forward.c src/guard/dl_hook.c \
-	src/guard/abort_hook.c src/guard/elf_image_light.c)
+	src/guard/abort_hook.c src/guard/elf_image_light.c src/guard/jit_forward.c)
 
 # Rebuilt from scratch: `ar` would keep the objects of files that are gone.
 $(ARCHIVE): $(filter-out $(PRELOADED),$(call objects,$(MODULES))) $(BUILD)/parts
@@ -201,7 +201,7 @@ $(STATIC): $(filter-out %/cudart12.o,$(call objects,driver runtime)) $(patsubst 
 		$(AR) rcs $@ $@.o && rm $@.o)
 
 # What programs ask for by name is found in lib/moat. Not in lib: there `moat` would take our libcuda for the machine's.
-$(BUILD)/lib/moat/libcuda.so: script/name-libraries src/guard/sitecustomize.py
+$(BUILD)/lib/moat/libcuda.so: script/name-libraries $(wildcard src/guard/*.py)
 	@script/name-libraries $(@D) ..
 	@touch -h $@
 
@@ -272,9 +272,16 @@ check: variants  ## install what is missing, build with gcc and clang, run the t
 
 check-all: CLANG_MORE :=
 check-all: ASAN_MORE := OPT=-O1 LANES_OPT=-O1
-check-all: variants  ## also the long tests, a long fuzzing run, ThreadSanitizer
+check-all: variants venv  ## also the long tests, a long fuzzing run, ThreadSanitizer
 	+@$(TSAN) all tests
 	@FUZZ_SECONDS=$${FUZZ_SECONDS:-600} test/run --all $(BUILD) $(BUILD)/clang $(BUILD)/asan $(BUILD)/tsan
+
+# PyTorch's wheel for CUDA brings Triton. The tests in test/python are skipped where it cannot be had.
+venv:
+	@script/python-venv $(BUILD)
+
+check-python: all venv  ## PyTorch and Triton on the CPU device, in a virtual environment below build/
+	@test/run --only='*python/*' $(BUILD)
 
 bench: all $(BENCHES) $(BUILD)/tool/kheap_load  ## measure speed and memory
 	@set -e; for b in bench/*.sh; do [ ! -x "$$b" ] || MOAT=$(COMMAND) BUILD=$(BUILD) "$$b"; done

@@ -6,8 +6,7 @@
 #include "base/option.h"
 
 // folder: of our libraries, the guard among them. Makes NVTX announcements reach the guard, unless a tool is
-// set already; turns pools off (--unpool), unless the user has set them; and adds our Python module
-// (--torch-alloc, --unpool). Returns 0 or a negative code.
+// set already, and turns pools off (--unpool), unless the user has set them. Returns 0 or a negative code.
 int pools_set(const char *folder, const struct options *options);
 
 #endif

@@ -11,6 +11,7 @@
 #include "cli/cli.h"
 #include "cli/libdir.h"
 #include "cli/pools.h"
+#include "cli/python_env.h"
 #include "report/channel.h"
 
 static int set_and_close(const char *variable, struct out *o)
@@ -133,6 +134,8 @@ int program_env_set(const struct program_env *p, const struct options *options)
     err = err ? err : set_options(p, options);
     if (!err && p->guard)
         err = pools_set(p->folder, options);
+    if (!err && (p->guard || p->cpu))
+        err = python_env_set(p->folder, options, p->cpu);
     if (err || !(p->guard || p->heap))
         return err;
     if (p->channel)

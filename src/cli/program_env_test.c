@@ -4,6 +4,7 @@
 #include "cli/cli_testing.h"
 #include "cli/libdir.h"
 #include "cli/pools.h"
+#include "cli/python_env.h"
 #include "report/channel.h"
 #include "report/log_name.h"
 
@@ -167,7 +168,6 @@ static void test_nvtx(void **state)
 {
     set((struct program_env){.folder = "/l", .guard = true});
     IS("NVTX_INJECTION64_PATH", "/l/libmoat.so");
-    UNSET("PYTHONPATH");
     UNSET("PYTORCH_NO_CUDA_MEMORY_CACHING");
     setenv("NVTX_INJECTION64_PATH", "/tool.so", 1);
     set((struct program_env){.folder = "/l", .guard = true});
@@ -180,6 +180,8 @@ static void test_unpool(void **state)
     setenv("PYTHONPATH", "/mine", 1);
     assert_int_equal(pools_set("/l", cli_testing_parse("--unpool", NULL)), 0);
     cli_testing_forget();
+    assert_int_equal(python_env_set("/l", cli_testing_parse("--unpool", "--no-jit-ptx"), false), 0);
+    cli_testing_forget();
     IS("PYTORCH_NO_CUDA_MEMORY_CACHING", "1");
     IS("XLA_PYTHON_CLIENT_PREALLOCATE", "false");
     IS("XLA_PYTHON_CLIENT_ALLOCATOR", "bfc");
@@ -187,17 +189,28 @@ static void test_unpool(void **state)
     IS("MOAT_PYTHON", "unpool ");
 }
 
-static void test_torch_alloc(void **state)
+static const char *python_words(char *first, char *second, bool cpu)
 {
-    setenv("PYTHONPATH", "", 1);
-    assert_int_equal(pools_set("/l", cli_testing_parse("--torch-alloc", NULL)), 0);
+    unsetenv("MOAT_PYTHON");
+    unsetenv("PYTHONPATH");
+    assert_int_equal(python_env_set("/l", cli_testing_parse(first, second), cpu), 0);
     cli_testing_forget();
-    UNSET("PYTORCH_NO_CUDA_MEMORY_CACHING");
+    return getenv("MOAT_PYTHON");
+}
+
+static void test_python(void **state)
+{
+    assert_string_equal(python_words("--torch-alloc", NULL, false), "torch-alloc ptx ");
     IS("PYTHONPATH", "/l/python");
-    IS("MOAT_PYTHON", "torch-alloc ");
-    assert_int_equal(pools_set("/l", cli_testing_parse("--torch-alloc", "--unpool")), 0);
-    cli_testing_forget();
-    IS("MOAT_PYTHON", "torch-alloc unpool ");
+    assert_string_equal(python_words("--torch-alloc", "--unpool", false), "torch-alloc unpool ptx ");
+    assert_string_equal(python_words("--mode=canary", NULL, false), "torch-alloc ptx ");
+    assert_string_equal(python_words("--mode=pages", "--no-torch-alloc", false), "ptx ");
+    assert_null(python_words("--no-jit-ptx", NULL, false));
+    UNSET("PYTHONPATH");
+    assert_string_equal(python_words("--no-jit-ptx", NULL, true), "torch-ops ");
+    assert_string_equal(python_words("--autotune=all", "--no-torch-ops", true), "ptx launches autotune-all ");
+    assert_string_equal(python_words("--autotune=first", NULL, true),
+                        "ptx launches autotune-first torch-ops ");
 }
 
 int main(void)
@@ -208,7 +221,7 @@ int main(void)
         cmocka_unit_test_setup(test_empty, clean),    cmocka_unit_test_setup(test_blanks, clean),
         cmocka_unit_test_setup(test_channel, clean),  cmocka_unit_test_setup(test_options, clean),
         cmocka_unit_test_setup(test_log_file, clean), cmocka_unit_test_setup(test_nvtx, clean),
-        cmocka_unit_test_setup(test_unpool, clean),   cmocka_unit_test_setup(test_torch_alloc, clean),
+        cmocka_unit_test_setup(test_unpool, clean),   cmocka_unit_test_setup(test_python, clean),
     };
     return cmocka_run_group_tests(tests, cli_testing_make_folder, cli_testing_remove_folder);
 }

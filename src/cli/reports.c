@@ -108,6 +108,14 @@ static uint64_t value_of(const struct report_value *values, uint32_t count, cons
     return 0;
 }
 
+static bool any_watched(const struct report_end *end)
+{
+    for (uint32_t i = 0; i < end->nvalues; i++)
+        if (end->values[i].value)
+            return true;
+    return false;
+}
+
 // Moves errors that are suppressed now from the summary's errors to its suppressed ones: a saved report does
 // not count them.
 static bool accept_end(struct reports *r, struct reports_process *p, struct report_end *end)
@@ -117,9 +125,7 @@ static bool accept_end(struct reports *r, struct reports_process *p, struct repo
     more = more < end->errors ? more : end->errors;
     end->errors -= more;
     end->suppressed += more;
-    bool any = false;
-    for (uint32_t i = 0; i < end->nvalues; i++)
-        any |= end->values[i].value != 0;
+    bool any = any_watched(end);
     r->ended++;
     r->watched += any;
     r->launches +=
@@ -178,12 +184,20 @@ static bool accept(struct reports *r, struct report_line *line, struct arena *a,
     return true;
 }
 
-// --- banners of children that the heap's library watches: most of them have nothing to report --------------
+// --- banners of children: most of them have nothing to report ----------------------------------------------
 
 static bool can_wait(const struct reports *r, const struct report_line *line)
 {
-    return r->live && r->brief && line->event == REPORT_START && !line->start.also && !line->start.nnotes &&
-           line->start.mode && is_heap(line->start.mode) && line->start.parent != getpid();
+    return r->live && r->brief && line->event == REPORT_START && !line->start.also && line->start.mode &&
+           (!is_heap(line->start.mode) || !line->start.nnotes) && line->start.parent != getpid();
+}
+
+// Returns whether a process of the guard has ended without having done anything that moat could watch, as
+// processes that only compile kernels do.
+static bool is_idle(const struct report_line *line)
+{
+    return line->event == REPORT_END && !is_heap(line->end.library) && !line->end.errors &&
+           !line->end.suppressed && !line->end.nuncovered && !any_watched(&line->end);
 }
 
 static bool is_quiet(const struct report_line *line)
@@ -204,6 +218,12 @@ static void show_banner(struct reports *r, struct reports_process *p)
 static void show(struct reports *r, struct arena *a, struct report_line *line)
 {
     struct reports_process *p = find_process(r, render_pid(line));
+    if (p && p->waits && is_idle(line)) {
+        p->waits = false;
+        arena_free(&p->banner_arena);
+        arena_free(a);
+        return;
+    }
     bool alone = p && p->waits && is_quiet(line);
     if (!alone)
         show_banner(r, p);

@@ -192,6 +192,13 @@ static void convert_address(struct decode *d)
         decode_unsupported(d);
     uint32_t a = decode_source(d, decode_operand(d, 1), type0(d));
     struct decode_dest dest = decode_dest(d, decode_operand(d, 0), type0(d));
+    if (where == PTX_SPACE_PARAM && bits == 64 && d->func->kernel && !has(d, PTX_MOD_TO)) {
+        struct exec_insn *i = decode_emit(d, special_param_cvta);
+        i->d = dest.slot;
+        i->a = a;
+        i->flags = SPECIAL_WIDE;
+        return;
+    }
     if (!window || bits != 64) {
         struct exec_insn *i = decode_emit(d, lane_fn(lane_mov(bits)));
         i->d = dest.slot;

@@ -143,6 +143,19 @@ const struct exec_insn *special_param(struct exec_warp *w, const struct exec_ins
     return i + 1;
 }
 
+// PTX lets a kernel take a parameter's address in 32 bits, as Triton does. Parameters are less than 2 GiB, so
+// the lower half of an address determines the offset in them.
+const struct exec_insn *special_param_cvta(struct exec_warp *w, const struct exec_insn *i)
+{
+    uint64_t base = w->block->grid->launch.params;
+    const uint64_t *a = (const uint64_t *)(w->regs + i->a);
+    for (uint32_t left = w->mask; left; left &= left - 1) {
+        uint32_t l = (uint32_t)__builtin_ctz(left);
+        set(w, i, l, base + (uint64_t)(int64_t)(int32_t)((uint32_t)a[l] - (uint32_t)base));
+    }
+    return i + 1;
+}
+
 const struct exec_insn *special_dynamic(struct exec_warp *w, const struct exec_insn *i)
 {
     set_all(w, i, w->block->grid->dynamic_base + i->imm);

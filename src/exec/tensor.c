@@ -321,6 +321,8 @@ const struct exec_insn *tensor_replace(struct exec_warp *w, const struct exec_in
         uint64_t at = access_address(w, i + 1, lane), value = ((const uint64_t *)(w->regs + i->b))[lane];
         if (!read_map(w, i + 1, lane, at, &m))
             return NULL;
+        if (!m.magic)  // a map that a kernel makes from zeros, field by field, as Triton's do
+            m.magic = TENSOR_MAGIC;
         if (!set_field(&m, (enum tensor_field)i->flags, i->lo, value))
             return fault_raise(w, i, EXEC_ILLEGAL_INSTRUCTION);
         if (!write_map(w, i + 1, lane, at, &m))

@@ -48,6 +48,8 @@ struct tensor_map {
     uint32_t magic;
     uint8_t rank, type, swizzle;  // swizzle: 0, or 1 to 3 for 32, 64, 128 bytes
     uint8_t nan_fill;             // 1: elements outside the tensor read as NaN, not 0
+    // CUTLASS and Triton clear bit 21 of these 8 bytes in a finished map of drivers up to 13.1.
+    uint64_t unused;
     uint64_t address;
     uint64_t stride[TENSOR_RANK];  // bytes; stride[0] is the element's size
     uint32_t last[TENSOR_RANK];    // elements of each dimension - 1

@@ -160,7 +160,7 @@ static void good_replaced(void **state)
     load(HEAD "mov.u64 s, tile; mov.u32 i, 0;\nC: cvt.u64.u32 d, i; add.u64 d, m, d; ld.b32 v, [d]; "
               "cvt.u64.u32 d, i;\n"
               "add.u64 d, s, d; st.shared.b32 [d], v; add.u32 i, i, 4; setp.lt.u32 p, i, 128; @p bra C;\n"
-              "ld.param.u64 d, [map+8]; add.u64 d, d, 96;\n"
+              "ld.param.u64 d, [map+16]; add.u64 d, d, 96;\n"
               "tensormap.replace.tile.global_address.shared::cta.b1024.b64 [s], d;\n"
               "mov.u32 v, 5; tensormap.replace.tile.global_dim.shared::cta.b1024.b32 [s], 1, v;\n"
               "mov.u64 d, 192; tensormap.replace.tile.global_stride.shared::cta.b1024.b64 [s], 0, d;\n"
@@ -176,6 +176,36 @@ static void good_replaced(void **state)
         for (unsigned a = 0; a < 4; a++)
             assert_int_equal(exec_testing_word(out + (b * 4 + a) * 4),
                              b < 2 ? element(1 + a, 1 + 2 * (3 + b), 0) : 0);
+    exec_program_free(program);
+}
+
+// A kernel makes a map from zeros, as Triton's do, and takes its parameter's address in 32 bits.
+static void good_from_zeros(void **state)
+{
+    load(HEAD "mov.u64 s, tile; mov.u32 i, 0; mov.u32 v, 0;\nC: cvt.u64.u32 d, i;\n"
+              "add.u64 d, s, d; st.shared.b32 [d], v; add.u32 i, i, 4; setp.lt.u32 p, i, 128; @p bra C;\n"
+              "mov.b32 v, map; cvt.u64.u32 d, v; cvta.param.u64 d, d; ld.u64 d, [d];\n"
+              "tensormap.replace.tile.global_address.shared::cta.b1024.b64 [s], d;\n"
+              "tensormap.replace.tile.rank.shared::cta.b1024.b32 [s], 1;\n"
+              "tensormap.replace.tile.box_dim.shared::cta.b1024.b32 [s], 0, 4;\n"
+              "tensormap.replace.tile.box_dim.shared::cta.b1024.b32 [s], 1, 2;\n"
+              "mov.u32 v, 24; tensormap.replace.tile.global_dim.shared::cta.b1024.b32 [s], 0, v;\n"
+              "mov.u32 v, 11; tensormap.replace.tile.global_dim.shared::cta.b1024.b32 [s], 1, v;\n"
+              "mov.u64 d, 96; tensormap.replace.tile.global_stride.shared::cta.b1024.b64 [s], 0, d;\n"
+              "tensormap.replace.tile.element_stride.shared::cta.b1024.b32 [s], 0, 1;\n"
+              "tensormap.replace.tile.element_stride.shared::cta.b1024.b32 [s], 1, 1;\n"
+              "tensormap.replace.tile.elemtype.shared::cta.b1024.b32 [s], 2;\n"
+              "tensormap.replace.tile.swizzle_mode.shared::cta.b1024.b32 [s], 0;\n"
+              "tensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.release.gpu.sync.aligned [o], "
+              "[s], 128;\n"
+              "cp.async.bulk.tensor.2d.shared::cta.global.mbarrier::complete_tx::bytes [tile], [o, "
+              "{x, y}], [bar];\n" WAIT(32) SHOW);
+    struct tensor_map m = {0};
+    memcpy(&m, &data, sizeof data);  // the kernel takes only an address from its parameter
+    assert_int_equal(run_at(&m, 1, 3, 0).kind, EXEC_NO_FAULT);
+    for (unsigned b = 0; b < 2; b++)
+        for (unsigned a = 0; a < 4; a++)
+            assert_int_equal(exec_testing_word(out + (b * 4 + a) * 4), element(1 + a, 3 + b, 0));
     exec_program_free(program);
 }
 
@@ -349,15 +379,11 @@ static void bad_narrow_bits(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(good_loads),
-        cmocka_unit_test(good_swizzles),
-        cmocka_unit_test(good_stores),
-        cmocka_unit_test(good_replaced),
-        cmocka_unit_test(bad_maps),
-        cmocka_unit_test(bad_narrow_bits),
-        cmocka_unit_test(good_columns),
-        cmocka_unit_test(bad_columns),
-        cmocka_unit_test(good_columns_stored),
+        cmocka_unit_test(good_loads),      cmocka_unit_test(good_swizzles),
+        cmocka_unit_test(good_stores),     cmocka_unit_test(good_replaced),
+        cmocka_unit_test(good_from_zeros), cmocka_unit_test(bad_maps),
+        cmocka_unit_test(bad_narrow_bits), cmocka_unit_test(good_columns),
+        cmocka_unit_test(bad_columns),     cmocka_unit_test(good_columns_stored),
     };
     return cmocka_run_group_tests(tests, exec_testing_setup, NULL);
 }

@@ -1,37 +1,23 @@
 # SPDX-License-Identifier: MIT
-"""What moat does inside Python, for --torch-alloc and --unpool.
+"""What moat does inside Python.
 
 Python imports a module of this name before the program starts; moat puts it in front of others. This module
-imports nothing that the program does not import itself: it watches for torch and cupy, and changes them when
-they are imported. A module of the same name that would have been imported without moat is imported as
-well."""
+imports nothing that the program does not import itself: it watches for the modules of _WISHES, and changes
+them when they are imported. A module of the same name that would have been imported without moat is imported
+as well. MOAT_PYTHON lists what is wanted (src/cli/python_env.c)."""
 
-import importlib.machinery
-import importlib.util
 import os
 import sys
 
 _HERE = os.path.dirname(os.path.abspath(__file__))
 
 
-def _guard():
-    """The library that stands in for the driver; without moat, the driver."""
-    import ctypes
-
-    return ctypes.CDLL("libcuda.so.1")
-
-
-def _say(text):
-    try:
-        _guard().moat_tell_note(text.encode())
-    except (OSError, AttributeError):
-        sys.stderr.write("moat: " + text + "\n")
-
-
 def _replace_torch_allocator(torch):
+    import moat_link
+
     if getattr(torch.version, "cuda", None) is None:
         return "this PyTorch was built without CUDA and keeps its allocator"
-    if not hasattr(_guard(), "moat_torch_alloc"):
+    if not hasattr(moat_link.driver(), "moat_torch_alloc"):
         return "PyTorch keeps its allocator: libmoat.so is not loaded"
     memory = torch.cuda.memory
     allocator = memory.CUDAPluggableAllocator("libcuda.so.1", "moat_torch_alloc", "moat_torch_free")
@@ -45,15 +31,48 @@ def _unpool_cupy(cupy):
     return "CuPy's pools are off: each array is a separate buffer"
 
 
-_WISHES = (("torch-alloc", "torch", _replace_torch_allocator), ("unpool", "cupy", _unpool_cupy))
+def _by(helper, function):
+    """A function of another file of moat's, which is imported when it is first needed."""
+
+    def act(module):
+        return getattr(__import__(helper), function)(module)
+
+    return act
+
+
+_KERNELS = "triton.compiler.compiler"
+_TUNER = "triton.runtime.autotuner"
+_LAUNCHER = "torch._inductor.runtime.static_triton_launcher"
+_OLD_LAUNCHER = "torch._inductor.runtime.static_cuda_launcher"
+_HEURISTICS = "torch._inductor.runtime.triton_heuristics"
+_BENCHMARKS = "torch._inductor.runtime.benchmarking"
+
+# The word in MOAT_PYTHON, the module, what is done to it once it is imported, and what the report says if
+# that fails.
+_WISHES = (
+    ("torch-alloc", "torch", _replace_torch_allocator, "torch keeps its own allocator"),
+    ("torch-ops", "torch", _by("moat_torch", "replace_operators"), "PyTorch's operators are not replaced"),
+    ("unpool", "cupy", _unpool_cupy, "cupy keeps its own allocator"),
+    ("ptx", _KERNELS, _by("moat_triton", "keep_ptx"), "no PTX of Triton's kernels"),
+    ("ptx", _LAUNCHER, _by("moat_triton", "keep_inductor_ptx"), "no PTX of Inductor's kernels"),
+    ("ptx", _OLD_LAUNCHER, _by("moat_triton", "keep_inductor_ptx"), "no PTX of Inductor's kernels"),
+    ("launches", _KERNELS, _by("moat_launch", "watch_triton"), "no Python lines for Triton's kernels"),
+    ("launches", _HEURISTICS, _by("moat_launch", "watch_inductor"), "no Python lines for Inductor's kernels"),
+    ("autotune-first", _TUNER, _by("moat_triton", "autotune_first"), "Triton's autotuner measures"),
+    ("autotune-all", _TUNER, _by("moat_triton", "autotune_all"), "Triton's autotuner measures"),
+    ("autotune-first", _HEURISTICS, _by("moat_triton", "inductor_first"), "Inductor measures"),
+    ("autotune-all", _HEURISTICS, _by("moat_triton", "inductor_all"), "Inductor measures"),
+    ("autotune-first", _BENCHMARKS, _by("moat_triton", "inductor_measures_once"), "Inductor measures"),
+    ("autotune-all", _BENCHMARKS, _by("moat_triton", "inductor_measures_once"), "Inductor measures"),
+)
 
 
 class _Loader:
     """A module's own loader, and after it what moat does to the module."""
 
-    def __init__(self, loader, act):
+    def __init__(self, loader, acts):
         self._loader = loader
-        self._act = act
+        self._acts = acts
 
     def __getattr__(self, name):
         return getattr(self._loader, name)
@@ -66,12 +85,15 @@ class _Loader:
         spec.loader = self._loader
         module.__loader__ = self._loader
         self._loader.exec_module(module)
-        try:
-            said = self._act(module)
-        except Exception as why:  # the program continues with the module unchanged
-            said = "{} keeps its own allocator: {}".format(spec.name, why)
-        if said:
-            _say(said)
+        for act, otherwise in self._acts:
+            try:
+                said = act(module)
+            except Exception as why:  # the program continues with the module unchanged
+                said = "{}: {}".format(otherwise, why)
+            if said:
+                import moat_link
+
+                moat_link.say(said)
 
 
 class _Finder:
@@ -81,8 +103,8 @@ class _Finder:
         self._acts = acts
 
     def find_spec(self, name, path=None, target=None):
-        act = self._acts.get(name)
-        if act is None:
+        acts = self._acts.get(name)
+        if acts is None:
             return None
         for finder in sys.meta_path:
             find = None if finder is self else getattr(finder, "find_spec", None)
@@ -92,23 +114,30 @@ class _Finder:
         else:
             return None
         if spec.loader is not None and hasattr(spec.loader, "exec_module"):
-            spec.loader = _Loader(spec.loader, act)
+            spec.loader = _Loader(spec.loader, acts)
         return spec
 
 
 def _start():
     wishes = os.environ.get("MOAT_PYTHON", "").split()
-    acts = {module: act for wish, module, act in _WISHES if wish in wishes}
+    acts = {}
+    for wish, module, act, otherwise in _WISHES:
+        if wish in wishes:
+            acts.setdefault(module, []).append((act, otherwise))
     if acts:
         sys.meta_path.insert(0, _Finder(acts))
 
 
 def _import_hidden():
+    from importlib.machinery import PathFinder
+
     others = [p for p in sys.path if os.path.abspath(p) != _HERE]
-    spec = importlib.machinery.PathFinder.find_spec("sitecustomize", others)
+    spec = PathFinder.find_spec("sitecustomize", others)
     if spec is None or spec.loader is None:
         return
-    module = importlib.util.module_from_spec(spec)
+    from importlib.util import module_from_spec
+
+    module = module_from_spec(spec)
     sys.modules["sitecustomize"] = module
     spec.loader.exec_module(module)
 

@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "image/image_internal.h"
+#include "image/ptx_registry.h"
 
 static void vreport(const struct image *im, struct diag_sink *sink, size_t offset, const char *fmt,
                     va_list args)
@@ -41,9 +42,8 @@ int image_add(struct image *im, const struct image_entry *e)
     return vec_push(&im->entries, *e);
 }
 
-static int add_ptx(struct image *im, const struct image_place *p)
+static int add_ptx(struct image *im, const struct image_place *p, struct str text)
 {
-    struct str text = {im->base + p->at, p->end - p->at};
     struct image_entry e = {
         .kind = IMAGE_PTX,
         .number = 1,
@@ -60,12 +60,15 @@ static int add_ptx(struct image *im, const struct image_place *p)
 int image_detect(struct image *im, const struct image_place *p)
 {
     struct str bytes = {im->base + p->at, p->end - p->at};
-    if (str_starts(bytes, STR("\177ELF")))
-        return elf_image_walk(im, p);
+    if (str_starts(bytes, STR("\177ELF"))) {
+        struct str ptx;
+        int err = elf_image_walk(im, p);
+        return !err && ptx_registry_find(bytes, &ptx) ? add_ptx(im, p, ptx) : err;
+    }
     if (fatbin_is_header(bytes))
         return fatbin_walk(im, p);
     if (ptx_text_is(bytes))
-        return add_ptx(im, p);
+        return add_ptx(im, p, bytes);
     return -ENOEXEC;
 }
 

@@ -56,7 +56,7 @@ struct image;
 // kind. A host file without GPU code is valid and has no entries. Damage inside a known container is reported
 // and counted, and 0 is returned: see image_damage. image_open maps the file: it must not be truncated while
 // the image is open (a reader would get SIGBUS). image_open_memory does not copy: data must outlive the
-// image.
+// image. Machine code whose PTX is known (ptx_registry.h) has that as a second entry.
 int image_open(const char *path, struct diag_sink *sink, struct image **out);
 int image_open_memory(const char *name, const void *data, size_t len, struct diag_sink *sink,
                       struct image **out);

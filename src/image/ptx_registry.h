@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: MIT
+// The PTX that machine code was compiled from, by the hash of the machine code.
+//
+// Compilers at run time (Triton, NVRTC, nvJitLink) pass only machine code to the driver. Whoever sees both
+// adds the pair here before the driver sees the machine code; image.c then lists the PTX behind a module that
+// is known, so that the CPU device executes it and the modes that rewrite work on it. Entries stay until the
+// process ends, because a program may load a module again at any time.
+//
+// Every function may be called by several threads at once.
+#ifndef MOAT_IMAGE_PTX_REGISTRY_H
+#define MOAT_IMAGE_PTX_REGISTRY_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/str.h"
+
+#define PTX_REGISTRY_BYTES ((uint64_t)1 << 30)  // of all texts together
+
+// Copies the text. A second text for the same code is ignored. Returns 0; -EINVAL if code is no ELF file or
+// ptx does not begin as PTX; -ENOSPC if the texts would take more than PTX_REGISTRY_BYTES; or -ENOMEM.
+int ptx_registry_add(struct str code, struct str ptx);
+
+// Finds the text of a module's machine code. It stays valid until the process ends and a NUL follows it.
+// Returns false if it is not known.
+bool ptx_registry_find(struct str code, struct str *ptx);
+
+uint32_t ptx_registry_count(void);
+
+#endif
