@@ -154,6 +154,11 @@ $ moat options
     print help on moat or on the command given and exit
     default: no
     now: no (default)
+--kernel-name=REGEX
+    count, check and report only kernels whose name, mangled or as in the source, matches REGEX, an extended regular expression
+    for: run
+    default: not set
+    now: not set (default)
 --kheap
     with --mode=canary, also watch memory that kernels take from malloc, by redirecting their calls to a heap of moat's own
     for: run
