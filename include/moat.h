@@ -77,10 +77,10 @@ static inline unsigned long long moat_errors(void)
     return calls ? calls->errors() : 0;
 }
 
-// Lets launches, copies, memsets and waits pass without a look, and canary mode make no scans (on != 0), until
-// it is called again with 0: to measure what moat costs inside one process. Memory is tracked all the time.
-// Errors of that time may be missed, and kernels of that time are named in no report. Returns whether it was
-// done; it is not where kernels are rewritten, or without moat.
+// Lets launches, copies, memsets and waits pass without a look, and canary mode make no scans (on != 0),
+// until it is called again with 0: to measure what moat costs inside one process. Memory is tracked all the
+// time. Errors of that time may be missed, and kernels of that time are named in no report. Returns whether
+// it was done; it is not where kernels are rewritten, or without moat.
 static inline int moat_pause(int on)
 {
     const struct moat_calls *calls = moat_find_calls();
