@@ -242,9 +242,9 @@ $(BUILD)/fuzz/%: test/fuzz/%.c $(wildcard test/fuzz/*.h) $(ARCHIVE)
 	$(call run,FUZZ,$(CC) $(ALL_CPPFLAGS) $(ALL_CFLAGS) -Wno-missing-prototypes -fsanitize=fuzzer $(ALL_LDFLAGS) \
 		-o $@ $(filter %.c %.a,$^) $(LDLIBS))
 
-$(BUILD)/bench/%: bench/%.c $(ARCHIVE)
+$(BUILD)/bench/%: bench/%.c bench/bench.h $(ARCHIVE)
 	@mkdir -p $(@D)
-	$(call run,LD,$(CC) $(ALL_CPPFLAGS) $(ALL_CFLAGS) $(ALL_LDFLAGS) -o $@ $^ $(LDLIBS))
+	$(call run,LD,$(CC) $(ALL_CPPFLAGS) $(ALL_CFLAGS) $(ALL_LDFLAGS) -o $@ $(filter %.c %.a,$^) $(LDLIBS))
 
 # With some modules only, there are no tools: they need all.
 tests: $(TESTS) $(if $(filter file,$(origin MODULES)),$(filter-out $(NO_TOOLS),$(TOOLS)))

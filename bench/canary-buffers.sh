@@ -70,8 +70,4 @@ for scan in "${scans[@]}"; do
     python3 "$here/canary_table.py" "$T/rows" work us alone "$scan" |
         sed -nE "s/$row/\1, $scan\t\2\t\3/p"
 done | python3 "$here/canary_plot.py" 'What canaries add to kernels' 'live buffers' 'percent' >"$svg"
-if [ -n "${SECTION:-}" ]; then
-    cp "$T/section" "$SECTION"
-else
-    "$here/section" "canary-buffers-$device" <"$T/section"
-fi
+"$here/finish" "canary-buffers-$device" "$T/section"

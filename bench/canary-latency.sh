@@ -73,8 +73,4 @@ sort -t $'\t' -k1,1 -k2,2n -k3,3g "$T/rows" | awk -F '\t' -v svg="$T/points" '
 cat "$T/section"
 python3 "$here/canary_plot.py" 'From the write to the report' 'live buffers' \
     'milliseconds' <"$T/points" >"$svg"
-if [ -n "${SECTION:-}" ]; then
-    cp "$T/section" "$SECTION"
-else
-    "$here/section" "canary-latency-$device" <"$T/section"
-fi
+"$here/finish" "canary-latency-$device" "$T/section"

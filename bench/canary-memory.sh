@@ -57,8 +57,4 @@ done >"$T/rows"
     cat "$T/rows"
 } >"$T/section"
 cat "$T/section"
-if [ -n "${SECTION:-}" ]; then
-    cp "$T/section" "$SECTION"
-else
-    "$here/section" "canary-memory-$device" <"$T/section"
-fi
+"$here/finish" "canary-memory-$device" "$T/section"

@@ -86,8 +86,4 @@ done
     python3 "$here/canary_table.py" "$rows" work ms alone canary
 } >"$T/section"
 cat "$T/section"
-if [ -n "${SECTION:-}" ]; then
-    cp "$T/section" "$SECTION"
-else
-    "$here/section" canary-pairs-gpu <"$T/section"
-fi
+"$here/finish" canary-pairs-gpu "$T/section"

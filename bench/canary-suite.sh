@@ -154,8 +154,4 @@ fi
         END { printf "| %s | %s | %s |\n", mean("alone"), mean("copy"), mean("managed") }' "$rows"
 } >"$T/section"
 cat "$T/section"
-if [ -n "${SECTION:-}" ]; then
-    cp "$T/section" "$SECTION"
-else
-    "$here/section" canary-suite-gpu <"$T/section"
-fi
+"$here/finish" canary-suite-gpu "$T/section"

@@ -60,9 +60,5 @@ measure() {  # measure WAY SETS ROUNDS [ANOTHER]: with PyTorch's pool and withou
 } >"$T/section"
 [ $failed -lt $tried ] || exit 1
 cat "$T/section"
-if [ -n "${SECTION:-}" ]; then
-    cp "$T/section" "$SECTION"
-else
-    "$here/section" canary-torch-gpu <"$T/section"
-fi
+"$here/finish" canary-torch-gpu "$T/section"
 [ $failed = 0 ]

@@ -19,7 +19,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "driver/driver.h"
+#include "bench.h"
 
 enum {
     PATHS = 10,
@@ -29,6 +29,12 @@ enum {
 };  // bits of a path; rounds that do not count; seconds
 
 static struct driver d;
+
+// Milliseconds.
+static double now(void)
+{
+    return 1e3 * bench_now();
+}
 static bool patient;  // the device shares the host's cores: leave it some time
 
 static const char text[] =
@@ -93,22 +99,6 @@ struct post {
     _Atomic uint64_t where;
     _Atomic uint32_t number;
 };
-
-static void need(CUresult r, const char *call)
-{
-    if (!r)
-        return;
-    fprintf(stderr, "canary_latency: %s gives %d\n", call, r);
-    exit(2);
-}
-#define NEED(call) need((call), #call)
-
-static double now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec * 1e3 + (double)t.tv_nsec / 1e6;
-}
 
 // Calls itself from two places, one for each bit, so that the calls leave a stack of their own. The compiler
 // must not see that they are the same call.

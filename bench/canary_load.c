@@ -10,7 +10,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "driver/driver.h"
+#include "bench.h"
 
 enum { MOST = 100000, SIZE = 1000, PARTS = 4 };
 
@@ -70,22 +70,6 @@ static const char text[] = ".version 6.3\n"
                            "    ret;\n"
                            "}\n";
 
-static void need(CUresult r, const char *call)
-{
-    if (!r)
-        return;
-    fprintf(stderr, "canary_load: %s gives %d\n", call, r);
-    exit(2);
-}
-#define NEED(call) need((call), #call)
-
-static double now(void)
-{
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
-}
-
 static void launch(CUfunction f, unsigned blocks, uint32_t n)
 {
     void *arguments[] = {&data, &n};
@@ -123,12 +107,6 @@ static const struct {
 } parts[PARTS] = {
     {"memory", run_copy}, {"arithmetic", run_compute}, {"launch", run_empty}, {"allocate", run_allocate}};
 
-static int by_value(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 static void prepare(unsigned live)
 {
     CUmodule module;
@@ -163,15 +141,14 @@ int main(int argc, char **argv)
     prepare((unsigned)atoi(argv[1]));
     for (unsigned i = 0; i < PARTS; i++)
         parts[i].run();
-    for (double end = now() + atof(argv[2]); count < MOST && (now() < end || count < 3); count++)
+    for (double end = bench_now() + atof(argv[2]); count < MOST && (bench_now() < end || count < 3); count++)
         for (unsigned i = 0; i < PARTS; i++) {
-            double start = now();
+            double start = bench_now();
             parts[i].run();
-            took[i][count] = now() - start;
+            took[i][count] = bench_now() - start;
         }
     for (unsigned i = 0; i < PARTS; i++) {
-        qsort(took[i], count, sizeof took[i][0], by_value);
-        printf("%s %.9f\n", parts[i].name, took[i][count / 2]);
+        printf("%s %.9f\n", parts[i].name, bench_median(took[i], count));
     }
     return 0;
 }

@@ -20,8 +20,4 @@ device=cpu where='the CPU device'
         "${GUARD_BENCH_ROUNDS:-60}" ${GUARD_BENCH_CALLS:-}
 } >"$T/section"
 cat "$T/section"
-if [ -n "${SECTION:-}" ]; then
-    cp "$T/section" "$SECTION"
-else
-    "$here/section" "guard-$device" <"$T/section"
-fi
+"$here/finish" "guard-$device" "$T/section"

@@ -21,8 +21,4 @@ device=cpu where='the CPU device'
         "${GUARD_BENCH_ROUNDS:-40}"
 } >"$T/section"
 cat "$T/section"
-if [ -n "${SECTION:-}" ]; then
-    cp "$T/section" "$SECTION"
-else
-    "$here/section" "guard-compare-$device" <"$T/section"
-fi
+"$here/finish" "guard-compare-$device" "$T/section"

@@ -114,9 +114,5 @@ right=$(awk -F'|' -v ways="$(wc -w <<<"$ways")" \
     fi
 } >"$T/section"
 cat "$T/section"
-if [ -n "${SECTION:-}" ]; then
-    cp "$T/section" "$SECTION"
-else
-    "$here/section" "guard-programs-$device" <"$T/section"
-fi
+"$here/finish" "guard-programs-$device" "$T/section"
 [ "$right" = "$(others_list | wc -l)" ]

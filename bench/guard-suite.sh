@@ -87,8 +87,4 @@ done
         }' "$T/rows"
 } >"$T/section"
 cat "$T/section"
-if [ -n "${SECTION:-}" ]; then
-    cp "$T/section" "$SECTION"
-else
-    "$here/section" guard-suite-gpu <"$T/section"
-fi
+"$here/finish" guard-suite-gpu "$T/section"

@@ -95,8 +95,4 @@ fi
 cat "$T/section"
 python3 "$here/canary_plot.py" 'Times as fast as CUDA, with protection' 'threads' \
     'times as fast' <"$T/points" >"$svg"
-if [ -n "${SECTION:-}" ]; then
-    cp "$T/section" "$SECTION"
-else
-    "$here/section" "kheap-$device" <"$T/section"
-fi
+"$here/finish" "kheap-$device" "$T/section"

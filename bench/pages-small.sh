@@ -53,8 +53,4 @@ done
         }' "$T/rows"
 } >"$T/section"
 cat "$T/section"
-if [ -n "${SECTION:-}" ]; then
-    cp "$T/section" "$SECTION"
-else
-    "$here/section" pages-small-gpu <"$T/section"
-fi
+"$here/finish" pages-small-gpu "$T/section"

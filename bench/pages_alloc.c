@@ -7,38 +7,16 @@
 #include <stdlib.h>
 #include <time.h>
 
-#include "driver/driver.h"
+#include "bench.h"
 
 enum { ROUNDS = 15, LIVE = 20 };
 
 static struct driver d;
 
-static void need(CUresult r, const char *call)
-{
-    if (!r)
-        return;
-    fprintf(stderr, "%s gives %d\n", call, r);
-    exit(2);
-}
-#define NEED(call) need((call), #call)
-
+// Microseconds.
 static double now(void)
 {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec * 1e6 + (double)t.tv_nsec / 1e3;
-}
-
-static int by_value(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-static double median(double *values)
-{
-    qsort(values, ROUNDS, sizeof *values, by_value);
-    return values[ROUNDS / 2];
+    return 1e6 * bench_now();
 }
 
 static void measure(const char *label, size_t size, CUstream stream)
@@ -60,8 +38,8 @@ static void measure(const char *label, size_t size, CUstream stream)
             give[round] = (end - between) / LIVE;
         }
     }
-    printf("%s\t%s\t%zu\t%.2f\t%.2f\n", label, stream ? "in order" : "plain", size, median(take),
-           median(give));
+    printf("%s\t%s\t%zu\t%.2f\t%.2f\n", label, stream ? "in order" : "plain", size,
+           bench_median(take, ROUNDS), bench_median(give, ROUNDS));
 }
 
 int main(int argc, char **argv)

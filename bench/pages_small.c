@@ -6,20 +6,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "driver/driver.h"
+#include "bench.h"
 
 enum { ROUNDS = 9, BYTES = 4096, READS = 4000, BLOCKS = 132, THREADS = 128, MOST = 1 << 16 };
 
 static struct driver d;
-
-static void need(CUresult r, const char *call)
-{
-    if (!r)
-        return;
-    fprintf(stderr, "%s gives %d\n", call, r);
-    exit(2);
-}
-#define NEED(call) need((call), #call)
 
 // x follows a linear congruence whose upper bits choose the buffer and the word in it. Buffers hold zeros,
 // which are added, so that a read waits for the one before.
@@ -38,15 +29,10 @@ static const char text[] =
     "setp.ne.u32 %k, %x, 12345; @%k bra end; st.global.u32 [%o], %x;\n"
     "end: ret;\n}\n";
 
-static int by_value(const void *a, const void *b)
+static double chase(CUfunction f, CUdeviceptr table, unsigned count, CUdeviceptr out, CUevent event[2])
 {
-    float x = *(const float *)a, y = *(const float *)b;
-    return (x > y) - (x < y);
-}
-
-static float chase(CUfunction f, CUdeviceptr table, unsigned count, CUdeviceptr out, CUevent event[2])
-{
-    float ms[ROUNDS];
+    double took[ROUNDS];
+    float ms;
     unsigned reads = READS;
     void *parameters[] = {&table, &count, &reads, &out};
     for (int i = -1; i < ROUNDS; i++) {
@@ -54,11 +40,10 @@ static float chase(CUfunction f, CUdeviceptr table, unsigned count, CUdeviceptr 
         NEED(d.cuLaunchKernel(f, BLOCKS, 1, 1, THREADS, 1, 1, 0, NULL, parameters, NULL));
         NEED(d.cuEventRecord(event[1], NULL));
         NEED(d.cuEventSynchronize(event[1]));
-        if (i >= 0)
-            NEED(d.cuEventElapsedTime(&ms[i], event[0], event[1]));
+        NEED(d.cuEventElapsedTime(&ms, event[0], event[1]));
+        took[i < 0 ? 0 : i] = (double)ms;
     }
-    qsort(ms, ROUNDS, sizeof *ms, by_value);
-    return ms[ROUNDS / 2] * 1e6f / READS;
+    return bench_median(took, ROUNDS) * 1e6 / READS;
 }
 
 int main(int argc, char **argv)
@@ -92,7 +77,7 @@ int main(int argc, char **argv)
             NEED(d.cuMemsetD8_v2(p[i], 0, BYTES));
         }
         NEED(d.cuMemcpyHtoD_v2(table, p, count * sizeof *p));
-        printf("%u %.1f\n", count, (double)chase(f, table, count, out, event));
+        printf("%u %.1f\n", count, chase(f, table, count, out, event));
         fflush(stdout);
         for (unsigned i = 0; i < count; i++)
             NEED(d.cuMemFree_v2(p[i]));

@@ -27,6 +27,7 @@ struct moat_calls {
     void (*block_made)(const void *base, size_t size, const char *name);
     void (*block_gone)(const void *base);
     unsigned long long (*errors)(void);
+    int (*pause)(int on);
 };
 
 // dlsym, or NULL if the program does not have it. moat_calls is looked up at run time because a linker
@@ -74,6 +75,16 @@ static inline unsigned long long moat_errors(void)
 {
     const struct moat_calls *calls = moat_find_calls();
     return calls ? calls->errors() : 0;
+}
+
+// Lets launches, copies, memsets and waits pass without a look, and canary mode make no scans (on != 0),
+// until it is called again with 0: to measure what moat costs inside one process. Memory is tracked all the
+// time. Errors of that time may be missed, and kernels of that time are named in no report. Returns whether
+// it was done; it is not where kernels are rewritten, or without moat.
+static inline int moat_pause(int on)
+{
+    const struct moat_calls *calls = moat_find_calls();
+    return calls && calls->size > offsetof(struct moat_calls, pause) ? calls->pause(on) : 0;
 }
 
 #ifdef __cplusplus

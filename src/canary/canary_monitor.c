@@ -328,7 +328,8 @@ static void *monitor(void *unused)
         quiet = quiet < QUIET ? quiet : QUIET;
         before = launches;
         calls = atomic_load_explicit(&canary_scan_calls, memory_order_relaxed);
-        if (canary_store_slabs() || companion->any())
+        if (!atomic_load_explicit(&guard.paused, memory_order_relaxed) &&
+            (canary_store_slabs() || companion->any()))
             cost = learn(cost, scan_once(n % THOROUGH == 0));
         calls = atomic_load_explicit(&canary_scan_calls, memory_order_relaxed) - calls;
         lock_take(&wake_lock);

@@ -7,6 +7,7 @@
 
 #include "track/guard_report.h"
 #include "launch/launch_ring.h"
+#include "context/kernel_filter.h"
 
 enum {
     KERNELS = 6,  // that a report names at most
@@ -82,6 +83,10 @@ static void report(const struct damage *d, const struct canary_occasion *o)
     char text[NOTE];
     const char *names[KERNELS];
     unsigned suspects = add_kernels(text, o->note, d->clean, names);
+    if (!kernel_filter_any(names, suspects)) {
+        guard_count(GUARD_ERRORS_UNWANTED);
+        return;
+    }
     bool inside = d->base == d->buffer;
     struct guard_finding f = {
         .type = inside ? REPORT_USE_AFTER_FREE

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/kernel_name.h"
 #include "base/modes.h"
 #include "base/near.h"
 #include "cli/cli.h"
@@ -55,6 +56,15 @@ static int check_driver(const struct options *options)
     if (!driver || !strchr(driver, '/') || !access(driver, R_OK))
         return CLI_OK;
     return run_trouble(options, "the driver \"%.200s\" cannot be used: %s", driver, strerror(errno));
+}
+
+static bool kernel_name_is_bad(const char *text, char *why, size_t size)
+{
+    struct kernel_name_pattern *pattern;
+    int err = text ? kernel_name_compile(text, &pattern, why, size) : 0;
+    if (text)
+        kernel_name_free(pattern);
+    return err == -EINVAL;
 }
 
 static int choose_device(struct plan *p)
@@ -150,6 +160,8 @@ int cmd_run(const struct options *options, int argc, char **argv)
     char why[400];
     if (modes_conflict(options->mode, why, sizeof why))
         return cli_error("%s", why);
+    if (kernel_name_is_bad(options->kernel_name, why, sizeof why))
+        return cli_error("--kernel-name=%.200s is no regular expression: %s", options->kernel_name, why);
     if (target_find(&p.target, argv[0], why, sizeof why))
         return not_found(argv[0], why);
     int status = choose_device(&p);

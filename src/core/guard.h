@@ -32,8 +32,9 @@ struct guard {
     driver_skipped_fn *real_skipped;  // with --on-error=skip, if the device offers it; else NULL
     struct options options;
     struct option_set option_set;
-    bool options_read;  // false: defaults hold, and strings are NULL
-    bool watching;      // false: every call is passed on unchanged
+    bool options_read;    // false: defaults hold, and strings are NULL
+    bool watching;        // false: every call is passed on unchanged
+    _Atomic bool paused;  // moat_pause; relaxed: it stands alone
     _Atomic uint64_t counts[GUARD_COUNTS];
 };
 

@@ -12,6 +12,7 @@
 #include "context/names.h"
 #include "core/lock.h"
 #include "core/slab_pool.h"
+#include "context/kernel_filter.h"
 
 enum {
     BUCKETS = 4096,  // of rows, by name
@@ -239,6 +240,8 @@ void count_report(void)
     size_t n = 0;
     for (unsigned i = 0; all && i < BUCKETS; i++)
         for (const struct count_row *row = buckets[i]; row; row = row->next) {
+            if (!row->function && !kernel_filter_any(&row->name, 1))
+                continue;
             show(&all[n], row);
             n += all[n].kernel.launches || all[n].kernel.threads;
         }

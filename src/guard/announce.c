@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: MIT
 // Blocks that pool allocators announce (moat.h).
 #include "core/guard.h"
+#include "guard/forward.h"
 #include "guard/guard_start.h"
+#include "hook/api_error.h"
+#include "hook/hook.h"
+#include "rewrite/rewrite.h"
 #include "track/guard_report.h"
 #include "context/names.h"
 #include "track/track.h"
@@ -28,10 +32,22 @@ static unsigned long long errors(void)
     return guard_report_errors();
 }
 
+// A kernel that a mode has rewritten may need what the mode does at its launch.
+static int pause(int on)
+{
+    guard_start();
+    if (!guard.watching || rewrite_on)
+        return 0;
+    atomic_store_explicit(&guard.paused, on, memory_order_relaxed);
+    hook_pause(&guard.real, &forward_tables, on, api_error_wanted());
+    return 1;
+}
+
 extern const struct moat_calls moat_calls;
 __attribute__((visibility("default"))) const struct moat_calls moat_calls = {
     .size = sizeof moat_calls,
     .block_made = block_made,
     .block_gone = block_gone,
     .errors = errors,
+    .pause = pause,
 };

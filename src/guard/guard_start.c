@@ -38,6 +38,7 @@
 #include "track/stack.h"
 #include "guard/torch_alloc.h"
 #include "track/track.h"
+#include "context/kernel_filter.h"
 
 static void complain(void *ctx, const char *line)
 {
@@ -173,7 +174,9 @@ static void start_once(void)
                 guard_report_note("--on-error=skip: only the CPU device can skip, so kernels stop at errors");
         }
     }
-    char why[200];
+    char why[200] = "";
+    if (guard.watching && !kernel_filter_start(why, sizeof why))
+        guard_report_note("--kernel-name: %s: all kernels are chosen", why);
     if (guard.watching && modes_conflict(guard.options.mode, why, sizeof why)) {
         guard_report_note("%s: no mode is active", why);
         guard.options.mode = 1 << OPTION_MODE_API;

@@ -7,11 +7,13 @@ struct hook_row {
     enum driver_id id;
     driver_function hook;
     bool quick;  // the hook disables cancellation itself
+    bool looks;  // the hook can be left out
 };
 
 static const struct hook_row rows[] = {
-#define HOOK(symbol) {DRIVER_##symbol, (driver_function)hook_##symbol, false},
-#define QUICK(symbol) {DRIVER_##symbol, (driver_function)hook_##symbol, true},
+#define HOOK(symbol) {DRIVER_##symbol, (driver_function)hook_##symbol, false, false},
+#define LOOK(symbol) {DRIVER_##symbol, (driver_function)hook_##symbol, false, true},
+#define QUICK(symbol) {DRIVER_##symbol, (driver_function)hook_##symbol, true, true},
 #include "hook/hooks.def"
 #undef HOOK
 };
@@ -61,12 +63,23 @@ void hook_install(const struct driver *real, const struct hook_forwarder *f, boo
     for (int i = 0; i < DRIVER_CALLS; i++) {
         fill(&f->behind[i], targets[i]);
         if (real->call[i] && (watched[i] || hooked[i]))
-            answers[nanswers++] =
-                (struct answer){real->call[i], watched[i] ? f->entries[i] : targets[i], hooked[i]};
+            answers[nanswers++] = (struct answer){real->call[i], f->entries[i], hooked[i]};
     }
     qsort(answers, (size_t)nanswers, sizeof *answers, by_function);
     for (int i = 0; i < DRIVER_CALLS; i++)
         fill(&f->slots[i], watched[i] ? f->watched : targets[i]);
+}
+
+// A thread that finds the old value of a slot calls what it finds there, which is right too.
+void hook_pause(const struct driver *real, const struct hook_forwarder *f, bool on, bool all)
+{
+    for (int i = 0; i < ROWS; i++) {
+        enum driver_id id = rows[i].id;
+        if (!rows[i].looks || !real->call[id])
+            continue;
+        bool watched = !rows[i].quick || (all && driver_calls[id].since);
+        fill(&f->slots[id], on ? real->call[id] : watched ? f->watched : rows[i].hook);
+    }
 }
 
 // The first of the function's answers.

@@ -26,6 +26,9 @@ struct hook_forwarder {
 // driver lacks the call. With `all`, every call returns through `watched`.
 void hook_install(const struct driver *real, const struct hook_forwarder *f, bool all);
 
+// Leaves out the hooks that only look, or puts them back; `all` as above.
+void hook_pause(const struct driver *real, const struct hook_forwarder *f, bool on, bool all);
+
 // Returns what replaces a driver function; the function itself if nothing does.
 driver_function hook_instead_of(driver_function f);
 

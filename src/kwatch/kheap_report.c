@@ -8,6 +8,7 @@
 #include "track/guard_report.h"
 #include "launch/launch_ring.h"
 #include "kheap/kcanary.h"
+#include "context/kernel_filter.h"
 
 enum {
     KERNELS = 6,  // most that a report names
@@ -171,6 +172,10 @@ void kheap_report_record(const struct kheap_record *record, const struct context
                          const struct kheap_host *heap, const struct canary_occasion *occasion)
 {
     struct record_report t = {.record = record, .occasion = occasion};
+    if (!kernel_filter_any(t.names, launch_ring_since(heap->clean, t.names, KERNELS))) {
+        guard_count(GUARD_ERRORS_UNWANTED);
+        return;
+    }
     switch (record->kind) {
     case KHEAP_OVERRUN: report_overrun(&t, ctx, heap); break;
     case KHEAP_DOUBLE_FREE:

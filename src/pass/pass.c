@@ -25,7 +25,7 @@ static const char listed[] =
 const char *const pass_names = &listed[2];
 
 const char *const pass_why_names[PASS_WHY_COUNT] = {
-    [PASS_REWRITTEN] = "rewritten", [PASS_LAUNCHES] = "device-side launch"};
+    [PASS_REWRITTEN] = "rewritten", [PASS_LAUNCHES] = "device-side launch", [PASS_UNWANTED] = "not wanted"};
 
 // --- lists of names ----------------------------------------------------------------------------------------
 
@@ -141,7 +141,8 @@ static int list_funcs(struct pass_context *c)
             (struct pass_func){.name = arena_str(&r->arena, ptx_func_name(c->m, f)), .is_entry = f->is_entry};
         if (!to->name.ptr)
             return -ENOMEM;
-        to->why = launches(c->m, f) ? PASS_LAUNCHES : PASS_REWRITTEN;
+        bool wanted = !f->is_entry || !c->wants || c->wants(to->name);
+        to->why = !wanted ? PASS_UNWANTED : launches(c->m, f) ? PASS_LAUNCHES : PASS_REWRITTEN;
         c->flows[r->nfuncs] = (struct flow){.m = c->m, .f = f};
         c->flow_edits[r->nfuncs] = f->nedits;
         c->funcs[r->nfuncs++] = f;
@@ -280,7 +281,7 @@ static int rewrite(struct pass_context *c, const struct pass_request *request)
 int pass_rewrite(const char *name, struct str text, const struct pass_request *request,
                  struct diag_sink *sink, struct pass_result **out)
 {
-    struct pass_context c = {.sink = sink};
+    struct pass_context c = {.sink = sink, .wants = request->wants};
     *out = NULL;
     if (!pass_known(request->passes))
         return -ENOENT;

@@ -30,6 +30,7 @@ enum pass_fact {
 enum pass_why {
     PASS_REWRITTEN,
     PASS_LAUNCHES,  // it launches kernels itself; the host could not prepare those launches
+    PASS_UNWANTED,  // a kernel that the request does not want
     PASS_WHY_COUNT,
 };
 extern const char *const pass_why_names[PASS_WHY_COUNT];
@@ -64,6 +65,7 @@ struct pass_request {
     const char *passes;  // comma-separated names; passes run in the order of passes.def
     unsigned arch;       // of the GPU, 90 for sm_90: edit_target changes the .target to it; 0: no change
     bool verify;         // run the verifier before, between and after the passes
+    bool (*wants)(struct str name);  // whether to rewrite the kernel of that name; NULL: all
 };
 
 struct pass_row {
@@ -107,10 +109,11 @@ struct pass_context {
     struct edit *edit;
     struct diag_sink *sink;
     struct pass_result *result;
-    struct ptx_func **funcs;  // by index of result->funcs
-    const char *pass;         // name of the running pass
-    struct flow *flows;       // see pass_flow
-    uint32_t *flow_edits;     // each func's nedits when its analyses were made
+    struct ptx_func **funcs;         // by index of result->funcs
+    const char *pass;                // name of the running pass
+    bool (*wants)(struct str name);  // of the request
+    struct flow *flows;              // see pass_flow
+    uint32_t *flow_edits;            // each func's nedits when its analyses were made
 };
 
 // Returns the analyses of a function, by its index: flow_cfg(pass_flow(c, i), &cfg). They are computed once

@@ -13,6 +13,7 @@
 #include "rewrite/rewrite_dump.h"
 #include "rewrite/rewrite_jit.h"
 #include "rewrite/rewrite_source.h"
+#include "context/kernel_filter.h"
 
 bool rewrite_on;
 
@@ -143,7 +144,10 @@ static struct cache_key key_of(struct work *w)
     pass_key(w->passes, made, sizeof made);
     int n = snprintf(w->key, sizeof w->key, "%s%s", made, guard.real_fault ? ";cpu " MOAT_VERSION : "");
     if (w->jit.sum)
-        snprintf(w->key + n, sizeof w->key - (size_t)n, ";%016llx", (unsigned long long)w->jit.sum);
+        n += snprintf(w->key + n, sizeof w->key - (size_t)n, ";%016llx", (unsigned long long)w->jit.sum);
+    if (kernel_filter_on())
+        snprintf(w->key + n, sizeof w->key - (size_t)n, ";only %016llx",
+                 (unsigned long long)kernel_filter_sum());
     rewrite_source_sums(&w->source, w->sums);
     return (struct cache_key){
         .content = {(const char *)w->sums, w->source.count * sizeof *w->sums},
@@ -203,7 +207,8 @@ static void store_left(const struct cache_key *key, const struct rewrite *r)
 static int rewrite_text(struct work *w, unsigned i)
 {
     struct image_buffer buffer = {0};
-    struct pass_request request = {.passes = w->passes, .arch = w->arch};
+    struct pass_request request = {
+        .passes = w->passes, .arch = w->arch, .wants = kernel_filter_on() ? kernel_filter_wants : NULL};
     struct str text;
     char name[128];
     rewrite_source_name(&w->source, i, name, sizeof name);
@@ -504,7 +509,9 @@ static void add_to_summary(const struct rewrite *r)
         for (uint32_t f = 0; f < r->parts[i]->nfuncs; f++) {
             const struct pass_func *func = &r->parts[i]->funcs[f];
             if (func->is_entry)
-                guard_count(func->why == PASS_REWRITTEN ? GUARD_KERNELS_REWRITTEN : GUARD_KERNELS_LAUNCHING);
+                guard_count(func->why == PASS_REWRITTEN  ? GUARD_KERNELS_REWRITTEN
+                            : func->why == PASS_UNWANTED ? GUARD_KERNELS_UNWANTED
+                                                         : GUARD_KERNELS_LAUNCHING);
         }
     }
     guard_count(GUARD_MODULES_REWRITTEN);

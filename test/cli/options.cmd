@@ -164,6 +164,11 @@ $ moat options
     for: run
     default: yes
     now: yes (default)
+--kernel-name=REGEX
+    count, check and report only kernels whose name, mangled or as in the source, matches REGEX, an extended regular expression
+    for: run
+    default: not set
+    now: not set (default)
 --kheap
     with --mode=canary, also watch memory that kernels take from malloc, by redirecting their calls to a heap of moat's own
     for: run
@@ -214,8 +219,8 @@ $ moat options
     for: run
     default: 1M
     now: 1048576 (default)
---pages-small=auto|apart
-    give each of the first small buffers of pages mode (auto), or all of them (apart), addresses of its own
+--pages-small=auto|apart|packed
+    give each of the first small buffers of pages mode (auto), or all of them (apart), addresses of its own, or pack them with room between them (packed)
     for: run
     default: auto
     now: auto (default)

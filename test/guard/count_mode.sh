@@ -142,6 +142,20 @@ for i in 1 2 3 4; do
 done
 check 'nothing unfinished is left' same "$(find "$T/many/moat" -type f ! -name '*.mod' | wc -l)" 0
 
+# --kernel-name: only kernels that match are rewritten and listed, whatever the cache has.
+run data --kernel-name='^count'
+check 'a name that matches' right
+run data --kernel-name='^Count'
+check 'a name that does not match' same "$(row counted)" ''
+check 'a name that does not match' same "$(stat 'kernels left unchanged by --kernel-name')" 1
+check 'a name that does not match' same "$(stat 'kernels rewritten')" ''
+check 'a name that does not match' same $status 0
+run data
+check 'no name' right
+run data --kernel-name='('
+check 'no regular expression' same $status 2
+check 'no regular expression' says 'no regular expression: Unmatched'
+
 # Other modes do not rewrite modules.
 timeout 60 "$MOAT" --device="$device" "$program" data >"$T/log" 2>&1
 check 'the default mode' is_silent 'what kernels read'
