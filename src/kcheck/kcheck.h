@@ -37,7 +37,10 @@ enum {
 //   size <  2^47        [base, base + size) is live; it contains an address of the slot or ends in it, and no
 //                       other live block touches the slot
 //   size has FREED      the block of size & KCHECK_SIZE bytes was freed; no live block touches the slot
-//   size has MIXED      several blocks touch the slot: base is the first, KCHECK_ACCESS searches the list
+//   size has LOOSE      a live block, as above, whose surroundings belong to it too (the mappings of one range
+//                       of addresses): an access that leaves it is judged by its own address
+//   size has MIXED      several blocks touch the slot: size & KCHECK_SIZE is the number of the first record of a
+//                       list, innermost blocks first, which a record with base == 0 ends
 struct kcheck_record {
     uint64_t base;
     uint64_t size;
@@ -46,6 +49,7 @@ _Static_assert(sizeof(struct kcheck_record) == 16, "one vector load");
 #define KCHECK_SIZE (((uint64_t)1 << KCHECK_ADDRESS_BITS) - 1)
 #define KCHECK_FREED ((uint64_t)1 << 63)
 #define KCHECK_MIXED ((uint64_t)1 << 62)
+#define KCHECK_LOOSE ((uint64_t)1 << 61)
 
 // Returns the reciprocal for slots of stride bytes: a multiple of 256, from 256 to 2^20.
 static inline uint32_t kcheck_reciprocal(uint32_t stride)
@@ -105,22 +109,24 @@ static inline struct kcheck_pair kcheck_pair(uint64_t base, uint64_t size, uint6
 // block, with KCHECK_ROOT; ignored without. launch: kcheck_hidden.launch, 0 in functions that do not have it.
 // Returns KCHECK_PERFORM or KCHECK_SKIP; with --on-error=trap it does not return from an error.
 #define KCHECK_ACCESS "moat_check_access"
+// PTX for the pass: KCHECK_ACCESS and KCHECK_VARIABLE, to be inserted into a module behind its own .version,
+// .target and .address_size, which this text lacks. Needs PTX 6.3 and sm_70. NUL-terminated.
+extern const char kcheck_functions_ptx[];
 #define KCHECK_WHAT(site, width, flags) \
     ((uint64_t)(uint32_t)(site) | (uint64_t)(uint16_t)(width) << 32 | (uint64_t)(flags) << 48)
 enum kcheck_flags {
     KCHECK_READS = 1,
     KCHECK_WRITES = 2,  // atomics read and write
     KCHECK_ATOMIC = 4,
-    KCHECK_GENERIC = 8,  // the address may be in shared or local memory: then the access is performed
-    KCHECK_ROOT = 16,    // `root` is valid; without it only the address itself is looked up
-    KCHECK_VARIABLE_LEFT =
-        32,  // the root is a variable of the module and the access is outside of it: an error
+    KCHECK_GENERIC = 8,         // the address may be in shared or local memory: then the access is performed
+    KCHECK_ROOT = 16,           // `root` is valid; without it only the address itself is looked up
+    KCHECK_VARIABLE_LEFT = 32,  // the root is a variable of the module and the access is outside of it
 };
 enum kcheck_verdict { KCHECK_PERFORM, KCHECK_SKIP };
 
 // Kinds of records (error_ring_record.kind). payload[0]: what; [1]: root; [2], [3]: base and size of the block
-// that the judgement rests on, with its flags, or 0; [4]: launch; [5]: number of the module. site and address are
-// members of the record.
+// that the judgement rests on, with its flags, or 0; [4]: launch; [5]: number of the module; [6]: number of the
+// counter (kcheck_state.h), or KCHECK_COUNTERS. site and address are members of the record.
 enum kcheck_kind {
     KCHECK_LEFT = 1,          // the root's block is live and the access is not inside it
     KCHECK_USE_FREED,         // the root's block, or that of the address, was freed
