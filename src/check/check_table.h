@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: MIT
-// The table of kcheck.h as the host keeps it: which blocks touch which chunks, and from that the directory and
-// the records, which check_device.h copies to the devices.
+// The table of kcheck.h as the host keeps it: which blocks touch which chunks, and from that the directory
+// and the records, which check_device.h copies to the devices.
 //
-//   block    [base, base + size), live or freed. Outer blocks are disjoint; so are inner ones, which allocators
-//            announce inside outer ones.
-//   chunk    2 MiB of addresses. It has one record, that of the only block that ever touched it, or a record for
-//            each slot: then it is divided for good.
+//   block    [base, base + size), live or freed. Outer blocks are disjoint; so are inner ones, which
+//            allocators announce inside outer ones.
+//   chunk    2 MiB of addresses. It has one record, that of the only block that ever touched it, or a record
+//            for each slot: then it is divided for good.
 //   slot     its record says what touches it; several blocks become a list of records (MIXED)
 //
 //   directory word of a chunk = 0                            no block ever touched it
 //                             = record of its block << 32    one block, not divided
 //                             = first record << 32 | kcheck_reciprocal(stride)
+//   record 0 = {0, 0}, to which a word of 0 leads
 //
 // Records that are no longer needed are used again only when every kernel that may have found them has ended.
 // Not thread-safe; the caller has a lock.
@@ -33,8 +34,8 @@ enum check_table_flags {
     CHECK_TABLE_INNER = 1,   // announced inside other memory
     CHECK_TABLE_LOOSE = 2,   // see KCHECK_LOOSE
     CHECK_TABLE_SHARES = 4,  // inner blocks in it stay known: registered memory
-    // It may be freed in the order of a stream: its chunks are divided at once, because a record that a stream
-    // will change must not move.
+    // It may be freed in the order of a stream: its chunks are divided at once, because a record that a
+    // stream will change must not move.
     CHECK_TABLE_ORDERED = 8,
 };
 
@@ -54,8 +55,9 @@ struct check_table;
 struct check_table *check_table_new(void);  // NULL: out of memory
 void check_table_free(struct check_table *t);
 
-// Adds a live block. What is known of others at its addresses is forgotten. Return 0, -EINVAL for a block that
-// the table cannot describe, or -ENOMEM: then the table is no longer right, and check_table_failed says so.
+// Adds a live block. What is known of others at its addresses is forgotten. Return 0, -EINVAL for a block
+// that the table cannot describe, or -ENOMEM: then the table is no longer right, and check_table_failed says
+// so.
 int check_table_add(struct check_table *t, const struct check_table_block *b);
 // Marks a block as freed. Returns false if it is not the live block with that base and serial.
 bool check_table_mark(struct check_table *t, uint64_t base, uint64_t serial);

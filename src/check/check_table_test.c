@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: MIT
-// The table and the judge against a model that is a list of blocks: random blocks, frees and withdrawals, after
-// each of which addresses are looked up, and accesses judged, in a copy that only gets what the table says has
-// changed.
+// The table and the judge against a model that is a list of blocks: random blocks, frees and withdrawals,
+// after each of which addresses are looked up, and accesses judged, in a copy that only gets what the table
+// says has changed.
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>

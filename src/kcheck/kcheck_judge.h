@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: MIT
-// The body of KCHECK_ACCESS (kcheck.h): judges an access that a quick comparison did not accept. The rules, the
-// first that applies decides; "inside" means with all its bytes:
+// The body of KCHECK_ACCESS (kcheck.h): judges an access that a quick comparison did not accept. The rules,
+// the first that applies decides; "inside" means with all its bytes:
 //
 //   the address is not global memory               performed
 //   the root is a variable that the access left    KCHECK_OUTSIDE_VARIABLE
-//   the root is null                               performed if inside a live block: then a number was taken for
-//                                                  the root; else KCHECK_NULL
-//   the root's block is live                       performed if inside it; LOOSE: by the address; also performed
-//                                                  if the root ends another live block and the access is inside
-//                                                  that one; else KCHECK_LEFT
+//   the root is null                               performed if inside a live block: then a number was taken
+//                                                  for the root; else KCHECK_NULL
+//   the root's block is live                       performed if inside it; LOOSE: by the address; also
+//                                                  performed if the root ends another live block and the
+//                                                  access is inside that one; else KCHECK_LEFT
 //   the root ends a live block                     by the address
 //   the root's block was freed                     KCHECK_USE_FREED
 //   else                                           by the address
@@ -55,7 +55,8 @@ KPRIM bool kcheck_judge_is_live(struct kcheck_block b)
     return b.base && !(b.size & KCHECK_FREED);
 }
 
-// Returns the block in a list of a mixed slot: a live one before a freed one, an inner one before an outer one.
+// Returns the block in a list of a mixed slot: a live one before a freed one, an inner one before an outer
+// one.
 KPRIM struct kcheck_block kcheck_judge_search(uint64_t records, uint64_t first, uint64_t address)
 {
     struct kcheck_block found = {0, 0};

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT
-// What KCHECK_ACCESS writes: the counters that keep equal errors apart, and the ring's writer. In device memory,
-// one for each context.
+// What KCHECK_ACCESS writes: the counters that keep equal errors apart, and the ring's writer. In device
+// memory, one for each context.
 //
-// Errors of one site with one block share a counter, and only one of them is a record in the ring. A counter is
-// claimed by a compare-and-swap of its key and never released, so that its number identifies it.
+// Errors of one site with one block share a counter, and only one of them is a record in the ring. A counter
+// is claimed by a compare-and-swap of its key and never released, so that its number identifies it.
 //
 //   key == 0    the counter is free; count == 0
-//   written     0: no record is in the ring; 1: a thread is writing it, or it is there. A thread that finds the
-//               ring full sets it back to 0, so that a later error tries again
+//   written     0: no record is in the ring; 1: a thread is writing it, or it is there. A thread that finds
+//               the ring full sets it back to 0, so that a later error tries again
 #ifndef MOAT_KCHECK_KCHECK_STATE_H
 #define MOAT_KCHECK_KCHECK_STATE_H
 
