@@ -30,6 +30,7 @@ enum pass_fact {
 enum pass_why {
     PASS_REWRITTEN,
     PASS_LAUNCHES,  // it launches kernels itself; the host could not prepare those launches
+    PASS_UNCOPIED,  // pass_check cannot copy it: it has a variable of its own, or statements that are not known
     PASS_WHY_COUNT,
 };
 extern const char *const pass_why_names[PASS_WHY_COUNT];
@@ -49,6 +50,8 @@ struct pass_symbol {
     uint64_t bytes;
 };
 
+struct pass_check;  // pass_check.h
+
 struct pass_result {
     struct arena arena;
     struct str text;     // the module, followed by a NUL; empty in the result of pass_description
@@ -57,13 +60,15 @@ struct pass_result {
     uint32_t nfuncs, nsymbols;
     struct pass_func *funcs;  // those with a body, in the module's order
     struct pass_symbol *symbols;
-    struct out out;  // holds the text
+    struct pass_check *check;  // of the pass `check`; NULL if it did not run
+    struct out out;            // holds the text
 };
 
 struct pass_request {
     const char *passes;  // comma-separated names; passes run in the order of passes.def
     unsigned arch;       // of the GPU, 90 for sm_90: edit_target changes the .target to it; 0: no change
     bool verify;         // run the verifier before, between and after the passes
+    const char *judge;   // for tests: PTX in place of the text that defines KCHECK_ACCESS and KCHECK_VARIABLE
 };
 
 struct pass_row {
@@ -109,6 +114,7 @@ struct pass_context {
     struct pass_result *result;
     struct ptx_func **funcs;  // by index of result->funcs
     const char *pass;         // name of the running pass
+    const char *judge;        // of the request
     struct flow *flows;       // see pass_flow
     uint32_t *flow_edits;     // each func's nedits when its analyses were made
 };
