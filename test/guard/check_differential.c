@@ -55,11 +55,13 @@ static void put_move(void)
     unsigned to = dice(POINTERS), from = dice(POINTERS);
     switch (dice(4)) {
     case 0:
-        put("    and.b32 %%i, %%r%u, 0x1ffff;\n    mul.wide.u32 %%x, %%i, 16;\n    add.s64 %%p%u, %%p%u, %%x;\n",
+        put("    and.b32 %%i, %%r%u, 0x1ffff;\n    mul.wide.u32 %%x, %%i, 16;\n    add.s64 %%p%u, %%p%u, "
+            "%%x;\n",
             dice(VALUES), to, from);
         break;
     case 1:
-        put("    and.b32 %%i, %%r%u, 0x1ffff;\n    sub.s32 %%i, 0x8000, %%i;\n    mad.wide.s32 %%p%u, %%i, 16, %%p%u;\n",
+        put("    and.b32 %%i, %%r%u, 0x1ffff;\n    sub.s32 %%i, 0x8000, %%i;\n    mad.wide.s32 %%p%u, %%i, "
+            "16, %%p%u;\n",
             dice(VALUES), to, from);
         break;
     case 2: put("    add.s64 %%p%u, %%p%u, %d;\n", to, from, ((int)dice(4000) - 2000) * 16); break;
@@ -82,7 +84,8 @@ static void put_fresh(void)
     if (dice(2))
         put("    ld.param.u64 %%p%u, [b%u];\n", dice(POINTERS), dice(BUFFERS));
     else
-        put("    ld.param.u64 %%x, [h];\n    ld.global.u64 %%p%u, [%%x+%u];\n", dice(POINTERS), 8 * dice(BUFFERS));
+        put("    ld.param.u64 %%x, [h];\n    ld.global.u64 %%p%u, [%%x+%u];\n", dice(POINTERS),
+            8 * dice(BUFFERS));
 }
 
 static void put_access(void)
@@ -97,21 +100,23 @@ static void put_access(void)
     switch (dice(3)) {
     case 0:
         if (t == 3)
-            put("    %sld%s.u64 %%x, [%%p%u+%d];\n    cvt.u32.u64 %%r%u, %%x;\n", guard, space, p, offset, dice(VALUES));
+            put("    %sld%s.u64 %%x, [%%p%u+%d];\n    cvt.u32.u64 %%r%u, %%x;\n", guard, space, p, offset,
+                dice(VALUES));
         else if (t == 0)
             put("    %sld%s.u32 %%r%u, [%%p%u+%d];\n", guard, space, dice(VALUES), p, offset);
         else
-            put("    %sld%s.%s %%s, [%%p%u+%d];\n    cvt.u32.u16 %%r%u, %%s;\n", guard, space, types[t], p, offset,
-                dice(VALUES));
+            put("    %sld%s.%s %%s, [%%p%u+%d];\n    cvt.u32.u16 %%r%u, %%s;\n", guard, space, types[t], p,
+                offset, dice(VALUES));
         break;
     case 1:
         if (t == 0)
             put("    %sst%s.u32 [%%p%u+%d], %%r%u;\n", guard, space, p, offset, dice(VALUES));
         else if (t == 3)
-            put("    %sst%s.v2.u32 [%%p%u+%d], {%%r%u, %%r%u};\n", guard, space, p, offset, dice(VALUES), dice(VALUES));
+            put("    %sst%s.v2.u32 [%%p%u+%d], {%%r%u, %%r%u};\n", guard, space, p, offset, dice(VALUES),
+                dice(VALUES));
         else
-            put("    cvt.u16.u32 %%s, %%r%u;\n    %sst%s.%s [%%p%u+%d], %%s;\n", dice(VALUES), guard, space, types[t], p,
-                offset);
+            put("    cvt.u16.u32 %%s, %%r%u;\n    %sst%s.%s [%%p%u+%d], %%s;\n", dice(VALUES), guard, space,
+                types[t], p, offset);
         break;
     case 2:
         put("    %satom%s.add.u32 %%r%u, [%%p%u+%d], %%r%u;\n", guard, space, dice(VALUES), p, offset / 4 * 4,
@@ -137,8 +142,8 @@ static void put_loop(unsigned depth)
     unsigned label = ++labels;
     put("    mov.u32 %%k%u, 0;\nagain_%u:\n", depth, label);
     put_statements(1 + dice(4), depth + 1);
-    put("    add.u32 %%k%u, %%k%u, 1;\n    setp.lt.u32 %%c, %%k%u, %u;\n    @%%c bra again_%u;\n", depth, depth, depth,
-        1 + dice(4), label);
+    put("    add.u32 %%k%u, %%k%u, 1;\n    setp.lt.u32 %%c, %%k%u, %u;\n    @%%c bra again_%u;\n", depth,
+        depth, depth, 1 + dice(4), label);
 }
 
 static void put_statements(unsigned count, unsigned depth)
@@ -164,8 +169,10 @@ static void put_statements(unsigned count, unsigned depth)
 
 static void put_kernel(unsigned n)
 {
-    put(".visible .entry kernel_%u(.param .u64 b0, .param .u64 b1, .param .u64 b2, .param .u64 b3, .param .u64 h,"
-        " .param .u32 n)\n{\n    .reg .u64 %%p<%u>, %%x;\n    .reg .u32 %%r<%u>, %%i, %%k<4>;\n    .reg .u16 %%s;\n"
+    put(".visible .entry kernel_%u(.param .u64 b0, .param .u64 b1, .param .u64 b2, .param .u64 b3, .param "
+        ".u64 h,"
+        " .param .u32 n)\n{\n    .reg .u64 %%p<%u>, %%x;\n    .reg .u32 %%r<%u>, %%i, %%k<4>;\n    .reg .u16 "
+        "%%s;\n"
         "    .reg .pred %%c;\n",
         n, POINTERS, VALUES);
     put("    setp.eq.u32 %%c, 0, 0;\n    ld.param.u32 %%r0, [n];\n");
@@ -183,7 +190,8 @@ static void map_buffers(void)
 {
     const uint64_t apart = (uint64_t)1 << 33;
     CUdeviceptr base;
-    CUmemAllocationProp prop = {.type = CU_MEM_ALLOCATION_TYPE_PINNED, .location = {CU_MEM_LOCATION_TYPE_DEVICE, 0}};
+    CUmemAllocationProp prop = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
+                                .location = {CU_MEM_LOCATION_TYPE_DEVICE, 0}};
     CUmemAccessDesc access = {{CU_MEM_LOCATION_TYPE_DEVICE, 0}, CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
     NEED(d.cuMemAddressReserve(&base, (BUFFERS + 1) * apart, 0, 0, 0));
     for (unsigned i = 0; i < BUFFERS; i++) {

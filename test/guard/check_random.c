@@ -87,11 +87,13 @@ static void put_access(const struct plan *p, int64_t offset)
     else if (p->op == STORE && p->width == 16)
         put("    %sst%s.v2.u64 [%%a+%lld], {%%e8, %%e8};\n", guard, space, (long long)offset);
     else if (p->op == STORE)
-        put("    %sst%s.%s [%%a+%lld], %%e%u;\n", guard, space, type_of(p->width), (long long)offset, p->width);
+        put("    %sst%s.%s [%%a+%lld], %%e%u;\n", guard, space, type_of(p->width), (long long)offset,
+            p->width);
     else if (p->width == 16)
         put("    %sld%s.v2.u64 {%%v8, %%w8}, [%%a+%lld];\n", guard, space, (long long)offset);
     else
-        put("    %sld%s.%s %%v%u, [%%a+%lld];\n", guard, space, type_of(p->width), p->width, (long long)offset);
+        put("    %sld%s.%s %%v%u, [%%a+%lld];\n", guard, space, type_of(p->width), p->width,
+            (long long)offset);
     put("    .loc 1 1 0\n");
     if (p->op == STORE || p->op == RED)
         put("    mov.u64 %%v, 0;\n");
@@ -127,12 +129,14 @@ static void put_root(const struct plan *p, unsigned n)
         break;
     case BY_RESULT:
         put("    {\n    .param .b64 r;\n    .param .b64 m;\n    .param .b64 n;\n    st.param.b64 [m], %%q;\n"
-            "    st.param.b64 [n], %%o;\n    call (r), first_%u, (m, n);\n    ld.param.b64 %%p, [r];\n    }\n",
+            "    st.param.b64 [n], %%o;\n    call (r), first_%u, (m, n);\n    ld.param.b64 %%p, [r];\n    "
+            "}\n",
             n);
         break;
     case BY_SELECTION: put("    selp.b64 %%p, %%q, %%o, %%always;\n"); break;
     case BY_MERGE:
-        put("    mov.u64 %%p, %%o;\n    @!%%always bra merged_%u;\n    mov.u64 %%p, %%q;\nmerged_%u:\n", n, n);
+        put("    mov.u64 %%p, %%o;\n    @!%%always bra merged_%u;\n    mov.u64 %%p, %%q;\nmerged_%u:\n", n,
+            n);
         break;
     case ROOTS: break;
     }
@@ -201,11 +205,13 @@ static void put_kernel(const struct plan *p, const struct run *r, unsigned n)
     put_functions(p, r, n);
     if (p->root == BY_VARIABLE)
         put(".global .align 256 .b8 variable_%u[%llu];\n", n, (unsigned long long)p->size);
-    put(".visible .entry kernel_%u(.param .u64 p, .param .u64 o, .param .u64 h, .param .u64 out, .param .u64 wrong,"
+    put(".visible .entry kernel_%u(.param .u64 p, .param .u64 o, .param .u64 h, .param .u64 out, .param .u64 "
+        "wrong,"
         " .param .u64 right, .param .u32 bad, .param .align 8 .b8 s[32])\n{\n%s%s",
         n, registers, constants);
     put("    mov.u32 %%t, %%tid.x;\n    ld.param.u32 %%bad, [bad];\n    ld.param.u64 %%d, [right];\n"
-        "    ld.param.u64 %%x, [wrong];\n    setp.eq.u32 %%is, %%t, %%bad;\n    selp.b64 %%d, %%x, %%d, %%is;\n"
+        "    ld.param.u64 %%x, [wrong];\n    setp.eq.u32 %%is, %%t, %%bad;\n    selp.b64 %%d, %%x, %%d, "
+        "%%is;\n"
         "    setp.lt.u32 %%always, %%t, 100;\n");
     put_root(p, n);
     if (p->root == BY_CALL || p->root == BY_CALL_SUM) {
@@ -217,7 +223,7 @@ static void put_kernel(const struct plan *p, const struct run *r, unsigned n)
         else
             late = put_sum(p, r);
         put_access(p, late);
-        }
+    }
     put("    ld.param.u64 %%out, [out];\n    mul.wide.u32 %%x, %%t, 8;\n    add.s64 %%out, %%out, %%x;\n"
         "    st.global.u64 [%%out], %%v;\n    ret;\n}\n");
 }
@@ -237,8 +243,11 @@ static bool is_freed(const char *class)
 static struct plan plan_case(const char *class, unsigned number)
 {
     static const unsigned widths[] = {1, 2, 4, 8, 16};
-    struct plan p = {
-        .root = dice(ROOTS), .sum = dice(SUMS), .op = dice(OPS), .width = widths[dice(5)], .line = LINE + number};
+    struct plan p = {.root = dice(ROOTS),
+                     .sum = dice(SUMS),
+                     .op = dice(OPS),
+                     .width = widths[dice(5)],
+                     .line = LINE + number};
     if (p.op == ATOM || p.op == RED)
         p.width = p.width < 4 ? 4 : p.width > 8 ? 8 : p.width;
     if (in(class, "idioms")) {
@@ -347,7 +356,8 @@ static void free_target(struct run *r, const char *class)
     }
 }
 
-static void run_case(CUmodule module, const struct plan *p, struct run *r, bool bad, const char *class, unsigned n)
+static void run_case(CUmodule module, const struct plan *p, struct run *r, bool bad, const char *class,
+                     unsigned n)
 {
     char name[32];
     CUfunction kernel;
@@ -376,8 +386,8 @@ static void run_case(CUmodule module, const struct plan *p, struct run *r, bool 
     else
         printf("bad %u %s %s %u %u 0x%llx %llu root %d sum %d op %d%s\n", p->line, type_name(p, r, class),
                p->op == LOAD ? "read" : "write", p->width, is_freed(class) ? 0 : p->thread,
-               variable ? 0 : (unsigned long long)r->target, (unsigned long long)p->size, p->root, p->sum, p->op,
-               p->generic ? " generic" : "");
+               variable ? 0 : (unsigned long long)r->target, (unsigned long long)p->size, p->root, p->sum,
+               p->op, p->generic ? " generic" : "");
     if (!is_freed(class))
         NEED(d.cuMemFree_v2(r->target));
     NEED(d.cuMemFree_v2(r->other));
