@@ -256,7 +256,6 @@ static int check_function(struct checking *all, struct ptx_func *f, struct str n
     arena_init(&k.arena, 0);
     k.left.name = name;
     k.most_pairs = most_pairs(all, f);
-    edit_hoist_regs(all->c->edit, f);
     int err = edit_error(all->c->edit);
     if (!err)
         err = analyse(&k);

@@ -145,7 +145,7 @@ const struct check_bounds *check_bounds_of(struct check_func *k, struct roots_of
 #define PUT(k, place, at, text, ...) \
     edit_insert((k)->k->c->edit, (place), (at), (text), EDIT_ARGS(__VA_ARGS__))
 
-// See kcheck.h. %0 pointer, %1 base, %2 size; %3 to %7 are scratch; %8: the module's variable.
+// See kcheck.h. A pointer that is not inside the block of its slot has no bounds. %0 pointer, %1 base, %2 size; %3 to %7 are scratch; %8: the module's variable.
 static const char lookup[] = "setp.lt.u64 %7, %0, 0x800000000000;\n"
                              "ld.const.u64 %6, [%8];\n"
                              "shr.u64 %3, %0, 21;\n"
@@ -165,8 +165,9 @@ static const char lookup[] = "setp.lt.u64 %7, %0, 0x800000000000;\n"
                              "ld.const.u64 %3, [%8+8];\n"
                              "add.u64 %6, %6, %3;\n"
                              "ld.global.v2.u64 {%1, %2}, [%6];\n"
-                             "sub.u64 %3, %2, 1;\n"
-                             "setp.ge.u64 %7, %3, 0x7FFFFFFFFFFF;\n"
+                             "setp.ge.u64 %7, %2, 0x800000000000;\n"
+                             "sub.u64 %3, %0, %1;\n"
+                             "setp.ge.or.u64 %7, %3, %2, %7;\n"
                              "@%7 mov.u64 %1, %0;\n"
                              "@%7 mov.u64 %2, 0;\n";
 _Static_assert(KCHECK_ADDRESS_BITS == 47 && KCHECK_CHUNK_BITS == 21 &&

@@ -45,6 +45,7 @@ struct check_segment {
     uint32_t first, last;
     uint32_t first_range, nranges;
     uint32_t first_access, naccesses;
+    uint32_t end;  // where its slow copy is put: the end of the function, or of the inner scope it is in
     uint32_t slow, back;  // labels
 };
 

@@ -96,10 +96,6 @@ uint32_t edit_add_param(struct edit *e, struct ptx_func *f, enum ptx_type type, 
 // get new names. A copy that is no entry is declared before all copies. NULL after a failure; a name that is
 // taken is -EEXIST.
 struct ptx_func *edit_clone_func(struct edit *e, const struct ptx_func *f, struct str name);
-// Moves the registers that f declares in inner scopes to its beginning, under new names, so that statements can
-// be copied to other places. Requires that no statement is kept verbatim. Takes effect at once; analyses of f
-// become invalid.
-void edit_hoist_regs(struct edit *e, struct ptx_func *f);
 
 // Names that begin with this prefix are ours; edit_name returns one that is not in use.
 #define EDIT_PREFIX "__moat_"
