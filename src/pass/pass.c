@@ -5,6 +5,7 @@
 #include <errno.h>
 
 #include "base/mem.h"
+#include "pass/pass_check.h"
 #include "pass/pass_kheap.h"
 
 const struct pass_row pass_rows[] = {

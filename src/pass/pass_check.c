@@ -4,6 +4,9 @@
 #include "pass/pass_check.h"
 
 #include <errno.h>
+#include <string.h>
+
+#include <xxhash.h>
 
 #include "pass/pass_check_state.h"
 
@@ -37,11 +40,11 @@ static const char call_text[] =
     "ret;\n"
     "}\n";
 
-static const char declarations[] =
-    ".extern .const .align 8 .b8 " KCHECK_VARIABLE "[32];\n"
-    ".extern .func (.param .b32 verdict) " KCHECK_ACCESS
-    " (.param .b64 what, .param .b64 address, .param .b64 root, .param .b64 launch);\n";
-_Static_assert(sizeof(struct kcheck_module) == 32, "declared above");
+uint64_t pass_check_sum(void)
+{
+    uint64_t sum = XXH3_64bits(kcheck_functions_ptx, strlen(kcheck_functions_ptx));
+    return XXH3_64bits_withSeed(call_text, sizeof call_text, sum);
+}
 
 // --- which functions ---------------------------------------------------------------------------------------
 
@@ -300,7 +303,7 @@ static int add_text(struct checking *k)
     int err = out_to_memory(&text);
     if (err)
         return err;
-    out_cstr(&text, given ? given : declarations);
+    out_cstr(&text, given ? given : kcheck_functions_ptx);
     out_cstr(&text, call_text);
     err = text.error;
     if (!err)

@@ -90,6 +90,8 @@ struct pass_check_func {
     uint32_t left[PASS_CHECK_LEFTS];
 };
 
+uint64_t pass_check_sum(void);  // hash of the added text: cached modules with another one are stale
+
 struct pass_check {
     uint32_t nkernels, nsites, nfuncs;
     struct pass_check_kernel *kernels;
