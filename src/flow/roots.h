@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: MIT
-// Root pointers: for each value of a register, the pointer that it was computed from, so that an access can be
-// compared with the bounds of the buffer that it was meant for.
+// Root pointers: for each value of a register, the pointer that it was computed from, so that an access can
+// be compared with the bounds of the buffer that it was meant for.
 //
 //   NONE      undefined on every path
 //   NUMBER    no pointer, as far as is known: made by multiplication, shifts, from 32 bits, ...
 //   OTHER     address of memory that is not global: shared, local, parameters, constants
 //   PARAM     the pointer at byte `id` of the kernel's parameter buffer
 //   VARIABLE  the address of the module's variable with symbol `id`, in global memory
-//   VALUE     the value `id` itself: a DEF that loads it or gets it from a call, or an ENTRY that is an argument
+//   VALUE     the value `id` itself: a DEF that loads it or gets it from a call, an ENTRY that is an argument
 //   WEB       the value `id` itself, in which different roots meet: a JOIN, a partial DEF or a selection
 //   OWN       several pointers in one sum, or nothing that is understood: there is no root
 //
@@ -17,8 +17,8 @@
 // no root, and neither has anything that is computed from it by sums.
 //
 // The root of a value is the latest execution of its DEF: what VALUE or WEB `id` held when the value was
-// computed, it still holds. A JOIN keeps the root of its inputs only if the root's block strictly dominates its
-// own; else the JOIN is a WEB, because an input may come from an earlier round of a loop.
+// computed, it still holds. A JOIN keeps the root of its inputs only if the root's block strictly dominates
+// its own; else the JOIN is a WEB, because an input may come from an earlier round of a loop.
 //
 // Functions with instructions that are not known, see cfg.h on `uncertain`, have no roots: all is OWN.
 #ifndef MOAT_FLOW_ROOTS_H
@@ -67,12 +67,12 @@ bool roots_valid(const struct roots *r);
 // root: OWN.
 struct roots_of roots_address(const struct roots *r, uint32_t stmt, const struct ptx_operand *addr);
 
-// Finds the roots that a selection chooses from: the first if the predicate is true. Returns false if the value
-// is not written by a selection without a guard.
+// Finds the roots that a selection chooses from: the first if the predicate is true. Returns false if the
+// value is not written by a selection without a guard.
 bool roots_picked(const struct roots *r, uint32_t value, struct roots_of out[2]);
 
-// Finds the offset of a byte of a kernel's parameter: the buffer is laid out as CUDA does. Returns false if sym
-// is not a parameter of f.
+// Finds the offset of a byte of a kernel's parameter: the buffer is laid out as CUDA does. Returns false if
+// sym is not a parameter of f.
 bool roots_param_offset(const struct ptx_func *f, uint32_t sym, uint64_t *offset);
 
 extern const char *const roots_kind_names[ROOTS_KINDS];

@@ -2,8 +2,9 @@
 // Bounds that are kept in registers: of pointers that are loaded, returned or merged.
 //
 // A VALUE's bounds are looked up in the table right behind its definition. Where different roots meet in a
-// register, the register has a shadow, two more registers that are set to the new bounds whenever the register
-// is written; at the start of the block in which they meet, the WEB's bounds are copied from the shadow.
+// register, the register has a shadow, two more registers that are set to the new bounds whenever the
+// register is written; at the start of the block in which they meet, the WEB's bounds are copied from the
+// shadow.
 #include <errno.h>
 
 #include "pass/pass_check_state.h"
@@ -145,7 +146,8 @@ const struct check_bounds *check_bounds_of(struct check_func *k, struct roots_of
 #define PUT(k, place, at, text, ...) \
     edit_insert((k)->k->c->edit, (place), (at), (text), EDIT_ARGS(__VA_ARGS__))
 
-// See kcheck.h. A pointer that is not inside the block of its slot has no bounds. %0 pointer, %1 base, %2 size; %3 to %7 are scratch; %8: the module's variable.
+// See kcheck.h. A pointer that is not inside the block of its slot has no bounds. %0 pointer, %1 base, %2
+// size; %3 to %7 are scratch; %8: the module's variable.
 static const char lookup[] = "setp.lt.u64 %7, %0, 0x800000000000;\n"
                              "ld.const.u64 %6, [%8];\n"
                              "shr.u64 %3, %0, 21;\n"

@@ -235,8 +235,8 @@ static void ask(struct check_func *k, uint32_t at, const struct check_access *a)
            edit_reg(k->bad), edit_imm(KCHECK_PERFORM));
 }
 
-// Finds bounds for the access alone, as for a range. Returns false if there are none at hand; KCHECK_ACCESS then
-// decides. For a variable there always are, because KCHECK_ACCESS does not know its size.
+// Finds bounds for the access alone, as for a range. Returns false if there are none at hand; KCHECK_ACCESS
+// then decides. For a variable there always are, because KCHECK_ACCESS does not know its size.
 static bool own_range(const struct check_func *k, const struct check_access *a, struct check_range *r)
 {
     *r = (struct check_range){.root = a->root, .high = a->mem.bytes, .pair = PTX_NONE};

@@ -157,8 +157,8 @@ static bool is_available(struct check_func *k, uint32_t value, uint32_t first, u
     return k->asked[value].can;
 }
 
-// Follows sums with constants back to a value that is there when the segment starts, or to one that is no such
-// sum.
+// Follows sums with constants back to a value that is there when the segment starts, or to one that is no
+// such sum.
 static void fold(const struct check_func *k, uint32_t first, struct check_range *range)
 {
     while (check_is_later(k, range->value, first)) {
@@ -225,8 +225,8 @@ static bool is_same_base(const struct check_range *a, const struct check_range *
            a->value != REACH_NONE && a->guard_value == b->guard_value && a->guard_negated == b->guard_negated;
 }
 
-// Adds a range to the segment, or makes one of two that have the same base. Ranges of addresses without a root
-// stay apart, because their buffers may be different ones.
+// Adds a range to the segment, or makes one of two that have the same base. Ranges of addresses without a
+// root stay apart, because their buffers may be different ones.
 static int add_range(struct check_func *k, struct check_segment *g, struct check_range range)
 {
     for (uint32_t i = g->first_range; range.root.kind != ROOTS_OWN && i < k->ranges.len; i++) {

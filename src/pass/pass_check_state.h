@@ -49,8 +49,8 @@ struct check_segment {
     uint32_t slow, back;  // labels
 };
 
-// How the bounds of a root are kept: registers for base and size. If its block is not live, base is the pointer
-// itself and size is 0.
+// How the bounds of a root are kept: registers for base and size. If its block is not live, base is the
+// pointer itself and size is 0.
 struct check_bounds {
     uint32_t base, size;  // registers
     bool needed;

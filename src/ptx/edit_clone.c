@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 // Copies of functions and of statements.
 //
-// A copy of a function has symbols of its own for everything that is declared in it, because a symbol leads to
-// one declaration, and a label to one statement. Labels get new names, which debug sections do not refer to.
+// A copy of a function has symbols of its own for everything that is declared in it, because a symbol leads
+// to one declaration, and a label to one statement. Labels get new names, which debug sections do not refer
+// to.
 #include <assert.h>
 
 #include "ptx/edit_state.h"
