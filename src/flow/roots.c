@@ -324,6 +324,8 @@ static struct roots_of of_def(const struct solving *s, uint32_t v)
         return new;
     struct roots_of old = s->r->of[value_at(s, v)->input];
     s->r->made[v] = new;
+    if (equal(new, self))
+        return old.kind == ROOTS_OWN ? own : self;
     if (new.kind == ROOTS_VALUE &&new.id == v && old.kind != ROOTS_OWN)
         return old.kind == ROOTS_NONE ? new : self;
     return resolve(merge(new, old, self), self);
@@ -331,7 +333,7 @@ static struct roots_of of_def(const struct solving *s, uint32_t v)
 
 static struct roots_of root_of(const struct solving *s, uint32_t v)
 {
-    if (s->number[v])
+    if (s->number[v] && value_at(s, v)->kind != REACH_ENTRY)
         return number;
     switch ((enum reach_kind)value_at(s, v)->kind) {
     case REACH_ENTRY: return is_argument(s, v) ? (struct roots_of){ROOTS_VALUE, v} : none;
