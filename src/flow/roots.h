@@ -72,8 +72,8 @@ struct roots_of roots_address(const struct roots *r, uint32_t stmt, const struct
 // value is not written by a selection without a guard.
 bool roots_picked(const struct roots *r, uint32_t value, struct roots_of out[2]);
 
-// Finds the roots of both sides of a sum that is a WEB because either may be the pointer. Returns false if the
-// value is not written by a sum without a guard.
+// Finds the roots of both sides of a sum that is a WEB because either may be the pointer. Returns false if
+// the value is not written by a sum without a guard.
 bool roots_summed(const struct roots *r, uint32_t value, struct roots_of out[2]);
 
 // Finds the offset of a byte of a kernel's parameter: the buffer is laid out as CUDA does. Returns false if
