@@ -201,8 +201,7 @@ static void print_op(struct program *g, struct op *o)
     case LOAD_POINTER:
         PRINT(g,
               "ld.param.u64 %%x, [table];\nand.b32 %%t, %%r%d, 7;\nmul.wide.u32 %%y, %%t, 8;\n"
-              "add.u64 %%x, %%x, %%y;\n@%%always ld.global.u64 %%p%d, [%%x];\n" +
-                  0,
+              "add.u64 %%x, %%x, %%y;\n@%%always ld.global.u64 %%p%d, [%%x];\n",
               o->b, o->d);
         g->nsites++;
         break;
