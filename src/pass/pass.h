@@ -30,7 +30,7 @@ enum pass_fact {
 enum pass_why {
     PASS_REWRITTEN,
     PASS_LAUNCHES,  // it launches kernels itself; the host could not prepare those launches
-    PASS_UNCOPIED,  // pass_check cannot copy it: it has a variable of its own, or statements that are not known
+    PASS_UNCOPIED,  // pass_check cannot copy it: it has a variable of its own, or unknown statements
     PASS_WHY_COUNT,
 };
 extern const char *const pass_why_names[PASS_WHY_COUNT];

@@ -91,8 +91,8 @@ static void find_taken(const struct ptx_module *m, bool *taken)
     }
 }
 
-// Whether a function can be copied: statements kept verbatim may refer to anything, and a variable in global or
-// constant memory must exist once.
+// Whether a function can be copied: statements kept verbatim may refer to anything, and a variable in
+// global or constant memory must exist once.
 static bool can_copy(const struct ptx_func *f)
 {
     for (uint32_t i = 0; i < f->nstmts; i++) {
@@ -259,7 +259,6 @@ static int check_function(struct checking *all, struct ptx_func *f, struct str n
     arena_init(&k.arena, 0);
     k.left.name = name;
     k.most_pairs = most_pairs(all, f);
-    edit_hoist_regs(all->c->edit, f);
     int err = edit_error(all->c->edit);
     if (!err)
         err = analyse(&k);

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: MIT
-// The pass behind --mode=check: every global access of a kernel is compared with the bounds of the buffer that
-// its root points into (flow/roots.h). kcheck/kcheck.h says what kernels and the host share.
+// The pass behind --mode=check: every global access of a kernel is compared with the bounds of the buffer
+// that its root points into (flow/roots.h). kcheck/kcheck.h says what kernels and the host share.
 //
-// Each kernel NAME stays as it was, and gets a copy KCHECK_PREFIX NAME that checks, with one more parameter.
-// Functions get copies that checked code calls; one whose address is taken is changed in place, since indirect
-// calls reach it. The copy, or changed function, looks like this:
+// Each kernel NAME stays as it was, and gets a copy KCHECK_PREFIX NAME that checks, with one more
+// parameter. Functions get copies that checked code calls; one whose address is taken is changed in place,
+// since indirect calls reach it. The copy, or changed function, looks like this:
 //
 //   block:  checks of a segment of the block, all at its start; one branch
 //           the segment, as it was

@@ -9,8 +9,8 @@
 
 void check_describe(const struct pass_check *check, struct out *to);
 
-// Reads what follows the word "check" on its line, and the lines behind it, which are taken off *rest. Returns 0,
-// -EINVAL or -ENOMEM.
+// Reads what follows the word "check" on its line, and the lines behind it, which are taken off *rest.
+// Returns 0, -EINVAL or -ENOMEM.
 int check_description(struct arena *arena, struct str line, struct str *rest, struct pass_check **out);
 
 #endif

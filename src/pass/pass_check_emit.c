@@ -152,15 +152,25 @@ static void emit_fast(struct check_func *k, uint32_t segment)
 
 // --- slow --------------------------------------------------------------------------------------------------
 
+static void clear_part(struct check_func *k, uint32_t at, unsigned bits, struct ptx_operand o)
+{
+    switch (bits) {
+    case 16: BEFORE(k, at, "mov.b16 %0, 0;", o); break;
+    case 32: BEFORE(k, at, "mov.b32 %0, 0;", o); break;
+    case 64: BEFORE(k, at, "mov.b64 %0, 0;", o); break;
+    case 128: BEFORE(k, at, "mov.u64 %1, 0;\nmov.b128 %0, {%1, %1};", o, edit_reg(k->t)); break;
+    default: break;  // 8 bits: no instruction but a load writes such a register
+    }
+}
+
 static void clear_reg(struct check_func *k, uint32_t at, const struct ptx_operand *o)
 {
     const struct ptx_var *var = ptx_reg_var(k->f, o->id);
-    switch (ptx_type_bits((enum ptx_type)var->type)) {
-    case 16: BEFORE(k, at, "mov.b16 %0, 0;", edit_reg(o->id)); break;
-    case 32: BEFORE(k, at, "mov.b32 %0, 0;", edit_reg(o->id)); break;
-    case 64: BEFORE(k, at, "mov.b64 %0, 0;", edit_reg(o->id)); break;
-    case 128: BEFORE(k, at, "mov.u64 %1, 0;\nmov.b128 %0, {%1, %1};", edit_reg(o->id), edit_reg(k->t)); break;
-    default: break;  // 8 bits: no instruction but a load writes such a register
+    struct ptx_operand part = edit_reg(o->id);
+    for (unsigned i = 0; i < var->vec; i++) {
+        if (var->vec > 1)
+            part.sub = (uint8_t)(PTX_SEL_X + i);
+        clear_part(k, at, ptx_type_bits((enum ptx_type)var->type), part);
     }
 }
 
@@ -225,6 +235,17 @@ static void ask(struct check_func *k, uint32_t at, const struct check_access *a)
            edit_reg(k->bad), edit_imm(KCHECK_PERFORM));
 }
 
+// Finds bounds for the access alone, as for a range. Returns false if there are none at hand; KCHECK_ACCESS
+// then decides. For a variable there always are, because KCHECK_ACCESS does not know its size.
+static bool own_range(const struct check_func *k, const struct check_access *a, struct check_range *r)
+{
+    *r = (struct check_range){.root = a->root, .high = a->mem.bytes, .pair = PTX_NONE};
+    for (uint32_t i = 0; a->root.kind == ROOTS_PARAM && i < k->pairs.len; i++)
+        if (k->pairs.items[i].offset == a->root.id && k->pairs.items[i].span == a->mem.bytes)
+            r->pair = i;
+    return a->root.kind != ROOTS_OWN && (a->root.kind != ROOTS_PARAM || r->pair != PTX_NONE);
+}
+
 static void slow_access(struct check_func *k, uint32_t at, const struct check_access *a)
 {
     const struct ptx_stmt *s = &k->f->stmts[a->stmt];
@@ -239,6 +260,12 @@ static void slow_access(struct check_func *k, uint32_t at, const struct check_ac
         BEFORE(k, at, "mov.u64 %0, %1;", edit_reg(k->t), edit_sym_at(addr->id, addr->value));
     else
         BEFORE(k, at, "mov.u64 %0, %1;", edit_reg(k->t), edit_imm(addr->value));
+    struct check_range alone;
+    if (own_range(k, a, &alone)) {
+        struct ptx_operand base = bounds(k, at, &alone, k->t);
+        BEFORE(k, at, "sub.u64 %0, %1, %2;\nsetp.lt.u64 %3, %0, %4;\n@%3 bra %5;", edit_reg(k->root),
+               edit_reg(k->t), base, edit_reg(k->bad), edit_reg(k->limit), edit_sym(perform));
+    }
     ask(k, at, a);
     BEFORE(k, at, "@!%0 bra %1;", edit_reg(k->bad), edit_sym(perform));
     clear_results(k, at, s);
@@ -251,8 +278,12 @@ static void slow_access(struct check_func *k, uint32_t at, const struct check_ac
 static void emit_slow(struct check_func *k, const struct check_segment *g)
 {
     struct edit *e = k->k->c->edit;
-    uint32_t end = k->f->nstmts, next = 0;
+    uint32_t end = g->end, next = 0, loc = g->first;
     edit_place_label(e, end, g->slow);
+    while (loc > 0 && k->f->stmts[loc - 1].kind != PTX_LOC)
+        loc--;
+    if (loc > 0)  // the line that the segment starts in
+        edit_copy_stmt(e, end, loc - 1);
     for (uint32_t i = g->first; i <= g->last; i++) {
         const struct ptx_stmt *s = &k->f->stmts[i];
         bool access = next < g->naccesses && k->accesses.items[g->first_access + next].stmt == i;
@@ -264,6 +295,20 @@ static void emit_slow(struct check_func *k, const struct check_segment *g)
             check_bounds_after(k, i, EDIT_BEFORE, end);
     }
     BEFORE(k, end, "bra %0;", edit_sym(g->back));
+}
+
+// A label can be named only inside the scope that it is in: slow code is at the end of the scope.
+static void place_slow(struct check_func *k, const struct check_segment *g)
+{
+    struct edit *e = k->k->c->edit;
+    uint32_t past = 0;
+    if (g->end < k->f->nstmts) {
+        past = edit_new_label(e);
+        BEFORE(k, g->end, "bra %0;", edit_sym(past));
+    }
+    emit_slow(k, g);
+    if (g->end < k->f->nstmts)
+        edit_place_label(e, g->end, past);
 }
 
 // --- all ---------------------------------------------------------------------------------------------------
@@ -305,5 +350,5 @@ void check_emit(struct check_func *k)
     if (edit_falls_off(k->f))
         BEFORE(k, k->f->nstmts, "ret;");
     for (size_t i = 0; i < k->segments.len && !edit_error(k->k->c->edit); i++)
-        emit_slow(k, &k->segments.items[i]);
+        place_slow(k, &k->segments.items[i]);
 }

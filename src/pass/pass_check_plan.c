@@ -157,8 +157,8 @@ static bool is_available(struct check_func *k, uint32_t value, uint32_t first, u
     return k->asked[value].can;
 }
 
-// Follows sums with constants back to a value that is there when the segment starts, or to one that is no such
-// sum.
+// Follows sums with constants back to a value that is there when the segment starts, or to one that is no
+// such sum.
 static void fold(const struct check_func *k, uint32_t first, struct check_range *range)
 {
     while (check_is_later(k, range->value, first)) {
@@ -225,8 +225,8 @@ static bool is_same_base(const struct check_range *a, const struct check_range *
            a->value != REACH_NONE && a->guard_value == b->guard_value && a->guard_negated == b->guard_negated;
 }
 
-// Adds a range to the segment, or makes one of two that have the same base. Ranges of addresses without a root
-// stay apart, because their buffers may be different ones.
+// Adds a range to the segment, or makes one of two that have the same base. Ranges of addresses without a
+// root stay apart, because their buffers may be different ones.
 static int add_range(struct check_func *k, struct check_segment *g, struct check_range range)
 {
     for (uint32_t i = g->first_range; range.root.kind != ROOTS_OWN && i < k->ranges.len; i++) {
@@ -324,6 +324,30 @@ uint32_t check_pair(struct check_func *k, uint32_t offset, uint32_t span)
     return (uint32_t)k->pairs.len - 1;
 }
 
+// Finds the end of the scope that each segment is in. Segments are in the order of statements.
+static int find_ends(struct check_func *k)
+{
+    VEC(size_t) open = {0};  // for each open scope, the number of segments before it
+    size_t next = 0;
+    int err = 0;
+    for (uint32_t i = 0; i < k->f->nstmts && !err; i++) {
+        if (next < k->segments.len && k->segments.items[next].first == i)
+            k->segments.items[next++].end = PTX_NONE;
+        if (k->f->stmts[i].kind == PTX_OPEN)
+            err = vec_push(&open, next);
+        if (k->f->stmts[i].kind != PTX_CLOSE || !open.len)
+            continue;
+        for (size_t s = open.items[--open.len]; s < next; s++)
+            if (k->segments.items[s].end == PTX_NONE)
+                k->segments.items[s].end = i;
+    }
+    for (size_t s = 0; s < k->segments.len; s++)
+        if (k->segments.items[s].end == PTX_NONE)
+            k->segments.items[s].end = k->f->nstmts;
+    vec_free(&open);
+    return err;
+}
+
 int check_plan(struct check_func *k)
 {
     int err = 0;
@@ -335,5 +359,5 @@ int check_plan(struct check_func *k)
         if (r->root.kind == ROOTS_PARAM)
             r->pair = check_pair(k, r->root.id, (uint32_t)(r->high - r->low));
     }
-    return err;
+    return err ? err : find_ends(k);
 }

@@ -45,11 +45,12 @@ struct check_segment {
     uint32_t first, last;
     uint32_t first_range, nranges;
     uint32_t first_access, naccesses;
+    uint32_t end;  // where its slow copy is put: the end of the function, or of the inner scope it is in
     uint32_t slow, back;  // labels
 };
 
-// How the bounds of a root are kept: registers for base and size. If its block is not live, base is the pointer
-// itself and size is 0.
+// How the bounds of a root are kept: registers for base and size. If its block is not live, base is the
+// pointer itself and size is 0.
 struct check_bounds {
     uint32_t base, size;  // registers
     bool needed;

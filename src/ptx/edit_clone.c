@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: MIT
 // Copies of functions and of statements.
 //
-// A copy of a function has symbols of its own for everything that is declared in it, because a symbol leads to
-// one declaration, and a label to one statement. Labels get new names, which debug sections do not refer to.
+// A copy of a function has symbols of its own for everything that is declared in it, because a symbol leads
+// to one declaration, and a label to one statement. Labels get new names, which debug sections do not refer
+// to.
 #include <assert.h>
 
 #include "ptx/edit_state.h"
@@ -233,50 +234,6 @@ struct ptx_func *edit_clone_func(struct edit *e, const struct ptx_func *f, struc
     if (vec_push(&e->defined, (struct ptx_item){.kind = PTX_ITEM_FUNC, .pos = PTX_NONE, .func = to}))
         edit_fail(e, -ENOMEM);
     return e->error ? NULL : to;
-}
-
-// --- registers of inner scopes -----------------------------------------------------------------------------
-
-static bool is_inner_register(const struct ptx_stmt *s, unsigned depth)
-{
-    return depth && s->kind == PTX_DECL && s->var->space == PTX_SPACE_REG;
-}
-
-static uint32_t count_inner(const struct ptx_func *f)
-{
-    unsigned depth = 0;
-    uint32_t n = 0;
-    for (uint32_t i = 0; i < f->nstmts; i++) {
-        depth += f->stmts[i].kind == PTX_OPEN;
-        depth -= f->stmts[i].kind == PTX_CLOSE && depth;
-        n += is_inner_register(&f->stmts[i], depth);
-    }
-    return n;
-}
-
-void edit_hoist_regs(struct edit *e, struct ptx_func *f)
-{
-    assert(f->has_body && e->f != f);
-    uint32_t inner = e->error ? 0 : count_inner(f), first = 0, rest = inner;
-    unsigned depth = 0;
-    struct ptx_stmt *stmts = inner ? edit_alloc(e, f->nstmts, sizeof *stmts) : NULL;
-    for (uint32_t i = 0; stmts && i < f->nstmts && !e->error; i++) {
-        const struct ptx_stmt *s = &f->stmts[i];
-        depth += s->kind == PTX_OPEN;
-        depth -= s->kind == PTX_CLOSE && depth;
-        if (is_inner_register(s, depth)) {
-            e->m->syms[s->var->sym].name = edit_name(e, "%");
-            stmts[first++] = *s;
-            continue;
-        }
-        if (s->kind == PTX_LABEL)
-            e->m->syms[s->sym].stmt = rest;
-        stmts[rest++] = *s;
-    }
-    if (!stmts || e->error)
-        return;
-    f->stmts = stmts;
-    f->nedits++;
 }
 
 // --- one statement -----------------------------------------------------------------------------------------

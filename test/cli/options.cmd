@@ -205,7 +205,7 @@ $ moat options
     default: auto
     now: auto (default)
 --pass=PASS
-    apply PASS: count adds counters of loads, stores and bytes, kheap redirects malloc and free to a heap of moat's own, check compares each global access with the bounds of its buffer
+    apply PASS: count counts loads, stores and bytes, kheap redirects malloc and free to a heap of moat's own, check checks each global access
     for: ptx instrument
     default: count
     now: count (default)
