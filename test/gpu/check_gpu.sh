@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: MIT
 # builds: one
-# --mode=check on a real GPU: random kernels of every class (test/guard/check_random.sh), and random kernels whose reports
+# --mode=check on a real GPU: random kernels of every class (test/guard/check_classes.sh), and random kernels whose reports
 # and results must be those of the CPU device. The table goes to the file SECTION names, if any: bench/section
 # check-errors-gpu <FILE puts it into doc/results.md.
 set -u
@@ -18,8 +18,8 @@ run() {  # run DEVICE SEED: the source lines of errors in $T/DEVICE.lines, what 
         "$BUILD/tool/check_differential" "$2" 500 >"$T/$1.out" 2>"$T/$1.err" </dev/null
     grep -o '"line":[0-9]*' "$T/$1.json" | sort -u >"$T/$1.lines"
 }
-TEST_ALL=1 GUARD_DEVICE=gpu test/guard/check_random.sh >"$T/random" 2>&1
-note $? "check_random: $(tail -n 20 "$T/random")"
+TEST_ALL=1 GUARD_DEVICE=gpu test/guard/check_classes.sh >"$T/random" 2>&1
+note $? "check_classes: $(tail -n 20 "$T/random")"
 for seed in 1 2 3 4; do
     run cpu $seed
     run gpu $seed

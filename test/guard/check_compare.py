@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: MIT
-"""check_compare.py PLAN JSON: compares what check_random planned (its output) with what moat reported.
+"""check_compare.py PLAN JSON: compares what check_classes planned (its output) with what moat reported.
 
 Every bad line has exactly one report with the right type, kind, bytes, thread and buffer, and every good line has
 none. Prints the lines that differ, at most 20, and "CASES compared, N wrong".

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// check_random SEED CASES CLASS: makes random kernels for --mode=check, each with one access that may be wrong,
+// check_classes SEED CASES CLASS: makes random kernels for --mode=check, each with one access that may be wrong,
 // and runs them. For each case it prints what moat must report, and what it must have left unchanged is compared.
 //
 //   good LINE                                          no report with this source line

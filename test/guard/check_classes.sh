@@ -15,7 +15,7 @@ passed=0 failed=0
 for class in adjacent far freed late idioms; do
     seed=${CHECK_SEED:-$((RANDOM + 1))}
     timeout 600 "$MOAT" --device="${GUARD_DEVICE:-cpu}" --mode=check --no-cache --format=json --log-file="$T/log" --print-limit=0 \
-        "$BUILD/tool/check_random" "$seed" $cases $class >"$T/plan" 2>"$T/err" </dev/null
+        "$BUILD/tool/check_classes" "$seed" $cases $class >"$T/plan" 2>"$T/err" </dev/null
     if result=$(python3 test/guard/check_compare.py "$T/plan" "$T/log" 2>&1); then
         passed=$((passed + 1))
     else
