@@ -35,6 +35,9 @@ const struct pass_check *check_host_checks(const void *handle);
 void check_host_each(void (*f)(struct check_device *d, struct context *ctx, void *argument), void *argument);
 void check_host_context_gone(CUcontext context);
 
+// Divides the 2 MiB at an address, in which there was no block yet, for blocks at a distance of stride.
+void check_host_divide(uint64_t address, uint32_t stride);
+
 // The free of a block in the order of a stream, before the driver's call; an allocation in the order of a
 // stream by the calling thread, before the driver's call.
 void check_host_free_in_order(uint64_t base, CUstream stream, bool per_thread);

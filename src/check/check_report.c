@@ -7,6 +7,7 @@
 #include "base/mem.h"
 #include "check/check_host.h"
 #include "check/check_launch.h"
+#include "check/check_memory.h"
 #include "context/context_copy.h"
 #include "core/epoch.h"
 #include "core/guard.h"
@@ -14,6 +15,8 @@
 #include "launch/launch_ring.h"
 #include "track/guard_report.h"
 #include "track/track.h"
+
+enum { NEAR = 4096 };  // bytes from a buffer within which a stray access is shown with it
 
 // What was reported for the counters of a context. All of this file works under the lock of check_host.c.
 struct counted {
@@ -94,6 +97,18 @@ static void add_block(struct guard_finding *f, uint64_t base, uint64_t size)
                             : "the buffer has been freed since";
 }
 
+// Adds the buffer behind which a stray access is.
+static void add_nearest(struct guard_finding *f)
+{
+    unsigned section = epoch_enter();
+    const struct track_block *b = track_before(f->address, NEAR);
+    if (b && !f->nbuffers) {
+        f->buffers[f->nbuffers++] = track_copy(b, false);
+        f->note = "this is the nearest buffer before it: the pointer was in no buffer, or at the end of one";
+    }
+    epoch_leave(section);
+}
+
 static enum report_type type_of(const struct error_ring_record *r, const struct guard_finding *f)
 {
     uint64_t base = r->payload[2];
@@ -106,7 +121,7 @@ static enum report_type type_of(const struct error_ring_record *r, const struct 
     case KCHECK_USE_FREED: return REPORT_USE_AFTER_FREE;
     case KCHECK_NULL: return REPORT_NULL_DEREFERENCE;
     case KCHECK_OUTSIDE_VARIABLE: return REPORT_GLOBAL_OVERFLOW;
-    default: return REPORT_WILD_ACCESS;
+    default: return f->nbuffers ? REPORT_HEAP_OVERFLOW : REPORT_WILD_ACCESS;
     }
 }
 
@@ -150,6 +165,8 @@ static uint64_t report(const struct error_ring_record *r, const struct context *
     f.launched_at = check_launch_stack(r->payload[4], &f.call);
     f.in_kernel = !f.launched_at;
     add_block(&f, r->payload[2], r->payload[3]);
+    if (r->kind == KCHECK_STRAY)
+        add_nearest(&f);
     f.type = type_of(r, &f);
     return guard_report_keyed(&f);
 }
@@ -162,7 +179,8 @@ static void take(struct check_device *d, struct context *ctx)
         counted[number] = mem_zalloc(1, sizeof **counted);
     while (error_ring_take(&d->reader, &r)) {
         // Memory whose allocation moat did not see may be accessed rightly.
-        if (r.client != ERROR_RING_CHECK || r.kind >= KCHECK_KINDS || r.kind == KCHECK_STRAY)
+        if (r.client != ERROR_RING_CHECK || r.kind >= KCHECK_KINDS ||
+            (r.kind == KCHECK_STRAY && !check_memory_owns(r.address)))
             continue;
         uint64_t key = report(&r, ctx), n = r.payload[6];
         guard_count(GUARD_CHECK_ERRORS);

@@ -45,6 +45,11 @@ static int reserve(uint64_t size, uint64_t *base)
 
 static struct pages_address addresses = PAGES_ADDRESS_INIT(reserve);
 
+int pages_block_take_addresses(uint32_t units, uint64_t *base, bool *again)
+{
+    return pages_address_take(&addresses, units, base, again);
+}
+
 void pages_block_after_fork(void)
 {
     lock_after_fork(&addresses.lock);
