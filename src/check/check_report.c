@@ -2,7 +2,10 @@
 #include "check/check_report.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <time.h>
+#include <unistd.h>
 
 #include "base/mem.h"
 #include "check/check_host.h"
@@ -11,12 +14,16 @@
 #include "context/context_copy.h"
 #include "core/epoch.h"
 #include "core/guard.h"
+#include "core/own_thread.h"
 #include "kcheck/kcheck.h"
 #include "launch/launch_ring.h"
 #include "track/guard_report.h"
 #include "track/track.h"
 
-enum { NEAR = 4096 };  // bytes from a buffer within which a stray access is shown with it
+enum {
+    NEAR = 4096,       // bytes from a buffer within which a stray access is shown with it
+    PAUSE = 50000000,  // nanoseconds between two looks at the rings
+};
 
 // What was reported for the counters of a context. All of this file works under the lock of check_host.c.
 struct counted {
@@ -203,7 +210,44 @@ static void read_one(struct check_device *d, struct context *ctx, void *all)
 void check_report_read(bool all)
 {
     if (check_host_on)
-        check_host_each(read_one, &all);
+        check_host_rings(read_one, &all, all);
+}
+
+// Reports what kernels find while they run and the program waits elsewhere.
+static void *watch(void *unused)
+{
+    const struct timespec pause = {.tv_nsec = PAUSE};
+    while (check_host_on) {
+        check_report_read(false);
+        nanosleep(&pause, NULL);
+    }
+    return NULL;
+}
+
+static int owner;  // the process in which kernels are checked
+
+// Registered after the driver's own exit handler, so it runs before the driver shuts down.
+static void at_exit(void)
+{
+    if (owner != getpid())
+        return;
+    check_report_read(true);
+    check_report_count();
+    check_host_close();
+}
+
+static void first(void)
+{
+    owner = getpid();
+    if (atexit(at_exit))
+        guard_report_note("check: errors that kernels make last are not reported when the program ends");
+    if (!own_thread(watch))
+        guard_report_note("check: no thread: errors are reported when the program launches or waits");
+}
+
+void check_report_start(void)
+{
+    check_host_first = first;
 }
 
 // --- counts ------------------------------------------------------------------------------------------------

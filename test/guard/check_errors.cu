@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <unistd.h>
 
 #define NEED(call) need((call), #call, __LINE__)
 
@@ -356,6 +357,15 @@ static void a_million(bool bad)
     wait();
 }
 
+// The program waits in no call of CUDA's.
+static void host_idle(bool bad)
+{
+    fill<<<1, 32>>>(take<int>(10), 0l, 10l + bad);
+    sleep(2);
+    printf("went on\n");
+    wait();
+}
+
 // Two errors in one run, of different types: the second is found too.
 static void several(bool bad)
 {
@@ -396,6 +406,7 @@ static const struct {
     {"managed", managed, "heap-buffer-overflow"},
     {"pinned", pinned, "heap-buffer-overflow"},
     {"a_million", a_million, "heap-buffer-overflow"},
+    {"host_idle", host_idle, "heap-buffer-overflow"},
     {"several", several, "heap-buffer-overflow heap-use-after-free"},
 };
 

@@ -70,6 +70,11 @@ run --on-error=trap "$T/check_errors" bad write_past
 [ "$status" = 97 ] && [[ $found == heap-buffer-overflow* ]] && grep -q 'cudaDeviceSynchronize' "$T/log"
 verdict $? '--on-error=trap'
 
+# A thread of moat's own finds what a kernel did while the program sleeps.
+run --halt-on-error "$T/check_errors" bad host_idle
+[ "$status" = 97 ] && [ "$found" = heap-buffer-overflow ] && ! grep -q 'went on' "$T/log"
+verdict $? '--halt-on-error'
+
 # From the cache, everything is known as at the first time.
 run "$T/check_errors" bad write_past
 missing=$(lacks write_past | paste -sd ,)
