@@ -5,15 +5,17 @@
 
 #include "base/option.h"
 
-// Bits, of which a mode may have several.
-enum decides { NOTHING = 0, LAYOUT = 1, CODE = 2, DECISIONS = 2 };
+enum decides { NOTHING, LAYOUT, CODE, DECISIONS };
 
-static const char *const texts[DECISIONS] = {"where buffers lie", "which code kernels are"};
+static const char *const texts[DECISIONS] = {
+    [LAYOUT] = "where buffers lie",
+    [CODE] = "which code kernels are",
+};
 
 static const struct row {
     unsigned bit;
     const char *word;
-    unsigned decides;  // enum decides
+    enum decides decides;
 } rows[] = {
 #define MODE(id, symbol, word, decides, help) {OPTION_MODE_##id, word, decides},
 #define WITH(id, symbol)
@@ -31,24 +33,40 @@ bool modes_conflict(uint64_t modes, char *why, size_t size)
     }
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
         const struct row *r = &rows[i];
-        for (unsigned what = 0; modes >> r->bit & 1 && what < DECISIONS; what++) {
-            if (!(r->decides >> what & 1))
-                continue;
-            if (first[what]) {
-                snprintf(why, size, "--mode: %s and %s both decide %s; choose one of them", first[what],
-                         r->word, texts[what]);
-                return true;
-            }
-            first[what] = r->word;
+        if (!(modes >> r->bit & 1) || r->decides == NOTHING)
+            continue;
+        if (first[r->decides]) {
+            snprintf(why, size, "--mode: %s and %s both decide %s; choose one of them", first[r->decides],
+                     r->word, texts[r->decides]);
+            return true;
         }
+        first[r->decides] = r->word;
     }
     return false;
+}
+
+static bool has_layout(uint64_t modes)
+{
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        if (modes >> rows[i].bit & 1 && rows[i].decides == LAYOUT)
+            return true;
+    return false;
+}
+
+uint64_t modes_with_layout(uint64_t modes)
+{
+#define GIVES(id, layout)                                    \
+    if (modes >> OPTION_MODE_##id & 1 && !has_layout(modes)) \
+        modes |= 1ull << OPTION_MODE_##layout;
+    MODES_LAYOUTS(GIVES)
+#undef GIVES
+    return modes;
 }
 
 bool modes_rewrite(const struct options *options)
 {
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
-        if (options->mode >> rows[i].bit & 1 && rows[i].decides & CODE)
+        if (options->mode >> rows[i].bit & 1 && rows[i].decides == CODE)
             return true;
 #define MODE(...)
 #define WITH(id, symbol)                                          \

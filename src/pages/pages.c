@@ -8,6 +8,7 @@
 #include "base/cancel.h"
 #include "core/guard.h"
 #include "track/guard_report.h"
+#include "pages/pages_packed.h"
 #include "pages/pages_pool.h"
 #include "context/context_copy.h"
 #include "share/share.h"
@@ -104,13 +105,15 @@ static struct context *ready(size_t size)
 static bool publish(struct pages_block *b, CUdeviceptr *pointer)
 {
     uint64_t base = b->base;
-    bool shares = b->memory.slab;
+    enum guard_count kind = b->memory.view   ? GUARD_PAGES_SMALL
+                            : b->memory.slab ? GUARD_PAGES_SHARED
+                                             : GUARD_PAGES_OWN;
     if (!pages_block_publish(b)) {
         pages_block_dispose(b);
         return false;
     }
     *pointer = base;
-    guard_count(shares ? GUARD_PAGES_SHARED : GUARD_PAGES_OWN);
+    guard_count(kind);
     guard_most(GUARD_PAGES_EXTRA, pages_memory_extra());
     return true;
 }
@@ -272,6 +275,7 @@ bool pages_reclaim(void)
         return false;
     pages_order_unmap(UINT32_MAX, true);
     pages_memory_trim();
+    pages_packed_trim();
     return before || pages_memory_extra();
 }
 
@@ -293,7 +297,7 @@ bool pages_share(CUdeviceptr pointer, CUipcMemHandle *handle)
     CUmemGenericAllocationHandle memory = may ? b->memory.handle : 0;
     if (may)
         m = (struct share_memory){
-            .offset = b->base - b->range.base, .size = b->size, .bytes = b->memory.bytes, .fd = -1};
+            .offset = b->memory.offset, .size = b->size, .bytes = b->memory.bytes, .fd = -1};
     epoch_leave(section);
     if (!may || share_offered(base, handle))
         return may;

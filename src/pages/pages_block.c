@@ -11,6 +11,8 @@
 #include "track/guard_report.h"
 #include "launch/launch_ring.h"
 #include "pages/pages_address.h"
+#include "pages/pages_map.h"
+#include "pages/pages_packed.h"
 #include "share/share.h"
 #include "core/slab_pool.h"
 #include "context/context_copy.h"
@@ -28,22 +30,8 @@ enum {
 
 static struct slab_pool blocks = SLAB_POOL(struct pages_block);
 static struct index mapped = INDEX_INIT;
-
-static int reserve(uint64_t size, uint64_t *base)
-{
-    CUdeviceptr p = 0;
-    if (guard.real.cuMemAddressReserve(&p, size, 0, 0, 0))
-        return -1;
-    if (p % PAGES_ADDRESS_UNIT == 0 && p + size <= (uint64_t)1 << 47) {
-        *base = p;
-        return 0;
-    }
-    if (guard.real.cuMemAddressFree)
-        guard.real.cuMemAddressFree(p, size);
-    return -1;
-}
-
-static struct pages_address addresses = PAGES_ADDRESS_INIT(reserve);
+static _Atomic uint32_t
+    maps;  // blocks that are mapped by themselves; relaxed: threads may exceed a limit a bit
 
 int pages_block_take_addresses(uint32_t units, uint64_t *base, bool *again)
 {
@@ -52,7 +40,8 @@ int pages_block_take_addresses(uint32_t units, uint64_t *base, bool *again)
 
 void pages_block_after_fork(void)
 {
-    lock_after_fork(&addresses.lock);
+    pages_map_after_fork();
+    pages_packed_after_fork();
     slab_pool_after_fork(&blocks);
     index_after_fork(&mapped);
 }
@@ -68,34 +57,47 @@ static uint32_t units_of(const struct pages_memory *m)
     return (uint32_t)(units + (m->slab ? 1 : units < MOST_GAP ? units : MOST_GAP));
 }
 
-// Takes addresses, maps the block's memory there and sets access rights. Returns 0, or -1 with nothing
-// changed.
+static bool too_many(void)
+{
+    return guard.real_fault && atomic_load_explicit(&maps, memory_order_relaxed) >= MOST_MAPS;
+}
+
+// Maps the block's memory at addresses of its own. Returns 0, or -1 with nothing changed.
 static int map(struct pages_block *b, uint64_t peers)
 {
-    CUmemAccessDesc access[1 + CONTEXT_DEVICES];
-    size_t count = 0;
-    bool again;
-    access[count++] =
-        (CUmemAccessDesc){{CU_MEM_LOCATION_TYPE_DEVICE, b->device}, CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
-    for (int d = 0; d < CONTEXT_DEVICES; d++)
-        if (peers >> d & 1 && d != b->device)
-            access[count++] =
-                (CUmemAccessDesc){{CU_MEM_LOCATION_TYPE_DEVICE, d}, CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
     b->units = units_of(&b->memory);
-    if (pages_address_take(&addresses, b->units, &b->range.base, &again))
+    if (pages_map(b->memory.handle, b->memory.bytes, b->units, b->device, peers, &b->range.base))
         return -1;
     b->range.size = b->memory.bytes;
     b->base = b->range.base + b->memory.offset;
-    if (again)
-        guard_count(GUARD_PAGES_REUSED);
-    if (guard.real.cuMemMap(b->range.base, b->range.size, 0, b->memory.handle, 0))
-        goto give_back;
-    if (!guard.real.cuMemSetAccess(b->range.base, b->range.size, access, count))
-        return 0;
-    guard.real.cuMemUnmap(b->range.base, b->range.size);
-give_back:
-    pages_address_give(&addresses, b->range.base, b->units);
-    return -1;
+    atomic_fetch_add_explicit(&maps, 1, memory_order_relaxed);
+    return 0;
+}
+
+// Gives the block a slot of a view. Returns 0, or -1 with nothing changed.
+static int pack(struct pages_block *b, uint64_t peers)
+{
+    if (pages_packed_take(b->device, b->size, peers, &b->memory, &b->range.base, &b->range.size))
+        return -1;
+    b->base = b->range.base;
+    return 0;
+}
+
+// Gives the block memory and addresses; same as in pages_block_make. Returns 0, or -1 with nothing changed.
+static int place(struct pages_block *b, uint64_t peers, const struct pages_block *same)
+{
+    if (!same && pages_memory_is_packed(b->size))
+        return pack(b, peers);
+    if (too_many())
+        return -1;
+    if (same)
+        b->memory = same->memory;
+    else if (pages_memory_take(b->device, b->size, &b->memory))
+        return -1;
+    int err = map(b, peers);
+    if (err && !same)
+        pages_memory_give(&b->memory);
+    return err;
 }
 
 static void write_canaries(struct context *ctx, struct pages_block *b)
@@ -114,7 +116,7 @@ static void write_canaries(struct context *ctx, struct pages_block *b)
 static void set_canaries(struct pages_block *b)
 {
     uint64_t behind = b->range.base + b->range.size - (b->base + b->size);
-    if (b->memory.slab)
+    if (b->memory.slab || b->memory.view)
         return;
     b->seed = canary_bytes_seed(b->base, b->size);
     b->head = b->memory.offset < HEAD ? (uint32_t)b->memory.offset : HEAD;
@@ -129,24 +131,28 @@ static bool memory_fits(const struct pages_block *b)
            b->head <= m->offset && !(m->slab && (b->head || b->tail));
 }
 
+static bool packed_valid(const struct pages_block *b)
+{
+    return !b->units && b->base == b->range.base && b->size && b->range.size >= PAGES_PACKED_GAP &&
+           b->size <= b->range.size - PAGES_PACKED_GAP && b->memory.asked == b->size && !b->head &&
+           !b->tail && b->memory.offset + b->range.size <= b->memory.bytes;
+}
+
 bool pages_block_valid(const struct pages_block *b)
 {
     uint64_t end = b->range.base + b->range.size;
+    if (b->memory.view)
+        return packed_valid(b);
     return b->range.base % PAGES_ADDRESS_UNIT == 0 && b->range.size % PAGES_ADDRESS_UNIT == 0 &&
            b->range.base <= b->base && b->base < end && b->size && b->size <= end - b->base &&
            b->units > b->range.size >> PAGES_ADDRESS_BITS && b->tail <= end - (b->base + b->size) &&
            (!b->memory.handle || memory_fits(b));
 }
 
-static bool too_many(void)
-{
-    return guard.real_fault && index_count(&mapped) >= MOST_MAPS;
-}
-
 struct pages_block *pages_block_make(struct context *ctx, uint64_t size, const struct pages_block *same)
 {
     assert(size && (!same || same->memory.asked == size));
-    struct pages_block *b = too_many() ? NULL : slab_pool_get(&blocks);
+    struct pages_block *b = slab_pool_get(&blocks);
     if (!b)
         return NULL;
     *b = (struct pages_block){
@@ -154,15 +160,10 @@ struct pages_block *pages_block_make(struct context *ctx, uint64_t size, const s
         .device = ctx->device,
         .context = atomic_load_explicit(&ctx->handle, memory_order_relaxed),
     };
-    if (same)
-        b->memory = same->memory;
-    else if (pages_memory_take(ctx->device, size, &b->memory))
-        goto fail;
     // Relaxed: a peer that is enabled meanwhile gets access from the call that enables it, or from this one.
-    if (map(b, atomic_load_explicit(&ctx->peers, memory_order_relaxed))) {
-        if (!same)
-            pages_memory_give(&b->memory);
-        goto fail;
+    if (place(b, atomic_load_explicit(&ctx->peers, memory_order_relaxed), same)) {
+        slab_pool_put(&blocks, b);
+        return NULL;
     }
     if (same) {
         b->seed = same->seed;
@@ -174,9 +175,6 @@ struct pages_block *pages_block_make(struct context *ctx, uint64_t size, const s
     }
     checked_assert(pages_block_valid(b));
     return b;
-fail:
-    slab_pool_put(&blocks, b);
-    return NULL;
 }
 
 bool pages_block_publish(struct pages_block *b)
@@ -309,11 +307,12 @@ void pages_block_dispose(struct pages_block *b)
 {
     checked_assert(pages_block_valid(b));
     share_withdraw(b->base);
-    // If unmapping fails the context is broken; neither the addresses nor the memory are reused.
-    if (!guard.real.cuMemUnmap(b->range.base, b->range.size)) {
+    if (b->memory.view)
+        pages_packed_give(&b->memory);
+    else if (pages_unmap(b->range.base, b->range.size, b->units))
         pages_memory_give(&b->memory);
-        pages_address_give(&addresses, b->range.base, b->units);
-    }
+    if (!b->memory.view)
+        atomic_fetch_sub_explicit(&maps, 1, memory_order_relaxed);
     epoch_retire(&b->range.retired, release);
 }
 
@@ -328,7 +327,11 @@ static int set_access(struct index_item *item, void *context)
 {
     const struct access_change *l = context;
     const struct pages_block *b = (const struct pages_block *)item;
-    if (l->pool ? b->pool == l->pool : b->context == l->context && !b->pool)
+    if (l->pool ? b->pool != l->pool : b->context != l->context || b->pool)
+        return 0;
+    if (b->memory.view)
+        pages_packed_set_access(&b->memory, l->desc, l->count);
+    else
         guard.real.cuMemSetAccess(item->base, item->size, l->desc, l->count);
     return 0;
 }

@@ -14,7 +14,8 @@
 #include "core/index.h"
 #include "pages/pages_memory.h"
 
-// From its creation until it is disposed of:
+// A packed buffer (pages_packed.h) is the start of its slot, which is its range; it has no canaries and no
+// units. For all others, from their creation until they are disposed of:
 //
 //   range.base and range.size are multiples of a unit; units > range.size in units: there is a gap
 //   range.base <= base, 0 < size, and base + size + tail <= range.base + range.size

@@ -62,7 +62,7 @@ static void add_extra(int64_t bytes)
     atomic_fetch_add_explicit(&extra, bytes, memory_order_relaxed);
 }
 
-static int create(CUdevice device, uint64_t bytes, uint64_t asked, CUmemGenericAllocationHandle *handle)
+int pages_memory_create(CUdevice device, uint64_t bytes, uint64_t asked, CUmemGenericAllocationHandle *handle)
 {
     const struct context_device *d = context_device_of(device);
     CUmemAllocationProp prop = {
@@ -80,10 +80,20 @@ static int create(CUdevice device, uint64_t bytes, uint64_t asked, CUmemGenericA
     return 0;
 }
 
-static void release(CUmemGenericAllocationHandle handle, uint64_t bytes)
+void pages_memory_release(CUmemGenericAllocationHandle handle, uint64_t bytes)
 {
     guard.real.cuMemRelease(handle);
     add_extra(-(int64_t)bytes);
+}
+
+void pages_memory_use(uint64_t asked)
+{
+    add_extra(-(int64_t)asked);
+}
+
+void pages_memory_unuse(uint64_t asked)
+{
+    add_extra((int64_t)asked);
 }
 
 // The lists. All of these require the lock.
@@ -127,7 +137,7 @@ static struct pages_slab *new_slab(CUdevice device, uint32_t order, uint64_t ask
     if (!s)
         return NULL;
     *s = (struct pages_slab){.device = device, .order = order, .slots = SLOTS >> order};
-    *err = create(device, PAGES_ADDRESS_UNIT, asked, &s->handle);
+    *err = pages_memory_create(device, PAGES_ADDRESS_UNIT, asked, &s->handle);
     if (*err) {
         slab_pool_put(&pool, s);
         return NULL;
@@ -164,6 +174,15 @@ static int take_shared(CUdevice device, uint64_t size, uint64_t alignment, struc
     return 0;
 }
 
+bool pages_memory_is_packed(uint64_t size)
+{
+    // --mode=check looks at each access itself, and needs the distance between small buffers.
+    int small = guard.options.pages_small;
+    return size < least_own &&
+           (small == OPTION_PAGES_SMALL_PACKED ||
+            (small == OPTION_PAGES_SMALL_AUTO && guard.options.mode >> OPTION_MODE_CHECK & 1));
+}
+
 bool pages_memory_should_pack(uint64_t size)
 {
     // The CPU device, which says where a kernel faulted, has no such TLB.
@@ -184,10 +203,10 @@ int pages_memory_take(CUdevice device, uint64_t size, struct pages_memory *m)
         if (room < size || m->bytes < size)
             return -ENOMEM;
         m->offset = m->bytes - room;
-        err = create(device, m->bytes, size, &m->handle);
+        err = pages_memory_create(device, m->bytes, size, &m->handle);
     }
     if (!err)
-        add_extra(-(int64_t)size);
+        pages_memory_use(size);
     return err;
 }
 
@@ -207,18 +226,18 @@ static void give_slot(const struct pages_memory *m)
     }
     lock_give(&lock);
     if (gone) {
-        release(gone->handle, PAGES_ADDRESS_UNIT);
+        pages_memory_release(gone->handle, PAGES_ADDRESS_UNIT);
         slab_pool_put(&pool, gone);
     }
 }
 
 void pages_memory_give(const struct pages_memory *m)
 {
-    add_extra((int64_t)m->asked);
+    pages_memory_unuse(m->asked);
     if (m->slab)
         give_slot(m);
     else if (m->handle)
-        release(m->handle, m->bytes);
+        pages_memory_release(m->handle, m->bytes);
 }
 
 static struct pages_slab *take_empty(void)
@@ -241,7 +260,7 @@ void pages_memory_trim(void)
         lock_give(&lock);
         if (!s)
             return;
-        release(s->handle, PAGES_ADDRESS_UNIT);
+        pages_memory_release(s->handle, PAGES_ADDRESS_UNIT);
         slab_pool_put(&pool, s);
     }
 }

@@ -13,14 +13,16 @@
 #include "context/context.h"
 
 struct pages_slab;
+struct pages_view;
 
 struct pages_memory {
     CUmemGenericAllocationHandle handle;
     uint64_t bytes;           // of the handle
     uint64_t offset;          // of the buffer in it
     uint64_t asked;           // the buffer's size
-    struct pages_slab *slab;  // NULL: the handle is the buffer's own
-    uint32_t slot;
+    struct pages_slab *slab;  // NULL: the buffer shares no memory, or ...
+    struct pages_view *view;  // ... it lies in a slot of this view (pages_packed.h)
+    uint32_t slot;            // of the slab or view
 };
 
 // own: the least size of a buffer with a handle of its own
@@ -36,8 +38,19 @@ void pages_memory_trim(void);
 
 uint64_t pages_memory_extra(void);
 
+// Whether a buffer of this size goes to a slot of a view (pages_packed.h).
+bool pages_memory_is_packed(uint64_t size);
 // Whether a buffer of this size should be left to the driver, which packs small ones: as many as a GPU can
 // address quickly have addresses of their own already.
 bool pages_memory_should_pack(uint64_t size);
+
+// For pages_packed.c. Creates memory of which a first buffer will use `asked` bytes. Returns 0, -ENOMEM or
+// -ENOSPC as pages_memory_take does.
+int pages_memory_create(CUdevice device, uint64_t bytes, uint64_t asked,
+                        CUmemGenericAllocationHandle *handle);
+void pages_memory_release(CUmemGenericAllocationHandle handle, uint64_t bytes);
+// A buffer of `asked` bytes now lies in created memory, or does no more.
+void pages_memory_use(uint64_t asked);
+void pages_memory_unuse(uint64_t asked);
 
 #endif

@@ -141,7 +141,7 @@ bool pages_order_reuse(struct pages_block *same, uint64_t size, const struct con
     lock_take(&lock);
     for (b = first; b; b = b->next)
         if (b->stream == id && b->size == size && b->context == context && b->pool == pool &&
-            b->memory.handle && !b->memory.slab)
+            b->memory.handle && !b->memory.slab && !b->memory.view)
             break;
     if (b) {
         *same = (struct pages_block){.memory = b->memory, .seed = b->seed, .head = b->head, .tail = b->tail};

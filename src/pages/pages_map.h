@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: MIT
+// Maps memory of --mode=pages at addresses that are not used twice (pages_address.h).
+#ifndef MOAT_PAGES_PAGES_MAP_H
+#define MOAT_PAGES_PAGES_MAP_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "context/context.h"
+
+// Takes `units` units of addresses and maps the handle of `bytes` bytes at their start, with access for the
+// device and for its peers, a bit each. Returns 0, or -1 with nothing changed.
+int pages_map(CUmemGenericAllocationHandle handle, uint64_t bytes, uint32_t units, CUdevice device,
+              uint64_t peers, uint64_t *base);
+// Gives peers, a bit each, access to mapped memory. Returns false if the driver refuses.
+bool pages_map_open(uint64_t base, uint64_t bytes, CUdevice device, uint64_t peers);
+// Unmaps the memory and gives back the addresses. Returns false if the driver refuses; then the context is
+// broken, and neither the addresses nor the memory may be used again.
+bool pages_unmap(uint64_t base, uint64_t bytes, uint32_t units);
+
+void pages_map_after_fork(void);
+
+#endif

@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: MIT
+// Packed buffers on the CPU device, which is linked in: addresses are not given out twice, buffers keep their
+// distance, memory is used again.
+#include "pages/pages_packed.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "launch/kernel_fault.h"
+#include "mode/mode_testing.h"
+#include "pages/pages.h"
+
+enum { LIVE = 300, ROUNDS = 20000, KEPT = 1 << 16 };
+
+void kernel_fault_report(CUresult r)
+{
+}
+
+unsigned launch_ring_recent(const char **names, unsigned most)
+{
+    return 0;
+}
+
+WRAP(cuMemAddressReserve, (CUdeviceptr * p, size_t n, size_t a, CUdeviceptr at, unsigned long long f),
+     (p, n, a, at, f))
+WRAP(cuMemCreate,
+     (CUmemGenericAllocationHandle * h, size_t n, const CUmemAllocationProp *p, unsigned long long f),
+     (h, n, p, f))
+WRAP(cuMemMap, (CUdeviceptr p, size_t n, size_t o, CUmemGenericAllocationHandle h, unsigned long long f),
+     (p, n, o, h, f))
+WRAP(cuMemSetAccess, (CUdeviceptr p, size_t n, const CUmemAccessDesc *d, size_t count), (p, n, d, count))
+
+static int setup(void **state)
+{
+    use_cpu_device();
+    REAL(cuMemRelease), REAL(cuMemUnmap), REAL(cuMemGetAllocationGranularity), REAL(cuEventSynchronize);
+    REAL(cuDeviceGetMemPool), REAL(cuDeviceGetDefaultMemPool), REAL(cuStreamGetId), REAL(cuMemAddressFree);
+    TRIED(cuMemAddressReserve), TRIED(cuMemCreate), TRIED(cuMemMap), TRIED(cuMemSetAccess);
+    guard.options.mode = 1 << OPTION_MODE_PAGES;
+    guard.options.pages_own = 1 << 20;
+    guard.options.pages_budget = (uint64_t)1 << 30;
+    guard.options.pages_small = OPTION_PAGES_SMALL_PACKED;
+    pages_start();
+    if (!pages_on || cuInit(0) || cuDevicePrimaryCtxRetain(&context, 0) || cuCtxSetCurrent(context))
+        return -1;
+    CUdeviceptr p;
+    CUresult r;
+    bool good = pages_alloc(&p, 100, &r) && pages_free(p, DRIVER_cuMemFree_v2, &r) && !r;
+    pages_reclaim();
+    return !good;
+}
+
+struct buffer {
+    CUdeviceptr at;
+    size_t size;
+};
+
+static int by_address(const void *a, const void *b)
+{
+    const struct buffer *x = a, *y = b;
+    return x->at < y->at ? -1 : x->at > y->at;
+}
+
+// Requires sorted buffers.
+static void keep_their_distance(const struct buffer *b, size_t n)
+{
+    for (size_t i = 0; i + 1 < n; i++)
+        assert_true(b[i].at + b[i].size + PAGES_PACKED_GAP <= b[i + 1].at);
+}
+
+static int is_wrong(struct index_item *item, void *unused)
+{
+    return !pages_block_valid((const struct pages_block *)item);
+}
+
+static size_t random_size(unsigned *seed)
+{
+    size_t most = (size_t)1 << (1 + rand_r(seed) % 15);
+    return 1 + (size_t)rand_r(seed) % most;
+}
+
+// All buffers of the run, living and freed, are apart from each other: no address is given out twice.
+static void no_address_serves_twice(void **state)
+{
+    static struct buffer all[KEPT], live[LIVE];
+    size_t n = 0;
+    unsigned seed = 4;
+    CUresult r;
+    size_t before = available();
+    memset(live, 0, sizeof live);
+    for (unsigned i = 0; i < ROUNDS; i++) {
+        struct buffer *b = &live[rand_r(&seed) % LIVE];
+        if (b->at)
+            assert_true(pages_free(b->at, DRIVER_cuMemFree_v2, &r) && !r);
+        b->size = random_size(&seed);
+        assert_true(pages_alloc(&b->at, b->size, &r));
+        assert_int_equal(b->at % 256, 0);
+        all[n++] = *b;
+        if (i % 1000 == 0)
+            assert_true(pages_packed_valid() && !pages_block_each(is_wrong, NULL));
+    }
+    qsort(all, n, sizeof *all, by_address);
+    keep_their_distance(all, n);
+    for (unsigned i = 0; i < LIVE; i++)
+        if (live[i].at)
+            assert_true(pages_free(live[i].at, DRIVER_cuMemFree_v2, &r) && !r);
+    assert_true(pages_packed_valid());
+    pages_reclaim();
+    assert_int_equal(pages_block_count(), 0);
+    assert_int_equal(pages_memory_extra(), 0);
+    assert_int_equal(available(), before);
+}
+
+// One buffer at a time, many times over, takes no more memory than one slab has.
+static void memory_is_used_again(void **state)
+{
+    CUdeviceptr p, last = 0;
+    CUresult r;
+    assert_true(pages_alloc(&p, 5000, &r));
+    size_t left = available();
+    for (unsigned i = 0; i < 5000; i++) {
+        assert_true(p != last);
+        last = p;
+        assert_true(pages_free(p, DRIVER_cuMemFree_v2, &r) && pages_alloc(&p, 5000, &r));
+        assert_int_equal(available(), left);
+    }
+    assert_true(pages_free(p, DRIVER_cuMemFree_v2, &r));
+    pages_reclaim();
+}
+
+// What a buffer holds is its own, though its memory was another buffer's at other addresses.
+static void contents_stay(void **state)
+{
+    enum { N = 700 };
+    static CUdeviceptr p[N];
+    CUresult r;
+    for (unsigned round = 0; round < 4; round++)
+        for (unsigned i = 0; i < N; i++) {
+            uint64_t mark = (uint64_t)i << 32 | round, seen = 0;
+            if (p[i] && i % 3 == round % 3) {
+                assert_true(pages_free(p[i], DRIVER_cuMemFree_v2, &r));
+                p[i] = 0;
+            }
+            if (p[i]) {
+                assert_int_equal(cuMemcpyDtoH_v2(&seen, p[i] + 4992, sizeof seen), 0);
+                assert_int_equal(seen >> 32, i);
+            } else {
+                assert_true(pages_alloc(&p[i], 5000, &r));
+            }
+            assert_int_equal(cuMemcpyHtoD_v2(p[i] + 4992, &mark, sizeof mark), 0);
+        }
+    assert_true(pages_packed_valid());
+    for (unsigned i = 0; i < N; i++)
+        assert_true(pages_free(p[i], DRIVER_cuMemFree_v2, &r));
+    pages_reclaim();
+}
+
+// Every driver call fails once: the buffer exists or is left to the driver, and nothing leaks.
+static void any_call_may_fail(void **state)
+{
+    size_t before = available();
+    bool done = false;
+    for (int n = 0; !done && n < 100; n++) {
+        CUdeviceptr p[6] = {0};
+        CUresult r;
+        atomic_store(&calls_left, n);
+        for (unsigned i = 0; i < 6; i++)
+            if (!pages_alloc(&p[i], (size_t)300000 * (i + 1) / 2, &r))
+                p[i] = 0;
+        done = atomic_load(&calls_left) > 0;
+        atomic_store(&calls_left, -1);
+        assert_true(pages_packed_valid());
+        for (unsigned i = 0; i < 6; i++)
+            if (p[i])
+                assert_true(pages_free(p[i], DRIVER_cuMemFree_v2, &r) && !r);
+        pages_reclaim();
+        assert_int_equal(pages_memory_extra(), 0);
+    }
+    assert_true(done);
+    assert_int_equal(available(), before);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(no_address_serves_twice),
+        cmocka_unit_test(memory_is_used_again),
+        cmocka_unit_test(contents_stay),
+        cmocka_unit_test(any_call_may_fail),
+    };
+    return cmocka_run_group_tests(tests, setup, NULL);
+}
