@@ -30,6 +30,7 @@ struct solving {
     const struct dom *dom;
     struct roots_rule *rule;  // by DEF
     bool *number, *factor;    // by value
+    bool *relative;           // by value: computed from the difference of two that may be pointers
     uint32_t nvalues;
     uint32_t *order;  // values in reverse postorder of their places; ENTRYs first
     uint32_t norder;
@@ -230,11 +231,14 @@ static bool is_factor(const struct solving *s, const struct roots_source *x)
 
 static const struct roots_of none = {ROOTS_NONE, 0}, own = {ROOTS_OWN, 0}, number = {ROOTS_NUMBER, 0};
 
-static struct roots_of sum(const struct solving *s, const struct roots_rule *rule)
+static struct roots_of sum(const struct solving *s, uint32_t v)
 {
+    const struct roots_rule *rule = &s->rule[v];
     const struct roots_source *a = &rule->a, *b = &rule->b;
     struct roots_of x = of_source(s, a), y = of_source(s, b);
     bool diff = rule->how == ROOTS_DIFF;
+    if (s->relative[v])
+        return own;
     if (source_is_number(s, a))
         return diff || source_is_number(s, b) ? number : y;
     if (source_is_number(s, b))
@@ -246,8 +250,10 @@ static struct roots_of sum(const struct solving *s, const struct roots_rule *rul
     bool p = is_pointer(s, a), q = is_pointer(s, b);
     if (p != q)
         return p ? x : diff ? own : y;
-    if (p || diff || is_factor(s, a) == is_factor(s, b))
+    if (p || diff)
         return own;
+    if (is_factor(s, a) == is_factor(s, b))
+        return (struct roots_of){ROOTS_WEB, v};
     return is_factor(s, a) ? y : x;
 }
 
@@ -283,7 +289,7 @@ static struct roots_of by_rule(const struct solving *s, uint32_t v)
     case ROOTS_SUM:
     case ROOTS_DIFF: break;
     }
-    return sum(s, rule);
+    return sum(s, v);
 }
 
 // Whether the root at the start of a block is that of the root's last execution.
@@ -343,12 +349,53 @@ static struct roots_of root_of(const struct solving *s, uint32_t v)
     return of_def(s, v);
 }
 
+// Whether a statement's results come from memory or another function.
+static bool is_load(const struct solving *s, uint32_t stmt)
+{
+    struct ptx_mem mem[PTX_MAX_MEM];
+    const struct ptx_stmt *at = &s->r->f->stmts[stmt];
+    return at->form->id == PTX_OP_CALL || ptx_stmt_mem(s->r->f, at, mem);
+}
+
+static bool is_predicate(const struct solving *s, uint32_t reg)
+{
+    return ptx_reg_var(s->r->f, s->reach->regs->reg[reg])->type == PTX_PRED;
+}
+
+static bool reads_relative(const struct solving *s, uint32_t stmt)
+{
+    const struct regs *regs = s->reach->regs;
+    for (uint32_t a = regs->access_at[stmt]; a < regs->access_at[stmt + 1]; a++)
+        if (s->reach->read[a] != REACH_NONE && s->relative[s->reach->read[a]])
+            return true;
+    return false;
+}
+
+// Whether a value is computed from a difference of pointers, through any arithmetic. Predicates are not: the
+// difference is often a length, and what is done for so many elements has nothing to do with it.
+static bool is_relative(const struct solving *s, uint32_t v)
+{
+    const struct reach_value *value = value_at(s, v);
+    struct reach_list in = reach_inputs(s->reach, v);
+    for (uint32_t i = 0; i < in.n; i++)
+        if (in.at[i] != REACH_NONE && s->relative[in.at[i]])
+            return true;
+    if (value->kind != REACH_DEF)
+        return false;
+    const struct roots_rule *rule = &s->rule[v];
+    if (rule->how == ROOTS_DIFF && s->r->of[v].kind == ROOTS_OWN && !source_is_number(s, &rule->b))
+        return true;
+    return reads_relative(s, value->place) && !is_predicate(s, value->reg) && !is_load(s, value->place);
+}
+
 static void find_roots(struct solving *s)
 {
     for (bool again = true; again; s->r->rounds++) {
         again = false;
         for (uint32_t k = 0; k < s->norder; k++) {
             uint32_t v = s->order[k];
+            if (!s->relative[v] && is_relative(s, v))
+                again = s->relative[v] = true;
             struct roots_of is = root_of(s, v);
             if (equal(is, s->r->of[v]) || s->r->of[v].kind == ROOTS_OWN)
                 continue;
@@ -369,6 +416,8 @@ static void allot(struct solving *s, struct arena *keep, struct arena *scratch)
     memset(s->r->made, 0, (s->reach->ndefs + 1u) * sizeof *s->r->made);
     s->number = ARENA_ARRAY(scratch, bool, n);
     s->factor = ARENA_ARRAY(scratch, bool, n);
+    s->relative = ARENA_ARRAY(scratch, bool, n);
+    memset(s->relative, 0, n);
     s->rule = ARENA_ARRAY(keep, struct roots_rule, s->reach->ndefs + 1u);
     s->param = ARENA_ARRAY(scratch, bool, PARAMS);
     memset(s->param, 0, PARAMS);
@@ -448,6 +497,17 @@ bool roots_picked(const struct roots *r, uint32_t value, struct roots_of out[2])
     const struct reach_value *v = &r->reach->value.items[value];
     const struct roots_rule *rule = &r->rules[value];
     if (v->kind != REACH_DEF || v->partial || rule->how != ROOTS_PICK)
+        return false;
+    out[0] = rule->a.value == REACH_NONE ? rule->a.of : r->of[rule->a.value];
+    out[1] = rule->b.value == REACH_NONE ? rule->b.of : r->of[rule->b.value];
+    return true;
+}
+
+bool roots_summed(const struct roots *r, uint32_t value, struct roots_of out[2])
+{
+    const struct reach_value *v = &r->reach->value.items[value];
+    const struct roots_rule *rule = &r->rules[value];
+    if (v->kind != REACH_DEF || v->partial || rule->how != ROOTS_SUM)
         return false;
     out[0] = rule->a.value == REACH_NONE ? rule->a.of : r->of[rule->a.value];
     out[1] = rule->b.value == REACH_NONE ? rule->b.of : r->of[rule->b.value];

@@ -8,13 +8,14 @@
 //   PARAM     the pointer at byte `id` of the kernel's parameter buffer
 //   VARIABLE  the address of the module's variable with symbol `id`, in global memory
 //   VALUE     the value `id` itself: a DEF that loads it or gets it from a call, an ENTRY that is an argument
-//   WEB       the value `id` itself, in which different roots meet: a JOIN, a partial DEF or a selection
+//   WEB       the value `id` itself, in which different roots meet: a JOIN, a partial DEF, a selection, or a
+//             sum of two values of which either may be the pointer
 //   OWN       several pointers in one sum, or nothing that is understood: there is no root
 //
 // A root passes through copies, cvta of global addresses, sums with a number, and merges of equal roots. In a
 // sum of two values that may be pointers, the pointer is the one that is used as an address elsewhere, if the
-// other is not; or the one that is not used as a factor, if the other is. A difference of two such values has
-// no root, and neither has anything that is computed from it by sums.
+// other is not; or the one that is not used as a factor, if the other is; else the sum is a WEB. A difference
+// of two such values has no root, and neither has any sum with something that is computed from it.
 //
 // The root of a value is the latest execution of its DEF: what VALUE or WEB `id` held when the value was
 // computed, it still holds. A JOIN keeps the root of its inputs only if the root's block strictly dominates
@@ -70,6 +71,10 @@ struct roots_of roots_address(const struct roots *r, uint32_t stmt, const struct
 // Finds the roots that a selection chooses from: the first if the predicate is true. Returns false if the
 // value is not written by a selection without a guard.
 bool roots_picked(const struct roots *r, uint32_t value, struct roots_of out[2]);
+
+// Finds the roots of both sides of a sum that is a WEB because either may be the pointer. Returns false if
+// the value is not written by a sum without a guard.
+bool roots_summed(const struct roots *r, uint32_t value, struct roots_of out[2]);
 
 // Finds the offset of a byte of a kernel's parameter: the buffer is laid out as CUDA does. Returns false if
 // sym is not a parameter of f.

@@ -138,11 +138,18 @@ static const struct {
     {"ld.param.u64 %d0, [a];\nld.param.u64 %d1, [c];\nadd.s64 %d3, %d0, %d1;\nld.global.u8 %r0, [%d3];\n",
      ROOTS_PARAM, 48},
     // Both may be pointers.
-    {"ld.param.u64 %d0, [a];\nld.param.u64 %d1, [b];\nadd.s64 %d3, %d0, %d1;\nld.u8 %r0, [%d3];\n", ROOTS_OWN,
+    {"ld.param.u64 %d0, [a];\nld.param.u64 %d1, [b];\nadd.s64 %d3, %d0, %d1;\nld.u8 %r0, [%d3];\n", ROOTS_WEB,
      0},
     {"ld.param.u64 %d0, [a];\nld.param.u64 %d1, [b];\nld.param.u64 %d4, [s];\nsub.s64 %d2, %d1, %d4;\n"
      "cvta.to.global.u64 %d0, %d0;\nadd.s64 %d3, %d0, %d2;\nld.u8 %r0, [%d3];\n",
      ROOTS_OWN, 0},
+    // A distance between pointers stays one in other units, and in 32 bits.
+    {"ld.param.u64 %d0, [a];\nld.param.u64 %d1, [b];\nsub.s64 %d2, %d1, %d0;\nshr.s64 %d3, %d2, 2;\n"
+     "cvt.u32.u64 %r1, %d3;\nmad.wide.s32 %d4, %r1, 4, %d0;\nld.u8 %r0, [%d4];\n",
+     ROOTS_OWN, 0},
+    {"ld.param.u64 %d0, [a];\nsub.s64 %d2, %d0, 8;\nmul.wide.u32 %d3, %r1, 4;\nadd.s64 %d4, %d3, %d2;\n"
+     "ld.u8 %r0, [%d4];\n",
+     ROOTS_PARAM, 0},
     // A mask rounds a pointer down, or makes a number of it.
     {"ld.param.u64 %d0, [a];\nand.b64 %d1, %d0, -16;\nld.u32 %r0, [%d1];\n", ROOTS_PARAM, 0},
     {"ld.param.u64 %d0, [a];\nand.b64 %d1, %d0, 15;\nld.u32 %r0, [%d1];\n", ROOTS_OWN, 0},

@@ -82,7 +82,7 @@ static void need_inputs(struct needing *n, uint32_t v)
         return;
     if (value->kind == REACH_JOIN) {
         need_shadow(n, v);
-    } else if (roots_picked(k->roots, v, picked)) {
+    } else if (roots_picked(k->roots, v, picked) || roots_summed(k->roots, v, picked)) {
         need_root(n, picked[0]);
         need_root(n, picked[1]);
     } else if (value->partial) {
@@ -204,6 +204,20 @@ static void set_bounds(struct check_func *k, enum edit_place place, uint32_t at,
     }
 }
 
+// Chooses the side of a sum that has bounds, if the other has none.
+static void set_sum(struct check_func *k, const struct roots_of sides[2], const struct check_bounds *b,
+                    enum edit_place place, uint32_t at)
+{
+    set_bounds(k, place, at, sides[0], k->root, k->limit);
+    set_bounds(k, place, at, sides[1], k->base, k->size);
+    PUT(k, place, at,
+        "mov.u64 %0, 0;\nmov.u64 %1, 0;\n"
+        "setp.eq.u64 %6, %5, 0;\nsetp.ne.and.u64 %6, %3, 0, %6;\n@%6 mov.u64 %0, %2;\n@%6 mov.u64 %1, %3;\n"
+        "setp.eq.u64 %6, %3, 0;\nsetp.ne.and.u64 %6, %5, 0, %6;\n@%6 mov.u64 %0, %4;\n@%6 mov.u64 %1, %5;\n",
+        edit_reg(b->base), edit_reg(b->size), edit_reg(k->root), edit_reg(k->limit), edit_reg(k->base),
+        edit_reg(k->size), edit_reg(k->ok));
+}
+
 static void set_merged(struct check_func *k, uint32_t v, enum edit_place place, uint32_t at)
 {
     const struct reach_value *value = &k->reach->value.items[v];
@@ -216,6 +230,8 @@ static void set_merged(struct check_func *k, uint32_t v, enum edit_place place, 
         PUT(k, place, at, "selp.b64 %0, %1, %2, %6;\nselp.b64 %3, %4, %5, %6;", edit_reg(b->base),
             edit_reg(k->root), edit_reg(k->base), edit_reg(b->size), edit_reg(k->limit), edit_reg(k->size),
             *ptx_operand(s, 3));
+    } else if (roots_summed(k->roots, v, picked)) {
+        set_sum(k, picked, b, place, at);
     } else if (s->guard == PTX_NONE || k->roots->made[v].id == v) {
         check_lookup(k, place, at, edit_reg(k->reach->regs->reg[value->reg]), b->base, b->size);
     } else {

@@ -278,8 +278,12 @@ static void slow_access(struct check_func *k, uint32_t at, const struct check_ac
 static void emit_slow(struct check_func *k, const struct check_segment *g)
 {
     struct edit *e = k->k->c->edit;
-    uint32_t end = g->end, next = 0;
+    uint32_t end = g->end, next = 0, loc = g->first;
     edit_place_label(e, end, g->slow);
+    while (loc > 0 && k->f->stmts[loc - 1].kind != PTX_LOC)
+        loc--;
+    if (loc > 0)  // the line that the segment starts in
+        edit_copy_stmt(e, end, loc - 1);
     for (uint32_t i = g->first; i <= g->last; i++) {
         const struct ptx_stmt *s = &k->f->stmts[i];
         bool access = next < g->naccesses && k->accesses.items[g->first_access + next].stmt == i;

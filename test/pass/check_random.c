@@ -23,6 +23,7 @@ enum kind {
     MOVE,
     ADD,
     INDEX,
+    OFFSET,
     SELECT,
     MOVE_IF,
     LOAD_POINTER,
@@ -85,9 +86,9 @@ static unsigned draw(unsigned n)
 
 // --- making ------------------------------------------------------------------------------------------------
 
-static const enum kind weights[] = {
-    LOAD_PARAM, MOVE,    ADD,  ADD,  INDEX, SELECT, MOVE_IF, LOAD_POINTER, ADDRESS, CONVERT, PACK,
-    COMPARE,    COMPUTE, LOAD, LOAD, LOAD,  LOAD,   STORE,   STORE,        STORE,   ATOMIC,  STEP};
+static const enum kind weights[] = {LOAD_PARAM,   MOVE,    ADD,     ADD,   OFFSET,  INDEX,   SELECT, MOVE_IF,
+                                    LOAD_POINTER, ADDRESS, CONVERT, PACK,  COMPARE, COMPUTE, LOAD,   LOAD,
+                                    LOAD,         LOAD,    STORE,   STORE, STORE,   ATOMIC,  STEP};
 
 static int make_op(struct program *g, int depth);
 
@@ -194,6 +195,7 @@ static void print_op(struct program *g, struct op *o)
         PRINT(g, "and.b32 %%t, %%r%d, 28;\ncvt.u64.u32 %%x, %%t;\nadd.s64 %%p%d, %%p%d, %%x;\n", o->b, o->d,
               o->a);
         break;
+    case OFFSET: PRINT(g, "ld.param.u64 %%x, [s];\nadd.s64 %%p%d, %%x, %%p%d;\n", o->d, o->a); break;
     case SELECT: PRINT(g, "selp.b64 %%p%d, %%p%d, %%p%d, %%q%d;\n", o->d, o->a, o->b, o->imm & 1); break;
     case MOVE_IF: PRINT(g, "@%s%%q%d mov.u64 %%p%d, %%p%d;\n", o->no ? "!" : "", o->b & 1, o->d, o->a); break;
     case LOAD_POINTER:
@@ -332,6 +334,7 @@ static void run_op(struct world *w, const struct program *g, const struct op *o)
     case PACK: set(w, d, w->p[a], w->root[a]); break;
     case ADD: set(w, d, w->p[a] + (uint64_t)(int64_t)o->imm, w->root[a]); break;
     case INDEX: set(w, d, w->p[a] + (w->r[o->b] & 28), w->root[a]); break;
+    case OFFSET: set(w, d, w->p[a] + 16, w->root[a]); break;
     case SELECT:
         a = w->q[o->imm & 1] ? a : o->b;
         set(w, d, w->p[a], w->root[a]);
@@ -457,7 +460,7 @@ static void copy_in(const struct world *w, CUmodule module)
 // Returns the hidden parameters, as the host would compute them.
 static size_t hidden(const struct world *w, const struct pass_check_kernel *k, uint64_t *to)
 {
-    const uint64_t pointers[8] = {w->params[0], w->params[1], 0, w->params[2], 0, w->params[3], table, out};
+    const uint64_t pointers[8] = {w->params[0], w->params[1], 16, w->params[2], 0, w->params[3], table, out};
     to[0] = 77;
     for (uint32_t i = 0; i < k->npairs; i++) {
         uint64_t p = pointers[k->pairs[i].offset / 8];
@@ -475,7 +478,7 @@ static size_t hidden(const struct world *w, const struct pass_check_kernel *k, u
 
 static void launch(const struct world *w, CUmodule module, const struct pass_check *check)
 {
-    uint64_t a = w->params[0], b = w->params[1], s[4] = {1, w->params[2], 2, w->params[3]}, more[600];
+    uint64_t a = w->params[0], b = w->params[1], s[4] = {16, w->params[2], 2, w->params[3]}, more[600];
     check_need(check->nkernels == 1 && check->kernels[0].npairs < 290 && check->kernels[0].nparams == 5);
     hidden(w, &check->kernels[0], more);
     TRY(LAUNCH(check_function(module, KCHECK_PREFIX "k"), 1, 1, 0, NULL, &a, &b, s, &table, &out, more));
