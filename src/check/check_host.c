@@ -200,17 +200,6 @@ static void withdrawn(uint64_t base, uint64_t end)
     errno = saved;
 }
 
-void check_host_divide(uint64_t address, uint32_t stride)
-{
-    struct change c = {.ordered = false};
-    if (!check_host_on)
-        return;
-    lock_take(&lock);
-    if (!broken && check_table_divide(table, address, stride) != -EINVAL)
-        flush(&c);
-    lock_give(&lock);
-}
-
 void check_host_alloc_in_order(CUstream stream, bool per_thread)
 {
     order.stream = stream;

@@ -32,8 +32,8 @@ const struct pass_check *check_host_sites(uint64_t number);  // NULL: unknown. R
 // Returns the checks of a module or library; NULL: it has none. They stay while the module is loaded.
 const struct pass_check *check_host_checks(const void *handle);
 
-// Call f for each context that has a copy, with the lock held; the first makes the context current. The second,
-// for the ring alone, does nothing if it would have to wait for the lock and `wait` is false.
+// Call f for each context that has a copy, with the lock held; the first makes the context current. The
+// second, for the ring alone, does nothing if it would have to wait for the lock and `wait` is false.
 void check_host_each(void (*f)(struct check_device *d, struct context *ctx, void *argument), void *argument);
 void check_host_rings(void (*f)(struct check_device *d, struct context *ctx, void *argument), void *argument,
                       bool wait);
@@ -41,9 +41,6 @@ void check_host_rings(void (*f)(struct check_device *d, struct context *ctx, voi
 void check_host_close(void);
 extern void (*check_host_first)(void);  // called when the first context gets its copy, without the lock
 void check_host_context_gone(CUcontext context);
-
-// Divides the 2 MiB at an address, in which there was no block yet, for blocks at a distance of stride.
-void check_host_divide(uint64_t address, uint32_t stride);
 
 // The free of a block in the order of a stream, before the driver's call; an allocation in the order of a
 // stream by the calling thread, before the driver's call.

@@ -2,12 +2,10 @@
 // --mode=check as the hooks see it.
 #include "check/check_host.h"
 #include "check/check_launch.h"
-#include "check/check_memory.h"
 #include "check/check_report.h"
 #include "core/guard.h"
 #include "launch/launch_call.h"
 #include "mode/mode.h"
-#include "pages/pages.h"
 #include "track/guard_report.h"
 
 static bool start(void)
@@ -17,17 +15,14 @@ static bool start(void)
                                                                    : NULL;
     if (why)
         guard_report_note("--mode=check cannot check: %s", why);
-    else {
-        check_memory_start();
+    else
         check_report_start();
-    }
     return !why;
 }
 
 static void after_fork(void)
 {
     check_host_after_fork();
-    check_memory_after_fork();
     check_report_after_fork();
 }
 
@@ -54,20 +49,14 @@ static bool alloc(const struct mode_alloc *a, uint64_t *pointer, CUresult *r)
 {
     if (a->kind == MODE_POOL)
         check_host_alloc_in_order(a->stream, a->per_thread);
-    return check_memory_alloc(a, pointer, r);
+    return false;
 }
 
 static bool free_(const struct mode_free *f, CUresult *r)
 {
     if (f->way == MODE_FREE_IN_ORDER && !f->captured)
         check_host_free_in_order(f->pointer, f->stream, f->per_thread);
-    return check_memory_free(f, r);
-}
-
-static void context_gone(CUcontext context)
-{
-    check_host_context_gone(context);
-    check_memory_context_gone(context);
+    return false;
 }
 
 // --- modules -----------------------------------------------------------------------------------------------
@@ -120,7 +109,6 @@ static void module_stays(const void *handle)
 
 static void poll(void)
 {
-    pages_poll();
     check_report_read(false);
 }
 
@@ -138,13 +126,7 @@ const struct mode check_mode = {
     .alloc = alloc,
     .free = free_,
     .context_last_look = context_last_look,
-    .ask = check_memory_ask,
-    .reclaim = check_memory_reclaim,
-    .share = check_memory_share,
-    .shares_plain = check_memory_shares_plain,
-    .peer = check_memory_peer,
-    .context_ends = pages_context_ends,
-    .context_gone = context_gone,
+    .context_gone = check_host_context_gone,
     .plan = plan,
     .module_loaded = module_loaded,
     .module_ends = module_ends,

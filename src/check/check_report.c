@@ -10,13 +10,13 @@
 #include "base/mem.h"
 #include "check/check_host.h"
 #include "check/check_launch.h"
-#include "check/check_memory.h"
 #include "context/context_copy.h"
 #include "core/epoch.h"
 #include "core/guard.h"
 #include "core/own_thread.h"
 #include "kcheck/kcheck.h"
 #include "launch/launch_ring.h"
+#include "mode/mode.h"
 #include "track/guard_report.h"
 #include "track/track.h"
 
@@ -178,6 +178,13 @@ static uint64_t report(const struct error_ring_record *r, const struct context *
     return guard_report_keyed(&f);
 }
 
+// Returns whether the address lies in memory that a mode placed, where there is nothing but its buffers.
+static bool is_placed(uint64_t address)
+{
+    struct mode_answer answer;
+    return mode_ask(address, &answer) != MODE_NOT_OURS;
+}
+
 static void take(struct check_device *d, struct context *ctx)
 {
     struct error_ring_record r;
@@ -187,7 +194,7 @@ static void take(struct check_device *d, struct context *ctx)
     while (error_ring_take(&d->reader, &r)) {
         // Memory whose allocation moat did not see may be accessed rightly.
         if (r.client != ERROR_RING_CHECK || r.kind >= KCHECK_KINDS ||
-            (r.kind == KCHECK_STRAY && !check_memory_owns(r.address)))
+            (r.kind == KCHECK_STRAY && !is_placed(r.address)))
             continue;
         uint64_t key = report(&r, ctx), n = r.payload[6];
         guard_count(GUARD_CHECK_ERRORS);

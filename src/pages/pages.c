@@ -24,9 +24,7 @@ static int owner;  // the process that uses the mode
 
 void pages_start(void)
 {
-    // --mode=check places large buffers as this mode does.
-    const uint64_t modes = (uint64_t)1 << OPTION_MODE_PAGES | (uint64_t)1 << OPTION_MODE_CHECK;
-    pages_on = guard.watching && guard.options.mode & modes;
+    pages_on = guard.watching && guard.options.mode >> OPTION_MODE_PAGES & 1;
     if (pages_on && canary_bytes_init()) {
         guard_report_note("pages: no memory for a key, so buffers are plain");
         pages_on = false;

@@ -33,11 +33,6 @@ static struct index mapped = INDEX_INIT;
 static _Atomic uint32_t
     maps;  // blocks that are mapped by themselves; relaxed: threads may exceed a limit a bit
 
-int pages_block_take_addresses(uint32_t units, uint64_t *base, bool *again)
-{
-    return pages_address_take(&addresses, units, base, again);
-}
-
 void pages_block_after_fork(void)
 {
     pages_map_after_fork();

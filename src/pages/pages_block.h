@@ -51,9 +51,6 @@ struct pages_block *pages_block_make(struct context *ctx, uint64_t size, const s
 
 bool pages_block_valid(const struct pages_block *b);  // whether the equations above hold
 
-// Takes addresses of units of 2 MiB that no block of this mode gets, as pages_address_take.
-int pages_block_take_addresses(uint32_t units, uint64_t *base, bool *again);
-
 // Makes the block known to pages_block_find. Returns false if out of memory.
 bool pages_block_publish(struct pages_block *b);
 
