@@ -84,7 +84,7 @@ static void put_fresh(void)
     if (dice(2))
         put("    ld.param.u64 %%p%u, [b%u];\n", dice(POINTERS), dice(BUFFERS));
     else
-        put("    ld.param.u64 %%x, [h];\n    ld.global.u64 %%p%u, [%%x+%u];\n", dice(POINTERS),
+        put("    ld.param.u64 %%y, [h];\n    ld.global.u64 %%p%u, [%%y+%u];\n", dice(POINTERS),
             8 * dice(BUFFERS));
 }
 
@@ -171,7 +171,7 @@ static void put_kernel(unsigned n)
 {
     put(".visible .entry kernel_%u(.param .u64 b0, .param .u64 b1, .param .u64 b2, .param .u64 b3, .param "
         ".u64 h,"
-        " .param .u32 n)\n{\n    .reg .u64 %%p<%u>, %%x;\n    .reg .u32 %%r<%u>, %%i, %%k<4>;\n    .reg .u16 "
+        " .param .u32 n)\n{\n    .reg .u64 %%p<%u>, %%x, %%y;\n    .reg .u32 %%r<%u>, %%i, %%k<4>;\n    .reg .u16 "
         "%%s;\n"
         "    .reg .pred %%c;\n",
         n, POINTERS, VALUES);
