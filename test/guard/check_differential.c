@@ -171,7 +171,8 @@ static void put_kernel(unsigned n)
 {
     put(".visible .entry kernel_%u(.param .u64 b0, .param .u64 b1, .param .u64 b2, .param .u64 b3, .param "
         ".u64 h,"
-        " .param .u32 n)\n{\n    .reg .u64 %%p<%u>, %%x, %%y;\n    .reg .u32 %%r<%u>, %%i, %%k<4>;\n    .reg .u16 "
+        " .param .u32 n)\n{\n    .reg .u64 %%p<%u>, %%x, %%y;\n    .reg .u32 %%r<%u>, %%i, %%k<4>;\n    .reg "
+        ".u16 "
         "%%s;\n"
         "    .reg .pred %%c;\n",
         n, POINTERS, VALUES);
