@@ -24,7 +24,8 @@ struct module {
     struct module *next;
 };
 
-bool check_host_on;
+_Atomic(bool) check_host_on;
+void (*check_host_first)(void);
 
 // Held over driver calls: whoever allocates, frees or launches waits for the driver anyway.
 static struct lock lock = LOCK_INIT(CHECK);
@@ -32,6 +33,7 @@ static struct check_table *table;
 static struct check_device devices[CONTEXT_CONTEXTS];
 static unsigned client;
 static uint64_t numbers;  // of modules so far
+static bool any_ready;    // a context has had a copy
 static bool broken;       // no memory for the table: nothing is checked any more
 // The context of the last launch, if its copy and all variables are up to date. Acquire and release: who
 // finds the context here sees what was set.
@@ -103,6 +105,30 @@ void check_host_each(void (*f)(struct check_device *d, struct context *ctx, void
 {
     lock_take(&lock);
     each(f, argument);
+    lock_give(&lock);
+}
+
+void check_host_rings(void (*f)(struct check_device *d, struct context *ctx, void *argument), void *argument,
+                      bool wait)
+{
+    if (wait)
+        lock_take(&lock);
+    else if (!lock_try(&lock))
+        return;
+    for (unsigned i = 0; i < CONTEXT_CONTEXTS; i++) {
+        struct context *ctx = context_of_number(i);
+        if (ctx && device_of(ctx))
+            f(&devices[i], ctx, argument);
+    }
+    lock_give(&lock);
+}
+
+void check_host_close(void)
+{
+    lock_take(&lock);
+    for (unsigned i = 0; i < CONTEXT_CONTEXTS; i++)
+        atomic_store_explicit(&devices[i].ready, false, memory_order_relaxed);
+    check_host_on = false;
     lock_give(&lock);
 }
 
@@ -297,6 +323,8 @@ static bool prepare(CUcontext context)
     if (!atomic_load_explicit(&d->ready, memory_order_relaxed) && !d->failed && !broken)
         make(d, ctx);
     bool ready = atomic_load_explicit(&d->ready, memory_order_relaxed);
+    bool first = ready && !any_ready;
+    any_ready |= ready;
     if (ready)
         set_variables(ctx, context, d);
     if (ready && !broken)
@@ -305,6 +333,8 @@ static bool prepare(CUcontext context)
     lock_give(&lock);
     context_capture_restore(mode);
     context_leave(pushed);
+    if (first && check_host_first)
+        check_host_first();
     errno = saved;
     return ready;
 }

@@ -8,6 +8,7 @@
 #ifndef MOAT_CHECK_CHECK_HOST_H
 #define MOAT_CHECK_CHECK_HOST_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -17,7 +18,7 @@
 
 int check_host_start(void);  // 0 or -ENOMEM
 void check_host_after_fork(void);
-extern bool check_host_on;
+extern _Atomic(bool) check_host_on;  // set at the start; cleared when the driver shuts down
 
 // Called for each launch of a checked kernel. Returns false if its context cannot be checked.
 bool check_host_launch(void);
@@ -31,8 +32,14 @@ const struct pass_check *check_host_sites(uint64_t number);  // NULL: unknown. R
 // Returns the checks of a module or library; NULL: it has none. They stay while the module is loaded.
 const struct pass_check *check_host_checks(const void *handle);
 
-// Calls f for each context that has a copy, with the lock held and the context current.
+// Call f for each context that has a copy, with the lock held; the first makes the context current. The
+// second, for the ring alone, does nothing if it would have to wait for the lock and `wait` is false.
 void check_host_each(void (*f)(struct check_device *d, struct context *ctx, void *argument), void *argument);
+void check_host_rings(void (*f)(struct check_device *d, struct context *ctx, void *argument), void *argument,
+                      bool wait);
+// The driver is about to shut down: rings and tables are no longer touched.
+void check_host_close(void);
+extern void (*check_host_first)(void);  // called when the first context gets its copy, without the lock
 void check_host_context_gone(CUcontext context);
 
 // The free of a block in the order of a stream, before the driver's call; an allocation in the order of a

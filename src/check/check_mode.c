@@ -15,6 +15,8 @@ static bool start(void)
                                                                    : NULL;
     if (why)
         guard_report_note("--mode=check cannot check: %s", why);
+    else
+        check_report_start();
     return !why;
 }
 
@@ -33,6 +35,12 @@ static void look(void)
 static void context_last_look(CUcontext context)
 {
     look();
+}
+
+// The aborting thread may hold any lock: what cannot be read at once is not read.
+static void aborts(void)
+{
+    check_report_read(false);
 }
 
 // --- memory ------------------------------------------------------------------------------------------------
@@ -114,8 +122,7 @@ const struct mode check_mode = {
     .checks_kernels = true,
     .start = start,
     .after_fork = after_fork,
-    .end = look,
-    .aborts = look,
+    .aborts = aborts,
     .alloc = alloc,
     .free = free_,
     .context_last_look = context_last_look,

@@ -2,7 +2,10 @@
 #include "check/check_report.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <time.h>
+#include <unistd.h>
 
 #include "base/mem.h"
 #include "check/check_host.h"
@@ -10,10 +13,17 @@
 #include "context/context_copy.h"
 #include "core/epoch.h"
 #include "core/guard.h"
+#include "core/own_thread.h"
 #include "kcheck/kcheck.h"
 #include "launch/launch_ring.h"
+#include "mode/mode.h"
 #include "track/guard_report.h"
 #include "track/track.h"
+
+enum {
+    NEAR = 4096,       // bytes from a buffer within which a stray access is shown with it
+    PAUSE = 50000000,  // nanoseconds between two looks at the rings
+};
 
 // What was reported for the counters of a context. All of this file works under the lock of check_host.c.
 struct counted {
@@ -94,6 +104,18 @@ static void add_block(struct guard_finding *f, uint64_t base, uint64_t size)
                             : "the buffer has been freed since";
 }
 
+// Adds the buffer behind which a stray access is.
+static void add_nearest(struct guard_finding *f)
+{
+    unsigned section = epoch_enter();
+    const struct track_block *b = track_before(f->address, NEAR);
+    if (b && !f->nbuffers) {
+        f->buffers[f->nbuffers++] = track_copy(b, false);
+        f->note = "this is the nearest buffer before it: the pointer was in no buffer, or at the end of one";
+    }
+    epoch_leave(section);
+}
+
 static enum report_type type_of(const struct error_ring_record *r, const struct guard_finding *f)
 {
     uint64_t base = r->payload[2];
@@ -106,7 +128,7 @@ static enum report_type type_of(const struct error_ring_record *r, const struct 
     case KCHECK_USE_FREED: return REPORT_USE_AFTER_FREE;
     case KCHECK_NULL: return REPORT_NULL_DEREFERENCE;
     case KCHECK_OUTSIDE_VARIABLE: return REPORT_GLOBAL_OVERFLOW;
-    default: return REPORT_WILD_ACCESS;
+    default: return f->nbuffers ? REPORT_HEAP_OVERFLOW : REPORT_WILD_ACCESS;
     }
 }
 
@@ -150,8 +172,17 @@ static uint64_t report(const struct error_ring_record *r, const struct context *
     f.launched_at = check_launch_stack(r->payload[4], &f.call);
     f.in_kernel = !f.launched_at;
     add_block(&f, r->payload[2], r->payload[3]);
+    if (r->kind == KCHECK_STRAY)
+        add_nearest(&f);
     f.type = type_of(r, &f);
     return guard_report_keyed(&f);
+}
+
+// Returns whether the address lies in memory that a mode placed, where there is nothing but its buffers.
+static bool is_placed(uint64_t address)
+{
+    struct mode_answer answer;
+    return mode_ask(address, &answer) != MODE_NOT_OURS;
 }
 
 static void take(struct check_device *d, struct context *ctx)
@@ -162,7 +193,8 @@ static void take(struct check_device *d, struct context *ctx)
         counted[number] = mem_zalloc(1, sizeof **counted);
     while (error_ring_take(&d->reader, &r)) {
         // Memory whose allocation moat did not see may be accessed rightly.
-        if (r.client != ERROR_RING_CHECK || r.kind >= KCHECK_KINDS || r.kind == KCHECK_STRAY)
+        if (r.client != ERROR_RING_CHECK || r.kind >= KCHECK_KINDS ||
+            (r.kind == KCHECK_STRAY && !is_placed(r.address)))
             continue;
         uint64_t key = report(&r, ctx), n = r.payload[6];
         guard_count(GUARD_CHECK_ERRORS);
@@ -185,7 +217,44 @@ static void read_one(struct check_device *d, struct context *ctx, void *all)
 void check_report_read(bool all)
 {
     if (check_host_on)
-        check_host_each(read_one, &all);
+        check_host_rings(read_one, &all, all);
+}
+
+// Reports what kernels find while they run and the program waits elsewhere.
+static void *watch(void *unused)
+{
+    const struct timespec pause = {.tv_nsec = PAUSE};
+    while (check_host_on) {
+        check_report_read(false);
+        nanosleep(&pause, NULL);
+    }
+    return NULL;
+}
+
+static int owner;  // the process in which kernels are checked
+
+// Registered after the driver's own exit handler, so it runs before the driver shuts down.
+static void at_exit(void)
+{
+    if (owner != getpid())
+        return;
+    check_report_read(true);
+    check_report_count();
+    check_host_close();
+}
+
+static void first(void)
+{
+    owner = getpid();
+    if (atexit(at_exit))
+        guard_report_note("check: errors that kernels make last are not reported when the program ends");
+    if (!own_thread(watch))
+        guard_report_note("check: no thread: errors are reported when the program launches or waits");
+}
+
+void check_report_start(void)
+{
+    check_host_first = first;
 }
 
 // --- counts ------------------------------------------------------------------------------------------------

@@ -401,8 +401,17 @@ static void fill_chunk(struct check_table *t, uint64_t number, uint64_t base, ui
         return;
     uint32_t low = slot_of(c, base > chunk_base ? base - chunk_base : 0);
     uint32_t high = slot_of(c, (end < chunk_end ? end - chunk_base : CHUNK) - 1);
-    for (uint32_t slot = low; slot <= high && !t->failed; slot++)
-        fill_slot(t, c, chunk_base, slot);
+    const struct entry *last = NULL;  // the block of the slot before
+    for (uint32_t slot = low; slot <= high && !t->failed; slot++) {
+        uint64_t at = chunk_base + (uint64_t)slot * c->stride;
+        bool same = last && last->base <= at && last->base + last->size >= at + c->stride;
+        if (!same || record_at(t, c->first + slot)->size & KCHECK_MIXED)
+            fill_slot(t, c, chunk_base, slot);
+        else
+            set_record(t, c->first + slot, last->base, flagged(last));
+        if (!same)
+            last = c->inner.count ? NULL : overlapping(&c->outer, at, at + c->stride);
+    }
     set_word(t, number, (uint64_t)c->first << 32 | kcheck_reciprocal(c->stride));
 }
 

@@ -193,8 +193,13 @@ static uint32_t model_judge(uint64_t address, uint64_t width, uint64_t root)
         before = NULL;
     if (inside(r, address, width) || (r && !r->freed && inside(before, address, width)))
         return 0;
-    if (!r || (r->freed && before) || (!r->freed && r->b.flags & CHECK_TABLE_LOOSE))
+    if (!r || (r->freed && before))
         return model_by_address(address, width);
+    if (!r->freed && r->b.flags & CHECK_TABLE_LOOSE) {
+        uint32_t kind = model_by_address(address, width);
+        if (kind == KCHECK_USE_FREED || (!kind && model_find(address)->b.flags & CHECK_TABLE_LOOSE))
+            return kind;
+    }
     return r->freed ? KCHECK_USE_FREED : KCHECK_LEFT;
 }
 

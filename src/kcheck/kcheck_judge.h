@@ -6,9 +6,9 @@
 //   the root is a variable that the access left    KCHECK_OUTSIDE_VARIABLE
 //   the root is null                               performed if inside a live block: then a number was taken
 //                                                  for the root; else KCHECK_NULL
-//   the root's block is live                       performed if inside it; LOOSE: by the address; also
-//                                                  performed if the root ends another live block and the
-//                                                  access is inside that one; else KCHECK_LEFT
+//   the root's block is live                       performed if inside it, or if the root ends another live
+//                                                  block and the access is inside that one; LOOSE: also if it
+//                                                  is in other LOOSE blocks; else KCHECK_LEFT
 //   the root ends a live block                     by the address
 //   the root's block was freed                     KCHECK_USE_FREED
 //   else                                           by the address
@@ -140,8 +140,13 @@ KPRIM struct kcheck_judgement kcheck_judge_by_root(const struct kcheck_module *m
     struct kcheck_block before = kcheck_judge_ends_at(m, a->root);
     if (live && kcheck_judge_inside(before, a))
         return good;
-    if (!root.base || (before.base && !live) || (live && root.size & KCHECK_LOOSE))
+    if (!root.base || (before.base && !live))
         return kcheck_judge_by_address(m, a);
+    struct kcheck_judgement there = {KCHECK_LEFT, root};
+    if (live && root.size & KCHECK_LOOSE)
+        there = kcheck_judge_by_address(m, a);
+    if (there.kind == KCHECK_USE_FREED || (!there.kind && there.block.size & KCHECK_LOOSE))
+        return there;
     return (struct kcheck_judgement){live ? KCHECK_LEFT : KCHECK_USE_FREED, root};
 }
 

@@ -6,6 +6,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <unistd.h>
 
 #define NEED(call) need((call), #call, __LINE__)
 
@@ -153,7 +154,6 @@ static __global__ void walk(node *n, int *out)
 static void list(bool bad)
 {
     node *first = nullptr, *freed = nullptr;
-    int *out = take<int>(1);
     for (int i = 0; i < 20; i++) {
         node n = {first, i};
         first = take<node>(1);
@@ -163,7 +163,7 @@ static void list(bool bad)
     }
     if (bad)
         NEED(cudaFree(freed));
-    walk<<<1, 1>>>(first, out);
+    walk<<<1, 1>>>(first, take<int>(1));  // where the freed node was, if addresses were used again
     wait();
 }
 
@@ -217,6 +217,14 @@ static void counted_from_one(bool bad)
     if (bad)
         NEED(cudaFree(a));
     from_one<<<1, 64>>>(a - 1, 64);
+    wait();
+}
+
+// Behind the end, by a pointer that is in no buffer.
+static void one_too_many(bool bad)
+{
+    take<float>(60);
+    from_one<<<1, 64>>>(take<float>(60) - 1, 60 + bad);
     wait();
 }
 
@@ -349,6 +357,15 @@ static void a_million(bool bad)
     wait();
 }
 
+// The program waits in no call of CUDA's.
+static void host_idle(bool bad)
+{
+    fill<<<1, 32>>>(take<int>(10), 0l, 10l + bad);
+    sleep(2);
+    printf("went on\n");
+    wait();
+}
+
 // Two errors in one run, of different types: the second is found too.
 static void several(bool bad)
 {
@@ -378,6 +395,7 @@ static const struct {
     {"row_pointers", row_pointers, "heap-buffer-overflow"},
     {"in_a_struct", in_a_struct, "heap-buffer-overflow"},
     {"counted_from_one", counted_from_one, "heap-use-after-free"},
+    {"one_too_many", one_too_many, "heap-buffer-overflow"},
     {"reverse", reverse, "heap-use-after-free"},
     {"differences", differences, "heap-buffer-overflow"},
     {"atomics", atomics, "heap-buffer-overflow"},
@@ -388,6 +406,7 @@ static const struct {
     {"managed", managed, "heap-buffer-overflow"},
     {"pinned", pinned, "heap-buffer-overflow"},
     {"a_million", a_million, "heap-buffer-overflow"},
+    {"host_idle", host_idle, "heap-buffer-overflow"},
     {"several", several, "heap-buffer-overflow heap-use-after-free"},
 };
 

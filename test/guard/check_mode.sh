@@ -70,18 +70,25 @@ run --on-error=trap "$T/check_errors" bad write_past
 [ "$status" = 97 ] && [[ $found == heap-buffer-overflow* ]] && grep -q 'cudaDeviceSynchronize' "$T/log"
 verdict $? '--on-error=trap'
 
+# A thread of moat's own finds what a kernel did while the program sleeps.
+run --halt-on-error "$T/check_errors" bad host_idle
+[ "$status" = 97 ] && [ "$found" = heap-buffer-overflow ] && ! grep -q 'went on' "$T/log"
+verdict $? '--halt-on-error'
+
 # From the cache, everything is known as at the first time.
 run "$T/check_errors" bad write_past
 missing=$(lacks write_past | paste -sd ,)
 [ "$status" = 97 ] && [ -z "$missing" ] && grep -q 'modules loaded from the cache' "$T/log"
 verdict $? "from the cache${missing:+ ($missing)}"
 
-# Nothing else may decide where buffers lie, or which code runs.
-for other in pages canary count; do
-    "$MOAT" --device=cpu --mode=check,$other true >"$T/log" 2>&1
-    status=$? found=
-    grep -q 'both decide' "$T/log"
-    verdict $? "with $other"
-done
+# Nothing else may decide which code runs.
+"$MOAT" --device=cpu --mode=check,count true >"$T/log" 2>&1
+status=$? found=
+grep -q 'both decide' "$T/log"
+verdict $? 'with counters'
+# With canaries in place of pages.
+run --mode=check,canary "$T/check_errors" bad write_past
+[ "$status" = 97 ] && [ "$found" = heap-buffer-overflow ]
+verdict $? 'with canaries'
 echo "$passed passed, $failed failed"
 [ "$failed" = 0 ]

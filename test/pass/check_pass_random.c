@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// check_random SEED COUNT: random programs, rewritten by the checking pass and run on the CPU device, must
+// check_pass_random SEED COUNT: random programs, rewritten by the checking pass and run on the CPU device, must
 // ask the judge about exactly the accesses that leave the buffer of their root, and compute what they
 // should. What a program does is computed here too, with the buffer of each pointer kept beside its value.
 // Run it in the root of the tree.
@@ -573,5 +573,5 @@ int main(int argc, char **argv)
         try_one(&g, &w, judge, first + i);
     printf("%llu programs, %u without errors, %u errors\n", (unsigned long long)n, spotless, errors);
     CHECK(n < 100 || (spotless > n / 50 && errors > n));
-    return check_end("check_random");
+    return check_end("check_pass_random");
 }
