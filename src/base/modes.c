@@ -45,6 +45,24 @@ bool modes_conflict(uint64_t modes, char *why, size_t size)
     return false;
 }
 
+static bool has_layout(uint64_t modes)
+{
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
+        if (modes >> rows[i].bit & 1 && rows[i].decides == LAYOUT)
+            return true;
+    return false;
+}
+
+uint64_t modes_with_layout(uint64_t modes)
+{
+#define GIVES(id, layout)                                    \
+    if (modes >> OPTION_MODE_##id & 1 && !has_layout(modes)) \
+        modes |= 1ull << OPTION_MODE_##layout;
+    MODES_LAYOUTS(GIVES)
+#undef GIVES
+    return modes;
+}
+
 bool modes_rewrite(const struct options *options)
 {
     for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: MIT
-// Which modes of modes.def can be combined.
+// Which modes of modes.def can be combined, and which come with others.
 #ifndef MOAT_BASE_MODES_H
 #define MOAT_BASE_MODES_H
 
@@ -10,6 +10,10 @@
 // Returns true if two of the modes decide the same thing, or if "off" is combined with others; `why` then
 // holds a sentence that says so. modes: bits OPTION_MODE_*.
 bool modes_conflict(uint64_t modes, char *why, size_t size);
+
+// Returns the modes with the layouts that they need (MODES_LAYOUTS), if they have none. Requires modes without a
+// conflict.
+uint64_t modes_with_layout(uint64_t modes);
 
 // Returns whether the options make moat rewrite modules, so that the cache of rewritten modules matters.
 struct options;

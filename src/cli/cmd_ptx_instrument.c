@@ -4,6 +4,7 @@
 
 #include "cli/ptx_file.h"
 #include "pass/pass.h"
+#include "pass/pass_check.h"
 
 static const char *reason(int err)
 {
@@ -15,6 +16,31 @@ static const char *reason(int err)
     }
 }
 
+// Prints what the pass `check` found, as comments.
+static void print_check(const struct pass_check *check, struct out *o)
+{
+    for (uint32_t i = 0; i < check->nkernels; i++) {
+        const struct pass_check_kernel *k = &check->kernels[i];
+        out_fmt(o, "// checked: " STR_FMT ": %u bytes of parameters at %u:", STR_ARG(k->name),
+                k->hidden_bytes, k->hidden);
+        for (uint32_t p = 0; p < k->npairs; p++)
+            out_fmt(o, " %u/%u", k->pairs[p].offset, k->pairs[p].span);
+        out_char(o, '\n');
+    }
+    for (uint32_t i = 0; i < check->nsites; i++) {
+        const struct pass_check_site *s = &check->sites[i];
+        out_fmt(o, "// site %u: " STR_FMT ": line %u: %u bytes, root %s: ", i, STR_ARG(s->function), s->line,
+                s->width, pass_check_root_names[s->root]);
+        out_clean(o, s->text);
+        out_char(o, '\n');
+    }
+    for (uint32_t i = 0; i < check->nfuncs; i++)
+        for (unsigned k = 0; k < PASS_CHECK_LEFTS; k++)
+            if (check->funcs[i].left[k])
+                out_fmt(o, "// not checked: " STR_FMT ": %u %s\n", STR_ARG(check->funcs[i].name),
+                        check->funcs[i].left[k], pass_check_left_names[k]);
+}
+
 static void print_result(struct ptx_file *f, unsigned i, const struct pass_result *r, struct out *o)
 {
     if (image_count(f->image) > 1 && !f->options->module)
@@ -23,6 +49,8 @@ static void print_result(struct ptx_file *f, unsigned i, const struct pass_resul
         if (r->funcs[k].why != PASS_REWRITTEN)
             out_fmt(o, "// not rewritten: " STR_FMT ": %s\n", STR_ARG(r->funcs[k].name),
                     pass_why_names[r->funcs[k].why]);
+    if (r->check)
+        print_check(r->check, o);
     out_str(o, r->text);
 }
 

@@ -167,6 +167,14 @@ void kernels_owner_gone(const void *owner, uint64_t before)
     lock_give(&lock);
 }
 
+const char *kernels_plain_name(const char *name)
+{
+    static const char prefix[] = "__moat_";
+    const char *word =
+        strncmp(name, prefix, sizeof prefix - 1) ? NULL : strchr(name + sizeof prefix - 1, '_');
+    return word ? word + 1 : name;
+}
+
 const char *kernels_name(const void *handle)
 {
     const struct kernel *k = kernels_own(kernels_find(handle));

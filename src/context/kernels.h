@@ -98,6 +98,9 @@ void kernels_owner_gone(const void *owner, uint64_t before);
 
 const char *kernels_name(const void *handle);  // of the program's kernel that it stands for; NULL: unknown
 
+// Returns a kernel's name without the prefix, __moat_WORD_, of a variant that moat has added.
+const char *kernels_plain_name(const char *name);
+
 // Returns the layout of the parameters that the program knows; NULL if unknown. The driver is queried once,
 // and can answer since CUDA 12.4.
 const struct kernels_layout *kernels_layout(struct kernel *k);

@@ -8,6 +8,7 @@
 #include <stdio.h>
 
 #include "flow/brute.h"
+#include "flow/brute_roots.h"
 #include "flow/cfg.h"
 #include "flow/dom.h"
 #include "flow/live.h"
@@ -644,6 +645,19 @@ static inline bool brute_compare_reach(struct brute_func *b, const struct reach 
     return good;
 }
 
+// --- roots -------------------------------------------------------------------------------------------------
+
+static inline bool brute_compare_roots(struct brute_func *b, const struct roots *r)
+{
+    enum { WALKS = 20, BLOCKS = 200 };
+    uint64_t cost = (uint64_t)r->reach->value.len * BLOCKS + 1;
+    uint64_t walks = b->budget / cost < WALKS ? b->budget / cost : WALKS;
+    if (!roots_valid(r))
+        return BRUTE_FAIL(b, "roots are not valid");
+    uint32_t wrong = brute_wrong_root(r, 1, (unsigned)walks, BLOCKS);
+    return wrong == REACH_NONE || BRUTE_FAIL(b, "value %u has a wrong root", wrong);
+}
+
 // --- everything --------------------------------------------------------------------------------------------
 
 struct brute_analyses {
@@ -653,6 +667,7 @@ struct brute_analyses {
     struct regs *regs;
     struct live *live;
     struct reach *reach;
+    struct roots *roots;
 };
 
 static inline int brute_analyse(const struct ptx_module *m, const struct ptx_func *f,
@@ -666,11 +681,13 @@ static inline int brute_analyse(const struct ptx_module *m, const struct ptx_fun
     err = err ? err : regs_build(f, 0, &a->regs);
     err = err ? err : live_build(a->cfg, a->regs, 0, &a->live);
     err = err ? err : reach_build(a->cfg, a->dom, a->regs, 0, &a->reach);
+    err = err ? err : roots_build(m, f, a->reach, a->dom, &a->roots);
     return err;
 }
 
 static inline void brute_analyses_free(struct brute_analyses *a)
 {
+    roots_free(a->roots);
     reach_free(a->reach);
     live_free(a->live);
     regs_free(a->regs);
@@ -696,6 +713,7 @@ static inline bool brute_compare(struct brute_func *b, const struct ptx_module *
     good = good && brute_compare_regs(b, a.regs);
     good = good && brute_compare_live(b, a.live);
     good = good && brute_compare_reach(b, a.reach);
+    good = good && brute_compare_roots(b, a.roots);
     brute_analyses_free(&a);
     return good;
 }

@@ -131,6 +131,32 @@ static void note_reaching(struct view *v, uint32_t block, uint32_t stmt)
         out_char(v->to, '\n');
 }
 
+static void put_root(struct view *v, struct roots_of of)
+{
+    out_fmt(v->to, " %s", roots_kind_names[of.kind]);
+    if (of.kind == ROOTS_VARIABLE)
+        out_fmt(v->to, " " STR_FMT, STR_ARG(ptx_sym(v->m, of.id)->name));
+    else if (of.kind == ROOTS_PARAM)
+        out_fmt(v->to, " at %u", of.id);
+    else if (of.kind == ROOTS_VALUE || of.kind == ROOTS_WEB)
+        out_fmt(v->to, " #%u", of.id);
+}
+
+static void note_roots(struct view *v, uint32_t block, uint32_t stmt)
+{
+    (void)block;
+    struct ptx_mem mem[PTX_MAX_MEM];
+    unsigned n = stmt == PTX_NONE ? 0 : ptx_stmt_mem(v->f, &v->f->stmts[stmt], mem), shown = 0;
+    for (unsigned i = 0; i < n; i++) {
+        if (mem[i].space != PTX_SPACE_GENERIC && mem[i].space != PTX_SPACE_GLOBAL)
+            continue;
+        out_cstr(v->to, shown++ ? "," : "\t// root");
+        put_root(v, roots_address(v->flow.roots, stmt, mem[i].addr));
+    }
+    if (shown)
+        out_char(v->to, '\n');
+}
+
 static void put_live(struct view *v, const char *what, struct live_list list)
 {
     out_cstr(v->to, what);

@@ -136,7 +136,8 @@ static void dumps(void **state)
 static void names(void **state)
 {
     (void)state;
-    assert_string_equal(flow_analysis_names, "cfg, dominators, postdominators, loops, reaching, liveness");
+    assert_string_equal(flow_analysis_names,
+                        "cfg, dominators, postdominators, loops, reaching, roots, liveness");
     assert_true(flow_analysis_known("loops"));
     assert_false(flow_analysis_known("loop"));
     assert_false(flow_analysis_known(""));

@@ -39,6 +39,12 @@ static int make_reaching(struct flow *w)
     return err ? err : reach_build(w->cfg, w->dominators, w->regs, 0, &w->reaching);
 }
 
+static int make_roots(struct flow *w)
+{
+    int err = flow_reaching(w, NULL);
+    return err ? err : roots_build(w->m, w->f, w->reaching, w->dominators, &w->roots);
+}
+
 static int make_liveness(struct flow *w)
 {
     int err = flow_cfg(w, NULL);
@@ -65,6 +71,7 @@ ASK(regs, regs)
 void flow_drop(struct flow *w)
 {
     live_free(w->liveness);
+    roots_free(w->roots);
     reach_free(w->reaching);
     loops_free(w->loops);
     dom_free(w->postdominators);

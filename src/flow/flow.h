@@ -16,6 +16,7 @@
 #include "flow/loops.h"
 #include "flow/reach.h"
 #include "flow/regs.h"
+#include "flow/roots.h"
 
 struct flow {
     const struct ptx_module *m;

@@ -181,6 +181,7 @@ static void start_once(void)
         guard_report_note("%s: no mode is active", why);
         guard.options.mode = 1 << OPTION_MODE_API;
     }
+    guard.options.mode = modes_with_layout(guard.options.mode);
     mode_start(rows, sizeof rows / sizeof *rows);
     pthread_atfork(NULL, NULL, after_fork);
     hook_install(&guard.real, &forward_tables, api_error_wanted());

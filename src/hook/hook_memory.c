@@ -23,6 +23,8 @@ static CUresult freed(CUresult r, bool known, uint64_t pointer, enum track_way w
 {
     if (r && known)
         track_not_freed(pointer);
+    if (!r && known)
+        track_was_freed(pointer);
     if (r && pointer && guard.watching && is_about_pointer(r))
         bounds_bad_free(call, pointer, way);
     return kernel_fault_seen(r);
@@ -297,8 +299,10 @@ CUresult hook_cuIpcCloseMemHandle(CUdeviceptr pointer)
         last = !guard.real.cuMemGetAddressRange_v2 ||
                guard.real.cuMemGetAddressRange_v2(&base, &size, pointer) != CUDA_SUCCESS;
     }
-    if (!r && known && !last)
+    if (!r && known && !last) {
         track_not_freed(pointer);
+        known = false;
+    }
     return freed(r, known, pointer, TRACK_BY_IPC, DRIVER_cuIpcCloseMemHandle);
 }
 
@@ -347,6 +351,7 @@ CUresult hook_cuMemUnmap(CUdeviceptr pointer, size_t size)
         epoch_leave(section);
         if (!b || !track_freeing(at, TRACK_BY_MAP, DRIVER_cuMemUnmap))
             break;
+        track_was_freed(at);
         at = end;
     }
     return r;

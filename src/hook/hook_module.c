@@ -3,6 +3,7 @@
 // kernels are recorded, and the variables that the program requests.
 #include <string.h>
 
+#include "base/mem.h"
 #include "core/guard.h"
 #include "hook/hook.h"
 #include "context/kernels.h"
@@ -292,22 +293,61 @@ CUresult hook_cuLibraryGetModule(CUmodule *module, CUlibrary library)
     return r;
 }
 
-// A program that enumerates kernels passes no names, so the driver is asked for them.
+// A program that enumerates kernels passes no names, so the driver is asked for them. Kernels that moat has
+// added to a rewritten module are not listed.
 
-#define ENUMERATE(symbol, kind, handle_type, owner_type, number_of, name_of, used) \
-    CUresult hook_##symbol(handle_type *handles, unsigned room, owner_type owner)  \
-    {                                                                              \
-        CUresult r = guard.real.symbol(handles, room, owner);                      \
-        unsigned n = 0;                                                            \
-        if (r || !guard.watching || guard.real.number_of(&n, owner))               \
-            return r;                                                              \
-        for (unsigned i = 0; i < n && i < room; i++) {                             \
-            const char *name;                                                      \
-            if (!guard.real.name_of(&name, handles[i]))                            \
-                know_function(handles[i], kind, owner, name);                      \
-        }                                                                          \
-        used;                                                                      \
-        return r;                                                                  \
+static bool is_added(const char *name)
+{
+    static const char prefix[] = "__moat_";
+    return !strncmp(name, prefix, sizeof prefix - 1);
+}
+
+#define ENUMERATE(symbol, kind, handle_type, owner_type, number_of, name_of, used)                       \
+    /* Returns all handles, to be freed, and how many of them, moved to the front, are the program's. */ \
+    static handle_type *list_##symbol(owner_type owner, unsigned *own)                                   \
+    {                                                                                                    \
+        unsigned n = 0, m = 0;                                                                           \
+        const char *name;                                                                                \
+        handle_type *all = NULL;                                                                         \
+        if (!guard.real.number_of(&n, owner) && n)                                                       \
+            all = mem_alloc(n * sizeof *all);                                                            \
+        if (all && guard.real.symbol(all, n, owner)) {                                                   \
+            mem_free(all);                                                                               \
+            all = NULL;                                                                                  \
+        }                                                                                                \
+        for (unsigned i = 0; all && i < n; i++)                                                          \
+            if (guard.real.name_of(&name, all[i]) || !is_added(name))                                    \
+                all[m++] = all[i];                                                                       \
+        *own = m;                                                                                        \
+        return all;                                                                                      \
+    }                                                                                                    \
+    CUresult hook_##symbol(handle_type *handles, unsigned room, owner_type owner)                        \
+    {                                                                                                    \
+        CUresult r = guard.real.symbol(handles, room, owner);                                            \
+        unsigned n = 0;                                                                                  \
+        if (r || !guard.watching)                                                                        \
+            return r;                                                                                    \
+        handle_type *all = list_##symbol(owner, &n);                                                     \
+        for (unsigned i = 0; all && i < room; i++)                                                       \
+            handles[i] = i < n ? all[i] : NULL;                                                          \
+        for (unsigned i = 0; i < n && i < room; i++) {                                                   \
+            const char *name;                                                                            \
+            if (!guard.real.name_of(&name, handles[i]))                                                  \
+                know_function(handles[i], kind, owner, name);                                            \
+        }                                                                                                \
+        mem_free(all);                                                                                   \
+        used;                                                                                            \
+        return r;                                                                                        \
+    }                                                                                                    \
+    CUresult hook_##number_of(unsigned *number, owner_type owner)                                        \
+    {                                                                                                    \
+        CUresult r = guard.real.number_of(number, owner);                                                \
+        unsigned n = 0;                                                                                  \
+        handle_type *all = r || !rewrite_on ? NULL : list_##symbol(owner, &n);                           \
+        if (all)                                                                                         \
+            *number = n;                                                                                 \
+        mem_free(all);                                                                                   \
+        return r;                                                                                        \
     }
 
 ENUMERATE(cuModuleEnumerateFunctions, KERNELS_FUNCTION, CUfunction, CUmodule, cuModuleGetFunctionCount,

@@ -835,7 +835,8 @@ static void appends_what_fits(void **state)
     _Alignas(16) char room[LAUNCH_CALL_ROOM];
     struct launch_call l = {
         .call = DRIVER_cuLaunchKernel, .function = OWN, .change = &c, .parameters = own_pointers};
-    char wide[64] = "wide";
+    static char wide[LAUNCH_CALL_MORE_BYTES] = "wide";
+    enum { ALL = LAUNCH_CALL_MORE_BYTES - 16 };  // 16 bytes are kept for padding
     launch_change_start(&c, room);
     for (int i = 0; i < LAUNCH_CALL_MORE; i++)
         assert_true(launch_call_append(&l, &more, 8, 8));
@@ -846,11 +847,11 @@ static void appends_what_fits(void **state)
     assert_int_equal(left(), 1);
     launch_change_start(&c, room);
     assert_true(launch_call_append(&l, wide, 64, 16));
-    assert_true(launch_call_append(&l, wide, 32, 16));
+    assert_true(launch_call_append(&l, wide, ALL - 80, 16));
     assert_true(launch_call_append(&l, wide, 16, 16));
     assert_false(launch_call_append(&l, wide, 1, 1));
     launch_change_start(&c, room);
-    assert_false(launch_call_append(&l, wide, 65, 1));
+    assert_false(launch_call_append(&l, wide, ALL + 1, 1));
     // The most bytes possible, with the least aligned start.
     static char most[4096];
     size_t size = 4093;

@@ -1,23 +1,25 @@
 // SPDX-License-Identifier: MIT
-// What code on the device and the host of --mode=check share: the table of buffers, the variable through which
-// kernels reach it, and the function that judges an access which a quick comparison did not accept.
+// What code on the device and the host of --mode=check share: the table of buffers, the variable through
+// which kernels reach it, and the function that judges an access which a quick comparison did not accept.
 //
 //   pass_check inserts          quick comparison: (address - base) < limit, with base and limit of the root
 //     fails ──▶ KCHECK_ACCESS   looks the root and the address up, and decides: perform or skip; records
 //     records ──▶ the error ring (client ERROR_RING_CHECK) ──▶ src/check reports
 //
-// The quick comparison is an optimization: whatever it accepts KCHECK_ACCESS would accept too. Therefore a pair
-// that accepts nothing is always correct, and the host passes one where it cannot tell.
+// The quick comparison is an optimization: whatever it accepts KCHECK_ACCESS would accept too. Therefore a
+// pair that accepts nothing is always correct, and the host passes one where it cannot tell.
 //
-// The table. Addresses below 2^47 are divided into chunks of 2 MiB. A word of the directory describes a chunk:
+// The table. Addresses below 2^47 are divided into chunks of 2 MiB. A word of the directory describes a
+// chunk:
 //
 //   0                       no tracked block touches the chunk
-//   first << 32 | reciprocal   record number first + slot(offset in the chunk, reciprocal) describes the address
+//   first << 32 | reciprocal   record number first + slot(offset in the chunk, reciprocal) describes the
+//                           address
 //
-// where slot(offset, reciprocal) = (offset >> 7) * reciprocal >> 32. A reciprocal of 0 makes all addresses of the
-// chunk share one record; kcheck_reciprocal(stride) cuts it into slots of `stride` bytes, a multiple of 256.
-// A lookup is two loads, and cannot fault: the whole directory is readable, and every record that it can lead to
-// exists. Kernels cannot write the table.
+// where slot(offset, reciprocal) = (offset >> 7) * reciprocal >> 32. A reciprocal of 0 makes all addresses of
+// the chunk share one record; kcheck_reciprocal(stride) cuts it into slots of `stride` bytes, a multiple of
+// 256. A lookup is two loads, and cannot fault: the whole directory is readable, and every record that it can
+// lead to exists. Kernels cannot write the table.
 #ifndef MOAT_KCHECK_KCHECK_H
 #define MOAT_KCHECK_KCHECK_H
 
@@ -29,7 +31,7 @@ enum {
     KCHECK_ADDRESS_BITS = 47,
     KCHECK_CHUNK_BITS = 21,
     KCHECK_DIRECTORY_WORDS = 1 << (KCHECK_ADDRESS_BITS - KCHECK_CHUNK_BITS),
-    KCHECK_GRANULE = 256,  // blocks of one chunk that do not share a granule can be told apart
+    KCHECK_GRANULE = 256,  // blocks of one chunk that share no granule have records of their own
 };
 
 // What is known of the addresses of one slot. Invariants:
@@ -37,7 +39,10 @@ enum {
 //   size <  2^47        [base, base + size) is live; it contains an address of the slot or ends in it, and no
 //                       other live block touches the slot
 //   size has FREED      the block of size & KCHECK_SIZE bytes was freed; no live block touches the slot
-//   size has MIXED      several blocks touch the slot: base is the first, KCHECK_ACCESS searches the list
+//   size has LOOSE      a live block, as above, whose surroundings belong to it too (the mappings of one
+//                       range of addresses): an access that leaves it is judged by its own address
+//   size has MIXED      several blocks touch the slot: size & KCHECK_SIZE is the number of the first record
+//                       of a list, innermost blocks first, which a record with base == 0 ends
 struct kcheck_record {
     uint64_t base;
     uint64_t size;
@@ -46,6 +51,7 @@ _Static_assert(sizeof(struct kcheck_record) == 16, "one vector load");
 #define KCHECK_SIZE (((uint64_t)1 << KCHECK_ADDRESS_BITS) - 1)
 #define KCHECK_FREED ((uint64_t)1 << 63)
 #define KCHECK_MIXED ((uint64_t)1 << 62)
+#define KCHECK_LOOSE ((uint64_t)1 << 61)
 
 // Returns the reciprocal for slots of stride bytes: a multiple of 256, from 256 to 2^20.
 static inline uint32_t kcheck_reciprocal(uint32_t stride)
@@ -63,8 +69,8 @@ static inline uint32_t kcheck_slot(uint64_t address, uint32_t reciprocal)
 
 // --- the module's variable ---------------------------------------------------------------------------------
 
-// .const .align 16 .b8 [sizeof(struct kcheck_module)] in every module that pass_check rewrites, at first zeros.
-// The host sets it, in each context, before any kernel of the module is launched there.
+// .const .align 16 .b8 [sizeof(struct kcheck_module)] in every module that pass_check rewrites, at first
+// zeros. The host sets it, in each context, before any kernel of the module is launched there.
 #define KCHECK_VARIABLE "__moat_check_module"
 struct kcheck_module {
     uint64_t directory;  // device address of KCHECK_DIRECTORY_WORDS words
@@ -75,8 +81,9 @@ struct kcheck_module {
 
 // --- hidden parameters -------------------------------------------------------------------------------------
 
-// The checked variant of kernel NAME is KCHECK_PREFIX NAME. It has one more parameter, the last one: .align 16
-// .b8 [KCHECK_HIDDEN + 16 * pairs], a struct kcheck_hidden followed by the pairs in the order of the pass's list.
+// The checked variant of kernel NAME is KCHECK_PREFIX NAME. It has one more parameter, the last one: .align
+// 16 .b8 [KCHECK_HIDDEN + 16 * pairs], a struct kcheck_hidden followed by the pairs in the order of the
+// pass's list.
 #define KCHECK_PREFIX "__moat_check_"
 struct kcheck_hidden {
     uint64_t launch;  // number of the launch, for records of errors; 0: unknown
@@ -101,26 +108,28 @@ static inline struct kcheck_pair kcheck_pair(uint64_t base, uint64_t size, uint6
 
 // .func (.param .b32 verdict) KCHECK_ACCESS (.param .b64 what, .param .b64 address, .param .b64 root,
 //                                            .param .b64 launch)
-// what: KCHECK_WHAT(site, width, flags). root: the pointer that the address was made from, or any address in its
-// block, with KCHECK_ROOT; ignored without. launch: kcheck_hidden.launch, 0 in functions that do not have it.
-// Returns KCHECK_PERFORM or KCHECK_SKIP; with --on-error=trap it does not return from an error.
+// what: KCHECK_WHAT(site, width, flags). root: the pointer that the address was made from, or any address in
+// its block, with KCHECK_ROOT; ignored without. launch: kcheck_hidden.launch, 0 in functions that do not have
+// it. Returns KCHECK_PERFORM or KCHECK_SKIP; with --on-error=trap it does not return from an error.
 #define KCHECK_ACCESS "moat_check_access"
+// PTX for the pass: KCHECK_ACCESS and KCHECK_VARIABLE, to be inserted into a module behind its own .version,
+// .target and .address_size, which this text lacks. Needs PTX 6.3 and sm_70. NUL-terminated.
+extern const char kcheck_functions_ptx[];
 #define KCHECK_WHAT(site, width, flags) \
     ((uint64_t)(uint32_t)(site) | (uint64_t)(uint16_t)(width) << 32 | (uint64_t)(flags) << 48)
 enum kcheck_flags {
     KCHECK_READS = 1,
     KCHECK_WRITES = 2,  // atomics read and write
     KCHECK_ATOMIC = 4,
-    KCHECK_GENERIC = 8,  // the address may be in shared or local memory: then the access is performed
-    KCHECK_ROOT = 16,    // `root` is valid; without it only the address itself is looked up
-    KCHECK_VARIABLE_LEFT =
-        32,  // the root is a variable of the module and the access is outside of it: an error
+    KCHECK_GENERIC = 8,         // the address may be in shared or local memory: then the access is performed
+    KCHECK_ROOT = 16,           // `root` is valid; without it only the address itself is looked up
+    KCHECK_VARIABLE_LEFT = 32,  // the root is a variable of the module and the access is outside of it
 };
 enum kcheck_verdict { KCHECK_PERFORM, KCHECK_SKIP };
 
-// Kinds of records (error_ring_record.kind). payload[0]: what; [1]: root; [2], [3]: base and size of the block
-// that the judgement rests on, with its flags, or 0; [4]: launch; [5]: number of the module. site and address are
-// members of the record.
+// Kinds of records (error_ring_record.kind). payload[0]: what; [1]: root; [2], [3]: base and size of the
+// block that the judgement rests on, with its flags, or 0; [4]: launch; [5]: number of the module; [6]:
+// number of the counter (kcheck_state.h), or KCHECK_COUNTERS. site and address are members of the record.
 enum kcheck_kind {
     KCHECK_LEFT = 1,          // the root's block is live and the access is not inside it
     KCHECK_USE_FREED,         // the root's block, or that of the address, was freed

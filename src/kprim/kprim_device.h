@@ -120,6 +120,22 @@ KPRIM void kprim_st64_system(uint64_t at, uint64_t v)
     KPRIM_ASM("st.release.sys.global.u64 [%0], %1;" : : "l"(at), "l"(v));
 }
 
+// Returns false for an address in a window of shared, local or constant memory.
+KPRIM bool kprim_is_global(uint64_t address)
+{
+    uint32_t v;
+    __asm__("{\n\t.reg .pred p;\n\tisspacep.global p, %1;\n\tselp.u32 %0, 1, 0, p;\n\t}"
+            : "=r"(v)
+            : "l"(address));
+    return v;
+}
+
+// Stops the grid.
+KPRIM void kprim_trap(void)
+{
+    KPRIM_ASM("trap;" : :);
+}
+
 // --- the warp ----------------------------------------------------------------------------------------------
 
 #define KPRIM_SPECIAL(name, what)                             \

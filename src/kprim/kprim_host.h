@@ -87,6 +87,10 @@ KPRIM void kprim_st64_system(uint64_t at, uint64_t v)
     kprim_st64(at, v, KPRIM_RELEASE);
 }
 
+// Defined by the test if it uses them.
+bool kprim_is_global(uint64_t address);
+void kprim_trap(void);
+
 KPRIM uint32_t kprim_lane(void)
 {
     return 0;

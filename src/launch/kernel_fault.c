@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "context/kernels.h"
 #include "core/guard.h"
 #include "track/guard_report.h"
 #include "launch/launch_ring.h"
@@ -54,8 +55,10 @@ static void blame(struct guard_finding *f)
 }
 
 // Reports a fault that the device describes exactly.
-static void report_exact(const struct driver_fault *fault)
+static void report_exact(struct driver_fault *fault)
 {
+    const char *own = kernels_plain_name(fault->kernel);
+    memmove(fault->kernel, own, strlen(own) + 1);
     struct guard_finding f = {
         .type = REPORT_WILD_ACCESS,
         .in_kernel = true,

@@ -5,8 +5,6 @@
 
 #include "core/guard.h"
 
-enum { MOST_APPENDED = 64 };  // bytes of one parameter
-
 // --- what the program said ---------------------------------------------------------------------------------
 
 const CUlaunchAttributeValue *launch_call_attribute(const struct launch_call *l, CUlaunchAttributeID id)
@@ -193,15 +191,15 @@ bool launch_call_append(const struct launch_call *l, const void *bytes, size_t s
     size_t at = c->count ? c->at[c->count - 1] + c->size[c->count - 1] : 0;
     at = align_up(at, align);
     // 16 bytes are kept for padding before the first one.
-    if (c->count == LAUNCH_CALL_MORE || size > MOST_APPENDED || at + size > LAUNCH_CALL_MORE_BYTES - 16 ||
-        align > 16 || (!c->count && !find_own(l, &c->own))) {
+    if (c->count == LAUNCH_CALL_MORE || size > LAUNCH_CALL_MORE_BYTES ||
+        at + size > LAUNCH_CALL_MORE_BYTES - 16 || align > 16 || (!c->count && !find_own(l, &c->own))) {
         launch_call_leave(l);
         return false;
     }
     memcpy(c->more + at, bytes, size);
-    c->at[c->count] = (uint8_t)at;
-    c->size[c->count] = (uint8_t)size;
-    c->align[c->count++] = (uint8_t)align;
+    c->at[c->count] = (uint16_t)at;
+    c->size[c->count] = (uint16_t)size;
+    c->align[c->count++] = (uint16_t)align;
     return true;
 }
 
@@ -237,7 +235,7 @@ static void fill_room(const struct launch_call *l, struct passed *p)
     size_t end = c->count ? c->own : size, copied = size < end ? size : end;
     memcpy(c->room, bytes, copied);
     if (c->count)
-        memset(c->room + copied, 0, end - copied + LAUNCH_CALL_MORE_BYTES);
+        memset(c->room + copied, 0, end - copied + c->at[c->count - 1] + c->size[c->count - 1] + 16);
     for (unsigned i = 0; i < c->count; i++) {
         end = align_up(end, c->align[i]);
         memcpy(c->room + end, c->more + c->at[i], c->size[i]);

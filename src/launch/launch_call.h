@@ -21,8 +21,8 @@
 #include "driver/driver.h"
 
 enum {
-    LAUNCH_CALL_MORE = 8,          // most parameters that all modes together can append to a launch ...
-    LAUNCH_CALL_MORE_BYTES = 128,  // ... and their bytes, including padding
+    LAUNCH_CALL_MORE = 8,           // most parameters that all modes together can append to a launch ...
+    LAUNCH_CALL_MORE_BYTES = 2048,  // ... and their bytes, including padding
     LAUNCH_CALL_ROOM = 4096 + LAUNCH_CALL_MORE_BYTES,
 };
 
@@ -34,7 +34,7 @@ struct launch_change {
     bool counted;          // in GUARD_LAUNCHES_LEFT
     bool gathered;         // room holds the program's parameters
     uint8_t count;         // appended parameters: size[i] bytes at more + at[i]
-    uint8_t at[LAUNCH_CALL_MORE], size[LAUNCH_CALL_MORE], align[LAUNCH_CALL_MORE];
+    uint16_t at[LAUNCH_CALL_MORE], size[LAUNCH_CALL_MORE], align[LAUNCH_CALL_MORE];
     uint32_t own;  // if parameters are appended: the program's pointers, or bytes, that come before them
     _Alignas(16) char more[LAUNCH_CALL_MORE_BYTES];
 };
@@ -104,7 +104,7 @@ bool launch_call_parameters(const struct launch_call *l, const void **bytes, siz
 // kernel may replace one kernel of the program only (kernels_stands_for), so that cuGraphKernelNodeGetParams
 // can return what the program set.
 bool launch_call_replace(const struct launch_call *l, const void *function);
-// Appends a parameter of at most 64 bytes at the next multiple of its alignment, as in a kernel that declares
+// Appends a parameter at the next multiple of its alignment, as in a kernel that declares
 // it last. If it returns false, the launch is made unchanged: nothing is replaced or appended. A mode whose
 // kernel cannot run without its hidden parameters must keep the program's own kernel loaded, as the function
 // that is launched then.

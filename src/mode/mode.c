@@ -236,6 +236,14 @@ void mode_function_of(CUfunction function, CUkernel kernel)
     EACH(function_of, function, kernel);
 }
 
+const void *mode_variant(const void *handle)
+{
+    const void *variant = NULL;
+    for (unsigned i = 0; i < count && !variant; i++)
+        variant = active[i]->variant ? active[i]->variant(handle) : NULL;
+    return variant;
+}
+
 void mode_launch(const struct launch_call *launch)
 {
     EACH(launch, launch);

@@ -107,6 +107,8 @@ struct mode {
     void (*library_in_context)(const void *library, CUmodule module);
     void (*function_found)(const void *handle, const void *owner, const char *name);
     void (*function_of)(CUfunction function, CUkernel kernel);  // cuKernelGetFunction
+    // Returns the kernel that the mode launches in place of this one; NULL: none.
+    const void *(*variant)(const void *handle);
 
     // Launches and waits.
     // Called before the driver's call; they may change the launch (launch_call.h).
@@ -158,6 +160,7 @@ void mode_module_gone(const void *handle);
 void mode_library_in_context(const void *library, CUmodule module);
 void mode_function_found(const void *handle, const void *owner, const char *name);
 void mode_function_of(CUfunction function, CUkernel kernel);
+const void *mode_variant(const void *handle);
 void mode_launch(const struct launch_call *launch);
 void mode_node(const struct launch_call *node);
 void mode_poll(void);

@@ -176,7 +176,11 @@ static int take_shared(CUdevice device, uint64_t size, uint64_t alignment, struc
 
 bool pages_memory_is_packed(uint64_t size)
 {
-    return size < least_own && guard.options.pages_small == OPTION_PAGES_SMALL_PACKED;
+    // --mode=check looks at each access itself, and needs the distance between small buffers.
+    int small = guard.options.pages_small;
+    return size < least_own &&
+           (small == OPTION_PAGES_SMALL_PACKED ||
+            (small == OPTION_PAGES_SMALL_AUTO && guard.options.mode >> OPTION_MODE_CHECK & 1));
 }
 
 bool pages_memory_should_pack(uint64_t size)

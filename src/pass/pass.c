@@ -5,6 +5,7 @@
 #include <errno.h>
 
 #include "base/mem.h"
+#include "pass/pass_check.h"
 #include "pass/pass_kheap.h"
 
 const struct pass_row pass_rows[] = {
@@ -24,8 +25,10 @@ static const char listed[] =
     ;
 const char *const pass_names = &listed[2];
 
-const char *const pass_why_names[PASS_WHY_COUNT] = {
-    [PASS_REWRITTEN] = "rewritten", [PASS_LAUNCHES] = "device-side launch", [PASS_UNWANTED] = "not wanted"};
+const char *const pass_why_names[PASS_WHY_COUNT] = {[PASS_REWRITTEN] = "rewritten",
+                                                    [PASS_LAUNCHES] = "device-side launch",
+                                                    [PASS_UNWANTED] = "not wanted",
+                                                    [PASS_UNCOPIED] = "cannot be copied"};
 
 // --- lists of names ----------------------------------------------------------------------------------------
 
@@ -281,7 +284,7 @@ static int rewrite(struct pass_context *c, const struct pass_request *request)
 int pass_rewrite(const char *name, struct str text, const struct pass_request *request,
                  struct diag_sink *sink, struct pass_result **out)
 {
-    struct pass_context c = {.sink = sink, .wants = request->wants};
+    struct pass_context c = {.sink = sink, .wants = request->wants, .judge = request->judge};
     *out = NULL;
     if (!pass_known(request->passes))
         return -ENOENT;

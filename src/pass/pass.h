@@ -31,6 +31,7 @@ enum pass_why {
     PASS_REWRITTEN,
     PASS_LAUNCHES,  // it launches kernels itself; the host could not prepare those launches
     PASS_UNWANTED,  // a kernel that the request does not want
+    PASS_UNCOPIED,  // pass_check cannot copy it: it has a variable of its own, or unknown statements
     PASS_WHY_COUNT,
 };
 extern const char *const pass_why_names[PASS_WHY_COUNT];
@@ -50,6 +51,8 @@ struct pass_symbol {
     uint64_t bytes;
 };
 
+struct pass_check;  // pass_check.h
+
 struct pass_result {
     struct arena arena;
     struct str text;     // the module, followed by a NUL; empty in the result of pass_description
@@ -58,7 +61,8 @@ struct pass_result {
     uint32_t nfuncs, nsymbols;
     struct pass_func *funcs;  // those with a body, in the module's order
     struct pass_symbol *symbols;
-    struct out out;  // holds the text
+    struct pass_check *check;  // of the pass `check`; NULL if it did not run
+    struct out out;            // holds the text
 };
 
 struct pass_request {
@@ -66,6 +70,7 @@ struct pass_request {
     unsigned arch;       // of the GPU, 90 for sm_90: edit_target changes the .target to it; 0: no change
     bool verify;         // run the verifier before, between and after the passes
     bool (*wants)(struct str name);  // whether to rewrite the kernel of that name; NULL: all
+    const char *judge;   // for tests: PTX in place of the text that defines KCHECK_ACCESS and KCHECK_VARIABLE
 };
 
 struct pass_row {
@@ -112,6 +117,7 @@ struct pass_context {
     struct ptx_func **funcs;         // by index of result->funcs
     const char *pass;                // name of the running pass
     bool (*wants)(struct str name);  // of the request
+    const char *judge;               // of the request
     struct flow *flows;              // see pass_flow
     uint32_t *flow_edits;            // each func's nedits when its analyses were made
 };

@@ -3,6 +3,8 @@
 #include "pass/pass.h"
 
 #include "base/mem.h"
+#include "kcheck/kcheck.h"
+#include "pass/pass_check.h"
 #include "pass/pass_count.h"
 #include "ptx/testing.h"
 
@@ -403,29 +405,40 @@ static void good_results(void **state)
 static void bad_descriptions(void **state)
 {
     static const char *const bad[] = {"",
-                                      "moat-pass 2",
+                                      "moat-pass 3",
                                       "moat-pass 1\n",
-                                      "moat-pass 2\nlowered x\n",
-                                      "moat-pass 2\n\n",
-                                      "moat-pass 2\nsymbol count s\n",
-                                      "moat-pass 2\nsymbol nobody s 1\n",
-                                      "moat-pass 2\nsymbol count  1\n",
-                                      "moat-pass 2\nsymbol count s -1\n",
-                                      "moat-pass 2\nsymbol count s 18446744073709551616\n",
-                                      "moat-pass 2\nsymbol count s\"x 1\n",
-                                      "moat-pass 2\nkernel k 0 0\n",
-                                      "moat-pass 2\nkernel k 0 2 0\n",
-                                      "moat-pass 2\nkernel k 9 0 0\n",
-                                      "moat-pass 2\nkernel k 0 0 4294967296\n",
-                                      "moat-pass 2\nkernel k 0 0 0 0\n",
-                                      "moat-pass 2\nkernel k 0 0 0"};
+                                      "moat-pass 3\nlowered x\n",
+                                      "moat-pass 3\n\n",
+                                      "moat-pass 3\nsymbol count s\n",
+                                      "moat-pass 3\nsymbol nobody s 1\n",
+                                      "moat-pass 3\nsymbol count  1\n",
+                                      "moat-pass 3\nsymbol count s -1\n",
+                                      "moat-pass 3\nsymbol count s 18446744073709551616\n",
+                                      "moat-pass 3\nsymbol count s\"x 1\n",
+                                      "moat-pass 3\nkernel k 0 0\n",
+                                      "moat-pass 3\nkernel k 0 2 0\n",
+                                      "moat-pass 3\nkernel k 9 0 0\n",
+                                      "moat-pass 3\nkernel k 0 0 4294967296\n",
+                                      "moat-pass 3\nkernel k 0 0 0 0\n",
+                                      "moat-pass 3\nkernel k 0 0 0",
+                                      "moat-pass 3\ncheck 0 0\n",
+                                      "moat-pass 3\ncheck 1 0 0\n",
+                                      "moat-pass 3\ncheck 4294967295 0 0\n",
+                                      "moat-pass 3\ncheck 0 0 0\ncheck 0 0 0\n",
+                                      "moat-pass 3\ncheck 1 0 0\nchecked k 16 16 4294967295 0\n",
+                                      "moat-pass 3\ncheck 1 0 0\nchecked k 16 16 1 0\nparam 0\n",
+                                      "moat-pass 3\ncheck 1 0 0\nchecked k 16 16 0 1\nparam 0 8\n",
+                                      "moat-pass 3\ncheck 0 1 0\nsite f 1 4 1 9 0 x\n",
+                                      "moat-pass 3\ncheck 0 1 0\nsite f 1 4 1 0 17 x\n",
+                                      "moat-pass 3\ncheck 0 1 0\nsite f 1 4 1 1 0 x\nframe 1 0 f\ta.cu\n",
+                                      "moat-pass 3\ncheck 0 0 1\nleft f 1 2 3\n"};
     struct pass_result *r;
     for (unsigned i = 0; i < sizeof bad / sizeof *bad; i++) {
         if (pass_description(str_from(bad[i]), &r) != -EINVAL)
             fail_msg("accepted: %s", bad[i]);
         assert_null(r);
     }
-    assert_int_equal(pass_description(STR("moat-pass 2\nlowered\nsymbol count s 18446744073709551615\n"), &r),
+    assert_int_equal(pass_description(STR("moat-pass 3\nlowered\nsymbol count s 18446744073709551615\n"), &r),
                      0);
     assert_true(r->lowered && r->symbols[0].bytes == UINT64_MAX);
     pass_result_free(r);
@@ -446,7 +459,95 @@ static void good_sums(void **state)
     assert_int_equal(s.space[PASS_COUNT_LOCAL].stored, (1ull << 16) * PASS_COUNT_SLOTS);
 }
 
-static void good_without_memory(void **state)
+// --- checks ------------------------------------------------------------------------------------------------
+
+// A structure by value, a variable, a pointer from memory, a merge, a call and a function whose address is
+// taken.
+static const char CHECKED[] = HEAD
+    ".file 1 \"a b.cu\"\n.global .align 4 .b8 table[64];\n"
+    ".func (.param .b64 r) f(.param .b64 a)\n{\n.reg .b64 %d<4>;\n.reg .b32 %r;\nld.param.u64 %d1, [a];\n"
+    "ld.u32 %r, [%d1+8];\nst.param.b64 [r], %d1;\nret;\n}\n"
+    ".func taken(.param .b64 a)\n{\n.reg .b64 %d;\nld.param.u64 %d, [a];\nst.u32 [%d], 1;\nret;\n}\n"
+    ".visible .entry k(.param .u32 n, .param .align 8 .b8 s[16], .param .u64 b)\n{\n.reg .b64 %d<9>;\n.reg "
+    ".b32 "
+    "%r<4>;\n.reg .pred %p;\n.loc 1 7 3\nld.param.u64 %d1, [s+8];\nld.param.u64 %d2, [b];\n"
+    "ld.global.v2.u32 {%r1, %r2}, [%d1];\nld.global.u32 %r3, [%d1+12];\n@%p mov.u64 %d1, %d2;\n"
+    "st.global.u32 [%d1], %r3;\nmov.u64 %d4, table;\natom.global.add.u32 %r3, [%d4+60], %r1;\n"
+    "{\n.param .b64 x;\n.param .b64 y;\nst.param.b64 [x], %d2;\ncall (y), f, (x);\nld.param.u64 %d3, "
+    "[y];\n}\n"
+    "ld.u64 %d5, [%d3];\nmov.u64 %d6, taken;\nst.shared.u32 [%r1], %r2;\nred.add.u32 [%d5], 1;\nret;\n}\n";
+static const struct pass_request checking = {.passes = "check", .verify = true};
+
+static void same_check(const struct pass_check *a, const struct pass_check *b)
+{
+    assert_int_equal(a->nkernels, b->nkernels);
+    assert_int_equal(a->nsites, b->nsites);
+    assert_int_equal(a->nfuncs, b->nfuncs);
+    for (uint32_t i = 0; i < a->nkernels; i++) {
+        const struct pass_check_kernel *x = &a->kernels[i], *y = &b->kernels[i];
+        assert_true(str_eq(x->name, y->name) && x->hidden == y->hidden && x->hidden_bytes == y->hidden_bytes);
+        assert_true(x->nparams == y->nparams && x->npairs == y->npairs);
+        assert_memory_equal(x->params, y->params, x->nparams * sizeof *x->params);
+        assert_memory_equal(x->pairs, y->pairs, x->npairs * sizeof *x->pairs);
+    }
+    for (uint32_t i = 0; i < a->nsites; i++) {
+        const struct pass_check_site *x = &a->sites[i], *y = &b->sites[i];
+        assert_true(str_eq(x->function, y->function) && str_eq(x->text, y->text) && x->line == y->line);
+        assert_true(x->width == y->width && x->flags == y->flags && x->root == y->root && x->size == y->size);
+        assert_true(str_eq(x->variable, y->variable) && x->nframes == y->nframes);
+        for (uint32_t k = 0; k < x->nframes; k++)
+            assert_true(str_eq(x->frames[k].file, y->frames[k].file) &&
+                        x->frames[k].line == y->frames[k].line);
+    }
+    assert_memory_equal(a->funcs[0].left, b->funcs[0].left, sizeof a->funcs[0].left);
+}
+
+static void good_check(void **state)
+{
+    static const struct {
+        uint8_t width, flags, root;
+    } sites[] = {
+        {4, KCHECK_READS | KCHECK_GENERIC, PASS_CHECK_LOADED},
+        {4, KCHECK_WRITES | KCHECK_GENERIC, PASS_CHECK_LOADED},
+        {8, KCHECK_READS, PASS_CHECK_PARAM},
+        {4, KCHECK_READS, PASS_CHECK_PARAM},
+        {4, KCHECK_WRITES, PASS_CHECK_WEB},
+        {4, KCHECK_READS | KCHECK_WRITES | KCHECK_ATOMIC, PASS_CHECK_VARIABLE},
+        {8, KCHECK_READS | KCHECK_GENERIC, PASS_CHECK_LOADED},
+        {4, KCHECK_READS | KCHECK_WRITES | KCHECK_ATOMIC | KCHECK_GENERIC, PASS_CHECK_LOADED},
+    };
+    struct pass_result *r = rewritten(CHECKED, &checking), *again;
+    const struct pass_check *c = r->check;
+    assert_int_equal(c->nkernels, 1);
+    assert_int_equal(c->nsites, sizeof sites / sizeof *sites);
+    for (unsigned i = 0; i < sizeof sites / sizeof *sites; i++) {
+        assert_int_equal(c->sites[i].width, sites[i].width);
+        assert_int_equal(c->sites[i].flags, sites[i].flags);
+        assert_int_equal(c->sites[i].root, sites[i].root);
+    }
+    assert_true(str_eq(c->sites[3].text, STR("ld.global.u32 %r3, [%d1+12]")));
+    assert_true(str_eq(c->sites[3].frames[0].file, STR("a b.cu")) && c->sites[3].frames[0].line == 7);
+    assert_true(str_eq(c->sites[5].variable, STR("table")) && c->sites[5].size == 64);
+    // One range for both accesses of s+8; then the bounds that the merge needs.
+    const struct pass_check_kernel *k = &c->kernels[0];
+    assert_true(k->hidden == 32 && k->nparams == 3 && k->params[1].offset == 8 && k->params[1].size == 16);
+    assert_true(k->npairs == 3 && k->hidden_bytes == 16 + 16 * 3);
+    assert_true(k->pairs[0].offset == 16 && k->pairs[0].span == 16);
+    assert_true(k->pairs[1].span == 1 && k->pairs[2].span == 1);
+    assert_int_equal(c->funcs[2].left[PASS_CHECK_SHARED], 1);
+    // f is copied and the copy called; `taken` is changed in place.
+    assert_true(has(r, KCHECK_PREFIX "f") && !has(r, KCHECK_PREFIX "taken") && has(r, KCHECK_PREFIX "k"));
+    struct out o;
+    out_to_memory(&o);
+    pass_describe(r, &o);
+    assert_int_equal(pass_description((struct str){o.buf, o.len}, &again), 0);
+    same_check(c, again->check);
+    pass_result_free(again);
+    out_close(&o);
+    pass_result_free(r);
+}
+
+static void without_memory(const char *text, const struct pass_request *request)
 {
     int err = -ENOMEM;
     long n = 0;
@@ -454,7 +555,7 @@ static void good_without_memory(void **state)
         struct pass_result *r = NULL, *again = NULL;
         struct out o = {0};
         mem_fail_after(n);
-        err = rewrite(LAUNCHER, &counting, &r, NULL);
+        err = rewrite(text, request, &r, NULL);
         if (!err)
             err = out_to_memory(&o);
         if (!err) {
@@ -470,6 +571,12 @@ static void good_without_memory(void **state)
     assert_true(n > 30);
 }
 
+static void good_without_memory(void **state)
+{
+    without_memory(LAUNCHER, &counting);
+    without_memory(CHECKED, &checking);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -480,6 +587,7 @@ int main(void)
         cmocka_unit_test(good_results),
         cmocka_unit_test(bad_descriptions),
         cmocka_unit_test(good_sums),
+        cmocka_unit_test(good_check),
         cmocka_unit_test(good_without_memory),
         cmocka_unit_test(good_loans),
         cmocka_unit_test(good_loans_end),

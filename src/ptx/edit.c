@@ -127,6 +127,8 @@ int edit_close(struct edit *e)
     map_free(&e->texts);
     vec_free(&e->parsed);
     vec_free(&e->items);
+    vec_free(&e->declared);
+    vec_free(&e->defined);
     vec_free(&e->vars);
     vec_free(&e->made);
     vec_free(&e->changes);

@@ -91,6 +91,12 @@ uint32_t edit_find(struct edit *e,
 uint32_t edit_add_param(struct edit *e, struct ptx_func *f, enum ptx_type type, uint32_t align,
                         uint64_t count);
 
+// Adds a copy of f under another name, behind the module's functions, and returns it. f must not be the
+// function that is being edited. Everything that is declared in f, static variables too, is copied; the
+// copy's labels get new names. A copy that is no entry is declared before all copies. NULL after a failure;
+// a name that is taken is -EEXIST.
+struct ptx_func *edit_clone_func(struct edit *e, const struct ptx_func *f, struct str name);
+
 // Names that begin with this prefix are ours; edit_name returns one that is not in use.
 #define EDIT_PREFIX "__moat_"
 struct str edit_name(struct edit *e, const char *before);
@@ -114,6 +120,12 @@ void edit_insert(struct edit *e, enum edit_place place, uint32_t stmt, const cha
 // Inserts a text before every ret and exit, and at the function's end if control may reach it. Before a
 // guarded exit, the text runs under the same condition.
 void edit_insert_exits(struct edit *e, const char *text, unsigned nargs, const struct ptx_operand *args);
+// Inserts a copy of a statement, an instruction or a .loc, before the statement `to`.
+void edit_copy_stmt(struct edit *e, uint32_t to, uint32_t stmt);
+// The same for an instruction without a guard, with other registers: those of its first operand, which it
+// writes, and those that it reads.
+typedef uint32_t edit_rename_fn(void *ctx, uint32_t reg, bool writes);
+void edit_copy_renamed(struct edit *e, uint32_t to, uint32_t stmt, edit_rename_fn *rename, void *ctx);
 // Deletes a statement; what was inserted around it stays. A label that is referred to must not be deleted.
 void edit_delete(struct edit *e, uint32_t stmt);
 // Replaces operands[slot], which must not be a group. The change is made at once, and in place.

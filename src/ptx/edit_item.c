@@ -195,25 +195,41 @@ uint32_t edit_find(struct edit *e, struct str name)
     return 0;
 }
 
-// Places the added items before all that may use them.
+static bool is_code_or_data(const struct ptx_item *item)
+{
+    return item->kind == PTX_ITEM_VAR || item->kind == PTX_ITEM_FUNC;
+}
+
+static struct ptx_item *put_items(struct ptx_item *to, const struct ptx_item *from, size_t n)
+{
+    if (n)
+        memcpy(to, from, n * sizeof *to);
+    return to + n;
+}
+
+// Places the added items before all that may use them, and the copies of functions behind all that they may
+// use.
 void edit_place_items(struct edit *e)
 {
     struct ptx_module *m = e->m;
-    size_t added = e->items.len, at = 0;
-    if (!added || e->error)
+    size_t added = e->items.len, copied = e->declared.len + e->defined.len, first = 0, last = m->nitems;
+    if (!(added + copied) || e->error)
         return;
-    while (at < m->nitems && m->items[at].kind != PTX_ITEM_VAR && m->items[at].kind != PTX_ITEM_FUNC)
-        at++;
-    struct ptx_item *items = edit_alloc(e, m->nitems + added, sizeof *items);
+    while (first < m->nitems && !is_code_or_data(&m->items[first]))
+        first++;
+    while (last > first && m->items[last - 1].kind != PTX_ITEM_ALIAS && !is_code_or_data(&m->items[last - 1]))
+        last--;
+    struct ptx_item *items = edit_alloc(e, m->nitems + added + copied, sizeof *items), *to = items;
     if (!items)
         return;
-    if (m->nitems) {
-        memcpy(items, m->items, at * sizeof *items);
-        memcpy(items + at + added, m->items + at, (m->nitems - at) * sizeof *items);
-    }
-    memcpy(items + at, e->items.items, added * sizeof *items);
+    to = put_items(to, m->items, first);
+    to = put_items(to, e->items.items, added);
+    to = put_items(to, m->items + first, last - first);
+    to = put_items(to, e->declared.items, e->declared.len);
+    to = put_items(to, e->defined.items, e->defined.len);
+    to = put_items(to, m->items + last, m->nitems - last);
     m->items = items;
-    m->nitems += (uint32_t)added;
+    m->nitems = (uint32_t)(to - items);
 }
 
 // --- parameters --------------------------------------------------------------------------------------------

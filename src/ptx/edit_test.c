@@ -434,6 +434,81 @@ static void good_targets(void **state)
     ptx_free(m);
 }
 
+// --- copies ------------------------------------------------------------------------------------------------
+
+static const char COPIED[] = HEAD
+    ".func (.param .b32 r) f(.param .b64 a, .reg .b32 b)\n{\n" DECLS "\t.local .align 4 .b8 stack[16];\n"
+    "\tld.param.u64 %rd1, [a];\nL1:\n\t@%p1 bra L1;\n\tst.local.u32 [stack+4], b;\n\tbrx.idx %r1, list;\n"
+    "list: .branchtargets L1, L2;\nL2:\n\tst.param.b32 [r], %r1;\n\tret;\n}\n"
+    ".entry k()\n{\n" DECLS "\tmov.u32 %r1, 3;\n\tret;\n}\n";
+
+static void good_clone(void **state)
+{
+    struct testing_sink *t = testing_sink_new();
+    struct ptx_module *m = testing_parse(STR(COPIED));
+    struct edit *e = open_edit(m, t);
+    struct ptx_func *f = func_of(m, "f"), *g = edit_clone_func(e, f, STR("g"));
+    assert_non_null(g);
+    assert_non_null(edit_clone_func(e, func_of(m, "k"), STR("k2")));
+    edit_func(e, g);
+    edit_set(e, insn(g, 2), 1, edit_imm(5));
+    assert_int_equal(edit_close(e), 0);
+    // f, k; a declaration of g, since g may be called before it is defined; g, k2.
+    assert_int_equal(m->nitems, 5);
+    assert_false(m->items[2].func->has_body);
+    assert_ptr_equal(m->items[3].func, g);
+    assert_ptr_equal(func_of(m, "g"), g);
+    assert_int_equal(g->nstmts, f->nstmts);
+    labels_stand(m);
+    registers_in_a_row(g);
+    parameters_known(m, g);
+    parameters_known(m, f);
+    // The original's operands and symbols are its own.
+    assert_int_equal(testing_insn(f, 2)->operands[1].kind, PTX_REG);
+    assert_int_equal(testing_insn(g, 2)->operands[1].kind, PTX_IMM);
+    for (uint32_t i = 0; i < f->nstmts; i++)
+        if (f->stmts[i].kind == PTX_LABEL)
+            assert_true(f->stmts[i].sym != g->stmts[i].sym);
+    assert_int_equal(ptx_verify(m, &t->sink, NULL), 0);
+    ptx_free(m);
+    m = testing_parse(STR(COPIED));
+    e = open_edit(m, t);
+    assert_null(edit_clone_func(e, func_of(m, "f"), STR("k")));
+    assert_int_equal(edit_close(e), -EEXIST);
+    ptx_free(m);
+    free(t);
+}
+
+static uint32_t swap_registers(void *ctx, uint32_t reg, bool writes)
+{
+    const uint32_t *to = ctx;
+    return to[writes];
+}
+
+static void good_copied_stmts(void **state)
+{
+    struct testing_sink *t = testing_sink_new();
+    struct ptx_module *m = testing_parse(
+        STR(HEAD ".entry k()\n{\n" DECLS "\tadd.u32 %r1, %r2, 3;\n\t@%p1 mov.u32 %r2, 1;\n\tret;\n}\n"));
+    struct ptx_func *f = func_of(m, "k");
+    uint32_t registers[2] = {3, 0};
+    struct edit *e = open_edit(m, t);
+    struct out o;
+    edit_func(e, f);
+    edit_copy_stmt(e, f->nstmts, insn(f, 1));
+    edit_copy_renamed(e, f->nstmts, insn(f, 0), swap_registers, registers);
+    assert_int_equal(edit_close(e), 0);
+    out_to_memory(&o);
+    ptx_print_stmt(m, f, testing_insn(f, 3), &o);
+    ptx_print_stmt(m, f, testing_insn(f, 4), &o);
+    ptx_print_stmt(m, f, testing_insn(f, 0), &o);
+    assert_true(str_eq((struct str){o.buf, o.len}, STR("\t@%p1 mov.u32 %r2, 1;\n\tadd.u32 %r0, %r3, 3;\n"
+                                                       "\tadd.u32 %r1, %r2, 3;\n")));
+    out_close(&o);
+    ptx_free(m);
+    free(t);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -450,6 +525,8 @@ int main(void)
         cmocka_unit_test(bad_texts),
         cmocka_unit_test(bad_added_items),
         cmocka_unit_test(good_without_memory),
+        cmocka_unit_test(good_clone),
+        cmocka_unit_test(good_copied_stmts),
         cmocka_unit_test(good_targets),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -307,7 +307,10 @@ static uint64_t hash_of(const struct guard_finding *f, uint32_t stack, uint32_t 
     // Kernels have no host stacks: their buffers are distinguished by size.
     if (f->nbuffers && f->buffers[0].facts.made_by == TRACK_MADE_BY_KERNEL)
         hash = mix(hash, f->buffers[0].facts.bytes);
-    if (f->fault)
+    if (f->fault && f->by_source && f->fault->source_line)
+        hash = mix(hash_text(hash_text(hash, f->fault->kernel), f->fault->source_file),
+                   f->fault->source_line * 4u + f->access);
+    else if (f->fault)
         hash = mix(hash_text(hash, f->fault->kernel), f->fault->line);
     return hash ? hash : 1;
 }
@@ -441,9 +444,26 @@ static bool have_scratch(void)
     return scratch;
 }
 
+void guard_report_again(uint64_t key, uint64_t n)
+{
+    struct thread_state before;
+    lock_reports(&before);
+    struct fold_slot *e = fold_find(&reported, key);
+    if (e && e->count)
+        e->count += n;
+    unlock_reports(&before);
+}
+
 void guard_report_finding(const struct guard_finding *f)
 {
-    uint32_t stack = f->stackless ? 0 : stack_capture(NULL, STACK_DEPTH_MAX);
+    guard_report_keyed(f);
+}
+
+uint64_t guard_report_keyed(const struct guard_finding *f)
+{
+    uint32_t stack = f->launched_at ? f->launched_at
+                     : f->stackless ? 0
+                                    : stack_capture(NULL, STACK_DEPTH_MAX);
     int device = device_of(f);
     uint32_t client = client_of(f);
     uint64_t hash = hash_of(f, stack, client);
@@ -461,6 +481,7 @@ void guard_report_finding(const struct guard_finding *f)
     unlock_reports(&before);
     if (atomic_load_explicit(&halting, memory_order_relaxed))
         halt();
+    return hash;
 }
 
 static void send_repeats(void)

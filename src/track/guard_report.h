@@ -25,14 +25,16 @@ struct guard_finding {
     int device;
     bool client_known;  // `client` is valid, whoever the calling thread acts for
     uint32_t client;
-    bool stackless;  // found by a thread of moat's own, whose stack is meaningless
+    bool stackless;        // found by a thread of moat's own, whose stack is meaningless
+    uint32_t launched_at;  // stack of the launch, by `call`, of the kernel that did it; 0: unknown
     uint64_t address, bytes;
     enum report_access access;
     unsigned nbuffers;
     struct track_copy buffers[GUARD_REPORT_BUFFERS];
     const struct driver_fault *fault;  // what the device recorded; NULL: found in the call itself
     bool thread_known;                 // block and thread of the fault are valid
-    const char *const *suspects;       // kernels one of which caused the error; may be NULL
+    bool by_source;  // errors of one line of the source are equal, whatever instructions it became
+    const char *const *suspects;  // kernels one of which caused the error; may be NULL
     unsigned nsuspects;
     const char *note;               // one more sentence; may be NULL
     struct report_bytes corrupted;  // count 0: none
@@ -55,6 +57,10 @@ void guard_report_explain_with(guard_report_explain_fn *explain);
 
 void guard_report_start(void);
 void guard_report_finding(const struct guard_finding *finding);
+// Does the same, and returns a key that equal errors share; never 0.
+uint64_t guard_report_keyed(const struct guard_finding *finding);
+// Counts an error that was reported before, by its key, n more times.
+void guard_report_again(uint64_t key, uint64_t n);
 void guard_report_counts(const struct report_counts *counts);
 // The summary calls a count by this name in place of the one in stats.def. The text must stay.
 void guard_report_relabel(enum guard_count count, const char *label);

@@ -47,7 +47,8 @@ static struct {
 // lock.
 static struct track_block *queue[TRACK_FREED];
 static struct slab_pool blocks = SLAB_POOL(struct track_block);
-static uint64_t inherited;  // changes in track_after_fork only
+static const struct track_listener *listener;  // NULL: none
+static uint64_t inherited;                     // changes in track_after_fork only
 
 // The calling thread's id, its client, and the device of the context that it used last. A new context may get
 // the address of one that ended: `ends` counts ended contexts.
@@ -57,6 +58,7 @@ static __thread struct {
     int device;
     CUcontext context;
     unsigned ends;
+    uint64_t freed_base, freed_serial;  // what track_freeing has marked last
 } this_thread __attribute__((tls_model("initial-exec")));
 static _Atomic unsigned ends;
 
@@ -94,6 +96,11 @@ void track_after_fork(void)
     registry.first_removed = NULL;
     inherited = registry.serial;
     this_thread.thread = 0;
+}
+
+void track_listen(const struct track_listener *l)
+{
+    listener = l;
 }
 
 void track_client_set(uint32_t client)
@@ -263,10 +270,17 @@ static struct track_block *take_spare(void)
     return b;
 }
 
+static void tell_made(const struct track_copy *made)
+{
+    if (listener && made->facts.family != TRACK_ARRAY)
+        listener->made(made);
+}
+
 // Inserts a block with these facts; assigns a serial unless the facts have one. Returns false if out of
 // memory.
 static bool insert_block(uint64_t base, uint64_t size, const struct track_facts *facts)
 {
+    struct track_copy made;
     lock_take(&registry.lock);
     struct track_block *b = take_spare();
     if (b) {
@@ -277,12 +291,15 @@ static bool insert_block(uint64_t base, uint64_t size, const struct track_facts 
         atomic_store_explicit(&b->freed, false, memory_order_relaxed);
         atomic_store_explicit(&b->freed_by, 0, memory_order_relaxed);
         atomic_store_explicit(&b->freed_stack, 0, memory_order_relaxed);
+        made = track_copy(b, false);
         if (put(b)) {
             slab_pool_put(&blocks, b);
             b = NULL;
         }
     }
     lock_give(&registry.lock);
+    if (b)
+        tell_made(&made);
     return b;
 }
 
@@ -364,8 +381,11 @@ bool track_freeing(uint64_t base, enum track_way way, enum driver_id call)
     __builtin_prefetch(&queue[registry.queue_last % TRACK_FREED], 1);
     struct track_block *b = starting_at(way == TRACK_BY_ARRAY ? &registry.handles : &registry.memory, base);
     bool right = b && !is_freed(b) && track_families[b->facts.family].freed_by == way;
-    if (right)
+    if (right) {
+        this_thread.freed_base = base;
+        this_thread.freed_serial = b->facts.serial;
         mark_freed(b, call, stack);
+    }
     lock_give(&registry.lock);
     if (right)
         guard_count(GUARD_FREES);
@@ -385,6 +405,18 @@ static void undo(const struct index *index, uint64_t base, void (*f)(struct trac
 void track_not_freed(uint64_t base)
 {
     undo(&registry.memory, base, mark_live);
+    unsigned section = epoch_enter();
+    const struct track_block *b = listener ? track_live(base) : NULL;
+    struct track_copy made = b ? track_copy(b, false) : (struct track_copy){0};
+    epoch_leave(section);
+    if (made.base == base && base)
+        tell_made(&made);
+}
+
+void track_was_freed(uint64_t base)
+{
+    if (listener && this_thread.freed_base == base)
+        listener->freed(base, this_thread.freed_serial);
 }
 
 void track_array_not_freed(uint64_t handle)
@@ -421,6 +453,8 @@ void track_withdraw(uint64_t base)
     if (b)
         drop(b);
     lock_give(&registry.lock);
+    if (b && listener)
+        listener->withdrawn(base, base + 1);
 }
 
 void track_withdraw_range(uint64_t base, uint64_t end)
@@ -428,6 +462,8 @@ void track_withdraw_range(uint64_t base, uint64_t end)
     lock_take(&registry.lock);
     clear_range(&registry.announced, base, end);
     lock_give(&registry.lock);
+    if (listener)
+        listener->withdrawn(base, end);
 }
 
 struct owner_gone {
@@ -444,9 +480,12 @@ static int block_gone(struct index_item *item, void *context)
         return 0;
     lock_take(&registry.lock);
     // Another block may have been made there in the meantime.
-    if (!is_freed(b) && index_find(index_of(b->facts.family), item->base) == item)
+    bool gone_now = !is_freed(b) && index_find(index_of(b->facts.family), item->base) == item;
+    if (gone_now)
         mark_freed(b, gone->call, gone->stack);
     lock_give(&registry.lock);
+    if (gone_now && listener && b->facts.family != TRACK_ARRAY)
+        listener->freed(item->base, b->facts.serial);
     return 0;
 }
 

@@ -89,6 +89,16 @@ struct track_copy track_copy(const struct track_block *b, bool freed);
 void track_client_set(uint32_t client);
 uint32_t track_client(void);
 
+// A mode that keeps a table of its own about blocks. Its functions are called on the thread of the program's
+// call, without a lock of track.c's.
+struct track_listener {
+    void (*made)(const struct track_copy *block);  // before the allocating call returns
+    // After the driver has freed it. Another block may be at the address again: serials differ.
+    void (*freed)(uint64_t base, uint64_t serial);
+    void (*withdrawn)(uint64_t base, uint64_t end);  // announced blocks that overlap the range
+};
+void track_listen(const struct track_listener *listener);  // called once, while the guard starts
+
 void track_after_fork(void);
 
 // Records a block that a call made. If out of memory, the block is counted (GUARD_UNTRACKED) and not
@@ -106,6 +116,7 @@ void track_made_in_graph(enum driver_id call, uint64_t base, uint64_t size);
 // the driver refuses.
 bool track_freeing(uint64_t base, enum track_way way, enum driver_id call);
 void track_not_freed(uint64_t base);
+void track_was_freed(uint64_t base);  // the driver has freed what track_freeing was last called for
 void track_array_not_freed(uint64_t handle);
 
 // Records that the driver returned the handle of an array that is not tracked; a freed array that had the

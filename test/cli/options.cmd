@@ -86,7 +86,7 @@ $ moat options
     default: not set
     now: not set (default)
 --dump-after=ANALYSIS
-    print each function with the result of ANALYSIS: cfg, dominators, postdominators, loops, reaching or liveness
+    print each function with the result of ANALYSIS: cfg, dominators, postdominators, loops, reaching, roots or liveness
     for: ptx print
     default: not set
     now: not set (default)
@@ -225,7 +225,7 @@ $ moat options
     default: auto
     now: auto (default)
 --pass=PASS
-    apply PASS: count adds counters of loads, stores and bytes, kheap redirects malloc and free to a heap of moat's own
+    apply PASS: count counts loads, stores and bytes, kheap redirects malloc and free to a heap of moat's own, check checks each global access
     for: ptx instrument
     default: count
     now: count (default)

@@ -36,10 +36,10 @@ static struct ptx_module *sound(struct str text)
     return NULL;
 }
 
-static void rewrite(struct str text, unsigned arch)
+static void rewrite(struct str text, const char *passes, unsigned arch)
 {
     struct diag_sink sink = {.emit = emit_nothing};
-    struct pass_request request = {.passes = "count", .arch = arch, .verify = true};
+    struct pass_request request = {.passes = passes, .arch = arch, .verify = true};
     struct pass_result *r;
     int err = pass_rewrite("input", text, &request, &sink, &r);
     if (err) {
@@ -62,7 +62,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
     if (!m)
         return 0;
     ptx_free(m);
-    rewrite(text, 75);
-    rewrite(text, 100);
+    rewrite(text, "count", 75);
+    rewrite(text, "check", 75);
+    rewrite(text, "count,check", 100);
     return 0;
 }

@@ -8,7 +8,7 @@ set -u
 T=$(mktemp -d) || exit 1
 trap 'rm -rf "$T"' EXIT
 export T
-passes=count
+passes=${PASSES:-count}
 ptxas=$(command -v ptxas)
 export passes ptxas
 

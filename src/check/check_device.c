@@ -1,0 +1,325 @@
+// SPDX-License-Identifier: MIT
+#include "check/check_device.h"
+
+#include <string.h>
+
+#include "context/context_copy.h"
+#include "core/guard.h"
+
+enum {
+    UNIT = 2 << 20,      // bytes of a page of the directory, and of a piece of the records
+    BATCH = 64,          // copies by one call
+    MOST_IN_ORDER = 64,  // changes that are made by memsets
+};
+#define DIRECTORY_BYTES ((size_t)KCHECK_DIRECTORY_WORDS * sizeof(uint64_t))
+#define RECORDS_BYTES ((size_t)CHECK_TABLE_PIECES * UNIT)
+_Static_assert(CHECK_TABLE_PAGE_WORDS * sizeof(uint64_t) == UNIT, "a page is a unit");
+_Static_assert(CHECK_TABLE_PIECE * sizeof(struct kcheck_record) == UNIT, "a piece is a unit");
+
+static bool has_calls(void)
+{
+    const struct driver *d = &guard.real;
+    return d->cuMemAddressReserve && d->cuMemAddressFree && d->cuMemCreate && d->cuMemMap && d->cuMemUnmap &&
+           d->cuMemSetAccess && d->cuMemRelease && d->cuMemHostAlloc && d->cuMemHostGetDevicePointer_v2 &&
+           d->cuMemFreeHost && d->cuMemsetD2D32Async && d->cuMemsetD8Async;
+}
+
+// --- mappings ----------------------------------------------------------------------------------------------
+
+static CUresult create(CUdevice device, CUmemGenericAllocationHandle *handle)
+{
+    CUmemAllocationProp prop = {.type = CU_MEM_ALLOCATION_TYPE_PINNED,
+                                .location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = device}};
+    return guard.real.cuMemCreate(handle, UNIT, &prop, 0);
+}
+
+static CUresult set_access(CUdevice device, CUdeviceptr at, size_t size, CUmemAccess_flags flags)
+{
+    CUmemAccessDesc access = {.location = {.type = CU_MEM_LOCATION_TYPE_DEVICE, .id = device},
+                              .flags = flags};
+    return guard.real.cuMemSetAccess(at, size, &access, 1);
+}
+
+// Maps a unit for kernels, which may only read it, and for copies, and clears it.
+static CUresult map_both(struct context *ctx, CUdeviceptr for_kernels, CUdeviceptr for_copies,
+                         CUmemGenericAllocationHandle handle)
+{
+    const struct driver *d = &guard.real;
+    CUresult r = d->cuMemMap(for_copies, UNIT, 0, handle, 0);
+    if (!r)
+        r = set_access(ctx->device, for_copies, UNIT, CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
+    if (!r)
+        r = context_fill(ctx, for_copies, 0, UNIT);
+    if (!r && for_kernels)
+        r = d->cuMemMap(for_kernels, UNIT, 0, handle, 0);
+    if (!r && for_kernels)
+        r = set_access(ctx->device, for_kernels, UNIT, CU_MEM_ACCESS_FLAGS_PROT_READ);
+    return r;
+}
+
+// Makes addresses for kernels from the pages that there are.
+static CUresult map_directory(struct check_device *d, struct context *ctx)
+{
+    CUdeviceptr at = 0;
+    CUresult r = guard.real.cuMemAddressReserve(&at, DIRECTORY_BYTES, UNIT, 0, 0);
+    for (unsigned i = 0; i < CHECK_TABLE_PAGES && !r; i++)
+        r = guard.real.cuMemMap(at + (uint64_t)i * UNIT, UNIT, 0, d->pages[i] ? d->pages[i] : d->zeros, 0);
+    if (!r)
+        r = set_access(ctx->device, at, DIRECTORY_BYTES, CU_MEM_ACCESS_FLAGS_PROT_READ);
+    if (r)
+        return r;
+    d->directory = at;
+    d->version++;
+    return r;
+}
+
+// Gives memory to the pages of the directory that have contents now. *more: there are such pages.
+static CUresult grow_directory(struct check_device *d, struct context *ctx, const struct check_table *t,
+                               bool *more)
+{
+    CUresult r = CUDA_SUCCESS;
+    *more = false;
+    for (unsigned i = 0; i < CHECK_TABLE_PAGES && !r; i++) {
+        CUmemGenericAllocationHandle handle;
+        const uint64_t *words = check_table_page(t, i);
+        if (!words || d->pages[i])
+            continue;
+        r = create(ctx->device, &handle);
+        if (!r)
+            r = map_both(ctx, 0, d->directory_write + (uint64_t)i * UNIT, handle);
+        const struct context_copy copy = {d->directory_write + (uint64_t)i * UNIT, (void *)words, UNIT};
+        if (!r)
+            r = context_write(ctx, &copy, 1);
+        if (!r)
+            d->pages[i] = handle;
+        *more = true;
+    }
+    return r;
+}
+
+static CUresult grow_records(struct check_device *d, struct context *ctx, const struct check_table *t)
+{
+    CUresult r = CUDA_SUCCESS;
+    for (; !r && d->pieces * CHECK_TABLE_PIECE < check_table_records(t); d->pieces++) {
+        CUmemGenericAllocationHandle handle;
+        uint64_t offset = (uint64_t)d->pieces * UNIT;
+        r = create(ctx->device, &handle);
+        if (!r)
+            r = map_both(ctx, d->records + offset, d->records_write + offset, handle);
+        struct kcheck_record *records = check_table_piece(t, d->pieces);
+        const struct context_copy copy = {d->records_write + offset, records, UNIT};
+        if (!r && records)
+            r = context_write(ctx, &copy, 1);
+        if (!r)
+            guard.real.cuMemRelease(handle);  // the mappings keep it
+    }
+    return r;
+}
+
+// --- making it ---------------------------------------------------------------------------------------------
+
+static CUresult make_state(struct check_device *d, struct context *ctx, bool trap)
+{
+    const struct driver *real = &guard.real;
+    void *p = NULL;
+    CUdeviceptr ring = 0;
+    struct error_ring_writer writer;
+    uint64_t traps = trap;
+    CUresult r = real->cuMemHostAlloc(&p, error_ring_bytes(KCHECK_RING),
+                                      CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP);
+    if (r)
+        return r;
+    d->ring = p;
+    memset(p, 0, error_ring_bytes(KCHECK_RING));
+    error_ring_reader_start(&d->reader, d->ring, KCHECK_RING);
+    r = real->cuMemHostGetDevicePointer_v2(&ring, p, 0);
+    if (!r)
+        r = real->cuMemAlloc_v2(&d->state, sizeof(struct kcheck_state));
+    if (!r)
+        r = context_fill(ctx, d->state, 0, sizeof(struct kcheck_state));
+    error_ring_writer_start(&writer, ring, KCHECK_RING);
+    const struct context_copy copies[] = {
+        {d->state + offsetof(struct kcheck_state, errors), &writer, sizeof writer},
+        {d->state + offsetof(struct kcheck_state, trap), &traps, sizeof traps},
+    };
+    return r ? r : context_write(ctx, copies, 2);
+}
+
+static CUresult make_table(struct check_device *d, struct context *ctx, const struct check_table *t)
+{
+    const struct driver *real = &guard.real;
+    bool more;
+    CUdeviceptr zeros = 0;
+    CUresult r = real->cuMemAddressReserve(&d->directory_write, DIRECTORY_BYTES, UNIT, 0, 0);
+    if (!r)
+        r = real->cuMemAddressReserve(&d->records, RECORDS_BYTES, UNIT, 0, 0);
+    if (!r)
+        r = real->cuMemAddressReserve(&d->records_write, RECORDS_BYTES, UNIT, 0, 0);
+    if (!r)
+        r = real->cuMemAddressReserve(&zeros, UNIT, UNIT, 0, 0);
+    if (!r)
+        r = create(ctx->device, &d->zeros);
+    if (!r)
+        r = map_both(ctx, 0, zeros, d->zeros);
+    if (!r)
+        r = real->cuMemUnmap(zeros, UNIT);
+    if (!r)
+        real->cuMemAddressFree(zeros, UNIT);
+    if (!r)
+        r = grow_records(d, ctx, t);
+    if (!r)
+        r = grow_directory(d, ctx, t, &more);
+    return r ? r : map_directory(d, ctx);
+}
+
+CUresult check_device_make(struct check_device *d, struct context *ctx, const struct check_table *t,
+                           bool trap)
+{
+    CUstreamCaptureMode mode = context_capture_relax();
+    CUresult r = has_calls() ? make_state(d, ctx, trap) : CUDA_ERROR_NOT_SUPPORTED;
+    if (!r)
+        r = make_table(d, ctx, t);
+    context_capture_restore(mode);
+    return r;
+}
+
+void check_device_unmake(struct check_device *d)
+{
+    const struct driver *real = &guard.real;
+    if (d->ring)
+        real->cuMemFreeHost(d->ring);
+    if (d->state)
+        real->cuMemFree_v2(d->state);
+    // Mappings end with their context; what is left is a few megabytes of a context that is not checked.
+    *d = (struct check_device){.failed = true};
+}
+
+// --- changes -----------------------------------------------------------------------------------------------
+
+// Copies runs, of words or of records, from units of `per` items.
+struct source {
+    CUdeviceptr to;
+    size_t bytes;  // of an item
+    uint32_t per;
+    const void *(*unit)(const struct check_table *t, uint32_t n);
+};
+
+static const void *records_of(const struct check_table *t, uint32_t n)
+{
+    return check_table_piece(t, n);
+}
+
+static const void *words_of(const struct check_table *t, uint32_t n)
+{
+    return check_table_page(t, n);
+}
+
+static CUresult copy_runs(struct context *ctx, const struct check_table *t, const struct source *from,
+                          const struct check_table_run *runs, size_t count)
+{
+    struct context_copy copies[BATCH];
+    unsigned n = 0;
+    CUresult r = CUDA_SUCCESS;
+    for (size_t i = 0; i < count && !r; i++) {
+        for (uint32_t at = runs[i].first, left = runs[i].count; left && !r;) {
+            uint32_t in_unit = from->per - at % from->per, now = left < in_unit ? left : in_unit;
+            const char *unit = from->unit(t, at / from->per);
+            copies[n++] = (struct context_copy){from->to + at * from->bytes,
+                                                (void *)(unit + at % from->per * from->bytes),
+                                                (uint32_t)(now * from->bytes)};
+            at += now;
+            left -= now;
+            if (n == BATCH)
+                r = context_write(ctx, copies, n), n = 0;
+        }
+    }
+    return r || !n ? r : context_write(ctx, copies, n);
+}
+
+CUresult check_device_flush(struct check_device *d, struct context *ctx, const struct check_table *t)
+{
+    size_t nrecords, nwords;
+    bool more = false;
+    const struct check_table_run *records = check_table_records_changed(t, &nrecords);
+    const struct check_table_run *words = check_table_words_changed(t, &nwords);
+    const struct source from_records = {d->records_write, sizeof(struct kcheck_record), CHECK_TABLE_PIECE,
+                                        records_of};
+    const struct source from_words = {d->directory_write, sizeof(uint64_t), CHECK_TABLE_PAGE_WORDS, words_of};
+    CUstreamCaptureMode mode = context_capture_relax();
+    CUresult r = grow_records(d, ctx, t);
+    if (!r)
+        r = copy_runs(ctx, t, &from_records, records, nrecords);
+    if (!r && nwords)
+        r = grow_directory(d, ctx, t, &more);
+    if (!r)
+        r = copy_runs(ctx, t, &from_words, words, nwords);
+    if (!r && more)
+        r = map_directory(d, ctx);
+    context_capture_restore(mode);
+    return r;
+}
+
+// Sets one of the four words of `count` equal records.
+static CUresult set_words(CUdeviceptr at, unsigned word, uint32_t value, uint32_t count, CUstream stream,
+                          bool per_thread)
+{
+    const struct driver *d = &guard.real;
+    return (per_thread ? d->cuMemsetD2D32Async_ptsz : d->cuMemsetD2D32Async)(
+        at + 4 * word, sizeof(struct kcheck_record), value, 1, count, stream);
+}
+
+static CUresult set_records(CUdeviceptr at, const struct kcheck_record *r, uint32_t count, CUstream stream,
+                            bool per_thread)
+{
+    uint32_t words[4];
+    CUresult result = CUDA_SUCCESS;
+    memcpy(words, r, sizeof words);
+    for (unsigned i = 0; i < 4 && !result; i++)
+        result = set_words(at, i, words[i], count, stream, per_thread);
+    return result;
+}
+
+static const struct kcheck_record *record_of(const struct check_table *t, uint32_t n)
+{
+    return &check_table_piece(t, n / CHECK_TABLE_PIECE)[n % CHECK_TABLE_PIECE];
+}
+
+// Returns how many records from `first` on, at most `most`, are equal.
+static uint32_t equal_records(const struct check_table *t, uint32_t first, uint32_t most)
+{
+    uint32_t n = 1;
+    while (n < most && !memcmp(record_of(t, first), record_of(t, first + n), sizeof(struct kcheck_record)))
+        n++;
+    return n;
+}
+
+static bool is_short(const struct check_table *t, const struct check_table_run *runs, size_t count)
+{
+    unsigned changes = 0;
+    for (size_t i = 0; i < count; i++)
+        for (uint32_t at = runs[i].first, end = at + runs[i].count; at < end; changes++) {
+            if (changes == MOST_IN_ORDER)
+                return false;
+            at += equal_records(t, at, end - at);
+        }
+    return true;
+}
+
+bool check_device_flush_in(struct check_device *d, const struct check_table *t, CUstream stream,
+                           bool per_thread)
+{
+    size_t nrecords, nwords;
+    const struct check_table_run *runs = check_table_records_changed(t, &nrecords);
+    check_table_words_changed(t, &nwords);
+    if (nwords || d->pieces * CHECK_TABLE_PIECE < check_table_records(t) || !is_short(t, runs, nrecords))
+        return false;
+    CUresult r = CUDA_SUCCESS;
+    for (size_t i = 0; i < nrecords && !r; i++)
+        for (uint32_t at = runs[i].first, end = at + runs[i].count; at < end && !r;) {
+            uint32_t n = equal_records(t, at, end - at);
+            r = set_records(d->records_write + at * sizeof(struct kcheck_record), record_of(t, at), n, stream,
+                            per_thread);
+            at += n;
+        }
+    return !r;
+}

@@ -1,0 +1,430 @@
+// SPDX-License-Identifier: MIT
+#include "check/check_host.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "context/context_copy.h"
+#include "context/green.h"
+#include "core/guard.h"
+#include "core/lock.h"
+#include "kcheck/kcheck.h"
+#include "launch/launch_ring.h"
+#include "track/guard_report.h"
+#include "track/track.h"
+
+// Our data of a module's row.
+struct module {
+    uint64_t number;
+    const struct pass_check *checks;
+    unsigned
+        set_in[CONTEXT_CONTEXTS];  // version of the context's directory that the variable leads to; 0: none
+    bool ending;                   // the driver is about to unload it
+    struct module *next;
+};
+
+_Atomic(bool) check_host_on;
+void (*check_host_first)(void);
+
+// Held over driver calls: whoever allocates, frees or launches waits for the driver anyway.
+static struct lock lock = LOCK_INIT(CHECK);
+static struct check_table *table;
+static struct check_device devices[CONTEXT_CONTEXTS];
+static unsigned client;
+static uint64_t numbers;  // of modules so far
+static bool any_ready;    // a context has had a copy
+static bool broken;       // no memory for the table: nothing is checked any more
+// The context of the last launch, if its copy and all variables are up to date. Acquire and release: who
+// finds the context here sees what was set.
+static _Atomic(CUcontext) ready_in;
+
+// The stream of an allocation that the calling thread is making.
+static __thread struct {
+    CUstream stream;
+    bool per_thread, valid;
+} order __attribute__((tls_model("initial-exec")));
+
+// --- the table ---------------------------------------------------------------------------------------------
+
+// Nothing is certain any more: kernels go on unchecked, since without a state every access is performed.
+static void give_up(const char *why)
+{
+    if (!broken)
+        guard_report_note("check: %s: kernels are no longer checked", why);
+    broken = true;
+    atomic_store_explicit(&ready_in, NULL, memory_order_relaxed);
+}
+
+static struct check_device *device_of(const struct context *ctx)
+{
+    struct check_device *d = &devices[context_number(ctx)];
+    return atomic_load_explicit(&d->ready, memory_order_relaxed) ? d : NULL;
+}
+
+struct change {
+    bool ordered;  // in the stream below, in the context that is current
+    CUstream stream;
+    bool per_thread;
+    bool freed;  // other contexts do not need it
+    const struct context *current;
+};
+
+static void flush_one(struct check_device *d, struct context *ctx, void *argument)
+{
+    const struct change *c = argument;
+    unsigned version = d->version;
+    if (c->ordered && ctx == c->current && check_device_flush_in(d, table, c->stream, c->per_thread))
+        return;
+    if (c->ordered && c->freed && ctx != c->current)
+        return;
+    CUresult r = check_device_flush(d, ctx, table);
+    if (r) {
+        const char *name = driver_result_name(r);
+        guard_report_note("check: the table of buffers could not be updated (%s)", name ? name : "unknown");
+        give_up("the table of buffers is not right");
+    }
+    if (d->version != version)
+        atomic_store_explicit(&ready_in, NULL, memory_order_relaxed);
+}
+
+static void each(void (*f)(struct check_device *d, struct context *ctx, void *argument), void *argument)
+{
+    for (unsigned i = 0; i < CONTEXT_CONTEXTS; i++) {
+        struct context *ctx = context_of_number(i);
+        bool pushed;
+        if (!ctx || !device_of(ctx) ||
+            !context_enter(atomic_load_explicit(&ctx->handle, memory_order_relaxed), &pushed))
+            continue;
+        f(&devices[i], ctx, argument);
+        context_leave(pushed);
+    }
+}
+
+void check_host_each(void (*f)(struct check_device *d, struct context *ctx, void *argument), void *argument)
+{
+    lock_take(&lock);
+    each(f, argument);
+    lock_give(&lock);
+}
+
+void check_host_rings(void (*f)(struct check_device *d, struct context *ctx, void *argument), void *argument,
+                      bool wait)
+{
+    if (wait)
+        lock_take(&lock);
+    else if (!lock_try(&lock))
+        return;
+    for (unsigned i = 0; i < CONTEXT_CONTEXTS; i++) {
+        struct context *ctx = context_of_number(i);
+        if (ctx && device_of(ctx))
+            f(&devices[i], ctx, argument);
+    }
+    lock_give(&lock);
+}
+
+void check_host_close(void)
+{
+    lock_take(&lock);
+    for (unsigned i = 0; i < CONTEXT_CONTEXTS; i++)
+        atomic_store_explicit(&devices[i].ready, false, memory_order_relaxed);
+    check_host_on = false;
+    lock_give(&lock);
+}
+
+// Requires the lock.
+static void flush(struct change *c)
+{
+    c->current = context_current();
+    if (check_table_failed(table))
+        give_up("no memory for the table of buffers");
+    else
+        each(flush_one, c);
+    check_table_clean(table);
+}
+
+// Memory of graphs is left out: it is unknown when it is valid, and graphs may share addresses.
+static unsigned flags_of(enum track_family family)
+{
+    switch (family) {
+    case TRACK_ANNOUNCED: return CHECK_TABLE_INNER;
+    case TRACK_MAPPED: return CHECK_TABLE_LOOSE;
+    case TRACK_REGISTERED: return CHECK_TABLE_SHARES;
+    case TRACK_POOL: return CHECK_TABLE_ORDERED;
+    default: return 0;
+    }
+}
+
+static void made(const struct track_copy *b)
+{
+    struct check_table_block add = {b->base, b->size, b->facts.serial, flags_of(b->facts.family)};
+    struct change c = {.ordered = b->facts.family == TRACK_POOL && order.valid,
+                       .stream = order.stream,
+                       .per_thread = order.per_thread};
+    order.valid = false;
+    if (!check_host_on || b->facts.family == TRACK_GRAPH)
+        return;
+    int saved = errno;
+    lock_take(&lock);
+    if (!broken && check_table_add(table, &add) != -EINVAL)
+        flush(&c);
+    lock_give(&lock);
+    errno = saved;
+}
+
+static void freed(uint64_t base, uint64_t serial)
+{
+    struct change c = {.ordered = false};
+    if (!check_host_on)
+        return;
+    int saved = errno;
+    lock_take(&lock);
+    if (!broken && check_table_mark(table, base, serial))
+        flush(&c);
+    lock_give(&lock);
+    errno = saved;
+}
+
+static void withdrawn(uint64_t base, uint64_t end)
+{
+    struct change c = {.ordered = false};
+    if (!check_host_on)
+        return;
+    int saved = errno;
+    lock_take(&lock);
+    if (!broken) {
+        check_table_withdraw(table, base, end);
+        flush(&c);
+    }
+    lock_give(&lock);
+    errno = saved;
+}
+
+void check_host_alloc_in_order(CUstream stream, bool per_thread)
+{
+    order.stream = stream;
+    order.per_thread = per_thread;
+    order.valid = true;
+}
+
+void check_host_free_in_order(uint64_t base, CUstream stream, bool per_thread)
+{
+    struct change c = {.ordered = true, .stream = stream, .per_thread = per_thread, .freed = true};
+    unsigned section = epoch_enter();
+    const struct track_block *b = track_freed(base);
+    uint64_t serial = b && b->range.base == base ? b->facts.serial : 0;
+    epoch_leave(section);
+    if (!check_host_on || !serial)
+        return;
+    int saved = errno;
+    lock_take(&lock);
+    if (!broken && check_table_mark(table, base, serial))
+        flush(&c);
+    lock_give(&lock);
+    errno = saved;
+}
+
+void check_host_waited(uint64_t ended)
+{
+    if (!ended || !check_host_on)
+        return;
+    lock_take(&lock);
+    check_table_launches(table, atomic_load_explicit(&launch_ring.count, memory_order_relaxed), ended);
+    lock_give(&lock);
+}
+
+// --- contexts ----------------------------------------------------------------------------------------------
+
+static void make(struct check_device *d, struct context *ctx)
+{
+    CUresult r = check_device_make(d, ctx, table, guard.options.on_error == OPTION_ON_ERROR_TRAP);
+    if (!r) {
+        atomic_store_explicit(&d->ready, true, memory_order_relaxed);
+        return;
+    }
+    const char *name = driver_result_name(r);
+    check_device_unmake(d);
+    guard_count(GUARD_CHECK_NONE);
+    guard_report_note("check: no table of buffers in a context (%s): its kernels are not checked",
+                      name ? name : "an unknown error");
+}
+
+void check_host_context_gone(CUcontext context)
+{
+    struct context *ctx = context_find(context);
+    if (!ctx)
+        return;
+    lock_take(&lock);
+    struct check_device *d = &devices[context_number(ctx)];
+    // Its memory has ended with it; the ring is the process's, and the driver has freed it too.
+    *d = (struct check_device){.failed = false};
+    atomic_store_explicit(&ready_in, NULL, memory_order_relaxed);
+    unsigned number = context_number(ctx);
+    struct modules_row *all = modules_take_all(client);
+    for (struct modules_row *row = all; row; row = row->more[client])
+        ((struct module *)row->data[client])->set_in[number] = 0;
+    modules_give(client, all);
+    lock_give(&lock);
+}
+
+// --- modules -----------------------------------------------------------------------------------------------
+
+// Requires ctx to be current. Without a device, the module's kernels perform every access.
+static CUresult set_variable(struct context *ctx, const struct modules_row *row, struct kcheck_module value)
+{
+    const struct driver *d = &guard.real;
+    CUdeviceptr at = 0;
+    size_t size = 0;
+    CUresult r = row->library ? d->cuLibraryGetGlobal(&at, &size, (CUlibrary)row->handle, KCHECK_VARIABLE)
+                              : d->cuModuleGetGlobal_v2(&at, &size, (CUmodule)row->handle, KCHECK_VARIABLE);
+    const struct context_copy copy = {at, &value, sizeof value};
+    if (!r && size != sizeof value)
+        r = CUDA_ERROR_INVALID_VALUE;
+    return r ? r : context_write(ctx, &copy, 1);
+}
+
+// Sets the variables of all modules in a context. Requires the lock.
+static void set_variables(struct context *ctx, CUcontext context, const struct check_device *d)
+{
+    static bool noted;
+    unsigned number = context_number(ctx);
+    struct modules_row *all = modules_take_all(client);
+    for (struct modules_row *row = all; row; row = row->more[client]) {
+        struct module *m = row->data[client];
+        if (m->ending)
+            m->set_in[number] = 0;  // it is set if the module stays
+        if (m->ending || (row->context && row->context != context) || m->set_in[number] == d->version)
+            continue;
+        struct kcheck_module value = {d->directory, d->records, d->state, m->number};
+        CUresult r = set_variable(ctx, row, broken ? (struct kcheck_module){0} : value);
+        m->set_in[number] = broken ? 0 : d->version;
+        if (r && !noted) {
+            const char *name = driver_result_name(r);
+            noted = true;
+            guard_count(GUARD_CHECK_NONE);
+            guard_report_note("check: the address of the table of buffers could not be set in a module "
+                              "(%s): its accesses are not judged",
+                              name ? name : "an unknown error");
+        }
+    }
+    modules_give(client, all);
+}
+
+static bool prepare(CUcontext context)
+{
+    bool pushed;
+    struct context *ctx = context_enter(context, &pushed);
+    if (!ctx)
+        return false;
+    int saved = errno;
+    CUstreamCaptureMode mode = context_capture_relax();
+    lock_take(&lock);
+    struct check_device *d = &devices[context_number(ctx)];
+    if (!atomic_load_explicit(&d->ready, memory_order_relaxed) && !d->failed && !broken)
+        make(d, ctx);
+    bool ready = atomic_load_explicit(&d->ready, memory_order_relaxed);
+    bool first = ready && !any_ready;
+    any_ready |= ready;
+    if (ready)
+        set_variables(ctx, context, d);
+    if (ready && !broken)
+        atomic_store_explicit(&ready_in, context, memory_order_release);
+    ready = ready && !broken;
+    lock_give(&lock);
+    context_capture_restore(mode);
+    context_leave(pushed);
+    if (first && check_host_first)
+        check_host_first();
+    errno = saved;
+    return ready;
+}
+
+bool check_host_launch(void)
+{
+    CUcontext context = NULL;
+    if (!check_host_on || guard.real.cuCtxGetCurrent(&context) || !context)
+        return false;
+    context = green_owner(context);
+    return atomic_load_explicit(&ready_in, memory_order_acquire) == context || prepare(context);
+}
+
+static const struct pass_check *checks_of(const struct modules_row *row)
+{
+    for (unsigned i = 0; i < row->nparts; i++)
+        if (row->parts[i]->check)
+            return row->parts[i]->check;
+    return NULL;
+}
+
+void check_host_module(struct modules_row *row)
+{
+    struct module *m =
+        row && (row->library || row->context) && checks_of(row) ? mem_zalloc(1, sizeof *m) : NULL;
+    if (!m) {
+        guard_count(GUARD_CHECK_NONE);
+        return;
+    }
+    lock_take(&lock);
+    m->number = ++numbers;
+    m->checks = checks_of(row);
+    modules_set(row, client, m);
+    atomic_store_explicit(&ready_in, NULL, memory_order_relaxed);
+    lock_give(&lock);
+}
+
+void check_host_module_ends(const void *handle, bool ending)
+{
+    if (!check_host_on)
+        return;
+    lock_take(&lock);
+    struct modules_row *row = modules_take(client, handle);
+    if (row) {
+        ((struct module *)row->data[client])->ending = ending;
+        atomic_store_explicit(&ready_in, NULL, memory_order_relaxed);
+    }
+    modules_give(client, row);
+    lock_give(&lock);
+}
+
+const struct pass_check *check_host_sites(uint64_t number)
+{
+    const struct pass_check *found = NULL;
+    struct modules_row *all = modules_take_all(client);
+    for (struct modules_row *row = all; row; row = row->more[client]) {
+        const struct module *m = row->data[client];
+        found = m->number == number ? m->checks : found;
+    }
+    modules_give(client, all);
+    return found;
+}
+
+const struct pass_check *check_host_checks(const void *handle)
+{
+    struct modules_row *row = handle ? modules_hold(handle) : NULL;
+    const struct pass_check *checks = row ? checks_of(row) : NULL;
+    modules_release(row);
+    return checks;
+}
+
+// --- start -------------------------------------------------------------------------------------------------
+
+static const struct track_listener listener = {made, freed, withdrawn};
+
+int check_host_start(void)
+{
+    table = check_table_new();
+    if (!table)
+        return -ENOMEM;
+    client = modules_client(mem_free);
+    track_listen(&listener);
+    check_host_on = true;
+    return 0;
+}
+
+// The driver does not work in the child.
+void check_host_after_fork(void)
+{
+    lock_after_fork(&lock);
+    check_host_on = false;
+    atomic_store_explicit(&ready_in, NULL, memory_order_relaxed);
+}

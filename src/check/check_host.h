@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: MIT
+// What --mode=check keeps in the process: the table of all blocks (check_table.h), a copy of it for each
+// context in which a checked kernel is launched (check_device.h), and the modules that were rewritten.
+//
+//   track_listener ──▶ the table ──▶ copies in all contexts
+//   a launch       ──▶ check_host_launch: the context's copy exists, and the module's variable leads to
+//                      it
+#ifndef MOAT_CHECK_CHECK_HOST_H
+#define MOAT_CHECK_CHECK_HOST_H
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "check/check_device.h"
+#include "pass/pass_check.h"
+#include "rewrite/rewrite.h"
+
+int check_host_start(void);  // 0 or -ENOMEM
+void check_host_after_fork(void);
+extern _Atomic(bool) check_host_on;  // set at the start; cleared when the driver shuts down
+
+// Called for each launch of a checked kernel. Returns false if its context cannot be checked.
+bool check_host_launch(void);
+
+// A module or library was loaded whose kernels have checked variants; its row is held by the caller.
+void check_host_module(struct modules_row *row);
+void check_host_module_ends(const void *handle, bool ending);
+
+// Calls f for a device with its module of that number under the lock: what is known of it stays meanwhile.
+const struct pass_check *check_host_sites(uint64_t number);  // NULL: unknown. Requires the lock.
+// Returns the checks of a module or library; NULL: it has none. They stay while the module is loaded.
+const struct pass_check *check_host_checks(const void *handle);
+
+// Call f for each context that has a copy, with the lock held; the first makes the context current. The
+// second, for the ring alone, does nothing if it would have to wait for the lock and `wait` is false.
+void check_host_each(void (*f)(struct check_device *d, struct context *ctx, void *argument), void *argument);
+void check_host_rings(void (*f)(struct check_device *d, struct context *ctx, void *argument), void *argument,
+                      bool wait);
+// The driver is about to shut down: rings and tables are no longer touched.
+void check_host_close(void);
+extern void (*check_host_first)(void);  // called when the first context gets its copy, without the lock
+void check_host_context_gone(CUcontext context);
+
+// The free of a block in the order of a stream, before the driver's call; an allocation in the order of a
+// stream by the calling thread, before the driver's call.
+void check_host_free_in_order(uint64_t base, CUstream stream, bool per_thread);
+void check_host_alloc_in_order(CUstream stream, bool per_thread);
+void check_host_waited(uint64_t ended);  // launches that are known to have ended
+
+#endif

@@ -1,0 +1,271 @@
+// SPDX-License-Identifier: MIT
+#include "check/check_launch.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "check/check_host.h"
+#include "context/kernels.h"
+#include "core/epoch.h"
+#include "core/guard.h"
+#include "core/slab_pool.h"
+#include "kcheck/kcheck.h"
+#include "launch/launch_call.h"
+#include "track/guard_report.h"
+#include "track/stack.h"
+#include "track/track.h"
+
+enum {
+    STACKS = 4096,  // launches whose stacks are kept; a power of two
+    NAME = 4096,    // bytes of a kernel's name, with the prefix
+    PAIRS = (LAUNCH_CALL_MORE_BYTES - 16 - KCHECK_HIDDEN) / 16,
+};
+
+// What a launch needs to know of a kernel, in its data of kernels.h. It stays for the life of the process.
+struct check_kernel {
+    const void *variant;    // a CUfunction or CUkernel
+    unsigned most_threads;  // that a block of it can have; 0: unknown
+    const struct pass_check_kernel *checks;
+};
+
+static unsigned data_number;
+static struct slab_pool pool = SLAB_POOL(struct check_kernel);
+
+static _Atomic uint64_t launches;
+// Relaxed, both: a report compares the number, and what it shows is a hint.
+static struct {
+    _Atomic uint64_t number;
+    _Atomic uint32_t stack;
+    _Atomic enum driver_id call;
+    _Atomic(const void *) function;
+} stacks[STACKS];
+
+int check_launch_start(void)
+{
+    int number = kernels_take_number();
+    data_number = number < 0 ? 0 : (unsigned)number;
+    return number < 0 ? -ENOMEM : 0;
+}
+
+// --- kernels -----------------------------------------------------------------------------------------------
+
+static const struct pass_check_kernel *find_checks(const struct pass_check *checks, const char *name)
+{
+    size_t length = strlen(name);
+    for (uint32_t i = 0; checks && i < checks->nkernels; i++)
+        if (checks->kernels[i].name.len == length && !memcmp(checks->kernels[i].name.ptr, name, length))
+            return &checks->kernels[i];
+    return NULL;
+}
+
+static struct check_kernel *kernel_of(const void *handle)
+{
+    struct kernel *k = handle ? kernels_find(handle) : NULL;
+    // Acquire: pairs with the release in keep.
+    return k ? atomic_load_explicit(&k->data[data_number], memory_order_acquire) : NULL;
+}
+
+static unsigned most_threads(const void *variant, enum kernels_kind kind)
+{
+    const struct driver *d = &guard.real;
+    const CUfunction_attribute what = CU_FUNC_ATTRIBUTE_MAX_THREADS_PER_BLOCK;
+    CUdevice device;
+    int n = 0;
+    if (kind == KERNELS_FUNCTION)
+        return d->cuFuncGetAttribute && !d->cuFuncGetAttribute(&n, what, (CUfunction)variant) ? (unsigned)n
+                                                                                              : 0;
+    return d->cuKernelGetAttribute && d->cuCtxGetDevice && !d->cuCtxGetDevice(&device) &&
+                   !d->cuKernelGetAttribute(&n, what, (CUkernel)variant, device)
+               ? (unsigned)n
+               : 0;
+}
+
+static void keep(const void *handle, enum kernels_kind kind, const void *owner, const void *variant,
+                 const struct pass_check_kernel *checks)
+{
+    struct kernel *k = kernels_get(handle);
+    struct check_kernel *c = k ? slab_pool_get(&pool) : NULL;
+    struct kernels_parameter layout[KERNELS_PARAMETERS];
+    if (!c)
+        return;
+    *c = (struct check_kernel){variant, most_threads(variant, kind), checks};
+    for (uint32_t i = 0; i < checks->nparams && i < KERNELS_PARAMETERS; i++)
+        layout[i] =
+            (struct kernels_parameter){(uint16_t)checks->params[i].offset, (uint16_t)checks->params[i].size};
+    if (checks->nparams <= KERNELS_PARAMETERS)
+        kernels_set_layout(k, layout, checks->nparams);
+    kernels_found(variant, kind, owner, NULL);
+    struct kernel *instead = kernels_get(variant);
+    if (instead)
+        kernels_stands_for(instead, k);
+    // Release: pairs with the acquire in kernel_of.
+    atomic_store_explicit(&k->data[data_number], c, memory_order_release);
+}
+
+void check_launch_found(const void *handle, const void *owner, const char *name)
+{
+    char text[NAME];
+    const struct kernel *k = kernels_find(handle);
+    const struct pass_check_kernel *checks =
+        k && name && !kernel_of(handle) ? find_checks(check_host_checks(owner), name) : NULL;
+    if (!checks || snprintf(text, sizeof text, KCHECK_PREFIX "%s", name) >= (int)sizeof text)
+        return;
+    enum kernels_kind kind = atomic_load_explicit(&k->kind, memory_order_acquire);
+    void *variant = NULL;
+    CUresult r = kind == KERNELS_KERNEL
+                     ? guard.real.cuLibraryGetKernel((CUkernel *)&variant, (CUlibrary)owner, text)
+                     : guard.real.cuModuleGetFunction((CUfunction *)&variant, (CUmodule)owner, text);
+    if (!r && variant)
+        keep(handle, kind, owner, variant, checks);
+}
+
+void check_launch_function_of(CUfunction function, CUkernel kernel)
+{
+    const struct check_kernel *c = kernel_of(kernel);
+    CUfunction variant = NULL;
+    if (!c || kernel_of(function) || guard.real.cuKernelGetFunction(&variant, (CUkernel)c->variant))
+        return;
+    const struct kernel *k = kernels_find(kernel);
+    keep(function, KERNELS_FUNCTION, k ? atomic_load_explicit(&k->owner, memory_order_acquire) : NULL,
+         variant, c->checks);
+}
+
+const void *check_launch_variant(const void *handle)
+{
+    const struct check_kernel *c = kernel_of(handle);
+    return c ? c->variant : NULL;
+}
+
+// --- launches ----------------------------------------------------------------------------------------------
+
+static uint64_t note_launch(enum driver_id call, const void *function)
+{
+    uint64_t number = atomic_fetch_add_explicit(&launches, 1, memory_order_relaxed) + 1;
+    uint32_t stack = stack_capture(NULL, (unsigned)guard.options.stack_depth);
+    atomic_store_explicit(&stacks[number % STACKS].stack, stack, memory_order_relaxed);
+    atomic_store_explicit(&stacks[number % STACKS].call, call, memory_order_relaxed);
+    atomic_store_explicit(&stacks[number % STACKS].function, function, memory_order_relaxed);
+    atomic_store_explicit(&stacks[number % STACKS].number, number, memory_order_relaxed);
+    return number;
+}
+
+static bool is_kept(uint64_t number)
+{
+    return number && atomic_load_explicit(&stacks[number % STACKS].number, memory_order_relaxed) == number;
+}
+
+const char *check_launch_kernel(uint64_t number)
+{
+    return is_kept(number)
+               ? kernels_name(atomic_load_explicit(&stacks[number % STACKS].function, memory_order_relaxed))
+               : NULL;
+}
+
+uint32_t check_launch_stack(uint64_t number, enum driver_id *call)
+{
+    bool known = is_kept(number);
+    if (known)
+        *call = atomic_load_explicit(&stacks[number % STACKS].call, memory_order_relaxed);
+    return known ? atomic_load_explicit(&stacks[number % STACKS].stack, memory_order_relaxed) : 0;
+}
+
+// Returns the bounds of the block that a pointer is in. Call it inside an epoch section.
+static struct kcheck_pair pair_of(uint64_t pointer, uint64_t span)
+{
+    const struct track_block *b = pointer ? track_announced(pointer) : NULL;
+    b = b || !pointer ? b : track_live(pointer);
+    // When memory of a graph is valid is unknown.
+    if (!b || b->facts.family == TRACK_GRAPH)
+        return (struct kcheck_pair){0, 0};
+    return kcheck_pair(b->range.base, b->range.size, span);
+}
+
+static void fill_pairs(const struct pass_check_kernel *checks, const char *bytes, size_t size,
+                       struct kcheck_pair *pairs)
+{
+    unsigned section = epoch_enter();
+    for (uint32_t i = 0; i < checks->npairs; i++) {
+        uint64_t pointer = 0, offset = checks->pairs[i].offset;
+        if (size >= sizeof pointer && offset <= size - sizeof pointer)
+            memcpy(&pointer, bytes + offset, sizeof pointer);
+        pairs[i] = pair_of(pointer, checks->pairs[i].span);
+    }
+    epoch_leave(section);
+}
+
+// Returns whether all blocks of a cooperative launch can run at once.
+static bool fits_together(const struct launch_call *l, const void *variant)
+{
+    const struct driver *d = &guard.real;
+    CUdevice device;
+    int blocks = 0, processors = 0;
+    unsigned threads = l->block[0] * l->block[1] * l->block[2];
+    if (!d->cuOccupancyMaxActiveBlocksPerMultiprocessor || d->cuCtxGetDevice(&device) ||
+        d->cuDeviceGetAttribute(&processors, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, device) ||
+        d->cuOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, (CUfunction)variant, (int)threads, l->shared))
+        return false;
+    return (uint64_t)l->grid[0] * l->grid[1] * l->grid[2] <= (uint64_t)blocks * (uint64_t)processors;
+}
+
+// Returns whether the variant can be launched with this shape.
+static bool fits(const struct launch_call *l, const struct check_kernel *c)
+{
+    uint64_t threads = (uint64_t)l->block[0] * l->block[1] * l->block[2];
+    if (c->checks->npairs > PAIRS || (c->most_threads && threads > c->most_threads))
+        return false;
+    return !launch_call_is_cooperative(l) || fits_together(l, c->variant);
+}
+
+// A kernel without a variant runs as it is.
+static void launch_bare(const struct launch_call *l)
+{
+    static _Atomic(const char *) named[16];  // kernels that a note names
+    const char *name = kernels_name(l->function);
+    guard_count(GUARD_CHECK_BARE);
+    for (unsigned i = 0; name && i < sizeof named / sizeof *named; i++) {
+        const char *none = NULL;
+        // Relaxed: a name is the same text for all.
+        if (atomic_compare_exchange_strong_explicit(&named[i], &none, name, memory_order_relaxed,
+                                                    memory_order_relaxed)) {
+            guard_report_note("check: kernel %s runs unchecked", name);
+            return;
+        }
+        if (none == name)
+            return;
+    }
+}
+
+void check_launch(const struct launch_call *l)
+{
+    const struct check_kernel *c = kernel_of(l->function);
+    struct {
+        struct kcheck_hidden head;
+        struct kcheck_pair pairs[PAIRS];
+    } hidden;
+    _Static_assert(sizeof hidden.head == KCHECK_HIDDEN, "the pairs follow it");
+    const void *bytes;
+    size_t size;
+    if (!l->function)
+        return;
+    if (!c) {
+        launch_bare(l);
+        return;
+    }
+    if (!fits(l, c) || !check_host_launch() || !launch_call_parameters(l, &bytes, &size)) {
+        guard_count(GUARD_CHECK_UNFIT);
+        return;
+    }
+    hidden.head = (struct kcheck_hidden){note_launch(l->call, l->function), 0};
+    if (l->node || launch_call_is_captured(l))
+        memset(hidden.pairs, 0, c->checks->npairs * sizeof *hidden.pairs);
+    else
+        fill_pairs(c->checks, bytes, size, hidden.pairs);
+    size_t all = KCHECK_HIDDEN + c->checks->npairs * sizeof *hidden.pairs;
+    assert(all == c->checks->hidden_bytes);
+    if (launch_call_append(l, &hidden, all, 16) && launch_call_replace(l, c->variant))
+        guard_count(GUARD_CHECK_LAUNCHES);
+    else
+        guard_count(GUARD_CHECK_UNFIT);
+}

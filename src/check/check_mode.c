@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: MIT
+// --mode=check as the hooks see it.
+#include "check/check_host.h"
+#include "check/check_launch.h"
+#include "check/check_report.h"
+#include "core/guard.h"
+#include "launch/launch_call.h"
+#include "mode/mode.h"
+#include "track/guard_report.h"
+
+static bool start(void)
+{
+    const char *why = !rewrite_possible()                          ? "the driver has no compiler"
+                      : check_launch_start() || check_host_start() ? "no memory"
+                                                                   : NULL;
+    if (why)
+        guard_report_note("--mode=check cannot check: %s", why);
+    else
+        check_report_start();
+    return !why;
+}
+
+static void after_fork(void)
+{
+    check_host_after_fork();
+    check_report_after_fork();
+}
+
+static void look(void)
+{
+    check_report_read(true);
+    check_report_count();
+}
+
+static void context_last_look(CUcontext context)
+{
+    look();
+}
+
+// The aborting thread may hold any lock: what cannot be read at once is not read.
+static void aborts(void)
+{
+    check_report_read(false);
+}
+
+// --- memory ------------------------------------------------------------------------------------------------
+
+static bool alloc(const struct mode_alloc *a, uint64_t *pointer, CUresult *r)
+{
+    if (a->kind == MODE_POOL)
+        check_host_alloc_in_order(a->stream, a->per_thread);
+    return false;
+}
+
+static bool free_(const struct mode_free *f, CUresult *r)
+{
+    if (f->way == MODE_FREE_IN_ORDER && !f->captured)
+        check_host_free_in_order(f->pointer, f->stream, f->per_thread);
+    return false;
+}
+
+// --- modules -----------------------------------------------------------------------------------------------
+
+static void plan(const struct rewrite_origin *origin, struct rewrite_plan *plan)
+{
+    rewrite_plan_add(plan, "check", true);
+}
+
+static void count_sites(const struct pass_check *c)
+{
+    guard_add(GUARD_CHECK_KERNELS, c->nkernels);
+    for (uint32_t i = 0; i < c->nsites; i++)
+        guard_count(c->sites[i].root == PASS_CHECK_OWN ? GUARD_CHECK_OWN
+                    : c->sites[i].root == PASS_CHECK_PARAM || c->sites[i].root == PASS_CHECK_VARIABLE
+                        ? GUARD_CHECK_BASE
+                        : GUARD_CHECK_INTERIOR);
+    for (uint32_t i = 0; i < c->nfuncs; i++)
+        for (int why = PASS_CHECK_COLLECTIVE; why < PASS_CHECK_LEFTS; why++)
+            guard_add(GUARD_CHECK_LEFT, c->funcs[i].left[why]);
+}
+
+static void module_loaded(const struct rewrite_module *module)
+{
+    bool any = false;
+    for (unsigned i = 0; i < module->nparts; i++)
+        if (module->parts[i]->check) {
+            count_sites(module->parts[i]->check);
+            any = true;
+        }
+    if (any)
+        check_host_module(module->row);
+}
+
+// Its kernels have ended when the driver unloads it, and their errors are named by what is known of it.
+static void module_ends(const void *handle)
+{
+    if (guard.real.cuCtxSynchronize && check_host_checks(handle))
+        guard.real.cuCtxSynchronize();
+    look();
+    check_host_module_ends(handle, true);
+}
+
+static void module_stays(const void *handle)
+{
+    check_host_module_ends(handle, false);
+}
+
+// --- launches ----------------------------------------------------------------------------------------------
+
+static void poll(void)
+{
+    check_report_read(false);
+}
+
+static void waited(enum driver_id call, uint64_t ended)
+{
+    check_report_read(ended != 0);
+    check_host_waited(ended);
+}
+
+const struct mode check_mode = {
+    .checks_kernels = true,
+    .start = start,
+    .after_fork = after_fork,
+    .aborts = aborts,
+    .alloc = alloc,
+    .free = free_,
+    .context_last_look = context_last_look,
+    .context_gone = check_host_context_gone,
+    .plan = plan,
+    .module_loaded = module_loaded,
+    .module_ends = module_ends,
+    .module_stays = module_stays,
+    .function_found = check_launch_found,
+    .function_of = check_launch_function_of,
+    .variant = check_launch_variant,
+    .launch = check_launch,
+    .node = check_launch,
+    .poll = poll,
+    .waited = waited,
+};

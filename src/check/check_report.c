@@ -1,0 +1,293 @@
+// SPDX-License-Identifier: MIT
+#include "check/check_report.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/mem.h"
+#include "check/check_host.h"
+#include "check/check_launch.h"
+#include "context/context_copy.h"
+#include "core/epoch.h"
+#include "core/guard.h"
+#include "core/own_thread.h"
+#include "kcheck/kcheck.h"
+#include "launch/launch_ring.h"
+#include "mode/mode.h"
+#include "track/guard_report.h"
+#include "track/track.h"
+
+enum {
+    NEAR = 4096,       // bytes from a buffer within which a stray access is shown with it
+    PAUSE = 50000000,  // nanoseconds between two looks at the rings
+};
+
+// What was reported for the counters of a context. All of this file works under the lock of check_host.c.
+struct counted {
+    uint64_t keys[KCHECK_COUNTERS];    // of reports; 0: none
+    uint64_t counts[KCHECK_COUNTERS];  // that were added
+};
+static struct counted *counted[CONTEXT_CONTEXTS];
+
+void check_report_after_fork(void)
+{
+    memset(counted, 0, sizeof counted);
+}
+
+// --- the place ---------------------------------------------------------------------------------------------
+
+static void copy_text(char *to, size_t size, struct str from)
+{
+    snprintf(to, size, "%.*s", (int)(from.len < 4096 ? from.len : 4096), from.ptr ? from.ptr : "");
+}
+
+// Appends a text to the fault's. Returns its offset; 0: it is empty, or there is no room.
+static uint16_t add_text(struct driver_fault *f, size_t *used, struct str text)
+{
+    size_t at = *used;
+    if (!text.len || at + text.len + 1 > sizeof f->texts)
+        return 0;
+    memcpy(f->texts + at, text.ptr, text.len);
+    f->texts[at + text.len] = 0;
+    *used += text.len + 1;
+    return (uint16_t)at;
+}
+
+// kernel: NULL if unknown.
+static void place(struct driver_fault *f, const struct pass_check_site *s, const char *kernel)
+{
+    size_t used = 1;
+    if (kernel)
+        snprintf(f->kernel, sizeof f->kernel, "%s", kernel);
+    else
+        copy_text(f->kernel, sizeof f->kernel, s->function);
+    copy_text(f->instruction, sizeof f->instruction, s->text);
+    f->line = s->line;
+    if (s->nframes) {
+        copy_text(f->source_file, sizeof f->source_file, s->frames[0].file);
+        f->source_line = s->frames[0].line;
+    }
+    for (uint32_t i = 0; i < s->nframes && i < DRIVER_FAULT_FRAMES - 1; i++) {
+        const struct pass_check_frame *from = &s->frames[i];
+        f->frames[f->nframes++] = (struct driver_fault_frame){
+            add_text(f, &used, from->function), add_text(f, &used, from->file), from->line, from->inlined};
+    }
+    struct str name = {f->kernel, strlen(f->kernel)};
+    if (f->nframes && (name.len != s->function.len || memcmp(name.ptr, s->function.ptr, name.len)))
+        f->frames[f->nframes++] = (struct driver_fault_frame){.function = add_text(f, &used, name)};
+}
+
+// --- the buffer --------------------------------------------------------------------------------------------
+
+// Adds the block that the judgement rests on.
+static void add_block(struct guard_finding *f, uint64_t base, uint64_t size)
+{
+    bool was_freed = size & KCHECK_FREED;
+    size &= KCHECK_SIZE;
+    if (!base)
+        return;
+    unsigned section = epoch_enter();
+    const struct track_block *b = track_announced(base);
+    if (!b || b->range.base != base || b->range.size != size)
+        b = track_live(base);
+    if (!b || b->range.base != base || b->range.size != size)
+        b = track_freed(base);
+    bool same = b && b->range.base == base && b->range.size == size;
+    if (same)
+        f->buffers[f->nbuffers++] = track_copy(b, b == track_freed(base));
+    epoch_leave(section);
+    if (!same)
+        f->note = was_freed ? "the buffer was freed so long ago that it is no longer known by whom"
+                            : "the buffer has been freed since";
+}
+
+// Adds the buffer behind which a stray access is.
+static void add_nearest(struct guard_finding *f)
+{
+    unsigned section = epoch_enter();
+    const struct track_block *b = track_before(f->address, NEAR);
+    if (b && !f->nbuffers) {
+        f->buffers[f->nbuffers++] = track_copy(b, false);
+        f->note = "this is the nearest buffer before it: the pointer was in no buffer, or at the end of one";
+    }
+    epoch_leave(section);
+}
+
+static enum report_type type_of(const struct error_ring_record *r, const struct guard_finding *f)
+{
+    uint64_t base = r->payload[2];
+    bool variable = f->nbuffers && f->buffers[0].facts.family == TRACK_VARIABLE;
+    switch (r->kind) {
+    case KCHECK_LEFT:
+        return variable            ? REPORT_GLOBAL_OVERFLOW
+               : r->address < base ? REPORT_HEAP_UNDERFLOW
+                                   : REPORT_HEAP_OVERFLOW;
+    case KCHECK_USE_FREED: return REPORT_USE_AFTER_FREE;
+    case KCHECK_NULL: return REPORT_NULL_DEREFERENCE;
+    case KCHECK_OUTSIDE_VARIABLE: return REPORT_GLOBAL_OVERFLOW;
+    default: return f->nbuffers ? REPORT_HEAP_OVERFLOW : REPORT_WILD_ACCESS;
+    }
+}
+
+// --- records -----------------------------------------------------------------------------------------------
+
+// Returns the kernel of a launch, or, if its number is not known, the only one that can have been launched;
+// NULL: there are several.
+static const char *kernel_of(uint64_t launch)
+{
+    const char *names[2], *name = check_launch_kernel(launch);
+    unsigned n = name ? 0 : launch_ring_recent(names, 2);
+    return name ? name : launch_ring_is_certain(names, n) && launch_ring_has_all_since(0) ? names[0] : NULL;
+}
+
+// Returns the key of the report.
+static uint64_t report(const struct error_ring_record *r, const struct context *ctx)
+{
+    static struct driver_fault fault;  // under the lock; too large for the program's stacks
+    uint64_t what = r->payload[0], flags = what >> 48;
+    const struct pass_check *checks = check_host_sites(r->payload[5]);
+    const char *kernel = kernel_of(r->payload[4]);
+    fault = (struct driver_fault){.address = r->address};
+    if (checks && r->site < checks->nsites)
+        place(&fault, &checks->sites[r->site], kernel);
+    else if (kernel)
+        snprintf(fault.kernel, sizeof fault.kernel, "%s", kernel);
+    memcpy(fault.block, r->block, sizeof fault.block);
+    memcpy(fault.thread, r->thread, sizeof fault.thread);
+    struct guard_finding f = {
+        .in_kernel = true,
+        .stackless = true,
+        .device_known = true,
+        .device = ctx->device,
+        .address = r->address,
+        .bytes = what >> 32 & 0xffff,
+        .access = flags & KCHECK_WRITES ? REPORT_WRITE : REPORT_READ,
+        .fault = &fault,
+        .thread_known = true,
+        .by_source = true,
+    };
+    f.launched_at = check_launch_stack(r->payload[4], &f.call);
+    f.in_kernel = !f.launched_at;
+    add_block(&f, r->payload[2], r->payload[3]);
+    if (r->kind == KCHECK_STRAY)
+        add_nearest(&f);
+    f.type = type_of(r, &f);
+    return guard_report_keyed(&f);
+}
+
+// Returns whether the address lies in memory that a mode placed, where there is nothing but its buffers.
+static bool is_placed(uint64_t address)
+{
+    struct mode_answer answer;
+    return mode_ask(address, &answer) != MODE_NOT_OURS;
+}
+
+static void take(struct check_device *d, struct context *ctx)
+{
+    struct error_ring_record r;
+    unsigned number = context_number(ctx);
+    if (!counted[number])
+        counted[number] = mem_zalloc(1, sizeof **counted);
+    while (error_ring_take(&d->reader, &r)) {
+        // Memory whose allocation moat did not see may be accessed rightly.
+        if (r.client != ERROR_RING_CHECK || r.kind >= KCHECK_KINDS ||
+            (r.kind == KCHECK_STRAY && !is_placed(r.address)))
+            continue;
+        uint64_t key = report(&r, ctx), n = r.payload[6];
+        guard_count(GUARD_CHECK_ERRORS);
+        if (counted[number] && n < KCHECK_COUNTERS) {
+            counted[number]->keys[n] = key;
+            counted[number]->counts[n] = 1;
+        }
+    }
+}
+
+static void read_one(struct check_device *d, struct context *ctx, void *all)
+{
+    const struct error_ring_reader *r = &d->reader;
+    const struct error_ring_record *next = &r->ring->records[r->taken % r->size];
+    // Acquire: as in error_ring_take, which looks again.
+    if (*(bool *)all || __atomic_load_n(&next->sequence, __ATOMIC_ACQUIRE) == r->taken + 1)
+        take(d, ctx);
+}
+
+void check_report_read(bool all)
+{
+    if (check_host_on)
+        check_host_rings(read_one, &all, all);
+}
+
+// Reports what kernels find while they run and the program waits elsewhere.
+static void *watch(void *unused)
+{
+    const struct timespec pause = {.tv_nsec = PAUSE};
+    while (check_host_on) {
+        check_report_read(false);
+        nanosleep(&pause, NULL);
+    }
+    return NULL;
+}
+
+static int owner;  // the process in which kernels are checked
+
+// Registered after the driver's own exit handler, so it runs before the driver shuts down.
+static void at_exit(void)
+{
+    if (owner != getpid())
+        return;
+    check_report_read(true);
+    check_report_count();
+    check_host_close();
+}
+
+static void first(void)
+{
+    owner = getpid();
+    if (atexit(at_exit))
+        guard_report_note("check: errors that kernels make last are not reported when the program ends");
+    if (!own_thread(watch))
+        guard_report_note("check: no thread: errors are reported when the program launches or waits");
+}
+
+void check_report_start(void)
+{
+    check_host_first = first;
+}
+
+// --- counts ------------------------------------------------------------------------------------------------
+
+static void count_one(struct check_device *d, struct context *ctx, void *argument)
+{
+    struct counted *c = counted[context_number(ctx)];
+    struct kcheck_state *state = mem_alloc(sizeof *state);
+    const struct context_copy copy = {d->state, state, sizeof *state};
+    uint64_t errors = 0, strays = 0;
+    if (!state || context_read(ctx, &copy, 1)) {
+        mem_free(state);
+        return;
+    }
+    for (unsigned i = 0; c && i < KCHECK_COUNTERS; i++) {
+        uint64_t n = state->counters[i].count;
+        if (!c->keys[i]) {
+            strays += n - c->counts[i];  // or errors whose record is not read yet
+        } else {
+            guard_report_again(c->keys[i], n - c->counts[i]);
+            errors += n - c->counts[i];
+        }
+        c->counts[i] = n;
+    }
+    guard_add(GUARD_CHECK_ERRORS, errors);
+    guard_add(GUARD_CHECK_STRAYS, strays);
+    guard_add(GUARD_CHECK_LOST, state->errors.lost - d->lost);
+    d->lost = state->errors.lost;
+    mem_free(state);
+}
+
+void check_report_count(void)
+{
+    if (check_host_on)
+        check_host_each(count_one, NULL);
+}

@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: MIT
+// The function that judges an access in a checked kernel. Weak: linked modules share one copy.
+#include "kcheck/kcheck_judge.h"
+
+__attribute__((address_space(4), weak)) struct kcheck_module __moat_check_module;
+
+uint32_t moat_check_access(uint64_t what, uint64_t address, uint64_t root, uint64_t launch);
+
+__attribute__((weak)) uint32_t moat_check_access(uint64_t what, uint64_t address, uint64_t root,
+                                                 uint64_t launch)
+{
+    struct kcheck_module m = __moat_check_module;
+    return kcheck_judge_access(&m, what, address, root, launch);
+}

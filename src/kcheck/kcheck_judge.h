@@ -1,0 +1,263 @@
+// SPDX-License-Identifier: MIT
+// The body of KCHECK_ACCESS (kcheck.h): judges an access that a quick comparison did not accept. The rules,
+// the first that applies decides; "inside" means with all its bytes:
+//
+//   the address is not global memory               performed
+//   the root is a variable that the access left    KCHECK_OUTSIDE_VARIABLE
+//   the root is null                               performed if inside a live block: then a number was taken
+//                                                  for the root; else KCHECK_NULL
+//   the root's block is live                       performed if inside it, or if the root ends another live
+//                                                  block and the access is inside that one; LOOSE: also if it
+//                                                  is in other LOOSE blocks; else KCHECK_LEFT
+//   the root ends a live block                     by the address
+//   the root's block was freed                     KCHECK_USE_FREED
+//   else                                           by the address
+//
+//   by the address: inside live blocks             performed
+//                   in a freed block               KCHECK_USE_FREED
+//                   in the first 64 KiB            KCHECK_NULL
+//                   else                           KCHECK_STRAY, performed: the memory may be someone else's
+#ifndef MOAT_KCHECK_KCHECK_JUDGE_H
+#define MOAT_KCHECK_KCHECK_JUDGE_H
+
+#include "kcheck/kcheck.h"
+#include "kcheck/kcheck_state.h"
+#include "kprim/kprim.h"
+#include "ring/error_ring_write.h"
+
+enum { KCHECK_NULL_PAGE = 1 << 16 };
+
+struct kcheck_block {
+    uint64_t base;  // 0: none
+    uint64_t size;  // with KCHECK_FREED or KCHECK_LOOSE
+};
+
+struct kcheck_access {
+    uint64_t what, address, root, launch;
+    uint64_t width;
+};
+
+struct kcheck_judgement {
+    uint32_t kind;  // enum kcheck_kind; 0: the access is good
+    struct kcheck_block block;
+};
+
+#define KCHECK_WORD(directory, n) ((directory) + 8 * (uint64_t)(n))
+#define KCHECK_RECORD(records, n) ((records) + sizeof(struct kcheck_record) * (uint64_t)(n))
+
+KPRIM bool kcheck_judge_contains(struct kcheck_block b, uint64_t address)
+{
+    return b.base && address - b.base < (b.size & KCHECK_SIZE);
+}
+
+KPRIM bool kcheck_judge_is_live(struct kcheck_block b)
+{
+    return b.base && !(b.size & KCHECK_FREED);
+}
+
+// Returns the block in a list of a mixed slot: a live one before a freed one, an inner one before an outer
+// one.
+KPRIM struct kcheck_block kcheck_judge_search(uint64_t records, uint64_t first, uint64_t address)
+{
+    struct kcheck_block found = {0, 0};
+    for (uint64_t at = KCHECK_RECORD(records, first);; at += sizeof(struct kcheck_record)) {
+        struct kcheck_block b = {kprim_get64(at), kprim_get64(at + 8)};
+        if (!b.base)
+            return found;
+        if (!kcheck_judge_contains(b, address))
+            continue;
+        if (kcheck_judge_is_live(b))
+            return b;
+        if (!found.base)
+            found = b;
+    }
+}
+
+KPRIM_FAR struct kcheck_block kcheck_judge_look(uint64_t directory, uint64_t records, uint64_t address)
+{
+    struct kcheck_block none = {0, 0};
+    if (address >> KCHECK_ADDRESS_BITS)
+        return none;
+    uint64_t word = kprim_get64(KCHECK_WORD(directory, address >> KCHECK_CHUNK_BITS));
+    if (!word)
+        return none;
+    uint64_t at = KCHECK_RECORD(records, (word >> 32) + kcheck_slot(address, (uint32_t)word));
+    struct kcheck_block b = {kprim_get64(at), kprim_get64(at + 8)};
+    if (b.size & KCHECK_MIXED)
+        return kcheck_judge_search(records, b.size & KCHECK_SIZE, address);
+    return kcheck_judge_contains(b, address) ? b : none;
+}
+
+// Returns the block that contains the address, or a base of 0.
+KPRIM struct kcheck_block kcheck_judge_find(const struct kcheck_module *m, uint64_t address)
+{
+    return kcheck_judge_look(m->directory, m->records, address);
+}
+
+// Returns the live block that ends at the address, or a base of 0.
+KPRIM struct kcheck_block kcheck_judge_ends_at(const struct kcheck_module *m, uint64_t address)
+{
+    struct kcheck_block b = kcheck_judge_find(m, address - 1), none = {0, 0};
+    return kcheck_judge_is_live(b) && b.base + (b.size & KCHECK_SIZE) == address ? b : none;
+}
+
+KPRIM bool kcheck_judge_inside(struct kcheck_block b, const struct kcheck_access *a)
+{
+    uint64_t size = b.size & KCHECK_SIZE;
+    return b.base && a->width <= size && a->address - b.base <= size - a->width;
+}
+
+// Returns whether all bytes are in live blocks. An access that leaves one may end in the next one, or in one
+// that surrounds it; it is so short that there is nothing between its two ends.
+KPRIM bool kcheck_judge_is_good(const struct kcheck_module *m, const struct kcheck_access *a,
+                                struct kcheck_block here)
+{
+    if (!kcheck_judge_is_live(here))
+        return false;
+    return kcheck_judge_inside(here, a) ||
+           kcheck_judge_is_live(kcheck_judge_find(m, a->address + a->width - 1));
+}
+
+KPRIM struct kcheck_judgement kcheck_judge_by_address(const struct kcheck_module *m,
+                                                      const struct kcheck_access *a)
+{
+    struct kcheck_block here = kcheck_judge_find(m, a->address);
+    if (kcheck_judge_is_good(m, a, here))
+        return (struct kcheck_judgement){0, here};
+    if (here.size & KCHECK_FREED)
+        return (struct kcheck_judgement){KCHECK_USE_FREED, here};
+    return (struct kcheck_judgement){a->address < KCHECK_NULL_PAGE ? KCHECK_NULL : KCHECK_STRAY, here};
+}
+
+KPRIM struct kcheck_judgement kcheck_judge_by_root(const struct kcheck_module *m,
+                                                   const struct kcheck_access *a)
+{
+    struct kcheck_block root = kcheck_judge_find(m, a->root);
+    bool live = kcheck_judge_is_live(root);
+    struct kcheck_judgement good = {0, root};
+    if (live && kcheck_judge_inside(root, a))
+        return good;
+    struct kcheck_block before = kcheck_judge_ends_at(m, a->root);
+    if (live && kcheck_judge_inside(before, a))
+        return good;
+    if (!root.base || (before.base && !live))
+        return kcheck_judge_by_address(m, a);
+    struct kcheck_judgement there = {KCHECK_LEFT, root};
+    if (live && root.size & KCHECK_LOOSE)
+        there = kcheck_judge_by_address(m, a);
+    if (there.kind == KCHECK_USE_FREED || (!there.kind && there.block.size & KCHECK_LOOSE))
+        return there;
+    return (struct kcheck_judgement){live ? KCHECK_LEFT : KCHECK_USE_FREED, root};
+}
+
+KPRIM struct kcheck_judgement kcheck_judge(const struct kcheck_module *m, const struct kcheck_access *a)
+{
+    uint64_t flags = a->what >> 48;
+    struct kcheck_judgement none = {0, {0, 0}};
+    if (flags & KCHECK_GENERIC && !kprim_is_global(a->address))
+        return none;
+    if (flags & KCHECK_VARIABLE_LEFT)
+        return (struct kcheck_judgement){KCHECK_OUTSIDE_VARIABLE, kcheck_judge_find(m, a->root)};
+    if (!(flags & KCHECK_ROOT))
+        return kcheck_judge_by_address(m, a);
+    if (a->root)
+        return kcheck_judge_by_root(m, a);
+    return kcheck_judge_is_good(m, a, kcheck_judge_find(m, a->address))
+               ? none
+               : (struct kcheck_judgement){KCHECK_NULL, {0, 0}};
+}
+
+// --- records -----------------------------------------------------------------------------------------------
+
+KPRIM uint64_t kcheck_judge_mix(uint64_t v)
+{
+    v = (v ^ v >> 32) * 0x9e3779b97f4a7c15u;
+    v = (v ^ v >> 29) * 0xbf58476d1ce4e5b9u;
+    return v ^ v >> 32;
+}
+
+// Returns a key that errors of the same kind, site and block share; never 0. Strays have no block: those of 2
+// MiB share one.
+KPRIM uint64_t kcheck_judge_key(const struct kcheck_module *m, const struct kcheck_access *a,
+                                const struct kcheck_judgement *j)
+{
+    uint64_t block = j->block.base ? j->block.base : a->address >> KCHECK_CHUNK_BITS;
+    uint64_t key = kcheck_judge_mix(m->number << 32 | (uint32_t)a->what);
+    key = kcheck_judge_mix(key ^ kcheck_judge_mix(block + j->kind));
+    return key ? key : 1;
+}
+
+#define KCHECK_COUNTER(state, n)                                   \
+    ((state) + __builtin_offsetof(struct kcheck_state, counters) + \
+     sizeof(struct kcheck_counter) * (uint64_t)(n))
+#define KCHECK_IN_COUNTER(at, field) ((at) + __builtin_offsetof(struct kcheck_counter, field))
+
+// Returns the number of the counter for the key, KCHECK_COUNTERS if there is no room for it.
+KPRIM uint32_t kcheck_judge_counter(uint64_t state, uint64_t key)
+{
+    for (uint32_t i = 0; i < KCHECK_PROBES; i++) {
+        uint32_t n = ((uint32_t)key + i) & (KCHECK_COUNTERS - 1);
+        uint64_t at = KCHECK_IN_COUNTER(KCHECK_COUNTER(state, n), key);
+        uint64_t now = kprim_ld64(at, KPRIM_RELAXED);
+        if (!now)
+            now = kprim_cas64(at, 0, key);
+        if (!now || now == key)
+            return n;
+    }
+    return KCHECK_COUNTERS;
+}
+
+// Returns false if the ring is full.
+KPRIM bool kcheck_judge_write(const struct kcheck_module *m, const struct kcheck_access *a,
+                              const struct kcheck_judgement *j, uint32_t counter)
+{
+    uint64_t writer = m->state + __builtin_offsetof(struct kcheck_state, errors), number;
+    uint64_t at = error_ring_write_begin(writer, ERROR_RING_WHAT(ERROR_RING_CHECK, j->kind, a->what),
+                                         a->address, &number);
+    if (!at)
+        return false;
+    error_ring_write_word(at, 0, a->what);
+    error_ring_write_word(at, 1, a->root);
+    error_ring_write_word(at, 2, j->block.base);
+    error_ring_write_word(at, 3, j->block.size);
+    error_ring_write_word(at, 4, a->launch);
+    error_ring_write_word(at, 5, m->number);
+    error_ring_write_word(at, 6, counter);
+    error_ring_write_end(at, number);
+    return true;
+}
+
+KPRIM void kcheck_judge_record(const struct kcheck_module *m, const struct kcheck_access *a,
+                               const struct kcheck_judgement *j)
+{
+    uint32_t n = kcheck_judge_counter(m->state, kcheck_judge_key(m, a, j));
+    bool has = n < KCHECK_COUNTERS;
+    uint64_t at = KCHECK_COUNTER(m->state, n), written = KCHECK_IN_COUNTER(at, written);
+    kprim_add64(has ? KCHECK_IN_COUNTER(at, count)
+                    : m->state + __builtin_offsetof(struct kcheck_state, crowded),
+                1, KPRIM_RELAXED);
+    if (has && (kprim_ld64(written, KPRIM_RELAXED) || kprim_cas64(written, 0, 1)))
+        return;
+    if (!kcheck_judge_write(m, a, j, n) && has)
+        kprim_st64(written, 0, KPRIM_RELAXED);
+}
+
+// Returns an enum kcheck_verdict.
+KPRIM uint32_t kcheck_judge_access(const struct kcheck_module *m, uint64_t what, uint64_t address,
+                                   uint64_t root, uint64_t launch)
+{
+    struct kcheck_access a = {what, address, root, launch, (what >> 32 & 0xffff) ? what >> 32 & 0xffff : 1};
+    if (!m->state)  // the host has not set the variable: nothing is known
+        return KCHECK_PERFORM;
+    struct kcheck_judgement j = kcheck_judge(m, &a);
+    if (!j.kind)
+        return KCHECK_PERFORM;
+    kcheck_judge_record(m, &a, &j);
+    if (j.kind == KCHECK_STRAY)
+        return KCHECK_PERFORM;
+    if (kprim_get64(m->state + __builtin_offsetof(struct kcheck_state, trap)))
+        kprim_trap();
+    return KCHECK_SKIP;
+}
+
+#endif

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: MIT
+// What KCHECK_ACCESS writes: the counters that keep equal errors apart, and the ring's writer. In device
+// memory, one for each context.
+//
+// Errors of one site with one block share a counter, and only one of them is a record in the ring. A counter
+// is claimed by a compare-and-swap of its key and never released, so that its number identifies it.
+//
+//   key == 0    the counter is free; count == 0
+//   written     0: no record is in the ring; 1: a thread is writing it, or it is there. A thread that finds
+//               the ring full sets it back to 0, so that a later error tries again
+#ifndef MOAT_KCHECK_KCHECK_STATE_H
+#define MOAT_KCHECK_KCHECK_STATE_H
+
+#include <stdint.h>
+
+#include "ring/error_ring.h"
+
+enum {
+    KCHECK_COUNTERS = 1 << 13,  // a power of two
+    KCHECK_PROBES = 32,         // most counters that an error looks at; then it is recorded without one
+    KCHECK_RING = 4096,         // records of the ring
+};
+
+struct kcheck_counter {
+    uint64_t key;
+    uint64_t count;
+    uint64_t written;
+    uint64_t unused;
+};
+
+struct kcheck_state {
+    struct error_ring_writer errors;
+    uint64_t trap;     // 1: an error stops the kernel
+    uint64_t crowded;  // errors that found no counter
+    uint64_t unused[14];
+    struct kcheck_counter counters[KCHECK_COUNTERS];
+};
+
+#endif

@@ -1,0 +1,380 @@
+// SPDX-License-Identifier: MIT
+// The module's side of the checking pass: which functions are copied, what is added, what calls what. See
+// pass_check.h.
+#include "pass/pass_check.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include <xxhash.h>
+
+#include "pass/pass_check_state.h"
+
+enum { OLDEST = 70 };  // oldest architecture that is rewritten
+enum { PARAM_SPACE = 4352, PARAM_SPACE_8_1 = 32764 };
+
+const char *const pass_check_root_names[PASS_CHECK_ROOTS] = {[PASS_CHECK_PARAM] = "parameter",
+                                                             [PASS_CHECK_VARIABLE] = "variable",
+                                                             [PASS_CHECK_LOADED] = "loaded",
+                                                             [PASS_CHECK_WEB] = "several",
+                                                             [PASS_CHECK_OWN] = "own"};
+const char *const pass_check_left_names[PASS_CHECK_LEFTS] = {
+    [PASS_CHECK_SHARED] = "shared",       [PASS_CHECK_LOCAL] = "local",
+    [PASS_CHECK_ELSEWHERE] = "elsewhere", [PASS_CHECK_COLLECTIVE] = "collective",
+    [PASS_CHECK_ASYNC] = "asynchronous",  [PASS_CHECK_UNSIZED] = "unsized"};
+
+#define CALL EDIT_PREFIX "check_call"
+// Texts that are inserted cannot declare parameters; registers they can pass.
+static const char call_text[] =
+    ".func (.reg .b32 v) " CALL " (.reg .b64 what, .reg .b64 address, .reg .b64 root, .reg .b64 launch)\n"
+    "{\n"
+    "{\n"
+    ".param .b64 a;\n.param .b64 b;\n.param .b64 c;\n.param .b64 d;\n.param .b32 r;\n"
+    "st.param.b64 [a], what;\n"
+    "st.param.b64 [b], address;\n"
+    "st.param.b64 [c], root;\n"
+    "st.param.b64 [d], launch;\n"
+    "call (r), " KCHECK_ACCESS ", (a, b, c, d);\n"
+    "ld.param.b32 v, [r];\n"
+    "}\n"
+    "ret;\n"
+    "}\n";
+
+uint64_t pass_check_sum(void)
+{
+    uint64_t sum = XXH3_64bits(kcheck_functions_ptx, strlen(kcheck_functions_ptx));
+    return XXH3_64bits_withSeed(call_text, sizeof call_text, sum);
+}
+
+// --- which functions ---------------------------------------------------------------------------------------
+
+static void mark_symbol(const struct ptx_module *m, bool *taken, uint32_t sym)
+{
+    const struct ptx_sym *s = sym < m->nsyms ? ptx_sym_behind_alias(m, sym) : NULL;
+    if (s && s->kind == PTX_SYM_FUNC)
+        taken[s->func->sym] = true;
+}
+
+static void mark_stmt(const struct ptx_module *m, bool *taken, const struct ptx_stmt *s)
+{
+    for (uint32_t i = 0; s->kind == PTX_TARGETS && s->targets->calls && i < s->targets->ntargets; i++)
+        mark_symbol(m, taken, s->targets->targets[i]);
+    if (s->kind != PTX_INSN)
+        return;
+    const struct ptx_operand *callee = s->form->id == PTX_OP_CALL ? ptx_operand(s, 1) : NULL;
+    for (uint32_t i = 0; i < s->nslots; i++)
+        if (s->operands[i].kind == PTX_SYM && &s->operands[i] != callee)
+            mark_symbol(m, taken, s->operands[i].id);
+}
+
+static void mark_init(const struct ptx_module *m, bool *taken, struct str init)
+{
+    struct ptx_init item;
+    while (ptx_init_next(&init, &item) == 1)
+        if (item.kind == PTX_INIT_SYM) {
+            uint32_t sym = map_get(&m->globals, item.text);
+            if (sym != MAP_NONE)
+                mark_symbol(m, taken, sym);
+        }
+}
+
+// Marks the functions whose addresses are taken, by symbol.
+static void find_taken(const struct ptx_module *m, bool *taken)
+{
+    for (uint32_t i = 0; i < m->nitems; i++) {
+        const struct ptx_item *item = &m->items[i];
+        if (item->kind == PTX_ITEM_VAR)
+            mark_init(m, taken, item->var->init);
+        else if (item->kind == PTX_ITEM_FUNC)
+            for (uint32_t k = 0; k < item->func->nstmts; k++)
+                mark_stmt(m, taken, &item->func->stmts[k]);
+    }
+}
+
+// Whether a function can be copied: statements kept verbatim may refer to anything, and a variable in
+// global or constant memory must exist once.
+static bool can_copy(const struct ptx_func *f)
+{
+    for (uint32_t i = 0; i < f->nstmts; i++) {
+        const struct ptx_stmt *s = &f->stmts[i];
+        if (s->kind == PTX_VERBATIM)
+            return false;
+        if (s->kind == PTX_DECL && (s->var->space == PTX_SPACE_GLOBAL || s->var->space == PTX_SPACE_CONST))
+            return false;
+    }
+    return true;
+}
+
+static struct ptx_func *copy(struct checking *k, const struct ptx_func *f)
+{
+    struct str name = ptx_func_name(k->c->m, f);
+    char *text = arena_alloc(&k->c->m->arena, sizeof KCHECK_PREFIX + name.len);
+    if (!text)
+        return NULL;
+    memcpy(mempcpy(text, KCHECK_PREFIX, sizeof KCHECK_PREFIX - 1), name.ptr, name.len);
+    return edit_clone_func(k->c->edit, f, (struct str){text, sizeof KCHECK_PREFIX - 1 + name.len});
+}
+
+static int copy_functions(struct checking *k)
+{
+    struct pass_context *c = k->c;
+    uint32_t n = c->result->nfuncs;
+    bool *taken = ARENA_ARRAY(&c->m->arena, bool, c->m->nsyms + 1u);
+    k->copies = ARENA_ARRAY(&c->m->arena, struct ptx_func *, n + 1u);
+    if (!taken || !k->copies)
+        return -ENOMEM;
+    memset(taken, 0, c->m->nsyms + 1u);
+    find_taken(c->m, taken);
+    for (uint32_t i = 0; i < n; i++) {
+        struct ptx_func *f = c->funcs[i];
+        struct pass_func *about = &c->result->funcs[i];
+        k->copies[i] = NULL;
+        if (about->why == PASS_REWRITTEN && !can_copy(f))
+            about->why = PASS_UNCOPIED;
+        if (about->why != PASS_REWRITTEN)
+            continue;
+        bool in_place = !f->is_entry && taken[f->sym];
+        k->copies[i] = in_place ? f : copy(k, f);
+        if (!k->copies[i])
+            return edit_error(c->edit) ? edit_error(c->edit) : -ENOMEM;
+    }
+    return 0;
+}
+
+// --- calls -------------------------------------------------------------------------------------------------
+
+static void redirect_calls(struct checking *k, struct ptx_func *f)
+{
+    const struct ptx_module *m = k->c->m;
+    for (uint32_t i = 0; i < f->nstmts; i++) {
+        const struct ptx_stmt *s = &f->stmts[i];
+        const struct ptx_operand *callee =
+            s->kind == PTX_INSN && s->form->id == PTX_OP_CALL ? ptx_operand(s, 1) : NULL;
+        if (!callee || callee->kind != PTX_SYM)
+            continue;
+        const struct ptx_sym *sym = ptx_sym_behind_alias(m, callee->id);
+        if (sym->kind != PTX_SYM_FUNC)
+            continue;
+        uint32_t to = map_get(&k->by_sym, ptx_sym(m, sym->func->sym)->name);
+        if (to != MAP_NONE && k->copies[to])
+            edit_set(k->c->edit, i, (unsigned)(callee - s->operands), edit_sym(k->copies[to]->sym));
+    }
+}
+
+// --- a function --------------------------------------------------------------------------------------------
+
+static int arrays(struct check_func *k)
+{
+    uint32_t values = (uint32_t)k->reach->value.len + 1, defs = k->reach->ndefs + 1;
+    k->bounds = ARENA_ARRAY(&k->arena, struct check_bounds, values);
+    k->shadow = ARENA_ARRAY(&k->arena, struct check_bounds, k->reach->regs->n + 1u);
+    k->feeds = ARENA_ARRAY(&k->arena, bool, values);
+    k->asked = ARENA_ARRAY(&k->arena, struct check_asked, defs);
+    k->renamed = ARENA_ARRAY(&k->arena, uint32_t, defs);
+    k->renamed_in = ARENA_ARRAY(&k->arena, uint32_t, defs);
+    k->joins_at = ARENA_ARRAY(&k->arena, uint32_t, k->cfg->nblocks + 1u);
+    k->next_join = ARENA_ARRAY(&k->arena, uint32_t, values);
+    if (!k->bounds || !k->shadow || !k->feeds || !k->asked || !k->renamed || !k->renamed_in || !k->joins_at ||
+        !k->next_join)
+        return -ENOMEM;
+    memset(k->bounds, 0, values * sizeof *k->bounds);
+    memset(k->shadow, 0, (k->reach->regs->n + 1u) * sizeof *k->shadow);
+    memset(k->feeds, 0, values);
+    memset(k->asked, 0xFF, defs * sizeof *k->asked);
+    memset(k->renamed_in, 0xFF, defs * sizeof *k->renamed_in);
+    memset(k->joins_at, 0xFF, (k->cfg->nblocks + 1u) * sizeof *k->joins_at);
+    for (uint32_t v = k->reach->ndefs; v < k->reach->value.len; v++) {
+        const struct reach_value *value = &k->reach->value.items[v];
+        if (value->kind != REACH_JOIN)
+            continue;
+        k->next_join[v - k->reach->ndefs] = k->joins_at[value->place];
+        k->joins_at[value->place] = v;
+    }
+    return 0;
+}
+
+static uint32_t params_end(const struct ptx_func *f, struct pass_check_param *to)
+{
+    uint64_t end = 0;
+    for (uint32_t i = 0; i < f->nparams; i++) {
+        uint64_t at = 0, size = ptx_var_size(&f->params[i]);
+        roots_param_offset(f, f->params[i].sym, &at);
+        if (to)
+            to[i] = (struct pass_check_param){(uint32_t)at, (uint32_t)size};
+        end = at + size;
+    }
+    return (uint32_t)end;
+}
+
+static uint32_t hidden_at(const struct ptx_func *f)
+{
+    return (params_end(f, NULL) + 15) / 16 * 16;
+}
+
+static uint32_t most_pairs(const struct checking *k, const struct ptx_func *f)
+{
+    const struct ptx_module *m = k->c->m;
+    bool large = m->version_major > 8 || (m->version_major == 8 && m->version_minor >= 1);
+    uint32_t space = large ? PARAM_SPACE_8_1 : PARAM_SPACE, used = hidden_at(f) + KCHECK_HIDDEN;
+    return f->is_entry && used < space ? (space - used) / 16 : 0;
+}
+
+static int add_kernel(struct check_func *k)
+{
+    struct arena *arena = &k->k->c->result->arena;
+    struct pass_check_kernel kernel = {.name = k->name,
+                                       .hidden = hidden_at(k->f),
+                                       .hidden_bytes = KCHECK_HIDDEN + 16 * (uint32_t)k->pairs.len,
+                                       .nparams = k->f->nparams,
+                                       .npairs = (uint32_t)k->pairs.len};
+    kernel.params = ARENA_ARRAY(arena, struct pass_check_param, kernel.nparams + 1u);
+    kernel.pairs = ARENA_ARRAY(arena, struct pass_check_pair, kernel.npairs + 1u);
+    if (!kernel.params || !kernel.pairs)
+        return -ENOMEM;
+    params_end(k->f, kernel.params);
+    if (kernel.npairs)
+        memcpy(kernel.pairs, k->pairs.items, kernel.npairs * sizeof *kernel.pairs);
+    k->hidden = edit_add_param(k->k->c->edit, k->f, PTX_B8, 16, kernel.hidden_bytes);
+    return vec_push(&k->k->kernels, kernel);
+}
+
+static int analyse(struct check_func *k)
+{
+    int err = flow_cfg(&k->flow, &k->cfg);
+    if (!err)
+        err = flow_roots(&k->flow, &k->roots);
+    if (!err)
+        err = flow_reaching(&k->flow, &k->reach);
+    if (!err)
+        err = arrays(k);
+    if (!err)
+        err = check_plan(k);
+    return err ? err : check_need(k);
+}
+
+static int check_function(struct checking *all, struct ptx_func *f, struct str name)
+{
+    struct check_func k = {
+        .k = all, .f = f, .name = name, .flow = {.m = all->c->m, .f = f}, .hidden = PTX_NONE};
+    arena_init(&k.arena, 0);
+    k.left.name = name;
+    k.most_pairs = most_pairs(all, f);
+    int err = edit_error(all->c->edit);
+    if (!err)
+        err = analyse(&k);
+    if (!err && f->is_entry)
+        err = add_kernel(&k);
+    if (!err) {
+        edit_func(all->c->edit, f);
+        check_emit(&k);
+        redirect_calls(all, f);
+        err = vec_push(&all->funcs, k.left);
+    }
+    vec_free(&k.accesses);
+    vec_free(&k.ranges);
+    vec_free(&k.segments);
+    vec_free(&k.pairs);
+    vec_free(&k.params);
+    vec_free(&k.param_bounds);
+    flow_drop(&k.flow);
+    arena_free(&k.arena);
+    return err;
+}
+
+// --- the module --------------------------------------------------------------------------------------------
+
+static int raise_version(struct ptx_module *m)
+{
+    unsigned arch;
+    char suffix;
+    if (!edit_target_parse(m->target, &arch, &suffix) || arch < OLDEST)
+        return -ENOTSUP;
+    if (m->version_major < 6 || (m->version_major == 6 && m->version_minor < 3)) {
+        m->version_major = 6;
+        m->version_minor = 3;
+    }
+    return 0;
+}
+
+static int add_text(struct checking *k)
+{
+    const char *given = k->c->judge;
+    struct out text;
+    int err = out_to_memory(&text);
+    if (err)
+        return err;
+    out_cstr(&text, given ? given : kcheck_functions_ptx);
+    out_cstr(&text, call_text);
+    err = text.error;
+    if (!err)
+        edit_add(k->c->edit, (struct str){text.buf, text.len});
+    out_close(&text);
+    if (err)
+        return err;
+    k->variable = edit_find(k->c->edit, STR(KCHECK_VARIABLE));
+    k->call = edit_find(k->c->edit, STR(CALL));
+    return edit_error(k->c->edit);
+}
+
+static int find_by_name(struct checking *k)
+{
+    for (uint32_t i = 0; i < k->c->result->nfuncs; i++)
+        if (map_put(&k->by_sym, ptx_func_name(k->c->m, k->c->funcs[i]), i))
+            return -ENOMEM;
+    return 0;
+}
+
+static int keep_result(struct checking *k)
+{
+    struct pass_result *r = k->c->result;
+    struct pass_check *to = ARENA_NEW(&r->arena, struct pass_check);
+    if (!to)
+        return -ENOMEM;
+    *to = (struct pass_check){.nkernels = (uint32_t)k->kernels.len,
+                              .nsites = (uint32_t)k->sites.len,
+                              .nfuncs = (uint32_t)k->funcs.len};
+    to->kernels = ARENA_ARRAY(&r->arena, struct pass_check_kernel, to->nkernels + 1u);
+    to->sites = ARENA_ARRAY(&r->arena, struct pass_check_site, to->nsites + 1u);
+    to->funcs = ARENA_ARRAY(&r->arena, struct pass_check_func, to->nfuncs + 1u);
+    if (!to->kernels || !to->sites || !to->funcs)
+        return -ENOMEM;
+    if (to->nkernels)
+        memcpy(to->kernels, k->kernels.items, to->nkernels * sizeof *to->kernels);
+    if (to->nsites)
+        memcpy(to->sites, k->sites.items, to->nsites * sizeof *to->sites);
+    if (to->nfuncs)
+        memcpy(to->funcs, k->funcs.items, to->nfuncs * sizeof *to->funcs);
+    r->check = to;
+    return 0;
+}
+
+static int rewrite(struct checking *k)
+{
+    struct pass_context *c = k->c;
+    int err = raise_version(c->m);
+    if (!err)
+        err = add_text(k);
+    if (!err)
+        err = find_by_name(k);
+    if (!err)
+        err = copy_functions(k);
+    for (uint32_t i = 0; i < c->result->nfuncs && !err; i++)
+        if (k->copies[i]) {
+            err = check_function(k, k->copies[i], c->result->funcs[i].name);
+            err = edit_error(c->edit) ? edit_error(c->edit) : err;
+        }
+    if (!err)
+        err = pass_add_symbol(c, STR(KCHECK_VARIABLE), sizeof(struct kcheck_module));
+    return err ? err : keep_result(k);
+}
+
+int pass_check(struct pass_context *c)
+{
+    struct checking k = {.c = c};
+    int err = c->result->nfuncs ? rewrite(&k) : 0;
+    map_free(&k.by_sym);
+    vec_free(&k.sites);
+    vec_free(&k.kernels);
+    vec_free(&k.funcs);
+    return err;
+}

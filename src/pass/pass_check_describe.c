@@ -1,0 +1,210 @@
+// SPDX-License-Identifier: MIT
+// What pass_check.h declares, as lines of words. Text that may contain spaces ends its line.
+//
+//   check KERNELS SITES FUNCTIONS
+//   checked NAME HIDDEN BYTES PARAMS PAIRS          for each kernel, followed by its
+//   param OFFSET SIZE
+//   pair OFFSET SPAN
+//   site FUNCTION LINE WIDTH FLAGS ROOT FRAMES TEXT for each site, followed by its
+//   variable NAME SIZE                              if the root is one
+//   frame LINE INLINED FUNCTION<tab>FILE            innermost first
+//   left NAME NUMBER ...                            for each function: accesses that are not checked, by kind
+#include "pass/pass_check_describe.h"
+
+#include <errno.h>
+
+#include "pass/pass_words.h"
+
+// --- writing -----------------------------------------------------------------------------------------------
+
+static void write_kernel(const struct pass_check_kernel *k, struct out *to)
+{
+    out_fmt(to, "checked " STR_FMT " %u %u %u %u\n", STR_ARG(k->name), k->hidden, k->hidden_bytes, k->nparams,
+            k->npairs);
+    for (uint32_t i = 0; i < k->nparams; i++)
+        out_fmt(to, "param %u %u\n", k->params[i].offset, k->params[i].size);
+    for (uint32_t i = 0; i < k->npairs; i++)
+        out_fmt(to, "pair %u %u\n", k->pairs[i].offset, k->pairs[i].span);
+}
+
+static void write_site(const struct pass_check_site *s, struct out *to)
+{
+    out_fmt(to, "site " STR_FMT " %u %u %u %u %u " STR_FMT "\n", STR_ARG(s->function), s->line, s->width,
+            s->flags, s->root, s->nframes, STR_ARG(s->text));
+    if (s->root == PASS_CHECK_VARIABLE)
+        out_fmt(to, "variable " STR_FMT " %llu\n", STR_ARG(s->variable), (unsigned long long)s->size);
+    for (uint32_t i = 0; i < s->nframes; i++) {
+        const struct pass_check_frame *f = &s->frames[i];
+        out_fmt(to, "frame %u %u " STR_FMT "\t" STR_FMT "\n", f->line, f->inlined, STR_ARG(f->function),
+                STR_ARG(f->file));
+    }
+}
+
+void check_describe(const struct pass_check *check, struct out *to)
+{
+    out_fmt(to, "check %u %u %u\n", check->nkernels, check->nsites, check->nfuncs);
+    for (uint32_t i = 0; i < check->nkernels; i++)
+        write_kernel(&check->kernels[i], to);
+    for (uint32_t i = 0; i < check->nsites; i++)
+        write_site(&check->sites[i], to);
+    for (uint32_t i = 0; i < check->nfuncs; i++) {
+        out_fmt(to, "left " STR_FMT, STR_ARG(check->funcs[i].name));
+        for (unsigned k = 0; k < PASS_CHECK_LEFTS; k++)
+            out_fmt(to, " %u", check->funcs[i].left[k]);
+        out_char(to, '\n');
+    }
+}
+
+// --- reading -----------------------------------------------------------------------------------------------
+
+struct reading {
+    struct arena *arena;
+    struct str *rest;
+    int err;
+};
+
+static void fail(struct reading *r, int err)
+{
+    if (!r->err)
+        r->err = err;
+}
+
+// Takes the next line, which must begin with a word, and returns what follows it.
+static struct str next(struct reading *r, struct str word)
+{
+    struct str line = r->rest->len ? pass_take(r->rest, '\n') : STR("");
+    if (!str_eq(pass_take(&line, ' '), word))
+        fail(r, -EINVAL);
+    return line;
+}
+
+static uint32_t number(struct reading *r, struct str *line, uint32_t most)
+{
+    uint64_t n = 0;
+    if (!pass_take_number(line, most, &n))
+        fail(r, -EINVAL);
+    return r->err ? 0 : (uint32_t)n;
+}
+
+static struct str keep(struct reading *r, struct str text)
+{
+    struct str kept = r->err ? STR("") : arena_str(r->arena, text);
+    if (!kept.ptr)
+        fail(r, -ENOMEM);
+    return kept;
+}
+
+static struct str name(struct reading *r, struct str *line)
+{
+    struct str taken = STR("");
+    if (!pass_take_name(line, &taken))
+        fail(r, -EINVAL);
+    return keep(r, taken);
+}
+
+static void ends(struct reading *r, struct str line)
+{
+    if (line.len)
+        fail(r, -EINVAL);
+}
+
+// Returns memory for n rows. A row is a line, of two bytes at least: a larger number is an error, so that a
+// damaged number does not ask for much memory.
+static void *rows(struct reading *r, uint32_t n, size_t size)
+{
+    if (n > r->rest->len / 2)
+        fail(r, -EINVAL);
+    void *p = r->err ? NULL : arena_array(r->arena, n + 1u, size);
+    if (!p)
+        fail(r, -ENOMEM);
+    return p;
+}
+
+static void read_kernel(struct reading *r, struct pass_check_kernel *k)
+{
+    struct str line = next(r, STR("checked"));
+    k->name = name(r, &line);
+    k->hidden = number(r, &line, UINT32_MAX);
+    k->hidden_bytes = number(r, &line, UINT32_MAX);
+    k->nparams = number(r, &line, UINT32_MAX);
+    k->npairs = number(r, &line, UINT32_MAX);
+    ends(r, line);
+    k->params = rows(r, k->nparams, sizeof *k->params);
+    k->pairs = rows(r, k->npairs, sizeof *k->pairs);
+    for (uint32_t i = 0; i < k->nparams && !r->err; i++) {
+        line = next(r, STR("param"));
+        k->params[i].offset = number(r, &line, UINT32_MAX);
+        k->params[i].size = number(r, &line, UINT32_MAX);
+        ends(r, line);
+    }
+    for (uint32_t i = 0; i < k->npairs && !r->err; i++) {
+        line = next(r, STR("pair"));
+        k->pairs[i].offset = number(r, &line, UINT32_MAX);
+        k->pairs[i].span = number(r, &line, UINT32_MAX);
+        ends(r, line);
+    }
+}
+
+static void read_frame(struct reading *r, struct pass_check_frame *f)
+{
+    struct str line = next(r, STR("frame"));
+    f->line = number(r, &line, UINT32_MAX);
+    f->inlined = number(r, &line, 1);
+    f->function = keep(r, pass_take(&line, '\t'));
+    f->file = keep(r, line);
+}
+
+static void read_site(struct reading *r, struct pass_check_site *s)
+{
+    struct str line = next(r, STR("site"));
+    *s = (struct pass_check_site){.function = name(r, &line)};
+    s->line = number(r, &line, UINT32_MAX);
+    s->width = number(r, &line, UINT16_MAX);
+    s->flags = (uint8_t)number(r, &line, UINT8_MAX);
+    s->root = (uint8_t)number(r, &line, PASS_CHECK_ROOTS - 1);
+    s->nframes = number(r, &line, PASS_CHECK_FRAMES);
+    s->text = keep(r, line);
+    if (s->root == PASS_CHECK_VARIABLE && !r->err) {
+        line = next(r, STR("variable"));
+        s->variable = name(r, &line);
+        if (!pass_take_number(&line, UINT64_MAX, &s->size))
+            fail(r, -EINVAL);
+        ends(r, line);
+    }
+    s->frames = rows(r, s->nframes, sizeof *s->frames);
+    for (uint32_t i = 0; i < s->nframes && !r->err; i++)
+        read_frame(r, &s->frames[i]);
+}
+
+static void read_left(struct reading *r, struct pass_check_func *f)
+{
+    struct str line = next(r, STR("left"));
+    f->name = name(r, &line);
+    for (unsigned k = 0; k < PASS_CHECK_LEFTS; k++)
+        f->left[k] = number(r, &line, UINT32_MAX);
+    ends(r, line);
+}
+
+int check_description(struct arena *arena, struct str line, struct str *rest, struct pass_check **out)
+{
+    struct reading r = {.arena = arena, .rest = rest};
+    struct pass_check *to = ARENA_NEW(arena, struct pass_check);
+    if (!to)
+        return -ENOMEM;
+    to->nkernels = number(&r, &line, UINT32_MAX);
+    to->nsites = number(&r, &line, UINT32_MAX);
+    to->nfuncs = number(&r, &line, UINT32_MAX);
+    ends(&r, line);
+    to->kernels = rows(&r, to->nkernels, sizeof *to->kernels);
+    to->sites = rows(&r, to->nsites, sizeof *to->sites);
+    to->funcs = rows(&r, to->nfuncs, sizeof *to->funcs);
+    for (uint32_t i = 0; i < to->nkernels && !r.err; i++)
+        read_kernel(&r, &to->kernels[i]);
+    for (uint32_t i = 0; i < to->nsites && !r.err; i++)
+        read_site(&r, &to->sites[i]);
+    for (uint32_t i = 0; i < to->nfuncs && !r.err; i++)
+        read_left(&r, &to->funcs[i]);
+    if (!r.err)
+        *out = to;
+    return r.err;
+}

@@ -1,0 +1,363 @@
+// SPDX-License-Identifier: MIT
+// What is checked, and where: accesses, segments of blocks, ranges, pairs.
+#include <errno.h>
+
+#include "pass/pass_check_state.h"
+
+enum { MOST_ACCESSES = 64, MOST_STMTS = 512, MOST_DEPTH = 24 };
+
+// --- accesses ----------------------------------------------------------------------------------------------
+
+// Returns whether the access is to be checked; if not, counts why.
+static bool wants(struct check_func *k, const struct ptx_stmt *s, const struct ptx_mem *mem)
+{
+    enum ptx_space space = ptx_space_is((enum ptx_space)mem->space);
+    uint32_t *left = k->left.left;
+    if (!mem->reads && !mem->writes)
+        return false;
+    if (space == PTX_SPACE_SHARED || space == PTX_SPACE_LOCAL) {
+        left[space == PTX_SPACE_SHARED ? PASS_CHECK_SHARED : PASS_CHECK_LOCAL]++;
+        return false;
+    }
+    if (space != PTX_SPACE_GLOBAL && space != PTX_SPACE_GENERIC)
+        return false;
+    bool plain = mem->extent == PTX_EXTENT_PLAIN && mem->bytes && mem->bytes <= UINT16_MAX && !mem->unless;
+    if (mem->collective)
+        left[PASS_CHECK_COLLECTIVE]++;
+    else if (s->form->flags & PTX_ASYNC)
+        left[PASS_CHECK_ASYNC]++;
+    else if (!plain || mem->addr->kind != PTX_ADDR)
+        left[PASS_CHECK_UNSIZED]++;
+    else
+        return true;
+    return false;
+}
+
+static bool is_plain_op(const struct ptx_stmt *s)
+{
+    switch ((enum ptx_op_id)s->form->id) {
+    case PTX_OP_LD:
+    case PTX_OP_LDU:
+    case PTX_OP_ST:
+    case PTX_OP_ATOM:
+    case PTX_OP_RED: return !s->form->odd;
+    default: return false;
+    }
+}
+
+// Finds the access of a statement. Returns whether there is one that is checked.
+static bool find_access(struct check_func *k, uint32_t stmt, struct check_access *a)
+{
+    const struct ptx_stmt *s = &k->f->stmts[stmt];
+    struct ptx_mem mem[PTX_MAX_MEM];
+    unsigned n = ptx_stmt_mem(k->f, s, mem);
+    bool found = false;
+    for (unsigned i = 0; i < n; i++) {
+        if (!wants(k, s, &mem[i]))
+            continue;
+        if (found || !is_plain_op(s)) {
+            k->left.left[PASS_CHECK_UNSIZED]++;
+            continue;
+        }
+        *a = (struct check_access){.stmt = stmt, .mem = mem[i]};
+        a->root = roots_address(k->roots, stmt, mem[i].addr);
+        if (a->root.kind == ROOTS_OTHER)
+            k->left.left[PASS_CHECK_ELSEWHERE]++;
+        else
+            found = true;
+    }
+    return found;
+}
+
+// --- what can be computed where a segment starts -----------------------------------------------------------
+
+static bool is_position(const struct ptx_operand *o)
+{
+    static const struct str names[] = {{"%tid", 4}, {"%ntid", 5}, {"%ctaid", 6}, {"%nctaid", 7}};
+    struct str name = ptx_sreg_name((enum ptx_sreg)o->id);
+    for (unsigned i = 0; i < sizeof names / sizeof *names; i++)
+        if (str_starts(name, names[i]))
+            return true;
+    return false;
+}
+
+// Whether a symbol can be named at any place of the function.
+static bool is_anywhere(const struct check_func *k, uint32_t sym)
+{
+    uint64_t offset;
+    const struct ptx_module *m = k->k->c->m;
+    return map_get(&m->globals, ptx_sym(m, sym)->name) == sym || roots_param_offset(k->f, sym, &offset);
+}
+
+static bool has_local_symbol(const struct check_func *k, const struct ptx_stmt *s)
+{
+    for (uint32_t i = 0; i < s->nslots; i++) {
+        const struct ptx_operand *o = &s->operands[i];
+        if ((o->kind == PTX_SYM || (o->kind == PTX_ADDR && o->sub == PTX_BASE_SYM)) && !is_anywhere(k, o->id))
+            return true;
+    }
+    return false;
+}
+
+static bool is_param_load(const struct check_func *k, const struct ptx_stmt *s)
+{
+    const struct ptx_operand *addr = s->form->id == PTX_OP_LD ? ptx_operand(s, 1) : NULL;
+    uint64_t offset;
+    return addr && addr->kind == PTX_ADDR && addr->sub == PTX_BASE_SYM &&
+           roots_param_offset(k->f, addr->id, &offset);
+}
+
+// Whether an instruction may be executed once more, with the same result and no other effect.
+bool check_is_pure(const struct check_func *k, const struct ptx_stmt *s)
+{
+    struct ptx_mem mem[PTX_MAX_MEM];
+    const struct ptx_form *form = s->form;
+    if (s->kind != PTX_INSN || s->guard != PTX_NONE || form->flags || form->odd ||
+        form->id == PTX_OP_UNKNOWN || form->op->control != PTX_FALLS || has_local_symbol(k, s))
+        return false;
+    if (ptx_stmt_mem(k->f, s, mem) && !is_param_load(k, s))
+        return false;
+    for (uint32_t i = 0; i < s->nslots; i++)
+        if (s->operands[i].kind == PTX_SREG && !is_position(&s->operands[i]))
+            return false;
+    return true;
+}
+
+bool check_is_later(const struct check_func *k, uint32_t value, uint32_t first)
+{
+    const struct reach_value *v = &k->reach->value.items[value];
+    return v->kind == REACH_DEF && v->place >= first && k->cfg->block_of[v->place] == k->cfg->block_of[first];
+}
+
+static bool is_available(struct check_func *k, uint32_t value, uint32_t first, unsigned depth);
+
+static bool can_compute(struct check_func *k, uint32_t value, uint32_t first, unsigned depth)
+{
+    const struct reach_value *v = &k->reach->value.items[value];
+    if (depth == MOST_DEPTH || v->partial || !check_is_pure(k, &k->f->stmts[v->place]))
+        return false;
+    struct regs_list list = regs_at(k->reach->regs, v->place);
+    for (uint32_t i = 0; i < list.n; i++)
+        if (list.at[i].reads &&
+            !is_available(k, reach_read(k->reach, v->place, list.at[i].reg), first, depth + 1))
+            return false;
+    return true;
+}
+
+static bool is_available(struct check_func *k, uint32_t value, uint32_t first, unsigned depth)
+{
+    if (value == REACH_NONE)
+        return false;
+    if (!check_is_later(k, value, first))
+        return true;
+    if (k->asked[value].first != first) {
+        bool can = can_compute(k, value, first, depth);
+        k->asked[value] = (struct check_asked){first, can};
+    }
+    return k->asked[value].can;
+}
+
+// Follows sums with constants back to a value that is there when the segment starts, or to one that is no
+// such sum.
+static void fold(const struct check_func *k, uint32_t first, struct check_range *range)
+{
+    while (check_is_later(k, range->value, first)) {
+        const struct reach_value *v = &k->reach->value.items[range->value];
+        const struct ptx_stmt *s = &k->f->stmts[v->place];
+        const struct ptx_operand *from = ptx_operand(s, 1), *by = ptx_operand(s, 2);
+        bool adds = s->form->id == PTX_OP_ADD && !v->partial && !s->form->flags && from->kind == PTX_REG &&
+                    by->kind == PTX_IMM && by->sub == PTX_IMM_INT;
+        int64_t low, high;
+        if (!adds || __builtin_add_overflow(range->low, by->value, &low) ||
+            __builtin_add_overflow(range->high, by->value, &high))
+            return;
+        range->value = reach_read(k->reach, v->place, regs_index(k->reach->regs, from->id));
+        range->reg = from->id;
+        range->low = low;
+        range->high = high;
+    }
+}
+
+// Describes the check of an access. Returns false if it cannot be made where the segment starts.
+static bool make_range(struct check_func *k, const struct check_access *a, uint32_t first,
+                       struct check_range *range)
+{
+    const struct ptx_stmt *s = &k->f->stmts[a->stmt];
+    const struct ptx_operand *addr = a->mem.addr;
+    const struct regs *regs = k->reach->regs;
+    *range = (struct check_range){.root = a->root,
+                                  .value = REACH_NONE,
+                                  .reg = PTX_NONE,
+                                  .sym = PTX_NONE,
+                                  .guard = s->guard,
+                                  .guard_value = REACH_NONE,
+                                  .guard_negated = s->guard_negated,
+                                  .low = addr->value,
+                                  .pair = PTX_NONE};
+    if (__builtin_add_overflow(addr->value, (int64_t)a->mem.bytes, &range->high))
+        range->high = INT64_MAX;
+    if (s->guard != PTX_NONE) {
+        range->guard_value = reach_read(k->reach, a->stmt, regs_index(regs, s->guard));
+        if (!is_available(k, range->guard_value, first, 0))
+            return false;
+    }
+    bool value = a->root.kind == ROOTS_VALUE || a->root.kind == ROOTS_WEB;
+    if (value && check_is_later(k, a->root.id, first))
+        return false;
+    if (addr->sub == PTX_BASE_SYM)
+        range->sym = addr->id;
+    if (addr->sub != PTX_BASE_REG)
+        return true;
+    range->reg = addr->id;
+    range->value = reach_read(k->reach, a->stmt, regs_index(regs, addr->id));
+    if (range->value == REACH_NONE)
+        return a->stmt == first;
+    if (!k->cfg->uncertain)
+        fold(k, first, range);
+    return is_available(k, range->value, first, 0);
+}
+
+// --- segments ----------------------------------------------------------------------------------------------
+
+static bool is_same_base(const struct check_range *a, const struct check_range *b)
+{
+    return a->root.kind == b->root.kind && a->root.id == b->root.id && a->value == b->value &&
+           a->value != REACH_NONE && a->guard_value == b->guard_value && a->guard_negated == b->guard_negated;
+}
+
+// Adds a range to the segment, or makes one of two that have the same base. Ranges of addresses without a
+// root stay apart, because their buffers may be different ones.
+static int add_range(struct check_func *k, struct check_segment *g, struct check_range range)
+{
+    for (uint32_t i = g->first_range; range.root.kind != ROOTS_OWN && i < k->ranges.len; i++) {
+        struct check_range *r = &k->ranges.items[i];
+        int64_t low = range.low < r->low ? range.low : r->low,
+                high = range.high > r->high ? range.high : r->high;
+        if (!is_same_base(r, &range) || high - low > INT32_MAX)
+            continue;
+        r->low = low;
+        r->high = high;
+        return 0;
+    }
+    return vec_push(&k->ranges, range);
+}
+
+// A variable by its name: inside or not is known now.
+static bool is_inside(const struct check_func *k, const struct check_range *r)
+{
+    if (r->root.kind != ROOTS_VARIABLE || r->sym == PTX_NONE)
+        return false;
+    return r->low >= 0 && (uint64_t)r->high <= ptx_var_size(ptx_sym(k->k->c->m, r->sym)->var);
+}
+
+// Whether a statement may be in the middle of a segment, so that its copy is executed in its place.
+static bool may_copy(const struct check_func *k, const struct ptx_stmt *s)
+{
+    struct ptx_mem mem[PTX_MAX_MEM];
+    if (s->kind == PTX_LOC || s->kind == PTX_LABEL)
+        return true;
+    if (s->kind != PTX_INSN || s->form->id == PTX_OP_UNKNOWN || s->form->odd || has_local_symbol(k, s) ||
+        s->form->op->control != PTX_FALLS || (s->form->flags & (PTX_WARP | PTX_ASYNC)))
+        return false;
+    if (ptx_stmt_mem(k->f, s, mem))
+        return is_plain_op(s);
+    return !(s->form->flags & PTX_EFFECT);
+}
+
+// Ends the open segment, if there is one; without checks it is dropped.
+static int close_segment(struct check_func *k, struct check_segment *g)
+{
+    g->nranges = (uint32_t)k->ranges.len - g->first_range;
+    g->naccesses = (uint32_t)k->accesses.len - g->first_access;
+    int err = g->first != PTX_NONE && g->nranges ? vec_push(&k->segments, *g) : 0;
+    *g = (struct check_segment){.first = PTX_NONE};
+    return err;
+}
+
+// Adds an access to the open segment, or opens one with it.
+static int add_access(struct check_func *k, struct check_segment *g, struct check_access *a)
+{
+    struct check_range range;
+    int err = check_site(k, a, &a->site);
+    bool joins = g->first != PTX_NONE && !k->cfg->uncertain &&
+                 k->accesses.len - g->first_access < MOST_ACCESSES && a->stmt - g->first < MOST_STMTS &&
+                 make_range(k, a, g->first, &range);
+    if (!err && !joins) {
+        err = close_segment(k, g);
+        *g = (struct check_segment){.first = a->stmt,
+                                    .first_range = (uint32_t)k->ranges.len,
+                                    .first_access = (uint32_t)k->accesses.len};
+        if (!make_range(k, a, g->first, &range))
+            range.root = (struct roots_of){ROOTS_OWN, 0};
+    }
+    g->last = a->stmt;
+    if (!err)
+        err = vec_push(&k->accesses, *a);
+    return err || is_inside(k, &range) ? err : add_range(k, g, range);
+}
+
+static int plan_block(struct check_func *k, uint32_t block)
+{
+    struct check_segment g = {.first = PTX_NONE};
+    int err = 0;
+    for (uint32_t i = k->cfg->blocks[block].first; i < k->cfg->blocks[block].last && !err; i++) {
+        struct check_access a;
+        const struct ptx_stmt *s = &k->f->stmts[i];
+        bool access = s->kind == PTX_INSN && find_access(k, i, &a);
+        if (g.first != PTX_NONE && !may_copy(k, s))
+            err = close_segment(k, &g);
+        if (access && !err)
+            err = add_access(k, &g, &a);
+    }
+    return err ? err : close_segment(k, &g);
+}
+
+// --- pairs -------------------------------------------------------------------------------------------------
+
+uint32_t check_pair(struct check_func *k, uint32_t offset, uint32_t span)
+{
+    for (uint32_t i = 0; i < k->pairs.len; i++)
+        if (k->pairs.items[i].offset == offset && k->pairs.items[i].span == span)
+            return i;
+    if (k->pairs.len == k->most_pairs || vec_push(&k->pairs, (struct pass_check_pair){offset, span}))
+        return PTX_NONE;
+    return (uint32_t)k->pairs.len - 1;
+}
+
+// Finds the end of the scope that each segment is in. Segments are in the order of statements.
+static int find_ends(struct check_func *k)
+{
+    VEC(size_t) open = {0};  // for each open scope, the number of segments before it
+    size_t next = 0;
+    int err = 0;
+    for (uint32_t i = 0; i < k->f->nstmts && !err; i++) {
+        if (next < k->segments.len && k->segments.items[next].first == i)
+            k->segments.items[next++].end = PTX_NONE;
+        if (k->f->stmts[i].kind == PTX_OPEN)
+            err = vec_push(&open, next);
+        if (k->f->stmts[i].kind != PTX_CLOSE || !open.len)
+            continue;
+        for (size_t s = open.items[--open.len]; s < next; s++)
+            if (k->segments.items[s].end == PTX_NONE)
+                k->segments.items[s].end = i;
+    }
+    for (size_t s = 0; s < k->segments.len; s++)
+        if (k->segments.items[s].end == PTX_NONE)
+            k->segments.items[s].end = k->f->nstmts;
+    vec_free(&open);
+    return err;
+}
+
+int check_plan(struct check_func *k)
+{
+    int err = 0;
+    for (uint32_t b = 0; b < k->cfg->nblocks && !err; b++)
+        if (k->cfg->graph->rank[b] != GRAPH_NONE)
+            err = plan_block(k, b);
+    for (uint32_t i = 0; i < k->ranges.len && !err; i++) {
+        struct check_range *r = &k->ranges.items[i];
+        if (r->root.kind == ROOTS_PARAM)
+            r->pair = check_pair(k, r->root.id, (uint32_t)(r->high - r->low));
+    }
+    return err ? err : find_ends(k);
+}

@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: MIT
+// What reports say of an access: its instruction, and its place in the source.
+#include <errno.h>
+
+#include "pass/pass_check_state.h"
+
+// Copies text, with spaces in place of line breaks and the like.
+static struct str keep(struct arena *arena, struct str text)
+{
+    struct str kept = arena_str(arena, text);
+    for (size_t i = 0; kept.ptr && i < kept.len; i++)
+        if ((unsigned char)kept.ptr[i] < ' ' || kept.ptr[i] == 127)
+            ((char *)(uintptr_t)kept.ptr)[i] = ' ';
+    return kept;
+}
+
+static struct str keep_debug_text(struct arena *arena, struct str bytes)
+{
+    char name[1024];
+    size_t len = bytes.len ? ptx_debug_text(bytes, name, sizeof name) : 0;
+    return keep(arena, (struct str){name, len});
+}
+
+// --- source lines ------------------------------------------------------------------------------------------
+
+static const struct ptx_loc *loc_before(const struct ptx_func *f, uint32_t *stmt)
+{
+    while (*stmt > 0)
+        if (f->stmts[--*stmt].kind == PTX_LOC)
+            return f->stmts[*stmt].loc;
+    return NULL;
+}
+
+// Returns the .loc of the place that code was inlined at, and its statement; NULL if no .loc before has it.
+static const struct ptx_loc *find_caller(const struct ptx_func *f, const struct ptx_inlined *at,
+                                         uint32_t *stmt)
+{
+    uint32_t i = *stmt;
+    for (const struct ptx_loc *loc; (loc = loc_before(f, &i));)
+        if (loc->file == at->file && loc->line == at->line && loc->column == at->column) {
+            *stmt = i;
+            return loc;
+        }
+    return NULL;
+}
+
+static int add_frame(struct check_func *k, struct pass_check_site *site, struct str function, bool inlined,
+                     const struct ptx_loc *loc)
+{
+    struct arena *arena = &k->k->c->result->arena;
+    struct pass_check_frame *frame = &site->frames[site->nframes++];
+    struct ptx_source source;
+    *frame = (struct pass_check_frame){.inlined = inlined};
+    frame->function = inlined ? keep_debug_text(arena, function) : arena_str(arena, function);
+    if (loc && ptx_loc_source(k->k->c->m, loc, &source)) {
+        frame->line = source.line;
+        frame->file = keep(arena, source.file);
+    }
+    return frame->function.ptr && (frame->file.ptr || !frame->line) ? 0 : -ENOMEM;
+}
+
+// Lists inlined functions, innermost first, and the function itself, as the CPU device's fault reports do.
+static int add_frames(struct check_func *k, uint32_t stmt, struct pass_check_site *site)
+{
+    struct ptx_inlined at;
+    struct ptx_loc place;
+    const struct ptx_loc *loc = loc_before(k->f, &stmt);
+    int err = 0;
+    while (loc && !err && site->nframes + 1 < PASS_CHECK_FRAMES && ptx_loc_inlined(k->k->c->m, loc, &at)) {
+        err = add_frame(k, site, at.function, true, loc);
+        loc = find_caller(k->f, &at, &stmt);
+        if (!loc) {
+            place = (struct ptx_loc){at.file, at.line, at.column, {NULL, 0}};
+            loc = &place;
+        }
+    }
+    return err ? err : add_frame(k, site, k->name, false, loc);
+}
+
+// --- the instruction ---------------------------------------------------------------------------------------
+
+// Returns the number of the line at `pos`. Sites come in the order of the text, so counting goes on from the
+// last one.
+static uint32_t line_at(struct checking *k, uint32_t pos)
+{
+    struct str text = k->c->m->source.text;
+    if (pos < k->counted_to) {
+        k->counted_to = 0;
+        k->lines = 0;
+    }
+    for (; k->counted_to < pos; k->counted_to++)
+        k->lines += text.ptr[k->counted_to] == '\n';
+    return k->lines + 1;
+}
+
+static void describe(struct check_func *k, const struct ptx_stmt *s, struct pass_check_site *site)
+{
+    struct arena *arena = &k->k->c->result->arena;
+    if (s->pos == PTX_NONE)
+        return;
+    struct str rest = str_skip(k->k->c->m->source.text, s->pos);
+    const char *end = memchr(rest.ptr, ';', rest.len);
+    site->line = line_at(k->k, s->pos);
+    site->text = keep(arena, (struct str){rest.ptr, end ? (size_t)(end - rest.ptr) : 0});
+}
+
+static const uint8_t roots[ROOTS_KINDS] = {[ROOTS_PARAM] = PASS_CHECK_PARAM,
+                                           [ROOTS_VARIABLE] = PASS_CHECK_VARIABLE,
+                                           [ROOTS_VALUE] = PASS_CHECK_LOADED,
+                                           [ROOTS_WEB] = PASS_CHECK_WEB,
+                                           [ROOTS_OWN] = PASS_CHECK_OWN};
+
+int check_site(struct check_func *k, const struct check_access *a, uint32_t *number)
+{
+    struct checking *all = k->k;
+    struct arena *arena = &all->c->result->arena;
+    const struct ptx_module *m = all->c->m;
+    struct pass_check_site site = {.width = a->mem.bytes, .root = roots[a->root.kind]};
+    struct pass_check_frame frames[PASS_CHECK_FRAMES];
+    site.flags = (uint8_t)((a->mem.reads ? KCHECK_READS : 0) | (a->mem.writes ? KCHECK_WRITES : 0) |
+                           (a->mem.atomic ? KCHECK_ATOMIC : 0) |
+                           (a->mem.space == PTX_SPACE_GENERIC ? KCHECK_GENERIC : 0));
+    site.function = k->name;
+    site.text = STR("");
+    describe(k, &k->f->stmts[a->stmt], &site);
+    if (a->root.kind == ROOTS_VARIABLE) {
+        site.variable = arena_str(arena, ptx_sym(m, a->root.id)->name);
+        site.size = ptx_var_size(ptx_sym(m, a->root.id)->var);
+    }
+    site.frames = frames;
+    int err = add_frames(k, a->stmt, &site);
+    site.frames = ARENA_ARRAY(arena, struct pass_check_frame, site.nframes + 1u);
+    if (err || !site.frames || !site.text.ptr)
+        return -ENOMEM;
+    memcpy(site.frames, frames, site.nframes * sizeof *frames);
+    *number = (uint32_t)all->sites.len;
+    return vec_push(&all->sites, site);
+}

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: MIT
+// Private to the pass_check*.c files.
+#ifndef MOAT_PASS_PASS_CHECK_STATE_H
+#define MOAT_PASS_PASS_CHECK_STATE_H
+
+#include "base/vec.h"
+#include "kcheck/kcheck.h"
+#include "pass/pass.h"
+#include "pass/pass_check.h"
+
+// The module.
+struct checking {
+    struct pass_context *c;
+    uint32_t variable, call;     // symbols: KCHECK_VARIABLE, the function that calls KCHECK_ACCESS
+    struct ptx_func **copies;    // by index of result->funcs: what checked code calls; NULL: unchanged
+    struct map by_sym;           // names of the program's functions, to indices
+    uint32_t counted_to, lines;  // the text before counted_to has so many line breaks
+    VEC(struct pass_check_site) sites;
+    VEC(struct pass_check_kernel) kernels;
+    VEC(struct pass_check_func) funcs;
+};
+
+// An access that is checked: row `row` of ptx_stmt_mem.
+struct check_access {
+    uint32_t stmt, site;
+    struct ptx_mem mem;
+    struct roots_of root;
+};
+
+// A check of a segment: bytes [low, high) from a base on, for accesses with one guard.
+struct check_range {
+    struct roots_of root;
+    uint32_t value;  // of the base's register, REACH_NONE if the base is a symbol
+    uint32_t sym;
+    uint32_t reg;          // the base's register where the value is read
+    uint32_t guard;        // register, PTX_NONE without
+    uint32_t guard_value;  // what it holds
+    bool guard_negated;
+    int64_t low, high;
+    uint32_t pair;  // PARAM: index of the kernel's pairs, PTX_NONE if there is no room
+};
+
+// Statements [first, last] of a block; ranges and accesses are slices of the function's lists.
+struct check_segment {
+    uint32_t first, last;
+    uint32_t first_range, nranges;
+    uint32_t first_access, naccesses;
+    uint32_t end;  // where its slow copy is put: the end of the function, or of the inner scope it is in
+    uint32_t slow, back;  // labels
+};
+
+// How the bounds of a root are kept: registers for base and size. If its block is not live, base is the
+// pointer itself and size is 0.
+struct check_bounds {
+    uint32_t base, size;  // registers
+    bool needed;
+};
+
+// Whether a DEF can be computed at the statement `first`.
+struct check_asked {
+    uint32_t first;
+    bool can;
+};
+
+// The function that is rewritten.
+struct check_func {
+    struct checking *k;
+    struct ptx_func *f;
+    struct str name;  // the program's
+    struct flow flow;
+    const struct cfg *cfg;
+    const struct reach *reach;
+    const struct roots *roots;
+    struct arena arena;
+    VEC(struct check_access) accesses;
+    VEC(struct check_range) ranges;
+    VEC(struct check_segment) segments;
+    VEC(struct pass_check_pair) pairs;
+    uint32_t most_pairs;
+    struct pass_check_func left;
+    struct check_bounds *bounds;  // by value
+    struct check_bounds *shadow;  // by register index: bounds of what the register holds
+    bool *feeds;                  // by DEF: it sets the shadow of its register
+    uint32_t *joins_at;           // by block: its first JOIN, REACH_NONE
+    uint32_t *next_join;          // by value - ndefs: the next JOIN of the block
+    VEC(uint32_t) params;         // offsets of parameters whose bounds are looked up at the entry
+    VEC(struct check_bounds) param_bounds;
+    struct check_asked *asked;  // by DEF
+    uint32_t *renamed;          // by DEF: register of its copy in the current segment, PTX_NONE
+    uint32_t *renamed_in;       // by DEF: number of the segment that it was copied for
+    uint32_t hidden;            // symbol of the hidden parameter, PTX_NONE in functions
+    // Scratch registers.
+    uint32_t t, base, limit, size, root, what, verdict, bad, other;
+    uint32_t word, first, slot, x, ok;
+};
+
+// pass_check_plan.c: finds accesses, segments and pairs. 0 or a negative code.
+int check_plan(struct check_func *k);
+bool check_is_pure(const struct check_func *k, const struct ptx_stmt *s);
+// Whether the value is defined at or after a statement of the statement's block.
+bool check_is_later(const struct check_func *k, uint32_t value, uint32_t first);
+
+// pass_check_bounds.c: which bounds are needed, and code for them.
+int check_need(struct check_func *k);
+void check_bounds_registers(struct check_func *k);
+void check_bounds_entry(struct check_func *k);
+void check_bounds_block(struct check_func *k, uint32_t block);
+void check_bounds_after(struct check_func *k, uint32_t stmt, enum edit_place place, uint32_t at);
+// Code for the lookup of a pointer, before statement `at`.
+void check_lookup(struct check_func *k, enum edit_place place, uint32_t at, struct ptx_operand pointer,
+                  uint32_t base, uint32_t size);
+const struct check_bounds *check_bounds_of(struct check_func *k, struct roots_of root);
+uint32_t check_pair(struct check_func *k, uint32_t offset, uint32_t span);
+
+// pass_check_emit.c
+void check_emit(struct check_func *k);
+
+// pass_check_site.c: describes an access for reports. 0 or -ENOMEM.
+int check_site(struct check_func *k, const struct check_access *a, uint32_t *number);
+
+#endif

@@ -1,0 +1,441 @@
+// SPDX-License-Identifier: MIT
+// check_classes SEED CASES CLASS: makes random kernels for --mode=check, each with one access that may be wrong,
+// and runs them. For each case it prints what moat must report, and what it must have left unchanged is compared.
+//
+//   good LINE                                          no report with this source line
+//   bad LINE TYPE KIND BYTES THREAD BASE SIZE          one report with this source line; BASE is 0 for a variable
+//
+// CLASS: adjacent, far, freed, late (freed some allocations ago), or idioms: correct code of unusual kinds.
+// A kernel is one warp. The access of one thread is the one in question; the others do the same at an offset that
+// is right.
+#include <stdarg.h>
+
+#include "cases.h"
+
+enum { BATCH = 40, TEXT = 1 << 20, MOST = 6000, LINE = 1000, WARP = 32 };
+
+enum root {
+    BY_PARAMETER,
+    BY_PLAIN_PARAMETER,  // without cvta
+    BY_STRUCTURE,
+    BY_VARIABLE,
+    BY_LOAD,
+    BY_TWO_LOADS,
+    BY_RESULT,
+    BY_SELECTION,
+    BY_MERGE,
+    BY_CALL,      // the called function adds the offset
+    BY_CALL_SUM,  // the caller adds the offset
+    BY_LOOP,      // a pointer that is incremented
+    ROOTS,
+};
+enum idiom { NO_IDIOM, FROM_BEFORE, FROM_END, BY_DIFFERENCE, IDIOMS };
+enum sum { BY_ADD, BY_OFFSET, BY_INDEX, SUMS };
+enum op { LOAD, STORE, ATOM, RED, OPS };
+
+struct plan {
+    enum root root;
+    enum idiom idiom;
+    enum sum sum;
+    enum op op;
+    unsigned width, line, thread;
+    bool generic, guarded;
+    uint64_t size, other_size;
+};
+
+struct run {
+    CUdeviceptr target, other, holder, out;
+    int64_t wrong, right;  // offsets
+};
+
+static unsigned seed;
+static char text[TEXT];
+static size_t used;
+
+static unsigned dice(unsigned n)
+{
+    return (unsigned)rand_r(&seed) % n;
+}
+
+static void put(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+static void put(const char *fmt, ...)
+{
+    va_list args;
+    va_start(args, fmt);
+    used += (size_t)vsnprintf(text + used, TEXT - used, fmt, args);
+    va_end(args);
+}
+
+// --- the kernel --------------------------------------------------------------------------------------------
+
+static const char *type_of(unsigned width)
+{
+    return width == 1 ? "u8" : width == 2 ? "u16" : width == 4 ? "u32" : "u64";
+}
+
+// The access at [%a + offset]; what was read goes to %v.
+static void put_access(const struct plan *p, int64_t offset)
+{
+    const char *space = p->generic ? "" : ".global";
+    const char *guard = p->guarded ? "@%always " : "";
+    put("    .loc 1 %u 0\n", p->line);
+    if (p->op == ATOM)
+        put("    %satom%s.add.u%u %%v%u, [%%a+%lld], 1;\n", guard, space, 8 * p->width, p->width,
+            (long long)offset);
+    else if (p->op == RED)
+        put("    %sred%s.add.u%u [%%a+%lld], 1;\n", guard, space, 8 * p->width, (long long)offset);
+    else if (p->op == STORE && p->width == 16)
+        put("    %sst%s.v2.u64 [%%a+%lld], {%%e8, %%e8};\n", guard, space, (long long)offset);
+    else if (p->op == STORE)
+        put("    %sst%s.%s [%%a+%lld], %%e%u;\n", guard, space, type_of(p->width), (long long)offset,
+            p->width);
+    else if (p->width == 16)
+        put("    %sld%s.v2.u64 {%%v8, %%w8}, [%%a+%lld];\n", guard, space, (long long)offset);
+    else
+        put("    %sld%s.%s %%v%u, [%%a+%lld];\n", guard, space, type_of(p->width), p->width,
+            (long long)offset);
+    put("    .loc 1 1 0\n");
+    if (p->op == STORE || p->op == RED)
+        put("    mov.u64 %%v, 0;\n");
+    else if (p->width == 16)
+        put("    or.b64 %%v, %%v8, %%w8;\n");
+    else if (p->width == 8)
+        put("    mov.u64 %%v, %%v8;\n");
+    else
+        put("    cvt.u64.u%u %%v, %%v%u;\n", p->width == 1 ? 16 : 8 * p->width, p->width);
+}
+
+static const char registers[] = "    .reg .u64 %p, %q, %o, %h, %out, %d, %a, %v, %x, %v8, %w8, %e8;\n"
+                                "    .reg .u32 %t, %bad, %i, %v4, %e4;\n"
+                                "    .reg .u16 %v2, %v1, %e2, %e1;\n"
+                                "    .reg .pred %always, %is, %more;\n";
+static const char constants[] = "    mov.u64 %e8, 0x1212121212121212;\n    mov.u32 %e4, 0x12121212;\n"
+                                "    mov.u16 %e2, 0x1212;\n    mov.u16 %e1, 0x1212;\n";
+
+static void put_root(const struct plan *p, unsigned n)
+{
+    put("    ld.param.u64 %%o, [o];\n    ld.param.u64 %%q, [p];\n");
+    switch (p->root) {
+    case BY_PARAMETER:
+    case BY_CALL:
+    case BY_CALL_SUM:
+    case BY_LOOP: put("    cvta.to.global.u64 %%p, %%q;\n"); break;
+    case BY_PLAIN_PARAMETER: put("    mov.u64 %%p, %%q;\n"); break;
+    case BY_STRUCTURE: put("    ld.param.u64 %%p, [s+16];\n"); break;
+    case BY_VARIABLE: put("    mov.u64 %%p, variable_%u;\n", n); break;
+    case BY_LOAD: put("    ld.param.u64 %%h, [h];\n    ld.global.u64 %%p, [%%h];\n"); break;
+    case BY_TWO_LOADS:
+        put("    ld.param.u64 %%h, [h];\n    ld.global.u64 %%x, [%%h+8];\n    ld.global.u64 %%p, [%%x];\n");
+        break;
+    case BY_RESULT:
+        put("    {\n    .param .b64 r;\n    .param .b64 m;\n    .param .b64 n;\n    st.param.b64 [m], %%q;\n"
+            "    st.param.b64 [n], %%o;\n    call (r), first_%u, (m, n);\n    ld.param.b64 %%p, [r];\n    "
+            "}\n",
+            n);
+        break;
+    case BY_SELECTION: put("    selp.b64 %%p, %%q, %%o, %%always;\n"); break;
+    case BY_MERGE:
+        put("    mov.u64 %%p, %%o;\n    @!%%always bra merged_%u;\n    mov.u64 %%p, %%q;\nmerged_%u:\n", n,
+            n);
+        break;
+    case ROOTS: break;
+    }
+}
+
+// Puts the address into %a; returns the offset that is left for the access.
+static int64_t put_sum(const struct plan *p, const struct run *r)
+{
+    int64_t late = p->sum == BY_OFFSET ? (int64_t)dice(4) * p->width : 0;
+    if (p->idiom == BY_DIFFERENCE)
+        put("    add.s64 %%x, %%o, %%d;\n    sub.s64 %%x, %%x, %%o;\n    add.s64 %%a, %%x, %%p;\n");
+    else if (p->sum == BY_INDEX && r->wrong >> 31 == 0 && r->wrong >= 0)
+        put("    div.s64 %%x, %%d, %u;\n    cvt.u32.u64 %%i, %%x;\n    mul.wide.s32 %%x, %%i, %u;\n"
+            "    add.s64 %%a, %%p, %%x;\n",
+            p->width, p->width);
+    else
+        put("    add.s64 %%a, %%p, %%d;\n");
+    if (late)
+        put("    sub.s64 %%a, %%a, %lld;\n", (long long)late);
+    return late;
+}
+
+static void put_loop(const struct plan *p, unsigned n)
+{
+    put("    mov.u64 %%a, %%p;\n    mov.u64 %%x, 0;\nagain_%u:\n    setp.ge.s64 %%more, %%x, %%d;\n"
+        "    @%%more bra there_%u;\n    add.s64 %%a, %%a, %u;\n    add.s64 %%x, %%x, %u;\n"
+        "    bra again_%u;\nthere_%u:\n",
+        n, n, p->width, p->width, n, n);
+}
+
+static void put_functions(const struct plan *p, const struct run *r, unsigned n)
+{
+    if (p->root == BY_RESULT)
+        put(".func (.param .b64 r) first_%u(.param .b64 m, .param .b64 n)\n.noinline\n{\n    .reg .b64 %%m;\n"
+            "    ld.param.b64 %%m, [m];\n    st.param.b64 [r], %%m;\n    ret;\n}\n",
+            n);
+    if (p->root != BY_CALL && p->root != BY_CALL_SUM)
+        return;
+    put(".func (.param .b64 r) access_%u(.param .b64 p, .param .b64 o, .param .b64 d)\n.noinline\n{\n%s%s", n,
+        registers, constants);
+    put("    ld.param.b64 %%p, [p];\n    ld.param.b64 %%o, [o];\n    ld.param.b64 %%d, [d];\n"
+        "    setp.eq.u64 %%always, %%p, %%p;\n");
+    int64_t late = p->root == BY_CALL ? put_sum(p, r) : (put("    mov.u64 %%a, %%p;\n"), 0);
+    put_access(p, late);
+    put("    st.param.b64 [r], %%v;\n    ret;\n}\n");
+}
+
+static void put_call(const struct plan *p, const struct run *r, unsigned n)
+{
+    const char *pointer = "%p";
+    int64_t late = 0;
+    if (p->root == BY_CALL_SUM) {
+        late = put_sum(p, r);
+        if (late)
+            put("    add.s64 %%a, %%a, %lld;\n", (long long)late);
+        pointer = "%a";
+    }
+    put("    {\n    .param .b64 r;\n    .param .b64 m;\n    .param .b64 n;\n    .param .b64 l;\n"
+        "    st.param.b64 [m], %s;\n    st.param.b64 [n], %%o;\n    st.param.b64 [l], %%d;\n"
+        "    call (r), access_%u, (m, n, l);\n    ld.param.b64 %%v, [r];\n    }\n",
+        pointer, n);
+}
+
+static void put_kernel(const struct plan *p, const struct run *r, unsigned n)
+{
+    put_functions(p, r, n);
+    if (p->root == BY_VARIABLE)
+        put(".global .align 256 .b8 variable_%u[%llu];\n", n, (unsigned long long)p->size);
+    put(".visible .entry kernel_%u(.param .u64 p, .param .u64 o, .param .u64 h, .param .u64 out, .param .u64 "
+        "wrong,"
+        " .param .u64 right, .param .u32 bad, .param .align 8 .b8 s[32])\n{\n%s%s",
+        n, registers, constants);
+    put("    mov.u32 %%t, %%tid.x;\n    ld.param.u32 %%bad, [bad];\n    ld.param.u64 %%d, [right];\n"
+        "    ld.param.u64 %%x, [wrong];\n    setp.eq.u32 %%is, %%t, %%bad;\n    selp.b64 %%d, %%x, %%d, "
+        "%%is;\n"
+        "    setp.lt.u32 %%always, %%t, 100;\n");
+    put_root(p, n);
+    if (p->root == BY_CALL || p->root == BY_CALL_SUM) {
+        put_call(p, r, n);
+    } else {
+        int64_t late = 0;
+        if (p->root == BY_LOOP)
+            put_loop(p, n);
+        else
+            late = put_sum(p, r);
+        put_access(p, late);
+    }
+    put("    ld.param.u64 %%out, [out];\n    mul.wide.u32 %%x, %%t, 8;\n    add.s64 %%out, %%out, %%x;\n"
+        "    st.global.u64 [%%out], %%v;\n    ret;\n}\n");
+}
+
+// --- what is planned ---------------------------------------------------------------------------------------
+
+static bool in(const char *class, const char *name)
+{
+    return strcmp(class, name) == 0;
+}
+
+static bool is_freed(const char *class)
+{
+    return in(class, "freed") || in(class, "late");
+}
+
+static struct plan plan_case(const char *class, unsigned number)
+{
+    static const unsigned widths[] = {1, 2, 4, 8, 16};
+    struct plan p = {.root = dice(ROOTS),
+                     .sum = dice(SUMS),
+                     .op = dice(OPS),
+                     .width = widths[dice(5)],
+                     .line = LINE + number};
+    if (p.op == ATOM || p.op == RED)
+        p.width = p.width < 4 ? 4 : p.width > 8 ? 8 : p.width;
+    if (in(class, "idioms")) {
+        p.idiom = 1 + dice(IDIOMS - 1);
+        p.root = dice(BY_VARIABLE);
+    }
+    if (p.root == BY_VARIABLE && (is_freed(class) || in(class, "far")))
+        p.root = BY_PARAMETER;
+    p.size = p.width + dice(dice(3) ? 600 : MOST);
+    p.other_size = p.width + dice(dice(3) ? 600 : MOST);
+    p.thread = dice(WARP);
+    p.generic = p.root != BY_VARIABLE && !dice(4);
+    p.guarded = !dice(3);
+    return p;
+}
+
+static int64_t inside(const struct plan *p, uint64_t size)
+{
+    return (int64_t)dice((unsigned)(size / p->width)) * p->width;
+}
+
+// Chooses the offset of the access in question; returns whether it is wrong.
+static bool choose(const struct plan *p, struct run *r, const char *class)
+{
+    int64_t w = p->width, size = (int64_t)p->size;
+    r->right = r->wrong = inside(p, p->size);
+    if (is_freed(class))
+        return true;
+    if (in(class, "idioms") || !dice(4))
+        return false;
+    if (in(class, "far") && p->root != BY_LOOP) {
+        r->wrong = (int64_t)(r->other - r->target) + inside(p, p->other_size);
+        return true;
+    }
+    // The last element that begins inside may end outside.
+    bool before = p->root != BY_LOOP && dice(2);
+    r->wrong = before ? -w * (1 + (int64_t)dice(4)) : size / w * w + w * (int64_t)dice(4);
+    return true;
+}
+
+// --- running -----------------------------------------------------------------------------------------------
+
+static void fill(CUdeviceptr at, uint64_t size, unsigned char first)
+{
+    static unsigned char bytes[MOST + 16];
+    for (uint64_t i = 0; i < size; i++)
+        bytes[i] = (unsigned char)(first + i);
+    NEED(d.cuMemcpyHtoD_v2(at, bytes, size));
+}
+
+// Compares a buffer with what fill has written, except for the bytes that correct accesses change.
+static void compare(CUdeviceptr at, uint64_t size, unsigned char first, int64_t except, unsigned width,
+                    unsigned line)
+{
+    static unsigned char bytes[MOST + 16];
+    NEED(d.cuMemcpyDtoH_v2(bytes, at, size));
+    for (int64_t i = 0; i < (int64_t)size; i++)
+        if (bytes[i] != (unsigned char)(first + i) && !(except <= i && i < except + width)) {
+            printf("changed %u: byte %lld of %llu\n", line, (long long)i, (unsigned long long)size);
+            return;
+        }
+}
+
+// A skipped load or atomic has to give 0.
+static void compare_results(const struct plan *p, const struct run *r, bool bad)
+{
+    uint64_t results[WARP];
+    NEED(d.cuMemcpyDtoH_v2(results, r->out, sizeof results));
+    if (bad && results[p->thread])
+        printf("result %u: 0x%llx instead of 0\n", p->line, (unsigned long long)results[p->thread]);
+}
+
+static const char *type_name(const struct plan *p, const struct run *r, const char *class)
+{
+    return is_freed(class)          ? "heap-use-after-free"
+           : p->root == BY_VARIABLE ? "global-buffer-overflow"
+           : r->wrong < 0           ? "heap-buffer-underflow"
+                                    : "heap-buffer-overflow";
+}
+
+static void launch(CUfunction kernel, const struct plan *p, struct run *r)
+{
+    CUdeviceptr target = r->target, s[4] = {0};
+    int64_t wrong = r->wrong, right = r->right;
+    if (p->idiom == FROM_BEFORE || p->idiom == FROM_END) {
+        int64_t shift = p->idiom == FROM_END ? (int64_t)(p->size / p->width * p->width) : -(int64_t)p->width;
+        target += (CUdeviceptr)shift;
+        wrong -= shift;
+        right -= shift;
+    }
+    s[1] = r->other;
+    s[2] = target;
+    void *arguments[] = {&target, &r->other, &r->holder, &r->out, &wrong, &right, (void *)&p->thread, s};
+    NEED(d.cuLaunchKernel(kernel, 1, 1, 1, WARP, 1, 1, 0, NULL, arguments, NULL));
+    NEED(d.cuCtxSynchronize());
+}
+
+static void free_target(struct run *r, const char *class)
+{
+    NEED(d.cuMemFree_v2(r->target));
+    for (unsigned i = 0; in(class, "late") && i < 3; i++) {
+        CUdeviceptr p;
+        NEED(d.cuMemAlloc_v2(&p, 1 + dice(MOST)));
+        if (dice(2))
+            NEED(d.cuMemFree_v2(p));
+    }
+}
+
+static void run_case(CUmodule module, const struct plan *p, struct run *r, bool bad, const char *class,
+                     unsigned n)
+{
+    char name[32];
+    CUfunction kernel;
+    CUdeviceptr variable = 0;
+    size_t bytes;
+    snprintf(name, sizeof name, "kernel_%u", n);
+    NEED(d.cuModuleGetFunction(&kernel, module, name));
+    CUdeviceptr words[2] = {r->target, r->holder};
+    NEED(d.cuMemcpyHtoD_v2(r->holder, words, sizeof words));
+    fill(r->other, p->other_size, 33);
+    if (p->root == BY_VARIABLE) {
+        snprintf(name, sizeof name, "variable_%u", n);
+        NEED(d.cuModuleGetGlobal_v2(&variable, &bytes, module, name));
+    }
+    CUdeviceptr place = variable ? variable : r->target;
+    fill(place, p->size, 77);
+    if (is_freed(class))
+        free_target(r, class);
+    launch(kernel, p, r);
+    compare(r->other, p->other_size, 33, 0, 0, p->line);
+    if (!is_freed(class))
+        compare(place, p->size, 77, r->right, p->width, p->line);
+    compare_results(p, r, bad);
+    if (!bad)
+        printf("good %u\n", p->line);
+    else
+        printf("bad %u %s %s %u %u 0x%llx %llu root %d sum %d op %d%s\n", p->line, type_name(p, r, class),
+               p->op == LOAD ? "read" : "write", p->width, is_freed(class) ? 0 : p->thread,
+               variable ? 0 : (unsigned long long)r->target, (unsigned long long)p->size, p->root, p->sum,
+               p->op, p->generic ? " generic" : "");
+    if (!is_freed(class))
+        NEED(d.cuMemFree_v2(r->target));
+    NEED(d.cuMemFree_v2(r->other));
+}
+
+static void run_batch(unsigned first, unsigned count, const char *class, CUdeviceptr holder, CUdeviceptr out)
+{
+    struct plan plans[BATCH];
+    struct run runs[BATCH];
+    bool bad[BATCH];
+    CUmodule module;
+    used = 0;
+    put(".version 7.0\n.target sm_75\n.address_size 64\n.file 1 \"random.cu\"\n");
+    for (unsigned i = 0; i < count; i++) {
+        plans[i] = plan_case(class, first + i);
+        runs[i] = (struct run){.holder = holder, .out = out};
+        NEED(d.cuMemAlloc_v2(&runs[i].target, plans[i].size));
+        NEED(d.cuMemAlloc_v2(&runs[i].other, plans[i].other_size));
+        bad[i] = choose(&plans[i], &runs[i], class);
+        put_kernel(&plans[i], &runs[i], i);
+    }
+    if (getenv("CHECK_RANDOM_TEXT"))
+        fputs(text, stderr);
+    NEED(d.cuModuleLoadData(&module, text));
+    for (unsigned i = 0; i < count; i++)
+        run_case(module, &plans[i], &runs[i], bad[i], class, i);
+    NEED(d.cuModuleUnload(module));
+}
+
+int main(int argc, char **argv)
+{
+    char why[300];
+    if (argc != 4)
+        return 2;
+    if (driver_open(&d, NULL, why, sizeof why)) {
+        printf("no driver: %s\n", why);
+        return 77;
+    }
+    seed = (unsigned)atoi(argv[1]);
+    unsigned cases = (unsigned)atoi(argv[2]);
+    CUdeviceptr holder, out;
+    NEED(d.cuInit(0));
+    NEED(d.cuDevicePrimaryCtxRetain(&context, 0));
+    NEED(d.cuCtxSetCurrent(context));
+    NEED(d.cuMemAlloc_v2(&holder, 16));
+    NEED(d.cuMemAlloc_v2(&out, 8 * WARP));
+    for (unsigned i = 0; i < cases; i += BATCH)
+        run_batch(i, cases - i < BATCH ? cases - i : BATCH, argv[3], holder, out);
+    printf("done %u\n", cases);
+    return 0;
+}

@@ -1,0 +1,424 @@
+// SPDX-License-Identifier: MIT
+// Kernels with errors that --mode=check must find, each with a correct twin: check_errors bad|good NAME, or
+// list. A wrong access is skipped, so every case ends normally, and results that the errors do not touch must
+// be right.
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <unistd.h>
+
+#define NEED(call) need((call), #call, __LINE__)
+
+static void need(cudaError_t r, const char *call, int line)
+{
+    if (r == cudaSuccess)
+        return;
+    printf("%d: %s: %s\n", line, call, cudaGetErrorString(r));
+    exit(2);
+}
+
+template <typename T> static T *take(size_t n)
+{
+    T *p;
+    NEED(cudaMalloc(&p, n * sizeof(T)));
+    NEED(cudaMemset(p, 0, n * sizeof(T)));
+    return p;
+}
+
+static void wait(void)
+{
+    NEED(cudaDeviceSynchronize());
+}
+
+template <typename T> __global__ void fill(T *a, long from, long to)
+{
+    for (long i = from + threadIdx.x; i < to; i += blockDim.x)
+        a[i] = T(i);
+}
+
+template <typename T> __global__ void sum(const T *a, T *out, long from, long to)
+{
+    T s = 0;
+    for (long i = from; i < to; i++)
+        s += a[i];
+    *out = s;
+}
+
+// --- both ends, reads and writes ---------------------------------------------------------------------------
+
+static void write_past(bool bad)
+{
+    int *a = take<int>(1000), out[1000];
+    fill<<<1, 128>>>(a, 0l, 1000l + bad);
+    wait();
+    NEED(cudaMemcpy(out, a, sizeof out, cudaMemcpyDeviceToHost));
+    for (int i = 0; i < 1000; i++)
+        if (out[i] != i)
+            exit(3);
+}
+
+static void read_past(bool bad)
+{
+    double *a = take<double>(77), *out = take<double>(1);
+    sum<<<1, 1>>>(a, out, 0l, 77l + bad);
+    wait();
+}
+
+static void write_before(bool bad)
+{
+    short *a = take<short>(300);
+    fill<<<1, 32>>>(a, bad ? -1l : 0l, 300l);
+    wait();
+}
+
+static void read_before(bool bad)
+{
+    char *a = take<char>(300), *out = take<char>(1);
+    sum<<<1, 1>>>(a, out, bad ? -3l : 0l, 300l);
+    wait();
+}
+
+// The last bytes of a wide access are outside.
+static __global__ void copy4(const char *from, float4 *to)
+{
+    *to = *(const float4 *)from;
+}
+
+static void wide(bool bad)
+{
+    char *a = take<char>(bad ? 60 : 64);
+    copy4<<<1, 1>>>(a + 48, take<float4>(1));
+    wait();
+}
+
+// Far behind its own buffer, in the middle of another one.
+static __global__ void store_at(int *a, long i)
+{
+    a[i] = 7;
+}
+
+static void neighbour(bool bad)
+{
+    int *a = take<int>(1 << 20), *b = take<int>(1 << 20);
+    store_at<<<1, 1>>>(a, bad ? (b + 1000) - a : 1000);
+    wait();
+}
+
+// --- freed, null -------------------------------------------------------------------------------------------
+
+static void used_after_free(bool bad)
+{
+    int *a = take<int>(100);
+    if (bad)
+        NEED(cudaFree(a));
+    fill<<<1, 32>>>(a, 0l, 100l);
+    wait();
+}
+
+static void used_long_after_free(bool bad)
+{
+    int *a = take<int>(100);
+    if (bad)
+        NEED(cudaFree(a));
+    for (int i = 0; i < 50; i++) {
+        int *b = take<int>(5000 + 100 * i);
+        fill<<<1, 32>>>(b, 0l, 5000l);
+        NEED(cudaFree(b));
+    }
+    fill<<<1, 32>>>(a, 0l, 100l);
+    wait();
+}
+
+static void null(bool bad)
+{
+    fill<<<1, 32>>>(bad ? (int *)nullptr : take<int>(8), 0l, 8l);
+    wait();
+}
+
+// --- pointers from memory ----------------------------------------------------------------------------------
+
+struct node {
+    node *next;
+    int value;
+};
+
+static __global__ void walk(node *n, int *out)
+{
+    int s = 0;
+    for (; n; n = n->next)
+        s += n->value;
+    *out = s;
+}
+
+static void list(bool bad)
+{
+    node *first = nullptr, *freed = nullptr;
+    for (int i = 0; i < 20; i++) {
+        node n = {first, i};
+        first = take<node>(1);
+        NEED(cudaMemcpy(first, &n, sizeof n, cudaMemcpyHostToDevice));
+        if (i == 10)
+            freed = first;
+    }
+    if (bad)
+        NEED(cudaFree(freed));
+    walk<<<1, 1>>>(first, take<int>(1));  // where the freed node was, if addresses were used again
+    wait();
+}
+
+static __global__ void rows(float **row, int n, int m)
+{
+    for (int i = 0; i < n; i++)
+        row[i][threadIdx.x % m] = i;
+}
+
+static void row_pointers(bool bad)
+{
+    float *row[16], **on_device = take<float *>(16);
+    for (int i = 0; i < 16; i++)
+        row[i] = take<float>(i == 9 && bad ? 31 : 32);
+    NEED(cudaMemcpy(on_device, row, sizeof row, cudaMemcpyHostToDevice));
+    rows<<<1, 32>>>(on_device, 16, 32);
+    wait();
+}
+
+struct view {
+    int n;
+    float *data;
+    float *more;
+};
+
+static __global__ void views(view v)
+{
+    for (int i = threadIdx.x; i < v.n; i += blockDim.x)
+        v.data[i] = v.more[i] + 1;
+}
+
+static void in_a_struct(bool bad)
+{
+    view v = {100, take<float>(100), take<float>(bad ? 99 : 100)};
+    views<<<1, 64>>>(v);
+    wait();
+}
+
+// --- bases that are in no buffer ---------------------------------------------------------------------------
+
+// a is the address before the first element, as in code that counts from 1.
+static __global__ void from_one(float *a, int n)
+{
+    for (int i = 1 + threadIdx.x; i <= n; i += blockDim.x)
+        a[i] = i;
+}
+
+static void counted_from_one(bool bad)
+{
+    float *a = take<float>(64);
+    if (bad)
+        NEED(cudaFree(a));
+    from_one<<<1, 64>>>(a - 1, 64);
+    wait();
+}
+
+// Behind the end, by a pointer that is in no buffer.
+static void one_too_many(bool bad)
+{
+    take<float>(60);
+    from_one<<<1, 64>>>(take<float>(60) - 1, 60 + bad);
+    wait();
+}
+
+static __global__ void backwards(int *end, int n)
+{
+    for (int i = 1; i <= n; i++)
+        end[-i] = i;
+}
+
+static void reverse(bool bad)
+{
+    int *a = take<int>(256);
+    if (bad)
+        NEED(cudaFree(a));
+    backwards<<<1, 1>>>(a + 256, 256);
+    wait();
+}
+
+static __global__ void moved(int *a, const int *b, const int *c, int n)
+{
+    for (int i = 0; i < n; i++)
+        *(int *)((char *)a + ((const char *)(b + i) - (const char *)c)) = i;
+}
+
+// Never wrong: a + (b - c) is in a.
+static void differences(bool bad)
+{
+    int *a = take<int>(64), *b = take<int>(64);
+    moved<<<1, 1>>>(a, b, b, 64);
+    if (bad)
+        fill<<<1, 32>>>(a, 0l, 65l);
+    wait();
+}
+
+// --- other accesses, other ways to launch ------------------------------------------------------------------
+
+static __global__ void count(unsigned *bins, int n)
+{
+    atomicAdd(&bins[threadIdx.x % n], 1u);
+}
+
+static void atomics(bool bad)
+{
+    count<<<1, 64>>>(take<unsigned>(32), 32 + bad);
+    wait();
+}
+
+static __device__ int table[16];
+
+static __global__ void variable(int n)
+{
+    table[threadIdx.x % n] = n;
+}
+
+static void module_variable(bool bad)
+{
+    variable<<<1, 32>>>(16 + bad);
+    wait();
+}
+
+static __device__ __noinline__ void set(int *p, int v)
+{
+    *p = v;
+}
+
+static __global__ void by_call(int *a, int n)
+{
+    for (int i = 0; i < n; i++)
+        set(a + i, i);
+}
+
+static void in_a_function(bool bad)
+{
+    by_call<<<1, 1>>>(take<int>(10), 10 + bad);
+    wait();
+}
+
+static void async(bool bad)
+{
+    int *a;
+    cudaStream_t s;
+    NEED(cudaStreamCreate(&s));
+    for (int i = 0; i < 20; i++) {
+        NEED(cudaMallocAsync(&a, 4000 + 40 * i, s));
+        fill<<<1, 64, 0, s>>>(a, 0l, 1000l);
+        NEED(cudaFreeAsync(a, s));
+    }
+    if (bad)
+        fill<<<1, 64, 0, s>>>(a, 0l, 1000l);
+    NEED(cudaStreamSynchronize(s));
+    wait();
+}
+
+static void graph(bool bad)
+{
+    int *a = take<int>(500);
+    cudaStream_t s;
+    cudaGraph_t g;
+    cudaGraphExec_t e;
+    NEED(cudaStreamCreate(&s));
+    NEED(cudaStreamBeginCapture(s, cudaStreamCaptureModeGlobal));
+    fill<<<1, 64, 0, s>>>(a, 0l, 500l + bad);
+    NEED(cudaStreamEndCapture(s, &g));
+    NEED(cudaGraphInstantiate(&e, g, 0));
+    for (int i = 0; i < 3; i++)
+        NEED(cudaGraphLaunch(e, s));
+    NEED(cudaStreamSynchronize(s));
+    wait();
+}
+
+static void managed(bool bad)
+{
+    int *a;
+    NEED(cudaMallocManaged(&a, 4000));
+    fill<<<1, 64>>>(a, 0l, 1000l + bad);
+    wait();
+}
+
+static void pinned(bool bad)
+{
+    int *a;
+    NEED(cudaMallocHost(&a, 4000));
+    fill<<<1, 64>>>(a, 0l, 1000l + bad);
+    wait();
+}
+
+static void a_million(bool bad)
+{
+    fill<<<64, 256>>>(take<int>(1 << 14), 0l, bad ? (1l << 14) + 20000 : 1l << 14);
+    wait();
+}
+
+// The program waits in no call of CUDA's.
+static void host_idle(bool bad)
+{
+    fill<<<1, 32>>>(take<int>(10), 0l, 10l + bad);
+    sleep(2);
+    printf("went on\n");
+    wait();
+}
+
+// Two errors in one run, of different types: the second is found too.
+static void several(bool bad)
+{
+    int *a = take<int>(10), *b = take<int>(10);
+    fill<<<1, 32>>>(a, 0l, 10l + bad);
+    if (bad)
+        NEED(cudaFree(b));
+    walk<<<1, 1>>>((node *)(bad ? b : nullptr), a);
+    wait();
+}
+
+static const struct {
+    const char *name;
+    void (*run)(bool bad);
+    const char *types;
+} cases[] = {
+    {"write_past", write_past, "heap-buffer-overflow"},
+    {"read_past", read_past, "heap-buffer-overflow"},
+    {"write_before", write_before, "heap-buffer-underflow"},
+    {"read_before", read_before, "heap-buffer-underflow"},
+    {"wide", wide, "heap-buffer-overflow"},
+    {"neighbour", neighbour, "heap-buffer-overflow|heap-buffer-underflow"},
+    {"used_after_free", used_after_free, "heap-use-after-free"},
+    {"used_long_after_free", used_long_after_free, "heap-use-after-free"},
+    {"null", null, "null-dereference"},
+    {"list", list, "heap-use-after-free"},
+    {"row_pointers", row_pointers, "heap-buffer-overflow"},
+    {"in_a_struct", in_a_struct, "heap-buffer-overflow"},
+    {"counted_from_one", counted_from_one, "heap-use-after-free"},
+    {"one_too_many", one_too_many, "heap-buffer-overflow"},
+    {"reverse", reverse, "heap-use-after-free"},
+    {"differences", differences, "heap-buffer-overflow"},
+    {"atomics", atomics, "heap-buffer-overflow"},
+    {"module_variable", module_variable, "global-buffer-overflow"},
+    {"in_a_function", in_a_function, "heap-buffer-overflow"},
+    {"async", async, "heap-use-after-free"},
+    {"graph", graph, "heap-buffer-overflow"},
+    {"managed", managed, "heap-buffer-overflow"},
+    {"pinned", pinned, "heap-buffer-overflow"},
+    {"a_million", a_million, "heap-buffer-overflow"},
+    {"host_idle", host_idle, "heap-buffer-overflow"},
+    {"several", several, "heap-buffer-overflow heap-use-after-free"},
+};
+
+int main(int argc, char **argv)
+{
+    for (const auto &c : cases) {
+        if (argc == 2)
+            printf("%s\t%s\n", c.name, c.types);
+        else if (argc == 3 && !strcmp(argv[2], c.name)) {
+            c.run(!strcmp(argv[1], "bad"));
+            return 0;
+        }
+    }
+    return argc == 2 ? 0 : 2;
+}

@@ -1,0 +1,94 @@
+#!/bin/bash
+# SPDX-License-Identifier: MIT
+# builds: one
+# slow
+# --mode=check: each program of test/guard/check_errors.cu must be reported as what it is, with kernel, line,
+# thread, buffer and launch; its twin runs silently and checked. The context is not in error afterwards.
+set -u
+! grep -q fsanitize "$BUILD/flags" 2>/dev/null || { echo 'a sanitizer wants to be loaded first'; exit 77; }
+command -v nvcc >/dev/null || { echo 'no nvcc on this machine'; exit 77; }
+T=$(mktemp -d) || exit 1
+trap 'rm -rf "$T"' EXIT
+export XDG_CACHE_HOME=$T/cache
+passed=0 failed=0
+nvcc -std=c++17 -lineinfo -gencode arch=compute_75,code=compute_75 -cudart shared -L"$BUILD/lib/moat" \
+    -o "$T/check_errors" test/guard/check_errors.cu >"$T/log" 2>&1 || { cat "$T/log"; exit 1; }
+
+run() {  # run OPTION...: status in $status, types of what was reported, each once, in $found
+    timeout 60 "$MOAT" --device=cpu --mode=check "$@" >"$T/log" 2>&1 </dev/null
+    status=$?
+    found=$(sed -n 's/.*ERROR: moat: \([a-z-]*\).*/\1/p' "$T/log" | uniq | tr '\n' ' ')
+    found=${found% }
+}
+
+verdict() {  # verdict STATUS WHAT
+    if [ "$1" = 0 ]; then
+        passed=$((passed + 1))
+        return
+    fi
+    failed=$((failed + 1))
+    echo "FAIL $2: status $status, reported: ${found:-nothing}"
+    tail -n 40 "$T/log" | sed 's/^/    | /'
+}
+
+lacks() {  # lacks NAME: prints what a report should show and does not
+    grep -q 'in kernel .* .*check_errors.cu:[0-9]' "$T/log" || echo 'the line is not named'
+    grep -Eq '^(READ|WRITE) of size [0-9]+ by thread \([0-9]+,0,0\) in block' "$T/log" ||
+        echo 'the thread is not named'
+    grep -q 'PTX line [0-9]*: ' "$T/log" || echo 'no PTX line'
+    # A function that kernels call does not know by which launch.
+    [ "$1" = in_a_function ] || grep -q '^launched by cuLaunchKernel at:' "$T/log" ||
+        echo 'the launch is not shown'
+    kernels='fill|sum|copy4|store_at|walk|rows|views|from_one|backwards|count|variable|by_call'
+    grep -Eq "in kernel .*($kernels)" "$T/log" || echo 'the kernel is not named'
+    [[ $1 == null || $1 == module_variable ]] || grep -q '^allocated by' "$T/log" || echo 'no allocation'
+    [[ $found != *after-free* ]] || grep -q '^freed by' "$T/log" || echo 'no free'
+}
+
+"$MOAT" --device=cpu --mode=off "$T/check_errors" list >"$T/cases" 2>/dev/null </dev/null
+while IFS=$'\t' read -r name types; do
+    run "$T/check_errors" good "$name"
+    [ "$status" = 0 ] && [ -z "$found" ] && grep -q 'kernel launches checked' "$T/log" &&
+        ! grep -q 'kernel launches not checked' "$T/log"
+    verdict $? "good $name"
+    run "$T/check_errors" bad "$name"
+    missing=$(lacks "$name" | paste -sd ,)
+    [ "$status" = 97 ] && [[ $found =~ ^($types)$ ]] && [ -z "$missing" ]
+    verdict $? "bad $name${missing:+ ($missing)}"
+done <"$T/cases"
+[ "$passed" -gt 40 ] || { echo 'the list of cases is too short'; failed=$((failed + 1)); }
+
+# A million wrong accesses: few records, all of them counted.
+run "$T/check_errors" bad a_million
+grep -Eq 'wrong accesses that kernels made +1,280,000' "$T/log"
+verdict $? 'every wrong access is counted'
+! grep -q 'dropped' "$T/log"
+verdict $? 'nothing is dropped'
+
+# The kernel ends at the first error, and the program's next call fails.
+run --on-error=trap "$T/check_errors" bad write_past
+[ "$status" = 97 ] && [[ $found == heap-buffer-overflow* ]] && grep -q 'cudaDeviceSynchronize' "$T/log"
+verdict $? '--on-error=trap'
+
+# A thread of moat's own finds what a kernel did while the program sleeps.
+run --halt-on-error "$T/check_errors" bad host_idle
+[ "$status" = 97 ] && [ "$found" = heap-buffer-overflow ] && ! grep -q 'went on' "$T/log"
+verdict $? '--halt-on-error'
+
+# From the cache, everything is known as at the first time.
+run "$T/check_errors" bad write_past
+missing=$(lacks write_past | paste -sd ,)
+[ "$status" = 97 ] && [ -z "$missing" ] && grep -q 'modules loaded from the cache' "$T/log"
+verdict $? "from the cache${missing:+ ($missing)}"
+
+# Nothing else may decide which code runs.
+"$MOAT" --device=cpu --mode=check,count true >"$T/log" 2>&1
+status=$? found=
+grep -q 'both decide' "$T/log"
+verdict $? 'with counters'
+# With canaries in place of pages.
+run --mode=check,canary "$T/check_errors" bad write_past
+[ "$status" = 97 ] && [ "$found" = heap-buffer-overflow ]
+verdict $? 'with canaries'
+echo "$passed passed, $failed failed"
+[ "$failed" = 0 ]
