@@ -107,8 +107,8 @@ KPRIM bool kcheck_judge_inside(struct kcheck_block b, const struct kcheck_access
     return b.base && a->width <= size && a->address - b.base <= size - a->width;
 }
 
-// Returns whether all bytes are in live blocks: an access that leaves one may go on in the next one, or in one
-// that surrounds it.
+// Returns whether all bytes are in live blocks: an access that leaves one may go on in the next one, or in
+// one that surrounds it.
 KPRIM bool kcheck_judge_is_good(const struct kcheck_module *m, const struct kcheck_access *a,
                                 struct kcheck_block here)
 {

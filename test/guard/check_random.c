@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: MIT
-// check_random SEED CASES CLASS: makes random kernels for --mode=check, each with one access that may be wrong,
-// and runs them. For each case it prints what moat must report, and what it must have left unchanged is compared.
+// check_random SEED CASES CLASS: makes random kernels for --mode=check, each with one access that may be
+// wrong, and runs them. For each case it prints what moat must report, and what it must have left unchanged
+// is compared.
 //
 //   good LINE                                          no report with this source line
 //   bad LINE TYPE KIND BYTES THREAD BASE SIZE          one report with this source line; BASE is 0 for a variable
 //
 // CLASS: adjacent, far, freed, late (freed some allocations ago), or idioms: correct code of unusual kinds.
-// A kernel is one warp. The access of one thread is the one in question; the others do the same at an offset that
-// is right.
+// A kernel is one warp. The access of one thread is the one in question; the others do the same at an offset
+// that is right.
 #include <stdarg.h>
 
 #include "cases.h"
