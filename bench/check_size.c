@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: MIT
-// check_size: how much memory the table of --mode=check takes on a device, and how long the host needs to change
-// it, by number and size of buffers that lie 256 bytes apart. Prints rows of a table.
+// check_size: how much memory the table of --mode=check takes on a device, and how long the host needs to
+// change it, by number and size of buffers that lie 256 bytes apart. Prints rows of a table.
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>

@@ -11,8 +11,8 @@
 // holds a sentence that says so. modes: bits OPTION_MODE_*.
 bool modes_conflict(uint64_t modes, char *why, size_t size);
 
-// Returns the modes with the layouts that they need (MODES_LAYOUTS), if they have none. Requires modes without a
-// conflict.
+// Returns the modes with the layouts that they need (MODES_LAYOUTS), if they have none. Requires modes
+// without a conflict.
 uint64_t modes_with_layout(uint64_t modes);
 
 // Returns whether the options make moat rewrite modules, so that the cache of rewritten modules matters.

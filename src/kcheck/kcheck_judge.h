@@ -107,15 +107,18 @@ KPRIM bool kcheck_judge_inside(struct kcheck_block b, const struct kcheck_access
     return b.base && a->width <= size && a->address - b.base <= size - a->width;
 }
 
-// Returns whether all bytes are in live blocks. An access that leaves one may end in the next one, or in one
-// that surrounds it; it is so short that there is nothing between its two ends.
+// Returns whether all bytes are in live blocks: an access that leaves one may go on in the next one, or in
+// one that surrounds it.
 KPRIM bool kcheck_judge_is_good(const struct kcheck_module *m, const struct kcheck_access *a,
                                 struct kcheck_block here)
 {
-    if (!kcheck_judge_is_live(here))
-        return false;
-    return kcheck_judge_inside(here, a) ||
-           kcheck_judge_is_live(kcheck_judge_find(m, a->address + a->width - 1));
+    while (kcheck_judge_is_live(here)) {
+        uint64_t end = here.base + (here.size & KCHECK_SIZE);
+        if (end - a->address >= a->width)
+            return true;
+        here = kcheck_judge_find(m, end);
+    }
+    return false;
 }
 
 KPRIM struct kcheck_judgement kcheck_judge_by_address(const struct kcheck_module *m,

@@ -6,8 +6,8 @@
 //   bad LINE TYPE KIND BYTES THREAD BASE SIZE          one report with this source line; BASE is 0 for a variable
 //
 // CLASS: adjacent, far, freed, late (freed some allocations ago), or idioms: correct code of unusual kinds.
-// A kernel is one warp. The access of one thread is the one in question; the others do the same at an offset that
-// is right.
+// A kernel is one warp. The access of one thread is the one in question; the others do the same at an offset
+// that is right.
 #include <stdarg.h>
 
 #include "cases.h"

@@ -11,7 +11,7 @@
 enum { POINTERS = 4, DATA = 4, PREDS = 2, BUFFERS = 6, TABLE = 8, MOST_OPS = 400, MOST_LOG = 1024 };
 enum {
     ARENA = 1 << 16,
-    PLACE = 1024,
+    PLACE = 256,
     VARIABLE = BUFFERS - 1,
     VARIABLE_SIZE = 128,
     CHUNK = 1 << KCHECK_CHUNK_BITS
@@ -121,6 +121,8 @@ static int make_op(struct program *g, int depth)
     o.bytes = o.words > 1 || o.kind == ATOMIC ? 4 : draw(5) ? 4 : 1;
     if (o.words > 1)
         o.imm = o.imm / 16 * 16;
+    if (o.kind == ADD && draw(6) == 0)
+        o.imm *= 8;  // into a neighbour
     if (o.kind == DIAMOND || o.kind == LOOP) {
         o.imm = 1 + (int)draw(4);
         o.guard = (int)draw(PREDS);
@@ -195,7 +197,13 @@ static void print_op(struct program *g, struct op *o)
         PRINT(g, "and.b32 %%t, %%r%d, 28;\ncvt.u64.u32 %%x, %%t;\nadd.s64 %%p%d, %%p%d, %%x;\n", o->b, o->d,
               o->a);
         break;
-    case OFFSET: PRINT(g, "ld.param.u64 %%x, [s];\nadd.s64 %%p%d, %%x, %%p%d;\n", o->d, o->a); break;
+    case OFFSET:
+        PRINT(g, "ld.param.u64 %%x, [s];\n");
+        if (o->no)
+            PRINT(g, "add.s64 %%p%d, %%x, %%p%d;\n", o->d, o->a);
+        else
+            PRINT(g, "add.s64 %%p%d, %%p%d, %%x;\n", o->d, o->a);
+        break;
     case SELECT: PRINT(g, "selp.b64 %%p%d, %%p%d, %%p%d, %%q%d;\n", o->d, o->a, o->b, o->imm & 1); break;
     case MOVE_IF: PRINT(g, "@%s%%q%d mov.u64 %%p%d, %%p%d;\n", o->no ? "!" : "", o->b & 1, o->d, o->a); break;
     case LOAD_POINTER:
