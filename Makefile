@@ -112,7 +112,7 @@ else
 run = $(2)
 endif
 
-.PHONY: all demo check check-all bench install uninstall format dist clean help packages tests fuzzers variants dependencies plain clang asan
+.PHONY: all demo check check-all check-python bench install uninstall format dist wheel clean help packages tests fuzzers variants dependencies plain clang asan
 .DELETE_ON_ERROR:
 
 all: $(COMMAND) $(SHARED) $(STATIC) $(BUILD)/lib/moat/libcuda.so  ## build/bin/moat and build/lib/*.so
@@ -288,6 +288,13 @@ uninstall: all  ## remove what install has put there
 dist: all $(if $(WITH_TESTS),$(TOOLS) $(BENCHES))  ## one folder, and its archive, that runs where nothing can be installed; WITH_TESTS=1
 	@WITH_TESTS=$(WITH_TESTS) script/dist $(BUILD) $(VERSION)
 
+wheel: all  ## build/wheel/moat-*.whl: `pip install` of it gives the command and `pytest --moat`
+	@script/wheel $(BUILD) $(VERSION)
+
+# Virtual environments, from PyPI, below the build folder.
+check-python: all  ## the tests with Python's packages: pytest, Numba, and what else is below test/python
+	@TEST_ALL=1 test/run --all --only=test/python/ $(BUILD)
+
 format:  ## clang-format over the sources
 	@script/format
 
@@ -295,7 +302,7 @@ clean:  ## remove the build folder
 	rm -rf $(BUILD)
 
 help:  ## this text
-	@sed -n 's/^\([a-z-]*\):.*  ## \(.*\)/  \1\t\2/p' Makefile | expand -t 14
+	@sed -n 's/^\([a-z-]*\):.*  ## \(.*\)/  \1\t\2/p' Makefile | expand -t 16
 	@echo 'Variables: BUILD CC SAN OPT CHECKED WERROR MODULES CFLAGS LDFLAGS PREFIX LIBDIR MANDIR DESTDIR WITH_TESTS V=1'
 
 -include $(wildcard $(BUILD)/obj/*/*.d)
