@@ -112,7 +112,7 @@ else
 run = $(2)
 endif
 
-.PHONY: all demo check check-all check-python bench install uninstall format dist wheel clean help packages tests fuzzers variants dependencies plain clang asan
+.PHONY: all demo check check-all check-python venv bench install uninstall format dist wheel clean help packages tests fuzzers variants dependencies plain clang asan
 .DELETE_ON_ERROR:
 
 all: $(COMMAND) $(SHARED) $(STATIC) $(BUILD)/lib/moat/libcuda.so  ## build/bin/moat and build/lib/*.so
@@ -272,9 +272,16 @@ check: variants  ## install what is missing, build with gcc and clang, run the t
 
 check-all: CLANG_MORE :=
 check-all: ASAN_MORE := OPT=-O1 LANES_OPT=-O1
-check-all: variants  ## also the long tests, a long fuzzing run, ThreadSanitizer
+check-all: variants venv  ## also the long tests, a long fuzzing run, ThreadSanitizer
 	+@$(TSAN) all tests
 	@FUZZ_SECONDS=$${FUZZ_SECONDS:-600} test/run --all $(BUILD) $(BUILD)/clang $(BUILD)/asan $(BUILD)/tsan
+
+# PyTorch's wheel for CUDA brings Triton. The tests in test/python are skipped where it cannot be had.
+venv:
+	@script/python-venv $(BUILD)
+
+check-python: all venv  ## PyTorch, Triton, Numba, pytest on the CPU device, in virtual environments below build/
+	@TEST_FETCH=1 test/run --only='*python/*' $(BUILD)
 
 bench: all $(BENCHES) $(BUILD)/tool/kheap_load  ## measure speed and memory
 	@set -e; for b in bench/*.sh; do [ ! -x "$$b" ] || MOAT=$(COMMAND) BUILD=$(BUILD) "$$b"; done
@@ -290,10 +297,6 @@ dist: all $(if $(WITH_TESTS),$(TOOLS) $(BENCHES))  ## one folder, and its archiv
 
 wheel: all  ## build/wheel/moat-*.whl: `pip install` of it gives the command and `pytest --moat`
 	@script/wheel $(BUILD) $(VERSION)
-
-# Virtual environments, from PyPI, below the build folder.
-check-python: all  ## the tests with Python's packages: pytest, Numba, and what else is below test/python
-	@TEST_ALL=1 test/run --all --only=test/python/ $(BUILD)
 
 format:  ## clang-format over the sources
 	@script/format

@@ -189,7 +189,7 @@ static void test_unpool(void **state)
     IS("MOAT_PYTHON", "unpool ");
 }
 
-static const char *python_words(const char *first, const char *second, bool cpu)
+static const char *python_words(char *first, char *second, bool cpu)
 {
     unsetenv("MOAT_PYTHON");
     unsetenv("PYTHONPATH");
@@ -203,10 +203,14 @@ static void test_python(void **state)
     assert_string_equal(python_words("--torch-alloc", NULL, false), "torch-alloc ptx ");
     IS("PYTHONPATH", "/l/python");
     assert_string_equal(python_words("--torch-alloc", "--unpool", false), "torch-alloc unpool ptx ");
+    assert_string_equal(python_words("--mode=canary", NULL, false), "torch-alloc ptx ");
+    assert_string_equal(python_words("--mode=pages", "--no-torch-alloc", false), "ptx ");
     assert_null(python_words("--no-jit-ptx", NULL, false));
     UNSET("PYTHONPATH");
-    assert_string_equal(python_words("--no-jit-ptx", NULL, true), "autotune-first torch-ops ");
-    assert_string_equal(python_words("--autotune=all", "--no-torch-ops", true), "ptx autotune-all ");
+    assert_string_equal(python_words("--no-jit-ptx", NULL, true), "torch-ops ");
+    assert_string_equal(python_words("--autotune=all", "--no-torch-ops", true), "ptx launches autotune-all ");
+    assert_string_equal(python_words("--autotune=first", NULL, true),
+                        "ptx launches autotune-first torch-ops ");
 }
 
 int main(void)

@@ -2,6 +2,7 @@
 #include "cli/python_env.h"
 
 #include <errno.h>
+#include <stddef.h>
 #include <stdlib.h>
 
 #include "base/out.h"
@@ -14,17 +15,31 @@ static int set_and_close(const char *variable, struct out *o)
     return err;
 }
 
+// Returns whether each tensor should be a buffer of its own: if the user says so, and in modes that would see
+// only PyTorch's pool otherwise.
+static bool wants_torch_alloc(const struct options *options)
+{
+    const struct option_set *set = options->set;
+    bool sees_buffers = options->mode & (1 << OPTION_MODE_CANARY | 1 << OPTION_MODE_PAGES);
+    for (size_t i = 0; sees_buffers && set && i < set->table->count; i++)
+        if (set->table->rows[i].offset == offsetof(struct options, torch_alloc))
+            return options->torch_alloc || set->sources[i].origin == OPTION_BY_DEFAULT;
+    return options->torch_alloc;
+}
+
 // Lists the words that sitecustomize.py knows.
 static void add_words(struct out *o, const struct options *options, bool cpu)
 {
-    if (options->torch_alloc)
+    if (wants_torch_alloc(options))
         out_cstr(o, "torch-alloc ");
     if (options->unpool)
         out_cstr(o, "unpool ");
     if (options->jit_ptx)
         out_cstr(o, "ptx ");
-    if (cpu)
+    if (cpu && options->jit_ptx) {  // without PTX no kernel of Triton's runs
+        out_cstr(o, "launches ");
         out_cstr(o, options->autotune == OPTION_AUTOTUNE_ALL ? "autotune-all " : "autotune-first ");
+    }
     if (cpu && options->torch_ops)
         out_cstr(o, "torch-ops ");
 }

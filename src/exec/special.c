@@ -144,7 +144,7 @@ const struct exec_insn *special_param(struct exec_warp *w, const struct exec_ins
 }
 
 // PTX lets a kernel take a parameter's address in 32 bits, as Triton does. Parameters are less than 2 GiB, so
-// the lower half of an address tells where in them it is.
+// the lower half of an address determines the offset in them.
 const struct exec_insn *special_param_cvta(struct exec_warp *w, const struct exec_insn *i)
 {
     uint64_t base = w->block->grid->launch.params;

@@ -379,16 +379,11 @@ static void bad_narrow_bits(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(good_loads),
-        cmocka_unit_test(good_swizzles),
-        cmocka_unit_test(good_stores),
-        cmocka_unit_test(good_replaced),
-        cmocka_unit_test(good_from_zeros),
-        cmocka_unit_test(bad_maps),
-        cmocka_unit_test(bad_narrow_bits),
-        cmocka_unit_test(good_columns),
-        cmocka_unit_test(bad_columns),
-        cmocka_unit_test(good_columns_stored),
+        cmocka_unit_test(good_loads),      cmocka_unit_test(good_swizzles),
+        cmocka_unit_test(good_stores),     cmocka_unit_test(good_replaced),
+        cmocka_unit_test(good_from_zeros), cmocka_unit_test(bad_maps),
+        cmocka_unit_test(bad_narrow_bits), cmocka_unit_test(good_columns),
+        cmocka_unit_test(bad_columns),     cmocka_unit_test(good_columns_stored),
     };
     return cmocka_run_group_tests(tests, exec_testing_setup, NULL);
 }

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: MIT
 """PyTorch on the CPU device: operators whose CUDA kernels are machine code run on the CPU, on the same bytes.
 
-The wheels' own kernels have no PTX that the device could execute. Each operator with a kernel for the dispatch
-key CUDA gets another one here, which waits for the current stream, looks at the tensors' device memory as
-CPU tensors (no copy), runs the operator on them, and puts results into new device memory. Autograd, streams,
-events, views and allocation stay PyTorch's own. In a stream that is being captured the operator becomes a host
-function of the graph."""
+The wheels' own kernels have no PTX that the device could execute. Each operator with a kernel for the
+dispatch key CUDA gets another one here, which waits for the current stream, runs the operator on CPU tensors
+whose bytes are the device's (no copy), and puts results into new device memory. Autograd, streams, events,
+views and allocation stay PyTorch's own. In a stream that is being captured the operator becomes a host function
+of the graph."""
 
 import atexit
 import ctypes
@@ -13,21 +13,25 @@ import functools
 import os
 
 import moat_link
+import moat_torch_cells
 
 # Operators that run no kernel, and copies, which have functions of their own below.
 _KEPT = frozenset(
     "aten::" + name
     for name in (
-        "_local_scalar_dense _nested_view_from_buffer _pin_memory _reshape_alias as_strided empty.memory_format"
-        " empty_strided is_pinned is_set_to record_stream resize_ set_ set_.source_Storage"
+        "_local_scalar_dense _nested_view_from_buffer _pin_memory _reshape_alias as_strided"
+        " empty.memory_format empty_strided is_pinned is_set_to record_stream resize_ set_ set_.source_Storage"
         " set_.source_Storage_storage_offset set_.source_Tensor unfold view view_as_complex view_as_real"
         " _assert_async _assert_async.msg copy_ _fused_sdp_choice _cudnn_init_dropout_state"
+        " _thnn_fused_lstm_cell _thnn_fused_lstm_cell_backward_impl _thnn_fused_gru_cell"
+        " _thnn_fused_gru_cell_backward"
     ).split()
 )
 
 # Operators without a kernel of their own for CUDA that would choose a library by the device.
 _ADDED = ("aten::convolution", "aten::convolution_overrideable", "aten::_fused_rms_norm")
 
+_LINE = 150  # characters of a line of the list at the end
 _state = None
 
 
@@ -69,8 +73,11 @@ def _alias(tensor):
         nbytes = span * tensor.element_size()
         address = s.host(tensor.data_ptr(), nbytes)
         if not address:
-            raise RuntimeError("moat: no memory of the CPU device lies behind a tensor of {} bytes at {:#x}".format(
-                nbytes, tensor.data_ptr()))
+            raise RuntimeError(
+                "moat: a tensor of {} bytes at {:#x} is not in memory of the CPU device".format(
+                    nbytes, tensor.data_ptr()
+                )
+            )
         alias.set_(s.storage(address, s.cpu, nbytes), 0, size, stride)
     else:
         alias = torch.empty_strided(size, stride, dtype=tensor.dtype, device=s.cpu)
@@ -196,7 +203,7 @@ class _Operator:
         except NotImplementedError as why:
             s.missing[self.name] = s.missing.get(self.name, 0) + 1
             raise NotImplementedError(
-                "moat: {} has no kernel for the CPU, and the one for CUDA is machine code only".format(self.name)
+                "moat: {} has no kernel for the CPU, and that for CUDA is machine code".format(self.name)
             ) from why
         for name, cpu in fresh:
             out = kwargs[name]
@@ -369,6 +376,7 @@ def _register(torch):
         warnings.simplefilter("ignore")
         library.impl("copy_", _copy(_native_copy(torch)), "CUDA")
         library.impl("_fused_sdp_choice", lambda *args, **kwargs: 0, "CUDA")
+        moat_torch_cells.register(library, torch)
         for name in [n for n in names if n.startswith("aten::")] + list(_ADDED):
             if name in _KEPT:
                 continue
@@ -384,21 +392,30 @@ def _register(torch):
 
 
 def _summarise():
+    """Says what ran where, in sentences of a length that a report keeps."""
     s = _state
     if not s.counts or os.getpid() != s.pid:
         return
     rows = sorted(s.counts.items(), key=lambda row: (-row[1], row[0]))
-    moat_link.say(
-        "{} calls of {} operators of PyTorch ran on the CPU, not as kernels: {}".format(
-            sum(s.counts.values()), len(rows), ", ".join("{} {}".format(n[6:], c) for n, c in rows))
-    )
+    total = sum(s.counts.values())
+    moat_link.say("{} calls of {} operators of PyTorch ran on the CPU, not as kernels:".format(total, len(rows)))
+    line = ""
+    for name, count in rows:
+        word = "{} {}".format(name[6:], count)
+        if line and len(line) + len(word) > _LINE:
+            moat_link.say("  " + line)
+            line = ""
+        line += (", " if line else "") + word
+    moat_link.say("  " + line)
 
 
 def replace_operators(torch):
     """Replaces PyTorch's operators when CUDA is first used."""
     if getattr(torch.version, "cuda", None) is None:
         return None
-    plain = torch.cuda._lazy_init
+    plain = getattr(torch.cuda, "_lazy_init", None)
+    if plain is None:
+        return None
 
     @functools.wraps(plain)
     def lazy_init():

@@ -1,9 +1,15 @@
 # SPDX-License-Identifier: MIT
-"""Triton and PyTorch's Inductor: the PTX of each kernel is told to moat before its machine code is loaded."""
+"""Triton and PyTorch's Inductor: moat receives each kernel's PTX before its machine code is loaded."""
 
 import functools
 
 import moat_link
+
+
+def _missing(whose, name):
+    """Says which kernel stays machine code: the CPU device refuses it, and no mode rewrites it."""
+    if moat_link.is_moat():
+        moat_link.say("the PTX of {}'s kernel {} could not be had".format(whose, name))
 
 
 def keep_ptx(compiler):
@@ -13,8 +19,10 @@ def keep_ptx(compiler):
 
     @functools.wraps(plain)
     def init_handles(self):
-        if self.module is None and "ptx" in self.asm and "cubin" in self.asm:
-            moat_link.keep_ptx(self.asm["cubin"], self.asm["ptx"])
+        if self.module is None:
+            code, ptx = self.asm.get("cubin"), self.asm.get("ptx")
+            if code is None or ptx is None or not moat_link.keep_ptx(code, ptx):
+                _missing("Triton", getattr(self, "name", "?"))
         return plain(self)
 
     kernel_class._init_handles = init_handles
@@ -35,8 +43,8 @@ def _wrap_load(kernel_class):
     @functools.wraps(plain)
     def load_kernel(self, device):
         path = getattr(self, "cubin_path", None)
-        if path is not None:
-            moat_link.keep_ptx_beside(path)
+        if path is not None and not moat_link.keep_ptx_beside(path):
+            _missing("Inductor", getattr(self, "name", "?"))
         return plain(self, device)
 
     kernel_class.load_kernel = load_kernel
@@ -44,8 +52,8 @@ def _wrap_load(kernel_class):
 
 # --- autotuning ---------------------------------------------------------------------------------------------
 #
-# Times on the CPU device say nothing about a GPU. By default the first configuration that fits is taken; with
-# --autotune=all each runs once, so that each is checked. Nothing is written to the caches of measured choices.
+# Times on the CPU device say nothing about a GPU. By default the first configuration that fits is taken;
+# with --autotune=all each runs once, so that each is checked. The caches of measured choices stay as they are.
 
 
 def autotune_first(autotuner):

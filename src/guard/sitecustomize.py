@@ -40,24 +40,30 @@ def _by(helper, function):
     return act
 
 
-# The word in MOAT_PYTHON, the module, what is done to it once it is imported, and what stays as it was if that
-# fails.
 _KERNELS = "triton.compiler.compiler"
 _TUNER = "triton.runtime.autotuner"
-_INDUCTOR = "torch._inductor.runtime."
+_LAUNCHER = "torch._inductor.runtime.static_triton_launcher"
+_OLD_LAUNCHER = "torch._inductor.runtime.static_cuda_launcher"
+_HEURISTICS = "torch._inductor.runtime.triton_heuristics"
+_BENCHMARKS = "torch._inductor.runtime.benchmarking"
+
+# The word in MOAT_PYTHON, the module, what is done to it once it is imported, and what the report says if that
+# fails.
 _WISHES = (
     ("torch-alloc", "torch", _replace_torch_allocator, "torch keeps its own allocator"),
     ("torch-ops", "torch", _by("moat_torch", "replace_operators"), "PyTorch's operators are not replaced"),
     ("unpool", "cupy", _unpool_cupy, "cupy keeps its own allocator"),
     ("ptx", _KERNELS, _by("moat_triton", "keep_ptx"), "no PTX of Triton's kernels"),
-    ("ptx", _INDUCTOR + "static_triton_launcher", _by("moat_triton", "keep_inductor_ptx"), "no PTX of Inductor's kernels"),
-    ("ptx", _INDUCTOR + "static_cuda_launcher", _by("moat_triton", "keep_inductor_ptx"), "no PTX of Inductor's kernels"),
+    ("ptx", _LAUNCHER, _by("moat_triton", "keep_inductor_ptx"), "no PTX of Inductor's kernels"),
+    ("ptx", _OLD_LAUNCHER, _by("moat_triton", "keep_inductor_ptx"), "no PTX of Inductor's kernels"),
+    ("launches", _KERNELS, _by("moat_launch", "watch_triton"), "no Python lines for Triton's kernels"),
+    ("launches", _HEURISTICS, _by("moat_launch", "watch_inductor"), "no Python lines for Inductor's kernels"),
     ("autotune-first", _TUNER, _by("moat_triton", "autotune_first"), "Triton's autotuner measures"),
     ("autotune-all", _TUNER, _by("moat_triton", "autotune_all"), "Triton's autotuner measures"),
-    ("autotune-first", _INDUCTOR + "triton_heuristics", _by("moat_triton", "inductor_first"), "Inductor measures"),
-    ("autotune-all", _INDUCTOR + "triton_heuristics", _by("moat_triton", "inductor_all"), "Inductor measures"),
-    ("autotune-first", _INDUCTOR + "benchmarking", _by("moat_triton", "inductor_measures_once"), "Inductor measures"),
-    ("autotune-all", _INDUCTOR + "benchmarking", _by("moat_triton", "inductor_measures_once"), "Inductor measures"),
+    ("autotune-first", _HEURISTICS, _by("moat_triton", "inductor_first"), "Inductor measures"),
+    ("autotune-all", _HEURISTICS, _by("moat_triton", "inductor_all"), "Inductor measures"),
+    ("autotune-first", _BENCHMARKS, _by("moat_triton", "inductor_measures_once"), "Inductor measures"),
+    ("autotune-all", _BENCHMARKS, _by("moat_triton", "inductor_measures_once"), "Inductor measures"),
 )
 
 

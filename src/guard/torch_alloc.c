@@ -51,6 +51,11 @@ __attribute__((visibility("default"))) void moat_tell_note(const char *text)
         guard_report_note("%s", text);
 }
 
+__attribute__((visibility("default"))) void moat_explain_with(guard_report_explain_fn *explain)
+{
+    guard_report_explain_with(explain);
+}
+
 // PyTorch passes a device of its choice, on threads that may have no context yet. The primary context is
 // retained for good, as the CUDA runtime does.
 static CUcontext primary(int device)

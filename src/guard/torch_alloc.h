@@ -6,6 +6,7 @@
 #include <sys/types.h>
 
 #include "driver/driver.h"
+#include "track/guard_report.h"
 
 // Adds sentences to the report, after the banner.
 void torch_alloc_note(void);
@@ -19,5 +20,8 @@ void moat_torch_free(void *pointer, ssize_t size, int device, CUstream stream);
 
 // Adds a sentence of the Python side to the report.
 void moat_tell_note(const char *text);
+
+// Lets the Python side explain errors (guard_report.h).
+void moat_explain_with(guard_report_explain_fn *explain);
 
 #endif

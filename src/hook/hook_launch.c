@@ -255,14 +255,14 @@ ASK(cuStreamQuery, (CUstream q), (q))
 ASK(cuStreamQuery_ptsz, (CUstream q), (q))
 ASK(cuEventQuery, (CUevent e), (e))
 
-// PyTorch makes this call before each copy, so it is the first to return a fault.
+// PyTorch makes this call before each copy, which therefore often returns a fault first.
 #define SEE(symbol, parameters, arguments)                     \
     CUresult hook_##symbol parameters                          \
     {                                                          \
         return kernel_fault_seen(guard.real.symbol arguments); \
     }
-SEE(cuStreamIsCapturing, (CUstream q, CUstreamCaptureStatus * status), (q, status))
-SEE(cuStreamIsCapturing_ptsz, (CUstream q, CUstreamCaptureStatus * status), (q, status))
+SEE(cuStreamIsCapturing, (CUstream q, CUstreamCaptureStatus *status), (q, status))
+SEE(cuStreamIsCapturing_ptsz, (CUstream q, CUstreamCaptureStatus *status), (q, status))
 
 #define LAUNCH_GRAPH(symbol)                                                                  \
     CUresult hook_##symbol(CUgraphExec g, CUstream q)                                         \

@@ -28,8 +28,8 @@ static VEC(struct pair *) pairs;
 static struct map by_key;
 static uint64_t bytes;
 
-// Relaxed: whoever sees 0 skips the search, and the pair that it looks for was added by its own thread or
-// handed over by a stronger order.
+// Relaxed: a thread that reads 0 skips the search. A pair that it must find was added by itself, or by a thread
+// with which the program has synchronized since.
 static _Atomic uint32_t count;
 
 static struct key key_of(struct str code)
@@ -78,7 +78,8 @@ static int add(const struct key *key, struct str ptx)
 static bool measure(struct str *code)
 {
     size_t len;
-    if (!str_starts(*code, STR("\177ELF")) || image_measure(code->ptr, readable_bytes, &len) || len > code->len)
+    if (!str_starts(*code, STR("\177ELF")) || image_measure(code->ptr, readable_bytes, &len) ||
+        len > code->len)
         return false;
     code->len = len;
     return true;

@@ -33,7 +33,7 @@ static bool begins(const char *name, const char *const *beginnings)
 
 bool report_is_interpreter(const char *object)
 {
-    static const char *const names[] = {"python", "libpython", NULL};
+    static const char *const names[] = {"python", "libpython", "libtorch", "libc10", NULL};
     return begins(base_name(object), names);
 }
 

@@ -55,7 +55,7 @@ bool report_is_start_code(const struct report_frame *f);
 // Returns whether a source file is a header of a CUDA toolkit or of a compiler: never the program's own code.
 bool report_is_toolkit_header(const char *file);
 
-// Returns whether an object file is an interpreter of Python, by its path.
+// Returns whether an object file is an interpreter of Python or a library of PyTorch, by its path.
 bool report_is_interpreter(const char *object);
 
 // A place in device code.

@@ -128,6 +128,14 @@ static uint32_t end_of_interpreter(const struct report_stack *stack, uint32_t i)
     return i;
 }
 
+static bool has_torch(const struct report_stack *stack, uint32_t i, uint32_t end)
+{
+    for (; i < end; i++)
+        if (stack->frames[i].object && strstr(stack->frames[i].object, "/torch/lib/"))
+            return true;
+    return false;
+}
+
 // Prints a stack from the runtime's call up to main: the frames that called it are the same in every program.
 // An interpreter's frames are one line.
 void text_paint_stack(struct text_painter *p, const struct report_stack *stack)
@@ -142,7 +150,8 @@ void text_paint_stack(struct text_painter *p, const struct report_stack *stack)
             break;
         uint32_t end = end_of_interpreter(stack, i);
         if (end > i + 1) {
-            text_buffer_fmt(p->b, "    ... %u more frames of the interpreter\n", end - i - 1);
+            text_buffer_fmt(p->b, "    ... %u more frames of the interpreter%s\n", end - i - 1,
+                            has_torch(stack, i, end) ? " and PyTorch" : "");
             i = end - 1;
         }
     }

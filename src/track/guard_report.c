@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -24,6 +25,8 @@ enum {
     SLOTS = 4096,  // distinct errors that are remembered; a power of two
     STACKS = 2 + 2 * GUARD_REPORT_BUFFERS,
     PATHS_SIZE = 64 << 10,
+    EXPLAINED = 4096,  // bytes of an interpreter's explanation
+    EXPLAINED_NOTES = 8,
 };
 
 // Buffers in which a report is assembled; mapped for the first one. Protected by the lock.
@@ -34,7 +37,7 @@ struct scratch {
     char paths[PATHS_SIZE];
     size_t paths_used;
     unsigned stacks_used;
-    const char *notes[4];
+    const char *notes[4 + EXPLAINED_NOTES];
     char note[NOTE_SIZE];
 };
 
@@ -325,9 +328,58 @@ static uint32_t client_of(const struct guard_finding *f)
     return client || f->client_known || !f->nbuffers ? client : f->buffers[0].facts.client;
 }
 
+// Relaxed: the function is set once, by the interpreter, and does not read what other threads wrote.
+static _Atomic(guard_report_explain_fn *) explainer;
+
+void guard_report_explain_with(guard_report_explain_fn *explain)
+{
+    atomic_store_explicit(&explainer, explain, memory_order_relaxed);
+}
+
+static void explain(const struct guard_finding *f, char *text, size_t size)
+{
+    guard_report_explain_fn *function = atomic_load_explicit(&explainer, memory_order_relaxed);
+    text[0] = 0;
+    if (function && !f->stackless)
+        function(f->address, f->bytes, f->fault && f->fault->kernel[0] ? f->fault->kernel : NULL, text, size);
+    text[size - 1] = 0;
+}
+
+// Reads "FUNCTION\tFILE\tLINE", which it cuts into its parts.
+static bool explained_frame(char *line, struct report_frame *out)
+{
+    char *file = strchr(line, '\t'), *number = file ? strchr(file + 1, '\t') : NULL;
+    if (!number)
+        return false;
+    *file++ = *number++ = 0;
+    *out = (struct report_frame){.function = line, .file = file, .line = (uint32_t)strtoul(number, NULL, 10)};
+    return true;
+}
+
+// Adds an interpreter's explanation to a report: its frames replace those of the interpreter's own code.
+static void add_explanation(struct report *r, char *text)
+{
+    struct report_frame *frames =
+        scratch->stacks_used < STACKS ? scratch->frames[scratch->stacks_used] : NULL;
+    uint32_t nframes = 0, most = r->nnotes + EXPLAINED_NOTES;
+    for (char *line = text, *next; line && *line; line = next) {
+        next = strchr(line, '\n');
+        if (next)
+            *next++ = 0;
+        if (*line != '@' && r->nnotes < most)
+            scratch->notes[r->nnotes++] = line;
+        else if (*line == '@' && frames && nframes < STACK_DEPTH_MAX)
+            nframes += explained_frame(line + 1, &frames[nframes]);
+    }
+    if (!nframes)
+        return;
+    scratch->stacks_used++;
+    r->stack = (struct report_stack){nframes, frames};
+}
+
 // Requires the lock.
 static void send_error(const struct guard_finding *f, uint32_t stack, int device, uint32_t client,
-                       struct fold_slot *e)
+                       struct fold_slot *e, char *explanation)
 {
     struct report r = {
         .type = f->type,
@@ -360,6 +412,7 @@ static void send_error(const struct guard_finding *f, uint32_t stack, int device
         r.place = make_place(f->fault, f->thread_known);
     if (f->note)
         scratch->notes[r.nnotes++] = f->note;
+    add_explanation(&r, explanation);
     r.notes = scratch->notes;
     if (e)
         *e = (struct fold_slot){e->key, r.id, 1};
@@ -394,6 +447,8 @@ void guard_report_finding(const struct guard_finding *f)
     int device = device_of(f);
     uint32_t client = client_of(f);
     uint64_t hash = hash_of(f, stack, client);
+    char explanation[EXPLAINED];
+    explain(f, explanation, sizeof explanation);
     struct thread_state before;
     lock_reports(&before);
     if (started != getpid())
@@ -402,7 +457,7 @@ void guard_report_finding(const struct guard_finding *f)
     if (e && e->count)
         e->count++;
     else if (have_scratch())
-        send_error(f, stack, device, client, e);
+        send_error(f, stack, device, client, e, explanation);
     unlock_reports(&before);
     if (atomic_load_explicit(&halting, memory_order_relaxed))
         halt();

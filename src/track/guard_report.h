@@ -45,6 +45,14 @@ void guard_report_after_fork(void);
 // Adds a sentence to the banner; once the banner is out, sends it as a note of its own.
 void guard_report_note(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
+// Explains errors in the terms of an interpreter. The function writes lines into text, of at most size bytes
+// with their NUL: "@FUNCTION\tFILE\tLINE" for a frame of the calling thread's stack, innermost first, and
+// any other line as a sentence. address is 0 if the error has none, kernel NULL if no kernel made it. It is
+// called without any lock of moat's, by the thread that found the error; NULL: none.
+typedef void guard_report_explain_fn(uint64_t address, uint64_t bytes, const char *kernel, char *text,
+                                     size_t size);
+void guard_report_explain_with(guard_report_explain_fn *explain);
+
 void guard_report_start(void);
 void guard_report_finding(const struct guard_finding *finding);
 void guard_report_counts(const struct report_counts *counts);

@@ -115,11 +115,14 @@ watch --torch-alloc bad.py
 check 97 'ERROR: moat: heap-buffer-overflow' 'torch-alloc, an overflow'
 check 97 '0 bytes after 1000-byte region' 'torch-alloc, whose overflow'
 
-# Without the option Python is not changed.
+# Without any of these options Python is not changed.
 echo 'import sys, torch, cupy; print(torch.current, cupy.said, [p for p in sys.path if "moat" in p])' \
     >"$T/alone.py"
-watch alone.py
+watch --no-jit-ptx --no-torch-ops alone.py
 check 98 '^None \[\] \[\]' 'no option'
+watch alone.py
+check 98 "^None \[\] \['.*moat/python'\]" 'the defaults'
+not 'watching' 'the defaults'
 
 # A process that imports torch and uses no GPU is not reported on.
 echo 'import torch; print("ran")' >"$T/import.py"

@@ -1,0 +1,211 @@
+# SPDX-License-Identifier: MIT
+"""Errors in Python's terms: where a kernel was launched, and which tensor it left.
+
+On the CPU device each launch of Triton's and Inductor's kernels waits for its end, unless it is captured into
+a graph. So the interpreter's stack, when an error is reported, is that of the launch, and its arguments are at
+hand. moat asks for both by a callback (guard_report.h)."""
+
+import ctypes
+import functools
+import os
+import sys
+import threading
+
+import moat_link
+
+_CALLBACK = ctypes.CFUNCTYPE(
+    None, ctypes.c_uint64, ctypes.c_uint64, ctypes.c_char_p, ctypes.c_void_p, ctypes.c_size_t
+)
+_MOST_FRAMES = 8
+_local = threading.local()
+_started = False
+_explain = None  # the callback, which must live as long as moat may call it
+_inside = (os.sep + "triton" + os.sep, os.sep + "torch" + os.sep, os.path.dirname(os.path.abspath(__file__)))
+
+
+class _Launch:
+    """A launch under way."""
+
+    __slots__ = ("names", "args")
+
+    def __init__(self, names, args):
+        self.names = names
+        self.args = args
+
+
+def _start():
+    """Registers the callback. Python calls what atexit has before the interpreter ends."""
+    global _started, _explain
+    if _started:
+        return
+    _started = True
+    try:
+        register = moat_link.driver().moat_explain_with
+    except (OSError, AttributeError):
+        return  # libmoat.so is not loaded: nothing is reported
+    import atexit
+
+    _explain = _CALLBACK(_write_explanation)
+    register.argtypes = (ctypes.c_void_p,)
+    register(ctypes.cast(_explain, ctypes.c_void_p))
+    atexit.register(register, None)
+
+
+def _is_capturing(driver, stream):
+    status = ctypes.c_int(0)
+    driver.cuStreamIsCapturing.argtypes = (ctypes.c_void_p, ctypes.c_void_p)
+    return driver.cuStreamIsCapturing(stream, ctypes.addressof(status)) or status.value
+
+
+def launched(names, args, stream, call):
+    """Runs call(), which launches a kernel with these arguments in the stream, and waits for its end."""
+    before = getattr(_local, "launch", None)
+    _local.launch = _Launch(names, args)
+    try:
+        result = call()
+        driver = moat_link.driver()
+        driver.cuStreamSynchronize.argtypes = (ctypes.c_void_p,)
+        if not _is_capturing(driver, stream) and driver.cuStreamSynchronize(stream):
+            _raise()
+        return result
+    finally:
+        _local.launch = before
+
+
+def _raise():
+    torch = sys.modules.get("torch")
+    if torch is not None:
+        torch.cuda.current_stream().synchronize()  # raises PyTorch's own error
+    raise RuntimeError("the kernel failed")
+
+
+def watch_triton(compiler):
+    """Triton: what a compiled kernel calls to launch itself."""
+    kernel_class = compiler.CompiledKernel
+    plain = kernel_class._init_handles
+
+    @functools.wraps(plain)
+    def init_handles(self):
+        done = self.module is not None
+        result = plain(self)
+        if not done and self._run is not None:
+            self._run = _launcher(self, self._run)
+        return result
+
+    kernel_class._init_handles = init_handles
+    _start()
+
+
+def _launcher(kernel, plain):
+    names = tuple(getattr(getattr(kernel.src, "fn", None), "arg_names", ()))
+
+    @functools.wraps(plain, updated=())
+    def launch(grid_x, grid_y, grid_z, stream, *rest):
+        args = rest[len(rest) - len(names) :] if names and len(rest) >= len(names) else ()
+        return launched(names, args, stream, lambda: plain(grid_x, grid_y, grid_z, stream, *rest))
+
+    return launch
+
+
+def watch_inductor(heuristics):
+    """Inductor: the method that its code calls for each kernel."""
+    tuner = heuristics.CachingAutotuner
+    plain = tuner.run
+
+    @functools.wraps(plain)
+    def run(self, *args, stream, **kwargs):
+        names = tuple((self.triton_meta or {}).get("signature", ()))
+        return launched(names, args, stream, lambda: plain(self, *args, stream=stream, **kwargs))
+
+    tuner.run = run
+    _start()
+
+
+# --- explaining ---------------------------------------------------------------------------------------------
+
+
+def _write_explanation(address, count, kernel, text, size):
+    try:
+        lines = _lines(address, kernel)
+        data = "\n".join(lines).encode(errors="replace")[: size - 1] + b"\0"
+        ctypes.memmove(text, data, len(data))
+    except Exception:  # an error without an explanation is reported as it is
+        pass
+
+
+def _lines(address, kernel):
+    frames = _program_frames(sys._getframe(1))
+    lines = [
+        "@{}\t{}\t{}".format(f.f_code.co_name, f.f_code.co_filename, f.f_lineno)
+        for f in frames[:_MOST_FRAMES]
+    ]
+    launch = getattr(_local, "launch", None)
+    if launch is not None and kernel is not None and address:
+        where = frames[0].f_locals if frames else {}
+        lines += _describe(launch, address, where)
+    return lines
+
+
+def _program_frames(frame):
+    """The frames that are neither PyTorch's nor Triton's nor moat's."""
+    frames = []
+    while frame is not None:
+        if not any(part in frame.f_code.co_filename for part in _inside):
+            frames.append(frame)
+        frame = frame.f_back
+    return frames
+
+
+def _is_tensor(value):
+    return hasattr(value, "data_ptr") and hasattr(value, "stride") and hasattr(value, "element_size")
+
+
+def _span(tensor):
+    """The bytes from the first element to the end of the last."""
+    elements = 1
+    for n, step in zip(tensor.shape, tensor.stride()):
+        if n == 0:
+            return 0
+        elements += (n - 1) * step
+    return elements * tensor.element_size()
+
+
+def _distance(tensor, address):
+    begin = tensor.data_ptr()
+    end = begin + _span(tensor)
+    return begin - address if address < begin else max(0, address - end + 1)
+
+
+def _describe(launch, address, where):
+    named = [(n, getattr(a, "base", a)) for n, a in zip(launch.names, launch.args)]
+    tensors = [(n, a) for n, a in named if _is_tensor(a)]
+    if not tensors:
+        return []
+    name, tensor = min(tensors, key=lambda pair: _distance(pair[1], address))
+    names = [n for n, value in where.items() if value is tensor]
+    called = "`{}`, argument {}".format(names[0], name) if names else "argument {}".format(name)
+    text = "the nearest tensor is {}: {}, shape {}, strides {}".format(
+        called, str(tensor.dtype).replace("torch.", ""), list(tensor.shape), list(tensor.stride())
+    )
+    return [text + "; " + _place(tensor, address)]
+
+
+def _place(tensor, address):
+    offset = address - tensor.data_ptr()
+    element = offset // tensor.element_size()
+    if offset < 0:
+        return "the access is {} elements before its first".format(-element)
+    index = _index(tensor, element)
+    if _distance(tensor, address) == 0:
+        return "the access is inside of it, at {}".format(index)
+    return "the access is at {}, outside of it".format(index)
+
+
+def _index(tensor, element):
+    """The index that leads to an element, by the tensor's strides; the first one may be too large."""
+    order = sorted(range(tensor.dim()), key=lambda d: -tensor.stride(d))
+    index = [0] * tensor.dim()
+    for d in order:
+        if tensor.stride(d) > 0:
+            index[d], element = divmod(element, tensor.stride(d))
+    return "index [{}]".format(", ".join(map(str, index)))

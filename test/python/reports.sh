@@ -1,0 +1,31 @@
+#!/bin/bash
+# SPDX-License-Identifier: MIT
+# Errors of Triton's kernels in Python's terms: the line of the kernel, the line of the launch, the tensor.
+set -u
+# shellcheck source=test/python/common
+. test/python/common
+program=test/python/triton_bounds.py
+load=$(grep -n 'line of the bad load' $program | cut -d: -f1)
+launch=$(grep -n 'line of the launch' $program | cut -d: -f1)
+
+watch --tensors triton_bounds.py -- bad load
+check 97 "heap-buffer-overflow on device 0 address 0x[0-9a-f]+ in kernel scale .*_bounds.py:$load\$" 'the kernel'
+check 97 'READ of size' 'a load'
+check 97 "#0 main .*triton_bounds.py:$launch\$" 'the launch'
+check 97 'is `weights`, argument source_ptr: float32, shape \[25, 40\], strides \[40, 1\]; ' 'the tensor'
+check 97 '; the access is at index \[25, 0\], outside of it' 'the index'
+check 97 'AcceleratorError' 'PyTorch raises its error'
+check 97 "line $launch, in main" 'at the launch'
+watch --tensors triton_bounds.py -- bad store
+check 97 'WRITE of size' 'a store'
+check 97 'is `result`, argument target_ptr' 'its tensor'
+for where in load store before; do
+    watch --tensors triton_bounds.py -- good $where
+    check 0 '^sum 2000' "the twin: $where"
+    not 'ERROR' "the twin: $where"
+done
+watch --mode=canary triton_bounds.py -- bad store
+check 97 'heap-buffer-overflow' 'a store, by canaries: each tensor is a buffer of its own'
+watch --tensors --format=json triton_bounds.py -- bad load
+check 97 '"function": *"main"' 'the Python frame in JSON'
+finish

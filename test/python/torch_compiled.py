@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: MIT
+"""torch.compile against the CPU, forward and backward: torch_compiled.py transformer|cnn [MODE]."""
+
+import copy
+import sys
+
+import torch
+from torch import nn
+
+
+class Transformer(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.embedding = nn.Embedding(50, 32)
+        self.layer = nn.TransformerEncoderLayer(32, 4, 64, dropout=0.0, batch_first=True)
+        self.last = nn.Linear(32, 50)
+
+    def forward(self, x):
+        return self.last(self.layer(self.embedding(x)))
+
+
+class Cnn(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first, self.norm = nn.Conv2d(3, 8, 3, padding=1), nn.BatchNorm2d(8)
+        self.second, self.last = nn.Conv2d(8, 16, 3, stride=2), nn.Linear(16 * 49, 10)
+
+    def forward(self, x):
+        return self.last(torch.relu(self.second(torch.relu(self.norm(self.first(x))))).flatten(1))
+
+
+def step(call, model, x, y):
+    model.zero_grad()
+    loss = nn.functional.cross_entropy(call(x).flatten(0, -2), y.flatten())
+    loss.backward()
+    return loss.item(), [p.grad.detach().cpu().clone() for p in model.parameters()]
+
+
+def main(which, mode=None):
+    torch.manual_seed(0)
+    model, x, y = {
+        "transformer": lambda: (Transformer(), torch.randint(0, 50, (2, 16)), torch.randint(0, 50, (2, 16))),
+        "cnn": lambda: (Cnn(), torch.randn(4, 3, 16, 16), torch.randint(0, 10, (4,))),
+    }[which]()
+    device = copy.deepcopy(model).cuda()
+    compiled = torch.compile(device, mode=mode)
+    worst = 0.0
+    for _ in range(3):
+        expected, gradients = step(model, model, x, y)
+        loss, found = step(compiled, device, x.cuda(), y.cuda())
+        assert abs(loss - expected) < 1e-4, (loss, expected)
+        for a, b in zip(found, gradients):
+            worst = max(worst, float((a - b).abs().max()))
+    print("right" if worst < 1e-4 else "WRONG", "worst difference of a gradient:", worst)
+    return worst >= 1e-4
+
+
+sys.exit(main(*sys.argv[1:]))

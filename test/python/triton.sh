@@ -1,0 +1,31 @@
+#!/bin/bash
+# SPDX-License-Identifier: MIT
+# Triton's kernels on the CPU device: right results without a hook of the user's, from an empty cache and from
+# a full one; autotuning; the option that turns it off; and that caches hold the same with and without moat.
+set -u
+# shellcheck source=test/python/common
+. test/python/common
+
+watch triton_language.py
+check 0 '^add ok' 'vector add'
+check 0 '^dot_bf16_pipelined ok' 'tl.dot with asynchronous copies'
+check 0 '^descriptors_on_host ok' 'tensor descriptors'
+check 0 'autotune: the kernel ran 1 times' 'the first configuration'
+check 0 'kernel launches.* 8$' 'launches are watched'
+not 'WRONG|refused' 'kernels'
+find "$T/triton" -name '*.cubin' -exec sha256sum {} + | sort >"$T/before"
+[ -s "$T/before" ] || { echo 'FAIL no machine code in the cache'; failed=$((failed + 1)); }
+
+watch --autotune=all triton_language.py
+check 0 'autotune: the kernel ran 4 times' 'every configuration once, then the first'
+not 'WRONG' 'kernels from the cache'
+find "$T/triton" -name '*.cubin' -exec sha256sum {} + | sort >"$T/after"
+[ "$(comm -23 "$T/before" "$T/after")" = '' ] || { echo 'FAIL the cache changed'; failed=$((failed + 1)); }
+if find "$T/triton" -name '*.autotune.json' | grep -q .; then
+    echo 'FAIL a configuration that was not measured is in the cache'
+    failed=$((failed + 1))
+fi
+
+watch --no-jit-ptx triton_language.py
+check 1 'modules that the driver refused to load  *1$' 'without the PTX nothing can be loaded'
+finish
