@@ -112,7 +112,7 @@ else
 run = $(2)
 endif
 
-.PHONY: all demo check check-all check-python venv bench install uninstall format dist wheel clean help packages tests fuzzers variants dependencies plain clang asan
+.PHONY: all demo check check-all check-python venv bench install uninstall format dist clean help packages tests fuzzers variants dependencies plain clang asan
 .DELETE_ON_ERROR:
 
 all: $(COMMAND) $(SHARED) $(STATIC) $(BUILD)/lib/moat/libcuda.so  ## build/bin/moat and build/lib/*.so
@@ -280,8 +280,8 @@ check-all: variants venv  ## also the long tests, a long fuzzing run, ThreadSani
 venv:
 	@script/python-venv $(BUILD)
 
-check-python: all venv  ## PyTorch, Triton, Numba, pytest on the CPU device, in virtual environments below build/
-	@TEST_FETCH=1 test/run --only='*python/*' $(BUILD)
+check-python: all venv  ## PyTorch and Triton on the CPU device, in a virtual environment below build/
+	@test/run --only='*python/*' $(BUILD)
 
 bench: all $(BENCHES) $(BUILD)/tool/kheap_load  ## measure speed and memory
 	@set -e; for b in bench/*.sh; do [ ! -x "$$b" ] || MOAT=$(COMMAND) BUILD=$(BUILD) "$$b"; done
@@ -297,6 +297,12 @@ dist: all $(if $(WITH_TESTS),$(TOOLS) $(BENCHES))  ## one folder, and its archiv
 
 wheel: all  ## build/wheel/moat-*.whl: `pip install` of it gives the command and `pytest --moat`
 	@script/wheel $(BUILD) $(VERSION)
+
+# The small environments of test/python: pytest and Numba.
+.PHONY: wheel python-envs
+check-python check-all: python-envs
+python-envs:
+	@script/python-envs $(BUILD)
 
 format:  ## clang-format over the sources
 	@script/format
