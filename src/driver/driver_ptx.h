@@ -12,8 +12,8 @@
 #define DRIVER_PTX_SYMBOL "moat_driver_ptx"
 typedef int driver_ptx_fn(const void *code, size_t code_size, const char *ptx, size_t ptx_size);
 
-// Returns the address at which the host can read and write size bytes of the CPU device's memory; 0 if kernels
-// may not read all of them.
+// Returns the address at which the host can read and write size bytes of the CPU device's memory; 0 if
+// kernels may not read all of them.
 #define DRIVER_HOST_SYMBOL "moat_driver_host"
 typedef uint64_t driver_host_fn(uint64_t address, size_t size);
 

@@ -2,8 +2,8 @@
 """Errors in Python's terms: where a kernel was launched, and which tensor it left.
 
 On the CPU device each launch of Triton's and Inductor's kernels waits for its end, unless it is captured into
-a graph. So the interpreter's stack, when an error is reported, is that of the launch, and its arguments are at
-hand. moat asks for both by a callback (guard_report.h)."""
+a graph. So the interpreter's stack, when an error is reported, is that of the launch, and its arguments are
+at hand. moat asks for both by a callback (guard_report.h)."""
 
 import ctypes
 import functools

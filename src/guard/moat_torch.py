@@ -4,8 +4,8 @@
 The wheels' own kernels have no PTX that the device could execute. Each operator with a kernel for the
 dispatch key CUDA gets another one here, which waits for the current stream, runs the operator on CPU tensors
 whose bytes are the device's (no copy), and puts results into new device memory. Autograd, streams, events,
-views and allocation stay PyTorch's own. In a stream that is being captured the operator becomes a host function
-of the graph."""
+views and allocation stay PyTorch's own. In a stream that is being captured the operator becomes a host
+function of the graph."""
 
 import atexit
 import ctypes
@@ -20,7 +20,8 @@ _KEPT = frozenset(
     "aten::" + name
     for name in (
         "_local_scalar_dense _nested_view_from_buffer _pin_memory _reshape_alias as_strided"
-        " empty.memory_format empty_strided is_pinned is_set_to record_stream resize_ set_ set_.source_Storage"
+        " empty.memory_format empty_strided is_pinned is_set_to record_stream resize_ set_"
+        " set_.source_Storage"
         " set_.source_Storage_storage_offset set_.source_Tensor unfold view view_as_complex view_as_real"
         " _assert_async _assert_async.msg copy_ _fused_sdp_choice _cudnn_init_dropout_state"
         " _thnn_fused_lstm_cell _thnn_fused_lstm_cell_backward_impl _thnn_fused_gru_cell"
@@ -398,7 +399,8 @@ def _summarise():
         return
     rows = sorted(s.counts.items(), key=lambda row: (-row[1], row[0]))
     total = sum(s.counts.values())
-    moat_link.say("{} calls of {} operators of PyTorch ran on the CPU, not as kernels:".format(total, len(rows)))
+    first = "{} calls of {} operators of PyTorch ran on the CPU, not as kernels:"
+    moat_link.say(first.format(total, len(rows)))
     line = ""
     for name, count in rows:
         word = "{} {}".format(name[6:], count)

@@ -53,7 +53,7 @@ def _wrap_load(kernel_class):
 # --- autotuning ---------------------------------------------------------------------------------------------
 #
 # Times on the CPU device say nothing about a GPU. By default the first configuration that fits is taken;
-# with --autotune=all each runs once, so that each is checked. The caches of measured choices stay as they are.
+# with --autotune=all each runs once, so that each is checked. Caches of measured choices stay as they are.
 
 
 def autotune_first(autotuner):

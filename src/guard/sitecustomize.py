@@ -47,8 +47,8 @@ _OLD_LAUNCHER = "torch._inductor.runtime.static_cuda_launcher"
 _HEURISTICS = "torch._inductor.runtime.triton_heuristics"
 _BENCHMARKS = "torch._inductor.runtime.benchmarking"
 
-# The word in MOAT_PYTHON, the module, what is done to it once it is imported, and what the report says if that
-# fails.
+# The word in MOAT_PYTHON, the module, what is done to it once it is imported, and what the report says if
+# that fails.
 _WISHES = (
     ("torch-alloc", "torch", _replace_torch_allocator, "torch keeps its own allocator"),
     ("torch-ops", "torch", _by("moat_torch", "replace_operators"), "PyTorch's operators are not replaced"),

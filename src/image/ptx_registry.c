@@ -28,8 +28,8 @@ static VEC(struct pair *) pairs;
 static struct map by_key;
 static uint64_t bytes;
 
-// Relaxed: a thread that reads 0 skips the search. A pair that it must find was added by itself, or by a thread
-// with which the program has synchronized since.
+// Relaxed: a thread that reads 0 skips the search. A pair that it must find was added by itself, or by a
+// thread with which the program has synchronized since.
 static _Atomic uint32_t count;
 
 static struct key key_of(struct str code)

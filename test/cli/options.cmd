@@ -6,6 +6,11 @@ $ moat options
     for: run
     default: no
     now: no (default)
+--autotune=first|all
+    on the CPU device, run Triton's autotuned kernels in their first configuration, or check all of them once
+    for: run
+    default: first
+    now: first (default)
 --cache
     keep rewritten modules on disk, so that each is compiled only once
     for: info,run
@@ -154,6 +159,11 @@ $ moat options
     print help on moat or on the command given and exit
     default: no
     now: no (default)
+--jit-ptx
+    use the PTX from which Triton and PyTorch make machine code while the program runs
+    for: run
+    default: yes
+    now: yes (default)
 --kheap
     with --mode=canary, also watch memory that kernels take from malloc, by redirecting their calls to a heap of moat's own
     for: run
@@ -189,6 +199,11 @@ $ moat options
     for: run
     default: stop
     now: stop (default)
+--pages-align=BYTES
+    with --mode=pages, align buffers in pages of their own to BYTES, a power of two, so that less lies between a buffer's end and the unmapped page behind it
+    for: run
+    default: 256
+    now: 256 (default)
 --pages-budget=SIZE
     let --mode=pages take SIZE bytes for rounding and give plain memory beyond that (by default an eighth of the device's memory)
     for: run
@@ -244,6 +259,11 @@ $ moat options
     for: report,run
     default: not set
     now: not set (default)
+--tensors
+    find accesses outside of PyTorch's tensors: short for --mode=pages --torch-alloc --pages-own=1 --pages-align=16
+    for: run
+    default: no
+    now: no (default)
 --times
     measure how long kernels take on the CPU device and print the times at exit
     for: run
@@ -254,6 +274,11 @@ $ moat options
     for: run
     default: no
     now: no (default)
+--torch-ops
+    on the CPU device, run PyTorch's own CUDA operators, whose kernels are machine code, on the CPU
+    for: run
+    default: yes
+    now: yes (default)
 --unpool
     turn off the memory pools of PyTorch, JAX and CuPy, so that each array is a separate buffer
     for: run

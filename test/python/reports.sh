@@ -9,7 +9,7 @@ load=$(grep -n 'line of the bad load' $program | cut -d: -f1)
 launch=$(grep -n 'line of the launch' $program | cut -d: -f1)
 
 watch --tensors triton_bounds.py -- bad load
-check 97 "heap-buffer-overflow on device 0 address 0x[0-9a-f]+ in kernel scale .*_bounds.py:$load\$" 'the kernel'
+check 97 "heap-buffer-overflow on device 0 address 0x[0-9a-f]+ in kernel scale .*:$load\$" 'the kernel'
 check 97 'READ of size' 'a load'
 check 97 "#0 main .*triton_bounds.py:$launch\$" 'the launch'
 check 97 'is `weights`, argument source_ptr: float32, shape \[25, 40\], strides \[40, 1\]; ' 'the tensor'
