@@ -36,6 +36,9 @@ class Command:
                 raise pytest.UsageError("--moat-options: {!r} is no option of moat".format(option))
         if not any(option.startswith("--device=") for option in options):
             options.insert(0, "--device=cpu")
+        # What finds most is the default; a mode that the user names takes its place.
+        if not any(option.startswith(("--mode=", "--tensors", "--no-tensors")) for option in options):
+            options.insert(0, "--tensors")
         # Every error counts for its test, and pytest has a status of its own.
         self._fixed = ["--format=json", "--print-limit=0", "--error-exitcode=0"]
         python = [sys.executable, "-c", _CODE.format(path_start)]

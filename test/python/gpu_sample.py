@@ -36,6 +36,11 @@ def test_kernel_leaves_buffer(device, buffer):
     device.fill(buffer, FAR, 7)  # nobody waits: the test itself notices nothing
 
 
+@pytest.mark.gpu
+def test_one_behind(device, buffer):
+    device.fill(buffer, 16, 7)  # the first word behind 64 bytes
+
+
 @pytest.mark.cuda
 def test_good_after_fault(device, buffer):
     device.fill(buffer, 0, 1)

@@ -41,6 +41,7 @@ FAILED test_double_free_then_dies moat: double-free in cuMemFree_v2
 FAILED test_each[1073741824] moat: wild-access in fill
 FAILED test_fault_raises moat: wild-access in fill
 FAILED test_kernel_leaves_buffer moat: wild-access in fill
+FAILED test_one_behind moat: heap-buffer-overflow in fill
 PASSED TestUnit::test_unit_good
 PASSED test_bad_teardown
 PASSED test_child
@@ -65,9 +66,9 @@ compare() {  # compare FILE FILE WHAT
 sample() {
     pytest --moat -rA -o junit_family=xunit2 --junitxml="$T/junit.xml" --moat-sarif="$T/errors.sarif" \
         --moat-json="$T/events.jsonl" gpu_sample.py
-    check 1 '9 failed, 7 passed, 1 skipped, 1 deselected, 1 xfailed, 1 error' 'the sample'
-    check 1 '^moat: collected 18 of 19 tests' 'the number of tests'
-    check 1 '^9 errors$' 'the number of errors'
+    check 1 '10 failed, 7 passed, 1 skipped, 1 deselected, 1 xfailed, 1 error' 'the sample'
+    check 1 '^moat: collected 19 of 20 tests' 'the number of tests'
+    check 1 '^10 errors$' 'the number of errors'
     check 1 'watched: .* kernel launches' 'what was watched'
     expected | sed -E 's/^([A-Z]+ [^ ]+).*/\1/' | LC_ALL=C sort >"$T/expected"
     sed -nE 's/^(PASSED|FAILED|ERROR|XFAIL) gpu_sample.py::([^ ]+).*/\1 \2/p' "$T/log" |
@@ -77,22 +78,24 @@ sample() {
     "$python" "$here/junit_failures.py" "$T/junit.xml" "$T/expected" >"$T/got"
     compare "$T/expected" "$T/got" 'failures in the JUnit file'
     [ "$("$python" -c 'import json, sys
-print(len(json.load(open(sys.argv[1]))["runs"][0]["results"]))' "$T/errors.sarif")" = 9 ] &&
-        [ "$(grep -c '"event":"error"' "$T/events.jsonl")" = 9 ]
+print(len(json.load(open(sys.argv[1]))["runs"][0]["results"]))' "$T/errors.sarif")" = 10 ] &&
+        [ "$(grep -c '"event":"error"' "$T/events.jsonl")" = 10 ]
     status=$?
-    check 0 . 'nine errors in SARIF and JSON'
+    check 0 . 'ten errors in SARIF and JSON'
 }
 
 others() {
     pytest --moat --moat-all gpu_sample.py -k 'unmarked or test_good'
-    check 0 '3 passed, 16 deselected' '--moat-all and -k'
+    check 0 '3 passed, 17 deselected' '--moat-all and -k'
     pytest --moat --maxfail=2 gpu_sample.py
     check 1 'stopping after 2 failures' '--maxfail'
-    check 1 '2 failed, 2 passed' '--maxfail counts over several processes'
+    check 1 '2 failed, 1 passed' '--maxfail counts over several processes'
+    pytest --moat --moat-options=--mode=api gpu_sample.py -k one_behind
+    check 0 '1 passed' 'a mode that does not look there'
     pytest --moat -s gpu_sample.py -k leaves_buffer
     check 1 '^(gpu_sample.py )?printed before the fault' '-s'
     pytest --moat --collect-only -q gpu_sample.py -k test_good
-    check 0 '^2/19 tests collected|^gpu_sample.py::test_good$' '--collect-only'
+    check 0 '^2/20 tests collected|^gpu_sample.py::test_good$' '--collect-only'
     pytest --moat gpu_sample.py -k none_of_them
     check 5 'deselected' 'no test at all'
     pytest --moat quiet_sample.py
