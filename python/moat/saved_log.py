@@ -4,6 +4,7 @@ command `moat report` makes of its lines."""
 
 import json
 import os
+import re
 import subprocess
 import tempfile
 
@@ -82,10 +83,13 @@ def describe(moat, lines):
     render it."""
     events = [json.loads(line) for line in lines]
     first = "moat: " + short(events[0])
-    if len(events) > 1:
-        first += " and {} more".format(len(events) - 1)
     try:
         text = render(moat, lines)
+        summary = re.search(r"^SUMMARY: (.*)$", text, re.M)
+        if summary and events[0].get("kernel"):
+            first = summary.group(1)  # has the kernel's name as it is in the source
     except (OSError, RuntimeError) as why:
         text = "{}\n{}".format(why, b"\n".join(lines).decode(errors="replace"))
+    if len(events) > 1:
+        first += " and {} more".format(len(events) - 1)
     return first + "\n" + text.rstrip()
