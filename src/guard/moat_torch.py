@@ -185,17 +185,16 @@ class _Operator:
     def __call__(self, *args, **kwargs):
         s = _state
         s.counts[self.name] = s.counts.get(self.name, 0) + 1
-        index = s.torch.cuda.current_device()
-        if s.is_capturing():
-            return self._capture(args, kwargs)
-        _synchronize(index)
-        return self._run(args, kwargs, index)
+        return self._capture(args, kwargs) if s.is_capturing() else self._run(args, kwargs)
 
-    def _run(self, args, kwargs, index):
+    def _run(self, args, kwargs):
         s = _state
         call = _Call()
         cpu_args = [call.argument(a) for a in args]
         cpu_kwargs = {k: call.argument(v) for k, v in kwargs.items()}
+        index = call.device.index if call.device is not None else None
+        index = s.torch.cuda.current_device() if index is None else index
+        _synchronize(index)
         fresh = self._fresh_outputs(cpu_kwargs)
         if self.generator:
             self._replace_generator(cpu_args, cpu_kwargs, index)
@@ -211,7 +210,7 @@ class _Operator:
             if out.size() != cpu.size():
                 out.resize_(cpu.size())
             _alias(out).copy_(cpu)
-        return self._results(result, args, kwargs, call)
+        return self._results(result, args, kwargs, s.torch.device("cuda", index))
 
     def _fresh_outputs(self, cpu_kwargs):
         """Outputs without elements are grown by the operator, which only memory of the CPU's own allows."""
@@ -239,12 +238,11 @@ class _Operator:
         at = self.names.index(name)
         return args[at] if at < len(args) else kwargs.get(name)
 
-    def _results(self, result, args, kwargs, call):
+    def _results(self, result, args, kwargs, device):
         if not self.aliases:
             return None
         many = len(self.aliases) > 1
         results = result if many else (result,)
-        device = call.device or _state.torch.device("cuda", _state.torch.cuda.current_device())
         out = []
         for value, alias in zip(results, self.aliases):
             out.append(_to_device(value, device) if alias is None else self._argument(alias, args, kwargs))
@@ -290,8 +288,8 @@ class _Operator:
             return torch.device("meta") if isinstance(value, torch.device) else value
 
         if all(a is not None for a in self.aliases):
-            return self._results([None] * len(self.aliases) if len(self.aliases) > 1 else None, args, kwargs,
-                                 _Call())
+            none = [None] * len(self.aliases) if len(self.aliases) > 1 else None
+            return self._results(none, args, kwargs, device)
         found = self.op(*[meta(a) for a in args], **{k: meta(v) for k, v in kwargs.items()})
 
         def made(value):

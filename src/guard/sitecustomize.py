@@ -56,6 +56,8 @@ _WISHES = (
     ("ptx", _KERNELS, _by("moat_triton", "keep_ptx"), "no PTX of Triton's kernels"),
     ("ptx", _LAUNCHER, _by("moat_triton", "keep_inductor_ptx"), "no PTX of Inductor's kernels"),
     ("ptx", _OLD_LAUNCHER, _by("moat_triton", "keep_inductor_ptx"), "no PTX of Inductor's kernels"),
+    ("ptx", "cuda.bindings.nvrtc", _by("moat_nvrtc", "keep_nvrtc_ptx"), "no PTX of NVRTC's programs"),
+    ("ptx", "cuda.bindings.nvjitlink", _by("moat_nvrtc", "keep_nvjitlink_ptx"), "no PTX of nvJitLink's"),
     ("launches", _KERNELS, _by("moat_launch", "watch_triton"), "no Python lines for Triton's kernels"),
     ("launches", _HEURISTICS, _by("moat_launch", "watch_inductor"), "no Python lines for Inductor's kernels"),
     ("autotune-first", _TUNER, _by("moat_triton", "autotune_first"), "Triton's autotuner measures"),

@@ -174,8 +174,8 @@ bool pages_memory_should_pack(uint64_t size)
 int pages_memory_take(CUdevice device, uint64_t size, struct pages_memory *m)
 {
     uint64_t alignment = context_device_of(device)->alignment;
-    uint64_t own = (uint64_t)guard.options.pages_align;  // smaller than a GPU's only if the user says so
-    own = own < alignment ? own : alignment;
+    uint64_t own = (uint64_t)guard.options.pages_align;
+    own = own && own < alignment ? own : alignment;
     uint64_t room = (size + own - 1) & ~(own - 1);
     *m = (struct pages_memory){.asked = size};
     int err;

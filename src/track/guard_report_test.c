@@ -117,6 +117,54 @@ static void good_each_client_is_told(void **state)
     assert_int_equal(count("ERROR: moat"), 2);
 }
 
+// --- explanations ---
+
+static const char *explanation;
+static unsigned explained;
+
+static void explain(uint64_t address, uint64_t bytes, const char *kernel, char *to, size_t size)
+{
+    assert_int_equal(address, BASE + 16);
+    assert_int_equal(bytes, 4);
+    assert_string_equal(kernel, "add");
+    explained++;
+    snprintf(to, size, "%s", explanation);
+}
+
+static void find_explained(const char *by)
+{
+    static struct driver_fault fault = {.kernel = "add"};
+    explanation = by;
+    fault.line++;  // each is an error of its own
+    guard_report_explain_with(explain);
+    guard_report_finding(&(struct guard_finding){
+        .type = REPORT_HEAP_OVERFLOW, .in_kernel = true, .address = BASE + 16, .bytes = 4, .fault = &fault});
+    guard_report_explain_with(NULL);
+}
+
+static void good_an_interpreter_explains(void **state)
+{
+    find_explained("@inner\tx.py\t7\n@outer\tx.py\t9\nthe tensor is left");
+    assert_non_null(strstr(said(), "    #0 inner x.py:7\n    #1 outer x.py:9\n"));
+    assert_int_equal(count("note: the tensor is left\n"), 1);
+    assert_int_equal(explained, 1);
+    find((struct guard_finding){.nbuffers = 0});  // our own threads do not ask
+    assert_int_equal(explained, 1);
+}
+
+static void bad_explanations(void **state)
+{
+    static char most[8192], notes[600];
+    memset(most, 'x', sizeof most - 1);
+    for (size_t i = 0; i < sizeof notes - 2; i += 2)
+        memcpy(notes + i, "n\n", 2);
+    const char *texts[] = {"", "@", "@a", "@a\tb", "@\t\t", "@a\tb\tc", "\n\n", "@a\tb\t1\n@c", most, notes};
+    for (unsigned i = 0; i < sizeof texts / sizeof *texts; i++)
+        find_explained(texts[i]);
+    assert_int_equal(count("ERROR: moat"), sizeof texts / sizeof *texts);
+    assert_int_equal(count("note: n\n"), 8);
+}
+
 static void make(uint32_t client, unsigned first, unsigned blocks)
 {
     track_client_set(client);
@@ -153,6 +201,8 @@ int main(void)
         TEST(good_our_own_threads_name_the_buffers_client),
         TEST(good_a_finding_may_know_better),
         TEST(good_each_client_is_told),
+        TEST(good_an_interpreter_explains),
+        TEST(bad_explanations),
         TEST(good_leaks_are_their_clients),
     };
     return cmocka_run_group_tests(tests, setup, teardown);

@@ -200,10 +200,10 @@ $ moat options
     default: stop
     now: stop (default)
 --pages-align=BYTES
-    with --mode=pages, align buffers in pages of their own to BYTES, a power of two, so that less lies between a buffer's end and the unmapped page behind it
+    with --mode=pages, align buffers in pages of their own to BYTES, so that they end nearer to the unmapped page (by default as the driver does)
     for: run
-    default: 256
-    now: 256 (default)
+    default: not set
+    now: not set (default)
 --pages-budget=SIZE
     let --mode=pages take SIZE bytes for rounding and give plain memory beyond that (by default an eighth of the device's memory)
     for: run

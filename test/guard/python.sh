@@ -130,6 +130,21 @@ watch --torch-alloc import.py
 check 98 '^ran' 'torch is imported only'
 not 'watching' 'torch is imported only'
 
+# A child process that only starts the driver, as those that compile kernels do, prints nothing.
+cat >"$T/parent.py" <<'END'
+import ctypes, subprocess, sys
+
+child = "import ctypes; print('child', ctypes.CDLL('libcuda.so.1').cuInit(0))"
+subprocess.run([sys.executable, "-c", child], check=True)
+driver, context, memory = ctypes.CDLL("libcuda.so.1"), ctypes.c_void_p(), ctypes.c_uint64()
+assert driver.cuInit(0) == 0 and driver.cuDevicePrimaryCtxRetain(ctypes.byref(context), 0) == 0
+assert driver.cuCtxSetCurrent(context) == 0 and driver.cuMemAlloc_v2(ctypes.byref(memory), 64) == 0
+END
+watch parent.py
+check 0 '^child 0' 'a child without work'
+not 'NOTHING WAS WATCHED' 'a child without work'
+[ "$(grep -c ': watching ' "$T/log")" = 1 ] || { echo 'FAIL a child has a banner'; failed=$((failed + 1)); }
+
 # Failures are reported, and the program runs.
 cp -r "$T/theirs" "$T/refusing"
 echo 'def change_current_allocator(a): raise RuntimeError("already initialized")

@@ -26,6 +26,11 @@ if find "$T/triton" -name '*.autotune.json' | grep -q .; then
     failed=$((failed + 1))
 fi
 
+XDG_CACHE_HOME=$T/moat watch --mode=count triton_language.py
+check 0 'modules rewritten  *8$' 'modes that rewrite work on that PTX'
+check 0 ' 1  *12,544  *199,998  *99,999  *799,992  *399,996  add$' 'what the vector add reads and writes'
+not 'WRONG' 'rewritten kernels'
+
 watch --no-jit-ptx triton_language.py
 check 1 'modules that the driver refused to load  *1$' 'without the PTX nothing can be loaded'
 finish
