@@ -112,6 +112,14 @@ others() {
     check 1 'ended by SIGKILL' 'a process that dies after the tests'
     pytest --moat warning_sample.py
     check 0 'UserWarning: beware' 'warnings'
+    pytest --moat two_sample.py
+    check 1 'moat: heap-buffer-overflow in cuMemcpyHtoD_v2 and 1 more' 'two errors in one test'
+    check 1 'double-free on device' 'two errors in one test, the second'
+    pytest --moat --moat-sarif="$T/empty.sarif" -k none_of_them gpu_sample.py
+    check 5 'deselected' 'SARIF without a test'
+    grep -q '"results": *\[\]' "$T/empty.sarif"
+    status=$?
+    check 0 . 'SARIF without a test has no results'
     pytest --moat trap_sample.py
     check 1 '1 failed, 1 passed' 'a kernel that traps'
 }
@@ -154,6 +162,9 @@ write_samples() {
         printf "${start}@pytest.fixture(scope='session', autouse=True)\ndef end():\n    yield\n%s\n%s\n" \
             '    os.kill(os.getpid(), 9)' 'def test_one(): d = driver_api.Device(); d.free(d.alloc(8))' \
             >late_death_sample.py
+        printf "${start}def test_two():\n    d = driver_api.Device()\n    p = d.alloc(8)\n%s\n%s\n%s\n" \
+            '    with pytest.raises(driver_api.Error): d.upload(p, b"x" * 9)' '    d.free(p)' \
+            '    with pytest.raises(driver_api.Error): d.free(p)' >two_sample.py
         printf "${start}def test_trap():\n    driver_api.Device().launch('stop')\n%s\n" \
             'def test_after(): d = driver_api.Device(); d.free(d.alloc(8))' >trap_sample.py
     )
