@@ -2,8 +2,8 @@
 # SPDX-License-Identifier: MIT
 # builds: one
 # slow
-# `pytest --moat` with Triton and PyTorch: the test whose kernel leaves its tensor fails, with the kernel's line;
-# the others pass; without --moat all of them are skipped where there is no GPU.
+# `pytest --moat` with Triton and PyTorch: the test whose kernel leaves its tensor fails, with the kernel's
+# line; the others pass; without --moat all of them are skipped where there is no GPU.
 set -u
 # shellcheck source=test/python/common
 . test/python/common
