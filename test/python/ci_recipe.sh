@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: MIT
 # tier: all
 # builds: one
-# The commands of the recipe in doc/python-ci.md, in an empty virtual environment with the wheel of this build:
+# The commands of the recipe in doc/python-ci.md, in an empty virtual environment with a wheel of this build:
 # a project with an error fails and has its files, the same project without the error passes.
 set -u
 command -v patchelf >/dev/null || { echo 'no patchelf'; exit 77; }
