@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: MIT
 """NVRTC and nvJitLink through NVIDIA's Python bindings: moat receives the PTX before the machine code.
 
-A program of NVRTC has its PTX beside its machine code. What nvJitLink has linked has none: a single PTX input is
-the text itself, and code for link-time optimization is linked again with -ptx."""
+A program of NVRTC has its PTX beside its machine code. What nvJitLink has linked has none: a single PTX input
+is the text itself, and code for link-time optimization is linked again with -ptx."""
 
 import functools
 
@@ -92,7 +92,8 @@ def keep_nvjitlink_ptx(nvjitlink):
             ptx = ptx_of(links.get(int(handle)))
         except Exception:  # a link without code for link-time optimization has no PTX
             ptx = None
-        if ptx is None or not isinstance(cubin, (bytes, bytearray)) or not moat_link.keep_ptx(bytes(cubin), ptx):
+        known = ptx is not None and isinstance(cubin, (bytes, bytearray))
+        if not known or not moat_link.keep_ptx(bytes(cubin), ptx):
             _missing("nvJitLink linked")
         return result
 

@@ -144,5 +144,6 @@ def _import_hidden():
     spec.loader.exec_module(module)
 
 
-_start()
-_import_hidden()
+if sys.version_info >= (3, 4):  # before, importlib has no such parts; no framework is left there either
+    _start()
+    _import_hidden()
