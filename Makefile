@@ -295,6 +295,15 @@ uninstall: all  ## remove what install has put there
 dist: all $(if $(WITH_TESTS),$(TOOLS) $(BENCHES))  ## one folder, and its archive, that runs where nothing can be installed; WITH_TESTS=1
 	@WITH_TESTS=$(WITH_TESTS) script/dist $(BUILD) $(VERSION)
 
+wheel: all  ## build/wheel/moat-*.whl: `pip install` of it gives the command and `pytest --moat`
+	@script/wheel $(BUILD) $(VERSION)
+
+# The small environments of test/python: pytest and Numba.
+.PHONY: wheel python-envs
+check-python check-all: python-envs
+python-envs:
+	@script/python-envs $(BUILD)
+
 format:  ## clang-format over the sources
 	@script/format
 
@@ -302,7 +311,7 @@ clean:  ## remove the build folder
 	rm -rf $(BUILD)
 
 help:  ## this text
-	@sed -n 's/^\([a-z-]*\):.*  ## \(.*\)/  \1\t\2/p' Makefile | expand -t 14
+	@sed -n 's/^\([a-z-]*\):.*  ## \(.*\)/  \1\t\2/p' Makefile | expand -t 16
 	@echo 'Variables: BUILD CC SAN OPT CHECKED WERROR MODULES CFLAGS LDFLAGS PREFIX LIBDIR MANDIR DESTDIR WITH_TESTS V=1'
 
 -include $(wildcard $(BUILD)/obj/*/*.d)

@@ -1,0 +1,205 @@
+# SPDX-License-Identifier: MIT
+"""Numba-CUDA kernels of each kind that reaches the driver by a way of its own, against NumPy. Arguments:
+names of cases (all of them by default)."""
+
+import math
+import sys
+import warnings
+
+import numpy as np
+from numba import cuda, float32, vectorize
+
+warnings.simplefilter("ignore")  # about small grids
+N = 1000
+X = np.linspace(0.5, 2.0, N, dtype=np.float32)
+
+
+def case_plain():
+    @cuda.jit
+    def add(a, b, c):
+        i = cuda.grid(1)
+        if i < c.size:
+            c[i] = a[i] + b[i]
+
+    out = cuda.device_array(N, dtype=np.float32)
+    add[8, 128](cuda.to_device(X), cuda.to_device(X), out)
+    np.testing.assert_array_equal(out.copy_to_host(), X + X)
+
+
+def _square(x):
+    return x * x
+
+
+def _use_device_function(**options):
+    square = cuda.jit(_square, device=True, **options)
+
+    def apply(a, out):
+        i = cuda.grid(1)
+        if i < a.size:
+            out[i] = square(a[i]) + np.float32(1)
+
+    out = np.zeros_like(X)
+    cuda.jit(apply, **options)[8, 128](X, out)
+    np.testing.assert_allclose(out, X * X + 1, rtol=1e-6)
+
+
+def case_device_function():
+    _use_device_function()
+
+
+def case_no_lto():
+    _use_device_function(lto=False)
+
+
+def case_lineinfo():
+    _use_device_function(lineinfo=True)
+
+
+def case_debug():
+    _use_device_function(debug=True, opt=False)
+
+
+def case_libdevice():
+    @cuda.jit
+    def transcendental(a, out):
+        i = cuda.grid(1)
+        if i < a.size:
+            out[i] = math.exp(math.sin(a[i])) + math.pow(a[i], 1.5)
+
+    out = np.zeros_like(X)
+    transcendental[8, 128](X, out)
+    np.testing.assert_allclose(out, np.exp(np.sin(X)) + X**1.5, rtol=1e-5)
+
+
+def case_shared():
+    @cuda.jit
+    def reverse(a, out):
+        tile = cuda.shared.array(128, dtype=float32)
+        t = cuda.threadIdx.x
+        i = cuda.grid(1)
+        tile[t] = a[i] if i < a.size else 0
+        cuda.syncthreads()
+        out[i] = tile[127 - t]
+
+    x = np.arange(1024, dtype=np.float32)
+    out = np.zeros_like(x)
+    reverse[8, 128](x, out)
+    np.testing.assert_array_equal(out, x.reshape(8, 128)[:, ::-1].ravel())
+
+
+def case_atomics():
+    @cuda.jit
+    def histogram(values, bins):
+        i = cuda.grid(1)
+        if i < values.size:
+            cuda.atomic.add(bins, values[i], 1)
+
+    values = np.random.default_rng(1).integers(0, 16, N)
+    bins = np.zeros(16, dtype=np.int64)
+    histogram[8, 128](values, bins)
+    np.testing.assert_array_equal(bins, np.bincount(values, minlength=16))
+
+
+def case_grid_sync():
+    @cuda.jit
+    def rows(m):
+        grid = cuda.cg.this_grid()
+        column = cuda.grid(1)
+        for row in range(1, m.shape[0]):
+            other = m.shape[1] - column - 1
+            m[row, column] = m[row - 1, other] + 1
+            grid.sync()
+
+    m = np.zeros((16, 128), dtype=np.int32)
+    rows[4, 32](m)
+    np.testing.assert_array_equal(m[:, 0], np.arange(16))
+
+
+def case_reduce():
+    total = cuda.reduce(lambda a, b: a + b)
+    assert total(np.arange(N, dtype=np.float64)) == N * (N - 1) / 2
+
+
+def case_vectorize():
+    @vectorize(["float32(float32, float32)"], target="cuda")
+    def multiply_add(a, b):
+        return a * b + b
+
+    np.testing.assert_allclose(multiply_add(X, X), X * X + X, rtol=1e-6)
+
+
+def case_linked_cuda():
+    source = cuda.CUSource('extern "C" __device__ int twice(int *r, int x) { *r = 2 * x; return 0; }')
+    twice = cuda.declare_device("twice", "int32(int32)", link=source)
+
+    @cuda.jit
+    def apply(out):
+        i = cuda.grid(1)
+        if i < out.size:
+            out[i] = twice(i)
+
+    out = np.zeros(N, dtype=np.int32)
+    apply[8, 128](out)
+    np.testing.assert_array_equal(out, 2 * np.arange(N))
+
+
+@cuda.jit(cache=True)
+def cached(a):
+    i = cuda.grid(1)
+    if i < a.size:
+        a[i] += 1
+
+
+def case_cache():
+    a = X.copy()
+    cached[8, 128](a)
+    np.testing.assert_array_equal(a, X + 1)
+    print("cache hits:", sum(cached.stats.cache_hits.values()))
+
+
+def case_streams():
+    @cuda.jit
+    def double(a):
+        i = cuda.grid(1)
+        if i < a.size:
+            a[i] *= 2
+
+    stream, done = cuda.stream(), cuda.event()
+    with cuda.pinned(X):
+        on_device = cuda.to_device(X, stream=stream)
+        double[8, 128, stream](on_device)
+        done.record(stream)
+        out = on_device.copy_to_host(stream=stream)
+        stream.synchronize()
+    assert done.query()
+    np.testing.assert_array_equal(out, X * 2)
+
+
+def bad_read():
+    """An index that is N elements too large: no error of Python's, and none of Numba's."""
+
+    @cuda.jit(lineinfo=True)
+    def off(a, out):
+        i = cuda.grid(1)
+        if i < out.size:
+            out[i] = a[i + (1 << 22)]  # line of the bad load
+
+    out = cuda.device_array(N, dtype=np.float32)
+    off[1, 32](cuda.to_device(X), out)  # line of the launch
+    cuda.synchronize()
+
+
+def main(names):
+    cases = names or [name for name in globals() if name.startswith("case_")]
+    failed = 0
+    for name in cases:
+        try:
+            globals()[name]()
+            print("ok", name, flush=True)
+        except Exception as why:
+            failed += 1
+            print("FAIL", name, type(why).__name__, str(why).split("\n")[0], flush=True)
+    sys.exit(1 if failed else 0)
+
+
+main(sys.argv[1:])
