@@ -40,6 +40,8 @@ def _by(helper, function):
     return act
 
 
+_NUMBA_CODE = "numba.cuda.codegen"
+_NUMBA_LAUNCH = "numba.cuda.dispatcher"
 _KERNELS = "triton.compiler.compiler"
 _TUNER = "triton.runtime.autotuner"
 _LAUNCHER = "torch._inductor.runtime.static_triton_launcher"
@@ -58,6 +60,8 @@ _WISHES = (
     ("ptx", _OLD_LAUNCHER, _by("moat_triton", "keep_inductor_ptx"), "no PTX of Inductor's kernels"),
     ("ptx", "cuda.bindings.nvrtc", _by("moat_nvrtc", "keep_nvrtc_ptx"), "no PTX of NVRTC's programs"),
     ("ptx", "cuda.bindings.nvjitlink", _by("moat_nvrtc", "keep_nvjitlink_ptx"), "no PTX of nvJitLink's"),
+    ("ptx", _NUMBA_CODE, _by("moat_numba", "keep_ptx"), "no PTX of Numba's kernels"),
+    ("launches", _NUMBA_LAUNCH, _by("moat_numba", "watch_launches"), "no Python lines for Numba's kernels"),
     ("launches", _KERNELS, _by("moat_launch", "watch_triton"), "no Python lines for Triton's kernels"),
     ("launches", _HEURISTICS, _by("moat_launch", "watch_inductor"), "no Python lines for Inductor's kernels"),
     ("autotune-first", _TUNER, _by("moat_triton", "autotune_first"), "Triton's autotuner measures"),
